@@ -1,0 +1,55 @@
+// Memory that tensors share: aligned, reference-counted, of its own or borrowed.
+#pragma once
+
+#include "error.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <utility>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// A run of bytes, aligned to 64, that any number of tensors may share. Copies share; the last one gives it back.
+class buffer {
+public:
+    static constexpr std::size_t alignment = 64;
+
+    buffer() noexcept = default;
+    /// New memory, not initialised; `memory.oom` where the system refuses. One cache line of slack follows the end,
+    /// so that vector loads may run past it.
+    static result<buffer> allocate(std::size_t bytes);
+    /// Memory of somebody else's, kept alive by `owner` (null: the caller promises to outlive every user).
+    static buffer borrow(const void* data, std::size_t bytes, std::shared_ptr<const void> owner = nullptr) {
+        buffer b;
+        b.data_ = const_cast<std::byte*>(static_cast<const std::byte*>(data));
+        b.bytes_ = bytes;
+        b.owner_ = std::move(owner);
+        return b;
+    }
+    std::byte* data() const noexcept { return data_; }
+    std::size_t bytes() const noexcept { return bytes_; }
+
+private:
+    std::shared_ptr<const void> owner_;
+    std::byte* data_ = nullptr;
+    std::size_t bytes_ = 0;
+};
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+GRAFT_BEGIN_NAMESPACE
+GRAFT_INLINE result<buffer> buffer::allocate(std::size_t bytes) {
+    void* memory = nullptr;
+    if (bytes < SIZE_MAX - 2 * alignment) memory = ::operator new(bytes + alignment, std::align_val_t(alignment), std::nothrow);
+    if (!memory) return fail(errc::memory_oom, "buffer", std::to_string(bytes) + " bytes could not be had from the system");
+    buffer b;
+    b.owner_ = std::shared_ptr<const void>(memory, [](const void* p) { ::operator delete(const_cast<void*>(p), std::align_val_t(alignment)); });
+    b.data_ = static_cast<std::byte*>(memory);
+    b.bytes_ = bytes;
+    return b;
+}
+GRAFT_END_NAMESPACE
+#endif

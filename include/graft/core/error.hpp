@@ -1,0 +1,225 @@
+// Errors are values: a code from one list, the place, and a sentence a user can act on.
+#pragma once
+
+#include "../config.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+// Code, text, and what it means for a user. docs/errors.md is made from this list.
+#define GRAFT_ERROR_CODES(X)                                                                     \
+    X(usage, "usage", "the call or the command line is wrong")                                   \
+    X(usage_preprocess, "usage.preprocess", "an item of a preprocessing specification is wrong") \
+    X(file_open, "file.open", "a file cannot be opened or read")                                 \
+    X(file_write, "file.write", "a file cannot be written")                                      \
+    X(model_truncated, "model.truncated", "a model file ends too early")                         \
+    X(model_malformed, "model.malformed", "a model file is not well formed")                     \
+    X(model_too_deep, "model.too_deep", "a model nests deeper than the limit")                   \
+    X(model_too_large, "model.too_large", "a model is larger than the limit")                    \
+    X(model_recursion, "model.recursion", "functions of a model call themselves")                \
+    X(model_version, "model.version", "an IR or opset version is out of range")                  \
+    X(graph_cycle, "graph.cycle", "nodes depend on each other in a circle")                      \
+    X(graph_dangling, "graph.dangling", "a node reads a value that nothing makes")               \
+    X(graph_duplicate, "graph.duplicate", "a value is made twice or a name is given twice")      \
+    X(graph_no_output, "graph.no_output", "an output of the graph is never made")                \
+    X(op_unsupported, "op.unsupported", "an operator, or this form of it, is not supported")     \
+    X(op_attribute, "op.attribute", "an attribute is missing, of the wrong type or out of range") \
+    X(op_shape, "op.shape", "shapes do not fit an operator")                                     \
+    X(op_type, "op.type", "an element type does not fit an operator")                            \
+    X(op_index, "op.index", "an index is out of range")                                          \
+    X(op_value, "op.value", "a value that an operator was given is out of range")                \
+    X(op_limit, "op.limit", "an operator would run longer than the limit")                       \
+    X(tensor_shape, "tensor.shape", "a shape is not legal")                                      \
+    X(tensor_overflow, "tensor.overflow", "the size of a tensor overflows")                      \
+    X(tensor_bytes, "tensor.bytes", "a tensor has not the bytes that its shape and type need")   \
+    X(tensor_dtype, "tensor.dtype", "an element type is unknown or not allowed here")            \
+    X(external_path, "external.path", "the path of external data is not allowed")                \
+    X(external_range, "external.range", "the range of external data is not inside its file")     \
+    X(memory_budget, "memory.budget", "more memory would be needed than the limit allows")       \
+    X(memory_oom, "memory.oom", "the system has not enough memory")                              \
+    X(input_name, "input.name", "an input or output of that name does not exist, or is missing") \
+    X(input_shape, "input.shape", "an input has not the shape that the model asks for")          \
+    X(input_dtype, "input.dtype", "an input has not the element type that the model asks for")   \
+    X(image_open, "image.open", "an image file cannot be read")                                  \
+    X(image_no_decoder, "image.no_decoder", "this build has no image decoder")                   \
+    X(image_unsupported, "image.unsupported", "the image is of a kind that is not supported")    \
+    X(image_malformed, "image.malformed", "the image is damaged")                                \
+    X(image_truncated, "image.truncated", "the image ends too early")                            \
+    X(image_dimensions, "image.dimensions", "the sides of an image are zero or over the limit")  \
+    X(image_budget, "image.budget", "decoding the image would take more than the limit allows")  \
+    X(preprocess_crop, "preprocess.crop", "the image is smaller than the crop")                  \
+    X(labels_count, "labels.count", "the number of labels does not fit the model")               \
+    X(json_malformed, "json.malformed", "a JSON text is not well formed")                        \
+    X(safetensors_malformed, "safetensors.malformed", "a safetensors file is not well formed")   \
+    X(npy_malformed, "npy.malformed", "an .npy file is not well formed")                         \
+    X(npy_dtype, "npy.dtype", "the element type has no .npy form")                               \
+    X(cpu_isa, "cpu.isa", "GRAFT_ISA names an instruction set that is unknown or absent here")   \
+    X(device_unavailable, "device.unavailable", "the device asked for cannot be used")           \
+    X(placement_refused, "placement.refused", "no back end takes a node")                        \
+    X(runtime_forked, "runtime.forked", "the process forked while the pool was at work")         \
+    X(data_format, "data.format", "a data set file is not well formed")                          \
+    X(internal, "internal", "a defect of graft itself: please report it")
+
+GRAFT_BEGIN_NAMESPACE
+
+/// The kind of an error; `text(errc)` is its stable name, such as "op.shape".
+enum class errc : unsigned char {
+#define GRAFT_X(id, name, meaning) id,
+    GRAFT_ERROR_CODES(GRAFT_X)
+#undef GRAFT_X
+};
+
+/// The stable name of a code, for programs and logs. Static storage.
+const char* text(errc code) noexcept;
+
+/// What went wrong: a code, the place (file, node or argument), and a sentence with shapes and the fix.
+class error : public std::exception {
+public:
+    error(errc code, std::string where, std::string detail);
+    errc code() const noexcept { return code_; }
+    const std::string& where() const noexcept { return where_; }
+    const std::string& detail() const noexcept { return detail_; }
+    /// "<code>: <where>: <detail>", owned by the error; control characters of file-given names are escaped.
+    const char* what() const noexcept override { return what_.c_str(); }
+
+private:
+    errc code_;
+    std::string where_, detail_, what_;
+};
+
+/// Success, or one error on the heap: a single pointer, cheap to pass up.
+class [[nodiscard]] status {
+public:
+    status() noexcept = default;
+    status(class error e) : error_(new class error(std::move(e))) {}
+    bool ok() const noexcept { return !error_; }
+    explicit operator bool() const noexcept { return ok(); }
+    /// The error; only to be asked for when there is one.
+    const class error& error() const noexcept { return *error_; }
+    class error take() { return std::move(*error_); }
+
+private:
+    std::unique_ptr<class error> error_;
+};
+
+/// Builds a failed status. Cold, so that checks cost their caller a compare and a jump.
+[[nodiscard]] status fail(errc code, std::string where, std::string detail);
+
+/// Ends the program, or whatever GRAFT_FATAL says, when an error is forced open without exceptions.
+[[noreturn]] void fatal(const char* what);
+
+/// A value or an error. Becomes its value (throwing `graft::error` if there is none), or is asked for its error.
+template <class T>
+class [[nodiscard]] result {
+public:
+    result(T value) : value_(std::move(value)) {}
+    result(status failed) : status_(std::move(failed)) {}
+    result(class error e) : status_(std::move(e)) {}
+    bool ok() const noexcept { return status_.ok(); }
+    explicit operator bool() const noexcept { return ok(); }
+    const class error& error() const noexcept { return status_.error(); }
+    /// The failure itself, to be handed on.
+    status take_status() { return std::move(status_); }
+    T& value() & { return force(), *value_; }
+    const T& value() const& { return force(), *value_; }
+    T&& value() && { return force(), std::move(*value_); }
+    operator T() && { return force(), std::move(*value_); }
+    T* operator->() { return &value(); }
+    T& operator*() & { return value(); }
+
+private:
+    void force() const {
+        if (status_.ok()) return;
+#ifdef GRAFT_NO_EXCEPTIONS
+        fatal(status_.error().what());
+#else
+        throw graft::error(status_.error());
+#endif
+    }
+    std::optional<T> value_;
+    status status_;
+};
+
+/// Throws (or ends the program, without exceptions) if `s` holds an error.
+inline void require(status s) {
+    if (s.ok()) return;
+#ifdef GRAFT_NO_EXCEPTIONS
+    fatal(s.error().what());
+#else
+    throw graft::error(s.take());
+#endif
+}
+
+/// `text` with control characters and backslashes escaped, cut after 200 bytes: names come from files.
+std::string escape(const std::string& text);
+
+// Hands a failure on to the caller.
+#define GRAFT_TRY(...)                                                       \
+    do {                                                                     \
+        if (auto graft_status = (__VA_ARGS__); !graft_status.ok()) return graft_status; \
+    } while (false)
+
+// Assigns the value of a result, or hands its failure on.
+#define GRAFT_TRY_ASSIGN(target, ...)                                              \
+    do {                                                                           \
+        auto graft_result = (__VA_ARGS__);                                         \
+        if (!graft_result.ok()) return graft_result.take_status();                 \
+        target = std::move(graft_result).value();                                  \
+    } while (false)
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+GRAFT_BEGIN_NAMESPACE
+
+GRAFT_INLINE const char* text(errc code) noexcept {
+    switch (code) {
+#define GRAFT_X(id, name, meaning) \
+    case errc::id: return name;
+        GRAFT_ERROR_CODES(GRAFT_X)
+#undef GRAFT_X
+    }
+    return "internal";
+}
+
+GRAFT_INLINE std::string escape(const std::string& raw) {
+    std::string out;
+    for (unsigned char c : raw.substr(0, 200)) {
+        if (c < 32 || c == 127 || c == '\\') {
+            char hex[8];
+            std::snprintf(hex, sizeof hex, "\\x%02x", c);
+            out += hex;
+        } else
+            out += static_cast<char>(c);
+    }
+    if (raw.size() > 200) out += "...";
+    return out;
+}
+
+GRAFT_INLINE error::error(errc code, std::string where, std::string detail)
+    : code_(code), where_(std::move(where)), detail_(std::move(detail)) {
+    what_ = std::string(text(code)) + ": " + escape(where_) + ": " + detail_;
+    for (char& c : what_)
+        if (static_cast<unsigned char>(c) < 32) c = ' ';
+}
+
+GRAFT_INLINE GRAFT_COLD status fail(errc code, std::string where, std::string detail) {
+    return status(error(code, std::move(where), std::move(detail)));
+}
+
+GRAFT_INLINE void fatal(const char* what) {
+#ifdef GRAFT_FATAL
+    GRAFT_FATAL(what);
+#else
+    std::fprintf(stderr, "graft: error: %s\n", what);
+#endif
+    std::abort();
+}
+
+GRAFT_END_NAMESPACE
+#endif

@@ -1,0 +1,55 @@
+// How loops are spread over threads: an interface that apps may implement, and parallel_for on top of it.
+#pragma once
+
+#include "../config.hpp"
+
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// Runs the tasks of a loop, in any order, on any threads. graft brings one on its own pool; apps can hand in theirs.
+/// `run` returns when every task has ended; tasks do not throw. Results never depend on how tasks are spread.
+class executor {
+public:
+    inline virtual ~executor() {}
+    /// How many threads `run` uses at most, the caller's included; >= 1.
+    inline virtual int threads() const noexcept { return 1; }
+    /// Calls body(context, i) once for every i in [0, tasks).
+    inline virtual void run(std::int64_t tasks, void (*body)(void*, std::int64_t), void* context) {
+        for (std::int64_t i = 0; i < tasks; ++i) body(context, i);
+    }
+};
+
+/// Calls f(i) once for every i in [0, tasks) on the threads of `pool`.
+template <class F>
+inline void parallel_for(executor& pool, std::int64_t tasks, const F& f) {
+    if (tasks <= 1 || pool.threads() <= 1) {
+        for (std::int64_t i = 0; i < tasks; ++i) f(i);
+        return;
+    }
+    pool.run(tasks, [](void* context, std::int64_t i) { (*static_cast<const F*>(context))(i); },
+             const_cast<void*>(static_cast<const void*>(&f)));
+}
+
+/// The threads a run uses when it is not told: GRAFT_NUM_THREADS, OMP_NUM_THREADS, the cgroup's quota, the affinity, the cores.
+int default_threads() noexcept;
+
+/// Spreads loops over the pool that all runs of the process share. While another run holds the pool, loops run on the
+/// calling thread alone: many callers at once keep every core busy without waiting for each other.
+class pool_executor final : public executor {
+public:
+    /// `threads` >= 1, the caller's included; 0 asks default_threads().
+    explicit pool_executor(int threads = 0);
+    inline int threads() const noexcept override { return threads_; }
+    inline void run(std::int64_t tasks, void (*body)(void*, std::int64_t), void* context) override { run_on_pool(tasks, body, context); }
+
+private:
+    void run_on_pool(std::int64_t tasks, void (*body)(void*, std::int64_t), void* context);
+    int threads_;
+};
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include "thread_pool.hpp"
+#endif

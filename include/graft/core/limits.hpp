@@ -1,0 +1,28 @@
+// Every limit that a file or a caller can run into, in one place.
+#pragma once
+
+#include "../config.hpp"
+
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// What a model, an image or a run may ask for. The defaults suit one machine; lower them for hostile input.
+struct limits {
+    std::int64_t model_bytes = (std::int64_t(1) << 31) - 1;      ///< protobuf part of a model
+    std::int64_t external_bytes = std::int64_t(16) << 30;        ///< all external data of a model together
+    std::int64_t memory_bytes = std::int64_t(16) << 30;          ///< one run: arena, outputs and scratch together
+    std::int64_t fold_bytes = std::int64_t(256) << 20;           ///< a single constant that folding may make
+    int nesting = 64;                                            ///< subgraphs in subgraphs, groups in unknown fields
+    int function_depth = 32;                                     ///< functions that call functions
+    std::int64_t nodes = 1 << 20;                                ///< nodes after functions are written out
+    std::int64_t loop_iterations = std::int64_t(1) << 24;        ///< of one Loop or Scan
+    int image_side = 16384;                                      ///< pixels
+    std::int64_t image_pixels = std::int64_t(64) << 20;          ///< width times height
+    std::int64_t image_bytes = std::int64_t(512) << 20;          ///< size of the encoded file
+    int image_scans = 500;                                       ///< of a progressive JPEG
+    std::int64_t json_bytes = 100000000;                         ///< header of a safetensors file (its own limit)
+    int json_depth = 64;                                         ///< arrays in arrays
+};
+
+GRAFT_END_NAMESPACE

@@ -1,0 +1,194 @@
+// The one pool of threads of a process: dynamic tasks, a short spin within a run, sleep between runs.
+#pragma once
+
+#include "executor.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#if defined(__linux__)
+#include <pthread.h>
+#include <sched.h>
+#endif
+#if defined(__x86_64__) || defined(_M_X64) || defined(__i386__) || defined(_M_IX86)
+#include <immintrin.h>
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+inline void relax() noexcept {
+#if defined(__x86_64__) || defined(_M_X64) || defined(__i386__) || defined(_M_IX86)
+    _mm_pause();
+#elif defined(__aarch64__)
+    __asm__ __volatile__("yield");
+#endif
+}
+
+class thread_pool {
+public:
+    static constexpr int max_threads = 1024;
+
+    // Never destroyed: threads of the app may still use it while static objects go away.
+    static thread_pool& instance() {
+        static std::atomic<thread_pool*> pool{nullptr};
+        thread_pool* p = pool.load(std::memory_order_acquire);
+        if (p && !forked().load(std::memory_order_relaxed)) return *p;
+        static std::mutex making;
+        std::lock_guard<std::mutex> lock(making);
+        p = pool.load(std::memory_order_acquire);
+        // A child of fork() has none of its parent's threads, so it gets a pool of its own.
+        if (!p || forked().exchange(false)) pool.store(p = new thread_pool, std::memory_order_release);
+        return *p;
+    }
+
+    void run(int threads, std::int64_t tasks, void (*body)(void*, std::int64_t), void* context) {
+        const int helpers = static_cast<int>(std::min<std::int64_t>(std::min(threads, max_threads), tasks)) - 1;
+        std::unique_lock<std::mutex> lock(busy_, std::try_to_lock);
+        if (helpers <= 0 || inside() || !lock.owns_lock()) {
+            for (std::int64_t i = 0; i < tasks; ++i) body(context, i);
+            return;
+        }
+        while (static_cast<int>(workers_.size()) < helpers) add_worker();
+        body_ = body;
+        context_ = context;
+        tasks_ = tasks;
+        next_.store(0, std::memory_order_relaxed);
+        seats_.store(helpers, std::memory_order_relaxed);
+        open_.store(true);
+        epoch_.fetch_add(1);
+        if (sleepers_.load() > 0) {
+            { std::lock_guard<std::mutex> wake(sleep_); }
+            wake_.notify_all();
+        }
+        inside() = true;
+        work();
+        inside() = false;
+        open_.store(false);
+        for (int spins = 0; active_.load() > 0; ++spins) {
+            if (spins < 4000)
+                relax();
+            else
+                std::this_thread::yield();
+        }
+    }
+
+private:
+    thread_pool() {
+#if defined(__linux__) && !defined(__EMSCRIPTEN__)
+        static std::once_flag once;
+        std::call_once(once, [] { pthread_atfork(nullptr, nullptr, [] { forked().store(true); }); });
+#endif
+    }
+    static std::atomic<bool>& forked() {
+        static std::atomic<bool> flag{false};
+        return flag;
+    }
+    // A task that itself starts a loop runs it alone: the pool is one level deep.
+    static bool& inside() {
+        static thread_local bool flag = false;
+        return flag;
+    }
+    void add_worker() {
+        workers_.emplace_back([this] { serve(); });
+        workers_.back().detach();
+    }
+    void work() {
+        for (std::int64_t i; (i = next_.fetch_add(1, std::memory_order_relaxed)) < tasks_;) body_(context_, i);
+    }
+    void serve() {
+        inside() = true;
+        std::uint64_t seen = 0;
+        for (;;) {
+            wait_for_epoch_after(seen);
+            seen = epoch_.load();
+            active_.fetch_add(1);
+            if (open_.load() && seats_.fetch_sub(1) > 0) work();
+            active_.fetch_sub(1);
+        }
+    }
+    void wait_for_epoch_after(std::uint64_t seen) {
+        const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(50);
+        for (int spins = 0; epoch_.load(std::memory_order_acquire) == seen; ++spins) {
+            relax();
+            if ((spins & 63) == 63 && std::chrono::steady_clock::now() > until) {
+                std::unique_lock<std::mutex> lock(sleep_);
+                sleepers_.fetch_add(1);
+                wake_.wait(lock, [&] { return epoch_.load() != seen; });
+                sleepers_.fetch_sub(1);
+                return;
+            }
+        }
+    }
+
+    std::mutex busy_, sleep_;
+    std::condition_variable wake_;
+    std::vector<std::thread> workers_;
+    void (*body_)(void*, std::int64_t) = nullptr;
+    void* context_ = nullptr;
+    std::int64_t tasks_ = 0;
+    alignas(64) std::atomic<std::int64_t> next_{0};
+    alignas(64) std::atomic<std::uint64_t> epoch_{0};
+    std::atomic<int> seats_{0}, active_{0}, sleepers_{0};
+    std::atomic<bool> open_{false};
+};
+
+inline int positive_env(const char* variable) noexcept {
+    const char* value = std::getenv(variable);
+    const int n = value ? std::atoi(value) : 0;
+    return n > 0 ? std::min(n, thread_pool::max_threads) : 0;
+}
+
+// CPUs that the control group allows, rounded up; 0 where there is no quota.
+inline int cgroup_cpus() noexcept {
+    int cpus = 0;
+#if defined(__linux__)
+    if (std::FILE* f = std::fopen("/sys/fs/cgroup/cpu.max", "r")) {
+        long long quota = 0, period = 0;
+        if (std::fscanf(f, "%lld %lld", &quota, &period) == 2 && quota > 0 && period > 0)
+            cpus = static_cast<int>((quota + period - 1) / period);
+        std::fclose(f);
+        return cpus;
+    }
+    long long quota = 0, period = 0;
+    if (std::FILE* f = std::fopen("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "r")) {
+        if (std::fscanf(f, "%lld", &quota) != 1) quota = 0;
+        std::fclose(f);
+    }
+    if (std::FILE* f = std::fopen("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "r")) {
+        if (std::fscanf(f, "%lld", &period) != 1) period = 0;
+        std::fclose(f);
+    }
+    if (quota > 0 && period > 0) cpus = static_cast<int>((quota + period - 1) / period);
+#endif
+    return cpus;
+}
+
+}  // namespace detail
+
+GRAFT_INLINE int default_threads() noexcept {
+    for (const char* variable : {"GRAFT_NUM_THREADS", "OMP_NUM_THREADS"})
+        if (const int n = detail::positive_env(variable)) return n;
+    int cores = static_cast<int>(std::thread::hardware_concurrency());
+#if defined(__linux__) && !defined(__EMSCRIPTEN__)
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0) cores = CPU_COUNT(&set);
+#endif
+    if (const int quota = detail::cgroup_cpus()) cores = std::min(cores, quota);
+    return std::max(1, std::min(cores, detail::thread_pool::max_threads));
+}
+
+GRAFT_INLINE pool_executor::pool_executor(int threads) : threads_(threads > 0 ? std::min(threads, detail::thread_pool::max_threads) : default_threads()) {}
+
+GRAFT_INLINE void pool_executor::run_on_pool(std::int64_t tasks, void (*body)(void*, std::int64_t), void* context) {
+    detail::thread_pool::instance().run(threads_, tasks, body, context);
+}
+
+GRAFT_END_NAMESPACE
