@@ -1,0 +1,134 @@
+// The graph of ONNX operators: values in SSA form, nodes, attributes. A plain value that passes copy and change.
+#pragma once
+
+#include "../core/error.hpp"
+#include "../tensor/tensor.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+struct graph;
+struct op_row;
+
+/// Index of a value in `graph::values`; `no_value` is an input or output that was left out.
+using value_id = std::int32_t;
+constexpr value_id no_value = -1;
+
+/// What an attribute holds.
+enum class attribute_kind : std::uint8_t { none, real, integer, string, tensor, graph, reals, integers, strings };
+
+/// A named attribute of a node, as ONNX has them.
+struct attribute {
+    std::string name;
+    attribute_kind kind = attribute_kind::none;
+    float real = 0;
+    std::int64_t integer = 0;
+    std::string string;
+    std::vector<float> reals;
+    std::vector<std::int64_t> integers;
+    std::vector<std::string> strings;
+    graft::tensor tensor;
+    std::shared_ptr<graft::graph> graph;  ///< body of If, Loop, Scan; shared, never changed once a model is loaded
+};
+
+/// An operator applied to values.
+struct node {
+    std::string name, op_type, domain;  ///< the domain "" is ai.onnx
+    std::vector<value_id> inputs, outputs;
+    std::vector<attribute> attributes;
+    int version = 0;                ///< of the operator set that `domain` is imported at
+    const op_row* op = nullptr;     ///< its row of the op table, set by `verify`
+
+    const attribute* find(const char* attribute_name) const noexcept;
+};
+
+/// A value: an input, a constant, or what a node makes.
+struct value {
+    std::string name;
+    dtype type = dtype::undefined;
+    bool has_shape = false;                 ///< whether `extents` says anything; the rank is known then
+    graft::shape extents;                   ///< open extents are shape::unknown
+    std::vector<std::string> dimensions;    ///< names of open extents, as the file gives them ("" where it has a number or nothing)
+    graft::tensor constant;                 ///< set for initializers and for what folding made
+    int block = 0;                          ///< lowered graphs only: 0 row-major, c > 0 the blocked layout NCHWc
+};
+
+/// A version of an operator set.
+struct opset {
+    std::string domain;
+    int version = 0;
+};
+
+/// A value of an outer graph that a body reads.
+struct capture {
+    value_id inner = no_value, outer = no_value;
+};
+
+/// A graph and what a model file says about it. Nodes are in an order in which they can run once `verify` has seen it.
+/// An initializer that is also an input is a default: it is in `inputs` and its value has a constant.
+struct graph {
+    std::string name;
+    std::vector<value> values;
+    std::vector<node> nodes;
+    std::vector<value_id> inputs, outputs;
+    std::vector<capture> captures;  ///< bodies only: what they read of the graph around them
+
+    std::vector<opset> opsets;
+    std::int64_t ir_version = 8;
+    std::string producer_name, producer_version, model_domain, description;
+    std::int64_t model_version = 0;
+    std::vector<std::pair<std::string, std::string>> metadata;
+
+    /// A new value without a type.
+    value_id add_value(std::string value_name);
+    /// A new value that is a constant.
+    value_id add_constant(std::string value_name, graft::tensor data);
+    /// Version of a domain's operator set, 0 if it is not imported.
+    int version_of(const std::string& domain) const noexcept;
+    /// The metadata entry of that key, or null.
+    const std::string* find_metadata(const std::string& key) const noexcept;
+};
+
+/// The opsets 7 to this one can be loaded; older forms where the operator still means the same.
+constexpr int newest_opset = 28;
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+GRAFT_BEGIN_NAMESPACE
+GRAFT_INLINE const attribute* node::find(const char* attribute_name) const noexcept {
+    for (const attribute& a : attributes)
+        if (a.name == attribute_name) return &a;
+    return nullptr;
+}
+GRAFT_INLINE value_id graph::add_value(std::string value_name) {
+    values.emplace_back();
+    values.back().name = std::move(value_name);
+    return static_cast<value_id>(values.size() - 1);
+}
+GRAFT_INLINE value_id graph::add_constant(std::string value_name, graft::tensor data) {
+    const value_id id = add_value(std::move(value_name));
+    value& v = values[static_cast<std::size_t>(id)];
+    v.type = data.type();
+    v.has_shape = true;
+    v.extents = data.shape();
+    v.constant = std::move(data);
+    return id;
+}
+GRAFT_INLINE int graph::version_of(const std::string& domain) const noexcept {
+    for (const opset& o : opsets)
+        if (o.domain == domain || (domain.empty() && o.domain == "ai.onnx")) return o.version;
+    return 0;
+}
+GRAFT_INLINE const std::string* graph::find_metadata(const std::string& key) const noexcept {
+    for (const auto& entry : metadata)
+        if (entry.first == key) return &entry.second;
+    return nullptr;
+}
+GRAFT_END_NAMESPACE
+#endif

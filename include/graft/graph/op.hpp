@@ -1,0 +1,228 @@
+// What the op table is made of: the row of an operator, and what its functions are given.
+#pragma once
+
+#include "graph.hpp"
+#include "../core/executor.hpp"
+#include "../core/limits.hpp"
+#include "../core/wanted.hpp"
+
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// A tensor that somebody else owns. `data` is null where the contents are not known (yet), and for empty tensors.
+struct tensor_view {
+    dtype type = dtype::undefined;  ///< undefined: an optional input that was left out
+    graft::shape extents;
+    void* data = nullptr;
+
+    std::int64_t elements() const noexcept { return extents.elements(); }
+    template <class T>
+    T* as() const noexcept {
+        return static_cast<T*>(data);
+    }
+    double real(std::int64_t i) const noexcept { return element_as_double(type, data, i); }
+    std::int64_t integer(std::int64_t i) const noexcept { return element_as_int64(type, data, i); }
+};
+
+/// View of a tensor's memory.
+inline tensor_view view(const tensor& t) noexcept { return {t.type(), t.shape(), t.raw()}; }
+
+/// A list of integers that a node or a constant owns.
+struct integer_list {
+    const std::int64_t* data = nullptr;
+    int size = 0;
+    std::int64_t operator[](int i) const noexcept { return data[i]; }
+    const std::int64_t* begin() const noexcept { return data; }
+    const std::int64_t* end() const noexcept { return data + size; }
+};
+
+/// What every function of an operator is given: the node, its inputs and its outputs.
+struct op_context {
+    const node& n;
+    const tensor_view* in;  ///< `inputs` of them; use `has` before an optional one
+    int inputs;
+    tensor_view* out;  ///< `outputs` of them; type undefined: nobody reads this output
+    int outputs;
+    const graft::limits& limit;
+
+    bool has(int i) const noexcept { return i < inputs && in[i].type != dtype::undefined; }
+    bool wants(int i) const noexcept { return i < outputs && n.outputs[static_cast<std::size_t>(i)] != no_value; }
+    int version() const noexcept { return n.version; }
+    bool has_attribute(const char* name) const noexcept { return n.find(name) != nullptr; }
+    std::int64_t integer(const char* name, std::int64_t otherwise) const noexcept;
+    float real(const char* name, float otherwise) const noexcept;
+    /// The text, or `otherwise`; lives as long as the node.
+    const char* string(const char* name, const char* otherwise) const noexcept;
+    bool is(const char* name, const char* wanted_text, const char* otherwise) const noexcept;
+    /// Empty where the attribute is not there.
+    integer_list integers(const char* name) const noexcept;
+
+    /// Fails with this node as the place; `text` may hold up to three %lld, filled by a, b and c.
+    status fail(errc code, const char* text, std::int64_t a = 0, std::int64_t b = 0, std::int64_t c = 0) const;
+    /// Fails with op.shape, and tells the shapes of all inputs after the text.
+    status fail_shapes(const char* text) const;
+    /// Resolves a possibly negative axis into [0, rank), or [0, rank] where `past_end`; else op.attribute.
+    status axis(std::int64_t given, int rank, int& resolved, bool past_end = false) const;
+};
+
+/// Shape inference. All input shapes are known. Contents are known where `in[i].data` is not null (or the tensor is empty).
+struct infer_context : op_context {
+    bool deferred = false;  ///< set by `defer`: the outputs cannot be known before the contents are
+
+    /// Whether the contents of input i are there to be read; if not, `return c.defer()`.
+    bool knows(int i) const noexcept { return in[i].data != nullptr || in[i].elements() == 0; }
+    status defer() noexcept {
+        deferred = true;
+        return {};
+    }
+    status set(int i, dtype type, const shape& extents) {
+        if (i < outputs) out[i].type = type, out[i].extents = extents;
+        return {};
+    }
+};
+
+/// Runs the body of If, Loop or Scan: made by the executor.
+class subgraph_runner {
+public:
+    inline virtual ~subgraph_runner() {}
+    /// Runs `body` on inputs in its order; `outputs` gets one tensor an output.
+    inline virtual status run(const graph& body, const tensor_view* inputs, int count, std::vector<tensor>& outputs) = 0;
+};
+
+/// Execution by the reference kernel. Inputs are row-major, outputs are allocated as inference said, and never overlap the inputs;
+/// an operator with `op_flag::allocates` makes its outputs itself by `allocate`.
+struct run_context : op_context {
+    executor& pool;
+    subgraph_runner* bodies;  ///< for operators with bodies only
+    std::vector<tensor>* made;  ///< outputs of an operator that allocates
+    std::uint64_t seed;  ///< of random operators without a seed of their own; differs from node to node
+
+    /// Makes output i; `out[i].data` is its memory then.
+    status allocate(int i, dtype type, const shape& extents);
+    /// Scratch memory for the length of the call, 64-byte aligned.
+    result<buffer> scratch(std::int64_t bytes) const;
+};
+
+/// Properties of an operator that passes and the executor act on.
+struct op_flag {
+    static constexpr unsigned none = 0;
+    static constexpr unsigned elementwise = 1;  ///< each output element depends on the input elements at its place alone
+    static constexpr unsigned allocates = 2;    ///< output shapes are known only after running: makes its outputs itself
+    static constexpr unsigned random = 4;       ///< never folded
+    static constexpr unsigned bodies = 8;       ///< runs subgraphs
+    static constexpr unsigned view = 16;        ///< output is the first input's elements in the same order, with another shape
+    static constexpr unsigned shape_only = 32;  ///< reads the shapes of its inputs, not their contents
+};
+
+using infer_function = status (*)(infer_context&);
+using run_function = status (*)(run_context&);
+
+/// A row of the op table: one operator, or one range of versions of it that means the same.
+///
+/// `attributes`: "name:kind" separated by spaces; the kinds are i s f t g is fs ss. Others are refused when a model is loaded.
+/// `problems`: test problems separated by ';'. A problem lists its inputs, then its attributes, separated by spaces:
+///   f32[2,3]       contents drawn at random (types: f32 f64 f16 bf16 i8 u8 i16 u16 i32 u32 i64 u64 b)
+///   f32[2,3]~0.1:2 drawn from that range;  i64{3,-1} these values, one dimension;  i64(5) a scalar;  - left out
+///   axis=1  pads=0,1,0,1  mode=linear  alpha=0.5    as the kinds say;  @13  opset version (default: the newest)
+struct op_row {
+    const char* name;
+    const char* domain;
+    int since, until;              ///< opset versions, both included; until 0: still so
+    int min_inputs, max_inputs;    ///< max -1: any number
+    int min_outputs, max_outputs;
+    infer_function infer;
+    run_function run;
+    unsigned flags;
+    const char* attributes;
+    const char* problems;
+};
+
+/// A run of rows.
+struct op_table {
+    const op_row* rows;
+    int size;
+};
+
+/// Whether every row has test problems, for a static_assert behind every table.
+template <int N>
+constexpr bool all_have_problems(const op_row (&rows)[N]) {
+    for (const op_row& row : rows)
+        if (!row.problems || !row.problems[0]) return false;
+    return true;
+}
+
+// A row of ai.onnx whose functions are left out of builds that do not want the operator.
+#define GRAFT_OP(name, since, until, min_in, max_in, min_out, max_out, infer, run, flags, attributes, problems)              \
+    ::graft::op_row {                                                                                                        \
+        name, "", since, until, min_in, max_in, min_out, max_out, ::graft::wanted(name) ? infer : nullptr,                   \
+            ::graft::wanted(name) ? run : nullptr, flags, attributes, problems                                               \
+    }
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include <cstring>
+GRAFT_BEGIN_NAMESPACE
+
+GRAFT_INLINE std::int64_t op_context::integer(const char* name, std::int64_t otherwise) const noexcept {
+    const attribute* a = n.find(name);
+    return a ? a->integer : otherwise;
+}
+GRAFT_INLINE float op_context::real(const char* name, float otherwise) const noexcept {
+    const attribute* a = n.find(name);
+    return a ? a->real : otherwise;
+}
+GRAFT_INLINE const char* op_context::string(const char* name, const char* otherwise) const noexcept {
+    const attribute* a = n.find(name);
+    return a ? a->string.c_str() : otherwise;
+}
+GRAFT_INLINE bool op_context::is(const char* name, const char* wanted_text, const char* otherwise) const noexcept {
+    return std::strcmp(string(name, otherwise), wanted_text) == 0;
+}
+GRAFT_INLINE integer_list op_context::integers(const char* name) const noexcept {
+    const attribute* a = n.find(name);
+    if (!a) return {};
+    return {a->integers.data(), static_cast<int>(a->integers.size())};
+}
+
+/// "node 'conv1' (Conv)", the place in an error about a node.
+inline std::string place(const node& n) {
+    std::string where = n.name.empty() ? std::string("node") : "node '" + n.name + "'";
+    return where + " (" + (n.domain.empty() ? "" : n.domain + ".") + n.op_type + ")";
+}
+
+GRAFT_INLINE GRAFT_COLD status op_context::fail(errc code, const char* text, std::int64_t a, std::int64_t b, std::int64_t c) const {
+    char detail[400];
+    std::snprintf(detail, sizeof detail, text, static_cast<long long>(a), static_cast<long long>(b), static_cast<long long>(c));
+    return graft::fail(code, place(n), detail);
+}
+GRAFT_INLINE GRAFT_COLD status op_context::fail_shapes(const char* what) const {
+    std::string detail = std::string(what) + "; inputs:";
+    for (int i = 0; i < inputs && i < 8; ++i) detail += has(i) ? std::string(" ") + graft::name(in[i].type) + graft::text(in[i].extents) : " -";
+    return graft::fail(errc::op_shape, place(n), detail);
+}
+GRAFT_INLINE status op_context::axis(std::int64_t given, int rank, int& resolved, bool past_end) const {
+    const std::int64_t a = given < 0 ? given + rank + (past_end ? 1 : 0) : given;
+    if (a < 0 || a > rank || (a == rank && !past_end)) return fail(errc::op_attribute, "axis %lld is out of range for rank %lld", given, rank);
+    resolved = static_cast<int>(a);
+    return {};
+}
+GRAFT_INLINE status run_context::allocate(int i, dtype type, const shape& extents) {
+    const std::int64_t bytes = bytes_of(type, extents);
+    if (bytes < 0 || bytes > limit.memory_bytes)
+        return fail(errc::memory_budget, "output %lld would take %lld bytes, over the limit of %lld", i, bytes, limit.memory_bytes);
+    tensor t;
+    GRAFT_TRY_ASSIGN(t, tensor::make(type, extents));
+    out[i] = graft::view(t);
+    (*made)[static_cast<std::size_t>(i)] = std::move(t);
+    return {};
+}
+GRAFT_INLINE result<buffer> run_context::scratch(std::int64_t bytes) const {
+    if (bytes < 0 || bytes > limit.memory_bytes)
+        return fail(errc::memory_budget, "%lld bytes of scratch memory are over the limit of %lld", bytes, limit.memory_bytes);
+    return buffer::allocate(static_cast<std::size_t>(bytes));
+}
+
+GRAFT_END_NAMESPACE
+#endif
