@@ -30,6 +30,8 @@ public:
     }
     std::byte* data() const noexcept { return data_; }
     std::size_t bytes() const noexcept { return bytes_; }
+    /// Whether nobody else holds this memory.
+    bool unique() const noexcept { return owner_.use_count() == 1; }
 
 private:
     std::shared_ptr<const void> owner_;

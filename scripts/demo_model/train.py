@@ -5,8 +5,8 @@ The command lines, from the root of the repository:
 
     python3 -m venv /tmp/venv-demo
     /tmp/venv-demo/bin/pip install numpy==2.4.6 pillow==13.0.0 torch==2.15.0 onnx==1.23.2 onnxruntime==1.31.1
-    /tmp/venv-demo/bin/python scripts/demo/draw.py --output apps/graft/demo/pictures
-    /tmp/venv-demo/bin/python scripts/demo/train.py --output apps/graft/demo/model.onnx
+    /tmp/venv-demo/bin/python scripts/demo_model/draw.py --output apps/graft/demo/pictures
+    /tmp/venv-demo/bin/python scripts/demo_model/train.py --output apps/graft/demo/model.onnx
 
 Made with Python 3.11 and the versions above. Drawing the pictures and training take some minutes
 on two processor cores. Training sums in an order that depends on the machine, so a second run

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Draws the pictures of graft's demo: eight classes, every picture decided by its seed.
 
-    python scripts/demo/draw.py --output apps/graft/demo/pictures        # the pictures in the repository
-    python scripts/demo/draw.py --contact-sheet /tmp/sheet.png --rows 8  # an overview, a class per column
+    python scripts/demo_model/draw.py --output apps/graft/demo/pictures        # the pictures in the repository
+    python scripts/demo_model/draw.py --contact-sheet /tmp/sheet.png --rows 8  # an overview, a class per column
 
 Needs numpy and Pillow. The same seed gives the same picture at any size.
 """

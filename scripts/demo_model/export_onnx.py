@@ -85,7 +85,7 @@ def export(network, class_names, path):
         builder.initializers,
     )
     model = helper.make_model(
-        graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8, producer_name="graft scripts/demo/train.py"
+        graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8, producer_name="graft scripts/demo_model/train.py"
     )
     model.doc_string = "Names drawn pictures. Made by the graft project; MIT licence."
     labels = json.dumps(list(class_names))

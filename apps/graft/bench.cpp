@@ -1,0 +1,139 @@
+// graft bench: latency of a model on random input.
+#include "program.hpp"
+
+#include <graft/core/rng.hpp>
+#include <graft/cpu/isa.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstdio>
+
+namespace program {
+namespace {
+
+// Floats in [0, 1), bytes over their whole range, other integers 0 or 1, so that they may serve as indices.
+graft::result<graft::tensor> random_tensor(const graft::value_info& input, std::uint64_t seed, std::uint64_t stream) {
+    graft::tensor t;
+    GRAFT_TRY_ASSIGN(t, graft::tensor::make(input.type, input.extents));
+    const graft::random_stream numbers(seed, stream);
+    const bool byte = input.type == graft::dtype::uint8 || input.type == graft::dtype::int8;
+    for (std::int64_t i = 0; i < t.elements(); ++i) {
+        const std::uint64_t at = static_cast<std::uint64_t>(i);
+        const double u = numbers.uniform(at);
+        const double value = graft::is_float(input.type) ? u : byte ? static_cast<double>(numbers.below(at, 256)) - (input.type == graft::dtype::int8 ? 128 : 0) : u < 0.5 ? 0 : 1;
+        graft::store_from_double(input.type, t.raw(), i, 1, &value);
+    }
+    return t;
+}
+
+// The model with another first extent of its inputs. What the file says about the shapes in between no longer holds.
+graft::result<graft::model> with_batch(const graft::model& model, std::int64_t batch, const graft::load_options& with) {
+    graft::graph g = model.graph();
+    bool changed = false;
+    std::vector<bool> is_input(g.values.size());
+    for (graft::value_id id : g.inputs) {
+        graft::value& v = g.values[static_cast<std::size_t>(id)];
+        is_input[static_cast<std::size_t>(id)] = true;
+        if (v.constant || !v.has_shape || v.extents.rank() == 0) continue;
+        changed |= v.extents[0] >= 0 && v.extents[0] != batch;
+        v.extents[0] = batch;
+    }
+    if (!changed) return model;
+    for (std::size_t i = 0; i < g.values.size(); ++i)
+        if (!is_input[i] && !g.values[i].constant) g.values[i].has_shape = false;
+    return graft::load(std::move(g), with);
+}
+
+double median(std::vector<double> values) {
+    std::sort(values.begin(), values.end());
+    const std::size_t n = values.size();
+    return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+}  // namespace
+
+graft::result<int> bench(const common_options& common, const bench_options& options) {
+    graft::cpu::isa isa{};
+    GRAFT_TRY_ASSIGN(isa, graft::cpu::active_isa());
+    graft::load_options with;
+    GRAFT_TRY_ASSIGN(with, load_options_of(common));
+    const double begun = now_ms();
+    graft::model model;
+    GRAFT_TRY_ASSIGN(model, graft::load(options.model, with));
+    if (options.batch) {
+        auto changed = with_batch(model, options.batch, with);
+        if (!changed.ok())
+            return graft::fail(graft::errc::input_shape, options.model, "the model does not allow batch " + std::to_string(options.batch) + ": " + changed.error().what());
+        model = std::move(changed).value();
+    }
+    graft::session session(model, {common.threads, nullptr});
+    const std::vector<graft::value_info> inputs = assumed_inputs(model, options.batch ? options.batch : 1);
+    for (std::size_t i = 0, given = 0; i < model.inputs().size(); ++i) {
+        if (model.inputs()[i].has_default) continue;
+        graft::tensor value;
+        GRAFT_TRY_ASSIGN(value, random_tensor(inputs[given], common.seed, given));
+        GRAFT_TRY(session.set_input(i, value));
+        ++given;
+    }
+    // Warm: the plan is made by the first run; then until a run is no faster than the one before it, and no longer than half a second.
+    double first = now_ms();
+    GRAFT_TRY(session.run());
+    const double load_ms = first - begun, first_ms = now_ms() - first;
+    double before = first_ms;
+    for (double warm = now_ms(); now_ms() - warm < 500;) {
+        const double start = now_ms();
+        GRAFT_TRY(session.run());
+        const double took = now_ms() - start;
+        if (took > 0.9 * before) break;
+        before = took;
+    }
+
+    std::vector<double> latency;
+    latency.reserve(static_cast<std::size_t>(options.rounds));
+    {
+        progress bar("bench", options.rounds, common.quiet);
+        for (int i = 0; i < options.rounds; ++i) {
+            const double start = now_ms();
+            GRAFT_TRY(session.run());
+            latency.push_back(now_ms() - start);
+            bar.step(i + 1);
+        }
+    }
+    const auto use = model.memory(inputs);
+    const double rss = peak_rss_mb();
+    const int threads = thread_count(common);
+    if (common.json) {
+        json shapes = json::object(), macs = nullptr;
+        if (use.ok()) macs = use.value().multiply_adds;
+        for (const graft::value_info& v : inputs) shapes[v.name] = shape_json(v.extents);
+        print(json{{"model", options.model}, {"latency_ms", latency}, {"median_ms", median(latency)}, {"load_ms", load_ms}, {"first_ms", first_ms}, {"rss_mb", rss},
+                   {"isa", graft::cpu::name(isa)}, {"device", "cpu"}, {"threads", threads}, {"batch", options.batch ? options.batch : 1}, {"macs", macs}, {"inputs", shapes}});
+        return exit_done;
+    }
+    std::vector<double> sorted = latency;
+    std::sort(sorted.begin(), sorted.end());
+    const double middle = median(latency), rate = 1000.0 * (options.batch ? options.batch : 1) / middle;
+    std::string shapes;
+    for (const graft::value_info& v : inputs) shapes += (shapes.empty() ? "" : ", ") + printable(v.name) + " " + graft::text(v.extents);
+    const terminal screen = look_at_stdout(common.color);
+    const auto row = [&](const char* key, const std::string& value) { std::printf("%s  %s\n", styled(screen, style::dim, padded(key, 8)).c_str(), value.c_str()); };
+    char text[128];
+    row("model", printable(options.model) + "  at " + shapes);
+    row("device", std::string("cpu, ") + graft::cpu::name(isa) + ", " + std::to_string(threads) + (threads == 1 ? " thread" : " threads"));
+    std::snprintf(text, sizeof text, "  (%s least, %s at 90 %%, %d rounds)", milliseconds_text(sorted.front()).c_str(), milliseconds_text(sorted[sorted.size() * 9 / 10]).c_str(), options.rounds);
+    row("latency", styled(screen, style::bold, milliseconds_text(middle)) + text);
+    std::snprintf(text, sizeof text, "%.1f samples a second", rate);
+    std::string speed = text;
+    if (use.ok() && use.value().multiply_adds > 0) {
+        std::snprintf(text, sizeof text, ", %.1f GMAC/s of %s MACs", static_cast<double>(use.value().multiply_adds) / middle / 1e6, count_text(use.value().multiply_adds).c_str());
+        speed += text;
+    }
+    row("speed", speed);
+    row("load", milliseconds_text(load_ms) + ", first run " + milliseconds_text(first_ms));
+    std::snprintf(text, sizeof text, "%.0f MB resident at most", rss);
+    row("memory", text);
+    return exit_done;
+}
+
+}  // namespace program

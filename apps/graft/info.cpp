@@ -1,0 +1,210 @@
+// graft info: what is in a model or a safetensors file.
+#include "program.hpp"
+
+#include <graft/io/safetensors.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <set>
+
+namespace program {
+namespace {
+
+// A safetensors file begins with the length of its JSON, 64 bits, which no real file fills beyond the fifth byte, and a brace.
+bool looks_like_safetensors(const std::string& path) {
+    std::FILE* file = std::fopen(path.c_str(), "rb");
+    if (!file) return false;
+    unsigned char head[9] = {};
+    const std::size_t n = std::fread(head, 1, sizeof head, file);
+    std::fclose(file);
+    const auto zero = [&](int first) { return std::all_of(head + first, head + 8, [](unsigned char c) { return c == 0; }); };
+    return n >= 8 && (zero(4) || (n == 9 && head[8] == '{' && zero(6)));
+}
+
+json values_json(const std::vector<graft::value_info>& values, bool defaults) {
+    json list = json::array();
+    for (const graft::value_info& v : values)
+        if (v.has_default == defaults) list.push_back({{"name", v.name}, {"dtype", graft::name(v.type)}, {"shape", shape_json(v)}});
+    return list;
+}
+
+std::string operator_name(const graft::node& n) { return n.domain.empty() || n.domain == "ai.onnx" ? n.op_type : n.domain + "." + n.op_type; }
+
+struct census {
+    std::map<std::string, std::int64_t> operators;
+    std::int64_t parameters = 0, parameter_bytes = 0;
+};
+
+// Weights are constants of a floating or a quantised type; 64-bit integers are shapes and indices.
+void count(const graft::graph& g, census& all) {
+    for (const graft::value& v : g.values)
+        if (v.constant && v.type != graft::dtype::int64 && v.type != graft::dtype::boolean) {
+            all.parameters += v.constant.elements();
+            all.parameter_bytes += static_cast<std::int64_t>(v.constant.bytes());
+        }
+    for (const graft::node& n : g.nodes) {
+        ++all.operators[operator_name(n)];
+        for (const graft::attribute& a : n.attributes)
+            if (a.graph) count(*a.graph, all);
+    }
+}
+
+// Every operator once, most frequent first.
+std::vector<std::pair<std::string, std::int64_t>> by_number(const census& all) {
+    std::vector<std::pair<std::string, std::int64_t>> list(all.operators.begin(), all.operators.end());
+    std::stable_sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+    return list;
+}
+
+std::string ops_list(const census& all) {
+    std::set<std::string> names;
+    for (const auto& entry : all.operators) names.insert(entry.first.substr(entry.first.rfind('.') + 1));
+    std::string list;
+    for (const std::string& name : names) list += (list.empty() ? "" : ",") + name;
+    return list;
+}
+
+std::string wrapped(const std::string& text, int indent, int columns) {
+    std::string out, line;
+    const auto flush = [&] {
+        if (!out.empty()) out += "\n" + std::string(static_cast<std::size_t>(indent), ' ');
+        out += line;
+        line.clear();
+    };
+    for (std::size_t i = 0; i < text.size();) {
+        const std::size_t end = std::min(text.find(", ", i), text.size() - 1) + 1;
+        const std::string word = text.substr(i, end - i + (end < text.size() ? 1 : 0));
+        if (!line.empty() && display_width(line + word) > columns - indent) flush();
+        line += word;
+        i += word.size();
+    }
+    flush();
+    return out;
+}
+
+graft::result<int> info_safetensors(const common_options& common, const info_options& options) {
+    graft::safetensors_file file;
+    GRAFT_TRY_ASSIGN(file, graft::read_safetensors(options.file));
+    json tensors = json::array(), metadata = json::object();
+    text_table table({"tensor", "dtype", "shape", ">bytes"});
+    std::int64_t elements = 0, bytes = 0;
+    for (const auto& t : file.tensors) {
+        tensors.push_back({{"name", t.name}, {"dtype", graft::name(t.value.type())}, {"shape", shape_json(t.value.shape())}});
+        table.add({shortened(printable(t.name), 60), graft::name(t.value.type()), graft::text(t.value.shape()), bytes_text(static_cast<std::int64_t>(t.value.bytes()))});
+        elements += t.value.elements();
+        bytes += static_cast<std::int64_t>(t.value.bytes());
+    }
+    for (const auto& m : file.metadata) metadata[m.first] = m.second;
+    if (common.json) {
+        print(json{{"format", "safetensors"}, {"tensors", tensors}, {"metadata", metadata}, {"parameters", elements}});
+        return exit_done;
+    }
+    const terminal screen = look_at_stdout(common.color);
+    std::printf("%s: safetensors, %zu tensors, %s elements, %s\n", printable(options.file).c_str(), file.tensors.size(), count_text(elements).c_str(), bytes_text(bytes).c_str());
+    for (const auto& m : file.metadata) std::printf("%s  %s\n", styled(screen, style::dim, shortened(printable(m.first), 30)).c_str(), shortened(printable(m.second), screen.columns - 34).c_str());
+    if (!table.empty()) table.print(screen);
+    return exit_done;
+}
+
+void print_placement(const terminal& screen, const std::vector<graft::placement>& places) {
+    text_table table({"node", "operator", "device", "kernel", "why not a faster one"});
+    for (const graft::placement& p : places) table.add({shortened(printable(p.node), 40), printable(p.op_type), p.device, printable(p.kernel), printable(p.reason)});
+    table.print(screen);
+}
+
+}  // namespace
+
+graft::result<int> info(const common_options& common, const info_options& options) {
+    if (looks_like_safetensors(options.file)) return info_safetensors(common, options);
+    graft::load_options with;
+    GRAFT_TRY_ASSIGN(with, load_options_of(common));
+    graft::model model;
+    GRAFT_TRY_ASSIGN(model, graft::load(options.file, with));
+    const graft::graph& g = model.graph();
+    census all;
+    count(g, all);
+    const std::string ops = ops_list(all);
+    if (options.ops && !common.json) {
+        std::printf("%s\n", ops.c_str());
+        return exit_done;
+    }
+
+    // Open extents are guessed; a guess that does not suit the model is no fault of the file.
+    const std::vector<graft::value_info> assumed = assumed_inputs(model, 1);
+    const auto use = model.memory(assumed);
+    json peak = nullptr, macs = nullptr, arena = nullptr, constants = nullptr;
+    if (use.ok()) {
+        const graft::model::memory_use& m = use.value();
+        peak = m.arena + m.constants + m.outputs;
+        macs = m.multiply_adds;
+        arena = m.arena;
+        constants = m.constants;
+    }
+    std::vector<graft::placement> places;
+    std::string no_places;
+    if (options.placement) {
+        auto found = model.placements(assumed);
+        if (found.ok()) places = std::move(found).value();
+        else no_places = found.error().what();
+    }
+
+    if (common.json) {
+        json operators = json::object(), metadata = json::object(), opsets = json::object(), shapes = json::object();
+        for (const auto& entry : by_number(all)) operators[entry.first] = entry.second;
+        for (const auto& entry : g.metadata) metadata[entry.first] = entry.second;
+        for (const graft::opset& o : g.opsets) opsets[o.domain.empty() ? "ai.onnx" : o.domain] = o.version;
+        for (const graft::value_info& v : assumed) shapes[v.name] = shape_json(v.extents);
+        json object{{"format", "onnx"}, {"name", g.name}, {"ir_version", g.ir_version}, {"opset", g.version_of("")}, {"opsets", opsets},
+                    {"producer", g.producer_name}, {"inputs", values_json(model.inputs(), false)}, {"outputs", values_json(model.outputs(), false)},
+                    {"defaults", values_json(model.inputs(), true)}, {"operators", operators}, {"parameters", all.parameters}, {"macs", macs},
+                    {"peak_bytes", peak}, {"arena_bytes", arena}, {"constant_bytes", constants}, {"assumed", shapes}, {"metadata", metadata}};
+        if (options.ops) object["ops"] = ops;
+        if (options.placement) {
+            json list = json::array();
+            for (const graft::placement& p : places) list.push_back({{"node", p.node}, {"operator", p.op_type}, {"device", p.device}, {"kernel", p.kernel}, {"reason", p.reason}});
+            object["placement"] = no_places.empty() ? list : json(nullptr);
+        }
+        print(object);
+        return exit_done;
+    }
+
+    const terminal screen = look_at_stdout(common.color);
+    const auto row = [&](const std::string& key, const std::string& value) {
+        std::printf("%s  %s\n", styled(screen, style::dim, padded(key, 10)).c_str(), wrapped(value, 12, std::max(40, screen.columns)).c_str());
+    };
+    std::string origin = "ONNX, IR " + std::to_string(g.ir_version) + ", opset " + std::to_string(g.version_of(""));
+    if (!g.producer_name.empty()) origin += ", by " + printable(g.producer_name) + (g.producer_version.empty() ? "" : " " + printable(g.producer_version));
+    row("model", styled(screen, style::bold, printable(options.file)) + "  (" + origin + ")");
+    const auto list = [&](const char* one, const std::vector<graft::value_info>& values, bool defaults) {
+        for (const graft::value_info& v : values)
+            if (v.has_default == defaults) row(one, printable(v.name) + "  " + graft::name(v.type) + " " + shape_text(v));
+    };
+    list("input", model.inputs(), false);
+    list("default", model.inputs(), true);
+    list("output", model.outputs(), false);
+    row("parameters", count_text(all.parameters) + "  (" + bytes_text(all.parameter_bytes) + ")");
+    std::string guess;
+    for (const graft::value_info& v : assumed) guess += (guess.empty() ? "" : ", ") + printable(v.name) + " " + graft::text(v.extents);
+    if (use.ok()) {
+        const graft::model::memory_use& m = use.value();
+        row("MACs", count_text(m.multiply_adds) + "  at " + guess);
+        row("memory", bytes_text(m.arena + m.constants + m.outputs) + "  (" + bytes_text(m.constants) + " constants, " + bytes_text(m.arena) + " intermediates, " + bytes_text(m.outputs) + " outputs)");
+    } else
+        row("memory", "not known: " + printable(use.error().what()));
+    std::string operators;
+    for (const auto& entry : by_number(all)) operators += (operators.empty() ? "" : ", ") + printable(entry.first) + " " + std::to_string(entry.second);
+    row("operators", operators);
+    for (const auto& entry : g.metadata) row(shortened(printable(entry.first), 24), shortened(printable(entry.second), 200));
+    if (options.placement) {
+        std::printf("\n");
+        if (no_places.empty()) print_placement(screen, places);
+        else std::printf("placement is not known: %s\n", printable(no_places).c_str());
+    }
+    return exit_done;
+}
+
+}  // namespace program

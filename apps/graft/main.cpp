@@ -1,0 +1,161 @@
+// graft, the program: reads the command line, calls the verb, turns every failure into one line and an exit code.
+#include "program.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <new>
+
+namespace {
+
+using namespace program;
+
+struct all_options {
+    common_options common;
+    doctor_options doctor;
+    info_options info;
+    run_options run;
+    classify_options classify;
+    bench_options bench;
+    decode_options decode;
+    preprocess_options preprocess;
+};
+
+constexpr const char* verb_names[] = {"doctor", "info", "run", "classify", "bench", "decode", "preprocess"};
+
+// The least number of letters to insert, delete or change between two words.
+std::size_t distance(const std::string& a, const std::string& b) {
+    std::vector<std::size_t> row(b.size() + 1);
+    for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+    for (std::size_t i = 1; i <= a.size(); ++i) {
+        std::size_t corner = row[0];
+        row[0] = i;
+        for (std::size_t j = 1; j <= b.size(); ++j) {
+            const std::size_t up = row[j];
+            row[j] = std::min({row[j] + 1, row[j - 1] + 1, corner + (a[i - 1] != b[j - 1])});
+            corner = up;
+        }
+    }
+    return row[b.size()];
+}
+
+graft::status unknown_verb(const std::string& given) {
+    std::string all, near;
+    for (const char* name : verb_names) {
+        all += std::string(all.empty() ? "" : ", ") + name;
+        if (near.empty() && given.size() < 32 && distance(given, name) <= 2) near = name;
+    }
+    return graft::fail(graft::errc::usage, given, near.empty() ? "there is no such verb; the verbs are " + all : "there is no such verb; did you mean " + near + "?");
+}
+
+void add_common(CLI::App& verb, common_options& common) {
+    const char* group = "Common options";
+    verb.add_flag("--json", common.json, "Print one JSON object")->group(group);
+    verb.add_flag("-q,--quiet", common.quiet, "No progress and no warnings")->group(group);
+    verb.add_option("--threads", common.threads, "Threads (default: GRAFT_NUM_THREADS, OMP_NUM_THREADS, what the machine gives)")
+        ->group(group)->type_name("N")->check(CLI::Range(0, 1024));
+    verb.add_option("--seed", common.seed, "Seed of everything random")->group(group)->type_name("N");
+    verb.add_option("--device", common.device, "auto, cpu, cuda or cuda:0,1 (default: GRAFT_DEVICE, else auto)")->group(group)->type_name("D");
+    verb.add_flag("--exact", common.exact, "No algorithms that reorder sums, such as Winograd's")->group(group);
+    verb.add_option("--color", common.color, "auto, always or never")->group(group)->type_name("WHEN")->check(CLI::IsMember({"auto", "always", "never"}));
+}
+
+CLI::App* add_verb(CLI::App& app, const char* name, const char* what, all_options& o) {
+    CLI::App* verb = app.add_subcommand(name, what);
+    add_common(*verb, o.common);
+    return verb;
+}
+
+void declare(CLI::App& app, all_options& o) {
+    app.name("graft");
+    app.set_version_flag("--version", std::string("graft ") + graft::version());
+    app.require_subcommand(1);
+    app.footer("Exit codes: 0 done, 1 failed, 2 wrong usage. graft VERB --help says more about a verb.");
+
+    add_verb(app, "doctor", "What this machine and this build can do", o);
+
+    CLI::App* v = add_verb(app, "info", "What is in a model (ONNX) or a tensor file (safetensors)", o);
+    v->add_option("FILE", o.info.file, "The file")->required();
+    v->add_flag("--ops", o.info.ops, "Print the GRAFT_OPS list of a build for this model alone");
+    v->add_flag("--placement", o.info.placement, "Print which kernel each node gets, and why not a faster one");
+
+    v = add_verb(app, "run", "Runs any model on arrays", o);
+    v->add_option("MODEL", o.run.model, "The model")->required();
+    v->add_option("-i,--input", o.run.inputs, "An input and its array; once for each input")->type_name("NAME=FILE.npy")->expected(1)->take_all()->allow_extra_args(false);
+    v->add_option("-o,--output-dir", o.run.output_dir, "Folder for <output name>.npy; made if it is not there")->type_name("DIR")->required();
+
+    v = add_verb(app, "classify", "Names what is in pictures", o);
+    v->add_option("MODEL", o.classify.model, "The model")->required();
+    v->add_option("IMAGE", o.classify.images, "JPEG, PNG, BMP or PNM files")->required();
+    v->add_option("--labels", o.classify.labels, "Names of the classes, one a line (default: the model's own)")->type_name("FILE");
+    v->add_option("--top", o.classify.top, "How many names a picture")->type_name("K")->check(CLI::Range(1, 1 << 20))->capture_default_str();
+    v->add_option("--preprocess", o.classify.preprocess, "How pictures become tensors (default: the model's own)")->type_name("SPEC");
+    v->add_option("--preview", o.classify.preview, "Columns of the picture beside the names, 0 for none")->type_name("N")->check(CLI::Range(0, 200));
+
+    v = add_verb(app, "bench", "Measures a model on random input", o);
+    v->add_option("MODEL", o.bench.model, "The model")->required();
+    v->add_option("--batch", o.bench.batch, "Batch size (default: the model's, else 1)")->type_name("B")->check(CLI::Range(1, 1 << 20));
+    v->add_option("--rounds", o.bench.rounds, "Timed runs, after a warm-up")->type_name("R")->check(CLI::Range(1, 10000000))->capture_default_str();
+
+    v = add_verb(app, "decode", "The pixels of a picture as an array, uint8 (H, W, 3)", o);
+    v->add_option("IMAGE", o.decode.image, "The picture")->required();
+    v->add_option("-o,--output", o.decode.output, "The array")->type_name("FILE.npy")->required();
+
+    v = add_verb(app, "preprocess", "The tensor that a model sees of a picture", o);
+    v->add_option("IMAGE", o.preprocess.image, "The picture")->required();
+    v->add_option("--model", o.preprocess.model, "The model whose input it is to fit")->type_name("MODEL");
+    v->add_option("--preprocess", o.preprocess.preprocess, "How (default: the model's own)")->type_name("SPEC");
+    v->add_option("-o,--output", o.preprocess.output, "The array")->type_name("FILE.npy")->required();
+}
+
+graft::result<int> call(const CLI::App& app, const all_options& o) {
+    const std::string verb = app.get_subcommands().front()->get_name();
+    if (verb == "doctor") return doctor(o.common, o.doctor);
+    if (verb == "info") return info(o.common, o.info);
+    if (verb == "run") return run(o.common, o.run);
+    if (verb == "classify") return classify(o.common, o.classify);
+    if (verb == "bench") return bench(o.common, o.bench);
+    if (verb == "decode") return decode(o.common, o.decode);
+    return preprocess(o.common, o.preprocess);
+}
+
+int start(int argc, char** argv) {
+    if (argc > 1 && argv[1][0] != '-' && std::none_of(std::begin(verb_names), std::end(verb_names), [&](const char* name) { return !std::strcmp(name, argv[1]); }))
+        return report(unknown_verb(argv[1]).error());
+    CLI::App app("Runs image models from ONNX files.");
+    all_options options;
+    declare(app, options);
+    if (argc == 1) {
+        std::fprintf(stderr, "%s", app.help().c_str());
+        return report(graft::fail(graft::errc::usage, "graft", "a verb is missing").error());
+    }
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError& e) {
+        if (e.get_exit_code() == 0) return app.exit(e);  // --help and --version
+        const auto verbs = app.get_subcommands();
+        return report(graft::fail(graft::errc::usage, verbs.empty() ? "graft" : verbs.front()->get_name(), e.what()).error());
+    }
+    graft::result<int> done = call(app, options);
+    if (!done.ok()) return report(done.error());
+    if (std::fflush(stdout) != 0 || std::ferror(stdout)) return report(graft::fail(graft::errc::file_write, "standard output", std::strerror(errno)).error());
+    return done.value();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    try {
+        return start(argc, argv);
+    } catch (const graft::error& e) {
+        return program::report(e);
+    } catch (const std::bad_alloc&) {
+        return program::report(graft::fail(graft::errc::memory_oom, "graft", "the system has not enough memory for this").error());
+    } catch (const std::exception& e) {
+        return program::report(graft::fail(graft::errc::internal, "graft", e.what()).error());
+    }
+}

@@ -1,0 +1,92 @@
+// What the verbs of the program share: options, errors, files, and loading a model.
+#pragma once
+
+#include "console.hpp"
+
+#include <graft/graft.hpp>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace program {
+
+using json = nlohmann::ordered_json;
+
+constexpr int exit_done = 0, exit_failed = 1, exit_usage = 2;
+
+/// Options that every verb takes.
+struct common_options {
+    bool json = false;
+    bool quiet = false;
+    bool exact = false;
+    int threads = 0;
+    std::uint64_t seed = 0;
+    std::string device;
+    std::string color = "auto";
+};
+
+struct doctor_options {};
+struct info_options {
+    std::string file;
+    bool ops = false, placement = false;
+};
+struct run_options {
+    std::string model, output_dir;
+    std::vector<std::string> inputs;
+};
+struct classify_options {
+    std::string model, labels, preprocess;
+    std::vector<std::string> images;
+    int top = 5, preview = -1;
+};
+struct bench_options {
+    std::string model;
+    int batch = 0, rounds = 20;
+};
+struct decode_options {
+    std::string image, output;
+};
+struct preprocess_options {
+    std::string image, model, preprocess, output;
+};
+
+// One function a verb, each in the file of its name. They return the exit code, or fail and leave the message to main.
+graft::result<int> doctor(const common_options&, const doctor_options&);
+graft::result<int> info(const common_options&, const info_options&);
+graft::result<int> run(const common_options&, const run_options&);
+graft::result<int> classify(const common_options&, const classify_options&);
+graft::result<int> bench(const common_options&, const bench_options&);
+graft::result<int> decode(const common_options&, const decode_options&);
+graft::result<int> preprocess(const common_options&, const preprocess_options&);
+
+/// Prints `graft: error: <code>: <where>: <detail>` on stderr and returns the exit code that belongs to it.
+int report(const graft::error& e);
+/// Prints a line on stderr, unless -q.
+void warn(const common_options& common, const std::string& text);
+
+/// Prints one JSON object on stdout, in one line when `common.json` is set.
+void print(const json& object);
+/// "float32 [N,3,224,224]"'s second half, with the names of open dimensions.
+std::string shape_text(const graft::value_info& value);
+/// The shape as the contract has it: numbers, names of open dimensions, "?"; null where even the rank is open.
+json shape_json(const graft::value_info& value);
+json shape_json(const graft::shape& extents);
+
+/// The device: --device, else GRAFT_DEVICE, else auto. Errors: usage, device.unavailable (GRAFT_REQUIRE_GPU without a GPU).
+graft::result<std::string> wanted_device(const common_options& common);
+graft::result<graft::load_options> load_options_of(const common_options& common);
+/// The threads that --threads means, after the environment.
+int thread_count(const common_options& common);
+
+/// Inputs that a caller must give, with every open extent replaced: the first by `batch`, pixels by 224, others by 1.
+std::vector<graft::value_info> assumed_inputs(const graft::model& model, std::int64_t batch);
+
+/// Milliseconds of a steady clock.
+double now_ms();
+/// The largest resident memory of this process so far, in 2^20 bytes.
+double peak_rss_mb();
+
+}  // namespace program

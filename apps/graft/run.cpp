@@ -1,0 +1,94 @@
+// graft run: any model on arrays, arrays out.
+#include "program.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+
+namespace program {
+namespace {
+
+// The file of an output: / and : in its name become _.
+graft::result<std::string> file_of(const std::string& directory, const std::string& output) {
+    if (output.find('\0') != std::string::npos) return graft::fail(graft::errc::file_write, output, "a name with a zero byte cannot be a file's");
+    std::string file = output;
+    for (char& c : file)
+        if (c == '/' || c == ':') c = '_';
+    return (std::filesystem::path(directory) / (file + ".npy")).string();
+}
+
+std::string range_of(const graft::tensor& t) {
+    const std::int64_t n = t.elements();
+    if (n == 0) return "empty";
+    double least = std::numeric_limits<double>::infinity(), most = -least, sum = 0;
+    for (std::int64_t i = 0; i < n; ++i) {
+        const double v = graft::element_as_double(t.type(), t.raw(), i);
+        least = std::min(least, v), most = std::max(most, v), sum += v;
+    }
+    char text[96];
+    std::snprintf(text, sizeof text, "%.4g .. %.4g, mean %.4g", least, most, sum / static_cast<double>(n));
+    return text;
+}
+
+}  // namespace
+
+graft::result<int> run(const common_options& common, const run_options& options) {
+    std::vector<graft::named_tensor> inputs;
+    for (const std::string& given : options.inputs) {
+        const std::size_t at = given.rfind('=');
+        if (at == std::string::npos || at + 1 == given.size())
+            return graft::fail(graft::errc::usage, "--input " + given, "it has to be NAME=FILE.npy");
+        graft::named_tensor input;
+        input.name = given.substr(0, at);
+        for (const graft::named_tensor& other : inputs)
+            if (other.name == input.name) return graft::fail(graft::errc::usage, "--input " + given, "this input was given twice");
+        GRAFT_TRY_ASSIGN(input.value, graft::read_npy(given.substr(at + 1)));
+        inputs.push_back(std::move(input));
+    }
+    graft::load_options with;
+    GRAFT_TRY_ASSIGN(with, load_options_of(common));
+    graft::model model;
+    GRAFT_TRY_ASSIGN(model, graft::load(options.model, with));
+    for (const graft::value_info& output : model.outputs())
+        if (output.type != graft::dtype::undefined) GRAFT_TRY(graft::check_npy_dtype(output.type, output.name));
+
+    graft::session session(model, {common.threads, nullptr});
+    const double begun = now_ms();
+    std::vector<graft::named_tensor> outputs;
+    GRAFT_TRY_ASSIGN(outputs, session.run(inputs));
+    const double latency = now_ms() - begun;
+
+    std::error_code problem;
+    std::filesystem::create_directories(options.output_dir, problem);
+    if (!std::filesystem::is_directory(options.output_dir))
+        return graft::fail(graft::errc::file_write, options.output_dir, "the folder cannot be made" + (problem ? ": " + problem.message() : std::string()));
+    json files = json::object();
+    text_table table({"output", "dtype", "shape", "values", "file"});
+    std::vector<std::string> written;
+    for (const graft::named_tensor& output : outputs) {
+        std::string file;
+        GRAFT_TRY_ASSIGN(file, file_of(options.output_dir, output.name));
+        if (std::find(written.begin(), written.end(), file) != written.end())
+            return graft::fail(graft::errc::file_write, file, "two outputs would go to this file");
+        GRAFT_TRY(graft::write_npy(file, output.value));
+        written.push_back(file);
+        files[output.name] = file;
+        if (!common.json)
+            table.add({printable(output.name), graft::name(output.value.type()), graft::text(output.value.shape()), range_of(output.value), printable(file)});
+    }
+    if (common.json)
+        print(json{{"outputs", files}, {"device", "cpu"}, {"latency_ms", latency}});
+    else {
+        table.print(look_at_stdout(common.color));
+        std::printf("%s on cpu, %d threads\n", milliseconds_text(latency).c_str(), thread_count(common));
+    }
+    return exit_done;
+}
+
+}  // namespace program

@@ -1,0 +1,140 @@
+// What the verbs share: errors, printing, the choice of a device, assumed shapes, measuring.
+#include "program.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#if !defined(_WIN32)
+#include <sys/resource.h>
+#endif
+
+namespace program {
+
+int report(const graft::error& e) {
+    const std::string code = graft::text(e.code()), where = e.where().empty() ? "graft" : e.where();
+    std::fflush(stdout);
+    std::fprintf(stderr, "graft: error: %s: %s: %s\n", code.c_str(), shortened(printable(where), 400).c_str(), printable(e.detail()).c_str());
+    return code.compare(0, 5, "usage") == 0 ? exit_usage : exit_failed;
+}
+
+void warn(const common_options& common, const std::string& text) {
+    if (!common.quiet) std::fprintf(stderr, "graft: warning: %s\n", printable(text).c_str());
+}
+
+void print(const json& object) {
+    // Names from files need not be UTF-8; what is not becomes U+FFFD.
+    const std::string text = object.dump(-1, ' ', false, json::error_handler_t::replace);
+    std::printf("%s\n", text.c_str());
+}
+
+json shape_json(const graft::shape& extents) {
+    json list = json::array();
+    for (std::int64_t e : extents) list.push_back(e);
+    return list;
+}
+
+json shape_json(const graft::value_info& value) {
+    if (!value.has_shape) return nullptr;
+    json list = json::array();
+    for (int i = 0; i < value.extents.rank(); ++i) {
+        const std::size_t at = static_cast<std::size_t>(i);
+        if (value.extents[i] >= 0)
+            list.push_back(value.extents[i]);
+        else
+            list.push_back(at < value.dimensions.size() && !value.dimensions[at].empty() ? value.dimensions[at] : std::string("?"));
+    }
+    return list;
+}
+
+std::string shape_text(const graft::value_info& value) {
+    if (!value.has_shape) return "of any rank";
+    std::string out = "[";
+    for (int i = 0; i < value.extents.rank(); ++i) {
+        const std::size_t at = static_cast<std::size_t>(i);
+        if (i) out += ',';
+        if (value.extents[i] >= 0)
+            out += std::to_string(value.extents[i]);
+        else
+            out += at < value.dimensions.size() && !value.dimensions[at].empty() ? printable(value.dimensions[at]) : "?";
+    }
+    return out + "]";
+}
+
+graft::result<std::string> wanted_device(const common_options& common) {
+    std::string device = common.device, from = "--device";
+    if (device.empty()) {
+        const char* set = std::getenv("GRAFT_DEVICE");
+        device = set && *set ? set : "auto";
+        from = "GRAFT_DEVICE";
+    }
+    const std::string kind = device.substr(0, device.find(':'));
+    const std::string numbers = kind.size() < device.size() ? device.substr(kind.size() + 1) : "0";
+    const bool known = kind == "cuda" ? !numbers.empty() && numbers.find_first_not_of("0123456789,") == std::string::npos : device == "auto" || device == "cpu";
+    if (!known) return graft::fail(graft::errc::usage, from, "\"" + printable(device) + "\" is no device; say auto, cpu, cuda or cuda:0,1");
+    const char* gpu = std::getenv("GRAFT_REQUIRE_GPU");
+    if (gpu && *gpu && std::strcmp(gpu, "0") != 0 && kind != "cuda")
+        return graft::fail(graft::errc::device_unavailable, "GRAFT_REQUIRE_GPU", "a GPU is asked for, but this program has no back end for one; it runs on: cpu");
+    return device;
+}
+
+graft::result<graft::load_options> load_options_of(const common_options& common) {
+    graft::load_options options;
+    GRAFT_TRY_ASSIGN(options.device, wanted_device(common));
+    options.exact = common.exact;
+    options.seed = common.seed;
+    return options;
+}
+
+int thread_count(const common_options& common) { return common.threads > 0 ? common.threads : graft::default_threads(); }
+
+std::vector<graft::value_info> assumed_inputs(const graft::model& model, std::int64_t batch) {
+    std::vector<graft::value_info> inputs;
+    for (graft::value_info input : model.inputs()) {
+        if (input.has_default) continue;
+        graft::shape& extents = input.extents;
+        const int rank = extents.rank();
+        // The channels tell which of the other dimensions are pixels.
+        const bool last = rank == 4 && (extents[3] == 1 || extents[3] == 3) && extents[1] != 1 && extents[1] != 3;
+        for (int i = 0; i < rank; ++i)
+            if (extents[i] < 0) {
+                const bool pixels = rank == 4 && (last ? i == 1 || i == 2 : i >= 2), channels = rank == 4 && i == (last ? 3 : 1);
+                extents[i] = i == 0 ? batch : pixels ? 224 : channels ? 3 : 1;
+            }
+        inputs.push_back(std::move(input));
+    }
+    return inputs;
+}
+
+double now_ms() {
+    using clock = std::chrono::steady_clock;
+    return std::chrono::duration<double, std::milli>(clock::now().time_since_epoch()).count();
+}
+
+double peak_rss_mb() {
+    // VmHWM begins anew with the program; ru_maxrss may still hold the peak of what started it.
+    if (std::FILE* file = std::fopen("/proc/self/status", "r")) {
+        char line[256];
+        long kilobytes = 0;
+        while (std::fgets(line, sizeof line, file))
+            if (std::sscanf(line, "VmHWM: %ld", &kilobytes) == 1) break;
+        std::fclose(file);
+        if (kilobytes > 0) return static_cast<double>(kilobytes) / 1024;
+    }
+#if !defined(_WIN32)
+    rusage use{};
+    getrusage(RUSAGE_SELF, &use);
+#if defined(__APPLE__)
+    return static_cast<double>(use.ru_maxrss) / (1 << 20);
+#else
+    return static_cast<double>(use.ru_maxrss) / 1024;
+#endif
+#else
+    return 0;
+#endif
+}
+
+}  // namespace program

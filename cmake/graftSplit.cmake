@@ -1,0 +1,36 @@
+# Makes the target graft::split out of graft::graft and one source file. Read by the build of graft and by its installed package
+# alike: the file is compiled with the options of the project that uses it, so that exceptions, sanitizers and GRAFT_OPS agree.
+#   GRAFT_OPS      operators to compile in; empty or not set: all
+#   GRAFT_LIBJPEG  decode JPEG by libjpeg-turbo where it is found
+if(TARGET graft_split)
+  return()
+endif()
+
+add_library(graft_split STATIC EXCLUDE_FROM_ALL ${CMAKE_CURRENT_LIST_DIR}/graft_split.cpp)
+add_library(graft::split ALIAS graft_split)
+target_link_libraries(graft_split PUBLIC graft::graft)
+target_compile_definitions(graft_split PUBLIC GRAFT_SPLIT)
+set_target_properties(graft_split PROPERTIES POSITION_INDEPENDENT_CODE ON)
+if(GRAFT_OPS)
+  target_compile_definitions(graft_split PUBLIC "GRAFT_OPS=\"${GRAFT_OPS}\"")
+endif()
+
+if(GRAFT_LIBJPEG)
+  find_package(JPEG QUIET)
+  if(JPEG_FOUND)
+    target_link_libraries(graft_split PRIVATE JPEG::JPEG)
+    target_compile_definitions(graft_split PUBLIC GRAFT_HAS_LIBJPEG=1)
+  endif()
+endif()
+
+# stb_image decodes JPEG where libjpeg does not; graft includes it from the system's folders, or from the one found here.
+find_path(GRAFT_STB_INCLUDE_DIR NAMES stb_image.h stb/stb_image.h DOC "The folder of stb_image.h")
+mark_as_advanced(GRAFT_STB_INCLUDE_DIR)
+if(GRAFT_STB_INCLUDE_DIR)
+  list(FIND CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES "${GRAFT_STB_INCLUDE_DIR}" graft_stb_known)
+  if(graft_stb_known EQUAL -1)
+    target_include_directories(graft_split SYSTEM PRIVATE ${GRAFT_STB_INCLUDE_DIR})
+  endif()
+elseif(NOT JPEG_FOUND)
+  message(STATUS "graft: neither libjpeg nor stb_image was found, so JPEG files are refused (Debian: apt-get install libjpeg-dev libstb-dev)")
+endif()

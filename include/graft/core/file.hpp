@@ -1,0 +1,250 @@
+// Files: mapped into memory for reading, written so that the old one stays until the new one is whole.
+#pragma once
+
+#include "error.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// The contents of a regular file, mapped where the system can, else read. Whoever cuts the file short while it is mapped
+/// takes the ground from under its readers: replace files by renaming, as `atomic_file` does.
+class mapped_file {
+public:
+    /// Errors: file.open (absent, not readable, not a regular file), `too_large` where it has more than `most` bytes, memory.oom.
+    static result<std::shared_ptr<const mapped_file>> open(const std::string& path, std::int64_t most, errc too_large);
+    /// Takes a descriptor over and closes it. POSIX systems only.
+    static result<std::shared_ptr<const mapped_file>> from_descriptor(int descriptor, const std::string& name, std::int64_t most, errc too_large);
+
+    mapped_file() noexcept = default;
+    mapped_file(const mapped_file&) = delete;
+    mapped_file& operator=(const mapped_file&) = delete;
+    ~mapped_file();
+    const std::uint8_t* data() const noexcept { return data_; }
+    std::size_t size() const noexcept { return size_; }
+
+private:
+    const std::uint8_t* data_ = nullptr;
+    std::size_t size_ = 0;
+    bool mapped_ = false;
+};
+
+/// A file under construction: a temporary in the same folder that `commit` syncs and renames. Without a commit, nothing happened.
+class atomic_file {
+public:
+    atomic_file() noexcept = default;
+    atomic_file(const atomic_file&) = delete;
+    atomic_file& operator=(const atomic_file&) = delete;
+    ~atomic_file();
+    /// Errors: file.write, from all three.
+    status open(const std::string& path);
+    status write(const void* data, std::size_t bytes);
+    status commit();
+
+private:
+    status failed(const char* what);
+    std::string path_, temporary_;
+    int descriptor_ = -1;
+    void* stream_ = nullptr;
+};
+
+/// The folder part of a path, "." where there is none.
+std::string folder_of(const std::string& path);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include <cerrno>
+#include <cstring>
+#include <new>
+#if !defined(_WIN32)
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#endif
+GRAFT_BEGIN_NAMESPACE
+
+GRAFT_INLINE std::string folder_of(const std::string& path) {
+#if defined(_WIN32)
+    const std::size_t slash = path.find_last_of("/\\");
+#else
+    const std::size_t slash = path.find_last_of('/');
+#endif
+    if (slash == std::string::npos) return ".";
+    return slash == 0 ? path.substr(0, 1) : path.substr(0, slash);
+}
+
+#if !defined(_WIN32)
+
+GRAFT_INLINE mapped_file::~mapped_file() {
+    if (mapped_)
+        ::munmap(const_cast<std::uint8_t*>(data_), size_);
+    else
+        ::operator delete(const_cast<std::uint8_t*>(data_));
+}
+
+GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::from_descriptor(int descriptor, const std::string& name,
+                                                                                    std::int64_t most, errc too_large) {
+    struct closer {
+        int descriptor;
+        ~closer() { ::close(descriptor); }
+    } close_at_end{descriptor};
+    struct stat info;
+    if (::fstat(descriptor, &info) != 0) return fail(errc::file_open, name, std::strerror(errno));
+    if (!S_ISREG(info.st_mode)) return fail(errc::file_open, name, "this is not a regular file");
+    if (info.st_size > most)
+        return fail(too_large, name, "the file has " + std::to_string(static_cast<long long>(info.st_size)) + " bytes; the limit is " +
+                                         std::to_string(static_cast<long long>(most)));
+    auto file = std::make_shared<mapped_file>();
+    file->size_ = static_cast<std::size_t>(info.st_size);
+    if (!file->size_) return std::shared_ptr<const mapped_file>(std::move(file));
+    // Private and writable: who writes into a weight by mistake writes into a copy of the page.
+    void* memory = ::mmap(nullptr, file->size_, PROT_READ | PROT_WRITE, MAP_PRIVATE, descriptor, 0);
+    if (memory != MAP_FAILED) {
+        file->data_ = static_cast<const std::uint8_t*>(memory);
+        file->mapped_ = true;
+        return std::shared_ptr<const mapped_file>(std::move(file));
+    }
+    auto* copy = static_cast<std::uint8_t*>(::operator new(file->size_, std::nothrow));
+    if (!copy) return fail(errc::memory_oom, name, std::to_string(file->size_) + " bytes could not be had from the system");
+    file->data_ = copy;
+    for (std::size_t done = 0; done < file->size_;) {
+        const ssize_t n = ::read(descriptor, copy + done, file->size_ - done);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return fail(errc::file_open, name, std::strerror(errno));
+        if (n == 0) return fail(errc::file_open, name, "the file became shorter while it was read");
+        done += static_cast<std::size_t>(n);
+    }
+    return std::shared_ptr<const mapped_file>(std::move(file));
+}
+
+GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::open(const std::string& path, std::int64_t most, errc too_large) {
+    // A pipe would block in open: it is refused by fstat instead.
+    const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (descriptor < 0) return fail(errc::file_open, path, std::strerror(errno));
+    return from_descriptor(descriptor, path, most, too_large);
+}
+
+GRAFT_INLINE GRAFT_COLD status atomic_file::failed(const char* what) {
+    return fail(errc::file_write, path_, std::string(what) + ": " + std::strerror(errno));
+}
+
+GRAFT_INLINE atomic_file::~atomic_file() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+    if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+GRAFT_INLINE status atomic_file::open(const std::string& path) {
+    path_ = path;
+    const std::size_t slash = path.find_last_of('/');
+    const std::string folder = slash == std::string::npos ? "" : path.substr(0, slash + 1);
+    for (int attempt = 0; attempt < 100; ++attempt) {
+        std::string candidate = folder + ".graft-" + std::to_string(::getpid()) + "-" + std::to_string(attempt) + ".tmp";
+        descriptor_ = ::open(candidate.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+        if (descriptor_ >= 0) {
+            temporary_ = std::move(candidate);
+            return {};
+        }
+        if (errno != EEXIST) break;
+    }
+    return failed("a temporary file cannot be made in its folder");
+}
+
+GRAFT_INLINE status atomic_file::write(const void* data, std::size_t bytes) {
+    const char* p = static_cast<const char*>(data);
+    while (bytes) {
+        const ssize_t n = ::write(descriptor_, p, bytes < (std::size_t(1) << 30) ? bytes : std::size_t(1) << 30);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return failed("writing failed");
+        p += n;
+        bytes -= static_cast<std::size_t>(n);
+    }
+    return {};
+}
+
+GRAFT_INLINE status atomic_file::commit() {
+    if (::fsync(descriptor_) != 0) return failed("syncing failed");
+    const int closed = ::close(descriptor_);
+    descriptor_ = -1;
+    if (closed != 0) return failed("closing failed");
+    if (::rename(temporary_.c_str(), path_.c_str()) != 0) return failed("renaming failed");
+    temporary_.clear();
+    const int folder = ::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder >= 0) {
+        // Some file systems cannot sync a folder and say so: the rename itself is done.
+        (void)::fsync(folder);
+        ::close(folder);
+    }
+    return {};
+}
+
+#else
+
+GRAFT_INLINE mapped_file::~mapped_file() { ::operator delete(const_cast<std::uint8_t*>(data_)); }
+
+GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::from_descriptor(int, const std::string& name, std::int64_t, errc) {
+    return fail(errc::file_open, name, "descriptors are not used on this system");
+}
+
+GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::open(const std::string& path, std::int64_t most, errc too_large) {
+    std::FILE* stream = std::fopen(path.c_str(), "rb");
+    if (!stream) return fail(errc::file_open, path, std::strerror(errno));
+    struct closer {
+        std::FILE* stream;
+        ~closer() { std::fclose(stream); }
+    } close_at_end{stream};
+    _fseeki64(stream, 0, SEEK_END);
+    const long long size = _ftelli64(stream);
+    _fseeki64(stream, 0, SEEK_SET);
+    if (size < 0) return fail(errc::file_open, path, "this is not a regular file");
+    if (size > most) return fail(too_large, path, "the file has " + std::to_string(size) + " bytes; the limit is " + std::to_string(most));
+    auto file = std::make_shared<mapped_file>();
+    file->size_ = static_cast<std::size_t>(size);
+    auto* copy = static_cast<std::uint8_t*>(::operator new(file->size_ + 1, std::nothrow));
+    if (!copy) return fail(errc::memory_oom, path, std::to_string(size) + " bytes could not be had from the system");
+    file->data_ = copy;
+    if (std::fread(copy, 1, file->size_, stream) != file->size_) return fail(errc::file_open, path, "the file became shorter while it was read");
+    return std::shared_ptr<const mapped_file>(std::move(file));
+}
+
+GRAFT_INLINE GRAFT_COLD status atomic_file::failed(const char* what) {
+    return fail(errc::file_write, path_, std::string(what) + ": " + std::strerror(errno));
+}
+
+GRAFT_INLINE atomic_file::~atomic_file() {
+    if (stream_) std::fclose(static_cast<std::FILE*>(stream_));
+    if (!temporary_.empty()) std::remove(temporary_.c_str());
+}
+
+GRAFT_INLINE status atomic_file::open(const std::string& path) {
+    path_ = path;
+    temporary_ = path + ".graft.tmp";
+    stream_ = std::fopen(temporary_.c_str(), "wb");
+    if (stream_) return {};
+    temporary_.clear();
+    return failed("a temporary file cannot be made in its folder");
+}
+
+GRAFT_INLINE status atomic_file::write(const void* data, std::size_t bytes) {
+    if (bytes && std::fwrite(data, 1, bytes, static_cast<std::FILE*>(stream_)) != bytes) return failed("writing failed");
+    return {};
+}
+
+GRAFT_INLINE status atomic_file::commit() {
+    const int closed = std::fclose(static_cast<std::FILE*>(stream_));
+    stream_ = nullptr;
+    if (closed != 0) return failed("closing failed");
+    std::remove(path_.c_str());
+    if (std::rename(temporary_.c_str(), path_.c_str()) != 0) return failed("renaming failed");
+    temporary_.clear();
+    return {};
+}
+
+#endif
+
+GRAFT_END_NAMESPACE
+#endif

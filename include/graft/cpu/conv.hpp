@@ -1,0 +1,199 @@
+// Convolution of float32 images: the choice of an algorithm, the packing of weights, and a run over threads.
+#pragma once
+
+#include "../core/executor.hpp"
+#include "conv_kernels.hpp"
+#include "isa.hpp"
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+enum class conv_algorithm : std::uint8_t {
+    direct,       ///< register tiles over the blocked input
+    pointwise,    ///< the same with one tap and no border: a matrix product
+    depthwise,    ///< as many groups as channels
+    winograd2,    ///< F(2x2, 3x3)
+    winograd4,    ///< F(4x4, 3x3)
+    first_layer,  ///< few channels, read from planes
+    grouped,      ///< the direct one for each group
+    generic,      ///< kernels with very many taps
+};
+
+/// How a problem will be computed. Depends on the instruction set and the shape of one sample, never on the batch or the threads.
+struct conv_choice {
+    conv_algorithm algorithm = conv_algorithm::direct;
+    const char* reason = "";              ///< for logs; static storage
+    std::int64_t packed_bytes = 0;        ///< of the weights as pack_conv_weights writes them
+    std::int64_t workspace_bytes = 0;     ///< what run_conv needs beside its arguments, aligned to 64
+    layout in = layout::blocked, out = layout::blocked;  ///< what it reads and writes
+};
+
+/// Picks the algorithm. `problem.in` says what is at hand: planes are taken as they are only by first_layer.
+conv_choice choose_conv(isa set, const conv_problem& problem);
+
+/// Writes the weights, [oc][ic / groups][kh][kw], in the order in which the algorithm reads them.
+void pack_conv_weights(isa set, const conv_problem& problem, const conv_choice& choice, const float* weight, void* packed);
+
+/// y = epilogue(conv(x, weight) + bias). `bias` is null or oc floats; `residual` (null, or of y's shape and layout) may be y.
+void run_conv(isa set, const conv_problem& problem, const conv_choice& choice, const float* x, const void* packed, const float* bias,
+              const float* residual, float* y, void* workspace, executor& pool);
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include "dispatch.hpp"
+
+#include <limits>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+namespace detail {
+
+constexpr int conv_max_taps = 1024;             // conv_table_rows of the kernels
+constexpr std::int64_t first_layer_max = 4096;  // first_layer_taps
+constexpr std::int64_t first_layer_room = 16384;
+
+inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+// Tiles that one run of the first layer takes at once: as many as fit the room on the stack.
+inline std::int64_t first_layer_tiles(const conv_problem& p, std::int64_t tile) {
+    const std::int64_t extra = (p.kw - 1) * p.dw / p.sw + 1, columns = first_layer_room / (p.ic * p.kh * p.sw);
+    const std::int64_t fit = columns > extra ? (columns - extra) / tile : 0, all = ceil_div(p.ow, tile);
+    return fit < all ? fit : all;
+}
+
+inline std::int64_t direct_weights(const conv_problem& p, int width) {
+    return ceil_div(p.oc / p.groups, width) * width * (p.ic / p.groups) * p.kh * p.kw;
+}
+
+inline bool is_depthwise(const conv_problem& p) { return p.groups > 1 && p.groups == p.ic && p.ic == p.oc; }
+
+inline conv_args conv_arguments(isa set, const conv_problem& p, const conv_choice& choice) {
+    const conv_kernels& k = *kernels(set).conv;
+    const int width = vector_width(set);
+    conv_args a;
+    a.p = p;
+    a.icg = p.ic / p.groups;
+    a.ocg = p.oc / p.groups;
+    a.pairs = ceil_div(a.ocg, 2 * width);
+    a.group_weights = direct_weights(p, width);
+    a.scatter = p.groups > 1 && a.ocg % width != 0 && choice.algorithm != conv_algorithm::depthwise;
+    const float infinity = std::numeric_limits<float>::infinity();
+    a.low = p.ep.act == activation::relu ? 0 : p.ep.act == activation::clip ? p.ep.alpha : -infinity;
+    a.high = p.ep.act == activation::clip ? p.ep.beta : infinity;
+    a.clamp = p.ep.act == activation::relu || p.ep.act == activation::clip;
+    a.run_activation = !a.clamp && p.ep.act != activation::none;
+    if (a.scatter) a.clamp = a.run_activation = false;
+    if (choice.algorithm == conv_algorithm::depthwise) {
+        // Rows of about 50 000 products a task, or all of them where the image is small.
+        const std::int64_t row = p.ow * p.kh * p.kw;
+        a.batch_tiles = ceil_div(20000, row) < p.oh ? ceil_div(20000, row) : p.oh;
+        a.batches = ceil_div(p.oh, a.batch_tiles);
+    } else if (choice.algorithm == conv_algorithm::first_layer) {
+        a.batch_tiles = first_layer_tiles(p, k.first_tile);
+        a.batches = ceil_div(p.ow, a.batch_tiles * k.first_tile);
+    } else {
+        const std::int64_t tiles = ceil_div(p.oh * p.ow, k.tile), products = 2 * k.tile * width * a.icg * p.kh * p.kw;
+        a.batches = ceil_div(tiles, 16);
+        while (a.batches * a.pairs < 16 && ceil_div(tiles, a.batches * 2) * products > 1000000) a.batches *= 2;
+        a.batch_tiles = ceil_div(tiles, a.batches);
+        a.batches = ceil_div(tiles, a.batch_tiles);
+        a.pairs_per_task = ceil_div(1000000, a.batch_tiles * products);
+        if (a.pairs_per_task > a.pairs) a.pairs_per_task = a.pairs;
+        a.tasks_per_batch = ceil_div(a.pairs, a.pairs_per_task);
+    }
+    return a;
+}
+
+}  // namespace detail
+
+GRAFT_INLINE conv_choice choose_conv(isa set, const conv_problem& p) {
+    const int width = vector_width(set);
+    conv_choice c;
+    const std::int64_t taps = std::int64_t(p.kh) * p.kw;
+    std::int64_t floats = p.groups * detail::direct_weights(p, width);
+    if (detail::is_depthwise(p)) {
+        c.algorithm = conv_algorithm::depthwise;
+        c.reason = "as many groups as channels";
+        floats = detail::ceil_div(p.oc, width) * width * taps;
+    } else if (p.in == layout::nchw && p.groups == 1 && p.ic <= 4 && p.ic * taps <= detail::first_layer_max &&
+               detail::first_layer_tiles(p, kernels(set).conv->first_tile) > 0) {
+        c.algorithm = conv_algorithm::first_layer;
+        c.reason = "few channels, read from planes";
+        c.in = layout::nchw;
+    } else if (taps > detail::conv_max_taps) {
+        c.algorithm = conv_algorithm::generic;
+        c.reason = "more taps than the tables of the fast kernels hold";
+    } else if (p.groups > 1) {
+        c.algorithm = conv_algorithm::grouped;
+        c.reason = "groups";
+    } else if (taps == 1 && p.sh == 1 && p.sw == 1 && p.pt == 0 && p.pl == 0 && p.oh == p.ih && p.ow == p.iw) {
+        c.algorithm = conv_algorithm::pointwise;
+        c.reason = "one tap, no border";
+    } else {
+        c.reason = "the general case";
+    }
+    c.packed_bytes = floats * 4;
+    return c;
+}
+
+GRAFT_INLINE void pack_conv_weights(isa set, const conv_problem& p, const conv_choice& choice, const float* weight, void* packed) {
+    const std::int64_t width = vector_width(set), taps = std::int64_t(p.kh) * p.kw, icg = p.ic / p.groups, ocg = p.oc / p.groups;
+    float* to = static_cast<float*>(packed);
+    if (choice.algorithm == conv_algorithm::depthwise) {
+        for (std::int64_t c = 0; c < p.oc; c += width)
+            for (std::int64_t t = 0; t < taps; ++t)
+                for (std::int64_t j = c; j < c + width; ++j) *to++ = j < p.oc ? weight[j * taps + t] : 0;
+        return;
+    }
+    const bool planes = choice.algorithm == conv_algorithm::first_layer;
+    for (std::int64_t g = 0; g < p.groups; ++g)
+        for (std::int64_t o = 0; o < ocg; o += 2 * width) {
+            const std::int64_t vectors = ocg - o > width ? 2 * width : width;
+            std::int64_t lane = g * icg % width, length = 0;
+            for (std::int64_t c = 0; c < icg; c += length, lane = 0) {
+                length = planes ? 1 : icg - c < width - lane ? icg - c : width - lane;
+                for (std::int64_t t = 0; t < taps; ++t)
+                    for (std::int64_t k = c; k < c + length; ++k)
+                        for (std::int64_t j = o; j < o + vectors; ++j) *to++ = j < ocg ? weight[((g * ocg + j) * icg + k) * taps + t] : 0;
+            }
+        }
+}
+
+GRAFT_INLINE void run_conv(isa set, const conv_problem& p, const conv_choice& choice, const float* x, const void* packed,
+                           const float* bias, const float* residual, float* y, void* workspace, executor& pool) {
+    const conv_kernels& k = *kernels(set).conv;
+    const int width = vector_width(set);
+    const std::int64_t blocks = detail::ceil_div(p.oc, width), floats = p.n * blocks * p.oh * p.ow * width;
+    if (floats == 0) return;
+    conv_args a = detail::conv_arguments(set, p, choice);
+    a.x = x;
+    a.weight = static_cast<const float*>(packed);
+    a.bias = bias;
+    a.residual = residual;
+    a.y = y;
+    a.workspace = static_cast<float*>(workspace);
+    void (*kernel)(const conv_args&, std::int64_t) = k.direct;
+    std::int64_t tasks = p.n * p.groups * a.batches * a.tasks_per_batch;
+    if (choice.algorithm == conv_algorithm::depthwise) {
+        kernel = k.depthwise;
+        tasks = p.n * blocks * a.batches;
+    } else if (choice.algorithm == conv_algorithm::first_layer) {
+        kernel = k.first_layer;
+        tasks = p.n * p.oh * a.batches;
+    } else if (choice.algorithm == conv_algorithm::generic) {
+        kernel = k.generic;
+        tasks = p.n * p.oh;
+    }
+    parallel_for(pool, tasks, [&](std::int64_t task) { kernel(a, task); });
+    if (a.scatter && (residual || p.ep.act != activation::none))
+        parallel_for(pool, detail::ceil_div(floats, 8192), [&](std::int64_t task) {
+            const std::int64_t at = task * 8192, n = floats - at < 8192 ? floats - at : 8192;
+            k.finish(a, y + at, residual ? residual + at : nullptr, n);
+        });
+}
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif

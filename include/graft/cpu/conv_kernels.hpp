@@ -1,0 +1,55 @@
+// Convolution as kernels see it: the problem, one run's arguments, and the table that each instruction set fills.
+#pragma once
+
+#include "../config.hpp"
+#include "epilogue.hpp"
+
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// How a tensor of images lies in memory: [n][c][h][w], or [n][ceil(c / W)][h][w][W] for vectors of W floats, where the
+/// lanes past c hold anything.
+enum class layout : std::uint8_t { nchw, blocked };
+
+/// One convolution of float32 images. 1-D ones come as height 1. `exact` forbids algorithms that round otherwise than the
+/// direct one (Winograd).
+struct conv_problem {
+    std::int64_t n = 1, ic = 1, ih = 1, iw = 1, oc = 1, oh = 1, ow = 1;
+    int groups = 1, kh = 1, kw = 1, sh = 1, sw = 1, dh = 1, dw = 1, pt = 0, pl = 0;
+    layout in = layout::blocked, out = layout::blocked;
+    epilogue ep;
+    bool exact = false;
+};
+
+/// One run of a convolution, as its tasks read it.
+struct conv_args {
+    conv_problem p;
+    const float* x = nullptr;
+    const float* weight = nullptr;    // packed
+    const float* bias = nullptr;      // null, or oc floats
+    const float* residual = nullptr;  // null, or as y
+    float* y = nullptr;
+    float* workspace = nullptr;
+    std::int64_t icg = 0, ocg = 0;    // channels of one group
+    std::int64_t pairs = 0;           // pairs of output vectors in one group; the last may be a single
+    std::int64_t group_weights = 0;   // packed floats of one group
+    std::int64_t batches = 0, batch_tiles = 0, pairs_per_task = 0, tasks_per_batch = 0;
+    float low = 0, high = 0;          // bounds of the activation where it is none, relu or clip
+    bool clamp = false, run_activation = false, scatter = false;
+};
+
+/// `tile` is the number of pixels of a register tile, which the cut into tasks is built on.
+struct conv_kernels {
+    int tile, first_tile;
+    void (*direct)(const conv_args&, std::int64_t task);
+    void (*generic)(const conv_args&, std::int64_t task);
+    void (*first_layer)(const conv_args&, std::int64_t task);
+    void (*depthwise)(const conv_args&, std::int64_t task);
+    void (*winograd)(const conv_args&, std::int64_t chunk, float* scratch);
+    void (*finish)(const conv_args&, float* y, const float* residual, std::int64_t n);
+};
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE

@@ -1,0 +1,154 @@
+// The instruction sets that kernels are compiled for: one list, detection, and the override by the environment.
+#pragma once
+
+#include "../core/error.hpp"
+#include "target.hpp"
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#if GRAFT_ARCH_X86_64 && !defined(_MSC_VER)
+#include <cpuid.h>
+#elif GRAFT_ARCH_X86_64
+#include <intrin.h>
+#endif
+
+// Name, floats in a vector, whether this architecture can have it at all; from the slowest to the fastest.
+#define GRAFT_ISA_LIST(X)             \
+    X(baseline, 4, 1)                 \
+    X(neon, 4, GRAFT_ARCH_ARM64)      \
+    X(wasm, 4, GRAFT_ARCH_WASM)       \
+    X(avx2, 8, GRAFT_ARCH_X86_64)     \
+    X(avx512, 16, GRAFT_ARCH_X86_64)
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// An instruction set. avx2 means AVX2 with FMA and F16C; avx512 adds F, BW, DQ and VL; baseline is what every machine has.
+enum class isa : std::uint8_t {
+#define GRAFT_X(id, width, here) id,
+    GRAFT_ISA_LIST(GRAFT_X)
+#undef GRAFT_X
+};
+
+/// The name that GRAFT_ISA takes, such as "avx512". Static storage.
+const char* name(isa set) noexcept;
+/// How many floats one vector holds: also the channel block of the blocked layout.
+int vector_width(isa set) noexcept;
+/// Whether this machine (and its operating system, which must save the registers) can run the set. Thread-safe.
+bool available(isa set) noexcept;
+/// The names of the available sets, separated by ", ", from the slowest to the fastest.
+std::string available_isas();
+/// The set to run: the one that the environment variable GRAFT_ISA names, else the fastest available.
+/// `cpu.isa` where the name is unknown or the machine lacks the set. The environment is read at every call.
+result<isa> active_isa();
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+namespace detail {
+
+// One bit for each set, found once; 1u << 31 marks that it was.
+inline std::uint32_t detect() noexcept {
+    std::uint32_t found = 1u << static_cast<int>(isa::baseline);
+    if (GRAFT_ARCH_ARM64) found |= 1u << static_cast<int>(isa::neon);
+    if (GRAFT_ARCH_WASM) found |= 1u << static_cast<int>(isa::wasm);
+#if GRAFT_ARCH_X86_64
+    unsigned leaf1_c = 0, leaf7_b = 0, highest = 0;
+    std::uint64_t saved = 0;
+#if defined(_MSC_VER)
+    int r[4];
+    __cpuid(r, 0);
+    highest = static_cast<unsigned>(r[0]);
+    __cpuid(r, 1);
+    leaf1_c = static_cast<unsigned>(r[2]);
+    if (highest >= 7) {
+        __cpuidex(r, 7, 0);
+        leaf7_b = static_cast<unsigned>(r[1]);
+    }
+    if (leaf1_c >> 27 & 1) saved = _xgetbv(0);
+#else
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    highest = __get_cpuid_max(0, nullptr);
+    if (__get_cpuid(1, &a, &b, &c, &d)) leaf1_c = c;
+    if (highest >= 7 && __get_cpuid_count(7, 0, &a, &b, &c, &d)) leaf7_b = b;
+    if (leaf1_c >> 27 & 1) {
+        unsigned low = 0, high = 0;
+        __asm__ __volatile__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+        saved = low | static_cast<std::uint64_t>(high) << 32;
+    }
+#endif
+    const bool fma = leaf1_c >> 12 & 1, avx = leaf1_c >> 28 & 1, f16c = leaf1_c >> 29 & 1, avx2 = leaf7_b >> 5 & 1;
+    const bool f = leaf7_b >> 16 & 1, dq = leaf7_b >> 17 & 1, bw = leaf7_b >> 30 & 1, vl = leaf7_b >> 31 & 1;
+    if (avx && avx2 && fma && f16c && (saved & 0x6) == 0x6) {
+        found |= 1u << static_cast<int>(isa::avx2);
+        if (f && dq && bw && vl && (saved & 0xe6) == 0xe6) found |= 1u << static_cast<int>(isa::avx512);
+    }
+#endif
+    return found | 1u << 31;
+}
+
+inline std::uint32_t detected() noexcept {
+    static std::atomic<std::uint32_t> cache{0};
+    std::uint32_t found = cache.load(std::memory_order_relaxed);
+    if (!found) cache.store(found = detect(), std::memory_order_relaxed);
+    return found;
+}
+
+}  // namespace detail
+
+GRAFT_INLINE const char* name(isa set) noexcept {
+    switch (set) {
+#define GRAFT_X(id, width, here) \
+    case isa::id: return #id;
+        GRAFT_ISA_LIST(GRAFT_X)
+#undef GRAFT_X
+    }
+    return "unknown";
+}
+
+GRAFT_INLINE int vector_width(isa set) noexcept {
+    switch (set) {
+#define GRAFT_X(id, width, here) \
+    case isa::id: return width;
+        GRAFT_ISA_LIST(GRAFT_X)
+#undef GRAFT_X
+    }
+    return 4;
+}
+
+GRAFT_INLINE bool available(isa set) noexcept { return detail::detected() >> static_cast<int>(set) & 1; }
+
+GRAFT_INLINE std::string available_isas() {
+    std::string out;
+#define GRAFT_X(id, width, here) \
+    if (available(isa::id)) out += out.empty() ? #id : ", " #id;
+    GRAFT_ISA_LIST(GRAFT_X)
+#undef GRAFT_X
+    return out;
+}
+
+GRAFT_INLINE result<isa> active_isa() {
+    const char* wish = std::getenv("GRAFT_ISA");
+    isa best = isa::baseline;
+#define GRAFT_X(id, width, here)                                                                                        \
+    if (wish && *wish && std::strcmp(wish, #id) == 0) {                                                                 \
+        if (available(isa::id)) return isa::id;                                                                         \
+        return fail(errc::cpu_isa, "GRAFT_ISA", "this machine has no " #id ", only " + available_isas());               \
+    }                                                                                                                   \
+    if (available(isa::id)) best = isa::id;
+    GRAFT_ISA_LIST(GRAFT_X)
+#undef GRAFT_X
+    if (wish && *wish)
+        return fail(errc::cpu_isa, "GRAFT_ISA", "\"" + escape(wish) + "\" is no instruction set; this machine has " + available_isas());
+    return best;
+}
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif

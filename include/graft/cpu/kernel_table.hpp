@@ -1,0 +1,29 @@
+// What one instruction set offers: plain function pointers, one struct for each family, declared in the family's header.
+#pragma once
+
+#include "../config.hpp"
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+struct conv_kernels;
+struct pool_kernels;
+struct reorder_kernels;
+struct gemm_kernels;
+struct elementwise_kernels;
+struct rows_kernels;
+struct move_kernels;
+
+/// The kernels of one instruction set. A null function means that GRAFT_OPS left its operators out.
+struct kernel_table {
+    const conv_kernels* conv;
+    const pool_kernels* pool;
+    const reorder_kernels* reorder;
+    const gemm_kernels* gemm;
+    const elementwise_kernels* elementwise;
+    const rows_kernels* rows;
+    const move_kernels* move;
+};
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE

@@ -1,0 +1,181 @@
+// Functions of one variable over V, and the activations made of them: text, included once for each instruction set.
+//
+// For convolutions and matrix products: relu and clip are a clamp, so bounds_of() turns none, relu and clip into two
+// bounds for the store; every other activation runs over what was just stored, by activate_run, from the first cache.
+// Polynomials are minimax fits made for this file, their coefficients rounded to float one after the other.
+
+// Cuts x to [low, high]; NaN stays NaN.
+GRAFT_VECTOR V clamp(V x, V low, V high) { return min(high, max(low, x)); }
+
+// exp(x + low) = (1 + p) * 2^n, with |low| far below 1: returns p, an approximation of expm1 on [-ln2/2, ln2/2].
+GRAFT_VECTOR V exp_reduced(V x, V low, V& n) {
+    n = round_even((x + low) * V::set1(1.44269504f));
+    // ln 2 in two parts; the first has ten bits, so that n times it is exact without FMA too.
+    const V r = fnma(n, V::set1(-2.12194440e-4f), fnma(n, V::set1(0.693359375f), x)) + low;
+    V q = V::set1(0.00138684351f);
+    q = fma(q, r, V::set1(0.00836643204f));
+    q = fma(q, r, V::set1(0.0416674614f));
+    q = fma(q, r, V::set1(0.16666545f));
+    q = fma(q, r, V::set1(0.49999997f));
+    return fma(r * r, q, r);
+}
+GRAFT_VECTOR V power_of_two(I n) { return as_float(shift_left<23>(n + I::set1(127))); }
+GRAFT_VECTOR V exp_sum(V x, V low) {
+    V n;
+    const V p = exp_reduced(clamp(x, V::set1(-104.0f), V::set1(89.0f)), low, n);
+    // Two factors, so that subnormal results round once and too large ones become infinity.
+    const I whole = to_int(n), half = shift_right_arithmetic<1>(whole);
+    return (V::set1(1.0f) + p) * power_of_two(half) * power_of_two(whole - half);
+}
+GRAFT_VECTOR V exp(V x) { return exp_sum(x, V::zero()); }
+
+// Exact enough for every x up to 40, which is all that elu and tanh ask for.
+GRAFT_VECTOR V expm1(V x) {
+    V n;
+    const V p = exp_reduced(clamp(x, V::set1(-40.0f), V::set1(40.0f)), V::zero(), n), scale = power_of_two(to_int(n));
+    return fma(scale, p, scale - V::set1(1.0f));
+}
+
+// log of a positive normal number.
+GRAFT_VECTOR V log_normal(V x, V shift) {
+    const I root_half = I::set1(0x3f3504f3), bits = as_int(x), exponent = shift_right_arithmetic<23>(bits - root_half);
+    const V f = as_float(bits - shift_left<23>(exponent)) - V::set1(1.0f), e = to_float(exponent) + shift, f2 = f * f;
+    V p = V::set1(-0.0763750747f);
+    p = fma(p, f, V::set1(0.127644107f));
+    p = fma(p, f, V::set1(-0.13160263f));
+    p = fma(p, f, V::set1(0.142013207f));
+    p = fma(p, f, V::set1(-0.166233137f));
+    p = fma(p, f, V::set1(0.20001249f));
+    p = fma(p, f, V::set1(-0.250008225f));
+    p = fma(p, f, V::set1(0.333333313f));
+    p = fma(p * f, f2, e * V::set1(-2.12194440e-4f));
+    return fma(e, V::set1(0.693359375f), f + fma(f2, V::set1(-0.5f), p));
+}
+GRAFT_VECTOR V log(V x) {
+    const V infinity = V::set1(std::numeric_limits<float>::infinity());
+    const M small = x < V::set1(1.17549435e-38f);
+    V y = log_normal(select(small, x * V::set1(8388608.0f), x), select(small, V::set1(-23.0f), V::zero()));
+    y = select(x < V::zero(), V::set1(std::numeric_limits<float>::quiet_NaN()), y);
+    y = select(x == V::zero(), V::zero() - infinity, y);
+    return select((x < infinity), y, x);  // infinity and NaN are their own logarithms
+}
+
+// erfc(t) for t >= 0, relative error of a few ulp as far as floats go: exp(-t^2) times a polynomial in 1 / (1 + t/2).
+// Its square comes from x, t^2 = x^2 * factor with factor 1 or 1/2, in two parts of which the first is exact: a rounded
+// square would cost 100 ulp far out.
+GRAFT_VECTOR V erfc_positive(V t, V x, float factor) {
+    t = min(V::set1(10.1f), t);
+    x = min(V::set1(14.3f), x);
+    const V q = V::set1(1.0f) / fma(t, V::set1(0.5f), V::set1(1.0f)), s = q - V::set1(0.5f);
+    V p = V::set1(0.0116570946f);
+    p = fma(p, s, V::set1(-0.0678043887f));
+    p = fma(p, s, V::set1(0.0467541255f));
+    p = fma(p, s, V::set1(0.0973643884f));
+    p = fma(p, s, V::set1(-0.103015117f));
+    p = fma(p, s, V::set1(-0.172018796f));
+    p = fma(p, s, V::set1(0.145747185f));
+    p = fma(p, s, V::set1(0.558942795f));
+    p = fma(p, s, V::set1(0.68716085f));
+    p = fma(p, s, V::set1(0.510791361f));
+    const V top = as_float(as_int(x) & I::set1(~0xfff)), f = V::set1(factor);
+    return exp_sum(V::zero() - top * top * f, (top - x) * (top + x) * f) * (p * q);
+}
+GRAFT_VECTOR V erf(V x) {
+    const V sign = x & V::set1(-0.0f), t = abs(x), x2 = x * x;
+    V p = V::set1(7.80690389e-05f);
+    p = fma(p, x2, V::set1(-0.00079978531f));
+    p = fma(p, x2, V::set1(0.0051871622f));
+    p = fma(p, x2, V::set1(-0.0268533472f));
+    p = fma(p, x2, V::set1(0.112835787f));
+    p = fma(p, x2, V::set1(-0.37612626f));
+    p = fma(p, x2, V::set1(0.128379166f));
+    const V near = fma(x, p, x), far = (V::set1(1.0f) - erfc_positive(t, t, 1.0f)) | sign;
+    return select(t < V::set1(1.0f), near, far);
+}
+GRAFT_VECTOR V tanh(V x) {
+    const V e = expm1(abs(x) * V::set1(2.0f));
+    return (e / (e + V::set1(2.0f))) | (x & V::set1(-0.0f));
+}
+GRAFT_VECTOR V sigmoid(V x) {
+    const V e = exp(V::zero() - abs(x)), one = V::set1(1.0f);
+    return select(x < V::zero(), e, one) / (one + e);
+}
+// log(1 + u) for u in [0, 1].
+GRAFT_VECTOR V log1p_unit(V u) {
+    const V w = V::set1(1.0f) + u;
+    return log_normal(w, V::zero()) + (u - (w - V::set1(1.0f))) / w;
+}
+
+/// One activation of a vector. The kind is a template parameter: switch outside of loops.
+template <activation Kind>
+GRAFT_VECTOR V activate(V x, float alpha, float beta) {
+    const V zero = V::zero(), one = V::set1(1.0f), a = V::set1(alpha), b = V::set1(beta);
+    if constexpr (Kind == activation::relu) return max(zero, x);
+    if constexpr (Kind == activation::clip) return clamp(x, a, b);
+    if constexpr (Kind == activation::leaky_relu) return select(x < zero, x * a, x);
+    if constexpr (Kind == activation::sigmoid) return sigmoid(x);
+    if constexpr (Kind == activation::silu) return x * sigmoid(x);
+    if constexpr (Kind == activation::hard_sigmoid) return clamp(fma(x, a, b), zero, one);
+    if constexpr (Kind == activation::hard_swish) return x * clamp(fma(x, V::set1(1.0f / 6.0f), V::set1(0.5f)), zero, one);
+    if constexpr (Kind == activation::tanh) return tanh(x);
+    if constexpr (Kind == activation::gelu) {
+        const V low = V::set1(0.5f) * erfc_positive(abs(x) * V::set1(0.707106781f), abs(x), 0.5f);
+        return x * select(x < zero, low, one - low);
+    }
+    if constexpr (Kind == activation::gelu_tanh)
+        return x * sigmoid(x * fma(x * x, V::set1(0.0713548163f), V::set1(1.59576912f)));  // 2 sqrt(2/pi) (0.044715 x^2, 1)
+    if constexpr (Kind == activation::elu) return select(x < zero, a * expm1(x), x);
+    if constexpr (Kind == activation::softplus) return max(zero, x) + log1p_unit(exp(zero - abs(x)));
+    if constexpr (Kind == activation::mish) {
+        // tanh(log(1 + e)) = e (e + 2) / (e (e + 2) + 2)
+        const V e = exp(min(V::set1(20.0f), x)), w = e * (e + V::set1(2.0f));
+        return x * (w / (w + V::set1(2.0f)));
+    }
+    return x;
+}
+
+/// y[i] = act(x[i]) for i in [0, n); x may be y.
+inline GRAFT_NOINLINE void activate_run(activation kind, float alpha, float beta, const float* x, float* y, std::int64_t n) {
+    switch (kind) {
+#define GRAFT_X(id)                                                                                            \
+    case activation::id:                                                                                       \
+        for (std::int64_t i = 0; i < n; i += V::W) {                                                           \
+            const int lanes = n - i < V::W ? static_cast<int>(n - i) : V::W;                                   \
+            V v = lanes == V::W ? V::load(x + i) : V::load_partial(x + i, lanes);                              \
+            v = activate<activation::id>(v, alpha, beta);                                                      \
+            if (lanes == V::W)                                                                                 \
+                v.store(y + i);                                                                                \
+            else                                                                                               \
+                v.store_partial(y + i, lanes);                                                                 \
+        }                                                                                                      \
+        return;
+        GRAFT_X(none)
+        GRAFT_X(relu)
+        GRAFT_X(clip)
+        GRAFT_X(leaky_relu)
+        GRAFT_X(sigmoid)
+        GRAFT_X(silu)
+        GRAFT_X(hard_sigmoid)
+        GRAFT_X(hard_swish)
+        GRAFT_X(tanh)
+        GRAFT_X(gelu)
+        GRAFT_X(gelu_tanh)
+        GRAFT_X(elu)
+        GRAFT_X(softplus)
+        GRAFT_X(mish)
+#undef GRAFT_X
+    }
+}
+
+/// The same in place.
+GRAFT_FORCE_INLINE void activate_run(float* y, std::int64_t n, activation kind, float alpha, float beta) {
+    activate_run(kind, alpha, beta, y, y, n);
+}
+
+/// Whether the activation is none, relu or clip; then [low, high] are its bounds, to be applied with clamp.
+GRAFT_FORCE_INLINE bool bounds_of(const epilogue& ep, float& low, float& high) {
+    const float infinity = std::numeric_limits<float>::infinity();
+    low = ep.act == activation::relu ? 0.0f : ep.act == activation::clip ? ep.alpha : -infinity;
+    high = ep.act == activation::clip ? ep.beta : infinity;
+    return ep.act <= activation::clip;
+}

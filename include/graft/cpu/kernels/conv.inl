@@ -1,0 +1,339 @@
+// Direct convolution: text, included once for each instruction set. A register tile of M pixels by NV vectors of output
+// channels takes its whole reduction in registers; weights stream by in the order in which they are read. Pixels are counted
+// through the plane, so tiles may wrap round rows; a table says where each pixel of a tile lies for each tap.
+
+// A row of the table: the pixel that each of the M outputs reads (-1: padding), whether any is inside, whether they are adjacent.
+struct tap_row {
+    std::int32_t at[14];
+    std::int32_t inside, adjacent;
+};
+
+struct tile_job {
+    const float* x;      // image, first block of the group
+    const float* w;
+    const float* bias;   // null, or the channels of the tile
+    const float* residual;
+    float* y;            // first pixel, first block
+    std::int64_t in_plane, out_plane;
+    std::int64_t ic;     // channels to sum over
+    const tap_row* taps;
+    int tap_count, first_lane;
+    int channels;        // real ones of this tile, from 1 to NV * W
+    int pixels;          // real ones, from 1 to M
+};
+
+static constexpr int conv_tile_pixels = V::registers == 32 ? 14 : 6;
+static constexpr int conv_table_rows = 1024;
+
+// Padding reads these.
+GRAFT_VECTOR const float* zero_pixel() {
+    alignas(64) static constexpr float zeros[V::W] = {};
+    return zeros;
+}
+
+template <int M, int NV> GRAFT_VECTOR void start_tile(V (&sum)[M][NV], const tile_job& job) {
+    GRAFT_UNROLL
+    for (int v = 0; v < NV; ++v) {
+        V b = V::zero();
+        const int left = job.channels - v * V::W;
+        if (job.bias && left > 0) b = left >= V::W ? V::load(job.bias + v * V::W) : V::load_partial(job.bias + v * V::W, left);
+        GRAFT_UNROLL
+        for (int m = 0; m < M; ++m) sum[m][v] = b;
+    }
+}
+
+// y = y [+ residual], activated [+ residual], where registers could not do it.
+GRAFT_NOINLINE inline void finish_run(const conv_args& a, float* y, const float* residual, std::int64_t n) {
+    if (residual && !a.p.ep.residual_after_activation)
+        for (std::int64_t i = 0; i < n; ++i) y[i] = y[i] + residual[i];
+    activate_run(y, n, a.p.ep.act, a.p.ep.alpha, a.p.ep.beta);
+    if (residual && a.p.ep.residual_after_activation)
+        for (std::int64_t i = 0; i < n; ++i) y[i] = y[i] + residual[i];
+}
+
+template <int M, int NV> GRAFT_VECTOR void end_tile(V (&sum)[M][NV], const conv_args& a, const tile_job& job) {
+    const bool residual = job.residual && !a.run_activation;
+    if (residual && !a.p.ep.residual_after_activation) {
+        GRAFT_UNROLL
+        for (int v = 0; v < NV; ++v) {
+            GRAFT_UNROLL
+            for (int m = 0; m < M; ++m)
+                if (m < job.pixels) sum[m][v] = sum[m][v] + V::load(job.residual + v * job.out_plane + m * V::W);
+        }
+    }
+    if (a.clamp) {
+        const V low = V::set1(a.low), high = V::set1(a.high);
+        GRAFT_UNROLL
+        for (int v = 0; v < NV; ++v) {
+            GRAFT_UNROLL
+            for (int m = 0; m < M; ++m) sum[m][v] = min(high, max(low, sum[m][v]));
+        }
+    }
+    if (residual && a.p.ep.residual_after_activation) {
+        GRAFT_UNROLL
+        for (int v = 0; v < NV; ++v) {
+            GRAFT_UNROLL
+            for (int m = 0; m < M; ++m)
+                if (m < job.pixels) sum[m][v] = sum[m][v] + V::load(job.residual + v * job.out_plane + m * V::W);
+        }
+    }
+    GRAFT_UNROLL
+    for (int v = 0; v < NV; ++v) {
+        GRAFT_UNROLL
+        for (int m = 0; m < M; ++m)
+            if (m < job.pixels) sum[m][v].store(job.y + v * job.out_plane + m * V::W);
+    }
+    if (a.run_activation)
+        for (int v = 0; v < NV; ++v)
+            finish_run(a, job.y + v * job.out_plane, job.residual ? job.residual + v * job.out_plane : nullptr, job.pixels * V::W);
+}
+
+template <int M, int NV> GRAFT_VECTOR void fma_pixels(V (&sum)[M][NV], const float* w, const float* const* p, int k) {
+    V b[NV];
+    GRAFT_UNROLL
+    for (int v = 0; v < NV; ++v) b[v] = V::load(w + v * V::W);
+    GRAFT_UNROLL
+    for (int m = 0; m < M; ++m) {
+        const V s = V::set1(p[m][k]);
+        GRAFT_UNROLL
+        for (int v = 0; v < NV; ++v) sum[m][v] = fma(s, b[v], sum[m][v]);
+    }
+}
+
+// As fma_pixels, with pixels Step floats apart: one register addresses them all.
+template <int Step, int M, int NV> GRAFT_VECTOR void fma_adjacent(V (&sum)[M][NV], const float* w, const float* p) {
+    V b[NV];
+    GRAFT_UNROLL
+    for (int v = 0; v < NV; ++v) b[v] = V::load(w + v * V::W);
+    GRAFT_UNROLL
+    for (int m = 0; m < M; ++m) {
+        const V s = V::set1(p[m * Step]);
+        GRAFT_UNROLL
+        for (int v = 0; v < NV; ++v) sum[m][v] = fma(s, b[v], sum[m][v]);
+    }
+}
+
+template <int M, int NV> GRAFT_NOINLINE inline void conv_tile(const conv_args& a, const tile_job& job) {
+    V sum[M][NV];
+    start_tile(sum, job);
+    const float *w = job.w, *x = job.x;
+    const float* const zeros = zero_pixel();
+    int lane = job.first_lane;
+    for (std::int64_t left = job.ic; left > 0; x += job.in_plane, lane = 0) {
+        const int channels = left < V::W - lane ? static_cast<int>(left) : V::W - lane;
+        left -= channels;
+        for (int t = 0; t < job.tap_count; ++t) {
+            const tap_row& row = job.taps[t];
+            if (!row.inside) {
+                w += channels * (NV * V::W);
+            } else if (row.adjacent) {
+                const float* p = x + std::int64_t(row.at[0]) * V::W + lane;
+                for (int k = 0; k < channels; ++k, ++p, w += NV * V::W) fma_adjacent<V::W>(sum, w, p);
+            } else {
+                const float* p[M];
+                GRAFT_UNROLL
+                for (int m = 0; m < M; ++m) p[m] = row.at[m] >= 0 ? x + std::int64_t(row.at[m]) * V::W + lane : zeros;
+                for (int k = 0; k < channels; ++k, w += NV * V::W) fma_pixels(sum, w, p, k);
+            }
+        }
+    }
+    end_tile(sum, a, job);
+}
+
+// The rows of one tile's table; outputs past `pixels` repeat the last one, so that they read what exists.
+inline void fill_taps(const conv_problem& p, std::int64_t pixel, int pixels, int width, tap_row* rows) {
+    std::int32_t y0[14], x0[14];
+    std::int64_t oy = pixel / p.ow, ox = pixel % p.ow;
+    for (int m = 0; m < 14; ++m) {
+        y0[m] = static_cast<std::int32_t>(oy * p.sh - p.pt);
+        x0[m] = static_cast<std::int32_t>(ox * p.sw - p.pl);
+        if (m + 1 < pixels && ++ox == p.ow) ox = 0, ++oy;
+    }
+    const std::uint32_t ih = static_cast<std::uint32_t>(p.ih), iw = static_cast<std::uint32_t>(p.iw);
+    for (int ky = 0; ky < p.kh; ++ky)
+        for (int kx = 0; kx < p.kw; ++kx, ++rows) {
+            std::int32_t inside = 0, gaps = 0;
+            for (int m = 0; m < 14; ++m) {
+                const std::int32_t iy = y0[m] + ky * p.dh, ix = x0[m] + kx * p.dw;
+                const bool ok = static_cast<std::uint32_t>(iy) < ih && static_cast<std::uint32_t>(ix) < iw;
+                rows->at[m] = ok ? iy * static_cast<std::int32_t>(iw) + ix : -1;
+                inside |= ok;
+            }
+            for (int m = 0; m < width; ++m) gaps |= rows->at[m] ^ (rows->at[0] + m);
+            rows->inside = inside;
+            rows->adjacent = !gaps && rows->at[0] >= 0;
+        }
+}
+
+// Channels of a group that shares its vectors with other groups: only its own lanes are written.
+GRAFT_NOINLINE inline void scatter_tile(const conv_args& a, const float* tile, std::int64_t image, std::int64_t channel, int channels,
+                                        std::int64_t pixel, int pixels) {
+    const std::int64_t plane = a.p.oh * a.p.ow, blocks = (a.p.oc + V::W - 1) / V::W;
+    for (int j = 0; j < channels; ++j) {
+        const std::int64_t c = channel + j;
+        float* y = a.y + ((image * blocks + c / V::W) * plane + pixel) * V::W + c % V::W;
+        for (int m = 0; m < pixels; ++m) y[m * V::W] = tile[((j / V::W) * 14 + m) * V::W + j % V::W];
+    }
+}
+
+// Kernels with more taps than a table holds: one pixel and vector at a time. A task is a row of one image.
+inline void conv_generic(const conv_args& a, std::int64_t task) {
+    const conv_problem& p = a.p;
+    const std::int64_t oy = task % p.oh, image = task / p.oh, in_plane = p.ih * p.iw * V::W, out_plane = p.oh * p.ow * V::W;
+    const std::int64_t in_blocks = (p.ic + V::W - 1) / V::W, out_blocks = (p.oc + V::W - 1) / V::W;
+    tile_job job;
+    job.out_plane = 0;
+    job.pixels = 1;
+    for (std::int64_t group = 0; group < p.groups; ++group)
+        for (std::int64_t channel = 0; channel < a.ocg; channel += V::W) {
+            const std::int64_t pair = channel / (2 * V::W) * 2 * V::W;
+            const std::int64_t stride = a.ocg - pair > V::W ? 2 * V::W : V::W, out = group * a.ocg + channel;
+            job.channels = static_cast<int>(a.ocg - channel < V::W ? a.ocg - channel : V::W);
+            job.bias = a.bias ? a.bias + out : nullptr;
+            for (std::int64_t ox = 0; ox < p.ow; ++ox) {
+                const float* w = a.weight + group * a.group_weights + pair * a.icg * p.kh * p.kw + (channel - pair);
+                V sum[1][1];
+                start_tile(sum, job);
+                for (std::int64_t left = a.icg, c = group * a.icg; left > 0;) {
+                    const int lane = static_cast<int>(c % V::W), channels = left < V::W - lane ? static_cast<int>(left) : V::W - lane;
+                    const float* x = a.x + (image * in_blocks + c / V::W) * in_plane + lane;
+                    for (int ky = 0; ky < p.kh; ++ky)
+                        for (int kx = 0; kx < p.kw; ++kx, w += channels * stride) {
+                            const std::int64_t iy = oy * p.sh - p.pt + ky * p.dh, ix = ox * p.sw - p.pl + kx * p.dw;
+                            if (iy < 0 || iy >= p.ih || ix < 0 || ix >= p.iw) continue;
+                            for (int k = 0; k < channels; ++k)
+                                sum[0][0] = fma(V::set1(x[(iy * p.iw + ix) * V::W + k]), V::load(w + k * stride), sum[0][0]);
+                        }
+                    left -= channels;
+                    c += channels;
+                }
+                const std::int64_t to = (image * out_blocks + out / V::W) * out_plane + (oy * p.ow + ox) * V::W;
+                alignas(64) float scattered[V::W];
+                job.y = a.scatter ? scattered : a.y + to;
+                job.residual = a.residual && !a.scatter ? a.residual + to : nullptr;
+                end_tile(sum, a, job);
+                if (a.scatter) scatter_tile(a, scattered, image, out, job.channels, oy * p.ow + ox, 1);
+            }
+        }
+}
+
+// One task: some tiles of one image and group, by some pairs of vectors of output channels.
+inline void conv_direct(const conv_args& a, std::int64_t task) {
+    constexpr int M = conv_tile_pixels, half = M / 2;
+    const conv_problem& p = a.p;
+    const std::int64_t pair0 = task % a.tasks_per_batch * a.pairs_per_task;
+    task /= a.tasks_per_batch;
+    const std::int64_t batch = task % a.batches;
+    task /= a.batches;
+    const std::int64_t group = task % p.groups, image = task / p.groups;
+    const std::int64_t pair1 = pair0 + a.pairs_per_task < a.pairs ? pair0 + a.pairs_per_task : a.pairs;
+    const std::int64_t in_plane = p.ih * p.iw * V::W, out_plane = p.oh * p.ow * V::W, pixels = p.oh * p.ow;
+    const std::int64_t in_blocks = (p.ic + V::W - 1) / V::W, out_blocks = (p.oc + V::W - 1) / V::W;
+    const int taps = p.kh * p.kw;
+
+    tap_row rows[conv_table_rows];
+    const std::int64_t at_once = conv_table_rows / taps;  // tiles whose tables fit; choose_conv sees to it that one does
+    alignas(64) float scattered[2 * 14 * V::W];
+    tile_job job;
+    job.in_plane = in_plane;
+    job.out_plane = a.scatter ? 14 * V::W : out_plane;
+    job.ic = a.icg;
+    job.tap_count = taps;
+    job.first_lane = static_cast<int>(group * a.icg % V::W);
+    job.x = a.x + (image * in_blocks + group * a.icg / V::W) * in_plane;
+    const std::int64_t first = batch * a.batch_tiles * M;
+    const std::int64_t last = first + a.batch_tiles * M < pixels ? first + a.batch_tiles * M : pixels;
+    for (std::int64_t start = first; start < last; start += at_once * M) {
+        const std::int64_t stop = start + at_once * M < last ? start + at_once * M : last;
+        for (std::int64_t i = start, t = 0; i < stop; i += M, ++t) {
+            const int count = stop - i < M ? static_cast<int>(stop - i) : M;
+            fill_taps(p, i, count, count <= half ? half : M, rows + t * taps);
+        }
+        for (std::int64_t pair = pair0; pair < pair1; ++pair) {
+            const std::int64_t channel = pair * 2 * V::W;
+            job.channels = static_cast<int>(a.ocg - channel < 2 * V::W ? a.ocg - channel : 2 * V::W);
+            const bool two = job.channels > V::W;
+            job.w = a.weight + group * a.group_weights + channel * a.icg * taps;
+            job.bias = a.bias ? a.bias + group * a.ocg + channel : nullptr;
+            const std::int64_t base = a.scatter ? 0 : (image * out_blocks + (group * a.ocg + channel) / V::W) * out_plane;
+            for (std::int64_t i = start, t = 0; i < stop; i += M, ++t) {
+                job.pixels = stop - i < M ? static_cast<int>(stop - i) : M;
+                job.taps = rows + t * taps;
+                job.y = a.scatter ? scattered : a.y + base + i * V::W;
+                job.residual = a.residual && !a.scatter ? a.residual + base + i * V::W : nullptr;
+                if (job.pixels > half)
+                    two ? conv_tile<M, 2>(a, job) : conv_tile<M, 1>(a, job);
+                else
+                    two ? conv_tile<half, 2>(a, job) : conv_tile<half, 1>(a, job);
+                if (a.scatter) scatter_tile(a, scattered, image, group * a.ocg + channel, job.channels, i, job.pixels);
+            }
+        }
+    }
+}
+
+// The first layer reads planes, not blocks. The rows that a run of outputs needs are laid out by the phase of their column
+// in the stride, padding included, so that the pixels of a tile are adjacent floats for every tap.
+static constexpr int first_layer_floats = 16384, first_layer_taps = 4096;
+
+template <int NV> GRAFT_NOINLINE inline void first_tile(const conv_args& a, const tile_job& job, const std::int32_t* offsets) {
+    constexpr int M = conv_tile_pixels;
+    V sum[M][NV];
+    start_tile(sum, job);
+    const float *w = job.w, *x = job.x;
+    for (int k = 0; k < job.tap_count; ++k, w += NV * V::W) fma_adjacent<1>(sum, w, x + offsets[k]);
+    end_tile(sum, a, job);
+}
+
+// out[i] = row[first + i * step], 0 outside [0, width).
+inline void gather_row(const float* row, std::int64_t width, std::int64_t first, std::int64_t step, std::int64_t n, float* out) {
+    std::int64_t i = 0;
+    for (; i < n && first + i * step < 0; ++i) out[i] = 0;
+    std::int64_t inside = first < width ? (width - first + step - 1) / step : 0;
+    if (inside > n) inside = n;
+    if (step == 1)
+        for (; i < inside; ++i) out[i] = row[first + i];
+    else if (step == 2)
+        for (; i < inside; ++i) out[i] = row[first + i * 2];
+    else
+        for (; i < inside; ++i) out[i] = row[first + i * step];
+    for (; i < n; ++i) out[i] = 0;
+}
+
+// One task: one run of outputs in one row (`batches` runs a row, each of `batch_tiles` tiles), all output channels.
+inline void conv_first_layer(const conv_args& a, std::int64_t task) {
+    constexpr int M = conv_tile_pixels;
+    const conv_problem& p = a.p;
+    const std::int64_t run = task % a.batches, oy = task / a.batches % p.oh, image = task / a.batches / p.oh;
+    const std::int64_t ox0 = run * a.batch_tiles * M, end = ox0 + a.batch_tiles * M < p.ow ? ox0 + a.batch_tiles * M : p.ow;
+    const std::int64_t length = a.batch_tiles * M + (p.kw - 1) * p.dw / p.sw + 1;
+    alignas(64) float rows[first_layer_floats];
+    std::int32_t offsets[first_layer_taps];
+    int k = 0;
+    for (std::int64_t c = 0, r = 0; c < p.ic; ++c)
+        for (int ky = 0; ky < p.kh; ++ky, ++r) {
+            const std::int64_t iy = oy * p.sh - p.pt + ky * p.dh;
+            const bool inside = iy >= 0 && iy < p.ih;
+            const float* row = a.x + ((image * p.ic + c) * p.ih + (inside ? iy : 0)) * p.iw;
+            for (int phase = 0; phase < p.sw; ++phase)
+                gather_row(row, inside ? p.iw : 0, ox0 * p.sw - p.pl + phase, p.sw, length, rows + (r * p.sw + phase) * length);
+            for (int kx = 0; kx < p.kw; ++kx)
+                offsets[k++] = static_cast<std::int32_t>((r * p.sw + kx * p.dw % p.sw) * length + kx * p.dw / p.sw);
+        }
+    const std::int64_t out_plane = p.oh * p.ow * V::W, out_blocks = (p.oc + V::W - 1) / V::W;
+    tile_job job;
+    job.tap_count = k;
+    job.out_plane = out_plane;
+    for (std::int64_t channel = 0; channel < p.oc; channel += 2 * V::W) {
+        job.channels = static_cast<int>(p.oc - channel < 2 * V::W ? p.oc - channel : 2 * V::W);
+        job.w = a.weight + channel * k;
+        job.bias = a.bias ? a.bias + channel : nullptr;
+        const std::int64_t base = (image * out_blocks + channel / V::W) * out_plane + oy * p.ow * V::W;
+        for (std::int64_t ox = ox0; ox < end; ox += M) {
+            job.pixels = static_cast<int>(end - ox < M ? end - ox : M);
+            job.x = rows + (ox - ox0);
+            job.y = a.y + base + ox * V::W;
+            job.residual = a.residual ? a.residual + base + ox * V::W : nullptr;
+            job.channels > V::W ? first_tile<2>(a, job, offsets) : first_tile<1>(a, job, offsets);
+        }
+    }
+}

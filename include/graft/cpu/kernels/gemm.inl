@@ -1,0 +1,185 @@
+// Matrix product kernels: text, included once for each instruction set.
+//
+// A register tile of C, 14 x 2 vectors (6 x 2 where there are 16 registers), takes one row of a panel of B and one
+// element of each row of A at a time. An element of C is always the same chain of fmas over k, wherever its tile lies.
+
+constexpr int gemm_rows = V::registers == 32 ? 14 : 6;
+constexpr int gemm_columns = 2 * V::W;
+
+// out = init + A * B for R rows and one panel; null `init` is zero.
+template <int R>
+inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t lda, const float* b, std::int64_t b_step, std::int64_t length,
+                                     const float* init, std::int64_t init_row, float* out, std::int64_t out_row) {
+    V acc[R][2];
+    if (init) {
+        GRAFT_UNROLL
+        for (int r = 0; r < R; ++r) acc[r][0] = V::load(init + r * init_row), acc[r][1] = V::load(init + r * init_row + V::W);
+    } else {
+        GRAFT_UNROLL
+        for (int r = 0; r < R; ++r) acc[r][0] = acc[r][1] = V::zero();
+    }
+    // One pointer for four rows, so that the addresses of a step need few registers.
+    const float* rows[(R + 3) / 4];
+    GRAFT_UNROLL
+    for (int q = 0; q < (R + 3) / 4; ++q) rows[q] = a + 4 * q * lda;
+    for (std::int64_t l = 0; l < length; ++l) {
+        const V b0 = V::load(b), b1 = V::load(b + V::W);
+        GRAFT_PREFETCH(b + 16 * gemm_columns);
+        if (V::W == 16) GRAFT_PREFETCH(b + 16 * gemm_columns + V::W);
+        GRAFT_UNROLL
+        for (int r = 0; r < R; ++r) {
+            const V x = V::set1(rows[r / 4][r % 4 * lda]);
+            acc[r][0] = fma(x, b0, acc[r][0]);
+            acc[r][1] = fma(x, b1, acc[r][1]);
+        }
+        b += b_step;
+        GRAFT_UNROLL
+        for (int q = 0; q < (R + 3) / 4; ++q) ++rows[q];
+    }
+    GRAFT_UNROLL
+    for (int r = 0; r < R; ++r) acc[r][0].store(out + r * out_row), acc[r][1].store(out + r * out_row + V::W);
+}
+
+// As many rows as the next tile takes, out of those that are left.
+GRAFT_FORCE_INLINE int gemm_tile_rows(std::int64_t left) {
+    if (left >= gemm_rows) return gemm_rows;
+    return gemm_rows > 8 && left >= 8 ? 8 : left >= 4 ? 4 : left >= 2 ? 2 : 1;
+}
+GRAFT_FORCE_INLINE void gemm_tile(int rows, const float* a, std::int64_t lda, const float* b, std::int64_t b_step, std::int64_t length,
+                                  const float* init, std::int64_t init_row, float* out, std::int64_t out_row) {
+    if (rows == gemm_rows) return gemm_tile<gemm_rows>(a, lda, b, b_step, length, init, init_row, out, out_row);
+    if (gemm_rows > 8 && rows == 8) return gemm_tile<8>(a, lda, b, b_step, length, init, init_row, out, out_row);
+    if (rows == 4) return gemm_tile<4>(a, lda, b, b_step, length, init, init_row, out, out_row);
+    if (rows == 2) return gemm_tile<2>(a, lda, b, b_step, length, init, init_row, out, out_row);
+    gemm_tile<1>(a, lda, b, b_step, length, init, init_row, out, out_row);
+}
+
+// rows x n elements from one place to another.
+inline void gemm_copy(const float* from, std::int64_t from_row, float* to, std::int64_t to_row, int rows, int n) {
+    for (int r = 0; r < rows; ++r)
+        for (int j = 0; j < n; j += V::W) {
+            const int lanes = n - j < V::W ? n - j : V::W;
+            V::load_partial(from + r * from_row + j, lanes).store_partial(to + r * to_row + j, lanes);
+        }
+}
+
+struct gemm_end {
+    bool alpha, bias, residual;
+    float low, high;
+};
+
+// C = clamp(tile * alpha + bias + residual) for the rows from i and the columns from j.
+inline GRAFT_NOINLINE void gemm_finish(const gemm_block& g, const gemm_end& e, const float* tile, std::int64_t i, std::int64_t j, int rows, int n) {
+    const V low = V::set1(e.low), high = V::set1(e.high), alpha = V::set1(g.alpha);
+    const bool per_column = e.bias && g.bias_of == bias_kind::column;
+    for (int o = 0; o < n; o += V::W) {
+        const int lanes = n - o < V::W ? n - o : V::W;
+        V bias = per_column ? V::load_partial(g.bias + j + o, lanes) : V::zero();
+        for (int r = 0; r < rows; ++r) {
+            if (e.bias && !per_column) bias = V::set1(g.bias[i + r]);
+            V y = fma(V::load(tile + r * gemm_columns + o), alpha, bias);
+            V residual = V::zero();
+            if (e.residual) residual = V::load_partial(g.residual + (i + r) * g.ld_residual + j + o, lanes);
+            if (!g.ep.residual_after_activation) y = y + residual;
+            y = clamp(y, low, high);
+            if (e.residual && g.ep.residual_after_activation) y = y + residual;
+            y.store_partial(g.c + (i + r) * g.ldc + j + o, lanes);
+        }
+    }
+}
+
+inline void gemm_run(const gemm_block& g) {
+    gemm_end e{};
+    const bool clamped = bounds_of(g.ep, e.low, e.high);
+    e.alpha = g.alpha != 1.0f;
+    const bool residual = g.ep.residual && g.residual;
+    // What can start the sum does: a residual, else a bias. Then C may be the residual, whatever parts k is cut into.
+    const bool residual_first = residual && !e.alpha && !g.ep.residual_after_activation;
+    const bool bias_first = !residual_first && !e.alpha && g.bias_of == bias_kind::column;
+    e.bias = g.bias_of != bias_kind::none && !bias_first;
+    e.residual = residual && !residual_first && (clamped || !g.ep.residual_after_activation);
+    const bool finish = e.alpha || e.bias || e.residual || (clamped && g.ep.act != activation::none);
+    // Parts of k whose panel stays in the first caches; one row tile streams B from memory, and reads it once anyway.
+    const bool split = g.m > gemm_rows && !(residual && !residual_first);
+    const std::int64_t parts = split && g.k > 640 ? (g.k + 511) / 512 : 1, part = (g.k + parts - 1) / parts;
+    alignas(64) float tile[gemm_rows * gemm_columns] = {};
+    std::int64_t l = 0;
+    do {
+        const std::int64_t length = g.k - l < part ? g.k - l : part;
+        const bool first = l == 0, last = l + length >= g.k;
+        for (std::int64_t i = 0; i < g.m;) {
+            const int rows = gemm_tile_rows(g.m - i);
+            for (std::int64_t j = 0; j < g.n; j += gemm_columns) {
+                const int n = g.n - j < gemm_columns ? static_cast<int>(g.n - j) : gemm_columns;
+                const bool in_last = n < gemm_columns && g.b_last;
+                const std::int64_t step = in_last ? gemm_columns : g.b_step;
+                const float* b = (in_last ? g.b_last : g.b + j / gemm_columns * g.b_panel) + l * step;
+                const float* init = nullptr;
+                std::int64_t init_row = g.ldc;
+                if (!first)
+                    init = g.c + i * g.ldc + j;
+                else if (residual_first)
+                    init = g.residual + i * g.ld_residual + j, init_row = g.ld_residual;
+                else if (bias_first)
+                    init = g.bias + j, init_row = 0;
+                const bool direct = n == gemm_columns && !(last && finish);
+                if (init && n < gemm_columns) {
+                    gemm_copy(init, init_row, tile, gemm_columns, rows, n);
+                    init = tile, init_row = gemm_columns;
+                }
+                float* c = g.c + i * g.ldc + j;
+                gemm_tile(rows, g.a + i * g.lda + l, g.lda, b, step, length, init, init_row, direct ? c : tile, direct ? g.ldc : gemm_columns);
+                if (last && finish)
+                    gemm_finish(g, e, tile, i, j, rows, n);
+                else if (!direct)
+                    gemm_copy(tile, gemm_columns, c, g.ldc, rows, n);
+            }
+            if (last && !clamped)
+                for (int r = 0; r < rows; ++r) {
+                    float* c = g.c + (i + r) * g.ldc;
+                    activate_run(c, g.n, g.ep.act, g.ep.alpha, g.ep.beta);
+                    if (!residual || !g.ep.residual_after_activation) continue;
+                    const float* add = g.residual + (i + r) * g.ld_residual;
+                    for (std::int64_t o = 0; o < g.n; o += V::W) {
+                        const int lanes = g.n - o < V::W ? static_cast<int>(g.n - o) : V::W;
+                        (V::load_partial(c + o, lanes) + V::load_partial(add + o, lanes)).store_partial(c + o, lanes);
+                    }
+                }
+            i += rows;
+        }
+        l += length;
+    } while (l < g.k);
+}
+
+inline void gemm_pack_run(const gemm_pack& g) {
+    for (std::int64_t p = g.first_panel; p < g.last_panel; ++p) {
+        const std::int64_t j0 = p * gemm_columns;
+        float* out = g.packed + p * gemm_columns * g.k;
+        for (int h = 0; h < 2; ++h, out += V::W) {
+            const std::int64_t j = j0 + h * V::W;
+            const int lanes = j >= g.n ? 0 : g.n - j < V::W ? static_cast<int>(g.n - j) : V::W;
+            if (!g.transposed) {
+                for (std::int64_t l = 0; l < g.k; ++l) {
+                    const V row = !lanes ? V::zero() : lanes == V::W ? V::load(g.b + l * g.ldb + j) : V::load_partial(g.b + l * g.ldb + j, lanes);
+                    row.store(out + l * gemm_columns);
+                }
+                continue;
+            }
+            for (std::int64_t l = 0; l < g.k; l += V::W) {
+                const int length = g.k - l < V::W ? static_cast<int>(g.k - l) : V::W;
+                V block[V::W];
+                for (int r = 0; r < V::W; ++r) {
+                    const float* from = g.b + (j + r) * g.ldb + l;
+                    block[r] = r >= lanes ? V::zero() : length == V::W ? V::load(from) : V::load_partial(from, length);
+                }
+                transpose(block);
+                for (int r = 0; r < length; ++r) block[r].store(out + (l + r) * gemm_columns);
+            }
+        }
+    }
+}
+
+inline const gemm_kernels* gemm_table() {
+    static constexpr gemm_kernels all = {gemm_rows, gemm_columns, &gemm_run, &gemm_pack_run};
+    return &all;
+}

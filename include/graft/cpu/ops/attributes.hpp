@@ -1,0 +1,62 @@
+// What kernels read from lowered nodes: the epilogue, and integers and numbers by name.
+#pragma once
+
+#include "../epilogue.hpp"
+#include "../kernel.hpp"
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+inline std::int64_t integer_of(const node& n, const char* name, std::int64_t otherwise) {
+    const attribute* a = n.find(name);
+    return a ? a->integer : otherwise;
+}
+inline float real_of(const node& n, const char* name, float otherwise) {
+    const attribute* a = n.find(name);
+    return a ? a->real : otherwise;
+}
+
+/// The epilogue that fusion wrote into a node.
+inline epilogue epilogue_of(const node& n) {
+    epilogue e;
+    e.act = static_cast<activation>(integer_of(n, "activation", 0));
+    e.alpha = real_of(n, "alpha", 0);
+    e.beta = real_of(n, "beta", 0);
+    const std::int64_t residual = integer_of(n, "residual", 0);
+    e.residual = residual != 0;
+    e.residual_after_activation = residual == 2;
+    return e;
+}
+
+/// The begins of the pads of a window operator along its last `count` axes, from `pads` or by `auto_pad`.
+/// False where the attribute has another number of entries.
+inline bool window_pads(const node& n, int count, const std::int64_t* input, const std::int64_t* output, const std::int64_t* kernel,
+                        const std::int64_t* stride, const std::int64_t* dilation, std::int64_t* begin, std::int64_t* end) {
+    const attribute* pads = n.find("pads");
+    const attribute* automatic = n.find("auto_pad");
+    for (int i = 0; i < count; ++i) {
+        begin[i] = end[i] = 0;
+        if (automatic && (automatic->string == "SAME_UPPER" || automatic->string == "SAME_LOWER")) {
+            std::int64_t total = (output[i] - 1) * stride[i] + (kernel[i] - 1) * dilation[i] + 1 - input[i];
+            if (total < 0) total = 0;
+            begin[i] = automatic->string == "SAME_LOWER" ? (total + 1) / 2 : total / 2;
+            end[i] = total - begin[i];
+        } else if (pads && !(automatic && automatic->string == "VALID")) {
+            if (pads->integers.size() != 2 * static_cast<std::size_t>(count)) return false;
+            begin[i] = pads->integers[static_cast<std::size_t>(i)];
+            end[i] = pads->integers[static_cast<std::size_t>(i + count)];
+        }
+    }
+    return true;
+}
+
+/// Entries of a list attribute, all `otherwise` where it is not there. False where it has another number of them.
+inline bool window_list(const node& n, const char* name, int count, std::int64_t otherwise, std::int64_t* out) {
+    const attribute* a = n.find(name);
+    if (a && a->integers.size() != static_cast<std::size_t>(count)) return false;
+    for (int i = 0; i < count; ++i) out[i] = a ? a->integers[static_cast<std::size_t>(i)] : otherwise;
+    return true;
+}
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE

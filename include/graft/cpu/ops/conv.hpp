@@ -1,0 +1,94 @@
+// Kernels of graft.Conv and graft.PackConvWeights.
+#pragma once
+
+#include "../conv.hpp"
+#include "attributes.hpp"
+
+#include <string>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// The problem of a two-dimensional Conv node with known shapes, layouts left open. False where its attributes do not fit.
+inline bool conv_problem_of(const node& n, const shape& x, const shape& w, const shape& y, conv_problem& p) {
+    std::int64_t kernel[2] = {w[2], w[3]}, stride[2], dilation[2], begin[2], end[2];
+    if (!window_list(n, "strides", 2, 1, stride) || !window_list(n, "dilations", 2, 1, dilation)) return false;
+    if (!window_pads(n, 2, x.begin() + 2, y.begin() + 2, kernel, stride, dilation, begin, end)) return false;
+    p.n = x[0], p.ic = x[1], p.ih = x[2], p.iw = x[3];
+    p.oc = y[1], p.oh = y[2], p.ow = y[3];
+    p.groups = static_cast<int>(integer_of(n, "group", 1));
+    p.kh = static_cast<int>(kernel[0]), p.kw = static_cast<int>(kernel[1]);
+    p.sh = static_cast<int>(stride[0]), p.sw = static_cast<int>(stride[1]);
+    p.dh = static_cast<int>(dilation[0]), p.dw = static_cast<int>(dilation[1]);
+    p.pt = static_cast<int>(begin[0]), p.pl = static_cast<int>(begin[1]);
+    p.ep = epilogue_of(n);
+    return p.groups >= 1;
+}
+
+/// Keeps a problem in a lowered node: its bytes as integers.
+inline void set_conv_problem(node& n, const conv_problem& p) {
+    attribute* a = nullptr;
+    for (attribute& known : n.attributes)
+        if (known.name == "problem") a = &known;
+    if (!a) {
+        n.attributes.emplace_back();
+        a = &n.attributes.back();
+        a->name = "problem";
+    }
+    a->kind = attribute_kind::integers;
+    a->integers.assign((sizeof p + 7) / 8, 0);
+    std::memcpy(a->integers.data(), &p, sizeof p);
+}
+inline bool conv_problem_in(const node& n, conv_problem& p) {
+    const attribute* a = n.find("problem");
+    if (!a || a->integers.size() * 8 < sizeof p) return false;
+    std::memcpy(static_cast<void*>(&p), a->integers.data(), sizeof p);
+    return true;
+}
+
+/// What tells two packings of the same weights apart. The sizes of the image are left out where the form does not depend on them:
+/// the algorithm says that already.
+inline std::string conv_pack_key(isa level, const conv_problem& p, const conv_choice& c) {
+    return std::string("conv ") + name(level) + " " + std::to_string(static_cast<int>(c.algorithm)) + " " + std::to_string(p.groups) + " " +
+           std::to_string(p.kh) + "x" + std::to_string(p.kw) + " " + std::to_string(c.packed_bytes) + " " + std::to_string(static_cast<int>(c.in)) + std::to_string(static_cast<int>(c.out));
+}
+
+struct conv_parameters {
+    conv_problem problem;
+    conv_choice choice;
+};
+
+inline const char* choose_conv_kernel(const kernel_query& q, kernel_choice& choice) {
+    conv_parameters p;
+    if (!conv_problem_in(q.n, p.problem)) return "its parameters are missing";
+    p.choice = choose_conv(q.level, p.problem);
+    choice.workspace_bytes = p.choice.workspace_bytes;
+    choice.note = p.choice.reason;
+    choice.set(p);
+    return nullptr;
+}
+inline void run_conv_kernel(const kernel_call& c) {
+    const conv_parameters& p = c.parameters<conv_parameters>();
+    run_conv(c.level, p.problem, p.choice, c.input(0), c.in[1].data, c.input(2), c.input(3), c.output(0), c.workspace, c.pool);
+}
+inline void run_conv_pack_kernel(const kernel_call& c) {
+    const conv_parameters& p = c.parameters<conv_parameters>();
+    pack_conv_weights(c.level, p.problem, p.choice, c.input(0), c.out[0].data);
+}
+inline const char* choose_conv_pack_kernel(const kernel_query& q, kernel_choice& choice) {
+    const char* refused = choose_conv_kernel(q, choice);
+    choice.workspace_bytes = 0;
+    choice.note = "packs weights";
+    return refused;
+}
+
+inline kernel_rows conv_kernel_rows() {
+    static constexpr kernel_row rows[] = {
+        {"Conv", "graft", wanted("Conv") ? choose_conv_kernel : nullptr, wanted("Conv") ? run_conv_kernel : nullptr, false},
+        {"PackConvWeights", "graft", wanted("Conv") ? choose_conv_pack_kernel : nullptr, wanted("Conv") ? run_conv_pack_kernel : nullptr, false},
+    };
+    return {rows, 2};
+}
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE

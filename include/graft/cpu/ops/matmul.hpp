@@ -1,0 +1,69 @@
+// Kernels of graft.MatMul and graft.PackMatMul.
+#pragma once
+
+#include "../gemm.hpp"
+#include "attributes.hpp"
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// The product of two shapes of rank >= 2, batches broadcast as in numpy. False where the batches cannot be walked in two steps.
+inline bool gemm_problem_of(const node& n, const shape& a, const shape& b, const shape& y, gemm_problem& p) {
+    p.trans_a = integer_of(n, "transA", 0) != 0;
+    p.trans_b = integer_of(n, "transB", 0) != 0;
+    p.m = y.at(-2);
+    p.n = y.at(-1);
+    p.k = p.trans_a ? a.at(-2) : a.at(-1);
+    if (p.m == 0 || p.n == 0 || p.k == 0) return false;
+    p.c_strides[1] = p.m * p.n;
+    // Neighbouring batch dimensions that both operands walk evenly are one.
+    int used = 0;
+    std::int64_t a_step = p.m * p.k, b_step = p.k * p.n, a_next = 0, b_next = 0;
+    std::int64_t extents[2] = {1, 1}, a_strides[2] = {0, 0}, b_strides[2] = {0, 0};
+    for (int d = 3; d <= y.rank(); ++d) {
+        const std::int64_t e = y.at(-d), ae = a.at(-d), be = b.at(-d);
+        const std::int64_t as = ae == 1 ? 0 : a_step, bs = be == 1 ? 0 : b_step;
+        a_step *= ae, b_step *= be;
+        if (e == 1) continue;
+        if (used && a_next == as && b_next == bs)
+            extents[used - 1] *= e;
+        else {
+            if (used == 2) return false;
+            extents[used] = e, a_strides[used] = as, b_strides[used] = bs, ++used;
+        }
+        a_next = as * e, b_next = bs * e;
+    }
+    for (int i = 0; i < 2; ++i) p.batch[1 - i] = extents[i], p.a_strides[1 - i] = a_strides[i], p.b_strides[1 - i] = b_strides[i];
+    p.c_strides[0] = p.c_strides[1] * p.batch[1];
+    p.residual_strides[0] = p.c_strides[0], p.residual_strides[1] = p.c_strides[1];
+    p.ep = epilogue_of(n);
+    p.packed_b = integer_of(n, "packed", 0) != 0;
+    if (n.inputs.size() > 2 && n.inputs[2] != no_value) p.bias = bias_kind::column;
+    return true;
+}
+
+inline const char* choose_product(const kernel_query& q, kernel_choice& choice) {
+    gemm_problem p;
+    shape b = q.in[1].extents;
+    // A packed operand is bytes; the node keeps the shape that it had.
+    if (const attribute* unpacked = q.n.find("unpacked")) b = shape::from(unpacked->integers.begin(), unpacked->integers.end());
+    if (!q.all_row_major() || !gemm_problem_of(q.n, q.in[0].extents, b, q.out[0].extents, p)) return "its batches do not fit";
+    choice.workspace_bytes = gemm_workspace_bytes(q.level, p);
+    choice.note = p.packed_b ? "matrix product, packed weights" : "matrix product";
+    choice.set(p);
+    return nullptr;
+}
+inline void run_product(const kernel_call& c) {
+    run_gemm(c.level, c.parameters<gemm_problem>(), c.input(0), c.input(1), c.input(2), c.input(3), c.output(0), c.workspace, c.pool);
+}
+
+inline kernel_rows matmul_kernel_rows() {
+    constexpr bool used = wanted("MatMul") || wanted("Gemm");
+    static constexpr kernel_row rows[] = {
+        {"MatMul", "graft", used ? choose_product : nullptr, used ? run_product : nullptr, false},
+    };
+    return {rows, 1};
+}
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE

@@ -1,0 +1,27 @@
+// The kernels of the CPU back end, best first; where all refuse a node, the reference kernel of the op table runs it.
+#pragma once
+
+#include "conv.hpp"
+#include "elementwise.hpp"
+#include "matmul.hpp"
+#include "pool.hpp"
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// The first kernel that takes the node, or null: `refusal` says then what the last one asked had against it.
+inline const kernel_row* choose_kernel(const kernel_query& q, kernel_choice& choice, const char*& refusal) {
+    const kernel_rows tables[] = {conv_kernel_rows(), matmul_kernel_rows(), pool_kernel_rows(), elementwise_kernel_rows()};
+    refusal = "no fast kernel for this operator";
+    for (const kernel_rows& table : tables)
+        for (int i = 0; i < table.size; ++i) {
+            const kernel_row& row = table.rows[i];
+            if (q.n.op_type != row.op || q.n.domain != row.domain || !row.choose) continue;
+            refusal = row.choose(q, choice);
+            if (!refusal) return refusal = "", &row;
+        }
+    return nullptr;
+}
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE

@@ -1,0 +1,105 @@
+// Kernels of pooling, of changes of layout, and of concatenation along the channels.
+#pragma once
+
+#include "../pool.hpp"
+#include "../reorder.hpp"
+#include "attributes.hpp"
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+inline const char* choose_pool(const kernel_query& q, kernel_choice& choice) {
+    if (!q.all_float32()) return "it is not float32";
+    if (q.in[0].extents.rank() != 4 || q.out[0].elements() == 0) return "it is not two-dimensional";
+    if (q.outputs > 1 && q.wants(1)) return "its indices are wanted";
+    const shape &x = q.in[0].extents, &y = q.out[0].extents;
+    std::int64_t kernel[2], stride[2], dilation[2], begin[2], end[2];
+    if (!window_list(q.n, "kernel_shape", 2, 1, kernel) || !window_list(q.n, "strides", 2, 1, stride) || !window_list(q.n, "dilations", 2, 1, dilation)) return "its attributes do not fit";
+    if (!window_pads(q.n, 2, x.begin() + 2, y.begin() + 2, kernel, stride, dilation, begin, end)) return "its pads do not fit";
+    pool_problem p;
+    p.n = x[0], p.c = x[1], p.ih = x[2], p.iw = x[3], p.oh = y[2], p.ow = y[3];
+    p.kh = static_cast<int>(kernel[0]), p.kw = static_cast<int>(kernel[1]);
+    p.sh = static_cast<int>(stride[0]), p.sw = static_cast<int>(stride[1]);
+    p.dh = static_cast<int>(dilation[0]), p.dw = static_cast<int>(dilation[1]);
+    p.pt = static_cast<int>(begin[0]), p.pl = static_cast<int>(begin[1]), p.pb = static_cast<int>(end[0]), p.pr = static_cast<int>(end[1]);
+    p.count_include_pad = integer_of(q.n, "count_include_pad", 0) != 0;
+    p.l = q.in_block[0] ? layout::blocked : layout::nchw;
+    choice.set(p);
+    choice.note = p.l == layout::blocked ? "pool on blocks" : "pool on planes";
+    return nullptr;
+}
+inline void run_max_pool_kernel(const kernel_call& c) { run_max_pool(c.level, c.parameters<pool_problem>(), c.input(0), c.output(0), c.pool); }
+inline void run_average_pool_kernel(const kernel_call& c) { run_average_pool(c.level, c.parameters<pool_problem>(), c.input(0), c.output(0), c.pool); }
+
+struct plane_parameters {
+    layout l;
+    std::int64_t n, c, pixels;
+};
+inline const char* choose_global_pool(const kernel_query& q, kernel_choice& choice) {
+    if (!q.all_float32() || q.in[0].extents.rank() < 3) return "it is not float32 images";
+    const shape& x = q.in[0].extents;
+    const plane_parameters p{q.in_block[0] ? layout::blocked : layout::nchw, x[0], x[1], x.product(2, x.rank())};
+    if (p.pixels == 0) return "it is empty";
+    choice.set(p);
+    choice.note = "whole planes";
+    return nullptr;
+}
+inline void run_global_average_kernel(const kernel_call& c) {
+    const auto& p = c.parameters<plane_parameters>();
+    run_global_average_pool(c.level, p.l, p.n, p.c, p.pixels, c.input(0), c.output(0), c.pool);
+}
+inline void run_global_max_kernel(const kernel_call& c) {
+    const auto& p = c.parameters<plane_parameters>();
+    run_global_max_pool(c.level, p.l, p.n, p.c, p.pixels, c.input(0), c.output(0), c.pool);
+}
+
+// A change of layout.
+inline const char* choose_reorder(const kernel_query& q, kernel_choice& choice) {
+    const shape& x = q.in[0].extents;
+    choice.set(plane_parameters{q.in_block[0] ? layout::blocked : layout::nchw, x[0], x[1], x.product(2, x.rank())});
+    choice.note = q.in_block[0] ? "to planes" : "to blocks";
+    return nullptr;
+}
+inline void run_reorder(const kernel_call& c) {
+    const auto& p = c.parameters<plane_parameters>();
+    if (p.l == layout::blocked)
+        to_nchw(c.level, c.input(0), p.n, p.c, p.pixels, c.output(0), c.pool);
+    else
+        to_blocked(c.level, c.input(0), p.n, p.c, p.pixels, c.output(0), c.pool);
+}
+
+// Blocked images put together along their channels; all but the last have whole blocks, so each image is one run of memory.
+inline const char* choose_concat(const kernel_query& q, kernel_choice& choice) {
+    choice.set(q.out_block[0]);
+    choice.note = "copies of whole blocks";
+    return nullptr;
+}
+inline void run_concat(const kernel_call& c) {
+    const std::int64_t block = c.parameters<int>();
+    const shape& y = c.out[0].extents;
+    const std::int64_t pixels = y[2] * y[3], out_floats = (y[1] + block - 1) / block * block * pixels;
+    parallel_for(c.pool, y[0] * c.inputs, [&](std::int64_t task) {
+        const std::int64_t image = task / c.inputs;
+        const int which = static_cast<int>(task % c.inputs);
+        std::int64_t before = 0;
+        for (int i = 0; i < which; ++i) before += c.in[i].extents[1];
+        const std::int64_t floats = (c.in[which].extents[1] + block - 1) / block * block * pixels;
+        if (floats) std::memcpy(c.output(0) + image * out_floats + before * pixels, c.input(which) + image * floats, static_cast<std::size_t>(floats) * sizeof(float));
+    });
+}
+
+inline kernel_rows pool_kernel_rows() {
+    constexpr bool blocks = wanted("Conv");
+    static constexpr kernel_row rows[] = {
+        {"MaxPool", "", wanted("MaxPool") ? choose_pool : nullptr, wanted("MaxPool") ? run_max_pool_kernel : nullptr, false},
+        {"AveragePool", "", wanted("AveragePool") ? choose_pool : nullptr, wanted("AveragePool") ? run_average_pool_kernel : nullptr, false},
+        {"GlobalAveragePool", "", wanted("GlobalAveragePool") ? choose_global_pool : nullptr, wanted("GlobalAveragePool") ? run_global_average_kernel : nullptr, false},
+        {"GlobalMaxPool", "", wanted("GlobalMaxPool") ? choose_global_pool : nullptr, wanted("GlobalMaxPool") ? run_global_max_kernel : nullptr, false},
+        {"Reorder", "graft", blocks ? choose_reorder : nullptr, blocks ? run_reorder : nullptr, false},
+        {"Concat", "graft", blocks ? choose_concat : nullptr, blocks ? run_concat : nullptr, false},
+    };
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE

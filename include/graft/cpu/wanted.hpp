@@ -1,0 +1,4 @@
+// Which kernels this build holds.
+#pragma once
+
+#include "../core/wanted.hpp"

@@ -1,0 +1,20 @@
+// The back ends as types, so that an app compiles the ones its runtime names.
+#pragma once
+
+#include "../plan/backend.hpp"
+#include "../plan/lower_cpu.hpp"
+
+GRAFT_BEGIN_NAMESPACE
+namespace backends {
+
+/// The CPU: every operator of the op table, with the fastest kernels that the machine can run.
+struct cpu {
+    static const backend& instance() noexcept {
+        static constexpr backend self{"cpu", [] { return status(); }, [](const node& n) -> const char* { return n.op && n.op->run ? nullptr : "the operator is not compiled into this build (GRAFT_OPS)"; },
+                                      [](graph& g, const lowering& with) { return lower_for_cpu(g, with); }};
+        return self;
+    }
+};
+
+}  // namespace backends
+GRAFT_END_NAMESPACE

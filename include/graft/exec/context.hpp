@@ -1,0 +1,209 @@
+// Runs plans: an executable shared by threads, and the context that each of them brings.
+#pragma once
+
+#include "../plan/plan.hpp"
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// A graph ready to be planned for any input shapes; plans are made on demand and shared.
+class executable {
+public:
+    graft::graph graph;
+    limits limit;
+    bool exact = false, reference = false;
+    std::uint64_t seed = 0;
+    std::vector<const backend*> backends;
+    std::shared_ptr<pack_cache> packed;
+
+    result<std::shared_ptr<const plan>> plan_for(const tensor_view* inputs, executor& pool) const {
+        std::lock_guard<std::mutex> guard(lock_);
+        for (std::size_t i = 0; i < plans_.size(); ++i)
+            if (fits(*plans_[i], inputs)) {
+                std::shared_ptr<const plan> found = plans_[i];
+                plans_.erase(plans_.begin() + static_cast<std::ptrdiff_t>(i));
+                plans_.push_back(found);
+                return found;
+            }
+        std::shared_ptr<const plan> made;
+        GRAFT_TRY_ASSIGN(made, make_plan(graph, inputs, {limit, pool, backends.data(), static_cast<int>(backends.size()), exact, reference, seed, packed.get()}));
+        if (plans_.size() >= 16) plans_.erase(plans_.begin());
+        plans_.push_back(made);
+        return made;
+    }
+    static bool fits(const plan& p, const tensor_view* inputs) {
+        for (std::size_t i = 0; i < p.inputs.size(); ++i)
+            if (p.inputs[i].type != inputs[i].type || p.inputs[i].extents != inputs[i].extents) return false;
+        return true;
+    }
+
+private:
+    mutable std::mutex lock_;
+    mutable std::vector<std::shared_ptr<const plan>> plans_;
+};
+
+// The memory of one caller. Not for two threads at once.
+class context final : public subgraph_runner {
+public:
+    context(const executable& what, executor& pool) : what_(what), pool_(pool) {}
+
+    // One view an input of the graph, in its order; the memory is only read, and only during the call.
+    status run(const tensor_view* inputs) {
+        if (!plan_ || !executable::fits(*plan_, inputs)) {
+            GRAFT_TRY_ASSIGN(plan_, what_.plan_for(inputs, pool_));
+            GRAFT_TRY(prepare());
+        }
+        inputs_ = inputs;
+        GRAFT_TRY(prepare_outputs());
+        for (const step& s : plan_->steps) GRAFT_TRY(run_step(s));
+        for (int i : plan_->late) GRAFT_TRY(run_late(plan_->lowered.nodes[static_cast<std::size_t>(i)]));
+        return finish_outputs();
+    }
+    // Output i of the last run; holding on to it makes the next run allocate another.
+    const tensor& output(std::size_t i) const { return outputs_[i]; }
+    const std::shared_ptr<const plan>& current() const { return plan_; }
+    // Gives the memory back; the next run allocates anew.
+    void trim() {
+        arena_ = buffer();
+        outputs_.clear();
+        late_.clear();
+        plan_.reset();
+        bodies_.clear();
+    }
+
+    status run(const graft::graph& body, const tensor_view* inputs, int count, std::vector<tensor>& outputs) override;
+
+private:
+    struct body_state {
+        const graft::graph* source = nullptr;
+        executable what;
+        std::unique_ptr<context> runner;
+    };
+
+    status prepare() {
+        arena_ = buffer();
+        bodies_.clear();  // a plan brings bodies of its own
+        if (plan_->arena_bytes) GRAFT_TRY_ASSIGN(arena_, buffer::allocate(static_cast<std::size_t>(plan_->arena_bytes)));
+        std::size_t most = 1;
+        for (const step& s : plan_->steps) most = std::max(most, std::max(s.in.size(), s.out.size()));
+        in_.assign(most, tensor_view{});
+        out_.assign(most, tensor_view{});
+        late_.assign(plan_->late.empty() ? 0 : plan_->lowered.values.size(), tensor());
+        return {};
+    }
+
+    status prepare_outputs() {
+        outputs_.resize(plan_->outputs.size());
+        for (std::size_t i = 0; i < outputs_.size(); ++i) {
+            const slot& s = plan_->outputs[i];
+            if (s.kind == slot_kind::none) continue;
+            if (outputs_[i] && outputs_[i].type() == s.prototype.type && outputs_[i].shape() == s.prototype.extents && outputs_[i].storage().unique()) continue;
+            GRAFT_TRY_ASSIGN(outputs_[i], tensor::make(s.prototype.type, s.prototype.extents));
+        }
+        return {};
+    }
+
+    void* address(const slot& s) const {
+        switch (s.kind) {
+        case slot_kind::arena: return arena_.data() + s.index;
+        case slot_kind::input: return inputs_[s.index].data;
+        case slot_kind::output: return outputs_[static_cast<std::size_t>(s.index)].raw();
+        case slot_kind::constant: return plan_->lowered.values[static_cast<std::size_t>(s.index)].constant.raw();
+        case slot_kind::none: break;
+        }
+        return nullptr;
+    }
+    tensor_view resolve(const slot& s) const { return {s.prototype.type, s.prototype.extents, address(s)}; }
+
+    status run_step(const step& s) {
+        const node& n = plan_->lowered.nodes[static_cast<std::size_t>(s.node)];
+        for (std::size_t i = 0; i < s.in.size(); ++i) in_[i] = resolve(s.in[i]);
+        for (std::size_t i = 0; i < s.out.size(); ++i) out_[i] = resolve(s.out[i]);
+        const int inputs = static_cast<int>(s.in.size()), outputs = static_cast<int>(s.out.size());
+        if (s.kernel) {
+            s.kernel->run({in_.data(), inputs, out_.data(), outputs, s.choice, arena_.data() + s.workspace_offset, pool_, s.level});
+            return {};
+        }
+        run_context c{{n, in_.data(), inputs, out_.data(), outputs, what_.limit}, pool_, this, nullptr, s.seed};
+        return n.op->run(c);
+    }
+
+    tensor_view late_view(value_id id) const {
+        if (id == no_value) return {};
+        if (late_[static_cast<std::size_t>(id)]) return view(late_[static_cast<std::size_t>(id)]);
+        return resolve(plan_->value_slots[static_cast<std::size_t>(id)]);
+    }
+
+    status run_late(const node& n) {
+        if (!n.op->run) return fail(errc::op_unsupported, place(n), "this build does not hold the operator; GRAFT_OPS leaves it out");
+        std::vector<value_id> ids = n.inputs;
+        append_captures(n, ids);
+        std::vector<tensor_view> in;
+        for (value_id id : ids) in.push_back(late_view(id));
+        std::vector<tensor> made;
+        GRAFT_TRY(evaluate(n, in.data(), static_cast<int>(n.inputs.size()), made, {what_.limit, pool_, this, what_.seed * 0x9e3779b97f4a7c15ull + static_cast<std::uint64_t>(&n - plan_->lowered.nodes.data())}));
+        for (std::size_t i = 0; i < made.size(); ++i)
+            if (n.outputs[i] != no_value) late_[static_cast<std::size_t>(n.outputs[i])] = std::move(made[i]);
+        return {};
+    }
+
+    status finish_outputs() {
+        for (std::size_t i = 0; i < outputs_.size(); ++i) {
+            const slot& s = plan_->outputs[i];
+            const value_id id = plan_->lowered.outputs[i];
+            if (s.kind == slot_kind::none || (!late_.empty() && late_[static_cast<std::size_t>(id)])) {
+                outputs_[i] = late_.empty() ? tensor() : late_[static_cast<std::size_t>(id)];
+                if (!outputs_[i]) return fail(errc::graph_no_output, plan_->lowered.values[static_cast<std::size_t>(id)].name, "this output was never made");
+            } else if ((s.kind != slot_kind::output || s.index != static_cast<std::int64_t>(i)) && outputs_[i].bytes())
+                std::memcpy(outputs_[i].raw(), address(s), outputs_[i].bytes());
+        }
+        for (tensor& t : late_) t = tensor();
+        return {};
+    }
+
+    const executable& what_;
+    executor& pool_;
+    std::shared_ptr<const plan> plan_;
+    buffer arena_;
+    const tensor_view* inputs_ = nullptr;
+    std::vector<tensor> outputs_, late_;
+    std::vector<tensor_view> in_, out_;
+    std::vector<std::unique_ptr<body_state>> bodies_;
+};
+
+// A body becomes an executable of its own whose inputs are followed by what it captures.
+inline status context::run(const graft::graph& body, const tensor_view* inputs, int count, std::vector<tensor>& outputs) {
+    body_state* state = nullptr;
+    for (const auto& b : bodies_)
+        if (b->source == &body) state = b.get();
+    if (!state) {
+        bodies_.push_back(std::make_unique<body_state>());
+        state = bodies_.back().get();
+        state->source = &body;
+        executable& e = state->what;
+        e.graph = body;
+        for (const capture& c : body.captures) e.graph.inputs.push_back(c.inner);
+        e.limit = what_.limit;
+        e.exact = what_.exact;
+        e.reference = what_.reference;
+        e.seed = what_.seed + 1;
+        e.backends = what_.backends;
+        e.packed = what_.packed;
+        state->runner = std::make_unique<context>(e, pool_);
+    }
+    if (static_cast<std::size_t>(count) + body.captures.size() != state->what.graph.inputs.size())
+        return fail(errc::op_attribute, body.name, "the body takes another number of inputs than it is given");
+    std::vector<tensor_view> all(inputs, inputs + count);
+    for (const capture& c : body.captures) all.push_back(late_view(c.outer));
+    GRAFT_TRY(state->runner->run(all.data()));
+    outputs.clear();
+    for (std::size_t i = 0; i < body.outputs.size(); ++i) outputs.push_back(state->runner->output(i));
+    return {};
+}
+
+}  // namespace detail
+GRAFT_END_NAMESPACE

@@ -1,0 +1,144 @@
+// Models and sessions: load once, share, run from any number of threads.
+#pragma once
+
+#include "../core/executor.hpp"
+#include "../core/limits.hpp"
+#include "../graph/graph.hpp"
+#include "../graph/op.hpp"
+#include "../plan/backend.hpp"
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+namespace detail {
+class executable;
+class context;
+struct model_state;
+}  // namespace detail
+
+/// An input or output of a model. Open extents are shape::unknown, with their names in `dimensions` where the file has any.
+struct value_info {
+    std::string name;
+    dtype type = dtype::undefined;
+    bool has_shape = false;
+    graft::shape extents;
+    std::vector<std::string> dimensions;
+    bool has_default = false;  ///< inputs only: an initializer serves where the caller gives nothing
+};
+
+/// A tensor with the name of an input or an output.
+struct named_tensor {
+    std::string name;
+    tensor value;
+};
+
+/// How a model is loaded.
+struct load_options {
+    graft::limits limits;
+    bool exact = false;            ///< no algorithms that reorder sums, such as Winograd's
+    bool reference = false;        ///< reference kernels only: slow, for comparison
+    std::uint64_t seed = 0;        ///< of random operators that have none of their own
+    std::string device = "auto";   ///< auto, cpu, or a device of another back end that this build names
+    op_table operators{nullptr, 0};  ///< operators of the app's own; they come before graft's and must outlive the model
+};
+
+/// A loaded network: immutable, cheap to copy, shared by any number of threads.
+class model {
+public:
+    model() = default;
+    /// Inputs in the file's order; those with a default come too.
+    const std::vector<value_info>& inputs() const;
+    const std::vector<value_info>& outputs() const;
+    /// The graph as it was loaded, verified, before any pass.
+    const graft::graph& graph() const;
+    /// A metadata property, or "" where there is none.
+    std::string metadata(const std::string& key) const;
+    /// Writes the model as ONNX, at the opset it came with. Errors: file.write, op.unsupported (operators of the app's own).
+    status save(const std::string& path) const;
+    /// What one run with these input shapes needs, in bytes: intermediates and scratch, without constants. Open extents have to be given.
+    struct memory_use {
+        std::int64_t arena = 0, constants = 0, outputs = 0;
+        std::int64_t multiply_adds = 0;
+    };
+    result<memory_use> memory(const std::vector<value_info>& inputs) const;
+    /// Which back end and kernel every node gets for these input shapes, with the reasons of those that refused.
+    result<std::vector<placement>> placements(const std::vector<value_info>& inputs) const;
+    explicit operator bool() const noexcept { return state_ != nullptr; }
+
+private:
+    friend class session;
+    friend result<model> load_graph(graft::graph, const load_options&, const backend* const*, int);
+    std::shared_ptr<const detail::model_state> state_;
+};
+
+/// Verifies a graph and makes it a model for the back ends given, first choice first.
+result<model> load_graph(graft::graph g, const load_options& options, const backend* const* backends, int count);
+/// Reads an ONNX file and makes it a model. Errors: file.open, model.*, graph.*, tensor.*, external.*, op.*.
+result<model> load_file(const std::string& path, const load_options& options, const backend* const* backends, int count);
+/// The same from memory, which is only read during the call; external data is refused.
+result<model> load_memory(const void* bytes, std::size_t size, const load_options& options, const backend* const* backends, int count);
+
+/// The back ends that an app compiles, first choice first: `runtime<backends::cpu>::load("net.onnx")`.
+template <class... Backends>
+struct runtime {
+    static result<model> load(const std::string& path, const load_options& options = {}) {
+        const backend* list[] = {&Backends::instance()...};
+        return load_file(path, options, list, static_cast<int>(sizeof...(Backends)));
+    }
+    static result<model> load(const void* bytes, std::size_t size, const load_options& options = {}) {
+        const backend* list[] = {&Backends::instance()...};
+        return load_memory(bytes, size, options, list, static_cast<int>(sizeof...(Backends)));
+    }
+    static result<model> load(graft::graph g, const load_options& options = {}) {
+        const backend* list[] = {&Backends::instance()...};
+        return load_graph(std::move(g), options, list, static_cast<int>(sizeof...(Backends)));
+    }
+};
+
+/// Loads a model for the CPU from a file, from memory, or from a graph made in code.
+result<model> load(const std::string& path, const load_options& options = {});
+result<model> load(const void* bytes, std::size_t size, const load_options& options = {});
+result<model> load(graph g, const load_options& options = {});
+
+/// How a session runs.
+struct session_options {
+    int threads = 0;              ///< 0: default_threads()
+    executor* pool = nullptr;     ///< the app's own way of running loops; must outlive the session
+};
+
+/// One caller's way into a model: its scratch memory and its outputs. Cheap; bring one a thread. A shape that has been run before
+/// allocates nothing, as long as the outputs of the run before are not held on to.
+class session {
+public:
+    explicit session(const model& m, const session_options& options = {});
+    ~session();
+    session(session&&) noexcept;
+    session& operator=(session&&) noexcept;
+
+    /// Runs on inputs by name; those with a default may be left out. Errors: input.name, input.shape, input.dtype, memory.*, op.*.
+    result<std::vector<named_tensor>> run(const std::vector<named_tensor>& inputs);
+    /// Runs a model with one input that has no default, and returns its first output.
+    result<tensor> run(const tensor& input);
+    /// The same in steps, without any allocation once a shape has been seen: give the inputs by place, run, read the outputs.
+    status set_input(std::size_t i, const tensor& value);
+    status run();
+    /// Output i of the last run, row-major. It stays as it is for as long as it is held.
+    const tensor& output(std::size_t i) const;
+    /// Gives memory back; the next run allocates anew.
+    void trim();
+
+private:
+    struct state;
+    std::unique_ptr<state> state_;
+};
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include "session_body.hpp"
+#endif

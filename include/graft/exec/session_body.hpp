@@ -1,0 +1,251 @@
+// Bodies of exec/session.hpp.
+#pragma once
+
+#include "session.hpp"
+#include "backends.hpp"
+#include "context.hpp"
+#include "../graph/verify.hpp"
+#include "../io/onnx_read.hpp"
+#include "../io/onnx_write.hpp"
+#include "../passes/count.hpp"
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+struct model_state {
+    graft::graph source;                     // as loaded
+    executable folded, replaced;             // defaults as constants; and the graph for callers that replace a default
+    std::vector<value_info> inputs, outputs;
+};
+
+inline value_info describe(const graph& g, value_id id) {
+    const value& v = g.values[static_cast<std::size_t>(id)];
+    return {v.name, v.type, v.has_shape, v.extents, v.dimensions, static_cast<bool>(v.constant)};
+}
+
+inline status check_device(const std::string& device, const backend* const* backends, int count) {
+    if (device == "auto") return {};
+    const std::string kind = device.substr(0, device.find(':'));
+    for (int i = 0; i < count; ++i)
+        if (kind == backends[i]->name) return backends[i]->available();
+    std::string names;
+    for (int i = 0; i < count; ++i) names += std::string(i ? ", " : "") + backends[i]->name;
+    return fail(errc::device_unavailable, device, "this program has no such back end; it has: " + names);
+}
+
+}  // namespace detail
+
+GRAFT_INLINE const std::vector<value_info>& model::inputs() const { return state_->inputs; }
+GRAFT_INLINE const std::vector<value_info>& model::outputs() const { return state_->outputs; }
+GRAFT_INLINE const graph& model::graph() const { return state_->source; }
+GRAFT_INLINE std::string model::metadata(const std::string& key) const {
+    const std::string* found = state_->source.find_metadata(key);
+    return found ? *found : std::string();
+}
+GRAFT_INLINE status model::save(const std::string& path) const { return write_onnx_file(state_->source, path); }
+
+namespace detail {
+inline std::vector<tensor_view> views_of(const model_state& state, const std::vector<value_info>& given) {
+    std::vector<tensor_view> views;
+    for (const value_info& i : state.inputs) {
+        tensor_view v;
+        if (!i.has_default) v = {i.type, i.extents, nullptr};
+        for (const value_info& g : given)
+            if (g.name == i.name && !i.has_default) v = {g.type, g.extents, nullptr};
+        views.push_back(v);
+    }
+    return views;
+}
+inline result<std::shared_ptr<const plan>> plan_of(const model_state& state, const std::vector<value_info>& given) {
+    const std::vector<tensor_view> views = views_of(state, given);
+    for (std::size_t i = 0; i < views.size(); ++i)
+        if (views[i].type != dtype::undefined && !views[i].extents.known())
+            return fail(errc::input_shape, state.inputs[i].name, "its open extents have to be given: " + text(views[i].extents));
+    executor serial;
+    return state.folded.plan_for(views.data(), serial);
+}
+}  // namespace detail
+
+GRAFT_INLINE result<model::memory_use> model::memory(const std::vector<value_info>& inputs) const {
+    std::shared_ptr<const plan> p;
+    GRAFT_TRY_ASSIGN(p, detail::plan_of(*state_, inputs));
+    memory_use use;
+    use.arena = p->arena_bytes;
+    use.constants = p->constant_bytes;
+    for (const slot& s : p->outputs)
+        if (s.kind != slot_kind::none) use.outputs += std::max<std::int64_t>(0, bytes_of(s.prototype.type, s.prototype.extents));
+    const std::vector<tensor_view> views = detail::views_of(*state_, inputs);
+    executor serial;
+    auto shaped = specialize(state_->folded.graph, views.data(), {state_->folded.limit, serial, nullptr, 0});
+    if (!shaped.ok()) return shaped.take_status();
+    use.multiply_adds = count_multiply_adds(shaped.value());
+    return use;
+}
+
+GRAFT_INLINE result<std::vector<placement>> model::placements(const std::vector<value_info>& inputs) const {
+    std::shared_ptr<const plan> p;
+    GRAFT_TRY_ASSIGN(p, detail::plan_of(*state_, inputs));
+    std::vector<placement> all;
+    for (const step& s : p->steps) {
+        const node& n = p->lowered.nodes[static_cast<std::size_t>(s.node)];
+        all.push_back({n.name, n.domain.empty() ? n.op_type : n.domain + "." + n.op_type, "cpu", s.kernel ? s.choice.note : "reference", s.refusal});
+    }
+    for (int i : p->late) all.push_back({p->lowered.nodes[static_cast<std::size_t>(i)].name, p->lowered.nodes[static_cast<std::size_t>(i)].op_type, "cpu", "reference", "its shapes are known only in a run"});
+    return all;
+}
+
+GRAFT_INLINE result<model> load_graph(graph g, const load_options& options, const backend* const* backends, int count) {
+    GRAFT_TRY(detail::check_device(options.device, backends, count));
+    std::vector<op_table> tables;
+    if (options.operators.size) tables.push_back(options.operators);
+    const ops::table_list own = ops::all_op_tables();
+    tables.insert(tables.end(), own.tables, own.tables + own.size);
+    GRAFT_TRY(verify(g, tables.data(), static_cast<int>(tables.size()), options.limits));
+
+    auto state = std::make_shared<detail::model_state>();
+    for (value_id id : g.inputs) state->inputs.push_back(detail::describe(g, id));
+    for (value_id id : g.outputs) state->outputs.push_back(detail::describe(g, id));
+    state->source = std::move(g);
+    auto packed = std::make_shared<pack_cache>();
+    bool has_defaults = false;
+    for (const value_info& i : state->inputs) has_defaults |= i.has_default;
+    for (detail::executable* e : {&state->folded, &state->replaced}) {
+        e->limit = options.limits;
+        e->exact = options.exact;
+        e->reference = options.reference;
+        e->seed = options.seed;
+        e->packed = packed;
+        e->backends.assign(backends, backends + count);
+    }
+    executor serial;
+    GRAFT_TRY_ASSIGN(state->folded.graph, specialize(state->source, nullptr, {options.limits, serial, nullptr, options.seed}));
+    if (has_defaults) state->replaced.graph = state->source;
+    // Where every input shape is known, what is wrong with the graph can be told now rather than at the first run.
+    bool known = true;
+    for (const value_info& i : state->inputs) known &= i.has_default || (i.has_shape && i.extents.known());
+    model m;
+    m.state_ = state;
+    if (known) {
+        auto planned = detail::plan_of(*state, {});
+        if (!planned.ok()) return planned.take_status();
+    }
+    return m;
+}
+
+#ifdef GRAFT_NO_EXCEPTIONS
+#define GRAFT_CATCH_BAD_ALLOC(where, ...) return __VA_ARGS__
+#else
+#define GRAFT_CATCH_BAD_ALLOC(where, ...)                                                     \
+    try {                                                                                     \
+        return __VA_ARGS__;                                                                   \
+    } catch (const std::bad_alloc&) {                                                         \
+        return fail(errc::memory_oom, where, "the system has not enough memory for this");    \
+    }
+#endif
+
+GRAFT_INLINE result<model> load_file(const std::string& path, const load_options& options, const backend* const* backends, int count) {
+    const auto read = [&]() -> result<model> {
+        graph g;
+        GRAFT_TRY_ASSIGN(g, read_onnx_file(path, options.limits));
+        return load_graph(std::move(g), options, backends, count);
+    };
+    GRAFT_CATCH_BAD_ALLOC(path, read());
+}
+GRAFT_INLINE result<model> load_memory(const void* bytes, std::size_t size, const load_options& options, const backend* const* backends, int count) {
+    const auto read = [&]() -> result<model> {
+        graph g;
+        GRAFT_TRY_ASSIGN(g, read_onnx(bytes, size, "model in memory", "", options.limits, nullptr));
+        return load_graph(std::move(g), options, backends, count);
+    };
+    GRAFT_CATCH_BAD_ALLOC("model in memory", read());
+}
+GRAFT_INLINE result<model> load(const std::string& path, const load_options& options) { return runtime<backends::cpu>::load(path, options); }
+GRAFT_INLINE result<model> load(const void* bytes, std::size_t size, const load_options& options) { return runtime<backends::cpu>::load(bytes, size, options); }
+GRAFT_INLINE result<model> load(graph g, const load_options& options) { return runtime<backends::cpu>::load(std::move(g), options); }
+
+struct session::state {
+    std::shared_ptr<const detail::model_state> model;
+    std::unique_ptr<pool_executor> own_pool;
+    executor* pool = nullptr;
+    std::unique_ptr<detail::context> folded, replaced;
+    detail::context* last = nullptr;
+    std::vector<tensor> inputs;
+    std::vector<tensor_view> views;
+};
+
+GRAFT_INLINE session::session(const model& m, const session_options& options) : state_(new state) {
+    state_->model = m.state_;
+    if (!options.pool) state_->own_pool = std::make_unique<pool_executor>(options.threads);
+    state_->pool = options.pool ? options.pool : state_->own_pool.get();
+    state_->folded = std::make_unique<detail::context>(m.state_->folded, *state_->pool);
+    state_->replaced = std::make_unique<detail::context>(m.state_->replaced, *state_->pool);
+    state_->inputs.resize(m.state_->inputs.size());
+    state_->views.resize(m.state_->inputs.size());
+}
+GRAFT_INLINE session::~session() = default;
+GRAFT_INLINE session::session(session&&) noexcept = default;
+GRAFT_INLINE session& session::operator=(session&&) noexcept = default;
+
+GRAFT_INLINE status session::set_input(std::size_t i, const tensor& value) {
+    if (i >= state_->inputs.size()) return fail(errc::input_name, "input " + std::to_string(i), "the model has " + std::to_string(state_->inputs.size()) + " inputs");
+    const value_info& info = state_->model->inputs[i];
+    if (value && info.type != dtype::undefined && value.type() != info.type)
+        return fail(errc::input_dtype, info.name, std::string("it is ") + name(value.type()) + ", the model asks for " + name(info.type));
+    if (value && info.has_shape) {
+        bool fits = value.shape().rank() == info.extents.rank();
+        for (int d = 0; fits && d < info.extents.rank(); ++d) fits = info.extents[d] < 0 || info.extents[d] == value.shape()[d];
+        if (!fits) return fail(errc::input_shape, info.name, "its shape is " + text(value.shape()) + ", the model asks for " + text(info.extents));
+    }
+    state_->inputs[i] = value;
+    return {};
+}
+
+GRAFT_INLINE status session::run() {
+    bool replaces = false;
+    for (std::size_t i = 0; i < state_->inputs.size(); ++i) {
+        const value_info& info = state_->model->inputs[i];
+        if (!state_->inputs[i] && !info.has_default) return fail(errc::input_name, info.name, "this input has no default and was not given");
+        replaces |= state_->inputs[i] && info.has_default;
+        state_->views[i] = state_->inputs[i] ? view(state_->inputs[i]) : tensor_view{};
+    }
+    state_->last = replaces ? state_->replaced.get() : state_->folded.get();
+    GRAFT_CATCH_BAD_ALLOC("run", state_->last->run(state_->views.data()));
+}
+GRAFT_INLINE const tensor& session::output(std::size_t i) const { return state_->last->output(i); }
+
+GRAFT_INLINE result<std::vector<named_tensor>> session::run(const std::vector<named_tensor>& inputs) {
+    for (tensor& t : state_->inputs) t = tensor();
+    for (const named_tensor& given : inputs) {
+        std::size_t i = 0;
+        while (i < state_->inputs.size() && state_->model->inputs[i].name != given.name) ++i;
+        if (i == state_->inputs.size()) return fail(errc::input_name, given.name, "the model has no input of this name");
+        GRAFT_TRY(set_input(i, given.value));
+    }
+    GRAFT_TRY(run());
+    std::vector<named_tensor> outputs;
+    for (std::size_t i = 0; i < state_->model->outputs.size(); ++i) outputs.push_back({state_->model->outputs[i].name, output(i)});
+    return outputs;
+}
+
+GRAFT_INLINE result<tensor> session::run(const tensor& input) {
+    std::size_t only = state_->inputs.size();
+    for (std::size_t i = 0; i < state_->inputs.size(); ++i) {
+        state_->inputs[i] = tensor();
+        if (state_->model->inputs[i].has_default) continue;
+        if (only != state_->inputs.size()) return fail(errc::input_name, state_->model->inputs[i].name, "the model has more than one input: name them");
+        only = i;
+    }
+    if (only == state_->inputs.size()) return fail(errc::input_name, "model", "it has no input without a default");
+    GRAFT_TRY(set_input(only, input));
+    GRAFT_TRY(run());
+    return output(0);
+}
+
+GRAFT_INLINE void session::trim() {
+    state_->folded->trim();
+    state_->replaced->trim();
+    state_->last = nullptr;
+}
+
+#undef GRAFT_CATCH_BAD_ALLOC
+GRAFT_END_NAMESPACE

@@ -1,0 +1,163 @@
+// Conv: its shape rules and the plain loop that QLinearConv and ConvInteger share.
+#pragma once
+
+#include "window.hpp"
+
+GRAFT_BEGIN_NAMESPACE
+namespace ops {
+
+/// A grouped convolution over whole tensors widened to double. Outputs [n][groups * oc][outputs of the window...].
+struct convolution {
+    std::int64_t n = 0, groups = 1, ic = 0, oc = 0;  ///< channels of one group
+    window w;
+    const double* x = nullptr;       ///< [n][groups * ic][inputs...]
+    const double* weight = nullptr;  ///< [groups * oc][ic][kernel...]
+};
+
+/// Where finished runs of outputs go: `sums` holds those of output channel `m`, starting at element `first` of the output.
+struct convolution_store {
+    run_context& c;
+    std::int64_t channels;
+    const double* bias;  ///< one an output channel, the initial value of every sum; or null
+    void (*store)(const convolution_store& self, std::int64_t m, std::int64_t first, std::int64_t count, double* sums);
+    const void* extra;
+};
+
+/// Checks group, channels and bias, and sizes the window. Inputs `x`, `w`, and `b` where it is given.
+GRAFT_NOINLINE inline status plan_convolution(const op_context& c, int x, int w, int b, convolution& p) {
+    const shape &in = c.in[x].extents, &weight = c.in[w].extents;
+    GRAFT_TRY(read_window(c, in, &weight, p.w));
+    GRAFT_TRY(size_window(c, false, p.w));
+    p.n = in[0];
+    p.groups = c.integer("group", 1);
+    if (p.groups < 1) return c.fail(errc::op_attribute, "group is %lld, but must be at least 1", p.groups);
+    if (in[1] % p.groups || weight[0] % p.groups || weight[1] != in[1] / p.groups)
+        return c.fail_shapes("channels, group and weights do not fit: weights must be [M, C / group, kernel...] with M and C multiples of group");
+    p.ic = weight[1];
+    p.oc = weight[0] / p.groups;
+    return need_vector(c, b, weight[0]);
+}
+
+/// A convolution of 1x1 taps at stride 1 without padding sees the plane as one row.
+inline void flatten_pointwise(window& w) noexcept {
+    for (int i = 0; i < w.rank; ++i) {
+        const window_axis& a = w.axis[i];
+        if (a.kernel != 1 || a.stride != 1 || a.pad_begin || a.pad_end) return;
+    }
+    const std::int64_t n = w.inputs();
+    w.rank = 1;
+    w.axis[0] = {n, n, 1, 1, 1, 0, 0};
+}
+
+/// Adds to `sums` the outputs [first, first + count) of the last axis, at `outer` on the axes before it. Sums run over channels,
+/// then taps in row-major order, whatever the split.
+GRAFT_NOINLINE inline void convolve_row(const convolution& p, std::int64_t image, std::int64_t m, const std::int64_t* outer, std::int64_t first,
+                                        std::int64_t count, double* sums) {
+    const window& w = p.w;
+    const int last = w.rank - 1;
+    const window_axis& row = w.axis[last];
+    std::int64_t tap[shape::max_rank], from[shape::max_rank], to[shape::max_rank];
+    for (int i = 0; i < last; ++i) {
+        w.axis[i].taps(outer[i], 0, 0, from[i], to[i]);
+        if (from[i] == to[i]) return;
+    }
+    const std::int64_t group = m / p.oc, plane = w.inputs(), taps = w.taps();
+    for (std::int64_t channel = 0; channel < p.ic; ++channel) {
+        const double* x = p.x + ((image * p.groups + group) * p.ic + channel) * plane;
+        const double* weight = p.weight + (m * p.ic + channel) * taps;
+        for (int i = 0; i < last; ++i) tap[i] = from[i];
+        for (;;) {
+            std::int64_t x_row = 0, w_row = 0;
+            for (int i = 0; i < last; ++i) {
+                const window_axis& a = w.axis[i];
+                x_row = x_row * a.input + outer[i] * a.stride - a.pad_begin + tap[i] * a.dilation;
+                w_row = w_row * a.kernel + tap[i];
+            }
+            for (std::int64_t k = 0; k < row.kernel; ++k) {
+                // Outputs o with 0 <= o * stride + shift < input.
+                const std::int64_t shift = k * row.dilation - row.pad_begin;
+                const std::int64_t low = std::max(first, shift >= 0 ? 0 : (-shift + row.stride - 1) / row.stride);
+                const std::int64_t high = std::min(first + count, shift >= row.input ? 0 : (row.input - shift + row.stride - 1) / row.stride);
+                if (low >= high) continue;
+                const double factor = weight[w_row * row.kernel + k];
+                const double* source = x + x_row * row.input + shift + low * row.stride;
+                double* sum = sums + (low - first);
+                const std::int64_t length = high - low;
+                if (row.stride == 1)
+                    for (std::int64_t i = 0; i < length; ++i) sum[i] += factor * source[i];
+                else
+                    for (std::int64_t i = 0; i < length; ++i) sum[i] += factor * source[i * row.stride];
+            }
+            int i = last - 1;
+            for (; i >= 0 && ++tap[i] == to[i]; --i) tap[i] = from[i];
+            if (i < 0) break;
+        }
+    }
+}
+
+/// Runs a planned convolution; every (image, output channel) is a task.
+GRAFT_NOINLINE inline void convolve(run_context& c, convolution& p, const convolution_store& out) {
+    const std::int64_t plane = p.w.outputs();
+    flatten_pointwise(p.w);
+    const int last = p.w.rank - 1;
+    const std::int64_t row = p.w.axis[last].output;
+    if (plane == 0) return;
+    parallel_for(c.pool, p.n * p.groups * p.oc, [&](std::int64_t task) {
+        constexpr std::int64_t block = 512;
+        double sums[block];
+        std::int64_t outer[shape::max_rank] = {};
+        const std::int64_t image = task / (p.groups * p.oc), m = task % (p.groups * p.oc);
+        for (std::int64_t r = 0; r < plane / row; ++r) {
+            for (std::int64_t first = 0; first < row; first += block) {
+                const std::int64_t count = std::min(block, row - first);
+                std::fill(sums, sums + count, out.bias ? out.bias[m] : 0.0);
+                convolve_row(p, image, m, outer, first, count, sums);
+                out.store(out, m, task * plane + r * row + first, count, sums);
+            }
+            for (int i = last - 1; i >= 0 && ++outer[i] == p.w.axis[i].output; --i) outer[i] = 0;
+        }
+    });
+}
+
+inline void store_convolution(const convolution_store& self, std::int64_t, std::int64_t first, std::int64_t count, double* sums) {
+    store_from_double(self.c.out[0].type, self.c.out[0].data, first, count, sums);
+}
+
+// Conv-1,11,22: Y[n,m,o] = B[m] + sum over c, k of W[m,c,k] * X[n, group(m) * C/group + c, o * stride - pad + k * dilation]
+inline status conv_infer(infer_context& c) {
+    convolution p;
+    GRAFT_TRY(need_arithmetic_float(c, 0));
+    GRAFT_TRY(need_same_type(c, 1, 0));
+    GRAFT_TRY(need_same_type(c, 2, 0));
+    GRAFT_TRY(plan_convolution(c, 0, 1, 2, p));
+    return c.set(0, c.in[0].type, window_shape(p.n, p.groups * p.oc, p.w));
+}
+inline status conv_run(run_context& c) {
+    convolution p;
+    if (is_empty(c.out[0])) return {};
+    GRAFT_TRY(plan_convolution(c, 0, 1, 2, p));
+    widened<double> x, w, b;
+    GRAFT_TRY(widen(c, c.in[0], x));
+    GRAFT_TRY(widen(c, c.in[1], w));
+    if (c.has(2)) GRAFT_TRY(widen(c, c.in[2], b));
+    p.x = x.data;
+    p.weight = w.data;
+    convolve(c, p, {c, p.groups * p.oc, b.data, store_convolution, nullptr});
+    return {};
+}
+
+inline op_table conv_ops() {
+    static constexpr op_row rows[] = {
+        GRAFT_OP("Conv", 1, 0, 2, 3, 1, 1, conv_infer, conv_run, op_flag::none,
+                 "auto_pad:s dilations:is group:i kernel_shape:is pads:is strides:is",
+                 "f32[1,3,9,7] f32[5,3,3,3] f32[5] pads=1,1,1,1; f32[2,4,8,9] f32[6,2,3,2] group=2 strides=2,1 dilations=1,2; "
+                 "f32[1,7,5,5] f32[7,1,3,3] group=7 auto_pad=SAME_LOWER strides=2,2; f32[2,3,11] f32[4,3,4] pads=2,1; "
+                 "f32[1,2,4,5,6] f32[3,2,2,3,2] f32[3] pads=1,0,1,0,1,1; f32[0,3,5,5] f32[2,3,1,1]; f64[1,5,4,4] f64[3,5,1,1] strides=2,2; "
+                 "f16[1,3,6,6] f16[4,3,3,3] auto_pad=VALID"),
+    };
+    static_assert(all_have_problems(rows), "every operator needs test problems");
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+}  // namespace ops
+GRAFT_END_NAMESPACE

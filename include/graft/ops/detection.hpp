@@ -1,0 +1,230 @@
+// Operators of detectors: NonMaxSuppression, RoiAlign, MaxRoiPool.
+#pragma once
+
+#include "selection.hpp"
+
+#include <cmath>
+
+GRAFT_BEGIN_NAMESPACE
+namespace ops {
+
+struct box_corners {
+    float x0, y0, x1, y1;
+};
+inline box_corners corners(const float* b, bool centred) noexcept {
+    if (centred) return {b[0] - b[2] / 2, b[1] - b[3] / 2, b[0] + b[2] / 2, b[1] + b[3] / 2};
+    return {b[1] < b[3] ? b[1] : b[3], b[0] < b[2] ? b[0] : b[2], b[1] < b[3] ? b[3] : b[1], b[0] < b[2] ? b[2] : b[0]};
+}
+
+// Whether intersection over union is above the threshold; in float, so that boxes at the threshold fall as elsewhere.
+inline bool overlap(const float* a, const float* b, bool centred, float threshold) noexcept {
+    const box_corners p = corners(a, centred), q = corners(b, centred);
+    const float width = (p.x1 < q.x1 ? p.x1 : q.x1) - (p.x0 > q.x0 ? p.x0 : q.x0), height = (p.y1 < q.y1 ? p.y1 : q.y1) - (p.y0 > q.y0 ? p.y0 : q.y0);
+    if (!(width > 0) || !(height > 0)) return false;
+    const float both = width * height, area_p = (p.x1 - p.x0) * (p.y1 - p.y0), area_q = (q.x1 - q.x0) * (q.y1 - q.y0), all = area_p + area_q - both;
+    return both > 0 && area_p > 0 && area_q > 0 && all > 0 && both / all > threshold;
+}
+
+// NonMaxSuppression-10,11: for each batch and class, boxes in the order of their scores that overlap none chosen before.
+inline status non_max_suppression_infer(infer_context& c) {
+    for (int i = 0; i < c.inputs; ++i) {
+        if (!c.has(i)) continue;
+        if (c.in[i].type != (i == 2 ? dtype::int64 : dtype::float32)) return c.fail(errc::op_type, i == 2 ? "input %lld must be int64" : "input %lld must be float", i);
+        if (i >= 2 && elements_of(c.in[i].extents) > 1) return c.fail(errc::op_shape, "input %lld must be a scalar", i);
+    }
+    const shape &boxes = c.in[0].extents, &scores = c.in[1].extents;
+    if (boxes.rank() != 3 || boxes[2] != 4 || scores.rank() != 3 || scores[0] != boxes[0] || scores[2] != boxes[1])
+        return c.fail_shapes("boxes must be [batches, boxes, 4] and scores [batches, classes, boxes]");
+    const std::int64_t centred = c.integer("center_point_box", 0);
+    if (centred != 0 && centred != 1) return c.fail(errc::op_attribute, "center_point_box is %lld", centred);
+    return c.defer();
+}
+inline status non_max_suppression_run(run_context& c) {
+    const std::int64_t batches = c.in[0].extents[0], boxes = c.in[0].extents[1], classes = c.in[1].extents[1];
+    const bool centred = c.integer("center_point_box", 0) != 0, filtered = c.has(4) && c.in[4].elements();
+    std::int64_t most = c.has(2) && c.in[2].elements() ? c.in[2].integer(0) : 0;
+    most = most < 0 ? 0 : most > boxes ? boxes : most;
+    const float iou = c.has(3) && c.in[3].elements() ? *c.in[3].as<float>() : 0, lowest = filtered ? *c.in[4].as<float>() : 0;
+    if (!(iou >= 0 && iou <= 1)) return c.fail(errc::op_value, "the iou_threshold is outside [0, 1]");
+    buffer order_memory, chosen_memory;
+    GRAFT_TRY_ASSIGN(order_memory, c.scratch(checked_mul(boxes, 16)));
+    GRAFT_TRY_ASSIGN(chosen_memory, c.scratch(checked_mul(checked_mul(batches, classes), checked_mul(most, 8))));
+    std::int64_t *keys = reinterpret_cast<std::int64_t*>(order_memory.data()), *numbers = keys + boxes;
+    std::int64_t *chosen = reinterpret_cast<std::int64_t*>(chosen_memory.data()), total = 0;
+    buffer counts_memory;
+    GRAFT_TRY_ASSIGN(counts_memory, c.scratch(checked_mul(checked_mul(batches, classes), 8)));
+    std::int64_t* counts = reinterpret_cast<std::int64_t*>(counts_memory.data());
+    for (std::int64_t g = 0; most && g < batches * classes; ++g) {
+        const float *scores = c.in[1].as<float>() + g * boxes, *corner = c.in[0].as<float>() + g / classes * boxes * 4;
+        ordering_keys(dtype::float32, scores, 0, boxes, keys);
+        for (std::int64_t i = 0; i < boxes; ++i)
+            if (keys[i] == INT64_MAX) keys[i] = INT64_MIN;  // NaN scores come last
+        sort_rows(numbers, boxes, row_order{keys, 1, true});
+        std::int64_t count = 0, *mine = chosen + total;
+        for (std::int64_t i = 0; i < boxes && count < most; ++i) {
+            const std::int64_t box = numbers[i];
+            bool kept = !filtered || scores[box] > lowest;
+            for (std::int64_t j = 0; kept && j < count; ++j) kept = !overlap(corner + box * 4, corner + mine[j] * 4, centred, iou);
+            if (kept) mine[count++] = box;
+        }
+        counts[g] = count;
+        total += count;
+    }
+    GRAFT_TRY(c.allocate(0, dtype::int64, shape{total, 3}));
+    std::int64_t* to = c.out[0].as<std::int64_t>();
+    for (std::int64_t g = 0; most && g < batches * classes; ++g)
+        for (std::int64_t i = 0; i < counts[g]; ++i, to += 3) to[0] = g / classes, to[1] = g % classes, to[2] = *chosen++;
+    return {};
+}
+
+// RoiAlign-10,16,22: regions (x0, y0, x1, y1) cut into bins, each the average (or maximum) of bilinear samples on a regular grid.
+inline status roi_align_infer(infer_context& c) {
+    static constexpr const char* modes[] = {"avg", "max", nullptr};
+    static constexpr const char* coordinates[] = {"half_pixel", "output_half_pixel", nullptr};
+    int chosen = 0;
+    GRAFT_TRY(real_type(c, 0));
+    GRAFT_TRY(same_type(c, 0, 1));
+    GRAFT_TRY(index_type(c, 2, false));
+    GRAFT_TRY(choose(c, "mode", "avg", modes, chosen));
+    GRAFT_TRY(choose(c, "coordinate_transformation_mode", "half_pixel", coordinates, chosen));
+    const shape &s = c.in[0].extents, &rois = c.in[1].extents, &batch = c.in[2].extents;
+    const std::int64_t height = c.integer("output_height", 1), width = c.integer("output_width", 1), samples = c.integer("sampling_ratio", 0);
+    if (height < 1 || width < 1 || samples < 0) return c.fail(errc::op_attribute, "output %lld x %lld with sampling_ratio %lld", height, width, samples);
+    if (s.rank() != 4 || rois.rank() != 2 || rois[1] != 4 || batch.rank() != 1 || batch[0] != rois[0])
+        return c.fail_shapes("the inputs must be [N, C, H, W], [regions, 4] and [regions]");
+    return c.set(0, c.in[0].type, shape{rois[0], s[1], height, width});
+}
+
+/// A bilinear sample: four places in a plane and their weights.
+struct bilinear {
+    std::int64_t at[4];
+    double weight[4];
+    bool inside;
+};
+inline bilinear sample_plane(double y, double x, std::int64_t height, std::int64_t width) noexcept {
+    bilinear b = {{0, 0, 0, 0}, {0, 0, 0, 0}, y >= -1 && y <= static_cast<double>(height) && x >= -1 && x <= static_cast<double>(width)};
+    if (!b.inside) return b;
+    y = y > 0 ? y : 0;
+    x = x > 0 ? x : 0;
+    std::int64_t y0 = static_cast<std::int64_t>(y), x0 = static_cast<std::int64_t>(x), y1 = y0 + 1, x1 = x0 + 1;
+    if (y0 >= height - 1) y0 = y1 = height - 1, y = static_cast<double>(y0);
+    if (x0 >= width - 1) x0 = x1 = width - 1, x = static_cast<double>(x0);
+    const double v = y - static_cast<double>(y0), u = x - static_cast<double>(x0);
+    return {{y0 * width + x0, y0 * width + x1, y1 * width + x0, y1 * width + x1}, {(1 - v) * (1 - u), (1 - v) * u, v * (1 - u), v * u}, true};
+}
+
+inline status roi_align_run(run_context& c) {
+    const shape &s = c.in[0].extents, &o = c.out[0].extents;
+    if (o.elements() == 0) return {};
+    if (s[2] == 0 || s[3] == 0) return c.fail_shapes("there is nothing to sample");
+    const bool half = c.version() >= 16 && c.is("coordinate_transformation_mode", "half_pixel", "half_pixel"), average = c.is("mode", "avg", "avg");
+    const double scale = static_cast<double>(c.real("spatial_scale", 1)), offset = half ? 0.5 : 0, ph = static_cast<double>(o[2]), pw = static_cast<double>(o[3]);
+    const std::int64_t ratio = c.integer("sampling_ratio", 0), channels = s[1], plane = s[2] * s[3];
+    std::int64_t budget = checked_mul(c.limit.loop_iterations, 64);
+    buffer memory;
+    GRAFT_TRY_ASSIGN(memory, c.scratch(checked_mul(channels, 8)));
+    double* sums = reinterpret_cast<double*>(memory.data());
+    for (std::int64_t n = 0; n < o[0]; ++n) {
+        const std::int64_t batch = index_at(c.in[2], n);
+        if (batch < 0 || batch >= s[0]) return c.fail(errc::op_index, "batch index %lld is out of range for %lld", batch, s[0]);
+        double roi[4];
+        load_as_double(c.in[1].type, c.in[1].data, n * 4, 4, roi);
+        for (double& r : roi) r = r * scale - offset;
+        double width = roi[2] - roi[0], height = roi[3] - roi[1];
+        if (!half) width = width > 1 ? width : 1, height = height > 1 ? height : 1;
+        const double bin_h = height / ph, bin_w = width / pw;
+        if (!(std::fabs(bin_h) < 1e9) || !(std::fabs(bin_w) < 1e9)) return c.fail(errc::op_value, "region %lld is not finite or too large", n);
+        const std::int64_t grid_h = ratio ? ratio : static_cast<std::int64_t>(std::ceil(bin_h)), grid_w = ratio ? ratio : static_cast<std::int64_t>(std::ceil(bin_w));
+        const std::int64_t area = grid_h > 0 && grid_w > 0 ? checked_mul(grid_h, grid_w) : 0, work = checked_mul(area, checked_mul(channels, o[2] * o[3]));
+        if (area < 0 || work < 0 || work > budget) return c.fail(errc::op_limit, "region %lld would take %lld x %lld samples a bin", n, grid_h, grid_w);
+        budget -= work;
+        for (std::int64_t bin = 0; bin < o[2] * o[3]; ++bin) {
+            const double top = roi[1] + static_cast<double>(bin / o[3]) * bin_h, left = roi[0] + static_cast<double>(bin % o[3]) * bin_w;
+            for (std::int64_t k = 0; k < channels; ++k) sums[k] = 0;
+            for (std::int64_t i = 0; i < area; ++i) {
+                const bilinear b = sample_plane(top + (static_cast<double>(i / grid_w) + 0.5) * bin_h / static_cast<double>(grid_h),
+                                                left + (static_cast<double>(i % grid_w) + 0.5) * bin_w / static_cast<double>(grid_w), s[2], s[3]);
+                for (std::int64_t k = 0; k < channels; ++k) {
+                    double value = average ? 0 : -HUGE_VAL;
+                    for (int q = 0; q < 4; ++q) {
+                        const double v = b.weight[q] * c.in[0].real((batch * channels + k) * plane + b.at[q]);
+                        value = average ? value + v : v > value ? v : value;
+                    }
+                    if (!b.inside) value = 0;
+                    sums[k] = average ? sums[k] + value : i == 0 || value > sums[k] ? value : sums[k];
+                }
+            }
+            for (std::int64_t k = 0; k < channels; ++k) {
+                const double value = average && area ? sums[k] / static_cast<double>(area) : sums[k];
+                store_from_double(c.out[0].type, c.out[0].data, (n * channels + k) * o[2] * o[3] + bin, 1, &value);
+            }
+        }
+    }
+    return {};
+}
+
+// MaxRoiPool-1,22: regions (batch, x0, y0, x1, y1), rounded to pixels, cut into bins; each the maximum inside, 0 where empty.
+inline status max_roi_pool_infer(infer_context& c) {
+    GRAFT_TRY(real_type(c, 0));
+    GRAFT_TRY(same_type(c, 0, 1));
+    const shape &s = c.in[0].extents, &rois = c.in[1].extents;
+    const integer_list pooled = c.integers("pooled_shape");
+    if (pooled.size != 2 || pooled[0] < 1 || pooled[1] < 1) return c.fail(errc::op_attribute, "pooled_shape must be two positive extents");
+    if (s.rank() != 4 || rois.rank() != 2 || rois[1] != 5) return c.fail_shapes("the inputs must be [N, C, H, W] and [regions, 5]");
+    return c.set(0, c.in[0].type, shape{rois[0], s[1], pooled[0], pooled[1]});
+}
+
+/// Pixels [first, last) of bin i of n over the region [start, end], kept inside `extent`.
+inline void roi_bin(double start, double end, std::int64_t i, std::int64_t n, std::int64_t extent, std::int64_t& first, std::int64_t& last) noexcept {
+    const double size = end - start + 1 > 1 ? end - start + 1 : 1, step = size / static_cast<double>(n), high = static_cast<double>(extent);
+    const double low = std::floor(static_cast<double>(i) * step) + start, top = std::ceil(static_cast<double>(i + 1) * step) + start;
+    first = static_cast<std::int64_t>(low > 0 ? (low < high ? low : high) : 0);
+    last = static_cast<std::int64_t>(top > 0 ? (top < high ? top : high) : 0);
+}
+inline status max_roi_pool_run(run_context& c) {
+    const shape &s = c.in[0].extents, &o = c.out[0].extents;
+    const double scale = static_cast<double>(c.real("spatial_scale", 1));
+    for (std::int64_t n = 0; n < o[0]; ++n) {
+        double roi[5];
+        load_as_double(c.in[1].type, c.in[1].data, n * 5, 5, roi);
+        for (int i = 1; i < 5; ++i) {
+            roi[i] = std::round(roi[i] * scale);
+            if (!(std::fabs(roi[i]) < 1e9)) return c.fail(errc::op_value, "region %lld is not finite or too large", n);
+        }
+        if (!(roi[0] >= 0 && roi[0] < static_cast<double>(s[0]))) return c.fail(errc::op_index, "the batch index of region %lld is out of range for %lld", n, s[0]);
+        const std::int64_t batch = static_cast<std::int64_t>(roi[0]);
+        for (std::int64_t k = 0; k < s[1]; ++k)
+            for (std::int64_t bin = 0; bin < o[2] * o[3]; ++bin) {
+                std::int64_t y0, y1, x0, x1;
+                roi_bin(roi[2], roi[4], bin / o[3], o[2], s[2], y0, y1);
+                roi_bin(roi[1], roi[3], bin % o[3], o[3], s[3], x0, x1);
+                double most = y1 > y0 && x1 > x0 ? -HUGE_VAL : 0;
+                for (std::int64_t y = y0; y < y1; ++y)
+                    for (std::int64_t x = x0; x < x1; ++x) {
+                        const double v = c.in[0].real(((batch * s[1] + k) * s[2] + y) * s[3] + x);
+                        most = v > most || v != v ? v : most;
+                    }
+                store_from_double(c.out[0].type, c.out[0].data, (n * s[1] + k) * o[2] * o[3] + bin, 1, &most);
+            }
+    }
+    return {};
+}
+
+inline op_table detection_ops() {
+    static constexpr op_row rows[] = {
+        GRAFT_OP("NonMaxSuppression", 10, 0, 2, 5, 1, 1, non_max_suppression_infer, non_max_suppression_run, op_flag::allocates, "center_point_box:i",
+                 "f32[1,7,4]~0:1 f32[1,2,7] i64{3} f32{0.5} f32{0.1}; f32[2,4,4]~0:1 f32[2,1,4] i64(4) f32(0.3); f32[1,5,4]~0:1 f32[1,1,5] i64{5} - - center_point_box=1; "
+                 "f32[1,3,4] f32[1,1,3]; f32[1,0,4] f32[1,2,0] i64{2}"),
+        GRAFT_OP("RoiAlign", 10, 0, 3, 3, 1, 1, roi_align_infer, roi_align_run, op_flag::none,
+                 "coordinate_transformation_mode:s mode:s output_height:i output_width:i sampling_ratio:i spatial_scale:f",
+                 "f32[1,2,6,7] f32[3,4]~0:6 i64{0,0,0} output_height=2 output_width=3 sampling_ratio=2; "
+                 "f32[2,1,5,5] f32[2,4]~0:5 i64{1,0} mode=max coordinate_transformation_mode=output_half_pixel; f32[1,1,4,4] f32[0,4] i64[0]; f32[1,1,4,4] f32[1,4] i64{0} @10"),
+        GRAFT_OP("MaxRoiPool", 1, 0, 2, 2, 1, 1, max_roi_pool_infer, max_roi_pool_run, op_flag::none, "pooled_shape:is spatial_scale:f",
+                 "f32[1,2,6,7] f32[2,5]~0:0.9 pooled_shape=2,3 spatial_scale=6; f32[1,1,3,3] f32[0,5] pooled_shape=1,1"),
+    };
+    static_assert(all_have_problems(rows), "every operator needs test problems");
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+}  // namespace ops
+GRAFT_END_NAMESPACE

@@ -1,0 +1,143 @@
+// Element-wise mathematics of one input: roots, exponentials, trigonometry, rounding, tests of floats, bitwise not, identity.
+#pragma once
+
+#include "common.hpp"
+
+GRAFT_BEGIN_NAMESPACE
+namespace ops {
+
+// The element function and the kernel of y = expression(x), computed in double.
+#define GRAFT_REAL_UNARY(id, expression)                                                    \
+    inline void id##_real(double* block, int n, const element_parameters&) {                \
+        for (int i = 0; i < n; ++i) {                                                       \
+            const double x = block[i];                                                      \
+            block[i] = expression;                                                          \
+        }                                                                                   \
+    }                                                                                       \
+    inline status id##_run(run_context& c) { return unary_elementwise(c, id##_real, nullptr); }
+
+// The same with a second element function for integers.
+#define GRAFT_NUMBER_UNARY(id, expression, whole_expression)                                \
+    inline void id##_real(double* block, int n, const element_parameters&) {                \
+        for (int i = 0; i < n; ++i) {                                                       \
+            const double x = block[i];                                                      \
+            block[i] = expression;                                                          \
+        }                                                                                   \
+    }                                                                                       \
+    inline void id##_whole(std::int64_t* block, int n, const element_parameters& p) {       \
+        const bool unsigned64 = p.unsigned64;                                               \
+        (void)unsigned64;                                                                   \
+        for (int i = 0; i < n; ++i) {                                                       \
+            const std::int64_t x = block[i];                                                \
+            block[i] = whole_expression;                                                    \
+        }                                                                                   \
+    }                                                                                       \
+    inline status id##_run(run_context& c) { return unary_elementwise(c, id##_real, id##_whole); }
+
+// Abs-1,6,13: y = |x|. The smallest integer stays itself.
+GRAFT_NUMBER_UNARY(abs, std::fabs(x), x < 0 && !unsigned64 ? wrapping_sub(0, x) : x)
+// Neg-1,6,13: y = -x
+GRAFT_NUMBER_UNARY(neg, -x, wrapping_sub(0, x))
+inline status neg_infer(infer_context& c) { return same_infer(c, accept::real | accept::signed_integer); }
+// Sign-9,13: y = -1, 0 or 1; NaN stays NaN
+GRAFT_NUMBER_UNARY(sign, x > 0 ? 1.0 : x < 0 ? -1.0 : x == 0 ? 0.0 : x, x == 0 ? 0 : x > 0 || unsigned64 ? 1 : -1)
+
+// Floor-1,6,13, Ceil-1,6,13: y = the next integer below, above
+GRAFT_REAL_UNARY(floor, std::floor(x))
+GRAFT_REAL_UNARY(ceil, std::ceil(x))
+// Round-11,22: y = the nearest integer, halves to even
+GRAFT_REAL_UNARY(round, std::nearbyint(x))
+// Sqrt-1,6,13: y = x^(1/2); NaN below zero
+GRAFT_REAL_UNARY(sqrt, std::sqrt(x))
+// Reciprocal-1,6,13: y = 1 / x
+GRAFT_REAL_UNARY(reciprocal, (x == 0 ? std::copysign(HUGE_VAL, x) : 1 / x))
+// Exp-1,6,13, Log-1,6,13
+GRAFT_REAL_UNARY(exp, std::exp(x))
+GRAFT_REAL_UNARY(log, std::log(x))
+// Erf-9,13: y = 2 / sqrt(pi) * integral of exp(-t^2) from 0 to x
+GRAFT_REAL_UNARY(erf, std::erf(x))
+// Sin-7,22, Cos-7,22, Tan-7,22, Asin-7,22, Acos-7,22, Atan-7,22, Sinh-9,22, Cosh-9,22, Tanh-1,6,13, Asinh-9,22, Acosh-9,22, Atanh-9,22
+GRAFT_REAL_UNARY(sin, std::sin(x))
+GRAFT_REAL_UNARY(cos, std::cos(x))
+GRAFT_REAL_UNARY(tan, std::tan(x))
+GRAFT_REAL_UNARY(asin, std::asin(x))
+GRAFT_REAL_UNARY(acos, std::acos(x))
+GRAFT_REAL_UNARY(atan, std::atan(x))
+GRAFT_REAL_UNARY(sinh, std::sinh(x))
+GRAFT_REAL_UNARY(cosh, std::cosh(x))
+GRAFT_REAL_UNARY(tanh, std::tanh(x))
+GRAFT_REAL_UNARY(asinh, std::asinh(x))
+GRAFT_REAL_UNARY(acosh, std::acosh(x))
+GRAFT_REAL_UNARY(atanh, std::atanh(x))
+
+// Not-1: y = !x, of bools
+GRAFT_NUMBER_UNARY(logical_not, x == 0, x == 0)
+inline status not_infer(infer_context& c) { return same_infer(c, accept::boolean); }
+// BitwiseNot-18: y = ~x
+GRAFT_NUMBER_UNARY(bitwise_not, x, ~x)
+inline status bitwise_not_infer(infer_context& c) { return same_infer(c, accept::integer); }
+#undef GRAFT_REAL_UNARY
+#undef GRAFT_NUMBER_UNARY
+
+// IsNaN-9,13,20: y = whether x is not a number. IsInf-10,20: whether x is +inf (detect_positive) or -inf (detect_negative)
+inline status float_test_infer(infer_context& c) {
+    if (!is_float(c.in[0].type)) return refuse_type(c, 0);
+    return c.set(0, dtype::boolean, c.in[0].extents);
+}
+inline void is_nan_real(double* x, int n, const element_parameters&) {
+    for (int i = 0; i < n; ++i) x[i] = x[i] != x[i];
+}
+inline status is_nan_run(run_context& c) { return unary_elementwise(c, is_nan_real, nullptr); }
+inline void is_inf_real(double* x, int n, const element_parameters& p) {
+    for (int i = 0; i < n; ++i) x[i] = std::isinf(x[i]) && (x[i] > 0 ? p.k != 0 : p.m != 0);
+}
+inline status is_inf_run(run_context& c) {
+    element_parameters p;
+    p.k = c.integer("detect_positive", 1);
+    p.m = c.integer("detect_negative", 1);
+    return unary_elementwise(c, is_inf_real, nullptr, p);
+}
+
+// Identity-1,13,14,16,19,21,23,24,25: y = x, of tensors
+inline status identity_run(run_context& c) { return copy_input(c); }
+
+inline op_table elementwise_unary_ops() {
+    constexpr unsigned each = op_flag::elementwise;
+    static constexpr op_row rows[] = {
+        GRAFT_OP("Abs", 1, 0, 1, 1, 1, 1, number_infer, abs_run, each, "consumed_inputs:is",
+                 "f32[3,17]; i8{-128,-1,0,127}; u64[5]; f16[]; f64[0,4]"),
+        GRAFT_OP("Neg", 1, 0, 1, 1, 1, 1, neg_infer, neg_run, each, "consumed_inputs:is", "f32[3,17]; i32[7]; bf16[]; f32[2,0]"),
+        GRAFT_OP("Sign", 9, 0, 1, 1, 1, 1, number_infer, sign_run, each, "", "f32{-2,0,3}; i16[9]; u64[3]; f32[]; f64[0]"),
+        GRAFT_OP("Floor", 1, 0, 1, 1, 1, 1, real_infer, floor_run, each, "consumed_inputs:is", "f32[3,17]; f64[5]; f16[0]; f32[]"),
+        GRAFT_OP("Ceil", 1, 0, 1, 1, 1, 1, real_infer, ceil_run, each, "consumed_inputs:is", "f32[3,17]; f64[5]; f16[0]; f32[]"),
+        GRAFT_OP("Round", 11, 0, 1, 1, 1, 1, real_infer, round_run, each, "", "f32{-2.5,-1.5,-0.5,0.5,1.5,2.5}; f32[3,17]; f64[5]; f16[0]; f32[]"),
+        GRAFT_OP("Sqrt", 1, 0, 1, 1, 1, 1, real_infer, sqrt_run, each, "consumed_inputs:is", "f32[3,17]~0:9; f32{-1,0,4}; f16[5]~0:2; f32[0]; f32[]~1:2"),
+        GRAFT_OP("Reciprocal", 1, 0, 1, 1, 1, 1, real_infer, reciprocal_run, each, "consumed_inputs:is", "f32[3,17]~0.5:2; f32{0,-0.0}; f16[5]~1:2; f32[0]"),
+        GRAFT_OP("Exp", 1, 0, 1, 1, 1, 1, real_infer, exp_run, each, "consumed_inputs:is", "f32[3,17]; f32{-200,-80,0,80,100}; f64[5]; f16[0]; f32[]"),
+        GRAFT_OP("Log", 1, 0, 1, 1, 1, 1, real_infer, log_run, each, "consumed_inputs:is", "f32[3,17]~0.01:9; f32{-1,0,1}; f64[5]~1:2; f16[0]"),
+        GRAFT_OP("Erf", 9, 0, 1, 1, 1, 1, number_infer, erf_run, each, "", "f32[3,17]; f32{-6,-3,0,3,6}; f64[5]; i32[3] @9; f16[0]"),
+        GRAFT_OP("Sin", 7, 0, 1, 1, 1, 1, real_infer, sin_run, each, "", "f32[3,17]~-9:9; f64[5]; f16[0]; f32[]"),
+        GRAFT_OP("Cos", 7, 0, 1, 1, 1, 1, real_infer, cos_run, each, "", "f32[3,17]~-9:9; f64[5]; f16[0]; f32[]"),
+        GRAFT_OP("Tan", 7, 0, 1, 1, 1, 1, real_infer, tan_run, each, "", "f32[3,17]~-1.5:1.5; f64[5]~-1:1; f16[0]"),
+        GRAFT_OP("Asin", 7, 0, 1, 1, 1, 1, real_infer, asin_run, each, "", "f32[3,17]~-1:1; f32{2}; f64[5]~-1:1; f16[0]"),
+        GRAFT_OP("Acos", 7, 0, 1, 1, 1, 1, real_infer, acos_run, each, "", "f32[3,17]~-1:1; f32{2}; f64[5]~-1:1; f16[0]"),
+        GRAFT_OP("Atan", 7, 0, 1, 1, 1, 1, real_infer, atan_run, each, "", "f32[3,17]~-9:9; f64[5]; f16[0]; f32[]"),
+        GRAFT_OP("Sinh", 9, 0, 1, 1, 1, 1, real_infer, sinh_run, each, "", "f32[3,17]; f64[5]; f16[0]; f32[]"),
+        GRAFT_OP("Cosh", 9, 0, 1, 1, 1, 1, real_infer, cosh_run, each, "", "f32[3,17]; f64[5]; f16[0]; f32[]"),
+        GRAFT_OP("Tanh", 1, 0, 1, 1, 1, 1, real_infer, tanh_run, each, "consumed_inputs:is", "f32[3,17]; f32{-100,-9,0,9,100}; f64[5]; f16[0]; f32[]"),
+        GRAFT_OP("Asinh", 9, 0, 1, 1, 1, 1, real_infer, asinh_run, each, "", "f32[3,17]~-9:9; f64[5]; f16[0]"),
+        GRAFT_OP("Acosh", 9, 0, 1, 1, 1, 1, real_infer, acosh_run, each, "", "f32[3,17]~1:9; f32{0}; f64[5]~1:2; f16[0]"),
+        GRAFT_OP("Atanh", 9, 0, 1, 1, 1, 1, real_infer, atanh_run, each, "", "f32[3,17]~-0.9:0.9; f32{1,2}; f64[5]~-0.5:0.5; f16[0]"),
+        GRAFT_OP("Not", 1, 0, 1, 1, 1, 1, not_infer, logical_not_run, each, "", "b[3,17]; b[]; b[0,2]"),
+        GRAFT_OP("BitwiseNot", 18, 0, 1, 1, 1, 1, bitwise_not_infer, bitwise_not_run, each, "", "i32[3,5]; u8[9]; u64[3]; i16[0]"),
+        GRAFT_OP("IsNaN", 9, 0, 1, 1, 1, 1, float_test_infer, is_nan_run, each, "", "f32{0,nan,inf}; f64[3]; f16[0]; f32[]"),
+        GRAFT_OP("IsInf", 10, 0, 1, 1, 1, 1, float_test_infer, is_inf_run, each, "detect_negative:i detect_positive:i",
+                 "f32{0,nan,inf,-inf}; f32{inf,-inf} detect_negative=0; f64{inf,-inf} detect_positive=0; f16[0]"),
+        GRAFT_OP("Identity", 1, 0, 1, 1, 1, 1, any_infer, identity_run, each | op_flag::view, "", "f32[3,17]; b[4]; i64[]; u16[0,3]; f16[5]"),
+    };
+    static_assert(all_have_problems(rows), "every operator needs test problems");
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+}  // namespace ops
+GRAFT_END_NAMESPACE

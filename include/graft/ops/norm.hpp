@@ -1,0 +1,327 @@
+// Normalisations by statistics of the batch, the channels or the row: BatchNormalization, InstanceNormalization, GroupNormalization,
+// LayerNormalization, RMSNormalization, MeanVarianceNormalization; and LRN, LpNormalization.
+#pragma once
+
+#include "window.hpp"
+
+#include <cmath>
+
+GRAFT_BEGIN_NAMESPACE
+namespace ops {
+
+struct mean_variance {
+    double mean = 0, variance = 0;
+};
+
+/// Mean and population variance of `count` runs of `n` elements, the runs `step` apart; two passes.
+GRAFT_NOINLINE inline mean_variance moments(const double* x, std::int64_t count, std::int64_t step, std::int64_t n) {
+    mean_variance m;
+    const double total = static_cast<double>(count) * static_cast<double>(n);
+    if (total == 0) return m;
+    for (std::int64_t r = 0; r < count; ++r)
+        for (std::int64_t i = 0; i < n; ++i) m.mean += x[r * step + i];
+    m.mean /= total;
+    for (std::int64_t r = 0; r < count; ++r)
+        for (std::int64_t i = 0; i < n; ++i) {
+            const double d = x[r * step + i] - m.mean;
+            m.variance += d * d;
+        }
+    m.variance /= total;
+    return m;
+}
+
+/// Stores scale * x + shift for one run.
+GRAFT_NOINLINE inline void store_affine(const tensor_view& out, std::int64_t first, std::int64_t n, const double* x, double scale, double shift) {
+    constexpr std::int64_t block = 512;
+    double y[block];
+    for (std::int64_t at = 0; at < n; at += block) {
+        const std::int64_t count = std::min(block, n - at);
+        for (std::int64_t i = 0; i < count; ++i) y[i] = x[at + i] * scale + shift;
+        store_from_double(out.type, out.data, first + at, count, y);
+    }
+}
+
+inline double epsilon_of(const op_context& c) { return static_cast<double>(c.real("epsilon", 1e-5f)); }
+
+// BatchNormalization-1,6,7,9,14,15: Y = (X - mean) / sqrt(var + epsilon) * scale + B, by channel; in training mean and var are the batch's own,
+// and running = running * momentum + batch * (1 - momentum)
+inline bool batch_norm_trains(const op_context& c) {
+    if (c.version() >= 14) return c.integer("training_mode", 0) != 0;
+    if (c.version() < 7) return c.integer("is_test", 0) == 0;
+    return c.wants(1) || c.wants(2) || c.wants(3) || c.wants(4);
+}
+inline status batch_norm_infer(infer_context& c) {
+    const shape& x = c.in[0].extents;
+    for (int i = 0; i < 5; ++i) GRAFT_TRY(need_arithmetic_float(c, i));
+    if (x.rank() < 1) return c.fail_shapes("the input needs a batch and channels");
+    if (c.version() < 9 && !c.integer("spatial", 1)) {
+        if (batch_norm_trains(c)) return c.fail(errc::op_unsupported, "training with spatial = 0");
+        for (int i = 1; i < 5; ++i)
+            if (c.in[i].extents != shape::from(x.begin() + 1, x.end())) return c.fail_shapes("scale, B, mean and var must have the shape of one image");
+    } else
+        for (int i = 1; i < 5; ++i) GRAFT_TRY(need_vector(c, i, x.at(1)));
+    GRAFT_TRY(c.set(0, c.in[0].type, x));
+    for (int i = 1; i < 5; ++i) GRAFT_TRY(c.set(i, c.in[i % 2 ? 3 : 4].type, c.in[3].extents));
+    return {};
+}
+inline status batch_norm_run(run_context& c) {
+    const shape& x = c.in[0].extents;
+    const bool trains = batch_norm_trains(c), by_element = c.version() < 9 && !c.integer("spatial", 1);
+    const double epsilon = epsilon_of(c), momentum = static_cast<double>(c.real("momentum", 0.9f));
+    const bool empty = is_empty(c.in[0]);
+    const std::int64_t channels = c.in[1].elements(), images = empty ? 0 : x[0];
+    const std::int64_t plane = by_element || empty ? 1 : x.product(std::min(2, x.rank()), x.rank());
+    widened<double> in;
+    GRAFT_TRY(widen(c, c.in[0], in));
+    parallel_for(c.pool, channels, [&](std::int64_t channel) {
+        mean_variance m{c.in[3].real(channel), c.in[4].real(channel)};
+        if (trains) {
+            const mean_variance batch = moments(in.data + channel * plane, images, channels * plane, plane);
+            const double mean = m.mean * momentum + batch.mean * (1 - momentum), variance = m.variance * momentum + batch.variance * (1 - momentum);
+            if (c.wants(1)) store_from_double(c.out[1].type, c.out[1].data, channel, 1, &mean);
+            if (c.wants(2)) store_from_double(c.out[2].type, c.out[2].data, channel, 1, &variance);
+            if (c.wants(3)) store_from_double(c.out[3].type, c.out[3].data, channel, 1, &batch.mean);
+            if (c.wants(4)) store_from_double(c.out[4].type, c.out[4].data, channel, 1, &batch.variance);
+            m = batch;
+        } else
+            for (int i = 1; i < 5; ++i) {
+                const double kept = i % 2 ? m.mean : m.variance;
+                if (c.wants(i)) store_from_double(c.out[i].type, c.out[i].data, channel, 1, &kept);
+            }
+        const double scale = c.in[1].real(channel) / std::sqrt(m.variance + epsilon), shift = c.in[2].real(channel) - m.mean * scale;
+        for (std::int64_t image = 0; c.wants(0) && image < images; ++image) {
+            const std::int64_t first = (image * channels + channel) * plane;
+            store_affine(c.out[0], first, plane, in.data + first, scale, shift);
+        }
+    });
+    return {};
+}
+
+// InstanceNormalization-1,6,22: as BatchNormalization, with the statistics of each image's channel
+// GroupNormalization-18,21: the statistics are of a group of channels; scale and bias by group (18) or by channel (21)
+inline status group_norm_infer(infer_context& c) {
+    const shape& x = c.in[0].extents;
+    GRAFT_TRY(need_arithmetic_float(c, 0));
+    GRAFT_TRY(need_same_type(c, 1, 0));
+    GRAFT_TRY(need_same_type(c, 2, 0));
+    if (x.rank() < 2) return c.fail_shapes("the input needs batch and channels");
+    std::int64_t parameters = x[1];
+    if (c.n.op_type == "GroupNormalization") {
+        const std::int64_t groups = c.integer("num_groups", 0);
+        if (groups < 1 || x[1] % groups) return c.fail(errc::op_attribute, "num_groups %lld does not divide the %lld channels", groups, x[1]);
+        if (c.version() < 21) parameters = groups;
+    }
+    GRAFT_TRY(need_vector(c, 1, parameters));
+    GRAFT_TRY(need_vector(c, 2, parameters));
+    return c.set(0, c.in[0].type, x);
+}
+inline status group_norm_run(run_context& c) {
+    if (is_empty(c.in[0])) return {};
+    const shape& x = c.in[0].extents;
+    const std::int64_t channels = x[1], groups = c.integer("num_groups", channels), plane = x.product(2, x.rank());
+    const std::int64_t size = groups ? channels / groups : 0, parameters = c.in[1].elements();
+    const double epsilon = epsilon_of(c);
+    widened<double> in;
+    GRAFT_TRY(widen(c, c.in[0], in));
+    parallel_for(c.pool, x[0] * groups, [&](std::int64_t task) {
+        const std::int64_t first = task * size * plane, group = task % groups;
+        const mean_variance m = moments(in.data + first, 1, 0, size * plane);
+        for (std::int64_t i = 0; i < size; ++i) {
+            const std::int64_t p = parameters == channels ? group * size + i : group;
+            const double scale = c.in[1].real(p) / std::sqrt(m.variance + epsilon);
+            store_affine(c.out[0], first + i * plane, plane, in.data + first + i * plane, scale, c.in[2].real(p) - m.mean * scale);
+        }
+    });
+    return {};
+}
+
+// LayerNormalization-17: Y = (X - mean) / sqrt(var + epsilon) * Scale + B over the axes from `axis` on; RMSNormalization-23: Y = X / sqrt(mean(X^2) + epsilon) * scale
+inline status layer_norm_infer(infer_context& c) {
+    const shape& x = c.in[0].extents;
+    int axis = 0;
+    GRAFT_TRY(need_arithmetic_float(c, 0));
+    for (int i = 1; i < 3; ++i) {
+        if (!c.has(i)) continue;
+        GRAFT_TRY(need_arithmetic_float(c, i));
+        if (!broadcasts_to(c.in[i].extents, x)) return c.fail_shapes("scale and bias must be broadcastable to the input");
+    }
+    GRAFT_TRY(c.axis(c.integer("axis", -1), x.rank(), axis));
+    const std::int64_t stash = c.integer("stash_type", 1);
+    if (stash != 1 && stash != 10 && stash != 11 && stash != 16) return c.fail(errc::op_attribute, "stash_type %lld is no arithmetic float", stash);
+    shape reduced = x;
+    for (int i = axis; i < x.rank(); ++i) reduced[i] = 1;
+    GRAFT_TRY(c.set(0, c.n.op_type == "RMSNormalization" ? c.in[1].type : c.in[0].type, x));
+    GRAFT_TRY(c.set(1, static_cast<dtype>(stash), reduced));
+    return c.set(2, static_cast<dtype>(stash), reduced);
+}
+inline status layer_norm_run(run_context& c) {
+    const shape& x = c.in[0].extents;
+    if (is_empty(c.in[0]) && !c.wants(1) && !c.wants(2)) return {};
+    const bool centred = c.n.op_type == "LayerNormalization";
+    int axis = 0;
+    GRAFT_TRY(c.axis(c.integer("axis", -1), x.rank(), axis));
+    const std::int64_t outer = x.product(0, axis), n = x.product(axis, x.rank());
+    const double epsilon = epsilon_of(c);
+    widened<double> scale, bias;
+    buffer memory;
+    double* row = nullptr;
+    GRAFT_TRY(widen(c, c.in[1], scale));
+    if (c.has(2)) GRAFT_TRY(widen(c, c.in[2], bias));
+    GRAFT_TRY(scratch_of(c, n, memory, row));
+    strided_walk scales(x, c.in[1].extents), biases(x, c.has(2) ? c.in[2].extents : shape{});
+    for (std::int64_t r = 0; r < outer; ++r) {
+        load_as_double(c.in[0].type, c.in[0].data, r * n, n, row);
+        mean_variance m;
+        if (centred)
+            m = moments(row, 1, 0, n);
+        else
+            for (std::int64_t i = 0; i < n; ++i) m.variance += row[i] * row[i] / static_cast<double>(n);
+        const double inverse = 1 / std::sqrt(m.variance + epsilon);
+        for (std::int64_t i = 0; i < n; ++i, scales.next(), biases.next())
+            row[i] = (row[i] - m.mean) * inverse * scale.data[scales.offset] + (bias.data ? bias.data[biases.offset] : 0.0);
+        if (c.wants(0)) store_from_double(c.out[0].type, c.out[0].data, r * n, n, row);
+        if (c.wants(1)) store_from_double(c.out[1].type, c.out[1].data, r, 1, &m.mean);
+        if (c.wants(2)) store_from_double(c.out[2].type, c.out[2].data, r, 1, &inverse);
+    }
+    return {};
+}
+
+// MeanVarianceNormalization-9,13: (X - mean) / (sqrt(mean(X^2) - mean^2) + 1e-9) over `axes`
+inline status mean_variance_reduced(const op_context& c, shape& reduced) {
+    static constexpr std::int64_t otherwise[] = {0, 2, 3};
+    integer_list axes = c.integers("axes");
+    reduced = c.in[0].extents;
+    if (!c.has_attribute("axes")) axes = {otherwise, 3};
+    for (std::int64_t a : axes) {
+        int axis = 0;
+        GRAFT_TRY(c.axis(a, reduced.rank(), axis));
+        reduced[axis] = 1;
+    }
+    return {};
+}
+inline status mean_variance_infer(infer_context& c) {
+    shape reduced;
+    GRAFT_TRY(need_arithmetic_float(c, 0));
+    GRAFT_TRY(mean_variance_reduced(c, reduced));
+    return c.set(0, c.in[0].type, c.in[0].extents);
+}
+inline status mean_variance_run(run_context& c) {
+    if (is_empty(c.in[0])) return {};
+    const shape& x = c.in[0].extents;
+    shape reduced;
+    GRAFT_TRY(mean_variance_reduced(c, reduced));
+    const std::int64_t n = x.elements(), groups = n ? reduced.elements() : 0;
+    widened<double> in;
+    GRAFT_TRY(widen(c, c.in[0], in));
+    buffer memory;
+    double* mean = nullptr;
+    GRAFT_TRY(scratch_of(c, checked_mul(groups, 2), memory, mean));
+    double* variance = mean + groups;
+    std::fill(mean, mean + 2 * groups, 0.0);
+    const double count = groups ? static_cast<double>(n / groups) : 1.0;
+    strided_walk sums(x, reduced), squares(x, reduced), all(x, reduced);
+    for (std::int64_t i = 0; i < n; ++i, sums.next()) mean[sums.offset] += in.data[i] / count;
+    for (std::int64_t i = 0; i < n; ++i, squares.next()) {
+        const double d = in.data[i] - mean[squares.offset];
+        variance[squares.offset] += d * d / count;
+    }
+    for (std::int64_t i = 0; i < n; ++i, all.next()) {
+        const double y = (in.data[i] - mean[all.offset]) / (std::sqrt(variance[all.offset]) + 1e-9);
+        store_from_double(c.out[0].type, c.out[0].data, i, 1, &y);
+    }
+    return {};
+}
+
+// LRN-1,13: Y = X / (bias + alpha / size * sum of X^2 over `size` neighbouring channels)^beta
+inline status lrn_infer(infer_context& c) {
+    GRAFT_TRY(need_arithmetic_float(c, 0));
+    if (c.in[0].extents.rank() < 2) return c.fail_shapes("the input needs batch and channels");
+    if (c.integer("size", 0) < 1) return c.fail(errc::op_attribute, "size is %lld, but must be at least 1", c.integer("size", 0));
+    return c.set(0, c.in[0].type, c.in[0].extents);
+}
+inline status lrn_run(run_context& c) {
+    if (is_empty(c.in[0])) return {};
+    const shape& x = c.in[0].extents;
+    const std::int64_t channels = x[1], plane = x.product(2, x.rank()), size = c.integer("size", 1);
+    // No more neighbours than there are channels, so that the loop is bounded by the input.
+    const std::int64_t before = std::min((size - 1) / 2, channels), after = std::min(size - 1 - (size - 1) / 2, channels);
+    const double factor = static_cast<double>(c.real("alpha", 1e-4f)) / static_cast<double>(size), beta = static_cast<double>(c.real("beta", 0.75f));
+    const double bias = static_cast<double>(c.real("bias", 1.0f));
+    widened<double> in;
+    GRAFT_TRY(widen(c, c.in[0], in));
+    parallel_for(c.pool, x[0] * channels, [&](std::int64_t task) {
+        const std::int64_t channel = task % channels;
+        const double *own = in.data + task * plane, *image = own - channel * plane;
+        const std::int64_t first = std::max<std::int64_t>(0, channel - before), last = std::min(channels - 1, channel + after);
+        for (std::int64_t i = 0; i < plane; ++i) {
+            double sum = 0;
+            for (std::int64_t k = first; k <= last; ++k) sum += image[k * plane + i] * image[k * plane + i];
+            const double y = own[i] / std::pow(bias + factor * sum, beta);
+            store_from_double(c.out[0].type, c.out[0].data, task * plane + i, 1, &y);
+        }
+    });
+    return {};
+}
+
+// LpNormalization-1,22: X / (sum of |X|^p)^(1/p) along `axis`; 0 where the norm is 0
+inline status lp_norm_infer(infer_context& c) {
+    int axis = 0;
+    GRAFT_TRY(need_arithmetic_float(c, 0));
+    GRAFT_TRY(c.axis(c.integer("axis", -1), c.in[0].extents.rank(), axis));
+    const std::int64_t p = c.integer("p", 2);
+    if (p != 1 && p != 2) return c.fail(errc::op_attribute, "p is %lld, but must be 1 or 2", p);
+    return c.set(0, c.in[0].type, c.in[0].extents);
+}
+inline status lp_norm_run(run_context& c) {
+    if (is_empty(c.in[0])) return {};
+    const shape& x = c.in[0].extents;
+    int axis = 0;
+    GRAFT_TRY(c.axis(c.integer("axis", -1), x.rank(), axis));
+    const std::int64_t n = x[axis], inner = x.product(axis + 1, x.rank()), outer = x.product(0, axis);
+    const bool squares = c.integer("p", 2) == 2;
+    widened<double> in;
+    GRAFT_TRY(widen(c, c.in[0], in));
+    for (std::int64_t o = 0; o < outer; ++o)
+        for (std::int64_t k = 0; k < inner; ++k) {
+            const std::int64_t first = o * n * inner + k;
+            double norm = 0;
+            for (std::int64_t i = 0; i < n; ++i) {
+                const double v = in.data[first + i * inner];
+                norm += squares ? v * v : std::fabs(v);
+            }
+            if (squares) norm = std::sqrt(norm);
+            for (std::int64_t i = 0; i < n; ++i) {
+                const double y = norm == 0 ? 0 : in.data[first + i * inner] / norm;
+                store_from_double(c.out[0].type, c.out[0].data, first + i * inner, 1, &y);
+            }
+        }
+    return {};
+}
+
+inline op_table norm_ops() {
+    static constexpr op_row rows[] = {
+        GRAFT_OP("BatchNormalization", 1, 0, 5, 5, 1, 5, batch_norm_infer, batch_norm_run, op_flag::none,
+                 "consumed_inputs:is epsilon:f is_test:i momentum:f spatial:i training_mode:i",
+                 "f32[2,5,3,7] f32[5] f32[5] f32[5] f32[5]~0.1:2; f32[3,4] f32[4] f32[4] f32[4] f32[4]~0.1:2 epsilon=0.01; "
+                 "f32[0,3,2] f32[3] f32[3] f32[3] f32[3]~0.1:2; f32[2,3,5] f32[3] f32[3] f32[3] f32[3]~0.1:2 @9"),
+        GRAFT_OP("InstanceNormalization", 1, 0, 3, 3, 1, 1, group_norm_infer, group_norm_run, op_flag::none, "consumed_inputs:is epsilon:f",
+                 "f32[2,5,3,7] f32[5] f32[5]; f32[1,3,9] f32[3] f32[3] epsilon=0.01; f32[0,3,4,4] f32[3] f32[3]"),
+        GRAFT_OP("GroupNormalization", 18, 0, 3, 3, 1, 1, group_norm_infer, group_norm_run, op_flag::none, "epsilon:f num_groups:i stash_type:i",
+                 "f32[2,6,3,5] f32[6] f32[6] num_groups=3; f32[2,6,3,5] f32[2] f32[2] num_groups=2 @18; f32[1,4,7] f32[4] f32[4] num_groups=1 epsilon=0.01"),
+        GRAFT_OP("LayerNormalization", 17, 0, 2, 3, 1, 3, layer_norm_infer, layer_norm_run, op_flag::none, "axis:i epsilon:f stash_type:i",
+                 "f32[2,3,17] f32[17] f32[17]; f32[2,3,4,5] f32[4,5] axis=2; f32[3,5] f32[3,5] f32[5] axis=0 epsilon=0.01; f32[0,7] f32[7] f32[7]; f16[4,9] f16[9]"),
+        GRAFT_OP("RMSNormalization", 23, 0, 2, 2, 1, 1, layer_norm_infer, layer_norm_run, op_flag::none, "axis:i epsilon:f stash_type:i",
+                 "f32[2,3,17] f32[17]; f32[2,3,4,5] f32[4,5] axis=2; f32[0,7] f32[7]"),
+        GRAFT_OP("MeanVarianceNormalization", 9, 0, 1, 1, 1, 1, mean_variance_infer, mean_variance_run, op_flag::none, "axes:is",
+                 "f32[3,2,5,4]; f32[3,5,4] axes=1,2; f32[2,3] axes=-1; f32[0,3,2,2]"),
+        GRAFT_OP("LRN", 1, 0, 1, 1, 1, 1, lrn_infer, lrn_run, op_flag::none, "alpha:f beta:f bias:f size:i",
+                 "f32[2,9,3,5] size=5; f32[1,4,3] size=2 alpha=0.1 beta=0.5 bias=2; f32[1,3,2,2] size=9"),
+        GRAFT_OP("LpNormalization", 1, 0, 1, 1, 1, 1, lp_norm_infer, lp_norm_run, op_flag::none, "axis:i p:i",
+                 "f32[3,5,4]; f32[3,5,4] axis=1 p=1; f32[0,4]; f32[7] axis=0"),
+    };
+    static_assert(all_have_problems(rows), "every operator needs test problems");
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+}  // namespace ops
+GRAFT_END_NAMESPACE

@@ -1,0 +1,80 @@
+// The op table: every family of operators, and how a row is found.
+#pragma once
+
+#include "../graph/op.hpp"
+
+GRAFT_BEGIN_NAMESPACE
+namespace ops {
+
+/// Tables of rows.
+struct table_list {
+    const op_table* tables;
+    int size;
+};
+
+/// Every operator that files may hold.
+table_list all_op_tables();
+
+/// The row of an operator at an opset version, the domain `graft` included; null where there is none.
+const op_row* find_op(const char* domain, const char* name, int version);
+
+}  // namespace ops
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include "activation.hpp"
+#include "arg.hpp"
+#include "cast.hpp"
+#include "causal_conv.hpp"
+#include "conv.hpp"
+#include "conv_transpose.hpp"
+#include "cumulative.hpp"
+#include "einsum.hpp"
+#include "elementwise_binary.hpp"
+#include "elementwise_unary.hpp"
+#include "elementwise_variadic.hpp"
+#include "gather.hpp"
+#include "generate.hpp"
+#include "logical.hpp"
+#include "matmul.hpp"
+#include "norm.hpp"
+#include "pad.hpp"
+#include "pool.hpp"
+#include "quantize.hpp"
+#include "quantized.hpp"
+#include "rearrange.hpp"
+#include "reduce.hpp"
+#include "resize.hpp"
+#include "scatter.hpp"
+#include "shape.hpp"
+#include "slice.hpp"
+#include "softmax.hpp"
+#include "lowered.hpp"
+
+#include <cstring>
+
+GRAFT_BEGIN_NAMESPACE
+namespace ops {
+
+GRAFT_INLINE table_list all_op_tables() {
+    static const op_table tables[] = {
+        activation_ops(), arg_ops(), cast_ops(), causal_conv_ops(), conv_ops(), conv_transpose_ops(), cumulative_ops(), einsum_ops(), elementwise_binary_ops(), elementwise_unary_ops(), elementwise_variadic_ops(), gather_ops(), generate_ops(), logical_ops(), matmul_ops(), norm_ops(), pad_ops(), pool_ops(), quantize_ops(), quantized_ops(), rearrange_ops(), reduce_ops(), resize_ops(), scatter_ops(), shape_ops(), slice_ops(), softmax_ops(),
+    };
+    return {tables, static_cast<int>(sizeof tables / sizeof tables[0])};
+}
+
+GRAFT_INLINE const op_row* find_op(const char* domain, const char* name, int version) {
+    const op_table lowered = lowered_ops();
+    const bool is_lowered = std::strcmp(domain, "graft") == 0;
+    const table_list list = is_lowered ? table_list{&lowered, 1} : all_op_tables();
+    for (int t = 0; t < list.size; ++t)
+        for (int i = 0; i < list.tables[t].size; ++i) {
+            const op_row& row = list.tables[t].rows[i];
+            if (!std::strcmp(row.name, name) && !std::strcmp(row.domain, domain) && (is_lowered || (version >= row.since && (!row.until || version <= row.until)))) return &row;
+        }
+    return nullptr;
+}
+
+}  // namespace ops
+GRAFT_END_NAMESPACE
+#endif

@@ -1,0 +1,224 @@
+// Pooling: MaxPool, AveragePool, LpPool over windows, and their global forms.
+#pragma once
+
+#include "window.hpp"
+
+#include <cmath>
+
+GRAFT_BEGIN_NAMESPACE
+namespace ops {
+
+/// Checks the attributes of a pool and sizes its window.
+GRAFT_NOINLINE inline status plan_pool(const op_context& c, window& w) {
+    GRAFT_TRY(read_window(c, c.in[0].extents, nullptr, w));
+    const bool explicit_pads = c.is("auto_pad", "NOTSET", "NOTSET");
+    for (int i = 0; i < w.rank; ++i)
+        if (explicit_pads && (w.axis[i].pad_begin >= w.axis[i].span() || w.axis[i].pad_end >= w.axis[i].span()))
+            return c.fail(errc::op_attribute, "pads %lld and %lld must be smaller than the window, which spans %lld", w.axis[i].pad_begin, w.axis[i].pad_end,
+                          w.axis[i].span());
+    return size_window(c, c.integer("ceil_mode", 0) != 0, w);
+}
+
+/// The window of one output: its taps inside the input, as a loop over offsets into the plane.
+struct window_walk {
+    const window& w;
+    std::int64_t from[shape::max_rank], to[shape::max_rank], tap[shape::max_rank], base[shape::max_rank];
+    bool empty = false;
+
+    window_walk(const window& over, const std::int64_t* output) noexcept : w(over) {
+        for (int i = 0; i < w.rank; ++i) {
+            const window_axis& a = w.axis[i];
+            a.taps(output[i], 0, 0, from[i], to[i]);
+            tap[i] = from[i];
+            base[i] = output[i] * a.stride - a.pad_begin;
+            empty = empty || from[i] == to[i];
+        }
+    }
+    std::int64_t at(int i) const noexcept { return base[i] + tap[i] * w.axis[i].dilation; }
+    std::int64_t offset() const noexcept {
+        std::int64_t n = 0;
+        for (int i = 0; i < w.rank; ++i) n = n * w.axis[i].input + at(i);
+        return n;
+    }
+    /// The same place counted with the first axis running fastest.
+    std::int64_t column_major_offset() const noexcept {
+        std::int64_t n = 0;
+        for (int i = w.rank - 1; i >= 0; --i) n = n * w.axis[i].input + at(i);
+        return n;
+    }
+    bool next() noexcept {
+        for (int i = w.rank - 1; i >= 0; --i) {
+            if (++tap[i] < to[i]) return true;
+            tap[i] = from[i];
+        }
+        return false;
+    }
+};
+
+/// What a pool does with the taps of one output: the plane's value, and the place within the plane (for MaxPool).
+struct pool_settings {
+    bool count_include_pad = false, column_major = false;
+    double p = 2;
+};
+using pool_function = double (*)(window_walk& walk, const double* plane, const std::int64_t* output, const pool_settings& s, std::int64_t* place);
+
+/// Applies `f` to every window; each (image, channel) plane is a task.
+GRAFT_NOINLINE inline status run_pool(run_context& c, const window& w, const pool_settings& s, pool_function f) {
+    if (is_empty(c.out[c.wants(0) ? 0 : 1])) return {};
+    const std::int64_t planes = c.in[0].extents[0] * c.in[0].extents[1], inputs = w.inputs(), outputs = w.outputs();
+    widened<double> x;
+    GRAFT_TRY(widen(c, c.in[0], x));
+    std::int64_t* places = c.wants(1) ? c.out[1].as<std::int64_t>() : nullptr;
+    parallel_for(c.pool, outputs ? planes : 0, [&](std::int64_t plane) {
+        constexpr std::int64_t block = 512;
+        double values[block];
+        std::int64_t output[shape::max_rank] = {};
+        for (std::int64_t first = 0; first < outputs; first += block) {
+            const std::int64_t count = std::min(block, outputs - first);
+            for (std::int64_t i = 0; i < count; ++i) {
+                std::int64_t place = 0;
+                window_walk walk(w, output);
+                values[i] = f(walk, x.data + plane * inputs, output, s, &place);
+                if (places) places[plane * outputs + first + i] = plane * inputs + place;
+                for (int k = w.rank - 1; k >= 0 && ++output[k] == w.axis[k].output; --k) output[k] = 0;
+            }
+            if (c.wants(0)) store_from_double(c.out[0].type, c.out[0].data, plane * outputs + first, count, values);
+        }
+    });
+    return {};
+}
+
+inline status infer_pool(infer_context& c) {
+    window w;
+    GRAFT_TRY(plan_pool(c, w));
+    return c.set(0, c.in[0].type, window_shape(c.in[0].extents[0], c.in[0].extents[1], w));
+}
+
+// MaxPool-1,8,10,11,12,22: the largest element of each window; Indices: its place in the whole tensor
+inline status max_pool_infer(infer_context& c) {
+    if (!is_byte(c.in[0].type)) GRAFT_TRY(need_arithmetic_float(c, 0));
+    GRAFT_TRY(infer_pool(c));
+    window w;
+    GRAFT_TRY(plan_pool(c, w));
+    return c.set(1, dtype::int64, window_shape(c.in[0].extents[0], c.in[0].extents[1], w));
+}
+inline double max_of_window(window_walk& walk, const double* plane, const std::int64_t*, const pool_settings& s, std::int64_t* place) {
+    double best = -HUGE_VAL;
+    bool any = false;
+    if (walk.empty) return 0;
+    do {
+        const double v = plane[walk.offset()];
+        if (any && !(v > best)) continue;
+        any = true;
+        best = v;
+        *place = s.column_major ? walk.column_major_offset() : walk.offset();
+    } while (walk.next());
+    return best;
+}
+inline status max_pool_run(run_context& c) {
+    window w;
+    GRAFT_TRY(plan_pool(c, w));
+    pool_settings s;
+    s.column_major = c.integer("storage_order", 0) != 0;
+    return run_pool(c, w, s, max_of_window);
+}
+
+// AveragePool-1,7,10,11,19,22: the mean of each window, over its elements inside the input, or inside the padded input
+inline status average_pool_infer(infer_context& c) {
+    GRAFT_TRY(need_arithmetic_float(c, 0));
+    return infer_pool(c);
+}
+inline double average_of_window(window_walk& walk, const double* plane, const std::int64_t* output, const pool_settings& s, std::int64_t*) {
+    double sum = 0, count = 1;
+    for (int i = 0; i < walk.w.rank; ++i) {
+        const window_axis& a = walk.w.axis[i];
+        std::int64_t first = walk.from[i], last = walk.to[i];
+        if (s.count_include_pad) a.taps(output[i], a.pad_begin, a.pad_end, first, last);
+        count *= static_cast<double>(last - first);
+    }
+    if (walk.empty) return 0;
+    do sum += plane[walk.offset()];
+    while (walk.next());
+    return sum / count;
+}
+inline status average_pool_run(run_context& c) {
+    window w;
+    GRAFT_TRY(plan_pool(c, w));
+    pool_settings s;
+    s.count_include_pad = c.integer("count_include_pad", 0) != 0;
+    return run_pool(c, w, s, average_of_window);
+}
+
+// LpPool-2,11,18,22: (sum of |x|^p)^(1/p) of each window
+inline status lp_pool_infer(infer_context& c) {
+    if (c.integer("p", 2) < 1) return c.fail(errc::op_attribute, "p is %lld, but must be at least 1", c.integer("p", 2));
+    return average_pool_infer(c);
+}
+inline double norm_of_window(window_walk& walk, const double* plane, const std::int64_t*, const pool_settings& s, std::int64_t*) {
+    double sum = 0;
+    if (walk.empty) return 0;
+    do sum += std::pow(std::fabs(plane[walk.offset()]), s.p);
+    while (walk.next());
+    return std::pow(sum, 1 / s.p);
+}
+inline status lp_pool_run(run_context& c) {
+    window w;
+    GRAFT_TRY(plan_pool(c, w));
+    pool_settings s;
+    s.p = static_cast<double>(c.integer("p", 2));
+    return run_pool(c, w, s, norm_of_window);
+}
+
+/// Global pools: one window that is the whole plane; [N, C, 1...].
+inline status global_pool_infer(infer_context& c) {
+    GRAFT_TRY(need_arithmetic_float(c, 0));
+    const shape& x = c.in[0].extents;
+    if (x.rank() < 2) return c.fail_shapes("the input needs batch and channels");
+    if (c.integer("p", 2) < 1) return c.fail(errc::op_attribute, "p is %lld, but must be at least 1", c.integer("p", 2));
+    shape y = shape::filled(x.rank(), 1);
+    y[0] = x[0];
+    y[1] = x[1];
+    return c.set(0, c.in[0].type, y);
+}
+inline status run_global_pool(run_context& c, pool_function f) {
+    const shape& x = c.in[0].extents;
+    window w;
+    w.rank = 1;
+    const std::int64_t n = x.product(2, x.rank());
+    w.axis[0] = {n, 1, std::max<std::int64_t>(n, 1), 1, 1, 0, 0};
+    pool_settings s;
+    s.p = static_cast<double>(c.integer("p", 2));
+    return run_pool(c, w, s, f);
+}
+// GlobalMaxPool-1,22, GlobalAveragePool-1,22, GlobalLpPool-2,22
+inline status global_max_pool_run(run_context& c) { return run_global_pool(c, max_of_window); }
+inline status global_average_pool_run(run_context& c) { return run_global_pool(c, average_of_window); }
+inline status global_lp_pool_run(run_context& c) { return run_global_pool(c, norm_of_window); }
+
+inline op_table pool_ops() {
+    static constexpr op_row rows[] = {
+        GRAFT_OP("MaxPool", 1, 0, 1, 1, 1, 2, max_pool_infer, max_pool_run, op_flag::none,
+                 "auto_pad:s ceil_mode:i dilations:is kernel_shape:is pads:is storage_order:i strides:is",
+                 "f32[1,3,9,7] kernel_shape=3,3 strides=2,2 pads=1,1,1,1; f32[2,2,8,9] kernel_shape=3,2 ceil_mode=1 strides=2,2; "
+                 "f32[1,5,7] kernel_shape=3 dilations=2; u8[1,2,5,5] kernel_shape=2,2 auto_pad=SAME_UPPER; f32[1,2,4,5,6] kernel_shape=2,3,2; "
+                 "f32[0,3,5,5] kernel_shape=2,2"),
+        GRAFT_OP("AveragePool", 1, 0, 1, 1, 1, 1, average_pool_infer, average_pool_run, op_flag::none,
+                 "auto_pad:s ceil_mode:i count_include_pad:i dilations:is kernel_shape:is pads:is strides:is",
+                 "f32[1,3,9,7] kernel_shape=3,3 strides=2,2 pads=1,1,1,1; f32[2,2,8,9] kernel_shape=3,2 pads=1,0,1,1 count_include_pad=1; "
+                 "f32[1,2,8,8] kernel_shape=3,3 strides=3,3 pads=1,1,1,1 ceil_mode=1 count_include_pad=1; f32[1,5,7] kernel_shape=3 dilations=2; "
+                 "f64[1,2,4,5,6] kernel_shape=2,3,2 auto_pad=SAME_LOWER"),
+        GRAFT_OP("LpPool", 2, 0, 1, 1, 1, 1, lp_pool_infer, lp_pool_run, op_flag::none,
+                 "auto_pad:s ceil_mode:i dilations:is kernel_shape:is p:i pads:is strides:is",
+                 "f32[1,3,9,7] kernel_shape=3,3 strides=2,2 pads=1,1,1,1; f32[2,3,8] kernel_shape=3 p=3 ceil_mode=1 strides=2; f32[1,1,4,4] kernel_shape=2,2 p=1"),
+        GRAFT_OP("GlobalMaxPool", 1, 0, 1, 1, 1, 1, global_pool_infer, global_max_pool_run, op_flag::none, "",
+                 "f32[2,5,7,3]; f32[1,17,1,1]; f32[1,3,9]; f64[0,3,4,4]"),
+        GRAFT_OP("GlobalAveragePool", 1, 0, 1, 1, 1, 1, global_pool_infer, global_average_pool_run, op_flag::none, "",
+                 "f32[2,5,7,3]; f32[1,17,1,1]; f32[1,3,2,3,4]; f16[0,3,4,4]"),
+        GRAFT_OP("GlobalLpPool", 2, 0, 1, 1, 1, 1, global_pool_infer, global_lp_pool_run, op_flag::none, "p:i", "f32[2,5,7,3]; f32[1,3,9] p=3"),
+    };
+    static_assert(all_have_problems(rows), "every operator needs test problems");
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+}  // namespace ops
+GRAFT_END_NAMESPACE

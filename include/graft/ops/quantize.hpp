@@ -1,0 +1,221 @@
+// Between real numbers and their quantized forms: QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear.
+#pragma once
+
+#include "window.hpp"
+
+#include <cmath>
+
+GRAFT_BEGIN_NAMESPACE
+namespace ops {
+
+/// The range of a quantized integer type; false for other types.
+inline bool quantized_range(dtype type, double& low, double& high) noexcept {
+    switch (type) {
+    case dtype::uint8: return low = 0, high = 255, true;
+    case dtype::int8: return low = -128, high = 127, true;
+    case dtype::uint16: return low = 0, high = 65535, true;
+    case dtype::int16: return low = -32768, high = 32767, true;
+    case dtype::uint4: return low = 0, high = 15, true;
+    case dtype::int4: return low = -8, high = 7, true;
+    case dtype::uint2: return low = 0, high = 3, true;
+    case dtype::int2: return low = -2, high = 1, true;
+    default: return false;
+    }
+}
+
+/// Whether the type is a float of 8 or 4 bits that values are quantized to.
+inline bool is_quantized_float(dtype type) noexcept { return is_float(type) && !is_arithmetic_float(type) && type != dtype::float8e8m0; }
+
+/// Rounds half to even without minding the rounding mode's name: the default one is in force.
+inline double round_half_even(double x) noexcept { return std::nearbyint(x); }
+
+/// Saturates a rounded value plus its zero point; NaN becomes the smallest.
+inline double saturate(double x, double low, double high) noexcept { return x >= high ? high : x > low ? x : low; }
+
+/// Which element of scale and zero point belongs to which element of the tensor: x is seen as [outer][n][inner], with blocks along n.
+struct quantization_layout {
+    std::int64_t n = 1, inner = 1, block = 1, blocks = 1;
+    bool per_tensor = true, blocked = false;
+    std::int64_t j = 0, k = 0, outer = 0;  ///< the element the walk stands at
+
+    std::int64_t parameter() const noexcept {
+        if (per_tensor) return 0;
+        return blocked ? (outer * blocks + j / block) * inner + k : j;
+    }
+    void next() noexcept {
+        if (++k < inner) return;
+        k = 0;
+        if (++j < n) return;
+        j = 0;
+        ++outer;
+    }
+};
+
+/// Checks scale (input 1) and zero point (input 2) against the tensor (input 0).
+GRAFT_NOINLINE inline status plan_quantization(const op_context& c, quantization_layout& q) {
+    const shape &x = c.in[0].extents, &scale = c.in[1].extents;
+    if (c.has(2) && c.in[2].extents != scale && !(elements_of(c.in[2].extents) == 1 && elements_of(scale) == 1))
+        return c.fail_shapes("scale and zero point must have the same shape");
+    const std::int64_t block = c.integer("block_size", 0);
+    if (block < 0) return c.fail(errc::op_attribute, "block_size is %lld, but must be at least 1, or 0 for none", block);
+    if (scale.rank() == 0 || (elements_of(scale) == 1 && block == 0)) return {};
+    int axis = 0;
+    GRAFT_TRY(c.axis(c.version() < 13 ? 1 : c.integer("axis", 1), x.rank(), axis));
+    q.per_tensor = false;
+    q.n = x[axis];
+    if (elements_of(x) > 0) q.inner = x.product(axis + 1, x.rank());
+    if (block == 0) {
+        if (scale.rank() != 1 || scale[0] != x[axis]) return c.fail_shapes("scale must be a scalar or a vector with one element for each index of the axis");
+        return {};
+    }
+    q.blocked = true;
+    q.block = block;
+    q.blocks = x[axis] / block + (x[axis] % block != 0);
+    if (scale.rank() != x.rank()) return c.fail_shapes("blocked scale must have the rank of the input");
+    for (int i = 0; i < x.rank(); ++i)
+        if (scale[i] != (i == axis ? q.blocks : x[i])) return c.fail_shapes("blocked scale must have the input's shape, with one element for each block");
+    return {};
+}
+
+/// Whether the scales can be computed with: NaN never, 0 only where nothing is divided.
+GRAFT_NOINLINE inline status check_scales(const op_context& c, int i, bool divisor) {
+    const std::int64_t n = c.in[i].elements();
+    for (std::int64_t k = 0; k < n; ++k) {
+        const double s = c.in[i].real(k);
+        if (!(s == s) || (divisor && s == 0)) return c.fail(errc::op_value, "scale %lld of input %lld is zero or not a number", k, i);
+    }
+    return {};
+}
+
+// QuantizeLinear-10,13,19,21,23,24,25,28: y = saturate(round_half_even(x / y_scale) + y_zero_point); floats are cast, not rounded
+inline status quantize_infer(infer_context& c) {
+    quantization_layout q;
+    if (c.in[0].type != dtype::int32) GRAFT_TRY(need_arithmetic_float(c, 0));
+    const dtype scale = c.in[1].type;
+    if (scale != dtype::int32 && scale != dtype::float8e8m0) GRAFT_TRY(need_arithmetic_float(c, 1));
+    const std::int64_t wanted_type = c.integer("output_dtype", 0), precision = c.integer("precision", 0);
+    if (precision != 0 && precision != 1 && precision != 10 && precision != 16 && precision != 11)
+        return c.fail(errc::op_attribute, "precision %lld is no arithmetic float", precision);
+    if (wanted_type < 0 || wanted_type > 26) return c.fail(errc::op_unsupported, "quantizing to element type %lld", wanted_type);
+    dtype type = c.has(2) ? c.in[2].type : wanted_type ? static_cast<dtype>(wanted_type) : dtype::uint8;
+    if (c.has(2) && wanted_type && static_cast<dtype>(wanted_type) != type)
+        return c.fail(errc::op_attribute, "output_dtype %lld differs from the zero point's type %lld", wanted_type, static_cast<int>(type));
+    double low, high;
+    if (!quantized_range(type, low, high) && !is_quantized_float(type)) return c.fail(errc::op_type, "element type %lld is no quantized type", static_cast<int>(type));
+    GRAFT_TRY(plan_quantization(c, q));
+    return c.set(0, type, c.in[0].extents);
+}
+inline status quantize_run(run_context& c) {
+    quantization_layout q;
+    if (is_empty(c.out[0])) return {};
+    GRAFT_TRY(plan_quantization(c, q));
+    GRAFT_TRY(check_scales(c, 1, true));
+    widened<double> scale, zero;
+    GRAFT_TRY(widen(c, c.in[1], scale));
+    if (c.has(2)) GRAFT_TRY(widen(c, c.in[2], zero));
+    dtype precision = static_cast<dtype>(c.integer("precision", 0));
+    if (precision == dtype::undefined) precision = is_arithmetic_float(c.in[1].type) ? c.in[1].type : is_float(c.in[0].type) ? c.in[0].type : dtype::float32;
+    const bool cast_operands = c.integer("precision", 0) != 0;
+    const dtype type = c.out[0].type;
+    const bool saturating = c.integer("saturate", 1) != 0;
+    double low = 0, high = 0;
+    const bool integer = quantized_range(type, low, high);
+    constexpr std::int64_t block = 512;
+    double x[block];
+    const std::int64_t n = c.out[0].elements();
+    for (std::int64_t first = 0; first < n; first += block) {
+        const std::int64_t count = std::min(block, n - first);
+        load_as_double(c.in[0].type, c.in[0].data, first, count, x);
+        for (std::int64_t i = 0; i < count; ++i, q.next()) {
+            const std::int64_t p = q.parameter();
+            const double divisor = cast_operands ? round_to(precision, scale.data[p]) : scale.data[p];
+            const double y = round_to(precision, (cast_operands ? round_to(precision, x[i]) : x[i]) / divisor), z = zero.data ? zero.data[p] : 0.0;
+            x[i] = integer ? saturate(round_half_even(y) + z, low, high) : type == dtype::float4e2m1 ? y + z : y;
+            if (!integer && !saturating) static_cast<std::uint8_t*>(c.out[0].data)[first + i] = double_to_small_float(type, x[i], false);
+        }
+        if (integer || saturating) store_from_double(type, c.out[0].data, first, count, x);
+    }
+    return {};
+}
+
+// DequantizeLinear-10,13,19,21,23,24,25,28: y = (x - x_zero_point) * x_scale
+inline status dequantize_infer(infer_context& c) {
+    quantization_layout q;
+    double low, high;
+    const dtype type = c.in[0].type;
+    if (type != dtype::int32 && !quantized_range(type, low, high) && !is_quantized_float(type)) return c.fail(errc::op_type, "element type %lld is no quantized type", static_cast<int>(type));
+    if (c.in[1].type != dtype::float8e8m0) GRAFT_TRY(need_arithmetic_float(c, 1));
+    GRAFT_TRY(need_same_type(c, 2, 0));
+    const std::int64_t wanted_type = c.integer("output_dtype", 0);
+    const dtype out = wanted_type == 1 || wanted_type == 10 || wanted_type == 11 || wanted_type == 16 ? static_cast<dtype>(wanted_type)
+                      : c.in[1].type == dtype::float8e8m0                                             ? dtype::float32
+                                                                                                      : c.in[1].type;
+    if (wanted_type && static_cast<std::int64_t>(out) != wanted_type) return c.fail(errc::op_attribute, "output_dtype %lld is no arithmetic float", wanted_type);
+    GRAFT_TRY(plan_quantization(c, q));
+    return c.set(0, out, c.in[0].extents);
+}
+inline status dequantize_run(run_context& c) {
+    quantization_layout q;
+    if (is_empty(c.out[0])) return {};
+    GRAFT_TRY(plan_quantization(c, q));
+    GRAFT_TRY(check_scales(c, 1, false));
+    widened<double> scale, zero;
+    GRAFT_TRY(widen(c, c.in[1], scale));
+    if (c.has(2)) GRAFT_TRY(widen(c, c.in[2], zero));
+    constexpr std::int64_t block = 512;
+    double x[block];
+    const std::int64_t n = c.out[0].elements();
+    for (std::int64_t first = 0; first < n; first += block) {
+        const std::int64_t count = std::min(block, n - first);
+        load_as_double(c.in[0].type, c.in[0].data, first, count, x);
+        for (std::int64_t i = 0; i < count; ++i, q.next()) {
+            const std::int64_t p = q.parameter();
+            x[i] = (x[i] - (zero.data ? zero.data[p] : 0.0)) * scale.data[p];
+        }
+        store_from_double(c.out[0].type, c.out[0].data, first, count, x);
+    }
+    return {};
+}
+
+// DynamicQuantizeLinear-11: scale and zero point that map [min(x, 0), max(x, 0)] to uint8; all in float32, as rounding shows
+inline status dynamic_quantize_infer(infer_context& c) {
+    if (c.in[0].type != dtype::float32) return c.fail(errc::op_type, "the input must be float32");
+    GRAFT_TRY(c.set(0, dtype::uint8, c.in[0].extents));
+    GRAFT_TRY(c.set(1, dtype::float32, {}));
+    return c.set(2, dtype::uint8, {});
+}
+inline status dynamic_quantize_run(run_context& c) {
+    const float* x = c.in[0].as<float>();
+    const std::int64_t n = is_empty(c.in[0]) ? 0 : c.in[0].elements();
+    float low = 0, high = 0;
+    for (std::int64_t i = 0; i < n; ++i) {
+        low = x[i] < low ? x[i] : low;
+        high = x[i] > high ? x[i] : high;
+    }
+    const float scale = high == low ? 1.0f : (high - low) / 255.0f;
+    const double zero = round_half_even(saturate(static_cast<double>(0.0f - low / scale), 0, 255));
+    if (c.wants(1)) *c.out[1].as<float>() = scale;
+    if (c.wants(2)) *c.out[2].as<std::uint8_t>() = static_cast<std::uint8_t>(zero);
+    for (std::int64_t i = 0; c.wants(0) && i < n; ++i)
+        c.out[0].as<std::uint8_t>()[i] = static_cast<std::uint8_t>(saturate(round_half_even(static_cast<double>(x[i] / scale)) + zero, 0, 255));
+    return {};
+}
+
+inline op_table quantize_ops() {
+    static constexpr op_row rows[] = {
+        GRAFT_OP("QuantizeLinear", 10, 0, 2, 3, 1, 1, quantize_infer, quantize_run, op_flag::none,
+                 "axis:i block_size:i output_dtype:i precision:i saturate:i",
+                 "f32[3,17] f32(0.05) u8(7); f32[2,3,5] f32[3]~0.01:0.1 i8[3]; f32[2,6,3] f32[2,2,3]~0.01:0.1 axis=1 block_size=3 output_dtype=3; "
+                 "f32[0,3] f32(0.5); f16[9] f16(0.1) i8(0); f32[5,7] f32[7]~0.01:0.1 u16[7] axis=-1; f32(1.5) f32(0.25)"),
+        GRAFT_OP("DequantizeLinear", 10, 0, 2, 3, 1, 1, dequantize_infer, dequantize_run, op_flag::none, "axis:i block_size:i output_dtype:i",
+                 "u8[3,17] f32(0.05) u8(7); i8[2,3,5] f32[3]~0.01:0.1 i8[3]; i8[2,6,3] f32[2,2,3]~0.01:0.1 axis=1 block_size=3; "
+                 "i32[5] f32(0.5); u8[0,3] f32(0.5); i16[5,7] f32[7]~0.01:0.1 axis=-1"),
+        GRAFT_OP("DynamicQuantizeLinear", 11, 0, 1, 1, 3, 3, dynamic_quantize_infer, dynamic_quantize_run, op_flag::none, "",
+                 "f32[3,17]; f32[9]~0.5:2; f32[0]; f32(3)"),
+    };
+    static_assert(all_have_problems(rows), "every operator needs test problems");
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+}  // namespace ops
+GRAFT_END_NAMESPACE

@@ -1,0 +1,265 @@
+// Reductions over axes: sums, means, extremes, products, norms.
+#pragma once
+
+#include "common.hpp"
+
+GRAFT_BEGIN_NAMESPACE
+namespace ops {
+
+enum class reduction : std::uint8_t { sum, mean, maximum, minimum, product, l1, l2, log_sum, log_sum_exp, sum_square };
+
+// The axes to be reduced, as bits: from the second input (ReduceSum-13, the others since 18), or from the attribute.
+// Without any, all are reduced, or with noop_with_empty_axes none. Only to be called when the input's contents are known.
+inline status reduced_axes(const op_context& c, std::uint32_t& axes) {
+    const int rank = c.in[0].extents.rank();
+    const integer_list listed = c.integers("axes");
+    const std::int64_t count = c.has(1) ? c.in[1].elements() : listed.size;
+    axes = 0;
+    if (!count) {
+        axes = c.integer("noop_with_empty_axes", 0) ? 0u : (1u << rank) - 1u;
+        return {};
+    }
+    if (count > rank && !(rank == 0 && count == 1)) return c.fail(errc::op_attribute, "%lld axes for rank %lld", count, rank);
+    for (std::int64_t i = 0; i < count; ++i) {
+        const std::int64_t given = c.has(1) ? c.in[1].integer(i) : listed[static_cast<int>(i)];
+        int axis = 0;
+        if (rank == 0 && (given == 0 || given == -1)) continue;
+        GRAFT_TRY(c.axis(given, rank, axis));
+        if (axes >> axis & 1u) return c.fail(errc::op_attribute, "axis %lld is given twice", given);
+        axes |= 1u << axis;
+    }
+    return {};
+}
+
+inline status reduce_checked_infer(infer_context& c, unsigned accepted) {
+    GRAFT_TRY(check_type(c, 0, accepted));
+    if (c.has(1)) {
+        if (c.in[1].type != dtype::int64 && c.in[1].type != dtype::int32) return refuse_type(c, 1);
+        if (c.in[1].extents.rank() > 1) return c.fail(errc::op_shape, "axes must have one dimension");
+        if (!c.knows(1)) return c.defer();
+    }
+    std::uint32_t axes = 0;
+    GRAFT_TRY(reduced_axes(c, axes));
+    const shape& x = c.in[0].extents;
+    shape out;
+    const bool keep = c.integer("keepdims", 1) != 0;
+    for (int i = 0; i < x.rank(); ++i)
+        if (!(axes >> i & 1u))
+            out.push_back(x[i]);
+        else if (keep)
+            out.push_back(1);
+    return c.set(0, c.in[0].type, out);
+}
+inline status reduce_infer(infer_context& c) { return reduce_checked_infer(c, accept::number); }
+inline status reduce_extreme_infer(infer_context& c) { return reduce_checked_infer(c, accept::number | accept::boolean); }
+
+// Neighbouring dimensions of one kind are joined. The last of them is walked in runs: `lanes` results side by side if it is
+// kept (`step` 1), one result in pieces if it is reduced (`step` 0).
+struct reduce_plan {
+    int kept = 0, reduced = 0;  // joined dimensions besides the last
+    std::int64_t kept_extents[shape::max_rank], kept_strides[shape::max_rank];
+    std::int64_t reduced_extents[shape::max_rank], reduced_strides[shape::max_rank];
+    std::int64_t run = 1;  // extent of the last joined dimension
+    int step = 0;
+    std::int64_t kept_count = 1, reduced_count = 1;  // products of the above
+    std::int64_t total = 1;                          // elements that go into one result
+};
+inline reduce_plan plan_reduction(const shape& x, std::uint32_t axes) noexcept {
+    reduce_plan p;
+    std::int64_t stride = 1;
+    bool first = true, last_reduced = false;
+    for (int i = x.rank() - 1; i >= 0; --i) {
+        if (x[i] == 1) continue;
+        const bool is_reduced = axes >> i & 1u;
+        if (is_reduced) p.total *= x[i];
+        if (first || (is_reduced == last_reduced && p.kept + p.reduced == 0)) {
+            if (first) p.step = !is_reduced;
+            p.run *= x[i];
+            first = false;
+        } else {
+            int& count = is_reduced ? p.reduced : p.kept;
+            std::int64_t* extents = is_reduced ? p.reduced_extents : p.kept_extents;
+            if (is_reduced == last_reduced) {
+                extents[count - 1] *= x[i];
+            } else {
+                extents[count] = x[i];
+                (is_reduced ? p.reduced_strides : p.kept_strides)[count++] = stride;
+            }
+            (is_reduced ? p.reduced_count : p.kept_count) *= x[i];
+        }
+        last_reduced = is_reduced;
+        stride *= x[i];
+    }
+    return p;
+}
+inline std::int64_t offset_of(std::int64_t index, int rank, const std::int64_t* extents, const std::int64_t* strides) noexcept {
+    std::int64_t offset = 0;
+    for (int i = 0; i < rank; ++i) {
+        offset += index % extents[i] * strides[i];
+        index /= extents[i];
+    }
+    return offset;
+}
+
+// sum[i * step] takes in x[i]; of log_sum_exp exp(x[i] - shift[i * step]).
+inline void accumulate(reduction kind, double* sum, const double* x, const double* shift, int n, int step) noexcept {
+    switch (kind) {
+    case reduction::maximum:
+        for (int i = 0; i < n; ++i) sum[i * step] = x[i] > sum[i * step] || x[i] != x[i] ? x[i] : sum[i * step];
+        return;
+    case reduction::minimum:
+        for (int i = 0; i < n; ++i) sum[i * step] = x[i] < sum[i * step] || x[i] != x[i] ? x[i] : sum[i * step];
+        return;
+    case reduction::product:
+        for (int i = 0; i < n; ++i) sum[i * step] *= x[i];
+        return;
+    case reduction::l1:
+        for (int i = 0; i < n; ++i) sum[i * step] += std::fabs(x[i]);
+        return;
+    case reduction::l2:
+    case reduction::sum_square:
+        for (int i = 0; i < n; ++i) sum[i * step] += x[i] * x[i];
+        return;
+    case reduction::log_sum_exp:
+        for (int i = 0; i < n; ++i) sum[i * step] += std::exp(x[i] - shift[i * step]);
+        return;
+    default:
+        for (int i = 0; i < n; ++i) sum[i * step] += x[i];
+    }
+}
+inline void accumulate(reduction kind, std::int64_t* sum, const std::int64_t* x, int n, int step, bool unsigned64) noexcept {
+    for (int i = 0; i < n; ++i) {
+        std::int64_t& s = sum[i * step];
+        switch (kind) {
+        case reduction::maximum: s = less(s, x[i], unsigned64) ? x[i] : s; break;
+        case reduction::minimum: s = less(x[i], s, unsigned64) ? x[i] : s; break;
+        case reduction::product: s = wrapping_mul(s, x[i]); break;
+        case reduction::l1: s = wrapping_add(s, x[i] < 0 && !unsigned64 ? wrapping_sub(0, x[i]) : x[i]); break;
+        case reduction::sum_square: s = wrapping_add(s, wrapping_mul(x[i], x[i])); break;
+        default: s = wrapping_add(s, x[i]);
+        }
+    }
+}
+
+inline double initial_real(reduction kind) noexcept {
+    return kind == reduction::maximum ? -HUGE_VAL : kind == reduction::minimum ? HUGE_VAL : kind == reduction::product ? 1 : 0;
+}
+// For the extremes, the lowest or highest value of the type, which is what an empty reduction gives.
+inline std::int64_t initial_whole(reduction kind, dtype type) noexcept {
+    if (kind == reduction::product) return 1;
+    if (kind != reduction::maximum && kind != reduction::minimum) return 0;
+    if (type == dtype::boolean) return kind == reduction::minimum;
+    const int bits = static_cast<int>(file_bits(type));
+    if (is_unsigned(type)) return kind == reduction::maximum ? 0 : bits == 64 ? -1 : (std::int64_t(1) << bits) - 1;
+    const std::int64_t highest = static_cast<std::int64_t>((std::uint64_t(1) << (bits - 1)) - 1);
+    return kind == reduction::maximum ? -highest - 1 : highest;
+}
+inline double finish(reduction kind, double sum, double shift, std::int64_t total) noexcept {
+    switch (kind) {
+    case reduction::mean: return total ? sum / static_cast<double>(total) : std::nan("");
+    case reduction::l2: return std::sqrt(sum);
+    case reduction::log_sum: return std::log(sum);
+    case reduction::log_sum_exp: return std::log(sum) + shift;
+    default: return sum;
+    }
+}
+
+// The results [at, at + lanes) whose elements start at `base`.
+inline void reduce_lanes_real(const tensor_view& x, const tensor_view& y, const reduce_plan& p, reduction kind, std::int64_t base, std::int64_t at, int lanes) {
+    double block[block_size], sum[block_size], shift[block_size];
+    std::fill(shift, shift + lanes, 0.0);
+    for (int pass = kind == reduction::log_sum_exp ? 0 : 1; pass < 2; ++pass) {
+        const reduction now = pass ? kind : reduction::maximum;
+        std::fill(sum, sum + lanes, initial_real(now));
+        if (p.total)
+            for (std::int64_t r = 0; r < p.reduced_count; ++r) {
+                const std::int64_t start = base + offset_of(r, p.reduced, p.reduced_extents, p.reduced_strides);
+                for (std::int64_t i = 0, end = p.step ? lanes : p.run; i < end; i += block_size) {
+                    const int n = static_cast<int>(std::min<std::int64_t>(block_size, end - i));
+                    load_as_double(x.type, x.data, start + i, n, block);
+                    accumulate(now, sum, block, shift, n, p.step);
+                }
+            }
+        if (!pass)
+            for (int i = 0; i < lanes; ++i) shift[i] = std::isfinite(sum[i]) ? sum[i] : 0;
+    }
+    for (int i = 0; i < lanes; ++i) sum[i] = finish(kind, sum[i], shift[i], p.total);
+    store_from_double(y.type, y.data, at, lanes, sum);
+}
+inline void reduce_lanes_whole(const tensor_view& x, const tensor_view& y, const reduce_plan& p, reduction kind, std::int64_t base, std::int64_t at, int lanes) {
+    std::int64_t block[block_size], sum[block_size];
+    const bool unsigned64 = x.type == dtype::uint64;
+    std::fill(sum, sum + lanes, initial_whole(kind, x.type));
+    if (p.total)
+        for (std::int64_t r = 0; r < p.reduced_count; ++r) {
+            const std::int64_t start = base + offset_of(r, p.reduced, p.reduced_extents, p.reduced_strides);
+            for (std::int64_t i = 0, end = p.step ? lanes : p.run; i < end; i += block_size) {
+                const int n = static_cast<int>(std::min<std::int64_t>(block_size, end - i));
+                load_as_int64(x.type, x.data, start + i, n, block);
+                accumulate(kind, sum, block, n, p.step, unsigned64);
+            }
+        }
+    if (kind == reduction::mean)
+        for (int i = 0; i < lanes; ++i) {
+            const auto s = static_cast<std::uint64_t>(sum[i]), total = static_cast<std::uint64_t>(p.total);
+            sum[i] = !p.total ? 0 : unsigned64 ? static_cast<std::int64_t>(s / total) : sum[i] / p.total;
+        }
+    store_from_int64(y.type, y.data, at, lanes, sum);
+}
+
+GRAFT_NOINLINE inline status reduce_kernel(run_context& c, reduction kind) {
+    std::uint32_t axes = 0;
+    GRAFT_TRY(reduced_axes(c, axes));
+    const tensor_view x = c.in[0], y = c.out[0];
+    if (!y.elements()) return {};
+    const reduce_plan p = plan_reduction(x.extents, axes);
+    const bool through_doubles = is_float(x.type) || kind == reduction::l2 || kind == reduction::log_sum || kind == reduction::log_sum_exp;
+    const std::int64_t across = p.step ? p.run : 1, blocks = (across + block_size - 1) / block_size;
+    parallel_for(c.pool, p.kept_count * blocks, [&](std::int64_t task) {
+        const std::int64_t row = task / blocks, j = task % blocks * block_size;
+        const int lanes = static_cast<int>(std::min<std::int64_t>(block_size, across - j));
+        const std::int64_t base = offset_of(row, p.kept, p.kept_extents, p.kept_strides) + j;
+        (through_doubles ? reduce_lanes_real : reduce_lanes_whole)(x, y, p, kind, base, row * across + j, lanes);
+    });
+    return {};
+}
+
+// ReduceSum-1,11,13, ReduceMean-1,11,13,18, ReduceMax-1,11,12,13,18,20, ReduceMin-1,11,12,13,18,20, ReduceProd-1,11,13,18
+// ReduceL1-1,11,13,18: sum |x|; ReduceL2: sqrt(sum x^2); ReduceLogSum-...,28: log(sum x); ReduceLogSumExp-...,28: log(sum exp x);
+// ReduceSumSquare: sum x^2. Of nothing: 0, NaN, the lowest, the highest, 1; 0, 0, -inf, -inf; 0.
+inline status reduce_sum_run(run_context& c) { return reduce_kernel(c, reduction::sum); }
+inline status reduce_mean_run(run_context& c) { return reduce_kernel(c, reduction::mean); }
+inline status reduce_max_run(run_context& c) { return reduce_kernel(c, reduction::maximum); }
+inline status reduce_min_run(run_context& c) { return reduce_kernel(c, reduction::minimum); }
+inline status reduce_prod_run(run_context& c) { return reduce_kernel(c, reduction::product); }
+inline status reduce_l1_run(run_context& c) { return reduce_kernel(c, reduction::l1); }
+inline status reduce_l2_run(run_context& c) { return reduce_kernel(c, reduction::l2); }
+inline status reduce_log_sum_run(run_context& c) { return reduce_kernel(c, reduction::log_sum); }
+inline status reduce_log_sum_exp_run(run_context& c) { return reduce_kernel(c, reduction::log_sum_exp); }
+inline status reduce_sum_square_run(run_context& c) { return reduce_kernel(c, reduction::sum_square); }
+
+#define GRAFT_REDUCE_ATTRIBUTES "axes:is keepdims:i noop_with_empty_axes:i"
+#define GRAFT_REDUCE_PROBLEMS(range)                                                                                                       \
+    "f32[2,3,4,5]" range " i64{2,3}; f32[3,17]" range " i64{-1} keepdims=0; f32[2,3,17]" range " i64{1}; f32[2,3,4,5]" range " i64{1,3}; " \
+    "f32[3,5]" range "; f32[3,5]" range " noop_with_empty_axes=1; f32[3,600]" range " axes=0 @11; i32[2,7]~1:5 i64{1}; f32[]; f32[2,0,3] i64{1}; f16[0,2]"
+inline op_table reduce_ops() {
+    static constexpr op_row rows[] = {
+        GRAFT_OP("ReduceSum", 1, 0, 1, 2, 1, 1, reduce_infer, reduce_sum_run, op_flag::none, GRAFT_REDUCE_ATTRIBUTES, GRAFT_REDUCE_PROBLEMS("")),
+        GRAFT_OP("ReduceMean", 1, 0, 1, 2, 1, 1, reduce_infer, reduce_mean_run, op_flag::none, GRAFT_REDUCE_ATTRIBUTES, GRAFT_REDUCE_PROBLEMS("")),
+        GRAFT_OP("ReduceMax", 1, 0, 1, 2, 1, 1, reduce_extreme_infer, reduce_max_run, op_flag::none, GRAFT_REDUCE_ATTRIBUTES, GRAFT_REDUCE_PROBLEMS("") "; b[3,4] i64{1}; u8[0] i64{0}"),
+        GRAFT_OP("ReduceMin", 1, 0, 1, 2, 1, 1, reduce_extreme_infer, reduce_min_run, op_flag::none, GRAFT_REDUCE_ATTRIBUTES, GRAFT_REDUCE_PROBLEMS("") "; b[3,4] i64{1}; u8[0] i64{0}"),
+        GRAFT_OP("ReduceProd", 1, 0, 1, 2, 1, 1, reduce_infer, reduce_prod_run, op_flag::none, GRAFT_REDUCE_ATTRIBUTES, GRAFT_REDUCE_PROBLEMS("")),
+        GRAFT_OP("ReduceL1", 1, 0, 1, 2, 1, 1, reduce_infer, reduce_l1_run, op_flag::none, GRAFT_REDUCE_ATTRIBUTES, GRAFT_REDUCE_PROBLEMS("")),
+        GRAFT_OP("ReduceL2", 1, 0, 1, 2, 1, 1, reduce_infer, reduce_l2_run, op_flag::none, GRAFT_REDUCE_ATTRIBUTES, GRAFT_REDUCE_PROBLEMS("")),
+        GRAFT_OP("ReduceLogSum", 1, 0, 1, 2, 1, 1, reduce_infer, reduce_log_sum_run, op_flag::none, GRAFT_REDUCE_ATTRIBUTES, GRAFT_REDUCE_PROBLEMS("~0.1:2")),
+        GRAFT_OP("ReduceLogSumExp", 1, 0, 1, 2, 1, 1, reduce_infer, reduce_log_sum_exp_run, op_flag::none, GRAFT_REDUCE_ATTRIBUTES, GRAFT_REDUCE_PROBLEMS("")),
+        GRAFT_OP("ReduceSumSquare", 1, 0, 1, 2, 1, 1, reduce_infer, reduce_sum_square_run, op_flag::none, GRAFT_REDUCE_ATTRIBUTES, GRAFT_REDUCE_PROBLEMS("")),
+    };
+    static_assert(all_have_problems(rows), "every operator needs test problems");
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+#undef GRAFT_REDUCE_ATTRIBUTES
+#undef GRAFT_REDUCE_PROBLEMS
+
+}  // namespace ops
+GRAFT_END_NAMESPACE

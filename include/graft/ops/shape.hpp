@@ -1,0 +1,130 @@
+// Operators that give the same elements another shape: Reshape, Flatten, Squeeze, Unsqueeze.
+#pragma once
+
+#include "indexing.hpp"
+
+GRAFT_BEGIN_NAMESPACE
+namespace ops {
+
+// The kernel of them all; the executor may pass the input's memory on instead.
+inline status view_run(run_context& c) {
+    const std::int64_t bytes = bytes_of(c.in[0].type, c.in[0].extents);
+    if (bytes > 0 && c.out[0].data != c.in[0].data) std::memcpy(c.out[0].data, c.in[0].data, static_cast<std::size_t>(bytes));
+    return {};
+}
+
+// Reshape-1,5,13,14,19,21,23,24,25: extents as listed; 0 copies the input's (or is 0, by allowzero), one -1 takes the rest.
+inline status reshape_infer(infer_context& c) {
+    GRAFT_TRY(any_type(c, 0));
+    if (c.has(1)) GRAFT_TRY(index_type(c, 1, false));
+    if (unknown(c, 1)) return c.defer();
+    short_list wanted;
+    bool given = false;
+    GRAFT_TRY(read_list(c, 1, "shape", false, wanted, given));
+    if (!given) return c.fail(errc::op_attribute, "the shape is missing");
+    GRAFT_TRY(check_rank(c, wanted.size));
+    const shape& s = c.in[0].extents;
+    const bool allow_zero = c.integer("allowzero", 0) != 0;
+    const std::int64_t total = elements_of(s);
+    shape out, free_in = s;  // free_in: the extents that are not copied to the same place, 1 elsewhere
+    std::int64_t listed = 1;
+    int open = -1;
+    bool zero = false;
+    for (int d = 0; d < wanted.size; ++d) {
+        std::int64_t e = wanted[d];
+        if (e == -1) {
+            if (open >= 0) return c.fail(errc::op_shape, "more than one extent is -1");
+            open = d;
+        } else if (e < -1)
+            return c.fail(errc::op_shape, "extent %lld is negative", e);
+        else if (e == 0 && !allow_zero) {
+            if (d >= s.rank()) return c.fail_shapes("extent 0 copies an axis that the input has not");
+            e = s[d];
+            free_in[d] = 1;
+        } else {
+            zero |= e == 0;
+            if ((listed = checked_mul(listed, e)) < 0) return c.fail(errc::op_shape, "the number of elements overflows");
+        }
+        out.push_back(e);
+    }
+    if (open >= 0) {
+        const std::int64_t rest = elements_of(free_in);
+        if (zero || listed == 0 || rest < 0 || rest % listed) return c.fail_shapes("the extent -1 cannot be found");
+        out[open] = rest / listed;
+    }
+    if (total < 0 || elements_of(out) != total) return c.fail_shapes("the new shape has another number of elements");
+    return c.set(0, c.in[0].type, out);
+}
+
+// Flatten-1,9,11,13,21,23,24,25: two axes, those before `axis` and those from it on.
+inline status flatten_infer(infer_context& c) {
+    GRAFT_TRY(any_type(c, 0));
+    const shape& s = c.in[0].extents;
+    std::int64_t axis = c.integer("axis", 1), before = 1, behind = 1;
+    if (s.rank() == 0 && !c.has_attribute("axis")) axis = 0;
+    if (axis < -s.rank() || axis > s.rank()) return c.fail(errc::op_attribute, "axis %lld is out of range for rank %lld", axis, s.rank());
+    if (axis < 0) axis += s.rank();
+    for (int d = 0; d < s.rank(); ++d) (d < axis ? before : behind) = checked_mul(d < axis ? before : behind, s[d]);
+    if (before < 0 || behind < 0) return c.fail_shapes("the number of elements overflows");
+    return c.set(0, c.in[0].type, shape{before, behind});
+}
+
+// Squeeze-1,11,13,21,23,24,25: leaves out the axes named, or all of extent 1.
+inline status squeeze_infer(infer_context& c) {
+    GRAFT_TRY(any_type(c, 0));
+    if (c.has(1)) GRAFT_TRY(index_type(c, 1, false));
+    if (unknown(c, 1)) return c.defer();
+    const shape& s = c.in[0].extents;
+    short_list axes;
+    bool given = false, drop[shape::max_rank] = {};
+    GRAFT_TRY(read_list(c, 1, "axes", false, axes, given));
+    GRAFT_TRY(resolve_axes(c, s.rank(), axes));
+    for (int i = 0; i < axes.size; ++i) {
+        if (s[static_cast<int>(axes[i])] != 1) return c.fail(errc::op_shape, "axis %lld has extent %lld, not 1", axes[i], s[static_cast<int>(axes[i])]);
+        drop[axes[i]] = true;
+    }
+    shape out;
+    for (int d = 0; d < s.rank(); ++d)
+        if (given ? !drop[d] : s[d] != 1) out.push_back(s[d]);
+    return c.set(0, c.in[0].type, out);
+}
+
+// Unsqueeze-1,11,13,21,23,24,25: axes of extent 1 are put in, numbered as in the output.
+inline status unsqueeze_infer(infer_context& c) {
+    GRAFT_TRY(any_type(c, 0));
+    if (c.has(1)) GRAFT_TRY(index_type(c, 1, false));
+    if (unknown(c, 1)) return c.defer();
+    const shape& s = c.in[0].extents;
+    short_list axes;
+    bool given = false, one[shape::max_rank] = {};
+    GRAFT_TRY(read_list(c, 1, "axes", false, axes, given));
+    if (!given) return c.fail(errc::op_attribute, "the axes are missing");
+    GRAFT_TRY(check_rank(c, s.rank() + axes.size));
+    GRAFT_TRY(resolve_axes(c, s.rank() + axes.size, axes));
+    for (int i = 0; i < axes.size; ++i) one[axes[i]] = true;
+    shape out;
+    for (int d = 0, next = 0; d < s.rank() + axes.size; ++d) out.push_back(one[d] ? 1 : s[next++]);
+    return c.set(0, c.in[0].type, out);
+}
+
+inline op_table shape_ops() {
+    static constexpr op_row rows[] = {
+        GRAFT_OP("Reshape", 1, 4, 1, 1, 1, 1, reshape_infer, view_run, op_flag::view, "shape:is consumed_inputs:is", "f32[2,3] shape=3,-1 @4"),
+        GRAFT_OP("Reshape", 5, 0, 2, 2, 1, 1, reshape_infer, view_run, op_flag::view, "allowzero:i",
+                 "f32[2,3,4] i64{0,-1}; i8[6] i64{2,3} @13; f32[0,3] i64{3,0} allowzero=1; f32[1] i64[0]; f64[] i64{1,1}; f32[0,3,4] i64{0,-1}"),
+        GRAFT_OP("Flatten", 1, 0, 1, 1, 1, 1, flatten_infer, view_run, op_flag::view, "axis:i",
+                 "f32[2,3,4]; f32[2,3,4] axis=0; i64[2,3,4] axis=-1; f32[2,3,4] axis=3; f32[0,3,5]; f32[]"),
+        GRAFT_OP("Squeeze", 1, 12, 1, 1, 1, 1, squeeze_infer, view_run, op_flag::view, "axes:is",
+                 "f32[1,3,1] axes=0 @11; f32[1,3,1] @11; f32[1,1] axes=-1 @12"),
+        GRAFT_OP("Squeeze", 13, 0, 1, 2, 1, 1, squeeze_infer, view_run, op_flag::view, "",
+                 "f32[1,3,1] i64{-1}; u8[1,3,1]; f32[1,0,1] i64{0,2}; f32[]"),
+        GRAFT_OP("Unsqueeze", 1, 12, 1, 1, 1, 1, unsqueeze_infer, view_run, op_flag::view, "axes:is", "f32[3,4] axes=0,3 @11; f32[] axes=0 @12"),
+        GRAFT_OP("Unsqueeze", 13, 0, 2, 2, 1, 1, unsqueeze_infer, view_run, op_flag::view, "",
+                 "f32[3,4] i64{0,-1}; f16[] i64{0}; f32[3,4] i64{4,1,2}; f32[0,2] i64{1}"),
+    };
+    static_assert(all_have_problems(rows), "every operator needs test problems");
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+}  // namespace ops
+GRAFT_END_NAMESPACE

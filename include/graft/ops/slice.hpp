@@ -1,0 +1,181 @@
+// Operators that join and cut: Concat, Split, Slice.
+#pragma once
+
+#include "indexing.hpp"
+
+GRAFT_BEGIN_NAMESPACE
+namespace ops {
+
+// Concat-1,4,11,13: inputs joined along `axis`.
+inline status concat_infer(infer_context& c) {
+    GRAFT_TRY(any_type(c, 0));
+    shape out = c.in[0].extents;
+    int axis = 0;
+    if (c.version() >= 4 && !c.has_attribute("axis")) return c.fail(errc::op_attribute, "axis is missing");
+    GRAFT_TRY(c.axis(c.integer("axis", 1), out.rank(), axis));
+    for (int i = 1; i < c.inputs; ++i) {
+        if (!c.has(i)) return c.fail(errc::op_shape, "input %lld is missing", i);
+        GRAFT_TRY(same_type(c, 0, i));
+        const shape& s = c.in[i].extents;
+        if (s.rank() != out.rank()) return c.fail_shapes("the ranks differ");
+        for (int d = 0; d < out.rank(); ++d)
+            if (d == axis) {
+                if ((out[d] = checked_add(out[d], s[d])) < 0) return c.fail_shapes("the output overflows");
+            } else if (s[d] != out[d])
+                return c.fail_shapes("extents differ outside the axis");
+    }
+    return c.set(0, c.in[0].type, out);
+}
+inline status concat_run(run_context& c) {
+    const shape& o = c.out[0].extents;
+    int axis = 0;
+    GRAFT_TRY(c.axis(c.integer("axis", 1), o.rank(), axis));
+    const std::int64_t size = static_cast<std::int64_t>(size_of(c.out[0].type)), row = o.product(axis, o.rank()) * size, outer = o.product(0, axis);
+    char* to = c.out[0].as<char>();
+    for (int i = 0; i < c.inputs; ++i) {
+        const shape& s = c.in[i].extents;
+        const std::int64_t part = s.product(axis, s.rank()) * size;
+        for (std::int64_t r = 0; r < outer && part; ++r) std::memcpy(to + r * row, c.in[i].as<char>() + r * part, static_cast<std::size_t>(part));
+        to += part;
+    }
+    return {};
+}
+
+// Split-1,2,11,13,18: cut along `axis` into the sizes listed, else into equal parts (18: the last may be smaller).
+inline status split_infer(infer_context& c) {
+    GRAFT_TRY(any_type(c, 0));
+    const shape& s = c.in[0].extents;
+    int axis = 0;
+    GRAFT_TRY(c.axis(c.integer("axis", 0), s.rank(), axis));
+    const std::int64_t total = s[axis];
+    const integer_list listed = c.integers("split");
+    const bool by_input = c.has(1), by_attribute = !by_input && c.has_attribute("split");
+    if (by_input) {
+        GRAFT_TRY(index_type(c, 1, false));
+        if (c.has_attribute("num_outputs")) return c.fail(errc::op_attribute, "both the input split and num_outputs are given");
+        if (c.in[1].extents.rank() != 1) return c.fail_shapes("split must have one dimension");
+        if (!c.knows(1)) return c.defer();
+    }
+    const std::int64_t parts = by_input ? c.in[1].extents[0] : by_attribute ? listed.size : c.integer("num_outputs", c.outputs);
+    if (c.version() >= 18 && !by_input && !c.has_attribute("num_outputs")) return c.fail(errc::op_attribute, "neither split nor num_outputs is given");
+    if (parts != c.outputs) return c.fail(errc::op_attribute, "%lld parts for %lld outputs", parts, c.outputs);
+    const std::int64_t equal = total / parts + (total % parts ? 1 : 0);
+    if (!by_input && !by_attribute && total % parts && (c.version() < 18 || equal > total / (parts - 1)))
+        return c.fail(errc::op_shape, "extent %lld cannot be split into %lld parts", total, parts);
+    std::int64_t left = total;
+    for (int i = 0; i < c.outputs; ++i) {
+        const std::int64_t n = by_input ? index_at(c.in[1], i) : by_attribute ? listed[i] : equal < left ? equal : left;
+        if (n < 0) return c.fail(errc::op_value, "part %lld would have %lld elements", i, n);
+        if (n > left) return c.fail(errc::op_shape, "the parts are larger than extent %lld", total);
+        left -= n;
+        shape part = s;
+        part[axis] = n;
+        GRAFT_TRY(c.set(i, c.in[0].type, part));
+    }
+    if (left) return c.fail(errc::op_shape, "the parts leave %lld of %lld", left, total);
+    return {};
+}
+inline status split_run(run_context& c) {
+    const shape& s = c.in[0].extents;
+    int axis = 0;
+    GRAFT_TRY(c.axis(c.integer("axis", 0), s.rank(), axis));
+    const std::int64_t size = static_cast<std::int64_t>(size_of(c.in[0].type)), row = s.product(axis, s.rank()) * size, outer = s.product(0, axis);
+    const char* from = c.in[0].as<char>();
+    for (int i = 0; i < c.outputs; ++i) {
+        const std::int64_t part = c.out[i].extents.product(axis, s.rank()) * size;
+        for (std::int64_t r = 0; c.wants(i) && part && r < outer; ++r)
+            std::memcpy(c.out[i].as<char>() + r * part, from + r * row, static_cast<std::size_t>(part));
+        from += part;
+    }
+    return {};
+}
+
+/// What Slice takes of each axis: `n` elements from `first` on, `step` apart.
+struct slice_range {
+    std::int64_t first[shape::max_rank], step[shape::max_rank];
+    shape n;
+};
+
+// Slice-1,10,11,13: starts, ends, steps as numpy has them, clamped to the axis; starts of negative steps clamped into it.
+inline status read_slice(const op_context& c, slice_range& range) {
+    const shape& s = c.in[0].extents;
+    short_list starts, ends, axes, steps;
+    bool given = false, given_axes = false, given_steps = false;
+    GRAFT_TRY(read_list(c, 1, "starts", true, starts, given));
+    if (!given) return c.fail(errc::op_attribute, "starts are missing");
+    GRAFT_TRY(read_list(c, 2, "ends", true, ends, given));
+    if (!given) return c.fail(errc::op_attribute, "ends are missing");
+    GRAFT_TRY(read_list(c, 3, "axes", true, axes, given_axes));
+    GRAFT_TRY(read_list(c, 4, nullptr, true, steps, given_steps));
+    if (starts.size != ends.size || (given_axes && axes.size != starts.size) || (given_steps && steps.size != starts.size))
+        return c.fail(errc::op_shape, "starts, ends, axes and steps differ in length");
+    if (!given_axes)
+        for (axes.size = 0; axes.size < starts.size; ++axes.size) axes.values[axes.size] = axes.size;
+    GRAFT_TRY(resolve_axes(c, s.rank(), axes));
+    range.n = s;
+    for (int d = 0; d < s.rank(); ++d) range.first[d] = 0, range.step[d] = 1;
+    for (int i = 0; i < axes.size; ++i) {
+        const int d = static_cast<int>(axes[i]);
+        std::int64_t start = starts[i], end = ends[i], step = given_steps ? steps[i] : 1;
+        const std::int64_t extent = s[d];
+        if (step == 0) return c.fail(errc::op_value, "the step of axis %lld is 0", d);
+        if (step == INT64_MIN) step = -INT64_MAX;
+        const std::int64_t low = step < 0 ? -1 : 0, high = step < 0 ? extent - 1 : extent;
+        if (start < 0) start += extent;
+        if (end < 0) end += extent;
+        start = start < 0 ? 0 : start > high ? high : start;
+        end = end < low ? low : end > high ? high : end;
+        const std::int64_t distance = step > 0 ? end - start : start - end, pace = step > 0 ? step : -step;
+        range.n[d] = extent == 0 || distance <= 0 ? 0 : (distance - 1) / pace + 1;
+        range.first[d] = start;
+        range.step[d] = step;
+    }
+    return {};
+}
+inline status slice_infer(infer_context& c) {
+    GRAFT_TRY(any_type(c, 0));
+    for (int i = 1; i < c.inputs; ++i)
+        if (c.has(i)) {
+            GRAFT_TRY(index_type(c, i, true));
+            if (!c.knows(i)) return c.defer();
+        }
+    slice_range range;
+    GRAFT_TRY(read_slice(c, range));
+    return c.set(0, c.in[0].type, range.n);
+}
+inline status slice_run(run_context& c) {
+    slice_range range;
+    GRAFT_TRY(read_slice(c, range));
+    if (range.n.elements() == 0) return {};
+    std::int64_t from[shape::max_rank], to[shape::max_rank], base = 0;
+    row_major(c.in[0].extents, from);
+    row_major(range.n, to);
+    for (int d = 0; d < range.n.rank(); ++d) {
+        base += range.first[d] * from[d];
+        from[d] = range.n[d] > 1 ? from[d] * range.step[d] : 0;  // a single element's step may be of any size
+    }
+    const std::size_t size = size_of(c.in[0].type);
+    copy_strided(size, range.n, c.out[0].data, to, c.in[0].as<char>() + base * static_cast<std::int64_t>(size), from);
+    return {};
+}
+
+inline op_table slice_ops() {
+    static constexpr op_row rows[] = {
+        GRAFT_OP("Concat", 1, 0, 1, -1, 1, 1, concat_infer, concat_run, op_flag::none, "axis:i",
+                 "f32[2,3] f32[2,1] axis=1; f32[1,2] f32[3,2] f32[0,2] axis=0; i64[2,3,4] i64[2,3,1] axis=-1; u8[5] axis=0; f32[0,2] f32[0,3] axis=1"),
+        GRAFT_OP("Split", 1, 12, 1, 1, 1, -1, split_infer, split_run, op_flag::none, "axis:i split:is", "f32[4,2] @11; f32[3,6] axis=-1 split=6 @11"),
+        GRAFT_OP("Split", 13, 17, 1, 2, 1, -1, split_infer, split_run, op_flag::none, "axis:i", "f32[4,2] i64{4} @13; f32[3,6] axis=-1 @13"),
+        GRAFT_OP("Split", 18, 0, 1, 2, 1, -1, split_infer, split_run, op_flag::none, "axis:i num_outputs:i",
+                 "f32[5,2] i64{5}; f32[3,6] axis=1 num_outputs=1; f32[0,2] i64{0}"),
+        GRAFT_OP("Slice", 1, 9, 1, 1, 1, 1, slice_infer, slice_run, op_flag::none, "starts:is ends:is axes:is",
+                 "f32[5,6] starts=1,-3 ends=3,100 @9; f32[5,6] starts=2 ends=4 axes=1 @7"),
+        GRAFT_OP("Slice", 10, 0, 3, 5, 1, 1, slice_infer, slice_run, op_flag::none, "",
+                 "f32[5,6] i64{1,0} i64{4,6} - i64{2,3}; f32[5,6] i32{-1} i32{-100} i32{1} i32{-2}; i8[4] i64{4} i64{9}; "
+                 "f32[0,3] i64{0} i64{1} i64{0} i64{-1}; f32[2,3,4] i64{1} i64{3} i64{-2}"),
+    };
+    static_assert(all_have_problems(rows), "every operator needs test problems");
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+}  // namespace ops
+GRAFT_END_NAMESPACE

@@ -1,0 +1,45 @@
+// Runs one node by its reference kernel: what folding and late nodes are made of.
+#pragma once
+
+#include "../graph/op.hpp"
+
+#include <utility>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// What an evaluation needs beside the node.
+struct evaluation {
+    const limits& limit;
+    executor& pool;
+    subgraph_runner* bodies = nullptr;
+    std::uint64_t seed = 0;
+};
+
+/// Infers shapes with contents at hand, allocates, and runs the reference kernel. `in` has an entry for every input and then
+/// for every capture of the node's bodies; `made` gets a tensor for every output.
+status evaluate(const node& n, const tensor_view* in, int inputs, std::vector<tensor>& made, const evaluation& with);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+GRAFT_BEGIN_NAMESPACE
+
+GRAFT_INLINE status evaluate(const node& n, const tensor_view* in, int inputs, std::vector<tensor>& made, const evaluation& with) {
+    const int outputs = static_cast<int>(n.outputs.size());
+    std::vector<tensor_view> out(n.outputs.size());
+    made.assign(n.outputs.size(), tensor());
+    infer_context infer{{n, in, inputs, out.data(), outputs, with.limit}};
+    GRAFT_TRY(n.op->infer(infer));
+    const bool allocates = (n.op->flags & op_flag::allocates) != 0;
+    if (infer.deferred && !allocates) return infer.fail(errc::op_value, "its output shapes cannot be known");
+    run_context run{{n, in, inputs, out.data(), outputs, with.limit}, with.pool, with.bodies, &made, with.seed};
+    if (!allocates)
+        for (int i = 0; i < outputs; ++i)
+            if (out[static_cast<std::size_t>(i)].type != dtype::undefined)
+                GRAFT_TRY(run.allocate(i, out[static_cast<std::size_t>(i)].type, out[static_cast<std::size_t>(i)].extents));
+    return n.op->run(run);
+}
+
+GRAFT_END_NAMESPACE
+#endif

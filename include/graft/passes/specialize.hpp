@@ -1,0 +1,218 @@
+// Gives every value its shape for one set of input shapes, and folds whatever is constant then.
+#pragma once
+
+#include "../graph/captures.hpp"
+#include "evaluate.hpp"
+#include "../ops/ops.hpp"
+
+#include <deque>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// The graph with the shapes of its inputs fixed: shapes of all values that follow from them, constants where contents follow,
+/// bodies of If written out where the condition is known. Nodes whose outputs depend on contents that only a run can tell keep
+/// outputs without a shape, and so do the nodes behind them. An input without a type keeps its default; `inputs` null: nothing is
+/// known of the inputs without a default, and only what is constant for all of them is folded.
+result<graph> specialize(graph g, const tensor_view* inputs, const evaluation& with);
+
+/// Drops nodes whose outputs nobody reads, copies (Identity, Dropout without training) and the contents of unread constants.
+void prune(graph& g);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+class specializer {
+public:
+    specializer(graph& g, const evaluation& with, const op_row* identity) : g_(g), with_(with), identity_(identity) {}
+
+    status run() {
+        std::deque<node> pending(std::make_move_iterator(g_.nodes.begin()), std::make_move_iterator(g_.nodes.end()));
+        g_.nodes.clear();
+        while (!pending.empty()) {
+            node n = std::move(pending.front());
+            pending.pop_front();
+            std::vector<node> written_out;
+            bool keep = true;
+            GRAFT_TRY(visit(n, keep, written_out));
+            if (keep) g_.nodes.push_back(std::move(n));
+            for (std::size_t i = written_out.size(); i-- > 0;) pending.push_front(std::move(written_out[i]));
+        }
+        return {};
+    }
+
+private:
+    value& at(value_id id) { return g_.values[static_cast<std::size_t>(id)]; }
+
+    status visit(node& n, bool& keep, std::vector<node>& written_out) {
+        ids_ = n.inputs;
+        append_captures(n, ids_);
+        const int inputs = static_cast<int>(n.inputs.size());
+        bool shapes_known = true, constant = true;
+        in_.assign(ids_.size(), tensor_view{});
+        for (std::size_t i = 0; i < ids_.size(); ++i) {
+            if (ids_[i] == no_value) continue;
+            const value& v = at(ids_[i]);
+            if (v.constant)
+                in_[i] = view(v.constant);
+            else {
+                constant = false;
+                in_[i] = {v.type, v.extents, nullptr};
+                if (!v.has_shape || !v.extents.known() || v.type == dtype::undefined) shapes_known = false;
+            }
+        }
+        if (n.op_type == "If" && n.domain.empty() && inputs && at(n.inputs[0]).constant) return write_out_if(n, keep, written_out);
+        if (!shapes_known || !n.op->infer) return {};
+        std::vector<tensor_view> out(n.outputs.size());
+        infer_context c{{n, in_.data(), inputs, out.data(), static_cast<int>(out.size()), with_.limit}};
+        GRAFT_TRY(n.op->infer(c));
+        const unsigned flags = n.op->flags;
+        const bool fold = (constant || (flags & op_flag::shape_only)) && !(flags & (op_flag::random | op_flag::bodies)) && n.op->run;
+        if (c.deferred) return fold && (flags & op_flag::allocates) ? evaluate_now(n, inputs, keep) : status();
+        std::int64_t bytes = 0;
+        for (std::size_t i = 0; i < out.size(); ++i) {
+            if (out[i].type == dtype::undefined || n.outputs[i] == no_value) continue;
+            const std::int64_t b = bytes_of(out[i].type, out[i].extents);
+            if (b < 0 || b > with_.limit.memory_bytes)
+                return fail(errc::memory_budget, place(n), "its output " + text(out[i].extents) + " of " + name(out[i].type) + " is over the memory limit of " + std::to_string(with_.limit.memory_bytes) + " bytes");
+            bytes += b;
+            value& v = at(n.outputs[i]);
+            v.type = out[i].type;
+            v.extents = out[i].extents;
+            v.has_shape = true;
+        }
+        // Small results always pay; large ones only where they are not blown up from nothing.
+        std::int64_t read = 1 << 20;
+        for (const tensor_view& v : in_) read += bytes_of(v.type, v.extents);
+        if (fold && bytes <= with_.limit.fold_bytes && bytes <= 4 * read) return evaluate_now(n, inputs, keep);
+        return {};
+    }
+
+    status evaluate_now(node& n, int inputs, bool& keep) {
+        std::vector<tensor> made;
+        GRAFT_TRY(evaluate(n, in_.data(), inputs, made, with_));
+        for (std::size_t i = 0; i < made.size(); ++i) {
+            if (n.outputs[i] == no_value || !made[i]) continue;
+            value& v = at(n.outputs[i]);
+            v.type = made[i].type();
+            v.extents = made[i].shape();
+            v.has_shape = true;
+            v.constant = std::move(made[i]);
+        }
+        keep = false;
+        return {};
+    }
+
+    // If with a condition that is known: its branch takes its place.
+    status write_out_if(node& n, bool& keep, std::vector<node>& written_out) {
+        const tensor& condition = at(n.inputs[0]).constant;
+        const attribute* branch = condition.elements() ? n.find(element_as_double(condition.type(), condition.raw(), 0) != 0 ? "then_branch" : "else_branch") : nullptr;
+        if (!branch || !branch->graph || branch->graph->outputs.size() != n.outputs.size())
+            return fail(errc::op_attribute, place(n), "its condition is empty or a branch does not make as many outputs as the node");
+        const graph& body = *branch->graph;
+        std::vector<value_id> map(body.values.size(), no_value);
+        for (const capture& c : body.captures) map[static_cast<std::size_t>(c.inner)] = c.outer;
+        for (std::size_t i = 0; i < body.values.size(); ++i)
+            if (map[i] == no_value) {
+                g_.values.push_back(body.values[i]);
+                map[i] = static_cast<value_id>(g_.values.size() - 1);
+            }
+        for (node inner : body.nodes) {
+            rename_captures(inner, map);
+            for (value_id& id : inner.inputs)
+                if (id != no_value) id = map[static_cast<std::size_t>(id)];
+            for (value_id& id : inner.outputs)
+                if (id != no_value) id = map[static_cast<std::size_t>(id)];
+            written_out.push_back(std::move(inner));
+        }
+        // The branch's outputs may be captured or constant values, so they are copied to the node's by Identity.
+        for (std::size_t i = 0; i < n.outputs.size(); ++i) {
+            if (n.outputs[i] == no_value) continue;
+            node copy_node;
+            copy_node.op_type = "Identity";
+            copy_node.name = n.name;
+            copy_node.version = n.version;
+            copy_node.op = identity_;
+            copy_node.inputs = {map[static_cast<std::size_t>(body.outputs[i])]};
+            copy_node.outputs = {n.outputs[i]};
+            if (!copy_node.op) return fail(errc::op_unsupported, place(n), "this build has no Identity, which If needs");
+            written_out.push_back(std::move(copy_node));
+        }
+        keep = false;
+        return {};
+    }
+
+    graph& g_;
+    const evaluation& with_;
+    const op_row* identity_;
+    std::vector<value_id> ids_;
+    std::vector<tensor_view> in_;
+};
+
+}  // namespace detail
+
+GRAFT_INLINE result<graph> specialize(graph g, const tensor_view* inputs, const evaluation& with) {
+    for (std::size_t i = 0; i < g.inputs.size(); ++i) {
+        value& v = g.values[static_cast<std::size_t>(g.inputs[i])];
+        if (inputs && inputs[i].type != dtype::undefined) {
+            v.constant = tensor();
+            v.type = inputs[i].type;
+            v.extents = inputs[i].extents;
+            v.has_shape = true;
+        } else if (!v.constant)
+            v.has_shape = false;
+    }
+    GRAFT_TRY(detail::specializer(g, with, ops::find_op("", "Identity", newest_opset)).run());
+    prune(g);
+    return g;
+}
+
+GRAFT_INLINE void prune(graph& g) {
+    const auto at = [](std::vector<char>& flags, value_id id) -> char& { return flags[static_cast<std::size_t>(id)]; };
+    // Copies first, in order, so that chains of them collapse.
+    std::vector<value_id> alias(g.values.size());
+    for (std::size_t i = 0; i < alias.size(); ++i) alias[i] = static_cast<value_id>(i);
+    std::vector<char> is_output(g.values.size(), 0);
+    for (value_id id : g.outputs) at(is_output, id) = 1;
+    std::vector<node> kept;
+    for (node& n : g.nodes) {
+        for (value_id& id : n.inputs)
+            if (id != no_value) id = alias[static_cast<std::size_t>(id)];
+        detail::rename_captures(n, alias);
+        const bool second = n.outputs.size() > 1 && n.outputs[1] != no_value;
+        const bool copies = n.domain.empty() && !n.inputs.empty() && n.inputs[0] != no_value &&
+                            (n.op_type == "Identity" || (n.op_type == "Dropout" && !second && n.inputs.size() < 3));
+        if (copies && !at(is_output, n.outputs[0])) {
+            alias[static_cast<std::size_t>(n.outputs[0])] = n.inputs[0];
+            continue;
+        }
+        kept.push_back(std::move(n));
+    }
+    g.nodes = std::move(kept);
+
+    std::vector<char> read(g.values.size(), 0);
+    for (value_id id : g.outputs) at(read, id) = 1;
+    std::vector<char> live(g.nodes.size(), 0);
+    std::vector<value_id> ids;
+    for (std::size_t i = g.nodes.size(); i-- > 0;) {
+        const node& n = g.nodes[i];
+        for (value_id id : n.outputs)
+            if (id != no_value && at(read, id)) live[i] = 1;
+        if (!live[i]) continue;
+        ids = n.inputs;
+        detail::append_captures(n, ids);
+        for (value_id id : ids)
+            if (id != no_value) at(read, id) = 1;
+    }
+    kept.clear();
+    for (std::size_t i = 0; i < g.nodes.size(); ++i)
+        if (live[i]) kept.push_back(std::move(g.nodes[i]));
+    g.nodes = std::move(kept);
+    for (std::size_t i = 0; i < g.values.size(); ++i)
+        if (!read[i]) g.values[i].constant = tensor();
+}
+
+GRAFT_END_NAMESPACE
+#endif

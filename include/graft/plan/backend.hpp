@@ -1,0 +1,83 @@
+// What a back end offers to planning: whether it takes a node, and how it rewrites a graph for itself.
+#pragma once
+
+#include "../graph/op.hpp"
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// Constants in the form that kernels want them, made once for a model and shared by its plans. Safe from many threads.
+class pack_cache {
+public:
+    pack_cache();
+    ~pack_cache();
+    pack_cache(const pack_cache&) = delete;
+    pack_cache& operator=(const pack_cache&) = delete;
+    /// What was made of `source` under `key`, or an empty tensor.
+    tensor find(const void* source, const std::string& key) const;
+    /// Keeps `packed`, and `source` alive with it.
+    void add(const tensor& source, const std::string& key, const tensor& packed);
+
+private:
+    struct state;
+    std::unique_ptr<state> state_;
+};
+
+/// What lowering is given.
+struct lowering {
+    const limits& limit;
+    executor& pool;
+    pack_cache* packed;  ///< null: constants are packed anew
+    bool exact;          ///< no reassociating algorithms
+};
+
+/// A back end, as planning sees it. Functions, so that an app compiles only the back ends that its runtime names.
+struct backend {
+    const char* name;
+    /// Null where the back end can be used on this machine; else a failed status says why not.
+    status (*available)();
+    /// Null where it takes the node, else the reason why not.
+    const char* (*refuse)(const node&);
+    /// Rewrites a graph with known shapes: fusion, layout, packing. Adds operators of the domain `graft`.
+    status (*lower)(graph&, const lowering&);
+};
+
+/// Where a node runs, and why not elsewhere.
+struct placement {
+    std::string node, op_type, device, kernel, reason;
+};
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include <mutex>
+GRAFT_BEGIN_NAMESPACE
+
+struct pack_cache::state {
+    struct entry {
+        const void* source;
+        std::string key;
+        tensor original, packed;
+    };
+    mutable std::mutex lock;
+    std::vector<entry> entries;
+};
+GRAFT_INLINE pack_cache::pack_cache() : state_(new state) {}
+GRAFT_INLINE pack_cache::~pack_cache() = default;
+GRAFT_INLINE tensor pack_cache::find(const void* source, const std::string& key) const {
+    std::lock_guard<std::mutex> guard(state_->lock);
+    for (const auto& e : state_->entries)
+        if (e.source == source && e.key == key) return e.packed;
+    return {};
+}
+GRAFT_INLINE void pack_cache::add(const tensor& source, const std::string& key, const tensor& packed) {
+    std::lock_guard<std::mutex> guard(state_->lock);
+    state_->entries.push_back({source.raw(), key, source, packed});
+}
+
+GRAFT_END_NAMESPACE
+#endif

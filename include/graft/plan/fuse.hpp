@@ -1,0 +1,405 @@
+// Fusion for the CPU: batch normalization into weights; activations and residual sums into the kernels that make their input.
+#pragma once
+
+#include "../cpu/epilogue.hpp"
+#include "../cpu/ops/matmul.hpp"
+#include "rewrite.hpp"
+
+#include <cmath>
+#include <cstring>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Lowered operators that end in an epilogue; attributes "activation", "alpha", "beta", "residual" (1: before the activation,
+// 2: after it), the residual itself as the last input.
+//   graft.Conv(X, W, B?, R?)          as Conv
+//   graft.MatMul(A, B, bias?, R?)     Y = A * B (+ bias along the last axis); attributes transA, transB, alpha as "scale"
+//   graft.ScaleShift(X, scale, shift) per channel (axis 1)
+//   graft.Sum(A, B)                   same shapes
+class fuser : public rewriter {
+public:
+    explicit fuser(graph& target) : rewriter(target) {}
+
+    void run() {
+        pools();
+        finish();
+        composites();
+        finish();
+        linear_forms();
+        finish();
+        scales();
+        finish();
+        activations();
+        finish();
+        residuals();
+        finish();
+        activations();
+        finish();
+    }
+
+private:
+    // ReduceMean over height and width is a global average pool.
+    void pools() {
+        for (std::size_t i = 0; i < g.nodes.size(); ++i) {
+            node& n = g.nodes[i];
+            if (!is(n, "ReduceMean") || n.inputs.empty() || !is_float32(n.inputs[0]) || at(n.inputs[0]).extents.rank() != 4) continue;
+            std::int64_t axes[2] = {0, 0};
+            const attribute* a = n.find("axes");
+            if (a && a->integers.size() == 2)
+                axes[0] = a->integers[0], axes[1] = a->integers[1];
+            else if (!a && n.inputs.size() > 1 && is_constant(n.inputs[1]) && at(n.inputs[1]).constant.elements() == 2)
+                for (int k = 0; k < 2; ++k) axes[k] = element_as_int64(at(n.inputs[1]).type, at(n.inputs[1]).constant.raw(), k);
+            else
+                continue;
+            for (std::int64_t& axis : axes)
+                if (axis < 0) axis += 4;
+            if (!((axes[0] == 2 && axes[1] == 3) || (axes[0] == 3 && axes[1] == 2)) || !ops::find_op("", "GlobalAveragePool", newest_opset)) continue;
+            const bool keep = integer(n, "keepdims", 1) != 0;
+            const value_id y = n.outputs[0];
+            const shape source = at(n.inputs[0]).extents;
+            const value_id x = n.inputs[0];
+            if (!keep && !ops::find_op("", "Flatten", newest_opset)) continue;
+            become(n, "GlobalAveragePool", "");
+            n.inputs = {x};
+            n.attributes.clear();
+            if (keep) continue;
+            node flatten;
+            flatten.name = n.name;
+            become(flatten, "Flatten", "");
+            const value_id pooled = like(y, "_pooled");
+            at(pooled).extents = {source[0], source[1], 1, 1};
+            g.nodes[i].outputs = {pooled};
+            flatten.inputs = {pooled};
+            flatten.outputs = {y};
+            g.nodes.insert(g.nodes.begin() + static_cast<std::ptrdiff_t>(i) + 1, std::move(flatten));
+        }
+    }
+
+    // Sequences that exporters write for one function.
+    void composites() {
+        for (node& n : g.nodes) {
+            if (!is(n, "Mul") || n.inputs.size() != 2) continue;
+            for (int side = 0; side < 2 && is(n, "Mul"); ++side) {
+                const value_id x = n.inputs[static_cast<std::size_t>(side)], other = n.inputs[static_cast<std::size_t>(1 - side)];
+                node* m = maker(other);
+                if (!m || !is_float32(x) || at(x).extents != at(n.outputs[0]).extents) continue;
+                if (m->inputs.size() == 1 && m->inputs[0] == x && used_once(other)) {
+                    if (is(*m, "Sigmoid"))
+                        activation_node(n, x, cpu::activation::silu, 0, 0);
+                    else if (is(*m, "HardSigmoid") && std::fabs(real(*m, "alpha", 0.2f) - 1.0f / 6) < 1e-5f && real(*m, "beta", 0.5f) == 0.5f)
+                        activation_node(n, x, cpu::activation::hard_swish, 0, 0);
+                    else
+                        continue;
+                    drop(*m);
+                } else
+                    gelu(n, x, other);
+            }
+        }
+    }
+
+    // 0.5 * x * (1 + erf(x / sqrt 2)), in the two orders that exporters use.
+    void gelu(node& n, value_id half_or_x, value_id product) {
+        const bool half_last = is_scalar(half_or_x, 0.5);
+        if (half_last) {
+            node* m = maker(product);
+            if (!m || !is(*m, "Mul") || m->inputs.size() != 2 || !used_once(product)) return;
+            for (std::size_t side = 0; side < 2; ++side) {
+                const value_id x = m->inputs[side], sum = m->inputs[1 - side];
+                if (node* erf = one_plus_erf_of(x, sum)) {
+                    if (at(x).extents != at(n.outputs[0]).extents) return;
+                    drop_chain(*m, sum, *erf);
+                    activation_node(n, x, cpu::activation::gelu, 0, 0);
+                    return;
+                }
+            }
+            return;
+        }
+        // (0.5 * x) * (1 + erf(x / sqrt 2))
+        node* halved = maker(half_or_x);
+        if (!halved || !is(*halved, "Mul") || halved->inputs.size() != 2 || !used_once(half_or_x)) return;
+        for (std::size_t side = 0; side < 2; ++side) {
+            const value_id x = halved->inputs[side];
+            if (!is_scalar(halved->inputs[1 - side], 0.5)) continue;
+            if (node* erf = one_plus_erf_of(x, product)) {
+                if (at(x).extents != at(n.outputs[0]).extents) return;
+                drop_chain(*halved, product, *erf);
+                activation_node(n, x, cpu::activation::gelu, 0, 0);
+                return;
+            }
+        }
+    }
+    // The Erf node if `sum` is 1 + erf(x / sqrt 2).
+    node* one_plus_erf_of(value_id x, value_id sum) {
+        node* add = maker(sum);
+        if (!add || !is(*add, "Add") || add->inputs.size() != 2 || !used_once(sum)) return nullptr;
+        for (std::size_t side = 0; side < 2; ++side) {
+            node* erf = maker(add->inputs[side]);
+            if (!erf || !is(*erf, "Erf") || !used_once(add->inputs[side]) || !is_scalar(add->inputs[1 - side], 1.0)) continue;
+            node* scaled = maker(erf->inputs[0]);
+            if (!scaled || scaled->inputs.size() != 2 || !used_once(erf->inputs[0])) continue;
+            if (is(*scaled, "Div") && scaled->inputs[0] == x && is_scalar(scaled->inputs[1], 1.4142135623730951)) return erf;
+            if (is(*scaled, "Mul"))
+                for (std::size_t s = 0; s < 2; ++s)
+                    if (scaled->inputs[s] == x && is_scalar(scaled->inputs[1 - s], 0.70710678118654752)) return erf;
+        }
+        return nullptr;
+    }
+    void drop_chain(node& product, value_id sum, node& erf) {
+        node* scaled = maker(erf.inputs[0]);
+        node* add = maker(sum);
+        drop(*scaled);
+        drop(erf);
+        drop(*add);
+        drop(product);
+    }
+
+    void activation_node(node& n, value_id x, cpu::activation kind, float alpha, float beta) {
+        n.inputs = {x};
+        n.attributes.clear();
+        become(n, "Activation", "graft");
+        set_activation(n, kind, alpha, beta);
+    }
+    static void set_activation(node& n, cpu::activation kind, float alpha, float beta) {
+        set(n, "activation", static_cast<std::int64_t>(kind));
+        set(n, "alpha", alpha);
+        set(n, "beta", beta);
+    }
+
+    // Conv, MatMul, Gemm and per-channel forms become the lowered operators that take an epilogue.
+    void linear_forms() {
+        for (node& n : g.nodes) {
+            if (n.outputs.empty() || !is_float32(n.outputs[0])) continue;
+            if (is(n, "Conv")) {
+                const shape &x = at(n.inputs[0]).extents, &w = at(n.inputs[1]).extents;
+                if (x.rank() == 4 && x.elements() && w.elements() && at(n.outputs[0]).extents.elements()) become(n, "Conv", "graft");
+            } else if (is(n, "MatMul")) {
+                const shape &a = at(n.inputs[0]).extents, &b = at(n.inputs[1]).extents;
+                cpu::gemm_problem p;
+                if (a.rank() >= 2 && b.rank() >= 2 && cpu::gemm_problem_of(n, a, b, at(n.outputs[0]).extents, p)) become(n, "MatMul", "graft");
+            } else if (is(n, "Gemm"))
+                gemm(n);
+            else if (is(n, "BatchNormalization"))
+                batch_norm(n);
+        }
+    }
+
+    // Gemm whose bias runs along the columns, and whose factors can be folded into constants.
+    void gemm(node& n) {
+        const float alpha = real(n, "alpha", 1), beta = real(n, "beta", 1);
+        const bool bias = n.inputs.size() > 2 && n.inputs[2] != no_value;
+        if (n.version < 7 || at(n.inputs[0]).extents.rank() != 2 || !at(n.inputs[0]).extents.elements() || !at(n.outputs[0]).extents.elements()) return;
+        const std::int64_t columns = at(n.outputs[0]).extents[1];
+        if (bias) {
+            const shape& c = at(n.inputs[2]).extents;
+            if (!is_constant(n.inputs[2]) || c.back() != columns || c.elements() != columns) return;
+            if (beta != 1 && !scale_constant(n.inputs[2], beta)) return;
+        }
+        if (alpha != 1) {
+            if (!is_constant(n.inputs[1])) return;
+            scale_constant(n.inputs[1], alpha);
+        }
+        const std::int64_t trans_a = integer(n, "transA", 0), trans_b = integer(n, "transB", 0);
+        n.attributes.clear();
+        become(n, "MatMul", "graft");
+        if (trans_a) set(n, "transA", trans_a);
+        if (trans_b) set(n, "transB", trans_b);
+    }
+    // Replaces an input by a scaled copy of its constant.
+    bool scale_constant(value_id& id, float factor) {
+        tensor made;
+        if (!copy_floats(id, made)) return false;
+        for (std::int64_t i = 0; i < made.elements(); ++i) made.data<float>()[i] *= factor;
+        id = g.add_constant(at(id).name + "_scaled", std::move(made));
+        return true;
+    }
+    bool copy_floats(value_id id, tensor& out) {
+        if (!is_constant(id) || at(id).type != dtype::float32) return false;
+        auto made = tensor::from(at(id).constant.data<float>(), at(id).constant.shape());
+        if (!made.ok()) return false;
+        out = std::move(made).value();
+        return true;
+    }
+
+    // y = scale * x + shift with scale = gamma / sqrt(variance + epsilon), in double.
+    void batch_norm(node& n) {
+        if (integer(n, "training_mode", 0) || integer(n, "spatial", 1) == 0 || at(n.inputs[0]).extents.rank() < 2 || n.inputs.size() < 5) return;
+        const std::int64_t channels = at(n.inputs[0]).extents[1];
+        for (int i = 1; i < 5; ++i)
+            if (!is_constant(n.inputs[static_cast<std::size_t>(i)]) || !is_float32(n.inputs[static_cast<std::size_t>(i)]) || at(n.inputs[static_cast<std::size_t>(i)]).constant.elements() != channels) return;
+        for (std::size_t i = 1; i < n.outputs.size(); ++i)
+            if (n.outputs[i] != no_value) return;
+        auto scale = tensor::make(dtype::float32, {channels}), shift = tensor::make(dtype::float32, {channels});
+        if (!scale.ok() || !shift.ok()) return;
+        const double epsilon = static_cast<double>(real(n, "epsilon", 1e-5f));
+        const auto p = [&](int i, std::int64_t c) { return static_cast<double>(at(n.inputs[static_cast<std::size_t>(i)]).constant.data<float>()[c]); };
+        for (std::int64_t c = 0; c < channels; ++c) {
+            const double s = p(1, c) / std::sqrt(p(4, c) + epsilon);
+            scale->data<float>()[c] = static_cast<float>(s);
+            shift->data<float>()[c] = static_cast<float>(p(2, c) - p(3, c) * s);
+        }
+        n.inputs = {n.inputs[0], g.add_constant(n.name + "_scale", std::move(scale).value()), g.add_constant(n.name + "_shift", std::move(shift).value())};
+        n.outputs.resize(1);
+        n.attributes.clear();
+        become(n, "ScaleShift", "graft");
+    }
+
+    // The factor of output channel c that a constant operand gives, where it is one number or one number a channel.
+    bool per_channel(value_id id, const shape& y, int axis) {
+        if (!is_constant(id) || at(id).type != dtype::float32) return false;
+        const shape& s = at(id).extents;
+        if (s.elements() == 1 && s.rank() <= y.rank()) return true;
+        for (int d = 1; d <= s.rank(); ++d)
+            if (s[s.rank() - d] != 1 && (y.rank() - d != axis || s[s.rank() - d] != y[axis])) return false;
+        return s.rank() <= y.rank();
+    }
+
+    // Products and sums with per-channel constants behind a convolution or a matrix product go into its weights and bias.
+    void scales() {
+        for (std::size_t i = 0; i < g.nodes.size(); ++i) {
+            node& n = g.nodes[i];
+            const bool affine = is(n, "ScaleShift", "graft"), mul = is(n, "Mul"), add = is(n, "Add");
+            if (!affine && !mul && !add) continue;
+            for (std::size_t side = 0; side < (affine ? 1u : 2u) && !n.op_type.empty(); ++side) {
+                const value_id x = n.inputs[side];
+                node* m = maker(x);
+                if (!m || !used_once(x) || at(x).extents != at(n.outputs[0]).extents) continue;
+                const bool conv = is(*m, "Conv", "graft"), product = is(*m, "MatMul", "graft");
+                if ((!conv && !product) || m->find("activation")) continue;
+                const int axis = conv ? 1 : at(x).extents.rank() - 1;
+                if (affine && !conv) continue;
+                const value_id factor = affine ? n.inputs[1] : mul ? n.inputs[1 - side] : no_value;
+                const value_id term = affine ? n.inputs[2] : add ? n.inputs[1 - side] : no_value;
+                if (factor != no_value && !affine && !per_channel(factor, at(x).extents, axis)) continue;
+                if (term != no_value && !affine && !per_channel(term, at(x).extents, axis)) continue;
+                if (!absorb(*m, conv, axis, at(x).extents[axis], factor, term)) continue;
+                m->outputs[0] = n.outputs[0];
+                drop(n);
+                index();
+            }
+        }
+    }
+    bool absorb(node& m, bool conv, int axis, std::int64_t channels, value_id factor, value_id term) {
+        (void)axis;
+        const value_id bias_id = m.inputs.size() > 2 ? m.inputs[2] : no_value;
+        if (bias_id != no_value && (!is_constant(bias_id) || at(bias_id).constant.elements() != channels)) return false;
+        tensor bias, weight;
+        auto zeros = tensor::zeros(dtype::float32, {channels});
+        if (!zeros.ok()) return false;
+        bias = std::move(zeros).value();
+        if (bias_id != no_value) std::memcpy(bias.raw(), at(bias_id).constant.raw(), bias.bytes());
+        const auto element = [&](value_id id, std::int64_t c) {
+            const tensor& t = at(id).constant;
+            return t.data<float>()[t.elements() == 1 ? 0 : c];
+        };
+        if (factor != no_value) {
+            if (!copy_floats(m.inputs[1], weight)) return false;
+            const shape& w = weight.shape();
+            // Convolutions have the output channel first; matrix products last, or first of two where B is transposed.
+            const bool first = conv || integer(m, "transB", 0);
+            const std::int64_t inner = first ? w.product(1, w.rank()) : 1;
+            for (std::int64_t i = 0; i < weight.elements(); ++i) weight.data<float>()[i] *= element(factor, i / inner % channels);
+            for (std::int64_t c = 0; c < channels; ++c) bias.data<float>()[c] *= element(factor, c);
+            m.inputs[1] = g.add_constant(at(m.inputs[1]).name + "_scaled", std::move(weight));
+        }
+        if (term != no_value)
+            for (std::int64_t c = 0; c < channels; ++c) bias.data<float>()[c] += element(term, c);
+        const bool needed = term != no_value || bias_id != no_value;
+        if (needed) {
+            m.inputs.resize(std::max<std::size_t>(m.inputs.size(), 3), no_value);
+            m.inputs[2] = g.add_constant(m.name + "_bias", std::move(bias));
+        }
+        return true;
+    }
+
+    // What activation a node is, if it is one.
+    bool activation_of(const node& n, cpu::activation& kind, float& alpha, float& beta) {
+        alpha = beta = 0;
+        if (n.inputs.empty() || n.outputs.size() != 1 || !is_float32(n.inputs[0])) return false;
+        if (is(n, "Activation", "graft")) {
+            kind = static_cast<cpu::activation>(integer(n, "activation", 0));
+            alpha = real(n, "alpha", 0);
+            beta = real(n, "beta", 0);
+            return true;
+        }
+        if (!n.domain.empty()) return false;
+        if (n.op_type == "Relu")
+            kind = cpu::activation::relu;
+        else if (n.op_type == "LeakyRelu")
+            kind = cpu::activation::leaky_relu, alpha = real(n, "alpha", 0.01f);
+        else if (n.op_type == "Sigmoid")
+            kind = cpu::activation::sigmoid;
+        else if (n.op_type == "HardSigmoid")
+            kind = cpu::activation::hard_sigmoid, alpha = real(n, "alpha", 0.2f), beta = real(n, "beta", 0.5f);
+        else if (n.op_type == "HardSwish")
+            kind = cpu::activation::hard_swish;
+        else if (n.op_type == "Tanh")
+            kind = cpu::activation::tanh;
+        else if (n.op_type == "Elu")
+            kind = cpu::activation::elu, alpha = real(n, "alpha", 1);
+        else if (n.op_type == "Softplus")
+            kind = cpu::activation::softplus;
+        else if (n.op_type == "Mish")
+            kind = cpu::activation::mish;
+        else if (n.op_type == "Gelu") {
+            const attribute* a = n.find("approximate");
+            kind = a && a->string == "tanh" ? cpu::activation::gelu_tanh : cpu::activation::gelu;
+        } else if (n.op_type == "Clip") {
+            kind = cpu::activation::clip;
+            alpha = real(n, "min", -3.402823466e38f);
+            beta = real(n, "max", 3.402823466e38f);
+            for (std::size_t i = 1; i < n.inputs.size(); ++i)
+                if (n.inputs[i] != no_value && !scalar(n.inputs[i], i == 1 ? alpha : beta)) return false;
+        } else
+            return false;
+        return true;
+    }
+
+    // An activation goes into the node that makes its input; what is left becomes graft.Activation, so that one kernel serves all.
+    void activations() {
+        for (node& n : g.nodes) {
+            cpu::activation kind = cpu::activation::none;
+            float alpha = 0, beta = 0;
+            if (!activation_of(n, kind, alpha, beta)) continue;
+            node* m = maker(n.inputs[0]);
+            const bool takes = m && (is(*m, "Conv", "graft") || is(*m, "MatMul", "graft") || is(*m, "ScaleShift", "graft") || is(*m, "Sum", "graft"));
+            if (takes && used_once(n.inputs[0]) && !m->find("activation") && integer(*m, "residual", 0) != 2) {
+                set_activation(*m, kind, alpha, beta);
+                m->outputs[0] = n.outputs[0];
+                drop(n);
+                index();
+            } else if (!is(n, "Activation", "graft"))
+                activation_node(n, n.inputs[0], kind, alpha, beta);
+        }
+    }
+
+    // A sum goes into the later of the two nodes that make its terms; sums of equal shapes that are left take an epilogue themselves.
+    void residuals() {
+        for (node& n : g.nodes) {
+            if ((!is(n, "Add") && !is(n, "Sum")) || n.inputs.size() != 2 || n.inputs[0] == n.inputs[1] || !is_float32(n.inputs[0])) continue;
+            const shape& y = at(n.outputs[0]).extents;
+            if (at(n.inputs[0]).extents != y || at(n.inputs[1]).extents != y) continue;
+            const std::size_t late = position(n.inputs[0]) > position(n.inputs[1]) ? 0 : 1;
+            for (const std::size_t side : {late, 1 - late}) {
+                const value_id x = n.inputs[side], other = n.inputs[1 - side];
+                node* m = maker(x);
+                if (!m || !used_once(x) || m->find("residual") || (!is(*m, "Conv", "graft") && !is(*m, "MatMul", "graft"))) continue;
+                if (position(other) > position(x) || is_constant(other)) continue;
+                m->inputs.resize(4, no_value);
+                m->inputs[3] = other;
+                set(*m, "residual", std::int64_t(m->find("activation") ? 2 : 1));
+                m->outputs[0] = n.outputs[0];
+                drop(n);
+                index();
+                break;
+            }
+            if (is(n, "Add") || is(n, "Sum")) {
+                n.attributes.clear();
+                become(n, "Sum", "graft");
+            }
+        }
+    }
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE

@@ -1,0 +1,225 @@
+// Layout for the CPU: convolutions and what stands between them work on blocks of channels; weights are packed once.
+#pragma once
+
+#include "../cpu/conv.hpp"
+#include "../cpu/ops/conv.hpp"
+#include "../cpu/ops/matmul.hpp"
+#include "rewrite.hpp"
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Walks the nodes in order and decides for each whether its output is blocked. A value may be needed in both layouts; each is made
+// at most once, by a Reorder behind the first need.
+class layouter : public rewriter {
+public:
+    layouter(graph& target, const lowering& with, cpu::isa level)
+        : rewriter(target), with_(with), level_(level), block_(cpu::vector_width(level)) {}
+
+    status run() {
+        std::vector<node> nodes = std::move(g.nodes);
+        g.nodes.clear();
+        for (node& n : nodes) GRAFT_TRY(place_node(n));
+        for (value_id& id : g.outputs) {
+            if (!at(id).block) continue;
+            // The caller reads it row-major, under its own name.
+            const std::string name = at(id).name;
+            at(id).name += "_blocked";
+            id = as(id, 0);
+            at(id).name = name;
+        }
+        index();
+        return {};
+    }
+
+private:
+    bool blocked(value_id id) { return id != no_value && at(id).block != 0; }
+
+    // The value in the layout asked for.
+    value_id as(value_id id, int block) {
+        if (id == no_value || at(id).block == block) return id;
+        other_.resize(g.values.size(), no_value);
+        if (other_[static_cast<std::size_t>(id)] != no_value) return other_[static_cast<std::size_t>(id)];
+        const value_id made = like(id, block ? "_blocked" : "_rows");
+        at(made).block = block;
+        node n;
+        n.name = at(made).name;
+        become(n, "Reorder", "graft");
+        // One pixel in whole blocks lies the same way in both layouts.
+        const shape& s = at(id).extents;
+        if (s.rank() == 4 && s[2] * s[3] == 1 && s[1] % block_ == 0) set(n, "same", std::int64_t(1));
+        n.inputs = {id};
+        n.outputs = {made};
+        g.nodes.push_back(std::move(n));
+        other_.resize(g.values.size(), no_value);
+        other_[static_cast<std::size_t>(id)] = made;
+        other_[static_cast<std::size_t>(made)] = id;
+        return made;
+    }
+
+    status place_node(node& n) {
+        if (is(n, "Conv", "graft")) return place_conv(n);
+        int block = 0;
+        if (takes_blocks(n)) block = block_;
+        for (std::size_t i = 0; i < n.inputs.size(); ++i) {
+            const value_id id = n.inputs[i];
+            if (id == no_value) continue;
+            n.inputs[i] = as(id, block && follows_layout(n, i) ? block : 0);
+        }
+        for (value_id id : n.outputs)
+            if (id != no_value) at(id).block = block;
+        if (block && is(n, "Concat")) become(n, "Concat", "graft");
+        if (is(n, "MatMul", "graft")) GRAFT_TRY(pack_product(n));
+        // What bodies capture is read row-major.
+        for (attribute& a : n.attributes)
+            if (a.graph) {
+                std::vector<value_id> rows(g.values.size(), no_value);
+                for (const capture& c : a.graph->captures) {
+                    const value_id row = as(c.outer, 0);
+                    rows.resize(g.values.size(), no_value);
+                    for (std::size_t i = 0; i < rows.size(); ++i)
+                        if (rows[i] == no_value) rows[i] = static_cast<value_id>(i);
+                    rows[static_cast<std::size_t>(c.outer)] = row;
+                }
+                if (!a.graph->captures.empty()) rename_captures(n, rows);
+            }
+        g.nodes.push_back(std::move(n));
+        return {};
+    }
+
+    // Whether input i has to lie as the output does; per-channel constants and numbers stay as they are.
+    bool follows_layout(const node& n, std::size_t i) {
+        if (i == 0) return true;
+        if (is(n, "ScaleShift", "graft")) return false;
+        return at(n.inputs[i]).extents.rank() == 4 && at(n.inputs[i]).extents.elements() != 1;
+    }
+
+    // Whether a node should work on blocks: it can, and an input already lies so.
+    bool takes_blocks(const node& n) {
+        if (n.outputs.size() != 1 || n.inputs.empty()) return false;
+        bool any = false;
+        for (value_id id : n.inputs) {
+            if (id == no_value) continue;
+            any |= blocked(id);
+            if (!is_float32(id)) return false;
+        }
+        const shape& y = at(n.outputs[0]).extents;
+        if (!any || y.rank() != 4 || !is_float32(n.outputs[0]) || at(n.inputs[0]).extents.rank() != 4) return false;
+        if (n.domain == "graft") return n.op_type == "Activation" || n.op_type == "ScaleShift" || n.op_type == "Sum";
+        if (!n.domain.empty()) return false;
+        const std::string& op = n.op_type;
+        if (op == "MaxPool" || op == "AveragePool") return pool_on_blocks(n);
+        if (op == "GlobalAveragePool" || op == "GlobalMaxPool") return true;
+        if (op == "Mul" || op == "Add" || op == "Sub" || op == "Div" || op == "Max" || op == "Min") return binary_on_blocks(n);
+        if (op == "Concat") return concat_on_blocks(n);
+        return false;
+    }
+    bool pool_on_blocks(const node& n) {
+        const attribute* order = n.find("storage_order");
+        return !(order && order->integer);
+    }
+    // [N,C,H,W] with [N,C,H,W], [N,C,1,1], [1,C,1,1], or one number.
+    bool binary_on_blocks(const node& n) {
+        if (n.inputs.size() != 2) return false;
+        const shape& y = at(n.outputs[0]).extents;
+        for (std::size_t i = 0; i < 2; ++i) {
+            const shape& s = at(n.inputs[i]).extents;
+            if (s == y) continue;
+            if (i == 0) return false;
+            if (s.elements() == 1) continue;
+            if (s.rank() != 4 || s[1] != y[1] || s[2] != 1 || s[3] != 1 || s[0] != y[0]) return false;
+        }
+        return true;
+    }
+    bool concat_on_blocks(const node& n) {
+        const std::int64_t axis = integer(n, "axis", 1);
+        if (axis != 1 && axis != -3) return false;
+        for (std::size_t i = 0; i < n.inputs.size(); ++i) {
+            const shape& s = at(n.inputs[i]).extents;
+            if (s.rank() != 4 || (i + 1 < n.inputs.size() && s[1] % block_ != 0)) return false;
+        }
+        return true;
+    }
+
+    status place_conv(node& n) {
+        cpu::conv_problem problem{};
+        if (!cpu::conv_problem_of(n, at(n.inputs[0]).extents, at(n.inputs[1]).extents, at(n.outputs[0]).extents, problem))
+            return fail(errc::internal, place(n), "a convolution without legal parameters reached lowering");
+        problem.exact = with_.exact;
+        problem.in = blocked(n.inputs[0]) ? cpu::layout::blocked : cpu::layout::nchw;
+        problem.out = cpu::layout::blocked;
+        const cpu::conv_choice choice = cpu::choose_conv(level_, problem);
+        n.inputs.resize(std::max<std::size_t>(n.inputs.size(), 4), no_value);
+        problem.in = choice.in;
+        problem.out = choice.out;
+        n.inputs[0] = as(n.inputs[0], choice.in == cpu::layout::blocked ? block_ : 0);
+        n.inputs[3] = as(n.inputs[3], choice.out == cpu::layout::blocked ? block_ : 0);
+        if (n.inputs[2] != no_value) n.inputs[2] = as(n.inputs[2], 0);
+        cpu::set_conv_problem(n, problem);
+        GRAFT_TRY(pack_conv(n, problem, choice));
+        at(n.outputs[0]).block = choice.out == cpu::layout::blocked ? block_ : 0;
+        g.nodes.push_back(std::move(n));
+        return {};
+    }
+
+    status pack_conv(node& n, const cpu::conv_problem& problem, const cpu::conv_choice& choice) {
+        const value_id weight = as(n.inputs[1], 0);
+        const value_id packed = g.add_value(at(weight).name + "_packed");
+        at(packed).type = dtype::uint8;
+        at(packed).has_shape = true;
+        at(packed).extents = {choice.packed_bytes};
+        node pack;
+        pack.name = n.name;
+        become(pack, "PackConvWeights", "graft");
+        cpu::set_conv_problem(pack, problem);
+        pack.inputs = {weight};
+        pack.outputs = {packed};
+        n.inputs[1] = packed;
+        if (!is_constant(weight)) {
+            g.nodes.push_back(std::move(pack));
+            return {};
+        }
+        // A folded PackConvWeights, shared with the other plans of the model.
+        const tensor source = at(weight).constant;
+        const std::string key = cpu::conv_pack_key(level_, problem, choice);
+        tensor data = with_.packed ? with_.packed->find(source.raw(), key) : tensor();
+        if (!data) {
+            GRAFT_TRY_ASSIGN(data, tensor::make(dtype::uint8, {choice.packed_bytes}));
+            cpu::pack_conv_weights(level_, problem, choice, source.data<float>(), data.raw());
+            if (with_.packed) with_.packed->add(source, key, data);
+        }
+        at(packed).constant = data;
+        return {};
+    }
+
+    // A constant right operand is packed once; the node keeps its shape.
+    status pack_product(node& n) {
+        const value_id b = n.inputs[1];
+        if (!is_constant(b) || at(b).extents.rank() != 2) return {};
+        cpu::gemm_problem p;
+        if (!cpu::gemm_problem_of(n, at(n.inputs[0]).extents, at(b).extents, at(n.outputs[0]).extents, p)) return {};
+        const tensor source = at(b).constant;
+        const std::string key = std::string("product ") + cpu::name(level_) + (p.trans_b ? " transposed" : "");
+        tensor data = with_.packed ? with_.packed->find(source.raw(), key) : tensor();
+        if (!data) {
+            GRAFT_TRY_ASSIGN(data, tensor::make(dtype::float32, {cpu::packed_b_bytes(level_, p.n, p.k) / 4}));
+            cpu::pack_b(level_, p, source.data<float>(), data.data<float>(), with_.pool);
+            if (with_.packed) with_.packed->add(source, key, data);
+        }
+        n.attributes.emplace_back();
+        n.attributes.back().name = "unpacked";
+        n.attributes.back().kind = attribute_kind::integers;
+        n.attributes.back().integers.assign(at(b).extents.begin(), at(b).extents.end());
+        set(n, "packed", std::int64_t(1));
+        n.inputs[1] = g.add_constant(at(b).name + "_packed", data);
+        return {};
+    }
+
+    const lowering& with_;
+    cpu::isa level_;
+    int block_;
+    std::vector<value_id> other_;
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE

@@ -1,0 +1,17 @@
+// Lowering for the CPU: fusion, the blocked layout, packed weights.
+#pragma once
+
+#include "fuse.hpp"
+#include "layout.hpp"
+
+GRAFT_BEGIN_NAMESPACE
+
+/// Rewrites a graph with known shapes for the CPU. Nodes whose shapes only a run can tell stay as they are.
+inline status lower_for_cpu(graph& g, const lowering& with) {
+    cpu::isa level = cpu::isa::baseline;
+    GRAFT_TRY_ASSIGN(level, cpu::active_isa());
+    detail::fuser(g).run();
+    return detail::layouter(g, with, level).run();
+}
+
+GRAFT_END_NAMESPACE

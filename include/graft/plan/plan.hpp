@@ -1,0 +1,313 @@
+// The plan: which kernel runs each node of a graph whose shapes are known, and where every value lies.
+#pragma once
+
+#include "../cpu/ops/ops.hpp"
+#include "../passes/specialize.hpp"
+#include "backend.hpp"
+#include "memory.hpp"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// Where the memory of a value is found in a run.
+enum class slot_kind : std::uint8_t { none, arena, input, output, constant };
+
+/// A value as a step sees it. `extents` and `type` are those of the value; `index` is a byte offset into the arena, or the number
+/// of an input, an output, or a value with a constant.
+struct slot {
+    slot_kind kind = slot_kind::none;
+    std::int64_t index = 0;
+    tensor_view prototype;
+};
+
+/// One node of the plan with its kernel.
+struct step {
+    int node = 0;                              ///< in plan::lowered
+    const cpu::kernel_row* kernel = nullptr;   ///< null: the reference kernel of the op table
+    cpu::kernel_choice choice;
+    const char* refusal = "";                  ///< why no faster kernel took it
+    std::vector<slot> in, out;                 ///< captures of bodies follow the inputs
+    std::int64_t workspace_offset = 0;
+    cpu::isa level = cpu::isa::baseline;
+    std::uint64_t seed = 0;
+};
+
+/// Everything a run needs that does not change from run to run. Immutable, shared by contexts.
+struct plan {
+    graph lowered;                   ///< keeps constants alive; its nodes are in running order
+    std::vector<step> steps;
+    std::vector<int> late;           ///< nodes whose output shapes only a run can tell, in order: they are interpreted
+    std::vector<slot> value_slots;   ///< of every value; none for those made late
+    std::vector<slot> outputs;       ///< where each output of the graph is made; none: made late
+    std::int64_t arena_bytes = 0;    ///< intermediates and scratch together
+    std::int64_t constant_bytes = 0;
+    std::vector<tensor_view> inputs; ///< the shapes that this plan is for
+};
+
+/// How plans are made.
+struct plan_options {
+    const limits& limit;
+    executor& pool;
+    const backend* const* backends = nullptr;
+    int backend_count = 0;
+    bool exact = false;
+    bool reference = false;   ///< reference kernels only
+    std::uint64_t seed = 0;
+    pack_cache* packed = nullptr;
+};
+
+/// Makes the plan of a graph for one set of input shapes (an input without a type keeps its default).
+result<std::shared_ptr<const plan>> make_plan(const graph& g, const tensor_view* inputs, const plan_options& options);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+class planner {
+public:
+    planner(plan& p, const plan_options& options) : p_(p), g_(p.lowered), options_(options) {}
+
+    status run() {
+        GRAFT_TRY(split_late());
+        GRAFT_TRY(choose_kernels());
+        GRAFT_TRY(place_values());
+        finish_slots();
+        return {};
+    }
+
+private:
+    static std::size_t index(value_id id) { return static_cast<std::size_t>(id); }
+    value& at(value_id id) { return g_.values[index(id)]; }
+    bool ready(value_id id) { return at(id).constant || (at(id).has_shape && at(id).extents.known()); }
+
+    // A node whose outputs have no known shape is late, and so is every node that reads one.
+    status split_late() {
+        late_value_.assign(g_.values.size(), 0);
+        for (std::size_t i = 0; i < g_.nodes.size(); ++i) {
+            const node& n = g_.nodes[i];
+            bool late = (n.op->flags & (op_flag::allocates | op_flag::bodies)) != 0;
+            ids_ = n.inputs;
+            append_captures(n, ids_);
+            for (value_id id : ids_)
+                if (id != no_value && (late_value_[index(id)] || !ready(id))) late = true;
+            for (value_id id : n.outputs)
+                if (id != no_value && !ready(id)) late = true;
+            if (late) {
+                for (value_id id : n.outputs)
+                    if (id != no_value) late_value_[index(id)] = 1;
+                p_.late.push_back(static_cast<int>(i));
+                continue;
+            }
+            step s;
+            s.node = static_cast<int>(i);
+            s.seed = options_.seed * 0x9e3779b97f4a7c15ull + i;
+            p_.steps.push_back(std::move(s));
+        }
+        return {};
+    }
+
+    status choose_kernels() {
+        cpu::isa level = cpu::isa::baseline;
+        GRAFT_TRY_ASSIGN(level, cpu::active_isa());
+        for (step& s : p_.steps) {
+            const node& n = g_.nodes[static_cast<std::size_t>(s.node)];
+            in_.clear();
+            out_.clear();
+            in_block_.clear();
+            out_block_.clear();
+            for (value_id id : n.inputs) {
+                in_.push_back(id == no_value ? tensor_view{} : tensor_view{at(id).type, at(id).extents, at(id).constant ? at(id).constant.raw() : nullptr});
+                in_block_.push_back(id == no_value ? 0 : at(id).block);
+            }
+            for (value_id id : n.outputs) {
+                out_.push_back(id == no_value ? tensor_view{} : tensor_view{at(id).type, at(id).extents, nullptr});
+                out_block_.push_back(id == no_value ? 0 : at(id).block);
+            }
+            const cpu::kernel_query query{{n, in_.data(), static_cast<int>(in_.size()), out_.data(), static_cast<int>(out_.size()), options_.limit},
+                                          in_block_.data(), out_block_.data(), level, options_.exact};
+            s.level = level;
+            if (!options_.reference) s.kernel = cpu::choose_kernel(query, s.choice, s.refusal);
+            if (!s.kernel && !n.op->run) return fail(errc::op_unsupported, place(n), "this build does not hold the operator; GRAFT_OPS leaves it out");
+            if (!s.kernel && !query.all_row_major()) return fail(errc::internal, place(n), "a blocked layout met an operator without a kernel for it");
+        }
+        return {};
+    }
+
+    // Where a value's memory really is: views share that of what they look at.
+    value_id root(value_id id) const {
+        while (view_of_[index(id)] != no_value) id = view_of_[index(id)];
+        return id;
+    }
+
+    status place_values() {
+        const int end = static_cast<int>(p_.steps.size());
+        std::vector<slot>& slots = p_.value_slots;
+        slots.assign(g_.values.size(), slot{});
+        view_of_.assign(g_.values.size(), no_value);
+        std::vector<int> first(g_.values.size(), -1), last(g_.values.size(), -1), output_of(g_.values.size(), -1);
+        for (std::size_t i = 0; i < g_.values.size(); ++i)
+            if (g_.values[i].constant) {
+                slots[i].kind = slot_kind::constant;
+                slots[i].index = static_cast<std::int64_t>(i);
+                p_.constant_bytes += static_cast<std::int64_t>(g_.values[i].constant.bytes());
+            }
+        for (std::size_t i = 0; i < g_.inputs.size(); ++i)
+            if (!at(g_.inputs[i]).constant) {
+                slots[index(g_.inputs[i])].kind = slot_kind::input;
+                slots[index(g_.inputs[i])].index = static_cast<std::int64_t>(i);
+            }
+        for (std::size_t i = 0; i < g_.outputs.size(); ++i)
+            if (output_of[index(g_.outputs[i])] < 0) output_of[index(g_.outputs[i])] = static_cast<int>(i);
+
+        std::vector<step> kept;
+        for (step& s : p_.steps) {
+            const node& n = g_.nodes[static_cast<std::size_t>(s.node)];
+            // A view costs nothing, unless its memory has to be that of a graph output.
+            const bool same_layout = !n.inputs.empty() && n.inputs[0] != no_value && at(n.inputs[0]).block == at(n.outputs[0]).block;
+            if ((n.op->flags & op_flag::view) && same_layout && output_of[index(n.outputs[0])] < 0) {
+                view_of_[index(n.outputs[0])] = n.inputs[0];
+                continue;
+            }
+            kept.push_back(std::move(s));
+        }
+        p_.steps = std::move(kept);
+
+        for (int i = 0; i < static_cast<int>(p_.steps.size()); ++i) {
+            const node& n = g_.nodes[static_cast<std::size_t>(p_.steps[static_cast<std::size_t>(i)].node)];
+            for (value_id id : n.outputs)
+                if (id != no_value) first[index(id)] = last[index(id)] = i;
+            for (value_id id : n.inputs)
+                if (id != no_value) last[index(root(id))] = i;
+        }
+        // What late nodes and the caller read stays until the end.
+        const auto keep = [&](value_id id) {
+            if (id != no_value) last[index(root(id))] = end;
+        };
+        for (int i : p_.late) {
+            ids_ = g_.nodes[static_cast<std::size_t>(i)].inputs;
+            append_captures(g_.nodes[static_cast<std::size_t>(i)], ids_);
+            for (value_id id : ids_) keep(id);
+        }
+        for (value_id id : g_.outputs) keep(id);
+
+        std::vector<lifetime> lifetimes;
+        std::vector<int> lifetime_of(g_.values.size(), -1);
+        std::vector<std::pair<std::size_t, int>> scratch;
+        for (std::size_t i = 0; i < p_.steps.size(); ++i) {
+            const step& s = p_.steps[i];
+            const node& n = g_.nodes[static_cast<std::size_t>(s.node)];
+            for (value_id id : n.outputs) {
+                if (id == no_value) continue;
+                slot& where = slots[index(id)];
+                if (output_of[index(id)] >= 0) {
+                    where.kind = slot_kind::output;
+                    where.index = output_of[index(id)];
+                    continue;
+                }
+                const std::int64_t bytes = block_bytes(at(id));
+                if (bytes < 0) return fail(errc::memory_budget, place(n), "the size of an output overflows");
+                where.kind = slot_kind::arena;
+                // An element-wise kernel may write over an input that dies here.
+                if (s.kernel && s.kernel->in_place && id == n.outputs[0] && n.inputs[0] != no_value) {
+                    const value_id source = root(n.inputs[0]);
+                    const int l = lifetime_of[index(source)];
+                    if (l >= 0 && last[index(source)] == static_cast<int>(i) && lifetimes[static_cast<std::size_t>(l)].bytes == bytes && !read_twice(n)) {
+                        lifetimes[static_cast<std::size_t>(l)].last = std::max(lifetimes[static_cast<std::size_t>(l)].last, last[index(id)]);
+                        lifetime_of[index(id)] = l;
+                        continue;
+                    }
+                }
+                lifetime_of[index(id)] = static_cast<int>(lifetimes.size());
+                lifetimes.push_back({bytes, first[index(id)], last[index(id)], 0});
+            }
+            if (s.choice.workspace_bytes > 0) {
+                scratch.emplace_back(i, static_cast<int>(lifetimes.size()));
+                lifetimes.push_back({s.choice.workspace_bytes, static_cast<int>(i), static_cast<int>(i), 0});
+            }
+        }
+        p_.arena_bytes = plan_memory(lifetimes);
+        if (p_.arena_bytes > options_.limit.memory_bytes)
+            return fail(errc::memory_budget, g_.name, "running this model needs " + std::to_string(p_.arena_bytes) + " bytes, over the limit of " + std::to_string(options_.limit.memory_bytes));
+        for (std::size_t i = 0; i < slots.size(); ++i)
+            if (slots[i].kind == slot_kind::arena) slots[i].index = lifetimes[static_cast<std::size_t>(lifetime_of[i])].offset;
+        for (const auto& pair : scratch) p_.steps[pair.first].workspace_offset = lifetimes[static_cast<std::size_t>(pair.second)].offset;
+        return {};
+    }
+
+    static bool read_twice(const node& n) {
+        for (std::size_t i = 1; i < n.inputs.size(); ++i)
+            if (n.inputs[i] == n.inputs[0]) return true;
+        return false;
+    }
+
+    // The blocked layout rounds the channels up to whole blocks.
+    static std::int64_t block_bytes(const value& v) {
+        shape extents = v.extents;
+        if (v.block) extents[1] = (extents[1] + v.block - 1) / v.block * v.block;
+        return bytes_of(v.type, extents);
+    }
+
+    slot slot_of(value_id id) {
+        if (id == no_value) return {};
+        slot s = p_.value_slots[index(root(id))];
+        s.prototype = {at(id).type, at(id).extents, nullptr};
+        return s;
+    }
+
+    void finish_slots() {
+        for (step& s : p_.steps) {
+            const node& n = g_.nodes[static_cast<std::size_t>(s.node)];
+            for (value_id id : n.inputs) s.in.push_back(slot_of(id));
+            for (value_id id : n.outputs) s.out.push_back(slot_of(id));
+        }
+        for (value_id id : g_.outputs) p_.outputs.push_back(slot_of(id));
+        std::vector<slot> all;
+        for (std::size_t i = 0; i < g_.values.size(); ++i) all.push_back(slot_of(static_cast<value_id>(i)));
+        p_.value_slots = std::move(all);
+    }
+
+    plan& p_;
+    graph& g_;
+    const plan_options& options_;
+    std::vector<char> late_value_;
+    std::vector<value_id> ids_, view_of_;
+    std::vector<tensor_view> in_, out_;
+    std::vector<int> in_block_, out_block_;
+};
+
+// The first back end that takes a node has it; one that none takes ends the planning with every reason.
+inline status place_nodes(const graph& g, const plan_options& options) {
+    for (const node& n : g.nodes) {
+        std::string reasons;
+        bool taken = options.backend_count == 0;
+        for (int i = 0; i < options.backend_count && !taken; ++i) {
+            const char* reason = options.backends[i]->refuse(n);
+            taken = !reason;
+            if (reason) reasons += std::string(reasons.empty() ? "" : "; ") + options.backends[i]->name + ": " + reason;
+        }
+        if (!taken) return fail(errc::placement_refused, place(n), reasons);
+    }
+    return {};
+}
+
+}  // namespace detail
+
+GRAFT_INLINE result<std::shared_ptr<const plan>> make_plan(const graph& g, const tensor_view* inputs, const plan_options& options) {
+    auto p = std::make_shared<plan>();
+    const evaluation with{options.limit, options.pool, nullptr, options.seed};
+    GRAFT_TRY_ASSIGN(p->lowered, specialize(g, inputs, with));
+    GRAFT_TRY(detail::place_nodes(p->lowered, options));
+    if (!options.reference)
+        for (int i = 0; i < options.backend_count; ++i) GRAFT_TRY(options.backends[i]->lower(p->lowered, {options.limit, options.pool, options.packed, options.exact}));
+    for (std::size_t i = 0; i < g.inputs.size(); ++i) p->inputs.push_back(inputs ? tensor_view{inputs[i].type, inputs[i].extents, nullptr} : tensor_view{});
+    GRAFT_TRY(detail::planner(*p, options).run());
+    return std::shared_ptr<const plan>(std::move(p));
+}
+
+GRAFT_END_NAMESPACE
+#endif

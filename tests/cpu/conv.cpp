@@ -1,0 +1,302 @@
+// Convolution kernels against a plain sum in double precision, on every instruction set of this machine.
+#include <doctest/doctest.h>
+
+#include <graft/core/buffer.hpp>
+#include <graft/cpu/conv.hpp>
+#include <graft/cpu/reorder.hpp>
+
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <vector>
+
+using namespace graft;
+using namespace graft::cpu;
+
+namespace {
+
+struct random_source {
+    std::uint64_t state = 88172645463325252ull;
+    std::uint64_t next() {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        return state;
+    }
+    std::int64_t between(std::int64_t low, std::int64_t high) {
+        return low + static_cast<std::int64_t>(next() % static_cast<std::uint64_t>(high - low + 1));
+    }
+    float real() { return static_cast<float>(static_cast<double>(next() >> 40) / double(1 << 23) - 1.0); }
+    std::vector<float> reals(std::int64_t n) {
+        std::vector<float> v(static_cast<std::size_t>(n));
+        for (float& f : v) f = real();
+        return v;
+    }
+};
+
+std::vector<isa> sets() {
+    std::vector<isa> all;
+#define GRAFT_X(id, width, here) \
+    if (available(isa::id)) all.push_back(isa::id);
+    GRAFT_ISA_LIST(GRAFT_X)
+#undef GRAFT_X
+    return all;
+}
+
+double activate(const epilogue& e, double x) {
+    switch (e.act) {
+    case activation::relu: return x > 0 ? x : 0;
+    case activation::clip: return x < double(e.alpha) ? double(e.alpha) : x > double(e.beta) ? double(e.beta) : x;
+    case activation::leaky_relu: return x > 0 ? x : double(e.alpha) * x;
+    case activation::sigmoid: return 1 / (1 + std::exp(-x));
+    case activation::silu: return x / (1 + std::exp(-x));
+    default: return x;
+    }
+}
+
+std::vector<double> reference(const conv_problem& p, const std::vector<float>& x, const std::vector<float>& w, const float* bias,
+                              const float* residual) {
+    const std::int64_t icg = p.ic / p.groups, ocg = p.oc / p.groups;
+    std::vector<double> y;
+    for (std::int64_t n = 0; n < p.n; ++n)
+        for (std::int64_t o = 0; o < p.oc; ++o)
+            for (std::int64_t oy = 0; oy < p.oh; ++oy)
+                for (std::int64_t ox = 0; ox < p.ow; ++ox) {
+                    double sum = bias ? double(bias[o]) : 0;
+                    for (std::int64_t c = 0; c < icg; ++c)
+                        for (int ky = 0; ky < p.kh; ++ky)
+                            for (int kx = 0; kx < p.kw; ++kx) {
+                                const std::int64_t iy = oy * p.sh - p.pt + ky * p.dh, ix = ox * p.sw - p.pl + kx * p.dw;
+                                if (iy < 0 || iy >= p.ih || ix < 0 || ix >= p.iw) continue;
+                                sum += double(x[static_cast<std::size_t>(((n * p.ic + o / ocg * icg + c) * p.ih + iy) * p.iw + ix)]) *
+                                       double(w[static_cast<std::size_t>(((o * icg + c) * p.kh + ky) * p.kw + kx)]);
+                            }
+                    const double add = residual ? double(residual[y.size()]) : 0;
+                    y.push_back(p.ep.residual_after_activation ? activate(p.ep, sum) + add : activate(p.ep, sum + add));
+                }
+    return y;
+}
+
+struct inputs {
+    std::vector<float> x, w, bias, residual;
+    inputs(random_source& random, const conv_problem& p)
+        : x(random.reals(p.n * p.ic * p.ih * p.iw)), w(random.reals(p.oc * (p.ic / p.groups) * p.kh * p.kw)), bias(random.reals(p.oc)),
+          residual(random.reals(p.n * p.oc * p.oh * p.ow)) {
+        // As networks are initialised, so that results stay near 1.
+        const float scale = 1.0f / std::sqrt(static_cast<float>(p.ic / p.groups * p.kh * p.kw));
+        for (float& f : w) f *= scale;
+    }
+};
+
+buffer room(std::int64_t floats) {
+    buffer b = buffer::allocate(static_cast<std::size_t>(floats) * 4).value();
+    // What nobody wrote is NaN: a kernel that lets it into a real lane shows.
+    float* f = reinterpret_cast<float*>(b.data());
+    for (std::int64_t i = 0; i < floats; ++i) f[i] = std::nanf("");
+    return b;
+}
+float* floats(const buffer& b) { return reinterpret_cast<float*>(b.data()); }
+
+std::int64_t blocked_floats(isa set, std::int64_t n, std::int64_t c, std::int64_t pixels) {
+    const int w = vector_width(set);
+    return n * ((c + w - 1) / w) * w * pixels;
+}
+
+// Lanes past the channels hold NaN, as they may after other kernels.
+buffer blocked(isa set, const std::vector<float>& x, std::int64_t n, std::int64_t c, std::int64_t pixels) {
+    const std::int64_t w = vector_width(set), blocks = (c + w - 1) / w;
+    buffer b = room(blocked_floats(set, n, c, pixels));
+    for (std::int64_t i = 0; i < n; ++i)
+        for (std::int64_t k = 0; k < c; ++k)
+            for (std::int64_t p = 0; p < pixels; ++p)
+                floats(b)[((i * blocks + k / w) * pixels + p) * w + k % w] = x[static_cast<std::size_t>((i * c + k) * pixels + p)];
+    return b;
+}
+
+std::vector<float> run(isa set, const conv_problem& p, const inputs& in, bool with_bias, executor& pool, conv_choice* chosen = nullptr) {
+    const conv_choice choice = choose_conv(set, p);
+    if (chosen) *chosen = choice;
+    buffer packed = room(choice.packed_bytes / 4), space = room(choice.workspace_bytes / 4);
+    pack_conv_weights(set, p, choice, in.w.data(), packed.data());
+    const std::int64_t pixels = p.oh * p.ow;
+    buffer x = blocked(set, in.x, p.n, p.ic, p.ih * p.iw), residual = blocked(set, in.residual, p.n, p.oc, pixels);
+    buffer y = room(blocked_floats(set, p.n, p.oc, pixels));
+    run_conv(set, p, choice, choice.in == layout::nchw ? in.x.data() : floats(x), packed.data(), with_bias ? in.bias.data() : nullptr,
+             p.ep.residual ? floats(residual) : nullptr, floats(y), space.data(), pool);
+    std::vector<float> out(static_cast<std::size_t>(p.n * p.oc * pixels));
+    to_nchw(set, floats(y), p.n, p.oc, pixels, out.data(), pool);
+    return out;
+}
+
+void size_output(conv_problem& p, int pb, int pr) {
+    p.oh = (p.ih + p.pt + pb - (p.kh - 1) * p.dh - 1) / p.sh + 1;
+    p.ow = (p.iw + p.pl + pr - (p.kw - 1) * p.dw - 1) / p.sw + 1;
+}
+
+std::string describe(isa set, const conv_problem& p, const conv_choice& c) {
+    std::string s = std::string(name(set)) + " (" + c.reason + ")";
+    for (std::int64_t v : {p.n, p.ic, p.ih, p.iw, p.oc, p.oh, p.ow}) s += " " + std::to_string(v);
+    s += " |";
+    for (int v : {p.groups, p.kh, p.kw, p.sh, p.sw, p.dh, p.dw, p.pt, p.pl, int(p.ep.act), int(p.ep.residual), int(p.in)}) s += " " + std::to_string(v);
+    return s;
+}
+
+void check(const conv_problem& p, random_source& random, bool with_bias = true) {
+    const double tolerance = 2e-6 + 1.5e-7 * std::sqrt(double(p.ic / p.groups * p.kh * p.kw));
+    executor alone;
+    const inputs in(random, p);
+    const std::vector<double> want = reference(p, in.x, in.w, with_bias ? in.bias.data() : nullptr, p.ep.residual ? in.residual.data() : nullptr);
+    for (isa set : sets()) {
+        conv_choice choice;
+        const std::vector<float> got = run(set, p, in, with_bias, alone, &choice);
+        double worst = 0;
+        for (std::size_t i = 0; i < want.size(); ++i) {
+            const double off = std::fabs(double(got[i]) - want[i]);
+            worst = off <= worst ? worst : off;  // NaN becomes the worst
+            if (!(off < 1e30)) worst = 1e30;
+        }
+        const bool wino = choice.algorithm == conv_algorithm::winograd2 || choice.algorithm == conv_algorithm::winograd4;
+        INFO(describe(set, p, choice));
+        CHECK(worst < (wino ? 1e-4 : tolerance));
+    }
+}
+
+void random_epilogue(conv_problem& p, random_source& random) {
+    const activation some[] = {activation::none, activation::relu, activation::clip, activation::leaky_relu, activation::silu};
+    p.ep.act = some[random.between(0, 4)];
+    p.ep.alpha = p.ep.act == activation::clip ? -0.25f : 0.1f;
+    p.ep.beta = 0.5f;
+    p.ep.residual = random.between(0, 1);
+    p.ep.residual_after_activation = random.between(0, 1);
+}
+
+}  // namespace
+
+TEST_CASE("convolution agrees with a plain sum on random shapes") {
+    random_source random;
+    for (int round = 0; round < 400; ++round) {
+        conv_problem p;
+        p.n = random.between(1, 2);
+        p.kh = static_cast<int>(random.between(1, 5));
+        p.kw = static_cast<int>(random.between(1, 5));
+        p.sh = static_cast<int>(random.between(1, 3));
+        p.sw = random.between(0, 2) ? p.sh : static_cast<int>(random.between(1, 4));
+        p.dh = random.between(0, 3) ? 1 : 2;
+        p.dw = random.between(0, 3) ? 1 : 3;
+        p.pt = static_cast<int>(random.between(0, p.kh - 1));
+        p.pl = static_cast<int>(random.between(0, p.kw - 1));
+        p.ih = random.between(1, 20) + (p.kh - 1) * p.dh;
+        p.iw = random.between(1, 40) + (p.kw - 1) * p.dw;
+        const int kind = static_cast<int>(random.between(0, 4));
+        if (kind == 0) {
+            p.ic = random.between(1, 4);
+            p.oc = random.between(1, 70);
+            p.in = random.between(0, 3) ? layout::nchw : layout::blocked;
+        } else if (kind == 1) {
+            p.groups = static_cast<int>(random.between(2, 40));
+            p.ic = p.oc = p.groups;
+        } else if (kind == 2) {
+            p.groups = static_cast<int>(random.between(2, 6));
+            const std::int64_t sizes[] = {1, 2, 3, 4, 8, 16, 20, 32};
+            p.ic = p.groups * sizes[random.between(0, 7)];
+            p.oc = p.groups * sizes[random.between(0, 7)];
+        } else {
+            p.ic = random.between(1, 40);
+            p.oc = random.between(1, 70);
+        }
+        size_output(p, static_cast<int>(random.between(0, p.kh - 1)), static_cast<int>(random.between(0, p.kw - 1)));
+        random_epilogue(p, random);
+        check(p, random, random.between(0, 3) != 0);
+    }
+}
+
+TEST_CASE("convolution agrees with a plain sum on the shapes of real networks") {
+    random_source random;
+    // ic, oc, size, kernel, stride, pad, groups
+    const int shapes[][7] = {{3, 64, 64, 7, 2, 3, 1},   {3, 32, 33, 3, 2, 1, 1},    {3, 24, 64, 11, 4, 2, 1},   {3, 48, 64, 16, 16, 0, 1},
+                             {64, 64, 28, 3, 1, 1, 1},  {64, 64, 56, 1, 1, 0, 1},   {64, 128, 28, 1, 2, 0, 1},  {32, 32, 14, 3, 1, 1, 1},
+                             {160, 96, 7, 3, 1, 1, 1},  {96, 96, 29, 3, 2, 1, 96},  {40, 40, 14, 5, 1, 2, 40},  {128, 128, 14, 3, 1, 1, 32},
+                             {48, 48, 14, 3, 2, 1, 2},  {240, 60, 14, 1, 1, 0, 3},  {64, 64, 19, 7, 1, 3, 64},  {20, 20, 40, 33, 1, 16, 1},
+                             {16, 16, 20, 3, 1, 4, 1}};
+    for (const auto& s : shapes) {
+        conv_problem p;
+        p.ic = s[0];
+        p.oc = s[1];
+        p.ih = p.iw = s[2];
+        p.kh = p.kw = s[3];
+        p.sh = p.sw = s[4];
+        p.pt = p.pl = s[5];
+        p.groups = s[6];
+        p.in = p.ic <= 4 ? layout::nchw : layout::blocked;
+        size_output(p, s[5], s[5]);
+        p.ep.act = activation::relu;
+        check(p, random);
+    }
+}
+
+TEST_CASE("images of height 1 and empty batches are convolved") {
+    random_source random;
+    conv_problem p;
+    p.ic = 24;
+    p.oc = 40;
+    p.iw = 100;
+    p.kw = 9;
+    p.pl = 4;
+    size_output(p, 0, 4);
+    check(p, random);
+    p.n = 0;
+    check(p, random);
+}
+
+TEST_CASE("not a number in a sample shows in the outputs that read it and in no other") {
+    random_source random;
+    executor alone;
+    for (int groups : {1, 4, 8}) {
+        conv_problem p;
+        p.ic = p.oc = groups == 1 ? 20 : 8 * groups;
+        p.groups = groups;
+        p.ih = p.iw = 9;
+        p.kh = p.kw = 1;
+        p.ep.act = activation::relu;
+        size_output(p, 0, 0);
+        inputs in(random, p);
+        in.x[40] = std::nanf("");
+        for (isa set : sets()) {
+            const std::vector<float> got = run(set, p, in, true, alone);
+            for (std::int64_t o = 0; o < p.oc; ++o)
+                for (std::int64_t i = 0; i < 81; ++i) {
+                    INFO(name(set), " ", groups, " ", o, " ", i);
+                    CHECK(std::isnan(got[static_cast<std::size_t>(o * 81 + i)]) == (i == 40 && o < p.oc / groups));
+                }
+        }
+    }
+}
+
+TEST_CASE("the number of threads changes no bit of a convolution") {
+    random_source random;
+    const int shapes[][7] = {{3, 64, 60, 7, 2, 3, 1}, {64, 64, 28, 3, 1, 1, 1}, {64, 72, 30, 1, 1, 0, 1}, {48, 48, 30, 3, 2, 1, 48}, {64, 64, 20, 3, 1, 1, 16}, {256, 64, 14, 3, 1, 1, 1}};
+    for (const auto& s : shapes) {
+        conv_problem p;
+        p.n = 2;
+        p.ic = s[0];
+        p.oc = s[1];
+        p.ih = p.iw = s[2];
+        p.kh = p.kw = s[3];
+        p.sh = p.sw = s[4];
+        p.pt = p.pl = s[5];
+        p.groups = s[6];
+        p.in = p.ic <= 4 ? layout::nchw : layout::blocked;
+        size_output(p, s[5], s[5]);
+        p.ep.act = activation::silu;
+        const inputs in(random, p);
+        for (isa set : sets()) {
+            executor alone;
+            const std::vector<float> first = run(set, p, in, true, alone);
+            for (int threads = 1; threads <= 4; ++threads) {
+                pool_executor pool(threads);
+                const std::vector<float> again = run(set, p, in, true, pool);
+                CHECK(std::memcmp(first.data(), again.data(), first.size() * 4) == 0);
+            }
+        }
+    }
+}
