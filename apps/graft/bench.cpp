@@ -3,6 +3,7 @@
 
 #include <graft/core/rng.hpp>
 #include <graft/cpu/isa.hpp>
+#include <graft/tensor/convert.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -68,6 +69,7 @@ graft::result<int> bench(const common_options& common, const bench_options& opti
         model = std::move(changed).value();
     }
     graft::session session(model, {common.threads, nullptr});
+    const double load_ms = now_ms() - begun;
     const std::vector<graft::value_info> inputs = assumed_inputs(model, options.batch ? options.batch : 1);
     for (std::size_t i = 0, given = 0; i < model.inputs().size(); ++i) {
         if (model.inputs()[i].has_default) continue;
@@ -77,9 +79,9 @@ graft::result<int> bench(const common_options& common, const bench_options& opti
         ++given;
     }
     // Warm: the plan is made by the first run; then until a run is no faster than the one before it, and no longer than half a second.
-    double first = now_ms();
+    const double first = now_ms();
     GRAFT_TRY(session.run());
-    const double load_ms = first - begun, first_ms = now_ms() - first;
+    const double first_ms = now_ms() - first;
     double before = first_ms;
     for (double warm = now_ms(); now_ms() - warm < 500;) {
         const double start = now_ms();

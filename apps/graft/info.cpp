@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <set>
 
@@ -16,6 +17,8 @@ namespace {
 
 // A safetensors file begins with the length of its JSON, 64 bits, which no real file fills beyond the fifth byte, and a brace.
 bool looks_like_safetensors(const std::string& path) {
+    std::error_code problem;
+    if (!std::filesystem::is_regular_file(path, problem)) return false;
     std::FILE* file = std::fopen(path.c_str(), "rb");
     if (!file) return false;
     unsigned char head[9] = {};
@@ -87,16 +90,21 @@ std::string wrapped(const std::string& text, int indent, int columns) {
 }
 
 graft::result<int> info_safetensors(const common_options& common, const info_options& options) {
-    graft::safetensors_file file;
-    GRAFT_TRY_ASSIGN(file, graft::read_safetensors(options.file));
+    graft::safetensors file;
+    GRAFT_TRY_ASSIGN(file, graft::read_safetensors_file(options.file));
     json tensors = json::array(), metadata = json::object();
     text_table table({"tensor", "dtype", "shape", ">bytes"});
     std::int64_t elements = 0, bytes = 0;
-    for (const auto& t : file.tensors) {
-        tensors.push_back({{"name", t.name}, {"dtype", graft::name(t.value.type())}, {"shape", shape_json(t.value.shape())}});
-        table.add({shortened(printable(t.name), 60), graft::name(t.value.type()), graft::text(t.value.shape()), bytes_text(static_cast<std::int64_t>(t.value.bytes()))});
-        elements += t.value.elements();
-        bytes += static_cast<std::int64_t>(t.value.bytes());
+    for (const graft::safetensors_entry& t : file.tensors) {
+        // Types that no tensor of graft holds keep the name that the file gives them.
+        const std::string type = t.type == graft::dtype::undefined ? t.type_name : graft::name(t.type);
+        std::int64_t n = 1;
+        std::string shape;
+        for (std::int64_t e : t.extents) n *= e, shape += (shape.empty() ? "" : ",") + std::to_string(e);
+        tensors.push_back({{"name", t.name}, {"dtype", type}, {"shape", t.extents}});
+        if (!common.json) table.add({shortened(printable(t.name), 60), printable(type), "[" + shape + "]", bytes_text(static_cast<std::int64_t>(t.bytes))});
+        elements += n;
+        bytes += static_cast<std::int64_t>(t.bytes);
     }
     for (const auto& m : file.metadata) metadata[m.first] = m.second;
     if (common.json) {

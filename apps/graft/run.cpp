@@ -48,7 +48,7 @@ graft::result<int> run(const common_options& common, const run_options& options)
         input.name = given.substr(0, at);
         for (const graft::named_tensor& other : inputs)
             if (other.name == input.name) return graft::fail(graft::errc::usage, "--input " + given, "this input was given twice");
-        GRAFT_TRY_ASSIGN(input.value, graft::read_npy(given.substr(at + 1)));
+        GRAFT_TRY_ASSIGN(input.value, graft::read_npy_file(given.substr(at + 1)));
         inputs.push_back(std::move(input));
     }
     graft::load_options with;
@@ -56,7 +56,10 @@ graft::result<int> run(const common_options& common, const run_options& options)
     graft::model model;
     GRAFT_TRY_ASSIGN(model, graft::load(options.model, with));
     for (const graft::value_info& output : model.outputs())
-        if (output.type != graft::dtype::undefined) GRAFT_TRY(graft::check_npy_dtype(output.type, output.name));
+        if (output.type != graft::dtype::undefined) {
+            const auto header = graft::npy_header(output.type, {});
+            if (!header.ok()) return graft::fail(header.error().code(), output.name, header.error().detail());
+        }
 
     graft::session session(model, {common.threads, nullptr});
     const double begun = now_ms();

@@ -46,7 +46,7 @@ template <class F>
 void on_every_isa(const F& f) {
     for (isa set : {isa::baseline, isa::neon, isa::wasm, isa::avx2, isa::avx512})
         if (available(set)) {
-            INFO("instruction set " << name(set));
+            INFO("instruction set " << std::string(name(set)));
             f(set);
         }
 }

@@ -93,8 +93,10 @@ public:
     void text_if(std::uint32_t field, const std::string& value) {
         if (!value.empty()) text(field, value);
     }
-    void message(std::uint32_t field, const std::vector<std::uint8_t>& body) { bytes(field, body.data(), body.size()); }
     void raw(const void* data, std::size_t size);
+    /// A message between `begin` and `end`, whose length is filled in then; what `begin` returned goes to `end`.
+    std::size_t begin(std::uint32_t field);
+    void end(std::size_t mark);
 
 private:
     std::vector<std::uint8_t>& out_;
@@ -284,6 +286,24 @@ GRAFT_INLINE void wire_writer::raw(const void* data, std::size_t size) {
 GRAFT_INLINE void wire_writer::real(std::uint32_t field, float value) {
     tag(field, 5);
     raw(&value, sizeof value);
+}
+GRAFT_INLINE std::size_t wire_writer::begin(std::uint32_t field) {
+    tag(field, 2);
+    out_.resize(out_.size() + 10);  // room for the longest length
+    return out_.size();
+}
+GRAFT_INLINE void wire_writer::end(std::size_t mark) {
+    const std::size_t body = out_.size() - mark;
+    std::uint8_t length[10];
+    std::size_t n = 0;
+    for (std::uint64_t rest = body;; rest >>= 7) {
+        length[n++] = static_cast<std::uint8_t>(rest >= 128 ? rest | 128 : rest);
+        if (rest < 128) break;
+    }
+    std::uint8_t* at = out_.data() + mark - 10;
+    std::memcpy(at, length, n);
+    if (body) std::memmove(at + n, at + 10, body);
+    out_.resize(mark - 10 + n + body);
 }
 GRAFT_INLINE void wire_writer::bytes(std::uint32_t field, const void* data, std::size_t size) {
     tag(field, 2);

@@ -66,9 +66,9 @@ public:
     }
     /// Product of the extents [first, last): 1 for none. Only for shapes that `bytes_of` has accepted.
     std::int64_t product(int first, int last) const noexcept {
-        std::int64_t n = 1;
-        for (int i = first; i < last; ++i) n *= extents_[i];
-        return n;
+        std::uint64_t n = 1;  // unsigned: extents beside one of 0 may be anything, and wrapping must stay defined
+        for (int i = first; i < last; ++i) n *= static_cast<std::uint64_t>(extents_[i]);
+        return static_cast<std::int64_t>(n);
     }
     std::int64_t elements() const noexcept { return product(0, rank_); }
 
@@ -99,18 +99,16 @@ inline std::int64_t checked_add(std::int64_t a, std::int64_t b) noexcept {
     return a < 0 || b < 0 || a > INT64_MAX - b ? -1 : a + b;
 }
 
-/// Number of elements, or -1 where an extent is unknown or the product overflows.
+/// Number of elements, or -1 where an extent is unknown or the product overflows. Beside an extent of 0 the others may multiply
+/// to 2^31 at most, so that loops over them end.
 inline std::int64_t elements_of(const shape& s) noexcept {
     std::int64_t n = 1;
     bool zero = false;
     for (std::int64_t e : s) {
-        if (e < 0) return -1;
         if (e == 0) zero = true;
+        if (e != 0 && (n = checked_mul(n, e)) < 0) return -1;
     }
-    if (zero) return 0;
-    for (std::int64_t e : s)
-        if ((n = checked_mul(n, e)) < 0) return -1;
-    return n;
+    return !zero ? n : n <= (std::int64_t(1) << 31) ? 0 : -1;
 }
 
 /// Bytes that a tensor takes, or -1 where that is unknown or overflows.

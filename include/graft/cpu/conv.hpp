@@ -50,7 +50,7 @@ GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 namespace detail {
 
-constexpr int conv_max_taps = 1024;             // conv_table_rows of the kernels
+constexpr int conv_max_taps = 512;              // half of conv_table_rows of the kernels
 constexpr std::int64_t first_layer_max = 4096;  // first_layer_taps
 constexpr std::int64_t first_layer_room = 16384;
 
@@ -106,6 +106,87 @@ inline conv_args conv_arguments(isa set, const conv_problem& p, const conv_choic
     return a;
 }
 
+// Winograd's weights: U = G g G^T for each pair of channels, [element][pair][ic][2 W] as the direct kernel reads one tap.
+inline void pack_winograd(const conv_problem& p, int m, std::int64_t width, const float* weight, float* to) {
+    static constexpr double g4[6][3] = {{1.0 / 4, 0, 0},          {-1.0 / 6, -1.0 / 6, -1.0 / 6}, {-1.0 / 6, 1.0 / 6, -1.0 / 6},
+                                        {1.0 / 24, 1.0 / 12, 1.0 / 6}, {1.0 / 24, -1.0 / 12, 1.0 / 6}, {0, 0, 1}};
+    static constexpr double g2[4][3] = {{1, 0, 0}, {0.5, 0.5, 0.5}, {0.5, -0.5, 0.5}, {0, 0, 1}};
+    const double(*g)[3] = m == 4 ? g4 : g2;
+    const int n = m + 2;
+    const std::int64_t element = ceil_div(p.oc, width) * width * p.ic;
+    for (std::int64_t o = 0; o < p.oc; o += 2 * width) {
+        const std::int64_t vectors = p.oc - o > width ? 2 * width : width;
+        for (std::int64_t c = 0; c < p.ic; ++c)
+            for (std::int64_t j = 0; j < vectors; ++j) {
+                const float* w = weight + ((o + j) * p.ic + c) * 9;
+                double half[6][3];
+                for (int r = 0; r < n; ++r)
+                    for (int k = 0; k < 3; ++k)
+                        half[r][k] = o + j >= p.oc ? 0 : g[r][0] * double(w[k]) + g[r][1] * double(w[3 + k]) + g[r][2] * double(w[6 + k]);
+                for (int r = 0; r < n; ++r)
+                    for (int k = 0; k < n; ++k)
+                        to[(r * n + k) * element + o * p.ic + c * vectors + j] =
+                            static_cast<float>(half[r][0] * g[k][0] + half[r][1] * g[k][1] + half[r][2] * g[k][2]);
+            }
+    }
+}
+
+// Tiles that are transformed at once: as many as keep both sides of the products in the second cache, but not too few for
+// the weights, which are read once for each run of tiles.
+inline std::int64_t winograd_room(const conv_problem& p, int m, std::int64_t width) {
+    const std::int64_t one = (m + 2) * (m + 2) * (ceil_div(p.ic, width) + ceil_div(p.oc, width)) * width * 4;
+    const std::int64_t all = ceil_div(p.oh, m) * ceil_div(p.ow, m), fit = (std::int64_t(1) << 21) / one < 56 ? 56 : (std::int64_t(1) << 21) / one;
+    return ceil_div(all, ceil_div(all, fit));
+}
+
+// Floats of one element of all tiles. The odd cache line keeps the elements of one tile out of each other's cache sets.
+inline std::int64_t winograd_element(std::int64_t channels, std::int64_t width, std::int64_t room) {
+    return ceil_div(channels, width) * width * room + 16;
+}
+
+// 4, 2 or 0: the size of the output tile that is expected to be fastest, or that the direct algorithm is.
+inline int winograd_size(const conv_problem& p, std::int64_t width) {
+#ifdef GRAFT_TRY_WINO
+    if (const char* e = std::getenv("WINO")) return std::atoi(e);
+#endif
+    (void)p, (void)width;
+    return 0;
+}
+
+inline void run_winograd(isa set, conv_args& a, executor& pool) {
+    const conv_kernels& k = *kernels(set).conv;
+    const conv_problem& p = a.p;
+    const std::int64_t width = vector_width(set), in_blocks = ceil_div(p.ic, width), out_blocks = ceil_div(p.oc, width);
+    const std::int64_t elements = (a.wino + 2) * (a.wino + 2);
+    a.tiles_high = ceil_div(p.oh, a.wino);
+    a.tiles_wide = ceil_div(p.ow, a.wino);
+    a.tile_room = winograd_room(p, a.wino, width);
+    a.transformed = a.workspace;
+    a.in_element = winograd_element(p.ic, width, a.tile_room);
+    a.out_element = winograd_element(p.oc, width, a.tile_room);
+    a.products = a.workspace + elements * a.in_element;
+    a.group_weights = out_blocks * width * p.ic;
+    const std::int64_t all = p.n * a.tiles_high * a.tiles_wide, pairs = ceil_div(out_blocks, 2);
+    for (a.first_tile = 0; a.first_tile < all; a.first_tile += a.tile_room) {
+        a.tile_count = all - a.first_tile < a.tile_room ? all - a.first_tile : a.tile_room;
+        const std::int64_t end = a.first_tile + a.tile_count, parts = ceil_div(a.tile_count, 32);
+        const std::int64_t products = a.tile_count * p.ic * 2 * width, together = ceil_div(500000, products) < pairs ? ceil_div(500000, products) : pairs;
+        const std::int64_t groups = ceil_div(pairs, together);
+        parallel_for(pool, in_blocks * parts, [&](std::int64_t task) {
+            const std::int64_t first = a.first_tile + task % parts * 32;
+            k.winograd_input(a, task / parts, first, first + 32 < end ? first + 32 : end);
+        });
+        parallel_for(pool, elements * groups, [&](std::int64_t task) {
+            const std::int64_t first = task % groups * together;
+            k.winograd_multiply(a, task / groups, first, first + together < pairs ? first + together : pairs);
+        });
+        parallel_for(pool, out_blocks * parts, [&](std::int64_t task) {
+            const std::int64_t first = a.first_tile + task % parts * 32;
+            k.winograd_output(a, task / parts, first, first + 32 < end ? first + 32 : end);
+        });
+    }
+}
+
 }  // namespace detail
 
 GRAFT_INLINE conv_choice choose_conv(isa set, const conv_problem& p) {
@@ -133,6 +214,17 @@ GRAFT_INLINE conv_choice choose_conv(isa set, const conv_problem& p) {
         c.reason = "one tap, no border";
     } else {
         c.reason = "the general case";
+        if (p.kh == 3 && p.kw == 3 && p.sh == 1 && p.sw == 1 && p.dh == 1 && p.dw == 1 && !p.exact) {
+            const int m = detail::winograd_size(p, width);
+            if (m) {
+                c.algorithm = m == 4 ? conv_algorithm::winograd4 : conv_algorithm::winograd2;
+                c.reason = m == 4 ? "Winograd F(4x4, 3x3)" : "Winograd F(2x2, 3x3)";
+                const std::int64_t elements = (m + 2) * (m + 2);
+                floats = elements * detail::direct_weights(p, width) / 9;
+                const std::int64_t room = detail::winograd_room(p, m, width);
+                c.workspace_bytes = elements * (detail::winograd_element(p.ic, width, room) + detail::winograd_element(p.oc, width, room)) * 4;
+            }
+        }
     }
     c.packed_bytes = floats * 4;
     return c;
@@ -147,6 +239,8 @@ GRAFT_INLINE void pack_conv_weights(isa set, const conv_problem& p, const conv_c
                 for (std::int64_t j = c; j < c + width; ++j) *to++ = j < p.oc ? weight[j * taps + t] : 0;
         return;
     }
+    if (choice.algorithm == conv_algorithm::winograd2 || choice.algorithm == conv_algorithm::winograd4)
+        return detail::pack_winograd(p, choice.algorithm == conv_algorithm::winograd4 ? 4 : 2, width, weight, to);
     const bool planes = choice.algorithm == conv_algorithm::first_layer;
     for (std::int64_t g = 0; g < p.groups; ++g)
         for (std::int64_t o = 0; o < ocg; o += 2 * width) {
@@ -174,6 +268,8 @@ GRAFT_INLINE void run_conv(isa set, const conv_problem& p, const conv_choice& ch
     a.residual = residual;
     a.y = y;
     a.workspace = static_cast<float*>(workspace);
+    a.wino = choice.algorithm == conv_algorithm::winograd4 ? 4 : choice.algorithm == conv_algorithm::winograd2 ? 2 : 0;
+    if (a.wino) return detail::run_winograd(set, a, pool);
     void (*kernel)(const conv_args&, std::int64_t) = k.direct;
     std::int64_t tasks = p.n * p.groups * a.batches * a.tasks_per_batch;
     if (choice.algorithm == conv_algorithm::depthwise) {

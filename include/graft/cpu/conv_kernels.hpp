@@ -38,6 +38,11 @@ struct conv_args {
     std::int64_t batches = 0, batch_tiles = 0, pairs_per_task = 0, tasks_per_batch = 0;
     float low = 0, high = 0;          // bounds of the activation where it is none, relu or clip
     bool clamp = false, run_activation = false, scatter = false;
+    // Winograd: tiles of `wino` x `wino` outputs, counted through the batch; those of one step lie in the workspace.
+    int wino = 0;
+    std::int64_t tiles_high = 0, tiles_wide = 0, first_tile = 0, tile_count = 0, tile_room = 0;
+    std::int64_t in_element = 0, out_element = 0;  // floats from one element of all tiles to the next
+    float *transformed = nullptr, *products = nullptr;
 };
 
 /// `tile` is the number of pixels of a register tile, which the cut into tasks is built on.
@@ -47,7 +52,9 @@ struct conv_kernels {
     void (*generic)(const conv_args&, std::int64_t task);
     void (*first_layer)(const conv_args&, std::int64_t task);
     void (*depthwise)(const conv_args&, std::int64_t task);
-    void (*winograd)(const conv_args&, std::int64_t chunk, float* scratch);
+    void (*winograd_input)(const conv_args&, std::int64_t block, std::int64_t first, std::int64_t last);
+    void (*winograd_multiply)(const conv_args&, std::int64_t element, std::int64_t pair0, std::int64_t pair1);
+    void (*winograd_output)(const conv_args&, std::int64_t block, std::int64_t first, std::int64_t last);
     void (*finish)(const conv_args&, float* y, const float* residual, std::int64_t n);
 };
 

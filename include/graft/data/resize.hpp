@@ -61,7 +61,7 @@ inline double resample_filter(filter kernel, double x) noexcept {
         if (x == 0.0) return 1.0;
         if (x >= 1.0) return 0.0;
         x *= 3.14159265358979323846;
-        return std::sin(x) / x * (0.54f + 0.46f * std::cos(x));  // Pillow's constants are floats
+        return std::sin(x) / x * (static_cast<double>(0.54f) + static_cast<double>(0.46f) * std::cos(x));  // floats in Pillow too
     }
     constexpr double a = -0.5;  // Catmull-Rom
     if (x < 1.0) return ((a + 2.0) * x - (a + 3.0)) * x * x + 1;

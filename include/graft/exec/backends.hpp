@@ -2,19 +2,30 @@
 #pragma once
 
 #include "../plan/backend.hpp"
-#include "../plan/lower_cpu.hpp"
 
 GRAFT_BEGIN_NAMESPACE
 namespace backends {
 
 /// The CPU: every operator of the op table, with the fastest kernels that the machine can run.
 struct cpu {
-    static const backend& instance() noexcept {
-        static constexpr backend self{"cpu", [] { return status(); }, [](const node& n) -> const char* { return n.op && n.op->run ? nullptr : "the operator is not compiled into this build (GRAFT_OPS)"; },
-                                      [](graph& g, const lowering& with) { return lower_for_cpu(g, with); }};
-        return self;
-    }
+    static const backend& instance() noexcept;
 };
 
 }  // namespace backends
 GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include "../plan/lower_cpu.hpp"
+
+GRAFT_BEGIN_NAMESPACE
+namespace backends {
+
+GRAFT_INLINE const backend& cpu::instance() noexcept {
+    static constexpr backend self{"cpu", [] { return status(); }, [](const node& n) -> const char* { return n.op && n.op->run ? nullptr : "the operator is not compiled into this build (GRAFT_OPS)"; },
+                                  [](graph& g, const lowering& with) { return lower_for_cpu(g, with); }};
+    return self;
+}
+
+}  // namespace backends
+GRAFT_END_NAMESPACE
+#endif

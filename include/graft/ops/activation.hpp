@@ -7,13 +7,13 @@ GRAFT_BEGIN_NAMESPACE
 namespace ops {
 
 // An element function in double; `x` is the element, `p` the parameters.
-#define GRAFT_ACTIVATION(id, expression)                                          \
-    inline void id##_real(double* block, int n, const element_parameters& p) {    \
-        (void)p;                                                                  \
-        for (int i = 0; i < n; ++i) {                                             \
-            const double x = block[i];                                            \
-            block[i] = expression;                                                \
-        }                                                                         \
+#define GRAFT_ACTIVATION(id, expression)                                                                                         \
+    inline void id##_real(double* block, int n, const element_parameters& p) {                                                   \
+        (void)p;                                                                                                                 \
+        for (int i = 0; i < n; ++i) {                                                                                            \
+            const double x = block[i];                                                                                           \
+            block[i] = expression;                                                                                               \
+        }                                                                                                                        \
     }
 inline double logistic(double x) noexcept {
     const double e = std::exp(-std::fabs(x));
@@ -24,7 +24,8 @@ inline double soft_plus(double x) noexcept { return x != x ? x : std::max(x, 0.0
 inline double unit_clip(double x) noexcept { return x < 0 ? 0 : x > 1 ? 1 : x; }
 
 // A kernel whose parameters are the attributes `a` and `b`.
-inline status activate(run_context& c, real_function f, const char* a = nullptr, float a_default = 0, const char* b = nullptr, float b_default = 0) {
+inline status activate(run_context& c, real_function f, const char* a = nullptr, float a_default = 0, const char* b = nullptr,
+                       float b_default = 0) {
     element_parameters p;
     p.a = a ? static_cast<double>(c.real(a, a_default)) : 0;
     p.b = b ? static_cast<double>(c.real(b, b_default)) : 0;
@@ -42,7 +43,7 @@ inline status relu_run(run_context& c) { return unary_elementwise(c, relu_real, 
 GRAFT_ACTIVATION(leaky_relu, x < 0 ? p.a * x : x)
 inline status leaky_relu_run(run_context& c) { return activate(c, leaky_relu_real, "alpha", 0.01f); }
 
-// ThresholdedRelu-10,22: y = x > alpha ? x : 0
+// ThresholdedRelu-1 (experimental),10,22: y = x > alpha ? x : 0
 GRAFT_ACTIVATION(thresholded_relu, x > p.a ? x : 0)
 inline status thresholded_relu_run(run_context& c) { return activate(c, thresholded_relu_real, "alpha", 1.0f); }
 
@@ -51,14 +52,15 @@ GRAFT_ACTIVATION(elu, x < 0 ? p.a * std::expm1(x) : x)
 inline status elu_run(run_context& c) { return activate(c, elu_real, "alpha", 1.0f); }
 
 // Selu-1,6,22: y = gamma * (x > 0 ? x : alpha * (exp(x) - 1)); opset 1 to 5 had defaults of four digits
-GRAFT_ACTIVATION(selu, p.b * (x <= 0 ? p.a * std::expm1(x) : x))
+GRAFT_ACTIVATION(selu, p.b*(x <= 0 ? p.a * std::expm1(x) : x))
 inline status selu_run(run_context& c) {
     const bool old = c.version() < 6;
-    return activate(c, selu_real, "alpha", old ? 1.6732f : 1.67326319217681884765625f, "gamma", old ? 1.0507f : 1.05070102214813232421875f);
+    return activate(c, selu_real, "alpha", old ? 1.6732f : 1.67326319217681884765625f, "gamma",
+                    old ? 1.0507f : 1.05070102214813232421875f);
 }
 
 // Celu-12,28: y = max(0, x) + min(0, alpha * (exp(x / alpha) - 1))
-GRAFT_ACTIVATION(celu, (x < 0 ? 0 : x) + std::min(0.0, p.a * std::expm1(x / p.a)))
+GRAFT_ACTIVATION(celu, (x < 0 ? 0 : x) + std::min(0.0, p.a* std::expm1(x / p.a)))
 inline status celu_infer(infer_context& c) {
     if (c.real("alpha", 1.0f) == 0.0f) return c.fail(errc::op_attribute, "alpha must not be zero");
     return real_infer(c);
@@ -70,11 +72,11 @@ GRAFT_ACTIVATION(sigmoid, logistic(x))
 inline status sigmoid_run(run_context& c) { return activate(c, sigmoid_real); }
 
 // HardSigmoid-1,6,22: y = max(0, min(1, alpha * x + beta))
-GRAFT_ACTIVATION(hard_sigmoid, unit_clip(p.a * x + p.b))
+GRAFT_ACTIVATION(hard_sigmoid, unit_clip(p.a* x + p.b))
 inline status hard_sigmoid_run(run_context& c) { return activate(c, hard_sigmoid_real, "alpha", 0.2f, "beta", 0.5f); }
 
 // HardSwish-14,22: y = x * max(0, min(1, x / 6 + 1 / 2))
-GRAFT_ACTIVATION(hard_swish, x * unit_clip(x / 6 + 0.5))
+GRAFT_ACTIVATION(hard_swish, x* unit_clip(x / 6 + 0.5))
 inline status hard_swish_run(run_context& c) { return activate(c, hard_swish_real); }
 
 // Softplus-1,22: y = log(exp(x) + 1)
@@ -86,11 +88,11 @@ GRAFT_ACTIVATION(softsign, x / (1 + std::fabs(x)))
 inline status softsign_run(run_context& c) { return activate(c, softsign_real); }
 
 // Mish-18,22: y = x * tanh(log(exp(x) + 1))
-GRAFT_ACTIVATION(mish, x * std::tanh(soft_plus(x)))
+GRAFT_ACTIVATION(mish, x* std::tanh(soft_plus(x)))
 inline status mish_run(run_context& c) { return activate(c, mish_real); }
 
 // Swish-24: y = x / (1 + exp(-alpha * x))
-GRAFT_ACTIVATION(swish, x * logistic(p.a * x))
+GRAFT_ACTIVATION(swish, x* logistic(p.a* x))
 inline status swish_run(run_context& c) { return activate(c, swish_real, "alpha", 1.0f); }
 
 // Gelu-20: y = x / 2 * (1 + erf(x / sqrt(2))), or by approximate = tanh: x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))
@@ -104,7 +106,7 @@ inline status gelu_infer(infer_context& c) {
 inline status gelu_run(run_context& c) { return activate(c, c.is("approximate", "tanh", "none") ? gelu_tanh_real : gelu_real); }
 
 // Shrink-9: y = x < -lambd ? x + bias : x > lambd ? x - bias : 0
-GRAFT_ACTIVATION(shrink, x < -p.a ? x + p.b : x > p.a ? x - p.b : 0)
+GRAFT_ACTIVATION(shrink, x<-p.a ? x + p.b : x> p.a ? x - p.b : 0)
 inline status shrink_run(run_context& c) { return activate(c, shrink_real, "lambd", 0.5f, "bias", 0.0f); }
 
 // Clip-1,6,11,12,13: y = min(max(x, low), high); the bounds are attributes before opset 11, inputs since
@@ -185,29 +187,42 @@ inline status swiglu_run(run_context& c) {
 inline op_table activation_ops() {
     constexpr unsigned each = op_flag::elementwise;
     static constexpr op_row rows[] = {
-        GRAFT_OP("Relu", 1, 0, 1, 1, 1, 1, number_infer, relu_run, each, "consumed_inputs:is", "f32[3,17]; i8[9]; f64[]; f16[0,4]; bf16[5]"),
-        GRAFT_OP("LeakyRelu", 1, 0, 1, 1, 1, 1, real_infer, leaky_relu_run, each, "alpha:f consumed_inputs:is", "f32[3,17]; f32[2,3] alpha=0.3; f64[]; f16[0]"),
-        GRAFT_OP("ThresholdedRelu", 10, 0, 1, 1, 1, 1, real_infer, thresholded_relu_run, each, "alpha:f", "f32[3,17]; f32[5] alpha=-0.5; f64[]; f16[0]"),
-        GRAFT_OP("Elu", 1, 0, 1, 1, 1, 1, real_infer, elu_run, each, "alpha:f consumed_inputs:is", "f32[3,17]; f32[2,3] alpha=2; f64[]; f16[0]"),
-        GRAFT_OP("Selu", 1, 0, 1, 1, 1, 1, real_infer, selu_run, each, "alpha:f gamma:f consumed_inputs:is", "f32[3,17]; f32[2,3] alpha=2 gamma=3; f64[]; f16[0]"),
+        GRAFT_OP("Relu", 1, 0, 1, 1, 1, 1, number_infer, relu_run, each, "consumed_inputs:is",
+                 "f32[3,17]; i8[9]; f64[]; f16[0,4]; bf16[5]"),
+        GRAFT_OP("LeakyRelu", 1, 0, 1, 1, 1, 1, real_infer, leaky_relu_run, each, "alpha:f consumed_inputs:is",
+                 "f32[3,17]; f32[2,3] alpha=0.3; f64[]; f16[0]"),
+        GRAFT_OP("ThresholdedRelu", 1, 0, 1, 1, 1, 1, real_infer, thresholded_relu_run, each, "alpha:f",
+                 "f32[3,17]; f32[5] alpha=-0.5; f64[]; f16[0]"),
+        GRAFT_OP("Elu", 1, 0, 1, 1, 1, 1, real_infer, elu_run, each, "alpha:f consumed_inputs:is",
+                 "f32[3,17]; f32[2,3] alpha=2; f64[]; f16[0]"),
+        GRAFT_OP("Selu", 1, 0, 1, 1, 1, 1, real_infer, selu_run, each, "alpha:f gamma:f consumed_inputs:is",
+                 "f32[3,17]; f32[2,3] alpha=2 gamma=3; f64[]; f16[0]"),
         GRAFT_OP("Celu", 12, 0, 1, 1, 1, 1, celu_infer, celu_run, each, "alpha:f", "f32[3,17]; f32[2,3] alpha=2; f32[]; f32[0]"),
-        GRAFT_OP("Sigmoid", 1, 0, 1, 1, 1, 1, real_infer, sigmoid_run, each, "consumed_inputs:is", "f32[3,17]; f32{-200,-20,0,20,200}; f64[]; f16[0]"),
-        GRAFT_OP("HardSigmoid", 1, 0, 1, 1, 1, 1, real_infer, hard_sigmoid_run, each, "alpha:f beta:f consumed_inputs:is", "f32[3,17]~-5:5; f32[5] alpha=0.5 beta=0.1; f64[]; f16[0]"),
+        GRAFT_OP("Sigmoid", 1, 0, 1, 1, 1, 1, real_infer, sigmoid_run, each, "consumed_inputs:is",
+                 "f32[3,17]; f32{-200,-20,0,20,200}; f64[]; f16[0]"),
+        GRAFT_OP("HardSigmoid", 1, 0, 1, 1, 1, 1, real_infer, hard_sigmoid_run, each, "alpha:f beta:f consumed_inputs:is",
+                 "f32[3,17]~-5:5; f32[5] alpha=0.5 beta=0.1; f64[]; f16[0]"),
         GRAFT_OP("HardSwish", 14, 0, 1, 1, 1, 1, real_infer, hard_swish_run, each, "", "f32[3,17]~-5:5; f64[]; f16[0]"),
         GRAFT_OP("Softplus", 1, 0, 1, 1, 1, 1, real_infer, softplus_run, each, "", "f32[3,17]; f32{-200,0,200}; f64[]; f16[0]"),
         GRAFT_OP("Softsign", 1, 0, 1, 1, 1, 1, real_infer, softsign_run, each, "", "f32[3,17]; f64[]; f16[0]"),
         GRAFT_OP("Mish", 18, 0, 1, 1, 1, 1, real_infer, mish_run, each, "", "f32[3,17]; f32{-200,0,200}; f64[]; f16[0]"),
         GRAFT_OP("Swish", 24, 0, 1, 1, 1, 1, real_infer, swish_run, each, "alpha:f", "f32[3,17]; f32[5] alpha=2; f64[]; f16[0]"),
-        GRAFT_OP("Gelu", 20, 0, 1, 1, 1, 1, gelu_infer, gelu_run, each, "approximate:s", "f32[3,17]; f32[3,17] approximate=tanh; f64[]; f16[0]"),
-        GRAFT_OP("Shrink", 9, 0, 1, 1, 1, 1, number_infer, shrink_run, each, "bias:f lambd:f", "f32[3,17]; f32[5] bias=1.5 lambd=1.5; i32[5] bias=1; f16[0]"),
-        GRAFT_OP("Clip", 1, 10, 1, 1, 1, 1, clip_infer, clip_run, each, "max:f min:f consumed_inputs:is", "f32[3,17] min=-1 max=1; f32[5] max=0; f64[]; f16[0]"),
-        GRAFT_OP("Clip", 11, 0, 1, 3, 1, 1, clip_infer, clip_run, each, "", "f32[3,17] f32(-1) f32(1); f32[5] - f32(0); i8[9] i8(-1); u64[4] u64(1) u64(3); f64[]; f16[0] f16(0)"),
-        GRAFT_OP("PRelu", 1, 0, 2, 2, 1, 1, prelu_infer, prelu_run, each, "consumed_inputs:is", "f32[2,3,5] f32[3,1]; f32[2,3] f32[1]; i32[5] i32[5]; f64[] f64[]; f16[0,2] f16[2]; f32[2,3,2] f32[3] @6"),
-        GRAFT_OP("SwiGLU", 28, 0, 2, 2, 1, 1, swiglu_infer, swiglu_run, each, "alpha:f", "f32[3,17] f32[3,17]; f32[5] f32[5] alpha=2; f64[] f64[]; f16[0] f16[0]"),
+        GRAFT_OP("Gelu", 20, 0, 1, 1, 1, 1, gelu_infer, gelu_run, each, "approximate:s",
+                 "f32[3,17]; f32[3,17] approximate=tanh; f64[]; f16[0]"),
+        GRAFT_OP("Shrink", 9, 0, 1, 1, 1, 1, number_infer, shrink_run, each, "bias:f lambd:f",
+                 "f32[3,17]; f32[5] bias=1.5 lambd=1.5; i32[5] bias=1; f16[0]"),
+        GRAFT_OP("Clip", 1, 10, 1, 1, 1, 1, clip_infer, clip_run, each, "max:f min:f consumed_inputs:is",
+                 "f32[3,17] min=-1 max=1; f32[5] max=0; f64[]; f16[0]"),
+        GRAFT_OP("Clip", 11, 0, 1, 3, 1, 1, clip_infer, clip_run, each, "",
+                 "f32[3,17] f32(-1) f32(1); f32[5] - f32(0); i8[9] i8(-1); u64[4] u64(1) u64(3); f64[]; f16[0] f16(0)"),
+        GRAFT_OP("PRelu", 1, 0, 2, 2, 1, 1, prelu_infer, prelu_run, each, "consumed_inputs:is",
+                 "f32[2,3,5] f32[3,1]; f32[2,3] f32[1]; i32[5] i32[5]; f64[] f64[]; f16[0,2] f16[2]; f32[2,3,2] f32[3] @6"),
+        GRAFT_OP("SwiGLU", 28, 0, 2, 2, 1, 1, swiglu_infer, swiglu_run, each, "alpha:f",
+                 "f32[3,17] f32[3,17]; f32[5] f32[5] alpha=2; f64[] f64[]; f16[0] f16[0]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
 }
 
-}  // namespace ops
+} // namespace ops
 GRAFT_END_NAMESPACE

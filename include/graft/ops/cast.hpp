@@ -12,14 +12,14 @@ inline std::uint8_t double_to_e8m0(double d, char mode, bool saturate) noexcept 
     if (d == 0) return 0;
     if (std::isinf(d)) return 254;
     int exponent = 0;
-    const double mantissa = 2 * std::frexp(std::fabs(d), &exponent);  // in [1, 2)
+    const double mantissa = 2 * std::frexp(std::fabs(d), &exponent); // in [1, 2)
     const int code = exponent - 1 + 127 + (mode == 'u' ? mantissa > 1 : mode == 'n' ? mantissa >= 1.5 : 0);
     return static_cast<std::uint8_t>(code < 0 ? 0 : code <= 254 ? code : saturate ? 254 : 255);
 }
 
 struct cast_mode {
     bool saturate = true;
-    char rounding = 'u';  // of float8e8m0: up, down, nearest
+    char rounding = 'u'; // of float8e8m0: up, down, nearest
 };
 
 // 64-bit integers as doubles that keep what a narrower float needs to be rounded once: bits past the 53rd are joined into one.
@@ -30,7 +30,8 @@ inline double sticky_double(std::int64_t v, bool unsigned64) noexcept {
     return static_cast<double>(u < std::uint64_t(1) << 53 ? u : (u & ~std::uint64_t(2047)) | (u & 2047 ? 2048u : 0u));
 }
 
-GRAFT_NOINLINE inline void store_cast(const tensor_view& y, std::int64_t first, int n, const double* block, cast_mode mode) noexcept {
+GRAFT_NOINLINE inline void store_cast(const tensor_view& y, std::int64_t first, int n, const double* block,
+                                      cast_mode mode) noexcept {
     if (type_class(y.type) != accept::small || !is_float(y.type)) return store_from_double(y.type, y.data, first, n, block);
     auto* to = static_cast<std::uint8_t*>(y.data) + first;
     for (int i = 0; i < n; ++i)
@@ -74,7 +75,8 @@ inline status cast_kernel(run_context& c) {
 
 // The type of Cast-1, which names it: "FLOAT", "INT64", ...
 inline dtype type_named(const char* text) noexcept {
-    static constexpr const char* names[] = {"FLOAT", "UINT8", "INT8", "UINT16", "INT16", "INT32", "INT64", "STRING", "BOOL", "FLOAT16", "DOUBLE", "UINT32", "UINT64"};
+    static constexpr const char* names[] = {"FLOAT",  "UINT8", "INT8",    "UINT16", "INT16",  "INT32", "INT64",
+                                            "STRING", "BOOL",  "FLOAT16", "DOUBLE", "UINT32", "UINT64"};
     for (int i = 0; i < 13; ++i)
         if (!std::strcmp(text, names[i])) return static_cast<dtype>(i + 1);
     return dtype::undefined;
@@ -114,8 +116,8 @@ inline status bit_cast_infer(infer_context& c) {
     if (!c.has_attribute("to")) return c.fail(errc::op_attribute, "the attribute 'to' is missing");
     GRAFT_TRY(type_attribute(c, "to", dtype::undefined, accept::any, to));
     if (file_bits(to) != file_bits(c.in[0].type))
-        return c.fail(errc::op_type, "a type of %lld bits cannot be read as one of %lld bits", static_cast<std::int64_t>(file_bits(c.in[0].type)),
-                      static_cast<std::int64_t>(file_bits(to)));
+        return c.fail(errc::op_type, "a type of %lld bits cannot be read as one of %lld bits",
+                      static_cast<std::int64_t>(file_bits(c.in[0].type)), static_cast<std::int64_t>(file_bits(to)));
     return c.set(0, to, c.in[0].extents);
 }
 inline status bit_cast_run(run_context& c) {
@@ -138,15 +140,19 @@ inline status bit_cast_run(run_context& c) {
 inline op_table cast_ops() {
     constexpr unsigned each = op_flag::elementwise;
     static constexpr op_row rows[] = {
-        GRAFT_OP("Cast", 1, 5, 1, 1, 1, 1, named_cast_infer, cast_kernel, each, "to:s", "f32[3,17] to=INT64; i32[5] to=FLOAT; b[0] to=FLOAT16"),
+        GRAFT_OP("Cast", 1, 5, 1, 1, 1, 1, named_cast_infer, cast_kernel, each, "to:s",
+                 "f32[3,17] to=INT64; i32[5] to=FLOAT; b[0] to=FLOAT16"),
         GRAFT_OP("Cast", 6, 0, 1, 1, 1, 1, cast_infer, cast_kernel, each, "round_mode:s saturate:i to:i",
-                 "f32[3,17] to=7; f32[3,17]~-300:300 to=3; i64[7] to=1; f32{0,-0.5,nan} to=9; f32[9] to=10; f16[0] to=11; u8[] to=16; f32{500,-1,0.3} to=17 saturate=0; f32{5,9,-3} to=22"),
-        GRAFT_OP("CastLike", 15, 0, 2, 2, 1, 1, cast_like_infer, cast_kernel, each, "round_mode:s saturate:i", "f32[3,17] i64[1]; i32[5] f16[]; b[0] f32[2]"),
-        GRAFT_OP("BitCast", 26, 0, 1, 1, 1, 1, bit_cast_infer, bit_cast_run, each, "to:i", "f32[3,5] to=6; i64[4] to=11; u8[5] to=9; f16[0] to=16"),
+                 "f32[3,17] to=7; f32[3,17]~-300:300 to=3; i64[7] to=1; f32{0,-0.5,nan} to=9; f32[9] to=10; f16[0] to=11; u8[] "
+                 "to=16; f32{500,-1,0.3} to=17 saturate=0; f32{5,9,-3} to=22"),
+        GRAFT_OP("CastLike", 15, 0, 2, 2, 1, 1, cast_like_infer, cast_kernel, each, "round_mode:s saturate:i",
+                 "f32[3,17] i64[1]; i32[5] f16[]; b[0] f32[2]"),
+        GRAFT_OP("BitCast", 26, 0, 1, 1, 1, 1, bit_cast_infer, bit_cast_run, each, "to:i",
+                 "f32[3,5] to=6; i64[4] to=11; u8[5] to=9; f16[0] to=16"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
 }
 
-}  // namespace ops
+} // namespace ops
 GRAFT_END_NAMESPACE

@@ -18,11 +18,11 @@ constexpr int block_size = 512;
 
 // Classes of element types, to be added up into what an operator accepts.
 struct accept {
-    static constexpr unsigned real = 1;              // float32, float64, float16, bfloat16
-    static constexpr unsigned signed_integer = 2;    // of 8 bits and more
-    static constexpr unsigned unsigned_integer = 4;  // of 8 bits and more
+    static constexpr unsigned real = 1;             // float32, float64, float16, bfloat16
+    static constexpr unsigned signed_integer = 2;   // of 8 bits and more
+    static constexpr unsigned unsigned_integer = 4; // of 8 bits and more
     static constexpr unsigned boolean = 8;
-    static constexpr unsigned small = 16;            // floats of 8 bits and less, integers of 4 bits and less
+    static constexpr unsigned small = 16; // floats of 8 bits and less, integers of 4 bits and less
     static constexpr unsigned integer = 6, number = 7, any = 31;
 };
 
@@ -52,7 +52,8 @@ GRAFT_COLD inline status refuse_type(const op_context& c, int i) {
 }
 GRAFT_COLD inline status refuse_pair(const op_context& c, int i, int j) {
     char detail[120];
-    std::snprintf(detail, sizeof detail, "inputs %d and %d must be of one type, not %s and %s", i, j, name(c.in[i].type), name(c.in[j].type));
+    std::snprintf(detail, sizeof detail, "inputs %d and %d must be of one type, not %s and %s", i, j, name(c.in[i].type),
+                  name(c.in[j].type));
     return fail(errc::op_type, place(c.n), detail);
 }
 /// Fails with op.type unless input i is there and of one of the accepted classes.
@@ -64,7 +65,8 @@ inline status check_type(const op_context& c, int i, unsigned accepted) {
 inline status check_same_type(const op_context& c, int i, int j) {
     return c.in[i].type == c.in[j].type ? status() : refuse_pair(c, i, j);
 }
-/// The element type that an integer attribute names; op.type where it is not in `accepted`, op.unsupported where no tensor holds it.
+/// The element type that an integer attribute names; op.type where it is not in `accepted`, op.unsupported where no tensor holds
+/// it.
 inline status type_attribute(const op_context& c, const char* attribute_name, dtype otherwise, unsigned accepted, dtype& type) {
     const std::int64_t number = c.integer(attribute_name, static_cast<std::int64_t>(otherwise));
     type = number > 0 && number < 64 ? static_cast<dtype>(number) : dtype::undefined;
@@ -118,7 +120,8 @@ inline status binary_shapes(const op_context& c, shape& second, shape& out) {
     if (!c.integer("broadcast", 0)) return c.fail_shapes("before opset 7, shapes must be equal unless 'broadcast' is set");
     int axis = a.rank() - second.rank();
     if (c.has_attribute("axis")) GRAFT_TRY(c.axis(c.integer("axis", 0), a.rank(), axis));
-    if (axis < 0 || axis + second.rank() > a.rank()) return c.fail_shapes("the second input does not fit into the first at 'axis'");
+    if (axis < 0 || axis + second.rank() > a.rank())
+        return c.fail_shapes("the second input does not fit into the first at 'axis'");
     for (int behind = a.rank() - axis - second.rank(); behind > 0; --behind) second.push_back(1);
     return broadcasts_to(second, a) ? status() : c.fail_shapes("the second input cannot be broadcast to the first");
 }
@@ -156,8 +159,7 @@ inline broadcast_operand broadcast_to(const tensor_view& x, const shape& aligned
 inline broadcast_operand broadcast_to(const tensor_view& x, const shape& out) noexcept { return broadcast_to(x, x.extents, out); }
 
 // Calls f(offset, stride, count, at) for the runs that make up elements [first, first + n) of the result; `at` counts from 0.
-template <class F>
-inline void for_runs(const broadcast_operand& o, std::int64_t first, std::int64_t n, const F& f) {
+template <class F> inline void for_runs(const broadcast_operand& o, std::int64_t first, std::int64_t n, const F& f) {
     std::int64_t index[shape::max_rank], offset = 0;
     for (int i = o.rank - 1; i >= 0; --i) {
         index[i] = first % o.extents[i];
@@ -184,22 +186,23 @@ GRAFT_NOINLINE inline void load_as_double(const broadcast_operand& o, std::int64
         if (!stride) std::fill(to + at + 1, to + at + run, to[at]);
     });
 }
-GRAFT_NOINLINE inline void load_as_int64(const broadcast_operand& o, std::int64_t first, std::int64_t n, std::int64_t* to) noexcept {
+GRAFT_NOINLINE inline void load_as_int64(const broadcast_operand& o, std::int64_t first, std::int64_t n,
+                                         std::int64_t* to) noexcept {
     for_runs(o, first, n, [&](std::int64_t offset, std::int64_t stride, std::int64_t run, std::int64_t at) {
         graft::load_as_int64(o.type, o.data, offset, stride ? run : 1, to + at);
         if (!stride) std::fill(to + at + 1, to + at + run, to[at]);
     });
 }
 // Offsets in elements, for operators that copy without looking at the type.
-GRAFT_NOINLINE inline void load_offsets(const broadcast_operand& o, std::int64_t first, std::int64_t n, std::int64_t* to) noexcept {
+GRAFT_NOINLINE inline void load_offsets(const broadcast_operand& o, std::int64_t first, std::int64_t n,
+                                        std::int64_t* to) noexcept {
     for_runs(o, first, n, [&](std::int64_t offset, std::int64_t stride, std::int64_t run, std::int64_t at) {
         for (std::int64_t i = 0; i < run; ++i) to[at + i] = offset + i * stride;
     });
 }
 
 /// Calls f(first, n) for blocks of at most `block_size` elements that cover [0, total), on the threads of `pool`.
-template <class F>
-inline void for_blocks(executor& pool, std::int64_t total, const F& f) {
+template <class F> inline void for_blocks(executor& pool, std::int64_t total, const F& f) {
     constexpr std::int64_t task = 32 * block_size;
     parallel_for(pool, (total + task - 1) / task, [&](std::int64_t t) {
         const std::int64_t end = std::min(total, (t + 1) * task);
@@ -213,8 +216,8 @@ struct element_parameters {
     double a = 0, b = 0;
     std::int64_t k = 0, m = 0;
     dtype type = dtype::undefined;
-    bool unsigned64 = false;  // the 64-bit integers are to be read as unsigned
-    int bits = 0;             // of the type
+    bool unsigned64 = false; // the 64-bit integers are to be read as unsigned
+    int bits = 0;            // of the type
 };
 // Element functions: the result takes the place of `x`; y is the second operand.
 using real_function = void (*)(double* x, int n, const element_parameters& p);
@@ -243,7 +246,8 @@ inline std::int64_t wrapping_mul(std::int64_t a, std::int64_t b) noexcept {
 }
 
 /// out[0] = f(in[0]), element by element. Types that are not floats go through `whole` where there is one, else through doubles.
-GRAFT_NOINLINE inline status unary_elementwise(run_context& c, real_function real, integer_function whole, element_parameters p = {}) {
+GRAFT_NOINLINE inline status unary_elementwise(run_context& c, real_function real, integer_function whole,
+                                               element_parameters p = {}) {
     const tensor_view x = c.in[0], y = c.out[0];
     describe_type(p, x.type);
     const bool integers = whole && !is_float(x.type);
@@ -290,7 +294,8 @@ GRAFT_NOINLINE inline status binary_elementwise(run_context& c, const shape& sec
 
 /// A scalar input, or a tensor of one element; else op.shape.
 inline status check_scalar(const op_context& c, int i) {
-    return !c.has(i) || elements_of(c.in[i].extents) == 1 ? status() : c.fail(errc::op_shape, "input %lld must have one element", i);
+    return !c.has(i) || elements_of(c.in[i].extents) == 1 ? status()
+                                                          : c.fail(errc::op_shape, "input %lld must have one element", i);
 }
 
 /// Fills `n` elements of `size` bytes with the one at `value`.
@@ -313,7 +318,9 @@ inline status copy_input(run_context& c, int i = 0, int o = 0) {
 struct axis_split {
     std::int64_t outer = 1, n = 1, inner = 1;
 };
-inline axis_split split_at(const shape& s, int axis) noexcept { return {s.product(0, axis), s[axis], s.product(axis + 1, s.rank())}; }
+inline axis_split split_at(const shape& s, int axis) noexcept {
+    return {s.product(0, axis), s[axis], s.product(axis + 1, s.rank())};
+}
 
-}  // namespace ops
+} // namespace ops
 GRAFT_END_NAMESPACE

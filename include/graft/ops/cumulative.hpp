@@ -43,7 +43,8 @@ GRAFT_NOINLINE inline status cumulative_kernel(run_context& c, bool product) {
             } else {
                 load_as_int64(x.type, x.data, start, lanes, whole);
                 if (exclusive) store_from_int64(y.type, y.data, start, lanes, whole_sum);
-                for (int i = 0; i < lanes; ++i) whole_sum[i] = product ? wrapping_mul(whole_sum[i], whole[i]) : wrapping_add(whole_sum[i], whole[i]);
+                for (int i = 0; i < lanes; ++i)
+                    whole_sum[i] = product ? wrapping_mul(whole_sum[i], whole[i]) : wrapping_add(whole_sum[i], whole[i]);
                 if (!exclusive) store_from_int64(y.type, y.data, start, lanes, whole_sum);
             }
         }
@@ -56,13 +57,15 @@ inline status cum_prod_run(run_context& c) { return cumulative_kernel(c, true); 
 inline op_table cumulative_ops() {
     static constexpr op_row rows[] = {
         GRAFT_OP("CumSum", 11, 0, 2, 2, 1, 1, cumulative_infer, cum_sum_run, op_flag::none, "exclusive:i reverse:i",
-                 "f32[3,17] i64(1); f32[2,3,5] i32(-2) exclusive=1; f64[7] i64(0) reverse=1; i32[2,4] i64(1) exclusive=1 reverse=1; f32[0,2] i64(0)"),
+                 "f32[3,17] i64(1); f32[2,3,5] i32(-2) exclusive=1; f64[7] i64(0) reverse=1; i32[2,4] i64(1) exclusive=1 "
+                 "reverse=1; f32[0,2] i64(0)"),
         GRAFT_OP("CumProd", 26, 0, 2, 2, 1, 1, cumulative_infer, cum_prod_run, op_flag::none, "exclusive:i reverse:i",
-                 "f32[3,17] i64(1); f32[2,3,5] i32(-2) exclusive=1; f64[7] i64(0) reverse=1; i32[2,4] i64(1) exclusive=1 reverse=1; f32[0,2] i64(0)"),
+                 "f32[3,17] i64(1); f32[2,3,5] i32(-2) exclusive=1; f64[7] i64(0) reverse=1; i32[2,4] i64(1) exclusive=1 "
+                 "reverse=1; f32[0,2] i64(0)"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
 }
 
-}  // namespace ops
+} // namespace ops
 GRAFT_END_NAMESPACE

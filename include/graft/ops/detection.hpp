@@ -19,9 +19,11 @@ inline box_corners corners(const float* b, bool centred) noexcept {
 // Whether intersection over union is above the threshold; in float, so that boxes at the threshold fall as elsewhere.
 inline bool overlap(const float* a, const float* b, bool centred, float threshold) noexcept {
     const box_corners p = corners(a, centred), q = corners(b, centred);
-    const float width = (p.x1 < q.x1 ? p.x1 : q.x1) - (p.x0 > q.x0 ? p.x0 : q.x0), height = (p.y1 < q.y1 ? p.y1 : q.y1) - (p.y0 > q.y0 ? p.y0 : q.y0);
+    const float width = (p.x1 < q.x1 ? p.x1 : q.x1) - (p.x0 > q.x0 ? p.x0 : q.x0),
+                height = (p.y1 < q.y1 ? p.y1 : q.y1) - (p.y0 > q.y0 ? p.y0 : q.y0);
     if (!(width > 0) || !(height > 0)) return false;
-    const float both = width * height, area_p = (p.x1 - p.x0) * (p.y1 - p.y0), area_q = (q.x1 - q.x0) * (q.y1 - q.y0), all = area_p + area_q - both;
+    const float both = width * height, area_p = (p.x1 - p.x0) * (p.y1 - p.y0), area_q = (q.x1 - q.x0) * (q.y1 - q.y0),
+                all = area_p + area_q - both;
     return both > 0 && area_p > 0 && area_q > 0 && all > 0 && both / all > threshold;
 }
 
@@ -29,7 +31,8 @@ inline bool overlap(const float* a, const float* b, bool centred, float threshol
 inline status non_max_suppression_infer(infer_context& c) {
     for (int i = 0; i < c.inputs; ++i) {
         if (!c.has(i)) continue;
-        if (c.in[i].type != (i == 2 ? dtype::int64 : dtype::float32)) return c.fail(errc::op_type, i == 2 ? "input %lld must be int64" : "input %lld must be float", i);
+        if (c.in[i].type != (i == 2 ? dtype::int64 : dtype::float32))
+            return c.fail(errc::op_type, i == 2 ? "input %lld must be int64" : "input %lld must be float", i);
         if (i >= 2 && elements_of(c.in[i].extents) > 1) return c.fail(errc::op_shape, "input %lld must be a scalar", i);
     }
     const shape &boxes = c.in[0].extents, &scores = c.in[1].extents;
@@ -58,13 +61,14 @@ inline status non_max_suppression_run(run_context& c) {
         const float *scores = c.in[1].as<float>() + g * boxes, *corner = c.in[0].as<float>() + g / classes * boxes * 4;
         ordering_keys(dtype::float32, scores, 0, boxes, keys);
         for (std::int64_t i = 0; i < boxes; ++i)
-            if (keys[i] == INT64_MAX) keys[i] = INT64_MIN;  // NaN scores come last
+            if (keys[i] == INT64_MAX) keys[i] = INT64_MIN; // NaN scores come last
         sort_rows(numbers, boxes, row_order{keys, 1, true});
         std::int64_t count = 0, *mine = chosen + total;
         for (std::int64_t i = 0; i < boxes && count < most; ++i) {
             const std::int64_t box = numbers[i];
             bool kept = !filtered || scores[box] > lowest;
-            for (std::int64_t j = 0; kept && j < count; ++j) kept = !overlap(corner + box * 4, corner + mine[j] * 4, centred, iou);
+            for (std::int64_t j = 0; kept && j < count; ++j)
+                kept = !overlap(corner + box * 4, corner + mine[j] * 4, centred, iou);
             if (kept) mine[count++] = box;
         }
         counts[g] = count;
@@ -88,8 +92,10 @@ inline status roi_align_infer(infer_context& c) {
     GRAFT_TRY(choose(c, "mode", "avg", modes, chosen));
     GRAFT_TRY(choose(c, "coordinate_transformation_mode", "half_pixel", coordinates, chosen));
     const shape &s = c.in[0].extents, &rois = c.in[1].extents, &batch = c.in[2].extents;
-    const std::int64_t height = c.integer("output_height", 1), width = c.integer("output_width", 1), samples = c.integer("sampling_ratio", 0);
-    if (height < 1 || width < 1 || samples < 0) return c.fail(errc::op_attribute, "output %lld x %lld with sampling_ratio %lld", height, width, samples);
+    const std::int64_t height = c.integer("output_height", 1), width = c.integer("output_width", 1),
+                       samples = c.integer("sampling_ratio", 0);
+    if (height < 1 || width < 1 || samples < 0)
+        return c.fail(errc::op_attribute, "output %lld x %lld with sampling_ratio %lld", height, width, samples);
     if (s.rank() != 4 || rois.rank() != 2 || rois[1] != 4 || batch.rank() != 1 || batch[0] != rois[0])
         return c.fail_shapes("the inputs must be [N, C, H, W], [regions, 4] and [regions]");
     return c.set(0, c.in[0].type, shape{rois[0], s[1], height, width});
@@ -102,7 +108,8 @@ struct bilinear {
     bool inside;
 };
 inline bilinear sample_plane(double y, double x, std::int64_t height, std::int64_t width) noexcept {
-    bilinear b = {{0, 0, 0, 0}, {0, 0, 0, 0}, y >= -1 && y <= static_cast<double>(height) && x >= -1 && x <= static_cast<double>(width)};
+    bilinear b = {
+        {0, 0, 0, 0}, {0, 0, 0, 0}, y >= -1 && y <= static_cast<double>(height) && x >= -1 && x <= static_cast<double>(width)};
     if (!b.inside) return b;
     y = y > 0 ? y : 0;
     x = x > 0 ? x : 0;
@@ -110,17 +117,21 @@ inline bilinear sample_plane(double y, double x, std::int64_t height, std::int64
     if (y0 >= height - 1) y0 = y1 = height - 1, y = static_cast<double>(y0);
     if (x0 >= width - 1) x0 = x1 = width - 1, x = static_cast<double>(x0);
     const double v = y - static_cast<double>(y0), u = x - static_cast<double>(x0);
-    return {{y0 * width + x0, y0 * width + x1, y1 * width + x0, y1 * width + x1}, {(1 - v) * (1 - u), (1 - v) * u, v * (1 - u), v * u}, true};
+    return {{y0 * width + x0, y0 * width + x1, y1 * width + x0, y1 * width + x1},
+            {(1 - v) * (1 - u), (1 - v) * u, v * (1 - u), v * u},
+            true};
 }
 
 inline status roi_align_run(run_context& c) {
     const shape &s = c.in[0].extents, &o = c.out[0].extents;
     if (o.elements() == 0) return {};
     if (s[2] == 0 || s[3] == 0) return c.fail_shapes("there is nothing to sample");
-    const bool half = c.version() >= 16 && c.is("coordinate_transformation_mode", "half_pixel", "half_pixel"), average = c.is("mode", "avg", "avg");
-    const double scale = static_cast<double>(c.real("spatial_scale", 1)), offset = half ? 0.5 : 0, ph = static_cast<double>(o[2]), pw = static_cast<double>(o[3]);
+    const bool half = c.version() >= 16 && c.is("coordinate_transformation_mode", "half_pixel", "half_pixel"),
+               average = c.is("mode", "avg", "avg");
+    const double scale = static_cast<double>(c.real("spatial_scale", 1)), offset = half ? 0.5 : 0, ph = static_cast<double>(o[2]),
+                 pw = static_cast<double>(o[3]);
     const std::int64_t ratio = c.integer("sampling_ratio", 0), channels = s[1], plane = s[2] * s[3];
-    std::int64_t budget = checked_mul(c.limit.loop_iterations, 64);
+    std::int64_t budget = checked_mul(c.limit.loop_iterations, 32);
     buffer memory;
     GRAFT_TRY_ASSIGN(memory, c.scratch(checked_mul(channels, 8)));
     double* sums = reinterpret_cast<double*>(memory.data());
@@ -133,17 +144,23 @@ inline status roi_align_run(run_context& c) {
         double width = roi[2] - roi[0], height = roi[3] - roi[1];
         if (!half) width = width > 1 ? width : 1, height = height > 1 ? height : 1;
         const double bin_h = height / ph, bin_w = width / pw;
-        if (!(std::fabs(bin_h) < 1e9) || !(std::fabs(bin_w) < 1e9)) return c.fail(errc::op_value, "region %lld is not finite or too large", n);
-        const std::int64_t grid_h = ratio ? ratio : static_cast<std::int64_t>(std::ceil(bin_h)), grid_w = ratio ? ratio : static_cast<std::int64_t>(std::ceil(bin_w));
-        const std::int64_t area = grid_h > 0 && grid_w > 0 ? checked_mul(grid_h, grid_w) : 0, work = checked_mul(area, checked_mul(channels, o[2] * o[3]));
-        if (area < 0 || work < 0 || work > budget) return c.fail(errc::op_limit, "region %lld would take %lld x %lld samples a bin", n, grid_h, grid_w);
+        if (!(std::fabs(bin_h) < 1e9) || !(std::fabs(bin_w) < 1e9))
+            return c.fail(errc::op_value, "region %lld is not finite or too large", n);
+        const std::int64_t grid_h = ratio ? ratio : static_cast<std::int64_t>(std::ceil(bin_h)),
+                           grid_w = ratio ? ratio : static_cast<std::int64_t>(std::ceil(bin_w));
+        const std::int64_t area = grid_h > 0 && grid_w > 0 ? checked_mul(grid_h, grid_w) : 0,
+                           work = checked_mul(area, checked_mul(channels, o[2] * o[3]));
+        if (area < 0 || work < 0 || work > budget)
+            return c.fail(errc::op_limit, "region %lld would take %lld x %lld samples a bin", n, grid_h, grid_w);
         budget -= work;
         for (std::int64_t bin = 0; bin < o[2] * o[3]; ++bin) {
-            const double top = roi[1] + static_cast<double>(bin / o[3]) * bin_h, left = roi[0] + static_cast<double>(bin % o[3]) * bin_w;
+            const double top = roi[1] + static_cast<double>(bin / o[3]) * bin_h,
+                         left = roi[0] + static_cast<double>(bin % o[3]) * bin_w;
             for (std::int64_t k = 0; k < channels; ++k) sums[k] = 0;
             for (std::int64_t i = 0; i < area; ++i) {
-                const bilinear b = sample_plane(top + (static_cast<double>(i / grid_w) + 0.5) * bin_h / static_cast<double>(grid_h),
-                                                left + (static_cast<double>(i % grid_w) + 0.5) * bin_w / static_cast<double>(grid_w), s[2], s[3]);
+                const bilinear b = sample_plane(
+                    top + (static_cast<double>(i / grid_w) + 0.5) * bin_h / static_cast<double>(grid_h),
+                    left + (static_cast<double>(i % grid_w) + 0.5) * bin_w / static_cast<double>(grid_w), s[2], s[3]);
                 for (std::int64_t k = 0; k < channels; ++k) {
                     double value = average ? 0 : -HUGE_VAL;
                     for (int q = 0; q < 4; ++q) {
@@ -169,15 +186,20 @@ inline status max_roi_pool_infer(infer_context& c) {
     GRAFT_TRY(same_type(c, 0, 1));
     const shape &s = c.in[0].extents, &rois = c.in[1].extents;
     const integer_list pooled = c.integers("pooled_shape");
-    if (pooled.size != 2 || pooled[0] < 1 || pooled[1] < 1) return c.fail(errc::op_attribute, "pooled_shape must be two positive extents");
-    if (s.rank() != 4 || rois.rank() != 2 || rois[1] != 5) return c.fail_shapes("the inputs must be [N, C, H, W] and [regions, 5]");
+    if (pooled.size != 2 || pooled[0] < 1 || pooled[1] < 1)
+        return c.fail(errc::op_attribute, "pooled_shape must be two positive extents");
+    if (s.rank() != 4 || rois.rank() != 2 || rois[1] != 5)
+        return c.fail_shapes("the inputs must be [N, C, H, W] and [regions, 5]");
     return c.set(0, c.in[0].type, shape{rois[0], s[1], pooled[0], pooled[1]});
 }
 
 /// Pixels [first, last) of bin i of n over the region [start, end], kept inside `extent`.
-inline void roi_bin(double start, double end, std::int64_t i, std::int64_t n, std::int64_t extent, std::int64_t& first, std::int64_t& last) noexcept {
-    const double size = end - start + 1 > 1 ? end - start + 1 : 1, step = size / static_cast<double>(n), high = static_cast<double>(extent);
-    const double low = std::floor(static_cast<double>(i) * step) + start, top = std::ceil(static_cast<double>(i + 1) * step) + start;
+inline void roi_bin(double start, double end, std::int64_t i, std::int64_t n, std::int64_t extent, std::int64_t& first,
+                    std::int64_t& last) noexcept {
+    const double size = end - start + 1 > 1 ? end - start + 1 : 1, step = size / static_cast<double>(n),
+                 high = static_cast<double>(extent);
+    const double low = std::floor(static_cast<double>(i) * step) + start,
+                 top = std::ceil(static_cast<double>(i + 1) * step) + start;
     first = static_cast<std::int64_t>(low > 0 ? (low < high ? low : high) : 0);
     last = static_cast<std::int64_t>(top > 0 ? (top < high ? top : high) : 0);
 }
@@ -191,7 +213,8 @@ inline status max_roi_pool_run(run_context& c) {
             roi[i] = std::round(roi[i] * scale);
             if (!(std::fabs(roi[i]) < 1e9)) return c.fail(errc::op_value, "region %lld is not finite or too large", n);
         }
-        if (!(roi[0] >= 0 && roi[0] < static_cast<double>(s[0]))) return c.fail(errc::op_index, "the batch index of region %lld is out of range for %lld", n, s[0]);
+        if (!(roi[0] >= 0 && roi[0] < static_cast<double>(s[0])))
+            return c.fail(errc::op_index, "the batch index of region %lld is out of range for %lld", n, s[0]);
         const std::int64_t batch = static_cast<std::int64_t>(roi[0]);
         for (std::int64_t k = 0; k < s[1]; ++k)
             for (std::int64_t bin = 0; bin < o[2] * o[3]; ++bin) {
@@ -212,19 +235,23 @@ inline status max_roi_pool_run(run_context& c) {
 
 inline op_table detection_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("NonMaxSuppression", 10, 0, 2, 5, 1, 1, non_max_suppression_infer, non_max_suppression_run, op_flag::allocates, "center_point_box:i",
-                 "f32[1,7,4]~0:1 f32[1,2,7] i64{3} f32{0.5} f32{0.1}; f32[2,4,4]~0:1 f32[2,1,4] i64(4) f32(0.3); f32[1,5,4]~0:1 f32[1,1,5] i64{5} - - center_point_box=1; "
+        GRAFT_OP("NonMaxSuppression", 10, 0, 2, 5, 1, 1, non_max_suppression_infer, non_max_suppression_run, op_flag::allocates,
+                 "center_point_box:i",
+                 "f32[1,7,4]~0:1 f32[1,2,7] i64{3} f32{0.5} f32{0.1}; f32[2,4,4]~0:1 f32[2,1,4] i64(4) f32(0.3); f32[1,5,4]~0:1 "
+                 "f32[1,1,5] i64{5} - - center_point_box=1; "
                  "f32[1,3,4] f32[1,1,3]; f32[1,0,4] f32[1,2,0] i64{2}"),
         GRAFT_OP("RoiAlign", 10, 0, 3, 3, 1, 1, roi_align_infer, roi_align_run, op_flag::none,
                  "coordinate_transformation_mode:s mode:s output_height:i output_width:i sampling_ratio:i spatial_scale:f",
                  "f32[1,2,6,7] f32[3,4]~0:6 i64{0,0,0} output_height=2 output_width=3 sampling_ratio=2; "
-                 "f32[2,1,5,5] f32[2,4]~0:5 i64{1,0} mode=max coordinate_transformation_mode=output_half_pixel; f32[1,1,4,4] f32[0,4] i64[0]; f32[1,1,4,4] f32[1,4] i64{0} @10"),
-        GRAFT_OP("MaxRoiPool", 1, 0, 2, 2, 1, 1, max_roi_pool_infer, max_roi_pool_run, op_flag::none, "pooled_shape:is spatial_scale:f",
+                 "f32[2,1,5,5] f32[2,4]~0:5 i64{1,0} mode=max coordinate_transformation_mode=output_half_pixel; f32[1,1,4,4] "
+                 "f32[0,4] i64[0]; f32[1,1,4,4] f32[1,4] i64{0} @10"),
+        GRAFT_OP("MaxRoiPool", 1, 0, 2, 2, 1, 1, max_roi_pool_infer, max_roi_pool_run, op_flag::none,
+                 "pooled_shape:is spatial_scale:f",
                  "f32[1,2,6,7] f32[2,5]~0:0.9 pooled_shape=2,3 spatial_scale=6; f32[1,1,3,3] f32[0,5] pooled_shape=1,1"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
 }
 
-}  // namespace ops
+} // namespace ops
 GRAFT_END_NAMESPACE

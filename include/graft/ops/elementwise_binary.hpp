@@ -7,22 +7,22 @@ GRAFT_BEGIN_NAMESPACE
 namespace ops {
 
 // Element functions of z = f(x, y), in double and in 64-bit integers that wrap, and the kernel.
-#define GRAFT_BINARY_WHOLE(id, whole_expression)                                                                         \
-    inline void id##_whole(std::int64_t* block, const std::int64_t* other, int n, const element_parameters& p) {        \
-        (void)p;                                                                                                         \
-        for (int i = 0; i < n; ++i) {                                                                                    \
-            const std::int64_t x = block[i], y = other[i];                                                               \
-            block[i] = whole_expression;                                                                                 \
-        }                                                                                                                \
+#define GRAFT_BINARY_WHOLE(id, whole_expression)                                                                                 \
+    inline void id##_whole(std::int64_t* block, const std::int64_t* other, int n, const element_parameters& p) {                 \
+        (void)p;                                                                                                                 \
+        for (int i = 0; i < n; ++i) {                                                                                            \
+            const std::int64_t x = block[i], y = other[i];                                                                       \
+            block[i] = whole_expression;                                                                                         \
+        }                                                                                                                        \
     }
-#define GRAFT_BINARY(id, expression, whole_expression)                                                                   \
-    inline void id##_real(double* block, const double* other, int n, const element_parameters& p) {                     \
-        (void)p;                                                                                                         \
-        for (int i = 0; i < n; ++i) {                                                                                    \
-            const double x = block[i], y = other[i];                                                                     \
-            block[i] = expression;                                                                                       \
-        }                                                                                                                \
-    }                                                                                                                    \
+#define GRAFT_BINARY(id, expression, whole_expression)                                                                           \
+    inline void id##_real(double* block, const double* other, int n, const element_parameters& p) {                              \
+        (void)p;                                                                                                                 \
+        for (int i = 0; i < n; ++i) {                                                                                            \
+            const double x = block[i], y = other[i];                                                                             \
+            block[i] = expression;                                                                                               \
+        }                                                                                                                        \
+    }                                                                                                                            \
     GRAFT_BINARY_WHOLE(id, whole_expression)
 
 // Inference of operators with two inputs of one accepted type whose output has that type too.
@@ -76,7 +76,7 @@ inline std::int64_t integer_power(std::int64_t x, std::int64_t y) noexcept {
 // Add-1,6,7,13,14, Sub-1,6,7,13,14, Mul-1,6,7,13,14: z = x + y, x - y, x * y
 GRAFT_BINARY(add, x + y, wrapping_add(x, y))
 GRAFT_BINARY(sub, x - y, wrapping_sub(x, y))
-GRAFT_BINARY(mul, x * y, wrapping_mul(x, y))
+GRAFT_BINARY(mul, x* y, wrapping_mul(x, y))
 inline status add_run(run_context& c) { return binary_run(c, add_real, add_whole); }
 inline status sub_run(run_context& c) { return binary_run(c, sub_real, sub_whole); }
 inline status mul_run(run_context& c) { return binary_run(c, mul_real, mul_whole); }
@@ -110,7 +110,7 @@ inline status pow_infer(infer_context& c) {
 inline status pow_run(run_context& c) { return binary_run(c, pow_real, pow_whole); }
 
 // BitwiseAnd-18, BitwiseOr-18, BitwiseXor-18: z = x & y, x | y, x ^ y
-GRAFT_BINARY_WHOLE(bitwise_and, x & y)
+GRAFT_BINARY_WHOLE(bitwise_and, x& y)
 GRAFT_BINARY_WHOLE(bitwise_or, x | y)
 GRAFT_BINARY_WHOLE(bitwise_xor, x ^ y)
 inline status bitwise_and_run(run_context& c) { return binary_run(c, nullptr, bitwise_and_whole); }
@@ -126,7 +126,8 @@ inline std::int64_t bit_shift(std::int64_t x, std::int64_t y, const element_para
 }
 GRAFT_BINARY_WHOLE(bit_shift, bit_shift(x, y, p))
 inline status bit_shift_infer(infer_context& c) {
-    if (!c.is("direction", "LEFT", "") && !c.is("direction", "RIGHT", "")) return c.fail(errc::op_attribute, "direction must be LEFT or RIGHT");
+    if (!c.is("direction", "LEFT", "") && !c.is("direction", "RIGHT", ""))
+        return c.fail(errc::op_attribute, "direction must be LEFT or RIGHT");
     return bitwise_infer(c);
 }
 inline status bit_shift_run(run_context& c) {
@@ -141,26 +142,34 @@ inline op_table elementwise_binary_ops() {
     constexpr unsigned each = op_flag::elementwise;
     static constexpr op_row rows[] = {
         GRAFT_OP("Add", 1, 0, 2, 2, 1, 1, arithmetic_infer, add_run, each, "axis:i broadcast:i consumed_inputs:is",
-                 "f32[2,3,17] f32[2,3,17]; f32[2,3,5] f32[3,1]; f32[4,1] f32[1,5]; f32[] f32[3]; u8[9] u8[9]; f16[0,2] f16[2]; f32[2,3,4] f32[3] axis=1 broadcast=1 @6"),
+                 "f32[2,3,17] f32[2,3,17]; f32[2,3,5] f32[3,1]; f32[4,1] f32[1,5]; f32[] f32[3]; u8[9] u8[9]; f16[0,2] f16[2]; "
+                 "f32[2,3,4] f32[3] axis=1 broadcast=1 @6"),
         GRAFT_OP("Sub", 1, 0, 2, 2, 1, 1, arithmetic_infer, sub_run, each, "axis:i broadcast:i consumed_inputs:is",
                  "f32[2,3,17] f32[2,3,17]; f32[2,3,5] f32[3,1]; f32[5] f32[]; u64[9] u64[9]; f16[0,2] f16[2]"),
         GRAFT_OP("Mul", 1, 0, 2, 2, 1, 1, arithmetic_infer, mul_run, each, "axis:i broadcast:i consumed_inputs:is",
                  "f32[2,3,17] f32[2,3,17]; f32[2,3,5] f32[2,3,1]; f32[] f32[]; i32[9] i32[9]; bf16[0,2] bf16[2]"),
         GRAFT_OP("Div", 1, 0, 2, 2, 1, 1, arithmetic_infer, div_run, each, "axis:i broadcast:i consumed_inputs:is",
-                 "f32[2,3,17] f32[2,3,17]~1:3; f32[2,3] f32[3]; f32{1,-1,0} f32(0); i32[9] i32{-1,0,1,2,-2,3,-3,4,5}; u64[4] u64[4]; f64[0] f64[]"),
+                 "f32[2,3,17] f32[2,3,17]~1:3; f32[2,3] f32[3]; f32{1,-1,0} f32(0); i32[9] i32{-1,0,1,2,-2,3,-3,4,5}; u64[4] "
+                 "u64[4]; f64[0] f64[]"),
         GRAFT_OP("Mod", 10, 0, 2, 2, 1, 1, mod_infer, mod_run, each, "fmod:i",
-                 "i32{-4,7,5,4,-7,8} i32{2,-3,8,-2,3,5}; i64{-4,7,5} i64(0); f32[3,5] f32[5]~1:2 fmod=1; f32[4] f32[]~-2:-1; u8[0] u8[]"),
+                 "i32{-4,7,5,4,-7,8} i32{2,-3,8,-2,3,5}; i64{-4,7,5} i64(0); f32[3,5] f32[5]~1:2 fmod=1; f32[4] f32[]~-2:-1; "
+                 "u8[0] u8[]"),
         GRAFT_OP("Pow", 1, 0, 2, 2, 1, 1, pow_infer, pow_run, each, "axis:i broadcast:i",
-                 "f32[2,9]~0.1:3 f32[9]; f32[5] i64(2); f32[3,17] f32(0.5); i32[6] i32{0,1,2,3,-1,40}; i64[3] f32[3]~0:2; f16[0] f16[]"),
-        GRAFT_OP("BitwiseAnd", 18, 0, 2, 2, 1, 1, bitwise_infer, bitwise_and_run, each, "", "u8[3,9] u8[9]; i64[5] i64[]; i16[0] i16[1]"),
-        GRAFT_OP("BitwiseOr", 18, 0, 2, 2, 1, 1, bitwise_infer, bitwise_or_run, each, "", "u8[3,9] u8[9]; i64[5] i64[]; i16[0] i16[1]"),
-        GRAFT_OP("BitwiseXor", 18, 0, 2, 2, 1, 1, bitwise_infer, bitwise_xor_run, each, "", "u8[3,9] u8[9]; i64[5] i64[]; i16[0] i16[1]"),
+                 "f32[2,9]~0.1:3 f32[9]; f32[5] i64(2); f32[3,17] f32(0.5); i32[6] i32{0,1,2,3,-1,40}; i64[3] f32[3]~0:2; f16[0] "
+                 "f16[]"),
+        GRAFT_OP("BitwiseAnd", 18, 0, 2, 2, 1, 1, bitwise_infer, bitwise_and_run, each, "",
+                 "u8[3,9] u8[9]; i64[5] i64[]; i16[0] i16[1]"),
+        GRAFT_OP("BitwiseOr", 18, 0, 2, 2, 1, 1, bitwise_infer, bitwise_or_run, each, "",
+                 "u8[3,9] u8[9]; i64[5] i64[]; i16[0] i16[1]"),
+        GRAFT_OP("BitwiseXor", 18, 0, 2, 2, 1, 1, bitwise_infer, bitwise_xor_run, each, "",
+                 "u8[3,9] u8[9]; i64[5] i64[]; i16[0] i16[1]"),
         GRAFT_OP("BitShift", 11, 0, 2, 2, 1, 1, bit_shift_infer, bit_shift_run, each, "direction:s",
-                 "u8[3,9] u8[9] direction=LEFT; u64[5] u64{0,1,63,64,65} direction=RIGHT; i32[3] i32{-1,2,40} direction=RIGHT; u16[0] u16[] direction=LEFT"),
+                 "u8[3,9] u8[9] direction=LEFT; u64[5] u64{0,1,63,64,65} direction=RIGHT; i32[3] i32{-1,2,40} direction=RIGHT; "
+                 "u16[0] u16[] direction=LEFT"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
 }
 
-}  // namespace ops
+} // namespace ops
 GRAFT_END_NAMESPACE

@@ -7,31 +7,31 @@ GRAFT_BEGIN_NAMESPACE
 namespace ops {
 
 // The element function and the kernel of y = expression(x), computed in double.
-#define GRAFT_REAL_UNARY(id, expression)                                                    \
-    inline void id##_real(double* block, int n, const element_parameters&) {                \
-        for (int i = 0; i < n; ++i) {                                                       \
-            const double x = block[i];                                                      \
-            block[i] = expression;                                                          \
-        }                                                                                   \
-    }                                                                                       \
+#define GRAFT_REAL_UNARY(id, expression)                                                                                         \
+    inline void id##_real(double* block, int n, const element_parameters&) {                                                     \
+        for (int i = 0; i < n; ++i) {                                                                                            \
+            const double x = block[i];                                                                                           \
+            block[i] = expression;                                                                                               \
+        }                                                                                                                        \
+    }                                                                                                                            \
     inline status id##_run(run_context& c) { return unary_elementwise(c, id##_real, nullptr); }
 
 // The same with a second element function for integers.
-#define GRAFT_NUMBER_UNARY(id, expression, whole_expression)                                \
-    inline void id##_real(double* block, int n, const element_parameters&) {                \
-        for (int i = 0; i < n; ++i) {                                                       \
-            const double x = block[i];                                                      \
-            block[i] = expression;                                                          \
-        }                                                                                   \
-    }                                                                                       \
-    inline void id##_whole(std::int64_t* block, int n, const element_parameters& p) {       \
-        const bool unsigned64 = p.unsigned64;                                               \
-        (void)unsigned64;                                                                   \
-        for (int i = 0; i < n; ++i) {                                                       \
-            const std::int64_t x = block[i];                                                \
-            block[i] = whole_expression;                                                    \
-        }                                                                                   \
-    }                                                                                       \
+#define GRAFT_NUMBER_UNARY(id, expression, whole_expression)                                                                     \
+    inline void id##_real(double* block, int n, const element_parameters&) {                                                     \
+        for (int i = 0; i < n; ++i) {                                                                                            \
+            const double x = block[i];                                                                                           \
+            block[i] = expression;                                                                                               \
+        }                                                                                                                        \
+    }                                                                                                                            \
+    inline void id##_whole(std::int64_t* block, int n, const element_parameters& p) {                                            \
+        const bool unsigned64 = p.unsigned64;                                                                                    \
+        (void)unsigned64;                                                                                                        \
+        for (int i = 0; i < n; ++i) {                                                                                            \
+            const std::int64_t x = block[i];                                                                                     \
+            block[i] = whole_expression;                                                                                         \
+        }                                                                                                                        \
+    }                                                                                                                            \
     inline status id##_run(run_context& c) { return unary_elementwise(c, id##_real, id##_whole); }
 
 // Abs-1,6,13: y = |x|. The smallest integer stays itself.
@@ -56,7 +56,8 @@ GRAFT_REAL_UNARY(exp, std::exp(x))
 GRAFT_REAL_UNARY(log, std::log(x))
 // Erf-9,13: y = 2 / sqrt(pi) * integral of exp(-t^2) from 0 to x
 GRAFT_REAL_UNARY(erf, std::erf(x))
-// Sin-7,22, Cos-7,22, Tan-7,22, Asin-7,22, Acos-7,22, Atan-7,22, Sinh-9,22, Cosh-9,22, Tanh-1,6,13, Asinh-9,22, Acosh-9,22, Atanh-9,22
+// Sin-7,22, Cos-7,22, Tan-7,22, Asin-7,22, Acos-7,22, Atan-7,22, Sinh-9,22, Cosh-9,22, Tanh-1,6,13, Asinh-9,22, Acosh-9,22,
+// Atanh-9,22
 GRAFT_REAL_UNARY(sin, std::sin(x))
 GRAFT_REAL_UNARY(cos, std::cos(x))
 GRAFT_REAL_UNARY(tan, std::tan(x))
@@ -108,14 +109,21 @@ inline op_table elementwise_unary_ops() {
                  "f32[3,17]; i8{-128,-1,0,127}; u64[5]; f16[]; f64[0,4]"),
         GRAFT_OP("Neg", 1, 0, 1, 1, 1, 1, neg_infer, neg_run, each, "consumed_inputs:is", "f32[3,17]; i32[7]; bf16[]; f32[2,0]"),
         GRAFT_OP("Sign", 9, 0, 1, 1, 1, 1, number_infer, sign_run, each, "", "f32{-2,0,3}; i16[9]; u64[3]; f32[]; f64[0]"),
-        GRAFT_OP("Floor", 1, 0, 1, 1, 1, 1, real_infer, floor_run, each, "consumed_inputs:is", "f32[3,17]; f64[5]; f16[0]; f32[]"),
+        GRAFT_OP("Floor", 1, 0, 1, 1, 1, 1, real_infer, floor_run, each, "consumed_inputs:is",
+                 "f32[3,17]; f64[5]; f16[0]; f32[]"),
         GRAFT_OP("Ceil", 1, 0, 1, 1, 1, 1, real_infer, ceil_run, each, "consumed_inputs:is", "f32[3,17]; f64[5]; f16[0]; f32[]"),
-        GRAFT_OP("Round", 11, 0, 1, 1, 1, 1, real_infer, round_run, each, "", "f32{-2.5,-1.5,-0.5,0.5,1.5,2.5}; f32[3,17]; f64[5]; f16[0]; f32[]"),
-        GRAFT_OP("Sqrt", 1, 0, 1, 1, 1, 1, real_infer, sqrt_run, each, "consumed_inputs:is", "f32[3,17]~0:9; f32{-1,0,4}; f16[5]~0:2; f32[0]; f32[]~1:2"),
-        GRAFT_OP("Reciprocal", 1, 0, 1, 1, 1, 1, real_infer, reciprocal_run, each, "consumed_inputs:is", "f32[3,17]~0.5:2; f32{0,-0.0}; f16[5]~1:2; f32[0]"),
-        GRAFT_OP("Exp", 1, 0, 1, 1, 1, 1, real_infer, exp_run, each, "consumed_inputs:is", "f32[3,17]; f32{-200,-80,0,80,100}; f64[5]; f16[0]; f32[]"),
-        GRAFT_OP("Log", 1, 0, 1, 1, 1, 1, real_infer, log_run, each, "consumed_inputs:is", "f32[3,17]~0.01:9; f32{-1,0,1}; f64[5]~1:2; f16[0]"),
-        GRAFT_OP("Erf", 9, 0, 1, 1, 1, 1, number_infer, erf_run, each, "", "f32[3,17]; f32{-6,-3,0,3,6}; f64[5]; i32[3] @9; f16[0]"),
+        GRAFT_OP("Round", 11, 0, 1, 1, 1, 1, real_infer, round_run, each, "",
+                 "f32{-2.5,-1.5,-0.5,0.5,1.5,2.5}; f32[3,17]; f64[5]; f16[0]; f32[]"),
+        GRAFT_OP("Sqrt", 1, 0, 1, 1, 1, 1, real_infer, sqrt_run, each, "consumed_inputs:is",
+                 "f32[3,17]~0:9; f32{-1,0,4}; f16[5]~0:2; f32[0]; f32[]~1:2"),
+        GRAFT_OP("Reciprocal", 1, 0, 1, 1, 1, 1, real_infer, reciprocal_run, each, "consumed_inputs:is",
+                 "f32[3,17]~0.5:2; f32{0,-0.0}; f16[5]~1:2; f32[0]"),
+        GRAFT_OP("Exp", 1, 0, 1, 1, 1, 1, real_infer, exp_run, each, "consumed_inputs:is",
+                 "f32[3,17]; f32{-200,-80,0,80,100}; f64[5]; f16[0]; f32[]"),
+        GRAFT_OP("Log", 1, 0, 1, 1, 1, 1, real_infer, log_run, each, "consumed_inputs:is",
+                 "f32[3,17]~0.01:9; f32{-1,0,1}; f64[5]~1:2; f16[0]"),
+        GRAFT_OP("Erf", 9, 0, 1, 1, 1, 1, number_infer, erf_run, each, "",
+                 "f32[3,17]; f32{-6,-3,0,3,6}; f64[5]; i32[3] @9; f16[0]"),
         GRAFT_OP("Sin", 7, 0, 1, 1, 1, 1, real_infer, sin_run, each, "", "f32[3,17]~-9:9; f64[5]; f16[0]; f32[]"),
         GRAFT_OP("Cos", 7, 0, 1, 1, 1, 1, real_infer, cos_run, each, "", "f32[3,17]~-9:9; f64[5]; f16[0]; f32[]"),
         GRAFT_OP("Tan", 7, 0, 1, 1, 1, 1, real_infer, tan_run, each, "", "f32[3,17]~-1.5:1.5; f64[5]~-1:1; f16[0]"),
@@ -124,20 +132,24 @@ inline op_table elementwise_unary_ops() {
         GRAFT_OP("Atan", 7, 0, 1, 1, 1, 1, real_infer, atan_run, each, "", "f32[3,17]~-9:9; f64[5]; f16[0]; f32[]"),
         GRAFT_OP("Sinh", 9, 0, 1, 1, 1, 1, real_infer, sinh_run, each, "", "f32[3,17]; f64[5]; f16[0]; f32[]"),
         GRAFT_OP("Cosh", 9, 0, 1, 1, 1, 1, real_infer, cosh_run, each, "", "f32[3,17]; f64[5]; f16[0]; f32[]"),
-        GRAFT_OP("Tanh", 1, 0, 1, 1, 1, 1, real_infer, tanh_run, each, "consumed_inputs:is", "f32[3,17]; f32{-100,-9,0,9,100}; f64[5]; f16[0]; f32[]"),
+        GRAFT_OP("Tanh", 1, 0, 1, 1, 1, 1, real_infer, tanh_run, each, "consumed_inputs:is",
+                 "f32[3,17]; f32{-100,-9,0,9,100}; f64[5]; f16[0]; f32[]"),
         GRAFT_OP("Asinh", 9, 0, 1, 1, 1, 1, real_infer, asinh_run, each, "", "f32[3,17]~-9:9; f64[5]; f16[0]"),
         GRAFT_OP("Acosh", 9, 0, 1, 1, 1, 1, real_infer, acosh_run, each, "", "f32[3,17]~1:9; f32{0}; f64[5]~1:2; f16[0]"),
-        GRAFT_OP("Atanh", 9, 0, 1, 1, 1, 1, real_infer, atanh_run, each, "", "f32[3,17]~-0.9:0.9; f32{1,2}; f64[5]~-0.5:0.5; f16[0]"),
+        GRAFT_OP("Atanh", 9, 0, 1, 1, 1, 1, real_infer, atanh_run, each, "",
+                 "f32[3,17]~-0.9:0.9; f32{1,2}; f64[5]~-0.5:0.5; f16[0]"),
         GRAFT_OP("Not", 1, 0, 1, 1, 1, 1, not_infer, logical_not_run, each, "", "b[3,17]; b[]; b[0,2]"),
-        GRAFT_OP("BitwiseNot", 18, 0, 1, 1, 1, 1, bitwise_not_infer, bitwise_not_run, each, "", "i32[3,5]; u8[9]; u64[3]; i16[0]"),
+        GRAFT_OP("BitwiseNot", 18, 0, 1, 1, 1, 1, bitwise_not_infer, bitwise_not_run, each, "",
+                 "i32[3,5]; u8[9]; u64[3]; i16[0]"),
         GRAFT_OP("IsNaN", 9, 0, 1, 1, 1, 1, float_test_infer, is_nan_run, each, "", "f32{0,nan,inf}; f64[3]; f16[0]; f32[]"),
         GRAFT_OP("IsInf", 10, 0, 1, 1, 1, 1, float_test_infer, is_inf_run, each, "detect_negative:i detect_positive:i",
                  "f32{0,nan,inf,-inf}; f32{inf,-inf} detect_negative=0; f64{inf,-inf} detect_positive=0; f16[0]"),
-        GRAFT_OP("Identity", 1, 0, 1, 1, 1, 1, any_infer, identity_run, each | op_flag::view, "", "f32[3,17]; b[4]; i64[]; u16[0,3]; f16[5]"),
+        GRAFT_OP("Identity", 1, 0, 1, 1, 1, 1, any_infer, identity_run, each | op_flag::view, "",
+                 "f32[3,17]; b[4]; i64[]; u16[0,3]; f16[5]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
 }
 
-}  // namespace ops
+} // namespace ops
 GRAFT_END_NAMESPACE

@@ -82,5 +82,5 @@ inline op_table elementwise_variadic_ops() {
     return {rows, sizeof rows / sizeof rows[0]};
 }
 
-}  // namespace ops
+} // namespace ops
 GRAFT_END_NAMESPACE

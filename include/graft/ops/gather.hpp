@@ -35,7 +35,8 @@ inline status gather_run(run_context& c) {
     const shape& s = c.in[0].extents;
     int axis = 0;
     GRAFT_TRY(c.axis(c.integer("axis", 0), s.rank(), axis));
-    const std::int64_t block = s.product(axis + 1, s.rank()) * static_cast<std::int64_t>(size_of(c.in[0].type)), count = c.in[1].elements();
+    const std::int64_t block = s.product(axis + 1, s.rank()) * static_cast<std::int64_t>(size_of(c.in[0].type)),
+                       count = c.in[1].elements();
     std::int64_t at = 0;
     for (std::int64_t i = 0; i < count; ++i)
         if (!resolve_index(c.in[1], i, s[axis], at)) return bad_index(c, index_at(c.in[1], i), s[axis]);
@@ -106,9 +107,11 @@ inline status read_blocks(const op_context& c, std::int64_t batch, block_index& 
     GRAFT_TRY(index_type(c, 1, false));
     const shape &s = c.in[0].extents, &indices = c.in[1].extents;
     if (s.rank() < 1 || indices.rank() < 1) return c.fail_shapes("data and indices must have at least one axis");
-    if (batch < 0 || batch >= indices.rank() || batch >= s.rank()) return c.fail(errc::op_attribute, "batch_dims %lld is out of range", batch);
+    if (batch < 0 || batch >= indices.rank() || batch >= s.rank())
+        return c.fail(errc::op_attribute, "batch_dims %lld is out of range", batch);
     const std::int64_t k = indices.back();
-    if (k < 1 || k > s.rank() - batch) return c.fail(errc::op_shape, "indices of %lld entries do not fit rank %lld", k, s.rank() - batch);
+    if (k < 1 || k > s.rank() - batch)
+        return c.fail(errc::op_shape, "indices of %lld entries do not fit rank %lld", k, s.rank() - batch);
     b.batch = static_cast<int>(batch);
     b.k = static_cast<int>(k);
     for (int d = 0; d < b.batch; ++d)
@@ -155,7 +158,8 @@ inline status gather_nd_run(run_context& c) {
     const std::int64_t size = static_cast<std::int64_t>(size_of(c.in[0].type)), bytes = b.block * size;
     for (std::int64_t i = 0, place = 0; i < b.count; ++i) {
         GRAFT_TRY(find_block(c, b, i, place));
-        if (bytes) std::memcpy(c.out[0].as<char>() + i * bytes, c.in[0].as<char>() + place * size, static_cast<std::size_t>(bytes));
+        if (bytes)
+            std::memcpy(c.out[0].as<char>() + i * bytes, c.in[0].as<char>() + place * size, static_cast<std::size_t>(bytes));
     }
     return {};
 }
@@ -194,8 +198,9 @@ inline status compress_run(run_context& c) {
 
 inline op_table gather_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("Gather", 1, 0, 2, 2, 1, 1, gather_infer, gather_run, op_flag::none, "axis:i",
-                 "f32[5,3] i64{0,-1,2}; u8[2,4,3] i32{1,1} axis=1; f32[4] i64(2); f32[3,2] i64[0] axis=-1; f32[0,3] i64{1} axis=1"),
+        GRAFT_OP(
+            "Gather", 1, 0, 2, 2, 1, 1, gather_infer, gather_run, op_flag::none, "axis:i",
+            "f32[5,3] i64{0,-1,2}; u8[2,4,3] i32{1,1} axis=1; f32[4] i64(2); f32[3,2] i64[0] axis=-1; f32[0,3] i64{1} axis=1"),
         GRAFT_OP("GatherElements", 11, 0, 2, 2, 1, 1, gather_elements_infer, gather_elements_run, op_flag::none, "axis:i",
                  "f32[4] i64{3,0,-4,1,1}; i16[5] i32{2} axis=-1; f32[3] i64[0]"),
         GRAFT_OP("GatherND", 11, 0, 2, 2, 1, 1, gather_nd_infer, gather_nd_run, op_flag::none, "batch_dims:i",
@@ -207,5 +212,5 @@ inline op_table gather_ops() {
     return {rows, sizeof rows / sizeof rows[0]};
 }
 
-}  // namespace ops
+} // namespace ops
 GRAFT_END_NAMESPACE

@@ -8,11 +8,14 @@ namespace ops {
 
 // Constant-1,9,11,12,13,19,21,23,24,25: y = the value that the one attribute holds; not of sparse tensors and strings
 inline status constant_infer(infer_context& c) {
-    if (c.n.attributes.size() != 1) return c.fail(errc::op_attribute, "there must be one attribute, not %lld", static_cast<std::int64_t>(c.n.attributes.size()));
+    if (c.n.attributes.size() != 1)
+        return c.fail(errc::op_attribute, "there must be one attribute, not %lld",
+                      static_cast<std::int64_t>(c.n.attributes.size()));
     const attribute& a = c.n.attributes[0];
     switch (a.kind) {
     case attribute_kind::tensor:
-        if (!size_of(a.tensor.type())) return c.fail(errc::op_unsupported, "element type %lld is not supported", static_cast<std::int64_t>(a.tensor.type()));
+        if (!size_of(a.tensor.type()))
+            return c.fail(errc::op_unsupported, "element type %lld is not supported", static_cast<std::int64_t>(a.tensor.type()));
         return c.set(0, a.tensor.type(), a.tensor.shape());
     case attribute_kind::real: return c.set(0, dtype::float32, {});
     case attribute_kind::integer: return c.set(0, dtype::int64, {});
@@ -23,11 +26,11 @@ inline status constant_infer(infer_context& c) {
 }
 inline status constant_run(run_context& c) {
     const attribute& a = c.n.attributes[0];
-    const void* from = a.kind == attribute_kind::tensor   ? static_cast<const void*>(a.tensor.raw())
-                       : a.kind == attribute_kind::real   ? static_cast<const void*>(&a.real)
+    const void* from = a.kind == attribute_kind::tensor    ? static_cast<const void*>(a.tensor.raw())
+                       : a.kind == attribute_kind::real    ? static_cast<const void*>(&a.real)
                        : a.kind == attribute_kind::integer ? static_cast<const void*>(&a.integer)
-                       : a.kind == attribute_kind::reals  ? static_cast<const void*>(a.reals.data())
-                                                          : static_cast<const void*>(a.integers.data());
+                       : a.kind == attribute_kind::reals   ? static_cast<const void*>(a.reals.data())
+                                                           : static_cast<const void*>(a.integers.data());
     const std::int64_t bytes = bytes_of(c.out[0].type, c.out[0].extents);
     if (bytes > 0) std::memcpy(c.out[0].data, from, static_cast<std::size_t>(bytes));
     return {};
@@ -37,7 +40,8 @@ inline status constant_run(run_context& c) {
 inline status shape_from(const op_context& c, int i, shape& s) {
     const tensor_view& v = c.in[i];
     if (v.extents.rank() != 1) return c.fail(errc::op_shape, "a shape must have one dimension, not %lld", v.extents.rank());
-    if (v.extents[0] > shape::max_rank) return c.fail(errc::op_shape, "a shape may have %lld dimensions at most, not %lld", shape::max_rank, v.extents[0]);
+    if (v.extents[0] > shape::max_rank)
+        return c.fail(errc::op_shape, "a shape may have %lld dimensions at most, not %lld", shape::max_rank, v.extents[0]);
     s = {};
     for (std::int64_t k = 0; k < v.extents[0]; ++k) {
         const std::int64_t extent = v.integer(k);
@@ -47,11 +51,13 @@ inline status shape_from(const op_context& c, int i, shape& s) {
     return {};
 }
 
-// ConstantOfShape-9,20,21,23,24,25: y = the one element of `value` (default: float 0) everywhere, in the shape that the input gives
+// ConstantOfShape-9,20,21,23,24,25: y = the one element of `value` (default: float 0) everywhere, in the shape that the input
+// gives
 inline status constant_of_shape_infer(infer_context& c) {
     if (c.in[0].type != dtype::int64) return refuse_type(c, 0);
     const attribute* value = c.n.find("value");
-    if (value && (value->tensor.elements() != 1 || !size_of(value->tensor.type()))) return c.fail(errc::op_attribute, "value must have one element");
+    if (value && (value->tensor.elements() != 1 || !size_of(value->tensor.type())))
+        return c.fail(errc::op_attribute, "value must have one element");
     if (!c.knows(0)) return c.defer();
     shape out;
     GRAFT_TRY(shape_from(c, 0, out));
@@ -60,7 +66,8 @@ inline status constant_of_shape_infer(infer_context& c) {
 inline status constant_of_shape_run(run_context& c) {
     const attribute* value = c.n.find("value");
     const float zero = 0;
-    fill_elements(c.out[0].data, c.out[0].elements(), size_of(c.out[0].type), value ? static_cast<const void*>(value->tensor.raw()) : &zero);
+    fill_elements(c.out[0].data, c.out[0].elements(), size_of(c.out[0].type),
+                  value ? static_cast<const void*>(value->tensor.raw()) : &zero);
     return {};
 }
 
@@ -68,7 +75,8 @@ inline status constant_of_shape_run(run_context& c) {
 inline status range_count(const op_context& c, std::int64_t& count) {
     count = 0;
     if (is_float(c.in[0].type)) {
-        const double start = c.in[0].real(0), limit = c.in[1].real(0), delta = c.in[2].real(0), n = std::ceil((limit - start) / delta);
+        const double start = c.in[0].real(0), limit = c.in[1].real(0), delta = c.in[2].real(0),
+                     n = std::ceil((limit - start) / delta);
         if (delta == 0 || !std::isfinite(n) || n > 9007199254740992.0) return c.fail(errc::op_value, "the range does not end");
         count = n > 0 ? static_cast<std::int64_t>(n) : 0;
         return {};
@@ -76,8 +84,10 @@ inline status range_count(const op_context& c, std::int64_t& count) {
     const std::int64_t start = c.in[0].integer(0), limit = c.in[1].integer(0), delta = c.in[2].integer(0);
     if (delta == 0) return c.fail(errc::op_value, "delta must not be zero");
     if (delta > 0 ? limit <= start : limit >= start) return {};
-    const std::uint64_t span = delta > 0 ? static_cast<std::uint64_t>(limit) - static_cast<std::uint64_t>(start) : static_cast<std::uint64_t>(start) - static_cast<std::uint64_t>(limit);
-    const std::uint64_t step = delta > 0 ? static_cast<std::uint64_t>(delta) : 0 - static_cast<std::uint64_t>(delta), n = (span - 1) / step + 1;
+    const std::uint64_t span = delta > 0 ? static_cast<std::uint64_t>(limit) - static_cast<std::uint64_t>(start)
+                                         : static_cast<std::uint64_t>(start) - static_cast<std::uint64_t>(limit);
+    const std::uint64_t step = delta > 0 ? static_cast<std::uint64_t>(delta) : 0 - static_cast<std::uint64_t>(delta),
+                        n = (span - 1) / step + 1;
     if (n > static_cast<std::uint64_t>(INT64_MAX)) return c.fail(errc::op_value, "the range is too long");
     count = static_cast<std::int64_t>(n);
     return {};
@@ -89,7 +99,8 @@ inline status range_infer(infer_context& c) {
         GRAFT_TRY(check_scalar(c, i));
     }
     const std::int64_t stash = c.integer("stash_type", 1);
-    if (stash != 1 && stash != 11 && stash != 10 && stash != 16) return c.fail(errc::op_attribute, "stash_type %lld is not a float type", stash);
+    if (stash != 1 && stash != 11 && stash != 10 && stash != 16)
+        return c.fail(errc::op_attribute, "stash_type %lld is not a float type", stash);
     if (!c.knows(0) || !c.knows(1) || !c.knows(2)) return c.defer();
     std::int64_t count = 0;
     GRAFT_TRY(range_count(c, count));
@@ -119,7 +130,8 @@ inline status range_run(run_context& c) {
 inline status eye_like_infer(infer_context& c) {
     dtype type = dtype::undefined;
     GRAFT_TRY(check_type(c, 0, accept::number | accept::boolean));
-    if (c.in[0].extents.rank() != 2) return c.fail(errc::op_shape, "the input must have two dimensions, not %lld", c.in[0].extents.rank());
+    if (c.in[0].extents.rank() != 2)
+        return c.fail(errc::op_shape, "the input must have two dimensions, not %lld", c.in[0].extents.rank());
     GRAFT_TRY(type_attribute(c, "dtype", c.in[0].type, accept::number | accept::boolean, type));
     return c.set(0, type, c.in[0].extents);
 }
@@ -145,7 +157,8 @@ inline status one_hot_infer(infer_context& c) {
     if (c.in[2].extents != shape{2}) return c.fail(errc::op_shape, "values must hold two elements");
     shape out = c.in[0].extents;
     int axis = 0;
-    if (out.rank() == shape::max_rank) return c.fail(errc::op_shape, "the output would have more than %lld dimensions", shape::max_rank);
+    if (out.rank() == shape::max_rank)
+        return c.fail(errc::op_shape, "the output would have more than %lld dimensions", shape::max_rank);
     GRAFT_TRY(c.axis(c.integer("axis", -1), out.rank(), axis, true));
     if (!c.knows(1)) return c.defer();
     const std::int64_t depth = c.in[1].integer(0);
@@ -167,7 +180,8 @@ inline status one_hot_run(run_context& c) {
             std::int64_t k = x.integer(o * s.inner + j);
             if (k < 0 && x.type != dtype::uint64) k += s.n;
             if (k < 0 || k >= s.n) continue;
-            std::memcpy(y.as<unsigned char>() + static_cast<std::size_t>((o * s.n + k) * s.inner + j) * size, values + size, size);
+            std::memcpy(y.as<unsigned char>() + static_cast<std::size_t>((o * s.n + k) * s.inner + j) * size, values + size,
+                        size);
         }
     return {};
 }
@@ -205,18 +219,23 @@ inline op_table generate_ops() {
         GRAFT_OP("Constant", 1, 0, 0, 0, 1, 1, constant_infer, constant_run, op_flag::none,
                  "sparse_value:t value:t value_float:f value_floats:fs value_int:i value_ints:is value_string:s value_strings:ss",
                  "value_float=1.5; value_floats=1,2,3; value_int=-7; value_ints=1,2,3; value_ints="),
-        GRAFT_OP("ConstantOfShape", 9, 0, 1, 1, 1, 1, constant_of_shape_infer, constant_of_shape_run, op_flag::none, "value:t", "i64{2,3}; i64{0,4}; i64[0]; i64{1}"),
-        GRAFT_OP("Range", 11, 0, 3, 3, 1, 1, range_infer, range_run, op_flag::none, "stash_type:i",
-                 "i64(3) i64(9) i64(3); i32(10) i32(4) i32(-2); f32(0) f32(1) f32(0.1); f64(1) f64(1) f64(1); f16(0) f16(5) f16(2)"),
-        GRAFT_OP("EyeLike", 9, 0, 1, 1, 1, 1, eye_like_infer, eye_like_run, op_flag::shape_only, "dtype:i k:i", "f32[3,4]; i32[4,3] k=1; f32[2,3] k=-1 dtype=11; f32[3,3] k=9; b[0,2]"),
+        GRAFT_OP("ConstantOfShape", 9, 0, 1, 1, 1, 1, constant_of_shape_infer, constant_of_shape_run, op_flag::none, "value:t",
+                 "i64{2,3}; i64{0,4}; i64[0]; i64{1}"),
+        GRAFT_OP(
+            "Range", 11, 0, 3, 3, 1, 1, range_infer, range_run, op_flag::none, "stash_type:i",
+            "i64(3) i64(9) i64(3); i32(10) i32(4) i32(-2); f32(0) f32(1) f32(0.1); f64(1) f64(1) f64(1); f16(0) f16(5) f16(2)"),
+        GRAFT_OP("EyeLike", 9, 0, 1, 1, 1, 1, eye_like_infer, eye_like_run, op_flag::shape_only, "dtype:i k:i",
+                 "f32[3,4]; i32[4,3] k=1; f32[2,3] k=-1 dtype=11; f32[3,3] k=9; b[0,2]"),
         GRAFT_OP("OneHot", 9, 0, 3, 3, 1, 1, one_hot_infer, one_hot_run, op_flag::none, "axis:i",
-                 "i64{0,7,-3,99} i64(10) f32{0,1}; i32[2,3]~0:4 i64(4) i64{2,5} axis=1; f32{1,2} f32(3) f16{0,1} axis=0; i64(1) i64(3) f32{0,1}; i64[0] i64(2) b{0,1}"),
-        GRAFT_OP("Shape", 1, 0, 1, 1, 1, 1, shape_infer, shape_run, op_flag::shape_only, "end:i start:i", "f32[2,3,4]; f32[2,3,4] start=1; f32[2,3,4] end=-1; f32[2,3] start=5; f32[]; u8[0,4]"),
+                 "i64{0,7,-3,99} i64(10) f32{0,1}; i32[2,3]~0:4 i64(4) i64{2,5} axis=1; f32{1,2} f32(3) f16{0,1} axis=0; i64(1) "
+                 "i64(3) f32{0,1}; i64[0] i64(2) b{0,1}"),
+        GRAFT_OP("Shape", 1, 0, 1, 1, 1, 1, shape_infer, shape_run, op_flag::shape_only, "end:i start:i",
+                 "f32[2,3,4]; f32[2,3,4] start=1; f32[2,3,4] end=-1; f32[2,3] start=5; f32[]; u8[0,4]"),
         GRAFT_OP("Size", 1, 0, 1, 1, 1, 1, size_infer, size_run, op_flag::shape_only, "", "f32[2,3,4]; f32[]; u8[0,4]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
 }
 
-}  // namespace ops
+} // namespace ops
 GRAFT_END_NAMESPACE

@@ -14,7 +14,7 @@ enum class grid_padding { zeros, border, reflection };
 struct grid_plan {
     grid_mode mode = grid_mode::linear;
     grid_padding padding = grid_padding::zeros;
-    bool align_corners = false, single = true;  // single: coordinates are computed in float, as the grid holds them
+    bool align_corners = false, single = true; // single: coordinates are computed in float, as the grid holds them
     int spatial = 2;
 };
 
@@ -55,7 +55,7 @@ inline void find_taps(const grid_plan& p, double normalised, std::int64_t extent
         const float v = static_cast<float>(normalised), m = static_cast<float>(extent);
         x = static_cast<double>(p.align_corners ? (v + 1.0f) / 2.0f * (m - 1.0f) : ((v + 1.0f) * m - 1.0f) / 2.0f);
     }
-    if (!(std::fabs(x) < 1e15)) x = x > 0 ? 1e15 : -1e15;  // infinities and NaN: far outside
+    if (!(std::fabs(x) < 1e15)) x = x > 0 ? 1e15 : -1e15; // infinities and NaN: far outside
     if (p.mode == grid_mode::nearest) x = std::nearbyint(x);
     if (p.padding == grid_padding::border) x = x < 0 ? 0 : x > n - 1 ? n - 1 : x;
     if (p.padding == grid_padding::reflection) x = reflect(x, low, high);
@@ -83,7 +83,8 @@ inline void find_taps(const grid_plan& p, double normalised, std::int64_t extent
             if (p.padding == grid_padding::zeros)
                 i = -1;
             else {
-                if (p.padding == grid_padding::reflection) i = static_cast<std::int64_t>(reflect(static_cast<double>(i), low, high));
+                if (p.padding == grid_padding::reflection)
+                    i = static_cast<std::int64_t>(reflect(static_cast<double>(i), low, high));
                 i = i < 0 ? 0 : i >= extent ? extent - 1 : i;
             }
         }
@@ -96,8 +97,10 @@ inline status grid_sample_infer(infer_context& c) {
     GRAFT_TRY(real_type(c, 1));
     if (!is_float(c.in[0].type) && !is_integer(c.in[0].type)) return c.fail(errc::op_type, "the input must hold numbers");
     const shape &s = c.in[0].extents, &g = c.in[1].extents;
-    if (s.rank() < 3 || s.rank() > 5) return c.fail(errc::op_unsupported, "rank %lld is not supported: only 1 to 3 spatial axes are", s.rank());
-    if (g.rank() != s.rank() || g[0] != s[0] || g.back() != s.rank() - 2) return c.fail_shapes("the grid must be [N, output extents.., spatial axes]");
+    if (s.rank() < 3 || s.rank() > 5)
+        return c.fail(errc::op_unsupported, "rank %lld is not supported: only 1 to 3 spatial axes are", s.rank());
+    if (g.rank() != s.rank() || g[0] != s[0] || g.back() != s.rank() - 2)
+        return c.fail_shapes("the grid must be [N, output extents.., spatial axes]");
     grid_plan p;
     GRAFT_TRY(read_grid(c, p));
     shape out{s[0], s[1]};
@@ -123,12 +126,13 @@ inline status grid_sample_run(run_context& c) {
             const std::int64_t height = p.spatial > 1 ? s[3] : 1, depth = p.spatial > 2 ? s[4] : 1;
             for (std::int64_t channel = 0; channel < channels; ++channel) {
                 const std::int64_t base = (n * channels + channel) * pixels, to = (n * channels + channel) * points + o;
-                if (p.mode == grid_mode::nearest) {  // moved as it is: 64-bit integers would not survive a double
+                if (p.mode == grid_mode::nearest) { // moved as it is: 64-bit integers would not survive a double
                     const bool inside = taps[0].index[0] >= 0 && taps[1].index[0] >= 0 && taps[2].index[0] >= 0;
                     const std::int64_t from = base + (taps[0].index[0] * height + taps[1].index[0]) * depth + taps[2].index[0];
                     const std::int64_t size = static_cast<std::int64_t>(size_of(c.in[0].type));
                     if (inside)
-                        copy_run(static_cast<std::size_t>(size), c.out[0].as<char>() + to * size, 1, c.in[0].as<char>() + from * size, 1, 1);
+                        copy_run(static_cast<std::size_t>(size), c.out[0].as<char>() + to * size, 1,
+                                 c.in[0].as<char>() + from * size, 1, 1);
                     else
                         std::memset(c.out[0].as<char>() + to * size, 0, static_cast<std::size_t>(size));
                     continue;
@@ -138,7 +142,8 @@ inline status grid_sample_run(run_context& c) {
                     for (int j = 0; j < taps[1].count; ++j)
                         for (int k = 0; k < taps[2].count; ++k) {
                             if (taps[0].index[i] < 0 || taps[1].index[j] < 0 || taps[2].index[k] < 0) continue;
-                            const std::int64_t from = base + (taps[0].index[i] * height + taps[1].index[j]) * depth + taps[2].index[k];
+                            const std::int64_t from =
+                                base + (taps[0].index[i] * height + taps[1].index[j]) * depth + taps[2].index[k];
                             sum += taps[0].weight[i] * taps[1].weight[j] * taps[2].weight[k] * c.in[0].real(from);
                         }
                 store_from_double(c.out[0].type, c.out[0].data, to, 1, &sum);
@@ -152,11 +157,14 @@ inline status affine_grid_infer(infer_context& c) {
     GRAFT_TRY(real_type(c, 0));
     GRAFT_TRY(index_type(c, 1, false));
     const shape &theta = c.in[0].extents, &size = c.in[1].extents;
-    if (size.rank() != 1 || (size[0] != 4 && size[0] != 5)) return c.fail_shapes("size must list the 4 or 5 extents of a picture or a volume");
+    if (size.rank() != 1 || (size[0] != 4 && size[0] != 5))
+        return c.fail_shapes("size must list the 4 or 5 extents of a picture or a volume");
     const std::int64_t d = size[0] - 2;
-    if (theta.rank() != 3 || theta[1] != d || theta[2] != d + 1) return c.fail_shapes("theta must be [N, 2, 3], or [N, 3, 4] for volumes");
+    if (theta.rank() != 3 || theta[1] != d || theta[2] != d + 1)
+        return c.fail_shapes("theta must be [N, 2, 3], or [N, 3, 4] for volumes");
     if (unknown(c, 1)) return c.defer();
-    if (index_at(c.in[1], 0) != theta[0]) return c.fail(errc::op_shape, "size asks for %lld pictures, theta has %lld", index_at(c.in[1], 0), theta[0]);
+    if (index_at(c.in[1], 0) != theta[0])
+        return c.fail(errc::op_shape, "size asks for %lld pictures, theta has %lld", index_at(c.in[1], 0), theta[0]);
     shape out{theta[0]};
     for (int i = 2; i < size[0]; ++i) {
         out.push_back(index_at(c.in[1], i));
@@ -174,11 +182,13 @@ inline status affine_grid_run(run_context& c) {
         for (std::int64_t i = 0; i < points; ++i) {
             double place[4] = {1, 1, 1, 1}, theta[12];
             std::int64_t rest = i;
-            for (int k = 0; k < d; ++k) {  // k = 0 is x, the innermost axis
+            for (int k = 0; k < d; ++k) { // k = 0 is x, the innermost axis
                 const std::int64_t extent = o[d - k], at = rest % extent;
                 rest /= extent;
                 const double m = static_cast<double>(extent);
-                place[k] = !corners ? (2 * static_cast<double>(at) + 1) / m - 1 : at ? 2 * static_cast<double>(at) / (m - 1) - 1 : -1;
+                place[k] = !corners ? (2 * static_cast<double>(at) + 1) / m - 1
+                           : at     ? 2 * static_cast<double>(at) / (m - 1) - 1
+                                    : -1;
             }
             load_as_double(c.in[0].type, c.in[0].data, n * d * (d + 1), d * (d + 1), theta);
             for (int k = 0; k < d; ++k) {
@@ -192,10 +202,12 @@ inline status affine_grid_run(run_context& c) {
 
 inline op_table grid_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("GridSample", 16, 0, 2, 2, 1, 1, grid_sample_infer, grid_sample_run, op_flag::none, "align_corners:i mode:s padding_mode:s",
-                 "f32[1,2,3,4] f32[1,2,5,2]~-1.5:1.5; f32[2,1,3,3] f32[2,2,2,2]~-2:2 mode=cubic padding_mode=reflection; "
-                 "f32[1,1,4,4] f32[1,3,3,2]~-3:3 mode=nearest padding_mode=border align_corners=1; f32[1,2,2,3,2] f32[1,2,1,2,3]; "
-                 "f32[1,1,3,3] f32[1,0,2,2]; f32[1,1,2,2] f32[1,2,2,2] mode=bicubic @16"),
+        GRAFT_OP(
+            "GridSample", 16, 0, 2, 2, 1, 1, grid_sample_infer, grid_sample_run, op_flag::none,
+            "align_corners:i mode:s padding_mode:s",
+            "f32[1,2,3,4] f32[1,2,5,2]~-1.5:1.5; f32[2,1,3,3] f32[2,2,2,2]~-2:2 mode=cubic padding_mode=reflection; "
+            "f32[1,1,4,4] f32[1,3,3,2]~-3:3 mode=nearest padding_mode=border align_corners=1; f32[1,2,2,3,2] f32[1,2,1,2,3]; "
+            "f32[1,1,3,3] f32[1,0,2,2]; f32[1,1,2,2] f32[1,2,2,2] mode=bicubic @16"),
         GRAFT_OP("AffineGrid", 20, 0, 2, 2, 1, 1, affine_grid_infer, affine_grid_run, op_flag::none, "align_corners:i",
                  "f32[2,2,3] i64{2,1,3,4}; f64[1,3,4] i64{1,1,2,3,2} align_corners=1; f32[1,2,3] i64{1,1,0,4}"),
     };
@@ -203,5 +215,5 @@ inline op_table grid_ops() {
     return {rows, sizeof rows / sizeof rows[0]};
 }
 
-}  // namespace ops
+} // namespace ops
 GRAFT_END_NAMESPACE

@@ -6,17 +6,20 @@
 GRAFT_BEGIN_NAMESPACE
 namespace ops {
 
-// NegativeLogLikelihoodLoss-12,13,22: loss[n, d] = -weight[t] * x[n, t, d], where t = target[n, d]; 0 where t is ignore_index. Then none,
-// the sum, or the mean by the weights that count. SoftmaxCrossEntropyLoss-12,13: the same of log_prob = x - log(sum over classes of exp(x))
+// NegativeLogLikelihoodLoss-12,13,22: loss[n, d] = -weight[t] * x[n, t, d], where t = target[n, d]; 0 where t is ignore_index.
+// Then none, the sum, or the mean by the weights that count. SoftmaxCrossEntropyLoss-12,13: the same of log_prob = x - log(sum
+// over classes of exp(x))
 inline status loss_infer(infer_context& c) {
     const shape &x = c.in[0].extents, &target = c.in[1].extents;
     GRAFT_TRY(check_type(c, 0, accept::real));
     if (c.in[1].type != dtype::int32 && c.in[1].type != dtype::int64) return refuse_type(c, 1);
     if (!c.is("reduction", "none", "mean") && !c.is("reduction", "mean", "mean") && !c.is("reduction", "sum", "mean"))
         return c.fail(errc::op_attribute, "reduction must be none, mean or sum");
-    if (x.rank() < 2 || target.rank() != x.rank() - 1) return c.fail_shapes("the scores must be [N, C, d1, ...] and the targets [N, d1, ...]");
+    if (x.rank() < 2 || target.rank() != x.rank() - 1)
+        return c.fail_shapes("the scores must be [N, C, d1, ...] and the targets [N, d1, ...]");
     for (int i = 0; i < target.rank(); ++i)
-        if (target[i] != x[i ? i + 1 : 0]) return c.fail_shapes("the scores must be [N, C, d1, ...] and the targets [N, d1, ...]");
+        if (target[i] != x[i ? i + 1 : 0])
+            return c.fail_shapes("the scores must be [N, C, d1, ...] and the targets [N, d1, ...]");
     if (c.has(2)) {
         GRAFT_TRY(check_same_type(c, 0, 2));
         if (c.in[2].extents != shape{x[1]}) return c.fail_shapes("there must be one weight a class");
@@ -36,7 +39,8 @@ inline double log_sum_exp_of(const tensor_view& x, const axis_split& s, std::int
 GRAFT_NOINLINE inline status loss_kernel(run_context& c, bool softmax) {
     const tensor_view x = c.in[0], target = c.in[1], y = c.out[0];
     const axis_split s = split_at(x.extents, 1);
-    const bool ignores = c.has_attribute("ignore_index"), each = c.is("reduction", "none", "mean"), log_prob = softmax && c.wants(1) && c.out[1].data;
+    const bool ignores = c.has_attribute("ignore_index"), each = c.is("reduction", "none", "mean"),
+               log_prob = softmax && c.wants(1) && c.out[1].data;
     const std::int64_t ignored = c.integer("ignore_index", 0);
     double total = 0, weights = 0;
     for (std::int64_t n = 0; n < s.outer; ++n)
@@ -65,18 +69,21 @@ GRAFT_NOINLINE inline status loss_kernel(run_context& c, bool softmax) {
 inline status negative_log_likelihood_loss_run(run_context& c) { return loss_kernel(c, false); }
 inline status softmax_cross_entropy_loss_run(run_context& c) { return loss_kernel(c, true); }
 
-#define GRAFT_LOSS_PROBLEMS                                                                                                                \
-    "f32[3,5] i64{0,4,2}; f32[3,5] i64{0,4,2} f32[5]~0.1:1; f32[2,3,4] i32[2,4]~0:3 reduction=none; f32[2,3,2,2] i64[2,2,2]~0:3 reduction=sum; " \
+#define GRAFT_LOSS_PROBLEMS                                                                                                      \
+    "f32[3,5] i64{0,4,2}; f32[3,5] i64{0,4,2} f32[5]~0.1:1; f32[2,3,4] i32[2,4]~0:3 reduction=none; f32[2,3,2,2] "               \
+    "i64[2,2,2]~0:3 reduction=sum; "                                                                                             \
     "f32[3,5] i64{0,-100,2} ignore_index=-100; f64[0,5] i64[0] reduction=sum"
 inline op_table loss_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("NegativeLogLikelihoodLoss", 12, 0, 2, 3, 1, 1, loss_infer, negative_log_likelihood_loss_run, op_flag::none, "ignore_index:i reduction:s", GRAFT_LOSS_PROBLEMS),
-        GRAFT_OP("SoftmaxCrossEntropyLoss", 12, 0, 2, 3, 1, 2, loss_infer, softmax_cross_entropy_loss_run, op_flag::none, "ignore_index:i reduction:s", GRAFT_LOSS_PROBLEMS),
+        GRAFT_OP("NegativeLogLikelihoodLoss", 12, 0, 2, 3, 1, 1, loss_infer, negative_log_likelihood_loss_run, op_flag::none,
+                 "ignore_index:i reduction:s", GRAFT_LOSS_PROBLEMS),
+        GRAFT_OP("SoftmaxCrossEntropyLoss", 12, 0, 2, 3, 1, 2, loss_infer, softmax_cross_entropy_loss_run, op_flag::none,
+                 "ignore_index:i reduction:s", GRAFT_LOSS_PROBLEMS),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
 }
 #undef GRAFT_LOSS_PROBLEMS
 
-}  // namespace ops
+} // namespace ops
 GRAFT_END_NAMESPACE

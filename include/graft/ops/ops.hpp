@@ -24,31 +24,47 @@ GRAFT_END_NAMESPACE
 #if GRAFT_HAS_BODIES
 #include "activation.hpp"
 #include "arg.hpp"
+#include "attention.hpp"
 #include "cast.hpp"
 #include "causal_conv.hpp"
+#include "control.hpp"
 #include "conv.hpp"
 #include "conv_transpose.hpp"
 #include "cumulative.hpp"
+#include "deform_conv.hpp"
+#include "detection.hpp"
 #include "einsum.hpp"
 #include "elementwise_binary.hpp"
 #include "elementwise_unary.hpp"
 #include "elementwise_variadic.hpp"
 #include "gather.hpp"
 #include "generate.hpp"
+#include "grid.hpp"
+#include "legacy.hpp"
+#include "linear_algebra.hpp"
+#include "linear_attention.hpp"
 #include "logical.hpp"
+#include "loss.hpp"
 #include "matmul.hpp"
 #include "norm.hpp"
 #include "pad.hpp"
 #include "pool.hpp"
 #include "quantize.hpp"
 #include "quantized.hpp"
+#include "random.hpp"
 #include "rearrange.hpp"
+#include "recurrent.hpp"
 #include "reduce.hpp"
 #include "resize.hpp"
 #include "scatter.hpp"
+#include "selection.hpp"
 #include "shape.hpp"
+#include "signal.hpp"
 #include "slice.hpp"
 #include "softmax.hpp"
+#include "tfidf.hpp"
+#include "unfold.hpp"
+#include "window_function.hpp"
 #include "lowered.hpp"
 
 #include <cstring>
@@ -58,7 +74,7 @@ namespace ops {
 
 GRAFT_INLINE table_list all_op_tables() {
     static const op_table tables[] = {
-        activation_ops(), arg_ops(), cast_ops(), causal_conv_ops(), conv_ops(), conv_transpose_ops(), cumulative_ops(), einsum_ops(), elementwise_binary_ops(), elementwise_unary_ops(), elementwise_variadic_ops(), gather_ops(), generate_ops(), logical_ops(), matmul_ops(), norm_ops(), pad_ops(), pool_ops(), quantize_ops(), quantized_ops(), rearrange_ops(), reduce_ops(), resize_ops(), scatter_ops(), shape_ops(), slice_ops(), softmax_ops(),
+        activation_ops(), arg_ops(), attention_ops(), cast_ops(), causal_conv_ops(), control_ops(), conv_ops(), conv_transpose_ops(), cumulative_ops(), deform_conv_ops(), detection_ops(), einsum_ops(), elementwise_binary_ops(), elementwise_unary_ops(), elementwise_variadic_ops(), gather_ops(), generate_ops(), grid_ops(), legacy_ops(), linear_algebra_ops(), linear_attention_ops(), logical_ops(), loss_ops(), matmul_ops(), norm_ops(), pad_ops(), pool_ops(), quantize_ops(), quantized_ops(), random_ops(), rearrange_ops(), recurrent_ops(), reduce_ops(), resize_ops(), scatter_ops(), selection_ops(), shape_ops(), signal_ops(), slice_ops(), softmax_ops(), tfidf_ops(), unfold_ops(), window_function_ops(),
     };
     return {tables, static_cast<int>(sizeof tables / sizeof tables[0])};
 }

@@ -27,10 +27,13 @@ inline status read_pads(const op_context& c, border_list& border, shape& out) {
     for (int i = 0; i < axes.size; ++i) {
         const int d = static_cast<int>(axes[i]);
         const std::int64_t begin = pads[i], end = pads[axes.size + i], far = std::int64_t(1) << 61;
-        if (begin > far || begin < -far || end > far || end < -far || s[d] > far) return c.fail(errc::op_shape, "the pads %lld and %lld are out of range", begin, end);
+        if (begin > far || begin < -far || end > far || end < -far || s[d] > far)
+            return c.fail(errc::op_shape, "the pads %lld and %lld are out of range", begin, end);
         const std::int64_t kept = s[d] + (begin < 0 ? begin : 0) + (end < 0 ? end : 0);
-        if (kept < 0 && !(constant && s[d] + begin + end >= 0)) return c.fail(errc::op_shape, "the pads %lld and %lld cut more than extent %lld has", begin, end, s[d]);
-        if (!constant && kept == 0 && (begin > 0 || end > 0)) return c.fail(errc::op_shape, "axis %lld is empty: there is nothing to repeat", d);
+        if (kept < 0 && !(constant && s[d] + begin + end >= 0))
+            return c.fail(errc::op_shape, "the pads %lld and %lld cut more than extent %lld has", begin, end, s[d]);
+        if (!constant && kept == 0 && (begin > 0 || end > 0))
+            return c.fail(errc::op_shape, "axis %lld is empty: there is nothing to repeat", d);
         border.begin[d] = begin;
         border.end[d] = end;
         out[d] = s[d] + begin + end;
@@ -38,8 +41,8 @@ inline status read_pads(const op_context& c, border_list& border, shape& out) {
     return {};
 }
 
-// Pad-1,2,11,13,18,19,21,23,24,25: constant, reflect (mirrored about the border element), edge, wrap (19; periodic). Negative pads
-// cut first, and the other modes repeat what is left.
+// Pad-1,2,11,13,18,19,21,23,24,25: constant, reflect (mirrored about the border element), edge, wrap (19; periodic). Negative
+// pads cut first, and the other modes repeat what is left.
 inline status pad_infer(infer_context& c) {
     GRAFT_TRY(any_type(c, 0));
     if (!c.is("mode", "constant", "constant") && !c.is("mode", "reflect", "constant") && !c.is("mode", "edge", "constant") &&
@@ -70,7 +73,8 @@ inline status pad_run(run_context& c) {
     const char mode = c.string("mode", "constant")[0];
     for (int d = 0; d < s.rank(); ++d) {
         if (!mapped[d]) continue;
-        const std::int64_t first = border.begin[d] < 0 ? -border.begin[d] : 0, n = s[d] - first + (border.end[d] < 0 ? border.end[d] : 0);
+        const std::int64_t first = border.begin[d] < 0 ? -border.begin[d] : 0,
+                           n = s[d] - first + (border.end[d] < 0 ? border.end[d] : 0);
         const std::int64_t shift = border.begin[d] > 0 ? border.begin[d] : 0, period = mode == 'r' ? 2 * (n - 1) : n;
         for (std::int64_t i = 0; i < out[d]; ++i) {
             std::int64_t j = i - shift;
@@ -133,7 +137,8 @@ inline status center_crop_pad_run(run_context& c) {
     GRAFT_TRY(maps.allocate(c, o, mapped));
     for (int d = 0; d < s.rank(); ++d) {
         const std::int64_t cut = s[d] > o[d] ? (s[d] - o[d]) / 2 : 0, border = o[d] > s[d] ? (o[d] - s[d]) / 2 : 0;
-        for (std::int64_t i = 0; mapped[d] && i < o[d]; ++i) maps.map[d][i] = i - border < 0 || i - border >= s[d] ? -1 : i - border + cut;
+        for (std::int64_t i = 0; mapped[d] && i < o[d]; ++i)
+            maps.map[d][i] = i - border < 0 || i - border >= s[d] ? -1 : i - border + cut;
     }
     const unsigned char zero[8] = {};
     copy_mapped(size_of(c.in[0].type), s, o, maps, c.in[0].data, c.out[0].data, zero);
@@ -142,7 +147,8 @@ inline status center_crop_pad_run(run_context& c) {
 
 inline op_table pad_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("Pad", 1, 1, 1, 1, 1, 1, pad_infer, pad_run, op_flag::none, "mode:s paddings:is value:f", "f32[2,3] paddings=1,0,0,2 @1"),
+        GRAFT_OP("Pad", 1, 1, 1, 1, 1, 1, pad_infer, pad_run, op_flag::none, "mode:s paddings:is value:f",
+                 "f32[2,3] paddings=1,0,0,2 @1"),
         GRAFT_OP("Pad", 2, 10, 1, 1, 1, 1, pad_infer, pad_run, op_flag::none, "mode:s pads:is value:f",
                  "f32[2,3] pads=1,0,0,2 value=0.5 @9; f32[2,3] pads=0,2,0,1 mode=reflect @8; f64[4] pads=-1,-2 @10"),
         GRAFT_OP("Pad", 11, 0, 2, 4, 1, 1, pad_infer, pad_run, op_flag::none, "mode:s",
@@ -155,5 +161,5 @@ inline op_table pad_ops() {
     return {rows, sizeof rows / sizeof rows[0]};
 }
 
-}  // namespace ops
+} // namespace ops
 GRAFT_END_NAMESPACE

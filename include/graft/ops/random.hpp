@@ -11,16 +11,20 @@ namespace ops {
 inline random_stream stream_of(const run_context& c) {
     const attribute* seed = c.n.find("seed");
     if (!seed) return random_stream(c.seed);
-    return random_stream(seed->kind == attribute_kind::integer ? static_cast<std::uint64_t>(seed->integer) : bit_cast<std::uint32_t>(seed->real), 1);
+    return random_stream(seed->kind == attribute_kind::integer ? static_cast<std::uint64_t>(seed->integer)
+                                                               : bit_cast<std::uint32_t>(seed->real),
+                         1);
 }
 
-// RandomNormal-1,22, RandomNormalLike-1,22: y = mean + scale * normal; RandomUniform-1,22, RandomUniformLike-1,22: y in [low, high)
+// RandomNormal-1,22, RandomNormalLike-1,22: y = mean + scale * normal; RandomUniform-1,22, RandomUniformLike-1,22: y in [low,
+// high)
 inline status random_infer(infer_context& c) {
     dtype type = dtype::undefined;
     GRAFT_TRY(type_attribute(c, "dtype", dtype::float32, accept::real, type));
     if (!c.has_attribute("shape")) return c.fail(errc::op_attribute, "the attribute 'shape' is missing");
     const integer_list extents = c.integers("shape");
-    if (extents.size > shape::max_rank) return c.fail(errc::op_attribute, "a shape may have %lld dimensions at most, not %lld", shape::max_rank, extents.size);
+    if (extents.size > shape::max_rank)
+        return c.fail(errc::op_attribute, "a shape may have %lld dimensions at most, not %lld", shape::max_rank, extents.size);
     for (std::int64_t e : extents)
         if (e < 0) return c.fail(errc::op_attribute, "extent %lld of the shape is negative", e);
     return c.set(0, type, shape::from(extents.begin(), extents.end()));
@@ -105,7 +109,8 @@ inline status multinomial_run(run_context& c) {
 // 1 - ratio and scaled by 1 / (1 - ratio). The mask is of the type of x before opset 10.
 inline status dropout_infer(infer_context& c) {
     if (!is_float(c.in[0].type)) return refuse_type(c, 0);
-    if (c.version() < 7 && !c.integer("is_test", 0)) return c.fail(errc::op_unsupported, "before opset 7 only is_test = 1 is supported");
+    if (c.version() < 7 && !c.integer("is_test", 0))
+        return c.fail(errc::op_unsupported, "before opset 7 only is_test = 1 is supported");
     GRAFT_TRY(check_scalar(c, 1));
     GRAFT_TRY(check_scalar(c, 2));
     if (c.has(1) && !is_float(c.in[1].type)) return refuse_type(c, 1);
@@ -144,19 +149,29 @@ inline status dropout_run(run_context& c) {
 inline op_table random_ops() {
     constexpr unsigned each = op_flag::random;
     static constexpr op_row rows[] = {
-        GRAFT_OP("RandomNormal", 1, 0, 0, 0, 1, 1, random_infer, random_normal_run, each, "dtype:i mean:f scale:f seed:f shape:is", "shape=3,17 seed=1; shape=5 mean=2 scale=3 dtype=11; shape=0,2; shape="),
-        GRAFT_OP("RandomNormalLike", 1, 0, 1, 1, 1, 1, random_like_infer, random_normal_run, each | op_flag::shape_only, "dtype:i mean:f scale:f seed:f", "f32[3,17] seed=1; i32[5] dtype=1; f16[0]"),
-        GRAFT_OP("RandomUniform", 1, 0, 0, 0, 1, 1, random_infer, random_uniform_run, each, "dtype:i high:f low:f seed:f shape:is", "shape=3,17 seed=1; shape=5 low=-1 high=3 dtype=11; shape=0,2; shape="),
-        GRAFT_OP("RandomUniformLike", 1, 0, 1, 1, 1, 1, random_like_infer, random_uniform_run, each | op_flag::shape_only, "dtype:i high:f low:f seed:f", "f32[3,17] seed=1; i32[5] dtype=1; f16[0]"),
-        GRAFT_OP("Bernoulli", 15, 0, 1, 1, 1, 1, bernoulli_infer, bernoulli_run, each, "dtype:i seed:f", "f32[3,17]~0:1 seed=1; f64[5]~0:1 dtype=9; f16[0]"),
-        GRAFT_OP("Multinomial", 7, 0, 1, 1, 1, 1, multinomial_infer, multinomial_run, each, "dtype:i sample_size:i seed:f", "f32[3,17] seed=1; f32[2,4] sample_size=9 dtype=7; f16[0,3]"),
-        GRAFT_OP("Dropout", 1, 6, 1, 1, 1, 2, dropout_infer, dropout_run, op_flag::none, "consumed_inputs:is is_test:i ratio:f", "f32[3,17] is_test=1; f64[5] is_test=1 ratio=0.1; f16[0] is_test=1"),
-        GRAFT_OP("Dropout", 7, 11, 1, 1, 1, 2, dropout_infer, dropout_run, op_flag::none, "ratio:f", "f32[3,17]; f64[5] ratio=0.1 @9; f16[0]"),
-        GRAFT_OP("Dropout", 12, 0, 1, 3, 1, 2, dropout_infer, dropout_run, each, "seed:i", "f32[3,17]; f32[3,17] f32(0.3) b(1) seed=7; f32[5] f32(0.1) b(0); f64[5] - b(1); f16[0]"),
+        GRAFT_OP("RandomNormal", 1, 0, 0, 0, 1, 1, random_infer, random_normal_run, each,
+                 "dtype:i mean:f scale:f seed:f shape:is",
+                 "shape=3,17 seed=1; shape=5 mean=2 scale=3 dtype=11; shape=0,2; shape="),
+        GRAFT_OP("RandomNormalLike", 1, 0, 1, 1, 1, 1, random_like_infer, random_normal_run, each | op_flag::shape_only,
+                 "dtype:i mean:f scale:f seed:f", "f32[3,17] seed=1; i32[5] dtype=1; f16[0]"),
+        GRAFT_OP("RandomUniform", 1, 0, 0, 0, 1, 1, random_infer, random_uniform_run, each,
+                 "dtype:i high:f low:f seed:f shape:is", "shape=3,17 seed=1; shape=5 low=-1 high=3 dtype=11; shape=0,2; shape="),
+        GRAFT_OP("RandomUniformLike", 1, 0, 1, 1, 1, 1, random_like_infer, random_uniform_run, each | op_flag::shape_only,
+                 "dtype:i high:f low:f seed:f", "f32[3,17] seed=1; i32[5] dtype=1; f16[0]"),
+        GRAFT_OP("Bernoulli", 15, 0, 1, 1, 1, 1, bernoulli_infer, bernoulli_run, each, "dtype:i seed:f",
+                 "f32[3,17]~0:1 seed=1; f64[5]~0:1 dtype=9; f16[0]"),
+        GRAFT_OP("Multinomial", 7, 0, 1, 1, 1, 1, multinomial_infer, multinomial_run, each, "dtype:i sample_size:i seed:f",
+                 "f32[3,17] seed=1; f32[2,4] sample_size=9 dtype=7; f16[0,3]"),
+        GRAFT_OP("Dropout", 1, 6, 1, 1, 1, 2, dropout_infer, dropout_run, op_flag::none, "consumed_inputs:is is_test:i ratio:f",
+                 "f32[3,17] is_test=1; f64[5] is_test=1 ratio=0.1; f16[0] is_test=1"),
+        GRAFT_OP("Dropout", 7, 11, 1, 1, 1, 2, dropout_infer, dropout_run, op_flag::none, "ratio:f",
+                 "f32[3,17]; f64[5] ratio=0.1 @9; f16[0]"),
+        GRAFT_OP("Dropout", 12, 0, 1, 3, 1, 2, dropout_infer, dropout_run, each, "seed:i",
+                 "f32[3,17]; f32[3,17] f32(0.3) b(1) seed=7; f32[5] f32(0.1) b(0); f64[5] - b(1); f16[0]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
 }
 
-}  // namespace ops
+} // namespace ops
 GRAFT_END_NAMESPACE

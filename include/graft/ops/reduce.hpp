@@ -51,18 +51,21 @@ inline status reduce_checked_infer(infer_context& c, unsigned accepted) {
     return c.set(0, c.in[0].type, out);
 }
 inline status reduce_infer(infer_context& c) { return reduce_checked_infer(c, accept::number); }
+inline status reduce_logarithm_infer(infer_context& c) {
+    return reduce_checked_infer(c, c.version() < 28 ? accept::number : accept::real);
+}
 inline status reduce_extreme_infer(infer_context& c) { return reduce_checked_infer(c, accept::number | accept::boolean); }
 
 // Neighbouring dimensions of one kind are joined. The last of them is walked in runs: `lanes` results side by side if it is
 // kept (`step` 1), one result in pieces if it is reduced (`step` 0).
 struct reduce_plan {
-    int kept = 0, reduced = 0;  // joined dimensions besides the last
+    int kept = 0, reduced = 0; // joined dimensions besides the last
     std::int64_t kept_extents[shape::max_rank], kept_strides[shape::max_rank];
     std::int64_t reduced_extents[shape::max_rank], reduced_strides[shape::max_rank];
-    std::int64_t run = 1;  // extent of the last joined dimension
+    std::int64_t run = 1; // extent of the last joined dimension
     int step = 0;
-    std::int64_t kept_count = 1, reduced_count = 1;  // products of the above
-    std::int64_t total = 1;                          // elements that go into one result
+    std::int64_t kept_count = 1, reduced_count = 1; // products of the above
+    std::int64_t total = 1;                         // elements that go into one result
 };
 inline reduce_plan plan_reduction(const shape& x, std::uint32_t axes) noexcept {
     reduce_plan p;
@@ -165,7 +168,8 @@ inline double finish(reduction kind, double sum, double shift, std::int64_t tota
 }
 
 // The results [at, at + lanes) whose elements start at `base`.
-inline void reduce_lanes_real(const tensor_view& x, const tensor_view& y, const reduce_plan& p, reduction kind, std::int64_t base, std::int64_t at, int lanes) {
+inline void reduce_lanes_real(const tensor_view& x, const tensor_view& y, const reduce_plan& p, reduction kind, std::int64_t base,
+                              std::int64_t at, int lanes) {
     double block[block_size], sum[block_size], shift[block_size];
     std::fill(shift, shift + lanes, 0.0);
     for (int pass = kind == reduction::log_sum_exp ? 0 : 1; pass < 2; ++pass) {
@@ -186,7 +190,8 @@ inline void reduce_lanes_real(const tensor_view& x, const tensor_view& y, const 
     for (int i = 0; i < lanes; ++i) sum[i] = finish(kind, sum[i], shift[i], p.total);
     store_from_double(y.type, y.data, at, lanes, sum);
 }
-inline void reduce_lanes_whole(const tensor_view& x, const tensor_view& y, const reduce_plan& p, reduction kind, std::int64_t base, std::int64_t at, int lanes) {
+inline void reduce_lanes_whole(const tensor_view& x, const tensor_view& y, const reduce_plan& p, reduction kind,
+                               std::int64_t base, std::int64_t at, int lanes) {
     std::int64_t block[block_size], sum[block_size];
     const bool unsigned64 = x.type == dtype::uint64;
     std::fill(sum, sum + lanes, initial_whole(kind, x.type));
@@ -213,7 +218,8 @@ GRAFT_NOINLINE inline status reduce_kernel(run_context& c, reduction kind) {
     const tensor_view x = c.in[0], y = c.out[0];
     if (!y.elements()) return {};
     const reduce_plan p = plan_reduction(x.extents, axes);
-    const bool through_doubles = is_float(x.type) || kind == reduction::l2 || kind == reduction::log_sum || kind == reduction::log_sum_exp;
+    const bool through_doubles =
+        is_float(x.type) || kind == reduction::l2 || kind == reduction::log_sum || kind == reduction::log_sum_exp;
     const std::int64_t across = p.step ? p.run : 1, blocks = (across + block_size - 1) / block_size;
     parallel_for(c.pool, p.kept_count * blocks, [&](std::int64_t task) {
         const std::int64_t row = task / blocks, j = task % blocks * block_size;
@@ -239,21 +245,33 @@ inline status reduce_log_sum_exp_run(run_context& c) { return reduce_kernel(c, r
 inline status reduce_sum_square_run(run_context& c) { return reduce_kernel(c, reduction::sum_square); }
 
 #define GRAFT_REDUCE_ATTRIBUTES "axes:is keepdims:i noop_with_empty_axes:i"
-#define GRAFT_REDUCE_PROBLEMS(range)                                                                                                       \
-    "f32[2,3,4,5]" range " i64{2,3}; f32[3,17]" range " i64{-1} keepdims=0; f32[2,3,17]" range " i64{1}; f32[2,3,4,5]" range " i64{1,3}; " \
-    "f32[3,5]" range "; f32[3,5]" range " noop_with_empty_axes=1; f32[3,600]" range " axes=0 @11; i32[2,7]~1:5 i64{1}; f32[]; f32[2,0,3] i64{1}; f16[0,2]"
+#define GRAFT_REDUCE_PROBLEMS(range)                                                                                             \
+    "f32[2,3,4,5]" range " i64{2,3}; f32[3,17]" range " i64{-1} keepdims=0; f32[2,3,17]" range " i64{1}; f32[2,3,4,5]" range     \
+    " i64{1,3}; "                                                                                                                \
+    "f32[3,5]" range "; f32[3,5]" range " noop_with_empty_axes=1; f32[3,600]" range                                              \
+    " axes=0 @11; i32[2,7]~1:5 i64{1} @18; f32[]; f32[2,0,3] i64{1}; f16[0,2]"
 inline op_table reduce_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("ReduceSum", 1, 0, 1, 2, 1, 1, reduce_infer, reduce_sum_run, op_flag::none, GRAFT_REDUCE_ATTRIBUTES, GRAFT_REDUCE_PROBLEMS("")),
-        GRAFT_OP("ReduceMean", 1, 0, 1, 2, 1, 1, reduce_infer, reduce_mean_run, op_flag::none, GRAFT_REDUCE_ATTRIBUTES, GRAFT_REDUCE_PROBLEMS("")),
-        GRAFT_OP("ReduceMax", 1, 0, 1, 2, 1, 1, reduce_extreme_infer, reduce_max_run, op_flag::none, GRAFT_REDUCE_ATTRIBUTES, GRAFT_REDUCE_PROBLEMS("") "; b[3,4] i64{1}; u8[0] i64{0}"),
-        GRAFT_OP("ReduceMin", 1, 0, 1, 2, 1, 1, reduce_extreme_infer, reduce_min_run, op_flag::none, GRAFT_REDUCE_ATTRIBUTES, GRAFT_REDUCE_PROBLEMS("") "; b[3,4] i64{1}; u8[0] i64{0}"),
-        GRAFT_OP("ReduceProd", 1, 0, 1, 2, 1, 1, reduce_infer, reduce_prod_run, op_flag::none, GRAFT_REDUCE_ATTRIBUTES, GRAFT_REDUCE_PROBLEMS("")),
-        GRAFT_OP("ReduceL1", 1, 0, 1, 2, 1, 1, reduce_infer, reduce_l1_run, op_flag::none, GRAFT_REDUCE_ATTRIBUTES, GRAFT_REDUCE_PROBLEMS("")),
-        GRAFT_OP("ReduceL2", 1, 0, 1, 2, 1, 1, reduce_infer, reduce_l2_run, op_flag::none, GRAFT_REDUCE_ATTRIBUTES, GRAFT_REDUCE_PROBLEMS("")),
-        GRAFT_OP("ReduceLogSum", 1, 0, 1, 2, 1, 1, reduce_infer, reduce_log_sum_run, op_flag::none, GRAFT_REDUCE_ATTRIBUTES, GRAFT_REDUCE_PROBLEMS("~0.1:2")),
-        GRAFT_OP("ReduceLogSumExp", 1, 0, 1, 2, 1, 1, reduce_infer, reduce_log_sum_exp_run, op_flag::none, GRAFT_REDUCE_ATTRIBUTES, GRAFT_REDUCE_PROBLEMS("")),
-        GRAFT_OP("ReduceSumSquare", 1, 0, 1, 2, 1, 1, reduce_infer, reduce_sum_square_run, op_flag::none, GRAFT_REDUCE_ATTRIBUTES, GRAFT_REDUCE_PROBLEMS("")),
+        GRAFT_OP("ReduceSum", 1, 0, 1, 2, 1, 1, reduce_infer, reduce_sum_run, op_flag::none, GRAFT_REDUCE_ATTRIBUTES,
+                 GRAFT_REDUCE_PROBLEMS("")),
+        GRAFT_OP("ReduceMean", 1, 0, 1, 2, 1, 1, reduce_infer, reduce_mean_run, op_flag::none, GRAFT_REDUCE_ATTRIBUTES,
+                 GRAFT_REDUCE_PROBLEMS("")),
+        GRAFT_OP("ReduceMax", 1, 0, 1, 2, 1, 1, reduce_extreme_infer, reduce_max_run, op_flag::none, GRAFT_REDUCE_ATTRIBUTES,
+                 GRAFT_REDUCE_PROBLEMS("") "; b[3,4] i64{1}; u8[0] i64{0}"),
+        GRAFT_OP("ReduceMin", 1, 0, 1, 2, 1, 1, reduce_extreme_infer, reduce_min_run, op_flag::none, GRAFT_REDUCE_ATTRIBUTES,
+                 GRAFT_REDUCE_PROBLEMS("") "; b[3,4] i64{1}; u8[0] i64{0}"),
+        GRAFT_OP("ReduceProd", 1, 0, 1, 2, 1, 1, reduce_infer, reduce_prod_run, op_flag::none, GRAFT_REDUCE_ATTRIBUTES,
+                 GRAFT_REDUCE_PROBLEMS("")),
+        GRAFT_OP("ReduceL1", 1, 0, 1, 2, 1, 1, reduce_infer, reduce_l1_run, op_flag::none, GRAFT_REDUCE_ATTRIBUTES,
+                 GRAFT_REDUCE_PROBLEMS("")),
+        GRAFT_OP("ReduceL2", 1, 0, 1, 2, 1, 1, reduce_infer, reduce_l2_run, op_flag::none, GRAFT_REDUCE_ATTRIBUTES,
+                 GRAFT_REDUCE_PROBLEMS("")),
+        GRAFT_OP("ReduceLogSum", 1, 0, 1, 2, 1, 1, reduce_logarithm_infer, reduce_log_sum_run, op_flag::none,
+                 GRAFT_REDUCE_ATTRIBUTES, GRAFT_REDUCE_PROBLEMS("~0.1:2")),
+        GRAFT_OP("ReduceLogSumExp", 1, 0, 1, 2, 1, 1, reduce_logarithm_infer, reduce_log_sum_exp_run, op_flag::none,
+                 GRAFT_REDUCE_ATTRIBUTES, GRAFT_REDUCE_PROBLEMS("")),
+        GRAFT_OP("ReduceSumSquare", 1, 0, 1, 2, 1, 1, reduce_infer, reduce_sum_square_run, op_flag::none, GRAFT_REDUCE_ATTRIBUTES,
+                 GRAFT_REDUCE_PROBLEMS("")),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -261,5 +279,5 @@ inline op_table reduce_ops() {
 #undef GRAFT_REDUCE_ATTRIBUTES
 #undef GRAFT_REDUCE_PROBLEMS
 
-}  // namespace ops
+} // namespace ops
 GRAFT_END_NAMESPACE

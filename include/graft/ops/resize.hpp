@@ -8,7 +8,15 @@
 GRAFT_BEGIN_NAMESPACE
 namespace ops {
 
-enum class coordinate_mode { half_pixel, pytorch_half_pixel, align_corners, asymmetric, tf_crop_and_resize, half_pixel_symmetric, tf_half_pixel_for_nn };
+enum class coordinate_mode {
+    half_pixel,
+    pytorch_half_pixel,
+    align_corners,
+    asymmetric,
+    tf_crop_and_resize,
+    half_pixel_symmetric,
+    tf_half_pixel_for_nn
+};
 enum class nearest_mode { round_prefer_floor, round_prefer_ceil, floor, ceil, simple };
 enum class interpolation_mode { nearest, linear, cubic };
 
@@ -20,15 +28,16 @@ struct resize_plan {
     nearest_mode nearest = nearest_mode::simple;
     bool antialias = false, exclude_outside = false;
     bool resized[shape::max_rank] = {};
-    double scale[shape::max_rank], width[shape::max_rank];  // width: scale times the input's extent, not rounded
-    double start[shape::max_rank], end[shape::max_rank];    // region of interest, in parts of the input's extent
+    double scale[shape::max_rank], width[shape::max_rank]; // width: scale times the input's extent, not rounded
+    double start[shape::max_rank], end[shape::max_rank];   // region of interest, in parts of the input's extent
     double cubic_a = -0.75;
 };
 
 inline status read_resize_attributes(const op_context& c, resize_plan& p) {
     static constexpr const char* modes[] = {"nearest", "linear", "cubic", "bilinear", nullptr};
-    static constexpr const char* coordinates[] = {"half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_crop_and_resize",
-                                                  "half_pixel_symmetric", "tf_half_pixel_for_nn", nullptr};
+    static constexpr const char* coordinates[] = {
+        "half_pixel",         "pytorch_half_pixel",   "align_corners",        "asymmetric",
+        "tf_crop_and_resize", "half_pixel_symmetric", "tf_half_pixel_for_nn", nullptr};
     static constexpr const char* roundings[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil", nullptr};
     int chosen = 0;
     GRAFT_TRY(choose(c, "mode", "nearest", modes, chosen));
@@ -43,7 +52,8 @@ inline status read_resize_attributes(const op_context& c, resize_plan& p) {
     p.antialias = c.integer("antialias", 0) != 0;
     p.exclude_outside = c.integer("exclude_outside", 0) != 0;
     p.cubic_a = static_cast<double>(c.real("cubic_coeff_a", -0.75f));
-    if (p.antialias && p.mode == interpolation_mode::nearest) return c.fail(errc::op_attribute, "antialias does not go with mode nearest");
+    if (p.antialias && p.mode == interpolation_mode::nearest)
+        return c.fail(errc::op_attribute, "antialias does not go with mode nearest");
     if (p.mode != interpolation_mode::nearest && !is_float(c.in[0].type) && !is_integer(c.in[0].type))
         return c.fail(errc::op_type, "elements that are not numbers can only be resized by mode nearest");
     return {};
@@ -53,7 +63,8 @@ inline status read_resize_attributes(const op_context& c, resize_plan& p) {
 inline status scaled_extent(const op_context& c, std::int64_t extent, float scale, std::int64_t& out) {
     if (!(scale > 0) || !(scale < 1e30f)) return c.fail(errc::op_value, "a scale is not a positive finite number");
     if (scale < 1 && c.n.op_type == "Upsample") return c.fail(errc::op_value, "Upsample takes no scale below 1");
-    const double exact = extent < (1 << 24) ? static_cast<double>(static_cast<float>(extent) * scale) : static_cast<double>(extent) * static_cast<double>(scale);
+    const double exact = extent < (1 << 24) ? static_cast<double>(static_cast<float>(extent) * scale)
+                                            : static_cast<double>(extent) * static_cast<double>(scale);
     if (!(exact < 4e18)) return c.fail(errc::op_shape, "the scaled extent of %lld overflows", extent);
     out = static_cast<std::int64_t>(std::floor(exact));
     return {};
@@ -105,7 +116,9 @@ inline status read_resize(const op_context& c, resize_plan& p) {
     } else {
         const bool by_input = c.has(scales_at);
         if (by_input && c.in[scales_at].type != dtype::float32) return c.fail(errc::op_type, "the scales must be float");
-        const std::int64_t count = by_input ? c.in[scales_at].elements() : listed ? static_cast<std::int64_t>(listed->reals.size()) : 0;
+        const std::int64_t count = by_input ? c.in[scales_at].elements()
+                                   : listed ? static_cast<std::int64_t>(listed->reals.size())
+                                            : 0;
         if (count != axes.size) return c.fail(errc::op_shape, "%lld scales for %lld axes", count, axes.size);
         for (int i = 0; i < axes.size; ++i) {
             const int d = static_cast<int>(axes[i]);
@@ -116,7 +129,8 @@ inline status read_resize(const op_context& c, resize_plan& p) {
         }
     }
     const bool crop = p.coordinate == coordinate_mode::tf_crop_and_resize;
-    if (crop && (!c.has(1) || elements_of(c.in[1].extents) != 2 * axes.size)) return c.fail(errc::op_shape, "tf_crop_and_resize needs two entries of roi an axis");
+    if (crop && (!c.has(1) || elements_of(c.in[1].extents) != 2 * axes.size))
+        return c.fail(errc::op_shape, "tf_crop_and_resize needs two entries of roi an axis");
     if (crop) GRAFT_TRY(real_type(c, 1));
     for (int i = 0; i < axes.size; ++i) {
         const int d = static_cast<int>(axes[i]);
@@ -124,14 +138,17 @@ inline status read_resize(const op_context& c, resize_plan& p) {
         if (!crop || !(c.in[1].data)) continue;
         p.start[d] = c.in[1].real(i);
         p.end[d] = c.in[1].real(axes.size + i);
-        if (!(std::fabs(p.start[d]) < 1e9) || !(std::fabs(p.end[d]) < 1e9)) return c.fail(errc::op_value, "the roi of axis %lld is not finite", d);
+        if (!(std::fabs(p.start[d]) < 1e9) || !(std::fabs(p.end[d]) < 1e9))
+            return c.fail(errc::op_value, "the roi of axis %lld is not finite", d);
         p.resized[d] = p.resized[d] || p.start[d] != 0 || p.end[d] != 1;
     }
     return {};
 }
 
 // Rounded to float where the nearest pixel is wanted: ties and whole numbers then fall as in the float arithmetic of others.
-inline double rounded(const resize_plan& p, double x) noexcept { return p.mode == interpolation_mode::nearest ? static_cast<double>(static_cast<float>(x)) : x; }
+inline double rounded(const resize_plan& p, double x) noexcept {
+    return p.mode == interpolation_mode::nearest ? static_cast<double>(static_cast<float>(x)) : x;
+}
 
 // Where output i of axis d lies along the input; `outside`: the extrapolation value belongs there.
 inline double source_coordinate(const resize_plan& p, const shape& in, int d, std::int64_t i, bool& outside) noexcept {
@@ -147,7 +164,8 @@ inline double source_coordinate(const resize_plan& p, const shape& in, int d, st
     case coordinate_mode::half_pixel_symmetric:
         return rounded(p, rounded(p, n / 2 * (1 - static_cast<double>(p.out[d]) / width) + rounded(p, (x + 0.5) / scale)) - 0.5);
     default: {
-        const double at = p.out[d] > 1 ? p.start[d] * (n - 1) + x * (p.end[d] - p.start[d]) * (n - 1) / (width - 1) : 0.5 * (p.start[d] + p.end[d]) * (n - 1);
+        const double at = p.out[d] > 1 ? p.start[d] * (n - 1) + x * (p.end[d] - p.start[d]) * (n - 1) / (width - 1)
+                                       : 0.5 * (p.start[d] + p.end[d]) * (n - 1);
         outside = at < 0 || at > n - 1;
         return rounded(p, at);
     }
@@ -184,8 +202,10 @@ inline std::int64_t kernel_taps(const resize_plan& p, int d) noexcept {
 }
 
 // One pass: axis d of `from` (row-major, `s`) interpolated to p.out[d] elements.
-inline void resize_axis(const resize_plan& p, const shape& s, int d, double extrapolation, double* weights, const double* from, double* to) noexcept {
-    const std::int64_t taps = kernel_taps(p, d), n = s[d], m = p.out[d], outer = s.product(0, d), inner = s.product(d + 1, s.rank());
+inline void resize_axis(const resize_plan& p, const shape& s, int d, double extrapolation, double* weights, const double* from,
+                        double* to) noexcept {
+    const std::int64_t taps = kernel_taps(p, d), n = s[d], m = p.out[d], outer = s.product(0, d),
+                       inner = s.product(d + 1, s.rank());
     for (std::int64_t i = 0; i < m; ++i) {
         bool outside = false;
         const double x = source_coordinate(p, s, d, i, outside), whole = std::floor(x), stretch = kernel_stretch(p, d);
@@ -213,7 +233,9 @@ inline void resize_axis(const resize_plan& p, const shape& s, int d, double extr
 // Integers are rounded half to even and kept inside their type's range.
 inline void store_saturated(dtype type, void* data, std::int64_t n, double* values) noexcept {
     if (is_integer(type)) {
-        const int bits = type == dtype::int4 || type == dtype::uint4 ? 4 : type == dtype::int2 || type == dtype::uint2 ? 2 : static_cast<int>(size_of(type)) * 8;
+        const int bits = type == dtype::int4 || type == dtype::uint4   ? 4
+                         : type == dtype::int2 || type == dtype::uint2 ? 2
+                                                                       : static_cast<int>(size_of(type)) * 8;
         const double top = std::ldexp(1.0, is_unsigned(type) ? bits : bits - 1), low = is_unsigned(type) ? 0 : -top;
         const double high = bits < 64 ? top - 1 : std::nextafter(top, 0);
         for (std::int64_t i = 0; i < n; ++i) {
@@ -224,8 +246,9 @@ inline void store_saturated(dtype type, void* data, std::int64_t n, double* valu
     store_from_double(type, data, 0, n, values);
 }
 
-// Resize-10,11,13,18,19, Upsample-7,9: y[i] = sum_k w_k(x_i) x[floor(x_i) + k], axis by axis, where x_i is the coordinate that output i
-// has in the input; elements beyond the border repeat it. Before opset 11: asymmetric, nearest below or (shrinking, Resize) above.
+// Resize-10,11,13,18,19, Upsample-7,9: y[i] = sum_k w_k(x_i) x[floor(x_i) + k], axis by axis, where x_i is the coordinate that
+// output i has in the input; elements beyond the border repeat it. Before opset 11: asymmetric, nearest below or (shrinking,
+// Resize) above.
 inline status resize_infer(infer_context& c) {
     GRAFT_TRY(any_type(c, 0));
     resize_plan p;
@@ -274,7 +297,8 @@ inline status resize_run(run_context& c) {
     load_as_double(c.in[0].type, c.in[0].data, 0, s.elements(), from);
     for (int d = 0; d < s.rank(); ++d) {
         if (!p.resized[d]) continue;
-        resize_axis(p, s, d, static_cast<double>(c.real("extrapolation_value", 0)), reinterpret_cast<double*>(memory[2].data()), from, to);
+        resize_axis(p, s, d, static_cast<double>(c.real("extrapolation_value", 0)), reinterpret_cast<double*>(memory[2].data()),
+                    from, to);
         s[d] = p.out[d];
         std::swap(from, to);
     }
@@ -286,19 +310,23 @@ inline op_table resize_ops() {
     static constexpr op_row rows[] = {
         GRAFT_OP("Upsample", 7, 8, 1, 1, 1, 1, resize_infer, resize_run, op_flag::none, "mode:s scales:fs",
                  "f32[1,2,3,4] scales=1,1,2,2 @8; f32[1,1,2,3] scales=1,1,1.5,3 mode=linear @7"),
-        GRAFT_OP("Upsample", 9, 9, 2, 2, 1, 1, resize_infer, resize_run, op_flag::none, "mode:s", "u8[1,2,3,4] f32{1,1,2,3} @9; f32[1,1,2,2] f32{1,1,2,2} mode=bilinear @9"),
-        GRAFT_OP("Resize", 10, 10, 2, 2, 1, 1, resize_infer, resize_run, op_flag::none, "mode:s", "f32[1,2,3,4] f32{1,1,2,0.5} @10; f32[1,1,2,2] f32{1,1,2,2} mode=linear @10"),
+        GRAFT_OP("Upsample", 9, 9, 2, 2, 1, 1, resize_infer, resize_run, op_flag::none, "mode:s",
+                 "u8[1,2,3,4] f32{1,1,2,3} @9; f32[1,1,2,2] f32{1,1,2,2} mode=bilinear @9"),
+        GRAFT_OP("Resize", 10, 10, 2, 2, 1, 1, resize_infer, resize_run, op_flag::none, "mode:s",
+                 "f32[1,2,3,4] f32{1,1,2,0.5} @10; f32[1,1,2,2] f32{1,1,2,2} mode=linear @10"),
         GRAFT_OP("Resize", 11, 0, 1, 4, 1, 1, resize_infer, resize_run, op_flag::none,
                  "antialias:i axes:is coordinate_transformation_mode:s cubic_coeff_a:f exclude_outside:i extrapolation_value:f "
                  "keep_aspect_ratio_policy:s mode:s nearest_mode:s",
-                 "f32[1,2,3,5] - - i64{1,2,6,4}; f32[1,1,4,4] - f32{1,1,0.6,0.6} mode=linear coordinate_transformation_mode=align_corners; "
+                 "f32[1,2,3,5] - - i64{1,2,6,4}; f32[1,1,4,4] - f32{1,1,0.6,0.6} mode=linear "
+                 "coordinate_transformation_mode=align_corners; "
                  "f32[1,1,5,5] - f32{0.8,1.3} mode=cubic axes=2,3 antialias=1; u8[2,4,3] - - i64{2,7,3} mode=linear; "
-                 "f32[1,1,4,4] f32{0.1,-0.2,0.8,1.2} - i64{3,3} mode=linear axes=2,3 coordinate_transformation_mode=tf_crop_and_resize extrapolation_value=5; "
+                 "f32[1,1,4,4] f32{0.1,-0.2,0.8,1.2} - i64{3,3} mode=linear axes=2,3 "
+                 "coordinate_transformation_mode=tf_crop_and_resize extrapolation_value=5; "
                  "f32[0,1,3,3] - f32{1,1,2,2} mode=linear"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
 }
 
-}  // namespace ops
+} // namespace ops
 GRAFT_END_NAMESPACE

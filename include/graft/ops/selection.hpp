@@ -9,11 +9,13 @@ GRAFT_BEGIN_NAMESPACE
 namespace ops {
 
 /// Keys of n elements: int64 that order as the elements do. -0 equals 0; NaN is the largest, and equal to itself.
-GRAFT_NOINLINE inline void ordering_keys(dtype type, const void* data, std::int64_t first, std::int64_t n, std::int64_t* keys) noexcept {
+GRAFT_NOINLINE inline void ordering_keys(dtype type, const void* data, std::int64_t first, std::int64_t n,
+                                         std::int64_t* keys) noexcept {
     if (!is_float(type)) {
         load_as_int64(type, data, first, n, keys);
         if (type == dtype::uint64)
-            for (std::int64_t i = 0; i < n; ++i) keys[i] = static_cast<std::int64_t>(static_cast<std::uint64_t>(keys[i]) ^ (std::uint64_t(1) << 63));
+            for (std::int64_t i = 0; i < n; ++i)
+                keys[i] = static_cast<std::int64_t>(static_cast<std::uint64_t>(keys[i]) ^ (std::uint64_t(1) << 63));
         return;
     }
     constexpr std::int64_t most = 512;
@@ -46,7 +48,8 @@ GRAFT_NOINLINE inline void sort_rows(std::int64_t* numbers, std::int64_t n, cons
     std::sort(numbers, numbers + n, order);
 }
 
-// TopK-1,10,11,24: the k largest (or smallest) along `axis`, in order, with their places; equal ones by place; NaN is the largest.
+// TopK-1,10,11,24: the k largest (or smallest) along `axis`, in order, with their places; equal ones by place; NaN is the
+// largest.
 inline status top_k_infer(infer_context& c) {
     const shape& s = c.in[0].extents;
     int axis = 0;
@@ -83,7 +86,8 @@ inline status top_k_run(run_context& c) {
             if (inner == 1)
                 ordering_keys(c.in[0].type, c.in[0].data, o * n, n, keys);
             else
-                for (std::int64_t i = 0; i < n; ++i) ordering_keys(c.in[0].type, c.in[0].data, (o * n + i) * inner + r, 1, keys + i);
+                for (std::int64_t i = 0; i < n; ++i)
+                    ordering_keys(c.in[0].type, c.in[0].data, (o * n + i) * inner + r, 1, keys + i);
             sort_rows(numbers, n, order);
             for (std::int64_t i = 0; i < k; ++i) {
                 const std::int64_t to = (o * k + i) * inner + r, from = (o * n + numbers[i]) * inner + r;
@@ -173,12 +177,14 @@ inline status unique_run(run_context& c) {
     const std::int64_t bytes = inner * static_cast<std::int64_t>(size_of(c.in[0].type));
     for (std::int64_t o = 0; bytes && o < outer; ++o)
         for (std::int64_t g = 0; g < groups; ++g)
-            std::memcpy(c.out[0].as<char>() + (o * groups + g) * bytes, c.in[0].as<char>() + (o * n + first[numbers[g]]) * bytes, static_cast<std::size_t>(bytes));
+            std::memcpy(c.out[0].as<char>() + (o * groups + g) * bytes, c.in[0].as<char>() + (o * n + first[numbers[g]]) * bytes,
+                        static_cast<std::size_t>(bytes));
     for (int k = 1; k < 4 && k < c.outputs; ++k) {
         if (!c.wants(k)) continue;
         GRAFT_TRY(c.allocate(k, dtype::int64, shape{k == 2 ? n : groups}));
         std::int64_t* to = c.out[k].as<std::int64_t>();
-        for (std::int64_t i = 0; i < (k == 2 ? n : groups); ++i) to[i] = k == 1 ? first[numbers[i]] : k == 2 ? rank[group[i]] : counts[numbers[i]];
+        for (std::int64_t i = 0; i < (k == 2 ? n : groups); ++i)
+            to[i] = k == 1 ? first[numbers[i]] : k == 2 ? rank[group[i]] : counts[numbers[i]];
     }
     return {};
 }
@@ -187,8 +193,10 @@ inline op_table selection_ops() {
     static constexpr op_row rows[] = {
         GRAFT_OP("TopK", 1, 9, 1, 1, 2, 2, top_k_infer, top_k_run, op_flag::none, "axis:i k:i", "f32[3,5] k=2 @9"),
         GRAFT_OP("TopK", 10, 0, 2, 2, 2, 2, top_k_infer, top_k_run, op_flag::none, "axis:i largest:i sorted:i",
-                 "f32[3,5] i64{2}; i32[4,3] i64{3} axis=0 largest=0; u64[2,7] i64{7}; f32[3,0] i64{0}; f16[2,3,2] i64{1} axis=1; f32[4] i64{0}"),
-        GRAFT_OP("NonZero", 9, 0, 1, 1, 1, 1, non_zero_infer, non_zero_run, op_flag::allocates, "", "b[3,4]; f32[2,0]; i64(3); i8[5]"),
+                 "f32[3,5] i64{2}; i32[4,3] i64{3} axis=0 largest=0; u64[2,7] i64{7}; f32[3,0] i64{0}; f16[2,3,2] i64{1} axis=1; "
+                 "f32[4] i64{0}"),
+        GRAFT_OP("NonZero", 9, 0, 1, 1, 1, 1, non_zero_infer, non_zero_run, op_flag::allocates, "",
+                 "b[3,4]; f32[2,0]; i64(3); i8[5]"),
         GRAFT_OP("Unique", 11, 0, 1, 1, 1, 4, unique_infer, unique_run, op_flag::allocates, "axis:i sorted:i",
                  "i64{3,1,3,2,1}; i8{3,1,3,2,1} sorted=0; f32[4,2] axis=0; b[2,3] axis=-1; f32[0]"),
     };
@@ -196,5 +204,5 @@ inline op_table selection_ops() {
     return {rows, sizeof rows / sizeof rows[0]};
 }
 
-}  // namespace ops
+} // namespace ops
 GRAFT_END_NAMESPACE

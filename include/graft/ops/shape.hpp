@@ -26,7 +26,7 @@ inline status reshape_infer(infer_context& c) {
     const shape& s = c.in[0].extents;
     const bool allow_zero = c.integer("allowzero", 0) != 0;
     const std::int64_t total = elements_of(s);
-    shape out, free_in = s;  // free_in: the extents that are not copied to the same place, 1 elsewhere
+    shape out, free_in = s; // free_in: the extents that are not copied to the same place, 1 elsewhere
     std::int64_t listed = 1;
     int open = -1;
     bool zero = false;
@@ -62,7 +62,8 @@ inline status flatten_infer(infer_context& c) {
     const shape& s = c.in[0].extents;
     std::int64_t axis = c.integer("axis", 1), before = 1, behind = 1;
     if (s.rank() == 0 && !c.has_attribute("axis")) axis = 0;
-    if (axis < -s.rank() || axis > s.rank()) return c.fail(errc::op_attribute, "axis %lld is out of range for rank %lld", axis, s.rank());
+    if (axis < -s.rank() || axis > s.rank())
+        return c.fail(errc::op_attribute, "axis %lld is out of range for rank %lld", axis, s.rank());
     if (axis < 0) axis += s.rank();
     for (int d = 0; d < s.rank(); ++d) (d < axis ? before : behind) = checked_mul(d < axis ? before : behind, s[d]);
     if (before < 0 || behind < 0) return c.fail_shapes("the number of elements overflows");
@@ -80,7 +81,8 @@ inline status squeeze_infer(infer_context& c) {
     GRAFT_TRY(read_list(c, 1, "axes", false, axes, given));
     GRAFT_TRY(resolve_axes(c, s.rank(), axes));
     for (int i = 0; i < axes.size; ++i) {
-        if (s[static_cast<int>(axes[i])] != 1) return c.fail(errc::op_shape, "axis %lld has extent %lld, not 1", axes[i], s[static_cast<int>(axes[i])]);
+        if (s[static_cast<int>(axes[i])] != 1)
+            return c.fail(errc::op_shape, "axis %lld has extent %lld, not 1", axes[i], s[static_cast<int>(axes[i])]);
         drop[axes[i]] = true;
     }
     shape out;
@@ -109,16 +111,19 @@ inline status unsqueeze_infer(infer_context& c) {
 
 inline op_table shape_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("Reshape", 1, 4, 1, 1, 1, 1, reshape_infer, view_run, op_flag::view, "shape:is consumed_inputs:is", "f32[2,3] shape=3,-1 @4"),
+        GRAFT_OP("Reshape", 1, 4, 1, 1, 1, 1, reshape_infer, view_run, op_flag::view, "shape:is consumed_inputs:is",
+                 "f32[2,3] shape=3,-1 @4"),
         GRAFT_OP("Reshape", 5, 0, 2, 2, 1, 1, reshape_infer, view_run, op_flag::view, "allowzero:i",
-                 "f32[2,3,4] i64{0,-1}; i8[6] i64{2,3} @13; f32[0,3] i64{3,0} allowzero=1; f32[1] i64[0]; f64[] i64{1,1}; f32[0,3,4] i64{0,-1}"),
+                 "f32[2,3,4] i64{0,-1}; i8[6] i64{2,3} @13; f32[0,3] i64{3,0} allowzero=1; f32[1] i64[0]; f64[] i64{1,1}; "
+                 "f32[0,3,4] i64{0,-1}"),
         GRAFT_OP("Flatten", 1, 0, 1, 1, 1, 1, flatten_infer, view_run, op_flag::view, "axis:i",
                  "f32[2,3,4]; f32[2,3,4] axis=0; i64[2,3,4] axis=-1; f32[2,3,4] axis=3; f32[0,3,5]; f32[]"),
         GRAFT_OP("Squeeze", 1, 12, 1, 1, 1, 1, squeeze_infer, view_run, op_flag::view, "axes:is",
                  "f32[1,3,1] axes=0 @11; f32[1,3,1] @11; f32[1,1] axes=-1 @12"),
         GRAFT_OP("Squeeze", 13, 0, 1, 2, 1, 1, squeeze_infer, view_run, op_flag::view, "",
                  "f32[1,3,1] i64{-1}; u8[1,3,1]; f32[1,0,1] i64{0,2}; f32[]"),
-        GRAFT_OP("Unsqueeze", 1, 12, 1, 1, 1, 1, unsqueeze_infer, view_run, op_flag::view, "axes:is", "f32[3,4] axes=0,3 @11; f32[] axes=0 @12"),
+        GRAFT_OP("Unsqueeze", 1, 12, 1, 1, 1, 1, unsqueeze_infer, view_run, op_flag::view, "axes:is",
+                 "f32[3,4] axes=0,3 @11; f32[] axes=0 @12"),
         GRAFT_OP("Unsqueeze", 13, 0, 2, 2, 1, 1, unsqueeze_infer, view_run, op_flag::view, "",
                  "f32[3,4] i64{0,-1}; f16[] i64{0}; f32[3,4] i64{4,1,2}; f32[0,2] i64{1}"),
     };
@@ -126,5 +131,5 @@ inline op_table shape_ops() {
     return {rows, sizeof rows / sizeof rows[0]};
 }
 
-}  // namespace ops
+} // namespace ops
 GRAFT_END_NAMESPACE

@@ -30,12 +30,14 @@ inline status concat_run(run_context& c) {
     const shape& o = c.out[0].extents;
     int axis = 0;
     GRAFT_TRY(c.axis(c.integer("axis", 1), o.rank(), axis));
-    const std::int64_t size = static_cast<std::int64_t>(size_of(c.out[0].type)), row = o.product(axis, o.rank()) * size, outer = o.product(0, axis);
+    const std::int64_t size = static_cast<std::int64_t>(size_of(c.out[0].type)), row = o.product(axis, o.rank()) * size,
+                       outer = o.product(0, axis);
     char* to = c.out[0].as<char>();
     for (int i = 0; i < c.inputs; ++i) {
         const shape& s = c.in[i].extents;
         const std::int64_t part = s.product(axis, s.rank()) * size;
-        for (std::int64_t r = 0; r < outer && part; ++r) std::memcpy(to + r * row, c.in[i].as<char>() + r * part, static_cast<std::size_t>(part));
+        for (std::int64_t r = 0; r < outer && part; ++r)
+            std::memcpy(to + r * row, c.in[i].as<char>() + r * part, static_cast<std::size_t>(part));
         to += part;
     }
     return {};
@@ -57,7 +59,8 @@ inline status split_infer(infer_context& c) {
         if (!c.knows(1)) return c.defer();
     }
     const std::int64_t parts = by_input ? c.in[1].extents[0] : by_attribute ? listed.size : c.integer("num_outputs", c.outputs);
-    if (c.version() >= 18 && !by_input && !c.has_attribute("num_outputs")) return c.fail(errc::op_attribute, "neither split nor num_outputs is given");
+    if (c.version() >= 18 && !by_input && !c.has_attribute("num_outputs"))
+        return c.fail(errc::op_attribute, "neither split nor num_outputs is given");
     if (parts != c.outputs) return c.fail(errc::op_attribute, "%lld parts for %lld outputs", parts, c.outputs);
     const std::int64_t equal = total / parts + (total % parts ? 1 : 0);
     if (!by_input && !by_attribute && total % parts && (c.version() < 18 || equal > total / (parts - 1)))
@@ -79,7 +82,8 @@ inline status split_run(run_context& c) {
     const shape& s = c.in[0].extents;
     int axis = 0;
     GRAFT_TRY(c.axis(c.integer("axis", 0), s.rank(), axis));
-    const std::int64_t size = static_cast<std::int64_t>(size_of(c.in[0].type)), row = s.product(axis, s.rank()) * size, outer = s.product(0, axis);
+    const std::int64_t size = static_cast<std::int64_t>(size_of(c.in[0].type)), row = s.product(axis, s.rank()) * size,
+                       outer = s.product(0, axis);
     const char* from = c.in[0].as<char>();
     for (int i = 0; i < c.outputs; ++i) {
         const std::int64_t part = c.out[i].extents.product(axis, s.rank()) * size;
@@ -152,7 +156,7 @@ inline status slice_run(run_context& c) {
     row_major(range.n, to);
     for (int d = 0; d < range.n.rank(); ++d) {
         base += range.first[d] * from[d];
-        from[d] = range.n[d] > 1 ? from[d] * range.step[d] : 0;  // a single element's step may be of any size
+        from[d] = range.n[d] > 1 ? from[d] * range.step[d] : 0; // a single element's step may be of any size
     }
     const std::size_t size = size_of(c.in[0].type);
     copy_strided(size, range.n, c.out[0].data, to, c.in[0].as<char>() + base * static_cast<std::int64_t>(size), from);
@@ -162,9 +166,12 @@ inline status slice_run(run_context& c) {
 inline op_table slice_ops() {
     static constexpr op_row rows[] = {
         GRAFT_OP("Concat", 1, 0, 1, -1, 1, 1, concat_infer, concat_run, op_flag::none, "axis:i",
-                 "f32[2,3] f32[2,1] axis=1; f32[1,2] f32[3,2] f32[0,2] axis=0; i64[2,3,4] i64[2,3,1] axis=-1; u8[5] axis=0; f32[0,2] f32[0,3] axis=1"),
-        GRAFT_OP("Split", 1, 12, 1, 1, 1, -1, split_infer, split_run, op_flag::none, "axis:i split:is", "f32[4,2] @11; f32[3,6] axis=-1 split=6 @11"),
-        GRAFT_OP("Split", 13, 17, 1, 2, 1, -1, split_infer, split_run, op_flag::none, "axis:i", "f32[4,2] i64{4} @13; f32[3,6] axis=-1 @13"),
+                 "f32[2,3] f32[2,1] axis=1; f32[1,2] f32[3,2] f32[0,2] axis=0; i64[2,3,4] i64[2,3,1] axis=-1; u8[5] axis=0; "
+                 "f32[0,2] f32[0,3] axis=1"),
+        GRAFT_OP("Split", 1, 12, 1, 1, 1, -1, split_infer, split_run, op_flag::none, "axis:i split:is",
+                 "f32[4,2] @11; f32[3,6] axis=-1 split=6 @11"),
+        GRAFT_OP("Split", 13, 17, 1, 2, 1, -1, split_infer, split_run, op_flag::none, "axis:i",
+                 "f32[4,2] i64{4} @13; f32[3,6] axis=-1 @13"),
         GRAFT_OP("Split", 18, 0, 1, 2, 1, -1, split_infer, split_run, op_flag::none, "axis:i num_outputs:i",
                  "f32[5,2] i64{5}; f32[3,6] axis=1 num_outputs=1; f32[0,2] i64{0}"),
         GRAFT_OP("Slice", 1, 9, 1, 1, 1, 1, slice_infer, slice_run, op_flag::none, "starts:is ends:is axes:is",
@@ -177,5 +184,5 @@ inline op_table slice_ops() {
     return {rows, sizeof rows / sizeof rows[0]};
 }
 
-}  // namespace ops
+} // namespace ops
 GRAFT_END_NAMESPACE

@@ -12,7 +12,9 @@ struct line_task {
     std::int64_t pieces = 0, base = 0, stride = 0, n = 0;
     int lanes = 1, step = 0;
     std::int64_t start(std::int64_t k) const noexcept { return base + k * stride; }
-    int width(std::int64_t k) const noexcept { return step ? lanes : static_cast<int>(std::min<std::int64_t>(block_size, n - k * block_size)); }
+    int width(std::int64_t k) const noexcept {
+        return step ? lanes : static_cast<int>(std::min<std::int64_t>(block_size, n - k * block_size));
+    }
 };
 inline std::int64_t line_tasks(const axis_split& s) noexcept { return s.outer * ((s.inner + block_size - 1) / block_size); }
 inline line_task line_at(const axis_split& s, std::int64_t task) noexcept {
@@ -34,7 +36,9 @@ inline status softmax_split(const op_context& c, axis_split& s) {
     if (!x.rank()) {
         s = {};
         const std::int64_t axis = c.integer("axis", flat ? 1 : -1);
-        return axis == 0 || axis == -1 || (flat && axis == 1) ? status() : c.fail(errc::op_attribute, "axis %lld is out of range for a scalar", axis);
+        return axis == 0 || axis == -1 || (flat && axis == 1)
+                   ? status()
+                   : c.fail(errc::op_attribute, "axis %lld is out of range for a scalar", axis);
     }
     int axis = 0;
     GRAFT_TRY(c.axis(c.integer("axis", flat ? 1 : -1), x.rank(), axis, flat && c.integer("axis", 1) >= 0));
@@ -109,7 +113,8 @@ GRAFT_NOINLINE inline status softmax_kernel(run_context& c, char kind) {
     return {};
 }
 
-// Softmax-1,11,13: y = exp(x) / sum of exp(x) along the axis; LogSoftmax-1,11,13: its logarithm; Hardmax-1,11,13: 1 at the first largest, else 0
+// Softmax-1,11,13: y = exp(x) / sum of exp(x) along the axis; LogSoftmax-1,11,13: its logarithm; Hardmax-1,11,13: 1 at the first
+// largest, else 0
 inline status softmax_run(run_context& c) { return softmax_kernel(c, 's'); }
 inline status log_softmax_run(run_context& c) { return softmax_kernel(c, 'l'); }
 inline status hardmax_run(run_context& c) { return softmax_kernel(c, 'h'); }
@@ -127,5 +132,5 @@ inline op_table softmax_ops() {
     return {rows, sizeof rows / sizeof rows[0]};
 }
 
-}  // namespace ops
+} // namespace ops
 GRAFT_END_NAMESPACE

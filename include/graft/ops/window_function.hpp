@@ -6,8 +6,8 @@
 GRAFT_BEGIN_NAMESPACE
 namespace ops {
 
-// HannWindow-17, HammingWindow-17, BlackmanWindow-17: y[i] = a - b cos(2 pi i / n) + c cos(4 pi i / n) for i < size, where n is size,
-// or size - 1 unless periodic; (a, b, c) is (1/2, 1/2, 0), (25/46, 21/46, 0), (0.42, 0.5, 0.08)
+// HannWindow-17, HammingWindow-17, BlackmanWindow-17: y[i] = a - b cos(2 pi i / n) + c cos(4 pi i / n) for i < size, where n is
+// size, or size - 1 unless periodic; (a, b, c) is (1/2, 1/2, 0), (25/46, 21/46, 0), (0.42, 0.5, 0.08)
 inline status window_function_infer(infer_context& c) {
     dtype type = dtype::undefined;
     if (c.in[0].type != dtype::int32 && c.in[0].type != dtype::int64) return refuse_type(c, 0);
@@ -38,13 +38,19 @@ inline status blackman_window_run(run_context& c) { return window_function(c, 0.
 
 inline op_table window_function_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("HannWindow", 17, 0, 1, 1, 1, 1, window_function_infer, hann_window_run, op_flag::none, "output_datatype:i periodic:i", "i64(17); i32(10) periodic=0; i64(0); i64(1) periodic=0; i64(5) output_datatype=11"),
-        GRAFT_OP("HammingWindow", 17, 0, 1, 1, 1, 1, window_function_infer, hamming_window_run, op_flag::none, "output_datatype:i periodic:i", "i64(17); i32(10) periodic=0; i64(0); i64(1) periodic=0; i64(5) output_datatype=11"),
-        GRAFT_OP("BlackmanWindow", 17, 0, 1, 1, 1, 1, window_function_infer, blackman_window_run, op_flag::none, "output_datatype:i periodic:i", "i64(17); i32(10) periodic=0; i64(0); i64(1) periodic=0; i64(5) output_datatype=11"),
+        GRAFT_OP("HannWindow", 17, 0, 1, 1, 1, 1, window_function_infer, hann_window_run, op_flag::none,
+                 "output_datatype:i periodic:i",
+                 "i64(17); i32(10) periodic=0; i64(0); i64(1) periodic=0; i64(5) output_datatype=11"),
+        GRAFT_OP("HammingWindow", 17, 0, 1, 1, 1, 1, window_function_infer, hamming_window_run, op_flag::none,
+                 "output_datatype:i periodic:i",
+                 "i64(17); i32(10) periodic=0; i64(0); i64(1) periodic=0; i64(5) output_datatype=11"),
+        GRAFT_OP("BlackmanWindow", 17, 0, 1, 1, 1, 1, window_function_infer, blackman_window_run, op_flag::none,
+                 "output_datatype:i periodic:i",
+                 "i64(17); i32(10) periodic=0; i64(0); i64(1) periodic=0; i64(5) output_datatype=11"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
 }
 
-}  // namespace ops
+} // namespace ops
 GRAFT_END_NAMESPACE

@@ -3,6 +3,7 @@
 
 #include "fuse.hpp"
 #include "layout.hpp"
+#include "widen.hpp"
 
 GRAFT_BEGIN_NAMESPACE
 
@@ -10,6 +11,7 @@ GRAFT_BEGIN_NAMESPACE
 inline status lower_for_cpu(graph& g, const lowering& with) {
     cpu::isa level = cpu::isa::baseline;
     GRAFT_TRY_ASSIGN(level, cpu::active_isa());
+    GRAFT_TRY(detail::widener(g, with).run());
     detail::fuser(g).run();
     return detail::layouter(g, with, level).run();
 }

@@ -4,6 +4,7 @@
 #include "../graph/captures.hpp"
 #include "../graph/op.hpp"
 #include "../ops/ops.hpp"
+#include "backend.hpp"
 
 #include <cmath>
 #include <string>

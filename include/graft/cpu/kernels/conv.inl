@@ -23,6 +23,14 @@ struct tile_job {
 };
 
 static constexpr int conv_tile_pixels = V::registers == 32 ? 14 : 6;
+static constexpr int conv_small_tile = V::registers == 32 ? 8 : 3;
+
+// How many pixels the next tile takes when `left` are left: full ones, but two small ones rather than a full one and a rest.
+inline int tile_pixels(std::int64_t left) {
+    if (left > 2 * conv_small_tile || left == conv_tile_pixels) return conv_tile_pixels;
+    if (left > conv_small_tile && left <= conv_tile_pixels) return static_cast<int>(left);
+    return left < conv_small_tile ? static_cast<int>(left) : conv_small_tile;
+}
 static constexpr int conv_table_rows = 1024;
 
 // Padding reads these.
@@ -117,7 +125,7 @@ template <int M, int NV> GRAFT_NOINLINE inline void conv_tile(const conv_args& a
     V sum[M][NV];
     start_tile(sum, job);
     const float *w = job.w, *x = job.x;
-    const float* const zeros = zero_pixel();
+    const std::intptr_t zeros = reinterpret_cast<std::intptr_t>(zero_pixel());
     int lane = job.first_lane;
     for (std::int64_t left = job.ic; left > 0; x += job.in_plane, lane = 0) {
         const int channels = left < V::W - lane ? static_cast<int>(left) : V::W - lane;
@@ -130,14 +138,27 @@ template <int M, int NV> GRAFT_NOINLINE inline void conv_tile(const conv_args& a
                 const float* p = x + std::int64_t(row.at[0]) * V::W + lane;
                 for (int k = 0; k < channels; ++k, ++p, w += NV * V::W) fma_adjacent<V::W>(sum, w, p);
             } else {
+                // Without branches: -1 becomes a mask that leaves the address of the zeros.
                 const float* p[M];
+                const std::intptr_t from = reinterpret_cast<std::intptr_t>(x + lane) - zeros;
                 GRAFT_UNROLL
-                for (int m = 0; m < M; ++m) p[m] = row.at[m] >= 0 ? x + std::int64_t(row.at[m]) * V::W + lane : zeros;
+                for (int m = 0; m < M; ++m) {
+                    const std::intptr_t at = row.at[m];
+                    p[m] = reinterpret_cast<const float*>(zeros + ((from + at * std::intptr_t(V::W * sizeof(float))) & ~(at >> 31)));
+                }
                 for (int k = 0; k < channels; ++k, w += NV * V::W) fma_pixels(sum, w, p, k);
             }
         }
     }
     end_tile(sum, a, job);
+}
+
+inline void run_tile(const conv_args& a, const tile_job& job) {
+    constexpr int M = conv_tile_pixels, S = conv_small_tile;
+    if (job.pixels > S)
+        job.channels > V::W ? conv_tile<M, 2>(a, job) : conv_tile<M, 1>(a, job);
+    else
+        job.channels > V::W ? conv_tile<S, 2>(a, job) : conv_tile<S, 1>(a, job);
 }
 
 // The rows of one tile's table; outputs past `pixels` repeat the last one, so that they read what exists.
@@ -219,7 +240,7 @@ inline void conv_generic(const conv_args& a, std::int64_t task) {
 
 // One task: some tiles of one image and group, by some pairs of vectors of output channels.
 inline void conv_direct(const conv_args& a, std::int64_t task) {
-    constexpr int M = conv_tile_pixels, half = M / 2;
+    constexpr int M = conv_tile_pixels;
     const conv_problem& p = a.p;
     const std::int64_t pair0 = task % a.tasks_per_batch * a.pairs_per_task;
     task /= a.tasks_per_batch;
@@ -232,7 +253,7 @@ inline void conv_direct(const conv_args& a, std::int64_t task) {
     const int taps = p.kh * p.kw;
 
     tap_row rows[conv_table_rows];
-    const std::int64_t at_once = conv_table_rows / taps;  // tiles whose tables fit; choose_conv sees to it that one does
+    const std::int64_t at_once = conv_table_rows / taps - 1;  // tiles whose tables fit, small ones counted; choose_conv sees to it that one does
     alignas(64) float scattered[2 * 14 * V::W];
     tile_job job;
     job.in_plane = in_plane;
@@ -245,26 +266,22 @@ inline void conv_direct(const conv_args& a, std::int64_t task) {
     const std::int64_t last = first + a.batch_tiles * M < pixels ? first + a.batch_tiles * M : pixels;
     for (std::int64_t start = first; start < last; start += at_once * M) {
         const std::int64_t stop = start + at_once * M < last ? start + at_once * M : last;
-        for (std::int64_t i = start, t = 0; i < stop; i += M, ++t) {
-            const int count = stop - i < M ? static_cast<int>(stop - i) : M;
-            fill_taps(p, i, count, count <= half ? half : M, rows + t * taps);
+        for (std::int64_t i = start, t = 0; i < stop; i += tile_pixels(stop - i), ++t) {
+            const int count = tile_pixels(stop - i);
+            fill_taps(p, i, count, count <= conv_small_tile ? conv_small_tile : M, rows + t * taps);
         }
         for (std::int64_t pair = pair0; pair < pair1; ++pair) {
             const std::int64_t channel = pair * 2 * V::W;
             job.channels = static_cast<int>(a.ocg - channel < 2 * V::W ? a.ocg - channel : 2 * V::W);
-            const bool two = job.channels > V::W;
             job.w = a.weight + group * a.group_weights + channel * a.icg * taps;
             job.bias = a.bias ? a.bias + group * a.ocg + channel : nullptr;
             const std::int64_t base = a.scatter ? 0 : (image * out_blocks + (group * a.ocg + channel) / V::W) * out_plane;
-            for (std::int64_t i = start, t = 0; i < stop; i += M, ++t) {
-                job.pixels = stop - i < M ? static_cast<int>(stop - i) : M;
+            for (std::int64_t i = start, t = 0; i < stop; i += job.pixels, ++t) {
+                job.pixels = tile_pixels(stop - i);
                 job.taps = rows + t * taps;
                 job.y = a.scatter ? scattered : a.y + base + i * V::W;
                 job.residual = a.residual && !a.scatter ? a.residual + base + i * V::W : nullptr;
-                if (job.pixels > half)
-                    two ? conv_tile<M, 2>(a, job) : conv_tile<M, 1>(a, job);
-                else
-                    two ? conv_tile<half, 2>(a, job) : conv_tile<half, 1>(a, job);
+                run_tile(a, job);
                 if (a.scatter) scatter_tile(a, scattered, image, group * a.ocg + channel, job.channels, i, job.pixels);
             }
         }

@@ -1,6 +1,248 @@
-// rows kernels: text, included once for each instruction set.
+// Row kernels: text, included once for each instruction set. Sums run in four vectors, then lanes are halved in a tree:
+// an order that the length of a row alone decides.
+
+GRAFT_FORCE_INLINE int lanes_left(std::int64_t n, std::int64_t i) { return n - i < V::W ? static_cast<int>(n - i) : V::W; }
+GRAFT_VECTOR V load_some(const float* p, int lanes) { return lanes == V::W ? V::load(p) : V::load_partial(p, lanes); }
+GRAFT_VECTOR void store_some(V v, float* p, int lanes) {
+    if (lanes == V::W)
+        v.store(p);
+    else
+        v.store_partial(p, lanes);
+}
+
+template <reduction Kind>
+struct reducer {
+    static GRAFT_VECTOR V start() {
+        const float infinity = std::numeric_limits<float>::infinity();
+        return V::set1(Kind == reduction::max ? -infinity : Kind == reduction::min ? infinity : 0.0f);
+    }
+    static GRAFT_VECTOR V join(V total, V x) {
+        if constexpr (Kind == reduction::max) return select(is_nan(x), x, max(x, total));
+        if constexpr (Kind == reduction::min) return select(is_nan(x), x, min(x, total));
+        return total + x;
+    }
+    static GRAFT_VECTOR V add(V total, V x) {
+        if constexpr (Kind == reduction::sum_square) return fma(x, x, total);
+        if constexpr (Kind == reduction::sum_abs) return total + abs(x);
+        return join(total, x);
+    }
+    static GRAFT_VECTOR float lanes(V total) {
+        if constexpr (Kind != reduction::max && Kind != reduction::min) return sum(total);
+        float lane[V::W];
+        total.store(lane);
+        float best = lane[0];
+        for (int i = 1; i < V::W; ++i) {
+            const bool beyond = Kind == reduction::max ? lane[i] > best : lane[i] < best;
+            if (lane[i] != lane[i] || (beyond && best == best)) best = lane[i];
+        }
+        return best;
+    }
+};
+
+// One row. `shift` is taken off every element first (the mean, for a variance).
+template <reduction Kind>
+GRAFT_FORCE_INLINE float reduce_row(const float* x, std::int64_t n, float shift) {
+    using R = reducer<Kind>;
+    const V s = V::set1(shift);
+    V a = R::start(), b = a, c = a, d = a;
+    std::int64_t i = 0;
+    for (; i + 4 * V::W <= n; i += 4 * V::W) {
+        a = R::add(a, V::load(x + i) - s);
+        b = R::add(b, V::load(x + i + V::W) - s);
+        c = R::add(c, V::load(x + i + 2 * V::W) - s);
+        d = R::add(d, V::load(x + i + 3 * V::W) - s);
+    }
+    for (; i + V::W <= n; i += V::W) a = R::add(a, V::load(x + i) - s);
+    if (i < n) {
+        const int lanes = static_cast<int>(n - i);
+        b = select(M::lanes(lanes), R::add(b, V::load_partial(x + i, lanes) - s), b);
+    }
+    return R::lanes(R::join(R::join(a, b), R::join(c, d)));
+}
+
+inline void reduce_rows(reduction kind, const float* x, float* y, std::int64_t rows, std::int64_t n) {
+    for (std::int64_t r = 0; r < rows; ++r, x += n) switch (kind) {
+        case reduction::sum: y[r] = reduce_row<reduction::sum>(x, n, 0); break;
+        case reduction::max: y[r] = reduce_row<reduction::max>(x, n, 0); break;
+        case reduction::min: y[r] = reduce_row<reduction::min>(x, n, 0); break;
+        case reduction::sum_square: y[r] = reduce_row<reduction::sum_square>(x, n, 0); break;
+        case reduction::sum_abs: y[r] = reduce_row<reduction::sum_abs>(x, n, 0); break;
+        }
+}
+
+// Columns, a vector of them at a time; 256 rows are added up by themselves, so that long sums stay exact enough.
+template <reduction Kind>
+GRAFT_FORCE_INLINE void reduce_some_columns(const float* x, float* y, std::int64_t n, std::int64_t inner, std::int64_t count) {
+    using R = reducer<Kind>;
+    std::int64_t j = 0;
+    for (; j + 4 * V::W <= count; j += 4 * V::W) {
+        V total[4] = {R::start(), R::start(), R::start(), R::start()};
+        for (std::int64_t i = 0; i < n;) {
+            const std::int64_t end = n - i < 256 ? n : i + 256;
+            V part[4] = {R::start(), R::start(), R::start(), R::start()};
+            for (; i < end; ++i) {
+                GRAFT_UNROLL
+                for (int v = 0; v < 4; ++v) part[v] = R::add(part[v], V::load(x + i * inner + j + v * V::W));
+            }
+            GRAFT_UNROLL
+            for (int v = 0; v < 4; ++v) total[v] = R::join(total[v], part[v]);
+        }
+        GRAFT_UNROLL
+        for (int v = 0; v < 4; ++v) total[v].store(y + j + v * V::W);
+    }
+    for (; j < count; j += V::W) {
+        const int lanes = lanes_left(count, j);
+        V total = R::start();
+        for (std::int64_t i = 0; i < n;) {
+            const std::int64_t end = n - i < 256 ? n : i + 256;
+            V part = R::start();
+            for (; i < end; ++i) part = R::add(part, load_some(x + i * inner + j, lanes));
+            total = R::join(total, part);
+        }
+        store_some(total, y + j, lanes);
+    }
+}
+
+inline void reduce_columns(reduction kind, const float* x, float* y, std::int64_t n, std::int64_t inner, std::int64_t count) {
+    switch (kind) {
+    case reduction::sum: return reduce_some_columns<reduction::sum>(x, y, n, inner, count);
+    case reduction::max: return reduce_some_columns<reduction::max>(x, y, n, inner, count);
+    case reduction::min: return reduce_some_columns<reduction::min>(x, y, n, inner, count);
+    case reduction::sum_square: return reduce_some_columns<reduction::sum_square>(x, y, n, inner, count);
+    case reduction::sum_abs: return reduce_some_columns<reduction::sum_abs>(x, y, n, inner, count);
+    }
+}
+
+// NaN is passed over while the highest is looked for: it comes back with the sum.
+inline void softmax_rows(const float* x, float* y, std::int64_t rows, std::int64_t n, bool logarithm) {
+    for (std::int64_t r = 0; r < rows; ++r, x += n, y += n) {
+        V top = V::set1(-std::numeric_limits<float>::infinity());
+        for (std::int64_t i = 0; i < n; i += V::W) {
+            const int lanes = lanes_left(n, i);
+            const V v = load_some(x + i, lanes);
+            top = max(lanes == V::W ? v : select(M::lanes(lanes), v, top), top);
+        }
+        const V shift = V::set1(highest(top));
+        V total = V::zero();
+        for (std::int64_t i = 0; i < n; i += V::W) {
+            const int lanes = lanes_left(n, i);
+            V e = exp(load_some(x + i, lanes) - shift);
+            if (lanes < V::W) e = select(M::lanes(lanes), e, V::zero());
+            total = total + e;
+            if (!logarithm) store_some(e, y + i, lanes);
+        }
+        const V all = V::set1(sum(total)), off = logarithm ? log(all) : all, factor = V::set1(1.0f) / all;
+        for (std::int64_t i = 0; i < n; i += V::W) {
+            const int lanes = lanes_left(n, i);
+            store_some(logarithm ? load_some(x + i, lanes) - shift - off : load_some(y + i, lanes) * factor, y + i, lanes);
+        }
+    }
+}
+
+inline void softmax_columns(const float* x, float* y, std::int64_t n, std::int64_t inner, std::int64_t count, bool logarithm) {
+    for (std::int64_t j = 0; j < count; j += V::W) {
+        const int lanes = lanes_left(count, j);
+        V top = V::set1(-std::numeric_limits<float>::infinity()), total = V::zero();
+        for (std::int64_t i = 0; i < n; ++i) top = max(load_some(x + i * inner + j, lanes), top);
+        for (std::int64_t i = 0; i < n; ++i) {
+            const V e = exp(load_some(x + i * inner + j, lanes) - top);
+            total = total + e;
+            if (!logarithm) store_some(e, y + i * inner + j, lanes);
+        }
+        const V off = logarithm ? log(total) : total, factor = V::set1(1.0f) / total;
+        for (std::int64_t i = 0; i < n; ++i) {
+            float* to = y + i * inner + j;
+            store_some(logarithm ? load_some(x + i * inner + j, lanes) - top - off : load_some(to, lanes) * factor, to, lanes);
+        }
+    }
+}
+
+inline void normalize_run(const normalize_rows& g) {
+    for (std::int64_t r = g.first; r < g.first + g.rows; ++r) {
+        const float* x = g.x + r * g.n;
+        float* y = g.y + r * g.n;
+        const float count = static_cast<float>(g.n);
+        const float mean = g.centered ? reduce_row<reduction::sum>(x, g.n, 0) / count : 0.0f;
+        const float variance = reduce_row<reduction::sum_square>(x, g.n, mean) / count;
+        const float inverse = 1.0f / std::sqrt(variance + g.epsilon);
+        if (g.mean) g.mean[r] = mean;
+        if (g.inverse_deviation) g.inverse_deviation[r] = inverse;
+        const V m = V::set1(mean), s = V::set1(inverse);
+        if (!g.span) {
+            for (std::int64_t i = 0; i < g.n; i += V::W) {
+                const int lanes = lanes_left(g.n, i);
+                const V v = (load_some(x + i, lanes) - m) * s;
+                const V gamma = g.gamma ? load_some(g.gamma + i, lanes) : V::set1(1.0f), beta = g.beta ? load_some(g.beta + i, lanes) : V::zero();
+                store_some(fma(v, gamma, beta), y + i, lanes);
+            }
+            continue;
+        }
+        const std::int64_t channels = g.n / g.span, channel = r % g.groups * channels;
+        for (std::int64_t c = 0; c < channels; ++c, x += g.span, y += g.span) {
+            const V gamma = V::set1(g.gamma ? g.gamma[channel + c] : 1.0f), beta = V::set1(g.beta ? g.beta[channel + c] : 0.0f);
+            for (std::int64_t i = 0; i < g.span; i += V::W) {
+                const int lanes = lanes_left(g.span, i);
+                store_some(fma((load_some(x + i, lanes) - m) * s, gamma, beta), y + i, lanes);
+            }
+        }
+    }
+}
+
+// The lowest is the highest of the negated; `last` takes equals as better.
+struct arg_state {
+    V best, sign;
+    I at;
+    bool last;
+    GRAFT_VECTOR void look(V raw, I place, M lanes) {
+        const V v = raw ^ sign;
+        const M better = ((best < v) | (is_nan(v) & ~is_nan(best))) & lanes;
+        const M equal = ((best == v) | (is_nan(v) & is_nan(best))) & lanes;
+        const M take = last ? better | equal : better;
+        best = select(take, v, best);
+        at = select(take, place, at);
+    }
+};
+
+inline void arg_rows(bool lowest, bool last, const float* x, std::int64_t* y, std::int64_t rows, std::int64_t n) {
+    std::int32_t number[V::W];
+    for (int i = 0; i < V::W; ++i) number[i] = i;
+    const I count = I::load(number);
+    for (std::int64_t r = 0; r < rows; ++r, x += n) {
+        const int first = lanes_left(n, 0);
+        // Lanes past a short row start below everything, at a place that loses every tie.
+        arg_state s{V::zero(), V::set1(lowest ? -0.0f : 0.0f), count, last};
+        s.best = select(M::lanes(first), load_some(x, first) ^ s.sign, V::set1(-std::numeric_limits<float>::infinity()));
+        for (std::int64_t i = V::W; i < n; i += V::W) {
+            const int lanes = lanes_left(n, i);
+            s.look(load_some(x + i, lanes), count + I::set1(static_cast<std::int32_t>(i)), M::lanes(lanes));
+        }
+        float best[V::W];
+        std::int32_t at[V::W];
+        s.best.store(best);
+        s.at.store(at);
+        int winner = 0;
+        for (int i = 1; i < first; ++i) {
+            const bool nan = best[i] != best[i], winner_nan = best[winner] != best[winner];
+            const bool equal = nan ? winner_nan : best[i] == best[winner];
+            if (equal ? (at[i] < at[winner]) != last : nan || best[i] > best[winner]) winner = i;
+        }
+        y[r] = at[winner];
+    }
+}
+
+inline void arg_columns(bool lowest, bool last, const float* x, std::int64_t* y, std::int64_t n, std::int64_t inner, std::int64_t count) {
+    for (std::int64_t j = 0; j < count; j += V::W) {
+        const int lanes = lanes_left(count, j);
+        arg_state s{V::zero(), V::set1(lowest ? -0.0f : 0.0f), I::set1(0), last};
+        s.best = load_some(x + j, lanes) ^ s.sign;
+        for (std::int64_t i = 1; i < n; ++i) s.look(load_some(x + i * inner + j, lanes), I::set1(static_cast<std::int32_t>(i)), M::lanes(V::W));
+        std::int32_t at[V::W];
+        s.at.store(at);
+        for (int i = 0; i < lanes; ++i) y[j + i] = at[i];
+    }
+}
 
 inline const rows_kernels* rows_table() {
-    static constexpr rows_kernels all{};
+    static constexpr rows_kernels all = {&softmax_rows, &softmax_columns, &normalize_run, &reduce_rows, &reduce_columns, &arg_rows, &arg_columns};
     return &all;
 }

@@ -1,0 +1,130 @@
+// graft classify: names what is in pictures.
+#include "program.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+
+namespace program {
+namespace {
+
+struct named_picture {
+    std::string path;
+    std::vector<graft::prediction> top;
+    std::optional<graft::error> failed;
+};
+
+json to_json(const named_picture& p) {
+    if (p.failed) return {{"image", p.path}, {"error", {{"code", graft::text(p.failed->code())}, {"detail", p.failed->detail()}}}};
+    json top = json::array();
+    for (const graft::prediction& one : p.top) top.push_back({{"index", one.index}, {"label", one.label}, {"probability", one.probability}});
+    return {{"image", p.path}, {"top", top}};
+}
+
+std::string base_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
+
+// One picture beside its names and their bars.
+void print_card(const terminal& screen, const named_picture& p, const std::vector<std::string>& picture, int picture_columns, int top) {
+    std::vector<std::string> text{styled(screen, style::bold, shortened(printable(base_name(p.path)), screen.columns - picture_columns - 4))};
+    if (p.failed)
+        text.push_back(styled(screen, style::red, std::string(graft::text(p.failed->code())) + ": " + printable(p.failed->detail())));
+    int label_columns = 8;
+    for (const graft::prediction& one : p.top) label_columns = std::max(label_columns, std::min(28, display_width(printable(one.label))));
+    const int bar_columns = std::max(6, std::min(24, screen.columns - picture_columns - label_columns - 16));
+    for (std::size_t i = 0; i < p.top.size() && i < static_cast<std::size_t>(top); ++i) {
+        const graft::prediction& one = p.top[i];
+        const style how = i ? style::plain : style::bold, color = i ? style::cyan : style::green;
+        text.push_back(styled(screen, how, padded(shortened(printable(one.label), label_columns), label_columns)) + "  " +
+                       styled(screen, color, bar(screen, one.probability, bar_columns)) + "  " + styled(screen, how, padded(percent_text(one.probability), 7, true)));
+    }
+    // The text stands in the middle of the picture's height.
+    const std::size_t rows = std::max(text.size(), picture.size()), above = picture.size() > text.size() ? (picture.size() - text.size()) / 2 : 0;
+    for (std::size_t r = 0; r < rows; ++r) {
+        const std::string left = r < picture.size() ? picture[r] : std::string(picture.empty() ? 0 : static_cast<std::size_t>(picture_columns), ' ');
+        const std::string right = r >= above && r - above < text.size() ? text[r - above] : "";
+        std::printf("%s%s%s\n", left.c_str(), picture.empty() || right.empty() ? "" : "   ", right.c_str());
+    }
+    std::printf("\n");
+}
+
+void print_rows(const terminal& screen, const std::vector<named_picture>& all, int top) {
+    std::vector<std::string> head{"picture"};
+    for (int i = 1; i <= top; ++i) {
+        head.push_back(i == 1 ? "top 1" : std::to_string(i));
+        head.push_back(">%");
+    }
+    text_table table(head);
+    for (const named_picture& p : all) {
+        std::vector<std::string> row{shortened(printable(p.path), 60)};
+        if (p.failed) row.push_back(std::string(graft::text(p.failed->code())));
+        for (std::size_t i = 0; i < p.top.size() && i < static_cast<std::size_t>(top); ++i) {
+            const std::string share = percent_text(p.top[i].probability);
+            row.push_back(shortened(printable(p.top[i].label), 28));
+            row.push_back(share.substr(0, share.size() - 2));
+        }
+        table.add(row);
+    }
+    table.print(screen);
+}
+
+}  // namespace
+
+graft::result<int> classify(const common_options& common, const classify_options& options) {
+    graft::classifier_options with;
+    GRAFT_TRY_ASSIGN(with.load, load_options_of(common));
+    with.session.threads = common.threads;
+    with.labels = options.labels;
+    with.preprocess = options.preprocess;
+    // A wrong specification is wrong usage, whatever the model is.
+    if (!options.preprocess.empty()) {
+        auto spec = graft::parse_preprocess(options.preprocess);
+        if (!spec.ok()) return spec.take_status();
+    }
+    const double begun = now_ms();
+    auto loaded = graft::classifier::load(options.model, with);
+    if (!loaded.ok()) return loaded.take_status();
+    graft::classifier classifier = std::move(loaded).value();
+    if (classifier.preprocessing().source == graft::preprocess_source::assumed)
+        warn(common, "the model does not say how pictures are to be prepared; imagenet is assumed; --preprocess SPEC says otherwise");
+    const double load_ms = now_ms() - begun;
+
+    const terminal screen = look_at_stdout(common.color);
+    const std::size_t images = options.images.size();
+    // On a terminal, three names a picture; few pictures are shown larger.
+    const int preview = options.preview >= 0 ? options.preview : images <= 4 ? 24 : 12;
+    const bool cards = !common.json && (screen.interactive || common.color == "always");
+    const int shown = std::min(options.top, cards ? std::max(3, std::min(options.top, preview / 2 - 2)) : 3);
+    std::vector<named_picture> all;
+    progress bar("classify", static_cast<std::int64_t>(images), common.quiet || cards);
+    const double start = now_ms();
+    int failures = 0;
+    for (const std::string& path : options.images) {
+        named_picture p{path, {}, {}};
+        auto picture = graft::decode_file(path, with.load.limits);
+        auto top = picture.ok() ? classifier.classify(picture.value(), options.top) : graft::result<std::vector<graft::prediction>>(picture.take_status());
+        if (top.ok()) p.top = std::move(top).value();
+        else p.failed = top.error();
+        failures += p.failed.has_value();
+        if (cards) print_card(screen, p, picture.ok() && preview ? small_picture(screen, picture.value(), preview) : std::vector<std::string>(), preview, shown);
+        all.push_back(std::move(p));
+        bar.step(static_cast<std::int64_t>(all.size()));
+    }
+    bar.finish();
+    const double took = now_ms() - start;
+
+    if (common.json) {
+        json results = json::array();
+        for (const named_picture& p : all) results.push_back(to_json(p));
+        print(json{{"results", results}, {"model", options.model}, {"device", "cpu"}, {"load_ms", load_ms}, {"total_ms", took}});
+    } else {
+        if (!cards) print_rows(screen, all, shown);
+        std::printf("%zu %s in %s on cpu, after %s of loading\n", images, images == 1 ? "picture" : "pictures", milliseconds_text(took).c_str(), milliseconds_text(load_ms).c_str());
+    }
+    for (const named_picture& p : all)
+        if (p.failed) report(graft::error(p.failed->code(), p.path, p.failed->detail()));
+    return failures ? exit_failed : exit_done;
+}
+
+}  // namespace program

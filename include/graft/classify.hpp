@@ -1,0 +1,89 @@
+// Pictures to names: a model, its labels and its preprocessing in one object.
+#pragma once
+
+#include "data/decode.hpp"
+#include "data/image.hpp"
+#include "data/preprocess.hpp"
+#include "exec/session.hpp"
+
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// One answer of a classifier.
+struct prediction {
+    int index = 0;          ///< of the model's output
+    std::string label;      ///< its name, or the index as text where there are no names
+    double probability = 0;
+};
+
+/// How a classifier is made.
+struct classifier_options {
+    std::string labels;        ///< a text file with one name a line; empty: the model's own, else none
+    std::string preprocess;    ///< a specification such as "imagenet,crop=224"; empty: the model's own, else a guess
+    load_options load;
+    session_options session;
+};
+
+/// Where a specification of preprocessing comes from: the caller, the model's metadata, its 8-bit input (raw), or nowhere (imagenet).
+enum class preprocess_source : std::uint8_t { given, metadata, raw_bytes, assumed };
+
+/// A specification and where it comes from.
+struct preprocess_choice {
+    preprocess_spec spec;
+    preprocess_source source = preprocess_source::given;
+};
+
+/// How pictures are prepared for an input of type `input`: by `given`, else by `metadata` (a model's graft.preprocess), else raw for
+/// 8-bit inputs, else by a guess, imagenet. Errors: usage.preprocess.
+result<preprocess_choice> choose_preprocess(const std::string& given, const std::string& metadata, dtype input);
+
+/// Names what is in pictures. It holds a session, so bring one a thread; copies of its model are cheap.
+class classifier {
+public:
+    /// Loads a model with one picture input. Errors: those of `load`; file.open and labels.count (the labels);
+    /// usage.preprocess; input.name and input.shape (the model does not take one picture).
+    static result<classifier> load(const std::string& path, const classifier_options& options = {});
+    /// The same of a model that is loaded already.
+    static result<classifier> make(const model& m, const classifier_options& options = {});
+
+    /// The `top` likeliest classes of a picture file, likeliest first; of equal ones the lower index first. Errors: image.*,
+    /// preprocess.crop, and those of a run.
+    result<std::vector<prediction>> classify(const std::string& path, int top = 5);
+    /// The same of a picture in memory, RGB.
+    result<std::vector<prediction>> classify(const image& picture, int top = 5);
+    /// The probability of every class, by index.
+    result<std::vector<double>> probabilities(const image& picture);
+
+    const graft::model& model() const noexcept { return model_; }
+    /// The names of the classes by index; empty where there are none.
+    const std::vector<std::string>& labels() const noexcept { return labels_; }
+    const preprocess_choice& preprocessing() const noexcept { return preprocess_; }
+
+private:
+    classifier(const graft::model& m, const session_options& options) : model_(m), session_(m, options) {}
+    std::vector<prediction> best(const std::vector<double>& probabilities, int top) const;
+
+    graft::model model_;
+    graft::session session_;
+    preprocess_choice preprocess_;
+    input_format format_;
+    std::vector<std::string> labels_;
+    std::size_t input_ = 0;
+    limits limits_;
+};
+
+/// The probabilities that the first output `scores` of a model stands for, one of each class, for one picture: the scores themselves
+/// where the graph ends in a Softmax, their softmax elsewhere; integers are scaled to a sum of one.
+std::vector<double> class_probabilities(const graph& g, const tensor& scores);
+
+/// Reads class names for a model with `classes` outputs: UTF-8, one a line. One line too few makes output 0 "background".
+/// Errors: file.open, labels.count.
+result<std::vector<std::string>> read_labels(const std::string& path, std::int64_t classes);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include "classify_body.hpp"
+#endif

@@ -1,0 +1,34 @@
+// graft: everything for inference. Models from ONNX files or built in code, sessions, pictures, classification.
+#pragma once
+
+#include "classify.hpp"
+#include "config.hpp"
+#include "core/error.hpp"
+#include "core/executor.hpp"
+#include "core/limits.hpp"
+#include "cpu/isa.hpp"
+#include "data/decode.hpp"
+#include "data/image.hpp"
+#include "data/preprocess.hpp"
+#include "data/resize.hpp"
+#include "exec/backends.hpp"
+#include "exec/session.hpp"
+#include "graph/graph.hpp"
+#include "io/npy.hpp"
+#include "io/onnx_read.hpp"
+#include "io/onnx_write.hpp"
+#include "io/safetensors.hpp"
+#include "tensor/tensor.hpp"
+
+GRAFT_BEGIN_NAMESPACE
+
+/// The version of these headers, "major.minor.patch". Static storage.
+constexpr const char* version() noexcept {
+#define GRAFT_TEXT_OF(x) #x
+#define GRAFT_TEXT(x) GRAFT_TEXT_OF(x)
+    return GRAFT_TEXT(GRAFT_VERSION_MAJOR) "." GRAFT_TEXT(GRAFT_VERSION_MINOR) "." GRAFT_TEXT(GRAFT_VERSION_PATCH);
+#undef GRAFT_TEXT
+#undef GRAFT_TEXT_OF
+}
+
+GRAFT_END_NAMESPACE

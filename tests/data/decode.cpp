@@ -1,0 +1,175 @@
+#include "pictures.hpp"
+
+#include <graft/core/read_file.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+
+using namespace graft;
+
+namespace {
+
+bool has_jpeg() { return verdict(golden_file("jpeg gray")) != "image.no_decoder"; }
+
+std::string png_chunk(const std::string& type, const std::string& body) {
+    const auto number = [](std::uint32_t n) { return std::string{static_cast<char>(n >> 24), static_cast<char>(n >> 16), static_cast<char>(n >> 8), static_cast<char>(n)}; };
+    return number(static_cast<std::uint32_t>(body.size())) + type + body + number(crc_of((type + body).data(), type.size() + body.size()));
+}
+
+std::string png_of(std::uint32_t width, std::uint32_t height, const std::string& rest) {
+    std::string header(13, '\0');
+    for (std::size_t i = 0; i < 4; ++i) {
+        header[i] = static_cast<char>(width >> (24 - 8 * i));
+        header[4 + i] = static_cast<char>(height >> (24 - 8 * i));
+    }
+    header[8] = 8;
+    header[9] = 2;
+    return "\x89PNG\r\n\x1a\n" + png_chunk("IHDR", header) + rest + png_chunk("IEND", "");
+}
+
+}  // namespace
+
+TEST_CASE("small pictures of every kind have Pillow's pixels") {
+    for (const golden_picture& golden : golden_pictures) {
+        CAPTURE(golden.name);
+        if (golden.pixels && !has_jpeg()) continue;
+        const std::string file = from_base64(golden.file);
+        const auto decoded = decode(file.data(), file.size(), golden.name);
+        REQUIRE(decoded.ok());
+        const image& picture = decoded.value();
+        REQUIRE(picture.height == golden.height);
+        REQUIRE(picture.width == golden.width);
+        REQUIRE(picture.channels == 3);
+        if (!golden.pixels) {
+            CHECK(crc_of(picture) == golden.crc);
+            continue;
+        }
+        const std::string expected = from_base64(golden.pixels);
+        double sum = 0;
+        for (std::size_t i = 0; i < expected.size(); ++i) sum += std::abs(int(picture.data()[i]) - int(static_cast<std::uint8_t>(expected[i])));
+        CHECK(sum / static_cast<double>(expected.size()) <= 0.6);
+#if GRAFT_HAS_LIBJPEG
+        CHECK(sum <= 0.05 * static_cast<double>(expected.size()));
+#endif
+    }
+}
+
+TEST_CASE("a file cut anywhere is an error, never a half-gray picture") {
+    for (const char* name : {"png colour 2 depth 8", "png palette depth 4", "png split into many chunks", "jpeg 4:2:0", "jpeg 4:4:4, progressive, exif 6", "jpeg cmyk without a marker", "bmp 32 bits", "ppm", "pgm of 16 bits"}) {
+        const std::string file = golden_file(name);
+        CAPTURE(name);
+        REQUIRE(file.size() > 10);
+        for (std::size_t n = 0; n < file.size(); ++n) {
+            CAPTURE(n);
+            CHECK(verdict(file.substr(0, n)) != "ok");
+        }
+    }
+    CHECK(verdict("") == "image.truncated");
+    CHECK(verdict(golden_file("png colour 2 depth 8").substr(0, 60)) == "image.truncated");
+    CHECK(verdict(golden_file("jpeg 4:2:0").substr(0, 400)) == "image.truncated");
+}
+
+TEST_CASE("any byte may be wrong and nothing breaks") {
+    for (const golden_picture& golden : golden_pictures) {
+        std::string file = from_base64(golden.file);
+        for (std::size_t i = 0; i < file.size(); ++i)
+            for (int flip : {1, 128, 255}) {
+                file[i] = static_cast<char>(file[i] ^ flip);
+                limits caps;
+                caps.image_pixels = 1 << 16;
+                (void)verdict(file, caps);
+                file[i] = static_cast<char>(file[i] ^ flip);
+            }
+    }
+}
+
+TEST_CASE("checksums of what is used are checked") {
+    std::string file = golden_file("png colour 2 depth 8");
+    file[file.size() - 16] = static_cast<char>(file[file.size() - 16] ^ 1);  // the last byte of IDAT's checksum or body
+    CHECK(verdict(file) == "image.malformed");
+}
+
+TEST_CASE("sizes are refused before anything is allocated for them") {
+    CHECK(verdict(png_of(0, 5, "")) == "image.dimensions");
+    CHECK(verdict(png_of(5, 0, "")) == "image.dimensions");
+    CHECK(verdict(png_of(40000, 40000, "")) == "image.dimensions");
+    CHECK(verdict(png_of(16384, 16384, "")) == "image.budget");
+    CHECK(verdict(png_of(0xffffffff, 0xffffffff, "")) == "image.dimensions");
+    CHECK(verdict("P6 99999 1 255\n") == "image.dimensions");
+    CHECK(verdict("P6 8000 8000 255\n") == "image.truncated");
+    limits caps;
+    caps.image_pixels = 41;
+    CHECK(verdict(golden_file("png colour 2 depth 8"), caps) == "image.budget");
+    caps = {};
+    caps.image_bytes = 10;
+    CHECK(verdict(golden_file("png colour 2 depth 8"), caps) == "image.budget");
+}
+
+TEST_CASE("a progressive file of too many scans is refused unread") {
+    if (!has_jpeg()) return;
+    std::string file = golden_file("jpeg 4:4:4, progressive, exif 6");
+    const std::size_t scan = file.rfind("\xff\xda");
+    REQUIRE(scan != std::string::npos);
+    const std::string last = file.substr(scan, file.size() - 2 - scan);
+    file.resize(file.size() - 2);
+    for (int i = 0; i < 600; ++i) file += last;
+    CHECK(verdict(file + "\xff\xd9") == "image.budget");
+    limits caps;
+    caps.image_scans = 3;
+    CHECK(verdict(golden_file("jpeg 4:4:4, progressive, exif 6"), caps) == "image.budget");
+}
+
+TEST_CASE("what cannot be decoded is told by its content") {
+    const auto detail = [](const std::string& file) {
+        const auto decoded = decode(file.data(), file.size(), "picture.jpg");
+        return decoded.ok() ? std::string() : std::string(decoded.error().what());
+    };
+    CHECK(detail("GIF89a......") == "image.unsupported: picture.jpg: GIF is not supported; JPEG, PNG, BMP and PNM are");
+    CHECK(detail(std::string("RIFF\0\0\0\0WEBPVP8 ", 16)).find("WebP") != std::string::npos);
+    CHECK(detail(std::string("II*\0\0\0\0\0", 8)).find("TIFF") != std::string::npos);
+    CHECK(detail(std::string("\0\0\0\x18" "ftypheic", 12)).find("HEIC") != std::string::npos);
+    CHECK(detail("<?xml version=\"1.0\"?><svg xmlns=\"\"/>").find("SVG") != std::string::npos);
+    CHECK(detail(std::string("\0\0\0\x0cjP  \r\n\x87\n", 12)).find("JPEG 2000") != std::string::npos);
+    CHECK(detail("hello, I am no picture").find("image.unsupported") == 0);
+    std::string jpeg = golden_file("jpeg 4:2:0");
+    const std::size_t frame = jpeg.find("\xff\xc0");
+    REQUIRE(frame != std::string::npos);
+    const char* kinds[3] = {"lossless", "arithmetic", "hierarchical"};
+    const char markers[3] = {'\xc3', '\xc9', '\xc5'};
+    for (int i = 0; i < 3; ++i) {
+        jpeg[frame + 1] = markers[i];
+        CHECK(detail(jpeg).find(kinds[i]) != std::string::npos);
+    }
+    jpeg[frame + 1] = '\xc0';
+    jpeg[frame + 4] = 12;
+    CHECK(detail(jpeg).find("image.unsupported: picture.jpg: JPEG: 12 bits") == 0);
+}
+
+TEST_CASE("files that are not there, or no files, have their code") {
+    CHECK(decode_file("/nowhere/at all.png").error().code() == errc::image_open);
+    CHECK(decode_file("/").error().code() == errc::image_open);
+    CHECK(decode_file(std::string("a\0b", 3)).error().code() == errc::image_open);
+}
+
+TEST_CASE("every hostile picture at hand is answered") {
+    const char* shared = std::getenv("GRAFT_SHARED");
+    const std::string folder = std::string(shared ? shared : "../shared") + "/pack/hostile/images/made/";
+    const auto list = read_file(folder + "expected.tsv", 1 << 20, errc::file_open, errc::memory_budget);
+    if (!list.ok()) {
+        MESSAGE("skipped: no hostile pictures at " << folder);
+        return;
+    }
+    for (std::size_t at = 0; at < list.value().size();) {
+        const std::size_t end = list.value().find('\n', at);
+        const std::string line = list.value().substr(at, end - at);
+        at = end == std::string::npos ? list.value().size() : end + 1;
+        const std::size_t tab = line.find('\t');
+        if (tab == std::string::npos) continue;
+        const std::string name = line.substr(0, tab);
+        CAPTURE(name);
+        const bool ok = decode_file(folder + name).ok();
+        if (line.compare(tab + 1, 6, "accept") == 0) CHECK(ok);
+        if (line.compare(tab + 1, 6, "reject") == 0) CHECK(!ok);
+    }
+}
