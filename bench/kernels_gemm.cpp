@@ -1,6 +1,9 @@
 // Speed of the matrix product, the elementwise, row and moving kernels: GFLOP/s and GB/s, best of several runs.
-//   g++ -std=c++17 -O2 -Iinclude bench/kernels_gemm.cpp -o /tmp/kernels_gemm -lpthread && /tmp/kernels_gemm [threads] [isa]
+//   g++ -std=c++17 -O2 -Iinclude bench/kernels_gemm.cpp -o /tmp/kernels_gemm -lpthread && /tmp/kernels_gemm [threads] [isa or -] [part of a name]
+#include <graft/cpu/elementwise.hpp>
 #include <graft/cpu/gemm.hpp>
+#include <graft/cpu/move.hpp>
+#include <graft/cpu/rows.hpp>
 
 #include <chrono>
 #include <cstdio>
@@ -37,7 +40,19 @@ double best_seconds(const F& f) {
     return best;
 }
 
+const char* part = "";
+
+// `bytes`: read and written, once each.
+template <class F>
+void moved(isa set, executor& pool, const char* what, std::int64_t bytes, const F& f) {
+    if (!std::strstr(what, part)) return;
+    const double s = best_seconds(f);
+    std::printf("%-8s %d thr  %-34s %9.1f us %7.1f GB/s\n", name(set), pool.threads(), what, s * 1e6, double(bytes) / s * 1e-9);
+    std::fflush(stdout);
+}
+
 void product(isa set, executor& pool, const char* what, gemm_problem p, bool constant_b) {
+    if (!std::strstr(what, part)) return;
     const std::int64_t batches = p.batch[0] * p.batch[1];
     floats a(p.m * p.k * batches), b(p.n * p.k * (constant_b ? 1 : batches)), c(p.m * p.n * batches), bias(p.n);
     if (!constant_b) p.b_strides[1] = p.n * p.k;
@@ -57,6 +72,56 @@ void product(isa set, executor& pool, const char* what, gemm_problem p, bool con
     std::fflush(stdout);
 }
 
+// Tensors of 784 KB, as in the middle of a network: they stay in the second cache, or nearly.
+void others(isa set, executor& pool) {
+    const std::int64_t n = 64 * 3136;
+    floats x(n), y(n), z(n), row(n);
+    float *a = x.data, *b = y.data, *c = z.data;
+    const std::int64_t bytes = n * 4;
+    for (activation kind : {activation::relu, activation::sigmoid, activation::silu, activation::hard_swish, activation::tanh, activation::gelu, activation::gelu_tanh, activation::mish}) {
+        constexpr const char* names[] = {"none", "relu", "clip", "leaky_relu", "sigmoid", "silu", "hard_sigmoid", "hard_swish", "tanh", "gelu", "gelu_tanh", "elu", "softplus", "mish"};
+        moved(set, pool, names[static_cast<int>(kind)], 2 * bytes, [&] { run_activation(set, kind, 0, 0, a, b, n, pool); });
+    }
+    moved(set, pool, "exp", 2 * bytes, [&] { run_unary(set, unary::exp, a, b, n, pool); });
+    moved(set, pool, "log", 2 * bytes, [&] { run_unary(set, unary::log, a, b, n, pool); });
+    moved(set, pool, "erf", 2 * bytes, [&] { run_unary(set, unary::erf, a, b, n, pool); });
+    const std::int64_t map[] = {1, 64, 56, 56}, channels[] = {64, 1, 1}, tokens[] = {1029, 192}, width[] = {192};
+    binary_problem add = broadcast(binary::add, map, 4, map, 4);
+    moved(set, pool, "add", 3 * bytes, [&] { run_binary(set, add, a, b, c, pool); });
+    add.ep.act = activation::relu;
+    moved(set, pool, "add+relu", 3 * bytes, [&] { run_binary(set, add, a, b, c, pool); });
+    moved(set, pool, "mul by channel", 2 * bytes, [&] { run_binary(set, broadcast(binary::mul, map, 4, channels, 3), a, b, c, pool); });
+    moved(set, pool, "add bias rows 1029x192", 2 * 1029 * 192 * 4, [&] { run_binary(set, broadcast(binary::add, tokens, 2, width, 1), a, b, c, pool); });
+    channel_problem affine;
+    affine.n = 1, affine.c = 64, affine.area = 3136, affine.blocked = true, affine.ep.act = activation::relu;
+    moved(set, pool, "channel scale+shift+relu blocked", 2 * bytes, [&] { run_channel(set, affine, a, row.data, row.data, c, pool); });
+    moved(set, pool, "softmax 591x197", 2 * 591 * 197 * 4, [&] { run_softmax(set, a, b, 591, 197, 1, false, pool); });
+    moved(set, pool, "softmax columns 64x3136", 2 * bytes, [&] { run_softmax(set, a, b, 1, 64, 3136, false, pool); });
+    moved(set, pool, "layer norm 197x192", 2 * 197 * 192 * 4, [&] { run_layer_norm(set, a, b, 197, 192, row.data, row.data, 1e-6f, true, nullptr, nullptr, pool); });
+    moved(set, pool, "layer norm 261x768", 2 * 261 * 768 * 4, [&] { run_layer_norm(set, a, b, 261, 768, row.data, row.data, 1e-6f, true, nullptr, nullptr, pool); });
+    moved(set, pool, "instance norm 64x3136", 2 * bytes, [&] { run_group_norm(set, a, b, 1, 64, 3136, 64, row.data, row.data, 1e-5f, pool); });
+    moved(set, pool, "mean rows 4096x49", bytes, [&] { run_reduce(set, reduce_kind::mean, a, b, 4096, 49, 1, pool); });
+    moved(set, pool, "mean columns 3136x64", bytes, [&] { run_reduce(set, reduce_kind::mean, a, b, 1, 3136, 64, pool); });
+    std::vector<std::int64_t> place(3136);
+    moved(set, pool, "argmax 64x3136 columns", bytes, [&] { run_arg(set, false, false, a, place.data(), 1, 64, 3136, pool); });
+    const int swap[] = {1, 0}, heads[] = {0, 2, 1, 3};
+    const std::int64_t wide[] = {64, 3136}, tall[] = {3136, 64}, three[] = {3, 50176}, split[] = {1, 197, 3, 64};
+    moved(set, pool, "transpose 64x3136 f32", 2 * bytes, [&] { run_transpose(set, 4, 2, wide, swap, a, b, pool); });
+    moved(set, pool, "transpose 3136x64 f32", 2 * bytes, [&] { run_transpose(set, 4, 2, tall, swap, a, b, pool); });
+    moved(set, pool, "transpose 3x50176 f32", 2 * 3 * 50176 * 4, [&] { run_transpose(set, 4, 2, three, swap, a, b, pool); });
+    moved(set, pool, "transpose heads 197x3x64 f32", 2 * 197 * 192 * 4, [&] { run_transpose(set, 4, 4, split, heads, a, b, pool); });
+    moved(set, pool, "transpose 64x3136 u8", 2 * n, [&] { run_transpose(set, 1, 2, wide, swap, a, b, pool); });
+    auto* half = reinterpret_cast<std::uint16_t*>(b);
+    moved(set, pool, "float32 to float16", 6 * n, [&] { run_to_float16(set, a, half, n, pool); });
+    moved(set, pool, "float16 to float32", 6 * n, [&] { run_from_float16(set, half, c, n, pool); });
+    moved(set, pool, "float32 to bfloat16", 6 * n, [&] { run_to_bfloat16(set, a, half, n, pool); });
+    quantize_problem q;
+    q.inner = n, q.is_signed = true;
+    const float scale = 0.01f;
+    moved(set, pool, "quantize int8", 5 * n, [&] { run_quantize(set, q, a, &scale, nullptr, b, pool); });
+    moved(set, pool, "dequantize int8", 5 * n, [&] { run_dequantize(set, q, b, &scale, nullptr, c, pool); });
+}
+
 gemm_problem mnk(std::int64_t m, std::int64_t n, std::int64_t k) {
     gemm_problem p;
     p.m = m, p.n = n, p.k = k;
@@ -67,8 +132,9 @@ gemm_problem mnk(std::int64_t m, std::int64_t n, std::int64_t k) {
 
 int main(int argc, char** argv) {
     pool_executor pool(argc > 1 ? std::atoi(argv[1]) : 1);
+    if (argc > 3) part = argv[3];
     for (isa set : {isa::avx512, isa::avx2, isa::baseline, isa::neon, isa::wasm}) {
-        if (!available(set) || (argc > 2 && std::strcmp(argv[2], name(set)) != 0)) continue;
+        if (!available(set) || (argc > 2 && std::strcmp(argv[2], "-") != 0 && std::strcmp(argv[2], name(set)) != 0)) continue;
         product(set, pool, "ViT-tiny qkv 197x576x192", mnk(197, 576, 192), true);
         product(set, pool, "ViT-tiny proj 197x192x192", mnk(197, 192, 192), true);
         product(set, pool, "ViT-tiny fc1 197x768x192", mnk(197, 768, 192), true);
@@ -99,5 +165,6 @@ int main(int argc, char** argv) {
             std::snprintf(text, sizeof text, "VGG FC %dx4096x4096", m);
             product(set, pool, text, mnk(m, 4096, 4096), true);
         }
+        others(set, pool);
     }
 }

@@ -4,9 +4,10 @@
     scripts/amalgamate.py            writes the file
     scripts/amalgamate.py --check    exits 1 if the committed file is not what would be written
 
-Rules, each enforced: a header is written once, at its first include; where that first include stands under a condition and a later
-one does not, it is written again there, and a guard keeps the compiler from seeing it twice. Kernel texts (.inl) are written at every
-include, once for each instruction set. Standard headers stay where they are.
+Rules, each enforced: a header is written once, at its first include; where that first include stands under a condition that a later
+one does not have, it is written again there, and a guard keeps the compiler from seeing it twice. Kernel texts (.inl) are written at
+every include, once for each instruction set. Standard headers stay where they are, and none stands inside a target region or a
+namespace, stb_image aside.
 """
 import argparse
 import pathlib
@@ -17,37 +18,41 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 INCLUDE = ROOT / "include"
 LOCAL = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 CONDITION = re.compile(r"^\s*#\s*(if|ifdef|ifndef|elif|else|endif)\b(.*)")
+STANDARD = re.compile(r"^\s*#\s*include\s+<")
+REGION = re.compile(r"^\s*GRAFT_(BEGIN|END)_(TARGET|BASELINE|NAMESPACE)\b")
 
 
 class Amalgamator:
     def __init__(self):
-        self.contexts = {}  # header -> contexts (tuples of conditions) that it was written under
+        self.contexts = {}  # header -> the sets of conditions that it was written under
         self.lines = []
 
     def seen(self, path, context):
-        return any(context[: len(c)] == c for c in self.contexts.get(path, []))
+        return any(c <= context for c in self.contexts.get(path, []))
 
     def write(self, path, context):
+        """Writes a file and what it includes, where the conditions in `context` hold."""
+        name = path.relative_to(INCLUDE)
         guard = None
         if path.suffix == ".hpp":
             if self.seen(path, context):
                 return
             self.contexts.setdefault(path, []).append(context)
-            if context:
-                guard = "GRAFT_SINGLE_" + re.sub(r"\W", "_", str(path.relative_to(INCLUDE))).upper()
-            elif len(self.contexts[path]) > 1:
-                guard = "GRAFT_SINGLE_" + re.sub(r"\W", "_", str(path.relative_to(INCLUDE))).upper()
+            if context or len(self.contexts[path]) > 1:
+                guard = "GRAFT_SINGLE_" + re.sub(r"\W", "_", str(name)).upper()
         if guard:
             self.lines += [f"#ifndef {guard}", f"#define {guard}"]
-        self.lines.append(f"// ---- {path.relative_to(INCLUDE)}")
-        stack = list(context)
+        self.lines.append(f"// ---- {name}")
+        stack = []
         for line in path.read_text().splitlines():
             if line.strip() == "#pragma once":
                 continue
             condition = CONDITION.match(line)
             if condition:
-                word, rest = condition.group(1), condition.group(2).strip()
+                word, rest = condition.group(1), condition.group(2).split("//")[0].strip()
                 if word == "endif":
+                    if not stack:
+                        sys.exit(f"amalgamate: {path}: #endif without #if")
                     stack.pop()
                 elif word in ("elif", "else"):
                     stack[-1] = f"{word} {rest} of {stack[-1]}"
@@ -60,11 +65,27 @@ class Amalgamator:
             target = (path.parent / local.group(1)).resolve()
             if not target.is_file():
                 sys.exit(f"amalgamate: {path}: no such file: {local.group(1)}")
-            self.write(target, tuple(stack))
-        if len(stack) != len(context):
+            self.write(target, context | frozenset(stack))
+        if stack:
             sys.exit(f"amalgamate: {path}: unbalanced conditions")
         if guard:
             self.lines.append("#endif")
+
+
+def check_regions(lines):
+    """A standard header inside a region would put vector code into functions that the whole program shares."""
+    inside = []
+    for number, line in enumerate(lines, 1):
+        region = REGION.match(line)
+        if region and region.group(1) == "BEGIN":
+            inside.append(region.group(2))
+        elif region:
+            if not inside or inside.pop() != region.group(2):
+                sys.exit(f"amalgamate: line {number}: {line.strip()} closes what is not open")
+        elif inside and STANDARD.match(line):
+            sys.exit(f"amalgamate: line {number}: {line.strip()} stands inside {inside[-1]}")
+    if inside:
+        sys.exit(f"amalgamate: {inside[-1]} is never closed")
 
 
 def version():
@@ -74,7 +95,8 @@ def version():
 
 def amalgamate(umbrella):
     work = Amalgamator()
-    work.write(INCLUDE / "graft" / umbrella, ())
+    work.write(INCLUDE / "graft" / umbrella, frozenset())
+    check_regions(work.lines)
     head = [f"// graft {version()}: runs ONNX image models. One header; C++17; MIT licence (LICENSE in the project).",
             "// Generated by scripts/amalgamate.py from include/graft; change that, not this.", "#pragma once", ""]
     unused = {p for p in INCLUDE.rglob("*.inl")} - {p for p in INCLUDE.rglob("*.inl") if f"// ---- {p.relative_to(INCLUDE)}" in work.lines}

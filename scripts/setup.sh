@@ -1,6 +1,6 @@
 # Sourced by the other scripts: installs what a build needs, and builds.
 
-# What is missing, as Debian's package names: install_missing program|tests|clang ...
+# What is missing, as Debian's package names: install_missing program|tests|clang|python|consumers|aarch64|mingw|wasm ...
 install_missing() {
     missing=
     command -v c++ >/dev/null || missing="$missing g++"
@@ -16,6 +16,24 @@ install_missing() {
             ;;
         tests) has_header doctest/doctest.h || missing="$missing doctest-dev" ;;
         clang) command -v clang++ >/dev/null || missing="$missing clang" ;;
+        python) command -v python3 >/dev/null || missing="$missing python3" ;;
+        consumers)
+            command -v meson >/dev/null || missing="$missing meson"
+            command -v ninja >/dev/null || missing="$missing ninja-build"
+            command -v pkg-config >/dev/null || missing="$missing pkg-config"
+            ;;
+        aarch64)
+            command -v aarch64-linux-gnu-g++ >/dev/null || missing="$missing g++-aarch64-linux-gnu"
+            command -v qemu-aarch64 >/dev/null || missing="$missing qemu-user"
+            ;;
+        mingw)
+            command -v x86_64-w64-mingw32-g++-posix >/dev/null || missing="$missing g++-mingw-w64-x86-64-posix"
+            [ -x /usr/lib/wine/wine64 ] || missing="$missing wine64"
+            ;;
+        wasm)
+            command -v em++ >/dev/null || missing="$missing emscripten"
+            [ -d /usr/share/nodejs/acorn ] || missing="$missing node-acorn"
+            ;;
         esac
     done
     [ -n "$missing" ] || return 0

@@ -25,29 +25,66 @@ json to_json(const named_picture& p) {
 
 std::string base_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
 
-// One picture beside its names and their bars.
-void print_card(const terminal& screen, const named_picture& p, const std::vector<std::string>& picture, int picture_columns, int top) {
-    std::vector<std::string> text{styled(screen, style::bold, shortened(printable(base_name(p.path)), screen.columns - picture_columns - 4))};
-    if (p.failed)
-        text.push_back(styled(screen, style::red, std::string(graft::text(p.failed->code())) + ": " + printable(p.failed->detail())));
+// A picture beside its names and their bars, `columns` wide.
+std::vector<std::string> card(const terminal& screen, const named_picture& p, const graft::image& pixels, int preview, int columns, std::size_t shown) {
+    const std::vector<std::string> picture = preview ? small_picture(screen, pixels, preview) : std::vector<std::string>();
+    const int left = picture.empty() ? 0 : preview + 3;
+    const std::string sides = pixels ? "  " + std::to_string(pixels.width) + "x" + std::to_string(pixels.height) : "";
+    std::vector<std::string> text{styled(screen, style::dim, shortened(printable(base_name(p.path)) + sides, columns - left))};
+    if (p.failed) text.push_back(styled(screen, style::red, shortened(std::string(graft::text(p.failed->code())) + ": " + printable(p.failed->detail()), columns - left)));
     int label_columns = 8;
     for (const graft::prediction& one : p.top) label_columns = std::max(label_columns, std::min(28, display_width(printable(one.label))));
-    const int bar_columns = std::max(6, std::min(24, screen.columns - picture_columns - label_columns - 16));
-    for (std::size_t i = 0; i < p.top.size() && i < static_cast<std::size_t>(top); ++i) {
+    label_columns = std::max(4, std::min(label_columns, columns - left - 17));
+    const int bar_columns = std::max(4, std::min(24, columns - left - label_columns - 11));
+    for (std::size_t i = 0; i < p.top.size() && i < shown; ++i) {
         const graft::prediction& one = p.top[i];
         const style how = i ? style::plain : style::bold, color = i ? style::cyan : style::green;
         text.push_back(styled(screen, how, padded(shortened(printable(one.label), label_columns), label_columns)) + "  " +
                        styled(screen, color, bar(screen, one.probability, bar_columns)) + "  " + styled(screen, how, padded(percent_text(one.probability), 7, true)));
     }
     // The text stands in the middle of the picture's height.
-    const std::size_t rows = std::max(text.size(), picture.size()), above = picture.size() > text.size() ? (picture.size() - text.size()) / 2 : 0;
+    const std::size_t rows = std::max(text.size(), picture.size()), above = (rows - text.size()) / 2;
+    std::vector<std::string> lines;
     for (std::size_t r = 0; r < rows; ++r) {
-        const std::string left = r < picture.size() ? picture[r] : std::string(picture.empty() ? 0 : static_cast<std::size_t>(picture_columns), ' ');
-        const std::string right = r >= above && r - above < text.size() ? text[r - above] : "";
-        std::printf("%s%s%s\n", left.c_str(), picture.empty() || right.empty() ? "" : "   ", right.c_str());
+        std::string line = picture.empty() ? "" : r < picture.size() ? picture[r] + "   " : std::string(static_cast<std::size_t>(left), ' ');
+        if (r >= above && r - above < text.size()) line += text[r - above];
+        lines.push_back(line);
     }
-    std::printf("\n");
+    return lines;
 }
+
+// Cards beside each other, as many as the terminal has room for.
+class card_printer {
+public:
+    card_printer(int columns, int across) : columns_(columns), across_(static_cast<std::size_t>(across)) {}
+    ~card_printer() { flush(); }
+    card_printer(const card_printer&) = delete;
+    card_printer& operator=(const card_printer&) = delete;
+    void add(std::vector<std::string> lines) {
+        waiting_.push_back(std::move(lines));
+        if (waiting_.size() == across_) flush();
+    }
+    void flush() {
+        std::size_t rows = 0;
+        for (const auto& c : waiting_) rows = std::max(rows, c.size());
+        for (std::size_t r = 0; r < rows; ++r) {
+            std::string line;
+            for (std::size_t c = 0; c < waiting_.size(); ++c) {
+                const std::string part = r < waiting_[c].size() ? waiting_[c][r] : "";
+                line += c + 1 < waiting_.size() ? padded(part, columns_) + "  " : part;
+            }
+            std::printf("%s\n", line.c_str());
+        }
+        if (rows) std::printf("\n");
+        std::fflush(stdout);
+        waiting_.clear();
+    }
+
+private:
+    int columns_;
+    std::size_t across_;
+    std::vector<std::vector<std::string>> waiting_;
+};
 
 void print_rows(const terminal& screen, const std::vector<named_picture>& all, int top) {
     std::vector<std::string> head{"picture"};
@@ -92,25 +129,33 @@ graft::result<int> classify(const common_options& common, const classify_options
 
     const terminal screen = look_at_stdout(common.color);
     const std::size_t images = options.images.size();
-    // On a terminal, three names a picture; few pictures are shown larger.
-    const int preview = options.preview >= 0 ? options.preview : images <= 4 ? 24 : 12;
-    const bool cards = !common.json && (screen.interactive || common.color == "always");
-    const int shown = std::min(options.top, cards ? std::max(3, std::min(options.top, preview / 2 - 2)) : 3);
+    // On a terminal, few pictures are shown large, one below the other; many are small, two beside each other where there is room.
+    const bool few = images <= 4, cards = !common.json && (screen.interactive || common.color == "always");
+    const int preview = options.preview >= 0 ? options.preview : few ? 24 : 12;
+    const int across = !few && screen.columns >= 96 ? 2 : 1, columns = (screen.columns - 2 * (across - 1)) / across;
+    const int top = options.top > 0 ? options.top : 5, shown = options.top > 0 ? options.top : cards && few ? 5 : 3;
     std::vector<named_picture> all;
     progress bar("classify", static_cast<std::int64_t>(images), common.quiet || cards);
+    card_printer printer(columns, across);
     const double start = now_ms();
     int failures = 0;
     for (const std::string& path : options.images) {
         named_picture p{path, {}, {}};
-        auto picture = graft::decode_file(path, with.load.limits);
-        auto top = picture.ok() ? classifier.classify(picture.value(), options.top) : graft::result<std::vector<graft::prediction>>(picture.take_status());
-        if (top.ok()) p.top = std::move(top).value();
-        else p.failed = top.error();
+        auto decoded = graft::decode_file(path, with.load.limits);
+        graft::image picture;
+        if (decoded.ok()) {
+            picture = decoded.value();
+            auto named = classifier.classify(picture, top);
+            if (named.ok()) p.top = std::move(named).value();
+            else p.failed = named.error();
+        } else
+            p.failed = decoded.error();
         failures += p.failed.has_value();
-        if (cards) print_card(screen, p, picture.ok() && preview ? small_picture(screen, picture.value(), preview) : std::vector<std::string>(), preview, shown);
+        if (cards) printer.add(card(screen, p, picture, preview, columns, static_cast<std::size_t>(shown)));
         all.push_back(std::move(p));
         bar.step(static_cast<std::int64_t>(all.size()));
     }
+    printer.flush();
     bar.finish();
     const double took = now_ms() - start;
 

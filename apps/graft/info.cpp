@@ -85,7 +85,7 @@ std::string wrapped(const std::string& text, int indent, int columns) {
         line += word;
         i += word.size();
     }
-    flush();
+    if (!line.empty()) flush();
     return out;
 }
 
@@ -206,7 +206,7 @@ graft::result<int> info(const common_options& common, const info_options& option
     std::string operators;
     for (const auto& entry : by_number(all)) operators += (operators.empty() ? "" : ", ") + printable(entry.first) + " " + std::to_string(entry.second);
     row("operators", operators);
-    for (const auto& entry : g.metadata) row(shortened(printable(entry.first), 24), shortened(printable(entry.second), 200));
+    for (const auto& entry : g.metadata) row("metadata", printable(entry.first) + ": " + shortened(printable(entry.second), 2 * screen.columns));
     if (options.placement) {
         std::printf("\n");
         if (no_places.empty()) print_placement(screen, places);

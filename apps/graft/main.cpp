@@ -92,7 +92,7 @@ void declare(CLI::App& app, all_options& o) {
     v->add_option("MODEL", o.classify.model, "The model")->required();
     v->add_option("IMAGE", o.classify.images, "JPEG, PNG, BMP or PNM files")->required();
     v->add_option("--labels", o.classify.labels, "Names of the classes, one a line (default: the model's own)")->type_name("FILE");
-    v->add_option("--top", o.classify.top, "How many names a picture")->type_name("K")->check(CLI::Range(1, 1 << 20))->capture_default_str();
+    v->add_option("--top", o.classify.top, "How many names a picture (default: 5)")->type_name("K")->check(CLI::Range(1, 1 << 20));
     v->add_option("--preprocess", o.classify.preprocess, "How pictures become tensors (default: the model's own)")->type_name("SPEC");
     v->add_option("--preview", o.classify.preview, "Columns of the picture beside the names, 0 for none")->type_name("N")->check(CLI::Range(0, 200));
 

@@ -40,7 +40,7 @@ struct run_options {
 struct classify_options {
     std::string model, labels, preprocess;
     std::vector<std::string> images;
-    int top = 5, preview = -1;
+    int top = 0, preview = -1;  ///< 0 and -1: as suits the output
 };
 struct bench_options {
     std::string model;

@@ -42,9 +42,14 @@
 #else
 #define GRAFT_ABI_OPS
 #endif
-#define GRAFT_CONCAT_TEXT(a, b, c, d, e) a##b##_##c##d##e
-#define GRAFT_CONCAT(a, b, c, d, e) GRAFT_CONCAT_TEXT(a, b, c, d, e)
-#define GRAFT_ABI GRAFT_CONCAT(v, GRAFT_VERSION_MAJOR, GRAFT_VERSION_MINOR, GRAFT_ABI_EXCEPTIONS, GRAFT_ABI_OPS)
+#if GRAFT_HAS_LIBJPEG
+#define GRAFT_ABI_JPEG _jpeg
+#else
+#define GRAFT_ABI_JPEG
+#endif
+#define GRAFT_CONCAT_TEXT(a, b, c, d, e, f) a##b##_##c##d##e##f
+#define GRAFT_CONCAT(a, b, c, d, e, f) GRAFT_CONCAT_TEXT(a, b, c, d, e, f)
+#define GRAFT_ABI GRAFT_CONCAT(v, GRAFT_VERSION_MAJOR, GRAFT_VERSION_MINOR, GRAFT_ABI_EXCEPTIONS, GRAFT_ABI_OPS, GRAFT_ABI_JPEG)
 
 #define GRAFT_BEGIN_NAMESPACE \
     namespace graft {         \

@@ -13,11 +13,15 @@
 #include "data/resize.hpp"
 #include "exec/backends.hpp"
 #include "exec/session.hpp"
+#include "graph/builder.hpp"
+#include "graph/dump.hpp"
 #include "graph/graph.hpp"
 #include "io/npy.hpp"
 #include "io/onnx_read.hpp"
 #include "io/onnx_write.hpp"
 #include "io/safetensors.hpp"
+#include "ops/ops.hpp"
+#include "tensor/convert.hpp"
 #include "tensor/tensor.hpp"
 
 GRAFT_BEGIN_NAMESPACE

@@ -56,7 +56,8 @@ TEST_CASE("every operator's problems give the reference's answers on every instr
             if (row.flags & graft::op_flag::bodies) continue;
             for (const std::string& text : problems::split(row.problems, ';')) {
                 const problems::problem p = problems::read(row, text);
-                INFO(row.name, ": ", text);
+                const std::string name = row.name;
+                INFO(name, ": ", text);
                 CHECK_MESSAGE(p.error.empty(), p.error);
                 unsetenv("GRAFT_ISA");
                 const answer want = run(p, true, 1);
@@ -64,10 +65,10 @@ TEST_CASE("every operator's problems give the reference's answers on every instr
                 ++ran;
                 if (row.flags & graft::op_flag::random) continue;
                 for (const std::string& isa : problems::split(isas, ',')) {
-                    const std::string name = isa.substr(isa.find_first_not_of(' '));
-                    setenv("GRAFT_ISA", name.c_str(), 1);
+                    const std::string set = isa.substr(isa.find_first_not_of(' '));
+                    setenv("GRAFT_ISA", set.c_str(), 1);
                     const answer got = run(p, false, 2);
-                    INFO(name);
+                    INFO(set);
                     CHECK_MESSAGE(got.error.empty(), got.error);
                     REQUIRE(got.outputs.size() == want.outputs.size());
                     for (std::size_t i = 0; i < want.outputs.size(); ++i) CHECK(difference(got.outputs[i], want.outputs[i]) <= 2e-5);

@@ -42,13 +42,29 @@ private:
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
 GRAFT_BEGIN_NAMESPACE
+namespace detail {
+// From this size on, memory is asked for in huge pages: touching it the first time costs a fraction then.
+constexpr std::size_t huge_page = std::size_t(2) << 20;
+template <std::size_t Alignment>
+inline void free_aligned(const void* p) {
+    ::operator delete(const_cast<void*>(p), std::align_val_t(Alignment));
+}
+}  // namespace detail
+
 GRAFT_INLINE result<buffer> buffer::allocate(std::size_t bytes) {
     void* memory = nullptr;
-    if (bytes < SIZE_MAX - 2 * alignment) memory = ::operator new(bytes + alignment, std::align_val_t(alignment), std::nothrow);
+    const bool huge = bytes >= 4 * detail::huge_page;
+    if (bytes < SIZE_MAX / 2) memory = ::operator new(bytes + alignment, std::align_val_t(huge ? detail::huge_page : alignment), std::nothrow);
     if (!memory) return fail(errc::memory_oom, "buffer", std::to_string(bytes) + " bytes could not be had from the system");
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+    if (huge) madvise(memory, bytes / detail::huge_page * detail::huge_page, MADV_HUGEPAGE);
+#endif
     buffer b;
-    b.owner_ = std::shared_ptr<const void>(memory, [](const void* p) { ::operator delete(const_cast<void*>(p), std::align_val_t(alignment)); });
+    b.owner_ = std::shared_ptr<const void>(memory, huge ? detail::free_aligned<detail::huge_page> : detail::free_aligned<alignment>);
     b.data_ = static_cast<std::byte*>(memory);
     b.bytes_ = bytes;
     return b;

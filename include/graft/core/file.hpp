@@ -17,7 +17,8 @@ public:
     /// Errors: file.open (absent, not readable, not a regular file), `too_large` where it has more than `most` bytes, memory.oom.
     static result<std::shared_ptr<const mapped_file>> open(const std::string& path, std::int64_t most, errc too_large);
     /// Takes a descriptor over and closes it. POSIX systems only.
-    static result<std::shared_ptr<const mapped_file>> from_descriptor(int descriptor, const std::string& name, std::int64_t most, errc too_large);
+    static result<std::shared_ptr<const mapped_file>> from_descriptor(int descriptor, const std::string& name, std::int64_t most,
+                                                                      errc too_large);
 
     mapped_file() noexcept = default;
     mapped_file(const mapped_file&) = delete;
@@ -88,7 +89,7 @@ GRAFT_INLINE mapped_file::~mapped_file() {
 }
 
 GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::from_descriptor(int descriptor, const std::string& name,
-                                                                                    std::int64_t most, errc too_large) {
+                                                                                     std::int64_t most, errc too_large) {
     struct closer {
         int descriptor;
         ~closer() { ::close(descriptor); }
@@ -97,8 +98,9 @@ GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::from_descri
     if (::fstat(descriptor, &info) != 0) return fail(errc::file_open, name, std::strerror(errno));
     if (!S_ISREG(info.st_mode)) return fail(errc::file_open, name, "this is not a regular file");
     if (info.st_size > most)
-        return fail(too_large, name, "the file has " + std::to_string(static_cast<long long>(info.st_size)) + " bytes; the limit is " +
-                                         std::to_string(static_cast<long long>(most)));
+        return fail(too_large, name,
+                    "the file has " + std::to_string(static_cast<long long>(info.st_size)) + " bytes; the limit is " +
+                        std::to_string(static_cast<long long>(most)));
     auto file = std::make_shared<mapped_file>();
     file->size_ = static_cast<std::size_t>(info.st_size);
     if (!file->size_) return std::shared_ptr<const mapped_file>(std::move(file));
@@ -122,7 +124,8 @@ GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::from_descri
     return std::shared_ptr<const mapped_file>(std::move(file));
 }
 
-GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::open(const std::string& path, std::int64_t most, errc too_large) {
+GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::open(const std::string& path, std::int64_t most,
+                                                                          errc too_large) {
     if (path.find('\0') != std::string::npos) return fail(errc::file_open, path, "a path cannot hold a NUL byte");
     // A pipe would block in open: it is refused by fstat instead.
     const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -188,11 +191,13 @@ GRAFT_INLINE status atomic_file::commit() {
 
 GRAFT_INLINE mapped_file::~mapped_file() { ::operator delete(const_cast<std::uint8_t*>(data_)); }
 
-GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::from_descriptor(int, const std::string& name, std::int64_t, errc) {
+GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::from_descriptor(int, const std::string& name, std::int64_t,
+                                                                                     errc) {
     return fail(errc::file_open, name, "descriptors are not used on this system");
 }
 
-GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::open(const std::string& path, std::int64_t most, errc too_large) {
+GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::open(const std::string& path, std::int64_t most,
+                                                                          errc too_large) {
     std::FILE* stream = std::fopen(path.c_str(), "rb");
     if (!stream) return fail(errc::file_open, path, std::strerror(errno));
     struct closer {
@@ -203,13 +208,15 @@ GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::open(const 
     const long long size = _ftelli64(stream);
     _fseeki64(stream, 0, SEEK_SET);
     if (size < 0) return fail(errc::file_open, path, "this is not a regular file");
-    if (size > most) return fail(too_large, path, "the file has " + std::to_string(size) + " bytes; the limit is " + std::to_string(most));
+    if (size > most)
+        return fail(too_large, path, "the file has " + std::to_string(size) + " bytes; the limit is " + std::to_string(most));
     auto file = std::make_shared<mapped_file>();
     file->size_ = static_cast<std::size_t>(size);
     auto* copy = static_cast<std::uint8_t*>(::operator new(file->size_ + 1, std::nothrow));
     if (!copy) return fail(errc::memory_oom, path, std::to_string(size) + " bytes could not be had from the system");
     file->data_ = copy;
-    if (std::fread(copy, 1, file->size_, stream) != file->size_) return fail(errc::file_open, path, "the file became shorter while it was read");
+    if (std::fread(copy, 1, file->size_, stream) != file->size_)
+        return fail(errc::file_open, path, "the file became shorter while it was read");
     return std::shared_ptr<const mapped_file>(std::move(file));
 }
 

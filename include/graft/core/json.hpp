@@ -12,7 +12,18 @@
 GRAFT_BEGIN_NAMESPACE
 
 /// What `json_reader::next` found.
-enum class json_token : std::uint8_t { end, begin_object, end_object, begin_array, end_array, key, string, number, boolean, null };
+enum class json_token : std::uint8_t {
+    end,
+    begin_object,
+    end_object,
+    begin_array,
+    end_array,
+    key,
+    string,
+    number,
+    boolean,
+    null
+};
 
 /// Reads a text token by token. The first fault ends it (`end`), and `finish` tells what it was: json.malformed with the offset.
 class json_reader {
@@ -65,12 +76,12 @@ struct json {
     enum class kind : std::uint8_t { null, boolean, number, string, array, object };
     kind type = kind::null;
     bool boolean = false;
-    bool is_integer = false;      ///< a number written without point and exponent, in range of `integer`
+    bool is_integer = false; ///< a number written without point and exponent, in range of `integer`
     std::int64_t integer = 0;
     double real = 0;
     std::string string;
-    std::vector<std::string> keys;  ///< of an object, in the order of the text
-    std::vector<json> items;        ///< of an array, or of an object
+    std::vector<std::string> keys; ///< of an object, in the order of the text
+    std::vector<json> items;       ///< of an array, or of an object
 
     /// Member of an object, the last of that name; null where there is none.
     const json* find(std::string_view key) const noexcept;
@@ -250,7 +261,10 @@ GRAFT_INLINE bool json_reader::read_hex(std::uint32_t& unit) {
     unit = 0;
     for (int i = 0; i < 4; ++i, ++at_) {
         const char c = at_ < text_.size() ? text_[at_] : '\0';
-        const int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+        const int digit = c >= '0' && c <= '9'   ? c - '0'
+                          : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                          : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                                 : -1;
         if (digit < 0) return fault("an escape is not well formed"), false;
         unit = unit * 16 + static_cast<std::uint32_t>(digit);
     }
@@ -275,7 +289,8 @@ GRAFT_INLINE bool json_reader::read_escape() {
     std::uint32_t unit = 0, low = 0;
     if (!read_hex(unit)) return false;
     if (unit >= 0xd800 && unit < 0xe000) {
-        if (unit >= 0xdc00 || !word("\\u") || !read_hex(low) || low < 0xdc00 || low >= 0xe000) return fault("half of a surrogate pair"), false;
+        if (unit >= 0xdc00 || !word("\\u") || !read_hex(low) || low < 0xdc00 || low >= 0xe000)
+            return fault("half of a surrogate pair"), false;
         unit = 0x10000 + ((unit - 0xd800) << 10) + (low - 0xdc00);
     }
     append_utf8(string_, unit);

@@ -27,8 +27,8 @@ struct wire_bytes {
 /// The whole that readers of parts report about.
 struct wire_source {
     wire_bytes bytes;
-    std::string name;   ///< of the file, for messages
-    int nesting = 64;   ///< groups in groups that unknown fields may hold
+    std::string name; ///< of the file, for messages
+    int nesting = 64; ///< groups in groups that unknown fields may hold
 };
 
 /// Reads the fields of one message, one after the other. The first fault ends it; `finish` then tells what it was.
@@ -289,7 +289,7 @@ GRAFT_INLINE void wire_writer::real(std::uint32_t field, float value) {
 }
 GRAFT_INLINE std::size_t wire_writer::begin(std::uint32_t field) {
     tag(field, 2);
-    out_.resize(out_.size() + 10);  // room for the longest length
+    out_.resize(out_.size() + 10); // room for the longest length
     return out_.size();
 }
 GRAFT_INLINE void wire_writer::end(std::size_t mark) {

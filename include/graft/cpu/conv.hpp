@@ -16,6 +16,7 @@ enum class conv_algorithm : std::uint8_t {
     winograd4,    ///< F(4x4, 3x3)
     first_layer,  ///< few channels, read from planes
     grouped,      ///< the direct one for each group
+    shared,       ///< groups of few channels, several of which share a vector
     generic,      ///< kernels with very many taps
 };
 
@@ -69,6 +70,12 @@ inline std::int64_t direct_weights(const conv_problem& p, int width) {
 
 inline bool is_depthwise(const conv_problem& p) { return p.groups > 1 && p.groups == p.ic && p.ic == p.oc; }
 
+// Groups that lie whole in vectors, more than one in each.
+inline bool is_shared(const conv_problem& p, std::int64_t width) {
+    const std::int64_t channels = p.ic / p.groups;
+    return p.ic == p.oc && channels > 1 && channels < width && width % channels == 0;
+}
+
 inline conv_args conv_arguments(isa set, const conv_problem& p, const conv_choice& choice) {
     const conv_kernels& k = *kernels(set).conv;
     const int width = vector_width(set);
@@ -78,7 +85,7 @@ inline conv_args conv_arguments(isa set, const conv_problem& p, const conv_choic
     a.ocg = p.oc / p.groups;
     a.pairs = ceil_div(a.ocg, 2 * width);
     a.group_weights = direct_weights(p, width);
-    a.scatter = p.groups > 1 && a.ocg % width != 0 && choice.algorithm != conv_algorithm::depthwise;
+    a.scatter = a.ocg % width != 0 && (choice.algorithm == conv_algorithm::grouped || (choice.algorithm == conv_algorithm::generic && p.groups > 1));
     const float infinity = std::numeric_limits<float>::infinity();
     a.low = p.ep.act == activation::relu ? 0 : p.ep.act == activation::clip ? p.ep.alpha : -infinity;
     a.high = p.ep.act == activation::clip ? p.ep.beta : infinity;
@@ -93,6 +100,11 @@ inline conv_args conv_arguments(isa set, const conv_problem& p, const conv_choic
     } else if (choice.algorithm == conv_algorithm::first_layer) {
         a.batch_tiles = first_layer_tiles(p, k.first_tile);
         a.batches = ceil_div(p.ow, a.batch_tiles * k.first_tile);
+    } else if (choice.algorithm == conv_algorithm::shared) {
+        a.pairs_per_task = 8;
+        a.tasks_per_batch = ceil_div(ceil_div(p.oc, width), a.pairs_per_task);
+        a.batch_tiles = 10000 / (k.tile * a.icg * p.kh * p.kw) + 1;
+        a.batches = ceil_div(p.oh * p.ow, a.batch_tiles * k.tile);
     } else {
         const std::int64_t tiles = ceil_div(p.oh * p.ow, k.tile), products = 2 * k.tile * width * a.icg * p.kh * p.kw;
         a.batches = ceil_div(tiles, 16);
@@ -135,7 +147,7 @@ inline void pack_winograd(const conv_problem& p, int m, std::int64_t width, cons
 // the weights, which are read once for each run of tiles.
 inline std::int64_t winograd_room(const conv_problem& p, int m, std::int64_t width) {
     const std::int64_t one = (m + 2) * (m + 2) * (ceil_div(p.ic, width) + ceil_div(p.oc, width)) * width * 4;
-    const std::int64_t all = ceil_div(p.oh, m) * ceil_div(p.ow, m), fit = (std::int64_t(1) << 21) / one < 56 ? 56 : (std::int64_t(1) << 21) / one;
+    const std::int64_t all = ceil_div(p.oh, m) * ceil_div(p.ow, m), fit = (std::int64_t(1) << 20) / one < 49 ? 49 : (std::int64_t(1) << 20) / one;
     return ceil_div(all, ceil_div(all, fit));
 }
 
@@ -144,13 +156,28 @@ inline std::int64_t winograd_element(std::int64_t channels, std::int64_t width, 
     return ceil_div(channels, width) * width * room + 16;
 }
 
-// 4, 2 or 0: the size of the output tile that is expected to be fastest, or that the direct algorithm is.
+// The time that a size of Winograd's output tile (0: the direct algorithm) should take, in nanoseconds of one core: products at
+// the speed of the kernels, weights beyond the second cache at the speed of the memory, and the transforms. The constants are
+// measured; only their ratio matters.
+inline double winograd_cost(const conv_problem& p, int m, std::int64_t width) {
+    const double products_per_ns = 6.2 * double(width);
+    const double channels = double(p.ic) * double(ceil_div(p.oc, width) * width);
+    if (m == 0) return 9 * double(p.oh * p.ow) * channels / products_per_ns;
+    const std::int64_t all = ceil_div(p.oh, m) * ceil_div(p.ow, m), room = winograd_room(p, m, width);
+    const double elements = (m + 2) * (m + 2), weights = elements * channels * 4;
+    // A few tiles fill register tiles of eight badly.
+    const double rows = room <= 16 ? double(ceil_div(room, 8) * 8) / double(room) : 1.04;
+    const double reading = weights > 1e6 ? (weights - 1e6) * double(ceil_div(all, room)) / 25 : 0;
+    const double blocks = double(ceil_div(p.ic, width) + ceil_div(p.oc, width));
+    return elements * double(all) * rows * channels / products_per_ns + reading + double(all) * blocks * (m == 4 ? 100 : 28);
+}
+
+// 4, 2 or 0: the fastest size. Winograd rounds more, so it has to be clearly faster.
 inline int winograd_size(const conv_problem& p, std::int64_t width) {
-#ifdef GRAFT_TRY_WINO
-    if (const char* e = std::getenv("WINO")) return std::atoi(e);
-#endif
-    (void)p, (void)width;
-    return 0;
+    if (p.ic < 2 * width || p.oc < width) return 0;
+    const double direct = winograd_cost(p, 0, width), two = winograd_cost(p, 2, width), four = winograd_cost(p, 4, width);
+    if (two > 0.9 * direct && four > 0.9 * direct) return 0;
+    return two < four ? 2 : 4;
 }
 
 inline void run_winograd(isa set, conv_args& a, executor& pool) {
@@ -206,6 +233,10 @@ GRAFT_INLINE conv_choice choose_conv(isa set, const conv_problem& p) {
     } else if (taps > detail::conv_max_taps) {
         c.algorithm = conv_algorithm::generic;
         c.reason = "more taps than the tables of the fast kernels hold";
+    } else if (p.groups > 1 && detail::is_shared(p, width)) {
+        c.algorithm = conv_algorithm::shared;
+        c.reason = "groups of few channels that share vectors";
+        floats = detail::ceil_div(p.oc, width) * width * (p.ic / p.groups) * taps;
     } else if (p.groups > 1) {
         c.algorithm = conv_algorithm::grouped;
         c.reason = "groups";
@@ -237,6 +268,13 @@ GRAFT_INLINE void pack_conv_weights(isa set, const conv_problem& p, const conv_c
         for (std::int64_t c = 0; c < p.oc; c += width)
             for (std::int64_t t = 0; t < taps; ++t)
                 for (std::int64_t j = c; j < c + width; ++j) *to++ = j < p.oc ? weight[j * taps + t] : 0;
+        return;
+    }
+    if (choice.algorithm == conv_algorithm::shared) {
+        for (std::int64_t c = 0; c < p.oc; c += width)
+            for (std::int64_t t = 0; t < taps; ++t)
+                for (std::int64_t k = 0; k < icg; ++k)
+                    for (std::int64_t j = c; j < c + width; ++j) *to++ = j < p.oc ? weight[(j * icg + k) * taps + t] : 0;
         return;
     }
     if (choice.algorithm == conv_algorithm::winograd2 || choice.algorithm == conv_algorithm::winograd4)
@@ -275,6 +313,9 @@ GRAFT_INLINE void run_conv(isa set, const conv_problem& p, const conv_choice& ch
     if (choice.algorithm == conv_algorithm::depthwise) {
         kernel = k.depthwise;
         tasks = p.n * blocks * a.batches;
+    } else if (choice.algorithm == conv_algorithm::shared) {
+        kernel = k.shared;
+        tasks = p.n * a.tasks_per_batch * a.batches;
     } else if (choice.algorithm == conv_algorithm::first_layer) {
         kernel = k.first_layer;
         tasks = p.n * p.oh * a.batches;

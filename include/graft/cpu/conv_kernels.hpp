@@ -52,6 +52,7 @@ struct conv_kernels {
     void (*generic)(const conv_args&, std::int64_t task);
     void (*first_layer)(const conv_args&, std::int64_t task);
     void (*depthwise)(const conv_args&, std::int64_t task);
+    void (*shared)(const conv_args&, std::int64_t task);
     void (*winograd_input)(const conv_args&, std::int64_t block, std::int64_t first, std::int64_t last);
     void (*winograd_multiply)(const conv_args&, std::int64_t element, std::int64_t pair0, std::int64_t pair1);
     void (*winograd_output)(const conv_args&, std::int64_t block, std::int64_t first, std::int64_t last);

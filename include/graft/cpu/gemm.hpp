@@ -108,6 +108,7 @@ GRAFT_INLINE void run_gemm(isa set, const gemm_problem& problem, const float* a,
     const gemm_problem& p = plan.p;
     const std::int64_t batches = p.batch[0] * p.batch[1];
     if (p.m <= 0 || p.n <= 0 || batches <= 0) return;
+    if (p.k <= 0) a = b = c;  // empty matrices have no address, and are not read
     float* packed = static_cast<float*>(workspace);
     float* straight = packed + plan.b_floats * plan.b_matrices;
     const std::int64_t b_inner = p.b_strides[1] ? p.batch[1] : 1, a_inner = p.a_strides[1] ? p.batch[1] : 1;

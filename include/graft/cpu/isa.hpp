@@ -2,18 +2,8 @@
 #pragma once
 
 #include "../core/error.hpp"
-#include "target.hpp"
 
-#include <atomic>
-#include <cstdlib>
-#include <cstring>
 #include <string>
-
-#if GRAFT_ARCH_X86_64 && !defined(_MSC_VER)
-#include <cpuid.h>
-#elif GRAFT_ARCH_X86_64
-#include <intrin.h>
-#endif
 
 // Name, floats in a vector, whether this architecture can have it at all; from the slowest to the fastest.
 #define GRAFT_ISA_LIST(X)             \
@@ -49,6 +39,18 @@ result<isa> active_isa();
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#include "target.hpp"
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+
+#if GRAFT_ARCH_X86_64 && !defined(_MSC_VER)
+#include <cpuid.h>
+#elif GRAFT_ARCH_X86_64
+#include <intrin.h>
+#endif
+
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 namespace detail {
@@ -74,7 +76,7 @@ inline std::uint32_t detect() noexcept {
     if (leaf1_c >> 27 & 1) saved = _xgetbv(0);
 #else
     unsigned a = 0, b = 0, c = 0, d = 0;
-    highest = __get_cpuid_max(0, nullptr);
+    highest = static_cast<unsigned>(__get_cpuid_max(0, nullptr));
     if (__get_cpuid(1, &a, &b, &c, &d)) leaf1_c = c;
     if (highest >= 7 && __get_cpuid_count(7, 0, &a, &b, &c, &d)) leaf7_b = b;
     if (leaf1_c >> 27 & 1) {

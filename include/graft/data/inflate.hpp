@@ -17,10 +17,10 @@ using byte_sink = bool (*)(void* context, const std::uint8_t* bytes, std::size_t
 
 class inflater {
 public:
-    inflater(const std::uint8_t* in, std::size_t n, byte_sink sink, void* context) : in_(in), begin_(in), end_(in + n), sink_(sink), context_(context) {}
+    inflater(const std::uint8_t* in, std::size_t n, byte_sink sink, void* context) : begin_(in), input_{in, in + n}, sink_(sink), context_(context) {}
 
     // Bytes of the input that were read; meant for `done`.
-    std::size_t consumed() const noexcept { return static_cast<std::size_t>(in_ - begin_) - bits_ / 8 + padding_; }
+    std::size_t consumed() const noexcept { return static_cast<std::size_t>(input_.in - begin_) - input_.bits / 8 + input_.padding; }
 
     inflate_end run() {
         auto memory = buffer::allocate(capacity + 16);
@@ -28,10 +28,10 @@ public:
         memory_ = std::move(memory).value();
         window_ = reinterpret_cast<std::uint8_t*>(memory_.data());
         for (bool last = false; !last;) {
-            refill();
-            if (starved()) return inflate_end::truncated;
-            last = take(1) != 0;
-            const std::uint32_t kind = take(2);
+            input_.refill();
+            last = input_.take(1) != 0;
+            const std::uint32_t kind = input_.take(2);
+            if (input_.starved()) return flush() ? inflate_end::truncated : inflate_end::stopped;
             inflate_end end = inflate_end::malformed;
             if (kind == 0) end = stored();
             if (kind == 1) end = fixed();
@@ -79,53 +79,61 @@ private:
         }
     };
 
-    void refill() noexcept {
-        if (end_ - in_ >= 8) {
-            std::uint64_t next = 0;
-            for (int i = 0; i < 8; ++i) next |= std::uint64_t(in_[i]) << (8 * i);
-            held_ |= next << bits_;
-            in_ += (63 - bits_) >> 3;
-            bits_ |= 56;
-            return;
-        }
-        while (bits_ <= 56) {
-            // Past the end come zeros, counted, so that what was made of them can be told.
-            if (in_ < end_)
-                held_ |= std::uint64_t(*in_++) << bits_;
-            else
-                ++padding_;
-            bits_ += 8;
-        }
-    }
-    bool starved() const noexcept { return padding_ * 8 > bits_; }
-    std::uint32_t take(unsigned n) noexcept {
-        const auto value = static_cast<std::uint32_t>(held_ & ((std::uint64_t(1) << n) - 1));
-        held_ >>= n;
-        bits_ -= n;
-        return value;
-    }
-    int decode(const huffman& h) noexcept {
-        const unsigned entry = h.fast[held_ & ((1u << fast_bits) - 1)];
-        if (entry) {
-            held_ >>= entry & 15;
-            bits_ -= entry & 15;
-            return static_cast<int>(entry >> 4);
-        }
-        int code = 0, first = 0, index = 0;
-        for (unsigned length = 1; length < 16; ++length) {
-            code |= static_cast<int>(held_ >> (length - 1) & 1);
-            const int count = h.count[length];
-            if (code - count < first) {
-                held_ >>= length;
-                bits_ -= length;
-                return h.symbol[index + code - first];
+    // The bits of the input, the next one lowest. A value of its own, so that loops keep it in registers.
+    struct bit_reader {
+        const std::uint8_t *in, *end;
+        std::uint64_t held = 0;
+        std::size_t padding = 0;  // zero bytes that were taken behind the end
+        unsigned bits = 0;
+
+        void refill() noexcept {
+            if (end - in >= 8) {
+                const auto byte = [this](int i) { return std::uint64_t(in[i]) << (8 * i); };
+                const std::uint64_t next = byte(0) | byte(1) | byte(2) | byte(3) | byte(4) | byte(5) | byte(6) | byte(7);
+                held |= next << bits;
+                in += (63 - bits) >> 3;
+                bits |= 56;
+                return;
             }
-            index += count;
-            first = (first + count) << 1;
-            code <<= 1;
+            while (bits <= 56) {
+                // Past the end come zeros, counted, so that what was made of them can be told.
+                if (in < end)
+                    held |= std::uint64_t(*in++) << bits;
+                else
+                    ++padding;
+                bits += 8;
+            }
         }
-        return -1;
-    }
+        bool starved() const noexcept { return padding * 8 > bits; }
+        std::uint32_t take(unsigned n) noexcept {
+            const auto value = static_cast<std::uint32_t>(held & ((std::uint64_t(1) << n) - 1));
+            held >>= n;
+            bits -= n;
+            return value;
+        }
+        int decode(const huffman& h) noexcept {
+            const unsigned entry = h.fast[held & ((1u << fast_bits) - 1)];
+            if (entry) {
+                held >>= entry & 15;
+                bits -= entry & 15;
+                return static_cast<int>(entry >> 4);
+            }
+            int code = 0, first = 0, index = 0;
+            for (unsigned length = 1; length < 16; ++length) {
+                code |= static_cast<int>(held >> (length - 1) & 1);
+                const int count = h.count[length];
+                if (code - count < first) {
+                    held >>= length;
+                    bits -= length;
+                    return h.symbol[index + code - first];
+                }
+                index += count;
+                first = (first + count) << 1;
+                code <<= 1;
+            }
+            return -1;
+        }
+    };
 
     bool flush() noexcept {
         const bool more = at_ == sent_ || sink_(context_, window_ + sent_, at_ - sent_);
@@ -138,24 +146,25 @@ private:
     }
 
     inflate_end stored() {
-        take(bits_ & 7);
+        bit_reader& r = input_;
+        r.take(r.bits & 7);
         // Whole bytes that were read ahead go back to the input.
-        const std::size_t ahead = bits_ / 8;
-        if (padding_ > ahead) return inflate_end::truncated;
-        in_ -= ahead - padding_;
-        held_ = 0;
-        bits_ = 0;
-        padding_ = 0;
-        if (end_ - in_ < 4) return inflate_end::truncated;
-        std::size_t n = in_[0] | std::size_t(in_[1]) << 8;
-        if ((n ^ 0xffff) != (in_[2] | std::size_t(in_[3]) << 8)) return inflate_end::malformed;
-        in_ += 4;
-        const bool whole = static_cast<std::size_t>(end_ - in_) >= n;
-        if (!whole) n = static_cast<std::size_t>(end_ - in_);
+        const std::size_t ahead = r.bits / 8;
+        if (r.padding > ahead) return inflate_end::truncated;
+        r.in -= ahead - r.padding;
+        r.held = 0;
+        r.bits = 0;
+        r.padding = 0;
+        if (r.end - r.in < 4) return inflate_end::truncated;
+        std::size_t n = r.in[0] | std::size_t(r.in[1]) << 8;
+        if ((n ^ 0xffff) != (r.in[2] | std::size_t(r.in[3]) << 8)) return inflate_end::malformed;
+        r.in += 4;
+        const bool whole = static_cast<std::size_t>(r.end - r.in) >= n;
+        if (!whole) n = static_cast<std::size_t>(r.end - r.in);
         if (capacity - at_ < n && !flush()) return inflate_end::stopped;
-        if (n) std::memcpy(window_ + at_, in_, n);
+        if (n) std::memcpy(window_ + at_, r.in, n);
         at_ += n;
-        in_ += n;
+        r.in += n;
         return whole ? inflate_end::done : inflate_end::truncated;
     }
 
@@ -170,20 +179,20 @@ private:
 
     inflate_end dynamic() {
         static constexpr std::uint8_t order[19] = {16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15};
-        const int n_literals = static_cast<int>(take(5)) + 257, n_distances = static_cast<int>(take(5)) + 1, n_codes = static_cast<int>(take(4)) + 4;
+        const int n_literals = static_cast<int>(input_.take(5)) + 257, n_distances = static_cast<int>(input_.take(5)) + 1, n_codes = static_cast<int>(input_.take(4)) + 4;
         if (n_literals > 286 || n_distances > 30) return inflate_end::malformed;
         std::uint8_t lengths[320] = {};
         for (int i = 0; i < n_codes; ++i) {
-            refill();
-            lengths[order[i]] = static_cast<std::uint8_t>(take(3));
+            input_.refill();
+            lengths[order[i]] = static_cast<std::uint8_t>(input_.take(3));
         }
-        if (starved()) return inflate_end::truncated;
+        if (input_.starved()) return inflate_end::truncated;
         if (!literals_.build(lengths, 19)) return inflate_end::malformed;
         std::uint8_t all[320] = {};
         for (int i = 0; i < n_literals + n_distances;) {
-            refill();
-            const int symbol = decode(literals_);
-            if (starved()) return inflate_end::truncated;
+            input_.refill();
+            const int symbol = input_.decode(literals_);
+            if (input_.starved()) return inflate_end::truncated;
             if (symbol < 0) return inflate_end::malformed;
             if (symbol < 16) {
                 all[i++] = static_cast<std::uint8_t>(symbol);
@@ -191,7 +200,7 @@ private:
             }
             if (symbol == 16 && i == 0) return inflate_end::malformed;
             const std::uint8_t value = symbol == 16 ? all[i - 1] : std::uint8_t(0);
-            const int times = symbol == 16 ? 3 + static_cast<int>(take(2)) : symbol == 17 ? 3 + static_cast<int>(take(3)) : 11 + static_cast<int>(take(7));
+            const int times = symbol == 16 ? 3 + static_cast<int>(input_.take(2)) : symbol == 17 ? 3 + static_cast<int>(input_.take(3)) : 11 + static_cast<int>(input_.take(7));
             if (i + times > n_literals + n_distances) return inflate_end::malformed;
             for (int t = 0; t < times; ++t) all[i++] = value;
         }
@@ -204,40 +213,61 @@ private:
         static constexpr std::uint8_t length_extra[29] = {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 0};
         static constexpr std::uint16_t distance_base[30] = {1, 2, 3, 4, 5, 7, 9, 13, 17, 25, 33, 49, 65, 97, 129, 193, 257, 385, 513, 769, 1025, 1537, 2049, 3073, 4097, 6145, 8193, 12289, 16385, 24577};
         static constexpr std::uint8_t distance_extra[30] = {0, 0, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8, 9, 9, 10, 10, 11, 11, 12, 12, 13, 13};
+        bit_reader r = input_;
+        std::uint8_t* const window = window_;
+        std::size_t at = at_;
+        inflate_end end = inflate_end::malformed;
         for (;;) {
-            refill();  // at least 56 bits: enough for a length, a distance and their extra bits
-            int symbol = decode(literals_);
-            if (starved()) return inflate_end::truncated;
-            if (capacity - at_ < 260 && !flush()) return inflate_end::stopped;
+            if (r.bits < 48) r.refill();  // enough for a length, a distance and their extra bits
+            int symbol = r.decode(literals_);
+            if (r.starved()) {
+                end = inflate_end::truncated;
+                break;
+            }
+            if (capacity - at < 260) {
+                at_ = at;
+                const bool more = flush();
+                at = at_;
+                if (!more) {
+                    end = inflate_end::stopped;
+                    break;
+                }
+            }
             if (symbol >= 0 && symbol < 256) {
-                window_[at_++] = static_cast<std::uint8_t>(symbol);
+                window[at++] = static_cast<std::uint8_t>(symbol);
                 continue;
             }
-            if (symbol == 256) return inflate_end::done;
-            if (symbol < 0 || symbol > 285) return inflate_end::malformed;
+            if (symbol == 256) {
+                end = inflate_end::done;
+                break;
+            }
+            if (symbol < 0 || symbol > 285) break;
             symbol -= 257;
-            const std::size_t n = length_base[symbol] + take(length_extra[symbol]);
-            const int far = decode(distances_);
-            if (far < 0 || far > 29) return starved() ? inflate_end::truncated : inflate_end::malformed;
-            const std::size_t distance = distance_base[far] + take(distance_extra[far]);
-            if (starved()) return inflate_end::truncated;
-            if (distance > at_) return inflate_end::malformed;
-            std::uint8_t* to = window_ + at_;
+            const std::size_t n = length_base[symbol] + r.take(length_extra[symbol]);
+            const int far = r.decode(distances_);
+            const std::size_t distance = far < 0 || far > 29 ? 0 : distance_base[far] + r.take(distance_extra[far]);
+            if (r.starved()) {
+                end = inflate_end::truncated;
+                break;
+            }
+            if (distance == 0 || distance > at) break;
+            std::uint8_t* to = window + at;
             const std::uint8_t* from = to - distance;
-            at_ += n;
+            at += n;
             if (distance >= 8) {
                 for (std::size_t i = 0; i < n; i += 8) std::memcpy(to + i, from + i, 8);  // the window has room to run over
             } else
                 for (std::size_t i = 0; i < n; ++i) to[i] = from[i];
         }
+        input_ = r;
+        at_ = at;
+        return end;
     }
 
-    const std::uint8_t *in_, *begin_, *end_;
+    const std::uint8_t* begin_;
+    bit_reader input_;
     byte_sink sink_;
     void* context_;
-    std::uint64_t held_ = 0;
-    std::size_t padding_ = 0;
-    unsigned bits_ = 0;
     std::uint8_t* window_ = nullptr;
     std::size_t at_ = 0, sent_ = 0;
     buffer memory_;

@@ -15,13 +15,15 @@ GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
 struct crc32_table {
-    std::uint32_t at[256] = {};
+    std::uint32_t at[4][256] = {};  // [k]: the byte is followed by k more
     constexpr crc32_table() {
         for (std::uint32_t i = 0; i < 256; ++i) {
             std::uint32_t c = i;
             for (int k = 0; k < 8; ++k) c = (c >> 1) ^ (c & 1 ? 0xedb88320u : 0u);
-            at[i] = c;
+            at[0][i] = c;
         }
+        for (int k = 1; k < 4; ++k)
+            for (std::uint32_t i = 0; i < 256; ++i) at[k][i] = at[0][at[k - 1][i] & 255] ^ (at[k - 1][i] >> 8);
     }
 };
 
@@ -29,7 +31,9 @@ struct crc32_table {
 inline std::uint32_t crc32(std::uint32_t crc, const std::uint8_t* p, std::size_t n) noexcept {
     static constexpr crc32_table table;
     crc = ~crc;
-    for (std::size_t i = 0; i < n; ++i) crc = table.at[(crc ^ p[i]) & 255] ^ (crc >> 8);
+    for (; n >= 4; n -= 4, p += 4)
+        crc = table.at[3][(crc ^ p[0]) & 255] ^ table.at[2][(crc >> 8 ^ p[1]) & 255] ^ table.at[1][(crc >> 16 ^ p[2]) & 255] ^ table.at[0][crc >> 24 ^ p[3]];
+    for (; n; --n, ++p) crc = table.at[0][(crc ^ *p) & 255] ^ (crc >> 8);
     return ~crc;
 }
 
@@ -103,6 +107,33 @@ private:
         std::memset(above_, 0, need_);
     }
 
+    static int nearest(int west, int north, int corner) noexcept {
+        const int to_west = std::abs(north - corner), to_north = std::abs(west - corner), to_corner = std::abs(west + north - 2 * corner);
+        const int nearer = to_north <= to_corner ? north : corner;
+        return to_west <= to_north && to_west <= to_corner ? west : nearer;
+    }
+    static void paeth_channel(std::uint8_t* r, const std::uint8_t* a, std::size_t n, std::size_t left) noexcept {
+        int west = 0, corner = 0;
+        for (std::size_t i = 0; i < n; i += left) {
+            const int north = a[i];
+            r[i] = static_cast<std::uint8_t>(r[i] + nearest(west, north, corner));
+            west = r[i];
+            corner = north;
+        }
+    }
+    // The channels side by side: each waits for its own last pixel only.
+    template <int Channels>
+    static void paeth(std::uint8_t* r, const std::uint8_t* a, std::size_t n) noexcept {
+        int west[Channels] = {}, corner[Channels] = {};
+        for (std::size_t i = 0; i < n; i += Channels)
+            for (std::size_t c = 0; c < Channels; ++c) {
+                const int north = a[i + c];
+                r[i + c] = static_cast<std::uint8_t>(r[i + c] + nearest(west[c], north, corner[c]));
+                west[c] = r[i + c];
+                corner[c] = north;
+            }
+    }
+
     void unfilter() noexcept {
         const std::size_t n = need_ - 1, left = static_cast<std::size_t>(depth * channels < 8 ? 1 : depth * channels / 8);
         std::uint8_t* r = row_ + 1;
@@ -120,13 +151,12 @@ private:
             for (std::size_t i = left; i < n; ++i) r[i] = byte(r[i] + (r[i - left] + a[i]) / 2);
             break;
         case 4:
-            for (std::size_t i = 0; i < left && i < n; ++i) r[i] = byte(r[i] + a[i]);
-            for (std::size_t i = left; i < n; ++i) {
-                const int west = r[i - left], north = a[i], corner = a[i - left];
-                const int to_west = std::abs(north - corner), to_north = std::abs(west - corner), to_corner = std::abs(west + north - 2 * corner);
-                const int nearer = to_north <= to_corner ? north : corner;
-                r[i] = byte(r[i] + (to_west <= to_north && to_west <= to_corner ? west : nearer));
-            }
+            if (left == 3)
+                paeth<3>(r, a, n);
+            else if (left == 4)
+                paeth<4>(r, a, n);
+            else
+                for (std::size_t c = 0; c < left; ++c) paeth_channel(r + c, a + c, n - c, left);
             break;
         default: break;
         }

@@ -5,9 +5,10 @@
 
 GRAFT_BEGIN_NAMESPACE
 
-/// Checks names, makers, order, operators and attributes of a graph and of the bodies in it; sorts the nodes where they are not in an
-/// order in which they can run (else the order stays), and sets `node::op`, and `node::version` where it is 0.
-/// Errors: graph.duplicate, graph.dangling, graph.no_output, graph.cycle, op.unsupported, op.attribute, op.shape, model.too_deep, internal.
+/// Checks names, makers, order, operators and attributes of a graph and of the bodies in it; sorts the nodes where they are not
+/// in an order in which they can run (else the order stays), and sets `node::op`, and `node::version` where it is 0. Errors:
+/// graph.duplicate, graph.dangling, graph.no_output, graph.cycle, op.unsupported, op.attribute, op.shape, model.too_deep,
+/// internal.
 status verify(graph& g, const op_table* tables, int count, const limits& limit);
 
 GRAFT_END_NAMESPACE
@@ -70,7 +71,8 @@ inline const char* listed_kind(const char* list, const std::string& name, std::s
         while (*end && *end != ' ') ++end;
         const char* colon = list;
         while (colon != end && *colon != ':') ++colon;
-        if (static_cast<std::size_t>(colon - list) == name.size() && std::memcmp(list, name.data(), name.size()) == 0 && colon != end) {
+        if (static_cast<std::size_t>(colon - list) == name.size() && std::memcmp(list, name.data(), name.size()) == 0 &&
+            colon != end) {
             size = static_cast<std::size_t>(end - colon - 1);
             return colon + 1;
         }
@@ -81,7 +83,8 @@ inline const char* listed_kind(const char* list, const std::string& name, std::s
 
 class verifier {
 public:
-    verifier(graph& root, const op_table* tables, int count, const limits& limit) : root_(root), rows_(tables, count), limit_(limit) {}
+    verifier(graph& root, const op_table* tables, int count, const limits& limit)
+        : root_(root), rows_(tables, count), limit_(limit) {}
     status run(graph& g, int depth);
 
 private:
@@ -110,13 +113,15 @@ inline status verifier::check_attributes(const node& n) {
     for (std::size_t i = 0; i < n.attributes.size(); ++i) {
         const attribute& a = n.attributes[i];
         for (std::size_t k = 0; k < i; ++k)
-            if (n.attributes[k].name == a.name) return failure(errc::op_attribute, n, "attribute '" + escape(a.name) + "' is given twice");
+            if (n.attributes[k].name == a.name)
+                return failure(errc::op_attribute, n, "attribute '" + escape(a.name) + "' is given twice");
         std::size_t size = 0;
         const char* kind = listed_kind(n.op->attributes, a.name, size);
         if (!kind) return failure(errc::op_attribute, n, "attribute '" + escape(a.name) + "' is not known");
         const char* is = letters_of(a.kind);
         if (size != std::strlen(is) || std::memcmp(kind, is, size) != 0)
-            return failure(errc::op_attribute, n, "attribute '" + escape(a.name) + "' is of kind '" + is + "', not '" + std::string(kind, size) + "'");
+            return failure(errc::op_attribute, n,
+                           "attribute '" + escape(a.name) + "' is of kind '" + is + "', not '" + std::string(kind, size) + "'");
     }
     return {};
 }
@@ -127,14 +132,17 @@ inline status verifier::bind(node& n) {
     n.op = rows_.find(n);
     if (!n.op) return unsupported(n);
     if (!n.op->infer || !n.op->run)
-        return failure(errc::op_unsupported, n, "operator " + n.op_type + " is not compiled into this program: GRAFT_OPS leaves it out");
+        return failure(errc::op_unsupported, n,
+                       "operator " + n.op_type + " is not compiled into this program: GRAFT_OPS leaves it out");
     const auto inputs = static_cast<long>(n.inputs.size()), outputs = static_cast<long>(n.outputs.size());
     if (inputs < n.op->min_inputs || (n.op->max_inputs >= 0 && inputs > n.op->max_inputs))
-        return failure(errc::op_shape, n, "it has " + std::to_string(inputs) + " inputs; the operator takes " + std::to_string(n.op->min_inputs) +
-                                              (n.op->max_inputs < 0 ? " or more" : " to " + std::to_string(n.op->max_inputs)));
+        return failure(errc::op_shape, n,
+                       "it has " + std::to_string(inputs) + " inputs; the operator takes " + std::to_string(n.op->min_inputs) +
+                           (n.op->max_inputs < 0 ? " or more" : " to " + std::to_string(n.op->max_inputs)));
     if (outputs < n.op->min_outputs || (n.op->max_outputs >= 0 && outputs > n.op->max_outputs))
-        return failure(errc::op_shape, n, "it has " + std::to_string(outputs) + " outputs; the operator makes " + std::to_string(n.op->min_outputs) +
-                                              (n.op->max_outputs < 0 ? " or more" : " to " + std::to_string(n.op->max_outputs)));
+        return failure(errc::op_shape, n,
+                       "it has " + std::to_string(outputs) + " outputs; the operator makes " + std::to_string(n.op->min_outputs) +
+                           (n.op->max_outputs < 0 ? " or more" : " to " + std::to_string(n.op->max_outputs)));
     // Loop takes its first two inputs by place, and either may be left out.
     if (!(n.op->flags & op_flag::bodies))
         for (int i = 0; i < n.op->min_inputs; ++i)
@@ -167,7 +175,8 @@ inline status verifier::check_values(const graph& g, std::vector<int>& maker) {
     name_table names;
     for (std::size_t i = 0; i < g.values.size(); ++i) {
         if (g.values[i].constant) maker[i] = given;
-        if (!g.values[i].name.empty() && !names.insert(g.values[i].name, 0)) return duplicate(g, static_cast<value_id>(i), "two values have this name");
+        if (!g.values[i].name.empty() && !names.insert(g.values[i].name, 0))
+            return duplicate(g, static_cast<value_id>(i), "two values have this name");
     }
     std::vector<char> input(g.values.size(), 0);
     for (const value_id id : g.inputs) {
@@ -187,16 +196,19 @@ inline status verifier::check_values(const graph& g, std::vector<int>& maker) {
     for (const node& n : g.nodes) {
         for (const value_id id : n.inputs)
             if (id != no_value && maker[static_cast<std::size_t>(id)] == nobody)
-                return failure(errc::graph_dangling, n, "input '" + escape(g.values[static_cast<std::size_t>(id)].name) + "' is made nowhere");
+                return failure(errc::graph_dangling, n,
+                               "input '" + escape(g.values[static_cast<std::size_t>(id)].name) + "' is made nowhere");
         for (const attribute& a : n.attributes)
             if (a.graph)
                 for (const capture& c : a.graph->captures)
-                    if (c.outer < 0 || static_cast<std::size_t>(c.outer) >= g.values.size() || maker[static_cast<std::size_t>(c.outer)] == nobody)
+                    if (c.outer < 0 || static_cast<std::size_t>(c.outer) >= g.values.size() ||
+                        maker[static_cast<std::size_t>(c.outer)] == nobody)
                         return failure(errc::graph_dangling, n, "its body reads a value that is made nowhere");
     }
     for (const value_id id : g.outputs)
         if (maker[static_cast<std::size_t>(id)] == nobody)
-            return fail(errc::graph_no_output, "output '" + g.values[static_cast<std::size_t>(id)].name + "'", "no node makes it");
+            return fail(errc::graph_no_output, "output '" + g.values[static_cast<std::size_t>(id)].name + "'",
+                        "no node makes it");
     return {};
 }
 
@@ -242,7 +254,8 @@ inline status verifier::sort(graph& g, const std::vector<int>& maker) {
             if (needed < 0 || state[static_cast<std::size_t>(needed)] == done) continue;
             const node& n = g.nodes[static_cast<std::size_t>(needed)];
             if (state[static_cast<std::size_t>(needed)] == open)
-                return failure(errc::graph_cycle, n, "it needs its own output '" + escape(g.values[static_cast<std::size_t>(id)].name) + "'");
+                return failure(errc::graph_cycle, n,
+                               "it needs its own output '" + escape(g.values[static_cast<std::size_t>(id)].name) + "'");
             state[static_cast<std::size_t>(needed)] = open;
             stack.push_back({needed, {&n}});
         }
@@ -258,7 +271,8 @@ inline status verifier::sort(graph& g, const std::vector<int>& maker) {
 }
 
 inline status verifier::run(graph& g, int depth) {
-    if (depth >= limit_.nesting) return fail(errc::model_too_deep, "graph '" + g.name + "'", "graphs nest deeper than " + std::to_string(limit_.nesting));
+    if (depth >= limit_.nesting)
+        return fail(errc::model_too_deep, "graph '" + g.name + "'", "graphs nest deeper than " + std::to_string(limit_.nesting));
     std::vector<int> maker;
     GRAFT_TRY(check_ids(g));
     GRAFT_TRY(check_values(g, maker));
@@ -269,12 +283,13 @@ inline status verifier::run(graph& g, int depth) {
             if (a.kind != attribute_kind::graph) continue;
             if (!a.graph) return failure(errc::op_attribute, n, "attribute '" + escape(a.name) + "' has no graph");
             status body = run(*a.graph, depth + 1);
-            if (!body.ok()) return fail(body.error().code(), body.error().where() + " in the body of " + place(n), body.error().detail());
+            if (!body.ok())
+                return fail(body.error().code(), body.error().where() + " in the body of " + place(n), body.error().detail());
         }
     return {};
 }
 
-}  // namespace detail
+} // namespace detail
 
 GRAFT_INLINE status verify(graph& g, const op_table* tables, int count, const limits& limit) {
     detail::verifier v(g, tables, count, limit);

@@ -10,15 +10,16 @@ namespace detail {
 /// An AttributeProto as its fields lie in the file.
 struct onnx_attribute {
     std::string name;
-    wire_bytes reference;       ///< name of the function's attribute that it stands for
-    std::vector<wire_bytes> graphs;  ///< parts of its body
+    wire_bytes reference;           ///< name of the function's attribute that it stands for
+    std::vector<wire_bytes> graphs; ///< parts of its body
     attribute_kind kind = attribute_kind::none;
 };
 
 // Kinds in the order of AttributeProto.AttributeType.
 inline attribute_kind kind_of(std::int64_t type) noexcept {
     using k = attribute_kind;
-    constexpr attribute_kind kinds[] = {k::none, k::real, k::integer, k::string, k::tensor, k::graph, k::reals, k::integers, k::strings};
+    constexpr attribute_kind kinds[] = {k::none,  k::real,  k::integer,  k::string, k::tensor,
+                                        k::graph, k::reals, k::integers, k::strings};
     return type >= 1 && type <= 8 ? kinds[type] : k::none;
 }
 
@@ -26,7 +27,7 @@ inline attribute_kind kind_of(std::int64_t type) noexcept {
 inline status read_attribute(onnx_context& c, const std::string& place, wire_bytes part, onnx_attribute& seen, attribute& out) {
     using field = onnx_schema::attribute;
     std::int64_t type = 0;
-    unsigned fields = 0;  // bit i: the field of attribute type i is there
+    unsigned fields = 0; // bit i: the field of attribute type i is there
     bool other = false;
     std::vector<wire_bytes> tensors, strings;
     wire_reader r(c.source, part);
@@ -89,6 +90,6 @@ inline bool bind_reference(const onnx_attribute& seen, const std::vector<attribu
     return false;
 }
 
-}  // namespace detail
+} // namespace detail
 GRAFT_END_NAMESPACE
 #endif

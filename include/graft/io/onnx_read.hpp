@@ -10,12 +10,12 @@
 
 GRAFT_BEGIN_NAMESPACE
 
-/// Reads a model from memory. `name` stands for it in messages; `directory` is the folder that external data lies in (empty: refused).
-/// `owner` keeps the bytes alive, so that large tensors may share them instead of being copied (null: always copied).
+/// Reads a model from memory. `name` stands for it in messages; `directory` is the folder that external data lies in (empty:
+/// refused). `owner` keeps the bytes alive, so that large tensors may share them instead of being copied (null: always copied).
 /// Functions are written out, names are resolved; `verify` has to follow. Errors: model.*, graph.*, tensor.*, external.*,
 /// op.unsupported, op.attribute, memory.*.
-result<graph> read_onnx(const void* bytes, std::size_t size, const std::string& name, const std::string& directory, const limits& limit,
-                        std::shared_ptr<const void> owner);
+result<graph> read_onnx(const void* bytes, std::size_t size, const std::string& name, const std::string& directory,
+                        const limits& limit, std::shared_ptr<const void> owner);
 /// Reads a model from a file, which stays mapped while the graph lives; external data are looked for in its folder.
 result<graph> read_onnx_file(const std::string& path, const limits& limit = {});
 
@@ -68,19 +68,20 @@ inline status read_model(onnx_context& c, graph& out) {
     if (graphs.empty()) return fail(errc::model_malformed, c.source.name, "this is no ONNX model: it has no graph");
     if (out.ir_version < onnx_schema::oldest_ir || out.ir_version > onnx_schema::newest_ir)
         return fail(errc::model_version, c.source.name,
-                    "IR version " + std::to_string(out.ir_version) + " is not between " + std::to_string(onnx_schema::oldest_ir) + " and " +
-                        std::to_string(onnx_schema::newest_ir));
+                    "IR version " + std::to_string(out.ir_version) + " is not between " + std::to_string(onnx_schema::oldest_ir) +
+                        " and " + std::to_string(onnx_schema::newest_ir));
     if (out.opsets.empty()) return fail(errc::model_version, c.source.name, "the model imports no operator set");
     onnx_functions known(c);
     if (out.ir_version >= 8) GRAFT_TRY(known.read(functions));
     return onnx_graph_reader(c, known, out).read(graphs);
 }
-}  // namespace detail
+} // namespace detail
 
 GRAFT_INLINE result<graph> read_onnx(const void* bytes, std::size_t size, const std::string& name, const std::string& directory,
                                      const limits& limit, std::shared_ptr<const void> owner) {
     if (size > static_cast<std::size_t>(limit.model_bytes))
-        return fail(errc::model_too_large, name, "the model has " + std::to_string(size) + " bytes; the limit is " + std::to_string(limit.model_bytes));
+        return fail(errc::model_too_large, name,
+                    "the model has " + std::to_string(size) + " bytes; the limit is " + std::to_string(limit.model_bytes));
     detail::onnx_context c(limit);
     c.source.bytes = {static_cast<const std::uint8_t*>(bytes), size};
     c.source.name = name;

@@ -13,13 +13,14 @@ GRAFT_BEGIN_NAMESPACE
 /// What a protobuf message may have at most; larger models keep their weights in a second file.
 constexpr std::int64_t most_model_bytes = (std::int64_t(1) << 31) - 1;
 
-/// Writes a model into memory, replacing what `out` held. Names, operator sets, metadata, open extents and defaults of inputs are kept;
-/// the IR version is raised where the graph needs a newer one. Errors: op.unsupported (operators that only graft knows),
+/// Writes a model into memory, replacing what `out` held. Names, operator sets, metadata, open extents and defaults of inputs are
+/// kept; the IR version is raised where the graph needs a newer one. Errors: op.unsupported (operators that only graft knows),
 /// model.version (nodes of operator sets that exclude each other), model.too_large, graph.dangling.
 status write_onnx(const graph& g, std::vector<std::uint8_t>& out);
-/// Writes a model to a file: a temporary in its folder, synced and renamed. Where the weights take more than `most_inline` bytes, those of
-/// 1 KiB and more go to `<path>.data`. Errors: those of `write_onnx`, file.write.
-status write_onnx_file(const graph& g, const std::string& path, std::int64_t most_inline = most_model_bytes - (std::int64_t(64) << 20));
+/// Writes a model to a file: a temporary in its folder, synced and renamed. Where the weights take more than `most_inline` bytes,
+/// those of 1 KiB and more go to `<path>.data`. Errors: those of `write_onnx`, file.write.
+status write_onnx_file(const graph& g, const std::string& path,
+                       std::int64_t most_inline = most_model_bytes - (std::int64_t(64) << 20));
 
 GRAFT_END_NAMESPACE
 
@@ -94,17 +95,22 @@ inline void onnx_writer::need(dtype type) {
 }
 
 inline status onnx_writer::collect_node(const node& n) {
-    if (n.domain == "graft") return fail(errc::op_unsupported, place(n), "this operator is graft's own: a model file cannot hold it");
+    if (n.domain == "graft")
+        return fail(errc::op_unsupported, place(n), "this operator is graft's own: a model file cannot hold it");
     opset* found = nullptr;
     for (opset& o : opsets_)
         if (o.domain == n.domain || (n.domain == "ai.onnx" && o.domain.empty())) found = &o;
     if (!found)
-        opsets_.push_back({n.domain == "ai.onnx" ? std::string() : n.domain, n.version ? n.version : n.domain.empty() ? newest_opset : 1});
+        opsets_.push_back({n.domain == "ai.onnx" ? std::string() : n.domain, n.version          ? n.version
+                                                                             : n.domain.empty() ? newest_opset
+                                                                                                : 1});
     else if (n.version && n.version != found->version) {
         // A function may have imported another version: fine while the operator is the same in both.
         const bool same = n.op && found->version >= n.op->since && (n.op->until == 0 || found->version <= n.op->until);
         if (!same)
-            return fail(errc::model_version, place(n), "the node is of operator set " + std::to_string(n.version) + ", the model of " + std::to_string(found->version));
+            return fail(errc::model_version, place(n),
+                        "the node is of operator set " + std::to_string(n.version) + ", the model of " +
+                            std::to_string(found->version));
     }
     return {};
 }
@@ -135,7 +141,8 @@ inline status onnx_writer::write() {
     if (opsets_.empty()) opsets_.push_back({"", newest_opset});
     for (const opset& o : opsets_)
         if (o.domain.empty()) {
-            constexpr std::uint8_t ir_of[] = {3, 3, 3, 3, 3, 3, 3, 3, 3, 4, 5, 6, 7, 7, 7, 8, 8, 8, 8, 9, 9, 10, 10, 11, 12, 13, 13, 13, 14};
+            constexpr std::uint8_t ir_of[] = {3, 3, 3, 3, 3, 3, 3,  3,  3,  4,  5,  6,  7,  7, 7,
+                                              8, 8, 8, 8, 9, 9, 10, 10, 11, 12, 13, 13, 13, 14};
             need(ir_of[o.version < 0 ? 0 : o.version > 28 ? 28 : o.version]);
         }
     w_.integer(field::ir_version, ir_);
@@ -161,8 +168,9 @@ inline status onnx_writer::write() {
         w_.end(entry);
     }
     if (static_cast<std::int64_t>(out_.size()) > most_model_bytes)
-        return fail(errc::model_too_large, "model", "it takes " + std::to_string(out_.size()) + " bytes, and a protobuf message holds " +
-                                                        std::to_string(most_model_bytes) + ": write it to a file, with external data");
+        return fail(errc::model_too_large, "model",
+                    "it takes " + std::to_string(out_.size()) + " bytes, and a protobuf message holds " +
+                        std::to_string(most_model_bytes) + ": write it to a file, with external data");
     return {};
 }
 
@@ -184,7 +192,8 @@ inline status onnx_writer::name_values(const graph& g, write_scope& scope) {
             if (pass == 0 && (name.empty() || scope.taken(name))) continue;
             if (pass == 1)
                 for (int n = 0; name.empty() || scope.taken(name); ++n)
-                    name = (g.values[i].name.empty() ? "value_" + std::to_string(i) : g.values[i].name) + (n ? "_" + std::to_string(n) : "");
+                    name = (g.values[i].name.empty() ? "value_" + std::to_string(i) : g.values[i].name) +
+                           (n ? "_" + std::to_string(n) : "");
             scope.names[i] = std::move(name);
             scope.own.insert(scope.names[i], 0);
         }
@@ -209,8 +218,10 @@ inline status onnx_writer::write_graph(const graph& g, write_scope& scope, bool 
     w_.text(field::name, g.name.empty() ? std::string("graph") : g.name);
     for (std::size_t i = 0; i < g.values.size(); ++i)
         if (g.values[i].constant) GRAFT_TRY(write_tensor(field::initializer, g.values[i].constant, scope.names[i], main));
-    for (const value_id id : g.inputs) write_value_info(field::input, g.values[static_cast<std::size_t>(id)], scope.names[static_cast<std::size_t>(id)]);
-    for (const value_id id : g.outputs) write_value_info(field::output, g.values[static_cast<std::size_t>(id)], scope.names[static_cast<std::size_t>(id)]);
+    for (const value_id id : g.inputs)
+        write_value_info(field::input, g.values[static_cast<std::size_t>(id)], scope.names[static_cast<std::size_t>(id)]);
+    for (const value_id id : g.outputs)
+        write_value_info(field::output, g.values[static_cast<std::size_t>(id)], scope.names[static_cast<std::size_t>(id)]);
     return {};
 }
 
@@ -219,7 +230,8 @@ inline status onnx_writer::write_node(const node& n, write_scope& scope) {
     const auto list = [&](std::uint32_t number, const std::vector<value_id>& ids) {
         std::size_t size = ids.size();
         while (size && ids[size - 1] == no_value) --size;
-        for (std::size_t i = 0; i < size; ++i) w_.text(number, ids[i] == no_value ? std::string() : scope.names[static_cast<std::size_t>(ids[i])]);
+        for (std::size_t i = 0; i < size; ++i)
+            w_.text(number, ids[i] == no_value ? std::string() : scope.names[static_cast<std::size_t>(ids[i])]);
     };
     list(field::input, n.inputs);
     list(field::output, n.outputs);
@@ -297,8 +309,9 @@ inline status onnx_writer::write_tensor(std::uint32_t number, const tensor& t, c
         const std::int64_t per_byte = 8 / bits;
         std::vector<std::uint8_t> packed(static_cast<std::size_t>((t.elements() + per_byte - 1) / per_byte), 0);
         for (std::int64_t i = 0; i < t.elements(); ++i)
-            packed[static_cast<std::size_t>(i / per_byte)] = static_cast<std::uint8_t>(
-                packed[static_cast<std::size_t>(i / per_byte)] | (t.data<std::uint8_t>()[i] & ((1 << bits) - 1)) << (i % per_byte * bits));
+            packed[static_cast<std::size_t>(i / per_byte)] =
+                static_cast<std::uint8_t>(packed[static_cast<std::size_t>(i / per_byte)] |
+                                          (t.data<std::uint8_t>()[i] & ((1 << bits) - 1)) << (i % per_byte * bits));
         w_.bytes(field::raw_data, packed.data(), packed.size());
     } else if (data_ && may_go_out && t.bytes() >= 1024)
         GRAFT_TRY(write_external(t));
@@ -331,7 +344,7 @@ inline void onnx_writer::write_value_info(std::uint32_t number, const value& v, 
     w_.end(mark);
 }
 
-}  // namespace detail
+} // namespace detail
 
 GRAFT_INLINE status write_onnx(const graph& g, std::vector<std::uint8_t>& out) {
     out.clear();

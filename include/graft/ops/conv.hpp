@@ -8,19 +8,17 @@ namespace ops {
 
 /// A grouped convolution over whole tensors widened to double. Outputs [n][groups * oc][outputs of the window...].
 struct convolution {
-    std::int64_t n = 0, groups = 1, ic = 0, oc = 0;  ///< channels of one group
+    std::int64_t n = 0, groups = 1, ic = 0, oc = 0; ///< channels of one group
     window w;
-    const double* x = nullptr;       ///< [n][groups * ic][inputs...]
-    const double* weight = nullptr;  ///< [groups * oc][ic][kernel...]
+    const double* x = nullptr;      ///< [n][groups * ic][inputs...]
+    const double* weight = nullptr; ///< [groups * oc][ic][kernel...]
 };
 
 /// Where finished runs of outputs go: `sums` holds those of output channel `m`, starting at element `first` of the output.
 struct convolution_store {
     run_context& c;
-    std::int64_t channels;
-    const double* bias;  ///< one an output channel, the initial value of every sum; or null
+    const double* bias; ///< one an output channel, the initial value of every sum; or null
     void (*store)(const convolution_store& self, std::int64_t m, std::int64_t first, std::int64_t count, double* sums);
-    const void* extra;
 };
 
 /// Checks group, channels and bias, and sizes the window. Inputs `x`, `w`, and `b` where it is given.
@@ -32,7 +30,8 @@ GRAFT_NOINLINE inline status plan_convolution(const op_context& c, int x, int w,
     p.groups = c.integer("group", 1);
     if (p.groups < 1) return c.fail(errc::op_attribute, "group is %lld, but must be at least 1", p.groups);
     if (in[1] % p.groups || weight[0] % p.groups || weight[1] != in[1] / p.groups)
-        return c.fail_shapes("channels, group and weights do not fit: weights must be [M, C / group, kernel...] with M and C multiples of group");
+        return c.fail_shapes(
+            "channels, group and weights do not fit: weights must be [M, C / group, kernel...] with M and C multiples of group");
     p.ic = weight[1];
     p.oc = weight[0] / p.groups;
     return need_vector(c, b, weight[0]);
@@ -51,8 +50,8 @@ inline void flatten_pointwise(window& w) noexcept {
 
 /// Adds to `sums` the outputs [first, first + count) of the last axis, at `outer` on the axes before it. Sums run over channels,
 /// then taps in row-major order, whatever the split.
-GRAFT_NOINLINE inline void convolve_row(const convolution& p, std::int64_t image, std::int64_t m, const std::int64_t* outer, std::int64_t first,
-                                        std::int64_t count, double* sums) {
+GRAFT_NOINLINE inline void convolve_row(const convolution& p, std::int64_t image, std::int64_t m, const std::int64_t* outer,
+                                        std::int64_t first, std::int64_t count, double* sums) {
     const window& w = p.w;
     const int last = w.rank - 1;
     const window_axis& row = w.axis[last];
@@ -77,7 +76,8 @@ GRAFT_NOINLINE inline void convolve_row(const convolution& p, std::int64_t image
                 // Outputs o with 0 <= o * stride + shift < input.
                 const std::int64_t shift = k * row.dilation - row.pad_begin;
                 const std::int64_t low = std::max(first, shift >= 0 ? 0 : (-shift + row.stride - 1) / row.stride);
-                const std::int64_t high = std::min(first + count, shift >= row.input ? 0 : (row.input - shift + row.stride - 1) / row.stride);
+                const std::int64_t high =
+                    std::min(first + count, shift >= row.input ? 0 : (row.input - shift + row.stride - 1) / row.stride);
                 if (low >= high) continue;
                 const double factor = weight[w_row * row.kernel + k];
                 const double* source = x + x_row * row.input + shift + low * row.stride;
@@ -142,7 +142,7 @@ inline status conv_run(run_context& c) {
     if (c.has(2)) GRAFT_TRY(widen(c, c.in[2], b));
     p.x = x.data;
     p.weight = w.data;
-    convolve(c, p, {c, p.groups * p.oc, b.data, store_convolution, nullptr});
+    convolve(c, p, {c, b.data, store_convolution});
     return {};
 }
 
@@ -152,12 +152,13 @@ inline op_table conv_ops() {
                  "auto_pad:s dilations:is group:i kernel_shape:is pads:is strides:is",
                  "f32[1,3,9,7] f32[5,3,3,3] f32[5] pads=1,1,1,1; f32[2,4,8,9] f32[6,2,3,2] group=2 strides=2,1 dilations=1,2; "
                  "f32[1,7,5,5] f32[7,1,3,3] group=7 auto_pad=SAME_LOWER strides=2,2; f32[2,3,11] f32[4,3,4] pads=2,1; "
-                 "f32[1,2,4,5,6] f32[3,2,2,3,2] f32[3] pads=1,0,1,0,1,1; f32[0,3,5,5] f32[2,3,1,1]; f64[1,5,4,4] f64[3,5,1,1] strides=2,2; "
+                 "f32[1,2,4,5,6] f32[3,2,2,3,2] f32[3] pads=1,0,1,0,1,1; f32[0,3,5,5] f32[2,3,1,1]; f64[1,5,4,4] f64[3,5,1,1] "
+                 "strides=2,2; "
                  "f16[1,3,6,6] f16[4,3,3,3] auto_pad=VALID"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
 }
 
-}  // namespace ops
+} // namespace ops
 GRAFT_END_NAMESPACE

@@ -16,7 +16,8 @@ GRAFT_NOINLINE inline status size_transposed_window(const op_context& c, window&
     const integer_list list = c.integers("output_shape");
     // Older exporters wrote the whole shape, batch and channels included.
     const int skip = list.size == w.rank + 2 ? 2 : 0;
-    if (list.size && list.size - skip != w.rank) return c.fail(errc::op_attribute, "output_shape has %lld items for %lld spatial axes", list.size, w.rank);
+    if (list.size && list.size - skip != w.rank)
+        return c.fail(errc::op_attribute, "output_shape has %lld items for %lld spatial axes", list.size, w.rank);
     for (int i = 0; i < w.rank; ++i) {
         window_axis& a = w.axis[i];
         if (extra[i] >= std::max(a.stride, a.dilation))
@@ -32,7 +33,9 @@ GRAFT_NOINLINE inline status size_transposed_window(const op_context& c, window&
         } else {
             if (rule == padding_rule::valid) a.pad_begin = a.pad_end = 0;
             a.output = a.input == 0 ? 0 : full - a.pad_begin - a.pad_end;
-            if (a.output < 0) return c.fail(errc::op_attribute, "pads %lld and %lld take more than the output's %lld", a.pad_begin, a.pad_end, full);
+            if (a.output < 0)
+                return c.fail(errc::op_attribute, "pads %lld and %lld take more than the output's %lld", a.pad_begin, a.pad_end,
+                              full);
             continue;
         }
         a.output = wanted_output[i];
@@ -59,7 +62,8 @@ inline status plan_conv_transpose(const op_context& c, transposed_convolution& p
     p.n = in[0];
     p.groups = c.integer("group", 1);
     if (p.groups < 1) return c.fail(errc::op_attribute, "group is %lld, but must be at least 1", p.groups);
-    if (weight[0] != in[1] || in[1] % p.groups) return c.fail_shapes("weights must be [C, M / group, kernel...] with C a multiple of group");
+    if (weight[0] != in[1] || in[1] % p.groups)
+        return c.fail_shapes("weights must be [C, M / group, kernel...] with C a multiple of group");
     p.ic = in[1] / p.groups;
     p.oc = weight[1];
     if (checked_mul(p.oc, p.groups) < 0) return c.fail_shapes("the number of output channels overflows");
@@ -85,7 +89,8 @@ GRAFT_NOINLINE inline void scatter_plane(const window& w, const double* x, const
         std::int64_t in[shape::max_rank] = {};
         const std::int64_t shift = tap[last] * row.dilation - row.pad_begin;
         const std::int64_t low = shift >= 0 ? 0 : (-shift + row.stride - 1) / row.stride;
-        const std::int64_t high = std::min(row.input, shift >= row.output ? 0 : (row.output - shift + row.stride - 1) / row.stride);
+        const std::int64_t high =
+            std::min(row.input, shift >= row.output ? 0 : (row.output - shift + row.stride - 1) / row.stride);
         for (std::int64_t r = 0; r < rows; ++r) {
             std::int64_t y_row = 0;
             bool inside = true;
@@ -96,7 +101,8 @@ GRAFT_NOINLINE inline void scatter_plane(const window& w, const double* x, const
                 y_row = y_row * a.output + o;
             }
             if (inside)
-                for (std::int64_t i = low; i < high; ++i) y[y_row * row.output + i * row.stride + shift] += factor * x[r * row.input + i];
+                for (std::int64_t i = low; i < high; ++i)
+                    y[y_row * row.output + i * row.stride + shift] += factor * x[r * row.input + i];
             for (int i = last - 1; i >= 0 && ++in[i] == w.axis[i].input; --i) in[i] = 0;
         }
         for (int i = last; i >= 0 && ++tap[i] == w.axis[i].kernel; --i) tap[i] = 0;
@@ -120,7 +126,8 @@ inline status conv_transpose_run(run_context& c) {
         double* y = sums + task * plane;
         std::fill(y, y + plane, b.data ? b.data[m] : 0.0);
         for (std::int64_t channel = group * p.ic; channel < (group + 1) * p.ic; ++channel)
-            scatter_plane(p.w, x.data + (image * p.groups * p.ic + channel) * in_plane, w.data + (channel * p.oc + m % p.oc) * taps, y);
+            scatter_plane(p.w, x.data + (image * p.groups * p.ic + channel) * in_plane,
+                          w.data + (channel * p.oc + m % p.oc) * taps, y);
         store_from_double(c.out[0].type, c.out[0].data, task * plane, plane, y);
     });
     return {};
@@ -130,7 +137,8 @@ inline op_table conv_transpose_ops() {
     static constexpr op_row rows[] = {
         GRAFT_OP("ConvTranspose", 1, 0, 2, 3, 1, 1, conv_transpose_infer, conv_transpose_run, op_flag::none,
                  "auto_pad:s dilations:is group:i kernel_shape:is output_padding:is output_shape:is pads:is strides:is",
-                 "f32[1,3,5,4] f32[3,2,3,3] f32[2] strides=2,2 pads=1,1,1,1 output_padding=1,1; f32[2,4,3,3] f32[4,3,2,2] group=2 dilations=2,2; "
+                 "f32[1,3,5,4] f32[3,2,3,3] f32[2] strides=2,2 pads=1,1,1,1 output_padding=1,1; f32[2,4,3,3] f32[4,3,2,2] "
+                 "group=2 dilations=2,2; "
                  "f32[1,1,3,3] f32[1,2,3,3] strides=3,2 output_shape=10,8; f32[1,2,6] f32[2,3,4] auto_pad=SAME_UPPER strides=2; "
                  "f32[1,1,2,3,2] f32[1,1,2,2,3]; f32[0,2,3,3] f32[2,2,3,3]"),
     };
@@ -138,5 +146,5 @@ inline op_table conv_transpose_ops() {
     return {rows, sizeof rows / sizeof rows[0]};
 }
 
-}  // namespace ops
+} // namespace ops
 GRAFT_END_NAMESPACE

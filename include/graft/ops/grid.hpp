@@ -57,7 +57,8 @@ inline void find_taps(const grid_plan& p, double normalised, std::int64_t extent
     }
     if (!(std::fabs(x) < 1e15)) x = x > 0 ? 1e15 : -1e15; // infinities and NaN: far outside
     if (p.mode == grid_mode::nearest) x = std::nearbyint(x);
-    if (p.padding == grid_padding::border) x = x < 0 ? 0 : x > n - 1 ? n - 1 : x;
+    // The cubic kernel is not moved to the border, only its taps are: as PyTorch and ONNX Runtime have it.
+    if (p.padding == grid_padding::border && p.mode != grid_mode::cubic) x = x < 0 ? 0 : x > n - 1 ? n - 1 : x;
     if (p.padding == grid_padding::reflection) x = reflect(x, low, high);
     x = x < -4 ? -4 : x > n + 4 ? n + 4 : x;
     const double whole = std::floor(x), r = x - whole, a = -0.75;

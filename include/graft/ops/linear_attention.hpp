@@ -18,18 +18,22 @@ GRAFT_NOINLINE inline status plan_linear_attention(const op_context& c, linear_a
     const char* rule = c.string("update_rule", "gated_delta");
     p.gated = !std::strcmp(rule, "gated") || !std::strcmp(rule, "gated_delta");
     p.delta = !std::strcmp(rule, "delta") || !std::strcmp(rule, "gated_delta");
-    if (!p.gated && !p.delta && std::strcmp(rule, "linear")) return c.fail(errc::op_attribute, "update_rule is none of linear, gated, delta, gated_delta");
+    if (!p.gated && !p.delta && std::strcmp(rule, "linear"))
+        return c.fail(errc::op_attribute, "update_rule is none of linear, gated, delta, gated_delta");
     if (c.has(4) != p.gated) return c.fail(errc::op_attribute, "decay must be given with the gated rules, and only with them");
     if (c.has(5) != p.delta) return c.fail(errc::op_attribute, "beta must be given with the delta rules, and only with them");
     p.q_heads = c.integer("q_num_heads", 0);
     p.kv_heads = c.integer("kv_num_heads", 0);
-    if (p.q_heads < 1 || p.kv_heads < 1 || p.q_heads % p.kv_heads) return c.fail(errc::op_attribute, "q_num_heads %lld is no multiple of kv_num_heads %lld", p.q_heads, p.kv_heads);
+    if (p.q_heads < 1 || p.kv_heads < 1 || p.q_heads % p.kv_heads)
+        return c.fail(errc::op_attribute, "q_num_heads %lld is no multiple of kv_num_heads %lld", p.q_heads, p.kv_heads);
     if (q.rank() != 3 || k.rank() != 3 || v.rank() != 3 || k[0] != q[0] || v[0] != q[0] || k[1] != q[1] || v[1] != q[1])
         return c.fail_shapes("query, key and value must be [batch, length, heads * size]");
-    if (q[2] % p.q_heads || k[2] % p.kv_heads || v[2] % p.kv_heads || q[2] / p.q_heads != k[2] / p.kv_heads) return c.fail_shapes("the heads do not divide the hidden sizes alike");
+    if (q[2] % p.q_heads || k[2] % p.kv_heads || v[2] % p.kv_heads || q[2] / p.q_heads != k[2] / p.kv_heads)
+        return c.fail_shapes("the heads do not divide the hidden sizes alike");
     p.batch = q[0], p.length = q[1], p.k_size = q[2] / p.q_heads, p.v_size = v[2] / p.kv_heads;
     if (checked_mul(p.q_heads, p.v_size) < 0) return c.fail_shapes("the sizes overflow");
-    if (c.has(3) && c.in[3].extents != shape{p.batch, p.kv_heads, p.k_size, p.v_size}) return c.fail_shapes("past_state must be [batch, kv heads, key size, value size]");
+    if (c.has(3) && c.in[3].extents != shape{p.batch, p.kv_heads, p.k_size, p.v_size})
+        return c.fail_shapes("past_state must be [batch, kv heads, key size, value size]");
     for (int i = 4; i < 6; ++i) {
         if (!c.has(i)) continue;
         const shape& s = c.in[i].extents;
@@ -39,7 +43,8 @@ GRAFT_NOINLINE inline status plan_linear_attention(const op_context& c, linear_a
     return {};
 }
 
-// LinearAttention-27: at each step S = exp(decay) * S; v = beta * (v - S^T k) (delta rules); S = S + k v^T; output = scale * S^T q
+// LinearAttention-27: at each step S = exp(decay) * S; v = beta * (v - S^T k) (delta rules); S = S + k v^T; output = scale * S^T
+// q
 inline status linear_attention_infer(infer_context& c) {
     linear_attention_plan p;
     for (int i = 0; i < 6; ++i)
@@ -64,7 +69,8 @@ inline status linear_attention_run(run_context& c) {
     if (p.delta) GRAFT_TRY(widen(c, c.in[5], beta));
     const std::int64_t state_size = p.k_size * p.v_size, group = p.q_heads / p.kv_heads, each = state_size + 2 * p.v_size;
     const std::int64_t decays = p.gated ? c.in[4].extents[2] : 0, betas = p.delta ? c.in[5].extents[2] : 0;
-    const double given = static_cast<double>(c.real("scale", 0)), scale = given == 0 ? 1 / std::sqrt(static_cast<double>(std::max<std::int64_t>(p.k_size, 1))) : given;
+    const double given = static_cast<double>(c.real("scale", 0)),
+                 scale = given == 0 ? 1 / std::sqrt(static_cast<double>(std::max<std::int64_t>(p.k_size, 1))) : given;
     buffer memory;
     double* scratch = nullptr;
     GRAFT_TRY(scratch_of(c, checked_mul(checked_mul(p.batch, p.kv_heads), each), memory, scratch));
@@ -77,7 +83,8 @@ inline status linear_attention_run(run_context& c) {
             std::fill(state, state + state_size, 0.0);
         for (std::int64_t t = 0; t < p.length; ++t) {
             const std::int64_t at = batch * p.length + t;
-            const double *key = k.data + (at * p.kv_heads + head) * p.k_size, *new_value = v.data + (at * p.kv_heads + head) * p.v_size;
+            const double *key = k.data + (at * p.kv_heads + head) * p.k_size,
+                         *new_value = v.data + (at * p.kv_heads + head) * p.v_size;
             for (std::int64_t d = 0; p.gated && d < p.k_size; ++d) {
                 const double factor = std::exp(decay.data[at * decays + (decays == p.kv_heads ? head : head * p.k_size + d)]);
                 for (std::int64_t m = 0; m < p.v_size; ++m) state[d * p.v_size + m] *= factor;
@@ -114,18 +121,24 @@ GRAFT_NOINLINE inline status plan_rotary(const op_context& c, rotary_plan& p) {
     p.packed = x.rank() == 3;
     p.heads = p.packed ? c.integer("num_heads", 0) : x.at(1);
     if (x.rank() != 3 && x.rank() != 4) return c.fail_shapes("the input must have three or four dimensions");
-    if (p.packed && (p.heads < 1 || x[2] % p.heads)) return c.fail(errc::op_attribute, "num_heads %lld does not divide the hidden size %lld", p.heads, x[2]);
+    if (p.packed && (p.heads < 1 || x[2] % p.heads))
+        return c.fail(errc::op_attribute, "num_heads %lld does not divide the hidden size %lld", p.heads, x[2]);
     p.batch = x[0];
     p.length = p.packed ? x[1] : x[2];
     p.size = p.packed ? x[2] / p.heads : x[3];
     const std::int64_t given = c.integer("rotary_embedding_dim", 0), rotated = given == 0 ? p.size : given;
-    if (rotated < 0 || rotated > p.size || rotated % 2) return c.fail(errc::op_attribute, "rotary_embedding_dim %lld must be even and no more than the head size %lld", rotated, p.size);
+    if (rotated < 0 || rotated > p.size || rotated % 2)
+        return c.fail(errc::op_attribute, "rotary_embedding_dim %lld must be even and no more than the head size %lld", rotated,
+                      p.size);
     p.half = rotated / 2;
     if (c.has(3) && c.in[3].extents != shape{p.batch, p.length}) return c.fail_shapes("position_ids must be [batch, length]");
     for (int i = 1; i < 3; ++i) {
         const shape& cache = c.in[i].extents;
-        const bool fits = c.has(3) ? cache.rank() == 2 && cache[0] == c.in[1].extents[0] : cache.rank() == 3 && cache[0] == p.batch && cache[1] == p.length;
-        if (!fits || cache.back() != p.half) return c.fail_shapes("cos_cache and sin_cache must be [positions, half], or [batch, length, half] without position_ids");
+        const bool fits = c.has(3) ? cache.rank() == 2 && cache[0] == c.in[1].extents[0]
+                                   : cache.rank() == 3 && cache[0] == p.batch && cache[1] == p.length;
+        if (!fits || cache.back() != p.half)
+            return c.fail_shapes(
+                "cos_cache and sin_cache must be [positions, half], or [batch, length, half] without position_ids");
     }
     return {};
 }
@@ -158,12 +171,14 @@ inline status rotary_run(run_context& c) {
         if (c.has(3)) {
             position = c.in[3].integer(position);
             if (position < 0) position += c.in[1].extents[0];
-            if (position < 0 || position >= c.in[1].extents[0]) return c.fail(errc::op_index, "position %lld is outside the cache of %lld", position, c.in[1].extents[0]);
+            if (position < 0 || position >= c.in[1].extents[0])
+                return c.fail(errc::op_index, "position %lld is outside the cache of %lld", position, c.in[1].extents[0]);
         }
         load_as_double(c.in[0].type, c.in[0].data, row * p.size, p.size, x);
         for (std::int64_t i = 0; i < p.half; ++i) {
             double &a = x[interleaved ? 2 * i : i], &b = x[interleaved ? 2 * i + 1 : i + p.half];
-            const double cos_value = cosine.data[position * p.half + i], sin_value = sine.data[position * p.half + i], real = cos_value * a - sin_value * b;
+            const double cos_value = cosine.data[position * p.half + i], sin_value = sine.data[position * p.half + i],
+                         real = cos_value * a - sin_value * b;
             b = sin_value * a + cos_value * b;
             a = real;
         }
@@ -180,12 +195,14 @@ inline op_table linear_attention_ops() {
                  "f32[1,4,8] f32[1,4,4] f32[1,4,6] f32[1,1,4,6] f32[1,4,1] f32[1,4,1] q_num_heads=2 kv_num_heads=1; "
                  "f32[1,3,4] f32[1,3,4] f32[1,3,4] - f32[1,3,4]~-1:0 q_num_heads=2 kv_num_heads=2 update_rule=gated; "
                  "f32[1,0,4] f32[1,0,4] f32[1,0,4] q_num_heads=2 kv_num_heads=2 update_rule=linear"),
-        GRAFT_OP("RotaryEmbedding", 23, 0, 3, 4, 1, 1, rotary_infer, rotary_run, op_flag::none, "interleaved:i num_heads:i rotary_embedding_dim:i",
-                 "f32[2,3,4,8] f32[2,4,4] f32[2,4,4]; f32[1,4,24] f32[1,4,3] f32[1,4,3] num_heads=3 rotary_embedding_dim=6 interleaved=1; f32[0,3,4,8] f32[0,4,4] f32[0,4,4]"),
+        GRAFT_OP("RotaryEmbedding", 23, 0, 3, 4, 1, 1, rotary_infer, rotary_run, op_flag::none,
+                 "interleaved:i num_heads:i rotary_embedding_dim:i",
+                 "f32[2,3,4,8] f32[2,4,4] f32[2,4,4]; f32[1,4,24] f32[1,4,3] f32[1,4,3] num_heads=3 rotary_embedding_dim=6 "
+                 "interleaved=1; f32[0,3,4,8] f32[0,4,4] f32[0,4,4]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
 }
 
-}  // namespace ops
+} // namespace ops
 GRAFT_END_NAMESPACE

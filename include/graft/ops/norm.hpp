@@ -1,5 +1,5 @@
-// Normalisations by statistics of the batch, the channels or the row: BatchNormalization, InstanceNormalization, GroupNormalization,
-// LayerNormalization, RMSNormalization, MeanVarianceNormalization; and LRN, LpNormalization.
+// Normalisations by statistics of the batch, the channels or the row: BatchNormalization, InstanceNormalization,
+// GroupNormalization, LayerNormalization, RMSNormalization, MeanVarianceNormalization; and LRN, LpNormalization.
 #pragma once
 
 #include "window.hpp"
@@ -31,7 +31,8 @@ GRAFT_NOINLINE inline mean_variance moments(const double* x, std::int64_t count,
 }
 
 /// Stores scale * x + shift for one run.
-GRAFT_NOINLINE inline void store_affine(const tensor_view& out, std::int64_t first, std::int64_t n, const double* x, double scale, double shift) {
+GRAFT_NOINLINE inline void store_affine(const tensor_view& out, std::int64_t first, std::int64_t n, const double* x, double scale,
+                                        double shift) {
     constexpr std::int64_t block = 512;
     double y[block];
     for (std::int64_t at = 0; at < n; at += block) {
@@ -43,8 +44,8 @@ GRAFT_NOINLINE inline void store_affine(const tensor_view& out, std::int64_t fir
 
 inline double epsilon_of(const op_context& c) { return static_cast<double>(c.real("epsilon", 1e-5f)); }
 
-// BatchNormalization-1,6,7,9,14,15: Y = (X - mean) / sqrt(var + epsilon) * scale + B, by channel; in training mean and var are the batch's own,
-// and running = running * momentum + batch * (1 - momentum)
+// BatchNormalization-1,6,7,9,14,15: Y = (X - mean) / sqrt(var + epsilon) * scale + B, by channel; in training mean and var are
+// the batch's own, and running = running * momentum + batch * (1 - momentum)
 inline bool batch_norm_trains(const op_context& c) {
     if (c.version() >= 14) return c.integer("training_mode", 0) != 0;
     if (c.version() < 7) return c.integer("is_test", 0) == 0;
@@ -57,7 +58,8 @@ inline status batch_norm_infer(infer_context& c) {
     if (c.version() < 9 && !c.integer("spatial", 1)) {
         if (batch_norm_trains(c)) return c.fail(errc::op_unsupported, "training with spatial = 0");
         for (int i = 1; i < 5; ++i)
-            if (c.in[i].extents != shape::from(x.begin() + 1, x.end())) return c.fail_shapes("scale, B, mean and var must have the shape of one image");
+            if (c.in[i].extents != shape::from(x.begin() + 1, x.end()))
+                return c.fail_shapes("scale, B, mean and var must have the shape of one image");
     } else
         for (int i = 1; i < 5; ++i) GRAFT_TRY(need_vector(c, i, x.at(1)));
     GRAFT_TRY(c.set(0, c.in[0].type, x));
@@ -77,7 +79,8 @@ inline status batch_norm_run(run_context& c) {
         mean_variance m{c.in[3].real(channel), c.in[4].real(channel)};
         if (trains) {
             const mean_variance batch = moments(in.data + channel * plane, images, channels * plane, plane);
-            const double mean = m.mean * momentum + batch.mean * (1 - momentum), variance = m.variance * momentum + batch.variance * (1 - momentum);
+            const double mean = m.mean * momentum + batch.mean * (1 - momentum),
+                         variance = m.variance * momentum + batch.variance * (1 - momentum);
             if (c.wants(1)) store_from_double(c.out[1].type, c.out[1].data, channel, 1, &mean);
             if (c.wants(2)) store_from_double(c.out[2].type, c.out[2].data, channel, 1, &variance);
             if (c.wants(3)) store_from_double(c.out[3].type, c.out[3].data, channel, 1, &batch.mean);
@@ -88,7 +91,8 @@ inline status batch_norm_run(run_context& c) {
                 const double kept = i % 2 ? m.mean : m.variance;
                 if (c.wants(i)) store_from_double(c.out[i].type, c.out[i].data, channel, 1, &kept);
             }
-        const double scale = c.in[1].real(channel) / std::sqrt(m.variance + epsilon), shift = c.in[2].real(channel) - m.mean * scale;
+        const double scale = c.in[1].real(channel) / std::sqrt(m.variance + epsilon),
+                     shift = c.in[2].real(channel) - m.mean * scale;
         for (std::int64_t image = 0; c.wants(0) && image < images; ++image) {
             const std::int64_t first = (image * channels + channel) * plane;
             store_affine(c.out[0], first, plane, in.data + first, scale, shift);
@@ -108,7 +112,8 @@ inline status group_norm_infer(infer_context& c) {
     std::int64_t parameters = x[1];
     if (c.n.op_type == "GroupNormalization") {
         const std::int64_t groups = c.integer("num_groups", 0);
-        if (groups < 1 || x[1] % groups) return c.fail(errc::op_attribute, "num_groups %lld does not divide the %lld channels", groups, x[1]);
+        if (groups < 1 || x[1] % groups)
+            return c.fail(errc::op_attribute, "num_groups %lld does not divide the %lld channels", groups, x[1]);
         if (c.version() < 21) parameters = groups;
     }
     GRAFT_TRY(need_vector(c, 1, parameters));
@@ -129,13 +134,15 @@ inline status group_norm_run(run_context& c) {
         for (std::int64_t i = 0; i < size; ++i) {
             const std::int64_t p = parameters == channels ? group * size + i : group;
             const double scale = c.in[1].real(p) / std::sqrt(m.variance + epsilon);
-            store_affine(c.out[0], first + i * plane, plane, in.data + first + i * plane, scale, c.in[2].real(p) - m.mean * scale);
+            store_affine(c.out[0], first + i * plane, plane, in.data + first + i * plane, scale,
+                         c.in[2].real(p) - m.mean * scale);
         }
     });
     return {};
 }
 
-// LayerNormalization-17: Y = (X - mean) / sqrt(var + epsilon) * Scale + B over the axes from `axis` on; RMSNormalization-23: Y = X / sqrt(mean(X^2) + epsilon) * scale
+// LayerNormalization-17: Y = (X - mean) / sqrt(var + epsilon) * Scale + B over the axes from `axis` on; RMSNormalization-23: Y =
+// X / sqrt(mean(X^2) + epsilon) * scale
 inline status layer_norm_infer(infer_context& c) {
     const shape& x = c.in[0].extents;
     int axis = 0;
@@ -147,7 +154,8 @@ inline status layer_norm_infer(infer_context& c) {
     }
     GRAFT_TRY(c.axis(c.integer("axis", -1), x.rank(), axis));
     const std::int64_t stash = c.integer("stash_type", 1);
-    if (stash != 1 && stash != 10 && stash != 11 && stash != 16) return c.fail(errc::op_attribute, "stash_type %lld is no arithmetic float", stash);
+    if (stash != 1 && stash != 10 && stash != 11 && stash != 16)
+        return c.fail(errc::op_attribute, "stash_type %lld is no arithmetic float", stash);
     shape reduced = x;
     for (int i = axis; i < x.rank(); ++i) reduced[i] = 1;
     GRAFT_TRY(c.set(0, c.n.op_type == "RMSNormalization" ? c.in[1].type : c.in[0].type, x));
@@ -245,7 +253,8 @@ inline status lrn_run(run_context& c) {
     const std::int64_t channels = x[1], plane = x.product(2, x.rank()), size = c.integer("size", 1);
     // No more neighbours than there are channels, so that the loop is bounded by the input.
     const std::int64_t before = std::min((size - 1) / 2, channels), after = std::min(size - 1 - (size - 1) / 2, channels);
-    const double factor = static_cast<double>(c.real("alpha", 1e-4f)) / static_cast<double>(size), beta = static_cast<double>(c.real("beta", 0.75f));
+    const double factor = static_cast<double>(c.real("alpha", 1e-4f)) / static_cast<double>(size),
+                 beta = static_cast<double>(c.real("beta", 0.75f));
     const double bias = static_cast<double>(c.real("bias", 1.0f));
     widened<double> in;
     GRAFT_TRY(widen(c, c.in[0], in));
@@ -304,14 +313,19 @@ inline op_table norm_ops() {
                  "consumed_inputs:is epsilon:f is_test:i momentum:f spatial:i training_mode:i",
                  "f32[2,5,3,7] f32[5] f32[5] f32[5] f32[5]~0.1:2; f32[3,4] f32[4] f32[4] f32[4] f32[4]~0.1:2 epsilon=0.01; "
                  "f32[0,3,2] f32[3] f32[3] f32[3] f32[3]~0.1:2; f32[2,3,5] f32[3] f32[3] f32[3] f32[3]~0.1:2 @9"),
-        GRAFT_OP("InstanceNormalization", 1, 0, 3, 3, 1, 1, group_norm_infer, group_norm_run, op_flag::none, "consumed_inputs:is epsilon:f",
+        GRAFT_OP("InstanceNormalization", 1, 0, 3, 3, 1, 1, group_norm_infer, group_norm_run, op_flag::none,
+                 "consumed_inputs:is epsilon:f",
                  "f32[2,5,3,7] f32[5] f32[5]; f32[1,3,9] f32[3] f32[3] epsilon=0.01; f32[0,3,4,4] f32[3] f32[3]"),
-        GRAFT_OP("GroupNormalization", 18, 0, 3, 3, 1, 1, group_norm_infer, group_norm_run, op_flag::none, "epsilon:f num_groups:i stash_type:i",
-                 "f32[2,6,3,5] f32[6] f32[6] num_groups=3; f32[2,6,3,5] f32[2] f32[2] num_groups=2 @18; f32[1,4,7] f32[4] f32[4] num_groups=1 epsilon=0.01"),
-        GRAFT_OP("LayerNormalization", 17, 0, 2, 3, 1, 3, layer_norm_infer, layer_norm_run, op_flag::none, "axis:i epsilon:f stash_type:i",
-                 "f32[2,3,17] f32[17] f32[17]; f32[2,3,4,5] f32[4,5] axis=2; f32[3,5] f32[3,5] f32[5] axis=0 epsilon=0.01; f32[0,7] f32[7] f32[7]; f16[4,9] f16[9]"),
-        GRAFT_OP("RMSNormalization", 23, 0, 2, 2, 1, 1, layer_norm_infer, layer_norm_run, op_flag::none, "axis:i epsilon:f stash_type:i",
-                 "f32[2,3,17] f32[17]; f32[2,3,4,5] f32[4,5] axis=2; f32[0,7] f32[7]"),
+        GRAFT_OP("GroupNormalization", 18, 0, 3, 3, 1, 1, group_norm_infer, group_norm_run, op_flag::none,
+                 "epsilon:f num_groups:i stash_type:i",
+                 "f32[2,6,3,5] f32[6] f32[6] num_groups=3; f32[2,6,3,5] f32[2] f32[2] num_groups=2 @18; f32[1,4,7] f32[4] f32[4] "
+                 "num_groups=1 epsilon=0.01"),
+        GRAFT_OP("LayerNormalization", 17, 0, 2, 3, 1, 3, layer_norm_infer, layer_norm_run, op_flag::none,
+                 "axis:i epsilon:f stash_type:i",
+                 "f32[2,3,17] f32[17] f32[17]; f32[2,3,4,5] f32[4,5] axis=2; f32[3,5] f32[3,5] f32[5] axis=0 epsilon=0.01; "
+                 "f32[0,7] f32[7] f32[7]; f16[4,9] f16[9]"),
+        GRAFT_OP("RMSNormalization", 23, 0, 2, 2, 1, 1, layer_norm_infer, layer_norm_run, op_flag::none,
+                 "axis:i epsilon:f stash_type:i", "f32[2,3,17] f32[17]; f32[2,3,4,5] f32[4,5] axis=2; f32[0,7] f32[7]"),
         GRAFT_OP("MeanVarianceNormalization", 9, 0, 1, 1, 1, 1, mean_variance_infer, mean_variance_run, op_flag::none, "axes:is",
                  "f32[3,2,5,4]; f32[3,5,4] axes=1,2; f32[2,3] axes=-1; f32[0,3,2,2]"),
         GRAFT_OP("LRN", 1, 0, 1, 1, 1, 1, lrn_infer, lrn_run, op_flag::none, "alpha:f beta:f bias:f size:i",
@@ -323,5 +337,5 @@ inline op_table norm_ops() {
     return {rows, sizeof rows / sizeof rows[0]};
 }
 
-}  // namespace ops
+} // namespace ops
 GRAFT_END_NAMESPACE

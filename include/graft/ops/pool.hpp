@@ -14,8 +14,8 @@ GRAFT_NOINLINE inline status plan_pool(const op_context& c, window& w) {
     const bool explicit_pads = c.is("auto_pad", "NOTSET", "NOTSET");
     for (int i = 0; i < w.rank; ++i)
         if (explicit_pads && (w.axis[i].pad_begin >= w.axis[i].span() || w.axis[i].pad_end >= w.axis[i].span()))
-            return c.fail(errc::op_attribute, "pads %lld and %lld must be smaller than the window, which spans %lld", w.axis[i].pad_begin, w.axis[i].pad_end,
-                          w.axis[i].span());
+            return c.fail(errc::op_attribute, "pads %lld and %lld must be smaller than the window, which spans %lld",
+                          w.axis[i].pad_begin, w.axis[i].pad_end, w.axis[i].span());
     return size_window(c, c.integer("ceil_mode", 0) != 0, w);
 }
 
@@ -60,7 +60,8 @@ struct pool_settings {
     bool count_include_pad = false, column_major = false;
     double p = 2;
 };
-using pool_function = double (*)(window_walk& walk, const double* plane, const std::int64_t* output, const pool_settings& s, std::int64_t* place);
+using pool_function = double (*)(window_walk& walk, const double* plane, const std::int64_t* output, const pool_settings& s,
+                                 std::int64_t* place);
 
 /// Applies `f` to every window; each (image, channel) plane is a task.
 GRAFT_NOINLINE inline status run_pool(run_context& c, const window& w, const pool_settings& s, pool_function f) {
@@ -102,7 +103,8 @@ inline status max_pool_infer(infer_context& c) {
     GRAFT_TRY(plan_pool(c, w));
     return c.set(1, dtype::int64, window_shape(c.in[0].extents[0], c.in[0].extents[1], w));
 }
-inline double max_of_window(window_walk& walk, const double* plane, const std::int64_t*, const pool_settings& s, std::int64_t* place) {
+inline double max_of_window(window_walk& walk, const double* plane, const std::int64_t*, const pool_settings& s,
+                            std::int64_t* place) {
     double best = -HUGE_VAL;
     bool any = false;
     if (walk.empty) return 0;
@@ -128,7 +130,8 @@ inline status average_pool_infer(infer_context& c) {
     GRAFT_TRY(need_arithmetic_float(c, 0));
     return infer_pool(c);
 }
-inline double average_of_window(window_walk& walk, const double* plane, const std::int64_t* output, const pool_settings& s, std::int64_t*) {
+inline double average_of_window(window_walk& walk, const double* plane, const std::int64_t* output, const pool_settings& s,
+                                std::int64_t*) {
     double sum = 0, count = 1;
     for (int i = 0; i < walk.w.rank; ++i) {
         const window_axis& a = walk.w.axis[i];
@@ -200,25 +203,30 @@ inline op_table pool_ops() {
         GRAFT_OP("MaxPool", 1, 0, 1, 1, 1, 2, max_pool_infer, max_pool_run, op_flag::none,
                  "auto_pad:s ceil_mode:i dilations:is kernel_shape:is pads:is storage_order:i strides:is",
                  "f32[1,3,9,7] kernel_shape=3,3 strides=2,2 pads=1,1,1,1; f32[2,2,8,9] kernel_shape=3,2 ceil_mode=1 strides=2,2; "
-                 "f32[1,5,7] kernel_shape=3 dilations=2; u8[1,2,5,5] kernel_shape=2,2 auto_pad=SAME_UPPER; f32[1,2,4,5,6] kernel_shape=2,3,2; "
+                 "f32[1,5,7] kernel_shape=3 dilations=2; u8[1,2,5,5] kernel_shape=2,2 auto_pad=SAME_UPPER; f32[1,2,4,5,6] "
+                 "kernel_shape=2,3,2; "
                  "f32[0,3,5,5] kernel_shape=2,2"),
         GRAFT_OP("AveragePool", 1, 0, 1, 1, 1, 1, average_pool_infer, average_pool_run, op_flag::none,
                  "auto_pad:s ceil_mode:i count_include_pad:i dilations:is kernel_shape:is pads:is strides:is",
-                 "f32[1,3,9,7] kernel_shape=3,3 strides=2,2 pads=1,1,1,1; f32[2,2,8,9] kernel_shape=3,2 pads=1,0,1,1 count_include_pad=1; "
-                 "f32[1,2,8,8] kernel_shape=3,3 strides=3,3 pads=1,1,1,1 ceil_mode=1 count_include_pad=1; f32[1,5,7] kernel_shape=3 dilations=2; "
+                 "f32[1,3,9,7] kernel_shape=3,3 strides=2,2 pads=1,1,1,1; f32[2,2,8,9] kernel_shape=3,2 pads=1,0,1,1 "
+                 "count_include_pad=1; "
+                 "f32[1,2,8,8] kernel_shape=3,3 strides=3,3 pads=1,1,1,1 ceil_mode=1 count_include_pad=1; f32[1,5,7] "
+                 "kernel_shape=3 dilations=2; "
                  "f64[1,2,4,5,6] kernel_shape=2,3,2 auto_pad=SAME_LOWER"),
         GRAFT_OP("LpPool", 2, 0, 1, 1, 1, 1, lp_pool_infer, lp_pool_run, op_flag::none,
                  "auto_pad:s ceil_mode:i dilations:is kernel_shape:is p:i pads:is strides:is",
-                 "f32[1,3,9,7] kernel_shape=3,3 strides=2,2 pads=1,1,1,1; f32[2,3,8] kernel_shape=3 p=3 ceil_mode=1 strides=2; f32[1,1,4,4] kernel_shape=2,2 p=1"),
+                 "f32[1,3,9,7] kernel_shape=3,3 strides=2,2 pads=1,1,1,1; f32[2,3,8] kernel_shape=3 p=3 ceil_mode=1 strides=2; "
+                 "f32[1,1,4,4] kernel_shape=2,2 p=1"),
         GRAFT_OP("GlobalMaxPool", 1, 0, 1, 1, 1, 1, global_pool_infer, global_max_pool_run, op_flag::none, "",
                  "f32[2,5,7,3]; f32[1,17,1,1]; f32[1,3,9]; f64[0,3,4,4]"),
         GRAFT_OP("GlobalAveragePool", 1, 0, 1, 1, 1, 1, global_pool_infer, global_average_pool_run, op_flag::none, "",
                  "f32[2,5,7,3]; f32[1,17,1,1]; f32[1,3,2,3,4]; f16[0,3,4,4]"),
-        GRAFT_OP("GlobalLpPool", 2, 0, 1, 1, 1, 1, global_pool_infer, global_lp_pool_run, op_flag::none, "p:i", "f32[2,5,7,3]; f32[1,3,9] p=3"),
+        GRAFT_OP("GlobalLpPool", 2, 0, 1, 1, 1, 1, global_pool_infer, global_lp_pool_run, op_flag::none, "p:i",
+                 "f32[2,5,7,3]; f32[1,3,9] p=3"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
 }
 
-}  // namespace ops
+} // namespace ops
 GRAFT_END_NAMESPACE

@@ -24,7 +24,9 @@ inline bool quantized_range(dtype type, double& low, double& high) noexcept {
 }
 
 /// Whether the type is a float of 8 or 4 bits that values are quantized to.
-inline bool is_quantized_float(dtype type) noexcept { return is_float(type) && !is_arithmetic_float(type) && type != dtype::float8e8m0; }
+inline bool is_quantized_float(dtype type) noexcept {
+    return is_float(type) && !is_arithmetic_float(type) && type != dtype::float8e8m0;
+}
 
 /// Rounds half to even without minding the rounding mode's name: the default one is in force.
 inline double round_half_even(double x) noexcept { return std::nearbyint(x); }
@@ -32,11 +34,12 @@ inline double round_half_even(double x) noexcept { return std::nearbyint(x); }
 /// Saturates a rounded value plus its zero point; NaN becomes the smallest.
 inline double saturate(double x, double low, double high) noexcept { return x >= high ? high : x > low ? x : low; }
 
-/// Which element of scale and zero point belongs to which element of the tensor: x is seen as [outer][n][inner], with blocks along n.
+/// Which element of scale and zero point belongs to which element of the tensor: x is seen as [outer][n][inner], with blocks
+/// along n.
 struct quantization_layout {
     std::int64_t n = 1, inner = 1, block = 1, blocks = 1;
     bool per_tensor = true, blocked = false;
-    std::int64_t j = 0, k = 0, outer = 0;  ///< the element the walk stands at
+    std::int64_t j = 0, k = 0, outer = 0; ///< the element the walk stands at
 
     std::int64_t parameter() const noexcept {
         if (per_tensor) return 0;
@@ -65,7 +68,8 @@ GRAFT_NOINLINE inline status plan_quantization(const op_context& c, quantization
     q.n = x[axis];
     if (elements_of(x) > 0) q.inner = x.product(axis + 1, x.rank());
     if (block == 0) {
-        if (scale.rank() != 1 || scale[0] != x[axis]) return c.fail_shapes("scale must be a scalar or a vector with one element for each index of the axis");
+        if (scale.rank() != 1 || scale[0] != x[axis])
+            return c.fail_shapes("scale must be a scalar or a vector with one element for each index of the axis");
         return {};
     }
     q.blocked = true;
@@ -73,7 +77,8 @@ GRAFT_NOINLINE inline status plan_quantization(const op_context& c, quantization
     q.blocks = x[axis] / block + (x[axis] % block != 0);
     if (scale.rank() != x.rank()) return c.fail_shapes("blocked scale must have the rank of the input");
     for (int i = 0; i < x.rank(); ++i)
-        if (scale[i] != (i == axis ? q.blocks : x[i])) return c.fail_shapes("blocked scale must have the input's shape, with one element for each block");
+        if (scale[i] != (i == axis ? q.blocks : x[i]))
+            return c.fail_shapes("blocked scale must have the input's shape, with one element for each block");
     return {};
 }
 
@@ -82,7 +87,8 @@ GRAFT_NOINLINE inline status check_scales(const op_context& c, int i, bool divis
     const std::int64_t n = c.in[i].elements();
     for (std::int64_t k = 0; k < n; ++k) {
         const double s = c.in[i].real(k);
-        if (!(s == s) || (divisor && s == 0)) return c.fail(errc::op_value, "scale %lld of input %lld is zero or not a number", k, i);
+        if (!(s == s) || (divisor && s == 0))
+            return c.fail(errc::op_value, "scale %lld of input %lld is zero or not a number", k, i);
     }
     return {};
 }
@@ -99,9 +105,11 @@ inline status quantize_infer(infer_context& c) {
     if (wanted_type < 0 || wanted_type > 26) return c.fail(errc::op_unsupported, "quantizing to element type %lld", wanted_type);
     dtype type = c.has(2) ? c.in[2].type : wanted_type ? static_cast<dtype>(wanted_type) : dtype::uint8;
     if (c.has(2) && wanted_type && static_cast<dtype>(wanted_type) != type)
-        return c.fail(errc::op_attribute, "output_dtype %lld differs from the zero point's type %lld", wanted_type, static_cast<int>(type));
+        return c.fail(errc::op_attribute, "output_dtype %lld differs from the zero point's type %lld", wanted_type,
+                      static_cast<int>(type));
     double low, high;
-    if (!quantized_range(type, low, high) && !is_quantized_float(type)) return c.fail(errc::op_type, "element type %lld is no quantized type", static_cast<int>(type));
+    if (!quantized_range(type, low, high) && !is_quantized_float(type))
+        return c.fail(errc::op_type, "element type %lld is no quantized type", static_cast<int>(type));
     GRAFT_TRY(plan_quantization(c, q));
     return c.set(0, type, c.in[0].extents);
 }
@@ -114,7 +122,8 @@ inline status quantize_run(run_context& c) {
     GRAFT_TRY(widen(c, c.in[1], scale));
     if (c.has(2)) GRAFT_TRY(widen(c, c.in[2], zero));
     dtype precision = static_cast<dtype>(c.integer("precision", 0));
-    if (precision == dtype::undefined) precision = is_arithmetic_float(c.in[1].type) ? c.in[1].type : is_float(c.in[0].type) ? c.in[0].type : dtype::float32;
+    if (precision == dtype::undefined)
+        precision = is_arithmetic_float(c.in[1].type) ? c.in[1].type : is_float(c.in[0].type) ? c.in[0].type : dtype::float32;
     const bool cast_operands = c.integer("precision", 0) != 0;
     const dtype type = c.out[0].type;
     const bool saturating = c.integer("saturate", 1) != 0;
@@ -129,9 +138,11 @@ inline status quantize_run(run_context& c) {
         for (std::int64_t i = 0; i < count; ++i, q.next()) {
             const std::int64_t p = q.parameter();
             const double divisor = cast_operands ? round_to(precision, scale.data[p]) : scale.data[p];
-            const double y = round_to(precision, (cast_operands ? round_to(precision, x[i]) : x[i]) / divisor), z = zero.data ? zero.data[p] : 0.0;
+            const double y = round_to(precision, (cast_operands ? round_to(precision, x[i]) : x[i]) / divisor),
+                         z = zero.data ? zero.data[p] : 0.0;
             x[i] = integer ? saturate(round_half_even(y) + z, low, high) : type == dtype::float4e2m1 ? y + z : y;
-            if (!integer && !saturating) static_cast<std::uint8_t*>(c.out[0].data)[first + i] = double_to_small_float(type, x[i], false);
+            if (!integer && !saturating)
+                static_cast<std::uint8_t*>(c.out[0].data)[first + i] = double_to_small_float(type, x[i], false);
         }
         if (integer || saturating) store_from_double(type, c.out[0].data, first, count, x);
     }
@@ -143,14 +154,17 @@ inline status dequantize_infer(infer_context& c) {
     quantization_layout q;
     double low, high;
     const dtype type = c.in[0].type;
-    if (type != dtype::int32 && !quantized_range(type, low, high) && !is_quantized_float(type)) return c.fail(errc::op_type, "element type %lld is no quantized type", static_cast<int>(type));
+    if (type != dtype::int32 && !quantized_range(type, low, high) && !is_quantized_float(type))
+        return c.fail(errc::op_type, "element type %lld is no quantized type", static_cast<int>(type));
     if (c.in[1].type != dtype::float8e8m0) GRAFT_TRY(need_arithmetic_float(c, 1));
     GRAFT_TRY(need_same_type(c, 2, 0));
     const std::int64_t wanted_type = c.integer("output_dtype", 0);
-    const dtype out = wanted_type == 1 || wanted_type == 10 || wanted_type == 11 || wanted_type == 16 ? static_cast<dtype>(wanted_type)
-                      : c.in[1].type == dtype::float8e8m0                                             ? dtype::float32
-                                                                                                      : c.in[1].type;
-    if (wanted_type && static_cast<std::int64_t>(out) != wanted_type) return c.fail(errc::op_attribute, "output_dtype %lld is no arithmetic float", wanted_type);
+    const dtype out = wanted_type == 1 || wanted_type == 10 || wanted_type == 11 || wanted_type == 16
+                          ? static_cast<dtype>(wanted_type)
+                      : c.in[1].type == dtype::float8e8m0 ? dtype::float32
+                                                          : c.in[1].type;
+    if (wanted_type && static_cast<std::int64_t>(out) != wanted_type)
+        return c.fail(errc::op_attribute, "output_dtype %lld is no arithmetic float", wanted_type);
     GRAFT_TRY(plan_quantization(c, q));
     return c.set(0, out, c.in[0].extents);
 }
@@ -197,7 +211,8 @@ inline status dynamic_quantize_run(run_context& c) {
     if (c.wants(1)) *c.out[1].as<float>() = scale;
     if (c.wants(2)) *c.out[2].as<std::uint8_t>() = static_cast<std::uint8_t>(zero);
     for (std::int64_t i = 0; c.wants(0) && i < n; ++i)
-        c.out[0].as<std::uint8_t>()[i] = static_cast<std::uint8_t>(saturate(round_half_even(static_cast<double>(x[i] / scale)) + zero, 0, 255));
+        c.out[0].as<std::uint8_t>()[i] =
+            static_cast<std::uint8_t>(saturate(round_half_even(static_cast<double>(x[i] / scale)) + zero, 0, 255));
     return {};
 }
 
@@ -205,9 +220,11 @@ inline op_table quantize_ops() {
     static constexpr op_row rows[] = {
         GRAFT_OP("QuantizeLinear", 10, 0, 2, 3, 1, 1, quantize_infer, quantize_run, op_flag::none,
                  "axis:i block_size:i output_dtype:i precision:i saturate:i",
-                 "f32[3,17] f32(0.05) u8(7); f32[2,3,5] f32[3]~0.01:0.1 i8[3]; f32[2,6,3] f32[2,2,3]~0.01:0.1 axis=1 block_size=3 output_dtype=3; "
+                 "f32[3,17] f32(0.05) u8(7); f32[2,3,5] f32[3]~0.01:0.1 i8[3]; f32[2,6,3] f32[2,2,3]~0.01:0.1 axis=1 "
+                 "block_size=3 output_dtype=3; "
                  "f32[0,3] f32(0.5); f16[9] f16(0.1) i8(0); f32[5,7] f32[7]~0.01:0.1 u16[7] axis=-1; f32(1.5) f32(0.25)"),
-        GRAFT_OP("DequantizeLinear", 10, 0, 2, 3, 1, 1, dequantize_infer, dequantize_run, op_flag::none, "axis:i block_size:i output_dtype:i",
+        GRAFT_OP("DequantizeLinear", 10, 0, 2, 3, 1, 1, dequantize_infer, dequantize_run, op_flag::none,
+                 "axis:i block_size:i output_dtype:i",
                  "u8[3,17] f32(0.05) u8(7); i8[2,3,5] f32[3]~0.01:0.1 i8[3]; i8[2,6,3] f32[2,2,3]~0.01:0.1 axis=1 block_size=3; "
                  "i32[5] f32(0.5); u8[0,3] f32(0.5); i16[5,7] f32[7]~0.01:0.1 axis=-1"),
         GRAFT_OP("DynamicQuantizeLinear", 11, 0, 1, 1, 3, 3, dynamic_quantize_infer, dynamic_quantize_run, op_flag::none, "",
@@ -217,5 +234,5 @@ inline op_table quantize_ops() {
     return {rows, sizeof rows / sizeof rows[0]};
 }
 
-}  // namespace ops
+} // namespace ops
 GRAFT_END_NAMESPACE

@@ -10,7 +10,19 @@ namespace ops {
 
 /// An activation of a recurrent layer.
 struct recurrent_activation {
-    enum class kind : std::uint8_t { relu, tanh, sigmoid, affine, leaky_relu, thresholded_relu, scaled_tanh, hard_sigmoid, elu, softsign, softplus };
+    enum class kind : std::uint8_t {
+        relu,
+        tanh,
+        sigmoid,
+        affine,
+        leaky_relu,
+        thresholded_relu,
+        scaled_tanh,
+        hard_sigmoid,
+        elu,
+        softsign,
+        softplus
+    };
     kind k = kind::tanh;
     double alpha = 0, beta = 0;
 
@@ -36,13 +48,19 @@ struct recurrent_plan {
     int gates = 1, functions = 1, directions = 1;
     bool batch_first = false, reverse = false, linear_before_reset = false, input_forget = false;
     std::int64_t length, batch, input, hidden;
-    double clip = 0;  ///< 0: none
+    double clip = 0; ///< 0: none
     recurrent_activation activation[6];
 
     shape state() const noexcept { return batch_first ? shape{batch, directions, hidden} : shape{directions, batch, hidden}; }
-    shape sequence() const noexcept { return batch_first ? shape{batch, length, directions, hidden} : shape{length, directions, batch, hidden}; }
-    std::int64_t state_row(std::int64_t direction, std::int64_t b) const noexcept { return (batch_first ? b * directions + direction : direction * batch + b) * hidden; }
-    std::int64_t input_row(std::int64_t t, std::int64_t b) const noexcept { return (batch_first ? b * length + t : t * batch + b) * input; }
+    shape sequence() const noexcept {
+        return batch_first ? shape{batch, length, directions, hidden} : shape{length, directions, batch, hidden};
+    }
+    std::int64_t state_row(std::int64_t direction, std::int64_t b) const noexcept {
+        return (batch_first ? b * directions + direction : direction * batch + b) * hidden;
+    }
+    std::int64_t input_row(std::int64_t t, std::int64_t b) const noexcept {
+        return (batch_first ? b * length + t : t * batch + b) * input;
+    }
     std::int64_t output_row(std::int64_t t, std::int64_t direction, std::int64_t b) const noexcept {
         return (batch_first ? (b * length + t) * directions + direction : (t * directions + direction) * batch + b) * hidden;
     }
@@ -55,17 +73,23 @@ GRAFT_NOINLINE inline status read_activations(const op_context& c, recurrent_pla
         double alpha, beta;
         int parameters;
     };
-    static constexpr row known[] = {{"Relu", 0, 0, 0},          {"Tanh", 0, 0, 0},           {"Sigmoid", 0, 0, 0},       {"Affine", 1, 0, 2},
-                                    {"LeakyRelu", 0.01, 0, 1},  {"ThresholdedRelu", 1, 0, 1}, {"ScaledTanh", 1, 1, 2},    {"HardSigmoid", 0.2, 0.5, 2},
-                                    {"Elu", 1, 0, 1},           {"Softsign", 0, 0, 0},       {"Softplus", 0, 0, 0}};
+    static constexpr row known[] = {{"Relu", 0, 0, 0},         {"Tanh", 0, 0, 0},
+                                    {"Sigmoid", 0, 0, 0},      {"Affine", 1, 0, 2},
+                                    {"LeakyRelu", 0.01, 0, 1}, {"ThresholdedRelu", 1, 0, 1},
+                                    {"ScaledTanh", 1, 1, 2},   {"HardSigmoid", 0.2, 0.5, 2},
+                                    {"Elu", 1, 0, 1},          {"Softsign", 0, 0, 0},
+                                    {"Softplus", 0, 0, 0}};
     static constexpr const char* defaults[3][3] = {{"Tanh", "", ""}, {"Sigmoid", "Tanh", ""}, {"Sigmoid", "Tanh", "Tanh"}};
-    const attribute *names = c.n.find("activations"), *alphas = c.n.find("activation_alpha"), *betas = c.n.find("activation_beta");
+    const attribute *names = c.n.find("activations"), *alphas = c.n.find("activation_alpha"),
+                    *betas = c.n.find("activation_beta");
     const std::size_t count = static_cast<std::size_t>(p.functions * p.directions);
     // RNN-1..22 declare two default names whatever the direction, so more than needed are no fault.
-    if (names && names->strings.size() < count) return c.fail(errc::op_attribute, "%lld activations are needed", static_cast<std::int64_t>(count));
+    if (names && names->strings.size() < count)
+        return c.fail(errc::op_attribute, "%lld activations are needed", static_cast<std::int64_t>(count));
     std::size_t alpha = 0, beta = 0;
     for (std::size_t i = 0; i < count; ++i) {
-        const char* name = names ? names->strings[i].c_str() : defaults[p.functions - 1][i % static_cast<std::size_t>(p.functions)];
+        const char* name =
+            names ? names->strings[i].c_str() : defaults[p.functions - 1][i % static_cast<std::size_t>(p.functions)];
         int found = -1;
         for (int k = 0; k < 11; ++k) {
             const char *a = name, *b = known[k].name;
@@ -77,8 +101,10 @@ GRAFT_NOINLINE inline status read_activations(const op_context& c, recurrent_pla
         f.k = static_cast<recurrent_activation::kind>(found);
         f.alpha = known[found].alpha;
         f.beta = known[found].beta;
-        if (known[found].parameters > 0 && alphas && alpha < alphas->reals.size()) f.alpha = static_cast<double>(alphas->reals[alpha++]);
-        if (known[found].parameters > 1 && betas && beta < betas->reals.size()) f.beta = static_cast<double>(betas->reals[beta++]);
+        if (known[found].parameters > 0 && alphas && alpha < alphas->reals.size())
+            f.alpha = static_cast<double>(alphas->reals[alpha++]);
+        if (known[found].parameters > 1 && betas && beta < betas->reals.size())
+            f.beta = static_cast<double>(betas->reals[beta++]);
     }
     return {};
 }
@@ -135,9 +161,9 @@ inline status recurrent_infer(infer_context& c) {
 /// The weights of one direction, as doubles, and one sequence's state.
 struct recurrent_cell {
     const recurrent_plan& p;
-    const double *w, *r, *bias, *peephole;  ///< bias (W's, then R's) and peephole may be null
+    const double *w, *r, *bias, *peephole; ///< bias (W's, then R's) and peephole may be null
     const recurrent_activation* f;
-    double *gate, *hidden, *cell, *reset;  ///< gates * hidden, hidden, hidden, hidden
+    double *gate, *hidden, *cell, *reset; ///< gates * hidden, hidden, hidden, hidden
 
     double clipped(double x) const noexcept { return p.clip > 0 ? std::min(std::max(x, -p.clip), p.clip) : x; }
     double from_input(std::int64_t row, const double* x) const noexcept {
@@ -161,7 +187,8 @@ struct recurrent_cell {
         for (std::int64_t j = 0; j < 2 * n; ++j) gate[j] = f[0](clipped(from_input(j, x) + from_hidden(j, hidden)));
         for (std::int64_t j = 0; j < n; ++j) reset[j] = gate[n + j] * hidden[j];
         for (std::int64_t j = 0; j < n; ++j) {
-            const double recurrent = p.linear_before_reset ? gate[n + j] * from_hidden(2 * n + j, hidden) : from_hidden(2 * n + j, reset);
+            const double recurrent =
+                p.linear_before_reset ? gate[n + j] * from_hidden(2 * n + j, hidden) : from_hidden(2 * n + j, reset);
             gate[2 * n + j] = f[1](clipped(from_input(2 * n + j, x) + recurrent));
         }
         for (std::int64_t j = 0; j < n; ++j) hidden[j] = (1 - gate[j]) * gate[2 * n + j] + gate[j] * hidden[j];
@@ -173,7 +200,8 @@ struct recurrent_cell {
         for (std::int64_t j = 0; j < n; ++j) {
             const double before = cell[j];
             const double i = f[0](clipped(gate[j] + (peephole ? peephole[j] * before : 0.0)));
-            const double forget = p.input_forget ? 1 - i : f[0](clipped(gate[2 * n + j] + (peephole ? peephole[2 * n + j] * before : 0.0)));
+            const double forget =
+                p.input_forget ? 1 - i : f[0](clipped(gate[2 * n + j] + (peephole ? peephole[2 * n + j] * before : 0.0)));
             cell[j] = forget * before + i * f[1](clipped(gate[3 * n + j]));
             hidden[j] = f[0](clipped(gate[n + j] + (peephole ? peephole[n + j] * cell[j] : 0.0))) * f[2](cell[j]);
         }
@@ -189,7 +217,8 @@ inline status recurrent_run(run_context& c) {
     if (empty) return {};
     for (std::int64_t b = 0; c.has(4) && b < p.batch; ++b)
         if (c.in[4].integer(b) < 0 || c.in[4].integer(b) > p.length)
-            return c.fail(errc::op_value, "sequence %lld has length %lld, but the input has %lld steps", b, c.in[4].integer(b), p.length);
+            return c.fail(errc::op_value, "sequence %lld has length %lld, but the input has %lld steps", b, c.in[4].integer(b),
+                          p.length);
     widened<double> x, w, r, bias, peephole;
     GRAFT_TRY(widen(c, c.in[0], x));
     GRAFT_TRY(widen(c, c.in[1], w));
@@ -231,29 +260,37 @@ inline status recurrent_run(run_context& c) {
         if (c.wants(1)) store_from_double(c.out[1].type, c.out[1].data, p.state_row(direction, b), p.hidden, cell.hidden);
         if (c.wants(2)) store_from_double(c.out[2].type, c.out[2].data, p.state_row(direction, b), p.hidden, cell.cell);
         std::fill(cell.gate, cell.gate + p.hidden, 0.0);
-        for (std::int64_t t = length; c.wants(0) && t < p.length; ++t) store_from_double(c.out[0].type, c.out[0].data, p.output_row(t, direction, b), p.hidden, cell.gate);
+        for (std::int64_t t = length; c.wants(0) && t < p.length; ++t)
+            store_from_double(c.out[0].type, c.out[0].data, p.output_row(t, direction, b), p.hidden, cell.gate);
     });
     return {};
 }
 
 inline op_table recurrent_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("RNN", 1, 0, 3, 6, 0, 2, recurrent_infer, recurrent_run, op_flag::none,
-                 "activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s hidden_size:i layout:i output_sequence:i",
-                 "f32[5,2,3] f32[1,4,3] f32[1,4,4] f32[1,8] hidden_size=4; f32[2,5,3] f32[2,4,3] f32[2,4,4] hidden_size=4 direction=bidirectional layout=1; "
-                 "f32[5,2,3] f32[1,4,3] f32[1,4,4] - i32{3,5} f32[1,2,4] hidden_size=4 direction=reverse clip=0.5"),
+        GRAFT_OP(
+            "RNN", 1, 0, 3, 6, 0, 2, recurrent_infer, recurrent_run, op_flag::none,
+            "activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s hidden_size:i layout:i output_sequence:i",
+            "f32[5,2,3] f32[1,4,3] f32[1,4,4] f32[1,8] hidden_size=4; f32[2,5,3] f32[2,4,3] f32[2,4,4] hidden_size=4 "
+            "direction=bidirectional layout=1; "
+            "f32[5,2,3] f32[1,4,3] f32[1,4,4] - i32{3,5} f32[1,2,4] hidden_size=4 direction=reverse clip=0.5"),
         GRAFT_OP("GRU", 1, 0, 3, 6, 0, 2, recurrent_infer, recurrent_run, op_flag::none,
-                 "activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s hidden_size:i layout:i linear_before_reset:i output_sequence:i",
-                 "f32[5,2,3] f32[1,12,3] f32[1,12,4] f32[1,24] hidden_size=4; f32[2,5,3] f32[2,12,3] f32[2,12,4] f32[2,24] hidden_size=4 direction=bidirectional "
+                 "activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s hidden_size:i layout:i "
+                 "linear_before_reset:i output_sequence:i",
+                 "f32[5,2,3] f32[1,12,3] f32[1,12,4] f32[1,24] hidden_size=4; f32[2,5,3] f32[2,12,3] f32[2,12,4] f32[2,24] "
+                 "hidden_size=4 direction=bidirectional "
                  "layout=1 linear_before_reset=1; f32[0,2,3] f32[1,12,3] f32[1,12,4] hidden_size=4"),
         GRAFT_OP("LSTM", 1, 0, 3, 8, 0, 3, recurrent_infer, recurrent_run, op_flag::none,
-                 "activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s hidden_size:i input_forget:i layout:i output_sequence:i",
-                 "f32[5,2,3] f32[1,16,3] f32[1,16,4] f32[1,32] hidden_size=4; f32[5,2,3] f32[2,16,3] f32[2,16,4] f32[2,32] i32{5,2} f32[2,2,4] f32[2,2,4] f32[2,12] "
-                 "hidden_size=4 direction=bidirectional; f32[2,5,3] f32[1,16,3] f32[1,16,4] hidden_size=4 layout=1 input_forget=1 clip=0.7"),
+                 "activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s hidden_size:i input_forget:i layout:i "
+                 "output_sequence:i",
+                 "f32[5,2,3] f32[1,16,3] f32[1,16,4] f32[1,32] hidden_size=4; f32[5,2,3] f32[2,16,3] f32[2,16,4] f32[2,32] "
+                 "i32{5,2} f32[2,2,4] f32[2,2,4] f32[2,12] "
+                 "hidden_size=4 direction=bidirectional; f32[2,5,3] f32[1,16,3] f32[1,16,4] hidden_size=4 layout=1 "
+                 "input_forget=1 clip=0.7"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
 }
 
-}  // namespace ops
+} // namespace ops
 GRAFT_END_NAMESPACE

@@ -164,10 +164,16 @@ inline double source_coordinate(const resize_plan& p, const shape& in, int d, st
     case coordinate_mode::half_pixel_symmetric:
         return rounded(p, rounded(p, n / 2 * (1 - static_cast<double>(p.out[d]) / width) + rounded(p, (x + 0.5) / scale)) - 0.5);
     default: {
-        const double at = p.out[d] > 1 ? p.start[d] * (n - 1) + x * (p.end[d] - p.start[d]) * (n - 1) / (width - 1)
-                                       : 0.5 * (p.start[d] + p.end[d]) * (n - 1);
+        double at = p.out[d] > 1 ? p.start[d] * (n - 1) + x * (p.end[d] - p.start[d]) * (n - 1) / (width - 1)
+                                 : 0.5 * (p.start[d] + p.end[d]) * (n - 1);
+        if (p.mode == interpolation_mode::nearest) {
+            const float start = static_cast<float>(p.start[d]), end = static_cast<float>(p.end[d]),
+                        last = static_cast<float>(n - 1);
+            const float step = static_cast<float>(x) * (end - start) * last / static_cast<float>(width - 1);
+            at = static_cast<double>(p.out[d] > 1 ? start * last + step : 0.5f * (start + end) * last);
+        }
         outside = at < 0 || at > n - 1;
-        return rounded(p, at);
+        return at;
     }
     }
 }

@@ -124,6 +124,8 @@ inline status read_slice(const op_context& c, slice_range& range) {
         const std::int64_t extent = s[d];
         if (step == 0) return c.fail(errc::op_value, "the step of axis %lld is 0", d);
         if (step == INT64_MIN) step = -INT64_MAX;
+        // The largest number means "to the end" backwards as well: specified for forwards only, but common.
+        if (step < 0 && (end == INT64_MAX || end == INT32_MAX)) end = INT64_MIN;
         const std::int64_t low = step < 0 ? -1 : 0, high = step < 0 ? extent - 1 : extent;
         if (start < 0) start += extent;
         if (end < 0) end += extent;

@@ -34,7 +34,8 @@ inline double round_to(dtype type, double x) noexcept {
 /// Fails with op.type unless input `i` is an arithmetic float.
 inline status need_arithmetic_float(const op_context& c, int i) {
     if (is_arithmetic_float(c.in[i].type)) return {};
-    return c.fail(errc::op_type, "input %lld has type %lld; float16, bfloat16, float32 or float64 is needed", i, static_cast<int>(c.in[i].type));
+    return c.fail(errc::op_type, "input %lld has type %lld; float16, bfloat16, float32 or float64 is needed", i,
+                  static_cast<int>(c.in[i].type));
 }
 
 /// Fails with op.type unless inputs `i` (where given) and `j` have the same type.
@@ -50,24 +51,26 @@ inline status need_vector(const op_context& c, int i, std::int64_t n) {
 }
 
 /// The elements of a tensor in another type, contiguous: double or 64-bit integers (unsigned, so that they wrap).
-template <class T>
-struct widened {
+template <class T> struct widened {
     buffer memory;
     const T* data = nullptr;
 };
 
-inline void load_widened(dtype type, const void* data, std::int64_t first, std::int64_t n, double* out) { load_as_double(type, data, first, n, out); }
+inline void load_widened(dtype type, const void* data, std::int64_t first, std::int64_t n, double* out) {
+    load_as_double(type, data, first, n, out);
+}
 inline void load_widened(dtype type, const void* data, std::int64_t first, std::int64_t n, std::uint64_t* out) {
     load_as_int64(type, data, first, n, reinterpret_cast<std::int64_t*>(out));
 }
-inline void store_widened(dtype type, void* data, std::int64_t first, std::int64_t n, const double* in) { store_from_double(type, data, first, n, in); }
+inline void store_widened(dtype type, void* data, std::int64_t first, std::int64_t n, const double* in) {
+    store_from_double(type, data, first, n, in);
+}
 inline void store_widened(dtype type, void* data, std::int64_t first, std::int64_t n, const std::uint64_t* in) {
     store_from_int64(type, data, first, n, reinterpret_cast<const std::int64_t*>(in));
 }
 
 /// Widens a whole tensor into scratch memory, once, so that loops over it are plain.
-template <class T>
-GRAFT_NOINLINE status widen(const run_context& c, const tensor_view& t, widened<T>& out) {
+template <class T> GRAFT_NOINLINE status widen(const run_context& c, const tensor_view& t, widened<T>& out) {
     if (t.type == dtype_of<T>::value) {
         out.data = t.as<T>();
         return {};
@@ -84,8 +87,7 @@ GRAFT_NOINLINE status widen(const run_context& c, const tensor_view& t, widened<
 }
 
 /// Scratch memory for `n` elements of T.
-template <class T>
-inline status scratch_of(const run_context& c, std::int64_t n, buffer& memory, T*& data) {
+template <class T> inline status scratch_of(const run_context& c, std::int64_t n, buffer& memory, T*& data) {
     GRAFT_TRY_ASSIGN(memory, c.scratch(checked_mul(n, sizeof(T))));
     data = reinterpret_cast<T*>(memory.data());
     return {};
@@ -141,21 +143,25 @@ struct window {
     std::int64_t outputs() const noexcept { return product(&window_axis::output); }
     std::int64_t taps() const noexcept { return product(&window_axis::kernel); }
     std::int64_t product(std::int64_t window_axis::*field) const noexcept {
-        std::uint64_t n = 1;  // unsigned: an empty batch may have extents whose product wraps
+        std::uint64_t n = 1; // unsigned: an empty batch may have extents whose product wraps
         for (int i = 0; i < rank; ++i) n *= static_cast<std::uint64_t>(axis[i].*field);
         return static_cast<std::int64_t>(n);
     }
 };
 
 /// Reads an attribute of one integer an axis, each >= `least`, `otherwise` where it is absent.
-GRAFT_NOINLINE inline status read_spatial(const op_context& c, const char* name, std::int64_t least, int count, std::int64_t otherwise, std::int64_t* out) {
+GRAFT_NOINLINE inline status read_spatial(const op_context& c, const char* name, std::int64_t least, int count,
+                                          std::int64_t otherwise, std::int64_t* out) {
     const integer_list list = c.integers(name);
     if (list.size && list.size != count)
-        return c.fail(errc::op_attribute, "strides, dilations, pads or kernel_shape has %lld items, but %lld are needed", list.size, count);
+        return c.fail(errc::op_attribute, "strides, dilations, pads or kernel_shape has %lld items, but %lld are needed",
+                      list.size, count);
     for (int i = 0; i < count; ++i) {
         out[i] = list.size ? list[i] : otherwise;
         if (out[i] < least || out[i] > std::int64_t(1) << 40)
-            return c.fail(errc::op_attribute, "strides, dilations, pads or kernel_shape holds %lld, which is less than %lld or too large", out[i], least);
+            return c.fail(errc::op_attribute,
+                          "strides, dilations, pads or kernel_shape holds %lld, which is less than %lld or too large", out[i],
+                          least);
     }
     return {};
 }
@@ -184,21 +190,22 @@ inline status read_padding_rule(const op_context& c, padding_rule& rule) {
     return {};
 }
 
-/// Reads kernel, strides, dilations, pads and auto_pad for an input [N, C, spatial...]; `weight` (of a convolution, [M, C, spatial...])
-/// gives the kernel, else kernel_shape must. Output sizes are not set.
+/// Reads kernel, strides, dilations, pads and auto_pad for an input [N, C, spatial...]; `weight` (of a convolution, [M, C,
+/// spatial...]) gives the kernel, else kernel_shape must. Output sizes are not set.
 GRAFT_NOINLINE inline status read_window(const op_context& c, const shape& input, const shape* weight, window& w) {
     w.rank = input.rank() - 2;
     if (w.rank < 1) return c.fail_shapes("the input needs at least three dimensions: batch, channels, and one spatial axis");
     if (weight && weight->rank() != input.rank()) return c.fail_shapes("input and weights must have the same rank");
     std::int64_t kernel[shape::max_rank], stride[shape::max_rank], dilation[shape::max_rank], pad[2 * shape::max_rank];
     if (!weight && !c.integers("kernel_shape").size) return c.fail(errc::op_attribute, "kernel_shape is missing");
-    GRAFT_TRY(read_spatial(c, "kernel_shape", 1, w.rank, 0 + (weight ? 1 : 0), kernel));
+    GRAFT_TRY(read_spatial(c, "kernel_shape", 1, w.rank, weight ? 1 : 0, kernel));
     GRAFT_TRY(read_spatial(c, "strides", 1, w.rank, 1, stride));
     GRAFT_TRY(read_spatial(c, "dilations", 1, w.rank, 1, dilation));
     GRAFT_TRY(read_spatial(c, "pads", 0, 2 * w.rank, 0, pad));
     const bool given = c.integers("kernel_shape").size != 0;
     for (int i = 0; i < w.rank; ++i) {
-        if (weight && given && kernel[i] != (*weight)[i + 2]) return c.fail_shapes("kernel_shape differs from the weights' shape");
+        if (weight && given && kernel[i] != (*weight)[i + 2])
+            return c.fail_shapes("kernel_shape differs from the weights' shape");
         if (weight) kernel[i] = (*weight)[i + 2];
         if (kernel[i] < 1) return c.fail_shapes("the kernel has an empty axis");
         w.axis[i] = {input[i + 2], 0, kernel[i], stride[i], dilation[i], pad[i], pad[i + w.rank]};
@@ -209,7 +216,8 @@ GRAFT_NOINLINE inline status read_window(const op_context& c, const shape& input
     return {};
 }
 
-/// Output sizes and, for SAME_* and VALID, pads of a forward window. `ceil_mode` never adds a window that starts in the end padding.
+/// Output sizes and, for SAME_* and VALID, pads of a forward window. `ceil_mode` never adds a window that starts in the end
+/// padding.
 GRAFT_NOINLINE inline status size_window(const op_context& c, bool ceil_mode, window& w) {
     padding_rule rule = padding_rule::explicit_pads;
     GRAFT_TRY(read_padding_rule(c, rule));
@@ -225,7 +233,9 @@ GRAFT_NOINLINE inline status size_window(const op_context& c, bool ceil_mode, wi
         if (rule == padding_rule::valid) a.pad_begin = a.pad_end = 0;
         const std::int64_t padded = a.input + a.pad_begin + a.pad_end, room = padded - a.span();
         if (room < 0) {
-            if (padded != 0) return c.fail(errc::op_shape, "the window spans %lld, more than the padded input's %lld on spatial axis %lld", a.span(), padded, i);
+            if (padded != 0)
+                return c.fail(errc::op_shape, "the window spans %lld, more than the padded input's %lld on spatial axis %lld",
+                              a.span(), padded, i);
             a.output = 0;
             continue;
         }
@@ -242,5 +252,5 @@ inline shape window_shape(std::int64_t first, std::int64_t second, const window&
     return s;
 }
 
-}  // namespace ops
+} // namespace ops
 GRAFT_END_NAMESPACE

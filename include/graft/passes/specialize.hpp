@@ -92,7 +92,12 @@ private:
 
     status evaluate_now(node& n, int inputs, bool& keep) {
         std::vector<tensor> made;
-        GRAFT_TRY(evaluate(n, in_.data(), inputs, made, with_));
+        // A view of a constant shares its memory.
+        if ((n.op->flags & op_flag::view) || (n.op_type == "Identity" && n.domain.empty())) {
+            const value& y = at(n.outputs[0]);
+            made.push_back(tensor(y.type, y.extents, at(n.inputs[0]).constant.storage()));
+        } else
+            GRAFT_TRY(evaluate(n, in_.data(), inputs, made, with_));
         for (std::size_t i = 0; i < made.size(); ++i) {
             if (n.outputs[i] == no_value || !made[i]) continue;
             value& v = at(n.outputs[i]);

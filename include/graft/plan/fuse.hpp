@@ -78,56 +78,42 @@ private:
 
     // Sequences that exporters write for one function.
     void composites() {
-        for (node& n : g.nodes) {
-            if (!is(n, "Mul") || n.inputs.size() != 2) continue;
-            for (int side = 0; side < 2 && is(n, "Mul"); ++side) {
-                const value_id x = n.inputs[static_cast<std::size_t>(side)], other = n.inputs[static_cast<std::size_t>(1 - side)];
-                node* m = maker(other);
-                if (!m || !is_float32(x) || at(x).extents != at(n.outputs[0]).extents) continue;
-                if (m->inputs.size() == 1 && m->inputs[0] == x && used_once(other)) {
-                    if (is(*m, "Sigmoid"))
-                        activation_node(n, x, cpu::activation::silu, 0, 0);
-                    else if (is(*m, "HardSigmoid") && std::fabs(real(*m, "alpha", 0.2f) - 1.0f / 6) < 1e-5f && real(*m, "beta", 0.5f) == 0.5f)
-                        activation_node(n, x, cpu::activation::hard_swish, 0, 0);
-                    else
-                        continue;
-                    drop(*m);
-                } else
-                    gelu(n, x, other);
-            }
-        }
+        for (node& n : g.nodes)
+            for (std::size_t side = 0; side < 2 && is(n, "Mul") && n.inputs.size() == 2 && is_float32(n.inputs[0]); ++side)
+                if (!gelu(n, n.inputs[side], n.inputs[1 - side])) gated(n, n.inputs[side], n.inputs[1 - side]);
+    }
+
+    // x * sigmoid(x), x * hard_sigmoid(x).
+    void gated(node& n, value_id x, value_id gate) {
+        node* m = maker(gate);
+        if (!m || m->inputs.size() != 1 || m->inputs[0] != x || !used_once(gate)) return;
+        const bool sigmoid = is(*m, "Sigmoid");
+        const bool hard = is(*m, "HardSigmoid") && std::fabs(real(*m, "alpha", 0.2f) - 1.0f / 6) < 1e-5f && real(*m, "beta", 0.5f) == 0.5f;
+        if (!sigmoid && !hard) return;
+        drop(*m);
+        activation_node(n, x, sigmoid ? cpu::activation::silu : cpu::activation::hard_swish, 0, 0);
     }
 
     // 0.5 * x * (1 + erf(x / sqrt 2)), in the two orders that exporters use.
-    void gelu(node& n, value_id half_or_x, value_id product) {
-        const bool half_last = is_scalar(half_or_x, 0.5);
-        if (half_last) {
-            node* m = maker(product);
-            if (!m || !is(*m, "Mul") || m->inputs.size() != 2 || !used_once(product)) return;
-            for (std::size_t side = 0; side < 2; ++side) {
-                const value_id x = m->inputs[side], sum = m->inputs[1 - side];
-                if (node* erf = one_plus_erf_of(x, sum)) {
-                    if (at(x).extents != at(n.outputs[0]).extents) return;
-                    drop_chain(*m, sum, *erf);
-                    activation_node(n, x, cpu::activation::gelu, 0, 0);
-                    return;
-                }
-            }
-            return;
-        }
-        // (0.5 * x) * (1 + erf(x / sqrt 2))
-        node* halved = maker(half_or_x);
-        if (!halved || !is(*halved, "Mul") || halved->inputs.size() != 2 || !used_once(half_or_x)) return;
+    bool gelu(node& n, value_id half, value_id product) {
+        // Either (x * (1 + erf)) * 0.5, or (x * 0.5) * (1 + erf).
+        const bool half_last = is_scalar(half, 0.5);
+        const value_id inner = half_last ? product : half;
+        node* m = maker(inner);
+        if (!m || !is(*m, "Mul") || m->inputs.size() != 2 || !used_once(inner)) return false;
         for (std::size_t side = 0; side < 2; ++side) {
-            const value_id x = halved->inputs[side];
-            if (!is_scalar(halved->inputs[1 - side], 0.5)) continue;
-            if (node* erf = one_plus_erf_of(x, product)) {
-                if (at(x).extents != at(n.outputs[0]).extents) return;
-                drop_chain(*halved, product, *erf);
+            const value_id x = m->inputs[side], other = m->inputs[1 - side], sum = half_last ? other : product;
+            if ((!half_last && !is_scalar(other, 0.5)) || at(x).extents != at(n.outputs[0]).extents) continue;
+            if (node* erf = one_plus_erf_of(x, sum)) {
+                drop(*maker(erf->inputs[0]));
+                drop(*maker(sum));
+                drop(*erf);
+                drop(*m);
                 activation_node(n, x, cpu::activation::gelu, 0, 0);
-                return;
+                return true;
             }
         }
+        return false;
     }
     // The Erf node if `sum` is 1 + erf(x / sqrt 2).
     node* one_plus_erf_of(value_id x, value_id sum) {
@@ -145,15 +131,6 @@ private:
         }
         return nullptr;
     }
-    void drop_chain(node& product, value_id sum, node& erf) {
-        node* scaled = maker(erf.inputs[0]);
-        node* add = maker(sum);
-        drop(*scaled);
-        drop(erf);
-        drop(*add);
-        drop(product);
-    }
-
     void activation_node(node& n, value_id x, cpu::activation kind, float alpha, float beta) {
         n.inputs = {x};
         n.attributes.clear();
@@ -254,33 +231,52 @@ private:
         return s.rank() <= y.rank();
     }
 
-    // Products and sums with per-channel constants behind a convolution or a matrix product go into its weights and bias.
+    // Products and sums with per-channel constants behind a convolution or a matrix product go into its weights and bias; on their
+    // own, between images, they become ScaleShift, which works in either layout.
     void scales() {
-        for (std::size_t i = 0; i < g.nodes.size(); ++i) {
-            node& n = g.nodes[i];
+        for (node& n : g.nodes) {
             const bool affine = is(n, "ScaleShift", "graft"), mul = is(n, "Mul"), add = is(n, "Add");
             if (!affine && !mul && !add) continue;
             for (std::size_t side = 0; side < (affine ? 1u : 2u) && !n.op_type.empty(); ++side) {
-                const value_id x = n.inputs[side];
-                node* m = maker(x);
-                if (!m || !used_once(x) || at(x).extents != at(n.outputs[0]).extents) continue;
-                const bool conv = is(*m, "Conv", "graft"), product = is(*m, "MatMul", "graft");
-                if ((!conv && !product) || m->find("activation")) continue;
-                const int axis = conv ? 1 : at(x).extents.rank() - 1;
-                if (affine && !conv) continue;
                 const value_id factor = affine ? n.inputs[1] : mul ? n.inputs[1 - side] : no_value;
                 const value_id term = affine ? n.inputs[2] : add ? n.inputs[1 - side] : no_value;
-                if (factor != no_value && !affine && !per_channel(factor, at(x).extents, axis)) continue;
-                if (term != no_value && !affine && !per_channel(term, at(x).extents, axis)) continue;
-                if (!absorb(*m, conv, axis, at(x).extents[axis], factor, term)) continue;
-                m->outputs[0] = n.outputs[0];
-                drop(n);
-                index();
+                scale(n, n.inputs[side], factor, term, affine);
             }
         }
     }
-    bool absorb(node& m, bool conv, int axis, std::int64_t channels, value_id factor, value_id term) {
-        (void)axis;
+    void scale(node& n, value_id x, value_id factor, value_id term, bool affine) {
+        const shape& y = at(n.outputs[0]).extents;
+        if (!is_float32(x) || at(x).extents != y) return;
+        node* m = maker(x);
+        // Channels that a transposition has brought from the last place to the second.
+        node* through = nullptr;
+        if (m && is(*m, "Transpose") && used_once(x) && brings_channels_forward(*m)) {
+            through = m;
+            m = used_once(m->inputs[0]) ? maker(m->inputs[0]) : nullptr;
+        }
+        const bool conv = m && !through && is(*m, "Conv", "graft"), product = m && is(*m, "MatMul", "graft");
+        const int axis = conv || affine || through ? 1 : y.rank() - 1;
+        if ((conv || (product && (through || !affine))) && used_once(x) && !m->find("activation") && !m->find("residual") && fits_channels(factor, y, axis, affine) &&
+            fits_channels(term, y, axis, affine) && absorb(*m, conv, y[axis], factor, term)) {
+            (through ? through : m)->outputs[0] = n.outputs[0];
+            drop(n);
+            index();
+            return;
+        }
+        const value_id constant = factor != no_value ? factor : term;
+        if (!affine && y.rank() == 4 && is_constant(constant) && fits_channels(constant, y, 1, false) && at(constant).constant.elements() == y[1] && y[1] > 1) {
+            n.inputs = {x, factor, term};
+            n.attributes.clear();
+            become(n, "ScaleShift", "graft");
+        }
+    }
+    static bool brings_channels_forward(const node& n) {
+        const attribute* perm = n.find("perm");
+        return perm && perm->integers.size() == 4 && perm->integers[0] == 0 && perm->integers[1] == 3 && perm->integers[2] == 1 && perm->integers[3] == 2;
+    }
+    bool fits_channels(value_id id, const shape& y, int axis, bool known) { return id == no_value || known || per_channel(id, y, axis); }
+
+    bool absorb(node& m, bool conv, std::int64_t channels, value_id factor, value_id term) {
         const value_id bias_id = m.inputs.size() > 2 ? m.inputs[2] : no_value;
         if (bias_id != no_value && (!is_constant(bias_id) || at(bias_id).constant.elements() != channels)) return false;
         tensor bias, weight;

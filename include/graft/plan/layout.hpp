@@ -19,6 +19,7 @@ public:
     status run() {
         std::vector<node> nodes = std::move(g.nodes);
         g.nodes.clear();
+        for (const node& n : nodes) blocks_ |= is(n, "Conv", "graft");
         for (node& n : nodes) GRAFT_TRY(place_node(n));
         for (value_id& id : g.outputs) {
             if (!at(id).block) continue;
@@ -59,6 +60,7 @@ private:
 
     status place_node(node& n) {
         if (is(n, "Conv", "graft")) return place_conv(n);
+        if (is(n, "Transpose") && transpose_between_layouts(n)) return {};
         int block = 0;
         if (takes_blocks(n)) block = block_;
         for (std::size_t i = 0; i < n.inputs.size(); ++i) {
@@ -89,8 +91,7 @@ private:
 
     // Whether input i has to lie as the output does; per-channel constants and numbers stay as they are.
     bool follows_layout(const node& n, std::size_t i) {
-        if (i == 0) return true;
-        if (is(n, "ScaleShift", "graft")) return false;
+        if (is(n, "ScaleShift", "graft")) return i == 0;
         return at(n.inputs[i]).extents.rank() == 4 && at(n.inputs[i]).extents.elements() != 1;
     }
 
@@ -104,7 +105,7 @@ private:
             if (!is_float32(id)) return false;
         }
         const shape& y = at(n.outputs[0]).extents;
-        if (!any || y.rank() != 4 || !is_float32(n.outputs[0]) || at(n.inputs[0]).extents.rank() != 4) return false;
+        if (!any || y.rank() != 4 || !is_float32(n.outputs[0])) return false;
         if (n.domain == "graft") return n.op_type == "Activation" || n.op_type == "ScaleShift" || n.op_type == "Sum";
         if (!n.domain.empty()) return false;
         const std::string& op = n.op_type;
@@ -118,16 +119,14 @@ private:
         const attribute* order = n.find("storage_order");
         return !(order && order->integer);
     }
-    // [N,C,H,W] with [N,C,H,W], [N,C,1,1], [1,C,1,1], or one number.
+    // [N,C,H,W] with [N,C,H,W], [N,C,1,1], or one number, in either order.
     bool binary_on_blocks(const node& n) {
         if (n.inputs.size() != 2) return false;
         const shape& y = at(n.outputs[0]).extents;
-        for (std::size_t i = 0; i < 2; ++i) {
-            const shape& s = at(n.inputs[i]).extents;
-            if (s == y) continue;
-            if (i == 0) return false;
-            if (s.elements() == 1) continue;
-            if (s.rank() != 4 || s[1] != y[1] || s[2] != 1 || s[3] != 1 || s[0] != y[0]) return false;
+        for (value_id id : n.inputs) {
+            const shape& s = at(id).extents;
+            const bool number = s.elements() == 1, per_channel = s.rank() == 4 && s[0] == y[0] && s[1] == y[1] && s[2] == 1 && s[3] == 1;
+            if (s != y && !number && !per_channel) return false;
         }
         return true;
     }
@@ -138,6 +137,19 @@ private:
             const shape& s = at(n.inputs[i]).extents;
             if (s.rank() != 4 || (i + 1 < n.inputs.size() && s[1] % block_ != 0)) return false;
         }
+        return true;
+    }
+
+    // Between blocks of channels and channels last, pixels are copied in whole blocks, with no planes in between.
+    bool transpose_between_layouts(node& n) {
+        const attribute* perm = n.find("perm");
+        if (!perm || perm->integers.size() != 4 || !is_float32(n.inputs[0]) || at(n.inputs[0]).extents.elements() == 0) return false;
+        const std::int64_t* p = perm->integers.data();
+        const bool to_last = p[0] == 0 && p[1] == 2 && p[2] == 3 && p[3] == 1 && blocked(n.inputs[0]);
+        const bool from_last = p[0] == 0 && p[1] == 3 && p[2] == 1 && p[3] == 2 && !blocked(n.inputs[0]) && blocks_;
+        if (!to_last && !from_last) return false;
+        at(n.outputs[0]).block = from_last ? block_ : 0;
+        g.nodes.push_back(std::move(n));
         return true;
     }
 
@@ -218,6 +230,7 @@ private:
     const lowering& with_;
     cpu::isa level_;
     int block_;
+    bool blocks_ = false;  // whether the graph has a convolution, so that blocks are wanted
     std::vector<value_id> other_;
 };
 

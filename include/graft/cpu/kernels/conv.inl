@@ -2,10 +2,11 @@
 // channels takes its whole reduction in registers; weights stream by in the order in which they are read. Pixels are counted
 // through the plane, so tiles may wrap round rows; a table says where each pixel of a tile lies for each tap.
 
-// A row of the table: the pixel that each of the M outputs reads (-1: padding), whether any is inside, whether they are adjacent.
+// A row of the table: the pixel that each of the M outputs reads (-1: padding), whether any is inside, and how far apart they
+// are, if all by 1 or all by 2 (else 0).
 struct tap_row {
     std::int32_t at[14];
-    std::int32_t inside, adjacent;
+    std::int32_t inside, step;
 };
 
 struct tile_job {
@@ -134,9 +135,12 @@ template <int M, int NV> GRAFT_NOINLINE inline void conv_tile(const conv_args& a
             const tap_row& row = job.taps[t];
             if (!row.inside) {
                 w += channels * (NV * V::W);
-            } else if (row.adjacent) {
+            } else if (row.step) {
                 const float* p = x + std::int64_t(row.at[0]) * V::W + lane;
-                for (int k = 0; k < channels; ++k, ++p, w += NV * V::W) fma_adjacent<V::W>(sum, w, p);
+                if (row.step == 1)
+                    for (int k = 0; k < channels; ++k, ++p, w += NV * V::W) fma_adjacent<V::W>(sum, w, p);
+                else
+                    for (int k = 0; k < channels; ++k, ++p, w += NV * V::W) fma_adjacent<2 * V::W>(sum, w, p);
             } else {
                 // Without branches: -1 becomes a mask that leaves the address of the zeros.
                 const float* p[M];
@@ -163,6 +167,11 @@ inline void run_tile(const conv_args& a, const tile_job& job) {
 
 // The rows of one tile's table; outputs past `pixels` repeat the last one, so that they read what exists.
 inline void fill_taps(const conv_problem& p, std::int64_t pixel, int pixels, int width, tap_row* rows) {
+    if (p.kh * p.kw == 1 && p.sh * p.sw == 1 && pixels == width && p.pt + p.pl == 0 && p.oh == p.ih && p.ow == p.iw) {
+        rows->at[0] = static_cast<std::int32_t>(pixel);
+        rows->inside = rows->step = 1;
+        return;
+    }
     std::int32_t y0[14], x0[14];
     std::int64_t oy = pixel / p.ow, ox = pixel % p.ow;
     for (int m = 0; m < 14; ++m) {
@@ -173,16 +182,16 @@ inline void fill_taps(const conv_problem& p, std::int64_t pixel, int pixels, int
     const std::uint32_t ih = static_cast<std::uint32_t>(p.ih), iw = static_cast<std::uint32_t>(p.iw);
     for (int ky = 0; ky < p.kh; ++ky)
         for (int kx = 0; kx < p.kw; ++kx, ++rows) {
-            std::int32_t inside = 0, gaps = 0;
+            std::int32_t inside = 0, gaps = 0, step = p.sw < 3 ? p.sw : 0;
             for (int m = 0; m < 14; ++m) {
                 const std::int32_t iy = y0[m] + ky * p.dh, ix = x0[m] + kx * p.dw;
                 const bool ok = static_cast<std::uint32_t>(iy) < ih && static_cast<std::uint32_t>(ix) < iw;
                 rows->at[m] = ok ? iy * static_cast<std::int32_t>(iw) + ix : -1;
                 inside |= ok;
             }
-            for (int m = 0; m < width; ++m) gaps |= rows->at[m] ^ (rows->at[0] + m);
+            for (int m = 0; m < width; ++m) gaps |= rows->at[m] ^ (rows->at[0] + m * step);
             rows->inside = inside;
-            rows->adjacent = !gaps && rows->at[0] >= 0;
+            rows->step = !gaps && rows->at[0] >= 0 ? step : 0;
         }
 }
 

@@ -1,14 +1,21 @@
 // Depthwise convolution of blocked images: text, included once for each instruction set.
 
-// M outputs of one row, all of whose columns are inside; S is the stride, ky runs over the rows that are inside.
+// One block of channels of one image, or a padded copy of some of its rows: then nothing lies outside, and the pads are 0.
+struct depthwise_input {
+    const float* x;
+    std::int64_t ih, iw, pt, pl;
+};
+
+// M outputs of one row, all of whose columns are inside; S is the stride, [ky0, ky1) the rows that are inside.
 template <int M, int S>
-GRAFT_VECTOR void depthwise_tile(const conv_args& a, const float* x, const float* w, V bias, int ky0, int ky1, float* y, const float* residual) {
+GRAFT_VECTOR void depthwise_tile(const conv_args& a, const float* x, std::int64_t row_step, const float* w, V bias, int ky0, int ky1, float* y,
+                                 const float* residual) {
     const conv_problem& p = a.p;
     V sum[M];
     GRAFT_UNROLL
     for (int m = 0; m < M; ++m) sum[m] = bias;
     for (int ky = ky0; ky < ky1; ++ky) {
-        const float* row = x + std::int64_t(ky) * p.dh * p.iw * V::W;
+        const float* row = x + ky * row_step;
         const float* wk = w + ky * p.kw * V::W;
         for (int kx = 0; kx < p.kw; ++kx, row += p.dw * V::W, wk += V::W) {
             const V b = V::load(wk);
@@ -16,7 +23,7 @@ GRAFT_VECTOR void depthwise_tile(const conv_args& a, const float* x, const float
             for (int m = 0; m < M; ++m) sum[m] = fma(V::load(row + m * S * V::W), b, sum[m]);
         }
     }
-    const bool before = residual && !a.p.ep.residual_after_activation, after = residual && a.p.ep.residual_after_activation;
+    const bool before = residual && !p.ep.residual_after_activation, after = residual && p.ep.residual_after_activation;
     const V low = V::set1(a.low), high = V::set1(a.high);
     GRAFT_UNROLL
     for (int m = 0; m < M; ++m) {
@@ -27,55 +34,61 @@ GRAFT_VECTOR void depthwise_tile(const conv_args& a, const float* x, const float
     }
 }
 
-// One output at the left or right border, or between tiles.
-GRAFT_VECTOR void depthwise_pixel(const conv_args& a, const float* x, std::int64_t ix, const float* w, V bias, int ky0, int ky1,
-                                  float* y, const float* residual) {
+// One output, whose taps may lie outside.
+inline void depthwise_pixel(const conv_args& a, const depthwise_input& in, std::int64_t oy, std::int64_t ox, const float* w, const float* bias,
+                            float* y, const float* residual) {
     const conv_problem& p = a.p;
-    V sum = bias;
-    for (int ky = ky0; ky < ky1; ++ky) {
-        const float* row = x + std::int64_t(ky) * p.dh * p.iw * V::W;
+    V sum = V::load(bias);
+    for (int ky = 0; ky < p.kh; ++ky)
         for (int kx = 0; kx < p.kw; ++kx) {
-            const std::int64_t at = ix + kx * p.dw;
-            if (at >= 0 && at < p.iw) sum = fma(V::load(row + kx * p.dw * V::W), V::load(w + (ky * p.kw + kx) * V::W), sum);
+            const std::int64_t iy = oy * p.sh - in.pt + ky * p.dh, ix = ox * p.sw - in.pl + kx * p.dw;
+            if (iy >= 0 && iy < in.ih && ix >= 0 && ix < in.iw)
+                sum = fma(V::load(in.x + (iy * in.iw + ix) * V::W), V::load(w + (ky * p.kw + kx) * V::W), sum);
         }
-    }
     if (residual && !p.ep.residual_after_activation) sum = sum + V::load(residual);
     if (a.clamp) sum = min(V::set1(a.high), max(V::set1(a.low), sum));
     if (residual && p.ep.residual_after_activation) sum = sum + V::load(residual);
     sum.store(y);
 }
 
-template <int S> GRAFT_VECTOR void depthwise_rows(const conv_args& a, const float* x, const float* w, V bias, std::int64_t oy0, std::int64_t oy1,
-                                                  float* y, const float* residual) {
+// Rows [oy0, oy1) of `in`'s outputs; y and residual begin with the first of them. S is the stride, 0 for one without tiles.
+template <int S>
+GRAFT_NOINLINE inline void depthwise_rows(const conv_args& a, const depthwise_input& in, const float* w, const float* bias, std::int64_t oy0,
+                                          std::int64_t oy1, float* y, const float* residual) {
     const conv_problem& p = a.p;
-    // Outputs [left, right) read no column outside the image.
-    std::int64_t left = (p.pl + p.sw - 1) / p.sw, right = p.iw + p.pl - std::int64_t(p.kw - 1) * p.dw;
-    right = right > 0 ? (right - 1) / p.sw + 1 : 0;
-    if (left > p.ow) left = p.ow;
+    const V start = V::load(bias);
+    // Outputs [left, right) read no column outside.
+    std::int64_t left = (in.pl + p.sw - 1) / p.sw, right = in.iw + in.pl - std::int64_t(p.kw - 1) * p.dw;
+    right = right > 0 && S ? (right - 1) / p.sw + 1 : 0;
     if (right > p.ow) right = p.ow;
-    for (std::int64_t oy = oy0; oy < oy1; ++oy) {
-        const std::int64_t iy = oy * p.sh - p.pt;
+    const std::int64_t row_step = p.dh * in.iw * V::W;
+    for (std::int64_t oy = oy0; oy < oy1; ++oy, y += p.ow * V::W) {
+        const std::int64_t iy = oy * p.sh - in.pt;
         int ky0 = 0, ky1 = p.kh;
         while (ky0 < p.kh && iy + ky0 * p.dh < 0) ++ky0;
-        while (ky1 > ky0 && iy + (ky1 - 1) * p.dh >= p.ih) --ky1;
-        const float* row = x + (iy * p.iw - p.pl) * V::W;
-        const std::int64_t out = oy * p.ow * V::W;
+        while (ky1 > ky0 && iy + (ky1 - 1) * p.dh >= in.ih) --ky1;
+        const float* row = in.x + (iy * in.iw - in.pl) * V::W;
+        const float* add = residual && !a.run_activation ? residual : nullptr;
         for (std::int64_t ox = 0; ox < p.ow;) {
             const float* at = row + ox * p.sw * V::W;
-            float* to = y + out + ox * V::W;
-            const float* add = residual && !a.run_activation ? residual + out + ox * V::W : nullptr;
-            if (S && ox >= left && ox + 8 <= right) {
-                depthwise_tile<8, S>(a, at, w, bias, ky0, ky1, to, add);
+            const float* more = add ? add + ox * V::W : nullptr;
+            const std::int64_t tiles = ox >= left ? right - ox : 0;
+            if (tiles == 7 || tiles == 14) {
+                depthwise_tile<7, S>(a, at, row_step, w, start, ky0, ky1, y + ox * V::W, more);
+                ox += 7;
+            } else if (tiles >= 8) {
+                depthwise_tile<8, S>(a, at, row_step, w, start, ky0, ky1, y + ox * V::W, more);
                 ox += 8;
-            } else if (S && ox >= left && ox + 4 <= right) {
-                depthwise_tile<4, S>(a, at, w, bias, ky0, ky1, to, add);
-                ox += 4;
+            } else if (tiles >= 3) {
+                depthwise_tile<3, S>(a, at, row_step, w, start, ky0, ky1, y + ox * V::W, more);
+                ox += 3;
             } else {
-                depthwise_pixel(a, at, ox * p.sw - p.pl, w, bias, ky0, ky1, to, add);
+                depthwise_pixel(a, in, oy, ox, w, bias, y + ox * V::W, more);
                 ox += 1;
             }
         }
-        if (a.run_activation) finish_run(a, y + out, residual ? residual + out : nullptr, p.ow * V::W);
+        if (a.run_activation) finish_run(a, y, residual, p.ow * V::W);
+        if (residual) residual += p.ow * V::W;
     }
 }
 
@@ -83,19 +96,96 @@ template <int S> GRAFT_VECTOR void depthwise_rows(const conv_args& a, const floa
 inline void conv_depthwise(const conv_args& a, std::int64_t task) {
     const conv_problem& p = a.p;
     const std::int64_t blocks = (p.oc + V::W - 1) / V::W;
-    const std::int64_t oy0 = task % a.batches * a.batch_tiles, oy1 = oy0 + a.batch_tiles < p.oh ? oy0 + a.batch_tiles : p.oh;
+    const std::int64_t first = task % a.batches * a.batch_tiles, last = first + a.batch_tiles < p.oh ? first + a.batch_tiles : p.oh;
     task /= a.batches;
     const std::int64_t channel = task % blocks * V::W;
-    const float* x = a.x + task * p.ih * p.iw * V::W;
     const float* w = a.weight + channel * p.kh * p.kw;
-    const std::int64_t out = task * p.oh * p.ow * V::W;
-    V bias = V::zero();
-    if (a.bias) bias = p.oc - channel >= V::W ? V::load(a.bias + channel) : V::load_partial(a.bias + channel, static_cast<int>(p.oc - channel));
-    const float* residual = a.residual ? a.residual + out : nullptr;
-    if (p.sw == 1)
-        depthwise_rows<1>(a, x, w, bias, oy0, oy1, a.y + out, residual);
-    else if (p.sw == 2)
-        depthwise_rows<2>(a, x, w, bias, oy0, oy1, a.y + out, residual);
-    else
-        depthwise_rows<0>(a, x, w, bias, oy0, oy1, a.y + out, residual);
+    alignas(64) float bias[V::W] = {};
+    for (std::int64_t c = channel; a.bias && c < p.oc && c < channel + V::W; ++c) bias[c - channel] = a.bias[c];
+    const depthwise_input whole{a.x + task * p.ih * p.iw * V::W, p.ih, p.iw, p.pt, p.pl};
+    const auto rows = p.sw == 1 ? &depthwise_rows<1> : p.sw == 2 ? &depthwise_rows<2> : &depthwise_rows<0>;
+
+    // Where borders are a good part of a row, rows are copied with their padding, so that tiles have none.
+    constexpr std::int64_t room = 10240;
+    alignas(64) float copy[room];
+    const std::int64_t wide = (p.ow - 1) * p.sw + (p.kw - 1) * p.dw + 1, high = (p.kh - 1) * p.dh + 1;
+    const std::int64_t fit = room / (wide * V::W) < high ? 0 : (room / (wide * V::W) - high) / p.sh + 1;  // rows of outputs that it feeds
+    const bool padded = p.sw <= 2 && wide > p.iw && (wide - p.iw) * 16 > p.iw && fit >= 4;
+    for (std::int64_t oy0 = first, oy1 = last; oy0 < last; oy0 = oy1) {
+        const std::int64_t out = (task * p.oh + oy0) * p.ow * V::W;
+        const float* residual = a.residual ? a.residual + out : nullptr;
+        if (!padded) {
+            oy1 = last;
+            rows(a, whole, w, bias, oy0, oy1, a.y + out, residual);
+            continue;
+        }
+        oy1 = oy0 + fit < last ? oy0 + fit : last;
+        const depthwise_input part{copy, (oy1 - oy0 - 1) * p.sh + high, wide, 0, 0};
+        float* to = copy;
+        for (std::int64_t y = 0; y < part.ih; ++y) {
+            const std::int64_t iy = oy0 * p.sh - p.pt + y, end = iy >= 0 && iy < p.ih ? p.iw + p.pl : 0;
+            const float* from = whole.x + (iy * p.iw - p.pl) * V::W;
+            for (std::int64_t x = 0; x < wide; ++x, to += V::W) (x >= p.pl && x < end ? V::load(from + x * V::W) : V::zero()).store(to);
+        }
+        rows(a, part, w, bias, 0, oy1 - oy0, a.y + out, residual);
+    }
+}
+
+// Groups of 2, 4 or 8 channels that share vectors: each output lane reads the lanes of its own group, by permutation.
+template <int M> GRAFT_NOINLINE inline void shared_tile(const conv_args& a, const tile_job& job) {
+    const int channels = static_cast<int>(a.icg);
+    V sum[M][1];
+    start_tile(sum, job);
+    std::int32_t lanes[V::W];
+    for (int i = 0; i < V::W; ++i) lanes[i] = i / channels * channels;
+    const I group = I::load(lanes);
+    const float *w = job.w, *const zeros = zero_pixel();
+    for (int t = 0; t < job.tap_count; ++t) {
+        const tap_row& row = job.taps[t];
+        if (!row.inside) {
+            w += channels * V::W;
+            continue;
+        }
+        V x[M];
+        GRAFT_UNROLL
+        for (int m = 0; m < M; ++m) x[m] = V::load(row.at[m] >= 0 ? job.x + std::int64_t(row.at[m]) * V::W : zeros);
+        for (int k = 0; k < channels; ++k, w += V::W) {
+            const V b = V::load(w);
+            const I at = group + I::set1(k);
+            GRAFT_UNROLL
+            for (int m = 0; m < M; ++m) sum[m][0] = fma(permute(x[m], at), b, sum[m][0]);
+        }
+    }
+    end_tile(sum, a, job);
+}
+
+// One task: some pixels of some blocks (`pairs_per_task`) of channels of one image.
+inline void conv_shared(const conv_args& a, std::int64_t task) {
+    constexpr int M = V::registers == 32 ? 12 : 5;
+    const conv_problem& p = a.p;
+    const std::int64_t blocks = (p.oc + V::W - 1) / V::W, pixels = p.oh * p.ow, in_plane = p.ih * p.iw * V::W;
+    const std::int64_t first = task % a.batches * a.batch_tiles * conv_tile_pixels;
+    const std::int64_t last = first + a.batch_tiles * conv_tile_pixels < pixels ? first + a.batch_tiles * conv_tile_pixels : pixels;
+    task /= a.batches;
+    const std::int64_t image = task / a.tasks_per_batch, block0 = task % a.tasks_per_batch * a.pairs_per_task;
+    const std::int64_t block1 = block0 + a.pairs_per_task < blocks ? block0 + a.pairs_per_task : blocks;
+    tap_row rows[conv_table_rows / 2];
+    tile_job job;
+    job.tap_count = p.kh * p.kw;
+    job.taps = rows;
+    job.out_plane = pixels * V::W;
+    for (std::int64_t i = first; i < last; i += M) {
+        job.pixels = last - i < M ? static_cast<int>(last - i) : M;
+        fill_taps(p, i, job.pixels, M, rows);
+        for (std::int64_t block = block0; block < block1; ++block) {
+            const std::int64_t channel = block * V::W, at = ((image * blocks + block) * pixels + i) * V::W;
+            job.channels = static_cast<int>(p.oc - channel < V::W ? p.oc - channel : V::W);
+            job.x = a.x + (image * blocks + block) * in_plane;
+            job.w = a.weight + channel * a.icg * job.tap_count;
+            job.bias = a.bias ? a.bias + channel : nullptr;
+            job.y = a.y + at;
+            job.residual = a.residual ? a.residual + at : nullptr;
+            shared_tile<M>(a, job);
+        }
+    }
 }

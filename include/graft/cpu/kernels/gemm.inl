@@ -40,10 +40,15 @@ inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t lda, const flo
     for (int r = 0; r < R; ++r) acc[r][0].store(out + r * out_row), acc[r][1].store(out + r * out_row + V::W);
 }
 
-// As many rows as the next tile takes, out of those that are left.
-GRAFT_FORCE_INLINE int gemm_tile_rows(std::int64_t left) {
+// The tile for the rows that are left, out of which `before` come before them in the block. It may be taller than what is
+// left: then it starts earlier, and what it computes again is dropped.
+GRAFT_FORCE_INLINE int gemm_tile_rows(std::int64_t left, std::int64_t before) {
     if (left >= gemm_rows) return gemm_rows;
-    return gemm_rows > 8 && left >= 8 ? 8 : left >= 4 ? 4 : left >= 2 ? 2 : 1;
+    const int rest = static_cast<int>(left);
+    const int tall = gemm_rows > 8 ? (rest == 13 || rest == 11 ? 14 : rest >= 8 ? 8 : rest >= 5 ? 8 : rest == 3 ? 4 : rest)
+                                   : (rest == 5 ? 6 : rest == 3 ? 4 : rest);
+    if (tall - rest <= before) return tall;
+    return gemm_rows > 8 && rest >= 8 ? 8 : rest >= 4 ? 4 : rest >= 2 ? 2 : 1;
 }
 GRAFT_FORCE_INLINE void gemm_tile(int rows, const float* a, std::int64_t lda, const float* b, std::int64_t b_step, std::int64_t length,
                                   const float* init, std::int64_t init_row, float* out, std::int64_t out_row) {
@@ -108,7 +113,8 @@ inline void gemm_run(const gemm_block& g) {
         const std::int64_t length = g.k - l < part ? g.k - l : part;
         const bool first = l == 0, last = l + length >= g.k;
         for (std::int64_t i = 0; i < g.m;) {
-            const int rows = gemm_tile_rows(g.m - i);
+            const int height = gemm_tile_rows(g.m - i, i), rows = g.m - i < height ? static_cast<int>(g.m - i) : height, back = height - rows;
+            const std::int64_t top = i - back;
             for (std::int64_t j = 0; j < g.n; j += gemm_columns) {
                 const int n = g.n - j < gemm_columns ? static_cast<int>(g.n - j) : gemm_columns;
                 const bool in_last = n < gemm_columns && g.b_last;
@@ -117,22 +123,22 @@ inline void gemm_run(const gemm_block& g) {
                 const float* init = nullptr;
                 std::int64_t init_row = g.ldc;
                 if (!first)
-                    init = g.c + i * g.ldc + j;
+                    init = g.c + top * g.ldc + j;
                 else if (residual_first)
-                    init = g.residual + i * g.ld_residual + j, init_row = g.ld_residual;
+                    init = g.residual + top * g.ld_residual + j, init_row = g.ld_residual;
                 else if (bias_first)
                     init = g.bias + j, init_row = 0;
-                const bool direct = n == gemm_columns && !(last && finish);
+                const bool direct = n == gemm_columns && !back && !(last && finish);
                 if (init && n < gemm_columns) {
-                    gemm_copy(init, init_row, tile, gemm_columns, rows, n);
+                    gemm_copy(init, init_row, tile, gemm_columns, height, n);
                     init = tile, init_row = gemm_columns;
                 }
                 float* c = g.c + i * g.ldc + j;
-                gemm_tile(rows, g.a + i * g.lda + l, g.lda, b, step, length, init, init_row, direct ? c : tile, direct ? g.ldc : gemm_columns);
+                gemm_tile(height, g.a + top * g.lda + l, g.lda, b, step, length, init, init_row, direct ? c : tile, direct ? g.ldc : gemm_columns);
                 if (last && finish)
-                    gemm_finish(g, e, tile, i, j, rows, n);
+                    gemm_finish(g, e, tile + back * gemm_columns, i, j, rows, n);
                 else if (!direct)
-                    gemm_copy(tile, gemm_columns, c, g.ldc, rows, n);
+                    gemm_copy(tile + back * gemm_columns, gemm_columns, c, g.ldc, rows, n);
             }
             if (last && !clamped)
                 for (int r = 0; r < rows; ++r) {

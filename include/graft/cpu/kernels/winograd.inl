@@ -80,7 +80,7 @@ inline void winograd_multiply(const conv_args& a, std::int64_t element, std::int
     const conv_problem& p = a.p;
     const std::int64_t room = a.tile_room * V::W, out_blocks = (p.oc + V::W - 1) / V::W;
     tap_row row{};
-    row.inside = row.adjacent = 1;
+    row.inside = row.step = 1;
     conv_args plain;
     tile_job job;
     job.bias = job.residual = nullptr;
@@ -135,12 +135,12 @@ template <int N> GRAFT_VECTOR void winograd_output_tiles(const conv_args& a, std
             const float* residual = a.residual + (add ? at + i * p.ow * V::W : 0);
             GRAFT_UNROLL
             for (int j = 0; j < m; ++j) {
-                if (j >= columns) break;
                 V v = y[j] + bias;
-                if (add && !after) v = v + V::load(residual + j * V::W);
+                const bool real = j < columns;
+                if (add && !after && real) v = v + V::load(residual + j * V::W);
                 if (a.clamp) v = min(high, max(low, v));
-                if (add && after) v = v + V::load(residual + j * V::W);
-                v.store(to + j * V::W);
+                if (add && after && real) v = v + V::load(residual + j * V::W);
+                if (real) v.store(to + j * V::W);
             }
             if (a.run_activation) finish_run(a, to, a.residual ? a.residual + at + i * p.ow * V::W : nullptr, columns * V::W);
         }
@@ -160,6 +160,7 @@ inline const conv_kernels* conv_table() {
         conv ? &conv_generic : nullptr,
         conv ? &conv_first_layer : nullptr,
         conv ? &conv_depthwise : nullptr,
+        conv ? &conv_shared : nullptr,
         conv ? &winograd_input : nullptr,
         conv ? &winograd_multiply : nullptr,
         conv ? &winograd_output : nullptr,

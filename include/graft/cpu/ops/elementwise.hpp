@@ -46,7 +46,7 @@ inline void run_unary_kernel(const kernel_call& c) {
 
 inline const char* choose_binary_kernel(const kernel_query& q, kernel_choice& choice, binary op) {
     if (!q.all_float32() || q.inputs != 2) return "it is not float32 with two operands";
-    if (q.n.domain.empty() && q.version() < 7 && q.has_attribute("axis")) return "it broadcasts as before opset 7";
+    if (q.n.domain.empty() && q.version() < 7 && q.in[0].extents != q.in[1].extents) return "it broadcasts as before opset 7";
     const int block = q.out_block[0];
     shape operand[2] = {q.in[0].extents, q.in[1].extents};
     if (block) {

@@ -14,7 +14,8 @@ struct transpose_parameters {
 };
 inline const char* choose_transpose(const kernel_query& q, kernel_choice& choice) {
     const shape& x = q.in[0].extents;
-    if (!q.all_row_major() || x.rank() > 8 || x.rank() == 0 || x.elements() == 0) return "its rank is 0 or over 8, or it is empty";
+    if (q.in_block[0] || q.out_block[0]) return "a layout that it does not take";
+    if (x.rank() > 8 || x.rank() == 0 || x.elements() == 0) return "its rank is 0 or over 8, or it is empty";
     transpose_parameters p{};
     p.size = static_cast<int>(size_of(q.in[0].type));
     p.rank = x.rank();
@@ -31,6 +32,40 @@ inline const char* choose_transpose(const kernel_query& q, kernel_choice& choice
 inline void run_transpose_kernel(const kernel_call& c) {
     const auto& p = c.parameters<transpose_parameters>();
     run_transpose(c.level, p.size, p.rank, p.extents, p.permutation, c.in[0].data, c.out[0].data, c.pool);
+}
+
+// Between blocks of channels and channels last: a pixel's channels are copied a block at a time.
+struct channels_last_parameters {
+    std::int64_t n, c, pixels;
+    int block;
+    bool from_blocks;
+};
+inline const char* choose_channels_last(const kernel_query& q, kernel_choice& choice) {
+    if ((q.in_block[0] != 0) == (q.out_block[0] != 0)) return "neither side is blocked, or both are";
+    const bool from = q.in_block[0] != 0;
+    const shape& images = from ? q.in[0].extents : q.out[0].extents;
+    choice.set(channels_last_parameters{images[0], images[1], images[2] * images[3], from ? q.in_block[0] : q.out_block[0], from});
+    choice.note = "between blocks and channels last";
+    return nullptr;
+}
+inline void run_channels_last(const kernel_call& c) {
+    const auto& p = c.parameters<channels_last_parameters>();
+    const std::int64_t blocks = (p.c + p.block - 1) / p.block, band = 256, bands = (p.pixels + band - 1) / band;
+    const float* x = c.input(0);
+    float* y = c.output(0);
+    parallel_for(c.pool, p.n * bands, [&](std::int64_t task) {
+        const std::int64_t image = task / bands, first = task % bands * band, last = std::min(p.pixels, first + band);
+        for (std::int64_t b = 0; b < blocks; ++b) {
+            const std::size_t bytes = static_cast<std::size_t>(std::min<std::int64_t>(p.block, p.c - b * p.block)) * sizeof(float);
+            for (std::int64_t i = first; i < last; ++i) {
+                const std::int64_t in_blocks = ((image * blocks + b) * p.pixels + i) * p.block, channels_last = (image * p.pixels + i) * p.c + b * p.block;
+                if (p.from_blocks)
+                    std::memcpy(y + channels_last, x + in_blocks, bytes);
+                else
+                    std::memcpy(y + in_blocks, x + channels_last, bytes);
+            }
+        }
+    });
 }
 
 // Concat and Split: each part is `outer` runs of its own length.
@@ -134,6 +169,7 @@ inline kernel_rows move_kernel_rows() {
     kernel_row { name, "", wanted(name) ? choose : nullptr, wanted(name) ? run : nullptr, false }
     static constexpr kernel_row rows[] = {
         GRAFT_MOVE("Transpose", choose_transpose, run_transpose_kernel),
+        GRAFT_MOVE("Transpose", choose_channels_last, run_channels_last),
         GRAFT_MOVE("Concat", choose_parts, run_parts<true>),
         GRAFT_MOVE("Split", choose_parts, run_parts<false>),
         GRAFT_MOVE("Cast", choose_cast, run_cast),

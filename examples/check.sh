@@ -1,0 +1,16 @@
+#!/bin/sh
+# check.sh PROGRAM SOURCE: runs an example as its first comment says, and compares what it prints with what that comment expects.
+set -eu
+program=$1
+source=$2
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+sed -n 's|^//   prints  ||p' "$source" >"$folder/expected"
+[ -s "$folder/expected" ] || { echo "$source does not say what it prints"; exit 1; }
+root=$(cd "$(dirname "$source")/.." && pwd)
+# Files of the project are named from its root; whatever an example writes goes elsewhere.
+ln -s "$root/apps" "$folder/apps"
+cd "$folder"
+# shellcheck disable=SC2046
+"$program" $(sed -n 's|^//   run     [^ ]* *||p' "$source") >printed
+diff expected printed && cat printed

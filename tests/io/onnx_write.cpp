@@ -1,0 +1,130 @@
+// Writing ONNX models: what is read, written and read again is the same. (onnx_round_trip.py asks ONNX Runtime as well.)
+#include "wire_model.hpp"
+
+#include <doctest/doctest.h>
+#include <graft/graph/builder.hpp>
+#include <graft/io/onnx_read.hpp>
+#include <graft/io/onnx_write.hpp>
+
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#if !defined(_WIN32)
+#include <sys/stat.h>
+#include <unistd.h>
+#endif
+
+namespace {
+
+graft::graph small_network() {
+    graft::builder b("net", 3);
+    const graft::value_id x = b.input("image", graft::dtype::float32, {"N", 3, 8, 8});
+    graft::conv2d_options conv;
+    conv.kernel = 3;
+    graft::value_id y = b.relu(b.conv2d(x, 16, conv));
+    b.output(b.linear(b.flatten(y), 10), "logits");
+    auto g = b.finish();
+    REQUIRE(g.ok());
+    g->metadata.emplace_back("labels", "[\"a\"]");
+    return std::move(g).value();
+}
+
+std::string verdict(const graft::graph& g) {
+    std::vector<std::uint8_t> out;
+    const graft::status s = graft::write_onnx(g, out);
+    return s.ok() ? "" : graft::text(s.error().code());
+}
+
+} // namespace
+
+TEST_CASE("A graph that is written and read is written again as the same bytes") {
+    const graft::graph g = small_network();
+    std::vector<std::uint8_t> first, second;
+    REQUIRE(graft::write_onnx(g, first).ok());
+    auto again = graft::read_onnx(first.data(), first.size(), "m", "", {}, nullptr);
+    REQUIRE(again.ok());
+    REQUIRE(graft::write_onnx(*again, second).ok());
+    CHECK(first == second);
+    CHECK(again->nodes.size() == g.nodes.size());
+    CHECK(again->values[static_cast<std::size_t>(again->inputs[0])].dimensions[0] == "N");
+    CHECK(again->metadata == g.metadata);
+    CHECK(again->ir_version == 8);
+}
+
+TEST_CASE("What a model file cannot hold is not written") {
+    graft::graph g = small_network();
+    g.nodes[0].domain = "graft";
+    CHECK(verdict(g) == "op.unsupported");
+    g = small_network();
+    g.nodes[0].version = 12;
+    CHECK(verdict(g) == "model.version");
+}
+
+TEST_CASE("The IR version rises to what the graph needs") {
+    graft::graph g = small_network();
+    g.ir_version = 3;
+    g.opsets[0].version = 8;
+    for (graft::node& n : g.nodes) n.version = 8;
+    std::vector<std::uint8_t> out;
+    REQUIRE(graft::write_onnx(g, out).ok());
+    CHECK(graft::read_onnx(out.data(), out.size(), "m", "", {}, nullptr)->ir_version == 4);
+    g.opsets[0].version = 21;
+    for (graft::node& n : g.nodes) n.version = 21;
+    REQUIRE(graft::write_onnx(g, out).ok());
+    CHECK(graft::read_onnx(out.data(), out.size(), "m", "", {}, nullptr)->ir_version == 10);
+}
+
+TEST_CASE("Values without names, and names that a body has in common with its surroundings, get names of their own") {
+    graft::graph g;
+    g.opsets.push_back({"", 17});
+    const graft::value_id x = g.add_value("x"), y = g.add_value("");
+    g.values[0].type = g.values[1].type = graft::dtype::float32;
+    g.values[0].has_shape = g.values[1].has_shape = true;
+    g.inputs.push_back(x);
+    g.outputs.push_back(y);
+    graft::graph body;
+    const graft::value_id captured = body.add_value("somebody"), local = body.add_value("x");
+    body.captures.push_back({captured, x});
+    body.outputs.push_back(local);
+    graft::node neg, branch;
+    neg.op_type = "Neg", neg.inputs = {captured}, neg.outputs = {local};
+    body.nodes.push_back(neg);
+    branch.op_type = "If", branch.inputs = {x}, branch.outputs = {y};
+    branch.attributes.push_back(graft::graph_attribute("then_branch", body));
+    g.nodes.push_back(branch);
+    std::vector<std::uint8_t> out;
+    REQUIRE(graft::write_onnx(g, out).ok());
+    auto again = graft::read_onnx(out.data(), out.size(), "m", "", {}, nullptr);
+    REQUIRE(again.ok());
+    const graft::graph& inner = *again->nodes[0].attributes[0].graph;
+    CHECK(inner.captures.size() == 1);
+    CHECK(inner.values[static_cast<std::size_t>(inner.captures[0].inner)].name == "x");
+    CHECK(inner.values[static_cast<std::size_t>(inner.outputs[0])].name == "x_1");
+    CHECK(!again->values[static_cast<std::size_t>(again->outputs[0])].name.empty());
+}
+
+#if !defined(_WIN32)
+TEST_CASE("Large weights go to a second file, from which they are read again") {
+    char name[] = "/tmp/graft_write_XXXXXX";
+    const std::string folder = ::mkdtemp(name), path = folder + "/m.onnx";
+    const graft::graph g = small_network();
+    REQUIRE(graft::write_onnx_file(g, path, 100).ok());
+    struct stat info;
+    CHECK(::stat((path + ".data").c_str(), &info) == 0);
+    {
+        auto again = graft::read_onnx_file(path);
+        REQUIRE(again.ok());
+        std::vector<std::uint8_t> first, second;
+        REQUIRE(graft::write_onnx(g, first).ok());
+        REQUIRE(graft::write_onnx(*again, second).ok());
+        CHECK(first == second);
+    }
+    REQUIRE(graft::write_onnx_file(g, path).ok());
+    CHECK(graft::read_onnx_file(path).ok());
+    CHECK(!graft::write_onnx_file(g, folder + "/absent/m.onnx").ok());
+    ::unlink(path.c_str());
+    ::unlink((path + ".data").c_str());
+    CHECK_MESSAGE(::rmdir(folder.c_str()) == 0, "a temporary file was left behind");
+}
+#endif
