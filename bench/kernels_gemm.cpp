@@ -91,6 +91,8 @@ void others(isa set, executor& pool) {
     add.ep.act = activation::relu;
     moved(set, pool, "add+relu", 3 * bytes, [&] { run_binary(set, add, a, b, c, pool); });
     moved(set, pool, "mul by channel", 2 * bytes, [&] { run_binary(set, broadcast(binary::mul, map, 4, channels, 3), a, b, c, pool); });
+    const std::int64_t width_of = vector_width(set), blocks[] = {1, 64 / width_of, 56, 56, width_of}, gates[] = {1, 64 / width_of, 1, 1, width_of};
+    moved(set, pool, "mul by channel, blocked", 2 * bytes, [&] { run_binary(set, broadcast(binary::mul, blocks, 5, gates, 5), a, b, c, pool); });
     moved(set, pool, "add bias rows 1029x192", 2 * 1029 * 192 * 4, [&] { run_binary(set, broadcast(binary::add, tokens, 2, width, 1), a, b, c, pool); });
     channel_problem affine;
     affine.n = 1, affine.c = 64, affine.area = 3136, affine.blocked = true, affine.ep.act = activation::relu;

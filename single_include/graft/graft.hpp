@@ -69,9 +69,14 @@
 #else
 #define GRAFT_ABI_OPS
 #endif
-#define GRAFT_CONCAT_TEXT(a, b, c, d, e) a##b##_##c##d##e
-#define GRAFT_CONCAT(a, b, c, d, e) GRAFT_CONCAT_TEXT(a, b, c, d, e)
-#define GRAFT_ABI GRAFT_CONCAT(v, GRAFT_VERSION_MAJOR, GRAFT_VERSION_MINOR, GRAFT_ABI_EXCEPTIONS, GRAFT_ABI_OPS)
+#if GRAFT_HAS_LIBJPEG
+#define GRAFT_ABI_JPEG _jpeg
+#else
+#define GRAFT_ABI_JPEG
+#endif
+#define GRAFT_CONCAT_TEXT(a, b, c, d, e, f) a##b##_##c##d##e##f
+#define GRAFT_CONCAT(a, b, c, d, e, f) GRAFT_CONCAT_TEXT(a, b, c, d, e, f)
+#define GRAFT_ABI GRAFT_CONCAT(v, GRAFT_VERSION_MAJOR, GRAFT_VERSION_MINOR, GRAFT_ABI_EXCEPTIONS, GRAFT_ABI_OPS, GRAFT_ABI_JPEG)
 
 #define GRAFT_BEGIN_NAMESPACE \
     namespace graft {         \
@@ -354,13 +359,29 @@ private:
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
 GRAFT_BEGIN_NAMESPACE
+namespace detail {
+// From this size on, memory is asked for in huge pages: touching it the first time costs a fraction then.
+constexpr std::size_t huge_page = std::size_t(2) << 20;
+template <std::size_t Alignment>
+inline void free_aligned(const void* p) {
+    ::operator delete(const_cast<void*>(p), std::align_val_t(Alignment));
+}
+}  // namespace detail
+
 GRAFT_INLINE result<buffer> buffer::allocate(std::size_t bytes) {
     void* memory = nullptr;
-    if (bytes < SIZE_MAX - 2 * alignment) memory = ::operator new(bytes + alignment, std::align_val_t(alignment), std::nothrow);
+    const bool huge = bytes >= 4 * detail::huge_page;
+    if (bytes < SIZE_MAX / 2) memory = ::operator new(bytes + alignment, std::align_val_t(huge ? detail::huge_page : alignment), std::nothrow);
     if (!memory) return fail(errc::memory_oom, "buffer", std::to_string(bytes) + " bytes could not be had from the system");
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+    if (huge) madvise(memory, bytes / detail::huge_page * detail::huge_page, MADV_HUGEPAGE);
+#endif
     buffer b;
-    b.owner_ = std::shared_ptr<const void>(memory, [](const void* p) { ::operator delete(const_cast<void*>(p), std::align_val_t(alignment)); });
+    b.owner_ = std::shared_ptr<const void>(memory, huge ? detail::free_aligned<detail::huge_page> : detail::free_aligned<alignment>);
     b.data_ = static_cast<std::byte*>(memory);
     b.bytes_ = bytes;
     return b;
@@ -1128,57 +1149,257 @@ GRAFT_END_NAMESPACE
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 #pragma GCC diagnostic ignored "-Wcast-qual"
 #pragma GCC diagnostic ignored "-Wold-style-cast"
-#pragma GCC diagnostic ignored "-Wuseless-cast"
-#pragma GCC diagnostic ignored "-Wduplicated-branches"
 #pragma GCC diagnostic ignored "-Wshadow"
 #pragma GCC diagnostic ignored "-Wmissing-declarations"
 #endif
-// An app may use stb_image as well: its include guard and settings are put aside.
-#pragma push_macro("STBI_INCLUDE_STB_IMAGE_H")
-#pragma push_macro("STB_IMAGE_IMPLEMENTATION")
-#pragma push_macro("STB_IMAGE_STATIC")
+// An app may use stb_image as well: every macro that stb_image reads or sets is put aside, and put back behind it.
+#pragma push_macro("FAST_BITS")
+#undef FAST_BITS
 #pragma push_macro("STBIDEF")
-#pragma push_macro("STBI_ASSERT")
-#pragma push_macro("STBI_MAX_DIMENSIONS")
-#pragma push_macro("STBI_NO_STDIO")
-#pragma push_macro("STBI_ONLY_JPEG")
-#undef STBI_INCLUDE_STB_IMAGE_H
-#undef STB_IMAGE_IMPLEMENTATION
-#undef STB_IMAGE_STATIC
 #undef STBIDEF
+#pragma push_macro("STBI_ASSERT")
 #undef STBI_ASSERT
+#pragma push_macro("STBI_EXTERN")
+#undef STBI_EXTERN
+#pragma push_macro("STBI_FAILURE_USERMSG")
+#undef STBI_FAILURE_USERMSG
+#pragma push_macro("STBI_FREE")
+#undef STBI_FREE
+#pragma push_macro("STBI_INCLUDE_STB_IMAGE_H")
+#undef STBI_INCLUDE_STB_IMAGE_H
+#pragma push_macro("STBI_MALLOC")
+#undef STBI_MALLOC
+#pragma push_macro("STBI_MAX_DIMENSIONS")
 #undef STBI_MAX_DIMENSIONS
+#pragma push_macro("STBI_NEON")
+#undef STBI_NEON
+#pragma push_macro("STBI_NOTUSED")
+#undef STBI_NOTUSED
+#pragma push_macro("STBI_NO_BMP")
+#undef STBI_NO_BMP
+#pragma push_macro("STBI_NO_FAILURE_STRINGS")
+#undef STBI_NO_FAILURE_STRINGS
+#pragma push_macro("STBI_NO_GIF")
+#undef STBI_NO_GIF
+#pragma push_macro("STBI_NO_HDR")
+#undef STBI_NO_HDR
+#pragma push_macro("STBI_NO_JPEG")
+#undef STBI_NO_JPEG
+#pragma push_macro("STBI_NO_LINEAR")
+#undef STBI_NO_LINEAR
+#pragma push_macro("STBI_NO_PIC")
+#undef STBI_NO_PIC
+#pragma push_macro("STBI_NO_PNG")
+#undef STBI_NO_PNG
+#pragma push_macro("STBI_NO_PNM")
+#undef STBI_NO_PNM
+#pragma push_macro("STBI_NO_PSD")
+#undef STBI_NO_PSD
+#pragma push_macro("STBI_NO_SIMD")
+#undef STBI_NO_SIMD
+#pragma push_macro("STBI_NO_STDIO")
 #undef STBI_NO_STDIO
+#pragma push_macro("STBI_NO_TGA")
+#undef STBI_NO_TGA
+#pragma push_macro("STBI_NO_THREAD_LOCALS")
+#undef STBI_NO_THREAD_LOCALS
+#pragma push_macro("STBI_NO_ZLIB")
+#undef STBI_NO_ZLIB
+#pragma push_macro("STBI_ONLY_BMP")
+#undef STBI_ONLY_BMP
+#pragma push_macro("STBI_ONLY_GIF")
+#undef STBI_ONLY_GIF
+#pragma push_macro("STBI_ONLY_HDR")
+#undef STBI_ONLY_HDR
+#pragma push_macro("STBI_ONLY_JPEG")
 #undef STBI_ONLY_JPEG
+#pragma push_macro("STBI_ONLY_PIC")
+#undef STBI_ONLY_PIC
+#pragma push_macro("STBI_ONLY_PNG")
+#undef STBI_ONLY_PNG
+#pragma push_macro("STBI_ONLY_PNM")
+#undef STBI_ONLY_PNM
+#pragma push_macro("STBI_ONLY_PSD")
+#undef STBI_ONLY_PSD
+#pragma push_macro("STBI_ONLY_TGA")
+#undef STBI_ONLY_TGA
+#pragma push_macro("STBI_REALLOC")
+#undef STBI_REALLOC
+#pragma push_macro("STBI_REALLOC_SIZED")
+#undef STBI_REALLOC_SIZED
+#pragma push_macro("STBI_SIMD_ALIGN")
+#undef STBI_SIMD_ALIGN
+#pragma push_macro("STBI_SSE2")
+#undef STBI_SSE2
+#pragma push_macro("STBI_THREAD_LOCAL")
+#undef STBI_THREAD_LOCAL
+#pragma push_macro("STBI_VERSION")
+#undef STBI_VERSION
+#pragma push_macro("STBI_WINDOWS_UTF8")
+#undef STBI_WINDOWS_UTF8
+#pragma push_macro("STBI__BYTECAST")
+#undef STBI__BYTECAST
+#pragma push_macro("STBI__COMBO")
+#undef STBI__COMBO
+#pragma push_macro("STBI__HDR_BUFLEN")
+#undef STBI__HDR_BUFLEN
+#pragma push_macro("STBI__IDCT_1D")
+#undef STBI__IDCT_1D
+#pragma push_macro("STBI__MARKER_none")
+#undef STBI__MARKER_none
+#pragma push_macro("STBI__PNG_TYPE")
+#undef STBI__PNG_TYPE
+#pragma push_macro("STBI__RESTART")
+#undef STBI__RESTART
+#pragma push_macro("STBI__X64_TARGET")
+#undef STBI__X64_TARGET
+#pragma push_macro("STBI__ZFAST_BITS")
+#undef STBI__ZFAST_BITS
+#pragma push_macro("STBI__ZFAST_MASK")
+#undef STBI__ZFAST_MASK
+#pragma push_macro("STBI__ZNSYMS")
+#undef STBI__ZNSYMS
+#pragma push_macro("STB_IMAGE_IMPLEMENTATION")
+#undef STB_IMAGE_IMPLEMENTATION
+#pragma push_macro("STB_IMAGE_STATIC")
+#undef STB_IMAGE_STATIC
+#pragma push_macro("stbi__DNL")
+#undef stbi__DNL
+#pragma push_macro("stbi__EOI")
+#undef stbi__EOI
+#pragma push_macro("stbi__SOF")
+#undef stbi__SOF
+#pragma push_macro("stbi__SOF_progressive")
+#undef stbi__SOF_progressive
+#pragma push_macro("stbi__SOI")
+#undef stbi__SOI
+#pragma push_macro("stbi__SOS")
+#undef stbi__SOS
+#pragma push_macro("stbi__de_iphone_flag")
+#undef stbi__de_iphone_flag
+#pragma push_macro("stbi__div16")
+#undef stbi__div16
+#pragma push_macro("stbi__div4")
+#undef stbi__div4
+#pragma push_macro("stbi__err")
+#undef stbi__err
+#pragma push_macro("stbi__errpf")
+#undef stbi__errpf
+#pragma push_macro("stbi__errpuc")
+#undef stbi__errpuc
+#pragma push_macro("stbi__f2f")
+#undef stbi__f2f
+#pragma push_macro("stbi__float2fixed")
+#undef stbi__float2fixed
+#pragma push_macro("stbi__float2int")
+#undef stbi__float2int
+#pragma push_macro("stbi__fsh")
+#undef stbi__fsh
+#pragma push_macro("stbi__unpremultiply_on_load")
+#undef stbi__unpremultiply_on_load
+#pragma push_macro("stbi__vertically_flip_on_load")
+#undef stbi__vertically_flip_on_load
+#pragma push_macro("stbi_inline")
+#undef stbi_inline
+#pragma push_macro("stbi_lrot")
+#undef stbi_lrot
 #define STB_IMAGE_IMPLEMENTATION
-#define STB_IMAGE_STATIC
+// The header's first half would declare its functions extern "C", whose names an app's own stb_image has as well; what the
+// second half needs of it stands below.
+#define STBI_INCLUDE_STB_IMAGE_H
+#define STBIDEF static
 #define STBI_ASSERT(x) ((void)0)
 #define STBI_MAX_DIMENSIONS 65535
 #define STBI_NO_STDIO
 #define STBI_ONLY_JPEG
 GRAFT_BEGIN_NAMESPACE
 namespace stb {
+enum { STBI_default = 0, STBI_grey = 1, STBI_grey_alpha = 2, STBI_rgb = 3, STBI_rgb_alpha = 4 };
+typedef unsigned char stbi_uc;
+typedef unsigned short stbi_us;
+typedef struct {
+    int (*read)(void* user, char* data, int size);
+    void (*skip)(void* user, int n);
+    int (*eof)(void* user);
+} stbi_io_callbacks;
 #include GRAFT_STB_IMAGE
 }  // namespace stb
 GRAFT_END_NAMESPACE
-#undef STBI_NO_PNG
-#undef STBI_NO_BMP
-#undef STBI_NO_PSD
-#undef STBI_NO_TGA
-#undef STBI_NO_GIF
-#undef STBI_NO_HDR
-#undef STBI_NO_PIC
-#undef STBI_NO_PNM
-#undef STBI_NO_LINEAR
-#undef STBI_NO_ZLIB
-#pragma pop_macro("STBI_INCLUDE_STB_IMAGE_H")
-#pragma pop_macro("STB_IMAGE_IMPLEMENTATION")
-#pragma pop_macro("STB_IMAGE_STATIC")
+#pragma pop_macro("FAST_BITS")
 #pragma pop_macro("STBIDEF")
 #pragma pop_macro("STBI_ASSERT")
+#pragma pop_macro("STBI_EXTERN")
+#pragma pop_macro("STBI_FAILURE_USERMSG")
+#pragma pop_macro("STBI_FREE")
+#pragma pop_macro("STBI_INCLUDE_STB_IMAGE_H")
+#pragma pop_macro("STBI_MALLOC")
 #pragma pop_macro("STBI_MAX_DIMENSIONS")
+#pragma pop_macro("STBI_NEON")
+#pragma pop_macro("STBI_NOTUSED")
+#pragma pop_macro("STBI_NO_BMP")
+#pragma pop_macro("STBI_NO_FAILURE_STRINGS")
+#pragma pop_macro("STBI_NO_GIF")
+#pragma pop_macro("STBI_NO_HDR")
+#pragma pop_macro("STBI_NO_JPEG")
+#pragma pop_macro("STBI_NO_LINEAR")
+#pragma pop_macro("STBI_NO_PIC")
+#pragma pop_macro("STBI_NO_PNG")
+#pragma pop_macro("STBI_NO_PNM")
+#pragma pop_macro("STBI_NO_PSD")
+#pragma pop_macro("STBI_NO_SIMD")
 #pragma pop_macro("STBI_NO_STDIO")
+#pragma pop_macro("STBI_NO_TGA")
+#pragma pop_macro("STBI_NO_THREAD_LOCALS")
+#pragma pop_macro("STBI_NO_ZLIB")
+#pragma pop_macro("STBI_ONLY_BMP")
+#pragma pop_macro("STBI_ONLY_GIF")
+#pragma pop_macro("STBI_ONLY_HDR")
 #pragma pop_macro("STBI_ONLY_JPEG")
+#pragma pop_macro("STBI_ONLY_PIC")
+#pragma pop_macro("STBI_ONLY_PNG")
+#pragma pop_macro("STBI_ONLY_PNM")
+#pragma pop_macro("STBI_ONLY_PSD")
+#pragma pop_macro("STBI_ONLY_TGA")
+#pragma pop_macro("STBI_REALLOC")
+#pragma pop_macro("STBI_REALLOC_SIZED")
+#pragma pop_macro("STBI_SIMD_ALIGN")
+#pragma pop_macro("STBI_SSE2")
+#pragma pop_macro("STBI_THREAD_LOCAL")
+#pragma pop_macro("STBI_VERSION")
+#pragma pop_macro("STBI_WINDOWS_UTF8")
+#pragma pop_macro("STBI__BYTECAST")
+#pragma pop_macro("STBI__COMBO")
+#pragma pop_macro("STBI__HDR_BUFLEN")
+#pragma pop_macro("STBI__IDCT_1D")
+#pragma pop_macro("STBI__MARKER_none")
+#pragma pop_macro("STBI__PNG_TYPE")
+#pragma pop_macro("STBI__RESTART")
+#pragma pop_macro("STBI__X64_TARGET")
+#pragma pop_macro("STBI__ZFAST_BITS")
+#pragma pop_macro("STBI__ZFAST_MASK")
+#pragma pop_macro("STBI__ZNSYMS")
+#pragma pop_macro("STB_IMAGE_IMPLEMENTATION")
+#pragma pop_macro("STB_IMAGE_STATIC")
+#pragma pop_macro("stbi__DNL")
+#pragma pop_macro("stbi__EOI")
+#pragma pop_macro("stbi__SOF")
+#pragma pop_macro("stbi__SOF_progressive")
+#pragma pop_macro("stbi__SOI")
+#pragma pop_macro("stbi__SOS")
+#pragma pop_macro("stbi__de_iphone_flag")
+#pragma pop_macro("stbi__div16")
+#pragma pop_macro("stbi__div4")
+#pragma pop_macro("stbi__err")
+#pragma pop_macro("stbi__errpf")
+#pragma pop_macro("stbi__errpuc")
+#pragma pop_macro("stbi__f2f")
+#pragma pop_macro("stbi__float2fixed")
+#pragma pop_macro("stbi__float2int")
+#pragma pop_macro("stbi__fsh")
+#pragma pop_macro("stbi__unpremultiply_on_load")
+#pragma pop_macro("stbi__vertically_flip_on_load")
+#pragma pop_macro("stbi_inline")
+#pragma pop_macro("stbi_lrot")
 #if defined(__GNUC__)
 #pragma GCC diagnostic pop
 #endif
@@ -1256,10 +1477,10 @@ using byte_sink = bool (*)(void* context, const std::uint8_t* bytes, std::size_t
 
 class inflater {
 public:
-    inflater(const std::uint8_t* in, std::size_t n, byte_sink sink, void* context) : in_(in), begin_(in), end_(in + n), sink_(sink), context_(context) {}
+    inflater(const std::uint8_t* in, std::size_t n, byte_sink sink, void* context) : begin_(in), input_{in, in + n}, sink_(sink), context_(context) {}
 
     // Bytes of the input that were read; meant for `done`.
-    std::size_t consumed() const noexcept { return static_cast<std::size_t>(in_ - begin_) - bits_ / 8 + padding_; }
+    std::size_t consumed() const noexcept { return static_cast<std::size_t>(input_.in - begin_) - input_.bits / 8 + input_.padding; }
 
     inflate_end run() {
         auto memory = buffer::allocate(capacity + 16);
@@ -1267,10 +1488,10 @@ public:
         memory_ = std::move(memory).value();
         window_ = reinterpret_cast<std::uint8_t*>(memory_.data());
         for (bool last = false; !last;) {
-            refill();
-            if (starved()) return inflate_end::truncated;
-            last = take(1) != 0;
-            const std::uint32_t kind = take(2);
+            input_.refill();
+            last = input_.take(1) != 0;
+            const std::uint32_t kind = input_.take(2);
+            if (input_.starved()) return flush() ? inflate_end::truncated : inflate_end::stopped;
             inflate_end end = inflate_end::malformed;
             if (kind == 0) end = stored();
             if (kind == 1) end = fixed();
@@ -1318,53 +1539,61 @@ private:
         }
     };
 
-    void refill() noexcept {
-        if (end_ - in_ >= 8) {
-            std::uint64_t next = 0;
-            for (int i = 0; i < 8; ++i) next |= std::uint64_t(in_[i]) << (8 * i);
-            held_ |= next << bits_;
-            in_ += (63 - bits_) >> 3;
-            bits_ |= 56;
-            return;
-        }
-        while (bits_ <= 56) {
-            // Past the end come zeros, counted, so that what was made of them can be told.
-            if (in_ < end_)
-                held_ |= std::uint64_t(*in_++) << bits_;
-            else
-                ++padding_;
-            bits_ += 8;
-        }
-    }
-    bool starved() const noexcept { return padding_ * 8 > bits_; }
-    std::uint32_t take(unsigned n) noexcept {
-        const auto value = static_cast<std::uint32_t>(held_ & ((std::uint64_t(1) << n) - 1));
-        held_ >>= n;
-        bits_ -= n;
-        return value;
-    }
-    int decode(const huffman& h) noexcept {
-        const unsigned entry = h.fast[held_ & ((1u << fast_bits) - 1)];
-        if (entry) {
-            held_ >>= entry & 15;
-            bits_ -= entry & 15;
-            return static_cast<int>(entry >> 4);
-        }
-        int code = 0, first = 0, index = 0;
-        for (unsigned length = 1; length < 16; ++length) {
-            code |= static_cast<int>(held_ >> (length - 1) & 1);
-            const int count = h.count[length];
-            if (code - count < first) {
-                held_ >>= length;
-                bits_ -= length;
-                return h.symbol[index + code - first];
+    // The bits of the input, the next one lowest. A value of its own, so that loops keep it in registers.
+    struct bit_reader {
+        const std::uint8_t *in, *end;
+        std::uint64_t held = 0;
+        std::size_t padding = 0;  // zero bytes that were taken behind the end
+        unsigned bits = 0;
+
+        void refill() noexcept {
+            if (end - in >= 8) {
+                const auto byte = [this](int i) { return std::uint64_t(in[i]) << (8 * i); };
+                const std::uint64_t next = byte(0) | byte(1) | byte(2) | byte(3) | byte(4) | byte(5) | byte(6) | byte(7);
+                held |= next << bits;
+                in += (63 - bits) >> 3;
+                bits |= 56;
+                return;
             }
-            index += count;
-            first = (first + count) << 1;
-            code <<= 1;
+            while (bits <= 56) {
+                // Past the end come zeros, counted, so that what was made of them can be told.
+                if (in < end)
+                    held |= std::uint64_t(*in++) << bits;
+                else
+                    ++padding;
+                bits += 8;
+            }
         }
-        return -1;
-    }
+        bool starved() const noexcept { return padding * 8 > bits; }
+        std::uint32_t take(unsigned n) noexcept {
+            const auto value = static_cast<std::uint32_t>(held & ((std::uint64_t(1) << n) - 1));
+            held >>= n;
+            bits -= n;
+            return value;
+        }
+        int decode(const huffman& h) noexcept {
+            const unsigned entry = h.fast[held & ((1u << fast_bits) - 1)];
+            if (entry) {
+                held >>= entry & 15;
+                bits -= entry & 15;
+                return static_cast<int>(entry >> 4);
+            }
+            int code = 0, first = 0, index = 0;
+            for (unsigned length = 1; length < 16; ++length) {
+                code |= static_cast<int>(held >> (length - 1) & 1);
+                const int count = h.count[length];
+                if (code - count < first) {
+                    held >>= length;
+                    bits -= length;
+                    return h.symbol[index + code - first];
+                }
+                index += count;
+                first = (first + count) << 1;
+                code <<= 1;
+            }
+            return -1;
+        }
+    };
 
     bool flush() noexcept {
         const bool more = at_ == sent_ || sink_(context_, window_ + sent_, at_ - sent_);
@@ -1377,24 +1606,25 @@ private:
     }
 
     inflate_end stored() {
-        take(bits_ & 7);
+        bit_reader& r = input_;
+        r.take(r.bits & 7);
         // Whole bytes that were read ahead go back to the input.
-        const std::size_t ahead = bits_ / 8;
-        if (padding_ > ahead) return inflate_end::truncated;
-        in_ -= ahead - padding_;
-        held_ = 0;
-        bits_ = 0;
-        padding_ = 0;
-        if (end_ - in_ < 4) return inflate_end::truncated;
-        std::size_t n = in_[0] | std::size_t(in_[1]) << 8;
-        if ((n ^ 0xffff) != (in_[2] | std::size_t(in_[3]) << 8)) return inflate_end::malformed;
-        in_ += 4;
-        const bool whole = static_cast<std::size_t>(end_ - in_) >= n;
-        if (!whole) n = static_cast<std::size_t>(end_ - in_);
+        const std::size_t ahead = r.bits / 8;
+        if (r.padding > ahead) return inflate_end::truncated;
+        r.in -= ahead - r.padding;
+        r.held = 0;
+        r.bits = 0;
+        r.padding = 0;
+        if (r.end - r.in < 4) return inflate_end::truncated;
+        std::size_t n = r.in[0] | std::size_t(r.in[1]) << 8;
+        if ((n ^ 0xffff) != (r.in[2] | std::size_t(r.in[3]) << 8)) return inflate_end::malformed;
+        r.in += 4;
+        const bool whole = static_cast<std::size_t>(r.end - r.in) >= n;
+        if (!whole) n = static_cast<std::size_t>(r.end - r.in);
         if (capacity - at_ < n && !flush()) return inflate_end::stopped;
-        if (n) std::memcpy(window_ + at_, in_, n);
+        if (n) std::memcpy(window_ + at_, r.in, n);
         at_ += n;
-        in_ += n;
+        r.in += n;
         return whole ? inflate_end::done : inflate_end::truncated;
     }
 
@@ -1409,20 +1639,20 @@ private:
 
     inflate_end dynamic() {
         static constexpr std::uint8_t order[19] = {16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15};
-        const int n_literals = static_cast<int>(take(5)) + 257, n_distances = static_cast<int>(take(5)) + 1, n_codes = static_cast<int>(take(4)) + 4;
+        const int n_literals = static_cast<int>(input_.take(5)) + 257, n_distances = static_cast<int>(input_.take(5)) + 1, n_codes = static_cast<int>(input_.take(4)) + 4;
         if (n_literals > 286 || n_distances > 30) return inflate_end::malformed;
         std::uint8_t lengths[320] = {};
         for (int i = 0; i < n_codes; ++i) {
-            refill();
-            lengths[order[i]] = static_cast<std::uint8_t>(take(3));
+            input_.refill();
+            lengths[order[i]] = static_cast<std::uint8_t>(input_.take(3));
         }
-        if (starved()) return inflate_end::truncated;
+        if (input_.starved()) return inflate_end::truncated;
         if (!literals_.build(lengths, 19)) return inflate_end::malformed;
         std::uint8_t all[320] = {};
         for (int i = 0; i < n_literals + n_distances;) {
-            refill();
-            const int symbol = decode(literals_);
-            if (starved()) return inflate_end::truncated;
+            input_.refill();
+            const int symbol = input_.decode(literals_);
+            if (input_.starved()) return inflate_end::truncated;
             if (symbol < 0) return inflate_end::malformed;
             if (symbol < 16) {
                 all[i++] = static_cast<std::uint8_t>(symbol);
@@ -1430,7 +1660,7 @@ private:
             }
             if (symbol == 16 && i == 0) return inflate_end::malformed;
             const std::uint8_t value = symbol == 16 ? all[i - 1] : std::uint8_t(0);
-            const int times = symbol == 16 ? 3 + static_cast<int>(take(2)) : symbol == 17 ? 3 + static_cast<int>(take(3)) : 11 + static_cast<int>(take(7));
+            const int times = symbol == 16 ? 3 + static_cast<int>(input_.take(2)) : symbol == 17 ? 3 + static_cast<int>(input_.take(3)) : 11 + static_cast<int>(input_.take(7));
             if (i + times > n_literals + n_distances) return inflate_end::malformed;
             for (int t = 0; t < times; ++t) all[i++] = value;
         }
@@ -1443,40 +1673,61 @@ private:
         static constexpr std::uint8_t length_extra[29] = {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 0};
         static constexpr std::uint16_t distance_base[30] = {1, 2, 3, 4, 5, 7, 9, 13, 17, 25, 33, 49, 65, 97, 129, 193, 257, 385, 513, 769, 1025, 1537, 2049, 3073, 4097, 6145, 8193, 12289, 16385, 24577};
         static constexpr std::uint8_t distance_extra[30] = {0, 0, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8, 9, 9, 10, 10, 11, 11, 12, 12, 13, 13};
+        bit_reader r = input_;
+        std::uint8_t* const window = window_;
+        std::size_t at = at_;
+        inflate_end end = inflate_end::malformed;
         for (;;) {
-            refill();  // at least 56 bits: enough for a length, a distance and their extra bits
-            int symbol = decode(literals_);
-            if (starved()) return inflate_end::truncated;
-            if (capacity - at_ < 260 && !flush()) return inflate_end::stopped;
+            if (r.bits < 48) r.refill();  // enough for a length, a distance and their extra bits
+            int symbol = r.decode(literals_);
+            if (r.starved()) {
+                end = inflate_end::truncated;
+                break;
+            }
+            if (capacity - at < 260) {
+                at_ = at;
+                const bool more = flush();
+                at = at_;
+                if (!more) {
+                    end = inflate_end::stopped;
+                    break;
+                }
+            }
             if (symbol >= 0 && symbol < 256) {
-                window_[at_++] = static_cast<std::uint8_t>(symbol);
+                window[at++] = static_cast<std::uint8_t>(symbol);
                 continue;
             }
-            if (symbol == 256) return inflate_end::done;
-            if (symbol < 0 || symbol > 285) return inflate_end::malformed;
+            if (symbol == 256) {
+                end = inflate_end::done;
+                break;
+            }
+            if (symbol < 0 || symbol > 285) break;
             symbol -= 257;
-            const std::size_t n = length_base[symbol] + take(length_extra[symbol]);
-            const int far = decode(distances_);
-            if (far < 0 || far > 29) return starved() ? inflate_end::truncated : inflate_end::malformed;
-            const std::size_t distance = distance_base[far] + take(distance_extra[far]);
-            if (starved()) return inflate_end::truncated;
-            if (distance > at_) return inflate_end::malformed;
-            std::uint8_t* to = window_ + at_;
+            const std::size_t n = length_base[symbol] + r.take(length_extra[symbol]);
+            const int far = r.decode(distances_);
+            const std::size_t distance = far < 0 || far > 29 ? 0 : distance_base[far] + r.take(distance_extra[far]);
+            if (r.starved()) {
+                end = inflate_end::truncated;
+                break;
+            }
+            if (distance == 0 || distance > at) break;
+            std::uint8_t* to = window + at;
             const std::uint8_t* from = to - distance;
-            at_ += n;
+            at += n;
             if (distance >= 8) {
                 for (std::size_t i = 0; i < n; i += 8) std::memcpy(to + i, from + i, 8);  // the window has room to run over
             } else
                 for (std::size_t i = 0; i < n; ++i) to[i] = from[i];
         }
+        input_ = r;
+        at_ = at;
+        return end;
     }
 
-    const std::uint8_t *in_, *begin_, *end_;
+    const std::uint8_t* begin_;
+    bit_reader input_;
     byte_sink sink_;
     void* context_;
-    std::uint64_t held_ = 0;
-    std::size_t padding_ = 0;
-    unsigned bits_ = 0;
     std::uint8_t* window_ = nullptr;
     std::size_t at_ = 0, sent_ = 0;
     buffer memory_;
@@ -4469,7 +4720,7 @@ inline std::uint32_t detect() noexcept {
     if (leaf1_c >> 27 & 1) saved = _xgetbv(0);
 #else
     unsigned a = 0, b = 0, c = 0, d = 0;
-    highest = __get_cpuid_max(0, nullptr);
+    highest = static_cast<unsigned>(__get_cpuid_max(0, nullptr));
     if (__get_cpuid(1, &a, &b, &c, &d)) leaf1_c = c;
     if (highest >= 7 && __get_cpuid_count(7, 0, &a, &b, &c, &d)) leaf7_b = b;
     if (leaf1_c >> 27 & 1) {
@@ -4700,6 +4951,7 @@ struct conv_kernels {
     void (*generic)(const conv_args&, std::int64_t task);
     void (*first_layer)(const conv_args&, std::int64_t task);
     void (*depthwise)(const conv_args&, std::int64_t task);
+    void (*shared)(const conv_args&, std::int64_t task);
     void (*winograd_input)(const conv_args&, std::int64_t block, std::int64_t first, std::int64_t last);
     void (*winograd_multiply)(const conv_args&, std::int64_t element, std::int64_t pair0, std::int64_t pair1);
     void (*winograd_output)(const conv_args&, std::int64_t block, std::int64_t first, std::int64_t last);
@@ -4725,6 +4977,28 @@ enum class unary : std::uint8_t { abs, neg, exp, log, sqrt, reciprocal, floor, c
 
 /// Functions of two elements. max and min hand NaN on; pow is powf; prelu is a < 0 ? a * b : a.
 enum class binary : std::uint8_t { add, sub, mul, div, max, min, pow, prelu };
+
+/// Whether an operator that this build holds can come to need the function: by itself, or fused from several.
+constexpr bool activation_wanted(activation kind) noexcept {
+    switch (kind) {
+    case activation::leaky_relu: return wanted("LeakyRelu");
+    case activation::sigmoid: return wanted("Sigmoid");
+    case activation::silu: return wanted("Sigmoid") || wanted("Swish");
+    case activation::hard_sigmoid: return wanted("HardSigmoid");
+    case activation::hard_swish: return wanted("HardSigmoid") || wanted("HardSwish");
+    case activation::tanh: return wanted("Tanh");
+    case activation::gelu: return wanted("Erf") || wanted("Gelu");
+    case activation::gelu_tanh: return wanted("Gelu");
+    case activation::elu: return wanted("Elu");
+    case activation::softplus: return wanted("Softplus");
+    case activation::mish: return wanted("Mish");
+    default: return true;
+    }
+}
+constexpr bool unary_wanted(unary op) noexcept {
+    constexpr const char* names[] = {"Abs", "Neg", "Exp", "Log", "Sqrt", "Reciprocal", "Floor", "Ceil", "Round", "Sign", "Erf"};
+    return op == unary::square || wanted(names[static_cast<int>(op)]);
+}
 
 /// Rows of a binary function: y[r][i] = clamp(op(a[r][i], b[r][i])), r < rows, i < n.
 struct binary_rows {
@@ -5226,15 +5500,16 @@ inline GRAFT_NOINLINE void activate_run(activation kind, float alpha, float beta
     switch (kind) {
 #define GRAFT_X(id)                                                                                            \
     case activation::id:                                                                                       \
-        for (std::int64_t i = 0; i < n; i += V::W) {                                                           \
-            const int lanes = n - i < V::W ? static_cast<int>(n - i) : V::W;                                   \
-            V v = lanes == V::W ? V::load(x + i) : V::load_partial(x + i, lanes);                              \
-            v = activate<activation::id>(v, alpha, beta);                                                      \
-            if (lanes == V::W)                                                                                 \
-                v.store(y + i);                                                                                \
-            else                                                                                               \
-                v.store_partial(y + i, lanes);                                                                 \
-        }                                                                                                      \
+        if constexpr (activation_wanted(activation::id))                                                                  \
+            for (std::int64_t i = 0; i < n; i += V::W) {                                                       \
+                const int lanes = n - i < V::W ? static_cast<int>(n - i) : V::W;                               \
+                V v = lanes == V::W ? V::load(x + i) : V::load_partial(x + i, lanes);                          \
+                v = activate<activation::id>(v, alpha, beta);                                                  \
+                if (lanes == V::W)                                                                             \
+                    v.store(y + i);                                                                            \
+                else                                                                                           \
+                    v.store_partial(y + i, lanes);                                                             \
+            }                                                                                                  \
         return;
         GRAFT_X(none)
         GRAFT_X(relu)
@@ -5305,16 +5580,17 @@ GRAFT_VECTOR V apply(V a, V b) {
 
 inline void unary_run(unary op, const float* x, float* y, std::int64_t n) {
     switch (op) {
-#define GRAFT_X(id)                                                                             \
-    case unary::id:                                                                             \
-        for (std::int64_t i = 0; i < n; i += V::W) {                                            \
-            const int lanes = n - i < V::W ? static_cast<int>(n - i) : V::W;                    \
-            V v = apply<unary::id>(lanes == V::W ? V::load(x + i) : V::load_partial(x + i, lanes)); \
-            if (lanes == V::W)                                                                  \
-                v.store(y + i);                                                                 \
-            else                                                                                \
-                v.store_partial(y + i, lanes);                                                  \
-        }                                                                                       \
+#define GRAFT_X(id)                                                                                 \
+    case unary::id:                                                                                 \
+        if constexpr (unary_wanted(unary::id))                                                            \
+            for (std::int64_t i = 0; i < n; i += V::W) {                                            \
+                const int lanes = n - i < V::W ? static_cast<int>(n - i) : V::W;                    \
+                V v = apply<unary::id>(lanes == V::W ? V::load(x + i) : V::load_partial(x + i, lanes)); \
+                if (lanes == V::W)                                                                  \
+                    v.store(y + i);                                                                 \
+                else                                                                                \
+                    v.store_partial(y + i, lanes);                                                  \
+            }                                                                                       \
         return;
         GRAFT_X(abs)
         GRAFT_X(neg)
@@ -5384,9 +5660,12 @@ inline void binary_run(const binary_rows& g) {
     case binary::div: return binary_loop<binary::div>(g);
     case binary::max: return binary_loop<binary::max>(g);
     case binary::min: return binary_loop<binary::min>(g);
-    case binary::prelu: return binary_loop<binary::prelu>(g);
+    case binary::prelu:
+        if constexpr (wanted("PRelu")) binary_loop<binary::prelu>(g);
+        return;
     case binary::pow:
-        if (!power_run(g)) binary_loop<binary::pow>(g);
+        if constexpr (wanted("Pow"))
+            if (!power_run(g)) binary_loop<binary::pow>(g);
     }
 }
 
@@ -5669,7 +5948,17 @@ inline void arg_columns(bool lowest, bool last, const float* x, std::int64_t* y,
 }
 
 inline const rows_kernels* rows_table() {
-    static constexpr rows_kernels all = {&softmax_rows, &softmax_columns, &normalize_run, &reduce_rows, &reduce_columns, &arg_rows, &arg_columns};
+    constexpr bool softmax = wanted("Softmax") || wanted("LogSoftmax"), arg = wanted("ArgMax") || wanted("ArgMin");
+    constexpr bool normalize = wanted("LayerNormalization") || wanted("RMSNormalization") || wanted("InstanceNormalization") || wanted("GroupNormalization");
+    constexpr bool reduce = wanted("ReduceSum") || wanted("ReduceMean") || wanted("ReduceMax") || wanted("ReduceMin") || wanted("ReduceL1") ||
+                            wanted("ReduceL2") || wanted("ReduceSumSquare");
+    static constexpr rows_kernels all = {softmax ? &softmax_rows : nullptr,
+                                         softmax ? &softmax_columns : nullptr,
+                                         normalize ? &normalize_run : nullptr,
+                                         reduce ? &reduce_rows : nullptr,
+                                         reduce ? &reduce_columns : nullptr,
+                                         arg ? &arg_rows : nullptr,
+                                         arg ? &arg_columns : nullptr};
     return &all;
 }
 // ---- graft/cpu/kernels/move.inl
@@ -5787,7 +6076,8 @@ inline void dequantize_run(const void* x, float* y, std::int64_t n, float scale,
 }
 
 inline const move_kernels* move_table() {
-    static constexpr move_kernels all = {&transpose_run, &from_float16, &to_float16, &from_bfloat16, &to_bfloat16, &quantize_run, &dequantize_run};
+    static constexpr move_kernels all = {&transpose_run, &from_float16, &to_float16, &from_bfloat16, &to_bfloat16,
+                                         wanted("QuantizeLinear") ? &quantize_run : nullptr, wanted("DequantizeLinear") ? &dequantize_run : nullptr};
     return &all;
 }
 // ---- graft/cpu/kernels/gemm.inl
@@ -5833,10 +6123,15 @@ inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t lda, const flo
     for (int r = 0; r < R; ++r) acc[r][0].store(out + r * out_row), acc[r][1].store(out + r * out_row + V::W);
 }
 
-// As many rows as the next tile takes, out of those that are left.
-GRAFT_FORCE_INLINE int gemm_tile_rows(std::int64_t left) {
+// The tile for the rows that are left, out of which `before` come before them in the block. It may be taller than what is
+// left: then it starts earlier, and what it computes again is dropped.
+GRAFT_FORCE_INLINE int gemm_tile_rows(std::int64_t left, std::int64_t before) {
     if (left >= gemm_rows) return gemm_rows;
-    return gemm_rows > 8 && left >= 8 ? 8 : left >= 4 ? 4 : left >= 2 ? 2 : 1;
+    const int rest = static_cast<int>(left);
+    const int tall = gemm_rows > 8 ? (rest == 13 || rest == 11 ? 14 : rest >= 8 ? 8 : rest >= 5 ? 8 : rest == 3 ? 4 : rest)
+                                   : (rest == 5 ? 6 : rest == 3 ? 4 : rest);
+    if (tall - rest <= before) return tall;
+    return gemm_rows > 8 && rest >= 8 ? 8 : rest >= 4 ? 4 : rest >= 2 ? 2 : 1;
 }
 GRAFT_FORCE_INLINE void gemm_tile(int rows, const float* a, std::int64_t lda, const float* b, std::int64_t b_step, std::int64_t length,
                                   const float* init, std::int64_t init_row, float* out, std::int64_t out_row) {
@@ -5901,7 +6196,8 @@ inline void gemm_run(const gemm_block& g) {
         const std::int64_t length = g.k - l < part ? g.k - l : part;
         const bool first = l == 0, last = l + length >= g.k;
         for (std::int64_t i = 0; i < g.m;) {
-            const int rows = gemm_tile_rows(g.m - i);
+            const int height = gemm_tile_rows(g.m - i, i), rows = g.m - i < height ? static_cast<int>(g.m - i) : height, back = height - rows;
+            const std::int64_t top = i - back;
             for (std::int64_t j = 0; j < g.n; j += gemm_columns) {
                 const int n = g.n - j < gemm_columns ? static_cast<int>(g.n - j) : gemm_columns;
                 const bool in_last = n < gemm_columns && g.b_last;
@@ -5910,22 +6206,22 @@ inline void gemm_run(const gemm_block& g) {
                 const float* init = nullptr;
                 std::int64_t init_row = g.ldc;
                 if (!first)
-                    init = g.c + i * g.ldc + j;
+                    init = g.c + top * g.ldc + j;
                 else if (residual_first)
-                    init = g.residual + i * g.ld_residual + j, init_row = g.ld_residual;
+                    init = g.residual + top * g.ld_residual + j, init_row = g.ld_residual;
                 else if (bias_first)
                     init = g.bias + j, init_row = 0;
-                const bool direct = n == gemm_columns && !(last && finish);
+                const bool direct = n == gemm_columns && !back && !(last && finish);
                 if (init && n < gemm_columns) {
-                    gemm_copy(init, init_row, tile, gemm_columns, rows, n);
+                    gemm_copy(init, init_row, tile, gemm_columns, height, n);
                     init = tile, init_row = gemm_columns;
                 }
                 float* c = g.c + i * g.ldc + j;
-                gemm_tile(rows, g.a + i * g.lda + l, g.lda, b, step, length, init, init_row, direct ? c : tile, direct ? g.ldc : gemm_columns);
+                gemm_tile(height, g.a + top * g.lda + l, g.lda, b, step, length, init, init_row, direct ? c : tile, direct ? g.ldc : gemm_columns);
                 if (last && finish)
-                    gemm_finish(g, e, tile, i, j, rows, n);
+                    gemm_finish(g, e, tile + back * gemm_columns, i, j, rows, n);
                 else if (!direct)
-                    gemm_copy(tile, gemm_columns, c, g.ldc, rows, n);
+                    gemm_copy(tile + back * gemm_columns, gemm_columns, c, g.ldc, rows, n);
             }
             if (last && !clamped)
                 for (int r = 0; r < rows; ++r) {
@@ -5973,7 +6269,8 @@ inline void gemm_pack_run(const gemm_pack& g) {
 }
 
 inline const gemm_kernels* gemm_table() {
-    static constexpr gemm_kernels all = {gemm_rows, gemm_columns, &gemm_run, &gemm_pack_run};
+    constexpr bool any = wanted("Gemm") || wanted("MatMul") || wanted("ConvTranspose");
+    static constexpr gemm_kernels all = {gemm_rows, gemm_columns, any ? &gemm_run : nullptr, any ? &gemm_pack_run : nullptr};
     return &all;
 }
 // ---- graft/cpu/kernels/pool.inl
@@ -6165,10 +6462,11 @@ inline const reorder_kernels* reorder_table() {
 // channels takes its whole reduction in registers; weights stream by in the order in which they are read. Pixels are counted
 // through the plane, so tiles may wrap round rows; a table says where each pixel of a tile lies for each tap.
 
-// A row of the table: the pixel that each of the M outputs reads (-1: padding), whether any is inside, whether they are adjacent.
+// A row of the table: the pixel that each of the M outputs reads (-1: padding), whether any is inside, and how far apart they
+// are, if all by 1 or all by 2 (else 0).
 struct tap_row {
     std::int32_t at[14];
-    std::int32_t inside, adjacent;
+    std::int32_t inside, step;
 };
 
 struct tile_job {
@@ -6297,9 +6595,12 @@ template <int M, int NV> GRAFT_NOINLINE inline void conv_tile(const conv_args& a
             const tap_row& row = job.taps[t];
             if (!row.inside) {
                 w += channels * (NV * V::W);
-            } else if (row.adjacent) {
+            } else if (row.step) {
                 const float* p = x + std::int64_t(row.at[0]) * V::W + lane;
-                for (int k = 0; k < channels; ++k, ++p, w += NV * V::W) fma_adjacent<V::W>(sum, w, p);
+                if (row.step == 1)
+                    for (int k = 0; k < channels; ++k, ++p, w += NV * V::W) fma_adjacent<V::W>(sum, w, p);
+                else
+                    for (int k = 0; k < channels; ++k, ++p, w += NV * V::W) fma_adjacent<2 * V::W>(sum, w, p);
             } else {
                 // Without branches: -1 becomes a mask that leaves the address of the zeros.
                 const float* p[M];
@@ -6326,6 +6627,11 @@ inline void run_tile(const conv_args& a, const tile_job& job) {
 
 // The rows of one tile's table; outputs past `pixels` repeat the last one, so that they read what exists.
 inline void fill_taps(const conv_problem& p, std::int64_t pixel, int pixels, int width, tap_row* rows) {
+    if (p.kh * p.kw == 1 && p.sh * p.sw == 1 && pixels == width && p.pt + p.pl == 0 && p.oh == p.ih && p.ow == p.iw) {
+        rows->at[0] = static_cast<std::int32_t>(pixel);
+        rows->inside = rows->step = 1;
+        return;
+    }
     std::int32_t y0[14], x0[14];
     std::int64_t oy = pixel / p.ow, ox = pixel % p.ow;
     for (int m = 0; m < 14; ++m) {
@@ -6336,16 +6642,16 @@ inline void fill_taps(const conv_problem& p, std::int64_t pixel, int pixels, int
     const std::uint32_t ih = static_cast<std::uint32_t>(p.ih), iw = static_cast<std::uint32_t>(p.iw);
     for (int ky = 0; ky < p.kh; ++ky)
         for (int kx = 0; kx < p.kw; ++kx, ++rows) {
-            std::int32_t inside = 0, gaps = 0;
+            std::int32_t inside = 0, gaps = 0, step = p.sw < 3 ? p.sw : 0;
             for (int m = 0; m < 14; ++m) {
                 const std::int32_t iy = y0[m] + ky * p.dh, ix = x0[m] + kx * p.dw;
                 const bool ok = static_cast<std::uint32_t>(iy) < ih && static_cast<std::uint32_t>(ix) < iw;
                 rows->at[m] = ok ? iy * static_cast<std::int32_t>(iw) + ix : -1;
                 inside |= ok;
             }
-            for (int m = 0; m < width; ++m) gaps |= rows->at[m] ^ (rows->at[0] + m);
+            for (int m = 0; m < width; ++m) gaps |= rows->at[m] ^ (rows->at[0] + m * step);
             rows->inside = inside;
-            rows->adjacent = !gaps && rows->at[0] >= 0;
+            rows->step = !gaps && rows->at[0] >= 0 ? step : 0;
         }
 }
 
@@ -6464,41 +6770,62 @@ template <int NV> GRAFT_NOINLINE inline void first_tile(const conv_args& a, cons
     end_tile(sum, a, job);
 }
 
-// out[i] = row[first + i * step], 0 outside [0, width).
+// out[phase][i] = row[first + i * step + phase] for i in [0, n), 0 outside [0, width).
 inline void gather_row(const float* row, std::int64_t width, std::int64_t first, std::int64_t step, std::int64_t n, float* out) {
-    std::int64_t i = 0;
-    for (; i < n && first + i * step < 0; ++i) out[i] = 0;
-    std::int64_t inside = first < width ? (width - first + step - 1) / step : 0;
-    if (inside > n) inside = n;
+    // Whole steps [low, high) are inside.
+    std::int64_t low = first < 0 ? (-first + step - 1) / step : 0, high = width > first ? (width - first) / step : 0;
+    if (high > n) high = n;
+    if (low > high) low = high;
+    for (std::int64_t i = 0; i < n; ++i) {
+        if (i == low && low < high) i = high;
+        if (i == n) break;
+        for (std::int64_t phase = 0; phase < step; ++phase) {
+            const std::int64_t at = first + i * step + phase;
+            out[phase * n + i] = at >= 0 && at < width ? row[at] : 0;
+        }
+    }
+    const float* from = row + first;
     if (step == 1)
-        for (; i < inside; ++i) out[i] = row[first + i];
+        for (std::int64_t i = low; i < high; ++i) out[i] = from[i];
     else if (step == 2)
-        for (; i < inside; ++i) out[i] = row[first + i * 2];
+        for (std::int64_t i = low; i < high; ++i) {
+            out[i] = from[2 * i];
+            out[n + i] = from[2 * i + 1];
+        }
     else
-        for (; i < inside; ++i) out[i] = row[first + i * step];
-    for (; i < n; ++i) out[i] = 0;
+        for (std::int64_t i = low; i < high; ++i)
+            for (std::int64_t phase = 0; phase < step; ++phase) out[phase * n + i] = from[i * step + phase];
 }
 
-// One task: one run of outputs in one row (`batches` runs a row, each of `batch_tiles` tiles), all output channels.
+// One task: a band of `pairs_per_task` rows of outputs, of each a run (`batches` runs a row, each of `batch_tiles` tiles); all
+// output channels.
 inline void conv_first_layer(const conv_args& a, std::int64_t task) {
     constexpr int M = conv_tile_pixels;
     const conv_problem& p = a.p;
-    const std::int64_t run = task % a.batches, oy = task / a.batches % p.oh, image = task / a.batches / p.oh;
-    const std::int64_t ox0 = run * a.batch_tiles * M, end = ox0 + a.batch_tiles * M < p.ow ? ox0 + a.batch_tiles * M : p.ow;
-    const std::int64_t length = a.batch_tiles * M + (p.kw - 1) * p.dw / p.sw + 1;
+    const std::int64_t ox0 = task % a.batches * a.batch_tiles * M, ox1 = ox0 + a.batch_tiles * M < p.ow ? ox0 + a.batch_tiles * M : p.ow;
+    task /= a.batches;
+    const std::int64_t oy0 = task % a.tasks_per_batch * a.pairs_per_task, image = task / a.tasks_per_batch;
+    const std::int64_t oy1 = oy0 + a.pairs_per_task < p.oh ? oy0 + a.pairs_per_task : p.oh;
+    const std::int64_t length = a.batch_tiles * M + (p.kw - 1) * p.dw / p.sw + 1, row_floats = p.sw * length;
+    const std::int64_t high = (oy1 - oy0 - 1) * p.sh + (p.kh - 1) * p.dh + 1;
     alignas(64) float rows[first_layer_floats];
     std::int32_t offsets[first_layer_taps];
     int k = 0;
-    for (std::int64_t c = 0, r = 0; c < p.ic; ++c)
-        for (int ky = 0; ky < p.kh; ++ky, ++r) {
-            const std::int64_t iy = oy * p.sh - p.pt + ky * p.dh;
+    for (std::int64_t c = 0; c < p.ic; ++c) {
+        for (std::int64_t r = 0; r < high; ++r) {
+            const std::int64_t iy = oy0 * p.sh - p.pt + r;
             const bool inside = iy >= 0 && iy < p.ih;
-            const float* row = a.x + ((image * p.ic + c) * p.ih + (inside ? iy : 0)) * p.iw;
-            for (int phase = 0; phase < p.sw; ++phase)
-                gather_row(row, inside ? p.iw : 0, ox0 * p.sw - p.pl + phase, p.sw, length, rows + (r * p.sw + phase) * length);
-            for (int kx = 0; kx < p.kw; ++kx)
-                offsets[k++] = static_cast<std::int32_t>((r * p.sw + kx * p.dw % p.sw) * length + kx * p.dw / p.sw);
+            gather_row(a.x + ((image * p.ic + c) * p.ih + (inside ? iy : 0)) * p.iw, inside ? p.iw : 0, ox0 * p.sw - p.pl, p.sw, length,
+                       rows + (c * high + r) * row_floats);
         }
+        for (int ky = 0; ky < p.kh; ++ky) {
+            std::int64_t phase = 0, at = 0;
+            for (int kx = 0; kx < p.kw; ++kx, phase += p.dw) {
+                for (; phase >= p.sw; phase -= p.sw) ++at;
+                offsets[k++] = static_cast<std::int32_t>((c * high + ky * p.dh) * row_floats + phase * length + at);
+            }
+        }
+    }
     const std::int64_t out_plane = p.oh * p.ow * V::W, out_blocks = (p.oc + V::W - 1) / V::W;
     tile_job job;
     job.tap_count = k;
@@ -6507,28 +6834,37 @@ inline void conv_first_layer(const conv_args& a, std::int64_t task) {
         job.channels = static_cast<int>(p.oc - channel < 2 * V::W ? p.oc - channel : 2 * V::W);
         job.w = a.weight + channel * k;
         job.bias = a.bias ? a.bias + channel : nullptr;
-        const std::int64_t base = (image * out_blocks + channel / V::W) * out_plane + oy * p.ow * V::W;
-        for (std::int64_t ox = ox0; ox < end; ox += M) {
-            job.pixels = static_cast<int>(end - ox < M ? end - ox : M);
-            job.x = rows + (ox - ox0);
-            job.y = a.y + base + ox * V::W;
-            job.residual = a.residual ? a.residual + base + ox * V::W : nullptr;
-            job.channels > V::W ? first_tile<2>(a, job, offsets) : first_tile<1>(a, job, offsets);
+        for (std::int64_t oy = oy0; oy < oy1; ++oy) {
+            const std::int64_t base = (image * out_blocks + channel / V::W) * out_plane + oy * p.ow * V::W;
+            for (std::int64_t ox = ox0; ox < ox1; ox += M) {
+                job.pixels = static_cast<int>(ox1 - ox < M ? ox1 - ox : M);
+                job.x = rows + (oy - oy0) * p.sh * row_floats + (ox - ox0);
+                job.y = a.y + base + ox * V::W;
+                job.residual = a.residual ? a.residual + base + ox * V::W : nullptr;
+                job.channels > V::W ? first_tile<2>(a, job, offsets) : first_tile<1>(a, job, offsets);
+            }
         }
     }
 }
 // ---- graft/cpu/kernels/depthwise.inl
 // Depthwise convolution of blocked images: text, included once for each instruction set.
 
-// M outputs of one row, all of whose columns are inside; S is the stride, ky runs over the rows that are inside.
+// One block of channels of one image, or a padded copy of some of its rows: then nothing lies outside, and the pads are 0.
+struct depthwise_input {
+    const float* x;
+    std::int64_t ih, iw, pt, pl;
+};
+
+// M outputs of one row, all of whose columns are inside; S is the stride, [ky0, ky1) the rows that are inside.
 template <int M, int S>
-GRAFT_VECTOR void depthwise_tile(const conv_args& a, const float* x, const float* w, V bias, int ky0, int ky1, float* y, const float* residual) {
+GRAFT_VECTOR void depthwise_tile(const conv_args& a, const float* x, std::int64_t row_step, const float* w, V bias, int ky0, int ky1, float* y,
+                                 const float* residual) {
     const conv_problem& p = a.p;
     V sum[M];
     GRAFT_UNROLL
     for (int m = 0; m < M; ++m) sum[m] = bias;
     for (int ky = ky0; ky < ky1; ++ky) {
-        const float* row = x + std::int64_t(ky) * p.dh * p.iw * V::W;
+        const float* row = x + ky * row_step;
         const float* wk = w + ky * p.kw * V::W;
         for (int kx = 0; kx < p.kw; ++kx, row += p.dw * V::W, wk += V::W) {
             const V b = V::load(wk);
@@ -6536,7 +6872,7 @@ GRAFT_VECTOR void depthwise_tile(const conv_args& a, const float* x, const float
             for (int m = 0; m < M; ++m) sum[m] = fma(V::load(row + m * S * V::W), b, sum[m]);
         }
     }
-    const bool before = residual && !a.p.ep.residual_after_activation, after = residual && a.p.ep.residual_after_activation;
+    const bool before = residual && !p.ep.residual_after_activation, after = residual && p.ep.residual_after_activation;
     const V low = V::set1(a.low), high = V::set1(a.high);
     GRAFT_UNROLL
     for (int m = 0; m < M; ++m) {
@@ -6547,55 +6883,61 @@ GRAFT_VECTOR void depthwise_tile(const conv_args& a, const float* x, const float
     }
 }
 
-// One output at the left or right border, or between tiles.
-GRAFT_VECTOR void depthwise_pixel(const conv_args& a, const float* x, std::int64_t ix, const float* w, V bias, int ky0, int ky1,
-                                  float* y, const float* residual) {
+// One output, whose taps may lie outside.
+inline void depthwise_pixel(const conv_args& a, const depthwise_input& in, std::int64_t oy, std::int64_t ox, const float* w, const float* bias,
+                            float* y, const float* residual) {
     const conv_problem& p = a.p;
-    V sum = bias;
-    for (int ky = ky0; ky < ky1; ++ky) {
-        const float* row = x + std::int64_t(ky) * p.dh * p.iw * V::W;
+    V sum = V::load(bias);
+    for (int ky = 0; ky < p.kh; ++ky)
         for (int kx = 0; kx < p.kw; ++kx) {
-            const std::int64_t at = ix + kx * p.dw;
-            if (at >= 0 && at < p.iw) sum = fma(V::load(row + kx * p.dw * V::W), V::load(w + (ky * p.kw + kx) * V::W), sum);
+            const std::int64_t iy = oy * p.sh - in.pt + ky * p.dh, ix = ox * p.sw - in.pl + kx * p.dw;
+            if (iy >= 0 && iy < in.ih && ix >= 0 && ix < in.iw)
+                sum = fma(V::load(in.x + (iy * in.iw + ix) * V::W), V::load(w + (ky * p.kw + kx) * V::W), sum);
         }
-    }
     if (residual && !p.ep.residual_after_activation) sum = sum + V::load(residual);
     if (a.clamp) sum = min(V::set1(a.high), max(V::set1(a.low), sum));
     if (residual && p.ep.residual_after_activation) sum = sum + V::load(residual);
     sum.store(y);
 }
 
-template <int S> GRAFT_VECTOR void depthwise_rows(const conv_args& a, const float* x, const float* w, V bias, std::int64_t oy0, std::int64_t oy1,
-                                                  float* y, const float* residual) {
+// Rows [oy0, oy1) of `in`'s outputs; y and residual begin with the first of them. S is the stride, 0 for one without tiles.
+template <int S>
+GRAFT_NOINLINE inline void depthwise_rows(const conv_args& a, const depthwise_input& in, const float* w, const float* bias, std::int64_t oy0,
+                                          std::int64_t oy1, float* y, const float* residual) {
     const conv_problem& p = a.p;
-    // Outputs [left, right) read no column outside the image.
-    std::int64_t left = (p.pl + p.sw - 1) / p.sw, right = p.iw + p.pl - std::int64_t(p.kw - 1) * p.dw;
-    right = right > 0 ? (right - 1) / p.sw + 1 : 0;
-    if (left > p.ow) left = p.ow;
+    const V start = V::load(bias);
+    // Outputs [left, right) read no column outside.
+    std::int64_t left = (in.pl + p.sw - 1) / p.sw, right = in.iw + in.pl - std::int64_t(p.kw - 1) * p.dw;
+    right = right > 0 && S ? (right - 1) / p.sw + 1 : 0;
     if (right > p.ow) right = p.ow;
-    for (std::int64_t oy = oy0; oy < oy1; ++oy) {
-        const std::int64_t iy = oy * p.sh - p.pt;
+    const std::int64_t row_step = p.dh * in.iw * V::W;
+    for (std::int64_t oy = oy0; oy < oy1; ++oy, y += p.ow * V::W) {
+        const std::int64_t iy = oy * p.sh - in.pt;
         int ky0 = 0, ky1 = p.kh;
         while (ky0 < p.kh && iy + ky0 * p.dh < 0) ++ky0;
-        while (ky1 > ky0 && iy + (ky1 - 1) * p.dh >= p.ih) --ky1;
-        const float* row = x + (iy * p.iw - p.pl) * V::W;
-        const std::int64_t out = oy * p.ow * V::W;
+        while (ky1 > ky0 && iy + (ky1 - 1) * p.dh >= in.ih) --ky1;
+        const float* row = in.x + (iy * in.iw - in.pl) * V::W;
+        const float* add = residual && !a.run_activation ? residual : nullptr;
         for (std::int64_t ox = 0; ox < p.ow;) {
             const float* at = row + ox * p.sw * V::W;
-            float* to = y + out + ox * V::W;
-            const float* add = residual && !a.run_activation ? residual + out + ox * V::W : nullptr;
-            if (S && ox >= left && ox + 8 <= right) {
-                depthwise_tile<8, S>(a, at, w, bias, ky0, ky1, to, add);
+            const float* more = add ? add + ox * V::W : nullptr;
+            const std::int64_t tiles = ox >= left ? right - ox : 0;
+            if (tiles == 7 || tiles == 14) {
+                depthwise_tile<7, S>(a, at, row_step, w, start, ky0, ky1, y + ox * V::W, more);
+                ox += 7;
+            } else if (tiles >= 8) {
+                depthwise_tile<8, S>(a, at, row_step, w, start, ky0, ky1, y + ox * V::W, more);
                 ox += 8;
-            } else if (S && ox >= left && ox + 4 <= right) {
-                depthwise_tile<4, S>(a, at, w, bias, ky0, ky1, to, add);
-                ox += 4;
+            } else if (tiles >= 3) {
+                depthwise_tile<3, S>(a, at, row_step, w, start, ky0, ky1, y + ox * V::W, more);
+                ox += 3;
             } else {
-                depthwise_pixel(a, at, ox * p.sw - p.pl, w, bias, ky0, ky1, to, add);
+                depthwise_pixel(a, in, oy, ox, w, bias, y + ox * V::W, more);
                 ox += 1;
             }
         }
-        if (a.run_activation) finish_run(a, y + out, residual ? residual + out : nullptr, p.ow * V::W);
+        if (a.run_activation) finish_run(a, y, residual, p.ow * V::W);
+        if (residual) residual += p.ow * V::W;
     }
 }
 
@@ -6603,21 +6945,98 @@ template <int S> GRAFT_VECTOR void depthwise_rows(const conv_args& a, const floa
 inline void conv_depthwise(const conv_args& a, std::int64_t task) {
     const conv_problem& p = a.p;
     const std::int64_t blocks = (p.oc + V::W - 1) / V::W;
-    const std::int64_t oy0 = task % a.batches * a.batch_tiles, oy1 = oy0 + a.batch_tiles < p.oh ? oy0 + a.batch_tiles : p.oh;
+    const std::int64_t first = task % a.batches * a.batch_tiles, last = first + a.batch_tiles < p.oh ? first + a.batch_tiles : p.oh;
     task /= a.batches;
     const std::int64_t channel = task % blocks * V::W;
-    const float* x = a.x + task * p.ih * p.iw * V::W;
     const float* w = a.weight + channel * p.kh * p.kw;
-    const std::int64_t out = task * p.oh * p.ow * V::W;
-    V bias = V::zero();
-    if (a.bias) bias = p.oc - channel >= V::W ? V::load(a.bias + channel) : V::load_partial(a.bias + channel, static_cast<int>(p.oc - channel));
-    const float* residual = a.residual ? a.residual + out : nullptr;
-    if (p.sw == 1)
-        depthwise_rows<1>(a, x, w, bias, oy0, oy1, a.y + out, residual);
-    else if (p.sw == 2)
-        depthwise_rows<2>(a, x, w, bias, oy0, oy1, a.y + out, residual);
-    else
-        depthwise_rows<0>(a, x, w, bias, oy0, oy1, a.y + out, residual);
+    alignas(64) float bias[V::W] = {};
+    for (std::int64_t c = channel; a.bias && c < p.oc && c < channel + V::W; ++c) bias[c - channel] = a.bias[c];
+    const depthwise_input whole{a.x + task * p.ih * p.iw * V::W, p.ih, p.iw, p.pt, p.pl};
+    const auto rows = p.sw == 1 ? &depthwise_rows<1> : p.sw == 2 ? &depthwise_rows<2> : &depthwise_rows<0>;
+
+    // Where borders are a good part of a row, rows are copied with their padding, so that tiles have none.
+    constexpr std::int64_t room = 10240;
+    alignas(64) float copy[room];
+    const std::int64_t wide = (p.ow - 1) * p.sw + (p.kw - 1) * p.dw + 1, high = (p.kh - 1) * p.dh + 1;
+    const std::int64_t fit = room / (wide * V::W) < high ? 0 : (room / (wide * V::W) - high) / p.sh + 1;  // rows of outputs that it feeds
+    const bool padded = p.sw <= 2 && wide > p.iw && (wide - p.iw) * 16 > p.iw && fit >= 4;
+    for (std::int64_t oy0 = first, oy1 = last; oy0 < last; oy0 = oy1) {
+        const std::int64_t out = (task * p.oh + oy0) * p.ow * V::W;
+        const float* residual = a.residual ? a.residual + out : nullptr;
+        if (!padded) {
+            oy1 = last;
+            rows(a, whole, w, bias, oy0, oy1, a.y + out, residual);
+            continue;
+        }
+        oy1 = oy0 + fit < last ? oy0 + fit : last;
+        const depthwise_input part{copy, (oy1 - oy0 - 1) * p.sh + high, wide, 0, 0};
+        float* to = copy;
+        for (std::int64_t y = 0; y < part.ih; ++y) {
+            const std::int64_t iy = oy0 * p.sh - p.pt + y, end = iy >= 0 && iy < p.ih ? p.iw + p.pl : 0;
+            const float* from = whole.x + (iy * p.iw - p.pl) * V::W;
+            for (std::int64_t x = 0; x < wide; ++x, to += V::W) (x >= p.pl && x < end ? V::load(from + x * V::W) : V::zero()).store(to);
+        }
+        rows(a, part, w, bias, 0, oy1 - oy0, a.y + out, residual);
+    }
+}
+
+// Groups of 2, 4 or 8 channels that share vectors: each output lane reads the lanes of its own group, by permutation.
+template <int M> GRAFT_NOINLINE inline void shared_tile(const conv_args& a, const tile_job& job) {
+    const int channels = static_cast<int>(a.icg);
+    V sum[M][1];
+    start_tile(sum, job);
+    std::int32_t lanes[V::W];
+    for (int i = 0; i < V::W; ++i) lanes[i] = i / channels * channels;
+    const I group = I::load(lanes);
+    const float *w = job.w, *const zeros = zero_pixel();
+    for (int t = 0; t < job.tap_count; ++t) {
+        const tap_row& row = job.taps[t];
+        if (!row.inside) {
+            w += channels * V::W;
+            continue;
+        }
+        V x[M];
+        GRAFT_UNROLL
+        for (int m = 0; m < M; ++m) x[m] = V::load(row.at[m] >= 0 ? job.x + std::int64_t(row.at[m]) * V::W : zeros);
+        for (int k = 0; k < channels; ++k, w += V::W) {
+            const V b = V::load(w);
+            const I at = group + I::set1(k);
+            GRAFT_UNROLL
+            for (int m = 0; m < M; ++m) sum[m][0] = fma(permute(x[m], at), b, sum[m][0]);
+        }
+    }
+    end_tile(sum, a, job);
+}
+
+// One task: some pixels of some blocks (`pairs_per_task`) of channels of one image.
+inline void conv_shared(const conv_args& a, std::int64_t task) {
+    constexpr int M = V::registers == 32 ? 12 : 5;
+    const conv_problem& p = a.p;
+    const std::int64_t blocks = (p.oc + V::W - 1) / V::W, pixels = p.oh * p.ow, in_plane = p.ih * p.iw * V::W;
+    const std::int64_t first = task % a.batches * a.batch_tiles * conv_tile_pixels;
+    const std::int64_t last = first + a.batch_tiles * conv_tile_pixels < pixels ? first + a.batch_tiles * conv_tile_pixels : pixels;
+    task /= a.batches;
+    const std::int64_t image = task / a.tasks_per_batch, block0 = task % a.tasks_per_batch * a.pairs_per_task;
+    const std::int64_t block1 = block0 + a.pairs_per_task < blocks ? block0 + a.pairs_per_task : blocks;
+    tap_row rows[conv_table_rows / 2];
+    tile_job job;
+    job.tap_count = p.kh * p.kw;
+    job.taps = rows;
+    job.out_plane = pixels * V::W;
+    for (std::int64_t i = first; i < last; i += M) {
+        job.pixels = last - i < M ? static_cast<int>(last - i) : M;
+        fill_taps(p, i, job.pixels, M, rows);
+        for (std::int64_t block = block0; block < block1; ++block) {
+            const std::int64_t channel = block * V::W, at = ((image * blocks + block) * pixels + i) * V::W;
+            job.channels = static_cast<int>(p.oc - channel < V::W ? p.oc - channel : V::W);
+            job.x = a.x + (image * blocks + block) * in_plane;
+            job.w = a.weight + channel * a.icg * job.tap_count;
+            job.bias = a.bias ? a.bias + channel : nullptr;
+            job.y = a.y + at;
+            job.residual = a.residual ? a.residual + at : nullptr;
+            shared_tile<M>(a, job);
+        }
+    }
 }
 // ---- graft/cpu/kernels/winograd.inl
 // Winograd convolution F(m x m, 3 x 3), and the table of the family: text, included once for each instruction set.
@@ -6702,7 +7121,7 @@ inline void winograd_multiply(const conv_args& a, std::int64_t element, std::int
     const conv_problem& p = a.p;
     const std::int64_t room = a.tile_room * V::W, out_blocks = (p.oc + V::W - 1) / V::W;
     tap_row row{};
-    row.inside = row.adjacent = 1;
+    row.inside = row.step = 1;
     conv_args plain;
     tile_job job;
     job.bias = job.residual = nullptr;
@@ -6757,12 +7176,12 @@ template <int N> GRAFT_VECTOR void winograd_output_tiles(const conv_args& a, std
             const float* residual = a.residual + (add ? at + i * p.ow * V::W : 0);
             GRAFT_UNROLL
             for (int j = 0; j < m; ++j) {
-                if (j >= columns) break;
                 V v = y[j] + bias;
-                if (add && !after) v = v + V::load(residual + j * V::W);
+                const bool real = j < columns;
+                if (add && !after && real) v = v + V::load(residual + j * V::W);
                 if (a.clamp) v = min(high, max(low, v));
-                if (add && after) v = v + V::load(residual + j * V::W);
-                v.store(to + j * V::W);
+                if (add && after && real) v = v + V::load(residual + j * V::W);
+                if (real) v.store(to + j * V::W);
             }
             if (a.run_activation) finish_run(a, to, a.residual ? a.residual + at + i * p.ow * V::W : nullptr, columns * V::W);
         }
@@ -6782,6 +7201,7 @@ inline const conv_kernels* conv_table() {
         conv ? &conv_generic : nullptr,
         conv ? &conv_first_layer : nullptr,
         conv ? &conv_depthwise : nullptr,
+        conv ? &conv_shared : nullptr,
         conv ? &winograd_input : nullptr,
         conv ? &winograd_multiply : nullptr,
         conv ? &winograd_output : nullptr,
@@ -7124,15 +7544,16 @@ inline GRAFT_NOINLINE void activate_run(activation kind, float alpha, float beta
     switch (kind) {
 #define GRAFT_X(id)                                                                                            \
     case activation::id:                                                                                       \
-        for (std::int64_t i = 0; i < n; i += V::W) {                                                           \
-            const int lanes = n - i < V::W ? static_cast<int>(n - i) : V::W;                                   \
-            V v = lanes == V::W ? V::load(x + i) : V::load_partial(x + i, lanes);                              \
-            v = activate<activation::id>(v, alpha, beta);                                                      \
-            if (lanes == V::W)                                                                                 \
-                v.store(y + i);                                                                                \
-            else                                                                                               \
-                v.store_partial(y + i, lanes);                                                                 \
-        }                                                                                                      \
+        if constexpr (activation_wanted(activation::id))                                                                  \
+            for (std::int64_t i = 0; i < n; i += V::W) {                                                       \
+                const int lanes = n - i < V::W ? static_cast<int>(n - i) : V::W;                               \
+                V v = lanes == V::W ? V::load(x + i) : V::load_partial(x + i, lanes);                          \
+                v = activate<activation::id>(v, alpha, beta);                                                  \
+                if (lanes == V::W)                                                                             \
+                    v.store(y + i);                                                                            \
+                else                                                                                           \
+                    v.store_partial(y + i, lanes);                                                             \
+            }                                                                                                  \
         return;
         GRAFT_X(none)
         GRAFT_X(relu)
@@ -7203,16 +7624,17 @@ GRAFT_VECTOR V apply(V a, V b) {
 
 inline void unary_run(unary op, const float* x, float* y, std::int64_t n) {
     switch (op) {
-#define GRAFT_X(id)                                                                             \
-    case unary::id:                                                                             \
-        for (std::int64_t i = 0; i < n; i += V::W) {                                            \
-            const int lanes = n - i < V::W ? static_cast<int>(n - i) : V::W;                    \
-            V v = apply<unary::id>(lanes == V::W ? V::load(x + i) : V::load_partial(x + i, lanes)); \
-            if (lanes == V::W)                                                                  \
-                v.store(y + i);                                                                 \
-            else                                                                                \
-                v.store_partial(y + i, lanes);                                                  \
-        }                                                                                       \
+#define GRAFT_X(id)                                                                                 \
+    case unary::id:                                                                                 \
+        if constexpr (unary_wanted(unary::id))                                                            \
+            for (std::int64_t i = 0; i < n; i += V::W) {                                            \
+                const int lanes = n - i < V::W ? static_cast<int>(n - i) : V::W;                    \
+                V v = apply<unary::id>(lanes == V::W ? V::load(x + i) : V::load_partial(x + i, lanes)); \
+                if (lanes == V::W)                                                                  \
+                    v.store(y + i);                                                                 \
+                else                                                                                \
+                    v.store_partial(y + i, lanes);                                                  \
+            }                                                                                       \
         return;
         GRAFT_X(abs)
         GRAFT_X(neg)
@@ -7282,9 +7704,12 @@ inline void binary_run(const binary_rows& g) {
     case binary::div: return binary_loop<binary::div>(g);
     case binary::max: return binary_loop<binary::max>(g);
     case binary::min: return binary_loop<binary::min>(g);
-    case binary::prelu: return binary_loop<binary::prelu>(g);
+    case binary::prelu:
+        if constexpr (wanted("PRelu")) binary_loop<binary::prelu>(g);
+        return;
     case binary::pow:
-        if (!power_run(g)) binary_loop<binary::pow>(g);
+        if constexpr (wanted("Pow"))
+            if (!power_run(g)) binary_loop<binary::pow>(g);
     }
 }
 
@@ -7567,7 +7992,17 @@ inline void arg_columns(bool lowest, bool last, const float* x, std::int64_t* y,
 }
 
 inline const rows_kernels* rows_table() {
-    static constexpr rows_kernels all = {&softmax_rows, &softmax_columns, &normalize_run, &reduce_rows, &reduce_columns, &arg_rows, &arg_columns};
+    constexpr bool softmax = wanted("Softmax") || wanted("LogSoftmax"), arg = wanted("ArgMax") || wanted("ArgMin");
+    constexpr bool normalize = wanted("LayerNormalization") || wanted("RMSNormalization") || wanted("InstanceNormalization") || wanted("GroupNormalization");
+    constexpr bool reduce = wanted("ReduceSum") || wanted("ReduceMean") || wanted("ReduceMax") || wanted("ReduceMin") || wanted("ReduceL1") ||
+                            wanted("ReduceL2") || wanted("ReduceSumSquare");
+    static constexpr rows_kernels all = {softmax ? &softmax_rows : nullptr,
+                                         softmax ? &softmax_columns : nullptr,
+                                         normalize ? &normalize_run : nullptr,
+                                         reduce ? &reduce_rows : nullptr,
+                                         reduce ? &reduce_columns : nullptr,
+                                         arg ? &arg_rows : nullptr,
+                                         arg ? &arg_columns : nullptr};
     return &all;
 }
 // ---- graft/cpu/kernels/move.inl
@@ -7685,7 +8120,8 @@ inline void dequantize_run(const void* x, float* y, std::int64_t n, float scale,
 }
 
 inline const move_kernels* move_table() {
-    static constexpr move_kernels all = {&transpose_run, &from_float16, &to_float16, &from_bfloat16, &to_bfloat16, &quantize_run, &dequantize_run};
+    static constexpr move_kernels all = {&transpose_run, &from_float16, &to_float16, &from_bfloat16, &to_bfloat16,
+                                         wanted("QuantizeLinear") ? &quantize_run : nullptr, wanted("DequantizeLinear") ? &dequantize_run : nullptr};
     return &all;
 }
 // ---- graft/cpu/kernels/gemm.inl
@@ -7731,10 +8167,15 @@ inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t lda, const flo
     for (int r = 0; r < R; ++r) acc[r][0].store(out + r * out_row), acc[r][1].store(out + r * out_row + V::W);
 }
 
-// As many rows as the next tile takes, out of those that are left.
-GRAFT_FORCE_INLINE int gemm_tile_rows(std::int64_t left) {
+// The tile for the rows that are left, out of which `before` come before them in the block. It may be taller than what is
+// left: then it starts earlier, and what it computes again is dropped.
+GRAFT_FORCE_INLINE int gemm_tile_rows(std::int64_t left, std::int64_t before) {
     if (left >= gemm_rows) return gemm_rows;
-    return gemm_rows > 8 && left >= 8 ? 8 : left >= 4 ? 4 : left >= 2 ? 2 : 1;
+    const int rest = static_cast<int>(left);
+    const int tall = gemm_rows > 8 ? (rest == 13 || rest == 11 ? 14 : rest >= 8 ? 8 : rest >= 5 ? 8 : rest == 3 ? 4 : rest)
+                                   : (rest == 5 ? 6 : rest == 3 ? 4 : rest);
+    if (tall - rest <= before) return tall;
+    return gemm_rows > 8 && rest >= 8 ? 8 : rest >= 4 ? 4 : rest >= 2 ? 2 : 1;
 }
 GRAFT_FORCE_INLINE void gemm_tile(int rows, const float* a, std::int64_t lda, const float* b, std::int64_t b_step, std::int64_t length,
                                   const float* init, std::int64_t init_row, float* out, std::int64_t out_row) {
@@ -7799,7 +8240,8 @@ inline void gemm_run(const gemm_block& g) {
         const std::int64_t length = g.k - l < part ? g.k - l : part;
         const bool first = l == 0, last = l + length >= g.k;
         for (std::int64_t i = 0; i < g.m;) {
-            const int rows = gemm_tile_rows(g.m - i);
+            const int height = gemm_tile_rows(g.m - i, i), rows = g.m - i < height ? static_cast<int>(g.m - i) : height, back = height - rows;
+            const std::int64_t top = i - back;
             for (std::int64_t j = 0; j < g.n; j += gemm_columns) {
                 const int n = g.n - j < gemm_columns ? static_cast<int>(g.n - j) : gemm_columns;
                 const bool in_last = n < gemm_columns && g.b_last;
@@ -7808,22 +8250,22 @@ inline void gemm_run(const gemm_block& g) {
                 const float* init = nullptr;
                 std::int64_t init_row = g.ldc;
                 if (!first)
-                    init = g.c + i * g.ldc + j;
+                    init = g.c + top * g.ldc + j;
                 else if (residual_first)
-                    init = g.residual + i * g.ld_residual + j, init_row = g.ld_residual;
+                    init = g.residual + top * g.ld_residual + j, init_row = g.ld_residual;
                 else if (bias_first)
                     init = g.bias + j, init_row = 0;
-                const bool direct = n == gemm_columns && !(last && finish);
+                const bool direct = n == gemm_columns && !back && !(last && finish);
                 if (init && n < gemm_columns) {
-                    gemm_copy(init, init_row, tile, gemm_columns, rows, n);
+                    gemm_copy(init, init_row, tile, gemm_columns, height, n);
                     init = tile, init_row = gemm_columns;
                 }
                 float* c = g.c + i * g.ldc + j;
-                gemm_tile(rows, g.a + i * g.lda + l, g.lda, b, step, length, init, init_row, direct ? c : tile, direct ? g.ldc : gemm_columns);
+                gemm_tile(height, g.a + top * g.lda + l, g.lda, b, step, length, init, init_row, direct ? c : tile, direct ? g.ldc : gemm_columns);
                 if (last && finish)
-                    gemm_finish(g, e, tile, i, j, rows, n);
+                    gemm_finish(g, e, tile + back * gemm_columns, i, j, rows, n);
                 else if (!direct)
-                    gemm_copy(tile, gemm_columns, c, g.ldc, rows, n);
+                    gemm_copy(tile + back * gemm_columns, gemm_columns, c, g.ldc, rows, n);
             }
             if (last && !clamped)
                 for (int r = 0; r < rows; ++r) {
@@ -7871,7 +8313,8 @@ inline void gemm_pack_run(const gemm_pack& g) {
 }
 
 inline const gemm_kernels* gemm_table() {
-    static constexpr gemm_kernels all = {gemm_rows, gemm_columns, &gemm_run, &gemm_pack_run};
+    constexpr bool any = wanted("Gemm") || wanted("MatMul") || wanted("ConvTranspose");
+    static constexpr gemm_kernels all = {gemm_rows, gemm_columns, any ? &gemm_run : nullptr, any ? &gemm_pack_run : nullptr};
     return &all;
 }
 // ---- graft/cpu/kernels/pool.inl
@@ -8063,10 +8506,11 @@ inline const reorder_kernels* reorder_table() {
 // channels takes its whole reduction in registers; weights stream by in the order in which they are read. Pixels are counted
 // through the plane, so tiles may wrap round rows; a table says where each pixel of a tile lies for each tap.
 
-// A row of the table: the pixel that each of the M outputs reads (-1: padding), whether any is inside, whether they are adjacent.
+// A row of the table: the pixel that each of the M outputs reads (-1: padding), whether any is inside, and how far apart they
+// are, if all by 1 or all by 2 (else 0).
 struct tap_row {
     std::int32_t at[14];
-    std::int32_t inside, adjacent;
+    std::int32_t inside, step;
 };
 
 struct tile_job {
@@ -8195,9 +8639,12 @@ template <int M, int NV> GRAFT_NOINLINE inline void conv_tile(const conv_args& a
             const tap_row& row = job.taps[t];
             if (!row.inside) {
                 w += channels * (NV * V::W);
-            } else if (row.adjacent) {
+            } else if (row.step) {
                 const float* p = x + std::int64_t(row.at[0]) * V::W + lane;
-                for (int k = 0; k < channels; ++k, ++p, w += NV * V::W) fma_adjacent<V::W>(sum, w, p);
+                if (row.step == 1)
+                    for (int k = 0; k < channels; ++k, ++p, w += NV * V::W) fma_adjacent<V::W>(sum, w, p);
+                else
+                    for (int k = 0; k < channels; ++k, ++p, w += NV * V::W) fma_adjacent<2 * V::W>(sum, w, p);
             } else {
                 // Without branches: -1 becomes a mask that leaves the address of the zeros.
                 const float* p[M];
@@ -8224,6 +8671,11 @@ inline void run_tile(const conv_args& a, const tile_job& job) {
 
 // The rows of one tile's table; outputs past `pixels` repeat the last one, so that they read what exists.
 inline void fill_taps(const conv_problem& p, std::int64_t pixel, int pixels, int width, tap_row* rows) {
+    if (p.kh * p.kw == 1 && p.sh * p.sw == 1 && pixels == width && p.pt + p.pl == 0 && p.oh == p.ih && p.ow == p.iw) {
+        rows->at[0] = static_cast<std::int32_t>(pixel);
+        rows->inside = rows->step = 1;
+        return;
+    }
     std::int32_t y0[14], x0[14];
     std::int64_t oy = pixel / p.ow, ox = pixel % p.ow;
     for (int m = 0; m < 14; ++m) {
@@ -8234,16 +8686,16 @@ inline void fill_taps(const conv_problem& p, std::int64_t pixel, int pixels, int
     const std::uint32_t ih = static_cast<std::uint32_t>(p.ih), iw = static_cast<std::uint32_t>(p.iw);
     for (int ky = 0; ky < p.kh; ++ky)
         for (int kx = 0; kx < p.kw; ++kx, ++rows) {
-            std::int32_t inside = 0, gaps = 0;
+            std::int32_t inside = 0, gaps = 0, step = p.sw < 3 ? p.sw : 0;
             for (int m = 0; m < 14; ++m) {
                 const std::int32_t iy = y0[m] + ky * p.dh, ix = x0[m] + kx * p.dw;
                 const bool ok = static_cast<std::uint32_t>(iy) < ih && static_cast<std::uint32_t>(ix) < iw;
                 rows->at[m] = ok ? iy * static_cast<std::int32_t>(iw) + ix : -1;
                 inside |= ok;
             }
-            for (int m = 0; m < width; ++m) gaps |= rows->at[m] ^ (rows->at[0] + m);
+            for (int m = 0; m < width; ++m) gaps |= rows->at[m] ^ (rows->at[0] + m * step);
             rows->inside = inside;
-            rows->adjacent = !gaps && rows->at[0] >= 0;
+            rows->step = !gaps && rows->at[0] >= 0 ? step : 0;
         }
 }
 
@@ -8362,41 +8814,62 @@ template <int NV> GRAFT_NOINLINE inline void first_tile(const conv_args& a, cons
     end_tile(sum, a, job);
 }
 
-// out[i] = row[first + i * step], 0 outside [0, width).
+// out[phase][i] = row[first + i * step + phase] for i in [0, n), 0 outside [0, width).
 inline void gather_row(const float* row, std::int64_t width, std::int64_t first, std::int64_t step, std::int64_t n, float* out) {
-    std::int64_t i = 0;
-    for (; i < n && first + i * step < 0; ++i) out[i] = 0;
-    std::int64_t inside = first < width ? (width - first + step - 1) / step : 0;
-    if (inside > n) inside = n;
+    // Whole steps [low, high) are inside.
+    std::int64_t low = first < 0 ? (-first + step - 1) / step : 0, high = width > first ? (width - first) / step : 0;
+    if (high > n) high = n;
+    if (low > high) low = high;
+    for (std::int64_t i = 0; i < n; ++i) {
+        if (i == low && low < high) i = high;
+        if (i == n) break;
+        for (std::int64_t phase = 0; phase < step; ++phase) {
+            const std::int64_t at = first + i * step + phase;
+            out[phase * n + i] = at >= 0 && at < width ? row[at] : 0;
+        }
+    }
+    const float* from = row + first;
     if (step == 1)
-        for (; i < inside; ++i) out[i] = row[first + i];
+        for (std::int64_t i = low; i < high; ++i) out[i] = from[i];
     else if (step == 2)
-        for (; i < inside; ++i) out[i] = row[first + i * 2];
+        for (std::int64_t i = low; i < high; ++i) {
+            out[i] = from[2 * i];
+            out[n + i] = from[2 * i + 1];
+        }
     else
-        for (; i < inside; ++i) out[i] = row[first + i * step];
-    for (; i < n; ++i) out[i] = 0;
+        for (std::int64_t i = low; i < high; ++i)
+            for (std::int64_t phase = 0; phase < step; ++phase) out[phase * n + i] = from[i * step + phase];
 }
 
-// One task: one run of outputs in one row (`batches` runs a row, each of `batch_tiles` tiles), all output channels.
+// One task: a band of `pairs_per_task` rows of outputs, of each a run (`batches` runs a row, each of `batch_tiles` tiles); all
+// output channels.
 inline void conv_first_layer(const conv_args& a, std::int64_t task) {
     constexpr int M = conv_tile_pixels;
     const conv_problem& p = a.p;
-    const std::int64_t run = task % a.batches, oy = task / a.batches % p.oh, image = task / a.batches / p.oh;
-    const std::int64_t ox0 = run * a.batch_tiles * M, end = ox0 + a.batch_tiles * M < p.ow ? ox0 + a.batch_tiles * M : p.ow;
-    const std::int64_t length = a.batch_tiles * M + (p.kw - 1) * p.dw / p.sw + 1;
+    const std::int64_t ox0 = task % a.batches * a.batch_tiles * M, ox1 = ox0 + a.batch_tiles * M < p.ow ? ox0 + a.batch_tiles * M : p.ow;
+    task /= a.batches;
+    const std::int64_t oy0 = task % a.tasks_per_batch * a.pairs_per_task, image = task / a.tasks_per_batch;
+    const std::int64_t oy1 = oy0 + a.pairs_per_task < p.oh ? oy0 + a.pairs_per_task : p.oh;
+    const std::int64_t length = a.batch_tiles * M + (p.kw - 1) * p.dw / p.sw + 1, row_floats = p.sw * length;
+    const std::int64_t high = (oy1 - oy0 - 1) * p.sh + (p.kh - 1) * p.dh + 1;
     alignas(64) float rows[first_layer_floats];
     std::int32_t offsets[first_layer_taps];
     int k = 0;
-    for (std::int64_t c = 0, r = 0; c < p.ic; ++c)
-        for (int ky = 0; ky < p.kh; ++ky, ++r) {
-            const std::int64_t iy = oy * p.sh - p.pt + ky * p.dh;
+    for (std::int64_t c = 0; c < p.ic; ++c) {
+        for (std::int64_t r = 0; r < high; ++r) {
+            const std::int64_t iy = oy0 * p.sh - p.pt + r;
             const bool inside = iy >= 0 && iy < p.ih;
-            const float* row = a.x + ((image * p.ic + c) * p.ih + (inside ? iy : 0)) * p.iw;
-            for (int phase = 0; phase < p.sw; ++phase)
-                gather_row(row, inside ? p.iw : 0, ox0 * p.sw - p.pl + phase, p.sw, length, rows + (r * p.sw + phase) * length);
-            for (int kx = 0; kx < p.kw; ++kx)
-                offsets[k++] = static_cast<std::int32_t>((r * p.sw + kx * p.dw % p.sw) * length + kx * p.dw / p.sw);
+            gather_row(a.x + ((image * p.ic + c) * p.ih + (inside ? iy : 0)) * p.iw, inside ? p.iw : 0, ox0 * p.sw - p.pl, p.sw, length,
+                       rows + (c * high + r) * row_floats);
         }
+        for (int ky = 0; ky < p.kh; ++ky) {
+            std::int64_t phase = 0, at = 0;
+            for (int kx = 0; kx < p.kw; ++kx, phase += p.dw) {
+                for (; phase >= p.sw; phase -= p.sw) ++at;
+                offsets[k++] = static_cast<std::int32_t>((c * high + ky * p.dh) * row_floats + phase * length + at);
+            }
+        }
+    }
     const std::int64_t out_plane = p.oh * p.ow * V::W, out_blocks = (p.oc + V::W - 1) / V::W;
     tile_job job;
     job.tap_count = k;
@@ -8405,28 +8878,37 @@ inline void conv_first_layer(const conv_args& a, std::int64_t task) {
         job.channels = static_cast<int>(p.oc - channel < 2 * V::W ? p.oc - channel : 2 * V::W);
         job.w = a.weight + channel * k;
         job.bias = a.bias ? a.bias + channel : nullptr;
-        const std::int64_t base = (image * out_blocks + channel / V::W) * out_plane + oy * p.ow * V::W;
-        for (std::int64_t ox = ox0; ox < end; ox += M) {
-            job.pixels = static_cast<int>(end - ox < M ? end - ox : M);
-            job.x = rows + (ox - ox0);
-            job.y = a.y + base + ox * V::W;
-            job.residual = a.residual ? a.residual + base + ox * V::W : nullptr;
-            job.channels > V::W ? first_tile<2>(a, job, offsets) : first_tile<1>(a, job, offsets);
+        for (std::int64_t oy = oy0; oy < oy1; ++oy) {
+            const std::int64_t base = (image * out_blocks + channel / V::W) * out_plane + oy * p.ow * V::W;
+            for (std::int64_t ox = ox0; ox < ox1; ox += M) {
+                job.pixels = static_cast<int>(ox1 - ox < M ? ox1 - ox : M);
+                job.x = rows + (oy - oy0) * p.sh * row_floats + (ox - ox0);
+                job.y = a.y + base + ox * V::W;
+                job.residual = a.residual ? a.residual + base + ox * V::W : nullptr;
+                job.channels > V::W ? first_tile<2>(a, job, offsets) : first_tile<1>(a, job, offsets);
+            }
         }
     }
 }
 // ---- graft/cpu/kernels/depthwise.inl
 // Depthwise convolution of blocked images: text, included once for each instruction set.
 
-// M outputs of one row, all of whose columns are inside; S is the stride, ky runs over the rows that are inside.
+// One block of channels of one image, or a padded copy of some of its rows: then nothing lies outside, and the pads are 0.
+struct depthwise_input {
+    const float* x;
+    std::int64_t ih, iw, pt, pl;
+};
+
+// M outputs of one row, all of whose columns are inside; S is the stride, [ky0, ky1) the rows that are inside.
 template <int M, int S>
-GRAFT_VECTOR void depthwise_tile(const conv_args& a, const float* x, const float* w, V bias, int ky0, int ky1, float* y, const float* residual) {
+GRAFT_VECTOR void depthwise_tile(const conv_args& a, const float* x, std::int64_t row_step, const float* w, V bias, int ky0, int ky1, float* y,
+                                 const float* residual) {
     const conv_problem& p = a.p;
     V sum[M];
     GRAFT_UNROLL
     for (int m = 0; m < M; ++m) sum[m] = bias;
     for (int ky = ky0; ky < ky1; ++ky) {
-        const float* row = x + std::int64_t(ky) * p.dh * p.iw * V::W;
+        const float* row = x + ky * row_step;
         const float* wk = w + ky * p.kw * V::W;
         for (int kx = 0; kx < p.kw; ++kx, row += p.dw * V::W, wk += V::W) {
             const V b = V::load(wk);
@@ -8434,7 +8916,7 @@ GRAFT_VECTOR void depthwise_tile(const conv_args& a, const float* x, const float
             for (int m = 0; m < M; ++m) sum[m] = fma(V::load(row + m * S * V::W), b, sum[m]);
         }
     }
-    const bool before = residual && !a.p.ep.residual_after_activation, after = residual && a.p.ep.residual_after_activation;
+    const bool before = residual && !p.ep.residual_after_activation, after = residual && p.ep.residual_after_activation;
     const V low = V::set1(a.low), high = V::set1(a.high);
     GRAFT_UNROLL
     for (int m = 0; m < M; ++m) {
@@ -8445,55 +8927,61 @@ GRAFT_VECTOR void depthwise_tile(const conv_args& a, const float* x, const float
     }
 }
 
-// One output at the left or right border, or between tiles.
-GRAFT_VECTOR void depthwise_pixel(const conv_args& a, const float* x, std::int64_t ix, const float* w, V bias, int ky0, int ky1,
-                                  float* y, const float* residual) {
+// One output, whose taps may lie outside.
+inline void depthwise_pixel(const conv_args& a, const depthwise_input& in, std::int64_t oy, std::int64_t ox, const float* w, const float* bias,
+                            float* y, const float* residual) {
     const conv_problem& p = a.p;
-    V sum = bias;
-    for (int ky = ky0; ky < ky1; ++ky) {
-        const float* row = x + std::int64_t(ky) * p.dh * p.iw * V::W;
+    V sum = V::load(bias);
+    for (int ky = 0; ky < p.kh; ++ky)
         for (int kx = 0; kx < p.kw; ++kx) {
-            const std::int64_t at = ix + kx * p.dw;
-            if (at >= 0 && at < p.iw) sum = fma(V::load(row + kx * p.dw * V::W), V::load(w + (ky * p.kw + kx) * V::W), sum);
+            const std::int64_t iy = oy * p.sh - in.pt + ky * p.dh, ix = ox * p.sw - in.pl + kx * p.dw;
+            if (iy >= 0 && iy < in.ih && ix >= 0 && ix < in.iw)
+                sum = fma(V::load(in.x + (iy * in.iw + ix) * V::W), V::load(w + (ky * p.kw + kx) * V::W), sum);
         }
-    }
     if (residual && !p.ep.residual_after_activation) sum = sum + V::load(residual);
     if (a.clamp) sum = min(V::set1(a.high), max(V::set1(a.low), sum));
     if (residual && p.ep.residual_after_activation) sum = sum + V::load(residual);
     sum.store(y);
 }
 
-template <int S> GRAFT_VECTOR void depthwise_rows(const conv_args& a, const float* x, const float* w, V bias, std::int64_t oy0, std::int64_t oy1,
-                                                  float* y, const float* residual) {
+// Rows [oy0, oy1) of `in`'s outputs; y and residual begin with the first of them. S is the stride, 0 for one without tiles.
+template <int S>
+GRAFT_NOINLINE inline void depthwise_rows(const conv_args& a, const depthwise_input& in, const float* w, const float* bias, std::int64_t oy0,
+                                          std::int64_t oy1, float* y, const float* residual) {
     const conv_problem& p = a.p;
-    // Outputs [left, right) read no column outside the image.
-    std::int64_t left = (p.pl + p.sw - 1) / p.sw, right = p.iw + p.pl - std::int64_t(p.kw - 1) * p.dw;
-    right = right > 0 ? (right - 1) / p.sw + 1 : 0;
-    if (left > p.ow) left = p.ow;
+    const V start = V::load(bias);
+    // Outputs [left, right) read no column outside.
+    std::int64_t left = (in.pl + p.sw - 1) / p.sw, right = in.iw + in.pl - std::int64_t(p.kw - 1) * p.dw;
+    right = right > 0 && S ? (right - 1) / p.sw + 1 : 0;
     if (right > p.ow) right = p.ow;
-    for (std::int64_t oy = oy0; oy < oy1; ++oy) {
-        const std::int64_t iy = oy * p.sh - p.pt;
+    const std::int64_t row_step = p.dh * in.iw * V::W;
+    for (std::int64_t oy = oy0; oy < oy1; ++oy, y += p.ow * V::W) {
+        const std::int64_t iy = oy * p.sh - in.pt;
         int ky0 = 0, ky1 = p.kh;
         while (ky0 < p.kh && iy + ky0 * p.dh < 0) ++ky0;
-        while (ky1 > ky0 && iy + (ky1 - 1) * p.dh >= p.ih) --ky1;
-        const float* row = x + (iy * p.iw - p.pl) * V::W;
-        const std::int64_t out = oy * p.ow * V::W;
+        while (ky1 > ky0 && iy + (ky1 - 1) * p.dh >= in.ih) --ky1;
+        const float* row = in.x + (iy * in.iw - in.pl) * V::W;
+        const float* add = residual && !a.run_activation ? residual : nullptr;
         for (std::int64_t ox = 0; ox < p.ow;) {
             const float* at = row + ox * p.sw * V::W;
-            float* to = y + out + ox * V::W;
-            const float* add = residual && !a.run_activation ? residual + out + ox * V::W : nullptr;
-            if (S && ox >= left && ox + 8 <= right) {
-                depthwise_tile<8, S>(a, at, w, bias, ky0, ky1, to, add);
+            const float* more = add ? add + ox * V::W : nullptr;
+            const std::int64_t tiles = ox >= left ? right - ox : 0;
+            if (tiles == 7 || tiles == 14) {
+                depthwise_tile<7, S>(a, at, row_step, w, start, ky0, ky1, y + ox * V::W, more);
+                ox += 7;
+            } else if (tiles >= 8) {
+                depthwise_tile<8, S>(a, at, row_step, w, start, ky0, ky1, y + ox * V::W, more);
                 ox += 8;
-            } else if (S && ox >= left && ox + 4 <= right) {
-                depthwise_tile<4, S>(a, at, w, bias, ky0, ky1, to, add);
-                ox += 4;
+            } else if (tiles >= 3) {
+                depthwise_tile<3, S>(a, at, row_step, w, start, ky0, ky1, y + ox * V::W, more);
+                ox += 3;
             } else {
-                depthwise_pixel(a, at, ox * p.sw - p.pl, w, bias, ky0, ky1, to, add);
+                depthwise_pixel(a, in, oy, ox, w, bias, y + ox * V::W, more);
                 ox += 1;
             }
         }
-        if (a.run_activation) finish_run(a, y + out, residual ? residual + out : nullptr, p.ow * V::W);
+        if (a.run_activation) finish_run(a, y, residual, p.ow * V::W);
+        if (residual) residual += p.ow * V::W;
     }
 }
 
@@ -8501,21 +8989,98 @@ template <int S> GRAFT_VECTOR void depthwise_rows(const conv_args& a, const floa
 inline void conv_depthwise(const conv_args& a, std::int64_t task) {
     const conv_problem& p = a.p;
     const std::int64_t blocks = (p.oc + V::W - 1) / V::W;
-    const std::int64_t oy0 = task % a.batches * a.batch_tiles, oy1 = oy0 + a.batch_tiles < p.oh ? oy0 + a.batch_tiles : p.oh;
+    const std::int64_t first = task % a.batches * a.batch_tiles, last = first + a.batch_tiles < p.oh ? first + a.batch_tiles : p.oh;
     task /= a.batches;
     const std::int64_t channel = task % blocks * V::W;
-    const float* x = a.x + task * p.ih * p.iw * V::W;
     const float* w = a.weight + channel * p.kh * p.kw;
-    const std::int64_t out = task * p.oh * p.ow * V::W;
-    V bias = V::zero();
-    if (a.bias) bias = p.oc - channel >= V::W ? V::load(a.bias + channel) : V::load_partial(a.bias + channel, static_cast<int>(p.oc - channel));
-    const float* residual = a.residual ? a.residual + out : nullptr;
-    if (p.sw == 1)
-        depthwise_rows<1>(a, x, w, bias, oy0, oy1, a.y + out, residual);
-    else if (p.sw == 2)
-        depthwise_rows<2>(a, x, w, bias, oy0, oy1, a.y + out, residual);
-    else
-        depthwise_rows<0>(a, x, w, bias, oy0, oy1, a.y + out, residual);
+    alignas(64) float bias[V::W] = {};
+    for (std::int64_t c = channel; a.bias && c < p.oc && c < channel + V::W; ++c) bias[c - channel] = a.bias[c];
+    const depthwise_input whole{a.x + task * p.ih * p.iw * V::W, p.ih, p.iw, p.pt, p.pl};
+    const auto rows = p.sw == 1 ? &depthwise_rows<1> : p.sw == 2 ? &depthwise_rows<2> : &depthwise_rows<0>;
+
+    // Where borders are a good part of a row, rows are copied with their padding, so that tiles have none.
+    constexpr std::int64_t room = 10240;
+    alignas(64) float copy[room];
+    const std::int64_t wide = (p.ow - 1) * p.sw + (p.kw - 1) * p.dw + 1, high = (p.kh - 1) * p.dh + 1;
+    const std::int64_t fit = room / (wide * V::W) < high ? 0 : (room / (wide * V::W) - high) / p.sh + 1;  // rows of outputs that it feeds
+    const bool padded = p.sw <= 2 && wide > p.iw && (wide - p.iw) * 16 > p.iw && fit >= 4;
+    for (std::int64_t oy0 = first, oy1 = last; oy0 < last; oy0 = oy1) {
+        const std::int64_t out = (task * p.oh + oy0) * p.ow * V::W;
+        const float* residual = a.residual ? a.residual + out : nullptr;
+        if (!padded) {
+            oy1 = last;
+            rows(a, whole, w, bias, oy0, oy1, a.y + out, residual);
+            continue;
+        }
+        oy1 = oy0 + fit < last ? oy0 + fit : last;
+        const depthwise_input part{copy, (oy1 - oy0 - 1) * p.sh + high, wide, 0, 0};
+        float* to = copy;
+        for (std::int64_t y = 0; y < part.ih; ++y) {
+            const std::int64_t iy = oy0 * p.sh - p.pt + y, end = iy >= 0 && iy < p.ih ? p.iw + p.pl : 0;
+            const float* from = whole.x + (iy * p.iw - p.pl) * V::W;
+            for (std::int64_t x = 0; x < wide; ++x, to += V::W) (x >= p.pl && x < end ? V::load(from + x * V::W) : V::zero()).store(to);
+        }
+        rows(a, part, w, bias, 0, oy1 - oy0, a.y + out, residual);
+    }
+}
+
+// Groups of 2, 4 or 8 channels that share vectors: each output lane reads the lanes of its own group, by permutation.
+template <int M> GRAFT_NOINLINE inline void shared_tile(const conv_args& a, const tile_job& job) {
+    const int channels = static_cast<int>(a.icg);
+    V sum[M][1];
+    start_tile(sum, job);
+    std::int32_t lanes[V::W];
+    for (int i = 0; i < V::W; ++i) lanes[i] = i / channels * channels;
+    const I group = I::load(lanes);
+    const float *w = job.w, *const zeros = zero_pixel();
+    for (int t = 0; t < job.tap_count; ++t) {
+        const tap_row& row = job.taps[t];
+        if (!row.inside) {
+            w += channels * V::W;
+            continue;
+        }
+        V x[M];
+        GRAFT_UNROLL
+        for (int m = 0; m < M; ++m) x[m] = V::load(row.at[m] >= 0 ? job.x + std::int64_t(row.at[m]) * V::W : zeros);
+        for (int k = 0; k < channels; ++k, w += V::W) {
+            const V b = V::load(w);
+            const I at = group + I::set1(k);
+            GRAFT_UNROLL
+            for (int m = 0; m < M; ++m) sum[m][0] = fma(permute(x[m], at), b, sum[m][0]);
+        }
+    }
+    end_tile(sum, a, job);
+}
+
+// One task: some pixels of some blocks (`pairs_per_task`) of channels of one image.
+inline void conv_shared(const conv_args& a, std::int64_t task) {
+    constexpr int M = V::registers == 32 ? 12 : 5;
+    const conv_problem& p = a.p;
+    const std::int64_t blocks = (p.oc + V::W - 1) / V::W, pixels = p.oh * p.ow, in_plane = p.ih * p.iw * V::W;
+    const std::int64_t first = task % a.batches * a.batch_tiles * conv_tile_pixels;
+    const std::int64_t last = first + a.batch_tiles * conv_tile_pixels < pixels ? first + a.batch_tiles * conv_tile_pixels : pixels;
+    task /= a.batches;
+    const std::int64_t image = task / a.tasks_per_batch, block0 = task % a.tasks_per_batch * a.pairs_per_task;
+    const std::int64_t block1 = block0 + a.pairs_per_task < blocks ? block0 + a.pairs_per_task : blocks;
+    tap_row rows[conv_table_rows / 2];
+    tile_job job;
+    job.tap_count = p.kh * p.kw;
+    job.taps = rows;
+    job.out_plane = pixels * V::W;
+    for (std::int64_t i = first; i < last; i += M) {
+        job.pixels = last - i < M ? static_cast<int>(last - i) : M;
+        fill_taps(p, i, job.pixels, M, rows);
+        for (std::int64_t block = block0; block < block1; ++block) {
+            const std::int64_t channel = block * V::W, at = ((image * blocks + block) * pixels + i) * V::W;
+            job.channels = static_cast<int>(p.oc - channel < V::W ? p.oc - channel : V::W);
+            job.x = a.x + (image * blocks + block) * in_plane;
+            job.w = a.weight + channel * a.icg * job.tap_count;
+            job.bias = a.bias ? a.bias + channel : nullptr;
+            job.y = a.y + at;
+            job.residual = a.residual ? a.residual + at : nullptr;
+            shared_tile<M>(a, job);
+        }
+    }
 }
 // ---- graft/cpu/kernels/winograd.inl
 // Winograd convolution F(m x m, 3 x 3), and the table of the family: text, included once for each instruction set.
@@ -8600,7 +9165,7 @@ inline void winograd_multiply(const conv_args& a, std::int64_t element, std::int
     const conv_problem& p = a.p;
     const std::int64_t room = a.tile_room * V::W, out_blocks = (p.oc + V::W - 1) / V::W;
     tap_row row{};
-    row.inside = row.adjacent = 1;
+    row.inside = row.step = 1;
     conv_args plain;
     tile_job job;
     job.bias = job.residual = nullptr;
@@ -8655,12 +9220,12 @@ template <int N> GRAFT_VECTOR void winograd_output_tiles(const conv_args& a, std
             const float* residual = a.residual + (add ? at + i * p.ow * V::W : 0);
             GRAFT_UNROLL
             for (int j = 0; j < m; ++j) {
-                if (j >= columns) break;
                 V v = y[j] + bias;
-                if (add && !after) v = v + V::load(residual + j * V::W);
+                const bool real = j < columns;
+                if (add && !after && real) v = v + V::load(residual + j * V::W);
                 if (a.clamp) v = min(high, max(low, v));
-                if (add && after) v = v + V::load(residual + j * V::W);
-                v.store(to + j * V::W);
+                if (add && after && real) v = v + V::load(residual + j * V::W);
+                if (real) v.store(to + j * V::W);
             }
             if (a.run_activation) finish_run(a, to, a.residual ? a.residual + at + i * p.ow * V::W : nullptr, columns * V::W);
         }
@@ -8680,6 +9245,7 @@ inline const conv_kernels* conv_table() {
         conv ? &conv_generic : nullptr,
         conv ? &conv_first_layer : nullptr,
         conv ? &conv_depthwise : nullptr,
+        conv ? &conv_shared : nullptr,
         conv ? &winograd_input : nullptr,
         conv ? &winograd_multiply : nullptr,
         conv ? &winograd_output : nullptr,
@@ -9176,15 +9742,16 @@ inline GRAFT_NOINLINE void activate_run(activation kind, float alpha, float beta
     switch (kind) {
 #define GRAFT_X(id)                                                                                            \
     case activation::id:                                                                                       \
-        for (std::int64_t i = 0; i < n; i += V::W) {                                                           \
-            const int lanes = n - i < V::W ? static_cast<int>(n - i) : V::W;                                   \
-            V v = lanes == V::W ? V::load(x + i) : V::load_partial(x + i, lanes);                              \
-            v = activate<activation::id>(v, alpha, beta);                                                      \
-            if (lanes == V::W)                                                                                 \
-                v.store(y + i);                                                                                \
-            else                                                                                               \
-                v.store_partial(y + i, lanes);                                                                 \
-        }                                                                                                      \
+        if constexpr (activation_wanted(activation::id))                                                                  \
+            for (std::int64_t i = 0; i < n; i += V::W) {                                                       \
+                const int lanes = n - i < V::W ? static_cast<int>(n - i) : V::W;                               \
+                V v = lanes == V::W ? V::load(x + i) : V::load_partial(x + i, lanes);                          \
+                v = activate<activation::id>(v, alpha, beta);                                                  \
+                if (lanes == V::W)                                                                             \
+                    v.store(y + i);                                                                            \
+                else                                                                                           \
+                    v.store_partial(y + i, lanes);                                                             \
+            }                                                                                                  \
         return;
         GRAFT_X(none)
         GRAFT_X(relu)
@@ -9255,16 +9822,17 @@ GRAFT_VECTOR V apply(V a, V b) {
 
 inline void unary_run(unary op, const float* x, float* y, std::int64_t n) {
     switch (op) {
-#define GRAFT_X(id)                                                                             \
-    case unary::id:                                                                             \
-        for (std::int64_t i = 0; i < n; i += V::W) {                                            \
-            const int lanes = n - i < V::W ? static_cast<int>(n - i) : V::W;                    \
-            V v = apply<unary::id>(lanes == V::W ? V::load(x + i) : V::load_partial(x + i, lanes)); \
-            if (lanes == V::W)                                                                  \
-                v.store(y + i);                                                                 \
-            else                                                                                \
-                v.store_partial(y + i, lanes);                                                  \
-        }                                                                                       \
+#define GRAFT_X(id)                                                                                 \
+    case unary::id:                                                                                 \
+        if constexpr (unary_wanted(unary::id))                                                            \
+            for (std::int64_t i = 0; i < n; i += V::W) {                                            \
+                const int lanes = n - i < V::W ? static_cast<int>(n - i) : V::W;                    \
+                V v = apply<unary::id>(lanes == V::W ? V::load(x + i) : V::load_partial(x + i, lanes)); \
+                if (lanes == V::W)                                                                  \
+                    v.store(y + i);                                                                 \
+                else                                                                                \
+                    v.store_partial(y + i, lanes);                                                  \
+            }                                                                                       \
         return;
         GRAFT_X(abs)
         GRAFT_X(neg)
@@ -9334,9 +9902,12 @@ inline void binary_run(const binary_rows& g) {
     case binary::div: return binary_loop<binary::div>(g);
     case binary::max: return binary_loop<binary::max>(g);
     case binary::min: return binary_loop<binary::min>(g);
-    case binary::prelu: return binary_loop<binary::prelu>(g);
+    case binary::prelu:
+        if constexpr (wanted("PRelu")) binary_loop<binary::prelu>(g);
+        return;
     case binary::pow:
-        if (!power_run(g)) binary_loop<binary::pow>(g);
+        if constexpr (wanted("Pow"))
+            if (!power_run(g)) binary_loop<binary::pow>(g);
     }
 }
 
@@ -9619,7 +10190,17 @@ inline void arg_columns(bool lowest, bool last, const float* x, std::int64_t* y,
 }
 
 inline const rows_kernels* rows_table() {
-    static constexpr rows_kernels all = {&softmax_rows, &softmax_columns, &normalize_run, &reduce_rows, &reduce_columns, &arg_rows, &arg_columns};
+    constexpr bool softmax = wanted("Softmax") || wanted("LogSoftmax"), arg = wanted("ArgMax") || wanted("ArgMin");
+    constexpr bool normalize = wanted("LayerNormalization") || wanted("RMSNormalization") || wanted("InstanceNormalization") || wanted("GroupNormalization");
+    constexpr bool reduce = wanted("ReduceSum") || wanted("ReduceMean") || wanted("ReduceMax") || wanted("ReduceMin") || wanted("ReduceL1") ||
+                            wanted("ReduceL2") || wanted("ReduceSumSquare");
+    static constexpr rows_kernels all = {softmax ? &softmax_rows : nullptr,
+                                         softmax ? &softmax_columns : nullptr,
+                                         normalize ? &normalize_run : nullptr,
+                                         reduce ? &reduce_rows : nullptr,
+                                         reduce ? &reduce_columns : nullptr,
+                                         arg ? &arg_rows : nullptr,
+                                         arg ? &arg_columns : nullptr};
     return &all;
 }
 // ---- graft/cpu/kernels/move.inl
@@ -9737,7 +10318,8 @@ inline void dequantize_run(const void* x, float* y, std::int64_t n, float scale,
 }
 
 inline const move_kernels* move_table() {
-    static constexpr move_kernels all = {&transpose_run, &from_float16, &to_float16, &from_bfloat16, &to_bfloat16, &quantize_run, &dequantize_run};
+    static constexpr move_kernels all = {&transpose_run, &from_float16, &to_float16, &from_bfloat16, &to_bfloat16,
+                                         wanted("QuantizeLinear") ? &quantize_run : nullptr, wanted("DequantizeLinear") ? &dequantize_run : nullptr};
     return &all;
 }
 // ---- graft/cpu/kernels/gemm.inl
@@ -9783,10 +10365,15 @@ inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t lda, const flo
     for (int r = 0; r < R; ++r) acc[r][0].store(out + r * out_row), acc[r][1].store(out + r * out_row + V::W);
 }
 
-// As many rows as the next tile takes, out of those that are left.
-GRAFT_FORCE_INLINE int gemm_tile_rows(std::int64_t left) {
+// The tile for the rows that are left, out of which `before` come before them in the block. It may be taller than what is
+// left: then it starts earlier, and what it computes again is dropped.
+GRAFT_FORCE_INLINE int gemm_tile_rows(std::int64_t left, std::int64_t before) {
     if (left >= gemm_rows) return gemm_rows;
-    return gemm_rows > 8 && left >= 8 ? 8 : left >= 4 ? 4 : left >= 2 ? 2 : 1;
+    const int rest = static_cast<int>(left);
+    const int tall = gemm_rows > 8 ? (rest == 13 || rest == 11 ? 14 : rest >= 8 ? 8 : rest >= 5 ? 8 : rest == 3 ? 4 : rest)
+                                   : (rest == 5 ? 6 : rest == 3 ? 4 : rest);
+    if (tall - rest <= before) return tall;
+    return gemm_rows > 8 && rest >= 8 ? 8 : rest >= 4 ? 4 : rest >= 2 ? 2 : 1;
 }
 GRAFT_FORCE_INLINE void gemm_tile(int rows, const float* a, std::int64_t lda, const float* b, std::int64_t b_step, std::int64_t length,
                                   const float* init, std::int64_t init_row, float* out, std::int64_t out_row) {
@@ -9851,7 +10438,8 @@ inline void gemm_run(const gemm_block& g) {
         const std::int64_t length = g.k - l < part ? g.k - l : part;
         const bool first = l == 0, last = l + length >= g.k;
         for (std::int64_t i = 0; i < g.m;) {
-            const int rows = gemm_tile_rows(g.m - i);
+            const int height = gemm_tile_rows(g.m - i, i), rows = g.m - i < height ? static_cast<int>(g.m - i) : height, back = height - rows;
+            const std::int64_t top = i - back;
             for (std::int64_t j = 0; j < g.n; j += gemm_columns) {
                 const int n = g.n - j < gemm_columns ? static_cast<int>(g.n - j) : gemm_columns;
                 const bool in_last = n < gemm_columns && g.b_last;
@@ -9860,22 +10448,22 @@ inline void gemm_run(const gemm_block& g) {
                 const float* init = nullptr;
                 std::int64_t init_row = g.ldc;
                 if (!first)
-                    init = g.c + i * g.ldc + j;
+                    init = g.c + top * g.ldc + j;
                 else if (residual_first)
-                    init = g.residual + i * g.ld_residual + j, init_row = g.ld_residual;
+                    init = g.residual + top * g.ld_residual + j, init_row = g.ld_residual;
                 else if (bias_first)
                     init = g.bias + j, init_row = 0;
-                const bool direct = n == gemm_columns && !(last && finish);
+                const bool direct = n == gemm_columns && !back && !(last && finish);
                 if (init && n < gemm_columns) {
-                    gemm_copy(init, init_row, tile, gemm_columns, rows, n);
+                    gemm_copy(init, init_row, tile, gemm_columns, height, n);
                     init = tile, init_row = gemm_columns;
                 }
                 float* c = g.c + i * g.ldc + j;
-                gemm_tile(rows, g.a + i * g.lda + l, g.lda, b, step, length, init, init_row, direct ? c : tile, direct ? g.ldc : gemm_columns);
+                gemm_tile(height, g.a + top * g.lda + l, g.lda, b, step, length, init, init_row, direct ? c : tile, direct ? g.ldc : gemm_columns);
                 if (last && finish)
-                    gemm_finish(g, e, tile, i, j, rows, n);
+                    gemm_finish(g, e, tile + back * gemm_columns, i, j, rows, n);
                 else if (!direct)
-                    gemm_copy(tile, gemm_columns, c, g.ldc, rows, n);
+                    gemm_copy(tile + back * gemm_columns, gemm_columns, c, g.ldc, rows, n);
             }
             if (last && !clamped)
                 for (int r = 0; r < rows; ++r) {
@@ -9923,7 +10511,8 @@ inline void gemm_pack_run(const gemm_pack& g) {
 }
 
 inline const gemm_kernels* gemm_table() {
-    static constexpr gemm_kernels all = {gemm_rows, gemm_columns, &gemm_run, &gemm_pack_run};
+    constexpr bool any = wanted("Gemm") || wanted("MatMul") || wanted("ConvTranspose");
+    static constexpr gemm_kernels all = {gemm_rows, gemm_columns, any ? &gemm_run : nullptr, any ? &gemm_pack_run : nullptr};
     return &all;
 }
 // ---- graft/cpu/kernels/pool.inl
@@ -10115,10 +10704,11 @@ inline const reorder_kernels* reorder_table() {
 // channels takes its whole reduction in registers; weights stream by in the order in which they are read. Pixels are counted
 // through the plane, so tiles may wrap round rows; a table says where each pixel of a tile lies for each tap.
 
-// A row of the table: the pixel that each of the M outputs reads (-1: padding), whether any is inside, whether they are adjacent.
+// A row of the table: the pixel that each of the M outputs reads (-1: padding), whether any is inside, and how far apart they
+// are, if all by 1 or all by 2 (else 0).
 struct tap_row {
     std::int32_t at[14];
-    std::int32_t inside, adjacent;
+    std::int32_t inside, step;
 };
 
 struct tile_job {
@@ -10247,9 +10837,12 @@ template <int M, int NV> GRAFT_NOINLINE inline void conv_tile(const conv_args& a
             const tap_row& row = job.taps[t];
             if (!row.inside) {
                 w += channels * (NV * V::W);
-            } else if (row.adjacent) {
+            } else if (row.step) {
                 const float* p = x + std::int64_t(row.at[0]) * V::W + lane;
-                for (int k = 0; k < channels; ++k, ++p, w += NV * V::W) fma_adjacent<V::W>(sum, w, p);
+                if (row.step == 1)
+                    for (int k = 0; k < channels; ++k, ++p, w += NV * V::W) fma_adjacent<V::W>(sum, w, p);
+                else
+                    for (int k = 0; k < channels; ++k, ++p, w += NV * V::W) fma_adjacent<2 * V::W>(sum, w, p);
             } else {
                 // Without branches: -1 becomes a mask that leaves the address of the zeros.
                 const float* p[M];
@@ -10276,6 +10869,11 @@ inline void run_tile(const conv_args& a, const tile_job& job) {
 
 // The rows of one tile's table; outputs past `pixels` repeat the last one, so that they read what exists.
 inline void fill_taps(const conv_problem& p, std::int64_t pixel, int pixels, int width, tap_row* rows) {
+    if (p.kh * p.kw == 1 && p.sh * p.sw == 1 && pixels == width && p.pt + p.pl == 0 && p.oh == p.ih && p.ow == p.iw) {
+        rows->at[0] = static_cast<std::int32_t>(pixel);
+        rows->inside = rows->step = 1;
+        return;
+    }
     std::int32_t y0[14], x0[14];
     std::int64_t oy = pixel / p.ow, ox = pixel % p.ow;
     for (int m = 0; m < 14; ++m) {
@@ -10286,16 +10884,16 @@ inline void fill_taps(const conv_problem& p, std::int64_t pixel, int pixels, int
     const std::uint32_t ih = static_cast<std::uint32_t>(p.ih), iw = static_cast<std::uint32_t>(p.iw);
     for (int ky = 0; ky < p.kh; ++ky)
         for (int kx = 0; kx < p.kw; ++kx, ++rows) {
-            std::int32_t inside = 0, gaps = 0;
+            std::int32_t inside = 0, gaps = 0, step = p.sw < 3 ? p.sw : 0;
             for (int m = 0; m < 14; ++m) {
                 const std::int32_t iy = y0[m] + ky * p.dh, ix = x0[m] + kx * p.dw;
                 const bool ok = static_cast<std::uint32_t>(iy) < ih && static_cast<std::uint32_t>(ix) < iw;
                 rows->at[m] = ok ? iy * static_cast<std::int32_t>(iw) + ix : -1;
                 inside |= ok;
             }
-            for (int m = 0; m < width; ++m) gaps |= rows->at[m] ^ (rows->at[0] + m);
+            for (int m = 0; m < width; ++m) gaps |= rows->at[m] ^ (rows->at[0] + m * step);
             rows->inside = inside;
-            rows->adjacent = !gaps && rows->at[0] >= 0;
+            rows->step = !gaps && rows->at[0] >= 0 ? step : 0;
         }
 }
 
@@ -10414,41 +11012,62 @@ template <int NV> GRAFT_NOINLINE inline void first_tile(const conv_args& a, cons
     end_tile(sum, a, job);
 }
 
-// out[i] = row[first + i * step], 0 outside [0, width).
+// out[phase][i] = row[first + i * step + phase] for i in [0, n), 0 outside [0, width).
 inline void gather_row(const float* row, std::int64_t width, std::int64_t first, std::int64_t step, std::int64_t n, float* out) {
-    std::int64_t i = 0;
-    for (; i < n && first + i * step < 0; ++i) out[i] = 0;
-    std::int64_t inside = first < width ? (width - first + step - 1) / step : 0;
-    if (inside > n) inside = n;
+    // Whole steps [low, high) are inside.
+    std::int64_t low = first < 0 ? (-first + step - 1) / step : 0, high = width > first ? (width - first) / step : 0;
+    if (high > n) high = n;
+    if (low > high) low = high;
+    for (std::int64_t i = 0; i < n; ++i) {
+        if (i == low && low < high) i = high;
+        if (i == n) break;
+        for (std::int64_t phase = 0; phase < step; ++phase) {
+            const std::int64_t at = first + i * step + phase;
+            out[phase * n + i] = at >= 0 && at < width ? row[at] : 0;
+        }
+    }
+    const float* from = row + first;
     if (step == 1)
-        for (; i < inside; ++i) out[i] = row[first + i];
+        for (std::int64_t i = low; i < high; ++i) out[i] = from[i];
     else if (step == 2)
-        for (; i < inside; ++i) out[i] = row[first + i * 2];
+        for (std::int64_t i = low; i < high; ++i) {
+            out[i] = from[2 * i];
+            out[n + i] = from[2 * i + 1];
+        }
     else
-        for (; i < inside; ++i) out[i] = row[first + i * step];
-    for (; i < n; ++i) out[i] = 0;
+        for (std::int64_t i = low; i < high; ++i)
+            for (std::int64_t phase = 0; phase < step; ++phase) out[phase * n + i] = from[i * step + phase];
 }
 
-// One task: one run of outputs in one row (`batches` runs a row, each of `batch_tiles` tiles), all output channels.
+// One task: a band of `pairs_per_task` rows of outputs, of each a run (`batches` runs a row, each of `batch_tiles` tiles); all
+// output channels.
 inline void conv_first_layer(const conv_args& a, std::int64_t task) {
     constexpr int M = conv_tile_pixels;
     const conv_problem& p = a.p;
-    const std::int64_t run = task % a.batches, oy = task / a.batches % p.oh, image = task / a.batches / p.oh;
-    const std::int64_t ox0 = run * a.batch_tiles * M, end = ox0 + a.batch_tiles * M < p.ow ? ox0 + a.batch_tiles * M : p.ow;
-    const std::int64_t length = a.batch_tiles * M + (p.kw - 1) * p.dw / p.sw + 1;
+    const std::int64_t ox0 = task % a.batches * a.batch_tiles * M, ox1 = ox0 + a.batch_tiles * M < p.ow ? ox0 + a.batch_tiles * M : p.ow;
+    task /= a.batches;
+    const std::int64_t oy0 = task % a.tasks_per_batch * a.pairs_per_task, image = task / a.tasks_per_batch;
+    const std::int64_t oy1 = oy0 + a.pairs_per_task < p.oh ? oy0 + a.pairs_per_task : p.oh;
+    const std::int64_t length = a.batch_tiles * M + (p.kw - 1) * p.dw / p.sw + 1, row_floats = p.sw * length;
+    const std::int64_t high = (oy1 - oy0 - 1) * p.sh + (p.kh - 1) * p.dh + 1;
     alignas(64) float rows[first_layer_floats];
     std::int32_t offsets[first_layer_taps];
     int k = 0;
-    for (std::int64_t c = 0, r = 0; c < p.ic; ++c)
-        for (int ky = 0; ky < p.kh; ++ky, ++r) {
-            const std::int64_t iy = oy * p.sh - p.pt + ky * p.dh;
+    for (std::int64_t c = 0; c < p.ic; ++c) {
+        for (std::int64_t r = 0; r < high; ++r) {
+            const std::int64_t iy = oy0 * p.sh - p.pt + r;
             const bool inside = iy >= 0 && iy < p.ih;
-            const float* row = a.x + ((image * p.ic + c) * p.ih + (inside ? iy : 0)) * p.iw;
-            for (int phase = 0; phase < p.sw; ++phase)
-                gather_row(row, inside ? p.iw : 0, ox0 * p.sw - p.pl + phase, p.sw, length, rows + (r * p.sw + phase) * length);
-            for (int kx = 0; kx < p.kw; ++kx)
-                offsets[k++] = static_cast<std::int32_t>((r * p.sw + kx * p.dw % p.sw) * length + kx * p.dw / p.sw);
+            gather_row(a.x + ((image * p.ic + c) * p.ih + (inside ? iy : 0)) * p.iw, inside ? p.iw : 0, ox0 * p.sw - p.pl, p.sw, length,
+                       rows + (c * high + r) * row_floats);
         }
+        for (int ky = 0; ky < p.kh; ++ky) {
+            std::int64_t phase = 0, at = 0;
+            for (int kx = 0; kx < p.kw; ++kx, phase += p.dw) {
+                for (; phase >= p.sw; phase -= p.sw) ++at;
+                offsets[k++] = static_cast<std::int32_t>((c * high + ky * p.dh) * row_floats + phase * length + at);
+            }
+        }
+    }
     const std::int64_t out_plane = p.oh * p.ow * V::W, out_blocks = (p.oc + V::W - 1) / V::W;
     tile_job job;
     job.tap_count = k;
@@ -10457,28 +11076,37 @@ inline void conv_first_layer(const conv_args& a, std::int64_t task) {
         job.channels = static_cast<int>(p.oc - channel < 2 * V::W ? p.oc - channel : 2 * V::W);
         job.w = a.weight + channel * k;
         job.bias = a.bias ? a.bias + channel : nullptr;
-        const std::int64_t base = (image * out_blocks + channel / V::W) * out_plane + oy * p.ow * V::W;
-        for (std::int64_t ox = ox0; ox < end; ox += M) {
-            job.pixels = static_cast<int>(end - ox < M ? end - ox : M);
-            job.x = rows + (ox - ox0);
-            job.y = a.y + base + ox * V::W;
-            job.residual = a.residual ? a.residual + base + ox * V::W : nullptr;
-            job.channels > V::W ? first_tile<2>(a, job, offsets) : first_tile<1>(a, job, offsets);
+        for (std::int64_t oy = oy0; oy < oy1; ++oy) {
+            const std::int64_t base = (image * out_blocks + channel / V::W) * out_plane + oy * p.ow * V::W;
+            for (std::int64_t ox = ox0; ox < ox1; ox += M) {
+                job.pixels = static_cast<int>(ox1 - ox < M ? ox1 - ox : M);
+                job.x = rows + (oy - oy0) * p.sh * row_floats + (ox - ox0);
+                job.y = a.y + base + ox * V::W;
+                job.residual = a.residual ? a.residual + base + ox * V::W : nullptr;
+                job.channels > V::W ? first_tile<2>(a, job, offsets) : first_tile<1>(a, job, offsets);
+            }
         }
     }
 }
 // ---- graft/cpu/kernels/depthwise.inl
 // Depthwise convolution of blocked images: text, included once for each instruction set.
 
-// M outputs of one row, all of whose columns are inside; S is the stride, ky runs over the rows that are inside.
+// One block of channels of one image, or a padded copy of some of its rows: then nothing lies outside, and the pads are 0.
+struct depthwise_input {
+    const float* x;
+    std::int64_t ih, iw, pt, pl;
+};
+
+// M outputs of one row, all of whose columns are inside; S is the stride, [ky0, ky1) the rows that are inside.
 template <int M, int S>
-GRAFT_VECTOR void depthwise_tile(const conv_args& a, const float* x, const float* w, V bias, int ky0, int ky1, float* y, const float* residual) {
+GRAFT_VECTOR void depthwise_tile(const conv_args& a, const float* x, std::int64_t row_step, const float* w, V bias, int ky0, int ky1, float* y,
+                                 const float* residual) {
     const conv_problem& p = a.p;
     V sum[M];
     GRAFT_UNROLL
     for (int m = 0; m < M; ++m) sum[m] = bias;
     for (int ky = ky0; ky < ky1; ++ky) {
-        const float* row = x + std::int64_t(ky) * p.dh * p.iw * V::W;
+        const float* row = x + ky * row_step;
         const float* wk = w + ky * p.kw * V::W;
         for (int kx = 0; kx < p.kw; ++kx, row += p.dw * V::W, wk += V::W) {
             const V b = V::load(wk);
@@ -10486,7 +11114,7 @@ GRAFT_VECTOR void depthwise_tile(const conv_args& a, const float* x, const float
             for (int m = 0; m < M; ++m) sum[m] = fma(V::load(row + m * S * V::W), b, sum[m]);
         }
     }
-    const bool before = residual && !a.p.ep.residual_after_activation, after = residual && a.p.ep.residual_after_activation;
+    const bool before = residual && !p.ep.residual_after_activation, after = residual && p.ep.residual_after_activation;
     const V low = V::set1(a.low), high = V::set1(a.high);
     GRAFT_UNROLL
     for (int m = 0; m < M; ++m) {
@@ -10497,55 +11125,61 @@ GRAFT_VECTOR void depthwise_tile(const conv_args& a, const float* x, const float
     }
 }
 
-// One output at the left or right border, or between tiles.
-GRAFT_VECTOR void depthwise_pixel(const conv_args& a, const float* x, std::int64_t ix, const float* w, V bias, int ky0, int ky1,
-                                  float* y, const float* residual) {
+// One output, whose taps may lie outside.
+inline void depthwise_pixel(const conv_args& a, const depthwise_input& in, std::int64_t oy, std::int64_t ox, const float* w, const float* bias,
+                            float* y, const float* residual) {
     const conv_problem& p = a.p;
-    V sum = bias;
-    for (int ky = ky0; ky < ky1; ++ky) {
-        const float* row = x + std::int64_t(ky) * p.dh * p.iw * V::W;
+    V sum = V::load(bias);
+    for (int ky = 0; ky < p.kh; ++ky)
         for (int kx = 0; kx < p.kw; ++kx) {
-            const std::int64_t at = ix + kx * p.dw;
-            if (at >= 0 && at < p.iw) sum = fma(V::load(row + kx * p.dw * V::W), V::load(w + (ky * p.kw + kx) * V::W), sum);
+            const std::int64_t iy = oy * p.sh - in.pt + ky * p.dh, ix = ox * p.sw - in.pl + kx * p.dw;
+            if (iy >= 0 && iy < in.ih && ix >= 0 && ix < in.iw)
+                sum = fma(V::load(in.x + (iy * in.iw + ix) * V::W), V::load(w + (ky * p.kw + kx) * V::W), sum);
         }
-    }
     if (residual && !p.ep.residual_after_activation) sum = sum + V::load(residual);
     if (a.clamp) sum = min(V::set1(a.high), max(V::set1(a.low), sum));
     if (residual && p.ep.residual_after_activation) sum = sum + V::load(residual);
     sum.store(y);
 }
 
-template <int S> GRAFT_VECTOR void depthwise_rows(const conv_args& a, const float* x, const float* w, V bias, std::int64_t oy0, std::int64_t oy1,
-                                                  float* y, const float* residual) {
+// Rows [oy0, oy1) of `in`'s outputs; y and residual begin with the first of them. S is the stride, 0 for one without tiles.
+template <int S>
+GRAFT_NOINLINE inline void depthwise_rows(const conv_args& a, const depthwise_input& in, const float* w, const float* bias, std::int64_t oy0,
+                                          std::int64_t oy1, float* y, const float* residual) {
     const conv_problem& p = a.p;
-    // Outputs [left, right) read no column outside the image.
-    std::int64_t left = (p.pl + p.sw - 1) / p.sw, right = p.iw + p.pl - std::int64_t(p.kw - 1) * p.dw;
-    right = right > 0 ? (right - 1) / p.sw + 1 : 0;
-    if (left > p.ow) left = p.ow;
+    const V start = V::load(bias);
+    // Outputs [left, right) read no column outside.
+    std::int64_t left = (in.pl + p.sw - 1) / p.sw, right = in.iw + in.pl - std::int64_t(p.kw - 1) * p.dw;
+    right = right > 0 && S ? (right - 1) / p.sw + 1 : 0;
     if (right > p.ow) right = p.ow;
-    for (std::int64_t oy = oy0; oy < oy1; ++oy) {
-        const std::int64_t iy = oy * p.sh - p.pt;
+    const std::int64_t row_step = p.dh * in.iw * V::W;
+    for (std::int64_t oy = oy0; oy < oy1; ++oy, y += p.ow * V::W) {
+        const std::int64_t iy = oy * p.sh - in.pt;
         int ky0 = 0, ky1 = p.kh;
         while (ky0 < p.kh && iy + ky0 * p.dh < 0) ++ky0;
-        while (ky1 > ky0 && iy + (ky1 - 1) * p.dh >= p.ih) --ky1;
-        const float* row = x + (iy * p.iw - p.pl) * V::W;
-        const std::int64_t out = oy * p.ow * V::W;
+        while (ky1 > ky0 && iy + (ky1 - 1) * p.dh >= in.ih) --ky1;
+        const float* row = in.x + (iy * in.iw - in.pl) * V::W;
+        const float* add = residual && !a.run_activation ? residual : nullptr;
         for (std::int64_t ox = 0; ox < p.ow;) {
             const float* at = row + ox * p.sw * V::W;
-            float* to = y + out + ox * V::W;
-            const float* add = residual && !a.run_activation ? residual + out + ox * V::W : nullptr;
-            if (S && ox >= left && ox + 8 <= right) {
-                depthwise_tile<8, S>(a, at, w, bias, ky0, ky1, to, add);
+            const float* more = add ? add + ox * V::W : nullptr;
+            const std::int64_t tiles = ox >= left ? right - ox : 0;
+            if (tiles == 7 || tiles == 14) {
+                depthwise_tile<7, S>(a, at, row_step, w, start, ky0, ky1, y + ox * V::W, more);
+                ox += 7;
+            } else if (tiles >= 8) {
+                depthwise_tile<8, S>(a, at, row_step, w, start, ky0, ky1, y + ox * V::W, more);
                 ox += 8;
-            } else if (S && ox >= left && ox + 4 <= right) {
-                depthwise_tile<4, S>(a, at, w, bias, ky0, ky1, to, add);
-                ox += 4;
+            } else if (tiles >= 3) {
+                depthwise_tile<3, S>(a, at, row_step, w, start, ky0, ky1, y + ox * V::W, more);
+                ox += 3;
             } else {
-                depthwise_pixel(a, at, ox * p.sw - p.pl, w, bias, ky0, ky1, to, add);
+                depthwise_pixel(a, in, oy, ox, w, bias, y + ox * V::W, more);
                 ox += 1;
             }
         }
-        if (a.run_activation) finish_run(a, y + out, residual ? residual + out : nullptr, p.ow * V::W);
+        if (a.run_activation) finish_run(a, y, residual, p.ow * V::W);
+        if (residual) residual += p.ow * V::W;
     }
 }
 
@@ -10553,21 +11187,98 @@ template <int S> GRAFT_VECTOR void depthwise_rows(const conv_args& a, const floa
 inline void conv_depthwise(const conv_args& a, std::int64_t task) {
     const conv_problem& p = a.p;
     const std::int64_t blocks = (p.oc + V::W - 1) / V::W;
-    const std::int64_t oy0 = task % a.batches * a.batch_tiles, oy1 = oy0 + a.batch_tiles < p.oh ? oy0 + a.batch_tiles : p.oh;
+    const std::int64_t first = task % a.batches * a.batch_tiles, last = first + a.batch_tiles < p.oh ? first + a.batch_tiles : p.oh;
     task /= a.batches;
     const std::int64_t channel = task % blocks * V::W;
-    const float* x = a.x + task * p.ih * p.iw * V::W;
     const float* w = a.weight + channel * p.kh * p.kw;
-    const std::int64_t out = task * p.oh * p.ow * V::W;
-    V bias = V::zero();
-    if (a.bias) bias = p.oc - channel >= V::W ? V::load(a.bias + channel) : V::load_partial(a.bias + channel, static_cast<int>(p.oc - channel));
-    const float* residual = a.residual ? a.residual + out : nullptr;
-    if (p.sw == 1)
-        depthwise_rows<1>(a, x, w, bias, oy0, oy1, a.y + out, residual);
-    else if (p.sw == 2)
-        depthwise_rows<2>(a, x, w, bias, oy0, oy1, a.y + out, residual);
-    else
-        depthwise_rows<0>(a, x, w, bias, oy0, oy1, a.y + out, residual);
+    alignas(64) float bias[V::W] = {};
+    for (std::int64_t c = channel; a.bias && c < p.oc && c < channel + V::W; ++c) bias[c - channel] = a.bias[c];
+    const depthwise_input whole{a.x + task * p.ih * p.iw * V::W, p.ih, p.iw, p.pt, p.pl};
+    const auto rows = p.sw == 1 ? &depthwise_rows<1> : p.sw == 2 ? &depthwise_rows<2> : &depthwise_rows<0>;
+
+    // Where borders are a good part of a row, rows are copied with their padding, so that tiles have none.
+    constexpr std::int64_t room = 10240;
+    alignas(64) float copy[room];
+    const std::int64_t wide = (p.ow - 1) * p.sw + (p.kw - 1) * p.dw + 1, high = (p.kh - 1) * p.dh + 1;
+    const std::int64_t fit = room / (wide * V::W) < high ? 0 : (room / (wide * V::W) - high) / p.sh + 1;  // rows of outputs that it feeds
+    const bool padded = p.sw <= 2 && wide > p.iw && (wide - p.iw) * 16 > p.iw && fit >= 4;
+    for (std::int64_t oy0 = first, oy1 = last; oy0 < last; oy0 = oy1) {
+        const std::int64_t out = (task * p.oh + oy0) * p.ow * V::W;
+        const float* residual = a.residual ? a.residual + out : nullptr;
+        if (!padded) {
+            oy1 = last;
+            rows(a, whole, w, bias, oy0, oy1, a.y + out, residual);
+            continue;
+        }
+        oy1 = oy0 + fit < last ? oy0 + fit : last;
+        const depthwise_input part{copy, (oy1 - oy0 - 1) * p.sh + high, wide, 0, 0};
+        float* to = copy;
+        for (std::int64_t y = 0; y < part.ih; ++y) {
+            const std::int64_t iy = oy0 * p.sh - p.pt + y, end = iy >= 0 && iy < p.ih ? p.iw + p.pl : 0;
+            const float* from = whole.x + (iy * p.iw - p.pl) * V::W;
+            for (std::int64_t x = 0; x < wide; ++x, to += V::W) (x >= p.pl && x < end ? V::load(from + x * V::W) : V::zero()).store(to);
+        }
+        rows(a, part, w, bias, 0, oy1 - oy0, a.y + out, residual);
+    }
+}
+
+// Groups of 2, 4 or 8 channels that share vectors: each output lane reads the lanes of its own group, by permutation.
+template <int M> GRAFT_NOINLINE inline void shared_tile(const conv_args& a, const tile_job& job) {
+    const int channels = static_cast<int>(a.icg);
+    V sum[M][1];
+    start_tile(sum, job);
+    std::int32_t lanes[V::W];
+    for (int i = 0; i < V::W; ++i) lanes[i] = i / channels * channels;
+    const I group = I::load(lanes);
+    const float *w = job.w, *const zeros = zero_pixel();
+    for (int t = 0; t < job.tap_count; ++t) {
+        const tap_row& row = job.taps[t];
+        if (!row.inside) {
+            w += channels * V::W;
+            continue;
+        }
+        V x[M];
+        GRAFT_UNROLL
+        for (int m = 0; m < M; ++m) x[m] = V::load(row.at[m] >= 0 ? job.x + std::int64_t(row.at[m]) * V::W : zeros);
+        for (int k = 0; k < channels; ++k, w += V::W) {
+            const V b = V::load(w);
+            const I at = group + I::set1(k);
+            GRAFT_UNROLL
+            for (int m = 0; m < M; ++m) sum[m][0] = fma(permute(x[m], at), b, sum[m][0]);
+        }
+    }
+    end_tile(sum, a, job);
+}
+
+// One task: some pixels of some blocks (`pairs_per_task`) of channels of one image.
+inline void conv_shared(const conv_args& a, std::int64_t task) {
+    constexpr int M = V::registers == 32 ? 12 : 5;
+    const conv_problem& p = a.p;
+    const std::int64_t blocks = (p.oc + V::W - 1) / V::W, pixels = p.oh * p.ow, in_plane = p.ih * p.iw * V::W;
+    const std::int64_t first = task % a.batches * a.batch_tiles * conv_tile_pixels;
+    const std::int64_t last = first + a.batch_tiles * conv_tile_pixels < pixels ? first + a.batch_tiles * conv_tile_pixels : pixels;
+    task /= a.batches;
+    const std::int64_t image = task / a.tasks_per_batch, block0 = task % a.tasks_per_batch * a.pairs_per_task;
+    const std::int64_t block1 = block0 + a.pairs_per_task < blocks ? block0 + a.pairs_per_task : blocks;
+    tap_row rows[conv_table_rows / 2];
+    tile_job job;
+    job.tap_count = p.kh * p.kw;
+    job.taps = rows;
+    job.out_plane = pixels * V::W;
+    for (std::int64_t i = first; i < last; i += M) {
+        job.pixels = last - i < M ? static_cast<int>(last - i) : M;
+        fill_taps(p, i, job.pixels, M, rows);
+        for (std::int64_t block = block0; block < block1; ++block) {
+            const std::int64_t channel = block * V::W, at = ((image * blocks + block) * pixels + i) * V::W;
+            job.channels = static_cast<int>(p.oc - channel < V::W ? p.oc - channel : V::W);
+            job.x = a.x + (image * blocks + block) * in_plane;
+            job.w = a.weight + channel * a.icg * job.tap_count;
+            job.bias = a.bias ? a.bias + channel : nullptr;
+            job.y = a.y + at;
+            job.residual = a.residual ? a.residual + at : nullptr;
+            shared_tile<M>(a, job);
+        }
+    }
 }
 // ---- graft/cpu/kernels/winograd.inl
 // Winograd convolution F(m x m, 3 x 3), and the table of the family: text, included once for each instruction set.
@@ -10652,7 +11363,7 @@ inline void winograd_multiply(const conv_args& a, std::int64_t element, std::int
     const conv_problem& p = a.p;
     const std::int64_t room = a.tile_room * V::W, out_blocks = (p.oc + V::W - 1) / V::W;
     tap_row row{};
-    row.inside = row.adjacent = 1;
+    row.inside = row.step = 1;
     conv_args plain;
     tile_job job;
     job.bias = job.residual = nullptr;
@@ -10707,12 +11418,12 @@ template <int N> GRAFT_VECTOR void winograd_output_tiles(const conv_args& a, std
             const float* residual = a.residual + (add ? at + i * p.ow * V::W : 0);
             GRAFT_UNROLL
             for (int j = 0; j < m; ++j) {
-                if (j >= columns) break;
                 V v = y[j] + bias;
-                if (add && !after) v = v + V::load(residual + j * V::W);
+                const bool real = j < columns;
+                if (add && !after && real) v = v + V::load(residual + j * V::W);
                 if (a.clamp) v = min(high, max(low, v));
-                if (add && after) v = v + V::load(residual + j * V::W);
-                v.store(to + j * V::W);
+                if (add && after && real) v = v + V::load(residual + j * V::W);
+                if (real) v.store(to + j * V::W);
             }
             if (a.run_activation) finish_run(a, to, a.residual ? a.residual + at + i * p.ow * V::W : nullptr, columns * V::W);
         }
@@ -10732,6 +11443,7 @@ inline const conv_kernels* conv_table() {
         conv ? &conv_generic : nullptr,
         conv ? &conv_first_layer : nullptr,
         conv ? &conv_depthwise : nullptr,
+        conv ? &conv_shared : nullptr,
         conv ? &winograd_input : nullptr,
         conv ? &winograd_multiply : nullptr,
         conv ? &winograd_output : nullptr,
@@ -11084,15 +11796,16 @@ inline GRAFT_NOINLINE void activate_run(activation kind, float alpha, float beta
     switch (kind) {
 #define GRAFT_X(id)                                                                                            \
     case activation::id:                                                                                       \
-        for (std::int64_t i = 0; i < n; i += V::W) {                                                           \
-            const int lanes = n - i < V::W ? static_cast<int>(n - i) : V::W;                                   \
-            V v = lanes == V::W ? V::load(x + i) : V::load_partial(x + i, lanes);                              \
-            v = activate<activation::id>(v, alpha, beta);                                                      \
-            if (lanes == V::W)                                                                                 \
-                v.store(y + i);                                                                                \
-            else                                                                                               \
-                v.store_partial(y + i, lanes);                                                                 \
-        }                                                                                                      \
+        if constexpr (activation_wanted(activation::id))                                                                  \
+            for (std::int64_t i = 0; i < n; i += V::W) {                                                       \
+                const int lanes = n - i < V::W ? static_cast<int>(n - i) : V::W;                               \
+                V v = lanes == V::W ? V::load(x + i) : V::load_partial(x + i, lanes);                          \
+                v = activate<activation::id>(v, alpha, beta);                                                  \
+                if (lanes == V::W)                                                                             \
+                    v.store(y + i);                                                                            \
+                else                                                                                           \
+                    v.store_partial(y + i, lanes);                                                             \
+            }                                                                                                  \
         return;
         GRAFT_X(none)
         GRAFT_X(relu)
@@ -11163,16 +11876,17 @@ GRAFT_VECTOR V apply(V a, V b) {
 
 inline void unary_run(unary op, const float* x, float* y, std::int64_t n) {
     switch (op) {
-#define GRAFT_X(id)                                                                             \
-    case unary::id:                                                                             \
-        for (std::int64_t i = 0; i < n; i += V::W) {                                            \
-            const int lanes = n - i < V::W ? static_cast<int>(n - i) : V::W;                    \
-            V v = apply<unary::id>(lanes == V::W ? V::load(x + i) : V::load_partial(x + i, lanes)); \
-            if (lanes == V::W)                                                                  \
-                v.store(y + i);                                                                 \
-            else                                                                                \
-                v.store_partial(y + i, lanes);                                                  \
-        }                                                                                       \
+#define GRAFT_X(id)                                                                                 \
+    case unary::id:                                                                                 \
+        if constexpr (unary_wanted(unary::id))                                                            \
+            for (std::int64_t i = 0; i < n; i += V::W) {                                            \
+                const int lanes = n - i < V::W ? static_cast<int>(n - i) : V::W;                    \
+                V v = apply<unary::id>(lanes == V::W ? V::load(x + i) : V::load_partial(x + i, lanes)); \
+                if (lanes == V::W)                                                                  \
+                    v.store(y + i);                                                                 \
+                else                                                                                \
+                    v.store_partial(y + i, lanes);                                                  \
+            }                                                                                       \
         return;
         GRAFT_X(abs)
         GRAFT_X(neg)
@@ -11242,9 +11956,12 @@ inline void binary_run(const binary_rows& g) {
     case binary::div: return binary_loop<binary::div>(g);
     case binary::max: return binary_loop<binary::max>(g);
     case binary::min: return binary_loop<binary::min>(g);
-    case binary::prelu: return binary_loop<binary::prelu>(g);
+    case binary::prelu:
+        if constexpr (wanted("PRelu")) binary_loop<binary::prelu>(g);
+        return;
     case binary::pow:
-        if (!power_run(g)) binary_loop<binary::pow>(g);
+        if constexpr (wanted("Pow"))
+            if (!power_run(g)) binary_loop<binary::pow>(g);
     }
 }
 
@@ -11527,7 +12244,17 @@ inline void arg_columns(bool lowest, bool last, const float* x, std::int64_t* y,
 }
 
 inline const rows_kernels* rows_table() {
-    static constexpr rows_kernels all = {&softmax_rows, &softmax_columns, &normalize_run, &reduce_rows, &reduce_columns, &arg_rows, &arg_columns};
+    constexpr bool softmax = wanted("Softmax") || wanted("LogSoftmax"), arg = wanted("ArgMax") || wanted("ArgMin");
+    constexpr bool normalize = wanted("LayerNormalization") || wanted("RMSNormalization") || wanted("InstanceNormalization") || wanted("GroupNormalization");
+    constexpr bool reduce = wanted("ReduceSum") || wanted("ReduceMean") || wanted("ReduceMax") || wanted("ReduceMin") || wanted("ReduceL1") ||
+                            wanted("ReduceL2") || wanted("ReduceSumSquare");
+    static constexpr rows_kernels all = {softmax ? &softmax_rows : nullptr,
+                                         softmax ? &softmax_columns : nullptr,
+                                         normalize ? &normalize_run : nullptr,
+                                         reduce ? &reduce_rows : nullptr,
+                                         reduce ? &reduce_columns : nullptr,
+                                         arg ? &arg_rows : nullptr,
+                                         arg ? &arg_columns : nullptr};
     return &all;
 }
 // ---- graft/cpu/kernels/move.inl
@@ -11645,7 +12372,8 @@ inline void dequantize_run(const void* x, float* y, std::int64_t n, float scale,
 }
 
 inline const move_kernels* move_table() {
-    static constexpr move_kernels all = {&transpose_run, &from_float16, &to_float16, &from_bfloat16, &to_bfloat16, &quantize_run, &dequantize_run};
+    static constexpr move_kernels all = {&transpose_run, &from_float16, &to_float16, &from_bfloat16, &to_bfloat16,
+                                         wanted("QuantizeLinear") ? &quantize_run : nullptr, wanted("DequantizeLinear") ? &dequantize_run : nullptr};
     return &all;
 }
 // ---- graft/cpu/kernels/gemm.inl
@@ -11691,10 +12419,15 @@ inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t lda, const flo
     for (int r = 0; r < R; ++r) acc[r][0].store(out + r * out_row), acc[r][1].store(out + r * out_row + V::W);
 }
 
-// As many rows as the next tile takes, out of those that are left.
-GRAFT_FORCE_INLINE int gemm_tile_rows(std::int64_t left) {
+// The tile for the rows that are left, out of which `before` come before them in the block. It may be taller than what is
+// left: then it starts earlier, and what it computes again is dropped.
+GRAFT_FORCE_INLINE int gemm_tile_rows(std::int64_t left, std::int64_t before) {
     if (left >= gemm_rows) return gemm_rows;
-    return gemm_rows > 8 && left >= 8 ? 8 : left >= 4 ? 4 : left >= 2 ? 2 : 1;
+    const int rest = static_cast<int>(left);
+    const int tall = gemm_rows > 8 ? (rest == 13 || rest == 11 ? 14 : rest >= 8 ? 8 : rest >= 5 ? 8 : rest == 3 ? 4 : rest)
+                                   : (rest == 5 ? 6 : rest == 3 ? 4 : rest);
+    if (tall - rest <= before) return tall;
+    return gemm_rows > 8 && rest >= 8 ? 8 : rest >= 4 ? 4 : rest >= 2 ? 2 : 1;
 }
 GRAFT_FORCE_INLINE void gemm_tile(int rows, const float* a, std::int64_t lda, const float* b, std::int64_t b_step, std::int64_t length,
                                   const float* init, std::int64_t init_row, float* out, std::int64_t out_row) {
@@ -11759,7 +12492,8 @@ inline void gemm_run(const gemm_block& g) {
         const std::int64_t length = g.k - l < part ? g.k - l : part;
         const bool first = l == 0, last = l + length >= g.k;
         for (std::int64_t i = 0; i < g.m;) {
-            const int rows = gemm_tile_rows(g.m - i);
+            const int height = gemm_tile_rows(g.m - i, i), rows = g.m - i < height ? static_cast<int>(g.m - i) : height, back = height - rows;
+            const std::int64_t top = i - back;
             for (std::int64_t j = 0; j < g.n; j += gemm_columns) {
                 const int n = g.n - j < gemm_columns ? static_cast<int>(g.n - j) : gemm_columns;
                 const bool in_last = n < gemm_columns && g.b_last;
@@ -11768,22 +12502,22 @@ inline void gemm_run(const gemm_block& g) {
                 const float* init = nullptr;
                 std::int64_t init_row = g.ldc;
                 if (!first)
-                    init = g.c + i * g.ldc + j;
+                    init = g.c + top * g.ldc + j;
                 else if (residual_first)
-                    init = g.residual + i * g.ld_residual + j, init_row = g.ld_residual;
+                    init = g.residual + top * g.ld_residual + j, init_row = g.ld_residual;
                 else if (bias_first)
                     init = g.bias + j, init_row = 0;
-                const bool direct = n == gemm_columns && !(last && finish);
+                const bool direct = n == gemm_columns && !back && !(last && finish);
                 if (init && n < gemm_columns) {
-                    gemm_copy(init, init_row, tile, gemm_columns, rows, n);
+                    gemm_copy(init, init_row, tile, gemm_columns, height, n);
                     init = tile, init_row = gemm_columns;
                 }
                 float* c = g.c + i * g.ldc + j;
-                gemm_tile(rows, g.a + i * g.lda + l, g.lda, b, step, length, init, init_row, direct ? c : tile, direct ? g.ldc : gemm_columns);
+                gemm_tile(height, g.a + top * g.lda + l, g.lda, b, step, length, init, init_row, direct ? c : tile, direct ? g.ldc : gemm_columns);
                 if (last && finish)
-                    gemm_finish(g, e, tile, i, j, rows, n);
+                    gemm_finish(g, e, tile + back * gemm_columns, i, j, rows, n);
                 else if (!direct)
-                    gemm_copy(tile, gemm_columns, c, g.ldc, rows, n);
+                    gemm_copy(tile + back * gemm_columns, gemm_columns, c, g.ldc, rows, n);
             }
             if (last && !clamped)
                 for (int r = 0; r < rows; ++r) {
@@ -11831,7 +12565,8 @@ inline void gemm_pack_run(const gemm_pack& g) {
 }
 
 inline const gemm_kernels* gemm_table() {
-    static constexpr gemm_kernels all = {gemm_rows, gemm_columns, &gemm_run, &gemm_pack_run};
+    constexpr bool any = wanted("Gemm") || wanted("MatMul") || wanted("ConvTranspose");
+    static constexpr gemm_kernels all = {gemm_rows, gemm_columns, any ? &gemm_run : nullptr, any ? &gemm_pack_run : nullptr};
     return &all;
 }
 // ---- graft/cpu/kernels/pool.inl
@@ -12023,10 +12758,11 @@ inline const reorder_kernels* reorder_table() {
 // channels takes its whole reduction in registers; weights stream by in the order in which they are read. Pixels are counted
 // through the plane, so tiles may wrap round rows; a table says where each pixel of a tile lies for each tap.
 
-// A row of the table: the pixel that each of the M outputs reads (-1: padding), whether any is inside, whether they are adjacent.
+// A row of the table: the pixel that each of the M outputs reads (-1: padding), whether any is inside, and how far apart they
+// are, if all by 1 or all by 2 (else 0).
 struct tap_row {
     std::int32_t at[14];
-    std::int32_t inside, adjacent;
+    std::int32_t inside, step;
 };
 
 struct tile_job {
@@ -12155,9 +12891,12 @@ template <int M, int NV> GRAFT_NOINLINE inline void conv_tile(const conv_args& a
             const tap_row& row = job.taps[t];
             if (!row.inside) {
                 w += channels * (NV * V::W);
-            } else if (row.adjacent) {
+            } else if (row.step) {
                 const float* p = x + std::int64_t(row.at[0]) * V::W + lane;
-                for (int k = 0; k < channels; ++k, ++p, w += NV * V::W) fma_adjacent<V::W>(sum, w, p);
+                if (row.step == 1)
+                    for (int k = 0; k < channels; ++k, ++p, w += NV * V::W) fma_adjacent<V::W>(sum, w, p);
+                else
+                    for (int k = 0; k < channels; ++k, ++p, w += NV * V::W) fma_adjacent<2 * V::W>(sum, w, p);
             } else {
                 // Without branches: -1 becomes a mask that leaves the address of the zeros.
                 const float* p[M];
@@ -12184,6 +12923,11 @@ inline void run_tile(const conv_args& a, const tile_job& job) {
 
 // The rows of one tile's table; outputs past `pixels` repeat the last one, so that they read what exists.
 inline void fill_taps(const conv_problem& p, std::int64_t pixel, int pixels, int width, tap_row* rows) {
+    if (p.kh * p.kw == 1 && p.sh * p.sw == 1 && pixels == width && p.pt + p.pl == 0 && p.oh == p.ih && p.ow == p.iw) {
+        rows->at[0] = static_cast<std::int32_t>(pixel);
+        rows->inside = rows->step = 1;
+        return;
+    }
     std::int32_t y0[14], x0[14];
     std::int64_t oy = pixel / p.ow, ox = pixel % p.ow;
     for (int m = 0; m < 14; ++m) {
@@ -12194,16 +12938,16 @@ inline void fill_taps(const conv_problem& p, std::int64_t pixel, int pixels, int
     const std::uint32_t ih = static_cast<std::uint32_t>(p.ih), iw = static_cast<std::uint32_t>(p.iw);
     for (int ky = 0; ky < p.kh; ++ky)
         for (int kx = 0; kx < p.kw; ++kx, ++rows) {
-            std::int32_t inside = 0, gaps = 0;
+            std::int32_t inside = 0, gaps = 0, step = p.sw < 3 ? p.sw : 0;
             for (int m = 0; m < 14; ++m) {
                 const std::int32_t iy = y0[m] + ky * p.dh, ix = x0[m] + kx * p.dw;
                 const bool ok = static_cast<std::uint32_t>(iy) < ih && static_cast<std::uint32_t>(ix) < iw;
                 rows->at[m] = ok ? iy * static_cast<std::int32_t>(iw) + ix : -1;
                 inside |= ok;
             }
-            for (int m = 0; m < width; ++m) gaps |= rows->at[m] ^ (rows->at[0] + m);
+            for (int m = 0; m < width; ++m) gaps |= rows->at[m] ^ (rows->at[0] + m * step);
             rows->inside = inside;
-            rows->adjacent = !gaps && rows->at[0] >= 0;
+            rows->step = !gaps && rows->at[0] >= 0 ? step : 0;
         }
 }
 
@@ -12322,41 +13066,62 @@ template <int NV> GRAFT_NOINLINE inline void first_tile(const conv_args& a, cons
     end_tile(sum, a, job);
 }
 
-// out[i] = row[first + i * step], 0 outside [0, width).
+// out[phase][i] = row[first + i * step + phase] for i in [0, n), 0 outside [0, width).
 inline void gather_row(const float* row, std::int64_t width, std::int64_t first, std::int64_t step, std::int64_t n, float* out) {
-    std::int64_t i = 0;
-    for (; i < n && first + i * step < 0; ++i) out[i] = 0;
-    std::int64_t inside = first < width ? (width - first + step - 1) / step : 0;
-    if (inside > n) inside = n;
+    // Whole steps [low, high) are inside.
+    std::int64_t low = first < 0 ? (-first + step - 1) / step : 0, high = width > first ? (width - first) / step : 0;
+    if (high > n) high = n;
+    if (low > high) low = high;
+    for (std::int64_t i = 0; i < n; ++i) {
+        if (i == low && low < high) i = high;
+        if (i == n) break;
+        for (std::int64_t phase = 0; phase < step; ++phase) {
+            const std::int64_t at = first + i * step + phase;
+            out[phase * n + i] = at >= 0 && at < width ? row[at] : 0;
+        }
+    }
+    const float* from = row + first;
     if (step == 1)
-        for (; i < inside; ++i) out[i] = row[first + i];
+        for (std::int64_t i = low; i < high; ++i) out[i] = from[i];
     else if (step == 2)
-        for (; i < inside; ++i) out[i] = row[first + i * 2];
+        for (std::int64_t i = low; i < high; ++i) {
+            out[i] = from[2 * i];
+            out[n + i] = from[2 * i + 1];
+        }
     else
-        for (; i < inside; ++i) out[i] = row[first + i * step];
-    for (; i < n; ++i) out[i] = 0;
+        for (std::int64_t i = low; i < high; ++i)
+            for (std::int64_t phase = 0; phase < step; ++phase) out[phase * n + i] = from[i * step + phase];
 }
 
-// One task: one run of outputs in one row (`batches` runs a row, each of `batch_tiles` tiles), all output channels.
+// One task: a band of `pairs_per_task` rows of outputs, of each a run (`batches` runs a row, each of `batch_tiles` tiles); all
+// output channels.
 inline void conv_first_layer(const conv_args& a, std::int64_t task) {
     constexpr int M = conv_tile_pixels;
     const conv_problem& p = a.p;
-    const std::int64_t run = task % a.batches, oy = task / a.batches % p.oh, image = task / a.batches / p.oh;
-    const std::int64_t ox0 = run * a.batch_tiles * M, end = ox0 + a.batch_tiles * M < p.ow ? ox0 + a.batch_tiles * M : p.ow;
-    const std::int64_t length = a.batch_tiles * M + (p.kw - 1) * p.dw / p.sw + 1;
+    const std::int64_t ox0 = task % a.batches * a.batch_tiles * M, ox1 = ox0 + a.batch_tiles * M < p.ow ? ox0 + a.batch_tiles * M : p.ow;
+    task /= a.batches;
+    const std::int64_t oy0 = task % a.tasks_per_batch * a.pairs_per_task, image = task / a.tasks_per_batch;
+    const std::int64_t oy1 = oy0 + a.pairs_per_task < p.oh ? oy0 + a.pairs_per_task : p.oh;
+    const std::int64_t length = a.batch_tiles * M + (p.kw - 1) * p.dw / p.sw + 1, row_floats = p.sw * length;
+    const std::int64_t high = (oy1 - oy0 - 1) * p.sh + (p.kh - 1) * p.dh + 1;
     alignas(64) float rows[first_layer_floats];
     std::int32_t offsets[first_layer_taps];
     int k = 0;
-    for (std::int64_t c = 0, r = 0; c < p.ic; ++c)
-        for (int ky = 0; ky < p.kh; ++ky, ++r) {
-            const std::int64_t iy = oy * p.sh - p.pt + ky * p.dh;
+    for (std::int64_t c = 0; c < p.ic; ++c) {
+        for (std::int64_t r = 0; r < high; ++r) {
+            const std::int64_t iy = oy0 * p.sh - p.pt + r;
             const bool inside = iy >= 0 && iy < p.ih;
-            const float* row = a.x + ((image * p.ic + c) * p.ih + (inside ? iy : 0)) * p.iw;
-            for (int phase = 0; phase < p.sw; ++phase)
-                gather_row(row, inside ? p.iw : 0, ox0 * p.sw - p.pl + phase, p.sw, length, rows + (r * p.sw + phase) * length);
-            for (int kx = 0; kx < p.kw; ++kx)
-                offsets[k++] = static_cast<std::int32_t>((r * p.sw + kx * p.dw % p.sw) * length + kx * p.dw / p.sw);
+            gather_row(a.x + ((image * p.ic + c) * p.ih + (inside ? iy : 0)) * p.iw, inside ? p.iw : 0, ox0 * p.sw - p.pl, p.sw, length,
+                       rows + (c * high + r) * row_floats);
         }
+        for (int ky = 0; ky < p.kh; ++ky) {
+            std::int64_t phase = 0, at = 0;
+            for (int kx = 0; kx < p.kw; ++kx, phase += p.dw) {
+                for (; phase >= p.sw; phase -= p.sw) ++at;
+                offsets[k++] = static_cast<std::int32_t>((c * high + ky * p.dh) * row_floats + phase * length + at);
+            }
+        }
+    }
     const std::int64_t out_plane = p.oh * p.ow * V::W, out_blocks = (p.oc + V::W - 1) / V::W;
     tile_job job;
     job.tap_count = k;
@@ -12365,28 +13130,37 @@ inline void conv_first_layer(const conv_args& a, std::int64_t task) {
         job.channels = static_cast<int>(p.oc - channel < 2 * V::W ? p.oc - channel : 2 * V::W);
         job.w = a.weight + channel * k;
         job.bias = a.bias ? a.bias + channel : nullptr;
-        const std::int64_t base = (image * out_blocks + channel / V::W) * out_plane + oy * p.ow * V::W;
-        for (std::int64_t ox = ox0; ox < end; ox += M) {
-            job.pixels = static_cast<int>(end - ox < M ? end - ox : M);
-            job.x = rows + (ox - ox0);
-            job.y = a.y + base + ox * V::W;
-            job.residual = a.residual ? a.residual + base + ox * V::W : nullptr;
-            job.channels > V::W ? first_tile<2>(a, job, offsets) : first_tile<1>(a, job, offsets);
+        for (std::int64_t oy = oy0; oy < oy1; ++oy) {
+            const std::int64_t base = (image * out_blocks + channel / V::W) * out_plane + oy * p.ow * V::W;
+            for (std::int64_t ox = ox0; ox < ox1; ox += M) {
+                job.pixels = static_cast<int>(ox1 - ox < M ? ox1 - ox : M);
+                job.x = rows + (oy - oy0) * p.sh * row_floats + (ox - ox0);
+                job.y = a.y + base + ox * V::W;
+                job.residual = a.residual ? a.residual + base + ox * V::W : nullptr;
+                job.channels > V::W ? first_tile<2>(a, job, offsets) : first_tile<1>(a, job, offsets);
+            }
         }
     }
 }
 // ---- graft/cpu/kernels/depthwise.inl
 // Depthwise convolution of blocked images: text, included once for each instruction set.
 
-// M outputs of one row, all of whose columns are inside; S is the stride, ky runs over the rows that are inside.
+// One block of channels of one image, or a padded copy of some of its rows: then nothing lies outside, and the pads are 0.
+struct depthwise_input {
+    const float* x;
+    std::int64_t ih, iw, pt, pl;
+};
+
+// M outputs of one row, all of whose columns are inside; S is the stride, [ky0, ky1) the rows that are inside.
 template <int M, int S>
-GRAFT_VECTOR void depthwise_tile(const conv_args& a, const float* x, const float* w, V bias, int ky0, int ky1, float* y, const float* residual) {
+GRAFT_VECTOR void depthwise_tile(const conv_args& a, const float* x, std::int64_t row_step, const float* w, V bias, int ky0, int ky1, float* y,
+                                 const float* residual) {
     const conv_problem& p = a.p;
     V sum[M];
     GRAFT_UNROLL
     for (int m = 0; m < M; ++m) sum[m] = bias;
     for (int ky = ky0; ky < ky1; ++ky) {
-        const float* row = x + std::int64_t(ky) * p.dh * p.iw * V::W;
+        const float* row = x + ky * row_step;
         const float* wk = w + ky * p.kw * V::W;
         for (int kx = 0; kx < p.kw; ++kx, row += p.dw * V::W, wk += V::W) {
             const V b = V::load(wk);
@@ -12394,7 +13168,7 @@ GRAFT_VECTOR void depthwise_tile(const conv_args& a, const float* x, const float
             for (int m = 0; m < M; ++m) sum[m] = fma(V::load(row + m * S * V::W), b, sum[m]);
         }
     }
-    const bool before = residual && !a.p.ep.residual_after_activation, after = residual && a.p.ep.residual_after_activation;
+    const bool before = residual && !p.ep.residual_after_activation, after = residual && p.ep.residual_after_activation;
     const V low = V::set1(a.low), high = V::set1(a.high);
     GRAFT_UNROLL
     for (int m = 0; m < M; ++m) {
@@ -12405,55 +13179,61 @@ GRAFT_VECTOR void depthwise_tile(const conv_args& a, const float* x, const float
     }
 }
 
-// One output at the left or right border, or between tiles.
-GRAFT_VECTOR void depthwise_pixel(const conv_args& a, const float* x, std::int64_t ix, const float* w, V bias, int ky0, int ky1,
-                                  float* y, const float* residual) {
+// One output, whose taps may lie outside.
+inline void depthwise_pixel(const conv_args& a, const depthwise_input& in, std::int64_t oy, std::int64_t ox, const float* w, const float* bias,
+                            float* y, const float* residual) {
     const conv_problem& p = a.p;
-    V sum = bias;
-    for (int ky = ky0; ky < ky1; ++ky) {
-        const float* row = x + std::int64_t(ky) * p.dh * p.iw * V::W;
+    V sum = V::load(bias);
+    for (int ky = 0; ky < p.kh; ++ky)
         for (int kx = 0; kx < p.kw; ++kx) {
-            const std::int64_t at = ix + kx * p.dw;
-            if (at >= 0 && at < p.iw) sum = fma(V::load(row + kx * p.dw * V::W), V::load(w + (ky * p.kw + kx) * V::W), sum);
+            const std::int64_t iy = oy * p.sh - in.pt + ky * p.dh, ix = ox * p.sw - in.pl + kx * p.dw;
+            if (iy >= 0 && iy < in.ih && ix >= 0 && ix < in.iw)
+                sum = fma(V::load(in.x + (iy * in.iw + ix) * V::W), V::load(w + (ky * p.kw + kx) * V::W), sum);
         }
-    }
     if (residual && !p.ep.residual_after_activation) sum = sum + V::load(residual);
     if (a.clamp) sum = min(V::set1(a.high), max(V::set1(a.low), sum));
     if (residual && p.ep.residual_after_activation) sum = sum + V::load(residual);
     sum.store(y);
 }
 
-template <int S> GRAFT_VECTOR void depthwise_rows(const conv_args& a, const float* x, const float* w, V bias, std::int64_t oy0, std::int64_t oy1,
-                                                  float* y, const float* residual) {
+// Rows [oy0, oy1) of `in`'s outputs; y and residual begin with the first of them. S is the stride, 0 for one without tiles.
+template <int S>
+GRAFT_NOINLINE inline void depthwise_rows(const conv_args& a, const depthwise_input& in, const float* w, const float* bias, std::int64_t oy0,
+                                          std::int64_t oy1, float* y, const float* residual) {
     const conv_problem& p = a.p;
-    // Outputs [left, right) read no column outside the image.
-    std::int64_t left = (p.pl + p.sw - 1) / p.sw, right = p.iw + p.pl - std::int64_t(p.kw - 1) * p.dw;
-    right = right > 0 ? (right - 1) / p.sw + 1 : 0;
-    if (left > p.ow) left = p.ow;
+    const V start = V::load(bias);
+    // Outputs [left, right) read no column outside.
+    std::int64_t left = (in.pl + p.sw - 1) / p.sw, right = in.iw + in.pl - std::int64_t(p.kw - 1) * p.dw;
+    right = right > 0 && S ? (right - 1) / p.sw + 1 : 0;
     if (right > p.ow) right = p.ow;
-    for (std::int64_t oy = oy0; oy < oy1; ++oy) {
-        const std::int64_t iy = oy * p.sh - p.pt;
+    const std::int64_t row_step = p.dh * in.iw * V::W;
+    for (std::int64_t oy = oy0; oy < oy1; ++oy, y += p.ow * V::W) {
+        const std::int64_t iy = oy * p.sh - in.pt;
         int ky0 = 0, ky1 = p.kh;
         while (ky0 < p.kh && iy + ky0 * p.dh < 0) ++ky0;
-        while (ky1 > ky0 && iy + (ky1 - 1) * p.dh >= p.ih) --ky1;
-        const float* row = x + (iy * p.iw - p.pl) * V::W;
-        const std::int64_t out = oy * p.ow * V::W;
+        while (ky1 > ky0 && iy + (ky1 - 1) * p.dh >= in.ih) --ky1;
+        const float* row = in.x + (iy * in.iw - in.pl) * V::W;
+        const float* add = residual && !a.run_activation ? residual : nullptr;
         for (std::int64_t ox = 0; ox < p.ow;) {
             const float* at = row + ox * p.sw * V::W;
-            float* to = y + out + ox * V::W;
-            const float* add = residual && !a.run_activation ? residual + out + ox * V::W : nullptr;
-            if (S && ox >= left && ox + 8 <= right) {
-                depthwise_tile<8, S>(a, at, w, bias, ky0, ky1, to, add);
+            const float* more = add ? add + ox * V::W : nullptr;
+            const std::int64_t tiles = ox >= left ? right - ox : 0;
+            if (tiles == 7 || tiles == 14) {
+                depthwise_tile<7, S>(a, at, row_step, w, start, ky0, ky1, y + ox * V::W, more);
+                ox += 7;
+            } else if (tiles >= 8) {
+                depthwise_tile<8, S>(a, at, row_step, w, start, ky0, ky1, y + ox * V::W, more);
                 ox += 8;
-            } else if (S && ox >= left && ox + 4 <= right) {
-                depthwise_tile<4, S>(a, at, w, bias, ky0, ky1, to, add);
-                ox += 4;
+            } else if (tiles >= 3) {
+                depthwise_tile<3, S>(a, at, row_step, w, start, ky0, ky1, y + ox * V::W, more);
+                ox += 3;
             } else {
-                depthwise_pixel(a, at, ox * p.sw - p.pl, w, bias, ky0, ky1, to, add);
+                depthwise_pixel(a, in, oy, ox, w, bias, y + ox * V::W, more);
                 ox += 1;
             }
         }
-        if (a.run_activation) finish_run(a, y + out, residual ? residual + out : nullptr, p.ow * V::W);
+        if (a.run_activation) finish_run(a, y, residual, p.ow * V::W);
+        if (residual) residual += p.ow * V::W;
     }
 }
 
@@ -12461,21 +13241,98 @@ template <int S> GRAFT_VECTOR void depthwise_rows(const conv_args& a, const floa
 inline void conv_depthwise(const conv_args& a, std::int64_t task) {
     const conv_problem& p = a.p;
     const std::int64_t blocks = (p.oc + V::W - 1) / V::W;
-    const std::int64_t oy0 = task % a.batches * a.batch_tiles, oy1 = oy0 + a.batch_tiles < p.oh ? oy0 + a.batch_tiles : p.oh;
+    const std::int64_t first = task % a.batches * a.batch_tiles, last = first + a.batch_tiles < p.oh ? first + a.batch_tiles : p.oh;
     task /= a.batches;
     const std::int64_t channel = task % blocks * V::W;
-    const float* x = a.x + task * p.ih * p.iw * V::W;
     const float* w = a.weight + channel * p.kh * p.kw;
-    const std::int64_t out = task * p.oh * p.ow * V::W;
-    V bias = V::zero();
-    if (a.bias) bias = p.oc - channel >= V::W ? V::load(a.bias + channel) : V::load_partial(a.bias + channel, static_cast<int>(p.oc - channel));
-    const float* residual = a.residual ? a.residual + out : nullptr;
-    if (p.sw == 1)
-        depthwise_rows<1>(a, x, w, bias, oy0, oy1, a.y + out, residual);
-    else if (p.sw == 2)
-        depthwise_rows<2>(a, x, w, bias, oy0, oy1, a.y + out, residual);
-    else
-        depthwise_rows<0>(a, x, w, bias, oy0, oy1, a.y + out, residual);
+    alignas(64) float bias[V::W] = {};
+    for (std::int64_t c = channel; a.bias && c < p.oc && c < channel + V::W; ++c) bias[c - channel] = a.bias[c];
+    const depthwise_input whole{a.x + task * p.ih * p.iw * V::W, p.ih, p.iw, p.pt, p.pl};
+    const auto rows = p.sw == 1 ? &depthwise_rows<1> : p.sw == 2 ? &depthwise_rows<2> : &depthwise_rows<0>;
+
+    // Where borders are a good part of a row, rows are copied with their padding, so that tiles have none.
+    constexpr std::int64_t room = 10240;
+    alignas(64) float copy[room];
+    const std::int64_t wide = (p.ow - 1) * p.sw + (p.kw - 1) * p.dw + 1, high = (p.kh - 1) * p.dh + 1;
+    const std::int64_t fit = room / (wide * V::W) < high ? 0 : (room / (wide * V::W) - high) / p.sh + 1;  // rows of outputs that it feeds
+    const bool padded = p.sw <= 2 && wide > p.iw && (wide - p.iw) * 16 > p.iw && fit >= 4;
+    for (std::int64_t oy0 = first, oy1 = last; oy0 < last; oy0 = oy1) {
+        const std::int64_t out = (task * p.oh + oy0) * p.ow * V::W;
+        const float* residual = a.residual ? a.residual + out : nullptr;
+        if (!padded) {
+            oy1 = last;
+            rows(a, whole, w, bias, oy0, oy1, a.y + out, residual);
+            continue;
+        }
+        oy1 = oy0 + fit < last ? oy0 + fit : last;
+        const depthwise_input part{copy, (oy1 - oy0 - 1) * p.sh + high, wide, 0, 0};
+        float* to = copy;
+        for (std::int64_t y = 0; y < part.ih; ++y) {
+            const std::int64_t iy = oy0 * p.sh - p.pt + y, end = iy >= 0 && iy < p.ih ? p.iw + p.pl : 0;
+            const float* from = whole.x + (iy * p.iw - p.pl) * V::W;
+            for (std::int64_t x = 0; x < wide; ++x, to += V::W) (x >= p.pl && x < end ? V::load(from + x * V::W) : V::zero()).store(to);
+        }
+        rows(a, part, w, bias, 0, oy1 - oy0, a.y + out, residual);
+    }
+}
+
+// Groups of 2, 4 or 8 channels that share vectors: each output lane reads the lanes of its own group, by permutation.
+template <int M> GRAFT_NOINLINE inline void shared_tile(const conv_args& a, const tile_job& job) {
+    const int channels = static_cast<int>(a.icg);
+    V sum[M][1];
+    start_tile(sum, job);
+    std::int32_t lanes[V::W];
+    for (int i = 0; i < V::W; ++i) lanes[i] = i / channels * channels;
+    const I group = I::load(lanes);
+    const float *w = job.w, *const zeros = zero_pixel();
+    for (int t = 0; t < job.tap_count; ++t) {
+        const tap_row& row = job.taps[t];
+        if (!row.inside) {
+            w += channels * V::W;
+            continue;
+        }
+        V x[M];
+        GRAFT_UNROLL
+        for (int m = 0; m < M; ++m) x[m] = V::load(row.at[m] >= 0 ? job.x + std::int64_t(row.at[m]) * V::W : zeros);
+        for (int k = 0; k < channels; ++k, w += V::W) {
+            const V b = V::load(w);
+            const I at = group + I::set1(k);
+            GRAFT_UNROLL
+            for (int m = 0; m < M; ++m) sum[m][0] = fma(permute(x[m], at), b, sum[m][0]);
+        }
+    }
+    end_tile(sum, a, job);
+}
+
+// One task: some pixels of some blocks (`pairs_per_task`) of channels of one image.
+inline void conv_shared(const conv_args& a, std::int64_t task) {
+    constexpr int M = V::registers == 32 ? 12 : 5;
+    const conv_problem& p = a.p;
+    const std::int64_t blocks = (p.oc + V::W - 1) / V::W, pixels = p.oh * p.ow, in_plane = p.ih * p.iw * V::W;
+    const std::int64_t first = task % a.batches * a.batch_tiles * conv_tile_pixels;
+    const std::int64_t last = first + a.batch_tiles * conv_tile_pixels < pixels ? first + a.batch_tiles * conv_tile_pixels : pixels;
+    task /= a.batches;
+    const std::int64_t image = task / a.tasks_per_batch, block0 = task % a.tasks_per_batch * a.pairs_per_task;
+    const std::int64_t block1 = block0 + a.pairs_per_task < blocks ? block0 + a.pairs_per_task : blocks;
+    tap_row rows[conv_table_rows / 2];
+    tile_job job;
+    job.tap_count = p.kh * p.kw;
+    job.taps = rows;
+    job.out_plane = pixels * V::W;
+    for (std::int64_t i = first; i < last; i += M) {
+        job.pixels = last - i < M ? static_cast<int>(last - i) : M;
+        fill_taps(p, i, job.pixels, M, rows);
+        for (std::int64_t block = block0; block < block1; ++block) {
+            const std::int64_t channel = block * V::W, at = ((image * blocks + block) * pixels + i) * V::W;
+            job.channels = static_cast<int>(p.oc - channel < V::W ? p.oc - channel : V::W);
+            job.x = a.x + (image * blocks + block) * in_plane;
+            job.w = a.weight + channel * a.icg * job.tap_count;
+            job.bias = a.bias ? a.bias + channel : nullptr;
+            job.y = a.y + at;
+            job.residual = a.residual ? a.residual + at : nullptr;
+            shared_tile<M>(a, job);
+        }
+    }
 }
 // ---- graft/cpu/kernels/winograd.inl
 // Winograd convolution F(m x m, 3 x 3), and the table of the family: text, included once for each instruction set.
@@ -12560,7 +13417,7 @@ inline void winograd_multiply(const conv_args& a, std::int64_t element, std::int
     const conv_problem& p = a.p;
     const std::int64_t room = a.tile_room * V::W, out_blocks = (p.oc + V::W - 1) / V::W;
     tap_row row{};
-    row.inside = row.adjacent = 1;
+    row.inside = row.step = 1;
     conv_args plain;
     tile_job job;
     job.bias = job.residual = nullptr;
@@ -12615,12 +13472,12 @@ template <int N> GRAFT_VECTOR void winograd_output_tiles(const conv_args& a, std
             const float* residual = a.residual + (add ? at + i * p.ow * V::W : 0);
             GRAFT_UNROLL
             for (int j = 0; j < m; ++j) {
-                if (j >= columns) break;
                 V v = y[j] + bias;
-                if (add && !after) v = v + V::load(residual + j * V::W);
+                const bool real = j < columns;
+                if (add && !after && real) v = v + V::load(residual + j * V::W);
                 if (a.clamp) v = min(high, max(low, v));
-                if (add && after) v = v + V::load(residual + j * V::W);
-                v.store(to + j * V::W);
+                if (add && after && real) v = v + V::load(residual + j * V::W);
+                if (real) v.store(to + j * V::W);
             }
             if (a.run_activation) finish_run(a, to, a.residual ? a.residual + at + i * p.ow * V::W : nullptr, columns * V::W);
         }
@@ -12640,6 +13497,7 @@ inline const conv_kernels* conv_table() {
         conv ? &conv_generic : nullptr,
         conv ? &conv_first_layer : nullptr,
         conv ? &conv_depthwise : nullptr,
+        conv ? &conv_shared : nullptr,
         conv ? &winograd_input : nullptr,
         conv ? &winograd_multiply : nullptr,
         conv ? &winograd_output : nullptr,
@@ -13014,15 +13872,16 @@ inline GRAFT_NOINLINE void activate_run(activation kind, float alpha, float beta
     switch (kind) {
 #define GRAFT_X(id)                                                                                            \
     case activation::id:                                                                                       \
-        for (std::int64_t i = 0; i < n; i += V::W) {                                                           \
-            const int lanes = n - i < V::W ? static_cast<int>(n - i) : V::W;                                   \
-            V v = lanes == V::W ? V::load(x + i) : V::load_partial(x + i, lanes);                              \
-            v = activate<activation::id>(v, alpha, beta);                                                      \
-            if (lanes == V::W)                                                                                 \
-                v.store(y + i);                                                                                \
-            else                                                                                               \
-                v.store_partial(y + i, lanes);                                                                 \
-        }                                                                                                      \
+        if constexpr (activation_wanted(activation::id))                                                                  \
+            for (std::int64_t i = 0; i < n; i += V::W) {                                                       \
+                const int lanes = n - i < V::W ? static_cast<int>(n - i) : V::W;                               \
+                V v = lanes == V::W ? V::load(x + i) : V::load_partial(x + i, lanes);                          \
+                v = activate<activation::id>(v, alpha, beta);                                                  \
+                if (lanes == V::W)                                                                             \
+                    v.store(y + i);                                                                            \
+                else                                                                                           \
+                    v.store_partial(y + i, lanes);                                                             \
+            }                                                                                                  \
         return;
         GRAFT_X(none)
         GRAFT_X(relu)
@@ -13093,16 +13952,17 @@ GRAFT_VECTOR V apply(V a, V b) {
 
 inline void unary_run(unary op, const float* x, float* y, std::int64_t n) {
     switch (op) {
-#define GRAFT_X(id)                                                                             \
-    case unary::id:                                                                             \
-        for (std::int64_t i = 0; i < n; i += V::W) {                                            \
-            const int lanes = n - i < V::W ? static_cast<int>(n - i) : V::W;                    \
-            V v = apply<unary::id>(lanes == V::W ? V::load(x + i) : V::load_partial(x + i, lanes)); \
-            if (lanes == V::W)                                                                  \
-                v.store(y + i);                                                                 \
-            else                                                                                \
-                v.store_partial(y + i, lanes);                                                  \
-        }                                                                                       \
+#define GRAFT_X(id)                                                                                 \
+    case unary::id:                                                                                 \
+        if constexpr (unary_wanted(unary::id))                                                            \
+            for (std::int64_t i = 0; i < n; i += V::W) {                                            \
+                const int lanes = n - i < V::W ? static_cast<int>(n - i) : V::W;                    \
+                V v = apply<unary::id>(lanes == V::W ? V::load(x + i) : V::load_partial(x + i, lanes)); \
+                if (lanes == V::W)                                                                  \
+                    v.store(y + i);                                                                 \
+                else                                                                                \
+                    v.store_partial(y + i, lanes);                                                  \
+            }                                                                                       \
         return;
         GRAFT_X(abs)
         GRAFT_X(neg)
@@ -13172,9 +14032,12 @@ inline void binary_run(const binary_rows& g) {
     case binary::div: return binary_loop<binary::div>(g);
     case binary::max: return binary_loop<binary::max>(g);
     case binary::min: return binary_loop<binary::min>(g);
-    case binary::prelu: return binary_loop<binary::prelu>(g);
+    case binary::prelu:
+        if constexpr (wanted("PRelu")) binary_loop<binary::prelu>(g);
+        return;
     case binary::pow:
-        if (!power_run(g)) binary_loop<binary::pow>(g);
+        if constexpr (wanted("Pow"))
+            if (!power_run(g)) binary_loop<binary::pow>(g);
     }
 }
 
@@ -13457,7 +14320,17 @@ inline void arg_columns(bool lowest, bool last, const float* x, std::int64_t* y,
 }
 
 inline const rows_kernels* rows_table() {
-    static constexpr rows_kernels all = {&softmax_rows, &softmax_columns, &normalize_run, &reduce_rows, &reduce_columns, &arg_rows, &arg_columns};
+    constexpr bool softmax = wanted("Softmax") || wanted("LogSoftmax"), arg = wanted("ArgMax") || wanted("ArgMin");
+    constexpr bool normalize = wanted("LayerNormalization") || wanted("RMSNormalization") || wanted("InstanceNormalization") || wanted("GroupNormalization");
+    constexpr bool reduce = wanted("ReduceSum") || wanted("ReduceMean") || wanted("ReduceMax") || wanted("ReduceMin") || wanted("ReduceL1") ||
+                            wanted("ReduceL2") || wanted("ReduceSumSquare");
+    static constexpr rows_kernels all = {softmax ? &softmax_rows : nullptr,
+                                         softmax ? &softmax_columns : nullptr,
+                                         normalize ? &normalize_run : nullptr,
+                                         reduce ? &reduce_rows : nullptr,
+                                         reduce ? &reduce_columns : nullptr,
+                                         arg ? &arg_rows : nullptr,
+                                         arg ? &arg_columns : nullptr};
     return &all;
 }
 // ---- graft/cpu/kernels/move.inl
@@ -13575,7 +14448,8 @@ inline void dequantize_run(const void* x, float* y, std::int64_t n, float scale,
 }
 
 inline const move_kernels* move_table() {
-    static constexpr move_kernels all = {&transpose_run, &from_float16, &to_float16, &from_bfloat16, &to_bfloat16, &quantize_run, &dequantize_run};
+    static constexpr move_kernels all = {&transpose_run, &from_float16, &to_float16, &from_bfloat16, &to_bfloat16,
+                                         wanted("QuantizeLinear") ? &quantize_run : nullptr, wanted("DequantizeLinear") ? &dequantize_run : nullptr};
     return &all;
 }
 // ---- graft/cpu/kernels/gemm.inl
@@ -13621,10 +14495,15 @@ inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t lda, const flo
     for (int r = 0; r < R; ++r) acc[r][0].store(out + r * out_row), acc[r][1].store(out + r * out_row + V::W);
 }
 
-// As many rows as the next tile takes, out of those that are left.
-GRAFT_FORCE_INLINE int gemm_tile_rows(std::int64_t left) {
+// The tile for the rows that are left, out of which `before` come before them in the block. It may be taller than what is
+// left: then it starts earlier, and what it computes again is dropped.
+GRAFT_FORCE_INLINE int gemm_tile_rows(std::int64_t left, std::int64_t before) {
     if (left >= gemm_rows) return gemm_rows;
-    return gemm_rows > 8 && left >= 8 ? 8 : left >= 4 ? 4 : left >= 2 ? 2 : 1;
+    const int rest = static_cast<int>(left);
+    const int tall = gemm_rows > 8 ? (rest == 13 || rest == 11 ? 14 : rest >= 8 ? 8 : rest >= 5 ? 8 : rest == 3 ? 4 : rest)
+                                   : (rest == 5 ? 6 : rest == 3 ? 4 : rest);
+    if (tall - rest <= before) return tall;
+    return gemm_rows > 8 && rest >= 8 ? 8 : rest >= 4 ? 4 : rest >= 2 ? 2 : 1;
 }
 GRAFT_FORCE_INLINE void gemm_tile(int rows, const float* a, std::int64_t lda, const float* b, std::int64_t b_step, std::int64_t length,
                                   const float* init, std::int64_t init_row, float* out, std::int64_t out_row) {
@@ -13689,7 +14568,8 @@ inline void gemm_run(const gemm_block& g) {
         const std::int64_t length = g.k - l < part ? g.k - l : part;
         const bool first = l == 0, last = l + length >= g.k;
         for (std::int64_t i = 0; i < g.m;) {
-            const int rows = gemm_tile_rows(g.m - i);
+            const int height = gemm_tile_rows(g.m - i, i), rows = g.m - i < height ? static_cast<int>(g.m - i) : height, back = height - rows;
+            const std::int64_t top = i - back;
             for (std::int64_t j = 0; j < g.n; j += gemm_columns) {
                 const int n = g.n - j < gemm_columns ? static_cast<int>(g.n - j) : gemm_columns;
                 const bool in_last = n < gemm_columns && g.b_last;
@@ -13698,22 +14578,22 @@ inline void gemm_run(const gemm_block& g) {
                 const float* init = nullptr;
                 std::int64_t init_row = g.ldc;
                 if (!first)
-                    init = g.c + i * g.ldc + j;
+                    init = g.c + top * g.ldc + j;
                 else if (residual_first)
-                    init = g.residual + i * g.ld_residual + j, init_row = g.ld_residual;
+                    init = g.residual + top * g.ld_residual + j, init_row = g.ld_residual;
                 else if (bias_first)
                     init = g.bias + j, init_row = 0;
-                const bool direct = n == gemm_columns && !(last && finish);
+                const bool direct = n == gemm_columns && !back && !(last && finish);
                 if (init && n < gemm_columns) {
-                    gemm_copy(init, init_row, tile, gemm_columns, rows, n);
+                    gemm_copy(init, init_row, tile, gemm_columns, height, n);
                     init = tile, init_row = gemm_columns;
                 }
                 float* c = g.c + i * g.ldc + j;
-                gemm_tile(rows, g.a + i * g.lda + l, g.lda, b, step, length, init, init_row, direct ? c : tile, direct ? g.ldc : gemm_columns);
+                gemm_tile(height, g.a + top * g.lda + l, g.lda, b, step, length, init, init_row, direct ? c : tile, direct ? g.ldc : gemm_columns);
                 if (last && finish)
-                    gemm_finish(g, e, tile, i, j, rows, n);
+                    gemm_finish(g, e, tile + back * gemm_columns, i, j, rows, n);
                 else if (!direct)
-                    gemm_copy(tile, gemm_columns, c, g.ldc, rows, n);
+                    gemm_copy(tile + back * gemm_columns, gemm_columns, c, g.ldc, rows, n);
             }
             if (last && !clamped)
                 for (int r = 0; r < rows; ++r) {
@@ -13761,7 +14641,8 @@ inline void gemm_pack_run(const gemm_pack& g) {
 }
 
 inline const gemm_kernels* gemm_table() {
-    static constexpr gemm_kernels all = {gemm_rows, gemm_columns, &gemm_run, &gemm_pack_run};
+    constexpr bool any = wanted("Gemm") || wanted("MatMul") || wanted("ConvTranspose");
+    static constexpr gemm_kernels all = {gemm_rows, gemm_columns, any ? &gemm_run : nullptr, any ? &gemm_pack_run : nullptr};
     return &all;
 }
 // ---- graft/cpu/kernels/pool.inl
@@ -13953,10 +14834,11 @@ inline const reorder_kernels* reorder_table() {
 // channels takes its whole reduction in registers; weights stream by in the order in which they are read. Pixels are counted
 // through the plane, so tiles may wrap round rows; a table says where each pixel of a tile lies for each tap.
 
-// A row of the table: the pixel that each of the M outputs reads (-1: padding), whether any is inside, whether they are adjacent.
+// A row of the table: the pixel that each of the M outputs reads (-1: padding), whether any is inside, and how far apart they
+// are, if all by 1 or all by 2 (else 0).
 struct tap_row {
     std::int32_t at[14];
-    std::int32_t inside, adjacent;
+    std::int32_t inside, step;
 };
 
 struct tile_job {
@@ -14085,9 +14967,12 @@ template <int M, int NV> GRAFT_NOINLINE inline void conv_tile(const conv_args& a
             const tap_row& row = job.taps[t];
             if (!row.inside) {
                 w += channels * (NV * V::W);
-            } else if (row.adjacent) {
+            } else if (row.step) {
                 const float* p = x + std::int64_t(row.at[0]) * V::W + lane;
-                for (int k = 0; k < channels; ++k, ++p, w += NV * V::W) fma_adjacent<V::W>(sum, w, p);
+                if (row.step == 1)
+                    for (int k = 0; k < channels; ++k, ++p, w += NV * V::W) fma_adjacent<V::W>(sum, w, p);
+                else
+                    for (int k = 0; k < channels; ++k, ++p, w += NV * V::W) fma_adjacent<2 * V::W>(sum, w, p);
             } else {
                 // Without branches: -1 becomes a mask that leaves the address of the zeros.
                 const float* p[M];
@@ -14114,6 +14999,11 @@ inline void run_tile(const conv_args& a, const tile_job& job) {
 
 // The rows of one tile's table; outputs past `pixels` repeat the last one, so that they read what exists.
 inline void fill_taps(const conv_problem& p, std::int64_t pixel, int pixels, int width, tap_row* rows) {
+    if (p.kh * p.kw == 1 && p.sh * p.sw == 1 && pixels == width && p.pt + p.pl == 0 && p.oh == p.ih && p.ow == p.iw) {
+        rows->at[0] = static_cast<std::int32_t>(pixel);
+        rows->inside = rows->step = 1;
+        return;
+    }
     std::int32_t y0[14], x0[14];
     std::int64_t oy = pixel / p.ow, ox = pixel % p.ow;
     for (int m = 0; m < 14; ++m) {
@@ -14124,16 +15014,16 @@ inline void fill_taps(const conv_problem& p, std::int64_t pixel, int pixels, int
     const std::uint32_t ih = static_cast<std::uint32_t>(p.ih), iw = static_cast<std::uint32_t>(p.iw);
     for (int ky = 0; ky < p.kh; ++ky)
         for (int kx = 0; kx < p.kw; ++kx, ++rows) {
-            std::int32_t inside = 0, gaps = 0;
+            std::int32_t inside = 0, gaps = 0, step = p.sw < 3 ? p.sw : 0;
             for (int m = 0; m < 14; ++m) {
                 const std::int32_t iy = y0[m] + ky * p.dh, ix = x0[m] + kx * p.dw;
                 const bool ok = static_cast<std::uint32_t>(iy) < ih && static_cast<std::uint32_t>(ix) < iw;
                 rows->at[m] = ok ? iy * static_cast<std::int32_t>(iw) + ix : -1;
                 inside |= ok;
             }
-            for (int m = 0; m < width; ++m) gaps |= rows->at[m] ^ (rows->at[0] + m);
+            for (int m = 0; m < width; ++m) gaps |= rows->at[m] ^ (rows->at[0] + m * step);
             rows->inside = inside;
-            rows->adjacent = !gaps && rows->at[0] >= 0;
+            rows->step = !gaps && rows->at[0] >= 0 ? step : 0;
         }
 }
 
@@ -14252,41 +15142,62 @@ template <int NV> GRAFT_NOINLINE inline void first_tile(const conv_args& a, cons
     end_tile(sum, a, job);
 }
 
-// out[i] = row[first + i * step], 0 outside [0, width).
+// out[phase][i] = row[first + i * step + phase] for i in [0, n), 0 outside [0, width).
 inline void gather_row(const float* row, std::int64_t width, std::int64_t first, std::int64_t step, std::int64_t n, float* out) {
-    std::int64_t i = 0;
-    for (; i < n && first + i * step < 0; ++i) out[i] = 0;
-    std::int64_t inside = first < width ? (width - first + step - 1) / step : 0;
-    if (inside > n) inside = n;
+    // Whole steps [low, high) are inside.
+    std::int64_t low = first < 0 ? (-first + step - 1) / step : 0, high = width > first ? (width - first) / step : 0;
+    if (high > n) high = n;
+    if (low > high) low = high;
+    for (std::int64_t i = 0; i < n; ++i) {
+        if (i == low && low < high) i = high;
+        if (i == n) break;
+        for (std::int64_t phase = 0; phase < step; ++phase) {
+            const std::int64_t at = first + i * step + phase;
+            out[phase * n + i] = at >= 0 && at < width ? row[at] : 0;
+        }
+    }
+    const float* from = row + first;
     if (step == 1)
-        for (; i < inside; ++i) out[i] = row[first + i];
+        for (std::int64_t i = low; i < high; ++i) out[i] = from[i];
     else if (step == 2)
-        for (; i < inside; ++i) out[i] = row[first + i * 2];
+        for (std::int64_t i = low; i < high; ++i) {
+            out[i] = from[2 * i];
+            out[n + i] = from[2 * i + 1];
+        }
     else
-        for (; i < inside; ++i) out[i] = row[first + i * step];
-    for (; i < n; ++i) out[i] = 0;
+        for (std::int64_t i = low; i < high; ++i)
+            for (std::int64_t phase = 0; phase < step; ++phase) out[phase * n + i] = from[i * step + phase];
 }
 
-// One task: one run of outputs in one row (`batches` runs a row, each of `batch_tiles` tiles), all output channels.
+// One task: a band of `pairs_per_task` rows of outputs, of each a run (`batches` runs a row, each of `batch_tiles` tiles); all
+// output channels.
 inline void conv_first_layer(const conv_args& a, std::int64_t task) {
     constexpr int M = conv_tile_pixels;
     const conv_problem& p = a.p;
-    const std::int64_t run = task % a.batches, oy = task / a.batches % p.oh, image = task / a.batches / p.oh;
-    const std::int64_t ox0 = run * a.batch_tiles * M, end = ox0 + a.batch_tiles * M < p.ow ? ox0 + a.batch_tiles * M : p.ow;
-    const std::int64_t length = a.batch_tiles * M + (p.kw - 1) * p.dw / p.sw + 1;
+    const std::int64_t ox0 = task % a.batches * a.batch_tiles * M, ox1 = ox0 + a.batch_tiles * M < p.ow ? ox0 + a.batch_tiles * M : p.ow;
+    task /= a.batches;
+    const std::int64_t oy0 = task % a.tasks_per_batch * a.pairs_per_task, image = task / a.tasks_per_batch;
+    const std::int64_t oy1 = oy0 + a.pairs_per_task < p.oh ? oy0 + a.pairs_per_task : p.oh;
+    const std::int64_t length = a.batch_tiles * M + (p.kw - 1) * p.dw / p.sw + 1, row_floats = p.sw * length;
+    const std::int64_t high = (oy1 - oy0 - 1) * p.sh + (p.kh - 1) * p.dh + 1;
     alignas(64) float rows[first_layer_floats];
     std::int32_t offsets[first_layer_taps];
     int k = 0;
-    for (std::int64_t c = 0, r = 0; c < p.ic; ++c)
-        for (int ky = 0; ky < p.kh; ++ky, ++r) {
-            const std::int64_t iy = oy * p.sh - p.pt + ky * p.dh;
+    for (std::int64_t c = 0; c < p.ic; ++c) {
+        for (std::int64_t r = 0; r < high; ++r) {
+            const std::int64_t iy = oy0 * p.sh - p.pt + r;
             const bool inside = iy >= 0 && iy < p.ih;
-            const float* row = a.x + ((image * p.ic + c) * p.ih + (inside ? iy : 0)) * p.iw;
-            for (int phase = 0; phase < p.sw; ++phase)
-                gather_row(row, inside ? p.iw : 0, ox0 * p.sw - p.pl + phase, p.sw, length, rows + (r * p.sw + phase) * length);
-            for (int kx = 0; kx < p.kw; ++kx)
-                offsets[k++] = static_cast<std::int32_t>((r * p.sw + kx * p.dw % p.sw) * length + kx * p.dw / p.sw);
+            gather_row(a.x + ((image * p.ic + c) * p.ih + (inside ? iy : 0)) * p.iw, inside ? p.iw : 0, ox0 * p.sw - p.pl, p.sw, length,
+                       rows + (c * high + r) * row_floats);
         }
+        for (int ky = 0; ky < p.kh; ++ky) {
+            std::int64_t phase = 0, at = 0;
+            for (int kx = 0; kx < p.kw; ++kx, phase += p.dw) {
+                for (; phase >= p.sw; phase -= p.sw) ++at;
+                offsets[k++] = static_cast<std::int32_t>((c * high + ky * p.dh) * row_floats + phase * length + at);
+            }
+        }
+    }
     const std::int64_t out_plane = p.oh * p.ow * V::W, out_blocks = (p.oc + V::W - 1) / V::W;
     tile_job job;
     job.tap_count = k;
@@ -14295,28 +15206,37 @@ inline void conv_first_layer(const conv_args& a, std::int64_t task) {
         job.channels = static_cast<int>(p.oc - channel < 2 * V::W ? p.oc - channel : 2 * V::W);
         job.w = a.weight + channel * k;
         job.bias = a.bias ? a.bias + channel : nullptr;
-        const std::int64_t base = (image * out_blocks + channel / V::W) * out_plane + oy * p.ow * V::W;
-        for (std::int64_t ox = ox0; ox < end; ox += M) {
-            job.pixels = static_cast<int>(end - ox < M ? end - ox : M);
-            job.x = rows + (ox - ox0);
-            job.y = a.y + base + ox * V::W;
-            job.residual = a.residual ? a.residual + base + ox * V::W : nullptr;
-            job.channels > V::W ? first_tile<2>(a, job, offsets) : first_tile<1>(a, job, offsets);
+        for (std::int64_t oy = oy0; oy < oy1; ++oy) {
+            const std::int64_t base = (image * out_blocks + channel / V::W) * out_plane + oy * p.ow * V::W;
+            for (std::int64_t ox = ox0; ox < ox1; ox += M) {
+                job.pixels = static_cast<int>(ox1 - ox < M ? ox1 - ox : M);
+                job.x = rows + (oy - oy0) * p.sh * row_floats + (ox - ox0);
+                job.y = a.y + base + ox * V::W;
+                job.residual = a.residual ? a.residual + base + ox * V::W : nullptr;
+                job.channels > V::W ? first_tile<2>(a, job, offsets) : first_tile<1>(a, job, offsets);
+            }
         }
     }
 }
 // ---- graft/cpu/kernels/depthwise.inl
 // Depthwise convolution of blocked images: text, included once for each instruction set.
 
-// M outputs of one row, all of whose columns are inside; S is the stride, ky runs over the rows that are inside.
+// One block of channels of one image, or a padded copy of some of its rows: then nothing lies outside, and the pads are 0.
+struct depthwise_input {
+    const float* x;
+    std::int64_t ih, iw, pt, pl;
+};
+
+// M outputs of one row, all of whose columns are inside; S is the stride, [ky0, ky1) the rows that are inside.
 template <int M, int S>
-GRAFT_VECTOR void depthwise_tile(const conv_args& a, const float* x, const float* w, V bias, int ky0, int ky1, float* y, const float* residual) {
+GRAFT_VECTOR void depthwise_tile(const conv_args& a, const float* x, std::int64_t row_step, const float* w, V bias, int ky0, int ky1, float* y,
+                                 const float* residual) {
     const conv_problem& p = a.p;
     V sum[M];
     GRAFT_UNROLL
     for (int m = 0; m < M; ++m) sum[m] = bias;
     for (int ky = ky0; ky < ky1; ++ky) {
-        const float* row = x + std::int64_t(ky) * p.dh * p.iw * V::W;
+        const float* row = x + ky * row_step;
         const float* wk = w + ky * p.kw * V::W;
         for (int kx = 0; kx < p.kw; ++kx, row += p.dw * V::W, wk += V::W) {
             const V b = V::load(wk);
@@ -14324,7 +15244,7 @@ GRAFT_VECTOR void depthwise_tile(const conv_args& a, const float* x, const float
             for (int m = 0; m < M; ++m) sum[m] = fma(V::load(row + m * S * V::W), b, sum[m]);
         }
     }
-    const bool before = residual && !a.p.ep.residual_after_activation, after = residual && a.p.ep.residual_after_activation;
+    const bool before = residual && !p.ep.residual_after_activation, after = residual && p.ep.residual_after_activation;
     const V low = V::set1(a.low), high = V::set1(a.high);
     GRAFT_UNROLL
     for (int m = 0; m < M; ++m) {
@@ -14335,55 +15255,61 @@ GRAFT_VECTOR void depthwise_tile(const conv_args& a, const float* x, const float
     }
 }
 
-// One output at the left or right border, or between tiles.
-GRAFT_VECTOR void depthwise_pixel(const conv_args& a, const float* x, std::int64_t ix, const float* w, V bias, int ky0, int ky1,
-                                  float* y, const float* residual) {
+// One output, whose taps may lie outside.
+inline void depthwise_pixel(const conv_args& a, const depthwise_input& in, std::int64_t oy, std::int64_t ox, const float* w, const float* bias,
+                            float* y, const float* residual) {
     const conv_problem& p = a.p;
-    V sum = bias;
-    for (int ky = ky0; ky < ky1; ++ky) {
-        const float* row = x + std::int64_t(ky) * p.dh * p.iw * V::W;
+    V sum = V::load(bias);
+    for (int ky = 0; ky < p.kh; ++ky)
         for (int kx = 0; kx < p.kw; ++kx) {
-            const std::int64_t at = ix + kx * p.dw;
-            if (at >= 0 && at < p.iw) sum = fma(V::load(row + kx * p.dw * V::W), V::load(w + (ky * p.kw + kx) * V::W), sum);
+            const std::int64_t iy = oy * p.sh - in.pt + ky * p.dh, ix = ox * p.sw - in.pl + kx * p.dw;
+            if (iy >= 0 && iy < in.ih && ix >= 0 && ix < in.iw)
+                sum = fma(V::load(in.x + (iy * in.iw + ix) * V::W), V::load(w + (ky * p.kw + kx) * V::W), sum);
         }
-    }
     if (residual && !p.ep.residual_after_activation) sum = sum + V::load(residual);
     if (a.clamp) sum = min(V::set1(a.high), max(V::set1(a.low), sum));
     if (residual && p.ep.residual_after_activation) sum = sum + V::load(residual);
     sum.store(y);
 }
 
-template <int S> GRAFT_VECTOR void depthwise_rows(const conv_args& a, const float* x, const float* w, V bias, std::int64_t oy0, std::int64_t oy1,
-                                                  float* y, const float* residual) {
+// Rows [oy0, oy1) of `in`'s outputs; y and residual begin with the first of them. S is the stride, 0 for one without tiles.
+template <int S>
+GRAFT_NOINLINE inline void depthwise_rows(const conv_args& a, const depthwise_input& in, const float* w, const float* bias, std::int64_t oy0,
+                                          std::int64_t oy1, float* y, const float* residual) {
     const conv_problem& p = a.p;
-    // Outputs [left, right) read no column outside the image.
-    std::int64_t left = (p.pl + p.sw - 1) / p.sw, right = p.iw + p.pl - std::int64_t(p.kw - 1) * p.dw;
-    right = right > 0 ? (right - 1) / p.sw + 1 : 0;
-    if (left > p.ow) left = p.ow;
+    const V start = V::load(bias);
+    // Outputs [left, right) read no column outside.
+    std::int64_t left = (in.pl + p.sw - 1) / p.sw, right = in.iw + in.pl - std::int64_t(p.kw - 1) * p.dw;
+    right = right > 0 && S ? (right - 1) / p.sw + 1 : 0;
     if (right > p.ow) right = p.ow;
-    for (std::int64_t oy = oy0; oy < oy1; ++oy) {
-        const std::int64_t iy = oy * p.sh - p.pt;
+    const std::int64_t row_step = p.dh * in.iw * V::W;
+    for (std::int64_t oy = oy0; oy < oy1; ++oy, y += p.ow * V::W) {
+        const std::int64_t iy = oy * p.sh - in.pt;
         int ky0 = 0, ky1 = p.kh;
         while (ky0 < p.kh && iy + ky0 * p.dh < 0) ++ky0;
-        while (ky1 > ky0 && iy + (ky1 - 1) * p.dh >= p.ih) --ky1;
-        const float* row = x + (iy * p.iw - p.pl) * V::W;
-        const std::int64_t out = oy * p.ow * V::W;
+        while (ky1 > ky0 && iy + (ky1 - 1) * p.dh >= in.ih) --ky1;
+        const float* row = in.x + (iy * in.iw - in.pl) * V::W;
+        const float* add = residual && !a.run_activation ? residual : nullptr;
         for (std::int64_t ox = 0; ox < p.ow;) {
             const float* at = row + ox * p.sw * V::W;
-            float* to = y + out + ox * V::W;
-            const float* add = residual && !a.run_activation ? residual + out + ox * V::W : nullptr;
-            if (S && ox >= left && ox + 8 <= right) {
-                depthwise_tile<8, S>(a, at, w, bias, ky0, ky1, to, add);
+            const float* more = add ? add + ox * V::W : nullptr;
+            const std::int64_t tiles = ox >= left ? right - ox : 0;
+            if (tiles == 7 || tiles == 14) {
+                depthwise_tile<7, S>(a, at, row_step, w, start, ky0, ky1, y + ox * V::W, more);
+                ox += 7;
+            } else if (tiles >= 8) {
+                depthwise_tile<8, S>(a, at, row_step, w, start, ky0, ky1, y + ox * V::W, more);
                 ox += 8;
-            } else if (S && ox >= left && ox + 4 <= right) {
-                depthwise_tile<4, S>(a, at, w, bias, ky0, ky1, to, add);
-                ox += 4;
+            } else if (tiles >= 3) {
+                depthwise_tile<3, S>(a, at, row_step, w, start, ky0, ky1, y + ox * V::W, more);
+                ox += 3;
             } else {
-                depthwise_pixel(a, at, ox * p.sw - p.pl, w, bias, ky0, ky1, to, add);
+                depthwise_pixel(a, in, oy, ox, w, bias, y + ox * V::W, more);
                 ox += 1;
             }
         }
-        if (a.run_activation) finish_run(a, y + out, residual ? residual + out : nullptr, p.ow * V::W);
+        if (a.run_activation) finish_run(a, y, residual, p.ow * V::W);
+        if (residual) residual += p.ow * V::W;
     }
 }
 
@@ -14391,21 +15317,98 @@ template <int S> GRAFT_VECTOR void depthwise_rows(const conv_args& a, const floa
 inline void conv_depthwise(const conv_args& a, std::int64_t task) {
     const conv_problem& p = a.p;
     const std::int64_t blocks = (p.oc + V::W - 1) / V::W;
-    const std::int64_t oy0 = task % a.batches * a.batch_tiles, oy1 = oy0 + a.batch_tiles < p.oh ? oy0 + a.batch_tiles : p.oh;
+    const std::int64_t first = task % a.batches * a.batch_tiles, last = first + a.batch_tiles < p.oh ? first + a.batch_tiles : p.oh;
     task /= a.batches;
     const std::int64_t channel = task % blocks * V::W;
-    const float* x = a.x + task * p.ih * p.iw * V::W;
     const float* w = a.weight + channel * p.kh * p.kw;
-    const std::int64_t out = task * p.oh * p.ow * V::W;
-    V bias = V::zero();
-    if (a.bias) bias = p.oc - channel >= V::W ? V::load(a.bias + channel) : V::load_partial(a.bias + channel, static_cast<int>(p.oc - channel));
-    const float* residual = a.residual ? a.residual + out : nullptr;
-    if (p.sw == 1)
-        depthwise_rows<1>(a, x, w, bias, oy0, oy1, a.y + out, residual);
-    else if (p.sw == 2)
-        depthwise_rows<2>(a, x, w, bias, oy0, oy1, a.y + out, residual);
-    else
-        depthwise_rows<0>(a, x, w, bias, oy0, oy1, a.y + out, residual);
+    alignas(64) float bias[V::W] = {};
+    for (std::int64_t c = channel; a.bias && c < p.oc && c < channel + V::W; ++c) bias[c - channel] = a.bias[c];
+    const depthwise_input whole{a.x + task * p.ih * p.iw * V::W, p.ih, p.iw, p.pt, p.pl};
+    const auto rows = p.sw == 1 ? &depthwise_rows<1> : p.sw == 2 ? &depthwise_rows<2> : &depthwise_rows<0>;
+
+    // Where borders are a good part of a row, rows are copied with their padding, so that tiles have none.
+    constexpr std::int64_t room = 10240;
+    alignas(64) float copy[room];
+    const std::int64_t wide = (p.ow - 1) * p.sw + (p.kw - 1) * p.dw + 1, high = (p.kh - 1) * p.dh + 1;
+    const std::int64_t fit = room / (wide * V::W) < high ? 0 : (room / (wide * V::W) - high) / p.sh + 1;  // rows of outputs that it feeds
+    const bool padded = p.sw <= 2 && wide > p.iw && (wide - p.iw) * 16 > p.iw && fit >= 4;
+    for (std::int64_t oy0 = first, oy1 = last; oy0 < last; oy0 = oy1) {
+        const std::int64_t out = (task * p.oh + oy0) * p.ow * V::W;
+        const float* residual = a.residual ? a.residual + out : nullptr;
+        if (!padded) {
+            oy1 = last;
+            rows(a, whole, w, bias, oy0, oy1, a.y + out, residual);
+            continue;
+        }
+        oy1 = oy0 + fit < last ? oy0 + fit : last;
+        const depthwise_input part{copy, (oy1 - oy0 - 1) * p.sh + high, wide, 0, 0};
+        float* to = copy;
+        for (std::int64_t y = 0; y < part.ih; ++y) {
+            const std::int64_t iy = oy0 * p.sh - p.pt + y, end = iy >= 0 && iy < p.ih ? p.iw + p.pl : 0;
+            const float* from = whole.x + (iy * p.iw - p.pl) * V::W;
+            for (std::int64_t x = 0; x < wide; ++x, to += V::W) (x >= p.pl && x < end ? V::load(from + x * V::W) : V::zero()).store(to);
+        }
+        rows(a, part, w, bias, 0, oy1 - oy0, a.y + out, residual);
+    }
+}
+
+// Groups of 2, 4 or 8 channels that share vectors: each output lane reads the lanes of its own group, by permutation.
+template <int M> GRAFT_NOINLINE inline void shared_tile(const conv_args& a, const tile_job& job) {
+    const int channels = static_cast<int>(a.icg);
+    V sum[M][1];
+    start_tile(sum, job);
+    std::int32_t lanes[V::W];
+    for (int i = 0; i < V::W; ++i) lanes[i] = i / channels * channels;
+    const I group = I::load(lanes);
+    const float *w = job.w, *const zeros = zero_pixel();
+    for (int t = 0; t < job.tap_count; ++t) {
+        const tap_row& row = job.taps[t];
+        if (!row.inside) {
+            w += channels * V::W;
+            continue;
+        }
+        V x[M];
+        GRAFT_UNROLL
+        for (int m = 0; m < M; ++m) x[m] = V::load(row.at[m] >= 0 ? job.x + std::int64_t(row.at[m]) * V::W : zeros);
+        for (int k = 0; k < channels; ++k, w += V::W) {
+            const V b = V::load(w);
+            const I at = group + I::set1(k);
+            GRAFT_UNROLL
+            for (int m = 0; m < M; ++m) sum[m][0] = fma(permute(x[m], at), b, sum[m][0]);
+        }
+    }
+    end_tile(sum, a, job);
+}
+
+// One task: some pixels of some blocks (`pairs_per_task`) of channels of one image.
+inline void conv_shared(const conv_args& a, std::int64_t task) {
+    constexpr int M = V::registers == 32 ? 12 : 5;
+    const conv_problem& p = a.p;
+    const std::int64_t blocks = (p.oc + V::W - 1) / V::W, pixels = p.oh * p.ow, in_plane = p.ih * p.iw * V::W;
+    const std::int64_t first = task % a.batches * a.batch_tiles * conv_tile_pixels;
+    const std::int64_t last = first + a.batch_tiles * conv_tile_pixels < pixels ? first + a.batch_tiles * conv_tile_pixels : pixels;
+    task /= a.batches;
+    const std::int64_t image = task / a.tasks_per_batch, block0 = task % a.tasks_per_batch * a.pairs_per_task;
+    const std::int64_t block1 = block0 + a.pairs_per_task < blocks ? block0 + a.pairs_per_task : blocks;
+    tap_row rows[conv_table_rows / 2];
+    tile_job job;
+    job.tap_count = p.kh * p.kw;
+    job.taps = rows;
+    job.out_plane = pixels * V::W;
+    for (std::int64_t i = first; i < last; i += M) {
+        job.pixels = last - i < M ? static_cast<int>(last - i) : M;
+        fill_taps(p, i, job.pixels, M, rows);
+        for (std::int64_t block = block0; block < block1; ++block) {
+            const std::int64_t channel = block * V::W, at = ((image * blocks + block) * pixels + i) * V::W;
+            job.channels = static_cast<int>(p.oc - channel < V::W ? p.oc - channel : V::W);
+            job.x = a.x + (image * blocks + block) * in_plane;
+            job.w = a.weight + channel * a.icg * job.tap_count;
+            job.bias = a.bias ? a.bias + channel : nullptr;
+            job.y = a.y + at;
+            job.residual = a.residual ? a.residual + at : nullptr;
+            shared_tile<M>(a, job);
+        }
+    }
 }
 // ---- graft/cpu/kernels/winograd.inl
 // Winograd convolution F(m x m, 3 x 3), and the table of the family: text, included once for each instruction set.
@@ -14490,7 +15493,7 @@ inline void winograd_multiply(const conv_args& a, std::int64_t element, std::int
     const conv_problem& p = a.p;
     const std::int64_t room = a.tile_room * V::W, out_blocks = (p.oc + V::W - 1) / V::W;
     tap_row row{};
-    row.inside = row.adjacent = 1;
+    row.inside = row.step = 1;
     conv_args plain;
     tile_job job;
     job.bias = job.residual = nullptr;
@@ -14545,12 +15548,12 @@ template <int N> GRAFT_VECTOR void winograd_output_tiles(const conv_args& a, std
             const float* residual = a.residual + (add ? at + i * p.ow * V::W : 0);
             GRAFT_UNROLL
             for (int j = 0; j < m; ++j) {
-                if (j >= columns) break;
                 V v = y[j] + bias;
-                if (add && !after) v = v + V::load(residual + j * V::W);
+                const bool real = j < columns;
+                if (add && !after && real) v = v + V::load(residual + j * V::W);
                 if (a.clamp) v = min(high, max(low, v));
-                if (add && after) v = v + V::load(residual + j * V::W);
-                v.store(to + j * V::W);
+                if (add && after && real) v = v + V::load(residual + j * V::W);
+                if (real) v.store(to + j * V::W);
             }
             if (a.run_activation) finish_run(a, to, a.residual ? a.residual + at + i * p.ow * V::W : nullptr, columns * V::W);
         }
@@ -14570,6 +15573,7 @@ inline const conv_kernels* conv_table() {
         conv ? &conv_generic : nullptr,
         conv ? &conv_first_layer : nullptr,
         conv ? &conv_depthwise : nullptr,
+        conv ? &conv_shared : nullptr,
         conv ? &winograd_input : nullptr,
         conv ? &winograd_multiply : nullptr,
         conv ? &winograd_output : nullptr,
@@ -19615,7 +20619,8 @@ inline void find_taps(const grid_plan& p, double normalised, std::int64_t extent
     }
     if (!(std::fabs(x) < 1e15)) x = x > 0 ? 1e15 : -1e15; // infinities and NaN: far outside
     if (p.mode == grid_mode::nearest) x = std::nearbyint(x);
-    if (p.padding == grid_padding::border) x = x < 0 ? 0 : x > n - 1 ? n - 1 : x;
+    // The cubic kernel is not moved to the border, only its taps are: as PyTorch and ONNX Runtime have it.
+    if (p.padding == grid_padding::border && p.mode != grid_mode::cubic) x = x < 0 ? 0 : x > n - 1 ? n - 1 : x;
     if (p.padding == grid_padding::reflection) x = reflect(x, low, high);
     x = x < -4 ? -4 : x > n + 4 ? n + 4 : x;
     const double whole = std::floor(x), r = x - whole, a = -0.75;
@@ -23013,10 +24018,16 @@ inline double source_coordinate(const resize_plan& p, const shape& in, int d, st
     case coordinate_mode::half_pixel_symmetric:
         return rounded(p, rounded(p, n / 2 * (1 - static_cast<double>(p.out[d]) / width) + rounded(p, (x + 0.5) / scale)) - 0.5);
     default: {
-        const double at = p.out[d] > 1 ? p.start[d] * (n - 1) + x * (p.end[d] - p.start[d]) * (n - 1) / (width - 1)
-                                       : 0.5 * (p.start[d] + p.end[d]) * (n - 1);
+        double at = p.out[d] > 1 ? p.start[d] * (n - 1) + x * (p.end[d] - p.start[d]) * (n - 1) / (width - 1)
+                                 : 0.5 * (p.start[d] + p.end[d]) * (n - 1);
+        if (p.mode == interpolation_mode::nearest) {
+            const float start = static_cast<float>(p.start[d]), end = static_cast<float>(p.end[d]),
+                        last = static_cast<float>(n - 1);
+            const float step = static_cast<float>(x) * (end - start) * last / static_cast<float>(width - 1);
+            at = static_cast<double>(p.out[d] > 1 ? start * last + step : 0.5f * (start + end) * last);
+        }
         outside = at < 0 || at > n - 1;
-        return rounded(p, at);
+        return at;
     }
     }
 }
@@ -23756,6 +24767,8 @@ inline status read_slice(const op_context& c, slice_range& range) {
         const std::int64_t extent = s[d];
         if (step == 0) return c.fail(errc::op_value, "the step of axis %lld is 0", d);
         if (step == INT64_MIN) step = -INT64_MAX;
+        // The largest number means "to the end" backwards as well: specified for forwards only, but common.
+        if (step < 0 && (end == INT64_MAX || end == INT32_MAX)) end = INT64_MIN;
         const std::int64_t low = step < 0 ? -1 : 0, high = step < 0 ? extent - 1 : extent;
         if (start < 0) start += extent;
         if (end < 0) end += extent;
@@ -24246,6 +25259,7 @@ public:
         uses_.assign(g.values.size(), 0);
         std::vector<value_id> ids;
         for (std::size_t i = 0; i < g.nodes.size(); ++i) {
+            if (g.nodes[i].op_type.empty()) continue;
             for (value_id id : g.nodes[i].outputs)
                 if (id != no_value) maker_[static_cast<std::size_t>(id)] = static_cast<int>(i);
             ids = g.nodes[i].inputs;
@@ -24409,56 +25423,42 @@ private:
 
     // Sequences that exporters write for one function.
     void composites() {
-        for (node& n : g.nodes) {
-            if (!is(n, "Mul") || n.inputs.size() != 2) continue;
-            for (int side = 0; side < 2 && is(n, "Mul"); ++side) {
-                const value_id x = n.inputs[static_cast<std::size_t>(side)], other = n.inputs[static_cast<std::size_t>(1 - side)];
-                node* m = maker(other);
-                if (!m || !is_float32(x) || at(x).extents != at(n.outputs[0]).extents) continue;
-                if (m->inputs.size() == 1 && m->inputs[0] == x && used_once(other)) {
-                    if (is(*m, "Sigmoid"))
-                        activation_node(n, x, cpu::activation::silu, 0, 0);
-                    else if (is(*m, "HardSigmoid") && std::fabs(real(*m, "alpha", 0.2f) - 1.0f / 6) < 1e-5f && real(*m, "beta", 0.5f) == 0.5f)
-                        activation_node(n, x, cpu::activation::hard_swish, 0, 0);
-                    else
-                        continue;
-                    drop(*m);
-                } else
-                    gelu(n, x, other);
-            }
-        }
+        for (node& n : g.nodes)
+            for (std::size_t side = 0; side < 2 && is(n, "Mul") && n.inputs.size() == 2 && is_float32(n.inputs[0]); ++side)
+                if (!gelu(n, n.inputs[side], n.inputs[1 - side])) gated(n, n.inputs[side], n.inputs[1 - side]);
+    }
+
+    // x * sigmoid(x), x * hard_sigmoid(x).
+    void gated(node& n, value_id x, value_id gate) {
+        node* m = maker(gate);
+        if (!m || m->inputs.size() != 1 || m->inputs[0] != x || !used_once(gate)) return;
+        const bool sigmoid = is(*m, "Sigmoid");
+        const bool hard = is(*m, "HardSigmoid") && std::fabs(real(*m, "alpha", 0.2f) - 1.0f / 6) < 1e-5f && real(*m, "beta", 0.5f) == 0.5f;
+        if (!sigmoid && !hard) return;
+        drop(*m);
+        activation_node(n, x, sigmoid ? cpu::activation::silu : cpu::activation::hard_swish, 0, 0);
     }
 
     // 0.5 * x * (1 + erf(x / sqrt 2)), in the two orders that exporters use.
-    void gelu(node& n, value_id half_or_x, value_id product) {
-        const bool half_last = is_scalar(half_or_x, 0.5);
-        if (half_last) {
-            node* m = maker(product);
-            if (!m || !is(*m, "Mul") || m->inputs.size() != 2 || !used_once(product)) return;
-            for (std::size_t side = 0; side < 2; ++side) {
-                const value_id x = m->inputs[side], sum = m->inputs[1 - side];
-                if (node* erf = one_plus_erf_of(x, sum)) {
-                    if (at(x).extents != at(n.outputs[0]).extents) return;
-                    drop_chain(*m, sum, *erf);
-                    activation_node(n, x, cpu::activation::gelu, 0, 0);
-                    return;
-                }
-            }
-            return;
-        }
-        // (0.5 * x) * (1 + erf(x / sqrt 2))
-        node* halved = maker(half_or_x);
-        if (!halved || !is(*halved, "Mul") || halved->inputs.size() != 2 || !used_once(half_or_x)) return;
+    bool gelu(node& n, value_id half, value_id product) {
+        // Either (x * (1 + erf)) * 0.5, or (x * 0.5) * (1 + erf).
+        const bool half_last = is_scalar(half, 0.5);
+        const value_id inner = half_last ? product : half;
+        node* m = maker(inner);
+        if (!m || !is(*m, "Mul") || m->inputs.size() != 2 || !used_once(inner)) return false;
         for (std::size_t side = 0; side < 2; ++side) {
-            const value_id x = halved->inputs[side];
-            if (!is_scalar(halved->inputs[1 - side], 0.5)) continue;
-            if (node* erf = one_plus_erf_of(x, product)) {
-                if (at(x).extents != at(n.outputs[0]).extents) return;
-                drop_chain(*halved, product, *erf);
+            const value_id x = m->inputs[side], other = m->inputs[1 - side], sum = half_last ? other : product;
+            if ((!half_last && !is_scalar(other, 0.5)) || at(x).extents != at(n.outputs[0]).extents) continue;
+            if (node* erf = one_plus_erf_of(x, sum)) {
+                drop(*maker(erf->inputs[0]));
+                drop(*maker(sum));
+                drop(*erf);
+                drop(*m);
                 activation_node(n, x, cpu::activation::gelu, 0, 0);
-                return;
+                return true;
             }
         }
+        return false;
     }
     // The Erf node if `sum` is 1 + erf(x / sqrt 2).
     node* one_plus_erf_of(value_id x, value_id sum) {
@@ -24476,15 +25476,6 @@ private:
         }
         return nullptr;
     }
-    void drop_chain(node& product, value_id sum, node& erf) {
-        node* scaled = maker(erf.inputs[0]);
-        node* add = maker(sum);
-        drop(*scaled);
-        drop(erf);
-        drop(*add);
-        drop(product);
-    }
-
     void activation_node(node& n, value_id x, cpu::activation kind, float alpha, float beta) {
         n.inputs = {x};
         n.attributes.clear();
@@ -24585,33 +25576,52 @@ private:
         return s.rank() <= y.rank();
     }
 
-    // Products and sums with per-channel constants behind a convolution or a matrix product go into its weights and bias.
+    // Products and sums with per-channel constants behind a convolution or a matrix product go into its weights and bias; on their
+    // own, between images, they become ScaleShift, which works in either layout.
     void scales() {
-        for (std::size_t i = 0; i < g.nodes.size(); ++i) {
-            node& n = g.nodes[i];
+        for (node& n : g.nodes) {
             const bool affine = is(n, "ScaleShift", "graft"), mul = is(n, "Mul"), add = is(n, "Add");
             if (!affine && !mul && !add) continue;
             for (std::size_t side = 0; side < (affine ? 1u : 2u) && !n.op_type.empty(); ++side) {
-                const value_id x = n.inputs[side];
-                node* m = maker(x);
-                if (!m || !used_once(x) || at(x).extents != at(n.outputs[0]).extents) continue;
-                const bool conv = is(*m, "Conv", "graft"), product = is(*m, "MatMul", "graft");
-                if ((!conv && !product) || m->find("activation")) continue;
-                const int axis = conv ? 1 : at(x).extents.rank() - 1;
-                if (affine && !conv) continue;
                 const value_id factor = affine ? n.inputs[1] : mul ? n.inputs[1 - side] : no_value;
                 const value_id term = affine ? n.inputs[2] : add ? n.inputs[1 - side] : no_value;
-                if (factor != no_value && !affine && !per_channel(factor, at(x).extents, axis)) continue;
-                if (term != no_value && !affine && !per_channel(term, at(x).extents, axis)) continue;
-                if (!absorb(*m, conv, axis, at(x).extents[axis], factor, term)) continue;
-                m->outputs[0] = n.outputs[0];
-                drop(n);
-                index();
+                scale(n, n.inputs[side], factor, term, affine);
             }
         }
     }
-    bool absorb(node& m, bool conv, int axis, std::int64_t channels, value_id factor, value_id term) {
-        (void)axis;
+    void scale(node& n, value_id x, value_id factor, value_id term, bool affine) {
+        const shape& y = at(n.outputs[0]).extents;
+        if (!is_float32(x) || at(x).extents != y) return;
+        node* m = maker(x);
+        // Channels that a transposition has brought from the last place to the second.
+        node* through = nullptr;
+        if (m && is(*m, "Transpose") && used_once(x) && brings_channels_forward(*m)) {
+            through = m;
+            m = used_once(m->inputs[0]) ? maker(m->inputs[0]) : nullptr;
+        }
+        const bool conv = m && !through && is(*m, "Conv", "graft"), product = m && is(*m, "MatMul", "graft");
+        const int axis = conv || affine || through ? 1 : y.rank() - 1;
+        if ((conv || (product && (through || !affine))) && used_once(x) && !m->find("activation") && !m->find("residual") && fits_channels(factor, y, axis, affine) &&
+            fits_channels(term, y, axis, affine) && absorb(*m, conv, y[axis], factor, term)) {
+            (through ? through : m)->outputs[0] = n.outputs[0];
+            drop(n);
+            index();
+            return;
+        }
+        const value_id constant = factor != no_value ? factor : term;
+        if (!affine && y.rank() == 4 && is_constant(constant) && fits_channels(constant, y, 1, false) && at(constant).constant.elements() == y[1] && y[1] > 1) {
+            n.inputs = {x, factor, term};
+            n.attributes.clear();
+            become(n, "ScaleShift", "graft");
+        }
+    }
+    static bool brings_channels_forward(const node& n) {
+        const attribute* perm = n.find("perm");
+        return perm && perm->integers.size() == 4 && perm->integers[0] == 0 && perm->integers[1] == 3 && perm->integers[2] == 1 && perm->integers[3] == 2;
+    }
+    bool fits_channels(value_id id, const shape& y, int axis, bool known) { return id == no_value || known || per_channel(id, y, axis); }
+
+    bool absorb(node& m, bool conv, std::int64_t channels, value_id factor, value_id term) {
         const value_id bias_id = m.inputs.size() > 2 ? m.inputs[2] : no_value;
         if (bias_id != no_value && (!is_constant(bias_id) || at(bias_id).constant.elements() != channels)) return false;
         tensor bias, weight;
@@ -24757,6 +25767,7 @@ enum class conv_algorithm : std::uint8_t {
     winograd4,    ///< F(4x4, 3x3)
     first_layer,  ///< few channels, read from planes
     grouped,      ///< the direct one for each group
+    shared,       ///< groups of few channels, several of which share a vector
     generic,      ///< kernels with very many taps
 };
 
@@ -24798,7 +25809,7 @@ inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1
 
 // Tiles that one run of the first layer takes at once: as many as fit the room on the stack.
 inline std::int64_t first_layer_tiles(const conv_problem& p, std::int64_t tile) {
-    const std::int64_t extra = (p.kw - 1) * p.dw / p.sw + 1, columns = first_layer_room / (p.ic * p.kh * p.sw);
+    const std::int64_t extra = (p.kw - 1) * p.dw / p.sw + 1, columns = first_layer_room / (p.ic * ((p.kh - 1) * p.dh + 1) * p.sw);
     const std::int64_t fit = columns > extra ? (columns - extra) / tile : 0, all = ceil_div(p.ow, tile);
     return fit < all ? fit : all;
 }
@@ -24809,6 +25820,12 @@ inline std::int64_t direct_weights(const conv_problem& p, int width) {
 
 inline bool is_depthwise(const conv_problem& p) { return p.groups > 1 && p.groups == p.ic && p.ic == p.oc; }
 
+// Groups that lie whole in vectors, more than one in each.
+inline bool is_shared(const conv_problem& p, std::int64_t width) {
+    const std::int64_t channels = p.ic / p.groups;
+    return p.ic == p.oc && channels > 1 && channels < width && width % channels == 0;
+}
+
 inline conv_args conv_arguments(isa set, const conv_problem& p, const conv_choice& choice) {
     const conv_kernels& k = *kernels(set).conv;
     const int width = vector_width(set);
@@ -24818,7 +25835,7 @@ inline conv_args conv_arguments(isa set, const conv_problem& p, const conv_choic
     a.ocg = p.oc / p.groups;
     a.pairs = ceil_div(a.ocg, 2 * width);
     a.group_weights = direct_weights(p, width);
-    a.scatter = p.groups > 1 && a.ocg % width != 0 && choice.algorithm != conv_algorithm::depthwise;
+    a.scatter = a.ocg % width != 0 && (choice.algorithm == conv_algorithm::grouped || (choice.algorithm == conv_algorithm::generic && p.groups > 1));
     const float infinity = std::numeric_limits<float>::infinity();
     a.low = p.ep.act == activation::relu ? 0 : p.ep.act == activation::clip ? p.ep.alpha : -infinity;
     a.high = p.ep.act == activation::clip ? p.ep.beta : infinity;
@@ -24833,6 +25850,16 @@ inline conv_args conv_arguments(isa set, const conv_problem& p, const conv_choic
     } else if (choice.algorithm == conv_algorithm::first_layer) {
         a.batch_tiles = first_layer_tiles(p, k.first_tile);
         a.batches = ceil_div(p.ow, a.batch_tiles * k.first_tile);
+        // Rows of outputs of one task: neighbours share rows of inputs. As many as fit, but not too few tasks.
+        const std::int64_t row = p.ic * p.sw * (a.batch_tiles * k.first_tile + (p.kw - 1) * p.dw / p.sw + 1);
+        const std::int64_t fit = (first_layer_room / row - (p.kh - 1) * p.dh - 1) / p.sh + 1, most = ceil_div(p.oh * a.batches, 16);
+        a.pairs_per_task = fit < most ? fit : most;
+        a.tasks_per_batch = ceil_div(p.oh, a.pairs_per_task);
+    } else if (choice.algorithm == conv_algorithm::shared) {
+        a.pairs_per_task = 8;
+        a.tasks_per_batch = ceil_div(ceil_div(p.oc, width), a.pairs_per_task);
+        a.batch_tiles = 10000 / (k.tile * a.icg * p.kh * p.kw) + 1;
+        a.batches = ceil_div(p.oh * p.ow, a.batch_tiles * k.tile);
     } else {
         const std::int64_t tiles = ceil_div(p.oh * p.ow, k.tile), products = 2 * k.tile * width * a.icg * p.kh * p.kw;
         a.batches = ceil_div(tiles, 16);
@@ -24961,6 +25988,10 @@ GRAFT_INLINE conv_choice choose_conv(isa set, const conv_problem& p) {
     } else if (taps > detail::conv_max_taps) {
         c.algorithm = conv_algorithm::generic;
         c.reason = "more taps than the tables of the fast kernels hold";
+    } else if (p.groups > 1 && detail::is_shared(p, width)) {
+        c.algorithm = conv_algorithm::shared;
+        c.reason = "groups of few channels that share vectors";
+        floats = detail::ceil_div(p.oc, width) * width * (p.ic / p.groups) * taps;
     } else if (p.groups > 1) {
         c.algorithm = conv_algorithm::grouped;
         c.reason = "groups";
@@ -24992,6 +26023,13 @@ GRAFT_INLINE void pack_conv_weights(isa set, const conv_problem& p, const conv_c
         for (std::int64_t c = 0; c < p.oc; c += width)
             for (std::int64_t t = 0; t < taps; ++t)
                 for (std::int64_t j = c; j < c + width; ++j) *to++ = j < p.oc ? weight[j * taps + t] : 0;
+        return;
+    }
+    if (choice.algorithm == conv_algorithm::shared) {
+        for (std::int64_t c = 0; c < p.oc; c += width)
+            for (std::int64_t t = 0; t < taps; ++t)
+                for (std::int64_t k = 0; k < icg; ++k)
+                    for (std::int64_t j = c; j < c + width; ++j) *to++ = j < p.oc ? weight[(j * icg + k) * taps + t] : 0;
         return;
     }
     if (choice.algorithm == conv_algorithm::winograd2 || choice.algorithm == conv_algorithm::winograd4)
@@ -25030,9 +26068,12 @@ GRAFT_INLINE void run_conv(isa set, const conv_problem& p, const conv_choice& ch
     if (choice.algorithm == conv_algorithm::depthwise) {
         kernel = k.depthwise;
         tasks = p.n * blocks * a.batches;
+    } else if (choice.algorithm == conv_algorithm::shared) {
+        kernel = k.shared;
+        tasks = p.n * a.tasks_per_batch * a.batches;
     } else if (choice.algorithm == conv_algorithm::first_layer) {
         kernel = k.first_layer;
-        tasks = p.n * p.oh * a.batches;
+        tasks = p.n * a.tasks_per_batch * a.batches;
     } else if (choice.algorithm == conv_algorithm::generic) {
         kernel = k.generic;
         tasks = p.n * p.oh;
@@ -25158,6 +26199,7 @@ public:
     status run() {
         std::vector<node> nodes = std::move(g.nodes);
         g.nodes.clear();
+        for (const node& n : nodes) blocks_ |= is(n, "Conv", "graft");
         for (node& n : nodes) GRAFT_TRY(place_node(n));
         for (value_id& id : g.outputs) {
             if (!at(id).block) continue;
@@ -25198,6 +26240,7 @@ private:
 
     status place_node(node& n) {
         if (is(n, "Conv", "graft")) return place_conv(n);
+        if (is(n, "Transpose") && transpose_between_layouts(n)) return {};
         int block = 0;
         if (takes_blocks(n)) block = block_;
         for (std::size_t i = 0; i < n.inputs.size(); ++i) {
@@ -25228,8 +26271,7 @@ private:
 
     // Whether input i has to lie as the output does; per-channel constants and numbers stay as they are.
     bool follows_layout(const node& n, std::size_t i) {
-        if (i == 0) return true;
-        if (is(n, "ScaleShift", "graft")) return false;
+        if (is(n, "ScaleShift", "graft")) return i == 0;
         return at(n.inputs[i]).extents.rank() == 4 && at(n.inputs[i]).extents.elements() != 1;
     }
 
@@ -25243,7 +26285,7 @@ private:
             if (!is_float32(id)) return false;
         }
         const shape& y = at(n.outputs[0]).extents;
-        if (!any || y.rank() != 4 || !is_float32(n.outputs[0]) || at(n.inputs[0]).extents.rank() != 4) return false;
+        if (!any || y.rank() != 4 || !is_float32(n.outputs[0])) return false;
         if (n.domain == "graft") return n.op_type == "Activation" || n.op_type == "ScaleShift" || n.op_type == "Sum";
         if (!n.domain.empty()) return false;
         const std::string& op = n.op_type;
@@ -25257,16 +26299,14 @@ private:
         const attribute* order = n.find("storage_order");
         return !(order && order->integer);
     }
-    // [N,C,H,W] with [N,C,H,W], [N,C,1,1], [1,C,1,1], or one number.
+    // [N,C,H,W] with [N,C,H,W], [N,C,1,1], or one number, in either order.
     bool binary_on_blocks(const node& n) {
         if (n.inputs.size() != 2) return false;
         const shape& y = at(n.outputs[0]).extents;
-        for (std::size_t i = 0; i < 2; ++i) {
-            const shape& s = at(n.inputs[i]).extents;
-            if (s == y) continue;
-            if (i == 0) return false;
-            if (s.elements() == 1) continue;
-            if (s.rank() != 4 || s[1] != y[1] || s[2] != 1 || s[3] != 1 || s[0] != y[0]) return false;
+        for (value_id id : n.inputs) {
+            const shape& s = at(id).extents;
+            const bool number = s.elements() == 1, per_channel = s.rank() == 4 && s[0] == y[0] && s[1] == y[1] && s[2] == 1 && s[3] == 1;
+            if (s != y && !number && !per_channel) return false;
         }
         return true;
     }
@@ -25277,6 +26317,19 @@ private:
             const shape& s = at(n.inputs[i]).extents;
             if (s.rank() != 4 || (i + 1 < n.inputs.size() && s[1] % block_ != 0)) return false;
         }
+        return true;
+    }
+
+    // Between blocks of channels and channels last, pixels are copied in whole blocks, with no planes in between.
+    bool transpose_between_layouts(node& n) {
+        const attribute* perm = n.find("perm");
+        if (!perm || perm->integers.size() != 4 || !is_float32(n.inputs[0]) || at(n.inputs[0]).extents.elements() == 0) return false;
+        const std::int64_t* p = perm->integers.data();
+        const bool to_last = p[0] == 0 && p[1] == 2 && p[2] == 3 && p[3] == 1 && blocked(n.inputs[0]);
+        const bool from_last = p[0] == 0 && p[1] == 3 && p[2] == 1 && p[3] == 2 && !blocked(n.inputs[0]) && blocks_;
+        if (!to_last && !from_last) return false;
+        at(n.outputs[0]).block = from_last ? block_ : 0;
+        g.nodes.push_back(std::move(n));
         return true;
     }
 
@@ -25357,6 +26410,7 @@ private:
     const lowering& with_;
     cpu::isa level_;
     int block_;
+    bool blocks_ = false;  // whether the graph has a convolution, so that blocks are wanted
     std::vector<value_id> other_;
 };
 
@@ -26232,7 +27286,8 @@ struct transpose_parameters {
 };
 inline const char* choose_transpose(const kernel_query& q, kernel_choice& choice) {
     const shape& x = q.in[0].extents;
-    if (!q.all_row_major() || x.rank() > 8 || x.rank() == 0 || x.elements() == 0) return "its rank is 0 or over 8, or it is empty";
+    if (q.in_block[0] || q.out_block[0]) return "a layout that it does not take";
+    if (x.rank() > 8 || x.rank() == 0 || x.elements() == 0) return "its rank is 0 or over 8, or it is empty";
     transpose_parameters p{};
     p.size = static_cast<int>(size_of(q.in[0].type));
     p.rank = x.rank();
@@ -26249,6 +27304,40 @@ inline const char* choose_transpose(const kernel_query& q, kernel_choice& choice
 inline void run_transpose_kernel(const kernel_call& c) {
     const auto& p = c.parameters<transpose_parameters>();
     run_transpose(c.level, p.size, p.rank, p.extents, p.permutation, c.in[0].data, c.out[0].data, c.pool);
+}
+
+// Between blocks of channels and channels last: a pixel's channels are copied a block at a time.
+struct channels_last_parameters {
+    std::int64_t n, c, pixels;
+    int block;
+    bool from_blocks;
+};
+inline const char* choose_channels_last(const kernel_query& q, kernel_choice& choice) {
+    if ((q.in_block[0] != 0) == (q.out_block[0] != 0)) return "neither side is blocked, or both are";
+    const bool from = q.in_block[0] != 0;
+    const shape& images = from ? q.in[0].extents : q.out[0].extents;
+    choice.set(channels_last_parameters{images[0], images[1], images[2] * images[3], from ? q.in_block[0] : q.out_block[0], from});
+    choice.note = "between blocks and channels last";
+    return nullptr;
+}
+inline void run_channels_last(const kernel_call& c) {
+    const auto& p = c.parameters<channels_last_parameters>();
+    const std::int64_t blocks = (p.c + p.block - 1) / p.block, band = 256, bands = (p.pixels + band - 1) / band;
+    const float* x = c.input(0);
+    float* y = c.output(0);
+    parallel_for(c.pool, p.n * bands, [&](std::int64_t task) {
+        const std::int64_t image = task / bands, first = task % bands * band, last = std::min(p.pixels, first + band);
+        for (std::int64_t b = 0; b < blocks; ++b) {
+            const std::size_t bytes = static_cast<std::size_t>(std::min<std::int64_t>(p.block, p.c - b * p.block)) * sizeof(float);
+            for (std::int64_t i = first; i < last; ++i) {
+                const std::int64_t in_blocks = ((image * blocks + b) * p.pixels + i) * p.block, channels_last = (image * p.pixels + i) * p.c + b * p.block;
+                if (p.from_blocks)
+                    std::memcpy(y + channels_last, x + in_blocks, bytes);
+                else
+                    std::memcpy(y + in_blocks, x + channels_last, bytes);
+            }
+        }
+    });
 }
 
 // Concat and Split: each part is `outer` runs of its own length.
@@ -26352,6 +27441,7 @@ inline kernel_rows move_kernel_rows() {
     kernel_row { name, "", wanted(name) ? choose : nullptr, wanted(name) ? run : nullptr, false }
     static constexpr kernel_row rows[] = {
         GRAFT_MOVE("Transpose", choose_transpose, run_transpose_kernel),
+        GRAFT_MOVE("Transpose", choose_channels_last, run_channels_last),
         GRAFT_MOVE("Concat", choose_parts, run_parts<true>),
         GRAFT_MOVE("Split", choose_parts, run_parts<false>),
         GRAFT_MOVE("Cast", choose_cast, run_cast),
@@ -26970,6 +28060,14 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
+// What a file or a builder says of a value that a node makes is a claim: memory is laid out by what inference says alone.
+inline void forget(value& v) {
+    if (v.constant) return;
+    v.type = dtype::undefined;
+    v.has_shape = false;
+    v.extents = shape();
+}
+
 class specializer {
 public:
     specializer(graph& g, const evaluation& with, const op_row* identity) : g_(g), with_(with), identity_(identity) {}
@@ -27038,7 +28136,12 @@ private:
 
     status evaluate_now(node& n, int inputs, bool& keep) {
         std::vector<tensor> made;
-        GRAFT_TRY(evaluate(n, in_.data(), inputs, made, with_));
+        // A view of a constant shares its memory.
+        if ((n.op->flags & op_flag::view) || (n.op_type == "Identity" && n.domain.empty())) {
+            const value& y = at(n.outputs[0]);
+            made.push_back(tensor(y.type, y.extents, at(n.inputs[0]).constant.storage()));
+        } else
+            GRAFT_TRY(evaluate(n, in_.data(), inputs, made, with_));
         for (std::size_t i = 0; i < made.size(); ++i) {
             if (n.outputs[i] == no_value || !made[i]) continue;
             value& v = at(n.outputs[i]);
@@ -27063,6 +28166,7 @@ private:
         for (std::size_t i = 0; i < body.values.size(); ++i)
             if (map[i] == no_value) {
                 g_.values.push_back(body.values[i]);
+                forget(g_.values.back());
                 map[i] = static_cast<value_id>(g_.values.size() - 1);
             }
         for (node inner : body.nodes) {
@@ -27100,6 +28204,9 @@ private:
 }  // namespace detail
 
 GRAFT_INLINE result<graph> specialize(graph g, const tensor_view* inputs, const evaluation& with) {
+    for (const node& n : g.nodes)
+        for (value_id id : n.outputs)
+            if (id != no_value) detail::forget(g.values[static_cast<std::size_t>(id)]);
     for (std::size_t i = 0; i < g.inputs.size(); ++i) {
         value& v = g.values[static_cast<std::size_t>(g.inputs[i])];
         if (inputs && inputs[i].type != dtype::undefined) {
@@ -27744,9 +28851,10 @@ GRAFT_END_NAMESPACE
 
 GRAFT_BEGIN_NAMESPACE
 
-/// Checks names, makers, order, operators and attributes of a graph and of the bodies in it; sorts the nodes where they are not in an
-/// order in which they can run (else the order stays), and sets `node::op`, and `node::version` where it is 0.
-/// Errors: graph.duplicate, graph.dangling, graph.no_output, graph.cycle, op.unsupported, op.attribute, op.shape, model.too_deep, internal.
+/// Checks names, makers, order, operators and attributes of a graph and of the bodies in it; sorts the nodes where they are not
+/// in an order in which they can run (else the order stays), and sets `node::op`, and `node::version` where it is 0. Errors:
+/// graph.duplicate, graph.dangling, graph.no_output, graph.cycle, op.unsupported, op.attribute, op.shape, model.too_deep,
+/// internal.
 status verify(graph& g, const op_table* tables, int count, const limits& limit);
 
 GRAFT_END_NAMESPACE
@@ -27784,7 +28892,7 @@ private:
         int number = -1;
     };
     std::size_t place(std::string_view name) const noexcept;
-    std::vector<slot> slots_;  // a power of two of them, at most half full
+    std::vector<slot> slots_; // a power of two of them, at most half full
     std::size_t used_ = 0;
 };
 
@@ -27899,7 +29007,8 @@ inline const char* listed_kind(const char* list, const std::string& name, std::s
         while (*end && *end != ' ') ++end;
         const char* colon = list;
         while (colon != end && *colon != ':') ++colon;
-        if (static_cast<std::size_t>(colon - list) == name.size() && std::memcmp(list, name.data(), name.size()) == 0 && colon != end) {
+        if (static_cast<std::size_t>(colon - list) == name.size() && std::memcmp(list, name.data(), name.size()) == 0 &&
+            colon != end) {
             size = static_cast<std::size_t>(end - colon - 1);
             return colon + 1;
         }
@@ -27910,7 +29019,8 @@ inline const char* listed_kind(const char* list, const std::string& name, std::s
 
 class verifier {
 public:
-    verifier(graph& root, const op_table* tables, int count, const limits& limit) : root_(root), rows_(tables, count), limit_(limit) {}
+    verifier(graph& root, const op_table* tables, int count, const limits& limit)
+        : root_(root), rows_(tables, count), limit_(limit) {}
     status run(graph& g, int depth);
 
 private:
@@ -27939,13 +29049,15 @@ inline status verifier::check_attributes(const node& n) {
     for (std::size_t i = 0; i < n.attributes.size(); ++i) {
         const attribute& a = n.attributes[i];
         for (std::size_t k = 0; k < i; ++k)
-            if (n.attributes[k].name == a.name) return failure(errc::op_attribute, n, "attribute '" + escape(a.name) + "' is given twice");
+            if (n.attributes[k].name == a.name)
+                return failure(errc::op_attribute, n, "attribute '" + escape(a.name) + "' is given twice");
         std::size_t size = 0;
         const char* kind = listed_kind(n.op->attributes, a.name, size);
         if (!kind) return failure(errc::op_attribute, n, "attribute '" + escape(a.name) + "' is not known");
         const char* is = letters_of(a.kind);
         if (size != std::strlen(is) || std::memcmp(kind, is, size) != 0)
-            return failure(errc::op_attribute, n, "attribute '" + escape(a.name) + "' is of kind '" + is + "', not '" + std::string(kind, size) + "'");
+            return failure(errc::op_attribute, n,
+                           "attribute '" + escape(a.name) + "' is of kind '" + is + "', not '" + std::string(kind, size) + "'");
     }
     return {};
 }
@@ -27956,14 +29068,17 @@ inline status verifier::bind(node& n) {
     n.op = rows_.find(n);
     if (!n.op) return unsupported(n);
     if (!n.op->infer || !n.op->run)
-        return failure(errc::op_unsupported, n, "operator " + n.op_type + " is not compiled into this program: GRAFT_OPS leaves it out");
+        return failure(errc::op_unsupported, n,
+                       "operator " + n.op_type + " is not compiled into this program: GRAFT_OPS leaves it out");
     const auto inputs = static_cast<long>(n.inputs.size()), outputs = static_cast<long>(n.outputs.size());
     if (inputs < n.op->min_inputs || (n.op->max_inputs >= 0 && inputs > n.op->max_inputs))
-        return failure(errc::op_shape, n, "it has " + std::to_string(inputs) + " inputs; the operator takes " + std::to_string(n.op->min_inputs) +
-                                              (n.op->max_inputs < 0 ? " or more" : " to " + std::to_string(n.op->max_inputs)));
+        return failure(errc::op_shape, n,
+                       "it has " + std::to_string(inputs) + " inputs; the operator takes " + std::to_string(n.op->min_inputs) +
+                           (n.op->max_inputs < 0 ? " or more" : " to " + std::to_string(n.op->max_inputs)));
     if (outputs < n.op->min_outputs || (n.op->max_outputs >= 0 && outputs > n.op->max_outputs))
-        return failure(errc::op_shape, n, "it has " + std::to_string(outputs) + " outputs; the operator makes " + std::to_string(n.op->min_outputs) +
-                                              (n.op->max_outputs < 0 ? " or more" : " to " + std::to_string(n.op->max_outputs)));
+        return failure(errc::op_shape, n,
+                       "it has " + std::to_string(outputs) + " outputs; the operator makes " + std::to_string(n.op->min_outputs) +
+                           (n.op->max_outputs < 0 ? " or more" : " to " + std::to_string(n.op->max_outputs)));
     // Loop takes its first two inputs by place, and either may be left out.
     if (!(n.op->flags & op_flag::bodies))
         for (int i = 0; i < n.op->min_inputs; ++i)
@@ -27996,7 +29111,8 @@ inline status verifier::check_values(const graph& g, std::vector<int>& maker) {
     name_table names;
     for (std::size_t i = 0; i < g.values.size(); ++i) {
         if (g.values[i].constant) maker[i] = given;
-        if (!g.values[i].name.empty() && !names.insert(g.values[i].name, 0)) return duplicate(g, static_cast<value_id>(i), "two values have this name");
+        if (!g.values[i].name.empty() && !names.insert(g.values[i].name, 0))
+            return duplicate(g, static_cast<value_id>(i), "two values have this name");
     }
     std::vector<char> input(g.values.size(), 0);
     for (const value_id id : g.inputs) {
@@ -28016,16 +29132,19 @@ inline status verifier::check_values(const graph& g, std::vector<int>& maker) {
     for (const node& n : g.nodes) {
         for (const value_id id : n.inputs)
             if (id != no_value && maker[static_cast<std::size_t>(id)] == nobody)
-                return failure(errc::graph_dangling, n, "input '" + escape(g.values[static_cast<std::size_t>(id)].name) + "' is made nowhere");
+                return failure(errc::graph_dangling, n,
+                               "input '" + escape(g.values[static_cast<std::size_t>(id)].name) + "' is made nowhere");
         for (const attribute& a : n.attributes)
             if (a.graph)
                 for (const capture& c : a.graph->captures)
-                    if (c.outer < 0 || static_cast<std::size_t>(c.outer) >= g.values.size() || maker[static_cast<std::size_t>(c.outer)] == nobody)
+                    if (c.outer < 0 || static_cast<std::size_t>(c.outer) >= g.values.size() ||
+                        maker[static_cast<std::size_t>(c.outer)] == nobody)
                         return failure(errc::graph_dangling, n, "its body reads a value that is made nowhere");
     }
     for (const value_id id : g.outputs)
         if (maker[static_cast<std::size_t>(id)] == nobody)
-            return fail(errc::graph_no_output, "output '" + g.values[static_cast<std::size_t>(id)].name + "'", "no node makes it");
+            return fail(errc::graph_no_output, "output '" + g.values[static_cast<std::size_t>(id)].name + "'",
+                        "no node makes it");
     return {};
 }
 
@@ -28071,7 +29190,8 @@ inline status verifier::sort(graph& g, const std::vector<int>& maker) {
             if (needed < 0 || state[static_cast<std::size_t>(needed)] == done) continue;
             const node& n = g.nodes[static_cast<std::size_t>(needed)];
             if (state[static_cast<std::size_t>(needed)] == open)
-                return failure(errc::graph_cycle, n, "it needs its own output '" + escape(g.values[static_cast<std::size_t>(id)].name) + "'");
+                return failure(errc::graph_cycle, n,
+                               "it needs its own output '" + escape(g.values[static_cast<std::size_t>(id)].name) + "'");
             state[static_cast<std::size_t>(needed)] = open;
             stack.push_back({needed, {&n}});
         }
@@ -28087,7 +29207,8 @@ inline status verifier::sort(graph& g, const std::vector<int>& maker) {
 }
 
 inline status verifier::run(graph& g, int depth) {
-    if (depth >= limit_.nesting) return fail(errc::model_too_deep, "graph '" + g.name + "'", "graphs nest deeper than " + std::to_string(limit_.nesting));
+    if (depth >= limit_.nesting)
+        return fail(errc::model_too_deep, "graph '" + g.name + "'", "graphs nest deeper than " + std::to_string(limit_.nesting));
     std::vector<int> maker;
     GRAFT_TRY(check_ids(g));
     GRAFT_TRY(check_values(g, maker));
@@ -28098,12 +29219,13 @@ inline status verifier::run(graph& g, int depth) {
             if (a.kind != attribute_kind::graph) continue;
             if (!a.graph) return failure(errc::op_attribute, n, "attribute '" + escape(a.name) + "' has no graph");
             status body = run(*a.graph, depth + 1);
-            if (!body.ok()) return fail(body.error().code(), body.error().where() + " in the body of " + place(n), body.error().detail());
+            if (!body.ok())
+                return fail(body.error().code(), body.error().where() + " in the body of " + place(n), body.error().detail());
         }
     return {};
 }
 
-}  // namespace detail
+} // namespace detail
 
 GRAFT_INLINE status verify(graph& g, const op_table* tables, int count, const limits& limit) {
     detail::verifier v(g, tables, count, limit);
@@ -28124,12 +29246,12 @@ GRAFT_END_NAMESPACE
 
 GRAFT_BEGIN_NAMESPACE
 
-/// Reads a model from memory. `name` stands for it in messages; `directory` is the folder that external data lies in (empty: refused).
-/// `owner` keeps the bytes alive, so that large tensors may share them instead of being copied (null: always copied).
+/// Reads a model from memory. `name` stands for it in messages; `directory` is the folder that external data lies in (empty:
+/// refused). `owner` keeps the bytes alive, so that large tensors may share them instead of being copied (null: always copied).
 /// Functions are written out, names are resolved; `verify` has to follow. Errors: model.*, graph.*, tensor.*, external.*,
 /// op.unsupported, op.attribute, memory.*.
-result<graph> read_onnx(const void* bytes, std::size_t size, const std::string& name, const std::string& directory, const limits& limit,
-                        std::shared_ptr<const void> owner);
+result<graph> read_onnx(const void* bytes, std::size_t size, const std::string& name, const std::string& directory,
+                        const limits& limit, std::shared_ptr<const void> owner);
 /// Reads a model from a file, which stays mapped while the graph lives; external data are looked for in its folder.
 result<graph> read_onnx_file(const std::string& path, const limits& limit = {});
 
@@ -28181,7 +29303,8 @@ public:
     /// Errors: file.open (absent, not readable, not a regular file), `too_large` where it has more than `most` bytes, memory.oom.
     static result<std::shared_ptr<const mapped_file>> open(const std::string& path, std::int64_t most, errc too_large);
     /// Takes a descriptor over and closes it. POSIX systems only.
-    static result<std::shared_ptr<const mapped_file>> from_descriptor(int descriptor, const std::string& name, std::int64_t most, errc too_large);
+    static result<std::shared_ptr<const mapped_file>> from_descriptor(int descriptor, const std::string& name, std::int64_t most,
+                                                                      errc too_large);
 
     mapped_file() noexcept = default;
     mapped_file(const mapped_file&) = delete;
@@ -28211,8 +29334,11 @@ public:
 private:
     status failed(const char* what);
     std::string path_, temporary_;
-    int descriptor_ = -1;
+#if defined(_WIN32)
     void* stream_ = nullptr;
+#else
+    int descriptor_ = -1;
+#endif
 };
 
 /// The folder part of a path, "." where there is none.
@@ -28252,7 +29378,7 @@ GRAFT_INLINE mapped_file::~mapped_file() {
 }
 
 GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::from_descriptor(int descriptor, const std::string& name,
-                                                                                    std::int64_t most, errc too_large) {
+                                                                                     std::int64_t most, errc too_large) {
     struct closer {
         int descriptor;
         ~closer() { ::close(descriptor); }
@@ -28261,8 +29387,9 @@ GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::from_descri
     if (::fstat(descriptor, &info) != 0) return fail(errc::file_open, name, std::strerror(errno));
     if (!S_ISREG(info.st_mode)) return fail(errc::file_open, name, "this is not a regular file");
     if (info.st_size > most)
-        return fail(too_large, name, "the file has " + std::to_string(static_cast<long long>(info.st_size)) + " bytes; the limit is " +
-                                         std::to_string(static_cast<long long>(most)));
+        return fail(too_large, name,
+                    "the file has " + std::to_string(static_cast<long long>(info.st_size)) + " bytes; the limit is " +
+                        std::to_string(static_cast<long long>(most)));
     auto file = std::make_shared<mapped_file>();
     file->size_ = static_cast<std::size_t>(info.st_size);
     if (!file->size_) return std::shared_ptr<const mapped_file>(std::move(file));
@@ -28286,7 +29413,8 @@ GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::from_descri
     return std::shared_ptr<const mapped_file>(std::move(file));
 }
 
-GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::open(const std::string& path, std::int64_t most, errc too_large) {
+GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::open(const std::string& path, std::int64_t most,
+                                                                          errc too_large) {
     if (path.find('\0') != std::string::npos) return fail(errc::file_open, path, "a path cannot hold a NUL byte");
     // A pipe would block in open: it is refused by fstat instead.
     const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -28352,11 +29480,13 @@ GRAFT_INLINE status atomic_file::commit() {
 
 GRAFT_INLINE mapped_file::~mapped_file() { ::operator delete(const_cast<std::uint8_t*>(data_)); }
 
-GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::from_descriptor(int, const std::string& name, std::int64_t, errc) {
+GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::from_descriptor(int, const std::string& name, std::int64_t,
+                                                                                     errc) {
     return fail(errc::file_open, name, "descriptors are not used on this system");
 }
 
-GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::open(const std::string& path, std::int64_t most, errc too_large) {
+GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::open(const std::string& path, std::int64_t most,
+                                                                          errc too_large) {
     std::FILE* stream = std::fopen(path.c_str(), "rb");
     if (!stream) return fail(errc::file_open, path, std::strerror(errno));
     struct closer {
@@ -28367,13 +29497,15 @@ GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::open(const 
     const long long size = _ftelli64(stream);
     _fseeki64(stream, 0, SEEK_SET);
     if (size < 0) return fail(errc::file_open, path, "this is not a regular file");
-    if (size > most) return fail(too_large, path, "the file has " + std::to_string(size) + " bytes; the limit is " + std::to_string(most));
+    if (size > most)
+        return fail(too_large, path, "the file has " + std::to_string(size) + " bytes; the limit is " + std::to_string(most));
     auto file = std::make_shared<mapped_file>();
     file->size_ = static_cast<std::size_t>(size);
     auto* copy = static_cast<std::uint8_t*>(::operator new(file->size_ + 1, std::nothrow));
     if (!copy) return fail(errc::memory_oom, path, std::to_string(size) + " bytes could not be had from the system");
     file->data_ = copy;
-    if (std::fread(copy, 1, file->size_, stream) != file->size_) return fail(errc::file_open, path, "the file became shorter while it was read");
+    if (std::fread(copy, 1, file->size_, stream) != file->size_)
+        return fail(errc::file_open, path, "the file became shorter while it was read");
     return std::shared_ptr<const mapped_file>(std::move(file));
 }
 
@@ -28425,7 +29557,8 @@ GRAFT_BEGIN_NAMESPACE
 /// Opens `location`, a path below `directory` as a model gives it. It must be relative, without "..", backslashes or NUL;
 /// no part of it may be a symbolic link, and it must be a regular file with one hard link. Errors: external.path, file.open,
 /// model.too_large where it has more than `most` bytes.
-result<std::shared_ptr<const mapped_file>> open_external(const std::string& directory, std::string_view location, std::int64_t most);
+result<std::shared_ptr<const mapped_file>> open_external(const std::string& directory, std::string_view location,
+                                                         std::int64_t most);
 
 /// The files that one model has opened: each is mapped once, and shared by the tensors in it.
 class external_files {
@@ -28491,7 +29624,8 @@ inline int open_walking(int folder, const std::string& path) {
     int from = folder;
     for (std::size_t first = 0;;) {
         const std::size_t slash = path.find('/', first);
-        if (slash == std::string::npos) return ::openat(from, path.c_str() + first, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+        if (slash == std::string::npos)
+            return ::openat(from, path.c_str() + first, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
         const std::string part = path.substr(first, slash - first);
         first = slash + 1;
         if (part.empty() || part == ".") continue;
@@ -28517,15 +29651,17 @@ inline int open_beneath(int folder, const std::string& path) {
 }
 #endif
 
-}  // namespace detail
+} // namespace detail
 
 GRAFT_INLINE result<std::shared_ptr<const mapped_file>> open_external(const std::string& directory, std::string_view location,
-                                                                     std::int64_t most) {
+                                                                      std::int64_t most) {
     const std::string path(location), where = "external data '" + path + "'";
     if (const char* what = detail::location_fault(location)) return fail(errc::external_path, where, what);
 #if defined(_WIN32)
+    (void)directory;
     (void)most;
-    return fail(errc::external_path, where, "external data cannot be opened safely on this system: save the model with its data inside");
+    return fail(errc::external_path, where,
+                "external data cannot be opened safely on this system: save the model with its data inside");
 #else
     detail::descriptor_guard folder, file;
     folder.value = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -28547,12 +29683,13 @@ GRAFT_INLINE result<std::shared_ptr<const mapped_file>> open_external(const std:
 #endif
 }
 
-GRAFT_INLINE result<std::shared_ptr<const mapped_file>> external_files::open(const std::string& directory, std::string_view location,
-                                                                            const limits& limit) {
+GRAFT_INLINE result<std::shared_ptr<const mapped_file>> external_files::open(const std::string& directory,
+                                                                             std::string_view location, const limits& limit) {
     const int known = names_.find(location);
     if (known >= 0) return files_[static_cast<std::size_t>(known)];
     if (directory.empty())
-        return fail(errc::external_path, "external data '" + std::string(location) + "'", "a model in memory has no folder to read it from");
+        return fail(errc::external_path, "external data '" + std::string(location) + "'",
+                    "a model in memory has no folder to read it from");
     std::shared_ptr<const mapped_file> file;
     GRAFT_TRY_ASSIGN(file, open_external(directory, location, limit.external_bytes - bytes_));
     bytes_ += static_cast<std::int64_t>(file->size());
@@ -28580,8 +29717,16 @@ constexpr std::int64_t oldest_ir = 3, newest_ir = 14;
 
 struct model {
     enum : std::uint32_t {
-        ir_version = 1, producer_name = 2, producer_version = 3, domain = 4, model_version = 5, doc_string = 6,
-        graph = 7, opset_import = 8, metadata_props = 14, functions = 25
+        ir_version = 1,
+        producer_name = 2,
+        producer_version = 3,
+        domain = 4,
+        model_version = 5,
+        doc_string = 6,
+        graph = 7,
+        opset_import = 8,
+        metadata_props = 14,
+        functions = 25
     };
 };
 struct operator_set {
@@ -28592,7 +29737,14 @@ struct entry {
 };
 struct graph {
     enum : std::uint32_t {
-        node = 1, name = 2, initializer = 5, doc_string = 10, input = 11, output = 12, value_info = 13, sparse_initializer = 15
+        node = 1,
+        name = 2,
+        initializer = 5,
+        doc_string = 10,
+        input = 11,
+        output = 12,
+        value_info = 13,
+        sparse_initializer = 15
     };
 };
 struct node {
@@ -28600,16 +29752,42 @@ struct node {
 };
 struct attribute {
     enum : std::uint32_t {
-        name = 1, f = 2, i = 3, s = 4, t = 5, g = 6, floats = 7, ints = 8, strings = 9, tensors = 10, graphs = 11,
-        tp = 14, type_protos = 15, type = 20, ref_attr_name = 21, sparse_tensor = 22, sparse_tensors = 23
+        name = 1,
+        f = 2,
+        i = 3,
+        s = 4,
+        t = 5,
+        g = 6,
+        floats = 7,
+        ints = 8,
+        strings = 9,
+        tensors = 10,
+        graphs = 11,
+        tp = 14,
+        type_protos = 15,
+        type = 20,
+        ref_attr_name = 21,
+        sparse_tensor = 22,
+        sparse_tensors = 23
     };
     // Values of `type`.
     enum : std::int64_t { is_float = 1, is_int, is_string, is_tensor, is_graph, is_floats, is_ints, is_strings };
 };
 struct tensor {
     enum : std::uint32_t {
-        dims = 1, data_type = 2, segment = 3, float_data = 4, int32_data = 5, string_data = 6, int64_data = 7, name = 8,
-        raw_data = 9, double_data = 10, uint64_data = 11, external_data = 13, data_location = 14
+        dims = 1,
+        data_type = 2,
+        segment = 3,
+        float_data = 4,
+        int32_data = 5,
+        string_data = 6,
+        int64_data = 7,
+        name = 8,
+        raw_data = 9,
+        double_data = 10,
+        uint64_data = 11,
+        external_data = 13,
+        data_location = 14
     };
 };
 struct value_info {
@@ -28629,11 +29807,19 @@ struct dimension {
 };
 struct function {
     enum : std::uint32_t {
-        name = 1, input = 4, output = 5, attribute = 6, node = 7, opset_import = 9, domain = 10, attribute_proto = 11, overload = 13
+        name = 1,
+        input = 4,
+        output = 5,
+        attribute = 6,
+        node = 7,
+        opset_import = 9,
+        domain = 10,
+        attribute_proto = 11,
+        overload = 13
     };
 };
 
-}  // namespace onnx_schema
+} // namespace onnx_schema
 GRAFT_END_NAMESPACE
 #endif
 #ifndef GRAFT_SINGLE_GRAFT_CORE_PROTOBUF_HPP
@@ -28666,8 +29852,8 @@ struct wire_bytes {
 /// The whole that readers of parts report about.
 struct wire_source {
     wire_bytes bytes;
-    std::string name;   ///< of the file, for messages
-    int nesting = 64;   ///< groups in groups that unknown fields may hold
+    std::string name; ///< of the file, for messages
+    int nesting = 64; ///< groups in groups that unknown fields may hold
 };
 
 /// Reads the fields of one message, one after the other. The first fault ends it; `finish` then tells what it was.
@@ -28928,7 +30114,7 @@ GRAFT_INLINE void wire_writer::real(std::uint32_t field, float value) {
 }
 GRAFT_INLINE std::size_t wire_writer::begin(std::uint32_t field) {
     tag(field, 2);
-    out_.resize(out_.size() + 10);  // room for the longest length
+    out_.resize(out_.size() + 10); // room for the longest length
     return out_.size();
 }
 GRAFT_INLINE void wire_writer::end(std::size_t mark) {
@@ -28962,12 +30148,12 @@ namespace detail {
 struct onnx_context {
     wire_source source;
     const limits& limit;
-    std::string directory;                ///< for external data
-    std::shared_ptr<const void> owner;    ///< keeps the bytes of `source` alive; null: tensors are copied
+    std::string directory;             ///< for external data
+    std::shared_ptr<const void> owner; ///< keeps the bytes of `source` alive; null: tensors are copied
     external_files external;
-    std::int64_t nodes = 0;               ///< written out so far, bodies and calls included
-    std::int64_t copied = 0;              ///< bytes of tensors that could not be shared with the file
-    int calls = 0;                        ///< of functions, for fresh names
+    std::int64_t nodes = 0;  ///< written out so far, bodies and calls included
+    std::int64_t copied = 0; ///< bytes of tensors that could not be shared with the file
+    int calls = 0;           ///< of functions, for fresh names
 
     onnx_context(const limits& l) : limit(l) {}
     GRAFT_COLD status fail(errc code, const std::string& what, const std::string& detail) const {
@@ -28976,14 +30162,17 @@ struct onnx_context {
 };
 
 // Dims of a file as a shape: none negative (`open` allows -1), rank held, the product of those that are not 0 in range.
-inline status check_extents(const onnx_context& c, const std::string& what, const std::vector<std::int64_t>& dims, bool open, shape& out) {
+inline status check_extents(const onnx_context& c, const std::string& what, const std::vector<std::int64_t>& dims, bool open,
+                            shape& out) {
     if (dims.size() > static_cast<std::size_t>(shape::max_rank))
-        return c.fail(errc::tensor_shape, what, "rank " + std::to_string(dims.size()) + " is over " + std::to_string(shape::max_rank));
+        return c.fail(errc::tensor_shape, what,
+                      "rank " + std::to_string(dims.size()) + " is over " + std::to_string(shape::max_rank));
     out = shape{};
     std::int64_t product = 8;
     for (const std::int64_t d : dims) {
         if (d < 0 && !(open && d == -1)) return c.fail(errc::tensor_shape, what, "an extent is " + std::to_string(d));
-        if (d > 0 && (product = checked_mul(product, d)) < 0) return c.fail(errc::tensor_overflow, what, "the size of the shape overflows");
+        if (d > 0 && (product = checked_mul(product, d)) < 0)
+            return c.fail(errc::tensor_overflow, what, "the size of the shape overflows");
         out.push_back(d);
     }
     return {};
@@ -29020,7 +30209,8 @@ public:
 
 private:
     status scan();
-    status raw(const std::uint8_t* data, std::size_t size, std::shared_ptr<const void> owner, const std::uint8_t* end, tensor& out);
+    status raw(const std::uint8_t* data, std::size_t size, std::shared_ptr<const void> owner, const std::uint8_t* end,
+               tensor& out);
     status allocate(tensor& out);
     status external(tensor& out);
     status typed(tensor& out);
@@ -29079,28 +30269,32 @@ inline status onnx_tensor_reader::read(std::string& name, tensor& out, bool& tex
     elements_ = elements_of(extents_);
     if (type_ == dtype::string) {
         if (raw_.size || location_) return fail(errc::tensor_dtype, "strings can only be given in string_data");
-        if (counts_[field::string_data] != elements_) return fail(errc::tensor_bytes, "string_data has not as many strings as the shape asks for");
+        if (counts_[field::string_data] != elements_)
+            return fail(errc::tensor_bytes, "string_data has not as many strings as the shape asks for");
         text = true;
         return {};
     }
-    if (!size_of(type_)) return fail(errc::tensor_dtype, std::string("elements of type ") + graft::name(type_) + " are not supported");
+    if (!size_of(type_))
+        return fail(errc::tensor_dtype, std::string("elements of type ") + graft::name(type_) + " are not supported");
     const auto bits = static_cast<std::int64_t>(file_bits(type_));
     file_bytes_ = bits < 8 ? elements_ / (8 / bits) + (elements_ % (8 / bits) != 0) : elements_ * (bits / 8);
     int given = raw_.size != 0;
     for (const std::int64_t n : counts_) given += n != 0;
     if (location_ != 0 && location_ != 1) return fail(errc::tensor_bytes, "data_location is neither here nor external");
-    if (location_ == 1) return given ? fail(errc::tensor_bytes, "the data are said to be external, and are given here too") : external(out);
+    if (location_ == 1)
+        return given ? fail(errc::tensor_bytes, "the data are said to be external, and are given here too") : external(out);
     if (given > 1) return fail(errc::tensor_bytes, "the data are given in more than one field");
     if (raw_.size || !given) return raw(raw_.data, raw_.size, c_.owner, c_.source.bytes.data + c_.source.bytes.size, out);
     return typed(out);
 }
 
-// Elements as they lie in memory. They are shared where they lie well: aligned, and with a cache line behind them that may be read.
-inline status onnx_tensor_reader::raw(const std::uint8_t* data, std::size_t size, std::shared_ptr<const void> owner, const std::uint8_t* end,
-                                      tensor& out) {
+// Elements as they lie in memory. They are shared where they lie well: aligned, and with a cache line behind them that may be
+// read.
+inline status onnx_tensor_reader::raw(const std::uint8_t* data, std::size_t size, std::shared_ptr<const void> owner,
+                                      const std::uint8_t* end, tensor& out) {
     if (size != static_cast<std::size_t>(file_bytes_))
-        return fail(errc::tensor_bytes, std::string(graft::name(type_)) + graft::text(extents_) + " needs " + std::to_string(file_bytes_) +
-                                            " bytes; there are " + std::to_string(size));
+        return fail(errc::tensor_bytes, std::string(graft::name(type_)) + graft::text(extents_) + " needs " +
+                                            std::to_string(file_bytes_) + " bytes; there are " + std::to_string(size));
     const bool packed = file_bits(type_) < 8;
     bool as_it_is = owner && size && !packed && static_cast<std::size_t>(end - data) >= size + buffer::alignment &&
                     reinterpret_cast<std::uintptr_t>(data) % size_of(type_) == 0;
@@ -29125,7 +30319,8 @@ inline status onnx_tensor_reader::raw(const std::uint8_t* data, std::size_t size
 inline status onnx_tensor_reader::allocate(tensor& out) {
     c_.copied = checked_add(c_.copied, bytes_of(type_, extents_));
     if (c_.copied < 0 || c_.copied > c_.limit.memory_bytes)
-        return fail(errc::memory_budget, "the tensors of the model take more than the limit of " + std::to_string(c_.limit.memory_bytes) + " bytes");
+        return fail(errc::memory_budget,
+                    "the tensors of the model take more than the limit of " + std::to_string(c_.limit.memory_bytes) + " bytes");
     GRAFT_TRY_ASSIGN(out, tensor::make(type_, extents_));
     return {};
 }
@@ -29167,9 +30362,11 @@ inline status onnx_tensor_reader::external(tensor& out) {
     const std::shared_ptr<const mapped_file> file = std::move(opened).value();
     const auto size = static_cast<std::int64_t>(file->size());
     if (offset > size || (length >= 0 ? length : file_bytes_) > size - offset)
-        return fail(errc::external_range, "bytes " + std::to_string(offset) + " + " + std::to_string(length >= 0 ? length : file_bytes_) +
-                                              " are not in '" + escape(std::string(location)) + "', which has " + std::to_string(size));
-    return raw(file->data() + offset, static_cast<std::size_t>(length >= 0 ? length : file_bytes_), file, file->data() + size, out);
+        return fail(errc::external_range, "bytes " + std::to_string(offset) + " + " +
+                                              std::to_string(length >= 0 ? length : file_bytes_) + " are not in '" +
+                                              escape(std::string(location)) + "', which has " + std::to_string(size));
+    return raw(file->data() + offset, static_cast<std::size_t>(length >= 0 ? length : file_bytes_), file, file->data() + size,
+               out);
 }
 
 // Stores what one occurrence of the data field holds at element `at`; int32_data of narrow types is cut down to their bits.
@@ -29183,12 +30380,14 @@ inline status onnx_tensor_reader::store(wire_reader& r, std::uint8_t* to, std::i
     wire_bytes rest = r.view();
     std::uint64_t n = r.number();
     for (bool single = r.type() == 0; single || rest.size; single = false) {
-        if (!single && !take_varint(rest, n)) return fail(errc::model_malformed, "a packed list of numbers is cut or holds one that is too long");
+        if (!single && !take_varint(rest, n))
+            return fail(errc::model_malformed, "a packed list of numbers is cut or holds one that is too long");
         if (at >= stored) return fail(errc::tensor_bytes, "more elements than were counted");
         const auto value = static_cast<std::int64_t>(n);
         if (width < 4) {
             const std::int64_t span = std::int64_t(1) << (8 * width);
-            if (value >= span || value < -span / 2) return fail(errc::tensor_bytes, "value " + std::to_string(value) + " does not fit " + graft::name(type_));
+            if (value >= span || value < -span / 2)
+                return fail(errc::tensor_bytes, "value " + std::to_string(value) + " does not fit " + graft::name(type_));
         }
         const std::uint64_t bits = type_ == dtype::boolean ? std::uint64_t(n != 0) : n;
         std::memcpy(to + static_cast<std::size_t>(at++) * width, &bits, width);
@@ -29201,9 +30400,10 @@ inline status onnx_tensor_reader::typed(tensor& out) {
     const bool packed = file_bits(type_) < 8;
     const std::int64_t stored = packed ? file_bytes_ : elements_;
     if (counts_[field] != stored)
-        return fail(errc::tensor_bytes, counts_[field] ? std::string("the data field holds ") + std::to_string(counts_[field]) + " values; " +
-                                                             graft::name(type_) + graft::text(extents_) + " needs " + std::to_string(stored)
-                                                       : std::string("the data are in a field that does not go with ") + graft::name(type_));
+        return fail(errc::tensor_bytes,
+                    counts_[field] ? std::string("the data field holds ") + std::to_string(counts_[field]) + " values; " +
+                                         graft::name(type_) + graft::text(extents_) + " needs " + std::to_string(stored)
+                                   : std::string("the data are in a field that does not go with ") + graft::name(type_));
     GRAFT_TRY(allocate(out));
     std::vector<std::uint8_t> codes(packed ? static_cast<std::size_t>(stored) : 0);
     std::int64_t at = 0;
@@ -29217,7 +30417,7 @@ inline status onnx_tensor_reader::typed(tensor& out) {
     return {};
 }
 
-}  // namespace detail
+} // namespace detail
 GRAFT_END_NAMESPACE
 #endif
 #endif
@@ -29253,8 +30453,8 @@ struct onnx_node {
         return r.finish();
     }
     std::string place() const {
-        return (name.size ? "node '" + name.string() + "' (" : std::string("node (")) + (domain.size ? domain.string() + "." : std::string()) +
-               op_type.string() + ")";
+        return (name.size ? "node '" + name.string() + "' (" : std::string("node (")) +
+               (domain.size ? domain.string() + "." : std::string()) + op_type.string() + ")";
     }
 };
 
@@ -29263,7 +30463,7 @@ struct onnx_function {
     wire_bytes name, domain, overload;
     std::vector<wire_bytes> inputs, outputs, attributes, defaults, nodes;
     std::vector<opset> opsets;
-    std::int64_t expanded = 0;  ///< nodes once everything it calls is written out; -1 while that is being counted
+    std::int64_t expanded = 0; ///< nodes once everything it calls is written out; -1 while that is being counted
 };
 
 inline status read_opset(const wire_source& source, wire_bytes part, std::vector<opset>& out) {
@@ -29278,7 +30478,8 @@ inline status read_opset(const wire_source& source, wire_bytes part, std::vector
     if (domain == "ai.onnx") domain.clear();
     const std::string shown = source.name + ": operator set '" + (domain.empty() ? std::string("ai.onnx") : domain) + "'";
     if (version < 1 || version > (domain.empty() ? newest_opset : INT32_MAX))
-        return fail(errc::model_version, shown, "version " + std::to_string(version) + " is not between 1 and " + std::to_string(newest_opset));
+        return fail(errc::model_version, shown,
+                    "version " + std::to_string(version) + " is not between 1 and " + std::to_string(newest_opset));
     for (const opset& o : out) {
         if (o.domain != domain) continue;
         if (o.version == version) return {};
@@ -29337,7 +30538,8 @@ inline status onnx_functions::read(const std::vector<wire_bytes>& parts) {
             }
         GRAFT_TRY(r.finish());
         for (const wire_bytes& o : opsets) GRAFT_TRY(read_opset(c_.source, o, f.opsets));
-        if (f.defaults.size() > 1024) return c_.fail(errc::model_too_large, "function '" + f.name.string() + "'", "more than 1024 attributes");
+        if (f.defaults.size() > 1024)
+            return c_.fail(errc::model_too_large, "function '" + f.name.string() + "'", "more than 1024 attributes");
         keys_.push_back(std::make_unique<std::string>(key(f.domain, f.name, f.overload)));
         if (!names_.insert(*keys_.back(), static_cast<int>(list_.size())))
             return c_.fail(errc::graph_duplicate, "function '" + f.name.string() + "'", "defined twice");
@@ -29352,7 +30554,8 @@ inline status onnx_functions::check(const std::vector<wire_bytes>& nodes) {
     for (onnx_function& f : list_) f.expanded = -2;
     GRAFT_TRY(count(nodes, 0, 0, total));
     if (total > c_.limit.nodes)
-        return c_.fail(errc::model_too_large, "functions", "written out, the graph has more than " + std::to_string(c_.limit.nodes) + " nodes");
+        return c_.fail(errc::model_too_large, "functions",
+                       "written out, the graph has more than " + std::to_string(c_.limit.nodes) + " nodes");
     return {};
 }
 
@@ -29369,14 +30572,15 @@ inline status onnx_functions::count(const std::vector<wire_bytes>& nodes, int ca
         if (f.expanded == -1) return c_.fail(errc::model_recursion, what, "it calls itself");
         if (f.expanded == -2) {
             if (calls >= c_.limit.function_depth)
-                return c_.fail(errc::model_too_deep, what, "functions call functions deeper than " + std::to_string(c_.limit.function_depth));
+                return c_.fail(errc::model_too_deep, what,
+                               "functions call functions deeper than " + std::to_string(c_.limit.function_depth));
             f.expanded = -1;
             std::int64_t inside = 0;
             GRAFT_TRY(count(f.nodes, calls + 1, nesting, inside));
             f.expanded = inside;
         }
         total += f.expanded;
-        if (total > c_.limit.nodes) total = c_.limit.nodes + 1;  // enough to know; never overflows
+        if (total > c_.limit.nodes) total = c_.limit.nodes + 1; // enough to know; never overflows
     }
     return {};
 }
@@ -29402,7 +30606,7 @@ inline status onnx_functions::count_bodies(const onnx_node& n, int calls, int ne
     return {};
 }
 
-}  // namespace detail
+} // namespace detail
 GRAFT_END_NAMESPACE
 #endif
 #endif
@@ -29414,15 +30618,16 @@ namespace detail {
 /// An AttributeProto as its fields lie in the file.
 struct onnx_attribute {
     std::string name;
-    wire_bytes reference;       ///< name of the function's attribute that it stands for
-    std::vector<wire_bytes> graphs;  ///< parts of its body
+    wire_bytes reference;           ///< name of the function's attribute that it stands for
+    std::vector<wire_bytes> graphs; ///< parts of its body
     attribute_kind kind = attribute_kind::none;
 };
 
 // Kinds in the order of AttributeProto.AttributeType.
 inline attribute_kind kind_of(std::int64_t type) noexcept {
     using k = attribute_kind;
-    constexpr attribute_kind kinds[] = {k::none, k::real, k::integer, k::string, k::tensor, k::graph, k::reals, k::integers, k::strings};
+    constexpr attribute_kind kinds[] = {k::none,  k::real,  k::integer,  k::string, k::tensor,
+                                        k::graph, k::reals, k::integers, k::strings};
     return type >= 1 && type <= 8 ? kinds[type] : k::none;
 }
 
@@ -29430,7 +30635,7 @@ inline attribute_kind kind_of(std::int64_t type) noexcept {
 inline status read_attribute(onnx_context& c, const std::string& place, wire_bytes part, onnx_attribute& seen, attribute& out) {
     using field = onnx_schema::attribute;
     std::int64_t type = 0;
-    unsigned fields = 0;  // bit i: the field of attribute type i is there
+    unsigned fields = 0; // bit i: the field of attribute type i is there
     bool other = false;
     std::vector<wire_bytes> tensors, strings;
     wire_reader r(c.source, part);
@@ -29493,7 +30698,7 @@ inline bool bind_reference(const onnx_attribute& seen, const std::vector<attribu
     return false;
 }
 
-}  // namespace detail
+} // namespace detail
 GRAFT_END_NAMESPACE
 #endif
 #endif
@@ -29506,18 +30711,18 @@ namespace detail {
 struct onnx_scope {
     struct entry {
         value_id id;
-        int maker;  ///< place of the node that makes it, -1 where none does
+        int maker; ///< place of the node that makes it, -1 where none does
     };
     graph* target = nullptr;
-    onnx_scope* parent = nullptr;  ///< of a body: what it may capture from
-    onnx_scope* owner = nullptr;   ///< the scope of the graph that a function is written into; itself for graphs
+    onnx_scope* parent = nullptr; ///< of a body: what it may capture from
+    onnx_scope* owner = nullptr;  ///< the scope of the graph that a function is written into; itself for graphs
     name_table names;
     std::vector<entry> entries;
-    int current = 0;  ///< place of the node at work
-    int depth = 0;    ///< graphs in graphs
+    int current = 0; ///< place of the node at work
+    int depth = 0;   ///< graphs in graphs
     const onnx_function* function = nullptr;
-    std::vector<attribute> bound;  ///< attributes that the call gave
-    std::string prefix;            ///< of fresh names
+    std::vector<attribute> bound; ///< attributes that the call gave
+    std::string prefix;           ///< of fresh names
 
     bool define(std::string_view name, value_id id, int maker) {
         if (!names.insert(name, static_cast<int>(entries.size()))) return false;
@@ -29575,13 +30780,16 @@ inline status onnx_graph_reader::read_graph(const std::vector<wire_bytes>& parts
             case field::initializer: r.add(initializers); break;
             case field::input: r.add(inputs); break;
             case field::output: r.add(outputs); break;
-            case field::sparse_initializer: return c_.fail(errc::op_unsupported, "graph '" + g.name + "'", "sparse initializers are not supported");
+            case field::sparse_initializer:
+                return c_.fail(errc::op_unsupported, "graph '" + g.name + "'", "sparse initializers are not supported");
             default: break;
             }
         GRAFT_TRY(r.finish());
     }
     c_.nodes += static_cast<std::int64_t>(nodes.size());
-    if (c_.nodes > c_.limit.nodes) return c_.fail(errc::model_too_large, "graph '" + g.name + "'", "more nodes than the limit of " + std::to_string(c_.limit.nodes));
+    if (c_.nodes > c_.limit.nodes)
+        return c_.fail(errc::model_too_large, "graph '" + g.name + "'",
+                       "more nodes than the limit of " + std::to_string(c_.limit.nodes));
     if (!scope.parent) GRAFT_TRY(functions_.check(nodes));
     g.nodes.reserve(nodes.size());
     for (const wire_bytes& part : inputs) GRAFT_TRY(read_input(part, scope));
@@ -29594,7 +30802,8 @@ inline status onnx_graph_reader::read_graph(const std::vector<wire_bytes>& parts
 }
 
 inline status onnx_graph_reader::new_value(onnx_scope& scope, std::string name, value_id& id) {
-    if (++values_ > 4 * c_.limit.nodes) return c_.fail(errc::model_too_large, "graph", "more values than " + std::to_string(4 * c_.limit.nodes));
+    if (++values_ > 4 * c_.limit.nodes)
+        return c_.fail(errc::model_too_large, "graph", "more values than " + std::to_string(4 * c_.limit.nodes));
     id = scope.target->add_value(std::move(name));
     return {};
 }
@@ -29615,7 +30824,8 @@ inline status onnx_graph_reader::read_input(wire_bytes part, onnx_scope& scope) 
     if (name.empty()) return c_.fail(errc::model_malformed, "graph '" + scope.target->name + "'", "an input has no name");
     value_id id = no_value;
     GRAFT_TRY(new_value(scope, std::string(name), id));
-    if (!scope.define(name, id, -1)) return c_.fail(errc::graph_duplicate, "input '" + std::string(name) + "'", "two inputs have this name");
+    if (!scope.define(name, id, -1))
+        return c_.fail(errc::graph_duplicate, "input '" + std::string(name) + "'", "two inputs have this name");
     scope.target->inputs.push_back(id);
     return read_value_info(part, scope.target->values.back(), !scope.parent);
 }
@@ -29637,17 +30847,21 @@ inline status onnx_graph_reader::read_initializer(wire_bytes part, onnx_scope& s
         id = scope.entries[static_cast<std::size_t>(known)].id;
     value& v = scope.target->values[static_cast<std::size_t>(id)];
     const std::string what = "initializer '" + copy + "'";
-    if (v.constant || (known >= 0 && v.type == dtype::string)) return c_.fail(errc::graph_duplicate, what, "two initializers have this name");
+    if (v.constant || (known >= 0 && v.type == dtype::string))
+        return c_.fail(errc::graph_duplicate, what, "two initializers have this name");
     if (text) {
         v.type = dtype::string;
         return {};
     }
     if (v.type != dtype::undefined && v.type != data.type())
-        return c_.fail(errc::tensor_dtype, what, std::string("it is ") + graft::name(data.type()) + ", but as an input it is " + graft::name(v.type));
+        return c_.fail(errc::tensor_dtype, what,
+                       std::string("it is ") + graft::name(data.type()) + ", but as an input it is " + graft::name(v.type));
     if (v.has_shape) {
         bool fits = v.extents.rank() == data.shape().rank();
         for (int i = 0; fits && i < v.extents.rank(); ++i) fits = v.extents[i] < 0 || v.extents[i] == data.shape()[i];
-        if (!fits) return c_.fail(errc::tensor_shape, what, "its shape is " + graft::text(data.shape()) + ", but as an input " + graft::text(v.extents));
+        if (!fits)
+            return c_.fail(errc::tensor_shape, what,
+                           "its shape is " + graft::text(data.shape()) + ", but as an input " + graft::text(v.extents));
     }
     if (known < 0) v.has_shape = true, v.extents = data.shape();
     v.type = data.type();
@@ -29669,7 +30883,8 @@ inline status onnx_graph_reader::read_output(wire_bytes part, onnx_scope& scope,
     declared.name = v.name;
     GRAFT_TRY(read_value_info(part, declared, false));
     if (v.type == dtype::undefined) v.type = declared.type;
-    if (!v.has_shape) v.has_shape = declared.has_shape, v.extents = declared.extents, v.dimensions = std::move(declared.dimensions);
+    if (!v.has_shape)
+        v.has_shape = declared.has_shape, v.extents = declared.extents, v.dimensions = std::move(declared.dimensions);
     scope.target->outputs.push_back(id);
     return {};
 }
@@ -29683,7 +30898,9 @@ inline status onnx_graph_reader::read_value_info(wire_bytes part, value& out, bo
     GRAFT_TRY(read_type(types, out));
     if (must_have_type && !size_of(out.type))
         return c_.fail(errc::tensor_dtype, "input '" + out.name + "'",
-                       out.type == dtype::undefined ? std::string("it has no element type") : std::string("elements of type ") + graft::name(out.type) + " are not supported");
+                       out.type == dtype::undefined
+                           ? std::string("it has no element type")
+                           : std::string("elements of type ") + graft::name(out.type) + " are not supported");
     return {};
 }
 
@@ -29767,7 +30984,8 @@ inline status onnx_graph_reader::define_outputs(const std::vector<wire_bytes>& n
             for (onnx_scope* outer = scope.parent; outer; outer = outer->parent) {
                 const int above = outer->names.find(name);
                 if (above >= 0 && outer->entries[static_cast<std::size_t>(above)].maker < outer->current)
-                    return c_.fail(errc::graph_duplicate, "value '" + b.string() + "'", "a body makes a value that the graph around it has already");
+                    return c_.fail(errc::graph_duplicate, "value '" + b.string() + "'",
+                                   "a body makes a value that the graph around it has already");
             }
             value_id id = no_value;
             GRAFT_TRY(new_value(scope, scope.function ? fresh(scope, scope.prefix + b.string()) : b.string(), id));
@@ -29805,7 +31023,8 @@ inline value_id onnx_graph_reader::resolve(onnx_scope& scope, std::string_view n
     value_id inner = no_value;
     if (outer != no_value) {
         const value& from = scope.parent->target->values[static_cast<std::size_t>(outer)];
-        inner = scope.target->add_value(from.name == name ? from.name : fresh(scope, from.name + "_" + std::to_string(++c_.calls)));
+        inner =
+            scope.target->add_value(from.name == name ? from.name : fresh(scope, from.name + "_" + std::to_string(++c_.calls)));
         scope.target->values.back().type = from.type;
         scope.target->captures.push_back({inner, outer});
     }
@@ -29828,9 +31047,11 @@ inline status onnx_graph_reader::read_nodes(const std::vector<wire_bytes>& nodes
         if (n.op_type.empty()) return c_.fail(errc::op_unsupported, place, "the node has no operator");
         for (const wire_bytes& name : from.inputs) {
             const value_id id = name.size ? resolve(scope, name.text()) : no_value;
-            if (id == unresolved) return c_.fail(errc::graph_dangling, place, "input '" + escape(name.string()) + "' is made nowhere");
+            if (id == unresolved)
+                return c_.fail(errc::graph_dangling, place, "input '" + escape(name.string()) + "' is made nowhere");
             if (id >= 0 && g.values[static_cast<std::size_t>(id)].type == dtype::string)
-                return c_.fail(errc::tensor_dtype, place, "input '" + escape(name.string()) + "' holds strings, which are not supported");
+                return c_.fail(errc::tensor_dtype, place,
+                               "input '" + escape(name.string()) + "' holds strings, which are not supported");
             n.inputs.push_back(id);
         }
         for (const wire_bytes& name : from.outputs) n.outputs.push_back(name.size ? resolve(scope, name.text()) : no_value);
@@ -29844,7 +31065,8 @@ inline status onnx_graph_reader::read_nodes(const std::vector<wire_bytes>& nodes
     return {};
 }
 
-inline status onnx_graph_reader::read_attributes(const onnx_node& from, const std::string& place, onnx_scope& scope, std::vector<attribute>& out) {
+inline status onnx_graph_reader::read_attributes(const onnx_node& from, const std::string& place, onnx_scope& scope,
+                                                 std::vector<attribute>& out) {
     out.reserve(from.attributes.size());
     for (const wire_bytes& part : from.attributes) {
         onnx_attribute seen;
@@ -29853,7 +31075,9 @@ inline status onnx_graph_reader::read_attributes(const onnx_node& from, const st
         if (seen.reference.size) {
             const onnx_scope* s = &scope;
             while (s && !s->function) s = s->parent;
-            if (!s) return c_.fail(errc::op_attribute, place, "attribute '" + seen.name + "' refers to a function's, but there is no function");
+            if (!s)
+                return c_.fail(errc::op_attribute, place,
+                               "attribute '" + seen.name + "' refers to a function's, but there is no function");
             if (!bind_reference(seen, s->bound, a)) continue;
             if (seen.kind != attribute_kind::none && seen.kind != a.kind)
                 return c_.fail(errc::op_attribute, place, "attribute '" + seen.name + "' refers to one of another type");
@@ -29864,7 +31088,8 @@ inline status onnx_graph_reader::read_attributes(const onnx_node& from, const st
     return {};
 }
 
-inline status onnx_graph_reader::read_body(const std::vector<wire_bytes>& parts, onnx_scope& scope, const std::string& place, attribute& out) {
+inline status onnx_graph_reader::read_body(const std::vector<wire_bytes>& parts, onnx_scope& scope, const std::string& place,
+                                           attribute& out) {
     if (scope.depth + 1 >= c_.limit.nesting)
         return c_.fail(errc::model_too_deep, place, "graphs nest deeper than " + std::to_string(c_.limit.nesting));
     out.graph = std::make_shared<graph>();
@@ -29887,7 +31112,8 @@ inline status onnx_graph_reader::call(const onnx_function& f, node& caller, cons
     if (caller.inputs.size() > f.inputs.size() || caller.outputs.size() > f.outputs.size())
         return c_.fail(errc::op_shape, place, "it has more inputs or outputs than the function");
     for (const attribute& a : caller.attributes) {
-        if (a.kind == attribute_kind::graph) return c_.fail(errc::op_unsupported, place, "graphs as attributes of functions are not supported");
+        if (a.kind == attribute_kind::graph)
+            return c_.fail(errc::op_unsupported, place, "graphs as attributes of functions are not supported");
         bool declared = false;
         for (const wire_bytes& name : f.attributes) declared |= name.text() == a.name;
         inside.bound.push_back(a);
@@ -29923,10 +31149,12 @@ inline status onnx_graph_reader::call(const onnx_function& f, node& caller, cons
         if (known < 0) inside.define(name, id, -2);
     }
     c_.nodes += static_cast<std::int64_t>(f.nodes.size());
-    if (c_.nodes > c_.limit.nodes) return c_.fail(errc::model_too_large, place, "functions written out make more nodes than the limit");
+    if (c_.nodes > c_.limit.nodes)
+        return c_.fail(errc::model_too_large, place, "functions written out make more nodes than the limit");
     GRAFT_TRY(define_outputs(f.nodes, inside));
     for (std::size_t i = f.inputs.size(); i < inside.entries.size() && i < f.inputs.size() + f.outputs.size(); ++i)
-        if (inside.entries[i].maker == -2) return c_.fail(errc::graph_no_output, place, "no node of the function makes one of its outputs");
+        if (inside.entries[i].maker == -2)
+            return c_.fail(errc::graph_no_output, place, "no node of the function makes one of its outputs");
     GRAFT_TRY(read_nodes(f.nodes, inside));
     return copy_through(inside, f, caller);
 }
@@ -29936,7 +31164,9 @@ inline status onnx_graph_reader::copy_through(onnx_scope& inside, const onnx_fun
     for (std::size_t i = 0; i < f.outputs.size(); ++i) {
         const value_id made = resolve(inside, f.outputs[i].text());
         if (made == caller.outputs[i]) continue;
-        if (made == no_value) return c_.fail(errc::graph_no_output, "function '" + f.name.string() + "'", "an output is an input that the call leaves out");
+        if (made == no_value)
+            return c_.fail(errc::graph_no_output, "function '" + f.name.string() + "'",
+                           "an output is an input that the call leaves out");
         node copy;
         copy.name = inside.prefix + "Identity";
         copy.op_type = "Identity";
@@ -29949,7 +31179,7 @@ inline status onnx_graph_reader::copy_through(onnx_scope& inside, const onnx_fun
     return {};
 }
 
-}  // namespace detail
+} // namespace detail
 GRAFT_END_NAMESPACE
 #endif
 #endif
@@ -29998,19 +31228,20 @@ inline status read_model(onnx_context& c, graph& out) {
     if (graphs.empty()) return fail(errc::model_malformed, c.source.name, "this is no ONNX model: it has no graph");
     if (out.ir_version < onnx_schema::oldest_ir || out.ir_version > onnx_schema::newest_ir)
         return fail(errc::model_version, c.source.name,
-                    "IR version " + std::to_string(out.ir_version) + " is not between " + std::to_string(onnx_schema::oldest_ir) + " and " +
-                        std::to_string(onnx_schema::newest_ir));
+                    "IR version " + std::to_string(out.ir_version) + " is not between " + std::to_string(onnx_schema::oldest_ir) +
+                        " and " + std::to_string(onnx_schema::newest_ir));
     if (out.opsets.empty()) return fail(errc::model_version, c.source.name, "the model imports no operator set");
     onnx_functions known(c);
     if (out.ir_version >= 8) GRAFT_TRY(known.read(functions));
     return onnx_graph_reader(c, known, out).read(graphs);
 }
-}  // namespace detail
+} // namespace detail
 
 GRAFT_INLINE result<graph> read_onnx(const void* bytes, std::size_t size, const std::string& name, const std::string& directory,
                                      const limits& limit, std::shared_ptr<const void> owner) {
     if (size > static_cast<std::size_t>(limit.model_bytes))
-        return fail(errc::model_too_large, name, "the model has " + std::to_string(size) + " bytes; the limit is " + std::to_string(limit.model_bytes));
+        return fail(errc::model_too_large, name,
+                    "the model has " + std::to_string(size) + " bytes; the limit is " + std::to_string(limit.model_bytes));
     detail::onnx_context c(limit);
     c.source.bytes = {static_cast<const std::uint8_t*>(bytes), size};
     c.source.name = name;
@@ -30046,13 +31277,14 @@ GRAFT_BEGIN_NAMESPACE
 /// What a protobuf message may have at most; larger models keep their weights in a second file.
 constexpr std::int64_t most_model_bytes = (std::int64_t(1) << 31) - 1;
 
-/// Writes a model into memory, replacing what `out` held. Names, operator sets, metadata, open extents and defaults of inputs are kept;
-/// the IR version is raised where the graph needs a newer one. Errors: op.unsupported (operators that only graft knows),
+/// Writes a model into memory, replacing what `out` held. Names, operator sets, metadata, open extents and defaults of inputs are
+/// kept; the IR version is raised where the graph needs a newer one. Errors: op.unsupported (operators that only graft knows),
 /// model.version (nodes of operator sets that exclude each other), model.too_large, graph.dangling.
 status write_onnx(const graph& g, std::vector<std::uint8_t>& out);
-/// Writes a model to a file: a temporary in its folder, synced and renamed. Where the weights take more than `most_inline` bytes, those of
-/// 1 KiB and more go to `<path>.data`. Errors: those of `write_onnx`, file.write.
-status write_onnx_file(const graph& g, const std::string& path, std::int64_t most_inline = most_model_bytes - (std::int64_t(64) << 20));
+/// Writes a model to a file: a temporary in its folder, synced and renamed. Where the weights take more than `most_inline` bytes,
+/// those of 1 KiB and more go to `<path>.data`. Errors: those of `write_onnx`, file.write.
+status write_onnx_file(const graph& g, const std::string& path,
+                       std::int64_t most_inline = most_model_bytes - (std::int64_t(64) << 20));
 
 GRAFT_END_NAMESPACE
 
@@ -30122,17 +31354,22 @@ inline void onnx_writer::need(dtype type) {
 }
 
 inline status onnx_writer::collect_node(const node& n) {
-    if (n.domain == "graft") return fail(errc::op_unsupported, place(n), "this operator is graft's own: a model file cannot hold it");
+    if (n.domain == "graft")
+        return fail(errc::op_unsupported, place(n), "this operator is graft's own: a model file cannot hold it");
     opset* found = nullptr;
     for (opset& o : opsets_)
         if (o.domain == n.domain || (n.domain == "ai.onnx" && o.domain.empty())) found = &o;
     if (!found)
-        opsets_.push_back({n.domain == "ai.onnx" ? std::string() : n.domain, n.version ? n.version : n.domain.empty() ? newest_opset : 1});
+        opsets_.push_back({n.domain == "ai.onnx" ? std::string() : n.domain, n.version          ? n.version
+                                                                             : n.domain.empty() ? newest_opset
+                                                                                                : 1});
     else if (n.version && n.version != found->version) {
         // A function may have imported another version: fine while the operator is the same in both.
         const bool same = n.op && found->version >= n.op->since && (n.op->until == 0 || found->version <= n.op->until);
         if (!same)
-            return fail(errc::model_version, place(n), "the node is of operator set " + std::to_string(n.version) + ", the model of " + std::to_string(found->version));
+            return fail(errc::model_version, place(n),
+                        "the node is of operator set " + std::to_string(n.version) + ", the model of " +
+                            std::to_string(found->version));
     }
     return {};
 }
@@ -30163,7 +31400,8 @@ inline status onnx_writer::write() {
     if (opsets_.empty()) opsets_.push_back({"", newest_opset});
     for (const opset& o : opsets_)
         if (o.domain.empty()) {
-            constexpr std::uint8_t ir_of[] = {3, 3, 3, 3, 3, 3, 3, 3, 3, 4, 5, 6, 7, 7, 7, 8, 8, 8, 8, 9, 9, 10, 10, 11, 12, 13, 13, 13, 14};
+            constexpr std::uint8_t ir_of[] = {3, 3, 3, 3, 3, 3, 3,  3,  3,  4,  5,  6,  7,  7, 7,
+                                              8, 8, 8, 8, 9, 9, 10, 10, 11, 12, 13, 13, 13, 14};
             need(ir_of[o.version < 0 ? 0 : o.version > 28 ? 28 : o.version]);
         }
     w_.integer(field::ir_version, ir_);
@@ -30189,8 +31427,9 @@ inline status onnx_writer::write() {
         w_.end(entry);
     }
     if (static_cast<std::int64_t>(out_.size()) > most_model_bytes)
-        return fail(errc::model_too_large, "model", "it takes " + std::to_string(out_.size()) + " bytes, and a protobuf message holds " +
-                                                        std::to_string(most_model_bytes) + ": write it to a file, with external data");
+        return fail(errc::model_too_large, "model",
+                    "it takes " + std::to_string(out_.size()) + " bytes, and a protobuf message holds " +
+                        std::to_string(most_model_bytes) + ": write it to a file, with external data");
     return {};
 }
 
@@ -30212,7 +31451,8 @@ inline status onnx_writer::name_values(const graph& g, write_scope& scope) {
             if (pass == 0 && (name.empty() || scope.taken(name))) continue;
             if (pass == 1)
                 for (int n = 0; name.empty() || scope.taken(name); ++n)
-                    name = (g.values[i].name.empty() ? "value_" + std::to_string(i) : g.values[i].name) + (n ? "_" + std::to_string(n) : "");
+                    name = (g.values[i].name.empty() ? "value_" + std::to_string(i) : g.values[i].name) +
+                           (n ? "_" + std::to_string(n) : "");
             scope.names[i] = std::move(name);
             scope.own.insert(scope.names[i], 0);
         }
@@ -30237,8 +31477,10 @@ inline status onnx_writer::write_graph(const graph& g, write_scope& scope, bool 
     w_.text(field::name, g.name.empty() ? std::string("graph") : g.name);
     for (std::size_t i = 0; i < g.values.size(); ++i)
         if (g.values[i].constant) GRAFT_TRY(write_tensor(field::initializer, g.values[i].constant, scope.names[i], main));
-    for (const value_id id : g.inputs) write_value_info(field::input, g.values[static_cast<std::size_t>(id)], scope.names[static_cast<std::size_t>(id)]);
-    for (const value_id id : g.outputs) write_value_info(field::output, g.values[static_cast<std::size_t>(id)], scope.names[static_cast<std::size_t>(id)]);
+    for (const value_id id : g.inputs)
+        write_value_info(field::input, g.values[static_cast<std::size_t>(id)], scope.names[static_cast<std::size_t>(id)]);
+    for (const value_id id : g.outputs)
+        write_value_info(field::output, g.values[static_cast<std::size_t>(id)], scope.names[static_cast<std::size_t>(id)]);
     return {};
 }
 
@@ -30247,7 +31489,8 @@ inline status onnx_writer::write_node(const node& n, write_scope& scope) {
     const auto list = [&](std::uint32_t number, const std::vector<value_id>& ids) {
         std::size_t size = ids.size();
         while (size && ids[size - 1] == no_value) --size;
-        for (std::size_t i = 0; i < size; ++i) w_.text(number, ids[i] == no_value ? std::string() : scope.names[static_cast<std::size_t>(ids[i])]);
+        for (std::size_t i = 0; i < size; ++i)
+            w_.text(number, ids[i] == no_value ? std::string() : scope.names[static_cast<std::size_t>(ids[i])]);
     };
     list(field::input, n.inputs);
     list(field::output, n.outputs);
@@ -30325,8 +31568,9 @@ inline status onnx_writer::write_tensor(std::uint32_t number, const tensor& t, c
         const std::int64_t per_byte = 8 / bits;
         std::vector<std::uint8_t> packed(static_cast<std::size_t>((t.elements() + per_byte - 1) / per_byte), 0);
         for (std::int64_t i = 0; i < t.elements(); ++i)
-            packed[static_cast<std::size_t>(i / per_byte)] = static_cast<std::uint8_t>(
-                packed[static_cast<std::size_t>(i / per_byte)] | (t.data<std::uint8_t>()[i] & ((1 << bits) - 1)) << (i % per_byte * bits));
+            packed[static_cast<std::size_t>(i / per_byte)] =
+                static_cast<std::uint8_t>(packed[static_cast<std::size_t>(i / per_byte)] |
+                                          (t.data<std::uint8_t>()[i] & ((1 << bits) - 1)) << (i % per_byte * bits));
         w_.bytes(field::raw_data, packed.data(), packed.size());
     } else if (data_ && may_go_out && t.bytes() >= 1024)
         GRAFT_TRY(write_external(t));
@@ -30359,7 +31603,7 @@ inline void onnx_writer::write_value_info(std::uint32_t number, const value& v, 
     w_.end(mark);
 }
 
-}  // namespace detail
+} // namespace detail
 
 GRAFT_INLINE status write_onnx(const graph& g, std::vector<std::uint8_t>& out) {
     out.clear();
@@ -30768,7 +32012,18 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 
 /// What `json_reader::next` found.
-enum class json_token : std::uint8_t { end, begin_object, end_object, begin_array, end_array, key, string, number, boolean, null };
+enum class json_token : std::uint8_t {
+    end,
+    begin_object,
+    end_object,
+    begin_array,
+    end_array,
+    key,
+    string,
+    number,
+    boolean,
+    null
+};
 
 /// Reads a text token by token. The first fault ends it (`end`), and `finish` tells what it was: json.malformed with the offset.
 class json_reader {
@@ -30821,12 +32076,12 @@ struct json {
     enum class kind : std::uint8_t { null, boolean, number, string, array, object };
     kind type = kind::null;
     bool boolean = false;
-    bool is_integer = false;      ///< a number written without point and exponent, in range of `integer`
+    bool is_integer = false; ///< a number written without point and exponent, in range of `integer`
     std::int64_t integer = 0;
     double real = 0;
     std::string string;
-    std::vector<std::string> keys;  ///< of an object, in the order of the text
-    std::vector<json> items;        ///< of an array, or of an object
+    std::vector<std::string> keys; ///< of an object, in the order of the text
+    std::vector<json> items;       ///< of an array, or of an object
 
     /// Member of an object, the last of that name; null where there is none.
     const json* find(std::string_view key) const noexcept;
@@ -31058,8 +32313,8 @@ GRAFT_INLINE bool json_reader::integer(std::int64_t& value) const noexcept {
 }
 
 GRAFT_INLINE double json_reader::real() const noexcept {
-    double value = 0;
 #if defined(__cpp_lib_to_chars)
+    double value = 0;
     const auto read = std::from_chars(number_.data(), number_.data() + number_.size(), value);
     if (read.ec == std::errc()) return value;
 #endif
@@ -31071,7 +32326,10 @@ GRAFT_INLINE bool json_reader::read_hex(std::uint32_t& unit) {
     unit = 0;
     for (int i = 0; i < 4; ++i, ++at_) {
         const char c = at_ < text_.size() ? text_[at_] : '\0';
-        const int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+        const int digit = c >= '0' && c <= '9'   ? c - '0'
+                          : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                          : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                                 : -1;
         if (digit < 0) return fault("an escape is not well formed"), false;
         unit = unit * 16 + static_cast<std::uint32_t>(digit);
     }
@@ -31096,7 +32354,8 @@ GRAFT_INLINE bool json_reader::read_escape() {
     std::uint32_t unit = 0, low = 0;
     if (!read_hex(unit)) return false;
     if (unit >= 0xd800 && unit < 0xe000) {
-        if (unit >= 0xdc00 || !word("\\u") || !read_hex(low) || low < 0xdc00 || low >= 0xe000) return fault("half of a surrogate pair"), false;
+        if (unit >= 0xdc00 || !word("\\u") || !read_hex(low) || low < 0xdc00 || low >= 0xe000)
+            return fault("half of a surrogate pair"), false;
         unit = 0x10000 + ((unit - 0xd800) << 10) + (low - 0xdc00);
     }
     append_utf8(string_, unit);
@@ -31593,7 +32852,7 @@ inline std::uint32_t detect() noexcept {
     if (leaf1_c >> 27 & 1) saved = _xgetbv(0);
 #else
     unsigned a = 0, b = 0, c = 0, d = 0;
-    highest = __get_cpuid_max(0, nullptr);
+    highest = static_cast<unsigned>(__get_cpuid_max(0, nullptr));
     if (__get_cpuid(1, &a, &b, &c, &d)) leaf1_c = c;
     if (highest >= 7 && __get_cpuid_count(7, 0, &a, &b, &c, &d)) leaf7_b = b;
     if (leaf1_c >> 27 & 1) {
@@ -31736,36 +32995,36 @@ attribute graph_attribute(std::string name, graph value);
 
 /// Options of `builder::conv2d`. Without a weight it is drawn as He et al. have it: normal, variance 2 / fan-in; biases are 0.
 struct conv2d_options {
-    std::int64_t kernel = 1;    ///< height and width
+    std::int64_t kernel = 1; ///< height and width
     std::int64_t stride = 1;
-    std::int64_t padding = 0;   ///< on all four sides
+    std::int64_t padding = 0; ///< on all four sides
     std::int64_t dilation = 1;
     std::int64_t groups = 1;
     bool bias = true;
-    std::string name = {};      ///< of the node and, with ".weight" and ".bias", of its constants; made up where empty
-    tensor weight = {};         ///< [channels, inputs / groups, kernel, kernel]
-    tensor bias_values = {};    ///< [channels]
+    std::string name = {};   ///< of the node and, with ".weight" and ".bias", of its constants; made up where empty
+    tensor weight = {};      ///< [channels, inputs / groups, kernel, kernel]
+    tensor bias_values = {}; ///< [channels]
 };
 /// Options of `builder::linear`.
 struct linear_options {
     bool bias = true;
     std::string name = {};
-    tensor weight = {};       ///< [features, inputs]
-    tensor bias_values = {};  ///< [features]
+    tensor weight = {};      ///< [features, inputs]
+    tensor bias_values = {}; ///< [features]
 };
 /// Options of `builder::batch_norm`. Scale and variance begin at 1, bias and mean at 0.
 struct batch_norm_options {
     float epsilon = 1e-5f;
-    float momentum = 0.9f;  ///< of the running statistics, as ONNX has it: the old value's share
+    float momentum = 0.9f; ///< of the running statistics, as ONNX has it: the old value's share
     std::string name = {};
 };
 /// Options of the pooling layers.
 struct pool_options {
     std::int64_t kernel = 2;
-    std::int64_t stride = 0;   ///< 0: as the kernel
+    std::int64_t stride = 0; ///< 0: as the kernel
     std::int64_t padding = 0;
-    bool ceil = false;         ///< whether a last, partial window counts
-    bool count_padding = false;  ///< average_pool only: whether padding counts in the mean
+    bool ceil = false;          ///< whether a last, partial window counts
+    bool count_padding = false; ///< average_pool only: whether padding counts in the mean
 };
 
 /// Builds a graph of image layers in NCHW. The first mistake is kept, everything after it does nothing, and `finish` returns it.
@@ -31779,7 +33038,8 @@ public:
     /// Any operator with one output; its shape stays unknown to the builder.
     value_id emit(const std::string& op_type, std::vector<value_id> inputs, std::vector<attribute> attributes = {});
     /// Any operator with `count` outputs.
-    std::vector<value_id> emit_all(const std::string& op_type, std::vector<value_id> inputs, std::vector<attribute> attributes, int count);
+    std::vector<value_id> emit_all(const std::string& op_type, std::vector<value_id> inputs, std::vector<attribute> attributes,
+                                   int count);
 
     /// [N,C,H,W] to [N,channels,H',W'].
     value_id conv2d(value_id x, std::int64_t channels, const conv2d_options& options = {});
@@ -31811,7 +33071,8 @@ private:
     bool known(value_id x, int rank, const char* layer);
     void mistake(errc code, const std::string& where, const std::string& what);
     std::string fresh(const char* stem);
-    value_id layer(const char* op_type, std::string name, std::vector<value_id> inputs, std::vector<attribute> attributes, const shape* extents);
+    value_id layer(const char* op_type, std::string name, std::vector<value_id> inputs, std::vector<attribute> attributes,
+                   const shape* extents);
     value_id parameter(const std::string& name, const tensor& given, const shape& extents, double deviation, float fill);
     value_id pool(value_id x, const char* op_type, const char* stem, const pool_options& options);
 
@@ -31869,8 +33130,8 @@ GRAFT_INLINE builder::builder(std::string graph_name, std::uint64_t seed) : seed
     graph_.opsets.push_back({"", 17});
     graph_.ir_version = 8;
     graph_.producer_name = "graft";
-    graph_.producer_version =
-        std::to_string(GRAFT_VERSION_MAJOR) + "." + std::to_string(GRAFT_VERSION_MINOR) + "." + std::to_string(GRAFT_VERSION_PATCH);
+    graph_.producer_version = std::to_string(GRAFT_VERSION_MAJOR) + "." + std::to_string(GRAFT_VERSION_MINOR) + "." +
+                              std::to_string(GRAFT_VERSION_PATCH);
 }
 
 GRAFT_INLINE GRAFT_COLD void builder::mistake(errc code, const std::string& where, const std::string& what) {
@@ -31885,16 +33146,21 @@ GRAFT_INLINE std::string builder::fresh(const char* stem) {
 }
 
 GRAFT_INLINE shape builder::shape_of(value_id x) const {
-    return x < 0 || static_cast<std::size_t>(x) >= graph_.values.size() ? shape{} : graph_.values[static_cast<std::size_t>(x)].extents;
+    return x < 0 || static_cast<std::size_t>(x) >= graph_.values.size() ? shape{}
+                                                                        : graph_.values[static_cast<std::size_t>(x)].extents;
 }
 
 // Whether x is a value of a known rank; a mistake where it is not.
 GRAFT_INLINE bool builder::known(value_id x, int rank, const char* layer) {
     if (!failure_.ok()) return false;
-    if (x < 0 || static_cast<std::size_t>(x) >= graph_.values.size()) return mistake(errc::op_shape, layer, "its input is no value of this graph"), false;
+    if (x < 0 || static_cast<std::size_t>(x) >= graph_.values.size())
+        return mistake(errc::op_shape, layer, "its input is no value of this graph"), false;
     const value& v = graph_.values[static_cast<std::size_t>(x)];
     if (rank == 0 || (v.has_shape && v.extents.rank() == rank)) return true;
-    return mistake(errc::op_shape, layer, "its input '" + v.name + "' needs rank " + std::to_string(rank) + " and has shape " + (v.has_shape ? text(v.extents) : "unknown")), false;
+    return mistake(errc::op_shape, layer,
+                   "its input '" + v.name + "' needs rank " + std::to_string(rank) + " and has shape " +
+                       (v.has_shape ? text(v.extents) : "unknown")),
+           false;
 }
 
 GRAFT_INLINE value_id builder::input(std::string name, dtype type, std::initializer_list<dimension> extents) {
@@ -31911,9 +33177,12 @@ GRAFT_INLINE value_id builder::input(std::string name, dtype type, std::initiali
     return id;
 }
 
-GRAFT_INLINE value_id builder::constant(std::string name, tensor data) { return graph_.add_constant(std::move(name), std::move(data)); }
+GRAFT_INLINE value_id builder::constant(std::string name, tensor data) {
+    return graph_.add_constant(std::move(name), std::move(data));
+}
 
-GRAFT_INLINE std::vector<value_id> builder::emit_all(const std::string& op_type, std::vector<value_id> inputs, std::vector<attribute> attributes, int count) {
+GRAFT_INLINE std::vector<value_id> builder::emit_all(const std::string& op_type, std::vector<value_id> inputs,
+                                                     std::vector<attribute> attributes, int count) {
     node n;
     n.name = fresh(op_type.c_str());
     n.op_type = op_type;
@@ -31922,7 +33191,8 @@ GRAFT_INLINE std::vector<value_id> builder::emit_all(const std::string& op_type,
     n.version = 17;
     dtype type = dtype::undefined;
     for (const value_id id : n.inputs)
-        if (id >= 0 && static_cast<std::size_t>(id) < graph_.values.size() && type == dtype::undefined) type = graph_.values[static_cast<std::size_t>(id)].type;
+        if (id >= 0 && static_cast<std::size_t>(id) < graph_.values.size() && type == dtype::undefined)
+            type = graph_.values[static_cast<std::size_t>(id)].type;
     for (int i = 0; i < count; ++i) {
         n.outputs.push_back(graph_.add_value(n.name + (i ? "." + std::to_string(i) : "")));
         graph_.values.back().type = type;
@@ -31936,8 +33206,8 @@ GRAFT_INLINE value_id builder::emit(const std::string& op_type, std::vector<valu
     return emit_all(op_type, std::move(inputs), std::move(attributes), 1)[0];
 }
 
-GRAFT_INLINE value_id builder::layer(const char* op_type, std::string name, std::vector<value_id> inputs, std::vector<attribute> attributes,
-                                     const shape* extents) {
+GRAFT_INLINE value_id builder::layer(const char* op_type, std::string name, std::vector<value_id> inputs,
+                                     std::vector<attribute> attributes, const shape* extents) {
     if (!failure_.ok()) return no_value;
     node n;
     n.op_type = op_type;
@@ -31964,10 +33234,12 @@ GRAFT_INLINE value_id builder::layer(const char* op_type, std::string name, std:
 }
 
 // A constant: what was given, else normal numbers of that deviation (0: all `fill`).
-GRAFT_INLINE value_id builder::parameter(const std::string& name, const tensor& given, const shape& extents, double deviation, float fill) {
+GRAFT_INLINE value_id builder::parameter(const std::string& name, const tensor& given, const shape& extents, double deviation,
+                                         float fill) {
     if (!failure_.ok()) return no_value;
     if (given) {
-        if (given.shape() != extents) return mistake(errc::op_shape, name, "it has shape " + text(given.shape()) + " and needs " + text(extents)), no_value;
+        if (given.shape() != extents)
+            return mistake(errc::op_shape, name, "it has shape " + text(given.shape()) + " and needs " + text(extents)), no_value;
         return graph_.add_constant(name, given);
     }
     auto made = tensor::make(dtype::float32, extents);
@@ -31978,17 +33250,19 @@ GRAFT_INLINE value_id builder::parameter(const std::string& name, const tensor& 
     const random_stream random(seed_, drawn_++);
     const std::int64_t count = made->elements();
     float* out = made->data<float>();
-    for (std::int64_t i = 0; i < count; ++i) out[i] = deviation > 0 ? static_cast<float>(random.normal(static_cast<std::uint64_t>(i)) * deviation) : fill;
+    for (std::int64_t i = 0; i < count; ++i)
+        out[i] = deviation > 0 ? static_cast<float>(random.normal(static_cast<std::uint64_t>(i)) * deviation) : fill;
     return graph_.add_constant(name, std::move(made).value());
 }
 
 // Extent of a window's output, -1 where the input's is open; 0 and below: the window does not fit.
-inline std::int64_t window_extent(std::int64_t in, std::int64_t kernel, std::int64_t stride, std::int64_t padding, std::int64_t dilation, bool ceil) noexcept {
+inline std::int64_t window_extent(std::int64_t in, std::int64_t kernel, std::int64_t stride, std::int64_t padding,
+                                  std::int64_t dilation, bool ceil) noexcept {
     if (in < 0) return shape::unknown;
     const std::int64_t room = in + 2 * padding - (dilation * (kernel - 1) + 1);
     if (room < 0) return 0;
     std::int64_t n = (room + (ceil ? stride - 1 : 0)) / stride + 1;
-    if (ceil && (n - 1) * stride >= in + padding) --n;  // a window that begins in the padding behind the end does not count
+    if (ceil && (n - 1) * stride >= in + padding) --n; // a window that begins in the padding behind the end does not count
     return n;
 }
 
@@ -31996,20 +33270,25 @@ GRAFT_INLINE value_id builder::conv2d(value_id x, std::int64_t channels, const c
     if (!known(x, 4, "conv2d")) return no_value;
     const shape in = shape_of(x);
     const std::string name = o.name.empty() ? fresh("conv2d") : o.name;
-    if (in[1] < 1 || channels < 1 || o.groups < 1 || o.kernel < 1 || o.stride < 1 || o.padding < 0 || o.dilation < 1 || in[1] % o.groups || channels % o.groups)
-        return mistake(errc::op_attribute, name, "channels, groups, kernel, stride, padding or dilation do not fit an input of shape " + text(in)), no_value;
+    if (in[1] < 1 || channels < 1 || o.groups < 1 || o.kernel < 1 || o.stride < 1 || o.padding < 0 || o.dilation < 1 ||
+        in[1] % o.groups || channels % o.groups)
+        return mistake(errc::op_attribute, name,
+                       "channels, groups, kernel, stride, padding or dilation do not fit an input of shape " + text(in)),
+               no_value;
     if (o.kernel > 4096 || o.stride > 4096 || o.padding > 4096 || o.dilation > 4096)
         return mistake(errc::op_attribute, name, "kernel, stride, padding and dilation go up to 4096"), no_value;
     const shape out{in[0], channels, window_extent(in[2], o.kernel, o.stride, o.padding, o.dilation, false),
                     window_extent(in[3], o.kernel, o.stride, o.padding, o.dilation, false)};
-    if (out[2] == 0 || out[3] == 0) return mistake(errc::op_shape, name, "the kernel is larger than its input of shape " + text(in)), no_value;
+    if (out[2] == 0 || out[3] == 0)
+        return mistake(errc::op_shape, name, "the kernel is larger than its input of shape " + text(in)), no_value;
     const std::int64_t per_group = in[1] / o.groups;
     std::vector<value_id> inputs{x, parameter(name + ".weight", o.weight, {channels, per_group, o.kernel, o.kernel},
                                               std::sqrt(2.0 / static_cast<double>(per_group * o.kernel * o.kernel)), 0)};
     if (o.bias) inputs.push_back(parameter(name + ".bias", o.bias_values, {channels}, 0, 0));
     return layer("Conv", name, std::move(inputs),
                  {integers_attribute("dilations", {o.dilation, o.dilation}), integer_attribute("group", o.groups),
-                  integers_attribute("kernel_shape", {o.kernel, o.kernel}), integers_attribute("pads", {o.padding, o.padding, o.padding, o.padding}),
+                  integers_attribute("kernel_shape", {o.kernel, o.kernel}),
+                  integers_attribute("pads", {o.padding, o.padding, o.padding, o.padding}),
                   integers_attribute("strides", {o.stride, o.stride})},
                  &out);
 }
@@ -32018,12 +33297,15 @@ GRAFT_INLINE value_id builder::batch_norm(value_id x, const batch_norm_options& 
     if (!known(x, 0, "batch_norm")) return no_value;
     const shape in = shape_of(x);
     const std::string name = o.name.empty() ? fresh("batch_norm") : o.name;
-    if (in.rank() < 2 || in[1] < 1) return mistake(errc::op_shape, name, "the number of channels is not known: " + text(in)), no_value;
+    if (in.rank() < 2 || in[1] < 1)
+        return mistake(errc::op_shape, name, "the number of channels is not known: " + text(in)), no_value;
     const shape c{in[1]};
     const tensor none;
     std::vector<value_id> inputs{x, parameter(name + ".weight", none, c, 0, 1), parameter(name + ".bias", none, c, 0, 0),
-                                 parameter(name + ".running_mean", none, c, 0, 0), parameter(name + ".running_var", none, c, 0, 1)};
-    return layer("BatchNormalization", name, std::move(inputs), {real_attribute("epsilon", o.epsilon), real_attribute("momentum", o.momentum)}, &in);
+                                 parameter(name + ".running_mean", none, c, 0, 0),
+                                 parameter(name + ".running_var", none, c, 0, 1)};
+    return layer("BatchNormalization", name, std::move(inputs),
+                 {real_attribute("epsilon", o.epsilon), real_attribute("momentum", o.momentum)}, &in);
 }
 
 GRAFT_INLINE value_id builder::relu(value_id x) {
@@ -32037,7 +33319,8 @@ GRAFT_INLINE value_id builder::clip(value_id x, float low, float high) {
     const shape in = shape_of(x);
     const std::string name = fresh("clip");
     const tensor none;
-    return layer("Clip", name, {x, parameter(name + ".low", none, {}, 0, low), parameter(name + ".high", none, {}, 0, high)}, {}, &in);
+    return layer("Clip", name, {x, parameter(name + ".low", none, {}, 0, low), parameter(name + ".high", none, {}, 0, high)}, {},
+                 &in);
 }
 
 GRAFT_INLINE value_id builder::pool(value_id x, const char* op_type, const char* stem, const pool_options& o) {
@@ -32047,9 +33330,12 @@ GRAFT_INLINE value_id builder::pool(value_id x, const char* op_type, const char*
     const std::int64_t stride = o.stride ? o.stride : o.kernel;
     if (o.kernel < 1 || stride < 1 || o.padding < 0 || o.padding >= o.kernel || o.kernel > 4096 || stride > 4096)
         return mistake(errc::op_attribute, name, "kernel, stride or padding are out of range"), no_value;
-    const shape out{in[0], in[1], window_extent(in[2], o.kernel, stride, o.padding, 1, o.ceil), window_extent(in[3], o.kernel, stride, o.padding, 1, o.ceil)};
-    if (out[2] == 0 || out[3] == 0) return mistake(errc::op_shape, name, "the window is larger than its input of shape " + text(in)), no_value;
-    std::vector<attribute> attributes{integers_attribute("kernel_shape", {o.kernel, o.kernel}), integers_attribute("strides", {stride, stride}),
+    const shape out{in[0], in[1], window_extent(in[2], o.kernel, stride, o.padding, 1, o.ceil),
+                    window_extent(in[3], o.kernel, stride, o.padding, 1, o.ceil)};
+    if (out[2] == 0 || out[3] == 0)
+        return mistake(errc::op_shape, name, "the window is larger than its input of shape " + text(in)), no_value;
+    std::vector<attribute> attributes{integers_attribute("kernel_shape", {o.kernel, o.kernel}),
+                                      integers_attribute("strides", {stride, stride}),
                                       integers_attribute("pads", {o.padding, o.padding, o.padding, o.padding})};
     if (o.ceil) attributes.push_back(integer_attribute("ceil_mode", 1));
     if (o.count_padding && op_type[0] == 'A') attributes.push_back(integer_attribute("count_include_pad", 1));
@@ -32057,7 +33343,9 @@ GRAFT_INLINE value_id builder::pool(value_id x, const char* op_type, const char*
 }
 
 GRAFT_INLINE value_id builder::max_pool(value_id x, const pool_options& o) { return pool(x, "MaxPool", "max_pool", o); }
-GRAFT_INLINE value_id builder::average_pool(value_id x, const pool_options& o) { return pool(x, "AveragePool", "average_pool", o); }
+GRAFT_INLINE value_id builder::average_pool(value_id x, const pool_options& o) {
+    return pool(x, "AveragePool", "average_pool", o);
+}
 
 GRAFT_INLINE value_id builder::global_average_pool(value_id x) {
     if (!known(x, 4, "global_average_pool")) return no_value;
@@ -32069,7 +33357,8 @@ GRAFT_INLINE value_id builder::flatten(value_id x, std::int64_t axis) {
     if (!known(x, 0, "flatten")) return no_value;
     const shape in = shape_of(x);
     const std::string name = fresh("flatten");
-    if (axis < 0 || axis > in.rank()) return mistake(errc::op_attribute, name, "axis " + std::to_string(axis) + " is out of range for " + text(in)), no_value;
+    if (axis < 0 || axis > in.rank())
+        return mistake(errc::op_attribute, name, "axis " + std::to_string(axis) + " is out of range for " + text(in)), no_value;
     shape out{1, 1};
     for (int i = 0; i < in.rank(); ++i) {
         std::int64_t& joined = out[i < axis ? 0 : 1];
@@ -32082,8 +33371,10 @@ GRAFT_INLINE value_id builder::linear(value_id x, std::int64_t features, const l
     if (!known(x, 2, "linear")) return no_value;
     const shape in = shape_of(x), out{in[0], features};
     const std::string name = o.name.empty() ? fresh("linear") : o.name;
-    if (in[1] < 1 || features < 1) return mistake(errc::op_shape, name, "the number of features is not known: " + text(in)), no_value;
-    std::vector<value_id> inputs{x, parameter(name + ".weight", o.weight, {features, in[1]}, std::sqrt(2.0 / static_cast<double>(in[1])), 0)};
+    if (in[1] < 1 || features < 1)
+        return mistake(errc::op_shape, name, "the number of features is not known: " + text(in)), no_value;
+    std::vector<value_id> inputs{
+        x, parameter(name + ".weight", o.weight, {features, in[1]}, std::sqrt(2.0 / static_cast<double>(in[1])), 0)};
     if (o.bias) inputs.push_back(parameter(name + ".bias", o.bias_values, {features}, 0, 0));
     return layer("Gemm", name, std::move(inputs), {integer_attribute("transB", 1)}, &out);
 }
@@ -32095,7 +33386,8 @@ GRAFT_INLINE value_id builder::add(value_id a, value_id b) {
     shape out = shape::filled(left.rank() > right.rank() ? left.rank() : right.rank(), 1);
     for (int i = 1; i <= out.rank(); ++i) {
         const std::int64_t l = i > left.rank() ? 1 : left.at(-i), r = i > right.rank() ? 1 : right.at(-i);
-        if (l != r && l > 1 && r > 1) return mistake(errc::op_shape, name, text(left) + " and " + text(right) + " cannot be added"), no_value;
+        if (l != r && l > 1 && r > 1)
+            return mistake(errc::op_shape, name, text(left) + " and " + text(right) + " cannot be added"), no_value;
         out[out.rank() - i] = l == 1 ? r : l < 0 && r > 1 ? r : l;
     }
     return layer("Add", name, {a, b}, {}, &out);
@@ -32111,8 +33403,13 @@ GRAFT_INLINE value_id builder::concat(const std::vector<value_id>& parts, std::i
         const std::int64_t at = axis < 0 ? axis + s.rank() : axis;
         bool fits = s.rank() == out.rank() && at >= 0 && at < s.rank();
         for (int k = 0; fits && k < s.rank(); ++k) fits = k == at || s[k] == out[k] || s[k] < 0 || out[k] < 0;
-        if (!fits) return mistake(errc::op_shape, "concat", text(out) + " and " + text(s) + " cannot be joined along axis " + std::to_string(axis)), no_value;
-        if (i) out[static_cast<int>(at)] = out[static_cast<int>(at)] < 0 ? shape::unknown : checked_add(out[static_cast<int>(at)], s[static_cast<int>(at)]);
+        if (!fits)
+            return mistake(errc::op_shape, "concat",
+                           text(out) + " and " + text(s) + " cannot be joined along axis " + std::to_string(axis)),
+                   no_value;
+        if (i)
+            out[static_cast<int>(at)] =
+                out[static_cast<int>(at)] < 0 ? shape::unknown : checked_add(out[static_cast<int>(at)], s[static_cast<int>(at)]);
     }
     return layer("Concat", fresh("concat"), parts, {integer_attribute("axis", axis)}, &out);
 }
@@ -32196,8 +33493,7 @@ inline std::string dump_real(double value) {
     return text;
 }
 
-template <class List, class Print>
-inline std::string dump_list(const List& list, Print print) {
+template <class List, class Print> inline std::string dump_list(const List& list, Print print) {
     std::string out = "[";
     for (std::size_t i = 0; i < list.size() && i < 16; ++i) out += (i ? "," : "") + print(list[i]);
     return out + (list.size() > 16 ? ",...]" : "]");
@@ -32229,13 +33525,18 @@ inline std::string dump_value(const attribute& a) {
     return "?";
 }
 
-inline std::string dump_operator(const node& n) { return (n.domain.empty() ? std::string() : escape(n.domain) + ".") + escape(n.op_type); }
+inline std::string dump_operator(const node& n) {
+    return (n.domain.empty() ? std::string() : escape(n.domain) + ".") + escape(n.op_type);
+}
 
 inline void dump_graph(const graph& g, const std::string& margin, std::string& out) {
-    for (const value_id id : g.inputs) out += margin + "input    " + dump_name(g, id) + ": " + dump_type(g.values[static_cast<std::size_t>(id)]) + "\n";
+    for (const value_id id : g.inputs)
+        out += margin + "input    " + dump_name(g, id) + ": " + dump_type(g.values[static_cast<std::size_t>(id)]) + "\n";
     for (const capture& c : g.captures) out += margin + "capture  " + dump_name(g, c.inner) + "\n";
     for (std::size_t i = 0; i < g.values.size(); ++i)
-        if (g.values[i].constant) out += margin + "constant " + dump_name(g, static_cast<value_id>(i)) + ": " + dump_tensor(g.values[i].constant) + "\n";
+        if (g.values[i].constant)
+            out +=
+                margin + "constant " + dump_name(g, static_cast<value_id>(i)) + ": " + dump_tensor(g.values[i].constant) + "\n";
     for (const node& n : g.nodes) {
         out += margin + "node     ";
         for (std::size_t i = 0; i < n.outputs.size(); ++i) {
@@ -32254,7 +33555,8 @@ inline void dump_graph(const graph& g, const std::string& margin, std::string& o
                 dump_graph(*a.graph, margin + "    ", out);
             }
     }
-    for (const value_id id : g.outputs) out += margin + "output   " + dump_name(g, id) + ": " + dump_type(g.values[static_cast<std::size_t>(id)]) + "\n";
+    for (const value_id id : g.outputs)
+        out += margin + "output   " + dump_name(g, id) + ": " + dump_type(g.values[static_cast<std::size_t>(id)]) + "\n";
 }
 
 // Text between double quotes in the language of dot.
@@ -32267,11 +33569,12 @@ inline std::string dot_quoted(const std::string& text) {
     return out + "\"";
 }
 
-}  // namespace detail
+} // namespace detail
 
 GRAFT_INLINE std::string dump(const graph& g) {
     std::string out = "graph '" + escape(g.name) + "', IR " + std::to_string(g.ir_version);
-    for (const opset& o : g.opsets) out += ", " + (o.domain.empty() ? std::string("ai.onnx") : escape(o.domain)) + " " + std::to_string(o.version);
+    for (const opset& o : g.opsets)
+        out += ", " + (o.domain.empty() ? std::string("ai.onnx") : escape(o.domain)) + " " + std::to_string(o.version);
     out += "\n";
     detail::dump_graph(g, "  ", out);
     return out;
@@ -32287,7 +33590,8 @@ GRAFT_INLINE std::string dump_dot(const graph& g) {
     }
     for (std::size_t i = 0; i < g.values.size(); ++i)
         if (maker[i] < 0 && !g.values[i].constant)
-            out += "  v" + std::to_string(i) + " [shape=ellipse, label=" + detail::dot_quoted(detail::dump_name(g, static_cast<value_id>(i))) + "];\n";
+            out += "  v" + std::to_string(i) +
+                   " [shape=ellipse, label=" + detail::dot_quoted(detail::dump_name(g, static_cast<value_id>(i))) + "];\n";
     for (std::size_t i = 0; i < g.nodes.size(); ++i)
         for (const value_id id : g.nodes[i].inputs) {
             if (id < 0 || g.values[static_cast<std::size_t>(id)].constant) continue;
@@ -32530,12 +33834,12 @@ GRAFT_END_NAMESPACE
 
 GRAFT_BEGIN_NAMESPACE
 
-/// Reads a model from memory. `name` stands for it in messages; `directory` is the folder that external data lies in (empty: refused).
-/// `owner` keeps the bytes alive, so that large tensors may share them instead of being copied (null: always copied).
+/// Reads a model from memory. `name` stands for it in messages; `directory` is the folder that external data lies in (empty:
+/// refused). `owner` keeps the bytes alive, so that large tensors may share them instead of being copied (null: always copied).
 /// Functions are written out, names are resolved; `verify` has to follow. Errors: model.*, graph.*, tensor.*, external.*,
 /// op.unsupported, op.attribute, memory.*.
-result<graph> read_onnx(const void* bytes, std::size_t size, const std::string& name, const std::string& directory, const limits& limit,
-                        std::shared_ptr<const void> owner);
+result<graph> read_onnx(const void* bytes, std::size_t size, const std::string& name, const std::string& directory,
+                        const limits& limit, std::shared_ptr<const void> owner);
 /// Reads a model from a file, which stays mapped while the graph lives; external data are looked for in its folder.
 result<graph> read_onnx_file(const std::string& path, const limits& limit = {});
 
@@ -32587,19 +33891,20 @@ inline status read_model(onnx_context& c, graph& out) {
     if (graphs.empty()) return fail(errc::model_malformed, c.source.name, "this is no ONNX model: it has no graph");
     if (out.ir_version < onnx_schema::oldest_ir || out.ir_version > onnx_schema::newest_ir)
         return fail(errc::model_version, c.source.name,
-                    "IR version " + std::to_string(out.ir_version) + " is not between " + std::to_string(onnx_schema::oldest_ir) + " and " +
-                        std::to_string(onnx_schema::newest_ir));
+                    "IR version " + std::to_string(out.ir_version) + " is not between " + std::to_string(onnx_schema::oldest_ir) +
+                        " and " + std::to_string(onnx_schema::newest_ir));
     if (out.opsets.empty()) return fail(errc::model_version, c.source.name, "the model imports no operator set");
     onnx_functions known(c);
     if (out.ir_version >= 8) GRAFT_TRY(known.read(functions));
     return onnx_graph_reader(c, known, out).read(graphs);
 }
-}  // namespace detail
+} // namespace detail
 
 GRAFT_INLINE result<graph> read_onnx(const void* bytes, std::size_t size, const std::string& name, const std::string& directory,
                                      const limits& limit, std::shared_ptr<const void> owner) {
     if (size > static_cast<std::size_t>(limit.model_bytes))
-        return fail(errc::model_too_large, name, "the model has " + std::to_string(size) + " bytes; the limit is " + std::to_string(limit.model_bytes));
+        return fail(errc::model_too_large, name,
+                    "the model has " + std::to_string(size) + " bytes; the limit is " + std::to_string(limit.model_bytes));
     detail::onnx_context c(limit);
     c.source.bytes = {static_cast<const std::uint8_t*>(bytes), size};
     c.source.name = name;
@@ -32635,13 +33940,14 @@ GRAFT_BEGIN_NAMESPACE
 /// What a protobuf message may have at most; larger models keep their weights in a second file.
 constexpr std::int64_t most_model_bytes = (std::int64_t(1) << 31) - 1;
 
-/// Writes a model into memory, replacing what `out` held. Names, operator sets, metadata, open extents and defaults of inputs are kept;
-/// the IR version is raised where the graph needs a newer one. Errors: op.unsupported (operators that only graft knows),
+/// Writes a model into memory, replacing what `out` held. Names, operator sets, metadata, open extents and defaults of inputs are
+/// kept; the IR version is raised where the graph needs a newer one. Errors: op.unsupported (operators that only graft knows),
 /// model.version (nodes of operator sets that exclude each other), model.too_large, graph.dangling.
 status write_onnx(const graph& g, std::vector<std::uint8_t>& out);
-/// Writes a model to a file: a temporary in its folder, synced and renamed. Where the weights take more than `most_inline` bytes, those of
-/// 1 KiB and more go to `<path>.data`. Errors: those of `write_onnx`, file.write.
-status write_onnx_file(const graph& g, const std::string& path, std::int64_t most_inline = most_model_bytes - (std::int64_t(64) << 20));
+/// Writes a model to a file: a temporary in its folder, synced and renamed. Where the weights take more than `most_inline` bytes,
+/// those of 1 KiB and more go to `<path>.data`. Errors: those of `write_onnx`, file.write.
+status write_onnx_file(const graph& g, const std::string& path,
+                       std::int64_t most_inline = most_model_bytes - (std::int64_t(64) << 20));
 
 GRAFT_END_NAMESPACE
 
@@ -32711,17 +34017,22 @@ inline void onnx_writer::need(dtype type) {
 }
 
 inline status onnx_writer::collect_node(const node& n) {
-    if (n.domain == "graft") return fail(errc::op_unsupported, place(n), "this operator is graft's own: a model file cannot hold it");
+    if (n.domain == "graft")
+        return fail(errc::op_unsupported, place(n), "this operator is graft's own: a model file cannot hold it");
     opset* found = nullptr;
     for (opset& o : opsets_)
         if (o.domain == n.domain || (n.domain == "ai.onnx" && o.domain.empty())) found = &o;
     if (!found)
-        opsets_.push_back({n.domain == "ai.onnx" ? std::string() : n.domain, n.version ? n.version : n.domain.empty() ? newest_opset : 1});
+        opsets_.push_back({n.domain == "ai.onnx" ? std::string() : n.domain, n.version          ? n.version
+                                                                             : n.domain.empty() ? newest_opset
+                                                                                                : 1});
     else if (n.version && n.version != found->version) {
         // A function may have imported another version: fine while the operator is the same in both.
         const bool same = n.op && found->version >= n.op->since && (n.op->until == 0 || found->version <= n.op->until);
         if (!same)
-            return fail(errc::model_version, place(n), "the node is of operator set " + std::to_string(n.version) + ", the model of " + std::to_string(found->version));
+            return fail(errc::model_version, place(n),
+                        "the node is of operator set " + std::to_string(n.version) + ", the model of " +
+                            std::to_string(found->version));
     }
     return {};
 }
@@ -32752,7 +34063,8 @@ inline status onnx_writer::write() {
     if (opsets_.empty()) opsets_.push_back({"", newest_opset});
     for (const opset& o : opsets_)
         if (o.domain.empty()) {
-            constexpr std::uint8_t ir_of[] = {3, 3, 3, 3, 3, 3, 3, 3, 3, 4, 5, 6, 7, 7, 7, 8, 8, 8, 8, 9, 9, 10, 10, 11, 12, 13, 13, 13, 14};
+            constexpr std::uint8_t ir_of[] = {3, 3, 3, 3, 3, 3, 3,  3,  3,  4,  5,  6,  7,  7, 7,
+                                              8, 8, 8, 8, 9, 9, 10, 10, 11, 12, 13, 13, 13, 14};
             need(ir_of[o.version < 0 ? 0 : o.version > 28 ? 28 : o.version]);
         }
     w_.integer(field::ir_version, ir_);
@@ -32778,8 +34090,9 @@ inline status onnx_writer::write() {
         w_.end(entry);
     }
     if (static_cast<std::int64_t>(out_.size()) > most_model_bytes)
-        return fail(errc::model_too_large, "model", "it takes " + std::to_string(out_.size()) + " bytes, and a protobuf message holds " +
-                                                        std::to_string(most_model_bytes) + ": write it to a file, with external data");
+        return fail(errc::model_too_large, "model",
+                    "it takes " + std::to_string(out_.size()) + " bytes, and a protobuf message holds " +
+                        std::to_string(most_model_bytes) + ": write it to a file, with external data");
     return {};
 }
 
@@ -32801,7 +34114,8 @@ inline status onnx_writer::name_values(const graph& g, write_scope& scope) {
             if (pass == 0 && (name.empty() || scope.taken(name))) continue;
             if (pass == 1)
                 for (int n = 0; name.empty() || scope.taken(name); ++n)
-                    name = (g.values[i].name.empty() ? "value_" + std::to_string(i) : g.values[i].name) + (n ? "_" + std::to_string(n) : "");
+                    name = (g.values[i].name.empty() ? "value_" + std::to_string(i) : g.values[i].name) +
+                           (n ? "_" + std::to_string(n) : "");
             scope.names[i] = std::move(name);
             scope.own.insert(scope.names[i], 0);
         }
@@ -32826,8 +34140,10 @@ inline status onnx_writer::write_graph(const graph& g, write_scope& scope, bool 
     w_.text(field::name, g.name.empty() ? std::string("graph") : g.name);
     for (std::size_t i = 0; i < g.values.size(); ++i)
         if (g.values[i].constant) GRAFT_TRY(write_tensor(field::initializer, g.values[i].constant, scope.names[i], main));
-    for (const value_id id : g.inputs) write_value_info(field::input, g.values[static_cast<std::size_t>(id)], scope.names[static_cast<std::size_t>(id)]);
-    for (const value_id id : g.outputs) write_value_info(field::output, g.values[static_cast<std::size_t>(id)], scope.names[static_cast<std::size_t>(id)]);
+    for (const value_id id : g.inputs)
+        write_value_info(field::input, g.values[static_cast<std::size_t>(id)], scope.names[static_cast<std::size_t>(id)]);
+    for (const value_id id : g.outputs)
+        write_value_info(field::output, g.values[static_cast<std::size_t>(id)], scope.names[static_cast<std::size_t>(id)]);
     return {};
 }
 
@@ -32836,7 +34152,8 @@ inline status onnx_writer::write_node(const node& n, write_scope& scope) {
     const auto list = [&](std::uint32_t number, const std::vector<value_id>& ids) {
         std::size_t size = ids.size();
         while (size && ids[size - 1] == no_value) --size;
-        for (std::size_t i = 0; i < size; ++i) w_.text(number, ids[i] == no_value ? std::string() : scope.names[static_cast<std::size_t>(ids[i])]);
+        for (std::size_t i = 0; i < size; ++i)
+            w_.text(number, ids[i] == no_value ? std::string() : scope.names[static_cast<std::size_t>(ids[i])]);
     };
     list(field::input, n.inputs);
     list(field::output, n.outputs);
@@ -32914,8 +34231,9 @@ inline status onnx_writer::write_tensor(std::uint32_t number, const tensor& t, c
         const std::int64_t per_byte = 8 / bits;
         std::vector<std::uint8_t> packed(static_cast<std::size_t>((t.elements() + per_byte - 1) / per_byte), 0);
         for (std::int64_t i = 0; i < t.elements(); ++i)
-            packed[static_cast<std::size_t>(i / per_byte)] = static_cast<std::uint8_t>(
-                packed[static_cast<std::size_t>(i / per_byte)] | (t.data<std::uint8_t>()[i] & ((1 << bits) - 1)) << (i % per_byte * bits));
+            packed[static_cast<std::size_t>(i / per_byte)] =
+                static_cast<std::uint8_t>(packed[static_cast<std::size_t>(i / per_byte)] |
+                                          (t.data<std::uint8_t>()[i] & ((1 << bits) - 1)) << (i % per_byte * bits));
         w_.bytes(field::raw_data, packed.data(), packed.size());
     } else if (data_ && may_go_out && t.bytes() >= 1024)
         GRAFT_TRY(write_external(t));
@@ -32948,7 +34266,7 @@ inline void onnx_writer::write_value_info(std::uint32_t number, const value& v, 
     w_.end(mark);
 }
 
-}  // namespace detail
+} // namespace detail
 
 GRAFT_INLINE status write_onnx(const graph& g, std::vector<std::uint8_t>& out) {
     out.clear();
@@ -32997,7 +34315,7 @@ struct safetensors_entry {
 
 /// The contents of a safetensors file.
 struct safetensors {
-    std::vector<safetensors_entry> tensors;  ///< in the order of their data
+    std::vector<safetensors_entry> tensors; ///< in the order of their data
     std::vector<std::pair<std::string, std::string>> metadata;
     std::shared_ptr<const void> owner;
 
@@ -33008,7 +34326,8 @@ struct safetensors {
 };
 
 /// Reads a file that lies in memory; `owner` keeps the bytes alive (null: the caller does). `name` stands for it in messages.
-/// Errors: safetensors.malformed, json.malformed, tensor.overflow, tensor.bytes, tensor.dtype, graph.duplicate for names given twice.
+/// Errors: safetensors.malformed, json.malformed, tensor.overflow, tensor.bytes, tensor.dtype, graph.duplicate for names given
+/// twice.
 result<safetensors> read_safetensors(const void* bytes, std::size_t size, const std::string& name, const limits& limit,
                                      std::shared_ptr<const void> owner);
 /// Reads a file, which stays mapped as long as the result lives. Errors: file.open and those of `read_safetensors`.
@@ -33018,8 +34337,8 @@ result<safetensors> read_safetensors_file(const std::string& path, const limits&
 using named_tensors = std::vector<std::pair<std::string, tensor>>;
 using named_texts = std::vector<std::pair<std::string, std::string>>;
 
-/// Writes tensors and metadata into memory, replacing what `out` held: equal input gives equal bytes. Wide types come first, then by name,
-/// and the data begin at a multiple of 64. Errors: tensor.dtype (types the format lacks), graph.duplicate.
+/// Writes tensors and metadata into memory, replacing what `out` held: equal input gives equal bytes. Wide types come first, then
+/// by name, and the data begin at a multiple of 64. Errors: tensor.dtype (types the format lacks), graph.duplicate.
 status write_safetensors(const named_tensors& tensors, const named_texts& metadata, std::vector<std::uint8_t>& out);
 /// Writes them to a file: a temporary in its folder, synced and renamed. Errors: those of `write_safetensors`, file.write.
 status write_safetensors_file(const named_tensors& tensors, const named_texts& metadata, const std::string& path);
@@ -33040,20 +34359,36 @@ struct safetensors_type {
 };
 
 inline const safetensors_type* safetensors_types(int& count) noexcept {
-    static constexpr safetensors_type types[] = {
-        {"F64", 64, dtype::float64}, {"I64", 64, dtype::int64}, {"U64", 64, dtype::uint64}, {"C64", 64, dtype::undefined},
-        {"F32", 32, dtype::float32}, {"I32", 32, dtype::int32}, {"U32", 32, dtype::uint32}, {"F16", 16, dtype::float16},
-        {"BF16", 16, dtype::bfloat16}, {"I16", 16, dtype::int16}, {"U16", 16, dtype::uint16}, {"I8", 8, dtype::int8},
-        {"U8", 8, dtype::uint8}, {"BOOL", 8, dtype::boolean}, {"F8_E5M2", 8, dtype::float8e5m2}, {"F8_E4M3", 8, dtype::float8e4m3fn},
-        {"F8_E5M2FNUZ", 8, dtype::float8e5m2fnuz}, {"F8_E4M3FNUZ", 8, dtype::float8e4m3fnuz}, {"F8_E8M0", 8, dtype::float8e8m0},
-        {"F6_E2M3", 6, dtype::undefined}, {"F6_E3M2", 6, dtype::undefined}, {"F4", 4, dtype::undefined}};
+    static constexpr safetensors_type types[] = {{"F64", 64, dtype::float64},
+                                                 {"I64", 64, dtype::int64},
+                                                 {"U64", 64, dtype::uint64},
+                                                 {"C64", 64, dtype::undefined},
+                                                 {"F32", 32, dtype::float32},
+                                                 {"I32", 32, dtype::int32},
+                                                 {"U32", 32, dtype::uint32},
+                                                 {"F16", 16, dtype::float16},
+                                                 {"BF16", 16, dtype::bfloat16},
+                                                 {"I16", 16, dtype::int16},
+                                                 {"U16", 16, dtype::uint16},
+                                                 {"I8", 8, dtype::int8},
+                                                 {"U8", 8, dtype::uint8},
+                                                 {"BOOL", 8, dtype::boolean},
+                                                 {"F8_E5M2", 8, dtype::float8e5m2},
+                                                 {"F8_E4M3", 8, dtype::float8e4m3fn},
+                                                 {"F8_E5M2FNUZ", 8, dtype::float8e5m2fnuz},
+                                                 {"F8_E4M3FNUZ", 8, dtype::float8e4m3fnuz},
+                                                 {"F8_E8M0", 8, dtype::float8e8m0},
+                                                 {"F6_E2M3", 6, dtype::undefined},
+                                                 {"F6_E3M2", 6, dtype::undefined},
+                                                 {"F4", 4, dtype::undefined}};
     count = static_cast<int>(sizeof types / sizeof types[0]);
     return types;
 }
 
 class safetensors_reader {
 public:
-    safetensors_reader(const std::uint8_t* bytes, std::size_t size, const std::string& name, const limits& limit, safetensors& out)
+    safetensors_reader(const std::uint8_t* bytes, std::size_t size, const std::string& name, const limits& limit,
+                       safetensors& out)
         : bytes_(bytes), size_(size), name_(name), limit_(limit), out_(out) {}
     status read();
 
@@ -33133,18 +34468,21 @@ inline status safetensors_reader::read_integers(json_reader& r, const std::strin
     if (t == json_token::begin_array)
         while ((t = r.next()) == json_token::number) {
             std::int64_t value = 0;
-            if (!r.integer(value) || value < 0) return fault(errc::safetensors_malformed, tensor, "a number is negative, too large or no plain integer");
+            if (!r.integer(value) || value < 0)
+                return fault(errc::safetensors_malformed, tensor, "a number is negative, too large or no plain integer");
             out.push_back(value);
         }
     GRAFT_TRY(r.finish());
-    return t == json_token::end_array ? status() : fault(errc::safetensors_malformed, tensor, "shape or data_offsets is no list of numbers");
+    return t == json_token::end_array ? status()
+                                      : fault(errc::safetensors_malformed, tensor, "shape or data_offsets is no list of numbers");
 }
 
 inline status safetensors_reader::read_entry(json_reader& r) {
     safetensors_entry e;
     e.name = std::move(r.string());
     json_token t = r.next();
-    if (t != json_token::begin_object) return r.finish().ok() ? fault(errc::safetensors_malformed, e.name, "its description is no object") : r.finish();
+    if (t != json_token::begin_object)
+        return r.finish().ok() ? fault(errc::safetensors_malformed, e.name, "its description is no object") : r.finish();
     std::vector<std::int64_t> offsets;
     const safetensors_type* type = nullptr;
     int seen = 0;
@@ -33155,7 +34493,8 @@ inline status safetensors_reader::read_entry(json_reader& r) {
         if (bit == 0) {
             r.skip(r.next());
         } else if (bit == 1) {
-            if (r.next() != json_token::string) return r.finish().ok() ? fault(errc::tensor_dtype, e.name, "its dtype is no string") : r.finish();
+            if (r.next() != json_token::string)
+                return r.finish().ok() ? fault(errc::tensor_dtype, e.name, "its dtype is no string") : r.finish();
             e.type_name = r.string();
             int count = 0;
             const safetensors_type* types = safetensors_types(count);
@@ -33168,15 +34507,18 @@ inline status safetensors_reader::read_entry(json_reader& r) {
     }
     GRAFT_TRY(r.finish());
     if (seen != 7) return fault(errc::safetensors_malformed, e.name, "dtype, shape or data_offsets is missing");
-    if (offsets.size() != 2 || offsets[1] < offsets[0]) return fault(errc::safetensors_malformed, e.name, "data_offsets are not a begin and an end");
+    if (offsets.size() != 2 || offsets[1] < offsets[0])
+        return fault(errc::safetensors_malformed, e.name, "data_offsets are not a begin and an end");
     std::int64_t bits = type->bits;
     bool empty = false;
     for (const std::int64_t d : e.extents) {
         empty |= d == 0;
-        if (d > 0 && (bits = checked_mul(bits, d)) < 0) return fault(errc::tensor_overflow, e.name, "the size of the shape overflows");
+        if (d > 0 && (bits = checked_mul(bits, d)) < 0)
+            return fault(errc::tensor_overflow, e.name, "the size of the shape overflows");
     }
     if (empty) bits = 0;
-    if (bits % 8 || bits / 8 != offsets[1] - offsets[0]) return fault(errc::tensor_bytes, e.name, "data_offsets do not span the bytes that dtype and shape need");
+    if (bits % 8 || bits / 8 != offsets[1] - offsets[0])
+        return fault(errc::tensor_bytes, e.name, "data_offsets do not span the bytes that dtype and shape need");
     e.bytes = static_cast<std::size_t>(bits / 8);
     ranges_.push_back({static_cast<std::uint64_t>(offsets[0]), static_cast<std::uint64_t>(offsets[1]), out_.tensors.size()});
     out_.tensors.push_back(std::move(e));
@@ -33194,7 +34536,9 @@ inline status safetensors_reader::place_data(std::size_t data_at) {
     sorted.reserve(ranges_.size());
     for (const range& r : ranges_) {
         safetensors_entry& e = out_.tensors[r.entry];
-        if (r.first != at) return fault(errc::safetensors_malformed, e.name, r.first < at ? "its data overlap another tensor's" : "there is a hole before its data");
+        if (r.first != at)
+            return fault(errc::safetensors_malformed, e.name,
+                         r.first < at ? "its data overlap another tensor's" : "there is a hole before its data");
         if (r.last > size) return fault(errc::safetensors_malformed, e.name, "its data reach past the end of the file");
         e.data = bytes_ + data_at + r.first;
         at = r.last;
@@ -33205,7 +34549,7 @@ inline status safetensors_reader::place_data(std::size_t data_at) {
     return {};
 }
 
-}  // namespace detail
+} // namespace detail
 
 GRAFT_INLINE const safetensors_entry* safetensors::find(const std::string& name) const noexcept {
     for (const safetensors_entry& e : tensors)
@@ -33220,8 +34564,11 @@ GRAFT_INLINE const std::string* safetensors::find_metadata(const std::string& ke
 }
 
 GRAFT_INLINE result<tensor> safetensors::load(const safetensors_entry& entry) const {
-    if (entry.type == dtype::undefined) return fail(errc::tensor_dtype, "tensor '" + entry.name + "'", "elements of type " + entry.type_name + " are not supported");
-    if (entry.extents.size() > static_cast<std::size_t>(shape::max_rank)) return fail(errc::tensor_shape, "tensor '" + entry.name + "'", "its rank is over 16");
+    if (entry.type == dtype::undefined)
+        return fail(errc::tensor_dtype, "tensor '" + entry.name + "'",
+                    "elements of type " + entry.type_name + " are not supported");
+    if (entry.extents.size() > static_cast<std::size_t>(shape::max_rank))
+        return fail(errc::tensor_shape, "tensor '" + entry.name + "'", "its rank is over 16");
     tensor made;
     GRAFT_TRY_ASSIGN(made, tensor::make(entry.type, shape::from(entry.extents.begin(), entry.extents.end())));
     if (entry.bytes) std::memcpy(made.raw(), entry.data, entry.bytes);
@@ -33230,8 +34577,8 @@ GRAFT_INLINE result<tensor> safetensors::load(const safetensors_entry& entry) co
     return made;
 }
 
-GRAFT_INLINE result<safetensors> read_safetensors(const void* bytes, std::size_t size, const std::string& name, const limits& limit,
-                                                  std::shared_ptr<const void> owner) {
+GRAFT_INLINE result<safetensors> read_safetensors(const void* bytes, std::size_t size, const std::string& name,
+                                                  const limits& limit, std::shared_ptr<const void> owner) {
     safetensors out;
     out.owner = std::move(owner);
     GRAFT_TRY(detail::safetensors_reader(static_cast<const std::uint8_t*>(bytes), size, name, limit, out).read());
@@ -33247,7 +34594,8 @@ GRAFT_INLINE result<safetensors> read_safetensors_file(const std::string& path, 
 namespace detail {
 
 // The header of a file, its length and padding included, and the order of the tensors behind it.
-inline status safetensors_header(const named_tensors& tensors, const named_texts& metadata, std::string& out, std::vector<std::size_t>& order) {
+inline status safetensors_header(const named_tensors& tensors, const named_texts& metadata, std::string& out,
+                                 std::vector<std::size_t>& order) {
     int count = 0;
     const safetensors_type* types = safetensors_types(count);
     name_table names;
@@ -33274,7 +34622,9 @@ inline status safetensors_header(const named_tensors& tensors, const named_texts
         const char* type = nullptr;
         for (int k = 0; k < count; ++k)
             if (types[k].type == t.type() && t) type = types[k].name;
-        if (!type) return fail(errc::tensor_dtype, "tensor '" + tensors[i].first + "'", std::string("safetensors has no type for ") + graft::name(t.type()));
+        if (!type)
+            return fail(errc::tensor_dtype, "tensor '" + tensors[i].first + "'",
+                        std::string("safetensors has no type for ") + graft::name(t.type()));
         w.key(tensors[i].first).begin_object().key("dtype").string(type).key("shape").begin_array();
         for (const std::int64_t d : t.shape()) w.integer(d);
         w.end_array().key("data_offsets").begin_array().integer(at);
@@ -33289,7 +34639,7 @@ inline status safetensors_header(const named_tensors& tensors, const named_texts
     return {};
 }
 
-}  // namespace detail
+} // namespace detail
 
 GRAFT_INLINE status write_safetensors(const named_tensors& tensors, const named_texts& metadata, std::vector<std::uint8_t>& out) {
     std::string header;
@@ -33315,6 +34665,302 @@ GRAFT_INLINE status write_safetensors_file(const named_tensors& tensors, const n
 }
 
 GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_OPS_OPS_HPP
+#define GRAFT_SINGLE_GRAFT_OPS_OPS_HPP
+// ---- graft/ops/ops.hpp
+// The op table: every family of operators, and how a row is found.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace ops {
+
+/// Tables of rows.
+struct table_list {
+    const op_table* tables;
+    int size;
+};
+
+/// Every operator that files may hold.
+table_list all_op_tables();
+
+/// The row of an operator at an opset version, the domain `graft` included; null where there is none.
+const op_row* find_op(const char* domain, const char* name, int version);
+
+}  // namespace ops
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+#include <cstring>
+
+GRAFT_BEGIN_NAMESPACE
+namespace ops {
+
+GRAFT_INLINE table_list all_op_tables() {
+    static const op_table tables[] = {
+        activation_ops(), arg_ops(), attention_ops(), cast_ops(), causal_conv_ops(), control_ops(), conv_ops(), conv_transpose_ops(), cumulative_ops(), deform_conv_ops(), detection_ops(), einsum_ops(), elementwise_binary_ops(), elementwise_unary_ops(), elementwise_variadic_ops(), gather_ops(), generate_ops(), grid_ops(), legacy_ops(), linear_algebra_ops(), linear_attention_ops(), logical_ops(), loss_ops(), matmul_ops(), norm_ops(), pad_ops(), pool_ops(), quantize_ops(), quantized_ops(), random_ops(), rearrange_ops(), recurrent_ops(), reduce_ops(), resize_ops(), scatter_ops(), selection_ops(), shape_ops(), signal_ops(), slice_ops(), softmax_ops(), tfidf_ops(), unfold_ops(), window_function_ops(),
+    };
+    return {tables, static_cast<int>(sizeof tables / sizeof tables[0])};
+}
+
+GRAFT_INLINE const op_row* find_op(const char* domain, const char* name, int version) {
+    const op_table lowered = lowered_ops();
+    const bool is_lowered = std::strcmp(domain, "graft") == 0;
+    const table_list list = is_lowered ? table_list{&lowered, 1} : all_op_tables();
+    for (int t = 0; t < list.size; ++t)
+        for (int i = 0; i < list.tables[t].size; ++i) {
+            const op_row& row = list.tables[t].rows[i];
+            if (!std::strcmp(row.name, name) && !std::strcmp(row.domain, domain) && (is_lowered || (version >= row.since && (!row.until || version <= row.until)))) return &row;
+        }
+    return nullptr;
+}
+
+}  // namespace ops
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_TENSOR_CONVERT_HPP
+#define GRAFT_SINGLE_GRAFT_TENSOR_CONVERT_HPP
+// ---- graft/tensor/convert.hpp
+// Runs of elements of any type to and from double and int64: what the type-erased reference kernels stand on.
+
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+GRAFT_BEGIN_NAMESPACE
+
+// The 8-, 6- and 4-bit floats are decoded by formula: sign, exponent and mantissa widths, bias, and what the top code means.
+struct small_float_format {
+    int exponent_bits, mantissa_bits, bias;
+    bool has_infinity;       // IEEE-like: top exponent is infinity / NaN
+    bool unsigned_zero;      // fnuz: 0x80 is the only NaN, no negative zero
+    bool has_nan;            // e2m1 has none
+};
+
+inline small_float_format small_float(dtype type) noexcept {
+    switch (type) {
+    case dtype::float8e4m3fn: return {4, 3, 7, false, false, true};
+    case dtype::float8e4m3fnuz: return {4, 3, 8, false, true, true};
+    case dtype::float8e5m2: return {5, 2, 15, true, false, true};
+    case dtype::float8e5m2fnuz: return {5, 2, 16, false, true, true};
+    default: return {2, 1, 1, false, false, false};  // float4e2m1
+    }
+}
+
+inline double small_float_to_double(dtype type, std::uint8_t bits) noexcept {
+    const double nan = std::numeric_limits<double>::quiet_NaN();
+    if (type == dtype::float8e8m0) return bits == 255 ? nan : std::ldexp(1.0, int(bits) - 127);
+    const small_float_format f = small_float(type);
+    const int width = 1 + f.exponent_bits + f.mantissa_bits, sign = bits >> (width - 1) & 1;
+    const int exponent = bits >> f.mantissa_bits & ((1 << f.exponent_bits) - 1), mantissa = bits & ((1 << f.mantissa_bits) - 1);
+    const int top = (1 << f.exponent_bits) - 1, full = (1 << f.mantissa_bits) - 1;
+    if (f.unsigned_zero && sign && !exponent && !mantissa) return nan;
+    if (f.has_infinity && exponent == top) return mantissa ? nan : (sign ? -HUGE_VAL : HUGE_VAL);
+    if (f.has_nan && !f.has_infinity && !f.unsigned_zero && exponent == top && mantissa == full) return nan;
+    const double value = exponent ? std::ldexp(1.0 + mantissa / double(1 << f.mantissa_bits), exponent - f.bias)
+                                  : std::ldexp(mantissa / double(1 << f.mantissa_bits), 1 - f.bias);
+    return sign ? -value : value;
+}
+
+// Rounds half to even. `saturate` as ONNX's Cast has it: out of range becomes the largest value, else NaN (or infinity).
+inline std::uint8_t double_to_small_float(dtype type, double d, bool saturate) noexcept {
+    if (type == dtype::float8e8m0) {
+        if (!(d == d)) return 255;
+        if (d <= 0) return 0;
+        if (std::isinf(d)) return saturate ? 254 : 255;
+        int exponent = 0;
+        const double mantissa = std::frexp(d, &exponent) * 2;  // d = mantissa * 2^(exponent - 1), mantissa in [1, 2)
+        const int code = exponent - 1 + 127 + (mantissa >= 1.5 ? 1 : 0);
+        return static_cast<std::uint8_t>(code < 0 ? 0 : code > 254 ? (saturate ? 254 : 255) : code);
+    }
+    const small_float_format f = small_float(type);
+    const int width = 1 + f.exponent_bits + f.mantissa_bits;
+    const std::uint8_t sign = static_cast<std::uint8_t>(std::signbit(d) ? 1 << (width - 1) : 0);
+    const int top = (1 << f.exponent_bits) - 1, full = (1 << f.mantissa_bits) - 1;
+    const std::uint8_t nan = f.unsigned_zero ? std::uint8_t(0x80) : static_cast<std::uint8_t>(sign | (top << f.mantissa_bits) | full);
+    // The largest finite code: e5m2 stops below the top exponent, e4m3fn one mantissa step below NaN, the others at the very top.
+    const int largest = f.has_infinity ? ((top - 1) << f.mantissa_bits) | full : (f.has_nan && !f.unsigned_zero) ? ((top << f.mantissa_bits) | (full - 1)) : ((top << f.mantissa_bits) | full);
+    if (!(d == d)) return f.has_nan ? nan : std::uint8_t(0);
+    const std::uint8_t beyond = saturate || !f.has_nan ? static_cast<std::uint8_t>(sign | largest)
+                                : f.has_infinity       ? static_cast<std::uint8_t>(sign | (top << f.mantissa_bits))
+                                                       : nan;
+    const double a = std::fabs(d);
+    if (std::isinf(a)) return beyond;
+    int exponent = 0;
+    std::frexp(a, &exponent);
+    int e = exponent - 1 + f.bias;
+    if (a == 0 || e < 1) e = 1;  // subnormal step
+    const double step = std::ldexp(1.0, e - f.bias - f.mantissa_bits);
+    const double units = std::nearbyint(a / step);  // default rounding mode: half to even
+    // `units` counts steps of this binade; normal numbers start at 2^mantissa_bits, and overflow into the next binade adds up by itself.
+    const int code = static_cast<int>(units) + ((e - 1) << f.mantissa_bits);
+    if (code > largest) return beyond;
+    if (code == 0) return f.unsigned_zero ? std::uint8_t(0) : sign;
+    return static_cast<std::uint8_t>(sign | code);
+}
+
+/// Elements [first, first + n) of `data` as doubles.
+void load_as_double(dtype type, const void* data, std::int64_t first, std::int64_t n, double* out) noexcept;
+/// Elements [first, first + n) of `data` as 64-bit integers: floats cut toward zero, uint64 wraps.
+void load_as_int64(dtype type, const void* data, std::int64_t first, std::int64_t n, std::int64_t* out) noexcept;
+/// Stores doubles: floats rounded once, half to even; integers cut toward zero and wrapped; bool is value != 0.
+void store_from_double(dtype type, void* data, std::int64_t first, std::int64_t n, const double* in) noexcept;
+/// Stores 64-bit integers: narrower ones wrap.
+void store_from_int64(dtype type, void* data, std::int64_t first, std::int64_t n, const std::int64_t* in) noexcept;
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+GRAFT_BEGIN_NAMESPACE
+
+// double to int64 without undefined behaviour: NaN becomes the smallest, as x86 does, and so does what is out of range.
+inline std::int64_t cut(double d) noexcept {
+    if (d >= -9223372036854775808.0 && d < 9223372036854775808.0) return static_cast<std::int64_t>(d);
+    if (d >= 9223372036854775808.0 && d < 18446744073709551616.0) return static_cast<std::int64_t>(static_cast<std::uint64_t>(d));
+    return INT64_MIN;
+}
+
+template <class To, class T>
+inline void load_run(const void* data, std::int64_t first, std::int64_t n, To* out) noexcept {
+    const T* p = static_cast<const T*>(data) + first;
+    for (std::int64_t i = 0; i < n; ++i) out[i] = static_cast<To>(p[i]);
+}
+template <class From, class T>
+inline void store_run(void* data, std::int64_t first, std::int64_t n, const From* in) noexcept {
+    T* p = static_cast<T*>(data) + first;
+    for (std::int64_t i = 0; i < n; ++i) p[i] = static_cast<T>(in[i]);
+}
+
+GRAFT_INLINE void load_as_double(dtype type, const void* data, std::int64_t first, std::int64_t n, double* out) noexcept {
+    switch (type) {
+    case dtype::float32: return load_run<double, float>(data, first, n, out);
+    case dtype::float64: return load_run<double, double>(data, first, n, out);
+    case dtype::int4:
+    case dtype::int2:
+    case dtype::int8: return load_run<double, std::int8_t>(data, first, n, out);
+    case dtype::uint4:
+    case dtype::uint2:
+    case dtype::boolean:
+    case dtype::uint8: return load_run<double, std::uint8_t>(data, first, n, out);
+    case dtype::int16: return load_run<double, std::int16_t>(data, first, n, out);
+    case dtype::uint16: return load_run<double, std::uint16_t>(data, first, n, out);
+    case dtype::int32: return load_run<double, std::int32_t>(data, first, n, out);
+    case dtype::uint32: return load_run<double, std::uint32_t>(data, first, n, out);
+    case dtype::int64: return load_run<double, std::int64_t>(data, first, n, out);
+    case dtype::uint64: return load_run<double, std::uint64_t>(data, first, n, out);
+    case dtype::float16:
+        for (std::int64_t i = 0; i < n; ++i) out[i] = static_cast<double>(to_float(static_cast<const float16*>(data)[first + i]));
+        return;
+    case dtype::bfloat16:
+        for (std::int64_t i = 0; i < n; ++i) out[i] = static_cast<double>(to_float(static_cast<const bfloat16*>(data)[first + i]));
+        return;
+    case dtype::float8e4m3fn:
+    case dtype::float8e4m3fnuz:
+    case dtype::float8e5m2:
+    case dtype::float8e5m2fnuz:
+    case dtype::float4e2m1:
+    case dtype::float8e8m0:
+        for (std::int64_t i = 0; i < n; ++i) out[i] = small_float_to_double(type, static_cast<const std::uint8_t*>(data)[first + i]);
+        return;
+    default:
+        for (std::int64_t i = 0; i < n; ++i) out[i] = 0;
+    }
+}
+
+GRAFT_INLINE void load_as_int64(dtype type, const void* data, std::int64_t first, std::int64_t n, std::int64_t* out) noexcept {
+    switch (type) {
+    case dtype::int4:
+    case dtype::int2:
+    case dtype::int8: return load_run<std::int64_t, std::int8_t>(data, first, n, out);
+    case dtype::uint4:
+    case dtype::uint2:
+    case dtype::boolean:
+    case dtype::uint8: return load_run<std::int64_t, std::uint8_t>(data, first, n, out);
+    case dtype::int16: return load_run<std::int64_t, std::int16_t>(data, first, n, out);
+    case dtype::uint16: return load_run<std::int64_t, std::uint16_t>(data, first, n, out);
+    case dtype::int32: return load_run<std::int64_t, std::int32_t>(data, first, n, out);
+    case dtype::uint32: return load_run<std::int64_t, std::uint32_t>(data, first, n, out);
+    case dtype::int64: return load_run<std::int64_t, std::int64_t>(data, first, n, out);
+    case dtype::uint64: return load_run<std::int64_t, std::uint64_t>(data, first, n, out);
+    default:
+        for (std::int64_t i = 0; i < n; ++i) {
+            double d = 0;
+            load_as_double(type, data, first + i, 1, &d);
+            out[i] = cut(d);
+        }
+    }
+}
+
+GRAFT_INLINE void store_from_int64(dtype type, void* data, std::int64_t first, std::int64_t n, const std::int64_t* in) noexcept {
+    switch (type) {
+    case dtype::int8: return store_run<std::int64_t, std::int8_t>(data, first, n, in);
+    case dtype::uint8: return store_run<std::int64_t, std::uint8_t>(data, first, n, in);
+    case dtype::int16: return store_run<std::int64_t, std::int16_t>(data, first, n, in);
+    case dtype::uint16: return store_run<std::int64_t, std::uint16_t>(data, first, n, in);
+    case dtype::int32: return store_run<std::int64_t, std::int32_t>(data, first, n, in);
+    case dtype::uint32: return store_run<std::int64_t, std::uint32_t>(data, first, n, in);
+    case dtype::int64: return store_run<std::int64_t, std::int64_t>(data, first, n, in);
+    case dtype::uint64: return store_run<std::int64_t, std::uint64_t>(data, first, n, in);
+    case dtype::boolean:
+        for (std::int64_t i = 0; i < n; ++i) static_cast<std::uint8_t*>(data)[first + i] = in[i] != 0;
+        return;
+    case dtype::uint4:
+    case dtype::uint2:
+        for (std::int64_t i = 0; i < n; ++i) static_cast<std::uint8_t*>(data)[first + i] = static_cast<std::uint8_t>(in[i] & (type == dtype::uint4 ? 15 : 3));
+        return;
+    case dtype::int4:
+    case dtype::int2:
+        for (std::int64_t i = 0; i < n; ++i) {
+            const int bits = type == dtype::int4 ? 4 : 2, low = static_cast<int>(in[i] & ((1 << bits) - 1));
+            static_cast<std::int8_t*>(data)[first + i] = static_cast<std::int8_t>(low >= 1 << (bits - 1) ? low - (1 << bits) : low);
+        }
+        return;
+    default:
+        for (std::int64_t i = 0; i < n; ++i) {
+            const double d = static_cast<double>(in[i]);
+            store_from_double(type, data, first + i, 1, &d);
+        }
+    }
+}
+
+GRAFT_INLINE void store_from_double(dtype type, void* data, std::int64_t first, std::int64_t n, const double* in) noexcept {
+    switch (type) {
+    case dtype::float32:
+        for (std::int64_t i = 0; i < n; ++i) static_cast<float*>(data)[first + i] = static_cast<float>(in[i]);
+        return;
+    case dtype::float64:
+        for (std::int64_t i = 0; i < n; ++i) static_cast<double*>(data)[first + i] = in[i];
+        return;
+    case dtype::float16:
+        for (std::int64_t i = 0; i < n; ++i) static_cast<float16*>(data)[first + i] = to_float16(in[i]);
+        return;
+    case dtype::bfloat16:
+        for (std::int64_t i = 0; i < n; ++i) static_cast<bfloat16*>(data)[first + i] = to_bfloat16(in[i]);
+        return;
+    case dtype::float8e4m3fn:
+    case dtype::float8e4m3fnuz:
+    case dtype::float8e5m2:
+    case dtype::float8e5m2fnuz:
+    case dtype::float4e2m1:
+    case dtype::float8e8m0:
+        for (std::int64_t i = 0; i < n; ++i) static_cast<std::uint8_t*>(data)[first + i] = double_to_small_float(type, in[i], true);
+        return;
+    case dtype::boolean:
+        for (std::int64_t i = 0; i < n; ++i) static_cast<std::uint8_t*>(data)[first + i] = in[i] != 0;
+        return;
+    default:
+        for (std::int64_t i = 0; i < n; ++i) {
+            const std::int64_t whole = cut(in[i]);
+            store_from_int64(type, data, first + i, 1, &whole);
+        }
+    }
+}
+
+GRAFT_END_NAMESPACE
+#endif
 #endif
 
 GRAFT_BEGIN_NAMESPACE

@@ -30,11 +30,12 @@ std::string verdict(const std::string& file) {
     return array.ok() ? "ok" : text(array.error().code());
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("the header is the one that numpy writes") {
     // np.save of np.zeros((2, 3), 'f4'), up to the data.
-    const std::string expected = std::string("\x93NUMPY\x01\x00v\x00", 10) + "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }" + std::string(58, ' ') + "\n";
+    const std::string expected = std::string("\x93NUMPY\x01\x00v\x00", 10) +
+                                 "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }" + std::string(58, ' ') + "\n";
     CHECK(npy_header(dtype::float32, {2, 3}).value() == expected);
     CHECK(npy_header(dtype::float32, {}).value().find("'shape': (), }") != std::string::npos);
     CHECK(npy_header(dtype::boolean, {4}).value().find("'|b1', 'fortran_order': False, 'shape': (4,), }") != std::string::npos);
@@ -42,12 +43,14 @@ TEST_CASE("the header is the one that numpy writes") {
 }
 
 TEST_CASE("types that .npy lacks are refused by name") {
-    for (dtype type : {dtype::bfloat16, dtype::float8e4m3fn, dtype::int4, dtype::string, dtype::undefined}) CHECK(npy_header(type, {1}).error().code() == errc::npy_dtype);
+    for (dtype type : {dtype::bfloat16, dtype::float8e4m3fn, dtype::int4, dtype::string, dtype::undefined})
+        CHECK(npy_header(type, {1}).error().code() == errc::npy_dtype);
 }
 
 TEST_CASE("an array comes back from its file as it went") {
     const std::string path = "graft_test_npy.npy";
-    const dtype types[] = {dtype::float32, dtype::float16, dtype::float64, dtype::uint8, dtype::int8, dtype::uint16, dtype::int16, dtype::uint32, dtype::int32, dtype::uint64, dtype::int64, dtype::boolean};
+    const dtype types[] = {dtype::float32, dtype::float16, dtype::float64, dtype::uint8,  dtype::int8,  dtype::uint16,
+                           dtype::int16,   dtype::uint32,  dtype::int32,   dtype::uint64, dtype::int64, dtype::boolean};
     for (dtype type : types)
         for (const shape& extents : {shape{}, shape{3}, shape{2, 0, 5}, shape{2, 3, 4}}) {
             const tensor array = tensor::zeros(type, extents).value();
@@ -63,7 +66,8 @@ TEST_CASE("an array comes back from its file as it went") {
 }
 
 TEST_CASE("Fortran order becomes C order") {
-    const tensor array = read(npy("{'descr': '|u1', 'fortran_order': True, 'shape': (2, 3), }", std::string("\0\1\2\3\4\5", 6))).value();
+    const tensor array =
+        read(npy("{'descr': '|u1', 'fortran_order': True, 'shape': (2, 3), }", std::string("\0\1\2\3\4\5", 6))).value();
     const std::uint8_t expected[6] = {0, 2, 4, 1, 3, 5};
     CHECK(std::memcmp(array.raw(), expected, 6) == 0);
 }
@@ -83,17 +87,24 @@ TEST_CASE("malformed files are refused, whatever they claim") {
     const std::string good = npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }\n", std::string(8, 'x'));
     REQUIRE(verdict(good) == "ok");
     for (std::size_t n = 0; n < good.size(); ++n) CHECK(verdict(good.substr(0, n)) != "ok");
-    for (const char* dictionary : {"", "{}", "{'descr': '<f4', 'shape': (2,), }", "{'descr': '<f4', 'fortran_order': 1, 'shape': (2,), }", "{'descr': '<f4', 'fortran_order': False, 'shape': 2, }",
-                                   "{'descr': '<f4', 'fortran_order': False, 'shape': (2), }", "{'descr': '<f4', 'fortran_order': False, 'shape': (-2,), }", "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), 'x': 1}",
-                                   "{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), } more",
-                                   "{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,), }", "{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904, 4), }",
-                                   "{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1), }", "{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }"}) {
+    for (const char* dictionary :
+         {"", "{}", "{'descr': '<f4', 'shape': (2,), }", "{'descr': '<f4', 'fortran_order': 1, 'shape': (2,), }",
+          "{'descr': '<f4', 'fortran_order': False, 'shape': 2, }", "{'descr': '<f4', 'fortran_order': False, 'shape': (2), }",
+          "{'descr': '<f4', 'fortran_order': False, 'shape': (-2,), }",
+          "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), 'x': 1}",
+          "{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (2,), }",
+          "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), } more",
+          "{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,), }",
+          "{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904, 4), }",
+          "{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1), }",
+          "{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }"}) {
         CAPTURE(dictionary);
         CHECK(verdict(npy(dictionary, std::string(8, 'x'))) == "npy.malformed");
     }
     CHECK(verdict(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", std::string(8, 'x'), 4)) == "npy.malformed");
     for (const char* type : {"'>f4'", "'<c8'", "'|O'", "'<U4'", "'|S3'", "'<M8[s]'", "[('a', '<f4')]", "''"}) {
         CAPTURE(type);
-        CHECK(verdict(npy(std::string("{'descr': ") + type + ", 'fortran_order': False, 'shape': (2,), }", std::string(16, 'x'))) == "npy.dtype");
+        CHECK(verdict(npy(std::string("{'descr': ") + type + ", 'fortran_order': False, 'shape': (2,), }",
+                          std::string(16, 'x'))) == "npy.dtype");
     }
 }

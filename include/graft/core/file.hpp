@@ -48,8 +48,11 @@ public:
 private:
     status failed(const char* what);
     std::string path_, temporary_;
-    int descriptor_ = -1;
+#if defined(_WIN32)
     void* stream_ = nullptr;
+#else
+    int descriptor_ = -1;
+#endif
 };
 
 /// The folder part of a path, "." where there is none.

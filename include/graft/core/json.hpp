@@ -248,8 +248,8 @@ GRAFT_INLINE bool json_reader::integer(std::int64_t& value) const noexcept {
 }
 
 GRAFT_INLINE double json_reader::real() const noexcept {
-    double value = 0;
 #if defined(__cpp_lib_to_chars)
+    double value = 0;
     const auto read = std::from_chars(number_.data(), number_.data() + number_.size(), value);
     if (read.ec == std::errc()) return value;
 #endif

@@ -32,7 +32,8 @@ GRAFT_INLINE result<std::string> read_file(const std::string& path, std::int64_t
     struct stat about;
     if (::stat(path.c_str(), &about) != 0) return fail(cannot_open, path, std::strerror(errno));
     if (!S_ISREG(about.st_mode)) return fail(cannot_open, path, "not a regular file");
-    if (about.st_size > most) return fail(too_large, path, std::to_string(about.st_size) + " bytes; the limit is " + std::to_string(most));
+    if (about.st_size > most)
+        return fail(too_large, path, std::to_string(about.st_size) + " bytes; the limit is " + std::to_string(most));
     guess = static_cast<std::size_t>(about.st_size);
 #endif
     std::FILE* file = std::fopen(path.c_str(), "rb");

@@ -59,7 +59,7 @@ inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1
 
 // Tiles that one run of the first layer takes at once: as many as fit the room on the stack.
 inline std::int64_t first_layer_tiles(const conv_problem& p, std::int64_t tile) {
-    const std::int64_t extra = (p.kw - 1) * p.dw / p.sw + 1, columns = first_layer_room / (p.ic * p.kh * p.sw);
+    const std::int64_t extra = (p.kw - 1) * p.dw / p.sw + 1, columns = first_layer_room / (p.ic * ((p.kh - 1) * p.dh + 1) * p.sw);
     const std::int64_t fit = columns > extra ? (columns - extra) / tile : 0, all = ceil_div(p.ow, tile);
     return fit < all ? fit : all;
 }
@@ -100,6 +100,11 @@ inline conv_args conv_arguments(isa set, const conv_problem& p, const conv_choic
     } else if (choice.algorithm == conv_algorithm::first_layer) {
         a.batch_tiles = first_layer_tiles(p, k.first_tile);
         a.batches = ceil_div(p.ow, a.batch_tiles * k.first_tile);
+        // Rows of outputs of one task: neighbours share rows of inputs. As many as fit, but not too few tasks.
+        const std::int64_t row = p.ic * p.sw * (a.batch_tiles * k.first_tile + (p.kw - 1) * p.dw / p.sw + 1);
+        const std::int64_t fit = (first_layer_room / row - (p.kh - 1) * p.dh - 1) / p.sh + 1, most = ceil_div(p.oh * a.batches, 16);
+        a.pairs_per_task = fit < most ? fit : most;
+        a.tasks_per_batch = ceil_div(p.oh, a.pairs_per_task);
     } else if (choice.algorithm == conv_algorithm::shared) {
         a.pairs_per_task = 8;
         a.tasks_per_batch = ceil_div(ceil_div(p.oc, width), a.pairs_per_task);
@@ -318,7 +323,7 @@ GRAFT_INLINE void run_conv(isa set, const conv_problem& p, const conv_choice& ch
         tasks = p.n * a.tasks_per_batch * a.batches;
     } else if (choice.algorithm == conv_algorithm::first_layer) {
         kernel = k.first_layer;
-        tasks = p.n * p.oh * a.batches;
+        tasks = p.n * a.tasks_per_batch * a.batches;
     } else if (choice.algorithm == conv_algorithm::generic) {
         kernel = k.generic;
         tasks = p.n * p.oh;

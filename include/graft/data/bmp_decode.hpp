@@ -16,7 +16,7 @@ struct bmp_reader {
     std::int64_t width = 0, height = 0;
     bool top_down = false;
     unsigned bits = 0, compression = 0;
-    std::uint32_t masks[3] = {};  // red, green, blue
+    std::uint32_t masks[3] = {}; // red, green, blue
     std::size_t pixels_at = 0;
     std::uint8_t palette[256][3] = {};
 
@@ -47,7 +47,8 @@ struct bmp_reader {
             compression = four(30);
             colours = four(46);
         }
-        if (bits != 1 && bits != 4 && bits != 8 && bits != 16 && bits != 24 && bits != 32) return failed(errc::image_unsupported, std::to_string(bits) + " bits a pixel");
+        if (bits != 1 && bits != 4 && bits != 8 && bits != 16 && bits != 24 && bits != 32)
+            return failed(errc::image_unsupported, std::to_string(bits) + " bits a pixel");
         if (compression > 3) return failed(errc::image_unsupported, "compression " + std::to_string(compression));
         if ((compression == 1 && bits != 8) || (compression == 2 && bits != 4) || (compression == 3 && bits < 16))
             return failed(errc::image_malformed, "compression and bits a pixel do not go together");
@@ -85,7 +86,8 @@ struct bmp_reader {
         } else {
             const std::uint32_t sixes[3] = {0xf800, 0x7e0, 0x1f};
             if (bits == 24 && std::memcmp(masks, bytes_of_word, sizeof masks) == 0) return {};
-            if (bits == 16 && (std::memcmp(masks, fives, sizeof masks) == 0 || std::memcmp(masks, sixes, sizeof masks) == 0)) return {};
+            if (bits == 16 && (std::memcmp(masks, fives, sizeof masks) == 0 || std::memcmp(masks, sixes, sizeof masks) == 0))
+                return {};
         }
         return failed(errc::image_unsupported, "these bit fields");
     }
@@ -138,7 +140,8 @@ struct bmp_reader {
             at += 2;
             if (count) {
                 const std::int64_t run = count < width - x ? count : width - x;
-                for (std::int64_t i = 0; i < run && n < total; ++i) index[n++] = static_cast<std::uint8_t>(!four_bits ? value : i % 2 ? value & 15 : value >> 4);
+                for (std::int64_t i = 0; i < run && n < total; ++i)
+                    index[n++] = static_cast<std::uint8_t>(!four_bits ? value : i % 2 ? value & 15 : value >> 4);
                 x += run > 0 ? run : 0;
             } else if (value == 0) {
                 while (n % width) index[n++] = 0;
@@ -156,7 +159,9 @@ struct bmp_reader {
                 const auto used = static_cast<std::size_t>(four_bits ? (run + 1) / 2 : run);
                 if (used > size - at) return short_file();
                 for (std::int64_t i = 0; i < run; ++i)
-                    index[n++] = static_cast<std::uint8_t>(!four_bits ? bytes[at + static_cast<std::size_t>(i)] : i % 2 ? bytes[at + static_cast<std::size_t>(i) / 2] & 15 : bytes[at + static_cast<std::size_t>(i) / 2] >> 4);
+                    index[n++] = static_cast<std::uint8_t>(!four_bits ? bytes[at + static_cast<std::size_t>(i)]
+                                                           : i % 2    ? bytes[at + static_cast<std::size_t>(i) / 2] & 15
+                                                                      : bytes[at + static_cast<std::size_t>(i) / 2] >> 4);
                 at += used;
                 x += value;
                 at += at & 1;
@@ -170,7 +175,8 @@ inline result<image> decode_bmp(const std::uint8_t* bytes, std::size_t size, con
     bmp_reader bmp{bytes, size, name};
     GRAFT_TRY(bmp.read_header());
     GRAFT_TRY(check_image_size(bmp.width, bmp.height, name, caps));
-    const auto stride = static_cast<std::size_t>((bmp.width * bmp.bits + 31) / 32 * 4), last = static_cast<std::size_t>((bmp.width * bmp.bits + 7) / 8);
+    const auto stride = static_cast<std::size_t>((bmp.width * bmp.bits + 31) / 32 * 4),
+               last = static_cast<std::size_t>((bmp.width * bmp.bits + 7) / 8);
     const auto rows = static_cast<std::size_t>(bmp.height);
     const bool runs = bmp.compression == 1 || bmp.compression == 2;
     if (bmp.pixels_at > size || (!runs && size - bmp.pixels_at < stride * (rows - 1) + last)) return bmp.short_file();
@@ -184,10 +190,11 @@ inline result<image> decode_bmp(const std::uint8_t* bytes, std::size_t size, con
     }
     const std::uint8_t* first = runs ? reinterpret_cast<const std::uint8_t*>(index.data()) : bytes + bmp.pixels_at;
     for (std::size_t y = 0; y < rows; ++y)
-        bmp.read_row(first + y * (runs ? static_cast<std::size_t>(bmp.width) : stride), picture.row(static_cast<std::int64_t>(bmp.top_down ? y : rows - 1 - y)));
+        bmp.read_row(first + y * (runs ? static_cast<std::size_t>(bmp.width) : stride),
+                     picture.row(static_cast<std::int64_t>(bmp.top_down ? y : rows - 1 - y)));
     return picture;
 }
 
-}  // namespace detail
+} // namespace detail
 GRAFT_END_NAMESPACE
 #endif

@@ -17,10 +17,13 @@ using byte_sink = bool (*)(void* context, const std::uint8_t* bytes, std::size_t
 
 class inflater {
 public:
-    inflater(const std::uint8_t* in, std::size_t n, byte_sink sink, void* context) : begin_(in), input_{in, in + n}, sink_(sink), context_(context) {}
+    inflater(const std::uint8_t* in, std::size_t n, byte_sink sink, void* context)
+        : begin_(in), input_{in, in + n}, sink_(sink), context_(context) {}
 
     // Bytes of the input that were read; meant for `done`.
-    std::size_t consumed() const noexcept { return static_cast<std::size_t>(input_.in - begin_) - input_.bits / 8 + input_.padding; }
+    std::size_t consumed() const noexcept {
+        return static_cast<std::size_t>(input_.in - begin_) - input_.bits / 8 + input_.padding;
+    }
 
     inflate_end run() {
         auto memory = buffer::allocate(capacity + 16);
@@ -48,7 +51,7 @@ private:
     static constexpr int fast_bits = 10;
 
     struct huffman {
-        std::uint16_t fast[1 << fast_bits];  // symbol * 16 + length for the short codes, 0 for the others
+        std::uint16_t fast[1 << fast_bits]; // symbol * 16 + length for the short codes, 0 for the others
         std::uint16_t count[16], symbol[288];
 
         bool build(const std::uint8_t* lengths, int n) {
@@ -65,7 +68,7 @@ private:
                     code[length + 1] = static_cast<std::uint16_t>((code[length] + count[length]) << 1);
                 }
             }
-            if (left > 0 && longest > 1) return false;  // incomplete, which only a single code may be
+            if (left > 0 && longest > 1) return false; // incomplete, which only a single code may be
             for (int i = 0; i < n; ++i) {
                 const int length = lengths[i];
                 if (!length) continue;
@@ -73,7 +76,8 @@ private:
                 std::uint32_t reversed = 0, forward = code[length]++;
                 if (length > fast_bits) continue;
                 for (int b = 0; b < length; ++b) reversed |= (forward >> b & 1) << (length - 1 - b);
-                for (; reversed < (1u << fast_bits); reversed += 1u << length) fast[reversed] = static_cast<std::uint16_t>(i * 16 + length);
+                for (; reversed < (1u << fast_bits); reversed += 1u << length)
+                    fast[reversed] = static_cast<std::uint16_t>(i * 16 + length);
             }
             return true;
         }
@@ -83,7 +87,7 @@ private:
     struct bit_reader {
         const std::uint8_t *in, *end;
         std::uint64_t held = 0;
-        std::size_t padding = 0;  // zero bytes that were taken behind the end
+        std::size_t padding = 0; // zero bytes that were taken behind the end
         unsigned bits = 0;
 
         void refill() noexcept {
@@ -179,7 +183,8 @@ private:
 
     inflate_end dynamic() {
         static constexpr std::uint8_t order[19] = {16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15};
-        const int n_literals = static_cast<int>(input_.take(5)) + 257, n_distances = static_cast<int>(input_.take(5)) + 1, n_codes = static_cast<int>(input_.take(4)) + 4;
+        const int n_literals = static_cast<int>(input_.take(5)) + 257, n_distances = static_cast<int>(input_.take(5)) + 1,
+                  n_codes = static_cast<int>(input_.take(4)) + 4;
         if (n_literals > 286 || n_distances > 30) return inflate_end::malformed;
         std::uint8_t lengths[320] = {};
         for (int i = 0; i < n_codes; ++i) {
@@ -200,25 +205,33 @@ private:
             }
             if (symbol == 16 && i == 0) return inflate_end::malformed;
             const std::uint8_t value = symbol == 16 ? all[i - 1] : std::uint8_t(0);
-            const int times = symbol == 16 ? 3 + static_cast<int>(input_.take(2)) : symbol == 17 ? 3 + static_cast<int>(input_.take(3)) : 11 + static_cast<int>(input_.take(7));
+            const int times = symbol == 16   ? 3 + static_cast<int>(input_.take(2))
+                              : symbol == 17 ? 3 + static_cast<int>(input_.take(3))
+                                             : 11 + static_cast<int>(input_.take(7));
             if (i + times > n_literals + n_distances) return inflate_end::malformed;
             for (int t = 0; t < times; ++t) all[i++] = value;
         }
-        if (!all[256] || !literals_.build(all, n_literals) || !distances_.build(all + n_literals, n_distances)) return inflate_end::malformed;
+        if (!all[256] || !literals_.build(all, n_literals) || !distances_.build(all + n_literals, n_distances))
+            return inflate_end::malformed;
         return codes();
     }
 
     inflate_end codes() {
-        static constexpr std::uint16_t length_base[29] = {3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 15, 17, 19, 23, 27, 31, 35, 43, 51, 59, 67, 83, 99, 115, 131, 163, 195, 227, 258};
-        static constexpr std::uint8_t length_extra[29] = {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 0};
-        static constexpr std::uint16_t distance_base[30] = {1, 2, 3, 4, 5, 7, 9, 13, 17, 25, 33, 49, 65, 97, 129, 193, 257, 385, 513, 769, 1025, 1537, 2049, 3073, 4097, 6145, 8193, 12289, 16385, 24577};
-        static constexpr std::uint8_t distance_extra[30] = {0, 0, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8, 9, 9, 10, 10, 11, 11, 12, 12, 13, 13};
+        static constexpr std::uint16_t length_base[29] = {3,  4,  5,  6,  7,  8,  9,  10, 11,  13,  15,  17,  19,  23, 27,
+                                                          31, 35, 43, 51, 59, 67, 83, 99, 115, 131, 163, 195, 227, 258};
+        static constexpr std::uint8_t length_extra[29] = {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2,
+                                                          2, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 0};
+        static constexpr std::uint16_t distance_base[30] = {1,    2,    3,    4,    5,    7,    9,    13,    17,    25,
+                                                            33,   49,   65,   97,   129,  193,  257,  385,   513,   769,
+                                                            1025, 1537, 2049, 3073, 4097, 6145, 8193, 12289, 16385, 24577};
+        static constexpr std::uint8_t distance_extra[30] = {0, 0, 0, 0, 1, 1, 2, 2,  3,  3,  4,  4,  5,  5,  6,
+                                                            6, 7, 7, 8, 8, 9, 9, 10, 10, 11, 11, 12, 12, 13, 13};
         bit_reader r = input_;
         std::uint8_t* const window = window_;
         std::size_t at = at_;
         inflate_end end = inflate_end::malformed;
         for (;;) {
-            if (r.bits < 48) r.refill();  // enough for a length, a distance and their extra bits
+            if (r.bits < 48) r.refill(); // enough for a length, a distance and their extra bits
             int symbol = r.decode(literals_);
             if (r.starved()) {
                 end = inflate_end::truncated;
@@ -255,7 +268,7 @@ private:
             const std::uint8_t* from = to - distance;
             at += n;
             if (distance >= 8) {
-                for (std::size_t i = 0; i < n; i += 8) std::memcpy(to + i, from + i, 8);  // the window has room to run over
+                for (std::size_t i = 0; i < n; i += 8) std::memcpy(to + i, from + i, 8); // the window has room to run over
             } else
                 for (std::size_t i = 0; i < n; ++i) to[i] = from[i];
         }
@@ -279,6 +292,6 @@ inline std::size_t zlib_header(const std::uint8_t* in, std::size_t n) noexcept {
     return n >= 2 && (in[0] & 15) == 8 && (in[0] >> 4) <= 7 && (in[0] * 256 + in[1]) % 31 == 0 && !(in[1] & 32) ? 2 : 0;
 }
 
-}  // namespace detail
+} // namespace detail
 GRAFT_END_NAMESPACE
 #endif

@@ -115,6 +115,7 @@ GRAFT_INLINE result<std::shared_ptr<const mapped_file>> open_external(const std:
     const std::string path(location), where = "external data '" + path + "'";
     if (const char* what = detail::location_fault(location)) return fail(errc::external_path, where, what);
 #if defined(_WIN32)
+    (void)directory;
     (void)most;
     return fail(errc::external_path, where,
                 "external data cannot be opened safely on this system: save the model with its data inside");

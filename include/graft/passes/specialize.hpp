@@ -24,6 +24,14 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
+// What a file or a builder says of a value that a node makes is a claim: memory is laid out by what inference says alone.
+inline void forget(value& v) {
+    if (v.constant) return;
+    v.type = dtype::undefined;
+    v.has_shape = false;
+    v.extents = shape();
+}
+
 class specializer {
 public:
     specializer(graph& g, const evaluation& with, const op_row* identity) : g_(g), with_(with), identity_(identity) {}
@@ -122,6 +130,7 @@ private:
         for (std::size_t i = 0; i < body.values.size(); ++i)
             if (map[i] == no_value) {
                 g_.values.push_back(body.values[i]);
+                forget(g_.values.back());
                 map[i] = static_cast<value_id>(g_.values.size() - 1);
             }
         for (node inner : body.nodes) {
@@ -159,6 +168,9 @@ private:
 }  // namespace detail
 
 GRAFT_INLINE result<graph> specialize(graph g, const tensor_view* inputs, const evaluation& with) {
+    for (const node& n : g.nodes)
+        for (value_id id : n.outputs)
+            if (id != no_value) detail::forget(g.values[static_cast<std::size_t>(id)]);
     for (std::size_t i = 0; i < g.inputs.size(); ++i) {
         value& v = g.values[static_cast<std::size_t>(g.inputs[i])];
         if (inputs && inputs[i].type != dtype::undefined) {

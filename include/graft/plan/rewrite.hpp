@@ -25,6 +25,7 @@ public:
         uses_.assign(g.values.size(), 0);
         std::vector<value_id> ids;
         for (std::size_t i = 0; i < g.nodes.size(); ++i) {
+            if (g.nodes[i].op_type.empty()) continue;
             for (value_id id : g.nodes[i].outputs)
                 if (id != no_value) maker_[static_cast<std::size_t>(id)] = static_cast<int>(i);
             ids = g.nodes[i].inputs;

@@ -139,15 +139,16 @@ inline GRAFT_NOINLINE void activate_run(activation kind, float alpha, float beta
     switch (kind) {
 #define GRAFT_X(id)                                                                                            \
     case activation::id:                                                                                       \
-        for (std::int64_t i = 0; i < n; i += V::W) {                                                           \
-            const int lanes = n - i < V::W ? static_cast<int>(n - i) : V::W;                                   \
-            V v = lanes == V::W ? V::load(x + i) : V::load_partial(x + i, lanes);                              \
-            v = activate<activation::id>(v, alpha, beta);                                                      \
-            if (lanes == V::W)                                                                                 \
-                v.store(y + i);                                                                                \
-            else                                                                                               \
-                v.store_partial(y + i, lanes);                                                                 \
-        }                                                                                                      \
+        if constexpr (activation_wanted(activation::id))                                                                  \
+            for (std::int64_t i = 0; i < n; i += V::W) {                                                       \
+                const int lanes = n - i < V::W ? static_cast<int>(n - i) : V::W;                               \
+                V v = lanes == V::W ? V::load(x + i) : V::load_partial(x + i, lanes);                          \
+                v = activate<activation::id>(v, alpha, beta);                                                  \
+                if (lanes == V::W)                                                                             \
+                    v.store(y + i);                                                                            \
+                else                                                                                           \
+                    v.store_partial(y + i, lanes);                                                             \
+            }                                                                                                  \
         return;
         GRAFT_X(none)
         GRAFT_X(relu)

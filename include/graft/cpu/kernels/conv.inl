@@ -310,41 +310,62 @@ template <int NV> GRAFT_NOINLINE inline void first_tile(const conv_args& a, cons
     end_tile(sum, a, job);
 }
 
-// out[i] = row[first + i * step], 0 outside [0, width).
+// out[phase][i] = row[first + i * step + phase] for i in [0, n), 0 outside [0, width).
 inline void gather_row(const float* row, std::int64_t width, std::int64_t first, std::int64_t step, std::int64_t n, float* out) {
-    std::int64_t i = 0;
-    for (; i < n && first + i * step < 0; ++i) out[i] = 0;
-    std::int64_t inside = first < width ? (width - first + step - 1) / step : 0;
-    if (inside > n) inside = n;
+    // Whole steps [low, high) are inside.
+    std::int64_t low = first < 0 ? (-first + step - 1) / step : 0, high = width > first ? (width - first) / step : 0;
+    if (high > n) high = n;
+    if (low > high) low = high;
+    for (std::int64_t i = 0; i < n; ++i) {
+        if (i == low && low < high) i = high;
+        if (i == n) break;
+        for (std::int64_t phase = 0; phase < step; ++phase) {
+            const std::int64_t at = first + i * step + phase;
+            out[phase * n + i] = at >= 0 && at < width ? row[at] : 0;
+        }
+    }
+    const float* from = row + first;
     if (step == 1)
-        for (; i < inside; ++i) out[i] = row[first + i];
+        for (std::int64_t i = low; i < high; ++i) out[i] = from[i];
     else if (step == 2)
-        for (; i < inside; ++i) out[i] = row[first + i * 2];
+        for (std::int64_t i = low; i < high; ++i) {
+            out[i] = from[2 * i];
+            out[n + i] = from[2 * i + 1];
+        }
     else
-        for (; i < inside; ++i) out[i] = row[first + i * step];
-    for (; i < n; ++i) out[i] = 0;
+        for (std::int64_t i = low; i < high; ++i)
+            for (std::int64_t phase = 0; phase < step; ++phase) out[phase * n + i] = from[i * step + phase];
 }
 
-// One task: one run of outputs in one row (`batches` runs a row, each of `batch_tiles` tiles), all output channels.
+// One task: a band of `pairs_per_task` rows of outputs, of each a run (`batches` runs a row, each of `batch_tiles` tiles); all
+// output channels.
 inline void conv_first_layer(const conv_args& a, std::int64_t task) {
     constexpr int M = conv_tile_pixels;
     const conv_problem& p = a.p;
-    const std::int64_t run = task % a.batches, oy = task / a.batches % p.oh, image = task / a.batches / p.oh;
-    const std::int64_t ox0 = run * a.batch_tiles * M, end = ox0 + a.batch_tiles * M < p.ow ? ox0 + a.batch_tiles * M : p.ow;
-    const std::int64_t length = a.batch_tiles * M + (p.kw - 1) * p.dw / p.sw + 1;
+    const std::int64_t ox0 = task % a.batches * a.batch_tiles * M, ox1 = ox0 + a.batch_tiles * M < p.ow ? ox0 + a.batch_tiles * M : p.ow;
+    task /= a.batches;
+    const std::int64_t oy0 = task % a.tasks_per_batch * a.pairs_per_task, image = task / a.tasks_per_batch;
+    const std::int64_t oy1 = oy0 + a.pairs_per_task < p.oh ? oy0 + a.pairs_per_task : p.oh;
+    const std::int64_t length = a.batch_tiles * M + (p.kw - 1) * p.dw / p.sw + 1, row_floats = p.sw * length;
+    const std::int64_t high = (oy1 - oy0 - 1) * p.sh + (p.kh - 1) * p.dh + 1;
     alignas(64) float rows[first_layer_floats];
     std::int32_t offsets[first_layer_taps];
     int k = 0;
-    for (std::int64_t c = 0, r = 0; c < p.ic; ++c)
-        for (int ky = 0; ky < p.kh; ++ky, ++r) {
-            const std::int64_t iy = oy * p.sh - p.pt + ky * p.dh;
+    for (std::int64_t c = 0; c < p.ic; ++c) {
+        for (std::int64_t r = 0; r < high; ++r) {
+            const std::int64_t iy = oy0 * p.sh - p.pt + r;
             const bool inside = iy >= 0 && iy < p.ih;
-            const float* row = a.x + ((image * p.ic + c) * p.ih + (inside ? iy : 0)) * p.iw;
-            for (int phase = 0; phase < p.sw; ++phase)
-                gather_row(row, inside ? p.iw : 0, ox0 * p.sw - p.pl + phase, p.sw, length, rows + (r * p.sw + phase) * length);
-            for (int kx = 0; kx < p.kw; ++kx)
-                offsets[k++] = static_cast<std::int32_t>((r * p.sw + kx * p.dw % p.sw) * length + kx * p.dw / p.sw);
+            gather_row(a.x + ((image * p.ic + c) * p.ih + (inside ? iy : 0)) * p.iw, inside ? p.iw : 0, ox0 * p.sw - p.pl, p.sw, length,
+                       rows + (c * high + r) * row_floats);
         }
+        for (int ky = 0; ky < p.kh; ++ky) {
+            std::int64_t phase = 0, at = 0;
+            for (int kx = 0; kx < p.kw; ++kx, phase += p.dw) {
+                for (; phase >= p.sw; phase -= p.sw) ++at;
+                offsets[k++] = static_cast<std::int32_t>((c * high + ky * p.dh) * row_floats + phase * length + at);
+            }
+        }
+    }
     const std::int64_t out_plane = p.oh * p.ow * V::W, out_blocks = (p.oc + V::W - 1) / V::W;
     tile_job job;
     job.tap_count = k;
@@ -353,13 +374,15 @@ inline void conv_first_layer(const conv_args& a, std::int64_t task) {
         job.channels = static_cast<int>(p.oc - channel < 2 * V::W ? p.oc - channel : 2 * V::W);
         job.w = a.weight + channel * k;
         job.bias = a.bias ? a.bias + channel : nullptr;
-        const std::int64_t base = (image * out_blocks + channel / V::W) * out_plane + oy * p.ow * V::W;
-        for (std::int64_t ox = ox0; ox < end; ox += M) {
-            job.pixels = static_cast<int>(end - ox < M ? end - ox : M);
-            job.x = rows + (ox - ox0);
-            job.y = a.y + base + ox * V::W;
-            job.residual = a.residual ? a.residual + base + ox * V::W : nullptr;
-            job.channels > V::W ? first_tile<2>(a, job, offsets) : first_tile<1>(a, job, offsets);
+        for (std::int64_t oy = oy0; oy < oy1; ++oy) {
+            const std::int64_t base = (image * out_blocks + channel / V::W) * out_plane + oy * p.ow * V::W;
+            for (std::int64_t ox = ox0; ox < ox1; ox += M) {
+                job.pixels = static_cast<int>(ox1 - ox < M ? ox1 - ox : M);
+                job.x = rows + (oy - oy0) * p.sh * row_floats + (ox - ox0);
+                job.y = a.y + base + ox * V::W;
+                job.residual = a.residual ? a.residual + base + ox * V::W : nullptr;
+                job.channels > V::W ? first_tile<2>(a, job, offsets) : first_tile<1>(a, job, offsets);
+            }
         }
     }
 }

@@ -36,16 +36,17 @@ GRAFT_VECTOR V apply(V a, V b) {
 
 inline void unary_run(unary op, const float* x, float* y, std::int64_t n) {
     switch (op) {
-#define GRAFT_X(id)                                                                             \
-    case unary::id:                                                                             \
-        for (std::int64_t i = 0; i < n; i += V::W) {                                            \
-            const int lanes = n - i < V::W ? static_cast<int>(n - i) : V::W;                    \
-            V v = apply<unary::id>(lanes == V::W ? V::load(x + i) : V::load_partial(x + i, lanes)); \
-            if (lanes == V::W)                                                                  \
-                v.store(y + i);                                                                 \
-            else                                                                                \
-                v.store_partial(y + i, lanes);                                                  \
-        }                                                                                       \
+#define GRAFT_X(id)                                                                                 \
+    case unary::id:                                                                                 \
+        if constexpr (unary_wanted(unary::id))                                                            \
+            for (std::int64_t i = 0; i < n; i += V::W) {                                            \
+                const int lanes = n - i < V::W ? static_cast<int>(n - i) : V::W;                    \
+                V v = apply<unary::id>(lanes == V::W ? V::load(x + i) : V::load_partial(x + i, lanes)); \
+                if (lanes == V::W)                                                                  \
+                    v.store(y + i);                                                                 \
+                else                                                                                \
+                    v.store_partial(y + i, lanes);                                                  \
+            }                                                                                       \
         return;
         GRAFT_X(abs)
         GRAFT_X(neg)
@@ -70,6 +71,14 @@ GRAFT_FORCE_INLINE void binary_loop(const binary_rows& g) {
     const V low = V::set1(g.low), high = V::set1(g.high);
     const std::int64_t n = g.n, whole = n - n % V::W;
     const int lanes = static_cast<int>(n - whole);
+    if (n == V::W && g.a_step && g.b_step) {
+        // Pixels of the blocked layout against one number for each channel.
+        const float *a = g.a, *b = g.b;
+        float* y = g.y;
+        for (std::int64_t r = 0; r < g.rows; ++r, a += g.a_row, b += g.b_row, y += g.y_row)
+            clamp(apply<Op>(V::load(a), V::load(b)), low, high).store(y);
+        return;
+    }
     float spread_a[V::W], spread_b[V::W];
     for (std::int64_t r = 0; r < g.rows; ++r) {
         const float *a = g.a + r * g.a_row, *b = g.b + r * g.b_row;
@@ -115,9 +124,12 @@ inline void binary_run(const binary_rows& g) {
     case binary::div: return binary_loop<binary::div>(g);
     case binary::max: return binary_loop<binary::max>(g);
     case binary::min: return binary_loop<binary::min>(g);
-    case binary::prelu: return binary_loop<binary::prelu>(g);
+    case binary::prelu:
+        if constexpr (wanted("PRelu")) binary_loop<binary::prelu>(g);
+        return;
     case binary::pow:
-        if (!power_run(g)) binary_loop<binary::pow>(g);
+        if constexpr (wanted("Pow"))
+            if (!power_run(g)) binary_loop<binary::pow>(g);
     }
 }
 

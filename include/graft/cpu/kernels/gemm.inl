@@ -186,6 +186,7 @@ inline void gemm_pack_run(const gemm_pack& g) {
 }
 
 inline const gemm_kernels* gemm_table() {
-    static constexpr gemm_kernels all = {gemm_rows, gemm_columns, &gemm_run, &gemm_pack_run};
+    constexpr bool any = wanted("Gemm") || wanted("MatMul") || wanted("ConvTranspose");
+    static constexpr gemm_kernels all = {gemm_rows, gemm_columns, any ? &gemm_run : nullptr, any ? &gemm_pack_run : nullptr};
     return &all;
 }

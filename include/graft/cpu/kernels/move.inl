@@ -112,6 +112,7 @@ inline void dequantize_run(const void* x, float* y, std::int64_t n, float scale,
 }
 
 inline const move_kernels* move_table() {
-    static constexpr move_kernels all = {&transpose_run, &from_float16, &to_float16, &from_bfloat16, &to_bfloat16, &quantize_run, &dequantize_run};
+    static constexpr move_kernels all = {&transpose_run, &from_float16, &to_float16, &from_bfloat16, &to_bfloat16,
+                                         wanted("QuantizeLinear") ? &quantize_run : nullptr, wanted("DequantizeLinear") ? &dequantize_run : nullptr};
     return &all;
 }

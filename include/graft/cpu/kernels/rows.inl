@@ -243,6 +243,16 @@ inline void arg_columns(bool lowest, bool last, const float* x, std::int64_t* y,
 }
 
 inline const rows_kernels* rows_table() {
-    static constexpr rows_kernels all = {&softmax_rows, &softmax_columns, &normalize_run, &reduce_rows, &reduce_columns, &arg_rows, &arg_columns};
+    constexpr bool softmax = wanted("Softmax") || wanted("LogSoftmax"), arg = wanted("ArgMax") || wanted("ArgMin");
+    constexpr bool normalize = wanted("LayerNormalization") || wanted("RMSNormalization") || wanted("InstanceNormalization") || wanted("GroupNormalization");
+    constexpr bool reduce = wanted("ReduceSum") || wanted("ReduceMean") || wanted("ReduceMax") || wanted("ReduceMin") || wanted("ReduceL1") ||
+                            wanted("ReduceL2") || wanted("ReduceSumSquare");
+    static constexpr rows_kernels all = {softmax ? &softmax_rows : nullptr,
+                                         softmax ? &softmax_columns : nullptr,
+                                         normalize ? &normalize_run : nullptr,
+                                         reduce ? &reduce_rows : nullptr,
+                                         reduce ? &reduce_columns : nullptr,
+                                         arg ? &arg_rows : nullptr,
+                                         arg ? &arg_columns : nullptr};
     return &all;
 }
