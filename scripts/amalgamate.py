@@ -114,6 +114,7 @@ def main():
     if arguments.check:
         if not target.is_file() or target.read_text() != text:
             sys.exit(f"{target.relative_to(ROOT)} is not up to date: run scripts/amalgamate.py")
+        print(f"{target.relative_to(ROOT)} is up to date: {len(text.splitlines())} lines")
         return
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(text)

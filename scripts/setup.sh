@@ -16,7 +16,7 @@ install_missing() {
             ;;
         tests) has_header doctest/doctest.h || missing="$missing doctest-dev" ;;
         clang) command -v clang++ >/dev/null || missing="$missing clang" ;;
-        python) command -v python3 >/dev/null || missing="$missing python3" ;;
+        python) python3 -c 'import ensurepip' 2>/dev/null || missing="$missing python3-venv" ;;
         consumers)
             command -v meson >/dev/null || missing="$missing meson"
             command -v ninja >/dev/null || missing="$missing ninja-build"

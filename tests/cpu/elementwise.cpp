@@ -129,7 +129,8 @@ TEST_CASE("elementwise: functions are accurate over the whole range of floats, i
         CHECK(worst<activation::softplus>(set, log1p_exp) <= 2.2);
         CHECK(worst<activation::silu>(set, [](double x) { return x * logistic(x); }, 0, 0, 1e-42) <= 3.5);
         CHECK(worst<activation::mish>(set, [](double x) { return x * std::tanh(log1p_exp(x)); }, 0, 0, 1e-42) <= 4.5);
-        CHECK(worst<activation::gelu>(set, [](double x) { return 0.5 * x * std::erfc(-x / std::sqrt(2.0)); }, 0, 0, 1e-42) <= 6);
+        // Below zero gelu is a small difference of large terms: that is measured by itself.
+        CHECK(worst<activation::gelu>(set, [](double x) { return x == -HUGE_VAL ? 0 : 0.5 * x * std::erfc(-x / std::sqrt(2.0)); }, 0, 0, 1.3e-6) <= 4);
         // The argument of its exponential is rounded: what is lost grows with |x|, where the result is next to nothing.
         CHECK(worst<activation::gelu_tanh>(set, [](double x) { return x * logistic(std::sqrt(8 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)); }, 0, 0, 2e-8) <= 8);
         CHECK(worst<activation::hard_sigmoid>(set, [](double x) { return x != x ? x : std::fmax(0, std::fmin(1, 0.25 * x + 0.5)); }, 0.25f, 0.5f, 1e-7) <= 1);

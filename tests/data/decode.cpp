@@ -13,8 +13,12 @@ namespace {
 bool has_jpeg() { return verdict(golden_file("jpeg gray")) != "image.no_decoder"; }
 
 std::string png_chunk(const std::string& type, const std::string& body) {
-    const auto number = [](std::uint32_t n) { return std::string{static_cast<char>(n >> 24), static_cast<char>(n >> 16), static_cast<char>(n >> 8), static_cast<char>(n)}; };
-    return number(static_cast<std::uint32_t>(body.size())) + type + body + number(crc_of((type + body).data(), type.size() + body.size()));
+    const auto number = [](std::uint32_t n) {
+        return std::string{static_cast<char>(n >> 24), static_cast<char>(n >> 16), static_cast<char>(n >> 8),
+                           static_cast<char>(n)};
+    };
+    return number(static_cast<std::uint32_t>(body.size())) + type + body +
+           number(crc_of((type + body).data(), type.size() + body.size()));
 }
 
 std::string png_of(std::uint32_t width, std::uint32_t height, const std::string& rest) {
@@ -28,7 +32,7 @@ std::string png_of(std::uint32_t width, std::uint32_t height, const std::string&
     return "\x89PNG\r\n\x1a\n" + png_chunk("IHDR", header) + rest + png_chunk("IEND", "");
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("small pictures of every kind have Pillow's pixels") {
     for (const golden_picture& golden : golden_pictures) {
@@ -47,7 +51,8 @@ TEST_CASE("small pictures of every kind have Pillow's pixels") {
         }
         const std::string expected = from_base64(golden.pixels);
         double sum = 0;
-        for (std::size_t i = 0; i < expected.size(); ++i) sum += std::abs(int(picture.data()[i]) - int(static_cast<std::uint8_t>(expected[i])));
+        for (std::size_t i = 0; i < expected.size(); ++i)
+            sum += std::abs(int(picture.data()[i]) - int(static_cast<std::uint8_t>(expected[i])));
         CHECK(sum / static_cast<double>(expected.size()) <= 0.6);
 #if GRAFT_HAS_LIBJPEG
         CHECK(sum <= 0.05 * static_cast<double>(expected.size()));
@@ -56,7 +61,9 @@ TEST_CASE("small pictures of every kind have Pillow's pixels") {
 }
 
 TEST_CASE("a file cut anywhere is an error, never a half-gray picture") {
-    for (const char* name : {"png colour 2 depth 8", "png palette depth 4", "png split into many chunks", "jpeg 4:2:0", "jpeg 4:4:4, progressive, exif 6", "jpeg cmyk without a marker", "bmp 32 bits", "ppm", "pgm of 16 bits"}) {
+    for (const char* name :
+         {"png colour 2 depth 8", "png palette depth 4", "png split into many chunks", "jpeg 4:2:0",
+          "jpeg 4:4:4, progressive, exif 6", "jpeg cmyk without a marker", "bmp 32 bits", "ppm", "pgm of 16 bits"}) {
         const std::string file = golden_file(name);
         CAPTURE(name);
         REQUIRE(file.size() > 10);
@@ -86,7 +93,7 @@ TEST_CASE("any byte may be wrong and nothing breaks") {
 
 TEST_CASE("checksums of what is used are checked") {
     std::string file = golden_file("png colour 2 depth 8");
-    file[file.size() - 16] = static_cast<char>(file[file.size() - 16] ^ 1);  // the last byte of IDAT's checksum or body
+    file[file.size() - 16] = static_cast<char>(file[file.size() - 16] ^ 1); // the last byte of IDAT's checksum or body
     CHECK(verdict(file) == "image.malformed");
 }
 
@@ -128,7 +135,10 @@ TEST_CASE("what cannot be decoded is told by its content") {
     CHECK(detail("GIF89a......") == "image.unsupported: picture.jpg: GIF is not supported; JPEG, PNG, BMP and PNM are");
     CHECK(detail(std::string("RIFF\0\0\0\0WEBPVP8 ", 16)).find("WebP") != std::string::npos);
     CHECK(detail(std::string("II*\0\0\0\0\0", 8)).find("TIFF") != std::string::npos);
-    CHECK(detail(std::string("\0\0\0\x18" "ftypheic", 12)).find("HEIC") != std::string::npos);
+    CHECK(detail(std::string("\0\0\0\x18"
+                             "ftypheic",
+                             12))
+              .find("HEIC") != std::string::npos);
     CHECK(detail("<?xml version=\"1.0\"?><svg xmlns=\"\"/>").find("SVG") != std::string::npos);
     CHECK(detail(std::string("\0\0\0\x0cjP  \r\n\x87\n", 12)).find("JPEG 2000") != std::string::npos);
     CHECK(detail("hello, I am no picture").find("image.unsupported") == 0);

@@ -20,14 +20,19 @@ input_format model_input(dtype type, const shape& extents) {
     return model;
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("a specification reads back as it was written") {
-    CHECK(round_trip("crop=224,fraction=0.875,imagenet") == "fraction=0.875,crop=224x224,filter=bilinear,order=rgb,mean=123.675:116.28:103.53,std=58.395:57.12:57.375");
-    CHECK(round_trip("crop=224,fraction=0.875,mean=128,scale=0.0078125") == "fraction=0.875,crop=224x224,filter=bilinear,mean=128,scale=0.0078125");
-    CHECK(round_trip("caffe,resize=300x200,filter=lanczos,layout=nhwc,dtype=int8") == "resize=300x200,filter=lanczos,order=bgr,mean=103.939:116.779:123.68,std=1,layout=nhwc,dtype=int8");
-    CHECK(round_trip("resize=none,crop=none,order=gray,unit") == "resize=none,crop=none,filter=bilinear,order=gray,mean=0,std=255");
-    for (const char* spec : {"raw", "signed,crop=7x9,resize=12", "mean=-1e-3:.5:7.,scale=3e20", "fraction=0.1,crop=1", "dtype=float16,std=0.333333343"})
+    CHECK(round_trip("crop=224,fraction=0.875,imagenet") ==
+          "fraction=0.875,crop=224x224,filter=bilinear,order=rgb,mean=123.675:116.28:103.53,std=58.395:57.12:57.375");
+    CHECK(round_trip("crop=224,fraction=0.875,mean=128,scale=0.0078125") ==
+          "fraction=0.875,crop=224x224,filter=bilinear,mean=128,scale=0.0078125");
+    CHECK(round_trip("caffe,resize=300x200,filter=lanczos,layout=nhwc,dtype=int8") ==
+          "resize=300x200,filter=lanczos,order=bgr,mean=103.939:116.779:123.68,std=1,layout=nhwc,dtype=int8");
+    CHECK(round_trip("resize=none,crop=none,order=gray,unit") ==
+          "resize=none,crop=none,filter=bilinear,order=gray,mean=0,std=255");
+    for (const char* spec : {"raw", "signed,crop=7x9,resize=12", "mean=-1e-3:.5:7.,scale=3e20", "fraction=0.1,crop=1",
+                             "dtype=float16,std=0.333333343"})
         CHECK(round_trip(round_trip(spec)) == round_trip(spec));
 }
 
@@ -39,8 +44,35 @@ TEST_CASE("later items win") {
 }
 
 TEST_CASE("what is wrong with a specification is named") {
-    for (const char* item : {"nonsense", "size=3", "crop=", "crop=0", "crop=-3", "crop=3x", "crop=3x4x5", "crop=999999999999", "crop=224resize=256", "resize=a", "fraction=0", "fraction=1.5", "fraction=nan",
-                             "mean=1:2", "mean=1:2:3:4", "mean=", "mean=1;2", "mean=inf", "mean=0x10", "std=0", "std=1:0:1", "std=1e-60", "scale=1e39", "filter=cubic", "order=abc", "layout=chwn", "dtype=float64", "raw=1", "imagenet unit"}) {
+    for (const char* item : {"nonsense",
+                             "size=3",
+                             "crop=",
+                             "crop=0",
+                             "crop=-3",
+                             "crop=3x",
+                             "crop=3x4x5",
+                             "crop=999999999999",
+                             "crop=224resize=256",
+                             "resize=a",
+                             "fraction=0",
+                             "fraction=1.5",
+                             "fraction=nan",
+                             "mean=1:2",
+                             "mean=1:2:3:4",
+                             "mean=",
+                             "mean=1;2",
+                             "mean=inf",
+                             "mean=0x10",
+                             "std=0",
+                             "std=1:0:1",
+                             "std=1e-60",
+                             "scale=1e39",
+                             "filter=cubic",
+                             "order=abc",
+                             "layout=chwn",
+                             "dtype=float64",
+                             "raw=1",
+                             "imagenet unit"}) {
         CAPTURE(item);
         const auto parsed = parse_preprocess(std::string("crop=224,") + item);
         REQUIRE(!parsed.ok());
@@ -53,8 +85,10 @@ TEST_CASE("what is wrong with a specification is named") {
 
 TEST_CASE("what the specification leaves open, the model decides") {
     const preprocess_spec raw = parse_preprocess("raw").value();
-    CHECK(text(complete(raw, model_input(dtype::uint8, {1, 224, 200, 3})).value()) == "fraction=0.875,crop=224x200,filter=bilinear,order=rgb,mean=0,std=1,layout=nhwc,dtype=uint8");
-    CHECK(text(complete(raw, model_input(dtype::float32, {-1, 1, 28, 28})).value()) == "fraction=0.875,crop=28x28,filter=bilinear,order=gray,mean=0,std=1,layout=nchw,dtype=float32");
+    CHECK(text(complete(raw, model_input(dtype::uint8, {1, 224, 200, 3})).value()) ==
+          "fraction=0.875,crop=224x200,filter=bilinear,order=rgb,mean=0,std=1,layout=nhwc,dtype=uint8");
+    CHECK(text(complete(raw, model_input(dtype::float32, {-1, 1, 28, 28})).value()) ==
+          "fraction=0.875,crop=28x28,filter=bilinear,order=gray,mean=0,std=1,layout=nchw,dtype=float32");
     CHECK(complete(raw).error().code() == errc::usage_preprocess);
     CHECK(complete(raw, model_input(dtype::float32, {1, 3, -1, -1})).error().code() == errc::usage_preprocess);
     CHECK(complete(raw, model_input(dtype::float32, {1, 10})).error().code() == errc::input_shape);
@@ -97,7 +131,7 @@ TEST_CASE("the shorter side is resized, and the crop is in the middle") {
     const image ready = resize_and_crop(picture, spec_of("resize=20,crop=18x21")).value();
     CHECK(ready.height == 18);
     CHECK(ready.width == 21);
-    const image whole = resize(picture, 20, 30, filter::bilinear).value();  // 20 * 61 / 40 = 30.5, to even
+    const image whole = resize(picture, 20, 30, filter::bilinear).value(); // 20 * 61 / 40 = 30.5, to even
     CHECK(crc_of(ready) == crc_of(crop(whole, 1, 4, 18, 21).value()));
     CHECK(preprocess(picture, spec_of("resize=none,crop=41x10,raw")).error().code() == errc::preprocess_crop);
     CHECK(preprocess(noise(1, 2000, 1), spec_of("resize=16384,crop=none,raw")).error().code() == errc::image_budget);

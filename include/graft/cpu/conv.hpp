@@ -51,7 +51,7 @@ GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 namespace detail {
 
-constexpr int conv_max_taps = 512;              // half of conv_table_rows of the kernels
+constexpr int conv_max_taps = 256;              // half of conv_table_rows of the kernels
 constexpr std::int64_t first_layer_max = 4096;  // first_layer_taps
 constexpr std::int64_t first_layer_room = 16384;
 

@@ -69,6 +69,7 @@ public:
     // Gives the memory back; the next run allocates anew.
     void trim() {
         arena_ = buffer();
+        scratch_.kept.clear();
         outputs_.clear();
         late_.clear();
         plan_.reset();
@@ -86,6 +87,7 @@ private:
 
     status prepare() {
         arena_ = buffer();
+        scratch_.kept.clear();
         bodies_.clear();  // a plan brings bodies of its own
         if (plan_->arena_bytes) GRAFT_TRY_ASSIGN(arena_, buffer::allocate(static_cast<std::size_t>(plan_->arena_bytes)));
         std::size_t most = 1;
@@ -128,7 +130,7 @@ private:
             s.kernel->run({in_.data(), inputs, out_.data(), outputs, s.choice, arena_.data() + s.workspace_offset, pool_, s.level});
             return {};
         }
-        run_context c{{n, in_.data(), inputs, out_.data(), outputs, what_.limit}, pool_, this, nullptr, s.seed};
+        run_context c{{n, in_.data(), inputs, out_.data(), outputs, what_.limit}, pool_, this, nullptr, s.seed, &scratch_};
         return n.op->run(c);
     }
 
@@ -169,6 +171,7 @@ private:
     executor& pool_;
     std::shared_ptr<const plan> plan_;
     buffer arena_;
+    scratch_store scratch_;
     const tensor_view* inputs_ = nullptr;
     std::vector<tensor> outputs_, late_;
     std::vector<tensor_view> in_, out_;

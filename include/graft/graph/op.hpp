@@ -90,6 +90,12 @@ public:
     inline virtual status run(const graph& body, const tensor_view* inputs, int count, std::vector<tensor>& outputs) = 0;
 };
 
+/// Scratch memory that a caller keeps from run to run, so that a planned run allocates nothing. For one thread.
+struct scratch_store {
+    std::vector<buffer> kept;
+    result<buffer> take(std::size_t bytes);
+};
+
 /// Execution by the reference kernel. Inputs are row-major, outputs are allocated as inference said, and never overlap the inputs;
 /// an operator with `op_flag::allocates` makes its outputs itself by `allocate`.
 struct run_context : op_context {
@@ -97,10 +103,11 @@ struct run_context : op_context {
     subgraph_runner* bodies;  ///< for operators with bodies only
     std::vector<tensor>* made;  ///< outputs of an operator that allocates
     std::uint64_t seed;  ///< of random operators without a seed of their own; differs from node to node
+    scratch_store* store = nullptr;  ///< where scratch memory comes from; null: allocated anew
 
     /// Makes output i; `out[i].data` is its memory then.
     status allocate(int i, dtype type, const shape& extents);
-    /// Scratch memory for the length of the call, 64-byte aligned.
+    /// Scratch memory for the length of the call, 64-byte aligned. From the calling thread only.
     result<buffer> scratch(std::int64_t bytes) const;
 };
 
@@ -221,7 +228,24 @@ GRAFT_INLINE status run_context::allocate(int i, dtype type, const shape& extent
 GRAFT_INLINE result<buffer> run_context::scratch(std::int64_t bytes) const {
     if (bytes < 0 || bytes > limit.memory_bytes)
         return fail(errc::memory_budget, "%lld bytes of scratch memory are over the limit of %lld", bytes, limit.memory_bytes);
-    return buffer::allocate(static_cast<std::size_t>(bytes));
+    return store ? store->take(static_cast<std::size_t>(bytes)) : buffer::allocate(static_cast<std::size_t>(bytes));
+}
+GRAFT_INLINE result<buffer> scratch_store::take(std::size_t bytes) {
+    buffer* best = nullptr;  // the smallest that is large enough and in nobody's hands, else the largest that is free
+    for (buffer& b : kept) {
+        if (!b.unique()) continue;
+        const bool fits = b.bytes() >= bytes;
+        if (!best || (fits ? best->bytes() < bytes || b.bytes() < best->bytes() : best->bytes() < bytes && b.bytes() > best->bytes())) best = &b;
+    }
+    if (best && best->bytes() >= bytes) return *best;
+    buffer made;
+    if (best) *best = buffer();  // given back before more is asked for
+    GRAFT_TRY_ASSIGN(made, buffer::allocate(bytes));
+    if (best)
+        *best = made;
+    else
+        kept.push_back(made);
+    return made;
 }
 
 GRAFT_END_NAMESPACE

@@ -16,7 +16,7 @@ GRAFT_NOINLINE inline status plan_pool(const op_context& c, window& w) {
         if (explicit_pads && (w.axis[i].pad_begin >= w.axis[i].span() || w.axis[i].pad_end >= w.axis[i].span()))
             return c.fail(errc::op_attribute, "pads %lld and %lld must be smaller than the window, which spans %lld",
                           w.axis[i].pad_begin, w.axis[i].pad_end, w.axis[i].span());
-    return size_window(c, c.integer("ceil_mode", 0) != 0, w);
+    return size_window(c, c.integer("ceil_mode", 0) != 0, w, true);
 }
 
 /// The window of one output: its taps inside the input, as a loop over offsets into the plane.

@@ -217,8 +217,9 @@ GRAFT_NOINLINE inline status read_window(const op_context& c, const shape& input
 }
 
 /// Output sizes and, for SAME_* and VALID, pads of a forward window. `ceil_mode` never adds a window that starts in the end
-/// padding.
-GRAFT_NOINLINE inline status size_window(const op_context& c, bool ceil_mode, window& w) {
+/// padding. `overhang`: a window larger than its padded input by less than a stride still gives one output, as the division that
+/// other engines do has it (pools).
+GRAFT_NOINLINE inline status size_window(const op_context& c, bool ceil_mode, window& w, bool overhang = false) {
     padding_rule rule = padding_rule::explicit_pads;
     GRAFT_TRY(read_padding_rule(c, rule));
     for (int i = 0; i < w.rank; ++i) {
@@ -233,6 +234,10 @@ GRAFT_NOINLINE inline status size_window(const op_context& c, bool ceil_mode, wi
         if (rule == padding_rule::valid) a.pad_begin = a.pad_end = 0;
         const std::int64_t padded = a.input + a.pad_begin + a.pad_end, room = padded - a.span();
         if (room < 0) {
+            if (overhang && padded > 0 && -room < a.stride) {
+                a.output = 1;
+                continue;
+            }
             if (padded != 0)
                 return c.fail(errc::op_shape, "the window spans %lld, more than the padded input's %lld on spatial axis %lld",
                               a.span(), padded, i);

@@ -19,21 +19,18 @@ GRAFT_VECTOR V exp_reduced(V x, V low, V& n) {
     q = fma(q, r, V::set1(0.49999997f));
     return fma(r * r, q, r);
 }
-GRAFT_VECTOR V power_of_two(I n) { return as_float(shift_left<23>(n + I::set1(127))); }
 GRAFT_VECTOR V exp_sum(V x, V low) {
     V n;
     const V p = exp_reduced(clamp(x, V::set1(-104.0f), V::set1(89.0f)), low, n);
-    // Two factors, so that subnormal results round once and too large ones become infinity.
-    const I whole = to_int(n), half = shift_right_arithmetic<1>(whole);
-    return (V::set1(1.0f) + p) * power_of_two(half) * power_of_two(whole - half);
+    return scale(V::set1(1.0f) + p, n);
 }
 GRAFT_VECTOR V exp(V x) { return exp_sum(x, V::zero()); }
 
 // Exact enough for every x up to 40, which is all that elu and tanh ask for.
 GRAFT_VECTOR V expm1(V x) {
     V n;
-    const V p = exp_reduced(clamp(x, V::set1(-40.0f), V::set1(40.0f)), V::zero(), n), scale = power_of_two(to_int(n));
-    return fma(scale, p, scale - V::set1(1.0f));
+    const V p = exp_reduced(clamp(x, V::set1(-40.0f), V::set1(40.0f)), V::zero(), n), one = V::set1(1.0f), factor = scale(one, n);
+    return fma(factor, p, factor - one);
 }
 
 // log of a positive normal number.
@@ -61,11 +58,8 @@ GRAFT_VECTOR V log(V x) {
 }
 
 // erfc(t) for t >= 0, relative error of a few ulp as far as floats go: exp(-t^2) times a polynomial in 1 / (1 + t/2).
-// Its square comes from x, t^2 = x^2 * factor with factor 1 or 1/2, in two parts of which the first is exact: a rounded
-// square would cost 100 ulp far out.
-GRAFT_VECTOR V erfc_positive(V t, V x, float factor) {
+GRAFT_VECTOR V erfc_positive(V t) {
     t = min(V::set1(10.1f), t);
-    x = min(V::set1(14.3f), x);
     const V q = V::set1(1.0f) / fma(t, V::set1(0.5f), V::set1(1.0f)), s = q - V::set1(0.5f);
     V p = V::set1(0.0116570946f);
     p = fma(p, s, V::set1(-0.0678043887f));
@@ -77,8 +71,9 @@ GRAFT_VECTOR V erfc_positive(V t, V x, float factor) {
     p = fma(p, s, V::set1(0.558942795f));
     p = fma(p, s, V::set1(0.68716085f));
     p = fma(p, s, V::set1(0.510791361f));
-    const V top = as_float(as_int(x) & I::set1(~0xfff)), f = V::set1(factor);
-    return exp_sum(V::zero() - top * top * f, (top - x) * (top + x) * f) * (p * q);
+    // The square in two parts, the first exact: a rounded one would cost 100 ulp far out.
+    const V top = as_float(as_int(t) & I::set1(~0xfff));
+    return exp_sum(V::zero() - top * top, (top - t) * (top + t)) * (p * q);
 }
 GRAFT_VECTOR V erf(V x) {
     const V sign = x & V::set1(-0.0f), t = abs(x), x2 = x * x;
@@ -89,8 +84,25 @@ GRAFT_VECTOR V erf(V x) {
     p = fma(p, x2, V::set1(0.112835787f));
     p = fma(p, x2, V::set1(-0.37612626f));
     p = fma(p, x2, V::set1(0.128379166f));
-    const V near = fma(x, p, x), far = (V::set1(1.0f) - erfc_positive(t, t, 1.0f)) | sign;
+    const V near = fma(x, p, x), far = (V::set1(1.0f) - erfc_positive(t)) | sign;
     return select(t < V::set1(1.0f), near, far);
+}
+// x * Phi(x), where Phi - 1/2 is x P(x^2) / Q(x^2): a third faster than by erf, within 1.3e-6 of the true value below zero and
+// 4 ulp above. Beyond the ends Phi is 0 or 1 as far as that goes.
+GRAFT_VECTOR V gelu(V x) {
+    const V end = V::set1(5.6f), c = clamp(x, V::zero() - end, end), s = c * c;
+    V p = V::set1(2.17104912e-08f), q = V::set1(1.18515345e-06f);
+    p = fma(p, s, V::set1(6.59061516e-06f));
+    q = fma(q, s, V::set1(8.10119891e-05f));
+    p = fma(p, s, V::set1(0.000190158098f));
+    q = fma(q, s, V::set1(0.00200337009f));
+    p = fma(p, s, V::set1(0.00480543636f));
+    q = fma(q, s, V::set1(0.0298041087f));
+    p = fma(p, s, V::set1(0.0358474404f));
+    q = fma(q, s, V::set1(0.25651896f));
+    p = fma(p, s, V::set1(0.398941904f));
+    q = fma(q, s, V::set1(1.0f));
+    return select(x < V::zero() - end, V::zero(), x * fma(c, p / q, V::set1(0.5f)));
 }
 GRAFT_VECTOR V tanh(V x) {
     const V e = expm1(abs(x) * V::set1(2.0f));
@@ -118,10 +130,7 @@ GRAFT_VECTOR V activate(V x, float alpha, float beta) {
     if constexpr (Kind == activation::hard_sigmoid) return clamp(fma(x, a, b), zero, one);
     if constexpr (Kind == activation::hard_swish) return x * clamp(fma(x, V::set1(1.0f / 6.0f), V::set1(0.5f)), zero, one);
     if constexpr (Kind == activation::tanh) return tanh(x);
-    if constexpr (Kind == activation::gelu) {
-        const V low = V::set1(0.5f) * erfc_positive(abs(x) * V::set1(0.707106781f), abs(x), 0.5f);
-        return x * select(x < zero, low, one - low);
-    }
+    if constexpr (Kind == activation::gelu) return gelu(x);
     if constexpr (Kind == activation::gelu_tanh)
         return x * sigmoid(x * fma(x * x, V::set1(0.0713548163f), V::set1(1.59576912f)));  // 2 sqrt(2/pi) (0.044715 x^2, 1)
     if constexpr (Kind == activation::elu) return select(x < zero, a * expm1(x), x);

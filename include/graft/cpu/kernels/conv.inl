@@ -5,7 +5,7 @@
 // A row of the table: the pixel that each of the M outputs reads (-1: padding), whether any is inside, and how far apart they
 // are, if all by 1 or all by 2 (else 0).
 struct tap_row {
-    std::int32_t at[14];
+    std::int32_t at[16];
     std::int32_t inside, step;
 };
 
@@ -32,7 +32,7 @@ inline int tile_pixels(std::int64_t left) {
     if (left > conv_small_tile && left <= conv_tile_pixels) return static_cast<int>(left);
     return left < conv_small_tile ? static_cast<int>(left) : conv_small_tile;
 }
-static constexpr int conv_table_rows = 1024;
+static constexpr int conv_table_rows = 512;
 
 // Padding reads these.
 GRAFT_VECTOR const float* zero_pixel() {
@@ -51,13 +51,15 @@ template <int M, int NV> GRAFT_VECTOR void start_tile(V (&sum)[M][NV], const til
     }
 }
 
-// y = y [+ residual], activated [+ residual], where registers could not do it.
+GRAFT_NOINLINE inline void add_run(float* y, const float* residual, std::int64_t n) {
+    for (std::int64_t i = 0; i < n; i += V::W) (V::load(y + i) + V::load(residual + i)).store(y + i);
+}
+
+// y = y [+ residual], activated [+ residual], where registers could not do it; n is a multiple of W.
 GRAFT_NOINLINE inline void finish_run(const conv_args& a, float* y, const float* residual, std::int64_t n) {
-    if (residual && !a.p.ep.residual_after_activation)
-        for (std::int64_t i = 0; i < n; ++i) y[i] = y[i] + residual[i];
+    if (residual && !a.p.ep.residual_after_activation) add_run(y, residual, n);
     activate_run(y, n, a.p.ep.act, a.p.ep.alpha, a.p.ep.beta);
-    if (residual && a.p.ep.residual_after_activation)
-        for (std::int64_t i = 0; i < n; ++i) y[i] = y[i] + residual[i];
+    if (residual && a.p.ep.residual_after_activation) add_run(y, residual, n);
 }
 
 template <int M, int NV> GRAFT_VECTOR void end_tile(V (&sum)[M][NV], const conv_args& a, const tile_job& job) {
@@ -165,33 +167,42 @@ inline void run_tile(const conv_args& a, const tile_job& job) {
         job.channels > V::W ? conv_tile<S, 2>(a, job) : conv_tile<S, 1>(a, job);
 }
 
-// The rows of one tile's table; outputs past `pixels` repeat the last one, so that they read what exists.
-inline void fill_taps(const conv_problem& p, std::int64_t pixel, int pixels, int width, tap_row* rows) {
+// The rows of one tile's table for a tile kernel of `width` pixels; outputs past `pixels` repeat the last one, so that they
+// read what exists.
+GRAFT_NOINLINE inline void fill_taps(const conv_problem& p, std::int64_t pixel, int pixels, int width, tap_row* rows) {
+    // A matrix product has nothing to look up.
     if (p.kh * p.kw == 1 && p.sh * p.sw == 1 && pixels == width && p.pt + p.pl == 0 && p.oh == p.ih && p.ow == p.iw) {
-        rows->at[0] = static_cast<std::int32_t>(pixel);
+        for (int m = 0; m < 16; ++m) rows->at[m] = static_cast<std::int32_t>(pixel) + m;
         rows->inside = rows->step = 1;
         return;
     }
-    std::int32_t y0[14], x0[14];
+    constexpr int parts = 16 / V::W;
+    std::int32_t first[3][16];
     std::int64_t oy = pixel / p.ow, ox = pixel % p.ow;
-    for (int m = 0; m < 14; ++m) {
-        y0[m] = static_cast<std::int32_t>(oy * p.sh - p.pt);
-        x0[m] = static_cast<std::int32_t>(ox * p.sw - p.pl);
+    for (int m = 0; m < 16; ++m) {
+        first[0][m] = static_cast<std::int32_t>(oy * p.sh - p.pt);
+        first[1][m] = static_cast<std::int32_t>(ox * p.sw - p.pl);
+        first[2][m] = static_cast<std::int32_t>((oy * p.sh - p.pt) * p.iw + ox * p.sw - p.pl);
         if (m + 1 < pixels && ++ox == p.ow) ox = 0, ++oy;
     }
-    const std::uint32_t ih = static_cast<std::uint32_t>(p.ih), iw = static_cast<std::uint32_t>(p.iw);
+    // All in one row, and no further apart than the kernels have loops for.
+    const bool steps = p.sw <= 2 && pixels >= width && first[2][width - 1] == first[2][0] + (width - 1) * p.sw &&
+                       (first[0][width - 1] == first[0][0] || (p.pl == 0 && p.sw == 1 && p.sh == 1 && p.ow == p.iw));
+    const I ih = I::set1(static_cast<std::int32_t>(p.ih)), iw = I::set1(static_cast<std::int32_t>(p.iw)), outside = I::set1(-1);
+    const int used = (width + V::W - 1) / V::W;
     for (int ky = 0; ky < p.kh; ++ky)
         for (int kx = 0; kx < p.kw; ++kx, ++rows) {
-            std::int32_t inside = 0, gaps = 0, step = p.sw < 3 ? p.sw : 0;
-            for (int m = 0; m < 14; ++m) {
-                const std::int32_t iy = y0[m] + ky * p.dh, ix = x0[m] + kx * p.dw;
-                const bool ok = static_cast<std::uint32_t>(iy) < ih && static_cast<std::uint32_t>(ix) < iw;
-                rows->at[m] = ok ? iy * static_cast<std::int32_t>(iw) + ix : -1;
-                inside |= ok;
+            const I down = I::set1(ky * p.dh), right = I::set1(kx * p.dw), both = I::set1(static_cast<std::int32_t>(ky * p.dh * p.iw + kx * p.dw));
+            bool inside = false, whole = true;
+            for (int i = 0; i < parts && i < used; ++i) {
+                const I iy = I::load(first[0] + i * V::W) + down, ix = I::load(first[1] + i * V::W) + right;
+                const M ok = (iy > outside) & (ih > iy) & (ix > outside) & (iw > ix), mine = M::lanes(width - i * V::W);
+                select(ok, I::load(first[2] + i * V::W) + both, outside).store(rows->at + i * V::W);
+                inside |= any(ok & mine);
+                whole &= !any(~ok & mine);
             }
-            for (int m = 0; m < width; ++m) gaps |= rows->at[m] ^ (rows->at[0] + m * step);
             rows->inside = inside;
-            rows->step = !gaps && rows->at[0] >= 0 ? step : 0;
+            rows->step = whole && steps ? p.sw : 0;
         }
 }
 
@@ -311,7 +322,7 @@ template <int NV> GRAFT_NOINLINE inline void first_tile(const conv_args& a, cons
 }
 
 // out[phase][i] = row[first + i * step + phase] for i in [0, n), 0 outside [0, width).
-inline void gather_row(const float* row, std::int64_t width, std::int64_t first, std::int64_t step, std::int64_t n, float* out) {
+GRAFT_NOINLINE inline void gather_row(const float* row, std::int64_t width, std::int64_t first, std::int64_t step, std::int64_t n, float* out) {
     // Whole steps [low, high) are inside.
     std::int64_t low = first < 0 ? (-first + step - 1) / step : 0, high = width > first ? (width - first) / step : 0;
     if (high > n) high = n;

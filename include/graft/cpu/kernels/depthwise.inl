@@ -8,87 +8,65 @@ struct depthwise_input {
 
 // M outputs of one row, all of whose columns are inside; S is the stride, [ky0, ky1) the rows that are inside.
 template <int M, int S>
-GRAFT_VECTOR void depthwise_tile(const conv_args& a, const float* x, std::int64_t row_step, const float* w, V bias, int ky0, int ky1, float* y,
-                                 const float* residual) {
+GRAFT_VECTOR void depthwise_tile(const conv_args& a, const tile_job& job, const float* x, std::int64_t row_step, int ky0, int ky1) {
     const conv_problem& p = a.p;
-    V sum[M];
-    GRAFT_UNROLL
-    for (int m = 0; m < M; ++m) sum[m] = bias;
+    V sum[M][1];
+    start_tile(sum, job);
     for (int ky = ky0; ky < ky1; ++ky) {
         const float* row = x + ky * row_step;
-        const float* wk = w + ky * p.kw * V::W;
-        for (int kx = 0; kx < p.kw; ++kx, row += p.dw * V::W, wk += V::W) {
-            const V b = V::load(wk);
+        const float* w = job.w + ky * p.kw * V::W;
+        for (int kx = 0; kx < p.kw; ++kx, row += p.dw * V::W, w += V::W) {
+            const V b = V::load(w);
             GRAFT_UNROLL
-            for (int m = 0; m < M; ++m) sum[m] = fma(V::load(row + m * S * V::W), b, sum[m]);
+            for (int m = 0; m < M; ++m) sum[m][0] = fma(V::load(row + m * S * V::W), b, sum[m][0]);
         }
     }
-    const bool before = residual && !p.ep.residual_after_activation, after = residual && p.ep.residual_after_activation;
-    const V low = V::set1(a.low), high = V::set1(a.high);
-    GRAFT_UNROLL
-    for (int m = 0; m < M; ++m) {
-        if (before) sum[m] = sum[m] + V::load(residual + m * V::W);
-        if (a.clamp) sum[m] = min(high, max(low, sum[m]));
-        if (after) sum[m] = sum[m] + V::load(residual + m * V::W);
-        sum[m].store(y + m * V::W);
-    }
+    end_tile(sum, a, job);
 }
 
 // One output, whose taps may lie outside.
-inline void depthwise_pixel(const conv_args& a, const depthwise_input& in, std::int64_t oy, std::int64_t ox, const float* w, const float* bias,
-                            float* y, const float* residual) {
+GRAFT_NOINLINE inline void depthwise_pixel(const conv_args& a, const tile_job& job, const depthwise_input& in, std::int64_t oy, std::int64_t ox) {
     const conv_problem& p = a.p;
-    V sum = V::load(bias);
+    V sum[1][1];
+    start_tile(sum, job);
     for (int ky = 0; ky < p.kh; ++ky)
         for (int kx = 0; kx < p.kw; ++kx) {
             const std::int64_t iy = oy * p.sh - in.pt + ky * p.dh, ix = ox * p.sw - in.pl + kx * p.dw;
             if (iy >= 0 && iy < in.ih && ix >= 0 && ix < in.iw)
-                sum = fma(V::load(in.x + (iy * in.iw + ix) * V::W), V::load(w + (ky * p.kw + kx) * V::W), sum);
+                sum[0][0] = fma(V::load(in.x + (iy * in.iw + ix) * V::W), V::load(job.w + (ky * p.kw + kx) * V::W), sum[0][0]);
         }
-    if (residual && !p.ep.residual_after_activation) sum = sum + V::load(residual);
-    if (a.clamp) sum = min(V::set1(a.high), max(V::set1(a.low), sum));
-    if (residual && p.ep.residual_after_activation) sum = sum + V::load(residual);
-    sum.store(y);
+    end_tile(sum, a, job);
 }
 
-// Rows [oy0, oy1) of `in`'s outputs; y and residual begin with the first of them. S is the stride, 0 for one without tiles.
+// Rows [oy0, oy1) of `in`'s outputs; job's y and residual begin with the first of them. S is the stride, 0 for one without tiles.
 template <int S>
-GRAFT_NOINLINE inline void depthwise_rows(const conv_args& a, const depthwise_input& in, const float* w, const float* bias, std::int64_t oy0,
-                                          std::int64_t oy1, float* y, const float* residual) {
+GRAFT_NOINLINE inline void depthwise_rows(const conv_args& a, tile_job job, const depthwise_input& in, std::int64_t oy0, std::int64_t oy1) {
     const conv_problem& p = a.p;
-    const V start = V::load(bias);
     // Outputs [left, right) read no column outside.
     std::int64_t left = (in.pl + p.sw - 1) / p.sw, right = in.iw + in.pl - std::int64_t(p.kw - 1) * p.dw;
     right = right > 0 && S ? (right - 1) / p.sw + 1 : 0;
     if (right > p.ow) right = p.ow;
     const std::int64_t row_step = p.dh * in.iw * V::W;
-    for (std::int64_t oy = oy0; oy < oy1; ++oy, y += p.ow * V::W) {
+    for (std::int64_t oy = oy0; oy < oy1; ++oy) {
         const std::int64_t iy = oy * p.sh - in.pt;
         int ky0 = 0, ky1 = p.kh;
         while (ky0 < p.kh && iy + ky0 * p.dh < 0) ++ky0;
         while (ky1 > ky0 && iy + (ky1 - 1) * p.dh >= in.ih) --ky1;
-        const float* row = in.x + (iy * in.iw - in.pl) * V::W;
-        const float* add = residual && !a.run_activation ? residual : nullptr;
-        for (std::int64_t ox = 0; ox < p.ow;) {
-            const float* at = row + ox * p.sw * V::W;
-            const float* more = add ? add + ox * V::W : nullptr;
-            const std::int64_t tiles = ox >= left ? right - ox : 0;
-            if (tiles == 7 || tiles == 14) {
-                depthwise_tile<7, S>(a, at, row_step, w, start, ky0, ky1, y + ox * V::W, more);
-                ox += 7;
-            } else if (tiles >= 8) {
-                depthwise_tile<8, S>(a, at, row_step, w, start, ky0, ky1, y + ox * V::W, more);
-                ox += 8;
-            } else if (tiles >= 3) {
-                depthwise_tile<3, S>(a, at, row_step, w, start, ky0, ky1, y + ox * V::W, more);
-                ox += 3;
-            } else {
-                depthwise_pixel(a, in, oy, ox, w, bias, y + ox * V::W, more);
-                ox += 1;
-            }
+        for (std::int64_t ox = 0; ox < p.ow; ox += job.pixels) {
+            const float* at = in.x + (iy * in.iw - in.pl + ox * p.sw) * V::W;
+            const std::int64_t tiles = S && ox >= left ? right - ox : 0;
+            job.pixels = tiles == 7 || tiles == 14 ? 7 : tiles >= 8 ? 8 : tiles >= 3 ? 3 : 1;
+            if (job.pixels == 8)
+                depthwise_tile<8, S>(a, job, at, row_step, ky0, ky1);
+            else if (job.pixels == 7)
+                depthwise_tile<7, S>(a, job, at, row_step, ky0, ky1);
+            else if (job.pixels == 3)
+                depthwise_tile<3, S>(a, job, at, row_step, ky0, ky1);
+            else
+                depthwise_pixel(a, job, in, oy, ox);
+            job.y += job.pixels * V::W;
+            if (job.residual) job.residual += job.pixels * V::W;
         }
-        if (a.run_activation) finish_run(a, y, residual, p.ow * V::W);
-        if (residual) residual += p.ow * V::W;
     }
 }
 
@@ -99,9 +77,11 @@ inline void conv_depthwise(const conv_args& a, std::int64_t task) {
     const std::int64_t first = task % a.batches * a.batch_tiles, last = first + a.batch_tiles < p.oh ? first + a.batch_tiles : p.oh;
     task /= a.batches;
     const std::int64_t channel = task % blocks * V::W;
-    const float* w = a.weight + channel * p.kh * p.kw;
-    alignas(64) float bias[V::W] = {};
-    for (std::int64_t c = channel; a.bias && c < p.oc && c < channel + V::W; ++c) bias[c - channel] = a.bias[c];
+    tile_job job;
+    job.channels = static_cast<int>(p.oc - channel < V::W ? p.oc - channel : V::W);
+    job.w = a.weight + channel * p.kh * p.kw;
+    job.bias = a.bias ? a.bias + channel : nullptr;
+    job.out_plane = 0;
     const depthwise_input whole{a.x + task * p.ih * p.iw * V::W, p.ih, p.iw, p.pt, p.pl};
     const auto rows = p.sw == 1 ? &depthwise_rows<1> : p.sw == 2 ? &depthwise_rows<2> : &depthwise_rows<0>;
 
@@ -113,10 +93,11 @@ inline void conv_depthwise(const conv_args& a, std::int64_t task) {
     const bool padded = p.sw <= 2 && wide > p.iw && (wide - p.iw) * 16 > p.iw && fit >= 4;
     for (std::int64_t oy0 = first, oy1 = last; oy0 < last; oy0 = oy1) {
         const std::int64_t out = (task * p.oh + oy0) * p.ow * V::W;
-        const float* residual = a.residual ? a.residual + out : nullptr;
+        job.y = a.y + out;
+        job.residual = a.residual ? a.residual + out : nullptr;
         if (!padded) {
             oy1 = last;
-            rows(a, whole, w, bias, oy0, oy1, a.y + out, residual);
+            rows(a, job, whole, oy0, oy1);
             continue;
         }
         oy1 = oy0 + fit < last ? oy0 + fit : last;
@@ -127,7 +108,7 @@ inline void conv_depthwise(const conv_args& a, std::int64_t task) {
             const float* from = whole.x + (iy * p.iw - p.pl) * V::W;
             for (std::int64_t x = 0; x < wide; ++x, to += V::W) (x >= p.pl && x < end ? V::load(from + x * V::W) : V::zero()).store(to);
         }
-        rows(a, part, w, bias, 0, oy1 - oy0, a.y + out, residual);
+        rows(a, job, part, 0, oy1 - oy0);
     }
 }
 

@@ -60,13 +60,21 @@ GRAFT_FORCE_INLINE float reduce_row(const float* x, std::int64_t n, float shift)
     return R::lanes(R::join(R::join(a, b), R::join(c, d)));
 }
 
+// Sums of long rows: pieces in float, added up in double, so that a plane of a million pixels keeps its digits.
+template <reduction Kind>
+inline float long_sum(const float* x, std::int64_t n, float offset) {
+    double total = 0;
+    for (std::int64_t i = 0; i < n; i += 2048) total += static_cast<double>(reduce_row<Kind>(x + i, n - i < 2048 ? n - i : 2048, offset));
+    return static_cast<float>(total);
+}
+
 inline void reduce_rows(reduction kind, const float* x, float* y, std::int64_t rows, std::int64_t n) {
     for (std::int64_t r = 0; r < rows; ++r, x += n) switch (kind) {
-        case reduction::sum: y[r] = reduce_row<reduction::sum>(x, n, 0); break;
+        case reduction::sum: y[r] = long_sum<reduction::sum>(x, n, 0); break;
         case reduction::max: y[r] = reduce_row<reduction::max>(x, n, 0); break;
         case reduction::min: y[r] = reduce_row<reduction::min>(x, n, 0); break;
-        case reduction::sum_square: y[r] = reduce_row<reduction::sum_square>(x, n, 0); break;
-        case reduction::sum_abs: y[r] = reduce_row<reduction::sum_abs>(x, n, 0); break;
+        case reduction::sum_square: y[r] = long_sum<reduction::sum_square>(x, n, 0); break;
+        case reduction::sum_abs: y[r] = long_sum<reduction::sum_abs>(x, n, 0); break;
         }
 }
 
@@ -162,8 +170,8 @@ inline void normalize_run(const normalize_rows& g) {
         const float* x = g.x + r * g.n;
         float* y = g.y + r * g.n;
         const float count = static_cast<float>(g.n);
-        const float mean = g.centered ? reduce_row<reduction::sum>(x, g.n, 0) / count : 0.0f;
-        const float variance = reduce_row<reduction::sum_square>(x, g.n, mean) / count;
+        const float mean = g.centered ? long_sum<reduction::sum>(x, g.n, 0) / count : 0.0f;
+        const float variance = long_sum<reduction::sum_square>(x, g.n, mean) / count;
         const float inverse = 1.0f / std::sqrt(variance + g.epsilon);
         if (g.mean) g.mean[r] = mean;
         if (g.inverse_deviation) g.inverse_deviation[r] = inverse;

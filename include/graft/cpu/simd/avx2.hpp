@@ -113,6 +113,8 @@ GRAFT_VECTOR V zip_low(V a, V b) {
 GRAFT_VECTOR V zip_high(V a, V b) {
     return {_mm256_permute2f128_ps(_mm256_unpacklo_ps(a.r, b.r), _mm256_unpackhi_ps(a.r, b.r), 0x31)};
 }
+#include "scale.inl"
+
 GRAFT_VECTOR V permute(V a, I at) { return {_mm256_permutevar8x32_ps(a.r, at.r)}; }
 
 }  // namespace avx2

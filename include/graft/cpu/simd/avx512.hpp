@@ -97,6 +97,8 @@ GRAFT_VECTOR void store_16(I a, std::uint16_t* p) {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_maskz_cvtepi32_epi16(0xffff, a.r));
 }
 
+GRAFT_VECTOR V scale(V a, V n) { return {_mm512_maskz_scalef_ps(0xffff, a.r, n.r)}; }
+
 GRAFT_VECTOR V zip_low(V a, V b) {
     const __m512i at = _mm512_set_epi32(23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
     return {_mm512_permutex2var_ps(a.r, at, b.r)};

@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+"""Writes docs/errors.md from the list in include/graft/core/error.hpp and the advice below.
+
+    scripts/list_errors.py            writes the page
+    scripts/list_errors.py --check    exits 1 if the page is not what would be written, or a code has no advice
+"""
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+LIST = ROOT / "include/graft/core/error.hpp"
+PAGE = ROOT / "docs/errors.md"
+CODE = re.compile(r'^\s*X\(\s*(\w+)\s*,\s*"([^"]+)"\s*,\s*"([^"]+)"\s*\)', re.M)
+
+# What to do about each code.
+ADVICE = {
+    "usage": "Read the message: it names the argument. `graft VERB --help` lists the options.",
+    "usage.preprocess": "Correct the item that the message names; [preprocessing](preprocessing.md) has the grammar.",
+    "file.open": "Check the path and its permissions. Folders, pipes and devices are refused.",
+    "file.write": "Check that the folder exists, can be written to and has room. The old file, if any, is still there.",
+    "model.truncated": "Download or export the model again. A file of about a hundred bytes is often a Git LFS pointer.",
+    "model.malformed": "Check that it is an ONNX file and not another framework's; run `onnx.checker` on it.",
+    "model.too_deep": "Raise `limits::nesting` or `limits::function_depth` if you trust the model.",
+    "model.too_large": "Raise `limits::model_bytes`, `external_bytes` or `nodes` if you trust the model; past 2 GiB, export with external data.",
+    "model.recursion": "The model is not valid ONNX: a function must not call itself, directly or through others. Export it again.",
+    "model.version": "Convert the model with `onnx.version_converter` to an opset from 7 on; for one that is too new, take a newer graft.",
+    "graph.cycle": "The model is not valid ONNX; run `onnx.checker`, and export it again.",
+    "graph.dangling": "The message names the value. Usually a tool cut the graph in two; export it again.",
+    "graph.duplicate": "The message names the value or the name. Rename one of the two.",
+    "graph.no_output": "The message names the output. Correct the list of outputs, or export again.",
+    "op.unsupported": "The message names the operator. See the support matrix; an app can bring [operators of its own](../CONTRIBUTING.md#an-operator-of-an-app). In a build with `GRAFT_OPS`, add the operator to the list (`graft info --ops MODEL` prints it).",
+    "op.attribute": "The message names the node and the attribute; compare them with the operator's page in the ONNX documentation.",
+    "op.shape": "The message names the node and the shapes it was given. If the input's size is yours to choose, try the one that the model was exported for.",
+    "op.type": "The message names the node and the type. Export the model with another element type, or cast before the node.",
+    "op.index": "An index in the model or in your input points outside a tensor; the message names the node.",
+    "op.value": "The message names the node. The value comes from the model or from an input, such as the number of pieces of a split.",
+    "op.limit": "Raise `limits::loop_iterations` if you trust the model.",
+    "tensor.shape": "An extent is negative, or there are more than 16 of them.",
+    "tensor.overflow": "The shape is not one that memory can hold; the file is damaged, or an input is far too large.",
+    "tensor.bytes": "The file gives a tensor too few or too many bytes for its shape; download or export it again.",
+    "tensor.dtype": "The element type is unknown, or cannot be used in this place.",
+    "external.path": "External data have to lie in the model's folder or below it, as regular files, with no links. Models in memory cannot have any.",
+    "external.range": "The file with the weights is shorter than the model says; it is from another export, or was cut.",
+    "memory.budget": "Make the batch or the picture smaller, or raise `limits::memory_bytes`.",
+    "memory.oom": "The system refused memory. Make the batch smaller, or free memory.",
+    "input.name": "`graft info MODEL` prints the names of the inputs; those without a default have to be given.",
+    "input.shape": "The message gives both shapes. Extents that are printed as a name are free.",
+    "input.dtype": "The message gives both types; convert the array.",
+    "image.open": "Check the path and its permissions.",
+    "image.no_decoder": "JPEG needs `stb_image.h` where the compiler finds it (Debian: `libstb-dev`), or `GRAFT_HAS_LIBJPEG=1` and `-ljpeg`. Other formats need nothing.",
+    "image.unsupported": "The message names the kind (GIF, WebP, 12-bit JPEG ...). Convert the picture to JPEG or PNG.",
+    "image.malformed": "The file is damaged. Fetch or save it again.",
+    "image.truncated": "The file was cut; a half picture is never classified. Fetch it again.",
+    "image.dimensions": "A side of zero means a damaged file; for large ones raise `limits::image_side`.",
+    "image.budget": "Raise `limits::image_bytes`, `image_scans` or `image_pixels` if such pictures are expected.",
+    "preprocess.crop": "The picture is smaller than the crop after the resize: add `resize=` or make `crop=` smaller.",
+    "labels.count": "The file with the names needs one line an output of the model, or exactly one less.",
+    "json.malformed": "Correct the JSON text that the message names; it gives the place.",
+    "safetensors.malformed": "The file is damaged or is no safetensors file; write or fetch it again.",
+    "npy.malformed": "Save the array again with `numpy.save`.",
+    "npy.dtype": "Arrays of text, of objects, complex and big-endian ones are refused, and types that .npy lacks (bfloat16, 8-bit floats, 4-bit integers); convert first.",
+    "cpu.isa": "`GRAFT_ISA` takes the names that the message lists; unset it to use the best.",
+    "device.unavailable": "This build runs on the CPU: leave out `--device`, or say `auto` or `cpu`; unset `GRAFT_DEVICE` and `GRAFT_REQUIRE_GPU`.",
+    "placement.refused": "The message names the node and each back end's reason.",
+    "runtime.forked": "Make models and sessions after `fork`, not before.",
+    "data.format": "The file is no data set that graft can read; the message says what was expected.",
+    "internal": "Report it, with the model if you may share it: see [CONTRIBUTING](../CONTRIBUTING.md#reporting-a-defect).",
+}
+
+HEAD = """# Errors
+
+<!-- Written by scripts/list_errors.py from include/graft/core/error.hpp; change those, not this page. -->
+
+Everything that can fail returns `graft::status` or `graft::result<T>`. An error has a code from the list below, the place
+(a file, a node, an argument) and a sentence with the shapes and the fix; `what()` is `<code>: <where>: <detail>`, and the
+program prints it behind `graft: error: `. Codes are stable: match on `graft::errc` or on the text, not on the sentence. Names
+that come from files are escaped and cut before they are printed.
+
+```cpp
+auto loaded = graft::load("net.onnx");               // graft::result<graft::model>
+if (!loaded.ok()) return report(loaded.error());     // asked for its error
+graft::model net = std::move(loaded).value();        // or: becomes its value
+graft::model same = graft::load("net.onnx");         // throws graft::error if there is none
+```
+
+Where exceptions are off (`-fno-exceptions`), a result that is forced while it holds an error calls `GRAFT_FATAL(text)`, which
+prints the text and aborts unless you define it otherwise. The library throws nothing else: `load` (of a file or of memory) and
+`session::run` report want of memory as `memory.oom`.
+
+The program ends with 2 for `usage` and `usage.preprocess`, with 1 for all others.
+
+| code | what it means | what to do |
+| --- | --- | --- |
+"""
+
+
+def page():
+    text = LIST.read_text()
+    codes = CODE.findall(text)
+    names = [name for _, name, _ in codes]
+    faults = [f"{name} has no advice in scripts/list_errors.py" for name in names if name not in ADVICE]
+    faults += [f"scripts/list_errors.py: {name} is in no list" for name in ADVICE if name not in names]
+    if len(codes) < 20:
+        faults.append("the list in error.hpp was not understood")
+    rows = [f"| `{name}` | {meaning} | {ADVICE.get(name, '')} |" for _, name, meaning in codes]
+    return HEAD + "\n".join(rows) + "\n", faults
+
+
+def main():
+    text, faults = page()
+    if sys.argv[1:] == ["--check"]:
+        if not PAGE.is_file() or PAGE.read_text() != text:
+            faults.append("docs/errors.md is stale: run scripts/list_errors.py")
+    elif sys.argv[1:]:
+        sys.exit(__doc__)
+    elif not faults:
+        PAGE.write_text(text)
+    print("\n".join(faults) or "docs/errors.md is up to date")
+    sys.exit(bool(faults))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,135 @@
+// No allocation in a run whose shape is planned: every way into the heap is counted.
+#include "nets.hpp"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <new>
+
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer) || __has_feature(memory_sanitizer)
+#define GRAFT_TEST_SANITIZED 1
+#endif
+#endif
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define GRAFT_TEST_SANITIZED 1
+#endif
+
+// Sanitizers bring allocators of their own; what they check is not what is counted here.
+#ifndef GRAFT_TEST_SANITIZED
+
+namespace {
+std::atomic<long> allocations{0};
+std::atomic<bool> counting{false};
+void count() noexcept {
+    if (counting.load(std::memory_order_relaxed)) allocations.fetch_add(1, std::memory_order_relaxed);
+}
+}  // namespace
+
+#if defined(__GLIBC__)
+extern "C" {
+void* __libc_malloc(std::size_t);
+void* __libc_calloc(std::size_t, std::size_t);
+void* __libc_realloc(void*, std::size_t);
+void* __libc_memalign(std::size_t, std::size_t);
+void* malloc(std::size_t bytes) noexcept { return count(), __libc_malloc(bytes); }
+void* calloc(std::size_t n, std::size_t bytes) noexcept { return count(), __libc_calloc(n, bytes); }
+void* realloc(void* old, std::size_t bytes) noexcept { return count(), __libc_realloc(old, bytes); }
+void* aligned_alloc(std::size_t alignment, std::size_t bytes) noexcept { return count(), __libc_memalign(alignment, bytes); }
+void* memalign(std::size_t alignment, std::size_t bytes) noexcept { return count(), __libc_memalign(alignment, bytes); }
+int posix_memalign(void** out, std::size_t alignment, std::size_t bytes) noexcept {
+    count();
+    *out = __libc_memalign(alignment, bytes);
+    return *out ? 0 : 12;
+}
+}
+#endif
+
+namespace {
+
+// Allocations of `runs` runs behind two that plan and warm up.
+long allocations_of(const graft::model& m, const std::vector<graft::tensor>& inputs, int threads, int runs) {
+    graft::session s(m, {threads, nullptr});
+    const auto once = [&] {
+        bool ok = true;
+        for (std::size_t i = 0; i < inputs.size(); ++i) ok &= s.set_input(i, inputs[i]).ok();
+        return ok && s.run().ok();
+    };
+    REQUIRE(once());
+    REQUIRE(once());
+    allocations = 0;
+    counting = true;
+    bool ok = true;
+    for (int i = 0; i < runs; ++i) ok &= once();
+    counting = false;
+    CHECK(ok);
+    return allocations;
+}
+
+}  // namespace
+
+TEST_CASE("the counter sees what allocates") {
+    allocations = 0;
+    counting = true;
+    graft::tensor t = graft::tensor::make(graft::dtype::float32, {1000});
+    std::vector<int> v(100, 1);
+    counting = false;
+    CHECK(allocations >= 2);
+    CHECK(v[50] + static_cast<int>(t.bytes()) == 4001);
+}
+
+TEST_CASE("a planned shape of the demo's model and of built networks runs without an allocation") {
+    graft::model demo = graft::load(nets::demo_model());
+    for (const int threads : {1, 2, 4}) CHECK(allocations_of(demo, nets::inputs_of(demo, 1), threads, 20) == 0);
+    nets::numbers random{2};
+    for (std::uint64_t seed = 0; seed < 3; ++seed) {
+        graft::model m = graft::load(nets::residual_net(seed));
+        CHECK(allocations_of(m, {nets::random_tensor({2, 3, 24, 17}, random)}, 2, 20) == 0);
+    }
+}
+
+TEST_CASE("reference kernels of common operators run without an allocation too") {
+    graft::load_options options;
+    options.reference = true;
+    graft::model m = graft::load(nets::residual_net(3), options);
+    nets::numbers random{3};
+    CHECK(allocations_of(m, {nets::random_tensor({1, 3, 8, 8}, random)}, 1, 3) == 0);
+}
+
+TEST_CASE("a transformer block runs without an allocation") {
+    graft::builder b("block", 4);
+    nets::numbers random{4};
+    const auto x = b.input("x", graft::dtype::float32, {1, 7, 24});
+    const auto weight = [&](const char* name, std::int64_t from, std::int64_t to) { return b.constant(name, nets::random_tensor({from, to}, random, -0.3, 0.3)); };
+    const auto heads = [&](graft::value_id v, std::vector<std::int64_t> perm) {
+        const auto split = b.emit("Reshape", {v, b.constant("", nets::integers({1, 7, 3, 8}))});
+        return b.emit("Transpose", {split}, {graft::integers_attribute("perm", std::move(perm))});
+    };
+    const auto norm = b.emit("LayerNormalization", {x, b.constant("s", nets::random_tensor({24}, random)), b.constant("t", nets::random_tensor({24}, random))});
+    const auto q = heads(b.emit("MatMul", {norm, weight("q", 24, 24)}), {0, 2, 1, 3}), k = heads(b.emit("MatMul", {norm, weight("k", 24, 24)}), {0, 2, 3, 1}),
+               v = heads(b.emit("MatMul", {norm, weight("v", 24, 24)}), {0, 2, 1, 3});
+    const auto attention = b.emit("Softmax", {b.emit("MatMul", {q, k})});
+    const auto joined = b.emit("Reshape", {b.emit("Transpose", {b.emit("MatMul", {attention, v})}, {graft::integers_attribute("perm", {0, 2, 1, 3})}), b.constant("", nets::integers({1, 7, 24}))});
+    b.output(b.emit("Add", {x, b.emit("MatMul", {joined, weight("o", 24, 24)})}), "y");
+    auto built = b.finish();
+    REQUIRE(built.ok());
+    auto m = graft::load(std::move(built).value());
+    REQUIRE(m.ok());
+    CHECK(allocations_of(*m, {nets::random_tensor({1, 7, 24}, random)}, 2, 20) == 0);
+}
+
+TEST_CASE("the pack's networks run without an allocation") {
+    const std::string shared = nets::shared();
+    if (shared.empty()) {
+        std::printf("skipped: the models of GRAFT_SHARED are not here\n");
+        return;
+    }
+    for (const char* name : {"mnist-8", "mobilenetv1_025_128_fp32_op10", "mobilenetv1_025_128_qdq_op13", "mlperftiny_resnet8_int8_op13", "winml_squeezenet_fp16", "resnet20_cifar10_fp32_bn_unfused_op15"}) {
+        INFO(std::string(name));
+        auto m = graft::load(shared + "/pack/models/" + name + ".onnx");
+        REQUIRE(m.ok());
+        CHECK(allocations_of(*m, nets::inputs_of(*m, 5), 2, 3) == 0);
+    }
+}
+
+#endif
