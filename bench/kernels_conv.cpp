@@ -20,7 +20,7 @@ namespace {
 struct layer {
     const char* name;
     int ic, oc, size, kernel, stride, pad, groups;
-    double prototype;  // us of the prototype, one thread, AVX-512; 0: none
+    double prototype; // us of the prototype, one thread, AVX-512; 0: none
 };
 
 const layer layers[] = {
@@ -91,14 +91,15 @@ float* floats(std::int64_t n) {
     return p;
 }
 
-}  // namespace
+} // namespace
 
 int main(int argc, char** argv) {
     const char* filter = argc > 1 ? argv[1] : "";
     pool_executor pool(argc > 2 ? std::atoi(argv[2]) : 1);
     const isa set = active_isa().value();
     const int w = vector_width(set);
-    std::printf("%s, %d threads\n%-28s %9s %8s %9s  %s\n", name(set), pool.threads(), "layer", "us", "GF/s", "prototype", "algorithm");
+    std::printf("%s, %d threads\n%-28s %9s %8s %9s  %s\n", name(set), pool.threads(), "layer", "us", "GF/s", "prototype",
+                "algorithm");
     for (const layer& l : layers) {
         if (!std::strstr(l.name, filter)) continue;
         conv_problem p;
@@ -115,7 +116,8 @@ int main(int argc, char** argv) {
         p.exact = argc > 3;
         const conv_choice c = choose_conv(set, p);
         float *x = floats((p.ic + w) * p.ih * p.iw), *y = floats((p.oc + w) * p.oh * p.ow), *bias = floats(p.oc);
-        float *weight = floats(p.oc * p.ic / p.groups * p.kh * p.kw), *packed = floats(c.packed_bytes / 4), *space = floats(c.workspace_bytes / 4);
+        float *weight = floats(p.oc * p.ic / p.groups * p.kh * p.kw), *packed = floats(c.packed_bytes / 4),
+              *space = floats(c.workspace_bytes / 4);
         pack_conv_weights(set, p, c, weight, packed);
         const double s = best_seconds(pool.threads(), [&] { run_conv(set, p, c, x, packed, bias, nullptr, y, space, pool); });
         const double flops = 2.0 * double(p.oc * p.oh * p.ow) * double(p.ic / p.groups * p.kh * p.kw);
@@ -130,12 +132,17 @@ int main(int argc, char** argv) {
         p.sh = p.sw = 2;
         p.pt = p.pl = p.pb = p.pr = 1;
         float *x = floats(p.c * p.ih * p.iw), *y = floats(p.c * p.ih * p.iw);
-        std::printf("max pool 3x3s2 64 @112 %9.1f us\n", best_seconds(pool.threads(), [&] { run_max_pool(set, p, x, y, pool); }) * 1e6);
+        std::printf("max pool 3x3s2 64 @112 %9.1f us\n",
+                    best_seconds(pool.threads(), [&] { run_max_pool(set, p, x, y, pool); }) * 1e6);
         p.l = layout::nchw;
-        std::printf("max pool, planes       %9.1f us\n", best_seconds(pool.threads(), [&] { run_max_pool(set, p, x, y, pool); }) * 1e6);
-        std::printf("average 2048 @7        %9.1f us\n",
-                    best_seconds(pool.threads(), [&] { run_global_average_pool(set, layout::blocked, 1, 2048, 49, x, y, pool); }) * 1e6);
-        std::printf("to blocked 64 @112     %9.1f us\n", best_seconds(pool.threads(), [&] { to_blocked(set, x, 1, 64, 112 * 112, y, pool); }) * 1e6);
-        std::printf("to planes 64 @112      %9.1f us\n", best_seconds(pool.threads(), [&] { to_nchw(set, x, 1, 64, 112 * 112, y, pool); }) * 1e6);
+        std::printf("max pool, planes       %9.1f us\n",
+                    best_seconds(pool.threads(), [&] { run_max_pool(set, p, x, y, pool); }) * 1e6);
+        std::printf(
+            "average 2048 @7        %9.1f us\n",
+            best_seconds(pool.threads(), [&] { run_global_average_pool(set, layout::blocked, 1, 2048, 49, x, y, pool); }) * 1e6);
+        std::printf("to blocked 64 @112     %9.1f us\n",
+                    best_seconds(pool.threads(), [&] { to_blocked(set, x, 1, 64, 112 * 112, y, pool); }) * 1e6);
+        std::printf("to planes 64 @112      %9.1f us\n",
+                    best_seconds(pool.threads(), [&] { to_nchw(set, x, 1, 64, 112 * 112, y, pool); }) * 1e6);
     }
 }

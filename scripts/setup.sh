@@ -75,7 +75,7 @@ build() {
         echo "cmake $(cmake --version | sed -n '1s/.* //p') is too old for presets: 3.21 is needed" >&2
         exit 1
     fi
-    echo "Building ($1)"
+    echo "Building ($1); the first time takes a minute or two"
     quietly cmake --preset "$1"
     quietly cmake --build --preset "$1" --target "$2" --parallel "${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}"
 }

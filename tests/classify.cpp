@@ -36,8 +36,7 @@ struct chain {
     }
 };
 
-template <class T>
-tensor of(std::vector<T> values) {
+template <class T> tensor of(std::vector<T> values) {
     return tensor::from(values.data(), {static_cast<std::int64_t>(values.size())}).value();
 }
 
@@ -53,7 +52,7 @@ struct text_file {
 
 std::string demo(const char* file) { return std::string(GRAFT_SOURCE_DIR "/apps/graft/demo/") + file; }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("scores of a graph without a Softmax become probabilities by one") {
     const auto p = class_probabilities(chain(dtype::float32).then("Gemm").g, of<float>({0, 0, 0, 0}));
@@ -105,7 +104,8 @@ TEST_CASE("infinite and undefined scores do not spoil the rest") {
 }
 
 TEST_CASE("labels are lines, whatever ends them") {
-    const text_file f("labels.txt", "\xef\xbb\xbf" "cat\r\ndog\n\nowl");
+    const text_file f("labels.txt", "\xef\xbb\xbf"
+                                    "cat\r\ndog\n\nowl");
     const auto names = read_labels(f.path, 4);
     REQUIRE(names.ok());
     CHECK(names.value() == std::vector<std::string>{"cat", "dog", "", "owl"});

@@ -22,7 +22,10 @@ graft::result<graft::tensor> random_tensor(const graft::value_info& input, std::
     for (std::int64_t i = 0; i < t.elements(); ++i) {
         const std::uint64_t at = static_cast<std::uint64_t>(i);
         const double u = numbers.uniform(at);
-        const double value = graft::is_float(input.type) ? u : byte ? static_cast<double>(numbers.below(at, 256)) - (input.type == graft::dtype::int8 ? 128 : 0) : u < 0.5 ? 0 : 1;
+        const double value = graft::is_float(input.type) ? u
+                             : byte ? static_cast<double>(numbers.below(at, 256)) - (input.type == graft::dtype::int8 ? 128 : 0)
+                             : u < 0.5 ? 0
+                                       : 1;
         graft::store_from_double(input.type, t.raw(), i, 1, &value);
     }
     return t;
@@ -52,7 +55,7 @@ double median(std::vector<double> values) {
     return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
-}  // namespace
+} // namespace
 
 graft::result<int> bench(const common_options& common, const bench_options& options) {
     graft::cpu::isa isa{};
@@ -65,7 +68,8 @@ graft::result<int> bench(const common_options& common, const bench_options& opti
     if (options.batch) {
         auto changed = with_batch(model, options.batch, with);
         if (!changed.ok())
-            return graft::fail(graft::errc::input_shape, options.model, "the model does not allow batch " + std::to_string(options.batch) + ": " + changed.error().what());
+            return graft::fail(graft::errc::input_shape, options.model,
+                               "the model does not allow batch " + std::to_string(options.batch) + ": " + changed.error().what());
         model = std::move(changed).value();
     }
     graft::session session(model, {common.threads, nullptr});
@@ -78,7 +82,8 @@ graft::result<int> bench(const common_options& common, const bench_options& opti
         GRAFT_TRY(session.set_input(i, value));
         ++given;
     }
-    // Warm: the plan is made by the first run; then until a run is no faster than the one before it, and no longer than half a second.
+    // Warm: the plan is made by the first run; then until a run is no faster than the one before it, and no longer than half a
+    // second.
     const double first = now_ms();
     GRAFT_TRY(session.run());
     const double first_ms = now_ms() - first;
@@ -109,26 +114,43 @@ graft::result<int> bench(const common_options& common, const bench_options& opti
         json shapes = json::object(), macs = nullptr;
         if (use.ok()) macs = use.value().multiply_adds;
         for (const graft::value_info& v : inputs) shapes[v.name] = shape_json(v.extents);
-        print(json{{"model", options.model}, {"latency_ms", latency}, {"median_ms", median(latency)}, {"load_ms", load_ms}, {"first_ms", first_ms}, {"rss_mb", rss},
-                   {"isa", graft::cpu::name(isa)}, {"device", "cpu"}, {"threads", threads}, {"batch", options.batch ? options.batch : 1}, {"macs", macs}, {"inputs", shapes}});
+        print(json{{"model", options.model},
+                   {"latency_ms", latency},
+                   {"median_ms", median(latency)},
+                   {"load_ms", load_ms},
+                   {"first_ms", first_ms},
+                   {"rss_mb", rss},
+                   {"isa", graft::cpu::name(isa)},
+                   {"device", "cpu"},
+                   {"threads", threads},
+                   {"batch", options.batch ? options.batch : 1},
+                   {"macs", macs},
+                   {"inputs", shapes}});
         return exit_done;
     }
     std::vector<double> sorted = latency;
     std::sort(sorted.begin(), sorted.end());
     const double middle = median(latency), rate = 1000.0 * (options.batch ? options.batch : 1) / middle;
     std::string shapes;
-    for (const graft::value_info& v : inputs) shapes += (shapes.empty() ? "" : ", ") + printable(v.name) + " " + graft::text(v.extents);
+    for (const graft::value_info& v : inputs)
+        shapes += (shapes.empty() ? "" : ", ") + printable(v.name) + " " + graft::text(v.extents);
     const terminal screen = look_at_stdout(common.color);
-    const auto row = [&](const char* key, const std::string& value) { std::printf("%s  %s\n", styled(screen, style::dim, padded(key, 8)).c_str(), value.c_str()); };
+    const auto row = [&](const char* key, const std::string& value) {
+        std::printf("%s  %s\n", styled(screen, style::dim, padded(key, 8)).c_str(), value.c_str());
+    };
     char text[128];
     row("model", printable(options.model) + "  at " + shapes);
-    row("device", std::string("cpu, ") + graft::cpu::name(isa) + ", " + std::to_string(threads) + (threads == 1 ? " thread" : " threads"));
-    std::snprintf(text, sizeof text, "  (%s least, %s at 90 %%, %d rounds)", milliseconds_text(sorted.front()).c_str(), milliseconds_text(sorted[sorted.size() * 9 / 10]).c_str(), options.rounds);
+    row("device",
+        std::string("cpu, ") + graft::cpu::name(isa) + ", " + std::to_string(threads) + (threads == 1 ? " thread" : " threads"));
+    std::snprintf(text, sizeof text, "  (%s least, %s at 90 %%, %d rounds)", milliseconds_text(sorted.front()).c_str(),
+                  milliseconds_text(sorted[sorted.size() * 9 / 10]).c_str(), options.rounds);
     row("latency", styled(screen, style::bold, milliseconds_text(middle)) + text);
     std::snprintf(text, sizeof text, "%.1f samples a second", rate);
     std::string speed = text;
     if (use.ok() && use.value().multiply_adds > 0) {
-        std::snprintf(text, sizeof text, ", %.1f GMAC/s of %s MACs", static_cast<double>(use.value().multiply_adds) / middle / 1e6, count_text(use.value().multiply_adds).c_str());
+        std::snprintf(text, sizeof text, ", %.1f GMAC/s of %s MACs",
+                      static_cast<double>(use.value().multiply_adds) / middle / 1e6,
+                      count_text(use.value().multiply_adds).c_str());
         speed += text;
     }
     row("speed", speed);
@@ -138,4 +160,4 @@ graft::result<int> bench(const common_options& common, const bench_options& opti
     return exit_done;
 }
 
-}  // namespace program
+} // namespace program

@@ -17,36 +17,46 @@ struct named_picture {
 };
 
 json to_json(const named_picture& p) {
-    if (p.failed) return {{"image", p.path}, {"error", {{"code", graft::text(p.failed->code())}, {"detail", p.failed->detail()}}}};
+    if (p.failed)
+        return {{"image", p.path}, {"error", {{"code", graft::text(p.failed->code())}, {"detail", p.failed->detail()}}}};
     json top = json::array();
-    for (const graft::prediction& one : p.top) top.push_back({{"index", one.index}, {"label", one.label}, {"probability", one.probability}});
+    for (const graft::prediction& one : p.top)
+        top.push_back({{"index", one.index}, {"label", one.label}, {"probability", one.probability}});
     return {{"image", p.path}, {"top", top}};
 }
 
 std::string base_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
 
 // A picture beside its names and their bars, `columns` wide.
-std::vector<std::string> card(const terminal& screen, const named_picture& p, const graft::image& pixels, int preview, int columns, std::size_t shown) {
+std::vector<std::string> card(const terminal& screen, const named_picture& p, const graft::image& pixels, int preview,
+                              int columns, std::size_t shown) {
     const std::vector<std::string> picture = preview ? small_picture(screen, pixels, preview) : std::vector<std::string>();
     const int left = picture.empty() ? 0 : preview + 3;
     const std::string sides = pixels ? "  " + std::to_string(pixels.width) + "x" + std::to_string(pixels.height) : "";
     std::vector<std::string> text{styled(screen, style::dim, shortened(printable(base_name(p.path)) + sides, columns - left))};
-    if (p.failed) text.push_back(styled(screen, style::red, shortened(std::string(graft::text(p.failed->code())) + ": " + printable(p.failed->detail()), columns - left)));
+    if (p.failed)
+        text.push_back(
+            styled(screen, style::red,
+                   shortened(std::string(graft::text(p.failed->code())) + ": " + printable(p.failed->detail()), columns - left)));
     int label_columns = 8;
-    for (const graft::prediction& one : p.top) label_columns = std::max(label_columns, std::min(28, display_width(printable(one.label))));
+    for (const graft::prediction& one : p.top)
+        label_columns = std::max(label_columns, std::min(28, display_width(printable(one.label))));
     label_columns = std::max(4, std::min(label_columns, columns - left - 17));
     const int bar_columns = std::max(4, std::min(24, columns - left - label_columns - 11));
     for (std::size_t i = 0; i < p.top.size() && i < shown; ++i) {
         const graft::prediction& one = p.top[i];
         const style how = i ? style::plain : style::bold, color = i ? style::cyan : style::green;
         text.push_back(styled(screen, how, padded(shortened(printable(one.label), label_columns), label_columns)) + "  " +
-                       styled(screen, color, bar(screen, one.probability, bar_columns)) + "  " + styled(screen, how, padded(percent_text(one.probability), 7, true)));
+                       styled(screen, color, bar(screen, one.probability, bar_columns)) + "  " +
+                       styled(screen, how, padded(percent_text(one.probability), 7, true)));
     }
     // The text stands in the middle of the picture's height.
     const std::size_t rows = std::max(text.size(), picture.size()), above = (rows - text.size()) / 2;
     std::vector<std::string> lines;
     for (std::size_t r = 0; r < rows; ++r) {
-        std::string line = picture.empty() ? "" : r < picture.size() ? picture[r] + "   " : std::string(static_cast<std::size_t>(left), ' ');
+        std::string line = picture.empty()      ? ""
+                           : r < picture.size() ? picture[r] + "   "
+                                                : std::string(static_cast<std::size_t>(left), ' ');
         if (r >= above && r - above < text.size()) line += text[r - above];
         lines.push_back(line);
     }
@@ -106,7 +116,7 @@ void print_rows(const terminal& screen, const std::vector<named_picture>& all, i
     table.print(screen);
 }
 
-}  // namespace
+} // namespace
 
 graft::result<int> classify(const common_options& common, const classify_options& options) {
     graft::classifier_options with;
@@ -124,12 +134,14 @@ graft::result<int> classify(const common_options& common, const classify_options
     if (!loaded.ok()) return loaded.take_status();
     graft::classifier classifier = std::move(loaded).value();
     if (classifier.preprocessing().source == graft::preprocess_source::assumed)
-        warn(common, "the model does not say how pictures are to be prepared; imagenet is assumed; --preprocess SPEC says otherwise");
+        warn(common,
+             "the model does not say how pictures are to be prepared; imagenet is assumed; --preprocess SPEC says otherwise");
     const double load_ms = now_ms() - begun;
 
     const terminal screen = look_at_stdout(common.color);
     const std::size_t images = options.images.size();
-    // On a terminal, few pictures are shown large, one below the other; many are small, two beside each other where there is room.
+    // On a terminal, few pictures are shown large, one below the other; many are small, two beside each other where there is
+    // room.
     const bool few = images <= 4, cards = !common.json && (screen.interactive || common.color == "always");
     const int preview = options.preview >= 0 ? options.preview : few ? 24 : 12;
     const int across = !few && screen.columns >= 96 ? 2 : 1, columns = (screen.columns - 2 * (across - 1)) / across;
@@ -146,8 +158,10 @@ graft::result<int> classify(const common_options& common, const classify_options
         if (decoded.ok()) {
             picture = decoded.value();
             auto named = classifier.classify(picture, top);
-            if (named.ok()) p.top = std::move(named).value();
-            else p.failed = named.error();
+            if (named.ok())
+                p.top = std::move(named).value();
+            else
+                p.failed = named.error();
         } else
             p.failed = decoded.error();
         failures += p.failed.has_value();
@@ -165,11 +179,12 @@ graft::result<int> classify(const common_options& common, const classify_options
         print(json{{"results", results}, {"model", options.model}, {"device", "cpu"}, {"load_ms", load_ms}, {"total_ms", took}});
     } else {
         if (!cards) print_rows(screen, all, shown);
-        std::printf("%zu %s in %s on cpu, after %s of loading\n", images, images == 1 ? "picture" : "pictures", milliseconds_text(took).c_str(), milliseconds_text(load_ms).c_str());
+        std::printf("%zu %s in %s on cpu, after %s of loading\n", images, images == 1 ? "picture" : "pictures",
+                    milliseconds_text(took).c_str(), milliseconds_text(load_ms).c_str());
     }
     for (const named_picture& p : all)
         if (p.failed) report(graft::error(p.failed->code(), p.path, p.failed->detail()));
     return failures ? exit_failed : exit_done;
 }
 
-}  // namespace program
+} // namespace program

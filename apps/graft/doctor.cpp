@@ -59,11 +59,14 @@ json libraries() {
     list.push_back(library("stb_image", "", false, "JPEG: neither libjpeg nor stb_image was there when this program was built"));
 #endif
     list.push_back(library("CLI11", CLI11_VERSION, true, "the command line"));
-    list.push_back(library("nlohmann/json", std::to_string(NLOHMANN_JSON_VERSION_MAJOR) + "." + std::to_string(NLOHMANN_JSON_VERSION_MINOR) + "." + std::to_string(NLOHMANN_JSON_VERSION_PATCH), true, "JSON output"));
+    list.push_back(library("nlohmann/json",
+                           std::to_string(NLOHMANN_JSON_VERSION_MAJOR) + "." + std::to_string(NLOHMANN_JSON_VERSION_MINOR) + "." +
+                               std::to_string(NLOHMANN_JSON_VERSION_PATCH),
+                           true, "JSON output"));
     return list;
 }
 
-}  // namespace
+} // namespace
 
 graft::result<int> doctor(const common_options& common, const doctor_options&) {
     graft::cpu::isa active{};
@@ -71,11 +74,12 @@ graft::result<int> doctor(const common_options& common, const doctor_options&) {
     std::string device;
     GRAFT_TRY_ASSIGN(device, wanted_device(common));
     if (device.compare(0, 4, "cuda") == 0)
-        return graft::fail(graft::errc::device_unavailable, device, "this program has no back end for NVIDIA GPUs; it runs on: cpu");
+        return graft::fail(graft::errc::device_unavailable, device,
+                           "this program has no back end for NVIDIA GPUs; it runs on: cpu");
 
     const unsigned cores = std::thread::hardware_concurrency();
     json isas = json::array();
-#define GRAFT_X(id, width, here) \
+#define GRAFT_X(id, width, here)                                                                                                 \
     if (graft::cpu::available(graft::cpu::isa::id)) isas.push_back(#id);
     GRAFT_ISA_LIST(GRAFT_X)
 #undef GRAFT_X
@@ -83,32 +87,57 @@ graft::result<int> doctor(const common_options& common, const doctor_options&) {
     const bool jpeg = all[0]["used"].get<bool>();
     const int threads = thread_count(common);
     json verdicts = json::array();
-    verdicts.push_back({{"ok", true}, {"what", std::string("models run on the CPU with ") + graft::cpu::name(active) + " kernels, " + std::to_string(threads) + (threads == 1 ? " thread" : " threads")}});
-    verdicts.push_back({{"ok", jpeg}, {"what", jpeg ? "JPEG, PNG, BMP and PNM pictures can be read" : "PNG, BMP and PNM pictures can be read; for JPEG install libjpeg-dev or libstb-dev and build again"}});
+    verdicts.push_back({{"ok", true},
+                        {"what", std::string("models run on the CPU with ") + graft::cpu::name(active) + " kernels, " +
+                                     std::to_string(threads) + (threads == 1 ? " thread" : " threads")}});
+    verdicts.push_back(
+        {{"ok", jpeg},
+         {"what", jpeg ? "JPEG, PNG, BMP and PNM pictures can be read"
+                       : "PNG, BMP and PNM pictures can be read; for JPEG install libjpeg-dev or libstb-dev and build again"}});
     if (active == graft::cpu::isa::baseline)
-        verdicts.push_back({{"ok", false}, {"what", "only the baseline instruction set is in use: expect a fraction of the usual speed"}});
+        verdicts.push_back(
+            {{"ok", false}, {"what", "only the baseline instruction set is in use: expect a fraction of the usual speed"}});
 
     if (common.json) {
-        print(json{{"version", graft::version()}, {"compiler", compiler()}, {"build", GRAFT_BUILD_TYPE},
-                   {"cpu", {{"name", processor_name()}, {"isa", graft::cpu::name(active)}, {"isas", isas}, {"cores", cores}, {"threads", threads}}},
-                   {"gpus", json::array()}, {"device", "cpu"}, {"libraries", all}, {"verdicts", verdicts}});
+        print(json{{"version", graft::version()},
+                   {"compiler", compiler()},
+                   {"build", GRAFT_BUILD_TYPE},
+                   {"cpu",
+                    {{"name", processor_name()},
+                     {"isa", graft::cpu::name(active)},
+                     {"isas", isas},
+                     {"cores", cores},
+                     {"threads", threads}}},
+                   {"gpus", json::array()},
+                   {"device", "cpu"},
+                   {"libraries", all},
+                   {"verdicts", verdicts}});
         return exit_done;
     }
     const terminal screen = look_at_stdout(common.color);
-    const auto row = [&](const char* key, const std::string& value) { std::printf("%s  %s\n", styled(screen, style::dim, padded(key, 9)).c_str(), value.c_str()); };
+    const auto row = [&](const char* key, const std::string& value) {
+        std::printf("%s  %s\n", styled(screen, style::dim, padded(key, 9)).c_str(), value.c_str());
+    };
     row("graft", std::string(graft::version()) + ", " + GRAFT_BUILD_TYPE + " build by " + compiler());
-    row("processor", printable(processor_name()) + ", " + std::to_string(cores) + " cores, " + std::to_string(threads) + (threads == 1 ? " thread" : " threads") + " used");
+    row("processor", printable(processor_name()) + ", " + std::to_string(cores) + " cores, " + std::to_string(threads) +
+                         (threads == 1 ? " thread" : " threads") + " used");
     std::string sets;
     for (const auto& name : isas) {
         const std::string set = name.get<std::string>();
-        sets += (sets.empty() ? "" : " ") + (set == graft::cpu::name(active) ? styled(screen, style::bold, "[" + set + "]") : set);
+        sets +=
+            (sets.empty() ? "" : " ") + (set == graft::cpu::name(active) ? styled(screen, style::bold, "[" + set + "]") : set);
     }
     row("kernels", sets + (std::getenv("GRAFT_ISA") ? "  (GRAFT_ISA)" : ""));
     row("GPUs", "this build has no GPU back end");
-    for (const auto& l : all) row("library", l["name"].get<std::string>() + " " + l["version"].get<std::string>() + (l["used"].get<bool>() ? ": " : " missing: ") + l["for"].get<std::string>());
+    for (const auto& l : all)
+        row("library", l["name"].get<std::string>() + " " + l["version"].get<std::string>() +
+                           (l["used"].get<bool>() ? ": " : " missing: ") + l["for"].get<std::string>());
     for (const auto& v : verdicts)
-        std::printf("%s %s\n", v["ok"].get<bool>() ? styled(screen, style::green, "ok").c_str() : styled(screen, style::yellow, "--").c_str(), v["what"].get<std::string>().c_str());
+        std::printf("%s %s\n",
+                    v["ok"].get<bool>() ? styled(screen, style::green, "ok").c_str()
+                                        : styled(screen, style::yellow, "--").c_str(),
+                    v["what"].get<std::string>().c_str());
     return exit_done;
 }
 
-}  // namespace program
+} // namespace program

@@ -31,11 +31,14 @@ bool looks_like_safetensors(const std::string& path) {
 json values_json(const std::vector<graft::value_info>& values, bool defaults) {
     json list = json::array();
     for (const graft::value_info& v : values)
-        if (v.has_default == defaults) list.push_back({{"name", v.name}, {"dtype", graft::name(v.type)}, {"shape", shape_json(v)}});
+        if (v.has_default == defaults)
+            list.push_back({{"name", v.name}, {"dtype", graft::name(v.type)}, {"shape", shape_json(v)}});
     return list;
 }
 
-std::string operator_name(const graft::node& n) { return n.domain.empty() || n.domain == "ai.onnx" ? n.op_type : n.domain + "." + n.op_type; }
+std::string operator_name(const graft::node& n) {
+    return n.domain.empty() || n.domain == "ai.onnx" ? n.op_type : n.domain + "." + n.op_type;
+}
 
 struct census {
     std::map<std::string, std::int64_t> operators;
@@ -102,7 +105,9 @@ graft::result<int> info_safetensors(const common_options& common, const info_opt
         std::string shape;
         for (std::int64_t e : t.extents) n *= e, shape += (shape.empty() ? "" : ",") + std::to_string(e);
         tensors.push_back({{"name", t.name}, {"dtype", type}, {"shape", t.extents}});
-        if (!common.json) table.add({shortened(printable(t.name), 60), printable(type), "[" + shape + "]", bytes_text(static_cast<std::int64_t>(t.bytes))});
+        if (!common.json)
+            table.add({shortened(printable(t.name), 60), printable(type), "[" + shape + "]",
+                       bytes_text(static_cast<std::int64_t>(t.bytes))});
         elements += n;
         bytes += static_cast<std::int64_t>(t.bytes);
     }
@@ -112,19 +117,23 @@ graft::result<int> info_safetensors(const common_options& common, const info_opt
         return exit_done;
     }
     const terminal screen = look_at_stdout(common.color);
-    std::printf("%s: safetensors, %zu tensors, %s elements, %s\n", printable(options.file).c_str(), file.tensors.size(), count_text(elements).c_str(), bytes_text(bytes).c_str());
-    for (const auto& m : file.metadata) std::printf("%s  %s\n", styled(screen, style::dim, shortened(printable(m.first), 30)).c_str(), shortened(printable(m.second), screen.columns - 34).c_str());
+    std::printf("%s: safetensors, %zu tensors, %s elements, %s\n", printable(options.file).c_str(), file.tensors.size(),
+                count_text(elements).c_str(), bytes_text(bytes).c_str());
+    for (const auto& m : file.metadata)
+        std::printf("%s  %s\n", styled(screen, style::dim, shortened(printable(m.first), 30)).c_str(),
+                    shortened(printable(m.second), screen.columns - 34).c_str());
     if (!table.empty()) table.print(screen);
     return exit_done;
 }
 
 void print_placement(const terminal& screen, const std::vector<graft::placement>& places) {
     text_table table({"node", "operator", "device", "kernel", "why not a faster one"});
-    for (const graft::placement& p : places) table.add({shortened(printable(p.node), 40), printable(p.op_type), p.device, printable(p.kernel), printable(p.reason)});
+    for (const graft::placement& p : places)
+        table.add({shortened(printable(p.node), 40), printable(p.op_type), p.device, printable(p.kernel), printable(p.reason)});
     table.print(screen);
 }
 
-}  // namespace
+} // namespace
 
 graft::result<int> info(const common_options& common, const info_options& options) {
     if (looks_like_safetensors(options.file)) return info_safetensors(common, options);
@@ -156,8 +165,10 @@ graft::result<int> info(const common_options& common, const info_options& option
     std::string no_places;
     if (options.placement) {
         auto found = model.placements(assumed);
-        if (found.ok()) places = std::move(found).value();
-        else no_places = found.error().what();
+        if (found.ok())
+            places = std::move(found).value();
+        else
+            no_places = found.error().what();
     }
 
     if (common.json) {
@@ -166,14 +177,32 @@ graft::result<int> info(const common_options& common, const info_options& option
         for (const auto& entry : g.metadata) metadata[entry.first] = entry.second;
         for (const graft::opset& o : g.opsets) opsets[o.domain.empty() ? "ai.onnx" : o.domain] = o.version;
         for (const graft::value_info& v : assumed) shapes[v.name] = shape_json(v.extents);
-        json object{{"format", "onnx"}, {"name", g.name}, {"ir_version", g.ir_version}, {"opset", g.version_of("")}, {"opsets", opsets},
-                    {"producer", g.producer_name}, {"inputs", values_json(model.inputs(), false)}, {"outputs", values_json(model.outputs(), false)},
-                    {"defaults", values_json(model.inputs(), true)}, {"operators", operators}, {"parameters", all.parameters}, {"macs", macs},
-                    {"peak_bytes", peak}, {"arena_bytes", arena}, {"constant_bytes", constants}, {"assumed", shapes}, {"metadata", metadata}};
+        json object{{"format", "onnx"},
+                    {"name", g.name},
+                    {"ir_version", g.ir_version},
+                    {"opset", g.version_of("")},
+                    {"opsets", opsets},
+                    {"producer", g.producer_name},
+                    {"inputs", values_json(model.inputs(), false)},
+                    {"outputs", values_json(model.outputs(), false)},
+                    {"defaults", values_json(model.inputs(), true)},
+                    {"operators", operators},
+                    {"parameters", all.parameters},
+                    {"macs", macs},
+                    {"peak_bytes", peak},
+                    {"arena_bytes", arena},
+                    {"constant_bytes", constants},
+                    {"assumed", shapes},
+                    {"metadata", metadata}};
         if (options.ops) object["ops"] = ops;
         if (options.placement) {
             json list = json::array();
-            for (const graft::placement& p : places) list.push_back({{"node", p.node}, {"operator", p.op_type}, {"device", p.device}, {"kernel", p.kernel}, {"reason", p.reason}});
+            for (const graft::placement& p : places)
+                list.push_back({{"node", p.node},
+                                {"operator", p.op_type},
+                                {"device", p.device},
+                                {"kernel", p.kernel},
+                                {"reason", p.reason}});
             object["placement"] = no_places.empty() ? list : json(nullptr);
         }
         print(object);
@@ -182,10 +211,12 @@ graft::result<int> info(const common_options& common, const info_options& option
 
     const terminal screen = look_at_stdout(common.color);
     const auto row = [&](const std::string& key, const std::string& value) {
-        std::printf("%s  %s\n", styled(screen, style::dim, padded(key, 10)).c_str(), wrapped(value, 12, std::max(40, screen.columns)).c_str());
+        std::printf("%s  %s\n", styled(screen, style::dim, padded(key, 10)).c_str(),
+                    wrapped(value, 12, std::max(40, screen.columns)).c_str());
     };
     std::string origin = "ONNX, IR " + std::to_string(g.ir_version) + ", opset " + std::to_string(g.version_of(""));
-    if (!g.producer_name.empty()) origin += ", by " + printable(g.producer_name) + (g.producer_version.empty() ? "" : " " + printable(g.producer_version));
+    if (!g.producer_name.empty())
+        origin += ", by " + printable(g.producer_name) + (g.producer_version.empty() ? "" : " " + printable(g.producer_version));
     row("model", styled(screen, style::bold, printable(options.file)) + "  (" + origin + ")");
     const auto list = [&](const char* one, const std::vector<graft::value_info>& values, bool defaults) {
         for (const graft::value_info& v : values)
@@ -196,23 +227,29 @@ graft::result<int> info(const common_options& common, const info_options& option
     list("output", model.outputs(), false);
     row("parameters", count_text(all.parameters) + "  (" + bytes_text(all.parameter_bytes) + ")");
     std::string guess;
-    for (const graft::value_info& v : assumed) guess += (guess.empty() ? "" : ", ") + printable(v.name) + " " + graft::text(v.extents);
+    for (const graft::value_info& v : assumed)
+        guess += (guess.empty() ? "" : ", ") + printable(v.name) + " " + graft::text(v.extents);
     if (use.ok()) {
         const graft::model::memory_use& m = use.value();
         row("MACs", count_text(m.multiply_adds) + "  at " + guess);
-        row("memory", bytes_text(m.arena + m.constants + m.outputs) + "  (" + bytes_text(m.constants) + " constants, " + bytes_text(m.arena) + " intermediates, " + bytes_text(m.outputs) + " outputs)");
+        row("memory", bytes_text(m.arena + m.constants + m.outputs) + "  (" + bytes_text(m.constants) + " constants, " +
+                          bytes_text(m.arena) + " intermediates, " + bytes_text(m.outputs) + " outputs)");
     } else
         row("memory", "not known: " + printable(use.error().what()));
     std::string operators;
-    for (const auto& entry : by_number(all)) operators += (operators.empty() ? "" : ", ") + printable(entry.first) + " " + std::to_string(entry.second);
+    for (const auto& entry : by_number(all))
+        operators += (operators.empty() ? "" : ", ") + printable(entry.first) + " " + std::to_string(entry.second);
     row("operators", operators);
-    for (const auto& entry : g.metadata) row("metadata", printable(entry.first) + ": " + shortened(printable(entry.second), 2 * screen.columns));
+    for (const auto& entry : g.metadata)
+        row("metadata", printable(entry.first) + ": " + shortened(printable(entry.second), 2 * screen.columns));
     if (options.placement) {
         std::printf("\n");
-        if (no_places.empty()) print_placement(screen, places);
-        else std::printf("placement is not known: %s\n", printable(no_places).c_str());
+        if (no_places.empty())
+            print_placement(screen, places);
+        else
+            std::printf("placement is not known: %s\n", printable(no_places).c_str());
     }
     return exit_done;
 }
 
-}  // namespace program
+} // namespace program

@@ -49,7 +49,9 @@ graft::status unknown_verb(const std::string& given) {
         all += std::string(all.empty() ? "" : ", ") + name;
         if (near.empty() && given.size() < 32 && distance(given, name) <= 2) near = name;
     }
-    return graft::fail(graft::errc::usage, given, near.empty() ? "there is no such verb; the verbs are " + all : "there is no such verb; did you mean " + near + "?");
+    return graft::fail(graft::errc::usage, given,
+                       near.empty() ? "there is no such verb; the verbs are " + all
+                                    : "there is no such verb; did you mean " + near + "?");
 }
 
 void add_common(CLI::App& verb, common_options& common) {
@@ -57,11 +59,18 @@ void add_common(CLI::App& verb, common_options& common) {
     verb.add_flag("--json", common.json, "Print one JSON object")->group(group);
     verb.add_flag("-q,--quiet", common.quiet, "No progress and no warnings")->group(group);
     verb.add_option("--threads", common.threads, "Threads (default: GRAFT_NUM_THREADS, OMP_NUM_THREADS, what the machine gives)")
-        ->group(group)->type_name("N")->check(CLI::Range(0, 1024));
+        ->group(group)
+        ->type_name("N")
+        ->check(CLI::Range(0, 1024));
     verb.add_option("--seed", common.seed, "Seed of everything random")->group(group)->type_name("N");
-    verb.add_option("--device", common.device, "auto, cpu, cuda or cuda:0,1 (default: GRAFT_DEVICE, else auto)")->group(group)->type_name("D");
+    verb.add_option("--device", common.device, "auto, cpu, cuda or cuda:0,1 (default: GRAFT_DEVICE, else auto)")
+        ->group(group)
+        ->type_name("D");
     verb.add_flag("--exact", common.exact, "No algorithms that reorder sums, such as Winograd's")->group(group);
-    verb.add_option("--color", common.color, "auto, always or never")->group(group)->type_name("WHEN")->check(CLI::IsMember({"auto", "always", "never"}));
+    verb.add_option("--color", common.color, "auto, always or never")
+        ->group(group)
+        ->type_name("WHEN")
+        ->check(CLI::IsMember({"auto", "always", "never"}));
 }
 
 CLI::App* add_verb(CLI::App& app, const char* name, const char* what, all_options& o) {
@@ -85,21 +94,38 @@ void declare(CLI::App& app, all_options& o) {
 
     v = add_verb(app, "run", "Runs any model on arrays", o);
     v->add_option("MODEL", o.run.model, "The model")->required();
-    v->add_option("-i,--input", o.run.inputs, "An input and its array; once for each input")->type_name("NAME=FILE.npy")->expected(1)->take_all()->allow_extra_args(false);
-    v->add_option("-o,--output-dir", o.run.output_dir, "Folder for <output name>.npy; made if it is not there")->type_name("DIR")->required();
+    v->add_option("-i,--input", o.run.inputs, "An input and its array; once for each input")
+        ->type_name("NAME=FILE.npy")
+        ->expected(1)
+        ->take_all()
+        ->allow_extra_args(false);
+    v->add_option("-o,--output-dir", o.run.output_dir, "Folder for <output name>.npy; made if it is not there")
+        ->type_name("DIR")
+        ->required();
 
     v = add_verb(app, "classify", "Names what is in pictures", o);
     v->add_option("MODEL", o.classify.model, "The model")->required();
     v->add_option("IMAGE", o.classify.images, "JPEG, PNG, BMP or PNM files")->required();
-    v->add_option("--labels", o.classify.labels, "Names of the classes, one a line (default: the model's own)")->type_name("FILE");
-    v->add_option("--top", o.classify.top, "How many names a picture (default: 5)")->type_name("K")->check(CLI::Range(1, 1 << 20));
-    v->add_option("--preprocess", o.classify.preprocess, "How pictures become tensors (default: the model's own)")->type_name("SPEC");
-    v->add_option("--preview", o.classify.preview, "Columns of the picture beside the names, 0 for none")->type_name("N")->check(CLI::Range(0, 200));
+    v->add_option("--labels", o.classify.labels, "Names of the classes, one a line (default: the model's own)")
+        ->type_name("FILE");
+    v->add_option("--top", o.classify.top, "How many names a picture (default: 5)")
+        ->type_name("K")
+        ->check(CLI::Range(1, 1 << 20));
+    v->add_option("--preprocess", o.classify.preprocess, "How pictures become tensors (default: the model's own)")
+        ->type_name("SPEC");
+    v->add_option("--preview", o.classify.preview, "Columns of the picture beside the names, 0 for none")
+        ->type_name("N")
+        ->check(CLI::Range(0, 200));
 
     v = add_verb(app, "bench", "Measures a model on random input", o);
     v->add_option("MODEL", o.bench.model, "The model")->required();
-    v->add_option("--batch", o.bench.batch, "Batch size (default: the model's, else 1)")->type_name("B")->check(CLI::Range(1, 1 << 20));
-    v->add_option("--rounds", o.bench.rounds, "Timed runs, after a warm-up")->type_name("R")->check(CLI::Range(1, 10000000))->capture_default_str();
+    v->add_option("--batch", o.bench.batch, "Batch size (default: the model's, else 1)")
+        ->type_name("B")
+        ->check(CLI::Range(1, 1 << 20));
+    v->add_option("--rounds", o.bench.rounds, "Timed runs, after a warm-up")
+        ->type_name("R")
+        ->check(CLI::Range(1, 10000000))
+        ->capture_default_str();
 
     v = add_verb(app, "decode", "The pixels of a picture as an array, uint8 (H, W, 3)", o);
     v->add_option("IMAGE", o.decode.image, "The picture")->required();
@@ -124,7 +150,8 @@ graft::result<int> call(const CLI::App& app, const all_options& o) {
 }
 
 int start(int argc, char** argv) {
-    if (argc > 1 && argv[1][0] != '-' && std::none_of(std::begin(verb_names), std::end(verb_names), [&](const char* name) { return !std::strcmp(name, argv[1]); }))
+    if (argc > 1 && argv[1][0] != '-' &&
+        std::none_of(std::begin(verb_names), std::end(verb_names), [&](const char* name) { return !std::strcmp(name, argv[1]); }))
         return report(unknown_verb(argv[1]).error());
     CLI::App app("Runs image models from ONNX files.");
     all_options options;
@@ -136,17 +163,18 @@ int start(int argc, char** argv) {
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& e) {
-        if (e.get_exit_code() == 0) return app.exit(e);  // --help and --version
+        if (e.get_exit_code() == 0) return app.exit(e); // --help and --version
         const auto verbs = app.get_subcommands();
         return report(graft::fail(graft::errc::usage, verbs.empty() ? "graft" : verbs.front()->get_name(), e.what()).error());
     }
     graft::result<int> done = call(app, options);
     if (!done.ok()) return report(done.error());
-    if (std::fflush(stdout) != 0 || std::ferror(stdout)) return report(graft::fail(graft::errc::file_write, "standard output", std::strerror(errno)).error());
+    if (std::fflush(stdout) != 0 || std::ferror(stdout))
+        return report(graft::fail(graft::errc::file_write, "standard output", std::strerror(errno)).error());
     return done.value();
 }
 
-}  // namespace
+} // namespace
 
 int main(int argc, char** argv) {
     try {
@@ -154,7 +182,8 @@ int main(int argc, char** argv) {
     } catch (const graft::error& e) {
         return program::report(e);
     } catch (const std::bad_alloc&) {
-        return program::report(graft::fail(graft::errc::memory_oom, "graft", "the system has not enough memory for this").error());
+        return program::report(
+            graft::fail(graft::errc::memory_oom, "graft", "the system has not enough memory for this").error());
     } catch (const std::exception& e) {
         return program::report(graft::fail(graft::errc::internal, "graft", e.what()).error());
     }

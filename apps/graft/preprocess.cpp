@@ -19,12 +19,14 @@ graft::status read_format(const std::string& path, graft::input_format& format, 
         ++pictures;
         format = {v.type, v.extents, true};
     }
-    if (pictures != 1) return graft::fail(graft::errc::input_name, path, "the model asks for " + std::to_string(pictures) + " inputs; one picture is what it can be given");
+    if (pictures != 1)
+        return graft::fail(graft::errc::input_name, path,
+                           "the model asks for " + std::to_string(pictures) + " inputs; one picture is what it can be given");
     if (const std::string* own = g.find_metadata("graft.preprocess")) metadata = *own;
     return {};
 }
 
-}  // namespace
+} // namespace
 
 graft::result<int> preprocess(const common_options& common, const preprocess_options& options) {
     graft::input_format format;
@@ -40,7 +42,8 @@ graft::result<int> preprocess(const common_options& common, const preprocess_opt
         GRAFT_TRY_ASSIGN(choice, graft::choose_preprocess(options.preprocess, metadata, format.type));
     }
     if (choice.source == graft::preprocess_source::assumed)
-        warn(common, "the model does not say how pictures are to be prepared; imagenet is assumed; --preprocess SPEC says otherwise");
+        warn(common,
+             "the model does not say how pictures are to be prepared; imagenet is assumed; --preprocess SPEC says otherwise");
     GRAFT_TRY_ASSIGN(choice.spec, graft::complete(choice.spec, format));
 
     graft::image picture;
@@ -53,10 +56,15 @@ graft::result<int> preprocess(const common_options& common, const preprocess_opt
     GRAFT_TRY(graft::write_npy(options.output, values));
     const std::string spec = graft::text(choice.spec);
     if (common.json)
-        print(json{{"image", options.image}, {"shape", shape_json(values.shape())}, {"dtype", graft::name(values.type())}, {"preprocess", spec}, {"output", options.output}});
+        print(json{{"image", options.image},
+                   {"shape", shape_json(values.shape())},
+                   {"dtype", graft::name(values.type())},
+                   {"preprocess", spec},
+                   {"output", options.output}});
     else
-        std::printf("%s: %s %s, by %s\n", printable(options.output).c_str(), graft::name(values.type()), graft::text(values.shape()).c_str(), spec.c_str());
+        std::printf("%s: %s %s, by %s\n", printable(options.output).c_str(), graft::name(values.type()),
+                    graft::text(values.shape()).c_str(), spec.c_str());
     return exit_done;
 }
 
-}  // namespace program
+} // namespace program

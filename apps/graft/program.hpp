@@ -40,7 +40,7 @@ struct run_options {
 struct classify_options {
     std::string model, labels, preprocess;
     std::vector<std::string> images;
-    int top = 0, preview = -1;  ///< 0 and -1: as suits the output
+    int top = 0, preview = -1; ///< 0 and -1: as suits the output
 };
 struct bench_options {
     std::string model;
@@ -89,4 +89,4 @@ double now_ms();
 /// The largest resident memory of this process so far, in 2^20 bytes.
 double peak_rss_mb();
 
-}  // namespace program
+} // namespace program

@@ -16,7 +16,8 @@ namespace {
 
 // The file of an output: / and : in its name become _.
 graft::result<std::string> file_of(const std::string& directory, const std::string& output) {
-    if (output.find('\0') != std::string::npos) return graft::fail(graft::errc::file_write, output, "a name with a zero byte cannot be a file's");
+    if (output.find('\0') != std::string::npos)
+        return graft::fail(graft::errc::file_write, output, "a name with a zero byte cannot be a file's");
     std::string file = output;
     for (char& c : file)
         if (c == '/' || c == ':') c = '_';
@@ -36,7 +37,7 @@ std::string range_of(const graft::tensor& t) {
     return text;
 }
 
-}  // namespace
+} // namespace
 
 graft::result<int> run(const common_options& common, const run_options& options) {
     std::vector<graft::named_tensor> inputs;
@@ -47,7 +48,8 @@ graft::result<int> run(const common_options& common, const run_options& options)
         graft::named_tensor input;
         input.name = given.substr(0, at);
         for (const graft::named_tensor& other : inputs)
-            if (other.name == input.name) return graft::fail(graft::errc::usage, "--input " + given, "this input was given twice");
+            if (other.name == input.name)
+                return graft::fail(graft::errc::usage, "--input " + given, "this input was given twice");
         GRAFT_TRY_ASSIGN(input.value, graft::read_npy_file(given.substr(at + 1)));
         inputs.push_back(std::move(input));
     }
@@ -70,7 +72,8 @@ graft::result<int> run(const common_options& common, const run_options& options)
     std::error_code problem;
     std::filesystem::create_directories(options.output_dir, problem);
     if (!std::filesystem::is_directory(options.output_dir))
-        return graft::fail(graft::errc::file_write, options.output_dir, "the folder cannot be made" + (problem ? ": " + problem.message() : std::string()));
+        return graft::fail(graft::errc::file_write, options.output_dir,
+                           "the folder cannot be made" + (problem ? ": " + problem.message() : std::string()));
     json files = json::object();
     text_table table({"output", "dtype", "shape", "values", "file"});
     std::vector<std::string> written;
@@ -83,7 +86,8 @@ graft::result<int> run(const common_options& common, const run_options& options)
         written.push_back(file);
         files[output.name] = file;
         if (!common.json)
-            table.add({printable(output.name), graft::name(output.value.type()), graft::text(output.value.shape()), range_of(output.value), printable(file)});
+            table.add({printable(output.name), graft::name(output.value.type()), graft::text(output.value.shape()),
+                       range_of(output.value), printable(file)});
     }
     if (common.json)
         print(json{{"outputs", files}, {"device", "cpu"}, {"latency_ms", latency}});
@@ -94,4 +98,4 @@ graft::result<int> run(const common_options& common, const run_options& options)
     return exit_done;
 }
 
-}  // namespace program
+} // namespace program

@@ -17,7 +17,8 @@ namespace program {
 int report(const graft::error& e) {
     const std::string code = graft::text(e.code()), where = e.where().empty() ? "graft" : e.where();
     std::fflush(stdout);
-    std::fprintf(stderr, "graft: error: %s: %s: %s\n", code.c_str(), shortened(printable(where), 400).c_str(), printable(e.detail()).c_str());
+    std::fprintf(stderr, "graft: error: %s: %s: %s\n", code.c_str(), shortened(printable(where), 400).c_str(),
+                 printable(e.detail()).c_str());
     return code.compare(0, 5, "usage") == 0 ? exit_usage : exit_failed;
 }
 
@@ -45,7 +46,8 @@ json shape_json(const graft::value_info& value) {
         if (value.extents[i] >= 0)
             list.push_back(value.extents[i]);
         else
-            list.push_back(at < value.dimensions.size() && !value.dimensions[at].empty() ? value.dimensions[at] : std::string("?"));
+            list.push_back(at < value.dimensions.size() && !value.dimensions[at].empty() ? value.dimensions[at]
+                                                                                         : std::string("?"));
     }
     return list;
 }
@@ -73,11 +75,15 @@ graft::result<std::string> wanted_device(const common_options& common) {
     }
     const std::string kind = device.substr(0, device.find(':'));
     const std::string numbers = kind.size() < device.size() ? device.substr(kind.size() + 1) : "0";
-    const bool known = kind == "cuda" ? !numbers.empty() && numbers.find_first_not_of("0123456789,") == std::string::npos : device == "auto" || device == "cpu";
-    if (!known) return graft::fail(graft::errc::usage, from, "\"" + printable(device) + "\" is no device; say auto, cpu, cuda or cuda:0,1");
+    const bool known = kind == "cuda" ? !numbers.empty() && numbers.find_first_not_of("0123456789,") == std::string::npos
+                                      : device == "auto" || device == "cpu";
+    if (!known)
+        return graft::fail(graft::errc::usage, from,
+                           "\"" + printable(device) + "\" is no device; say auto, cpu, cuda or cuda:0,1");
     const char* gpu = std::getenv("GRAFT_REQUIRE_GPU");
     if (gpu && *gpu && std::strcmp(gpu, "0") != 0 && kind != "cuda")
-        return graft::fail(graft::errc::device_unavailable, "GRAFT_REQUIRE_GPU", "a GPU is asked for, but this program has no back end for one; it runs on: cpu");
+        return graft::fail(graft::errc::device_unavailable, "GRAFT_REQUIRE_GPU",
+                           "a GPU is asked for, but this program has no back end for one; it runs on: cpu");
     return device;
 }
 
@@ -137,4 +143,4 @@ double peak_rss_mb() {
 #endif
 }
 
-}  // namespace program
+} // namespace program

@@ -13,20 +13,21 @@ GRAFT_BEGIN_NAMESPACE
 
 /// One answer of a classifier.
 struct prediction {
-    int index = 0;          ///< of the model's output
-    std::string label;      ///< its name, or the index as text where there are no names
+    int index = 0;     ///< of the model's output
+    std::string label; ///< its name, or the index as text where there are no names
     double probability = 0;
 };
 
 /// How a classifier is made.
 struct classifier_options {
-    std::string labels;        ///< a text file with one name a line; empty: the model's own, else none
-    std::string preprocess;    ///< a specification such as "imagenet,crop=224"; empty: the model's own, else a guess
+    std::string labels;     ///< a text file with one name a line; empty: the model's own, else none
+    std::string preprocess; ///< a specification such as "imagenet,crop=224"; empty: the model's own, else a guess
     load_options load;
     session_options session;
 };
 
-/// Where a specification of preprocessing comes from: the caller, the model's metadata, its 8-bit input (raw), or nowhere (imagenet).
+/// Where a specification of preprocessing comes from: the caller, the model's metadata, its 8-bit input (raw), or nowhere
+/// (imagenet).
 enum class preprocess_source : std::uint8_t { given, metadata, raw_bytes, assumed };
 
 /// A specification and where it comes from.
@@ -35,8 +36,8 @@ struct preprocess_choice {
     preprocess_source source = preprocess_source::given;
 };
 
-/// How pictures are prepared for an input of type `input`: by `given`, else by `metadata` (a model's graft.preprocess), else raw for
-/// 8-bit inputs, else by a guess, imagenet. Errors: usage.preprocess.
+/// How pictures are prepared for an input of type `input`: by `given`, else by `metadata` (a model's graft.preprocess), else raw
+/// for 8-bit inputs, else by a guess, imagenet. Errors: usage.preprocess.
 result<preprocess_choice> choose_preprocess(const std::string& given, const std::string& metadata, dtype input);
 
 /// Names what is in pictures. It holds a session, so bring one a thread; copies of its model are cheap.
@@ -74,8 +75,8 @@ private:
     limits limits_;
 };
 
-/// The probabilities that the first output `scores` of a model stands for, one of each class, for one picture: the scores themselves
-/// where the graph ends in a Softmax, their softmax elsewhere; integers are scaled to a sum of one.
+/// The probabilities that the first output `scores` of a model stands for, one of each class, for one picture: the scores
+/// themselves where the graph ends in a Softmax, their softmax elsewhere; integers are scaled to a sum of one.
 std::vector<double> class_probabilities(const graph& g, const tensor& scores);
 
 /// Reads class names for a model with `classes` outputs: UTF-8, one a line. One line too few makes output 0 "background".

@@ -21,12 +21,13 @@ inline const node* producer_of(const graph& g, value_id id) noexcept {
 // How a graph ends: whether in a Softmax, and the zero point of the quantisation behind it.
 struct graph_ending {
     bool softmax = false;
-    bool quantized = false;   // by a QuantizeLinear whose scale is a constant
+    bool quantized = false; // by a QuantizeLinear whose scale is a constant
     double scale = 1, zero_point = 0;
 };
 
 inline graph_ending ending_of(const graph& g) {
-    static constexpr const char* passed[] = {"Reshape", "Flatten", "Squeeze", "Cast", "Identity", "QuantizeLinear", "DequantizeLinear"};
+    static constexpr const char* passed[] = {"Reshape",  "Flatten",        "Squeeze",         "Cast",
+                                             "Identity", "QuantizeLinear", "DequantizeLinear"};
     graph_ending end;
     if (g.outputs.empty()) return end;
     value_id at = g.outputs[0];
@@ -42,7 +43,11 @@ inline graph_ending ending_of(const graph& g) {
         for (const char* name : passed) known |= n->op_type == name;
         if (!known) return end;
         if (n->op_type == "QuantizeLinear" && !end.quantized && n->inputs.size() > 1) {
-            const auto constant = [&](std::size_t i) { return i < n->inputs.size() && n->inputs[i] != no_value ? g.values[static_cast<std::size_t>(n->inputs[i])].constant : tensor(); };
+            const auto constant = [&](std::size_t i) {
+                return i < n->inputs.size() && n->inputs[i] != no_value
+                           ? g.values[static_cast<std::size_t>(n->inputs[i])].constant
+                           : tensor();
+            };
             const tensor scale = constant(1), zero = constant(2);
             if (scale && scale.elements() == 1) {
                 end.quantized = true;
@@ -73,7 +78,8 @@ inline void scale_to_one(std::vector<double>& values) {
 }
 
 inline GRAFT_COLD status labels_do_not_fit(const std::string& where, std::size_t names, std::int64_t classes) {
-    return fail(errc::labels_count, where, std::to_string(names) + " names, but the model has " + std::to_string(classes) + " outputs");
+    return fail(errc::labels_count, where,
+                std::to_string(names) + " names, but the model has " + std::to_string(classes) + " outputs");
 }
 
 inline status fit_labels(std::vector<std::string>& names, const std::string& where, std::int64_t classes) {
@@ -82,7 +88,8 @@ inline status fit_labels(std::vector<std::string>& names, const std::string& whe
     return {};
 }
 
-// The names that a model's own metadata give: graft.labels, a JSON array; or class_names of other tools, an array or an object by index.
+// The names that a model's own metadata give: graft.labels, a JSON array; or class_names of other tools, an array or an object by
+// index.
 inline result<std::vector<std::string>> labels_of(const model& m, std::int64_t classes, const limits& caps) {
     std::vector<std::string> names;
     for (const char* key : {"graft.labels", "class_names"}) {
@@ -121,7 +128,7 @@ inline std::int64_t classes_of(const model& m) noexcept {
     return elements_of(tail);
 }
 
-}  // namespace detail
+} // namespace detail
 
 GRAFT_INLINE std::vector<double> class_probabilities(const graph& g, const tensor& scores) {
     std::vector<double> values(static_cast<std::size_t>(scores.elements()));
@@ -163,7 +170,10 @@ GRAFT_INLINE result<std::vector<std::string>> read_labels(const std::string& pat
 GRAFT_INLINE result<preprocess_choice> choose_preprocess(const std::string& given, const std::string& metadata, dtype input) {
     preprocess_choice choice;
     const bool bytes = input == dtype::uint8 || input == dtype::int8;
-    choice.source = !given.empty() ? preprocess_source::given : !metadata.empty() ? preprocess_source::metadata : bytes ? preprocess_source::raw_bytes : preprocess_source::assumed;
+    choice.source = !given.empty()      ? preprocess_source::given
+                    : !metadata.empty() ? preprocess_source::metadata
+                    : bytes             ? preprocess_source::raw_bytes
+                                        : preprocess_source::assumed;
     const char* fallback = bytes ? "raw" : "imagenet";
     GRAFT_TRY_ASSIGN(choice.spec, parse_preprocess(!given.empty() ? given : !metadata.empty() ? metadata : fallback));
     return choice;
@@ -178,7 +188,9 @@ GRAFT_INLINE result<classifier> classifier::make(const graft::model& m, const cl
             made.input_ = i;
             ++pictures;
         }
-    if (pictures != 1) return fail(errc::input_name, "classify", "the model asks for " + std::to_string(pictures) + " inputs; one picture is what it can be given");
+    if (pictures != 1)
+        return fail(errc::input_name, "classify",
+                    "the model asks for " + std::to_string(pictures) + " inputs; one picture is what it can be given");
     const value_info& input = m.inputs()[made.input_];
     if (m.outputs().empty()) return fail(errc::input_name, "classify", "the model has no output");
     made.format_ = {input.type, input.extents, true};
@@ -211,7 +223,8 @@ GRAFT_INLINE result<std::vector<double>> classifier::probabilities(const image& 
         extents[0] = input.extents[0];
         tensor repeated;
         GRAFT_TRY_ASSIGN(repeated, tensor::make(pixels.type(), extents));
-        for (std::int64_t i = 0; i < extents[0]; ++i) std::memcpy(repeated.raw() + static_cast<std::size_t>(i) * pixels.bytes(), pixels.raw(), pixels.bytes());
+        for (std::int64_t i = 0; i < extents[0]; ++i)
+            std::memcpy(repeated.raw() + static_cast<std::size_t>(i) * pixels.bytes(), pixels.raw(), pixels.bytes());
         pixels = repeated;
     }
     GRAFT_TRY(session_.set_input(input_, pixels));
@@ -220,7 +233,8 @@ GRAFT_INLINE result<std::vector<double>> classifier::probabilities(const image& 
     const std::int64_t batch = pixels.shape().rank() ? pixels.shape()[0] : 1;
     const bool batched = scores.shape().rank() > 1 && scores.shape()[0] == batch;
     const std::int64_t classes = batched ? scores.elements() / std::max<std::int64_t>(1, batch) : scores.elements();
-    if (classes < 1) return fail(errc::op_shape, model_.outputs()[0].name, "the model's output is empty: " + text(scores.shape()));
+    if (classes < 1)
+        return fail(errc::op_shape, model_.outputs()[0].name, "the model's output is empty: " + text(scores.shape()));
     return class_probabilities(model_.graph(), tensor(scores.type(), {classes}, scores.storage()));
 }
 
@@ -236,7 +250,8 @@ GRAFT_INLINE std::vector<prediction> classifier::best(const std::vector<double>&
     std::vector<prediction> predictions;
     for (std::size_t i = 0; i < n; ++i) {
         const std::size_t index = static_cast<std::size_t>(order[i]);
-        predictions.push_back({order[i], index < labels_.size() ? labels_[index] : std::to_string(order[i]), probabilities[index]});
+        predictions.push_back(
+            {order[i], index < labels_.size() ? labels_[index] : std::to_string(order[i]), probabilities[index]});
     }
     return predictions;
 }

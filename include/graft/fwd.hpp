@@ -18,11 +18,14 @@ struct limits;
 
 // Tensors.
 enum class dtype : std::uint8_t;
+struct float16;
+struct bfloat16;
 class shape;
 class buffer;
 class tensor;
 
-// Threads.
+// Random numbers and threads.
+class random_stream;
 class executor;
 class pool_executor;
 
@@ -39,6 +42,12 @@ struct tensor_view;
 struct backend;
 struct placement;
 using value_id = std::int32_t;
+class builder;
+struct dimension;
+struct conv2d_options;
+struct linear_options;
+struct batch_norm_options;
+struct pool_options;
 
 // Models and sessions.
 class model;

@@ -17,8 +17,7 @@ namespace {
 // Empty vectors have no address to give to memcmp.
 int compare(const void* a, const void* b, std::size_t n) { return n ? std::memcmp(a, b, n) : 0; }
 
-template <class F>
-void on_every_isa(const F& f) {
+template <class F> void on_every_isa(const F& f) {
     for (isa set : {isa::baseline, isa::neon, isa::wasm, isa::avx2, isa::avx512})
         if (available(set)) {
             INFO("instruction set " << std::string(name(set)));
@@ -46,8 +45,7 @@ double ulps(float got, double want) {
 
 // The worst error over floats of every exponent and sign: every `step`-th bit pattern, and the special ones.
 // Errors below `absolute` are not counted: where a result underflows, a factor before it has lost its bits already.
-template <class F>
-double worst(isa set, const F& run, double (*truth)(double), double absolute = 0, std::uint32_t step = 9973) {
+template <class F> double worst(isa set, const F& run, double (*truth)(double), double absolute = 0, std::uint32_t step = 9973) {
     std::vector<float> x;
     for (std::uint64_t bits = 0; bits < (std::uint64_t(1) << 32); bits += step) {
         const auto low = static_cast<std::uint32_t>(bits);
@@ -55,8 +53,8 @@ double worst(isa set, const F& run, double (*truth)(double), double absolute = 0
         std::memcpy(&v, &low, 4);
         x.push_back(v);
     }
-    for (float v : {0.0f, -0.0f, HUGE_VALF, -HUGE_VALF, std::nanf(""), 1.17549435e-38f, -1.17549435e-38f, 1.4e-45f, -1.4e-45f, 3.4028234e38f, -3.4028234e38f,
-                    88.72283f, 88.72284f, -87.33655f, -103.97f, -103.98f, 1.0f, -1.0f})
+    for (float v : {0.0f, -0.0f, HUGE_VALF, -HUGE_VALF, std::nanf(""), 1.17549435e-38f, -1.17549435e-38f, 1.4e-45f, -1.4e-45f,
+                    3.4028234e38f, -3.4028234e38f, 88.72283f, 88.72284f, -87.33655f, -103.97f, -103.98f, 1.0f, -1.0f})
         x.push_back(v);
     for (int i = -4000; i <= 4000; ++i) x.push_back(static_cast<float>(i) / 173.0f);
     std::vector<float> y(x.size());
@@ -69,20 +67,24 @@ double worst(isa set, const F& run, double (*truth)(double), double absolute = 0
     return most;
 }
 
-template <unary Op>
-double worst(isa set, double (*truth)(double)) {
-    return worst(set, [](isa s, const float* x, float* y, std::int64_t n) {
-        executor alone;
-        run_unary(s, Op, x, y, n, alone);
-    }, truth);
+template <unary Op> double worst(isa set, double (*truth)(double)) {
+    return worst(
+        set,
+        [](isa s, const float* x, float* y, std::int64_t n) {
+            executor alone;
+            run_unary(s, Op, x, y, n, alone);
+        },
+        truth);
 }
-template <activation Kind>
-double worst(isa set, double (*truth)(double), float alpha = 0, float beta = 0, double absolute = 0) {
+template <activation Kind> double worst(isa set, double (*truth)(double), float alpha = 0, float beta = 0, double absolute = 0) {
     const float a = alpha, b = beta;
-    return worst(set, [a, b](isa s, const float* x, float* y, std::int64_t n) {
-        executor alone;
-        run_activation(s, Kind, a, b, x, y, n, alone);
-    }, truth, absolute);
+    return worst(
+        set,
+        [a, b](isa s, const float* x, float* y, std::int64_t n) {
+            executor alone;
+            run_activation(s, Kind, a, b, x, y, n, alone);
+        },
+        truth, absolute);
 }
 
 double logistic(double x) { return 1 / (1 + std::exp(-x)); }
@@ -103,7 +105,7 @@ double of(binary op, float a, float b) {
     return 0;
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("elementwise: functions are accurate over the whole range of floats, infinities, NaN and subnormals") {
     on_every_isa([](isa set) {
@@ -121,20 +123,33 @@ TEST_CASE("elementwise: functions are accurate over the whole range of floats, i
         CHECK(worst<unary::square>(set, [](double x) { return x * x; }) <= 0.5);
         CHECK(worst<activation::none>(set, [](double x) { return x; }) == 0);
         CHECK(worst<activation::relu>(set, [](double x) { return x > 0 || x != x ? x : 0; }) == 0);
-        CHECK(worst<activation::clip>(set, [](double x) { return x < -1 ? -1 : x > 2 ? 2 : x; }, -1, 2) == 0);
-        CHECK(worst<activation::leaky_relu>(set, [](double x) { return x < 0 ? 0.25 * x : x; }, 0.25f) <= 0.5);
+        CHECK(worst<activation::clip>(
+                  set, [](double x) { return x < -1  ? -1
+                                             : x > 2 ? 2
+                                                     : x; }, -1, 2) == 0);
+        CHECK(worst<activation::leaky_relu>(
+                  set, [](double x) { return x < 0 ? 0.25 * x : x; }, 0.25f) <= 0.5);
         CHECK(worst<activation::sigmoid>(set, logistic) <= 2.5);
         CHECK(worst<activation::tanh>(set, [](double x) { return std::tanh(x); }) <= 2.6);
-        CHECK(worst<activation::elu>(set, [](double x) { return x < 0 ? std::expm1(x) : x; }, 1) <= 1.2);
+        CHECK(worst<activation::elu>(
+                  set, [](double x) { return x < 0 ? std::expm1(x) : x; }, 1) <= 1.2);
         CHECK(worst<activation::softplus>(set, log1p_exp) <= 2.2);
-        CHECK(worst<activation::silu>(set, [](double x) { return x * logistic(x); }, 0, 0, 1e-42) <= 3.5);
-        CHECK(worst<activation::mish>(set, [](double x) { return x * std::tanh(log1p_exp(x)); }, 0, 0, 1e-42) <= 4.5);
+        CHECK(worst<activation::silu>(
+                  set, [](double x) { return x * logistic(x); }, 0, 0, 1e-42) <= 3.5);
+        CHECK(worst<activation::mish>(
+                  set, [](double x) { return x * std::tanh(log1p_exp(x)); }, 0, 0, 1e-42) <= 4.5);
         // Below zero gelu is a small difference of large terms: that is measured by itself.
-        CHECK(worst<activation::gelu>(set, [](double x) { return x == -HUGE_VAL ? 0 : 0.5 * x * std::erfc(-x / std::sqrt(2.0)); }, 0, 0, 1.3e-6) <= 4);
+        CHECK(worst<activation::gelu>(
+                  set, [](double x) { return x == -HUGE_VAL ? 0 : 0.5 * x * std::erfc(-x / std::sqrt(2.0)); }, 0, 0, 1.3e-6) <=
+              4);
         // The argument of its exponential is rounded: what is lost grows with |x|, where the result is next to nothing.
-        CHECK(worst<activation::gelu_tanh>(set, [](double x) { return x * logistic(std::sqrt(8 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)); }, 0, 0, 2e-8) <= 8);
-        CHECK(worst<activation::hard_sigmoid>(set, [](double x) { return x != x ? x : std::fmax(0, std::fmin(1, 0.25 * x + 0.5)); }, 0.25f, 0.5f, 1e-7) <= 1);
-        CHECK(worst<activation::hard_swish>(set, [](double x) { return x * (x != x ? x : std::fmax(0, std::fmin(1, x / 6 + 0.5))); }, 0, 0, 1e-6) <= 2);
+        CHECK(worst<activation::gelu_tanh>(
+                  set, [](double x) { return x * logistic(std::sqrt(8 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)); },
+                  0, 0, 2e-8) <= 8);
+        CHECK(worst<activation::hard_sigmoid>(
+                  set, [](double x) { return x != x ? x : std::fmax(0, std::fmin(1, 0.25 * x + 0.5)); }, 0.25f, 0.5f, 1e-7) <= 1);
+        CHECK(worst<activation::hard_swish>(
+                  set, [](double x) { return x * (x != x ? x : std::fmax(0, std::fmin(1, x / 6 + 0.5))); }, 0, 0, 1e-6) <= 2);
     });
 }
 
@@ -163,13 +178,30 @@ TEST_CASE("binary: broadcasting in up to eight dimensions, with activations") {
     struct shapes {
         std::vector<std::int64_t> a, b;
     };
-    const shapes cases[] = {{{}, {}}, {{5}, {}}, {{}, {7}}, {{3, 37}, {37}}, {{3, 37}, {3, 1}}, {{2, 3, 5, 7}, {3, 1, 1}}, {{2, 3, 35}, {2, 1, 35}}, {{1, 4, 1}, {5, 1, 33}},
-                            {{2, 1, 3, 1, 2, 1, 3, 1}, {1, 2, 1, 3, 1, 2, 1, 3}}, {{40, 1000}, {40, 1000}}, {{100, 3}, {3}}, {{0, 3}, {3}}, {{3, 20000}, {1}}, {{2, 4, 1}, {2, 4, 17}}, {{2, 3, 5, 7, 16}, {2, 3, 1, 1, 16}}, {{2, 3, 5, 7, 8}, {3, 1, 1, 8}}, {{2, 3, 1, 7, 4}, {2, 3, 5, 1, 4}}};
+    const shapes cases[] = {{{}, {}},
+                            {{5}, {}},
+                            {{}, {7}},
+                            {{3, 37}, {37}},
+                            {{3, 37}, {3, 1}},
+                            {{2, 3, 5, 7}, {3, 1, 1}},
+                            {{2, 3, 35}, {2, 1, 35}},
+                            {{1, 4, 1}, {5, 1, 33}},
+                            {{2, 1, 3, 1, 2, 1, 3, 1}, {1, 2, 1, 3, 1, 2, 1, 3}},
+                            {{40, 1000}, {40, 1000}},
+                            {{100, 3}, {3}},
+                            {{0, 3}, {3}},
+                            {{3, 20000}, {1}},
+                            {{2, 4, 1}, {2, 4, 17}},
+                            {{2, 3, 5, 7, 16}, {2, 3, 1, 1, 16}},
+                            {{2, 3, 5, 7, 8}, {3, 1, 1, 8}},
+                            {{2, 3, 1, 7, 4}, {2, 3, 5, 1, 4}}};
     on_every_isa([&](isa set) {
         int form = 0;
         for (const shapes& s : cases)
-            for (binary op : {binary::add, binary::sub, binary::mul, binary::div, binary::max, binary::min, binary::pow, binary::prelu}) {
-                binary_problem p = broadcast(op, s.a.data(), static_cast<int>(s.a.size()), s.b.data(), static_cast<int>(s.b.size()));
+            for (binary op :
+                 {binary::add, binary::sub, binary::mul, binary::div, binary::max, binary::min, binary::pow, binary::prelu}) {
+                binary_problem p =
+                    broadcast(op, s.a.data(), static_cast<int>(s.a.size()), s.b.data(), static_cast<int>(s.b.size()));
                 const int kind = form++ % 3;
                 p.ep.act = kind == 0 ? activation::none : kind == 1 ? activation::relu : activation::sigmoid;
                 std::int64_t a_size = 1, b_size = 1, size = 1;
@@ -245,7 +277,8 @@ TEST_CASE("channel: scale and shift in both layouts, shared or by image, and pre
             p.scale_image = form & 2 ? blocks * width : 0;
             p.shift_image = form & 2 ? blocks * width : 0;
             p.ep.act = p.prelu ? activation::none : form & 4 ? activation::relu : activation::tanh;
-            const auto x = numbers(images * blocks * width * area, 1), scale = numbers(images * blocks * width, 2), shift = numbers(images * blocks * width, 3);
+            const auto x = numbers(images * blocks * width * area, 1), scale = numbers(images * blocks * width, 2),
+                       shift = numbers(images * blocks * width, 3);
             std::vector<float> first;
             for (int threads = 1; threads <= 4; ++threads) {
                 pool_executor pool(threads);
@@ -259,8 +292,10 @@ TEST_CASE("channel: scale and shift in both layouts, shared or by image, and pre
                 for (std::int64_t c = 0; c < channels; ++c)
                     for (std::int64_t s = 0; s < area; ++s) {
                         const auto at = static_cast<std::size_t>(((i * blocks + c / width) * area + s) * width + c % width);
-                        const double v = static_cast<double>(x[at]), a = static_cast<double>(scale[static_cast<std::size_t>(i * p.scale_image + c)]);
-                        double want = v * a + (form == 5 ? 0 : static_cast<double>(shift[static_cast<std::size_t>(i * p.shift_image + c)]));
+                        const double v = static_cast<double>(x[at]),
+                                     a = static_cast<double>(scale[static_cast<std::size_t>(i * p.scale_image + c)]);
+                        double want =
+                            v * a + (form == 5 ? 0 : static_cast<double>(shift[static_cast<std::size_t>(i * p.shift_image + c)]));
                         want = p.prelu ? (v < 0 ? v * a : v) : form & 4 ? std::fmax(want, 0) : std::tanh(want);
                         most = std::fmax(most, std::fabs(static_cast<double>(first[at]) - want));
                     }

@@ -1,4 +1,5 @@
-// Transposes, strided copies, narrow floats and linear quantisation: every instruction set, every element size, any number of threads.
+// Transposes, strided copies, narrow floats and linear quantisation: every instruction set, every element size, any number of
+// threads.
 #include <graft/core/dtype.hpp>
 #include <graft/cpu/move.hpp>
 
@@ -17,8 +18,7 @@ namespace {
 // Empty vectors have no address to give to memcmp.
 int compare(const void* a, const void* b, std::size_t n) { return n ? std::memcmp(a, b, n) : 0; }
 
-template <class F>
-void on_every_isa(const F& f) {
+template <class F> void on_every_isa(const F& f) {
     for (isa set : {isa::baseline, isa::neon, isa::wasm, isa::avx2, isa::avx512})
         if (available(set)) {
             INFO("instruction set " << std::string(name(set)));
@@ -33,17 +33,32 @@ std::vector<unsigned char> bytes(std::int64_t n) {
     return x;
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("transpose: permutations of up to eight dimensions for every element size") {
     struct problem {
         std::vector<std::int64_t> shape;
         std::vector<int> permutation;
     };
-    const problem problems[] = {{{}, {}}, {{5}, {0}}, {{3, 4}, {1, 0}}, {{17, 33}, {1, 0}}, {{2, 3, 50, 41}, {0, 2, 3, 1}}, {{2, 50, 41, 3}, {0, 3, 1, 2}}, {{2, 96, 7, 7}, {0, 2, 3, 1}},
-                                {{4, 197, 3, 16}, {0, 2, 1, 3}}, {{4, 197, 3, 16}, {2, 0, 3, 1}}, {{3, 5, 2}, {1, 0, 2}}, {{3, 5, 1, 8}, {2, 1, 0, 3}}, {{7, 6, 5}, {2, 1, 0}},
-                                {{2, 2, 3, 2, 2, 3, 2, 2}, {7, 6, 5, 4, 3, 2, 1, 0}}, {{2, 2, 3, 2, 2, 3, 2, 2}, {1, 0, 3, 2, 5, 4, 7, 6}}, {{0, 3}, {1, 0}}, {{300, 70}, {1, 0}}, {{3, 20000}, {1, 0}},
-                                {{20000, 3}, {1, 0}}, {{2, 9, 16, 20}, {0, 2, 1, 3}}};
+    const problem problems[] = {{{}, {}},
+                                {{5}, {0}},
+                                {{3, 4}, {1, 0}},
+                                {{17, 33}, {1, 0}},
+                                {{2, 3, 50, 41}, {0, 2, 3, 1}},
+                                {{2, 50, 41, 3}, {0, 3, 1, 2}},
+                                {{2, 96, 7, 7}, {0, 2, 3, 1}},
+                                {{4, 197, 3, 16}, {0, 2, 1, 3}},
+                                {{4, 197, 3, 16}, {2, 0, 3, 1}},
+                                {{3, 5, 2}, {1, 0, 2}},
+                                {{3, 5, 1, 8}, {2, 1, 0, 3}},
+                                {{7, 6, 5}, {2, 1, 0}},
+                                {{2, 2, 3, 2, 2, 3, 2, 2}, {7, 6, 5, 4, 3, 2, 1, 0}},
+                                {{2, 2, 3, 2, 2, 3, 2, 2}, {1, 0, 3, 2, 5, 4, 7, 6}},
+                                {{0, 3}, {1, 0}},
+                                {{300, 70}, {1, 0}},
+                                {{3, 20000}, {1, 0}},
+                                {{20000, 3}, {1, 0}},
+                                {{2, 9, 16, 20}, {0, 2, 1, 3}}};
     on_every_isa([&](isa set) {
         for (const problem& p : problems)
             for (int size : {1, 2, 4, 8}) {
@@ -87,7 +102,8 @@ TEST_CASE("copy: strided boxes, forwards and backwards") {
             for (int i = 0; i < 6; ++i)
                 for (int j = 0; j < 10; ++j)
                     for (int l = 0; l < 8; ++l)
-                        std::memcpy(want.data() + (i * 160 + j * 16 + 4 + l) * size, x.data() + ((18 - 3 * i) * 240 + (5 + 2 * j) * 8 + l) * size, static_cast<std::size_t>(size));
+                        std::memcpy(want.data() + (i * 160 + j * 16 + 4 + l) * size,
+                                    x.data() + ((18 - 3 * i) * 240 + (5 + 2 * j) * 8 + l) * size, static_cast<std::size_t>(size));
             run_copy(size, 3, extents, x.data() + (18 * 240 + 5 * 8) * size, x_strides, y.data() + 4 * size, y_strides, pool);
             CHECK(y == want);
             const std::int64_t n = 100001, back = -1, ahead = 1;
@@ -95,7 +111,9 @@ TEST_CASE("copy: strided boxes, forwards and backwards") {
             std::vector<unsigned char> mirrored(line.size());
             run_copy(size, 1, &n, line.data() + (n - 1) * size, &back, mirrored.data(), &ahead, pool);
             bool right = true;
-            for (std::int64_t i = 0; i < n; ++i) right = right && compare(mirrored.data() + i * size, line.data() + (n - 1 - i) * size, static_cast<std::size_t>(size)) == 0;
+            for (std::int64_t i = 0; i < n; ++i)
+                right = right && compare(mirrored.data() + i * size, line.data() + (n - 1 - i) * size,
+                                         static_cast<std::size_t>(size)) == 0;
             CHECK(right);
         }
     executor alone;
@@ -121,9 +139,11 @@ TEST_CASE("float16 and bfloat16: all bit patterns out, hard cases and all expone
             CHECK(exact);
             CHECK(same);
             std::vector<float> hard;
-            for (std::uint64_t bits = 0; bits < (std::uint64_t(1) << 32); bits += 49999) hard.push_back(bit_cast<float>(static_cast<std::uint32_t>(bits)));
-            for (std::uint32_t i = 0; i < 65536; ++i)  // halfway between neighbours, and one off
-                for (std::uint32_t low : {0x7fffu, 0x8000u, 0x8001u, 0x0fffu, 0x1000u, 0x1001u, 0x3000u}) hard.push_back(bit_cast<float>(i << 16 | low));
+            for (std::uint64_t bits = 0; bits < (std::uint64_t(1) << 32); bits += 49999)
+                hard.push_back(bit_cast<float>(static_cast<std::uint32_t>(bits)));
+            for (std::uint32_t i = 0; i < 65536; ++i) // halfway between neighbours, and one off
+                for (std::uint32_t low : {0x7fffu, 0x8000u, 0x8001u, 0x0fffu, 0x1000u, 0x1001u, 0x3000u})
+                    hard.push_back(bit_cast<float>(i << 16 | low));
             std::vector<std::uint16_t> y(hard.size());
             pool_executor pool(3);
             (brain ? run_to_bfloat16 : run_to_float16)(set, hard.data(), y.data(), static_cast<std::int64_t>(hard.size()), pool);
@@ -158,11 +178,13 @@ TEST_CASE("quantize: half to even, saturation, NaN, per tensor and per axis, and
                     const std::int64_t n = 2 * axis * inner;
                     std::vector<float> x(static_cast<std::size_t>(n)), scale(static_cast<std::size_t>(axis));
                     std::vector<unsigned char> zero(static_cast<std::size_t>(axis));
-                    for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(static_cast<int>(i * 37 % 1201) - 600) * 0.25f;
+                    for (std::size_t i = 0; i < x.size(); ++i)
+                        x[i] = static_cast<float>(static_cast<int>(i * 37 % 1201) - 600) * 0.25f;
                     x[0] = HUGE_VALF;
                     if (n > 1) x[1] = std::nanf("");
                     if (n > 2) x[2] = -3e38f;
-                    for (std::size_t i = 0; i < scale.size(); ++i) scale[i] = 0.5f + 0.25f * static_cast<float>(i), zero[i] = static_cast<unsigned char>(i * 60 + 3);
+                    for (std::size_t i = 0; i < scale.size(); ++i)
+                        scale[i] = 0.5f + 0.25f * static_cast<float>(i), zero[i] = static_cast<unsigned char>(i * 60 + 3);
                     std::vector<unsigned char> first;
                     std::vector<float> first_back;
                     for (int threads = 1; threads <= 4; ++threads) {

@@ -1,5 +1,5 @@
 // The program from outside: exit codes, the error line, the keys of its JSON.
-#ifdef GRAFT_PROGRAM
+#if defined(GRAFT_PROGRAM) && !defined(_WIN32)
 #include <doctest/doctest.h>
 
 #include <cstdio>
@@ -44,13 +44,14 @@ done graft(const std::string& arguments) {
     return d;
 }
 
-const std::string model = GRAFT_SOURCE_DIR "/apps/graft/demo/model.onnx", picture = GRAFT_SOURCE_DIR "/apps/graft/demo/pictures/fish-1.png";
+const std::string model = GRAFT_SOURCE_DIR "/apps/graft/demo/model.onnx",
+                  picture = GRAFT_SOURCE_DIR "/apps/graft/demo/pictures/fish-1.png";
 
-}  // namespace
+} // namespace
 
 TEST_CASE("wrong usage exits with 2 and one line") {
-    for (const char* arguments : {"", "frobnicate", "info", "classify", "classify a", "run m.onnx", "bench m.onnx --rounds 0", "info --nonsense x",
-                                  "decode x.png", "classify a b --top x", "info m.onnx --device toaster"}) {
+    for (const char* arguments : {"", "frobnicate", "info", "classify", "classify a", "run m.onnx", "bench m.onnx --rounds 0",
+                                  "info --nonsense x", "decode x.png", "classify a b --top x", "info m.onnx --device toaster"}) {
         CAPTURE(arguments);
         const done d = graft(arguments);
         CHECK(d.code == 2);
@@ -83,8 +84,9 @@ TEST_CASE("info prints the keys of its contract") {
     const done d = graft("info " + model + " --json");
     CHECK(d.code == 0);
     CHECK(d.err.empty());
-    for (const char* key : {"\"inputs\":[{\"name\":\"input\",\"dtype\":\"float32\",\"shape\":[\"N\",3,64,64]}]", "\"outputs\":[", "\"operators\":{", "\"Conv\":13",
-                            "\"parameters\":44808", "\"macs\":", "\"opset\":17", "\"peak_bytes\":"})
+    for (const char* key :
+         {"\"inputs\":[{\"name\":\"input\",\"dtype\":\"float32\",\"shape\":[\"N\",3,64,64]}]", "\"outputs\":[", "\"operators\":{",
+          "\"Conv\":13", "\"parameters\":44808", "\"macs\":", "\"opset\":17", "\"peak_bytes\":"})
         CHECK_MESSAGE(d.has(key), key);
     CHECK(graft("info --ops " + model).out == "Add,Conv,Flatten,Gemm,GlobalAveragePool,Relu\n");
     CHECK(graft("info --placement " + model).code == 0);
@@ -101,7 +103,8 @@ TEST_CASE("classify names every picture, and goes on after one that fails") {
 
 TEST_CASE("the pixels, the tensor and a run agree on their files") {
     CHECK(graft("decode " + picture + " -o graft_cli.npy --json").has("\"shape\":[192,192,3],\"dtype\":\"uint8\""));
-    CHECK(graft("preprocess " + picture + " --model " + model + " -o graft_cli.npy --json").has("\"shape\":[1,3,64,64],\"dtype\":\"float32\""));
+    CHECK(graft("preprocess " + picture + " --model " + model + " -o graft_cli.npy --json")
+              .has("\"shape\":[1,3,64,64],\"dtype\":\"float32\""));
     const done d = graft("run " + model + " --input input=graft_cli.npy --output-dir graft_cli_out --json");
     CHECK(d.code == 0);
     CHECK(d.has("\"outputs\":{\"logits\":\"graft_cli_out/logits.npy\"}"));
@@ -116,7 +119,9 @@ TEST_CASE("the pixels, the tensor and a run agree on their files") {
 TEST_CASE("bench gives one number a round") {
     const done d = graft("bench " + model + " --rounds 3 --batch 2 --threads 1 --json");
     CHECK(d.code == 0);
-    for (const char* key : {"\"latency_ms\":[", "\"load_ms\":", "\"rss_mb\":", "\"isa\":\"", "\"device\":\"cpu\"", "\"macs\":", "\"batch\":2"}) CHECK_MESSAGE(d.has(key), key);
+    for (const char* key :
+         {"\"latency_ms\":[", "\"load_ms\":", "\"rss_mb\":", "\"isa\":\"", "\"device\":\"cpu\"", "\"macs\":", "\"batch\":2"})
+        CHECK_MESSAGE(d.has(key), key);
     const std::string list = d.out.substr(d.out.find("\"latency_ms\":["), d.out.find(']') - d.out.find("\"latency_ms\":["));
     int commas = 0;
     for (char c : list) commas += c == ',';

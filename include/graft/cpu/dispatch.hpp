@@ -10,7 +10,7 @@ namespace cpu {
 /// The kernels of an available instruction set; those of baseline where this build has none of that name.
 const kernel_table& kernels(isa set) noexcept;
 
-}  // namespace cpu
+} // namespace cpu
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
@@ -36,6 +36,6 @@ GRAFT_INLINE const kernel_table& kernels(isa set) noexcept {
     return baseline::table();
 }
 
-}  // namespace cpu
+} // namespace cpu
 GRAFT_END_NAMESPACE
 #endif

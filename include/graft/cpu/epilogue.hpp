@@ -12,16 +12,16 @@ namespace cpu {
 enum class activation : std::uint8_t {
     none,
     relu,
-    clip,          ///< into [alpha, beta]; NaN stays NaN
-    leaky_relu,    ///< alpha: slope below zero
+    clip,       ///< into [alpha, beta]; NaN stays NaN
+    leaky_relu, ///< alpha: slope below zero
     sigmoid,
-    silu,          ///< x * sigmoid(x)
-    hard_sigmoid,  ///< alpha * x + beta, cut to [0, 1]
-    hard_swish,    ///< x * hard_sigmoid(x) with 1/6 and 1/2
+    silu,         ///< x * sigmoid(x)
+    hard_sigmoid, ///< alpha * x + beta, cut to [0, 1]
+    hard_swish,   ///< x * hard_sigmoid(x) with 1/6 and 1/2
     tanh,
-    gelu,       ///< the exact form, by erf
-    gelu_tanh,  ///< the approximation by tanh
-    elu,        ///< alpha
+    gelu,      ///< the exact form, by erf
+    gelu_tanh, ///< the approximation by tanh
+    elu,       ///< alpha
     softplus,
     mish,
 };
@@ -34,5 +34,5 @@ struct epilogue {
     bool residual_after_activation = false;
 };
 
-}  // namespace cpu
+} // namespace cpu
 GRAFT_END_NAMESPACE

@@ -20,6 +20,7 @@
 #define GRAFT_ARCH_WASM 0
 #endif
 
+#if GRAFT_HAS_BODIES
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -33,6 +34,7 @@
 #include <arm_neon.h>
 #elif GRAFT_ARCH_WASM
 #include <wasm_simd128.h>
+#endif
 #endif
 
 #define GRAFT_PRAGMA(text) _Pragma(#text)

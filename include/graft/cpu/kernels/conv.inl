@@ -10,17 +10,17 @@ struct tap_row {
 };
 
 struct tile_job {
-    const float* x;      // image, first block of the group
+    const float* x; // image, first block of the group
     const float* w;
-    const float* bias;   // null, or the channels of the tile
+    const float* bias; // null, or the channels of the tile
     const float* residual;
-    float* y;            // first pixel, first block
+    float* y; // first pixel, first block
     std::int64_t in_plane, out_plane;
-    std::int64_t ic;     // channels to sum over
+    std::int64_t ic; // channels to sum over
     const tap_row* taps;
     int tap_count, first_lane;
-    int channels;        // real ones of this tile, from 1 to NV * W
-    int pixels;          // real ones, from 1 to M
+    int channels; // real ones of this tile, from 1 to NV * W
+    int pixels;   // real ones, from 1 to M
 };
 
 static constexpr int conv_tile_pixels = V::registers == 32 ? 14 : 6;
@@ -51,26 +51,40 @@ template <int M, int NV> GRAFT_VECTOR void start_tile(V (&sum)[M][NV], const til
     }
 }
 
-GRAFT_NOINLINE inline void add_run(float* y, const float* residual, std::int64_t n) {
-    for (std::int64_t i = 0; i < n; i += V::W) (V::load(y + i) + V::load(residual + i)).store(y + i);
+// y = act(tile) [+ residual] for activations that are no clamp; n is a multiple of W. The tile is apart, as y may be the
+// residual.
+GRAFT_NOINLINE inline void finish_run(const conv_args& a, float* tile, float* y, const float* residual, std::int64_t n) {
+    activate_run(tile, n, a.p.ep.act, a.p.ep.alpha, a.p.ep.beta);
+    const bool add = residual && a.p.ep.residual_after_activation;
+    for (std::int64_t i = 0; i < n; i += V::W) {
+        V v = V::load(tile + i);
+        if (add) v = v + V::load(residual + i);
+        v.store(y + i);
+    }
 }
 
-// y = y [+ residual], activated [+ residual], where registers could not do it; n is a multiple of W.
-GRAFT_NOINLINE inline void finish_run(const conv_args& a, float* y, const float* residual, std::int64_t n) {
-    if (residual && !a.p.ep.residual_after_activation) add_run(y, residual, n);
-    activate_run(y, n, a.p.ep.act, a.p.ep.alpha, a.p.ep.beta);
-    if (residual && a.p.ep.residual_after_activation) add_run(y, residual, n);
+template <int M, int NV> GRAFT_VECTOR void add_residual(V (&sum)[M][NV], const tile_job& job) {
+    GRAFT_UNROLL
+    for (int v = 0; v < NV; ++v) {
+        GRAFT_UNROLL
+        for (int m = 0; m < M; ++m)
+            if (m < job.pixels) sum[m][v] = sum[m][v] + V::load(job.residual + v * job.out_plane + m * V::W);
+    }
 }
 
 template <int M, int NV> GRAFT_VECTOR void end_tile(V (&sum)[M][NV], const conv_args& a, const tile_job& job) {
-    const bool residual = job.residual && !a.run_activation;
-    if (residual && !a.p.ep.residual_after_activation) {
+    if (job.residual && !a.p.ep.residual_after_activation) add_residual(sum, job);
+    if (a.run_activation) {
+        alignas(64) float tile[NV][M][V::W];
         GRAFT_UNROLL
         for (int v = 0; v < NV; ++v) {
             GRAFT_UNROLL
-            for (int m = 0; m < M; ++m)
-                if (m < job.pixels) sum[m][v] = sum[m][v] + V::load(job.residual + v * job.out_plane + m * V::W);
+            for (int m = 0; m < M; ++m) sum[m][v].store(tile[v][m]);
         }
+        for (int v = 0; v < NV; ++v)
+            finish_run(a, tile[v][0], job.y + v * job.out_plane, job.residual ? job.residual + v * job.out_plane : nullptr,
+                       job.pixels * V::W);
+        return;
     }
     if (a.clamp) {
         const V low = V::set1(a.low), high = V::set1(a.high);
@@ -80,23 +94,13 @@ template <int M, int NV> GRAFT_VECTOR void end_tile(V (&sum)[M][NV], const conv_
             for (int m = 0; m < M; ++m) sum[m][v] = min(high, max(low, sum[m][v]));
         }
     }
-    if (residual && a.p.ep.residual_after_activation) {
-        GRAFT_UNROLL
-        for (int v = 0; v < NV; ++v) {
-            GRAFT_UNROLL
-            for (int m = 0; m < M; ++m)
-                if (m < job.pixels) sum[m][v] = sum[m][v] + V::load(job.residual + v * job.out_plane + m * V::W);
-        }
-    }
+    if (job.residual && a.p.ep.residual_after_activation) add_residual(sum, job);
     GRAFT_UNROLL
     for (int v = 0; v < NV; ++v) {
         GRAFT_UNROLL
         for (int m = 0; m < M; ++m)
             if (m < job.pixels) sum[m][v].store(job.y + v * job.out_plane + m * V::W);
     }
-    if (a.run_activation)
-        for (int v = 0; v < NV; ++v)
-            finish_run(a, job.y + v * job.out_plane, job.residual ? job.residual + v * job.out_plane : nullptr, job.pixels * V::W);
 }
 
 template <int M, int NV> GRAFT_VECTOR void fma_pixels(V (&sum)[M][NV], const float* w, const float* const* p, int k) {
@@ -150,7 +154,8 @@ template <int M, int NV> GRAFT_NOINLINE inline void conv_tile(const conv_args& a
                 GRAFT_UNROLL
                 for (int m = 0; m < M; ++m) {
                     const std::intptr_t at = row.at[m];
-                    p[m] = reinterpret_cast<const float*>(zeros + ((from + at * std::intptr_t(V::W * sizeof(float))) & ~(at >> 31)));
+                    p[m] =
+                        reinterpret_cast<const float*>(zeros + ((from + at * std::intptr_t(V::W * sizeof(float))) & ~(at >> 31)));
                 }
                 for (int k = 0; k < channels; ++k, w += NV * V::W) fma_pixels(sum, w, p, k);
             }
@@ -192,7 +197,8 @@ GRAFT_NOINLINE inline void fill_taps(const conv_problem& p, std::int64_t pixel, 
     const int used = (width + V::W - 1) / V::W;
     for (int ky = 0; ky < p.kh; ++ky)
         for (int kx = 0; kx < p.kw; ++kx, ++rows) {
-            const I down = I::set1(ky * p.dh), right = I::set1(kx * p.dw), both = I::set1(static_cast<std::int32_t>(ky * p.dh * p.iw + kx * p.dw));
+            const I down = I::set1(ky * p.dh), right = I::set1(kx * p.dw),
+                    both = I::set1(static_cast<std::int32_t>(ky * p.dh * p.iw + kx * p.dw));
             bool inside = false, whole = true;
             for (int i = 0; i < parts && i < used; ++i) {
                 const I iy = I::load(first[0] + i * V::W) + down, ix = I::load(first[1] + i * V::W) + right;
@@ -206,14 +212,24 @@ GRAFT_NOINLINE inline void fill_taps(const conv_problem& p, std::int64_t pixel, 
         }
 }
 
-// Channels of a group that shares its vectors with other groups: only its own lanes are written.
-GRAFT_NOINLINE inline void scatter_tile(const conv_args& a, const float* tile, std::int64_t image, std::int64_t channel, int channels,
-                                        std::int64_t pixel, int pixels) {
+// Channels of a group that shares its vectors with other groups: a tile is computed apart, and only its own lanes come from
+// the residual and go to y.
+GRAFT_NOINLINE inline void gather_tile(const conv_args& a, float* tile, std::int64_t image, std::int64_t channel, int channels,
+                                       std::int64_t pixel, int pixels) {
     const std::int64_t plane = a.p.oh * a.p.ow, blocks = (a.p.oc + V::W - 1) / V::W;
     for (int j = 0; j < channels; ++j) {
         const std::int64_t c = channel + j;
-        float* y = a.y + ((image * blocks + c / V::W) * plane + pixel) * V::W + c % V::W;
-        for (int m = 0; m < pixels; ++m) y[m * V::W] = tile[((j / V::W) * 14 + m) * V::W + j % V::W];
+        const float* from = a.residual + ((image * blocks + c / V::W) * plane + pixel) * V::W + c % V::W;
+        for (int m = 0; m < pixels; ++m) tile[((j / V::W) * 14 + m) * V::W + j % V::W] = from[m * V::W];
+    }
+}
+GRAFT_NOINLINE inline void scatter_tile(const conv_args& a, const float* tile, std::int64_t image, std::int64_t channel,
+                                        int channels, std::int64_t pixel, int pixels) {
+    const std::int64_t plane = a.p.oh * a.p.ow, blocks = (a.p.oc + V::W - 1) / V::W;
+    for (int j = 0; j < channels; ++j) {
+        const std::int64_t c = channel + j;
+        float* to = a.y + ((image * blocks + c / V::W) * plane + pixel) * V::W + c % V::W;
+        for (int m = 0; m < pixels; ++m) to[m * V::W] = tile[((j / V::W) * 14 + m) * V::W + j % V::W];
     }
 }
 
@@ -236,7 +252,8 @@ inline void conv_generic(const conv_args& a, std::int64_t task) {
                 V sum[1][1];
                 start_tile(sum, job);
                 for (std::int64_t left = a.icg, c = group * a.icg; left > 0;) {
-                    const int lane = static_cast<int>(c % V::W), channels = left < V::W - lane ? static_cast<int>(left) : V::W - lane;
+                    const int lane = static_cast<int>(c % V::W),
+                              channels = left < V::W - lane ? static_cast<int>(left) : V::W - lane;
                     const float* x = a.x + (image * in_blocks + c / V::W) * in_plane + lane;
                     for (int ky = 0; ky < p.kh; ++ky)
                         for (int kx = 0; kx < p.kw; ++kx, w += channels * stride) {
@@ -249,9 +266,10 @@ inline void conv_generic(const conv_args& a, std::int64_t task) {
                     c += channels;
                 }
                 const std::int64_t to = (image * out_blocks + out / V::W) * out_plane + (oy * p.ow + ox) * V::W;
-                alignas(64) float scattered[V::W];
+                alignas(64) float scattered[V::W] = {}, gathered[V::W] = {};
                 job.y = a.scatter ? scattered : a.y + to;
-                job.residual = a.residual && !a.scatter ? a.residual + to : nullptr;
+                job.residual = !a.residual ? nullptr : a.scatter ? gathered : a.residual + to;
+                if (a.scatter && a.residual) gather_tile(a, gathered, image, out, job.channels, oy * p.ow + ox, 1);
                 end_tile(sum, a, job);
                 if (a.scatter) scatter_tile(a, scattered, image, out, job.channels, oy * p.ow + ox, 1);
             }
@@ -273,8 +291,10 @@ inline void conv_direct(const conv_args& a, std::int64_t task) {
     const int taps = p.kh * p.kw;
 
     tap_row rows[conv_table_rows];
-    const std::int64_t at_once = conv_table_rows / taps - 1;  // tiles whose tables fit, small ones counted; choose_conv sees to it that one does
-    alignas(64) float scattered[2 * 14 * V::W];
+    const std::int64_t at_once =
+        conv_table_rows / taps - 1; // tiles whose tables fit, small ones counted; choose_conv sees to it that one does
+    alignas(64) float scattered[2 * 14 * V::W], gathered[2 * 14 * V::W];
+    if (a.scatter) std::memset(gathered, 0, sizeof gathered);
     tile_job job;
     job.in_plane = in_plane;
     job.out_plane = a.scatter ? 14 * V::W : out_plane;
@@ -300,7 +320,9 @@ inline void conv_direct(const conv_args& a, std::int64_t task) {
                 job.pixels = tile_pixels(stop - i);
                 job.taps = rows + t * taps;
                 job.y = a.scatter ? scattered : a.y + base + i * V::W;
-                job.residual = a.residual && !a.scatter ? a.residual + base + i * V::W : nullptr;
+                job.residual = !a.residual ? nullptr : a.scatter ? gathered : a.residual + base + i * V::W;
+                if (a.scatter && a.residual)
+                    gather_tile(a, gathered, image, group * a.ocg + channel, job.channels, i, job.pixels);
                 run_tile(a, job);
                 if (a.scatter) scatter_tile(a, scattered, image, group * a.ocg + channel, job.channels, i, job.pixels);
             }
@@ -322,7 +344,8 @@ template <int NV> GRAFT_NOINLINE inline void first_tile(const conv_args& a, cons
 }
 
 // out[phase][i] = row[first + i * step + phase] for i in [0, n), 0 outside [0, width).
-GRAFT_NOINLINE inline void gather_row(const float* row, std::int64_t width, std::int64_t first, std::int64_t step, std::int64_t n, float* out) {
+GRAFT_NOINLINE inline void gather_row(const float* row, std::int64_t width, std::int64_t first, std::int64_t step, std::int64_t n,
+                                      float* out) {
     // Whole steps [low, high) are inside.
     std::int64_t low = first < 0 ? (-first + step - 1) / step : 0, high = width > first ? (width - first) / step : 0;
     if (high > n) high = n;
@@ -353,7 +376,8 @@ GRAFT_NOINLINE inline void gather_row(const float* row, std::int64_t width, std:
 inline void conv_first_layer(const conv_args& a, std::int64_t task) {
     constexpr int M = conv_tile_pixels;
     const conv_problem& p = a.p;
-    const std::int64_t ox0 = task % a.batches * a.batch_tiles * M, ox1 = ox0 + a.batch_tiles * M < p.ow ? ox0 + a.batch_tiles * M : p.ow;
+    const std::int64_t ox0 = task % a.batches * a.batch_tiles * M,
+                       ox1 = ox0 + a.batch_tiles * M < p.ow ? ox0 + a.batch_tiles * M : p.ow;
     task /= a.batches;
     const std::int64_t oy0 = task % a.tasks_per_batch * a.pairs_per_task, image = task / a.tasks_per_batch;
     const std::int64_t oy1 = oy0 + a.pairs_per_task < p.oh ? oy0 + a.pairs_per_task : p.oh;
@@ -366,8 +390,8 @@ inline void conv_first_layer(const conv_args& a, std::int64_t task) {
         for (std::int64_t r = 0; r < high; ++r) {
             const std::int64_t iy = oy0 * p.sh - p.pt + r;
             const bool inside = iy >= 0 && iy < p.ih;
-            gather_row(a.x + ((image * p.ic + c) * p.ih + (inside ? iy : 0)) * p.iw, inside ? p.iw : 0, ox0 * p.sw - p.pl, p.sw, length,
-                       rows + (c * high + r) * row_floats);
+            gather_row(a.x + ((image * p.ic + c) * p.ih + (inside ? iy : 0)) * p.iw, inside ? p.iw : 0, ox0 * p.sw - p.pl, p.sw,
+                       length, rows + (c * high + r) * row_floats);
         }
         for (int ky = 0; ky < p.kh; ++ky) {
             std::int64_t phase = 0, at = 0;

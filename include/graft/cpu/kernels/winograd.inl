@@ -35,7 +35,8 @@ GRAFT_VECTOR void output_transform(const V (&m)[4], V (&y)[2]) {
     y[1] = m[1] - m[2] - m[3];
 }
 
-template <int N> GRAFT_VECTOR void winograd_input_tiles(const conv_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+template <int N>
+GRAFT_VECTOR void winograd_input_tiles(const conv_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
     constexpr int m = N - 2;
     const conv_problem& p = a.p;
     const std::int64_t blocks = (p.ic + V::W - 1) / V::W, per_image = a.tiles_high * a.tiles_wide, element = a.in_element;
@@ -103,15 +104,18 @@ inline void winograd_multiply(const conv_args& a, std::int64_t element, std::int
     }
 }
 
-template <int N> GRAFT_VECTOR void winograd_output_tiles(const conv_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+template <int N>
+GRAFT_VECTOR void winograd_output_tiles(const conv_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
     constexpr int m = N - 2;
     const conv_problem& p = a.p;
     const std::int64_t blocks = (p.oc + V::W - 1) / V::W, per_image = a.tiles_high * a.tiles_wide, element = a.out_element;
     const std::int64_t left = p.oc - block * V::W;
     V bias = V::zero();
-    if (a.bias) bias = left >= V::W ? V::load(a.bias + block * V::W) : V::load_partial(a.bias + block * V::W, static_cast<int>(left));
+    if (a.bias)
+        bias = left >= V::W ? V::load(a.bias + block * V::W) : V::load_partial(a.bias + block * V::W, static_cast<int>(left));
     const V low = V::set1(a.low), high = V::set1(a.high);
-    const bool add = a.residual && !a.run_activation, after = p.ep.residual_after_activation;
+    const bool before = a.residual && !p.ep.residual_after_activation,
+               after = a.residual && p.ep.residual_after_activation && !a.run_activation;
     for (std::int64_t tile = first; tile < last; ++tile) {
         const std::int64_t image = tile / per_image, oy = tile % per_image / a.tiles_wide * m, ox = tile % a.tiles_wide * m;
         const float* from = a.products + (block * a.tile_room + (tile - a.first_tile)) * V::W;
@@ -125,24 +129,27 @@ template <int N> GRAFT_VECTOR void winograd_output_tiles(const conv_args& a, std
             for (int i = 0; i < m; ++i) half[j][i] = y[i];
         }
         const std::int64_t at = (((image * blocks + block) * p.oh + oy) * p.ow + ox) * V::W;
-        const int rows = static_cast<int>(p.oh - oy < m ? p.oh - oy : m), columns = static_cast<int>(p.ow - ox < m ? p.ow - ox : m);
+        const int rows = static_cast<int>(p.oh - oy < m ? p.oh - oy : m),
+                  columns = static_cast<int>(p.ow - ox < m ? p.ow - ox : m);
         for (int i = 0; i < rows; ++i) {
             V row[N], y[m];
             GRAFT_UNROLL
             for (int j = 0; j < N; ++j) row[j] = half[j][i];
             output_transform(row, y);
-            float* to = a.y + at + i * p.ow * V::W;
-            const float* residual = a.residual + (add ? at + i * p.ow * V::W : 0);
+            alignas(64) float apart[m * V::W];
+            float* y_row = a.y + at + i * p.ow * V::W;
+            const float* residual = a.residual ? a.residual + at + i * p.ow * V::W : nullptr;
+            float* to = a.run_activation ? apart : y_row;
             GRAFT_UNROLL
             for (int j = 0; j < m; ++j) {
                 V v = y[j] + bias;
                 const bool real = j < columns;
-                if (add && !after && real) v = v + V::load(residual + j * V::W);
+                if (before && real) v = v + V::load(residual + j * V::W);
                 if (a.clamp) v = min(high, max(low, v));
-                if (add && after && real) v = v + V::load(residual + j * V::W);
+                if (after && real) v = v + V::load(residual + j * V::W);
                 if (real) v.store(to + j * V::W);
             }
-            if (a.run_activation) finish_run(a, to, a.residual ? a.residual + at + i * p.ow * V::W : nullptr, columns * V::W);
+            if (a.run_activation) finish_run(a, apart, y_row, residual, columns * V::W);
         }
     }
 }
@@ -164,7 +171,6 @@ inline const conv_kernels* conv_table() {
         conv ? &winograd_input : nullptr,
         conv ? &winograd_multiply : nullptr,
         conv ? &winograd_output : nullptr,
-        conv ? &finish_run : nullptr,
     };
     return &all;
 }

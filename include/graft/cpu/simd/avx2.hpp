@@ -117,8 +117,8 @@ GRAFT_VECTOR V zip_high(V a, V b) {
 
 GRAFT_VECTOR V permute(V a, I at) { return {_mm256_permutevar8x32_ps(a.r, at.r)}; }
 
-}  // namespace avx2
-}  // namespace cpu
+} // namespace avx2
+} // namespace cpu
 GRAFT_END_NAMESPACE
 GRAFT_END_TARGET
 #endif

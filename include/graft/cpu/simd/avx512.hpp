@@ -14,7 +14,9 @@ struct V {
     static constexpr int registers = 32;
     __m512 r;
     static GRAFT_VECTOR V load(const float* p) { return {_mm512_loadu_ps(p)}; }
-    static GRAFT_VECTOR V load_partial(const float* p, int n) { return {_mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << n) - 1), p)}; }
+    static GRAFT_VECTOR V load_partial(const float* p, int n) {
+        return {_mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << n) - 1), p)};
+    }
     static GRAFT_VECTOR V set1(float x) { return {_mm512_set1_ps(x)}; }
     static GRAFT_VECTOR V zero() { return {_mm512_setzero_ps()}; }
     GRAFT_VECTOR void store(float* p) const { _mm512_storeu_ps(p, r); }
@@ -46,7 +48,9 @@ GRAFT_VECTOR V sqrt(V a) { return {_mm512_maskz_sqrt_ps(0xffff, a.r)}; }
 GRAFT_VECTOR V floor(V a) { return {_mm512_maskz_roundscale_ps(0xffff, a.r, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC)}; }
 GRAFT_VECTOR V ceil(V a) { return {_mm512_maskz_roundscale_ps(0xffff, a.r, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC)}; }
 GRAFT_VECTOR V trunc(V a) { return {_mm512_maskz_roundscale_ps(0xffff, a.r, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC)}; }
-GRAFT_VECTOR V round_even(V a) { return {_mm512_maskz_roundscale_ps(0xffff, a.r, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)}; }
+GRAFT_VECTOR V round_even(V a) {
+    return {_mm512_maskz_roundscale_ps(0xffff, a.r, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)};
+}
 
 GRAFT_VECTOR I operator+(I a, I b) { return {_mm512_add_epi32(a.r, b.r)}; }
 GRAFT_VECTOR I operator-(I a, I b) { return {_mm512_sub_epi32(a.r, b.r)}; }
@@ -109,8 +113,8 @@ GRAFT_VECTOR V zip_high(V a, V b) {
 }
 GRAFT_VECTOR V permute(V a, I at) { return {_mm512_maskz_permutexvar_ps(0xffff, at.r, a.r)}; }
 
-}  // namespace avx512
-}  // namespace cpu
+} // namespace avx512
+} // namespace cpu
 GRAFT_END_NAMESPACE
 GRAFT_END_TARGET
 #endif

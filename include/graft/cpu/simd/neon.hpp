@@ -91,9 +91,7 @@ GRAFT_VECTOR V select(M m, V a, V b) { return {vbslq_f32(m.r, a.r, b.r)}; }
 GRAFT_VECTOR I select(M m, I a, I b) { return {vbslq_s32(m.r, a.r, b.r)}; }
 
 GRAFT_VECTOR V load_f16(const std::uint16_t* p) { return {vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p)))}; }
-GRAFT_VECTOR V load_bf16(const std::uint16_t* p) {
-    return {vreinterpretq_f32_u32(vshlq_n_u32(vmovl_u16(vld1_u16(p)), 16))};
-}
+GRAFT_VECTOR V load_bf16(const std::uint16_t* p) { return {vreinterpretq_f32_u32(vshlq_n_u32(vmovl_u16(vld1_u16(p)), 16))}; }
 GRAFT_VECTOR void store_f16(V a, std::uint16_t* p) { vst1_u16(p, vreinterpret_u16_f16(vcvt_f16_f32(a.r))); }
 GRAFT_VECTOR I load_u8(const std::uint8_t* p) {
     const std::int32_t all[4] = {p[0], p[1], p[2], p[3]};
@@ -121,8 +119,8 @@ GRAFT_VECTOR V permute(V a, I at) {
     return {vreinterpretq_f32_u8(vqtbl1q_u8(vreinterpretq_u8_f32(a.r), bytes))};
 }
 
-}  // namespace neon
-}  // namespace cpu
+} // namespace neon
+} // namespace cpu
 GRAFT_END_NAMESPACE
 GRAFT_END_BASELINE
 #endif

@@ -87,8 +87,8 @@ GRAFT_VECTOR V zip_high(V a, V b) { return {wasm_i32x4_shuffle(a.r, b.r, 2, 6, 3
 
 #include "emulated.inl"
 
-}  // namespace wasm
-}  // namespace cpu
+} // namespace wasm
+} // namespace cpu
 GRAFT_END_NAMESPACE
 GRAFT_END_BASELINE
 #endif

@@ -1,0 +1,81 @@
+// Errors as values: codes, texts, results that throw when they are forced.
+#include <graft/core/error.hpp>
+
+#include <doctest/doctest.h>
+
+#include <set>
+#include <string>
+
+using graft::errc;
+
+namespace {
+
+graft::result<int> half(int n) {
+    if (n % 2) return graft::fail(errc::op_value, "half", std::to_string(n) + " is odd");
+    return n / 2;
+}
+graft::result<int> quarter(int n) {
+    int h = 0;
+    GRAFT_TRY_ASSIGN(h, half(n));
+    return half(h);
+}
+graft::status check(int n) {
+    GRAFT_TRY(quarter(n).take_status());
+    return {};
+}
+
+}  // namespace
+
+TEST_CASE("every code has a text of its own") {
+    std::set<std::string> texts;
+    int codes = 0;
+#define GRAFT_X(id, name, meaning)                    \
+    CHECK(std::string(graft::text(errc::id)) == name); \
+    CHECK(std::string(meaning).size() > 10);          \
+    texts.insert(name);                               \
+    ++codes;
+    GRAFT_ERROR_CODES(GRAFT_X)
+#undef GRAFT_X
+    CHECK(texts.size() == static_cast<std::size_t>(codes));
+}
+
+TEST_CASE("an error tells its code, its place and what is wrong, in one line of plain characters") {
+    const graft::status s = graft::fail(errc::op_shape, "node 'a\nb\x1b[31m\\'", "first\nsecond");
+    REQUIRE(!s.ok());
+    CHECK(s.error().code() == errc::op_shape);
+    CHECK(s.error().where() == "node 'a\nb\x1b[31m\\'");
+    CHECK(std::string(s.error().what()) == "op.shape: node 'a\\x0ab\\x1b[31m\\x5c': first second");
+    const std::string long_name(5000, 'x');
+    CHECK(std::string(graft::fail(errc::file_open, long_name, "d").error().what()).size() < 300);
+    CHECK(graft::escape("\x7f") == "\\x7f");
+    CHECK(graft::escape("gr\xc3\xbc\xc3\x9f") == "gr\xc3\xbc\xc3\x9f");
+}
+
+TEST_CASE("results hand on their value or their failure") {
+    CHECK(quarter(12).value() == 3);
+    CHECK(half(4).value() == 2);
+    CHECK(!quarter(6).ok());
+    CHECK(quarter(6).error().detail() == "3 is odd");
+    CHECK(check(8).ok());
+    CHECK(!check(7).ok());
+    CHECK(!check(7));
+    graft::status moved = check(7), target = std::move(moved);
+    CHECK(moved.ok());
+    CHECK(target.take().code() == errc::op_value);
+    CHECK(sizeof(graft::status) == sizeof(void*));
+}
+
+#ifndef GRAFT_NO_EXCEPTIONS
+TEST_CASE("a result that holds an error throws it when it is forced") {
+    const auto force = [](int n) -> int { return half(n); };
+    CHECK(force(8) == 4);
+    CHECK_THROWS_AS(force(7), graft::error);
+    CHECK_THROWS_AS(graft::require(check(5)), graft::error);
+    try {
+        half(9).value();
+    } catch (const std::exception& e) {
+        CHECK(std::string(e.what()) == "op.value: half: 9 is odd");
+    }
+    graft::require(check(8));
+}
+#endif

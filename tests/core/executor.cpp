@@ -1,0 +1,105 @@
+// Loops over threads: every task once, loops in loops, many callers at once, how the number of threads is found.
+#include <graft/core/executor.hpp>
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <string>
+#include <thread>
+#include <vector>
+
+#if defined(__unix__)
+#include <sys/wait.h>
+#include <unistd.h>
+#endif
+
+namespace {
+
+// How often each task of a loop ran, all in one number: the tasks that did not run exactly once.
+int not_once(graft::executor& pool, std::int64_t tasks) {
+    std::vector<std::atomic<int>> ran(static_cast<std::size_t>(tasks));
+    for (auto& r : ran) r = 0;
+    graft::parallel_for(pool, tasks, [&](std::int64_t i) { ++ran[static_cast<std::size_t>(i)]; });
+    int wrong = 0;
+    for (auto& r : ran) wrong += r != 1;
+    return wrong;
+}
+
+}  // namespace
+
+TEST_CASE("every task of a loop runs once, whatever the threads") {
+    for (const int threads : {1, 2, 3, 4, 8}) {
+        graft::pool_executor pool(threads);
+        CHECK(pool.threads() == threads);
+        for (const std::int64_t tasks : {0, 1, 2, 3, 7, 64, 1000}) CHECK(not_once(pool, tasks) == 0);
+    }
+    graft::executor serial;
+    CHECK(serial.threads() == 1);
+    CHECK(not_once(serial, 100) == 0);
+}
+
+TEST_CASE("many short loops one after the other lose nothing") {
+    graft::pool_executor pool(4);
+    std::atomic<long> sum{0};
+    for (int round = 0; round < 3000; ++round) graft::parallel_for(pool, 5, [&](std::int64_t i) { sum += i + 1; });
+    CHECK(sum == 3000 * 15);
+}
+
+TEST_CASE("a loop in a loop runs on its own thread and ends") {
+    graft::pool_executor pool(4);
+    std::atomic<int> ran{0};
+    graft::parallel_for(pool, 8, [&](std::int64_t) { graft::parallel_for(pool, 8, [&](std::int64_t) { ++ran; }); });
+    CHECK(ran == 64);
+}
+
+TEST_CASE("callers that come at once each get their whole loop") {
+    std::atomic<int> wrong{0};
+    std::vector<std::thread> callers;
+    for (int t = 0; t < 6; ++t)
+        callers.emplace_back([&, t] {
+            graft::pool_executor pool(1 + t % 4);
+            for (int i = 0; i < 200; ++i) wrong += not_once(pool, 17 + i % 5);
+        });
+    for (std::thread& t : callers) t.join();
+    CHECK(wrong == 0);
+}
+
+TEST_CASE("the threads that nobody asked for come from the environment, within reason") {
+    const char* before = std::getenv("GRAFT_NUM_THREADS");
+    const std::string kept = before ? before : "";
+    setenv("GRAFT_NUM_THREADS", "3", 1);
+    CHECK(graft::default_threads() == 3);
+    CHECK(graft::pool_executor().threads() == 3);
+    CHECK(graft::pool_executor(2).threads() == 2);
+    setenv("OMP_NUM_THREADS", "2", 1);
+    CHECK(graft::default_threads() == 3);
+    for (const char* nonsense : {"0", "-4", "many", ""}) {
+        setenv("GRAFT_NUM_THREADS", nonsense, 1);
+        CHECK(graft::default_threads() == 2);
+    }
+    setenv("GRAFT_NUM_THREADS", "99999999", 1);
+    CHECK(graft::default_threads() <= 1024);
+    unsetenv("OMP_NUM_THREADS");
+    unsetenv("GRAFT_NUM_THREADS");
+    CHECK(graft::default_threads() >= 1);
+    if (before) setenv("GRAFT_NUM_THREADS", kept.c_str(), 1);
+}
+
+#if defined(__unix__) && !defined(__SANITIZE_THREAD__)
+TEST_CASE("a child of fork has a pool of its own") {
+    graft::pool_executor pool(3);
+    CHECK(not_once(pool, 100) == 0);
+    const pid_t child = fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+        alarm(20);
+        _exit(not_once(pool, 100) == 0 ? 0 : 1);
+    }
+    int how = 0;
+    REQUIRE(waitpid(child, &how, 0) == child);
+    CHECK(WIFEXITED(how));
+    CHECK(WEXITSTATUS(how) == 0);
+    CHECK(not_once(pool, 100) == 0);
+}
+#endif

@@ -1,0 +1,144 @@
+// Folding, shapes from inputs, branches written out, and what is dropped because nobody reads it.
+#include "../exec/nets.hpp"
+
+#include <graft/graph/verify.hpp>
+#include <graft/ops/ops.hpp>
+#include <graft/passes/count.hpp>
+#include <graft/passes/specialize.hpp>
+
+#include <doctest/doctest.h>
+
+#include <utility>
+
+using graft::builder;
+using graft::dtype;
+using graft::graph;
+using graft::integer_attribute;
+using graft::shape;
+using nets::floats;
+using nets::integers;
+
+namespace {
+
+graph verified(builder& b) {
+    graph g = b.finish();
+    const graft::ops::table_list tables = graft::ops::all_op_tables();
+    graft::require(graft::verify(g, tables.tables, tables.size, {}));
+    return g;
+}
+
+// The graph for inputs of these shapes (none: nothing is known of them).
+graft::result<graph> specialized(graph g, const std::vector<shape>& shapes = {}, graft::limits limit = {}) {
+    std::vector<graft::tensor_view> views;
+    for (std::size_t i = 0; i < shapes.size(); ++i) views.push_back({g.values[static_cast<std::size_t>(g.inputs[i])].type, shapes[i], nullptr});
+    graft::executor serial;
+    return graft::specialize(std::move(g), shapes.empty() ? nullptr : views.data(), {limit, serial, nullptr, 0});
+}
+
+std::string operators(const graph& g) {
+    std::string all;
+    for (const graft::node& n : g.nodes) all += (all.empty() ? "" : " ") + n.op_type;
+    return all;
+}
+const graft::value& output(const graph& g, std::size_t i = 0) { return g.values[static_cast<std::size_t>(g.outputs[i])]; }
+
+}  // namespace
+
+TEST_CASE("what is constant is folded, also before any shape is known") {
+    builder b;
+    const auto x = b.input("x", dtype::float32, {"N"});
+    const auto k = b.emit("Mul", {b.constant("two", floats({2})), b.emit("Exp", {b.constant("zero", floats({0}))})});
+    b.output(b.emit("Add", {x, k}), "y");
+    b.output(b.emit("Neg", {k}), "k");
+    const graph g = specialized(verified(b));
+    CHECK(operators(g) == "Add");
+    CHECK(nets::values<float>(output(g, 1).constant) == std::vector<float>{-2});
+    CHECK(g.values[static_cast<std::size_t>(g.nodes[0].inputs[1])].constant);
+}
+
+TEST_CASE("shapes follow from the inputs, and what is made of them is folded") {
+    builder b;
+    const auto x = b.input("x", dtype::float32, {"N", 3, "H", "W"});
+    const auto n = b.emit("Gather", {b.emit("Shape", {x}), b.constant("first", integers({0}))});
+    const auto flat = b.emit("Reshape", {x, b.emit("Concat", {n, b.constant("rest", integers({-1}))}, {integer_attribute("axis", 0)})});
+    b.output(flat, "y");
+    const graph g = verified(b);
+    const graph two = specialized(g, {{2, 3, 4, 5}}), one = specialized(g, {{1, 3, 7, 7}});
+    CHECK(operators(two) == "Reshape");
+    CHECK(output(two).extents == shape{2, 60});
+    CHECK(output(one).extents == shape{1, 147});
+    CHECK(operators(specialized(g)) == "Shape Gather Concat Reshape");
+}
+
+TEST_CASE("If with a known condition is written out, with its captures, and the other branch is gone") {
+    for (const bool choose : {true, false}) {
+        builder b, yes("yes"), no("no");
+        const auto x = b.input("x", dtype::float32, {3});
+        const auto deeper = b.emit("Neg", {x});
+        graph then_body, else_body;
+        {
+            const auto seen = yes.input("seen", dtype::float32, {});
+            yes.output(yes.emit("Abs", {yes.emit("Exp", {seen})}), "a");
+            then_body = yes.finish();
+            then_body.inputs.clear();
+            then_body.captures = {{seen, deeper}};
+            const auto other = no.input("other", dtype::float32, {});
+            no.output(other, "b");
+            else_body = no.finish();
+            else_body.inputs.clear();
+            else_body.captures = {{other, deeper}};
+        }
+        const auto y = b.emit("If", {b.constant("choose", graft::tensor::scalar(choose))}, {graph_attribute("then_branch", then_body), graph_attribute("else_branch", else_body)});
+        b.output(b.emit("Relu", {y}), "y");
+        const graph g = specialized(verified(b), {{3}});
+        CHECK(operators(g) == (choose ? "Neg Exp Abs Relu" : "Neg Relu"));
+        CHECK(output(g).extents == shape{3});
+    }
+}
+
+TEST_CASE("what a file claims of inner values gives way to what inference says") {
+    builder b;
+    const auto x = b.input("x", dtype::float32, {"N", 4});
+    b.output(b.emit("Transpose", {x}), "y");
+    graph g = verified(b);
+    graft::value& y = g.values[static_cast<std::size_t>(g.outputs[0])];
+    y.has_shape = true;
+    y.extents = {1000};
+    y.type = dtype::int8;
+    CHECK(output(specialized(g, {{2, 4}})).extents == shape{4, 2});
+    CHECK(output(specialized(g, {{2, 4}})).type == dtype::float32);
+    CHECK(!output(specialized(g)).has_shape);
+}
+
+TEST_CASE("copies, dropout and what nobody reads are pruned; random and large constants are not folded") {
+    builder b;
+    const auto x = b.input("x", dtype::float32, {2, 2});
+    const auto kept = b.emit("Identity", {b.emit("Dropout", {b.emit("Identity", {x})})});
+    b.emit("Exp", {kept});
+    b.output(b.emit("Neg", {kept}), "y");
+    b.output(b.emit("Expand", {b.constant("one", floats({1})), b.constant("size", integers({4096, 4096}))}), "large");
+    b.output(b.emit("RandomNormal", {}, {graft::integers_attribute("shape", {2})}), "random");
+    const graph g = specialized(verified(b), {{2, 2}});
+    CHECK(operators(g) == "Neg Expand RandomNormal");
+    CHECK(output(g, 1).extents == shape{4096, 4096});
+    graft::limits small;
+    small.memory_bytes = 1 << 20;
+    builder bomb;
+    bomb.output(bomb.emit("Expand", {bomb.constant("one", floats({1})), bomb.constant("size", integers({1 << 20, 1 << 20}))}), "large");
+    const auto refused = specialized(verified(bomb), {}, small);
+    REQUIRE(!refused.ok());
+    CHECK(refused.error().code() == graft::errc::memory_budget);
+}
+
+TEST_CASE("multiply-adds are counted as papers count them") {
+    builder b;
+    graft::conv2d_options three;
+    three.kernel = 3, three.padding = 1;
+    auto x = b.input("x", dtype::float32, {1, 8, 10, 10});
+    x = b.conv2d(x, 16, three);
+    three.groups = 16;
+    x = b.conv2d(x, 16, three);
+    b.output(b.linear(b.flatten(b.global_average_pool(x)), 10), "y");
+    const graph g = specialized(verified(b), {{1, 8, 10, 10}});
+    CHECK(graft::count_multiply_adds(g) == 100 * 16 * 8 * 9 + 100 * 16 * 9 + 160);
+}
