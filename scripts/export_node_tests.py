@@ -10,7 +10,7 @@ virtual environment under build/conformance gets the newest (not with --offline)
 The file: the line "graft node tests 1", then for every test the strings set, name, label, reason to skip it ("": run it) and model,
 the number of data sets, and for each the inputs and outputs as counts and TensorProtos. Numbers and lengths are u32, little-endian.
 """
-import argparse, os, pathlib, re, struct, subprocess, sys, tarfile
+import argparse, os, pathlib, re, struct, subprocess, sys, tarfile, warnings
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "build" / "conformance"
@@ -91,27 +91,60 @@ def describe(model):
     return [first(part, 4).decode() for number, part in fields(graph) if number == 1], ""
 
 
+def light(model):
+    """The input that onnx.backend.test gives its light models: float32 numbers 0/n, 1/n, 2/n ..."""
+    graph = first(model, 7)
+    given = {first(part, 8) for number, part in fields(graph) if number == 5}
+    protos = []
+    for number, part in fields(graph):
+        if number != 11 or first(part, 1) in given:
+            continue
+        shape = first(first(first(part, 2), 1), 2)
+        dims = [first(d, 1, 1) for n, d in fields(shape) if n == 1]
+        count = 1
+        for d in dims:
+            count *= d
+        raw = struct.pack(f"<{count}f", *(i / count for i in range(count)))
+        protos.append(b"".join(b"\x08" + varint(d) for d in dims) + b"\x10\x01\x4a" + varint(len(raw)) + raw)
+    return protos
+
+
+def varint(value):
+    out = b""
+    while value > 127:
+        out += bytes([value & 127 | 128])
+        value >>= 7
+    return out + bytes([value])
+
+
+def written_out(kind, files):
+    """The tests among (path, read) pairs: test_NAME/model.onnx with its data sets, and light_NAME.onnx with its outputs."""
+    tests = {}
+    for path, read in files:
+        if alone := re.search(r"(?:^|/)(light_[^/]+?)(\.onnx|_output_\d+\.pb)$", path):
+            file = "model.onnx" if alone[2] == ".onnx" else "test_data_set_0/" + alone[2][1:]
+            tests.setdefault(alone[1], {})[file] = read()
+        elif match := re.search(r"(?:^|/)(test_[^/]+)/(.+)$", path):
+            tests.setdefault(match[1], {})[match[2]] = read()
+    for name, held in tests.items():
+        if "model.onnx" not in held:
+            continue
+        sets = []
+        for folder in sorted({f.split("/")[0] for f in held if f.startswith("test_data_set")}):
+            side = lambda what: [held[f"{folder}/{what}_{i}.pb"] for i in range(1000) if f"{folder}/{what}_{i}.pb" in held]
+            sets.append((light(held["model.onnx"]) if kind == "light" else side("input"), side("output")))
+        yield kind, name, held["model.onnx"], sets
+
+
 def archives(folder):
     for path in sorted(folder.glob("*.tar*")):
         kind = re.sub(r"^onnx-[0-9.]+-|\.tar.*$", "", path.name)
-        tests = {}
         with tarfile.open(path) as tar:
-            for entry in tar:
-                match = entry.isfile() and re.search(r"(?:^|/)(test_[^/]+)/(.+)$", entry.name)
-                if match:
-                    tests.setdefault(match[1], {})[match[2]] = tar.extractfile(entry).read()
-        for name, files in sorted(tests.items()):
-            if "model.onnx" not in files:
-                continue
-            sets = []
-            for folder_name in sorted({f.split("/")[0] for f in files if f.startswith("test_data_set")}):
-                side = lambda what: [files[f"{folder_name}/{what}_{i}.pb"] for i in range(1000) if f"{folder_name}/{what}_{i}.pb" in files]
-                sets.append((side("input"), side("output")))
-            yield kind, name, files["model.onnx"], sets
+            yield from written_out(kind, ((e.name, lambda e=e: tar.extractfile(e).read()) for e in tar if e.isfile()))
 
 
 def package():
-    """The node tests of the package onnx, made by their generators."""
+    """The node tests of the package onnx, made by their generators, and the models that lie beside them."""
     import numpy as np
     import onnx
     from onnx import numpy_helper
@@ -128,9 +161,13 @@ def package():
         except Exception:
             return None
 
+    warnings.simplefilter("ignore")  # of the generators' own arithmetic
     for case in collect_testcases():
         sets = [tuple([proto(v) for v in side] for side in pair) for pair in case.data_sets or []]
         yield "node-tests", case.name, case.model.SerializeToString(), sets
+    data = pathlib.Path(onnx.__file__).parent / "backend" / "test" / "data"
+    for kind in ("light", "simple", "pytorch-operator", "pytorch-converted"):
+        yield from written_out(kind, ((p.as_posix(), p.read_bytes) for p in sorted((data / kind).rglob("*")) if p.is_file()))
 
 
 def with_package(offline):

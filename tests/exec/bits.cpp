@@ -5,45 +5,40 @@
 
 namespace {
 
-void check(const graft::model& m, const std::vector<graft::tensor>& inputs, const std::string& name) {
-    for (const std::string& isa : nets::isas()) {
-        const nets::forced_isa forced(isa);
-        INFO(name, " on ", isa);
-        const nets::answer one = nets::run(m, inputs, 1);
-        CHECK_MESSAGE(one.error.empty(), one.error);
-        for (int threads = 1; threads <= 4; ++threads) {
-            graft::session s(m, {threads, nullptr});
-            for (int again = 0; again < 3; ++again) CHECK(nets::same_bits(nets::run(s, m, inputs), one));
-        }
+// One to four threads, three runs each, against one thread.
+void check(const graft::model& m, const std::vector<graft::tensor>& inputs, const std::string& what) {
+    const nets::answer one = nets::run(m, inputs, 1);
+    CHECK_MESSAGE(one.error.empty(), one.error);
+    for (int threads = 1; threads <= 4; ++threads) {
+        INFO(what, " with ", threads, " threads");
+        graft::session s(m, {threads, nullptr});
+        for (int again = 0; again < 3; ++again) CHECK(nets::same_bits(nets::run(s, m, inputs), one));
     }
 }
 
 }  // namespace
 
 TEST_CASE("one to four threads give the same bits on every instruction set") {
-    // A model's plans are made for the instruction set of the first run, so each set gets a model of its own.
     nets::numbers random{31};
+    const std::vector<graft::tensor> image{nets::random_tensor({3, 3, 37, 29}, random)};
     for (const std::string& isa : nets::isas()) {
         const nets::forced_isa forced(isa);
+        // A model's plans are made for the instruction set of the first run, so each set gets models of its own.
         graft::model demo = graft::load(nets::demo_model());
+        check(demo, nets::inputs_of(demo, 31), "the demo's model on " + isa);
         graft::model net = graft::load(nets::residual_net(31));
-        const std::vector<graft::tensor> image{nets::random_tensor({3, 3, 37, 29}, random)};
-        for (const auto& [model, inputs, name] : {std::make_tuple(&demo, nets::inputs_of(demo, 31), "demo"), std::make_tuple(&net, image, "residual net")}) {
-            const nets::answer one = nets::run(*model, inputs, 1);
-            CHECK_MESSAGE(one.error.empty(), one.error);
-            for (int threads = 1; threads <= 4; ++threads) {
-                graft::session s(*model, {threads, nullptr});
-                INFO(name, " on ", isa, " with ", threads, " threads");
-                for (int again = 0; again < 3; ++again) CHECK(nets::same_bits(nets::run(s, *model, inputs), one));
-            }
-        }
+        check(net, image, "the residual network on " + isa);
     }
 }
 
 TEST_CASE("a model goes on when the instruction set is changed under it") {
     graft::model net = graft::load(nets::residual_net(32));
     nets::numbers random{32};
-    check(net, {nets::random_tensor({1, 3, 19, 19}, random)}, "residual net");
+    const std::vector<graft::tensor> image{nets::random_tensor({1, 3, 19, 19}, random)};
+    for (const std::string& isa : nets::isas()) {
+        const nets::forced_isa forced(isa);
+        check(net, image, isa);
+    }
 }
 
 TEST_CASE("the answer does not depend on what ran before") {

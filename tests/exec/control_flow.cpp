@@ -269,11 +269,18 @@ TEST_CASE("sums of values without a shape stay what they are") {
     const auto real = b.emit("Cast", {range}, {integer_attribute("to", 1)});
     b.output(b.emit("Relu", {b.emit("Sum", {real, b.emit("Neg", {real})})}), "zero");
     b.output(b.emit("Add", {real, b.emit("Mul", {real, real})}), "y");
+    // A number has the rank that an unknown shape seems to have.
+    const auto half = b.constant("half", graft::tensor::scalar(0.5f)), one = b.constant("one", graft::tensor::scalar(1.0f)), root = b.constant("root", graft::tensor::scalar(1.4142135623730951f));
+    b.output(b.emit("Add", {half, real}), "half more");
+    const auto gelu = b.emit("Mul", {half, b.emit("Mul", {real, b.emit("Add", {one, b.emit("Erf", {b.emit("Div", {real, root})})})})});
+    b.output(gelu, "gelu");
     graft::model m = graft::load(b.finish());
     const auto out = nets::run(m, {number(4)});
     REQUIRE_MESSAGE(out.error.empty(), out.error);
     CHECK(first_floats(out, 0) == std::vector<float>{0, 0, 0, 0});
     CHECK(first_floats(out, 1) == std::vector<float>{0, 2, 6, 12});
+    CHECK(first_floats(out, 2) == std::vector<float>{0.5f, 1.5f, 2.5f, 3.5f});
+    CHECK(first_floats(out, 3)[3] == doctest::Approx(2.99595));
 }
 
 TEST_CASE("a long loop of small steps takes no time to speak of") {

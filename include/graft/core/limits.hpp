@@ -16,7 +16,7 @@ struct limits {
     int nesting = 64;                                            ///< subgraphs in subgraphs, groups in unknown fields
     int function_depth = 32;                                     ///< functions that call functions
     std::int64_t nodes = 1 << 20;                                ///< nodes after functions are written out
-    std::int64_t loop_iterations = std::int64_t(1) << 24;        ///< of one Loop or Scan
+    std::int64_t loop_iterations = std::int64_t(1) << 20;        ///< of one Loop or Scan
     int image_side = 16384;                                      ///< pixels
     std::int64_t image_pixels = std::int64_t(64) << 20;          ///< width times height
     std::int64_t image_bytes = std::int64_t(512) << 20;          ///< size of the encoded file

@@ -101,7 +101,7 @@ private:
     status evaluate_now(node& n, int inputs, bool& keep) {
         std::vector<tensor> made;
         // A view of a constant shares its memory.
-        if ((n.op->flags & op_flag::view) || (n.op_type == "Identity" && n.domain.empty())) {
+        if (n.outputs[0] != no_value && ((n.op->flags & op_flag::view) || (n.op_type == "Identity" && n.domain.empty()))) {
             const value& y = at(n.outputs[0]);
             made.push_back(tensor(y.type, y.extents, at(n.inputs[0]).constant.storage()));
         } else
@@ -199,7 +199,7 @@ GRAFT_INLINE void prune(graph& g) {
             if (id != no_value) id = alias[static_cast<std::size_t>(id)];
         detail::rename_captures(n, alias);
         const bool second = n.outputs.size() > 1 && n.outputs[1] != no_value;
-        const bool copies = n.domain.empty() && !n.inputs.empty() && n.inputs[0] != no_value &&
+        const bool copies = n.domain.empty() && !n.inputs.empty() && n.inputs[0] != no_value && !n.outputs.empty() && n.outputs[0] != no_value &&
                             (n.op_type == "Identity" || (n.op_type == "Dropout" && !second && n.inputs.size() < 3));
         if (copies && !at(is_output, n.outputs[0])) {
             alias[static_cast<std::size_t>(n.outputs[0])] = n.inputs[0];

@@ -17,6 +17,7 @@ namespace detail {
 //   graft.MatMul(A, B, bias?, R?)     Y = A * B (+ bias along the last axis); attributes transA, transB, alpha as "scale"
 //   graft.ScaleShift(X, scale, shift) per channel (axis 1)
 //   graft.Sum(A, B)                   same shapes
+// A value whose shape only a run can tell has no type here either (specialize takes it away), so what is float32 has a known shape.
 class fuser : public rewriter {
 public:
     explicit fuser(graph& target) : rewriter(target) {}
@@ -79,7 +80,7 @@ private:
     // Sequences that exporters write for one function.
     void composites() {
         for (node& n : g.nodes)
-            for (std::size_t side = 0; side < 2 && is(n, "Mul") && n.inputs.size() == 2 && is_float32(n.inputs[0]); ++side)
+            for (std::size_t side = 0; side < 2 && is(n, "Mul") && n.inputs.size() == 2 && is_float32(n.outputs[0]); ++side)
                 if (!gelu(n, n.inputs[side], n.inputs[1 - side])) gated(n, n.inputs[side], n.inputs[1 - side]);
     }
 
@@ -246,7 +247,7 @@ private:
     }
     void scale(node& n, value_id x, value_id factor, value_id term, bool affine) {
         const shape& y = at(n.outputs[0]).extents;
-        if (!is_float32(x) || at(x).extents != y) return;
+        if (!is_float32(x) || !is_float32(n.outputs[0]) || at(x).extents != y) return;
         node* m = maker(x);
         // Channels that a transposition has brought from the last place to the second.
         node* through = nullptr;
@@ -372,7 +373,7 @@ private:
     // A sum goes into the later of the two nodes that make its terms; sums of equal shapes that are left take an epilogue themselves.
     void residuals() {
         for (node& n : g.nodes) {
-            if ((!is(n, "Add") && !is(n, "Sum")) || n.inputs.size() != 2 || n.inputs[0] == n.inputs[1] || !is_float32(n.inputs[0])) continue;
+            if ((!is(n, "Add") && !is(n, "Sum")) || n.inputs.size() != 2 || n.inputs[0] == n.inputs[1] || !is_float32(n.outputs[0])) continue;
             const shape& y = at(n.outputs[0]).extents;
             if (at(n.inputs[0]).extents != y || at(n.inputs[1]).extents != y) continue;
             const std::size_t late = position(n.inputs[0]) > position(n.inputs[1]) ? 0 : 1;

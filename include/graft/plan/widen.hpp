@@ -48,7 +48,7 @@ private:
                                                 "Softplus", "Gelu", "Mish", "Erf", "Exp", "Sqrt", "Reciprocal", "Add", "Sub", "Mul", "Div", "Pow", "Sum", "MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool",
                                                 "BatchNormalization", "InstanceNormalization", "LayerNormalization", "GroupNormalization", "LRN", "Softmax", "LogSoftmax", "ReduceMean", "Concat",
                                                 "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Dropout", "Identity"};
-        if (!n.domain.empty() || n.inputs.empty() || !is_half(n.inputs[0])) return false;
+        if (!n.domain.empty() || n.inputs.empty() || n.outputs.empty() || !is_half(n.inputs[0]) || !is_half(n.outputs[0])) return false;
         for (const char* name : known)
             if (n.op_type == name) return true;
         return false;
