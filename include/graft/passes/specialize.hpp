@@ -18,6 +18,9 @@ result<graph> specialize(graph g, const tensor_view* inputs, const evaluation& w
 /// Drops nodes whose outputs nobody reads, copies (Identity, Dropout without training) and the contents of unread constants.
 void prune(graph& g);
 
+/// Drops nodes whose outputs nobody reads, and the contents of unread constants.
+void drop_unread(graph& g);
+
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
@@ -200,7 +203,7 @@ GRAFT_INLINE void prune(graph& g) {
         detail::rename_captures(n, alias);
         const bool second = n.outputs.size() > 1 && n.outputs[1] != no_value;
         const bool copies = n.domain.empty() && !n.inputs.empty() && n.inputs[0] != no_value && !n.outputs.empty() && n.outputs[0] != no_value &&
-                            (n.op_type == "Identity" || (n.op_type == "Dropout" && !second && n.inputs.size() < 3));
+                            (n.op_type == "Identity" || (n.op_type == "Dropout" && n.version >= 7 && !second && n.inputs.size() < 3));
         if (copies && !at(is_output, n.outputs[0])) {
             alias[static_cast<std::size_t>(n.outputs[0])] = n.inputs[0];
             continue;
@@ -208,7 +211,11 @@ GRAFT_INLINE void prune(graph& g) {
         kept.push_back(std::move(n));
     }
     g.nodes = std::move(kept);
+    drop_unread(g);
+}
 
+GRAFT_INLINE void drop_unread(graph& g) {
+    const auto at = [](std::vector<char>& flags, value_id id) -> char& { return flags[static_cast<std::size_t>(id)]; };
     std::vector<char> read(g.values.size(), 0);
     for (value_id id : g.outputs) at(read, id) = 1;
     std::vector<char> live(g.nodes.size(), 0);
@@ -223,7 +230,7 @@ GRAFT_INLINE void prune(graph& g) {
         for (value_id id : ids)
             if (id != no_value) at(read, id) = 1;
     }
-    kept.clear();
+    std::vector<node> kept;
     for (std::size_t i = 0; i < g.nodes.size(); ++i)
         if (live[i]) kept.push_back(std::move(g.nodes[i]));
     g.nodes = std::move(kept);

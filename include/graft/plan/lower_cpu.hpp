@@ -1,6 +1,7 @@
 // Lowering for the CPU: fusion, the blocked layout, packed weights.
 #pragma once
 
+#include "../passes/specialize.hpp"
 #include "fuse.hpp"
 #include "layout.hpp"
 #include "widen.hpp"
@@ -13,7 +14,9 @@ inline status lower_for_cpu(graph& g, const lowering& with) {
     GRAFT_TRY_ASSIGN(level, cpu::active_isa());
     GRAFT_TRY(detail::widener(g, with).run());
     detail::fuser(g).run();
-    return detail::layouter(g, with, level).run();
+    GRAFT_TRY(detail::layouter(g, with, level).run());
+    drop_unread(g);  // weights that were packed
+    return {};
 }
 
 GRAFT_END_NAMESPACE
