@@ -8,7 +8,7 @@ install(TARGETS graft EXPORT graftTargets)
 install(EXPORT graftTargets NAMESPACE graft:: DESTINATION ${graft_package_dir})
 
 configure_package_config_file(cmake/graftConfig.cmake.in ${PROJECT_BINARY_DIR}/graftConfig.cmake INSTALL_DESTINATION ${graft_package_dir})
-write_basic_package_version_file(${PROJECT_BINARY_DIR}/graftConfigVersion.cmake COMPATIBILITY SameMajorVersion ARCH_INDEPENDENT)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/graftConfigVersion.cmake COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
 install(FILES ${PROJECT_BINARY_DIR}/graftConfig.cmake ${PROJECT_BINARY_DIR}/graftConfigVersion.cmake cmake/graftSplit.cmake cmake/graft_split.cpp
         DESTINATION ${graft_package_dir})
 if(EXISTS ${PROJECT_SOURCE_DIR}/LICENSE)

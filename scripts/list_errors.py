@@ -63,8 +63,6 @@ ADVICE = {
     "cpu.isa": "`GRAFT_ISA` takes the names that the message lists; unset it to use the best.",
     "device.unavailable": "This build runs on the CPU: leave out `--device`, or say `auto` or `cpu`; unset `GRAFT_DEVICE` and `GRAFT_REQUIRE_GPU`.",
     "placement.refused": "The message names the node and each back end's reason.",
-    "runtime.forked": "Make models and sessions after `fork`, not before.",
-    "data.format": "The file is no data set that graft can read; the message says what was expected.",
     "internal": "Report it, with the model if you may share it: see [CONTRIBUTING](../CONTRIBUTING.md#reporting-a-defect).",
 }
 

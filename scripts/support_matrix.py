@@ -119,6 +119,13 @@ def forgotten(table):
     return wrong
 
 
+def without_numbers(text):
+    """The page without the counts of tests, which change with every release of ONNX."""
+    table, _, rest = text.partition("\nSets of whole models:")
+    lines = (table + rest.partition("\n## ")[2] if rest else table).splitlines()
+    return [line.rsplit("|", 2)[0] if line.count("|") == 6 else line for line in lines]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true")
@@ -133,7 +140,7 @@ def main():
         print("neither in the op table nor left out with a reason, or both:", ", ".join(wrong))
         return 1
     if given.check:
-        if not PAGE.exists() or PAGE.read_text() != text:
+        if not PAGE.exists() or without_numbers(PAGE.read_text()) != without_numbers(text):
             print("docs/support-matrix.md is not up to date: run scripts/support_matrix.py")
             return 1
         return 0

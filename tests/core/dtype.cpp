@@ -57,7 +57,7 @@ const struct {
     {dtype::float8e5m2fnuz, -20, 16, 0x94ae6fc493d49818ull, 0xa380da6459c19fc8ull},
 };
 
-}  // namespace
+} // namespace
 
 TEST_CASE("every code of the narrow floats means what numpy says, and comes back as the same code") {
     for (const auto& g : goldens) {
@@ -70,7 +70,9 @@ TEST_CASE("every code of the narrow floats means what numpy says, and comes back
             sum.add(std::isnan(value) ? 0x7fc00000u : graft::bit_cast<std::uint32_t>(static_cast<float>(value)), 4);
             const std::uint32_t again = encode(g.type, value);
             // Infinity saturates in one byte, as ONNX's Cast has it.
-            lost += std::isnan(value) ? !std::isnan(decode(g.type, again)) : std::isinf(value) && bytes == 1 ? !std::isfinite(decode(g.type, again)) : again != code;
+            lost += std::isnan(value)                 ? !std::isnan(decode(g.type, again))
+                    : std::isinf(value) && bytes == 1 ? !std::isfinite(decode(g.type, again))
+                                                      : again != code;
         }
         CHECK(sum.state == g.decoded);
         CHECK(lost == 0);
@@ -82,7 +84,8 @@ TEST_CASE("doubles are rounded once, to the nearest code, ties to the even one")
         INFO(std::string(graft::name(g.type)));
         checksum sum;
         problems::numbers random{42};
-        for (int i = 0; i < 20000; ++i) sum.add(encode(g.type, next_double(random, g.low, g.high)), static_cast<int>(graft::size_of(g.type)));
+        for (int i = 0; i < 20000; ++i)
+            sum.add(encode(g.type, next_double(random, g.low, g.high)), static_cast<int>(graft::size_of(g.type)));
         CHECK(sum.state == g.encoded);
     }
     // Half a step over 1 and a hair: rounding through float would lose the hair.
@@ -105,9 +108,14 @@ TEST_CASE("one byte either saturates or does not, as Cast asks") {
     CHECK(graft::double_to_small_float(dtype::float4e2m1, 5.0, true) == 6);
     CHECK(graft::double_to_small_float(dtype::float4e2m1, -100, true) == 15);
     for (int code = 0; code < 16; ++code)
-        if (code != 8) CHECK(graft::double_to_small_float(dtype::float4e2m1, graft::small_float_to_double(dtype::float4e2m1, static_cast<std::uint8_t>(code)), true) == code);
+        if (code != 8)
+            CHECK(graft::double_to_small_float(dtype::float4e2m1,
+                                               graft::small_float_to_double(dtype::float4e2m1, static_cast<std::uint8_t>(code)),
+                                               true) == code);
     for (int code = 0; code < 255; ++code)
-        CHECK(graft::double_to_small_float(dtype::float8e8m0, graft::small_float_to_double(dtype::float8e8m0, static_cast<std::uint8_t>(code)), true) == code);
+        CHECK(graft::double_to_small_float(dtype::float8e8m0,
+                                           graft::small_float_to_double(dtype::float8e8m0, static_cast<std::uint8_t>(code)),
+                                           true) == code);
 }
 
 TEST_CASE("every element type has a name of its own, a size and a kind") {

@@ -24,7 +24,7 @@ std::atomic<bool> counting{false};
 void count() noexcept {
     if (counting.load(std::memory_order_relaxed)) allocations.fetch_add(1, std::memory_order_relaxed);
 }
-}  // namespace
+} // namespace
 
 #if defined(__GLIBC__)
 extern "C" {
@@ -66,7 +66,7 @@ long allocations_of(const graft::model& m, const std::vector<graft::tensor>& inp
     return allocations;
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("the counter sees what allocates") {
     allocations = 0;
@@ -100,16 +100,22 @@ TEST_CASE("a transformer block runs without an allocation") {
     graft::builder b("block", 4);
     nets::numbers random{4};
     const auto x = b.input("x", graft::dtype::float32, {1, 7, 24});
-    const auto weight = [&](const char* name, std::int64_t from, std::int64_t to) { return b.constant(name, nets::random_tensor({from, to}, random, -0.3, 0.3)); };
+    const auto weight = [&](const char* name, std::int64_t from, std::int64_t to) {
+        return b.constant(name, nets::random_tensor({from, to}, random, -0.3, 0.3));
+    };
     const auto heads = [&](graft::value_id v, std::vector<std::int64_t> perm) {
         const auto split = b.emit("Reshape", {v, b.constant("", nets::integers({1, 7, 3, 8}))});
         return b.emit("Transpose", {split}, {graft::integers_attribute("perm", std::move(perm))});
     };
-    const auto norm = b.emit("LayerNormalization", {x, b.constant("s", nets::random_tensor({24}, random)), b.constant("t", nets::random_tensor({24}, random))});
-    const auto q = heads(b.emit("MatMul", {norm, weight("q", 24, 24)}), {0, 2, 1, 3}), k = heads(b.emit("MatMul", {norm, weight("k", 24, 24)}), {0, 2, 3, 1}),
+    const auto norm = b.emit("LayerNormalization", {x, b.constant("s", nets::random_tensor({24}, random)),
+                                                    b.constant("t", nets::random_tensor({24}, random))});
+    const auto q = heads(b.emit("MatMul", {norm, weight("q", 24, 24)}), {0, 2, 1, 3}),
+               k = heads(b.emit("MatMul", {norm, weight("k", 24, 24)}), {0, 2, 3, 1}),
                v = heads(b.emit("MatMul", {norm, weight("v", 24, 24)}), {0, 2, 1, 3});
     const auto attention = b.emit("Softmax", {b.emit("MatMul", {q, k})});
-    const auto joined = b.emit("Reshape", {b.emit("Transpose", {b.emit("MatMul", {attention, v})}, {graft::integers_attribute("perm", {0, 2, 1, 3})}), b.constant("", nets::integers({1, 7, 24}))});
+    const auto joined = b.emit(
+        "Reshape", {b.emit("Transpose", {b.emit("MatMul", {attention, v})}, {graft::integers_attribute("perm", {0, 2, 1, 3})}),
+                    b.constant("", nets::integers({1, 7, 24}))});
     b.output(b.emit("Add", {x, b.emit("MatMul", {joined, weight("o", 24, 24)})}), "y");
     auto built = b.finish();
     REQUIRE(built.ok());
@@ -124,7 +130,8 @@ TEST_CASE("the pack's networks run without an allocation") {
         std::printf("skipped: the models of GRAFT_SHARED are not here\n");
         return;
     }
-    for (const char* name : {"mnist-8", "mobilenetv1_025_128_fp32_op10", "mobilenetv1_025_128_qdq_op13", "mlperftiny_resnet8_int8_op13", "winml_squeezenet_fp16", "resnet20_cifar10_fp32_bn_unfused_op15"}) {
+    for (const char* name : {"mnist-8", "mobilenetv1_025_128_fp32_op10", "mobilenetv1_025_128_qdq_op13",
+                             "mlperftiny_resnet8_int8_op13", "winml_squeezenet_fp16", "resnet20_cifar10_fp32_bn_unfused_op15"}) {
         INFO(std::string(name));
         auto m = graft::load(shared + "/pack/models/" + name + ".onnx");
         REQUIRE(m.ok());

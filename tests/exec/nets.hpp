@@ -28,7 +28,8 @@ inline std::string shared() {
     return folder;
 }
 
-inline graft::tensor random_tensor(const graft::shape& extents, numbers& random, double low = -1, double high = 1, graft::dtype type = graft::dtype::float32) {
+inline graft::tensor random_tensor(const graft::shape& extents, numbers& random, double low = -1, double high = 1,
+                                   graft::dtype type = graft::dtype::float32) {
     graft::tensor t = graft::tensor::make(type, extents);
     for (std::int64_t i = 0; i < t.elements(); ++i) {
         const double v = random.uniform(low, high);
@@ -37,10 +38,13 @@ inline graft::tensor random_tensor(const graft::shape& extents, numbers& random,
     return t;
 }
 
-inline graft::tensor floats(const std::vector<float>& values) { return graft::tensor::from(values.data(), {static_cast<std::int64_t>(values.size())}); }
-inline graft::tensor integers(const std::vector<std::int64_t>& values) { return graft::tensor::from(values.data(), {static_cast<std::int64_t>(values.size())}); }
-template <class T>
-std::vector<T> values(const graft::tensor& t) {
+inline graft::tensor floats(const std::vector<float>& values) {
+    return graft::tensor::from(values.data(), {static_cast<std::int64_t>(values.size())});
+}
+inline graft::tensor integers(const std::vector<std::int64_t>& values) {
+    return graft::tensor::from(values.data(), {static_cast<std::int64_t>(values.size())});
+}
+template <class T> std::vector<T> values(const graft::tensor& t) {
     return std::vector<T>(t.data<T>(), t.data<T>() + t.elements());
 }
 
@@ -92,7 +96,8 @@ inline double difference(const graft::tensor& got, const graft::tensor& want) {
     if (got.type() != want.type() || got.shape() != want.shape()) return HUGE_VAL;
     double worst = 0, largest = 1e-3;
     for (std::int64_t i = 0; i < want.elements(); ++i) {
-        const double w = graft::element_as_double(want.type(), want.raw(), i), g = graft::element_as_double(got.type(), got.raw(), i);
+        const double w = graft::element_as_double(want.type(), want.raw(), i),
+                     g = graft::element_as_double(got.type(), got.raw(), i);
         if (w == g || (std::isnan(w) && std::isnan(g))) continue;
         if (!std::isfinite(w) || !std::isfinite(g)) return HUGE_VAL;
         largest = std::max(largest, std::fabs(w));
@@ -110,7 +115,8 @@ inline double difference(const answer& got, const answer& want) {
 /// The instruction sets of this machine.
 inline std::vector<std::string> isas() {
     std::vector<std::string> all;
-    for (const std::string& isa : problems::split(graft::cpu::available_isas(), ',')) all.push_back(isa.substr(isa.find_first_not_of(' ')));
+    for (const std::string& isa : problems::split(graft::cpu::available_isas(), ','))
+        all.push_back(isa.substr(isa.find_first_not_of(' ')));
     return all;
 }
 /// GRAFT_ISA for as long as it lives.
@@ -139,4 +145,4 @@ inline graft::graph residual_net(std::uint64_t seed) {
     return b.finish();
 }
 
-}  // namespace nets
+} // namespace nets

@@ -44,7 +44,9 @@ private:
     bool chance(int percent) { return below(100) < percent; }
     void add(value_id id, const shape& s) { pool_.push_back({id, s}); }
 
-    value_id constant(const shape& s, double low = -1, double high = 1) { return b_.constant("c" + std::to_string(constants_++), nets::random_tensor(s, random_, low, high, type_)); }
+    value_id constant(const shape& s, double low = -1, double high = 1) {
+        return b_.constant("c" + std::to_string(constants_++), nets::random_tensor(s, random_, low, high, type_));
+    }
     value_id number(double v) {
         graft::tensor t = graft::tensor::make(type_, {});
         graft::store_from_double(type_, t.raw(), 0, 1, &v);
@@ -55,14 +57,18 @@ private:
     // Mostly the newest value, sometimes an older one.
     made source() { return chance(75) ? pool_.back() : pool_[below(pool_.size())]; }
 
-    value_id conv(const made& x, std::int64_t channels, std::int64_t kernel, std::int64_t stride, std::int64_t pad, std::int64_t dilation, std::int64_t groups, bool bias) {
+    value_id conv(const made& x, std::int64_t channels, std::int64_t kernel, std::int64_t stride, std::int64_t pad,
+                  std::int64_t dilation, std::int64_t groups, bool bias) {
         const double scale = 1.2 / std::sqrt(static_cast<double>(x.extents[1] / groups * kernel * kernel));
         std::vector<value_id> in{x.id, constant({channels, x.extents[1] / groups, kernel, kernel}, -scale, scale)};
         if (bias) in.push_back(constant({channels}));
-        return b_.emit("Conv", in, {integers_attribute("kernel_shape", {kernel, kernel}), integers_attribute("strides", {stride, stride}),
-                                    integers_attribute("pads", {pad, pad, pad, pad}), integers_attribute("dilations", {dilation, dilation}), integer_attribute("group", groups)});
+        return b_.emit("Conv", in,
+                       {integers_attribute("kernel_shape", {kernel, kernel}), integers_attribute("strides", {stride, stride}),
+                        integers_attribute("pads", {pad, pad, pad, pad}), integers_attribute("dilations", {dilation, dilation}),
+                        integer_attribute("group", groups)});
     }
-    static std::int64_t extent(std::int64_t in, std::int64_t kernel, std::int64_t stride, std::int64_t pad, std::int64_t dilation) {
+    static std::int64_t extent(std::int64_t in, std::int64_t kernel, std::int64_t stride, std::int64_t pad,
+                               std::int64_t dilation) {
         return (in + 2 * pad - dilation * (kernel - 1) - 1) / stride + 1;
     }
 
@@ -71,11 +77,14 @@ private:
         text_ += "act" + std::to_string(kind) + " ";
         switch (kind) {
         case 0: return b_.emit("Relu", {x});
-        case 1: return b_.emit("Mul", {x, b_.emit("Sigmoid", {x})});                                                                        // SiLU
-        case 2: return b_.emit("Mul", {b_.emit("HardSigmoid", {x}, {real_attribute("alpha", 1.0f / 6), real_attribute("beta", 0.5f)}), x});  // HardSwish
-        case 3: {                                                                                                                          // GELU by erf
+        case 1: return b_.emit("Mul", {x, b_.emit("Sigmoid", {x})}); // SiLU
+        case 2:
+            return b_.emit("Mul", {b_.emit("HardSigmoid", {x}, {real_attribute("alpha", 1.0f / 6), real_attribute("beta", 0.5f)}),
+                                   x}); // HardSwish
+        case 3: {                       // GELU by erf
             const value_id e = b_.emit("Add", {b_.emit("Erf", {b_.emit("Div", {x, number(1.4142135623730951)})}), number(1)});
-            return chance(50) ? b_.emit("Mul", {b_.emit("Mul", {x, e}), number(0.5)}) : b_.emit("Mul", {b_.emit("Mul", {x, number(0.5)}), e});
+            return chance(50) ? b_.emit("Mul", {b_.emit("Mul", {x, e}), number(0.5)})
+                              : b_.emit("Mul", {b_.emit("Mul", {x, number(0.5)}), e});
         }
         case 4: return b_.emit("Clip", {x, number(0), number(6)});
         case 5: return b_.emit("LeakyRelu", {x}, {real_attribute("alpha", 0.1f)});
@@ -83,10 +92,12 @@ private:
         case 7: return b_.emit("Sigmoid", {x});
         case 8: return b_.emit("Tanh", {x});
         case 9: return b_.emit("Elu", {x}, {real_attribute("alpha", 0.7f)});
-        case 10: return b_.emit("Div", {b_.emit("Mul", {x, b_.emit("Clip", {b_.emit("Add", {x, number(3)}), number(0), number(6)})}), number(6)});  // HardSwish, spelt out
+        case 10:
+            return b_.emit("Div", {b_.emit("Mul", {x, b_.emit("Clip", {b_.emit("Add", {x, number(3)}), number(0), number(6)})}),
+                                   number(6)}); // HardSwish, spelt out
         case 11: return b_.emit("Softplus", {x});
         case 12: return b_.emit("HardSigmoid", {x});
-        default: return b_.emit("Mul", {x, b_.emit("Tanh", {b_.emit("Softplus", {x})})});  // Mish
+        default: return b_.emit("Mul", {x, b_.emit("Tanh", {b_.emit("Softplus", {x})})}); // Mish
         }
     }
 
@@ -98,21 +109,25 @@ private:
         switch (kind) {
         case 0:
         case 1:
-        case 2: {  // convolution, mostly with what follows one
-            const std::int64_t kernel = pick({1, 1, 3, 3, 5, 2}), pad = kernel / 2, stride = pick({1, 1, 1, 2}), dilation = kernel == 3 && chance(20) ? 2 : 1;
-            const std::int64_t groups = chance(25) ? s[1] : 1, channels = groups > 1 ? groups * pick({1, 1, 2}) : pick({1, 5, 8, 13, 16, 19, 24, 33});
+        case 2: { // convolution, mostly with what follows one
+            const std::int64_t kernel = pick({1, 1, 3, 3, 5, 2}), pad = kernel / 2, stride = pick({1, 1, 1, 2}),
+                               dilation = kernel == 3 && chance(20) ? 2 : 1;
+            const std::int64_t groups = chance(25) ? s[1] : 1,
+                               channels = groups > 1 ? groups * pick({1, 1, 2}) : pick({1, 5, 8, 13, 16, 19, 24, 33});
             if (s[2] + 2 * pad <= dilation * (kernel - 1) || s[3] + 2 * pad <= dilation * (kernel - 1)) return;
             value_id y = conv(x, channels, kernel, stride, pad, dilation, groups, chance(50));
-            const shape out{s[0], channels, extent(s[2], kernel, stride, pad, dilation), extent(s[3], kernel, stride, pad, dilation)};
+            const shape out{s[0], channels, extent(s[2], kernel, stride, pad, dilation),
+                            extent(s[3], kernel, stride, pad, dilation)};
             if (chance(40))
-                y = b_.emit("BatchNormalization", {y, constant({channels}, 0.5, 1.5), constant({channels}), constant({channels}), constant({channels}, 0.5, 2)});
+                y = b_.emit("BatchNormalization", {y, constant({channels}, 0.5, 1.5), constant({channels}), constant({channels}),
+                                                   constant({channels}, 0.5, 2)});
             if (chance(20)) y = b_.emit("Mul", {y, constant({1, channels, 1, 1})});
             if (chance(20)) y = b_.emit("Add", {constant({channels, 1, 1}), y});
             if (chance(50)) y = activation(y);
             return add(y, out);
         }
         case 3:
-        case 4: {  // residual, before or after an activation
+        case 4: { // residual, before or after an activation
             value_id y = conv(x, s[1], 3, 1, 1, 1, 1, true);
             if (chance(30)) y = activation(y);
             y = chance(50) ? b_.emit("Add", {y, x.id}) : b_.emit("Sum", {x.id, y});
@@ -120,31 +135,36 @@ private:
             return add(y, s);
         }
         case 5: return add(activation(x.id), s);
-        case 6: {  // pooling
+        case 6: { // pooling
             const std::int64_t kernel = pick({2, 3}), stride = pick({1, 2}), pad = chance(50) ? kernel / 2 : 0;
             if (s[2] + 2 * pad < kernel || s[3] + 2 * pad < kernel) return;
             const bool max = chance(50);
-            std::vector<graft::attribute> a{integers_attribute("kernel_shape", {kernel, kernel}), integers_attribute("strides", {stride, stride}), integers_attribute("pads", {pad, pad, pad, pad})};
+            std::vector<graft::attribute> a{integers_attribute("kernel_shape", {kernel, kernel}),
+                                            integers_attribute("strides", {stride, stride}),
+                                            integers_attribute("pads", {pad, pad, pad, pad})};
             if (!max && chance(50)) a.push_back(integer_attribute("count_include_pad", 1));
-            return add(b_.emit(max ? "MaxPool" : "AveragePool", {x.id}, std::move(a)), {s[0], s[1], extent(s[2], kernel, stride, pad, 1), extent(s[3], kernel, stride, pad, 1)});
+            return add(b_.emit(max ? "MaxPool" : "AveragePool", {x.id}, std::move(a)),
+                       {s[0], s[1], extent(s[2], kernel, stride, pad, 1), extent(s[3], kernel, stride, pad, 1)});
         }
         case 7:
-        case 8: {  // concatenation of everything with this image size
+        case 8: { // concatenation of everything with this image size
             std::vector<value_id> parts{x.id};
             std::int64_t channels = s[1];
             for (const made& other : pool_)
-                if (parts.size() < 4 && other.extents[0] == s[0] && other.extents[2] == s[2] && other.extents[3] == s[3] && chance(60) && channels + other.extents[1] < 80)
+                if (parts.size() < 4 && other.extents[0] == s[0] && other.extents[2] == s[2] && other.extents[3] == s[3] &&
+                    chance(60) && channels + other.extents[1] < 80)
                     parts.push_back(other.id), channels += other.extents[1];
             return add(b_.emit("Concat", parts, {integer_attribute("axis", 1)}), {s[0], channels, s[2], s[3]});
         }
-        case 9: {  // squeeze and excitation
-            const value_id pooled = chance(50) ? b_.emit("GlobalAveragePool", {x.id}) : b_.emit("ReduceMean", {x.id}, {integers_attribute("axes", {2, 3})});
+        case 9: { // squeeze and excitation
+            const value_id pooled = chance(50) ? b_.emit("GlobalAveragePool", {x.id})
+                                               : b_.emit("ReduceMean", {x.id}, {integers_attribute("axes", {2, 3})});
             const made p{pooled, {s[0], s[1], 1, 1}};
             const made squeezed{b_.emit("Relu", {conv(p, 5, 1, 1, 0, 1, 1, true)}), {s[0], 5, 1, 1}};
             const value_id gate = b_.emit(chance(50) ? "Sigmoid" : "HardSigmoid", {conv(squeezed, s[1], 1, 1, 0, 1, 1, true)});
             return add(chance(50) ? b_.emit("Mul", {x.id, gate}) : b_.emit("Mul", {gate, x.id}), s);
         }
-        case 10: {  // sums and products of equal shapes
+        case 10: { // sums and products of equal shapes
             for (const made& other : pool_)
                 if (other.extents == s && other.id != x.id) {
                     value_id y = b_.emit(chance(60) ? "Add" : chance(50) ? "Mul" : "Sub", {x.id, other.id});
@@ -153,25 +173,27 @@ private:
                 }
             return add(b_.emit("Add", {x.id, x.id}), s);
         }
-        case 11: {  // with numbers, and with a number a channel
-            const value_id y = chance(50) ? b_.emit("Mul", {x.id, number(0.75)}) : b_.emit("Add", {constant({1, s[1], 1, 1}), x.id});
+        case 11: { // with numbers, and with a number a channel
+            const value_id y =
+                chance(50) ? b_.emit("Mul", {x.id, number(0.75)}) : b_.emit("Add", {constant({1, s[1], 1, 1}), x.id});
             return add(y, s);
         }
-        case 12: {  // channel shuffle: what ShuffleNet does, in whole tensors
+        case 12: { // channel shuffle: what ShuffleNet does, in whole tensors
             if (s[1] % 2) return add(b_.emit("Neg", {x.id}), s);
             const value_id split = b_.emit("Reshape", {x.id, list({s[0], 2, s[1] / 2, s[2], s[3]})});
             const value_id turned = b_.emit("Transpose", {split}, {integers_attribute("perm", {0, 2, 1, 3, 4})});
             return add(b_.emit("Reshape", {turned, list({s[0], s[1], s[2], s[3]})}), s);
         }
-        case 13: {  // channels last, a matrix product, and back
+        case 13: { // channels last, a matrix product, and back
             const std::int64_t channels = pick({3, 8, 21});
             const value_id last = b_.emit("Transpose", {x.id}, {integers_attribute("perm", {0, 2, 3, 1})});
             const double scale = 1.2 / std::sqrt(static_cast<double>(s[1]));
-            value_id y = b_.emit("Add", {b_.emit("MatMul", {last, constant({s[1], channels}, -scale, scale)}), constant({channels})});
+            value_id y =
+                b_.emit("Add", {b_.emit("MatMul", {last, constant({s[1], channels}, -scale, scale)}), constant({channels})});
             if (chance(50)) y = activation(y);
             return add(b_.emit("Transpose", {y}, {integers_attribute("perm", {0, 3, 1, 2})}), {s[0], channels, s[2], s[3]});
         }
-        default: {  // a part of the channels
+        default: { // a part of the channels
             const std::int64_t from = below(static_cast<int>(s[1])), to = from + 1 + below(static_cast<int>(s[1] - from));
             return add(b_.emit("Slice", {x.id, list({from}), list({to}), list({1})}), {s[0], to - from, s[2], s[3]});
         }
@@ -214,7 +236,7 @@ void compare(std::uint64_t seed, dtype type, double bound) {
     }
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("random networks give the reference's answers when they are fused and lowered") {
     for (int seed = 0; seed < rounds(150); ++seed) compare(static_cast<std::uint64_t>(seed), dtype::float32, 1e-4);

@@ -27,16 +27,31 @@ std::int64_t through(dtype type, std::int64_t value) {
     return graft::element_as_int64(type, t.raw(), 0);
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("numbers that a type can hold come back from it") {
     const struct {
         dtype type;
         double low, high;
-    } ranges[] = {{dtype::int8, -128, 127}, {dtype::uint8, 0, 255}, {dtype::int16, -32768, 32767}, {dtype::uint16, 0, 65535}, {dtype::int32, -2147483648.0, 2147483647.0},
-                  {dtype::uint32, 0, 4294967295.0}, {dtype::int64, -9007199254740992.0, 9007199254740992.0}, {dtype::uint64, 0, 9007199254740992.0}, {dtype::int4, -8, 7},
-                  {dtype::uint4, 0, 15}, {dtype::int2, -2, 1}, {dtype::uint2, 0, 3}, {dtype::float32, -16777216, 16777216}, {dtype::float64, -1e15, 1e15}, {dtype::boolean, 0, 1},
-                  {dtype::float16, -2048, 2048}, {dtype::bfloat16, -256, 256}, {dtype::float8e4m3fn, -16, 16}, {dtype::float8e5m2, -8, 8}};
+    } ranges[] = {{dtype::int8, -128, 127},
+                  {dtype::uint8, 0, 255},
+                  {dtype::int16, -32768, 32767},
+                  {dtype::uint16, 0, 65535},
+                  {dtype::int32, -2147483648.0, 2147483647.0},
+                  {dtype::uint32, 0, 4294967295.0},
+                  {dtype::int64, -9007199254740992.0, 9007199254740992.0},
+                  {dtype::uint64, 0, 9007199254740992.0},
+                  {dtype::int4, -8, 7},
+                  {dtype::uint4, 0, 15},
+                  {dtype::int2, -2, 1},
+                  {dtype::uint2, 0, 3},
+                  {dtype::float32, -16777216, 16777216},
+                  {dtype::float64, -1e15, 1e15},
+                  {dtype::boolean, 0, 1},
+                  {dtype::float16, -2048, 2048},
+                  {dtype::bfloat16, -256, 256},
+                  {dtype::float8e4m3fn, -16, 16},
+                  {dtype::float8e5m2, -8, 8}};
     problems::numbers random{1};
     for (const auto& r : ranges) {
         INFO(std::string(graft::name(r.type)));

@@ -61,8 +61,6 @@
     X(cpu_isa, "cpu.isa", "GRAFT_ISA names an instruction set that is unknown or absent here")   \
     X(device_unavailable, "device.unavailable", "the device asked for cannot be used")           \
     X(placement_refused, "placement.refused", "no back end takes a node")                        \
-    X(runtime_forked, "runtime.forked", "the process forked while the pool was at work")         \
-    X(data_format, "data.format", "a data set file is not well formed")                          \
     X(internal, "internal", "a defect of graft itself: please report it")
 
 GRAFT_BEGIN_NAMESPACE

@@ -11,7 +11,7 @@ GRAFT_BEGIN_NAMESPACE
 struct limits {
     std::int64_t model_bytes = (std::int64_t(1) << 31) - 1;      ///< protobuf part of a model
     std::int64_t external_bytes = std::int64_t(16) << 30;        ///< all external data of a model together
-    std::int64_t memory_bytes = std::int64_t(16) << 30;          ///< one run: arena, outputs and scratch together
+    std::int64_t memory_bytes = std::int64_t(16) << 30;          ///< the arena of a run, and any single value
     std::int64_t fold_bytes = std::int64_t(256) << 20;           ///< a single constant that folding may make
     int nesting = 64;                                            ///< subgraphs in subgraphs, groups in unknown fields
     int function_depth = 32;                                     ///< functions that call functions

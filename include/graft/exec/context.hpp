@@ -64,7 +64,7 @@ public:
         return finish_outputs();
     }
     // Output i of the last run; holding on to it makes the next run allocate another.
-    const tensor& output(std::size_t i) const { return outputs_[i]; }
+    const tensor& output(std::size_t i) const { return i < outputs_.size() ? outputs_[i] : nothing_; }
     const std::shared_ptr<const plan>& current() const { return plan_; }
     // Gives the memory back; the next run allocates anew.
     void trim() {
@@ -147,7 +147,7 @@ private:
         std::vector<tensor_view> in;
         for (value_id id : ids) in.push_back(late_view(id));
         std::vector<tensor> made;
-        GRAFT_TRY(evaluate(n, in.data(), static_cast<int>(n.inputs.size()), made, {what_.limit, pool_, this, what_.seed * 0x9e3779b97f4a7c15ull + static_cast<std::uint64_t>(&n - plan_->lowered.nodes.data())}));
+        GRAFT_TRY(evaluate(n, in.data(), static_cast<int>(n.inputs.size()), made, {what_.limit, pool_, this, seed_of(plan_->lowered, n, what_.seed)}));
         for (std::size_t i = 0; i < made.size(); ++i)
             if (n.outputs[i] != no_value) late_[static_cast<std::size_t>(n.outputs[i])] = std::move(made[i]);
         return {};
@@ -174,6 +174,7 @@ private:
     scratch_store scratch_;
     const tensor_view* inputs_ = nullptr;
     std::vector<tensor> outputs_, late_;
+    tensor nothing_;
     std::vector<tensor_view> in_, out_;
     std::vector<std::unique_ptr<body_state>> bodies_;
 };

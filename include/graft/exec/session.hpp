@@ -127,7 +127,7 @@ public:
     /// The same in steps, without any allocation once a shape has been seen: give the inputs by place, run, read the outputs.
     status set_input(std::size_t i, const tensor& value);
     status run();
-    /// Output i of the last run, row-major. It stays as it is for as long as it is held.
+    /// Output i of the last run, row-major; empty before the first run. It stays as it is for as long as it is held.
     const tensor& output(std::size_t i) const;
     /// Gives memory back; the next run allocates anew.
     void trim();

@@ -177,7 +177,9 @@ GRAFT_INLINE result<model> load_memory(const void* bytes, std::size_t size, cons
 }
 GRAFT_INLINE result<model> load(const std::string& path, const load_options& options) { return runtime<backends::cpu>::load(path, options); }
 GRAFT_INLINE result<model> load(const void* bytes, std::size_t size, const load_options& options) { return runtime<backends::cpu>::load(bytes, size, options); }
-GRAFT_INLINE result<model> load(graph g, const load_options& options) { return runtime<backends::cpu>::load(std::move(g), options); }
+GRAFT_INLINE result<model> load(graph g, const load_options& options) {
+    GRAFT_CATCH_BAD_ALLOC("graph", runtime<backends::cpu>::load(std::move(g), options));
+}
 
 struct session::state {
     std::shared_ptr<const detail::model_state> model;
@@ -187,6 +189,7 @@ struct session::state {
     detail::context* last = nullptr;
     std::vector<tensor> inputs;
     std::vector<tensor_view> views;
+    tensor nothing;
 };
 
 GRAFT_INLINE session::session(const model& m, const session_options& options) : state_(new state) {
@@ -227,7 +230,7 @@ GRAFT_INLINE status session::run() {
     state_->last = replaces ? state_->replaced.get() : state_->folded.get();
     GRAFT_CATCH_BAD_ALLOC("run", state_->last->run(state_->views.data()));
 }
-GRAFT_INLINE const tensor& session::output(std::size_t i) const { return state_->last->output(i); }
+GRAFT_INLINE const tensor& session::output(std::size_t i) const { return state_->last ? state_->last->output(i) : state_->nothing; }
 
 GRAFT_INLINE result<std::vector<named_tensor>> session::run(const std::vector<named_tensor>& inputs) {
     for (tensor& t : state_->inputs) t = tensor();

@@ -68,6 +68,15 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
+// What a random node draws from: the seed of the model, and the name of what it makes (FNV-1a), which no lowering changes.
+inline std::uint64_t seed_of(const graph& g, const node& n, std::uint64_t seed) {
+    std::uint64_t hash = 0xcbf29ce484222325ull ^ seed;
+    for (value_id id : n.outputs)
+        if (id != no_value)
+            for (char c : g.values[static_cast<std::size_t>(id)].name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
+    return hash;
+}
+
 class planner {
 public:
     planner(plan& p, const plan_options& options) : p_(p), g_(p.lowered), options_(options) {}
@@ -105,7 +114,7 @@ private:
             }
             step s;
             s.node = static_cast<int>(i);
-            s.seed = options_.seed * 0x9e3779b97f4a7c15ull + i;
+            s.seed = seed_of(g_, n, options_.seed);
             p_.steps.push_back(std::move(s));
         }
         return {};
