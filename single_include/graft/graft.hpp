@@ -157,8 +157,6 @@
     X(cpu_isa, "cpu.isa", "GRAFT_ISA names an instruction set that is unknown or absent here")   \
     X(device_unavailable, "device.unavailable", "the device asked for cannot be used")           \
     X(placement_refused, "placement.refused", "no back end takes a node")                        \
-    X(runtime_forked, "runtime.forked", "the process forked while the pool was at work")         \
-    X(data_format, "data.format", "a data set file is not well formed")                          \
     X(internal, "internal", "a defect of graft itself: please report it")
 
 GRAFT_BEGIN_NAMESPACE
@@ -400,7 +398,7 @@ GRAFT_BEGIN_NAMESPACE
 struct limits {
     std::int64_t model_bytes = (std::int64_t(1) << 31) - 1;      ///< protobuf part of a model
     std::int64_t external_bytes = std::int64_t(16) << 30;        ///< all external data of a model together
-    std::int64_t memory_bytes = std::int64_t(16) << 30;          ///< one run: arena, outputs and scratch together
+    std::int64_t memory_bytes = std::int64_t(16) << 30;          ///< the arena of a run, and any single value
     std::int64_t fold_bytes = std::int64_t(256) << 20;           ///< a single constant that folding may make
     int nesting = 64;                                            ///< subgraphs in subgraphs, groups in unknown fields
     int function_depth = 32;                                     ///< functions that call functions
@@ -4599,7 +4597,7 @@ public:
     /// The same in steps, without any allocation once a shape has been seen: give the inputs by place, run, read the outputs.
     status set_input(std::size_t i, const tensor& value);
     status run();
-    /// Output i of the last run, row-major. It stays as it is for as long as it is held.
+    /// Output i of the last run, row-major; empty before the first run. It stays as it is for as long as it is held.
     const tensor& output(std::size_t i) const;
     /// Gives memory back; the next run allocates anew.
     void trim();
@@ -29022,6 +29020,15 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
+// What a random node draws from: the seed of the model, and the name of what it makes (FNV-1a), which no lowering changes.
+inline std::uint64_t seed_of(const graph& g, const node& n, std::uint64_t seed) {
+    std::uint64_t hash = 0xcbf29ce484222325ull ^ seed;
+    for (value_id id : n.outputs)
+        if (id != no_value)
+            for (char c : g.values[static_cast<std::size_t>(id)].name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
+    return hash;
+}
+
 class planner {
 public:
     planner(plan& p, const plan_options& options) : p_(p), g_(p.lowered), options_(options) {}
@@ -29059,7 +29066,7 @@ private:
             }
             step s;
             s.node = static_cast<int>(i);
-            s.seed = options_.seed * 0x9e3779b97f4a7c15ull + i;
+            s.seed = seed_of(g_, n, options_.seed);
             p_.steps.push_back(std::move(s));
         }
         return {};
@@ -29329,7 +29336,7 @@ public:
         return finish_outputs();
     }
     // Output i of the last run; holding on to it makes the next run allocate another.
-    const tensor& output(std::size_t i) const { return outputs_[i]; }
+    const tensor& output(std::size_t i) const { return i < outputs_.size() ? outputs_[i] : nothing_; }
     const std::shared_ptr<const plan>& current() const { return plan_; }
     // Gives the memory back; the next run allocates anew.
     void trim() {
@@ -29412,7 +29419,7 @@ private:
         std::vector<tensor_view> in;
         for (value_id id : ids) in.push_back(late_view(id));
         std::vector<tensor> made;
-        GRAFT_TRY(evaluate(n, in.data(), static_cast<int>(n.inputs.size()), made, {what_.limit, pool_, this, what_.seed * 0x9e3779b97f4a7c15ull + static_cast<std::uint64_t>(&n - plan_->lowered.nodes.data())}));
+        GRAFT_TRY(evaluate(n, in.data(), static_cast<int>(n.inputs.size()), made, {what_.limit, pool_, this, seed_of(plan_->lowered, n, what_.seed)}));
         for (std::size_t i = 0; i < made.size(); ++i)
             if (n.outputs[i] != no_value) late_[static_cast<std::size_t>(n.outputs[i])] = std::move(made[i]);
         return {};
@@ -29439,6 +29446,7 @@ private:
     scratch_store scratch_;
     const tensor_view* inputs_ = nullptr;
     std::vector<tensor> outputs_, late_;
+    tensor nothing_;
     std::vector<tensor_view> in_, out_;
     std::vector<std::unique_ptr<body_state>> bodies_;
 };
@@ -32472,7 +32480,9 @@ GRAFT_INLINE result<model> load_memory(const void* bytes, std::size_t size, cons
 }
 GRAFT_INLINE result<model> load(const std::string& path, const load_options& options) { return runtime<backends::cpu>::load(path, options); }
 GRAFT_INLINE result<model> load(const void* bytes, std::size_t size, const load_options& options) { return runtime<backends::cpu>::load(bytes, size, options); }
-GRAFT_INLINE result<model> load(graph g, const load_options& options) { return runtime<backends::cpu>::load(std::move(g), options); }
+GRAFT_INLINE result<model> load(graph g, const load_options& options) {
+    GRAFT_CATCH_BAD_ALLOC("graph", runtime<backends::cpu>::load(std::move(g), options));
+}
 
 struct session::state {
     std::shared_ptr<const detail::model_state> model;
@@ -32482,6 +32492,7 @@ struct session::state {
     detail::context* last = nullptr;
     std::vector<tensor> inputs;
     std::vector<tensor_view> views;
+    tensor nothing;
 };
 
 GRAFT_INLINE session::session(const model& m, const session_options& options) : state_(new state) {
@@ -32522,7 +32533,7 @@ GRAFT_INLINE status session::run() {
     state_->last = replaces ? state_->replaced.get() : state_->folded.get();
     GRAFT_CATCH_BAD_ALLOC("run", state_->last->run(state_->views.data()));
 }
-GRAFT_INLINE const tensor& session::output(std::size_t i) const { return state_->last->output(i); }
+GRAFT_INLINE const tensor& session::output(std::size_t i) const { return state_->last ? state_->last->output(i) : state_->nothing; }
 
 GRAFT_INLINE result<std::vector<named_tensor>> session::run(const std::vector<named_tensor>& inputs) {
     for (tensor& t : state_->inputs) t = tensor();
