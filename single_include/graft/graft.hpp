@@ -13915,20 +13915,18 @@ namespace ops {
 /// Rows without functions: kernels of a back end run them, and lowering gives them their shapes.
 ///   Conv(X, packed W, B?, residual?)   convolution with an epilogue; its parameters are the integers "problem"
 ///   PackConvWeights(W)                 the weights as the chosen algorithm wants them
-///   MatMul(A, B, bias?, residual?)     with an epilogue; PackMatMul(B) likewise
+///   MatMul(A, B, bias?, residual?)     with an epilogue; a constant B is packed
 ///   ScaleShift(X, scale, shift)        per channel (axis 1), with an activation
 ///   Sum(A, B)                          of equal shapes, with an activation
 ///   Activation(X)                      by the attributes activation, alpha, beta
 ///   Reorder(X)                         between row-major and the blocked layout
 ///   Concat(X...)                       along the channels, blocked
-///   ChannelMap(X...)                   output channel i is channel map[i] of the inputs put together
 inline op_table lowered_ops() {
 #define GRAFT_LOWERED(name, flags) \
     op_row { name, "graft", 1, 0, 0, -1, 0, -1, nullptr, nullptr, flags, "", "" }
     static constexpr op_row rows[] = {
-        GRAFT_LOWERED("Conv", 0),       GRAFT_LOWERED("PackConvWeights", 0), GRAFT_LOWERED("MatMul", 0),  GRAFT_LOWERED("PackMatMul", 0),
-        GRAFT_LOWERED("ScaleShift", 0), GRAFT_LOWERED("Sum", 0),             GRAFT_LOWERED("Activation", 0), GRAFT_LOWERED("Reorder", 0),
-        GRAFT_LOWERED("Concat", 0),     GRAFT_LOWERED("ChannelMap", 0),
+        GRAFT_LOWERED("Conv", 0), GRAFT_LOWERED("PackConvWeights", 0), GRAFT_LOWERED("MatMul", 0),  GRAFT_LOWERED("ScaleShift", 0),
+        GRAFT_LOWERED("Sum", 0),  GRAFT_LOWERED("Activation", 0),      GRAFT_LOWERED("Reorder", 0), GRAFT_LOWERED("Concat", 0),
     };
 #undef GRAFT_LOWERED
     return {rows, sizeof rows / sizeof rows[0]};
@@ -14251,7 +14249,7 @@ GRAFT_END_NAMESPACE
 #ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_MATMUL_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_OPS_MATMUL_HPP
 // ---- graft/cpu/ops/matmul.hpp
-// Kernels of graft.MatMul and graft.PackMatMul.
+// The kernel of graft.MatMul.
 
 #ifndef GRAFT_SINGLE_GRAFT_CPU_GEMM_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_GEMM_HPP
@@ -14633,12 +14631,6 @@ GRAFT_END_NAMESPACE
 // ---- graft/cpu/kernel_headers.hpp
 // Everything that kernel text may use: included before any region is opened.
 
-#ifndef GRAFT_SINGLE_GRAFT_CPU_WANTED_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_WANTED_HPP
-// ---- graft/cpu/wanted.hpp
-// Which kernels this build holds.
-
-#endif
 
 #ifndef GRAFT_SINGLE_GRAFT_CPU_CONV_KERNELS_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_CONV_KERNELS_HPP
@@ -26206,7 +26198,7 @@ namespace detail {
 // Lowered operators that end in an epilogue; attributes "activation", "alpha", "beta", "residual" (1: before the activation,
 // 2: after it), the residual itself as the last input.
 //   graft.Conv(X, W, B?, R?)          as Conv
-//   graft.MatMul(A, B, bias?, R?)     Y = A * B (+ bias along the last axis); attributes transA, transB, alpha as "scale"
+//   graft.MatMul(A, B, bias?, R?)     Y = A * B (+ bias along the last axis); attributes transA, transB
 //   graft.ScaleShift(X, scale, shift) per channel (axis 1)
 //   graft.Sum(A, B)                   same shapes
 // A value whose shape only a run can tell has no type here either (specialize takes it away), so what is float32 has a known shape.
@@ -28897,6 +28889,48 @@ inline const kernel_row* choose_kernel(const kernel_query& q, kernel_choice& cho
 }  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
+#ifndef GRAFT_SINGLE_GRAFT_PASSES_COUNT_HPP
+#define GRAFT_SINGLE_GRAFT_PASSES_COUNT_HPP
+// ---- graft/passes/count.hpp
+// Counts the arithmetic of a graph whose shapes are known.
+
+
+GRAFT_BEGIN_NAMESPACE
+
+/// Multiply-adds of the convolutions and matrix products of a graph with known shapes, as papers count them; other operators count
+/// nothing. Nodes whose shapes only a run can tell count nothing either.
+std::int64_t count_multiply_adds(const graph& g);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+GRAFT_BEGIN_NAMESPACE
+GRAFT_INLINE std::int64_t count_multiply_adds(const graph& g) {
+    std::int64_t total = 0;
+    for (const node& n : g.nodes) {
+        if (n.inputs.size() < 2 || n.inputs[0] == no_value || n.inputs[1] == no_value || n.outputs.empty() || n.outputs[0] == no_value) continue;
+        // QLinear forms have their second operand behind scale and zero point.
+        const bool quantized = n.op_type == "QLinearConv" || n.op_type == "QLinearMatMul";
+        if (quantized && n.inputs.size() < 4) continue;
+        const value& a = g.values[static_cast<std::size_t>(n.inputs[0])];
+        const value& b = g.values[static_cast<std::size_t>(n.inputs[quantized ? 3 : 1])];
+        const value& y = g.values[static_cast<std::size_t>(n.outputs[0])];
+        if (!a.has_shape || !b.has_shape || !y.has_shape) continue;
+        if (n.op_type == "Conv" || n.op_type == "QLinearConv" || n.op_type == "ConvInteger")
+            total += y.extents.elements() * b.extents.product(1, b.extents.rank());
+        else if (n.op_type == "ConvTranspose")
+            total += a.extents.elements() * b.extents.product(1, b.extents.rank());
+        else if (n.op_type == "Gemm") {
+            const attribute* t = n.find("transA");
+            total += y.extents.elements() * a.extents[t && t->integer ? 0 : 1];
+        } else if (n.op_type == "MatMul" || n.op_type == "QLinearMatMul" || n.op_type == "MatMulInteger")
+            total += y.extents.elements() * a.extents.back();
+    }
+    return total;
+}
+GRAFT_END_NAMESPACE
+#endif
+#endif
 #ifndef GRAFT_SINGLE_GRAFT_PLAN_MEMORY_HPP
 #define GRAFT_SINGLE_GRAFT_PLAN_MEMORY_HPP
 // ---- graft/plan/memory.hpp
@@ -28996,6 +29030,7 @@ struct plan {
     std::vector<slot> outputs;       ///< where each output of the graph is made; none: made late
     std::int64_t arena_bytes = 0;    ///< intermediates and scratch together
     std::int64_t constant_bytes = 0;
+    std::int64_t multiply_adds = 0;  ///< of the graph before lowering
     std::vector<tensor_view> inputs; ///< the shapes that this plan is for
 };
 
@@ -29263,6 +29298,7 @@ GRAFT_INLINE result<std::shared_ptr<const plan>> make_plan(const graph& g, const
     auto p = std::make_shared<plan>();
     const evaluation with{options.limit, options.pool, nullptr, options.seed};
     GRAFT_TRY_ASSIGN(p->lowered, specialize(g, inputs, with));
+    p->multiply_adds = count_multiply_adds(p->lowered);
     GRAFT_TRY(detail::place_nodes(p->lowered, options));
     if (!options.reference)
         for (int i = 0; i < options.backend_count; ++i) GRAFT_TRY(options.backends[i]->lower(p->lowered, {options.limit, options.pool, options.packed, options.exact}));
@@ -32269,48 +32305,6 @@ GRAFT_INLINE status write_onnx_file(const graph& g, const std::string& path, std
 GRAFT_END_NAMESPACE
 #endif
 #endif
-#ifndef GRAFT_SINGLE_GRAFT_PASSES_COUNT_HPP
-#define GRAFT_SINGLE_GRAFT_PASSES_COUNT_HPP
-// ---- graft/passes/count.hpp
-// Counts the arithmetic of a graph whose shapes are known.
-
-
-GRAFT_BEGIN_NAMESPACE
-
-/// Multiply-adds of the convolutions and matrix products of a graph with known shapes, as papers count them; other operators count
-/// nothing. Nodes whose shapes only a run can tell count nothing either.
-std::int64_t count_multiply_adds(const graph& g);
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-GRAFT_BEGIN_NAMESPACE
-GRAFT_INLINE std::int64_t count_multiply_adds(const graph& g) {
-    std::int64_t total = 0;
-    for (const node& n : g.nodes) {
-        if (n.inputs.size() < 2 || n.inputs[0] == no_value || n.inputs[1] == no_value || n.outputs.empty() || n.outputs[0] == no_value) continue;
-        // QLinear forms have their second operand behind scale and zero point.
-        const bool quantized = n.op_type == "QLinearConv" || n.op_type == "QLinearMatMul";
-        if (quantized && n.inputs.size() < 4) continue;
-        const value& a = g.values[static_cast<std::size_t>(n.inputs[0])];
-        const value& b = g.values[static_cast<std::size_t>(n.inputs[quantized ? 3 : 1])];
-        const value& y = g.values[static_cast<std::size_t>(n.outputs[0])];
-        if (!a.has_shape || !b.has_shape || !y.has_shape) continue;
-        if (n.op_type == "Conv" || n.op_type == "QLinearConv" || n.op_type == "ConvInteger")
-            total += y.extents.elements() * b.extents.product(1, b.extents.rank());
-        else if (n.op_type == "ConvTranspose")
-            total += a.extents.elements() * b.extents.product(1, b.extents.rank());
-        else if (n.op_type == "Gemm") {
-            const attribute* t = n.find("transA");
-            total += y.extents.elements() * a.extents[t && t->integer ? 0 : 1];
-        } else if (n.op_type == "MatMul" || n.op_type == "QLinearMatMul" || n.op_type == "MatMulInteger")
-            total += y.extents.elements() * a.extents.back();
-    }
-    return total;
-}
-GRAFT_END_NAMESPACE
-#endif
-#endif
 
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
@@ -32391,11 +32385,7 @@ GRAFT_INLINE result<model::memory_use> model::memory(const std::vector<value_inf
     use.constants = p->constant_bytes;
     for (const slot& s : p->outputs)
         if (s.kind != slot_kind::none) use.outputs += std::max<std::int64_t>(0, bytes_of(s.prototype.type, s.prototype.extents));
-    const std::vector<tensor_view> views = detail::views_of(*state_, inputs);
-    executor serial;
-    auto shaped = specialize(state_->folded.graph, views.data(), {state_->folded.limit, serial, nullptr, 0});
-    if (!shaped.ok()) return shaped.take_status();
-    use.multiply_adds = count_multiply_adds(shaped.value());
+    use.multiply_adds = p->multiply_adds;
     return use;
 }
 

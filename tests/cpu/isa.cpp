@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <graft/cpu/isa.hpp>
-#include <graft/cpu/wanted.hpp>
+#include <graft/core/wanted.hpp>
 
 #include <cstdlib>
 #include <string>

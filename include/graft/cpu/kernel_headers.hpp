@@ -3,7 +3,7 @@
 
 #include "kernel_table.hpp"
 #include "target.hpp"
-#include "wanted.hpp"
+#include "../core/wanted.hpp"
 
 #include "../core/dtype.hpp"
 #include "conv_kernels.hpp"

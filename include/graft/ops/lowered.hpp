@@ -9,20 +9,18 @@ namespace ops {
 /// Rows without functions: kernels of a back end run them, and lowering gives them their shapes.
 ///   Conv(X, packed W, B?, residual?)   convolution with an epilogue; its parameters are the integers "problem"
 ///   PackConvWeights(W)                 the weights as the chosen algorithm wants them
-///   MatMul(A, B, bias?, residual?)     with an epilogue; PackMatMul(B) likewise
+///   MatMul(A, B, bias?, residual?)     with an epilogue; a constant B is packed
 ///   ScaleShift(X, scale, shift)        per channel (axis 1), with an activation
 ///   Sum(A, B)                          of equal shapes, with an activation
 ///   Activation(X)                      by the attributes activation, alpha, beta
 ///   Reorder(X)                         between row-major and the blocked layout
 ///   Concat(X...)                       along the channels, blocked
-///   ChannelMap(X...)                   output channel i is channel map[i] of the inputs put together
 inline op_table lowered_ops() {
 #define GRAFT_LOWERED(name, flags) \
     op_row { name, "graft", 1, 0, 0, -1, 0, -1, nullptr, nullptr, flags, "", "" }
     static constexpr op_row rows[] = {
-        GRAFT_LOWERED("Conv", 0),       GRAFT_LOWERED("PackConvWeights", 0), GRAFT_LOWERED("MatMul", 0),  GRAFT_LOWERED("PackMatMul", 0),
-        GRAFT_LOWERED("ScaleShift", 0), GRAFT_LOWERED("Sum", 0),             GRAFT_LOWERED("Activation", 0), GRAFT_LOWERED("Reorder", 0),
-        GRAFT_LOWERED("Concat", 0),     GRAFT_LOWERED("ChannelMap", 0),
+        GRAFT_LOWERED("Conv", 0), GRAFT_LOWERED("PackConvWeights", 0), GRAFT_LOWERED("MatMul", 0),  GRAFT_LOWERED("ScaleShift", 0),
+        GRAFT_LOWERED("Sum", 0),  GRAFT_LOWERED("Activation", 0),      GRAFT_LOWERED("Reorder", 0), GRAFT_LOWERED("Concat", 0),
     };
 #undef GRAFT_LOWERED
     return {rows, sizeof rows / sizeof rows[0]};

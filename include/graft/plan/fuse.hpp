@@ -14,7 +14,7 @@ namespace detail {
 // Lowered operators that end in an epilogue; attributes "activation", "alpha", "beta", "residual" (1: before the activation,
 // 2: after it), the residual itself as the last input.
 //   graft.Conv(X, W, B?, R?)          as Conv
-//   graft.MatMul(A, B, bias?, R?)     Y = A * B (+ bias along the last axis); attributes transA, transB, alpha as "scale"
+//   graft.MatMul(A, B, bias?, R?)     Y = A * B (+ bias along the last axis); attributes transA, transB
 //   graft.ScaleShift(X, scale, shift) per channel (axis 1)
 //   graft.Sum(A, B)                   same shapes
 // A value whose shape only a run can tell has no type here either (specialize takes it away), so what is float32 has a known shape.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../cpu/ops/ops.hpp"
+#include "../passes/count.hpp"
 #include "../passes/specialize.hpp"
 #include "backend.hpp"
 #include "memory.hpp"
@@ -44,6 +45,7 @@ struct plan {
     std::vector<slot> outputs;       ///< where each output of the graph is made; none: made late
     std::int64_t arena_bytes = 0;    ///< intermediates and scratch together
     std::int64_t constant_bytes = 0;
+    std::int64_t multiply_adds = 0;  ///< of the graph before lowering
     std::vector<tensor_view> inputs; ///< the shapes that this plan is for
 };
 
@@ -311,6 +313,7 @@ GRAFT_INLINE result<std::shared_ptr<const plan>> make_plan(const graph& g, const
     auto p = std::make_shared<plan>();
     const evaluation with{options.limit, options.pool, nullptr, options.seed};
     GRAFT_TRY_ASSIGN(p->lowered, specialize(g, inputs, with));
+    p->multiply_adds = count_multiply_adds(p->lowered);
     GRAFT_TRY(detail::place_nodes(p->lowered, options));
     if (!options.reference)
         for (int i = 0; i < options.backend_count; ++i) GRAFT_TRY(options.backends[i]->lower(p->lowered, {options.limit, options.pool, options.packed, options.exact}));

@@ -1,4 +1,4 @@
-// Kernels of graft.MatMul and graft.PackMatMul.
+// The kernel of graft.MatMul.
 #pragma once
 
 #include "../gemm.hpp"

@@ -1,4 +1,0 @@
-// Which kernels this build holds.
-#pragma once
-
-#include "../core/wanted.hpp"
