@@ -1,3 +1,3 @@
 // The definitions of graft, for programs that include its headers with GRAFT_SPLIT.
 #define GRAFT_IMPLEMENTATION
-#include <graft/graft.hpp>
+#include <graft/train.hpp>

@@ -15,6 +15,22 @@ CODE = re.compile(r'^\s*X\(\s*(\w+)\s*,\s*"([^"]+)"\s*,\s*"([^"]+)"\s*\)', re.M)
 
 # What to do about each code.
 ADVICE = {
+    "data.open": "Check the path and its permissions; pipes, sockets, devices and broken links are passed over. `graft check DATA` lists all of them.",
+    "data.format": "The message names the file and what is wrong with it; [data](data.md#datasets) says what each kind of dataset looks like.",
+    "data.count_mismatch": "Pictures and labels are from different sets, or one of the files was cut: fetch both again.",
+    "data.label_range": "Correct the label that the message names, or the list of classes.",
+    "data.empty_class": "Fill the class, remove it, or allow empty classes (`--allow-empty`).",
+    "data.no_classes": "Put pictures into `<class>/` or `train/<class>/`, at least two classes of them.",
+    "data.class_mismatch": "Rename or remove the class that the message names; validation may have fewer classes than training, not others.",
+    "data.leak": "Remove the picture from one of the two parts: the score would be better than the truth.",
+    "data.too_many_bad": "`graft check DATA` lists the pictures that cannot be read; remove them or fetch them again.",
+    "train.no_gradient": "Freeze what lies before the operator that the message names (`--freeze`), or export the network without it.",
+    "train.diverged": "Take a smaller `--lr`, a longer warm-up, or `--clip-norm 1`; the last good checkpoint is kept.",
+    "train.head": "Name the value to cut at with `--trunk`; `graft info MODEL` lists the network's values.",
+    "train.freeze": "`--freeze none`, or a smaller number of stages.",
+    "checkpoint.write": "Make room, or write elsewhere (`--out`); the checkpoint before is untouched.",
+    "checkpoint.malformed": "Remove the checkpoint and its predecessor to begin afresh.",
+    "resume.mismatch": "Resume with the settings of the first run, or begin afresh in another folder.",
     "usage": "Read the message: it names the argument. `graft VERB --help` lists the options.",
     "usage.preprocess": "Correct the item that the message names; [preprocessing](preprocessing.md) has the grammar.",
     "file.open": "Check the path and its permissions. Folders, pipes and devices are refused.",

@@ -1,5 +1,6 @@
 // graft, the program: reads the command line, calls the verb, turns every failure into one line and an exit code.
 #include "program.hpp"
+#include "training_flags.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -23,9 +24,14 @@ struct all_options {
     bench_options bench;
     decode_options decode;
     preprocess_options preprocess;
+    check_options check;
+    augment_options augment;
+    evaluate_options evaluate;
+    training_options finetune, train;
 };
 
-constexpr const char* verb_names[] = {"doctor", "info", "run", "classify", "bench", "decode", "preprocess"};
+constexpr const char* verb_names[] = {"doctor", "info", "run", "classify", "finetune", "train", "evaluate", "bench", "check",
+                                      "augment", "decode", "preprocess"};
 
 // The least number of letters to insert, delete or change between two words.
 std::size_t distance(const std::string& a, const std::string& b) {
@@ -117,8 +123,34 @@ void declare(CLI::App& app, all_options& o) {
         ->type_name("N")
         ->check(CLI::Range(0, 200));
 
+    declare_training(*add_verb(app, "finetune", "Turns a model and labelled pictures into a model of their classes", o), o.finetune);
+    o.train.from_scratch = true;
+    declare_training(*add_verb(app, "train", "Trains an architecture from random weights", o), o.train);
+
+    v = add_verb(app, "evaluate", "Scores a model on labelled pictures, each exactly once", o);
+    v->add_option("MODEL", o.evaluate.model, "The model")->required();
+    v->add_option("DATA", o.evaluate.data, "Image folder, IDX or CIFAR files, or a CSV file")->required();
+    v->add_option("--labels", o.evaluate.labels, "Names of the model's classes, one a line (default: the model's own)")->type_name("FILE");
+    v->add_option("--preprocess", o.evaluate.preprocess, "How pictures become tensors (default: the model's own)")->type_name("SPEC");
+    v->add_option("--batch", o.evaluate.batch, "Pictures at once (default: 32)")->type_name("B")->check(CLI::Range(1, 1 << 20));
+
+    v = add_verb(app, "check", "What is wrong with a dataset, before training", o);
+    v->add_option("DATA", o.check.data, "Image folder, IDX or CIFAR files, or a CSV file")->required();
+    v->add_flag("--allow-empty", o.check.allow_empty, "Take classes without pictures");
+
+    v = add_verb(app, "augment", "A sheet of what a network sees while it learns, as PNG", o);
+    v->add_option("DATA", o.augment.data, "Image folder, IDX or CIFAR files, or a CSV file")->required();
+    v->add_option("--preview", o.augment.preview, "The sheet")->type_name("FILE.png")->required();
+    v->add_option("--augment", o.augment.augment, "Random changes, or each for all there are (default: those of finetune)")->type_name("SPEC");
+    v->add_option("--preprocess", o.augment.preprocess, "How pictures become tensors (default: imagenet,crop=224)")->type_name("SPEC");
+    v->add_option("--images", o.augment.images, "Rows of the sheet (default: 6)")->type_name("N")->check(CLI::Range(1, 64));
+
     v = add_verb(app, "bench", "Measures a model on random input", o);
-    v->add_option("MODEL", o.bench.model, "The model")->required();
+    CLI::Option* measured = v->add_option("MODEL", o.bench.model, "The model");
+    CLI::Option* scope = v->add_option("--train", o.bench.train, "A training step instead of a run: full, or head for the last layer alone")
+                             ->type_name("SCOPE")
+                             ->check(CLI::IsMember({"full", "head"}));
+    v->add_option("--arch", o.bench.arch, "lenet, resnet20 or mobilenet_v2 in place of MODEL")->type_name("NAME")->needs(scope)->excludes(measured);
     v->add_option("--batch", o.bench.batch, "Batch size (default: the model's, else 1)")
         ->type_name("B")
         ->check(CLI::Range(1, 1 << 20));
@@ -144,7 +176,14 @@ graft::result<int> call(const CLI::App& app, const all_options& o) {
     if (verb == "info") return info(o.common, o.info);
     if (verb == "run") return run(o.common, o.run);
     if (verb == "classify") return classify(o.common, o.classify);
-    if (verb == "bench") return bench(o.common, o.bench);
+    if (verb == "bench" && o.bench.model.empty() && o.bench.arch.empty())
+        return graft::fail(graft::errc::usage, "bench", "MODEL is required");
+    if (verb == "bench") return o.bench.train.empty() ? bench(o.common, o.bench) : bench_training(o.common, o.bench);
+    if (verb == "finetune") return train(o.common, o.finetune);
+    if (verb == "train") return train(o.common, o.train);
+    if (verb == "evaluate") return evaluate(o.common, o.evaluate);
+    if (verb == "check") return check(o.common, o.check);
+    if (verb == "augment") return augment(o.common, o.augment);
     if (verb == "decode") return decode(o.common, o.decode);
     return preprocess(o.common, o.preprocess);
 }
@@ -153,9 +192,11 @@ int start(int argc, char** argv) {
     if (argc > 1 && argv[1][0] != '-' &&
         std::none_of(std::begin(verb_names), std::end(verb_names), [&](const char* name) { return !std::strcmp(name, argv[1]); }))
         return report(unknown_verb(argv[1]).error());
-    CLI::App app("Runs image models from ONNX files.");
+    CLI::App app("Runs image models from ONNX files, and trains them.");
     all_options options;
     declare(app, options);
+    for (int i = 0; i < argc; ++i) options.train.command += (i ? " " : "") + std::string(argv[i]);
+    options.finetune.command = options.train.command;
     if (argc == 1) {
         std::fprintf(stderr, "%s", app.help().c_str());
         return report(graft::fail(graft::errc::usage, "graft", "a verb is missing").error());

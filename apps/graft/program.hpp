@@ -45,12 +45,37 @@ struct classify_options {
 struct bench_options {
     std::string model;
     int batch = 0, rounds = 20;
+    std::string train, arch; ///< train: "full", "head", or "" for a run
 };
 struct decode_options {
     std::string image, output;
 };
 struct preprocess_options {
     std::string image, model, preprocess, output;
+};
+struct check_options {
+    std::string data;
+    bool allow_empty = false;
+};
+struct augment_options {
+    std::string data, preview, augment, preprocess;
+    int images = 6;
+};
+struct evaluate_options {
+    std::string model, data, labels, preprocess;
+    int batch = 32;
+};
+/// Of finetune and train. Numbers that are negative and texts that are empty were not given: trainer_options_of decides.
+struct training_options {
+    bool from_scratch = false; ///< train
+    std::string data, from, arch, out, command;
+    int epochs = 10, batch = 32, unfreeze_epoch = 0, patience = 0, workers = 0, shards = 8;
+    double lr = -1, trunk_lr = -1, trunk_rate = -1, momentum = 0.9, weight_decay = -1, warmup = -1;
+    double label_smoothing = -1, focal_gamma = 2, distillation = -1, temperature = 4, mixup = -1, cutmix = -1;
+    double ema = 0, clip_norm = 0, bad_share = 0.01, validation = 0.2, checkpoint_every = 20;
+    std::string optimizer = "adamw", schedule = "cosine", loss = "cross_entropy", class_weights, teacher, freeze = "none", trunk;
+    std::string batch_norm = "train", augment, preprocess, max_ram, cache;
+    bool nesterov = false, strict = false, allow_empty = false, resume = false, find_lr = false;
 };
 
 // One function a verb, each in the file of its name. They return the exit code, or fail and leave the message to main.
@@ -61,6 +86,12 @@ graft::result<int> classify(const common_options&, const classify_options&);
 graft::result<int> bench(const common_options&, const bench_options&);
 graft::result<int> decode(const common_options&, const decode_options&);
 graft::result<int> preprocess(const common_options&, const preprocess_options&);
+graft::result<int> check(const common_options&, const check_options&);
+graft::result<int> augment(const common_options&, const augment_options&);
+graft::result<int> evaluate(const common_options&, const evaluate_options&);
+graft::result<int> train(const common_options&, const training_options&);
+/// Training steps instead of runs, for `bench --train`.
+graft::result<int> bench_training(const common_options&, const bench_options&);
 
 /// Prints `graft: error: <code>: <where>: <detail>` on stderr and returns the exit code that belongs to it.
 int report(const graft::error& e);

@@ -80,6 +80,93 @@ struct image;
 struct preprocess_spec;
 struct input_format;
 
+// Datasets.
+class dataset;
+struct dataset_options;
+struct dataset_problem;
+struct dataset_report;
+struct dataset_splits;
+struct sample_bytes;
+struct split_indices;
+enum class entry_kind : std::uint8_t;
+struct folder_entry;
+struct check_progress;
+
+// Batches of them.
+class loader;
+struct loader_options;
+struct sample_options;
+struct batch;
+struct bad_sample;
+struct augmentation;
+struct auto_augment;
+enum class augment_op : std::uint8_t;
+struct mix_plan;
+class image_cache;
+
+// Gradients, and operators for training.
+struct shards;
+class emitter;
+struct gradient_context;
+struct gradient_row;
+struct gradient_table;
+struct training_mode_options;
+struct running_statistic;
+namespace backends {
+struct cpu_training;
+}
+
+// Networks that learn.
+enum class initializer : std::uint8_t;
+struct architecture_options;
+struct parameter;
+struct trunk_cut;
+struct grafted;
+enum class loss_kind : std::uint8_t;
+struct loss_options;
+enum class optimizer_kind : std::uint8_t;
+struct optimizer_options;
+enum class schedule_kind : std::uint8_t;
+struct schedule;
+struct schedule_position;
+struct plateau_state;
+struct early_stopping;
+class rate_finder;
+
+// Training.
+class training_step;
+struct step_options;
+struct step_input;
+struct step_memory;
+struct training_state;
+struct cut_network;
+struct cached_features;
+struct trainer_options;
+struct trainer_progress;
+struct training_network;
+struct training_result;
+struct epoch_record;
+class training_observer;
+
+// What came of it.
+class classification_metrics;
+class exact_sum;
+struct sample_score;
+struct class_score;
+struct calibration_bin;
+struct evaluation_options;
+struct evaluation_result;
+struct scored_picture;
+struct golden_sample;
+struct checkpoint;
+struct loaded_checkpoint;
+class metrics_log;
+class event_writer;
+struct training_report;
+struct report_picture;
+struct epoch_figures;
+class grad_cam;
+
 // Classification.
 class classifier;
 struct classifier_options;

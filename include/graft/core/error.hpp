@@ -59,6 +59,22 @@
     X(npy_malformed, "npy.malformed", "an .npy file is not well formed")                         \
     X(npy_dtype, "npy.dtype", "the element type has no .npy form")                               \
     X(cpu_isa, "cpu.isa", "GRAFT_ISA names an instruction set that is unknown or absent here")   \
+    X(data_open, "data.open", "a dataset, or a file that it names, cannot be opened or read")        \
+    X(data_format, "data.format", "a dataset is not well formed")                                \
+    X(data_count_mismatch, "data.count_mismatch", "the parts of a dataset differ in how many samples they hold") \
+    X(data_label_range, "data.label_range", "a label is outside of the classes")                 \
+    X(data_empty_class, "data.empty_class", "a class has no pictures")                           \
+    X(data_no_classes, "data.no_classes", "a dataset has fewer than two classes")                \
+    X(data_class_mismatch, "data.class_mismatch", "the classes of two splits, or of a dataset and a model, differ") \
+    X(data_too_many_bad, "data.too_many_bad", "more samples are unreadable than the policy allows") \
+    X(data_leak, "data.leak", "a part of a dataset holds a sample that another part has as well") \
+    X(train_no_gradient, "train.no_gradient", "an operator between the loss and a weight that learns has no gradient") \
+    X(train_diverged, "train.diverged", "the loss or a gradient is no longer finite")            \
+    X(train_head, "train.head", "no classifier was found at the end of a model, or it does not fit") \
+    X(train_freeze, "train.freeze", "what is to be frozen leaves nothing to learn, or names nothing") \
+    X(checkpoint_write, "checkpoint.write", "a checkpoint cannot be written; the one before is untouched") \
+    X(checkpoint_malformed, "checkpoint.malformed", "a checkpoint is damaged, and so is the one before it") \
+    X(resume_mismatch, "resume.mismatch", "a checkpoint was made with other settings")           \
     X(device_unavailable, "device.unavailable", "the device asked for cannot be used")           \
     X(placement_refused, "placement.refused", "no back end takes a node")                        \
     X(internal, "internal", "a defect of graft itself: please report it")

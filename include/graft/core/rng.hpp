@@ -22,6 +22,15 @@ public:
     }
     /// Uniform in [0, 1), a multiple of 2^-53.
     double uniform(std::uint64_t i) const noexcept { return static_cast<double>(bits(i) >> 11) * 1.1102230246251565e-16; }
+    /// Numbers first ... first + n - 1 of `uniform`; two of them share their bits' making.
+    void uniform(std::uint64_t first, std::int64_t n, double* out) const noexcept {
+        for (std::int64_t i = 0; i < n;) {
+            const std::uint64_t at = first + static_cast<std::uint64_t>(i);
+            const block b = philox(at >> 1);
+            for (std::uint64_t half = at & 1; half < 2 && i < n; ++half, ++i)
+                out[i] = static_cast<double>((std::uint64_t(b.word[half * 2 + 1]) << 32 | b.word[half * 2]) >> 11) * 1.1102230246251565e-16;
+        }
+    }
     /// Uniform among the integers 0 ... n - 1; n >= 1.
     std::uint64_t below(std::uint64_t i, std::uint64_t n) const noexcept { return high_product(bits(i), n); }
     /// Normal with mean 0 and deviation 1, by Box and Muller; uses other bits than `bits` and `uniform`.

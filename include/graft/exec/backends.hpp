@@ -15,6 +15,7 @@ struct cpu {
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#include "../cpu/ops/ops.hpp"
 #include "../plan/lower_cpu.hpp"
 
 GRAFT_BEGIN_NAMESPACE
@@ -22,7 +23,7 @@ namespace backends {
 
 GRAFT_INLINE const backend& cpu::instance() noexcept {
     static constexpr backend self{"cpu", [] { return status(); }, [](const node& n) -> const char* { return n.op && n.op->run ? nullptr : "the operator is not compiled into this build (GRAFT_OPS)"; },
-                                  [](graph& g, const lowering& with) { return lower_for_cpu(g, with); }};
+                                  [](graph& g, const lowering& with) { return lower_for_cpu(g, with); }, graft::cpu::choose_kernel};
     return self;
 }
 

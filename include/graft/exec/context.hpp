@@ -102,7 +102,7 @@ private:
         outputs_.resize(plan_->outputs.size());
         for (std::size_t i = 0; i < outputs_.size(); ++i) {
             const slot& s = plan_->outputs[i];
-            if (s.kind == slot_kind::none) continue;
+            if (s.kind == slot_kind::none || plan_->state_of[i] >= 0) continue;
             if (outputs_[i] && outputs_[i].type() == s.prototype.type && outputs_[i].shape() == s.prototype.extents && outputs_[i].storage().unique()) continue;
             GRAFT_TRY_ASSIGN(outputs_[i], tensor::make(s.prototype.type, s.prototype.extents));
         }
@@ -157,6 +157,7 @@ private:
         for (std::size_t i = 0; i < outputs_.size(); ++i) {
             const slot& s = plan_->outputs[i];
             const value_id id = plan_->lowered.outputs[i];
+            if (plan_->state_of[i] >= 0) continue;
             if (s.kind == slot_kind::none || (!late_.empty() && late_[static_cast<std::size_t>(id)])) {
                 outputs_[i] = late_.empty() ? tensor() : late_[static_cast<std::size_t>(id)];
                 if (!outputs_[i]) return fail(errc::graph_no_output, plan_->lowered.values[static_cast<std::size_t>(id)].name, "this output was never made");

@@ -69,6 +69,11 @@ struct capture {
     value_id inner = no_value, outer = no_value;
 };
 
+/// State that a step changes in place: output `output` lies in the memory of input `input` (their places in the graph's lists).
+struct state_pair {
+    int input = 0, output = 0;
+};
+
 /// A graph and what a model file says about it. Nodes are in an order in which they can run once `verify` has seen it.
 /// An initializer that is also an input is a default: it is in `inputs` and its value has a constant.
 struct graph {
@@ -77,6 +82,7 @@ struct graph {
     std::vector<node> nodes;
     std::vector<value_id> inputs, outputs;
     std::vector<capture> captures;  ///< bodies only: what they read of the graph around them
+    std::vector<state_pair> states; ///< training steps only: inputs that outputs take the place of
 
     std::vector<opset> opsets;
     std::int64_t ir_version = 8;

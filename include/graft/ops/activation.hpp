@@ -1,7 +1,7 @@
 // Activation functions: the Relu and Elu families, sigmoids, Softplus and its kin, Gelu, gates, and Clip.
 #pragma once
 
-#include "common.hpp"
+#include "gradient_common.hpp"
 
 GRAFT_BEGIN_NAMESPACE
 namespace ops {
@@ -184,6 +184,136 @@ inline status swiglu_run(run_context& c) {
     return binary_elementwise(c, c.in[1].extents, swiglu_real, nullptr, p);
 }
 
+// Gradients by graft.ActivationGrad; alpha and beta have the defaults of the operators.
+inline status leaky_relu_gradient(gradient_context& c) {
+    c.give(0, activation_gradient(c, c.dy(), c.in(0), cpu::activation::leaky_relu, c.real("alpha", 0.01f)));
+    return {};
+}
+inline status elu_gradient(gradient_context& c) {
+    c.give(0, activation_gradient(c, c.dy(), c.in(0), cpu::activation::elu, c.real("alpha", 1.0f)));
+    return {};
+}
+inline status hard_sigmoid_gradient(gradient_context& c) {
+    c.give(0, activation_gradient(c, c.dy(), c.in(0), cpu::activation::hard_sigmoid, c.real("alpha", 0.2f), c.real("beta", 0.5f)));
+    return {};
+}
+inline status sigmoid_gradient(gradient_context& c) {
+    c.give(0, activation_gradient(c, c.dy(), c.in(0), cpu::activation::sigmoid));
+    return {};
+}
+inline status hard_swish_gradient(gradient_context& c) {
+    c.give(0, activation_gradient(c, c.dy(), c.in(0), cpu::activation::hard_swish));
+    return {};
+}
+inline status softplus_gradient(gradient_context& c) {
+    c.give(0, activation_gradient(c, c.dy(), c.in(0), cpu::activation::softplus));
+    return {};
+}
+inline status mish_gradient(gradient_context& c) {
+    c.give(0, activation_gradient(c, c.dy(), c.in(0), cpu::activation::mish));
+    return {};
+}
+inline status tanh_gradient(gradient_context& c) {
+    c.give(0, activation_gradient(c, c.dy(), c.in(0), cpu::activation::tanh));
+    return {};
+}
+inline status gelu_gradient(gradient_context& c) {
+    const attribute* form = c.n.find("approximate");
+    c.give(0, activation_gradient(c, c.dy(), c.in(0), form && form->string == "tanh" ? cpu::activation::gelu_tanh : cpu::activation::gelu));
+    return {};
+}
+// selu(x) = gamma * elu(x)
+inline status selu_gradient(gradient_context& c) {
+    const bool old = c.n.version < 6;
+    const value_id g = activation_gradient(c, c.dy(), c.in(0), cpu::activation::elu, c.real("alpha", old ? 1.6732f : 1.67326319217681884765625f));
+    c.give(0, scaled(c, g, static_cast<double>(c.real("gamma", old ? 1.0507f : 1.05070102214813232421875f))));
+    return {};
+}
+// celu(x) = alpha * elu(x / alpha) where alpha > 0
+inline status celu_gradient(gradient_context& c) {
+    const float alpha = c.real("alpha", 1.0f);
+    if (!(alpha > 0)) return c.refuse("Celu can only be differentiated for alpha > 0: freeze what lies before it");
+    const value_id x = alpha == 1 ? c.in(0) : c.emit.div(c.in(0), c.emit.number(static_cast<double>(alpha), c.in(0)));
+    c.give(0, activation_gradient(c, c.dy(), x, cpu::activation::elu, 1.0f));
+    return {};
+}
+// swish(x) = silu(alpha * x) / alpha
+inline status swish_gradient(gradient_context& c) {
+    c.give(0, activation_gradient(c, c.dy(), scaled(c, c.in(0), static_cast<double>(c.real("alpha", 1.0f))), cpu::activation::silu));
+    return {};
+}
+inline status swiglu_gradient(gradient_context& c) {
+    const float alpha = c.real("alpha", 1.0f);
+    const value_id a = c.in(0), b = c.in(1);
+    if (c.wants(0)) c.give(0, activation_gradient(c, c.emit.mul(c.dy(), b), scaled(c, a, static_cast<double>(alpha)), cpu::activation::silu));
+    if (c.wants(1)) c.give(1, c.emit.mul(c.dy(), c.emit.emit("Swish", {a}, {real_attribute("alpha", alpha)})));
+    return {};
+}
+// dy where y > 0, which is where x > 0
+inline status relu_gradient(gradient_context& c) {
+    c.give(0, c.emit.emit_graft("ReluGrad", {c.dy(), c.out()}));
+    return {};
+}
+inline status thresholded_relu_gradient(gradient_context& c) {
+    const value_id alpha = c.emit.number(static_cast<double>(c.real("alpha", 1.0f)), c.in(0));
+    c.give(0, where(c, c.emit.emit("Greater", {c.in(0), alpha}), c.dy()));
+    return {};
+}
+// dy / (1 + |x|)^2
+inline status softsign_gradient(gradient_context& c) {
+    const value_id d = shifted(c, c.emit.emit("Abs", {c.in(0)}), 1);
+    c.give(0, c.emit.div(c.dy(), c.emit.mul(d, d)));
+    return {};
+}
+inline status shrink_gradient(gradient_context& c) {
+    const value_id x = c.in(0), low = c.emit.number(-static_cast<double>(c.real("lambd", 0.5f)), x),
+                   high = c.emit.number(static_cast<double>(c.real("lambd", 0.5f)), x);
+    c.give(0, where(c, c.emit.emit("Or", {c.emit.emit("Less", {x, low}), c.emit.emit("Greater", {x, high})}), c.dy()));
+    return {};
+}
+// Numbers: dy strictly inside of the bounds. Tensors: the bound that holds gets the rest; the upper one where both do, as it comes last.
+inline status clip_gradient(gradient_context& c) {
+    const value_id x = c.in(0);
+    const bool inputs = c.n.version >= 11;
+    double low = -HUGE_VAL, high = HUGE_VAL;
+    bool numbers = true;
+    if (inputs) {
+        numbers = (c.in(1) == no_value || constant_number(c, 1, low)) && (c.in(2) == no_value || constant_number(c, 2, high));
+    } else {
+        if (c.n.find("min")) low = static_cast<double>(c.real("min", 0));
+        if (c.n.find("max")) high = static_cast<double>(c.real("max", 0));
+    }
+    const float first = static_cast<float>(low), last = static_cast<float>(high);
+    if (numbers && static_cast<double>(first) == low && static_cast<double>(last) == high) { // bounds of float64 may be no floats
+        c.give(0, c.emit.emit_graft("ClipGrad", {c.dy(), c.out()}, {real_attribute("min", first), real_attribute("max", last)}));
+        return {};
+    }
+    value_id above = no_value, below = no_value, raised = x;
+    if (c.in(1) != no_value) {
+        const value_id bound = c.emit.reshape(c.in(1), shape{});
+        above = c.emit.emit("Greater", {x, bound});
+        raised = c.emit.emit("Max", {x, bound});
+    }
+    if (c.in(2) != no_value) below = c.emit.emit("Less", {raised, c.emit.reshape(c.in(2), shape{})});
+    const value_id under = below == no_value ? c.dy() : where(c, below, c.dy());
+    if (c.wants(0)) c.give(0, above == no_value ? under : where(c, above, under));
+    if (c.wants(1)) c.give(1, c.emit.reshape(c.sum_to(where(c, c.emit.emit("Not", {above}), under), shape{}), c.extents(c.in(1))));
+    if (c.wants(2)) c.give(2, c.emit.reshape(c.sum_to(where(c, c.emit.emit("Not", {below}), c.dy()), shape{}), c.extents(c.in(2))));
+    return {};
+}
+// As torch has it: the slope counts at 0 too.
+inline status prelu_gradient(gradient_context& c) {
+    std::vector<tensor_view> in;
+    shape slope;
+    GRAFT_TRY(prelu_slope(forward_context(c, in), slope));
+    const value_id x = c.in(0), positive = c.emit.emit("Greater", {x, c.emit.number(0, x)});
+    if (c.wants(0)) c.give(0, c.emit.emit("Where", {positive, c.dy(), c.emit.mul(c.dy(), c.emit.reshape(c.in(1), slope))}));
+    if (!c.wants(1)) return {};
+    const value_id g = c.emit.emit("Where", {positive, c.emit.number(0, x), c.emit.mul(c.dy(), x)});
+    c.give(1, c.emit.reshape(c.sum_to(g, slope), c.extents(c.in(1))));
+    return {};
+}
+
 inline op_table activation_ops() {
     constexpr unsigned each = op_flag::elementwise;
     static constexpr op_row rows[] = {
@@ -219,6 +349,118 @@ inline op_table activation_ops() {
                  "f32[2,3,5] f32[3,1]; f32[2,3] f32[1]; i32[5] i32[5]; f64[] f64[]; f16[0,2] f16[2]; f32[2,3,2] f32[3] @6"),
         GRAFT_OP("SwiGLU", 28, 0, 2, 2, 1, 1, swiglu_infer, swiglu_run, each, "alpha:f",
                  "f32[3,17] f32[3,17]; f32[5] f32[5] alpha=2; f64[] f64[]; f16[0] f16[0]"),
+    };
+    static_assert(all_have_problems(rows), "every operator needs test problems");
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+inline gradient_table activation_gradients() {
+    static constexpr gradient_row rows[] = {
+        {"Relu", "", relu_gradient},
+        {"LeakyRelu", "", leaky_relu_gradient},
+        {"ThresholdedRelu", "", thresholded_relu_gradient},
+        {"Elu", "", elu_gradient},
+        {"Selu", "", selu_gradient},
+        {"Celu", "", celu_gradient},
+        {"Sigmoid", "", sigmoid_gradient},
+        {"HardSigmoid", "", hard_sigmoid_gradient},
+        {"HardSwish", "", hard_swish_gradient},
+        {"Softplus", "", softplus_gradient},
+        {"Softsign", "", softsign_gradient},
+        {"Mish", "", mish_gradient},
+        {"Swish", "", swish_gradient},
+        {"Gelu", "", gelu_gradient},
+        {"Shrink", "", shrink_gradient},
+        {"Clip", "", clip_gradient},
+        {"PRelu", "", prelu_gradient},
+        {"SwiGLU", "", swiglu_gradient},
+        {"Tanh", "", tanh_gradient},
+    };
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+// graft.ReluGrad-1: dx = y > 0 ? dy : 0. graft.ClipGrad-1: dx = min < y < max ? dy : 0
+inline status masked_grad_infer(infer_context& c) {
+    GRAFT_TRY(check_same_type(c, 0, 1));
+    if (c.in[0].extents != c.in[1].extents) return c.fail_shapes("the gradient must have the shape of the output");
+    return real_infer(c);
+}
+inline void masked_grad_real(double* dy, const double* y, int n, const element_parameters& p) {
+    for (int i = 0; i < n; ++i) dy[i] = y[i] > p.a && y[i] < p.b ? dy[i] : 0;
+}
+// The bounds as the operator before had them: rounded to the type of its output, or values at a bound would pass.
+inline double rounded_to(dtype type, double x) noexcept {
+    unsigned char bytes[8];
+    store_from_double(type, bytes, 0, 1, &x);
+    return element_as_double(type, bytes, 0);
+}
+inline status masked_grad_kernel(run_context& c, double low, double high) {
+    element_parameters p;
+    p.a = rounded_to(c.in[1].type, low);
+    p.b = rounded_to(c.in[1].type, high);
+    return binary_elementwise(c, c.in[1].extents, masked_grad_real, nullptr, p);
+}
+inline status relu_grad_run(run_context& c) { return masked_grad_kernel(c, 0, HUGE_VAL); }
+inline status clip_grad_run(run_context& c) {
+    return masked_grad_kernel(c, static_cast<double>(c.real("min", -HUGE_VALF)), static_cast<double>(c.real("max", HUGE_VALF)));
+}
+
+// graft.ActivationGrad-1: dx = dy * act'(x), act one of cpu::activation. At kinks as torch: of Relu's kin the slope below, of
+// HardSigmoid and HardSwish 0 at both ends.
+inline double activation_slope(cpu::activation kind, double x, double alpha, double beta) noexcept {
+    switch (kind) {
+    case cpu::activation::relu: return x > 0;
+    case cpu::activation::clip: return x > alpha && x < beta;
+    case cpu::activation::leaky_relu: return x > 0 ? 1 : alpha;
+    case cpu::activation::sigmoid: return logistic(x) * logistic(-x);
+    case cpu::activation::silu: return logistic(x) * (1 + x * logistic(-x));
+    case cpu::activation::hard_sigmoid: return alpha * x + beta > 0 && alpha * x + beta < 1 ? alpha : 0;
+    case cpu::activation::hard_swish: return x <= -3 ? 0 : x >= 3 ? 1 : x / 3 + 0.5;
+    case cpu::activation::tanh: return 1 / (std::cosh(x) * std::cosh(x));
+    case cpu::activation::gelu: return 0.5 * (1 + std::erf(x * 0.70710678118654752440)) + x * 0.39894228040143267794 * std::exp(-0.5 * x * x);
+    case cpu::activation::gelu_tanh: {
+        const double t = std::tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x));
+        return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * 0.79788456080286535588 * (1 + 3 * 0.044715 * x * x);
+    }
+    case cpu::activation::elu: return x > 0 ? 1 : alpha * std::exp(x);
+    case cpu::activation::softplus: return logistic(x);
+    case cpu::activation::mish: {
+        const double t = std::tanh(soft_plus(x));
+        return t + x * (1 - t * t) * logistic(x);
+    }
+    default: return 1;
+    }
+}
+inline void activation_grad_real(double* dy, const double* x, int n, const element_parameters& p) {
+    const auto kind = static_cast<cpu::activation>(p.k);
+    for (int i = 0; i < n; ++i) dy[i] *= activation_slope(kind, x[i], p.a, p.b);
+}
+inline status activation_grad_infer(infer_context& c) {
+    const std::int64_t kind = c.integer("activation", 0);
+    if (kind < 0 || kind > static_cast<std::int64_t>(cpu::activation::mish)) return c.fail(errc::op_attribute, "activation %lld is none that is known", kind);
+    return masked_grad_infer(c);
+}
+inline status activation_grad_run(run_context& c) {
+    element_parameters p;
+    p.k = c.integer("activation", 0);
+    p.a = static_cast<double>(c.real("alpha", 0));
+    p.b = static_cast<double>(c.real("beta", 0));
+    return binary_elementwise(c, c.in[1].extents, activation_grad_real, nullptr, p);
+}
+
+inline op_table activation_training_ops() {
+    constexpr unsigned each = op_flag::elementwise;
+    static constexpr op_row rows[] = {
+        {"ReluGrad", "graft", 1, 0, 2, 2, 1, 1, masked_grad_infer, relu_grad_run, each, "",
+         "f32[3,17] f32[3,17]; f64[] f64[]; f16[5] f16[5]; bf16[0,4] bf16[0,4]"},
+        {"ClipGrad", "graft", 1, 0, 2, 2, 1, 1, masked_grad_infer, clip_grad_run, each, "max:f min:f",
+         "f32[3,17] f32[3,17] min=-1 max=1; f32[5] f32[5] min=0; f64[4] f64[4] max=0.5; f16[0] f16[0]"},
+        {"ActivationGrad", "graft", 1, 0, 2, 2, 1, 1, activation_grad_infer, activation_grad_run, each, "activation:i alpha:f beta:f",
+         "f32[3,17] f32[3,17] activation=3 alpha=0.1; f32[3,17] f32[3,17] activation=4; f32[3,17] f32[3,17] activation=5; f32[3,17] f32[3,17]~-5:5 "
+         "activation=6 alpha=0.2 beta=0.5; "
+         "f32[3,17] f32[3,17]~-5:5 activation=7; f32[3,17] f32[3,17] activation=8; f32[3,17] f32[3,17]~-5:5 activation=9; f32[3,17] f32[3,17] activation=10; "
+         "f32[3,17] f32[3,17] activation=11 alpha=1.5; f32[3,17] f32[3,17]~-30:30 activation=12; f32[3,17] f32[3,17]~-30:30 activation=13; f16[5] f16[5] "
+         "activation=4; f64[0,2] f64[0,2] activation=4"},
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};

@@ -1,7 +1,7 @@
 // The place of the largest or smallest element along an axis: ArgMax, ArgMin.
 #pragma once
 
-#include "common.hpp"
+#include "gradient_common.hpp"
 
 GRAFT_BEGIN_NAMESPACE
 namespace ops {
@@ -75,6 +75,11 @@ inline op_table arg_ops() {
                  "axis=-1; f16[0,2] axis=1"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+inline gradient_table arg_gradients() {
+    static constexpr gradient_row rows[] = {{"ArgMax", "", nullptr}, {"ArgMin", "", nullptr}};
     return {rows, sizeof rows / sizeof rows[0]};
 }
 

@@ -1,7 +1,7 @@
 // Conversions between element types: Cast, CastLike, BitCast.
 #pragma once
 
-#include "common.hpp"
+#include "gradient_common.hpp"
 
 GRAFT_BEGIN_NAMESPACE
 namespace ops {
@@ -137,6 +137,12 @@ inline status bit_cast_run(run_context& c) {
     return {};
 }
 
+// Floats to floats: back to the type it came from. Integers and bools let nothing through.
+inline status cast_gradient(gradient_context& c) {
+    c.give(0, cast_to(c, c.dy(), c.emit.type(c.in(0))));
+    return {};
+}
+
 inline op_table cast_ops() {
     constexpr unsigned each = op_flag::elementwise;
     static constexpr op_row rows[] = {
@@ -151,6 +157,11 @@ inline op_table cast_ops() {
                  "f32[3,5] to=6; i64[4] to=11; u8[5] to=9; f16[0] to=16"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+inline gradient_table cast_gradients() {
+    static constexpr gradient_row rows[] = {{"Cast", "", cast_gradient}, {"CastLike", "", cast_gradient}};
     return {rows, sizeof rows / sizeof rows[0]};
 }
 

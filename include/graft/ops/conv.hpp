@@ -1,7 +1,7 @@
-// Conv: its shape rules and the plain loop that QLinearConv and ConvInteger share.
+// Conv: its shape rules, the plain loop that QLinearConv and ConvInteger share, and its gradients.
 #pragma once
 
-#include "window.hpp"
+#include "window_gradient.hpp"
 
 GRAFT_BEGIN_NAMESPACE
 namespace ops {
@@ -144,6 +144,128 @@ inline status conv_run(run_context& c) {
     p.weight = w.data;
     convolve(c, p, {c, b.data, store_convolution});
     return {};
+}
+
+// dX = ConvGradInput(dY, W), dW = ConvGradWeight(X, dY), dB = dY summed over all but the channels
+inline status conv_gradient(gradient_context& c) {
+    std::vector<tensor_view> in;
+    const op_context forward = forward_context(c, in);
+    convolution p;
+    GRAFT_TRY(plan_convolution(forward, 0, 1, 2, p));
+    std::vector<attribute> attributes = window_attributes(p.w);
+    attributes.push_back(integer_attribute("group", p.groups));
+    if (c.wants(0)) {
+        std::vector<attribute> with_shape = attributes;
+        with_shape.push_back(shape_attribute("shape", shape(c.extents(c.in(0)))));
+        c.give(0, c.emit.emit_graft("ConvGradInput", {c.dy(), c.in(1)}, std::move(with_shape)));
+    }
+    if (c.wants(1)) {
+        attributes.push_back(shape_attribute("shape", shape(c.extents(c.in(1)))));
+        attributes.push_back(integer_attribute("shards", c.shards));
+        c.give(1, c.emit.emit_graft("ConvGradWeight", {c.in(0), c.dy()}, std::move(attributes)));
+    }
+    if (c.wants(2)) c.give(2, sum_to_channels(c, c.dy(), p.groups * p.oc));
+    return {};
+}
+
+/// Sizes the window of a gradient of Conv from the extents of X and dY; `weight` is the shape of W. The pads at the end say
+/// nothing beyond what the extents do, but have to agree with them.
+GRAFT_NOINLINE inline status plan_conv_grad(const op_context& c, const shape& x, const shape& weight, const shape& dy, convolution& p) {
+    GRAFT_TRY(read_window(c, x, &weight, p.w));
+    GRAFT_TRY(size_window(c, false, p.w));
+    p.n = x[0];
+    p.groups = c.integer("group", 1);
+    if (p.groups < 1) return c.fail(errc::op_attribute, "group is %lld, but must be at least 1", p.groups);
+    if (x[1] % p.groups || weight[0] % p.groups || weight[1] != x[1] / p.groups) return c.fail_shapes("the weights must be [M, C / group, kernel...]");
+    p.ic = weight[1];
+    p.oc = weight[0] / p.groups;
+    if (dy != window_shape(x[0], weight[0], p.w)) return c.fail_shapes("dY must have the shape that Conv gives");
+    return {};
+}
+
+// graft.ConvGradWeight(X, dY): dW[m,c,k] = sum over n, o of dY[n,m,o] * X[n, group(m) * C/group + c, o * stride - pad + k * dilation];
+// the sum over n is the tree of shards.
+inline status conv_grad_weight_infer(infer_context& c) {
+    shape weight;
+    convolution p;
+    int count = 0;
+    GRAFT_TRY(need_arithmetic_float(c, 0));
+    GRAFT_TRY(need_same_type(c, 1, 0));
+    GRAFT_TRY(read_shape_attribute(c, weight));
+    GRAFT_TRY(read_shards(c, count));
+    GRAFT_TRY(plan_conv_grad(c, c.in[0].extents, weight, c.in[1].extents, p));
+    return c.set(0, c.in[0].type, weight);
+}
+/// Sum over one plane's outputs of dY times what `tap` sees of X.
+GRAFT_NOINLINE inline double correlate_tap(const window& w, const std::int64_t* tap, const double* x, const double* dy) {
+    const int last = w.rank - 1;
+    const window_axis& row = w.axis[last];
+    const std::int64_t shift = tap[last] * row.dilation - row.pad_begin;
+    const std::int64_t low = shift >= 0 ? 0 : (-shift + row.stride - 1) / row.stride;
+    const std::int64_t high = std::min(row.output, shift >= row.input ? 0 : (row.input - shift + row.stride - 1) / row.stride);
+    const std::int64_t rows = row.output ? w.outputs() / row.output : 0;
+    std::int64_t at[shape::max_rank] = {};
+    double sum = 0;
+    for (std::int64_t r = 0; r < rows; ++r) {
+        std::int64_t x_row = 0;
+        bool inside = true;
+        for (int i = 0; i < last; ++i) {
+            const window_axis& a = w.axis[i];
+            const std::int64_t from = at[i] * a.stride - a.pad_begin + tap[i] * a.dilation;
+            inside = inside && from >= 0 && from < a.input;
+            x_row = x_row * a.input + from;
+        }
+        if (inside)
+            for (std::int64_t o = low; o < high; ++o) sum += dy[r * row.output + o] * x[x_row * row.input + o * row.stride + shift];
+        for (int i = last - 1; i >= 0 && ++at[i] == w.axis[i].output; --i) at[i] = 0;
+    }
+    return sum;
+}
+inline status conv_grad_weight_run(run_context& c) {
+    shape weight;
+    convolution p;
+    shards cut;
+    GRAFT_TRY(read_shape_attribute(c, weight));
+    GRAFT_TRY(read_shards(c, cut.count));
+    GRAFT_TRY(plan_conv_grad(c, c.in[0].extents, weight, c.in[1].extents, p));
+    if (is_empty(c.out[0])) return {};
+    if (is_empty(c.in[0]) || is_empty(c.in[1])) p.n = 0;
+    widened<double> x, dy;
+    GRAFT_TRY(widen(c, c.in[0], x));
+    GRAFT_TRY(widen(c, c.in[1], dy));
+    const std::int64_t inputs = p.w.inputs(), outputs = p.w.outputs(), taps = p.w.taps();
+    parallel_for(c.pool, p.groups * p.oc * p.ic, [&](std::int64_t task) {
+        const std::int64_t m = task / p.ic, channel = m / p.oc * p.ic + task % p.ic;
+        std::int64_t tap[shape::max_rank] = {};
+        for (std::int64_t t = 0; t < taps; ++t) {
+            const double sum = sum_shards<double>(0, cut.count, [&](int s) {
+                double own = 0;
+                for (std::int64_t n = cut.first(p.n, s); n < cut.last(p.n, s); ++n)
+                    own += correlate_tap(p.w, tap, x.data + (n * p.groups * p.ic + channel) * inputs, dy.data + (n * p.groups * p.oc + m) * outputs);
+                return own;
+            });
+            store_from_double(c.out[0].type, c.out[0].data, task * taps + t, 1, &sum);
+            for (int i = p.w.rank - 1; i >= 0 && ++tap[i] == p.w.axis[i].kernel; --i) tap[i] = 0;
+        }
+    });
+    return {};
+}
+
+inline gradient_table conv_gradients() {
+    static constexpr gradient_row rows[] = {{"Conv", "", conv_gradient}};
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+inline op_table conv_training_ops() {
+    static constexpr op_row rows[] = {
+        {"ConvGradWeight", "graft", 1, 0, 2, 2, 1, 1, conv_grad_weight_infer, conv_grad_weight_run, op_flag::none,
+         "dilations:is group:i kernel_shape:is pads:is shape:is shards:i strides:is",
+         "f32[3,3,9,7] f32[3,5,9,7] shape=5,3,3,3 pads=1,1,1,1; f32[9,4,8,9] f32[9,6,3,8] shape=6,2,3,2 group=2 strides=2,1 dilations=1,1; "
+         "f32[2,7,5,5] f32[2,7,3,3] shape=7,1,3,3 group=7 strides=2,2 pads=1,1,1,1 shards=1; f32[5,3,11] f32[5,4,11] shape=4,3,4 pads=2,1 shards=4; "
+         "f64[2,2,4,5,6] f64[2,3,4,3,6] shape=3,2,2,3,2 pads=1,0,1,0,0,0; f32[0,3,5,5] f32[0,2,5,5] shape=2,3,1,1; f16[2,5,4,4] f16[2,3,2,2] shape=3,5,1,1 strides=2,2; "
+         "f32[2,16,8,8] f32[2,32,4,4] shape=32,16,3,3 strides=2,2 pads=1,1,1,1"},
+    };
+    static_assert(all_have_problems(rows), "every operator needs test problems");
+    return {rows, sizeof rows / sizeof rows[0]};
 }
 
 inline op_table conv_ops() {

@@ -1,7 +1,7 @@
-// ConvTranspose: the convolution's gradient as an operator of its own.
+// ConvTranspose: the convolution's gradient as an operator of its own; and that of Conv for its input, which is the same loop.
 #pragma once
 
-#include "window.hpp"
+#include "conv.hpp"
 
 GRAFT_BEGIN_NAMESPACE
 namespace ops {
@@ -131,6 +131,99 @@ inline status conv_transpose_run(run_context& c) {
         store_from_double(c.out[0].type, c.out[0].data, task * plane, plane, y);
     });
     return {};
+}
+
+// dX = Conv(dY, W), dW = ConvGradWeight(dY, X), dB = dY summed over all but the channels; the convolution is the one that
+// ConvTranspose turns around, its input being Y.
+inline status conv_transpose_gradient(gradient_context& c) {
+    std::vector<tensor_view> in;
+    const op_context forward = forward_context(c, in);
+    transposed_convolution p;
+    GRAFT_TRY(plan_conv_transpose(forward, p));
+    if (c.wants(2)) c.give(2, sum_to_channels(c, c.dy(), p.oc * p.groups));
+    if (!c.wants(0) && !c.wants(1)) return {};
+    if (c.extents(c.in(0)).elements() == 0 || c.extents(c.out()).elements() == 0) {
+        for (int i = 0; i < 2; ++i)
+            if (c.wants(i)) c.give(i, c.emit.zeros(shape(c.extents(c.in(i))), c.dy()));
+        return {};
+    }
+    value_id dy = c.dy();
+    std::vector<std::int64_t> ends, axes;
+    bool cut = false;
+    for (int i = 0; i < p.w.rank; ++i) {
+        window_axis& a = p.w.axis[i];
+        // Elements of Y behind what the last window reaches came from no X.
+        const std::int64_t reach = (a.input - 1) * a.stride + a.span() - a.pad_begin, beyond = a.output - reach;
+        a.pad_end = std::max<std::int64_t>(-beyond, 0);
+        axes.push_back(i + 2);
+        ends.push_back(beyond >= a.stride ? reach : a.output);
+        cut = cut || beyond >= a.stride;
+    }
+    if (cut) dy = c.emit.emit("Slice", {dy, c.emit.integers(std::vector<std::int64_t>(axes.size(), 0)), c.emit.integers(ends), c.emit.integers(axes)});
+    std::vector<attribute> attributes = window_attributes(p.w);
+    attributes.push_back(integer_attribute("group", p.groups));
+    if (c.wants(0)) c.give(0, c.emit.emit("Conv", {dy, c.in(1)}, attributes));
+    if (c.wants(1)) {
+        attributes.push_back(shape_attribute("shape", shape(c.extents(c.in(1)))));
+        attributes.push_back(integer_attribute("shards", c.shards));
+        c.give(1, c.emit.emit_graft("ConvGradWeight", {dy, c.in(0)}, std::move(attributes)));
+    }
+    return {};
+}
+
+// graft.ConvGradInput(dY, W): every dY[n,m,o] adds dY * W[m,c,k] to dX[n, group(m) * C/group + c, o * stride - pad + k * dilation]
+inline status plan_conv_grad_input(const op_context& c, shape& x, convolution& p) {
+    GRAFT_TRY(read_shape_attribute(c, x));
+    return plan_conv_grad(c, x, c.in[1].extents, c.in[0].extents, p);
+}
+inline status conv_grad_input_infer(infer_context& c) {
+    shape x;
+    convolution p;
+    GRAFT_TRY(need_arithmetic_float(c, 0));
+    GRAFT_TRY(need_same_type(c, 1, 0));
+    GRAFT_TRY(plan_conv_grad_input(c, x, p));
+    return c.set(0, c.in[0].type, x);
+}
+inline status conv_grad_input_run(run_context& c) {
+    shape x;
+    convolution p;
+    GRAFT_TRY(plan_conv_grad_input(c, x, p));
+    if (is_empty(c.out[0])) return {};
+    widened<double> dy, w;
+    GRAFT_TRY(widen(c, c.in[0], dy));
+    GRAFT_TRY(widen(c, c.in[1], w));
+    window turned = p.w; // "input" of scatter_plane is what it reads
+    for (int i = 0; i < turned.rank; ++i) std::swap(turned.axis[i].input, turned.axis[i].output);
+    const std::int64_t plane = p.w.inputs(), dy_plane = p.w.outputs(), taps = p.w.taps();
+    buffer memory;
+    double* sums = nullptr;
+    GRAFT_TRY(scratch_of(c, c.out[0].elements(), memory, sums));
+    parallel_for(c.pool, p.n * p.groups * p.ic, [&](std::int64_t task) {
+        const std::int64_t image = task / (p.groups * p.ic), channel = task % (p.groups * p.ic), group = channel / p.ic;
+        double* dx = sums + task * plane;
+        std::fill(dx, dx + plane, 0.0);
+        for (std::int64_t m = group * p.oc; dy_plane && m < (group + 1) * p.oc; ++m)
+            scatter_plane(turned, dy.data + (image * p.groups * p.oc + m) * dy_plane, w.data + (m * p.ic + channel % p.ic) * taps, dx);
+        store_from_double(c.out[0].type, c.out[0].data, task * plane, plane, dx);
+    });
+    return {};
+}
+
+inline gradient_table conv_transpose_gradients() {
+    static constexpr gradient_row rows[] = {{"ConvTranspose", "", conv_transpose_gradient}};
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+inline op_table conv_transpose_training_ops() {
+    static constexpr op_row rows[] = {
+        {"ConvGradInput", "graft", 1, 0, 2, 2, 1, 1, conv_grad_input_infer, conv_grad_input_run, op_flag::none,
+            "dilations:is group:i kernel_shape:is pads:is shape:is strides:is",
+         "f32[3,5,9,7] f32[5,3,3,3] shape=3,3,9,7 pads=1,1,1,1; f32[2,6,3,8] f32[6,2,3,2] shape=2,4,8,9 group=2 strides=2,1 dilations=1,1; "
+         "f32[2,7,3,3] f32[7,1,3,3] shape=2,7,5,5 group=7 strides=2,2 pads=1,1,1,1; f32[2,4,11] f32[4,3,4] shape=2,3,11 pads=2,1; "
+         "f64[1,3,4,3,6] f64[3,2,2,3,2] shape=1,2,4,5,6 pads=1,0,1,0,0,0; f32[0,2,5,5] f32[2,3,1,1] shape=0,3,5,5; f16[2,3,2,2] f16[3,5,1,1] shape=2,5,4,4 strides=2,2; "
+         "f32[2,32,4,4] f32[32,16,3,3] shape=2,16,8,8 strides=2,2 pads=1,1,1,1"},
+    };
+    static_assert(all_have_problems(rows), "every operator needs test problems");
+    return {rows, sizeof rows / sizeof rows[0]};
 }
 
 inline op_table conv_transpose_ops() {

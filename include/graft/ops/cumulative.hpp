@@ -1,7 +1,7 @@
 // Running sums and products along an axis: CumSum, CumProd.
 #pragma once
 
-#include "common.hpp"
+#include "gradient_common.hpp"
 
 GRAFT_BEGIN_NAMESPACE
 namespace ops {
@@ -54,6 +54,13 @@ GRAFT_NOINLINE inline status cumulative_kernel(run_context& c, bool product) {
 inline status cum_sum_run(run_context& c) { return cumulative_kernel(c, false); }
 inline status cum_prod_run(run_context& c) { return cumulative_kernel(c, true); }
 
+// The same sum the other way round.
+inline status cum_sum_gradient(gradient_context& c) {
+    c.give(0, c.emit.emit("CumSum", {c.dy(), c.in(1)},
+                          {integer_attribute("exclusive", c.integer("exclusive", 0)), integer_attribute("reverse", !c.integer("reverse", 0))}));
+    return {};
+}
+
 inline op_table cumulative_ops() {
     static constexpr op_row rows[] = {
         GRAFT_OP("CumSum", 11, 0, 2, 2, 1, 1, cumulative_infer, cum_sum_run, op_flag::none, "exclusive:i reverse:i",
@@ -64,6 +71,11 @@ inline op_table cumulative_ops() {
                  "reverse=1; f32[0,2] i64(0)"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+inline gradient_table cumulative_gradients() {
+    static constexpr gradient_row rows[] = {{"CumSum", "", cum_sum_gradient}};
     return {rows, sizeof rows / sizeof rows[0]};
 }
 

@@ -1,7 +1,8 @@
-// Convolution whose kernel elements look where an input tells them: DeformConv.
+// Convolution whose kernel elements look where an input tells them: DeformConv, and its gradient.
 #pragma once
 
 #include "unfold.hpp"
+#include "window_gradient.hpp"
 
 #include <cmath>
 
@@ -101,6 +102,159 @@ inline status deform_conv_run(run_context& c) {
                 store_from_double(c.out[0].type, c.out[0].data, (n * o[1] + m) * pixels + pixel, 1, &sum);
             }
     return {};
+}
+
+/// One tap of one output: the four elements that it is interpolated from, and how their weights change with the place.
+struct deform_tap {
+    std::int64_t at[4] = {-1, -1, -1, -1}; ///< in the plane; -1: outside
+    double weight[4] = {}, by_h[4] = {}, by_v[4] = {};
+
+    deform_tap(std::int64_t height, std::int64_t width, double h, double v) noexcept {
+        if (!(h > -1 && h < static_cast<double>(height) && v > -1 && v < static_cast<double>(width))) return;
+        const double a = h - std::floor(h), b = v - std::floor(v);
+        const std::int64_t row = static_cast<std::int64_t>(std::floor(h)), column = static_cast<std::int64_t>(std::floor(v));
+        for (int k = 0; k < 4; ++k) {
+            const std::int64_t r = row + k / 2, q = column + k % 2;
+            if (r < 0 || r >= height || q < 0 || q >= width) continue;
+            at[k] = r * width + q;
+            weight[k] = (k / 2 ? a : 1 - a) * (k % 2 ? b : 1 - b);
+            by_h[k] = (k / 2 ? 1 : -1) * (k % 2 ? b : 1 - b);
+            by_v[k] = (k / 2 ? a : 1 - a) * (k % 2 ? 1 : -1);
+        }
+    }
+    double sum(const double* plane, const double* factors) const noexcept {
+        double s = 0;
+        for (int k = 0; k < 4; ++k)
+            if (at[k] >= 0) s += factors[k] * plane[at[k]];
+        return s;
+    }
+};
+
+/// The tensors of a gradient of DeformConv, widened.
+struct deform_gradient {
+    deform_plan p;
+    shape x, w, o;
+    const double *dy = nullptr, *in = nullptr, *weight = nullptr, *offset = nullptr, *mask = nullptr;
+    std::int64_t taps = 0, pixels = 0, maps = 0, per_offset = 0;
+
+    std::int64_t plane() const noexcept { return x[2] * x[3]; }
+    std::int64_t group_of(std::int64_t channel) const noexcept { return channel / per_offset; }
+    /// Element of the offsets (the first of two) and of the mask.
+    std::int64_t offset_at(std::int64_t n, std::int64_t g, std::int64_t t,
+        std::int64_t pixel) const noexcept { return ((n * p.offset_group + g) * taps + t) * 2 * pixels + pixel; }
+    std::int64_t mask_at(std::int64_t n, std::int64_t g, std::int64_t t,
+        std::int64_t pixel) const noexcept { return ((n * p.offset_group + g) * taps + t) * pixels + pixel; }
+    double mask_of(std::int64_t n, std::int64_t g, std::int64_t t, std::int64_t pixel) const noexcept { return mask ? mask[mask_at(n, g, t, pixel)] : 1; }
+    deform_tap tap(std::int64_t n, std::int64_t g, std::int64_t t, std::int64_t pixel) const noexcept {
+        const std::int64_t at = offset_at(n, g, t, pixel);
+        return {x[2], x[3], static_cast<double>(pixel / o[3] * p.strides[0] - p.pads[0] + t / p.kernel[1] * p.dilations[0]) + offset[at],
+                static_cast<double>(pixel % o[3] * p.strides[1] - p.pads[1] + t % p.kernel[1] * p.dilations[1]) + offset[at + pixels]};
+    }
+    /// What comes back to one tap of one channel: the sum over the maps of its group of dY times the weight.
+    double back(std::int64_t n, std::int64_t channel, std::int64_t t, std::int64_t pixel) const noexcept {
+        const std::int64_t group = channel / w[1];
+        double sum = 0;
+        for (std::int64_t m = group * maps; m < (group + 1) * maps; ++m) sum += dy[(n * o[1] + m) * pixels + pixel] * weight[(m * w[1] + channel % w[1]) * taps + t];
+        return sum;
+    }
+};
+
+// graft.DeformConvGrad(dY, X, W, offset, mask?) -> dX, dW, doffset, dmask; the sum over the batch of dW is the tree of shards
+inline status deform_conv_grad_infer(infer_context& c) {
+    for (int i = 0; i < c.inputs; ++i)
+        if (c.has(i)) {
+            GRAFT_TRY(real_type(c, i));
+            GRAFT_TRY(same_type(c, 0, i));
+        }
+    int count = 0;
+    GRAFT_TRY(read_shards(c, count));
+    const tensor_view in[] = {c.in[1], c.in[2], c.in[3], {}, c.has(4) ? c.in[4] : tensor_view{}};
+    tensor_view out[1];
+    infer_context forward{{c.n, in, 5, out, 1, c.limit}};
+    GRAFT_TRY(deform_conv_infer(forward));
+    if (out[0].extents != c.in[0].extents) return c.fail_shapes("dY must have the shape that DeformConv gives");
+    for (int i = 0; i < 3; ++i) GRAFT_TRY(c.set(i, c.in[0].type, c.in[i + 1].extents));
+    return c.has(4) ? c.set(3, c.in[0].type, c.in[4].extents) : c.set(3, c.in[0].type, {});
+}
+inline status deform_conv_grad_run(run_context& c) {
+    deform_gradient d;
+    shards cut;
+    const op_context forward{c.n, c.in + 1, 3, nullptr, 0, c.limit};
+    GRAFT_TRY(read_deform(forward, d.p));
+    GRAFT_TRY(read_shards(c, cut.count));
+    d.x = c.in[1].extents, d.w = c.in[2].extents, d.o = c.in[0].extents;
+    d.taps = d.p.kernel[0] * d.p.kernel[1], d.pixels = d.o[2] * d.o[3], d.maps = d.w[0] / d.p.group, d.per_offset = d.x[1] / d.p.offset_group;
+    widened<double> wide[5];
+    for (int i = 0; i < 5; ++i)
+        if (c.has(i)) GRAFT_TRY(widen(c, c.in[i], wide[i]));
+    d.dy = wide[0].data, d.in = wide[1].data, d.weight = wide[2].data, d.offset = wide[3].data, d.mask = c.has(4) ? wide[4].data : nullptr;
+    const std::int64_t images = is_empty(c.in[0]) || is_empty(c.in[1]) ? 0 : d.o[0];
+    buffer memory[4];
+    double* sums[4] = {};
+    std::int64_t elements[4];
+    for (int i = 0; i < 4; ++i) {
+        elements[i] = i < 3 || c.has(4) ? std::max<std::int64_t>(elements_of(c.in[i + 1].extents), 0) : 0;
+        GRAFT_TRY(scratch_of(c, elements[i], memory[i], sums[i]));
+        std::fill(sums[i], sums[i] + elements[i], 0.0);
+    }
+    parallel_for(c.pool, images, [&](std::int64_t n) {
+        for (std::int64_t channel = 0; channel < d.x[1]; ++channel) {
+            const std::int64_t g = d.group_of(channel), plane = (n * d.x[1] + channel) * d.plane();
+            for (std::int64_t t = 0; t < d.taps; ++t)
+                for (std::int64_t pixel = 0; pixel < d.pixels; ++pixel) {
+                    const deform_tap tap = d.tap(n, g, t, pixel);
+                    const double back = d.back(n, channel, t, pixel), masked = back * d.mask_of(n, g, t, pixel);
+                    for (int k = 0; k < 4; ++k)
+                        if (tap.at[k] >= 0) sums[0][plane + tap.at[k]] += masked * tap.weight[k];
+                    sums[2][d.offset_at(n, g, t, pixel)] += masked * tap.sum(d.in + plane, tap.by_h);
+                    sums[2][d.offset_at(n, g, t, pixel) + d.pixels] += masked * tap.sum(d.in + plane, tap.by_v);
+                    if (d.mask) sums[3][d.mask_at(n, g, t, pixel)] += back * tap.sum(d.in + plane, tap.weight);
+                }
+        }
+    });
+    parallel_for(c.pool, images ? elements[1] : 0, [&](std::int64_t i) {
+        const std::int64_t t = i % d.taps, m = i / d.taps / d.w[1], channel = m / d.maps * d.w[1] + i / d.taps % d.w[1], g = d.group_of(channel);
+        sums[1][i] = sum_shards<double>(0, cut.count, [&](int s) {
+            double own = 0;
+            for (std::int64_t n = cut.first(images, s); n < cut.last(images, s); ++n)
+                for (std::int64_t pixel = 0; pixel < d.pixels; ++pixel) {
+                    const deform_tap tap = d.tap(n, g, t, pixel);
+                    own += d.dy[(n * d.o[1] + m) * d.pixels + pixel] * d.mask_of(n, g, t, pixel) * tap.sum(d.in + (n * d.x[1] + channel) * d.plane(),
+                        tap.weight);
+                }
+            return own;
+        });
+    });
+    for (int i = 0; i < 4; ++i)
+        if (c.wants(i) && elements[i]) store_from_double(c.out[i].type, c.out[i].data, 0, elements[i], sums[i]);
+    return {};
+}
+inline status deform_conv_gradient(gradient_context& c) {
+    std::vector<attribute> attributes = c.n.attributes;
+    attributes.push_back(integer_attribute("shards", c.shards));
+    if (c.wants(3)) c.give(3, sum_to_channels(c, c.dy(), c.extents(c.in(3)).elements()));
+    if (!c.wants(0) && !c.wants(1) && !c.wants(2) && !c.wants(4)) return {};
+    std::vector<value_id> inputs{c.dy(), c.in(0), c.in(1), c.in(2)};
+    if (c.in(4) != no_value) inputs.push_back(c.in(4));
+    const std::vector<value_id> made = c.emit.emit_all("graft", "DeformConvGrad", std::move(inputs), std::move(attributes), c.in(4) != no_value ? 4 : 3);
+    for (int i = 0; i < static_cast<int>(made.size()); ++i)
+        if (c.wants(i < 3 ? i : 4)) c.give(i < 3 ? i : 4, made[static_cast<std::size_t>(i)]);
+    return {};
+}
+
+inline gradient_table deform_conv_gradients() {
+    static constexpr gradient_row rows[] = {{"DeformConv", "", deform_conv_gradient}};
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+inline op_table deform_conv_training_ops() {
+    static constexpr op_row rows[] = {
+        {"DeformConvGrad", "graft", 1, 0, 4, 5, 1, 4, deform_conv_grad_infer, deform_conv_grad_run, op_flag::none,
+            "dilations:is group:i kernel_shape:is offset_group:i pads:is shards:i strides:is",
+         "f32[1,3,3,4] f32[1,2,4,5] f32[3,2,2,2] f32[1,8,3,4]; f32[3,2,2,2] f32[3,4,3,3] f32[2,2,2,2] f32[3,16,2,2] f32[3,8,2,2] group=2 offset_group=2 shards=2; "
+         "f64[2,1,2,2] f64[2,1,3,3] f64[1,1,3,3] f64[2,18,2,2] strides=2,2 pads=1,1,1,1; f32[0,1,2,2] f32[0,1,3,3] f32[1,1,2,2] f32[0,8,2,2]"},
+    };
+    static_assert(all_have_problems(rows), "every operator needs test problems");
+    return {rows, sizeof rows / sizeof rows[0]};
 }
 
 inline op_table deform_conv_ops() {

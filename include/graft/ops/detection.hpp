@@ -1,6 +1,7 @@
-// Operators of detectors: NonMaxSuppression, RoiAlign, MaxRoiPool.
+// Operators of detectors: NonMaxSuppression, RoiAlign with its gradient, MaxRoiPool.
 #pragma once
 
+#include "gradient_common.hpp"
 #include "selection.hpp"
 
 #include <cmath>
@@ -122,49 +123,63 @@ inline bilinear sample_plane(double y, double x, std::int64_t height, std::int64
             true};
 }
 
+/// A region cut into bins, and the grid of samples in each.
+struct region_grid {
+    std::int64_t batch = 0, grid_h = 0, grid_w = 0, area = 0, columns = 1;
+    double top = 0, left = 0, bin_h = 0, bin_w = 0;
+
+    /// Sample i of a bin.
+    bilinear sample(std::int64_t bin, std::int64_t i, std::int64_t height, std::int64_t width) const noexcept {
+        const double y = top + static_cast<double>(bin / columns) * bin_h, x = left + static_cast<double>(bin % columns) * bin_w;
+        return sample_plane(y + (static_cast<double>(i / grid_w) + 0.5) * bin_h / static_cast<double>(grid_h),
+                            x + (static_cast<double>(i % grid_w) + 0.5) * bin_w / static_cast<double>(grid_w), height, width);
+    }
+};
+/// Reads region n; `images` are [N, C, H, W], `bins` [regions, C, h, w]. Takes its samples off the budget.
+inline status read_region(const op_context& c, const shape& images, const shape& bins, bool half, std::int64_t n, std::int64_t& budget, region_grid& r) {
+    const double scale = static_cast<double>(c.real("spatial_scale", 1)), offset = half ? 0.5 : 0;
+    const std::int64_t ratio = c.integer("sampling_ratio", 0);
+    r.batch = index_at(c.in[2], n);
+    if (r.batch < 0 || r.batch >= images[0]) return c.fail(errc::op_index, "batch index %lld is out of range for %lld", r.batch, images[0]);
+    double roi[4];
+    load_as_double(c.in[1].type, c.in[1].data, n * 4, 4, roi);
+    for (double& v : roi) v = v * scale - offset;
+    double width = roi[2] - roi[0], height = roi[3] - roi[1];
+    if (!half) width = width > 1 ? width : 1, height = height > 1 ? height : 1;
+    r.left = roi[0], r.top = roi[1], r.columns = bins[3];
+    r.bin_h = height / static_cast<double>(bins[2]), r.bin_w = width / static_cast<double>(bins[3]);
+    if (!(std::fabs(r.bin_h) < 1e9) || !(std::fabs(r.bin_w) < 1e9)) return c.fail(errc::op_value, "region %lld is not finite or too large", n);
+    r.grid_h = ratio ? ratio : static_cast<std::int64_t>(std::ceil(r.bin_h)), r.grid_w = ratio ? ratio : static_cast<std::int64_t>(std::ceil(r.bin_w));
+    r.area = r.grid_h > 0 && r.grid_w > 0 ? checked_mul(r.grid_h, r.grid_w) : 0;
+    const std::int64_t work = checked_mul(r.area, checked_mul(images[1], bins[2] * bins[3]));
+    if (r.area < 0 || work < 0 || work > budget) return c.fail(errc::op_limit, "region %lld would take %lld x %lld samples a bin", n, r.grid_h, r.grid_w);
+    budget -= work;
+    return {};
+}
+inline bool regions_start_half(const op_context& c, int version) noexcept { return version >= 16 && c.is("coordinate_transformation_mode", "half_pixel",
+    "half_pixel"); }
+
 inline status roi_align_run(run_context& c) {
     const shape &s = c.in[0].extents, &o = c.out[0].extents;
     if (o.elements() == 0) return {};
     if (s[2] == 0 || s[3] == 0) return c.fail_shapes("there is nothing to sample");
-    const bool half = c.version() >= 16 && c.is("coordinate_transformation_mode", "half_pixel", "half_pixel"),
-               average = c.is("mode", "avg", "avg");
-    const double scale = static_cast<double>(c.real("spatial_scale", 1)), offset = half ? 0.5 : 0, ph = static_cast<double>(o[2]),
-                 pw = static_cast<double>(o[3]);
-    const std::int64_t ratio = c.integer("sampling_ratio", 0), channels = s[1], plane = s[2] * s[3];
+    const bool half = regions_start_half(c, c.version()), average = c.is("mode", "avg", "avg");
+    const std::int64_t channels = s[1], plane = s[2] * s[3];
     std::int64_t budget = checked_mul(c.limit.loop_iterations, 32);
     buffer memory;
     GRAFT_TRY_ASSIGN(memory, c.scratch(checked_mul(channels, 8)));
     double* sums = reinterpret_cast<double*>(memory.data());
     for (std::int64_t n = 0; n < o[0]; ++n) {
-        const std::int64_t batch = index_at(c.in[2], n);
-        if (batch < 0 || batch >= s[0]) return c.fail(errc::op_index, "batch index %lld is out of range for %lld", batch, s[0]);
-        double roi[4];
-        load_as_double(c.in[1].type, c.in[1].data, n * 4, 4, roi);
-        for (double& r : roi) r = r * scale - offset;
-        double width = roi[2] - roi[0], height = roi[3] - roi[1];
-        if (!half) width = width > 1 ? width : 1, height = height > 1 ? height : 1;
-        const double bin_h = height / ph, bin_w = width / pw;
-        if (!(std::fabs(bin_h) < 1e9) || !(std::fabs(bin_w) < 1e9))
-            return c.fail(errc::op_value, "region %lld is not finite or too large", n);
-        const std::int64_t grid_h = ratio ? ratio : static_cast<std::int64_t>(std::ceil(bin_h)),
-                           grid_w = ratio ? ratio : static_cast<std::int64_t>(std::ceil(bin_w));
-        const std::int64_t area = grid_h > 0 && grid_w > 0 ? checked_mul(grid_h, grid_w) : 0,
-                           work = checked_mul(area, checked_mul(channels, o[2] * o[3]));
-        if (area < 0 || work < 0 || work > budget)
-            return c.fail(errc::op_limit, "region %lld would take %lld x %lld samples a bin", n, grid_h, grid_w);
-        budget -= work;
+        region_grid r;
+        GRAFT_TRY(read_region(c, s, o, half, n, budget, r));
         for (std::int64_t bin = 0; bin < o[2] * o[3]; ++bin) {
-            const double top = roi[1] + static_cast<double>(bin / o[3]) * bin_h,
-                         left = roi[0] + static_cast<double>(bin % o[3]) * bin_w;
             for (std::int64_t k = 0; k < channels; ++k) sums[k] = 0;
-            for (std::int64_t i = 0; i < area; ++i) {
-                const bilinear b = sample_plane(
-                    top + (static_cast<double>(i / grid_w) + 0.5) * bin_h / static_cast<double>(grid_h),
-                    left + (static_cast<double>(i % grid_w) + 0.5) * bin_w / static_cast<double>(grid_w), s[2], s[3]);
+            for (std::int64_t i = 0; i < r.area; ++i) {
+                const bilinear b = r.sample(bin, i, s[2], s[3]);
                 for (std::int64_t k = 0; k < channels; ++k) {
                     double value = average ? 0 : -HUGE_VAL;
                     for (int q = 0; q < 4; ++q) {
-                        const double v = b.weight[q] * c.in[0].real((batch * channels + k) * plane + b.at[q]);
+                        const double v = b.weight[q] * c.in[0].real((r.batch * channels + k) * plane + b.at[q]);
                         value = average ? value + v : v > value ? v : value;
                     }
                     if (!b.inside) value = 0;
@@ -172,11 +187,65 @@ inline status roi_align_run(run_context& c) {
                 }
             }
             for (std::int64_t k = 0; k < channels; ++k) {
-                const double value = average && area ? sums[k] / static_cast<double>(area) : sums[k];
+                const double value = average && r.area ? sums[k] / static_cast<double>(r.area) : sums[k];
                 store_from_double(c.out[0].type, c.out[0].data, (n * channels + k) * o[2] * o[3] + bin, 1, &value);
             }
         }
     }
+    return {};
+}
+
+// graft.RoiAlignGrad(dY, regions, batch indices): every sample of a bin gives its share of dY to the four places that it was made of.
+// Regions get no gradient, as in torchvision.
+inline status roi_align_grad_infer(infer_context& c) {
+    GRAFT_TRY(real_type(c, 0));
+    GRAFT_TRY(same_type(c, 0, 1));
+    GRAFT_TRY(index_type(c, 2, false));
+    const shape &dy = c.in[0].extents, &rois = c.in[1].extents, &batch = c.in[2].extents;
+    const integer_list list = c.integers("shape");
+    const shape x = shape::from(list.begin(), list.end());
+    if (x.rank() != 4 || elements_of(x) < 0) return c.fail(errc::op_attribute, "shape must be that of pictures, [N, C, H, W]");
+    if (c.integer("sampling_ratio", 0) < 0) return c.fail(errc::op_attribute, "sampling_ratio %lld", c.integer("sampling_ratio", 0));
+    if (dy.rank() != 4 || rois.rank() != 2 || rois[1] != 4 || batch.rank() != 1 || batch[0] != rois[0] || dy[0] != rois[0] || dy[1] != x[1])
+        return c.fail_shapes("the inputs must be [regions, C, h, w], [regions, 4] and [regions]");
+    return c.set(0, c.in[0].type, x);
+}
+inline status roi_align_grad_run(run_context& c) {
+    const shape &s = c.out[0].extents, &o = c.in[0].extents;
+    const std::int64_t elements = s.elements(), channels = s[1], plane = s[2] * s[3];
+    if (elements == 0) return {};
+    std::int64_t budget = checked_mul(c.limit.loop_iterations, 32);
+    buffer memory;
+    GRAFT_TRY_ASSIGN(memory, c.scratch(checked_mul(elements, 8)));
+    double* dx = reinterpret_cast<double*>(memory.data());
+    std::fill(dx, dx + elements, 0.0);
+    for (std::int64_t n = 0; o.elements() && n < o[0]; ++n) {
+        region_grid r;
+        GRAFT_TRY(read_region(c, s, o, regions_start_half(c, 16), n, budget, r));
+        for (std::int64_t bin = 0; bin < o[2] * o[3]; ++bin)
+            for (std::int64_t i = 0; i < r.area; ++i) {
+                const bilinear b = r.sample(bin, i, s[2], s[3]);
+                for (std::int64_t k = 0; b.inside && k < channels; ++k) {
+                    const double share = c.in[0].real((n * channels + k) * o[2] * o[3] + bin) / static_cast<double>(r.area);
+                    for (int q = 0; q < 4; ++q) dx[(r.batch * channels + k) * plane + b.at[q]] += b.weight[q] * share;
+                }
+            }
+    }
+    store_from_double(c.out[0].type, c.out[0].data, 0, elements, dx);
+    return {};
+}
+inline status roi_align_gradient(gradient_context& c) {
+    if (!c.wants(0)) return {};
+    if (const attribute* mode = c.n.find("mode"))
+        if (mode->string != "avg") return c.refuse("only its mode avg has a gradient: freeze what lies before it");
+    std::vector<attribute> attributes;
+    for (const char* name : {"sampling_ratio", "spatial_scale"}) c.copy_attribute(name, attributes);
+    const attribute* coordinates = c.n.find("coordinate_transformation_mode");
+    attributes.push_back(string_attribute("coordinate_transformation_mode",
+        c.n.version < 16 ? "output_half_pixel" : coordinates ? coordinates->string : "half_pixel"));
+    const shape x = c.extents(c.in(0));
+    attributes.push_back(integers_attribute("shape", std::vector<std::int64_t>(x.begin(), x.end())));
+    c.give(0, c.emit.emit_graft("RoiAlignGrad", {c.dy(), c.in(1), c.in(2)}, std::move(attributes)));
     return {};
 }
 
@@ -231,6 +300,21 @@ inline status max_roi_pool_run(run_context& c) {
             }
     }
     return {};
+}
+
+inline gradient_table detection_gradients() {
+    static constexpr gradient_row rows[] = {{"NonMaxSuppression", "", nullptr}, {"RoiAlign", "", roi_align_gradient}};
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+inline op_table detection_training_ops() {
+    static constexpr op_row rows[] = {
+        {"RoiAlignGrad", "graft", 1, 0, 3, 3, 1, 1, roi_align_grad_infer, roi_align_grad_run, op_flag::none,
+            "coordinate_transformation_mode:s sampling_ratio:i shape:is spatial_scale:f",
+         "f32[3,2,2,3] f32[3,4]~0:6 i64{0,0,0} shape=1,2,6,7 sampling_ratio=2; f32[2,1,1,1] f32[2,4]~0:5 i64{1,0} shape=2,1,5,5 coordinate_transformation_mode=output_half_pixel; "
+         "f64[0,1,1,1] f64[0,4] i64[0] shape=1,1,4,4"},
+    };
+    static_assert(all_have_problems(rows), "every operator needs test problems");
+    return {rows, sizeof rows / sizeof rows[0]};
 }
 
 inline op_table detection_ops() {

@@ -1,6 +1,7 @@
 // Einsum: sums of products over named axes, operands contracted from left to right.
 #pragma once
 
+#include "gradient_common.hpp"
 #include "window.hpp"
 
 GRAFT_BEGIN_NAMESPACE
@@ -276,6 +277,71 @@ inline status einsum_run(run_context& c) {
     return is_float(c.in[0].type) ? einsum_run_as<double>(c, p) : einsum_run_as<std::uint64_t>(c, p);
 }
 
+// Each name of the equation as a letter, those of an ellipsis as letters that nobody else has.
+struct einsum_letters {
+    char of[256] = {};
+    explicit einsum_letters(const einsum_plan& p) {
+        bool used[128] = {};
+        for (const einsum_term& t : p.terms)
+            for (int i = 0; i < t.rank; ++i)
+                if (t.name[i] < 128) used[t.name[i]] = true, of[t.name[i]] = static_cast<char>(t.name[i]);
+        const char* spare = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+        for (const einsum_term& t : p.terms)
+            for (int i = 0; i < t.rank; ++i) {
+                if (of[t.name[i]]) continue;
+                while (*spare && used[static_cast<int>(*spare)]) ++spare;
+                if (*spare) of[t.name[i]] = *spare++;
+            }
+    }
+    /// The letters of a term; of those names only that `only` has, where there is one.
+    std::string term(const einsum_term& t, const bool* only = nullptr) const {
+        std::string text;
+        for (int i = 0; i < t.rank; ++i)
+            if (!only || only[t.name[i]]) text += of[t.name[i]];
+        return text;
+    }
+};
+// dX is the sum of products of dY and all other operands that keeps X's names; names that only X has are broadcast.
+inline status einsum_gradient_of(gradient_context& c, const einsum_plan& p, const einsum_letters& letters, int i) {
+    const einsum_term& own = p.terms[static_cast<std::size_t>(i)];
+    bool known[256] = {};
+    for (int k = 0; k < p.output.rank; ++k) known[p.output.name[k]] = true;
+    std::string equation = letters.term(p.output);
+    std::vector<value_id> operands{c.dy()};
+    for (int k = 0; k < static_cast<int>(p.terms.size()); ++k) {
+        if (k == i) continue;
+        const einsum_term& other = p.terms[static_cast<std::size_t>(k)];
+        for (int d = 0; d < other.rank; ++d) known[other.name[d]] = true;
+        equation += "," + letters.term(other);
+        operands.push_back(c.in(k));
+    }
+    const shape x = c.extents(c.in(i));
+    shape full, apart, thin; // of x's names: as the equation has them; with 1 for those that nobody else has; as the operand makes them
+    for (int d = 0; d < own.rank; ++d) {
+        if (own.find(own.name[d]) != d) return c.refuse("an operand of its equation names an axis twice: freeze what lies before it");
+        if (!letters.of[own.name[d]]) return c.refuse("its equation has more axes than letters: freeze what lies before it");
+        const std::int64_t extent = p.extent[own.name[d]];
+        full.push_back(extent);
+        apart.push_back(known[own.name[d]] ? extent : 1);
+        if (known[own.name[d]]) thin.push_back(extent);
+    }
+    equation += "->" + letters.term(own, known);
+    value_id g = c.emit.emit("Einsum", std::move(operands), {string_attribute("equation", equation)});
+    // Where every other operand and dY has the extent 1, so has the result, while the equation says more.
+    if (c.emit.failure.ok() && c.extents(g) != thin) g = expanded(c, g, thin);
+    c.give(i, c.sum_to(expanded(c, c.emit.reshape(g, apart), full), x));
+    return {};
+}
+inline status einsum_gradient(gradient_context& c) {
+    std::vector<tensor_view> in;
+    einsum_plan p;
+    GRAFT_TRY(plan_einsum(forward_context(c, in), p));
+    const einsum_letters letters(p);
+    for (int i = 0; i < static_cast<int>(p.terms.size()); ++i)
+        if (c.wants(i)) GRAFT_TRY(einsum_gradient_of(c, p, letters, i));
+    return {};
+}
+
 inline op_table einsum_ops() {
     static constexpr op_row rows[] = {
         GRAFT_OP(
@@ -285,6 +351,11 @@ inline op_table einsum_ops() {
             "f32[2,3] f32[3,4] f32[4,5] equation=ab,bc,cd->da; i32[3,4] equation=ij->; f32[0,4] f32[4,3] equation=ij,jk->ik"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+inline gradient_table einsum_gradients() {
+    static constexpr gradient_row rows[] = {{"Einsum", "", einsum_gradient}};
     return {rows, sizeof rows / sizeof rows[0]};
 }
 

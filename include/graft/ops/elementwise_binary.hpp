@@ -1,7 +1,7 @@
 // Element-wise arithmetic of two inputs with broadcasting: sums, products, quotients, remainders, powers, bits.
 #pragma once
 
-#include "common.hpp"
+#include "gradient_common.hpp"
 
 GRAFT_BEGIN_NAMESPACE
 namespace ops {
@@ -138,6 +138,87 @@ inline status bit_shift_run(run_context& c) {
 #undef GRAFT_BINARY
 #undef GRAFT_BINARY_WHOLE
 
+// The second operand with the shape that broadcasts it to the first, as `binary_shapes` aligned it.
+struct binary_operands {
+    value_id a, b;
+    shape second;
+};
+inline status read_operands(gradient_context& c, binary_operands& o) {
+    std::vector<tensor_view> in;
+    shape out;
+    GRAFT_TRY(binary_shapes(forward_context(c, in), o.second, out));
+    o.a = c.in(0);
+    o.b = c.emit.reshape(c.in(1), o.second);
+    return {};
+}
+inline void give_second(gradient_context& c, const binary_operands& o, value_id gradient) {
+    c.give(1, c.emit.reshape(c.sum_to(gradient, o.second), c.extents(c.in(1))));
+}
+
+inline status add_gradient(gradient_context& c) {
+    binary_operands o;
+    GRAFT_TRY(read_operands(c, o));
+    if (c.wants(0)) c.give_summed(0, c.dy());
+    if (c.wants(1)) give_second(c, o, c.dy());
+    return {};
+}
+inline status sub_gradient(gradient_context& c) {
+    binary_operands o;
+    GRAFT_TRY(read_operands(c, o));
+    if (c.wants(0)) c.give_summed(0, c.dy());
+    if (c.wants(1)) give_second(c, o, c.emit.neg(c.dy()));
+    return {};
+}
+inline status mul_gradient(gradient_context& c) {
+    binary_operands o;
+    GRAFT_TRY(read_operands(c, o));
+    if (c.wants(0)) c.give_summed(0, c.emit.mul(c.dy(), o.b));
+    if (c.wants(1)) give_second(c, o, c.emit.mul(c.dy(), o.a));
+    return {};
+}
+// d(a / b) = da / b - db * y / b
+inline status div_gradient(gradient_context& c) {
+    binary_operands o;
+    GRAFT_TRY(read_operands(c, o));
+    const value_id quotient = c.emit.div(c.dy(), o.b);
+    if (c.wants(0)) c.give_summed(0, quotient);
+    if (c.wants(1)) give_second(c, o, c.emit.neg(c.emit.mul(quotient, c.out())));
+    return {};
+}
+// The quotient is constant between its steps.
+inline status mod_gradient(gradient_context& c) {
+    binary_operands o;
+    GRAFT_TRY(read_operands(c, o));
+    if (c.wants(0)) c.give_summed(0, c.dy());
+    if (!c.wants(1)) return {};
+    emitter& e = c.emit;
+    const value_id q = e.div(o.a, o.b);
+    const value_id whole = c.integer("fmod", 0) ? e.mul(e.emit("Sign", {q}), e.emit("Floor", {e.emit("Abs", {q})})) : e.emit("Floor", {q});
+    give_second(c, o, e.neg(e.mul(c.dy(), whole)));
+    return {};
+}
+// d(a^b) = da * b * a^(b-1) + db * y * log(a); as torch, 0 where b is 0, and 0 for b where a is 0 and b is not negative
+inline status pow_gradient(gradient_context& c) {
+    binary_operands o;
+    GRAFT_TRY(read_operands(c, o));
+    emitter& e = c.emit;
+    const value_id dy = c.dy(), b = cast_to(c, o.b, e.type(o.a));
+    double power = 0;
+    const bool number = constant_number(c, 1, power);
+    if (c.wants(0) && number && power == 2)
+        c.give_summed(0, e.mul(dy, scaled(c, o.a, 2)));
+    else if (c.wants(0) && number && power != 0)
+        c.give_summed(0, e.mul(dy, scaled(c, e.emit("Pow", {o.a, e.number(power - 1, o.a)}), power)));
+    else if (c.wants(0) && !number) {
+        const value_id slope = e.mul(b, e.emit("Pow", {o.a, shifted(c, b, -1)}));
+        c.give_summed(0, e.emit("Where", {e.emit("Equal", {b, e.number(0, b)}), e.number(0, b), e.mul(dy, slope)}));
+    }
+    if (!c.wants(1)) return {};
+    const value_id zero = e.number(0, b), none = e.emit("And", {e.emit("Equal", {o.a, zero}), e.emit("GreaterOrEqual", {b, zero})});
+    give_second(c, o, e.emit("Where", {none, zero, e.mul(dy, e.mul(c.out(), e.emit("Log", {o.a})))}));
+    return {};
+}
+
 inline op_table elementwise_binary_ops() {
     constexpr unsigned each = op_flag::elementwise;
     static constexpr op_row rows[] = {
@@ -168,6 +249,14 @@ inline op_table elementwise_binary_ops() {
                  "u16[0] u16[] direction=LEFT"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+inline gradient_table elementwise_binary_gradients() {
+    static constexpr gradient_row rows[] = {
+        {"Add", "", add_gradient}, {"Sub", "", sub_gradient}, {"Mul", "", mul_gradient},
+        {"Div", "", div_gradient}, {"Mod", "", mod_gradient}, {"Pow", "", pow_gradient},
+    };
     return {rows, sizeof rows / sizeof rows[0]};
 }
 

@@ -1,7 +1,7 @@
 // Element-wise mathematics of one input: roots, exponentials, trigonometry, rounding, tests of floats, bitwise not, identity.
 #pragma once
 
-#include "common.hpp"
+#include "gradient_common.hpp"
 
 GRAFT_BEGIN_NAMESPACE
 namespace ops {
@@ -102,6 +102,37 @@ inline status is_inf_run(run_context& c) {
 // Identity-1,13,14,16,19,21,23,24,25: y = x, of tensors
 inline status identity_run(run_context& c) { return copy_input(c); }
 
+// Gradients: dx = dy * expression, where x is the input and y the output.
+#define GRAFT_UNARY_GRADIENT(id, expression)          \
+    inline status id##_gradient(gradient_context& c) { \
+        emitter& e = c.emit;                          \
+        const value_id x = c.in(0), y = c.out();      \
+        const value_id dy = c.dy();                   \
+        (void)e, (void)x, (void)y;                    \
+        c.give(0, expression);                        \
+        return {};                                    \
+    }
+GRAFT_UNARY_GRADIENT(abs, e.mul(dy, e.emit("Sign", {x})))
+GRAFT_UNARY_GRADIENT(neg, e.neg(dy))
+GRAFT_UNARY_GRADIENT(sqrt, e.div(dy, scaled(c, y, 2)))
+GRAFT_UNARY_GRADIENT(reciprocal, e.neg(e.mul(dy, e.mul(y, y))))
+GRAFT_UNARY_GRADIENT(exp, e.mul(dy, y))
+GRAFT_UNARY_GRADIENT(log, e.div(dy, x))
+GRAFT_UNARY_GRADIENT(erf, e.mul(dy, scaled(c, e.emit("Exp", {e.neg(e.mul(x, x))}), 1.12837916709551257390))) // 2 / sqrt(pi)
+GRAFT_UNARY_GRADIENT(sin, e.mul(dy, e.emit("Cos", {x})))
+GRAFT_UNARY_GRADIENT(cos, e.neg(e.mul(dy, e.emit("Sin", {x}))))
+GRAFT_UNARY_GRADIENT(tan, e.mul(dy, shifted(c, e.mul(y, y), 1)))
+GRAFT_UNARY_GRADIENT(asin, e.div(dy, e.emit("Sqrt", {shifted(c, e.neg(e.mul(x, x)), 1)})))
+GRAFT_UNARY_GRADIENT(acos, e.neg(e.div(dy, e.emit("Sqrt", {shifted(c, e.neg(e.mul(x, x)), 1)}))))
+GRAFT_UNARY_GRADIENT(atan, e.div(dy, shifted(c, e.mul(x, x), 1)))
+GRAFT_UNARY_GRADIENT(sinh, e.mul(dy, e.emit("Cosh", {x})))
+GRAFT_UNARY_GRADIENT(cosh, e.mul(dy, e.emit("Sinh", {x})))
+GRAFT_UNARY_GRADIENT(asinh, e.div(dy, e.emit("Sqrt", {shifted(c, e.mul(x, x), 1)})))
+GRAFT_UNARY_GRADIENT(acosh, e.div(dy, e.emit("Sqrt", {shifted(c, e.mul(x, x), -1)})))
+GRAFT_UNARY_GRADIENT(atanh, e.div(dy, shifted(c, e.neg(e.mul(x, x)), 1)))
+GRAFT_UNARY_GRADIENT(identity, dy)
+#undef GRAFT_UNARY_GRADIENT
+
 inline op_table elementwise_unary_ops() {
     constexpr unsigned each = op_flag::elementwise;
     static constexpr op_row rows[] = {
@@ -148,6 +179,18 @@ inline op_table elementwise_unary_ops() {
                  "f32[3,17]; b[4]; i64[]; u16[0,3]; f16[5]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+// Tanh's is among the activations'.
+inline gradient_table elementwise_unary_gradients() {
+    static constexpr gradient_row rows[] = {
+        {"Abs", "", abs_gradient}, {"Neg", "", neg_gradient}, {"Sqrt", "", sqrt_gradient}, {"Reciprocal", "", reciprocal_gradient}, {"Exp", "", exp_gradient},
+        {"Log", "", log_gradient}, {"Erf", "", erf_gradient}, {"Sin", "", sin_gradient}, {"Cos", "", cos_gradient}, {"Tan", "", tan_gradient},
+        {"Asin", "", asin_gradient}, {"Acos", "", acos_gradient}, {"Atan", "", atan_gradient}, {"Sinh", "", sinh_gradient}, {"Cosh", "", cosh_gradient},
+        {"Asinh", "", asinh_gradient}, {"Acosh", "", acosh_gradient}, {"Atanh", "", atanh_gradient}, {"Identity", "", identity_gradient},
+        {"Sign", "", nullptr}, {"Floor", "", nullptr}, {"Ceil", "", nullptr}, {"Round", "", nullptr}, {"IsNaN", "", nullptr}, {"IsInf", "", nullptr},
+    };
     return {rows, sizeof rows / sizeof rows[0]};
 }
 

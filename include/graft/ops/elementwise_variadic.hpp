@@ -1,7 +1,7 @@
 // Element-wise operators of any number of inputs with broadcasting: Max, Min, Sum, Mean.
 #pragma once
 
-#include "common.hpp"
+#include "gradient_common.hpp"
 
 GRAFT_BEGIN_NAMESPACE
 namespace ops {
@@ -66,6 +66,34 @@ inline void sum_real(double* x, const double* y, int n, const element_parameters
 inline status sum_run(run_context& c) { return variadic_elementwise(c, sum_real, nullptr, 1); }
 inline status mean_run(run_context& c) { return variadic_elementwise(c, sum_real, nullptr, 1.0 / c.inputs); }
 
+// The inputs that hold the extreme share dy evenly, as torch.maximum has it for two.
+inline status extreme_gradient(gradient_context& c) {
+    emitter& e = c.emit;
+    const int count = static_cast<int>(c.n.inputs.size());
+    if (count == 1) return c.give(0, c.dy()), status();
+    std::vector<value_id> masks;
+    value_id holders = no_value;
+    for (int i = 0; i < count; ++i) {
+        masks.push_back(cast_to(c, e.emit("Equal", {c.in(i), c.out()}), e.type(c.out())));
+        holders = holders == no_value ? masks.back() : e.add(holders, masks.back());
+    }
+    const value_id share = e.div(c.dy(), holders);
+    for (int i = 0; i < count; ++i)
+        if (c.wants(i)) c.give_summed(i, e.mul(share, masks[static_cast<std::size_t>(i)]));
+    return {};
+}
+inline status sum_gradient(gradient_context& c) {
+    for (int i = 0; i < static_cast<int>(c.n.inputs.size()); ++i)
+        if (c.wants(i)) c.give_summed(i, c.dy());
+    return {};
+}
+inline status mean_gradient(gradient_context& c) {
+    const value_id share = scaled(c, c.dy(), 1.0 / static_cast<double>(c.n.inputs.size()));
+    for (int i = 0; i < static_cast<int>(c.n.inputs.size()); ++i)
+        if (c.wants(i)) c.give_summed(i, share);
+    return {};
+}
+
 inline op_table elementwise_variadic_ops() {
     constexpr unsigned each = op_flag::elementwise;
     static constexpr op_row rows[] = {
@@ -79,6 +107,13 @@ inline op_table elementwise_variadic_ops() {
                  "f32[2,3,17] f32[2,3,17]; f32[2,3] f32[3] f32[]; f64[5]; f16[0,2] f16[2]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+inline gradient_table elementwise_variadic_gradients() {
+    static constexpr gradient_row rows[] = {
+        {"Max", "", extreme_gradient}, {"Min", "", extreme_gradient}, {"Sum", "", sum_gradient}, {"Mean", "", mean_gradient},
+    };
     return {rows, sizeof rows / sizeof rows[0]};
 }
 

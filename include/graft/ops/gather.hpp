@@ -1,6 +1,7 @@
 // Operators that pick elements by index: Gather, GatherElements, GatherND, Compress.
 #pragma once
 
+#include "gradient_common.hpp"
 #include "indexing.hpp"
 
 GRAFT_BEGIN_NAMESPACE
@@ -196,6 +197,71 @@ inline status compress_run(run_context& c) {
     return {};
 }
 
+// dy added up at the places that the indices name. One constant index is a slice; along other axes than the first, the axis is brought
+// to the front and back.
+inline status gather_gradient(gradient_context& c) {
+    emitter& e = c.emit;
+    const shape x = c.extents(c.in(0)), indices = c.extents(c.in(1));
+    const std::int64_t given = c.integer("axis", 0);
+    const int axis = static_cast<int>(given < 0 ? given + x.rank() : given);
+    double one = 0;
+    if (constant_number(c, 1, one)) {
+        shape part = x;
+        part[axis] = 1;
+        const std::int64_t at = static_cast<std::int64_t>(one);
+        c.give(0, e.emit_graft("SliceGrad", {e.reshape(c.dy(), part)},
+                               {integers_attribute("starts", {at < 0 ? at + x[axis] : at}), integers_attribute("axes", {axis}),
+                                integers_attribute("steps", {1}), integers_attribute("shape", std::vector<std::int64_t>(x.begin(), x.end()))}));
+        return {};
+    }
+    const value_id places = e.reshape(cast_to(c, c.in(1), dtype::int64), shape{indices.elements(), 1});
+    shape joined = x; // dy with the axes of the indices as one
+    joined[axis] = indices.elements();
+    value_id dy = e.reshape(c.dy(), joined);
+    shape front{x[axis]};
+    std::vector<std::int64_t> forth{axis}, back;
+    for (int d = 0; d < x.rank(); ++d) {
+        back.push_back(d == axis ? 0 : d < axis ? d + 1 : d);
+        if (d == axis) continue;
+        forth.push_back(d);
+        front.push_back(x[d]);
+    }
+    if (axis) dy = e.emit("Transpose", {dy}, {integers_attribute("perm", forth)});
+    const value_id sums = e.emit("ScatterND", {e.zeros(front, dy), places, dy}, {string_attribute("reduction", "add")});
+    c.give(0, axis ? e.emit("Transpose", {sums}, {integers_attribute("perm", back)}) : sums);
+    return {};
+}
+inline status gather_elements_gradient(gradient_context& c) {
+    const shape x = c.extents(c.in(0));
+    c.give(0, c.emit.emit("ScatterElements", {c.emit.zeros(x, c.dy()), c.in(1), c.dy()},
+                          {integer_attribute("axis", c.integer("axis", 0)), string_attribute("reduction", "add")}));
+    return {};
+}
+// Shared batch axes become indices of their own: ScatterND has none.
+inline status gather_nd_gradient(gradient_context& c) {
+    emitter& e = c.emit;
+    const shape x = c.extents(c.in(0)), indices = c.extents(c.in(1));
+    const int batch = static_cast<int>(c.integer("batch_dims", 0));
+    value_id places = c.in(1);
+    if (batch) {
+        shape lead = indices;
+        lead[lead.rank() - 1] = batch;
+        auto made = tensor::make(dtype::int64, lead);
+        if (!made.ok()) return made.take_status();
+        const std::int64_t count = indices.product(0, indices.rank() - 1);
+        for (std::int64_t i = 0; i < count; ++i) {
+            std::int64_t rest = i;
+            for (int d = indices.rank() - 2; d >= 0; --d) {
+                if (d < batch) made->data<std::int64_t>()[i * batch + d] = rest % indices[d];
+                rest /= indices[d];
+            }
+        }
+        places = e.emit("Concat", {e.constant(std::move(made).value(), "batch"), places}, {integer_attribute("axis", -1)});
+    }
+    c.give(0, e.emit("ScatterND", {e.zeros(x, c.dy()), places, c.dy()}, {string_attribute("reduction", "add")}));
+    return {};
+}
+
 inline op_table gather_ops() {
     static constexpr op_row rows[] = {
         GRAFT_OP(
@@ -209,6 +275,12 @@ inline op_table gather_ops() {
                  "f32[3,2] b[3] axis=0; f32[3,2] b[4]; u8[2,3] b[2] axis=-1; f32[0,2] b[0]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+inline gradient_table gather_gradients() {
+    static constexpr gradient_row rows[] = {
+        {"Gather", "", gather_gradient}, {"GatherElements", "", gather_elements_gradient}, {"GatherND", "", gather_nd_gradient}};
     return {rows, sizeof rows / sizeof rows[0]};
 }
 

@@ -1,7 +1,7 @@
 // Tensors made from little: Constant, ConstantOfShape, Range, EyeLike, OneHot, Shape, Size.
 #pragma once
 
-#include "common.hpp"
+#include "gradient_common.hpp"
 
 GRAFT_BEGIN_NAMESPACE
 namespace ops {
@@ -234,6 +234,12 @@ inline op_table generate_ops() {
         GRAFT_OP("Size", 1, 0, 1, 1, 1, 1, size_infer, size_run, op_flag::shape_only, "", "f32[2,3,4]; f32[]; u8[0,4]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+// What depends on the shape of its input alone.
+inline gradient_table generate_gradients() {
+    static constexpr gradient_row rows[] = {{"Shape", "", nullptr}, {"Size", "", nullptr}, {"EyeLike", "", nullptr}};
     return {rows, sizeof rows / sizeof rows[0]};
 }
 

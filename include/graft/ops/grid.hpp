@@ -1,6 +1,7 @@
-// Operators that sample at given places: GridSample, AffineGrid.
+// Operators that sample at given places: GridSample, AffineGrid; and their gradients.
 #pragma once
 
+#include "gradient_common.hpp"
 #include "indexing.hpp"
 
 #include <cmath>
@@ -199,6 +200,139 @@ inline status affine_grid_run(run_context& c) {
             }
         }
     return {};
+}
+
+/// How much the weights of `taps` change with the normalised coordinate; 0 where it was moved to a border.
+inline void find_slopes(const grid_plan& p, double normalised, std::int64_t extent, double* slopes) noexcept {
+    const double n = static_cast<double>(extent), low = p.align_corners ? 0 : -0.5, high = p.align_corners ? n - 1 : n - 0.5;
+    double x = p.align_corners ? (normalised + 1) / 2 * (n - 1) : ((normalised + 1) * n - 1) / 2, slope = p.align_corners ? (n - 1) / 2 : n / 2;
+    for (int k = 0; k < 4; ++k) slopes[k] = 0;
+    if (p.mode == grid_mode::nearest || !(std::fabs(x) < 1e15)) return;
+    if (p.padding == grid_padding::border && p.mode != grid_mode::cubic && (x <= 0 || x >= n - 1)) return;
+    if (p.padding == grid_padding::reflection) {
+        if (high <= low) return;
+        // Every second time that the places are mirrored they run backwards.
+        if (x < low || x > high) slope *= std::fmod(x < low ? low - x : x - high, 2 * (high - low)) <= high - low ? -1 : 1;
+        x = reflect(x, low, high);
+    }
+    if (x < -4 || x > n + 4) return;
+    const double r = x - std::floor(x), a = -0.75;
+    if (p.mode == grid_mode::linear) {
+        slopes[0] = -slope;
+        slopes[1] = slope;
+        return;
+    }
+    slopes[0] = slope * ((3 * a * (r + 1) - 10 * a) * (r + 1) + 8 * a);
+    slopes[1] = slope * (3 * (a + 2) * r - 2 * (a + 3)) * r;
+    slopes[2] = -slope * (3 * (a + 2) * (1 - r) - 2 * (a + 3)) * (1 - r);
+    slopes[3] = -slope * ((3 * a * (2 - r) - 10 * a) * (2 - r) + 8 * a);
+}
+
+// graft.GridSampleGrad(dY, X, grid) -> dX, dgrid: dX[from] = sum of dY times the weight of `from`; dgrid = sum over channels and taps
+// of dY * X * (slope of the weight)
+inline status grid_sample_grad_infer(infer_context& c) {
+    for (int i = 0; i < 3; ++i) GRAFT_TRY(real_type(c, i));
+    const shape &dy = c.in[0].extents, &s = c.in[1].extents, &g = c.in[2].extents;
+    if (s.rank() < 3 || s.rank() > 5 || g.rank() != s.rank() || g[0] != s[0] ||
+        g.back() != s.rank() - 2) return c.fail_shapes("the grid must be [N, output extents.., spatial axes]");
+    shape out{s[0], s[1]};
+    for (int d = 1; d + 1 < g.rank(); ++d) out.push_back(g[d]);
+    if (dy != out) return c.fail_shapes("dY must have the shape that GridSample gives");
+    if (out.elements() > 0 && s.elements() == 0) return c.fail_shapes("there is nothing to sample");
+    GRAFT_TRY(c.set(0, c.in[1].type, s));
+    return c.set(1, c.in[2].type, g);
+}
+inline status grid_sample_grad_run(run_context& c) {
+    const shape &s = c.in[1].extents, &g = c.in[2].extents;
+    const op_context forward{c.n, c.in + 1, 2, nullptr, 0, c.limit};
+    grid_plan p;
+    GRAFT_TRY(read_grid(forward, p));
+    const std::int64_t points = c.in[0].elements() ? g.product(1, g.rank() - 1) : 0, pixels = points ? s.product(2, s.rank()) : 0, channels = s[1];
+    const std::int64_t places = std::max<std::int64_t>(elements_of(g), 0), elements = std::max<std::int64_t>(elements_of(s), 0);
+    buffer memory[2];
+    GRAFT_TRY_ASSIGN(memory[0], c.scratch(checked_mul(elements, 8)));
+    GRAFT_TRY_ASSIGN(memory[1], c.scratch(checked_mul(places, 8)));
+    double *dx = reinterpret_cast<double*>(memory[0].data()), *dgrid = reinterpret_cast<double*>(memory[1].data());
+    std::fill(dx, dx + elements, 0.0);
+    std::fill(dgrid, dgrid + places, 0.0);
+    parallel_for(c.pool, points ? s[0] : 0, [&](std::int64_t n) {
+        for (std::int64_t o = 0; o < points; ++o) {
+            grid_taps taps[3];
+            double at[3], slopes[3][4] = {}, moved[3] = {};
+            load_as_double(c.in[2].type, c.in[2].data, (n * points + o) * p.spatial, p.spatial, at);
+            for (int d = 0; d < p.spatial; ++d) {
+                find_taps(p, at[p.spatial - 1 - d], s[2 + d], taps[d]);
+                find_slopes(p, at[p.spatial - 1 - d], s[2 + d], slopes[d]);
+            }
+            for (int d = p.spatial; d < 3; ++d) taps[d].count = 1, taps[d].index[0] = 0, taps[d].weight[0] = 1;
+            const std::int64_t height = p.spatial > 1 ? s[3] : 1, depth = p.spatial > 2 ? s[4] : 1;
+            for (std::int64_t channel = 0; channel < channels; ++channel) {
+                const std::int64_t base = (n * channels + channel) * pixels;
+                const double gradient = c.in[0].real((n * channels + channel) * points + o);
+                for (int i = 0; i < taps[0].count; ++i)
+                    for (int j = 0; j < taps[1].count; ++j)
+                        for (int k = 0; k < taps[2].count; ++k) {
+                            if (taps[0].index[i] < 0 || taps[1].index[j] < 0 || taps[2].index[k] < 0) continue;
+                            const std::int64_t from = base + (taps[0].index[i] * height + taps[1].index[j]) * depth + taps[2].index[k];
+                            const double a = taps[0].weight[i], b = taps[1].weight[j], e = taps[2].weight[k], x = gradient * c.in[1].real(from);
+                            dx[from] += gradient * a * b * e;
+                            moved[0] += x * slopes[0][i] * b * e;
+                            moved[1] += x * a * slopes[1][j] * e;
+                            moved[2] += x * a * b * slopes[2][k];
+                        }
+            }
+            for (int d = 0; d < p.spatial; ++d) dgrid[(n * points + o) * p.spatial + p.spatial - 1 - d] = moved[d];
+        }
+    });
+    if (c.wants(0)) store_from_double(c.out[0].type, c.out[0].data, 0, elements, dx);
+    if (c.wants(1)) store_from_double(c.out[1].type, c.out[1].data, 0, places, dgrid);
+    return {};
+}
+inline status grid_sample_gradient(gradient_context& c) {
+    const std::vector<value_id> made = c.emit.emit_all("graft", "GridSampleGrad", {c.dy(), c.in(0), c.in(1)}, c.n.attributes, 2);
+    for (int i = 0; i < 2; ++i)
+        if (c.wants(i)) c.give(i, made[static_cast<std::size_t>(i)]);
+    return {};
+}
+
+// dtheta[n, d, k] = sum over the places o of dY[n, o, d] * (x, y[, z], 1)_k
+inline status affine_grid_gradient(gradient_context& c) {
+    const shape o = c.extents(c.out());
+    const int d = o.rank() - 2;
+    if (!c.wants(0)) return {};
+    if (o.elements() == 0) return c.give(0, c.emit.zeros(shape(c.extents(c.in(0))), c.dy())), status();
+    const bool corners = c.integer("align_corners", 0) != 0;
+    const std::int64_t points = o.product(1, o.rank() - 1);
+    tensor places;
+    GRAFT_TRY_ASSIGN(places, tensor::make(c.emit.type(c.dy()), {points, d + 1}));
+    for (std::int64_t i = 0; i < points; ++i) {
+        double place[4] = {1, 1, 1, 1};
+        std::int64_t rest = i;
+        for (int k = 0; k < d; ++k) {
+            const std::int64_t extent = o[d - k], at = rest % extent;
+            rest /= extent;
+            const double m = static_cast<double>(extent);
+            place[k] = !corners ? (2 * static_cast<double>(at) + 1) / m - 1 : at ? 2 * static_cast<double>(at) / (m - 1) - 1 : -1;
+        }
+        store_from_double(places.type(), places.raw(), i * (d + 1), d + 1, place);
+    }
+    const value_id turned = c.emit.emit("Transpose", {c.emit.reshape(c.dy(), {o[0], points, d})}, {integers_attribute("perm", {0, 2, 1})});
+    c.give(0, c.emit.emit("MatMul", {turned, c.emit.constant(std::move(places), "places")}));
+    return {};
+}
+
+inline gradient_table grid_gradients() {
+    static constexpr gradient_row rows[] = {{"GridSample", "", grid_sample_gradient}, {"AffineGrid", "", affine_grid_gradient}};
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+inline op_table grid_training_ops() {
+    static constexpr op_row rows[] = {
+        {"GridSampleGrad", "graft", 1, 0, 3, 3, 1, 2, grid_sample_grad_infer, grid_sample_grad_run, op_flag::none, "align_corners:i mode:s padding_mode:s",
+         "f32[1,2,5] f32[1,2,4] f32[1,5,1]~-1.5:1.5; f32[1,2,5,2] f32[1,2,3,4] f32[1,5,2,2]~-1.5:1.5; f64[2,1,2,2] f64[2,1,3,3] f64[2,2,2,2]~-2:2 mode=cubic padding_mode=reflection; "
+         "f32[1,1,3,3] f32[1,1,4,4] f32[1,3,3,2]~-3:3 mode=nearest padding_mode=border align_corners=1; f32[1,2,1,2,2] f32[1,2,2,3,2] f32[1,1,2,2,3]; f32[1,1,0,2] f32[1,1,3,3] f32[1,0,2,2]"},
+    };
+    static_assert(all_have_problems(rows), "every operator needs test problems");
+    return {rows, sizeof rows / sizeof rows[0]};
 }
 
 inline op_table grid_ops() {

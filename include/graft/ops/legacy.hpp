@@ -1,7 +1,7 @@
 // Experimental operators that ONNX 1.0 to 1.4 had and style-transfer networks of the time still use.
 #pragma once
 
-#include "common.hpp"
+#include "gradient_common.hpp"
 
 GRAFT_BEGIN_NAMESPACE
 namespace ops {
@@ -93,6 +93,27 @@ inline status crop_run(run_context& c) {
     return {};
 }
 
+inline status affine_gradient(gradient_context& c) {
+    c.give(0, scaled(c, c.dy(), static_cast<double>(c.real(c.n.op_type == "Affine" ? "alpha" : "scale", 1))));
+    return {};
+}
+// Of alpha * f(beta * x): alpha * beta * f'(beta * x).
+inline status stretched_gradient(gradient_context& c, cpu::activation kind) {
+    const double alpha = static_cast<double>(c.real("alpha", 1)), beta = static_cast<double>(c.real("beta", 1));
+    c.give(0, scaled(c, activation_gradient(c, c.dy(), scaled(c, c.in(0), beta), kind), alpha * beta));
+    return {};
+}
+inline status scaled_tanh_gradient(gradient_context& c) { return stretched_gradient(c, cpu::activation::tanh); }
+inline status parametric_softplus_gradient(gradient_context& c) { return stretched_gradient(c, cpu::activation::softplus); }
+inline status crop_gradient(gradient_context& c) {
+    std::vector<tensor_view> in;
+    std::int64_t top = 0, left = 0, height = 0, width = 0;
+    GRAFT_TRY(crop_window(forward_context(c, in), top, left, height, width));
+    const shape x = c.extents(c.in(0));
+    c.give(0, c.emit.emit("Pad", {c.dy(), c.emit.integers({0, 0, top, left, 0, 0, x[2] - top - height, x[3] - left - width})}));
+    return {};
+}
+
 inline op_table legacy_ops() {
     static constexpr op_row rows[] = {
         GRAFT_OP("Affine", 1, 9, 1, 1, 1, 1, real_infer, affine_run, op_flag::elementwise, "alpha:f beta:f", "f32[2,3] alpha=2 beta=-1 @7; f32[0,3] @7"),
@@ -103,6 +124,15 @@ inline op_table legacy_ops() {
         GRAFT_OP("Crop", 1, 9, 1, 1, 1, 1, crop_infer, crop_run, op_flag::none, "border:is scale:is", "f32[2,3,7,8] border=1,2,3,1 @7; u8[1,2,6,6] border=1,1,0,0 scale=3,4 @7; f32[1,1,4,4] border=2,2,2,2 @7"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+inline gradient_table legacy_gradients() {
+    static constexpr gradient_row rows[] = {
+        {"Affine", "", affine_gradient},          {"Scale", "", affine_gradient},
+        {"ScaledTanh", "", scaled_tanh_gradient}, {"ParametricSoftplus", "", parametric_softplus_gradient},
+        {"ImageScaler", "", affine_gradient},     {"Crop", "", crop_gradient},
+    };
     return {rows, sizeof rows / sizeof rows[0]};
 }
 

@@ -1,7 +1,7 @@
 // Logic and comparison of two inputs with broadcasting, and the choice between two tensors (Where).
 #pragma once
 
-#include "common.hpp"
+#include "gradient_common.hpp"
 
 GRAFT_BEGIN_NAMESPACE
 namespace ops {
@@ -79,6 +79,13 @@ inline status where_run(run_context& c) {
     return {};
 }
 
+inline status where_gradient(gradient_context& c) {
+    const value_id dy = c.dy(), zero = c.emit.number(0, dy);
+    if (c.wants(1)) c.give_summed(1, c.emit.emit("Where", {c.in(0), dy, zero}));
+    if (c.wants(2)) c.give_summed(2, c.emit.emit("Where", {c.in(0), zero, dy}));
+    return {};
+}
+
 inline op_table logical_ops() {
     constexpr unsigned each = op_flag::elementwise;
     static constexpr op_row rows[] = {
@@ -103,6 +110,14 @@ inline op_table logical_ops() {
             "b[3,17] f32[3,17] f32[3,17]; b[3,1] f32[4] f32[]; b[] i64[5] i64[5]; b[2,3] u8[1,3] u8[2,1]; b[0] f16[1] f16[0]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+inline gradient_table logical_gradients() {
+    static constexpr gradient_row rows[] = {
+        {"Where", "", where_gradient}, {"Equal", "", nullptr},   {"Less", "", nullptr},
+        {"LessOrEqual", "", nullptr},  {"Greater", "", nullptr}, {"GreaterOrEqual", "", nullptr},
+    };
     return {rows, sizeof rows / sizeof rows[0]};
 }
 

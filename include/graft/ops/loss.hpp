@@ -1,7 +1,7 @@
 // Losses of classifiers: NegativeLogLikelihoodLoss, SoftmaxCrossEntropyLoss.
 #pragma once
 
-#include "common.hpp"
+#include "gradient_common.hpp"
 
 GRAFT_BEGIN_NAMESPACE
 namespace ops {
@@ -69,6 +69,63 @@ GRAFT_NOINLINE inline status loss_kernel(run_context& c, bool softmax) {
 inline status negative_log_likelihood_loss_run(run_context& c) { return loss_kernel(c, false); }
 inline status softmax_cross_entropy_loss_run(run_context& c) { return loss_kernel(c, true); }
 
+// What one target adds to the loss, weighted: 0 where it is ignored, its class's weight else, by the sum of those for a mean; times dy.
+// `chosen` becomes the one-hot form of the targets along the classes, 0 where they are ignored.
+inline status loss_shares(gradient_context& c, value_id& chosen, value_id& shares) {
+    if (c.wants(2)) return c.refuse("class weights do not learn: leave them out of what is trained");
+    emitter& e = c.emit;
+    const value_id x = c.in(0);
+    const shape target = c.extents(c.in(1));
+    const std::int64_t classes = c.extents(x)[1];
+    value_id t = cast_to(c, c.in(1), dtype::int64), counts = no_value;
+    if (const attribute* ignore = c.n.find("ignore_index")) {
+        const value_id kept = e.emit("Not", {e.emit("Equal", {t, e.number(static_cast<double>(ignore->integer), t)})});
+        t = e.emit("Where", {kept, t, e.number(0, t)});
+        counts = cast_to(c, kept, e.type(x));
+    }
+    tensor off_on;
+    GRAFT_TRY_ASSIGN(off_on, tensor::zeros(e.type(x), shape{2}));
+    const double one = 1;
+    store_from_double(off_on.type(), off_on.raw(), 1, 1, &one);
+    chosen = e.emit("OneHot", {t, e.integers({classes}), e.constant(std::move(off_on), "off_on")}, {integer_attribute("axis", 1)});
+    if (c.in(2) != no_value) {
+        const value_id weights = e.emit("Gather", {c.in(2), t});
+        counts = counts == no_value ? weights : e.mul(weights, counts);
+    }
+    const attribute* reduction = c.n.find("reduction");
+    value_id dy = c.dy();
+    if (!reduction || reduction->string == "mean")
+        dy = counts == no_value ? scaled(c, dy, 1.0 / static_cast<double>(std::max<std::int64_t>(target.elements(), 1))) : e.div(dy, c.sum_to(counts, shape{}));
+    shares = counts == no_value ? dy : e.mul(counts, dy);
+    shape apart = target; // with the axis of the classes
+    apart.insert(1, 1);
+    if (c.extents(shares) == target) shares = e.reshape(shares, apart);
+    return std::move(e.failure);
+}
+inline status negative_log_likelihood_loss_gradient(gradient_context& c) {
+    value_id chosen = no_value, shares = no_value;
+    GRAFT_TRY(loss_shares(c, chosen, shares));
+    c.give(0, c.emit.neg(c.emit.mul(chosen, shares)));
+    return {};
+}
+// (softmax(x) - chosen) * shares; of the second output, log_prob, as of LogSoftmax.
+inline status softmax_cross_entropy_loss_gradient(gradient_context& c) {
+    emitter& e = c.emit;
+    const value_id p = e.emit("Softmax", {c.in(0)}, {integer_attribute("axis", 1)});
+    value_id dx = no_value;
+    if (c.dy() != no_value) {
+        value_id chosen = no_value, shares = no_value;
+        GRAFT_TRY(loss_shares(c, chosen, shares));
+        dx = e.mul(e.sub(p, chosen), shares);
+    }
+    if (c.given.size() > 1 && c.dy(1) != no_value) {
+        const value_id of_logarithm = e.sub(c.dy(1), e.mul(p, sum_along(c, c.dy(1), 1)));
+        dx = dx == no_value ? of_logarithm : e.add(dx, of_logarithm);
+    }
+    c.give(0, dx);
+    return {};
+}
+
 #define GRAFT_LOSS_PROBLEMS                                                                                                      \
     "f32[3,5] i64{0,4,2}; f32[3,5] i64{0,4,2} f32[5]~0.1:1; f32[2,3,4] i32[2,4]~0:3 reduction=none; f32[2,3,2,2] "               \
     "i64[2,2,2]~0:3 reduction=sum; "                                                                                             \
@@ -84,6 +141,13 @@ inline op_table loss_ops() {
     return {rows, sizeof rows / sizeof rows[0]};
 }
 #undef GRAFT_LOSS_PROBLEMS
+
+inline gradient_table loss_gradients() {
+    static constexpr gradient_row rows[] = {
+        {"NegativeLogLikelihoodLoss", "", negative_log_likelihood_loss_gradient}, {"SoftmaxCrossEntropyLoss", "", softmax_cross_entropy_loss_gradient},
+    };
+    return {rows, sizeof rows / sizeof rows[0]};
+}
 
 } // namespace ops
 GRAFT_END_NAMESPACE

@@ -26,5 +26,16 @@ inline op_table lowered_ops() {
     return {rows, sizeof rows / sizeof rows[0]};
 }
 
+/// Those that lowering makes of training's operators.
+///   PackConvGradInputWeights(W)        the weights as the gradient of the input wants them
+///   SliceChannels(X)                   channels [start, start + channels of the output), in blocks
+inline op_table training_lowered_ops() {
+#define GRAFT_LOWERED(name, flags) \
+    op_row { name, "graft", 1, 0, 0, -1, 0, -1, nullptr, nullptr, flags, "", "" }
+    static constexpr op_row rows[] = {GRAFT_LOWERED("PackConvGradInputWeights", 0), GRAFT_LOWERED("SliceChannels", 0)};
+#undef GRAFT_LOWERED
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
 }  // namespace ops
 GRAFT_END_NAMESPACE

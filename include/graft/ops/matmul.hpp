@@ -1,6 +1,7 @@
 // Matrix products: MatMul and Gemm, and the plain loop that the integer and quantized products share.
 #pragma once
 
+#include "gradient_common.hpp"
 #include "window.hpp"
 
 GRAFT_BEGIN_NAMESPACE
@@ -186,6 +187,59 @@ inline status gemm_run(run_context& c) {
     return is_float(c.in[0].type) ? gemm_run_as<double>(c, p) : gemm_run_as<std::uint64_t>(c, p);
 }
 
+// x with its last two axes swapped.
+inline value_id transposed_matrices(gradient_context& c, value_id x) {
+    const int rank = c.extents(x).rank();
+    std::vector<std::int64_t> perm;
+    for (int d = 0; d < rank; ++d) perm.push_back(d < rank - 2 ? d : 2 * rank - 3 - d);
+    return c.emit.emit("Transpose", {x}, {integers_attribute("perm", std::move(perm))});
+}
+// The rows of x as one matrix.
+inline value_id rows_of(gradient_context& c, value_id x) {
+    const shape s = c.extents(x);
+    return c.emit.reshape(x, shape{s.product(0, s.rank() - 1), s.back()});
+}
+// Of a weight [K, N] that the rows of x are multiplied with: the sum over all rows by the tree of shards. [N, K] where `transposed`.
+inline value_id weight_gradient(gradient_context& c, value_id x, value_id dy, bool transposed) {
+    return c.emit.emit_graft("MatMulGradWeight", {x, dy}, {integer_attribute("shards", c.shards), integer_attribute("transposed", transposed)});
+}
+
+// dA = dY * B', dB = A' * dY; vectors are matrices of one row or column.
+inline status matmul_gradient(gradient_context& c) {
+    emitter& e = c.emit;
+    shape a = c.extents(c.in(0)), b = c.extents(c.in(1)), y = c.extents(c.out());
+    if (b.rank() == 1) {
+        b.push_back(1);
+        y.push_back(1);
+    }
+    if (a.rank() == 1) {
+        a.insert(0, 1);
+        y.insert(y.rank() - 1, 1);
+    }
+    const value_id left = e.reshape(c.in(0), a), right = e.reshape(c.in(1), b), dy = e.reshape(c.dy(), y);
+    if (b.rank() == 2) { // a weight
+        if (c.wants(0)) c.give(0, e.reshape(e.emit("Gemm", {rows_of(c, dy), right}, {integer_attribute("transB", 1)}), c.extents(c.in(0))));
+        if (c.wants(1)) c.give(1, e.reshape(weight_gradient(c, rows_of(c, left), rows_of(c, dy), false), c.extents(c.in(1))));
+        return {};
+    }
+    if (c.wants(0)) c.give(0, e.reshape(c.sum_to(e.emit("MatMul", {dy, transposed_matrices(c, right)}), a), c.extents(c.in(0))));
+    if (c.wants(1)) c.give(1, e.reshape(c.sum_to(e.emit("MatMul", {transposed_matrices(c, left), dy}), b), c.extents(c.in(1))));
+    return {};
+}
+inline status gemm_gradient(gradient_context& c) {
+    emitter& e = c.emit;
+    const bool trans_a = c.integer("transA", 0) != 0, trans_b = c.integer("transB", 0) != 0;
+    const float alpha = c.real("alpha", 1);
+    const value_id a = c.in(0), b = c.in(1), dy = c.dy();
+    if (c.wants(0) && trans_a)
+        c.give(0, e.emit("Gemm", {b, dy}, {real_attribute("alpha", alpha), integer_attribute("transA", trans_b), integer_attribute("transB", 1)}));
+    else if (c.wants(0))
+        c.give(0, e.emit("Gemm", {dy, b}, {real_attribute("alpha", alpha), integer_attribute("transB", !trans_b)}));
+    if (c.wants(1)) c.give(1, scaled(c, weight_gradient(c, trans_a ? transposed_matrices(c, a) : a, dy, trans_b), static_cast<double>(alpha)));
+    if (c.wants(2)) c.give_summed(2, scaled(c, dy, static_cast<double>(c.real("beta", 1))));
+    return {};
+}
+
 inline op_table matmul_ops() {
     static constexpr op_row rows[] = {
         GRAFT_OP("MatMul", 1, 0, 2, 2, 1, 1, matmul_infer, matmul_run, op_flag::none, "",
@@ -196,6 +250,52 @@ inline op_table matmul_ops() {
                  "f32[7,13] f32[13,17] f32[17]; f32[13,7] f32[17,13] f32[7,1] transA=1 transB=1 alpha=0.5 beta=2; f32[3,5] "
                  "f32[5,4]; f32[1,64] f32[100,64] f32[100] transB=1; "
                  "f32[0,5] f32[5,4] f32[4]; i32[3,5] i32[5,4] i32[3,4]; f32[3,5] f32[5,4] f32(2)"),
+    };
+    static_assert(all_have_problems(rows), "every operator needs test problems");
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+inline gradient_table matmul_gradients() {
+    static constexpr gradient_row rows[] = {{"MatMul", "", matmul_gradient}, {"Gemm", "", gemm_gradient}};
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+// graft.MatMulGradWeight-1: dW[k, m] = sum over n of X[n, k] * dY[n, m], by the tree of `shards` over n; dW[m, k] where `transposed`.
+inline status matmul_grad_weight_infer(infer_context& c) {
+    const shape &x = c.in[0].extents, &dy = c.in[1].extents;
+    GRAFT_TRY(need_arithmetic_float(c, 0));
+    GRAFT_TRY(need_same_type(c, 1, 0));
+    if (x.rank() != 2 || dy.rank() != 2 || x[0] != dy[0]) return c.fail_shapes("X and dY must be matrices of as many rows");
+    if (!shards::legal(c.integer("shards", 1))) return c.fail(errc::op_attribute, "%lld shards are no power of two in range", c.integer("shards", 1));
+    const bool transposed = c.integer("transposed", 0) != 0;
+    return c.set(0, c.in[0].type, transposed ? shape{dy[1], x[1]} : shape{x[1], dy[1]});
+}
+inline status matmul_grad_weight_run(run_context& c) {
+    widened<double> x, dy;
+    GRAFT_TRY(widen(c, c.in[0], x));
+    GRAFT_TRY(widen(c, c.in[1], dy));
+    const std::int64_t n = c.in[0].extents[0], k = c.in[0].extents[1], m = c.in[1].extents[1];
+    const shards cut{static_cast<int>(c.integer("shards", 1))};
+    const bool transposed = c.integer("transposed", 0) != 0;
+    parallel_for(c.pool, m ? k : 0, [&](std::int64_t i) {
+        for (std::int64_t j = 0; j < m; ++j) {
+            const double sum = sum_shards<double>(0, cut.count, [&](int s) {
+                double part = 0;
+                for (std::int64_t r = cut.first(n, s); r < cut.last(n, s); ++r) part += x.data[r * k + i] * dy.data[r * m + j];
+                return part;
+            });
+            store_from_double(c.out[0].type, c.out[0].data, transposed ? j * k + i : i * m + j, 1, &sum);
+        }
+    });
+    return {};
+}
+
+inline op_table matmul_training_ops() {
+    static constexpr op_row rows[] = {
+        {"MatMulGradWeight", "graft", 1, 0, 2, 2, 1, 1, matmul_grad_weight_infer, matmul_grad_weight_run, op_flag::none, "shards:i transposed:i",
+         "f32[13,7] f32[13,17] shards=4; f32[13,7] f32[13,17] shards=8 transposed=1; f32[1,64] f32[1,100] shards=8; f32[64,33] f32[64,5] shards=1; f32[300,40] "
+         "f32[300,24] shards=16 transposed=1; "
+         "f64[5,3] f64[5,2] shards=2; f16[4,3] f16[4,5] shards=4; bf16[4,3] bf16[4,5]; f32[0,3] f32[0,2] shards=8"},
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};

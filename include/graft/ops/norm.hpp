@@ -1,8 +1,8 @@
 // Normalisations by statistics of the batch, the channels or the row: BatchNormalization, InstanceNormalization,
-// GroupNormalization, LayerNormalization, RMSNormalization, MeanVarianceNormalization; and LRN, LpNormalization.
+// GroupNormalization, LayerNormalization, RMSNormalization, MeanVarianceNormalization; LRN, LpNormalization; and their gradients.
 #pragma once
 
-#include "window.hpp"
+#include "window_gradient.hpp"
 
 #include <cmath>
 
@@ -305,6 +305,188 @@ inline status lp_norm_run(run_context& c) {
             }
         }
     return {};
+}
+
+// dX = dY * scale / sqrt(var + epsilon), dscale = sum(dY * (X - mean)) / sqrt(var + epsilon), dB = sum(dY); mean and var are constants
+// of the formula.
+inline status batch_norm_gradient(gradient_context& c) {
+    std::vector<tensor_view> in;
+    const op_context forward = forward_context(c, in);
+    bool by_batch = c.n.version >= 14 ? c.integer("training_mode", 0) != 0 : c.n.version < 7 && !c.integer("is_test", 0);
+    for (std::size_t i = 1; c.n.version < 14 && i < c.n.outputs.size(); ++i) by_batch = by_batch || c.n.outputs[i] != no_value;
+    if (by_batch) return c.refuse("it normalises by the batch's own statistics, which training_mode writes as graft.BatchNormalizationTraining");
+    if (c.n.version < 9 && !c.integer("spatial", 1)) return c.refuse("spatial = 0 has no gradient: freeze what lies before it");
+    if (c.dy() == no_value) return {};
+    const int rank = c.extents(c.in(0)).rank();
+    if (rank < 2) return c.refuse("an input without channels has no gradient: freeze what lies before it");
+    const std::int64_t channels = c.extents(c.in(1)).elements();
+    const value_id deviation = c.emit.emit("Sqrt", {shifted(c, cast_to(c, c.in(4), c.emit.type(c.in(1))), epsilon_of(forward))}), g = c.dy();
+    const dtype type = c.emit.type(g);
+    if (c.wants(0)) c.give(0, c.emit.mul(g, along_channels(c, cast_to(c, c.emit.div(c.in(1), deviation), type), rank)));
+    if (c.wants(1)) {
+        const value_id centred = c.emit.sub(c.in(0), along_channels(c, cast_to(c, c.in(3), type), rank));
+        c.give(1, c.emit.div(cast_to(c, sum_to_channels(c, c.emit.mul(g, centred), channels), c.emit.type(c.in(1))), deviation));
+    }
+    if (c.wants(2)) c.give(2, cast_to(c, sum_to_channels(c, g, channels), c.emit.type(c.in(2))));
+    return {};
+}
+
+/// x' = (x - mean) / sqrt(var + epsilon) along the last axis of [outer, n], and the factor 1 / sqrt(var + epsilon): by
+/// LayerNormalization itself, with a scale of ones.
+struct normalized {
+    value_id x = no_value, inverse = no_value;
+};
+inline normalized emit_normalized(gradient_context& c, value_id x, const shape& rows, double epsilon) {
+    normalized made;
+    const dtype type = c.emit.type(x);
+    auto ones = tensor::make(type, shape{rows[1]});
+    if (!ones.ok()) return c.emit.mistake(ones.take_status()), made;
+    const double one = 1;
+    for (std::int64_t i = 0; i < rows[1]; ++i) store_from_double(type, ones->raw(), i, 1, &one);
+    const std::int64_t stash = type == dtype::float64 ? static_cast<std::int64_t>(type) : 1;
+    const std::vector<value_id> out = c.emit.emit_all("", "LayerNormalization", {c.emit.reshape(x, rows), c.emit.constant(std::move(ones).value(), "ones")},
+                                                      {integer_attribute("axis", 1), real_attribute("epsilon", static_cast<float>(epsilon)),
+                                                          integer_attribute("stash_type", stash)}, 3);
+    if (!c.emit.failure.ok()) return made;
+    made.x = out[0];
+    made.inverse = cast_to(c, out[2], type);
+    return made;
+}
+inline value_id mean_along_last(gradient_context& c, value_id x) {
+    return c.emit.emit("ReduceMean", {x, c.emit.integers({-1})}, {integer_attribute("keepdims", 1)});
+}
+/// dX = inverse * (g - mean(g) - x' * mean(g * x')) for rows [outer, n]; without `centred` the mean is left out.
+inline value_id emit_normalized_gradient(gradient_context& c, const normalized& y, value_id g, bool centred) {
+    if (!c.emit.failure.ok()) return no_value;
+    const value_id along = c.emit.mul(y.x, mean_along_last(c, c.emit.mul(g, y.x)));
+    if (centred) g = c.emit.sub(g, mean_along_last(c, g));
+    return c.emit.mul(y.inverse, c.emit.sub(g, along));
+}
+
+inline status group_norm_gradient(gradient_context& c) {
+    std::vector<tensor_view> in;
+    const op_context forward = forward_context(c, in);
+    const shape x = c.extents(c.in(0));
+    if (x.elements() == 0) {
+        for (int i = 0; i < 3; ++i)
+            if (c.wants(i)) c.give(i, c.emit.zeros(shape(c.extents(c.in(i))), c.in(i)));
+        return {};
+    }
+    const std::int64_t channels = x[1], groups = c.integer("num_groups", channels), plane = x.product(2, x.rank()), size = channels / groups;
+    const shape parted{x[0], groups, size, plane}, rows{x[0] * groups, size * plane};
+    // Parameters are by channel or, in GroupNormalization before opset 21, by group.
+    const shape parameters{1, groups, c.extents(c.in(1)).elements() == channels ? size : 1, 1};
+    const value_id g = c.emit.reshape(c.dy(), parted);
+    if (c.wants(2)) c.give(2, c.emit.reshape(c.sum_to(g, parameters), shape(c.extents(c.in(2)))));
+    if (!c.wants(0) && !c.wants(1)) return {};
+    const normalized y = emit_normalized(c, c.in(0), rows, epsilon_of(forward));
+    if (c.wants(1)) c.give(1, c.emit.reshape(c.sum_to(c.emit.mul(g, c.emit.reshape(y.x, parted)), parameters), shape(c.extents(c.in(1)))));
+    if (c.wants(0)) c.give(0, c.emit.reshape(emit_normalized_gradient(c, y, c.emit.reshape(c.emit.mul(g, c.emit.reshape(c.in(1), parameters)), rows),
+        true), x));
+    return {};
+}
+
+inline status layer_norm_gradient(gradient_context& c) {
+    for (std::size_t i = 1; i < c.given.size(); ++i)
+        if (c.given[i] != no_value) return c.refuse("gradients through its mean and deviation are not supported: use its first output alone");
+    std::vector<tensor_view> in;
+    const op_context forward = forward_context(c, in);
+    const shape x = c.extents(c.in(0));
+    const bool centred = c.n.op_type == "LayerNormalization";
+    const dtype type = c.emit.type(c.in(0));
+    int axis = 0;
+    GRAFT_TRY(forward.axis(forward.integer("axis", -1), x.rank(), axis));
+    if (x.elements() == 0) {
+        for (int i = 0; i < 3; ++i)
+            if (c.wants(i)) c.give(i, c.emit.zeros(shape(c.extents(c.in(i))), c.in(i)));
+        return {};
+    }
+    const shape rows{x.product(0, axis), x.product(axis, x.rank())};
+    const value_id dy = cast_to(c, c.dy(), type);
+    if (c.wants(2)) c.give(2, cast_to(c, c.sum_to(dy, shape(c.extents(c.in(2)))), c.emit.type(c.in(2))));
+    if (!c.wants(0) && !c.wants(1)) return {};
+    normalized y;
+    if (centred)
+        y = emit_normalized(c, c.in(0), rows, epsilon_of(forward));
+    else {
+        const value_id flat = c.emit.reshape(c.in(0), rows);
+        y.inverse = c.emit.emit("Reciprocal", {c.emit.emit("Sqrt", {shifted(c, mean_along_last(c, c.emit.mul(flat, flat)), epsilon_of(forward))})});
+        y.x = c.emit.mul(flat, y.inverse);
+    }
+    if (c.wants(1)) c.give(1, cast_to(c, c.sum_to(c.emit.mul(dy, c.emit.reshape(y.x, x)), shape(c.extents(c.in(1)))), c.emit.type(c.in(1))));
+    if (c.wants(0)) {
+        const value_id g = c.emit.reshape(c.emit.mul(dy, cast_to(c, c.in(1), type)), rows);
+        c.give(0, c.emit.reshape(emit_normalized_gradient(c, y, g, centred), x));
+    }
+    return {};
+}
+
+// With s = sqrt(var), D = s + 1e-9 and d = X - mean: dX = (g - mean(g) - d * mean(g * d) / (s * D)) / D
+inline status mean_variance_gradient(gradient_context& c) {
+    std::vector<tensor_view> in;
+    const op_context forward = forward_context(c, in);
+    shape reduced;
+    GRAFT_TRY(mean_variance_reduced(forward, reduced));
+    const shape x = c.extents(c.in(0));
+    if (x.elements() == 0) return c.give(0, c.emit.zeros(x, c.in(0))), status();
+    std::vector<std::int64_t> axes;
+    for (int i = 0; i < x.rank(); ++i)
+        if (reduced[i] != x[i]) axes.push_back(i);
+    if (axes.empty()) return c.give(0, c.emit.zeros(x, c.in(0))), status(); // X - X
+    const value_id over = c.emit.integers(axes), g = c.dy();
+    const auto mean = [&](value_id v) { return c.emit.emit("ReduceMean", {v, over}, {integer_attribute("keepdims", 1)}); };
+    const value_id d = c.emit.sub(c.in(0), mean(c.in(0))), s = c.emit.emit("Sqrt", {mean(c.emit.mul(d, d))});
+    // Where all elements are equal d is 0, and so is its term.
+    const value_id safe = c.emit.emit("Where", {c.emit.emit("Equal", {s, c.emit.number(0, s)}), c.emit.number(1, s), s}), divisor = shifted(c, s, 1e-9);
+    const value_id along = c.emit.div(c.emit.div(mean(c.emit.mul(g, d)), safe), divisor);
+    c.give(0, c.emit.div(c.emit.sub(c.emit.sub(g, mean(g)), c.emit.mul(d, along)), divisor));
+    return {};
+}
+
+// With b = bias + alpha / size * sum of X^2 over the neighbours: dX = dY * b^-beta - 2 * alpha * beta / size * X * sum over those whose
+// neighbour X is of dY * X * b^(-beta - 1). Sums over channels are AveragePool's along an axis of its own.
+inline status lrn_gradient(gradient_context& c) {
+    const shape x = c.extents(c.in(0));
+    if (x.elements() == 0) return c.give(0, c.emit.zeros(x, c.in(0))), status();
+    const std::int64_t size = c.integer("size", 1), before = (size - 1) / 2, after = size - 1 - before;
+    const double alpha = static_cast<double>(c.real("alpha", 1e-4f)), beta = static_cast<double>(c.real("beta", 0.75f)),
+        bias = static_cast<double>(c.real("bias", 1.0f));
+    const shape parted{x[0], 1, x[1], x.product(2, x.rank())};
+    const auto average = [&](value_id v, std::int64_t begin, std::int64_t end) {
+        return c.emit.emit("AveragePool", {v}, {integers_attribute("kernel_shape", {size, 1}), integers_attribute("pads", {begin, 0, end, 0}),
+            integer_attribute("count_include_pad", 1)});
+    };
+    const value_id flat = c.emit.reshape(c.in(0), parted), b = shifted(c, scaled(c, average(c.emit.mul(flat, flat), before, after), alpha), bias);
+    const value_id g = c.emit.mul(c.emit.reshape(c.dy(), parted), c.emit.emit("Pow", {b, c.emit.number(-beta, b)}));
+    const value_id shared = average(c.emit.div(c.emit.mul(g, flat), b), after, before);
+    c.give(0, c.emit.reshape(c.emit.sub(g, c.emit.mul(scaled(c, flat, 2 * alpha * beta), shared)), x));
+    return {};
+}
+
+// With the norm n: dX = (dY - Y * sum(dY * Y)) / n for p = 2, (dY - sign(X) * sum(dY * Y)) / n for p = 1; 0 where n is 0
+inline status lp_norm_gradient(gradient_context& c) {
+    std::vector<tensor_view> in;
+    const op_context forward = forward_context(c, in);
+    int axis = 0;
+    GRAFT_TRY(forward.axis(forward.integer("axis", -1), c.extents(c.in(0)).rank(), axis));
+    const bool squares = c.integer("p", 2) == 2;
+    const value_id norm = c.emit.emit(squares ? "ReduceL2" : "ReduceL1", {c.in(0), c.emit.integers({axis})}, {integer_attribute("keepdims", 1)});
+    const value_id zero = c.emit.emit("Equal", {norm, c.emit.number(0, norm)});
+    const value_id inverse = c.emit.emit("Where", {zero, c.emit.number(0, norm), c.emit.emit("Reciprocal", {c.emit.emit("Where", {zero, c.emit.number(1,
+        norm), norm})})});
+    const value_id along = sum_along(c, c.emit.mul(c.dy(), c.out()), axis);
+    c.give(0, c.emit.mul(c.emit.sub(c.dy(), c.emit.mul(squares ? c.out() : c.emit.emit("Sign", {c.in(0)}), along)), inverse));
+    return {};
+}
+
+inline gradient_table norm_gradients() {
+    static constexpr gradient_row rows[] = {
+        {"BatchNormalization", "", batch_norm_gradient}, {"InstanceNormalization", "", group_norm_gradient}, {"GroupNormalization", "", group_norm_gradient},
+        {"LayerNormalization", "", layer_norm_gradient}, {"RMSNormalization", "", layer_norm_gradient}, {"MeanVarianceNormalization", "",
+            mean_variance_gradient},
+        {"LRN", "", lrn_gradient}, {"LpNormalization", "", lp_norm_gradient},
+    };
+    return {rows, sizeof rows / sizeof rows[0]};
 }
 
 inline op_table norm_ops() {

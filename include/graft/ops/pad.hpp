@@ -1,6 +1,7 @@
 // Operators that add or cut borders: Pad, CenterCropPad.
 #pragma once
 
+#include "gradient_common.hpp"
 #include "indexing.hpp"
 
 GRAFT_BEGIN_NAMESPACE
@@ -60,17 +61,11 @@ inline status pad_infer(infer_context& c) {
     GRAFT_TRY(read_pads(c, border, out));
     return c.set(0, c.in[0].type, out);
 }
-inline status pad_run(run_context& c) {
-    const shape& s = c.in[0].extents;
-    border_list border;
-    shape out;
-    GRAFT_TRY(read_pads(c, border, out));
-    if (out.elements() == 0) return {};
+// Where each element of the padded tensor comes from; `mode` is the first letter of the attribute, `s` what is padded to `out`.
+inline status pad_maps(const run_context& c, char mode, const shape& s, const border_list& border, const shape& out, axis_maps& maps) {
     bool mapped[shape::max_rank] = {};
     for (int d = 0; d < s.rank(); ++d) mapped[d] = border.begin[d] != 0 || border.end[d] != 0;
-    axis_maps maps;
     GRAFT_TRY(maps.allocate(c, out, mapped));
-    const char mode = c.string("mode", "constant")[0];
     for (int d = 0; d < s.rank(); ++d) {
         if (!mapped[d]) continue;
         const std::int64_t first = border.begin[d] < 0 ? -border.begin[d] : 0,
@@ -90,6 +85,16 @@ inline status pad_run(run_context& c) {
             maps.map[d][i] = j + first;
         }
     }
+    return {};
+}
+inline status pad_run(run_context& c) {
+    const shape& s = c.in[0].extents;
+    border_list border;
+    shape out;
+    GRAFT_TRY(read_pads(c, border, out));
+    if (out.elements() == 0) return {};
+    axis_maps maps;
+    GRAFT_TRY(pad_maps(c, c.string("mode", "constant")[0], s, border, out, maps));
     const std::size_t size = size_of(c.in[0].type);
     unsigned char fill[8] = {};
     if (c.has(2))
@@ -145,6 +150,54 @@ inline status center_crop_pad_run(run_context& c) {
     return {};
 }
 
+// What constant borders were put around, out of dy: a Slice where they only grow, else a Pad the other way round.
+inline value_id without_borders(gradient_context& c, value_id dy, const shape& x, const border_list& border) {
+    std::vector<std::int64_t> starts, ends, axes, pads(static_cast<std::size_t>(2 * x.rank()));
+    bool cuts = false;
+    for (int d = 0; d < x.rank(); ++d) {
+        cuts |= border.begin[d] < 0 || border.end[d] < 0;
+        pads[static_cast<std::size_t>(d)] = -border.begin[d];
+        pads[static_cast<std::size_t>(d + x.rank())] = -border.end[d];
+        if (border.begin[d] == 0 && border.end[d] == 0) continue;
+        starts.push_back(border.begin[d]);
+        ends.push_back(border.begin[d] + x[d]);
+        axes.push_back(d);
+    }
+    if (axes.empty()) return dy;
+    if (cuts) return c.emit.emit("Pad", {dy, c.emit.integers(pads)});
+    return c.emit.emit("Slice", {dy, c.emit.integers(starts), c.emit.integers(ends), c.emit.integers(axes)});
+}
+inline status pad_gradient(gradient_context& c) {
+    if (!is_constant(c, 1) || !is_constant(c, 3)) return c.refuse("its pads are computed in the graph: freeze what lies before it");
+    std::vector<tensor_view> in;
+    border_list border;
+    shape out;
+    const op_context forward = forward_context(c, in);
+    GRAFT_TRY(read_pads(forward, border, out));
+    const shape x = c.extents(c.in(0));
+    if (!forward.is("mode", "constant", "constant")) {
+        std::vector<std::int64_t> pads(border.begin, border.begin + x.rank());
+        pads.insert(pads.end(), border.end, border.end + x.rank());
+        c.give(0, c.emit.emit_graft("PadGrad", {c.dy()}, {integers_attribute("pads", std::move(pads)), string_attribute("mode", forward.string("mode", "")),
+                                                         integers_attribute("shape", std::vector<std::int64_t>(x.begin(), x.end()))}));
+        return {};
+    }
+    const value_id inner = without_borders(c, c.dy(), x, border);
+    c.give(0, inner);
+    if (c.wants(2)) c.give(2, c.emit.reshape(c.emit.sub(c.sum_to(c.dy(), shape{}), c.sum_to(inner, shape{})), c.extents(c.in(2))));
+    return {};
+}
+inline status center_crop_pad_gradient(gradient_context& c) {
+    const shape x = c.extents(c.in(0)), y = c.extents(c.out());
+    border_list border;
+    for (int d = 0; d < x.rank(); ++d) {
+        border.begin[d] = x[d] > y[d] ? -((x[d] - y[d]) / 2) : (y[d] - x[d]) / 2;
+        border.end[d] = y[d] - x[d] - border.begin[d];
+    }
+    c.give(0, without_borders(c, c.dy(), x, border));
+    return {};
+}
+
 inline op_table pad_ops() {
     static constexpr op_row rows[] = {
         GRAFT_OP("Pad", 1, 1, 1, 1, 1, 1, pad_infer, pad_run, op_flag::none, "mode:s paddings:is value:f",
@@ -156,6 +209,74 @@ inline op_table pad_ops() {
                  "f32[3] i64{4,5} mode=wrap; f32[2,3,4] i64{1,-1} - i64{-1}; f32[0,2] i64{1,0,0,0}"),
         GRAFT_OP("CenterCropPad", 18, 0, 2, 2, 1, 1, center_crop_pad_infer, center_crop_pad_run, op_flag::none, "axes:is",
                  "f32[5,8] i64{3,9}; i8[3,4,2] i64{6,1} axes=-3,1; f32[2,0] i32{0,3}"),
+    };
+    static_assert(all_have_problems(rows), "every operator needs test problems");
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+inline gradient_table pad_gradients() {
+    static constexpr gradient_row rows[] = {{"Pad", "", pad_gradient}, {"CenterCropPad", "", center_crop_pad_gradient}};
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+// graft.PadGrad-1: dx[i] = sum of dy wherever Pad put x[i], for `mode` reflect, edge or wrap; `pads` are the begins and ends of all axes,
+// `shape` is x's.
+inline status read_pad_grad(const op_context& c, border_list& border, shape& x) {
+    const integer_list extents = c.integers("shape"), pads = c.integers("pads");
+    if (!c.is("mode", "reflect", "") && !c.is("mode", "edge", "") && !c.is("mode", "wrap", ""))
+        return c.fail(errc::op_attribute, "the mode is not one of reflect, edge, wrap");
+    if (extents.size > shape::max_rank || extents.size != c.in[0].extents.rank() || pads.size != 2 * extents.size)
+        return c.fail_shapes("shape and pads have not the rank of the gradient");
+    x = shape::from(extents.begin(), extents.end());
+    if (elements_of(x) < 0) return c.fail_shapes("the shape is not known or overflows");
+    for (int d = 0; d < x.rank(); ++d) {
+        const std::int64_t begin = pads[d], end = pads[x.rank() + d], far = std::int64_t(1) << 61;
+        if (begin > far || begin < -far || end > far || end < -far || x[d] > far || x[d] + begin + end != c.in[0].extents[d])
+            return c.fail_shapes("the pads do not lead from the shape to the gradient");
+        const std::int64_t kept = x[d] + (begin < 0 ? begin : 0) + (end < 0 ? end : 0);
+        if (kept < 0 || (kept == 0 && (begin > 0 || end > 0))) return c.fail_shapes("the pads cut more than there is");
+        border.begin[d] = begin;
+        border.end[d] = end;
+    }
+    return {};
+}
+inline status pad_grad_infer(infer_context& c) {
+    border_list border;
+    shape x;
+    GRAFT_TRY(real_type(c, 0));
+    GRAFT_TRY(read_pad_grad(c, border, x));
+    return c.set(0, c.in[0].type, x);
+}
+inline status pad_grad_run(run_context& c) {
+    border_list border;
+    shape x;
+    GRAFT_TRY(read_pad_grad(c, border, x));
+    const shape& y = c.in[0].extents;
+    if (!x.elements()) return {};
+    axis_maps maps;
+    buffer memory;
+    GRAFT_TRY(pad_maps(c, c.string("mode", "")[0], x, border, y, maps));
+    GRAFT_TRY_ASSIGN(memory, c.scratch(checked_mul(x.elements(), 8)));
+    auto* sums = reinterpret_cast<double*>(memory.data());
+    std::fill(sums, sums + x.elements(), 0.0);
+    std::int64_t strides[shape::max_rank], at[shape::max_rank] = {};
+    row_major(x, strides);
+    for (std::int64_t i = 0, n = y.elements(); i < n; ++i) {
+        std::int64_t place = 0;
+        for (int d = 0; d < y.rank(); ++d) place += (maps.map[d] ? maps.map[d][at[d]] : at[d]) * strides[d];
+        sums[place] += c.in[0].real(i);
+        for (int d = y.rank() - 1; d >= 0 && ++at[d] == y[d]; --d) at[d] = 0;
+    }
+    store_from_double(c.out[0].type, c.out[0].data, 0, x.elements(), sums);
+    return {};
+}
+
+inline op_table pad_training_ops() {
+    static constexpr op_row rows[] = {
+        {"PadGrad", "graft", 1, 0, 1, 1, 1, 1, pad_grad_infer, pad_grad_run, op_flag::none, "pads:is mode:s shape:is",
+         "f32[1,2,7,8] pads=0,0,1,2,0,0,2,1 mode=reflect shape=1,2,4,5; f32[2,9] pads=0,3,0,2 mode=edge shape=2,4; f32[12] pads=4,5 mode=wrap shape=3; "
+         "f32[4,6] pads=-1,2,1,-1 mode=reflect shape=4,5; "
+         "f64[5] pads=2,2 mode=edge shape=1; f16[6] pads=1,1 mode=reflect shape=4; bf16[0,4] pads=0,1,0,1 mode=edge shape=0,2"},
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};

@@ -1,7 +1,7 @@
-// Pooling: MaxPool, AveragePool, LpPool over windows, and their global forms.
+// Pooling: MaxPool, AveragePool, LpPool over windows, their global forms, and their gradients.
 #pragma once
 
-#include "window.hpp"
+#include "window_gradient.hpp"
 
 #include <cmath>
 
@@ -197,6 +197,204 @@ inline status run_global_pool(run_context& c, pool_function f) {
 inline status global_max_pool_run(run_context& c) { return run_global_pool(c, max_of_window); }
 inline status global_average_pool_run(run_context& c) { return run_global_pool(c, average_of_window); }
 inline status global_lp_pool_run(run_context& c) { return run_global_pool(c, norm_of_window); }
+
+// dX = MaxPoolGrad(dY, X, Y): the gradient of a window goes to its first largest element, as PyTorch has it.
+inline status max_pool_gradient(gradient_context& c) {
+    std::vector<tensor_view> in;
+    const op_context forward = forward_context(c, in);
+    window w;
+    GRAFT_TRY(plan_pool(forward, w));
+    if (c.wants(0) && c.dy() != no_value) c.give(0, c.emit.emit_graft("MaxPoolGrad", {c.dy(), c.in(0), c.out()}, window_attributes(w)));
+    return {};
+}
+inline value_id emit_average_pool_grad(gradient_context& c, value_id dy, const window& w, bool count_include_pad) {
+    std::vector<attribute> attributes = window_attributes(w);
+    attributes.push_back(integer_attribute("count_include_pad", count_include_pad));
+    attributes.push_back(shape_attribute("shape", shape(c.extents(c.in(0)))));
+    return c.emit.emit_graft("AveragePoolGrad", {dy}, std::move(attributes));
+}
+inline status average_pool_gradient(gradient_context& c) {
+    std::vector<tensor_view> in;
+    const op_context forward = forward_context(c, in);
+    window w;
+    GRAFT_TRY(plan_pool(forward, w));
+    if (c.wants(0)) c.give(0, emit_average_pool_grad(c, c.dy(), w, c.integer("count_include_pad", 0) != 0));
+    return {};
+}
+
+/// sign(x) |x|^(p - 1) * spread(dY / y^(p - 1)), 0 where y is 0; `spread` is what the pool's sum is turned around: null for global
+/// pools, which broadcast.
+inline value_id norm_pool_gradient(gradient_context& c, const window* w, value_id counts) {
+    const double p = static_cast<double>(c.integer("p", 2));
+    value_id x = c.in(0), y = c.out(), scaled = c.dy(), direction = x;
+    if (p != 1) {
+        const value_id safe = c.emit.emit("Where", {c.emit.emit("Equal", {y, c.emit.number(0, y)}), c.emit.number(1, y), y});
+        scaled = c.emit.div(scaled, p == 2 ? safe : c.emit.emit("Pow", {safe, c.emit.number(p - 1, y)}));
+    }
+    if (p != 2) direction = c.emit.emit("Sign", {x});
+    if (p > 2) direction = c.emit.mul(direction, c.emit.emit("Pow", {c.emit.emit("Abs", {x}), c.emit.number(p - 1, x)}));
+    // The mean's gradient is the sum's after multiplying by the counts.
+    if (w) scaled = emit_average_pool_grad(c, c.emit.mul(scaled, counts), *w, false);
+    return c.emit.mul(direction, scaled);
+}
+inline status lp_pool_gradient(gradient_context& c) {
+    std::vector<tensor_view> in;
+    const op_context forward = forward_context(c, in);
+    window w;
+    GRAFT_TRY(plan_pool(forward, w));
+    if (!c.wants(0)) return {};
+    tensor counts;
+    GRAFT_TRY_ASSIGN(counts, tensor::make(c.emit.type(c.out()), window_shape(1, 1, w)));
+    std::int64_t output[shape::max_rank] = {};
+    for (std::int64_t i = 0; i < counts.elements(); ++i) {
+        double n = 1;
+        for (int k = 0; k < w.rank; ++k) {
+            std::int64_t first = 0, last = 0;
+            w.axis[k].taps(output[k], 0, 0, first, last);
+            n *= static_cast<double>(last - first);
+        }
+        store_from_double(counts.type(), counts.raw(), i, 1, &n);
+        for (int k = w.rank - 1; k >= 0 && ++output[k] == w.axis[k].output; --k) output[k] = 0;
+    }
+    c.give(0, norm_pool_gradient(c, &w, c.emit.constant(std::move(counts), "counts")));
+    return {};
+}
+inline status global_lp_pool_gradient(gradient_context& c) {
+    if (c.wants(0)) c.give(0, norm_pool_gradient(c, nullptr, no_value));
+    return {};
+}
+inline status global_average_pool_gradient(gradient_context& c) {
+    const shape x = c.extents(c.in(0));
+    const std::int64_t n = x.product(2, x.rank());
+    if (!c.wants(0)) return {};
+    const value_id each = n > 1 ? c.emit.mul(c.dy(), c.emit.number(1 / static_cast<double>(n), c.dy())) : c.dy();
+    c.give(0, c.emit.emit("Expand", {each, c.emit.integers(std::vector<std::int64_t>(x.begin(), x.end()))}));
+    return {};
+}
+inline status global_max_pool_gradient(gradient_context& c) {
+    const shape x = c.extents(c.in(0));
+    if (!c.wants(0)) return {};
+    if (x.rank() == 2) return c.give(0, c.dy()), status();
+    if (x.elements() == 0) return c.give(0, c.emit.zeros(x, c.dy())), status();
+    window w;
+    w.rank = x.rank() - 2;
+    for (int i = 0; i < w.rank; ++i) w.axis[i] = {x[i + 2], 1, x[i + 2], 1, 1, 0, 0};
+    c.give(0, c.emit.emit_graft("MaxPoolGrad", {c.dy(), c.in(0), c.out()}, window_attributes(w)));
+    return {};
+}
+
+/// Reads the resolved window of a pool's gradient; the outputs are the extents of dY.
+GRAFT_NOINLINE inline status plan_pool_grad(const op_context& c, const shape& x, window& w) {
+    const shape& dy = c.in[0].extents;
+    GRAFT_TRY(read_window(c, x, nullptr, w));
+    if (dy.rank() != x.rank() || dy[0] != x[0] || dy[1] != x[1]) return c.fail_shapes("dY must have the input's batch and channels");
+    for (int i = 0; i < w.rank; ++i) {
+        w.axis[i].output = dy[i + 2];
+        if (checked_mul(w.axis[i].output, w.axis[i].stride) < 0) return c.fail_shapes("the extents overflow");
+    }
+    return {};
+}
+/// What a window gives of its gradient to the plane that it was taken from.
+using pool_grad_function = void (*)(window_walk& walk, const double* x, const std::int64_t* output, double gradient, bool count_include_pad, double* dx);
+
+/// Turns every window around; each (image, channel) plane is a task. `x` is null where the function does not read it.
+GRAFT_NOINLINE inline status run_pool_grad(run_context& c, const window& w, const tensor_view* x, pool_grad_function f) {
+    if (is_empty(c.out[0])) return {};
+    const shape& s = c.out[0].extents;
+    const std::int64_t inputs = w.inputs(), outputs = w.outputs();
+    const bool count_include_pad = c.integer("count_include_pad", 0) != 0;
+    widened<double> dy, in;
+    GRAFT_TRY(widen(c, c.in[0], dy));
+    if (x) GRAFT_TRY(widen(c, *x, in));
+    buffer memory;
+    double* sums = nullptr;
+    GRAFT_TRY(scratch_of(c, s.elements(), memory, sums));
+    parallel_for(c.pool, s[0] * s[1], [&](std::int64_t plane) {
+        std::int64_t output[shape::max_rank] = {};
+        double* dx = sums + plane * inputs;
+        std::fill(dx, dx + inputs, 0.0);
+        for (std::int64_t i = 0; i < outputs; ++i) {
+            window_walk walk(w, output);
+            if (!walk.empty) f(walk, x ? in.data + plane * inputs : nullptr, output, dy.data[plane * outputs + i], count_include_pad, dx);
+            for (int k = w.rank - 1; k >= 0 && ++output[k] == w.axis[k].output; --k) output[k] = 0;
+        }
+        store_from_double(c.out[0].type, c.out[0].data, plane * inputs, inputs, dx);
+    });
+    return {};
+}
+
+// graft.MaxPoolGrad(dY, X, Y): each dY is added to the place of its window's first largest element
+inline status max_pool_grad_infer(infer_context& c) {
+    window w;
+    GRAFT_TRY(need_arithmetic_float(c, 0));
+    GRAFT_TRY(need_same_type(c, 1, 0));
+    GRAFT_TRY(need_same_type(c, 2, 0));
+    if (c.in[2].extents != c.in[0].extents) return c.fail_shapes("Y and dY must have one shape");
+    GRAFT_TRY(plan_pool_grad(c, c.in[1].extents, w));
+    return c.set(0, c.in[0].type, c.in[1].extents);
+}
+inline void give_to_largest(window_walk& walk, const double* x, const std::int64_t* output, double gradient, bool, double* dx) {
+    std::int64_t place = 0;
+    max_of_window(walk, x, output, {}, &place);
+    dx[place] += gradient;
+}
+inline status max_pool_grad_run(run_context& c) {
+    window w;
+    GRAFT_TRY(plan_pool_grad(c, c.in[1].extents, w));
+    return run_pool_grad(c, w, &c.in[1], give_to_largest);
+}
+
+// graft.AveragePoolGrad(dY): each dY is added to its window's elements, over as many as AveragePool divides by
+inline status average_pool_grad_infer(infer_context& c) {
+    window w;
+    shape x;
+    GRAFT_TRY(need_arithmetic_float(c, 0));
+    GRAFT_TRY(read_shape_attribute(c, x));
+    GRAFT_TRY(plan_pool_grad(c, x, w));
+    return c.set(0, c.in[0].type, x);
+}
+inline void give_to_all(window_walk& walk, const double*, const std::int64_t* output, double gradient, bool count_include_pad, double* dx) {
+    double count = 1;
+    for (int i = 0; i < walk.w.rank; ++i) {
+        const window_axis& a = walk.w.axis[i];
+        std::int64_t first = walk.from[i], last = walk.to[i];
+        if (count_include_pad) a.taps(output[i], a.pad_begin, a.pad_end, first, last);
+        count *= static_cast<double>(last - first);
+    }
+    do dx[walk.offset()] += gradient / count;
+    while (walk.next());
+}
+inline status average_pool_grad_run(run_context& c) {
+    window w;
+    shape x;
+    GRAFT_TRY(read_shape_attribute(c, x));
+    GRAFT_TRY(plan_pool_grad(c, x, w));
+    return run_pool_grad(c, w, nullptr, give_to_all);
+}
+
+inline gradient_table pool_gradients() {
+    static constexpr gradient_row rows[] = {
+        {"MaxPool", "", max_pool_gradient}, {"AveragePool", "", average_pool_gradient}, {"LpPool", "", lp_pool_gradient},
+        {"GlobalMaxPool", "", global_max_pool_gradient}, {"GlobalAveragePool", "", global_average_pool_gradient}, {"GlobalLpPool", "", global_lp_pool_gradient},
+    };
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+inline op_table pool_training_ops() {
+    static constexpr op_row rows[] = {
+        {"MaxPoolGrad", "graft", 1, 0, 3, 3, 1, 1, max_pool_grad_infer, max_pool_grad_run, op_flag::none, "dilations:is kernel_shape:is pads:is strides:is",
+         "f32[2,3,5,4] f32[2,3,9,7] f32[2,3,5,4] kernel_shape=3,3 strides=2,2 pads=1,1,1,1; f32[2,2,3,5] f32[2,2,8,9] f32[2,2,3,5] kernel_shape=3,2 strides=3,2; "
+         "f32[1,5,3] f32[1,5,7] f32[1,5,3] kernel_shape=3 dilations=2; f32[3,17,4,4] f32[3,17,8,8] f32[3,17,4,4] kernel_shape=2,2 strides=2,2; "
+         "f64[1,2,3,3,5] f64[1,2,4,5,6] f64[1,2,3,3,5] kernel_shape=2,3,2; f16[1,3,2,2] f16[1,3,4,4] f16[1,3,2,2] kernel_shape=2,2 strides=2,2; "
+         "f32[0,3,4,4] f32[0,3,5,5] f32[0,3,4,4] kernel_shape=2,2"},
+        {"AveragePoolGrad", "graft", 1, 0, 1, 1, 1, 1, average_pool_grad_infer, average_pool_grad_run, op_flag::none,
+         "count_include_pad:i dilations:is kernel_shape:is pads:is shape:is strides:is",
+         "f32[2,3,5,4] shape=2,3,9,7 kernel_shape=3,3 strides=2,2 pads=1,1,1,1; f32[2,2,8,9] shape=2,2,8,9 kernel_shape=3,2 pads=1,0,1,1 count_include_pad=1; "
+         "f32[1,2,3,3] shape=1,2,8,8 kernel_shape=3,3 strides=3,3 pads=1,1,1,1 count_include_pad=1; f32[1,5,3] shape=1,5,7 kernel_shape=3 dilations=2; "
+         "f64[1,2,4,5,6] shape=1,2,4,5,6 kernel_shape=2,3,2 pads=1,1,1,0,1,0; f32[3,17,4,4] shape=3,17,8,8 kernel_shape=2,2 strides=2,2; f32[0,3,4,4] shape=0,3,5,5 kernel_shape=2,2"},
+    };
+    static_assert(all_have_problems(rows), "every operator needs test problems");
+    return {rows, sizeof rows / sizeof rows[0]};
+}
 
 inline op_table pool_ops() {
     static constexpr op_row rows[] = {

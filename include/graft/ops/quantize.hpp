@@ -1,6 +1,8 @@
-// Between real numbers and their quantized forms: QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear.
+// Between real numbers and their quantized forms: QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear; and graft.FakeQuantize, which
+// training takes for the two.
 #pragma once
 
+#include "gradient_common.hpp"
 #include "window.hpp"
 
 #include <cmath>
@@ -63,7 +65,7 @@ GRAFT_NOINLINE inline status plan_quantization(const op_context& c, quantization
     if (block < 0) return c.fail(errc::op_attribute, "block_size is %lld, but must be at least 1, or 0 for none", block);
     if (scale.rank() == 0 || (elements_of(scale) == 1 && block == 0)) return {};
     int axis = 0;
-    GRAFT_TRY(c.axis(c.version() < 13 ? 1 : c.integer("axis", 1), x.rank(), axis));
+    GRAFT_TRY(c.axis(c.version() < 13 && c.n.domain.empty() ? 1 : c.integer("axis", 1), x.rank(), axis));
     q.per_tensor = false;
     q.n = x[axis];
     if (elements_of(x) > 0) q.inner = x.product(axis + 1, x.rank());
@@ -214,6 +216,85 @@ inline status dynamic_quantize_run(run_context& c) {
         c.out[0].as<std::uint8_t>()[i] =
             static_cast<std::uint8_t>(saturate(round_half_even(static_cast<double>(x[i] / scale)) + zero, 0, 255));
     return {};
+}
+
+// graft.FakeQuantize(X, scale, zero_point?): Y = (saturate(round_half_even(X / scale) + zero_point) - zero_point) * scale, which is
+// DequantizeLinear(QuantizeLinear(X)) with integers of [low, high] between. Scale and zero point: one element, or one for each index
+// of `axis`; the quotient is rounded to the scale's type, as QuantizeLinear has it.
+inline status fake_quantize_infer(infer_context& c) {
+    quantization_layout q;
+    GRAFT_TRY(need_arithmetic_float(c, 0));
+    GRAFT_TRY(need_arithmetic_float(c, 1));
+    GRAFT_TRY(plan_quantization(c, q));
+    if (c.integer("low", 0) >= c.integer("high", 255)) return c.fail(errc::op_attribute, "low %lld must be below high %lld", c.integer("low", 0),
+        c.integer("high", 255));
+    return c.set(0, c.in[1].type, c.in[0].extents);
+}
+inline status fake_quantize_run(run_context& c) {
+    quantization_layout q;
+    if (is_empty(c.out[0])) return {};
+    GRAFT_TRY(plan_quantization(c, q));
+    GRAFT_TRY(check_scales(c, 1, true));
+    widened<double> scale, zero;
+    GRAFT_TRY(widen(c, c.in[1], scale));
+    if (c.has(2)) GRAFT_TRY(widen(c, c.in[2], zero));
+    const double low = static_cast<double>(c.integer("low", 0)), high = static_cast<double>(c.integer("high", 255));
+    constexpr std::int64_t block = 512;
+    double x[block];
+    const std::int64_t n = c.out[0].elements();
+    for (std::int64_t first = 0; first < n; first += block) {
+        const std::int64_t count = std::min(block, n - first);
+        load_as_double(c.in[0].type, c.in[0].data, first, count, x);
+        for (std::int64_t i = 0; i < count; ++i, q.next()) {
+            const std::int64_t p = q.parameter();
+            const double z = zero.data ? zero.data[p] : 0.0;
+            x[i] = (saturate(round_half_even(round_to(c.in[1].type, x[i] / scale.data[p])) + z, low, high) - z) * scale.data[p];
+        }
+        store_from_double(c.out[0].type, c.out[0].data, first, count, x);
+    }
+    return {};
+}
+
+// Straight through (Jacob et al., 2018): dX = dY where the rounded value is inside [low, high], else 0. The scale gets none.
+inline status fake_quantize_gradient(gradient_context& c) {
+    std::vector<tensor_view> in;
+    const op_context forward = forward_context(c, in);
+    quantization_layout q;
+    GRAFT_TRY(plan_quantization(forward, q));
+    if (!c.wants(0)) return {};
+    const dtype type = c.emit.type(c.in(0));
+    shape along; // of the parameters, so that they are broadcast
+    if (!q.per_tensor) {
+        along = shape::filled(c.extents(c.in(0)).rank(), 1);
+        int axis = 0;
+        GRAFT_TRY(forward.axis(c.integer("axis", 1), along.rank(), axis));
+        along[axis] = q.n;
+        if (q.blocked) return c.refuse("scales in blocks have no gradient: freeze what lies before it");
+    }
+    const auto parameter = [&](int i) { return c.emit.reshape(cast_to(c, c.in(i), type), along); };
+    value_id code = c.emit.emit("Round", {c.emit.div(c.in(0), parameter(1))});
+    if (c.in(2) != no_value) code = c.emit.add(code, parameter(2));
+    const value_id kept = c.emit.emit("Clip", {code, c.emit.number(static_cast<double>(c.integer("low", 0)), code),
+        c.emit.number(static_cast<double>(c.integer("high", 255)), code)});
+    c.give(0, where(c, c.emit.emit("Equal", {code, kept}), cast_to(c, c.dy(), type)));
+    return {};
+}
+
+inline gradient_table quantize_gradients() {
+    static constexpr gradient_row rows[] = {
+        {"QuantizeLinear", "", nullptr}, {"DequantizeLinear", "", nullptr}, {"DynamicQuantizeLinear", "", nullptr}, {"FakeQuantize", "graft",
+            fake_quantize_gradient},
+    };
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+inline op_table quantize_training_ops() {
+    static constexpr op_row rows[] = {
+        {"FakeQuantize", "graft", 1, 0, 2, 3, 1, 1, fake_quantize_infer, fake_quantize_run, op_flag::none, "axis:i high:i low:i",
+         "f32[3,17] f32(0.01) u8(120) low=0 high=255; f32[2,3,5] f32[3]~0.01:0.05 i8[3] axis=1 low=-128 high=127; f64[4,9] f64[9]~0.1:0.5 axis=-1 low=-8 high=7; "
+         "f16[9] f16(0.1) i8(0) low=-128 high=127; f32[0,3] f32(0.5) low=0 high=255; f32[7,5] f32[7]~0.01:0.1 axis=0 low=0 high=15"},
+    };
+    static_assert(all_have_problems(rows), "every operator needs test problems");
+    return {rows, sizeof rows / sizeof rows[0]};
 }
 
 inline op_table quantize_ops() {

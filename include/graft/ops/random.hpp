@@ -1,8 +1,8 @@
-// Random tensors, and Dropout: every element is a function of the seed and its place.
+// Random tensors, and Dropout with its training form: every element is a function of the seed and its place.
 #pragma once
 
 #include "../core/rng.hpp"
-#include "common.hpp"
+#include "gradient_common.hpp"
 
 GRAFT_BEGIN_NAMESPACE
 namespace ops {
@@ -144,6 +144,68 @@ inline status dropout_run(run_context& c) {
         if (c.wants(1)) store_from_double(c.out[1].type, c.out[1].data, first, n, mask);
     });
     return {};
+}
+
+// graft.Dropout(X, counter) -> Y, mask: mask is 0 with the probability `ratio`, else 1 / (1 - ratio); Y = X * mask. The counter is
+// {step, place of the first sample in the batch}: element k of sample s draws number (first + s) * (elements of a sample) + k of
+// random_stream(seed, step), and is kept where that is at least `ratio`. So neither parts nor replicas of a batch change the draw.
+inline status training_dropout_infer(infer_context& c) {
+    GRAFT_TRY(check_type(c, 0, accept::real));
+    if (c.in[1].type != dtype::int64 || c.in[1].extents != shape{2}) return c.fail_shapes("the counter must be two numbers of int64");
+    const float ratio = c.real("ratio", 0.5f);
+    if (!(ratio >= 0 && ratio < 1)) return c.fail(errc::op_attribute, "ratio must be in [0, 1)");
+    GRAFT_TRY(c.set(0, c.in[0].type, c.in[0].extents));
+    return c.set(1, dtype::float32, c.in[0].extents);
+}
+inline status training_dropout_run(run_context& c) {
+    const tensor_view x = c.in[0], y = c.out[0];
+    if (x.elements() == 0) return {};
+    const std::int64_t* counter = c.in[1].as<std::int64_t>();
+    const random_stream stream(static_cast<std::uint64_t>(c.integer("seed", 0)), static_cast<std::uint64_t>(counter[0]));
+    const std::uint64_t before = static_cast<std::uint64_t>(counter[1]) * static_cast<std::uint64_t>(x.elements() / x.extents.at(0));
+    const double ratio = static_cast<double>(c.real("ratio", 0.5f)), kept = static_cast<double>(static_cast<float>(1 / (1 - ratio)));
+    for_blocks(c.pool, x.elements(), [&](std::int64_t first, int n) {
+        double block[block_size], mask[block_size];
+        graft::load_as_double(x.type, x.data, first, n, block);
+        stream.uniform(before + static_cast<std::uint64_t>(first), n, mask);
+        for (int i = 0; i < n; ++i) {
+            mask[i] = mask[i] >= ratio ? kept : 0;
+            block[i] *= mask[i];
+        }
+        if (c.wants(0)) store_from_double(y.type, y.data, first, n, block);
+        if (c.wants(1)) store_from_double(c.out[1].type, c.out[1].data, first, n, mask);
+    });
+    return {};
+}
+inline status training_dropout_gradient(gradient_context& c) {
+    if (c.n.outputs.size() < 2 || c.out(1) == no_value) return c.refuse("its mask is needed");
+    if (c.wants(0) && c.dy() != no_value) c.give(0, c.emit.mul(c.dy(), cast_to(c, c.out(1), c.emit.type(c.dy()))));
+    return {};
+}
+// Without training_mode, or with a ratio of 0, Dropout is a copy.
+inline status dropout_gradient(gradient_context& c) {
+    double ratio = 0.5, trains = 0;
+    const bool known = (c.in(1) == no_value || constant_number(c, 1, ratio)) && (c.in(2) == no_value || constant_number(c, 2, trains));
+    if (c.n.version >= 12 && (!known || (trains != 0 && ratio != 0)))
+        return c.refuse("what it drops is not kept for the way back: training_mode writes it as graft.Dropout");
+    if (c.wants(0)) c.give(0, c.dy());
+    return {};
+}
+
+inline gradient_table random_gradients() {
+    static constexpr gradient_row rows[] = {
+        {"RandomNormal", "", nullptr}, {"RandomNormalLike", "", nullptr}, {"RandomUniform", "", nullptr}, {"RandomUniformLike", "", nullptr},
+        {"Bernoulli", "", nullptr}, {"Multinomial", "", nullptr}, {"Dropout", "", dropout_gradient}, {"Dropout", "graft", training_dropout_gradient},
+    };
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+inline op_table random_training_ops() {
+    static constexpr op_row rows[] = {
+        {"Dropout", "graft", 1, 0, 2, 2, 1, 2, training_dropout_infer, training_dropout_run, op_flag::none, "ratio:f seed:i",
+         "f32[3,17] i64{5,0} ratio=0.3 seed=7; f32[4,3,5,5] i64{1,8} ratio=0.1; f64[2,9] i64{0,2} seed=-1; f16[7] i64{2,0} ratio=0; f32[0,3] i64{1,1}; bf16[5,40] i64{3,4} ratio=0.75"},
+    };
+    static_assert(all_have_problems(rows), "every operator needs test problems");
+    return {rows, sizeof rows / sizeof rows[0]};
 }
 
 inline op_table random_ops() {

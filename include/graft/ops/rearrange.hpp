@@ -1,6 +1,7 @@
 // Operators that put all elements elsewhere: Transpose, Expand, Tile, DepthToSpace, SpaceToDepth, ReverseSequence.
 #pragma once
 
+#include "gradient_common.hpp"
 #include "indexing.hpp"
 
 GRAFT_BEGIN_NAMESPACE
@@ -169,6 +170,52 @@ inline status reverse_sequence_run(run_context& c) {
     return {};
 }
 
+inline status transpose_gradient(gradient_context& c) {
+    std::vector<tensor_view> in;
+    short_list perm;
+    GRAFT_TRY(read_permutation(forward_context(c, in), perm));
+    std::vector<std::int64_t> inverse(static_cast<std::size_t>(perm.size));
+    for (int d = 0; d < perm.size; ++d) inverse[static_cast<std::size_t>(perm[d])] = d;
+    c.give(0, c.emit.emit("Transpose", {c.dy()}, {integers_attribute("perm", std::move(inverse))}));
+    return {};
+}
+inline status expand_gradient(gradient_context& c) {
+    c.give_summed(0, c.dy());
+    return {};
+}
+// dy seen as [repeats, extent] for each axis, summed over the repeats.
+inline status tile_gradient(gradient_context& c) {
+    const shape x = c.extents(c.in(0)), y = c.extents(c.out());
+    if (elements_of(x) == 0 || elements_of(y) == 0) return c.give(0, c.emit.zeros(x, c.dy())), status();
+    shape apart, kept;
+    for (int d = 0; d < x.rank(); ++d) {
+        if (x[d] != y[d]) {
+            apart.push_back(y[d] / x[d]);
+            kept.push_back(1);
+        }
+        if (apart.rank() >= shape::max_rank) return c.refuse("it tiles more axes than its gradient can tell apart");
+        apart.push_back(x[d]);
+        kept.push_back(x[d]);
+    }
+    c.give(0, c.emit.reshape(c.sum_to(c.emit.reshape(c.dy(), apart), kept), x));
+    return {};
+}
+inline status block_gradient(gradient_context& c) {
+    std::vector<attribute> attributes;
+    c.copy_attribute("blocksize", attributes);
+    c.copy_attribute("mode", attributes);
+    c.give(0, c.emit.emit(c.n.op_type == "DepthToSpace" ? "SpaceToDepth" : "DepthToSpace", {c.dy()}, std::move(attributes)));
+    return {};
+}
+// Reversed again, everything is in its place.
+inline status reverse_sequence_gradient(gradient_context& c) {
+    std::vector<attribute> attributes;
+    c.copy_attribute("batch_axis", attributes);
+    c.copy_attribute("time_axis", attributes);
+    c.give(0, c.emit.emit("ReverseSequence", {c.dy(), c.in(1)}, std::move(attributes)));
+    return {};
+}
+
 inline op_table rearrange_ops() {
     static constexpr op_row rows[] = {
         GRAFT_OP("Transpose", 1, 0, 1, 1, 1, 1, transpose_infer, transpose_run, op_flag::none, "perm:is",
@@ -186,6 +233,14 @@ inline op_table rearrange_ops() {
                  "batch_axis:i time_axis:i", "f32[4,3] i64{4,1,2}; f32[2,5,3] i64{0,3} batch_axis=0 time_axis=1; u8[3,0] i64[0]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+inline gradient_table rearrange_gradients() {
+    static constexpr gradient_row rows[] = {
+        {"Transpose", "", transpose_gradient}, {"Expand", "", expand_gradient}, {"Tile", "", tile_gradient},
+        {"DepthToSpace", "", block_gradient}, {"SpaceToDepth", "", block_gradient}, {"ReverseSequence", "", reverse_sequence_gradient},
+    };
     return {rows, sizeof rows / sizeof rows[0]};
 }
 

@@ -1,7 +1,7 @@
 // Reductions over axes: sums, means, extremes, products, norms.
 #pragma once
 
-#include "common.hpp"
+#include "gradient_common.hpp"
 
 GRAFT_BEGIN_NAMESPACE
 namespace ops {
@@ -244,6 +244,114 @@ inline status reduce_log_sum_run(run_context& c) { return reduce_kernel(c, reduc
 inline status reduce_log_sum_exp_run(run_context& c) { return reduce_kernel(c, reduction::log_sum_exp); }
 inline status reduce_sum_square_run(run_context& c) { return reduce_kernel(c, reduction::sum_square); }
 
+/// What the gradient of a reduction needs: which axes were reduced, and dy and y with those axes kept at extent 1.
+struct reduction_gradient {
+    std::uint32_t axes = 0;
+    shape x, kept;
+    std::int64_t count = 1; // of elements that went into one result
+    value_id dy = no_value, y = no_value;
+};
+inline status read_reduction(gradient_context& c, reduction_gradient& r) {
+    std::vector<tensor_view> in;
+    if (!is_constant(c, 1)) return c.refuse("its axes are computed in the graph: freeze what lies before it");
+    GRAFT_TRY(reduced_axes(forward_context(c, in), r.axes));
+    r.x = r.kept = c.extents(c.in(0));
+    for (int i = 0; i < r.x.rank(); ++i)
+        if (r.axes >> i & 1u) {
+            r.count *= r.x[i];
+            r.kept[i] = 1;
+        }
+    r.dy = c.emit.reshape(c.dy(), r.kept);
+    r.y = c.emit.reshape(c.out(), r.kept);
+    return {};
+}
+inline status reduce_sum_gradient(gradient_context& c) {
+    reduction_gradient r;
+    GRAFT_TRY(read_reduction(c, r));
+    c.give(0, expanded(c, r.dy, r.x));
+    return {};
+}
+inline status reduce_mean_gradient(gradient_context& c) {
+    reduction_gradient r;
+    GRAFT_TRY(read_reduction(c, r));
+    c.give(0, expanded(c, scaled(c, r.dy, 1.0 / static_cast<double>(r.count)), r.x));
+    return {};
+}
+// As torch.amax: equal ones share dy evenly.
+inline status reduce_extreme_gradient(gradient_context& c) {
+    reduction_gradient r;
+    GRAFT_TRY(read_reduction(c, r));
+    emitter& e = c.emit;
+    const value_id mask = cast_to(c, e.emit("Equal", {c.in(0), r.y}), e.type(r.y));
+    std::vector<std::int64_t> axes;
+    for (int i = 0; i < r.x.rank(); ++i)
+        if (r.axes >> i & 1u) axes.push_back(i);
+    const value_id holders = axes.empty() ? mask : e.emit("ReduceSum", {mask, e.integers(axes)}, {integer_attribute("keepdims", 1)});
+    c.give(0, e.mul(mask, e.div(r.dy, holders)));
+    return {};
+}
+// dy * the product of all others, which is that of those before and of those behind: right where some are 0.
+inline status reduce_prod_gradient(gradient_context& c) {
+    reduction_gradient r;
+    GRAFT_TRY(read_reduction(c, r));
+    emitter& e = c.emit;
+    std::vector<std::int64_t> order, back(static_cast<std::size_t>(r.x.rank()));
+    shape moved;
+    for (std::uint32_t reduced = 0; reduced < 2; ++reduced)
+        for (int i = 0; i < r.x.rank(); ++i)
+            if ((r.axes >> i & 1u) == reduced) {
+                back[static_cast<std::size_t>(i)] = static_cast<std::int64_t>(order.size());
+                order.push_back(i);
+                moved.push_back(r.x[i]);
+            }
+    const value_id x = r.x.rank() > 1 ? e.emit("Transpose", {c.in(0)}, {integers_attribute("perm", order)}) : c.in(0);
+    const value_id lines = e.reshape(x, shape{r.kept.elements(), r.count}), axis = e.integers({1});
+    const value_id before = e.emit("CumProd", {lines, axis}, {integer_attribute("exclusive", 1)});
+    const value_id behind = e.emit("CumProd", {lines, axis}, {integer_attribute("exclusive", 1), integer_attribute("reverse", 1)});
+    const value_id others = e.reshape(e.mul(before, behind), moved);
+    c.give(0, e.mul(r.x.rank() > 1 ? e.emit("Transpose", {others}, {integers_attribute("perm", back)}) : others, r.dy));
+    return {};
+}
+inline status reduce_l1_gradient(gradient_context& c) {
+    reduction_gradient r;
+    GRAFT_TRY(read_reduction(c, r));
+    c.give(0, c.emit.mul(c.emit.emit("Sign", {c.in(0)}), r.dy));
+    return {};
+}
+// dy * x / y, as torch 0 where y is 0
+inline status reduce_l2_gradient(gradient_context& c) {
+    reduction_gradient r;
+    GRAFT_TRY(read_reduction(c, r));
+    emitter& e = c.emit;
+    const value_id zero = e.number(0, r.y);
+    c.give(0, e.mul(c.in(0), e.emit("Where", {e.emit("Equal", {r.y, zero}), zero, e.div(r.dy, r.y)})));
+    return {};
+}
+inline status reduce_log_sum_gradient(gradient_context& c) {
+    reduction_gradient r;
+    GRAFT_TRY(read_reduction(c, r));
+    c.give(0, expanded(c, c.emit.div(r.dy, c.emit.emit("Exp", {r.y})), r.x));
+    return {};
+}
+inline status reduce_log_sum_exp_gradient(gradient_context& c) {
+    reduction_gradient r;
+    GRAFT_TRY(read_reduction(c, r));
+    c.give(0, c.emit.mul(c.emit.emit("Exp", {c.emit.sub(c.in(0), r.y)}), r.dy));
+    return {};
+}
+inline status reduce_sum_square_gradient(gradient_context& c) {
+    reduction_gradient r;
+    GRAFT_TRY(read_reduction(c, r));
+    c.give(0, c.emit.mul(c.in(0), scaled(c, r.dy, 2)));
+    return {};
+}
+
+// Of graft.SumTo: every element of a sum gets the sum's gradient.
+inline status sum_to_gradient(gradient_context& c) {
+    const shape& x = c.extents(c.in(0));
+    c.give(0, c.emit.emit("Expand", {c.dy(), c.emit.integers(std::vector<std::int64_t>(x.begin(), x.end()))}));
+    return {};
+}
 #define GRAFT_REDUCE_ATTRIBUTES "axes:is keepdims:i noop_with_empty_axes:i"
 #define GRAFT_REDUCE_PROBLEMS(range)                                                                                             \
     "f32[2,3,4,5]" range " i64{2,3}; f32[3,17]" range " i64{-1} keepdims=0; f32[2,3,17]" range " i64{1}; f32[2,3,4,5]" range     \
@@ -278,6 +386,89 @@ inline op_table reduce_ops() {
 }
 #undef GRAFT_REDUCE_ATTRIBUTES
 #undef GRAFT_REDUCE_PROBLEMS
+
+inline gradient_table reduce_gradients() {
+    static constexpr gradient_row rows[] = {
+        {"SumTo", "graft", sum_to_gradient},
+        {"ReduceSum", "", reduce_sum_gradient},
+        {"ReduceMean", "", reduce_mean_gradient},
+        {"ReduceMax", "", reduce_extreme_gradient},
+        {"ReduceMin", "", reduce_extreme_gradient},
+        {"ReduceProd", "", reduce_prod_gradient},
+        {"ReduceL1", "", reduce_l1_gradient},
+        {"ReduceL2", "", reduce_l2_gradient},
+        {"ReduceLogSum", "", reduce_log_sum_gradient},
+        {"ReduceLogSumExp", "", reduce_log_sum_exp_gradient},
+        {"ReduceSumSquare", "", reduce_sum_square_gradient},
+    };
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+// graft.SumTo-1: x summed over the axes along which `shape` would have to be broadcast to x; where axis 0 is among them, by the tree
+// of `shards` over it.
+inline status sum_to_shape(const op_context& c, shape& to) {
+    const integer_list listed = c.integers("shape");
+    if (listed.size > shape::max_rank) return c.fail(errc::op_attribute, "a shape of %lld dimensions is more than a tensor has", listed.size);
+    to = shape::from(listed.begin(), listed.end());
+    if (!to.known() || !broadcasts_to(to, c.in[0].extents)) return c.fail_shapes("the shape cannot be broadcast to the input");
+    return shards::legal(c.integer("shards", 1)) ? status() : c.fail(errc::op_attribute, "%lld shards are no power of two in range", c.integer("shards", 1));
+}
+inline status sum_to_infer(infer_context& c) {
+    shape to;
+    GRAFT_TRY(check_type(c, 0, accept::real));
+    GRAFT_TRY(sum_to_shape(c, to));
+    return c.set(0, c.in[0].type, to);
+}
+// The sum over the summed axes from `axis` on, at element `offset`; of axis 0 only [first, last).
+inline double sum_of(const tensor_view& x, const bool* summed, int axis, std::int64_t offset, std::int64_t stride, std::int64_t first,
+                     std::int64_t last) noexcept {
+    while (axis < x.extents.rank() && !summed[axis]) stride /= std::max<std::int64_t>(x.extents[axis++], 1);
+    if (axis == x.extents.rank()) return x.real(offset);
+    const std::int64_t inner = stride / x.extents[axis];
+    double sum = 0;
+    for (std::int64_t i = axis ? 0 : first; i < (axis ? x.extents[axis] : last); ++i)
+        sum += sum_of(x, summed, axis + 1, offset + i * inner, inner, first, last);
+    return sum;
+}
+inline status sum_to_run(run_context& c) {
+    shape to;
+    GRAFT_TRY(sum_to_shape(c, to));
+    const tensor_view x = c.in[0], y = c.out[0];
+    if (!y.elements()) return {};
+    const bool empty = x.elements() == 0;
+    bool summed[shape::max_rank] = {};
+    for (int i = 0; i < x.extents.rank(); ++i) summed[i] = i < x.extents.rank() - to.rank() || to[i - (x.extents.rank() - to.rank())] != x.extents[i];
+    const shards cut{static_cast<int>(c.integer("shards", 1))};
+    for (std::int64_t k = 0; k < y.elements(); ++k) {
+        std::int64_t offset = 0, rest = k, stride = 1;
+        for (int i = x.extents.rank() - 1; i >= 0; --i) {
+            if (!summed[i] && x.extents[i]) {
+                offset += rest % x.extents[i] * stride;
+                rest /= x.extents[i];
+            }
+            stride *= x.extents[i];
+        }
+        double sum = 0;
+        if (!empty && summed[0])
+            sum = sum_shards<double>(0, cut.count,
+                                     [&](int s) { return sum_of(x, summed, 0, offset, stride, cut.first(x.extents[0], s), cut.last(x.extents[0], s)); });
+        else if (!empty)
+            sum = sum_of(x, summed, 0, offset, stride, 0, x.extents.at(0));
+        store_from_double(y.type, y.data, k, 1, &sum);
+    }
+    return {};
+}
+
+inline op_table reduce_training_ops() {
+    static constexpr op_row rows[] = {
+        {"SumTo", "graft", 1, 0, 1, 1, 1, 1, sum_to_infer, sum_to_run, op_flag::none, "shape:is shards:i",
+         "f32[6,3,4,5] shape=3,1,1 shards=4; f32[7,5] shape=5 shards=8; f32[7,5] shape=7,1 shards=8; f32[9,600] shape=600 shards=2; f32[2,3,4] shape=2,1,4; "
+         "f32[5,3] shape= shards=8; "
+         "f64[3,2] shape=1,1 shards=4; f16[5,4] shape=4 shards=2; bf16[3] shape=3; f32[0,3] shape=3 shards=8"},
+    };
+    static_assert(all_have_problems(rows), "every operator needs test problems");
+    return {rows, sizeof rows / sizeof rows[0]};
+}
 
 } // namespace ops
 GRAFT_END_NAMESPACE

@@ -1,6 +1,7 @@
-// Operators that interpolate along axes: Resize and its ancestor Upsample.
+// Operators that interpolate along axes: Resize and its ancestor Upsample; and the gradient of both.
 #pragma once
 
+#include "gradient_common.hpp"
 #include "indexing.hpp"
 
 #include <cmath>
@@ -207,6 +208,22 @@ inline std::int64_t kernel_taps(const resize_plan& p, int d) noexcept {
     return -2 * static_cast<std::int64_t>(std::floor(-radius / kernel_stretch(p, d)));
 }
 
+// The weights of output i of axis d for the inputs from the place that is returned on.
+inline double resize_weights(const resize_plan& p, const shape& s, int d, std::int64_t i, double* weights, bool& outside) noexcept {
+    const std::int64_t taps = kernel_taps(p, d);
+    const double x = source_coordinate(p, s, d, i, outside), whole = std::floor(x), stretch = kernel_stretch(p, d);
+    const double first = x == whole ? whole - static_cast<double>(taps / 2) : whole - static_cast<double>(taps / 2) + 1;
+    double sum = 0;
+    for (std::int64_t k = 0; k < taps; ++k) {
+        const double at = first + static_cast<double>(k);
+        weights[k] = p.exclude_outside && (at < 0 || at >= static_cast<double>(s[d])) ? 0 : kernel_at(p, (at - x) * stretch);
+        sum += weights[k];
+    }
+    if ((p.exclude_outside || p.antialias) && sum != 0)
+        for (std::int64_t k = 0; k < taps; ++k) weights[k] /= sum;
+    return first;
+}
+
 // One pass: axis d of `from` (row-major, `s`) interpolated to p.out[d] elements.
 inline void resize_axis(const resize_plan& p, const shape& s, int d, double extrapolation, double* weights, const double* from,
                         double* to) noexcept {
@@ -214,16 +231,7 @@ inline void resize_axis(const resize_plan& p, const shape& s, int d, double extr
                        inner = s.product(d + 1, s.rank());
     for (std::int64_t i = 0; i < m; ++i) {
         bool outside = false;
-        const double x = source_coordinate(p, s, d, i, outside), whole = std::floor(x), stretch = kernel_stretch(p, d);
-        const double first = x == whole ? whole - static_cast<double>(taps / 2) : whole - static_cast<double>(taps / 2) + 1;
-        double sum = 0;
-        for (std::int64_t k = 0; k < taps; ++k) {
-            const double at = first + static_cast<double>(k);
-            weights[k] = p.exclude_outside && (at < 0 || at >= static_cast<double>(n)) ? 0 : kernel_at(p, (at - x) * stretch);
-            sum += weights[k];
-        }
-        if ((p.exclude_outside || p.antialias) && sum != 0)
-            for (std::int64_t k = 0; k < taps; ++k) weights[k] /= sum;
+        const double first = resize_weights(p, s, d, i, weights, outside);
         for (std::int64_t o = 0; o < outer; ++o) {
             double* row = to + (o * m + i) * inner;
             for (std::int64_t r = 0; r < inner; ++r) row[r] = outside ? extrapolation : 0;
@@ -310,6 +318,121 @@ inline status resize_run(run_context& c) {
     }
     store_saturated(c.in[0].type, c.out[0].data, s.elements(), from);
     return {};
+}
+
+// dX = ResizeGrad(dY, the other inputs of the node; its attributes, the shape of X and, as `version`, the opset of the node)
+inline status resize_gradient(gradient_context& c) {
+    if (!c.wants(0)) return {};
+    for (int i = 1; i < static_cast<int>(c.n.inputs.size()); ++i)
+        if (!is_constant(c, i)) return c.refuse("its scales, sizes and regions have to be constants");
+    if (shape(c.extents(c.in(0))) == shape(c.extents(c.out())) && c.extents(c.out()).elements() == 0) return c.give(0, c.dy()), status();
+    std::vector<value_id> inputs = c.n.inputs;
+    inputs[0] = c.dy();
+    std::vector<attribute> attributes = c.n.attributes;
+    const shape x = c.extents(c.in(0));
+    attributes.push_back(integers_attribute("shape", std::vector<std::int64_t>(x.begin(), x.end())));
+    attributes.push_back(integer_attribute("version", c.n.version));
+    c.give(0, c.emit.emit_graft("ResizeGrad", std::move(inputs), std::move(attributes)));
+    return {};
+}
+
+/// The forward node, as `read_resize` wants it: with X's shape in the place of dY's.
+struct resized_forward {
+    node n;
+    std::vector<tensor_view> in;
+
+    explicit resized_forward(const op_context& c) : n(c.n), in(c.in, c.in + c.inputs) {
+        const integer_list list = c.integers("shape");
+        in[0].extents = shape::from(list.begin(), list.end());
+        n.version = static_cast<int>(c.integer("version", newest_opset));
+    }
+    op_context context(const op_context& c) const noexcept { return {n, in.data(), static_cast<int>(in.size()), nullptr, 0, c.limit}; }
+};
+
+// graft.ResizeGrad(dY, roi?, scales?, sizes?): the interpolation turned around, dX[j] = sum over i of w_i(j) dY[i], axis by axis from the last
+inline status resize_grad_infer(infer_context& c) {
+    GRAFT_TRY(real_type(c, 0));
+    for (int i = 1; i < c.inputs; ++i)
+        if (unknown(c, i)) return c.defer();
+    if (!c.has_attribute("shape") || c.integers("shape").size != c.in[0].extents.rank()) return c.fail_shapes("shape must have the rank of dY");
+    const resized_forward forward(c);
+    resize_plan p;
+    if (elements_of(forward.in[0].extents) < 0) return c.fail_shapes("the extents of shape overflow");
+    GRAFT_TRY(read_resize(forward.context(c), p));
+    if (p.out != c.in[0].extents) return c.fail_shapes("dY must have the shape that Resize gives");
+    return c.set(0, c.in[0].type, forward.in[0].extents);
+}
+// One pass back: `from` has p.out[d] elements along axis d, `to` those of `s`.
+inline void resize_axis_back(const resize_plan& p, const shape& s, int d, double* weights, const double* from, double* to) noexcept {
+    const bool nearest = p.mode == interpolation_mode::nearest;
+    const std::int64_t taps = nearest ? 1 : kernel_taps(p, d), n = s[d], m = p.out[d], outer = s.product(0, d), inner = s.product(d + 1, s.rank());
+    std::fill(to, to + outer * n * inner, 0.0);
+    for (std::int64_t i = 0; i < m; ++i) {
+        bool outside = false;
+        double first = 0;
+        weights[0] = 1;
+        if (nearest)
+            first = static_cast<double>(nearest_index(p, s, d, source_coordinate(p, s, d, i, outside)));
+        else
+            first = resize_weights(p, s, d, i, weights, outside);
+        for (std::int64_t k = 0; k < taps && !outside; ++k) {
+            if (weights[k] == 0) continue;
+            const std::int64_t j = clamp_index(first + static_cast<double>(k), n);
+            for (std::int64_t o = 0; o < outer; ++o) {
+                const double* row = from + (o * m + i) * inner;
+                double* sum = to + (o * n + j) * inner;
+                for (std::int64_t r = 0; r < inner; ++r) sum[r] += weights[k] * row[r];
+            }
+        }
+    }
+}
+inline status resize_grad_run(run_context& c) {
+    if (c.out[0].elements() == 0) return {};
+    const resized_forward forward(c);
+    resize_plan p;
+    GRAFT_TRY(read_resize(forward.context(c), p));
+    // The shapes between the forward's passes, and the largest.
+    const shape& x = c.out[0].extents;
+    shape between[shape::max_rank + 1];
+    std::int64_t most = std::max(x.elements(), c.in[0].elements()), taps = 1;
+    between[0] = x;
+    for (int d = 0; d < x.rank(); ++d) {
+        between[d + 1] = between[d];
+        if (!p.resized[d]) continue;
+        between[d + 1][d] = p.out[d];
+        const std::int64_t n = elements_of(between[d + 1]);
+        if (n < 0) return c.fail_shapes("a tensor between two axes overflows");
+        most = std::max(most, n);
+        if (p.mode != interpolation_mode::nearest) taps = std::max(taps, kernel_taps(p, d));
+    }
+    buffer memory[3];
+    for (buffer& b : memory) GRAFT_TRY_ASSIGN(b, c.scratch(checked_mul(&b == &memory[2] ? taps : most, 8)));
+    double *from = reinterpret_cast<double*>(memory[0].data()), *to = reinterpret_cast<double*>(memory[1].data());
+    load_as_double(c.in[0].type, c.in[0].data, 0, c.in[0].elements(), from);
+    for (int d = x.rank() - 1; d >= 0; --d) {
+        if (!p.resized[d]) continue;
+        resize_axis_back(p, between[d], d, reinterpret_cast<double*>(memory[2].data()), from, to);
+        std::swap(from, to);
+    }
+    store_from_double(c.out[0].type, c.out[0].data, 0, x.elements(), from);
+    return {};
+}
+
+inline gradient_table resize_gradients() {
+    static constexpr gradient_row rows[] = {{"Resize", "", resize_gradient}, {"Upsample", "", resize_gradient}};
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+inline op_table resize_training_ops() {
+    static constexpr op_row rows[] = {
+        {"ResizeGrad", "graft", 1, 0, 1, 4, 1, 1, resize_grad_infer, resize_grad_run, op_flag::none,
+         "antialias:i axes:is coordinate_transformation_mode:s cubic_coeff_a:f exclude_outside:i extrapolation_value:f keep_aspect_ratio_policy:s mode:s nearest_mode:s scales:fs "
+         "shape:is version:i",
+         "f32[1,2,6,4] - - i64{1,2,6,4} shape=1,2,3,5; f32[1,1,2,2] - f32{1,1,0.6,0.6} shape=1,1,4,4 mode=linear coordinate_transformation_mode=align_corners; "
+         "f32[1,1,4,6] - f32{0.8,1.3} mode=cubic axes=2,3 antialias=1 shape=1,1,5,5; f64[2,8,6] - f32{1,2,2} shape=2,4,3 mode=linear; f32[1,1,3,4] f32{1,1,1,2} shape=1,1,3,2 version=10; "
+         "f32[0,1,6,6] - f32{1,1,2,2} shape=0,1,3,3 mode=linear"},
+    };
+    static_assert(all_have_problems(rows), "every operator needs test problems");
+    return {rows, sizeof rows / sizeof rows[0]};
 }
 
 inline op_table resize_ops() {

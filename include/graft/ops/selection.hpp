@@ -1,6 +1,7 @@
 // Operators that order and select: TopK, NonZero, Unique.
 #pragma once
 
+#include "gradient_common.hpp"
 #include "indexing.hpp"
 
 #include <algorithm>
@@ -189,6 +190,21 @@ inline status unique_run(run_context& c) {
     return {};
 }
 
+// dy goes back to the places that the values came from.
+inline status top_k_gradient(gradient_context& c) {
+    emitter& e = c.emit;
+    value_id places = c.out(1);
+    if (places == no_value) {
+        const value_id k = c.in(1) != no_value ? c.in(1) : e.integers({c.integer("k", 0)});
+        places = e.emit_all("", "TopK", {c.in(0), k}, {integer_attribute("axis", c.integer("axis", -1)), integer_attribute("largest", c.integer("largest", 1))},
+                            2)[1];
+    }
+    const shape x = c.extents(c.in(0));
+    c.give(0, e.emit("ScatterElements", {e.zeros(x, c.dy()), places, c.dy()},
+                     {integer_attribute("axis", c.integer("axis", -1)), string_attribute("reduction", "add")}));
+    return {};
+}
+
 inline op_table selection_ops() {
     static constexpr op_row rows[] = {
         GRAFT_OP("TopK", 1, 9, 1, 1, 2, 2, top_k_infer, top_k_run, op_flag::none, "axis:i k:i", "f32[3,5] k=2 @9"),
@@ -201,6 +217,11 @@ inline op_table selection_ops() {
                  "i64{3,1,3,2,1}; i8{3,1,3,2,1} sorted=0; f32[4,2] axis=0; b[2,3] axis=-1; f32[0]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+inline gradient_table selection_gradients() {
+    static constexpr gradient_row rows[] = {{"TopK", "", top_k_gradient}};
     return {rows, sizeof rows / sizeof rows[0]};
 }
 

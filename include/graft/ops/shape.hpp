@@ -1,6 +1,7 @@
 // Operators that give the same elements another shape: Reshape, Flatten, Squeeze, Unsqueeze.
 #pragma once
 
+#include "gradient_common.hpp"
 #include "indexing.hpp"
 
 GRAFT_BEGIN_NAMESPACE
@@ -109,6 +110,12 @@ inline status unsqueeze_infer(infer_context& c) {
     return c.set(0, c.in[0].type, out);
 }
 
+// The same elements in the shape that they had.
+inline status view_gradient(gradient_context& c) {
+    c.give(0, c.emit.reshape(c.dy(), c.extents(c.in(0))));
+    return {};
+}
+
 inline op_table shape_ops() {
     static constexpr op_row rows[] = {
         GRAFT_OP("Reshape", 1, 4, 1, 1, 1, 1, reshape_infer, view_run, op_flag::view, "shape:is consumed_inputs:is",
@@ -128,6 +135,12 @@ inline op_table shape_ops() {
                  "f32[3,4] i64{0,-1}; f16[] i64{0}; f32[3,4] i64{4,1,2}; f32[0,2] i64{1}"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+inline gradient_table shape_gradients() {
+    static constexpr gradient_row rows[] = {
+        {"Reshape", "", view_gradient}, {"Flatten", "", view_gradient}, {"Squeeze", "", view_gradient}, {"Unsqueeze", "", view_gradient}};
     return {rows, sizeof rows / sizeof rows[0]};
 }
 

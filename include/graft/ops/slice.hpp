@@ -1,6 +1,7 @@
 // Operators that join and cut: Concat, Split, Slice.
 #pragma once
 
+#include "gradient_common.hpp"
 #include "indexing.hpp"
 
 GRAFT_BEGIN_NAMESPACE
@@ -165,6 +166,64 @@ inline status slice_run(run_context& c) {
     return {};
 }
 
+// `extent` elements of x from `first` on along `axis`.
+inline value_id part_of(gradient_context& c, value_id x, int axis, std::int64_t first, std::int64_t extent) {
+    return c.emit.emit("Slice", {x, c.emit.integers({first}), c.emit.integers({first + extent}), c.emit.integers({axis})});
+}
+
+// Every input gets its part of dy.
+inline status concat_gradient(gradient_context& c) {
+    const int rank = c.extents(c.out()).rank(), count = static_cast<int>(c.n.inputs.size());
+    const std::int64_t given = c.integer("axis", 1);
+    const int axis = static_cast<int>(given < 0 ? given + rank : given);
+    std::vector<std::int64_t> parts;
+    int asked = 0;
+    for (int i = 0; i < count; ++i) {
+        parts.push_back(c.extents(c.in(i))[axis]);
+        asked += c.wants(i);
+    }
+    if (count == 1) return c.give(0, c.dy()), status();
+    if (2 * asked <= count) { // only those that are asked for
+        std::int64_t first = 0;
+        for (int i = 0; i < count; first += parts[static_cast<std::size_t>(i++)])
+            if (c.wants(i)) c.give(i, part_of(c, c.dy(), axis, first, parts[static_cast<std::size_t>(i)]));
+        return {};
+    }
+    const std::vector<value_id> pieces = c.emit.emit_all("", "Split", {c.dy(), c.emit.integers(parts)}, {integer_attribute("axis", axis)}, count);
+    for (int i = 0; i < count; ++i) c.give(i, pieces[static_cast<std::size_t>(i)]);
+    return {};
+}
+inline status split_gradient(gradient_context& c) {
+    std::vector<value_id> parts;
+    for (std::size_t i = 0; i < c.n.outputs.size(); ++i) {
+        if (c.given[i] == no_value && c.n.outputs[i] == no_value) return c.refuse("one of its outputs has no name, so its size is not known: give it one");
+        parts.push_back(c.given[i] != no_value ? c.given[i] : c.emit.zeros(c.extents(c.n.outputs[i]), c.in(0)));
+    }
+    const value_id joined = parts.size() == 1 ? parts[0] : c.emit.emit("Concat", std::move(parts), {integer_attribute("axis", c.integer("axis", 0))});
+    c.give(0, joined);
+    return {};
+}
+inline status slice_gradient(gradient_context& c) {
+    for (int i = 1; i < 5; ++i)
+        if (!is_constant(c, i)) return c.refuse("its bounds are computed in the graph: freeze what lies before it");
+    std::vector<tensor_view> in;
+    slice_range range;
+    GRAFT_TRY(read_slice(forward_context(c, in), range));
+    const shape x = c.extents(c.in(0));
+    std::vector<std::int64_t> starts, axes, steps;
+    for (int d = 0; d < x.rank(); ++d)
+        if (range.n[d] != x[d] || range.step[d] != 1) {
+            starts.push_back(range.first[d]);
+            axes.push_back(d);
+            steps.push_back(range.step[d]);
+        }
+    if (axes.empty()) return c.give(0, c.dy()), status();
+    c.give(0, c.emit.emit_graft("SliceGrad", {c.dy()},
+                                {integers_attribute("starts", std::move(starts)), integers_attribute("axes", std::move(axes)),
+                                 integers_attribute("steps", std::move(steps)), integers_attribute("shape", std::vector<std::int64_t>(x.begin(), x.end()))}));
+    return {};
+}
+
 inline op_table slice_ops() {
     static constexpr op_row rows[] = {
         GRAFT_OP("Concat", 1, 0, 1, -1, 1, 1, concat_infer, concat_run, op_flag::none, "axis:i",
@@ -181,6 +240,72 @@ inline op_table slice_ops() {
         GRAFT_OP("Slice", 10, 0, 3, 5, 1, 1, slice_infer, slice_run, op_flag::none, "",
                  "f32[5,6] i64{1,0} i64{4,6} - i64{2,3}; f32[5,6] i32{-1} i32{-100} i32{1} i32{-2}; i8[4] i64{4} i64{9}; "
                  "f32[0,3] i64{0} i64{1} i64{0} i64{-1}; f32[2,3,4] i64{1} i64{3} i64{-2}"),
+    };
+    static_assert(all_have_problems(rows), "every operator needs test problems");
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+inline gradient_table slice_gradients() {
+    static constexpr gradient_row rows[] = {{"Concat", "", concat_gradient}, {"Split", "", split_gradient}, {"Slice", "", slice_gradient}};
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+// graft.SliceGrad-1: zeros of the shape `shape`, with dy at the places that Slice took: along each of `axes` from `starts` on, `steps` apart.
+inline status read_slice_grad(const op_context& c, slice_range& range, shape& x) {
+    const integer_list extents = c.integers("shape"), starts = c.integers("starts"), axes = c.integers("axes"), steps = c.integers("steps");
+    if (extents.size > shape::max_rank || extents.size != c.in[0].extents.rank()) return c.fail_shapes("the shape has not the rank of the gradient");
+    x = shape::from(extents.begin(), extents.end());
+    if (elements_of(x) < 0) return c.fail_shapes("the shape is not known or overflows");
+    if (starts.size != axes.size || steps.size != axes.size) return c.fail(errc::op_attribute, "starts, axes and steps differ in length");
+    range.n = c.in[0].extents;
+    for (int d = 0; d < x.rank(); ++d) range.first[d] = 0, range.step[d] = 1;
+    for (int i = 0; i < axes.size; ++i) {
+        int d = 0;
+        GRAFT_TRY(c.axis(axes[i], x.rank(), d));
+        if (steps[i] == INT64_MIN) return c.fail(errc::op_attribute, "the step of axis %lld is out of range", d);
+        range.first[d] = starts[i];
+        range.step[d] = steps[i];
+    }
+    for (int d = 0; d < x.rank(); ++d) {
+        const std::int64_t n = range.n[d], first = range.first[d], pace = range.step[d] < 0 ? -range.step[d] : range.step[d];
+        if (n == 0) continue;
+        const bool fits = first >= 0 && first < x[d] && (n == 1 || (pace > 0 && n - 1 <= (range.step[d] > 0 ? x[d] - 1 - first : first) / pace));
+        if (!fits) return c.fail_shapes("the gradient does not fit into the shape");
+    }
+    return {};
+}
+inline status slice_grad_infer(infer_context& c) {
+    slice_range range;
+    shape x;
+    GRAFT_TRY(any_type(c, 0));
+    GRAFT_TRY(read_slice_grad(c, range, x));
+    return c.set(0, c.in[0].type, x);
+}
+inline status slice_grad_run(run_context& c) {
+    slice_range range;
+    shape x;
+    GRAFT_TRY(read_slice_grad(c, range, x));
+    const std::int64_t bytes = bytes_of(c.out[0].type, x);
+    if (bytes > 0) std::memset(c.out[0].data, 0, static_cast<std::size_t>(bytes));
+    if (range.n.elements() == 0) return {};
+    std::int64_t from[shape::max_rank], to[shape::max_rank], base = 0;
+    row_major(range.n, from);
+    row_major(x, to);
+    for (int d = 0; d < x.rank(); ++d) {
+        base += range.first[d] * to[d];
+        to[d] = range.n[d] > 1 ? to[d] * range.step[d] : 0;
+    }
+    const std::size_t size = size_of(c.in[0].type);
+    copy_strided(size, range.n, c.out[0].as<char>() + base * static_cast<std::int64_t>(size), to, c.in[0].data, from);
+    return {};
+}
+
+inline op_table slice_training_ops() {
+    static constexpr op_row rows[] = {
+        {"SliceGrad", "graft", 1, 0, 1, 1, 1, 1, slice_grad_infer, slice_grad_run, op_flag::none, "starts:is axes:is steps:is shape:is",
+         "f32[2,3] starts=1,5 axes=0,1 steps=2,-2 shape=5,6; f32[2,3,2] starts=1 axes=2 steps=1 shape=2,3,4; f32[1,17] starts=3 axes=0 steps=1 shape=5,17; "
+         "f64[3] starts=2 axes=0 steps=-1 shape=3; "
+         "f16[0,3] starts=0 axes=0 steps=1 shape=4,3; bf16[2] starts=0 axes=0 steps=3 shape=5"},
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};

@@ -1,7 +1,7 @@
 // Softmax, LogSoftmax and Hardmax along an axis.
 #pragma once
 
-#include "common.hpp"
+#include "gradient_common.hpp"
 
 GRAFT_BEGIN_NAMESPACE
 namespace ops {
@@ -119,6 +119,41 @@ inline status softmax_run(run_context& c) { return softmax_kernel(c, 's'); }
 inline status log_softmax_run(run_context& c) { return softmax_kernel(c, 'l'); }
 inline status hardmax_run(run_context& c) { return softmax_kernel(c, 'h'); }
 
+// x as the lines that softmax goes over, and their axis: before opset 13 everything from `axis` on is one line.
+inline status softmax_lines(gradient_context& c, shape& lines, int& axis) {
+    lines = c.extents(c.in(0));
+    const bool flat = c.n.version < 13;
+    std::vector<tensor_view> in;
+    axis_split s;
+    GRAFT_TRY(softmax_split(forward_context(c, in), s));
+    const std::int64_t given = c.integer("axis", -1);
+    axis = static_cast<int>(given < 0 ? given + lines.rank() : given);
+    if (flat || !lines.rank()) lines = shape{s.outer, s.n}, axis = 1;
+    return {};
+}
+// dx = y * (dy - sum(dy * y))
+inline status softmax_gradient(gradient_context& c) {
+    shape lines;
+    int axis = 0;
+    GRAFT_TRY(softmax_lines(c, lines, axis));
+    emitter& e = c.emit;
+    const value_id y = e.reshape(c.out(), lines), dy = e.reshape(c.dy(), lines);
+    const value_id dx = e.mul(y, e.sub(dy, sum_along(c, e.mul(dy, y), axis)));
+    c.give(0, e.reshape(dx, c.extents(c.in(0))));
+    return {};
+}
+// dx = dy - exp(y) * sum(dy)
+inline status log_softmax_gradient(gradient_context& c) {
+    shape lines;
+    int axis = 0;
+    GRAFT_TRY(softmax_lines(c, lines, axis));
+    emitter& e = c.emit;
+    const value_id y = e.reshape(c.out(), lines), dy = e.reshape(c.dy(), lines);
+    const value_id dx = e.sub(dy, e.mul(e.emit("Exp", {y}), sum_along(c, dy, axis)));
+    c.give(0, e.reshape(dx, c.extents(c.in(0))));
+    return {};
+}
+
 inline op_table softmax_ops() {
     static constexpr op_row rows[] = {
         GRAFT_OP("Softmax", 1, 0, 1, 1, 1, 1, softmax_infer, softmax_run, op_flag::none, "axis:i",
@@ -129,6 +164,11 @@ inline op_table softmax_ops() {
                  "f32[3,17]; f32{1,3,3,2}; f32[2,3,5] axis=1; f32[2,3,5] axis=1 @11; f16[0,4]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+inline gradient_table softmax_gradients() {
+    static constexpr gradient_row rows[] = {{"Softmax", "", softmax_gradient}, {"LogSoftmax", "", log_softmax_gradient}, {"Hardmax", "", nullptr}};
     return {rows, sizeof rows / sizeof rows[0]};
 }
 

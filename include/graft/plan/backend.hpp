@@ -1,6 +1,7 @@
 // What a back end offers to planning: whether it takes a node, and how it rewrites a graph for itself.
 #pragma once
 
+#include "../cpu/kernel.hpp"
 #include "../graph/op.hpp"
 
 #include <cstddef>
@@ -44,6 +45,8 @@ struct backend {
     const char* (*refuse)(const node&);
     /// Rewrites a graph with known shapes: fusion, layout, packing. Adds operators of the domain `graft`.
     status (*lower)(graph&, const lowering&);
+    /// The kernel that runs a lowered node; null, with the reason, where the reference kernel has to.
+    const cpu::kernel_row* (*choose)(const cpu::kernel_query&, cpu::kernel_choice&, const char*& refusal);
 };
 
 /// Where a node runs, and why not elsewhere.

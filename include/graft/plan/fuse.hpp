@@ -170,7 +170,7 @@ private:
         const std::int64_t columns = at(n.outputs[0]).extents[1];
         if (bias) {
             const shape& c = at(n.inputs[2]).extents;
-            if (!is_constant(n.inputs[2]) || c.back() != columns || c.elements() != columns) return;
+            if (!is_float32(n.inputs[2]) || c.rank() < 1 || c.back() != columns || c.elements() != columns) return;
             if (beta != 1 && !scale_constant(n.inputs[2], beta)) return;
         }
         if (alpha != 1) {
@@ -187,7 +187,8 @@ private:
     bool scale_constant(value_id& id, float factor) {
         tensor made;
         if (!copy_floats(id, made)) return false;
-        for (std::int64_t i = 0; i < made.elements(); ++i) made.data<float>()[i] *= factor;
+        float* const floats = made.data<float>();
+        for (std::int64_t i = 0, n = made.elements(); i < n; ++i) floats[i] *= factor;
         id = g.add_constant(at(id).name + "_scaled", std::move(made));
         return true;
     }
@@ -291,11 +292,15 @@ private:
         };
         if (factor != no_value) {
             if (!copy_floats(m.inputs[1], weight)) return false;
-            const shape& w = weight.shape();
+            const shape& extents = weight.shape();
             // Convolutions have the output channel first; matrix products last, or first of two where B is transposed.
             const bool first = conv || integer(m, "transB", 0);
-            const std::int64_t inner = first ? w.product(1, w.rank()) : 1;
-            for (std::int64_t i = 0; i < weight.elements(); ++i) weight.data<float>()[i] *= element(factor, i / inner % channels);
+            const std::int64_t inner = first ? extents.product(1, extents.rank()) : 1;
+            float *w = weight.data<float>(), *const end = w + weight.elements();
+            for (std::int64_t c = 0; w < end; c = (c + 1) % channels) {
+                const float by = element(factor, c);
+                for (std::int64_t i = 0; i < inner; ++i) *w++ *= by;
+            }
             for (std::int64_t c = 0; c < channels; ++c) bias.data<float>()[c] *= element(factor, c);
             m.inputs[1] = g.add_constant(at(m.inputs[1]).name + "_scaled", std::move(weight));
         }
@@ -359,7 +364,8 @@ private:
             float alpha = 0, beta = 0;
             if (!activation_of(n, kind, alpha, beta)) continue;
             node* m = maker(n.inputs[0]);
-            const bool takes = m && (is(*m, "Conv", "graft") || is(*m, "MatMul", "graft") || is(*m, "ScaleShift", "graft") || is(*m, "Sum", "graft"));
+            const bool takes = m && (is(*m, "Conv", "graft") || is(*m, "MatMul", "graft") || is(*m, "ScaleShift", "graft") || is(*m, "Sum", "graft") ||
+                                     is(*m, "BatchNormalizationTraining", "graft"));
             if (takes && used_once(n.inputs[0]) && !m->find("activation") && integer(*m, "residual", 0) != 2) {
                 set_activation(*m, kind, alpha, beta);
                 m->outputs[0] = n.outputs[0];
@@ -368,6 +374,14 @@ private:
             } else if (!is(n, "Activation", "graft"))
                 activation_node(n, n.inputs[0], kind, alpha, beta);
         }
+    }
+
+    // Which input of a node is a residual that its kernel adds; 0: it adds none.
+    static std::size_t residual_slot(const node& n) {
+        if (n.domain != "graft") return 0;
+        if (n.op_type == "Conv" || n.op_type == "MatMul") return 3;
+        if (n.op_type == "BatchNormalizationTraining" && !n.find("activation")) return 5;
+        return n.op_type == "ConvGradInput" ? 2 : 0;
     }
 
     // A sum goes into the later of the two nodes that make its terms; sums of equal shapes that are left take an epilogue themselves.
@@ -380,10 +394,11 @@ private:
             for (const std::size_t side : {late, 1 - late}) {
                 const value_id x = n.inputs[side], other = n.inputs[1 - side];
                 node* m = maker(x);
-                if (!m || !used_once(x) || m->find("residual") || (!is(*m, "Conv", "graft") && !is(*m, "MatMul", "graft"))) continue;
+                const std::size_t slot = m ? residual_slot(*m) : 0;
+                if (!slot || !used_once(x) || m->find("residual")) continue;
                 if (position(other) > position(x) || is_constant(other)) continue;
-                m->inputs.resize(4, no_value);
-                m->inputs[3] = other;
+                m->inputs.resize(std::max(m->inputs.size(), slot + 1), no_value);
+                m->inputs[slot] = other;
                 set(*m, "residual", std::int64_t(m->find("activation") ? 2 : 1));
                 m->outputs[0] = n.outputs[0];
                 drop(n);

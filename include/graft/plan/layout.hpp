@@ -15,6 +15,7 @@ class layouter : public rewriter {
 public:
     layouter(graph& target, const lowering& with, cpu::isa level)
         : rewriter(target), with_(with), level_(level), block_(cpu::vector_width(level)) {}
+    inline virtual ~layouter() {}
 
     status run() {
         std::vector<node> nodes = std::move(g.nodes);
@@ -33,7 +34,7 @@ public:
         return {};
     }
 
-private:
+protected:
     bool blocked(value_id id) { return id != no_value && at(id).block != 0; }
 
     // The value in the layout asked for.
@@ -58,7 +59,8 @@ private:
         return made;
     }
 
-    status place_node(node& n) {
+    // Gives a node its place behind those before it, its inputs in the layout that it reads; training adds cases of its own.
+    inline virtual status place_node(node& n) {
         if (is(n, "Conv", "graft")) return place_conv(n);
         if (is(n, "Transpose") && transpose_between_layouts(n)) return {};
         int block = 0;

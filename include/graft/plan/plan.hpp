@@ -43,6 +43,7 @@ struct plan {
     std::vector<int> late;           ///< nodes whose output shapes only a run can tell, in order: they are interpreted
     std::vector<slot> value_slots;   ///< of every value; none for those made late
     std::vector<slot> outputs;       ///< where each output of the graph is made; none: made late
+    std::vector<int> state_of;       ///< of each output: the input whose memory it takes, or -1
     std::int64_t arena_bytes = 0;    ///< intermediates and scratch together
     std::int64_t constant_bytes = 0;
     std::int64_t multiply_adds = 0;  ///< of the graph before lowering
@@ -142,7 +143,7 @@ private:
             const cpu::kernel_query query{{n, in_.data(), static_cast<int>(in_.size()), out_.data(), static_cast<int>(out_.size()), options_.limit},
                                           in_block_.data(), out_block_.data(), level, options_.exact};
             s.level = level;
-            if (!options_.reference) s.kernel = cpu::choose_kernel(query, s.choice, s.refusal);
+            if (!options_.reference) s.kernel = (options_.backend_count ? options_.backends[0]->choose : cpu::choose_kernel)(query, s.choice, s.refusal);
             if (!s.kernel && !n.op->run) return fail(errc::op_unsupported, place(n), "this build does not hold the operator; GRAFT_OPS leaves it out");
             if (!s.kernel && !query.all_row_major()) return fail(errc::internal, place(n), "a blocked layout met an operator without a kernel for it");
         }
@@ -175,6 +176,9 @@ private:
         for (std::size_t i = 0; i < g_.outputs.size(); ++i)
             if (output_of[index(g_.outputs[i])] < 0) output_of[index(g_.outputs[i])] = static_cast<int>(i);
 
+        p_.state_of.assign(g_.outputs.size(), -1);
+        for (const state_pair& s : g_.states) p_.state_of[static_cast<std::size_t>(s.output)] = s.input;
+
         std::vector<step> kept;
         for (step& s : p_.steps) {
             const node& n = g_.nodes[static_cast<std::size_t>(s.node)];
@@ -205,6 +209,7 @@ private:
             append_captures(g_.nodes[static_cast<std::size_t>(i)], ids_);
             for (value_id id : ids_) keep(id);
         }
+        GRAFT_TRY(check_states(first, last));
         for (value_id id : g_.outputs) keep(id);
 
         std::vector<lifetime> lifetimes;
@@ -217,8 +222,9 @@ private:
                 if (id == no_value) continue;
                 slot& where = slots[index(id)];
                 if (output_of[index(id)] >= 0) {
-                    where.kind = slot_kind::output;
-                    where.index = output_of[index(id)];
+                    const int output = output_of[index(id)], state = p_.state_of[static_cast<std::size_t>(output)];
+                    where.kind = state < 0 ? slot_kind::output : slot_kind::input;
+                    where.index = state < 0 ? output : state;
                     continue;
                 }
                 const std::int64_t bytes = block_bytes(at(id));
@@ -248,6 +254,16 @@ private:
         for (std::size_t i = 0; i < slots.size(); ++i)
             if (slots[i].kind == slot_kind::arena) slots[i].index = lifetimes[static_cast<std::size_t>(lifetime_of[i])].offset;
         for (const auto& pair : scratch) p_.steps[pair.first].workspace_offset = lifetimes[static_cast<std::size_t>(pair.second)].offset;
+        return {};
+    }
+
+    // New state is written over the old, so whoever reads the old has to run before, or be the writer itself.
+    status check_states(const std::vector<int>& first, const std::vector<int>& last) {
+        for (const state_pair& s : g_.states) {
+            const value_id before = g_.inputs[static_cast<std::size_t>(s.input)], after = g_.outputs[static_cast<std::size_t>(s.output)];
+            if (first[index(after)] < 0 || last[index(before)] > first[index(after)] || at(before).extents != at(after).extents || at(before).type != at(after).type)
+                return fail(errc::internal, at(after).name, "this state cannot be changed in place");
+        }
         return {};
     }
 

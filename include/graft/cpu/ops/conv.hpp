@@ -4,6 +4,7 @@
 #include "../conv.hpp"
 #include "attributes.hpp"
 
+#include <cstdio>
 #include <string>
 
 GRAFT_BEGIN_NAMESPACE
@@ -49,8 +50,10 @@ inline bool conv_problem_in(const node& n, conv_problem& p) {
 /// What tells two packings of the same weights apart. The sizes of the image are left out where the form does not depend on them:
 /// the algorithm says that already.
 inline std::string conv_pack_key(isa level, const conv_problem& p, const conv_choice& c) {
-    return std::string("conv ") + name(level) + " " + std::to_string(static_cast<int>(c.algorithm)) + " " + std::to_string(p.groups) + " " +
-           std::to_string(p.kh) + "x" + std::to_string(p.kw) + " " + std::to_string(c.packed_bytes) + " " + std::to_string(static_cast<int>(c.in)) + std::to_string(static_cast<int>(c.out));
+    char text[160];
+    std::snprintf(text, sizeof text, "conv %s %d %d %dx%d %lld %d%d", name(level), static_cast<int>(c.algorithm), p.groups, p.kh, p.kw,
+                  static_cast<long long>(c.packed_bytes), static_cast<int>(c.in), static_cast<int>(c.out));
+    return text;
 }
 
 struct conv_parameters {

@@ -1,0 +1,149 @@
+// graft bench --train: latency of a training step on random input.
+#include "program.hpp"
+
+#include <graft/train.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstdio>
+
+namespace program {
+namespace {
+
+struct measured_network {
+    graft::graph graph;
+    graft::value_id logits = graft::no_value;
+    std::vector<graft::parameter> parameters;
+    graft::shape batch;
+    std::int64_t classes = 0;
+};
+
+graft::result<measured_network> network_of(const common_options& common, const bench_options& options, std::int64_t batch, graft::executor& pool) {
+    measured_network net;
+    if (!options.arch.empty()) {
+        graft::architecture_options how;
+        how.seed = common.seed;
+        if (options.arch == "mobilenet_v2") how.classes = 100;
+        auto built = graft::build_architecture(options.arch, how);
+        if (!built.ok()) return graft::fail(graft::errc::usage, "--arch", built.error().where() + ": " + built.error().detail());
+        net.graph = std::move(built).value();
+    } else {
+        graft::load_options with;
+        GRAFT_TRY_ASSIGN(with, load_options_of(common));
+        graft::model model;
+        GRAFT_TRY_ASSIGN(model, graft::load(options.model, with));
+        net.graph = model.graph();
+    }
+    graft::constants_to_initializers(net.graph);
+    graft::model model;
+    GRAFT_TRY_ASSIGN(model, graft::load(net.graph));
+    const std::vector<graft::value_info> inputs = assumed_inputs(model, batch);
+    if (inputs.empty() || inputs[0].type != graft::dtype::float32 || inputs[0].extents.rank() < 2)
+        return graft::fail(graft::errc::input_dtype, options.model, "training takes networks with a float32 input");
+    net.batch = inputs[0].extents;
+    net.batch[0] = batch;
+    net.logits = graft::logits_of(net.graph);
+    net.parameters = graft::parameters_of(net.graph);
+    graft::shape scores;
+    GRAFT_TRY(graft::detail::shape_of_value(net.graph, net.logits, net.batch, pool, {}, scores));
+    if (scores.rank() != 2) return graft::fail(graft::errc::train_head, options.model, "what the loss is taken of has to be [N, classes]; it is " + graft::text(scores));
+    net.classes = scores[1];
+    graft::value& v = net.graph.values[static_cast<std::size_t>(net.logits)];
+    v.has_shape = true;
+    v.extents = {graft::shape::unknown, net.classes};
+    if (options.train == "head") {
+        graft::trunk_cut cut;
+        GRAFT_TRY_ASSIGN(cut, graft::find_trunk(net.graph, "", net.batch, pool));
+        const int trunk = graft::detail::maker_of(net.graph, cut.features);
+        for (graft::parameter& p : net.parameters) p.learns = p.node > trunk;
+    }
+    return net;
+}
+
+} // namespace
+
+graft::result<int> bench_training(const common_options& common, const bench_options& options) {
+    graft::cpu::isa isa{};
+    GRAFT_TRY_ASSIGN(isa, graft::cpu::active_isa());
+    const int threads = thread_count(common);
+    const std::int64_t batch = options.batch ? options.batch : 16;
+    const double begun = now_ms();
+    graft::pool_executor pool(threads);
+    measured_network net;
+    GRAFT_TRY_ASSIGN(net, network_of(common, options, batch, pool));
+    graft::step_options how;
+    how.optimizer.kind = graft::optimizer_kind::sgd;
+    how.optimizer.momentum = 0.9;
+    how.optimizer.weight_decay = 0;
+    how.batch_norm = options.train == "full";
+    how.exact = common.exact;
+    how.seed = common.seed;
+    graft::training_step step;
+    GRAFT_TRY_ASSIGN(step, graft::training_step::make(net.graph, net.logits, net.parameters, how));
+    graft::step_memory memory;
+    GRAFT_TRY_ASSIGN(memory, step.prepare(net.batch, pool));
+    const double load_ms = now_ms() - begun;
+
+    graft::tensor input, targets;
+    GRAFT_TRY_ASSIGN(input, graft::tensor::make(graft::dtype::float32, net.batch));
+    GRAFT_TRY_ASSIGN(targets, graft::tensor::make(graft::dtype::float32, {batch, net.classes}));
+    const graft::random_stream values(common.seed, 1), labels(common.seed, 2);
+    for (std::int64_t i = 0; i < input.elements(); ++i) input.data<float>()[i] = static_cast<float>(values.normal(static_cast<std::uint64_t>(i)));
+    for (std::int64_t i = 0; i < batch; ++i) {
+        const auto label = static_cast<std::int64_t>(labels.below(static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(net.classes)));
+        graft::write_target(how.loss, label, 1, net.classes, targets.data<float>() + i * net.classes, false);
+    }
+    graft::step_input in;
+    in.inputs = &input, in.targets = &targets, in.scale = 1.0 / static_cast<double>(batch), in.learning_rate = 1e-3;
+    double first_ms = 0;
+    std::vector<double> latency;
+    {
+        progress bar("bench", options.rounds, common.quiet);
+        for (int i = -2; i < options.rounds; ++i) {
+            const double start = now_ms();
+            GRAFT_TRY(step.run(in, pool));
+            ++in.step;
+            const double took = now_ms() - start;
+            if (i == -2) first_ms = took;
+            if (i >= 0) latency.push_back(took), bar.step(i + 1);
+        }
+    }
+    std::vector<double> sorted = latency;
+    std::sort(sorted.begin(), sorted.end());
+    const std::size_t n = sorted.size();
+    const double middle = n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
+    const std::string name = options.arch.empty() ? options.model : options.arch;
+    if (common.json) {
+        print(json{{"model", name},
+                   {"train", options.train},
+                   {"latency_ms", latency},
+                   {"median_ms", middle},
+                   {"load_ms", load_ms},
+                   {"first_ms", first_ms},
+                   {"rss_mb", peak_rss_mb()},
+                   {"step_bytes", memory.total()},
+                   {"isa", graft::cpu::name(isa)},
+                   {"device", "cpu"},
+                   {"threads", threads},
+                   {"batch", batch},
+                   {"macs", nullptr},
+                   {"inputs", {{"input", shape_json(net.batch)}}}});
+        return exit_done;
+    }
+    const terminal screen = look_at_stdout(common.color);
+    const auto row = [&](const char* key, const std::string& value) { std::printf("%s  %s\n", styled(screen, style::dim, padded(key, 8)).c_str(), value.c_str()); };
+    char text[160];
+    row("model", printable(name) + "  at " + graft::text(net.batch) + ", training " + (options.train == "full" ? "all of it" : "its head"));
+    row("device", std::string("cpu, ") + graft::cpu::name(isa) + ", " + std::to_string(threads) + (threads == 1 ? " thread" : " threads"));
+    std::snprintf(text, sizeof text, "  (%s least, %s at 90 %%, %d rounds)", milliseconds_text(sorted.front()).c_str(), milliseconds_text(sorted[n * 9 / 10]).c_str(), options.rounds);
+    row("step", styled(screen, style::bold, milliseconds_text(middle)) + text);
+    std::snprintf(text, sizeof text, "%.1f samples a second", 1000.0 * static_cast<double>(batch) / middle);
+    row("speed", text);
+    row("load", milliseconds_text(load_ms) + ", first step " + milliseconds_text(first_ms));
+    std::snprintf(text, sizeof text, "%s planned, %.0f MB resident at most", bytes_text(memory.total()).c_str(), peak_rss_mb());
+    row("memory", text);
+    return exit_done;
+}
+
+} // namespace program

@@ -1,0 +1,155 @@
+// graft evaluate: how well a model knows a dataset.
+#include "program.hpp"
+
+#include <graft/train.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+
+namespace program {
+namespace {
+
+constexpr std::int64_t shown = 40; // rows of the table; --json has all
+
+// The model's output for each class of the dataset, by name.
+graft::result<std::vector<std::int64_t>> outputs_of(const std::vector<std::string>& given, const std::vector<std::string>& known, const std::string& data) {
+    std::vector<std::int64_t> outputs;
+    std::string missing;
+    int count = 0;
+    for (const std::string& name : given) {
+        const auto at = std::find(known.begin(), known.end(), name);
+        outputs.push_back(at - known.begin());
+        if (at != known.end()) continue;
+        if (++count <= 5) missing += (missing.empty() ? "" : ", ") + ("\"" + printable(shortened(name, 40)) + "\"");
+    }
+    if (!count) return outputs;
+    std::string some;
+    for (std::size_t i = 0; i < known.size() && i < 5; ++i) some += (i ? ", " : "") + ("\"" + printable(shortened(known[i], 40)) + "\"");
+    return graft::fail(graft::errc::data_class_mismatch, data,
+                       missing + (count > 5 ? " and " + std::to_string(count - 5) + " more are" : count > 1 ? " are" : " is") + " none of the model's " + std::to_string(known.size()) + " classes, which begin with " + some +
+                           "; --labels names the model's classes");
+}
+
+std::int64_t classes_of(const graft::model& model) {
+    const graft::value_info& out = model.outputs()[0];
+    return out.has_shape && out.extents.rank() >= 2 ? out.extents[1] : -1;
+}
+
+void print_table(const terminal& screen, const std::vector<std::string>& classes, const graft::classification_metrics& m) {
+    text_table table({"class", ">pictures", ">precision", ">recall", ">F1", "mostly taken for"});
+    std::int64_t rows = 0, present = 0;
+    for (std::int64_t c = 0; c < m.classes(); ++c) {
+        const graft::class_score s = m.score(c);
+        if (!s.support && !s.predicted) continue;
+        if (++present > shown) continue;
+        ++rows;
+        std::int64_t most = -1;
+        for (std::int64_t p = 0; p < m.classes(); ++p)
+            if (p != c && m.confusion(c, p) > 0 && (most < 0 || m.confusion(c, p) > m.confusion(c, most))) most = p;
+        table.add({shortened(printable(classes[static_cast<std::size_t>(c)]), std::max(12, screen.columns / 4)), std::to_string(s.support), percent_text(s.precision), percent_text(s.recall), percent_text(s.f1),
+                   most < 0 ? "" : shortened(printable(classes[static_cast<std::size_t>(most)]), std::max(12, screen.columns / 4)) + " (" + std::to_string(m.confusion(c, most)) + ")"});
+    }
+    table.print(screen);
+    if (present > shown) std::printf("... and %lld classes more; --json has all\n", static_cast<long long>(present - shown));
+    std::printf("\n");
+}
+
+void print_matrix(const terminal& screen, const std::vector<std::string>& classes, const graft::classification_metrics& m) {
+    int width = 6, names = 8;
+    for (const std::string& c : classes) names = std::max(names, std::min(16, display_width(printable(c))));
+    if (m.classes() > 20 || names + 2 + static_cast<int>(m.classes()) * width > screen.columns) return;
+    std::string head = padded("true \\ taken for", names) + "  ";
+    for (std::int64_t c = 0; c < m.classes(); ++c) head += padded(shortened(printable(classes[static_cast<std::size_t>(c)]), width - 1), width, true);
+    std::printf("%s\n", styled(screen, style::dim, head).c_str());
+    for (std::int64_t t = 0; t < m.classes(); ++t) {
+        std::string line = padded(shortened(printable(classes[static_cast<std::size_t>(t)]), names), std::max(names, 16)) + "  ";
+        for (std::int64_t p = 0; p < m.classes(); ++p) {
+            const std::int64_t n = m.confusion(t, p);
+            line += styled(screen, t == p ? style::green : n ? style::yellow : style::dim, padded(n ? std::to_string(n) : ".", width, true));
+        }
+        std::printf("%s\n", line.c_str());
+    }
+    std::printf("\n");
+}
+
+} // namespace
+
+graft::result<int> evaluate(const common_options& common, const evaluate_options& options) {
+    graft::classifier_options with;
+    GRAFT_TRY_ASSIGN(with.load, load_options_of(common));
+    with.session.threads = common.threads;
+    with.labels = options.labels;
+    with.preprocess = options.preprocess;
+    if (!options.preprocess.empty()) {
+        auto spec = graft::parse_preprocess(options.preprocess); // wrong usage, whatever the model is
+        if (!spec.ok()) return spec.take_status();
+    }
+    auto loaded = graft::classifier::load(options.model, with);
+    if (!loaded.ok()) return loaded.take_status();
+    const graft::classifier classifier = std::move(loaded).value();
+    if (classifier.preprocessing().source == graft::preprocess_source::assumed)
+        warn(common, "the model does not say how pictures are to be prepared; imagenet is assumed; --preprocess SPEC says otherwise");
+    graft::dataset_options opening;
+    opening.allow_empty = true;
+    graft::dataset data;
+    GRAFT_TRY_ASSIGN(data, graft::open_dataset(options.data, opening));
+    for (const graft::dataset_problem& p : data.problems()) warn(common, p.path + ": " + p.detail);
+    std::vector<std::string> classes = classifier.labels();
+    // Without names the outputs are called by their numbers, as the digits of an IDX file are.
+    for (std::int64_t i = 0, n = classes.empty() ? classes_of(classifier.model()) : 0; i < n; ++i) classes.push_back(std::to_string(i));
+    std::vector<std::int64_t> outputs;
+    GRAFT_TRY_ASSIGN(outputs, outputs_of(data.classes(), classes, options.data));
+
+    progress bar("evaluate", data.size(), common.quiet);
+    graft::evaluation_options how;
+    how.batch = options.batch;
+    how.threads = thread_count(common);
+    how.progress = [](void* context, std::int64_t done, std::int64_t) { static_cast<progress*>(context)->step(done); };
+    how.context = &bar;
+    const double begun = now_ms();
+    graft::evaluation_result found;
+    GRAFT_TRY_ASSIGN(found, graft::evaluate(classifier.model(), data, classifier.preprocessing().spec, outputs, how));
+    const double seconds = (now_ms() - begun) / 1e3;
+    bar.finish();
+    for (const graft::bad_sample& b : found.bad) warn(common, b.name + ": left out: " + b.detail);
+    const graft::classification_metrics& m = found.metrics;
+    if (m.samples() == 0) return graft::fail(graft::errc::data_too_many_bad, options.data, "none of its pictures can be read");
+    const double rate = seconds > 0 ? static_cast<double>(m.samples()) / seconds : 0;
+    if (common.json) {
+        json confusion = json::array(), scores = json::array();
+        for (std::int64_t t = 0; t < m.classes(); ++t) {
+            json row = json::array();
+            for (std::int64_t p = 0; p < m.classes(); ++p) row.push_back(m.confusion(t, p));
+            confusion.push_back(std::move(row));
+            const graft::class_score s = m.score(t);
+            scores.push_back({{"precision", s.precision}, {"recall", s.recall}, {"f1", s.f1}, {"images", s.support}});
+        }
+        print(json{{"top1", m.top1()},
+                   {"top5", m.top_k()},
+                   {"loss", m.loss()},
+                   {"images", m.samples()},
+                   {"classes", classes},
+                   {"confusion", confusion},
+                   {"scores", scores},
+                   {"macro_f1", m.macro_f1()},
+                   {"calibration_error", m.calibration_error()},
+                   {"bad_images", found.bad.size()},
+                   {"images_per_s", rate},
+                   {"device", "cpu"}});
+        return exit_done;
+    }
+    const terminal screen = look_at_stdout(common.color);
+    print_table(screen, classes, m);
+    print_matrix(screen, classes, m);
+    char text[200];
+    std::snprintf(text, sizeof text, "  top-5 %s  loss %.4f  macro F1 %.3f  calibration error %.4f", percent_text(m.top_k()).c_str(), m.loss(), m.macro_f1(), m.calibration_error());
+    std::printf("%s%s\n", styled(screen, style::bold, "top-1 " + percent_text(m.top1())).c_str(), text);
+    std::printf("%lld pictures in %s on cpu, %.0f a second%s\n", static_cast<long long>(m.samples()), milliseconds_text(seconds * 1e3).c_str(), rate,
+                found.bad.empty() ? "" : (", " + std::to_string(found.bad.size()) + " could not be read").c_str());
+    return exit_done;
+}
+
+} // namespace program

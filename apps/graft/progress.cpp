@@ -1,0 +1,174 @@
+// The bar, the lines and the summaries of a training run.
+#include "progress.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+#include <vector>
+
+#if defined(_WIN32)
+#include <io.h>
+#else
+#include <sys/ioctl.h>
+#include <unistd.h>
+#endif
+
+namespace program {
+namespace {
+
+// As look_at_stdout, for stderr, where progress goes.
+terminal look_at_stderr(const std::string& color) {
+    terminal screen = look_at_stdout(color == "never" ? "never" : "always");
+    screen.columns = 80;
+#if defined(_WIN32)
+    screen.interactive = _isatty(_fileno(stderr)) != 0;
+#else
+    screen.interactive = isatty(fileno(stderr)) != 0;
+    winsize size{};
+    if (ioctl(fileno(stderr), TIOCGWINSZ, &size) == 0 && size.ws_col > 0) screen.columns = std::min<int>(size.ws_col, 200);
+#endif
+    const char *no_color = std::getenv("NO_COLOR"), *term = std::getenv("TERM");
+    const bool plain = (no_color && *no_color) || (term && std::string(term) == "dumb");
+    if (color != "always" && (plain || !screen.interactive)) screen.colors = 0;
+    return screen;
+}
+
+double seconds() {
+    using clock = std::chrono::steady_clock;
+    return std::chrono::duration<double>(clock::now().time_since_epoch()).count();
+}
+
+std::string number(const char* format, double value) {
+    char text[64];
+    std::snprintf(text, sizeof text, format, value);
+    return text;
+}
+
+std::string count_of(std::int64_t done, std::int64_t all) {
+    const std::string total = std::to_string(all);
+    return padded(std::to_string(done), static_cast<int>(total.size()), true) + "/" + total;
+}
+
+std::string rate_text(double images_per_s) { return number(images_per_s < 9.95 ? "%.1f" : "%.0f", images_per_s); }
+
+// A thin bar whose empty part shows too.
+std::string thin_bar(const terminal& screen, double share, int columns) {
+    const int full = static_cast<int>(std::lround(std::min(std::max(share, 0.0), 1.0) * columns));
+    std::string done, rest;
+    for (int i = 0; i < columns; ++i) (i < full ? done : rest) += screen.unicode ? "\u2501" : i < full ? "#" : "-";
+    if (!screen.colors && screen.unicode) {
+        rest.clear();
+        for (int i = full; i < columns; ++i) rest += "\u2500";
+    }
+    return styled(screen, style::green, done) + styled(screen, style::dim, rest);
+}
+
+std::vector<std::string> figures(const terminal& screen, const training_figures& at) {
+    std::vector<std::string> out;
+    const auto add = [&](double value, const std::string& name, const std::string& text) {
+        if (std::isfinite(value)) out.push_back((name.empty() ? "" : styled(screen, style::dim, name) + " ") + text);
+    };
+    add(at.seconds_left, "ETA", clock_text(at.seconds_left));
+    add(at.loss, "loss", number("%.3f", at.loss));
+    add(at.images_per_s, "", rate_text(at.images_per_s) + " img/s");
+    add(at.top1, "top-1", percent_text(at.top1));
+    add(at.data_wait, "wait", number("%.0f %%", at.data_wait * 100));
+    return out; // the most important first
+}
+
+} // namespace
+
+std::string clock_text(double s) {
+    if (!std::isfinite(s) || s < 0) s = 0;
+    const auto all = static_cast<std::int64_t>(std::min(s, 1e9) + 0.5);
+    char text[48];
+    if (all < 60)
+        std::snprintf(text, sizeof text, "%d s", static_cast<int>(all));
+    else if (all < 3600)
+        std::snprintf(text, sizeof text, "%d:%02d", static_cast<int>(all / 60), static_cast<int>(all % 60));
+    else
+        std::snprintf(text, sizeof text, "%lld:%02d:%02d", static_cast<long long>(all / 3600), static_cast<int>(all / 60 % 60),
+                      static_cast<int>(all % 60));
+    return text;
+}
+
+std::string progress_line(const terminal& screen, const training_figures& at) {
+    const double share = at.steps > 0 ? static_cast<double>(at.step) / static_cast<double>(at.steps) : 0;
+    const std::string head = at.phase + (at.epochs > 0 ? " " + count_of(at.epoch, at.epochs) : "");
+    const int bar_width = screen.columns >= 110 ? 28 : screen.columns >= 90 ? 14 : 6;
+    std::string out =
+        styled(screen, style::bold, head) + " " + thin_bar(screen, share, bar_width) + " " + count_of(at.step, at.steps);
+    for (const std::string& part : figures(screen, at)) {
+        if (display_width(out) + 2 + display_width(part) >= screen.columns) break; // the last column would wrap on some terminals
+        out += "  " + part;
+    }
+    return display_width(out) < screen.columns ? out : shortened(head + " " + count_of(at.step, at.steps), screen.columns - 1);
+}
+
+std::string progress_log(const training_figures& at) {
+    std::string out = at.phase + (at.epochs > 0 ? " " + std::to_string(at.epoch) + "/" + std::to_string(at.epochs) : "") +
+                      " step " + std::to_string(at.step) + "/" + std::to_string(at.steps);
+    for (const std::string& part : figures(terminal(), at)) out += ", " + part;
+    return out;
+}
+
+std::string summary_line(const terminal& screen, const epoch_summary& done) {
+    std::string out = styled(screen, style::bold, "epoch " + count_of(done.epoch, done.epochs));
+    const auto pair = [&](const char* name, double loss, double top1) {
+        if (!std::isfinite(loss) && !std::isfinite(top1)) return;
+        out += "  " + styled(screen, style::dim, name);
+        if (std::isfinite(loss)) out += " loss " + number("%.4f", loss);
+        if (std::isfinite(top1)) out += " top-1 " + padded(percent_text(top1), 7, true);
+    };
+    pair("train", done.train_loss, done.train_top1);
+    pair("val", done.val_loss, done.val_top1);
+    if (std::isfinite(done.learning_rate)) out += "  " + styled(screen, style::dim, "lr ") + number("%.2g", done.learning_rate);
+    if (std::isfinite(done.images_per_s)) out += "  " + rate_text(done.images_per_s) + " images/s";
+    if (std::isfinite(done.data_wait))
+        out += "  " + styled(screen, style::dim, "data wait ") + number("%.0f %%", done.data_wait * 100);
+    if (std::isfinite(done.seconds))
+        out += "  " + (done.seconds < 9.95 ? number("%.1f s", done.seconds) : clock_text(done.seconds));
+    if (done.best) out += "  " + styled(screen, style::green, screen.unicode ? "\u2605 best" : "* best");
+    return out;
+}
+
+training_progress::training_progress(bool quiet, const std::string& color) : quiet_(quiet), screen_(look_at_stderr(color)) {}
+
+void training_progress::update(const training_figures& at) {
+    if (quiet_) return;
+    const double now = seconds();
+    const bool bar = screen_.interactive;
+    if (last_ < -1e8 && !bar) last_ = now; // a log needs no line for what has only begun
+    if (now - last_ < (bar ? 0.1 : 10)) return;
+    last_ = now;
+    if (bar)
+        std::fprintf(stderr, "\r%s\x1b[K", progress_line(screen_, at).c_str());
+    else
+        std::fprintf(stderr, "graft: %s\n", progress_log(at).c_str());
+    std::fflush(stderr);
+    shown_ = bar;
+}
+
+void training_progress::epoch_done(const epoch_summary& done) {
+    if (quiet_) return;
+    clear();
+    std::fprintf(stderr, "%s%s\n", screen_.interactive ? "" : "graft: ", summary_line(screen_, done).c_str());
+    std::fflush(stderr);
+}
+
+void training_progress::note(const std::string& text) {
+    if (quiet_) return;
+    clear();
+    std::fprintf(stderr, "%s%s\n", screen_.interactive ? "" : "graft: ", printable(text).c_str());
+    std::fflush(stderr);
+}
+
+void training_progress::clear() {
+    if (shown_) std::fprintf(stderr, "\r\x1b[K");
+    shown_ = false;
+}
+
+} // namespace program

@@ -1,0 +1,43 @@
+// What the verbs finetune and train share: their options, the network that is to learn, and what is shown and written of a run.
+#pragma once
+
+#include "program.hpp"
+#include "progress.hpp"
+
+#include <graft/train.hpp>
+
+#include <string>
+#include <vector>
+
+namespace program {
+
+/// A network that is to learn, and how pictures come to it.
+struct training_setup {
+    graft::training_network network;
+    graft::preprocess_spec preprocess; ///< complete
+    graft::value_id maps = graft::no_value; ///< the last features that are still images, for Grad-CAM; no_value where there are none
+    std::string source;                ///< the model's file, or the architecture
+};
+
+/// The options as the trainer takes them; what a flag leaves open is decided by what is trained. Errors: usage and
+/// usage.preprocess, naming the option and what it takes.
+graft::result<graft::trainer_options> trainer_options_of(const common_options& common, const training_options& options);
+
+/// The grafted network of `finetune`, or the new one of `train`, for the classes of a dataset. Errors: those of loading,
+/// train.head, train.freeze, usage.
+graft::result<training_setup> set_up_training(const common_options& common, const training_options& options, const graft::dataset_splits& data,
+                                              const graft::trainer_options& with);
+
+/// Sweeps the learning rate over a copy of the network and prints which one to take. Errors: those of the loader and of steps.
+graft::result<int> find_learning_rate(const common_options& common, const training_setup& setup, const graft::dataset_splits& data,
+                                      const graft::trainer_options& with);
+
+/// Writes report.html into the folder of a run. Errors: file.write and those of running the network.
+graft::status write_training_report(const training_setup& setup, const graft::dataset_splits& data, const graft::trainer_options& with,
+                                    const graft::training_result& found, const std::vector<std::string>& warnings,
+                                    const std::vector<std::pair<std::string, double>>& timing);
+
+/// A size such as "512M", "1.5G" or "4096" (bytes; K, M, G and T are powers of 1024). Errors: usage.
+graft::result<std::int64_t> size_of_text(const std::string& text, const char* option);
+
+} // namespace program

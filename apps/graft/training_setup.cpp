@@ -1,0 +1,141 @@
+// The network that finetune and train begin with: a grafted trunk, or an architecture with random weights.
+#include "training.hpp"
+
+#include <algorithm>
+#include <regex>
+
+namespace program {
+namespace {
+
+std::size_t index_of(graft::value_id id) { return static_cast<std::size_t>(id); }
+
+graft::result<graft::input_format> picture_input(const graft::graph& g, const std::string& source) {
+    graft::input_format format;
+    for (graft::value_id id : g.inputs) {
+        const graft::value& v = g.values[index_of(id)];
+        if (v.constant) continue;
+        if (format.known) return graft::fail(graft::errc::input_name, source, "the model asks for more than one input; one picture is what it can be given");
+        format = {v.type, v.extents, true};
+    }
+    if (!format.known) return graft::fail(graft::errc::input_name, source, "the model has no input");
+    return format;
+}
+
+// The shape of a batch as the step will see it.
+graft::result<graft::shape> batch_shape(const training_setup& setup, const graft::input_format& format, const graft::dataset_splits& data, std::int64_t batch) {
+    graft::sample_options sample;
+    sample.preprocess = setup.preprocess;
+    sample.format = format;
+    graft::sample_maker samples;
+    GRAFT_TRY_ASSIGN(samples, graft::sample_maker::make(data.training, sample));
+    return samples.batch_shape(std::min<std::int64_t>(batch, data.training.size()));
+}
+
+// The last images on the way to `id`: what Grad-CAM weighs.
+graft::value_id last_images(const graft::graph& g, graft::value_id id, const graft::shape& batch, graft::executor& pool) {
+    graft::shape extents;
+    for (int i = 0; i < 64 && id != graft::no_value; ++i) {
+        const graft::status known = graft::detail::shape_of_value(g, id, batch, pool, {}, extents);
+        if (known.ok() && extents.rank() == 4 && extents[2] * extents[3] > 1) return id;
+        const int maker = graft::detail::maker_of(g, id);
+        if (maker < 0 || g.nodes[static_cast<std::size_t>(maker)].inputs.empty()) break;
+        id = g.nodes[static_cast<std::size_t>(maker)].inputs[0];
+    }
+    return graft::no_value;
+}
+
+graft::status freeze_by(const training_options& o, graft::training_network& network, const std::vector<std::string>& head, const graft::shape& batch, graft::executor& pool) {
+    const bool number = !o.freeze.empty() && o.freeze.find_first_not_of("0123456789") == std::string::npos;
+    if (number || o.freeze == "none" || o.freeze == "trunk") {
+        if (number && o.freeze.size() > 6) return graft::fail(graft::errc::train_freeze, "--freeze", "the network has not that many stages");
+        return graft::freeze(network.graph, network.parameters, o.freeze, head, {}, batch, pool);
+    }
+    std::vector<std::string> named;
+    try {
+        const std::regex pattern(o.freeze, std::regex::ECMAScript | std::regex::optimize);
+        for (const graft::parameter& p : network.parameters)
+            if (std::regex_search(p.name, pattern)) named.push_back(p.name);
+    } catch (const std::regex_error& e) {
+        return graft::fail(graft::errc::usage, "--freeze", "\"" + printable(o.freeze) + "\" is no regular expression: " + e.what() + "; it takes none, trunk, a number of stages, or a regular expression on weight names");
+    }
+    if (named.empty())
+        return graft::fail(graft::errc::train_freeze, "--freeze", "no weight's name matches \"" + printable(o.freeze) + "\"; the first is \"" + printable(network.parameters.empty() ? "" : network.parameters[0].name) + "\"");
+    return graft::freeze(network.graph, network.parameters, "names", head, named, batch, pool);
+}
+
+graft::result<training_setup> graft_network(const common_options& common, const training_options& o, const graft::dataset_splits& data, const graft::trainer_options& with) {
+    training_setup setup;
+    setup.source = o.from;
+    graft::load_options loading;
+    GRAFT_TRY_ASSIGN(loading, load_options_of(common));
+    graft::model model;
+    GRAFT_TRY_ASSIGN(model, graft::load(o.from, loading));
+    graft::graph g = model.graph();
+    graft::input_format format;
+    GRAFT_TRY_ASSIGN(format, picture_input(g, o.from));
+    graft::preprocess_choice choice;
+    GRAFT_TRY_ASSIGN(choice, graft::choose_preprocess(o.preprocess, model.metadata("graft.preprocess"), format.type));
+    if (choice.source == graft::preprocess_source::assumed)
+        warn(common, "the model does not say how pictures are to be prepared; imagenet is assumed; --preprocess SPEC says otherwise");
+    GRAFT_TRY_ASSIGN(setup.preprocess, graft::complete(choice.spec, format));
+    graft::shape batch;
+    GRAFT_TRY_ASSIGN(batch, batch_shape(setup, format, data, with.batch));
+    graft::pool_executor pool(with.threads);
+    graft::constants_to_initializers(g);
+    graft::trunk_cut cut;
+    GRAFT_TRY_ASSIGN(cut, graft::find_trunk(g, o.trunk, batch, pool));
+    graft::grafted made;
+    GRAFT_TRY_ASSIGN(made, graft::replace_head(std::move(g), cut, static_cast<std::int64_t>(data.training.classes().size()), with.seed));
+    graft::training_network& network = setup.network;
+    network.graph = std::move(made.graph);
+    network.logits = made.logits;
+    network.parameters = graft::parameters_of(network.graph);
+    // What the new layer reads is behind the pooling, so that features that are kept are small.
+    network.features = network.graph.nodes[static_cast<std::size_t>(graft::detail::maker_of(network.graph, made.logits))].inputs[0];
+    setup.maps = last_images(network.graph, cut.features, batch, pool);
+    GRAFT_TRY(freeze_by(o, network, made.head, batch, pool));
+    return setup;
+}
+
+graft::result<training_setup> build_network(const training_options& o, const graft::dataset_splits& data, const graft::trainer_options& with) {
+    training_setup setup;
+    setup.source = o.arch;
+    const std::string spec = o.preprocess.empty() ? graft::default_preprocess(o.arch) : o.preprocess;
+    graft::preprocess_spec wanted;
+    GRAFT_TRY_ASSIGN(wanted, graft::parse_preprocess(spec));
+    graft::architecture_options how;
+    how.classes = static_cast<std::int64_t>(data.training.classes().size());
+    how.seed = with.seed;
+    using rules = graft::preprocess_spec;
+    if (wanted.order != rules::channels::model) how.channels = wanted.order == rules::channels::gray ? 1 : 3;
+    if (wanted.crop == rules::crop_rule::exact)
+        how.height = wanted.crop_height, how.width = wanted.crop_width;
+    else if (wanted.resize == rules::size_rule::exact)
+        how.height = wanted.resize_height, how.width = wanted.resize_width;
+    auto built = graft::build_architecture(o.arch, how);
+    if (!built.ok()) {
+        if (built.error().code() == graft::errc::usage) return graft::fail(graft::errc::usage, "--arch", built.error().where() + ": " + built.error().detail());
+        return built.take_status();
+    }
+    graft::training_network& network = setup.network;
+    network.graph = std::move(built).value();
+    graft::input_format format;
+    GRAFT_TRY_ASSIGN(format, picture_input(network.graph, o.arch));
+    GRAFT_TRY_ASSIGN(setup.preprocess, graft::complete(wanted, format));
+    network.logits = graft::logits_of(network.graph);
+    network.parameters = graft::parameters_of(network.graph);
+    graft::pool_executor pool(with.threads);
+    graft::shape batch;
+    GRAFT_TRY_ASSIGN(batch, batch_shape(setup, format, data, with.batch));
+    setup.maps = last_images(network.graph, network.logits, batch, pool);
+    return setup;
+}
+
+} // namespace
+
+graft::result<training_setup> set_up_training(const common_options& common, const training_options& options, const graft::dataset_splits& data,
+                                              const graft::trainer_options& with) {
+    return options.from_scratch ? build_network(options, data, with) : graft_network(common, options, data, with);
+}
+
+} // namespace program

@@ -1,0 +1,82 @@
+// Kernels of batch normalisation in training.
+#pragma once
+
+#include "../../training/norm_grad.hpp"
+#include "../attributes.hpp"
+#include "decimal.hpp"
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+// What both passes have in common; `x` is the input that holds the images.
+inline const char* norm_problem_of(const kernel_query& q, int x, int last_image_input, norm_problem& p) {
+    if (!q.all_float32()) return "it is not float32";
+    const shape& s = q.in[x].extents;
+    if (s.rank() < 2 || s.elements() == 0) return "it is empty or has no channels";
+    const std::int64_t count = integer_of(q.n, "shards", shards().count);
+    if (!shards::legal(count)) return "its shards are no power of two up to 256";
+    p.n = s[0], p.c = s[1], p.area = s.product(2, s.rank());
+    p.blocked = q.in_block[x] != 0;
+    p.tree.count = static_cast<int>(count);
+    p.epsilon = decimal_of(real_of(q.n, "epsilon", 1e-5f));
+    p.momentum = decimal_of(real_of(q.n, "momentum", 0.9f));
+    p.ep = epilogue_of(q.n);
+    for (int i = 0; i < q.inputs; ++i) {
+        if (!q.has(i)) continue;
+        const bool image = i == 0 || i == x || i == last_image_input;
+        const bool fits = image ? q.in[i].extents == s && q.in_block[i] == q.in_block[x] : q.in[i].elements() == p.c && q.in_block[i] == 0;
+        if (!fits) return "its operands lie differently";
+    }
+    if (q.out_block[0] != q.in_block[x]) return "its operands lie differently";
+    return nullptr;
+}
+
+inline const char* choose_batch_norm_training(const kernel_query& q, kernel_choice& choice) {
+    norm_problem p;
+    if (const char* reason = norm_problem_of(q, 0, 5, p)) return reason;
+    if (q.inputs < 5) return "its running statistics are left out";
+    for (int i = 1; i < q.outputs; ++i)
+        if (q.wants(i) && q.out_block[i] != 0) return "its operands lie differently";
+    choice.workspace_bytes = norm_workspace_bytes(q.level, p);
+    if (choice.workspace_bytes < 0) return "its size overflows";
+    choice.set(p);
+    choice.note = p.blocked ? "statistics of blocks" : "statistics of planes";
+    return nullptr;
+}
+inline void run_batch_norm_training_kernel(const kernel_call& c) {
+    const auto out = [&](int i) { return i < c.outputs ? c.output(i) : nullptr; };
+    run_batch_norm_training(c.level, c.parameters<norm_problem>(),
+                            {c.input(0), c.input(1), c.input(2), c.input(3), c.input(4), c.input(5), out(0), out(1), out(2), out(3), out(4)},
+                            c.workspace, c.pool);
+}
+
+inline const char* choose_batch_norm_grad(const kernel_query& q, kernel_choice& choice) {
+    norm_problem p;
+    if (const char* reason = norm_problem_of(q, 1, 5, p)) return reason;
+    if (q.inputs < 5) return "its saved statistics are left out";
+    if (p.ep.act > activation::clip) return "its activation is neither relu nor clip";
+    if (p.ep.act != activation::none && !q.has(5)) return "its activation needs the result";
+    for (int i = 1; i < q.outputs; ++i)
+        if (q.wants(i) && q.out_block[i] != (i == 3 ? q.in_block[1] : 0)) return "its operands lie differently";
+    choice.workspace_bytes = norm_workspace_bytes(q.level, p);
+    if (choice.workspace_bytes < 0) return "its size overflows";
+    choice.set(p);
+    choice.note = p.blocked ? "gradient on blocks" : "gradient on planes";
+    return nullptr;
+}
+inline void run_batch_norm_grad_kernel(const kernel_call& c) {
+    const auto out = [&](int i) { return i < c.outputs ? c.output(i) : nullptr; };
+    run_batch_norm_grad(c.level, c.parameters<norm_problem>(),
+                        {c.input(0), c.input(1), c.input(2), c.input(3), c.input(4), c.input(5), out(0), out(1), out(2), out(3)}, c.workspace, c.pool);
+}
+
+inline kernel_rows norm_grad_kernel_rows() {
+    static constexpr kernel_row rows[] = {
+        {"BatchNormalizationTraining", "graft", choose_batch_norm_training, run_batch_norm_training_kernel, true},
+        {"BatchNormalizationGrad", "graft", choose_batch_norm_grad, run_batch_norm_grad_kernel, true},
+    };
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE

@@ -1,0 +1,72 @@
+// Kernels of the gradients of pooling.
+#pragma once
+
+#include "../../training/pool_grad.hpp"
+#include "../attributes.hpp"
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+// The problem of the forward pass from x [n, c, h, w] to y.
+inline const char* pool_grad_problem_of(const node& n, const shape& x, const shape& y, pool_problem& p) {
+    if (x.rank() != 4 || y.rank() != 4 || x.elements() == 0 || y.elements() == 0 || x[0] != y[0] || x[1] != y[1]) return "it is not two-dimensional";
+    std::int64_t kernel[2], stride[2], dilation[2], begin[2], end[2];
+    if (!window_list(n, "kernel_shape", 2, 1, kernel) || !window_list(n, "strides", 2, 1, stride) || !window_list(n, "dilations", 2, 1, dilation))
+        return "its attributes do not fit";
+    if (!n.find("kernel_shape")) {
+        if (y[2] != 1 || y[3] != 1) return "its attributes do not fit";
+        kernel[0] = x[2], kernel[1] = x[3];
+    }
+    if (!window_pads(n, 2, x.begin() + 2, y.begin() + 2, kernel, stride, dilation, begin, end)) return "its pads do not fit";
+    p.n = x[0], p.c = x[1], p.ih = x[2], p.iw = x[3], p.oh = y[2], p.ow = y[3];
+    p.kh = static_cast<int>(kernel[0]), p.kw = static_cast<int>(kernel[1]);
+    p.sh = static_cast<int>(stride[0]), p.sw = static_cast<int>(stride[1]);
+    p.dh = static_cast<int>(dilation[0]), p.dw = static_cast<int>(dilation[1]);
+    p.pt = static_cast<int>(begin[0]), p.pl = static_cast<int>(begin[1]), p.pb = static_cast<int>(end[0]), p.pr = static_cast<int>(end[1]);
+    p.count_include_pad = integer_of(n, "count_include_pad", 0) != 0;
+    return nullptr;
+}
+
+// dY, X, Y; the largest are found again, so Y is not read.
+inline const char* choose_max_pool_grad(const kernel_query& q, kernel_choice& choice) {
+    if (!q.all_float32() || q.inputs < 3) return "it is not float32";
+    if (q.in[1].extents != q.out[0].extents || q.in[0].extents != q.in[2].extents) return "its shapes differ";
+    for (int i = 0; i < 2; ++i)
+        if (q.in_block[i] != q.out_block[0]) return "its operands lie differently";
+    pool_problem p;
+    if (const char* reason = pool_grad_problem_of(q.n, q.in[1].extents, q.in[0].extents, p)) return reason;
+    p.count_include_pad = false;
+    p.l = q.out_block[0] ? layout::blocked : layout::nchw;
+    choice.set(p);
+    choice.note = p.l == layout::blocked ? "gradient on blocks" : "gradient on planes";
+    return nullptr;
+}
+inline void run_max_pool_grad_kernel(const kernel_call& c) {
+    run_max_pool_grad(c.level, c.parameters<pool_problem>(), c.input(0), c.input(1), c.output(0), c.pool);
+}
+
+// dY; the attribute `shape` is that of the forward pass's input, which the output has.
+inline const char* choose_average_pool_grad(const kernel_query& q, kernel_choice& choice) {
+    if (!q.all_float32()) return "it is not float32";
+    if (q.in_block[0] != q.out_block[0]) return "its operands lie differently";
+    pool_problem p;
+    if (const char* reason = pool_grad_problem_of(q.n, q.out[0].extents, q.in[0].extents, p)) return reason;
+    p.l = q.out_block[0] ? layout::blocked : layout::nchw;
+    choice.set(p);
+    choice.note = p.l == layout::blocked ? "gradient on blocks" : "gradient on planes";
+    return nullptr;
+}
+inline void run_average_pool_grad_kernel(const kernel_call& c) {
+    run_average_pool_grad(c.level, c.parameters<pool_problem>(), c.input(0), c.output(0), c.pool);
+}
+
+inline kernel_rows pool_grad_kernel_rows() {
+    static constexpr kernel_row rows[] = {
+        {"MaxPoolGrad", "graft", choose_max_pool_grad, run_max_pool_grad_kernel, false},
+        {"AveragePoolGrad", "graft", choose_average_pool_grad, run_average_pool_grad_kernel, false},
+    };
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE

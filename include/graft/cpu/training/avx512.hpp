@@ -1,0 +1,33 @@
+// AVX-512 training kernels: the shared kernel text, compiled for this instruction set.
+#pragma once
+
+#include "../avx512.hpp"
+#include "kernel_headers.hpp"
+
+#if GRAFT_ARCH_X86_64
+GRAFT_BEGIN_TARGET(GRAFT_TARGET_AVX512)
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+namespace avx512 {
+namespace training {
+
+#include "kernels/conv_grad_weight.inl"
+#include "kernels/conv_grad_weight_planes.inl"
+#include "kernels/conv_grad_weight_depthwise.inl"
+#include "kernels/conv_grad_weight_winograd.inl"
+#include "kernels/conv_grad_pack.inl"
+#include "kernels/conv_grad_input.inl"
+#include "kernels/elementwise_grad.inl"
+#include "kernels/norm_grad.inl"
+#include "kernels/reduce_sum.inl"
+#include "kernels/matmul_grad.inl"
+#include "kernels/optimizer.inl"
+#include "kernels/pool_grad.inl"
+#include "kernels/table.inl"
+
+}  // namespace training
+}  // namespace avx512
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+GRAFT_END_TARGET
+#endif

@@ -1,0 +1,286 @@
+// Bodies of the gradient of a convolution's input and of packing anew: phases of strides, turned weights, and runs over threads.
+#pragma once
+
+#include "conv_grad.hpp"
+#include "dispatch.hpp"
+
+#include <algorithm>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+namespace detail {
+
+// Whether the vector packer knows the form: groups that begin with a vector, and not too many taps.
+inline bool packs_by_vectors(const conv_problem& q, const conv_choice& c, std::int64_t from_taps, std::int64_t width) {
+    if (c.algorithm == conv_algorithm::depthwise || c.algorithm == conv_algorithm::shared) return false;
+    return from_taps <= conv_pack_args::most_taps && from_taps * width <= 4096 && (q.groups == 1 || q.ic / q.groups % width == 0);
+}
+
+// The convolution of dy that gives dx where strides are 1.
+inline conv_problem turned_round(const conv_problem& f) {
+    conv_problem q = f;
+    q.ic = f.oc, q.ih = f.oh, q.iw = f.ow;
+    q.oc = f.ic, q.oh = f.ih, q.ow = f.iw;
+    q.pt = f.dh * (f.kh - 1) - f.pt;
+    q.pl = f.dw * (f.kw - 1) - f.pl;
+    q.in = q.out = layout::blocked;
+    q.ep = epilogue();
+    return q;
+}
+
+// One phase of an axis: inputs first, first + stride, ... of which there are `count`; the taps tap, tap + step, ... reach them, as a
+// kernel of `taps` with a dilation and a pad over the outputs.
+struct phase_axis {
+    std::int64_t first, count;
+    int tap, step, taps, dilation, pad;
+};
+inline phase_axis phase_of(std::int64_t size, std::int64_t phase, int kernel, int stride, int dilation, int pad) {
+    phase_axis a{};
+    a.first = phase;
+    a.count = phase < size ? (size - 1 - phase) / stride + 1 : 0;
+    a.step = stride;
+    for (int d = 2; d <= a.step; ++d)
+        while (a.step % d == 0 && std::int64_t(a.step / d) * dilation % stride == 0) a.step /= d;
+    a.dilation = static_cast<int>(std::int64_t(a.step) * dilation / stride);
+    for (; a.tap < kernel && a.tap < a.step; ++a.tap)
+        if ((phase + pad - std::int64_t(a.tap) * dilation) % stride == 0) break;
+    if (a.tap >= kernel || a.tap >= a.step) return a;
+    a.taps = (kernel - 1 - a.tap) / a.step + 1;
+    // The tap reads output (phase + pad - tap * dilation) / stride of the phase's first input; turned round it is the last one.
+    a.pad = static_cast<int>((std::int64_t(a.tap) * dilation - phase - pad) / stride + std::int64_t(a.taps - 1) * a.dilation);
+    return a;
+}
+
+// What one pass over a phase computes. A phase with more taps than the kernels' tables hold takes several passes.
+struct phase_pass {
+    conv_problem q;
+    phase_axis y, x;
+    std::int64_t packed; // where its weights are, in floats
+    bool first;
+};
+
+// The next pass, in the order in which they run: all first passes, then all second ones. `index` counts (pass, phase); false: no more.
+struct phase_walk {
+    conv_problem f;
+    std::int64_t width, round = 0, phase = -1, packed = 0;
+    bool more = false; // whether a phase has passes after this round
+    bool next(phase_pass& pass) {
+        for (;;) {
+            if (++phase >= std::int64_t(f.sh) * f.sw) {
+                if (!more) return false;
+                more = false, phase = 0, ++round;
+            }
+            pass.y = phase_of(f.ih, phase / f.sw, f.kh, f.sh, f.dh, f.pt);
+            pass.x = phase_of(f.iw, phase % f.sw, f.kw, f.sw, f.dw, f.pl);
+            if (pass.y.count == 0 || pass.x.count == 0) continue;
+            pass.first = round == 0;
+            pass.packed = packed;
+            if (pass.y.taps == 0 || pass.x.taps == 0) {
+                pass.y.taps = pass.x.taps = 0;
+                if (round == 0) return true;
+                continue;
+            }
+            // This round's part of the taps, counted in the order of the turned kernel.
+            const int across = std::min(pass.x.taps, conv_max_taps), down = std::min(pass.y.taps, conv_max_taps / across);
+            const std::int64_t parts = ceil_div(pass.x.taps, across);
+            if (round / parts * down >= pass.y.taps) continue;
+            part_of(pass.y, down, round / parts);
+            part_of(pass.x, across, round % parts);
+            if (std::min<std::int64_t>(round + 1, INT32_MAX) / parts * down < total_down(pass)) more = true;
+            conv_problem& q = pass.q = turned_round(f);
+            q.sh = q.sw = 1;
+            q.kh = pass.y.taps, q.dh = pass.y.dilation, q.pt = pass.y.pad, q.oh = pass.y.count;
+            q.kw = pass.x.taps, q.dw = pass.x.dilation, q.pl = pass.x.pad, q.ow = pass.x.count;
+            packed += q.groups * direct_weights(q, static_cast<int>(width));
+            return true;
+        }
+    }
+
+private:
+    int total_down(const phase_pass& pass) const { return phase_of(f.ih, pass.y.first, f.kh, f.sh, f.dh, f.pt).taps; }
+    // Turned taps [part * size, ...): the turned kernel begins later, so its pad is smaller; in the kernel as it is they come earlier.
+    static void part_of(phase_axis& a, int size, std::int64_t part) {
+        const int begin = static_cast<int>(part) * size, taps = std::min(size, a.taps - begin);
+        a.pad -= begin * a.dilation;
+        a.tap += (a.taps - begin - taps) * a.step;
+        a.taps = taps;
+    }
+};
+
+} // namespace detail
+
+GRAFT_INLINE conv_grad_input_choice choose_conv_grad_input(isa set, const conv_problem& f) {
+    conv_grad_input_choice c;
+    const std::int64_t width = vector_width(set);
+    if (f.sh == 1 && f.sw == 1) {
+        c.conv = choose_conv(set, detail::turned_round(f));
+        c.reason = c.conv.reason;
+        c.packed_bytes = c.conv.packed_bytes;
+        c.workspace_bytes = c.conv.workspace_bytes;
+        if (!detail::packs_by_vectors(detail::turned_round(f), c.conv, std::int64_t(f.kh) * f.kw, width)) c.pack_workspace_bytes = f.oc * (f.ic / f.groups) * f.kh * f.kw * 4;
+        return c;
+    }
+    if (detail::is_depthwise(f)) {
+        c.algorithm = conv_grad_input_algorithm::depthwise;
+        c.reason = "as many groups as channels";
+        c.packed_bytes = detail::ceil_div(f.oc, width) * width * f.kh * f.kw * 4;
+        return c;
+    }
+    c.algorithm = conv_grad_input_algorithm::phases;
+    c.reason = "a convolution for each phase of the strides";
+    detail::phase_walk walk{f, width};
+    detail::phase_pass pass;
+    while (walk.next(pass))
+        if (pass.y.taps && !detail::packs_by_vectors(pass.q, c.conv, std::int64_t(f.kh) * f.kw, width)) c.pack_workspace_bytes = std::max(c.pack_workspace_bytes, f.oc * (f.ic / f.groups) * pass.q.kh * pass.q.kw * 4);
+    c.packed_bytes = walk.packed * 4;
+    return c;
+}
+
+namespace detail {
+
+// `a` says where the weights are and which taps are wanted; the rest is filled in here.
+inline void pack_by_vectors(isa set, const conv_problem& q, const conv_choice& c, conv_pack_args& a, void* packed, executor& pool) {
+    const std::int64_t width = vector_width(set);
+    a.to = static_cast<float*>(packed);
+    a.groups = q.groups;
+    a.out_channels = q.oc / q.groups;
+    a.in_channels = q.ic / q.groups;
+    a.taps = q.kh * q.kw;
+    a.to_group = direct_weights(q, static_cast<int>(width));
+    a.wino = c.algorithm == conv_algorithm::winograd4 ? 4 : c.algorithm == conv_algorithm::winograd2 ? 2 : 0;
+    a.element = ceil_div(q.oc, width) * width * q.ic;
+    a.planes = c.algorithm == conv_algorithm::first_layer;
+    const std::int64_t tasks = a.groups * ceil_div(a.out_channels, 2 * width);
+    const conv_grad_kernels& k = *training_kernels(set).conv_grad;
+    parallel_for(pool, tasks, [&](std::int64_t task) { k.pack(a, task); });
+}
+
+// The weights of the forward convolution, with channels exchanged; taps (ky + y * sy, kx + x * sx) from the last to the first.
+inline void pack_turned(isa set, const conv_problem& f, const conv_problem& q, const conv_choice& c, const phase_axis& y, const phase_axis& x,
+                        const float* weight, float* packed, float* workspace, executor& pool) {
+    const std::int64_t taps = std::int64_t(f.kh) * f.kw, icg = f.ic / f.groups, ocg = f.oc / f.groups;
+    const std::int64_t last = (y.tap + std::int64_t(y.taps - 1) * y.step) * f.kw + x.tap + std::int64_t(x.taps - 1) * x.step;
+    if (packs_by_vectors(q, c, taps, vector_width(set))) {
+        conv_pack_args a;
+        a.from = weight;
+        a.out_step = a.from_taps = static_cast<int>(taps);
+        a.in_step = icg * taps;
+        a.from_group = ocg * icg * taps;
+        for (int i = 0; i < y.taps; ++i)
+            for (int j = 0; j < x.taps; ++j) a.tap[i * x.taps + j] = static_cast<std::int32_t>(last - std::int64_t(i) * y.step * f.kw - std::int64_t(j) * x.step);
+        return pack_by_vectors(set, q, c, a, packed, pool);
+    }
+    parallel_for(pool, f.ic, [&](std::int64_t channel) {
+        const std::int64_t group = channel / icg;
+        float* out = workspace + channel * ocg * y.taps * x.taps;
+        for (std::int64_t o = group * ocg; o < (group + 1) * ocg; ++o) {
+            const float* from = weight + (o * icg + channel % icg) * taps + last;
+            for (int i = 0; i < y.taps; ++i)
+                for (int j = 0; j < x.taps; ++j) *out++ = from[-(std::int64_t(i) * y.step * f.kw + std::int64_t(j) * x.step)];
+        }
+    });
+    pack_conv_weights(set, q, c, workspace, packed);
+}
+
+} // namespace detail
+
+GRAFT_INLINE void pack_conv_grad_input_weights(isa set, const conv_problem& f, const conv_grad_input_choice& choice, const float* weight,
+                                               void* packed, void* workspace, executor& pool) {
+    const std::int64_t width = vector_width(set), taps = std::int64_t(f.kh) * f.kw;
+    float *to = static_cast<float*>(packed), *space = static_cast<float*>(workspace);
+    if (choice.algorithm == conv_grad_input_algorithm::depthwise) {
+        for (std::int64_t c = 0; c < f.oc; c += width)
+            for (std::int64_t t = 0; t < taps; ++t)
+                for (std::int64_t j = c; j < c + width; ++j) *to++ = j < f.oc ? weight[j * taps + t] : 0;
+        return;
+    }
+    if (choice.algorithm == conv_grad_input_algorithm::convolution) {
+        detail::phase_axis y{}, x{};
+        y.taps = f.kh, x.taps = f.kw, y.step = x.step = 1;
+        return detail::pack_turned(set, f, detail::turned_round(f), choice.conv, y, x, weight, to, space, pool);
+    }
+    conv_choice direct;
+    direct.algorithm = f.groups > 1 ? conv_algorithm::grouped : conv_algorithm::direct;
+    detail::phase_walk walk{f, width};
+    detail::phase_pass pass;
+    while (walk.next(pass))
+        if (pass.y.taps) detail::pack_turned(set, f, pass.q, direct, pass.y, pass.x, weight, to + pass.packed, space, pool);
+}
+
+GRAFT_INLINE void repack_conv_weights(isa set, const conv_problem& p, const conv_choice& choice, const float* weight, void* packed, executor& pool) {
+    const std::int64_t taps = std::int64_t(p.kh) * p.kw, icg = p.ic / p.groups;
+    if (!detail::packs_by_vectors(p, choice, taps, vector_width(set))) return pack_conv_weights(set, p, choice, weight, packed);
+    conv_pack_args a;
+    a.from = weight;
+    a.from_taps = static_cast<int>(taps);
+    a.in_step = taps;
+    a.out_step = icg * taps;
+    a.from_group = p.oc / p.groups * icg * taps;
+    for (int t = 0; t < a.from_taps; ++t) a.tap[t] = t;
+    detail::pack_by_vectors(set, p, choice, a, packed, pool);
+}
+
+GRAFT_INLINE void run_conv_grad_input(isa set, const conv_problem& f, const conv_grad_input_choice& choice, const float* dy,
+                                      const void* packed, const float* residual, float* dx, void* workspace, executor& pool) {
+    const conv_grad_kernels& k = *training_kernels(set).conv_grad;
+    const std::int64_t width = vector_width(set), blocks = detail::ceil_div(f.ic, width);
+    if (f.n * f.ic * f.ih * f.iw == 0) return;
+    if (choice.algorithm == conv_grad_input_algorithm::convolution)
+        return run_conv(set, detail::turned_round(f), choice.conv, dy, packed, nullptr, residual, dx, workspace, pool);
+    conv_grad_input_args a[4];
+    for (conv_grad_input_args& one : a) {
+        one.forward = f;
+        one.conv.x = dy;
+        one.conv.residual = residual;
+        one.conv.y = dx;
+    }
+    if (choice.algorithm == conv_grad_input_algorithm::depthwise) {
+        conv_args& c = a[0].conv;
+        c.weight = static_cast<const float*>(packed);
+        const std::int64_t row = detail::ceil_div(f.iw * f.kh * f.kw, std::int64_t(f.sh) * f.sw);
+        c.batch_tiles = std::min(detail::ceil_div(20000, row), f.ih);
+        c.batches = detail::ceil_div(f.ih, c.batch_tiles);
+        parallel_for(pool, f.n * blocks * c.batches, [&](std::int64_t task) { k.input_depthwise(a[0], task); });
+        return;
+    }
+    conv_choice direct;
+    direct.algorithm = f.groups > 1 ? conv_algorithm::grouped : conv_algorithm::direct;
+    detail::phase_walk walk{f, width};
+    detail::phase_pass pass;
+    std::int64_t tasks[5] = {0, 0, 0, 0, 0}, last_round = 0; // of the phases before, for one image
+    int held = 0;
+    // Some phases at a time, all of one image before the next, which read the same dy; passes over one phase never together.
+    const auto flush = [&] {
+        parallel_for(pool, f.n * tasks[held], [&](std::int64_t task) {
+            const std::int64_t image = task / tasks[held], mine = task % tasks[held];
+            int i = 0;
+            while (mine >= tasks[i + 1]) ++i;
+            const std::int64_t each = tasks[i + 1] - tasks[i], index = image * each + mine - tasks[i];
+            a[i].conv.weight ? k.input_phase(a[i], index) : k.input_empty_phase(a[i], index);
+        });
+        held = 0;
+    };
+    while (walk.next(pass)) {
+        if (held == 4 || (held && walk.round != last_round)) flush();
+        last_round = walk.round;
+        conv_grad_input_args& one = a[held];
+        std::int64_t each = blocks;
+        one.row0 = pass.y.first, one.column0 = pass.x.first;
+        one.conv.weight = nullptr;
+        if (pass.y.taps) {
+            one.conv = detail::conv_arguments(set, pass.q, direct);
+            one.conv.x = dy;
+            one.conv.y = dx;
+            one.conv.weight = static_cast<const float*>(packed) + pass.packed;
+            each = pass.q.groups * one.conv.batches * one.conv.tasks_per_batch;
+        }
+        one.conv.residual = pass.first ? residual : dx;
+        one.conv.y = dx;
+        tasks[held + 1] = tasks[held] + each;
+        ++held;
+    }
+    if (held) flush();
+}
+
+} // namespace cpu
+GRAFT_END_NAMESPACE

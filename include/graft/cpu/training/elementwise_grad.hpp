@@ -1,0 +1,57 @@
+// Gradients of elementwise float32 functions over whole tensors.
+#pragma once
+
+#include "../../core/executor.hpp"
+#include "../isa.hpp"
+#include "elementwise_grad_kernels.hpp"
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// dx[i] = dy[i] where y[i] passes the mask (for clip: low < y[i] < high), else 0; n elements. dx may be dy.
+void run_masked_grad(isa set, gradient_mask mask, float low, float high, const float* dy, const float* y, float* dx, std::int64_t n,
+                     executor& pool);
+/// dx[i] = dy[i] * act'(x[i]) for n elements, x the activation's input. dx may be dy.
+void run_activation_grad(isa set, activation kind, float alpha, float beta, const float* dy, const float* x, float* dx, std::int64_t n,
+                         executor& pool);
+
+} // namespace cpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include "dispatch.hpp"
+
+#include <algorithm>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+namespace detail {
+
+// Elements a task: three streams of them fit the second cache.
+constexpr std::int64_t gradient_grain = 16384;
+
+} // namespace detail
+
+GRAFT_INLINE void run_masked_grad(isa set, gradient_mask mask, float low, float high, const float* dy, const float* y, float* dx,
+                                  std::int64_t n, executor& pool) {
+    const elementwise_grad_kernels& k = *training_kernels(set).elementwise_grad;
+    const std::int64_t grain = detail::gradient_grain;
+    parallel_for(pool, (n + grain - 1) / grain, [&](std::int64_t t) {
+        const std::int64_t at = t * grain;
+        k.masked(mask, low, high, dy + at, y + at, dx + at, std::min(grain, n - at));
+    });
+}
+
+GRAFT_INLINE void run_activation_grad(isa set, activation kind, float alpha, float beta, const float* dy, const float* x, float* dx,
+                                      std::int64_t n, executor& pool) {
+    const elementwise_grad_kernels& k = *training_kernels(set).elementwise_grad;
+    const std::int64_t grain = detail::gradient_grain;
+    parallel_for(pool, (n + grain - 1) / grain, [&](std::int64_t t) {
+        const std::int64_t at = t * grain;
+        k.activation_grad(kind, alpha, beta, dy + at, x + at, dx + at, std::min(grain, n - at));
+    });
+}
+
+} // namespace cpu
+GRAFT_END_NAMESPACE
+#endif

@@ -1,0 +1,27 @@
+// Gradients of elementwise functions that each instruction set fills.
+#pragma once
+
+#include "../epilogue.hpp"
+
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// What a gradient passes: everything, or only what went through a relu or a clip in the forward pass.
+enum class gradient_mask : std::uint8_t {
+    none,
+    relu, ///< where y > 0
+    clip, ///< where low < y < high
+};
+
+/// The gradients of elementwise functions of one instruction set; n elements each, dx may be dy.
+struct elementwise_grad_kernels {
+    /// dx[i] = dy[i] where y[i] passes the mask, else 0.
+    void (*masked)(gradient_mask mask, float low, float high, const float* dy, const float* y, float* dx, std::int64_t n);
+    /// dx[i] = dy[i] * act'(x[i]).
+    void (*activation_grad)(activation kind, float alpha, float beta, const float* dy, const float* x, float* dx, std::int64_t n);
+};
+
+} // namespace cpu
+GRAFT_END_NAMESPACE

@@ -1,0 +1,272 @@
+// Labelled pictures, whatever they lie in: an image folder, IDX pairs, CIFAR files, a CSV manifest. Recognised by content.
+#pragma once
+
+#include "image.hpp"
+#include "sample.hpp"
+
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+namespace detail {
+struct dataset_state;
+struct dataset_views;
+} // namespace detail
+
+/// Labelled pictures. Immutable once opened, safe to read from many threads, cheap to copy (copies share all of it).
+class dataset {
+public:
+    dataset() noexcept = default;
+    /// How many samples there are.
+    std::int64_t size() const noexcept { return order_ ? static_cast<std::int64_t>(order_->size()) : 0; }
+    /// Names of the classes, in the order of the labels; of the training part, for every part of one dataset.
+    const std::vector<std::string>& classes() const noexcept;
+    /// The class of sample `i`, an index into `classes()`; 0 <= i < size(), as everywhere.
+    int label(std::int64_t i) const noexcept;
+    /// Its path, or a file and an index in it: "mnist/train-images-idx3-ubyte[17]".
+    std::string name(std::int64_t i) const;
+    /// Its contents, undecoded. Errors: data.open (gone, unreadable, no regular file), image.budget.
+    result<sample_bytes> fetch(std::int64_t i) const;
+    /// Its picture: RGB, 8 bits, gray expanded. Errors: those of `fetch` and of graft::decode.
+    result<image> read(std::int64_t i) const;
+    /// The picture of contents that were fetched; `name` stands in error messages. Errors: those of graft::decode.
+    static result<image> decode(const sample_bytes& contents, const std::string& name, const limits& caps = {});
+    /// Some of the samples, in the order given; indices are into this one.
+    dataset subset(const std::vector<std::int64_t>& indices) const;
+    /// How many samples each class has, in the order of `classes()`.
+    std::vector<std::int64_t> class_counts() const;
+    /// What was passed over when it was opened, in every part of the dataset.
+    const std::vector<dataset_problem>& problems() const noexcept;
+    /// The limits it was opened with.
+    const limits& caps() const noexcept;
+
+private:
+    friend struct detail::dataset_views;
+    std::shared_ptr<const detail::dataset_state> state_;
+    std::shared_ptr<const std::vector<std::int64_t>> order_;
+};
+
+/// What is learnt from, and what it is scored by.
+struct dataset_splits {
+    dataset training, validation;
+    bool validation_given = false; ///< whether the dataset brought its validation part, rather than a stratified draw
+};
+
+/// Opens exactly the folder or file named, all parts of it or the one that `options.split` names. Errors: usage (no such split
+/// name), data.open, data.format, data.count_mismatch, data.label_range, data.empty_class, data.no_classes,
+/// data.class_mismatch, memory.budget.
+result<dataset> open_dataset(const std::string& path, const dataset_options& options = {});
+/// Opens a dataset to learn from: `train/` and `val/`, IDX `train-*` and `t10k-*`, CIFAR `data_batch_*` and `test_batch`, the
+/// split column of a CSV file; where there is no validation part, a stratified draw by seed. A part named "test" of a folder or
+/// a CSV file is left alone. Errors: as open_dataset; data.no_classes also where there are fewer than two classes.
+result<dataset_splits> open_splits(const std::string& path, const dataset_options& options = {});
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include "../core/read_file.hpp"
+#include "cifar.hpp"
+#include "csv_manifest.hpp"
+#include "dataset_state.hpp"
+#include "decode.hpp"
+#include "idx.hpp"
+#include "image_folder.hpp"
+#include "splits.hpp"
+
+#include <cstring>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+struct dataset_views {
+    static dataset of(std::shared_ptr<const dataset_state> state, std::vector<std::int64_t> order) {
+        dataset made;
+        made.state_ = std::move(state);
+        made.order_ = std::make_shared<const std::vector<std::int64_t>>(std::move(order));
+        return made;
+    }
+    static dataset whole(std::shared_ptr<const dataset_state> state) {
+        std::vector<std::int64_t> all(static_cast<std::size_t>(state->size()));
+        for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int64_t>(i);
+        return of(std::move(state), std::move(all));
+    }
+    static dataset part(const std::shared_ptr<const dataset_state>& state, data_part wanted) {
+        std::vector<std::int64_t> order;
+        for (std::int64_t i = 0; i < state->size(); ++i)
+            if (state->parts[static_cast<std::size_t>(i)] == wanted) order.push_back(i);
+        return of(state, std::move(order));
+    }
+};
+
+inline const dataset_state& no_dataset() {
+    static const dataset_state none;
+    return none;
+}
+
+// Rows of gray become RGB, planes become pixels.
+inline void interleave(const sample_bytes& raw, image& out) {
+    const std::int64_t pixels = raw.height * raw.width;
+    const std::int64_t channel = raw.channels == 1 ? 0 : raw.planar ? pixels : 1, pixel = raw.planar || raw.channels == 1 ? 1 : raw.channels;
+    std::uint8_t* to = out.data();
+    for (std::int64_t i = 0; i < pixels; ++i, to += 3)
+        for (int c = 0; c < 3; ++c) to[c] = raw.data[i * pixel + c * channel];
+}
+
+// Whether contents begin as an IDX file does.
+inline bool looks_like_idx(const std::string& head) noexcept {
+    return head.size() >= 8 && head[0] == 0 && head[1] == 0 && head[2] == 8 && (head[3] == 1 || head[3] == 3) && head[4] == 0;
+}
+
+// A file: IDX by its name or its first bytes, CSV by its header line, else CIFAR, which has neither.
+inline status open_dataset_file(const std::string& path, const dataset_options& options, dataset_state& state) {
+    state.folder = folder_part(path);
+    const std::string name = file_part(path);
+    idx_name parsed;
+    if (idx_name::parse(name, parsed)) return idx_reader(state, options).read_file_pair(name);
+    const std::string head = raw_file::peek(path, 4096);
+    if (csv_manifest_reader::recognised(head)) return csv_manifest_reader(state).read(path);
+    const bool named_binary = name.find(".bin") != std::string::npos;
+    if (!named_binary && looks_like_idx(head)) return idx_reader(state, options).read_file_pair(name);
+    if (named_binary || head.find('\0') != std::string::npos) return cifar_reader(state).read_file(name);
+    return fail(errc::data_format, path,
+                "this is no dataset: not an IDX file, nor CIFAR's records, nor CSV with the header line path,label or path,label,split");
+}
+
+inline status open_dataset_folder(const std::string& path, const dataset_options& options, dataset_state& state) {
+    state.folder = path;
+    std::vector<folder_entry> entries;
+    GRAFT_TRY_ASSIGN(entries, list_folder(path, errc::data_open));
+    if (idx_reader::found_in(entries)) return idx_reader(state, options).read_folder(entries);
+    if (cifar_reader::found_in(entries)) return cifar_reader(state).read_folder(entries);
+    return image_folder_reader(state, options).read(entries);
+}
+
+// Fills the state with every part. What is wrong with some samples only is left in `problems`.
+inline status load_dataset(const std::string& path, const dataset_options& options, dataset_state& state) {
+    constexpr std::size_t most_classes = std::size_t(1) << 20;
+    state.caps = options.limits;
+    folder_entry entry;
+    GRAFT_TRY_ASSIGN(entry, look_at(path, errc::data_open));
+    if (entry.kind == entry_kind::other) return fail(errc::data_open, path, std::string(entry.what) + "; a dataset is a folder or a regular file");
+    GRAFT_TRY(entry.kind == entry_kind::folder ? open_dataset_folder(path, options, state) : open_dataset_file(path, options, state));
+    if (state.classes.size() > most_classes)
+        return fail(errc::data_format, path, std::to_string(state.classes.size()) + " classes; the most allowed are " + std::to_string(most_classes));
+    return {};
+}
+
+// The first problem that keeps one from learning from the dataset.
+inline status first_refusal(const std::string& path, const dataset_state& state) {
+    for (const dataset_problem& p : state.problems)
+        if (p.refused) return fail(p.code, p.path, p.detail);
+    if (state.size() == 0) return fail(errc::data_no_classes, path, "the dataset holds no pictures");
+    return {};
+}
+
+} // namespace detail
+
+GRAFT_INLINE const std::vector<std::string>& dataset::classes() const noexcept { return state_ ? state_->classes : detail::no_dataset().classes; }
+GRAFT_INLINE const std::vector<dataset_problem>& dataset::problems() const noexcept {
+    return state_ ? state_->problems : detail::no_dataset().problems;
+}
+GRAFT_INLINE const limits& dataset::caps() const noexcept { return state_ ? state_->caps : detail::no_dataset().caps; }
+
+GRAFT_INLINE int dataset::label(std::int64_t i) const noexcept {
+    return state_->labels[static_cast<std::size_t>((*order_)[static_cast<std::size_t>(i)])];
+}
+
+GRAFT_INLINE std::string dataset::name(std::int64_t i) const {
+    const std::int64_t at = (*order_)[static_cast<std::size_t>(i)];
+    if (state_->blocks.empty()) return state_->file_name(at);
+    const detail::raw_block& block = state_->block_of(at);
+    return block.name + "[" + std::to_string(at - block.first) + "]";
+}
+
+GRAFT_INLINE result<sample_bytes> dataset::fetch(std::int64_t i) const {
+    const std::int64_t at = (*order_)[static_cast<std::size_t>(i)];
+    sample_bytes out;
+    if (state_->blocks.empty()) {
+        std::string bytes;
+        GRAFT_TRY_ASSIGN(bytes, read_file(state_->file_name(at), state_->caps.image_bytes, errc::data_open, errc::image_budget));
+        auto kept = std::make_shared<const std::string>(std::move(bytes));
+        out.data = reinterpret_cast<const std::uint8_t*>(kept->data());
+        out.size = kept->size();
+        out.owner = std::move(kept);
+        return out;
+    }
+    const detail::raw_block& block = state_->block_of(at);
+    out.data = block.pixels + static_cast<std::size_t>(at - block.first) * block.stride;
+    out.size = block.bytes;
+    out.owner = block.owner;
+    out.height = block.height;
+    out.width = block.width;
+    out.channels = block.channels;
+    out.planar = block.planar;
+    return out;
+}
+
+GRAFT_INLINE result<image> dataset::decode(const sample_bytes& contents, const std::string& name, const limits& caps) {
+    if (!contents.height) return graft::decode(contents.data, contents.size, name, caps);
+    image picture;
+    GRAFT_TRY_ASSIGN(picture, image::make(contents.height, contents.width, 3));
+    detail::interleave(contents, picture);
+    return picture;
+}
+
+GRAFT_INLINE result<image> dataset::read(std::int64_t i) const {
+    sample_bytes contents;
+    GRAFT_TRY_ASSIGN(contents, fetch(i));
+    return decode(contents, name(i), caps());
+}
+
+GRAFT_INLINE dataset dataset::subset(const std::vector<std::int64_t>& indices) const {
+    std::vector<std::int64_t> order;
+    order.reserve(indices.size());
+    for (std::int64_t i : indices) order.push_back((*order_)[static_cast<std::size_t>(i)]);
+    return detail::dataset_views::of(state_, std::move(order));
+}
+
+GRAFT_INLINE std::vector<std::int64_t> dataset::class_counts() const {
+    std::vector<std::int64_t> counts(classes().size());
+    for (std::int64_t i = 0; i < size(); ++i) ++counts[static_cast<std::size_t>(label(i))];
+    return counts;
+}
+
+GRAFT_INLINE result<dataset> open_dataset(const std::string& path, const dataset_options& options) {
+    const std::string& split = options.split;
+    const bool known = split.empty() || split == "train" || split == "validation" || split == "val" || split == "test";
+    if (!known) return fail(errc::usage, "split", "\"" + escape(split) + "\"; say train, validation, test, or nothing for all of them");
+    auto state = std::make_shared<detail::dataset_state>();
+    GRAFT_TRY(detail::load_dataset(path, options, *state));
+    GRAFT_TRY(detail::first_refusal(path, *state));
+    if (split.empty()) return detail::dataset_views::whole(std::move(state));
+    const detail::data_part part = split == "train"  ? detail::data_part::training
+                                   : split == "test" ? detail::data_part::test
+                                                     : detail::data_part::validation;
+    if (state->count(part) == 0) return fail(errc::data_format, path, "the dataset has no pictures in a part named " + split);
+    return detail::dataset_views::part(state, part);
+}
+
+GRAFT_INLINE result<dataset_splits> open_splits(const std::string& path, const dataset_options& options) {
+    auto state = std::make_shared<detail::dataset_state>();
+    GRAFT_TRY(detail::load_dataset(path, options, *state));
+    GRAFT_TRY(detail::first_refusal(path, *state));
+    if (state->classes.size() < 2)
+        return fail(errc::data_no_classes, path, "there is only one class, \"" + escape(state->classes[0]) + "\"; at least two are needed to learn from");
+    if (state->count(detail::data_part::training) == 0)
+        return fail(errc::data_no_classes, path, "the dataset holds a part to score by, but no pictures to learn from");
+    dataset_splits out;
+    out.training = detail::dataset_views::part(state, detail::data_part::training);
+    out.validation = detail::dataset_views::part(state, detail::data_part::validation);
+    out.validation_given = out.validation.size() > 0;
+    if (out.validation_given) return out;
+    std::vector<int> labels;
+    for (std::int64_t i = 0; i < out.training.size(); ++i) labels.push_back(out.training.label(i));
+    split_indices drawn;
+    GRAFT_TRY_ASSIGN(drawn, stratified_split(labels, state->classes, options.validation_fraction, options.seed));
+    out.validation = out.training.subset(drawn.validation);
+    out.training = out.training.subset(drawn.training);
+    return out;
+}
+
+GRAFT_END_NAMESPACE
+#endif

@@ -1,0 +1,231 @@
+// Image folders: one folder a class, or train/ and val/ with one folder a class in each. The order is torchvision's.
+#pragma once
+
+#include "dataset_state.hpp"
+
+#if GRAFT_HAS_BODIES
+#include <algorithm>
+#include <cstdio>
+#include <set>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Whether a name ends as pictures' names do, of kinds that are decoded or are known to be pictures all the same.
+inline bool has_picture_suffix(const std::string& name) {
+    const std::size_t dot = name.rfind('.');
+    if (dot == std::string::npos) return false;
+    std::string suffix = " " + name.substr(dot + 1) + " ";
+    for (char& c : suffix) c = ascii_lower(c);
+    return std::strstr(" jpg jpeg jpe jfif png apng bmp dib pbm pgm ppm pnm gif tif tiff webp heic heif avif jp2 jxl ", suffix.c_str()) != nullptr;
+}
+// Whether a regular file starts like a picture that can be decoded.
+inline bool starts_like_picture(const std::string& path) {
+    std::FILE* file = std::fopen(path.c_str(), "rb");
+    if (!file) return true; // what cannot be read is reported when it is fetched
+    unsigned char p[8] = {};
+    const std::size_t n = std::fread(p, 1, sizeof p, file);
+    std::fclose(file);
+    return (n == 8 && std::memcmp(p, "\x89PNG\r\n\x1a\n", 8) == 0) || (n >= 3 && std::memcmp(p, "\xff\xd8\xff", 3) == 0) ||
+           (n >= 2 && p[0] == 'B' && p[1] == 'M') ||
+           (n >= 3 && p[0] == 'P' && p[1] >= '1' && p[1] <= '6' && (p[2] == '#' || p[2] == ' ' || (p[2] >= '\t' && p[2] <= '\r')));
+}
+
+class image_folder_reader {
+public:
+    image_folder_reader(dataset_state& state, const dataset_options& options) : state_(state), options_(options) {}
+
+    status read(const std::vector<folder_entry>& top) {
+        bool divided = false;
+        GRAFT_TRY(find_training_part(top, divided));
+        claim(state_.folder);
+        if (!divided) {
+            GRAFT_TRY(list_part("", top, data_part::training));
+        } else {
+            GRAFT_TRY(list_part("train", data_part::training));
+            for (const char* name : {"val", "valid", "validation"})
+                if (is_folder(top, name)) {
+                    GRAFT_TRY(list_part(name, data_part::validation));
+                    break;
+                }
+            if (is_folder(top, "test")) GRAFT_TRY(list_part("test", data_part::test));
+        }
+        // Only now, when a link out of a class can no longer lead into another one's folder first.
+        for (const class_folder& folder : folders_) GRAFT_TRY(read_class(folder));
+        return {};
+    }
+
+private:
+    static constexpr int deepest = 32;
+    using file_identity = std::pair<std::uint64_t, std::uint64_t>;
+
+    struct class_folder {
+        std::string relative, name;
+        data_part part;
+        bool first; // reached for the first time: no link to another class folder
+    };
+
+    // Whether a folder was not reached before.
+    bool claim(const file_identity& identity) { return identity == file_identity(0, 0) || visited_.insert(identity).second; }
+    void claim(const std::string& path) {
+        const auto entry = look_at(path, errc::data_open);
+        if (entry.ok()) claim(entry.value().identity);
+    }
+
+    static bool is_folder(const std::vector<folder_entry>& entries, const std::string& name) {
+        for (const folder_entry& e : entries)
+            if (e.kind == entry_kind::folder && e.name == name) return true;
+        return false;
+    }
+    // A class may be called "train": it is the training part if it holds folders, or if a validation part lies beside it.
+    status find_training_part(const std::vector<folder_entry>& top, bool& found) {
+        found = is_folder(top, "train") && (is_folder(top, "val") || is_folder(top, "valid") || is_folder(top, "validation"));
+        if (found || !is_folder(top, "train")) return {};
+        std::vector<folder_entry> inside;
+        GRAFT_TRY_ASSIGN(inside, list_folder(join_path(state_.folder, "train"), errc::data_open));
+        for (const folder_entry& e : inside)
+            found = found || (e.kind == entry_kind::folder && e.name[0] != '.');
+        return {};
+    }
+
+    status list_part(const std::string& name, data_part part) {
+        const std::string path = join_path(state_.folder, name);
+        std::vector<folder_entry> entries;
+        GRAFT_TRY_ASSIGN(entries, list_folder(path, errc::data_open));
+        claim(path);
+        return list_part(name, entries, part);
+    }
+    status list_part(const std::string& part_name, const std::vector<folder_entry>& entries, data_part part) {
+        const std::string path = part_name.empty() ? state_.folder : join_path(state_.folder, part_name);
+        int unlabelled = 0, classes = 0;
+        for (const folder_entry& e : entries) {
+            if (e.name[0] == '.') continue;
+            if (e.kind == entry_kind::folder) {
+                ++classes;
+                if (part == data_part::training) state_.classes.push_back(e.name);
+                folders_.push_back({join_path(part_name, e.name), e.name, part, claim(e.identity)});
+            } else if (e.kind == entry_kind::other) {
+                skip_other(join_path(path, e.name), e);
+            } else
+                unlabelled += has_picture_suffix(e.name);
+        }
+        if (part == data_part::training) {
+            if (!classes) return no_classes(path, unlabelled);
+            find_twins(path);
+        }
+        if (unlabelled)
+            state_.note(path, errc::data_format,
+                        std::to_string(unlabelled) + " pictures lie beside the class folders; move them into the folder of their class");
+        return {};
+    }
+
+    status read_class(const class_folder& folder) {
+        const auto at = std::lower_bound(state_.classes.begin(), state_.classes.end(), folder.name);
+        const std::string path = join_path(state_.folder, folder.relative);
+        if (at == state_.classes.end() || *at != folder.name) {
+            state_.refuse(path, errc::data_class_mismatch, "the training part has no class of this name; its classes are " + some_classes());
+            return {};
+        }
+        const std::int64_t before = state_.size();
+        if (folder.first)
+            GRAFT_TRY(walk(folder.relative, static_cast<int>(at - state_.classes.begin()), folder.part));
+        else
+            second_visit(path);
+        if (state_.size() != before) return {};
+        if (folder.part != data_part::training)
+            state_.note(path, errc::data_empty_class, "the folder holds no pictures");
+        else if (!options_.allow_empty)
+            state_.refuse(path, errc::data_empty_class,
+                          "the class folder holds no pictures; fill it, remove it, or allow empty classes (--allow-empty)");
+        return {};
+    }
+    void second_visit(const std::string& path) {
+        state_.note(path, errc::data_format, "a link to a folder that belongs elsewhere in the dataset; each is read once only");
+    }
+
+    struct folder_files {
+        std::string relative;
+        std::vector<std::string> names;
+    };
+
+    // All pictures under a class folder, as deep as they lie: folders by path, files by name within each.
+    status walk(const std::string& top, int label, data_part part) {
+        std::vector<std::pair<std::string, int>> waiting{{top, 0}}; // and how deep
+        std::vector<folder_files> found;
+        while (!waiting.empty()) {
+            const std::pair<std::string, int> folder = std::move(waiting.back());
+            waiting.pop_back();
+            const std::string path = join_path(state_.folder, folder.first);
+            if (folder.second > deepest) {
+                state_.note(path, errc::data_format, "folders lie more than " + std::to_string(deepest) + " deep; this one is left out");
+                continue;
+            }
+            auto listed = list_folder(path, errc::data_open);
+            if (!listed.ok()) {
+                state_.note(path, errc::data_open, listed.error().detail());
+                continue;
+            }
+            folder_files files{folder.first, {}};
+            for (folder_entry& e : listed.value()) {
+                if (e.name[0] == '.') continue;
+                if (e.kind == entry_kind::folder && !claim(e.identity))
+                    second_visit(join_path(path, e.name));
+                else if (e.kind == entry_kind::folder)
+                    waiting.emplace_back(join_path(folder.first, e.name), folder.second + 1);
+                else if (is_sample(join_path(path, e.name), e))
+                    files.names.push_back(std::move(e.name));
+            }
+            found.push_back(std::move(files));
+        }
+        std::sort(found.begin(), found.end(), [](const folder_files& a, const folder_files& b) { return a.relative < b.relative; });
+        for (const folder_files& folder : found)
+            for (const std::string& name : folder.names) GRAFT_TRY(state_.add_file(join_path(folder.relative, name), label, part));
+        return {};
+    }
+
+    bool is_sample(const std::string& path, const folder_entry& e) {
+        if (e.kind == entry_kind::other) return skip_other(path, e), false;
+        if (has_picture_suffix(e.name) || starts_like_picture(path)) return true;
+        state_.note(path, errc::image_unsupported, "not a picture; it is passed over");
+        return false;
+    }
+    void skip_other(const std::string& path, const folder_entry& e) {
+        state_.note(path, errc::data_open, std::string(e.what) + ", not a regular file; it is passed over");
+    }
+
+    // Names that some file systems cannot keep apart: copied there, two classes become one.
+    void find_twins(const std::string& path) {
+        std::vector<std::pair<std::string, const std::string*>> lowered;
+        for (const std::string& name : state_.classes) {
+            std::string low = name;
+            for (char& c : low) c = ascii_lower(c);
+            lowered.emplace_back(std::move(low), &name);
+        }
+        std::sort(lowered.begin(), lowered.end(), [](const auto& a, const auto& b) { return a.first != b.first ? a.first < b.first : *a.second < *b.second; });
+        for (std::size_t i = 1; i < lowered.size(); ++i)
+            if (lowered[i].first == lowered[i - 1].first)
+                state_.note(join_path(path, *lowered[i].second), errc::data_format,
+                            "differs from the class \"" + escape(*lowered[i - 1].second) + "\" in upper and lower case only");
+    }
+
+    std::string some_classes() const {
+        std::string text;
+        for (std::size_t i = 0; i < state_.classes.size() && i < 10; ++i) text += (i ? ", " : "") + escape(state_.classes[i]);
+        return state_.classes.size() > 10 ? text + ", ..." : text;
+    }
+    GRAFT_COLD status no_classes(const std::string& path, int unlabelled) const {
+        return fail(errc::data_no_classes, path,
+                    (unlabelled ? "the folder holds " + std::to_string(unlabelled) + " pictures but no class folders"
+                                : std::string("there are neither class folders, nor IDX or CIFAR files, in this folder")) +
+                        "; put pictures into <class>/ or train/<class>/, or name the CSV file itself");
+    }
+
+    dataset_state& state_;
+    const dataset_options& options_;
+    std::vector<class_folder> folders_;
+    std::set<file_identity> visited_; // against loops of links, and against doubling by them
+};
+
+} // namespace detail
+GRAFT_END_NAMESPACE
+#endif

@@ -1,0 +1,275 @@
+// The threads behind a loader and the ring of batches between them and the caller.
+#pragma once
+
+#include "loader.hpp"
+
+#if GRAFT_HAS_BODIES
+#include "../core/executor.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Threads take samples in order, batch after batch, as far as `ahead` batches before the caller; each writes its sample
+// to its place. Whoever finishes the last sample of a batch closes it. So a batch never depends on who made what.
+class loader_queue {
+public:
+    loader_queue(const dataset& data, const loader_options& options, sample_maker&& samples)
+        : data_(data), options_(options), samples_(std::move(samples)),
+          workers_(options.workers ? options.workers : default_threads()),
+          chunk_(std::max<std::int64_t>(1, std::min<std::int64_t>(32, 16384 / (samples_.height() * samples_.width())))),
+          slots_(static_cast<std::size_t>(options.ahead)) {
+        const std::int64_t n = data_.size(), size = options_.batch_size;
+        batches_ = options_.drop_last ? n / size : n / size + (n % size != 0);
+    }
+    ~loader_queue() { stop(); }
+
+    std::int64_t batches() const noexcept { return batches_; }
+    const sample_maker& samples() const noexcept { return samples_; }
+    double waited() const noexcept { return waited_; }
+    double elapsed() const noexcept { return elapsed_; }
+
+    void start(std::int64_t epoch, std::int64_t first) {
+        stop();
+        epoch_ = epoch;
+        order_ = options_.shuffle ? epoch_order(options_.sample.seed, epoch, data_.size()) : std::vector<std::int64_t>();
+        next_batch_ = delivered_ = first;
+        next_sample_ = 0;
+        bad_ = 0;
+        for (slot& s : slots_) s = {};
+        waited_ = elapsed_ = 0;
+        began_ = std::chrono::steady_clock::now();
+        stopping_ = false;
+        running_ = true;
+        for (int i = 0; i < workers_ && first < batches_; ++i) threads_.emplace_back([this] { work(); });
+    }
+
+    void stop() {
+        {
+            std::lock_guard<std::mutex> lock(lock_);
+            stopping_ = true;
+        }
+        work_.notify_all();
+        for (std::thread& thread : threads_) thread.join();
+        threads_.clear();
+        running_ = false;
+        for (slot& s : slots_) give_back(s.made.inputs);
+    }
+
+    status next(batch& out) {
+        const auto asked = std::chrono::steady_clock::now();
+        std::unique_lock<std::mutex> lock(lock_);
+        if (!running_) return fail(errc::usage, "loader", "no epoch was started");
+        if (delivered_ >= batches_) return fail(errc::usage, "loader", "the epoch has no more batches");
+        give_back(out.inputs);
+        slot& s = slots_[static_cast<std::size_t>(delivered_ % options_.ahead)];
+        ready_.wait(lock, [&] { return s.finished && s.made.number == delivered_; });
+        s.finished = false;
+        status failed = std::move(s.failed);
+        s.failed = {};
+        std::swap(out, s.made);
+        s.made = {};
+        ++delivered_;
+        lock.unlock();
+        work_.notify_all();
+        const auto now = std::chrono::steady_clock::now();
+        waited_ += std::chrono::duration<double>(now - asked).count();
+        elapsed_ = std::chrono::duration<double>(now - began_).count();
+        GRAFT_TRY(std::move(failed));
+        return judge(out);
+    }
+
+private:
+    struct slot {
+        batch made; // `inputs` is as long as a full batch until it is closed
+        std::vector<status> outcome;
+        std::int64_t first = 0, count = 0, left = 0;
+        status failed;
+        bool finished = false;
+    };
+
+    // Memory that nobody else holds any more serves the next batch.
+    void give_back(tensor& inputs) {
+        const buffer memory = inputs.storage();
+        inputs = {};
+        if (memory.data() && memory.unique() && static_cast<int>(spare_.size()) <= options_.ahead) spare_.push_back(memory);
+    }
+
+    result<buffer> batch_memory(std::int64_t count) {
+        const auto bytes = static_cast<std::size_t>(samples_.sample_bytes() * count);
+        while (!spare_.empty()) {
+            buffer memory = std::move(spare_.back());
+            spare_.pop_back();
+            if (memory.bytes() >= bytes) return memory;
+        }
+        return buffer::allocate(static_cast<std::size_t>(samples_.sample_bytes() * options_.batch_size));
+    }
+
+    // Called under the lock, when the first sample of a batch is taken.
+    bool open(slot& s) {
+        s.first = next_batch_ * options_.batch_size;
+        s.count = std::min(options_.batch_size, data_.size() - s.first);
+        s.left = s.count;
+        s.made = {};
+        s.made.number = next_batch_;
+        s.outcome.clear();
+        s.outcome.resize(static_cast<std::size_t>(s.count));
+        auto memory = batch_memory(s.count);
+        if (memory.ok())
+            s.made.inputs = tensor(samples_.type(), samples_.batch_shape(s.count), std::move(memory).value());
+        else
+            s.failed = memory.take_status();
+        return memory.ok();
+    }
+
+    std::int64_t index_at(std::int64_t place) const noexcept {
+        return order_.empty() ? place : order_[static_cast<std::size_t>(place)];
+    }
+
+    void work() {
+        std::unique_lock<std::mutex> lock(lock_);
+        for (;;) {
+            work_.wait(lock,
+                       [this] { return stopping_ || (next_batch_ < batches_ && next_batch_ - delivered_ < options_.ahead); });
+            if (stopping_) return;
+            slot& s = slots_[static_cast<std::size_t>(next_batch_ % options_.ahead)];
+            if (next_sample_ == 0 && !open(s)) {
+                ++next_batch_;
+                s.finished = true;
+                ready_.notify_all();
+                continue;
+            }
+            const std::int64_t begin = next_sample_, end = std::min(begin + chunk_, s.count);
+            next_sample_ = end;
+            if (end == s.count) {
+                ++next_batch_;
+                next_sample_ = 0;
+            }
+            lock.unlock();
+            for (std::int64_t i = begin; i < end; ++i)
+                s.outcome[static_cast<std::size_t>(i)] =
+                    samples_.write(index_at(s.first + i), epoch_, s.made.inputs.raw() + i * samples_.sample_bytes());
+            lock.lock();
+            if (s.left -= end - begin) continue;
+            lock.unlock();
+            close(s);
+            lock.lock();
+            s.finished = true;
+            ready_.notify_all();
+        }
+    }
+
+    // Bad samples go, the others move up in their order; then labels, and the mixing.
+    void close(slot& s) {
+        const std::int64_t bytes = samples_.sample_bytes();
+        std::int64_t kept = 0;
+        std::byte* memory = s.made.inputs.raw();
+        for (std::int64_t i = 0; i < s.count; ++i) {
+            const std::int64_t index = index_at(s.first + i);
+            status& outcome = s.outcome[static_cast<std::size_t>(i)];
+            if (outcome.ok()) {
+                if (kept != i) std::memcpy(memory + kept * bytes, memory + i * bytes, static_cast<std::size_t>(bytes));
+                s.made.labels.push_back(data_.label(index));
+                s.made.indices.push_back(index);
+                ++kept;
+                continue;
+            }
+            // What says nothing about the sample is not counted against it.
+            const errc code = outcome.error().code();
+            if (s.failed.ok() &&
+                (options_.strict || code == errc::memory_oom || code == errc::image_no_decoder || code == errc::internal)) {
+                s.failed = std::move(outcome);
+                continue;
+            }
+            s.made.bad.push_back({index, data_.name(index), code, outcome.error().detail()});
+        }
+        s.made.inputs = tensor(samples_.type(), samples_.batch_shape(kept), s.made.inputs.storage());
+        if (s.failed.ok()) s.failed = mix_batch(s.made);
+    }
+
+    status mix_batch(batch& made) {
+        random_sequence random(data_stream(options_.sample.seed, random_purpose::batch, epoch_, made.number));
+        const mix_plan plan = draw_mix(options_.sample.augment, samples_.height(), samples_.width(), random);
+        if (plan.kind == mix_plan::way::none || !made.size()) return {};
+        made.other_labels.assign(1, made.labels.back());
+        made.other_labels.insert(made.other_labels.end(), made.labels.begin(), made.labels.end() - 1);
+        made.lambda.assign(made.labels.size(), static_cast<float>(plan.lambda));
+        return mix(made.inputs, plan, samples_.nchw());
+    }
+
+    status judge(const batch& made) {
+        bad_ += static_cast<std::int64_t>(made.bad.size());
+        const auto allowed = static_cast<std::int64_t>(options_.bad_share * static_cast<double>(data_.size()));
+        if (made.bad.empty() || bad_ <= allowed) return {};
+        const bad_sample& last = made.bad.back();
+        return fail(errc::data_too_many_bad, last.name,
+                    std::to_string(bad_) + " of " + std::to_string(data_.size()) + " samples cannot be read, " +
+                        std::to_string(allowed) + " may; this one: " + text(last.code) + ": " + last.detail +
+                        " (`graft check` lists them all)");
+    }
+
+    const dataset data_;
+    const loader_options options_;
+    const sample_maker samples_;
+    const int workers_;
+    const std::int64_t chunk_; // samples that are taken at a time: small pictures are made faster than locks are
+    std::int64_t batches_ = 0;
+    std::vector<std::int64_t> order_;
+    std::vector<slot> slots_;
+    std::vector<buffer> spare_;
+    std::vector<std::thread> threads_;
+    std::mutex lock_;
+    std::condition_variable work_, ready_;
+    std::int64_t epoch_ = 0, next_batch_ = 0, next_sample_ = 0, delivered_ = 0, bad_ = 0;
+    double waited_ = 0, elapsed_ = 0;
+    std::chrono::steady_clock::time_point began_;
+    bool stopping_ = false, running_ = false;
+};
+
+} // namespace detail
+
+GRAFT_INLINE result<loader> loader::make(const dataset& data, const loader_options& options) {
+    if (options.batch_size < 1 || options.batch_size > (1 << 24))
+        return fail(errc::usage, "loader", "a batch size of " + std::to_string(options.batch_size) + " makes no sense");
+    if (options.workers < 0 || options.workers > 1024 || options.ahead < 1 || options.ahead > 1024)
+        return fail(errc::usage, "loader", "workers must be 0 to 1024, batches ahead 1 to 1024");
+    if (!(options.bad_share >= 0 && options.bad_share <= 1))
+        return fail(errc::usage, "loader", "the share of bad samples must be in [0, 1]");
+    sample_maker samples;
+    GRAFT_TRY_ASSIGN(samples, sample_maker::make(data, options.sample));
+    if (bytes_of(samples.type(), samples.batch_shape(options.batch_size)) < 0)
+        return fail(errc::tensor_overflow, text(samples.batch_shape(options.batch_size)), "the size of a batch overflows");
+    loader made;
+    made.queue_ = std::make_shared<detail::loader_queue>(data, options, std::move(samples));
+    return made;
+}
+
+GRAFT_INLINE std::int64_t loader::batches() const noexcept { return queue_ ? queue_->batches() : 0; }
+GRAFT_INLINE const sample_maker& loader::samples() const noexcept { return queue_->samples(); }
+
+GRAFT_INLINE status loader::start(std::int64_t epoch, std::int64_t first) {
+    if (!queue_ || epoch < 0 || first < 0 || first > queue_->batches())
+        return fail(errc::usage, "loader", "epoch " + std::to_string(epoch) + " has no batch " + std::to_string(first));
+    queue_->start(epoch, first);
+    return {};
+}
+
+GRAFT_INLINE status loader::next(batch& out) {
+    if (!queue_) return fail(errc::usage, "loader", "no dataset was given");
+    return queue_->next(out);
+}
+
+GRAFT_INLINE void loader::stop() {
+    if (queue_) queue_->stop();
+}
+
+GRAFT_INLINE double loader::waited_seconds() const noexcept { return queue_ ? queue_->waited() : 0; }
+GRAFT_INLINE double loader::elapsed_seconds() const noexcept { return queue_ ? queue_->elapsed() : 0; }
+
+GRAFT_END_NAMESPACE
+#endif

@@ -1,0 +1,87 @@
+// Gradients: functions that emit, for one node, the nodes of back-propagation through it.
+#pragma once
+
+#include "../core/shards.hpp"
+#include "emitter.hpp"
+
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// What the gradient of an operator is given: the node, the gradients of its outputs, and where to emit. Every shape is known.
+struct gradient_context {
+    emitter& emit;
+    const node& n;                       ///< the forward node; stays valid while nodes are emitted
+    const std::vector<value_id>& given;  ///< gradient of each output; no_value: nothing flows from there
+    const std::vector<char>& wanted;     ///< whether the gradient of each input is asked for
+    std::vector<value_id>& made;         ///< answers, one an input; no_value stands for zero
+    int shards;                          ///< of sums over the batch: the attribute of operators that make them
+
+    /// Input i, or no_value where it was left out.
+    value_id in(int i) const noexcept { return i < static_cast<int>(n.inputs.size()) ? n.inputs[static_cast<std::size_t>(i)] : no_value; }
+    value_id out(int i = 0) const noexcept { return n.outputs[static_cast<std::size_t>(i)]; }
+    /// Gradient of output i; no_value where nothing flows from it.
+    value_id dy(int i = 0) const noexcept { return given[static_cast<std::size_t>(i)]; }
+    bool wants(int i) const noexcept { return i < static_cast<int>(wanted.size()) && wanted[static_cast<std::size_t>(i)] != 0; }
+    void give(int i, value_id gradient) { made[static_cast<std::size_t>(i)] = gradient; }
+    /// Gives the gradient of a broadcast input: sums it down to the input's shape.
+    void give_summed(int i, value_id gradient) { give(i, sum_to(gradient, emit.extents(in(i)))); }
+
+    /// x summed over the axes along which `to` was broadcast (numpy's rules), by the tree of shards where the batch is among them.
+    value_id sum_to(value_id x, const shape& to) {
+        if (!emit.failure.ok() || x == no_value || emit.extents(x) == to) return x;
+        return emit.emit_graft("SumTo", {x}, {integers_attribute("shape", std::vector<std::int64_t>(to.begin(), to.end())), integer_attribute("shards", shards)});
+    }
+    const shape& extents(value_id id) const { return emit.extents(id); }
+    /// Contents of a constant input of integers, such as axes; false where they are not known.
+    bool constant_integers(int i, std::vector<std::int64_t>& values) const;
+
+    std::int64_t integer(const char* name, std::int64_t otherwise) const noexcept {
+        const attribute* a = n.find(name);
+        return a ? a->integer : otherwise;
+    }
+    float real(const char* name, float otherwise) const noexcept {
+        const attribute* a = n.find(name);
+        return a ? a->real : otherwise;
+    }
+    /// The attribute of that name as the node has it, for an operator that takes the same; nothing where it is left out.
+    void copy_attribute(const char* name, std::vector<attribute>& to) const {
+        if (const attribute* a = n.find(name)) to.push_back(*a);
+    }
+    /// Refuses: train.no_gradient at this node.
+    status refuse(const char* why) const;
+};
+
+using gradient_function = status (*)(gradient_context&);
+
+/// The gradient of an operator; null `gradient`: nothing ever flows through it (Shape, Floor, comparisons).
+struct gradient_row {
+    const char* name;
+    const char* domain;
+    gradient_function gradient;
+};
+
+/// A run of gradient rows.
+struct gradient_table {
+    const gradient_row* rows;
+    int size;
+};
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+GRAFT_BEGIN_NAMESPACE
+
+GRAFT_INLINE status gradient_context::refuse(const char* why) const { return fail(errc::train_no_gradient, place(n), why); }
+
+GRAFT_INLINE bool gradient_context::constant_integers(int i, std::vector<std::int64_t>& values) const {
+    values.clear();
+    if (in(i) == no_value) return false;
+    const tensor& t = emit.target().values[static_cast<std::size_t>(in(i))].constant;
+    if (!t) return emit.extents(in(i)).elements() == 0 && emit.extents(in(i)).rank() > 0;
+    for (std::int64_t k = 0; k < t.elements(); ++k) values.push_back(element_as_int64(t.type(), t.raw(), k));
+    return true;
+}
+
+GRAFT_END_NAMESPACE
+#endif

@@ -1,0 +1,190 @@
+// Batch normalisation by the statistics of the batch: graft.BatchNormalizationTraining, its gradient, and what that gradient is made of.
+#pragma once
+
+#include "../cpu/ops/training/decimal.hpp"
+#include "norm.hpp"
+
+GRAFT_BEGIN_NAMESPACE
+namespace ops {
+
+/// The function that follows the normalisation: none, relu, or clip into [low, high].
+struct norm_activation {
+    bool any = false;
+    double low = 0, high = HUGE_VAL;
+};
+inline status read_norm_activation(const op_context& c, norm_activation& a) {
+    const auto kind = static_cast<cpu::activation>(c.integer("activation", 0));
+    a.any = kind != cpu::activation::none;
+    if (kind == cpu::activation::clip) {
+        a.low = static_cast<double>(c.real("alpha", 0));
+        a.high = static_cast<double>(c.real("beta", 0));
+    } else if (a.any && kind != cpu::activation::relu)
+        return c.fail(errc::op_attribute, "activation %lld is neither none, relu nor clip", c.integer("activation", 0));
+    return {};
+}
+/// What both directions check: X at `x`, vectors of one element a channel from `first` to `last`.
+inline status check_norm_training(const op_context& c, int x, int first, int last) {
+    norm_activation a;
+    int count = 0;
+    GRAFT_TRY(need_arithmetic_float(c, x));
+    const shape& s = c.in[x].extents;
+    if (s.rank() < 2) return c.fail_shapes("the input needs batch and channels");
+    for (int i = first; i <= last; ++i) {
+        GRAFT_TRY(need_arithmetic_float(c, i));
+        GRAFT_TRY(need_vector(c, i, s[1]));
+    }
+    GRAFT_TRY(read_shards(c, count));
+    return read_norm_activation(c, a);
+}
+
+/// Images of one channel, and their sums by the tree of shards.
+struct channel_sums {
+    shards cut;
+    std::int64_t images = 0, channels = 0, plane = 1;
+
+    static channel_sums of(const shape& x, int count) noexcept {
+        channel_sums s;
+        s.cut.count = count;
+        const bool empty = x.elements() == 0;
+        s.images = empty ? 0 : x[0], s.channels = x[1], s.plane = empty ? 0 : x.product(2, x.rank());
+        return s;
+    }
+    double total() const noexcept { return static_cast<double>(images) * static_cast<double>(plane); }
+    /// The sum of f(element) over a channel's elements.
+    template <class F> double sum(std::int64_t channel, const F& f) const {
+        return sum_shards<double>(0, cut.count, [&](int s) {
+            double own = 0;
+            for (std::int64_t n = cut.first(images, s); n < cut.last(images, s); ++n)
+                for (std::int64_t i = 0; i < plane; ++i) own += f((n * channels + channel) * plane + i);
+            return own;
+        });
+    }
+};
+
+// graft.BatchNormalizationTraining(X, scale, B, running_mean, running_var, residual?) -> Y, new_mean, new_var, saved_mean,
+// saved_inv_std: Y = act((X - mean) / sqrt(var + epsilon) * scale + B + residual) with the batch's own mean and (biased) variance;
+// new = running * momentum + batch * (1 - momentum), the variance then being the unbiased one, as PyTorch has it (0 of one element).
+inline status batch_norm_training_infer(infer_context& c) {
+    GRAFT_TRY(check_norm_training(c, 0, 1, 4));
+    if (c.has(5) && (c.in[5].type != c.in[0].type || c.in[5].extents != c.in[0].extents)) return c.fail_shapes("X and residual must have one type and shape");
+    GRAFT_TRY(c.set(0, c.in[0].type, c.in[0].extents));
+    for (int i = 1; i < 3; ++i) GRAFT_TRY(c.set(i, c.in[i + 2].type, c.in[i + 2].extents));
+    for (int i = 3; i < 5; ++i) GRAFT_TRY(c.set(i, c.in[1].type, c.in[1].extents));
+    return {};
+}
+inline status batch_norm_training_run(run_context& c) {
+    int count = 0;
+    norm_activation act;
+    GRAFT_TRY(read_shards(c, count));
+    GRAFT_TRY(read_norm_activation(c, act));
+    const channel_sums sums = channel_sums::of(c.in[0].extents, count);
+    const double epsilon = cpu::decimal_of(c.real("epsilon", 1e-5f)), momentum = cpu::decimal_of(c.real("momentum", 0.9f)), total = sums.total();
+    widened<double> x, residual;
+    GRAFT_TRY(widen(c, c.in[0], x));
+    if (c.has(5)) GRAFT_TRY(widen(c, c.in[5], residual));
+    const auto put = [&](int i, std::int64_t channel, double v) {
+        if (c.wants(i)) store_from_double(c.out[i].type, c.out[i].data, channel, 1, &v);
+    };
+    parallel_for(c.pool, sums.channels, [&](std::int64_t channel) {
+        mean_variance m;
+        if (total > 0) {
+            m.mean = sums.sum(channel, [&](std::int64_t i) { return x.data[i]; }) / total;
+            m.variance = sums.sum(channel, [&](std::int64_t i) { return (x.data[i] - m.mean) * (x.data[i] - m.mean); }) / total;
+        }
+        const double inverse = 1 / std::sqrt(m.variance + epsilon), scale = c.in[1].real(channel) * inverse, shift = c.in[2].real(channel);
+        const double unbiased = total > 1 ? m.variance * (total / (total - 1)) : 0;
+        put(1, channel, total > 0 ? c.in[3].real(channel) * momentum + m.mean * (1 - momentum) : c.in[3].real(channel));
+        put(2, channel, total > 0 ? c.in[4].real(channel) * momentum + unbiased * (1 - momentum) : c.in[4].real(channel));
+        put(3, channel, m.mean);
+        put(4, channel, inverse);
+        if (!c.wants(0)) return;
+        for (std::int64_t n = 0; n < sums.images; ++n)
+            for (std::int64_t k = 0; k < sums.plane; ++k) {
+                const std::int64_t i = (n * sums.channels + channel) * sums.plane + k;
+                double y = (x.data[i] - m.mean) * scale + shift + (residual.data ? residual.data[i] : 0.0);
+                if (act.any) y = y < act.low ? act.low : y > act.high ? act.high : y;
+                store_from_double(c.out[0].type, c.out[0].data, i, 1, &y);
+            }
+    });
+    return {};
+}
+
+// graft.BatchNormalizationGrad(dY, X, scale, saved_mean, saved_inv_std, Y?) -> dX, dscale, dB, masked dY: g = dY where the activation
+// let Y through (low < Y < high), else 0; x' = (X - mean) * inv_std; dB = sum(g), dscale = sum(g * x'),
+// dX = scale * inv_std * (g - (dB + x' * dscale) / n) with n elements a channel.
+inline status batch_norm_grad_infer(infer_context& c) {
+    GRAFT_TRY(check_norm_training(c, 1, 2, 4));
+    GRAFT_TRY(need_same_type(c, 0, 1));
+    GRAFT_TRY(need_same_type(c, 5, 1));
+    if (c.in[0].extents != c.in[1].extents || (c.has(5) && c.in[5].extents != c.in[1].extents)) return c.fail_shapes("dY, X and Y must have one shape");
+    if (c.integer("activation", 0) && !c.has(5)) return c.fail(errc::op_attribute, "the gradient of an activation needs Y");
+    GRAFT_TRY(c.set(0, c.in[1].type, c.in[1].extents));
+    for (int i = 1; i < 3; ++i) GRAFT_TRY(c.set(i, c.in[2].type, c.in[2].extents));
+    return c.set(3, c.in[1].type, c.in[1].extents);
+}
+inline status batch_norm_grad_run(run_context& c) {
+    int count = 0;
+    norm_activation act;
+    GRAFT_TRY(read_shards(c, count));
+    GRAFT_TRY(read_norm_activation(c, act));
+    const channel_sums sums = channel_sums::of(c.in[1].extents, count);
+    const double total = sums.total();
+    widened<double> dy, x, y;
+    GRAFT_TRY(widen(c, c.in[0], dy));
+    GRAFT_TRY(widen(c, c.in[1], x));
+    if (act.any) GRAFT_TRY(widen(c, c.in[5], y));
+    const auto masked = [&](std::int64_t i) { return !act.any || (y.data[i] > act.low && y.data[i] < act.high) ? dy.data[i] : 0.0; };
+    parallel_for(c.pool, sums.channels, [&](std::int64_t channel) {
+        const double scale = c.in[2].real(channel), mean = c.in[3].real(channel), inverse = c.in[4].real(channel);
+        const double db = sums.sum(channel, masked);
+        const double dscale = sums.sum(channel, [&](std::int64_t i) { return masked(i) * ((x.data[i] - mean) * inverse); });
+        if (c.wants(1)) store_from_double(c.out[1].type, c.out[1].data, channel, 1, &dscale);
+        if (c.wants(2)) store_from_double(c.out[2].type, c.out[2].data, channel, 1, &db);
+        for (std::int64_t n = 0; n < sums.images; ++n)
+            for (std::int64_t k = 0; k < sums.plane; ++k) {
+                const std::int64_t i = (n * sums.channels + channel) * sums.plane + k;
+                const double g = masked(i), dx = scale * inverse * (g - (db + (x.data[i] - mean) * inverse * dscale) / total);
+                if (c.wants(0)) store_from_double(c.out[0].type, c.out[0].data, i, 1, &dx);
+                if (c.wants(3)) store_from_double(c.out[3].type, c.out[3].data, i, 1, &g);
+            }
+    });
+    return {};
+}
+
+// The running statistics get no gradient, and what flows from them is no part of a loss.
+inline status batch_norm_training_gradient(gradient_context& c) {
+    if (c.dy() == no_value) return c.refuse("a loss may not read the running statistics");
+    const bool residual = c.in(5) != no_value;
+    std::vector<attribute> attributes{integer_attribute("shards", c.shards)};
+    for (const char* name : {"activation", "alpha", "beta"}) c.copy_attribute(name, attributes);
+    std::vector<value_id> inputs{c.dy(), c.in(0), c.in(1), c.out(3), c.out(4)};
+    if (c.integer("activation", 0)) inputs.push_back(c.out());
+    const std::vector<value_id> made = c.emit.emit_all("graft", "BatchNormalizationGrad", std::move(inputs), std::move(attributes), residual ? 4 : 3);
+    for (int i = 0; i < 3; ++i)
+        if (c.wants(i)) c.give(i, made[static_cast<std::size_t>(i)]);
+    if (residual && c.wants(5)) c.give(5, made[3]);
+    return {};
+}
+
+inline gradient_table norm_training_gradients() {
+    static constexpr gradient_row rows[] = {{"BatchNormalizationTraining", "graft", batch_norm_training_gradient}};
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+inline op_table norm_training_ops() {
+    static constexpr op_row rows[] = {
+        {"BatchNormalizationTraining", "graft", 1, 0, 5, 6, 5, 5, batch_norm_training_infer, batch_norm_training_run, op_flag::none,
+         "activation:i alpha:f beta:f epsilon:f momentum:f shards:i",
+         "f32[3,5,3,7] f32[5] f32[5] f32[5] f32[5]~0.1:2; f32[9,17,4,4] f32[17] f32[17] f32[17] f32[17]~0.1:2 f32[9,17,4,4] activation=1 shards=4; "
+         "f32[5,4] f32[4] f32[4] f32[4] f32[4]~0.1:2 epsilon=0.01 momentum=0.5 shards=1; f32[2,3,4,5] f32[3] f32[3] f32[3] f32[3]~0.1:2 activation=2 alpha=-0.5 beta=0.75; "
+         "f64[4,2,6] f64[2] f64[2] f64[2] f64[2]~0.1:2; f16[2,3,4] f32[3] f32[3] f32[3] f32[3]~0.1:2; f32[0,3,2] f32[3] f32[3] f32[3] f32[3]~0.1:2"},
+        {"BatchNormalizationGrad", "graft", 1, 0, 5, 6, 3, 4, batch_norm_grad_infer, batch_norm_grad_run, op_flag::none, "activation:i alpha:f beta:f shards:i",
+         "f32[3,5,3,7] f32[3,5,3,7] f32[5] f32[5] f32[5]~0.1:2; f32[9,17,4,4] f32[9,17,4,4] f32[17] f32[17] f32[17]~0.1:2 f32[9,17,4,4] activation=1 shards=4; "
+         "f32[5,4] f32[5,4] f32[4] f32[4] f32[4]~0.1:2 shards=1; f32[2,3,4,5] f32[2,3,4,5] f32[3] f32[3] f32[3]~0.1:2 f32[2,3,4,5] activation=2 alpha=-0.5 beta=0.75; "
+         "f64[4,2,6] f64[4,2,6] f64[2] f64[2] f64[2]~0.1:2; f16[2,3,4] f16[2,3,4] f32[3] f32[3] f32[3]~0.1:2; f32[0,3,2] f32[0,3,2] f32[3] f32[3] f32[3]~0.1:2"},
+    };
+    static_assert(all_have_problems(rows), "every operator needs test problems");
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+} // namespace ops
+GRAFT_END_NAMESPACE

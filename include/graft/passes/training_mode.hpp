@@ -1,0 +1,205 @@
+// Rewrites a graph for training: statistics of the batch, Dropout that drops, quantisation that lets gradients through.
+#pragma once
+
+#include "../graph/graph.hpp"
+
+#include <cstdint>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// What `training_mode` is told.
+struct training_mode_options {
+    std::vector<value_id> learning;  ///< the values that are trained: weights, scales, biases
+    bool batch_norm = true;          ///< layers of BatchNormalization whose scale learns use the batch's statistics
+    value_id counter = no_value;     ///< int64 [2], {step, place of the first sample}: what Dropout draws by; no_value: nothing is dropped
+    std::uint64_t seed = 0;          ///< of Dropout; every layer has numbers of its own
+    int shards = 8;                  ///< of sums over the batch
+};
+
+/// A running mean or variance of BatchNormalization, and the value that a step gives it.
+struct running_statistic {
+    value_id current = no_value, updated = no_value;
+};
+
+/// Rewrites nodes in place; all values keep their ids, and shapes need not be known.
+///   BatchNormalization whose scale learns  -> graft.BatchNormalizationTraining; its statistics are in the answer
+///   Dropout with a ratio above 0           -> graft.Dropout, unless its mask is read or its ratio is no constant
+///   QuantizeLinear and DequantizeLinear behind a value that learns -> graft.FakeQuantize (Jacob et al., 2018)
+/// Nodes have to be bound (`verify`) and in order; bodies of If, Loop and Scan are left as they are. Errors: train.no_gradient where
+/// quantisation on the way to a value that learns has a form that gradients cannot pass; op.unsupported where a build lacks the operators.
+result<std::vector<running_statistic>> training_mode(graph& g, const training_mode_options& options);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include "../core/rng.hpp"
+#include "../ops/gradients.hpp"
+
+#include <algorithm>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+class training_rewriter {
+public:
+    training_rewriter(graph& g, const training_mode_options& o) : g_(g), o_(o), learns_(g.values.size(), 0), maker_(g.values.size(), nullptr),
+        readers_(g.values.size(), 0) {
+        for (value_id id : o.learning)
+            if (id != no_value) learns_[index(id)] = 1;
+        for (value_id id : g.outputs) ++readers_[index(id)];
+        for (const node& n : g.nodes)
+            for (value_id id : n.inputs)
+                if (id != no_value) ++readers_[index(id)];
+    }
+
+    result<std::vector<running_statistic>> run() {
+        std::vector<char> behind = learns_;
+        for (node& n : g_.nodes) {
+            bool any = false;
+            for (value_id id : n.inputs) any |= id != no_value && index(id) < behind.size() && behind[index(id)];
+            for (value_id id : n.outputs) {
+                if (id == no_value || index(id) >= behind.size()) continue;
+                behind[index(id)] |= any;
+                maker_[index(id)] = &n;
+            }
+            if (!n.domain.empty()) continue;
+            if (n.op_type == "BatchNormalization") GRAFT_TRY(by_batch(n));
+            if (n.op_type == "Dropout") GRAFT_TRY(dropping(n));
+            if (n.op_type == "DequantizeLinear" && any) GRAFT_TRY(through_quantization(n));
+        }
+        drop_unread_quantizers();
+        return std::move(running_);
+    }
+
+private:
+    static std::size_t index(value_id id) { return static_cast<std::size_t>(id); }
+    bool is_read(const node& n, std::size_t output) const { return output < n.outputs.size() && n.outputs[output] != no_value &&
+        readers_[index(n.outputs[output])] > 0; }
+    static value_id input(const node& n, std::size_t i) { return i < n.inputs.size() ? n.inputs[i] : no_value; }
+    const tensor* constant(value_id id) const { return id != no_value && g_.values[index(id)].constant ? &g_.values[index(id)].constant : nullptr; }
+
+    // The node becomes one of the domain graft; its name stays.
+    status become(node& n, const char* op_type, std::vector<attribute> attributes) {
+        const op_row* row = ops::find_training_op("graft", op_type, newest_opset);
+        if (!row || !row->run) return fail(errc::op_unsupported, place(n), "this build does not hold the operator that training needs for it");
+        n.op_type = op_type;
+        n.domain = "graft";
+        n.version = newest_opset;
+        n.op = row;
+        n.attributes = std::move(attributes);
+        return {};
+    }
+    value_id beside(value_id id, const char* ending) { return g_.add_value(g_.values[index(id)].name + ending); }
+
+    status by_batch(node& n) {
+        const value_id scale = input(n, 1);
+        if (!o_.batch_norm || n.inputs.size() < 5 || scale == no_value || index(scale) >= learns_.size() || !learns_[index(scale)]) return {};
+        const attribute* spatial = n.find("spatial");
+        // Statistics of single elements, and outputs that keep the batch's variance, are forms that exporters no longer write.
+        if ((n.version < 9 && spatial && !spatial->integer) || is_read(n, 3) || is_read(n, 4) || !is_read(n, 0)) return {};
+        std::vector<attribute> kept;
+        for (const char* name : {"epsilon", "momentum"})
+            if (const attribute* a = n.find(name)) kept.push_back(*a);
+        kept.push_back(integer_attribute("shards", o_.shards));
+        GRAFT_TRY(become(n, "BatchNormalizationTraining", std::move(kept)));
+        const value_id y = n.outputs[0];
+        n.outputs.resize(5, no_value);
+        const char* endings[] = {"", "/running_mean", "/running_var", "/saved_mean", "/saved_inv_std"};
+        for (std::size_t i = 1; i < 5; ++i)
+            if (i > 2 || n.outputs[i] == no_value) n.outputs[i] = beside(y, endings[i]);
+        running_.push_back({n.inputs[3], n.outputs[1]});
+        running_.push_back({n.inputs[4], n.outputs[2]});
+        return {};
+    }
+
+    status dropping(node& n) {
+        if (o_.counter == no_value || is_read(n, 1) || !is_read(n, 0)) return {};
+        const std::uint64_t ordinal = dropouts_++;
+        double ratio = 0.5;
+        if (n.version < 12) {
+            if (const attribute* a = n.find("ratio")) ratio = static_cast<double>(a->real);
+        } else if (input(n, 1) != no_value) {
+            const tensor* t = constant(n.inputs[1]);
+            if (!t || t->elements() != 1) return {};
+            ratio = element_as_double(t->type(), t->raw(), 0);
+        }
+        if (!(ratio > 0 && ratio < 1)) return {};
+        const auto seed = static_cast<std::int64_t>(random_stream(o_.seed, UINT64_MAX).bits(ordinal));
+        GRAFT_TRY(become(n, "Dropout", {real_attribute("ratio", static_cast<float>(ratio)), integer_attribute("seed", seed)}));
+        const value_id y = n.outputs[0];
+        n.inputs = {n.inputs[0], o_.counter};
+        n.outputs = {y, beside(y, "/mask")};
+        return {};
+    }
+
+    static bool same(const tensor& a, const tensor& b) {
+        if (a.type() != b.type() || a.elements() != b.elements()) return false;
+        for (std::int64_t i = 0; i < a.elements(); ++i)
+            if (element_as_double(a.type(), a.raw(), i) != element_as_double(b.type(), b.raw(), i)) return false;
+        return true;
+    }
+    bool same(value_id a, value_id b) const {
+        if (a == b) return true;
+        const tensor *x = constant(a), *y = constant(b);
+        return x && y && same(*x, *y);
+    }
+    static std::int64_t integer(const node& n, const char* name, std::int64_t otherwise) {
+        const attribute* a = n.find(name);
+        return a ? a->integer : otherwise;
+    }
+    // A left-out zero point is one of zeros.
+    bool all_zero(value_id id) const {
+        if (id == no_value) return true;
+        const tensor* t = constant(id);
+        for (std::int64_t i = 0; t && i < t->elements(); ++i)
+            if (element_as_double(t->type(), t->raw(), i) != 0) return false;
+        return t != nullptr;
+    }
+
+    status through_quantization(node& n) {
+        const auto refuse = [&](const char* why) { return fail(errc::train_no_gradient, place(n), std::string(why) + ": freeze what lies before it"); };
+        const node* q = input(n, 0) != no_value ? maker_[index(n.inputs[0])] : nullptr;
+        if (!q || q->op_type != "QuantizeLinear" ||
+            !q->domain.empty()) return refuse("a value that learns comes here through integers that are no QuantizeLinear's");
+        const value_id zero = input(*q, 2);
+        if (!same(q->inputs[1], n.inputs[1]) || !(same(zero, input(n, 2)) || (all_zero(zero) && all_zero(input(n, 2)))))
+            return refuse("it dequantizes by other scales or zero points than QuantizeLinear quantized by");
+        if (integer(*q, "block_size", 0) || integer(n, "block_size", 0)) return refuse("quantisation in blocks lets no gradient through");
+        const std::int64_t named = integer(*q, "output_dtype", 0);
+        const dtype type = zero != no_value ? g_.values[index(zero)].type : named ? static_cast<dtype>(named) : dtype::uint8;
+        double low = 0, high = 0;
+        if (!ops::quantized_range(type, low, high)) return refuse("quantisation to floats lets no gradient through");
+        const std::int64_t axis = q->version < 13 ? 1 : integer(*q, "axis", 1);
+        std::vector<value_id> inputs{q->inputs[0], q->inputs[1]};
+        if (zero != no_value) inputs.push_back(zero);
+        --readers_[index(n.inputs[0])];
+        GRAFT_TRY(become(n, "FakeQuantize",
+                         {integer_attribute("axis", axis), integer_attribute("low", static_cast<std::int64_t>(low)), integer_attribute("high",
+                             static_cast<std::int64_t>(high))}));
+        n.inputs = std::move(inputs);
+        return {};
+    }
+    void drop_unread_quantizers() {
+        const auto unread = [&](const node& n) { return n.op_type == "QuantizeLinear" && n.domain.empty() && index(n.outputs[0]) < readers_.size() &&
+            readers_[index(n.outputs[0])] <= 0; };
+        g_.nodes.erase(std::remove_if(g_.nodes.begin(), g_.nodes.end(), unread), g_.nodes.end());
+    }
+
+    graph& g_;
+    const training_mode_options& o_;
+    std::vector<char> learns_;
+    std::vector<const node*> maker_;
+    std::vector<int> readers_;
+    std::vector<running_statistic> running_;
+    std::uint64_t dropouts_ = 0;
+};
+
+}  // namespace detail
+
+GRAFT_INLINE result<std::vector<running_statistic>> training_mode(graph& g, const training_mode_options& options) {
+    return detail::training_rewriter(g, options).run();
+}
+
+GRAFT_END_NAMESPACE
+#endif

@@ -1,0 +1,31 @@
+// The back ends of training: those of inference, with the operators and the fusions that training adds.
+#pragma once
+
+#include "../plan/backend.hpp"
+
+GRAFT_BEGIN_NAMESPACE
+namespace backends {
+
+/// The CPU, for graphs of training steps.
+struct cpu_training {
+    static const backend& instance() noexcept;
+};
+
+}  // namespace backends
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include "../plan/lower_training.hpp"
+
+GRAFT_BEGIN_NAMESPACE
+namespace backends {
+
+GRAFT_INLINE const backend& cpu_training::instance() noexcept {
+    static constexpr backend self{"cpu", [] { return status(); }, [](const node& n) -> const char* { return n.op && n.op->run ? nullptr : "the operator is not compiled into this build (GRAFT_OPS)"; },
+                                  [](graph& g, const lowering& with) { return lower_training_for_cpu(g, with); }, graft::cpu::choose_training_kernel};
+    return self;
+}
+
+}  // namespace backends
+GRAFT_END_NAMESPACE
+#endif

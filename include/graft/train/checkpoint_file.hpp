@@ -1,0 +1,206 @@
+// The file under a checkpoint: a temporary of its own that becomes the newest, while the newest becomes the one before.
+#pragma once
+
+#include "../core/error.hpp"
+
+#if GRAFT_HAS_BODIES
+#include "../core/file.hpp"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#if defined(_WIN32)
+#include <fcntl.h>
+#include <io.h>
+#include <process.h>
+#include <sys/stat.h>
+#else
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#endif
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// A checkpoint under construction. The writer holds a lock on its temporary, so that those of killed runs can be told from those
+// of living ones: the system takes the lock away with the process.
+class checkpoint_file {
+public:
+    checkpoint_file() noexcept = default;
+    checkpoint_file(const checkpoint_file&) = delete;
+    checkpoint_file& operator=(const checkpoint_file&) = delete;
+    ~checkpoint_file();
+    status open(const std::string& path);
+    status write(const void* data, std::size_t bytes);
+    // Syncs, then puts the file in place of `path`; with `keep`, what was there goes to `previous` first.
+    status commit(const std::string& previous, bool keep);
+
+private:
+    status failed(const char* what) const {
+        return fail(errc::checkpoint_write, path_, std::string(what) + ": " + std::strerror(errno));
+    }
+    void remove_stale();
+    status sync_and_close();
+    status keep_previous(const std::string& previous);
+
+    std::string path_, folder_, prefix_, temporary_; // prefix_: what the names of temporaries begin with
+    int descriptor_ = -1;
+};
+
+inline bool file_exists(const std::string& path) {
+#if defined(_WIN32)
+    return ::_access(path.c_str(), 0) == 0;
+#else
+    struct stat info;
+    return ::lstat(path.c_str(), &info) == 0 || errno != ENOENT;
+#endif
+}
+
+inline checkpoint_file::~checkpoint_file() {
+#if defined(_WIN32)
+    if (descriptor_ >= 0) ::_close(descriptor_);
+    if (!temporary_.empty()) std::remove(temporary_.c_str());
+#else
+    // Removed while it is still locked: nobody else takes it for stale.
+    if (!temporary_.empty()) ::unlink(temporary_.c_str());
+    if (descriptor_ >= 0) ::close(descriptor_);
+#endif
+}
+
+inline status checkpoint_file::open(const std::string& path) {
+    path_ = path;
+    if (path.empty() || path.find('\0') != std::string::npos)
+        return fail(errc::checkpoint_write, path, "a path cannot be empty or hold a NUL byte");
+    folder_ = folder_of(path);
+    const std::size_t slash = path.find_last_of(
+#if defined(_WIN32)
+        "/\\"
+#else
+        '/'
+#endif
+    );
+    const std::string folder = slash == std::string::npos ? "" : path.substr(0, slash + 1);
+    prefix_ = "." + path.substr(folder.size()) + ".";
+    remove_stale();
+    for (int attempt = 0; attempt < 100; ++attempt) {
+#if defined(_WIN32)
+        std::string candidate = folder + prefix_ + std::to_string(::_getpid()) + "-" + std::to_string(attempt) + ".tmp";
+        descriptor_ = ::_open(candidate.c_str(), _O_WRONLY | _O_CREAT | _O_EXCL | _O_BINARY | _O_NOINHERIT, _S_IREAD | _S_IWRITE);
+        if (descriptor_ >= 0) temporary_ = std::move(candidate);
+#else
+        std::string candidate = folder + prefix_ + std::to_string(::getpid()) + "-" + std::to_string(attempt) + ".tmp";
+        descriptor_ = ::open(candidate.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+        if (descriptor_ >= 0) {
+            temporary_ = std::move(candidate);
+            (void)::flock(descriptor_, LOCK_EX | LOCK_NB); // where a file system knows no locks, files of killed runs stay
+        }
+#endif
+        if (descriptor_ >= 0) return {};
+        if (errno != EEXIST) break;
+    }
+    return failed("a temporary file cannot be made in its folder");
+}
+
+inline status checkpoint_file::write(const void* data, std::size_t bytes) {
+    const char* p = static_cast<const char*>(data);
+    while (bytes) {
+        const std::size_t part = bytes < (std::size_t(1) << 30) ? bytes : std::size_t(1) << 30;
+#if defined(_WIN32)
+        const int n = ::_write(descriptor_, p, static_cast<unsigned>(part));
+#else
+        const ssize_t n = ::write(descriptor_, p, part);
+        if (n < 0 && errno == EINTR) continue;
+#endif
+        if (n <= 0) return failed("writing failed");
+        p += n;
+        bytes -= static_cast<std::size_t>(n);
+    }
+    return {};
+}
+
+inline status checkpoint_file::commit(const std::string& previous, bool keep) {
+    GRAFT_TRY(sync_and_close());
+    if (keep) GRAFT_TRY(keep_previous(previous));
+#if defined(_WIN32)
+    std::remove(path_.c_str()); // rename replaces nothing here; what was there is `previous` by now, or was damaged
+#endif
+    if (std::rename(temporary_.c_str(), path_.c_str()) != 0) return failed("renaming failed");
+    temporary_.clear();
+#if !defined(_WIN32)
+    const int folder = ::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder >= 0) {
+        // Some file systems cannot sync a folder and say so: the rename itself is done.
+        (void)::fsync(folder);
+        ::close(folder);
+    }
+#endif
+    return {};
+}
+
+inline status checkpoint_file::sync_and_close() {
+#if defined(_WIN32)
+    if (::_commit(descriptor_) != 0) return failed("syncing failed");
+    const int closed = ::_close(descriptor_);
+    descriptor_ = -1;
+    return closed == 0 ? status() : failed("closing failed");
+#else
+    // The lock lives as long as any descriptor of the open file: close tells about late errors, the copy keeps the lock.
+    const int copy = ::fcntl(descriptor_, F_DUPFD_CLOEXEC, 0);
+    if (copy < 0) return failed("duplicating its descriptor failed");
+    status bad;
+    if (::fsync(descriptor_) != 0) bad = failed("syncing failed");
+    if (::close(descriptor_) != 0 && bad.ok()) bad = failed("closing failed");
+    descriptor_ = copy;
+    return bad;
+#endif
+}
+
+// At every moment one of the two names holds a whole file. With links `path_` never goes away; where there are none it is
+// renamed, and then the previous name holds it.
+inline status checkpoint_file::keep_previous(const std::string& previous) {
+#if defined(_WIN32)
+    std::remove(previous.c_str());
+#else
+    const std::string step = temporary_ + ".previous";
+    ::unlink(step.c_str());
+    if (::link(path_.c_str(), step.c_str()) == 0) {
+        status bad;
+        if (::rename(step.c_str(), previous.c_str()) != 0) bad = failed("keeping the one before failed");
+        ::unlink(step.c_str()); // rename leaves it where both names are one file already
+        return bad;
+    }
+#endif
+    return std::rename(path_.c_str(), previous.c_str()) == 0 ? status() : failed("keeping the one before failed");
+}
+
+// Temporaries that nobody writes any more: a killed run's.
+inline void checkpoint_file::remove_stale() {
+#if !defined(_WIN32)
+    DIR* const folder = ::opendir(folder_.c_str());
+    if (!folder) return;
+    const auto ends = [](const char* name, std::size_t length, const char* end) {
+        const std::size_t n = std::strlen(end);
+        return length >= n && std::memcmp(name + length - n, end, n) == 0;
+    };
+    while (const dirent* entry = ::readdir(folder)) {
+        const char* name = entry->d_name;
+        const std::size_t length = std::strlen(name);
+        const bool link = ends(name, length, ".tmp.previous");
+        if (std::strncmp(name, prefix_.c_str(), prefix_.size()) != 0 || (!link && !ends(name, length, ".tmp"))) continue;
+        // The second name of a checkpoint is not locked; its writer's file is.
+        const std::string lock_name(name, link ? length - std::strlen(".previous") : length);
+        const int file = ::openat(::dirfd(folder), lock_name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+        if (file < 0 && !(link && errno == ENOENT)) continue;
+        if (file < 0 || ::flock(file, LOCK_EX | LOCK_NB) == 0) (void)::unlinkat(::dirfd(folder), name, 0);
+        if (file >= 0) ::close(file);
+    }
+    ::closedir(folder);
+#endif
+}
+
+} // namespace detail
+GRAFT_END_NAMESPACE
+#endif

@@ -1,0 +1,104 @@
+// Features of a frozen trunk: computed once for each picture, so that epochs train the head alone.
+#pragma once
+
+#include "../data/loader.hpp"
+#include "../exec/session.hpp"
+#include "head.hpp"
+
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// What a trunk makes of a dataset: a row for each picture that could be read.
+struct cached_features {
+    tensor rows;                          ///< float32 [pictures, ...]
+    std::vector<std::int64_t> indices;    ///< of each row in the dataset
+    std::vector<std::int32_t> labels;
+    std::vector<bad_sample> bad;
+};
+
+/// A network cut in two at its features: `trunk` makes them, `head` has them as its input. Values keep their ids in both.
+struct cut_network {
+    graph trunk, head;
+};
+cut_network cut_at(const graph& g, value_id features);
+
+/// Runs the trunk over a dataset. Errors: memory.budget (the features are over the limit of memory), those of the loader and of a run.
+result<cached_features> cache_features(const graph& trunk, const dataset& data, const loader_options& how, int threads, void (*progress)(void*, std::int64_t, std::int64_t), void* context);
+
+/// Whether what lies before `features` gives the same for the same picture in training as afterwards.
+bool is_fixed_before(const graph& g, value_id features);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include <cstring>
+
+GRAFT_BEGIN_NAMESPACE
+
+GRAFT_INLINE cut_network cut_at(const graph& g, value_id features) {
+    cut_network cut{g, g};
+    cut.trunk.outputs = {features};
+    drop_unread(cut.trunk);
+    graph& head = cut.head;
+    std::vector<node> kept;
+    for (node& n : head.nodes) {
+        bool makes = false;
+        for (value_id id : n.outputs) makes |= id == features;
+        if (!makes) kept.push_back(std::move(n));
+    }
+    head.nodes = std::move(kept);
+    head.inputs = {features};
+    head.values[static_cast<std::size_t>(features)].type = dtype::float32;
+    drop_unread(head);
+    return cut;
+}
+
+GRAFT_INLINE bool is_fixed_before(const graph& g, value_id features) {
+    for (const node& n : cut_at(g, features).trunk.nodes) {
+        if (n.op && (n.op->flags & op_flag::random)) return false;
+        if (n.op_type == "Dropout") return false;
+    }
+    return true;
+}
+
+GRAFT_INLINE result<cached_features> cache_features(const graph& trunk, const dataset& data, const loader_options& how, int threads, void (*progress)(void*, std::int64_t, std::int64_t), void* context) {
+    model network;
+    GRAFT_TRY_ASSIGN(network, load(trunk));
+    session run(network, {threads, nullptr});
+    loader source;
+    GRAFT_TRY_ASSIGN(source, loader::make(data, how));
+    GRAFT_TRY(source.start(0));
+    cached_features made;
+    std::int64_t filled = 0;
+    batch b;
+    for (std::int64_t i = 0; i < source.batches(); ++i) {
+        GRAFT_TRY(source.next(b));
+        for (const bad_sample& s : b.bad) made.bad.push_back(s);
+        const std::int64_t n = static_cast<std::int64_t>(b.labels.size());
+        if (n == 0) continue;
+        tensor features;
+        GRAFT_TRY_ASSIGN(features, run.run(b.inputs));
+        if (features.type() != dtype::float32 || features.shape().rank() < 1 || features.shape()[0] != n)
+            return fail(errc::train_head, network.outputs()[0].name, "the trunk gives " + text(features.shape()) + " for a batch of " + std::to_string(n) + "; a row for each picture is needed");
+        const std::int64_t row = features.elements() / n;
+        if (!made.rows) {
+            shape all = features.shape();
+            all[0] = data.size();
+            const std::int64_t bytes = bytes_of(dtype::float32, all);
+            if (bytes < 0 || bytes > limits().memory_bytes) return fail(errc::memory_budget, network.outputs()[0].name, "the features of all pictures would take " + std::to_string(bytes) + " bytes");
+            GRAFT_TRY_ASSIGN(made.rows, tensor::make(dtype::float32, all));
+        }
+        if (made.rows.elements() / made.rows.shape()[0] != row) return fail(errc::train_head, network.outputs()[0].name, "the trunk gives features of different sizes");
+        std::memcpy(made.rows.data<float>() + filled * row, features.raw(), features.bytes());
+        filled += n;
+        made.indices.insert(made.indices.end(), b.indices.begin(), b.indices.end());
+        made.labels.insert(made.labels.end(), b.labels.begin(), b.labels.end());
+        if (progress) progress(context, filled, data.size());
+    }
+    return made;
+}
+
+GRAFT_END_NAMESPACE
+#endif

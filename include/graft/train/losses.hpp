@@ -1,0 +1,124 @@
+// Losses: what is summed over a batch and differentiated. They are emitted as nodes, so that they run wherever the network does.
+#pragma once
+
+#include "../graph/gradient.hpp"
+
+#include <string>
+
+GRAFT_BEGIN_NAMESPACE
+
+enum class loss_kind : std::uint8_t {
+    cross_entropy,    ///< -sum_c t_c log softmax(x)_c; targets are probabilities, so smoothed, mixed and weighted ones need nothing more
+    bce_with_logits,  ///< sum_c max(x, 0) - x t + log(1 + exp(-|x|)), the mean over c
+    focal,            ///< -sum_c t_c (1 - p_c)^gamma log p_c, p = softmax(x): Lin et al., "Focal Loss for Dense Object Detection" (2017)
+    mse,              ///< mean over c of (x - t)^2
+    l1,               ///< mean over c of |x - t|
+    huber,            ///< mean over c of d^2 / 2 where |d| = |x - t| <= delta, else delta (|d| - delta / 2)
+};
+
+/// Which loss, and its parameters.
+struct loss_options {
+    loss_kind kind = loss_kind::cross_entropy;
+    float label_smoothing = 0.0f;          ///< cross_entropy, focal: targets become (1 - s) t + s / classes, as torch has it
+    float gamma = 2.0f;                    ///< focal
+    float delta = 1.0f;                    ///< huber
+    std::vector<float> class_weights;      ///< cross_entropy, focal: weight of each class; empty: all 1
+    float distillation = 0.0f;             ///< share of the teacher's part: Hinton et al., "Distilling the Knowledge in a Neural Network" (2015)
+    float temperature = 4.0f;              ///< of distillation; its part is scaled by temperature^2
+};
+
+/// Reads "cross_entropy", "bce_with_logits", "focal", "mse", "l1" or "huber". Errors: usage.
+result<loss_kind> loss_of(const std::string& name);
+const char* name(loss_kind kind) noexcept;
+
+/// Emits scale * (sum over the samples of their losses), one number. `logits` and `targets` are [N, classes] of one type; `scale` is one
+/// number, 1 / (what the mean divides by); `teacher` holds a teacher's logits, or no_value. The sum is the tree over `shards`.
+value_id emit_loss(emitter& emit, const loss_options& options, value_id logits, value_id targets, value_id scale, value_id teacher, int shards);
+
+/// One row of targets for a label: probabilities with smoothing and class weights in them, `classes` floats. A mixed sample adds two
+/// rows, each with its share. Returns what the row adds to the number that the mean divides by: the weight of the class, as torch has it.
+double write_target(const loss_options& options, std::int64_t label, double share, std::int64_t classes, float* row, bool add);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+GRAFT_BEGIN_NAMESPACE
+
+namespace detail {
+inline const char* loss_name(int i) noexcept {
+    constexpr const char* names[] = {"cross_entropy", "bce_with_logits", "focal", "mse", "l1", "huber"};
+    return i < 6 ? names[i] : nullptr;
+}
+}  // namespace detail
+
+GRAFT_INLINE const char* name(loss_kind kind) noexcept { return detail::loss_name(static_cast<int>(kind)); }
+GRAFT_INLINE result<loss_kind> loss_of(const std::string& given) {
+    std::string all;
+    for (int i = 0; detail::loss_name(i); ++i) {
+        if (given == detail::loss_name(i)) return static_cast<loss_kind>(i);
+        all += std::string(i ? ", " : "") + detail::loss_name(i);
+    }
+    return fail(errc::usage, given, "there is no such loss; the losses are " + all);
+}
+
+namespace detail {
+
+// sum_c t_c log softmax(x / temperature)_c, summed over everything, negative.
+inline value_id soft_cross_entropy(emitter& e, value_id logits, value_id targets) {
+    return e.neg(e.mul(targets, e.emit("LogSoftmax", {logits}, {integer_attribute("axis", 1)})));
+}
+
+inline value_id elementwise_loss(emitter& e, const loss_options& o, value_id x, value_id t) {
+    switch (o.kind) {
+    case loss_kind::cross_entropy: return soft_cross_entropy(e, x, t);
+    case loss_kind::focal: {
+        const value_id log_p = e.emit("LogSoftmax", {x}, {integer_attribute("axis", 1)});
+        const value_id rest = e.sub(e.number(1, x), e.emit("Exp", {log_p}));
+        return e.neg(e.mul(e.mul(t, e.emit("Pow", {rest, e.number(static_cast<double>(o.gamma), x)})), log_p));
+    }
+    // max(x, 0) - x t + log(1 + exp(-|x|)) is softplus(x) - x t.
+    case loss_kind::bce_with_logits: return e.sub(e.emit("Softplus", {x}), e.mul(x, t));
+    case loss_kind::mse: {
+        const value_id d = e.sub(x, t);
+        return e.mul(d, d);
+    }
+    case loss_kind::l1: return e.emit("Abs", {e.sub(x, t)});
+    case loss_kind::huber: break;
+    }
+    // delta * (|d| - delta / 2) beyond delta is m (|d| - m / 2) with m = min(|d|, delta), everywhere.
+    const value_id d = e.emit("Abs", {e.sub(x, t)});
+    const value_id m = e.emit("Min", {d, e.number(static_cast<double>(o.delta), x)});
+    return e.mul(m, e.sub(d, e.mul(m, e.number(0.5, x))));
+}
+
+}  // namespace detail
+
+GRAFT_INLINE value_id emit_loss(emitter& e, const loss_options& o, value_id logits, value_id targets, value_id scale, value_id teacher, int shards) {
+    e.prefix = "loss";
+    const auto sum = [&](value_id x) { return e.emit_graft("SumTo", {x}, {integers_attribute("shape", {}), integer_attribute("shards", shards)}); };
+    value_id total = sum(detail::elementwise_loss(e, o, logits, targets));
+    if (o.kind != loss_kind::cross_entropy && o.kind != loss_kind::focal && e.failure.ok())
+        total = e.mul(total, e.number(1.0 / static_cast<double>(e.extents(logits).elements() / std::max<std::int64_t>(1, e.extents(logits)[0])), total));
+    if (teacher != no_value && o.distillation > 0) {
+        const double t = static_cast<double>(o.temperature), share = static_cast<double>(o.distillation);
+        const value_id cold = e.number(1 / t, logits);
+        const value_id wanted = e.emit("Softmax", {e.mul(teacher, cold)}, {integer_attribute("axis", 1)});
+        const value_id soft = sum(detail::soft_cross_entropy(e, e.mul(logits, cold), wanted));
+        total = e.add(e.mul(total, e.number(1 - share, total)), e.mul(soft, e.number(share * t * t, total)));
+    }
+    return e.mul(total, scale);
+}
+
+GRAFT_INLINE double write_target(const loss_options& o, std::int64_t label, double share, std::int64_t classes, float* row, bool add) {
+    const bool probabilities = o.kind == loss_kind::cross_entropy || o.kind == loss_kind::focal;
+    const double smoothing = probabilities ? static_cast<double>(o.label_smoothing) : 0;
+    for (std::int64_t c = 0; c < classes; ++c) {
+        const double weight = probabilities && !o.class_weights.empty() ? static_cast<double>(o.class_weights[static_cast<std::size_t>(c)]) : 1;
+        const double t = share * weight * ((c == label ? 1 - smoothing : 0) + smoothing / static_cast<double>(classes));
+        row[c] = static_cast<float>(add ? static_cast<double>(row[c]) + t : t);
+    }
+    return share * (probabilities && !o.class_weights.empty() ? static_cast<double>(o.class_weights[static_cast<std::size_t>(label)]) : 1);
+}
+
+GRAFT_END_NAMESPACE
+#endif

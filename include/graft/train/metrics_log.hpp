@@ -1,0 +1,119 @@
+// metrics.jsonl: one JSON object a line, written as training goes; a run that resumes cuts it back to its checkpoint.
+#pragma once
+
+#include "../core/error.hpp"
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <utility>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// Figures by name, in the order in which they are written.
+using named_numbers = std::vector<std::pair<std::string, double>>;
+
+/// Appends lines such as {"step":120,"epoch":3,"split":"val","loss":0.41,"top1":0.88} to a file, each flushed as a whole.
+class metrics_log {
+public:
+    metrics_log() noexcept = default;
+    metrics_log(metrics_log&& other) noexcept : path_(std::move(other.path_)), file_(std::exchange(other.file_, nullptr)) {}
+    metrics_log& operator=(metrics_log&& other) noexcept {
+        std::swap(path_, other.path_);
+        std::swap(file_, other.file_);
+        return *this;
+    }
+    ~metrics_log() { (void)close(); }
+
+    /// Opens the file. Lines before the first whose "step" is over `keep_step`, or that is not whole, are kept, the rest is cut
+    /// off, so that no step stands there twice; -1 begins afresh. Errors: file.open (a log over 1 GiB), file.write.
+    static result<metrics_log> open(const std::string& path, std::int64_t keep_step);
+
+    /// Writes a line: the step, the epoch, the split ("train", "val"), and figures; NaN and infinities as null. Errors:
+    /// file.write.
+    status append(std::int64_t step, std::int64_t epoch, const std::string& split, const named_numbers& figures);
+    /// Errors: file.write, which the system may tell only now.
+    status close();
+
+private:
+    std::string path_;
+    std::FILE* file_ = nullptr;
+};
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include "../core/file.hpp"
+#include "../core/json.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Bytes of whole lines up to the step.
+inline std::size_t metrics_to_keep(std::string_view text, std::int64_t step) {
+    std::size_t kept = 0;
+    while (kept < text.size()) {
+        const std::size_t end = text.find('\n', kept);
+        if (end == std::string_view::npos) break;
+        auto line = parse_json(text.substr(kept, end - kept), "metrics");
+        const json* at = line.ok() ? line->find("step") : nullptr;
+        if (!at || !at->is_integer || at->integer > step) break;
+        kept = end + 1;
+    }
+    return kept;
+}
+
+} // namespace detail
+
+GRAFT_INLINE result<metrics_log> metrics_log::open(const std::string& path, std::int64_t keep_step) {
+    std::shared_ptr<const mapped_file> old;
+    std::size_t kept = 0;
+    if (keep_step >= 0) {
+        std::FILE* there = std::fopen(path.c_str(), "rb");
+        if (there) {
+            std::fclose(there);
+            GRAFT_TRY_ASSIGN(old, mapped_file::open(path, std::int64_t(1) << 30, errc::file_open));
+            kept = detail::metrics_to_keep({reinterpret_cast<const char*>(old->data()), old->size()}, keep_step);
+        } else if (errno != ENOENT)
+            return fail(errc::file_open, path, std::strerror(errno));
+    }
+    if (!old || kept != old->size()) {
+        atomic_file cut;
+        GRAFT_TRY(cut.open(path));
+        if (kept) GRAFT_TRY(cut.write(old->data(), kept));
+        old.reset();
+        GRAFT_TRY(cut.commit());
+    }
+    metrics_log log;
+    log.path_ = path;
+    log.file_ = std::fopen(path.c_str(), "ab");
+    if (!log.file_) return fail(errc::file_write, path, std::strerror(errno));
+    return log;
+}
+
+GRAFT_INLINE status metrics_log::append(std::int64_t step, std::int64_t epoch, const std::string& split,
+                                        const named_numbers& figures) {
+    if (!file_) return fail(errc::file_write, path_, "the log is not open");
+    json_writer w;
+    w.begin_object().key("step").integer(step).key("epoch").integer(epoch).key("split").string(split);
+    for (const auto& f : figures) w.key(f.first).number(f.second);
+    w.end_object();
+    const std::string line = w.text() + "\n";
+    if (std::fwrite(line.data(), 1, line.size(), file_) != line.size() || std::fflush(file_) != 0)
+        return fail(errc::file_write, path_, std::string("writing failed: ") + std::strerror(errno));
+    return {};
+}
+
+GRAFT_INLINE status metrics_log::close() {
+    std::FILE* const file = std::exchange(file_, nullptr);
+    if (file && std::fclose(file) != 0)
+        return fail(errc::file_write, path_, std::string("closing failed: ") + std::strerror(errno));
+    return {};
+}
+
+GRAFT_END_NAMESPACE
+#endif

@@ -1,0 +1,95 @@
+// The training step: forward, loss, backward and update as one planned graph, over state that it changes in place.
+#pragma once
+
+#include "../core/executor.hpp"
+#include "../core/shards.hpp"
+#include "losses.hpp"
+#include "optimizers.hpp"
+#include "parameters.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// A tensor of training's state: a weight, a running statistic, or what an optimiser keeps for a weight ("<weight>.exp_avg").
+struct training_state {
+    std::string name;
+    tensor value;
+};
+
+/// What a step is made of.
+struct step_options {
+    loss_options loss;
+    optimizer_options optimizer;
+    int shards = 8;                  ///< of sums over the batch; a power of two
+    bool batch_norm = true;          ///< layers of BatchNormalization that learn use the batch's statistics; else the running ones
+    std::uint64_t seed = 0;          ///< of Dropout
+    bool exact = false;              ///< no algorithms that reorder sums
+    bool reference = false;          ///< reference kernels alone, for comparison
+    int micro_batches = 1;           ///< parts that a batch is computed in, to save memory: a power of two, at most `shards`
+    bool recompute = false;          ///< activations are computed again for the backward pass instead of kept
+    graft::limits limits;
+};
+
+/// One batch, as a step takes it. All views are only read, and only during the call.
+struct step_input {
+    const tensor* inputs = nullptr;   ///< what the network's input takes, N samples along axis 0
+    const tensor* targets = nullptr;  ///< float32 [N, classes]: see write_target
+    const tensor* teacher = nullptr;  ///< float32 [N, classes]; only with distillation
+    double scale = 0;                 ///< 1 / (what the mean divides by)
+    double learning_rate = 0;
+    std::int64_t step = 0;            ///< 0 before the first update; what random layers draw depends on it
+};
+
+/// Memory of a planned step, in bytes.
+struct step_memory {
+    std::int64_t activations = 0;  ///< the arena: activations, gradients and scratch
+    std::int64_t state = 0;        ///< weights, statistics and what the optimiser keeps
+    std::int64_t constants = 0;    ///< of the frozen part, packed
+    std::int64_t total() const noexcept { return activations + state + constants; }
+};
+
+/// Trains a network, step by step. Deterministic: the same bits for any number of threads.
+class training_step {
+public:
+    training_step();
+    ~training_step();
+    training_step(training_step&&) noexcept;
+    training_step& operator=(training_step&&) noexcept;
+
+    /// `network` is a verified graph whose first input without a default takes the batch; `logits` the value that the loss is taken of,
+    /// [N, classes]. Of `parameters`, those that learn become state, beginning with the graph's constants. Errors: train.freeze
+    /// (nothing learns), op.unsupported, train.no_gradient.
+    static result<training_step> make(graph network, value_id logits, std::vector<parameter> parameters, const step_options& options);
+
+    /// Plans the step for a batch of that shape (else done at its first run), and tells what it needs. Errors: memory.budget and those
+    /// of planning.
+    result<step_memory> prepare(const shape& batch, executor& pool);
+
+    /// Runs one step. Where the loss is not finite the state stays as it is. Errors: input.shape, train.diverged (names the first bad
+    /// tensor), memory.*.
+    status run(const step_input& batch, executor& pool);
+    /// The loss of the last run: the scaled sum.
+    double loss() const noexcept;
+    /// The logits of the last run, [N, classes]; they stay as they are until the next.
+    const tensor& logits() const noexcept;
+
+    /// Everything that a checkpoint has to hold, always in the same order. Tensors may be overwritten between steps.
+    const std::vector<training_state>& state() const noexcept;
+    std::vector<training_state>& state() noexcept;
+    /// The network with the weights and statistics of now; `averaged` takes the running average of the weights where one is kept.
+    result<graph> network(bool averaged = true) const;
+
+private:
+    struct implementation;
+    std::unique_ptr<implementation> self_;
+};
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include "step_body.hpp"
+#endif

@@ -1,0 +1,203 @@
+// Bodies of train/step.hpp.
+#pragma once
+
+#include "../exec/context.hpp"
+#include "backends.hpp"
+#include "step.hpp"
+#include "step_graph.hpp"
+
+#include <cmath>
+
+GRAFT_BEGIN_NAMESPACE
+
+struct training_step::implementation {
+    graph network;
+    value_id logits_value = no_value, input_value = no_value;
+    std::vector<parameter> learning;
+    step_options options;
+    detail::step_state layout;
+    std::vector<training_state> state;
+    double last_loss = 0;
+    tensor last_logits;
+    // The small inputs of a step, in the order of detail::step_inputs.
+    tensor scale, learning_rate, step, counter, nothing;
+    std::vector<tensor> gradient_sums;  // of the parts of a batch
+
+    // A graph planned for one shape of batch.
+    struct planned {
+        shape batch;
+        detail::step_part part = detail::step_part::whole;
+        detail::executable what;
+        std::unique_ptr<detail::context> runner;
+    };
+    std::vector<std::unique_ptr<planned>> plans;
+
+    status make_state();
+    std::vector<tensor_view> views(const tensor_view& batch, const tensor_view& targets, const tensor_view& teacher) const;
+    result<planned*> plan_for(const shape& batch, dtype type, detail::step_part part, executor& pool);
+    status run_whole(const step_input& in, executor& pool);
+    status run_parts(const step_input& in, executor& pool);
+    status take_outputs(const detail::context& from);
+    std::int64_t classes() const { return network.values[static_cast<std::size_t>(logits_value)].extents.rank() == 2 ? network.values[static_cast<std::size_t>(logits_value)].extents[1] : 0; }
+};
+
+GRAFT_INLINE training_step::training_step() = default;
+GRAFT_INLINE training_step::~training_step() = default;
+GRAFT_INLINE training_step::training_step(training_step&&) noexcept = default;
+GRAFT_INLINE training_step& training_step::operator=(training_step&&) noexcept = default;
+GRAFT_INLINE double training_step::loss() const noexcept { return self_->last_loss; }
+GRAFT_INLINE const tensor& training_step::logits() const noexcept { return self_->last_logits; }
+GRAFT_INLINE const std::vector<training_state>& training_step::state() const noexcept { return self_->state; }
+GRAFT_INLINE std::vector<training_state>& training_step::state() noexcept { return self_->state; }
+
+GRAFT_INLINE status training_step::implementation::make_state() {
+    const auto add = [&](std::string state_name, const tensor& from, bool zero) -> status {
+        tensor made;
+        GRAFT_TRY_ASSIGN(made, zero ? tensor::zeros(from.type(), from.shape()) : tensor::make(from.type(), from.shape()));
+        if (!zero && made.bytes()) std::memcpy(made.raw(), from.raw(), made.bytes());
+        state.push_back({std::move(state_name), std::move(made)});
+        return {};
+    };
+    const auto constant = [&](value_id id) -> const tensor& { return network.values[static_cast<std::size_t>(id)].constant; };
+    for (value_id id : layout.weights) GRAFT_TRY(add(network.values[static_cast<std::size_t>(id)].name, constant(id), false));
+    for (value_id id : layout.statistics) GRAFT_TRY(add(network.values[static_cast<std::size_t>(id)].name, constant(id), false));
+    for (const parameter& p : learning)
+        for (const std::string& kept : layout.kept) GRAFT_TRY(add(p.name + "." + kept, constant(p.id), kept != "ema"));
+    GRAFT_TRY_ASSIGN(scale, tensor::zeros(dtype::float32, shape{}));
+    GRAFT_TRY_ASSIGN(learning_rate, tensor::zeros(dtype::float32, shape{}));
+    GRAFT_TRY_ASSIGN(step, tensor::zeros(dtype::int64, shape{}));
+    GRAFT_TRY_ASSIGN(counter, tensor::zeros(dtype::int64, shape{2}));
+    GRAFT_TRY_ASSIGN(nothing, tensor::zeros(dtype::float32, shape{1, 1}));
+    return {};
+}
+
+GRAFT_INLINE result<training_step> training_step::make(graph network, value_id logits, std::vector<parameter> parameters, const step_options& options) {
+    if (!shards::legal(options.shards) || !shards::legal(options.micro_batches) || options.micro_batches > options.shards)
+        return fail(errc::usage, "shards", "shards and the parts of a batch are powers of two up to 256, and there are at least as many shards as parts");
+    training_step made;
+    made.self_.reset(new implementation);
+    implementation& self = *made.self_;
+    self.network = std::move(network);
+    self.logits_value = logits;
+    self.options = options;
+    for (value_id id : self.network.inputs)
+        if (self.input_value == no_value && !self.network.values[static_cast<std::size_t>(id)].constant) self.input_value = id;
+    if (self.input_value == no_value) return fail(errc::input_name, self.network.name, "the network has no input");
+    for (parameter& p : parameters)
+        if (p.learns) self.learning.push_back(std::move(p));
+    if (self.learning.empty()) return fail(errc::train_freeze, self.network.name, "every weight is frozen, so that nothing can learn; --freeze none lets all of them");
+    for (const parameter& p : self.learning) self.layout.weights.push_back(p.id);
+    if (options.batch_norm) self.layout.statistics = running_statistics(self.network, self.layout.weights);
+    self.layout.kept = optimizer_states(options.optimizer);
+    GRAFT_TRY(self.make_state());
+    return made;
+}
+
+GRAFT_INLINE std::vector<tensor_view> training_step::implementation::views(const tensor_view& batch, const tensor_view& targets, const tensor_view& teacher) const {
+    std::vector<tensor_view> all{batch, targets, view(scale), view(learning_rate), view(step), view(counter), teacher};
+    for (const training_state& s : state) all.push_back(view(s.value));
+    return all;
+}
+
+GRAFT_INLINE result<training_step::implementation::planned*> training_step::implementation::plan_for(const shape& batch, dtype type, detail::step_part part, executor& pool) {
+    for (const auto& p : plans)
+        if (p->batch == batch && p->part == part) return p.get();
+    std::unique_ptr<planned> made(new planned);
+    made->batch = batch;
+    made->part = part;
+    const tensor_view targets{dtype::float32, {batch.rank() ? batch[0] : 1, classes()}, nullptr};
+    std::vector<tensor_view> all = views({type, batch, nullptr}, targets, options.loss.distillation > 0 ? targets : view(nothing));
+    if (part == detail::step_part::update)
+        for (const parameter& p : learning) all.push_back(view(network.values[static_cast<std::size_t>(p.id)].constant));
+    for (tensor_view& v : all) v.data = nullptr;
+    GRAFT_TRY_ASSIGN(made->what.graph, detail::step_builder(network, logits_value, learning, layout, options).build(all, part, pool));
+    made->what.limit = options.limits;
+    made->what.exact = options.exact;
+    made->what.reference = options.reference;
+    made->what.seed = options.seed;
+    made->what.backends = {&backends::cpu_training::instance()};
+    made->what.packed = std::make_shared<pack_cache>();
+    made->runner.reset(new detail::context(made->what, pool));
+    std::shared_ptr<const plan> planned_step;
+    GRAFT_TRY_ASSIGN(planned_step, made->what.plan_for(all.data(), pool));
+    if (plans.size() >= 8) plans.erase(plans.begin());
+    plans.push_back(std::move(made));
+    return plans.back().get();
+}
+
+GRAFT_INLINE result<step_memory> training_step::prepare(const shape& batch, executor& pool) {
+    implementation& self = *self_;
+    shape part = batch;
+    const bool parts = self.options.micro_batches > 1;
+    if (parts && part.rank()) part[0] = (part[0] + self.options.micro_batches - 1) / self.options.micro_batches;
+    implementation::planned* p = nullptr;
+    const dtype type = self.network.values[static_cast<std::size_t>(self.input_value)].type;
+    GRAFT_TRY_ASSIGN(p, self.plan_for(part, type, parts ? detail::step_part::gradients : detail::step_part::whole, pool));
+    std::vector<tensor_view> all;
+    for (value_id id : p->what.graph.inputs) {
+        const value& v = p->what.graph.values[static_cast<std::size_t>(id)];
+        all.push_back({v.type, v.extents, nullptr});
+    }
+    std::shared_ptr<const plan> found;
+    GRAFT_TRY_ASSIGN(found, p->what.plan_for(all.data(), pool));
+    step_memory m;
+    m.activations = found->arena_bytes;
+    m.constants = found->constant_bytes;
+    for (const training_state& s : self.state) m.state += static_cast<std::int64_t>(s.value.bytes());
+    if (parts)
+        for (const parameter& w : self.learning) m.activations += 2 * static_cast<std::int64_t>(self.network.values[static_cast<std::size_t>(w.id)].constant.bytes());
+    return m;
+}
+
+GRAFT_INLINE status training_step::implementation::take_outputs(const detail::context& from) {
+    last_loss = static_cast<double>(from.output(detail::step_outputs::loss).data<float>()[0]);
+    last_logits = from.output(detail::step_outputs::logits);
+    return {};
+}
+
+GRAFT_INLINE status training_step::implementation::run_whole(const step_input& in, executor& pool) {
+    planned* p = nullptr;
+    GRAFT_TRY_ASSIGN(p, plan_for(in.inputs->shape(), in.inputs->type(), detail::step_part::whole, pool));
+    last_logits = tensor();  // given back, so that the run need not allocate another
+    const std::vector<tensor_view> all = views(view(*in.inputs), view(*in.targets), in.teacher ? view(*in.teacher) : view(nothing));
+    GRAFT_TRY(p->runner->run(all.data()));
+    return take_outputs(*p->runner);
+}
+
+GRAFT_INLINE status training_step::run(const step_input& in, executor& pool) {
+    implementation& self = *self_;
+    const shape& x = in.inputs->shape();
+    if (x.rank() < 1 || x[0] < 1) return fail(errc::input_shape, "batch", "a batch holds at least one sample; this has the shape " + text(x));
+    if (in.targets->type() != dtype::float32 || in.targets->shape() != shape{x[0], self.classes()})
+        return fail(errc::input_shape, "targets", "they have the shape " + text(in.targets->shape()) + " and have to have " + text(shape{x[0], self.classes()}) + ", float32");
+    if (self.options.loss.distillation > 0 && !in.teacher) return fail(errc::input_name, "teacher", "distillation needs the logits of a teacher");
+    self.scale.data<float>()[0] = static_cast<float>(in.scale);
+    self.learning_rate.data<float>()[0] = static_cast<float>(in.learning_rate);
+    self.step.data<std::int64_t>()[0] = in.step + 1;
+    self.counter.data<std::int64_t>()[0] = in.step;
+    self.counter.data<std::int64_t>()[1] = 0;
+    GRAFT_TRY(self.run_whole(in, pool));
+    if (!std::isfinite(self.last_loss))
+        return fail(errc::train_diverged, "step " + std::to_string(in.step), "the loss is no longer finite; the weights are those before this step. A smaller --lr or clipping of gradients may help");
+    return {};
+}
+
+GRAFT_INLINE result<graph> training_step::network(bool averaged) const {
+    const implementation& self = *self_;
+    graph g = self.network;
+    const std::size_t weights = self.layout.weights.size();
+    const bool ema = averaged && self.options.optimizer.ema_decay > 0;
+    const auto put = [&](value_id id, const tensor& from) -> status {
+        tensor copy;
+        GRAFT_TRY_ASSIGN(copy, tensor::make(from.type(), from.shape()));
+        if (copy.bytes()) std::memcpy(copy.raw(), from.raw(), copy.bytes());
+        g.values[static_cast<std::size_t>(id)].constant = std::move(copy);
+        return {};
+    };
+    for (std::size_t w = 0; w < weights; ++w)
+        GRAFT_TRY(put(self.layout.weights[w], self.state[ema ? self.layout.kept_of(w, self.layout.kept.size() - 1) : w].value));
+    for (std::size_t s = 0; s < self.layout.statistics.size(); ++s) GRAFT_TRY(put(self.layout.statistics[s], self.state[weights + s].value));
+    return g;
+}
+
+GRAFT_END_NAMESPACE

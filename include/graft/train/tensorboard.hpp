@@ -1,0 +1,170 @@
+// TensorBoard's event files: scalars and pictures as TFRecords of Event messages (tensorflow/core/util/event.proto).
+#pragma once
+
+#include "../core/error.hpp"
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <utility>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// Writes one event file. Each event is flushed as a whole, so that a running TensorBoard shows it and a killed run loses none.
+class event_writer {
+public:
+    event_writer() noexcept = default;
+    event_writer(event_writer&& other) noexcept : path_(std::move(other.path_)), file_(std::exchange(other.file_, nullptr)) {}
+    event_writer& operator=(event_writer&& other) noexcept {
+        std::swap(path_, other.path_);
+        std::swap(file_, other.file_);
+        return *this;
+    }
+    ~event_writer() { (void)close(); }
+
+    /// A new file in a folder that exists: "events.out.tfevents.<seconds>.graft" and a number where that is taken. `first_step` >
+    /// 0 tells TensorBoard to forget what earlier files of the folder say about that step and later ones: a resumed run. Errors:
+    /// file.write.
+    static result<event_writer> open(const std::string& folder, double wall_time, std::int64_t first_step = 0);
+
+    /// A figure; names with '/' are grouped by what stands before it. `wall_time` in seconds since 1970. Errors: file.write.
+    status scalar(const std::string& name, std::int64_t step, double value, double wall_time);
+    /// A PNG file as a picture of `height` x `width` with 1 (gray) or 3 channels.
+    status picture(const std::string& name, std::int64_t step, const std::string& png, std::int64_t height, std::int64_t width,
+                   int channels, double wall_time);
+    status close();
+    const std::string& path() const noexcept { return path_; }
+
+private:
+    status record(const std::vector<std::uint8_t>& event);
+
+    std::string path_;
+    std::FILE* file_ = nullptr;
+};
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include "../core/protobuf.hpp"
+#include "crc32c.hpp"
+
+#include <cerrno>
+#include <cstring>
+#if !defined(_WIN32)
+#include <fcntl.h>
+#include <unistd.h>
+#endif
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// A CRC that may be stored beside what it is the CRC of, as TensorFlow masks it.
+inline std::uint32_t masked_crc32c(const void* bytes, std::size_t n) noexcept {
+    const std::uint32_t crc = crc32c(0, bytes, n);
+    return (crc >> 15 | crc << 17) + 0xa282ead8u;
+}
+
+inline wire_writer begin_event(std::vector<std::uint8_t>& out, double wall_time, std::int64_t step) {
+    wire_writer w(out);
+    w.tag(1, 1);
+    w.raw(&wall_time, sizeof wall_time);
+    if (step) w.integer(2, step);
+    return w;
+}
+
+// A file that did not exist: whoever logs into the same folder in the same second has one of their own.
+inline std::FILE* make_event_file(const std::string& base, std::string& path) {
+    for (int i = 0; i < 1000; ++i) {
+        char number[16] = "";
+        if (i) std::snprintf(number, sizeof number, ".%03d", i);
+        path = base + number;
+#if defined(_WIN32)
+        if (std::FILE* there = std::fopen(path.c_str(), "rb")) {
+            std::fclose(there);
+            continue;
+        }
+        return std::fopen(path.c_str(), "wb");
+#else
+        const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (descriptor >= 0) return ::fdopen(descriptor, "wb");
+        if (errno != EEXIST) return nullptr;
+#endif
+    }
+    return nullptr;
+}
+
+} // namespace detail
+
+GRAFT_INLINE result<event_writer> event_writer::open(const std::string& folder, double wall_time, std::int64_t first_step) {
+    event_writer made;
+    const std::string seconds = std::to_string(static_cast<std::int64_t>(wall_time));
+    made.file_ = detail::make_event_file(folder + "/events.out.tfevents." + seconds + ".graft", made.path_);
+    if (!made.file_) return fail(errc::file_write, made.path_, std::strerror(errno));
+    std::vector<std::uint8_t> event;
+    detail::begin_event(event, wall_time, 0).text(3, "brain.Event:2");
+    GRAFT_TRY(made.record(event));
+    if (first_step > 0) {
+        event.clear();
+        wire_writer w = detail::begin_event(event, wall_time, first_step);
+        const std::size_t log = w.begin(7); // session_log
+        w.integer(1, 1);                    // START: older events from this step on are void
+        w.end(log);
+        GRAFT_TRY(made.record(event));
+    }
+    return made;
+}
+
+// A TFRecord: length, its CRC, the bytes, their CRC.
+GRAFT_INLINE status event_writer::record(const std::vector<std::uint8_t>& event) {
+    if (!file_) return fail(errc::file_write, path_, "the event file is not open");
+    std::vector<std::uint8_t> out;
+    wire_writer w(out);
+    const std::uint64_t size = event.size();
+    const std::uint32_t size_crc = detail::masked_crc32c(&size, sizeof size),
+                        crc = detail::masked_crc32c(event.data(), event.size());
+    w.raw(&size, sizeof size);
+    w.raw(&size_crc, sizeof size_crc);
+    w.raw(event.data(), event.size());
+    w.raw(&crc, sizeof crc);
+    if (std::fwrite(out.data(), 1, out.size(), file_) != out.size() || std::fflush(file_) != 0)
+        return fail(errc::file_write, path_, std::string("writing failed: ") + std::strerror(errno));
+    return {};
+}
+
+GRAFT_INLINE status event_writer::scalar(const std::string& name, std::int64_t step, double value, double wall_time) {
+    std::vector<std::uint8_t> event;
+    wire_writer w = detail::begin_event(event, wall_time, step);
+    const std::size_t summary = w.begin(5), entry = w.begin(1);
+    w.text(1, name);
+    w.real(2, static_cast<float>(value));
+    w.end(entry);
+    w.end(summary);
+    return record(event);
+}
+
+GRAFT_INLINE status event_writer::picture(const std::string& name, std::int64_t step, const std::string& png, std::int64_t height,
+                                          std::int64_t width, int channels, double wall_time) {
+    std::vector<std::uint8_t> event;
+    wire_writer w = detail::begin_event(event, wall_time, step);
+    const std::size_t summary = w.begin(5), entry = w.begin(1);
+    w.text(1, name);
+    const std::size_t image = w.begin(4);
+    w.integer(1, height);
+    w.integer(2, width);
+    w.integer(3, channels);
+    w.text(4, png);
+    w.end(image);
+    w.end(entry);
+    w.end(summary);
+    return record(event);
+}
+
+GRAFT_INLINE status event_writer::close() {
+    std::FILE* const file = std::exchange(file_, nullptr);
+    if (file && std::fclose(file) != 0)
+        return fail(errc::file_write, path_, std::string("closing failed: ") + std::strerror(errno));
+    return {};
+}
+
+GRAFT_END_NAMESPACE
+#endif

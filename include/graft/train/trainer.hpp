@@ -1,0 +1,112 @@
+// Fine-tuning from a dataset to a model: the loop over epochs, with scoring, checkpoints, logs and the best model.
+#pragma once
+
+#include "../data/augment_spec.hpp"
+#include "../data/image_cache.hpp"
+#include "../data/dataset.hpp"
+#include "../data/preprocess_spec.hpp"
+#include "evaluate.hpp"
+#include "freeze.hpp"
+#include "head.hpp"
+#include "metrics.hpp"
+#include "parameters.hpp"
+#include "schedule.hpp"
+#include "step.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// What a run of training is told. The defaults fine-tune a pretrained classifier.
+struct trainer_options {
+    std::int64_t epochs = 10;
+    std::int64_t batch = 32;           ///< samples of one update
+    double learning_rate = 1e-3;       ///< of the head; the rest takes `trunk_rate` of it
+    double trunk_rate = 0.1;
+    graft::schedule schedule;          ///< default: cosine with a short warm-up
+    step_options step;                 ///< loss, optimizer, shards, ...
+    graft::augmentation augmentation = default_augmentation();
+    preprocess_spec preprocess;
+    std::int64_t unfreeze_epoch = 0;   ///< before this epoch the head alone learns
+    std::int64_t patience = 0;         ///< early stopping: epochs without a better score that are let pass; 0: never
+    std::int64_t max_ram = 0;          ///< bytes that a step may take: fitted by computing again and in parts; 0: as it comes
+    double bad_share = 0.01;           ///< of the pictures that may be unreadable
+    std::shared_ptr<image_cache> cache;  ///< of decoded pictures; null: none
+    double checkpoint_seconds = 20;    ///< between checkpoints, at most 30
+    std::uint64_t seed = 0;
+    int threads = 0;                   ///< of the step; 0: default_threads()
+    int workers = 0;                   ///< of the loader; 0: as many as threads
+    std::string out;                   ///< folder for what is written; empty: nothing is
+    bool resume = false;               ///< go on from the folder's checkpoint, if it has one
+    std::string command;               ///< for the report
+    std::string teacher;               ///< a model whose answers are learnt too; see loss_options::distillation
+    trainer_options() {
+        schedule.kind = schedule_kind::cosine;
+        schedule.warmup = 0.05;
+        step.loss.label_smoothing = 0.1f;
+    }
+};
+
+/// Where a run is, for whoever shows it.
+struct trainer_progress {
+    std::int64_t epoch = 0, epochs = 0;   ///< epoch counts from 0
+    std::int64_t step = 0, steps = 0;     ///< of this epoch
+    double loss = 0, top1 = 0;            ///< of the training batches of this epoch so far; of the validation part in `on_epoch`
+    double learning_rate = 0;
+    double images_per_s = 0, seconds_left = 0;
+    double wait_share = 0;                ///< share of the time that steps waited for data
+};
+
+/// One epoch in numbers.
+struct epoch_record {
+    std::int64_t epoch = 0, step = 0;     ///< updates so far
+    double training_loss = 0, training_top1 = 0;
+    double loss = 0, top1 = 0, top5 = 0;  ///< of the validation part
+    double learning_rate = 0, seconds = 0, images_per_s = 0, wait_share = 0;
+    bool best = false;
+};
+
+/// Is told what happens. Called from the thread that trains.
+class training_observer {
+public:
+    inline virtual ~training_observer() {}
+    inline virtual void on_start(const step_memory&, std::int64_t) {}  ///< what a step needs, and how many weights learn
+    inline virtual void on_step(const trainer_progress&) {}
+    inline virtual void on_validation(std::int64_t, std::int64_t) {}   ///< pictures done, of how many
+    inline virtual void on_epoch(const epoch_record&) {}
+    inline virtual void on_warning(const std::string&) {}
+};
+
+/// What came of a run.
+struct training_result {
+    double best_top1 = 0, best_loss = 0;
+    std::int64_t best_epoch = -1, epochs = 0;  ///< epochs done, over all resumed parts
+    double images_per_s = 0, wait_share = 0, seconds = 0;
+    std::int64_t bad_pictures = 0;
+    step_memory memory;
+    std::vector<epoch_record> history;
+    graft::graph network;                      ///< the best epoch's, with labels and preprocessing in its metadata
+    evaluation_result validation;              ///< of the best epoch's network
+};
+
+/// A network that is to learn, and how much of it.
+struct training_network {
+    graft::graph graph;
+    value_id logits = no_value;
+    std::vector<parameter> parameters;
+    value_id features = no_value;              ///< what the head reads; no_value where there is no head apart
+};
+
+/// Trains. Everything is a function of the options, the data and the instruction set: neither threads nor workers nor interruptions change
+/// a byte of the result. With `out`, the folder gets model.onnx (renewed at every better epoch), checkpoint.safetensors, metrics.jsonl,
+/// TensorBoard events and report.html. Errors: data.*, train.*, memory.*, checkpoint.*, resume.mismatch, file.write.
+result<training_result> train(training_network network, const dataset_splits& data, const trainer_options& options, training_observer& observer);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include "trainer_state.hpp"
+#endif

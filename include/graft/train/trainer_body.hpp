@@ -1,0 +1,409 @@
+// Bodies of train/trainer.hpp.
+#pragma once
+
+#include "../io/onnx_write.hpp"
+#include "checkpoint.hpp"
+#include "feature_cache.hpp"
+#include "trainer.hpp"
+#include "training_files.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+inline double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+// Batches for training: pictures from the loader, or rows of cached features in the same order.
+class batch_source {
+public:
+    inline virtual ~batch_source() {}
+    inline virtual std::int64_t batches() const = 0;
+    inline virtual status start(std::int64_t epoch, std::int64_t first) = 0;
+    inline virtual status next(batch& b) = 0;
+    inline virtual double waited() const = 0;
+};
+
+class loader_source final : public batch_source {
+public:
+    explicit loader_source(loader from) : from_(std::move(from)) {}
+    inline std::int64_t batches() const override { return from_.batches(); }
+    inline status start(std::int64_t epoch, std::int64_t first) override { return from_.start(epoch, first); }
+    inline status next(batch& b) override { return from_.next(b); }
+    inline double waited() const override { return from_.waited_seconds(); }
+
+private:
+    loader from_;
+};
+
+class feature_source final : public batch_source {
+public:
+    feature_source(cached_features from, std::int64_t size, std::uint64_t seed) : from_(std::move(from)), size_(size), seed_(seed) {}
+    inline std::int64_t batches() const override { return (rows() + size_ - 1) / size_; }
+    inline status start(std::int64_t epoch, std::int64_t first) override {
+        order_ = epoch_order(seed_, epoch, rows());
+        next_ = first * size_;
+        return {};
+    }
+    inline status next(batch& b) override {
+        b.labels.clear();
+        b.indices.clear();
+        b.bad.clear();
+        const std::int64_t n = std::min(size_, rows() - next_), row = from_.rows.elements() / from_.rows.shape()[0];
+        shape extents = from_.rows.shape();
+        extents[0] = n;
+        if (!b.inputs || b.inputs.shape() != extents) GRAFT_TRY_ASSIGN(b.inputs, tensor::make(dtype::float32, extents));
+        for (std::int64_t i = 0; i < n; ++i, ++next_) {
+            const std::int64_t from = order_[static_cast<std::size_t>(next_)];
+            std::memcpy(b.inputs.data<float>() + i * row, from_.rows.data<float>() + from * row, static_cast<std::size_t>(row) * 4);
+            b.labels.push_back(from_.labels[static_cast<std::size_t>(from)]);
+            b.indices.push_back(from_.indices[static_cast<std::size_t>(from)]);
+        }
+        return {};
+    }
+    inline double waited() const override { return 0; }
+
+private:
+    std::int64_t rows() const { return static_cast<std::int64_t>(from_.labels.size()); }
+    cached_features from_;
+    std::int64_t size_, next_ = 0;
+    std::uint64_t seed_;
+    std::vector<std::int64_t> order_;
+};
+
+class training_run {
+public:
+    training_run(training_network network, const dataset_splits& data, const trainer_options& options, training_observer& observer)
+        : network_(std::move(network)), data_(data), o_(options), observer_(observer), pool_(options.threads), files_(options.out) {}
+
+    result<training_result> run() {
+        GRAFT_TRY(prepare());
+        GRAFT_TRY(resume());
+        began_ = seconds_now();
+        last_checkpoint_ = began_;
+        while (position_.epoch < o_.epochs && !stopped_) GRAFT_TRY(run_epoch());
+        GRAFT_TRY(finish());
+        return std::move(result_);
+    }
+
+private:
+    // Everything that a checkpoint has to hold beside the tensors.
+    struct place {
+        std::int64_t epoch = 0, batch = 0, step = 0;
+        double loss_sum = 0, weight_sum = 0;  // of this epoch so far
+        std::int64_t correct = 0, seen = 0, waited_epochs = 0;
+    };
+
+    std::size_t classes() const { return data_.training.classes().size(); }
+
+    loader_options loading(bool training) const {
+        loader_options l;
+        l.batch_size = o_.batch;
+        l.workers = o_.workers ? o_.workers : pool_.threads();
+        l.shuffle = training;
+        l.bad_share = o_.bad_share;
+        l.sample.preprocess = o_.preprocess;
+        l.sample.format = format_;
+        l.sample.seed = o_.seed;
+        l.sample.cache = o_.cache;
+        if (training) l.sample.augment = o_.augmentation;
+        return l;
+    }
+
+    status prepare() {
+        const graph& g = network_.graph;
+        for (value_id id : g.inputs)
+            if (!g.values[static_cast<std::size_t>(id)].constant && !format_.known) format_ = {g.values[static_cast<std::size_t>(id)].type, g.values[static_cast<std::size_t>(id)].extents, true};
+        if (format_.type != dtype::float32) return fail(errc::input_dtype, g.name, std::string("training takes networks with a float32 input; this one has ") + graft::name(format_.type));
+        GRAFT_TRY_ASSIGN(spec_, complete(o_.preprocess, format_));
+        if (data_.training.size() < 1 || data_.validation.size() < 1) return fail(errc::data_no_classes, "dataset", "there has to be at least one picture to learn from and one to score by");
+        if (o_.batch < 1) return fail(errc::usage, "batch", "a batch holds at least one picture");
+        cached_ = network_.features != no_value && !is_random(o_.augmentation) && only_head_learns() && is_fixed_before(g, network_.features);
+        GRAFT_TRY(make_step(o_.unfreeze_epoch > 0));
+        if (cached_) {
+            cut_network cut = cut_at(g, network_.features);
+            const auto progress = [](void* c, std::int64_t done, std::int64_t of) { static_cast<training_observer*>(c)->on_validation(done, of); };
+            loader_options l = loading(false);
+            cached_features features;
+            GRAFT_TRY_ASSIGN(features, cache_features(cut.trunk, data_.training, l, pool_.threads(), progress, &observer_));
+            count_bad(features.bad);
+            GRAFT_TRY_ASSIGN(validation_features_, cache_features(cut.trunk, data_.validation, l, pool_.threads(), progress, &observer_));
+            source_.reset(new feature_source(std::move(features), o_.batch, o_.seed));
+        } else {
+            loader from;
+            GRAFT_TRY_ASSIGN(from, loader::make(data_.training, loading(true)));
+            source_.reset(new loader_source(std::move(from)));
+        }
+        if (!o_.teacher.empty()) {
+            GRAFT_TRY_ASSIGN(teacher_, load(o_.teacher));
+            teacher_session_.reset(new session(teacher_, {o_.threads, nullptr}));
+        }
+        plateau_.rate = o_.learning_rate;
+        return {};
+    }
+
+    bool only_head_learns() const {
+        const int cut = maker_of(network_.graph, network_.features);
+        for (const parameter& p : network_.parameters)
+            if (p.learns && p.node <= cut) return false;
+        return true;
+    }
+
+    // The step for what learns now; state goes over from the one before by its names.
+    status make_step(bool head_alone) {
+        head_alone_ = head_alone;
+        std::vector<parameter> parameters = network_.parameters;
+        const int cut = network_.features == no_value ? -1 : maker_of(network_.graph, network_.features);
+        for (parameter& p : parameters) {
+            const bool head = p.node > cut;
+            if (head_alone && !head) p.learns = false;
+            if (!head && cut >= 0) p.rate *= o_.trunk_rate;
+        }
+        step_options s = o_.step;
+        s.seed = o_.seed;
+        std::vector<training_state> before;
+        if (step_made_) before = std::move(step_.state());
+        graph g = cached_ ? cut_at(network_.graph, network_.features).head : network_.graph;
+        GRAFT_TRY(fit_memory(g, parameters, s));
+        GRAFT_TRY_ASSIGN(step_, training_step::make(std::move(g), network_.logits, parameters, s));
+        step_made_ = true;
+        for (training_state& now : step_.state())
+            for (const training_state& was : before)
+                if (was.name == now.name && was.value.shape() == now.value.shape()) std::memcpy(now.value.raw(), was.value.raw(), now.value.bytes());
+        return {};
+    }
+
+    // Within --max-ram: first computing activations again, then the batch in parts.
+    status fit_memory(const graph& g, const std::vector<parameter>& parameters, step_options& s) {
+        if (cached_) return {};
+        sample_maker samples;
+        GRAFT_TRY_ASSIGN(samples, sample_maker::make(data_.training, loading(true).sample));
+        const shape x = samples.batch_shape(std::min(o_.batch, data_.training.size()));
+        std::int64_t need = 0;
+        for (int attempt = 0;; ++attempt) {
+            training_step probe;
+            GRAFT_TRY_ASSIGN(probe, training_step::make(g, network_.logits, parameters, s));
+            step_memory m;
+            GRAFT_TRY_ASSIGN(m, probe.prepare(x, pool_));
+            need = m.total();
+            if (o_.max_ram <= 0 || need <= o_.max_ram) {
+                result_.memory = m;
+                std::int64_t learning = 0;
+                for (const parameter& p : parameters)
+                    if (p.learns) learning += g.values[static_cast<std::size_t>(p.id)].constant.elements();
+                observer_.on_start(m, learning);
+                return {};
+            }
+            if (!s.recompute)
+                s.recompute = true;
+            else if (s.micro_batches < s.shards && s.micro_batches * 2 <= x[0])
+                s.micro_batches *= 2;
+            else
+                break;
+        }
+        return fail(errc::memory_budget, "--max-ram", "a step needs " + std::to_string(need) + " bytes at least, and may take " + std::to_string(o_.max_ram) + ": take a smaller --batch, or freeze more");
+    }
+
+    void count_bad(const std::vector<bad_sample>& bad) {
+        for (const bad_sample& b : bad) {
+            ++result_.bad_pictures;
+            observer_.on_warning(b.name + ": left out: " + b.detail);
+        }
+    }
+
+    std::int64_t steps_per_epoch() const { return source_->batches(); }
+
+    status run_epoch() {
+        if (head_alone_ && position_.epoch >= o_.unfreeze_epoch) GRAFT_TRY(make_step(false));
+        GRAFT_TRY(source_->start(position_.epoch, position_.batch));
+        const double epoch_began = seconds_now(), waited_before = source_->waited();
+        const std::int64_t seen_before = position_.seen;
+        double rate = 0;
+        batch b;
+        while (position_.batch < steps_per_epoch()) {
+            GRAFT_TRY(source_->next(b));
+            count_bad(b.bad);
+            if (!b.labels.empty()) GRAFT_TRY(run_step(b, rate));
+            ++position_.batch;
+            const double now = seconds_now(), elapsed = now - epoch_began;
+            trainer_progress p;
+            p.epoch = position_.epoch, p.epochs = o_.epochs, p.step = position_.batch, p.steps = steps_per_epoch();
+            p.loss = position_.weight_sum > 0 ? position_.loss_sum / position_.weight_sum : 0;
+            p.top1 = position_.seen ? static_cast<double>(position_.correct) / static_cast<double>(position_.seen) : 0;
+            p.learning_rate = rate;
+            p.images_per_s = elapsed > 0 ? static_cast<double>(position_.seen - seen_before) / elapsed : 0;
+            const double left = static_cast<double>((o_.epochs - p.epoch) * data_.training.size() - position_.seen);
+            p.seconds_left = p.images_per_s > 0 ? left / p.images_per_s : 0;
+            p.wait_share = elapsed > 0 ? (source_->waited() - waited_before) / elapsed : 0;
+            observer_.on_step(p);
+            if (now - last_checkpoint_ >= std::min(o_.checkpoint_seconds, 30.0)) GRAFT_TRY(save());
+        }
+        epoch_record r;
+        r.epoch = position_.epoch;
+        r.step = position_.step;
+        r.training_loss = position_.weight_sum > 0 ? position_.loss_sum / position_.weight_sum : 0;
+        r.training_top1 = position_.seen ? static_cast<double>(position_.correct) / static_cast<double>(position_.seen) : 0;
+        r.learning_rate = rate;
+        r.seconds = seconds_now() - epoch_began;
+        r.images_per_s = r.seconds > 0 ? static_cast<double>(position_.seen - seen_before) / r.seconds : 0;
+        r.wait_share = r.seconds > 0 ? (source_->waited() - waited_before) / r.seconds : 0;
+        trained_seconds_ += r.seconds;
+        trained_pictures_ += position_.seen - seen_before;
+        waited_seconds_ += source_->waited() - waited_before;
+        return end_epoch(r);
+    }
+
+    status run_step(const batch& b, double& rate) {
+        const std::int64_t n = static_cast<std::int64_t>(b.labels.size()), count = static_cast<std::int64_t>(classes());
+        if (!targets_ || targets_.shape()[0] != n) GRAFT_TRY_ASSIGN(targets_, tensor::make(dtype::float32, {n, count}));
+        double weight = 0;
+        for (std::int64_t i = 0; i < n; ++i) {
+            float* row = targets_.data<float>() + i * count;
+            const std::size_t at = static_cast<std::size_t>(i);
+            const double share = b.other_labels.empty() ? 1 : static_cast<double>(b.lambda[at]);
+            weight += write_target(o_.step.loss, b.labels[at], share, count, row, false);
+            if (!b.other_labels.empty()) weight += write_target(o_.step.loss, b.other_labels[at], 1 - share, count, row, true);
+        }
+        const std::int64_t total = o_.epochs * steps_per_epoch();
+        rate = learning_rate(o_.schedule, o_.learning_rate, {position_.step, total, position_.epoch}, &plateau_);
+        tensor teacher;
+        if (teacher_session_) GRAFT_TRY_ASSIGN(teacher, teacher_session_->run(b.inputs));
+        step_input in;
+        in.inputs = &b.inputs;
+        in.targets = &targets_;
+        in.teacher = teacher_session_ ? &teacher : nullptr;
+        in.scale = weight > 0 ? 1 / weight : 0;
+        in.learning_rate = rate;
+        in.step = position_.step;
+        status done = step_.run(in, pool_);
+        if (!done.ok()) return diverged(std::move(done));
+        ++position_.step;
+        position_.loss_sum += step_.loss() * weight;
+        position_.weight_sum += weight;
+        const float* logits = step_.logits().data<float>();
+        for (std::int64_t i = 0; i < n; ++i)
+            position_.correct += std::max_element(logits + i * count, logits + (i + 1) * count) - (logits + i * count) == b.labels[static_cast<std::size_t>(i)];
+        position_.seen += n;
+        return {};
+    }
+
+    // What to go back to, after the loss has gone to infinity.
+    status diverged(status s) {
+        if (s.error().code() != errc::train_diverged || o_.out.empty()) return s;
+        const bool kept = files_.has_checkpoint();
+        return fail(s.error().code(), s.error().where(), s.error().detail() + (kept ? "; the last good checkpoint is " + files_.checkpoint() : "; there is no checkpoint yet"));
+    }
+
+    status end_epoch(epoch_record r) {
+        evaluation_result scored;
+        graph g;
+        GRAFT_TRY_ASSIGN(g, step_.network());
+        GRAFT_TRY_ASSIGN(scored, score(g));
+        r.loss = scored.metrics.loss();
+        r.top1 = scored.metrics.top1();
+        r.top5 = scored.metrics.top_k();
+        r.best = result_.best_epoch < 0 || r.top1 > result_.best_top1 || (r.top1 == result_.best_top1 && r.loss < result_.best_loss);
+        if (r.best) {
+            result_.best_top1 = r.top1;
+            result_.best_loss = r.loss;
+            result_.best_epoch = r.epoch;
+            result_.validation = std::move(scored);
+            GRAFT_TRY_ASSIGN(result_.network, whole_network(g));
+            GRAFT_TRY(write_best());
+        }
+        result_.history.push_back(r);
+        update_plateau(o_.schedule, plateau_, r.loss);
+        if (o_.patience > 0 && r.epoch - result_.best_epoch >= o_.patience) stopped_ = true;
+        const std::int64_t step = position_.step;
+        const std::int64_t epoch = position_.epoch;
+        position_ = {};
+        position_.step = step;
+        position_.epoch = epoch + 1;
+        GRAFT_TRY(log_epoch(r));
+        GRAFT_TRY(save());
+        observer_.on_epoch(r);
+        return {};
+    }
+
+    result<evaluation_result> score(const graph& g) {
+        model network;
+        GRAFT_TRY_ASSIGN(network, load(g));
+        evaluation_options e;
+        e.batch = o_.batch;
+        e.threads = pool_.threads();
+        e.bad_share = o_.bad_share;
+        e.cache = o_.cache;
+        e.progress = [](void* c, std::int64_t done, std::int64_t of) { static_cast<training_observer*>(c)->on_validation(done, of); };
+        e.context = &observer_;
+        if (!cached_) return evaluate(network, data_.validation, o_.preprocess, {}, e);
+        return score_rows(network, validation_features_, e);
+    }
+
+    result<evaluation_result> score_rows(const model& network, const cached_features& from, const evaluation_options& e) {
+        evaluation_result found;
+        found.bad = from.bad;
+        GRAFT_TRY_ASSIGN(found.metrics, classification_metrics::make(static_cast<std::int64_t>(classes())));
+        const bool probabilities = logits_of(network.graph()) != network.graph().outputs[0];
+        session run(network, {e.threads, nullptr});
+        const std::int64_t count = static_cast<std::int64_t>(classes()), width = from.rows.elements() / from.rows.shape()[0];
+        shape extents = from.rows.shape();
+        for (std::int64_t first = 0; first < static_cast<std::int64_t>(from.labels.size()); first += e.batch) {
+            extents[0] = std::min(e.batch, static_cast<std::int64_t>(from.labels.size()) - first);
+            tensor in, scores;
+            GRAFT_TRY_ASSIGN(in, tensor::make(dtype::float32, extents));
+            std::memcpy(in.raw(), from.rows.data<float>() + first * width, in.bytes());
+            GRAFT_TRY_ASSIGN(scores, run.run(in));
+            std::vector<std::int64_t> labels;
+            for (std::int64_t i = 0; i < extents[0]; ++i) {
+                const std::size_t at = static_cast<std::size_t>(first + i);
+                to_logits(scores.data<float>() + i * count, count, probabilities);
+                labels.push_back(from.labels[at]);
+                found.pictures.push_back(score_picture(scores.data<float>() + i * count, count, from.indices[at], from.labels[at]));
+            }
+            GRAFT_TRY(found.metrics.add(scores.data<float>(), labels.data(), extents[0]));
+        }
+        return found;
+    }
+
+    // The whole network with what the step has learnt, where the step has the head alone.
+    result<graph> whole_network(graph g) {
+        if (!cached_) return g;
+        graph whole = network_.graph;
+        for (const parameter& p : network_.parameters)
+            if (p.learns) whole.values[static_cast<std::size_t>(p.id)].constant = g.values[static_cast<std::size_t>(p.id)].constant;
+        return whole;
+    }
+
+    status write_best();
+    status log_epoch(const epoch_record& r);
+    named_texts settings() const;
+    status save();
+    status resume();
+    status finish();
+
+    training_network network_;
+    const dataset_splits& data_;
+    const trainer_options& o_;
+    training_observer& observer_;
+    pool_executor pool_;
+    training_files files_;
+    input_format format_;
+    preprocess_spec spec_;
+    training_step step_;
+    bool step_made_ = false, cached_ = false, head_alone_ = false, checkpoint_verified_ = false, stopped_ = false;
+    std::unique_ptr<batch_source> source_;
+    cached_features validation_features_;
+    model teacher_;
+    std::unique_ptr<session> teacher_session_;
+    plateau_state plateau_;
+    place position_;
+    tensor targets_;
+    training_result result_;
+    double began_ = 0, last_checkpoint_ = 0, trained_seconds_ = 0, waited_seconds_ = 0;
+    std::int64_t trained_pictures_ = 0;
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE

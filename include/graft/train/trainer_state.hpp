@@ -1,0 +1,201 @@
+// How a run of training is kept: its settings, its checkpoints, its logs, and going on from them.
+#pragma once
+
+#include "../io/onnx_read.hpp"
+#include "trainer_body.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Exact to the bit, and the same in every locale that a program may have set.
+inline std::string number_text(double v) {
+    char text[64];
+    std::snprintf(text, sizeof text, "%a", v);
+    return text;
+}
+inline double number_in(const std::string* text) { return text ? std::strtod(text->c_str(), nullptr) : 0; }
+inline std::int64_t integer_in(const std::string* text) { return text ? std::strtoll(text->c_str(), nullptr, 10) : 0; }
+
+inline double wall_time() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
+
+// FNV-1a over the names and labels of a dataset: what the run was begun with.
+inline std::string fingerprint(const dataset& data) {
+    std::uint64_t hash = 0xcbf29ce484222325ull;
+    const auto add = [&](const void* bytes, std::size_t size) {
+        for (std::size_t i = 0; i < size; ++i) hash = (hash ^ static_cast<const unsigned char*>(bytes)[i]) * 0x100000001b3ull;
+    };
+    for (const std::string& c : data.classes()) add(c.c_str(), c.size() + 1);
+    for (std::int64_t i = 0; i < data.size(); ++i) {
+        const std::string name = data.name(i);
+        const int label = data.label(i);
+        const std::size_t slash = name.find_last_of('/');
+        add(name.c_str() + (slash == std::string::npos ? 0 : slash), name.size() - (slash == std::string::npos ? 0 : slash));
+        add(&label, sizeof label);
+    }
+    char text[48];
+    std::snprintf(text, sizeof text, "%lld pictures, %016llx", static_cast<long long>(data.size()), static_cast<unsigned long long>(hash));
+    return text;
+}
+
+inline named_texts training_run::settings() const {
+    const optimizer_options& p = o_.step.optimizer;
+    const loss_options& l = o_.step.loss;
+    named_texts s;
+    const auto number = [&](const char* key, double v) { s.emplace_back(key, number_text(v)); };
+    const auto integer = [&](const char* key, std::int64_t v) { s.emplace_back(key, std::to_string(v)); };
+    s.emplace_back("version", std::to_string(GRAFT_VERSION_MAJOR) + "." + std::to_string(GRAFT_VERSION_MINOR));
+    auto level = cpu::active_isa();
+    s.emplace_back("isa", level.ok() ? cpu::name(*level) : "");
+    s.emplace_back("training data", fingerprint(data_.training));
+    s.emplace_back("validation data", fingerprint(data_.validation));
+    integer("epochs", o_.epochs);
+    integer("batch", o_.batch);
+    integer("shards", o_.step.shards);
+    integer("seed", static_cast<std::int64_t>(o_.seed));
+    number("lr", o_.learning_rate);
+    number("trunk rate", o_.trunk_rate);
+    s.emplace_back("schedule", text(o_.schedule));
+    s.emplace_back("optimizer", name(p.kind));
+    for (double v : {p.momentum, double(p.nesterov), p.beta1, p.beta2, p.epsilon, p.weight_decay, p.clip_norm, p.ema_decay}) number("optimizer setting", v);
+    s.emplace_back("loss", name(l.kind));
+    for (float v : {l.label_smoothing, l.gamma, l.delta, l.distillation, l.temperature}) number("loss setting", static_cast<double>(v));
+    for (float v : l.class_weights) number("class weight", static_cast<double>(v));
+    s.emplace_back("augmentation", text(o_.augmentation));
+    s.emplace_back("preprocess", text(spec_));
+    integer("unfreeze epoch", o_.unfreeze_epoch);
+    integer("patience", o_.patience);
+    integer("batch norm", o_.step.batch_norm);
+    integer("exact", o_.step.exact);
+    std::string frozen;
+    std::int64_t learning = 0;
+    for (const parameter& q : network_.parameters) (q.learns ? ++learning : 0), frozen += q.learns ? 'l' : 'f';
+    s.emplace_back("weights that learn", std::to_string(learning) + " of " + std::to_string(network_.parameters.size()) + ": " + frozen);
+    return s;
+}
+
+inline status training_run::save() {
+    last_checkpoint_ = seconds_now();
+    if (!files_.wanted()) return {};
+    checkpoint c;
+    for (const training_state& s : step_.state()) {
+        // What is not finite would take the good checkpoint's place.
+        for (std::int64_t i = 0; s.value.type() == dtype::float32 && i < s.value.elements(); ++i)
+            if (!std::isfinite(s.value.data<float>()[i]))
+                return diverged(fail(errc::train_diverged, "step " + std::to_string(position_.step), "'" + s.name + "' is no longer finite. A smaller --lr or clipping of gradients may help"));
+        c.tensors.emplace_back(s.name, s.value);
+    }
+    c.settings = settings();
+    const auto number = [&](const std::string& key, double v) { c.state.emplace_back(key, number_text(v)); };
+    const auto integer = [&](const std::string& key, std::int64_t v) { c.state.emplace_back(key, std::to_string(v)); };
+    integer("epoch", position_.epoch), integer("batch", position_.batch), integer("step", position_.step);
+    integer("correct", position_.correct), integer("seen", position_.seen);
+    number("loss_sum", position_.loss_sum), number("weight_sum", position_.weight_sum);
+    integer("stopped", stopped_), integer("best_epoch", result_.best_epoch);
+    number("best_top1", result_.best_top1), number("best_loss", result_.best_loss);
+    integer("bad_pictures", result_.bad_pictures), integer("trained_pictures", trained_pictures_);
+    number("trained_seconds", trained_seconds_), number("waited_seconds", waited_seconds_);
+    c.state.emplace_back("plateau", text(plateau_));
+    integer("epochs_done", static_cast<std::int64_t>(result_.history.size()));
+    for (std::size_t i = 0; i < result_.history.size(); ++i) {
+        const epoch_record& r = result_.history[i];
+        const std::string at = "history." + std::to_string(i) + ".";
+        integer(at + "step", r.step), integer(at + "best", r.best);
+        const double figures[] = {r.training_loss, r.training_top1, r.loss, r.top1, r.top5, r.learning_rate, r.seconds, r.images_per_s, r.wait_share};
+        for (std::size_t k = 0; k < sizeof figures / sizeof figures[0]; ++k) number(at + std::to_string(k), figures[k]);
+    }
+    GRAFT_TRY(save_checkpoint(files_.checkpoint(), c, checkpoint_verified_));
+    checkpoint_verified_ = true;
+    return {};
+}
+
+inline status training_run::resume() {
+    loaded_checkpoint found;
+    if (files_.wanted() && o_.resume) GRAFT_TRY_ASSIGN(found, load_checkpoint(files_.checkpoint()));
+    if (!found.found) return files_.open(-1, wall_time());
+    const checkpoint& c = found.contents;
+    checkpoint_verified_ = !found.previous;
+    if (found.previous) observer_.on_warning(found.note);
+    GRAFT_TRY(compare_settings(c.settings, settings()));
+    position_.epoch = integer_in(c.find_state("epoch")), position_.batch = integer_in(c.find_state("batch")), position_.step = integer_in(c.find_state("step"));
+    position_.correct = integer_in(c.find_state("correct")), position_.seen = integer_in(c.find_state("seen"));
+    position_.loss_sum = number_in(c.find_state("loss_sum")), position_.weight_sum = number_in(c.find_state("weight_sum"));
+    stopped_ = integer_in(c.find_state("stopped")) != 0;
+    result_.best_epoch = integer_in(c.find_state("best_epoch"));
+    result_.best_top1 = number_in(c.find_state("best_top1")), result_.best_loss = number_in(c.find_state("best_loss"));
+    result_.bad_pictures = integer_in(c.find_state("bad_pictures")), trained_pictures_ = integer_in(c.find_state("trained_pictures"));
+    trained_seconds_ = number_in(c.find_state("trained_seconds")), waited_seconds_ = number_in(c.find_state("waited_seconds"));
+    if (const std::string* p = c.find_state("plateau")) GRAFT_TRY_ASSIGN(plateau_, parse_plateau_state(*p));
+    const std::int64_t done = std::min(integer_in(c.find_state("epochs_done")), o_.epochs);
+    for (std::int64_t i = 0; i < done; ++i) {
+        const std::string at = "history." + std::to_string(i) + ".";
+        epoch_record r;
+        r.epoch = i;
+        r.step = integer_in(c.find_state(at + "step")), r.best = integer_in(c.find_state(at + "best")) != 0;
+        double* figures[] = {&r.training_loss, &r.training_top1, &r.loss, &r.top1, &r.top5, &r.learning_rate, &r.seconds, &r.images_per_s, &r.wait_share};
+        for (std::size_t k = 0; k < sizeof figures / sizeof figures[0]; ++k) *figures[k] = number_in(c.find_state(at + std::to_string(k)));
+        result_.history.push_back(r);
+    }
+    if (head_alone_ && position_.epoch >= o_.unfreeze_epoch) GRAFT_TRY(make_step(false));
+    for (training_state& s : step_.state()) {
+        const tensor* from = c.find(s.name);
+        if (!from || from->shape() != s.value.shape() || from->type() != s.value.type())
+            return fail(errc::resume_mismatch, files_.checkpoint(), "it has no '" + s.name + "' of the shape " + text(s.value.shape()) + ": it is of another network or of other settings");
+        if (s.value.bytes()) std::memcpy(s.value.raw(), from->raw(), s.value.bytes());
+    }
+    return files_.open(position_.step, wall_time());
+}
+
+// The first validation picture that can be read, as the network sees it.
+inline status training_run::write_best() {
+    graph& g = result_.network;
+    describe_classifier(g, data_.training.classes(), spec_);
+    if (!files_.wanted()) return {};
+    for (std::int64_t i = 0; i < data_.validation.size(); ++i) {
+        auto picture = data_.validation.read(i);
+        if (!picture.ok()) continue;
+        tensor input;
+        GRAFT_TRY_ASSIGN(input, preprocess(*picture, o_.preprocess, format_));
+        // A network that is fixed to one batch gets copies.
+        const std::int64_t fixed = format_.extents.rank() > 0 ? format_.extents[0] : 0;
+        if (fixed > 1) GRAFT_TRY(pad_batch(input, fixed));
+        return write_verified_model(g, input, files_.path("model.onnx"), pool_.threads());
+    }
+    return fail(errc::data_too_many_bad, "validation", "no picture of it can be read");
+}
+
+inline status training_run::log_epoch(const epoch_record& r) {
+    const double now = wall_time();
+    GRAFT_TRY(files_.log("train", r.step, r.epoch, {{"loss", r.training_loss}, {"top1", r.training_top1}, {"lr", r.learning_rate}, {"images_per_s", r.images_per_s}, {"wait_share", r.wait_share}}, now));
+    return files_.log("val", r.step, r.epoch, {{"loss", r.loss}, {"top1", r.top1}, {"top5", r.top5}}, now);
+}
+
+inline status training_run::finish() {
+    result_.epochs = static_cast<std::int64_t>(result_.history.size());
+    result_.seconds = seconds_now() - began_;
+    result_.images_per_s = trained_seconds_ > 0 ? static_cast<double>(trained_pictures_) / trained_seconds_ : 0;
+    result_.wait_share = trained_seconds_ > 0 ? waited_seconds_ / trained_seconds_ : 0;
+    // A run that was resumed after its best epoch has the best network on disk alone.
+    if (result_.network.values.empty() && files_.wanted()) {
+        model best;
+        GRAFT_TRY_ASSIGN(best, load(files_.path("model.onnx")));
+        result_.network = best.graph();
+        evaluation_options e;
+        e.batch = o_.batch;
+        e.threads = pool_.threads();
+        e.bad_share = o_.bad_share;
+        e.cache = o_.cache;
+        GRAFT_TRY_ASSIGN(result_.validation, evaluate(best, data_.validation, o_.preprocess, {}, e));
+    }
+    return files_.close();
+}
+
+}  // namespace detail
+
+GRAFT_INLINE result<training_result> train(training_network network, const dataset_splits& data, const trainer_options& options, training_observer& observer) {
+    return detail::training_run(std::move(network), data, options, observer).run();
+}
+
+GRAFT_END_NAMESPACE

@@ -1,0 +1,155 @@
+// What a run of training writes into its folder: the model, the checkpoint, the logs.
+#pragma once
+
+#include "../core/directory.hpp"
+#include "../data/dataset.hpp"
+#include "../data/preprocess.hpp"
+#include "../exec/session.hpp"
+#include "golden.hpp"
+#include "metrics_log.hpp"
+#include "tensorboard.hpp"
+
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// Puts what a classifier needs into a model's metadata: `graft.labels` (JSON), `class_names` (one a line, for others' tools) and
+/// `graft.preprocess` (a complete SPEC). Entries that were there are replaced.
+void describe_classifier(graph& g, const std::vector<std::string>& classes, const preprocess_spec& complete_spec);
+
+/// Runs a picture through the network, keeps it and the answer as `graft.golden`, writes the file, and holds what was written against the
+/// sample by loading it again. Errors: file.write, op.value (what was written answers otherwise), those of loading and running.
+status write_verified_model(graph& g, const tensor& picture, const std::string& path, int threads);
+
+namespace detail {
+
+// The folder of a run; with an empty path nothing is written.
+class training_files {
+public:
+    explicit training_files(std::string folder) : folder_(std::move(folder)) {}
+
+    bool wanted() const { return !folder_.empty(); }
+    std::string path(const char* name) const { return join_path(folder_, name); }
+    std::string checkpoint() const { return path("checkpoint.safetensors"); }
+    bool has_checkpoint() const { return wanted() && look_at(checkpoint(), errc::file_open).ok(); }
+
+    // Makes the folder and opens the logs; lines of steps after `step` are of a run that was cut off, and go.
+    status open(std::int64_t step, double wall_time);
+    status log(const char* split, std::int64_t step, std::int64_t epoch, const named_numbers& figures, double wall_time);
+    status close();
+
+private:
+    std::string folder_;
+    metrics_log log_;
+    event_writer events_;
+};
+
+}  // namespace detail
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include "../core/json.hpp"
+#include "../io/onnx_write.hpp"
+
+#include <cerrno>
+#include <cstring>
+#if defined(_WIN32)
+#include <direct.h>
+#else
+#include <sys/stat.h>
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+
+GRAFT_INLINE void describe_classifier(graph& g, const std::vector<std::string>& classes, const preprocess_spec& complete_spec) {
+    const auto put = [&](const char* key, std::string text) {
+        for (auto& entry : g.metadata)
+            if (entry.first == key) {
+                entry.second = std::move(text);
+                return;
+            }
+        g.metadata.emplace_back(key, std::move(text));
+    };
+    json_writer labels;
+    std::string lines;
+    labels.begin_array();
+    for (const std::string& c : classes) {
+        labels.string(c);
+        lines += (lines.empty() ? "" : "\n") + c;
+    }
+    labels.end_array();
+    put("graft.labels", labels.text());
+    put("class_names", lines);
+    put("graft.preprocess", text(complete_spec));
+}
+
+GRAFT_INLINE status write_verified_model(graph& g, const tensor& picture, const std::string& path, int threads) {
+    const auto answer = [&](const model& m, golden_sample& sample) -> status {
+        session run(m, {threads, nullptr});
+        std::vector<named_tensor> out;
+        GRAFT_TRY_ASSIGN(out, run.run({{sample.input_name, picture}}));
+        sample.output = out[0].value;
+        sample.output_name = out[0].name;
+        return {};
+    };
+    golden_sample sample;
+    for (value_id id : g.inputs)
+        if (sample.input_name.empty() && !g.values[static_cast<std::size_t>(id)].constant) sample.input_name = g.values[static_cast<std::size_t>(id)].name;
+    sample.input = picture;
+    model before, after;
+    GRAFT_TRY_ASSIGN(before, load(g));
+    GRAFT_TRY(answer(before, sample));
+    std::string text;
+    GRAFT_TRY_ASSIGN(text, encode_golden(sample));
+    bool there = false;
+    for (auto& entry : g.metadata)
+        if (entry.first == golden_key) entry.second = text, there = true;
+    if (!there) g.metadata.emplace_back(golden_key, std::move(text));
+    GRAFT_TRY(write_onnx_file(g, path));
+    GRAFT_TRY_ASSIGN(after, load(path));
+    golden_sample again = sample;
+    GRAFT_TRY(answer(after, again));
+    return check_golden(sample, again.output);
+}
+
+namespace detail {
+
+// The folder and those above it that are missing.
+inline status make_folder(const std::string& path) {
+    for (std::size_t i = 1; i <= path.size(); ++i) {
+        if (i < path.size() && path[i] != '/') continue;
+        const std::string part = path.substr(0, i);
+#if defined(_WIN32)
+        const int made = ::_mkdir(part.c_str());
+#else
+        const int made = ::mkdir(part.c_str(), 0777);
+#endif
+        if (made != 0 && errno != EEXIST) return fail(errc::file_write, part, std::string("the folder cannot be made: ") + std::strerror(errno));
+    }
+    return {};
+}
+
+inline status training_files::open(std::int64_t step, double wall_time) {
+    if (!wanted()) return {};
+    GRAFT_TRY(make_folder(folder_));
+    GRAFT_TRY_ASSIGN(log_, metrics_log::open(path("metrics.jsonl"), step));
+    GRAFT_TRY_ASSIGN(events_, event_writer::open(folder_, wall_time, step > 0 ? step + 1 : 0));
+    return {};
+}
+inline status training_files::log(const char* split, std::int64_t step, std::int64_t epoch, const named_numbers& figures, double wall_time) {
+    if (!wanted()) return {};
+    GRAFT_TRY(log_.append(step, epoch, split, figures));
+    for (const auto& f : figures) GRAFT_TRY(events_.scalar(f.first + "/" + split, step, f.second, wall_time));
+    return {};
+}
+inline status training_files::close() {
+    if (!wanted()) return {};
+    GRAFT_TRY(log_.close());
+    return events_.close();
+}
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif

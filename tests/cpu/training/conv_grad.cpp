@@ -1,0 +1,388 @@
+// Gradients of convolution against plain sums in double precision, on every instruction set of this machine.
+#include <doctest/doctest.h>
+
+#include <graft/core/buffer.hpp>
+#include <graft/cpu/reorder.hpp>
+#include <graft/cpu/training/conv_grad.hpp>
+
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <vector>
+
+using namespace graft;
+using namespace graft::cpu;
+
+namespace {
+
+struct random_source {
+    std::uint64_t state = 88172645463325252ull;
+    std::uint64_t next() {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        return state;
+    }
+    std::int64_t between(std::int64_t low, std::int64_t high) {
+        return low + static_cast<std::int64_t>(next() % static_cast<std::uint64_t>(high - low + 1));
+    }
+    float real() { return static_cast<float>(static_cast<double>(next() >> 40) / double(1 << 23) - 1.0); }
+    std::vector<float> reals(std::int64_t n) {
+        std::vector<float> v(static_cast<std::size_t>(n));
+        for (float& f : v) f = real();
+        return v;
+    }
+};
+
+std::vector<isa> sets() {
+    std::vector<isa> all;
+#define GRAFT_X(id, width, here)                                                                                                 \
+    if (available(isa::id)) all.push_back(isa::id);
+    GRAFT_ISA_LIST(GRAFT_X)
+#undef GRAFT_X
+    return all;
+}
+
+// What nobody wrote is NaN: a kernel that lets it into a result shows.
+buffer room(std::int64_t floats) {
+    buffer b = buffer::allocate(static_cast<std::size_t>(floats) * 4).value();
+    float* f = reinterpret_cast<float*>(b.data());
+    for (std::int64_t i = 0; i < floats; ++i) f[i] = std::nanf("");
+    return b;
+}
+float* floats(const buffer& b) { return reinterpret_cast<float*>(b.data()); }
+
+std::int64_t blocked_floats(isa set, std::int64_t n, std::int64_t c, std::int64_t pixels) {
+    const int w = vector_width(set);
+    return n * ((c + w - 1) / w) * w * pixels;
+}
+
+// Lanes past the channels hold NaN, as they may after other kernels.
+buffer blocked(isa set, const std::vector<float>& x, std::int64_t n, std::int64_t c, std::int64_t pixels) {
+    const std::int64_t w = vector_width(set), blocks = (c + w - 1) / w;
+    buffer b = room(blocked_floats(set, n, c, pixels));
+    for (std::int64_t i = 0; i < n; ++i)
+        for (std::int64_t k = 0; k < c; ++k)
+            for (std::int64_t p = 0; p < pixels; ++p)
+                floats(b)[((i * blocks + k / w) * pixels + p) * w + k % w] = x[static_cast<std::size_t>((i * c + k) * pixels + p)];
+    return b;
+}
+
+void size_output(conv_problem& p, int pb, int pr) {
+    p.oh = (p.ih + p.pt + pb - (p.kh - 1) * p.dh - 1) / p.sh + 1;
+    p.ow = (p.iw + p.pl + pr - (p.kw - 1) * p.dw - 1) / p.sw + 1;
+}
+
+std::string describe(isa set, const conv_problem& p, const char* how) {
+    std::string s = std::string(name(set)) + " (" + how + ")";
+    for (std::int64_t v : {p.n, p.ic, p.ih, p.iw, p.oc, p.oh, p.ow}) s += " " + std::to_string(v);
+    s += " |";
+    for (int v : {p.groups, p.kh, p.kw, p.sh, p.sw, p.dh, p.dw, p.pt, p.pl, int(p.in)}) s += " " + std::to_string(v);
+    return s;
+}
+
+struct operands {
+    std::vector<float> x, w, dy, residual;
+    operands(random_source& random, const conv_problem& p)
+        : x(random.reals(p.n * p.ic * p.ih * p.iw)), w(random.reals(p.oc * (p.ic / p.groups) * p.kh * p.kw)),
+          dy(random.reals(p.n * p.oc * p.oh * p.ow)), residual(random.reals(p.n * p.ic * p.ih * p.iw)) {}
+};
+
+// The chain rule, spelled out: every product of the forward sum gives one to dw and one to dx.
+// The `mass` of a sum is that of its terms' magnitudes, which rounding errors are measured by.
+struct gradients {
+    std::vector<double> dw, db, dx, dw_mass, db_mass, dx_mass;
+    gradients(const conv_problem& p, const operands& in)
+        : dw(in.w.size()), db(static_cast<std::size_t>(p.oc)), dx(in.x.size()), dw_mass(dw), db_mass(db), dx_mass(dx) {
+        const std::int64_t icg = p.ic / p.groups, ocg = p.oc / p.groups;
+        std::size_t at = 0;
+        for (std::int64_t n = 0; n < p.n; ++n)
+            for (std::int64_t o = 0; o < p.oc; ++o)
+                for (std::int64_t oy = 0; oy < p.oh; ++oy)
+                    for (std::int64_t ox = 0; ox < p.ow; ++ox, ++at) {
+                        const double d = double(in.dy[at]);
+                        db[static_cast<std::size_t>(o)] += d;
+                        db_mass[static_cast<std::size_t>(o)] += std::fabs(d);
+                        for (std::int64_t c = 0; c < icg; ++c)
+                            for (int ky = 0; ky < p.kh; ++ky)
+                                for (int kx = 0; kx < p.kw; ++kx) {
+                                    const std::int64_t iy = oy * p.sh - p.pt + ky * p.dh, ix = ox * p.sw - p.pl + kx * p.dw;
+                                    if (iy < 0 || iy >= p.ih || ix < 0 || ix >= p.iw) continue;
+                                    const auto i = static_cast<std::size_t>(((n * p.ic + o / ocg * icg + c) * p.ih + iy) * p.iw + ix);
+                                    const auto j = static_cast<std::size_t>(((o * icg + c) * p.kh + ky) * p.kw + kx);
+                                    dw[j] += d * double(in.x[i]);
+                                    dx[i] += d * double(in.w[j]);
+                                    dw_mass[j] += std::fabs(d * double(in.x[i]));
+                                    dx_mass[i] += std::fabs(d * double(in.w[j]));
+                                }
+                    }
+    }
+};
+
+// The largest error, in parts of the mass.
+double distance(const std::vector<float>& got, const std::vector<double>& want, const std::vector<double>& mass) {
+    double worst = got.size() == want.size() ? 0 : 1e30;
+    for (std::size_t i = 0; i < want.size() && i < got.size(); ++i) {
+        const double off = std::fabs(double(got[i]) - want[i]) / (1 + mass[i]);
+        if (!(off <= worst)) worst = off; // NaN becomes the worst
+        if (!(off < 1e30)) worst = 1e30;
+    }
+    return worst;
+}
+constexpr double tolerance = 4e-7;
+
+struct weight_result {
+    std::vector<float> dw, db;
+};
+weight_result weight_gradient(isa set, const conv_problem& p, const operands& in, int shards, bool with_bias, executor& pool,
+                              conv_grad_weight_choice* chosen = nullptr) {
+    const conv_grad_weight_choice choice = choose_conv_grad_weight(set, p, shards);
+    if (chosen) *chosen = choice;
+    buffer space = room(choice.workspace_bytes / 4);
+    buffer x = blocked(set, in.x, p.n, p.ic, p.ih * p.iw), dy = blocked(set, in.dy, p.n, p.oc, p.oh * p.ow);
+    weight_result r{std::vector<float>(in.w.size(), std::nanf("")), std::vector<float>(with_bias ? static_cast<std::size_t>(p.oc) : 0, std::nanf(""))};
+    run_conv_grad_weight(set, p, choice, choice.in == layout::nchw ? in.x.data() : floats(x), floats(dy), r.dw.data(),
+                         with_bias ? r.db.data() : nullptr, space.data(), pool);
+    return r;
+}
+
+void check_weight(const conv_problem& p, random_source& random, int shards, bool with_bias = true) {
+    executor alone;
+    const operands in(random, p);
+    const gradients want(p, in);
+    for (isa set : sets()) {
+        conv_grad_weight_choice choice;
+        const weight_result got = weight_gradient(set, p, in, shards, with_bias, alone, &choice);
+        const double more = choice.algorithm == conv_grad_weight_algorithm::winograd4 ? 8 : choice.algorithm == conv_grad_weight_algorithm::winograd2 ? 2 : 1;
+        INFO(describe(set, p, choice.reason) << ", " << shards << " shards");
+        CHECK(distance(got.dw, want.dw, want.dw_mass) < tolerance * more);
+        if (with_bias) CHECK(distance(got.db, want.db, want.db_mass) < tolerance);
+    }
+}
+
+// `kind`: 0 few channels, 1 depthwise, 2 groups, else any.
+conv_problem random_problem(random_source& random, int kind) {
+    conv_problem p;
+    p.kh = static_cast<int>(random.between(1, 5));
+    p.kw = static_cast<int>(random.between(1, 5));
+    p.sh = static_cast<int>(random.between(1, 3));
+    p.sw = random.between(0, 2) ? p.sh : static_cast<int>(random.between(1, 4));
+    p.dh = random.between(0, 3) ? 1 : 2;
+    p.dw = random.between(0, 3) ? 1 : 3;
+    p.pt = static_cast<int>(random.between(0, p.kh));
+    p.pl = static_cast<int>(random.between(0, p.kw));
+    p.ih = random.between(1, 14) + (p.kh - 1) * p.dh;
+    p.iw = random.between(1, 24) + (p.kw - 1) * p.dw;
+    p.n = random.between(1, 5);
+    if (kind == 0) {
+        p.ic = random.between(1, 4);
+        p.oc = random.between(1, 70);
+        p.in = random.between(0, 3) ? layout::nchw : layout::blocked;
+    } else if (kind == 1) {
+        p.groups = static_cast<int>(random.between(2, 40));
+        p.ic = p.oc = p.groups;
+        p.kh = static_cast<int>(random.between(1, 9));
+        p.ih += 9;
+    } else if (kind == 2) {
+        p.groups = static_cast<int>(random.between(2, 6));
+        const std::int64_t sizes[] = {1, 2, 3, 4, 8, 16, 20, 32};
+        p.ic = p.groups * sizes[random.between(0, 7)];
+        p.oc = p.groups * sizes[random.between(0, 7)];
+    } else {
+        p.ic = random.between(1, 40);
+        p.oc = random.between(1, 70);
+    }
+    size_output(p, static_cast<int>(random.between(0, p.kh - 1)), static_cast<int>(random.between(0, p.kw - 1)));
+    return p;
+}
+
+} // namespace
+
+TEST_CASE("the gradient of a convolution's weights agrees with a plain sum on random shapes") {
+    random_source random;
+    const int shards[] = {1, 2, 8, 8, 8, 16, 64};
+    for (int round = 0; round < 150; ++round)
+        check_weight(random_problem(random, static_cast<int>(random.between(0, 4))), random, shards[random.between(0, 6)], random.between(0, 3) != 0);
+}
+
+namespace {
+
+std::vector<float> input_gradient(isa set, const conv_problem& p, const operands& in, bool with_residual, executor& pool,
+                                  conv_grad_input_choice* chosen = nullptr) {
+    const conv_grad_input_choice choice = choose_conv_grad_input(set, p);
+    if (chosen) *chosen = choice;
+    buffer packed = room(choice.packed_bytes / 4), pack_space = room(choice.pack_workspace_bytes / 4), space = room(choice.workspace_bytes / 4);
+    buffer dy = blocked(set, in.dy, p.n, p.oc, p.oh * p.ow), dx = room(blocked_floats(set, p.n, p.ic, p.ih * p.iw));
+    // In place, as sums of gradients are.
+    if (with_residual) dx = blocked(set, in.residual, p.n, p.ic, p.ih * p.iw);
+    pack_conv_grad_input_weights(set, p, choice, in.w.data(), packed.data(), pack_space.data(), pool);
+    run_conv_grad_input(set, p, choice, floats(dy), packed.data(), with_residual ? floats(dx) : nullptr, floats(dx), space.data(), pool);
+    std::vector<float> out(in.x.size());
+    to_nchw(set, floats(dx), p.n, p.ic, p.ih * p.iw, out.data(), pool);
+    return out;
+}
+
+void check_input(const conv_problem& p, random_source& random, bool with_residual) {
+    executor alone;
+    const operands in(random, p);
+    gradients want(p, in);
+    if (with_residual)
+        for (std::size_t i = 0; i < want.dx.size(); ++i) want.dx[i] += double(in.residual[i]);
+    for (isa set : sets()) {
+        conv_grad_input_choice choice;
+        const std::vector<float> got = input_gradient(set, p, in, with_residual, alone, &choice);
+        const double more = choice.conv.algorithm == conv_algorithm::winograd4 ? 8 : choice.conv.algorithm == conv_algorithm::winograd2 ? 2 : 1;
+        INFO(describe(set, p, choice.reason));
+        CHECK(distance(got, want.dx, want.dx_mass) < tolerance * more);
+    }
+}
+
+} // namespace
+
+TEST_CASE("the gradient of a convolution's input agrees with a plain sum on random shapes") {
+    random_source random;
+    for (int round = 0; round < 150; ++round) {
+        conv_problem p = random_problem(random, static_cast<int>(random.between(0, 4)));
+        p.in = layout::blocked;
+        check_input(p, random, random.between(0, 1) != 0);
+    }
+}
+
+TEST_CASE("gradients of convolutions agree with plain sums on the shapes of real networks") {
+    random_source random;
+    // batch, ic, oc, size, kernel, stride, pad, groups
+    const int shapes[][8] = {{2, 3, 64, 64, 7, 2, 3, 1},   {5, 1, 6, 28, 5, 1, 2, 1},    {5, 6, 16, 14, 5, 1, 0, 1},   {2, 64, 64, 28, 3, 1, 1, 1},
+                             {3, 64, 32, 29, 1, 1, 0, 1},  {2, 64, 128, 28, 1, 2, 0, 1}, {2, 32, 48, 28, 3, 2, 1, 1},  {3, 128, 128, 7, 3, 1, 1, 1},
+                             {2, 96, 96, 29, 3, 2, 1, 96}, {3, 40, 40, 14, 5, 1, 2, 40}, {2, 40, 40, 15, 5, 2, 2, 40}, {2, 64, 64, 14, 3, 1, 1, 16},
+                             {2, 64, 64, 15, 3, 2, 1, 16}, {2, 48, 48, 14, 3, 2, 1, 2},  {1, 240, 60, 14, 1, 1, 0, 3}, {1, 20, 20, 40, 33, 1, 16, 1},
+                             {1, 5, 6, 80, 45, 2, 20, 1},  {1, 3, 3, 70, 600, 2, 300, 1}, {2, 512, 10, 13, 1, 1, 1, 1}, {2, 3, 20, 33, 4, 4, 0, 1},
+                             {9, 16, 16, 1, 1, 1, 0, 1},   {3, 16, 24, 11, 2, 5, 0, 1},  {2, 24, 24, 9, 2, 3, 0, 24},  {2, 3, 8, 20, 3, 1, 1, 1}};
+    for (const auto& s : shapes) {
+        conv_problem p;
+        p.n = s[0];
+        p.ic = s[1];
+        p.oc = s[2];
+        p.ih = p.iw = s[3];
+        p.kh = p.kw = s[4];
+        p.sh = p.sw = s[5];
+        p.pt = p.pl = s[6];
+        p.groups = s[7];
+        if (p.kh == 600) p.kh = 1, p.pt = 0, p.ih = 3, p.sh = 1; // wide
+        p.in = p.ic <= 4 ? layout::nchw : layout::blocked;
+        size_output(p, p.pt, p.pl);
+        for (const int shards : {1, 8}) check_weight(p, random, shards);
+        check_input(p, random, false);
+        check_input(p, random, true);
+    }
+}
+
+TEST_CASE("gradients of convolutions over batches that leave shards empty are right, and the tree is the same for any batch") {
+    random_source random;
+    for (int batch = 1; batch <= 9; ++batch) {
+        conv_problem p;
+        p.n = batch;
+        p.ic = 20;
+        p.oc = 36;
+        p.ih = p.iw = 9;
+        p.kh = p.kw = 3;
+        p.pt = p.pl = 1;
+        size_output(p, 1, 1);
+        check_weight(p, random, 8);
+        p.ic = 2;
+        p.in = layout::nchw;
+        check_weight(p, random, 8);
+        p.in = layout::blocked;
+        p.ic = p.oc = p.groups = 20;
+        check_weight(p, random, 8);
+    }
+}
+
+TEST_CASE("gradients of convolutions have the same bits for any number of threads") {
+    random_source random;
+    for (int round = 0; round < 40; ++round) {
+        const conv_problem p = random_problem(random, round % 5);
+        conv_problem q = p;
+        q.in = layout::blocked;
+        const operands in(random, p);
+        for (isa set : sets()) {
+            executor alone;
+            const weight_result one = weight_gradient(set, p, in, 8, true, alone);
+            const std::vector<float> one_input = input_gradient(set, q, in, true, alone);
+            for (int threads = 2; threads <= 3; ++threads) {
+                pool_executor pool(threads);
+                const weight_result more = weight_gradient(set, p, in, 8, true, pool);
+                INFO(describe(set, p, "") << ", " << threads << " threads");
+                CHECK(std::memcmp(one.dw.data(), more.dw.data(), one.dw.size() * 4) == 0);
+                CHECK(std::memcmp(one.db.data(), more.db.data(), one.db.size() * 4) == 0);
+                const std::vector<float> more_input = input_gradient(set, q, in, true, pool);
+                CHECK(std::memcmp(one_input.data(), more_input.data(), one_input.size() * 4) == 0);
+            }
+        }
+    }
+}
+
+TEST_CASE("the sum over the batch is the tree of the shards") {
+    // Each sample alone, its gradient computed apart, then added by hand as the tree has it.
+    random_source random;
+    conv_problem p;
+    p.n = 7;
+    p.ic = 18;
+    p.oc = 34;
+    p.ih = 6, p.iw = 10;
+    p.kh = p.kw = 3;
+    p.pt = p.pl = 1;
+    size_output(p, 1, 1);
+    const operands in(random, p);
+    executor alone;
+    for (isa set : sets()) {
+        const weight_result whole = weight_gradient(set, p, in, 16, true, alone);
+        std::vector<std::vector<float>> parts;
+        for (int s = 0; s < 16; ++s) {
+            const std::int64_t first = shards{16}.first(p.n, s), last = shards{16}.last(p.n, s);
+            conv_problem one = p;
+            one.n = last - first;
+            operands part = in;
+            const auto cut = [&](std::vector<float>& v, std::int64_t each) {
+                v = std::vector<float>(v.begin() + first * each, v.begin() + last * each);
+            };
+            cut(part.x, p.ic * p.ih * p.iw);
+            cut(part.dy, p.oc * p.oh * p.ow);
+            parts.push_back(weight_gradient(set, one, part, 1, false, alone).dw);
+        }
+        for (std::size_t apart = 1; apart < 16; apart *= 2)
+            for (std::size_t s = 0; s + apart < 16; s += 2 * apart)
+                for (std::size_t i = 0; i < in.w.size(); ++i) parts[s][i] += parts[s + apart][i];
+        INFO(name(set));
+        CHECK(std::memcmp(whole.dw.data(), parts[0].data(), in.w.size() * 4) == 0);
+    }
+}
+
+TEST_CASE("weights packed anew for every step are those packed once") {
+    random_source random;
+    for (int round = 0; round < 120; ++round) {
+        conv_problem p = random_problem(random, round % 5);
+        if (round % 3 == 0) {
+            p.kh = p.kw = 3, p.sh = p.sw = p.dh = p.dw = 1, p.ih = p.iw = 29;
+            p.ic += 32;
+            if (p.groups > 1) p.ic = p.oc = p.groups *= 2;
+            size_output(p, 1, 1);
+        }
+        const std::vector<float> w = random.reals(p.oc * (p.ic / p.groups) * p.kh * p.kw);
+        for (isa set : sets()) {
+            const conv_choice c = choose_conv(set, p);
+            buffer once = room(c.packed_bytes / 4), anew = room(c.packed_bytes / 4);
+            pool_executor pool(2);
+            pack_conv_weights(set, p, c, w.data(), once.data());
+            repack_conv_weights(set, p, c, w.data(), anew.data(), pool);
+            const bool winograd = c.algorithm == conv_algorithm::winograd2 || c.algorithm == conv_algorithm::winograd4;
+            float worst = 0;
+            for (std::int64_t i = 0; i < c.packed_bytes / 4; ++i) {
+                const float off = std::fabs(floats(once)[i] - floats(anew)[i]);
+                if (!(off <= worst)) worst = off;
+                if (!(off < 1e30f)) worst = 1e30f;
+            }
+            INFO(describe(set, p, c.reason));
+            CHECK(worst <= (winograd ? 6e-7f : 0.0f));
+        }
+    }
+}

@@ -1,0 +1,113 @@
+// Gradients of activations: against derivatives written out in double, tails, in place, any number of threads.
+#include <graft/cpu/training/elementwise_grad.hpp>
+
+#include <doctest/doctest.h>
+
+#include "support.hpp"
+
+using namespace graft;
+using namespace graft::cpu;
+using namespace training_test;
+
+namespace {
+
+double logistic(double x) { return 1 / (1 + std::exp(-x)); }
+
+// The activations themselves, in double; their slopes by formulas that the kernels do not use.
+double slope(activation kind, double x, double alpha, double beta) {
+    const double pi = 3.14159265358979323846;
+    switch (kind) {
+    case activation::none: return 1;
+    case activation::relu: return x > 0 ? 1 : 0;
+    case activation::clip: return x > alpha && x < beta ? 1 : 0;
+    case activation::leaky_relu: return x > 0 ? 1 : alpha;
+    case activation::sigmoid: return logistic(x) * logistic(-x);
+    case activation::silu: return logistic(x) + x * logistic(x) * logistic(-x);
+    case activation::hard_sigmoid: return alpha * x + beta > 0 && alpha * x + beta < 1 ? alpha : 0;
+    case activation::hard_swish: return x <= -3 ? 0 : x >= 3 ? 1 : x / 3 + 0.5;
+    case activation::tanh: return 1 / (std::cosh(x) * std::cosh(x));
+    case activation::gelu: return 0.5 * std::erfc(-x / std::sqrt(2.0)) + x * std::exp(-x * x / 2) / std::sqrt(2 * pi);
+    case activation::gelu_tanh: {
+        const double k = std::sqrt(2 / pi), u = k * (x + 0.044715 * x * x * x), t = std::tanh(u);
+        return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * k * (1 + 3 * 0.044715 * x * x);
+    }
+    case activation::elu: return x > 0 ? 1 : alpha * std::exp(x);
+    case activation::softplus: return logistic(x);
+    case activation::mish: {
+        const double t = std::tanh(std::log1p(std::exp(x)));
+        return t + x * (1 - t * t) * logistic(x);
+    }
+    }
+    return 0;
+}
+
+} // namespace
+
+TEST_CASE("the slope of every activation is that of its formula, on every instruction set") {
+    struct problem {
+        activation kind;
+        float alpha, beta;
+    };
+    const problem all[] = {{activation::none, 0, 0},          {activation::relu, 0, 0},       {activation::clip, 0, 6},
+                           {activation::leaky_relu, 0.1f, 0}, {activation::sigmoid, 0, 0},    {activation::silu, 0, 0},
+                           {activation::hard_sigmoid, 1.0f / 6, 0.5f}, {activation::hard_swish, 0, 0}, {activation::tanh, 0, 0},
+                           {activation::gelu, 0, 0},          {activation::gelu_tanh, 0, 0},  {activation::elu, 1.5f, 0},
+                           {activation::softplus, 0, 0},      {activation::mish, 0, 0}};
+    std::vector<float> x;
+    for (int i = -3000; i <= 3000; ++i) x.push_back(static_cast<float>(i) / 157.0f);
+    for (float v : {0.0f, -0.0f, 1e-30f, -1e-30f, 50.0f, -50.0f, 120.0f, -120.0f, 1e6f, -1e6f, 3e38f, -3e38f}) x.push_back(v);
+    const auto n = static_cast<std::int64_t>(x.size());
+    const std::vector<float> dy = numbers(n, 5);
+    executor alone;
+    for (isa set : sets())
+        for (const problem& p : all) {
+            INFO("instruction set " << std::string(name(set)) << ", activation " << static_cast<int>(p.kind));
+            std::vector<float> dx(x.size(), 9.0f);
+            run_activation_grad(set, p.kind, p.alpha, p.beta, dy.data(), x.data(), dx.data(), n, alone);
+            double most = 0;
+            for (std::size_t i = 0; i < x.size(); ++i) {
+                const double want = dy[i] * slope(p.kind, static_cast<double>(x[i]), static_cast<double>(p.alpha), static_cast<double>(p.beta));
+                const double d = std::fabs(static_cast<double>(dx[i]) - want);
+                if (!(d <= most)) most = d;
+            }
+            CHECK(most < 5e-7);
+        }
+}
+
+TEST_CASE("relu and clip pass a gradient by their result: nothing at the bounds, nothing where it is NaN") {
+    const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+    std::vector<float> y = {0, -0.0f, 1, -1, 6, 5.5f, inf, -inf, nan, 1e-40f};
+    for (int i = 0; i < 27; ++i) y.push_back(static_cast<float>(i % 9) - 1.0f);
+    const auto n = static_cast<std::int64_t>(y.size());
+    std::vector<float> dy = numbers(n, 7);
+    dy[0] = inf, dy[3] = nan; // what is dropped is 0, whatever it was
+    executor alone;
+    for (isa set : sets()) {
+        INFO("instruction set " << std::string(name(set)));
+        for (gradient_mask mask : {gradient_mask::relu, gradient_mask::clip}) {
+            std::vector<float> dx(y.size()), in_place = dy;
+            run_masked_grad(set, mask, 0, 6, dy.data(), y.data(), dx.data(), n, alone);
+            run_masked_grad(set, mask, 0, 6, in_place.data(), y.data(), in_place.data(), n, alone);
+            CHECK(same(dx, in_place));
+            for (std::size_t i = 0; i < y.size(); ++i) {
+                const bool pass = y[i] > 0 && (mask == gradient_mask::relu || y[i] < 6);
+                if (!(y[i] > 0 && y[i] < 1e-38f)) CHECK(dx[i] == (pass ? dy[i] : 0.0f));
+            }
+        }
+    }
+}
+
+TEST_CASE("elementwise gradients have the same bits on any number of threads, at any length") {
+    pool_executor two(2), three(3);
+    executor alone;
+    for (isa set : sets())
+        for (std::int64_t n : {0, 1, 3, 15, 16, 17, 16384, 16385, 50001}) {
+            const std::vector<float> dy = numbers(n, 1), x = numbers(n, 2, -4, 4);
+            std::vector<float> a(dy.size()), b(dy.size()), c = dy;
+            run_activation_grad(set, activation::silu, 0, 0, dy.data(), x.data(), a.data(), n, alone);
+            run_activation_grad(set, activation::silu, 0, 0, dy.data(), x.data(), b.data(), n, two);
+            run_activation_grad(set, activation::silu, 0, 0, c.data(), x.data(), c.data(), n, three);
+            CHECK(same(a, b));
+            CHECK(same(a, c));
+        }
+}

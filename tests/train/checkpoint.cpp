@@ -1,0 +1,315 @@
+// Checkpoints: what was saved is loaded, whatever happens to the files: damage, a full disk, kill -9 while writing.
+#include <doctest/doctest.h>
+#include <graft/train/checkpoint.hpp>
+#include <graft/train/crc32c.hpp>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+TEST_CASE("CRC-32C has the values of RFC 3720, in one piece or several") {
+    std::vector<std::uint8_t> bytes(32, 0);
+    CHECK(graft::crc32c(0, bytes.data(), 32) == 0x8a9136aau);
+    for (auto& b : bytes) b = 0xff;
+    CHECK(graft::crc32c(0, bytes.data(), 32) == 0x62a8ab43u);
+    for (std::size_t i = 0; i < 32; ++i) bytes[i] = static_cast<std::uint8_t>(i);
+    CHECK(graft::crc32c(0, bytes.data(), 32) == 0x46dd794eu);
+    CHECK(graft::crc32c(0, "123456789", 9) == 0xe3069283u);
+    CHECK(graft::crc32c(graft::crc32c(0, "12345", 5), "6789", 4) == 0xe3069283u);
+    CHECK(graft::crc32c(0, nullptr, 0) == 0);
+}
+
+TEST_CASE("The checkpoint before has a name of its own") {
+    CHECK(graft::previous_checkpoint("checkpoint.safetensors") == "checkpoint.previous.safetensors");
+    CHECK(graft::previous_checkpoint("a.b/checkpoint") == "a.b/checkpoint.previous");
+    CHECK(graft::previous_checkpoint("/x/.hidden") == "/x/.hidden.previous");
+}
+
+TEST_CASE("Settings that differ are named, with both values") {
+    const graft::named_texts saved = {{"batch", "16"}, {"model", "a"}};
+    CHECK(graft::compare_settings(saved, {{"model", "a"}, {"batch", "16"}}).ok());
+    const graft::status batch = graft::compare_settings(saved, {{"batch", "32"}, {"model", "b"}});
+    REQUIRE(!batch.ok());
+    CHECK(batch.error().code() == graft::errc::resume_mismatch);
+    CHECK(batch.error().where() == "batch");
+    CHECK(batch.error().detail().find("'16', this run has '32'") != std::string::npos);
+    CHECK(graft::compare_settings(saved, {{"batch", "16"}}).error().where() == "model");
+    CHECK(graft::compare_settings(saved, {{"batch", "16"}, {"model", "a"}, {"lr", "1"}}).error().detail().find("with nothing") !=
+          std::string::npos);
+}
+
+#if !defined(_WIN32)
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace {
+
+std::vector<std::string> files_in(const std::string& path) {
+    std::vector<std::string> names;
+    DIR* folder = ::opendir(path.c_str());
+    while (const dirent* entry = ::readdir(folder))
+        if (std::strcmp(entry->d_name, ".") != 0 && std::strcmp(entry->d_name, "..") != 0) names.push_back(entry->d_name);
+    ::closedir(folder);
+    return names;
+}
+
+struct folder {
+    std::string path;
+    folder() {
+        char name[] = "/tmp/graft_checkpoint_XXXXXX";
+        path = ::mkdtemp(name);
+    }
+    ~folder() {
+        for (const std::string& file : files_in(path)) ::unlink((path + "/" + file).c_str());
+        ::rmdir(path.c_str());
+    }
+    std::string newest() const { return path + "/checkpoint.safetensors"; }
+    std::string previous() const { return path + "/checkpoint.previous.safetensors"; }
+};
+
+graft::checkpoint at_step(std::int64_t step, std::int64_t size = 100) {
+    graft::checkpoint c;
+    graft::tensor w = graft::tensor::make(graft::dtype::float32, {size, 3}).value();
+    for (std::int64_t i = 0; i < w.elements(); ++i) w.data<float>()[i] = static_cast<float>(step * 7 + i);
+    const std::int64_t count[] = {step};
+    c.tensors.emplace_back("weights/w", w);
+    c.tensors.emplace_back("count", graft::tensor::from(count, {}).value());
+    c.tensors.emplace_back("empty", graft::tensor::make(graft::dtype::float16, {0, 4}).value());
+    c.settings = {{"batch", "16"}, {"model", "net \"x\" \xc3\xa9"}};
+    c.state = {{"step", std::to_string(step)}, {"order", "a"}};
+    return c;
+}
+
+bool equal(const graft::checkpoint& a, const graft::checkpoint& b) {
+    if (a.settings != b.settings || a.state != b.state || a.tensors.size() != b.tensors.size()) return false;
+    for (const auto& t : a.tensors) {
+        const graft::tensor* o = b.find(t.first);
+        if (!o || o->type() != t.second.type() || o->shape() != t.second.shape()) return false;
+        if (o->bytes() && std::memcmp(o->raw(), t.second.raw(), o->bytes()) != 0) return false;
+    }
+    return true;
+}
+
+std::string contents(const std::string& path) {
+    std::string out;
+    if (std::FILE* f = std::fopen(path.c_str(), "rb")) {
+        char buffer[4096];
+        for (std::size_t n; (n = std::fread(buffer, 1, sizeof buffer, f)) > 0;) out.append(buffer, n);
+        std::fclose(f);
+    }
+    return out;
+}
+
+void overwrite(const std::string& path, const std::string& bytes) {
+    std::FILE* f = std::fopen(path.c_str(), "wb");
+    REQUIRE(f);
+    CHECK(std::fwrite(bytes.data(), 1, bytes.size(), f) == bytes.size());
+    std::fclose(f);
+}
+
+// The step of the checkpoint that is loaded; -1 where there is none, -2 for an error.
+std::int64_t loaded_step(const std::string& path) {
+    auto loaded = graft::load_checkpoint(path);
+    if (!loaded.ok()) return -2;
+    if (!loaded->found) return -1;
+    const std::int64_t step = std::atoll(loaded->contents.find_state("step")->c_str());
+    return equal(loaded->contents, at_step(step, loaded->contents.find("weights/w")->shape()[0])) ? step : -2;
+}
+
+} // namespace
+
+TEST_CASE("A checkpoint comes back as it was saved, and the one before is kept") {
+    const folder here;
+    auto none = graft::load_checkpoint(here.newest());
+    REQUIRE(none.ok());
+    CHECK(!none->found);
+    REQUIRE(graft::save_checkpoint(here.newest(), at_step(1)).ok());
+    CHECK(files_in(here.path).size() == 1);
+    struct stat info;
+    REQUIRE(::stat(here.newest().c_str(), &info) == 0);
+    CHECK((info.st_mode & 0777) == 0600);
+    CHECK(loaded_step(here.newest()) == 1);
+    REQUIRE(graft::save_checkpoint(here.newest(), at_step(2)).ok());
+    REQUIRE(graft::save_checkpoint(here.newest(), at_step(3)).ok());
+    CHECK(loaded_step(here.newest()) == 3);
+    CHECK(loaded_step(here.previous()) == 2);
+    CHECK(files_in(here.path).size() == 2);
+    REQUIRE(graft::save_checkpoint(here.newest(), at_step(4), true).ok());
+    REQUIRE(graft::save_checkpoint(here.newest(), at_step(3), true).ok());
+    CHECK(loaded_step(here.previous()) == 4);
+    const std::string once = contents(here.newest());
+    REQUIRE(graft::save_checkpoint(here.newest(), at_step(3)).ok());
+    CHECK(contents(here.newest()) == once);
+}
+
+TEST_CASE("Other programs read a checkpoint as a safetensors file") {
+    const folder here;
+    REQUIRE(graft::save_checkpoint(here.newest(), at_step(5)).ok());
+    const graft::safetensors file = graft::read_safetensors_file(here.newest()).value();
+    CHECK(file.find("weights/w")->extents == std::vector<std::int64_t>{100, 3});
+    CHECK(*file.find_metadata("format") == "graft.checkpoint.1");
+}
+
+TEST_CASE("Any damaged byte is found, and the checkpoint before is taken instead") {
+    const folder here;
+    REQUIRE(graft::save_checkpoint(here.newest(), at_step(1, 4)).ok());
+    REQUIRE(graft::save_checkpoint(here.newest(), at_step(2, 4)).ok());
+    const std::string good = contents(here.newest());
+    int padding = 0;
+    for (std::size_t i = 0; i < good.size(); ++i) {
+        std::string bad = good;
+        bad[i] = static_cast<char>(bad[i] ^ 1);
+        overwrite(here.newest(), bad);
+        const std::int64_t step = loaded_step(here.newest());
+        // A space of the header's padding that becomes '!' is a fault too: only equal contents may still load as step 2.
+        if (step != 1) CHECK_MESSAGE(step == 2, "byte " << i);
+        padding += step == 2;
+    }
+    CHECK(padding == 0);
+    for (std::size_t n = 0; n < good.size(); n += 13) {
+        overwrite(here.newest(), good.substr(0, n));
+        CHECK(loaded_step(here.newest()) == 1);
+    }
+    auto loaded = graft::load_checkpoint(here.newest()).value();
+    CHECK(loaded.previous);
+    CHECK(loaded.note.find("checkpoint.safetensors") != std::string::npos);
+    // Saving over a damaged file keeps the good one behind it.
+    REQUIRE(graft::save_checkpoint(here.newest(), at_step(3, 4)).ok());
+    CHECK(loaded_step(here.previous()) == 1);
+    ::unlink(here.newest().c_str());
+    CHECK(loaded_step(here.newest()) == 1);
+}
+
+TEST_CASE("Where no checkpoint is whole the error says so, and what is no checkpoint is not taken for one") {
+    const folder here;
+    overwrite(here.newest(), "not a checkpoint");
+    auto loaded = graft::load_checkpoint(here.newest());
+    REQUIRE(!loaded.ok());
+    CHECK(loaded.error().code() == graft::errc::checkpoint_malformed);
+    CHECK(loaded.error().where() == here.newest());
+    REQUIRE(graft::write_safetensors_file({}, {{"format", "pt"}}, here.newest()).ok());
+    CHECK(graft::load_checkpoint(here.newest()).error().code() == graft::errc::checkpoint_malformed);
+    REQUIRE(graft::write_safetensors_file(
+                {}, {{"format", "graft.checkpoint.9"}, {"settings", "[]"}, {"state", "[]"}, {"crc32c", "[]"}}, here.newest())
+                .ok());
+    CHECK(graft::load_checkpoint(here.newest()).error().detail().find("another version") != std::string::npos);
+    ::unlink(here.newest().c_str());
+    REQUIRE(::mkfifo(here.newest().c_str(), 0600) == 0);
+    CHECK(graft::load_checkpoint(here.newest()).error().code() == graft::errc::checkpoint_malformed);
+}
+
+TEST_CASE("A checkpoint that cannot be written leaves the old one as it was, and no temporary") {
+    const folder here;
+    REQUIRE(graft::save_checkpoint(here.newest(), at_step(1)).ok());
+    REQUIRE(graft::save_checkpoint(here.newest(), at_step(2)).ok());
+    const std::string newest = contents(here.newest()), previous = contents(here.previous());
+    for (const std::string& path :
+         {here.path + "/absent/c.safetensors", std::string(), here.newest() + std::string(1, '\0') + "x"}) {
+        const graft::status s = graft::save_checkpoint(path, at_step(3));
+        REQUIRE(!s.ok());
+        CHECK(s.error().code() == graft::errc::checkpoint_write);
+        CHECK(s.error().where() == path);
+    }
+    // A limit on the size of files stands in for a full disk: writing stops in the middle.
+    const pid_t child = ::fork();
+    if (child == 0) {
+        ::signal(SIGXFSZ, SIG_IGN);
+        const rlimit limit = {20000, 20000};
+        ::setrlimit(RLIMIT_FSIZE, &limit);
+        const graft::status s = graft::save_checkpoint(here.newest(), at_step(3, 10000));
+        ::_exit(!s.ok() && s.error().code() == graft::errc::checkpoint_write && s.error().where() == here.newest() ? 0 : 1);
+    }
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    CHECK(status == 0);
+    CHECK(contents(here.newest()) == newest);
+    CHECK(contents(here.previous()) == previous);
+    CHECK(files_in(here.path).size() == 2);
+}
+
+TEST_CASE("A full disk leaves the old checkpoint as it was") {
+    const folder here;
+    const std::string command = "mount -t tmpfs -o size=64k tmpfs " + here.path + " 2>/dev/null";
+    if (std::system(command.c_str()) != 0) {
+        MESSAGE("skipped: no tmpfs can be mounted here");
+        return;
+    }
+    REQUIRE(graft::save_checkpoint(here.newest(), at_step(1, 2000)).ok());
+    const std::string newest = contents(here.newest());
+    for (int attempt = 0; attempt < 3; ++attempt) {
+        const graft::status s = graft::save_checkpoint(here.newest(), at_step(2, 20000));
+        REQUIRE(!s.ok());
+        CHECK(s.error().code() == graft::errc::checkpoint_write);
+        CHECK(s.error().where() == here.newest());
+        CHECK(contents(here.newest()) == newest);
+        CHECK(files_in(here.path).size() == 1);
+    }
+    CHECK(loaded_step(here.newest()) == 1);
+    REQUIRE(graft::save_checkpoint(here.newest(), at_step(2, 2000)).ok());
+    CHECK(loaded_step(here.newest()) == 2);
+    CHECK(std::system(("umount " + here.path).c_str()) == 0);
+}
+
+TEST_CASE("A writer that is killed at any moment leaves a checkpoint that loads, and its temporaries go with the next") {
+    const folder here;
+    std::int64_t last = 0;
+    REQUIRE(graft::save_checkpoint(here.newest(), at_step(0, 3000)).ok());
+    std::uint32_t random = 1;
+    int left_behind = 0;
+    for (int round = 0; round < 50; ++round) {
+        const pid_t child = ::fork();
+        if (child == 0) {
+            for (std::int64_t step = last + 1;; ++step)
+                if (!graft::save_checkpoint(here.newest(), at_step(step, 3000)).ok()) ::_exit(1);
+        }
+        random = random * 1664525 + 1013904223;
+        ::usleep(500 + random % 12000);
+        ::kill(child, SIGKILL);
+        int status = 0;
+        REQUIRE(::waitpid(child, &status, 0) == child);
+        REQUIRE(WIFSIGNALED(status));
+        left_behind += files_in(here.path).size() > 2;
+        const std::int64_t step = loaded_step(here.newest());
+        CHECK(step >= last);
+        last = step;
+    }
+    MESSAGE("50 kills over " << last << " checkpoints, temporaries left behind " << left_behind << " times");
+    CHECK(last > 0);
+    REQUIRE(graft::save_checkpoint(here.newest(), at_step(last + 1)).ok());
+    CHECK(files_in(here.path).size() == 2);
+    CHECK(loaded_step(here.newest()) == last + 1);
+}
+
+TEST_CASE("A temporary that somebody is still writing is left alone") {
+    const folder here;
+    const std::string stale = here.path + "/.checkpoint.safetensors.1-0.tmp", other = here.path + "/.other.safetensors.1-0.tmp";
+    const std::string alive = here.path + "/.checkpoint.safetensors.1-1.tmp";
+    for (const std::string& path : {stale, other, alive}) overwrite(path, "x");
+    const int writer = ::open(alive.c_str(), O_WRONLY | O_CLOEXEC);
+    REQUIRE(::flock(writer, LOCK_EX | LOCK_NB) == 0); // as a writer does
+    REQUIRE(graft::save_checkpoint(here.newest(), at_step(1)).ok());
+    CHECK(::access(stale.c_str(), F_OK) != 0);
+    CHECK(::access(other.c_str(), F_OK) == 0);
+    CHECK(::access(alive.c_str(), F_OK) == 0);
+    ::close(writer);
+    REQUIRE(graft::save_checkpoint(here.newest(), at_step(2)).ok());
+    CHECK(::access(alive.c_str(), F_OK) != 0);
+}
+
+TEST_CASE("Tensors are copied for a save in the background") {
+    const graft::checkpoint c = at_step(3);
+    graft::checkpoint copy = c;
+    copy.tensors = graft::copy_tensors(c.tensors).value();
+    CHECK(equal(c, copy));
+    CHECK(copy.tensors[0].second.raw() != c.tensors[0].second.raw());
+}
+#endif

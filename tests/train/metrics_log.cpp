@@ -1,0 +1,79 @@
+// metrics.jsonl: lines as they are written, and what a resumed run keeps of them.
+#include <doctest/doctest.h>
+#include <graft/train/metrics_log.hpp>
+
+#include <cstdio>
+#include <limits>
+#include <string>
+
+namespace {
+
+struct temporary_log {
+    std::string path = "graft_metrics_log.test.jsonl";
+    ~temporary_log() { std::remove(path.c_str()); }
+    std::string contents() const {
+        std::string out;
+        if (std::FILE* f = std::fopen(path.c_str(), "rb")) {
+            char buffer[4096];
+            for (std::size_t n; (n = std::fread(buffer, 1, sizeof buffer, f)) > 0;) out.append(buffer, n);
+            std::fclose(f);
+        }
+        return out;
+    }
+    void append(const std::string& bytes) const {
+        std::FILE* f = std::fopen(path.c_str(), "ab");
+        REQUIRE(f);
+        CHECK(std::fwrite(bytes.data(), 1, bytes.size(), f) == bytes.size());
+        std::fclose(f);
+    }
+};
+
+const char *const first = "{\"step\":1,\"epoch\":0,\"split\":\"train\",\"loss\":0.5,\"lr\":0.1}\n",
+                  *const second = "{\"step\":2,\"epoch\":0,\"split\":\"val\",\"loss\":null}\n",
+                  *const third = "{\"step\":3,\"epoch\":1,\"split\":\"train\"}\n";
+
+void write_three(const std::string& path) {
+    graft::metrics_log log = graft::metrics_log::open(path, -1).value();
+    REQUIRE(log.append(1, 0, "train", {{"loss", 0.5}, {"lr", 0.1}}).ok());
+    REQUIRE(log.append(2, 0, "val", {{"loss", std::numeric_limits<double>::quiet_NaN()}}).ok());
+    REQUIRE(log.append(3, 1, "train", {}).ok());
+    CHECK(log.close().ok());
+    CHECK(!log.append(4, 1, "train", {}).ok());
+}
+
+} // namespace
+
+TEST_CASE("Metrics are JSON lines, each there as soon as it is written") {
+    const temporary_log file;
+    write_three(file.path);
+    CHECK(file.contents() == std::string(first) + second + third);
+    graft::metrics_log log = graft::metrics_log::open(file.path, -1).value();
+    CHECK(file.contents().empty());
+    REQUIRE(log.append(1, 0, "train", {{"loss", 0.5}, {"lr", 0.1}}).ok());
+    CHECK(file.contents() == first);
+}
+
+TEST_CASE("A run that resumes keeps the lines up to its checkpoint, and no broken one") {
+    for (const int step : {0, 1, 2, 3, 100}) {
+        const temporary_log file;
+        write_three(file.path);
+        file.append("{\"step\":4,\"ep"); // killed while writing
+        graft::metrics_log log = graft::metrics_log::open(file.path, step).value();
+        std::string want;
+        if (step >= 1) want += first;
+        if (step >= 2) want += second;
+        if (step >= 3) want += third;
+        CHECK(file.contents() == want);
+        REQUIRE(log.append(step + 1, 1, "train", {}).ok());
+        CHECK(file.contents().size() > want.size());
+    }
+    const temporary_log absent;
+    CHECK(graft::metrics_log::open(absent.path, 7).ok());
+}
+
+TEST_CASE("A log that cannot be written says so") {
+    auto log = graft::metrics_log::open("absent_folder/metrics.jsonl", -1);
+    REQUIRE(!log.ok());
+    CHECK(log.error().code() == graft::errc::file_write);
+    CHECK(log.error().where() == "absent_folder/metrics.jsonl");
+}

@@ -1,0 +1,158 @@
+// The report: everything that was given is on the page, nothing given can become markup, nothing is fetched from elsewhere.
+#include <doctest/doctest.h>
+#include <graft/train/report.hpp>
+
+#include <cmath>
+#include <cstdio>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace {
+
+std::size_t count(const std::string& text, const std::string& part) {
+    std::size_t n = 0;
+    for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + part.size())) ++n;
+    return n;
+}
+
+graft::training_report report_of(int classes) {
+    graft::training_report r;
+    r.title = "A run";
+    r.model = "net.onnx";
+    r.command = "graft finetune a & b";
+    r.metrics = graft::classification_metrics::make(classes).value();
+    std::vector<float> logits(static_cast<std::size_t>(classes));
+    for (std::int64_t i = 0; i < 4 * classes; ++i) {
+        const std::int64_t label = i % classes, taken = i % 3 ? label : (label + 1) % classes;
+        for (auto& l : logits) l = 0;
+        logits[static_cast<std::size_t>(taken)] = 3;
+        graft::require(r.metrics.add(logits.data(), &label, 1));
+    }
+    for (int i = 0; i < classes; ++i) r.classes.push_back("class " + std::to_string(i));
+    for (int e = 1; e <= 5; ++e) {
+        graft::epoch_figures f;
+        f.epoch = e;
+        f.train_loss = 1.0 / e;
+        f.val_loss = e == 3 ? std::numeric_limits<double>::quiet_NaN() : 1.2 / e;
+        f.val_top1 = 1 - 0.5 / e;
+        f.seconds = 75;
+        r.epochs.push_back(f);
+    }
+    r.best_epoch = 5;
+    for (int s = 0; s < 5000; ++s) r.step_losses.emplace_back(s / 1000.0, 1.0 / (1 + s));
+    r.timing = {{"forward and backward", 30}, {"waiting", 10}};
+    r.settings = {{"batch", "16"}};
+    return r;
+}
+
+// Every element that must be closed is closed, in order.
+bool well_nested(const std::string& page) {
+    const std::vector<std::string> watched = {"section", "figure", "svg",     "table", "div",   "header", "body", "html",
+                                              "g",       "p",      "details", "text",  "title", "span",   "b",    "i"};
+    std::vector<std::string> open;
+    for (std::size_t at = page.find('<'); at != std::string::npos; at = page.find('<', at + 1)) {
+        const bool closing = page[at + 1] == '/';
+        const std::size_t begin = at + 1 + closing, end = page.find_first_of(" >/", begin);
+        const std::string name = page.substr(begin, end - begin);
+        bool known = false;
+        for (const auto& w : watched) known |= w == name;
+        if (!known || page[page.find('>', at) - 1] == '/') continue;
+        if (!closing) {
+            open.push_back(name);
+        } else {
+            if (open.empty() || open.back() != name) return false;
+            open.pop_back();
+        }
+    }
+    return open.empty();
+}
+
+} // namespace
+
+TEST_CASE("A report stands on its own: no scripts, nothing from elsewhere, well nested, the same bytes each time") {
+    for (const int classes : {2, 5, 20, 40, 70}) {
+        CAPTURE(classes);
+        const graft::training_report r = report_of(classes);
+        const std::string page = graft::report_html(r).value();
+        CHECK(page == graft::report_html(r).value());
+        for (const char* absent : {"<script", "http:", "https:", "<link", "@import", "url(", "nan", "inf,"})
+            CHECK_MESSAGE(page.find(absent) == std::string::npos, absent);
+        for (const char* present : {"A run", "net.onnx", "graft finetune a &amp; b", "Class by class", "1 min 15 s",
+                                    "prefers-color-scheme:dark", "name=\"viewport\""})
+            CHECK_MESSAGE(page.find(present) != std::string::npos, present);
+        CHECK((page.find("Confusion matrix") != std::string::npos) == (classes <= 60));
+        CHECK(well_nested(page));
+        CHECK(page.size() < 1000000);
+    }
+}
+
+TEST_CASE("Nothing that a file or a user gave becomes markup") {
+    graft::training_report r = report_of(2);
+    const std::string evil = "<script>alert(\"x\")</script>'&\x01\xff";
+    const std::string safe = "&lt;script&gt;alert(&quot;x&quot;)&lt;/script&gt;&#39;&amp;\\x01\\xff";
+    r.title = r.model = r.data = r.device = r.command = r.version = evil;
+    r.classes = {evil, evil};
+    r.settings = {{evil, evil}};
+    r.timing = {{evil, 1}};
+    r.notes = {evil};
+    graft::report_picture p;
+    p.picture = graft::image::make(3, 3, 1).value();
+    for (int i = 0; i < 9; ++i) p.picture.data()[i] = 9;
+    p.path = evil;
+    p.predicted = 1;
+    r.wrong = {p};
+    const std::string page = graft::report_html(r).value();
+    CHECK(page.find("<script") == std::string::npos);
+    CHECK(page.find('\x01') == std::string::npos);
+    CHECK(page.find('\xff') == std::string::npos);
+    CHECK(count(page, safe) > 12);
+    CHECK(well_nested(page));
+}
+
+TEST_CASE("Pictures are inside, shrunk to what is shown") {
+    graft::training_report r = report_of(3);
+    graft::report_picture p;
+    p.picture = graft::image::make(1000, 500, 3).value();
+    for (std::int64_t i = 0; i < p.picture.bytes(); ++i) p.picture.data()[i] = static_cast<std::uint8_t>(i / 500);
+    p.path = "val/a/b.jpg";
+    p.truth = 1;
+    p.predicted = 2;
+    p.probability = 0.875;
+    r.wrong = {p, p};
+    r.maps = {p};
+    const std::string page = graft::report_html(r).value();
+    CHECK(count(page, "src=\"data:image/png;base64,iVBORw0KGgo") == 3);
+    CHECK(count(page, "width=\"112\" height=\"224\"") == 3);
+    CHECK(page.find("taken for <b class=\"bad\">class 2</b> 87.5") != std::string::npos);
+    r.wrong[0].truth = 3;
+    CHECK(graft::report_html(r).error().code() == graft::errc::data_label_range);
+}
+
+TEST_CASE("A report with nothing in it is a page, and names that do not fit are refused") {
+    const std::string page = graft::report_html({}).value();
+    CHECK(well_nested(page));
+    CHECK(page.find("<section>") == std::string::npos);
+    graft::training_report r = report_of(3);
+    r.classes.pop_back();
+    CHECK(graft::report_html(r).error().code() == graft::errc::labels_count);
+    CHECK(graft::write_report({}, "absent_folder/report.html").error().code() == graft::errc::file_write);
+    REQUIRE(graft::write_report({}, "graft_report.test.html").ok());
+    std::remove("graft_report.test.html");
+}
+
+TEST_CASE("Curves that are even, empty, single or not finite are drawn without harm") {
+    const double nan = std::numeric_limits<double>::quiet_NaN(), inf = std::numeric_limits<double>::infinity();
+    for (const double value : {0.0, 1e17, 1e-300, 1e300, -5.0, nan, inf}) {
+        graft::training_report r = report_of(2);
+        for (auto& e : r.epochs) e.train_loss = e.val_loss = e.val_top1 = e.learning_rate = value;
+        r.learning_rates = {{0, value}};
+        r.step_losses = {{nan, value}, {1e17, value}, {1e17 + 16, value + 16}};
+        const std::string page = graft::report_html(r).value();
+        CHECK(page.size() < 200000);
+        CHECK(page.find("nan") == std::string::npos);
+        CHECK(well_nested(page));
+        r.epochs.resize(1);
+        CHECK(well_nested(graft::report_html(r).value()));
+    }
+}
