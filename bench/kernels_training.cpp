@@ -118,7 +118,8 @@ void pools(isa set, executor& pool, std::int64_t images) {
     line("average pool grad", "2x2s2", in * 5 / 4, 1, copy, [&] { run_average_pool_grad(set, p, dy.data, dx.data, pool); });
     const std::int64_t n = images * 1280 * 49;
     const array wide(n), narrow(images * 1280);
-    line("global average grad", "m 1280 @7", n, 1, copy, [&] { run_global_average_pool_grad(set, layout::blocked, images, 1280, 49, narrow.data, wide.data, pool); });
+    line("global average grad", "m 1280 @7", n, 1, copy,
+         [&] { run_global_average_pool_grad(set, layout::blocked, images, 1280, 49, narrow.data, wide.data, pool); });
 }
 
 } // namespace
@@ -148,7 +149,8 @@ int main(int argc, char** argv) {
         p.n = images, p.c = l.c, p.area = area, p.blocked = true;
         p.ep.act = activation::relu;
         const array space(norm_workspace_bytes(set, p) / 4);
-        const norm_forward_arrays forward{x.data, scale.data, other.data, mean.data, inverse.data, nullptr, y.data, more.data, nullptr, mean.data, inverse.data};
+        const norm_forward_arrays forward{x.data, scale.data, other.data, mean.data, inverse.data, nullptr,
+                                          y.data, more.data,  nullptr,    mean.data, inverse.data};
         line("norm training", l.name, stored, 2, copy, [&] { run_batch_norm_training(set, p, forward, space.data, pool); });
         const norm_backward_arrays backward{dy.data, x.data, scale.data, mean.data, inverse.data, y.data, dx.data, other.data, more.data, nullptr};
         line("norm grad", l.name, stored, 4, copy, [&] { run_batch_norm_grad(set, p, backward, space.data, pool); });

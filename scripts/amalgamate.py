@@ -4,6 +4,8 @@
     scripts/amalgamate.py                writes the files
     scripts/amalgamate.py --check        exits 1 if the committed files are not what would be written
     scripts/amalgamate.py --to FOLDER    writes them elsewhere
+    scripts/amalgamate.py --inner FILE...
+                                         prints those of the files that include what declarations alone (GRAFT_SPLIT) do not bring
 
 graft.hpp comes first; train.hpp holds what graft.hpp does not, and begins by including it.
 
@@ -19,6 +21,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 INCLUDE = ROOT / "include"
+INCLUDED = re.compile(r'^\s*#\s*include\s+[<"]([^">]+)[">]', re.M)
 LOCAL = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 CONDITION = re.compile(r"^\s*#\s*(if|ifdef|ifndef|elif|else|endif)\b(.*)")
 STANDARD = re.compile(r"^\s*#\s*include\s+<")
@@ -111,7 +114,7 @@ def version():
 
 
 def amalgamate():
-    """The text of each umbrella's file."""
+    """The text of each umbrella's file, and the headers whose text all of their users see."""
     work, files = Amalgamator(), {}
     for umbrella, purpose in UMBRELLAS.items():
         work.lines = []
@@ -122,16 +125,36 @@ def amalgamate():
     unused = set(INCLUDE.rglob("*.inl")) - work.texts
     if unused:
         sys.exit("amalgamate: never included: " + ", ".join(str(p.relative_to(ROOT)) for p in sorted(unused)))
-    return files
+    return files, {p for p, contexts in work.contexts.items() if frozenset() in contexts}
+
+
+def inner(source, declared, seen):
+    """Whether a source, or a file of its folder or of tests/ that it includes, includes a header that bodies alone bring."""
+    for name in INCLUDED.findall(source.read_text()):
+        if name.startswith("graft/"):
+            if INCLUDE / name not in declared:
+                return True
+            continue
+        for path in (source.parent / name, ROOT / "tests" / name):
+            if path.is_file() and path not in seen:
+                seen.add(path)
+                if inner(path, declared, seen):
+                    return True
+    return False
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="compare with the committed files instead of writing them")
     parser.add_argument("--to", type=pathlib.Path, default=ROOT / "single_include", help="the folder to write graft/*.hpp into")
+    parser.add_argument("--inner", type=pathlib.Path, nargs="+", metavar="FILE", help="print those of the files that need bodies")
     arguments = parser.parse_args()
+    files, declared = amalgamate()
+    if arguments.inner:
+        print("\n".join(str(p) for p in arguments.inner if inner(p, declared, set())))
+        return
     stale, done = [], []
-    for umbrella, text in amalgamate().items():
+    for umbrella, text in files.items():
         target = arguments.to / "graft" / umbrella
         done.append(f"{target.name}: {len(text.splitlines())} lines, {len(text) // 1024} KiB")
         if not arguments.check:

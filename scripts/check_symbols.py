@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 
-OWN = re.compile(r"^(main|operators_here\(|exceptions_here\(|load_in_second\(|pool_of_second\()")
+OWN = re.compile(r"^(main|operators_here\(|exceptions_here\(|load_in_second\(|pool_of_second\(|training_of_second\()")
 PREFIX = re.compile(r"^((vtable|VTT|typeinfo|typeinfo name|guard variable|construction vtable|reference temporary #\d+|TLS init function|TLS wrapper function) for "
                     r"|(non-virtual|virtual|covariant return) thunk to )+")
 STANDARD = re.compile(r"(std::|__gnu_cxx::|operator new|operator delete|__cxa|__gxx|__clang_call_terminate)")

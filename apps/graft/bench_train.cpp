@@ -1,7 +1,7 @@
 // graft bench --train: latency of a training step on random input.
-#include "program.hpp"
+#include "training.hpp"
 
-#include <graft/train.hpp>
+#include <graft/core/rng.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -37,7 +37,8 @@ graft::result<measured_network> network_of(const common_options& common, const b
     }
     graft::constants_to_initializers(net.graph);
     graft::model model;
-    GRAFT_TRY_ASSIGN(model, graft::load(net.graph));
+    GRAFT_TRY_ASSIGN(model, graft::load(std::move(net.graph)));
+    net.graph = model.graph();
     const std::vector<graft::value_info> inputs = assumed_inputs(model, batch);
     if (inputs.empty() || inputs[0].type != graft::dtype::float32 || inputs[0].extents.rank() < 2)
         return graft::fail(graft::errc::input_dtype, options.model, "training takes networks with a float32 input");
@@ -45,8 +46,9 @@ graft::result<measured_network> network_of(const common_options& common, const b
     net.batch[0] = batch;
     net.logits = graft::logits_of(net.graph);
     net.parameters = graft::parameters_of(net.graph);
-    graft::shape scores;
-    GRAFT_TRY(graft::detail::shape_of_value(net.graph, net.logits, net.batch, pool, {}, scores));
+    graft::graph known;
+    GRAFT_TRY_ASSIGN(known, with_shapes(net.graph, net.batch, pool));
+    const graft::shape scores = known.values[static_cast<std::size_t>(net.logits)].extents;
     if (scores.rank() != 2) return graft::fail(graft::errc::train_head, options.model, "what the loss is taken of has to be [N, classes]; it is " + graft::text(scores));
     net.classes = scores[1];
     graft::value& v = net.graph.values[static_cast<std::size_t>(net.logits)];
@@ -55,7 +57,7 @@ graft::result<measured_network> network_of(const common_options& common, const b
     if (options.train == "head") {
         graft::trunk_cut cut;
         GRAFT_TRY_ASSIGN(cut, graft::find_trunk(net.graph, "", net.batch, pool));
-        const int trunk = graft::detail::maker_of(net.graph, cut.features);
+        const int trunk = maker_of(net.graph, cut.features);
         for (graft::parameter& p : net.parameters) p.learns = p.node > trunk;
     }
     return net;

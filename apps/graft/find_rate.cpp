@@ -33,7 +33,7 @@ graft::result<int> find_learning_rate(const common_options& common, const traini
                                       const graft::trainer_options& with) {
     const graft::training_network& network = setup.network;
     std::vector<graft::parameter> parameters = network.parameters;
-    const int cut = network.features == graft::no_value ? -1 : graft::detail::maker_of(network.graph, network.features);
+    const int cut = network.features == graft::no_value ? -1 : maker_of(network.graph, network.features);
     for (graft::parameter& p : parameters)
         if (p.node <= cut) p.rate *= with.trunk_rate;
     graft::step_options how = with.step;
@@ -64,7 +64,10 @@ graft::result<int> find_learning_rate(const common_options& common, const traini
     std::int64_t epoch = 0, batch = 0;
     GRAFT_TRY(source.start(0));
     for (std::int64_t i = 0; i < finder.steps(); ++i) {
-        if (batch == source.batches()) batch = 0, GRAFT_TRY(source.start(++epoch));
+        if (batch == source.batches()) {
+            GRAFT_TRY(source.start(++epoch));
+            batch = 0;
+        }
         ++batch;
         GRAFT_TRY(source.next(b));
         if (b.labels.empty()) continue;

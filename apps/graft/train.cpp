@@ -1,11 +1,16 @@
 // graft finetune and graft train: from a dataset to a model.
 #include "training.hpp"
 
+#include <graft/cpu/isa.hpp>
+#include <graft/data/augment_spec.hpp>
+#include <graft/data/splits.hpp>
+
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 
 namespace program {
 namespace {
@@ -83,9 +88,11 @@ graft::status set_class_weights(const training_options& o, const graft::dataset&
     const std::size_t classes = data.classes().size();
     for (std::size_t at = 0; at <= o.class_weights.size();) {
         const std::size_t end = std::min(o.class_weights.find(':', at), o.class_weights.size());
-        double weight = 0;
-        const char* text = o.class_weights.data();
-        if (!graft::detail::read_decimal(text + at, text + end, weight) || weight < 0 || loss.class_weights.size() == classes) {
+        const std::string item = o.class_weights.substr(at, end - at);
+        char* stop = nullptr;
+        const double weight = std::strtod(item.c_str(), &stop);
+        const bool number = !item.empty() && !*stop && std::isfinite(weight) && weight >= 0;
+        if (!number || loss.class_weights.size() == classes) {
             loss.class_weights.clear();
             break;
         }
@@ -104,10 +111,12 @@ void tell_data(watcher& watch, const training_options& o, const graft::dataset_s
     for (const graft::dataset_problem& p : data.training.problems()) watch.on_warning(p.path + ": " + p.detail);
     auto level = graft::cpu::active_isa();
     watch.note("device:  cpu, " + std::string(level.ok() ? graft::cpu::name(*level) : "unknown") + ", " + plural(with.threads, "thread", "threads"));
-    watch.note("changes: " + graft::text(with.augmentation));
+    const std::string changes = graft::text(with.augmentation);
+    const bool kept = !o.from_scratch && o.freeze == "trunk" && !graft::is_random(with.augmentation);
+    watch.note("changes: " + changes + (kept ? "; the trunk is frozen, so that its features are computed once and kept" : ""));
 }
 
-void print_result(const common_options& common, const training_options& o, const graft::trainer_options& with, const graft::training_result& found) {
+void print_result(const common_options& common, const graft::trainer_options& with, const graft::training_result& found) {
     const terminal screen = look_at_stdout(common.color);
     const auto row = [&](const char* key, const std::string& value) { std::printf("%s  %s\n", styled(screen, style::dim, padded(key, 10)).c_str(), value.c_str()); };
     char text[160];
@@ -122,7 +131,6 @@ void print_result(const common_options& common, const training_options& o, const
     row("model", printable(model));
     row("report", printable(graft::join_path(with.out, "report.html")));
     std::printf("\nNext: graft classify %s PHOTO.jpg\n", printable(model).c_str());
-    (void)o;
 }
 
 void print_json(const training_options& o, const graft::dataset_splits& data, const graft::trainer_options& with, const graft::training_result& found) {
@@ -184,7 +192,7 @@ graft::result<int> train(const common_options& common, const training_options& o
     if (common.json)
         print_json(options, data, with, found);
     else
-        print_result(common, options, with, found);
+        print_result(common, with, found);
     return exit_done;
 }
 

@@ -1,6 +1,8 @@
 // The network that finetune and train begin with: a grafted trunk, or an architecture with random weights.
 #include "training.hpp"
 
+#include <graft/passes/specialize.hpp>
+
 #include <algorithm>
 #include <regex>
 
@@ -33,11 +35,12 @@ graft::result<graft::shape> batch_shape(const training_setup& setup, const graft
 
 // The last images on the way to `id`: what Grad-CAM weighs.
 graft::value_id last_images(const graft::graph& g, graft::value_id id, const graft::shape& batch, graft::executor& pool) {
-    graft::shape extents;
+    auto known = with_shapes(g, batch, pool);
+    if (!known.ok()) return graft::no_value; // the report does without maps
     for (int i = 0; i < 64 && id != graft::no_value; ++i) {
-        const graft::status known = graft::detail::shape_of_value(g, id, batch, pool, {}, extents);
-        if (known.ok() && extents.rank() == 4 && extents[2] * extents[3] > 1) return id;
-        const int maker = graft::detail::maker_of(g, id);
+        const graft::value& v = known->values[index_of(id)];
+        if (v.has_shape && v.extents.rank() == 4 && v.extents[2] * v.extents[3] > 1) return id;
+        const int maker = maker_of(g, id);
         if (maker < 0 || g.nodes[static_cast<std::size_t>(maker)].inputs.empty()) break;
         id = g.nodes[static_cast<std::size_t>(maker)].inputs[0];
     }
@@ -91,7 +94,7 @@ graft::result<training_setup> graft_network(const common_options& common, const 
     network.logits = made.logits;
     network.parameters = graft::parameters_of(network.graph);
     // What the new layer reads is behind the pooling, so that features that are kept are small.
-    network.features = network.graph.nodes[static_cast<std::size_t>(graft::detail::maker_of(network.graph, made.logits))].inputs[0];
+    network.features = network.graph.nodes[static_cast<std::size_t>(maker_of(network.graph, made.logits))].inputs[0];
     setup.maps = last_images(network.graph, cut.features, batch, pool);
     GRAFT_TRY(freeze_by(o, network, made.head, batch, pool));
     return setup;
@@ -118,7 +121,9 @@ graft::result<training_setup> build_network(const training_options& o, const gra
         return built.take_status();
     }
     graft::training_network& network = setup.network;
-    network.graph = std::move(built).value();
+    graft::model verified;
+    GRAFT_TRY_ASSIGN(verified, graft::load(std::move(built).value()));
+    network.graph = verified.graph();
     graft::input_format format;
     GRAFT_TRY_ASSIGN(format, picture_input(network.graph, o.arch));
     GRAFT_TRY_ASSIGN(setup.preprocess, graft::complete(wanted, format));
@@ -132,6 +137,26 @@ graft::result<training_setup> build_network(const training_options& o, const gra
 }
 
 } // namespace
+
+int maker_of(const graft::graph& g, graft::value_id id) {
+    for (std::size_t i = 0; i < g.nodes.size(); ++i)
+        for (graft::value_id out : g.nodes[i].outputs)
+            if (out == id && id != graft::no_value) return static_cast<int>(i);
+    return -1;
+}
+
+graft::result<graft::graph> with_shapes(graft::graph g, const graft::shape& batch, graft::executor& pool) {
+    std::vector<graft::value_id> open;
+    std::vector<graft::tensor_view> views;
+    for (graft::value_id id : g.inputs) {
+        const graft::value& v = g.values[index_of(id)];
+        if (v.constant) continue;
+        views.push_back({v.type, open.empty() ? batch : v.extents, nullptr});
+        open.push_back(id);
+    }
+    g.inputs = open;
+    return graft::specialize(std::move(g), views.data(), graft::evaluation{{}, pool, nullptr, 0});
+}
 
 graft::result<training_setup> set_up_training(const common_options& common, const training_options& options, const graft::dataset_splits& data,
                                               const graft::trainer_options& with) {

@@ -44,7 +44,7 @@ public:
     /// Zeros of the type of `like`.
     value_id zeros(const shape& extents, value_id like);
 
-    const shape& extents(value_id id) const { return g_.values[static_cast<std::size_t>(id)].extents; }
+    shape extents(value_id id) const { return g_.values[static_cast<std::size_t>(id)].extents; }
     dtype type(value_id id) const { return g_.values[static_cast<std::size_t>(id)].type; }
     const limits& limit() const { return limit_; }
     graph& target() { return g_; }

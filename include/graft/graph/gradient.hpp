@@ -32,7 +32,7 @@ struct gradient_context {
         if (!emit.failure.ok() || x == no_value || emit.extents(x) == to) return x;
         return emit.emit_graft("SumTo", {x}, {integers_attribute("shape", std::vector<std::int64_t>(to.begin(), to.end())), integer_attribute("shards", shards)});
     }
-    const shape& extents(value_id id) const { return emit.extents(id); }
+    shape extents(value_id id) const { return emit.extents(id); }
     /// Contents of a constant input of integers, such as axes; false where they are not known.
     bool constant_integers(int i, std::vector<std::int64_t>& values) const;
 

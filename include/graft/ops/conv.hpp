@@ -154,17 +154,18 @@ inline status conv_gradient(gradient_context& c) {
     GRAFT_TRY(plan_convolution(forward, 0, 1, 2, p));
     std::vector<attribute> attributes = window_attributes(p.w);
     attributes.push_back(integer_attribute("group", p.groups));
-    if (c.wants(0)) {
-        std::vector<attribute> with_shape = attributes;
-        with_shape.push_back(shape_attribute("shape", shape(c.extents(c.in(0)))));
-        c.give(0, c.emit.emit_graft("ConvGradInput", {c.dy(), c.in(1)}, std::move(with_shape)));
-    }
+    // The weights first: after them nobody needs X, so that its gradient may take its place.
     if (c.wants(1)) {
-        attributes.push_back(shape_attribute("shape", shape(c.extents(c.in(1)))));
-        attributes.push_back(integer_attribute("shards", c.shards));
-        c.give(1, c.emit.emit_graft("ConvGradWeight", {c.in(0), c.dy()}, std::move(attributes)));
+        std::vector<attribute> of_weight = attributes;
+        of_weight.push_back(shape_attribute("shape", shape(c.extents(c.in(1)))));
+        of_weight.push_back(integer_attribute("shards", c.shards));
+        c.give(1, c.emit.emit_graft("ConvGradWeight", {c.in(0), c.dy()}, std::move(of_weight)));
     }
     if (c.wants(2)) c.give(2, sum_to_channels(c, c.dy(), p.groups * p.oc));
+    if (c.wants(0)) {
+        attributes.push_back(shape_attribute("shape", shape(c.extents(c.in(0)))));
+        c.give(0, c.emit.emit_graft("ConvGradInput", {c.dy(), c.in(1)}, std::move(attributes)));
+    }
     return {};
 }
 

@@ -265,10 +265,13 @@ inline status global_lp_pool_gradient(gradient_context& c) {
 }
 inline status global_average_pool_gradient(gradient_context& c) {
     const shape x = c.extents(c.in(0));
-    const std::int64_t n = x.product(2, x.rank());
     if (!c.wants(0)) return {};
-    const value_id each = n > 1 ? c.emit.mul(c.dy(), c.emit.number(1 / static_cast<double>(n), c.dy())) : c.dy();
-    c.give(0, c.emit.emit("Expand", {each, c.emit.integers(std::vector<std::int64_t>(x.begin(), x.end()))}));
+    if (x.rank() == 2) return c.give(0, c.dy()), status();
+    if (x.elements() == 0) return c.give(0, c.emit.zeros(x, c.dy())), status();
+    window w;
+    w.rank = x.rank() - 2;
+    for (int i = 0; i < w.rank; ++i) w.axis[i] = {x[i + 2], 1, x[i + 2], 1, 1, 0, 0};
+    c.give(0, emit_average_pool_grad(c, c.dy(), w, false));
     return {};
 }
 inline status global_max_pool_gradient(gradient_context& c) {

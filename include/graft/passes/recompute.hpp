@@ -124,12 +124,9 @@ private:
         made.nodes.assign(g_.nodes.begin(), g_.nodes.begin() + static_cast<std::ptrdiff_t>(forward_));
         std::vector<value_id> again(g_.values.size(), no_value);
         std::vector<char> done(static_cast<std::size_t>(last) + 1, 0);
-        std::vector<value_id> ids;
         for (std::size_t i = forward_; i < g_.nodes.size(); ++i) {
             node n = g_.nodes[i];
-            ids = n.inputs;
-            append_captures(n, ids);
-            for (value_id id : ids) {
+            for (value_id id : n.inputs) {
                 if (id == no_value || kept[index(id)]) continue;
                 const int s = segment[static_cast<std::size_t>(maker_[index(id)])];
                 if (!done[static_cast<std::size_t>(s)]) repeat(made, s, segment, kept, again);
@@ -144,11 +141,8 @@ private:
     // Appends the nodes of a segment that make what the backward part reads of it and is not kept.
     void repeat(graph& made, int s, const std::vector<int>& segment, const std::vector<char>& kept, std::vector<value_id>& again) const {
         std::vector<char> needed(g_.values.size(), 0);
-        std::vector<value_id> ids;
         const auto need = [&](const node& n) {
-            ids = n.inputs;
-            append_captures(n, ids);
-            for (value_id id : ids)
+            for (value_id id : n.inputs)
                 if (id != no_value && !kept[index(id)] && segment[static_cast<std::size_t>(maker_[index(id)])] == s) needed[index(id)] = 1;
         };
         for (std::size_t i = forward_; i < g_.nodes.size(); ++i) need(g_.nodes[i]);
@@ -165,6 +159,8 @@ private:
             node n = g_.nodes[nodes[k]];
             n.name += "/again";
             rename(n, again);
+            // What it makes does not depend on the running statistics, the memory of which may hold the new ones by now.
+            if (normalizes(n)) n.inputs[3] = n.inputs[4] = n.inputs[1];
             for (std::size_t o = 0; o < n.outputs.size(); ++o) {
                 value_id& id = n.outputs[o];
                 if (id == no_value) continue;

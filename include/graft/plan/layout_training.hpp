@@ -23,7 +23,8 @@ private:
             if (op == "BatchNormalizationTraining") return place_images(n, 0b100001, 0b1);
             if (op == "BatchNormalizationGrad") return place_images(n, 0b100011, 0b1001);
             if (op == "MaxPoolGrad") return place_images(n, 0b111, 0b1);
-            if (op == "AveragePoolGrad") return place_images(n, 0b1, 0b1);
+            // What was pooled lay in blocks, however small the gradient that comes back.
+            if (op == "AveragePoolGrad") return place_images(n, 0b1, 0b1, blocks_);
             if (op == "SumTo" && per_channel_sum(n)) return place_images(n, 0b1, 0);
         }
         if ((is(n, "Split") || is(n, "Slice")) && channel_parts(n)) return {};
@@ -153,9 +154,8 @@ private:
 
     bool image(value_id id) { return is_float32(id) && at(id).extents.rank() == 4 && at(id).extents.elements() > 0; }
 
-    // In blocks where any image among the inputs lies so, or has as many pixels as make blocks worth their while.
-    status place_images(node& n, unsigned in, unsigned out) {
-        bool blocks = false;
+    // In blocks where any image among the inputs lies so.
+    status place_images(node& n, unsigned in, unsigned out, bool blocks = false) {
         for (std::size_t i = 0; i < n.inputs.size(); ++i)
             if ((in >> i & 1) && n.inputs[i] != no_value) {
                 if (!image(n.inputs[i])) return layouter::place_node(n);

@@ -2,8 +2,10 @@
 #pragma once
 
 #include "../passes/differentiate.hpp"
+#include "../passes/recompute.hpp"
 #include "../passes/specialize.hpp"
 #include "../passes/training_mode.hpp"
+#include "batch_sums.hpp"
 #include "step.hpp"
 
 #include <algorithm>
@@ -11,15 +13,15 @@
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
-// Which part of a step a graph computes: all of it, or, for batches in parts, the gradients of one part, or the update by their sums
-// (which takes the loss where the others take the scale, and the gradients behind the state).
-enum class step_part : std::uint8_t { whole, gradients, update };
+// Which part of a step a graph computes: all of it, or, for batches in parts, the sums over one part, or the update by the sums over all;
+// or the forward part alone.
+enum class step_part : std::uint8_t { whole, sums, update, forward };
 
 // Places of the inputs of a step's graph; the state follows.
 struct step_inputs {
     static constexpr int batch = 0, targets = 1, scale = 2, learning_rate = 3, step = 4, counter = 5, teacher = 6, first_state = 7;
 };
-// Places of its outputs: the loss, the logits, and then the gradients (of `gradients`) or the new state.
+// Places of its outputs: the loss, the logits, and then the new state (`whole`, but the update has no logits) or the sums.
 struct step_outputs {
     static constexpr int loss = 0, logits = 1, first_state = 2;
 };
@@ -37,52 +39,106 @@ public:
     step_builder(const graph& network, value_id logits, const std::vector<parameter>& learning, const step_state& state, const step_options& o)
         : g_(network), logits_(logits), learning_(learning), state_(state), o_(o), emit_(g_, ops::find_training_op, o.limits) {}
 
-    // `views` are those of all inputs of the graph, in order.
-    result<graph> build(const std::vector<tensor_view>& views, step_part part, executor& pool) {
-        declare_inputs(views);
-        if (part == step_part::update) {
-            g_.nodes.clear();
-            gradients_.clear();
-            for (std::size_t i = 0; i < state_.weights.size(); ++i) gradients_.push_back(add_input("gradient_of_" + learning_[i].name, views[g_.inputs.size()]));
-            g_.outputs.clear();
-            finish_updates(g_.inputs[step_inputs::scale]);
-            GRAFT_TRY(std::move(emit_.failure));
-            return std::move(g_);
+    // `views` are those of the inputs that every graph of a step has, in order. `plain`: the sums are the gradients themselves.
+    result<graph> build(const std::vector<tensor_view>& views, step_part part, bool plain, executor& pool) {
+        GRAFT_TRY(build_loss(views, part, pool));
+        if (part == step_part::forward) return std::move(g_);
+        GRAFT_TRY(build_gradients());
+        if (part == step_part::sums || part == step_part::update) {
+            const batch_sums sums(g_, {g_.inputs[step_inputs::batch], g_.inputs[step_inputs::targets], g_.inputs[step_inputs::counter], g_.inputs[step_inputs::teacher]});
+            std::vector<value_id> wanted = gradients_;
+            wanted.insert(wanted.begin(), loss_);
+            const std::vector<value_id> found = sums.behind(wanted, plain);
+            if (part == step_part::sums) {
+                g_.outputs = {loss_, logits_};
+                g_.outputs.insert(g_.outputs.end(), found.begin(), found.end());
+                if (o_.recompute) g_ = recompute(std::move(g_), forward_);
+                return std::move(g_);
+            }
+            start_from(found, wanted);
+            g_.outputs = {loss_};
+            finish_updates({});
+        } else {
+            g_.outputs = {loss_, logits_};
+            for (const running_statistic& r : running_) g_.outputs.push_back(r.updated);
+            if (o_.recompute) g_ = recompute(std::move(g_), forward_);
+            g_.outputs = {loss_, logits_};
+            finish_updates(running_);
         }
-        training_mode_options mode;
-        mode.learning = state_.weights;
-        mode.batch_norm = o_.batch_norm;
-        mode.counter = g_.inputs[step_inputs::counter];
-        mode.seed = o_.seed;
-        mode.shards = o_.shards / (part == step_part::gradients ? o_.micro_batches : 1);
-        std::vector<running_statistic> running;
-        GRAFT_TRY_ASSIGN(running, training_mode(g_, mode));
-        if (part == step_part::gradients && !running.empty())
-            return fail(errc::memory_budget, g_.name, "a layer of BatchNormalization looks across the batch, so the batch cannot be computed in parts: take a smaller --batch");
-        // The logits stay a value of their own, and so do the new statistics.
-        g_.outputs = {logits_};
-        for (const running_statistic& r : running) g_.outputs.push_back(r.updated);
-        const evaluation with{o_.limits, pool, nullptr, o_.seed};
-        GRAFT_TRY_ASSIGN(g_, specialize(std::move(g_), views.data(), with));
-        GRAFT_TRY(check_logits());
-        const value_id loss = emit_loss(emit_, o_.loss, logits_, g_.inputs[step_inputs::targets], g_.inputs[step_inputs::scale],
-                                        o_.loss.distillation > 0 ? g_.inputs[step_inputs::teacher] : no_value, mode.shards);
-        GRAFT_TRY(std::move(emit_.failure));
-        GRAFT_TRY_ASSIGN(gradients_, differentiate(g_, loss, state_.weights, mode.shards, o_.limits));
-        emit_.prefix = "update";
-        for (std::size_t i = 0; i < gradients_.size(); ++i)
-            if (gradients_[i] == no_value) gradients_[i] = emit_.zeros(g_.values[static_cast<std::size_t>(state_.weights[i])].extents, state_.weights[i]);
-        g_.outputs = {loss, logits_};
-        if (part == step_part::gradients)
-            for (value_id id : gradients_) g_.outputs.push_back(copied(id));
-        else
-            finish_updates(loss, running);
         GRAFT_TRY(std::move(emit_.failure));
         return std::move(g_);
     }
 
 private:
     static std::size_t index(value_id id) { return static_cast<std::size_t>(id); }
+
+    // The network as it trains, and its loss.
+    status build_loss(const std::vector<tensor_view>& views, step_part part, executor& pool) {
+        declare_inputs(views);
+        const bool parts = part == step_part::sums || part == step_part::update;
+        training_mode_options mode;
+        mode.learning = state_.weights;
+        mode.batch_norm = o_.batch_norm;
+        mode.counter = g_.inputs[step_inputs::counter];
+        mode.seed = o_.seed;
+        mode.shards = shards_ = o_.shards / (parts ? o_.micro_batches : 1);
+        GRAFT_TRY_ASSIGN(running_, training_mode(g_, mode));
+        if (parts && !running_.empty()) return across("a layer of BatchNormalization");
+        // The logits stay a value of their own, and so do the new statistics.
+        g_.outputs = {logits_};
+        for (const running_statistic& r : running_) g_.outputs.push_back(r.updated);
+        const evaluation with{o_.limits, pool, nullptr, o_.seed};
+        GRAFT_TRY_ASSIGN(g_, specialize(std::move(g_), views.data(), with));
+        GRAFT_TRY(check_logits());
+        if (parts) GRAFT_TRY(check_samples_apart());
+        loss_ = emit_loss(emit_, o_.loss, logits_, g_.inputs[step_inputs::targets], g_.inputs[step_inputs::scale],
+                          o_.loss.distillation > 0 ? g_.inputs[step_inputs::teacher] : no_value, shards_);
+        forward_ = g_.nodes.size();
+        return std::move(emit_.failure);
+    }
+    status build_gradients() {
+        GRAFT_TRY_ASSIGN(gradients_, differentiate(g_, loss_, state_.weights, shards_, o_.limits));
+        emit_.prefix = "update";
+        for (std::size_t i = 0; i < gradients_.size(); ++i)
+            if (gradients_[i] == no_value) gradients_[i] = emit_.zeros(g_.values[index(state_.weights[i])].extents, state_.weights[i]);
+        return std::move(emit_.failure);
+    }
+
+    status across(const std::string& what) const {
+        return fail(errc::memory_budget, g_.name, what + " looks across the batch, so that a batch cannot be computed in parts: take a smaller --batch");
+    }
+    // Whatever depends on the samples has them along its first axis: where one has not, its layer may have mixed them.
+    status check_samples_apart() const {
+        const std::int64_t n = g_.values[index(g_.inputs[step_inputs::batch])].extents[0];
+        std::vector<char> depends(g_.values.size(), 0);
+        depends[index(g_.inputs[step_inputs::batch])] = 1;
+        for (const node& m : g_.nodes) {
+            bool any = false;
+            for (value_id id : m.inputs) any |= id != no_value && depends[index(id)];
+            for (value_id id : m.outputs) {
+                if (id == no_value || !any) continue;
+                depends[index(id)] = 1;
+                const value& v = g_.values[index(id)];
+                if (v.has_shape && (v.extents.rank() < 1 || v.extents[0] % n != 0)) return across("'" + (m.name.empty() ? m.op_type : m.name) + "'");
+            }
+        }
+        return {};
+    }
+
+    // The graph from the sums on: they become inputs, behind the others.
+    void start_from(const std::vector<value_id>& sums, const std::vector<value_id>& wanted) {
+        std::vector<char> given(g_.values.size(), 0);
+        for (value_id id : sums) given[index(id)] = 1;
+        const auto makes_one = [&](const node& n) {
+            for (value_id id : n.outputs)
+                if (id != no_value && given[index(id)]) return true;
+            return false;
+        };
+        g_.nodes.erase(std::remove_if(g_.nodes.begin(), g_.nodes.end(), makes_one), g_.nodes.end());
+        for (value_id id : sums) g_.inputs.push_back(id);
+        g_.outputs = wanted;
+        drop_unread(g_);
+    }
 
     value_id add_input(std::string name, const tensor_view& v) {
         const value_id id = g_.add_value(std::move(name));
@@ -119,10 +175,7 @@ private:
         return {};
     }
 
-    // A graph output of its own, as a gradient may be the constant 0 or be given out twice.
-    value_id copied(value_id id) { return emit_.emit("Identity", {id}); }
-
-    void finish_updates(value_id loss, const std::vector<running_statistic>& running = {}) {
+    void finish_updates(const std::vector<running_statistic>& running) {
         const std::size_t first_update = g_.nodes.size();
         emit_.prefix = "update";
         const auto input = [&](std::size_t state) { return g_.inputs[static_cast<std::size_t>(step_inputs::first_state) + state]; };
@@ -135,7 +188,7 @@ private:
             std::vector<value_id> kept;
             for (std::size_t k = 0; k < state_.kept.size(); ++k) kept.push_back(input(state_.kept_of(w, k)));
             const std::vector<value_id> made =
-                emit_update(emit_, o_.optimizer, state_.weights[w], gradients_[w], kept, g_.inputs[step_inputs::learning_rate], g_.inputs[step_inputs::step], loss, learning_[w].rate);
+                emit_update(emit_, o_.optimizer, state_.weights[w], gradients_[w], kept, g_.inputs[step_inputs::learning_rate], g_.inputs[step_inputs::step], loss_, learning_[w].rate);
             updated[w] = made[0];
             for (std::size_t k = 0; k < state_.kept.size(); ++k) updated[state_.kept_of(w, k)] = made[k + 1];
         }
@@ -154,11 +207,15 @@ private:
     // Each update runs as soon as its gradient is there and nobody needs the weight as it was, so that gradients do not pile up.
     void schedule(std::size_t first_update) {
         std::vector<std::size_t> ready(g_.values.size(), 0);
+        std::vector<value_id> root(g_.values.size());  // whose memory it is: a view may be read long after it was made
+        for (std::size_t i = 0; i < root.size(); ++i) root[i] = static_cast<value_id>(i);
         for (std::size_t i = 0; i < first_update; ++i) {
-            for (value_id id : g_.nodes[i].inputs)
-                if (id != no_value) ready[index(id)] = std::max(ready[index(id)], i);
-            for (value_id id : g_.nodes[i].outputs)
-                if (id != no_value) ready[index(id)] = std::max(ready[index(id)], i);
+            const node& n = g_.nodes[i];
+            for (value_id id : n.inputs)
+                if (id != no_value) ready[index(id)] = ready[index(root[index(id)])] = i;
+            for (value_id id : n.outputs)
+                if (id != no_value) ready[index(id)] = i;
+            if ((n.op->flags & op_flag::view) && n.outputs[0] != no_value && n.inputs[0] != no_value) root[index(n.outputs[0])] = root[index(n.inputs[0])];
         }
         std::vector<std::pair<std::size_t, node>> order;
         for (std::size_t i = 0; i < g_.nodes.size(); ++i) {
@@ -182,6 +239,10 @@ private:
     const step_state& state_;
     const step_options& o_;
     emitter emit_;
+    int shards_ = 1;
+    std::size_t forward_ = 0;  // nodes of the forward part
+    value_id loss_ = no_value;
+    std::vector<running_statistic> running_;
     std::vector<value_id> gradients_;
 };
 

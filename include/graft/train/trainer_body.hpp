@@ -130,7 +130,11 @@ private:
             GRAFT_TRY_ASSIGN(features, cache_features(cut.trunk, data_.training, l, pool_.threads(), progress, &observer_));
             count_bad(features.bad);
             GRAFT_TRY_ASSIGN(validation_features_, cache_features(cut.trunk, data_.validation, l, pool_.threads(), progress, &observer_));
+            shape rows = features.rows.shape();
+            rows[0] = std::min(o_.batch, static_cast<std::int64_t>(features.labels.size()));
             source_.reset(new feature_source(std::move(features), o_.batch, o_.seed));
+            GRAFT_TRY_ASSIGN(result_.memory, step_.prepare(rows, pool_));
+            observer_.on_start(result_.memory, count_learning(network_.parameters));
         } else {
             loader from;
             GRAFT_TRY_ASSIGN(from, loader::make(data_.training, loading(true)));
@@ -149,6 +153,13 @@ private:
         for (const parameter& p : network_.parameters)
             if (p.learns && p.node <= cut) return false;
         return true;
+    }
+
+    std::int64_t count_learning(const std::vector<parameter>& parameters) const {
+        std::int64_t learning = 0;
+        for (const parameter& p : parameters)
+            if (p.learns) learning += network_.graph.values[static_cast<std::size_t>(p.id)].constant.elements();
+        return learning;
     }
 
     // The step for what learns now; state goes over from the one before by its names.
@@ -190,10 +201,7 @@ private:
             need = m.total();
             if (o_.max_ram <= 0 || need <= o_.max_ram) {
                 result_.memory = m;
-                std::int64_t learning = 0;
-                for (const parameter& p : parameters)
-                    if (p.learns) learning += g.values[static_cast<std::size_t>(p.id)].constant.elements();
-                observer_.on_start(m, learning);
+                observer_.on_start(m, count_learning(parameters));
                 return {};
             }
             if (!s.recompute)

@@ -59,10 +59,15 @@ inline named_texts training_run::settings() const {
     number("trunk rate", o_.trunk_rate);
     s.emplace_back("schedule", text(o_.schedule));
     s.emplace_back("optimizer", name(p.kind));
-    for (double v : {p.momentum, double(p.nesterov), p.beta1, p.beta2, p.epsilon, p.weight_decay, p.clip_norm, p.ema_decay}) number("optimizer setting", v);
+    const std::pair<const char*, double> optimizer[] = {{"momentum", p.momentum}, {"nesterov", double(p.nesterov)}, {"beta1", p.beta1}, {"beta2", p.beta2}, {"epsilon", p.epsilon},
+                                                        {"weight decay", p.weight_decay}, {"clip norm", p.clip_norm}, {"ema", p.ema_decay}};
+    for (const auto& o : optimizer) number(o.first, o.second);
     s.emplace_back("loss", name(l.kind));
-    for (float v : {l.label_smoothing, l.gamma, l.delta, l.distillation, l.temperature}) number("loss setting", static_cast<double>(v));
-    for (float v : l.class_weights) number("class weight", static_cast<double>(v));
+    const std::pair<const char*, float> loss[] = {{"label smoothing", l.label_smoothing}, {"focal gamma", l.gamma}, {"huber delta", l.delta}, {"distillation", l.distillation}, {"temperature", l.temperature}};
+    for (const auto& o : loss) number(o.first, static_cast<double>(o.second));
+    std::string weights;
+    for (float v : l.class_weights) weights += (weights.empty() ? "" : " ") + number_text(static_cast<double>(v));
+    s.emplace_back("class weights", weights);
     s.emplace_back("augmentation", text(o_.augmentation));
     s.emplace_back("preprocess", text(spec_));
     integer("unfreeze epoch", o_.unfreeze_epoch);

@@ -1,3 +1,3 @@
 // The definitions of graft, once in this program.
 #define GRAFT_IMPLEMENTATION
-#include <graft/graft.hpp>
+#include <graft/train.hpp>

@@ -176,7 +176,7 @@ inline void run_tile(const conv_args& a, const tile_job& job) {
 // read what exists.
 GRAFT_NOINLINE inline void fill_taps(const conv_problem& p, std::int64_t pixel, int pixels, int width, tap_row* rows) {
     // A matrix product has nothing to look up.
-    if (p.kh * p.kw == 1 && p.sh * p.sw == 1 && pixels == width && p.pt + p.pl == 0 && p.oh == p.ih && p.ow == p.iw) {
+    if (p.kh * p.kw == 1 && p.sh * p.sw == 1 && pixels == width && p.pt == 0 && p.pl == 0 && p.oh == p.ih && p.ow == p.iw) {
         for (int m = 0; m < 16; ++m) rows->at[m] = static_cast<std::int32_t>(pixel) + m;
         rows->inside = rows->step = 1;
         return;

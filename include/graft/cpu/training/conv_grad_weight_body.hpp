@@ -106,7 +106,7 @@ inline double grad_winograd_cost(const conv_problem& p, int m, std::int64_t widt
     const double elements = (m + 2) * (m + 2), tiles = double(ceil_div(p.oh, m) * ceil_div(p.ow, m));
     const double blocks = double(ceil_div(p.ic, width) + ceil_div(p.oc, width));
     // Sums go to memory and back once a shard, of two samples, say.
-    return elements * channels * (tiles + 13) / products_per_ns + tiles * blocks * (m == 4 ? 100 : 28);
+    return elements * channels * (tiles + (m == 4 ? 13 : 26)) / products_per_ns + tiles * blocks * (m == 4 ? 100 : 28);
 }
 inline int grad_winograd_size(const conv_problem& p, std::int64_t width) {
     if (p.kh != 3 || p.kw != 3 || p.sh != 1 || p.sw != 1 || p.dh != 1 || p.dw != 1 || p.groups != 1 || p.exact) return 0;

@@ -72,14 +72,21 @@ inline void run_conv_grad_input_pack_kernel(const kernel_call& c) {
     pack_conv_grad_input_weights(c.level, p.problem, p.choice, c.input(0), c.out[0].data, c.workspace, c.pool);
 }
 
+// Weights that change are packed anew at every step, by all threads.
+inline void run_conv_repack_kernel(const kernel_call& c) {
+    const conv_parameters& p = c.parameters<conv_parameters>();
+    repack_conv_weights(c.level, p.problem, p.choice, c.input(0), c.out[0].data, c.pool);
+}
+
 inline kernel_rows conv_grad_kernel_rows() {
     constexpr bool weight = wanted("ConvGradWeight"), input = wanted("ConvGradInput");
     static constexpr kernel_row rows[] = {
         {"ConvGradWeight", "graft", weight ? choose_conv_grad_weight_kernel : nullptr, weight ? run_conv_grad_weight_kernel : nullptr, false},
         {"ConvGradInput", "graft", input ? choose_conv_grad_input_kernel : nullptr, input ? run_conv_grad_input_kernel : nullptr, false},
         {"PackConvGradInputWeights", "graft", input ? choose_conv_grad_input_pack_kernel : nullptr, input ? run_conv_grad_input_pack_kernel : nullptr, false},
+        {"PackConvWeights", "graft", wanted("Conv") ? choose_conv_pack_kernel : nullptr, wanted("Conv") ? run_conv_repack_kernel : nullptr, false},
     };
-    return {rows, 3};
+    return {rows, 4};
 }
 
 }  // namespace cpu

@@ -224,7 +224,10 @@ inline void grad_weight(const conv_grad_weight_args& a, std::int64_t tile, std::
     const std::int64_t in_blocks = (p.ic + V::W - 1) / V::W, out_blocks = (p.oc + V::W - 1) / V::W;
     const std::int64_t in_plane = p.ih * p.iw * V::W, out_plane = p.oh * p.ow * V::W;
     float* const buffers = grad_buffers(a, tile, part);
-    const auto taps = t.vectors == 1 ? &grad_weight_taps<1> : t.vectors == 2 ? &grad_weight_taps<2> : t.vectors == 3 ? &grad_weight_taps<3> : &grad_weight_taps<grad_vectors == 4 ? 4 : 1>;
+    const auto taps = t.vectors == 1   ? &grad_weight_taps<1>
+                      : t.vectors == 2 ? &grad_weight_taps<2>
+                      : t.vectors == 3 ? &grad_weight_taps<3>
+                                       : &grad_weight_taps<grad_vectors == 4 ? 4 : 1>;
     const std::int64_t each = a.shards.count / a.parts;
     grad_sums out;
     out.levels = buffers;

@@ -63,7 +63,10 @@ inline void grad_weight_planes(const conv_grad_weight_args& a, std::int64_t tile
         for (int ky = 0; ky < p.kh; ++ky)
             for (int kx = 0; kx < p.kw; ++kx) offsets[k++] = static_cast<std::int32_t>((c * tall + ky * p.dh) * wide + kx * p.dw);
     for (int i = 0; i < 16; ++i) offsets[k + i] = offsets[k - 1]; // passes are whole
-    const auto rows_of = t.vectors == 1 ? &grad_plane_rows_of<1> : t.vectors == 2 ? &grad_plane_rows_of<2> : t.vectors == 3 ? &grad_plane_rows_of<grad_plane_vectors == 4 ? 3 : 1> : &grad_plane_rows_of<grad_plane_vectors == 4 ? 4 : 1>;
+    const auto rows_of = t.vectors == 1   ? &grad_plane_rows_of<1>
+                         : t.vectors == 2 ? &grad_plane_rows_of<2>
+                         : t.vectors == 3 ? &grad_plane_rows_of<grad_plane_vectors == 4 ? 3 : 1>
+                                          : &grad_plane_rows_of<grad_plane_vectors == 4 ? 4 : 1>;
     grad_sums out;
     out.levels = buffers;
     out.row = t.vectors * V::W;

@@ -71,7 +71,10 @@ inline void grad_winograd_multiply(const conv_grad_winograd_args& a, std::int64_
     const conv_grad_weight_args& w = a.weight;
     const grad_tile t = grad_tile_at(w, tile);
     float* const buffers = grad_buffers(w, tile, 0) + element * w.lanes * t.vectors * V::W;
-    const auto rows = t.vectors == 1 ? &grad_weight_rows<1> : t.vectors == 2 ? &grad_weight_rows<2> : t.vectors == 3 ? &grad_weight_rows<3> : &grad_weight_rows<grad_vectors == 4 ? 4 : 1>;
+    const auto rows = t.vectors == 1   ? &grad_weight_rows<1>
+                      : t.vectors == 2 ? &grad_weight_rows<2>
+                      : t.vectors == 3 ? &grad_weight_rows<3>
+                                       : &grad_weight_rows<grad_vectors == 4 ? 4 : 1>;
     const std::int64_t room = a.tile_room * V::W;
     const float *x = a.x_transformed + element * a.x_element + t.in0 / V::W * room, *dy = a.dy_transformed + element * a.dy_element + t.block * room;
     grad_strip s{};

@@ -1,0 +1,198 @@
+// The training step: batches in parts and recomputation give the bits of the plain step, threads change none, what diverges is named.
+#include "small_steps.hpp"
+
+#include <cmath>
+#include <limits>
+
+using small_steps::architecture;
+using small_steps::group_norm_dropout;
+using small_steps::trained;
+
+namespace {
+
+graft::step_options with(graft::optimizer_kind kind) {
+    graft::step_options o;
+    o.optimizer.kind = kind;
+    o.seed = 11;
+    return o;
+}
+
+// Three steps of n samples each, the last one of fewer.
+std::string three_steps(const graft::graph& g, const graft::step_options& o, std::int64_t n, int threads = 1) {
+    trained t(g, o);
+    for (std::int64_t i = 0; i < 3; ++i) REQUIRE_MESSAGE(t.run(i, i < 2 ? n : n - 1, threads), t.error());
+    return t.bits();
+}
+
+}  // namespace
+
+TEST_CASE("A batch in parts gives the bits of the whole batch") {
+    const graft::graph nets[] = {architecture("lenet"), group_norm_dropout()};
+    for (const graft::graph& g : nets)
+        for (const std::int64_t n : {5, 8, 16}) {
+            CAPTURE(g.name);
+            CAPTURE(n);
+            graft::step_options o = with(graft::optimizer_kind::adamw);
+            o.loss.label_smoothing = 0.1f;
+            const std::string whole = three_steps(g, o, n);
+            for (const int parts : {2, 4, 8}) {
+                CAPTURE(parts);
+                o.micro_batches = parts;
+                CHECK(three_steps(g, o, n) == whole);
+            }
+        }
+}
+
+TEST_CASE("Every loss in parts gives the bits of the whole batch, and so do clipping and averages") {
+    const graft::graph g = group_norm_dropout();
+    for (const char* kind : {"cross_entropy", "bce_with_logits", "focal", "mse", "l1", "huber"}) {
+        INFO(std::string(kind));
+        graft::step_options o = with(graft::optimizer_kind::sgd);
+        o.loss.kind = graft::loss_of(kind);
+        o.optimizer.clip_norm = 0.05;
+        o.optimizer.ema_decay = 0.9;
+        const std::string whole = three_steps(g, o, 7);
+        o.micro_batches = 4;
+        CHECK(three_steps(g, o, 7) == whole);
+    }
+}
+
+TEST_CASE("A batch in parts takes less memory") {
+    const graft::graph g = architecture("lenet");
+    graft::step_options o = with(graft::optimizer_kind::sgd);
+    graft::executor serial;
+    trained whole(g, o);
+    o.micro_batches = 8;
+    trained parts(g, o);
+    const graft::step_memory a = whole.step.prepare(whole.batch_shape(64), serial), b = parts.step.prepare(parts.batch_shape(64), serial);
+    MESSAGE("bytes of a step of LeNet on 64 pictures: " << a.activations << " whole, " << b.activations << " in 8 parts");
+    CHECK(b.activations < a.activations / 2);
+    CHECK(b.state == a.state);
+}
+
+TEST_CASE("A network that looks across the batch is not computed in parts") {
+    graft::step_options o = with(graft::optimizer_kind::sgd);
+    o.micro_batches = 2;
+    trained t(architecture("resnet20", 16), o);
+    CHECK(!t.run(0, 4));
+    CHECK(t.last.error().code() == graft::errc::memory_budget);
+    o.batch_norm = false;
+    trained by_running_statistics(architecture("resnet20", 16), o);
+    CHECK_MESSAGE(by_running_statistics.run(0, 4), by_running_statistics.error());
+}
+
+TEST_CASE("Computing activations again changes no bit and takes less memory") {
+    struct {
+        const char* name;
+        std::int64_t side, n;
+    } const nets[] = {{"lenet", 0, 5}, {"resnet20", 16, 4}, {"mobilenet_v2", 64, 2}};
+    for (const auto& net : nets) {
+        INFO(std::string(net.name));
+        const graft::graph g = architecture(net.name, net.side);
+        graft::step_options o = with(graft::optimizer_kind::sgd);
+        const std::string kept = three_steps(g, o, net.n);
+        o.recompute = true;
+        CHECK(three_steps(g, o, net.n) == kept);
+    }
+    const graft::graph g = group_norm_dropout();
+    graft::step_options o = with(graft::optimizer_kind::sgd);
+    const std::string kept = three_steps(g, o, 4);
+    o.recompute = true;
+    CHECK(three_steps(g, o, 4) == kept);
+    o.micro_batches = 2;
+    CHECK(three_steps(g, o, 4) == kept);
+}
+
+TEST_CASE("Computing activations again saves memory in deep networks") {
+    const struct {
+        const char* name;
+        std::int64_t n;
+    } nets[] = {{"resnet20", 16}, {"mobilenet_v2", 16}};
+    for (const auto& net : nets) {
+        INFO(std::string(net.name));
+        const graft::graph g = architecture(net.name);
+        graft::step_options o = with(graft::optimizer_kind::sgd);
+        graft::executor serial;
+        trained keeps(g, o);
+        o.recompute = true;
+        trained again(g, o);
+        const graft::step_memory a = keeps.step.prepare(keeps.batch_shape(net.n), serial), b = again.step.prepare(again.batch_shape(net.n), serial);
+        MESSAGE(std::string(net.name) << " on " << net.n << " pictures: " << a.activations << " bytes with all activations kept, " << b.activations << " with some computed again");
+        CHECK(b.activations < a.activations * 3 / 4);
+    }
+}
+
+TEST_CASE("Threads change no bit of a step") {
+    const graft::graph nets[] = {architecture("lenet"), architecture("resnet20", 16), group_norm_dropout()};
+    for (const graft::graph& g : nets) {
+        CAPTURE(g.name);
+        for (const graft::optimizer_kind kind : {graft::optimizer_kind::sgd, graft::optimizer_kind::adamw}) {
+            const graft::step_options o = with(kind);
+            const std::string one = three_steps(g, o, 9, 1);
+            CHECK(three_steps(g, o, 9, 2) == one);
+            CHECK(three_steps(g, o, 9, 3) == one);
+        }
+    }
+}
+
+TEST_CASE("The state's order is weights, statistics, and what the optimiser keeps weight by weight") {
+    const graft::graph g = architecture("resnet20", 16);
+    graft::step_options o = with(graft::optimizer_kind::adam);
+    o.optimizer.ema_decay = 0.99;
+    const trained t(g, o), other(g, o);
+    const std::vector<graft::training_state>& s = t.step.state();
+    const std::size_t weights = graft::parameters_of(g).size();
+    std::vector<graft::value_id> ids;
+    for (const graft::parameter& p : graft::parameters_of(g)) ids.push_back(p.id);
+    const std::size_t statistics = graft::running_statistics(g, ids).size();
+    REQUIRE(s.size() == weights * 4 + statistics);
+    for (std::size_t w = 0; w < weights; ++w) {
+        CHECK(s[weights + statistics + 3 * w].name == s[w].name + ".exp_avg");
+        CHECK(s[weights + statistics + 3 * w + 1].name == s[w].name + ".exp_avg_sq");
+        CHECK(s[weights + statistics + 3 * w + 2].name == s[w].name + ".ema");
+        CHECK(std::memcmp(s[weights + statistics + 3 * w + 2].value.raw(), s[w].value.raw(), s[w].value.bytes()) == 0);
+    }
+    for (std::size_t i = 0; i < s.size(); ++i) CHECK(s[i].name == other.step.state()[i].name);
+}
+
+TEST_CASE("A loss that is not finite names what was first, and the weights stay") {
+    const graft::graph g = architecture("lenet");
+    for (const int parts : {1, 4}) {
+        CAPTURE(parts);
+        graft::step_options o = with(graft::optimizer_kind::sgd);
+        o.micro_batches = parts;
+        SUBCASE("a picture") {
+            trained t(g, o);
+            const graft::tensor x = small_steps::numbered(1, t.batch_shape(8));
+            const_cast<graft::tensor&>(x).data<float>()[5 * 784] = std::numeric_limits<float>::quiet_NaN();
+            const std::string before = t.bits().substr(0, 1000);
+            CHECK(!t.run(3, x, 1, 0.1));
+            CHECK(t.last.error().code() == graft::errc::train_diverged);
+            CHECK(t.last.error().where() == "step 3");
+            CHECK(t.error().find("pictures hold NaN") != std::string::npos);
+            CHECK(t.bits().substr(0, 1000) == before);
+        }
+        SUBCASE("a weight") {
+            trained t(g, o);
+            t.step.state()[2].value.data<float>()[7] = std::numeric_limits<float>::infinity();
+            CHECK(!t.run(0, 8));
+            CHECK(t.error().find("'" + t.step.state()[2].name + "' holds") != std::string::npos);
+        }
+        SUBCASE("a value on the way") {
+            trained t(g, o);
+            // The second convolution's sums go past what float32 holds.
+            for (graft::training_state& s : t.step.state())
+                if (s.name == "conv2.weight")
+                    for (std::int64_t i = 0; i < s.value.elements(); ++i) s.value.data<float>()[i] = 3e38f;
+            std::vector<std::string> before;
+            for (const graft::training_state& s : t.step.state()) before.emplace_back(reinterpret_cast<const char*>(s.value.raw()), s.value.bytes());
+            CHECK(!t.run(0, 8));
+            INFO(t.error());
+            CHECK(t.error().find("conv2") != std::string::npos);
+            for (std::size_t i = 0; i < before.size(); ++i) {
+                const graft::tensor& now = t.step.state()[i].value;
+                CHECK(std::memcmp(before[i].data(), now.raw(), now.bytes()) == 0);
+            }
+        }
+    }
+}
