@@ -3,6 +3,7 @@
 
 Needs torch. Weights, pictures and logits are the hashed numbers that tests/train/small_steps.hpp has."""
 import pathlib
+import textwrap
 
 import numpy as np
 import torch
@@ -109,7 +110,11 @@ def main():
     for name, value, gradient in losses():
         lines.append(f'        {{"{name}", {value!r}, {{{", ".join(repr(v) for v in gradient)}}}}},')
     lines += ["    };", "}", ""]
-    OUT.write_text("\n".join(lines))
+    out = []
+    for line in lines:
+        indent = " " * (len(line) - len(line.lstrip()))
+        out += textwrap.wrap(line.strip(), 150, initial_indent=indent, subsequent_indent=indent + "  ", break_on_hyphens=False) or [""]
+    OUT.write_text("\n".join(out) + "\n")
 
 
 if __name__ == "__main__":

@@ -25,18 +25,25 @@ public:
 
     void on_start(const graft::step_memory& memory, std::int64_t learning) override {
         std::int64_t all = 0;
-        for (const graft::parameter& p : setup_.network.parameters) all += setup_.network.graph.values[static_cast<std::size_t>(p.id)].constant.elements();
+        for (const graft::parameter& p : setup_.network.parameters)
+            all += setup_.network.graph.values[static_cast<std::size_t>(p.id)].constant.elements();
         screen_.note("network: " + setup_.source + ", " + count_text(learning) + " of " + count_text(all) + " weights learn");
-        std::string parts = bytes_text(memory.activations) + " of activations, " + bytes_text(memory.state) + " of weights and their optimizer's state";
+        std::string parts = bytes_text(memory.activations) + " of activations, " + bytes_text(memory.state) +
+                            " of weights and their optimizer's state";
         if (memory.constants) parts += ", " + bytes_text(memory.constants) + " of frozen weights";
-        screen_.note("memory:  a step of " + plural(with_.batch, "picture", "pictures") + " takes " + bytes_text(memory.total()) + ": " + parts);
-        scoring_since_ = now_ms();
+        screen_.note("memory:  a step of " + plural(with_.batch, "picture", "pictures") + " takes " + bytes_text(memory.total()) +
+                     ": " + parts);
     }
     void on_step(const graft::trainer_progress& p) override {
+        if (scoring_ && !epoch_) figures.features_seconds += (now_ms() - scoring_since_) / 1e3;
         scoring_ = false;
+        if (p.steps > 0)
+            figures.learning_rates.emplace_back(
+                static_cast<double>(p.epoch) + static_cast<double>(p.step) / static_cast<double>(p.steps), p.learning_rate);
         training_figures at;
         at.epoch = p.epoch + 1, at.epochs = p.epochs, at.step = p.step, at.steps = p.steps;
-        at.loss = p.loss, at.top1 = p.top1, at.images_per_s = p.images_per_s, at.data_wait = p.wait_share, at.seconds_left = p.seconds_left;
+        at.loss = p.loss, at.top1 = p.top1, at.images_per_s = p.images_per_s, at.data_wait = p.wait_share,
+        at.seconds_left = p.seconds_left;
         epoch_ = p.epoch + 1;
         screen_.update(at);
     }
@@ -50,25 +57,25 @@ public:
         screen_.update(at);
     }
     void on_epoch(const graft::epoch_record& r) override {
-        if (scoring_) scored_seconds_ += (now_ms() - scoring_since_) / 1e3;
+        if (scoring_) figures.scored_seconds += (now_ms() - scoring_since_) / 1e3;
         scoring_ = false;
         epoch_summary done;
-        done.epoch = r.epoch + 1, done.epochs = with_.epochs, done.train_loss = r.training_loss, done.train_top1 = r.training_top1;
+        done.epoch = r.epoch + 1, done.epochs = with_.epochs, done.train_loss = r.training_loss,
+        done.train_top1 = r.training_top1;
         done.val_loss = r.loss, done.val_top1 = r.top1, done.learning_rate = r.learning_rate, done.images_per_s = r.images_per_s;
         done.data_wait = r.wait_share, done.seconds = r.seconds, done.best = r.best;
         screen_.epoch_done(done);
     }
     void on_warning(const std::string& text) override {
         constexpr std::size_t most = 20;
-        if (warnings.size() < most) screen_.note("warning: " + text);
-        if (warnings.size() == most) screen_.note("warning: more of them are not shown");
-        warnings.push_back(text);
+        if (figures.warnings.size() < most) screen_.note("warning: " + text);
+        if (figures.warnings.size() == most) screen_.note("warning: more of them are not shown");
+        figures.warnings.push_back(text);
     }
     void note(const std::string& text) { screen_.note(text); }
     void clear() { screen_.clear(); }
-    double scored_seconds() const { return scored_seconds_; }
 
-    std::vector<std::string> warnings;
+    run_figures figures;
 
 private:
     training_progress screen_;
@@ -76,7 +83,7 @@ private:
     const graft::trainer_options& with_;
     std::int64_t epoch_ = 0;
     bool scoring_ = false;
-    double scoring_since_ = 0, scored_seconds_ = 0;
+    double scoring_since_ = 0;
 };
 
 graft::status set_class_weights(const training_options& o, const graft::dataset& data, graft::loss_options& loss) {
@@ -100,17 +107,21 @@ graft::status set_class_weights(const training_options& o, const graft::dataset&
         at = end + 1;
     }
     if (loss.class_weights.size() != classes)
-        return graft::fail(graft::errc::usage, "--class-weights", "it takes balanced, or one weight of at least 0 for each of the " + std::to_string(classes) + " classes: W1:W2:...");
+        return graft::fail(graft::errc::usage, "--class-weights",
+                           "it takes balanced, or one weight of at least 0 for each of the " + std::to_string(classes) +
+                               " classes: W1:W2:...");
     return {};
 }
 
 void tell_data(watcher& watch, const training_options& o, const graft::dataset_splits& data, const graft::trainer_options& with) {
-    watch.note("data:    " + o.data + ", " + plural(static_cast<std::int64_t>(data.training.classes().size()), "class", "classes") + ", " +
-               plural(data.training.size(), "picture", "pictures") + " to learn from, " + std::to_string(data.validation.size()) + " to score by" +
-               (data.validation_given ? "" : " (drawn from each class by --seed)"));
+    watch.note("data:    " + o.data + ", " +
+               plural(static_cast<std::int64_t>(data.training.classes().size()), "class", "classes") + ", " +
+               plural(data.training.size(), "picture", "pictures") + " to learn from, " + std::to_string(data.validation.size()) +
+               " to score by" + (data.validation_given ? "" : " (drawn from each class by --seed)"));
     for (const graft::dataset_problem& p : data.training.problems()) watch.on_warning(p.path + ": " + p.detail);
     auto level = graft::cpu::active_isa();
-    watch.note("device:  cpu, " + std::string(level.ok() ? graft::cpu::name(*level) : "unknown") + ", " + plural(with.threads, "thread", "threads"));
+    watch.note("device:  cpu, " + std::string(level.ok() ? graft::cpu::name(*level) : "unknown") + ", " +
+               plural(with.threads, "thread", "threads"));
     const std::string changes = graft::text(with.augmentation);
     const bool kept = !o.from_scratch && o.freeze == "trunk" && !graft::is_random(with.augmentation);
     watch.note("changes: " + changes + (kept ? "; the trunk is frozen, so that its features are computed once and kept" : ""));
@@ -118,13 +129,18 @@ void tell_data(watcher& watch, const training_options& o, const graft::dataset_s
 
 void print_result(const common_options& common, const graft::trainer_options& with, const graft::training_result& found) {
     const terminal screen = look_at_stdout(common.color);
-    const auto row = [&](const char* key, const std::string& value) { std::printf("%s  %s\n", styled(screen, style::dim, padded(key, 10)).c_str(), value.c_str()); };
+    const auto row = [&](const char* key, const std::string& value) {
+        std::printf("%s  %s\n", styled(screen, style::dim, padded(key, 10)).c_str(), value.c_str());
+    };
     char text[160];
-    std::snprintf(text, sizeof text, ", loss %.4f, in epoch %lld of %lld", found.best_loss, static_cast<long long>(found.best_epoch + 1), static_cast<long long>(found.epochs));
+    std::snprintf(text, sizeof text, ", loss %.4f, in epoch %lld of %lld", found.best_loss,
+                  static_cast<long long>(found.best_epoch + 1), static_cast<long long>(found.epochs));
     row("best", styled(screen, style::bold, percent_text(found.best_top1) + " top-1") + text);
-    std::snprintf(text, sizeof text, "%s, %.*f images/s, %.0f %% of it waiting for data", clock_text(found.seconds).c_str(), found.images_per_s < 9.95 ? 1 : 0, found.images_per_s, 100 * found.wait_share);
+    std::snprintf(text, sizeof text, "%s, %.*f images/s, %.0f %% of it waiting for data", clock_text(found.seconds).c_str(),
+                  found.images_per_s < 9.95 ? 1 : 0, found.images_per_s, 100 * found.wait_share);
     row("training", text);
-    if (found.bad_pictures) row("left out", plural(found.bad_pictures, "picture that could not be read", "pictures that could not be read"));
+    if (found.bad_pictures)
+        row("left out", plural(found.bad_pictures, "picture that could not be read", "pictures that could not be read"));
     std::snprintf(text, sizeof text, "%.0f MB resident at most", peak_rss_mb());
     row("memory", text);
     const std::string model = graft::join_path(with.out, "model.onnx");
@@ -133,10 +149,18 @@ void print_result(const common_options& common, const graft::trainer_options& wi
     std::printf("\nNext: graft classify %s PHOTO.jpg\n", printable(model).c_str());
 }
 
-void print_json(const training_options& o, const graft::dataset_splits& data, const graft::trainer_options& with, const graft::training_result& found) {
+void print_json(const training_options& o, const graft::dataset_splits& data, const graft::trainer_options& with,
+                const graft::training_result& found) {
     json history = json::array();
     for (const graft::epoch_record& r : found.history)
-        history.push_back({{"epoch", r.epoch + 1}, {"training_loss", r.training_loss}, {"training_top1", r.training_top1}, {"loss", r.loss}, {"top1", r.top1}, {"top5", r.top5}, {"lr", r.learning_rate}, {"seconds", r.seconds}});
+        history.push_back({{"epoch", r.epoch + 1},
+                           {"training_loss", r.training_loss},
+                           {"training_top1", r.training_top1},
+                           {"loss", r.loss},
+                           {"top1", r.top1},
+                           {"top5", r.top5},
+                           {"lr", r.learning_rate},
+                           {"seconds", r.seconds}});
     print(json{{"best_top1", found.best_top1},
                {"best_loss", found.best_loss},
                {"best_epoch", found.best_epoch + 1},
@@ -173,6 +197,7 @@ graft::result<int> train(const common_options& common, const training_options& o
     if (!options.cache.empty()) GRAFT_TRY_ASSIGN(with.cache, graft::image_cache::open(options.cache));
     training_setup setup;
     GRAFT_TRY_ASSIGN(setup, set_up_training(common, options, data, with));
+    setup.data = options.data;
     with.preprocess = setup.preprocess;
     if (options.find_lr) return find_learning_rate(common, setup, data, with);
 
@@ -183,12 +208,7 @@ graft::result<int> train(const common_options& common, const training_options& o
     GRAFT_TRY_ASSIGN(found, graft::train(std::move(network), data, with, watch));
     watch.clear();
     if (with.cache && !with.cache->trouble().empty()) watch.on_warning(with.cache->trouble());
-    std::vector<std::pair<std::string, double>> timing{{"training", 0}, {"waiting for data", 0}, {"scoring", watch.scored_seconds()}};
-    double trained = 0, waited = 0;
-    for (const graft::epoch_record& r : found.history) trained += r.seconds, waited += r.seconds * r.wait_share;
-    timing[0].second = trained - waited;
-    timing[1].second = waited;
-    GRAFT_TRY(write_training_report(setup, data, with, found, watch.warnings, timing));
+    GRAFT_TRY(write_training_report(setup, data, with, found, watch.figures));
     if (common.json)
         print_json(options, data, with, found);
     else

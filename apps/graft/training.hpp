@@ -18,6 +18,14 @@ struct training_setup {
     graft::preprocess_spec preprocess; ///< complete
     graft::value_id maps = graft::no_value; ///< the last features that are still images, for Grad-CAM; no_value where there are none
     std::string source;                ///< the model's file, or the architecture
+    std::string data;                  ///< the dataset, as it was given
+};
+
+/// What was seen of a run from outside, for its report.
+struct run_figures {
+    std::vector<std::string> warnings;
+    std::vector<std::pair<double, double>> learning_rates; ///< (epochs done, rate) of every step
+    double features_seconds = 0, scored_seconds = 0;       ///< computing features that are kept; scoring
 };
 
 /// The options as the trainer takes them; what a flag leaves open is decided by what is trained. Errors: usage and
@@ -35,8 +43,7 @@ graft::result<int> find_learning_rate(const common_options& common, const traini
 
 /// Writes report.html into the folder of a run. Errors: file.write and those of running the network.
 graft::status write_training_report(const training_setup& setup, const graft::dataset_splits& data, const graft::trainer_options& with,
-                                    const graft::training_result& found, const std::vector<std::string>& warnings,
-                                    const std::vector<std::pair<std::string, double>>& timing);
+                                    const graft::training_result& found, const run_figures& seen);
 
 /// The place of the node that makes a value, -1 where none does.
 int maker_of(const graft::graph& g, graft::value_id id);

@@ -142,12 +142,11 @@ graft::report_rows settings_of(const training_setup& setup, const graft::trainer
 } // namespace
 
 graft::status write_training_report(const training_setup& setup, const graft::dataset_splits& data, const graft::trainer_options& with,
-                                    const graft::training_result& found, const std::vector<std::string>& warnings,
-                                    const std::vector<std::pair<std::string, double>>& timing) {
+                                    const graft::training_result& found, const run_figures& seen) {
     graft::training_report report;
     report.title = "Training report";
     report.model = setup.source;
-    report.data = std::to_string(data.training.classes().size()) + " classes";
+    report.data = setup.data + ", " + std::to_string(data.training.classes().size()) + " classes";
     auto level = graft::cpu::active_isa();
     report.device = std::string("cpu, ") + (level.ok() ? graft::cpu::name(*level) : "unknown");
     report.command = with.command;
@@ -171,10 +170,22 @@ graft::status write_training_report(const training_setup& setup, const graft::da
     for (const graft::parameter& p : setup.network.parameters)
         report.parameters += setup.network.graph.values[static_cast<std::size_t>(p.id)].constant.elements();
     report.peak_bytes = static_cast<std::int64_t>(peak_rss_mb() * 1048576);
-    report.timing = timing;
+    double trained = 0, waited = 0;
+    for (const graft::epoch_record& r : found.history) {
+        trained += r.seconds;
+        waited += r.seconds * r.wait_share;
+    }
+    if (seen.features_seconds > 0) report.timing.emplace_back("features of the frozen trunk", seen.features_seconds);
+    report.timing.emplace_back("training", trained - waited);
+    report.timing.emplace_back("waiting for data", waited);
+    if (seen.scored_seconds > 0) report.timing.emplace_back("scoring", seen.scored_seconds);
+    // More points than the chart has pixels say nothing more.
+    const std::size_t every = seen.learning_rates.size() / 600 + 1;
+    for (std::size_t i = 0; i < seen.learning_rates.size(); i += every) report.learning_rates.push_back(seen.learning_rates[i]);
     report.settings = settings_of(setup, with);
-    for (std::size_t i = 0; i < warnings.size() && i < 10; ++i) report.notes.push_back(printable(warnings[i]));
-    if (warnings.size() > 10) report.notes.push_back(std::to_string(warnings.size() - 10) + " warnings more are not shown");
+    constexpr std::size_t most_notes = 10;
+    for (std::size_t i = 0; i < seen.warnings.size() && i < most_notes; ++i) report.notes.push_back(printable(seen.warnings[i]));
+    if (seen.warnings.size() > most_notes) report.notes.push_back(std::to_string(seen.warnings.size() - most_notes) + " warnings more are not shown");
     add_wrong(report, data.validation, found.validation);
     const graft::status maps = add_maps(report, setup, data.validation, with, found);
     if (!maps.ok()) report.notes.push_back(std::string("No Grad-CAM: ") + maps.error().what());

@@ -45,7 +45,8 @@ inline graft::graph group_norm_dropout() {
     graft::conv2d_options conv;
     conv.kernel = 3, conv.padding = 1, conv.name = "conv1";
     x = b.conv2d(x, 8, conv);
-    x = b.emit("GroupNormalization", {x, b.constant("scale", numbered(70, {8}, 0.2, 1)), b.constant("shift", numbered(71, {8}))}, {graft::integer_attribute("num_groups", 2)});
+    const graft::value_id scale = b.constant("scale", numbered(70, {8}, 0.2, 1)), shift = b.constant("shift", numbered(71, {8}));
+    x = b.emit("GroupNormalization", {x, scale, shift}, {graft::integer_attribute("num_groups", 2)});
     x = b.emit("Relu", {x});
     x = b.emit("Flatten", {x});
     const float ratio = 0.25f;
@@ -93,9 +94,9 @@ public:
     }
     bool run(std::int64_t i, const graft::tensor& x, int threads, double rate) {
         const std::int64_t n = x.shape()[0];
-        const graft::tensor targets = graft::tensor::zeros(graft::dtype::float32, {n, classes});
+        graft::tensor targets = graft::tensor::zeros(graft::dtype::float32, {n, classes});
         double weight = 0;
-        for (std::int64_t s = 0; s < n; ++s) weight += graft::write_target(options.loss, (7 * s + i) % classes, 1, classes, const_cast<graft::tensor&>(targets).data<float>() + s * classes, false);
+        for (std::int64_t s = 0; s < n; ++s) weight += graft::write_target(options.loss, (7 * s + i) % classes, 1, classes, targets.data<float>() + s * classes, false);
         graft::step_input in;
         in.inputs = &x, in.targets = &targets;
         in.scale = 1 / weight;

@@ -25,6 +25,7 @@ private:
             if (op == "MaxPoolGrad") return place_images(n, 0b111, 0b1);
             // What was pooled lay in blocks, however small the gradient that comes back.
             if (op == "AveragePoolGrad") return place_images(n, 0b1, 0b1, blocks_);
+            if (op == "Dropout") return place_images(n, 0b1, 0b11);
             if (op == "SumTo" && per_channel_sum(n)) return place_images(n, 0b1, 0);
         }
         if ((is(n, "Split") || is(n, "Slice")) && channel_parts(n)) return {};

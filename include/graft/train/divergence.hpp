@@ -97,7 +97,10 @@ inline result<std::string> first_not_finite(const graph& forward, const std::vec
             if (found.finite()) continue;
             bool from_meant = false;
             for (value_id in : n.inputs) from_meant |= in != no_value && meant[static_cast<std::size_t>(in)];
-            if (found.nan || !from_meant) return "'" + forward.values[static_cast<std::size_t>(id)].name + "' of " + n.op_type + (n.name.empty() ? std::string() : " '" + n.name + "'");
+            if (found.nan || !from_meant) {
+                const std::string of = n.name.empty() ? n.op_type : n.op_type + " '" + n.name + "'";
+                return "'" + forward.values[static_cast<std::size_t>(id)].name + "' of " + of;
+            }
             meant[static_cast<std::size_t>(id)] = 1;
         }
     }

@@ -49,8 +49,9 @@ inline bool is_weight_slot(const graph& g, const node& n, std::size_t i) {
     for (const slots& s : known)
         if (n.op_type == s.op) {
             if (i > 7 || !(s.mask >> i & 1)) return false;
-            // One number is a formula's, not the network's.
-            return g.values[static_cast<std::size_t>(n.inputs[i])].extents.elements() > 1;
+            // One number is a formula's, not the network's; what lies behind a Transpose may have no shape before the network is planned.
+            const value& v = g.values[static_cast<std::size_t>(n.inputs[i])];
+            return !v.has_shape || v.extents.elements() > 1;
         }
     return false;
 }

@@ -55,7 +55,10 @@ struct training_step::implementation {
     result<sums> sum_part(parted& p, int part, executor& pool);
     result<sums> sum_parts(parted& p, int first, int count, executor& pool);
     status diverged(const step_input& in, std::int64_t first, executor& pool);
-    std::int64_t classes() const { return network.values[static_cast<std::size_t>(logits_value)].extents.rank() == 2 ? network.values[static_cast<std::size_t>(logits_value)].extents[1] : 0; }
+    std::int64_t classes() const {
+        const shape& extents = network.values[static_cast<std::size_t>(logits_value)].extents;
+        return extents.rank() == 2 ? extents[1] : 0;
+    }
 };
 
 GRAFT_INLINE training_step::training_step() = default;
@@ -116,7 +119,8 @@ GRAFT_INLINE std::vector<tensor_view> training_step::implementation::views(const
     return all;
 }
 
-GRAFT_INLINE result<training_step::implementation::planned*> training_step::implementation::plan_for(const shape& batch, dtype type, detail::step_part part, bool plain, executor& pool) {
+GRAFT_INLINE result<training_step::implementation::planned*> training_step::implementation::plan_for(const shape& batch, dtype type, detail::step_part part, bool plain,
+                                                                                                     executor& pool) {
     for (const auto& p : plans)
         if (p->batch == batch && p->part == part && p->plain == plain) return p.get();
     std::unique_ptr<planned> made(new planned);
@@ -169,7 +173,8 @@ GRAFT_INLINE result<step_memory> training_step::prepare(const shape& batch, exec
     GRAFT_TRY_ASSIGN(p, self.plan_for(part, type, detail::step_part::update, false, pool));
     GRAFT_TRY_ASSIGN(found, self.plan_of(*p, pool));
     std::int64_t sums = 0, levels = 1;
-    for (std::size_t i = detail::step_inputs::first_state + self.state.size(); i < p->inputs.size(); ++i) sums += bytes_of(p->inputs[i].type, p->inputs[i].extents);
+    for (std::size_t i = detail::step_inputs::first_state + self.state.size(); i < p->inputs.size(); ++i)
+        sums += bytes_of(p->inputs[i].type, p->inputs[i].extents);
     while (std::int64_t(1) << (levels - 1) < self.options.micro_batches) ++levels;
     m.activations += found->arena_bytes + levels * sums;
     m.constants += found->constant_bytes;
@@ -186,109 +191,6 @@ GRAFT_INLINE status training_step::implementation::run_whole(const step_input& i
     last_loss = static_cast<double>(p->runner->output(detail::step_outputs::loss).data<float>()[0]);
     last_logits = p->runner->output(detail::step_outputs::logits);
     return {};
-}
-
-// One part: the sums over its samples, and its logits into their place.
-GRAFT_INLINE result<training_step::implementation::sums> training_step::implementation::sum_part(parted& q, int part, executor& pool) {
-    const std::int64_t n = q.in.inputs->shape()[0], first = q.cut.first(n, part), last = q.cut.last(n, part);
-    if (first == last) return sums();
-    const tensor_view x = detail::rows_of(*q.in.inputs, first, last), t = detail::rows_of(*q.in.targets, first, last);
-    planned* p = nullptr;
-    GRAFT_TRY_ASSIGN(p, plan_for(x.extents, x.type, detail::step_part::sums, q.plain, pool));
-    give_back_others(*p);
-    counter.data<std::int64_t>()[1] = first;
-    const std::vector<tensor_view> all = views(x, t, q.in.teacher ? detail::rows_of(*q.in.teacher, first, last) : view(nothing));
-    GRAFT_TRY(p->runner->run(all.data()));
-    if (q.diverged < 0 && !std::isfinite(p->runner->output(detail::step_outputs::loss).data<float>()[0])) q.diverged = first;
-    const tensor& logits = p->runner->output(detail::step_outputs::logits);
-    std::memcpy(last_logits.data<float>() + first * classes(), logits.raw(), logits.bytes());
-    sums found;
-    for (std::size_t i = detail::step_outputs::first_state; i < p->what.graph.outputs.size(); ++i) found.push_back(p->runner->output(i));
-    return found;
-}
-
-// The parts [first, first + count) added as the tree of shards has it.
-GRAFT_INLINE result<training_step::implementation::sums> training_step::implementation::sum_parts(parted& q, int first, int count, executor& pool) {
-    if (count == 1) return sum_part(q, first, pool);
-    sums left, right;
-    GRAFT_TRY_ASSIGN(left, sum_parts(q, first, count / 2, pool));
-    GRAFT_TRY_ASSIGN(right, sum_parts(q, first + count / 2, count / 2, pool));
-    if (left.empty() && right.empty()) return left;
-    sums& into = left.empty() ? right : left;
-    if (!left.empty() && !right.empty() && !detail::same_shapes(left, right)) return fail(errc::internal, network.name, "the parts of a batch make different sums");
-    for (std::size_t i = 0; i < into.size(); ++i) GRAFT_TRY(detail::add_into(into[i], left.empty() || right.empty() ? tensor() : right[i], pool));
-    return std::move(into);
-}
-
-// A part of one sample may have no sum where others have one. The gradients themselves are alike, whatever the size of a part.
-GRAFT_INLINE status training_step::implementation::choose_sums(parted& q, executor& pool) {
-    const std::int64_t n = q.in.inputs->shape()[0];
-    bool single = false;
-    for (int s = 0; s < q.cut.count; ++s) single |= q.cut.last(n, s) - q.cut.first(n, s) == 1;
-    if (!single || q.part[0] == 1) return {};
-    std::vector<std::string> names[2];
-    for (std::vector<std::string>& of : names) {
-        shape x = q.part;
-        if (&of == names) x[0] = 1;
-        planned* p = nullptr;
-        GRAFT_TRY_ASSIGN(p, plan_for(x, q.in.inputs->type(), detail::step_part::sums, false, pool));
-        for (value_id id : p->what.graph.outputs) of.push_back(p->what.graph.values[static_cast<std::size_t>(id)].name);
-    }
-    q.plain = names[0] != names[1];
-    return {};
-}
-
-GRAFT_INLINE status training_step::implementation::run_parts(parted& q, executor& pool) {
-    const std::int64_t n = q.in.inputs->shape()[0];
-    last_logits = tensor();
-    GRAFT_TRY_ASSIGN(last_logits, tensor::make(dtype::float32, {n, classes()}));
-    q.part = q.in.inputs->shape();
-    q.part[0] = detail::largest_part(q.cut, n);
-    GRAFT_TRY(choose_sums(q, pool));
-    sums total;
-    GRAFT_TRY_ASSIGN(total, sum_parts(q, 0, q.cut.count, pool));
-    planned* p = nullptr;
-    GRAFT_TRY_ASSIGN(p, plan_for(q.part, q.in.inputs->type(), detail::step_part::update, q.plain, pool));
-    const std::size_t own = detail::step_inputs::first_state + state.size();
-    if (own + total.size() != p->inputs.size()) return fail(errc::internal, network.name, "the parts of a batch do not make what its update takes");
-    std::vector<tensor_view> all = p->inputs;
-    const std::vector<tensor_view> now = views(all[detail::step_inputs::batch], all[detail::step_inputs::targets], all[detail::step_inputs::teacher]);
-    std::copy(now.begin(), now.end(), all.begin());
-    for (std::size_t i = 0; i < total.size(); ++i) {
-        if (total[i].shape() != all[own + i].extents) return fail(errc::internal, network.name, "the parts of a batch do not make what its update takes");
-        all[own + i] = view(total[i]);
-    }
-    GRAFT_TRY(p->runner->run(all.data()));
-    last_loss = static_cast<double>(p->runner->output(detail::step_outputs::loss).data<float>()[0]);
-    return {};
-}
-
-// Names what is not finite: of the samples, of the state, or the first value that the forward part makes. In parts, of the part.
-GRAFT_INLINE status training_step::implementation::diverged(const step_input& in, std::int64_t first, executor& pool) {
-    const auto stop = [&](const std::string& what) {
-        return fail(errc::train_diverged, "step " + std::to_string(in.step), "the loss is no longer finite: " + what + "; the weights are those before this step. A smaller --lr or clipping of gradients may help");
-    };
-    if (!detail::all_finite(view(*in.inputs))) return stop("the batch's pictures hold NaN or infinity");
-    if (!detail::all_finite(view(*in.targets))) return stop("the batch's targets hold NaN or infinity");
-    if (in.teacher && !detail::all_finite(view(*in.teacher))) return stop("the teacher's logits hold NaN or infinity");
-    for (const training_state& s : state)
-        if (!detail::all_finite(view(s.value))) return stop("'" + s.name + "' holds NaN or infinity");
-    const std::int64_t n = in.inputs->shape()[0];
-    std::int64_t last = n;
-    if (first < 0) first = 0;
-    const shards cut{options.micro_batches};
-    for (int s = 0; s < cut.count; ++s)
-        if (cut.first(n, s) <= first && first < cut.last(n, s)) last = cut.last(n, s);
-    counter.data<std::int64_t>()[1] = first;
-    std::vector<tensor_view> all = views(detail::rows_of(*in.inputs, first, last), detail::rows_of(*in.targets, first, last), in.teacher ? detail::rows_of(*in.teacher, first, last) : view(nothing));
-    std::vector<tensor_view> shapes = all;
-    for (tensor_view& v : shapes) v.data = nullptr;
-    graph forward;
-    GRAFT_TRY_ASSIGN(forward, detail::step_builder(network, logits_value, learning, layout, options).build(shapes, detail::step_part::forward, false, pool));
-    for (const auto& p : plans) p->runner->trim();
-    std::string name;
-    GRAFT_TRY_ASSIGN(name, detail::first_not_finite(forward, all, options.limits, options.seed, pool));
-    return stop(name.empty() ? "the sum over the batch overflows" : "the first of its values is the output " + name);
 }
 
 GRAFT_INLINE status training_step::run(const step_input& in, executor& pool) {

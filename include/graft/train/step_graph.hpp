@@ -45,7 +45,9 @@ public:
         if (part == step_part::forward) return std::move(g_);
         GRAFT_TRY(build_gradients());
         if (part == step_part::sums || part == step_part::update) {
-            const batch_sums sums(g_, {g_.inputs[step_inputs::batch], g_.inputs[step_inputs::targets], g_.inputs[step_inputs::counter], g_.inputs[step_inputs::teacher]});
+            std::vector<value_id> samples;
+            for (int i : {step_inputs::batch, step_inputs::targets, step_inputs::counter, step_inputs::teacher}) samples.push_back(g_.inputs[static_cast<std::size_t>(i)]);
+            const batch_sums sums(g_, samples);
             std::vector<value_id> wanted = gradients_;
             wanted.insert(wanted.begin(), loss_);
             const std::vector<value_id> found = sums.behind(wanted, plain);

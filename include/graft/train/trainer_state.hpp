@@ -74,6 +74,8 @@ inline named_texts training_run::settings() const {
     integer("patience", o_.patience);
     integer("batch norm", o_.step.batch_norm);
     integer("exact", o_.step.exact);
+    // The parts of a batch are equal to the whole to the bit only where sums keep their order.
+    if (!o_.step.exact) integer("max ram", o_.max_ram);
     std::string frozen;
     std::int64_t learning = 0;
     for (const parameter& q : network_.parameters) (q.learns ? ++learning : 0), frozen += q.learns ? 'l' : 'f';

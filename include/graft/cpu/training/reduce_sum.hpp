@@ -123,11 +123,16 @@ struct sum_walk {
 // leaf(shard, out) by the tree, n numbers at a time. Recursion of at most log2(shards::most).
 template <class Leaf>
 inline void sum_tree(int first, int count, int n, double* out, const Leaf& leaf) {
-    if (count == 1) return leaf(first, out);
+    if (count == 1) {
+        leaf(first, out);
+        // Every node of the tree is a float, as those of products are: half of a batch in half of the shards gives the same bits.
+        for (int j = 0; j < n; ++j) out[j] = static_cast<double>(static_cast<float>(out[j]));
+        return;
+    }
     double right[64];
     sum_tree(first, count / 2, n, out, leaf);
     sum_tree(first + count / 2, count / 2, n, right, leaf);
-    for (int j = 0; j < n; ++j) out[j] += right[j];
+    for (int j = 0; j < n; ++j) out[j] = static_cast<double>(static_cast<float>(out[j] + right[j]));
 }
 
 } // namespace detail

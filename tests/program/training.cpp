@@ -1,0 +1,195 @@
+// The verbs finetune, train, evaluate and bench --train from outside: files, JSON, equal bytes, wrong usage.
+#if defined(GRAFT_PROGRAM) && !defined(_WIN32)
+#include "../data/made_dataset.hpp"
+
+#include <graft/graft.hpp>
+
+#include <doctest/doctest.h>
+
+#include <sys/wait.h>
+
+namespace {
+
+struct done {
+    int code = -1;
+    std::string out, err;
+    // The number behind a key of the JSON.
+    double number(const std::string& key) const {
+        const std::size_t at = out.find("\"" + key + "\":");
+        return at == std::string::npos ? -1 : std::atof(out.c_str() + at + key.size() + 3);
+    }
+};
+
+std::string contents(const std::string& path) {
+    std::string text;
+    if (std::FILE* file = std::fopen(path.c_str(), "rb")) {
+        char block[4096];
+        for (std::size_t n; (n = std::fread(block, 1, sizeof block, file)) > 0;) text.append(block, n);
+        std::fclose(file);
+    }
+    return text;
+}
+
+done graft_program(const std::string& arguments, const std::string& before = "") {
+    const made_folder folder;
+    const std::string out = folder.path + "/out", err = folder.path + "/err";
+    const int status = std::system((before + GRAFT_PROGRAM " " + arguments + " >" + out + " 2>" + err + " </dev/null").c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, contents(out), contents(err)};
+}
+
+// Stripes that lie or stand, at places and levels of their own.
+std::string stripes(bool standing, int variant) {
+    std::string pixels;
+    for (int y = 0; y < 28; ++y)
+        for (int x = 0; x < 28; ++x) pixels += static_cast<char>(((standing ? x : y) + variant) % 6 < 3 ? 40 + 7 * (variant % 5) : 200 - 11 * (variant % 7));
+    return "P5 28 28 255\n" + pixels;
+}
+
+void put_stripes(const made_folder& folder) {
+    for (int i = 0; i < 24; ++i) {
+        const std::string part = i < 16 ? "train/" : "val/";
+        folder.put(part + "lying/" + std::to_string(i) + ".pgm", stripes(false, i));
+        folder.put(part + "standing/" + std::to_string(i) + ".pgm", stripes(true, i));
+    }
+}
+
+void put_demo_pictures(const made_folder& folder, const std::vector<std::string>& classes) {
+    for (const std::string& name : classes)
+        for (const char* part : {"train/", "val/"})
+            for (const char* number : {"1", "2"})
+                folder.put(part + name + "/" + number + ".png", contents(GRAFT_SOURCE_DIR "/apps/graft/demo/pictures/" + name + "-" + number + ".png"));
+}
+
+const std::string demo = GRAFT_SOURCE_DIR "/apps/graft/demo/model.onnx";
+
+} // namespace
+
+TEST_CASE("train writes a model that evaluate finds as good as it was said to be") {
+    made_folder folder;
+    put_stripes(folder);
+    const std::string out = folder.path + "/out";
+    const done trained = graft_program("train " + folder.path + " --arch lenet --epochs 10 --batch 4 --lr 0.003 --threads 2 --json --out " + out);
+    CAPTURE(trained.err);
+    REQUIRE(trained.code == 0);
+    for (const char* key : {"best_top1", "epochs", "images_per_s", "peak_rss_mb", "device", "best_epoch", "step_bytes", "history"}) CHECK(contains(trained.out, "\"" + std::string(key) + "\":"));
+    for (const char* file : {"model.onnx", "checkpoint.safetensors", "checkpoint.previous.safetensors", "metrics.jsonl", "report.html"}) CHECK(!contents(out + "/" + file).empty());
+    CHECK(trained.number("epochs") == 10);
+    CHECK(trained.number("best_top1") == 1);
+    CHECK(contains(trained.err, "2 classes, 32 pictures to learn from, 16 to score by"));
+    CHECK(contains(contents(out + "/report.html"), "Grad-CAM"));
+
+    const done scored = graft_program("evaluate " + out + "/model.onnx " + folder.path + "/val --json");
+    REQUIRE(scored.code == 0);
+    CHECK(scored.number("top1") == trained.number("best_top1"));
+    CHECK(scored.number("images") == 16);
+    CHECK(contains(scored.out, "\"classes\":[\"lying\",\"standing\"],\"confusion\":[[8,0],[0,8]]"));
+    const graft::model written = graft::load(out + "/model.onnx");
+    CHECK(written.metadata("graft.labels") == "[\"lying\",\"standing\"]");
+    CHECK(contains(written.metadata("graft.preprocess"), "order=gray"));
+    CHECK(!written.metadata("graft.golden").empty());
+}
+
+TEST_CASE("the bytes of a model do not depend on threads, workers, or how often the run was killed") {
+    made_folder folder;
+    put_stripes(folder);
+    const std::string run = "train " + folder.path + " --arch lenet --epochs 6 --batch 4 --seed 3 --checkpoint-every 0 --augment random_horizontal_flip -q --out " + folder.path;
+    REQUIRE(graft_program(run + "/one --threads 1").code == 0);
+    const std::string wanted = contents(folder.path + "/one/model.onnx");
+    REQUIRE(!wanted.empty());
+    REQUIRE(graft_program(run + "/three --threads 3 --workers 2").code == 0);
+    CHECK(contents(folder.path + "/three/model.onnx") == wanted);
+    for (const char* limit : {"0.05", "0.1", "0.15", "0.2"}) (void)graft_program(run + "/killed --threads 2 --resume", "timeout -s KILL " + std::string(limit) + " ");
+    const done last = graft_program(run + "/killed --threads 1 --resume");
+    CAPTURE(last.err);
+    REQUIRE(last.code == 0);
+    CHECK(contents(folder.path + "/killed/model.onnx") == wanted);
+    const done other = graft_program(run + "/killed --resume --lr 0.5");
+    CHECK(other.code == 1);
+    CHECK(contains(other.err, "graft: error: resume.mismatch: lr: "));
+}
+
+TEST_CASE("finetune puts a head for other classes on a trunk and keeps the names of its input and output") {
+    made_folder folder;
+    put_demo_pictures(folder, {"sun", "tree", "moon"});
+    const std::string out = folder.path + "/out", run = "finetune " + folder.path + " --from " + demo + " --batch 4 --out " + out;
+    const done head = graft_program(run + " --epochs 8 --freeze trunk --lr 0.03 --json");
+    CAPTURE(head.err);
+    REQUIRE(head.code == 0);
+    CHECK(head.number("best_top1") == 1);
+    CHECK(contains(head.err, "features are computed once"));
+    const graft::model before = graft::load(demo), after = graft::load(out + "/model.onnx");
+    CHECK(after.inputs()[0].name == before.inputs()[0].name);
+    CHECK(after.outputs()[0].name == before.outputs()[0].name);
+    CHECK(after.outputs()[0].extents[1] == 3);
+    CHECK(after.metadata("graft.labels") == "[\"moon\",\"sun\",\"tree\"]");
+    CHECK(graft_program(run + " --freeze '^(?!head)' --epochs 1 -q").code == 0);
+    CHECK(graft_program(run + " --freeze 2 --epochs 1 --optimizer sgd --nesterov --schedule constant --ema 0.9 --clip-norm 1 --class-weights 1:2:1 -q").code == 0);
+    CHECK(graft_program(run + " --teacher " + out + "/model.onnx --epochs 1 --loss cross_entropy -q").code == 0);
+}
+
+TEST_CASE("what --max-ram cannot fit ends with memory.budget, and what it can fit is fitted") {
+    made_folder folder;
+    put_demo_pictures(folder, {"sun", "tree"});
+    const std::string run = "finetune " + folder.path + " --from " + demo + " --batch 4 --epochs 1 --out " + folder.path + "/out --max-ram ";
+    const done small = graft_program(run + "10K");
+    CHECK(small.code == 1);
+    CHECK(contains(small.err, "graft: error: memory.budget: --max-ram: "));
+    CHECK(graft_program(run + "1G -q").code == 0);
+}
+
+TEST_CASE("wrong options of training exit with 2 and name the option") {
+    made_folder folder;
+    put_stripes(folder);
+    const std::string run = "train " + folder.path + " --arch lenet --out " + folder.path + "/out ";
+    for (const char* wrong : {"--epochs 0", "--batch x", "--optimizer rmsprop", "--loss hinge", "--schedule linear", "--warmup 1.5", "--augment zoom=2", "--max-ram much", "--shards 3",
+                              "--batch-norm maybe", "--nesterov", "--class-weights 1:2:3", "--class-weights a", "--checkpoint-every 31", "--ema 1", "--distillation 0.5", "--freeze trunk"}) {
+        CAPTURE(wrong);
+        const done refused = graft_program(run + wrong);
+        CHECK(refused.code == 2);
+        const std::string option = std::string(wrong).substr(0, std::string(wrong).find(' '));
+        CHECK(contains(refused.err, "graft: error: usage"));
+        CHECK(contains(refused.err, option));
+        CHECK(refused.out.empty());
+    }
+    CHECK(graft_program("train " + folder.path + " --arch vgg --out " + folder.path + "/out").code == 2);
+    CHECK(contains(graft_program(run + "--preprocess nonsense").err, "graft: error: usage.preprocess: "));
+    const done pattern = graft_program("finetune " + folder.path + " --from " + demo + " --out " + folder.path + "/out --freeze '('");
+    CHECK(pattern.code == 2);
+    CHECK(contains(pattern.err, "graft: error: usage: --freeze: "));
+}
+
+TEST_CASE("evaluate matches folders to classes by name and refuses those that the model lacks") {
+    made_folder folder;
+    put_demo_pictures(folder, {"tree", "boat"});
+    const done scored = graft_program("evaluate " + demo + " " + folder.path + "/val --json");
+    REQUIRE(scored.code == 0);
+    CHECK(scored.number("images") == 4);
+    CHECK(scored.number("top1") == 1);
+    folder.put("val/zebra/1.png", contents(GRAFT_SOURCE_DIR "/apps/graft/demo/pictures/sun-1.png"));
+    const done refused = graft_program("evaluate " + demo + " " + folder.path + "/val");
+    CHECK(refused.code == 1);
+    CHECK(contains(refused.err, "graft: error: data.class_mismatch: "));
+    CHECK(contains(refused.err, "\"zebra\" is none of the model's 8 classes"));
+}
+
+TEST_CASE("bench --train times steps of a file and of an architecture") {
+    for (const std::string& what : {demo + " --train full", demo + " --train head", std::string("--arch lenet --train full")}) {
+        CAPTURE(what);
+        const done timed = graft_program("bench " + what + " --batch 4 --rounds 3 --json");
+        REQUIRE(timed.code == 0);
+        for (const char* key : {"latency_ms", "load_ms", "rss_mb", "isa", "device", "macs", "train", "step_bytes"}) CHECK(contains(timed.out, "\"" + std::string(key) + "\":"));
+    }
+    CHECK(graft_program("bench --train full").code == 2);
+    CHECK(graft_program("bench --arch lenet").code == 2);
+    CHECK(graft_program("bench " + demo + " --train some").code == 2);
+}
+
+TEST_CASE("train --find-lr suggests a rate and writes no model") {
+    made_folder folder;
+    put_stripes(folder);
+    const done found = graft_program("train " + folder.path + " --arch lenet --batch 8 --find-lr --json --out " + folder.path + "/out");
+    REQUIRE(found.code == 0);
+    CHECK(found.number("suggestion") > 0);
+    CHECK(contents(folder.path + "/out/model.onnx").empty());
+}
+#endif

@@ -1,0 +1,262 @@
+// Whole runs on a small folder of pictures: the same model for any threads and workers and after any interruption; frozen trunks.
+#include "../data/made_dataset.hpp"
+#include "small_steps.hpp"
+
+#include <graft/data/png_encode.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <iterator>
+
+#if !defined(_WIN32)
+#include <sys/wait.h>
+#include <unistd.h>
+#endif
+
+namespace {
+
+// Three classes of pictures of 12 x 12, each of its own colour under noise: 8 of each to learn from, 3 to score by.
+void put_pictures(const made_folder& folder) {
+    std::uint64_t k = 1000;
+    for (const char* part : {"train", "val"})
+        for (int label = 0; label < 3; ++label)
+            for (int i = 0; i < (part[0] == 't' ? 8 : 3); ++i, ++k) {
+                const graft::image picture = graft::image::make(12, 12, 3);
+                for (std::int64_t p = 0; p < 12 * 12 * 3; ++p)
+                    picture.data()[p] = static_cast<std::uint8_t>(128 + 50 * small_steps::hashed(k, static_cast<std::uint64_t>(p)) + (p % 3 == label ? 60 : -20));
+                folder.put(std::string("data/") + part + "/" + "abc"[label] + "/" + std::to_string(i) + ".png", graft::encode_png(picture));
+            }
+}
+
+graft::training_network small_network(const std::string& freeze, bool features = true) {
+    graft::builder b("small", 4);
+    graft::conv2d_options conv;
+    conv.kernel = 3, conv.stride = 2, conv.name = "conv1";
+    graft::value_id x = b.relu(b.conv2d(b.input("input", graft::dtype::float32, {"N", 3, 8, 8}), 8, conv));
+    conv.name = "conv2", conv.stride = 1;
+    x = b.flatten(b.global_average_pool(b.relu(b.conv2d(x, 12, conv))));
+    graft::linear_options fc;
+    fc.name = "fc";
+    b.output(b.linear(x, 3, fc), "logits");
+    graft::training_network n;
+    n.graph = small_steps::loaded(b.finish());
+    n.logits = graft::logits_of(n.graph);
+    n.parameters = graft::parameters_of(n.graph);
+    if (features) n.features = n.graph.nodes.back().inputs[0];
+    graft::executor serial;
+    const graft::status frozen = graft::freeze(n.graph, n.parameters, freeze, {"fc.weight", "fc.bias"}, {}, {1, 3, 8, 8}, serial);
+    REQUIRE(frozen.ok());
+    return n;
+}
+
+graft::trainer_options small_options(const std::string& out) {
+    graft::trainer_options o;
+    o.epochs = 3;
+    o.batch = 5;
+    o.learning_rate = 0.01;
+    o.seed = 9;
+    o.threads = 1;
+    o.workers = 1;
+    o.out = out;
+    o.preprocess = graft::parse_preprocess("imagenet,resize=8x8");
+    return o;
+}
+
+// Ends the process at a step, as a kill would.
+class killer final : public graft::training_observer {
+public:
+    explicit killer(int steps) : left_(steps) {}
+    inline void on_step(const graft::trainer_progress&) override {
+#if !defined(_WIN32)
+        if (--left_ == 0) ::_exit(7);
+#endif
+    }
+
+private:
+    int left_;
+};
+
+std::string file(const std::string& path) {
+    std::ifstream in(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+}
+
+struct outcome {
+    graft::training_result result;
+    std::string model;
+};
+outcome trained(const made_folder& folder, const graft::trainer_options& o, graft::training_network network) {
+    const graft::dataset_splits data = graft::open_splits(folder.path + "/data");
+    graft::training_observer watcher;
+    auto made = graft::train(std::move(network), data, o, watcher);
+    REQUIRE_MESSAGE(made.ok(), std::string(made.ok() ? "" : made.error().what()));
+    outcome r;
+    r.result = std::move(made).value();
+    if (!o.out.empty()) r.model = file(o.out + "/model.onnx");
+    return r;
+}
+
+std::string weight(const graft::graph& g, const char* name) {
+    for (const graft::value& v : g.values)
+        if (v.name == name && v.constant) return {reinterpret_cast<const char*>(v.constant.raw()), v.constant.bytes()};
+    return "";
+}
+
+}  // namespace
+
+TEST_CASE("A run learns, writes its files, and gives the same model for any threads and workers") {
+    const made_folder folder;
+    put_pictures(folder);
+    const outcome first = trained(folder, small_options(folder.path + "/first"), small_network("none"));
+    CHECK(first.result.epochs == 3);
+    CHECK(first.result.history.size() == 3);
+    CHECK(first.result.history[2].training_loss < first.result.history[0].training_loss);
+    CHECK(first.result.best_top1 > 0.5);
+    CHECK(first.result.bad_pictures == 0);
+    REQUIRE(!first.model.empty());
+    for (const char* name : {"checkpoint.safetensors", "metrics.jsonl"}) CHECK(!file(folder.path + "/first/" + name).empty());
+    int run = 0;
+    for (const int threads : {2, 3})
+        for (const int workers : {1, 3}) {
+            graft::trainer_options o = small_options(folder.path + "/" + std::to_string(++run));
+            o.threads = threads;
+            o.workers = workers;
+            CAPTURE(threads);
+            CAPTURE(workers);
+            CHECK(trained(folder, o, small_network("none")).model == first.model);
+        }
+    // Another seed is another model.
+    graft::trainer_options o = small_options(folder.path + "/other");
+    o.seed = 10;
+    CHECK(trained(folder, o, small_network("none")).model != first.model);
+}
+
+#if !defined(_WIN32)
+TEST_CASE("A run that is killed and resumed ends with the bytes of one that is not") {
+#if defined(__SANITIZE_THREAD__)
+    MESSAGE("skipped: the thread sanitizer takes no threads after a fork");
+    return;
+#endif
+    const made_folder folder;
+    put_pictures(folder);
+    const outcome whole = trained(folder, small_options(folder.path + "/whole"), small_network("none"));
+    for (const int steps : {1, 4, 5, 7, 14}) {
+        CAPTURE(steps);
+        graft::trainer_options o = small_options(folder.path + "/killed" + std::to_string(steps));
+        o.checkpoint_seconds = 0;  // after every step
+        const pid_t child = ::fork();
+        REQUIRE(child >= 0);
+        if (child == 0) {
+            auto data = graft::open_splits(folder.path + "/data");
+            killer at(steps);
+            if (data.ok()) (void)graft::train(small_network("none"), *data, o, at).ok();
+            ::_exit(1);
+        }
+        int ended = 0;
+        REQUIRE(::waitpid(child, &ended, 0) == child);
+        REQUIRE(WIFEXITED(ended));
+        REQUIRE(WEXITSTATUS(ended) == 7);
+        o.resume = true;
+        o.threads = 2;
+        const outcome resumed = trained(folder, o, small_network("none"));
+        CHECK(resumed.model == whole.model);
+        CHECK(resumed.result.best_epoch == whole.result.best_epoch);
+        CHECK(resumed.result.history.size() == 3);
+    }
+    // Other settings are refused.
+    graft::trainer_options o = small_options(folder.path + "/killed1");
+    o.resume = true;
+    o.learning_rate = 0.5;
+    const graft::dataset_splits data = graft::open_splits(folder.path + "/data");
+    graft::training_observer watcher;
+    auto refused = graft::train(small_network("none"), data, o, watcher);
+    REQUIRE(!refused.ok());
+    CHECK(refused.error().code() == graft::errc::resume_mismatch);
+}
+#endif
+
+TEST_CASE("A frozen trunk is run once for each picture, stays as it was, and its head is that of a run without the cache") {
+    const made_folder folder;
+    put_pictures(folder);
+    graft::trainer_options o = small_options("");
+    o.augmentation = graft::parse_augmentation("none");
+    const graft::training_network before = small_network("trunk");
+    const outcome cached = trained(folder, o, small_network("trunk"));
+    const outcome plain = trained(folder, o, small_network("trunk", false));
+    for (const char* name : {"conv1.weight", "conv1.bias", "conv2.weight", "conv2.bias"}) {
+        INFO(std::string(name));
+        CHECK(!weight(before.graph, name).empty());
+        CHECK(weight(cached.result.network, name) == weight(before.graph, name));
+        CHECK(weight(plain.result.network, name) == weight(before.graph, name));
+    }
+    for (const char* name : {"fc.weight", "fc.bias"}) {
+        const std::string a = weight(cached.result.network, name), b = weight(plain.result.network, name), was = weight(before.graph, name);
+        REQUIRE(a.size() == b.size());
+        CHECK(a != was);
+        for (std::size_t i = 0; i < a.size(); i += 4) {
+            float x = 0, y = 0;
+            std::memcpy(&x, a.data() + i, 4);
+            std::memcpy(&y, b.data() + i, 4);
+            CHECK(static_cast<double>(x) == doctest::Approx(static_cast<double>(y)).epsilon(1e-4));
+        }
+    }
+    CHECK(cached.result.history[2].loss == doctest::Approx(plain.result.history[2].loss).epsilon(1e-5));
+}
+
+TEST_CASE("A trunk that is let go later learns from then on") {
+    const made_folder folder;
+    put_pictures(folder);
+    graft::trainer_options o = small_options("");
+    o.epochs = 1;
+    o.unfreeze_epoch = 1;
+    const graft::training_network before = small_network("none");
+    CHECK(weight(trained(folder, o, small_network("none")).result.network, "conv1.weight") == weight(before.graph, "conv1.weight"));
+    o.epochs = 3;
+    const outcome later = trained(folder, o, small_network("none"));
+    CHECK(later.result.best_epoch >= 0);
+    if (later.result.best_epoch > 0) CHECK(weight(later.result.network, "conv1.weight") != weight(before.graph, "conv1.weight"));
+}
+
+TEST_CASE("A limit of memory is kept by computing again and in parts, or refused before the first step") {
+    const made_folder folder;
+    put_pictures(folder);
+    graft::trainer_options o = small_options(folder.path + "/whole");
+    o.batch = 16;
+    o.step.exact = true;
+    const outcome whole = trained(folder, o, small_network("none"));
+    o.out = folder.path + "/less";
+    o.max_ram = whole.result.memory.total() * 3 / 4;
+    const outcome less = trained(folder, o, small_network("none"));
+    CHECK(less.result.memory.total() <= o.max_ram);
+    CHECK(less.model == whole.model);
+    o.max_ram = 1000;
+    o.out = "";
+    const graft::dataset_splits data = graft::open_splits(folder.path + "/data");
+    graft::training_observer watcher;
+    auto refused = graft::train(small_network("none"), data, o, watcher);
+    REQUIRE(!refused.ok());
+    CHECK(refused.error().code() == graft::errc::memory_budget);
+}
+
+TEST_CASE("A run that diverges names the step, and the last good checkpoint stays") {
+    const made_folder folder;
+    put_pictures(folder);
+    graft::trainer_options o = small_options(folder.path + "/run");
+    o.learning_rate = 1e30;
+    o.step.optimizer.kind = graft::optimizer_kind::sgd;
+    o.schedule = graft::parse_schedule("constant");
+    o.checkpoint_seconds = 0;
+    const graft::dataset_splits data = graft::open_splits(folder.path + "/data");
+    graft::training_observer watcher;
+    auto made = graft::train(small_network("none"), data, o, watcher);
+    REQUIRE(!made.ok());
+    CHECK(made.error().code() == graft::errc::train_diverged);
+    INFO(std::string(made.error().what()));
+    CHECK(std::string(made.error().what()).find("step ") != std::string::npos);
+    CHECK(std::string(made.error().what()).find("checkpoint") != std::string::npos);
+    // What is there can be read, and all of it is finite.
+    const graft::loaded_checkpoint kept = graft::load_checkpoint(folder.path + "/run/checkpoint.safetensors");
+    for (const auto& t : kept.contents.tensors)
+        for (std::int64_t i = 0; i < t.second.elements(); ++i) CHECK(std::isfinite(t.second.data<float>()[i]));
+}
