@@ -19,7 +19,8 @@ struct measured_network {
     std::int64_t classes = 0;
 };
 
-graft::result<measured_network> network_of(const common_options& common, const bench_options& options, std::int64_t batch, graft::executor& pool) {
+graft::result<measured_network> network_of(const common_options& common, const bench_options& options, std::int64_t batch,
+                                           graft::executor& pool) {
     measured_network net;
     if (!options.arch.empty()) {
         graft::architecture_options how;
@@ -49,7 +50,9 @@ graft::result<measured_network> network_of(const common_options& common, const b
     graft::graph known;
     GRAFT_TRY_ASSIGN(known, with_shapes(net.graph, net.batch, pool));
     const graft::shape scores = known.values[static_cast<std::size_t>(net.logits)].extents;
-    if (scores.rank() != 2) return graft::fail(graft::errc::train_head, options.model, "what the loss is taken of has to be [N, classes]; it is " + graft::text(scores));
+    if (scores.rank() != 2)
+        return graft::fail(graft::errc::train_head, options.model,
+                           "what the loss is taken of has to be [N, classes]; it is " + graft::text(scores));
     net.classes = scores[1];
     graft::value& v = net.graph.values[static_cast<std::size_t>(net.logits)];
     v.has_shape = true;
@@ -91,9 +94,11 @@ graft::result<int> bench_training(const common_options& common, const bench_opti
     GRAFT_TRY_ASSIGN(input, graft::tensor::make(graft::dtype::float32, net.batch));
     GRAFT_TRY_ASSIGN(targets, graft::tensor::make(graft::dtype::float32, {batch, net.classes}));
     const graft::random_stream values(common.seed, 1), labels(common.seed, 2);
-    for (std::int64_t i = 0; i < input.elements(); ++i) input.data<float>()[i] = static_cast<float>(values.normal(static_cast<std::uint64_t>(i)));
+    for (std::int64_t i = 0; i < input.elements(); ++i)
+        input.data<float>()[i] = static_cast<float>(values.normal(static_cast<std::uint64_t>(i)));
     for (std::int64_t i = 0; i < batch; ++i) {
-        const auto label = static_cast<std::int64_t>(labels.below(static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(net.classes)));
+        const auto label =
+            static_cast<std::int64_t>(labels.below(static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(net.classes)));
         graft::write_target(how.loss, label, 1, net.classes, targets.data<float>() + i * net.classes, false);
     }
     graft::step_input in;
@@ -134,11 +139,16 @@ graft::result<int> bench_training(const common_options& common, const bench_opti
         return exit_done;
     }
     const terminal screen = look_at_stdout(common.color);
-    const auto row = [&](const char* key, const std::string& value) { std::printf("%s  %s\n", styled(screen, style::dim, padded(key, 8)).c_str(), value.c_str()); };
+    const auto row = [&](const char* key, const std::string& value) {
+        std::printf("%s  %s\n", styled(screen, style::dim, padded(key, 8)).c_str(), value.c_str());
+    };
     char text[160];
-    row("model", printable(name) + "  at " + graft::text(net.batch) + ", training " + (options.train == "full" ? "all of it" : "its head"));
-    row("device", std::string("cpu, ") + graft::cpu::name(isa) + ", " + std::to_string(threads) + (threads == 1 ? " thread" : " threads"));
-    std::snprintf(text, sizeof text, "  (%s least, %s at 90 %%, %d rounds)", milliseconds_text(sorted.front()).c_str(), milliseconds_text(sorted[n * 9 / 10]).c_str(), options.rounds);
+    row("model", printable(name) + "  at " + graft::text(net.batch) + ", training " +
+                     (options.train == "full" ? "all of it" : "its head"));
+    row("device",
+        std::string("cpu, ") + graft::cpu::name(isa) + ", " + std::to_string(threads) + (threads == 1 ? " thread" : " threads"));
+    std::snprintf(text, sizeof text, "  (%s least, %s at 90 %%, %d rounds)", milliseconds_text(sorted.front()).c_str(),
+                  milliseconds_text(sorted[n * 9 / 10]).c_str(), options.rounds);
     row("step", styled(screen, style::bold, milliseconds_text(middle)) + text);
     std::snprintf(text, sizeof text, "%.1f samples a second", 1000.0 * static_cast<double>(batch) / middle);
     row("speed", text);

@@ -30,8 +30,8 @@ struct all_options {
     training_options finetune, train;
 };
 
-constexpr const char* verb_names[] = {"doctor", "info", "run", "classify", "finetune", "train", "evaluate", "bench", "check",
-                                      "augment", "decode", "preprocess"};
+constexpr const char* verb_names[] = {"doctor",   "info",  "run",   "classify", "finetune", "train",
+                                      "evaluate", "bench", "check", "augment",  "decode",   "preprocess"};
 
 // The least number of letters to insert, delete or change between two words.
 std::size_t distance(const std::string& a, const std::string& b) {
@@ -123,15 +123,18 @@ void declare(CLI::App& app, all_options& o) {
         ->type_name("N")
         ->check(CLI::Range(0, 200));
 
-    declare_training(*add_verb(app, "finetune", "Turns a model and labelled pictures into a model of their classes", o), o.finetune);
+    declare_training(*add_verb(app, "finetune", "Turns a model and labelled pictures into a model of their classes", o),
+                     o.finetune);
     o.train.from_scratch = true;
     declare_training(*add_verb(app, "train", "Trains an architecture from random weights", o), o.train);
 
     v = add_verb(app, "evaluate", "Scores a model on labelled pictures, each exactly once", o);
     v->add_option("MODEL", o.evaluate.model, "The model")->required();
     v->add_option("DATA", o.evaluate.data, "Image folder, IDX or CIFAR files, or a CSV file")->required();
-    v->add_option("--labels", o.evaluate.labels, "Names of the model's classes, one a line (default: the model's own)")->type_name("FILE");
-    v->add_option("--preprocess", o.evaluate.preprocess, "How pictures become tensors (default: the model's own)")->type_name("SPEC");
+    v->add_option("--labels", o.evaluate.labels, "Names of the model's classes, one a line (default: the model's own)")
+        ->type_name("FILE");
+    v->add_option("--preprocess", o.evaluate.preprocess, "How pictures become tensors (default: the model's own)")
+        ->type_name("SPEC");
     v->add_option("--batch", o.evaluate.batch, "Pictures at once (default: 32)")->type_name("B")->check(CLI::Range(1, 1 << 20));
 
     v = add_verb(app, "check", "What is wrong with a dataset, before training", o);
@@ -141,16 +144,22 @@ void declare(CLI::App& app, all_options& o) {
     v = add_verb(app, "augment", "A sheet of what a network sees while it learns, as PNG", o);
     v->add_option("DATA", o.augment.data, "Image folder, IDX or CIFAR files, or a CSV file")->required();
     v->add_option("--preview", o.augment.preview, "The sheet")->type_name("FILE.png")->required();
-    v->add_option("--augment", o.augment.augment, "Random changes, or each for all there are (default: those of finetune)")->type_name("SPEC");
-    v->add_option("--preprocess", o.augment.preprocess, "How pictures become tensors (default: imagenet,crop=224)")->type_name("SPEC");
+    v->add_option("--augment", o.augment.augment, "Random changes, or each for all there are (default: those of finetune)")
+        ->type_name("SPEC");
+    v->add_option("--preprocess", o.augment.preprocess, "How pictures become tensors (default: imagenet,crop=224)")
+        ->type_name("SPEC");
     v->add_option("--images", o.augment.images, "Rows of the sheet (default: 6)")->type_name("N")->check(CLI::Range(1, 64));
 
     v = add_verb(app, "bench", "Measures a model on random input", o);
     CLI::Option* measured = v->add_option("MODEL", o.bench.model, "The model");
-    CLI::Option* scope = v->add_option("--train", o.bench.train, "A training step instead of a run: full, or head for the last layer alone")
-                             ->type_name("SCOPE")
-                             ->check(CLI::IsMember({"full", "head"}));
-    v->add_option("--arch", o.bench.arch, "lenet, resnet20 or mobilenet_v2 in place of MODEL")->type_name("NAME")->needs(scope)->excludes(measured);
+    CLI::Option* scope =
+        v->add_option("--train", o.bench.train, "A training step instead of a run: full, or head for the last layer alone")
+            ->type_name("SCOPE")
+            ->check(CLI::IsMember({"full", "head"}));
+    v->add_option("--arch", o.bench.arch, "lenet, resnet20 or mobilenet_v2 in place of MODEL")
+        ->type_name("NAME")
+        ->needs(scope)
+        ->excludes(measured);
     v->add_option("--batch", o.bench.batch, "Batch size (default: the model's, else 1)")
         ->type_name("B")
         ->check(CLI::Range(1, 1 << 20));

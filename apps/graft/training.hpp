@@ -16,9 +16,10 @@ namespace program {
 struct training_setup {
     graft::training_network network;
     graft::preprocess_spec preprocess; ///< complete
-    graft::value_id maps = graft::no_value; ///< the last features that are still images, for Grad-CAM; no_value where there are none
-    std::string source;                ///< the model's file, or the architecture
-    std::string data;                  ///< the dataset, as it was given
+    graft::value_id maps =
+        graft::no_value; ///< the last features that are still images, for Grad-CAM; no_value where there are none
+    std::string source;  ///< the model's file, or the architecture
+    std::string data;    ///< the dataset, as it was given
 };
 
 /// What was seen of a run from outside, for its report.
@@ -34,16 +35,17 @@ graft::result<graft::trainer_options> trainer_options_of(const common_options& c
 
 /// The grafted network of `finetune`, or the new one of `train`, for the classes of a dataset. Errors: those of loading,
 /// train.head, train.freeze, usage.
-graft::result<training_setup> set_up_training(const common_options& common, const training_options& options, const graft::dataset_splits& data,
-                                              const graft::trainer_options& with);
+graft::result<training_setup> set_up_training(const common_options& common, const training_options& options,
+                                              const graft::dataset_splits& data, const graft::trainer_options& with);
 
 /// Sweeps the learning rate over a copy of the network and prints which one to take. Errors: those of the loader and of steps.
-graft::result<int> find_learning_rate(const common_options& common, const training_setup& setup, const graft::dataset_splits& data,
-                                      const graft::trainer_options& with);
+graft::result<int> find_learning_rate(const common_options& common, const training_setup& setup,
+                                      const graft::dataset_splits& data, const graft::trainer_options& with);
 
 /// Writes report.html into the folder of a run. Errors: file.write and those of running the network.
-graft::status write_training_report(const training_setup& setup, const graft::dataset_splits& data, const graft::trainer_options& with,
-                                    const graft::training_result& found, const run_figures& seen);
+graft::status write_training_report(const training_setup& setup, const graft::dataset_splits& data,
+                                    const graft::trainer_options& with, const graft::training_result& found,
+                                    const run_figures& seen);
 
 /// The place of the node that makes a value, -1 where none does.
 int maker_of(const graft::graph& g, graft::value_id id);

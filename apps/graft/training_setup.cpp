@@ -16,7 +16,9 @@ graft::result<graft::input_format> picture_input(const graft::graph& g, const st
     for (graft::value_id id : g.inputs) {
         const graft::value& v = g.values[index_of(id)];
         if (v.constant) continue;
-        if (format.known) return graft::fail(graft::errc::input_name, source, "the model asks for more than one input; one picture is what it can be given");
+        if (format.known)
+            return graft::fail(graft::errc::input_name, source,
+                               "the model asks for more than one input; one picture is what it can be given");
         format = {v.type, v.extents, true};
     }
     if (!format.known) return graft::fail(graft::errc::input_name, source, "the model has no input");
@@ -24,7 +26,8 @@ graft::result<graft::input_format> picture_input(const graft::graph& g, const st
 }
 
 // The shape of a batch as the step will see it.
-graft::result<graft::shape> batch_shape(const training_setup& setup, const graft::input_format& format, const graft::dataset_splits& data, std::int64_t batch) {
+graft::result<graft::shape> batch_shape(const training_setup& setup, const graft::input_format& format,
+                                        const graft::dataset_splits& data, std::int64_t batch) {
     graft::sample_options sample;
     sample.preprocess = setup.preprocess;
     sample.format = format;
@@ -47,10 +50,12 @@ graft::value_id last_images(const graft::graph& g, graft::value_id id, const gra
     return graft::no_value;
 }
 
-graft::status freeze_by(const training_options& o, graft::training_network& network, const std::vector<std::string>& head, const graft::shape& batch, graft::executor& pool) {
+graft::status freeze_by(const training_options& o, graft::training_network& network, const std::vector<std::string>& head,
+                        const graft::shape& batch, graft::executor& pool) {
     const bool number = !o.freeze.empty() && o.freeze.find_first_not_of("0123456789") == std::string::npos;
     if (number || o.freeze == "none" || o.freeze == "trunk") {
-        if (number && o.freeze.size() > 6) return graft::fail(graft::errc::train_freeze, "--freeze", "the network has not that many stages");
+        if (number && o.freeze.size() > 6)
+            return graft::fail(graft::errc::train_freeze, "--freeze", "the network has not that many stages");
         return graft::freeze(network.graph, network.parameters, o.freeze, head, {}, batch, pool);
     }
     std::vector<std::string> named;
@@ -59,14 +64,19 @@ graft::status freeze_by(const training_options& o, graft::training_network& netw
         for (const graft::parameter& p : network.parameters)
             if (std::regex_search(p.name, pattern)) named.push_back(p.name);
     } catch (const std::regex_error& e) {
-        return graft::fail(graft::errc::usage, "--freeze", "\"" + printable(o.freeze) + "\" is no regular expression: " + e.what() + "; it takes none, trunk, a number of stages, or a regular expression on weight names");
+        return graft::fail(graft::errc::usage, "--freeze",
+                           "\"" + printable(o.freeze) + "\" is no regular expression: " + e.what() +
+                               "; it takes none, trunk, a number of stages, or a regular expression on weight names");
     }
     if (named.empty())
-        return graft::fail(graft::errc::train_freeze, "--freeze", "no weight's name matches \"" + printable(o.freeze) + "\"; the first is \"" + printable(network.parameters.empty() ? "" : network.parameters[0].name) + "\"");
+        return graft::fail(graft::errc::train_freeze, "--freeze",
+                           "no weight's name matches \"" + printable(o.freeze) + "\"; the first is \"" +
+                               printable(network.parameters.empty() ? "" : network.parameters[0].name) + "\"");
     return graft::freeze(network.graph, network.parameters, "names", head, named, batch, pool);
 }
 
-graft::result<training_setup> graft_network(const common_options& common, const training_options& o, const graft::dataset_splits& data, const graft::trainer_options& with) {
+graft::result<training_setup> graft_network(const common_options& common, const training_options& o,
+                                            const graft::dataset_splits& data, const graft::trainer_options& with) {
     training_setup setup;
     setup.source = o.from;
     graft::load_options loading;
@@ -79,7 +89,8 @@ graft::result<training_setup> graft_network(const common_options& common, const 
     graft::preprocess_choice choice;
     GRAFT_TRY_ASSIGN(choice, graft::choose_preprocess(o.preprocess, model.metadata("graft.preprocess"), format.type));
     if (choice.source == graft::preprocess_source::assumed)
-        warn(common, "the model does not say how pictures are to be prepared; imagenet is assumed; --preprocess SPEC says otherwise");
+        warn(common,
+             "the model does not say how pictures are to be prepared; imagenet is assumed; --preprocess SPEC says otherwise");
     GRAFT_TRY_ASSIGN(setup.preprocess, graft::complete(choice.spec, format));
     graft::shape batch;
     GRAFT_TRY_ASSIGN(batch, batch_shape(setup, format, data, with.batch));
@@ -88,7 +99,8 @@ graft::result<training_setup> graft_network(const common_options& common, const 
     graft::trunk_cut cut;
     GRAFT_TRY_ASSIGN(cut, graft::find_trunk(g, o.trunk, batch, pool));
     graft::grafted made;
-    GRAFT_TRY_ASSIGN(made, graft::replace_head(std::move(g), cut, static_cast<std::int64_t>(data.training.classes().size()), with.seed));
+    GRAFT_TRY_ASSIGN(
+        made, graft::replace_head(std::move(g), cut, static_cast<std::int64_t>(data.training.classes().size()), with.seed));
     graft::training_network& network = setup.network;
     network.graph = std::move(made.graph);
     network.logits = made.logits;
@@ -100,7 +112,8 @@ graft::result<training_setup> graft_network(const common_options& common, const 
     return setup;
 }
 
-graft::result<training_setup> build_network(const training_options& o, const graft::dataset_splits& data, const graft::trainer_options& with) {
+graft::result<training_setup> build_network(const training_options& o, const graft::dataset_splits& data,
+                                            const graft::trainer_options& with) {
     training_setup setup;
     setup.source = o.arch;
     const std::string spec = o.preprocess.empty() ? graft::default_preprocess(o.arch) : o.preprocess;
@@ -117,7 +130,8 @@ graft::result<training_setup> build_network(const training_options& o, const gra
         how.height = wanted.resize_height, how.width = wanted.resize_width;
     auto built = graft::build_architecture(o.arch, how);
     if (!built.ok()) {
-        if (built.error().code() == graft::errc::usage) return graft::fail(graft::errc::usage, "--arch", built.error().where() + ": " + built.error().detail());
+        if (built.error().code() == graft::errc::usage)
+            return graft::fail(graft::errc::usage, "--arch", built.error().where() + ": " + built.error().detail());
         return built.take_status();
     }
     graft::training_network& network = setup.network;
@@ -158,8 +172,8 @@ graft::result<graft::graph> with_shapes(graft::graph g, const graft::shape& batc
     return graft::specialize(std::move(g), views.data(), graft::evaluation{{}, pool, nullptr, 0});
 }
 
-graft::result<training_setup> set_up_training(const common_options& common, const training_options& options, const graft::dataset_splits& data,
-                                              const graft::trainer_options& with) {
+graft::result<training_setup> set_up_training(const common_options& common, const training_options& options,
+                                              const graft::dataset_splits& data, const graft::trainer_options& with) {
     return options.from_scratch ? build_network(options, data, with) : graft_network(common, options, data, with);
 }
 

@@ -2,6 +2,8 @@
 // they are left there as well, for `python scripts/golden/augment.py DIR` to hold against Pillow and zlib themselves.
 #include "pictures.hpp"
 
+#include <graft/data/deflate.hpp>
+#include <graft/data/inflate.hpp>
 #include <graft/data/png_encode.hpp>
 
 #include <doctest/doctest.h>

@@ -41,7 +41,9 @@ done graft_program(const std::string& arguments, const std::string& before = "")
 std::string stripes(bool standing, int variant) {
     std::string pixels;
     for (int y = 0; y < 28; ++y)
-        for (int x = 0; x < 28; ++x) pixels += static_cast<char>(((standing ? x : y) + variant) % 6 < 3 ? 40 + 7 * (variant % 5) : 200 - 11 * (variant % 7));
+        for (int x = 0; x < 28; ++x)
+            pixels +=
+                static_cast<char>(((standing ? x : y) + variant) % 6 < 3 ? 40 + 7 * (variant % 5) : 200 - 11 * (variant % 7));
     return "P5 28 28 255\n" + pixels;
 }
 
@@ -57,7 +59,8 @@ void put_demo_pictures(const made_folder& folder, const std::vector<std::string>
     for (const std::string& name : classes)
         for (const char* part : {"train/", "val/"})
             for (const char* number : {"1", "2"})
-                folder.put(part + name + "/" + number + ".png", contents(GRAFT_SOURCE_DIR "/apps/graft/demo/pictures/" + name + "-" + number + ".png"));
+                folder.put(part + name + "/" + number + ".png",
+                           contents(GRAFT_SOURCE_DIR "/apps/graft/demo/pictures/" + name + "-" + number + ".png"));
 }
 
 const std::string demo = GRAFT_SOURCE_DIR "/apps/graft/demo/model.onnx";
@@ -68,11 +71,16 @@ TEST_CASE("train writes a model that evaluate finds as good as it was said to be
     made_folder folder;
     put_stripes(folder);
     const std::string out = folder.path + "/out";
-    const done trained = graft_program("train " + folder.path + " --arch lenet --epochs 10 --batch 4 --lr 0.003 --threads 2 --json --out " + out);
+    const done trained =
+        graft_program("train " + folder.path + " --arch lenet --epochs 10 --batch 4 --lr 0.003 --threads 2 --json --out " + out);
     CAPTURE(trained.err);
     REQUIRE(trained.code == 0);
-    for (const char* key : {"best_top1", "epochs", "images_per_s", "peak_rss_mb", "device", "best_epoch", "step_bytes", "history"}) CHECK(contains(trained.out, "\"" + std::string(key) + "\":"));
-    for (const char* file : {"model.onnx", "checkpoint.safetensors", "checkpoint.previous.safetensors", "metrics.jsonl", "report.html"}) CHECK(!contents(out + "/" + file).empty());
+    for (const char* key :
+         {"best_top1", "epochs", "images_per_s", "peak_rss_mb", "device", "best_epoch", "step_bytes", "history"})
+        CHECK(contains(trained.out, "\"" + std::string(key) + "\":"));
+    for (const char* file :
+         {"model.onnx", "checkpoint.safetensors", "checkpoint.previous.safetensors", "metrics.jsonl", "report.html"})
+        CHECK(!contents(out + "/" + file).empty());
     CHECK(trained.number("epochs") == 10);
     CHECK(trained.number("best_top1") == 1);
     CHECK(contains(trained.err, "2 classes, 32 pictures to learn from, 16 to score by"));
@@ -92,13 +100,17 @@ TEST_CASE("train writes a model that evaluate finds as good as it was said to be
 TEST_CASE("the bytes of a model do not depend on threads, workers, or how often the run was killed") {
     made_folder folder;
     put_stripes(folder);
-    const std::string run = "train " + folder.path + " --arch lenet --epochs 6 --batch 4 --seed 3 --checkpoint-every 0 --augment random_horizontal_flip -q --out " + folder.path;
+    const std::string run =
+        "train " + folder.path +
+        " --arch lenet --epochs 6 --batch 4 --seed 3 --checkpoint-every 0 --augment random_horizontal_flip -q --out " +
+        folder.path;
     REQUIRE(graft_program(run + "/one --threads 1").code == 0);
     const std::string wanted = contents(folder.path + "/one/model.onnx");
     REQUIRE(!wanted.empty());
     REQUIRE(graft_program(run + "/three --threads 3 --workers 2").code == 0);
     CHECK(contents(folder.path + "/three/model.onnx") == wanted);
-    for (const char* limit : {"0.05", "0.1", "0.15", "0.2"}) (void)graft_program(run + "/killed --threads 2 --resume", "timeout -s KILL " + std::string(limit) + " ");
+    for (const char* limit : {"0.05", "0.1", "0.15", "0.2"})
+        (void)graft_program(run + "/killed --threads 2 --resume", "timeout -s KILL " + std::string(limit) + " ");
     const done last = graft_program(run + "/killed --threads 1 --resume");
     CAPTURE(last.err);
     REQUIRE(last.code == 0);
@@ -123,14 +135,17 @@ TEST_CASE("finetune puts a head for other classes on a trunk and keeps the names
     CHECK(after.outputs()[0].extents[1] == 3);
     CHECK(after.metadata("graft.labels") == "[\"moon\",\"sun\",\"tree\"]");
     CHECK(graft_program(run + " --freeze '^(?!head)' --epochs 1 -q").code == 0);
-    CHECK(graft_program(run + " --freeze 2 --epochs 1 --optimizer sgd --nesterov --schedule constant --ema 0.9 --clip-norm 1 --class-weights 1:2:1 -q").code == 0);
+    CHECK(graft_program(run + " --freeze 2 --epochs 1 --optimizer sgd --nesterov --schedule constant --ema 0.9 --clip-norm 1 "
+                              "--class-weights 1:2:1 -q")
+              .code == 0);
     CHECK(graft_program(run + " --teacher " + out + "/model.onnx --epochs 1 --loss cross_entropy -q").code == 0);
 }
 
 TEST_CASE("what --max-ram cannot fit ends with memory.budget, and what it can fit is fitted") {
     made_folder folder;
     put_demo_pictures(folder, {"sun", "tree"});
-    const std::string run = "finetune " + folder.path + " --from " + demo + " --batch 4 --epochs 1 --out " + folder.path + "/out --max-ram ";
+    const std::string run =
+        "finetune " + folder.path + " --from " + demo + " --batch 4 --epochs 1 --out " + folder.path + "/out --max-ram ";
     const done small = graft_program(run + "10K");
     CHECK(small.code == 1);
     CHECK(contains(small.err, "graft: error: memory.budget: --max-ram: "));
@@ -141,8 +156,10 @@ TEST_CASE("wrong options of training exit with 2 and name the option") {
     made_folder folder;
     put_stripes(folder);
     const std::string run = "train " + folder.path + " --arch lenet --out " + folder.path + "/out ";
-    for (const char* wrong : {"--epochs 0", "--batch x", "--optimizer rmsprop", "--loss hinge", "--schedule linear", "--warmup 1.5", "--augment zoom=2", "--max-ram much", "--shards 3",
-                              "--batch-norm maybe", "--nesterov", "--class-weights 1:2:3", "--class-weights a", "--checkpoint-every 31", "--ema 1", "--distillation 0.5", "--freeze trunk"}) {
+    for (const char* wrong :
+         {"--epochs 0", "--batch x", "--optimizer rmsprop", "--loss hinge", "--schedule linear", "--warmup 1.5",
+          "--augment zoom=2", "--max-ram much", "--shards 3", "--batch-norm maybe", "--nesterov", "--class-weights 1:2:3",
+          "--class-weights a", "--checkpoint-every 31", "--ema 1", "--distillation 0.5", "--freeze trunk"}) {
         CAPTURE(wrong);
         const done refused = graft_program(run + wrong);
         CHECK(refused.code == 2);
@@ -153,7 +170,8 @@ TEST_CASE("wrong options of training exit with 2 and name the option") {
     }
     CHECK(graft_program("train " + folder.path + " --arch vgg --out " + folder.path + "/out").code == 2);
     CHECK(contains(graft_program(run + "--preprocess nonsense").err, "graft: error: usage.preprocess: "));
-    const done pattern = graft_program("finetune " + folder.path + " --from " + demo + " --out " + folder.path + "/out --freeze '('");
+    const done pattern =
+        graft_program("finetune " + folder.path + " --from " + demo + " --out " + folder.path + "/out --freeze '('");
     CHECK(pattern.code == 2);
     CHECK(contains(pattern.err, "graft: error: usage: --freeze: "));
 }
@@ -177,7 +195,8 @@ TEST_CASE("bench --train times steps of a file and of an architecture") {
         CAPTURE(what);
         const done timed = graft_program("bench " + what + " --batch 4 --rounds 3 --json");
         REQUIRE(timed.code == 0);
-        for (const char* key : {"latency_ms", "load_ms", "rss_mb", "isa", "device", "macs", "train", "step_bytes"}) CHECK(contains(timed.out, "\"" + std::string(key) + "\":"));
+        for (const char* key : {"latency_ms", "load_ms", "rss_mb", "isa", "device", "macs", "train", "step_bytes"})
+            CHECK(contains(timed.out, "\"" + std::string(key) + "\":"));
     }
     CHECK(graft_program("bench --train full").code == 2);
     CHECK(graft_program("bench --arch lenet").code == 2);
@@ -187,7 +206,8 @@ TEST_CASE("bench --train times steps of a file and of an architecture") {
 TEST_CASE("train --find-lr suggests a rate and writes no model") {
     made_folder folder;
     put_stripes(folder);
-    const done found = graft_program("train " + folder.path + " --arch lenet --batch 8 --find-lr --json --out " + folder.path + "/out");
+    const done found =
+        graft_program("train " + folder.path + " --arch lenet --batch 8 --find-lr --json --out " + folder.path + "/out");
     REQUIRE(found.code == 0);
     CHECK(found.number("suggestion") > 0);
     CHECK(contents(folder.path + "/out/model.onnx").empty());

@@ -11,7 +11,8 @@ namespace {
 
 graft::tensor sines(int k, const graft::shape& extents) {
     graft::tensor made = graft::tensor::zeros(graft::dtype::float32, extents).value();
-    for (std::int64_t i = 0; i < made.elements(); ++i) made.data<float>()[i] = static_cast<float>(std::sin((1 + 0.3 * k) * static_cast<double>(i) + k) / 2);
+    for (std::int64_t i = 0; i < made.elements(); ++i)
+        made.data<float>()[i] = static_cast<float>(std::sin((1 + 0.3 * k) * static_cast<double>(i) + k) / 2);
     return made;
 }
 
@@ -19,7 +20,8 @@ graft::tensor sines(int k, const graft::shape& extents) {
 graft::graph small_network() {
     graft::builder b;
     graft::conv2d_options first;
-    first.kernel = 3, first.padding = 1, first.weight = sines(2, {3, 2, 3, 3}), first.bias_values = sines(3, {3}), first.name = "first";
+    first.kernel = 3, first.padding = 1, first.weight = sines(2, {3, 2, 3, 3}), first.bias_values = sines(3, {3}),
+    first.name = "first";
     graft::conv2d_options second = first;
     second.weight = sines(4, {3, 3, 3, 3}), second.bias_values = sines(5, {3}), second.name = "second";
     graft::linear_options last;
@@ -45,7 +47,8 @@ TEST_CASE("Grad-CAM gives the maps that PyTorch's autograd gives") {
     for (int label : {0, 3, 1, 2}) {
         const graft::tensor map = cam.map(sines(1, {1, 2, 8, 6}), label);
         REQUIRE(map.shape() == graft::shape{8, 6});
-        for (int i = 0; i < 48; ++i) CHECK(std::fabs(static_cast<double>(map.data<float>()[i]) - golden_grad_cam[label][i]) < 1e-7);
+        for (int i = 0; i < 48; ++i)
+            CHECK(std::fabs(static_cast<double>(map.data<float>()[i]) - golden_grad_cam[label][i]) < 1e-7);
     }
 }
 

@@ -61,6 +61,11 @@ private:
     tensor tables_; // (3, 256): the value of each pixel value, for each channel of the output
 };
 
+namespace detail {
+// What is drawn for one thing does not move what is drawn for another.
+constexpr std::uint64_t draws_of_pixels = 64, draws_of_erasing = 4096;
+}  // namespace detail
+
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
@@ -68,9 +73,6 @@ GRAFT_END_NAMESPACE
 
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
-
-// What is drawn for one thing does not move what is drawn for another.
-constexpr std::uint64_t draws_of_pixels = 64, draws_of_erasing = 4096;
 
 // Interleaved pixels to planes: the common case, three channels in one pass over the picture.
 template <class Element>

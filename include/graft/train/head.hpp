@@ -39,7 +39,7 @@ result<grafted> replace_head(graph g, const trunk_cut& cut, std::int64_t classes
 /// The value that a loss is to be taken of in a network that is to be trained as it is: its first output, or what its last Softmax reads.
 value_id logits_of(const graph& g);
 
-/// Turns Constant nodes into initializers, so that the weights of networks that come with them can learn.
+/// Turns Constant nodes, and initializers shared through Identity, into initializers of their own, so that each can learn.
 void constants_to_initializers(graph& g);
 
 GRAFT_END_NAMESPACE
@@ -114,6 +114,16 @@ GRAFT_INLINE void constants_to_initializers(graph& g) {
         const attribute* a = n.op_type == "Constant" && n.domain.empty() && n.outputs.size() == 1 ? n.find("value") : nullptr;
         bool output = false;
         for (value_id id : g.outputs) output |= !n.outputs.empty() && id == n.outputs[0];
+        // Exporters share equal initializers through Identity; each is a weight of its own.
+        if (n.op_type == "Identity" && n.domain.empty() && n.inputs.size() == 1 && n.outputs.size() == 1 && !output && g.values[static_cast<std::size_t>(n.inputs[0])].constant) {
+            const tensor shared = g.values[static_cast<std::size_t>(n.inputs[0])].constant;
+            value& own = g.values[static_cast<std::size_t>(n.outputs[0])];
+            own.constant = shared;
+            own.type = shared.type();
+            own.extents = shared.shape();
+            own.has_shape = true;
+            continue;
+        }
         if (!a || !a->tensor || output) {
             kept.push_back(std::move(n));
             continue;

@@ -101,8 +101,8 @@ struct training_network {
 };
 
 /// Trains. Everything is a function of the options, the data and the instruction set: neither threads nor workers nor interruptions change
-/// a byte of the result. With `out`, the folder gets model.onnx (renewed at every better epoch), checkpoint.safetensors, metrics.jsonl,
-/// TensorBoard events and report.html. Errors: data.*, train.*, memory.*, checkpoint.*, resume.mismatch, file.write.
+/// a byte of the result. With `out`, the folder gets model.onnx (renewed at every better epoch), checkpoint.safetensors, metrics.jsonl
+/// and TensorBoard events. Errors: data.*, train.*, memory.*, checkpoint.*, resume.mismatch, file.write.
 result<training_result> train(training_network network, const dataset_splits& data, const trainer_options& options, training_observer& observer);
 
 GRAFT_END_NAMESPACE
