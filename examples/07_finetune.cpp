@@ -2,7 +2,6 @@
 //   build   g++ -std=c++17 -O2 -Iinclude examples/07_finetune.cpp -o finetune -pthread
 //   run     ./finetune apps/graft/demo/model.onnx apps/graft/demo/new_pictures apps/graft/demo/unseen_pictures/umbrella-1.png
 //   prints  96 pictures to learn from, 24 to score by
-//   prints  a new layer: head.weight, head.bias
 //   prints  the best epoch names nine tenths or more of the 24 right
 //   prints  apps/graft/demo/unseen_pictures/umbrella-1.png: umbrella
 #include <graft/train.hpp>
@@ -25,10 +24,10 @@ int main(int count, char** arguments) try {
     graft::pool_executor pool;
     const graft::trunk_cut cut = graft::find_trunk(g, "", {1, 3, 64, 64}, pool);
     graft::grafted made = graft::replace_head(std::move(g), cut, static_cast<std::int64_t>(data.training.classes().size()), 0);
-    std::printf("a new layer: %s, %s\n", made.head[0].c_str(), made.head[1].c_str());
 
     graft::trainer_options how;
-    how.epochs = 40, how.batch = 16, how.learning_rate = 0.01; // of the new layer; the trunk takes a tenth of it
+    how.epochs = 20, how.batch = 8, how.learning_rate = 0.01; // of the new layer
+    how.trunk_rate = 0.3;                                      // the trunk's share of it
     how.preprocess = graft::parse_preprocess(old.metadata("graft.preprocess"));
     how.out = "finetuned"; // gets model.onnx, checkpoint.safetensors, metrics.jsonl, TensorBoard events
     printer shown;

@@ -125,13 +125,15 @@ std::string summary_line(const terminal& screen, const epoch_summary& done) {
     };
     pair("train", done.train_loss, done.train_top1);
     pair("val", done.val_loss, done.val_top1);
-    if (std::isfinite(done.learning_rate)) out += "  " + styled(screen, style::dim, "lr ") + number("%.2g", done.learning_rate);
-    if (std::isfinite(done.images_per_s)) out += "  " + rate_text(done.images_per_s) + " images/s";
-    if (std::isfinite(done.data_wait))
-        out += "  " + styled(screen, style::dim, "data wait ") + number("%.0f %%", done.data_wait * 100);
-    if (std::isfinite(done.seconds))
-        out += "  " + (done.seconds < 9.95 ? number("%.1f s", done.seconds) : clock_text(done.seconds));
-    if (done.best) out += "  " + styled(screen, style::green, screen.unicode ? "\u2605 best" : "* best");
+    // What does not fit the line is left out, the least telling first.
+    const auto add = [&](const std::string& part) {
+        if (!screen.interactive || display_width(out) + 2 + display_width(part) < screen.columns) out += "  " + part;
+    };
+    if (done.best) add(styled(screen, style::green, screen.unicode ? "\u2605 best" : "* best"));
+    if (std::isfinite(done.seconds)) add(done.seconds < 9.95 ? number("%.1f s", done.seconds) : clock_text(done.seconds));
+    if (std::isfinite(done.images_per_s)) add(rate_text(done.images_per_s) + " images/s");
+    if (std::isfinite(done.data_wait)) add(styled(screen, style::dim, "data wait ") + number("%.0f %%", done.data_wait * 100));
+    if (std::isfinite(done.learning_rate)) add(styled(screen, style::dim, "lr ") + number("%.2g", done.learning_rate));
     return out;
 }
 

@@ -1,5 +1,5 @@
 // The unit of an app that wants the operators of one network only.
-#define GRAFT_OPS "Conv,Relu,Add,GlobalAveragePool,Flatten,Gemm"
+#define GRAFT_OPS "Conv,BatchNormalization,Relu,Add,GlobalAveragePool,Flatten,Gemm"
 #include <graft/graft.hpp>
 
 const char* operators_here(const char* model) {

@@ -1,4 +1,6 @@
 // Pooling and changes of layout against plain loops, on every instruction set of this machine and both layouts.
+#include "random_source.hpp"
+
 #include <doctest/doctest.h>
 
 #include <graft/core/buffer.hpp>
@@ -15,32 +17,8 @@ using namespace graft::cpu;
 
 namespace {
 
-struct random_source {
-    std::uint64_t state = 88172645463325252ull;
-    std::uint64_t next() {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        return state;
-    }
-    std::int64_t between(std::int64_t low, std::int64_t high) {
-        return low + static_cast<std::int64_t>(next() % static_cast<std::uint64_t>(high - low + 1));
-    }
-    std::vector<float> reals(std::int64_t n) {
-        std::vector<float> v(static_cast<std::size_t>(n));
-        for (float& f : v) f = static_cast<float>(static_cast<double>(next() >> 40) / double(1 << 23) - 1.0);
-        return v;
-    }
-};
-
-std::vector<isa> sets() {
-    std::vector<isa> all;
-#define GRAFT_X(id, width, here)                                                                                                 \
-    if (available(isa::id)) all.push_back(isa::id);
-    GRAFT_ISA_LIST(GRAFT_X)
-#undef GRAFT_X
-    return all;
-}
+using kernel_test::random_source;
+using kernel_test::sets;
 
 std::vector<double> reference(const pool_problem& p, bool max, const std::vector<float>& x) {
     std::vector<double> y;

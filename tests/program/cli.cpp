@@ -86,9 +86,9 @@ TEST_CASE("info prints the keys of its contract") {
     CHECK(d.err.empty());
     for (const char* key :
          {"\"inputs\":[{\"name\":\"input\",\"dtype\":\"float32\",\"shape\":[\"N\",3,64,64]}]", "\"outputs\":[", "\"operators\":{",
-          "\"Conv\":13", "\"parameters\":44808", "\"macs\":", "\"opset\":17", "\"peak_bytes\":"})
+          "\"Conv\":13", "\"parameters\":46920", "\"macs\":", "\"opset\":17", "\"peak_bytes\":"})
         CHECK_MESSAGE(d.has(key), key);
-    CHECK(graft("info --ops " + model).out == "Add,Conv,Flatten,Gemm,GlobalAveragePool,Relu\n");
+    CHECK(graft("info --ops " + model).out == "Add,BatchNormalization,Conv,Flatten,Gemm,GlobalAveragePool,Relu\n");
     CHECK(graft("info --placement " + model).code == 0);
 }
 

@@ -4,12 +4,29 @@
 #include "../core/error.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 GRAFT_BEGIN_NAMESPACE
 
 /// The bytes as a zlib stream that any inflater reads; equal input gives equal output. Size and speed are near zlib's level 6.
 std::string zlib_compress(const void* bytes, std::size_t size);
+
+namespace detail {
+// The checksum at the end of a zlib stream.
+inline std::uint32_t adler32(const std::uint8_t* p, std::size_t n) noexcept {
+    std::uint32_t a = 1, b = 0;
+    while (n) {
+        // As many as fit before b could pass 2^32.
+        std::size_t run = n < 5552 ? n : 5552;
+        n -= run;
+        for (; run; --run, ++p) b += a += *p;
+        a %= 65521;
+        b %= 65521;
+    }
+    return b << 16 | a;
+}
+} // namespace detail
 
 GRAFT_END_NAMESPACE
 
@@ -21,20 +38,6 @@ GRAFT_END_NAMESPACE
 
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
-
-// The checksum at the end of a zlib stream.
-inline std::uint32_t adler32(const std::uint8_t* p, std::size_t n) noexcept {
-    std::uint32_t a = 1, b = 0;
-    while (n) {
-        // As many as fit before b could pass 2^32.
-        std::size_t run = std::min<std::size_t>(n, 5552);
-        n -= run;
-        for (; run; --run, ++p) b += a += *p;
-        a %= 65521;
-        b %= 65521;
-    }
-    return b << 16 | a;
-}
 
 // Lengths of a Huffman code for `n` <= 288 symbols, none over `most`; 0 where the count is 0. Where a length comes out over
 // `most`, counts are halved and it is tried again: they end up equal, and equal counts give 9 bits at the most.

@@ -3,7 +3,6 @@
 
 #include "../core/buffer.hpp"
 
-#if GRAFT_HAS_BODIES
 #include <cstdint>
 #include <cstring>
 
@@ -294,4 +293,3 @@ inline std::size_t zlib_header(const std::uint8_t* in, std::size_t n) noexcept {
 
 } // namespace detail
 GRAFT_END_NAMESPACE
-#endif

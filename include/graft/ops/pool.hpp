@@ -263,26 +263,24 @@ inline status global_lp_pool_gradient(gradient_context& c) {
     if (c.wants(0)) c.give(0, norm_pool_gradient(c, nullptr, no_value));
     return {};
 }
-inline status global_average_pool_gradient(gradient_context& c) {
+// One window over the whole picture; false where there is none to pool, and the gradient is given already.
+inline bool whole_window(gradient_context& c, window& w) {
     const shape x = c.extents(c.in(0));
-    if (!c.wants(0)) return {};
-    if (x.rank() == 2) return c.give(0, c.dy()), status();
-    if (x.elements() == 0) return c.give(0, c.emit.zeros(x, c.dy())), status();
-    window w;
+    if (!c.wants(0)) return false;
+    if (x.rank() == 2) return c.give(0, c.dy()), false;
+    if (x.elements() == 0) return c.give(0, c.emit.zeros(x, c.dy())), false;
     w.rank = x.rank() - 2;
     for (int i = 0; i < w.rank; ++i) w.axis[i] = {x[i + 2], 1, x[i + 2], 1, 1, 0, 0};
-    c.give(0, emit_average_pool_grad(c, c.dy(), w, false));
+    return true;
+}
+inline status global_average_pool_gradient(gradient_context& c) {
+    window w;
+    if (whole_window(c, w)) c.give(0, emit_average_pool_grad(c, c.dy(), w, false));
     return {};
 }
 inline status global_max_pool_gradient(gradient_context& c) {
-    const shape x = c.extents(c.in(0));
-    if (!c.wants(0)) return {};
-    if (x.rank() == 2) return c.give(0, c.dy()), status();
-    if (x.elements() == 0) return c.give(0, c.emit.zeros(x, c.dy())), status();
     window w;
-    w.rank = x.rank() - 2;
-    for (int i = 0; i < w.rank; ++i) w.axis[i] = {x[i + 2], 1, x[i + 2], 1, 1, 0, 0};
-    c.give(0, c.emit.emit_graft("MaxPoolGrad", {c.dy(), c.in(0), c.out()}, window_attributes(w)));
+    if (whole_window(c, w)) c.give(0, c.emit.emit_graft("MaxPoolGrad", {c.dy(), c.in(0), c.out()}, window_attributes(w)));
     return {};
 }
 

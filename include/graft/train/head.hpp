@@ -221,8 +221,20 @@ GRAFT_INLINE result<grafted> replace_head(graph g, const trunk_cut& cut, std::in
         g.nodes.push_back(std::move(n));
         return id;
     };
-    // The old output gives its name away; drop_unread takes what made it.
-    g.values[static_cast<std::size_t>(g.outputs[0])].name = fresh("replaced_" + output_name);
+    // What the trunk does not need gives its names away.
+    g.outputs = {cut.features};
+    drop_unread(g);
+    std::vector<char> lives(g.values.size(), 0);
+    const auto mark = [&](const std::vector<value_id>& ids) {
+        for (value_id id : ids)
+            if (id != no_value) lives[static_cast<std::size_t>(id)] = 1;
+    };
+    mark(g.inputs);
+    mark(g.outputs);
+    for (const node& n : g.nodes) mark(n.inputs), mark(n.outputs);
+    for (std::size_t i = 0; i < g.values.size(); ++i)
+        if (!lives[i]) g.values[i].name.clear();
+    if (g.values[static_cast<std::size_t>(cut.features)].name == output_name) g.values[static_cast<std::size_t>(cut.features)].name = fresh("features");
     value_id x = cut.features;
     if (cut.rank == 4) {
         x = add("GlobalAveragePool", fresh("head_pool"), {x}, {});

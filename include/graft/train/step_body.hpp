@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../exec/context.hpp"
+#include "../graph/verify.hpp"
 #include "backends.hpp"
 #include "divergence.hpp"
 #include "step.hpp"
@@ -97,6 +98,12 @@ GRAFT_INLINE result<training_step> training_step::make(graph network, value_id l
     training_step made;
     made.self_.reset(new implementation);
     implementation& self = *made.self_;
+    bool bound = true;
+    for (const node& n : network.nodes) bound &= n.op != nullptr;
+    if (!bound) {
+        const ops::table_list all = ops::all_op_tables();
+        GRAFT_TRY(verify(network, all.tables, all.size, options.limits));
+    }
     self.network = std::move(network);
     self.logits_value = logits;
     self.options = options;

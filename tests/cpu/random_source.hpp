@@ -1,0 +1,41 @@
+// What the tests of kernels share: numbers drawn by a fixed rule, and the instruction sets of this machine.
+#pragma once
+
+#include <graft/cpu/isa.hpp>
+
+#include <cstdint>
+#include <vector>
+
+namespace kernel_test {
+
+struct random_source {
+    std::uint64_t state = 88172645463325252ull;
+    std::uint64_t next() {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        return state;
+    }
+    std::int64_t between(std::int64_t low, std::int64_t high) {
+        return low + static_cast<std::int64_t>(next() % static_cast<std::uint64_t>(high - low + 1));
+    }
+    float real() { return static_cast<float>(static_cast<double>(next() >> 40) / double(1 << 23) - 1.0); }
+    std::vector<float> reals(std::int64_t n) {
+        std::vector<float> v(static_cast<std::size_t>(n));
+        for (float& f : v) f = real();
+        return v;
+    }
+};
+
+inline std::vector<graft::cpu::isa> sets() {
+    using graft::cpu::available;
+    using graft::cpu::isa;
+    std::vector<isa> all;
+#define GRAFT_X(id, width, here)                                                                                                 \
+    if (available(isa::id)) all.push_back(isa::id);
+    GRAFT_ISA_LIST(GRAFT_X)
+#undef GRAFT_X
+    return all;
+}
+
+}  // namespace kernel_test
