@@ -22763,8 +22763,8 @@ GRAFT_BEGIN_NAMESPACE
 struct trainer_options {
     std::int64_t epochs = 10;
     std::int64_t batch = 32;           ///< samples of one update
-    double learning_rate = 1e-3;       ///< of the head; the rest takes `trunk_rate` of it
-    double trunk_rate = 0.1;
+    double learning_rate = 3e-3;       ///< of the head; the rest takes `trunk_rate` of it
+    double trunk_rate = 1.0 / 30;
     graft::schedule schedule;          ///< default: cosine with a short warm-up
     step_options step;                 ///< loss, optimizer, shards, ...
     graft::augmentation augmentation = default_augmentation();
@@ -23168,12 +23168,17 @@ private:
         std::vector<parameter> parameters = network_.parameters;
         const int cut = network_.features == no_value ? -1 : maker_of(network_.graph, network_.features);
         for (parameter& p : parameters) {
-            const bool head = p.node > cut;
-            if (head_alone && !head) p.learns = false;
-            if (!head && cut >= 0) p.rate *= o_.trunk_rate;
+            if (p.node <= cut) p.rate *= o_.trunk_rate;
         }
         step_options s = o_.step;
         s.seed = o_.seed;
+        if (head_alone) {
+            // What will be needed once all of it learns has to fit from the first step on.
+            step_options later = s;
+            GRAFT_TRY(fit_memory(network_.graph, parameters, later));
+            for (parameter& p : parameters)
+                if (p.node <= cut) p.learns = false;
+        }
         std::vector<training_state> before;
         if (step_made_) before = std::move(step_.state());
         graph g = cached_ ? cut_at(network_.graph, network_.features).head : network_.graph;
@@ -23200,8 +23205,10 @@ private:
             GRAFT_TRY_ASSIGN(m, probe.prepare(x, pool_));
             need = m.total();
             if (o_.max_ram <= 0 || need <= o_.max_ram) {
-                result_.memory = m;
-                observer_.on_start(m, count_learning(parameters));
+                if (result_.memory.total() == 0) {
+                    result_.memory = m;
+                    observer_.on_start(m, count_learning(parameters));
+                }
                 return {};
             }
             if (!s.recompute)

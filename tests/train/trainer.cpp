@@ -55,6 +55,7 @@ graft::trainer_options small_options(const std::string& out) {
     o.epochs = 3;
     o.batch = 5;
     o.learning_rate = 0.01;
+    o.trunk_rate = 0.1;
     o.seed = 9;
     o.threads = 1;
     o.workers = 1;
@@ -168,6 +169,7 @@ TEST_CASE("A run that is killed and resumed ends with the bytes of one that is n
     graft::trainer_options o = small_options(folder.path + "/killed1");
     o.resume = true;
     o.learning_rate = 0.5;
+    o.trunk_rate = 0.1;
     const graft::dataset_splits data = graft::open_splits(folder.path + "/data");
     graft::training_observer watcher;
     auto refused = graft::train(small_network("none"), data, o, watcher);
@@ -244,6 +246,7 @@ TEST_CASE("A run that diverges names the step, and the last good checkpoint stay
     put_pictures(folder);
     graft::trainer_options o = small_options(folder.path + "/run");
     o.learning_rate = 1e30;
+    o.trunk_rate = 0.1;
     o.step.optimizer.kind = graft::optimizer_kind::sgd;
     o.schedule = graft::parse_schedule("constant");
     o.checkpoint_seconds = 0;

@@ -24,8 +24,8 @@ GRAFT_BEGIN_NAMESPACE
 struct trainer_options {
     std::int64_t epochs = 10;
     std::int64_t batch = 32;           ///< samples of one update
-    double learning_rate = 1e-3;       ///< of the head; the rest takes `trunk_rate` of it
-    double trunk_rate = 0.1;
+    double learning_rate = 3e-3;       ///< of the head; the rest takes `trunk_rate` of it
+    double trunk_rate = 1.0 / 30;
     graft::schedule schedule;          ///< default: cosine with a short warm-up
     step_options step;                 ///< loss, optimizer, shards, ...
     graft::augmentation augmentation = default_augmentation();

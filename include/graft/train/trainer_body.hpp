@@ -168,12 +168,17 @@ private:
         std::vector<parameter> parameters = network_.parameters;
         const int cut = network_.features == no_value ? -1 : maker_of(network_.graph, network_.features);
         for (parameter& p : parameters) {
-            const bool head = p.node > cut;
-            if (head_alone && !head) p.learns = false;
-            if (!head && cut >= 0) p.rate *= o_.trunk_rate;
+            if (p.node <= cut) p.rate *= o_.trunk_rate;
         }
         step_options s = o_.step;
         s.seed = o_.seed;
+        if (head_alone) {
+            // What will be needed once all of it learns has to fit from the first step on.
+            step_options later = s;
+            GRAFT_TRY(fit_memory(network_.graph, parameters, later));
+            for (parameter& p : parameters)
+                if (p.node <= cut) p.learns = false;
+        }
         std::vector<training_state> before;
         if (step_made_) before = std::move(step_.state());
         graph g = cached_ ? cut_at(network_.graph, network_.features).head : network_.graph;
@@ -200,8 +205,10 @@ private:
             GRAFT_TRY_ASSIGN(m, probe.prepare(x, pool_));
             need = m.total();
             if (o_.max_ram <= 0 || need <= o_.max_ram) {
-                result_.memory = m;
-                observer_.on_start(m, count_learning(parameters));
+                if (result_.memory.total() == 0) {
+                    result_.memory = m;
+                    observer_.on_start(m, count_learning(parameters));
+                }
                 return {};
             }
             if (!s.recompute)
