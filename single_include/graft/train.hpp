@@ -23231,7 +23231,6 @@ private:
     std::int64_t steps_per_epoch() const { return source_->batches(); }
 
     status run_epoch() {
-        if (head_alone_ && position_.epoch >= o_.unfreeze_epoch) GRAFT_TRY(make_step(false));
         GRAFT_TRY(source_->start(position_.epoch, position_.batch));
         const double epoch_began = seconds_now(), waited_before = source_->waited();
         const std::int64_t seen_before = position_.seen;
@@ -23336,11 +23335,15 @@ private:
         position_ = {};
         position_.step = step;
         position_.epoch = epoch + 1;
+        // Before the checkpoint, so that it holds the state of what learns next.
+        GRAFT_TRY(unfreeze());
         GRAFT_TRY(log_epoch(r));
         GRAFT_TRY(save());
         observer_.on_epoch(r);
         return {};
     }
+
+    status unfreeze() { return head_alone_ && position_.epoch >= o_.unfreeze_epoch && position_.epoch < o_.epochs ? make_step(false) : status(); }
 
     result<evaluation_result> score(const graph& g) {
         model network;
@@ -23566,7 +23569,7 @@ inline status training_run::resume() {
         for (std::size_t k = 0; k < sizeof figures / sizeof figures[0]; ++k) *figures[k] = number_in(c.find_state(at + std::to_string(k)));
         result_.history.push_back(r);
     }
-    if (head_alone_ && position_.epoch >= o_.unfreeze_epoch) GRAFT_TRY(make_step(false));
+    GRAFT_TRY(unfreeze());
     for (training_state& s : step_.state()) {
         const tensor* from = c.find(s.name);
         if (!from || from->shape() != s.value.shape() || from->type() != s.value.type())

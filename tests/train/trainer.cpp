@@ -141,10 +141,18 @@ TEST_CASE("A run that is killed and resumed ends with the bytes of one that is n
 #endif
     const made_folder folder;
     put_pictures(folder);
-    const outcome whole = trained(folder, small_options(folder.path + "/whole"), small_network("none"));
-    for (const int steps : {1, 4, 5, 7, 14}) {
-        CAPTURE(steps);
-        graft::trainer_options o = small_options(folder.path + "/killed" + std::to_string(steps));
+    // With the head alone in the first epoch and an average of the weights, every step is one after which it may be cut off.
+    graft::trainer_options plain = small_options(folder.path + "/whole"), staged = small_options(folder.path + "/staged");
+    staged.unfreeze_epoch = 1;
+    staged.step.optimizer.ema_decay = 0.9;
+    const outcome whole_plain = trained(folder, plain, small_network("none")), whole_staged = trained(folder, staged, small_network("none"));
+    for (const int kind_and_steps : {1, 4, 5, 7, 14, 102, 104, 105, 106, 107, 108, 109, 113}) {
+        const int steps = kind_and_steps % 100;
+        const bool stages = kind_and_steps > 100;
+        const outcome& whole = stages ? whole_staged : whole_plain;
+        CAPTURE(kind_and_steps);
+        graft::trainer_options o = stages ? staged : plain;
+        o.out = folder.path + "/killed" + std::to_string(kind_and_steps);
         o.checkpoint_seconds = 0;  // after every step
         const pid_t child = ::fork();
         REQUIRE(child >= 0);

@@ -231,7 +231,6 @@ private:
     std::int64_t steps_per_epoch() const { return source_->batches(); }
 
     status run_epoch() {
-        if (head_alone_ && position_.epoch >= o_.unfreeze_epoch) GRAFT_TRY(make_step(false));
         GRAFT_TRY(source_->start(position_.epoch, position_.batch));
         const double epoch_began = seconds_now(), waited_before = source_->waited();
         const std::int64_t seen_before = position_.seen;
@@ -336,11 +335,15 @@ private:
         position_ = {};
         position_.step = step;
         position_.epoch = epoch + 1;
+        // Before the checkpoint, so that it holds the state of what learns next.
+        GRAFT_TRY(unfreeze());
         GRAFT_TRY(log_epoch(r));
         GRAFT_TRY(save());
         observer_.on_epoch(r);
         return {};
     }
+
+    status unfreeze() { return head_alone_ && position_.epoch >= o_.unfreeze_epoch && position_.epoch < o_.epochs ? make_step(false) : status(); }
 
     result<evaluation_result> score(const graph& g) {
         model network;

@@ -146,7 +146,7 @@ inline status training_run::resume() {
         for (std::size_t k = 0; k < sizeof figures / sizeof figures[0]; ++k) *figures[k] = number_in(c.find_state(at + std::to_string(k)));
         result_.history.push_back(r);
     }
-    if (head_alone_ && position_.epoch >= o_.unfreeze_epoch) GRAFT_TRY(make_step(false));
+    GRAFT_TRY(unfreeze());
     for (training_state& s : step_.state()) {
         const tensor* from = c.find(s.name);
         if (!from || from->shape() != s.value.shape() || from->type() != s.value.type())
