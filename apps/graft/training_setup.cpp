@@ -9,6 +9,8 @@
 namespace program {
 namespace {
 
+constexpr std::size_t longest_matched_name = 4096;
+
 std::size_t index_of(graft::value_id id) { return static_cast<std::size_t>(id); }
 
 graft::result<graft::input_format> picture_input(const graft::graph& g, const std::string& source) {
@@ -61,8 +63,14 @@ graft::status freeze_by(const training_options& o, graft::training_network& netw
     std::vector<std::string> named;
     try {
         const std::regex pattern(o.freeze, std::regex::ECMAScript | std::regex::optimize);
-        for (const graft::parameter& p : network.parameters)
+        for (const graft::parameter& p : network.parameters) {
+            // libstdc++ matches by recursion, a frame or more for each character.
+            if (p.name.size() > longest_matched_name)
+                return graft::fail(graft::errc::train_freeze, "--freeze",
+                                   "the network has a weight whose name is " + std::to_string(p.name.size()) +
+                                       " bytes long, too long for a regular expression; take none, trunk or a number of stages");
             if (std::regex_search(p.name, pattern)) named.push_back(p.name);
+        }
     } catch (const std::regex_error& e) {
         return graft::fail(graft::errc::usage, "--freeze",
                            "\"" + printable(o.freeze) + "\" is no regular expression: " + e.what() +
