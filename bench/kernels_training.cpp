@@ -112,9 +112,12 @@ void pools(isa set, executor& pool, std::int64_t images) {
     const std::int64_t in = images * 64 * 112 * 112, out = in / 4;
     const array x(in), dy(out), dx(in);
     const double copy = static_cast<double>(in) * 8e-9 / best_seconds([&] { std::memcpy(dx.data, x.data, static_cast<std::size_t>(in) * 4); });
-    line("max pool grad", "r 3x3s2", in * 9 / 4, 1, copy, [&] { run_max_pool_grad(set, p, dy.data, x.data, dx.data, pool); });
+    std::vector<std::uint8_t> places(static_cast<std::size_t>(out));
+    line("max pool places", "r 3x3s2", in * 9 / 4, 1, copy, [&] { run_max_pool_places(set, p, x.data, dy.data, places.data(), pool); });
+    line("max pool grad", "r 3x3s2", in * 9 / 4, 1, copy, [&] { run_max_pool_grad(set, p, dy.data, places.data(), dx.data, pool); });
     p.kh = p.kw = 2, p.pt = p.pl = p.pb = p.pr = 0;
-    line("max pool grad", "v 2x2s2", in * 9 / 4, 1, copy, [&] { run_max_pool_grad(set, p, dy.data, x.data, dx.data, pool); });
+    run_max_pool_places(set, p, x.data, nullptr, places.data(), pool);
+    line("max pool grad", "v 2x2s2", in * 9 / 4, 1, copy, [&] { run_max_pool_grad(set, p, dy.data, places.data(), dx.data, pool); });
     line("average pool grad", "2x2s2", in * 5 / 4, 1, copy, [&] { run_average_pool_grad(set, p, dy.data, dx.data, pool); });
     const std::int64_t n = images * 1280 * 49;
     const array wide(n), narrow(images * 1280);

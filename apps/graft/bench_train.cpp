@@ -2,6 +2,7 @@
 #include "training.hpp"
 
 #include <graft/core/rng.hpp>
+#include <graft/passes/specialize.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -48,7 +49,7 @@ graft::result<measured_network> network_of(const common_options& common, const b
     net.logits = graft::logits_of(net.graph);
     net.parameters = graft::parameters_of(net.graph);
     graft::graph known;
-    GRAFT_TRY_ASSIGN(known, with_shapes(net.graph, net.batch, pool));
+    GRAFT_TRY_ASSIGN(known, graft::specialize_first_input(net.graph, net.batch, pool, {}));
     const graft::shape scores = known.values[static_cast<std::size_t>(net.logits)].extents;
     if (scores.rank() != 2)
         return graft::fail(graft::errc::train_head, options.model,
@@ -85,7 +86,7 @@ graft::result<int> bench_training(const common_options& common, const bench_opti
     how.exact = common.exact;
     how.seed = common.seed;
     graft::training_step step;
-    GRAFT_TRY_ASSIGN(step, graft::training_step::make(net.graph, net.logits, net.parameters, how));
+    GRAFT_TRY_ASSIGN(step, graft::training_step::make(std::move(net.graph), net.logits, std::move(net.parameters), how));
     graft::step_memory memory;
     GRAFT_TRY_ASSIGN(memory, step.prepare(net.batch, pool));
     const double load_ms = now_ms() - begun;

@@ -49,8 +49,6 @@ graft::status write_training_report(const training_setup& setup, const graft::da
 
 /// The place of the node that makes a value, -1 where none does.
 int maker_of(const graft::graph& g, graft::value_id id);
-/// The graph with the shapes that it has for one batch; values keep their ids. Errors: those of shape inference.
-graft::result<graft::graph> with_shapes(graft::graph g, const graft::shape& batch, graft::executor& pool);
 
 /// A size such as "512M", "1.5G" or "4096" (bytes; K, M, G and T are powers of 1024). Errors: usage.
 graft::result<std::int64_t> size_of_text(const std::string& text, const char* option);

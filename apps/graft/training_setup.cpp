@@ -40,7 +40,7 @@ graft::result<graft::shape> batch_shape(const training_setup& setup, const graft
 
 // The last images on the way to `id`: what Grad-CAM weighs.
 graft::value_id last_images(const graft::graph& g, graft::value_id id, const graft::shape& batch, graft::executor& pool) {
-    auto known = with_shapes(g, batch, pool);
+    auto known = graft::specialize_first_input(g, batch, pool, {});
     if (!known.ok()) return graft::no_value; // the report does without maps
     for (int i = 0; i < 64 && id != graft::no_value; ++i) {
         const graft::value& v = known->values[index_of(id)];
@@ -165,19 +165,6 @@ int maker_of(const graft::graph& g, graft::value_id id) {
         for (graft::value_id out : g.nodes[i].outputs)
             if (out == id && id != graft::no_value) return static_cast<int>(i);
     return -1;
-}
-
-graft::result<graft::graph> with_shapes(graft::graph g, const graft::shape& batch, graft::executor& pool) {
-    std::vector<graft::value_id> open;
-    std::vector<graft::tensor_view> views;
-    for (graft::value_id id : g.inputs) {
-        const graft::value& v = g.values[index_of(id)];
-        if (v.constant) continue;
-        views.push_back({v.type, open.empty() ? batch : v.extents, nullptr});
-        open.push_back(id);
-    }
-    g.inputs = open;
-    return graft::specialize(std::move(g), views.data(), graft::evaluation{{}, pool, nullptr, 0});
 }
 
 graft::result<training_setup> set_up_training(const common_options& common, const training_options& options,

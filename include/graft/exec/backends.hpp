@@ -22,8 +22,7 @@ GRAFT_BEGIN_NAMESPACE
 namespace backends {
 
 GRAFT_INLINE const backend& cpu::instance() noexcept {
-    static constexpr backend self{"cpu", [] { return status(); }, [](const node& n) -> const char* { return n.op && n.op->run ? nullptr : "the operator is not compiled into this build (GRAFT_OPS)"; },
-                                  [](graph& g, const lowering& with) { return lower_for_cpu(g, with); }, graft::cpu::choose_kernel};
+    static constexpr backend self = detail::cpu_backend(lower_for_cpu, graft::cpu::choose_kernel);
     return self;
 }
 

@@ -29,10 +29,13 @@ inline op_table lowered_ops() {
 /// Those that lowering makes of training's operators.
 ///   PackConvGradInputWeights(W)        the weights as the gradient of the input wants them
 ///   SliceChannels(X)                   channels [start, start + channels of the output), in blocks
+///   MaxPoolPlaces(X) -> Y, places      max pooling that keeps which pixel of each window is the largest, a byte each
+///   MaxPoolGradPlaces(dY, places)      its gradient
 inline op_table training_lowered_ops() {
 #define GRAFT_LOWERED(name, flags) \
     op_row { name, "graft", 1, 0, 0, -1, 0, -1, nullptr, nullptr, flags, "", "" }
-    static constexpr op_row rows[] = {GRAFT_LOWERED("PackConvGradInputWeights", 0), GRAFT_LOWERED("SliceChannels", 0)};
+    static constexpr op_row rows[] = {GRAFT_LOWERED("PackConvGradInputWeights", 0), GRAFT_LOWERED("SliceChannels", 0), GRAFT_LOWERED("MaxPoolPlaces", 0),
+                                      GRAFT_LOWERED("MaxPoolGradPlaces", 0)};
 #undef GRAFT_LOWERED
     return {rows, sizeof rows / sizeof rows[0]};
 }

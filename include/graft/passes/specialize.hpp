@@ -15,6 +15,10 @@ GRAFT_BEGIN_NAMESPACE
 /// known of the inputs without a default, and only what is constant for all of them is folded.
 result<graph> specialize(graph g, const tensor_view* inputs, const evaluation& with);
 
+/// The same where only the shape of the first input without a default is new; the others have theirs from the graph. Inputs with a
+/// default become constants.
+result<graph> specialize_first_input(graph g, const shape& first, executor& pool, const limits& limit);
+
 /// Drops nodes whose outputs nobody reads, copies (Identity, Dropout without training) and the contents of unread constants.
 void prune(graph& g);
 
@@ -187,6 +191,19 @@ GRAFT_INLINE result<graph> specialize(graph g, const tensor_view* inputs, const 
     GRAFT_TRY(detail::specializer(g, with, ops::find_op("", "Identity", newest_opset)).run());
     prune(g);
     return g;
+}
+
+GRAFT_INLINE result<graph> specialize_first_input(graph g, const shape& first, executor& pool, const limits& limit) {
+    std::vector<value_id> open;
+    std::vector<tensor_view> views;
+    for (value_id id : g.inputs) {
+        const value& v = g.values[static_cast<std::size_t>(id)];
+        if (v.constant) continue;
+        views.push_back({v.type, open.empty() ? first : v.extents, nullptr});
+        open.push_back(id);
+    }
+    g.inputs = std::move(open);
+    return specialize(std::move(g), views.data(), evaluation{limit, pool, nullptr, 0});
 }
 
 GRAFT_INLINE void prune(graph& g) {

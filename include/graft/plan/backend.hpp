@@ -49,6 +49,16 @@ struct backend {
     const cpu::kernel_row* (*choose)(const cpu::kernel_query&, cpu::kernel_choice&, const char*& refusal);
 };
 
+namespace detail {
+
+// The CPU as a back end: everywhere, and whatever this build holds.
+constexpr backend cpu_backend(status (*lower)(graph&, const lowering&), const cpu::kernel_row* (*choose)(const cpu::kernel_query&, cpu::kernel_choice&, const char*&)) {
+    return {"cpu", [] { return status(); }, [](const node& n) -> const char* { return n.op && n.op->run ? nullptr : "the operator is not compiled into this build (GRAFT_OPS)"; },
+            lower, choose};
+}
+
+}  // namespace detail
+
 /// Where a node runs, and why not elsewhere.
 struct placement {
     std::string node, op_type, device, kernel, reason;

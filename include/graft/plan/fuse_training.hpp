@@ -1,7 +1,10 @@
 // Fusion for training on the CPU: what the backward part can compute while it has the numbers at hand anyway.
 #pragma once
 
+#include "become_training.hpp"
 #include "rewrite.hpp"
+
+#include <algorithm>
 
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
@@ -11,11 +14,109 @@ public:
     explicit training_fuser(graph& target) : rewriter(target) {}
 
     void run() {
+        pooled_masks();
+        places();
         masks();
+        joined_masks();
         biases();
     }
 
 private:
+    static bool is_mask(const node& n) { return is(n, "ReluGrad", "graft") || is(n, "ClipGrad", "graft"); }
+
+    // An activation before max pooling lets a window's gradient through where it lets the window's largest through: one number a window
+    // to look at instead of all its pixels, and these need not be kept.
+    void pooled_masks() {
+        for (node& n : g.nodes) {
+            if (!is_mask(n) || !used_once(n.inputs[0])) continue;
+            node* pool = maker(n.inputs[0]);
+            if (!pool || !is(*pool, "MaxPoolGrad", "graft") || pool->inputs[1] != n.inputs[1]) continue;
+            const value_id pooled = pool->inputs[2], masked = like(pooled, "_masked");
+            node gradient = *pool;
+            gradient.outputs = n.outputs;
+            *pool = n;
+            pool->inputs = {gradient.inputs[0], pooled};
+            pool->outputs = {masked};
+            gradient.inputs[0] = masked;
+            n = std::move(gradient);
+            index();
+        }
+    }
+    // Max pooling keeps where the largest pixels are, a byte each, so that nobody has to keep the pixels.
+    void places() {
+        for (std::size_t i = 0; i < g.nodes.size(); ++i) {
+            if (!is(g.nodes[i], "MaxPoolGrad", "graft") || !fits_places(g.nodes[i])) continue;
+            const value_id x = g.nodes[i].inputs[1], y = g.nodes[i].inputs[2], kept = like(y, "_places");
+            at(kept).type = dtype::uint8;
+            node forward;
+            forward.name = at(kept).name;
+            forward.attributes = g.nodes[i].attributes;
+            forward.inputs = {x};
+            become_training(forward, "MaxPoolPlaces");
+            node& gradient = g.nodes[i];
+            gradient.inputs = {gradient.inputs[0], kept};
+            become_training(gradient, "MaxPoolGradPlaces");
+            const int before = position(y);
+            if (before >= 0 && is(g.nodes[static_cast<std::size_t>(before)], "MaxPool") && g.nodes[static_cast<std::size_t>(before)].inputs[0] == x) {
+                forward.outputs = {y, kept};
+                g.nodes[static_cast<std::size_t>(before)] = std::move(forward);
+            } else {
+                forward.outputs = {no_value, kept};  // what is pooled was computed again
+                g.nodes.insert(g.nodes.begin() + static_cast<std::ptrdiff_t>(i++), std::move(forward));
+            }
+            index();
+        }
+    }
+    bool fits_places(const node& n) {
+        const attribute* kernel = n.find("kernel_shape");
+        const std::vector<std::int64_t> none, &k = kernel ? kernel->integers : none;
+        return is_float32(n.inputs[1]) && at(n.inputs[1]).extents.rank() == 4 && at(n.inputs[1]).extents.elements() > 0 && k.size() == 2 && k[0] <= 256 && k[1] <= 256 &&
+               k[0] * k[1] <= 256;
+    }
+
+    // The masks of all parts of a gradient are one mask of the whole, where the parts were joined: only what they were joined to is kept.
+    void joined_masks() {
+        for (std::size_t i = 0; i < g.nodes.size(); ++i)
+            if (is(g.nodes[i], "Concat")) join_masks(g.nodes[i]);
+        finish();
+    }
+    void join_masks(node& join) {
+        node* split = nullptr;
+        std::vector<node*> masks;
+        for (std::size_t i = 0; i < join.inputs.size(); ++i) {
+            node* mask = mask_of_part(join.inputs[i]);
+            if (!mask) return;
+            node* from = maker(mask->inputs[0]);
+            if ((split && from != split) || from->outputs.size() != join.inputs.size() || from->outputs[i] != mask->inputs[0] || !used_once(from->outputs[i])) return;
+            split = from;
+            masks.push_back(mask);
+            if (mask->op_type != masks[0]->op_type || real(*mask, "min", 0) != real(*masks[0], "min", 0) || real(*mask, "max", 0) != real(*masks[0], "max", 0)) return;
+        }
+        const int rank = at(join.outputs[0]).extents.rank();
+        const auto axis = [&](const node& n) {
+            const std::int64_t given = integer(n, "axis", 0);
+            return given < 0 ? given + rank : given;
+        };
+        if (!split || axis(join) != axis(*split) || at(split->inputs[0]).extents != at(join.outputs[0]).extents) return;
+        // The mask of the whole takes the split's place, and the split that of the first mask.
+        node whole = *masks[0];
+        whole.inputs = {split->inputs[0], join.outputs[0]};
+        whole.outputs = {like(split->inputs[0], "_masked")};
+        split->inputs[0] = whole.outputs[0];
+        for (std::size_t i = 0; i < masks.size(); ++i) split->outputs[i] = masks[i]->outputs[0];
+        node* first = *std::min_element(masks.begin(), masks.end());
+        for (node* mask : masks) drop(*mask);
+        *first = std::move(*split);
+        *split = std::move(whole);
+        index();
+    }
+    // What masks a part of a split gradient by the value.
+    node* mask_of_part(value_id by) {
+        for (node& n : g.nodes)
+            if (is_mask(n) && n.inputs[1] == by && maker(n.inputs[0]) && is(*maker(n.inputs[0]), "Split")) return &n;
+        return nullptr;
+    }
+
     // The gradient of an activation that follows a normalisation is masked by the normalisation's gradient as it reads it.
     void masks() {
         for (node& n : g.nodes) {
@@ -48,7 +149,9 @@ private:
             if (!is(n, "SumTo", "graft") || !is_float32(n.inputs[0])) continue;
             const shape &dy = at(n.inputs[0]).extents, &to = at(n.outputs[0]).extents;
             if (dy.rank() != 4 || to.elements() != dy[1] || (to.rank() != 3 && to.rank() != 4) || to[to.rank() - 3] != dy[1]) continue;
+            // One that comes later would make the sum too late for whoever reads it.
             for (node& w : g.nodes) {
+                if (&w == &n) break;
                 if (!is(w, "ConvGradWeight", "graft") || w.inputs[1] != n.inputs[0] || w.outputs.size() > 1) continue;
                 const attribute* of = w.find("shape");
                 if (!of || of->integers.size() != 4 || integer(w, "shards", 0) != integer(n, "shards", 0)) continue;
@@ -58,41 +161,6 @@ private:
             }
         }
         finish();
-        // What reads the sum may stand before what makes it now.
-        std::vector<node> waiting = std::move(g.nodes);
-        g.nodes.clear();
-        order(waiting);
-        index();
-    }
-
-    // Nodes in the order in which they were, each behind those that make its inputs.
-    void order(std::vector<node>& nodes) {
-        std::vector<int> made_by(g.values.size(), -1);
-        for (std::size_t i = 0; i < nodes.size(); ++i)
-            for (value_id id : nodes[i].outputs)
-                if (id != no_value) made_by[static_cast<std::size_t>(id)] = static_cast<int>(i);
-        std::vector<char> placed(nodes.size(), 0);
-        std::vector<std::pair<std::size_t, std::size_t>> stack;  // a node, and which of its inputs is next
-        std::vector<value_id> ids;
-        for (std::size_t first = 0; first < nodes.size(); ++first) {
-            if (!placed[first]) stack.emplace_back(first, 0);
-            while (!stack.empty()) {
-                const std::size_t i = stack.back().first;
-                ids = nodes[i].inputs;
-                append_captures(nodes[i], ids);
-                bool waits = false;
-                while (!waits && stack.back().second < ids.size()) {
-                    const value_id id = ids[stack.back().second++];
-                    const int maker = id == no_value ? -1 : made_by[static_cast<std::size_t>(id)];
-                    if (maker >= 0 && !placed[static_cast<std::size_t>(maker)]) stack.emplace_back(static_cast<std::size_t>(maker), 0), waits = true;
-                }
-                if (waits) continue;
-                stack.pop_back();
-                if (placed[i]) continue;
-                placed[i] = 1;
-                g.nodes.push_back(std::move(nodes[i]));
-            }
-        }
     }
 
     // The first node in the order that reads the value.

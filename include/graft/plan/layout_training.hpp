@@ -2,7 +2,7 @@
 #pragma once
 
 #include "../cpu/ops/training/conv_grad.hpp"
-#include "../ops/gradients.hpp"
+#include "become_training.hpp"
 #include "layout.hpp"
 
 GRAFT_BEGIN_NAMESPACE
@@ -22,7 +22,13 @@ private:
             if (op == "ReluGrad" || op == "ClipGrad" || op == "ActivationGrad") return place_images(n, 0b11, 0b1);
             if (op == "BatchNormalizationTraining") return place_images(n, 0b100001, 0b1);
             if (op == "BatchNormalizationGrad") return place_images(n, 0b100011, 0b1001);
-            if (op == "MaxPoolGrad") return place_images(n, 0b111, 0b1);
+            if (op == "MaxPoolPlaces") return place_max_pool(n);
+            if (op == "MaxPoolGradPlaces") {
+                at(n.outputs[0]).block = at(n.inputs[1]).block;
+                n.inputs[0] = as(n.inputs[0], at(n.inputs[1]).block);
+                g.nodes.push_back(std::move(n));
+                return {};
+            }
             // What was pooled lay in blocks, however small the gradient that comes back.
             if (op == "AveragePoolGrad") return place_images(n, 0b1, 0b1, blocks_);
             if (op == "Dropout") return place_images(n, 0b1, 0b11);
@@ -99,7 +105,7 @@ private:
         }
         node pack;
         pack.name = at(packed).name;
-        become(pack, "PackConvGradInputWeights");
+        become_training(pack, "PackConvGradInputWeights");
         cpu::set_conv_problem(pack, p);
         pack.inputs = {weight};
         pack.outputs = {packed};
@@ -107,12 +113,12 @@ private:
         return {};
     }
 
-    // A node of its own operator, bound to the rows that only training has.
-    static void become(node& n, const char* op) {
-        n.op_type = op;
-        n.domain = "graft";
-        n.version = newest_opset;
-        n.op = ops::find_training_op("graft", op, newest_opset);
+    // Both outputs lie as the input does.
+    status place_max_pool(node& n) {
+        for (value_id id : n.outputs)
+            if (id != no_value) at(id).block = at(n.inputs[0]).block;
+        g.nodes.push_back(std::move(n));
+        return {};
     }
 
     // Whole blocks of channels cut out of a blocked value: each part is a copy of runs of memory.
@@ -137,7 +143,7 @@ private:
         for (value_id id : n.outputs) {
             node part;
             part.name = at(id).name;
-            become(part, "SliceChannels");
+            become_training(part, "SliceChannels");
             set(part, "start", start);
             part.inputs = {source};
             part.outputs = {id};

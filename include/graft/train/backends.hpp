@@ -21,8 +21,7 @@ GRAFT_BEGIN_NAMESPACE
 namespace backends {
 
 GRAFT_INLINE const backend& cpu_training::instance() noexcept {
-    static constexpr backend self{"cpu", [] { return status(); }, [](const node& n) -> const char* { return n.op && n.op->run ? nullptr : "the operator is not compiled into this build (GRAFT_OPS)"; },
-                                  [](graph& g, const lowering& with) { return lower_training_for_cpu(g, with); }, graft::cpu::choose_training_kernel};
+    static constexpr backend self = detail::cpu_backend(lower_training_for_cpu, graft::cpu::choose_training_kernel);
     return self;
 }
 

@@ -51,7 +51,7 @@ struct finiteness {
     bool nan = false, infinite = false;
     bool finite() const noexcept { return !nan && !infinite; }
 };
-inline finiteness look_at(const tensor_view& v) {
+inline finiteness finiteness_of(const tensor_view& v) {
     finiteness f;
     const std::int64_t n = is_float(v.type) && v.data ? v.extents.elements() : 0;
     for (std::int64_t i = 0; i < n; ++i) {
@@ -61,7 +61,7 @@ inline finiteness look_at(const tensor_view& v) {
     }
     return f;
 }
-inline bool all_finite(const tensor_view& v) { return look_at(v).finite(); }
+inline bool all_finite(const tensor_view& v) { return finiteness_of(v).finite(); }
 
 // The first value in the order of the nodes that holds NaN or infinity, as "'value' of Op 'node'"; "" where none does. Infinities that
 // come from a constant, as those of masks do, are meant. The nodes are run again with their outputs kept, as many at a time as take
@@ -70,7 +70,7 @@ inline result<std::string> first_not_finite(const graph& forward, const std::vec
     constexpr std::int64_t most = std::int64_t(64) << 20;
     std::vector<char> meant(forward.values.size(), 0);
     for (std::size_t i = 0; i < meant.size(); ++i)
-        if (forward.values[i].constant) meant[i] = look_at(view(forward.values[i].constant)).infinite;
+        if (forward.values[i].constant) meant[i] = finiteness_of(view(forward.values[i].constant)).infinite;
     for (std::size_t next = 0; next < forward.nodes.size();) {
         executable again;
         again.graph = forward;
@@ -93,7 +93,7 @@ inline result<std::string> first_not_finite(const graph& forward, const std::vec
         for (std::size_t i = 0; i < made_by.size(); ++i) {
             const node& n = forward.nodes[made_by[i]];
             const value_id id = again.graph.outputs[i];
-            const finiteness found = look_at(view(run.output(i)));
+            const finiteness found = finiteness_of(view(run.output(i)));
             if (found.finite()) continue;
             bool from_meant = false;
             for (value_id in : n.inputs) from_meant |= in != no_value && meant[static_cast<std::size_t>(in)];

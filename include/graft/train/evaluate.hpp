@@ -73,9 +73,15 @@ inline status pad_batch(tensor& rows, std::int64_t n) {
     return {};
 }
 
-inline scored_picture score_picture(const float* row, std::int64_t classes, std::int64_t index, std::int64_t label) {
-    const sample_score s = score_sample(row, classes, label);
-    return {index, static_cast<std::int32_t>(label), static_cast<std::int32_t>(s.predicted), static_cast<float>(s.probability), static_cast<float>(s.loss)};
+// Adds pictures by their rows of scores, one a label, which become logits.
+inline status add_scores(evaluation_result& found, float* rows, std::int64_t classes, bool probabilities, const std::vector<std::int64_t>& labels, const std::int64_t* indices) {
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+        float* row = rows + static_cast<std::int64_t>(i) * classes;
+        to_logits(row, classes, probabilities);
+        const sample_score s = score_sample(row, classes, labels[i]);
+        found.pictures.push_back({indices[i], static_cast<std::int32_t>(labels[i]), static_cast<std::int32_t>(s.predicted), static_cast<float>(s.probability), static_cast<float>(s.loss)});
+    }
+    return found.metrics.add(rows, labels.data(), static_cast<std::int64_t>(labels.size()));
 }
 
 }  // namespace detail
@@ -124,10 +130,8 @@ GRAFT_INLINE result<evaluation_result> evaluate(const model& network, const data
             const std::size_t given = static_cast<std::size_t>(b.labels[static_cast<std::size_t>(i)]);
             labels.push_back(class_of.empty() ? static_cast<std::int64_t>(given) : class_of[given]);
             if (labels.back() < 0 || labels.back() >= classes) return fail(errc::data_label_range, data.name(b.indices[static_cast<std::size_t>(i)]), "its class is none of the network's " + std::to_string(classes));
-            detail::to_logits(rows.data() + i * classes, classes, probabilities);
-            found.pictures.push_back(detail::score_picture(rows.data() + i * classes, classes, b.indices[static_cast<std::size_t>(i)], labels.back()));
         }
-        GRAFT_TRY(found.metrics.add(rows.data(), labels.data(), n));
+        GRAFT_TRY(detail::add_scores(found, rows.data(), classes, probabilities, labels, b.indices.data()));
         done += n;
         if (options.progress) options.progress(options.context, done, data.size());
     }

@@ -34,17 +34,8 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 
 GRAFT_INLINE result<std::vector<int>> stages_of(const graph& g, const std::vector<parameter>& parameters, const shape& input, executor& pool, const limits& limit) {
-    graph known = g;
-    std::vector<value_id> open;
-    std::vector<tensor_view> views;
-    for (value_id id : known.inputs) {
-        const value& v = known.values[static_cast<std::size_t>(id)];
-        if (v.constant) continue;
-        open.push_back(id);
-        views.push_back({v.type, open.size() == 1 ? input : v.extents, nullptr});
-    }
-    known.inputs = open;
-    GRAFT_TRY_ASSIGN(known, specialize(std::move(known), views.data(), evaluation{limit, pool, nullptr, 0}));
+    graph known;
+    GRAFT_TRY_ASSIGN(known, specialize_first_input(g, input, pool, limit));
     std::vector<int> stages;
     std::int64_t smallest = INT64_MAX;
     int stage = 0;

@@ -61,17 +61,9 @@ GRAFT_INLINE grad_cam& grad_cam::operator=(grad_cam&&) noexcept = default;
 GRAFT_INLINE result<grad_cam> grad_cam::make(graph g, value_id features, value_id logits, const shape& input, executor& pool,
                                              const limits& limit) {
     const auto at = [&g](value_id id) -> value& { return g.values[static_cast<std::size_t>(id)]; };
-    std::vector<value_id> open;
-    std::vector<tensor_view> views;
-    for (value_id id : g.inputs) {
-        if (at(id).constant) continue;
-        views.push_back({at(id).type, open.empty() ? input : at(id).extents, nullptr});
-        open.push_back(id);
-    }
-    g.inputs = open;
     g.outputs = {features, logits};
     drop_unread(g);
-    GRAFT_TRY_ASSIGN(g, specialize(std::move(g), views.data(), evaluation{limit, pool, nullptr, 0}));
+    GRAFT_TRY_ASSIGN(g, specialize_first_input(std::move(g), input, pool, limit));
     const shape places = at(features).extents, scores = at(logits).extents;
     if (!at(features).has_shape || places.rank() != 4 || places[0] != 1)
         return fail(errc::input_shape, at(features).name,

@@ -90,16 +90,7 @@ inline bool made_of_constants(const graph& g, value_id id, int depth = 0) {
 inline status shape_of_value(const graph& g, value_id id, const shape& input, executor& pool, const limits& limit, shape& extents) {
     graph copy = g;
     copy.outputs = {id};
-    std::vector<value_id> open;
-    std::vector<tensor_view> views;
-    for (value_id i : copy.inputs) {
-        const value& v = copy.values[static_cast<std::size_t>(i)];
-        if (v.constant) continue;
-        open.push_back(i);
-        views.push_back({v.type, open.size() == 1 ? input : v.extents, nullptr});
-    }
-    copy.inputs = open;
-    GRAFT_TRY_ASSIGN(copy, specialize(std::move(copy), views.data(), evaluation{limit, pool, nullptr, 0}));
+    GRAFT_TRY_ASSIGN(copy, specialize_first_input(std::move(copy), input, pool, limit));
     const value& v = copy.values[static_cast<std::size_t>(id)];
     if (!v.has_shape || !v.extents.known()) return fail(errc::train_head, v.name, "its shape cannot be told before running");
     extents = v.extents;

@@ -80,8 +80,14 @@ GRAFT_INLINE status training_step::implementation::make_state() {
         return {};
     };
     const auto constant = [&](value_id id) -> const tensor& { return network.values[static_cast<std::size_t>(id)].constant; };
-    for (value_id id : layout.weights) GRAFT_TRY(add(network.values[static_cast<std::size_t>(id)].name, constant(id), false));
-    for (value_id id : layout.statistics) GRAFT_TRY(add(network.values[static_cast<std::size_t>(id)].name, constant(id), false));
+    const auto add_constant = [&](value_id id) -> status {
+        value& v = network.values[static_cast<std::size_t>(id)];
+        GRAFT_TRY(add(v.name, v.constant, false));
+        v.constant = state.back().value;  // what the network came with gives its memory back
+        return {};
+    };
+    for (value_id id : layout.weights) GRAFT_TRY(add_constant(id));
+    for (value_id id : layout.statistics) GRAFT_TRY(add_constant(id));
     for (const parameter& p : learning)
         for (const std::string& kept : layout.kept) GRAFT_TRY(add(p.name + "." + kept, constant(p.id), kept != "ema"));
     GRAFT_TRY_ASSIGN(scale, tensor::zeros(dtype::float32, shape{}));

@@ -93,7 +93,7 @@ private:
     struct place {
         std::int64_t epoch = 0, batch = 0, step = 0;
         double loss_sum = 0, weight_sum = 0;  // of this epoch so far
-        std::int64_t correct = 0, seen = 0, waited_epochs = 0;
+        std::int64_t correct = 0, seen = 0;
     };
 
     std::size_t classes() const { return data_.training.classes().size(); }
@@ -167,58 +167,62 @@ private:
         head_alone_ = head_alone;
         std::vector<parameter> parameters = network_.parameters;
         const int cut = network_.features == no_value ? -1 : maker_of(network_.graph, network_.features);
-        for (parameter& p : parameters) {
+        for (parameter& p : parameters)
             if (p.node <= cut) p.rate *= o_.trunk_rate;
-        }
-        step_options s = o_.step;
-        s.seed = o_.seed;
+        std::vector<training_state> before;
+        if (step_made_) before = std::move(step_.state());
+        step_ = training_step();
         if (head_alone) {
             // What will be needed once all of it learns has to fit from the first step on.
-            step_options later = s;
-            GRAFT_TRY(fit_memory(network_.graph, parameters, later));
+            GRAFT_TRY_ASSIGN(step_, fitting_step(network_.graph, parameters));
             for (parameter& p : parameters)
                 if (p.node <= cut) p.learns = false;
         }
-        std::vector<training_state> before;
-        if (step_made_) before = std::move(step_.state());
-        graph g = cached_ ? cut_at(network_.graph, network_.features).head : network_.graph;
-        GRAFT_TRY(fit_memory(g, parameters, s));
-        GRAFT_TRY_ASSIGN(step_, training_step::make(std::move(g), network_.logits, parameters, s));
+        GRAFT_TRY_ASSIGN(step_, fitting_step(cached_ ? cut_at(network_.graph, network_.features).head : network_.graph, parameters));
         step_made_ = true;
         for (training_state& now : step_.state())
             for (const training_state& was : before)
                 if (was.name == now.name && was.value.shape() == now.value.shape()) std::memcpy(now.value.raw(), was.value.raw(), now.value.bytes());
+        share_weights();
         return {};
     }
 
+    // The weights that the network came with give their memory back: from here on they are those of the step.
+    void share_weights() {
+        for (const parameter& p : network_.parameters)
+            for (const training_state& now : step_.state())
+                if (now.name == p.name) network_.graph.values[static_cast<std::size_t>(p.id)].constant = now.value;
+    }
+
     // Within --max-ram: first computing activations again, then the batch in parts.
-    status fit_memory(const graph& g, const std::vector<parameter>& parameters, step_options& s) {
-        if (cached_) return {};
-        sample_maker samples;
-        GRAFT_TRY_ASSIGN(samples, sample_maker::make(data_.training, loading(true).sample));
-        const shape x = samples.batch_shape(std::min(o_.batch, data_.training.size()));
-        std::int64_t need = 0;
-        for (int attempt = 0;; ++attempt) {
-            training_step probe;
-            GRAFT_TRY_ASSIGN(probe, training_step::make(g, network_.logits, parameters, s));
+    result<training_step> fitting_step(const graph& g, const std::vector<parameter>& parameters) {
+        step_options s = o_.step;
+        s.seed = o_.seed;
+        if (cached_) return training_step::make(g, network_.logits, parameters, s);
+        if (batch_shape_.rank() == 0) {
+            sample_maker samples;
+            GRAFT_TRY_ASSIGN(samples, sample_maker::make(data_.training, loading(true).sample));
+            batch_shape_ = samples.batch_shape(std::min(o_.batch, data_.training.size()));
+        }
+        for (;;) {
+            training_step made;
             step_memory m;
-            GRAFT_TRY_ASSIGN(m, probe.prepare(x, pool_));
-            need = m.total();
-            if (o_.max_ram <= 0 || need <= o_.max_ram) {
+            GRAFT_TRY_ASSIGN(made, training_step::make(g, network_.logits, parameters, s));
+            GRAFT_TRY_ASSIGN(m, made.prepare(batch_shape_, pool_));
+            if (o_.max_ram <= 0 || m.total() <= o_.max_ram) {
                 if (result_.memory.total() == 0) {
                     result_.memory = m;
                     observer_.on_start(m, count_learning(parameters));
                 }
-                return {};
+                return made;
             }
             if (!s.recompute)
                 s.recompute = true;
-            else if (s.micro_batches < s.shards && s.micro_batches * 2 <= x[0])
+            else if (s.micro_batches < s.shards && s.micro_batches * 2 <= batch_shape_[0])
                 s.micro_batches *= 2;
             else
-                break;
+                return fail(errc::memory_budget, "--max-ram", "a step needs " + std::to_string(m.total()) + " bytes at least, and may take " + std::to_string(o_.max_ram) + ": take a smaller --batch, or freeze more");
         }
-        return fail(errc::memory_budget, "--max-ram", "a step needs " + std::to_string(need) + " bytes at least, and may take " + std::to_string(o_.max_ram) + ": take a smaller --batch, or freeze more");
     }
 
     void count_bad(const std::vector<bad_sample>& bad) {
@@ -330,11 +334,9 @@ private:
         result_.history.push_back(r);
         update_plateau(o_.schedule, plateau_, r.loss);
         if (o_.patience > 0 && r.epoch - result_.best_epoch >= o_.patience) stopped_ = true;
-        const std::int64_t step = position_.step;
-        const std::int64_t epoch = position_.epoch;
-        position_ = {};
-        position_.step = step;
-        position_.epoch = epoch + 1;
+        place next;
+        next.epoch = position_.epoch + 1, next.step = position_.step;
+        position_ = next;
         // Before the checkpoint, so that it holds the state of what learns next.
         GRAFT_TRY(unfreeze());
         GRAFT_TRY(log_epoch(r));
@@ -348,6 +350,10 @@ private:
     result<evaluation_result> score(const graph& g) {
         model network;
         GRAFT_TRY_ASSIGN(network, load(g));
+        if (!cached_) return evaluate(network, data_.validation, o_.preprocess, {}, scoring());
+        return score_rows(network, validation_features_, scoring());
+    }
+    evaluation_options scoring() {
         evaluation_options e;
         e.batch = o_.batch;
         e.threads = pool_.threads();
@@ -355,8 +361,7 @@ private:
         e.cache = o_.cache;
         e.progress = [](void* c, std::int64_t done, std::int64_t of) { static_cast<training_observer*>(c)->on_validation(done, of); };
         e.context = &observer_;
-        if (!cached_) return evaluate(network, data_.validation, o_.preprocess, {}, e);
-        return score_rows(network, validation_features_, e);
+        return e;
     }
 
     result<evaluation_result> score_rows(const model& network, const cached_features& from, const evaluation_options& e) {
@@ -373,14 +378,8 @@ private:
             GRAFT_TRY_ASSIGN(in, tensor::make(dtype::float32, extents));
             std::memcpy(in.raw(), from.rows.data<float>() + first * width, in.bytes());
             GRAFT_TRY_ASSIGN(scores, run.run(in));
-            std::vector<std::int64_t> labels;
-            for (std::int64_t i = 0; i < extents[0]; ++i) {
-                const std::size_t at = static_cast<std::size_t>(first + i);
-                to_logits(scores.data<float>() + i * count, count, probabilities);
-                labels.push_back(from.labels[at]);
-                found.pictures.push_back(score_picture(scores.data<float>() + i * count, count, from.indices[at], from.labels[at]));
-            }
-            GRAFT_TRY(found.metrics.add(scores.data<float>(), labels.data(), extents[0]));
+            const std::vector<std::int64_t> labels(from.labels.begin() + first, from.labels.begin() + first + extents[0]);
+            GRAFT_TRY(add_scores(found, scores.data<float>(), count, probabilities, labels, from.indices.data() + first));
         }
         return found;
     }
@@ -412,6 +411,7 @@ private:
     training_step step_;
     bool step_made_ = false, cached_ = false, head_alone_ = false, checkpoint_verified_ = false, stopped_ = false;
     std::unique_ptr<batch_source> source_;
+    shape batch_shape_;
     cached_features validation_features_;
     model teacher_;
     std::unique_ptr<session> teacher_session_;

@@ -90,9 +90,8 @@ inline status training_run::save() {
     checkpoint c;
     for (const training_state& s : step_.state()) {
         // What is not finite would take the good checkpoint's place.
-        for (std::int64_t i = 0; s.value.type() == dtype::float32 && i < s.value.elements(); ++i)
-            if (!std::isfinite(s.value.data<float>()[i]))
-                return diverged(fail(errc::train_diverged, "step " + std::to_string(position_.step), "'" + s.name + "' is no longer finite. A smaller --lr or clipping of gradients may help"));
+        if (!all_finite(view(s.value)))
+            return diverged(fail(errc::train_diverged, "step " + std::to_string(position_.step), "'" + s.name + "' is no longer finite. A smaller --lr or clipping of gradients may help"));
         c.tensors.emplace_back(s.name, s.value);
     }
     c.settings = settings();
@@ -190,12 +189,7 @@ inline status training_run::finish() {
         model best;
         GRAFT_TRY_ASSIGN(best, load(files_.path("model.onnx")));
         result_.network = best.graph();
-        evaluation_options e;
-        e.batch = o_.batch;
-        e.threads = pool_.threads();
-        e.bad_share = o_.bad_share;
-        e.cache = o_.cache;
-        GRAFT_TRY_ASSIGN(result_.validation, evaluate(best, data_.validation, o_.preprocess, {}, e));
+        GRAFT_TRY_ASSIGN(result_.validation, evaluate(best, data_.validation, o_.preprocess, {}, scoring()));
     }
     return files_.close();
 }

@@ -1,4 +1,5 @@
 // Gradients of pooling against plain loops: ties, pads, dilations, ceil mode, both layouts, threads.
+#include <graft/cpu/pool.hpp>
 #include <graft/cpu/training/pool_grad.hpp>
 
 #include <doctest/doctest.h>
@@ -42,17 +43,32 @@ struct forms {
     std::vector<float> planes, blocks;
 };
 
+// The gradient by the places that the forward pass keeps; its own output is compared with the one of inference.
+std::vector<float> max_gradient(isa set, const pool_problem& p, const std::vector<float>& dy, const std::vector<float>& x, executor& pool) {
+    std::vector<float> y(dy.size(), 5.0f), want(dy.size(), 4.0f), dx(x.size(), 5.0f);
+    std::vector<std::uint8_t> places(dy.size(), 255), alone(dy.size(), 254);
+    run_max_pool_places(set, p, x.data(), y.data(), places.data(), pool);
+    run_max_pool_places(set, p, x.data(), nullptr, alone.data(), pool);
+    run_max_pool(set, p, x.data(), want.data(), pool);
+    CHECK(same(y, want));
+    CHECK(places == alone);
+    run_max_pool_grad(set, p, dy.data(), places.data(), dx.data(), pool);
+    return dx;
+}
+
 forms run(isa set, pool_problem p, bool max, const std::vector<float>& dy, const std::vector<float>& x, executor& pool) {
     const int w = vector_width(set);
+    const auto gradient = [&](const std::vector<float>& of, const std::vector<float>& at) {
+        if (max) return max_gradient(set, p, of, at, pool);
+        std::vector<float> dx(at.size(), 5.0f);
+        run_average_pool_grad(set, p, of.data(), dx.data(), pool);
+        return dx;
+    };
     forms f;
-    f.planes.assign(x.size(), 5.0f);
     p.l = layout::nchw;
-    max ? run_max_pool_grad(set, p, dy.data(), x.data(), f.planes.data(), pool) : run_average_pool_grad(set, p, dy.data(), f.planes.data(), pool);
+    f.planes = gradient(dy, x);
     p.l = layout::blocked;
-    const std::vector<float> xb = to_blocks(x, p.n, p.c, p.ih * p.iw, w), dyb = to_blocks(dy, p.n, p.c, p.oh * p.ow, w);
-    std::vector<float> dxb(xb.size(), 5.0f);
-    max ? run_max_pool_grad(set, p, dyb.data(), xb.data(), dxb.data(), pool) : run_average_pool_grad(set, p, dyb.data(), dxb.data(), pool);
-    f.blocks = to_planes(dxb, p.n, p.c, p.ih * p.iw, w);
+    f.blocks = to_planes(gradient(to_blocks(dy, p.n, p.c, p.oh * p.ow, w), to_blocks(x, p.n, p.c, p.ih * p.iw, w)), p.n, p.c, p.ih * p.iw, w);
     return f;
 }
 

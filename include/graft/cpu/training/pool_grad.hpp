@@ -8,9 +8,12 @@
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
-/// Each gradient goes to the first largest pixel of its window, row by row, as in PyTorch (a NaN counts only where it comes first).
-/// x is the input of the forward pass; nothing may overlap dx.
-void run_max_pool_grad(isa set, const pool_problem& problem, const float* dy, const float* x, float* dx, executor& pool);
+/// Max pooling that keeps where each window's largest pixel lies: the first of them, row by row, as in PyTorch (a NaN counts only where
+/// it comes first). `places` has y's layout, a byte for each float: which of the window's pixels that are inside. Windows have 256
+/// pixels at most; y may be null.
+void run_max_pool_places(isa set, const pool_problem& problem, const float* x, float* y, std::uint8_t* places, executor& pool);
+/// Each gradient goes to the pixel that `places` names. Nothing may overlap dx.
+void run_max_pool_grad(isa set, const pool_problem& problem, const float* dy, const std::uint8_t* places, float* dx, executor& pool);
 /// Each gradient is spread over the pixels of its window, by the number that the forward pass divided by.
 void run_average_pool_grad(isa set, const pool_problem& problem, const float* dy, float* dx, executor& pool);
 /// Windows that are whole planes: dy is [n][c], or for blocks [n][ceil(c / W)][W].
@@ -38,9 +41,15 @@ template <class F> inline void over_planes(isa set, layout l, std::int64_t n, st
 
 } // namespace detail
 
-GRAFT_INLINE void run_max_pool_grad(isa set, const pool_problem& p, const float* dy, const float* x, float* dx, executor& pool) {
+GRAFT_INLINE void run_max_pool_places(isa set, const pool_problem& p, const float* x, float* y, std::uint8_t* places, executor& pool) {
     const pool_grad_kernels& k = *training_kernels(set).pool_grad;
-    const pool_grad_args a{p, dy, x, dx};
+    const max_places_args a{p, x, y, places};
+    detail::over_planes(set, p.l, p.n, p.c, p.ih * p.iw, pool, [&](std::int64_t first, std::int64_t count) { k.max_places(a, first, count); });
+}
+
+GRAFT_INLINE void run_max_pool_grad(isa set, const pool_problem& p, const float* dy, const std::uint8_t* places, float* dx, executor& pool) {
+    const pool_grad_kernels& k = *training_kernels(set).pool_grad;
+    const pool_grad_args a{p, dy, places, dx};
     detail::over_planes(set, p.l, p.n, p.c, p.ih * p.iw, pool, [&](std::int64_t first, std::int64_t count) { k.max(a, first, count); });
 }
 

@@ -10,12 +10,21 @@ namespace cpu {
 struct pool_grad_args {
     pool_problem p;
     const float* dy = nullptr;
-    const float* x = nullptr; ///< max only
+    const std::uint8_t* places = nullptr; ///< max only
     float* dx = nullptr;
 };
 
-/// Each call makes dx of `count` planes, or blocks of channels, from `first` on.
+/// One run of max pooling as training needs it; `y` may be null.
+struct max_places_args {
+    pool_problem p;
+    const float* x = nullptr;
+    float* y = nullptr;
+    std::uint8_t* places = nullptr;
+};
+
+/// Each call does `count` planes, or blocks of channels, from `first` on.
 struct pool_grad_kernels {
+    void (*max_places)(const max_places_args&, std::int64_t first, std::int64_t count);
     void (*max)(const pool_grad_args&, std::int64_t first, std::int64_t count);
     void (*average)(const pool_grad_args&, std::int64_t first, std::int64_t count);
     /// Whole planes: each pixel gets its plane's gradient over the number of pixels.

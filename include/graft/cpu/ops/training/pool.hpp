@@ -27,22 +27,34 @@ inline const char* pool_grad_problem_of(const node& n, const shape& x, const sha
     return nullptr;
 }
 
-// dY, X, Y; the largest are found again, so Y is not read.
-inline const char* choose_max_pool_grad(const kernel_query& q, kernel_choice& choice) {
-    if (!q.all_float32() || q.inputs < 3) return "it is not float32";
-    if (q.in[1].extents != q.out[0].extents || q.in[0].extents != q.in[2].extents) return "its shapes differ";
-    for (int i = 0; i < 2; ++i)
-        if (q.in_block[i] != q.out_block[0]) return "its operands lie differently";
+// The problem of X -> Y, Y's places; both outputs lie as X does.
+inline const char* choose_max_pool_places(const kernel_query& q, kernel_choice& choice) {
+    if (q.in[0].type != dtype::float32 || q.out[1].type != dtype::uint8) return "it is not float32";
+    if (q.in_block[0] != q.out_block[1]) return "its operands lie differently";
     pool_problem p;
-    if (const char* reason = pool_grad_problem_of(q.n, q.in[1].extents, q.in[0].extents, p)) return reason;
-    p.count_include_pad = false;
+    if (const char* reason = pool_grad_problem_of(q.n, q.in[0].extents, q.out[1].extents, p)) return reason;
+    p.l = q.in_block[0] ? layout::blocked : layout::nchw;
+    choice.set(p);
+    choice.note = p.l == layout::blocked ? "pool on blocks, keeps places" : "pool on planes, keeps places";
+    return nullptr;
+}
+inline void run_max_pool_places_kernel(const kernel_call& c) {
+    run_max_pool_places(c.level, c.parameters<pool_problem>(), c.input(0), static_cast<float*>(c.out[0].data), static_cast<std::uint8_t*>(c.out[1].data), c.pool);
+}
+
+// dY and the places that the forward pass kept.
+inline const char* choose_max_pool_grad(const kernel_query& q, kernel_choice& choice) {
+    if (q.in[0].type != dtype::float32 || q.inputs != 2 || q.in[1].type != dtype::uint8) return "no places were kept";
+    if (q.in_block[0] != q.out_block[0] || q.in_block[1] != q.out_block[0]) return "its operands lie differently";
+    pool_problem p;
+    if (const char* reason = pool_grad_problem_of(q.n, q.out[0].extents, q.in[0].extents, p)) return reason;
     p.l = q.out_block[0] ? layout::blocked : layout::nchw;
     choice.set(p);
     choice.note = p.l == layout::blocked ? "gradient on blocks" : "gradient on planes";
     return nullptr;
 }
 inline void run_max_pool_grad_kernel(const kernel_call& c) {
-    run_max_pool_grad(c.level, c.parameters<pool_problem>(), c.input(0), c.input(1), c.output(0), c.pool);
+    run_max_pool_grad(c.level, c.parameters<pool_problem>(), c.input(0), static_cast<const std::uint8_t*>(c.in[1].data), c.output(0), c.pool);
 }
 
 // dY; the attribute `shape` is that of the forward pass's input, which the output has.
@@ -62,7 +74,8 @@ inline void run_average_pool_grad_kernel(const kernel_call& c) {
 
 inline kernel_rows pool_grad_kernel_rows() {
     static constexpr kernel_row rows[] = {
-        {"MaxPoolGrad", "graft", choose_max_pool_grad, run_max_pool_grad_kernel, false},
+        {"MaxPoolPlaces", "graft", choose_max_pool_places, run_max_pool_places_kernel, false},
+        {"MaxPoolGradPlaces", "graft", choose_max_pool_grad, run_max_pool_grad_kernel, false},
         {"AveragePoolGrad", "graft", choose_average_pool_grad, run_average_pool_grad_kernel, false},
     };
     return {rows, sizeof rows / sizeof rows[0]};
