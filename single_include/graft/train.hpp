@@ -495,20 +495,15 @@ public:
     explicit random_stream(std::uint64_t seed, std::uint64_t stream = 0) noexcept : seed_(seed), stream_(stream) {}
 
     /// 64 random bits.
-    std::uint64_t bits(std::uint64_t i) const noexcept {
-        const block b = philox(i >> 1);
-        const int half = static_cast<int>(i & 1) * 2;
-        return std::uint64_t(b.word[half + 1]) << 32 | b.word[half];
-    }
+    std::uint64_t bits(std::uint64_t i) const noexcept { return philox(i >> 1).half(i & 1); }
     /// Uniform in [0, 1), a multiple of 2^-53.
-    double uniform(std::uint64_t i) const noexcept { return static_cast<double>(bits(i) >> 11) * 1.1102230246251565e-16; }
+    double uniform(std::uint64_t i) const noexcept { return unit(bits(i)); }
     /// Numbers first ... first + n - 1 of `uniform`; two of them share their bits' making.
     void uniform(std::uint64_t first, std::int64_t n, double* out) const noexcept {
         for (std::int64_t i = 0; i < n;) {
             const std::uint64_t at = first + static_cast<std::uint64_t>(i);
             const block b = philox(at >> 1);
-            for (std::uint64_t half = at & 1; half < 2 && i < n; ++half, ++i)
-                out[i] = static_cast<double>((std::uint64_t(b.word[half * 2 + 1]) << 32 | b.word[half * 2]) >> 11) * 1.1102230246251565e-16;
+            for (std::uint64_t half = at & 1; half < 2 && i < n; ++half, ++i) out[i] = unit(b.half(half));
         }
     }
     /// Uniform among the integers 0 ... n - 1; n >= 1.
@@ -516,15 +511,16 @@ public:
     /// Normal with mean 0 and deviation 1, by Box and Muller; uses other bits than `bits` and `uniform`.
     double normal(std::uint64_t i) const noexcept {
         const block b = philox(i | std::uint64_t(1) << 63);
-        const double u = static_cast<double>((std::uint64_t(b.word[1]) << 32 | b.word[0]) >> 11) * 1.1102230246251565e-16;
-        const double v = static_cast<double>((std::uint64_t(b.word[3]) << 32 | b.word[2]) >> 11) * 1.1102230246251565e-16;
-        return std::sqrt(-2 * std::log1p(-u)) * std::cos(6.283185307179586476925 * v);
+        return std::sqrt(-2 * std::log1p(-unit(b.half(0)))) * std::cos(6.283185307179586476925 * unit(b.half(1)));
     }
 
 private:
     struct block {
         std::uint32_t word[4];
+        std::uint64_t half(std::uint64_t i) const noexcept { return std::uint64_t(word[2 * i + 1]) << 32 | word[2 * i]; }
     };
+    // The upper 53 bits as a number in [0, 1).
+    static double unit(std::uint64_t bits) noexcept { return static_cast<double>(bits >> 11) * 1.1102230246251565e-16; }
     static std::uint64_t high_product(std::uint64_t a, std::uint64_t b) noexcept {
         const std::uint64_t a0 = a & 0xffffffffu, a1 = a >> 32, b0 = b & 0xffffffffu, b1 = b >> 32;
         const std::uint64_t middle = a1 * b0 + (a0 * b0 >> 32), other = a0 * b1 + (middle & 0xffffffffu);
@@ -2534,14 +2530,6 @@ GRAFT_END_NAMESPACE
 #include <algorithm>
 
 GRAFT_BEGIN_NAMESPACE
-namespace detail {
-// FNV-1a of 64 bits: keeps the streams of classes apart, and tells contents that differ from those that may be equal.
-inline std::uint64_t fnv1a(const void* bytes, std::size_t n) noexcept {
-    std::uint64_t hash = 0xcbf29ce484222325u;
-    for (std::size_t i = 0; i < n; ++i) hash = (hash ^ static_cast<const std::uint8_t*>(bytes)[i]) * 0x100000001b3u;
-    return hash;
-}
-} // namespace detail
 
 GRAFT_INLINE result<split_indices> stratified_split(const std::vector<int>& labels, const std::vector<std::string>& classes, double fraction,
                                                     std::uint64_t seed) {
@@ -2557,7 +2545,7 @@ GRAFT_INLINE result<split_indices> stratified_split(const std::vector<int>& labe
         if (n >= 2 && fraction > 0) drawn = std::min(std::max<std::int64_t>(drawn, 1), n - 1);
         if (n < 2) drawn = 0;
         // The first steps of a shuffle by Fisher and Yates.
-        const random_stream random(seed, detail::fnv1a(classes[c].data(), classes[c].size()));
+        const random_stream random(seed, fnv1a(classes[c].data(), classes[c].size()));
         for (std::int64_t i = 0; i < drawn; ++i) {
             const std::uint64_t j = random.below(static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(n - i));
             std::swap(all[static_cast<std::size_t>(i)], all[static_cast<std::size_t>(i) + j]);
@@ -4462,14 +4450,6 @@ GRAFT_END_NAMESPACE
 #include <algorithm>
 
 GRAFT_BEGIN_NAMESPACE
-namespace detail {
-// FNV-1a of 64 bits: keeps the streams of classes apart, and tells contents that differ from those that may be equal.
-inline std::uint64_t fnv1a(const void* bytes, std::size_t n) noexcept {
-    std::uint64_t hash = 0xcbf29ce484222325u;
-    for (std::size_t i = 0; i < n; ++i) hash = (hash ^ static_cast<const std::uint8_t*>(bytes)[i]) * 0x100000001b3u;
-    return hash;
-}
-} // namespace detail
 
 GRAFT_INLINE result<split_indices> stratified_split(const std::vector<int>& labels, const std::vector<std::string>& classes, double fraction,
                                                     std::uint64_t seed) {
@@ -4485,7 +4465,7 @@ GRAFT_INLINE result<split_indices> stratified_split(const std::vector<int>& labe
         if (n >= 2 && fraction > 0) drawn = std::min(std::max<std::int64_t>(drawn, 1), n - 1);
         if (n < 2) drawn = 0;
         // The first steps of a shuffle by Fisher and Yates.
-        const random_stream random(seed, detail::fnv1a(classes[c].data(), classes[c].size()));
+        const random_stream random(seed, fnv1a(classes[c].data(), classes[c].size()));
         for (std::int64_t i = 0; i < drawn; ++i) {
             const std::uint64_t j = random.below(static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(n - i));
             std::swap(all[static_cast<std::size_t>(i)], all[static_cast<std::size_t>(i) + j]);
@@ -5234,37 +5214,20 @@ namespace ops {
 // Each family's file ends with these, beside its rows.
 GRAFT_INLINE gradient_table_list all_gradient_tables() {
     static const gradient_table tables[] = {
-        activation_gradients(), arg_gradients(), cast_gradients(), cumulative_gradients(), einsum_gradients(), elementwise_binary_gradients(), elementwise_unary_gradients(), elementwise_variadic_gradients(), gather_gradients(), generate_gradients(), legacy_gradients(), logical_gradients(), loss_gradients(), matmul_gradients(), pad_gradients(), rearrange_gradients(), reduce_gradients(), scatter_gradients(), selection_gradients(), shape_gradients(), slice_gradients(), softmax_gradients(),
-        conv_gradients(),
-        conv_transpose_gradients(),
-        pool_gradients(),
-        norm_gradients(),
-        norm_training_gradients(),
-        random_gradients(),
-        quantize_gradients(),
-        resize_gradients(),
-        attention_gradients(),
-        grid_gradients(),
-        unfold_gradients(),
-        detection_gradients(),
-        deform_conv_gradients(),
+        activation_gradients(), arg_gradients(), cast_gradients(), cumulative_gradients(), einsum_gradients(), elementwise_binary_gradients(),
+        elementwise_unary_gradients(), elementwise_variadic_gradients(), gather_gradients(), generate_gradients(), legacy_gradients(),
+        logical_gradients(), loss_gradients(), matmul_gradients(), pad_gradients(), rearrange_gradients(), reduce_gradients(), scatter_gradients(),
+        selection_gradients(), shape_gradients(), slice_gradients(), softmax_gradients(), conv_gradients(), conv_transpose_gradients(),
+        pool_gradients(), norm_gradients(), norm_training_gradients(), random_gradients(), quantize_gradients(), resize_gradients(),
+        attention_gradients(), grid_gradients(), unfold_gradients(), detection_gradients(), deform_conv_gradients(),
     };
     return {tables, static_cast<int>(sizeof tables / sizeof tables[0])};
 }
 GRAFT_INLINE table_list all_training_op_tables() {
     static const op_table tables[] = {
-        activation_training_ops(), matmul_training_ops(), pad_training_ops(), reduce_training_ops(), slice_training_ops(),
-        conv_training_ops(),
-        conv_transpose_training_ops(),
-        pool_training_ops(),
-        norm_training_ops(),
-        random_training_ops(),
-        quantize_training_ops(),
-        optimizer_ops(),
-        resize_training_ops(),
-        grid_training_ops(),
-        detection_training_ops(),
-        deform_conv_training_ops(),
+        activation_training_ops(), matmul_training_ops(), pad_training_ops(), reduce_training_ops(), slice_training_ops(), conv_training_ops(),
+        conv_transpose_training_ops(), pool_training_ops(), norm_training_ops(), random_training_ops(), quantize_training_ops(), optimizer_ops(),
+        resize_training_ops(), grid_training_ops(), detection_training_ops(), deform_conv_training_ops(),
     };
     return {tables, static_cast<int>(sizeof tables / sizeof tables[0])};
 }
@@ -19796,9 +19759,70 @@ GRAFT_END_NAMESPACE
 // ---- graft/train/metrics_log.hpp
 // metrics.jsonl: one JSON object a line, written as training goes; a run that resumes cuts it back to its checkpoint.
 
+// ---- graft/train/log_file.hpp
+// The file of a log: it grows by whole entries, each of which is there as soon as it is written.
+
+
+#include <cstddef>
+#include <cstdio>
+#include <string>
+#include <utility>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Owns the stream; one that was moved from, or closed, is not open.
+class log_file {
+public:
+    log_file() noexcept = default;
+    log_file(std::FILE* stream, std::string path) noexcept : path_(std::move(path)), stream_(stream) {}
+    log_file(log_file&& other) noexcept : path_(std::move(other.path_)), stream_(std::exchange(other.stream_, nullptr)) {}
+    log_file& operator=(log_file&& other) noexcept {
+        std::swap(path_, other.path_);
+        std::swap(stream_, other.stream_);
+        return *this;
+    }
+    ~log_file() { (void)close(); }
+
+    // Errors of both: file.write, which the system may tell only when closing.
+    status write(const void* bytes, std::size_t size);
+    status close();
+    const std::string& path() const noexcept { return path_; }
+
+private:
+    std::string path_;
+    std::FILE* stream_ = nullptr;
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include <cerrno>
+#include <cstring>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+GRAFT_INLINE status log_file::write(const void* bytes, std::size_t size) {
+    if (!stream_) return fail(errc::file_write, path_, "the log is not open");
+    if (std::fwrite(bytes, 1, size, stream_) != size || std::fflush(stream_) != 0)
+        return fail(errc::file_write, path_, std::string("writing failed: ") + std::strerror(errno));
+    return {};
+}
+
+GRAFT_INLINE status log_file::close() {
+    std::FILE* const stream = std::exchange(stream_, nullptr);
+    if (stream && std::fclose(stream) != 0)
+        return fail(errc::file_write, path_, std::string("closing failed: ") + std::strerror(errno));
+    return {};
+}
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
 
 #include <cstdint>
-#include <cstdio>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19811,15 +19835,6 @@ using named_numbers = std::vector<std::pair<std::string, double>>;
 /// Appends lines such as {"step":120,"epoch":3,"split":"val","loss":0.41,"top1":0.88} to a file, each flushed as a whole.
 class metrics_log {
 public:
-    metrics_log() noexcept = default;
-    metrics_log(metrics_log&& other) noexcept : path_(std::move(other.path_)), file_(std::exchange(other.file_, nullptr)) {}
-    metrics_log& operator=(metrics_log&& other) noexcept {
-        std::swap(path_, other.path_);
-        std::swap(file_, other.file_);
-        return *this;
-    }
-    ~metrics_log() { (void)close(); }
-
     /// Opens the file. Lines before the first whose "step" is over `keep_step`, or that is not whole, are kept, the rest is cut
     /// off, so that no step stands there twice; -1 begins afresh. Errors: file.open (a log over 1 GiB), file.write.
     static result<metrics_log> open(const std::string& path, std::int64_t keep_step);
@@ -19828,11 +19843,10 @@ public:
     /// file.write.
     status append(std::int64_t step, std::int64_t epoch, const std::string& split, const named_numbers& figures);
     /// Errors: file.write, which the system may tell only now.
-    status close();
+    status close() { return file_.close(); }
 
 private:
-    std::string path_;
-    std::FILE* file_ = nullptr;
+    detail::log_file file_;
 };
 
 GRAFT_END_NAMESPACE
@@ -19881,30 +19895,20 @@ GRAFT_INLINE result<metrics_log> metrics_log::open(const std::string& path, std:
         GRAFT_TRY(cut.commit());
     }
     metrics_log log;
-    log.path_ = path;
-    log.file_ = std::fopen(path.c_str(), "ab");
-    if (!log.file_) return fail(errc::file_write, path, std::strerror(errno));
+    std::FILE* const file = std::fopen(path.c_str(), "ab");
+    if (!file) return fail(errc::file_write, path, std::strerror(errno));
+    log.file_ = {file, path};
     return log;
 }
 
 GRAFT_INLINE status metrics_log::append(std::int64_t step, std::int64_t epoch, const std::string& split,
                                         const named_numbers& figures) {
-    if (!file_) return fail(errc::file_write, path_, "the log is not open");
     json_writer w;
     w.begin_object().key("step").integer(step).key("epoch").integer(epoch).key("split").string(split);
     for (const auto& f : figures) w.key(f.first).number(f.second);
     w.end_object();
     const std::string line = w.text() + "\n";
-    if (std::fwrite(line.data(), 1, line.size(), file_) != line.size() || std::fflush(file_) != 0)
-        return fail(errc::file_write, path_, std::string("writing failed: ") + std::strerror(errno));
-    return {};
-}
-
-GRAFT_INLINE status metrics_log::close() {
-    std::FILE* const file = std::exchange(file_, nullptr);
-    if (file && std::fclose(file) != 0)
-        return fail(errc::file_write, path_, std::string("closing failed: ") + std::strerror(errno));
-    return {};
+    return file_.write(line.data(), line.size());
 }
 
 GRAFT_END_NAMESPACE
@@ -20749,9 +20753,7 @@ GRAFT_END_NAMESPACE
 
 
 #include <cstdint>
-#include <cstdio>
 #include <string>
-#include <utility>
 #include <vector>
 
 GRAFT_BEGIN_NAMESPACE
@@ -20759,15 +20761,6 @@ GRAFT_BEGIN_NAMESPACE
 /// Writes one event file. Each event is flushed as a whole, so that a running TensorBoard shows it and a killed run loses none.
 class event_writer {
 public:
-    event_writer() noexcept = default;
-    event_writer(event_writer&& other) noexcept : path_(std::move(other.path_)), file_(std::exchange(other.file_, nullptr)) {}
-    event_writer& operator=(event_writer&& other) noexcept {
-        std::swap(path_, other.path_);
-        std::swap(file_, other.file_);
-        return *this;
-    }
-    ~event_writer() { (void)close(); }
-
     /// A new file in a folder that exists: "events.out.tfevents.<seconds>.graft" and a number where that is taken. `first_step` >
     /// 0 tells TensorBoard to forget what earlier files of the folder say about that step and later ones: a resumed run. Errors:
     /// file.write.
@@ -20778,14 +20771,13 @@ public:
     /// A PNG file as a picture of `height` x `width` with 1 (gray) or 3 channels.
     status picture(const std::string& name, std::int64_t step, const std::string& png, std::int64_t height, std::int64_t width,
                    int channels, double wall_time);
-    status close();
-    const std::string& path() const noexcept { return path_; }
+    status close() { return file_.close(); }
+    const std::string& path() const noexcept { return file_.path(); }
 
 private:
     status record(const std::vector<std::uint8_t>& event);
 
-    std::string path_;
-    std::FILE* file_ = nullptr;
+    detail::log_file file_;
 };
 
 GRAFT_END_NAMESPACE
@@ -20841,8 +20833,10 @@ inline std::FILE* make_event_file(const std::string& base, std::string& path) {
 GRAFT_INLINE result<event_writer> event_writer::open(const std::string& folder, double wall_time, std::int64_t first_step) {
     event_writer made;
     const std::string seconds = std::to_string(static_cast<std::int64_t>(wall_time));
-    made.file_ = detail::make_event_file(folder + "/events.out.tfevents." + seconds + ".graft", made.path_);
-    if (!made.file_) return fail(errc::file_write, made.path_, std::strerror(errno));
+    std::string path;
+    std::FILE* const file = detail::make_event_file(folder + "/events.out.tfevents." + seconds + ".graft", path);
+    if (!file) return fail(errc::file_write, path, std::strerror(errno));
+    made.file_ = {file, path};
     std::vector<std::uint8_t> event;
     detail::begin_event(event, wall_time, 0).text(3, "brain.Event:2");
     GRAFT_TRY(made.record(event));
@@ -20859,7 +20853,6 @@ GRAFT_INLINE result<event_writer> event_writer::open(const std::string& folder, 
 
 // A TFRecord: length, its CRC, the bytes, their CRC.
 GRAFT_INLINE status event_writer::record(const std::vector<std::uint8_t>& event) {
-    if (!file_) return fail(errc::file_write, path_, "the event file is not open");
     std::vector<std::uint8_t> out;
     wire_writer w(out);
     const std::uint64_t size = event.size();
@@ -20869,9 +20862,7 @@ GRAFT_INLINE status event_writer::record(const std::vector<std::uint8_t>& event)
     w.raw(&size_crc, sizeof size_crc);
     w.raw(event.data(), event.size());
     w.raw(&crc, sizeof crc);
-    if (std::fwrite(out.data(), 1, out.size(), file_) != out.size() || std::fflush(file_) != 0)
-        return fail(errc::file_write, path_, std::string("writing failed: ") + std::strerror(errno));
-    return {};
+    return file_.write(out.data(), out.size());
 }
 
 GRAFT_INLINE status event_writer::scalar(const std::string& name, std::int64_t step, double value, double wall_time) {
@@ -20900,13 +20891,6 @@ GRAFT_INLINE status event_writer::picture(const std::string& name, std::int64_t 
     w.end(entry);
     w.end(summary);
     return record(event);
-}
-
-GRAFT_INLINE status event_writer::close() {
-    std::FILE* const file = std::exchange(file_, nullptr);
-    if (file && std::fclose(file) != 0)
-        return fail(errc::file_write, path_, std::string("closing failed: ") + std::strerror(errno));
-    return {};
 }
 
 GRAFT_END_NAMESPACE
@@ -23444,12 +23428,10 @@ inline std::int64_t integer_in(const std::string* text) { return text ? std::str
 
 inline double wall_time() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
-// FNV-1a over the names and labels of a dataset: what the run was begun with.
+// A hash over the names and labels of a dataset: what the run was begun with.
 inline std::string fingerprint(const dataset& data) {
-    std::uint64_t hash = 0xcbf29ce484222325ull;
-    const auto add = [&](const void* bytes, std::size_t size) {
-        for (std::size_t i = 0; i < size; ++i) hash = (hash ^ static_cast<const unsigned char*>(bytes)[i]) * 0x100000001b3ull;
-    };
+    std::uint64_t hash = fnv1a_basis;
+    const auto add = [&](const void* bytes, std::size_t size) { hash = fnv1a(bytes, size, hash); };
     for (const std::string& c : data.classes()) add(c.c_str(), c.size() + 1);
     for (std::int64_t i = 0; i < data.size(); ++i) {
         const std::string name = data.name(i);
