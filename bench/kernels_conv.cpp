@@ -1,19 +1,19 @@
 // Times of convolution kernels on layers of real networks: best of many runs, in microseconds and GFLOP/s.
 // Arguments: [filter of the layer's name] [threads] [exact]; GRAFT_ISA chooses the instruction set.
-#include <graft/core/buffer.hpp>
+#include "timing.hpp"
+
 #include <graft/cpu/conv.hpp>
 #include <graft/cpu/pool.hpp>
 #include <graft/cpu/reorder.hpp>
 
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
-#include <vector>
 
 using namespace graft;
 using namespace graft::cpu;
+using bench::array;
+using bench::best_seconds;
 
 namespace {
 
@@ -65,32 +65,6 @@ const layer layers[] = {
     {"s.1x1 g3 240->60 @28", 240, 60, 28, 1, 1, 0, 3, 0},
 };
 
-// Seconds of processor time for one thread, so that other work on the machine disturbs little; of the wall for more.
-double now(int threads) {
-    if (threads == 1) return static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-template <class F> double best_seconds(int threads, const F& f) {
-    double best = 1e9, spent = 0;
-    for (int round = 0; round < 1000 && (spent < 0.3 || round < 5); ++round) {
-        const double start = now(threads);
-        f();
-        const double s = now(threads) - start;
-        spent += s;
-        if (s < best) best = s;
-    }
-    return best;
-}
-
-float* floats(std::int64_t n) {
-    static std::vector<buffer> keep;
-    keep.push_back(buffer::allocate(static_cast<std::size_t>(n) * 4 + 64).value());
-    float* p = reinterpret_cast<float*>(keep.back().data());
-    for (std::int64_t i = 0; i < n; ++i) p[i] = static_cast<float>(i * 7919 % 1000) * 0.001f;
-    return p;
-}
-
 } // namespace
 
 int main(int argc, char** argv) {
@@ -115,11 +89,10 @@ int main(int argc, char** argv) {
         p.ep.act = activation::relu;
         p.exact = argc > 3;
         const conv_choice c = choose_conv(set, p);
-        float *x = floats((p.ic + w) * p.ih * p.iw), *y = floats((p.oc + w) * p.oh * p.ow), *bias = floats(p.oc);
-        float *weight = floats(p.oc * p.ic / p.groups * p.kh * p.kw), *packed = floats(c.packed_bytes / 4),
-              *space = floats(c.workspace_bytes / 4);
-        pack_conv_weights(set, p, c, weight, packed);
-        const double s = best_seconds(pool.threads(), [&] { run_conv(set, p, c, x, packed, bias, nullptr, y, space, pool); });
+        const array x((p.ic + w) * p.ih * p.iw), y((p.oc + w) * p.oh * p.ow), bias(p.oc);
+        const array weight(p.oc * p.ic / p.groups * p.kh * p.kw), packed(c.packed_bytes / 4), space(c.workspace_bytes / 4);
+        pack_conv_weights(set, p, c, weight.data, packed.data);
+        const double s = best_seconds(pool.threads(), [&] { run_conv(set, p, c, x.data, packed.data, bias.data, nullptr, y.data, space.data, pool); });
         const double flops = 2.0 * double(p.oc * p.oh * p.ow) * double(p.ic / p.groups * p.kh * p.kw);
         std::printf("%-28s %9.1f %8.1f %9.1f  %s\n", l.name, s * 1e6, flops / s / 1e9, l.prototype, c.reason);
     }
@@ -131,7 +104,8 @@ int main(int argc, char** argv) {
         p.kh = p.kw = 3;
         p.sh = p.sw = 2;
         p.pt = p.pl = p.pb = p.pr = 1;
-        float *x = floats(p.c * p.ih * p.iw), *y = floats(p.c * p.ih * p.iw);
+        const array in(p.c * p.ih * p.iw), out(p.c * p.ih * p.iw);
+        float *x = in.data, *y = out.data;
         std::printf("max pool 3x3s2 64 @112 %9.1f us\n",
                     best_seconds(pool.threads(), [&] { run_max_pool(set, p, x, y, pool); }) * 1e6);
         p.l = layout::nchw;

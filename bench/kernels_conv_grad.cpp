@@ -1,17 +1,17 @@
 // Times of convolution's gradients on layers of real networks, beside the forward pass: best of many runs, in microseconds an image and
 // GFLOP/s. Arguments: [filter of the layer's name] [threads] [batch]; GRAFT_ISA chooses the instruction set.
-#include <graft/core/buffer.hpp>
+#include "timing.hpp"
+
 #include <graft/cpu/training/conv_grad.hpp>
 
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
-#include <vector>
 
 using namespace graft;
 using namespace graft::cpu;
+using bench::array;
+using bench::best_seconds;
 
 namespace {
 
@@ -59,34 +59,6 @@ const layer layers[] = {
     {"y.3x3 g10 240(24) @28", 240, 240, 28, 3, 1, 1, 10, 4},
 };
 
-// Seconds of processor time for one thread, so that other work on the machine disturbs little; of the wall for more.
-double now(int threads) {
-    if (threads == 1) return static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-template <class F> double best_seconds(int threads, const F& f) {
-    double best = 1e9, spent = 0;
-    for (int round = 0; round < 1000 && (spent < 0.25 || round < 4); ++round) {
-        const double start = now(threads);
-        f();
-        const double s = now(threads) - start;
-        spent += s;
-        if (s < best) best = s;
-    }
-    return best;
-}
-
-struct memory {
-    std::vector<buffer> keep;
-    float* floats(std::int64_t n) {
-        keep.push_back(buffer::allocate(static_cast<std::size_t>(n) * 4 + 64).value());
-        float* p = reinterpret_cast<float*>(keep.back().data());
-        for (std::int64_t i = 0; i < n; ++i) p[i] = static_cast<float>(i * 7919 % 1000) * 0.001f - 0.5f;
-        return p;
-    }
-};
-
 } // namespace
 
 int main(int argc, char** argv) {
@@ -113,18 +85,18 @@ int main(int argc, char** argv) {
         const conv_choice c = choose_conv(set, p);
         const conv_grad_weight_choice cw = choose_conv_grad_weight(set, p, 8);
         const conv_grad_input_choice ci = choose_conv_grad_input(set, p);
-        memory m;
-        float *x = m.floats(p.n * (p.ic + w) * p.ih * p.iw), *y = m.floats(p.n * (p.oc + w) * p.oh * p.ow);
-        float *weight = m.floats(p.oc * p.ic / p.groups * p.kh * p.kw), *packed = m.floats(c.packed_bytes / 4), *space = m.floats(c.workspace_bytes / 4);
-        float *dx = m.floats(p.n * (p.ic + w) * p.ih * p.iw), *dw = m.floats(p.oc * p.ic / p.groups * p.kh * p.kw), *db = m.floats(p.oc);
-        float *packed_dx = m.floats(ci.packed_bytes / 4), *space_dx = m.floats(ci.workspace_bytes / 4), *space_dw = m.floats(cw.workspace_bytes / 4),
-              *space_pack = m.floats(ci.pack_workspace_bytes / 4);
-        const double pack = best_seconds(threads, [&] { repack_conv_weights(set, p, c, weight, packed, pool); });
-        const double pack_dx = best_seconds(threads, [&] { pack_conv_grad_input_weights(set, p, ci, weight, packed_dx, space_pack, pool); });
-        const double forward = best_seconds(threads, [&] { run_conv(set, p, c, x, packed, nullptr, nullptr, y, space, pool); });
-        const double by_weight = best_seconds(threads, [&] { run_conv_grad_weight(set, p, cw, x, y, dw, db, space_dw, pool); });
+        const array x(p.n * (p.ic + w) * p.ih * p.iw), y(p.n * (p.oc + w) * p.oh * p.ow);
+        const array weight(p.oc * p.ic / p.groups * p.kh * p.kw), packed(c.packed_bytes / 4), space(c.workspace_bytes / 4);
+        const array dx(p.n * (p.ic + w) * p.ih * p.iw), dw(p.oc * p.ic / p.groups * p.kh * p.kw), db(p.oc);
+        const array packed_dx(ci.packed_bytes / 4), space_dx(ci.workspace_bytes / 4), space_dw(cw.workspace_bytes / 4),
+            space_pack(ci.pack_workspace_bytes / 4);
+        const double pack = best_seconds(threads, [&] { repack_conv_weights(set, p, c, weight.data, packed.data, pool); });
+        const double pack_dx = best_seconds(threads, [&] { pack_conv_grad_input_weights(set, p, ci, weight.data, packed_dx.data, space_pack.data, pool); });
+        const double forward = best_seconds(threads, [&] { run_conv(set, p, c, x.data, packed.data, nullptr, nullptr, y.data, space.data, pool); });
+        const double by_weight = best_seconds(threads, [&] { run_conv_grad_weight(set, p, cw, x.data, y.data, dw.data, db.data, space_dw.data, pool); });
         // The first layer's input needs no gradient.
-        const double by_input = l.ic <= 4 ? 0 : best_seconds(threads, [&] { run_conv_grad_input(set, p, ci, y, packed_dx, nullptr, dx, space_dx, pool); });
+        const double by_input =
+            l.ic <= 4 ? 0 : best_seconds(threads, [&] { run_conv_grad_input(set, p, ci, y.data, packed_dx.data, nullptr, dx.data, space_dx.data, pool); });
         const double flops = 2.0 * double(p.n * p.oc * p.oh * p.ow) * double(p.ic / p.groups * p.kh * p.kw), image = 1e6 / double(p.n);
         std::printf("%-26s %10.1f %8.1f %10.1f %8.1f %10.1f %8.1f %9.1f %9.1f  %s; %s; %s\n", l.name, forward * image, flops / forward / 1e9,
                     by_weight * image, flops / by_weight / 1e9, by_input * image, by_input > 0 ? flops / by_input / 1e9 : 0.0, pack * 1e6, pack_dx * 1e6, c.reason,

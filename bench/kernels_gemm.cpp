@@ -1,12 +1,13 @@
 // Speed of the matrix product, the elementwise, row and moving kernels: GFLOP/s and GB/s, best of several runs.
 //   g++ -std=c++17 -O2 -Iinclude bench/kernels_gemm.cpp -o /tmp/kernels_gemm -lpthread && /tmp/kernels_gemm [threads] [isa or -]
 //   [part of a name]
+#include "timing.hpp"
+
 #include <graft/cpu/elementwise.hpp>
 #include <graft/cpu/gemm.hpp>
 #include <graft/cpu/move.hpp>
 #include <graft/cpu/rows.hpp>
 
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -15,37 +16,17 @@
 
 using namespace graft;
 using namespace graft::cpu;
+using bench::array;
+using bench::best_seconds;
 
 namespace {
-
-struct floats {
-    explicit floats(std::int64_t n) : memory(static_cast<std::size_t>(n) + 16) {
-        std::uint32_t seed = 1;
-        for (float& x : memory) seed = seed * 1664525u + 1013904223u, x = static_cast<float>(seed >> 8) / 16777216.0f - 0.5f;
-        data = memory.data();
-        while (reinterpret_cast<std::uintptr_t>(data) % 64) ++data;
-    }
-    std::vector<float> memory;
-    float* data;
-};
-
-template <class F> double best_seconds(const F& f) {
-    double best = 1e9, total = 0;
-    for (int round = 0; round < 2000 && (total < 0.25 || round < 3); ++round) {
-        const auto start = std::chrono::steady_clock::now();
-        f();
-        const double s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-        best = s < best ? s : best, total += s;
-    }
-    return best;
-}
 
 const char* part = "";
 
 // `bytes`: read and written, once each.
 template <class F> void moved(isa set, executor& pool, const char* what, std::int64_t bytes, const F& f) {
     if (!std::strstr(what, part)) return;
-    const double s = best_seconds(f);
+    const double s = best_seconds(pool.threads(), f);
     std::printf("%-8s %d thr  %-34s %9.1f us %7.1f GB/s\n", name(set), pool.threads(), what, s * 1e6, double(bytes) / s * 1e-9);
     std::fflush(stdout);
 }
@@ -53,19 +34,19 @@ template <class F> void moved(isa set, executor& pool, const char* what, std::in
 void product(isa set, executor& pool, const char* what, gemm_problem p, bool constant_b) {
     if (!std::strstr(what, part)) return;
     const std::int64_t batches = p.batch[0] * p.batch[1];
-    floats a(p.m * p.k * batches), b(p.n * p.k * (constant_b ? 1 : batches)), c(p.m * p.n * batches), bias(p.n);
+    array a(p.m * p.k * batches), b(p.n * p.k * (constant_b ? 1 : batches)), c(p.m * p.n * batches), bias(p.n);
     if (!constant_b) p.b_strides[1] = p.n * p.k;
     p.a_strides[1] = p.m * p.k, p.c_strides[1] = p.m * p.n;
     p.bias = constant_b ? bias_kind::column : bias_kind::none;
-    std::unique_ptr<floats> packed;
+    std::unique_ptr<array> packed;
     if (constant_b) {
-        packed.reset(new floats(packed_b_bytes(set, p.n, p.k) / 4));
+        packed.reset(new array(packed_b_bytes(set, p.n, p.k) / 4));
         pack_b(set, p, b.data, packed->data, pool);
         p.packed_b = true;
     }
-    floats workspace(gemm_workspace_bytes(set, p) / 4);
+    array workspace(gemm_workspace_bytes(set, p) / 4);
     const double s = best_seconds(
-        [&] { run_gemm(set, p, a.data, constant_b ? packed->data : b.data, bias.data, nullptr, c.data, workspace.data, pool); });
+        pool.threads(), [&] { run_gemm(set, p, a.data, constant_b ? packed->data : b.data, bias.data, nullptr, c.data, workspace.data, pool); });
     const double flop = 2.0 * double(p.m) * double(p.n) * double(p.k) * double(batches);
     std::printf("%-8s %d thr  %-34s %9.1f us %7.1f GFLOP/s %6.1f GB/s of B\n", name(set), pool.threads(), what, s * 1e6,
                 flop / s * 1e-9, double(p.n) * double(p.k) * 4 / s * 1e-9);
@@ -75,7 +56,7 @@ void product(isa set, executor& pool, const char* what, gemm_problem p, bool con
 // Tensors of 784 KB, as in the middle of a network: they stay in the second cache, or nearly.
 void others(isa set, executor& pool) {
     const std::int64_t n = 64 * 3136;
-    floats x(n), y(n), z(n), row(n);
+    array x(n), y(n), z(n), row(n);
     float *a = x.data, *b = y.data, *c = z.data;
     const std::int64_t bytes = n * 4;
     for (activation kind : {activation::relu, activation::sigmoid, activation::silu, activation::hard_swish, activation::tanh,

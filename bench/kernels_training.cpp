@@ -1,7 +1,8 @@
 // Times of the training kernels that memory bounds, on layers of real networks at batch 16: best of many runs, in microseconds and
 // in GB/s of what they have to read and write at least, beside a copy of the same array.
 // Arguments: [filter of the kernel's name] [threads] [images]; GRAFT_ISA chooses the instruction set.
-#include <graft/core/buffer.hpp>
+#include "timing.hpp"
+
 #include <graft/cpu/ops/training/reduce.hpp>
 #include <graft/cpu/training/elementwise_grad.hpp>
 #include <graft/cpu/training/matmul_grad.hpp>
@@ -9,15 +10,14 @@
 #include <graft/cpu/training/optimizer.hpp>
 #include <graft/cpu/training/pool_grad.hpp>
 
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
-#include <vector>
 
 using namespace graft;
 using namespace graft::cpu;
+using bench::array;
+using bench::best_seconds;
 
 namespace {
 
@@ -35,38 +35,10 @@ const layer layers[] = {
 int threads = 1;
 const char* filter = "";
 
-// Seconds of processor time for one thread, so that other work on the machine disturbs little; of the wall for more.
-double now() {
-    if (threads == 1) return static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-template <class F> double best_seconds(const F& f) {
-    double best = 1e9, spent = 0;
-    for (int round = 0; round < 400 && (spent < 0.25 || round < 5); ++round) {
-        const double start = now();
-        f();
-        const double s = now() - start;
-        spent += s;
-        if (s < best) best = s;
-    }
-    return best;
-}
-
-struct array {
-    buffer memory;
-    float* data = nullptr;
-    explicit array(std::int64_t n) : memory(buffer::allocate(static_cast<std::size_t>(n) * 4 + 64).value()) {
-        data = reinterpret_cast<float*>(memory.data());
-        std::uint32_t seed = 12345;
-        for (std::int64_t i = 0; i < n; ++i) seed = seed * 1664525u + 1013904223u, data[i] = static_cast<float>(seed >> 8) / 8388608.0f - 1.0f;
-    }
-};
-
 // `streams` arrays of n floats have to pass through memory at least; `copy` is the rate of memcpy there.
 template <class F> void line(const char* kernel, const char* what, std::int64_t n, int streams, double copy, const F& f) {
     if (!std::strstr(kernel, filter)) return;
-    const double s = best_seconds(f), rate = static_cast<double>(n) * 4e-9 * streams / s;
+    const double s = best_seconds(threads, f), rate = static_cast<double>(n) * 4e-9 * streams / s;
     std::printf("%-22s %-12s %9.1f us %7.1f GB/s %5.2f of a copy\n", kernel, what, s * 1e6, rate, rate / copy);
 }
 
@@ -83,7 +55,7 @@ void products(isa set, executor& pool, std::int64_t images) {
         product_sum_problem p;
         p.n = z.n, p.rows = z.rows, p.columns = z.columns;
         const array a(z.n * z.rows), b(z.n * z.columns), c(z.rows * z.columns), space(product_sum_workspace_bytes(set, p) / 4);
-        const double s = best_seconds([&] { run_product_sum(set, p, a.data, b.data, c.data, space.data, pool); });
+        const double s = best_seconds(threads, [&] { run_product_sum(set, p, a.data, b.data, c.data, space.data, pool); });
         std::printf("%-22s %-12s %9.1f us %7.1f GB/s written %7.1f GF/s\n", "product", z.name, s * 1e6, static_cast<double>(z.rows * z.columns) * 4e-9 / s,
                     2e-9 * static_cast<double>(z.n * z.rows * z.columns) / s);
     }
@@ -94,7 +66,7 @@ void updates(isa set, executor& pool) {
         const array w(n), g(n), m(n), v(n), to(n);
         for (std::int64_t i = 0; i < n; ++i) v.data[i] = v.data[i] * v.data[i];
         const char* what = n > 1000000 ? "11 M" : "0.3 M";
-        const double copy = static_cast<double>(n) * 8e-9 / best_seconds([&] { std::memcpy(to.data, w.data, static_cast<std::size_t>(n) * 4); });
+        const double copy = static_cast<double>(n) * 8e-9 / best_seconds(threads, [&] { std::memcpy(to.data, w.data, static_cast<std::size_t>(n) * 4); });
         const sgd_step sgd = sgd_step_of({0.9, 1e-4, false}, 1e-4);
         line("sgd", what, n, 5, copy, [&] { run_sgd(set, sgd, w.data, g.data, m.data, w.data, m.data, n, pool); });
         const adam_step adam = adam_step_of({0.9, 0.999, 1e-8, 0.01, true}, 1e-4, 5);
@@ -111,7 +83,7 @@ void pools(isa set, executor& pool, std::int64_t images) {
     p.n = images, p.c = 64, p.ih = p.iw = 112, p.oh = p.ow = 56, p.kh = p.kw = 3, p.sh = p.sw = 2, p.pt = p.pl = p.pb = p.pr = 1;
     const std::int64_t in = images * 64 * 112 * 112, out = in / 4;
     const array x(in), dy(out), dx(in);
-    const double copy = static_cast<double>(in) * 8e-9 / best_seconds([&] { std::memcpy(dx.data, x.data, static_cast<std::size_t>(in) * 4); });
+    const double copy = static_cast<double>(in) * 8e-9 / best_seconds(threads, [&] { std::memcpy(dx.data, x.data, static_cast<std::size_t>(in) * 4); });
     std::vector<std::uint8_t> places(static_cast<std::size_t>(out));
     line("max pool places", "r 3x3s2", in * 9 / 4, 1, copy, [&] { run_max_pool_places(set, p, x.data, dy.data, places.data(), pool); });
     line("max pool grad", "r 3x3s2", in * 9 / 4, 1, copy, [&] { run_max_pool_grad(set, p, dy.data, places.data(), dx.data, pool); });
@@ -138,7 +110,7 @@ int main(int argc, char** argv) {
     for (const layer& l : layers) {
         const std::int64_t area = std::int64_t(l.size) * l.size, stored = images * ((l.c + w - 1) / w * w) * area;
         const array x(stored), dy(stored), y(stored), dx(stored), scale(l.c + w), mean(l.c + w), inverse(l.c + w), other(l.c + w), more(l.c + w);
-        const double copied = best_seconds([&] {
+        const double copied = best_seconds(threads, [&] {
             parallel_for(pool, threads, [&](std::int64_t t) {
                 const std::int64_t part = stored / threads;
                 std::memcpy(dx.data + t * part, x.data + t * part, static_cast<std::size_t>(part) * 4);

@@ -194,7 +194,7 @@ graft::result<int> augment(const common_options& common, const augment_options& 
     if (common.json)
         print(json{{"images", shown}, {"preview", options.preview}, {"augment", text}});
     else {
-        for (const std::string& line : small_picture(look_at_stdout(common.color), sheet, 96)) std::printf("%s\n", line.c_str());
+        for (const std::string& line : small_picture(look_at(stdout, common.color), sheet, 96)) std::printf("%s\n", line.c_str());
         std::printf("%s: %lld pictures of %s, %s\n", printable(options.preview).c_str(), static_cast<long long>(shown),
                     printable(options.data).c_str(), text.c_str());
     }

@@ -134,7 +134,7 @@ graft::result<int> bench(const common_options& common, const bench_options& opti
     std::string shapes;
     for (const graft::value_info& v : inputs)
         shapes += (shapes.empty() ? "" : ", ") + printable(v.name) + " " + graft::text(v.extents);
-    const terminal screen = look_at_stdout(common.color);
+    const terminal screen = look_at(stdout, common.color);
     const auto row = [&](const char* key, const std::string& value) {
         std::printf("%s  %s\n", styled(screen, style::dim, padded(key, 8)).c_str(), value.c_str());
     };

@@ -139,7 +139,7 @@ graft::result<int> bench_training(const common_options& common, const bench_opti
                    {"inputs", {{"input", shape_json(net.batch)}}}});
         return exit_done;
     }
-    const terminal screen = look_at_stdout(common.color);
+    const terminal screen = look_at(stdout, common.color);
     const auto row = [&](const char* key, const std::string& value) {
         std::printf("%s  %s\n", styled(screen, style::dim, padded(key, 8)).c_str(), value.c_str());
     };

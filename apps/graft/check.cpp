@@ -105,7 +105,7 @@ graft::result<int> check(const common_options& common, const check_options& opti
     if (common.json) {
         print_json(report);
     } else {
-        const terminal screen = look_at_stdout(common.color);
+        const terminal screen = look_at(stdout, common.color);
         print_classes(screen, report);
         print_problems(screen, options.data, report);
         print_summary(screen, options.data, report);

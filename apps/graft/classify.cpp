@@ -119,26 +119,13 @@ void print_rows(const terminal& screen, const std::vector<named_picture>& all, i
 } // namespace
 
 graft::result<int> classify(const common_options& common, const classify_options& options) {
-    graft::classifier_options with;
-    GRAFT_TRY_ASSIGN(with.load, load_options_of(common));
-    with.session.threads = common.threads;
-    with.labels = options.labels;
-    with.preprocess = options.preprocess;
-    // A wrong specification is wrong usage, whatever the model is.
-    if (!options.preprocess.empty()) {
-        auto spec = graft::parse_preprocess(options.preprocess);
-        if (!spec.ok()) return spec.take_status();
-    }
     const double begun = now_ms();
-    auto loaded = graft::classifier::load(options.model, with);
+    auto loaded = load_classifier(common, options.model, options.labels, options.preprocess);
     if (!loaded.ok()) return loaded.take_status();
     graft::classifier classifier = std::move(loaded).value();
-    if (classifier.preprocessing().source == graft::preprocess_source::assumed)
-        warn(common,
-             "the model does not say how pictures are to be prepared; imagenet is assumed; --preprocess SPEC says otherwise");
     const double load_ms = now_ms() - begun;
 
-    const terminal screen = look_at_stdout(common.color);
+    const terminal screen = look_at(stdout, common.color);
     const std::size_t images = options.images.size();
     // On a terminal, few pictures are shown large, one below the other; many are small, two beside each other where there is
     // room.
@@ -153,7 +140,7 @@ graft::result<int> classify(const common_options& common, const classify_options
     int failures = 0;
     for (const std::string& path : options.images) {
         named_picture p{path, {}, {}};
-        auto decoded = graft::decode_file(path, with.load.limits);
+        auto decoded = graft::decode_file(path);
         graft::image picture;
         if (decoded.ok()) {
             picture = decoded.value();

@@ -92,23 +92,12 @@ int width_of(int code) {
     return within(code, none) ? 0 : within(code, wide) ? 2 : 1;
 }
 
-double seconds() {
-    using clock = std::chrono::steady_clock;
-    return std::chrono::duration<double>(clock::now().time_since_epoch()).count();
-}
-
-std::string number(const char* format, double value) {
-    char text[64];
-    std::snprintf(text, sizeof text, format, value);
-    return text;
-}
-
 } // namespace
 
-terminal look_at_stdout(const std::string& color) {
+terminal look_at(std::FILE* stream, const std::string& color) {
     terminal screen;
-    screen.interactive = is_terminal(stdout);
-    screen.columns = std::min(terminal_columns(stdout), 200);
+    screen.interactive = is_terminal(stream);
+    screen.columns = std::min(terminal_columns(stream), 200);
     const std::string term = environment("TERM"), direct = environment("COLORTERM");
     const std::string locale = !environment("LC_ALL").empty()     ? environment("LC_ALL")
                                : !environment("LC_CTYPE").empty() ? environment("LC_CTYPE")
@@ -229,13 +218,19 @@ std::string bar(const terminal& screen, double share, int columns) {
     return padded(out, columns);
 }
 
+std::string formatted(const char* format, double value) {
+    char text[64];
+    std::snprintf(text, sizeof text, format, value);
+    return text;
+}
+
 std::string bytes_text(std::int64_t bytes) {
     if (bytes < 1000) return std::to_string(bytes) + " B";
     const char* units[] = {"kB", "MB", "GB", "TB"};
     double value = static_cast<double>(bytes);
     int unit = -1;
     while (unit < 3 && value >= 999.5) value /= 1000, ++unit;
-    return number(value < 9.95 ? "%.2f " : value < 99.5 ? "%.1f " : "%.0f ", value) + units[unit];
+    return formatted(value < 9.95 ? "%.2f " : value < 99.5 ? "%.1f " : "%.0f ", value) + units[unit];
 }
 
 std::string count_text(std::int64_t count) {
@@ -244,23 +239,28 @@ std::string count_text(std::int64_t count) {
     double value = static_cast<double>(count);
     int unit = -1;
     while (unit < 3 && value >= 999.5) value /= 1000, ++unit;
-    return number(value < 9.95 ? "%.2f " : value < 99.5 ? "%.1f " : "%.0f ", value) + units[unit];
+    return formatted(value < 9.95 ? "%.2f " : value < 99.5 ? "%.1f " : "%.0f ", value) + units[unit];
 }
 
 std::string milliseconds_text(double ms) {
-    if (ms < 9.995) return number("%.2f ms", ms);
-    if (ms < 999.5) return number("%.1f ms", ms);
-    return number("%.2f s", ms / 1000);
+    if (ms < 9.995) return formatted("%.2f ms", ms);
+    if (ms < 999.5) return formatted("%.1f ms", ms);
+    return formatted("%.2f s", ms / 1000);
 }
 
-std::string percent_text(double share) { return number("%.1f %%", share * 100); }
+std::string percent_text(double share) { return formatted("%.1f %%", share * 100); }
+
+double seconds_now() {
+    using clock = std::chrono::steady_clock;
+    return std::chrono::duration<double>(clock::now().time_since_epoch()).count();
+}
 
 progress::progress(std::string what, std::int64_t total, bool quiet)
-    : what_(std::move(what)), total_(total), quiet_(quiet), terminal_(is_terminal(stderr)), begun_(seconds()), last_(begun_) {}
+    : what_(std::move(what)), total_(total), quiet_(quiet), terminal_(is_terminal(stderr)), begun_(seconds_now()), last_(begun_) {}
 
 void progress::step(std::int64_t done) {
     if (quiet_ || total_ < 2) return;
-    const double now = seconds();
+    const double now = seconds_now();
     // Nothing for work that is soon over; then ten times a second on a screen, every five seconds in a log.
     if (now - begun_ < 0.7 || now - last_ < (terminal_ ? 0.1 : 5)) return;
     last_ = now;

@@ -18,7 +18,7 @@ graft::result<int> decode(const common_options& common, const decode_options& op
                    {"dtype", graft::name(pixels.type())},
                    {"output", options.output}});
     else {
-        for (const std::string& line : small_picture(look_at_stdout(common.color), picture, 48))
+        for (const std::string& line : small_picture(look_at(stdout, common.color), picture, 48))
             std::printf("%s\n", line.c_str());
         std::printf("%s: uint8 %s, from %s\n", printable(options.output).c_str(), graft::text(pixels.shape()).c_str(),
                     printable(options.image).c_str());

@@ -114,7 +114,7 @@ graft::result<int> doctor(const common_options& common, const doctor_options&) {
                    {"verdicts", verdicts}});
         return exit_done;
     }
-    const terminal screen = look_at_stdout(common.color);
+    const terminal screen = look_at(stdout, common.color);
     const auto row = [&](const char* key, const std::string& value) {
         std::printf("%s  %s\n", styled(screen, style::dim, padded(key, 9)).c_str(), value.c_str());
     };

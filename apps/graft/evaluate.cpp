@@ -92,21 +92,9 @@ void print_matrix(const terminal& screen, const std::vector<std::string>& classe
 } // namespace
 
 graft::result<int> evaluate(const common_options& common, const evaluate_options& options) {
-    graft::classifier_options with;
-    GRAFT_TRY_ASSIGN(with.load, load_options_of(common));
-    with.session.threads = common.threads;
-    with.labels = options.labels;
-    with.preprocess = options.preprocess;
-    if (!options.preprocess.empty()) {
-        auto spec = graft::parse_preprocess(options.preprocess); // wrong usage, whatever the model is
-        if (!spec.ok()) return spec.take_status();
-    }
-    auto loaded = graft::classifier::load(options.model, with);
+    auto loaded = load_classifier(common, options.model, options.labels, options.preprocess);
     if (!loaded.ok()) return loaded.take_status();
     const graft::classifier classifier = std::move(loaded).value();
-    if (classifier.preprocessing().source == graft::preprocess_source::assumed)
-        warn(common,
-             "the model does not say how pictures are to be prepared; imagenet is assumed; --preprocess SPEC says otherwise");
     graft::dataset_options opening;
     opening.allow_empty = true;
     graft::dataset data;
@@ -157,7 +145,7 @@ graft::result<int> evaluate(const common_options& common, const evaluate_options
                    {"device", "cpu"}});
         return exit_done;
     }
-    const terminal screen = look_at_stdout(common.color);
+    const terminal screen = look_at(stdout, common.color);
     print_table(screen, classes, m);
     print_matrix(screen, classes, m);
     char text[200];

@@ -101,7 +101,7 @@ graft::result<int> find_learning_rate(const common_options& common, const traini
                    {"device", "cpu"}});
         return exit_done;
     }
-    print_sweep(look_at_stdout(common.color), finder, suggestion);
+    print_sweep(look_at(stdout, common.color), finder, suggestion);
     if (suggestion > 0)
         std::printf("\nThe loss falls most steeply at a rate of %.2g: --lr %.2g\n", suggestion, suggestion);
     else

@@ -116,7 +116,7 @@ graft::result<int> info_safetensors(const common_options& common, const info_opt
         print(json{{"format", "safetensors"}, {"tensors", tensors}, {"metadata", metadata}, {"parameters", elements}});
         return exit_done;
     }
-    const terminal screen = look_at_stdout(common.color);
+    const terminal screen = look_at(stdout, common.color);
     std::printf("%s: safetensors, %zu tensors, %s elements, %s\n", printable(options.file).c_str(), file.tensors.size(),
                 count_text(elements).c_str(), bytes_text(bytes).c_str());
     for (const auto& m : file.metadata)
@@ -209,7 +209,7 @@ graft::result<int> info(const common_options& common, const info_options& option
         return exit_done;
     }
 
-    const terminal screen = look_at_stdout(common.color);
+    const terminal screen = look_at(stdout, common.color);
     const auto row = [&](const std::string& key, const std::string& value) {
         std::printf("%s  %s\n", styled(screen, style::dim, padded(key, 10)).c_str(),
                     wrapped(value, 12, std::max(40, screen.columns)).c_str());

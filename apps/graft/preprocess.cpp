@@ -41,9 +41,7 @@ graft::result<int> preprocess(const common_options& common, const preprocess_opt
         GRAFT_TRY(read_format(options.model, format, metadata));
         GRAFT_TRY_ASSIGN(choice, graft::choose_preprocess(options.preprocess, metadata, format.type));
     }
-    if (choice.source == graft::preprocess_source::assumed)
-        warn(common,
-             "the model does not say how pictures are to be prepared; imagenet is assumed; --preprocess SPEC says otherwise");
+    warn_where_assumed(common, choice);
     GRAFT_TRY_ASSIGN(choice.spec, graft::complete(choice.spec, format));
 
     graft::image picture;

@@ -109,6 +109,11 @@ json shape_json(const graft::shape& extents);
 /// The device: --device, else GRAFT_DEVICE, else auto. Errors: usage, device.unavailable (GRAFT_REQUIRE_GPU without a GPU).
 graft::result<std::string> wanted_device(const common_options& common);
 graft::result<graft::load_options> load_options_of(const common_options& common);
+/// A model that names pictures, with the options of the command line. Errors: usage.preprocess, before the model is read; those of loading.
+graft::result<graft::classifier> load_classifier(const common_options& common, const std::string& model, const std::string& labels,
+                                                 const std::string& preprocess);
+/// Warns where neither the model nor the command line says how pictures are prepared.
+void warn_where_assumed(const common_options& common, const graft::preprocess_choice& choice);
 /// The threads that --threads means, after the environment.
 int thread_count(const common_options& common);
 

@@ -2,57 +2,20 @@
 #include "progress.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <utility>
 #include <vector>
 
-#if defined(_WIN32)
-#include <io.h>
-#else
-#include <sys/ioctl.h>
-#include <unistd.h>
-#endif
-
 namespace program {
 namespace {
-
-// As look_at_stdout, for stderr, where progress goes.
-terminal look_at_stderr(const std::string& color) {
-    terminal screen = look_at_stdout(color == "never" ? "never" : "always");
-    screen.columns = 80;
-#if defined(_WIN32)
-    screen.interactive = _isatty(_fileno(stderr)) != 0;
-#else
-    screen.interactive = isatty(fileno(stderr)) != 0;
-    winsize size{};
-    if (ioctl(fileno(stderr), TIOCGWINSZ, &size) == 0 && size.ws_col > 0) screen.columns = std::min<int>(size.ws_col, 200);
-#endif
-    const char *no_color = std::getenv("NO_COLOR"), *term = std::getenv("TERM");
-    const bool plain = (no_color && *no_color) || (term && std::string(term) == "dumb");
-    if (color != "always" && (plain || !screen.interactive)) screen.colors = 0;
-    return screen;
-}
-
-double seconds() {
-    using clock = std::chrono::steady_clock;
-    return std::chrono::duration<double>(clock::now().time_since_epoch()).count();
-}
-
-std::string number(const char* format, double value) {
-    char text[64];
-    std::snprintf(text, sizeof text, format, value);
-    return text;
-}
 
 std::string count_of(std::int64_t done, std::int64_t all) {
     const std::string total = std::to_string(all);
     return padded(std::to_string(done), static_cast<int>(total.size()), true) + "/" + total;
 }
 
-std::string rate_text(double images_per_s) { return number(images_per_s < 9.95 ? "%.1f" : "%.0f", images_per_s); }
+std::string rate_text(double images_per_s) { return formatted(images_per_s < 9.95 ? "%.1f" : "%.0f", images_per_s); }
 
 // A thin bar whose empty part shows too.
 std::string thin_bar(const terminal& screen, double share, int columns) {
@@ -72,10 +35,10 @@ std::vector<std::string> figures(const terminal& screen, const training_figures&
         if (std::isfinite(value)) out.push_back((name.empty() ? "" : styled(screen, style::dim, name) + " ") + text);
     };
     add(at.seconds_left, "ETA", clock_text(at.seconds_left));
-    add(at.loss, "loss", number("%.3f", at.loss));
+    add(at.loss, "loss", formatted("%.3f", at.loss));
     add(at.images_per_s, "", rate_text(at.images_per_s) + " img/s");
     add(at.top1, "top-1", percent_text(at.top1));
-    add(at.data_wait, "wait", number("%.0f %%", at.data_wait * 100));
+    add(at.data_wait, "wait", formatted("%.0f %%", at.data_wait * 100));
     return out; // the most important first
 }
 
@@ -120,7 +83,7 @@ std::string summary_line(const terminal& screen, const epoch_summary& done) {
     const auto pair = [&](const char* name, double loss, double top1) {
         if (!std::isfinite(loss) && !std::isfinite(top1)) return;
         out += "  " + styled(screen, style::dim, name);
-        if (std::isfinite(loss)) out += " loss " + number("%.4f", loss);
+        if (std::isfinite(loss)) out += " loss " + formatted("%.4f", loss);
         if (std::isfinite(top1)) out += " top-1 " + padded(percent_text(top1), 7, true);
     };
     pair("train", done.train_loss, done.train_top1);
@@ -130,18 +93,18 @@ std::string summary_line(const terminal& screen, const epoch_summary& done) {
         if (!screen.interactive || display_width(out) + 2 + display_width(part) < screen.columns) out += "  " + part;
     };
     if (done.best) add(styled(screen, style::green, screen.unicode ? "\u2605 best" : "* best"));
-    if (std::isfinite(done.seconds)) add(done.seconds < 9.95 ? number("%.1f s", done.seconds) : clock_text(done.seconds));
+    if (std::isfinite(done.seconds)) add(done.seconds < 9.95 ? formatted("%.1f s", done.seconds) : clock_text(done.seconds));
     if (std::isfinite(done.images_per_s)) add(rate_text(done.images_per_s) + " images/s");
-    if (std::isfinite(done.data_wait)) add(styled(screen, style::dim, "data wait ") + number("%.0f %%", done.data_wait * 100));
-    if (std::isfinite(done.learning_rate)) add(styled(screen, style::dim, "lr ") + number("%.2g", done.learning_rate));
+    if (std::isfinite(done.data_wait)) add(styled(screen, style::dim, "data wait ") + formatted("%.0f %%", done.data_wait * 100));
+    if (std::isfinite(done.learning_rate)) add(styled(screen, style::dim, "lr ") + formatted("%.2g", done.learning_rate));
     return out;
 }
 
-training_progress::training_progress(bool quiet, const std::string& color) : quiet_(quiet), screen_(look_at_stderr(color)) {}
+training_progress::training_progress(bool quiet, const std::string& color) : quiet_(quiet), screen_(look_at(stderr, color)) {}
 
 void training_progress::update(const training_figures& at) {
     if (quiet_) return;
-    const double now = seconds();
+    const double now = seconds_now();
     const bool bar = screen_.interactive;
     if (last_ < -1e8 && !bar) last_ = now; // a log needs no line for what has only begun
     if (now - last_ < (bar ? 0.1 : 10)) return;

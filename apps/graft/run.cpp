@@ -92,7 +92,7 @@ graft::result<int> run(const common_options& common, const run_options& options)
     if (common.json)
         print(json{{"outputs", files}, {"device", "cpu"}, {"latency_ms", latency}});
     else {
-        table.print(look_at_stdout(common.color));
+        table.print(look_at(stdout, common.color));
         std::printf("%s on cpu, %d threads\n", milliseconds_text(latency).c_str(), thread_count(common));
     }
     return exit_done;

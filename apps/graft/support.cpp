@@ -3,7 +3,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -95,6 +94,29 @@ graft::result<graft::load_options> load_options_of(const common_options& common)
     return options;
 }
 
+graft::result<graft::classifier> load_classifier(const common_options& common, const std::string& model, const std::string& labels,
+                                                 const std::string& preprocess) {
+    graft::classifier_options with;
+    GRAFT_TRY_ASSIGN(with.load, load_options_of(common));
+    with.session.threads = common.threads;
+    with.labels = labels;
+    with.preprocess = preprocess;
+    // A wrong specification is wrong usage, whatever the model is.
+    if (!preprocess.empty()) {
+        auto spec = graft::parse_preprocess(preprocess);
+        if (!spec.ok()) return spec.take_status();
+    }
+    auto loaded = graft::classifier::load(model, with);
+    if (loaded.ok()) warn_where_assumed(common, loaded.value().preprocessing());
+    return loaded;
+}
+
+void warn_where_assumed(const common_options& common, const graft::preprocess_choice& choice) {
+    if (choice.source == graft::preprocess_source::assumed)
+        warn(common,
+             "the model does not say how pictures are to be prepared; imagenet is assumed; --preprocess SPEC says otherwise");
+}
+
 int thread_count(const common_options& common) { return common.threads > 0 ? common.threads : graft::default_threads(); }
 
 std::vector<graft::value_info> assumed_inputs(const graft::model& model, std::int64_t batch) {
@@ -115,10 +137,7 @@ std::vector<graft::value_info> assumed_inputs(const graft::model& model, std::in
     return inputs;
 }
 
-double now_ms() {
-    using clock = std::chrono::steady_clock;
-    return std::chrono::duration<double, std::milli>(clock::now().time_since_epoch()).count();
-}
+double now_ms() { return seconds_now() * 1e3; }
 
 double peak_rss_mb() {
     // VmHWM begins anew with the program; ru_maxrss may still hold the peak of what started it.

@@ -128,7 +128,7 @@ void tell_data(watcher& watch, const training_options& o, const graft::dataset_s
 }
 
 void print_result(const common_options& common, const graft::trainer_options& with, const graft::training_result& found) {
-    const terminal screen = look_at_stdout(common.color);
+    const terminal screen = look_at(stdout, common.color);
     const auto row = [&](const char* key, const std::string& value) {
         std::printf("%s  %s\n", styled(screen, style::dim, padded(key, 10)).c_str(), value.c_str());
     };

@@ -102,11 +102,7 @@ graft::status add_maps(graft::training_report& report, const training_setup& set
     return {};
 }
 
-std::string number_text(double v) {
-    char text[40];
-    std::snprintf(text, sizeof text, "%g", v);
-    return text;
-}
+std::string number_text(double v) { return formatted("%g", v); }
 
 graft::report_rows settings_of(const training_setup& setup, const graft::trainer_options& o) {
     const graft::optimizer_options& p = o.step.optimizer;

@@ -96,9 +96,7 @@ graft::result<training_setup> graft_network(const common_options& common, const 
     GRAFT_TRY_ASSIGN(format, picture_input(g, o.from));
     graft::preprocess_choice choice;
     GRAFT_TRY_ASSIGN(choice, graft::choose_preprocess(o.preprocess, model.metadata("graft.preprocess"), format.type));
-    if (choice.source == graft::preprocess_source::assumed)
-        warn(common,
-             "the model does not say how pictures are to be prepared; imagenet is assumed; --preprocess SPEC says otherwise");
+    warn_where_assumed(common, choice);
     GRAFT_TRY_ASSIGN(setup.preprocess, graft::complete(choice.spec, format));
     graft::shape batch;
     GRAFT_TRY_ASSIGN(batch, batch_shape(setup, format, data, with.batch));

@@ -4773,6 +4773,16 @@ struct backend {
     const cpu::kernel_row* (*choose)(const cpu::kernel_query&, cpu::kernel_choice&, const char*& refusal);
 };
 
+namespace detail {
+
+// The CPU as a back end: everywhere, and whatever this build holds.
+constexpr backend cpu_backend(status (*lower)(graph&, const lowering&), const cpu::kernel_row* (*choose)(const cpu::kernel_query&, cpu::kernel_choice&, const char*&)) {
+    return {"cpu", [] { return status(); }, [](const node& n) -> const char* { return n.op && n.op->run ? nullptr : "the operator is not compiled into this build (GRAFT_OPS)"; },
+            lower, choose};
+}
+
+}  // namespace detail
+
 /// Where a node runs, and why not elsewhere.
 struct placement {
     std::string node, op_type, device, kernel, reason;
@@ -18732,20 +18742,15 @@ public:
     explicit random_stream(std::uint64_t seed, std::uint64_t stream = 0) noexcept : seed_(seed), stream_(stream) {}
 
     /// 64 random bits.
-    std::uint64_t bits(std::uint64_t i) const noexcept {
-        const block b = philox(i >> 1);
-        const int half = static_cast<int>(i & 1) * 2;
-        return std::uint64_t(b.word[half + 1]) << 32 | b.word[half];
-    }
+    std::uint64_t bits(std::uint64_t i) const noexcept { return philox(i >> 1).half(i & 1); }
     /// Uniform in [0, 1), a multiple of 2^-53.
-    double uniform(std::uint64_t i) const noexcept { return static_cast<double>(bits(i) >> 11) * 1.1102230246251565e-16; }
+    double uniform(std::uint64_t i) const noexcept { return unit(bits(i)); }
     /// Numbers first ... first + n - 1 of `uniform`; two of them share their bits' making.
     void uniform(std::uint64_t first, std::int64_t n, double* out) const noexcept {
         for (std::int64_t i = 0; i < n;) {
             const std::uint64_t at = first + static_cast<std::uint64_t>(i);
             const block b = philox(at >> 1);
-            for (std::uint64_t half = at & 1; half < 2 && i < n; ++half, ++i)
-                out[i] = static_cast<double>((std::uint64_t(b.word[half * 2 + 1]) << 32 | b.word[half * 2]) >> 11) * 1.1102230246251565e-16;
+            for (std::uint64_t half = at & 1; half < 2 && i < n; ++half, ++i) out[i] = unit(b.half(half));
         }
     }
     /// Uniform among the integers 0 ... n - 1; n >= 1.
@@ -18753,15 +18758,16 @@ public:
     /// Normal with mean 0 and deviation 1, by Box and Muller; uses other bits than `bits` and `uniform`.
     double normal(std::uint64_t i) const noexcept {
         const block b = philox(i | std::uint64_t(1) << 63);
-        const double u = static_cast<double>((std::uint64_t(b.word[1]) << 32 | b.word[0]) >> 11) * 1.1102230246251565e-16;
-        const double v = static_cast<double>((std::uint64_t(b.word[3]) << 32 | b.word[2]) >> 11) * 1.1102230246251565e-16;
-        return std::sqrt(-2 * std::log1p(-u)) * std::cos(6.283185307179586476925 * v);
+        return std::sqrt(-2 * std::log1p(-unit(b.half(0)))) * std::cos(6.283185307179586476925 * unit(b.half(1)));
     }
 
 private:
     struct block {
         std::uint32_t word[4];
+        std::uint64_t half(std::uint64_t i) const noexcept { return std::uint64_t(word[2 * i + 1]) << 32 | word[2 * i]; }
     };
+    // The upper 53 bits as a number in [0, 1).
+    static double unit(std::uint64_t bits) noexcept { return static_cast<double>(bits >> 11) * 1.1102230246251565e-16; }
     static std::uint64_t high_product(std::uint64_t a, std::uint64_t b) noexcept {
         const std::uint64_t a0 = a & 0xffffffffu, a1 = a >> 32, b0 = b & 0xffffffffu, b1 = b >> 32;
         const std::uint64_t middle = a1 * b0 + (a0 * b0 >> 32), other = a0 * b1 + (middle & 0xffffffffu);
@@ -28000,6 +28006,14 @@ GRAFT_NOINLINE inline status check_scales(const op_context& c, int i, bool divis
     return {};
 }
 
+/// What a run reads of scale (input 1) and zero point (input 2, no data where it is absent). `divisor`: x is divided by the scales.
+GRAFT_NOINLINE inline status read_quantization(const run_context& c, bool divisor, quantization_layout& q, widened<double>& scale, widened<double>& zero) {
+    GRAFT_TRY(plan_quantization(c, q));
+    GRAFT_TRY(check_scales(c, 1, divisor));
+    GRAFT_TRY(widen(c, c.in[1], scale));
+    return c.has(2) ? widen(c, c.in[2], zero) : status();
+}
+
 // QuantizeLinear-10,13,19,21,23,24,25,28: y = saturate(round_half_even(x / y_scale) + y_zero_point); floats are cast, not rounded
 inline status quantize_infer(infer_context& c) {
     quantization_layout q;
@@ -28021,13 +28035,10 @@ inline status quantize_infer(infer_context& c) {
     return c.set(0, type, c.in[0].extents);
 }
 inline status quantize_run(run_context& c) {
-    quantization_layout q;
     if (is_empty(c.out[0])) return {};
-    GRAFT_TRY(plan_quantization(c, q));
-    GRAFT_TRY(check_scales(c, 1, true));
+    quantization_layout q;
     widened<double> scale, zero;
-    GRAFT_TRY(widen(c, c.in[1], scale));
-    if (c.has(2)) GRAFT_TRY(widen(c, c.in[2], zero));
+    GRAFT_TRY(read_quantization(c, true, q, scale, zero));
     dtype precision = static_cast<dtype>(c.integer("precision", 0));
     if (precision == dtype::undefined)
         precision = is_arithmetic_float(c.in[1].type) ? c.in[1].type : is_float(c.in[0].type) ? c.in[0].type : dtype::float32;
@@ -28076,13 +28087,10 @@ inline status dequantize_infer(infer_context& c) {
     return c.set(0, out, c.in[0].extents);
 }
 inline status dequantize_run(run_context& c) {
-    quantization_layout q;
     if (is_empty(c.out[0])) return {};
-    GRAFT_TRY(plan_quantization(c, q));
-    GRAFT_TRY(check_scales(c, 1, false));
+    quantization_layout q;
     widened<double> scale, zero;
-    GRAFT_TRY(widen(c, c.in[1], scale));
-    if (c.has(2)) GRAFT_TRY(widen(c, c.in[2], zero));
+    GRAFT_TRY(read_quantization(c, false, q, scale, zero));
     constexpr std::int64_t block = 512;
     double x[block];
     const std::int64_t n = c.out[0].elements();
@@ -28136,13 +28144,10 @@ inline status fake_quantize_infer(infer_context& c) {
     return c.set(0, c.in[1].type, c.in[0].extents);
 }
 inline status fake_quantize_run(run_context& c) {
-    quantization_layout q;
     if (is_empty(c.out[0])) return {};
-    GRAFT_TRY(plan_quantization(c, q));
-    GRAFT_TRY(check_scales(c, 1, true));
+    quantization_layout q;
     widened<double> scale, zero;
-    GRAFT_TRY(widen(c, c.in[1], scale));
-    if (c.has(2)) GRAFT_TRY(widen(c, c.in[2], zero));
+    GRAFT_TRY(read_quantization(c, true, q, scale, zero));
     const double low = static_cast<double>(c.integer("low", 0)), high = static_cast<double>(c.integer("high", 255));
     constexpr std::int64_t block = 512;
     double x[block];
@@ -31379,10 +31384,13 @@ inline op_table lowered_ops() {
 /// Those that lowering makes of training's operators.
 ///   PackConvGradInputWeights(W)        the weights as the gradient of the input wants them
 ///   SliceChannels(X)                   channels [start, start + channels of the output), in blocks
+///   MaxPoolPlaces(X) -> Y, places      max pooling that keeps which pixel of each window is the largest, a byte each
+///   MaxPoolGradPlaces(dY, places)      its gradient
 inline op_table training_lowered_ops() {
 #define GRAFT_LOWERED(name, flags) \
     op_row { name, "graft", 1, 0, 0, -1, 0, -1, nullptr, nullptr, flags, "", "" }
-    static constexpr op_row rows[] = {GRAFT_LOWERED("PackConvGradInputWeights", 0), GRAFT_LOWERED("SliceChannels", 0)};
+    static constexpr op_row rows[] = {GRAFT_LOWERED("PackConvGradInputWeights", 0), GRAFT_LOWERED("SliceChannels", 0), GRAFT_LOWERED("MaxPoolPlaces", 0),
+                                      GRAFT_LOWERED("MaxPoolGradPlaces", 0)};
 #undef GRAFT_LOWERED
     return {rows, sizeof rows / sizeof rows[0]};
 }
@@ -31429,6 +31437,10 @@ GRAFT_BEGIN_NAMESPACE
 /// outputs without a shape, and so do the nodes behind them. An input without a type keeps its default; `inputs` null: nothing is
 /// known of the inputs without a default, and only what is constant for all of them is folded.
 result<graph> specialize(graph g, const tensor_view* inputs, const evaluation& with);
+
+/// The same where only the shape of the first input without a default is new; the others have theirs from the graph. Inputs with a
+/// default become constants.
+result<graph> specialize_first_input(graph g, const shape& first, executor& pool, const limits& limit);
 
 /// Drops nodes whose outputs nobody reads, copies (Identity, Dropout without training) and the contents of unread constants.
 void prune(graph& g);
@@ -31602,6 +31614,19 @@ GRAFT_INLINE result<graph> specialize(graph g, const tensor_view* inputs, const 
     GRAFT_TRY(detail::specializer(g, with, ops::find_op("", "Identity", newest_opset)).run());
     prune(g);
     return g;
+}
+
+GRAFT_INLINE result<graph> specialize_first_input(graph g, const shape& first, executor& pool, const limits& limit) {
+    std::vector<value_id> open;
+    std::vector<tensor_view> views;
+    for (value_id id : g.inputs) {
+        const value& v = g.values[static_cast<std::size_t>(id)];
+        if (v.constant) continue;
+        views.push_back({v.type, open.empty() ? first : v.extents, nullptr});
+        open.push_back(id);
+    }
+    g.inputs = std::move(open);
+    return specialize(std::move(g), views.data(), evaluation{limit, pool, nullptr, 0});
 }
 
 GRAFT_INLINE void prune(graph& g) {
@@ -32579,8 +32604,7 @@ GRAFT_BEGIN_NAMESPACE
 namespace backends {
 
 GRAFT_INLINE const backend& cpu::instance() noexcept {
-    static constexpr backend self{"cpu", [] { return status(); }, [](const node& n) -> const char* { return n.op && n.op->run ? nullptr : "the operator is not compiled into this build (GRAFT_OPS)"; },
-                                  [](graph& g, const lowering& with) { return lower_for_cpu(g, with); }, graft::cpu::choose_kernel};
+    static constexpr backend self = detail::cpu_backend(lower_for_cpu, graft::cpu::choose_kernel);
     return self;
 }
 
@@ -32598,6 +32622,38 @@ GRAFT_END_NAMESPACE
 // ---- graft/plan/plan.hpp
 // The plan: which kernel runs each node of a graph whose shapes are known, and where every value lies.
 
+#ifndef GRAFT_SINGLE_GRAFT_CORE_FNV1A_HPP
+#define GRAFT_SINGLE_GRAFT_CORE_FNV1A_HPP
+// ---- graft/core/fnv1a.hpp
+// FNV-1a of 64 bits: a small hash, one byte after the other. Not against attackers.
+
+
+#include <cstddef>
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// The hash of no bytes: the algorithm's offset basis.
+constexpr std::uint64_t fnv1a_basis = 0xcbf29ce484222325u;
+
+/// FNV-1a of the bytes, by Fowler, Noll and Vo (RFC 9923): hash = (hash ^ byte) * 0x100000001b3. `hash` is that of the
+/// bytes before these, so that fnv1a(b, m, fnv1a(a, n)) is the hash of a and b together. Equal on every machine.
+std::uint64_t fnv1a(const void* bytes, std::size_t size, std::uint64_t hash = fnv1a_basis) noexcept;
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+GRAFT_BEGIN_NAMESPACE
+
+GRAFT_INLINE std::uint64_t fnv1a(const void* bytes, std::size_t size, std::uint64_t hash) noexcept {
+    for (std::size_t i = 0; i < size; ++i) hash = (hash ^ static_cast<const std::uint8_t*>(bytes)[i]) * 0x100000001b3u;
+    return hash;
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
 #ifndef GRAFT_SINGLE_GRAFT_PASSES_COUNT_HPP
 #define GRAFT_SINGLE_GRAFT_PASSES_COUNT_HPP
 // ---- graft/passes/count.hpp
@@ -32765,12 +32821,14 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
-// What a random node draws from: the seed of the model, and the name of what it makes (FNV-1a), which no lowering changes.
+// What a random node draws from: the seed of the model, and the name of what it makes, which no lowering changes.
 inline std::uint64_t seed_of(const graph& g, const node& n, std::uint64_t seed) {
-    std::uint64_t hash = 0xcbf29ce484222325ull ^ seed;
+    std::uint64_t hash = fnv1a_basis ^ seed;
     for (value_id id : n.outputs)
-        if (id != no_value)
-            for (char c : g.values[static_cast<std::size_t>(id)].name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
+        if (id != no_value) {
+            const std::string& name = g.values[static_cast<std::size_t>(id)].name;
+            hash = fnv1a(name.data(), name.size(), hash);
+        }
     return hash;
 }
 
@@ -37189,8 +37247,7 @@ GRAFT_BEGIN_NAMESPACE
 namespace backends {
 
 GRAFT_INLINE const backend& cpu::instance() noexcept {
-    static constexpr backend self{"cpu", [] { return status(); }, [](const node& n) -> const char* { return n.op && n.op->run ? nullptr : "the operator is not compiled into this build (GRAFT_OPS)"; },
-                                  [](graph& g, const lowering& with) { return lower_for_cpu(g, with); }, graft::cpu::choose_kernel};
+    static constexpr backend self = detail::cpu_backend(lower_for_cpu, graft::cpu::choose_kernel);
     return self;
 }
 

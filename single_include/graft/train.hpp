@@ -495,20 +495,15 @@ public:
     explicit random_stream(std::uint64_t seed, std::uint64_t stream = 0) noexcept : seed_(seed), stream_(stream) {}
 
     /// 64 random bits.
-    std::uint64_t bits(std::uint64_t i) const noexcept {
-        const block b = philox(i >> 1);
-        const int half = static_cast<int>(i & 1) * 2;
-        return std::uint64_t(b.word[half + 1]) << 32 | b.word[half];
-    }
+    std::uint64_t bits(std::uint64_t i) const noexcept { return philox(i >> 1).half(i & 1); }
     /// Uniform in [0, 1), a multiple of 2^-53.
-    double uniform(std::uint64_t i) const noexcept { return static_cast<double>(bits(i) >> 11) * 1.1102230246251565e-16; }
+    double uniform(std::uint64_t i) const noexcept { return unit(bits(i)); }
     /// Numbers first ... first + n - 1 of `uniform`; two of them share their bits' making.
     void uniform(std::uint64_t first, std::int64_t n, double* out) const noexcept {
         for (std::int64_t i = 0; i < n;) {
             const std::uint64_t at = first + static_cast<std::uint64_t>(i);
             const block b = philox(at >> 1);
-            for (std::uint64_t half = at & 1; half < 2 && i < n; ++half, ++i)
-                out[i] = static_cast<double>((std::uint64_t(b.word[half * 2 + 1]) << 32 | b.word[half * 2]) >> 11) * 1.1102230246251565e-16;
+            for (std::uint64_t half = at & 1; half < 2 && i < n; ++half, ++i) out[i] = unit(b.half(half));
         }
     }
     /// Uniform among the integers 0 ... n - 1; n >= 1.
@@ -516,15 +511,16 @@ public:
     /// Normal with mean 0 and deviation 1, by Box and Muller; uses other bits than `bits` and `uniform`.
     double normal(std::uint64_t i) const noexcept {
         const block b = philox(i | std::uint64_t(1) << 63);
-        const double u = static_cast<double>((std::uint64_t(b.word[1]) << 32 | b.word[0]) >> 11) * 1.1102230246251565e-16;
-        const double v = static_cast<double>((std::uint64_t(b.word[3]) << 32 | b.word[2]) >> 11) * 1.1102230246251565e-16;
-        return std::sqrt(-2 * std::log1p(-u)) * std::cos(6.283185307179586476925 * v);
+        return std::sqrt(-2 * std::log1p(-unit(b.half(0)))) * std::cos(6.283185307179586476925 * unit(b.half(1)));
     }
 
 private:
     struct block {
         std::uint32_t word[4];
+        std::uint64_t half(std::uint64_t i) const noexcept { return std::uint64_t(word[2 * i + 1]) << 32 | word[2 * i]; }
     };
+    // The upper 53 bits as a number in [0, 1).
+    static double unit(std::uint64_t bits) noexcept { return static_cast<double>(bits >> 11) * 1.1102230246251565e-16; }
     static std::uint64_t high_product(std::uint64_t a, std::uint64_t b) noexcept {
         const std::uint64_t a0 = a & 0xffffffffu, a1 = a >> 32, b0 = b & 0xffffffffu, b1 = b >> 32;
         const std::uint64_t middle = a1 * b0 + (a0 * b0 >> 32), other = a0 * b1 + (middle & 0xffffffffu);
@@ -2534,14 +2530,6 @@ GRAFT_END_NAMESPACE
 #include <algorithm>
 
 GRAFT_BEGIN_NAMESPACE
-namespace detail {
-// FNV-1a of 64 bits: keeps the streams of classes apart, and tells contents that differ from those that may be equal.
-inline std::uint64_t fnv1a(const void* bytes, std::size_t n) noexcept {
-    std::uint64_t hash = 0xcbf29ce484222325u;
-    for (std::size_t i = 0; i < n; ++i) hash = (hash ^ static_cast<const std::uint8_t*>(bytes)[i]) * 0x100000001b3u;
-    return hash;
-}
-} // namespace detail
 
 GRAFT_INLINE result<split_indices> stratified_split(const std::vector<int>& labels, const std::vector<std::string>& classes, double fraction,
                                                     std::uint64_t seed) {
@@ -2557,7 +2545,7 @@ GRAFT_INLINE result<split_indices> stratified_split(const std::vector<int>& labe
         if (n >= 2 && fraction > 0) drawn = std::min(std::max<std::int64_t>(drawn, 1), n - 1);
         if (n < 2) drawn = 0;
         // The first steps of a shuffle by Fisher and Yates.
-        const random_stream random(seed, detail::fnv1a(classes[c].data(), classes[c].size()));
+        const random_stream random(seed, fnv1a(classes[c].data(), classes[c].size()));
         for (std::int64_t i = 0; i < drawn; ++i) {
             const std::uint64_t j = random.below(static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(n - i));
             std::swap(all[static_cast<std::size_t>(i)], all[static_cast<std::size_t>(i) + j]);
@@ -4462,14 +4450,6 @@ GRAFT_END_NAMESPACE
 #include <algorithm>
 
 GRAFT_BEGIN_NAMESPACE
-namespace detail {
-// FNV-1a of 64 bits: keeps the streams of classes apart, and tells contents that differ from those that may be equal.
-inline std::uint64_t fnv1a(const void* bytes, std::size_t n) noexcept {
-    std::uint64_t hash = 0xcbf29ce484222325u;
-    for (std::size_t i = 0; i < n; ++i) hash = (hash ^ static_cast<const std::uint8_t*>(bytes)[i]) * 0x100000001b3u;
-    return hash;
-}
-} // namespace detail
 
 GRAFT_INLINE result<split_indices> stratified_split(const std::vector<int>& labels, const std::vector<std::string>& classes, double fraction,
                                                     std::uint64_t seed) {
@@ -4485,7 +4465,7 @@ GRAFT_INLINE result<split_indices> stratified_split(const std::vector<int>& labe
         if (n >= 2 && fraction > 0) drawn = std::min(std::max<std::int64_t>(drawn, 1), n - 1);
         if (n < 2) drawn = 0;
         // The first steps of a shuffle by Fisher and Yates.
-        const random_stream random(seed, detail::fnv1a(classes[c].data(), classes[c].size()));
+        const random_stream random(seed, fnv1a(classes[c].data(), classes[c].size()));
         for (std::int64_t i = 0; i < drawn; ++i) {
             const std::uint64_t j = random.below(static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(n - i));
             std::swap(all[static_cast<std::size_t>(i)], all[static_cast<std::size_t>(i) + j]);
@@ -5234,37 +5214,20 @@ namespace ops {
 // Each family's file ends with these, beside its rows.
 GRAFT_INLINE gradient_table_list all_gradient_tables() {
     static const gradient_table tables[] = {
-        activation_gradients(), arg_gradients(), cast_gradients(), cumulative_gradients(), einsum_gradients(), elementwise_binary_gradients(), elementwise_unary_gradients(), elementwise_variadic_gradients(), gather_gradients(), generate_gradients(), legacy_gradients(), logical_gradients(), loss_gradients(), matmul_gradients(), pad_gradients(), rearrange_gradients(), reduce_gradients(), scatter_gradients(), selection_gradients(), shape_gradients(), slice_gradients(), softmax_gradients(),
-        conv_gradients(),
-        conv_transpose_gradients(),
-        pool_gradients(),
-        norm_gradients(),
-        norm_training_gradients(),
-        random_gradients(),
-        quantize_gradients(),
-        resize_gradients(),
-        attention_gradients(),
-        grid_gradients(),
-        unfold_gradients(),
-        detection_gradients(),
-        deform_conv_gradients(),
+        activation_gradients(), arg_gradients(), cast_gradients(), cumulative_gradients(), einsum_gradients(), elementwise_binary_gradients(),
+        elementwise_unary_gradients(), elementwise_variadic_gradients(), gather_gradients(), generate_gradients(), legacy_gradients(),
+        logical_gradients(), loss_gradients(), matmul_gradients(), pad_gradients(), rearrange_gradients(), reduce_gradients(), scatter_gradients(),
+        selection_gradients(), shape_gradients(), slice_gradients(), softmax_gradients(), conv_gradients(), conv_transpose_gradients(),
+        pool_gradients(), norm_gradients(), norm_training_gradients(), random_gradients(), quantize_gradients(), resize_gradients(),
+        attention_gradients(), grid_gradients(), unfold_gradients(), detection_gradients(), deform_conv_gradients(),
     };
     return {tables, static_cast<int>(sizeof tables / sizeof tables[0])};
 }
 GRAFT_INLINE table_list all_training_op_tables() {
     static const op_table tables[] = {
-        activation_training_ops(), matmul_training_ops(), pad_training_ops(), reduce_training_ops(), slice_training_ops(),
-        conv_training_ops(),
-        conv_transpose_training_ops(),
-        pool_training_ops(),
-        norm_training_ops(),
-        random_training_ops(),
-        quantize_training_ops(),
-        optimizer_ops(),
-        resize_training_ops(),
-        grid_training_ops(),
-        detection_training_ops(),
-        deform_conv_training_ops(),
+        activation_training_ops(), matmul_training_ops(), pad_training_ops(), reduce_training_ops(), slice_training_ops(), conv_training_ops(),
+        conv_transpose_training_ops(), pool_training_ops(), norm_training_ops(), random_training_ops(), quantize_training_ops(), optimizer_ops(),
+        resize_training_ops(), grid_training_ops(), detection_training_ops(), deform_conv_training_ops(),
     };
     return {tables, static_cast<int>(sizeof tables / sizeof tables[0])};
 }
@@ -6742,16 +6705,7 @@ inline bool made_of_constants(const graph& g, value_id id, int depth = 0) {
 inline status shape_of_value(const graph& g, value_id id, const shape& input, executor& pool, const limits& limit, shape& extents) {
     graph copy = g;
     copy.outputs = {id};
-    std::vector<value_id> open;
-    std::vector<tensor_view> views;
-    for (value_id i : copy.inputs) {
-        const value& v = copy.values[static_cast<std::size_t>(i)];
-        if (v.constant) continue;
-        open.push_back(i);
-        views.push_back({v.type, open.size() == 1 ? input : v.extents, nullptr});
-    }
-    copy.inputs = open;
-    GRAFT_TRY_ASSIGN(copy, specialize(std::move(copy), views.data(), evaluation{limit, pool, nullptr, 0}));
+    GRAFT_TRY_ASSIGN(copy, specialize_first_input(std::move(copy), input, pool, limit));
     const value& v = copy.values[static_cast<std::size_t>(id)];
     if (!v.has_shape || !v.extents.known()) return fail(errc::train_head, v.name, "its shape cannot be told before running");
     extents = v.extents;
@@ -6954,9 +6908,15 @@ inline status pad_batch(tensor& rows, std::int64_t n) {
     return {};
 }
 
-inline scored_picture score_picture(const float* row, std::int64_t classes, std::int64_t index, std::int64_t label) {
-    const sample_score s = score_sample(row, classes, label);
-    return {index, static_cast<std::int32_t>(label), static_cast<std::int32_t>(s.predicted), static_cast<float>(s.probability), static_cast<float>(s.loss)};
+// Adds pictures by their rows of scores, one a label, which become logits.
+inline status add_scores(evaluation_result& found, float* rows, std::int64_t classes, bool probabilities, const std::vector<std::int64_t>& labels, const std::int64_t* indices) {
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+        float* row = rows + static_cast<std::int64_t>(i) * classes;
+        to_logits(row, classes, probabilities);
+        const sample_score s = score_sample(row, classes, labels[i]);
+        found.pictures.push_back({indices[i], static_cast<std::int32_t>(labels[i]), static_cast<std::int32_t>(s.predicted), static_cast<float>(s.probability), static_cast<float>(s.loss)});
+    }
+    return found.metrics.add(rows, labels.data(), static_cast<std::int64_t>(labels.size()));
 }
 
 }  // namespace detail
@@ -7005,10 +6965,8 @@ GRAFT_INLINE result<evaluation_result> evaluate(const model& network, const data
             const std::size_t given = static_cast<std::size_t>(b.labels[static_cast<std::size_t>(i)]);
             labels.push_back(class_of.empty() ? static_cast<std::int64_t>(given) : class_of[given]);
             if (labels.back() < 0 || labels.back() >= classes) return fail(errc::data_label_range, data.name(b.indices[static_cast<std::size_t>(i)]), "its class is none of the network's " + std::to_string(classes));
-            detail::to_logits(rows.data() + i * classes, classes, probabilities);
-            found.pictures.push_back(detail::score_picture(rows.data() + i * classes, classes, b.indices[static_cast<std::size_t>(i)], labels.back()));
         }
-        GRAFT_TRY(found.metrics.add(rows.data(), labels.data(), n));
+        GRAFT_TRY(detail::add_scores(found, rows.data(), classes, probabilities, labels, b.indices.data()));
         done += n;
         if (options.progress) options.progress(options.context, done, data.size());
     }
@@ -7107,16 +7065,7 @@ inline bool made_of_constants(const graph& g, value_id id, int depth = 0) {
 inline status shape_of_value(const graph& g, value_id id, const shape& input, executor& pool, const limits& limit, shape& extents) {
     graph copy = g;
     copy.outputs = {id};
-    std::vector<value_id> open;
-    std::vector<tensor_view> views;
-    for (value_id i : copy.inputs) {
-        const value& v = copy.values[static_cast<std::size_t>(i)];
-        if (v.constant) continue;
-        open.push_back(i);
-        views.push_back({v.type, open.size() == 1 ? input : v.extents, nullptr});
-    }
-    copy.inputs = open;
-    GRAFT_TRY_ASSIGN(copy, specialize(std::move(copy), views.data(), evaluation{limit, pool, nullptr, 0}));
+    GRAFT_TRY_ASSIGN(copy, specialize_first_input(std::move(copy), input, pool, limit));
     const value& v = copy.values[static_cast<std::size_t>(id)];
     if (!v.has_shape || !v.extents.known()) return fail(errc::train_head, v.name, "its shape cannot be told before running");
     extents = v.extents;
@@ -8119,12 +8068,21 @@ namespace cpu {
 struct pool_grad_args {
     pool_problem p;
     const float* dy = nullptr;
-    const float* x = nullptr; ///< max only
+    const std::uint8_t* places = nullptr; ///< max only
     float* dx = nullptr;
 };
 
-/// Each call makes dx of `count` planes, or blocks of channels, from `first` on.
+/// One run of max pooling as training needs it; `y` may be null.
+struct max_places_args {
+    pool_problem p;
+    const float* x = nullptr;
+    float* y = nullptr;
+    std::uint8_t* places = nullptr;
+};
+
+/// Each call does `count` planes, or blocks of channels, from `first` on.
 struct pool_grad_kernels {
+    void (*max_places)(const max_places_args&, std::int64_t first, std::int64_t count);
     void (*max)(const pool_grad_args&, std::int64_t first, std::int64_t count);
     void (*average)(const pool_grad_args&, std::int64_t first, std::int64_t count);
     /// Whole planes: each pixel gets its plane's gradient over the number of pixels.
@@ -9837,10 +9795,12 @@ struct window_taps {
     int rows, columns;
 };
 
-// The first largest pixel of each channel gets the gradient. A NaN is larger than nothing; where it comes first it stays.
-GRAFT_VECTOR void give_to_largest(const window_taps& w, const float* x, V gradient, float* dx) {
+// The first largest pixel of each channel. A NaN is larger than nothing; where it comes first it stays the place, and it is the
+// window's value wherever it comes.
+GRAFT_VECTOR void find_largest(const window_taps& w, const float* x, float* y, std::uint8_t* places) {
     V best = V::load(x);
     I place = I::set1(0);
+    M bad = is_nan(best);
     int tap = 0;
     for (int ky = 0; ky < w.rows; ++ky)
         for (int kx = 0; kx < w.columns; ++kx, ++tap) {
@@ -9848,8 +9808,14 @@ GRAFT_VECTOR void give_to_largest(const window_taps& w, const float* x, V gradie
             const M more = best < v;
             best = select(more, v, best);
             place = select(more, I::set1(tap), place);
+            bad = bad | is_nan(v);
         }
-    tap = 0;
+    store_8(place, places);
+    if (y) select(bad, V::set1(std::numeric_limits<float>::quiet_NaN()), best).store(y);
+}
+GRAFT_VECTOR void give_to_place(const window_taps& w, const std::uint8_t* places, V gradient, float* dx) {
+    const I place = load_u8(places);
+    int tap = 0;
     for (int ky = 0; ky < w.rows; ++ky)
         for (int kx = 0; kx < w.columns; ++kx, ++tap) {
             float* to = dx + ky * w.row_step + kx * w.column_step;
@@ -9867,9 +9833,9 @@ GRAFT_VECTOR void give_to_all(const window_taps& w, V share, float* dx) {
 template <bool Max> inline GRAFT_NOINLINE void pool_grad_block(const pool_grad_args& a, std::int64_t plane) {
     const pool_problem& p = a.p;
     const std::int64_t row = p.iw * V::W;
-    const float* x = Max ? a.x + plane * p.ih * row : nullptr;
     float* dx = a.dx + plane * p.ih * row;
     const float* dy = a.dy + plane * p.oh * p.ow * V::W;
+    const std::uint8_t* places = Max ? a.places + plane * p.oh * p.ow * V::W : nullptr;
     const std::int64_t left = (p.pl + p.sw - 1) / p.sw; // windows from here on begin inside
     window_taps w{p.dh * row, std::int64_t(p.dw) * V::W, 0, 0};
     std::int64_t cleared = 0;
@@ -9878,12 +9844,9 @@ template <bool Max> inline GRAFT_NOINLINE void pool_grad_block(const pool_grad_a
         const pool_span rows = window(iy, p.kh, p.dh, p.ih, p.pb, p.count_include_pad);
         w.rows = rows.last - rows.first;
         const std::int64_t reached = w.rows > 0 ? iy + std::int64_t(rows.last - 1) * p.dh + 1 : 0;
-        for (std::int64_t i = cleared * row; i < reached * row; i += V::W) {
-            if (Max) GRAFT_PREFETCH(x + i);
-            V::zero().store(dx + i);
-        }
+        for (std::int64_t i = cleared * row; i < reached * row; i += V::W) V::zero().store(dx + i);
         if (reached > cleared) cleared = reached;
-        for (std::int64_t ox = 0; ox < p.ow; ++ox, dy += V::W) {
+        for (std::int64_t ox = 0; ox < p.ow; ++ox, dy += V::W, places += Max ? V::W : 0) {
             const std::int64_t ix = ox * p.sw - p.pl;
             pool_span columns{0, p.kw, p.kw};
             if (ox < left || ix + std::int64_t(p.kw - 1) * p.dw >= p.iw) columns = window(ix, p.kw, p.dw, p.iw, p.pr, p.count_include_pad);
@@ -9891,7 +9854,7 @@ template <bool Max> inline GRAFT_NOINLINE void pool_grad_block(const pool_grad_a
             if (w.rows <= 0 || w.columns <= 0) continue;
             const std::int64_t at = (iy + std::int64_t(rows.first) * p.dh) * row + (ix + std::int64_t(columns.first) * p.dw) * V::W;
             if constexpr (Max)
-                give_to_largest(w, x + at, V::load(dy), dx + at);
+                give_to_place(w, places, V::load(dy), dx + at);
             else
                 give_to_all(w, V::load(dy) / V::set1(static_cast<float>(rows.counted * columns.counted)), dx + at);
         }
@@ -9899,34 +9862,78 @@ template <bool Max> inline GRAFT_NOINLINE void pool_grad_block(const pool_grad_a
     for (std::int64_t i = cleared * row; i < p.ih * row; i += V::W) V::zero().store(dx + i);
 }
 
-template <bool Max> inline GRAFT_NOINLINE void pool_grad_plane(const pool_grad_args& a, std::int64_t plane) {
+inline GRAFT_NOINLINE void max_places_block(const max_places_args& a, std::int64_t plane) {
     const pool_problem& p = a.p;
-    const float* x = Max ? a.x + plane * p.ih * p.iw : nullptr;
-    float* dx = a.dx + plane * p.ih * p.iw;
-    const float* dy = a.dy + plane * p.oh * p.ow;
-    std::memset(dx, 0, static_cast<std::size_t>(p.ih * p.iw) * sizeof(float));
+    const std::int64_t row = p.iw * V::W;
+    const float* x = a.x + plane * p.ih * row;
+    std::int64_t out = plane * p.oh * p.ow * V::W;
+    window_taps w{p.dh * row, std::int64_t(p.dw) * V::W, 0, 0};
     for (std::int64_t oy = 0; oy < p.oh; ++oy) {
         const std::int64_t iy = oy * p.sh - p.pt;
-        const pool_span rows = window(iy, p.kh, p.dh, p.ih, p.pb, p.count_include_pad);
-        for (std::int64_t ox = 0; ox < p.ow; ++ox, ++dy) {
+        const pool_span rows = window(iy, p.kh, p.dh, p.ih, p.pb, false);
+        w.rows = rows.last - rows.first;
+        for (std::int64_t ox = 0; ox < p.ow; ++ox, out += V::W) {
             const std::int64_t ix = ox * p.sw - p.pl;
-            const pool_span columns = window(ix, p.kw, p.dw, p.iw, p.pr, p.count_include_pad);
-            const float share = Max ? *dy : *dy / static_cast<float>(rows.counted * columns.counted);
-            std::int64_t best = -1;
-            for (int ky = rows.first; ky < rows.last; ++ky)
-                for (int kx = columns.first; kx < columns.last; ++kx) {
-                    const std::int64_t at = (iy + std::int64_t(ky) * p.dh) * p.iw + ix + std::int64_t(kx) * p.dw;
-                    if constexpr (Max) {
-                        if (best < 0 || x[at] > x[best]) best = at;
-                    } else {
-                        dx[at] += share;
-                    }
-                }
-            if (Max && best >= 0) dx[best] += share;
+            const pool_span columns = window(ix, p.kw, p.dw, p.iw, p.pr, false);
+            w.columns = columns.last - columns.first;
+            if (w.rows > 0 && w.columns > 0) {
+                const std::int64_t at = (iy + std::int64_t(rows.first) * p.dh) * row + (ix + std::int64_t(columns.first) * p.dw) * V::W;
+                find_largest(w, x + at, a.y ? a.y + out : nullptr, a.places + out);
+            } else {
+                std::memset(a.places + out, 0, V::W);
+                if (a.y) V::set1(-std::numeric_limits<float>::infinity()).store(a.y + out);
+            }
         }
     }
 }
 
+// A plane at a time, window by window; `f` gets the window's place in the output and its spans.
+template <class F> inline void over_windows(const pool_problem& p, std::int64_t plane, bool include_pad, const F& f) {
+    std::int64_t out = plane * p.oh * p.ow;
+    for (std::int64_t oy = 0; oy < p.oh; ++oy) {
+        const std::int64_t iy = oy * p.sh - p.pt;
+        const pool_span rows = window(iy, p.kh, p.dh, p.ih, p.pb, include_pad);
+        for (std::int64_t ox = 0; ox < p.ow; ++ox, ++out) {
+            const std::int64_t ix = ox * p.sw - p.pl;
+            f(out, rows, window(ix, p.kw, p.dw, p.iw, p.pr, include_pad), plane * p.ih * p.iw + iy * p.iw + ix);
+        }
+    }
+}
+inline GRAFT_NOINLINE void max_places_plane(const max_places_args& a, std::int64_t plane) {
+    const pool_problem& p = a.p;
+    over_windows(p, plane, false, [&](std::int64_t out, pool_span rows, pool_span columns, std::int64_t at) {
+        int place = 0, tap = 0;
+        float best = -std::numeric_limits<float>::infinity();
+        bool bad = false;
+        for (int ky = rows.first; ky < rows.last; ++ky)
+            for (int kx = columns.first; kx < columns.last; ++kx, ++tap) {
+                const float v = a.x[at + std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw];
+                bad |= v != v;
+                if (tap == 0 || v > best) best = v, place = tap;
+            }
+        a.places[out] = static_cast<std::uint8_t>(place);
+        if (a.y) a.y[out] = bad ? std::numeric_limits<float>::quiet_NaN() : best;
+    });
+}
+template <bool Max> inline GRAFT_NOINLINE void pool_grad_plane(const pool_grad_args& a, std::int64_t plane) {
+    const pool_problem& p = a.p;
+    std::memset(a.dx + plane * p.ih * p.iw, 0, static_cast<std::size_t>(p.ih * p.iw) * sizeof(float));
+    over_windows(p, plane, p.count_include_pad, [&](std::int64_t out, pool_span rows, pool_span columns, std::int64_t at) {
+        if (rows.last <= rows.first || columns.last <= columns.first) return;
+        if constexpr (Max) {
+            const int width = columns.last - columns.first, ky = rows.first + a.places[out] / width, kx = columns.first + a.places[out] % width;
+            a.dx[at + std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw] += a.dy[out];
+        } else {
+            const float share = a.dy[out] / static_cast<float>(rows.counted * columns.counted);
+            for (int ky = rows.first; ky < rows.last; ++ky)
+                for (int kx = columns.first; kx < columns.last; ++kx) a.dx[at + std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw] += share;
+        }
+    });
+}
+
+inline void max_places(const max_places_args& a, std::int64_t first, std::int64_t count) {
+    for (std::int64_t plane = first; plane < first + count; ++plane) a.p.l == layout::blocked ? max_places_block(a, plane) : max_places_plane(a, plane);
+}
 inline void max_pool_grad(const pool_grad_args& a, std::int64_t first, std::int64_t count) {
     for (std::int64_t plane = first; plane < first + count; ++plane)
         a.p.l == layout::blocked ? pool_grad_block<true>(a, plane) : pool_grad_plane<true>(a, plane);
@@ -9947,7 +9954,7 @@ inline void global_average_grad(const float* dy, std::int64_t planes, std::int64
 }
 
 inline const pool_grad_kernels* pool_grad_table() {
-    static constexpr pool_grad_kernels all = {&max_pool_grad, &average_pool_grad, &global_average_grad};
+    static constexpr pool_grad_kernels all = {&max_places, &max_pool_grad, &average_pool_grad, &global_average_grad};
     return &all;
 }
 // ---- graft/cpu/training/kernels/table.inl
@@ -11650,10 +11657,12 @@ struct window_taps {
     int rows, columns;
 };
 
-// The first largest pixel of each channel gets the gradient. A NaN is larger than nothing; where it comes first it stays.
-GRAFT_VECTOR void give_to_largest(const window_taps& w, const float* x, V gradient, float* dx) {
+// The first largest pixel of each channel. A NaN is larger than nothing; where it comes first it stays the place, and it is the
+// window's value wherever it comes.
+GRAFT_VECTOR void find_largest(const window_taps& w, const float* x, float* y, std::uint8_t* places) {
     V best = V::load(x);
     I place = I::set1(0);
+    M bad = is_nan(best);
     int tap = 0;
     for (int ky = 0; ky < w.rows; ++ky)
         for (int kx = 0; kx < w.columns; ++kx, ++tap) {
@@ -11661,8 +11670,14 @@ GRAFT_VECTOR void give_to_largest(const window_taps& w, const float* x, V gradie
             const M more = best < v;
             best = select(more, v, best);
             place = select(more, I::set1(tap), place);
+            bad = bad | is_nan(v);
         }
-    tap = 0;
+    store_8(place, places);
+    if (y) select(bad, V::set1(std::numeric_limits<float>::quiet_NaN()), best).store(y);
+}
+GRAFT_VECTOR void give_to_place(const window_taps& w, const std::uint8_t* places, V gradient, float* dx) {
+    const I place = load_u8(places);
+    int tap = 0;
     for (int ky = 0; ky < w.rows; ++ky)
         for (int kx = 0; kx < w.columns; ++kx, ++tap) {
             float* to = dx + ky * w.row_step + kx * w.column_step;
@@ -11680,9 +11695,9 @@ GRAFT_VECTOR void give_to_all(const window_taps& w, V share, float* dx) {
 template <bool Max> inline GRAFT_NOINLINE void pool_grad_block(const pool_grad_args& a, std::int64_t plane) {
     const pool_problem& p = a.p;
     const std::int64_t row = p.iw * V::W;
-    const float* x = Max ? a.x + plane * p.ih * row : nullptr;
     float* dx = a.dx + plane * p.ih * row;
     const float* dy = a.dy + plane * p.oh * p.ow * V::W;
+    const std::uint8_t* places = Max ? a.places + plane * p.oh * p.ow * V::W : nullptr;
     const std::int64_t left = (p.pl + p.sw - 1) / p.sw; // windows from here on begin inside
     window_taps w{p.dh * row, std::int64_t(p.dw) * V::W, 0, 0};
     std::int64_t cleared = 0;
@@ -11691,12 +11706,9 @@ template <bool Max> inline GRAFT_NOINLINE void pool_grad_block(const pool_grad_a
         const pool_span rows = window(iy, p.kh, p.dh, p.ih, p.pb, p.count_include_pad);
         w.rows = rows.last - rows.first;
         const std::int64_t reached = w.rows > 0 ? iy + std::int64_t(rows.last - 1) * p.dh + 1 : 0;
-        for (std::int64_t i = cleared * row; i < reached * row; i += V::W) {
-            if (Max) GRAFT_PREFETCH(x + i);
-            V::zero().store(dx + i);
-        }
+        for (std::int64_t i = cleared * row; i < reached * row; i += V::W) V::zero().store(dx + i);
         if (reached > cleared) cleared = reached;
-        for (std::int64_t ox = 0; ox < p.ow; ++ox, dy += V::W) {
+        for (std::int64_t ox = 0; ox < p.ow; ++ox, dy += V::W, places += Max ? V::W : 0) {
             const std::int64_t ix = ox * p.sw - p.pl;
             pool_span columns{0, p.kw, p.kw};
             if (ox < left || ix + std::int64_t(p.kw - 1) * p.dw >= p.iw) columns = window(ix, p.kw, p.dw, p.iw, p.pr, p.count_include_pad);
@@ -11704,7 +11716,7 @@ template <bool Max> inline GRAFT_NOINLINE void pool_grad_block(const pool_grad_a
             if (w.rows <= 0 || w.columns <= 0) continue;
             const std::int64_t at = (iy + std::int64_t(rows.first) * p.dh) * row + (ix + std::int64_t(columns.first) * p.dw) * V::W;
             if constexpr (Max)
-                give_to_largest(w, x + at, V::load(dy), dx + at);
+                give_to_place(w, places, V::load(dy), dx + at);
             else
                 give_to_all(w, V::load(dy) / V::set1(static_cast<float>(rows.counted * columns.counted)), dx + at);
         }
@@ -11712,34 +11724,78 @@ template <bool Max> inline GRAFT_NOINLINE void pool_grad_block(const pool_grad_a
     for (std::int64_t i = cleared * row; i < p.ih * row; i += V::W) V::zero().store(dx + i);
 }
 
-template <bool Max> inline GRAFT_NOINLINE void pool_grad_plane(const pool_grad_args& a, std::int64_t plane) {
+inline GRAFT_NOINLINE void max_places_block(const max_places_args& a, std::int64_t plane) {
     const pool_problem& p = a.p;
-    const float* x = Max ? a.x + plane * p.ih * p.iw : nullptr;
-    float* dx = a.dx + plane * p.ih * p.iw;
-    const float* dy = a.dy + plane * p.oh * p.ow;
-    std::memset(dx, 0, static_cast<std::size_t>(p.ih * p.iw) * sizeof(float));
+    const std::int64_t row = p.iw * V::W;
+    const float* x = a.x + plane * p.ih * row;
+    std::int64_t out = plane * p.oh * p.ow * V::W;
+    window_taps w{p.dh * row, std::int64_t(p.dw) * V::W, 0, 0};
     for (std::int64_t oy = 0; oy < p.oh; ++oy) {
         const std::int64_t iy = oy * p.sh - p.pt;
-        const pool_span rows = window(iy, p.kh, p.dh, p.ih, p.pb, p.count_include_pad);
-        for (std::int64_t ox = 0; ox < p.ow; ++ox, ++dy) {
+        const pool_span rows = window(iy, p.kh, p.dh, p.ih, p.pb, false);
+        w.rows = rows.last - rows.first;
+        for (std::int64_t ox = 0; ox < p.ow; ++ox, out += V::W) {
             const std::int64_t ix = ox * p.sw - p.pl;
-            const pool_span columns = window(ix, p.kw, p.dw, p.iw, p.pr, p.count_include_pad);
-            const float share = Max ? *dy : *dy / static_cast<float>(rows.counted * columns.counted);
-            std::int64_t best = -1;
-            for (int ky = rows.first; ky < rows.last; ++ky)
-                for (int kx = columns.first; kx < columns.last; ++kx) {
-                    const std::int64_t at = (iy + std::int64_t(ky) * p.dh) * p.iw + ix + std::int64_t(kx) * p.dw;
-                    if constexpr (Max) {
-                        if (best < 0 || x[at] > x[best]) best = at;
-                    } else {
-                        dx[at] += share;
-                    }
-                }
-            if (Max && best >= 0) dx[best] += share;
+            const pool_span columns = window(ix, p.kw, p.dw, p.iw, p.pr, false);
+            w.columns = columns.last - columns.first;
+            if (w.rows > 0 && w.columns > 0) {
+                const std::int64_t at = (iy + std::int64_t(rows.first) * p.dh) * row + (ix + std::int64_t(columns.first) * p.dw) * V::W;
+                find_largest(w, x + at, a.y ? a.y + out : nullptr, a.places + out);
+            } else {
+                std::memset(a.places + out, 0, V::W);
+                if (a.y) V::set1(-std::numeric_limits<float>::infinity()).store(a.y + out);
+            }
         }
     }
 }
 
+// A plane at a time, window by window; `f` gets the window's place in the output and its spans.
+template <class F> inline void over_windows(const pool_problem& p, std::int64_t plane, bool include_pad, const F& f) {
+    std::int64_t out = plane * p.oh * p.ow;
+    for (std::int64_t oy = 0; oy < p.oh; ++oy) {
+        const std::int64_t iy = oy * p.sh - p.pt;
+        const pool_span rows = window(iy, p.kh, p.dh, p.ih, p.pb, include_pad);
+        for (std::int64_t ox = 0; ox < p.ow; ++ox, ++out) {
+            const std::int64_t ix = ox * p.sw - p.pl;
+            f(out, rows, window(ix, p.kw, p.dw, p.iw, p.pr, include_pad), plane * p.ih * p.iw + iy * p.iw + ix);
+        }
+    }
+}
+inline GRAFT_NOINLINE void max_places_plane(const max_places_args& a, std::int64_t plane) {
+    const pool_problem& p = a.p;
+    over_windows(p, plane, false, [&](std::int64_t out, pool_span rows, pool_span columns, std::int64_t at) {
+        int place = 0, tap = 0;
+        float best = -std::numeric_limits<float>::infinity();
+        bool bad = false;
+        for (int ky = rows.first; ky < rows.last; ++ky)
+            for (int kx = columns.first; kx < columns.last; ++kx, ++tap) {
+                const float v = a.x[at + std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw];
+                bad |= v != v;
+                if (tap == 0 || v > best) best = v, place = tap;
+            }
+        a.places[out] = static_cast<std::uint8_t>(place);
+        if (a.y) a.y[out] = bad ? std::numeric_limits<float>::quiet_NaN() : best;
+    });
+}
+template <bool Max> inline GRAFT_NOINLINE void pool_grad_plane(const pool_grad_args& a, std::int64_t plane) {
+    const pool_problem& p = a.p;
+    std::memset(a.dx + plane * p.ih * p.iw, 0, static_cast<std::size_t>(p.ih * p.iw) * sizeof(float));
+    over_windows(p, plane, p.count_include_pad, [&](std::int64_t out, pool_span rows, pool_span columns, std::int64_t at) {
+        if (rows.last <= rows.first || columns.last <= columns.first) return;
+        if constexpr (Max) {
+            const int width = columns.last - columns.first, ky = rows.first + a.places[out] / width, kx = columns.first + a.places[out] % width;
+            a.dx[at + std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw] += a.dy[out];
+        } else {
+            const float share = a.dy[out] / static_cast<float>(rows.counted * columns.counted);
+            for (int ky = rows.first; ky < rows.last; ++ky)
+                for (int kx = columns.first; kx < columns.last; ++kx) a.dx[at + std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw] += share;
+        }
+    });
+}
+
+inline void max_places(const max_places_args& a, std::int64_t first, std::int64_t count) {
+    for (std::int64_t plane = first; plane < first + count; ++plane) a.p.l == layout::blocked ? max_places_block(a, plane) : max_places_plane(a, plane);
+}
 inline void max_pool_grad(const pool_grad_args& a, std::int64_t first, std::int64_t count) {
     for (std::int64_t plane = first; plane < first + count; ++plane)
         a.p.l == layout::blocked ? pool_grad_block<true>(a, plane) : pool_grad_plane<true>(a, plane);
@@ -11760,7 +11816,7 @@ inline void global_average_grad(const float* dy, std::int64_t planes, std::int64
 }
 
 inline const pool_grad_kernels* pool_grad_table() {
-    static constexpr pool_grad_kernels all = {&max_pool_grad, &average_pool_grad, &global_average_grad};
+    static constexpr pool_grad_kernels all = {&max_places, &max_pool_grad, &average_pool_grad, &global_average_grad};
     return &all;
 }
 // ---- graft/cpu/training/kernels/table.inl
@@ -13462,10 +13518,12 @@ struct window_taps {
     int rows, columns;
 };
 
-// The first largest pixel of each channel gets the gradient. A NaN is larger than nothing; where it comes first it stays.
-GRAFT_VECTOR void give_to_largest(const window_taps& w, const float* x, V gradient, float* dx) {
+// The first largest pixel of each channel. A NaN is larger than nothing; where it comes first it stays the place, and it is the
+// window's value wherever it comes.
+GRAFT_VECTOR void find_largest(const window_taps& w, const float* x, float* y, std::uint8_t* places) {
     V best = V::load(x);
     I place = I::set1(0);
+    M bad = is_nan(best);
     int tap = 0;
     for (int ky = 0; ky < w.rows; ++ky)
         for (int kx = 0; kx < w.columns; ++kx, ++tap) {
@@ -13473,8 +13531,14 @@ GRAFT_VECTOR void give_to_largest(const window_taps& w, const float* x, V gradie
             const M more = best < v;
             best = select(more, v, best);
             place = select(more, I::set1(tap), place);
+            bad = bad | is_nan(v);
         }
-    tap = 0;
+    store_8(place, places);
+    if (y) select(bad, V::set1(std::numeric_limits<float>::quiet_NaN()), best).store(y);
+}
+GRAFT_VECTOR void give_to_place(const window_taps& w, const std::uint8_t* places, V gradient, float* dx) {
+    const I place = load_u8(places);
+    int tap = 0;
     for (int ky = 0; ky < w.rows; ++ky)
         for (int kx = 0; kx < w.columns; ++kx, ++tap) {
             float* to = dx + ky * w.row_step + kx * w.column_step;
@@ -13492,9 +13556,9 @@ GRAFT_VECTOR void give_to_all(const window_taps& w, V share, float* dx) {
 template <bool Max> inline GRAFT_NOINLINE void pool_grad_block(const pool_grad_args& a, std::int64_t plane) {
     const pool_problem& p = a.p;
     const std::int64_t row = p.iw * V::W;
-    const float* x = Max ? a.x + plane * p.ih * row : nullptr;
     float* dx = a.dx + plane * p.ih * row;
     const float* dy = a.dy + plane * p.oh * p.ow * V::W;
+    const std::uint8_t* places = Max ? a.places + plane * p.oh * p.ow * V::W : nullptr;
     const std::int64_t left = (p.pl + p.sw - 1) / p.sw; // windows from here on begin inside
     window_taps w{p.dh * row, std::int64_t(p.dw) * V::W, 0, 0};
     std::int64_t cleared = 0;
@@ -13503,12 +13567,9 @@ template <bool Max> inline GRAFT_NOINLINE void pool_grad_block(const pool_grad_a
         const pool_span rows = window(iy, p.kh, p.dh, p.ih, p.pb, p.count_include_pad);
         w.rows = rows.last - rows.first;
         const std::int64_t reached = w.rows > 0 ? iy + std::int64_t(rows.last - 1) * p.dh + 1 : 0;
-        for (std::int64_t i = cleared * row; i < reached * row; i += V::W) {
-            if (Max) GRAFT_PREFETCH(x + i);
-            V::zero().store(dx + i);
-        }
+        for (std::int64_t i = cleared * row; i < reached * row; i += V::W) V::zero().store(dx + i);
         if (reached > cleared) cleared = reached;
-        for (std::int64_t ox = 0; ox < p.ow; ++ox, dy += V::W) {
+        for (std::int64_t ox = 0; ox < p.ow; ++ox, dy += V::W, places += Max ? V::W : 0) {
             const std::int64_t ix = ox * p.sw - p.pl;
             pool_span columns{0, p.kw, p.kw};
             if (ox < left || ix + std::int64_t(p.kw - 1) * p.dw >= p.iw) columns = window(ix, p.kw, p.dw, p.iw, p.pr, p.count_include_pad);
@@ -13516,7 +13577,7 @@ template <bool Max> inline GRAFT_NOINLINE void pool_grad_block(const pool_grad_a
             if (w.rows <= 0 || w.columns <= 0) continue;
             const std::int64_t at = (iy + std::int64_t(rows.first) * p.dh) * row + (ix + std::int64_t(columns.first) * p.dw) * V::W;
             if constexpr (Max)
-                give_to_largest(w, x + at, V::load(dy), dx + at);
+                give_to_place(w, places, V::load(dy), dx + at);
             else
                 give_to_all(w, V::load(dy) / V::set1(static_cast<float>(rows.counted * columns.counted)), dx + at);
         }
@@ -13524,34 +13585,78 @@ template <bool Max> inline GRAFT_NOINLINE void pool_grad_block(const pool_grad_a
     for (std::int64_t i = cleared * row; i < p.ih * row; i += V::W) V::zero().store(dx + i);
 }
 
-template <bool Max> inline GRAFT_NOINLINE void pool_grad_plane(const pool_grad_args& a, std::int64_t plane) {
+inline GRAFT_NOINLINE void max_places_block(const max_places_args& a, std::int64_t plane) {
     const pool_problem& p = a.p;
-    const float* x = Max ? a.x + plane * p.ih * p.iw : nullptr;
-    float* dx = a.dx + plane * p.ih * p.iw;
-    const float* dy = a.dy + plane * p.oh * p.ow;
-    std::memset(dx, 0, static_cast<std::size_t>(p.ih * p.iw) * sizeof(float));
+    const std::int64_t row = p.iw * V::W;
+    const float* x = a.x + plane * p.ih * row;
+    std::int64_t out = plane * p.oh * p.ow * V::W;
+    window_taps w{p.dh * row, std::int64_t(p.dw) * V::W, 0, 0};
     for (std::int64_t oy = 0; oy < p.oh; ++oy) {
         const std::int64_t iy = oy * p.sh - p.pt;
-        const pool_span rows = window(iy, p.kh, p.dh, p.ih, p.pb, p.count_include_pad);
-        for (std::int64_t ox = 0; ox < p.ow; ++ox, ++dy) {
+        const pool_span rows = window(iy, p.kh, p.dh, p.ih, p.pb, false);
+        w.rows = rows.last - rows.first;
+        for (std::int64_t ox = 0; ox < p.ow; ++ox, out += V::W) {
             const std::int64_t ix = ox * p.sw - p.pl;
-            const pool_span columns = window(ix, p.kw, p.dw, p.iw, p.pr, p.count_include_pad);
-            const float share = Max ? *dy : *dy / static_cast<float>(rows.counted * columns.counted);
-            std::int64_t best = -1;
-            for (int ky = rows.first; ky < rows.last; ++ky)
-                for (int kx = columns.first; kx < columns.last; ++kx) {
-                    const std::int64_t at = (iy + std::int64_t(ky) * p.dh) * p.iw + ix + std::int64_t(kx) * p.dw;
-                    if constexpr (Max) {
-                        if (best < 0 || x[at] > x[best]) best = at;
-                    } else {
-                        dx[at] += share;
-                    }
-                }
-            if (Max && best >= 0) dx[best] += share;
+            const pool_span columns = window(ix, p.kw, p.dw, p.iw, p.pr, false);
+            w.columns = columns.last - columns.first;
+            if (w.rows > 0 && w.columns > 0) {
+                const std::int64_t at = (iy + std::int64_t(rows.first) * p.dh) * row + (ix + std::int64_t(columns.first) * p.dw) * V::W;
+                find_largest(w, x + at, a.y ? a.y + out : nullptr, a.places + out);
+            } else {
+                std::memset(a.places + out, 0, V::W);
+                if (a.y) V::set1(-std::numeric_limits<float>::infinity()).store(a.y + out);
+            }
         }
     }
 }
 
+// A plane at a time, window by window; `f` gets the window's place in the output and its spans.
+template <class F> inline void over_windows(const pool_problem& p, std::int64_t plane, bool include_pad, const F& f) {
+    std::int64_t out = plane * p.oh * p.ow;
+    for (std::int64_t oy = 0; oy < p.oh; ++oy) {
+        const std::int64_t iy = oy * p.sh - p.pt;
+        const pool_span rows = window(iy, p.kh, p.dh, p.ih, p.pb, include_pad);
+        for (std::int64_t ox = 0; ox < p.ow; ++ox, ++out) {
+            const std::int64_t ix = ox * p.sw - p.pl;
+            f(out, rows, window(ix, p.kw, p.dw, p.iw, p.pr, include_pad), plane * p.ih * p.iw + iy * p.iw + ix);
+        }
+    }
+}
+inline GRAFT_NOINLINE void max_places_plane(const max_places_args& a, std::int64_t plane) {
+    const pool_problem& p = a.p;
+    over_windows(p, plane, false, [&](std::int64_t out, pool_span rows, pool_span columns, std::int64_t at) {
+        int place = 0, tap = 0;
+        float best = -std::numeric_limits<float>::infinity();
+        bool bad = false;
+        for (int ky = rows.first; ky < rows.last; ++ky)
+            for (int kx = columns.first; kx < columns.last; ++kx, ++tap) {
+                const float v = a.x[at + std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw];
+                bad |= v != v;
+                if (tap == 0 || v > best) best = v, place = tap;
+            }
+        a.places[out] = static_cast<std::uint8_t>(place);
+        if (a.y) a.y[out] = bad ? std::numeric_limits<float>::quiet_NaN() : best;
+    });
+}
+template <bool Max> inline GRAFT_NOINLINE void pool_grad_plane(const pool_grad_args& a, std::int64_t plane) {
+    const pool_problem& p = a.p;
+    std::memset(a.dx + plane * p.ih * p.iw, 0, static_cast<std::size_t>(p.ih * p.iw) * sizeof(float));
+    over_windows(p, plane, p.count_include_pad, [&](std::int64_t out, pool_span rows, pool_span columns, std::int64_t at) {
+        if (rows.last <= rows.first || columns.last <= columns.first) return;
+        if constexpr (Max) {
+            const int width = columns.last - columns.first, ky = rows.first + a.places[out] / width, kx = columns.first + a.places[out] % width;
+            a.dx[at + std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw] += a.dy[out];
+        } else {
+            const float share = a.dy[out] / static_cast<float>(rows.counted * columns.counted);
+            for (int ky = rows.first; ky < rows.last; ++ky)
+                for (int kx = columns.first; kx < columns.last; ++kx) a.dx[at + std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw] += share;
+        }
+    });
+}
+
+inline void max_places(const max_places_args& a, std::int64_t first, std::int64_t count) {
+    for (std::int64_t plane = first; plane < first + count; ++plane) a.p.l == layout::blocked ? max_places_block(a, plane) : max_places_plane(a, plane);
+}
 inline void max_pool_grad(const pool_grad_args& a, std::int64_t first, std::int64_t count) {
     for (std::int64_t plane = first; plane < first + count; ++plane)
         a.p.l == layout::blocked ? pool_grad_block<true>(a, plane) : pool_grad_plane<true>(a, plane);
@@ -13572,7 +13677,7 @@ inline void global_average_grad(const float* dy, std::int64_t planes, std::int64
 }
 
 inline const pool_grad_kernels* pool_grad_table() {
-    static constexpr pool_grad_kernels all = {&max_pool_grad, &average_pool_grad, &global_average_grad};
+    static constexpr pool_grad_kernels all = {&max_places, &max_pool_grad, &average_pool_grad, &global_average_grad};
     return &all;
 }
 // ---- graft/cpu/training/kernels/table.inl
@@ -15274,10 +15379,12 @@ struct window_taps {
     int rows, columns;
 };
 
-// The first largest pixel of each channel gets the gradient. A NaN is larger than nothing; where it comes first it stays.
-GRAFT_VECTOR void give_to_largest(const window_taps& w, const float* x, V gradient, float* dx) {
+// The first largest pixel of each channel. A NaN is larger than nothing; where it comes first it stays the place, and it is the
+// window's value wherever it comes.
+GRAFT_VECTOR void find_largest(const window_taps& w, const float* x, float* y, std::uint8_t* places) {
     V best = V::load(x);
     I place = I::set1(0);
+    M bad = is_nan(best);
     int tap = 0;
     for (int ky = 0; ky < w.rows; ++ky)
         for (int kx = 0; kx < w.columns; ++kx, ++tap) {
@@ -15285,8 +15392,14 @@ GRAFT_VECTOR void give_to_largest(const window_taps& w, const float* x, V gradie
             const M more = best < v;
             best = select(more, v, best);
             place = select(more, I::set1(tap), place);
+            bad = bad | is_nan(v);
         }
-    tap = 0;
+    store_8(place, places);
+    if (y) select(bad, V::set1(std::numeric_limits<float>::quiet_NaN()), best).store(y);
+}
+GRAFT_VECTOR void give_to_place(const window_taps& w, const std::uint8_t* places, V gradient, float* dx) {
+    const I place = load_u8(places);
+    int tap = 0;
     for (int ky = 0; ky < w.rows; ++ky)
         for (int kx = 0; kx < w.columns; ++kx, ++tap) {
             float* to = dx + ky * w.row_step + kx * w.column_step;
@@ -15304,9 +15417,9 @@ GRAFT_VECTOR void give_to_all(const window_taps& w, V share, float* dx) {
 template <bool Max> inline GRAFT_NOINLINE void pool_grad_block(const pool_grad_args& a, std::int64_t plane) {
     const pool_problem& p = a.p;
     const std::int64_t row = p.iw * V::W;
-    const float* x = Max ? a.x + plane * p.ih * row : nullptr;
     float* dx = a.dx + plane * p.ih * row;
     const float* dy = a.dy + plane * p.oh * p.ow * V::W;
+    const std::uint8_t* places = Max ? a.places + plane * p.oh * p.ow * V::W : nullptr;
     const std::int64_t left = (p.pl + p.sw - 1) / p.sw; // windows from here on begin inside
     window_taps w{p.dh * row, std::int64_t(p.dw) * V::W, 0, 0};
     std::int64_t cleared = 0;
@@ -15315,12 +15428,9 @@ template <bool Max> inline GRAFT_NOINLINE void pool_grad_block(const pool_grad_a
         const pool_span rows = window(iy, p.kh, p.dh, p.ih, p.pb, p.count_include_pad);
         w.rows = rows.last - rows.first;
         const std::int64_t reached = w.rows > 0 ? iy + std::int64_t(rows.last - 1) * p.dh + 1 : 0;
-        for (std::int64_t i = cleared * row; i < reached * row; i += V::W) {
-            if (Max) GRAFT_PREFETCH(x + i);
-            V::zero().store(dx + i);
-        }
+        for (std::int64_t i = cleared * row; i < reached * row; i += V::W) V::zero().store(dx + i);
         if (reached > cleared) cleared = reached;
-        for (std::int64_t ox = 0; ox < p.ow; ++ox, dy += V::W) {
+        for (std::int64_t ox = 0; ox < p.ow; ++ox, dy += V::W, places += Max ? V::W : 0) {
             const std::int64_t ix = ox * p.sw - p.pl;
             pool_span columns{0, p.kw, p.kw};
             if (ox < left || ix + std::int64_t(p.kw - 1) * p.dw >= p.iw) columns = window(ix, p.kw, p.dw, p.iw, p.pr, p.count_include_pad);
@@ -15328,7 +15438,7 @@ template <bool Max> inline GRAFT_NOINLINE void pool_grad_block(const pool_grad_a
             if (w.rows <= 0 || w.columns <= 0) continue;
             const std::int64_t at = (iy + std::int64_t(rows.first) * p.dh) * row + (ix + std::int64_t(columns.first) * p.dw) * V::W;
             if constexpr (Max)
-                give_to_largest(w, x + at, V::load(dy), dx + at);
+                give_to_place(w, places, V::load(dy), dx + at);
             else
                 give_to_all(w, V::load(dy) / V::set1(static_cast<float>(rows.counted * columns.counted)), dx + at);
         }
@@ -15336,34 +15446,78 @@ template <bool Max> inline GRAFT_NOINLINE void pool_grad_block(const pool_grad_a
     for (std::int64_t i = cleared * row; i < p.ih * row; i += V::W) V::zero().store(dx + i);
 }
 
-template <bool Max> inline GRAFT_NOINLINE void pool_grad_plane(const pool_grad_args& a, std::int64_t plane) {
+inline GRAFT_NOINLINE void max_places_block(const max_places_args& a, std::int64_t plane) {
     const pool_problem& p = a.p;
-    const float* x = Max ? a.x + plane * p.ih * p.iw : nullptr;
-    float* dx = a.dx + plane * p.ih * p.iw;
-    const float* dy = a.dy + plane * p.oh * p.ow;
-    std::memset(dx, 0, static_cast<std::size_t>(p.ih * p.iw) * sizeof(float));
+    const std::int64_t row = p.iw * V::W;
+    const float* x = a.x + plane * p.ih * row;
+    std::int64_t out = plane * p.oh * p.ow * V::W;
+    window_taps w{p.dh * row, std::int64_t(p.dw) * V::W, 0, 0};
     for (std::int64_t oy = 0; oy < p.oh; ++oy) {
         const std::int64_t iy = oy * p.sh - p.pt;
-        const pool_span rows = window(iy, p.kh, p.dh, p.ih, p.pb, p.count_include_pad);
-        for (std::int64_t ox = 0; ox < p.ow; ++ox, ++dy) {
+        const pool_span rows = window(iy, p.kh, p.dh, p.ih, p.pb, false);
+        w.rows = rows.last - rows.first;
+        for (std::int64_t ox = 0; ox < p.ow; ++ox, out += V::W) {
             const std::int64_t ix = ox * p.sw - p.pl;
-            const pool_span columns = window(ix, p.kw, p.dw, p.iw, p.pr, p.count_include_pad);
-            const float share = Max ? *dy : *dy / static_cast<float>(rows.counted * columns.counted);
-            std::int64_t best = -1;
-            for (int ky = rows.first; ky < rows.last; ++ky)
-                for (int kx = columns.first; kx < columns.last; ++kx) {
-                    const std::int64_t at = (iy + std::int64_t(ky) * p.dh) * p.iw + ix + std::int64_t(kx) * p.dw;
-                    if constexpr (Max) {
-                        if (best < 0 || x[at] > x[best]) best = at;
-                    } else {
-                        dx[at] += share;
-                    }
-                }
-            if (Max && best >= 0) dx[best] += share;
+            const pool_span columns = window(ix, p.kw, p.dw, p.iw, p.pr, false);
+            w.columns = columns.last - columns.first;
+            if (w.rows > 0 && w.columns > 0) {
+                const std::int64_t at = (iy + std::int64_t(rows.first) * p.dh) * row + (ix + std::int64_t(columns.first) * p.dw) * V::W;
+                find_largest(w, x + at, a.y ? a.y + out : nullptr, a.places + out);
+            } else {
+                std::memset(a.places + out, 0, V::W);
+                if (a.y) V::set1(-std::numeric_limits<float>::infinity()).store(a.y + out);
+            }
         }
     }
 }
 
+// A plane at a time, window by window; `f` gets the window's place in the output and its spans.
+template <class F> inline void over_windows(const pool_problem& p, std::int64_t plane, bool include_pad, const F& f) {
+    std::int64_t out = plane * p.oh * p.ow;
+    for (std::int64_t oy = 0; oy < p.oh; ++oy) {
+        const std::int64_t iy = oy * p.sh - p.pt;
+        const pool_span rows = window(iy, p.kh, p.dh, p.ih, p.pb, include_pad);
+        for (std::int64_t ox = 0; ox < p.ow; ++ox, ++out) {
+            const std::int64_t ix = ox * p.sw - p.pl;
+            f(out, rows, window(ix, p.kw, p.dw, p.iw, p.pr, include_pad), plane * p.ih * p.iw + iy * p.iw + ix);
+        }
+    }
+}
+inline GRAFT_NOINLINE void max_places_plane(const max_places_args& a, std::int64_t plane) {
+    const pool_problem& p = a.p;
+    over_windows(p, plane, false, [&](std::int64_t out, pool_span rows, pool_span columns, std::int64_t at) {
+        int place = 0, tap = 0;
+        float best = -std::numeric_limits<float>::infinity();
+        bool bad = false;
+        for (int ky = rows.first; ky < rows.last; ++ky)
+            for (int kx = columns.first; kx < columns.last; ++kx, ++tap) {
+                const float v = a.x[at + std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw];
+                bad |= v != v;
+                if (tap == 0 || v > best) best = v, place = tap;
+            }
+        a.places[out] = static_cast<std::uint8_t>(place);
+        if (a.y) a.y[out] = bad ? std::numeric_limits<float>::quiet_NaN() : best;
+    });
+}
+template <bool Max> inline GRAFT_NOINLINE void pool_grad_plane(const pool_grad_args& a, std::int64_t plane) {
+    const pool_problem& p = a.p;
+    std::memset(a.dx + plane * p.ih * p.iw, 0, static_cast<std::size_t>(p.ih * p.iw) * sizeof(float));
+    over_windows(p, plane, p.count_include_pad, [&](std::int64_t out, pool_span rows, pool_span columns, std::int64_t at) {
+        if (rows.last <= rows.first || columns.last <= columns.first) return;
+        if constexpr (Max) {
+            const int width = columns.last - columns.first, ky = rows.first + a.places[out] / width, kx = columns.first + a.places[out] % width;
+            a.dx[at + std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw] += a.dy[out];
+        } else {
+            const float share = a.dy[out] / static_cast<float>(rows.counted * columns.counted);
+            for (int ky = rows.first; ky < rows.last; ++ky)
+                for (int kx = columns.first; kx < columns.last; ++kx) a.dx[at + std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw] += share;
+        }
+    });
+}
+
+inline void max_places(const max_places_args& a, std::int64_t first, std::int64_t count) {
+    for (std::int64_t plane = first; plane < first + count; ++plane) a.p.l == layout::blocked ? max_places_block(a, plane) : max_places_plane(a, plane);
+}
 inline void max_pool_grad(const pool_grad_args& a, std::int64_t first, std::int64_t count) {
     for (std::int64_t plane = first; plane < first + count; ++plane)
         a.p.l == layout::blocked ? pool_grad_block<true>(a, plane) : pool_grad_plane<true>(a, plane);
@@ -15384,7 +15538,7 @@ inline void global_average_grad(const float* dy, std::int64_t planes, std::int64
 }
 
 inline const pool_grad_kernels* pool_grad_table() {
-    static constexpr pool_grad_kernels all = {&max_pool_grad, &average_pool_grad, &global_average_grad};
+    static constexpr pool_grad_kernels all = {&max_places, &max_pool_grad, &average_pool_grad, &global_average_grad};
     return &all;
 }
 // ---- graft/cpu/training/kernels/table.inl
@@ -17087,10 +17241,12 @@ struct window_taps {
     int rows, columns;
 };
 
-// The first largest pixel of each channel gets the gradient. A NaN is larger than nothing; where it comes first it stays.
-GRAFT_VECTOR void give_to_largest(const window_taps& w, const float* x, V gradient, float* dx) {
+// The first largest pixel of each channel. A NaN is larger than nothing; where it comes first it stays the place, and it is the
+// window's value wherever it comes.
+GRAFT_VECTOR void find_largest(const window_taps& w, const float* x, float* y, std::uint8_t* places) {
     V best = V::load(x);
     I place = I::set1(0);
+    M bad = is_nan(best);
     int tap = 0;
     for (int ky = 0; ky < w.rows; ++ky)
         for (int kx = 0; kx < w.columns; ++kx, ++tap) {
@@ -17098,8 +17254,14 @@ GRAFT_VECTOR void give_to_largest(const window_taps& w, const float* x, V gradie
             const M more = best < v;
             best = select(more, v, best);
             place = select(more, I::set1(tap), place);
+            bad = bad | is_nan(v);
         }
-    tap = 0;
+    store_8(place, places);
+    if (y) select(bad, V::set1(std::numeric_limits<float>::quiet_NaN()), best).store(y);
+}
+GRAFT_VECTOR void give_to_place(const window_taps& w, const std::uint8_t* places, V gradient, float* dx) {
+    const I place = load_u8(places);
+    int tap = 0;
     for (int ky = 0; ky < w.rows; ++ky)
         for (int kx = 0; kx < w.columns; ++kx, ++tap) {
             float* to = dx + ky * w.row_step + kx * w.column_step;
@@ -17117,9 +17279,9 @@ GRAFT_VECTOR void give_to_all(const window_taps& w, V share, float* dx) {
 template <bool Max> inline GRAFT_NOINLINE void pool_grad_block(const pool_grad_args& a, std::int64_t plane) {
     const pool_problem& p = a.p;
     const std::int64_t row = p.iw * V::W;
-    const float* x = Max ? a.x + plane * p.ih * row : nullptr;
     float* dx = a.dx + plane * p.ih * row;
     const float* dy = a.dy + plane * p.oh * p.ow * V::W;
+    const std::uint8_t* places = Max ? a.places + plane * p.oh * p.ow * V::W : nullptr;
     const std::int64_t left = (p.pl + p.sw - 1) / p.sw; // windows from here on begin inside
     window_taps w{p.dh * row, std::int64_t(p.dw) * V::W, 0, 0};
     std::int64_t cleared = 0;
@@ -17128,12 +17290,9 @@ template <bool Max> inline GRAFT_NOINLINE void pool_grad_block(const pool_grad_a
         const pool_span rows = window(iy, p.kh, p.dh, p.ih, p.pb, p.count_include_pad);
         w.rows = rows.last - rows.first;
         const std::int64_t reached = w.rows > 0 ? iy + std::int64_t(rows.last - 1) * p.dh + 1 : 0;
-        for (std::int64_t i = cleared * row; i < reached * row; i += V::W) {
-            if (Max) GRAFT_PREFETCH(x + i);
-            V::zero().store(dx + i);
-        }
+        for (std::int64_t i = cleared * row; i < reached * row; i += V::W) V::zero().store(dx + i);
         if (reached > cleared) cleared = reached;
-        for (std::int64_t ox = 0; ox < p.ow; ++ox, dy += V::W) {
+        for (std::int64_t ox = 0; ox < p.ow; ++ox, dy += V::W, places += Max ? V::W : 0) {
             const std::int64_t ix = ox * p.sw - p.pl;
             pool_span columns{0, p.kw, p.kw};
             if (ox < left || ix + std::int64_t(p.kw - 1) * p.dw >= p.iw) columns = window(ix, p.kw, p.dw, p.iw, p.pr, p.count_include_pad);
@@ -17141,7 +17300,7 @@ template <bool Max> inline GRAFT_NOINLINE void pool_grad_block(const pool_grad_a
             if (w.rows <= 0 || w.columns <= 0) continue;
             const std::int64_t at = (iy + std::int64_t(rows.first) * p.dh) * row + (ix + std::int64_t(columns.first) * p.dw) * V::W;
             if constexpr (Max)
-                give_to_largest(w, x + at, V::load(dy), dx + at);
+                give_to_place(w, places, V::load(dy), dx + at);
             else
                 give_to_all(w, V::load(dy) / V::set1(static_cast<float>(rows.counted * columns.counted)), dx + at);
         }
@@ -17149,34 +17308,78 @@ template <bool Max> inline GRAFT_NOINLINE void pool_grad_block(const pool_grad_a
     for (std::int64_t i = cleared * row; i < p.ih * row; i += V::W) V::zero().store(dx + i);
 }
 
-template <bool Max> inline GRAFT_NOINLINE void pool_grad_plane(const pool_grad_args& a, std::int64_t plane) {
+inline GRAFT_NOINLINE void max_places_block(const max_places_args& a, std::int64_t plane) {
     const pool_problem& p = a.p;
-    const float* x = Max ? a.x + plane * p.ih * p.iw : nullptr;
-    float* dx = a.dx + plane * p.ih * p.iw;
-    const float* dy = a.dy + plane * p.oh * p.ow;
-    std::memset(dx, 0, static_cast<std::size_t>(p.ih * p.iw) * sizeof(float));
+    const std::int64_t row = p.iw * V::W;
+    const float* x = a.x + plane * p.ih * row;
+    std::int64_t out = plane * p.oh * p.ow * V::W;
+    window_taps w{p.dh * row, std::int64_t(p.dw) * V::W, 0, 0};
     for (std::int64_t oy = 0; oy < p.oh; ++oy) {
         const std::int64_t iy = oy * p.sh - p.pt;
-        const pool_span rows = window(iy, p.kh, p.dh, p.ih, p.pb, p.count_include_pad);
-        for (std::int64_t ox = 0; ox < p.ow; ++ox, ++dy) {
+        const pool_span rows = window(iy, p.kh, p.dh, p.ih, p.pb, false);
+        w.rows = rows.last - rows.first;
+        for (std::int64_t ox = 0; ox < p.ow; ++ox, out += V::W) {
             const std::int64_t ix = ox * p.sw - p.pl;
-            const pool_span columns = window(ix, p.kw, p.dw, p.iw, p.pr, p.count_include_pad);
-            const float share = Max ? *dy : *dy / static_cast<float>(rows.counted * columns.counted);
-            std::int64_t best = -1;
-            for (int ky = rows.first; ky < rows.last; ++ky)
-                for (int kx = columns.first; kx < columns.last; ++kx) {
-                    const std::int64_t at = (iy + std::int64_t(ky) * p.dh) * p.iw + ix + std::int64_t(kx) * p.dw;
-                    if constexpr (Max) {
-                        if (best < 0 || x[at] > x[best]) best = at;
-                    } else {
-                        dx[at] += share;
-                    }
-                }
-            if (Max && best >= 0) dx[best] += share;
+            const pool_span columns = window(ix, p.kw, p.dw, p.iw, p.pr, false);
+            w.columns = columns.last - columns.first;
+            if (w.rows > 0 && w.columns > 0) {
+                const std::int64_t at = (iy + std::int64_t(rows.first) * p.dh) * row + (ix + std::int64_t(columns.first) * p.dw) * V::W;
+                find_largest(w, x + at, a.y ? a.y + out : nullptr, a.places + out);
+            } else {
+                std::memset(a.places + out, 0, V::W);
+                if (a.y) V::set1(-std::numeric_limits<float>::infinity()).store(a.y + out);
+            }
         }
     }
 }
 
+// A plane at a time, window by window; `f` gets the window's place in the output and its spans.
+template <class F> inline void over_windows(const pool_problem& p, std::int64_t plane, bool include_pad, const F& f) {
+    std::int64_t out = plane * p.oh * p.ow;
+    for (std::int64_t oy = 0; oy < p.oh; ++oy) {
+        const std::int64_t iy = oy * p.sh - p.pt;
+        const pool_span rows = window(iy, p.kh, p.dh, p.ih, p.pb, include_pad);
+        for (std::int64_t ox = 0; ox < p.ow; ++ox, ++out) {
+            const std::int64_t ix = ox * p.sw - p.pl;
+            f(out, rows, window(ix, p.kw, p.dw, p.iw, p.pr, include_pad), plane * p.ih * p.iw + iy * p.iw + ix);
+        }
+    }
+}
+inline GRAFT_NOINLINE void max_places_plane(const max_places_args& a, std::int64_t plane) {
+    const pool_problem& p = a.p;
+    over_windows(p, plane, false, [&](std::int64_t out, pool_span rows, pool_span columns, std::int64_t at) {
+        int place = 0, tap = 0;
+        float best = -std::numeric_limits<float>::infinity();
+        bool bad = false;
+        for (int ky = rows.first; ky < rows.last; ++ky)
+            for (int kx = columns.first; kx < columns.last; ++kx, ++tap) {
+                const float v = a.x[at + std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw];
+                bad |= v != v;
+                if (tap == 0 || v > best) best = v, place = tap;
+            }
+        a.places[out] = static_cast<std::uint8_t>(place);
+        if (a.y) a.y[out] = bad ? std::numeric_limits<float>::quiet_NaN() : best;
+    });
+}
+template <bool Max> inline GRAFT_NOINLINE void pool_grad_plane(const pool_grad_args& a, std::int64_t plane) {
+    const pool_problem& p = a.p;
+    std::memset(a.dx + plane * p.ih * p.iw, 0, static_cast<std::size_t>(p.ih * p.iw) * sizeof(float));
+    over_windows(p, plane, p.count_include_pad, [&](std::int64_t out, pool_span rows, pool_span columns, std::int64_t at) {
+        if (rows.last <= rows.first || columns.last <= columns.first) return;
+        if constexpr (Max) {
+            const int width = columns.last - columns.first, ky = rows.first + a.places[out] / width, kx = columns.first + a.places[out] % width;
+            a.dx[at + std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw] += a.dy[out];
+        } else {
+            const float share = a.dy[out] / static_cast<float>(rows.counted * columns.counted);
+            for (int ky = rows.first; ky < rows.last; ++ky)
+                for (int kx = columns.first; kx < columns.last; ++kx) a.dx[at + std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw] += share;
+        }
+    });
+}
+
+inline void max_places(const max_places_args& a, std::int64_t first, std::int64_t count) {
+    for (std::int64_t plane = first; plane < first + count; ++plane) a.p.l == layout::blocked ? max_places_block(a, plane) : max_places_plane(a, plane);
+}
 inline void max_pool_grad(const pool_grad_args& a, std::int64_t first, std::int64_t count) {
     for (std::int64_t plane = first; plane < first + count; ++plane)
         a.p.l == layout::blocked ? pool_grad_block<true>(a, plane) : pool_grad_plane<true>(a, plane);
@@ -17197,7 +17400,7 @@ inline void global_average_grad(const float* dy, std::int64_t planes, std::int64
 }
 
 inline const pool_grad_kernels* pool_grad_table() {
-    static constexpr pool_grad_kernels all = {&max_pool_grad, &average_pool_grad, &global_average_grad};
+    static constexpr pool_grad_kernels all = {&max_places, &max_pool_grad, &average_pool_grad, &global_average_grad};
     return &all;
 }
 // ---- graft/cpu/training/kernels/table.inl
@@ -18868,9 +19071,12 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
-/// Each gradient goes to the first largest pixel of its window, row by row, as in PyTorch (a NaN counts only where it comes first).
-/// x is the input of the forward pass; nothing may overlap dx.
-void run_max_pool_grad(isa set, const pool_problem& problem, const float* dy, const float* x, float* dx, executor& pool);
+/// Max pooling that keeps where each window's largest pixel lies: the first of them, row by row, as in PyTorch (a NaN counts only where
+/// it comes first). `places` has y's layout, a byte for each float: which of the window's pixels that are inside. Windows have 256
+/// pixels at most; y may be null.
+void run_max_pool_places(isa set, const pool_problem& problem, const float* x, float* y, std::uint8_t* places, executor& pool);
+/// Each gradient goes to the pixel that `places` names. Nothing may overlap dx.
+void run_max_pool_grad(isa set, const pool_problem& problem, const float* dy, const std::uint8_t* places, float* dx, executor& pool);
 /// Each gradient is spread over the pixels of its window, by the number that the forward pass divided by.
 void run_average_pool_grad(isa set, const pool_problem& problem, const float* dy, float* dx, executor& pool);
 /// Windows that are whole planes: dy is [n][c], or for blocks [n][ceil(c / W)][W].
@@ -18896,9 +19102,15 @@ template <class F> inline void over_planes(isa set, layout l, std::int64_t n, st
 
 } // namespace detail
 
-GRAFT_INLINE void run_max_pool_grad(isa set, const pool_problem& p, const float* dy, const float* x, float* dx, executor& pool) {
+GRAFT_INLINE void run_max_pool_places(isa set, const pool_problem& p, const float* x, float* y, std::uint8_t* places, executor& pool) {
     const pool_grad_kernels& k = *training_kernels(set).pool_grad;
-    const pool_grad_args a{p, dy, x, dx};
+    const max_places_args a{p, x, y, places};
+    detail::over_planes(set, p.l, p.n, p.c, p.ih * p.iw, pool, [&](std::int64_t first, std::int64_t count) { k.max_places(a, first, count); });
+}
+
+GRAFT_INLINE void run_max_pool_grad(isa set, const pool_problem& p, const float* dy, const std::uint8_t* places, float* dx, executor& pool) {
+    const pool_grad_kernels& k = *training_kernels(set).pool_grad;
+    const pool_grad_args a{p, dy, places, dx};
     detail::over_planes(set, p.l, p.n, p.c, p.ih * p.iw, pool, [&](std::int64_t first, std::int64_t count) { k.max(a, first, count); });
 }
 
@@ -18947,22 +19159,34 @@ inline const char* pool_grad_problem_of(const node& n, const shape& x, const sha
     return nullptr;
 }
 
-// dY, X, Y; the largest are found again, so Y is not read.
-inline const char* choose_max_pool_grad(const kernel_query& q, kernel_choice& choice) {
-    if (!q.all_float32() || q.inputs < 3) return "it is not float32";
-    if (q.in[1].extents != q.out[0].extents || q.in[0].extents != q.in[2].extents) return "its shapes differ";
-    for (int i = 0; i < 2; ++i)
-        if (q.in_block[i] != q.out_block[0]) return "its operands lie differently";
+// The problem of X -> Y, Y's places; both outputs lie as X does.
+inline const char* choose_max_pool_places(const kernel_query& q, kernel_choice& choice) {
+    if (q.in[0].type != dtype::float32 || q.out[1].type != dtype::uint8) return "it is not float32";
+    if (q.in_block[0] != q.out_block[1]) return "its operands lie differently";
     pool_problem p;
-    if (const char* reason = pool_grad_problem_of(q.n, q.in[1].extents, q.in[0].extents, p)) return reason;
-    p.count_include_pad = false;
+    if (const char* reason = pool_grad_problem_of(q.n, q.in[0].extents, q.out[1].extents, p)) return reason;
+    p.l = q.in_block[0] ? layout::blocked : layout::nchw;
+    choice.set(p);
+    choice.note = p.l == layout::blocked ? "pool on blocks, keeps places" : "pool on planes, keeps places";
+    return nullptr;
+}
+inline void run_max_pool_places_kernel(const kernel_call& c) {
+    run_max_pool_places(c.level, c.parameters<pool_problem>(), c.input(0), static_cast<float*>(c.out[0].data), static_cast<std::uint8_t*>(c.out[1].data), c.pool);
+}
+
+// dY and the places that the forward pass kept.
+inline const char* choose_max_pool_grad(const kernel_query& q, kernel_choice& choice) {
+    if (q.in[0].type != dtype::float32 || q.inputs != 2 || q.in[1].type != dtype::uint8) return "no places were kept";
+    if (q.in_block[0] != q.out_block[0] || q.in_block[1] != q.out_block[0]) return "its operands lie differently";
+    pool_problem p;
+    if (const char* reason = pool_grad_problem_of(q.n, q.out[0].extents, q.in[0].extents, p)) return reason;
     p.l = q.out_block[0] ? layout::blocked : layout::nchw;
     choice.set(p);
     choice.note = p.l == layout::blocked ? "gradient on blocks" : "gradient on planes";
     return nullptr;
 }
 inline void run_max_pool_grad_kernel(const kernel_call& c) {
-    run_max_pool_grad(c.level, c.parameters<pool_problem>(), c.input(0), c.input(1), c.output(0), c.pool);
+    run_max_pool_grad(c.level, c.parameters<pool_problem>(), c.input(0), static_cast<const std::uint8_t*>(c.in[1].data), c.output(0), c.pool);
 }
 
 // dY; the attribute `shape` is that of the forward pass's input, which the output has.
@@ -18982,7 +19206,8 @@ inline void run_average_pool_grad_kernel(const kernel_call& c) {
 
 inline kernel_rows pool_grad_kernel_rows() {
     static constexpr kernel_row rows[] = {
-        {"MaxPoolGrad", "graft", choose_max_pool_grad, run_max_pool_grad_kernel, false},
+        {"MaxPoolPlaces", "graft", choose_max_pool_places, run_max_pool_places_kernel, false},
+        {"MaxPoolGradPlaces", "graft", choose_max_pool_grad, run_max_pool_grad_kernel, false},
         {"AveragePoolGrad", "graft", choose_average_pool_grad, run_average_pool_grad_kernel, false},
     };
     return {rows, sizeof rows / sizeof rows[0]};
@@ -19283,6 +19508,28 @@ GRAFT_END_NAMESPACE
 // ---- graft/plan/fuse_training.hpp
 // Fusion for training on the CPU: what the backward part can compute while it has the numbers at hand anyway.
 
+#ifndef GRAFT_SINGLE_GRAFT_PLAN_BECOME_TRAINING_HPP
+#define GRAFT_SINGLE_GRAFT_PLAN_BECOME_TRAINING_HPP
+// ---- graft/plan/become_training.hpp
+// Binds a node to an operator that only training steps have.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Attributes stay.
+inline void become_training(node& n, const char* op) {
+    n.op_type = op;
+    n.domain = "graft";
+    n.version = newest_opset;
+    n.op = ops::find_training_op("graft", op, newest_opset);
+}
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+
+#include <algorithm>
 
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
@@ -19292,11 +19539,109 @@ public:
     explicit training_fuser(graph& target) : rewriter(target) {}
 
     void run() {
+        pooled_masks();
+        places();
         masks();
+        joined_masks();
         biases();
     }
 
 private:
+    static bool is_mask(const node& n) { return is(n, "ReluGrad", "graft") || is(n, "ClipGrad", "graft"); }
+
+    // An activation before max pooling lets a window's gradient through where it lets the window's largest through: one number a window
+    // to look at instead of all its pixels, and these need not be kept.
+    void pooled_masks() {
+        for (node& n : g.nodes) {
+            if (!is_mask(n) || !used_once(n.inputs[0])) continue;
+            node* pool = maker(n.inputs[0]);
+            if (!pool || !is(*pool, "MaxPoolGrad", "graft") || pool->inputs[1] != n.inputs[1]) continue;
+            const value_id pooled = pool->inputs[2], masked = like(pooled, "_masked");
+            node gradient = *pool;
+            gradient.outputs = n.outputs;
+            *pool = n;
+            pool->inputs = {gradient.inputs[0], pooled};
+            pool->outputs = {masked};
+            gradient.inputs[0] = masked;
+            n = std::move(gradient);
+            index();
+        }
+    }
+    // Max pooling keeps where the largest pixels are, a byte each, so that nobody has to keep the pixels.
+    void places() {
+        for (std::size_t i = 0; i < g.nodes.size(); ++i) {
+            if (!is(g.nodes[i], "MaxPoolGrad", "graft") || !fits_places(g.nodes[i])) continue;
+            const value_id x = g.nodes[i].inputs[1], y = g.nodes[i].inputs[2], kept = like(y, "_places");
+            at(kept).type = dtype::uint8;
+            node forward;
+            forward.name = at(kept).name;
+            forward.attributes = g.nodes[i].attributes;
+            forward.inputs = {x};
+            become_training(forward, "MaxPoolPlaces");
+            node& gradient = g.nodes[i];
+            gradient.inputs = {gradient.inputs[0], kept};
+            become_training(gradient, "MaxPoolGradPlaces");
+            const int before = position(y);
+            if (before >= 0 && is(g.nodes[static_cast<std::size_t>(before)], "MaxPool") && g.nodes[static_cast<std::size_t>(before)].inputs[0] == x) {
+                forward.outputs = {y, kept};
+                g.nodes[static_cast<std::size_t>(before)] = std::move(forward);
+            } else {
+                forward.outputs = {no_value, kept};  // what is pooled was computed again
+                g.nodes.insert(g.nodes.begin() + static_cast<std::ptrdiff_t>(i++), std::move(forward));
+            }
+            index();
+        }
+    }
+    bool fits_places(const node& n) {
+        const attribute* kernel = n.find("kernel_shape");
+        const std::vector<std::int64_t> none, &k = kernel ? kernel->integers : none;
+        return is_float32(n.inputs[1]) && at(n.inputs[1]).extents.rank() == 4 && at(n.inputs[1]).extents.elements() > 0 && k.size() == 2 && k[0] <= 256 && k[1] <= 256 &&
+               k[0] * k[1] <= 256;
+    }
+
+    // The masks of all parts of a gradient are one mask of the whole, where the parts were joined: only what they were joined to is kept.
+    void joined_masks() {
+        for (std::size_t i = 0; i < g.nodes.size(); ++i)
+            if (is(g.nodes[i], "Concat")) join_masks(g.nodes[i]);
+        finish();
+    }
+    void join_masks(node& join) {
+        node* split = nullptr;
+        std::vector<node*> masks;
+        for (std::size_t i = 0; i < join.inputs.size(); ++i) {
+            node* mask = mask_of_part(join.inputs[i]);
+            if (!mask) return;
+            node* from = maker(mask->inputs[0]);
+            if ((split && from != split) || from->outputs.size() != join.inputs.size() || from->outputs[i] != mask->inputs[0] || !used_once(from->outputs[i])) return;
+            split = from;
+            masks.push_back(mask);
+            if (mask->op_type != masks[0]->op_type || real(*mask, "min", 0) != real(*masks[0], "min", 0) || real(*mask, "max", 0) != real(*masks[0], "max", 0)) return;
+        }
+        const int rank = at(join.outputs[0]).extents.rank();
+        const auto axis = [&](const node& n) {
+            const std::int64_t given = integer(n, "axis", 0);
+            return given < 0 ? given + rank : given;
+        };
+        if (!split || axis(join) != axis(*split) || at(split->inputs[0]).extents != at(join.outputs[0]).extents) return;
+        // The mask of the whole takes the split's place, and the split that of the first mask.
+        node whole = *masks[0];
+        whole.inputs = {split->inputs[0], join.outputs[0]};
+        whole.outputs = {like(split->inputs[0], "_masked")};
+        split->inputs[0] = whole.outputs[0];
+        for (std::size_t i = 0; i < masks.size(); ++i) split->outputs[i] = masks[i]->outputs[0];
+        node* first = *std::min_element(masks.begin(), masks.end());
+        for (node* mask : masks) drop(*mask);
+        *first = std::move(*split);
+        *split = std::move(whole);
+        index();
+    }
+    // What masks a part of a split gradient by the value.
+    node* mask_of_part(value_id by) {
+        for (node& n : g.nodes)
+            if (is_mask(n) && n.inputs[1] == by && maker(n.inputs[0]) && is(*maker(n.inputs[0]), "Split")) return &n;
+        return nullptr;
+    }
+
     // The gradient of an activation that follows a normalisation is masked by the normalisation's gradient as it reads it.
     void masks() {
         for (node& n : g.nodes) {
@@ -19329,7 +19674,9 @@ private:
             if (!is(n, "SumTo", "graft") || !is_float32(n.inputs[0])) continue;
             const shape &dy = at(n.inputs[0]).extents, &to = at(n.outputs[0]).extents;
             if (dy.rank() != 4 || to.elements() != dy[1] || (to.rank() != 3 && to.rank() != 4) || to[to.rank() - 3] != dy[1]) continue;
+            // One that comes later would make the sum too late for whoever reads it.
             for (node& w : g.nodes) {
+                if (&w == &n) break;
                 if (!is(w, "ConvGradWeight", "graft") || w.inputs[1] != n.inputs[0] || w.outputs.size() > 1) continue;
                 const attribute* of = w.find("shape");
                 if (!of || of->integers.size() != 4 || integer(w, "shards", 0) != integer(n, "shards", 0)) continue;
@@ -19339,41 +19686,6 @@ private:
             }
         }
         finish();
-        // What reads the sum may stand before what makes it now.
-        std::vector<node> waiting = std::move(g.nodes);
-        g.nodes.clear();
-        order(waiting);
-        index();
-    }
-
-    // Nodes in the order in which they were, each behind those that make its inputs.
-    void order(std::vector<node>& nodes) {
-        std::vector<int> made_by(g.values.size(), -1);
-        for (std::size_t i = 0; i < nodes.size(); ++i)
-            for (value_id id : nodes[i].outputs)
-                if (id != no_value) made_by[static_cast<std::size_t>(id)] = static_cast<int>(i);
-        std::vector<char> placed(nodes.size(), 0);
-        std::vector<std::pair<std::size_t, std::size_t>> stack;  // a node, and which of its inputs is next
-        std::vector<value_id> ids;
-        for (std::size_t first = 0; first < nodes.size(); ++first) {
-            if (!placed[first]) stack.emplace_back(first, 0);
-            while (!stack.empty()) {
-                const std::size_t i = stack.back().first;
-                ids = nodes[i].inputs;
-                append_captures(nodes[i], ids);
-                bool waits = false;
-                while (!waits && stack.back().second < ids.size()) {
-                    const value_id id = ids[stack.back().second++];
-                    const int maker = id == no_value ? -1 : made_by[static_cast<std::size_t>(id)];
-                    if (maker >= 0 && !placed[static_cast<std::size_t>(maker)]) stack.emplace_back(static_cast<std::size_t>(maker), 0), waits = true;
-                }
-                if (waits) continue;
-                stack.pop_back();
-                if (placed[i]) continue;
-                placed[i] = 1;
-                g.nodes.push_back(std::move(nodes[i]));
-            }
-        }
     }
 
     // The first node in the order that reads the value.
@@ -19413,7 +19725,13 @@ private:
             if (op == "ReluGrad" || op == "ClipGrad" || op == "ActivationGrad") return place_images(n, 0b11, 0b1);
             if (op == "BatchNormalizationTraining") return place_images(n, 0b100001, 0b1);
             if (op == "BatchNormalizationGrad") return place_images(n, 0b100011, 0b1001);
-            if (op == "MaxPoolGrad") return place_images(n, 0b111, 0b1);
+            if (op == "MaxPoolPlaces") return place_max_pool(n);
+            if (op == "MaxPoolGradPlaces") {
+                at(n.outputs[0]).block = at(n.inputs[1]).block;
+                n.inputs[0] = as(n.inputs[0], at(n.inputs[1]).block);
+                g.nodes.push_back(std::move(n));
+                return {};
+            }
             // What was pooled lay in blocks, however small the gradient that comes back.
             if (op == "AveragePoolGrad") return place_images(n, 0b1, 0b1, blocks_);
             if (op == "Dropout") return place_images(n, 0b1, 0b11);
@@ -19490,7 +19808,7 @@ private:
         }
         node pack;
         pack.name = at(packed).name;
-        become(pack, "PackConvGradInputWeights");
+        become_training(pack, "PackConvGradInputWeights");
         cpu::set_conv_problem(pack, p);
         pack.inputs = {weight};
         pack.outputs = {packed};
@@ -19498,12 +19816,12 @@ private:
         return {};
     }
 
-    // A node of its own operator, bound to the rows that only training has.
-    static void become(node& n, const char* op) {
-        n.op_type = op;
-        n.domain = "graft";
-        n.version = newest_opset;
-        n.op = ops::find_training_op("graft", op, newest_opset);
+    // Both outputs lie as the input does.
+    status place_max_pool(node& n) {
+        for (value_id id : n.outputs)
+            if (id != no_value) at(id).block = at(n.inputs[0]).block;
+        g.nodes.push_back(std::move(n));
+        return {};
     }
 
     // Whole blocks of channels cut out of a blocked value: each part is a copy of runs of memory.
@@ -19528,7 +19846,7 @@ private:
         for (value_id id : n.outputs) {
             node part;
             part.name = at(id).name;
-            become(part, "SliceChannels");
+            become_training(part, "SliceChannels");
             set(part, "start", start);
             part.inputs = {source};
             part.outputs = {id};
@@ -19594,8 +19912,7 @@ GRAFT_BEGIN_NAMESPACE
 namespace backends {
 
 GRAFT_INLINE const backend& cpu_training::instance() noexcept {
-    static constexpr backend self{"cpu", [] { return status(); }, [](const node& n) -> const char* { return n.op && n.op->run ? nullptr : "the operator is not compiled into this build (GRAFT_OPS)"; },
-                                  [](graph& g, const lowering& with) { return lower_training_for_cpu(g, with); }, graft::cpu::choose_training_kernel};
+    static constexpr backend self = detail::cpu_backend(lower_training_for_cpu, graft::cpu::choose_training_kernel);
     return self;
 }
 
@@ -19622,17 +19939,9 @@ GRAFT_INLINE grad_cam& grad_cam::operator=(grad_cam&&) noexcept = default;
 GRAFT_INLINE result<grad_cam> grad_cam::make(graph g, value_id features, value_id logits, const shape& input, executor& pool,
                                              const limits& limit) {
     const auto at = [&g](value_id id) -> value& { return g.values[static_cast<std::size_t>(id)]; };
-    std::vector<value_id> open;
-    std::vector<tensor_view> views;
-    for (value_id id : g.inputs) {
-        if (at(id).constant) continue;
-        views.push_back({at(id).type, open.empty() ? input : at(id).extents, nullptr});
-        open.push_back(id);
-    }
-    g.inputs = open;
     g.outputs = {features, logits};
     drop_unread(g);
-    GRAFT_TRY_ASSIGN(g, specialize(std::move(g), views.data(), evaluation{limit, pool, nullptr, 0}));
+    GRAFT_TRY_ASSIGN(g, specialize_first_input(std::move(g), input, pool, limit));
     const shape places = at(features).extents, scores = at(logits).extents;
     if (!at(features).has_shape || places.rank() != 4 || places[0] != 1)
         return fail(errc::input_shape, at(features).name,
@@ -19796,9 +20105,70 @@ GRAFT_END_NAMESPACE
 // ---- graft/train/metrics_log.hpp
 // metrics.jsonl: one JSON object a line, written as training goes; a run that resumes cuts it back to its checkpoint.
 
+// ---- graft/train/log_file.hpp
+// The file of a log: it grows by whole entries, each of which is there as soon as it is written.
+
+
+#include <cstddef>
+#include <cstdio>
+#include <string>
+#include <utility>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Owns the stream; one that was moved from, or closed, is not open.
+class log_file {
+public:
+    log_file() noexcept = default;
+    log_file(std::FILE* stream, std::string path) noexcept : path_(std::move(path)), stream_(stream) {}
+    log_file(log_file&& other) noexcept : path_(std::move(other.path_)), stream_(std::exchange(other.stream_, nullptr)) {}
+    log_file& operator=(log_file&& other) noexcept {
+        std::swap(path_, other.path_);
+        std::swap(stream_, other.stream_);
+        return *this;
+    }
+    ~log_file() { (void)close(); }
+
+    // Errors of both: file.write, which the system may tell only when closing.
+    status write(const void* bytes, std::size_t size);
+    status close();
+    const std::string& path() const noexcept { return path_; }
+
+private:
+    std::string path_;
+    std::FILE* stream_ = nullptr;
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include <cerrno>
+#include <cstring>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+GRAFT_INLINE status log_file::write(const void* bytes, std::size_t size) {
+    if (!stream_) return fail(errc::file_write, path_, "the log is not open");
+    if (std::fwrite(bytes, 1, size, stream_) != size || std::fflush(stream_) != 0)
+        return fail(errc::file_write, path_, std::string("writing failed: ") + std::strerror(errno));
+    return {};
+}
+
+GRAFT_INLINE status log_file::close() {
+    std::FILE* const stream = std::exchange(stream_, nullptr);
+    if (stream && std::fclose(stream) != 0)
+        return fail(errc::file_write, path_, std::string("closing failed: ") + std::strerror(errno));
+    return {};
+}
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
 
 #include <cstdint>
-#include <cstdio>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19811,15 +20181,6 @@ using named_numbers = std::vector<std::pair<std::string, double>>;
 /// Appends lines such as {"step":120,"epoch":3,"split":"val","loss":0.41,"top1":0.88} to a file, each flushed as a whole.
 class metrics_log {
 public:
-    metrics_log() noexcept = default;
-    metrics_log(metrics_log&& other) noexcept : path_(std::move(other.path_)), file_(std::exchange(other.file_, nullptr)) {}
-    metrics_log& operator=(metrics_log&& other) noexcept {
-        std::swap(path_, other.path_);
-        std::swap(file_, other.file_);
-        return *this;
-    }
-    ~metrics_log() { (void)close(); }
-
     /// Opens the file. Lines before the first whose "step" is over `keep_step`, or that is not whole, are kept, the rest is cut
     /// off, so that no step stands there twice; -1 begins afresh. Errors: file.open (a log over 1 GiB), file.write.
     static result<metrics_log> open(const std::string& path, std::int64_t keep_step);
@@ -19828,11 +20189,10 @@ public:
     /// file.write.
     status append(std::int64_t step, std::int64_t epoch, const std::string& split, const named_numbers& figures);
     /// Errors: file.write, which the system may tell only now.
-    status close();
+    status close() { return file_.close(); }
 
 private:
-    std::string path_;
-    std::FILE* file_ = nullptr;
+    detail::log_file file_;
 };
 
 GRAFT_END_NAMESPACE
@@ -19881,30 +20241,20 @@ GRAFT_INLINE result<metrics_log> metrics_log::open(const std::string& path, std:
         GRAFT_TRY(cut.commit());
     }
     metrics_log log;
-    log.path_ = path;
-    log.file_ = std::fopen(path.c_str(), "ab");
-    if (!log.file_) return fail(errc::file_write, path, std::strerror(errno));
+    std::FILE* const file = std::fopen(path.c_str(), "ab");
+    if (!file) return fail(errc::file_write, path, std::strerror(errno));
+    log.file_ = {file, path};
     return log;
 }
 
 GRAFT_INLINE status metrics_log::append(std::int64_t step, std::int64_t epoch, const std::string& split,
                                         const named_numbers& figures) {
-    if (!file_) return fail(errc::file_write, path_, "the log is not open");
     json_writer w;
     w.begin_object().key("step").integer(step).key("epoch").integer(epoch).key("split").string(split);
     for (const auto& f : figures) w.key(f.first).number(f.second);
     w.end_object();
     const std::string line = w.text() + "\n";
-    if (std::fwrite(line.data(), 1, line.size(), file_) != line.size() || std::fflush(file_) != 0)
-        return fail(errc::file_write, path_, std::string("writing failed: ") + std::strerror(errno));
-    return {};
-}
-
-GRAFT_INLINE status metrics_log::close() {
-    std::FILE* const file = std::exchange(file_, nullptr);
-    if (file && std::fclose(file) != 0)
-        return fail(errc::file_write, path_, std::string("closing failed: ") + std::strerror(errno));
-    return {};
+    return file_.write(line.data(), line.size());
 }
 
 GRAFT_END_NAMESPACE
@@ -20749,9 +21099,7 @@ GRAFT_END_NAMESPACE
 
 
 #include <cstdint>
-#include <cstdio>
 #include <string>
-#include <utility>
 #include <vector>
 
 GRAFT_BEGIN_NAMESPACE
@@ -20759,15 +21107,6 @@ GRAFT_BEGIN_NAMESPACE
 /// Writes one event file. Each event is flushed as a whole, so that a running TensorBoard shows it and a killed run loses none.
 class event_writer {
 public:
-    event_writer() noexcept = default;
-    event_writer(event_writer&& other) noexcept : path_(std::move(other.path_)), file_(std::exchange(other.file_, nullptr)) {}
-    event_writer& operator=(event_writer&& other) noexcept {
-        std::swap(path_, other.path_);
-        std::swap(file_, other.file_);
-        return *this;
-    }
-    ~event_writer() { (void)close(); }
-
     /// A new file in a folder that exists: "events.out.tfevents.<seconds>.graft" and a number where that is taken. `first_step` >
     /// 0 tells TensorBoard to forget what earlier files of the folder say about that step and later ones: a resumed run. Errors:
     /// file.write.
@@ -20778,14 +21117,13 @@ public:
     /// A PNG file as a picture of `height` x `width` with 1 (gray) or 3 channels.
     status picture(const std::string& name, std::int64_t step, const std::string& png, std::int64_t height, std::int64_t width,
                    int channels, double wall_time);
-    status close();
-    const std::string& path() const noexcept { return path_; }
+    status close() { return file_.close(); }
+    const std::string& path() const noexcept { return file_.path(); }
 
 private:
     status record(const std::vector<std::uint8_t>& event);
 
-    std::string path_;
-    std::FILE* file_ = nullptr;
+    detail::log_file file_;
 };
 
 GRAFT_END_NAMESPACE
@@ -20841,8 +21179,10 @@ inline std::FILE* make_event_file(const std::string& base, std::string& path) {
 GRAFT_INLINE result<event_writer> event_writer::open(const std::string& folder, double wall_time, std::int64_t first_step) {
     event_writer made;
     const std::string seconds = std::to_string(static_cast<std::int64_t>(wall_time));
-    made.file_ = detail::make_event_file(folder + "/events.out.tfevents." + seconds + ".graft", made.path_);
-    if (!made.file_) return fail(errc::file_write, made.path_, std::strerror(errno));
+    std::string path;
+    std::FILE* const file = detail::make_event_file(folder + "/events.out.tfevents." + seconds + ".graft", path);
+    if (!file) return fail(errc::file_write, path, std::strerror(errno));
+    made.file_ = {file, path};
     std::vector<std::uint8_t> event;
     detail::begin_event(event, wall_time, 0).text(3, "brain.Event:2");
     GRAFT_TRY(made.record(event));
@@ -20859,7 +21199,6 @@ GRAFT_INLINE result<event_writer> event_writer::open(const std::string& folder, 
 
 // A TFRecord: length, its CRC, the bytes, their CRC.
 GRAFT_INLINE status event_writer::record(const std::vector<std::uint8_t>& event) {
-    if (!file_) return fail(errc::file_write, path_, "the event file is not open");
     std::vector<std::uint8_t> out;
     wire_writer w(out);
     const std::uint64_t size = event.size();
@@ -20869,9 +21208,7 @@ GRAFT_INLINE status event_writer::record(const std::vector<std::uint8_t>& event)
     w.raw(&size_crc, sizeof size_crc);
     w.raw(event.data(), event.size());
     w.raw(&crc, sizeof crc);
-    if (std::fwrite(out.data(), 1, out.size(), file_) != out.size() || std::fflush(file_) != 0)
-        return fail(errc::file_write, path_, std::string("writing failed: ") + std::strerror(errno));
-    return {};
+    return file_.write(out.data(), out.size());
 }
 
 GRAFT_INLINE status event_writer::scalar(const std::string& name, std::int64_t step, double value, double wall_time) {
@@ -20900,13 +21237,6 @@ GRAFT_INLINE status event_writer::picture(const std::string& name, std::int64_t 
     w.end(entry);
     w.end(summary);
     return record(event);
-}
-
-GRAFT_INLINE status event_writer::close() {
-    std::FILE* const file = std::exchange(file_, nullptr);
-    if (file && std::fclose(file) != 0)
-        return fail(errc::file_write, path_, std::string("closing failed: ") + std::strerror(errno));
-    return {};
 }
 
 GRAFT_END_NAMESPACE
@@ -21055,17 +21385,8 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 
 GRAFT_INLINE result<std::vector<int>> stages_of(const graph& g, const std::vector<parameter>& parameters, const shape& input, executor& pool, const limits& limit) {
-    graph known = g;
-    std::vector<value_id> open;
-    std::vector<tensor_view> views;
-    for (value_id id : known.inputs) {
-        const value& v = known.values[static_cast<std::size_t>(id)];
-        if (v.constant) continue;
-        open.push_back(id);
-        views.push_back({v.type, open.size() == 1 ? input : v.extents, nullptr});
-    }
-    known.inputs = open;
-    GRAFT_TRY_ASSIGN(known, specialize(std::move(known), views.data(), evaluation{limit, pool, nullptr, 0}));
+    graph known;
+    GRAFT_TRY_ASSIGN(known, specialize_first_input(g, input, pool, limit));
     std::vector<int> stages;
     std::int64_t smallest = INT64_MAX;
     int stage = 0;
@@ -21781,7 +22102,7 @@ struct finiteness {
     bool nan = false, infinite = false;
     bool finite() const noexcept { return !nan && !infinite; }
 };
-inline finiteness look_at(const tensor_view& v) {
+inline finiteness finiteness_of(const tensor_view& v) {
     finiteness f;
     const std::int64_t n = is_float(v.type) && v.data ? v.extents.elements() : 0;
     for (std::int64_t i = 0; i < n; ++i) {
@@ -21791,7 +22112,7 @@ inline finiteness look_at(const tensor_view& v) {
     }
     return f;
 }
-inline bool all_finite(const tensor_view& v) { return look_at(v).finite(); }
+inline bool all_finite(const tensor_view& v) { return finiteness_of(v).finite(); }
 
 // The first value in the order of the nodes that holds NaN or infinity, as "'value' of Op 'node'"; "" where none does. Infinities that
 // come from a constant, as those of masks do, are meant. The nodes are run again with their outputs kept, as many at a time as take
@@ -21800,7 +22121,7 @@ inline result<std::string> first_not_finite(const graph& forward, const std::vec
     constexpr std::int64_t most = std::int64_t(64) << 20;
     std::vector<char> meant(forward.values.size(), 0);
     for (std::size_t i = 0; i < meant.size(); ++i)
-        if (forward.values[i].constant) meant[i] = look_at(view(forward.values[i].constant)).infinite;
+        if (forward.values[i].constant) meant[i] = finiteness_of(view(forward.values[i].constant)).infinite;
     for (std::size_t next = 0; next < forward.nodes.size();) {
         executable again;
         again.graph = forward;
@@ -21823,7 +22144,7 @@ inline result<std::string> first_not_finite(const graph& forward, const std::vec
         for (std::size_t i = 0; i < made_by.size(); ++i) {
             const node& n = forward.nodes[made_by[i]];
             const value_id id = again.graph.outputs[i];
-            const finiteness found = look_at(view(run.output(i)));
+            const finiteness found = finiteness_of(view(run.output(i)));
             if (found.finite()) continue;
             bool from_meant = false;
             for (value_id in : n.inputs) from_meant |= in != no_value && meant[static_cast<std::size_t>(in)];
@@ -22479,8 +22800,14 @@ GRAFT_INLINE status training_step::implementation::make_state() {
         return {};
     };
     const auto constant = [&](value_id id) -> const tensor& { return network.values[static_cast<std::size_t>(id)].constant; };
-    for (value_id id : layout.weights) GRAFT_TRY(add(network.values[static_cast<std::size_t>(id)].name, constant(id), false));
-    for (value_id id : layout.statistics) GRAFT_TRY(add(network.values[static_cast<std::size_t>(id)].name, constant(id), false));
+    const auto add_constant = [&](value_id id) -> status {
+        value& v = network.values[static_cast<std::size_t>(id)];
+        GRAFT_TRY(add(v.name, v.constant, false));
+        v.constant = state.back().value;  // what the network came with gives its memory back
+        return {};
+    };
+    for (value_id id : layout.weights) GRAFT_TRY(add_constant(id));
+    for (value_id id : layout.statistics) GRAFT_TRY(add_constant(id));
     for (const parameter& p : learning)
         for (const std::string& kept : layout.kept) GRAFT_TRY(add(p.name + "." + kept, constant(p.id), kept != "ema"));
     GRAFT_TRY_ASSIGN(scale, tensor::zeros(dtype::float32, shape{}));
@@ -23093,7 +23420,7 @@ private:
     struct place {
         std::int64_t epoch = 0, batch = 0, step = 0;
         double loss_sum = 0, weight_sum = 0;  // of this epoch so far
-        std::int64_t correct = 0, seen = 0, waited_epochs = 0;
+        std::int64_t correct = 0, seen = 0;
     };
 
     std::size_t classes() const { return data_.training.classes().size(); }
@@ -23167,58 +23494,62 @@ private:
         head_alone_ = head_alone;
         std::vector<parameter> parameters = network_.parameters;
         const int cut = network_.features == no_value ? -1 : maker_of(network_.graph, network_.features);
-        for (parameter& p : parameters) {
+        for (parameter& p : parameters)
             if (p.node <= cut) p.rate *= o_.trunk_rate;
-        }
-        step_options s = o_.step;
-        s.seed = o_.seed;
+        std::vector<training_state> before;
+        if (step_made_) before = std::move(step_.state());
+        step_ = training_step();
         if (head_alone) {
             // What will be needed once all of it learns has to fit from the first step on.
-            step_options later = s;
-            GRAFT_TRY(fit_memory(network_.graph, parameters, later));
+            GRAFT_TRY_ASSIGN(step_, fitting_step(network_.graph, parameters));
             for (parameter& p : parameters)
                 if (p.node <= cut) p.learns = false;
         }
-        std::vector<training_state> before;
-        if (step_made_) before = std::move(step_.state());
-        graph g = cached_ ? cut_at(network_.graph, network_.features).head : network_.graph;
-        GRAFT_TRY(fit_memory(g, parameters, s));
-        GRAFT_TRY_ASSIGN(step_, training_step::make(std::move(g), network_.logits, parameters, s));
+        GRAFT_TRY_ASSIGN(step_, fitting_step(cached_ ? cut_at(network_.graph, network_.features).head : network_.graph, parameters));
         step_made_ = true;
         for (training_state& now : step_.state())
             for (const training_state& was : before)
                 if (was.name == now.name && was.value.shape() == now.value.shape()) std::memcpy(now.value.raw(), was.value.raw(), now.value.bytes());
+        share_weights();
         return {};
     }
 
+    // The weights that the network came with give their memory back: from here on they are those of the step.
+    void share_weights() {
+        for (const parameter& p : network_.parameters)
+            for (const training_state& now : step_.state())
+                if (now.name == p.name) network_.graph.values[static_cast<std::size_t>(p.id)].constant = now.value;
+    }
+
     // Within --max-ram: first computing activations again, then the batch in parts.
-    status fit_memory(const graph& g, const std::vector<parameter>& parameters, step_options& s) {
-        if (cached_) return {};
-        sample_maker samples;
-        GRAFT_TRY_ASSIGN(samples, sample_maker::make(data_.training, loading(true).sample));
-        const shape x = samples.batch_shape(std::min(o_.batch, data_.training.size()));
-        std::int64_t need = 0;
-        for (int attempt = 0;; ++attempt) {
-            training_step probe;
-            GRAFT_TRY_ASSIGN(probe, training_step::make(g, network_.logits, parameters, s));
+    result<training_step> fitting_step(const graph& g, const std::vector<parameter>& parameters) {
+        step_options s = o_.step;
+        s.seed = o_.seed;
+        if (cached_) return training_step::make(g, network_.logits, parameters, s);
+        if (batch_shape_.rank() == 0) {
+            sample_maker samples;
+            GRAFT_TRY_ASSIGN(samples, sample_maker::make(data_.training, loading(true).sample));
+            batch_shape_ = samples.batch_shape(std::min(o_.batch, data_.training.size()));
+        }
+        for (;;) {
+            training_step made;
             step_memory m;
-            GRAFT_TRY_ASSIGN(m, probe.prepare(x, pool_));
-            need = m.total();
-            if (o_.max_ram <= 0 || need <= o_.max_ram) {
+            GRAFT_TRY_ASSIGN(made, training_step::make(g, network_.logits, parameters, s));
+            GRAFT_TRY_ASSIGN(m, made.prepare(batch_shape_, pool_));
+            if (o_.max_ram <= 0 || m.total() <= o_.max_ram) {
                 if (result_.memory.total() == 0) {
                     result_.memory = m;
                     observer_.on_start(m, count_learning(parameters));
                 }
-                return {};
+                return made;
             }
             if (!s.recompute)
                 s.recompute = true;
-            else if (s.micro_batches < s.shards && s.micro_batches * 2 <= x[0])
+            else if (s.micro_batches < s.shards && s.micro_batches * 2 <= batch_shape_[0])
                 s.micro_batches *= 2;
             else
-                break;
+                return fail(errc::memory_budget, "--max-ram", "a step needs " + std::to_string(m.total()) + " bytes at least, and may take " + std::to_string(o_.max_ram) + ": take a smaller --batch, or freeze more");
         }
-        return fail(errc::memory_budget, "--max-ram", "a step needs " + std::to_string(need) + " bytes at least, and may take " + std::to_string(o_.max_ram) + ": take a smaller --batch, or freeze more");
     }
 
     void count_bad(const std::vector<bad_sample>& bad) {
@@ -23330,11 +23661,9 @@ private:
         result_.history.push_back(r);
         update_plateau(o_.schedule, plateau_, r.loss);
         if (o_.patience > 0 && r.epoch - result_.best_epoch >= o_.patience) stopped_ = true;
-        const std::int64_t step = position_.step;
-        const std::int64_t epoch = position_.epoch;
-        position_ = {};
-        position_.step = step;
-        position_.epoch = epoch + 1;
+        place next;
+        next.epoch = position_.epoch + 1, next.step = position_.step;
+        position_ = next;
         // Before the checkpoint, so that it holds the state of what learns next.
         GRAFT_TRY(unfreeze());
         GRAFT_TRY(log_epoch(r));
@@ -23348,6 +23677,10 @@ private:
     result<evaluation_result> score(const graph& g) {
         model network;
         GRAFT_TRY_ASSIGN(network, load(g));
+        if (!cached_) return evaluate(network, data_.validation, o_.preprocess, {}, scoring());
+        return score_rows(network, validation_features_, scoring());
+    }
+    evaluation_options scoring() {
         evaluation_options e;
         e.batch = o_.batch;
         e.threads = pool_.threads();
@@ -23355,8 +23688,7 @@ private:
         e.cache = o_.cache;
         e.progress = [](void* c, std::int64_t done, std::int64_t of) { static_cast<training_observer*>(c)->on_validation(done, of); };
         e.context = &observer_;
-        if (!cached_) return evaluate(network, data_.validation, o_.preprocess, {}, e);
-        return score_rows(network, validation_features_, e);
+        return e;
     }
 
     result<evaluation_result> score_rows(const model& network, const cached_features& from, const evaluation_options& e) {
@@ -23373,14 +23705,8 @@ private:
             GRAFT_TRY_ASSIGN(in, tensor::make(dtype::float32, extents));
             std::memcpy(in.raw(), from.rows.data<float>() + first * width, in.bytes());
             GRAFT_TRY_ASSIGN(scores, run.run(in));
-            std::vector<std::int64_t> labels;
-            for (std::int64_t i = 0; i < extents[0]; ++i) {
-                const std::size_t at = static_cast<std::size_t>(first + i);
-                to_logits(scores.data<float>() + i * count, count, probabilities);
-                labels.push_back(from.labels[at]);
-                found.pictures.push_back(score_picture(scores.data<float>() + i * count, count, from.indices[at], from.labels[at]));
-            }
-            GRAFT_TRY(found.metrics.add(scores.data<float>(), labels.data(), extents[0]));
+            const std::vector<std::int64_t> labels(from.labels.begin() + first, from.labels.begin() + first + extents[0]);
+            GRAFT_TRY(add_scores(found, scores.data<float>(), count, probabilities, labels, from.indices.data() + first));
         }
         return found;
     }
@@ -23412,6 +23738,7 @@ private:
     training_step step_;
     bool step_made_ = false, cached_ = false, head_alone_ = false, checkpoint_verified_ = false, stopped_ = false;
     std::unique_ptr<batch_source> source_;
+    shape batch_shape_;
     cached_features validation_features_;
     model teacher_;
     std::unique_ptr<session> teacher_session_;
@@ -23444,12 +23771,10 @@ inline std::int64_t integer_in(const std::string* text) { return text ? std::str
 
 inline double wall_time() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
-// FNV-1a over the names and labels of a dataset: what the run was begun with.
+// A hash over the names and labels of a dataset: what the run was begun with.
 inline std::string fingerprint(const dataset& data) {
-    std::uint64_t hash = 0xcbf29ce484222325ull;
-    const auto add = [&](const void* bytes, std::size_t size) {
-        for (std::size_t i = 0; i < size; ++i) hash = (hash ^ static_cast<const unsigned char*>(bytes)[i]) * 0x100000001b3ull;
-    };
+    std::uint64_t hash = fnv1a_basis;
+    const auto add = [&](const void* bytes, std::size_t size) { hash = fnv1a(bytes, size, hash); };
     for (const std::string& c : data.classes()) add(c.c_str(), c.size() + 1);
     for (std::int64_t i = 0; i < data.size(); ++i) {
         const std::string name = data.name(i);
@@ -23513,9 +23838,8 @@ inline status training_run::save() {
     checkpoint c;
     for (const training_state& s : step_.state()) {
         // What is not finite would take the good checkpoint's place.
-        for (std::int64_t i = 0; s.value.type() == dtype::float32 && i < s.value.elements(); ++i)
-            if (!std::isfinite(s.value.data<float>()[i]))
-                return diverged(fail(errc::train_diverged, "step " + std::to_string(position_.step), "'" + s.name + "' is no longer finite. A smaller --lr or clipping of gradients may help"));
+        if (!all_finite(view(s.value)))
+            return diverged(fail(errc::train_diverged, "step " + std::to_string(position_.step), "'" + s.name + "' is no longer finite. A smaller --lr or clipping of gradients may help"));
         c.tensors.emplace_back(s.name, s.value);
     }
     c.settings = settings();
@@ -23613,12 +23937,7 @@ inline status training_run::finish() {
         model best;
         GRAFT_TRY_ASSIGN(best, load(files_.path("model.onnx")));
         result_.network = best.graph();
-        evaluation_options e;
-        e.batch = o_.batch;
-        e.threads = pool_.threads();
-        e.bad_share = o_.bad_share;
-        e.cache = o_.cache;
-        GRAFT_TRY_ASSIGN(result_.validation, evaluate(best, data_.validation, o_.preprocess, {}, e));
+        GRAFT_TRY_ASSIGN(result_.validation, evaluate(best, data_.validation, o_.preprocess, {}, scoring()));
     }
     return files_.close();
 }

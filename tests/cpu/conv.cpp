@@ -1,10 +1,8 @@
 // Convolution kernels against a plain sum in double precision, on every instruction set of this machine.
-#include "random_source.hpp"
+#include "conv_support.hpp"
 
 #include <doctest/doctest.h>
 
-#include <graft/core/buffer.hpp>
-#include <graft/cpu/conv.hpp>
 #include <graft/cpu/reorder.hpp>
 
 #include <cmath>
@@ -14,11 +12,9 @@
 
 using namespace graft;
 using namespace graft::cpu;
+using namespace kernel_test;
 
 namespace {
-
-using kernel_test::random_source;
-using kernel_test::sets;
 
 double activate(const epilogue& e, double x) {
     switch (e.act) {
@@ -67,32 +63,6 @@ struct inputs {
     }
 };
 
-buffer room(std::int64_t floats) {
-    buffer b = buffer::allocate(static_cast<std::size_t>(floats) * 4).value();
-    // What nobody wrote is NaN: a kernel that lets it into a real lane shows.
-    float* f = reinterpret_cast<float*>(b.data());
-    for (std::int64_t i = 0; i < floats; ++i) f[i] = std::nanf("");
-    return b;
-}
-float* floats(const buffer& b) { return reinterpret_cast<float*>(b.data()); }
-
-std::int64_t blocked_floats(isa set, std::int64_t n, std::int64_t c, std::int64_t pixels) {
-    const int w = vector_width(set);
-    return n * ((c + w - 1) / w) * w * pixels;
-}
-
-// Lanes past the channels hold NaN, as they may after other kernels.
-buffer blocked(isa set, const std::vector<float>& x, std::int64_t n, std::int64_t c, std::int64_t pixels) {
-    const std::int64_t w = vector_width(set), blocks = (c + w - 1) / w;
-    buffer b = room(blocked_floats(set, n, c, pixels));
-    for (std::int64_t i = 0; i < n; ++i)
-        for (std::int64_t k = 0; k < c; ++k)
-            for (std::int64_t p = 0; p < pixels; ++p)
-                floats(b)[((i * blocks + k / w) * pixels + p) * w + k % w] =
-                    x[static_cast<std::size_t>((i * c + k) * pixels + p)];
-    return b;
-}
-
 // With `in_place`, the residual lies where the results go.
 std::vector<float> run(isa set, const conv_problem& p, const inputs& in, bool with_bias, executor& pool,
                        conv_choice* chosen = nullptr, bool in_place = false) {
@@ -108,20 +78,6 @@ std::vector<float> run(isa set, const conv_problem& p, const inputs& in, bool wi
     std::vector<float> out(static_cast<std::size_t>(p.n * p.oc * pixels));
     to_nchw(set, floats(y), p.n, p.oc, pixels, out.data(), pool);
     return out;
-}
-
-void size_output(conv_problem& p, int pb, int pr) {
-    p.oh = (p.ih + p.pt + pb - (p.kh - 1) * p.dh - 1) / p.sh + 1;
-    p.ow = (p.iw + p.pl + pr - (p.kw - 1) * p.dw - 1) / p.sw + 1;
-}
-
-std::string describe(isa set, const conv_problem& p, const conv_choice& c) {
-    std::string s = std::string(name(set)) + " (" + c.reason + ")";
-    for (std::int64_t v : {p.n, p.ic, p.ih, p.iw, p.oc, p.oh, p.ow}) s += " " + std::to_string(v);
-    s += " |";
-    for (int v : {p.groups, p.kh, p.kw, p.sh, p.sw, p.dh, p.dw, p.pt, p.pl, int(p.ep.act), int(p.ep.residual), int(p.in)})
-        s += " " + std::to_string(v);
-    return s;
 }
 
 void check(const conv_problem& p, random_source& random, bool with_bias = true) {
@@ -143,7 +99,7 @@ void check(const conv_problem& p, random_source& random, bool with_bias = true) 
         const double more = choice.algorithm == conv_algorithm::winograd4   ? 8
                             : choice.algorithm == conv_algorithm::winograd2 ? 2
                                                                             : 1;
-        INFO(describe(set, p, choice));
+        INFO(describe(set, p, choice.reason));
         CHECK(worst < tolerance * more);
     }
 }

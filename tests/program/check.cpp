@@ -1,34 +1,14 @@
 // The verb check from outside: exit codes, JSON, the error line.
 #if defined(GRAFT_PROGRAM) && !defined(_WIN32)
-#include "../data/made_dataset.hpp"
+#include "program.hpp"
 
 #include <doctest/doctest.h>
 
-#include <sys/wait.h>
-
 namespace {
 
-struct done {
-    int code = -1;
-    std::string out, err;
-};
+using program_test::done;
 
-std::string contents(const std::string& path) {
-    std::string text;
-    if (std::FILE* file = std::fopen(path.c_str(), "rb")) {
-        char block[4096];
-        for (std::size_t n; (n = std::fread(block, 1, sizeof block, file)) > 0;) text.append(block, n);
-        std::fclose(file);
-    }
-    return text;
-}
-
-done check(const std::string& arguments) {
-    const made_folder folder;
-    const std::string out = folder.path + "/out", err = folder.path + "/err";
-    const int status = std::system((GRAFT_PROGRAM " check " + arguments + " >" + out + " 2>" + err + " </dev/null").c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, contents(out), contents(err)};
-}
+done check(const std::string& arguments) { return program_test::graft_program("check " + arguments); }
 
 } // namespace
 

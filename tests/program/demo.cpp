@@ -1,24 +1,16 @@
 // What scripts/demo does: the demo's network learns the demo's new pictures, and names those that it has not seen.
 #if defined(GRAFT_PROGRAM) && !defined(_WIN32)
-#include "../data/made_dataset.hpp"
+#include "program.hpp"
 
 #include <graft/graft.hpp>
 
 #include <doctest/doctest.h>
 
-#include <cstdlib>
-#include <fstream>
-#include <iterator>
-#include <string>
-
 namespace {
 
-const std::string demo = GRAFT_SOURCE_DIR "/apps/graft/demo/";
+using program_test::contents;
 
-std::string contents(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
+const std::string demo = GRAFT_SOURCE_DIR "/apps/graft/demo/";
 
 // The options that scripts/demo gives to finetune behind --out.
 std::string options_of_the_script() {
@@ -35,8 +27,10 @@ TEST_CASE("the demo's network learns new pictures and names those that it has no
     REQUIRE(options.find("--epochs") != std::string::npos);
     const made_folder folder;
     const std::string out = folder.path + "/learnt";
-    const std::string command = GRAFT_PROGRAM " finetune " + demo + "new_pictures --from " + demo + "model.onnx --out " + out + " " + options;
-    REQUIRE(std::system((command + " -q --threads 2 >/dev/null </dev/null").c_str()) == 0);
+    const std::string command = "finetune " + demo + "new_pictures --from " + demo + "model.onnx --out " + out + " " + options;
+    const program_test::done learnt = program_test::graft_program(command + " -q --threads 2");
+    CAPTURE(learnt.err);
+    REQUIRE(learnt.code == 0);
     CHECK(contents(out + "/report.html").find("umbrella") != std::string::npos);
 
     auto loaded = graft::classifier::load(out + "/model.onnx");

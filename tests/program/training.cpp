@@ -1,41 +1,16 @@
 // The verbs finetune, train, evaluate and bench --train from outside: files, JSON, equal bytes, wrong usage.
 #if defined(GRAFT_PROGRAM) && !defined(_WIN32)
-#include "../data/made_dataset.hpp"
+#include "program.hpp"
 
 #include <graft/graft.hpp>
 
 #include <doctest/doctest.h>
 
-#include <sys/wait.h>
-
 namespace {
 
-struct done {
-    int code = -1;
-    std::string out, err;
-    // The number behind a key of the JSON.
-    double number(const std::string& key) const {
-        const std::size_t at = out.find("\"" + key + "\":");
-        return at == std::string::npos ? -1 : std::atof(out.c_str() + at + key.size() + 3);
-    }
-};
-
-std::string contents(const std::string& path) {
-    std::string text;
-    if (std::FILE* file = std::fopen(path.c_str(), "rb")) {
-        char block[4096];
-        for (std::size_t n; (n = std::fread(block, 1, sizeof block, file)) > 0;) text.append(block, n);
-        std::fclose(file);
-    }
-    return text;
-}
-
-done graft_program(const std::string& arguments, const std::string& before = "") {
-    const made_folder folder;
-    const std::string out = folder.path + "/out", err = folder.path + "/err";
-    const int status = std::system((before + GRAFT_PROGRAM " " + arguments + " >" + out + " 2>" + err + " </dev/null").c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, contents(out), contents(err)};
-}
+using program_test::contents;
+using program_test::done;
+using program_test::graft_program;
 
 // Stripes that lie or stand, at places and levels of their own.
 std::string stripes(bool standing, int variant) {

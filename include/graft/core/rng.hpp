@@ -15,20 +15,15 @@ public:
     explicit random_stream(std::uint64_t seed, std::uint64_t stream = 0) noexcept : seed_(seed), stream_(stream) {}
 
     /// 64 random bits.
-    std::uint64_t bits(std::uint64_t i) const noexcept {
-        const block b = philox(i >> 1);
-        const int half = static_cast<int>(i & 1) * 2;
-        return std::uint64_t(b.word[half + 1]) << 32 | b.word[half];
-    }
+    std::uint64_t bits(std::uint64_t i) const noexcept { return philox(i >> 1).half(i & 1); }
     /// Uniform in [0, 1), a multiple of 2^-53.
-    double uniform(std::uint64_t i) const noexcept { return static_cast<double>(bits(i) >> 11) * 1.1102230246251565e-16; }
+    double uniform(std::uint64_t i) const noexcept { return unit(bits(i)); }
     /// Numbers first ... first + n - 1 of `uniform`; two of them share their bits' making.
     void uniform(std::uint64_t first, std::int64_t n, double* out) const noexcept {
         for (std::int64_t i = 0; i < n;) {
             const std::uint64_t at = first + static_cast<std::uint64_t>(i);
             const block b = philox(at >> 1);
-            for (std::uint64_t half = at & 1; half < 2 && i < n; ++half, ++i)
-                out[i] = static_cast<double>((std::uint64_t(b.word[half * 2 + 1]) << 32 | b.word[half * 2]) >> 11) * 1.1102230246251565e-16;
+            for (std::uint64_t half = at & 1; half < 2 && i < n; ++half, ++i) out[i] = unit(b.half(half));
         }
     }
     /// Uniform among the integers 0 ... n - 1; n >= 1.
@@ -36,15 +31,16 @@ public:
     /// Normal with mean 0 and deviation 1, by Box and Muller; uses other bits than `bits` and `uniform`.
     double normal(std::uint64_t i) const noexcept {
         const block b = philox(i | std::uint64_t(1) << 63);
-        const double u = static_cast<double>((std::uint64_t(b.word[1]) << 32 | b.word[0]) >> 11) * 1.1102230246251565e-16;
-        const double v = static_cast<double>((std::uint64_t(b.word[3]) << 32 | b.word[2]) >> 11) * 1.1102230246251565e-16;
-        return std::sqrt(-2 * std::log1p(-u)) * std::cos(6.283185307179586476925 * v);
+        return std::sqrt(-2 * std::log1p(-unit(b.half(0)))) * std::cos(6.283185307179586476925 * unit(b.half(1)));
     }
 
 private:
     struct block {
         std::uint32_t word[4];
+        std::uint64_t half(std::uint64_t i) const noexcept { return std::uint64_t(word[2 * i + 1]) << 32 | word[2 * i]; }
     };
+    // The upper 53 bits as a number in [0, 1).
+    static double unit(std::uint64_t bits) noexcept { return static_cast<double>(bits >> 11) * 1.1102230246251565e-16; }
     static std::uint64_t high_product(std::uint64_t a, std::uint64_t b) noexcept {
         const std::uint64_t a0 = a & 0xffffffffu, a1 = a >> 32, b0 = b & 0xffffffffu, b1 = b >> 32;
         const std::uint64_t middle = a1 * b0 + (a0 * b0 >> 32), other = a0 * b1 + (middle & 0xffffffffu);

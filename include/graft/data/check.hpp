@@ -34,8 +34,8 @@ dataset_report check_dataset(const std::string& path, const dataset_options& opt
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#include "../core/fnv1a.hpp"
 #include "dataset_state.hpp"
-#include "splits.hpp"
 
 #include <algorithm>
 #include <cstring>

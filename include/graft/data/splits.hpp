@@ -29,19 +29,12 @@ std::vector<float> class_weights(const std::vector<std::int64_t>& counts);
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#include "../core/fnv1a.hpp"
 #include "../core/rng.hpp"
 
 #include <algorithm>
 
 GRAFT_BEGIN_NAMESPACE
-namespace detail {
-// FNV-1a of 64 bits: keeps the streams of classes apart, and tells contents that differ from those that may be equal.
-inline std::uint64_t fnv1a(const void* bytes, std::size_t n) noexcept {
-    std::uint64_t hash = 0xcbf29ce484222325u;
-    for (std::size_t i = 0; i < n; ++i) hash = (hash ^ static_cast<const std::uint8_t*>(bytes)[i]) * 0x100000001b3u;
-    return hash;
-}
-} // namespace detail
 
 GRAFT_INLINE result<split_indices> stratified_split(const std::vector<int>& labels, const std::vector<std::string>& classes, double fraction,
                                                     std::uint64_t seed) {
@@ -57,7 +50,7 @@ GRAFT_INLINE result<split_indices> stratified_split(const std::vector<int>& labe
         if (n >= 2 && fraction > 0) drawn = std::min(std::max<std::int64_t>(drawn, 1), n - 1);
         if (n < 2) drawn = 0;
         // The first steps of a shuffle by Fisher and Yates.
-        const random_stream random(seed, detail::fnv1a(classes[c].data(), classes[c].size()));
+        const random_stream random(seed, fnv1a(classes[c].data(), classes[c].size()));
         for (std::int64_t i = 0; i < drawn; ++i) {
             const std::uint64_t j = random.below(static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(n - i));
             std::swap(all[static_cast<std::size_t>(i)], all[static_cast<std::size_t>(i) + j]);

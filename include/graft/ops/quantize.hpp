@@ -95,6 +95,14 @@ GRAFT_NOINLINE inline status check_scales(const op_context& c, int i, bool divis
     return {};
 }
 
+/// What a run reads of scale (input 1) and zero point (input 2, no data where it is absent). `divisor`: x is divided by the scales.
+GRAFT_NOINLINE inline status read_quantization(const run_context& c, bool divisor, quantization_layout& q, widened<double>& scale, widened<double>& zero) {
+    GRAFT_TRY(plan_quantization(c, q));
+    GRAFT_TRY(check_scales(c, 1, divisor));
+    GRAFT_TRY(widen(c, c.in[1], scale));
+    return c.has(2) ? widen(c, c.in[2], zero) : status();
+}
+
 // QuantizeLinear-10,13,19,21,23,24,25,28: y = saturate(round_half_even(x / y_scale) + y_zero_point); floats are cast, not rounded
 inline status quantize_infer(infer_context& c) {
     quantization_layout q;
@@ -116,13 +124,10 @@ inline status quantize_infer(infer_context& c) {
     return c.set(0, type, c.in[0].extents);
 }
 inline status quantize_run(run_context& c) {
-    quantization_layout q;
     if (is_empty(c.out[0])) return {};
-    GRAFT_TRY(plan_quantization(c, q));
-    GRAFT_TRY(check_scales(c, 1, true));
+    quantization_layout q;
     widened<double> scale, zero;
-    GRAFT_TRY(widen(c, c.in[1], scale));
-    if (c.has(2)) GRAFT_TRY(widen(c, c.in[2], zero));
+    GRAFT_TRY(read_quantization(c, true, q, scale, zero));
     dtype precision = static_cast<dtype>(c.integer("precision", 0));
     if (precision == dtype::undefined)
         precision = is_arithmetic_float(c.in[1].type) ? c.in[1].type : is_float(c.in[0].type) ? c.in[0].type : dtype::float32;
@@ -171,13 +176,10 @@ inline status dequantize_infer(infer_context& c) {
     return c.set(0, out, c.in[0].extents);
 }
 inline status dequantize_run(run_context& c) {
-    quantization_layout q;
     if (is_empty(c.out[0])) return {};
-    GRAFT_TRY(plan_quantization(c, q));
-    GRAFT_TRY(check_scales(c, 1, false));
+    quantization_layout q;
     widened<double> scale, zero;
-    GRAFT_TRY(widen(c, c.in[1], scale));
-    if (c.has(2)) GRAFT_TRY(widen(c, c.in[2], zero));
+    GRAFT_TRY(read_quantization(c, false, q, scale, zero));
     constexpr std::int64_t block = 512;
     double x[block];
     const std::int64_t n = c.out[0].elements();
@@ -231,13 +233,10 @@ inline status fake_quantize_infer(infer_context& c) {
     return c.set(0, c.in[1].type, c.in[0].extents);
 }
 inline status fake_quantize_run(run_context& c) {
-    quantization_layout q;
     if (is_empty(c.out[0])) return {};
-    GRAFT_TRY(plan_quantization(c, q));
-    GRAFT_TRY(check_scales(c, 1, true));
+    quantization_layout q;
     widened<double> scale, zero;
-    GRAFT_TRY(widen(c, c.in[1], scale));
-    if (c.has(2)) GRAFT_TRY(widen(c, c.in[2], zero));
+    GRAFT_TRY(read_quantization(c, true, q, scale, zero));
     const double low = static_cast<double>(c.integer("low", 0)), high = static_cast<double>(c.integer("high", 255));
     constexpr std::int64_t block = 512;
     double x[block];

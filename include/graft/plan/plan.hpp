@@ -1,6 +1,7 @@
 // The plan: which kernel runs each node of a graph whose shapes are known, and where every value lies.
 #pragma once
 
+#include "../core/fnv1a.hpp"
 #include "../cpu/ops/ops.hpp"
 #include "../passes/count.hpp"
 #include "../passes/specialize.hpp"
@@ -71,12 +72,14 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
-// What a random node draws from: the seed of the model, and the name of what it makes (FNV-1a), which no lowering changes.
+// What a random node draws from: the seed of the model, and the name of what it makes, which no lowering changes.
 inline std::uint64_t seed_of(const graph& g, const node& n, std::uint64_t seed) {
-    std::uint64_t hash = 0xcbf29ce484222325ull ^ seed;
+    std::uint64_t hash = fnv1a_basis ^ seed;
     for (value_id id : n.outputs)
-        if (id != no_value)
-            for (char c : g.values[static_cast<std::size_t>(id)].name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
+        if (id != no_value) {
+            const std::string& name = g.values[static_cast<std::size_t>(id)].name;
+            hash = fnv1a(name.data(), name.size(), hash);
+        }
     return hash;
 }
 

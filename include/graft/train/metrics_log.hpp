@@ -1,10 +1,9 @@
 // metrics.jsonl: one JSON object a line, written as training goes; a run that resumes cuts it back to its checkpoint.
 #pragma once
 
-#include "../core/error.hpp"
+#include "log_file.hpp"
 
 #include <cstdint>
-#include <cstdio>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,15 +16,6 @@ using named_numbers = std::vector<std::pair<std::string, double>>;
 /// Appends lines such as {"step":120,"epoch":3,"split":"val","loss":0.41,"top1":0.88} to a file, each flushed as a whole.
 class metrics_log {
 public:
-    metrics_log() noexcept = default;
-    metrics_log(metrics_log&& other) noexcept : path_(std::move(other.path_)), file_(std::exchange(other.file_, nullptr)) {}
-    metrics_log& operator=(metrics_log&& other) noexcept {
-        std::swap(path_, other.path_);
-        std::swap(file_, other.file_);
-        return *this;
-    }
-    ~metrics_log() { (void)close(); }
-
     /// Opens the file. Lines before the first whose "step" is over `keep_step`, or that is not whole, are kept, the rest is cut
     /// off, so that no step stands there twice; -1 begins afresh. Errors: file.open (a log over 1 GiB), file.write.
     static result<metrics_log> open(const std::string& path, std::int64_t keep_step);
@@ -34,11 +24,10 @@ public:
     /// file.write.
     status append(std::int64_t step, std::int64_t epoch, const std::string& split, const named_numbers& figures);
     /// Errors: file.write, which the system may tell only now.
-    status close();
+    status close() { return file_.close(); }
 
 private:
-    std::string path_;
-    std::FILE* file_ = nullptr;
+    detail::log_file file_;
 };
 
 GRAFT_END_NAMESPACE
@@ -89,30 +78,20 @@ GRAFT_INLINE result<metrics_log> metrics_log::open(const std::string& path, std:
         GRAFT_TRY(cut.commit());
     }
     metrics_log log;
-    log.path_ = path;
-    log.file_ = std::fopen(path.c_str(), "ab");
-    if (!log.file_) return fail(errc::file_write, path, std::strerror(errno));
+    std::FILE* const file = std::fopen(path.c_str(), "ab");
+    if (!file) return fail(errc::file_write, path, std::strerror(errno));
+    log.file_ = {file, path};
     return log;
 }
 
 GRAFT_INLINE status metrics_log::append(std::int64_t step, std::int64_t epoch, const std::string& split,
                                         const named_numbers& figures) {
-    if (!file_) return fail(errc::file_write, path_, "the log is not open");
     json_writer w;
     w.begin_object().key("step").integer(step).key("epoch").integer(epoch).key("split").string(split);
     for (const auto& f : figures) w.key(f.first).number(f.second);
     w.end_object();
     const std::string line = w.text() + "\n";
-    if (std::fwrite(line.data(), 1, line.size(), file_) != line.size() || std::fflush(file_) != 0)
-        return fail(errc::file_write, path_, std::string("writing failed: ") + std::strerror(errno));
-    return {};
-}
-
-GRAFT_INLINE status metrics_log::close() {
-    std::FILE* const file = std::exchange(file_, nullptr);
-    if (file && std::fclose(file) != 0)
-        return fail(errc::file_write, path_, std::string("closing failed: ") + std::strerror(errno));
-    return {};
+    return file_.write(line.data(), line.size());
 }
 
 GRAFT_END_NAMESPACE

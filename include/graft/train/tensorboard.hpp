@@ -1,12 +1,10 @@
 // TensorBoard's event files: scalars and pictures as TFRecords of Event messages (tensorflow/core/util/event.proto).
 #pragma once
 
-#include "../core/error.hpp"
+#include "log_file.hpp"
 
 #include <cstdint>
-#include <cstdio>
 #include <string>
-#include <utility>
 #include <vector>
 
 GRAFT_BEGIN_NAMESPACE
@@ -14,15 +12,6 @@ GRAFT_BEGIN_NAMESPACE
 /// Writes one event file. Each event is flushed as a whole, so that a running TensorBoard shows it and a killed run loses none.
 class event_writer {
 public:
-    event_writer() noexcept = default;
-    event_writer(event_writer&& other) noexcept : path_(std::move(other.path_)), file_(std::exchange(other.file_, nullptr)) {}
-    event_writer& operator=(event_writer&& other) noexcept {
-        std::swap(path_, other.path_);
-        std::swap(file_, other.file_);
-        return *this;
-    }
-    ~event_writer() { (void)close(); }
-
     /// A new file in a folder that exists: "events.out.tfevents.<seconds>.graft" and a number where that is taken. `first_step` >
     /// 0 tells TensorBoard to forget what earlier files of the folder say about that step and later ones: a resumed run. Errors:
     /// file.write.
@@ -33,14 +22,13 @@ public:
     /// A PNG file as a picture of `height` x `width` with 1 (gray) or 3 channels.
     status picture(const std::string& name, std::int64_t step, const std::string& png, std::int64_t height, std::int64_t width,
                    int channels, double wall_time);
-    status close();
-    const std::string& path() const noexcept { return path_; }
+    status close() { return file_.close(); }
+    const std::string& path() const noexcept { return file_.path(); }
 
 private:
     status record(const std::vector<std::uint8_t>& event);
 
-    std::string path_;
-    std::FILE* file_ = nullptr;
+    detail::log_file file_;
 };
 
 GRAFT_END_NAMESPACE
@@ -98,8 +86,10 @@ inline std::FILE* make_event_file(const std::string& base, std::string& path) {
 GRAFT_INLINE result<event_writer> event_writer::open(const std::string& folder, double wall_time, std::int64_t first_step) {
     event_writer made;
     const std::string seconds = std::to_string(static_cast<std::int64_t>(wall_time));
-    made.file_ = detail::make_event_file(folder + "/events.out.tfevents." + seconds + ".graft", made.path_);
-    if (!made.file_) return fail(errc::file_write, made.path_, std::strerror(errno));
+    std::string path;
+    std::FILE* const file = detail::make_event_file(folder + "/events.out.tfevents." + seconds + ".graft", path);
+    if (!file) return fail(errc::file_write, path, std::strerror(errno));
+    made.file_ = {file, path};
     std::vector<std::uint8_t> event;
     detail::begin_event(event, wall_time, 0).text(3, "brain.Event:2");
     GRAFT_TRY(made.record(event));
@@ -116,7 +106,6 @@ GRAFT_INLINE result<event_writer> event_writer::open(const std::string& folder, 
 
 // A TFRecord: length, its CRC, the bytes, their CRC.
 GRAFT_INLINE status event_writer::record(const std::vector<std::uint8_t>& event) {
-    if (!file_) return fail(errc::file_write, path_, "the event file is not open");
     std::vector<std::uint8_t> out;
     wire_writer w(out);
     const std::uint64_t size = event.size();
@@ -126,9 +115,7 @@ GRAFT_INLINE status event_writer::record(const std::vector<std::uint8_t>& event)
     w.raw(&size_crc, sizeof size_crc);
     w.raw(event.data(), event.size());
     w.raw(&crc, sizeof crc);
-    if (std::fwrite(out.data(), 1, out.size(), file_) != out.size() || std::fflush(file_) != 0)
-        return fail(errc::file_write, path_, std::string("writing failed: ") + std::strerror(errno));
-    return {};
+    return file_.write(out.data(), out.size());
 }
 
 GRAFT_INLINE status event_writer::scalar(const std::string& name, std::int64_t step, double value, double wall_time) {
@@ -157,13 +144,6 @@ GRAFT_INLINE status event_writer::picture(const std::string& name, std::int64_t 
     w.end(entry);
     w.end(summary);
     return record(event);
-}
-
-GRAFT_INLINE status event_writer::close() {
-    std::FILE* const file = std::exchange(file_, nullptr);
-    if (file && std::fclose(file) != 0)
-        return fail(errc::file_write, path_, std::string("closing failed: ") + std::strerror(errno));
-    return {};
 }
 
 GRAFT_END_NAMESPACE

@@ -1,6 +1,7 @@
 // How a run of training is kept: its settings, its checkpoints, its logs, and going on from them.
 #pragma once
 
+#include "../core/fnv1a.hpp"
 #include "../io/onnx_read.hpp"
 #include "trainer_body.hpp"
 
@@ -21,12 +22,10 @@ inline std::int64_t integer_in(const std::string* text) { return text ? std::str
 
 inline double wall_time() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
-// FNV-1a over the names and labels of a dataset: what the run was begun with.
+// A hash over the names and labels of a dataset: what the run was begun with.
 inline std::string fingerprint(const dataset& data) {
-    std::uint64_t hash = 0xcbf29ce484222325ull;
-    const auto add = [&](const void* bytes, std::size_t size) {
-        for (std::size_t i = 0; i < size; ++i) hash = (hash ^ static_cast<const unsigned char*>(bytes)[i]) * 0x100000001b3ull;
-    };
+    std::uint64_t hash = fnv1a_basis;
+    const auto add = [&](const void* bytes, std::size_t size) { hash = fnv1a(bytes, size, hash); };
     for (const std::string& c : data.classes()) add(c.c_str(), c.size() + 1);
     for (std::int64_t i = 0; i < data.size(); ++i) {
         const std::string name = data.name(i);

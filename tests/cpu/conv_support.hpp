@@ -1,0 +1,54 @@
+// What the tests of convolutions share: tensors in blocks whose gaps hold NaN, the size of an output, a problem in words.
+#pragma once
+
+#include "random_source.hpp"
+
+#include <graft/core/buffer.hpp>
+#include <graft/cpu/conv.hpp>
+
+#include <cmath>
+#include <string>
+
+namespace kernel_test {
+
+inline float* floats(const graft::buffer& b) { return reinterpret_cast<float*>(b.data()); }
+
+/// Room for so many floats. What nobody wrote is NaN: a kernel that lets it into a result shows.
+inline graft::buffer room(std::int64_t n) {
+    graft::buffer b = graft::buffer::allocate(static_cast<std::size_t>(n) * 4).value();
+    for (std::int64_t i = 0; i < n; ++i) floats(b)[i] = std::nanf("");
+    return b;
+}
+
+inline std::int64_t blocked_floats(graft::cpu::isa set, std::int64_t n, std::int64_t c, std::int64_t pixels) {
+    const int w = graft::cpu::vector_width(set);
+    return n * ((c + w - 1) / w) * w * pixels;
+}
+
+/// [n][c][pixels] in blocks. Lanes past the channels hold NaN, as they may after other kernels.
+inline graft::buffer blocked(graft::cpu::isa set, const std::vector<float>& x, std::int64_t n, std::int64_t c, std::int64_t pixels) {
+    const std::int64_t w = graft::cpu::vector_width(set), blocks = (c + w - 1) / w;
+    graft::buffer b = room(blocked_floats(set, n, c, pixels));
+    for (std::int64_t i = 0; i < n; ++i)
+        for (std::int64_t k = 0; k < c; ++k)
+            for (std::int64_t p = 0; p < pixels; ++p)
+                floats(b)[((i * blocks + k / w) * pixels + p) * w + k % w] = x[static_cast<std::size_t>((i * c + k) * pixels + p)];
+    return b;
+}
+
+/// Fills in oh and ow, with so much padding below and on the right.
+inline void size_output(graft::cpu::conv_problem& p, int pb, int pr) {
+    p.oh = (p.ih + p.pt + pb - (p.kh - 1) * p.dh - 1) / p.sh + 1;
+    p.ow = (p.iw + p.pl + pr - (p.kw - 1) * p.dw - 1) / p.sw + 1;
+}
+
+inline std::string describe(graft::cpu::isa set, const graft::cpu::conv_problem& p, const char* how) {
+    std::string s = std::string(graft::cpu::name(set)) + " (" + how + ")";
+    for (std::int64_t v : {p.n, p.ic, p.ih, p.iw, p.oc, p.oh, p.ow}) s += " " + std::to_string(v);
+    s += " |";
+    for (int v : {p.groups, p.kh, p.kw, p.sh, p.sw, p.dh, p.dw, p.pt, p.pl, int(p.ep.act), int(p.ep.residual), int(p.in)})
+        s += " " + std::to_string(v);
+    return s;
+}
+
+}  // namespace kernel_test

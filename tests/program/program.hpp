@@ -1,0 +1,48 @@
+// What the tests of the program share: running it, and what it left behind.
+#pragma once
+
+#include "../data/made_dataset.hpp"
+
+#include <sys/wait.h>
+
+namespace program_test {
+
+/// The bytes of a file; none where there is no file.
+inline std::string contents(const std::string& path) {
+    std::string text;
+    if (std::FILE* file = std::fopen(path.c_str(), "rb")) {
+        char block[4096];
+        for (std::size_t n; (n = std::fread(block, 1, sizeof block, file)) > 0;) text.append(block, n);
+        std::fclose(file);
+    }
+    return text;
+}
+
+/// How a run of the program ended: its exit code, -1 where a signal ended it, and what it printed.
+struct done {
+    int code = -1;
+    std::string out, err;
+
+    bool has(const std::string& text) const { return contains(out, text); }
+    /// The number behind a key of the JSON; -1 where there is none.
+    double number(const std::string& key) const {
+        const std::size_t at = out.find("\"" + key + "\":");
+        return at == std::string::npos ? -1 : std::atof(out.c_str() + at + key.size() + 3);
+    }
+    /// The last line of stderr.
+    std::string last() const {
+        const std::string text = err.substr(0, err.find_last_not_of('\n') + 1);
+        return text.substr(text.find_last_of('\n') + 1);
+    }
+    bool refused(const char* error_code) const { return last().rfind(std::string("graft: error: ") + error_code + ": ", 0) == 0; }
+};
+
+/// Runs the program by the shell; `before` is put before its name.
+inline done graft_program(const std::string& arguments, const std::string& before = "") {
+    const made_folder folder;
+    const std::string out = folder.path + "/out", err = folder.path + "/err";
+    const int status = std::system((before + GRAFT_PROGRAM " " + arguments + " >" + out + " 2>" + err + " </dev/null").c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, contents(out), contents(err)};
+}
+
+}  // namespace program_test
