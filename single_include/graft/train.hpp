@@ -19159,19 +19159,19 @@ inline const char* pool_grad_problem_of(const node& n, const shape& x, const sha
     return nullptr;
 }
 
-// The problem of X -> Y, Y's places; both outputs lie as X does.
+// X -> places, Y?: both outputs lie as X does.
 inline const char* choose_max_pool_places(const kernel_query& q, kernel_choice& choice) {
-    if (q.in[0].type != dtype::float32 || q.out[1].type != dtype::uint8) return "it is not float32";
-    if (q.in_block[0] != q.out_block[1]) return "its operands lie differently";
+    if (q.in[0].type != dtype::float32 || q.out[0].type != dtype::uint8) return "it is not float32";
+    if (q.in_block[0] != q.out_block[0] || (q.outputs > 1 && q.in_block[0] != q.out_block[1])) return "its operands lie differently";
     pool_problem p;
-    if (const char* reason = pool_grad_problem_of(q.n, q.in[0].extents, q.out[1].extents, p)) return reason;
+    if (const char* reason = pool_grad_problem_of(q.n, q.in[0].extents, q.out[0].extents, p)) return reason;
     p.l = q.in_block[0] ? layout::blocked : layout::nchw;
     choice.set(p);
     choice.note = p.l == layout::blocked ? "pool on blocks, keeps places" : "pool on planes, keeps places";
     return nullptr;
 }
 inline void run_max_pool_places_kernel(const kernel_call& c) {
-    run_max_pool_places(c.level, c.parameters<pool_problem>(), c.input(0), static_cast<float*>(c.out[0].data), static_cast<std::uint8_t*>(c.out[1].data), c.pool);
+    run_max_pool_places(c.level, c.parameters<pool_problem>(), c.input(0), c.outputs > 1 ? c.output(1) : nullptr, static_cast<std::uint8_t*>(c.out[0].data), c.pool);
 }
 
 // dY and the places that the forward pass kept.
@@ -19583,10 +19583,10 @@ private:
             become_training(gradient, "MaxPoolGradPlaces");
             const int before = position(y);
             if (before >= 0 && is(g.nodes[static_cast<std::size_t>(before)], "MaxPool") && g.nodes[static_cast<std::size_t>(before)].inputs[0] == x) {
-                forward.outputs = {y, kept};
+                forward.outputs = {kept, y};
                 g.nodes[static_cast<std::size_t>(before)] = std::move(forward);
             } else {
-                forward.outputs = {no_value, kept};  // what is pooled was computed again
+                forward.outputs = {kept};  // what is pooled was computed again
                 g.nodes.insert(g.nodes.begin() + static_cast<std::ptrdiff_t>(i++), std::move(forward));
             }
             index();

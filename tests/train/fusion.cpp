@@ -1,6 +1,11 @@
 // What lowering makes of a step across its two parts: the operators it leaves, and the reference's weights after a step.
 #include "small_steps.hpp"
 
+#include <graft/passes/differentiate.hpp>
+#include <graft/passes/specialize.hpp>
+#include <graft/plan/fuse.hpp>
+#include <graft/plan/fuse_training.hpp>
+
 #include <algorithm>
 #include <cmath>
 
@@ -25,11 +30,16 @@ graft::graph two_branches(bool clipped, bool summed) {
     value_id x = b.max_pool(activated(b.input("input", graft::dtype::float32, {"N", 3, 19, 19}), 32, 3), pool);
     x = activated(x, 16, 1);
     x = b.concat({activated(x, 16, 1), activated(x, 32, 3)});
-    x = b.flatten(b.emit("GlobalMaxPool", {x}));
-    x = b.linear(x, 4);
+    x = b.emit("Flatten", {b.emit("GlobalMaxPool", {x})});
+    x = b.emit("Gemm", {x, b.constant("fc.weight", numbered(72, {4, 48}, 0.2))}, {graft::integer_attribute("transB", 1)});
     if (summed) x = b.emit("ReduceSum", {x}, {graft::integer_attribute("keepdims", 0)});
     b.output(x, "y");
-    return small_steps::loaded(b.finish());
+    graft::graph g = b.finish();
+    graft::value& y = g.values[static_cast<std::size_t>(x)];
+    y.type = graft::dtype::float32;
+    y.has_shape = true;
+    y.extents = summed ? graft::shape{} : graft::shape{graft::shape::unknown, 4};
+    return small_steps::loaded(std::move(g));
 }
 
 std::ptrdiff_t count(const graft::graph& g, const char* op) {

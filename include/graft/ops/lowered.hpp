@@ -29,7 +29,7 @@ inline op_table lowered_ops() {
 /// Those that lowering makes of training's operators.
 ///   PackConvGradInputWeights(W)        the weights as the gradient of the input wants them
 ///   SliceChannels(X)                   channels [start, start + channels of the output), in blocks
-///   MaxPoolPlaces(X) -> Y, places      max pooling that keeps which pixel of each window is the largest, a byte each
+///   MaxPoolPlaces(X) -> places, Y?     max pooling that keeps which pixel of each window is the largest, a byte each
 ///   MaxPoolGradPlaces(dY, places)      its gradient
 inline op_table training_lowered_ops() {
 #define GRAFT_LOWERED(name, flags) \

@@ -58,10 +58,10 @@ private:
             become_training(gradient, "MaxPoolGradPlaces");
             const int before = position(y);
             if (before >= 0 && is(g.nodes[static_cast<std::size_t>(before)], "MaxPool") && g.nodes[static_cast<std::size_t>(before)].inputs[0] == x) {
-                forward.outputs = {y, kept};
+                forward.outputs = {kept, y};
                 g.nodes[static_cast<std::size_t>(before)] = std::move(forward);
             } else {
-                forward.outputs = {no_value, kept};  // what is pooled was computed again
+                forward.outputs = {kept};  // what is pooled was computed again
                 g.nodes.insert(g.nodes.begin() + static_cast<std::ptrdiff_t>(i++), std::move(forward));
             }
             index();
