@@ -1,4 +1,4 @@
-// graft bench --train: latency of a training step on random input.
+// graft bench --train: latency of a training step on random input; and what memory a step takes.
 #include "training.hpp"
 
 #include <graft/core/rng.hpp>
@@ -20,30 +20,34 @@ struct measured_network {
     std::int64_t classes = 0;
 };
 
-graft::result<measured_network> network_of(const common_options& common, const bench_options& options, std::int64_t batch,
-                                           graft::executor& pool) {
-    measured_network net;
+graft::result<graft::graph> graph_of(const common_options& common, const bench_options& options) {
     if (!options.arch.empty()) {
         graft::architecture_options how;
         how.seed = common.seed;
         if (options.arch == "mobilenet_v2") how.classes = 100;
         auto built = graft::build_architecture(options.arch, how);
         if (!built.ok()) return graft::fail(graft::errc::usage, "--arch", built.error().where() + ": " + built.error().detail());
-        net.graph = std::move(built).value();
-    } else {
-        graft::load_options with;
-        GRAFT_TRY_ASSIGN(with, load_options_of(common));
-        graft::model model;
-        GRAFT_TRY_ASSIGN(model, graft::load(options.model, with));
-        net.graph = model.graph();
+        return built;
     }
+    graft::load_options with;
+    GRAFT_TRY_ASSIGN(with, load_options_of(common));
+    graft::model model;
+    GRAFT_TRY_ASSIGN(model, graft::load(options.model, with));
+    return model.graph();
+}
+
+// The network as it is, ready for steps of so many samples.
+graft::result<measured_network> network_of(graft::graph g, const std::string& source, std::int64_t batch, bool head_alone,
+                                           graft::executor& pool) {
+    measured_network net;
+    net.graph = std::move(g);
     graft::constants_to_initializers(net.graph);
     graft::model model;
     GRAFT_TRY_ASSIGN(model, graft::load(std::move(net.graph)));
     net.graph = model.graph();
     const std::vector<graft::value_info> inputs = assumed_inputs(model, batch);
     if (inputs.empty() || inputs[0].type != graft::dtype::float32 || inputs[0].extents.rank() < 2)
-        return graft::fail(graft::errc::input_dtype, options.model, "training takes networks with a float32 input");
+        return graft::fail(graft::errc::input_dtype, source, "training takes networks with a float32 input");
     net.batch = inputs[0].extents;
     net.batch[0] = batch;
     net.logits = graft::logits_of(net.graph);
@@ -52,13 +56,13 @@ graft::result<measured_network> network_of(const common_options& common, const b
     GRAFT_TRY_ASSIGN(known, graft::specialize_first_input(net.graph, net.batch, pool, {}));
     const graft::shape scores = known.values[static_cast<std::size_t>(net.logits)].extents;
     if (scores.rank() != 2)
-        return graft::fail(graft::errc::train_head, options.model,
+        return graft::fail(graft::errc::train_head, source,
                            "what the loss is taken of has to be [N, classes]; it is " + graft::text(scores));
     net.classes = scores[1];
     graft::value& v = net.graph.values[static_cast<std::size_t>(net.logits)];
     v.has_shape = true;
     v.extents = {graft::shape::unknown, net.classes};
-    if (options.train == "head") {
+    if (head_alone) {
         graft::trunk_cut cut;
         GRAFT_TRY_ASSIGN(cut, graft::find_trunk(net.graph, "", net.batch, pool));
         const int trunk = maker_of(net.graph, cut.features);
@@ -69,6 +73,17 @@ graft::result<measured_network> network_of(const common_options& common, const b
 
 } // namespace
 
+graft::result<graft::step_memory> training_memory(graft::graph g, const std::string& source, std::int64_t batch, int threads) {
+    graft::pool_executor pool(threads);
+    measured_network net;
+    GRAFT_TRY_ASSIGN(net, network_of(std::move(g), source, batch, false, pool));
+    graft::step_options how;
+    how.optimizer.ema_decay = 0.95;
+    graft::training_step step;
+    GRAFT_TRY_ASSIGN(step, graft::training_step::make(std::move(net.graph), net.logits, std::move(net.parameters), how));
+    return step.prepare(net.batch, pool);
+}
+
 graft::result<int> bench_training(const common_options& common, const bench_options& options) {
     graft::cpu::isa isa{};
     GRAFT_TRY_ASSIGN(isa, graft::cpu::active_isa());
@@ -76,8 +91,10 @@ graft::result<int> bench_training(const common_options& common, const bench_opti
     const std::int64_t batch = options.batch ? options.batch : 16;
     const double begun = now_ms();
     graft::pool_executor pool(threads);
+    graft::graph g;
+    GRAFT_TRY_ASSIGN(g, graph_of(common, options));
     measured_network net;
-    GRAFT_TRY_ASSIGN(net, network_of(common, options, batch, pool));
+    GRAFT_TRY_ASSIGN(net, network_of(std::move(g), options.arch.empty() ? options.model : options.arch, batch, options.train == "head", pool));
     graft::step_options how;
     how.optimizer.kind = graft::optimizer_kind::sgd;
     how.optimizer.momentum = 0.9;

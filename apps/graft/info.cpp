@@ -1,5 +1,5 @@
 // graft info: what is in a model or a safetensors file.
-#include "program.hpp"
+#include "training.hpp"
 
 #include <graft/io/safetensors.hpp>
 
@@ -161,6 +161,8 @@ graft::result<int> info(const common_options& common, const info_options& option
         arena = m.arena;
         constants = m.constants;
     }
+    graft::step_memory step;
+    if (options.train) GRAFT_TRY_ASSIGN(step, training_memory(g, options.file, options.train, common.threads));
     std::vector<graft::placement> places;
     std::string no_places;
     if (options.placement) {
@@ -195,6 +197,12 @@ graft::result<int> info(const common_options& common, const info_options& option
                     {"assumed", shapes},
                     {"metadata", metadata}};
         if (options.ops) object["ops"] = ops;
+        if (options.train)
+            object["training"] = {{"batch", options.train},
+                                  {"peak_bytes", step.total()},
+                                  {"activation_bytes", step.activations},
+                                  {"state_bytes", step.state},
+                                  {"constant_bytes", step.constants}};
         if (options.placement) {
             json list = json::array();
             for (const graft::placement& p : places)
@@ -236,6 +244,9 @@ graft::result<int> info(const common_options& common, const info_options& option
                           bytes_text(m.arena) + " intermediates, " + bytes_text(m.outputs) + " outputs)");
     } else
         row("memory", "not known: " + printable(use.error().what()));
+    if (options.train)
+        row("training", bytes_text(step.total()) + "  (a step of " + std::to_string(options.train) + ": " + bytes_text(step.activations) +
+                            " activations and gradients, " + bytes_text(step.state) + " weights, averages and optimiser)");
     std::string operators;
     for (const auto& entry : by_number(all))
         operators += (operators.empty() ? "" : ", ") + printable(entry.first) + " " + std::to_string(entry.second);

@@ -96,6 +96,9 @@ void declare(CLI::App& app, all_options& o) {
     CLI::App* v = add_verb(app, "info", "What is in a model (ONNX) or a tensor file (safetensors)", o);
     v->add_option("FILE", o.info.file, "The file")->required();
     v->add_flag("--ops", o.info.ops, "Print the GRAFT_OPS list of a build for this model alone");
+    v->add_option("--train", o.info.train, "Also the memory of a training step of N samples, where all of the network learns")
+        ->type_name("N")
+        ->check(CLI::Range(1, 1 << 20));
     v->add_flag("--placement", o.info.placement, "Print which kernel each node gets, and why not a faster one");
 
     v = add_verb(app, "run", "Runs any model on arrays", o);

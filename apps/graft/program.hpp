@@ -32,6 +32,7 @@ struct doctor_options {};
 struct info_options {
     std::string file;
     bool ops = false, placement = false;
+    int train = 0; ///< samples of the training step whose memory is told; 0: none
 };
 struct run_options {
     std::string model, output_dir;

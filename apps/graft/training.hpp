@@ -47,6 +47,10 @@ graft::status write_training_report(const training_setup& setup, const graft::da
                                     const graft::trainer_options& with, const graft::training_result& found,
                                     const run_figures& seen);
 
+/// What a step of `batch` samples takes where all of the network learns by AdamW and a running average is kept. Errors: what the network
+/// lacks to be trained as it is.
+graft::result<graft::step_memory> training_memory(graft::graph g, const std::string& source, std::int64_t batch, int threads);
+
 /// The place of the node that makes a value, -1 where none does.
 int maker_of(const graft::graph& g, graft::value_id id);
 

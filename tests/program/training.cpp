@@ -42,6 +42,19 @@ const std::string demo = GRAFT_SOURCE_DIR "/apps/graft/demo/model.onnx";
 
 } // namespace
 
+TEST_CASE("info tells what memory a training step takes, and why a model cannot be trained as it is") {
+    const done told = graft_program("info " + demo + " --train 32 --json");
+    REQUIRE(told.code == 0);
+    CHECK(told.number("batch") == 32);
+    CHECK(told.number("activation_bytes") > 1e6);
+    // Weights and statistics, two moments and an average of 46,920 numbers at most.
+    CHECK(told.number("state_bytes") > 3 * 4 * 45000);
+    CHECK(told.number("state_bytes") < 4 * 4 * 46920);
+    CHECK(graft_program("info " + demo + " --train 64 --json").number("activation_bytes") > 1.8 * told.number("activation_bytes"));
+    CHECK(graft_program("info " + demo + " --train 32").has("a step of 32"));
+    CHECK(graft_program("info " + demo + " --train 0").code == 2);
+}
+
 TEST_CASE("train writes a model that evaluate finds as good as it was said to be") {
     made_folder folder;
     put_stripes(folder);
