@@ -1,4 +1,4 @@
-// Fusion for training on the CPU: what the backward part can compute while it has the numbers at hand anyway.
+// Fusion for training on the CPU: what the backward part can compute while it has the numbers at hand anyway, and what it can do without.
 #pragma once
 
 #include "become_training.hpp"
