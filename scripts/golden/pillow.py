@@ -27,16 +27,23 @@ def chunk(kind, data):
     return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
 
-def png(width, height, depth, colour, rows, before=b"", split=None):
+def png(width, height, depth, colour, rows, before=b"", split=None, interlaced=0):
     data = zlib.compress(rows, 9)
     step = split or len(data)
     parts = b"".join(chunk(b"IDAT", data[i:i + step]) for i in range(0, len(data), step))
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, 0)) + before + parts + chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, interlaced)) + before + parts + chunk(b"IEND", b"")
 
 
 def rows(height, n, filters=(0, 1, 2, 3, 4)):
     body = noise(height, n, 1).tobytes()
     return b"".join(bytes([filters[y % len(filters)]]) + body[y * n:(y + 1) * n] for y in range(height))
+
+
+def interlaced(height, width, bits):
+    """Rows of the seven passes of Adam7."""
+    passes = [(0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2)]
+    sizes = [((height - y + down - 1) // down, (width - x + right - 1) // right) for x, y, right, down in passes]
+    return b"".join(rows(h, (w * bits + 7) // 8, (1, 2, 3, 4, 0)) for h, w in sizes if h > 0 and w > 0)
 
 
 def bmp(width, height, bits, palette, pixels, compression=0, masks=b"", colours=0):
@@ -61,6 +68,12 @@ def pictures():
     for n in range(1, 9):
         yield f"png exif {n}", png(3, 2, 8, 2, rows(2, 9), chunk(b"eXIf", exif(n)))
     yield "png split into many chunks", png(7, 6, 8, 2, rows(6, 21), split=5)
+    for name, colour, depth, samples in [("gray, 1 bit", 0, 1, 1), ("rgb", 2, 8, 3), ("rgb and alpha, 16 bits", 6, 16, 4)]:
+        for height, width in [(9, 11), (1, 3)]:
+            yield f"png interlaced, {name}, {width}x{height}", png(width, height, depth, colour, interlaced(height, width, depth * samples), interlaced=1)
+    frames = [Image.fromarray(noise(5, 4, 3) ^ flip) for flip in (0, 255)]
+    yield "png animated", saved(frames[0], "PNG", save_all=True, append_images=frames[1:])
+    yield "png animated, its default image no frame", saved(frames[0], "PNG", save_all=True, default_image=True, append_images=frames[1:])
     body = noise(1, 600, 1).tobytes()
     for bits, width in [(1, 13), (4, 5), (8, 5), (16, 5), (24, 5), (32, 5)]:
         stride = (width * bits + 31) // 32 * 4
@@ -89,6 +102,8 @@ def pictures():
     yield "jpeg cmyk, as Adobe writes it", cmyk
     at = cmyk.find(b"\xff\xee")
     yield "jpeg cmyk without a marker", cmyk[:at] + cmyk[at + 2 + struct.unpack(">H", cmyk[at + 2:at + 4])[0]:]
+    # The last byte of Adobe's marker says how the colours lie: 2 is YCCK. Pillow writes CMYK only, and reads both.
+    yield "jpeg ycck", cmyk[:at + 15] + b"\x02" + cmyk[at + 16:]
 
 
 def rgb(data):

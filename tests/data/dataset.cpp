@@ -80,6 +80,21 @@ TEST_CASE("files that vanish, shrink, grow or become a pipe after opening are er
     CHECK(all.size() == 6);
 }
 
+TEST_CASE("a file that may not be read, or that is a folder or a loop by now, is an error of that sample alone") {
+    small_folder folder;
+    const dataset all = open_dataset(folder.path).value();
+    const auto path = [&folder](const char* name) { return folder.path + name; };
+    REQUIRE(::chmod(path("/a/0.pgm").c_str(), 0) == 0);
+    ::unlink(path("/a/1.pgm").c_str());
+    REQUIRE(::mkdir(path("/a/1.pgm").c_str(), 0700) == 0);
+    ::unlink(path("/a/2.pgm").c_str());
+    REQUIRE(::symlink("2.pgm", path("/a/2.pgm").c_str()) == 0);
+    CHECK(code_of(all.read(0)) == (::access(path("/a/0.pgm").c_str(), R_OK) == 0 ? "ok" : "data.open")); // root may read everything
+    CHECK(code_of(all.read(1)) == "data.open");
+    CHECK(code_of(all.read(2)) == "data.open");
+    CHECK(code_of(all.read(3)) == "ok");
+}
+
 TEST_CASE("limits hold for every sample") {
     small_folder folder;
     dataset_options options;

@@ -1,6 +1,7 @@
 #include "pictures.hpp"
 
 #include <graft/core/read_file.hpp>
+#include <graft/data/deflate.hpp>
 
 #include <doctest/doctest.h>
 
@@ -63,7 +64,7 @@ TEST_CASE("small pictures of every kind have Pillow's pixels") {
 TEST_CASE("a file cut anywhere is an error, never a half-gray picture") {
     for (const char* name :
          {"png colour 2 depth 8", "png palette depth 4", "png split into many chunks", "jpeg 4:2:0",
-          "jpeg 4:4:4, progressive, exif 6", "jpeg cmyk without a marker", "bmp 32 bits", "ppm", "pgm of 16 bits"}) {
+          "png interlaced, rgb, 11x9", "png animated", "jpeg 4:4:4, progressive, exif 6", "jpeg cmyk without a marker", "bmp 32 bits", "ppm", "pgm of 16 bits"}) {
         const std::string file = golden_file(name);
         CAPTURE(name);
         REQUIRE(file.size() > 10);
@@ -111,6 +112,27 @@ TEST_CASE("sizes are refused before anything is allocated for them") {
     caps = {};
     caps.image_bytes = 10;
     CHECK(verdict(golden_file("png colour 2 depth 8"), caps) == "image.budget");
+}
+
+TEST_CASE("what a PNG file holds beside the picture is not unpacked, nor what lies behind its last row") {
+    const std::string file = golden_file("png colour 2 depth 8");
+    const std::uint32_t crc = crc_of(decode(file.data(), file.size(), "test").value());
+    const auto crc_with = [](const std::string& bytes) {
+        const auto decoded = decode(bytes.data(), bytes.size(), "test");
+        return decoded.ok() ? crc_of(decoded.value()) : 0;
+    };
+    // No zlib streams: whoever unpacked them would find them damaged.
+    for (const char* type : {"zTXt", "iTXt", "iCCP"}) {
+        CAPTURE(type);
+        const std::string body = std::string("Comment\0", 8) + (type[1] == 'T' && type[0] == 'i' ? std::string("\1\0\0\0", 4) : std::string("\0", 1));
+        CHECK(crc_with(file.substr(0, 33) + png_chunk(type, body + "\x78\x9c no stream") + file.substr(33)) == crc);
+    }
+    // Sixteen million zeros behind a picture of one pixel.
+    std::string rows("\0\x07\x08\x09", 4);
+    rows.resize(std::size_t(1) << 24);
+    const std::string packed = zlib_compress(rows.data(), rows.size());
+    REQUIRE(packed.size() < rows.size() / 100);
+    CHECK(verdict(png_of(1, 1, png_chunk("IDAT", packed))) == "ok");
 }
 
 TEST_CASE("a progressive file of too many scans is refused unread") {

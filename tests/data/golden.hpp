@@ -125,6 +125,45 @@ inline constexpr golden_picture golden_pictures[] = {
         "RBVLtgLkjhzcPrxgAAAAVJREFUZMYAtxdbT4QmAAAABUlEQVS81482538jh+8AAAAFSURBVGY0rdL/ahsy8QAAAAVJREFUAKgFWhsIqdb6AAAA"
         "BUlEQVSC6fxNG1+xxpkAAAADSURBVAZDL43CE48AAAAASUVORK5CYII=",
         nullptr},
+    {"png interlaced, gray, 1 bit, 11x9", 9, 11, 0x0d1ca2de,
+        "iVBORw0KGgoAAAANSUhEUgAAAAsAAAAJAQAAAAG7GNsWAAAAJ0lEQVR42mNkZWJhBGMQydzNCOUzd7MsYnjByMrC1L2I+YUMS10PAEXdBjs3Zt"
+        "8aAAAAAElFTkSuQmCC",
+        nullptr},
+    {"png interlaced, gray, 1 bit, 3x1", 1, 3, 0xe60914ae,
+        "iVBORw0KGgoAAAANSUhEUgAAAAMAAAABAQAAAAFEnBmPAAAADElEQVR42mNkZQRCAAA/ABM7CAw5AAAAAElFTkSuQmCC",
+        nullptr},
+    {"png interlaced, rgb, 11x9", 9, 11, 0x86ab6031,
+        "iVBORw0KGgoAAAANSUhEUgAAAAsAAAAJCAIAAAEcAXHsAAAAyUlEQVR42mNkZele9EKGqa5nxgmufYxAHhOQywgRBQoiWExA+e9Cm0tTvzKnf/"
+        "63MqfeM2cNQhYuyQSXVBe75c9Y5jXpG7oqJqAyZFXMEGXMx32DvnSvWjGfRfPtkdKdIdsmHyo0KVndep8h5c0+lfWR0adP68ql39/ZicVWNEuZ"
+        "kI1DMw1iGDPcNPuUexfir25sf7rwddKJyxLz5shMeSzudnw3S4Kex8OUY9vF91zvN3ueZrL20n+GFaxR0k0v//iGvXuuv3MWAFK8mgjm4qBsAA"
+        "AAAElFTkSuQmCC",
+        nullptr},
+    {"png interlaced, rgb, 3x1", 1, 3, 0x251dba1d,
+        "iVBORw0KGgoAAAANSUhEUgAAAAMAAAABCAIAAAHjhbN1AAAADklEQVR42mNkZelmhGIACPoBwAtCnaAAAAAASUVORK5CYII=",
+        nullptr},
+    {"png interlaced, rgb and alpha, 16 bits, 11x9", 9, 11, 0x2ef15c02,
+        "iVBORw0KGgoAAAANSUhEUgAAAAsAAAAJEAYAAAHD8zr4AAABtklEQVR42mNkZele9EKmrmfGCa5934U2lzKlfk3//G9lTr1nzhp1sVv+jIwwFU"
+        "wwJYzoemBacEowwQwr85r0jfm4b9CX7lUr5mu+PcJcujNk2+RDhSYlq1vvp7zZp7I+Mvr0aV25dJxG4TKJCZdJ93d22qfcuxB/dWP704Wvk05c"
+        "lpg3R2bKY3GibWCCWUHIBmZ0K9yO707Q83iYcmy7+J7r/WbP00zWXvrPsIKVJUq66eUf37B3z/V3zsqO+HV0eXFVbXzUxyTZBauLbqoozpq8uL"
+        "h0cswieQZ//SkMkvftX4lH9TKaqR61YA6Znrh2p5zEbIUUYdejLm2Bmbv3KSz9K05ycBEbWkyE/EKsVzB8gssrtkn33mVNz7Iw2bb7ln92yne1"
+        "jj87vYPXJ19tvbpk37ZPZVcZ1/LclemZ9FBvxsFnqnoTykNnNm+c7BlxRWenamtcsCCLvsknT9cnZ+/6ad6f/VZKXSmzxWNd2I3cvDi+0qgI42"
+        "O3dCvCtug+PiBwRaxikvHe4vNZ0y/M/2CRxTfljte/Qu70pZ6XzZs/X3rX+TC7rvj2iaVzq6csv8XW08gJAFpbk9uvrlXrAAAAAElFTkSuQmCC",
+        nullptr},
+    {"png interlaced, rgb and alpha, 16 bits, 3x1", 1, 3, 0x67ddb0db,
+        "iVBORw0KGgoAAAANSUhEUgAAAAMAAAABEAYAAAE8d/hhAAAAFElEQVR42mNkZele9EKmrocRgwEAfQEJ0DeqCdsAAAAASUVORK5CYII=",
+        nullptr},
+    {"png animated", 5, 4, 0x4ed01a31,
+        "iVBORw0KGgoAAAANSUhEUgAAAAQAAAAFCAIAAADtz9qMAAAACGFjVEwAAAACAAAAAPONk3AAAAAaZmNUTAAAAAAAAAAEAAAABQAAAAAAAAAAAA"
+        "AAAQAA37weWAAAAExJREFUeJwBQQC+/wAFBIui6Bx+jJjICr4E8g4ofn3Z8o4J4eCBAElsrCcW2k8BdkqS9gADx01S9IuqqJ8p7cQEcvIHQZ83"
+        "u6Gygt1AsV0eLr0imCcAAAAaZmNUTAAAAAEAAAAEAAAABQAAAAAAAAAAAAAAAQAARM/0jAAAAFBmZEFUAAAAAnicAUEAvv8A+vt0XRfjgXNnN/"
+        "VBBA7y2IKDJw5y9x8gfwC2k1PY6SWw/om1bQkA/DiyrQt0VVdg1hI7BI4O+b9hyUVfTn4jwOpZHcBV660VAAAAAElFTkSuQmCC",
+        nullptr},
+    {"png animated, its default image no frame", 5, 4, 0x4ed01a31,
+        "iVBORw0KGgoAAAANSUhEUgAAAAQAAAAFCAIAAADtz9qMAAAACGFjVEwAAAABAAAAALQt6aAAAABMSURBVHicAUEAvv8ABQSLougcfoyYyAq+BP"
+        "IOKH592fKOCeHggQBJbKwnFtpPAXZKkvYAA8dNUvSLqqifKe3EBHLyB0GfN7uhsoLdQLFdHi69IpgnAAAAGmZjVEwAAAAAAAAABAAAAAUAAAAA"
+        "AAAAAAAAAAEAAN+8HlgAAABQZmRBVAAAAAF4nAFBAL7/APr7dF0X44FzZzf1QQQO8tiCgycOcvcfIH8AtpNT2OklsP6JtW0JAPw4sq0LdFVXYN"
+        "YSOwSODvm/YclFX05+I8DqWR3AzKtKegAAAABJRU5ErkJggg==",
+        nullptr},
     {"bmp 1 bits", 3, 13, 0xfb9946cf,
         "Qk1KAAAAAAAAAD4AAAAoAAAADQAAAAMAAAABAAEAAAAAAAwAAAAAAAAAAAAAAAAAAAAAAAAABQSLougcfowFBIui6Bx+jJjICr4=",
         nullptr},
@@ -297,6 +336,22 @@ inline constexpr golden_picture golden_pictures[] = {
         "RFt0RMzERS10RY2ERe0URlwURqqkRwi0R1b0R8UkSCOkSILESOJkSVKUSaNkSggG5DnG5It25PzG5V125a2G5h0W5owW5tqm5zi254b25/Um6F"
         "Om6KLG6RJm6YKW6dNm6jgJlGnJlMt5lTzJlZ15le2Jlk0ZlrwZlwqpl2i5l8b5mDUpmJOpmOLJmUJpmbKZmgNpmmgL5JnL5Ot75VzL5b175g2L"
         "5m0b5twb5yqr55i75+b76FUr6LOr6QLL6WJr6dKb6iNr6o"},
+    {"jpeg ycck", 12, 17, 0x1aeaa315,
+        "/9j/7gAOQWRvYmUAZAAAAAAC/9sAQwADAgIDAgIDAwMDBAMDBAUIBQUEBAUKBwcGCAwKDAwLCgsLDQ4SEA0OEQ4LCxAWEBETFBUVFQwPFxgWFB"
+        "gSFBUU/8AAFAgADAARBEMRAE0RAFkRAEsRAP/EAB8AAAEFAQEBAQEBAAAAAAAAAAABAgMEBQYHCAkKC//EALUQAAIBAwMCBAMFBQQEAAABfQEC"
+        "AwAEEQUSITFBBhNRYQcicRQygZGhCCNCscEVUtHwJDNicoIJChYXGBkaJSYnKCkqNDU2Nzg5OkNERUZHSElKU1RVVldYWVpjZGVmZ2hpanN0dX"
+        "Z3eHl6g4SFhoeIiYqSk5SVlpeYmZqio6Slpqeoqaqys7S1tre4ubrCw8TFxsfIycrS09TV1tfY2drh4uPk5ebn6Onq8fLz9PX29/j5+v/aAA4E"
+        "QwBNAFkASwAAPwD6g+En/JNl/wCuX9Kyv+HiWpf8+L/98180eCNE/wBX8tfqnX52/tZf8jpJ/wBdD/Oj/h4lqX/Pi/8A3zX0B4I0T/V/LRXllH"
+        "/DxLUv+fF/++a9I/sT/Zor9ZfhJ/yTZf8Arl/SvbP+Ga/AX/QIH5j/AAr5t8EWkf7v5aK/O39rL/kdJP8Arof50f8ADNfgL/oED8x/hX0B4ItI"
+        "/wB38tFeWUf8M1+Av+gQPzH+FekfZI/7tFf/2Q==",
+        "+l8A10cAszEAlCEAghkAeB0AdikAfjwAjVcApXoAt5sAyr0O29km4es03fY60/Y3vu4q9l0A00UAri8AkR4AfxcAdhoAcyYAfDkAiVUAoXgAs5"
+        "kGyLoj2dY73uhJ2vNP0PRMuuw/8lUqzz0OqicAixcAeQ8AcBIAbR4AdjIAhU0AnXAfr5E7wrNY085w2eF+1eyEy+yBteR07kl0yzBYpho9iQoo"
+        "dQMdbAYcaRIjciYzgEFKmGNpq4SFv6aiz8K61NTI0d/Ox+DLsde+6jzBxySlog6KhAB1cgBqaQBpZgVwbxiAfDSXlFe2pnjSu5nvzLX/0sf/zt"
+        "L/xNP/rcv/5TH/whnmngPLgAC2bgCrZQCqYgCxaw7BeCrYkEz3om3/t4//yKr/zbz/ysf/wMj/qcD/4S7/vhb/mQDmfADRaADGXwDFXADMZQvc"
+        "dCfzjEn/nmr/s4z/wqj/yLr/xMX/usb/pb3/3TL/uhn6lQPfeADKZgC/XAC+WQDFYg7VcCrsiE3/mm7/ro//v6v/xb3/wcj/t8j/oMD/2T3pti"
+        "TNkQ6ycwCdYACSVwCRVAaYXRqoazW/g1felnj6qpr/urb/v8j/vNP/stT/nMv/1U2fsjWDjR9obw5TXQdIUgtHUBdOWSpeZ0Z1f2iUkYmwpqrN"
+        "t8blu9nzt+T5reX2mNzp0F5TrEY3hzAcaiAHWBgAThwASygCVDsSY1YpenpIjJtkoLyBsdiZt+qns/WtqfWqlO2dzG0RqVUAhD8AZy4AVSYASy"
+        "oASTYAUkkAX2UAd4gGiakinso/r+ZXtPhlsP9rpv9okftb"},
 };
 
 struct golden_resize {

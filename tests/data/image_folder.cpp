@@ -5,7 +5,9 @@
 
 #include <doctest/doctest.h>
 
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 using namespace graft;
@@ -144,6 +146,28 @@ TEST_CASE("what is no regular file is passed over and told: FIFO, device, broken
     CHECK(opened.value().problems().size() == 4);
     for (const char* end : {"/a/pipe.png", "/a/zero.png", "/b/link.png", "/pipe"})
         CHECK(count_problems(opened.value().problems(), errc::data_open, end) == 1);
+}
+
+TEST_CASE("a socket in a class folder is passed over and told") {
+    made_folder folder;
+    folder.put("a/1.pgm", picture(1));
+    folder.put("b/1.pgm", picture(2));
+    sockaddr_un name{};
+    name.sun_family = AF_UNIX;
+    std::snprintf(name.sun_path, sizeof name.sun_path, "%s/a/0.png", folder.path.c_str());
+    const int made = ::socket(AF_UNIX, SOCK_STREAM, 0);
+    const bool there = made >= 0 && ::bind(made, reinterpret_cast<const sockaddr*>(&name), sizeof name) == 0;
+    if (made >= 0) ::close(made);
+    if (!there) {
+        MESSAGE("skipped: no socket can be made here");
+        return;
+    }
+    const auto opened = open_dataset(folder.path);
+    REQUIRE(opened.ok());
+    CHECK(opened.value().size() == 2);
+    REQUIRE(opened.value().problems().size() == 1);
+    CHECK(count_problems(opened.value().problems(), errc::data_open, "/a/0.png") == 1);
+    CHECK(contains(opened.value().problems()[0].detail, "a socket"));
 }
 
 TEST_CASE("loops of links end, and a folder is read once however often it is linked") {

@@ -232,6 +232,69 @@ TEST_CASE("a picture that vanishes in the middle of an epoch is a bad sample; an
     CHECK(b.lambda.size() == 8);
 }
 
+TEST_CASE("pictures that vanish, shrink and grow in the middle of an epoch leave the order of the others as it was") {
+    const picture_folder folder(48);
+    const dataset data = folder.open();
+    loader_options o = options_of("none", 2, 1);
+    o.bad_share = 0.1;
+    loader l = loader::make(data, o).value();
+    std::vector<std::int64_t> order, seen;
+    batch b;
+    REQUIRE(l.start(2).ok());
+    for (std::int64_t i = 0; i < l.batches(); ++i) {
+        REQUIRE(l.next(b).ok());
+        order.insert(order.end(), b.indices.begin(), b.indices.end());
+    }
+    REQUIRE(order.size() == 48);
+    // One batch ahead: the fourth and the later ones are made once the first has been taken.
+    REQUIRE(l.start(2).ok());
+    REQUIRE(l.next(b).ok());
+    seen = b.indices;
+    const auto file_of = [&](std::size_t place) { return data.name(order[place]); };
+    ::unlink(file_of(30).c_str());
+    REQUIRE(::truncate(file_of(33).c_str(), 100) == 0);
+    std::ofstream(file_of(36), std::ios::binary | std::ios::app) << std::string(100000, 'x');
+    std::ofstream(file_of(47), std::ios::binary) << "GIF89a, which the name does not say";
+    std::vector<bad_sample> bad;
+    for (std::int64_t i = 1; i < l.batches(); ++i) {
+        REQUIRE(l.next(b).ok());
+        CHECK(b.size() + static_cast<std::int64_t>(b.bad.size()) == 8);
+        CHECK(b.inputs.shape()[0] == b.size());
+        seen.insert(seen.end(), b.indices.begin(), b.indices.end());
+        bad.insert(bad.end(), b.bad.begin(), b.bad.end());
+    }
+    REQUIRE(bad.size() == 3);
+    const std::size_t places[] = {30, 33, 47};
+    const errc codes[] = {errc::data_open, errc::image_truncated, errc::image_unsupported};
+    for (std::size_t i = 3; i-- > 0;) {
+        CHECK(bad[i].index == order[places[i]]);
+        CHECK(bad[i].name == file_of(places[i]));
+        CHECK(bad[i].code == codes[i]);
+        order.erase(order.begin() + static_cast<std::ptrdiff_t>(places[i]));
+    }
+    CHECK(seen == order);
+}
+
+TEST_CASE("one sample in a hundred may be bad where nothing else is said") {
+    for (const int count : {99, 100}) {
+        const picture_folder folder(count, {50});
+        const dataset data = folder.open();
+        loader_options o = options_of("none");
+        o.bad_share = loader_options().bad_share;
+        loader l = loader::make(data, o).value();
+        REQUIRE(l.start(0).ok());
+        batch b;
+        status s;
+        for (std::int64_t i = 0; s.ok() && i < l.batches(); ++i) s = l.next(b);
+        CHECK(s.ok() == (count == 100));
+        if (s.ok()) continue;
+        CHECK(s.error().code() == errc::data_too_many_bad);
+        CHECK(s.error().where() == folder.files[50]);
+        CHECK(s.error().detail().find("1 of 99 samples cannot be read, 0 may") != std::string::npos);
+        CHECK(b.bad.size() == 1); // the list goes on to the last
+    }
+}
+
 TEST_CASE("a mixed batch says whom each sample was mixed with") {
     const picture_folder folder(16);
     const dataset data = folder.open();

@@ -50,6 +50,17 @@ TEST_CASE("Settings that differ are named, with both values") {
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#if defined(__linux__) && defined(__x86_64__)
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <ucontext.h>
+
+#include <cerrno>
+#include <cstddef>
+#endif
 
 namespace {
 
@@ -125,6 +136,46 @@ std::int64_t loaded_step(const std::string& path) {
     return equal(loaded->contents, at_step(step, loaded->contents.find("weights/w")->shape()[0])) ? step : -2;
 }
 
+constexpr int skipped = 77;
+
+// Runs f in a process of its own, and gives what f does: the exit code.
+template <class F> int in_child(const F& f) {
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(f());
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+// 0 where a save ended as it has to when it cannot write.
+int refused(const graft::status& s, const std::string& path) {
+    return !s.ok() && s.error().code() == graft::errc::checkpoint_write && s.error().where() == path ? 0 : 1;
+}
+
+#if defined(__linux__) && defined(__x86_64__)
+// From now on a call of the system ends so in this process. False where the kernel does not do that.
+bool from_now_on(int call, unsigned action) {
+    sock_filter rules[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(call), 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, action),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const sock_fprog filter = {4, rules};
+    return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+// In the place of write: every other call is interrupted, the others take a thousand bytes at most.
+void write_in_pieces(int, siginfo_t*, void* context) {
+    static int calls = 0;
+    const int before = errno;
+    greg_t* const r = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
+    const iovec piece = {reinterpret_cast<void*>(r[REG_RSI]), r[REG_RDX] < 1000 ? static_cast<std::size_t>(r[REG_RDX]) : 1000};
+    r[REG_RAX] = ++calls % 2 ? -EINTR : ::writev(static_cast<int>(r[REG_RDI]), &piece, 1);
+    errno = before;
+}
+#endif
+
 } // namespace
 
 TEST_CASE("A checkpoint comes back as it was saved, and the one before is kept") {
@@ -181,12 +232,14 @@ TEST_CASE("Any damaged byte is found, and the checkpoint before is taken instead
     }
     auto loaded = graft::load_checkpoint(here.newest()).value();
     CHECK(loaded.previous);
-    CHECK(loaded.note.find("checkpoint.safetensors") != std::string::npos);
+    CHECK(loaded.note.find(here.newest() + ": ") != std::string::npos);
+    CHECK(loaded.note.find("; the one before is taken: " + here.previous()) != std::string::npos);
     // Saving over a damaged file keeps the good one behind it.
     REQUIRE(graft::save_checkpoint(here.newest(), at_step(3, 4)).ok());
     CHECK(loaded_step(here.previous()) == 1);
     ::unlink(here.newest().c_str());
     CHECK(loaded_step(here.newest()) == 1);
+    CHECK(graft::load_checkpoint(here.newest())->note == here.newest() + " is not there; the one before is taken: " + here.previous());
 }
 
 TEST_CASE("Where no checkpoint is whole the error says so, and what is no checkpoint is not taken for one") {
@@ -220,21 +273,101 @@ TEST_CASE("A checkpoint that cannot be written leaves the old one as it was, and
         CHECK(s.error().where() == path);
     }
     // A limit on the size of files stands in for a full disk: writing stops in the middle.
-    const pid_t child = ::fork();
-    if (child == 0) {
-        ::signal(SIGXFSZ, SIG_IGN);
-        const rlimit limit = {20000, 20000};
-        ::setrlimit(RLIMIT_FSIZE, &limit);
-        const graft::status s = graft::save_checkpoint(here.newest(), at_step(3, 10000));
-        ::_exit(!s.ok() && s.error().code() == graft::errc::checkpoint_write && s.error().where() == here.newest() ? 0 : 1);
-    }
-    int status = 0;
-    REQUIRE(::waitpid(child, &status, 0) == child);
-    CHECK(status == 0);
+    CHECK(in_child([&] {
+              ::signal(SIGXFSZ, SIG_IGN);
+              const rlimit limit = {20000, 20000};
+              ::setrlimit(RLIMIT_FSIZE, &limit);
+              return refused(graft::save_checkpoint(here.newest(), at_step(3, 10000)), here.newest());
+          }) == 0);
     CHECK(contents(here.newest()) == newest);
     CHECK(contents(here.previous()) == previous);
     CHECK(files_in(here.path).size() == 2);
 }
+
+TEST_CASE("Where renaming fails the temporary goes, and a link that lies in its place is not followed") {
+    const folder here;
+    REQUIRE(::mkdir(here.newest().c_str(), 0700) == 0);
+    const graft::status s = graft::save_checkpoint(here.newest(), at_step(1));
+    REQUIRE(!s.ok());
+    CHECK(s.error().code() == graft::errc::checkpoint_write);
+    CHECK(s.error().detail().find("renaming failed") != std::string::npos);
+    CHECK(files_in(here.path).size() == 1);
+    REQUIRE(::rmdir(here.newest().c_str()) == 0);
+    // Somebody who guesses the temporary's name cannot have another file written over by it.
+    const std::string other = here.path + "/other", guess = here.path + "/.checkpoint.safetensors." + std::to_string(::getpid()) + "-0.tmp";
+    overwrite(other, "mine");
+    REQUIRE(::symlink(other.c_str(), guess.c_str()) == 0);
+    const mode_t mask = ::umask(0);
+    const bool saved = graft::save_checkpoint(here.newest(), at_step(1)).ok();
+    ::umask(mask);
+    CHECK(saved);
+    CHECK(contents(other) == "mine");
+    CHECK(loaded_step(here.newest()) == 1);
+    struct stat info;
+    REQUIRE(::lstat(here.newest().c_str(), &info) == 0);
+    CHECK(S_ISREG(info.st_mode));
+    CHECK((info.st_mode & 0777) == 0600);
+}
+
+TEST_CASE("A folder that may not be written to leaves both checkpoints as they were") {
+    const folder here;
+    for (int step : {1, 2}) REQUIRE(graft::save_checkpoint(here.newest(), at_step(step)).ok());
+    const std::string newest = contents(here.newest()), previous = contents(here.previous());
+    REQUIRE(::chmod(here.path.c_str(), 0555) == 0);
+    // Root may write everywhere: as nobody, then.
+    const int ended = in_child([&] {
+        if (::geteuid() == 0 && (::setgid(65534) != 0 || ::setuid(65534) != 0)) return skipped;
+        return refused(graft::save_checkpoint(here.newest(), at_step(3)), here.newest());
+    });
+    REQUIRE(::chmod(here.path.c_str(), 0700) == 0);
+    if (ended == skipped) MESSAGE("skipped: there is no user to change to");
+    CHECK((ended == 0 || ended == skipped));
+    CHECK(contents(here.newest()) == newest);
+    CHECK(contents(here.previous()) == previous);
+    CHECK(files_in(here.path).size() == 2);
+}
+
+#if defined(__linux__) && defined(__x86_64__)
+TEST_CASE("Errors of write, fsync, close and rename leave both checkpoints as they were, and no temporary") {
+    for (const int call : {__NR_write, __NR_fsync, __NR_close, __NR_rename}) {
+        CAPTURE(call);
+        const folder here;
+        for (int step : {1, 2}) REQUIRE(graft::save_checkpoint(here.newest(), at_step(step)).ok());
+        const std::string newest = contents(here.newest()), previous = contents(here.previous());
+        const int ended = in_child([&] {
+            const graft::checkpoint next = at_step(3);
+            if (!from_now_on(call, SECCOMP_RET_ERRNO | EIO)) return skipped;
+            return refused(graft::save_checkpoint(here.newest(), next, true), here.newest());
+        });
+        if (ended == skipped) {
+            MESSAGE("skipped: the kernel takes no filter of calls");
+            return;
+        }
+        CHECK(ended == 0);
+        CHECK(contents(here.newest()) == newest);
+        CHECK(contents(here.previous()) == previous);
+        CHECK(files_in(here.path).size() == 2);
+    }
+}
+
+TEST_CASE("Calls of write that are interrupted or write a part only make the same file") {
+    const folder here, there;
+    REQUIRE(graft::save_checkpoint(there.newest(), at_step(1)).ok());
+    const int ended = in_child([&] {
+        struct sigaction in_pieces = {};
+        in_pieces.sa_sigaction = write_in_pieces;
+        in_pieces.sa_flags = SA_SIGINFO;
+        if (::sigaction(SIGSYS, &in_pieces, nullptr) != 0 || !from_now_on(__NR_write, SECCOMP_RET_TRAP)) return skipped;
+        return graft::save_checkpoint(here.newest(), at_step(1)).ok() ? 0 : 1;
+    });
+    if (ended == skipped) {
+        MESSAGE("skipped: the kernel takes no filter of calls");
+        return;
+    }
+    CHECK(ended == 0);
+    CHECK(contents(here.newest()) == contents(there.newest()));
+}
+#endif
 
 TEST_CASE("A full disk leaves the old checkpoint as it was") {
     const folder here;

@@ -5,6 +5,22 @@
 #include <cmath>
 #include <limits>
 
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer) || __has_feature(memory_sanitizer)
+#define GRAFT_TEST_SANITIZED 1
+#endif
+#endif
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define GRAFT_TEST_SANITIZED 1
+#endif
+#if defined(__linux__)
+#include <cstdio>
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#endif
+
 using small_steps::architecture;
 using small_steps::group_norm_dropout;
 using small_steps::trained;
@@ -23,6 +39,12 @@ std::string three_steps(const graft::graph& g, const graft::step_options& o, std
     trained t(g, o);
     for (std::int64_t i = 0; i < 3; ++i) REQUIRE_MESSAGE(t.run(i, i < 2 ? n : n - 1, threads), t.error());
     return t.bits();
+}
+
+std::string state_of(const trained& t) {
+    std::string all;
+    for (const graft::training_state& s : t.step.state()) all.append(reinterpret_cast<const char*>(s.value.raw()), s.value.bytes());
+    return all;
 }
 
 }  // namespace
@@ -268,3 +290,77 @@ TEST_CASE("A loss that is not finite names what was first, and the weights stay"
         }
     }
 }
+
+TEST_CASE("A gradient that is not finite under a finite loss stops the step that made it, and names the weight") {
+    // The square root of 0 has no slope: 0 times infinity reaches the convolution.
+    graft::builder b("net", 5);
+    graft::conv2d_options conv;
+    conv.kernel = 3, conv.name = "conv1";
+    graft::value_id x = b.conv2d(b.input("input", graft::dtype::float32, {"N", 3, 8, 8}), 4, conv);
+    const float nothing = 0;
+    x = b.emit("Mul", {x, b.constant("nothing", graft::tensor::from(&nothing, {}))});
+    x = b.emit("Flatten", {b.emit("Sqrt", {x})});
+    x = b.emit("Gemm", {x, b.constant("fc.weight", small_steps::numbered(72, {5, 144}, 0.05)), b.constant("fc.bias", small_steps::numbered(73, {5}))},
+               {graft::integer_attribute("transB", 1)});
+    b.output(x, "logits");
+    graft::graph g = b.finish();
+    graft::value& logits = g.values[static_cast<std::size_t>(x)];
+    logits.type = graft::dtype::float32, logits.has_shape = true, logits.extents = {graft::shape::unknown, 5};
+    g = small_steps::loaded(std::move(g));
+    for (const graft::optimizer_kind kind : {graft::optimizer_kind::sgd, graft::optimizer_kind::adamw})
+        for (const int parts : {1, 4}) {
+            CAPTURE(parts);
+            graft::step_options o = with(kind);
+            o.micro_batches = parts;
+            trained t(g, o);
+            CHECK(!t.run(7, 8));
+            INFO(t.error());
+            CHECK(std::isfinite(t.step.loss()));
+            CHECK(t.last.error().code() == graft::errc::train_diverged);
+            CHECK(t.last.error().where() == "step 7");
+            CHECK(t.error().find("'conv1.") != std::string::npos);
+        }
+}
+
+#if defined(__linux__) && !defined(GRAFT_TEST_SANITIZED)
+TEST_CASE("A step that finds no memory is memory.oom, changes nothing, and others follow it") {
+    const graft::graph g = architecture("lenet");
+    for (const int parts : {1, 2}) {
+        CAPTURE(parts);
+        const pid_t child = ::fork();
+        if (child == 0) {
+            graft::step_options o = with(graft::optimizer_kind::adamw);
+            o.micro_batches = parts;
+            trained t(g, o), same(g, o);
+            const graft::tensor many = small_steps::numbered(1, t.batch_shape(4096));
+            rlimit before{};
+            if (!t.run(0, 8) || !same.run(0, 8) || ::getrlimit(RLIMIT_AS, &before) != 0) ::_exit(2);
+            long pages = 0;
+            if (std::FILE* file = std::fopen("/proc/self/statm", "r")) {
+                if (std::fscanf(file, "%ld", &pages) != 1) pages = 0;
+                std::fclose(file);
+            }
+            const rlimit little = {static_cast<rlim_t>(pages) * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE)) + (rlim_t(32) << 20), before.rlim_max};
+            if (pages == 0 || ::setrlimit(RLIMIT_AS, &little) != 0) ::_exit(77);
+            const std::string state = state_of(t);
+            for (int attempt = 0; attempt < 2; ++attempt) {
+                if (t.run(1, many, 1, 0.01) || t.last.error().code() != graft::errc::memory_oom) ::_exit(3);
+                if (t.error().find("bytes could not be had") == std::string::npos) ::_exit(4);
+            }
+            if (state_of(t) != state) ::_exit(5);
+            // A smaller batch in the same process; then the same one where there is room again.
+            if (!t.run(1, 8) || !same.run(1, 8) || t.bits() != same.bits()) ::_exit(6);
+            if (::setrlimit(RLIMIT_AS, &before) != 0 || !t.run(2, many, 1, 0.01) || !same.run(2, many, 1, 0.01)) ::_exit(7);
+            ::_exit(t.bits() == same.bits() ? 0 : 8);
+        }
+        int ended = 0;
+        REQUIRE(::waitpid(child, &ended, 0) == child);
+        REQUIRE(WIFEXITED(ended));
+        if (WEXITSTATUS(ended) == 77) {
+            MESSAGE("skipped: memory cannot be limited here");
+            return;
+        }
+        CHECK(WEXITSTATUS(ended) == 0);
+    }
+}
+#endif

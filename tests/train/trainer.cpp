@@ -173,18 +173,124 @@ TEST_CASE("A run that is killed and resumed ends with the bytes of one that is n
         CHECK(resumed.result.best_epoch == whole.result.best_epoch);
         CHECK(resumed.result.history.size() == 3);
     }
-    // Other settings are refused.
-    graft::trainer_options o = small_options(folder.path + "/killed1");
-    o.resume = true;
-    o.learning_rate = 0.5;
-    o.trunk_rate = 0.1;
-    const graft::dataset_splits data = graft::open_splits(folder.path + "/data");
-    graft::training_observer watcher;
-    auto refused = graft::train(small_network("none"), data, o, watcher);
-    REQUIRE(!refused.ok());
-    CHECK(refused.error().code() == graft::errc::resume_mismatch);
 }
 #endif
+
+TEST_CASE("Going on with another setting, dataset or network is refused, and the first that differs is named") {
+    const made_folder folder, more;
+    put_pictures(folder);
+    put_pictures(more);
+    more.put("data/train/a/new.png", file(more.path + "/data/train/a/1.png"));
+    graft::trainer_options o = small_options(folder.path + "/run");
+    o.epochs = 1;
+    (void)trained(folder, o, small_network("none"));
+    o.resume = true;
+    const std::string kept = file(o.out + "/checkpoint.safetensors");
+    const auto refused = [&](const graft::trainer_options& with, const graft::training_network& network, const made_folder& from) {
+        const graft::dataset_splits data = graft::open_splits(from.path + "/data");
+        graft::training_observer watcher;
+        auto made = graft::train(network, data, with, watcher);
+        REQUIRE(!made.ok());
+        CHECK(made.error().code() == graft::errc::resume_mismatch);
+        CHECK(file(o.out + "/checkpoint.safetensors") == kept);
+        return made.error().where();
+    };
+    const auto with = [&](void (*change)(graft::trainer_options&)) {
+        graft::trainer_options other = o;
+        change(other);
+        return refused(other, small_network("none"), folder);
+    };
+    CHECK(with([](graft::trainer_options& other) { other.batch = 6; }) == "batch");
+    CHECK(with([](graft::trainer_options& other) { other.epochs = 2; }) == "epochs");
+    CHECK(with([](graft::trainer_options& other) { other.seed = 10; }) == "seed");
+    CHECK(with([](graft::trainer_options& other) { other.learning_rate = 0.5; }) == "lr");
+    CHECK(with([](graft::trainer_options& other) { other.schedule.kind = graft::schedule_kind::constant; }) == "schedule");
+    CHECK(with([](graft::trainer_options& other) { other.step.optimizer.kind = graft::optimizer_kind::adam; }) == "optimizer");
+    CHECK(with([](graft::trainer_options& other) { other.step.optimizer.weight_decay = 0; }) == "weight decay");
+    CHECK(with([](graft::trainer_options& other) { other.step.loss.kind = graft::loss_of("focal"); }) == "loss");
+    CHECK(with([](graft::trainer_options& other) { other.augmentation = graft::parse_augmentation("none"); }) == "augmentation");
+    CHECK(with([](graft::trainer_options& other) { other.preprocess = graft::parse_preprocess("unit,resize=8x8"); }) == "preprocess");
+    CHECK(refused(o, small_network("none"), more) == "training data");
+    CHECK(refused(o, small_network("trunk"), folder) == "weights that learn");
+    // The same layers with one other number, as those of another file would have.
+    graft::training_network other = small_network("none");
+    for (graft::value& v : other.graph.values)
+        if (v.name == "conv1.weight") v.constant.data<float>()[3] += 1;
+    CHECK(refused(o, other, folder) == "network");
+    CHECK(trained(folder, o, small_network("none")).result.epochs == 1);
+}
+
+// Keeps what it is told.
+class listener final : public graft::training_observer {
+public:
+    std::vector<std::string> warnings;
+    inline void on_warning(const std::string& text) override { warnings.push_back(text); }
+    int count(const std::string& text) const {
+        return static_cast<int>(std::count_if(warnings.begin(), warnings.end(), [&](const std::string& w) { return w.find(text) != std::string::npos; }));
+    }
+};
+
+TEST_CASE("A damaged checkpoint is named, and so is the one before, from which the run goes on to the same model") {
+    const made_folder folder;
+    put_pictures(folder);
+    graft::trainer_options o = small_options(folder.path + "/run");
+    const outcome whole = trained(folder, o, small_network("none"));
+    const std::string newest = o.out + "/checkpoint.safetensors", previous = o.out + "/checkpoint.previous.safetensors";
+    std::string bytes = file(newest);
+    REQUIRE(!bytes.empty());
+    bytes.back() = static_cast<char>(bytes.back() ^ 1);
+    folder.put("run/checkpoint.safetensors", bytes);
+    folder.put("run/model.onnx", "");
+    o.resume = true;
+    const graft::dataset_splits data = graft::open_splits(folder.path + "/data");
+    listener heard;
+    auto made = graft::train(small_network("none"), data, o, heard);
+    REQUIRE_MESSAGE(made.ok(), std::string(made.ok() ? "" : made.error().what()));
+    CHECK(heard.count("checkpoint.malformed: " + newest + ": ") == 1);
+    CHECK(heard.count("the one before is taken: " + previous) == 1);
+    CHECK(made->history.size() == 3);
+    CHECK(made->best_epoch == whole.result.best_epoch);
+    if (made->best_epoch == 2) CHECK(file(o.out + "/model.onnx") == whole.model);
+    CHECK(graft::load_checkpoint(newest)->previous == false);
+}
+
+TEST_CASE("More unreadable pictures than are allowed end a run, and all of them have been named") {
+    const made_folder folder;
+    put_pictures(folder);
+    const std::string half = file(folder.path + "/data/train/a/0.png").substr(0, 100);
+    for (const char* name : {"train/a/1.png", "train/b/2.png", "train/c/3.png", "val/b/0.png"}) folder.put(std::string("data/") + name, half);
+    graft::trainer_options o = small_options("");
+    const graft::dataset_splits data = graft::open_splits(folder.path + "/data");
+    o.bad_share = 0.13;  // three of 24, one of 9
+    listener allowed, heard;
+    auto made = graft::train(small_network("none"), data, o, allowed);
+    REQUIRE_MESSAGE(made.ok(), std::string(made.ok() ? "" : made.error().what()));
+    CHECK(made->bad_pictures == 12);  // four an epoch
+    CHECK(allowed.count("/val/b/0.png: left out: ") == 3);
+    o.bad_share = 0.1;
+    auto refused = graft::train(small_network("none"), data, o, heard);
+    REQUIRE(!refused.ok());
+    CHECK(refused.error().code() == graft::errc::data_too_many_bad);
+    for (const char* name : {"/train/a/1.png: left out: ", "/train/b/2.png: left out: ", "/train/c/3.png: left out: "}) {
+        INFO(std::string(name));
+        CHECK(allowed.count(name) == 3);
+        CHECK(heard.count(name) == 1);
+    }
+}
+
+TEST_CASE("A checkpoint that cannot be written ends a run with its path") {
+    const made_folder folder;
+    put_pictures(folder);
+    graft::trainer_options o = small_options(folder.path + "/run");
+    o.checkpoint_seconds = 0;
+    folder.make("run/checkpoint.safetensors");
+    const graft::dataset_splits data = graft::open_splits(folder.path + "/data");
+    graft::training_observer watcher;
+    auto made = graft::train(small_network("none"), data, o, watcher);
+    REQUIRE(!made.ok());
+    CHECK(made.error().code() == graft::errc::checkpoint_write);
+    CHECK(made.error().where() == folder.path + "/run/checkpoint.safetensors");
+}
 
 TEST_CASE("A frozen trunk is run once for each picture, stays as it was, and its head is that of a run without the cache") {
     const made_folder folder;
@@ -264,10 +370,20 @@ TEST_CASE("A run that diverges names the step, and the last good checkpoint stay
     REQUIRE(!made.ok());
     CHECK(made.error().code() == graft::errc::train_diverged);
     INFO(std::string(made.error().what()));
-    CHECK(std::string(made.error().what()).find("step ") != std::string::npos);
-    CHECK(std::string(made.error().what()).find("checkpoint") != std::string::npos);
+    const std::string newest = folder.path + "/run/checkpoint.safetensors";
+    CHECK(made.error().where() == "step 1");
+    CHECK(made.error().detail().find("'") != std::string::npos);
+    CHECK(made.error().detail().find("; the last good checkpoint is " + newest) != std::string::npos);
+    CHECK(file(folder.path + "/run/model.onnx").empty());
     // What is there can be read, and all of it is finite.
-    const graft::loaded_checkpoint kept = graft::load_checkpoint(folder.path + "/run/checkpoint.safetensors");
+    const graft::loaded_checkpoint kept = graft::load_checkpoint(newest);
+    REQUIRE(kept.found);
+    CHECK(*kept.contents.find_state("step") == "1");
+    // Another run in the same folder does not take that checkpoint for its own.
+    o.checkpoint_seconds = 30;
+    auto again = graft::train(small_network("none"), data, o, watcher);
+    REQUIRE(!again.ok());
+    CHECK(again.error().detail().find("; there is no checkpoint yet") != std::string::npos);
     for (const auto& t : kept.contents.tensors)
         for (std::int64_t i = 0; i < t.second.elements(); ++i) CHECK(std::isfinite(t.second.data<float>()[i]));
 }

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <exception>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <utility>
@@ -171,6 +172,22 @@ inline void require(status s) {
 
 /// `text` with control characters and backslashes escaped, cut after 200 bytes: names come from files.
 std::string escape(const std::string& text);
+
+namespace detail {
+// f(), or memory.oom where something in it could not be allocated. `Answer` is what f gives, a status or a result.
+template <class Answer, class F> inline Answer or_out_of_memory(const char* where, const F& f) {
+#ifdef GRAFT_NO_EXCEPTIONS
+    (void)where;
+    return f();
+#else
+    try {
+        return f();
+    } catch (const std::bad_alloc&) {
+        return fail(errc::memory_oom, where, "the system has not enough memory for this");
+    }
+#endif
+}
+} // namespace detail
 
 // Hands a failure on to the caller.
 #define GRAFT_TRY(...)                                                       \

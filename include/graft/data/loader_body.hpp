@@ -152,8 +152,9 @@ private:
             }
             lock.unlock();
             for (std::int64_t i = begin; i < end; ++i)
-                s.outcome[static_cast<std::size_t>(i)] =
-                    samples_.write(index_at(s.first + i), epoch_, s.made.inputs.raw() + i * samples_.sample_bytes());
+                s.outcome[static_cast<std::size_t>(i)] = or_out_of_memory<status>("loader", [&] {
+                    return samples_.write(index_at(s.first + i), epoch_, s.made.inputs.raw() + i * samples_.sample_bytes());
+                });
             lock.lock();
             if (s.left -= end - begin) continue;
             lock.unlock();

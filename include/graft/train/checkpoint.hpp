@@ -25,7 +25,7 @@ struct checkpoint {
 struct loaded_checkpoint {
     bool found = false;    ///< false: there is no checkpoint yet
     bool previous = false; ///< the newest is damaged or absent, this is the one before
-    std::string note;      ///< why the newest was not taken; for the log
+    std::string note;      ///< why the newest was not taken, and what was; for the log
     checkpoint contents;
 };
 
@@ -223,7 +223,7 @@ GRAFT_INLINE result<loaded_checkpoint> load_checkpoint(const std::string& path, 
         if (read.ok()) {
             out.found = true;
             out.previous = previous;
-            out.note = std::move(faults);
+            if (previous) out.note = (faults.empty() ? path + " is not there" : faults) + "; the one before is taken: " + name;
             return out;
         }
         if (read.error().code() == errc::memory_oom) return fail(errc::memory_oom, name, read.error().detail());

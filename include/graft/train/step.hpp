@@ -69,7 +69,8 @@ public:
     /// of planning.
     result<step_memory> prepare(const shape& batch, executor& pool);
 
-    /// Runs one step. Where the loss is not finite the state stays as it is. Errors: input.shape, train.diverged (names the first bad
+    /// Runs one step. Where the loss is not finite, or memory is wanting, the state stays as it is. Where the loss is finite and a
+    /// gradient is not, the weights are spoilt: go back to a checkpoint. Errors: input.shape, train.diverged (names the first bad
     /// tensor), memory.*.
     status run(const step_input& batch, executor& pool);
     /// The loss of the last run: the scaled sum.

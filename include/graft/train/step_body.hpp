@@ -46,6 +46,7 @@ struct training_step::implementation {
     };
 
     status make_state();
+    result<step_memory> prepare(const shape& batch, executor& pool);
     std::vector<tensor_view> views(const tensor_view& batch, const tensor_view& targets, const tensor_view& teacher) const;
     result<planned*> plan_for(const shape& batch, dtype type, detail::step_part part, bool plain, executor& pool);
     status choose_sums(parted& p, executor& pool);
@@ -55,6 +56,8 @@ struct training_step::implementation {
     status run_parts(parted& p, executor& pool);
     result<sums> sum_part(parted& p, int part, executor& pool);
     result<sums> sum_parts(parted& p, int first, int count, executor& pool);
+    status run_checked(const step_input& in, executor& pool);
+    status check_learnt(std::int64_t at, executor& pool) const;
     status diverged(const step_input& in, std::int64_t first, executor& pool);
     std::int64_t classes() const {
         const shape& extents = network.values[static_cast<std::size_t>(logits_value)].extents;
@@ -169,27 +172,30 @@ GRAFT_INLINE void training_step::implementation::give_back_others(const planned&
 }
 
 GRAFT_INLINE result<step_memory> training_step::prepare(const shape& batch, executor& pool) {
-    implementation& self = *self_;
-    const bool parts = self.options.micro_batches > 1;
-    const dtype type = self.network.values[static_cast<std::size_t>(self.input_value)].type;
+    return detail::or_out_of_memory<result<step_memory>>("a step", [&] { return self_->prepare(batch, pool); });
+}
+
+GRAFT_INLINE result<step_memory> training_step::implementation::prepare(const shape& batch, executor& pool) {
+    const bool parts = options.micro_batches > 1;
+    const dtype type = network.values[static_cast<std::size_t>(input_value)].type;
     shape part = batch;
-    if (parts && part.rank()) part[0] = detail::largest_part({self.options.micro_batches}, part[0]);
+    if (parts && part.rank()) part[0] = detail::largest_part({options.micro_batches}, part[0]);
     implementation::planned* p = nullptr;
     std::shared_ptr<const plan> found;
-    GRAFT_TRY_ASSIGN(p, self.plan_for(part, type, parts ? detail::step_part::sums : detail::step_part::whole, false, pool));
-    GRAFT_TRY_ASSIGN(found, self.plan_of(*p, pool));
+    GRAFT_TRY_ASSIGN(p, plan_for(part, type, parts ? detail::step_part::sums : detail::step_part::whole, false, pool));
+    GRAFT_TRY_ASSIGN(found, plan_of(*p, pool));
     step_memory m;
     m.activations = found->arena_bytes;
     m.constants = found->constant_bytes;
-    for (const training_state& s : self.state) m.state += static_cast<std::int64_t>(s.value.bytes());
+    for (const training_state& s : state) m.state += static_cast<std::int64_t>(s.value.bytes());
     if (!parts) return m;
-    GRAFT_TRY_ASSIGN(p, self.plan_for(part, type, detail::step_part::update, false, pool));
-    GRAFT_TRY_ASSIGN(found, self.plan_of(*p, pool));
-    std::int64_t sums = 0, levels = 1;
-    for (std::size_t i = detail::step_inputs::first_state + self.state.size(); i < p->inputs.size(); ++i)
-        sums += bytes_of(p->inputs[i].type, p->inputs[i].extents);
-    while (std::int64_t(1) << (levels - 1) < self.options.micro_batches) ++levels;
-    m.activations += found->arena_bytes + levels * sums;
+    GRAFT_TRY_ASSIGN(p, plan_for(part, type, detail::step_part::update, false, pool));
+    GRAFT_TRY_ASSIGN(found, plan_of(*p, pool));
+    std::int64_t of_sums = 0, levels = 1;
+    for (std::size_t i = detail::step_inputs::first_state + state.size(); i < p->inputs.size(); ++i)
+        of_sums += bytes_of(p->inputs[i].type, p->inputs[i].extents);
+    while (std::int64_t(1) << (levels - 1) < options.micro_batches) ++levels;
+    m.activations += found->arena_bytes + levels * of_sums;
     m.constants += found->constant_bytes;
     return m;
 }
@@ -218,13 +224,32 @@ GRAFT_INLINE status training_step::run(const step_input& in, executor& pool) {
     self.step.data<std::int64_t>()[0] = in.step + 1;
     self.counter.data<std::int64_t>()[0] = in.step;
     self.counter.data<std::int64_t>()[1] = 0;
-    if (self.options.micro_batches == 1) {
-        GRAFT_TRY(self.run_whole(in, pool));
-        return std::isfinite(self.last_loss) ? status() : self.diverged(in, -1, pool);
-    }
-    implementation::parted parts{in, {self.options.micro_batches}, {}, false, -1};
-    GRAFT_TRY(self.run_parts(parts, pool));
-    return std::isfinite(self.last_loss) ? status() : self.diverged(in, parts.diverged, pool);
+    status done = detail::or_out_of_memory<status>("a step", [&] { return self.run_checked(in, pool); });
+    // What was had of the memory goes back: a smaller batch may follow, or the same one where there is more room by then.
+    if (!done.ok() && done.error().code() == errc::memory_oom)
+        for (const auto& p : self.plans) p->runner->trim();
+    return done;
+}
+
+GRAFT_INLINE status training_step::implementation::run_checked(const step_input& in, executor& pool) {
+    parted parts{in, {options.micro_batches}, {}, false, -1};
+    if (options.micro_batches == 1)
+        GRAFT_TRY(run_whole(in, pool));
+    else
+        GRAFT_TRY(run_parts(parts, pool));
+    return std::isfinite(last_loss) ? check_learnt(in.step, pool) : diverged(in, parts.diverged, pool);
+}
+
+// A gradient may overflow where the loss does not. Updates run before all gradients are there, so that it shows in the weights.
+GRAFT_INLINE status training_step::implementation::check_learnt(std::int64_t at, executor& pool) const {
+    const std::size_t count = layout.weights.size() + layout.statistics.size();
+    std::vector<char> finite(count);
+    parallel_for(pool, static_cast<std::int64_t>(count), [&](std::int64_t i) { finite[static_cast<std::size_t>(i)] = detail::all_finite(view(state[static_cast<std::size_t>(i)].value)); });
+    for (std::size_t i = 0; i < count; ++i)
+        if (!finite[i])
+            return fail(errc::train_diverged, "step " + std::to_string(at),
+                        "the loss is finite, but '" + state[i].name + "' no longer is after this step: its gradient or the step was too large. Go back to a checkpoint; a smaller --lr or clipping of gradients may help");
+    return {};
 }
 
 GRAFT_INLINE result<graph> training_step::network(bool averaged) const {

@@ -114,6 +114,7 @@ private:
 
     status prepare() {
         const graph& g = network_.graph;
+        network_text_ = network_fingerprint(g);
         for (value_id id : g.inputs)
             if (!g.values[static_cast<std::size_t>(id)].constant && !format_.known) format_ = {g.values[static_cast<std::size_t>(id)].type, g.values[static_cast<std::size_t>(id)].extents, true};
         if (format_.type != dtype::float32) return fail(errc::input_dtype, g.name, std::string("training takes networks with a float32 input; this one has ") + graft::name(format_.type));
@@ -130,6 +131,7 @@ private:
             GRAFT_TRY_ASSIGN(features, cache_features(cut.trunk, data_.training, l, pool_.threads(), progress, &observer_));
             count_bad(features.bad);
             GRAFT_TRY_ASSIGN(validation_features_, cache_features(cut.trunk, data_.validation, l, pool_.threads(), progress, &observer_));
+            count_bad(validation_features_.bad);
             shape rows = features.rows.shape();
             rows[0] = std::min(o_.batch, static_cast<std::int64_t>(features.labels.size()));
             source_.reset(new feature_source(std::move(features), o_.batch, o_.seed));
@@ -241,8 +243,9 @@ private:
         double rate = 0;
         batch b;
         while (position_.batch < steps_per_epoch()) {
-            GRAFT_TRY(source_->next(b));
-            count_bad(b.bad);
+            status made = source_->next(b);
+            count_bad(b.bad);  // also those that are one too many
+            GRAFT_TRY(std::move(made));
             if (!b.labels.empty()) GRAFT_TRY(run_step(b, rate));
             ++position_.batch;
             const double now = seconds_now(), elapsed = now - epoch_began;
@@ -310,8 +313,7 @@ private:
     // What to go back to, after the loss has gone to infinity.
     status diverged(status s) {
         if (s.error().code() != errc::train_diverged || o_.out.empty()) return s;
-        const bool kept = files_.has_checkpoint();
-        return fail(s.error().code(), s.error().where(), s.error().detail() + (kept ? "; the last good checkpoint is " + files_.checkpoint() : "; there is no checkpoint yet"));
+        return fail(s.error().code(), s.error().where(), s.error().detail() + (good_checkpoint_.empty() ? "; there is no checkpoint yet" : "; the last good checkpoint is " + good_checkpoint_));
     }
 
     status end_epoch(epoch_record r) {
@@ -319,6 +321,7 @@ private:
         graph g;
         GRAFT_TRY_ASSIGN(g, step_.network());
         GRAFT_TRY_ASSIGN(scored, score(g));
+        if (!cached_) count_bad(scored.bad);
         r.loss = scored.metrics.loss();
         r.top1 = scored.metrics.top1();
         r.top5 = scored.metrics.top_k();
@@ -395,6 +398,7 @@ private:
 
     status write_best();
     status log_epoch(const epoch_record& r);
+    static std::string network_fingerprint(const graph& g);
     named_texts settings() const;
     status save();
     status resume();
@@ -408,6 +412,8 @@ private:
     training_files files_;
     input_format format_;
     preprocess_spec spec_;
+    std::string good_checkpoint_;  // the newest of this run: what lies in the folder may be another's
+    std::string network_text_;  // of the network that the run began with
     training_step step_;
     bool step_made_ = false, cached_ = false, head_alone_ = false, checkpoint_verified_ = false, stopped_ = false;
     std::unique_ptr<batch_source> source_;

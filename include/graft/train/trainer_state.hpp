@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../core/fnv1a.hpp"
+#include "../core/xxhash.hpp"
 #include "../io/onnx_read.hpp"
 #include "trainer_body.hpp"
 
@@ -39,6 +40,28 @@ inline std::string fingerprint(const dataset& data) {
     return text;
 }
 
+// A hash over the nodes and constants of a network: what is frozen is in no checkpoint.
+inline std::string training_run::network_fingerprint(const graph& g) {
+    std::uint64_t hash = fnv1a_basis;
+    const auto add = [&](const void* bytes, std::size_t size) { hash = fnv1a(bytes, size, hash); };
+    for (const node& n : g.nodes) {
+        add(n.op_type.c_str(), n.op_type.size() + 1);
+        for (const std::vector<value_id>* ids : {&n.inputs, &n.outputs}) add(ids->data(), ids->size() * sizeof(value_id));
+        for (const attribute& a : n.attributes) {
+            add(a.name.c_str(), a.name.size() + 1);
+            add(&a.integer, sizeof a.integer);
+            add(&a.real, sizeof a.real);
+            add(a.integers.data(), a.integers.size() * sizeof(std::int64_t));
+            add(a.string.c_str(), a.string.size() + 1);
+        }
+    }
+    for (const value& v : g.values)
+        if (v.constant && v.constant.bytes()) hash = xxh64(v.constant.raw(), v.constant.bytes(), hash);
+    char text[48];
+    std::snprintf(text, sizeof text, "%lld nodes, %016llx", static_cast<long long>(g.nodes.size()), static_cast<unsigned long long>(hash));
+    return text;
+}
+
 inline named_texts training_run::settings() const {
     const optimizer_options& p = o_.step.optimizer;
     const loss_options& l = o_.step.loss;
@@ -54,6 +77,7 @@ inline named_texts training_run::settings() const {
     integer("batch", o_.batch);
     integer("shards", o_.step.shards);
     integer("seed", static_cast<std::int64_t>(o_.seed));
+    s.emplace_back("network", network_text_);
     number("lr", o_.learning_rate);
     number("trunk rate", o_.trunk_rate);
     s.emplace_back("schedule", text(o_.schedule));
@@ -114,6 +138,7 @@ inline status training_run::save() {
     }
     GRAFT_TRY(save_checkpoint(files_.checkpoint(), c, checkpoint_verified_));
     checkpoint_verified_ = true;
+    good_checkpoint_ = files_.checkpoint();
     return {};
 }
 
@@ -123,6 +148,7 @@ inline status training_run::resume() {
     if (!found.found) return files_.open(-1, wall_time());
     const checkpoint& c = found.contents;
     checkpoint_verified_ = !found.previous;
+    good_checkpoint_ = found.previous ? previous_checkpoint(files_.checkpoint()) : files_.checkpoint();
     if (found.previous) observer_.on_warning(found.note);
     GRAFT_TRY(compare_settings(c.settings, settings()));
     position_.epoch = integer_in(c.find_state("epoch")), position_.batch = integer_in(c.find_state("batch")), position_.step = integer_in(c.find_state("step"));
@@ -196,7 +222,7 @@ inline status training_run::finish() {
 }  // namespace detail
 
 GRAFT_INLINE result<training_result> train(training_network network, const dataset_splits& data, const trainer_options& options, training_observer& observer) {
-    return detail::training_run(std::move(network), data, options, observer).run();
+    return detail::or_out_of_memory<result<training_result>>("training", [&] { return detail::training_run(std::move(network), data, options, observer).run(); });
 }
 
 GRAFT_END_NAMESPACE

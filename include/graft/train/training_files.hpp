@@ -32,7 +32,6 @@ public:
     bool wanted() const { return !folder_.empty(); }
     std::string path(const char* name) const { return join_path(folder_, name); }
     std::string checkpoint() const { return path("checkpoint.safetensors"); }
-    bool has_checkpoint() const { return wanted() && look_at(checkpoint(), errc::file_open).ok(); }
 
     // Makes the folder and opens the logs; lines of steps after `step` are of a run that was cut off, and go.
     status open(std::int64_t step, double wall_time);
