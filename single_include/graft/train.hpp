@@ -3912,8 +3912,9 @@ private:
             }
             lock.unlock();
             for (std::int64_t i = begin; i < end; ++i)
-                s.outcome[static_cast<std::size_t>(i)] =
-                    samples_.write(index_at(s.first + i), epoch_, s.made.inputs.raw() + i * samples_.sample_bytes());
+                s.outcome[static_cast<std::size_t>(i)] = or_out_of_memory<status>("loader", [&] {
+                    return samples_.write(index_at(s.first + i), epoch_, s.made.inputs.raw() + i * samples_.sample_bytes());
+                });
             lock.lock();
             if (s.left -= end - begin) continue;
             lock.unlock();
@@ -5813,7 +5814,7 @@ struct checkpoint {
 struct loaded_checkpoint {
     bool found = false;    ///< false: there is no checkpoint yet
     bool previous = false; ///< the newest is damaged or absent, this is the one before
-    std::string note;      ///< why the newest was not taken; for the log
+    std::string note;      ///< why the newest was not taken, and what was; for the log
     checkpoint contents;
 };
 
@@ -6270,7 +6271,7 @@ GRAFT_INLINE result<loaded_checkpoint> load_checkpoint(const std::string& path, 
         if (read.ok()) {
             out.found = true;
             out.previous = previous;
-            out.note = std::move(faults);
+            if (previous) out.note = (faults.empty() ? path + " is not there" : faults) + "; the one before is taken: " + name;
             return out;
         }
         if (read.error().code() == errc::memory_oom) return fail(errc::memory_oom, name, read.error().detail());
@@ -19506,7 +19507,7 @@ GRAFT_END_NAMESPACE
 #ifndef GRAFT_SINGLE_GRAFT_PLAN_FUSE_TRAINING_HPP
 #define GRAFT_SINGLE_GRAFT_PLAN_FUSE_TRAINING_HPP
 // ---- graft/plan/fuse_training.hpp
-// Fusion for training on the CPU: what the backward part can compute while it has the numbers at hand anyway.
+// Fusion for training on the CPU: what the backward part can compute while it has the numbers at hand anyway, and what it can do without.
 
 #ifndef GRAFT_SINGLE_GRAFT_PLAN_BECOME_TRAINING_HPP
 #define GRAFT_SINGLE_GRAFT_PLAN_BECOME_TRAINING_HPP
@@ -22018,7 +22019,8 @@ public:
     /// of planning.
     result<step_memory> prepare(const shape& batch, executor& pool);
 
-    /// Runs one step. Where the loss is not finite the state stays as it is. Errors: input.shape, train.diverged (names the first bad
+    /// Runs one step. Where the loss is not finite, or memory is wanting, the state stays as it is. Where the loss is finite and a
+    /// gradient is not, the weights are spoilt: go back to a checkpoint. Errors: input.shape, train.diverged (names the first bad
     /// tensor), memory.*.
     status run(const step_input& batch, executor& pool);
     /// The loss of the last run: the scaled sum.
@@ -22057,6 +22059,7 @@ GRAFT_END_NAMESPACE
 
 
 #include <cmath>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -22112,7 +22115,19 @@ inline finiteness finiteness_of(const tensor_view& v) {
     }
     return f;
 }
-inline bool all_finite(const tensor_view& v) { return finiteness_of(v).finite(); }
+inline bool all_finite(const tensor_view& v) {
+    if (v.type != dtype::float32 || !v.data) return finiteness_of(v).finite();
+    // By the bits, for which compilers take vectors: every step looks at all weights.
+    constexpr std::uint32_t exponent = 0x7f800000;
+    const auto* bytes = static_cast<const unsigned char*>(v.data);
+    std::uint32_t found = 0;
+    for (std::int64_t i = 0, n = v.extents.elements(); i < n; ++i) {
+        std::uint32_t bits = 0;
+        std::memcpy(&bits, bytes + 4 * i, 4);
+        found |= static_cast<std::uint32_t>((bits & exponent) == exponent);
+    }
+    return !found;
+}
 
 // The first value in the order of the nodes that holds NaN or infinity, as "'value' of Op 'node'"; "" where none does. Infinities that
 // come from a constant, as those of masks do, are meant. The nodes are run again with their outputs kept, as many at a time as take
@@ -22766,6 +22781,7 @@ struct training_step::implementation {
     };
 
     status make_state();
+    result<step_memory> prepare(const shape& batch, executor& pool);
     std::vector<tensor_view> views(const tensor_view& batch, const tensor_view& targets, const tensor_view& teacher) const;
     result<planned*> plan_for(const shape& batch, dtype type, detail::step_part part, bool plain, executor& pool);
     status choose_sums(parted& p, executor& pool);
@@ -22775,6 +22791,8 @@ struct training_step::implementation {
     status run_parts(parted& p, executor& pool);
     result<sums> sum_part(parted& p, int part, executor& pool);
     result<sums> sum_parts(parted& p, int first, int count, executor& pool);
+    status run_checked(const step_input& in, executor& pool);
+    status check_learnt(std::int64_t at, executor& pool) const;
     status diverged(const step_input& in, std::int64_t first, executor& pool);
     std::int64_t classes() const {
         const shape& extents = network.values[static_cast<std::size_t>(logits_value)].extents;
@@ -22889,27 +22907,30 @@ GRAFT_INLINE void training_step::implementation::give_back_others(const planned&
 }
 
 GRAFT_INLINE result<step_memory> training_step::prepare(const shape& batch, executor& pool) {
-    implementation& self = *self_;
-    const bool parts = self.options.micro_batches > 1;
-    const dtype type = self.network.values[static_cast<std::size_t>(self.input_value)].type;
+    return detail::or_out_of_memory<result<step_memory>>("a step", [&] { return self_->prepare(batch, pool); });
+}
+
+GRAFT_INLINE result<step_memory> training_step::implementation::prepare(const shape& batch, executor& pool) {
+    const bool parts = options.micro_batches > 1;
+    const dtype type = network.values[static_cast<std::size_t>(input_value)].type;
     shape part = batch;
-    if (parts && part.rank()) part[0] = detail::largest_part({self.options.micro_batches}, part[0]);
+    if (parts && part.rank()) part[0] = detail::largest_part({options.micro_batches}, part[0]);
     implementation::planned* p = nullptr;
     std::shared_ptr<const plan> found;
-    GRAFT_TRY_ASSIGN(p, self.plan_for(part, type, parts ? detail::step_part::sums : detail::step_part::whole, false, pool));
-    GRAFT_TRY_ASSIGN(found, self.plan_of(*p, pool));
+    GRAFT_TRY_ASSIGN(p, plan_for(part, type, parts ? detail::step_part::sums : detail::step_part::whole, false, pool));
+    GRAFT_TRY_ASSIGN(found, plan_of(*p, pool));
     step_memory m;
     m.activations = found->arena_bytes;
     m.constants = found->constant_bytes;
-    for (const training_state& s : self.state) m.state += static_cast<std::int64_t>(s.value.bytes());
+    for (const training_state& s : state) m.state += static_cast<std::int64_t>(s.value.bytes());
     if (!parts) return m;
-    GRAFT_TRY_ASSIGN(p, self.plan_for(part, type, detail::step_part::update, false, pool));
-    GRAFT_TRY_ASSIGN(found, self.plan_of(*p, pool));
-    std::int64_t sums = 0, levels = 1;
-    for (std::size_t i = detail::step_inputs::first_state + self.state.size(); i < p->inputs.size(); ++i)
-        sums += bytes_of(p->inputs[i].type, p->inputs[i].extents);
-    while (std::int64_t(1) << (levels - 1) < self.options.micro_batches) ++levels;
-    m.activations += found->arena_bytes + levels * sums;
+    GRAFT_TRY_ASSIGN(p, plan_for(part, type, detail::step_part::update, false, pool));
+    GRAFT_TRY_ASSIGN(found, plan_of(*p, pool));
+    std::int64_t of_sums = 0, levels = 1;
+    for (std::size_t i = detail::step_inputs::first_state + state.size(); i < p->inputs.size(); ++i)
+        of_sums += bytes_of(p->inputs[i].type, p->inputs[i].extents);
+    while (std::int64_t(1) << (levels - 1) < options.micro_batches) ++levels;
+    m.activations += found->arena_bytes + levels * of_sums;
     m.constants += found->constant_bytes;
     return m;
 }
@@ -22938,13 +22959,32 @@ GRAFT_INLINE status training_step::run(const step_input& in, executor& pool) {
     self.step.data<std::int64_t>()[0] = in.step + 1;
     self.counter.data<std::int64_t>()[0] = in.step;
     self.counter.data<std::int64_t>()[1] = 0;
-    if (self.options.micro_batches == 1) {
-        GRAFT_TRY(self.run_whole(in, pool));
-        return std::isfinite(self.last_loss) ? status() : self.diverged(in, -1, pool);
-    }
-    implementation::parted parts{in, {self.options.micro_batches}, {}, false, -1};
-    GRAFT_TRY(self.run_parts(parts, pool));
-    return std::isfinite(self.last_loss) ? status() : self.diverged(in, parts.diverged, pool);
+    status done = detail::or_out_of_memory<status>("a step", [&] { return self.run_checked(in, pool); });
+    // What was had of the memory goes back: a smaller batch may follow, or the same one where there is more room by then.
+    if (!done.ok() && done.error().code() == errc::memory_oom)
+        for (const auto& p : self.plans) p->runner->trim();
+    return done;
+}
+
+GRAFT_INLINE status training_step::implementation::run_checked(const step_input& in, executor& pool) {
+    parted parts{in, {options.micro_batches}, {}, false, -1};
+    if (options.micro_batches == 1)
+        GRAFT_TRY(run_whole(in, pool));
+    else
+        GRAFT_TRY(run_parts(parts, pool));
+    return std::isfinite(last_loss) ? check_learnt(in.step, pool) : diverged(in, parts.diverged, pool);
+}
+
+// A gradient may overflow where the loss does not. Updates run before all gradients are there, so that it shows in the weights.
+GRAFT_INLINE status training_step::implementation::check_learnt(std::int64_t at, executor& pool) const {
+    const std::size_t count = layout.weights.size() + layout.statistics.size();
+    std::vector<char> finite(count);
+    parallel_for(pool, static_cast<std::int64_t>(count), [&](std::int64_t i) { finite[static_cast<std::size_t>(i)] = detail::all_finite(view(state[static_cast<std::size_t>(i)].value)); });
+    for (std::size_t i = 0; i < count; ++i)
+        if (!finite[i])
+            return fail(errc::train_diverged, "step " + std::to_string(at),
+                        "the loss is finite, but '" + state[i].name + "' no longer is after this step: its gradient or the step was too large. Go back to a checkpoint; a smaller --lr or clipping of gradients may help");
+    return {};
 }
 
 GRAFT_INLINE result<graph> training_step::network(bool averaged) const {
@@ -23213,7 +23253,6 @@ public:
     bool wanted() const { return !folder_.empty(); }
     std::string path(const char* name) const { return join_path(folder_, name); }
     std::string checkpoint() const { return path("checkpoint.safetensors"); }
-    bool has_checkpoint() const { return wanted() && look_at(checkpoint(), errc::file_open).ok(); }
 
     // Makes the folder and opens the logs; lines of steps after `step` are of a run that was cut off, and go.
     status open(std::int64_t step, double wall_time);
@@ -23441,6 +23480,7 @@ private:
 
     status prepare() {
         const graph& g = network_.graph;
+        network_text_ = network_fingerprint(g);
         for (value_id id : g.inputs)
             if (!g.values[static_cast<std::size_t>(id)].constant && !format_.known) format_ = {g.values[static_cast<std::size_t>(id)].type, g.values[static_cast<std::size_t>(id)].extents, true};
         if (format_.type != dtype::float32) return fail(errc::input_dtype, g.name, std::string("training takes networks with a float32 input; this one has ") + graft::name(format_.type));
@@ -23457,6 +23497,7 @@ private:
             GRAFT_TRY_ASSIGN(features, cache_features(cut.trunk, data_.training, l, pool_.threads(), progress, &observer_));
             count_bad(features.bad);
             GRAFT_TRY_ASSIGN(validation_features_, cache_features(cut.trunk, data_.validation, l, pool_.threads(), progress, &observer_));
+            count_bad(validation_features_.bad);
             shape rows = features.rows.shape();
             rows[0] = std::min(o_.batch, static_cast<std::int64_t>(features.labels.size()));
             source_.reset(new feature_source(std::move(features), o_.batch, o_.seed));
@@ -23568,8 +23609,9 @@ private:
         double rate = 0;
         batch b;
         while (position_.batch < steps_per_epoch()) {
-            GRAFT_TRY(source_->next(b));
-            count_bad(b.bad);
+            status made = source_->next(b);
+            count_bad(b.bad);  // also those that are one too many
+            GRAFT_TRY(std::move(made));
             if (!b.labels.empty()) GRAFT_TRY(run_step(b, rate));
             ++position_.batch;
             const double now = seconds_now(), elapsed = now - epoch_began;
@@ -23637,8 +23679,7 @@ private:
     // What to go back to, after the loss has gone to infinity.
     status diverged(status s) {
         if (s.error().code() != errc::train_diverged || o_.out.empty()) return s;
-        const bool kept = files_.has_checkpoint();
-        return fail(s.error().code(), s.error().where(), s.error().detail() + (kept ? "; the last good checkpoint is " + files_.checkpoint() : "; there is no checkpoint yet"));
+        return fail(s.error().code(), s.error().where(), s.error().detail() + (good_checkpoint_.empty() ? "; there is no checkpoint yet" : "; the last good checkpoint is " + good_checkpoint_));
     }
 
     status end_epoch(epoch_record r) {
@@ -23646,6 +23687,7 @@ private:
         graph g;
         GRAFT_TRY_ASSIGN(g, step_.network());
         GRAFT_TRY_ASSIGN(scored, score(g));
+        if (!cached_) count_bad(scored.bad);
         r.loss = scored.metrics.loss();
         r.top1 = scored.metrics.top1();
         r.top5 = scored.metrics.top_k();
@@ -23722,6 +23764,7 @@ private:
 
     status write_best();
     status log_epoch(const epoch_record& r);
+    static std::string network_fingerprint(const graph& g);
     named_texts settings() const;
     status save();
     status resume();
@@ -23735,6 +23778,8 @@ private:
     training_files files_;
     input_format format_;
     preprocess_spec spec_;
+    std::string good_checkpoint_;  // the newest of this run: what lies in the folder may be another's
+    std::string network_text_;  // of the network that the run began with
     training_step step_;
     bool step_made_ = false, cached_ = false, head_alone_ = false, checkpoint_verified_ = false, stopped_ = false;
     std::unique_ptr<batch_source> source_;
@@ -23788,6 +23833,28 @@ inline std::string fingerprint(const dataset& data) {
     return text;
 }
 
+// A hash over the nodes and constants of a network: what is frozen is in no checkpoint.
+inline std::string training_run::network_fingerprint(const graph& g) {
+    std::uint64_t hash = fnv1a_basis;
+    const auto add = [&](const void* bytes, std::size_t size) { hash = fnv1a(bytes, size, hash); };
+    for (const node& n : g.nodes) {
+        add(n.op_type.c_str(), n.op_type.size() + 1);
+        for (const std::vector<value_id>* ids : {&n.inputs, &n.outputs}) add(ids->data(), ids->size() * sizeof(value_id));
+        for (const attribute& a : n.attributes) {
+            add(a.name.c_str(), a.name.size() + 1);
+            add(&a.integer, sizeof a.integer);
+            add(&a.real, sizeof a.real);
+            add(a.integers.data(), a.integers.size() * sizeof(std::int64_t));
+            add(a.string.c_str(), a.string.size() + 1);
+        }
+    }
+    for (const value& v : g.values)
+        if (v.constant && v.constant.bytes()) hash = xxh64(v.constant.raw(), v.constant.bytes(), hash);
+    char text[48];
+    std::snprintf(text, sizeof text, "%lld nodes, %016llx", static_cast<long long>(g.nodes.size()), static_cast<unsigned long long>(hash));
+    return text;
+}
+
 inline named_texts training_run::settings() const {
     const optimizer_options& p = o_.step.optimizer;
     const loss_options& l = o_.step.loss;
@@ -23803,6 +23870,7 @@ inline named_texts training_run::settings() const {
     integer("batch", o_.batch);
     integer("shards", o_.step.shards);
     integer("seed", static_cast<std::int64_t>(o_.seed));
+    s.emplace_back("network", network_text_);
     number("lr", o_.learning_rate);
     number("trunk rate", o_.trunk_rate);
     s.emplace_back("schedule", text(o_.schedule));
@@ -23863,6 +23931,7 @@ inline status training_run::save() {
     }
     GRAFT_TRY(save_checkpoint(files_.checkpoint(), c, checkpoint_verified_));
     checkpoint_verified_ = true;
+    good_checkpoint_ = files_.checkpoint();
     return {};
 }
 
@@ -23872,6 +23941,7 @@ inline status training_run::resume() {
     if (!found.found) return files_.open(-1, wall_time());
     const checkpoint& c = found.contents;
     checkpoint_verified_ = !found.previous;
+    good_checkpoint_ = found.previous ? previous_checkpoint(files_.checkpoint()) : files_.checkpoint();
     if (found.previous) observer_.on_warning(found.note);
     GRAFT_TRY(compare_settings(c.settings, settings()));
     position_.epoch = integer_in(c.find_state("epoch")), position_.batch = integer_in(c.find_state("batch")), position_.step = integer_in(c.find_state("step"));
@@ -23945,7 +24015,7 @@ inline status training_run::finish() {
 }  // namespace detail
 
 GRAFT_INLINE result<training_result> train(training_network network, const dataset_splits& data, const trainer_options& options, training_observer& observer) {
-    return detail::training_run(std::move(network), data, options, observer).run();
+    return detail::or_out_of_memory<result<training_result>>("training", [&] { return detail::training_run(std::move(network), data, options, observer).run(); });
 }
 
 GRAFT_END_NAMESPACE
@@ -24179,7 +24249,6 @@ public:
     bool wanted() const { return !folder_.empty(); }
     std::string path(const char* name) const { return join_path(folder_, name); }
     std::string checkpoint() const { return path("checkpoint.safetensors"); }
-    bool has_checkpoint() const { return wanted() && look_at(checkpoint(), errc::file_open).ok(); }
 
     // Makes the folder and opens the logs; lines of steps after `step` are of a run that was cut off, and go.
     status open(std::int64_t step, double wall_time);

@@ -54,8 +54,12 @@ public:
     // One view an input of the graph, in its order; the memory is only read, and only during the call.
     status run(const tensor_view* inputs) {
         if (!plan_ || !executable::fits(*plan_, inputs)) {
-            GRAFT_TRY_ASSIGN(plan_, what_.plan_for(inputs, pool_));
-            GRAFT_TRY(prepare());
+            // Where this fails there is no plan, so that the next run begins anew.
+            plan_.reset();
+            std::shared_ptr<const plan> next;
+            GRAFT_TRY_ASSIGN(next, what_.plan_for(inputs, pool_));
+            GRAFT_TRY(prepare(*next));
+            plan_ = std::move(next);
         }
         inputs_ = inputs;
         GRAFT_TRY(prepare_outputs());
@@ -85,16 +89,16 @@ private:
         std::unique_ptr<context> runner;
     };
 
-    status prepare() {
+    status prepare(const plan& p) {
         arena_ = buffer();
         scratch_.kept.clear();
         bodies_.clear();  // a plan brings bodies of its own
-        if (plan_->arena_bytes) GRAFT_TRY_ASSIGN(arena_, buffer::allocate(static_cast<std::size_t>(plan_->arena_bytes)));
+        if (p.arena_bytes) GRAFT_TRY_ASSIGN(arena_, buffer::allocate(static_cast<std::size_t>(p.arena_bytes)));
         std::size_t most = 1;
-        for (const step& s : plan_->steps) most = std::max(most, std::max(s.in.size(), s.out.size()));
+        for (const step& s : p.steps) most = std::max(most, std::max(s.in.size(), s.out.size()));
         in_.assign(most, tensor_view{});
         out_.assign(most, tensor_view{});
-        late_.assign(plan_->late.empty() ? 0 : plan_->lowered.values.size(), tensor());
+        late_.assign(p.late.empty() ? 0 : p.lowered.values.size(), tensor());
         return {};
     }
 
