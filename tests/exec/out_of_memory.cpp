@@ -1,5 +1,10 @@
 // A run that finds no memory: an error, again and again, after which the session goes on.
-#if defined(__linux__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer) || __has_feature(memory_sanitizer)
+#define GRAFT_TEST_SANITIZED 1
+#endif
+#endif
+#if defined(__linux__) && !defined(GRAFT_TEST_SANITIZED) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #include <graft/graft.hpp>
 
 #include <doctest/doctest.h>

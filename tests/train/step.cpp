@@ -41,12 +41,6 @@ std::string three_steps(const graft::graph& g, const graft::step_options& o, std
     return t.bits();
 }
 
-std::string state_of(const trained& t) {
-    std::string all;
-    for (const graft::training_state& s : t.step.state()) all.append(reinterpret_cast<const char*>(s.value.raw()), s.value.bytes());
-    return all;
-}
-
 }  // namespace
 
 TEST_CASE("Ten steps of LeNet go as torch's do") {
@@ -323,6 +317,16 @@ TEST_CASE("A gradient that is not finite under a finite loss stops the step that
 }
 
 #if defined(__linux__) && !defined(GRAFT_TEST_SANITIZED)
+namespace {
+
+std::string state_of(const trained& t) {
+    std::string all;
+    for (const graft::training_state& s : t.step.state()) all.append(reinterpret_cast<const char*>(s.value.raw()), s.value.bytes());
+    return all;
+}
+
+}  // namespace
+
 TEST_CASE("A step that finds no memory is memory.oom, changes nothing, and others follow it") {
     const graft::graph g = architecture("lenet");
     for (const int parts : {1, 2}) {
