@@ -6,14 +6,7 @@
 #include <atomic>
 #include <new>
 
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer) || __has_feature(memory_sanitizer)
-#define GRAFT_TEST_SANITIZED 1
-#endif
-#endif
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-#define GRAFT_TEST_SANITIZED 1
-#endif
+#include "../sanitized.hpp"
 
 // Sanitizers bring allocators of their own; what they check is not what is counted here.
 #ifndef GRAFT_TEST_SANITIZED

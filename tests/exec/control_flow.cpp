@@ -13,6 +13,7 @@ using graft::graph_attribute;
 using graft::integer_attribute;
 using graft::integers_attribute;
 using graft::value_id;
+using nets::body_builder;
 using nets::floats;
 using nets::integers;
 
@@ -22,28 +23,6 @@ constexpr dtype f32 = dtype::float32, i64 = dtype::int64;
 
 graft::tensor truth(bool value) { return graft::tensor::scalar(value); }
 graft::tensor number(std::int64_t value) { return graft::tensor::scalar(value); }
-
-// A body under construction: a builder whose captures are declared as inputs and moved when it is done.
-struct body_builder {
-    builder b;
-    std::vector<graft::capture> captures;
-    explicit body_builder(const char* name) : b(name) {}
-    value_id capture(dtype type, value_id outer) {
-        const value_id id = b.input("captured" + std::to_string(captures.size()), type, {});
-        captures.push_back({id, outer});
-        return id;
-    }
-    graft::graph finish() {
-        graft::graph g = b.finish();
-        for (const graft::capture& c : captures) {
-            g.inputs.erase(std::find(g.inputs.begin(), g.inputs.end(), c.inner));
-            g.values[static_cast<std::size_t>(c.inner)].has_shape = false;
-            g.values[static_cast<std::size_t>(c.inner)].type = dtype::undefined;
-        }
-        g.captures = captures;
-        return g;
-    }
-};
 
 // y = x + 1 or x * captured scale, by a condition that is an input.
 graft::graph branches() {

@@ -1,6 +1,7 @@
 // Networks, inputs and comparisons that the tests of planning and execution share.
 #pragma once
 
+#include "../difference.hpp"
 #include "../ops/problems.hpp"
 
 #include <graft/graft.hpp>
@@ -91,20 +92,7 @@ inline bool same_bits(const answer& a, const answer& b) {
     return same;
 }
 
-/// Largest difference over the range of what is wanted; infinite where types, shapes or NaNs disagree.
-inline double difference(const graft::tensor& got, const graft::tensor& want) {
-    if (got.type() != want.type() || got.shape() != want.shape()) return HUGE_VAL;
-    double worst = 0, largest = 1e-3;
-    for (std::int64_t i = 0; i < want.elements(); ++i) {
-        const double w = graft::element_as_double(want.type(), want.raw(), i),
-                     g = graft::element_as_double(got.type(), got.raw(), i);
-        if (w == g || (std::isnan(w) && std::isnan(g))) continue;
-        if (!std::isfinite(w) || !std::isfinite(g)) return HUGE_VAL;
-        largest = std::max(largest, std::fabs(w));
-        worst = std::max(worst, std::fabs(w - g));
-    }
-    return worst / largest;
-}
+using ::difference;
 inline double difference(const answer& got, const answer& want) {
     if (!got.error.empty() || !want.error.empty() || got.outputs.size() != want.outputs.size()) return HUGE_VAL;
     double worst = 0;
@@ -144,5 +132,27 @@ inline graft::graph residual_net(std::uint64_t seed) {
     b.output(b.softmax(b.linear(b.flatten(x), 10)), "probabilities");
     return b.finish();
 }
+
+/// A body under construction: a builder whose captures are declared as inputs and moved when it is done.
+struct body_builder {
+    graft::builder b;
+    std::vector<graft::capture> captures;
+    explicit body_builder(const char* name) : b(name) {}
+    graft::value_id capture(graft::dtype type, graft::value_id outer) {
+        const graft::value_id id = b.input("captured" + std::to_string(captures.size()), type, {});
+        captures.push_back({id, outer});
+        return id;
+    }
+    graft::graph finish() {
+        graft::graph g = b.finish();
+        for (const graft::capture& c : captures) {
+            g.inputs.erase(std::find(g.inputs.begin(), g.inputs.end(), c.inner));
+            g.values[static_cast<std::size_t>(c.inner)].has_shape = false;
+            g.values[static_cast<std::size_t>(c.inner)].type = graft::dtype::undefined;
+        }
+        g.captures = captures;
+        return g;
+    }
+};
 
 } // namespace nets

@@ -1,19 +1,16 @@
 // A run that finds no memory: an error, again and again, after which the session goes on.
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer) || __has_feature(memory_sanitizer)
-#define GRAFT_TEST_SANITIZED 1
-#endif
-#endif
-#if defined(__linux__) && !defined(GRAFT_TEST_SANITIZED) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#include "../sanitized.hpp"
+
+#if defined(__linux__) && !defined(GRAFT_TEST_SANITIZED)
+#include "../little_memory.hpp"
+
 #include <graft/graft.hpp>
 
 #include <doctest/doctest.h>
 
-#include <cstdio>
 #include <cstring>
-#include <sys/resource.h>
+
 #include <sys/wait.h>
-#include <unistd.h>
 
 namespace {
 
@@ -28,15 +25,6 @@ graft::model small_network() {
     return graft::load(b.finish()).value();
 }
 
-rlim_t address_space() {
-    long pages = 0;
-    if (std::FILE* file = std::fopen("/proc/self/statm", "r")) {
-        if (std::fscanf(file, "%ld", &pages) != 1) pages = 0;
-        std::fclose(file);
-    }
-    return static_cast<rlim_t>(pages) * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE));
-}
-
 // 0 where all is as it should be, else which check failed; 77 where memory cannot be limited.
 int starve() {
     graft::session session(small_network(), {1, nullptr});
@@ -44,9 +32,8 @@ int starve() {
     for (std::int64_t i = 0; i < one.elements(); ++i) one.data<float>()[i] = static_cast<float>(i % 13) - 6;
     graft::result<graft::tensor> before = session.run(one);
     rlimit room{};
-    if (!before.ok() || ::getrlimit(RLIMIT_AS, &room) != 0) return 1;
-    const rlimit little = {address_space() + (rlim_t(16) << 20), room.rlim_max};
-    if (address_space() == 0 || ::setrlimit(RLIMIT_AS, &little) != 0) return 77;
+    if (!before.ok()) return 1;
+    if (!limit_memory(rlim_t(16) << 20, room)) return 77;
     for (int attempt = 0; attempt < 3; ++attempt) {
         graft::result<graft::tensor> none = session.run(many);
         if (none.ok() || none.error().code() != graft::errc::memory_oom) return 2;

@@ -7,14 +7,7 @@
 #include <atomic>
 #include <thread>
 
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
-#define GRAFT_TEST_SANITIZED 1
-#endif
-#endif
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-#define GRAFT_TEST_SANITIZED 1
-#endif
+#include "../sanitized.hpp"
 
 namespace {
 

@@ -1,4 +1,5 @@
 // Every operator's test problems: the reference kernel against the kernels of every instruction set of this machine.
+#include "../difference.hpp"
 #include "problems.hpp"
 
 #include <doctest/doctest.h>
@@ -28,20 +29,6 @@ answer run(const problems::problem& p, bool reference, int threads) {
     answer a;
     for (std::size_t i = 0; i < model->outputs().size(); ++i) a.outputs.push_back(session.output(i));
     return a;
-}
-
-// Largest difference over the range of what is wanted; infinite where types, shapes or NaNs disagree.
-double difference(const graft::tensor& got, const graft::tensor& want) {
-    if (got.type() != want.type() || got.shape() != want.shape()) return HUGE_VAL;
-    double worst = 0, largest = 1e-3;
-    for (std::int64_t i = 0; i < want.elements(); ++i) {
-        const double w = graft::element_as_double(want.type(), want.raw(), i), g = graft::element_as_double(got.type(), got.raw(), i);
-        if (w == g || (std::isnan(w) && std::isnan(g))) continue;
-        if (!std::isfinite(w) || !std::isfinite(g)) return HUGE_VAL;
-        largest = std::max(largest, std::fabs(w));
-        worst = std::max(worst, std::fabs(w - g));
-    }
-    return worst / largest;
 }
 
 }  // namespace

@@ -1,4 +1,6 @@
 // Checkpoints: what was saved is loaded, whatever happens to the files: damage, a full disk, kill -9 while writing.
+#include "../file_contents.hpp"
+
 #include <doctest/doctest.h>
 #include <graft/train/checkpoint.hpp>
 #include <graft/train/crc32c.hpp>
@@ -110,16 +112,6 @@ bool equal(const graft::checkpoint& a, const graft::checkpoint& b) {
     return true;
 }
 
-std::string contents(const std::string& path) {
-    std::string out;
-    if (std::FILE* f = std::fopen(path.c_str(), "rb")) {
-        char buffer[4096];
-        for (std::size_t n; (n = std::fread(buffer, 1, sizeof buffer, f)) > 0;) out.append(buffer, n);
-        std::fclose(f);
-    }
-    return out;
-}
-
 void overwrite(const std::string& path, const std::string& bytes) {
     std::FILE* f = std::fopen(path.c_str(), "wb");
     REQUIRE(f);
@@ -197,9 +189,9 @@ TEST_CASE("A checkpoint comes back as it was saved, and the one before is kept")
     REQUIRE(graft::save_checkpoint(here.newest(), at_step(4), true).ok());
     REQUIRE(graft::save_checkpoint(here.newest(), at_step(3), true).ok());
     CHECK(loaded_step(here.previous()) == 4);
-    const std::string once = contents(here.newest());
+    const std::string once = file_contents(here.newest());
     REQUIRE(graft::save_checkpoint(here.newest(), at_step(3)).ok());
-    CHECK(contents(here.newest()) == once);
+    CHECK(file_contents(here.newest()) == once);
 }
 
 TEST_CASE("Other programs read a checkpoint as a safetensors file") {
@@ -214,7 +206,7 @@ TEST_CASE("Any damaged byte is found, and the checkpoint before is taken instead
     const folder here;
     REQUIRE(graft::save_checkpoint(here.newest(), at_step(1, 4)).ok());
     REQUIRE(graft::save_checkpoint(here.newest(), at_step(2, 4)).ok());
-    const std::string good = contents(here.newest());
+    const std::string good = file_contents(here.newest());
     int padding = 0;
     for (std::size_t i = 0; i < good.size(); ++i) {
         std::string bad = good;
@@ -264,7 +256,7 @@ TEST_CASE("A checkpoint that cannot be written leaves the old one as it was, and
     const folder here;
     REQUIRE(graft::save_checkpoint(here.newest(), at_step(1)).ok());
     REQUIRE(graft::save_checkpoint(here.newest(), at_step(2)).ok());
-    const std::string newest = contents(here.newest()), previous = contents(here.previous());
+    const std::string newest = file_contents(here.newest()), previous = file_contents(here.previous());
     for (const std::string& path :
          {here.path + "/absent/c.safetensors", std::string(), here.newest() + std::string(1, '\0') + "x"}) {
         const graft::status s = graft::save_checkpoint(path, at_step(3));
@@ -279,8 +271,8 @@ TEST_CASE("A checkpoint that cannot be written leaves the old one as it was, and
               ::setrlimit(RLIMIT_FSIZE, &limit);
               return refused(graft::save_checkpoint(here.newest(), at_step(3, 10000)), here.newest());
           }) == 0);
-    CHECK(contents(here.newest()) == newest);
-    CHECK(contents(here.previous()) == previous);
+    CHECK(file_contents(here.newest()) == newest);
+    CHECK(file_contents(here.previous()) == previous);
     CHECK(files_in(here.path).size() == 2);
 }
 
@@ -301,7 +293,7 @@ TEST_CASE("Where renaming fails the temporary goes, and a link that lies in its 
     const bool saved = graft::save_checkpoint(here.newest(), at_step(1)).ok();
     ::umask(mask);
     CHECK(saved);
-    CHECK(contents(other) == "mine");
+    CHECK(file_contents(other) == "mine");
     CHECK(loaded_step(here.newest()) == 1);
     struct stat info;
     REQUIRE(::lstat(here.newest().c_str(), &info) == 0);
@@ -312,7 +304,7 @@ TEST_CASE("Where renaming fails the temporary goes, and a link that lies in its 
 TEST_CASE("A folder that may not be written to leaves both checkpoints as they were") {
     const folder here;
     for (int step : {1, 2}) REQUIRE(graft::save_checkpoint(here.newest(), at_step(step)).ok());
-    const std::string newest = contents(here.newest()), previous = contents(here.previous());
+    const std::string newest = file_contents(here.newest()), previous = file_contents(here.previous());
     REQUIRE(::chmod(here.path.c_str(), 0555) == 0);
     // Root may write everywhere: as nobody, then.
     const int ended = in_child([&] {
@@ -322,8 +314,8 @@ TEST_CASE("A folder that may not be written to leaves both checkpoints as they w
     REQUIRE(::chmod(here.path.c_str(), 0700) == 0);
     if (ended == skipped) MESSAGE("skipped: there is no user to change to");
     CHECK((ended == 0 || ended == skipped));
-    CHECK(contents(here.newest()) == newest);
-    CHECK(contents(here.previous()) == previous);
+    CHECK(file_contents(here.newest()) == newest);
+    CHECK(file_contents(here.previous()) == previous);
     CHECK(files_in(here.path).size() == 2);
 }
 
@@ -333,7 +325,7 @@ TEST_CASE("Errors of write, fsync, close and rename leave both checkpoints as th
         CAPTURE(call);
         const folder here;
         for (int step : {1, 2}) REQUIRE(graft::save_checkpoint(here.newest(), at_step(step)).ok());
-        const std::string newest = contents(here.newest()), previous = contents(here.previous());
+        const std::string newest = file_contents(here.newest()), previous = file_contents(here.previous());
         const int ended = in_child([&] {
             const graft::checkpoint next = at_step(3);
             if (!from_now_on(call, SECCOMP_RET_ERRNO | EIO)) return skipped;
@@ -344,8 +336,8 @@ TEST_CASE("Errors of write, fsync, close and rename leave both checkpoints as th
             return;
         }
         CHECK(ended == 0);
-        CHECK(contents(here.newest()) == newest);
-        CHECK(contents(here.previous()) == previous);
+        CHECK(file_contents(here.newest()) == newest);
+        CHECK(file_contents(here.previous()) == previous);
         CHECK(files_in(here.path).size() == 2);
     }
 }
@@ -365,7 +357,7 @@ TEST_CASE("Calls of write that are interrupted or write a part only make the sam
         return;
     }
     CHECK(ended == 0);
-    CHECK(contents(here.newest()) == contents(there.newest()));
+    CHECK(file_contents(here.newest()) == file_contents(there.newest()));
 }
 #endif
 
@@ -377,13 +369,13 @@ TEST_CASE("A full disk leaves the old checkpoint as it was") {
         return;
     }
     REQUIRE(graft::save_checkpoint(here.newest(), at_step(1, 2000)).ok());
-    const std::string newest = contents(here.newest());
+    const std::string newest = file_contents(here.newest());
     for (int attempt = 0; attempt < 3; ++attempt) {
         const graft::status s = graft::save_checkpoint(here.newest(), at_step(2, 20000));
         REQUIRE(!s.ok());
         CHECK(s.error().code() == graft::errc::checkpoint_write);
         CHECK(s.error().where() == here.newest());
-        CHECK(contents(here.newest()) == newest);
+        CHECK(file_contents(here.newest()) == newest);
         CHECK(files_in(here.path).size() == 1);
     }
     CHECK(loaded_step(here.newest()) == 1);

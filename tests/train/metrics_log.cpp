@@ -1,4 +1,6 @@
 // metrics.jsonl: lines as they are written, and what a resumed run keeps of them.
+#include "../file_contents.hpp"
+
 #include <doctest/doctest.h>
 #include <graft/train/metrics_log.hpp>
 
@@ -11,15 +13,7 @@ namespace {
 struct temporary_log {
     std::string path = "graft_metrics_log.test.jsonl";
     ~temporary_log() { std::remove(path.c_str()); }
-    std::string contents() const {
-        std::string out;
-        if (std::FILE* f = std::fopen(path.c_str(), "rb")) {
-            char buffer[4096];
-            for (std::size_t n; (n = std::fread(buffer, 1, sizeof buffer, f)) > 0;) out.append(buffer, n);
-            std::fclose(f);
-        }
-        return out;
-    }
+    std::string contents() const { return file_contents(path); }
     void append(const std::string& bytes) const {
         std::FILE* f = std::fopen(path.c_str(), "ab");
         REQUIRE(f);

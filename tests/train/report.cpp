@@ -87,6 +87,22 @@ TEST_CASE("A report stands on its own: no scripts, nothing from elsewhere, well 
     }
 }
 
+TEST_CASE("A report tells what a GPU did in the epochs in which it told") {
+    graft::training_report r = report_of(2);
+    CHECK(graft::report_html(r).value().find("What the GPU did") == std::string::npos);
+    r.epochs[1].device_busy = 0.625;
+    r.epochs[1].device_watts = 312;
+    r.epochs[1].device_celsius = 64;
+    r.epochs[4].device_bytes = 3.5e9;
+    const std::string page = graft::report_html(r).value();
+    CHECK(well_nested(page));
+    const std::string part = page.substr(page.find("What the GPU did"));
+    CHECK(part.find("<tr><td>2<td>62.5\u202f%<td>\u2013<td>312\u202fW<td>64\u202f\u00b0C</tr>") != std::string::npos);
+    CHECK(part.find("<tr><td>5<td>\u2013<td>3.50\u202fGB<td>\u2013<td>\u2013</tr>") != std::string::npos);
+    CHECK(part.find("<tr><td>1<") == std::string::npos);
+    CHECK(part.find("share of the time in which a kernel ran") != std::string::npos);
+}
+
 TEST_CASE("Nothing that a file or a user gave becomes markup") {
     graft::training_report r = report_of(2);
     const std::string evil = "<script>alert(\"x\")</script>'&\x01\xff";

@@ -1,4 +1,4 @@
-// Schedules: every rate against torch.optim.lr_scheduler; their texts; plateaus, early stopping and the rate finder.
+// Schedules: every rate against torch.optim.lr_scheduler; their texts; plateaus, early stopping, the rate finder and the batch finder.
 #include <doctest/doctest.h>
 #include <graft/train/schedule.hpp>
 #include <graft/train/search.hpp>
@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 TEST_CASE("Every schedule gives the rates of torch's, step for step") {
@@ -144,4 +145,55 @@ TEST_CASE("The rate finder stops where the loss explodes and suggests where it f
     for (int i = 0; i < 5; ++i) CHECK(rising.add(1 + i * 0.1));
     CHECK(rising.suggestion() == 0);
     CHECK(!rising.add(std::numeric_limits<double>::infinity()));
+}
+
+namespace {
+
+// The batch that is found where throughput is what a function says; 0 stands for a batch that does not fit.
+template <class Throughput>
+std::pair<std::int64_t, std::vector<std::int64_t>> found_batch(std::int64_t most, Throughput throughput) {
+    graft::batch_finder finder(most);
+    std::vector<std::int64_t> tried;
+    while (const std::int64_t batch = finder.next()) {
+        tried.push_back(batch);
+        finder.add(throughput(static_cast<double>(batch)));
+        REQUIRE(tried.size() < 30);
+    }
+    return {finder.best(), tried};
+}
+using sizes = std::vector<std::int64_t>;
+
+} // namespace
+
+TEST_CASE("the batch finder doubles while that pays, and stays below what does not fit") {
+    auto found = found_batch(1 << 16, [](double b) { return b / (b + 100); }); // from 2048 to 4096 it rises by 2.4 %
+    CHECK(found.second == sizes{8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096});
+    CHECK(found.first == 2048);
+    found = found_batch(1 << 16, [](double b) { return b <= 64 ? b : 0; });
+    CHECK(found.first == 64);
+    CHECK(found.second == sizes{8, 16, 32, 64, 128});
+    found = found_batch(1 << 16, [](double) { return 5.0; });
+    CHECK(found.first == 8);
+    CHECK(found.second == sizes{8, 16});
+    found = found_batch(1 << 16, [](double b) { return b <= 2 ? b : 0; });
+    CHECK(found.first == 2);
+    CHECK(found.second == sizes{8, 4, 2});
+    found = found_batch(1 << 16, [](double) { return 0.0; });
+    CHECK(found.first == 0);
+    CHECK(found.second == sizes{8, 4, 2, 1});
+}
+
+TEST_CASE("the batch finder takes no batch over what there is use for, and ends when it is stopped") {
+    const auto always_better = [](double b) { return b; };
+    CHECK(found_batch(40, always_better).first == 32);
+    CHECK(found_batch(8, always_better).second == sizes{8});
+    CHECK(found_batch(5, always_better).second == sizes{4});
+    CHECK(found_batch(0, always_better).second == sizes{1});
+    graft::batch_finder finder(1 << 16);
+    finder.add(10);
+    CHECK(finder.next() == 16);
+    finder.stop();
+    CHECK(finder.next() == 0);
+    CHECK(finder.best() == 8);
+    CHECK(finder.trials().size() == 1);
 }

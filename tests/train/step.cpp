@@ -1,24 +1,15 @@
 // The training step: batches in parts and recomputation give the bits of the plain step, threads change none, what diverges is named.
+#include "../sanitized.hpp"
 #include "golden_steps.hpp"
 #include "small_steps.hpp"
 
 #include <cmath>
 #include <limits>
 
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer) || __has_feature(memory_sanitizer)
-#define GRAFT_TEST_SANITIZED 1
-#endif
-#endif
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-#define GRAFT_TEST_SANITIZED 1
-#endif
 #if defined(__linux__)
-#include <cstdio>
+#include "../little_memory.hpp"
 
-#include <sys/resource.h>
 #include <sys/wait.h>
-#include <unistd.h>
 #endif
 
 using small_steps::architecture;
@@ -338,14 +329,8 @@ TEST_CASE("A step that finds no memory is memory.oom, changes nothing, and other
             trained t(g, o), same(g, o);
             const graft::tensor many = small_steps::numbered(1, t.batch_shape(4096));
             rlimit before{};
-            if (!t.run(0, 8) || !same.run(0, 8) || ::getrlimit(RLIMIT_AS, &before) != 0) ::_exit(2);
-            long pages = 0;
-            if (std::FILE* file = std::fopen("/proc/self/statm", "r")) {
-                if (std::fscanf(file, "%ld", &pages) != 1) pages = 0;
-                std::fclose(file);
-            }
-            const rlimit little = {static_cast<rlim_t>(pages) * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE)) + (rlim_t(32) << 20), before.rlim_max};
-            if (pages == 0 || ::setrlimit(RLIMIT_AS, &little) != 0) ::_exit(77);
+            if (!t.run(0, 8) || !same.run(0, 8)) ::_exit(2);
+            if (!limit_memory(rlim_t(32) << 20, before)) ::_exit(77);
             const std::string state = state_of(t);
             for (int attempt = 0; attempt < 2; ++attempt) {
                 if (t.run(1, many, 1, 0.01) || t.last.error().code() != graft::errc::memory_oom) ::_exit(3);
@@ -368,3 +353,44 @@ TEST_CASE("A step that finds no memory is memory.oom, changes nothing, and other
     }
 }
 #endif
+
+TEST_CASE("Loss scaling changes no step but those whose gradients overflow, and these change nothing and halve the scale") {
+    const graft::graph g = small_steps::architecture("lenet");
+    for (const int parts : {1, 2}) {
+        CAPTURE(parts);
+        graft::step_options plain = with(graft::optimizer_kind::adamw), scaled = plain;
+        plain.micro_batches = scaled.micro_batches = parts;
+        scaled.loss_scaling = true;
+        trained a(g, plain), b(g, scaled);
+        for (std::int64_t i = 0; i < 3; ++i) {
+            REQUIRE(a.run(i, 8));
+            REQUIRE(b.run(i, 8));
+            CHECK(b.step.loss() == doctest::Approx(a.step.loss()).epsilon(1e-6));
+        }
+        CHECK(b.step.scaling().factor == 65536);
+        CHECK(b.step.scaling().steps == 3);
+        for (std::size_t s = 0; s < a.step.state().size(); ++s)
+            for (std::int64_t i = 0; i < a.step.state()[s].value.elements(); ++i)
+                REQUIRE(b.step.state()[s].value.data<float>()[i] == doctest::Approx(a.step.state()[s].value.data<float>()[i]).epsilon(1e-4));
+
+        const auto state_of = [](const trained& t) {
+            std::string all;
+            for (const graft::training_state& s : t.step.state()) all.append(reinterpret_cast<const char*>(s.value.raw()), s.value.bytes());
+            return all;
+        };
+        // Bright pictures make gradients that are far larger than the loss, so that these overflow first.
+        const graft::tensor bright = small_steps::numbered(7, b.batch_shape(8), 30);
+        std::string before;
+        double factor = 1e34;
+        for (; b.step.scaling().skipped == 0 && factor < 3e38; factor *= 2) {
+            b.step.scaling() = {factor, 7, 0};
+            before = state_of(b);
+            REQUIRE(b.run(3, bright, 1, 0.0001));
+        }
+        CHECK(std::isfinite(b.step.loss()));
+        CHECK(b.step.scaling().skipped == 1);
+        CHECK(b.step.scaling().factor == factor / 4);
+        CHECK(b.step.scaling().steps == 0);
+        CHECK(state_of(b) == before);
+    }
+}

@@ -1,5 +1,6 @@
 // Whole runs on a small folder of pictures: the same model for any threads and workers and after any interruption; frozen trunks.
 #include "../data/made_dataset.hpp"
+#include "../exec/host_device.hpp"
 #include "small_steps.hpp"
 
 #include <graft/data/png_encode.hpp>
@@ -133,6 +134,64 @@ TEST_CASE("A run learns, writes its files, and gives the same model for any thre
     CHECK(trained(folder, o, small_network("none")).model != first.model);
 }
 
+TEST_CASE("A run on a device ends with the model that the reference kernels of the CPU make, also where the trunk joins later") {
+    const made_folder folder;
+    put_pictures(folder);
+    for (const int stages : {0, 1}) {
+        CAPTURE(stages);
+        graft::trainer_options o = small_options(folder.path + "/cpu" + std::to_string(stages)), device = small_options(folder.path + "/device" + std::to_string(stages));
+        if (stages) {
+            o.unfreeze_epoch = device.unfreeze_epoch = 1;
+            o.step.optimizer.ema_decay = device.step.optimizer.ema_decay = 0.9;
+        }
+        o.step.reference = true;
+        const auto on = host_devices::make();
+        device.step.on = on;
+        const outcome cpu = trained(folder, o, small_network("none")), made = trained(folder, device, small_network("none"));
+        CHECK(made.result.best_epoch == cpu.result.best_epoch);
+        CHECK(made.model == cpu.model);
+        CHECK(made.result.history[2].training_loss == cpu.result.history[2].training_loss);
+        CHECK(on->did.segments > 15);  // three epochs of five steps, and what scores them
+    }
+}
+
+TEST_CASE("A run on a device that is stopped anywhere and resumed ends with the bytes of one that is not") {
+    const made_folder folder;
+    put_pictures(folder);
+    graft::trainer_options plain = small_options(folder.path + "/whole");
+    plain.unfreeze_epoch = 1;
+    plain.step.on = host_devices::make();
+    const outcome whole = trained(folder, plain, small_network("none"));
+    const graft::dataset_splits data = graft::open_splits(folder.path + "/data");
+    for (const int segment : {3, 7, 11}) {
+        CAPTURE(segment);
+        graft::trainer_options o = plain;
+        const auto on = host_devices::make();
+        o.out = folder.path + "/stopped" + std::to_string(segment);
+        o.checkpoint_seconds = 0;
+        o.step.on = on;
+        on->failing_run = segment;
+        graft::training_observer watcher;
+        const auto stopped = graft::train(small_network("none"), data, o, watcher);
+        REQUIRE(!stopped.ok());
+        CHECK(stopped.error().code() == graft::errc::device_lost);
+        o.resume = true;
+        CHECK(trained(folder, o, small_network("none")).model == whole.model);
+    }
+}
+
+TEST_CASE("A frozen trunk that a device runs once for each picture gives the head that the CPU's gives") {
+    const made_folder folder;
+    put_pictures(folder);
+    graft::trainer_options o = small_options("");
+    o.augmentation = graft::parse_augmentation("none");
+    const outcome cpu = trained(folder, o, small_network("trunk"));
+    o.step.on = host_devices::make();
+    const outcome device = trained(folder, o, small_network("trunk"));
+    CHECK(weight(device.result.network, "conv1.weight") == weight(cpu.result.network, "conv1.weight"));
+    CHECK(device.result.history[2].loss == doctest::Approx(cpu.result.history[2].loss).epsilon(1e-4));
+}
+
 #if !defined(_WIN32)
 TEST_CASE("A run that is killed and resumed ends with the bytes of one that is not") {
 #if defined(__SANITIZE_THREAD__)
@@ -210,6 +269,7 @@ TEST_CASE("Going on with another setting, dataset or network is refused, and the
     CHECK(with([](graft::trainer_options& other) { other.step.loss.kind = graft::loss_of("focal"); }) == "loss");
     CHECK(with([](graft::trainer_options& other) { other.augmentation = graft::parse_augmentation("none"); }) == "augmentation");
     CHECK(with([](graft::trainer_options& other) { other.preprocess = graft::parse_preprocess("unit,resize=8x8"); }) == "preprocess");
+    CHECK(with([](graft::trainer_options& other) { other.precision = "bfloat16"; }) == "precision");
     CHECK(refused(o, small_network("none"), more) == "training data");
     CHECK(refused(o, small_network("trunk"), folder) == "weights that learn");
     // The same layers with one other number, as those of another file would have.
@@ -229,6 +289,30 @@ public:
         return static_cast<int>(std::count_if(warnings.begin(), warnings.end(), [&](const std::string& w) { return w.find(text) != std::string::npos; }));
     }
 };
+
+TEST_CASE("Figures that an observer adds stand behind those of each epoch's training") {
+    class counter final : public graft::training_observer {
+    public:
+        inline void add_figures(graft::named_numbers& figures) override { figures.emplace_back("watched", ++epochs_ / 2.0); }
+
+    private:
+        int epochs_ = 0;
+    };
+    const made_folder folder;
+    put_pictures(folder);
+    const graft::dataset_splits data = graft::open_splits(folder.path + "/data");
+    const graft::trainer_options o = small_options(folder.path + "/run");
+    counter watcher;
+    REQUIRE(graft::train(small_network("none"), data, o, watcher).ok());
+    const std::string log = file(o.out + "/metrics.jsonl");
+    std::size_t at = 0;
+    for (const char* value : {"0.5", "1", "1.5"}) {
+        at = log.find(std::string(",\"watched\":") + value + "}\n", at + 1);
+        REQUIRE(at != std::string::npos);
+        const std::string line = log.substr(log.rfind('\n', at) + 1, at - log.rfind('\n', at));
+        CHECK(line.find("\"split\":\"train\"") != std::string::npos);
+    }
+}
 
 TEST_CASE("A damaged checkpoint is named, and so is the one before, from which the run goes on to the same model") {
     const made_folder folder;

@@ -30,6 +30,8 @@ result<folder_entry> look_at(const std::string& path, errc cannot_open);
 result<std::vector<folder_entry>> list_folder(const std::string& path, errc cannot_open, std::size_t most = std::size_t(1) << 26);
 /// "folder/name", without a second slash; the name alone where the folder is "".
 std::string join_path(const std::string& folder, const std::string& name);
+/// Makes a folder and those above it that are missing. Errors: file.write.
+status make_folder(const std::string& path);
 
 GRAFT_END_NAMESPACE
 
@@ -38,6 +40,7 @@ GRAFT_END_NAMESPACE
 #include <cerrno>
 #include <cstring>
 #if defined(_WIN32)
+#include <direct.h>
 #include <io.h>
 #else
 #include <dirent.h>
@@ -55,6 +58,20 @@ GRAFT_INLINE std::string join_path(const std::string& folder, const std::string&
     const bool separated = last == '/';
 #endif
     return separated ? folder + name : folder + "/" + name;
+}
+
+GRAFT_INLINE status make_folder(const std::string& path) {
+    for (std::size_t i = 1; i <= path.size(); ++i) {
+        if (i < path.size() && path[i] != '/') continue;
+        const std::string part = path.substr(0, i);
+#if defined(_WIN32)
+        const int made = ::_mkdir(part.c_str());
+#else
+        const int made = ::mkdir(part.c_str(), 0777);
+#endif
+        if (made != 0 && errno != EEXIST) return fail(errc::file_write, part, std::string("the folder cannot be made: ") + std::strerror(errno));
+    }
+    return {};
 }
 
 namespace detail {

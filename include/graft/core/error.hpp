@@ -77,6 +77,8 @@
     X(checkpoint_malformed, "checkpoint.malformed", "a checkpoint is damaged, and so is the one before it") \
     X(resume_mismatch, "resume.mismatch", "a checkpoint was made with other settings")           \
     X(device_unavailable, "device.unavailable", "the device asked for cannot be used")           \
+    X(device_lost, "device.lost", "a device failed while it was in use")                         \
+    X(device_compile, "device.compile", "a kernel could not be compiled for a device")           \
     X(placement_refused, "placement.refused", "no back end takes a node")                        \
     X(internal, "internal", "a defect of graft itself: please report it")
 

@@ -19,6 +19,8 @@ public:
     std::uint64_t seed = 0;
     std::vector<const backend*> backends;
     std::shared_ptr<pack_cache> packed;
+    std::shared_ptr<device> on;     // null: the CPU alone
+    bool strict_placement = false;
 
     result<std::shared_ptr<const plan>> plan_for(const tensor_view* inputs, executor& pool) const {
         std::lock_guard<std::mutex> guard(lock_);
@@ -30,7 +32,7 @@ public:
                 return found;
             }
         std::shared_ptr<const plan> made;
-        GRAFT_TRY_ASSIGN(made, make_plan(graph, inputs, {limit, pool, backends.data(), static_cast<int>(backends.size()), exact, reference, seed, packed.get()}));
+        GRAFT_TRY_ASSIGN(made, make_plan(graph, inputs, {limit, pool, backends.data(), static_cast<int>(backends.size()), exact, reference, seed, packed.get(), on, strict_placement}));
         if (plans_.size() >= 16) plans_.erase(plans_.begin());
         plans_.push_back(made);
         return made;
@@ -47,9 +49,15 @@ private:
 };
 
 // The memory of one caller. Not for two threads at once.
-class context final : public subgraph_runner {
+class context final : public subgraph_runner, private host_addresses {
 public:
-    context(const executable& what, executor& pool) : what_(what), pool_(pool) {}
+    // `state`: where the device keeps what it changes in place; null where nothing is.
+    context(const executable& what, executor& pool, device_state* state = nullptr) : what_(what), pool_(&pool), state_(state) {}
+    // Later runs are spread by this executor; the one before need not live any more.
+    void use(executor& pool) {
+        if (pool_ != &pool) bodies_.clear();  // they have contexts of their own
+        pool_ = &pool;
+    }
 
     // One view an input of the graph, in its order; the memory is only read, and only during the call.
     status run(const tensor_view* inputs) {
@@ -57,15 +65,19 @@ public:
             // Where this fails there is no plan, so that the next run begins anew.
             plan_.reset();
             std::shared_ptr<const plan> next;
-            GRAFT_TRY_ASSIGN(next, what_.plan_for(inputs, pool_));
-            GRAFT_TRY(prepare(*next));
+            GRAFT_TRY_ASSIGN(next, what_.plan_for(inputs, *pool_));
+            GRAFT_TRY(prepare(next));
             plan_ = std::move(next);
         }
         inputs_ = inputs;
         GRAFT_TRY(prepare_outputs());
-        for (const step& s : plan_->steps) GRAFT_TRY(run_step(s));
-        for (int i : plan_->late) GRAFT_TRY(run_late(plan_->lowered.nodes[static_cast<std::size_t>(i)]));
-        return finish_outputs();
+        if (host_states_.empty()) return run_steps();
+        // State that this plan has on the host may have been changed on the device by another.
+        for (const state_pair& s : host_states_) GRAFT_TRY(state_->read_back(inputs_[s.input].data));
+        status done = run_steps();
+        for (const state_pair& s : host_states_)
+            if (s.output >= 0) state_->host_changed(inputs_[s.input].data);
+        return done;
     }
     // Output i of the last run; holding on to it makes the next run allocate another.
     const tensor& output(std::size_t i) const { return i < outputs_.size() ? outputs_[i] : nothing_; }
@@ -73,6 +85,7 @@ public:
     // Gives the memory back; the next run allocates anew.
     void trim() {
         arena_ = buffer();
+        on_device_.reset();
         scratch_.kept.clear();
         outputs_.clear();
         late_.clear();
@@ -89,11 +102,32 @@ private:
         std::unique_ptr<context> runner;
     };
 
-    status prepare(const plan& p) {
+    status run_steps() {
+        const std::vector<step>& steps = plan_->steps;
+        for (std::size_t i = 0, end = 0; i < steps.size(); i = end) {
+            end = i + 1;
+            if (!steps[i].on_device) {
+                GRAFT_TRY(run_step(steps[i]));
+                continue;
+            }
+            while (end < steps.size() && steps[end].on_device) ++end;
+            GRAFT_TRY(on_device_->run(static_cast<int>(i), static_cast<int>(end), *this, *pool_));
+        }
+        for (int i : plan_->late) GRAFT_TRY(run_late(plan_->lowered.nodes[static_cast<std::size_t>(i)]));
+        return finish_outputs();
+    }
+
+    status prepare(const std::shared_ptr<const plan>& next) {
+        const plan& p = *next;
+        on_device_.reset();
+        if (p.loaded) GRAFT_TRY_ASSIGN(on_device_, p.on->make_context(next, state_));
         arena_ = buffer();
         scratch_.kept.clear();
         bodies_.clear();  // a plan brings bodies of its own
         if (p.arena_bytes) GRAFT_TRY_ASSIGN(arena_, buffer::allocate(static_cast<std::size_t>(p.arena_bytes)));
+        host_states_.clear();
+        for (const state_pair& s : p.lowered.states)
+            if (state_ && !p.lowered.values[static_cast<std::size_t>(p.lowered.inputs[static_cast<std::size_t>(s.input)])].on_device) host_states_.push_back(s);
         std::size_t most = 1;
         for (const step& s : p.steps) most = std::max(most, std::max(s.in.size(), s.out.size()));
         in_.assign(most, tensor_view{});
@@ -113,7 +147,7 @@ private:
         return {};
     }
 
-    void* address(const slot& s) const {
+    void* address(const slot& s) const override {
         switch (s.kind) {
         case slot_kind::arena: return arena_.data() + s.index;
         case slot_kind::input: return inputs_[s.index].data;
@@ -131,10 +165,10 @@ private:
         for (std::size_t i = 0; i < s.out.size(); ++i) out_[i] = resolve(s.out[i]);
         const int inputs = static_cast<int>(s.in.size()), outputs = static_cast<int>(s.out.size());
         if (s.kernel) {
-            s.kernel->run({in_.data(), inputs, out_.data(), outputs, s.choice, arena_.data() + s.workspace_offset, pool_, s.level});
+            s.kernel->run({in_.data(), inputs, out_.data(), outputs, s.choice, arena_.data() + s.workspace_offset, *pool_, s.level});
             return {};
         }
-        run_context c{{n, in_.data(), inputs, out_.data(), outputs, what_.limit}, pool_, this, nullptr, s.seed, &scratch_};
+        run_context c{{n, in_.data(), inputs, out_.data(), outputs, what_.limit}, *pool_, this, nullptr, s.seed, &scratch_};
         return n.op->run(c);
     }
 
@@ -151,7 +185,7 @@ private:
         std::vector<tensor_view> in;
         for (value_id id : ids) in.push_back(late_view(id));
         std::vector<tensor> made;
-        GRAFT_TRY(evaluate(n, in.data(), static_cast<int>(n.inputs.size()), made, {what_.limit, pool_, this, seed_of(plan_->lowered, n, what_.seed)}));
+        GRAFT_TRY(evaluate(n, in.data(), static_cast<int>(n.inputs.size()), made, {what_.limit, *pool_, this, seed_of(plan_->lowered, n, what_.seed)}));
         for (std::size_t i = 0; i < made.size(); ++i)
             if (n.outputs[i] != no_value) late_[static_cast<std::size_t>(n.outputs[i])] = std::move(made[i]);
         return {};
@@ -173,8 +207,11 @@ private:
     }
 
     const executable& what_;
-    executor& pool_;
+    executor* pool_;
+    device_state* state_;
     std::shared_ptr<const plan> plan_;
+    std::unique_ptr<device_context> on_device_;
+    std::vector<state_pair> host_states_;  // where there is a device that keeps state: what this plan has on the host
     buffer arena_;
     scratch_store scratch_;
     const tensor_view* inputs_ = nullptr;
@@ -202,7 +239,9 @@ inline status context::run(const graft::graph& body, const tensor_view* inputs, 
         e.seed = what_.seed + 1;
         e.backends = what_.backends;
         e.packed = what_.packed;
-        state->runner = std::make_unique<context>(e, pool_);
+        e.on = what_.on;
+        e.strict_placement = what_.strict_placement;
+        state->runner = std::make_unique<context>(e, *pool_);
     }
     if (static_cast<std::size_t>(count) + body.captures.size() != state->what.graph.inputs.size())
         return fail(errc::op_attribute, body.name, "the body takes another number of inputs than it is given");

@@ -37,15 +37,30 @@ struct named_tensor {
     tensor value;
 };
 
+/// Prints "graft: warning: " and the text as a line on stderr.
+void warn_on_stderr(const char* text);
+
 /// How a model is loaded.
 struct load_options {
     graft::limits limits;
     bool exact = false;            ///< no algorithms that reorder sums, such as Winograd's
-    bool reference = false;        ///< reference kernels only: slow, for comparison
+    bool reference = false;        ///< reference kernels only, on the CPU: slow, for comparison
     std::uint64_t seed = 0;        ///< of random operators that have none of their own
-    std::string device = "auto";   ///< auto, cpu, or a device of another back end that this build names
+    std::string device = "auto";   ///< auto: the first device that can be used, else the CPU, with one warning; cpu; or a device such as cuda or cuda:1
+    device_options on_device;      ///< how that device is used
+    std::shared_ptr<graft::device> opened;  ///< a device that is open already, in place of the two above: see runtime::open
+    bool strict_placement = false; ///< a node that the device does not take is an error (placement.refused) instead of the CPU's
+    void (*warn)(const char* text) = warn_on_stderr;  ///< told why `auto` did not take a device; once a process
     op_table operators{nullptr, 0};  ///< operators of the app's own; they come before graft's and must outlive the model
 };
+
+/// Options that load onto a device that is open; null: onto the CPU, without a look at other devices.
+inline load_options on_device(std::shared_ptr<device> opened) {
+    load_options options;
+    if (!opened) options.device = "cpu";
+    options.opened = std::move(opened);
+    return options;
+}
 
 /// A loaded network: immutable, cheap to copy, shared by any number of threads.
 class model {
@@ -63,11 +78,14 @@ public:
     /// What one run with these input shapes needs, in bytes: intermediates and scratch, without constants. Open extents have to be given.
     struct memory_use {
         std::int64_t arena = 0, constants = 0, outputs = 0;
+        std::int64_t device = 0;  ///< of the device's memory, constants included
         std::int64_t multiply_adds = 0;
     };
     result<memory_use> memory(const std::vector<value_info>& inputs) const;
     /// Which back end and kernel every node gets for these input shapes, with the reasons of those that refused.
     result<std::vector<placement>> placements(const std::vector<value_info>& inputs) const;
+    /// The device that it runs on: "cpu", or as "cuda:0". Static or the model's own storage.
+    const char* device() const noexcept;
     explicit operator bool() const noexcept { return state_ != nullptr; }
 
 private:
@@ -75,6 +93,9 @@ private:
     friend result<model> load_graph(graft::graph, const load_options&, const backend* const*, int);
     std::shared_ptr<const detail::model_state> state_;
 };
+
+/// Opens the device that a name asks of the back ends given; null stands for the CPU. Errors: device.*.
+result<std::shared_ptr<device>> open_device(const std::string& name, const device_options& options, void (*warn)(const char*), const backend* const* backends, int count);
 
 /// Verifies a graph and makes it a model for the back ends given, first choice first.
 result<model> load_graph(graft::graph g, const load_options& options, const backend* const* backends, int count);
@@ -86,6 +107,12 @@ result<model> load_memory(const void* bytes, std::size_t size, const load_option
 /// The back ends that an app compiles, first choice first: `runtime<backends::cpu>::load("net.onnx")`.
 template <class... Backends>
 struct runtime {
+    /// Opens the device of a name (as load_options::device has it); null stands for the CPU. Give it to load_options::opened and
+    /// step_options::on. Errors: device.*.
+    static result<std::shared_ptr<device>> open(const std::string& name, const device_options& options = {}, void (*warn)(const char*) = warn_on_stderr) {
+        const backend* list[] = {&Backends::instance()...};
+        return open_device(name, options, warn, list, static_cast<int>(sizeof...(Backends)));
+    }
     static result<model> load(const std::string& path, const load_options& options = {}) {
         const backend* list[] = {&Backends::instance()...};
         return load_file(path, options, list, static_cast<int>(sizeof...(Backends)));

@@ -8,6 +8,8 @@
 #include "../io/onnx_read.hpp"
 #include "../io/onnx_write.hpp"
 
+#include <atomic>
+
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
@@ -34,16 +36,6 @@ inline void set_apart(graft::graph& g, const op_table& own) {
 inline value_info describe(const graph& g, value_id id) {
     const value& v = g.values[static_cast<std::size_t>(id)];
     return {v.name, v.type, v.has_shape, v.extents, v.dimensions, static_cast<bool>(v.constant)};
-}
-
-inline status check_device(const std::string& device, const backend* const* backends, int count) {
-    if (device == "auto") return {};
-    const std::string kind = device.substr(0, device.find(':'));
-    for (int i = 0; i < count; ++i)
-        if (kind == backends[i]->name) return backends[i]->available();
-    std::string names;
-    for (int i = 0; i < count; ++i) names += std::string(i ? ", " : "") + backends[i]->name;
-    return fail(errc::device_unavailable, device, "this program has no such back end; it has: " + names);
 }
 
 }  // namespace detail
@@ -79,6 +71,9 @@ inline result<std::shared_ptr<const plan>> plan_of(const model_state& state, con
 }
 }  // namespace detail
 
+GRAFT_INLINE const char* model::device() const noexcept { return state_->folded.on ? state_->folded.on->name().c_str() : "cpu"; }
+GRAFT_INLINE void warn_on_stderr(const char* text) { std::fprintf(stderr, "graft: warning: %s\n", text); }
+
 GRAFT_INLINE result<model::memory_use> model::memory(const std::vector<value_info>& inputs) const {
     std::shared_ptr<const plan> p;
     GRAFT_TRY_ASSIGN(p, detail::plan_of(*state_, inputs));
@@ -88,6 +83,7 @@ GRAFT_INLINE result<model::memory_use> model::memory(const std::vector<value_inf
     for (const slot& s : p->outputs)
         if (s.kind != slot_kind::none) use.outputs += std::max<std::int64_t>(0, bytes_of(s.prototype.type, s.prototype.extents));
     use.multiply_adds = p->multiply_adds;
+    use.device = p->device_arena_bytes + (p->loaded ? p->loaded->constant_bytes() : 0);
     return use;
 }
 
@@ -97,14 +93,41 @@ GRAFT_INLINE result<std::vector<placement>> model::placements(const std::vector<
     std::vector<placement> all;
     for (const step& s : p->steps) {
         const node& n = p->lowered.nodes[static_cast<std::size_t>(s.node)];
-        all.push_back({n.name, n.domain.empty() ? n.op_type : n.domain + "." + n.op_type, "cpu", s.kernel ? s.choice.note : "reference", s.refusal});
+        const std::string domain = detail::plain_domain(n.domain), type = domain.empty() ? n.op_type : domain + "." + n.op_type;
+        if (s.on_device)
+            all.push_back({n.name, type, p->on->name(), s.on_device->note, ""});
+        else
+            all.push_back({n.name, type, "cpu", s.kernel ? s.choice.note : "reference", *s.device_refusal ? std::string(p->on->name()) + ": " + s.device_refusal : s.refusal});
     }
     for (int i : p->late) all.push_back({p->lowered.nodes[static_cast<std::size_t>(i)].name, p->lowered.nodes[static_cast<std::size_t>(i)].op_type, "cpu", "reference", "its shapes are known only in a run"});
     return all;
 }
 
+GRAFT_INLINE result<std::shared_ptr<device>> open_device(const std::string& wanted, const device_options& options, void (*warn)(const char*), const backend* const* backends, int count) {
+    static std::atomic_flag warned = ATOMIC_FLAG_INIT;
+    const bool any = wanted == "auto";
+    const std::string kind = wanted.substr(0, wanted.find(':'));
+    std::string names;
+    status unusable;
+    for (int i = 0; i < count; ++i) {
+        names += std::string(i ? ", " : "") + backends[i]->name;
+        if (!any && (backends[i]->open ? kind : wanted) != backends[i]->name) continue;
+        if (!backends[i]->open) {
+            GRAFT_TRY(backends[i]->available());
+            return std::shared_ptr<device>();
+        }
+        auto opened = backends[i]->open(any ? backends[i]->name : wanted, options);
+        if (opened.ok() || !any) return opened;
+        unusable = opened.take_status();
+        if (warn && !warned.test_and_set()) warn((std::string("running on the CPU: ") + unusable.error().what()).c_str());
+    }
+    if (!unusable.ok()) return unusable;
+    return fail(errc::device_unavailable, wanted, "this program has no such back end; it has: " + names);
+}
+
 GRAFT_INLINE result<model> load_graph(graph g, const load_options& options, const backend* const* backends, int count) {
-    GRAFT_TRY(detail::check_device(options.device, backends, count));
+    std::shared_ptr<device> on = options.reference ? nullptr : options.opened;
+    if (!on && !options.reference) GRAFT_TRY_ASSIGN(on, open_device(options.device, options.on_device, options.warn, backends, count));
     std::vector<op_table> tables;
     if (options.operators.size) tables.push_back(options.operators);
     const ops::table_list own = ops::all_op_tables();
@@ -124,6 +147,8 @@ GRAFT_INLINE result<model> load_graph(graph g, const load_options& options, cons
         e->reference = options.reference;
         e->seed = options.seed;
         e->packed = packed;
+        e->on = on;
+        e->strict_placement = options.strict_placement;
         e->backends.assign(backends, backends + count);
     }
     executor serial;

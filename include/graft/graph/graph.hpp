@@ -43,6 +43,7 @@ struct node {
     std::vector<attribute> attributes;
     int version = 0;                ///< of the operator set that `domain` is imported at
     const op_row* op = nullptr;     ///< its row of the op table, set by `verify`
+    bool on_device = false;         ///< lowered graphs only: it runs on the device beside the CPU
 
     const attribute* find(const char* attribute_name) const noexcept;
 };
@@ -55,7 +56,8 @@ struct value {
     graft::shape extents;                   ///< open extents are shape::unknown
     std::vector<std::string> dimensions;    ///< names of open extents, as the file gives them ("" where it has a number or nothing)
     graft::tensor constant;                 ///< set for initializers and for what folding made
-    int block = 0;                          ///< lowered graphs only: 0 row-major, c > 0 the blocked layout NCHWc
+    int block = 0;                          ///< lowered graphs only: 0 row-major, c > 0 the blocked layout NCHWc, -1 channels last (NHWC)
+    bool on_device = false;                 ///< lowered graphs only: it lies in the memory of the device beside the CPU
 };
 
 /// A version of an operator set.
@@ -69,7 +71,8 @@ struct capture {
     value_id inner = no_value, outer = no_value;
 };
 
-/// State that a step changes in place: output `output` lies in the memory of input `input` (their places in the graph's lists).
+/// State that a step changes in place: output `output` lies in the memory of input `input` (their places in the graph's lists). Output -1:
+/// the graph only reads it.
 struct state_pair {
     int input = 0, output = 0;
 };

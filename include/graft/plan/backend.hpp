@@ -3,6 +3,7 @@
 
 #include "../cpu/kernel.hpp"
 #include "../graph/op.hpp"
+#include "device.hpp"
 
 #include <cstddef>
 #include <memory>
@@ -36,7 +37,15 @@ struct lowering {
     bool exact;          ///< no reassociating algorithms
 };
 
-/// A back end, as planning sees it. Functions, so that an app compiles only the back ends that its runtime names.
+/// How the devices of a back end are used.
+struct device_options {
+    std::string precision = "auto";  ///< float32, tf32, float16, bfloat16; auto: tf32 where the device has it, else float32
+    bool deterministic = false;      ///< only algorithms that give the same bits every time
+    std::int64_t memory_bytes = 0;   ///< what it may take of the device's memory; 0: all of it
+};
+
+/// A back end, as planning sees it. Functions, so that an app compiles only the back ends that its runtime names. Either it runs on
+/// the host and has `lower` and `choose`, or it has devices and `open`.
 struct backend {
     const char* name;
     /// Null where the back end can be used on this machine; else a failed status says why not.
@@ -47,6 +56,8 @@ struct backend {
     status (*lower)(graph&, const lowering&);
     /// The kernel that runs a lowered node; null, with the reason, where the reference kernel has to.
     const cpu::kernel_row* (*choose)(const cpu::kernel_query&, cpu::kernel_choice&, const char*& refusal);
+    /// Opens the device of a name such as "cuda" or "cuda:1"; contexts of a process share it. Errors: device.*.
+    result<std::shared_ptr<device>> (*open)(const std::string& name, const device_options& options);
 };
 
 namespace detail {
@@ -54,7 +65,7 @@ namespace detail {
 // The CPU as a back end: everywhere, and whatever this build holds.
 constexpr backend cpu_backend(status (*lower)(graph&, const lowering&), const cpu::kernel_row* (*choose)(const cpu::kernel_query&, cpu::kernel_choice&, const char*&)) {
     return {"cpu", [] { return status(); }, [](const node& n) -> const char* { return n.op && n.op->run ? nullptr : "the operator is not compiled into this build (GRAFT_OPS)"; },
-            lower, choose};
+            lower, choose, nullptr};
 }
 
 }  // namespace detail

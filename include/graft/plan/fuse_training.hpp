@@ -70,8 +70,8 @@ private:
     bool fits_places(const node& n) {
         const attribute* kernel = n.find("kernel_shape");
         const std::vector<std::int64_t> none, &k = kernel ? kernel->integers : none;
-        return is_float32(n.inputs[1]) && at(n.inputs[1]).extents.rank() == 4 && at(n.inputs[1]).extents.elements() > 0 && k.size() == 2 && k[0] <= 256 && k[1] <= 256 &&
-               k[0] * k[1] <= 256;
+        return is_float32(n.inputs[1]) && at(n.inputs[1]).extents.rank() == 4 && at(n.inputs[1]).extents.elements() > 0 && at(n.inputs[2]).extents.elements() > 0 &&
+               k.size() == 2 && k[0] <= 256 && k[1] <= 256 && k[0] * k[1] <= 256;
     }
 
     // The masks of all parts of a gradient are one mask of the whole, where the parts were joined: only what they were joined to is kept.
@@ -122,9 +122,8 @@ private:
         for (node& n : g.nodes) {
             if (!is(n, "BatchNormalizationGrad", "graft") || n.inputs.size() > 5 || n.find("activation")) continue;
             node* m = maker(n.inputs[0]);
-            if (!m) continue;
-            const bool relu = is(*m, "ReluGrad", "graft"), clip = is(*m, "ClipGrad", "graft");
-            if (!relu && !clip) continue;
+            if (!m || !is_mask(*m)) continue;
+            const bool relu = is(*m, "ReluGrad", "graft");
             // Others who read the masked gradient (a residual's other branch) get it from here, so they have to come later.
             if (first_reader(n.inputs[0]) != &n) continue;
             const value_id masked = n.inputs[0];

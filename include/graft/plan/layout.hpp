@@ -61,6 +61,7 @@ protected:
 
     // Gives a node its place behind those before it, its inputs in the layout that it reads; training adds cases of its own.
     inline virtual status place_node(node& n) {
+        if (n.on_device) return place_device_node(n);
         if (is(n, "Conv", "graft")) return place_conv(n);
         if (is(n, "Transpose") && transpose_between_layouts(n)) return {};
         int block = 0;
@@ -87,6 +88,14 @@ protected:
                 }
                 if (!a.graph->captures.empty()) rename_captures(n, rows);
             }
+        g.nodes.push_back(std::move(n));
+        return {};
+    }
+
+    // The device has layouts of its own; what is copied to it lies row-major.
+    status place_device_node(node& n) {
+        for (value_id& id : n.inputs)
+            if (id != no_value && !at(id).on_device && !at(id).constant) id = as(id, 0);
         g.nodes.push_back(std::move(n));
         return {};
     }

@@ -18,8 +18,9 @@ struct lifetime {
 
 /// Gives each lifetime an offset, so that no two which overlap in time overlap in memory; returns the bytes of the arena.
 /// Largest first, each into the tightest gap (greedy by size: Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net
-/// Inference", 2020). Offsets are multiples of 64, and 64 bytes of slack follow each, so that vector loads may run past the end.
-std::int64_t plan_memory(std::vector<lifetime>& lifetimes);
+/// Inference", 2020). Offsets are multiples of `alignment`, and as many bytes of slack follow each, so that vector loads may run past
+/// the end.
+std::int64_t plan_memory(std::vector<lifetime>& lifetimes, std::int64_t alignment = 64);
 
 GRAFT_END_NAMESPACE
 
@@ -27,8 +28,8 @@ GRAFT_END_NAMESPACE
 #include <algorithm>
 GRAFT_BEGIN_NAMESPACE
 
-GRAFT_INLINE std::int64_t plan_memory(std::vector<lifetime>& lifetimes) {
-    const auto padded = [](const lifetime& l) { return (l.bytes + 127) / 64 * 64; };
+GRAFT_INLINE std::int64_t plan_memory(std::vector<lifetime>& lifetimes, std::int64_t alignment) {
+    const auto padded = [alignment](const lifetime& l) { return (l.bytes + 2 * alignment - 1) / alignment * alignment; };
     std::vector<std::size_t> order(lifetimes.size()), placed;
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return lifetimes[a].bytes > lifetimes[b].bytes; });

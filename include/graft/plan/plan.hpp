@@ -21,6 +21,7 @@ enum class slot_kind : std::uint8_t { none, arena, input, output, constant };
 /// of an input, an output, or a value with a constant.
 struct slot {
     slot_kind kind = slot_kind::none;
+    bool on_device = false;  ///< in the device's arena; of inputs, the state that it holds; of constants, its copy
     std::int64_t index = 0;
     tensor_view prototype;
 };
@@ -31,6 +32,8 @@ struct step {
     const cpu::kernel_row* kernel = nullptr;   ///< null: the reference kernel of the op table
     cpu::kernel_choice choice;
     const char* refusal = "";                  ///< why no faster kernel took it
+    const char* device_refusal = "";           ///< why the device did not take it
+    std::shared_ptr<const device_kernel> on_device;  ///< set: the device runs this step
     std::vector<slot> in, out;                 ///< captures of bodies follow the inputs
     std::int64_t workspace_offset = 0;
     cpu::isa level = cpu::isa::baseline;
@@ -49,6 +52,10 @@ struct plan {
     std::int64_t constant_bytes = 0;
     std::int64_t multiply_adds = 0;  ///< of the graph before lowering
     std::vector<tensor_view> inputs; ///< the shapes that this plan is for
+
+    std::shared_ptr<device> on;      ///< the device beside the CPU; null: there is none
+    std::int64_t device_arena_bytes = 0;
+    std::shared_ptr<const device_program> loaded;  ///< what the device keeps for this plan; null: no step is its
 };
 
 /// How plans are made.
@@ -61,6 +68,8 @@ struct plan_options {
     bool reference = false;   ///< reference kernels only
     std::uint64_t seed = 0;
     pack_cache* packed = nullptr;
+    std::shared_ptr<device> on = {};
+    bool strict_placement = false;  ///< a node that the device refuses ends the planning
 };
 
 /// Makes the plan of a graph for one set of input shapes (an input without a type keeps its default).
@@ -69,6 +78,8 @@ result<std::shared_ptr<const plan>> make_plan(const graph& g, const tensor_view*
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#include "place.hpp"
+
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
@@ -85,7 +96,7 @@ inline std::uint64_t seed_of(const graph& g, const node& n, std::uint64_t seed) 
 
 class planner {
 public:
-    planner(plan& p, const plan_options& options) : p_(p), g_(p.lowered), options_(options) {}
+    planner(plan& p, const plan_options& options, const std::vector<const char*>& refusals) : p_(p), g_(p.lowered), options_(options), refusals_(refusals) {}
 
     status run() {
         GRAFT_TRY(split_late());
@@ -98,21 +109,13 @@ public:
 private:
     static std::size_t index(value_id id) { return static_cast<std::size_t>(id); }
     value& at(value_id id) { return g_.values[index(id)]; }
-    bool ready(value_id id) { return at(id).constant || (at(id).has_shape && at(id).extents.known()); }
 
     // A node whose outputs have no known shape is late, and so is every node that reads one.
     status split_late() {
         late_value_.assign(g_.values.size(), 0);
         for (std::size_t i = 0; i < g_.nodes.size(); ++i) {
             const node& n = g_.nodes[i];
-            bool late = (n.op->flags & (op_flag::allocates | op_flag::bodies)) != 0;
-            ids_ = n.inputs;
-            append_captures(n, ids_);
-            for (value_id id : ids_)
-                if (id != no_value && (late_value_[index(id)] || !ready(id))) late = true;
-            for (value_id id : n.outputs)
-                if (id != no_value && !ready(id)) late = true;
-            if (late) {
+            if (runs_late(g_, n, late_value_, ids_)) {
                 for (value_id id : n.outputs)
                     if (id != no_value) late_value_[index(id)] = 1;
                 p_.late.push_back(static_cast<int>(i));
@@ -143,13 +146,31 @@ private:
                 out_.push_back(id == no_value ? tensor_view{} : tensor_view{at(id).type, at(id).extents, nullptr});
                 out_block_.push_back(id == no_value ? 0 : at(id).block);
             }
+            if (n.on_device) {
+                GRAFT_TRY(prepare_on_device(s, n));
+                continue;
+            }
+            if (!n.outputs.empty() && n.outputs[0] != no_value && index(n.outputs[0]) < refusals_.size()) s.device_refusal = refusals_[index(n.outputs[0])];
             const cpu::kernel_query query{{n, in_.data(), static_cast<int>(in_.size()), out_.data(), static_cast<int>(out_.size()), options_.limit},
                                           in_block_.data(), out_block_.data(), level, options_.exact};
             s.level = level;
-            if (!options_.reference) s.kernel = (options_.backend_count ? options_.backends[0]->choose : cpu::choose_kernel)(query, s.choice, s.refusal);
+            if (!options_.reference) s.kernel = host_choice()(query, s.choice, s.refusal);
             if (!s.kernel && !n.op->run) return fail(errc::op_unsupported, place(n), "this build does not hold the operator; GRAFT_OPS leaves it out");
             if (!s.kernel && !query.all_row_major()) return fail(errc::internal, place(n), "a blocked layout met an operator without a kernel for it");
         }
+        return {};
+    }
+
+    auto host_choice() const -> const cpu::kernel_row* (*)(const cpu::kernel_query&, cpu::kernel_choice&, const char*&) {
+        for (int i = 0; i < options_.backend_count; ++i)
+            if (options_.backends[i]->choose) return options_.backends[i]->choose;
+        return cpu::choose_kernel;
+    }
+    status prepare_on_device(step& s, const node& n) {
+        node plain = n;
+        plain.domain = plain_domain(n.domain);
+        GRAFT_TRY_ASSIGN(s.on_device, options_.on->prepare({{plain, in_.data(), static_cast<int>(in_.size()), out_.data(), static_cast<int>(out_.size()), options_.limit},
+                                                            in_block_.data(), out_block_.data()}));
         return {};
     }
 
@@ -174,20 +195,22 @@ private:
         for (std::size_t i = 0; i < g_.inputs.size(); ++i)
             if (!at(g_.inputs[i]).constant) {
                 slots[index(g_.inputs[i])].kind = slot_kind::input;
+                slots[index(g_.inputs[i])].on_device = at(g_.inputs[i]).on_device;
                 slots[index(g_.inputs[i])].index = static_cast<std::int64_t>(i);
             }
         for (std::size_t i = 0; i < g_.outputs.size(); ++i)
             if (output_of[index(g_.outputs[i])] < 0) output_of[index(g_.outputs[i])] = static_cast<int>(i);
 
         p_.state_of.assign(g_.outputs.size(), -1);
-        for (const state_pair& s : g_.states) p_.state_of[static_cast<std::size_t>(s.output)] = s.input;
+        for (const state_pair& s : g_.states)
+            if (s.output >= 0) p_.state_of[static_cast<std::size_t>(s.output)] = s.input;
 
         std::vector<step> kept;
         for (step& s : p_.steps) {
             const node& n = g_.nodes[static_cast<std::size_t>(s.node)];
             // A view costs nothing, unless its memory has to be that of a graph output.
             const bool same_layout = !n.inputs.empty() && n.inputs[0] != no_value && n.outputs[0] != no_value &&
-                                     at(n.inputs[0]).block == at(n.outputs[0]).block;
+                                     at(n.inputs[0]).block == at(n.outputs[0]).block && (at(n.inputs[0]).block >= 0 || at(n.inputs[0]).extents == at(n.outputs[0]).extents);
             if ((n.op->flags & op_flag::view) && same_layout && output_of[index(n.outputs[0])] < 0) {
                 view_of_[index(n.outputs[0])] = n.inputs[0];
                 continue;
@@ -215,7 +238,7 @@ private:
         GRAFT_TRY(check_states(first, last));
         for (value_id id : g_.outputs) keep(id);
 
-        std::vector<lifetime> lifetimes;
+        std::vector<lifetime> arenas[2];  // of the host and of the device
         std::vector<int> lifetime_of(g_.values.size(), -1);
         std::vector<std::pair<std::size_t, int>> scratch;
         for (std::size_t i = 0; i < p_.steps.size(); ++i) {
@@ -227,17 +250,21 @@ private:
                 if (output_of[index(id)] >= 0) {
                     const int output = output_of[index(id)], state = p_.state_of[static_cast<std::size_t>(output)];
                     where.kind = state < 0 ? slot_kind::output : slot_kind::input;
+                    where.on_device = at(id).on_device;
                     where.index = state < 0 ? output : state;
                     continue;
                 }
                 const std::int64_t bytes = block_bytes(at(id));
                 if (bytes < 0) return fail(errc::memory_budget, place(n), "the size of an output overflows");
                 where.kind = slot_kind::arena;
+                where.on_device = at(id).on_device;
+                std::vector<lifetime>& lifetimes = arenas[where.on_device];
                 // An element-wise kernel may write over an input that dies here.
-                if (s.kernel && s.kernel->in_place && id == n.outputs[0] && n.inputs[0] != no_value) {
+                const bool in_place = s.on_device ? s.on_device->in_place : s.kernel && s.kernel->in_place;
+                if (in_place && id == n.outputs[0] && !n.inputs.empty() && n.inputs[0] != no_value) {
                     const value_id source = root(n.inputs[0]);
                     const int l = lifetime_of[index(source)];
-                    if (l >= 0 && last[index(source)] == static_cast<int>(i) && lifetimes[static_cast<std::size_t>(l)].bytes == bytes && !read_twice(n)) {
+                    if (l >= 0 && at(source).on_device == where.on_device && last[index(source)] == static_cast<int>(i) && lifetimes[static_cast<std::size_t>(l)].bytes == bytes && !read_twice(n)) {
                         lifetimes[static_cast<std::size_t>(l)].last = std::max(lifetimes[static_cast<std::size_t>(l)].last, last[index(id)]);
                         lifetime_of[index(id)] = l;
                         continue;
@@ -246,23 +273,28 @@ private:
                 lifetime_of[index(id)] = static_cast<int>(lifetimes.size());
                 lifetimes.push_back({bytes, first[index(id)], last[index(id)], 0});
             }
-            if (s.choice.workspace_bytes > 0) {
+            const std::int64_t workspace = s.on_device ? s.on_device->workspace_bytes : s.choice.workspace_bytes;
+            if (workspace > 0) {
+                std::vector<lifetime>& lifetimes = arenas[s.on_device != nullptr];
                 scratch.emplace_back(i, static_cast<int>(lifetimes.size()));
-                lifetimes.push_back({s.choice.workspace_bytes, static_cast<int>(i), static_cast<int>(i), 0});
+                lifetimes.push_back({workspace, static_cast<int>(i), static_cast<int>(i), 0});
             }
         }
-        p_.arena_bytes = plan_memory(lifetimes);
+        p_.arena_bytes = plan_memory(arenas[0]);
+        p_.device_arena_bytes = plan_memory(arenas[1], 256);
         if (p_.arena_bytes > options_.limit.memory_bytes)
             return fail(errc::memory_budget, g_.name, "running this model needs " + std::to_string(p_.arena_bytes) + " bytes, over the limit of " + std::to_string(options_.limit.memory_bytes));
         for (std::size_t i = 0; i < slots.size(); ++i)
-            if (slots[i].kind == slot_kind::arena) slots[i].index = lifetimes[static_cast<std::size_t>(lifetime_of[i])].offset;
-        for (const auto& pair : scratch) p_.steps[pair.first].workspace_offset = lifetimes[static_cast<std::size_t>(pair.second)].offset;
+            if (slots[i].kind == slot_kind::arena) slots[i].index = arenas[slots[i].on_device][static_cast<std::size_t>(lifetime_of[i])].offset;
+        for (const auto& pair : scratch)
+            p_.steps[pair.first].workspace_offset = arenas[p_.steps[pair.first].on_device != nullptr][static_cast<std::size_t>(pair.second)].offset;
         return {};
     }
 
     // New state is written over the old, so whoever reads the old has to run before, or be the writer itself.
     status check_states(const std::vector<int>& first, const std::vector<int>& last) {
         for (const state_pair& s : g_.states) {
+            if (s.output < 0) continue;
             const value_id before = g_.inputs[static_cast<std::size_t>(s.input)], after = g_.outputs[static_cast<std::size_t>(s.output)];
             if (first[index(after)] < 0 || last[index(before)] > first[index(after)] || at(before).extents != at(after).extents || at(before).type != at(after).type)
                 return fail(errc::internal, at(after).name, "this state cannot be changed in place");
@@ -279,7 +311,7 @@ private:
     // The blocked layout rounds the channels up to whole blocks.
     static std::int64_t block_bytes(const value& v) {
         shape extents = v.extents;
-        if (v.block) extents[1] = (extents[1] + v.block - 1) / v.block * v.block;
+        if (v.block > 0) extents[1] = (extents[1] + v.block - 1) / v.block * v.block;
         return bytes_of(v.type, extents);
     }
 
@@ -293,7 +325,10 @@ private:
     void finish_slots() {
         for (step& s : p_.steps) {
             const node& n = g_.nodes[static_cast<std::size_t>(s.node)];
-            for (value_id id : n.inputs) s.in.push_back(slot_of(id));
+            for (value_id id : n.inputs) {
+                s.in.push_back(slot_of(id));
+                if (s.in.back().kind == slot_kind::constant) s.in.back().on_device = n.on_device;
+            }
             for (value_id id : n.outputs) s.out.push_back(slot_of(id));
         }
         for (value_id id : g_.outputs) p_.outputs.push_back(slot_of(id));
@@ -305,19 +340,33 @@ private:
     plan& p_;
     graph& g_;
     const plan_options& options_;
+    const std::vector<const char*>& refusals_;  // why the device did not take the node that makes a value
     std::vector<char> late_value_;
     std::vector<value_id> ids_, view_of_;
     std::vector<tensor_view> in_, out_;
     std::vector<int> in_block_, out_block_;
 };
 
+// The device's part of a graph: which nodes it takes, rewritten as it wants them, with the copies in between. The CPU's nodes are set
+// apart meanwhile, so that the device's lowering may match operators by name.
+inline status place_on_device(graph& g, const plan_options& options, std::vector<const char*>& refusals) {
+    placer placing(g, *options.on, options.limit, refusals);
+    placing.run();
+    if (options.strict_placement) GRAFT_TRY(placing.first_refused());
+    set_host_apart(g);
+    GRAFT_TRY(options.on->lower(g, {options.limit, options.pool, options.packed, options.exact}));
+    bring_host_back(g);
+    return placing.finish_placement();
+}
+
 // The first back end that takes a node has it; one that none takes ends the planning with every reason.
-inline status place_nodes(const graph& g, const plan_options& options) {
+inline status place_nodes(const graph& g, const plan_options& options, const std::vector<const char*>& refusals) {
     for (const node& n : g.nodes) {
         std::string reasons;
-        bool taken = options.backend_count == 0;
+        bool taken = options.backend_count == 0 || n.on_device;
         for (int i = 0; i < options.backend_count && !taken; ++i) {
-            const char* reason = options.backends[i]->refuse(n);
+            const std::size_t made = n.outputs.empty() || n.outputs[0] == no_value ? refusals.size() : static_cast<std::size_t>(n.outputs[0]);
+            const char* reason = !options.backends[i]->open ? options.backends[i]->refuse(n) : made < refusals.size() ? refusals[made] : "its device is not in use";
             taken = !reason;
             if (reason) reasons += std::string(reasons.empty() ? "" : "; ") + options.backends[i]->name + ": " + reason;
         }
@@ -333,11 +382,20 @@ GRAFT_INLINE result<std::shared_ptr<const plan>> make_plan(const graph& g, const
     const evaluation with{options.limit, options.pool, nullptr, options.seed};
     GRAFT_TRY_ASSIGN(p->lowered, specialize(g, inputs, with));
     p->multiply_adds = count_multiply_adds(p->lowered);
-    GRAFT_TRY(detail::place_nodes(p->lowered, options));
+    std::vector<const char*> refusals;
+    p->on = options.reference ? nullptr : options.on;
+    if (p->on) GRAFT_TRY(detail::place_on_device(p->lowered, options, refusals));
+    GRAFT_TRY(detail::place_nodes(p->lowered, options, refusals));
     if (!options.reference)
-        for (int i = 0; i < options.backend_count; ++i) GRAFT_TRY(options.backends[i]->lower(p->lowered, {options.limit, options.pool, options.packed, options.exact}));
+        for (int i = 0; i < options.backend_count; ++i)
+            if (!options.backends[i]->open) GRAFT_TRY(options.backends[i]->lower(p->lowered, {options.limit, options.pool, options.packed, options.exact}));
     for (std::size_t i = 0; i < g.inputs.size(); ++i) p->inputs.push_back(inputs ? tensor_view{inputs[i].type, inputs[i].extents, nullptr} : tensor_view{});
-    GRAFT_TRY(detail::planner(*p, options).run());
+    // What host lowering has added stands next to who needs it, which may be between nodes of the device.
+    if (p->on) GRAFT_TRY(detail::device_order(p->lowered).run());
+    GRAFT_TRY(detail::planner(*p, options, refusals).run());
+    bool any_on_device = false;
+    for (const step& s : p->steps) any_on_device |= s.on_device != nullptr;
+    if (any_on_device) GRAFT_TRY_ASSIGN(p->loaded, p->on->load(*p, options.pool));
     return std::shared_ptr<const plan>(std::move(p));
 }
 

@@ -25,7 +25,8 @@ struct cut_network {
 cut_network cut_at(const graph& g, value_id features);
 
 /// Runs the trunk over a dataset. Errors: memory.budget (the features are over the limit of memory), those of the loader and of a run.
-result<cached_features> cache_features(const graph& trunk, const dataset& data, const loader_options& how, int threads, void (*progress)(void*, std::int64_t, std::int64_t), void* context);
+result<cached_features> cache_features(const graph& trunk, const dataset& data, const loader_options& how, int threads, void (*progress)(void*, std::int64_t, std::int64_t), void* context,
+                                       std::shared_ptr<device> on = nullptr);
 
 /// Whether what lies before `features` gives the same for the same picture in training as afterwards.
 bool is_fixed_before(const graph& g, value_id features);
@@ -63,9 +64,10 @@ GRAFT_INLINE bool is_fixed_before(const graph& g, value_id features) {
     return true;
 }
 
-GRAFT_INLINE result<cached_features> cache_features(const graph& trunk, const dataset& data, const loader_options& how, int threads, void (*progress)(void*, std::int64_t, std::int64_t), void* context) {
+GRAFT_INLINE result<cached_features> cache_features(const graph& trunk, const dataset& data, const loader_options& how, int threads, void (*progress)(void*, std::int64_t, std::int64_t), void* context,
+                                                    std::shared_ptr<device> on) {
     model network;
-    GRAFT_TRY_ASSIGN(network, load(trunk));
+    GRAFT_TRY_ASSIGN(network, load(trunk, on_device(std::move(on))));
     session run(network, {threads, nullptr});
     loader source;
     GRAFT_TRY_ASSIGN(source, loader::make(data, how));

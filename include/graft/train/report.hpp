@@ -20,6 +20,7 @@ struct epoch_figures {
     double train_loss = none, train_top1 = none;
     double val_loss = none, val_top1 = none, val_top_k = none; ///< shares are 0..1
     double learning_rate = none, seconds = none;
+    double device_busy = none, device_bytes = none, device_watts = none, device_celsius = none; ///< of a GPU; device_busy is a share
 };
 
 /// A picture of the validation set and what the model made of it.
@@ -320,6 +321,30 @@ inline void append_timing(std::string& out, const training_report& r) {
     out += "</table></section>";
 }
 
+// What the device did in each epoch: a chart of how busy it was, and the rest in numbers.
+inline void append_device(std::string& out, const training_report& r) {
+    const auto told = [](const epoch_figures& e) {
+        return std::isfinite(e.device_busy) || std::isfinite(e.device_bytes) || std::isfinite(e.device_watts) || std::isfinite(e.device_celsius);
+    };
+    if (std::none_of(r.epochs.begin(), r.epochs.end(), told)) return;
+    out += "<section><h2>What the GPU did</h2><p>Means over each epoch's training, of everything that ran on it.</p><div class=\"charts\">";
+    line_chart busy;
+    busy.title = "Busy";
+    busy.percent = true;
+    busy.series = {epoch_series(r, "share of the time in which a kernel ran", "c1", &epoch_figures::device_busy)};
+    append_chart(out, busy, r);
+    out += "<div class=\"scroll\"><table class=\"epochs\"><tr><th>epoch<th>busy<th>memory<th>power<th>temperature</tr>";
+    const auto cell = [](double value, const char* format, const char* unit) {
+        return "<td>" + report_number(value, format) + (std::isfinite(value) ? std::string("\u202f") + unit : "");
+    };
+    for (const epoch_figures& e : r.epochs)
+        if (told(e))
+            out += "<tr><td>" + std::to_string(e.epoch) + "<td>" + report_percent(e.device_busy) + "<td>" +
+                   (std::isfinite(e.device_bytes) ? quantity_text(e.device_bytes, "B") : std::string("\u2013")) +
+                   cell(e.device_watts, "%.0f", "W") + cell(e.device_celsius, "%.0f", "\u00b0C") + "</tr>";
+    out += "</table></div></div></section>";
+}
+
 inline void append_settings(std::string& out, const training_report& r) {
     if (r.settings.empty()) return;
     out += "<section><h2>Settings</h2><div class=\"scroll\"><table class=\"settings\">";
@@ -347,6 +372,7 @@ GRAFT_INLINE result<std::string> report_html(const training_report& r) {
                                       "Grad-CAM: the brighter, the more a place spoke for the predicted class."));
     detail::append_calibration(out, r);
     detail::append_timing(out, r);
+    detail::append_device(out, r);
     detail::append_settings(out, r);
     out += "</body></html>\n";
     return out;

@@ -1,4 +1,4 @@
-// When to stop, and which rate to begin with: early stopping and the learning-rate finder.
+// When to stop, and what to begin with: early stopping, the learning-rate finder and the batch finder.
 #pragma once
 
 #include "../config.hpp"
@@ -49,6 +49,36 @@ private:
     std::vector<double> losses_, smoothed_;
 };
 
+/// Finds the size of batch with the best throughput: powers of two from 8 on, until one does not fit, is no longer faster by 3 %, or is
+/// larger than there is use for. Where 8 does not fit, it goes down to the first that does.
+class batch_finder {
+public:
+    struct trial {
+        std::int64_t batch = 0;
+        double samples_per_s = 0; ///< 0: it did not fit
+    };
+
+    /// `most`: the largest batch that there is use for, at least 1.
+    explicit batch_finder(std::int64_t most) noexcept : most_(most < 1 ? 1 : most) {}
+
+    /// The batch to try next; 0: enough was seen.
+    std::int64_t next() const noexcept;
+    /// Takes in how fast the batch of `next` was; 0: there was not the memory for it.
+    void add(double samples_per_s);
+    /// No further trials: the time is up.
+    void stop() noexcept { stopped_ = true; }
+
+    const std::vector<trial>& trials() const noexcept { return trials_; }
+    /// The smallest batch to which the next larger one added less than 3 %; 0 where none fitted.
+    std::int64_t best() const noexcept { return best_.batch; }
+
+private:
+    std::int64_t most_;
+    bool stopped_ = false;
+    trial best_;
+    std::vector<trial> trials_;
+};
+
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
@@ -94,6 +124,24 @@ GRAFT_INLINE double rate_finder::suggestion() const noexcept {
         }
     }
     return at < n ? rate(static_cast<std::int64_t>(at)) : 0;
+}
+
+GRAFT_INLINE std::int64_t batch_finder::next() const noexcept {
+    if (stopped_) return 0;
+    if (trials_.empty()) {
+        std::int64_t first = 8;
+        while (first > most_) first /= 2;
+        return first;
+    }
+    const trial& last = trials_.back();
+    if (last.samples_per_s <= 0) return best_.batch ? 0 : last.batch / 2;
+    const bool came_down = trials_.front().samples_per_s <= 0;
+    return came_down || best_.batch != last.batch || last.batch > most_ / 2 ? 0 : last.batch * 2;
+}
+
+GRAFT_INLINE void batch_finder::add(double samples_per_s) {
+    trials_.push_back({next(), samples_per_s});
+    if (samples_per_s > 0 && samples_per_s >= 1.03 * best_.samples_per_s) best_ = trials_.back();
 }
 
 GRAFT_END_NAMESPACE

@@ -3,6 +3,7 @@
 
 #include "../core/executor.hpp"
 #include "../core/shards.hpp"
+#include "../plan/device.hpp"
 #include "losses.hpp"
 #include "optimizers.hpp"
 #include "parameters.hpp"
@@ -28,10 +29,12 @@ struct step_options {
     bool batch_norm = true;          ///< layers of BatchNormalization that learn use the batch's statistics; else the running ones
     std::uint64_t seed = 0;          ///< of Dropout
     bool exact = false;              ///< no algorithms that reorder sums
-    bool reference = false;          ///< reference kernels alone, for comparison
+    bool reference = false;          ///< reference kernels alone, of the CPU, for comparison
     int micro_batches = 1;           ///< parts that a batch is computed in, to save memory: a power of two, at most `shards`
+    bool loss_scaling = false;       ///< the loss is multiplied, so that float16 gradients do not vanish (Micikevicius et al. 2018)
     bool recompute = false;          ///< activations are computed again for the backward pass instead of kept
     graft::limits limits;
+    std::shared_ptr<device> on;      ///< the device that computes it (runtime::open); null: the CPU
 };
 
 /// One batch, as a step takes it. All views are only read, and only during the call.
@@ -49,7 +52,16 @@ struct step_memory {
     std::int64_t activations = 0;  ///< the arena: activations, gradients and scratch
     std::int64_t state = 0;        ///< weights, statistics and what the optimiser keeps
     std::int64_t constants = 0;    ///< of the frozen part, packed
+    std::int64_t device = 0;       ///< of the device's memory, for all of these; the others are the host's
     std::int64_t total() const noexcept { return activations + state + constants; }
+};
+
+/// By what a loss is multiplied, as torch.amp.GradScaler has it: halved where a gradient overflows, which leaves the state as it was;
+/// doubled after 2,000 steps without that.
+struct loss_scale {
+    double factor = 65536;
+    std::int64_t steps = 0;    ///< since the last change
+    std::int64_t skipped = 0;  ///< steps that changed nothing
 };
 
 /// Trains a network, step by step. Deterministic: the same bits for any number of threads.
@@ -70,17 +82,24 @@ public:
     result<step_memory> prepare(const shape& batch, executor& pool);
 
     /// Runs one step. Where the loss is not finite, or memory is wanting, the state stays as it is. Where the loss is finite and a
-    /// gradient is not, the weights are spoilt: go back to a checkpoint. Errors: input.shape, train.diverged (names the first bad
+    /// gradient is not, the weights are spoilt: go back to a checkpoint; on a device that shows at the step after. With loss scaling such a
+    /// step changes nothing and is no error. Errors: input.shape, train.diverged (names the first bad
     /// tensor), memory.*.
     status run(const step_input& batch, executor& pool);
     /// The loss of the last run: the scaled sum.
     double loss() const noexcept;
+    /// With step_options::loss_scaling: part of what a checkpoint has to hold.
+    loss_scale& scaling() noexcept;
     /// The logits of the last run, [N, classes]; they stay as they are until the next.
     const tensor& logits() const noexcept;
 
-    /// Everything that a checkpoint has to hold, always in the same order. Tensors may be overwritten between steps.
+    /// Brings the state back from the device that computes the steps, before it is read; on the CPU there is nothing to do. Errors: device.lost.
+    status read_state();
+    /// Everything that a checkpoint has to hold, always in the same order. Tensors may be overwritten between steps, after
+    /// `read_state` and with `state_changed` behind it.
     const std::vector<training_state>& state() const noexcept;
     std::vector<training_state>& state() noexcept;
+    void state_changed() noexcept;
     /// The network with the weights and statistics of now; `averaged` takes the running average of the weights where one is kept.
     result<graph> network(bool averaged = true) const;
 

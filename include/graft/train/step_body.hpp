@@ -19,10 +19,12 @@ struct training_step::implementation {
     step_options options;
     detail::step_state layout;
     std::vector<training_state> state;
-    double last_loss = 0;
+    std::unique_ptr<device_state> resident;  // what the device holds of it
+    double last_loss = 0, last_norm = 0;
     tensor last_logits;
     // The small inputs of a step, in the order of detail::step_inputs.
-    tensor scale, learning_rate, step, counter, nothing;
+    tensor scale, learning_rate, step, counter, inverse_scale, nothing;
+    loss_scale scaling;
 
     // A graph planned for one shape of batch.
     struct planned {
@@ -58,7 +60,18 @@ struct training_step::implementation {
     result<sums> sum_parts(parted& p, int first, int count, executor& pool);
     status run_checked(const step_input& in, executor& pool);
     status check_learnt(std::int64_t at, executor& pool) const;
+    status rescale(std::int64_t at);
+    void read_norm(const planned& p) {
+        if (options.loss_scaling) last_norm = static_cast<double>(p.runner->output(p.what.graph.outputs.size() - 1).data<float>()[0]);
+    }
     status diverged(const step_input& in, std::int64_t first, executor& pool);
+    std::int64_t state_on_device(const plan& p) const {
+        std::int64_t bytes = 0;
+        for (const state_pair& s : p.lowered.states)
+            if (p.lowered.values[static_cast<std::size_t>(p.lowered.inputs[static_cast<std::size_t>(s.input)])].on_device)
+                bytes += static_cast<std::int64_t>(state[static_cast<std::size_t>(s.input - detail::step_inputs::first_state)].value.bytes());
+        return bytes;
+    }
     std::int64_t classes() const {
         const shape& extents = network.values[static_cast<std::size_t>(logits_value)].extents;
         return extents.rank() == 2 ? extents[1] : 0;
@@ -70,9 +83,15 @@ GRAFT_INLINE training_step::~training_step() = default;
 GRAFT_INLINE training_step::training_step(training_step&&) noexcept = default;
 GRAFT_INLINE training_step& training_step::operator=(training_step&&) noexcept = default;
 GRAFT_INLINE double training_step::loss() const noexcept { return self_->last_loss; }
+GRAFT_INLINE loss_scale& training_step::scaling() noexcept { return self_->scaling; }
 GRAFT_INLINE const tensor& training_step::logits() const noexcept { return self_->last_logits; }
 GRAFT_INLINE const std::vector<training_state>& training_step::state() const noexcept { return self_->state; }
 GRAFT_INLINE std::vector<training_state>& training_step::state() noexcept { return self_->state; }
+
+GRAFT_INLINE status training_step::read_state() { return self_->resident ? self_->resident->read_back(nullptr) : status(); }
+GRAFT_INLINE void training_step::state_changed() noexcept {
+    if (self_->resident) self_->resident->host_changed(nullptr);
+}
 
 GRAFT_INLINE status training_step::implementation::make_state() {
     const auto add = [&](std::string state_name, const tensor& from, bool zero) -> status {
@@ -97,6 +116,7 @@ GRAFT_INLINE status training_step::implementation::make_state() {
     GRAFT_TRY_ASSIGN(learning_rate, tensor::zeros(dtype::float32, shape{}));
     GRAFT_TRY_ASSIGN(step, tensor::zeros(dtype::int64, shape{}));
     GRAFT_TRY_ASSIGN(counter, tensor::zeros(dtype::int64, shape{2}));
+    GRAFT_TRY_ASSIGN(inverse_scale, tensor::zeros(dtype::float32, shape{}));
     GRAFT_TRY_ASSIGN(nothing, tensor::zeros(dtype::float32, shape{1, 1}));
     return {};
 }
@@ -126,11 +146,13 @@ GRAFT_INLINE result<training_step> training_step::make(graph network, value_id l
     if (options.batch_norm) self.layout.statistics = running_statistics(self.network, self.layout.weights);
     self.layout.kept = optimizer_states(options.optimizer);
     GRAFT_TRY(self.make_state());
+    if (self.options.reference) self.options.on.reset();
+    if (self.options.on) GRAFT_TRY_ASSIGN(self.resident, self.options.on->make_state());
     return made;
 }
 
 GRAFT_INLINE std::vector<tensor_view> training_step::implementation::views(const tensor_view& batch, const tensor_view& targets, const tensor_view& teacher) const {
-    std::vector<tensor_view> all{batch, targets, view(scale), view(learning_rate), view(step), view(counter), teacher};
+    std::vector<tensor_view> all{batch, targets, view(scale), view(learning_rate), view(step), view(counter), teacher, view(inverse_scale)};
     for (const training_state& s : state) all.push_back(view(s.value));
     return all;
 }
@@ -138,7 +160,10 @@ GRAFT_INLINE std::vector<tensor_view> training_step::implementation::views(const
 GRAFT_INLINE result<training_step::implementation::planned*> training_step::implementation::plan_for(const shape& batch, dtype type, detail::step_part part, bool plain,
                                                                                                      executor& pool) {
     for (const auto& p : plans)
-        if (p->batch == batch && p->part == part && p->plain == plain) return p.get();
+        if (p->batch == batch && p->part == part && p->plain == plain) {
+            p->runner->use(pool);
+            return p.get();
+        }
     std::unique_ptr<planned> made(new planned);
     made->batch = batch;
     made->part = part;
@@ -157,7 +182,8 @@ GRAFT_INLINE result<training_step::implementation::planned*> training_step::impl
     made->what.seed = options.seed;
     made->what.backends = {&backends::cpu_training::instance()};
     made->what.packed = std::make_shared<pack_cache>();
-    made->runner.reset(new detail::context(made->what, pool));
+    made->what.on = options.on;
+    made->runner.reset(new detail::context(made->what, pool, resident.get()));
     std::shared_ptr<const plan> planned_step;
     GRAFT_TRY_ASSIGN(planned_step, plan_of(*made, pool));
     if (plans.size() >= 8) plans.erase(plans.begin());
@@ -187,8 +213,13 @@ GRAFT_INLINE result<step_memory> training_step::implementation::prepare(const sh
     step_memory m;
     m.activations = found->arena_bytes;
     m.constants = found->constant_bytes;
+    const auto on_device = [](const plan& of) { return of.device_arena_bytes + (of.loaded ? of.loaded->constant_bytes() : 0); };
+    m.device = on_device(*found);
     for (const training_state& s : state) m.state += static_cast<std::int64_t>(s.value.bytes());
-    if (!parts) return m;
+    if (!parts) {
+        m.device += state_on_device(*found);
+        return m;
+    }
     GRAFT_TRY_ASSIGN(p, plan_for(part, type, detail::step_part::update, false, pool));
     GRAFT_TRY_ASSIGN(found, plan_of(*p, pool));
     std::int64_t of_sums = 0, levels = 1;
@@ -197,6 +228,7 @@ GRAFT_INLINE result<step_memory> training_step::implementation::prepare(const sh
     while (std::int64_t(1) << (levels - 1) < options.micro_batches) ++levels;
     m.activations += found->arena_bytes + levels * of_sums;
     m.constants += found->constant_bytes;
+    m.device += on_device(*found) + state_on_device(*found);
     return m;
 }
 
@@ -209,6 +241,7 @@ GRAFT_INLINE status training_step::implementation::run_whole(const step_input& i
     GRAFT_TRY(p->runner->run(all.data()));
     last_loss = static_cast<double>(p->runner->output(detail::step_outputs::loss).data<float>()[0]);
     last_logits = p->runner->output(detail::step_outputs::logits);
+    read_norm(*p);
     return {};
 }
 
@@ -219,7 +252,9 @@ GRAFT_INLINE status training_step::run(const step_input& in, executor& pool) {
     if (in.targets->type() != dtype::float32 || in.targets->shape() != shape{x[0], self.classes()})
         return fail(errc::input_shape, "targets", "they have the shape " + text(in.targets->shape()) + " and have to have " + text(shape{x[0], self.classes()}) + ", float32");
     if (self.options.loss.distillation > 0 && !in.teacher) return fail(errc::input_name, "teacher", "distillation needs the logits of a teacher");
-    self.scale.data<float>()[0] = static_cast<float>(in.scale);
+    const double factor = self.options.loss_scaling ? self.scaling.factor : 1;
+    self.scale.data<float>()[0] = static_cast<float>(in.scale * factor);
+    self.inverse_scale.data<float>()[0] = static_cast<float>(1 / factor);
     self.learning_rate.data<float>()[0] = static_cast<float>(in.learning_rate);
     self.step.data<std::int64_t>()[0] = in.step + 1;
     self.counter.data<std::int64_t>()[0] = in.step;
@@ -237,11 +272,27 @@ GRAFT_INLINE status training_step::implementation::run_checked(const step_input&
         GRAFT_TRY(run_whole(in, pool));
     else
         GRAFT_TRY(run_parts(parts, pool));
-    return std::isfinite(last_loss) ? check_learnt(in.step, pool) : diverged(in, parts.diverged, pool);
+    if (!std::isfinite(last_loss)) return diverged(in, parts.diverged, pool);
+    return options.loss_scaling ? rescale(in.step) : check_learnt(in.step, pool);
+}
+
+// Where a gradient has overflown, nothing was changed.
+GRAFT_INLINE status training_step::implementation::rescale(std::int64_t at) {
+    constexpr double least = 1.0 / (1 << 14);
+    if (std::isfinite(last_norm)) {
+        if (++scaling.steps == 2000 && scaling.factor < 1e30) scaling.factor *= 2, scaling.steps = 0;
+        return {};
+    }
+    ++scaling.skipped;
+    scaling.steps = 0;
+    scaling.factor /= 2;
+    if (scaling.factor >= least) return {};
+    return fail(errc::train_diverged, "step " + std::to_string(at), "gradients are not finite, however small the loss is made. Go back to a checkpoint; a smaller --lr, clipping of gradients or bfloat16 may help");
 }
 
 // A gradient may overflow where the loss does not. Updates run before all gradients are there, so that it shows in the weights.
 GRAFT_INLINE status training_step::implementation::check_learnt(std::int64_t at, executor& pool) const {
+    if (resident) return {};  // not worth bringing all of it back: what is spoilt spoils the next loss
     const std::size_t count = layout.weights.size() + layout.statistics.size();
     std::vector<char> finite(count);
     parallel_for(pool, static_cast<std::int64_t>(count), [&](std::int64_t i) { finite[static_cast<std::size_t>(i)] = detail::all_finite(view(state[static_cast<std::size_t>(i)].value)); });
@@ -254,6 +305,7 @@ GRAFT_INLINE status training_step::implementation::check_learnt(std::int64_t at,
 
 GRAFT_INLINE result<graph> training_step::network(bool averaged) const {
     const implementation& self = *self_;
+    if (self.resident) GRAFT_TRY(self.resident->read_back(nullptr));
     graph g = self.network;
     const std::size_t weights = self.layout.weights.size();
     const bool ema = averaged && self.options.optimizer.ema_decay > 0;

@@ -19,9 +19,10 @@ enum class step_part : std::uint8_t { whole, sums, update, forward };
 
 // Places of the inputs of a step's graph; the state follows.
 struct step_inputs {
-    static constexpr int batch = 0, targets = 1, scale = 2, learning_rate = 3, step = 4, counter = 5, teacher = 6, first_state = 7;
+    static constexpr int batch = 0, targets = 1, scale = 2, learning_rate = 3, step = 4, counter = 5, teacher = 6, inverse_scale = 7, first_state = 8;
 };
-// Places of its outputs: the loss, the logits, and then the new state (`whole`, but the update has no logits) or the sums.
+// Places of its outputs: the loss, the logits, and then the new state (`whole`, but the update has no logits) or the sums. With loss
+// scaling the norm of all gradients is the last.
 struct step_outputs {
     static constexpr int loss = 0, logits = 1, first_state = 2;
 };
@@ -55,6 +56,7 @@ public:
                 g_.outputs = {loss_, logits_};
                 g_.outputs.insert(g_.outputs.end(), found.begin(), found.end());
                 if (o_.recompute) g_ = recompute(std::move(g_), forward_);
+                for (std::size_t s = 0; s < state_.count(); ++s) g_.states.push_back({step_inputs::first_state + static_cast<int>(s), -1});
                 return std::move(g_);
             }
             start_from(found, wanted);
@@ -164,7 +166,7 @@ private:
             if (!g_.values[index(id)].constant) open.push_back(id);
         g_.inputs.clear();
         become_input(open[0], views[step_inputs::batch]);
-        for (const char* name : {"targets", "scale", "learning_rate", "step", "counter", "teacher"}) add_input(std::string("training/") + name, views[g_.inputs.size()]);
+        for (const char* name : {"targets", "scale", "learning_rate", "step", "counter", "teacher", "inverse_scale"}) add_input(std::string("training/") + name, views[g_.inputs.size()]);
         for (value_id id : state_.weights) become_input(id, views[g_.inputs.size()]);
         for (value_id id : state_.statistics) become_input(id, views[g_.inputs.size()]);
         for (std::size_t w = 0; w < state_.weights.size(); ++w)
@@ -180,6 +182,13 @@ private:
     void finish_updates(const std::vector<running_statistic>& running) {
         const std::size_t first_update = g_.nodes.size();
         emit_.prefix = "update";
+        value_id decides = loss_, scaled_norm = no_value;  // an update is left out where this is not finite
+        if (o_.loss_scaling) {
+            const value_id inverse = g_.inputs[step_inputs::inverse_scale];
+            decides = scaled_norm = emit_.emit_graft("GlobalNorm", gradients_);
+            for (value_id& id : gradients_) id = emit_.mul(id, inverse);
+            g_.outputs[step_outputs::loss] = emit_.mul(loss_, inverse);
+        }
         const auto input = [&](std::size_t state) { return g_.inputs[static_cast<std::size_t>(step_inputs::first_state) + state]; };
         std::vector<value_id> updated(state_.count(), no_value);
         if (o_.optimizer.clip_norm > 0) {
@@ -190,7 +199,7 @@ private:
             std::vector<value_id> kept;
             for (std::size_t k = 0; k < state_.kept.size(); ++k) kept.push_back(input(state_.kept_of(w, k)));
             const std::vector<value_id> made =
-                emit_update(emit_, o_.optimizer, state_.weights[w], gradients_[w], kept, g_.inputs[step_inputs::learning_rate], g_.inputs[step_inputs::step], loss_, learning_[w].rate);
+                emit_update(emit_, o_.optimizer, state_.weights[w], gradients_[w], kept, g_.inputs[step_inputs::learning_rate], g_.inputs[step_inputs::step], decides, learning_[w].rate);
             updated[w] = made[0];
             for (std::size_t k = 0; k < state_.kept.size(); ++k) updated[state_.kept_of(w, k)] = made[k + 1];
         }
@@ -199,10 +208,11 @@ private:
                 if (state_.statistics[s] == r.current) updated[state_.weights.size() + s] = r.updated;
         if (!emit_.failure.ok()) return;
         for (std::size_t s = 0; s < updated.size(); ++s) {
-            if (updated[s] == no_value) continue;
-            g_.states.push_back({step_inputs::first_state + static_cast<int>(s), static_cast<int>(g_.outputs.size())});
-            g_.outputs.push_back(updated[s]);
+            const bool changes = updated[s] != no_value;
+            g_.states.push_back({step_inputs::first_state + static_cast<int>(s), changes ? static_cast<int>(g_.outputs.size()) : -1});
+            if (changes) g_.outputs.push_back(updated[s]);
         }
+        if (scaled_norm != no_value) g_.outputs.push_back(scaled_norm);
         schedule(first_update);
     }
 

@@ -77,6 +77,7 @@ GRAFT_INLINE status training_step::implementation::run_parts(parted& q, executor
     }
     GRAFT_TRY(p->runner->run(all.data()));
     last_loss = static_cast<double>(p->runner->output(detail::step_outputs::loss).data<float>()[0]);
+    read_norm(*p);
     return {};
 }
 
@@ -89,6 +90,7 @@ GRAFT_INLINE status training_step::implementation::diverged(const step_input& in
     if (!detail::all_finite(view(*in.inputs))) return stop("the batch's pictures hold NaN or infinity");
     if (!detail::all_finite(view(*in.targets))) return stop("the batch's targets hold NaN or infinity");
     if (in.teacher && !detail::all_finite(view(*in.teacher))) return stop("the teacher's logits hold NaN or infinity");
+    if (resident) GRAFT_TRY(resident->read_back(nullptr));
     for (const training_state& s : state)
         if (!detail::all_finite(view(s.value))) return stop("'" + s.name + "' holds NaN or infinity");
     const std::int64_t n = in.inputs->shape()[0];

@@ -9,6 +9,7 @@
 #include "freeze.hpp"
 #include "head.hpp"
 #include "metrics.hpp"
+#include "metrics_log.hpp"
 #include "parameters.hpp"
 #include "schedule.hpp"
 #include "step.hpp"
@@ -42,6 +43,7 @@ struct trainer_options {
     std::string out;                   ///< folder for what is written; empty: nothing is
     bool resume = false;               ///< go on from the folder's checkpoint, if it has one
     std::string command;               ///< for the report
+    std::string precision = "auto";    ///< as the device of `step` was asked for it: a run goes on with the same
     std::string teacher;               ///< a model whose answers are learnt too; see loss_options::distillation
     trainer_options() {
         schedule.kind = schedule_kind::cosine;
@@ -77,6 +79,8 @@ public:
     inline virtual void on_step(const trainer_progress&) {}
     inline virtual void on_validation(std::int64_t, std::int64_t) {}   ///< pictures done, of how many
     inline virtual void on_epoch(const epoch_record&) {}
+    /// May add figures of the epoch's training, such as what a device did, to what metrics.jsonl and TensorBoard get.
+    inline virtual void add_figures(named_numbers&) {}
     inline virtual void on_warning(const std::string&) {}
 };
 

@@ -128,9 +128,9 @@ private:
             const auto progress = [](void* c, std::int64_t done, std::int64_t of) { static_cast<training_observer*>(c)->on_validation(done, of); };
             loader_options l = loading(false);
             cached_features features;
-            GRAFT_TRY_ASSIGN(features, cache_features(cut.trunk, data_.training, l, pool_.threads(), progress, &observer_));
+            GRAFT_TRY_ASSIGN(features, cache_features(cut.trunk, data_.training, l, pool_.threads(), progress, &observer_, o_.step.on));
             count_bad(features.bad);
-            GRAFT_TRY_ASSIGN(validation_features_, cache_features(cut.trunk, data_.validation, l, pool_.threads(), progress, &observer_));
+            GRAFT_TRY_ASSIGN(validation_features_, cache_features(cut.trunk, data_.validation, l, pool_.threads(), progress, &observer_, o_.step.on));
             count_bad(validation_features_.bad);
             shape rows = features.rows.shape();
             rows[0] = std::min(o_.batch, static_cast<std::int64_t>(features.labels.size()));
@@ -143,7 +143,7 @@ private:
             source_.reset(new loader_source(std::move(from)));
         }
         if (!o_.teacher.empty()) {
-            GRAFT_TRY_ASSIGN(teacher_, load(o_.teacher));
+            GRAFT_TRY_ASSIGN(teacher_, load(o_.teacher, on_device(o_.step.on)));
             teacher_session_.reset(new session(teacher_, {o_.threads, nullptr}));
         }
         plateau_.rate = o_.learning_rate;
@@ -172,7 +172,10 @@ private:
         for (parameter& p : parameters)
             if (p.node <= cut) p.rate *= o_.trunk_rate;
         std::vector<training_state> before;
-        if (step_made_) before = std::move(step_.state());
+        if (step_made_) {
+            GRAFT_TRY(step_.read_state());
+            before = std::move(step_.state());
+        }
         step_ = training_step();
         if (head_alone) {
             // What will be needed once all of it learns has to fit from the first step on.
@@ -185,6 +188,7 @@ private:
         for (training_state& now : step_.state())
             for (const training_state& was : before)
                 if (was.name == now.name && was.value.shape() == now.value.shape()) std::memcpy(now.value.raw(), was.value.raw(), now.value.bytes());
+        step_.state_changed();
         share_weights();
         return {};
     }
@@ -352,7 +356,7 @@ private:
 
     result<evaluation_result> score(const graph& g) {
         model network;
-        GRAFT_TRY_ASSIGN(network, load(g));
+        GRAFT_TRY_ASSIGN(network, load(g, on_device(o_.step.on)));
         if (!cached_) return evaluate(network, data_.validation, o_.preprocess, {}, scoring());
         return score_rows(network, validation_features_, scoring());
     }

@@ -98,6 +98,7 @@ inline named_texts training_run::settings() const {
     integer("patience", o_.patience);
     integer("batch norm", o_.step.batch_norm);
     integer("exact", o_.step.exact);
+    s.emplace_back("precision", o_.precision);
     // The parts of a batch are equal to the whole to the bit only where sums keep their order.
     if (!o_.step.exact) integer("max ram", o_.max_ram);
     std::string frozen;
@@ -111,6 +112,7 @@ inline status training_run::save() {
     last_checkpoint_ = seconds_now();
     if (!files_.wanted()) return {};
     checkpoint c;
+    GRAFT_TRY(step_.read_state());
     for (const training_state& s : step_.state()) {
         // What is not finite would take the good checkpoint's place.
         if (!all_finite(view(s.value)))
@@ -122,6 +124,7 @@ inline status training_run::save() {
     const auto integer = [&](const std::string& key, std::int64_t v) { c.state.emplace_back(key, std::to_string(v)); };
     integer("epoch", position_.epoch), integer("batch", position_.batch), integer("step", position_.step);
     integer("correct", position_.correct), integer("seen", position_.seen);
+    if (o_.step.loss_scaling) number("loss_scale", step_.scaling().factor), integer("loss_scale_steps", step_.scaling().steps), integer("skipped_steps", step_.scaling().skipped);
     number("loss_sum", position_.loss_sum), number("weight_sum", position_.weight_sum);
     integer("stopped", stopped_), integer("best_epoch", result_.best_epoch);
     number("best_top1", result_.best_top1), number("best_loss", result_.best_loss);
@@ -177,6 +180,9 @@ inline status training_run::resume() {
             return fail(errc::resume_mismatch, files_.checkpoint(), "it has no '" + s.name + "' of the shape " + text(s.value.shape()) + ": it is of another network or of other settings");
         if (s.value.bytes()) std::memcpy(s.value.raw(), from->raw(), s.value.bytes());
     }
+    step_.state_changed();
+    if (o_.step.loss_scaling && c.find_state("loss_scale"))
+        step_.scaling() = {number_in(c.find_state("loss_scale")), integer_in(c.find_state("loss_scale_steps")), integer_in(c.find_state("skipped_steps"))};
     return files_.open(position_.step, wall_time());
 }
 
@@ -200,7 +206,9 @@ inline status training_run::write_best() {
 
 inline status training_run::log_epoch(const epoch_record& r) {
     const double now = wall_time();
-    GRAFT_TRY(files_.log("train", r.step, r.epoch, {{"loss", r.training_loss}, {"top1", r.training_top1}, {"lr", r.learning_rate}, {"images_per_s", r.images_per_s}, {"wait_share", r.wait_share}}, now));
+    named_numbers figures{{"loss", r.training_loss}, {"top1", r.training_top1}, {"lr", r.learning_rate}, {"images_per_s", r.images_per_s}, {"wait_share", r.wait_share}};
+    observer_.add_figures(figures);
+    GRAFT_TRY(files_.log("train", r.step, r.epoch, figures, now));
     return files_.log("val", r.step, r.epoch, {{"loss", r.loss}, {"top1", r.top1}, {"top5", r.top5}}, now);
 }
 
@@ -212,7 +220,7 @@ inline status training_run::finish() {
     // A run that was resumed after its best epoch has the best network on disk alone.
     if (result_.network.values.empty() && files_.wanted()) {
         model best;
-        GRAFT_TRY_ASSIGN(best, load(files_.path("model.onnx")));
+        GRAFT_TRY_ASSIGN(best, load(files_.path("model.onnx"), on_device(o_.step.on)));
         result_.network = best.graph();
         GRAFT_TRY_ASSIGN(result_.validation, evaluate(best, data_.validation, o_.preprocess, {}, scoring()));
     }

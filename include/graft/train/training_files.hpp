@@ -52,13 +52,6 @@ GRAFT_END_NAMESPACE
 #include "../core/json.hpp"
 #include "../io/onnx_write.hpp"
 
-#include <cerrno>
-#include <cstring>
-#if defined(_WIN32)
-#include <direct.h>
-#else
-#include <sys/stat.h>
-#endif
 
 GRAFT_BEGIN_NAMESPACE
 
@@ -114,21 +107,6 @@ GRAFT_INLINE status write_verified_model(graph& g, const tensor& picture, const 
 }
 
 namespace detail {
-
-// The folder and those above it that are missing.
-inline status make_folder(const std::string& path) {
-    for (std::size_t i = 1; i <= path.size(); ++i) {
-        if (i < path.size() && path[i] != '/') continue;
-        const std::string part = path.substr(0, i);
-#if defined(_WIN32)
-        const int made = ::_mkdir(part.c_str());
-#else
-        const int made = ::mkdir(part.c_str(), 0777);
-#endif
-        if (made != 0 && errno != EEXIST) return fail(errc::file_write, part, std::string("the folder cannot be made: ") + std::strerror(errno));
-    }
-    return {};
-}
 
 inline status training_files::open(std::int64_t step, double wall_time) {
     if (!wanted()) return {};
