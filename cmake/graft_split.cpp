@@ -1,3 +1,5 @@
 // The definitions of graft, for programs that include its headers with GRAFT_SPLIT.
 #define GRAFT_IMPLEMENTATION
+#include <graft/gpu.hpp>
 #include <graft/train.hpp>
+#include <graft/gpu/watch.hpp>

@@ -29,6 +29,7 @@ REGION = re.compile(r"^\s*GRAFT_(BEGIN|END)_(TARGET|BASELINE|NAMESPACE)\b")
 UMBRELLAS = {  # in the order in which they include each other
     "graft.hpp": "runs ONNX image models. One header; C++17; MIT licence (LICENSE in the project).",
     "train.hpp": "fine-tunes ONNX image models. Goes beside graft.hpp, which it includes; C++17; MIT licence (LICENSE in the project).",
+    "gpu.hpp": "runs ONNX image models on NVIDIA GPUs. Goes beside graft.hpp, which it includes; C++17; MIT licence (LICENSE in the project).",
 }
 
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Checks the house: includes point only towards the left of
-    core <- tensor <- graph <- {cpu, ops} <- {io, passes} <- plan <- exec <- train;  data uses core and tensor only
+    core <- tensor <- graph <- {cpu, ops} <- {io, passes} <- plan <- exec <- train;  gpu stands beside exec;
+    data uses core and tensor only
 and every header is reached from an umbrella. Prints each arrow that points the wrong way and exits 1."""
 import pathlib
 import re
@@ -17,6 +18,7 @@ MAY_USE = {
     "passes": {"core", "tensor", "graph", "ops"},
     "plan": {"core", "tensor", "graph", "ops", "cpu", "passes"},
     "exec": {"core", "tensor", "graph", "ops", "cpu", "passes", "plan", "io"},
+    "gpu": {"core", "tensor", "graph", "ops", "cpu", "passes", "plan", "exec"},
     "data": {"core", "tensor"},
     "train": {"core", "tensor", "graph", "ops", "cpu", "io", "passes", "plan", "exec", "data"},
 }

@@ -173,6 +173,8 @@
     X(checkpoint_malformed, "checkpoint.malformed", "a checkpoint is damaged, and so is the one before it") \
     X(resume_mismatch, "resume.mismatch", "a checkpoint was made with other settings")           \
     X(device_unavailable, "device.unavailable", "the device asked for cannot be used")           \
+    X(device_lost, "device.lost", "a device failed while it was in use")                         \
+    X(device_compile, "device.compile", "a kernel could not be compiled for a device")           \
     X(placement_refused, "placement.refused", "no back end takes a node")                        \
     X(internal, "internal", "a defect of graft itself: please report it")
 
@@ -4063,6 +4065,7 @@ struct node {
     std::vector<attribute> attributes;
     int version = 0;                ///< of the operator set that `domain` is imported at
     const op_row* op = nullptr;     ///< its row of the op table, set by `verify`
+    bool on_device = false;         ///< lowered graphs only: it runs on the device beside the CPU
 
     const attribute* find(const char* attribute_name) const noexcept;
 };
@@ -4075,7 +4078,8 @@ struct value {
     graft::shape extents;                   ///< open extents are shape::unknown
     std::vector<std::string> dimensions;    ///< names of open extents, as the file gives them ("" where it has a number or nothing)
     graft::tensor constant;                 ///< set for initializers and for what folding made
-    int block = 0;                          ///< lowered graphs only: 0 row-major, c > 0 the blocked layout NCHWc
+    int block = 0;                          ///< lowered graphs only: 0 row-major, c > 0 the blocked layout NCHWc, -1 channels last (NHWC)
+    bool on_device = false;                 ///< lowered graphs only: it lies in the memory of the device beside the CPU
 };
 
 /// A version of an operator set.
@@ -4089,7 +4093,8 @@ struct capture {
     value_id inner = no_value, outer = no_value;
 };
 
-/// State that a step changes in place: output `output` lies in the memory of input `input` (their places in the graph's lists).
+/// State that a step changes in place: output `output` lies in the memory of input `input` (their places in the graph's lists). Output -1:
+/// the graph only reads it.
 struct state_pair {
     int input = 0, output = 0;
 };
@@ -4744,6 +4749,93 @@ struct kernel_rows {
 
 }  // namespace cpu
 GRAFT_END_NAMESPACE
+// ---- graft/plan/device.hpp
+// What a device beside the CPU offers: kernels for the nodes that it takes, memory of its own, and runs of planned steps.
+
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+struct lowering;
+struct plan;
+struct slot;
+
+/// A node with known shapes, asked of a device. `in_block` and `out_block` tell each value's layout (see value::block).
+struct device_query : op_context {
+    const int* in_block;
+    const int* out_block;
+};
+
+/// What a device runs for one node of a lowered graph. Immutable; shared by contexts.
+class device_kernel {
+public:
+    inline virtual ~device_kernel() {}
+
+    std::int64_t workspace_bytes = 0;  ///< scratch memory of the device
+    bool in_place = false;             ///< output 0 may take the memory of input 0
+    std::string note;                  ///< for the placement table
+};
+
+/// What a device keeps for a plan: compiled kernels, and the constants that they read.
+class device_program {
+public:
+    inline virtual ~device_program() {}
+    inline virtual std::int64_t constant_bytes() const noexcept = 0;
+};
+
+/// State that stays on a device from run to run, known by the address that it has on the host. For one thread at a time.
+class device_state {
+public:
+    inline virtual ~device_state() {}
+    /// The host has written over its copy at `address`, or over all of them where that is null: the next run takes what lies there.
+    inline virtual void host_changed(const void* address) noexcept = 0;
+    /// Brings what runs have changed back into the host's copy at `address`, or into all of them where that is null. Errors: device.lost.
+    inline virtual status read_back(const void* address) = 0;
+};
+
+/// Where the host's side of a run lies.
+class host_addresses {
+public:
+    inline virtual ~host_addresses() {}
+    inline virtual void* address(const slot& s) const = 0;
+};
+
+/// The memory and the queue of one context on a device. Not for two threads at once.
+class device_context {
+public:
+    inline virtual ~device_context() {}
+    /// Runs the steps [first, last) of the plan, all of them the device's, and returns when what they bring to the host is there. `pool`
+    /// serves copies of the host.
+    inline virtual status run(int first, int last, const host_addresses& host, executor& pool) = 0;
+};
+
+/// A device that was opened. Safe from many threads.
+class device {
+public:
+    inline virtual ~device() {}
+    /// As users name it: "cuda:0".
+    inline virtual const std::string& name() const noexcept = 0;
+    /// Null where it takes the node, else the reason why not. Constants have their data, other inputs none.
+    inline virtual const char* refuse(const op_context& node) const = 0;
+    /// Rewrites the nodes that it has: fusion, precision, layout. New ones need node::on_device and a row (node::op); nodes of the host are
+    /// in domains that begin with "host:". Inputs and outputs of the graph stay row-major.
+    inline virtual status lower(graph& g, const lowering& with) = 0;
+    /// The kernel of a lowered node. Errors: op.unsupported, and device.* where a library fails.
+    inline virtual result<std::shared_ptr<const device_kernel>> prepare(const device_query& node) = 0;
+    /// Compiles what a plan's kernels need and brings its constants over. Errors: memory.oom, device.*.
+    inline virtual result<std::shared_ptr<const device_program>> load(const plan& p, executor& pool) = 0;
+    /// Memory and a queue for runs of a plan. `state` may be null where the plan has none. Errors: memory.oom, device.*.
+    inline virtual result<std::unique_ptr<device_context>> make_context(std::shared_ptr<const plan> p, device_state* state) = 0;
+    inline virtual result<std::unique_ptr<device_state>> make_state() = 0;
+};
+
+GRAFT_END_NAMESPACE
 
 #include <cstddef>
 #include <memory>
@@ -4777,7 +4869,15 @@ struct lowering {
     bool exact;          ///< no reassociating algorithms
 };
 
-/// A back end, as planning sees it. Functions, so that an app compiles only the back ends that its runtime names.
+/// How the devices of a back end are used.
+struct device_options {
+    std::string precision = "auto";  ///< float32, tf32, float16, bfloat16; auto: tf32 where the device has it, else float32
+    bool deterministic = false;      ///< only algorithms that give the same bits every time
+    std::int64_t memory_bytes = 0;   ///< what it may take of the device's memory; 0: all of it
+};
+
+/// A back end, as planning sees it. Functions, so that an app compiles only the back ends that its runtime names. Either it runs on
+/// the host and has `lower` and `choose`, or it has devices and `open`.
 struct backend {
     const char* name;
     /// Null where the back end can be used on this machine; else a failed status says why not.
@@ -4788,6 +4888,8 @@ struct backend {
     status (*lower)(graph&, const lowering&);
     /// The kernel that runs a lowered node; null, with the reason, where the reference kernel has to.
     const cpu::kernel_row* (*choose)(const cpu::kernel_query&, cpu::kernel_choice&, const char*& refusal);
+    /// Opens the device of a name such as "cuda" or "cuda:1"; contexts of a process share it. Errors: device.*.
+    result<std::shared_ptr<device>> (*open)(const std::string& name, const device_options& options);
 };
 
 namespace detail {
@@ -4795,7 +4897,7 @@ namespace detail {
 // The CPU as a back end: everywhere, and whatever this build holds.
 constexpr backend cpu_backend(status (*lower)(graph&, const lowering&), const cpu::kernel_row* (*choose)(const cpu::kernel_query&, cpu::kernel_choice&, const char*&)) {
     return {"cpu", [] { return status(); }, [](const node& n) -> const char* { return n.op && n.op->run ? nullptr : "the operator is not compiled into this build (GRAFT_OPS)"; },
-            lower, choose};
+            lower, choose, nullptr};
 }
 
 }  // namespace detail
@@ -4866,15 +4968,30 @@ struct named_tensor {
     tensor value;
 };
 
+/// Prints "graft: warning: " and the text as a line on stderr.
+void warn_on_stderr(const char* text);
+
 /// How a model is loaded.
 struct load_options {
     graft::limits limits;
     bool exact = false;            ///< no algorithms that reorder sums, such as Winograd's
-    bool reference = false;        ///< reference kernels only: slow, for comparison
+    bool reference = false;        ///< reference kernels only, on the CPU: slow, for comparison
     std::uint64_t seed = 0;        ///< of random operators that have none of their own
-    std::string device = "auto";   ///< auto, cpu, or a device of another back end that this build names
+    std::string device = "auto";   ///< auto: the first device that can be used, else the CPU, with one warning; cpu; or a device such as cuda or cuda:1
+    device_options on_device;      ///< how that device is used
+    std::shared_ptr<graft::device> opened;  ///< a device that is open already, in place of the two above: see runtime::open
+    bool strict_placement = false; ///< a node that the device does not take is an error (placement.refused) instead of the CPU's
+    void (*warn)(const char* text) = warn_on_stderr;  ///< told why `auto` did not take a device; once a process
     op_table operators{nullptr, 0};  ///< operators of the app's own; they come before graft's and must outlive the model
 };
+
+/// Options that load onto a device that is open; null: onto the CPU, without a look at other devices.
+inline load_options on_device(std::shared_ptr<device> opened) {
+    load_options options;
+    if (!opened) options.device = "cpu";
+    options.opened = std::move(opened);
+    return options;
+}
 
 /// A loaded network: immutable, cheap to copy, shared by any number of threads.
 class model {
@@ -4892,11 +5009,14 @@ public:
     /// What one run with these input shapes needs, in bytes: intermediates and scratch, without constants. Open extents have to be given.
     struct memory_use {
         std::int64_t arena = 0, constants = 0, outputs = 0;
+        std::int64_t device = 0;  ///< of the device's memory, constants included
         std::int64_t multiply_adds = 0;
     };
     result<memory_use> memory(const std::vector<value_info>& inputs) const;
     /// Which back end and kernel every node gets for these input shapes, with the reasons of those that refused.
     result<std::vector<placement>> placements(const std::vector<value_info>& inputs) const;
+    /// The device that it runs on: "cpu", or as "cuda:0". Static or the model's own storage.
+    const char* device() const noexcept;
     explicit operator bool() const noexcept { return state_ != nullptr; }
 
 private:
@@ -4904,6 +5024,9 @@ private:
     friend result<model> load_graph(graft::graph, const load_options&, const backend* const*, int);
     std::shared_ptr<const detail::model_state> state_;
 };
+
+/// Opens the device that a name asks of the back ends given; null stands for the CPU. Errors: device.*.
+result<std::shared_ptr<device>> open_device(const std::string& name, const device_options& options, void (*warn)(const char*), const backend* const* backends, int count);
 
 /// Verifies a graph and makes it a model for the back ends given, first choice first.
 result<model> load_graph(graft::graph g, const load_options& options, const backend* const* backends, int count);
@@ -4915,6 +5038,12 @@ result<model> load_memory(const void* bytes, std::size_t size, const load_option
 /// The back ends that an app compiles, first choice first: `runtime<backends::cpu>::load("net.onnx")`.
 template <class... Backends>
 struct runtime {
+    /// Opens the device of a name (as load_options::device has it); null stands for the CPU. Give it to load_options::opened and
+    /// step_options::on. Errors: device.*.
+    static result<std::shared_ptr<device>> open(const std::string& name, const device_options& options = {}, void (*warn)(const char*) = warn_on_stderr) {
+        const backend* list[] = {&Backends::instance()...};
+        return open_device(name, options, warn, list, static_cast<int>(sizeof...(Backends)));
+    }
     static result<model> load(const std::string& path, const load_options& options = {}) {
         const backend* list[] = {&Backends::instance()...};
         return load_file(path, options, list, static_cast<int>(sizeof...(Backends)));
@@ -32291,6 +32420,7 @@ protected:
 
     // Gives a node its place behind those before it, its inputs in the layout that it reads; training adds cases of its own.
     inline virtual status place_node(node& n) {
+        if (n.on_device) return place_device_node(n);
         if (is(n, "Conv", "graft")) return place_conv(n);
         if (is(n, "Transpose") && transpose_between_layouts(n)) return {};
         int block = 0;
@@ -32317,6 +32447,14 @@ protected:
                 }
                 if (!a.graph->captures.empty()) rename_captures(n, rows);
             }
+        g.nodes.push_back(std::move(n));
+        return {};
+    }
+
+    // The device has layouts of its own; what is copied to it lies row-major.
+    status place_device_node(node& n) {
+        for (value_id& id : n.inputs)
+            if (id != no_value && !at(id).on_device && !at(id).constant) id = as(id, 0);
         g.nodes.push_back(std::move(n));
         return {};
     }
@@ -32734,8 +32872,9 @@ struct lifetime {
 
 /// Gives each lifetime an offset, so that no two which overlap in time overlap in memory; returns the bytes of the arena.
 /// Largest first, each into the tightest gap (greedy by size: Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net
-/// Inference", 2020). Offsets are multiples of 64, and 64 bytes of slack follow each, so that vector loads may run past the end.
-std::int64_t plan_memory(std::vector<lifetime>& lifetimes);
+/// Inference", 2020). Offsets are multiples of `alignment`, and as many bytes of slack follow each, so that vector loads may run past
+/// the end.
+std::int64_t plan_memory(std::vector<lifetime>& lifetimes, std::int64_t alignment = 64);
 
 GRAFT_END_NAMESPACE
 
@@ -32743,8 +32882,8 @@ GRAFT_END_NAMESPACE
 #include <algorithm>
 GRAFT_BEGIN_NAMESPACE
 
-GRAFT_INLINE std::int64_t plan_memory(std::vector<lifetime>& lifetimes) {
-    const auto padded = [](const lifetime& l) { return (l.bytes + 127) / 64 * 64; };
+GRAFT_INLINE std::int64_t plan_memory(std::vector<lifetime>& lifetimes, std::int64_t alignment) {
+    const auto padded = [alignment](const lifetime& l) { return (l.bytes + 2 * alignment - 1) / alignment * alignment; };
     std::vector<std::size_t> order(lifetimes.size()), placed;
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return lifetimes[a].bytes > lifetimes[b].bytes; });
@@ -32787,6 +32926,7 @@ enum class slot_kind : std::uint8_t { none, arena, input, output, constant };
 /// of an input, an output, or a value with a constant.
 struct slot {
     slot_kind kind = slot_kind::none;
+    bool on_device = false;  ///< in the device's arena; of inputs, the state that it holds; of constants, its copy
     std::int64_t index = 0;
     tensor_view prototype;
 };
@@ -32797,6 +32937,8 @@ struct step {
     const cpu::kernel_row* kernel = nullptr;   ///< null: the reference kernel of the op table
     cpu::kernel_choice choice;
     const char* refusal = "";                  ///< why no faster kernel took it
+    const char* device_refusal = "";           ///< why the device did not take it
+    std::shared_ptr<const device_kernel> on_device;  ///< set: the device runs this step
     std::vector<slot> in, out;                 ///< captures of bodies follow the inputs
     std::int64_t workspace_offset = 0;
     cpu::isa level = cpu::isa::baseline;
@@ -32815,6 +32957,10 @@ struct plan {
     std::int64_t constant_bytes = 0;
     std::int64_t multiply_adds = 0;  ///< of the graph before lowering
     std::vector<tensor_view> inputs; ///< the shapes that this plan is for
+
+    std::shared_ptr<device> on;      ///< the device beside the CPU; null: there is none
+    std::int64_t device_arena_bytes = 0;
+    std::shared_ptr<const device_program> loaded;  ///< what the device keeps for this plan; null: no step is its
 };
 
 /// How plans are made.
@@ -32827,6 +32973,8 @@ struct plan_options {
     bool reference = false;   ///< reference kernels only
     std::uint64_t seed = 0;
     pack_cache* packed = nullptr;
+    std::shared_ptr<device> on = {};
+    bool strict_placement = false;  ///< a node that the device refuses ends the planning
 };
 
 /// Makes the plan of a graph for one set of input shapes (an input without a type keeps its default).
@@ -32835,6 +32983,302 @@ result<std::shared_ptr<const plan>> make_plan(const graph& g, const tensor_view*
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_PLAN_PLACE_HPP
+#define GRAFT_SINGLE_GRAFT_PLAN_PLACE_HPP
+// ---- graft/plan/place.hpp
+// Placement: which nodes the device beside the CPU takes, and the copies between its memory and the host's.
+
+
+#include <algorithm>
+
+GRAFT_BEGIN_NAMESPACE
+namespace ops {
+
+/// Copies between the host's memory and a device's; both are the device's nodes.
+///   Upload(X)    from the host
+///   Download(X)  to the host, row-major whatever X is
+inline op_table copy_ops() {
+    static constexpr op_row rows[] = {{"Upload", "device", 1, 0, 1, 1, 1, 1, nullptr, nullptr, 0, "", ""}, {"Download", "device", 1, 0, 1, 1, 1, 1, nullptr, nullptr, 0, "", ""}};
+    return {rows, 2};
+}
+
+}  // namespace ops
+
+namespace detail {
+
+// Nodes of the device have domains of their own, so that no pass or kernel of the CPU that knows an operator by its name takes them.
+inline std::string device_domain(const std::string& domain) { return domain.empty() ? "device" : domain == "graft" ? "device.graft" : domain; }
+inline std::string plain_domain(const std::string& domain) { return domain == "device" ? "" : domain == "device.graft" ? "graft" : domain; }
+// And while the device lowers its nodes, those of the host have.
+inline bool is_host_domain(const std::string& domain) { return domain.compare(0, 5, "host:") == 0; }
+inline void set_host_apart(graph& g) {
+    for (node& n : g.nodes)
+        if (!n.on_device) n.domain = "host:" + n.domain;
+}
+inline void bring_host_back(graph& g) {
+    for (node& n : g.nodes)
+        if (!n.on_device) n.domain.erase(0, 5);
+}
+
+// Whether a node runs late: when what it reads or makes is known only in a run. `late` tells it of the values that nodes before it make.
+inline bool runs_late(const graph& g, const node& n, const std::vector<char>& late, std::vector<value_id>& ids) {
+    const auto known = [&](value_id id) {
+        const value& v = g.values[static_cast<std::size_t>(id)];
+        return v.constant || (v.has_shape && v.extents.known());
+    };
+    if (n.op->flags & (op_flag::allocates | op_flag::bodies)) return true;
+    ids = n.inputs;
+    append_captures(n, ids);
+    for (value_id id : ids)
+        if (id != no_value && (late[static_cast<std::size_t>(id)] || !known(id))) return true;
+    for (value_id id : n.outputs)
+        if (id != no_value && !known(id)) return true;
+    return false;
+}
+
+// An order with as few runs of device nodes as there can be, in which host nodes and device nodes each keep the order that they had.
+// A state is changed after everybody who reads it as it was.
+class device_order : public rewriter {
+public:
+    using rewriter::rewriter;
+
+    status run() {
+        find_roots();
+        join();
+        std::vector<char> done(g.nodes.size(), 0);
+        std::vector<node> ordered;
+        bool device_turn = false;
+        for (int idle = 0; ordered.size() < g.nodes.size() && idle < 2; device_turn = !device_turn)
+            idle = take(device_turn, done, ordered) ? 0 : idle + 1;
+        if (ordered.size() != g.nodes.size()) return fail(errc::internal, g.name, "state that is read after it was changed cannot be placed");
+        g.nodes = std::move(ordered);
+        index();
+        return {};
+    }
+
+private:
+    // Whose memory a value may lie in: that of what a view looks at.
+    void find_roots() {
+        root_.resize(g.values.size());
+        for (std::size_t i = 0; i < root_.size(); ++i) root_[i] = static_cast<value_id>(i);
+        for (const node& n : g.nodes)
+            if ((n.op->flags & op_flag::view) && n.outputs[0] != no_value && n.inputs[0] != no_value)
+                root_[static_cast<std::size_t>(n.outputs[0])] = root_[static_cast<std::size_t>(n.inputs[0])];
+    }
+    void edge(int from, int to) {
+        if (from < 0 || to < 0 || from == to) return;
+        feeds_[static_cast<std::size_t>(from)].push_back(to);
+        ++waits_[static_cast<std::size_t>(to)];
+    }
+    void join() {
+        waits_.assign(g.nodes.size(), 0);
+        feeds_.assign(g.nodes.size(), {});
+        std::vector<int> updated(g.values.size(), -1);
+        for (const state_pair& s : g.states)
+            if (s.output >= 0) updated[static_cast<std::size_t>(g.inputs[static_cast<std::size_t>(s.input)])] = position(g.outputs[static_cast<std::size_t>(s.output)]);
+        std::vector<value_id> ids;
+        for (std::size_t i = 0; i < g.nodes.size(); ++i) {
+            ids = g.nodes[i].inputs;
+            append_captures(g.nodes[i], ids);
+            for (value_id id : ids) {
+                if (id == no_value) continue;
+                edge(position(id), static_cast<int>(i));
+                edge(static_cast<int>(i), updated[static_cast<std::size_t>(root_[static_cast<std::size_t>(id)])]);
+            }
+        }
+    }
+    // Every node of one side that waits for nothing of the other.
+    bool take(bool device_turn, std::vector<char>& done, std::vector<node>& ordered) {
+        bool any = false;
+        for (bool found = true; found;) {
+            found = false;
+            for (std::size_t i = 0; i < g.nodes.size(); ++i) {
+                if (done[i] || waits_[i] || g.nodes[i].on_device != device_turn) continue;
+                done[i] = 1;
+                any = found = true;
+                for (int next : feeds_[i]) --waits_[static_cast<std::size_t>(next)];
+                ordered.push_back(std::move(g.nodes[i]));
+            }
+        }
+        return any;
+    }
+
+    std::vector<value_id> root_;
+    std::vector<int> waits_;
+    std::vector<std::vector<int>> feeds_;
+};
+
+class placer : public rewriter {
+public:
+    // `refusals`: why the device did not take the node that makes a value; by value.
+    placer(graph& target, const device& on, const limits& limit, std::vector<const char*>& refusals) : rewriter(target), on_(on), limit_(limit), refusals_(refusals) {}
+
+    void run() {
+        refusals_.assign(g.values.size(), "");
+        // State is taken to lie on the device until a node of the host turns out to change it.
+        for (const state_pair& s : g.states) state_input(s).on_device = true;
+        choose();
+        if (settle_states()) {
+            choose();
+            settle_states();
+        }
+    }
+    // The first node that belongs on the device and was refused.
+    status first_refused() { return std::move(first_refused_); }
+    // After the device's lowering: copies wherever a value crosses.
+    status finish_placement() {
+        for (node& n : g.nodes)
+            for (value_id id : n.outputs)
+                if (id != no_value) at(id).on_device = n.on_device;
+        index();
+        add_copies();
+        GRAFT_TRY(device_order(g).run());
+        for (node& n : g.nodes)
+            if (n.on_device) n.domain = device_domain(n.domain);
+        index();
+        return {};
+    }
+
+private:
+    // Sums over shapes and indices are a few host instructions; on a device each is a launch.
+    static constexpr std::int64_t few = 256;
+
+    void choose() {
+        first_refused_ = status();
+        late_.assign(g.values.size(), 0);
+        for (node& n : g.nodes) {
+            for_host_ = false;
+            const char* reason = refusal(n);
+            n.on_device = !reason;
+            if (reason && !for_host_ && first_refused_.ok()) first_refused_ = fail(errc::placement_refused, place(n), on_.name() + " does not take it: " + reason);
+            for (value_id id : n.outputs) {
+                if (id == no_value) continue;
+                at(id).on_device = n.on_device;
+                refusals_[static_cast<std::size_t>(id)] = reason ? reason : "";
+            }
+        }
+    }
+    const char* refusal(const node& n) {
+        if (runs_late(g, n, late_, ids_)) {
+            for (value_id id : n.outputs)
+                if (id != no_value) late_[static_cast<std::size_t>(id)] = 1;
+            return "what it reads or makes is known only in a run";
+        }
+        bool integers = true, from_device = false, from_run = false;
+        std::int64_t elements = 0;
+        in_.clear();
+        out_.clear();
+        for (value_id id : n.inputs) {
+            in_.push_back(id == no_value ? tensor_view{} : tensor_view{at(id).type, at(id).extents, at(id).constant ? at(id).constant.raw() : nullptr});
+            if (id == no_value || at(id).constant) continue;
+            from_device |= at(id).on_device;
+            from_run = true;
+        }
+        for (value_id id : n.outputs) {
+            out_.push_back(id == no_value ? tensor_view{} : tensor_view{at(id).type, at(id).extents, nullptr});
+            if (id == no_value) continue;
+            integers &= !is_float(at(id).type);
+            elements = std::max(elements, at(id).extents.elements());
+        }
+        for_host_ = true;
+        if (!elements) return "it makes nothing";
+        if (!from_device && integers && elements <= few) return "a few integers that the host has";
+        if (!from_device && from_run && (n.op->flags & op_flag::view)) return "it only looks at memory of the host";
+        for_host_ = false;
+        return on_.refuse({n, in_.data(), static_cast<int>(in_.size()), out_.data(), static_cast<int>(out_.size()), limit_});
+    }
+
+    // State that the device changes stays on the device; state that the host changes stays on the host. What is only read is on the
+    // device where a node there reads it. Returns whether a state has left the device.
+    bool settle_states() {
+        std::vector<char> read_by[2] = {std::vector<char>(g.values.size(), 0), std::vector<char>(g.values.size(), 0)};
+        for (const node& n : g.nodes) {
+            ids_ = n.inputs;
+            append_captures(n, ids_);
+            for (value_id id : ids_)
+                if (id != no_value) read_by[n.on_device][static_cast<std::size_t>(id)] = 1;
+        }
+        bool left = false;
+        for (const state_pair& s : g.states) {
+            const std::size_t id = static_cast<std::size_t>(g.inputs[static_cast<std::size_t>(s.input)]);
+            const bool stays = s.output >= 0 ? at(g.outputs[static_cast<std::size_t>(s.output)]).on_device : read_by[1][id] || !read_by[0][id];
+            left |= state_input(s).on_device && !stays;
+            state_input(s).on_device = stays;
+        }
+        return left;
+    }
+    value& state_input(const state_pair& s) { return at(g.inputs[static_cast<std::size_t>(s.input)]); }
+    bool state_output(std::size_t i) const {
+        for (const state_pair& s : g.states)
+            if (s.output >= 0 && static_cast<std::size_t>(s.output) == i) return true;
+        return false;
+    }
+
+    void add_copies() {
+        std::vector<value_id> up(g.values.size(), no_value), down(g.values.size(), no_value), captured;
+        std::vector<node> nodes;
+        const auto copy = [&](value_id from, std::vector<value_id>& made, bool to_device) {
+            value_id& to = made[static_cast<std::size_t>(from)];
+            if (to != no_value) return to;
+            to = like(from, to_device ? "_device" : "_host");
+            at(to).on_device = to_device;
+            node n;
+            n.name = at(to).name;
+            n.op_type = to_device ? "Upload" : "Download";
+            n.domain = "device";
+            n.op = ops::copy_ops().rows + (to_device ? 0 : 1);
+            n.version = 1;
+            n.on_device = true;
+            n.inputs = {from};
+            n.outputs = {to};
+            nodes.push_back(std::move(n));
+            return to;
+        };
+        std::vector<node> old = std::move(g.nodes);
+        for (node& n : old) {
+            for (value_id& id : n.inputs) {
+                if (id == no_value || at(id).constant || at(id).on_device == n.on_device) continue;
+                id = copy(id, n.on_device ? up : down, n.on_device);
+            }
+            nodes.push_back(std::move(n));
+        }
+        // Bodies read by the id of the value outside, so what they capture changes places with its copy.
+        std::vector<value_id> host_of(g.values.size());
+        for (std::size_t i = 0; i < host_of.size(); ++i) host_of[i] = static_cast<value_id>(i);
+        const std::size_t count = nodes.size();
+        for (std::size_t i = 0; i < count; ++i) append_captures(nodes[i], captured);
+        bool crosses = false;
+        for (value_id id : captured) {
+            if (at(id).constant || !at(id).on_device) continue;
+            host_of[static_cast<std::size_t>(id)] = copy(id, down, false);
+            crosses = true;
+        }
+        for (std::size_t i = 0; i < count && crosses; ++i) rename_captures(nodes[i], host_of);
+        for (std::size_t i = 0; i < g.outputs.size(); ++i) {
+            value_id& id = g.outputs[i];
+            if (at(id).constant || !at(id).on_device || state_output(i)) continue;
+            const std::string name = at(id).name;
+            id = copy(id, down, false);
+            at(id).name = name;
+        }
+        g.nodes = std::move(nodes);
+        index();
+    }
+
+    const device& on_;
+    const limits& limit_;
+    std::vector<const char*>& refusals_;
+    std::vector<tensor_view> in_, out_;
+    std::vector<value_id> ids_;
+    std::vector<char> late_;  // by value: made late
+    bool for_host_ = false;  // the node is refused because the host is the better place for it
+    status first_refused_;
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
@@ -32851,7 +33295,7 @@ inline std::uint64_t seed_of(const graph& g, const node& n, std::uint64_t seed) 
 
 class planner {
 public:
-    planner(plan& p, const plan_options& options) : p_(p), g_(p.lowered), options_(options) {}
+    planner(plan& p, const plan_options& options, const std::vector<const char*>& refusals) : p_(p), g_(p.lowered), options_(options), refusals_(refusals) {}
 
     status run() {
         GRAFT_TRY(split_late());
@@ -32864,21 +33308,13 @@ public:
 private:
     static std::size_t index(value_id id) { return static_cast<std::size_t>(id); }
     value& at(value_id id) { return g_.values[index(id)]; }
-    bool ready(value_id id) { return at(id).constant || (at(id).has_shape && at(id).extents.known()); }
 
     // A node whose outputs have no known shape is late, and so is every node that reads one.
     status split_late() {
         late_value_.assign(g_.values.size(), 0);
         for (std::size_t i = 0; i < g_.nodes.size(); ++i) {
             const node& n = g_.nodes[i];
-            bool late = (n.op->flags & (op_flag::allocates | op_flag::bodies)) != 0;
-            ids_ = n.inputs;
-            append_captures(n, ids_);
-            for (value_id id : ids_)
-                if (id != no_value && (late_value_[index(id)] || !ready(id))) late = true;
-            for (value_id id : n.outputs)
-                if (id != no_value && !ready(id)) late = true;
-            if (late) {
+            if (runs_late(g_, n, late_value_, ids_)) {
                 for (value_id id : n.outputs)
                     if (id != no_value) late_value_[index(id)] = 1;
                 p_.late.push_back(static_cast<int>(i));
@@ -32909,13 +33345,31 @@ private:
                 out_.push_back(id == no_value ? tensor_view{} : tensor_view{at(id).type, at(id).extents, nullptr});
                 out_block_.push_back(id == no_value ? 0 : at(id).block);
             }
+            if (n.on_device) {
+                GRAFT_TRY(prepare_on_device(s, n));
+                continue;
+            }
+            if (!n.outputs.empty() && n.outputs[0] != no_value && index(n.outputs[0]) < refusals_.size()) s.device_refusal = refusals_[index(n.outputs[0])];
             const cpu::kernel_query query{{n, in_.data(), static_cast<int>(in_.size()), out_.data(), static_cast<int>(out_.size()), options_.limit},
                                           in_block_.data(), out_block_.data(), level, options_.exact};
             s.level = level;
-            if (!options_.reference) s.kernel = (options_.backend_count ? options_.backends[0]->choose : cpu::choose_kernel)(query, s.choice, s.refusal);
+            if (!options_.reference) s.kernel = host_choice()(query, s.choice, s.refusal);
             if (!s.kernel && !n.op->run) return fail(errc::op_unsupported, place(n), "this build does not hold the operator; GRAFT_OPS leaves it out");
             if (!s.kernel && !query.all_row_major()) return fail(errc::internal, place(n), "a blocked layout met an operator without a kernel for it");
         }
+        return {};
+    }
+
+    auto host_choice() const -> const cpu::kernel_row* (*)(const cpu::kernel_query&, cpu::kernel_choice&, const char*&) {
+        for (int i = 0; i < options_.backend_count; ++i)
+            if (options_.backends[i]->choose) return options_.backends[i]->choose;
+        return cpu::choose_kernel;
+    }
+    status prepare_on_device(step& s, const node& n) {
+        node plain = n;
+        plain.domain = plain_domain(n.domain);
+        GRAFT_TRY_ASSIGN(s.on_device, options_.on->prepare({{plain, in_.data(), static_cast<int>(in_.size()), out_.data(), static_cast<int>(out_.size()), options_.limit},
+                                                            in_block_.data(), out_block_.data()}));
         return {};
     }
 
@@ -32940,20 +33394,22 @@ private:
         for (std::size_t i = 0; i < g_.inputs.size(); ++i)
             if (!at(g_.inputs[i]).constant) {
                 slots[index(g_.inputs[i])].kind = slot_kind::input;
+                slots[index(g_.inputs[i])].on_device = at(g_.inputs[i]).on_device;
                 slots[index(g_.inputs[i])].index = static_cast<std::int64_t>(i);
             }
         for (std::size_t i = 0; i < g_.outputs.size(); ++i)
             if (output_of[index(g_.outputs[i])] < 0) output_of[index(g_.outputs[i])] = static_cast<int>(i);
 
         p_.state_of.assign(g_.outputs.size(), -1);
-        for (const state_pair& s : g_.states) p_.state_of[static_cast<std::size_t>(s.output)] = s.input;
+        for (const state_pair& s : g_.states)
+            if (s.output >= 0) p_.state_of[static_cast<std::size_t>(s.output)] = s.input;
 
         std::vector<step> kept;
         for (step& s : p_.steps) {
             const node& n = g_.nodes[static_cast<std::size_t>(s.node)];
             // A view costs nothing, unless its memory has to be that of a graph output.
             const bool same_layout = !n.inputs.empty() && n.inputs[0] != no_value && n.outputs[0] != no_value &&
-                                     at(n.inputs[0]).block == at(n.outputs[0]).block;
+                                     at(n.inputs[0]).block == at(n.outputs[0]).block && (at(n.inputs[0]).block >= 0 || at(n.inputs[0]).extents == at(n.outputs[0]).extents);
             if ((n.op->flags & op_flag::view) && same_layout && output_of[index(n.outputs[0])] < 0) {
                 view_of_[index(n.outputs[0])] = n.inputs[0];
                 continue;
@@ -32981,7 +33437,7 @@ private:
         GRAFT_TRY(check_states(first, last));
         for (value_id id : g_.outputs) keep(id);
 
-        std::vector<lifetime> lifetimes;
+        std::vector<lifetime> arenas[2];  // of the host and of the device
         std::vector<int> lifetime_of(g_.values.size(), -1);
         std::vector<std::pair<std::size_t, int>> scratch;
         for (std::size_t i = 0; i < p_.steps.size(); ++i) {
@@ -32993,17 +33449,21 @@ private:
                 if (output_of[index(id)] >= 0) {
                     const int output = output_of[index(id)], state = p_.state_of[static_cast<std::size_t>(output)];
                     where.kind = state < 0 ? slot_kind::output : slot_kind::input;
+                    where.on_device = at(id).on_device;
                     where.index = state < 0 ? output : state;
                     continue;
                 }
                 const std::int64_t bytes = block_bytes(at(id));
                 if (bytes < 0) return fail(errc::memory_budget, place(n), "the size of an output overflows");
                 where.kind = slot_kind::arena;
+                where.on_device = at(id).on_device;
+                std::vector<lifetime>& lifetimes = arenas[where.on_device];
                 // An element-wise kernel may write over an input that dies here.
-                if (s.kernel && s.kernel->in_place && id == n.outputs[0] && n.inputs[0] != no_value) {
+                const bool in_place = s.on_device ? s.on_device->in_place : s.kernel && s.kernel->in_place;
+                if (in_place && id == n.outputs[0] && !n.inputs.empty() && n.inputs[0] != no_value) {
                     const value_id source = root(n.inputs[0]);
                     const int l = lifetime_of[index(source)];
-                    if (l >= 0 && last[index(source)] == static_cast<int>(i) && lifetimes[static_cast<std::size_t>(l)].bytes == bytes && !read_twice(n)) {
+                    if (l >= 0 && at(source).on_device == where.on_device && last[index(source)] == static_cast<int>(i) && lifetimes[static_cast<std::size_t>(l)].bytes == bytes && !read_twice(n)) {
                         lifetimes[static_cast<std::size_t>(l)].last = std::max(lifetimes[static_cast<std::size_t>(l)].last, last[index(id)]);
                         lifetime_of[index(id)] = l;
                         continue;
@@ -33012,23 +33472,28 @@ private:
                 lifetime_of[index(id)] = static_cast<int>(lifetimes.size());
                 lifetimes.push_back({bytes, first[index(id)], last[index(id)], 0});
             }
-            if (s.choice.workspace_bytes > 0) {
+            const std::int64_t workspace = s.on_device ? s.on_device->workspace_bytes : s.choice.workspace_bytes;
+            if (workspace > 0) {
+                std::vector<lifetime>& lifetimes = arenas[s.on_device != nullptr];
                 scratch.emplace_back(i, static_cast<int>(lifetimes.size()));
-                lifetimes.push_back({s.choice.workspace_bytes, static_cast<int>(i), static_cast<int>(i), 0});
+                lifetimes.push_back({workspace, static_cast<int>(i), static_cast<int>(i), 0});
             }
         }
-        p_.arena_bytes = plan_memory(lifetimes);
+        p_.arena_bytes = plan_memory(arenas[0]);
+        p_.device_arena_bytes = plan_memory(arenas[1], 256);
         if (p_.arena_bytes > options_.limit.memory_bytes)
             return fail(errc::memory_budget, g_.name, "running this model needs " + std::to_string(p_.arena_bytes) + " bytes, over the limit of " + std::to_string(options_.limit.memory_bytes));
         for (std::size_t i = 0; i < slots.size(); ++i)
-            if (slots[i].kind == slot_kind::arena) slots[i].index = lifetimes[static_cast<std::size_t>(lifetime_of[i])].offset;
-        for (const auto& pair : scratch) p_.steps[pair.first].workspace_offset = lifetimes[static_cast<std::size_t>(pair.second)].offset;
+            if (slots[i].kind == slot_kind::arena) slots[i].index = arenas[slots[i].on_device][static_cast<std::size_t>(lifetime_of[i])].offset;
+        for (const auto& pair : scratch)
+            p_.steps[pair.first].workspace_offset = arenas[p_.steps[pair.first].on_device != nullptr][static_cast<std::size_t>(pair.second)].offset;
         return {};
     }
 
     // New state is written over the old, so whoever reads the old has to run before, or be the writer itself.
     status check_states(const std::vector<int>& first, const std::vector<int>& last) {
         for (const state_pair& s : g_.states) {
+            if (s.output < 0) continue;
             const value_id before = g_.inputs[static_cast<std::size_t>(s.input)], after = g_.outputs[static_cast<std::size_t>(s.output)];
             if (first[index(after)] < 0 || last[index(before)] > first[index(after)] || at(before).extents != at(after).extents || at(before).type != at(after).type)
                 return fail(errc::internal, at(after).name, "this state cannot be changed in place");
@@ -33045,7 +33510,7 @@ private:
     // The blocked layout rounds the channels up to whole blocks.
     static std::int64_t block_bytes(const value& v) {
         shape extents = v.extents;
-        if (v.block) extents[1] = (extents[1] + v.block - 1) / v.block * v.block;
+        if (v.block > 0) extents[1] = (extents[1] + v.block - 1) / v.block * v.block;
         return bytes_of(v.type, extents);
     }
 
@@ -33059,7 +33524,10 @@ private:
     void finish_slots() {
         for (step& s : p_.steps) {
             const node& n = g_.nodes[static_cast<std::size_t>(s.node)];
-            for (value_id id : n.inputs) s.in.push_back(slot_of(id));
+            for (value_id id : n.inputs) {
+                s.in.push_back(slot_of(id));
+                if (s.in.back().kind == slot_kind::constant) s.in.back().on_device = n.on_device;
+            }
             for (value_id id : n.outputs) s.out.push_back(slot_of(id));
         }
         for (value_id id : g_.outputs) p_.outputs.push_back(slot_of(id));
@@ -33071,19 +33539,33 @@ private:
     plan& p_;
     graph& g_;
     const plan_options& options_;
+    const std::vector<const char*>& refusals_;  // why the device did not take the node that makes a value
     std::vector<char> late_value_;
     std::vector<value_id> ids_, view_of_;
     std::vector<tensor_view> in_, out_;
     std::vector<int> in_block_, out_block_;
 };
 
+// The device's part of a graph: which nodes it takes, rewritten as it wants them, with the copies in between. The CPU's nodes are set
+// apart meanwhile, so that the device's lowering may match operators by name.
+inline status place_on_device(graph& g, const plan_options& options, std::vector<const char*>& refusals) {
+    placer placing(g, *options.on, options.limit, refusals);
+    placing.run();
+    if (options.strict_placement) GRAFT_TRY(placing.first_refused());
+    set_host_apart(g);
+    GRAFT_TRY(options.on->lower(g, {options.limit, options.pool, options.packed, options.exact}));
+    bring_host_back(g);
+    return placing.finish_placement();
+}
+
 // The first back end that takes a node has it; one that none takes ends the planning with every reason.
-inline status place_nodes(const graph& g, const plan_options& options) {
+inline status place_nodes(const graph& g, const plan_options& options, const std::vector<const char*>& refusals) {
     for (const node& n : g.nodes) {
         std::string reasons;
-        bool taken = options.backend_count == 0;
+        bool taken = options.backend_count == 0 || n.on_device;
         for (int i = 0; i < options.backend_count && !taken; ++i) {
-            const char* reason = options.backends[i]->refuse(n);
+            const std::size_t made = n.outputs.empty() || n.outputs[0] == no_value ? refusals.size() : static_cast<std::size_t>(n.outputs[0]);
+            const char* reason = !options.backends[i]->open ? options.backends[i]->refuse(n) : made < refusals.size() ? refusals[made] : "its device is not in use";
             taken = !reason;
             if (reason) reasons += std::string(reasons.empty() ? "" : "; ") + options.backends[i]->name + ": " + reason;
         }
@@ -33099,11 +33581,20 @@ GRAFT_INLINE result<std::shared_ptr<const plan>> make_plan(const graph& g, const
     const evaluation with{options.limit, options.pool, nullptr, options.seed};
     GRAFT_TRY_ASSIGN(p->lowered, specialize(g, inputs, with));
     p->multiply_adds = count_multiply_adds(p->lowered);
-    GRAFT_TRY(detail::place_nodes(p->lowered, options));
+    std::vector<const char*> refusals;
+    p->on = options.reference ? nullptr : options.on;
+    if (p->on) GRAFT_TRY(detail::place_on_device(p->lowered, options, refusals));
+    GRAFT_TRY(detail::place_nodes(p->lowered, options, refusals));
     if (!options.reference)
-        for (int i = 0; i < options.backend_count; ++i) GRAFT_TRY(options.backends[i]->lower(p->lowered, {options.limit, options.pool, options.packed, options.exact}));
+        for (int i = 0; i < options.backend_count; ++i)
+            if (!options.backends[i]->open) GRAFT_TRY(options.backends[i]->lower(p->lowered, {options.limit, options.pool, options.packed, options.exact}));
     for (std::size_t i = 0; i < g.inputs.size(); ++i) p->inputs.push_back(inputs ? tensor_view{inputs[i].type, inputs[i].extents, nullptr} : tensor_view{});
-    GRAFT_TRY(detail::planner(*p, options).run());
+    // What host lowering has added stands next to who needs it, which may be between nodes of the device.
+    if (p->on) GRAFT_TRY(detail::device_order(p->lowered).run());
+    GRAFT_TRY(detail::planner(*p, options, refusals).run());
+    bool any_on_device = false;
+    for (const step& s : p->steps) any_on_device |= s.on_device != nullptr;
+    if (any_on_device) GRAFT_TRY_ASSIGN(p->loaded, p->on->load(*p, options.pool));
     return std::shared_ptr<const plan>(std::move(p));
 }
 
@@ -33127,6 +33618,8 @@ public:
     std::uint64_t seed = 0;
     std::vector<const backend*> backends;
     std::shared_ptr<pack_cache> packed;
+    std::shared_ptr<device> on;     // null: the CPU alone
+    bool strict_placement = false;
 
     result<std::shared_ptr<const plan>> plan_for(const tensor_view* inputs, executor& pool) const {
         std::lock_guard<std::mutex> guard(lock_);
@@ -33138,7 +33631,7 @@ public:
                 return found;
             }
         std::shared_ptr<const plan> made;
-        GRAFT_TRY_ASSIGN(made, make_plan(graph, inputs, {limit, pool, backends.data(), static_cast<int>(backends.size()), exact, reference, seed, packed.get()}));
+        GRAFT_TRY_ASSIGN(made, make_plan(graph, inputs, {limit, pool, backends.data(), static_cast<int>(backends.size()), exact, reference, seed, packed.get(), on, strict_placement}));
         if (plans_.size() >= 16) plans_.erase(plans_.begin());
         plans_.push_back(made);
         return made;
@@ -33155,9 +33648,15 @@ private:
 };
 
 // The memory of one caller. Not for two threads at once.
-class context final : public subgraph_runner {
+class context final : public subgraph_runner, private host_addresses {
 public:
-    context(const executable& what, executor& pool) : what_(what), pool_(pool) {}
+    // `state`: where the device keeps what it changes in place; null where nothing is.
+    context(const executable& what, executor& pool, device_state* state = nullptr) : what_(what), pool_(&pool), state_(state) {}
+    // Later runs are spread by this executor; the one before need not live any more.
+    void use(executor& pool) {
+        if (pool_ != &pool) bodies_.clear();  // they have contexts of their own
+        pool_ = &pool;
+    }
 
     // One view an input of the graph, in its order; the memory is only read, and only during the call.
     status run(const tensor_view* inputs) {
@@ -33165,15 +33664,19 @@ public:
             // Where this fails there is no plan, so that the next run begins anew.
             plan_.reset();
             std::shared_ptr<const plan> next;
-            GRAFT_TRY_ASSIGN(next, what_.plan_for(inputs, pool_));
-            GRAFT_TRY(prepare(*next));
+            GRAFT_TRY_ASSIGN(next, what_.plan_for(inputs, *pool_));
+            GRAFT_TRY(prepare(next));
             plan_ = std::move(next);
         }
         inputs_ = inputs;
         GRAFT_TRY(prepare_outputs());
-        for (const step& s : plan_->steps) GRAFT_TRY(run_step(s));
-        for (int i : plan_->late) GRAFT_TRY(run_late(plan_->lowered.nodes[static_cast<std::size_t>(i)]));
-        return finish_outputs();
+        if (host_states_.empty()) return run_steps();
+        // State that this plan has on the host may have been changed on the device by another.
+        for (const state_pair& s : host_states_) GRAFT_TRY(state_->read_back(inputs_[s.input].data));
+        status done = run_steps();
+        for (const state_pair& s : host_states_)
+            if (s.output >= 0) state_->host_changed(inputs_[s.input].data);
+        return done;
     }
     // Output i of the last run; holding on to it makes the next run allocate another.
     const tensor& output(std::size_t i) const { return i < outputs_.size() ? outputs_[i] : nothing_; }
@@ -33181,6 +33684,7 @@ public:
     // Gives the memory back; the next run allocates anew.
     void trim() {
         arena_ = buffer();
+        on_device_.reset();
         scratch_.kept.clear();
         outputs_.clear();
         late_.clear();
@@ -33197,11 +33701,32 @@ private:
         std::unique_ptr<context> runner;
     };
 
-    status prepare(const plan& p) {
+    status run_steps() {
+        const std::vector<step>& steps = plan_->steps;
+        for (std::size_t i = 0, end = 0; i < steps.size(); i = end) {
+            end = i + 1;
+            if (!steps[i].on_device) {
+                GRAFT_TRY(run_step(steps[i]));
+                continue;
+            }
+            while (end < steps.size() && steps[end].on_device) ++end;
+            GRAFT_TRY(on_device_->run(static_cast<int>(i), static_cast<int>(end), *this, *pool_));
+        }
+        for (int i : plan_->late) GRAFT_TRY(run_late(plan_->lowered.nodes[static_cast<std::size_t>(i)]));
+        return finish_outputs();
+    }
+
+    status prepare(const std::shared_ptr<const plan>& next) {
+        const plan& p = *next;
+        on_device_.reset();
+        if (p.loaded) GRAFT_TRY_ASSIGN(on_device_, p.on->make_context(next, state_));
         arena_ = buffer();
         scratch_.kept.clear();
         bodies_.clear();  // a plan brings bodies of its own
         if (p.arena_bytes) GRAFT_TRY_ASSIGN(arena_, buffer::allocate(static_cast<std::size_t>(p.arena_bytes)));
+        host_states_.clear();
+        for (const state_pair& s : p.lowered.states)
+            if (state_ && !p.lowered.values[static_cast<std::size_t>(p.lowered.inputs[static_cast<std::size_t>(s.input)])].on_device) host_states_.push_back(s);
         std::size_t most = 1;
         for (const step& s : p.steps) most = std::max(most, std::max(s.in.size(), s.out.size()));
         in_.assign(most, tensor_view{});
@@ -33221,7 +33746,7 @@ private:
         return {};
     }
 
-    void* address(const slot& s) const {
+    void* address(const slot& s) const override {
         switch (s.kind) {
         case slot_kind::arena: return arena_.data() + s.index;
         case slot_kind::input: return inputs_[s.index].data;
@@ -33239,10 +33764,10 @@ private:
         for (std::size_t i = 0; i < s.out.size(); ++i) out_[i] = resolve(s.out[i]);
         const int inputs = static_cast<int>(s.in.size()), outputs = static_cast<int>(s.out.size());
         if (s.kernel) {
-            s.kernel->run({in_.data(), inputs, out_.data(), outputs, s.choice, arena_.data() + s.workspace_offset, pool_, s.level});
+            s.kernel->run({in_.data(), inputs, out_.data(), outputs, s.choice, arena_.data() + s.workspace_offset, *pool_, s.level});
             return {};
         }
-        run_context c{{n, in_.data(), inputs, out_.data(), outputs, what_.limit}, pool_, this, nullptr, s.seed, &scratch_};
+        run_context c{{n, in_.data(), inputs, out_.data(), outputs, what_.limit}, *pool_, this, nullptr, s.seed, &scratch_};
         return n.op->run(c);
     }
 
@@ -33259,7 +33784,7 @@ private:
         std::vector<tensor_view> in;
         for (value_id id : ids) in.push_back(late_view(id));
         std::vector<tensor> made;
-        GRAFT_TRY(evaluate(n, in.data(), static_cast<int>(n.inputs.size()), made, {what_.limit, pool_, this, seed_of(plan_->lowered, n, what_.seed)}));
+        GRAFT_TRY(evaluate(n, in.data(), static_cast<int>(n.inputs.size()), made, {what_.limit, *pool_, this, seed_of(plan_->lowered, n, what_.seed)}));
         for (std::size_t i = 0; i < made.size(); ++i)
             if (n.outputs[i] != no_value) late_[static_cast<std::size_t>(n.outputs[i])] = std::move(made[i]);
         return {};
@@ -33281,8 +33806,11 @@ private:
     }
 
     const executable& what_;
-    executor& pool_;
+    executor* pool_;
+    device_state* state_;
     std::shared_ptr<const plan> plan_;
+    std::unique_ptr<device_context> on_device_;
+    std::vector<state_pair> host_states_;  // where there is a device that keeps state: what this plan has on the host
     buffer arena_;
     scratch_store scratch_;
     const tensor_view* inputs_ = nullptr;
@@ -33310,7 +33838,9 @@ inline status context::run(const graft::graph& body, const tensor_view* inputs, 
         e.seed = what_.seed + 1;
         e.backends = what_.backends;
         e.packed = what_.packed;
-        state->runner = std::make_unique<context>(e, pool_);
+        e.on = what_.on;
+        e.strict_placement = what_.strict_placement;
+        state->runner = std::make_unique<context>(e, *pool_);
     }
     if (static_cast<std::size_t>(count) + body.captures.size() != state->what.graph.inputs.size())
         return fail(errc::op_attribute, body.name, "the body takes another number of inputs than it is given");
@@ -36111,6 +36641,8 @@ GRAFT_END_NAMESPACE
 #endif
 #endif
 
+#include <atomic>
+
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
@@ -36137,16 +36669,6 @@ inline void set_apart(graft::graph& g, const op_table& own) {
 inline value_info describe(const graph& g, value_id id) {
     const value& v = g.values[static_cast<std::size_t>(id)];
     return {v.name, v.type, v.has_shape, v.extents, v.dimensions, static_cast<bool>(v.constant)};
-}
-
-inline status check_device(const std::string& device, const backend* const* backends, int count) {
-    if (device == "auto") return {};
-    const std::string kind = device.substr(0, device.find(':'));
-    for (int i = 0; i < count; ++i)
-        if (kind == backends[i]->name) return backends[i]->available();
-    std::string names;
-    for (int i = 0; i < count; ++i) names += std::string(i ? ", " : "") + backends[i]->name;
-    return fail(errc::device_unavailable, device, "this program has no such back end; it has: " + names);
 }
 
 }  // namespace detail
@@ -36182,6 +36704,9 @@ inline result<std::shared_ptr<const plan>> plan_of(const model_state& state, con
 }
 }  // namespace detail
 
+GRAFT_INLINE const char* model::device() const noexcept { return state_->folded.on ? state_->folded.on->name().c_str() : "cpu"; }
+GRAFT_INLINE void warn_on_stderr(const char* text) { std::fprintf(stderr, "graft: warning: %s\n", text); }
+
 GRAFT_INLINE result<model::memory_use> model::memory(const std::vector<value_info>& inputs) const {
     std::shared_ptr<const plan> p;
     GRAFT_TRY_ASSIGN(p, detail::plan_of(*state_, inputs));
@@ -36191,6 +36716,7 @@ GRAFT_INLINE result<model::memory_use> model::memory(const std::vector<value_inf
     for (const slot& s : p->outputs)
         if (s.kind != slot_kind::none) use.outputs += std::max<std::int64_t>(0, bytes_of(s.prototype.type, s.prototype.extents));
     use.multiply_adds = p->multiply_adds;
+    use.device = p->device_arena_bytes + (p->loaded ? p->loaded->constant_bytes() : 0);
     return use;
 }
 
@@ -36200,14 +36726,41 @@ GRAFT_INLINE result<std::vector<placement>> model::placements(const std::vector<
     std::vector<placement> all;
     for (const step& s : p->steps) {
         const node& n = p->lowered.nodes[static_cast<std::size_t>(s.node)];
-        all.push_back({n.name, n.domain.empty() ? n.op_type : n.domain + "." + n.op_type, "cpu", s.kernel ? s.choice.note : "reference", s.refusal});
+        const std::string domain = detail::plain_domain(n.domain), type = domain.empty() ? n.op_type : domain + "." + n.op_type;
+        if (s.on_device)
+            all.push_back({n.name, type, p->on->name(), s.on_device->note, ""});
+        else
+            all.push_back({n.name, type, "cpu", s.kernel ? s.choice.note : "reference", *s.device_refusal ? std::string(p->on->name()) + ": " + s.device_refusal : s.refusal});
     }
     for (int i : p->late) all.push_back({p->lowered.nodes[static_cast<std::size_t>(i)].name, p->lowered.nodes[static_cast<std::size_t>(i)].op_type, "cpu", "reference", "its shapes are known only in a run"});
     return all;
 }
 
+GRAFT_INLINE result<std::shared_ptr<device>> open_device(const std::string& wanted, const device_options& options, void (*warn)(const char*), const backend* const* backends, int count) {
+    static std::atomic_flag warned = ATOMIC_FLAG_INIT;
+    const bool any = wanted == "auto";
+    const std::string kind = wanted.substr(0, wanted.find(':'));
+    std::string names;
+    status unusable;
+    for (int i = 0; i < count; ++i) {
+        names += std::string(i ? ", " : "") + backends[i]->name;
+        if (!any && (backends[i]->open ? kind : wanted) != backends[i]->name) continue;
+        if (!backends[i]->open) {
+            GRAFT_TRY(backends[i]->available());
+            return std::shared_ptr<device>();
+        }
+        auto opened = backends[i]->open(any ? backends[i]->name : wanted, options);
+        if (opened.ok() || !any) return opened;
+        unusable = opened.take_status();
+        if (warn && !warned.test_and_set()) warn((std::string("running on the CPU: ") + unusable.error().what()).c_str());
+    }
+    if (!unusable.ok()) return unusable;
+    return fail(errc::device_unavailable, wanted, "this program has no such back end; it has: " + names);
+}
+
 GRAFT_INLINE result<model> load_graph(graph g, const load_options& options, const backend* const* backends, int count) {
-    GRAFT_TRY(detail::check_device(options.device, backends, count));
+    std::shared_ptr<device> on = options.reference ? nullptr : options.opened;
+    if (!on && !options.reference) GRAFT_TRY_ASSIGN(on, open_device(options.device, options.on_device, options.warn, backends, count));
     std::vector<op_table> tables;
     if (options.operators.size) tables.push_back(options.operators);
     const ops::table_list own = ops::all_op_tables();
@@ -36227,6 +36780,8 @@ GRAFT_INLINE result<model> load_graph(graph g, const load_options& options, cons
         e->reference = options.reference;
         e->seed = options.seed;
         e->packed = packed;
+        e->on = on;
+        e->strict_placement = options.strict_placement;
         e->backends.assign(backends, backends + count);
     }
     executor serial;

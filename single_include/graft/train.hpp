@@ -1239,6 +1239,8 @@ result<folder_entry> look_at(const std::string& path, errc cannot_open);
 result<std::vector<folder_entry>> list_folder(const std::string& path, errc cannot_open, std::size_t most = std::size_t(1) << 26);
 /// "folder/name", without a second slash; the name alone where the folder is "".
 std::string join_path(const std::string& folder, const std::string& name);
+/// Makes a folder and those above it that are missing. Errors: file.write.
+status make_folder(const std::string& path);
 
 GRAFT_END_NAMESPACE
 
@@ -1247,6 +1249,7 @@ GRAFT_END_NAMESPACE
 #include <cerrno>
 #include <cstring>
 #if defined(_WIN32)
+#include <direct.h>
 #include <io.h>
 #else
 #include <dirent.h>
@@ -1264,6 +1267,20 @@ GRAFT_INLINE std::string join_path(const std::string& folder, const std::string&
     const bool separated = last == '/';
 #endif
     return separated ? folder + name : folder + "/" + name;
+}
+
+GRAFT_INLINE status make_folder(const std::string& path) {
+    for (std::size_t i = 1; i <= path.size(); ++i) {
+        if (i < path.size() && path[i] != '/') continue;
+        const std::string part = path.substr(0, i);
+#if defined(_WIN32)
+        const int made = ::_mkdir(part.c_str());
+#else
+        const int made = ::mkdir(part.c_str(), 0777);
+#endif
+        if (made != 0 && errno != EEXIST) return fail(errc::file_write, part, std::string("the folder cannot be made: ") + std::strerror(errno));
+    }
+    return {};
 }
 
 namespace detail {
@@ -7263,7 +7280,8 @@ struct cut_network {
 cut_network cut_at(const graph& g, value_id features);
 
 /// Runs the trunk over a dataset. Errors: memory.budget (the features are over the limit of memory), those of the loader and of a run.
-result<cached_features> cache_features(const graph& trunk, const dataset& data, const loader_options& how, int threads, void (*progress)(void*, std::int64_t, std::int64_t), void* context);
+result<cached_features> cache_features(const graph& trunk, const dataset& data, const loader_options& how, int threads, void (*progress)(void*, std::int64_t, std::int64_t), void* context,
+                                       std::shared_ptr<device> on = nullptr);
 
 /// Whether what lies before `features` gives the same for the same picture in training as afterwards.
 bool is_fixed_before(const graph& g, value_id features);
@@ -7301,9 +7319,10 @@ GRAFT_INLINE bool is_fixed_before(const graph& g, value_id features) {
     return true;
 }
 
-GRAFT_INLINE result<cached_features> cache_features(const graph& trunk, const dataset& data, const loader_options& how, int threads, void (*progress)(void*, std::int64_t, std::int64_t), void* context) {
+GRAFT_INLINE result<cached_features> cache_features(const graph& trunk, const dataset& data, const loader_options& how, int threads, void (*progress)(void*, std::int64_t, std::int64_t), void* context,
+                                                    std::shared_ptr<device> on) {
     model network;
-    GRAFT_TRY_ASSIGN(network, load(trunk));
+    GRAFT_TRY_ASSIGN(network, load(trunk, on_device(std::move(on))));
     session run(network, {threads, nullptr});
     loader source;
     GRAFT_TRY_ASSIGN(source, loader::make(data, how));
@@ -19160,16 +19179,21 @@ inline const char* pool_grad_problem_of(const node& n, const shape& x, const sha
     return nullptr;
 }
 
+// The choice for the problem from x to y, on blocks or on planes.
+inline const char* choose_pool_problem(const kernel_query& q, const shape& x, const shape& y, kernel_choice& choice, const char* on_blocks, const char* on_planes) {
+    pool_problem p;
+    if (const char* reason = pool_grad_problem_of(q.n, x, y, p)) return reason;
+    p.l = q.out_block[0] ? layout::blocked : layout::nchw;
+    choice.set(p);
+    choice.note = q.out_block[0] ? on_blocks : on_planes;
+    return nullptr;
+}
+
 // X -> places, Y?: both outputs lie as X does.
 inline const char* choose_max_pool_places(const kernel_query& q, kernel_choice& choice) {
     if (q.in[0].type != dtype::float32 || q.out[0].type != dtype::uint8) return "it is not float32";
     if (q.in_block[0] != q.out_block[0] || (q.outputs > 1 && q.in_block[0] != q.out_block[1])) return "its operands lie differently";
-    pool_problem p;
-    if (const char* reason = pool_grad_problem_of(q.n, q.in[0].extents, q.out[0].extents, p)) return reason;
-    p.l = q.in_block[0] ? layout::blocked : layout::nchw;
-    choice.set(p);
-    choice.note = p.l == layout::blocked ? "pool on blocks, keeps places" : "pool on planes, keeps places";
-    return nullptr;
+    return choose_pool_problem(q, q.in[0].extents, q.out[0].extents, choice, "pool on blocks, keeps places", "pool on planes, keeps places");
 }
 inline void run_max_pool_places_kernel(const kernel_call& c) {
     run_max_pool_places(c.level, c.parameters<pool_problem>(), c.input(0), c.outputs > 1 ? c.output(1) : nullptr, static_cast<std::uint8_t*>(c.out[0].data), c.pool);
@@ -19179,12 +19203,7 @@ inline void run_max_pool_places_kernel(const kernel_call& c) {
 inline const char* choose_max_pool_grad(const kernel_query& q, kernel_choice& choice) {
     if (q.in[0].type != dtype::float32 || q.inputs != 2 || q.in[1].type != dtype::uint8) return "no places were kept";
     if (q.in_block[0] != q.out_block[0] || q.in_block[1] != q.out_block[0]) return "its operands lie differently";
-    pool_problem p;
-    if (const char* reason = pool_grad_problem_of(q.n, q.out[0].extents, q.in[0].extents, p)) return reason;
-    p.l = q.out_block[0] ? layout::blocked : layout::nchw;
-    choice.set(p);
-    choice.note = p.l == layout::blocked ? "gradient on blocks" : "gradient on planes";
-    return nullptr;
+    return choose_pool_problem(q, q.out[0].extents, q.in[0].extents, choice, "gradient on blocks", "gradient on planes");
 }
 inline void run_max_pool_grad_kernel(const kernel_call& c) {
     run_max_pool_grad(c.level, c.parameters<pool_problem>(), c.input(0), static_cast<const std::uint8_t*>(c.in[1].data), c.output(0), c.pool);
@@ -19194,12 +19213,7 @@ inline void run_max_pool_grad_kernel(const kernel_call& c) {
 inline const char* choose_average_pool_grad(const kernel_query& q, kernel_choice& choice) {
     if (!q.all_float32()) return "it is not float32";
     if (q.in_block[0] != q.out_block[0]) return "its operands lie differently";
-    pool_problem p;
-    if (const char* reason = pool_grad_problem_of(q.n, q.out[0].extents, q.in[0].extents, p)) return reason;
-    p.l = q.out_block[0] ? layout::blocked : layout::nchw;
-    choice.set(p);
-    choice.note = p.l == layout::blocked ? "gradient on blocks" : "gradient on planes";
-    return nullptr;
+    return choose_pool_problem(q, q.out[0].extents, q.in[0].extents, choice, "gradient on blocks", "gradient on planes");
 }
 inline void run_average_pool_grad_kernel(const kernel_call& c) {
     run_average_pool_grad(c.level, c.parameters<pool_problem>(), c.input(0), c.output(0), c.pool);
@@ -19596,8 +19610,8 @@ private:
     bool fits_places(const node& n) {
         const attribute* kernel = n.find("kernel_shape");
         const std::vector<std::int64_t> none, &k = kernel ? kernel->integers : none;
-        return is_float32(n.inputs[1]) && at(n.inputs[1]).extents.rank() == 4 && at(n.inputs[1]).extents.elements() > 0 && k.size() == 2 && k[0] <= 256 && k[1] <= 256 &&
-               k[0] * k[1] <= 256;
+        return is_float32(n.inputs[1]) && at(n.inputs[1]).extents.rank() == 4 && at(n.inputs[1]).extents.elements() > 0 && at(n.inputs[2]).extents.elements() > 0 &&
+               k.size() == 2 && k[0] <= 256 && k[1] <= 256 && k[0] * k[1] <= 256;
     }
 
     // The masks of all parts of a gradient are one mask of the whole, where the parts were joined: only what they were joined to is kept.
@@ -19648,9 +19662,8 @@ private:
         for (node& n : g.nodes) {
             if (!is(n, "BatchNormalizationGrad", "graft") || n.inputs.size() > 5 || n.find("activation")) continue;
             node* m = maker(n.inputs[0]);
-            if (!m) continue;
-            const bool relu = is(*m, "ReluGrad", "graft"), clip = is(*m, "ClipGrad", "graft");
-            if (!relu && !clip) continue;
+            if (!m || !is_mask(*m)) continue;
+            const bool relu = is(*m, "ReluGrad", "graft");
             // Others who read the masked gradient (a residual's other branch) get it from here, so they have to come later.
             if (first_reader(n.inputs[0]) != &n) continue;
             const value_id masked = n.inputs[0];
@@ -20279,6 +20292,7 @@ struct epoch_figures {
     double train_loss = none, train_top1 = none;
     double val_loss = none, val_top1 = none, val_top_k = none; ///< shares are 0..1
     double learning_rate = none, seconds = none;
+    double device_busy = none, device_bytes = none, device_watts = none, device_celsius = none; ///< of a GPU; device_busy is a share
 };
 
 /// A picture of the validation set and what the model made of it.
@@ -20953,6 +20967,30 @@ inline void append_timing(std::string& out, const training_report& r) {
     out += "</table></section>";
 }
 
+// What the device did in each epoch: a chart of how busy it was, and the rest in numbers.
+inline void append_device(std::string& out, const training_report& r) {
+    const auto told = [](const epoch_figures& e) {
+        return std::isfinite(e.device_busy) || std::isfinite(e.device_bytes) || std::isfinite(e.device_watts) || std::isfinite(e.device_celsius);
+    };
+    if (std::none_of(r.epochs.begin(), r.epochs.end(), told)) return;
+    out += "<section><h2>What the GPU did</h2><p>Means over each epoch's training, of everything that ran on it.</p><div class=\"charts\">";
+    line_chart busy;
+    busy.title = "Busy";
+    busy.percent = true;
+    busy.series = {epoch_series(r, "share of the time in which a kernel ran", "c1", &epoch_figures::device_busy)};
+    append_chart(out, busy, r);
+    out += "<div class=\"scroll\"><table class=\"epochs\"><tr><th>epoch<th>busy<th>memory<th>power<th>temperature</tr>";
+    const auto cell = [](double value, const char* format, const char* unit) {
+        return "<td>" + report_number(value, format) + (std::isfinite(value) ? std::string("\u202f") + unit : "");
+    };
+    for (const epoch_figures& e : r.epochs)
+        if (told(e))
+            out += "<tr><td>" + std::to_string(e.epoch) + "<td>" + report_percent(e.device_busy) + "<td>" +
+                   (std::isfinite(e.device_bytes) ? quantity_text(e.device_bytes, "B") : std::string("\u2013")) +
+                   cell(e.device_watts, "%.0f", "W") + cell(e.device_celsius, "%.0f", "\u00b0C") + "</tr>";
+    out += "</table></div></div></section>";
+}
+
 inline void append_settings(std::string& out, const training_report& r) {
     if (r.settings.empty()) return;
     out += "<section><h2>Settings</h2><div class=\"scroll\"><table class=\"settings\">";
@@ -20980,6 +21018,7 @@ GRAFT_INLINE result<std::string> report_html(const training_report& r) {
                                       "Grad-CAM: the brighter, the more a place spoke for the predicted class."));
     detail::append_calibration(out, r);
     detail::append_timing(out, r);
+    detail::append_device(out, r);
     detail::append_settings(out, r);
     out += "</body></html>\n";
     return out;
@@ -20997,7 +21036,7 @@ GRAFT_INLINE status write_report(const training_report& report, const std::strin
 GRAFT_END_NAMESPACE
 #endif
 // ---- graft/train/search.hpp
-// When to stop, and which rate to begin with: early stopping and the learning-rate finder.
+// When to stop, and what to begin with: early stopping, the learning-rate finder and the batch finder.
 
 
 #include <cstdint>
@@ -21046,6 +21085,36 @@ private:
     std::vector<double> losses_, smoothed_;
 };
 
+/// Finds the size of batch with the best throughput: powers of two from 8 on, until one does not fit, is no longer faster by 3 %, or is
+/// larger than there is use for. Where 8 does not fit, it goes down to the first that does.
+class batch_finder {
+public:
+    struct trial {
+        std::int64_t batch = 0;
+        double samples_per_s = 0; ///< 0: it did not fit
+    };
+
+    /// `most`: the largest batch that there is use for, at least 1.
+    explicit batch_finder(std::int64_t most) noexcept : most_(most < 1 ? 1 : most) {}
+
+    /// The batch to try next; 0: enough was seen.
+    std::int64_t next() const noexcept;
+    /// Takes in how fast the batch of `next` was; 0: there was not the memory for it.
+    void add(double samples_per_s);
+    /// No further trials: the time is up.
+    void stop() noexcept { stopped_ = true; }
+
+    const std::vector<trial>& trials() const noexcept { return trials_; }
+    /// The smallest batch to which the next larger one added less than 3 %; 0 where none fitted.
+    std::int64_t best() const noexcept { return best_.batch; }
+
+private:
+    std::int64_t most_;
+    bool stopped_ = false;
+    trial best_;
+    std::vector<trial> trials_;
+};
+
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
@@ -21091,6 +21160,24 @@ GRAFT_INLINE double rate_finder::suggestion() const noexcept {
         }
     }
     return at < n ? rate(static_cast<std::int64_t>(at)) : 0;
+}
+
+GRAFT_INLINE std::int64_t batch_finder::next() const noexcept {
+    if (stopped_) return 0;
+    if (trials_.empty()) {
+        std::int64_t first = 8;
+        while (first > most_) first /= 2;
+        return first;
+    }
+    const trial& last = trials_.back();
+    if (last.samples_per_s <= 0) return best_.batch ? 0 : last.batch / 2;
+    const bool came_down = trials_.front().samples_per_s <= 0;
+    return came_down || best_.batch != last.batch || last.batch > most_ / 2 ? 0 : last.batch * 2;
+}
+
+GRAFT_INLINE void batch_finder::add(double samples_per_s) {
+    trials_.push_back({next(), samples_per_s});
+    if (samples_per_s > 0 && samples_per_s >= 1.03 * best_.samples_per_s) best_ = trials_.back();
 }
 
 GRAFT_END_NAMESPACE
@@ -21978,10 +22065,12 @@ struct step_options {
     bool batch_norm = true;          ///< layers of BatchNormalization that learn use the batch's statistics; else the running ones
     std::uint64_t seed = 0;          ///< of Dropout
     bool exact = false;              ///< no algorithms that reorder sums
-    bool reference = false;          ///< reference kernels alone, for comparison
+    bool reference = false;          ///< reference kernels alone, of the CPU, for comparison
     int micro_batches = 1;           ///< parts that a batch is computed in, to save memory: a power of two, at most `shards`
+    bool loss_scaling = false;       ///< the loss is multiplied, so that float16 gradients do not vanish (Micikevicius et al. 2018)
     bool recompute = false;          ///< activations are computed again for the backward pass instead of kept
     graft::limits limits;
+    std::shared_ptr<device> on;      ///< the device that computes it (runtime::open); null: the CPU
 };
 
 /// One batch, as a step takes it. All views are only read, and only during the call.
@@ -21999,7 +22088,16 @@ struct step_memory {
     std::int64_t activations = 0;  ///< the arena: activations, gradients and scratch
     std::int64_t state = 0;        ///< weights, statistics and what the optimiser keeps
     std::int64_t constants = 0;    ///< of the frozen part, packed
+    std::int64_t device = 0;       ///< of the device's memory, for all of these; the others are the host's
     std::int64_t total() const noexcept { return activations + state + constants; }
+};
+
+/// By what a loss is multiplied, as torch.amp.GradScaler has it: halved where a gradient overflows, which leaves the state as it was;
+/// doubled after 2,000 steps without that.
+struct loss_scale {
+    double factor = 65536;
+    std::int64_t steps = 0;    ///< since the last change
+    std::int64_t skipped = 0;  ///< steps that changed nothing
 };
 
 /// Trains a network, step by step. Deterministic: the same bits for any number of threads.
@@ -22020,17 +22118,24 @@ public:
     result<step_memory> prepare(const shape& batch, executor& pool);
 
     /// Runs one step. Where the loss is not finite, or memory is wanting, the state stays as it is. Where the loss is finite and a
-    /// gradient is not, the weights are spoilt: go back to a checkpoint. Errors: input.shape, train.diverged (names the first bad
+    /// gradient is not, the weights are spoilt: go back to a checkpoint; on a device that shows at the step after. With loss scaling such a
+    /// step changes nothing and is no error. Errors: input.shape, train.diverged (names the first bad
     /// tensor), memory.*.
     status run(const step_input& batch, executor& pool);
     /// The loss of the last run: the scaled sum.
     double loss() const noexcept;
+    /// With step_options::loss_scaling: part of what a checkpoint has to hold.
+    loss_scale& scaling() noexcept;
     /// The logits of the last run, [N, classes]; they stay as they are until the next.
     const tensor& logits() const noexcept;
 
-    /// Everything that a checkpoint has to hold, always in the same order. Tensors may be overwritten between steps.
+    /// Brings the state back from the device that computes the steps, before it is read; on the CPU there is nothing to do. Errors: device.lost.
+    status read_state();
+    /// Everything that a checkpoint has to hold, always in the same order. Tensors may be overwritten between steps, after
+    /// `read_state` and with `state_changed` behind it.
     const std::vector<training_state>& state() const noexcept;
     std::vector<training_state>& state() noexcept;
+    void state_changed() noexcept;
     /// The network with the weights and statistics of now; `averaged` takes the running average of the weights where one is kept.
     result<graph> network(bool averaged = true) const;
 
@@ -22510,9 +22615,10 @@ enum class step_part : std::uint8_t { whole, sums, update, forward };
 
 // Places of the inputs of a step's graph; the state follows.
 struct step_inputs {
-    static constexpr int batch = 0, targets = 1, scale = 2, learning_rate = 3, step = 4, counter = 5, teacher = 6, first_state = 7;
+    static constexpr int batch = 0, targets = 1, scale = 2, learning_rate = 3, step = 4, counter = 5, teacher = 6, inverse_scale = 7, first_state = 8;
 };
-// Places of its outputs: the loss, the logits, and then the new state (`whole`, but the update has no logits) or the sums.
+// Places of its outputs: the loss, the logits, and then the new state (`whole`, but the update has no logits) or the sums. With loss
+// scaling the norm of all gradients is the last.
 struct step_outputs {
     static constexpr int loss = 0, logits = 1, first_state = 2;
 };
@@ -22546,6 +22652,7 @@ public:
                 g_.outputs = {loss_, logits_};
                 g_.outputs.insert(g_.outputs.end(), found.begin(), found.end());
                 if (o_.recompute) g_ = recompute(std::move(g_), forward_);
+                for (std::size_t s = 0; s < state_.count(); ++s) g_.states.push_back({step_inputs::first_state + static_cast<int>(s), -1});
                 return std::move(g_);
             }
             start_from(found, wanted);
@@ -22655,7 +22762,7 @@ private:
             if (!g_.values[index(id)].constant) open.push_back(id);
         g_.inputs.clear();
         become_input(open[0], views[step_inputs::batch]);
-        for (const char* name : {"targets", "scale", "learning_rate", "step", "counter", "teacher"}) add_input(std::string("training/") + name, views[g_.inputs.size()]);
+        for (const char* name : {"targets", "scale", "learning_rate", "step", "counter", "teacher", "inverse_scale"}) add_input(std::string("training/") + name, views[g_.inputs.size()]);
         for (value_id id : state_.weights) become_input(id, views[g_.inputs.size()]);
         for (value_id id : state_.statistics) become_input(id, views[g_.inputs.size()]);
         for (std::size_t w = 0; w < state_.weights.size(); ++w)
@@ -22671,6 +22778,13 @@ private:
     void finish_updates(const std::vector<running_statistic>& running) {
         const std::size_t first_update = g_.nodes.size();
         emit_.prefix = "update";
+        value_id decides = loss_, scaled_norm = no_value;  // an update is left out where this is not finite
+        if (o_.loss_scaling) {
+            const value_id inverse = g_.inputs[step_inputs::inverse_scale];
+            decides = scaled_norm = emit_.emit_graft("GlobalNorm", gradients_);
+            for (value_id& id : gradients_) id = emit_.mul(id, inverse);
+            g_.outputs[step_outputs::loss] = emit_.mul(loss_, inverse);
+        }
         const auto input = [&](std::size_t state) { return g_.inputs[static_cast<std::size_t>(step_inputs::first_state) + state]; };
         std::vector<value_id> updated(state_.count(), no_value);
         if (o_.optimizer.clip_norm > 0) {
@@ -22681,7 +22795,7 @@ private:
             std::vector<value_id> kept;
             for (std::size_t k = 0; k < state_.kept.size(); ++k) kept.push_back(input(state_.kept_of(w, k)));
             const std::vector<value_id> made =
-                emit_update(emit_, o_.optimizer, state_.weights[w], gradients_[w], kept, g_.inputs[step_inputs::learning_rate], g_.inputs[step_inputs::step], loss_, learning_[w].rate);
+                emit_update(emit_, o_.optimizer, state_.weights[w], gradients_[w], kept, g_.inputs[step_inputs::learning_rate], g_.inputs[step_inputs::step], decides, learning_[w].rate);
             updated[w] = made[0];
             for (std::size_t k = 0; k < state_.kept.size(); ++k) updated[state_.kept_of(w, k)] = made[k + 1];
         }
@@ -22690,10 +22804,11 @@ private:
                 if (state_.statistics[s] == r.current) updated[state_.weights.size() + s] = r.updated;
         if (!emit_.failure.ok()) return;
         for (std::size_t s = 0; s < updated.size(); ++s) {
-            if (updated[s] == no_value) continue;
-            g_.states.push_back({step_inputs::first_state + static_cast<int>(s), static_cast<int>(g_.outputs.size())});
-            g_.outputs.push_back(updated[s]);
+            const bool changes = updated[s] != no_value;
+            g_.states.push_back({step_inputs::first_state + static_cast<int>(s), changes ? static_cast<int>(g_.outputs.size()) : -1});
+            if (changes) g_.outputs.push_back(updated[s]);
         }
+        if (scaled_norm != no_value) g_.outputs.push_back(scaled_norm);
         schedule(first_update);
     }
 
@@ -22754,10 +22869,12 @@ struct training_step::implementation {
     step_options options;
     detail::step_state layout;
     std::vector<training_state> state;
-    double last_loss = 0;
+    std::unique_ptr<device_state> resident;  // what the device holds of it
+    double last_loss = 0, last_norm = 0;
     tensor last_logits;
     // The small inputs of a step, in the order of detail::step_inputs.
-    tensor scale, learning_rate, step, counter, nothing;
+    tensor scale, learning_rate, step, counter, inverse_scale, nothing;
+    loss_scale scaling;
 
     // A graph planned for one shape of batch.
     struct planned {
@@ -22793,7 +22910,18 @@ struct training_step::implementation {
     result<sums> sum_parts(parted& p, int first, int count, executor& pool);
     status run_checked(const step_input& in, executor& pool);
     status check_learnt(std::int64_t at, executor& pool) const;
+    status rescale(std::int64_t at);
+    void read_norm(const planned& p) {
+        if (options.loss_scaling) last_norm = static_cast<double>(p.runner->output(p.what.graph.outputs.size() - 1).data<float>()[0]);
+    }
     status diverged(const step_input& in, std::int64_t first, executor& pool);
+    std::int64_t state_on_device(const plan& p) const {
+        std::int64_t bytes = 0;
+        for (const state_pair& s : p.lowered.states)
+            if (p.lowered.values[static_cast<std::size_t>(p.lowered.inputs[static_cast<std::size_t>(s.input)])].on_device)
+                bytes += static_cast<std::int64_t>(state[static_cast<std::size_t>(s.input - detail::step_inputs::first_state)].value.bytes());
+        return bytes;
+    }
     std::int64_t classes() const {
         const shape& extents = network.values[static_cast<std::size_t>(logits_value)].extents;
         return extents.rank() == 2 ? extents[1] : 0;
@@ -22805,9 +22933,15 @@ GRAFT_INLINE training_step::~training_step() = default;
 GRAFT_INLINE training_step::training_step(training_step&&) noexcept = default;
 GRAFT_INLINE training_step& training_step::operator=(training_step&&) noexcept = default;
 GRAFT_INLINE double training_step::loss() const noexcept { return self_->last_loss; }
+GRAFT_INLINE loss_scale& training_step::scaling() noexcept { return self_->scaling; }
 GRAFT_INLINE const tensor& training_step::logits() const noexcept { return self_->last_logits; }
 GRAFT_INLINE const std::vector<training_state>& training_step::state() const noexcept { return self_->state; }
 GRAFT_INLINE std::vector<training_state>& training_step::state() noexcept { return self_->state; }
+
+GRAFT_INLINE status training_step::read_state() { return self_->resident ? self_->resident->read_back(nullptr) : status(); }
+GRAFT_INLINE void training_step::state_changed() noexcept {
+    if (self_->resident) self_->resident->host_changed(nullptr);
+}
 
 GRAFT_INLINE status training_step::implementation::make_state() {
     const auto add = [&](std::string state_name, const tensor& from, bool zero) -> status {
@@ -22832,6 +22966,7 @@ GRAFT_INLINE status training_step::implementation::make_state() {
     GRAFT_TRY_ASSIGN(learning_rate, tensor::zeros(dtype::float32, shape{}));
     GRAFT_TRY_ASSIGN(step, tensor::zeros(dtype::int64, shape{}));
     GRAFT_TRY_ASSIGN(counter, tensor::zeros(dtype::int64, shape{2}));
+    GRAFT_TRY_ASSIGN(inverse_scale, tensor::zeros(dtype::float32, shape{}));
     GRAFT_TRY_ASSIGN(nothing, tensor::zeros(dtype::float32, shape{1, 1}));
     return {};
 }
@@ -22861,11 +22996,13 @@ GRAFT_INLINE result<training_step> training_step::make(graph network, value_id l
     if (options.batch_norm) self.layout.statistics = running_statistics(self.network, self.layout.weights);
     self.layout.kept = optimizer_states(options.optimizer);
     GRAFT_TRY(self.make_state());
+    if (self.options.reference) self.options.on.reset();
+    if (self.options.on) GRAFT_TRY_ASSIGN(self.resident, self.options.on->make_state());
     return made;
 }
 
 GRAFT_INLINE std::vector<tensor_view> training_step::implementation::views(const tensor_view& batch, const tensor_view& targets, const tensor_view& teacher) const {
-    std::vector<tensor_view> all{batch, targets, view(scale), view(learning_rate), view(step), view(counter), teacher};
+    std::vector<tensor_view> all{batch, targets, view(scale), view(learning_rate), view(step), view(counter), teacher, view(inverse_scale)};
     for (const training_state& s : state) all.push_back(view(s.value));
     return all;
 }
@@ -22873,7 +23010,10 @@ GRAFT_INLINE std::vector<tensor_view> training_step::implementation::views(const
 GRAFT_INLINE result<training_step::implementation::planned*> training_step::implementation::plan_for(const shape& batch, dtype type, detail::step_part part, bool plain,
                                                                                                      executor& pool) {
     for (const auto& p : plans)
-        if (p->batch == batch && p->part == part && p->plain == plain) return p.get();
+        if (p->batch == batch && p->part == part && p->plain == plain) {
+            p->runner->use(pool);
+            return p.get();
+        }
     std::unique_ptr<planned> made(new planned);
     made->batch = batch;
     made->part = part;
@@ -22892,7 +23032,8 @@ GRAFT_INLINE result<training_step::implementation::planned*> training_step::impl
     made->what.seed = options.seed;
     made->what.backends = {&backends::cpu_training::instance()};
     made->what.packed = std::make_shared<pack_cache>();
-    made->runner.reset(new detail::context(made->what, pool));
+    made->what.on = options.on;
+    made->runner.reset(new detail::context(made->what, pool, resident.get()));
     std::shared_ptr<const plan> planned_step;
     GRAFT_TRY_ASSIGN(planned_step, plan_of(*made, pool));
     if (plans.size() >= 8) plans.erase(plans.begin());
@@ -22922,8 +23063,13 @@ GRAFT_INLINE result<step_memory> training_step::implementation::prepare(const sh
     step_memory m;
     m.activations = found->arena_bytes;
     m.constants = found->constant_bytes;
+    const auto on_device = [](const plan& of) { return of.device_arena_bytes + (of.loaded ? of.loaded->constant_bytes() : 0); };
+    m.device = on_device(*found);
     for (const training_state& s : state) m.state += static_cast<std::int64_t>(s.value.bytes());
-    if (!parts) return m;
+    if (!parts) {
+        m.device += state_on_device(*found);
+        return m;
+    }
     GRAFT_TRY_ASSIGN(p, plan_for(part, type, detail::step_part::update, false, pool));
     GRAFT_TRY_ASSIGN(found, plan_of(*p, pool));
     std::int64_t of_sums = 0, levels = 1;
@@ -22932,6 +23078,7 @@ GRAFT_INLINE result<step_memory> training_step::implementation::prepare(const sh
     while (std::int64_t(1) << (levels - 1) < options.micro_batches) ++levels;
     m.activations += found->arena_bytes + levels * of_sums;
     m.constants += found->constant_bytes;
+    m.device += on_device(*found) + state_on_device(*found);
     return m;
 }
 
@@ -22944,6 +23091,7 @@ GRAFT_INLINE status training_step::implementation::run_whole(const step_input& i
     GRAFT_TRY(p->runner->run(all.data()));
     last_loss = static_cast<double>(p->runner->output(detail::step_outputs::loss).data<float>()[0]);
     last_logits = p->runner->output(detail::step_outputs::logits);
+    read_norm(*p);
     return {};
 }
 
@@ -22954,7 +23102,9 @@ GRAFT_INLINE status training_step::run(const step_input& in, executor& pool) {
     if (in.targets->type() != dtype::float32 || in.targets->shape() != shape{x[0], self.classes()})
         return fail(errc::input_shape, "targets", "they have the shape " + text(in.targets->shape()) + " and have to have " + text(shape{x[0], self.classes()}) + ", float32");
     if (self.options.loss.distillation > 0 && !in.teacher) return fail(errc::input_name, "teacher", "distillation needs the logits of a teacher");
-    self.scale.data<float>()[0] = static_cast<float>(in.scale);
+    const double factor = self.options.loss_scaling ? self.scaling.factor : 1;
+    self.scale.data<float>()[0] = static_cast<float>(in.scale * factor);
+    self.inverse_scale.data<float>()[0] = static_cast<float>(1 / factor);
     self.learning_rate.data<float>()[0] = static_cast<float>(in.learning_rate);
     self.step.data<std::int64_t>()[0] = in.step + 1;
     self.counter.data<std::int64_t>()[0] = in.step;
@@ -22972,11 +23122,27 @@ GRAFT_INLINE status training_step::implementation::run_checked(const step_input&
         GRAFT_TRY(run_whole(in, pool));
     else
         GRAFT_TRY(run_parts(parts, pool));
-    return std::isfinite(last_loss) ? check_learnt(in.step, pool) : diverged(in, parts.diverged, pool);
+    if (!std::isfinite(last_loss)) return diverged(in, parts.diverged, pool);
+    return options.loss_scaling ? rescale(in.step) : check_learnt(in.step, pool);
+}
+
+// Where a gradient has overflown, nothing was changed.
+GRAFT_INLINE status training_step::implementation::rescale(std::int64_t at) {
+    constexpr double least = 1.0 / (1 << 14);
+    if (std::isfinite(last_norm)) {
+        if (++scaling.steps == 2000 && scaling.factor < 1e30) scaling.factor *= 2, scaling.steps = 0;
+        return {};
+    }
+    ++scaling.skipped;
+    scaling.steps = 0;
+    scaling.factor /= 2;
+    if (scaling.factor >= least) return {};
+    return fail(errc::train_diverged, "step " + std::to_string(at), "gradients are not finite, however small the loss is made. Go back to a checkpoint; a smaller --lr, clipping of gradients or bfloat16 may help");
 }
 
 // A gradient may overflow where the loss does not. Updates run before all gradients are there, so that it shows in the weights.
 GRAFT_INLINE status training_step::implementation::check_learnt(std::int64_t at, executor& pool) const {
+    if (resident) return {};  // not worth bringing all of it back: what is spoilt spoils the next loss
     const std::size_t count = layout.weights.size() + layout.statistics.size();
     std::vector<char> finite(count);
     parallel_for(pool, static_cast<std::int64_t>(count), [&](std::int64_t i) { finite[static_cast<std::size_t>(i)] = detail::all_finite(view(state[static_cast<std::size_t>(i)].value)); });
@@ -22989,6 +23155,7 @@ GRAFT_INLINE status training_step::implementation::check_learnt(std::int64_t at,
 
 GRAFT_INLINE result<graph> training_step::network(bool averaged) const {
     const implementation& self = *self_;
+    if (self.resident) GRAFT_TRY(self.resident->read_back(nullptr));
     graph g = self.network;
     const std::size_t weights = self.layout.weights.size();
     const bool ema = averaged && self.options.optimizer.ema_decay > 0;
@@ -23082,6 +23249,7 @@ GRAFT_INLINE status training_step::implementation::run_parts(parted& q, executor
     }
     GRAFT_TRY(p->runner->run(all.data()));
     last_loss = static_cast<double>(p->runner->output(detail::step_outputs::loss).data<float>()[0]);
+    read_norm(*p);
     return {};
 }
 
@@ -23094,6 +23262,7 @@ GRAFT_INLINE status training_step::implementation::diverged(const step_input& in
     if (!detail::all_finite(view(*in.inputs))) return stop("the batch's pictures hold NaN or infinity");
     if (!detail::all_finite(view(*in.targets))) return stop("the batch's targets hold NaN or infinity");
     if (in.teacher && !detail::all_finite(view(*in.teacher))) return stop("the teacher's logits hold NaN or infinity");
+    if (resident) GRAFT_TRY(resident->read_back(nullptr));
     for (const training_state& s : state)
         if (!detail::all_finite(view(s.value))) return stop("'" + s.name + "' holds NaN or infinity");
     const std::int64_t n = in.inputs->shape()[0];
@@ -23148,6 +23317,7 @@ struct trainer_options {
     std::string out;                   ///< folder for what is written; empty: nothing is
     bool resume = false;               ///< go on from the folder's checkpoint, if it has one
     std::string command;               ///< for the report
+    std::string precision = "auto";    ///< as the device of `step` was asked for it: a run goes on with the same
     std::string teacher;               ///< a model whose answers are learnt too; see loss_options::distillation
     trainer_options() {
         schedule.kind = schedule_kind::cosine;
@@ -23183,6 +23353,8 @@ public:
     inline virtual void on_step(const trainer_progress&) {}
     inline virtual void on_validation(std::int64_t, std::int64_t) {}   ///< pictures done, of how many
     inline virtual void on_epoch(const epoch_record&) {}
+    /// May add figures of the epoch's training, such as what a device did, to what metrics.jsonl and TensorBoard get.
+    inline virtual void add_figures(named_numbers&) {}
     inline virtual void on_warning(const std::string&) {}
 };
 
@@ -23271,13 +23443,6 @@ GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
 
-#include <cerrno>
-#include <cstring>
-#if defined(_WIN32)
-#include <direct.h>
-#else
-#include <sys/stat.h>
-#endif
 
 GRAFT_BEGIN_NAMESPACE
 
@@ -23333,21 +23498,6 @@ GRAFT_INLINE status write_verified_model(graph& g, const tensor& picture, const 
 }
 
 namespace detail {
-
-// The folder and those above it that are missing.
-inline status make_folder(const std::string& path) {
-    for (std::size_t i = 1; i <= path.size(); ++i) {
-        if (i < path.size() && path[i] != '/') continue;
-        const std::string part = path.substr(0, i);
-#if defined(_WIN32)
-        const int made = ::_mkdir(part.c_str());
-#else
-        const int made = ::mkdir(part.c_str(), 0777);
-#endif
-        if (made != 0 && errno != EEXIST) return fail(errc::file_write, part, std::string("the folder cannot be made: ") + std::strerror(errno));
-    }
-    return {};
-}
 
 inline status training_files::open(std::int64_t step, double wall_time) {
     if (!wanted()) return {};
@@ -23494,9 +23644,9 @@ private:
             const auto progress = [](void* c, std::int64_t done, std::int64_t of) { static_cast<training_observer*>(c)->on_validation(done, of); };
             loader_options l = loading(false);
             cached_features features;
-            GRAFT_TRY_ASSIGN(features, cache_features(cut.trunk, data_.training, l, pool_.threads(), progress, &observer_));
+            GRAFT_TRY_ASSIGN(features, cache_features(cut.trunk, data_.training, l, pool_.threads(), progress, &observer_, o_.step.on));
             count_bad(features.bad);
-            GRAFT_TRY_ASSIGN(validation_features_, cache_features(cut.trunk, data_.validation, l, pool_.threads(), progress, &observer_));
+            GRAFT_TRY_ASSIGN(validation_features_, cache_features(cut.trunk, data_.validation, l, pool_.threads(), progress, &observer_, o_.step.on));
             count_bad(validation_features_.bad);
             shape rows = features.rows.shape();
             rows[0] = std::min(o_.batch, static_cast<std::int64_t>(features.labels.size()));
@@ -23509,7 +23659,7 @@ private:
             source_.reset(new loader_source(std::move(from)));
         }
         if (!o_.teacher.empty()) {
-            GRAFT_TRY_ASSIGN(teacher_, load(o_.teacher));
+            GRAFT_TRY_ASSIGN(teacher_, load(o_.teacher, on_device(o_.step.on)));
             teacher_session_.reset(new session(teacher_, {o_.threads, nullptr}));
         }
         plateau_.rate = o_.learning_rate;
@@ -23538,7 +23688,10 @@ private:
         for (parameter& p : parameters)
             if (p.node <= cut) p.rate *= o_.trunk_rate;
         std::vector<training_state> before;
-        if (step_made_) before = std::move(step_.state());
+        if (step_made_) {
+            GRAFT_TRY(step_.read_state());
+            before = std::move(step_.state());
+        }
         step_ = training_step();
         if (head_alone) {
             // What will be needed once all of it learns has to fit from the first step on.
@@ -23551,6 +23704,7 @@ private:
         for (training_state& now : step_.state())
             for (const training_state& was : before)
                 if (was.name == now.name && was.value.shape() == now.value.shape()) std::memcpy(now.value.raw(), was.value.raw(), now.value.bytes());
+        step_.state_changed();
         share_weights();
         return {};
     }
@@ -23718,7 +23872,7 @@ private:
 
     result<evaluation_result> score(const graph& g) {
         model network;
-        GRAFT_TRY_ASSIGN(network, load(g));
+        GRAFT_TRY_ASSIGN(network, load(g, on_device(o_.step.on)));
         if (!cached_) return evaluate(network, data_.validation, o_.preprocess, {}, scoring());
         return score_rows(network, validation_features_, scoring());
     }
@@ -23891,6 +24045,7 @@ inline named_texts training_run::settings() const {
     integer("patience", o_.patience);
     integer("batch norm", o_.step.batch_norm);
     integer("exact", o_.step.exact);
+    s.emplace_back("precision", o_.precision);
     // The parts of a batch are equal to the whole to the bit only where sums keep their order.
     if (!o_.step.exact) integer("max ram", o_.max_ram);
     std::string frozen;
@@ -23904,6 +24059,7 @@ inline status training_run::save() {
     last_checkpoint_ = seconds_now();
     if (!files_.wanted()) return {};
     checkpoint c;
+    GRAFT_TRY(step_.read_state());
     for (const training_state& s : step_.state()) {
         // What is not finite would take the good checkpoint's place.
         if (!all_finite(view(s.value)))
@@ -23915,6 +24071,7 @@ inline status training_run::save() {
     const auto integer = [&](const std::string& key, std::int64_t v) { c.state.emplace_back(key, std::to_string(v)); };
     integer("epoch", position_.epoch), integer("batch", position_.batch), integer("step", position_.step);
     integer("correct", position_.correct), integer("seen", position_.seen);
+    if (o_.step.loss_scaling) number("loss_scale", step_.scaling().factor), integer("loss_scale_steps", step_.scaling().steps), integer("skipped_steps", step_.scaling().skipped);
     number("loss_sum", position_.loss_sum), number("weight_sum", position_.weight_sum);
     integer("stopped", stopped_), integer("best_epoch", result_.best_epoch);
     number("best_top1", result_.best_top1), number("best_loss", result_.best_loss);
@@ -23970,6 +24127,9 @@ inline status training_run::resume() {
             return fail(errc::resume_mismatch, files_.checkpoint(), "it has no '" + s.name + "' of the shape " + text(s.value.shape()) + ": it is of another network or of other settings");
         if (s.value.bytes()) std::memcpy(s.value.raw(), from->raw(), s.value.bytes());
     }
+    step_.state_changed();
+    if (o_.step.loss_scaling && c.find_state("loss_scale"))
+        step_.scaling() = {number_in(c.find_state("loss_scale")), integer_in(c.find_state("loss_scale_steps")), integer_in(c.find_state("skipped_steps"))};
     return files_.open(position_.step, wall_time());
 }
 
@@ -23993,7 +24153,9 @@ inline status training_run::write_best() {
 
 inline status training_run::log_epoch(const epoch_record& r) {
     const double now = wall_time();
-    GRAFT_TRY(files_.log("train", r.step, r.epoch, {{"loss", r.training_loss}, {"top1", r.training_top1}, {"lr", r.learning_rate}, {"images_per_s", r.images_per_s}, {"wait_share", r.wait_share}}, now));
+    named_numbers figures{{"loss", r.training_loss}, {"top1", r.training_top1}, {"lr", r.learning_rate}, {"images_per_s", r.images_per_s}, {"wait_share", r.wait_share}};
+    observer_.add_figures(figures);
+    GRAFT_TRY(files_.log("train", r.step, r.epoch, figures, now));
     return files_.log("val", r.step, r.epoch, {{"loss", r.loss}, {"top1", r.top1}, {"top5", r.top5}}, now);
 }
 
@@ -24005,7 +24167,7 @@ inline status training_run::finish() {
     // A run that was resumed after its best epoch has the best network on disk alone.
     if (result_.network.values.empty() && files_.wanted()) {
         model best;
-        GRAFT_TRY_ASSIGN(best, load(files_.path("model.onnx")));
+        GRAFT_TRY_ASSIGN(best, load(files_.path("model.onnx"), on_device(o_.step.on)));
         result_.network = best.graph();
         GRAFT_TRY_ASSIGN(result_.validation, evaluate(best, data_.validation, o_.preprocess, {}, scoring()));
     }
@@ -24059,6 +24221,8 @@ result<folder_entry> look_at(const std::string& path, errc cannot_open);
 result<std::vector<folder_entry>> list_folder(const std::string& path, errc cannot_open, std::size_t most = std::size_t(1) << 26);
 /// "folder/name", without a second slash; the name alone where the folder is "".
 std::string join_path(const std::string& folder, const std::string& name);
+/// Makes a folder and those above it that are missing. Errors: file.write.
+status make_folder(const std::string& path);
 
 GRAFT_END_NAMESPACE
 
@@ -24067,6 +24231,7 @@ GRAFT_END_NAMESPACE
 #include <cerrno>
 #include <cstring>
 #if defined(_WIN32)
+#include <direct.h>
 #include <io.h>
 #else
 #include <dirent.h>
@@ -24084,6 +24249,20 @@ GRAFT_INLINE std::string join_path(const std::string& folder, const std::string&
     const bool separated = last == '/';
 #endif
     return separated ? folder + name : folder + "/" + name;
+}
+
+GRAFT_INLINE status make_folder(const std::string& path) {
+    for (std::size_t i = 1; i <= path.size(); ++i) {
+        if (i < path.size() && path[i] != '/') continue;
+        const std::string part = path.substr(0, i);
+#if defined(_WIN32)
+        const int made = ::_mkdir(part.c_str());
+#else
+        const int made = ::mkdir(part.c_str(), 0777);
+#endif
+        if (made != 0 && errno != EEXIST) return fail(errc::file_write, part, std::string("the folder cannot be made: ") + std::strerror(errno));
+    }
+    return {};
 }
 
 namespace detail {
@@ -24267,13 +24446,6 @@ GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
 
-#include <cerrno>
-#include <cstring>
-#if defined(_WIN32)
-#include <direct.h>
-#else
-#include <sys/stat.h>
-#endif
 
 GRAFT_BEGIN_NAMESPACE
 
@@ -24329,21 +24501,6 @@ GRAFT_INLINE status write_verified_model(graph& g, const tensor& picture, const 
 }
 
 namespace detail {
-
-// The folder and those above it that are missing.
-inline status make_folder(const std::string& path) {
-    for (std::size_t i = 1; i <= path.size(); ++i) {
-        if (i < path.size() && path[i] != '/') continue;
-        const std::string part = path.substr(0, i);
-#if defined(_WIN32)
-        const int made = ::_mkdir(part.c_str());
-#else
-        const int made = ::mkdir(part.c_str(), 0777);
-#endif
-        if (made != 0 && errno != EEXIST) return fail(errc::file_write, part, std::string("the folder cannot be made: ") + std::strerror(errno));
-    }
-    return {};
-}
 
 inline status training_files::open(std::int64_t step, double wall_time) {
     if (!wanted()) return {};

@@ -1,0 +1,63 @@
+// NVIDIA GPUs as a back end that apps name: runtime<backends::cuda, backends::cpu>.
+#pragma once
+
+#include "../plan/backend.hpp"
+
+#include <string>
+
+GRAFT_BEGIN_NAMESPACE
+namespace backends {
+
+/// NVIDIA GPUs of compute capability 7.0 and up, where the driver, cuDNN 9, cuBLASLt and NVRTC can be loaded. Devices are named "cuda"
+/// (the first) or "cuda:1", in the order of CUDA_VISIBLE_DEVICES.
+struct cuda {
+    static const backend& instance() noexcept;
+};
+
+}  // namespace backends
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include "context_body.hpp"
+#include "device_body.hpp"
+#include "libraries.hpp"
+#include "load.hpp"
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+/// Opens a device by its name. Errors: device.unavailable, usage.
+inline result<std::shared_ptr<device>> open_by_name(const std::string& name, const device_options& options) {
+    GRAFT_TRY(available());
+    int ordinal = 0, count = 0;
+    if (name != "cuda") {
+        const std::string number = name.compare(0, 5, "cuda:") == 0 ? name.substr(5) : "";
+        if (number.empty() || number.size() > 4 || number.find_first_not_of("0123456789") != std::string::npos)
+            return fail(errc::usage, name, "devices are named cuda, or cuda:0, cuda:1 and so on");
+        ordinal = std::atoi(number.c_str());
+    }
+    const auto& driver = load_driver().functions;
+    GRAFT_GPU_TRY(driver, cuDeviceGetCount(&count), name, "counting devices");
+    if (ordinal >= count)
+        return fail(errc::device_unavailable, name, "this process sees " + std::to_string(count) + (count == 1 ? " device" : " devices") + ", numbered from 0; graft doctor lists them, and CUDA_VISIBLE_DEVICES chooses among them");
+    device_functions functions;
+    functions.driver = &driver;
+    functions.nvrtc = &load_nvrtc().functions;
+    if (load_cudnn()) functions.cudnn = &load_cudnn().functions;
+    if (load_cublaslt()) functions.cublaslt = &load_cublaslt().functions;
+    std::shared_ptr<device> opened;
+    GRAFT_TRY_ASSIGN(opened, cuda_device::open(functions, ordinal, options));
+    return opened;
+}
+
+}  // namespace gpu
+namespace backends {
+
+GRAFT_INLINE const backend& cuda::instance() noexcept {
+    static constexpr backend self = {"cuda", gpu::available, [](const node&) -> const char* { return "its device is not in use"; }, nullptr, nullptr, gpu::open_by_name};
+    return self;
+}
+
+}  // namespace backends
+GRAFT_END_NAMESPACE
+#endif

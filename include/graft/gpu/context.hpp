@@ -1,0 +1,141 @@
+// Runs of a plan on a GPU: what a plan keeps there, the state that stays there, and one caller's memory and stream.
+#pragma once
+
+#include "device.hpp"
+#include "../plan/plan.hpp"
+
+#include <memory>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+/// A plan's kernels, as the driver launches them, and its constants.
+class cuda_program final : public device_program {
+public:
+    struct entry {
+        void* function;
+        const launch* how;
+    };
+    std::vector<std::vector<entry>> steps;  ///< by step of the plan; empty for library kernels and copies
+    std::vector<device_address> constants;  ///< by value of the plan's graph
+    std::vector<std::shared_ptr<const resident_constant>> held;
+    std::vector<std::shared_ptr<void>> modules;  ///< of the steps that have kernels, in their order
+    std::int64_t bytes = 0;
+
+    inline std::int64_t constant_bytes() const noexcept override { return bytes; }
+};
+
+/// Memory of the host that the device's copy engines reach without a detour.
+class pinned_memory {
+public:
+    pinned_memory() = default;
+    ~pinned_memory() { release(); }
+    pinned_memory(const pinned_memory&) = delete;
+    pinned_memory& operator=(const pinned_memory&) = delete;
+    /// What it held before is lost. The device's context is current. Errors: memory.oom.
+    status resize(const api::driver_functions& driver, void* context, std::int64_t bytes, const std::string& where);
+    std::byte* data() const noexcept { return static_cast<std::byte*>(data_); }
+    std::int64_t bytes() const noexcept { return bytes_; }
+
+private:
+    void release();
+    const api::driver_functions* driver_ = nullptr;
+    void *context_ = nullptr, *data_ = nullptr;
+    std::int64_t bytes_ = 0;
+};
+
+/// A stream of a device.
+class cuda_stream {
+public:
+    cuda_stream() = default;
+    ~cuda_stream();
+    cuda_stream(const cuda_stream&) = delete;
+    cuda_stream& operator=(const cuda_stream&) = delete;
+    status open(const api::driver_functions& driver, void* context, const std::string& where);
+    void* get() const noexcept { return stream_; }
+
+private:
+    const api::driver_functions* driver_ = nullptr;
+    void *context_ = nullptr, *stream_ = nullptr;
+};
+
+/// State in a device's memory, by the address of the host's copy.
+class cuda_state final : public device_state {
+public:
+    static result<std::unique_ptr<device_state>> make(std::shared_ptr<cuda_device> on);
+    inline void host_changed(const void* address) noexcept override {
+        for (entry& e : entries_)
+            if (!address || e.host == address) e.stale = true, e.changed = false;
+    }
+    inline status read_back(const void* address) override { return bring_back(address); }
+    /// Where the state of that host address lies; takes memory, and the host's contents, where they are not there yet. Errors: memory.oom,
+    /// device.lost.
+    result<device_address> address(const void* host, std::int64_t bytes);
+    /// Brings over what the host has changed.
+    status refresh();
+    /// A run has changed it.
+    void changed(const void* host) noexcept;
+
+private:
+    struct entry {
+        void* host;
+        std::int64_t bytes;
+        device_memory memory;
+        bool stale, changed;
+    };
+    status bring_back(const void* host);
+    std::shared_ptr<cuda_device> on_;
+    cuda_stream stream_;
+    std::vector<entry> entries_;
+};
+
+/// One caller's arena and stream. Runs of device steps become CUDA graphs at their second run.
+class cuda_context final : public device_context {
+public:
+    static result<std::unique_ptr<device_context>> make(std::shared_ptr<cuda_device> on, std::shared_ptr<const plan> p, cuda_state* state);
+    ~cuda_context();
+    inline status run(int first, int last, const host_addresses& host, executor& pool) override { return run_segment(first, last, host, pool); }
+
+private:
+    // A run of device steps between host steps.
+    struct segment {
+        int first = 0, last = 0;
+        std::vector<std::size_t> up, down;  // its copies, by step
+        bool ran = false;
+        void* graph = nullptr;
+    };
+
+    status run_segment(int first, int last, const host_addresses& host, executor& pool);
+    status prepare_segments();
+    status prepare_state(const host_addresses& host);
+    status enqueue(const segment& s);
+    status enqueue_step(std::size_t i);
+    status enqueue_copy(std::size_t i, bool up);
+    status capture(segment& s);
+    device_address address(const slot& s) const;
+
+    std::shared_ptr<cuda_device> on_;
+    std::shared_ptr<const plan> plan_;
+    const cuda_program* loaded_ = nullptr;
+    cuda_state* state_ = nullptr;
+    cuda_stream stream_;
+    device_memory arena_;
+    pinned_memory pinned_;
+    std::vector<segment> segments_;
+    std::vector<std::int64_t> staged_;           // of each copy step, its place in pinned memory
+    std::vector<device_address> state_at_;       // of each input of the graph that is state
+    std::vector<device_address> in_, out_;       // of the step that is enqueued
+    const libraries* libraries_ = nullptr;
+};
+
+/// Milliseconds that a library's kernel takes on memory of its own: see library_choices.
+double measure_on_device(void* device, const kernel_query& query, const library_kernel& kernel, int runs);
+
+inline result<std::unique_ptr<device_context>> cuda_device::make_context(std::shared_ptr<const plan> p, device_state* state) {
+    return cuda_context::make(shared_from_this(), std::move(p), static_cast<cuda_state*>(state));
+}
+inline result<std::unique_ptr<device_state>> cuda_device::make_state() { return cuda_state::make(shared_from_this()); }
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE

@@ -1,0 +1,270 @@
+// Bodies of gpu/context.hpp.
+#pragma once
+
+#include "context.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+namespace detail {
+// One core alone copies slower than the bus that takes it from there.
+inline void copy_bytes(void* to, const void* from, std::int64_t bytes, executor& pool) {
+    constexpr std::int64_t piece = std::int64_t(1) << 20;
+    parallel_for(pool, (bytes + piece - 1) / piece, [&](std::int64_t i) {
+        std::memcpy(static_cast<std::byte*>(to) + i * piece, static_cast<const std::byte*>(from) + i * piece, static_cast<std::size_t>(std::min(piece, bytes - i * piece)));
+    });
+}
+// What an Upload or a Download moves: its two sides are alike.
+inline std::int64_t copied_bytes(const step& s) { return bytes_of(s.in[0].prototype.type, s.in[0].prototype.extents); }
+}  // namespace detail
+
+GRAFT_INLINE status pinned_memory::resize(const api::driver_functions& driver, void* context, std::int64_t bytes, const std::string& where) {
+    release();
+    if (!bytes) return {};
+    GRAFT_GPU_TRY(driver, cuMemHostAlloc(&data_, static_cast<std::size_t>(bytes), api::driver::flag::host_alloc_portable), where, "taking pinned memory of the host");
+    driver_ = &driver;
+    context_ = context;
+    bytes_ = bytes;
+    return {};
+}
+GRAFT_INLINE void pinned_memory::release() {
+    if (!data_) return;
+    current_context now(*driver_, context_);
+    driver_->cuMemFreeHost(data_);
+    data_ = nullptr;
+    bytes_ = 0;
+}
+
+GRAFT_INLINE status cuda_stream::open(const api::driver_functions& driver, void* context, const std::string& where) {
+    GRAFT_GPU_TRY(driver, cuStreamCreate(&stream_, api::driver::flag::stream_non_blocking), where, "making a stream");
+    driver_ = &driver;
+    context_ = context;
+    return {};
+}
+GRAFT_INLINE cuda_stream::~cuda_stream() {
+    if (!stream_) return;
+    current_context now(*driver_, context_);
+    driver_->cuStreamDestroy_v2(stream_);
+}
+
+GRAFT_INLINE result<std::unique_ptr<device_state>> cuda_state::make(std::shared_ptr<cuda_device> on) {
+    std::unique_ptr<cuda_state> made(new cuda_state);
+    made->on_ = std::move(on);
+    current_context now(made->on_->driver(), made->on_->context());
+    GRAFT_TRY(driver_status(made->on_->driver(), now.result(), made->on_->name(), "using its context"));
+    GRAFT_TRY(made->stream_.open(made->on_->driver(), made->on_->context(), made->on_->name()));
+    return std::unique_ptr<device_state>(std::move(made));
+}
+GRAFT_INLINE result<device_address> cuda_state::address(const void* host, std::int64_t bytes) {
+    for (const entry& e : entries_)
+        if (e.host == host && e.bytes == bytes) return e.memory.address();
+    entry made{const_cast<void*>(host), bytes, {}, true, false};
+    GRAFT_TRY_ASSIGN(made.memory, on_->pool().take(bytes, purpose::state));
+    entries_.push_back(made);
+    return made.memory.address();
+}
+GRAFT_INLINE status cuda_state::refresh() {
+    const api::driver_functions& d = on_->driver();
+    bool any = false;
+    for (entry& e : entries_) {
+        if (!e.stale || !e.bytes) continue;
+        GRAFT_GPU_TRY(d, cuMemcpyHtoDAsync_v2(e.memory.address(), e.host, static_cast<std::size_t>(e.bytes), stream_.get()), on_->name(), "bringing state over");
+        any = true;
+    }
+    if (any) GRAFT_GPU_TRY(d, cuStreamSynchronize(stream_.get()), on_->name(), "bringing state over");
+    for (entry& e : entries_) e.stale = false;
+    return {};
+}
+GRAFT_INLINE void cuda_state::changed(const void* host) noexcept {
+    for (entry& e : entries_)
+        if (e.host == host) e.changed = true;
+}
+GRAFT_INLINE status cuda_state::bring_back(const void* host) {
+    const api::driver_functions& d = on_->driver();
+    current_context now(d, on_->context());
+    GRAFT_TRY(driver_status(d, now.result(), on_->name(), "using its context"));
+    for (entry& e : entries_) {
+        if ((host && e.host != host) || !e.changed || !e.bytes) continue;
+        GRAFT_GPU_TRY(d, cuMemcpyDtoHAsync_v2(e.host, e.memory.address(), static_cast<std::size_t>(e.bytes), stream_.get()), on_->name(), "bringing state back");
+        GRAFT_GPU_TRY(d, cuStreamSynchronize(stream_.get()), on_->name(), "bringing state back");
+        e.changed = false;
+    }
+    return {};
+}
+
+GRAFT_INLINE result<std::unique_ptr<device_context>> cuda_context::make(std::shared_ptr<cuda_device> on, std::shared_ptr<const plan> p, cuda_state* state) {
+    std::unique_ptr<cuda_context> made(new cuda_context);
+    made->on_ = std::move(on);
+    made->plan_ = std::move(p);
+    made->state_ = state;
+    made->loaded_ = static_cast<const cuda_program*>(made->plan_->loaded.get());
+    const api::driver_functions& d = made->on_->driver();
+    current_context now(d, made->on_->context());
+    GRAFT_TRY(driver_status(d, now.result(), made->on_->name(), "using its context"));
+    GRAFT_TRY(made->stream_.open(d, made->on_->context(), made->on_->name()));
+    if (made->plan_->device_arena_bytes) GRAFT_TRY_ASSIGN(made->arena_, made->on_->pool().take(made->plan_->device_arena_bytes, purpose::activations));
+    bool calls_library = false;
+    for (const step& s : made->plan_->steps) calls_library |= s.on_device && static_cast<const cuda_kernel&>(*s.on_device).library;
+    if (calls_library) GRAFT_TRY_ASSIGN(made->libraries_, made->on_->handles());
+    GRAFT_TRY(made->prepare_segments());
+    return std::unique_ptr<device_context>(std::move(made));
+}
+// What runs on the stream has to end before its memory goes back to the pool.
+GRAFT_INLINE cuda_context::~cuda_context() {
+    if (!stream_.get()) return;
+    const api::driver_functions& d = on_->driver();
+    current_context now(d, on_->context());
+    d.cuStreamSynchronize(stream_.get());
+    for (const segment& s : segments_)
+        if (s.graph) d.cuGraphExecDestroy(s.graph);
+}
+
+GRAFT_INLINE status cuda_context::prepare_segments() {
+    std::int64_t pinned = 0;
+    const std::vector<step>& steps = plan_->steps;
+    staged_.assign(steps.size(), 0);
+    std::size_t most = 1;
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+        if (!steps[i].on_device) continue;
+        if (i == 0 || !steps[i - 1].on_device) {
+            segments_.emplace_back();
+            segments_.back().first = static_cast<int>(i);
+        }
+        segment& s = segments_.back();
+        s.last = static_cast<int>(i) + 1;
+        most = std::max(most, std::max(steps[i].in.size(), steps[i].out.size()));
+        const cuda_kernel::copies copy = static_cast<const cuda_kernel&>(*steps[i].on_device).copy;
+        if (copy == cuda_kernel::copies::none) continue;
+        staged_[i] = pinned;
+        (copy == cuda_kernel::copies::up ? s.up : s.down).push_back(i);
+        pinned += (detail::copied_bytes(steps[i]) + 255) / 256 * 256;
+    }
+    in_.resize(most);
+    out_.resize(most);
+    state_at_.assign(plan_->inputs.size(), 0);
+    return pinned_.resize(on_->driver(), on_->context(), pinned, on_->name());
+}
+
+// State is found by the host's address, and brought over where the host has the newer.
+GRAFT_INLINE status cuda_context::prepare_state(const host_addresses& host) {
+    bool moved = false, any = false;
+    for (std::size_t i = 0; i < plan_->lowered.inputs.size(); ++i) {
+        const value_id id = plan_->lowered.inputs[i];
+        const slot& s = plan_->value_slots[static_cast<std::size_t>(id)];
+        if (s.kind != slot_kind::input || !s.on_device) continue;
+        if (!state_) return fail(errc::internal, on_->name(), "the plan keeps state on the device, and there is nowhere to keep it");
+        device_address at = 0;
+        GRAFT_TRY_ASSIGN(at, state_->address(host.address(s), bytes_of(s.prototype.type, s.prototype.extents)));
+        moved |= state_at_[i] && state_at_[i] != at;
+        state_at_[i] = at;
+        any = true;
+    }
+    // A graph has its addresses in it.
+    for (segment& s : segments_)
+        if (moved && s.graph) {
+            on_->driver().cuGraphExecDestroy(s.graph);
+            s.graph = nullptr;
+        }
+    return any ? state_->refresh() : status();
+}
+
+GRAFT_INLINE device_address cuda_context::address(const slot& s) const {
+    switch (s.kind) {
+    case slot_kind::arena: return arena_.address() + static_cast<device_address>(s.index);
+    case slot_kind::constant: return loaded_->constants[static_cast<std::size_t>(s.index)];
+    case slot_kind::input: return state_at_[static_cast<std::size_t>(s.index)];
+    default: return 0;
+    }
+}
+
+GRAFT_INLINE status cuda_context::run_segment(int first, int last, const host_addresses& host, executor& pool) {
+    const api::driver_functions& d = on_->driver();
+    current_context now(d, on_->context());
+    GRAFT_TRY(driver_status(d, now.result(), on_->name(), "using its context"));
+    segment* found = nullptr;
+    for (segment& s : segments_)
+        if (s.first == first && s.last == last) found = &s;
+    if (!found) return fail(errc::internal, on_->name(), "steps were run that were not planned together");
+    if (found == &segments_.front()) GRAFT_TRY(prepare_state(host));
+    const std::vector<step>& steps = plan_->steps;
+    for (std::size_t i : found->up) detail::copy_bytes(pinned_.data() + staged_[i], host.address(steps[i].in[0]), detail::copied_bytes(steps[i]), pool);
+    {
+        std::lock_guard<std::mutex> guard(on_->enqueueing());
+        // The first run lets libraries load what they need, which they may not do while a graph is made.
+        if (found->ran && !found->graph) GRAFT_TRY(capture(*found));
+        if (found->graph)
+            GRAFT_GPU_TRY(d, cuGraphLaunch(found->graph, stream_.get()), on_->name(), "launching a graph");
+        else
+            GRAFT_TRY(enqueue(*found));
+        found->ran = true;
+    }
+    GRAFT_GPU_TRY(d, cuStreamSynchronize(stream_.get()), on_->name(), "running the network");
+    for (std::size_t i : found->down) detail::copy_bytes(host.address(steps[i].out[0]), pinned_.data() + staged_[i], detail::copied_bytes(steps[i]), pool);
+    if (state_)
+        for (const state_pair& pair : plan_->lowered.states) {
+            if (pair.output < 0) continue;  // it is only read
+            const slot& s = plan_->value_slots[static_cast<std::size_t>(plan_->lowered.inputs[static_cast<std::size_t>(pair.input)])];
+            if (s.on_device) state_->changed(host.address(s));
+        }
+    return {};
+}
+
+GRAFT_INLINE status cuda_context::capture(segment& s) {
+    const api::driver_functions& d = on_->driver();
+    GRAFT_GPU_TRY(d, cuStreamBeginCapture_v2(stream_.get(), api::driver::flag::capture_thread_local), on_->name(), "beginning a graph");
+    status enqueued = enqueue(s);
+    void* graph = nullptr;
+    const int ended = d.cuStreamEndCapture(stream_.get(), &graph);
+    status made = enqueued.ok() ? driver_status(d, ended, on_->name(), "ending a graph") : std::move(enqueued);
+    if (made.ok()) made = driver_status(d, d.cuGraphInstantiateWithFlags(&s.graph, graph, 0), on_->name(), "making a graph");
+    if (graph) d.cuGraphDestroy(graph);
+    return made;
+}
+
+GRAFT_INLINE status cuda_context::enqueue(const segment& s) {
+    for (int i = s.first; i < s.last; ++i) GRAFT_TRY(enqueue_step(static_cast<std::size_t>(i)));
+    return {};
+}
+
+GRAFT_INLINE status cuda_context::enqueue_copy(std::size_t i, bool up) {
+    const api::driver_functions& d = on_->driver();
+    const step& s = plan_->steps[i];
+    const std::size_t bytes = static_cast<std::size_t>(detail::copied_bytes(s));
+    void* pinned = pinned_.data() + staged_[i];
+    if (!bytes) return {};
+    if (up)
+        GRAFT_GPU_TRY(d, cuMemcpyHtoDAsync_v2(address(s.out[0]), pinned, bytes, stream_.get()), on_->name(), "copying to the device");
+    else
+        GRAFT_GPU_TRY(d, cuMemcpyDtoHAsync_v2(pinned, address(s.in[0]), bytes, stream_.get()), on_->name(), "copying from the device");
+    return {};
+}
+
+GRAFT_INLINE status cuda_context::enqueue_step(std::size_t i) {
+    const api::driver_functions& d = on_->driver();
+    const step& s = plan_->steps[i];
+    const cuda_kernel& kernel = static_cast<const cuda_kernel&>(*s.on_device);
+    if (kernel.copy != cuda_kernel::copies::none) return enqueue_copy(i, kernel.copy == cuda_kernel::copies::up);
+    for (std::size_t k = 0; k < s.in.size(); ++k) in_[k] = address(s.in[k]);
+    for (std::size_t k = 0; k < s.out.size(); ++k) out_[k] = address(s.out[k]);
+    const device_address workspace = arena_.address() + static_cast<device_address>(s.workspace_offset);
+    if (kernel.library) return kernel.library->enqueue({*libraries_, stream_.get(), in_.data(), out_.data(), workspace});
+    for (const cuda_program::entry& e : loaded_->steps[i]) {
+        device_address values[64];
+        void* parameters[64];
+        std::size_t count = 0;
+        for (const argument& a : e.how->arguments) {
+            values[count] = a.kind == argument::from::input ? in_[static_cast<std::size_t>(a.index)] : a.kind == argument::from::output ? out_[static_cast<std::size_t>(a.index)] : workspace + static_cast<device_address>(a.index);
+            parameters[count] = &values[count];
+            ++count;
+        }
+        const launch& l = *e.how;
+        GRAFT_GPU_TRY(d, cuLaunchKernel(e.function, l.grid[0], l.grid[1], l.grid[2], l.block[0], l.block[1], l.block[2], l.shared_bytes, stream_.get(), parameters, nullptr), on_->name(), "launching a kernel");
+    }
+    return {};
+}
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE

@@ -1,0 +1,306 @@
+// Execution plans of cuDNN: which engine runs an operation graph, chosen by rule, by measuring, or from what was chosen before.
+#pragma once
+
+#include "cudnn_graph.hpp"
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+/// What an engine must not do.
+struct engine_limits {
+    bool deterministic = false;    ///< leaves out engines that do not give the same bits every time
+    bool tensor_cores = true;      ///< false: full float32, no TF32
+    std::int64_t workspace_bytes = 0;
+};
+
+/// A tensor of an operation graph that has memory: its id, and where a call finds it.
+struct graph_binding {
+    std::int64_t id;
+    argument memory;
+};
+
+/// An engine that was made ready for a graph.
+struct cudnn_plan {
+    cudnn_descriptor config, plan;
+    std::int64_t workspace_bytes = 0;
+    bool plain = false;     ///< keeps NaNs strictly, and is slow
+    bool compiled = false;  ///< its kernel is compiled when the plan is made, which takes a second or so
+    std::string choice;  ///< "<engine> <knob>=<value> ...", which `restore_plan` reads
+};
+
+/// Makes the plan of an engine configuration of a graph; op.unsupported where the engine does not take it, or breaks a limit.
+status make_plan(const libraries& with, const engine_limits& limits, cudnn_descriptor config, cudnn_plan& plan);
+/// What is kept of a plan: its choice, or, where its kernel was compiled, the library's own text of the plan, which has the kernel.
+status keep_plan(const cudnn_plan& plan, std::string& text);
+/// The plan of a text that was kept.
+status restore_plan(const libraries& with, const engine_limits& limits, const cudnn_graph& graph, const std::string& text, cudnn_plan& plan);
+
+/// The kernel of a finalized graph, by the engine that was kept for `problem`, else the fastest of the measured ones, else the
+/// library's favourite. op.unsupported where no engine takes the graph within the limits.
+result<std::unique_ptr<library_kernel>> choose_cudnn_kernel(const kernel_query& query, const libraries& with, const engine_limits& limits, const cudnn_graph& graph,
+                                                            std::vector<graph_binding> bindings, const std::string& problem);
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include <algorithm>
+#include <cstdlib>
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+namespace detail {
+
+/// Runs a plan on the tensors of a call.
+class cudnn_kernel final : public library_kernel {
+public:
+    cudnn_kernel(cudnn_plan plan, const std::vector<graph_binding>& bindings) : plan_(std::move(plan)), bindings_(bindings) {
+        workspace_bytes = plan_.workspace_bytes;
+        note = "cuDNN, engine " + plan_.choice;
+    }
+    inline status enqueue(const library_call& call) const override {
+        namespace attribute = api::cudnn::attribute;
+        namespace type = api::cudnn::attribute_type;
+        const api::cudnn_functions& f = *call.with.cudnn;
+        if (const int code = f.cudnnSetStream(call.with.cudnn_handle, call.stream)) return cudnn_failure(f, code, "the choice of a stream");
+        constexpr std::size_t most = 8;
+        std::int64_t ids[most];
+        void* memory[most];
+        const std::size_t count = bindings_.size() < most ? bindings_.size() : most;
+        for (std::size_t i = 0; i < count; ++i) {
+            const argument& a = bindings_[i].memory;
+            const device_address at = (a.kind == argument::from::input ? call.in : call.out)[a.index];
+            ids[i] = bindings_[i].id;
+            memory[i] = reinterpret_cast<void*>(static_cast<std::uintptr_t>(at));
+        }
+        void* workspace = reinterpret_cast<void*>(static_cast<std::uintptr_t>(call.workspace));
+        cudnn_descriptor pack;
+        GRAFT_TRY(pack.create(f, api::cudnn::variant_pack_descriptor, "a variant pack"));
+        GRAFT_TRY(pack.set(attribute::variant_pack_data_pointers, type::void_pointer, static_cast<std::int64_t>(count), memory));
+        GRAFT_TRY(pack.set_integers(attribute::variant_pack_unique_ids, static_cast<std::int64_t>(count), ids));
+        GRAFT_TRY(pack.set(attribute::variant_pack_workspace, type::void_pointer, 1, &workspace));
+        GRAFT_TRY(pack.finalize());
+        if (const int code = f.cudnnBackendExecute(call.with.cudnn_handle, plan_.plan.raw(), pack.raw())) return cudnn_failure(f, code, "the execution of a plan");
+        return {};
+    }
+    const cudnn_plan& plan() const noexcept { return plan_; }
+
+private:
+    cudnn_plan plan_;
+    std::vector<graph_binding> bindings_;
+};
+
+// The number of an engine, its notes on numbers, and whether it compiles its kernels.
+inline status read_engine(const api::cudnn_functions& f, const cudnn_descriptor& config, std::int64_t& engine, std::vector<int>& notes, bool& compiles) {
+    namespace attribute = api::cudnn::attribute;
+    namespace type = api::cudnn::attribute_type;
+    cudnn_descriptor e;
+    std::int64_t count = 0;
+    int found[32] = {};
+    GRAFT_TRY(e.create(f, api::cudnn::engine_descriptor, "an engine"));
+    void* raw = e.raw();
+    GRAFT_TRY(config.get(attribute::engine_config_engine, type::descriptor, 1, count, &raw));
+    GRAFT_TRY(e.get(attribute::engine_global_index, type::int64, 1, count, &engine));
+    GRAFT_TRY(e.get(attribute::engine_numerical_note, type::numerical_note, 32, count, found));
+    notes.assign(found, found + (count < 0 ? 0 : count > 32 ? 32 : count));
+    GRAFT_TRY(e.get(attribute::engine_behavior_note, type::behavior_note, 32, count, found));
+    const int* const end = found + (count < 0 ? 0 : count > 32 ? 32 : count);
+    compiles = std::find(static_cast<const int*>(found), end, api::cudnn::behavior_note::runtime_compilation) != end;
+    return {};
+}
+
+// "<engine> <knob>=<value> ..."
+inline status write_choice(const api::cudnn_functions& f, const cudnn_descriptor& config, std::int64_t engine, std::string& choice) {
+    namespace attribute = api::cudnn::attribute;
+    namespace type = api::cudnn::attribute_type;
+    constexpr std::int64_t most = 64;
+    std::vector<cudnn_descriptor> knobs(most);
+    std::vector<void*> raw;
+    for (cudnn_descriptor& k : knobs) {
+        GRAFT_TRY(k.create(f, api::cudnn::knob_choice_descriptor, "the choice of a knob"));
+        raw.push_back(k.raw());
+    }
+    std::int64_t count = 0, one = 0;
+    GRAFT_TRY(config.get(attribute::engine_config_knob_choices, type::descriptor, most, count, raw.data()));
+    choice = std::to_string(engine);
+    for (std::int64_t i = 0; i < count && i < most; ++i) {
+        const cudnn_descriptor& k = knobs[static_cast<std::size_t>(i)];
+        int knob = 0;
+        std::int64_t value = 0;
+        GRAFT_TRY(k.get(attribute::knob_choice_type, type::knob_type, 1, one, &knob));
+        GRAFT_TRY(k.get(attribute::knob_choice_value, type::int64, 1, one, &value));
+        choice += " " + std::to_string(knob) + "=" + std::to_string(value);
+    }
+    return {};
+}
+
+inline const char* broken_limit(const engine_limits& limits, const std::vector<int>& notes) {
+    namespace note = api::cudnn::numerical_note;
+    for (const int n : notes) {
+        if (n == note::nondeterministic && limits.deterministic) return "the engine is not deterministic";
+        if (n == note::tensor_core && !limits.tensor_cores) return "the engine rounds to TF32";
+        if (n == note::down_convert_inputs) return "the engine narrows its inputs";
+        if (n == note::reduced_precision_reduction) return "the engine sums in less than float32";
+    }
+    return nullptr;
+}
+
+// One mode's engines: the first that can be used, or as many as are to be measured. The engine that keeps NaNs strictly is the plain
+// one, which the heuristics put first for some graphs though others are far quicker: it comes behind the others.
+inline status collect_plans(const libraries& with, const engine_limits& limits, const cudnn_graph& graph, int mode, std::size_t wanted,
+                            std::vector<cudnn_plan>& plans) {
+    std::vector<cudnn_descriptor> configs;
+    GRAFT_TRY(graph.propose(mode, configs));
+    std::vector<cudnn_plan> plain;
+    status last;
+    for (cudnn_descriptor& config : configs) {
+        cudnn_plan plan;
+        status made = make_plan(with, limits, std::move(config), plan);
+        if (made.ok())
+            (plan.plain ? plain : plans).push_back(std::move(plan));
+        else
+            last = std::move(made);
+        if (plans.size() == wanted) break;
+    }
+    for (std::size_t i = 0; i < plain.size() && plans.size() < wanted; ++i) plans.push_back(std::move(plain[i]));
+    return plans.empty() ? std::move(last) : status();
+}
+
+}  // namespace detail
+
+namespace detail {
+
+// Reads what is to be known of a plan that was made, and holds it against the limits.
+inline status read_plan(const api::cudnn_functions& f, const engine_limits& limits, cudnn_plan& plan) {
+    std::int64_t engine = 0, count = 0;
+    std::vector<int> notes;
+    GRAFT_TRY(plan.plan.get(api::cudnn::attribute::execution_plan_workspace_bytes, api::cudnn::attribute_type::int64, 1, count, &plan.workspace_bytes));
+    if (plan.workspace_bytes < 0 || plan.workspace_bytes > limits.workspace_bytes)
+        return fail(errc::op_unsupported, "cuDNN",
+                    "the engine needs " + std::to_string(plan.workspace_bytes) + " bytes of workspace, over the limit of " + std::to_string(limits.workspace_bytes));
+    GRAFT_TRY(read_engine(f, plan.config, engine, notes, plan.compiled));
+    if (const char* broken = broken_limit(limits, notes)) return fail(errc::op_unsupported, "cuDNN", broken);
+    plan.plain = std::find(notes.begin(), notes.end(), api::cudnn::numerical_note::strict_nan) != notes.end();
+    return write_choice(f, plan.config, engine, plan.choice);
+}
+
+// What the text of a whole plan begins with.
+inline const char* plan_text_mark() noexcept { return "plan "; }
+
+inline status restore_whole_plan(const libraries& with, const engine_limits& limits, const std::string& json, cudnn_plan& plan) {
+    namespace attribute = api::cudnn::attribute;
+    namespace type = api::cudnn::attribute_type;
+    const api::cudnn_functions& f = *with.cudnn;
+    std::int64_t count = 0;
+    GRAFT_TRY(plan.plan.create(f, api::cudnn::execution_plan_descriptor, "a kept execution plan"));
+    GRAFT_TRY(plan.plan.set(attribute::execution_plan_json, type::text, static_cast<std::int64_t>(json.size()), json.data()));
+    if (with.cudnn_device)
+        GRAFT_TRY(plan.plan.set(attribute::execution_plan_device, type::descriptor, 1, &with.cudnn_device));
+    else
+        GRAFT_TRY(plan.plan.set(attribute::execution_plan_handle, type::handle, 1, &with.cudnn_handle));
+    GRAFT_TRY(plan.plan.finalize());
+    GRAFT_TRY(plan.config.create(f, api::cudnn::engine_config_descriptor, "an engine configuration"));
+    void* raw = plan.config.raw();
+    GRAFT_TRY(plan.plan.get(attribute::execution_plan_engine_config, type::descriptor, 1, count, &raw));
+    return read_plan(f, limits, plan);
+}
+
+}  // namespace detail
+
+GRAFT_INLINE status make_plan(const libraries& with, const engine_limits& limits, cudnn_descriptor config, cudnn_plan& plan) {
+    namespace attribute = api::cudnn::attribute;
+    namespace type = api::cudnn::attribute_type;
+    const api::cudnn_functions& f = *with.cudnn;
+    std::int64_t engine = 0;
+    std::vector<int> notes;
+    // Before the plan is made: that may take long.
+    GRAFT_TRY(detail::read_engine(f, config, engine, notes, plan.compiled));
+    if (const char* broken = detail::broken_limit(limits, notes)) return fail(errc::op_unsupported, "cuDNN", broken);
+    plan.config = std::move(config);
+    GRAFT_TRY(plan.plan.create(f, api::cudnn::execution_plan_descriptor, "an execution plan"));
+    GRAFT_TRY(plan.plan.set_descriptor(attribute::execution_plan_engine_config, plan.config));
+    if (with.cudnn_device) GRAFT_TRY(plan.plan.set(attribute::execution_plan_device, type::descriptor, 1, &with.cudnn_device));
+    GRAFT_TRY(plan.plan.finalize());
+    return detail::read_plan(f, limits, plan);
+}
+
+GRAFT_INLINE status keep_plan(const cudnn_plan& plan, std::string& text) {
+    namespace attribute = api::cudnn::attribute;
+    namespace type = api::cudnn::attribute_type;
+    text = plan.choice;
+    if (!plan.compiled) return {};
+    constexpr std::int64_t most = std::int64_t(16) << 20;
+    std::int64_t size = 0, written = 0;
+    GRAFT_TRY(plan.plan.get(attribute::execution_plan_json, type::text, 0, size, nullptr));
+    if (size <= 0 || size > most) return {};  // then the choice alone is kept
+    std::string json(static_cast<std::size_t>(size), ' ');
+    GRAFT_TRY(plan.plan.get(attribute::execution_plan_json, type::text, size, written, &json[0]));
+    json.resize(static_cast<std::size_t>(written < 0 ? 0 : written > size ? size : written));
+    while (!json.empty() && json.back() == 0) json.pop_back();
+    text = detail::plan_text_mark() + json;
+    return {};
+}
+
+GRAFT_INLINE status restore_plan(const libraries& with, const engine_limits& limits, const cudnn_graph& graph, const std::string& text, cudnn_plan& plan) {
+    const std::string mark = detail::plan_text_mark();
+    if (text.compare(0, mark.size(), mark) == 0) return detail::restore_whole_plan(with, limits, text.substr(mark.size()), plan);
+    const char* at = text.c_str();
+    char* end = nullptr;
+    const std::int64_t engine = std::strtoll(at, &end, 10);
+    bool legal = end != at && engine >= 0;
+    std::vector<std::pair<int, std::int64_t>> knobs;
+    while (legal && *end) {
+        at = end;
+        const long knob = std::strtol(at, &end, 10);
+        legal = *at == ' ' && end != at && *end == '=' && knob >= 0 && knob < 1024 && knobs.size() < 64;
+        if (!legal) break;
+        at = end + 1;
+        knobs.emplace_back(static_cast<int>(knob), std::strtoll(at, &end, 10));
+        legal = end != at;
+    }
+    if (!legal) return fail(errc::op_unsupported, "cuDNN", "the choice '" + escape(text) + "' is none");
+    cudnn_descriptor config;
+    GRAFT_TRY(graph.configure(engine, knobs, config));
+    return make_plan(with, limits, std::move(config), plan);
+}
+
+GRAFT_INLINE result<std::unique_ptr<library_kernel>> choose_cudnn_kernel(const kernel_query& query, const libraries& with, const engine_limits& limits,
+                                                                         const cudnn_graph& graph, std::vector<graph_binding> bindings, const std::string& problem) {
+    const library_choices& choices = with.choices;
+    const std::string key = query.on.name + "; cuDNN " + std::to_string(with.cudnn->cudnnGetVersion()) + "; " + problem;
+    if (choices.recall) {
+        const std::string kept = choices.recall(choices.context, key);
+        cudnn_plan plan;
+        // What was kept may be of another driver or a damaged file: then it is chosen anew.
+        if (!kept.empty() && restore_plan(with, limits, graph, kept, plan).ok())
+            return std::unique_ptr<library_kernel>(new detail::cudnn_kernel(std::move(plan), bindings));
+    }
+    // A measured choice differs from one run of the program to the next.
+    const bool measured = choices.milliseconds && choices.candidates > 1 && !query.options.deterministic;
+    const std::size_t wanted = measured ? static_cast<std::size_t>(choices.candidates) : 1;
+    std::vector<cudnn_plan> plans;
+    status why = detail::collect_plans(with, limits, graph, api::cudnn::heuristic::a, wanted, plans);
+    if (plans.empty()) {
+        status fallback = detail::collect_plans(with, limits, graph, api::cudnn::heuristic::fallback, wanted, plans);
+        if (!fallback.ok()) why = std::move(fallback);
+    }
+    if (plans.empty() && !why.ok() && why.error().code() != errc::op_unsupported) return why;
+    if (plans.empty()) return fail(errc::op_unsupported, "cuDNN", "no engine takes this" + (why.ok() ? std::string() : ": " + why.error().detail()));
+    std::unique_ptr<detail::cudnn_kernel> best;
+    double least = 0;
+    for (cudnn_plan& plan : plans) {
+        std::unique_ptr<detail::cudnn_kernel> kernel(new detail::cudnn_kernel(std::move(plan), bindings));
+        const double milliseconds = plans.size() > 1 ? choices.milliseconds(choices.context, query, *kernel, 5) : 0;
+        if (milliseconds < 0 || (best && milliseconds >= least)) continue;
+        least = milliseconds;
+        best = std::move(kernel);
+    }
+    if (!best) return fail(errc::device_unavailable, "cuDNN", "every engine failed while it was measured; `graft doctor` tells which libraries are used");
+    std::string kept;
+    if (choices.remember && keep_plan(best->plan(), kept).ok()) choices.remember(choices.context, key, kept);
+    return std::unique_ptr<library_kernel>(std::move(best));
+}
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif

@@ -1,0 +1,45 @@
+// The vendor's libraries of one device: their functions, their handles, and how their kernels are chosen.
+#pragma once
+
+#include "api/cublaslt.hpp"
+#include "api/cudnn.hpp"
+#include "api/driver.hpp"
+#include "kernel.hpp"
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+/// How a library's kernel is chosen among those that it proposes. The functions are null where nothing is measured or kept.
+struct library_choices {
+    std::int64_t workspace_bytes = std::int64_t(256) << 20;  ///< what needs more is left out
+    int candidates = 4;                                      ///< how many are timed, the library's favourites first
+    void* context = nullptr;                                 ///< handed to the functions below
+
+    /// Milliseconds that one of `runs` runs took, on memory of the function's own; negative where it failed.
+    double (*milliseconds)(void* context, const kernel_query& query, const library_kernel& kernel, int runs) = nullptr;
+    /// What was chosen before for `problem`, or an empty text. The problem's text names the device and the library's version.
+    std::string (*recall)(void* context, const std::string& problem) = nullptr;
+    /// Keeps a choice: a short line, or cuDNN's own text of a plan with the kernel that it compiled (some 100 KB), which spares the
+    /// next start a second or so. Such texts have to come back as they were, or not at all: keep a checksum.
+    void (*remember)(void* context, const std::string& problem, const std::string& choice) = nullptr;
+};
+
+/// The vendor's libraries of one device; null where a library is not there.
+struct libraries {
+    const api::cudnn_functions* cudnn = nullptr;
+    void* cudnn_handle = nullptr;
+    void* cudnn_device = nullptr;  ///< cuDNN's descriptor of a device that plans are made for ahead of time; null: the handle's device
+    const api::cublaslt_functions* cublaslt = nullptr;
+    void* cublaslt_handle = nullptr;
+    const api::driver_functions* driver = nullptr;
+    library_choices choices;
+};
+
+/// The rows of a family.
+struct library_rows {
+    const library_row* rows;
+    int size;
+};
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE

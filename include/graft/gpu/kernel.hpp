@@ -1,0 +1,118 @@
+// What the families of gpu/ops make of a lowered node: CUDA C++ and its launches, or calls of a vendor's library.
+#pragma once
+
+#include "../graph/op.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+/// An address in the memory of a device.
+using device_address = std::uint64_t;
+
+/// What kernels depend on of the device that they are made for.
+struct device_traits {
+    std::string name;
+    int major = 0, minor = 0;              ///< compute capability
+    int multiprocessors = 1;
+    int threads_per_multiprocessor = 2048;
+    std::int64_t shared_bytes = 48 << 10;  ///< of a block, without opting in to more
+    std::int64_t memory_bytes = 0;
+
+    int arch() const noexcept { return major * 10 + minor; }
+};
+
+/// How values with channels lie in memory. The extents of a value are ONNX's in either layout.
+enum class layout : std::int8_t {
+    row_major = 0,
+    channels_last = -1,  ///< N, then the spatial axes, then C: cuDNN's NHWC; for weights M, kernel, C
+};
+
+/// What a user chose about numbers.
+struct kernel_options {
+    bool deterministic = false;  ///< only algorithms that give the same bits every time
+    bool tf32 = true;            ///< products of float32 may round their factors to TF32
+};
+
+/// A node with known shapes, asked of a family. `in[i].data` is the host's copy of a constant (row-major), else null. The types of
+/// inputs and outputs are those of the memory; what is computed is float32 for all but float64 and integers.
+struct kernel_query : op_context {
+    const layout* in_layout;
+    const layout* out_layout;
+    const device_traits& on;
+    kernel_options options;
+};
+
+/// What a kernel's parameter is filled with.
+struct argument {
+    enum class from : std::uint8_t { input, output, workspace } kind = from::input;
+    std::int64_t index = 0;  ///< of the input or output; for the workspace a byte offset
+};
+
+/// One launch of an entry point. Parameters are addresses alone, in the order of `arguments`; everything else is in the text.
+struct launch {
+    std::string entry;
+    unsigned grid[3] = {1, 1, 1};
+    unsigned block[3] = {1, 1, 1};
+    unsigned shared_bytes = 0;
+    std::vector<argument> arguments;
+};
+
+/// CUDA C++ for one node: compiled at run time, launched in order.
+struct program {
+    std::string source;             ///< without the prelude (codegen/prelude.hpp), which is put before it
+    std::vector<launch> launches;
+    std::int64_t workspace_bytes = 0;
+    bool in_place = false;          ///< output 0 may lie where input 0 lies
+    std::string note;               ///< for the placement table
+};
+
+/// A row of a family whose kernels are generated. `generate` returns null when it takes the node, else why not.
+struct generated_row {
+    const char* op;
+    const char* domain;  ///< as in the op table: "" or "graft"
+    const char* (*generate)(const kernel_query&, program&);
+};
+
+/// Rows of a family that writes kernels of its own.
+struct generated_table {
+    const generated_row* rows;
+    int size;
+};
+
+/// The vendor's libraries of one device, with their handles; null where a library is not needed or was not found.
+struct libraries;
+
+/// One run of a library kernel: everything is put on `stream`.
+struct library_call {
+    const libraries& with;
+    void* stream;
+    const device_address* in;
+    const device_address* out;
+    device_address workspace;
+};
+
+/// Work of a node that a vendor's library does. Immutable once made; one thread at a time enqueues on a device.
+class library_kernel {
+public:
+    inline virtual ~library_kernel() {}
+    inline virtual status enqueue(const library_call& call) const = 0;
+
+    std::int64_t workspace_bytes = 0;
+    std::string note;  ///< for the placement table
+};
+
+/// A row of a family that calls a library. `refuse` returns null when it takes the node, else why not.
+struct library_row {
+    const char* op;
+    const char* domain;
+    const char* (*refuse)(const kernel_query&);
+    result<std::unique_ptr<library_kernel>> (*make)(const kernel_query&, const libraries&);
+};
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE

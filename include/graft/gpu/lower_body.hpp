@@ -1,0 +1,297 @@
+// Bodies of gpu/lower.hpp.
+#pragma once
+
+#include "../graph/captures.hpp"
+#include "../plan/fuse.hpp"
+#include "../plan/place.hpp"
+#include "fuse_chains.hpp"
+#include "layouts.hpp"
+#include "library_rows.hpp"
+#include "lower.hpp"
+#include "ops/ops.hpp"
+
+#include <algorithm>
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+GRAFT_INLINE result<numbers> numbers_of(const device_options& options, const device_traits& on) {
+    numbers n;
+    n.deterministic = options.deterministic;
+    n.tf32 = on.major >= 8;
+    const std::string& name = options.precision;
+    if (name == "auto") return n;
+    if (name == "float32") {
+        n.tf32 = false;
+        return n;
+    }
+    if (name == "tf32" || name == "bfloat16") {
+        if (on.major < 8) return fail(errc::device_unavailable, on.name, name + " needs compute capability 8.0; this device has " + std::to_string(on.major) + "." + std::to_string(on.minor) + ". It has float32 and float16");
+        if (name == "bfloat16") n.activations = dtype::bfloat16;
+        return n;
+    }
+    if (name == "float16") {
+        n.activations = dtype::float16;
+        return n;
+    }
+    return fail(errc::usage, "precision", "'" + name + "' is none of auto, float32, tf32, float16, bfloat16");
+}
+
+namespace detail {
+
+using graft::detail::rewriter;
+
+class lowerer : public rewriter {
+public:
+    lowerer(graph& target, const lowering& with, const numbers& used, const library_question& ask) : rewriter(target), with_(with), used_(used), ask_(ask) {}
+
+    status run() {
+        graft::detail::fuser(g).run();
+        mark();
+        narrow();
+        lay_out();
+        GRAFT_TRY(feed_libraries());
+        finish();
+        GRAFT_TRY(split_epilogues());
+        finish();
+        chains(g).run();
+        return {};
+    }
+
+private:
+    bool convolves(const node& n) const { return find_conv_row(n.op_type.c_str(), n.domain.c_str()) != nullptr; }
+    bool multiplies(const node& n) const { return find_matmul_row(n.op_type.c_str(), n.domain.c_str()) != nullptr; }
+    bool stays(value_id id) const { return stays_[static_cast<std::size_t>(id)] != 0; }
+
+    // What fusion added is the device's as well. What the host or the caller reads, new state among it, stays as it is.
+    void mark() {
+        stays_.assign(g.values.size(), 0);
+        for (value_id id : g.outputs) stays_[static_cast<std::size_t>(id)] = 1;
+        std::vector<value_id> ids;
+        for (node& n : g.nodes) {
+            n.on_device = !graft::detail::is_host_domain(n.domain);
+            if (n.on_device) continue;
+            ids = n.inputs;
+            append_captures(n, ids);
+            for (value_id id : ids)
+                if (id != no_value) stays_[static_cast<std::size_t>(id)] = 1;
+        }
+    }
+
+    // Values between operators in the type that was chosen. Statistics, losses, gradients of weights, what leaves the device and all
+    // state stay float32.
+    void narrow() {
+        if (used_.activations == dtype::float32) return;
+        static constexpr const char* keeps[] = {"Softmax", "LogSoftmax", "SGD", "Adam", "ExponentialMovingAverage", "GlobalNorm", "ScaleByNorm", "SumTo", "ConvGradWeight", "MatMulGradWeight"};
+        for (const node& n : g.nodes) {
+            bool kept = !n.on_device;
+            for (const char* op : keeps) kept |= n.op_type == op;
+            for (std::size_t i = 0; i < n.outputs.size() && !kept; ++i) {
+                const value_id id = n.outputs[i];
+                if (is_float32(id) && at(id).extents.rank() >= 2 && !stays(id)) at(id).type = used_.activations;
+            }
+        }
+    }
+
+    // Channels last from the convolutions on, through everything that keeps the axes.
+    void lay_out() {
+        for (const node& n : g.nodes) {
+            if (!n.on_device) continue;
+            bool last = convolves(n);
+            for (value_id id : n.inputs) last |= id != no_value && at(id).block < 0;
+            for (value_id id : n.outputs) {
+                if (id == no_value || !last || (n.op->flags & op_flag::view) || multiplies(n)) continue;
+                value& v = at(id);
+                const bool axes = v.extents.rank() >= 3 && v.extents.rank() <= 5 && is_float(v.type) && n.op_type != "Transpose";
+                if (axes && !stays(id)) v.block = -1;
+            }
+        }
+    }
+
+    // Libraries take factors of one type, in one layout.
+    status feed_libraries() {
+        std::vector<node> old = std::move(g.nodes);
+        g.nodes.clear();
+        for (node& n : old) {
+            const bool last = n.on_device && convolves(n);
+            if (!last && !(n.on_device && multiplies(n))) {
+                g.nodes.push_back(std::move(n));
+                continue;
+            }
+            for (std::size_t i = 0; i < n.inputs.size(); ++i) {
+                value_id& id = n.inputs[i];
+                if (id == no_value || !is_float(at(id).type)) continue;
+                const int block = last && at(id).extents.rank() >= 3 ? -1 : 0;
+                GRAFT_TRY_ASSIGN(id, as(id, is_float32(id) ? used_.activations : at(id).type, block));
+            }
+            // A result that has to stay row-major gets its order behind the kernel. cuDNN gives gradients of weights in the type of the factors.
+            std::vector<std::pair<value_id, value_id>> behind;
+            for (value_id& id : n.outputs) {
+                if (id == no_value || !last || at(id).extents.rank() < 3) continue;
+                const dtype type = n.op_type == "ConvGradWeight" && is_float(at(id).type) ? at(n.inputs[0]).type : at(id).type;
+                if (at(id).block < 0 && at(id).type == type) continue;
+                const value_id made = like(id, "_channels_last");
+                at(made).type = type;
+                at(made).block = -1;
+                behind.emplace_back(made, id);
+                id = made;
+            }
+            g.nodes.push_back(std::move(n));
+            for (const auto& b : behind) identity(b.first, b.second);
+        }
+        return {};
+    }
+    void identity(value_id from, value_id to) {
+        node n;
+        n.name = at(to).name;
+        n.on_device = true;
+        become(n, at(from).type == at(to).type ? "Identity" : "Cast", "");
+        if (at(from).type != at(to).type) set(n, "to", static_cast<std::int64_t>(at(to).type));
+        n.inputs = {from};
+        n.outputs = {to};
+        g.nodes.push_back(std::move(n));
+    }
+    // The value in that type and layout: itself, or a copy that is made once.
+    result<value_id> as(value_id id, dtype type, int block) {
+        if (at(id).type == type && (at(id).block == block || layouts_agree(at(id).extents))) return id;
+        for (const copy& c : copies_)
+            if (c.from == id && c.type == type && c.block == block) return c.to;
+        const value_id made = like(id, block < 0 ? "_channels_last" : "_row_major");
+        at(made).type = type;
+        at(made).block = block;
+        if (at(id).constant)
+            GRAFT_TRY_ASSIGN(at(made).constant, arranged(at(id).constant, type, block));
+        else
+            identity(id, made);
+        copies_.push_back({id, type, block, made});
+        return made;
+    }
+    // A constant as it lies on the device; shared by the plans of a model.
+    result<tensor> arranged(const tensor& from, dtype type, int block) {
+        const std::string key = std::string("device ") + name(type) + (block < 0 ? " channels last" : "");
+        tensor made = with_.packed ? with_.packed->find(from.raw(), key) : tensor();
+        if (made) return made;
+        GRAFT_TRY_ASSIGN(made, tensor::make(type, from.shape()));
+        const shape& s = from.shape();
+        const std::int64_t outer = s.rank() ? s[0] : 1, channels = s.rank() > 1 ? s[1] : 1, inner = s.rank() > 2 ? s.product(2, s.rank()) : 1;
+        std::vector<double> row(static_cast<std::size_t>(channels * inner)), turned(row.size());
+        for (std::int64_t o = 0; o < outer; ++o) {
+            load_as_double(from.type(), from.raw(), o * channels * inner, channels * inner, row.data());
+            for (std::int64_t c = 0; c < channels; ++c)
+                for (std::int64_t i = 0; i < inner; ++i) turned[static_cast<std::size_t>(block < 0 ? i * channels + c : c * inner + i)] = row[static_cast<std::size_t>(c * inner + i)];
+            store_from_double(type, made.raw(), o * channels * inner, channels * inner, turned.data());
+        }
+        if (with_.packed) with_.packed->add(from, key, made);
+        return made;
+    }
+
+    // What a library does not do behind its product becomes nodes of their own.
+    status split_epilogues() {
+        std::vector<node> old = std::move(g.nodes);
+        g.nodes.clear();
+        for (node& n : old) {
+            const bool has_more = n.on_device && n.domain == "graft" && (n.op_type == "Conv" || n.op_type == "MatMul") && (n.find("activation") || n.find("residual") || (n.inputs.size() > 2 && n.inputs[2] != no_value));
+            if (!has_more || (!better_split(n) && ask_.makes(ask_.context, n, g)))
+                g.nodes.push_back(std::move(n));
+            else
+                split(std::move(n));
+        }
+        return {};
+    }
+    // For a clipped convolution with groups or few channels cuDNN's heuristics have only the engine that takes anything, which is slow.
+    bool better_split(const node& n) {
+        if (n.op_type != "Conv" || integer(n, "activation", 0) != static_cast<std::int64_t>(cpu::activation::clip)) return false;
+        return integer(n, "group", 1) > 1 || at(n.inputs[0]).extents[1] <= 4;
+    }
+    void split(node n) {
+        const std::int64_t residual = integer(n, "residual", 0);
+        const std::size_t slot = 3;
+        const value_id y = n.outputs[0], added = residual && n.inputs.size() > slot ? n.inputs[slot] : no_value;
+        const value_id bias = n.inputs.size() > 2 ? n.inputs[2] : no_value;
+        node activation;
+        bool active = false;
+        for (const attribute& a : n.attributes)
+            if (a.name == "activation" || a.name == "alpha" || a.name == "beta") activation.attributes.push_back(a), active |= a.name == "activation" && a.integer;
+        n.attributes.erase(std::remove_if(n.attributes.begin(), n.attributes.end(),
+                                          [](const attribute& a) { return a.name == "activation" || a.name == "alpha" || a.name == "beta" || a.name == "residual"; }),
+                           n.attributes.end());
+        n.inputs.resize(std::min<std::size_t>(n.inputs.size(), slot));
+        value_id now = y;
+        const std::string name = n.name;
+        const bool convolution = n.op_type == "Conv";
+        // First without the rest; the bias goes too where even that is not to be had.
+        n.outputs[0] = now = stage(y);
+        const bool takes_bias = bias == no_value || ask_.makes(ask_.context, n, g);
+        if (!takes_bias) n.inputs.resize(2);
+        g.nodes.push_back(std::move(n));
+        if (!takes_bias) now = binary(now, bias_shape(bias, at(y).extents, convolution), stage(y), name);
+        if (residual == 1) now = binary(now, added, stage(y), name);
+        if (active) {
+            activation.name = name;
+            activation.on_device = true;
+            become(activation, "Activation", "graft");
+            activation.inputs = {now};
+            activation.outputs = {now = stage(y)};
+            g.nodes.push_back(std::move(activation));
+        }
+        if (residual == 2) now = binary(now, added, stage(y), name);
+        g.nodes.back().outputs[0] = y;
+    }
+    value_id stage(value_id y) {
+        const value_id made = like(y, "_part");
+        at(made).block = at(y).block;
+        return made;
+    }
+    value_id binary(value_id a, value_id b, value_id y, const std::string& name) {
+        node n;
+        n.name = name;
+        n.on_device = true;
+        become(n, "Add", "");
+        n.inputs = {a, b};
+        n.outputs = {y};
+        g.nodes.push_back(std::move(n));
+        return y;
+    }
+    // A bias for each channel, as Add broadcasts it.
+    value_id bias_shape(value_id bias, const shape& y, bool convolution) {
+        if (!convolution || y.rank() < 3) return bias;
+        const value_id made = like(bias, "_channels");
+        shape extents = shape{1, at(bias).extents.elements()};
+        for (int d = 2; d < y.rank(); ++d) extents.push_back(1);
+        at(made).extents = extents;
+        if (at(bias).constant) {
+            at(made).constant = at(bias).constant.reshaped(extents);
+            return made;
+        }
+        node n;
+        n.name = at(made).name;
+        n.on_device = true;
+        become(n, "Reshape", "");
+        n.inputs = {bias, no_value};
+        n.outputs = {made};
+        const std::int64_t* wanted = extents.begin();
+        auto shape_constant = tensor::from(wanted, shape{extents.rank()});
+        if (shape_constant.ok()) n.inputs[1] = g.add_constant(at(made).name + "_shape", std::move(shape_constant).value());
+        g.nodes.push_back(std::move(n));
+        return made;
+    }
+
+    struct copy {
+        value_id from;
+        dtype type;
+        int block;
+        value_id to;
+    };
+    const lowering& with_;
+    const numbers& used_;
+    const library_question& ask_;
+    std::vector<char> stays_;  // by value: its type and layout are not the lowering's to choose
+    std::vector<copy> copies_;
+};
+
+}  // namespace detail
+
+GRAFT_INLINE status lower_for_gpu(graph& g, const lowering& with, const numbers& used, const library_question& ask) { return detail::lowerer(g, with, used, ask).run(); }
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE

@@ -1,0 +1,137 @@
+// Kernels of batch normalisation by the statistics of the batch, with its activation and its residual, and of its gradient.
+#pragma once
+
+#include "../codegen/reduce.hpp"
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+/// graft.BatchNormalizationTraining and graft.BatchNormalizationGrad of ops/norm_training.hpp.
+reduction_table norm_training_rows();
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include "norm.hpp"
+#include "../../ops/norm_training.hpp"
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+namespace detail {
+
+// What both directions share: X is input `x`, and everything but the channels is summed up.
+class batch_norm : public reduction {
+public:
+    inline batch_norm(const kernel_query& query, int x) : reduction(query), type(compute_type(query.in[x].type)) {
+        extents = q.in[x].extents;
+        order = q.in_layout[x];
+        bytes = size_of(q.in[x].type);
+        axes = ~2u & ((1u << extents.rank()) - 1);
+        total = extents.product(0, 1) * extents.product(2, extents.rank());
+    }
+    inline operand value(element_emitter& e, int input, const place& at) const { return e.convert(in(e, input, at), type); }
+    inline operand channel(element_emitter& e, int input, const place& at) const { return e.convert(in(e, input, with_axes(at, {1})), type); }
+    inline void store(element_emitter& e, int o, const place& at, const operand& y, std::vector<reduction_result>& results) const {
+        if (writes(o)) results.push_back({o, e.convert(y, q.out[o].type), with_axes(at, {1})});
+    }
+    inline const char* read(const fused_node* around) {
+        if (!ops::read_norm_activation(q, activation).ok()) return "an activation that is neither relu nor clip";
+        return begin(around);
+    }
+    inline void outputs(std::initializer_list<int> by_channel, std::initializer_list<int> by_element) {
+        for (int o : by_channel)
+            if (writes(o)) finished.push_back(o);
+        for (int o : by_element)
+            if (writes(o)) mapped.push_back(o);
+    }
+    dtype type;
+    std::int64_t total;
+    ops::norm_activation activation;
+};
+
+class batch_norm_training : public batch_norm {
+public:
+    inline batch_norm_training(const kernel_query& query) : batch_norm(query, 0) {
+        by = moments_reducer(type);
+        outputs({1, 2, 3, 4}, {0});
+        statistics = {type, type};
+    }
+    inline std::vector<operand> elements(element_emitter& e, const place& at, const place&) const override { return {value(e, 0, at)}; }
+    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const place& at, std::vector<reduction_result>& results) const override {
+        const double n = static_cast<double>(total), momentum = cpu::decimal_of(q.real("momentum", 0.9f)), epsilon = cpu::decimal_of(q.real("epsilon", 1e-5f));
+        const operand variance = total ? e.make(type, "% / %", {s[2], e.number(type, n)}) : e.number(type, 0);
+        const operand inverse = e.make(type, (std::string("(") + memory_name(type) + ")1 / sqrt(% + %)").c_str(), {variance, e.number(type, epsilon)});
+        const auto running = [&](int input, const operand& batch) {
+            const operand old = channel(e, input, at);
+            return total ? e.make(type, "% * % + % * %", {old, e.number(type, momentum), batch, e.number(type, 1 - momentum)}) : old;
+        };
+        const operand mean = running(3, s[1]), spread_out = running(4, total > 1 ? e.make(type, "% * %", {variance, e.number(type, n / (n - 1))}) : e.number(type, 0));
+        store(e, 1, at, mean, results);
+        store(e, 2, at, spread_out, results);
+        store(e, 3, at, s[1], results);
+        store(e, 4, at, inverse, results);
+        return {s[1], e.make(type, "% * %", {channel(e, 1, at), inverse})};
+    }
+    inline std::vector<operand> map(element_emitter& e, const std::vector<operand>& s, const place& at) const override {
+        operand y = e.make(type, "(% - %) * % + %", {value(e, 0, at), s[0], s[1], channel(e, 2, at)});
+        if (q.has(5)) y = e.make(type, "% + %", {y, value(e, 5, at)});
+        if (!activation.any) return {y};
+        if (activation.low == 0 && activation.high == HUGE_VAL) return {e.make(type, "relu(%)", {y})};
+        return {e.make(type, "clip(%, %, %)", {y, e.number(type, activation.low), e.number(type, activation.high)})};
+    }
+};
+
+class batch_norm_gradient : public batch_norm {
+public:
+    inline batch_norm_gradient(const kernel_query& query) : batch_norm(query, 1) {
+        by.fields = {{"shift", type, "0"}, {"scale", type, "0"}};
+        by.elements = {type, type};
+        by.take = "s.shift += x0;\n    s.scale += x0 * x1;";
+        by.merge = "a.shift += b.shift;\n    a.scale += b.scale;";
+        outputs({1, 2}, {0, 3});
+        statistics = {type, type, type};
+    }
+    inline operand masked(element_emitter& e, const place& at) const {
+        const operand dy = value(e, 0, at);
+        if (!activation.any) return dy;
+        const operand y = value(e, 5, at), low = e.number(type, activation.low), none = e.number(type, 0);
+        if (activation.high == HUGE_VAL) return e.make(type, "% > % ? % : %", {y, low, dy, none});
+        return e.make(type, "% > % && % < % ? % : %", {y, low, y, e.number(type, activation.high), dy, none});
+    }
+    inline std::vector<operand> elements(element_emitter& e, const place& at, const place& result) const override {
+        const operand mean = channel(e, 3, result), inverse = channel(e, 4, result);
+        return {masked(e, at), e.make(type, "(% - %) * %", {value(e, 1, at), mean, inverse})};
+    }
+    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const place& at, std::vector<reduction_result>& results) const override {
+        store(e, 1, at, s[1], results);
+        store(e, 2, at, s[0], results);
+        // dX = factor * g + constant + slope * (X - mean)
+        const operand inverse = channel(e, 4, at), factor = e.make(type, "% * %", {channel(e, 2, at), inverse}), n = e.number(type, static_cast<double>(std::max<std::int64_t>(total, 1)));
+        return {factor, e.make(type, "-% * % / %", {factor, s[0], n}), e.make(type, "-% * % * % / %", {factor, inverse, s[1], n})};
+    }
+    inline std::vector<operand> map(element_emitter& e, const std::vector<operand>& s, const place& at) const override {
+        std::vector<operand> made;
+        const operand g = masked(e, at);
+        for (int o : mapped) made.push_back(o == 3 ? g : e.make(type, "% * % + (% + % * (% - %))", {s[0], g, s[1], s[2], value(e, 1, at), channel(e, 3, at)}));
+        return made;
+    }
+};
+template <class Reduction> const char* generate_batch_norm(const kernel_query& q, const fused_node* around, program& p) {
+    Reduction r(q);
+    if (const char* why = r.read(around)) return why;
+    return generate_reduction(r, p);
+}
+
+}  // namespace detail
+
+GRAFT_INLINE reduction_table norm_training_rows() {
+    static constexpr reduction_row rows[] = {
+        {"BatchNormalizationTraining", "graft", detail::generate_batch_norm<detail::batch_norm_training>},
+        {"BatchNormalizationGrad", "graft", detail::generate_batch_norm<detail::batch_norm_gradient>},
+    };
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif

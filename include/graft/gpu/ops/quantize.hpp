@@ -1,0 +1,81 @@
+// Rules of QuantizeLinear and DequantizeLinear, by one scale or one for each index of an axis.
+#pragma once
+
+#include "elementwise.hpp"
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+/// The rules of ops/quantize.hpp, between float32 and integers of 8 and 16 bits.
+rule_table quantize_rules();
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include "../../ops/quantize.hpp"
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+namespace detail {
+
+// Scale and zero point of the element, or why they are not taken.
+struct quantization {
+    operand scale, zero;
+    const char* refused = nullptr;
+};
+inline quantization read_quantization(const rule_call& r, dtype real, dtype whole, bool divisor) {
+    quantization made;
+    ops::quantization_layout q;
+    if (real != dtype::float32 || r.c.in[1].type != dtype::float32 || !(whole == dtype::uint8 || whole == dtype::int8 || whole == dtype::uint16 || whole == dtype::int16))
+        made.refused = "its types are not float32 and integers of 8 or 16 bits";
+    else if (!ops::plan_quantization(r.c, q).ok() || q.blocked)
+        made.refused = "its scales lie in blocks";
+    // Zero or NaN among the scales is an error, and a kernel has none.
+    else if (!r.c.in[1].data || !ops::check_scales(r.c, 1, divisor).ok())
+        made.refused = "its scales are not constants, or cannot be computed with";
+    if (made.refused) return made;
+    std::vector<int> axes;
+    if (!q.per_tensor) {
+        const std::int64_t axis = r.c.version() < 13 ? 1 : r.c.integer("axis", 1);
+        axes.push_back(static_cast<int>(axis < 0 ? axis + r.at.extents.rank() : axis));
+    } else
+        axes.assign(static_cast<std::size_t>(r.c.in[1].extents.rank()), -1);
+    made.scale = r.in(1, with_axes(r.at, axes));
+    if (r.c.has(2)) {
+        if (q.per_tensor) axes.assign(static_cast<std::size_t>(r.c.in[2].extents.rank()), -1);
+        made.zero = r.e.convert(r.in(2, with_axes(r.at, axes)), dtype::float32);
+    } else
+        made.zero = r.e.number(dtype::float32, 0);
+    return made;
+}
+
+// NaN becomes the smallest, as the comparison has it.
+inline operand emit_quantize(const rule_call& r) {
+    if (r.c.integer("precision", 0)) return r.e.refuse("it asks for a precision of its own");
+    const dtype type = r.c.out[0].type;
+    const quantization q = read_quantization(r, r.c.in[0].type, type, true);
+    if (q.refused) return r.e.refuse(q.refused);
+    double low = 0, high = 0;
+    ops::quantized_range(type, low, high);
+    const operand y = r.e.make(dtype::float32, "round(% / %) + %", {r.in(0), q.scale, q.zero}), least = r.e.number(dtype::float32, low), most = r.e.number(dtype::float32, high);
+    return cast(r.e, r.e.make(dtype::float32, "% >= % ? % : % > % ? % : %", {y, most, most, y, least, y, least}), dtype::float32, type);
+}
+inline operand emit_dequantize(const rule_call& r) {
+    const quantization q = read_quantization(r, r.c.out[0].type, r.c.in[0].type, false);
+    if (q.refused) return r.e.refuse(q.refused);
+    return r.e.make(dtype::float32, "(% - %) * %", {r.e.convert(r.in(0), dtype::float32), q.zero, q.scale});
+}
+
+}  // namespace detail
+
+GRAFT_INLINE rule_table quantize_rules() {
+    static constexpr element_rule rows[] = {
+        {"QuantizeLinear", "", element_rule::same, detail::emit_quantize, ""},
+        {"DequantizeLinear", "", element_rule::same, detail::emit_dequantize, ""},
+    };
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif

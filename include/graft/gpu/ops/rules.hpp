@@ -1,0 +1,64 @@
+// The rules of all families: which operators are generated element by element, and may be fused.
+#pragma once
+
+#include "../codegen/loop.hpp"
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+/// Tables of rules.
+struct rule_list {
+    const rule_table* tables;
+    int size;
+};
+
+/// Every rule.
+rule_list all_rules();
+
+/// Whether a node may stand in the body of a Fusion, as far as its operator tells.
+inline bool fusable(const node& n) { return find_rule(n.op_type.c_str(), n.domain.c_str()) != nullptr; }
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include "activation.hpp"
+#include "elementwise.hpp"
+#include "movement.hpp"
+#include "norm.hpp"
+#include "optimizer.hpp"
+#include "quantize.hpp"
+#include "random.hpp"
+#include "resample.hpp"
+
+#include <cstring>
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+GRAFT_INLINE rule_list all_rules() {
+    static const rule_table tables[] = {
+        activation_rules(),
+        elementwise_rules(),
+        movement_rules(),
+        norm_rules(),
+        optimizer_rules(),
+        quantize_rules(),
+        random_rules(),
+        resample_rules(),
+    };
+    return {tables, static_cast<int>(sizeof tables / sizeof tables[0])};
+}
+
+GRAFT_INLINE const element_rule* find_rule(const char* op, const char* domain) {
+    const rule_list list = all_rules();
+    for (int t = 0; t < list.size; ++t)
+        for (int i = 0; i < list.tables[t].size; ++i) {
+            const element_rule& row = list.tables[t].rows[i];
+            if (!std::strcmp(row.op, op) && !std::strcmp(row.domain, domain)) return &row;
+        }
+    return nullptr;
+}
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif

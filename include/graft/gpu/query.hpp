@@ -1,0 +1,64 @@
+// A query of a family, made of what planning asks, or of a node in its graph.
+#pragma once
+
+#include "kernel.hpp"
+
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+namespace detail {
+
+// Layouts as families have them, kept beside the query that points at them.
+class asked {
+public:
+    // `in_block` and `out_block` as in value::block; null: row-major.
+    asked(const op_context& c, const int* in_block, const int* out_block, const device_traits& on, kernel_options options)
+        : in_(static_cast<std::size_t>(c.inputs)), out_(static_cast<std::size_t>(c.outputs)), query_{c, nullptr, nullptr, on, options} {
+        point();
+        for (int i = 0; i < c.inputs; ++i) in_[static_cast<std::size_t>(i)] = in_block && in_block[i] < 0 ? layout::channels_last : layout::row_major;
+        for (int i = 0; i < c.outputs; ++i) out_[static_cast<std::size_t>(i)] = out_block && out_block[i] < 0 ? layout::channels_last : layout::row_major;
+    }
+    asked(const asked& other) : in_(other.in_), out_(other.out_), query_(other.query_) { point(); }
+    asked& operator=(const asked&) = delete;
+    // As lowering will have it: what a library convolves lies channels last.
+    void channels_last() {
+        for (std::size_t i = 0; i < in_.size(); ++i)
+            if (query_.in[i].extents.rank() > 2) in_[i] = layout::channels_last;
+        for (std::size_t i = 0; i < out_.size(); ++i)
+            if (query_.out[i].extents.rank() > 2) out_[i] = layout::channels_last;
+    }
+    const kernel_query& query() const { return query_; }
+
+private:
+    void point() {
+        query_.in_layout = in_.data();
+        query_.out_layout = out_.data();
+    }
+    std::vector<layout> in_, out_;
+    kernel_query query_;
+};
+
+// A node of a graph under change, asked as planning will ask for it. The graph stays as it is meanwhile.
+class asked_in_graph {
+public:
+    asked_in_graph(const graph& g, const node& n, const limits& limit) {
+        for (int side = 0; side < 2; ++side)
+            for (value_id id : side ? n.outputs : n.inputs) {
+                const value* v = id == no_value ? nullptr : &g.values[static_cast<std::size_t>(id)];
+                views_[side].push_back(v ? tensor_view{v->type, v->extents, v->constant ? v->constant.raw() : nullptr} : tensor_view{});
+                blocks_[side].push_back(v ? v->block : 0);
+            }
+        context_.reset(new op_context{n, views_[0].data(), static_cast<int>(views_[0].size()), views_[1].data(), static_cast<int>(views_[1].size()), limit});
+    }
+    asked on(const device_traits& traits, kernel_options options) const { return asked(*context_, blocks_[0].data(), blocks_[1].data(), traits, options); }
+
+private:
+    std::vector<tensor_view> views_[2];
+    std::vector<int> blocks_[2];
+    std::unique_ptr<op_context> context_;
+};
+
+}  // namespace detail
+}  // namespace gpu
+GRAFT_END_NAMESPACE

@@ -1,0 +1,88 @@
+// Whole networks through the back end for NVIDIA GPUs, on the CUDA simulator.
+#include "simulated_backend.hpp"
+
+#include <thread>
+
+namespace {
+
+graft::tensor numbered(const graft::shape& extents, std::uint64_t seed) {
+    graft::tensor t = graft::tensor::make(graft::dtype::float32, extents);
+    for (std::int64_t i = 0; i < t.elements(); ++i) {
+        const std::uint64_t h = (static_cast<std::uint64_t>(i) + 977 * seed) * 2654435761u & 0xffffffffu;
+        t.data<float>()[i] = static_cast<float>(static_cast<double>(h) / 4294967296.0 * 2 - 1);
+    }
+    return t;
+}
+
+graft::tensor answer(const graft::model& m, const graft::tensor& x, int runs = 1) {
+    graft::session session(m, {1, nullptr});
+    graft::tensor y;
+    for (int i = 0; i < runs; ++i) {
+        auto out = session.run(x);
+        const std::string error = out.ok() ? "" : out.error().what();
+        REQUIRE_MESSAGE(out.ok(), error);
+        y = out.value();
+    }
+    return y;
+}
+
+const char* const demo = GRAFT_SOURCE_DIR "/apps/graft/demo/model.onnx";
+
+}  // namespace
+
+TEST_CASE("the demo's network names pictures on the CUDA simulator as on the CPU, launch by launch and as a graph") {
+    const graft::model host = graft::load(demo), device = graft::load(demo, graft::on_device(simulated::exact_device()));
+    CHECK(std::string(host.device()) == "cpu");
+    CHECK(std::string(device.device()) == "cuda:0");
+    for (const std::int64_t n : {1, 3}) {
+        const graft::tensor x = numbered({n, 3, 64, 64}, static_cast<std::uint64_t>(n)), want = answer(host, x);
+        for (const int runs : {1, 2, 4}) CHECK(difference(answer(device, x, runs), want) <= 1e-5);
+    }
+}
+
+TEST_CASE("half the bytes between operators change the demo's answers by little") {
+    const graft::tensor x = numbered({2, 3, 64, 64}, 5), want = answer(graft::load(demo), x);
+    for (const char* precision : {"float16", "bfloat16"}) {
+        CAPTURE(precision);
+        graft::device_options options;
+        options.precision = precision;
+        const graft::tensor got = answer(graft::load(demo, graft::on_device(simulated::open(options))), x, 2);
+        CHECK(difference(got, want) <= (std::string(precision) == "float16" ? 5e-3 : 4e-2));
+        CHECK(difference(got, want) > 0);
+    }
+}
+
+TEST_CASE("threads share a model on a simulated device, each with a context of its own") {
+    const graft::model m = graft::load(demo, graft::on_device(simulated::exact_device()));
+    const graft::tensor x = numbered({1, 3, 64, 64}, 9), want = answer(m, x);
+    std::vector<std::thread> threads;
+    std::vector<double> worst(4, HUGE_VAL);
+    for (std::size_t t = 0; t < worst.size(); ++t)
+        threads.emplace_back([&, t] {
+            graft::session session(m, {1, nullptr});
+            double most = 0;
+            for (int i = 0; i < 5; ++i) {
+                auto y = session.run(x);
+                most = std::max(most, y.ok() ? difference(y.value(), want) : HUGE_VAL);
+            }
+            worst[t] = most;
+        });
+    for (std::thread& t : threads) t.join();
+    for (double w : worst) CHECK(w == 0);
+}
+
+TEST_CASE("too large a batch is memory.oom or memory.budget on a simulated device, and a smaller one works after it") {
+    graft::device_options options;
+    options.precision = "float32";
+    options.memory_bytes = 8 << 20;
+    const graft::model m = graft::load(demo, graft::on_device(simulated::open(options)));
+    graft::session session(m, {1, nullptr});
+    auto large = session.run(numbered({512, 3, 64, 64}, 1));
+    REQUIRE(!large.ok());
+    CHECK((large.error().code() == graft::errc::memory_budget || large.error().code() == graft::errc::memory_oom));
+    CHECK(std::string(large.error().what()).find("activations") != std::string::npos);
+    const graft::tensor x = numbered({1, 3, 64, 64}, 2);
+    auto small = session.run(x);
+    REQUIRE(small.ok());
+    CHECK(difference(small.value(), answer(graft::load(demo), x)) <= 1e-5);
+}

@@ -1,0 +1,79 @@
+// Every operator's test problems through the back end for NVIDIA GPUs, on the CUDA simulator: placement, lowering, text, launches.
+#include "simulated_backend.hpp"
+
+#include "../ops/problems.hpp"
+
+#include <algorithm>
+#include <map>
+
+namespace {
+
+struct answer {
+    std::vector<graft::tensor> outputs;
+    std::string error;
+    bool on_device = false;  // a node that is no copy
+    std::string refusal;
+};
+
+answer run(const problems::problem& p, std::shared_ptr<graft::device> on) {
+    graft::load_options options = graft::on_device(on);
+    options.reference = !on;
+    auto model = graft::load(p.g, options);
+    if (!model.ok()) return {{}, model.error().what(), false, {}};
+    graft::session session(model.value(), {1, nullptr});
+    for (std::size_t i = 0; i < p.inputs.size(); ++i) {
+        auto s = session.set_input(i, p.inputs[i]);
+        if (!s.ok()) return {{}, s.error().what(), false, {}};
+    }
+    auto s = session.run();
+    if (!s.ok()) return {{}, s.error().what(), false, {}};
+    answer a;
+    for (std::size_t i = 0; i < model->outputs().size(); ++i) a.outputs.push_back(session.output(i));
+    if (!on) return a;
+    std::vector<graft::value_info> given;
+    for (std::size_t i = 0; i < p.inputs.size(); ++i)
+        if (p.inputs[i]) given.push_back({model->inputs()[i].name, p.inputs[i].type(), true, p.inputs[i].shape(), {}, false});
+    auto placed = model->placements(given);
+    if (!placed.ok()) return a;
+    for (const graft::placement& where : placed.value()) {
+        if (where.device != "cpu") a.on_device |= where.kernel != "copy";
+        if (where.device == "cpu" && a.refusal.empty()) a.refusal = where.reason;
+    }
+    return a;
+}
+
+}  // namespace
+
+TEST_CASE("every operator's problems give the reference's answers on the CUDA simulator, whichever nodes it takes") {
+    const auto device = simulated::exact_device();
+    const graft::ops::table_list all = graft::ops::all_op_tables();
+    int ran = 0, taken = 0, hosts = 0;
+    std::map<std::string, std::string> left;
+    for (int t = 0; t < all.size; ++t)
+        for (int r = 0; r < all.tables[t].size; ++r) {
+            const graft::op_row& row = all.tables[t].rows[r];
+            if (row.flags & (graft::op_flag::bodies | graft::op_flag::random)) continue;
+            for (const std::string& text : problems::split(row.problems, ';')) {
+                const problems::problem p = problems::read(row, text);
+                const std::string name = row.name;
+                INFO(name, ": ", text);
+                const answer want = run(p, nullptr), got = run(p, device);
+                CHECK_MESSAGE(want.error.empty(), want.error);
+                CHECK_MESSAGE(got.error.empty(), got.error);
+                ++ran;
+                taken += got.on_device;
+                const bool host = got.refusal.empty() || got.refusal.find("it makes nothing") != std::string::npos || got.refusal.find("few integers") != std::string::npos ||
+                                  got.refusal.find("only looks at") != std::string::npos;
+                hosts += !got.on_device && host;
+                if (!got.on_device && !host) left[name] = got.refusal;
+                if (!got.error.empty()) continue;
+                REQUIRE(got.outputs.size() == want.outputs.size());
+                for (std::size_t i = 0; i < want.outputs.size(); ++i) CHECK(difference(got.outputs[i], want.outputs[i]) <= 2e-5);
+            }
+        }
+    MESSAGE(taken << " of " << ran << " problems ran on the simulated device; " << hosts << " are folded, empty, or better on the host");
+    for (const auto& l : left) MESSAGE("on the CPU: " << l.first << ": " << l.second);
+    CHECK(ran > 400);
+    CHECK(taken > 350);
+    CHECK(taken > 2 * (ran - hosts - taken));
+}

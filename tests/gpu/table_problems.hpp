@@ -1,0 +1,99 @@
+// Problems of single rows of the op table as examples of generated kernels, with the layouts that a test names.
+#pragma once
+
+#include "generated.hpp"
+#include "nvrtc.hpp"
+
+#include <cstring>
+#include <set>
+
+namespace generated {
+
+constexpr layout plain = layout::row_major, last = layout::channels_last;
+
+inline const graft::op_row* row_of(const char* name, const char* domain) {
+    for (const graft::ops::table_list& list : {graft::ops::all_op_tables(), graft::ops::all_training_op_tables()})
+        for (int t = 0; t < list.size; ++t)
+            for (int r = 0; r < list.tables[t].size; ++r)
+                if (!std::strcmp(list.tables[t].rows[r].name, name) && !std::strcmp(list.tables[t].rows[r].domain, domain)) return &list.tables[t].rows[r];
+    return nullptr;
+}
+
+/// Layouts for an example: those of rank 3 to 5 get these, the others are row-major.
+inline void set_layouts(example& x, layout in, layout out) {
+    const auto set = [](const tensor& t, layout to) { return t && t.shape().rank() >= 3 && t.shape().rank() <= 5 ? to : layout::row_major; };
+    for (std::size_t i = 0; i < x.in.size(); ++i) x.in_layout[i] = set(x.in[i], in);
+    for (std::size_t i = 0; i < x.want.size(); ++i) x.out_layout[i] = set(x.want[i], out);
+}
+
+/// Adds a problem; `outputs`: how many the node has, where that is more than the row's least.
+inline void add(std::vector<example>& all, const char* domain, const char* op, const std::string& problem, layout in = plain, layout out = plain, int outputs = 1) {
+    std::string error;
+    const graft::op_row* row = row_of(op, domain);
+    REQUIRE(row);
+    example x = from_problem(*row, problem, error);
+    REQUIRE(error == "");
+    while (static_cast<int>(x.n.outputs.size()) < outputs) {
+        x.n.outputs.push_back(1000 + static_cast<graft::value_id>(x.n.outputs.size()));
+        x.out_layout.push_back(plain);
+    }
+    const std::string failed = reference(x);
+    REQUIRE_MESSAGE(failed.empty(), failed);
+    set_layouts(x, in, out);
+    generate(x, 100);
+    CHECK_MESSAGE(!x.refused, x.name, ": ", x.refused);
+    if (!x.refused) all.push_back(std::move(x));
+}
+
+/// Every problem of the table's rows in each pair of layouts.
+template <class Table>
+void add_rows(std::vector<example>& all, const Table& rows) {
+    for (int r = 0; r < rows.size; ++r) {
+        const graft::op_row* row = row_of(rows.rows[r].op, rows.rows[r].domain);
+        REQUIRE(row);
+        for (const std::string& problem : problems::split(row->problems, ';')) {
+            std::string error;
+            const std::vector<tensor> in = from_problem(*row, problem, error).in;
+            bool ranked = false;
+            for (const tensor& t : in) ranked = ranked || (t && t.shape().rank() >= 3);
+            for (const layout i : {plain, last})
+                for (const layout o : {plain, last})
+                    if (ranked || (i == plain && o == plain)) add(all, row->domain, row->name, problem, i, o, row->min_outputs);
+        }
+    }
+}
+
+/// Runs all on the CUDA simulator.
+inline void expect_all(const std::vector<example>& examples) {
+#if defined(GRAFT_CUDA_SIMULATOR)
+    const std::vector<std::string> wrong = run_all(examples);
+    for (std::size_t i = 0; i < wrong.size() && i < 20; ++i) CHECK_MESSAGE(false, wrong[i].substr(0, 8000));
+    CHECK(wrong.empty());
+#else
+    MESSAGE("skipped: ", examples.size(), " programs, as the CUDA simulator is not built here");
+#endif
+}
+
+/// Compiles all by the real NVRTC, each text once and many in one program.
+inline void expect_compiled(const std::vector<example>& examples) {
+    std::string why;
+    const auto* nvrtc = real_nvrtc::functions(why);
+    if (!nvrtc) {
+        MESSAGE("skipped: ", why);
+        return;
+    }
+    std::set<std::string> seen;
+    std::vector<std::string> texts;
+    for (std::size_t i = 0; i < examples.size(); ++i)
+        if (!examples[i].made.launches.empty() && seen.insert(examples[i].made.source).second) texts.push_back(renamed(examples[i].made, "e" + std::to_string(i) + "_"));
+    for (const std::string arch : {"sm_75", "sm_80", "sm_90", "sm_100"})
+        for (std::size_t first = 0; first < texts.size(); first += 100) {
+            std::string source = graft::gpu::prelude();
+            for (std::size_t i = first; i < std::min(texts.size(), first + 100); ++i) source += texts[i];
+            const std::string log = real_nvrtc::compile(*nvrtc, source, arch);
+            CHECK_MESSAGE(log.empty(), arch, ": ", log.substr(0, 3000));
+        }
+    MESSAGE(texts.size(), " texts compiled for four architectures");
+}
+
+}  // namespace generated
