@@ -1,5 +1,5 @@
 // graft bench: latency of a model on random input.
-#include "program.hpp"
+#include "batch_search.hpp"
 
 #include <graft/core/rng.hpp>
 #include <graft/cpu/isa.hpp>
@@ -49,6 +49,48 @@ graft::result<graft::model> with_batch(const graft::model& model, std::int64_t b
     return graft::load(std::move(g), with);
 }
 
+// One call's inputs and outputs on random input, ready to be run.
+graft::status give_inputs(graft::session& session, const graft::model& model, const std::vector<graft::value_info>& inputs,
+                          std::uint64_t seed) {
+    for (std::size_t i = 0, given = 0; i < model.inputs().size(); ++i) {
+        if (model.inputs()[i].has_default) continue;
+        graft::tensor value;
+        GRAFT_TRY_ASSIGN(value, random_tensor(inputs[given], seed, given));
+        GRAFT_TRY(session.set_input(i, value));
+        ++given;
+    }
+    return {};
+}
+
+graft::result<graft::model> in_batches(const graft::model& model, const std::string& name, std::int64_t batch,
+                                       const graft::load_options& with) {
+    auto changed = with_batch(model, batch, with);
+    if (!changed.ok() && changed.error().code() != graft::errc::memory_oom &&
+        changed.error().code() != graft::errc::memory_budget)
+        return graft::fail(graft::errc::input_shape, name,
+                           "the model does not allow batch " + std::to_string(batch) + ": " + changed.error().what());
+    return changed;
+}
+
+// For --batch auto.
+graft::result<found_batch> find_running_batch(const common_options& common, const graft::model& model, const std::string& name,
+                                              const graft::load_options& with) {
+    return find_batch(common, most_samples, [&](std::int64_t batch) -> graft::result<batch_figures> {
+        graft::model sized;
+        GRAFT_TRY_ASSIGN(sized, in_batches(model, name, batch, with));
+        const std::vector<graft::value_info> inputs = assumed_inputs(sized, batch);
+        graft::model::memory_use use;
+        GRAFT_TRY_ASSIGN(use, sized.memory(inputs));
+        batch_figures found;
+        found.bytes = use.arena + use.constants + use.outputs, found.device = use.device;
+        GRAFT_TRY(fits(found.bytes, 0));
+        graft::session session(sized, {common.threads, nullptr});
+        GRAFT_TRY(give_inputs(session, sized, inputs, common.seed));
+        GRAFT_TRY_ASSIGN(found.seconds, seconds_of([&] { return session.run(); }));
+        return found;
+    });
+}
+
 double median(std::vector<double> values) {
     std::sort(values.begin(), values.end());
     const std::size_t n = values.size();
@@ -65,23 +107,16 @@ graft::result<int> bench(const common_options& common, const bench_options& opti
     const double begun = now_ms();
     graft::model model;
     GRAFT_TRY_ASSIGN(model, graft::load(options.model, with));
-    if (options.batch) {
-        auto changed = with_batch(model, options.batch, with);
-        if (!changed.ok())
-            return graft::fail(graft::errc::input_shape, options.model,
-                               "the model does not allow batch " + std::to_string(options.batch) + ": " + changed.error().what());
-        model = std::move(changed).value();
-    }
+    double load_ms = now_ms() - begun;
+    found_batch found;
+    if (options.batch == batch_auto) GRAFT_TRY_ASSIGN(found, find_running_batch(common, model, options.model, with));
+    const std::int64_t asked = found.batch ? found.batch : options.batch, batch = asked ? asked : 1;
+    const double sizing = now_ms();
+    if (asked) GRAFT_TRY_ASSIGN(model, in_batches(model, options.model, asked, with));
     graft::session session(model, {common.threads, nullptr});
-    const double load_ms = now_ms() - begun;
-    const std::vector<graft::value_info> inputs = assumed_inputs(model, options.batch ? options.batch : 1);
-    for (std::size_t i = 0, given = 0; i < model.inputs().size(); ++i) {
-        if (model.inputs()[i].has_default) continue;
-        graft::tensor value;
-        GRAFT_TRY_ASSIGN(value, random_tensor(inputs[given], common.seed, given));
-        GRAFT_TRY(session.set_input(i, value));
-        ++given;
-    }
+    load_ms += now_ms() - sizing;
+    const std::vector<graft::value_info> inputs = assumed_inputs(model, batch);
+    GRAFT_TRY(give_inputs(session, model, inputs, common.seed));
     // Warm: the plan is made by the first run; then until a run is no faster than the one before it, and no longer than half a
     // second.
     const double first = now_ms();
@@ -111,26 +146,29 @@ graft::result<int> bench(const common_options& common, const bench_options& opti
     const double rss = peak_rss_mb();
     const int threads = thread_count(common);
     if (common.json) {
-        json shapes = json::object(), macs = nullptr;
-        if (use.ok()) macs = use.value().multiply_adds;
+        json shapes = json::object(), macs = nullptr, device_bytes = nullptr;
+        if (use.ok()) macs = use.value().multiply_adds, device_bytes = use.value().device;
         for (const graft::value_info& v : inputs) shapes[v.name] = shape_json(v.extents);
-        print(json{{"model", options.model},
-                   {"latency_ms", latency},
-                   {"median_ms", median(latency)},
-                   {"load_ms", load_ms},
-                   {"first_ms", first_ms},
-                   {"rss_mb", rss},
-                   {"isa", graft::cpu::name(isa)},
-                   {"device", "cpu"},
-                   {"threads", threads},
-                   {"batch", options.batch ? options.batch : 1},
-                   {"macs", macs},
-                   {"inputs", shapes}});
+        json object{{"model", options.model},
+                    {"latency_ms", latency},
+                    {"median_ms", median(latency)},
+                    {"load_ms", load_ms},
+                    {"first_ms", first_ms},
+                    {"rss_mb", rss},
+                    {"device_bytes", device_bytes},
+                    {"isa", graft::cpu::name(isa)},
+                    {"device", model.device()},
+                    {"threads", threads},
+                    {"batch", batch},
+                    {"macs", macs},
+                    {"inputs", shapes}};
+        if (options.batch == batch_auto) object["batch_trials"] = tried_json(found.tried);
+        print(object);
         return exit_done;
     }
     std::vector<double> sorted = latency;
     std::sort(sorted.begin(), sorted.end());
-    const double middle = median(latency), rate = 1000.0 * (options.batch ? options.batch : 1) / middle;
+    const double middle = median(latency), rate = 1000.0 * static_cast<double>(batch) / middle;
     std::string shapes;
     for (const graft::value_info& v : inputs)
         shapes += (shapes.empty() ? "" : ", ") + printable(v.name) + " " + graft::text(v.extents);
@@ -141,7 +179,7 @@ graft::result<int> bench(const common_options& common, const bench_options& opti
     char text[128];
     row("model", printable(options.model) + "  at " + shapes);
     row("device",
-        std::string("cpu, ") + graft::cpu::name(isa) + ", " + std::to_string(threads) + (threads == 1 ? " thread" : " threads"));
+        device_and_precision(common, with.opened) + ", " + std::to_string(threads) + (threads == 1 ? " thread" : " threads"));
     std::snprintf(text, sizeof text, "  (%s least, %s at 90 %%, %d rounds)", milliseconds_text(sorted.front()).c_str(),
                   milliseconds_text(sorted[sorted.size() * 9 / 10]).c_str(), options.rounds);
     row("latency", styled(screen, style::bold, milliseconds_text(middle)) + text);
@@ -156,7 +194,9 @@ graft::result<int> bench(const common_options& common, const bench_options& opti
     row("speed", speed);
     row("load", milliseconds_text(load_ms) + ", first run " + milliseconds_text(first_ms));
     std::snprintf(text, sizeof text, "%.0f MB resident at most", rss);
-    row("memory", text);
+    std::string memory = text;
+    if (with.opened && use.ok()) memory += ", " + bytes_text(use.value().device) + " of the GPU's";
+    row("memory", memory);
     return exit_done;
 }
 

@@ -1,7 +1,7 @@
 // graft bench --train: latency of a training step on random input; and what memory a step takes.
+#include "batch_search.hpp"
 #include "training.hpp"
 
-#include <graft/core/rng.hpp>
 #include <graft/passes/specialize.hpp>
 
 #include <nlohmann/json.hpp>
@@ -12,14 +12,6 @@
 namespace program {
 namespace {
 
-struct measured_network {
-    graft::graph graph;
-    graft::value_id logits = graft::no_value;
-    std::vector<graft::parameter> parameters;
-    graft::shape batch;
-    std::int64_t classes = 0;
-};
-
 graft::result<graft::graph> graph_of(const common_options& common, const bench_options& options) {
     if (!options.arch.empty()) {
         graft::architecture_options how;
@@ -29,10 +21,8 @@ graft::result<graft::graph> graph_of(const common_options& common, const bench_o
         if (!built.ok()) return graft::fail(graft::errc::usage, "--arch", built.error().where() + ": " + built.error().detail());
         return built;
     }
-    graft::load_options with;
-    GRAFT_TRY_ASSIGN(with, load_options_of(common));
     graft::model model;
-    GRAFT_TRY_ASSIGN(model, graft::load(options.model, with));
+    GRAFT_TRY_ASSIGN(model, graft::load(options.model));
     return model.graph();
 }
 
@@ -88,13 +78,14 @@ graft::result<int> bench_training(const common_options& common, const bench_opti
     graft::cpu::isa isa{};
     GRAFT_TRY_ASSIGN(isa, graft::cpu::active_isa());
     const int threads = thread_count(common);
-    const std::int64_t batch = options.batch ? options.batch : 16;
+    std::int64_t batch = options.batch == batch_auto ? 8 : options.batch ? options.batch : 16;
     const double begun = now_ms();
     graft::pool_executor pool(threads);
     graft::graph g;
     GRAFT_TRY_ASSIGN(g, graph_of(common, options));
     measured_network net;
-    GRAFT_TRY_ASSIGN(net, network_of(std::move(g), options.arch.empty() ? options.model : options.arch, batch, options.train == "head", pool));
+    GRAFT_TRY_ASSIGN(
+        net, network_of(std::move(g), options.arch.empty() ? options.model : options.arch, batch, options.train == "head", pool));
     graft::step_options how;
     how.optimizer.kind = graft::optimizer_kind::sgd;
     how.optimizer.momentum = 0.9;
@@ -102,25 +93,22 @@ graft::result<int> bench_training(const common_options& common, const bench_opti
     how.batch_norm = options.train == "full";
     how.exact = common.exact;
     how.seed = common.seed;
+    GRAFT_TRY_ASSIGN(how.on, open_device(common));
+    how.loss_scaling = how.on && common.precision == "float16";
+    found_batch found;
+    if (options.batch == batch_auto) {
+        GRAFT_TRY_ASSIGN(found, find_training_batch(common, net, how, most_samples, 0));
+        batch = net.batch[0] = found.batch;
+    }
     graft::training_step step;
-    GRAFT_TRY_ASSIGN(step, graft::training_step::make(std::move(net.graph), net.logits, std::move(net.parameters), how));
+    GRAFT_TRY_ASSIGN(step, graft::training_step::make(net.graph, net.logits, net.parameters, how));
     graft::step_memory memory;
     GRAFT_TRY_ASSIGN(memory, step.prepare(net.batch, pool));
     const double load_ms = now_ms() - begun;
 
-    graft::tensor input, targets;
-    GRAFT_TRY_ASSIGN(input, graft::tensor::make(graft::dtype::float32, net.batch));
-    GRAFT_TRY_ASSIGN(targets, graft::tensor::make(graft::dtype::float32, {batch, net.classes}));
-    const graft::random_stream values(common.seed, 1), labels(common.seed, 2);
-    for (std::int64_t i = 0; i < input.elements(); ++i)
-        input.data<float>()[i] = static_cast<float>(values.normal(static_cast<std::uint64_t>(i)));
-    for (std::int64_t i = 0; i < batch; ++i) {
-        const auto label =
-            static_cast<std::int64_t>(labels.below(static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(net.classes)));
-        graft::write_target(how.loss, label, 1, net.classes, targets.data<float>() + i * net.classes, false);
-    }
-    graft::step_input in;
-    in.inputs = &input, in.targets = &targets, in.scale = 1.0 / static_cast<double>(batch), in.learning_rate = 1e-3;
+    random_batch input;
+    GRAFT_TRY(input.fill(net, how.loss, common.seed));
+    graft::step_input& in = input.step;
     double first_ms = 0;
     std::vector<double> latency;
     {
@@ -140,20 +128,23 @@ graft::result<int> bench_training(const common_options& common, const bench_opti
     const double middle = n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
     const std::string name = options.arch.empty() ? options.model : options.arch;
     if (common.json) {
-        print(json{{"model", name},
-                   {"train", options.train},
-                   {"latency_ms", latency},
-                   {"median_ms", middle},
-                   {"load_ms", load_ms},
-                   {"first_ms", first_ms},
-                   {"rss_mb", peak_rss_mb()},
-                   {"step_bytes", memory.total()},
-                   {"isa", graft::cpu::name(isa)},
-                   {"device", "cpu"},
-                   {"threads", threads},
-                   {"batch", batch},
-                   {"macs", nullptr},
-                   {"inputs", {{"input", shape_json(net.batch)}}}});
+        json object{{"model", name},
+                    {"train", options.train},
+                    {"latency_ms", latency},
+                    {"median_ms", middle},
+                    {"load_ms", load_ms},
+                    {"first_ms", first_ms},
+                    {"rss_mb", peak_rss_mb()},
+                    {"step_bytes", memory.total()},
+                    {"device_bytes", memory.device},
+                    {"isa", graft::cpu::name(isa)},
+                    {"device", device_name(how.on)},
+                    {"threads", threads},
+                    {"batch", batch},
+                    {"macs", nullptr},
+                    {"inputs", {{"input", shape_json(net.batch)}}}};
+        if (options.batch == batch_auto) object["batch_trials"] = tried_json(found.tried);
+        print(object);
         return exit_done;
     }
     const terminal screen = look_at(stdout, common.color);
@@ -164,7 +155,7 @@ graft::result<int> bench_training(const common_options& common, const bench_opti
     row("model", printable(name) + "  at " + graft::text(net.batch) + ", training " +
                      (options.train == "full" ? "all of it" : "its head"));
     row("device",
-        std::string("cpu, ") + graft::cpu::name(isa) + ", " + std::to_string(threads) + (threads == 1 ? " thread" : " threads"));
+        device_and_precision(common, how.on) + ", " + std::to_string(threads) + (threads == 1 ? " thread" : " threads"));
     std::snprintf(text, sizeof text, "  (%s least, %s at 90 %%, %d rounds)", milliseconds_text(sorted.front()).c_str(),
                   milliseconds_text(sorted[n * 9 / 10]).c_str(), options.rounds);
     row("step", styled(screen, style::bold, milliseconds_text(middle)) + text);
@@ -172,7 +163,7 @@ graft::result<int> bench_training(const common_options& common, const bench_opti
     row("speed", text);
     row("load", milliseconds_text(load_ms) + ", first step " + milliseconds_text(first_ms));
     std::snprintf(text, sizeof text, "%s planned, %.0f MB resident at most", bytes_text(memory.total()).c_str(), peak_rss_mb());
-    row("memory", text);
+    row("memory", text + (how.on ? ", " + bytes_text(memory.device) + " of the GPU's" : std::string()));
     return exit_done;
 }
 

@@ -163,11 +163,11 @@ graft::result<int> classify(const common_options& common, const classify_options
     if (common.json) {
         json results = json::array();
         for (const named_picture& p : all) results.push_back(to_json(p));
-        print(json{{"results", results}, {"model", options.model}, {"device", "cpu"}, {"load_ms", load_ms}, {"total_ms", took}});
+        print(json{{"results", results}, {"model", options.model}, {"device", classifier.model().device()}, {"load_ms", load_ms}, {"total_ms", took}});
     } else {
         if (!cards) print_rows(screen, all, shown);
-        std::printf("%zu %s in %s on cpu, after %s of loading\n", images, images == 1 ? "picture" : "pictures",
-                    milliseconds_text(took).c_str(), milliseconds_text(load_ms).c_str());
+        std::printf("%zu %s in %s on %s, after %s of loading\n", images, images == 1 ? "picture" : "pictures",
+                    milliseconds_text(took).c_str(), classifier.model().device(), milliseconds_text(load_ms).c_str());
     }
     for (const named_picture& p : all)
         if (p.failed) report(graft::error(p.failed->code(), p.path, p.failed->detail()));

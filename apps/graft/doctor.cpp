@@ -1,5 +1,5 @@
 // graft doctor: what this machine and this build can do.
-#include "program.hpp"
+#include "gpus.hpp"
 
 #include <graft/cpu/isa.hpp>
 
@@ -63,7 +63,14 @@ json libraries() {
                            std::to_string(NLOHMANN_JSON_VERSION_MAJOR) + "." + std::to_string(NLOHMANN_JSON_VERSION_MINOR) + "." +
                                std::to_string(NLOHMANN_JSON_VERSION_PATCH),
                            true, "JSON output"));
+    for (const auto* report : graft::gpu::library_reports()) list.push_back(gpu_library_json(*report));
     return list;
+}
+
+// All has been told; a device that was asked for and cannot be had is a failure all the same.
+graft::result<int> ending(graft::result<std::shared_ptr<graft::device>>& opened) {
+    if (!opened.ok()) return opened.take_status();
+    return exit_done;
 }
 
 } // namespace
@@ -71,11 +78,12 @@ json libraries() {
 graft::result<int> doctor(const common_options& common, const doctor_options&) {
     graft::cpu::isa active{};
     GRAFT_TRY_ASSIGN(active, graft::cpu::active_isa());
-    std::string device;
-    GRAFT_TRY_ASSIGN(device, wanted_device(common));
-    if (device.compare(0, 4, "cuda") == 0)
-        return graft::fail(graft::errc::device_unavailable, device,
-                           "this program has no back end for NVIDIA GPUs; it runs on: cpu");
+    std::string wanted;
+    GRAFT_TRY_ASSIGN(wanted, wanted_device(common));
+    common_options quietly = common;
+    quietly.quiet = true; // why it is the CPU is said below
+    auto opened = open_device(quietly);
+    if (!opened.ok() && opened.error().code() == graft::errc::usage) return opened.take_status();
 
     const unsigned cores = std::thread::hardware_concurrency();
     json isas = json::array();
@@ -84,6 +92,11 @@ graft::result<int> doctor(const common_options& common, const doctor_options&) {
     GRAFT_ISA_LIST(GRAFT_X)
 #undef GRAFT_X
     const json all = libraries();
+    json gpus = json::array();
+    auto devices = graft::gpu::list_devices();
+    if (devices.ok())
+        for (const auto& d : devices.value()) gpus.push_back(gpu_json(d));
+    const graft::status usable = graft::gpu::available();
     const bool jpeg = all[0]["used"].get<bool>();
     const int threads = thread_count(common);
     json verdicts = json::array();
@@ -94,6 +107,7 @@ graft::result<int> doctor(const common_options& common, const doctor_options&) {
         {{"ok", jpeg},
          {"what", jpeg ? "JPEG, PNG, BMP and PNM pictures can be read"
                        : "PNG, BMP and PNM pictures can be read; for JPEG install libjpeg-dev or libstb-dev and build again"}});
+    verdicts.push_back({{"ok", usable.ok()}, {"what", gpu_verdict(usable)}});
     if (active == graft::cpu::isa::baseline)
         verdicts.push_back(
             {{"ok", false}, {"what", "only the baseline instruction set is in use: expect a fraction of the usual speed"}});
@@ -108,11 +122,11 @@ graft::result<int> doctor(const common_options& common, const doctor_options&) {
                      {"isas", isas},
                      {"cores", cores},
                      {"threads", threads}}},
-                   {"gpus", json::array()},
-                   {"device", "cpu"},
+                   {"gpus", gpus},
+                   {"device", opened.ok() ? json(device_name(*opened)) : json()},
                    {"libraries", all},
                    {"verdicts", verdicts}});
-        return exit_done;
+        return ending(opened);
     }
     const terminal screen = look_at(stdout, common.color);
     const auto row = [&](const char* key, const std::string& value) {
@@ -128,16 +142,24 @@ graft::result<int> doctor(const common_options& common, const doctor_options&) {
             (sets.empty() ? "" : " ") + (set == graft::cpu::name(active) ? styled(screen, style::bold, "[" + set + "]") : set);
     }
     row("kernels", sets + (std::getenv("GRAFT_ISA") ? "  (GRAFT_ISA)" : ""));
-    row("GPUs", "this build has no GPU back end");
+    if (gpus.empty()) row("GPUs", "none");
+    if (devices.ok())
+        for (const auto& d : devices.value())
+            row("GPU", gpu_title(d) + ", compute capability " + std::to_string(d.major) + "." + std::to_string(d.minor) + ", " +
+                           bytes_text(d.memory_bytes) + (d.free_bytes < 0 ? "" : ", " + bytes_text(d.free_bytes) + " free") +
+                           ", " + printable(d.pci_bus_id));
     for (const auto& l : all)
-        row("library", l["name"].get<std::string>() + " " + l["version"].get<std::string>() +
-                           (l["used"].get<bool>() ? ": " : " missing: ") + l["for"].get<std::string>());
+        if (!l.contains("verdict"))
+            row("library", l["name"].get<std::string>() + " " + l["version"].get<std::string>() +
+                               (l["used"].get<bool>() ? ": " : " missing: ") + l["for"].get<std::string>());
+    print_gpu_libraries(screen);
+    row("device", wanted + (opened.ok() ? ": models run on " + device_title(*opened) : " cannot be had"));
     for (const auto& v : verdicts)
         std::printf("%s %s\n",
                     v["ok"].get<bool>() ? styled(screen, style::green, "ok").c_str()
                                         : styled(screen, style::yellow, "--").c_str(),
                     v["what"].get<std::string>().c_str());
-    return exit_done;
+    return ending(opened);
 }
 
 } // namespace program

@@ -142,7 +142,7 @@ graft::result<int> evaluate(const common_options& common, const evaluate_options
                    {"calibration_error", m.calibration_error()},
                    {"bad_images", found.bad.size()},
                    {"images_per_s", rate},
-                   {"device", "cpu"}});
+                   {"device", classifier.model().device()}});
         return exit_done;
     }
     const terminal screen = look_at(stdout, common.color);
@@ -152,8 +152,8 @@ graft::result<int> evaluate(const common_options& common, const evaluate_options
     std::snprintf(text, sizeof text, "  top-5 %s  loss %.4f  macro F1 %.3f  calibration error %.4f",
                   percent_text(m.top_k()).c_str(), m.loss(), m.macro_f1(), m.calibration_error());
     std::printf("%s%s\n", styled(screen, style::bold, "top-1 " + percent_text(m.top1())).c_str(), text);
-    std::printf("%lld pictures in %s on cpu, %.0f a second%s\n", static_cast<long long>(m.samples()),
-                milliseconds_text(seconds * 1e3).c_str(), rate,
+    std::printf("%lld pictures in %s on %s, %.0f a second%s\n", static_cast<long long>(m.samples()),
+                milliseconds_text(seconds * 1e3).c_str(), classifier.model().device(), rate,
                 found.bad.empty() ? "" : (", " + std::to_string(found.bad.size()) + " could not be read").c_str());
     return exit_done;
 }

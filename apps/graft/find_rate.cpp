@@ -98,7 +98,7 @@ graft::result<int> find_learning_rate(const common_options& common, const traini
                    {"rates", rates},
                    {"losses", finder.losses()},
                    {"smoothed", finder.smoothed()},
-                   {"device", "cpu"}});
+                   {"device", device_name(how.on)}});
         return exit_done;
     }
     print_sweep(look_at(stdout, common.color), finder, suggestion);

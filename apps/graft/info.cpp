@@ -126,7 +126,9 @@ graft::result<int> info_safetensors(const common_options& common, const info_opt
     return exit_done;
 }
 
-void print_placement(const terminal& screen, const std::vector<graft::placement>& places) {
+void print_placement(const terminal& screen, const std::vector<graft::placement>& places,
+                     const std::shared_ptr<graft::device>& on) {
+    std::printf("on %s\n", device_title(on).c_str());
     text_table table({"node", "operator", "device", "kernel", "why not a faster one"});
     for (const graft::placement& p : places)
         table.add({shortened(printable(p.node), 40), printable(p.op_type), p.device, printable(p.kernel), printable(p.reason)});
@@ -137,8 +139,12 @@ void print_placement(const terminal& screen, const std::vector<graft::placement>
 
 graft::result<int> info(const common_options& common, const info_options& options) {
     if (looks_like_safetensors(options.file)) return info_safetensors(common, options);
-    graft::load_options with;
-    GRAFT_TRY_ASSIGN(with, load_options_of(common));
+    std::string device;
+    GRAFT_TRY_ASSIGN(device, wanted_device(common));
+    graft::load_options with = graft::on_device(nullptr);
+    with.exact = common.exact, with.seed = common.seed;
+    // Nothing runs here: `auto` need not look for a GPU unless it is asked where nodes would run.
+    if (options.placement || device.compare(0, 4, "cuda") == 0) GRAFT_TRY_ASSIGN(with, load_options_of(common));
     graft::model model;
     GRAFT_TRY_ASSIGN(model, graft::load(options.file, with));
     const graft::graph& g = model.graph();
@@ -153,13 +159,14 @@ graft::result<int> info(const common_options& common, const info_options& option
     // Open extents are guessed; a guess that does not suit the model is no fault of the file.
     const std::vector<graft::value_info> assumed = assumed_inputs(model, 1);
     const auto use = model.memory(assumed);
-    json peak = nullptr, macs = nullptr, arena = nullptr, constants = nullptr;
+    json peak = nullptr, macs = nullptr, arena = nullptr, constants = nullptr, device_bytes = nullptr;
     if (use.ok()) {
         const graft::model::memory_use& m = use.value();
         peak = m.arena + m.constants + m.outputs;
         macs = m.multiply_adds;
         arena = m.arena;
         constants = m.constants;
+        device_bytes = m.device;
     }
     graft::step_memory step;
     if (options.train) GRAFT_TRY_ASSIGN(step, training_memory(g, options.file, options.train, common.threads));
@@ -194,6 +201,8 @@ graft::result<int> info(const common_options& common, const info_options& option
                     {"peak_bytes", peak},
                     {"arena_bytes", arena},
                     {"constant_bytes", constants},
+                    {"device", model.device()},
+                    {"device_bytes", device_bytes},
                     {"assumed", shapes},
                     {"metadata", metadata}};
         if (options.ops) object["ops"] = ops;
@@ -242,11 +251,13 @@ graft::result<int> info(const common_options& common, const info_options& option
         row("MACs", count_text(m.multiply_adds) + "  at " + guess);
         row("memory", bytes_text(m.arena + m.constants + m.outputs) + "  (" + bytes_text(m.constants) + " constants, " +
                           bytes_text(m.arena) + " intermediates, " + bytes_text(m.outputs) + " outputs)");
+        if (with.opened) row("GPU", bytes_text(m.device) + " of the memory of " + device_title(with.opened));
     } else
         row("memory", "not known: " + printable(use.error().what()));
     if (options.train)
-        row("training", bytes_text(step.total()) + "  (a step of " + std::to_string(options.train) + ": " + bytes_text(step.activations) +
-                            " activations and gradients, " + bytes_text(step.state) + " weights, averages and optimiser)");
+        row("training", bytes_text(step.total()) + "  (a step of " + std::to_string(options.train) + ": " +
+                            bytes_text(step.activations) + " activations and gradients, " + bytes_text(step.state) +
+                            " weights, averages and optimiser)");
     std::string operators;
     for (const auto& entry : by_number(all))
         operators += (operators.empty() ? "" : ", ") + printable(entry.first) + " " + std::to_string(entry.second);
@@ -256,7 +267,7 @@ graft::result<int> info(const common_options& common, const info_options& option
     if (options.placement) {
         std::printf("\n");
         if (no_places.empty())
-            print_placement(screen, places);
+            print_placement(screen, places, with.opened);
         else
             std::printf("placement is not known: %s\n", printable(no_places).c_str());
     }

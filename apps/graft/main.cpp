@@ -18,6 +18,7 @@ using namespace program;
 struct all_options {
     common_options common;
     doctor_options doctor;
+    monitor_options monitor;
     info_options info;
     run_options run;
     classify_options classify;
@@ -30,8 +31,8 @@ struct all_options {
     training_options finetune, train;
 };
 
-constexpr const char* verb_names[] = {"doctor",   "info",  "run",   "classify", "finetune", "train",
-                                      "evaluate", "bench", "check", "augment",  "decode",   "preprocess"};
+constexpr const char* verb_names[] = {"doctor",   "monitor", "info",  "run",     "classify", "finetune",  "train",
+                                      "evaluate", "bench",   "check", "augment", "decode",   "preprocess"};
 
 // The least number of letters to insert, delete or change between two words.
 std::size_t distance(const std::string& a, const std::string& b) {
@@ -72,6 +73,16 @@ void add_common(CLI::App& verb, common_options& common) {
     verb.add_option("--device", common.device, "auto, cpu, cuda or cuda:0,1 (default: GRAFT_DEVICE, else auto)")
         ->group(group)
         ->type_name("D");
+    verb.add_option("--precision", common.precision, "Numbers of a GPU: auto (tf32 where it has it), float32, tf32, float16 or bfloat16")
+        ->group(group)
+        ->type_name("P")
+        ->check(CLI::IsMember({"auto", "float32", "tf32", "float16", "bfloat16"}));
+    verb.add_option("--memory-limit", common.memory_limit, "What a GPU's memory may be used up to, such as 4GiB")
+        ->group(group)
+        ->type_name("SIZE");
+    verb.add_flag("--deterministic", common.deterministic, "On a GPU, only algorithms that give the same bits every time")->group(group);
+    verb.add_flag("--strict-placement", common.strict_placement, "Fail where an operator would run on the CPU beside a GPU")
+        ->group(group);
     verb.add_flag("--exact", common.exact, "No algorithms that reorder sums, such as Winograd's")->group(group);
     verb.add_option("--color", common.color, "auto, always or never")
         ->group(group)
@@ -93,7 +104,15 @@ void declare(CLI::App& app, all_options& o) {
 
     add_verb(app, "doctor", "What this machine and this build can do", o);
 
-    CLI::App* v = add_verb(app, "info", "What is in a model (ONNX) or a tensor file (safetensors)", o);
+    CLI::App* v = add_verb(app, "monitor", "How the GPUs are doing: use, memory, power, temperature", o);
+    v->add_option("--interval", o.monitor.interval, "Time between samples (default: 1)")
+        ->type_name("SECONDS")
+        ->check(CLI::Range(0.05, 86400.0));
+    v->add_option("--count", o.monitor.count, "Samples (default: one with --json, else until stopped)")
+        ->type_name("N")
+        ->check(CLI::Range(1, 1 << 30));
+
+    v = add_verb(app, "info", "What is in a model (ONNX) or a tensor file (safetensors)", o);
     v->add_option("FILE", o.info.file, "The file")->required();
     v->add_flag("--ops", o.info.ops, "Print the GRAFT_OPS list of a build for this model alone");
     v->add_option("--train", o.info.train, "Also the memory of a training step of N samples, where all of the network learns")
@@ -163,9 +182,9 @@ void declare(CLI::App& app, all_options& o) {
         ->type_name("NAME")
         ->needs(scope)
         ->excludes(measured);
-    v->add_option("--batch", o.bench.batch, "Batch size (default: the model's, else 1)")
+    v->add_option("--batch", o.bench.batch, "Batch size, or auto: the fastest that fits (default: the model's, else 1)")
         ->type_name("B")
-        ->check(CLI::Range(1, 1 << 20));
+        ->transform(batch_or_auto());
     v->add_option("--rounds", o.bench.rounds, "Timed runs, after a warm-up")
         ->type_name("R")
         ->check(CLI::Range(1, 10000000))
@@ -185,6 +204,7 @@ void declare(CLI::App& app, all_options& o) {
 graft::result<int> call(const CLI::App& app, const all_options& o) {
     const std::string verb = app.get_subcommands().front()->get_name();
     if (verb == "doctor") return doctor(o.common, o.doctor);
+    if (verb == "monitor") return monitor(o.common, o.monitor);
     if (verb == "info") return info(o.common, o.info);
     if (verb == "run") return run(o.common, o.run);
     if (verb == "classify") return classify(o.common, o.classify);

@@ -8,6 +8,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@ namespace program {
 using json = nlohmann::ordered_json;
 
 constexpr int exit_done = 0, exit_failed = 1, exit_usage = 2;
+constexpr int batch_auto = -1; ///< --batch auto
 
 /// Options that every verb takes.
 struct common_options {
@@ -24,11 +26,16 @@ struct common_options {
     bool exact = false;
     int threads = 0;
     std::uint64_t seed = 0;
-    std::string device;
+    std::string device, precision = "auto", memory_limit;
+    bool deterministic = false, strict_placement = false;
     std::string color = "auto";
 };
 
 struct doctor_options {};
+struct monitor_options {
+    double interval = 1; ///< seconds between samples
+    int count = 0;       ///< samples; 0: one with --json, else until the program is stopped
+};
 struct info_options {
     std::string file;
     bool ops = false, placement = false;
@@ -45,7 +52,7 @@ struct classify_options {
 };
 struct bench_options {
     std::string model;
-    int batch = 0, rounds = 20;
+    int batch = 0, rounds = 20; ///< batch 0: as the model has it
     std::string train, arch; ///< train: "full", "head", or "" for a run
 };
 struct decode_options {
@@ -81,6 +88,7 @@ struct training_options {
 
 // One function a verb, each in the file of its name. They return the exit code, or fail and leave the message to main.
 graft::result<int> doctor(const common_options&, const doctor_options&);
+graft::result<int> monitor(const common_options&, const monitor_options&);
 graft::result<int> info(const common_options&, const info_options&);
 graft::result<int> run(const common_options&, const run_options&);
 graft::result<int> classify(const common_options&, const classify_options&);
@@ -107,14 +115,24 @@ std::string shape_text(const graft::value_info& value);
 json shape_json(const graft::value_info& value);
 json shape_json(const graft::shape& extents);
 
-/// The device: --device, else GRAFT_DEVICE, else auto. Errors: usage, device.unavailable (GRAFT_REQUIRE_GPU without a GPU).
+/// The device: --device, else GRAFT_DEVICE, else auto. Errors: usage.
 graft::result<std::string> wanted_device(const common_options& common);
+/// That device, opened as the options say; null is the CPU. Errors: usage, device.* (also where GRAFT_REQUIRE_GPU is set and there is no GPU).
+graft::result<std::shared_ptr<graft::device>> open_device(const common_options& common);
+/// As logs and JSON name it: "cpu", "cuda:0".
+std::string device_name(const std::shared_ptr<graft::device>& device);
 graft::result<graft::load_options> load_options_of(const common_options& common);
 /// A model that names pictures, with the options of the command line. Errors: usage.preprocess, before the model is read; those of loading.
 graft::result<graft::classifier> load_classifier(const common_options& common, const std::string& model, const std::string& labels,
                                                  const std::string& preprocess);
 /// Warns where neither the model nor the command line says how pictures are prepared.
 void warn_where_assumed(const common_options& common, const graft::preprocess_choice& choice);
+/// "cpu, avx2", or as "cuda:0 NVIDIA H200".
+std::string device_title(const std::shared_ptr<graft::device>& device);
+/// The same with the precision behind it, where one was asked for.
+std::string device_and_precision(const common_options& common, const std::shared_ptr<graft::device>& device);
+/// Bytes of a text such as 512M or 2GiB. Errors: usage, naming the option.
+graft::result<std::int64_t> size_of_text(const std::string& text, const char* option);
 /// The threads that --threads means, after the environment.
 int thread_count(const common_options& common);
 

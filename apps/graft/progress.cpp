@@ -29,6 +29,19 @@ std::string thin_bar(const terminal& screen, double share, int columns) {
     return styled(screen, style::green, done) + styled(screen, style::dim, rest);
 }
 
+// "87 % 3.2 GB 212 W 64 C", as far as it is known.
+std::string gpu_text(const gpu_figures& gpu) {
+    std::string out;
+    const auto add = [&](double value, const std::string& text) {
+        if (std::isfinite(value)) out += (out.empty() ? "" : " ") + text;
+    };
+    add(gpu.busy, formatted("%.0f %%", gpu.busy * 100));
+    add(gpu.bytes, bytes_text(std::isfinite(gpu.bytes) ? static_cast<std::int64_t>(gpu.bytes) : 0));
+    add(gpu.watts, formatted("%.0f W", gpu.watts));
+    add(gpu.celsius, formatted("%.0f C", gpu.celsius));
+    return out;
+}
+
 std::vector<std::string> figures(const terminal& screen, const training_figures& at) {
     std::vector<std::string> out;
     const auto add = [&](double value, const std::string& name, const std::string& text) {
@@ -39,6 +52,8 @@ std::vector<std::string> figures(const terminal& screen, const training_figures&
     add(at.images_per_s, "", rate_text(at.images_per_s) + " img/s");
     add(at.top1, "top-1", percent_text(at.top1));
     add(at.data_wait, "wait", formatted("%.0f %%", at.data_wait * 100));
+    const std::string gpu = gpu_text(at.gpu);
+    if (!gpu.empty()) out.push_back(styled(screen, style::dim, "GPU") + " " + gpu);
     return out; // the most important first
 }
 
@@ -96,6 +111,7 @@ std::string summary_line(const terminal& screen, const epoch_summary& done) {
     if (std::isfinite(done.seconds)) add(done.seconds < 9.95 ? formatted("%.1f s", done.seconds) : clock_text(done.seconds));
     if (std::isfinite(done.images_per_s)) add(rate_text(done.images_per_s) + " images/s");
     if (std::isfinite(done.data_wait)) add(styled(screen, style::dim, "data wait ") + formatted("%.0f %%", done.data_wait * 100));
+    if (const std::string gpu = gpu_text(done.gpu); !gpu.empty()) add(styled(screen, style::dim, "GPU ") + gpu);
     if (std::isfinite(done.learning_rate)) add(styled(screen, style::dim, "lr ") + formatted("%.2g", done.learning_rate));
     return out;
 }

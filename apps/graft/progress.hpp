@@ -2,6 +2,7 @@
 #pragma once
 
 #include "console.hpp"
+#include "gpu_use.hpp"
 
 #include <cstdint>
 #include <limits>
@@ -17,6 +18,7 @@ struct training_figures {
     double loss = none, top1 = none;                         ///< running means of the epoch; top1 is a share
     double images_per_s = none, data_wait = none;            ///< data_wait: share of the time in which the step waited, 0..1
     double seconds_left = none;                              ///< of the whole run
+    gpu_figures gpu;
 };
 
 /// The end of an epoch.
@@ -25,6 +27,7 @@ struct epoch_summary {
     std::int64_t epoch = 0, epochs = 0;
     double train_loss = none, train_top1 = none, val_loss = none, val_top1 = none;
     double learning_rate = none, images_per_s = none, data_wait = none, seconds = none;
+    gpu_figures gpu;
     bool best = false; ///< the best so far, which was kept
 };
 

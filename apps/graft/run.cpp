@@ -90,10 +90,10 @@ graft::result<int> run(const common_options& common, const run_options& options)
                        range_of(output.value), printable(file)});
     }
     if (common.json)
-        print(json{{"outputs", files}, {"device", "cpu"}, {"latency_ms", latency}});
+        print(json{{"outputs", files}, {"device", model.device()}, {"latency_ms", latency}});
     else {
         table.print(look_at(stdout, common.color));
-        std::printf("%s on cpu, %d threads\n", milliseconds_text(latency).c_str(), thread_count(common));
+        std::printf("%s on %s, %d threads\n", milliseconds_text(latency).c_str(), model.device(), thread_count(common));
     }
     return exit_done;
 }

@@ -1,8 +1,12 @@
 // What the verbs share: errors, printing, the choice of a device, assumed shapes, measuring.
-#include "program.hpp"
+#include "gpus.hpp"
+
+#include <graft/cpu/isa.hpp>
+#include <graft/gpu.hpp>
 
 #include <nlohmann/json.hpp>
 
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -79,16 +83,53 @@ graft::result<std::string> wanted_device(const common_options& common) {
     if (!known)
         return graft::fail(graft::errc::usage, from,
                            "\"" + printable(device) + "\" is no device; say auto, cpu, cuda or cuda:0,1");
-    const char* gpu = std::getenv("GRAFT_REQUIRE_GPU");
-    if (gpu && *gpu && std::strcmp(gpu, "0") != 0 && kind != "cuda")
-        return graft::fail(graft::errc::device_unavailable, "GRAFT_REQUIRE_GPU",
-                           "a GPU is asked for, but this program has no back end for one; it runs on: cpu");
     return device;
+}
+
+graft::result<std::shared_ptr<graft::device>> open_device(const common_options& common) {
+    std::string wanted;
+    GRAFT_TRY_ASSIGN(wanted, wanted_device(common));
+    const char* gpu = std::getenv("GRAFT_REQUIRE_GPU");
+    const bool required = gpu && *gpu && std::strcmp(gpu, "0") != 0;
+    if (required && wanted == "cpu")
+        return graft::fail(graft::errc::device_unavailable, "GRAFT_REQUIRE_GPU",
+                           "a GPU is asked for, and --device or GRAFT_DEVICE asks for the CPU");
+    if (required && wanted == "auto") wanted = "cuda";
+    if (wanted.find(',') != std::string::npos)
+        return graft::fail(graft::errc::device_unavailable, wanted,
+                           "this version runs on one device at a time: start one process for each, with CUDA_VISIBLE_DEVICES or "
+                           "--device cuda:N");
+    graft::device_options how;
+    how.precision = common.precision;
+    how.deterministic = common.deterministic;
+    if (!common.memory_limit.empty()) GRAFT_TRY_ASSIGN(how.memory_bytes, size_of_text(common.memory_limit, "--memory-limit"));
+    return graft::runtime<graft::backends::cuda, graft::backends::cpu>::open(wanted, how,
+                                                                           common.quiet ? nullptr : graft::warn_on_stderr);
+}
+
+std::string device_name(const std::shared_ptr<graft::device>& device) { return device ? device->name() : "cpu"; }
+
+std::string device_title(const std::shared_ptr<graft::device>& device) {
+    if (!device) {
+        auto level = graft::cpu::active_isa();
+        return std::string("cpu, ") + (level.ok() ? graft::cpu::name(*level) : "unknown");
+    }
+    auto devices = graft::gpu::list_devices();
+    if (devices.ok())
+        for (const auto& d : devices.value())
+            if ("cuda:" + std::to_string(d.ordinal) == device->name()) return gpu_title(d);
+    return device->name();
+}
+
+std::string device_and_precision(const common_options& common, const std::shared_ptr<graft::device>& device) {
+    return device_title(device) + (device && common.precision != "auto" ? ", " + common.precision : "");
 }
 
 graft::result<graft::load_options> load_options_of(const common_options& common) {
     graft::load_options options;
-    GRAFT_TRY_ASSIGN(options.device, wanted_device(common));
+    GRAFT_TRY_ASSIGN(options.opened, open_device(common));
+    if (!options.opened) options.device = "cpu";
+    options.strict_placement = common.strict_placement;
     options.exact = common.exact;
     options.seed = common.seed;
     return options;
@@ -115,6 +156,21 @@ void warn_where_assumed(const common_options& common, const graft::preprocess_ch
     if (choice.source == graft::preprocess_source::assumed)
         warn(common,
              "the model does not say how pictures are to be prepared; imagenet is assumed; --preprocess SPEC says otherwise");
+}
+
+graft::result<std::int64_t> size_of_text(const std::string& text, const char* option) {
+    char* end = nullptr;
+    const double number = std::strtod(text.c_str(), &end);
+    std::string unit = end;
+    if (!unit.empty() && (unit.back() == 'B' || unit.back() == 'b')) unit.pop_back();
+    if (!unit.empty() && unit.back() == 'i') unit.pop_back();
+    const std::size_t power = unit.empty() ? 0 : std::string("kmgt").find(static_cast<char>(unit[0] | 0x20)) + 1;
+    const bool number_first = !text.empty() && ((text[0] >= '0' && text[0] <= '9') || text[0] == '.');
+    const double bytes = number * std::pow(1024.0, static_cast<double>(power));
+    if (!number_first || unit.size() > 1 || (unit.size() == 1 && power == 0) || !(bytes >= 1 && bytes < 9e18))
+        return graft::fail(graft::errc::usage, option,
+                           "\"" + printable(text) + "\" is no size; say 512M, 2G, or a number of bytes");
+    return static_cast<std::int64_t>(bytes);
 }
 
 int thread_count(const common_options& common) { return common.threads > 0 ? common.threads : graft::default_threads(); }

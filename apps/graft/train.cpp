@@ -1,7 +1,7 @@
 // graft finetune and graft train: from a dataset to a model.
+#include "batch_search.hpp"
 #include "training.hpp"
 
-#include <graft/cpu/isa.hpp>
 #include <graft/data/augment_spec.hpp>
 #include <graft/data/splits.hpp>
 
@@ -21,7 +21,7 @@ std::string plural(std::int64_t n, const char* one, const char* many) { return s
 class watcher final : public graft::training_observer {
 public:
     watcher(const common_options& common, const training_setup& setup, const graft::trainer_options& with)
-        : screen_(common.quiet, common.color), setup_(setup), with_(with) {}
+        : screen_(common.quiet, common.color), setup_(setup), with_(with), gpu_(device_name(with.step.on)) {}
 
     void on_start(const graft::step_memory& memory, std::int64_t learning) override {
         std::int64_t all = 0;
@@ -31,6 +31,7 @@ public:
         std::string parts = bytes_text(memory.activations) + " of activations, " + bytes_text(memory.state) +
                             " of weights and their optimizer's state";
         if (memory.constants) parts += ", " + bytes_text(memory.constants) + " of frozen weights";
+        if (with_.step.on) parts += "; and " + bytes_text(memory.device) + " of the GPU's memory";
         screen_.note("memory:  a step of " + plural(with_.batch, "picture", "pictures") + " takes " + bytes_text(memory.total()) +
                      ": " + parts);
     }
@@ -45,6 +46,9 @@ public:
         at.loss = p.loss, at.top1 = p.top1, at.images_per_s = p.images_per_s, at.data_wait = p.wait_share,
         at.seconds_left = p.seconds_left;
         epoch_ = p.epoch + 1;
+        gpu_.poll();
+        at.gpu = gpu_.latest();
+        warn_if_lost();
         screen_.update(at);
     }
     void on_validation(std::int64_t done, std::int64_t of) override {
@@ -54,6 +58,7 @@ public:
         at.epoch = epoch_, at.epochs = epoch_ ? with_.epochs : 0, at.step = done, at.steps = of;
         const double seconds = (now_ms() - scoring_since_) / 1e3;
         if (seconds > 0) at.images_per_s = static_cast<double>(done) / seconds;
+        at.gpu = gpu_.latest();
         screen_.update(at);
     }
     void on_epoch(const graft::epoch_record& r) override {
@@ -64,7 +69,20 @@ public:
         done.train_top1 = r.training_top1;
         done.val_loss = r.loss, done.val_top1 = r.top1, done.learning_rate = r.learning_rate, done.images_per_s = r.images_per_s;
         done.data_wait = r.wait_share, done.seconds = r.seconds, done.best = r.best;
+        if (gpu_.watching()) {
+            done.gpu = means_;
+            figures.gpu.emplace_back(r.epoch, means_);
+        }
         screen_.epoch_done(done);
+        warn_if_waiting(r);
+    }
+    void add_figures(graft::named_numbers& log) override {
+        if (!gpu_.watching()) return;
+        means_ = gpu_.take_means();
+        log.emplace_back("gpu_utilization", means_.busy);
+        log.emplace_back("gpu_memory_bytes", means_.bytes);
+        log.emplace_back("gpu_watts", means_.watts);
+        log.emplace_back("gpu_celsius", means_.celsius);
     }
     void on_warning(const std::string& text) override {
         constexpr std::size_t most = 20;
@@ -78,9 +96,30 @@ public:
     run_figures figures;
 
 private:
+    void warn_if_waiting(const graft::epoch_record& r) {
+        // A quarter of an epoch, and not of one that is over at once.
+        if (waiting_told_ || !with_.step.on || r.wait_share < 0.25 || r.wait_share * r.seconds < 1) return;
+        waiting_told_ = true;
+        const int workers = with_.workers ? with_.workers : with_.threads;
+        on_warning(device_name(with_.step.on) + " waited for pictures for " + formatted("%.0f %%", r.wait_share * 100) +
+                   " of epoch " + std::to_string(r.epoch + 1) + ": give it more --workers (now " + std::to_string(workers) + ")" +
+                   (with_.cache ? "" : ", a --cache DIR that keeps decoded pictures") +
+                   ", pictures that are stored smaller, or a cheaper --augment");
+    }
+    void warn_if_lost() {
+        if (lost_told_ || !gpu_.lost()) return;
+        lost_told_ = true;
+        on_warning(device_name(with_.step.on) +
+                   " no longer answers NVML: it is lost until the machine or the device is restarted; then go on with "
+                   "--resume, or on another --device");
+    }
+
     training_progress screen_;
     const training_setup& setup_;
     const graft::trainer_options& with_;
+    gpu_use gpu_;
+    gpu_figures means_;
+    bool waiting_told_ = false, lost_told_ = false;
     std::int64_t epoch_ = 0;
     bool scoring_ = false;
     double scoring_since_ = 0;
@@ -113,15 +152,45 @@ graft::status set_class_weights(const training_options& o, const graft::dataset&
     return {};
 }
 
-void tell_data(watcher& watch, const training_options& o, const graft::dataset_splits& data, const graft::trainer_options& with) {
+// The batch of the checkpoint that this run goes on from; 0 where there is none.
+graft::result<std::int64_t> batch_of_checkpoint(const graft::trainer_options& with) {
+    if (!with.resume) return 0;
+    graft::loaded_checkpoint saved;
+    GRAFT_TRY_ASSIGN(saved, graft::load_checkpoint(graft::join_path(with.out, "checkpoint.safetensors")));
+    if (saved.found)
+        for (const auto& s : saved.contents.settings)
+            if (s.first == "batch") return std::strtoll(s.second.c_str(), nullptr, 10);
+    return 0;
+}
+
+// For --batch auto: into with.batch. What the whole network needs once all of it learns is what has to fit.
+graft::status choose_batch(const common_options& common, const training_setup& setup, const graft::dataset_splits& data,
+                           graft::trainer_options& with, found_batch& found) {
+    std::int64_t saved = 0;
+    GRAFT_TRY_ASSIGN(saved, batch_of_checkpoint(with));
+    if (saved > 0) {
+        with.batch = found.batch = saved;
+        return {};
+    }
+    measured_network net;
+    net.graph = setup.network.graph;
+    net.logits = setup.network.logits;
+    net.parameters = setup.network.parameters;
+    GRAFT_TRY_ASSIGN(net.batch, batch_shape_of(setup, data, 1));
+    net.classes = static_cast<std::int64_t>(data.training.classes().size());
+    GRAFT_TRY_ASSIGN(found, find_training_batch(common, net, with.step, data.training.size(), with.max_ram));
+    with.batch = found.batch;
+    return {};
+}
+
+void tell_data(watcher& watch, const common_options& common, const training_options& o, const graft::dataset_splits& data,
+               const graft::trainer_options& with) {
     watch.note("data:    " + o.data + ", " +
                plural(static_cast<std::int64_t>(data.training.classes().size()), "class", "classes") + ", " +
                plural(data.training.size(), "picture", "pictures") + " to learn from, " + std::to_string(data.validation.size()) +
                " to score by" + (data.validation_given ? "" : " (drawn from each class by --seed)"));
     for (const graft::dataset_problem& p : data.training.problems()) watch.on_warning(p.path + ": " + p.detail);
-    auto level = graft::cpu::active_isa();
-    watch.note("device:  cpu, " + std::string(level.ok() ? graft::cpu::name(*level) : "unknown") + ", " +
-               plural(with.threads, "thread", "threads"));
+    watch.note("device:  " + device_and_precision(common, with.step.on) + ", " + plural(with.threads, "thread", "threads"));
     const std::string changes = graft::text(with.augmentation);
     const bool kept = !o.from_scratch && o.freeze == "trunk" && !graft::is_random(with.augmentation);
     watch.note("changes: " + changes + (kept ? "; the trunk is frozen, so that its features are computed once and kept" : ""));
@@ -150,7 +219,7 @@ void print_result(const common_options& common, const graft::trainer_options& wi
 }
 
 void print_json(const training_options& o, const graft::dataset_splits& data, const graft::trainer_options& with,
-                const graft::training_result& found) {
+                const graft::training_result& found, const found_batch& batch) {
     json history = json::array();
     for (const graft::epoch_record& r : found.history)
         history.push_back({{"epoch", r.epoch + 1},
@@ -161,32 +230,36 @@ void print_json(const training_options& o, const graft::dataset_splits& data, co
                            {"top5", r.top5},
                            {"lr", r.learning_rate},
                            {"seconds", r.seconds}});
-    print(json{{"best_top1", found.best_top1},
-               {"best_loss", found.best_loss},
-               {"best_epoch", found.best_epoch + 1},
-               {"epochs", found.epochs},
-               {"images_per_s", found.images_per_s},
-               {"data_wait", found.wait_share},
-               {"seconds", found.seconds},
-               {"peak_rss_mb", peak_rss_mb()},
-               {"step_bytes", found.memory.total()},
-               {"device", "cpu"},
-               {"threads", with.threads},
-               {"classes", data.training.classes()},
-               {"training_images", data.training.size()},
-               {"validation_images", data.validation.size()},
-               {"bad_images", found.bad_pictures},
-               {"model", graft::join_path(o.out, "model.onnx")},
-               {"history", history}});
+    json object{{"best_top1", found.best_top1},
+                {"best_loss", found.best_loss},
+                {"best_epoch", found.best_epoch + 1},
+                {"epochs", found.epochs},
+                {"images_per_s", found.images_per_s},
+                {"data_wait", found.wait_share},
+                {"seconds", found.seconds},
+                {"peak_rss_mb", peak_rss_mb()},
+                {"batch", with.batch},
+                {"step_bytes", found.memory.total()},
+                {"device_bytes", found.memory.device},
+                {"device", device_name(with.step.on)},
+                {"threads", with.threads},
+                {"classes", data.training.classes()},
+                {"training_images", data.training.size()},
+                {"validation_images", data.validation.size()},
+                {"bad_images", found.bad_pictures},
+                {"model", graft::join_path(o.out, "model.onnx")},
+                {"history", history}};
+    if (o.batch == batch_auto) object["batch_trials"] = tried_json(batch.tried);
+    print(object);
 }
 
 } // namespace
 
 graft::result<int> train(const common_options& common, const training_options& options) {
-    std::string device;
-    GRAFT_TRY_ASSIGN(device, wanted_device(common));
     graft::trainer_options with;
     GRAFT_TRY_ASSIGN(with, trainer_options_of(common, options));
+    GRAFT_TRY_ASSIGN(with.step.on, open_device(common));
+    with.step.loss_scaling = with.step.on && common.precision == "float16";
     graft::dataset_options opening;
     opening.seed = common.seed;
     opening.validation_fraction = options.validation;
@@ -199,18 +272,20 @@ graft::result<int> train(const common_options& common, const training_options& o
     GRAFT_TRY_ASSIGN(setup, set_up_training(common, options, data, with));
     setup.data = options.data;
     with.preprocess = setup.preprocess;
+    found_batch batch;
+    if (options.batch == batch_auto) GRAFT_TRY(choose_batch(common, setup, data, with, batch));
     if (options.find_lr) return find_learning_rate(common, setup, data, with);
 
     watcher watch(common, setup, with);
-    tell_data(watch, options, data, with);
+    tell_data(watch, common, options, data, with);
     graft::training_network network = setup.network;
     graft::training_result found;
     GRAFT_TRY_ASSIGN(found, graft::train(std::move(network), data, with, watch));
     watch.clear();
     if (with.cache && !with.cache->trouble().empty()) watch.on_warning(with.cache->trouble());
-    GRAFT_TRY(write_training_report(setup, data, with, found, watch.figures));
+    GRAFT_TRY(write_training_report(setup, data, with, found, watch.figures, device_and_precision(common, with.step.on)));
     if (common.json)
-        print_json(options, data, with, found);
+        print_json(options, data, with, found, batch);
     else
         print_result(common, with, found);
     return exit_done;

@@ -26,6 +26,7 @@ struct training_setup {
 struct run_figures {
     std::vector<std::string> warnings;
     std::vector<std::pair<double, double>> learning_rates; ///< (epochs done, rate) of every step
+    std::vector<std::pair<std::int64_t, gpu_figures>> gpu; ///< epochs from 0, and means over their training
     double features_seconds = 0, scored_seconds = 0;       ///< computing features that are kept; scoring
 };
 
@@ -38,6 +39,9 @@ graft::result<graft::trainer_options> trainer_options_of(const common_options& c
 graft::result<training_setup> set_up_training(const common_options& common, const training_options& options,
                                               const graft::dataset_splits& data, const graft::trainer_options& with);
 
+/// The shape of a batch of pictures as the network of a setup sees it. Errors: input.name, data.*.
+graft::result<graft::shape> batch_shape_of(const training_setup& setup, const graft::dataset_splits& data, std::int64_t batch);
+
 /// Sweeps the learning rate over a copy of the network and prints which one to take. Errors: those of the loader and of steps.
 graft::result<int> find_learning_rate(const common_options& common, const training_setup& setup,
                                       const graft::dataset_splits& data, const graft::trainer_options& with);
@@ -45,7 +49,7 @@ graft::result<int> find_learning_rate(const common_options& common, const traini
 /// Writes report.html into the folder of a run. Errors: file.write and those of running the network.
 graft::status write_training_report(const training_setup& setup, const graft::dataset_splits& data,
                                     const graft::trainer_options& with, const graft::training_result& found,
-                                    const run_figures& seen);
+                                    const run_figures& seen, const std::string& device);
 
 /// What a step of `batch` samples takes where all of the network learns by AdamW and a running average is kept. Errors: what the network
 /// lacks to be trained as it is.
@@ -54,7 +58,5 @@ graft::result<graft::step_memory> training_memory(graft::graph g, const std::str
 /// The place of the node that makes a value, -1 where none does.
 int maker_of(const graft::graph& g, graft::value_id id);
 
-/// A size such as "512M", "1.5G" or "4096" (bytes; K, M, G and T are powers of 1024). Errors: usage.
-graft::result<std::int64_t> size_of_text(const std::string& text, const char* option);
 
 } // namespace program

@@ -5,11 +5,15 @@
 
 namespace CLI {
 class App;
+class Validator;
 }
 
 namespace program {
 
 /// Adds them to a verb; `options.from_scratch` says which of the two it is.
 void declare_training(CLI::App& verb, training_options& options);
+
+/// For --batch: a number from 1 on, or auto, which becomes batch_auto.
+CLI::Validator batch_or_auto();
 
 } // namespace program

@@ -58,7 +58,7 @@ void declare_learning(CLI::App& verb, training_options& o) {
     };
     const CLI::Range positive(1e-12, 1e6), share(0.0, 1.0);
     option("--epochs", o.epochs, "N", "Passes over the training part (default: 10)")->check(CLI::Range(1, 1000000));
-    option("--batch", o.batch, "B", "Pictures of one update (default: 32)")->check(CLI::Range(1, 1 << 20));
+    option("--batch", o.batch, "B", "Pictures of one update, or auto: the fastest that fits (default: 32)")->transform(batch_or_auto());
     option("--lr", o.lr, "RATE",
            o.from_scratch ? "Learning rate (default: 0.001, 0.003 for lenet; 0.01 with sgd)"
                           : "Learning rate of the head (default: 0.003; 0.01 with sgd)")
@@ -179,6 +179,20 @@ graft::status set_augmentation(graft::trainer_options& t, const training_options
 
 } // namespace
 
+CLI::Validator batch_or_auto() {
+    return CLI::Validator(
+        [](std::string& text) {
+            if (text == "auto") {
+                text = std::to_string(batch_auto);
+                return std::string();
+            }
+            const bool number = !text.empty() && text.size() <= 7 && text.find_first_not_of("0123456789") == std::string::npos;
+            const int batch = number ? std::atoi(text.c_str()) : 0;
+            return batch >= 1 && batch <= 1 << 20 ? std::string() : "it takes a number from 1 to 1048576, or auto, and not " + printable(text);
+        },
+        "");
+}
+
 void declare_training(CLI::App& verb, training_options& o) {
     verb.add_option("DATA", o.data, "Image folder, IDX or CIFAR files, or a CSV file")->required();
     if (o.from_scratch)
@@ -195,21 +209,6 @@ void declare_training(CLI::App& verb, training_options& o) {
     declare_run(verb, o);
 }
 
-graft::result<std::int64_t> size_of_text(const std::string& text, const char* option) {
-    char* end = nullptr;
-    const double number = std::strtod(text.c_str(), &end);
-    std::string unit = end;
-    if (!unit.empty() && (unit.back() == 'B' || unit.back() == 'b')) unit.pop_back();
-    if (!unit.empty() && unit.back() == 'i') unit.pop_back();
-    const std::size_t power = unit.empty() ? 0 : std::string("kmgt").find(static_cast<char>(unit[0] | 0x20)) + 1;
-    const bool number_first = !text.empty() && ((text[0] >= '0' && text[0] <= '9') || text[0] == '.');
-    const double bytes = number * std::pow(1024.0, static_cast<double>(power));
-    if (!number_first || unit.size() > 1 || (unit.size() == 1 && power == 0) || !(bytes >= 1 && bytes < 9e18))
-        return graft::fail(graft::errc::usage, option,
-                           "\"" + printable(text) + "\" is no size; say 512M, 2G, or a number of bytes");
-    return static_cast<std::int64_t>(bytes);
-}
-
 graft::result<graft::trainer_options> trainer_options_of(const common_options& common, const training_options& o) {
     graft::trainer_options t;
     GRAFT_TRY(set_learning(t, o));
@@ -218,7 +217,7 @@ graft::result<graft::trainer_options> trainer_options_of(const common_options& c
     if (!o.preprocess.empty()) GRAFT_TRY_ASSIGN(t.preprocess, graft::parse_preprocess(o.preprocess));
     if (!o.max_ram.empty()) GRAFT_TRY_ASSIGN(t.max_ram, size_of_text(o.max_ram, "--max-ram"));
     t.epochs = o.epochs;
-    t.batch = o.batch;
+    t.batch = o.batch == batch_auto ? 8 : o.batch; // until it is found
     // A head that has learnt something first spoils less of the trunk: Kumar et al. (2022), and measured.
     t.unfreeze_epoch = o.unfreeze_epoch >= 0 ? o.unfreeze_epoch : o.from_scratch || o.freeze == "trunk" ? 0 : (o.epochs + 1) / 3;
     t.patience = o.patience;
@@ -233,6 +232,7 @@ graft::result<graft::trainer_options> trainer_options_of(const common_options& c
     t.step.shards = o.shards;
     t.step.batch_norm = o.batch_norm == "train";
     t.step.exact = common.exact;
+    t.precision = common.precision;
     return t;
 }
 

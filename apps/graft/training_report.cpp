@@ -138,6 +138,7 @@ graft::report_rows settings_of(const training_setup& setup, const graft::trainer
     rows.emplace_back("seed", std::to_string(o.seed));
     rows.emplace_back("shards", std::to_string(o.step.shards));
     rows.emplace_back("threads", std::to_string(o.threads));
+    if (o.step.on) rows.emplace_back("precision", o.precision);
     return rows;
 }
 
@@ -145,13 +146,12 @@ graft::report_rows settings_of(const training_setup& setup, const graft::trainer
 
 graft::status write_training_report(const training_setup& setup, const graft::dataset_splits& data,
                                     const graft::trainer_options& with, const graft::training_result& found,
-                                    const run_figures& seen) {
+                                    const run_figures& seen, const std::string& device) {
     graft::training_report report;
     report.title = "Training report";
     report.model = setup.source;
     report.data = setup.data + ", " + std::to_string(data.training.classes().size()) + " classes";
-    auto level = graft::cpu::active_isa();
-    report.device = std::string("cpu, ") + (level.ok() ? graft::cpu::name(*level) : "unknown");
+    report.device = device;
     report.command = with.command;
     report.version = graft::version();
     report.classes = data.training.classes();
@@ -161,6 +161,9 @@ graft::status write_training_report(const training_setup& setup, const graft::da
         e.train_loss = r.training_loss, e.train_top1 = r.training_top1, e.val_loss = r.loss, e.val_top1 = r.top1,
         e.val_top_k = r.top5;
         e.learning_rate = r.learning_rate, e.seconds = r.seconds;
+        for (const auto& g : seen.gpu)
+            if (g.first == r.epoch)
+                e.device_busy = g.second.busy, e.device_bytes = g.second.bytes, e.device_watts = g.second.watts, e.device_celsius = g.second.celsius;
         report.epochs.push_back(e);
     }
     report.best_epoch = found.best_epoch + 1;

@@ -87,10 +87,8 @@ graft::result<training_setup> graft_network(const common_options& common, const 
                                             const graft::dataset_splits& data, const graft::trainer_options& with) {
     training_setup setup;
     setup.source = o.from;
-    graft::load_options loading;
-    GRAFT_TRY_ASSIGN(loading, load_options_of(common));
     graft::model model;
-    GRAFT_TRY_ASSIGN(model, graft::load(o.from, loading));
+    GRAFT_TRY_ASSIGN(model, graft::load(o.from, graft::on_device(nullptr)));
     graft::graph g = model.graph();
     graft::input_format format;
     GRAFT_TRY_ASSIGN(format, picture_input(g, o.from));
@@ -163,6 +161,12 @@ int maker_of(const graft::graph& g, graft::value_id id) {
         for (graft::value_id out : g.nodes[i].outputs)
             if (out == id && id != graft::no_value) return static_cast<int>(i);
     return -1;
+}
+
+graft::result<graft::shape> batch_shape_of(const training_setup& setup, const graft::dataset_splits& data, std::int64_t batch) {
+    graft::input_format format;
+    GRAFT_TRY_ASSIGN(format, picture_input(setup.network.graph, setup.source));
+    return batch_shape(setup, format, data, batch);
 }
 
 graft::result<training_setup> set_up_training(const common_options& common, const training_options& options,

@@ -8,13 +8,12 @@
 
 namespace {
 
-using program_test::contents;
 
 const std::string demo = GRAFT_SOURCE_DIR "/apps/graft/demo/";
 
 // The options that scripts/demo gives to finetune behind --out.
 std::string options_of_the_script() {
-    const std::string text = contents(GRAFT_SOURCE_DIR "/scripts/demo"), before = "learning=\"";
+    const std::string text = file_contents(GRAFT_SOURCE_DIR "/scripts/demo"), before = "learning=\"";
     const std::size_t at = text.find(before);
     if (at == std::string::npos) return "";
     return text.substr(at + before.size(), text.find('"', at + before.size()) - at - before.size());
@@ -31,7 +30,7 @@ TEST_CASE("the demo's network learns new pictures and names those that it has no
     const program_test::done learnt = program_test::graft_program(command + " -q --threads 2");
     CAPTURE(learnt.err);
     REQUIRE(learnt.code == 0);
-    CHECK(contents(out + "/report.html").find("umbrella") != std::string::npos);
+    CHECK(file_contents(out + "/report.html").find("umbrella") != std::string::npos);
 
     auto loaded = graft::classifier::load(out + "/model.onnx");
     REQUIRE(loaded.ok());

@@ -2,21 +2,11 @@
 #pragma once
 
 #include "../data/made_dataset.hpp"
+#include "../file_contents.hpp"
 
 #include <sys/wait.h>
 
 namespace program_test {
-
-/// The bytes of a file; none where there is no file.
-inline std::string contents(const std::string& path) {
-    std::string text;
-    if (std::FILE* file = std::fopen(path.c_str(), "rb")) {
-        char block[4096];
-        for (std::size_t n; (n = std::fread(block, 1, sizeof block, file)) > 0;) text.append(block, n);
-        std::fclose(file);
-    }
-    return text;
-}
 
 /// How a run of the program ended: its exit code, -1 where a signal ended it, and what it printed.
 struct done {
@@ -42,7 +32,7 @@ inline done graft_program(const std::string& arguments, const std::string& befor
     const made_folder folder;
     const std::string out = folder.path + "/out", err = folder.path + "/err";
     const int status = std::system((before + GRAFT_PROGRAM " " + arguments + " >" + out + " 2>" + err + " </dev/null").c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, contents(out), contents(err)};
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, file_contents(out), file_contents(err)};
 }
 
 }  // namespace program_test

@@ -8,7 +8,6 @@
 
 namespace {
 
-using program_test::contents;
 using program_test::done;
 using program_test::graft_program;
 
@@ -35,7 +34,7 @@ void put_demo_pictures(const made_folder& folder, const std::vector<std::string>
         for (const char* part : {"train/", "val/"})
             for (const char* number : {"1", "2"})
                 folder.put(part + name + "/" + number + ".png",
-                           contents(GRAFT_SOURCE_DIR "/apps/graft/demo/pictures/" + name + "-" + number + ".png"));
+                           file_contents(GRAFT_SOURCE_DIR "/apps/graft/demo/pictures/" + name + "-" + number + ".png"));
 }
 
 const std::string demo = GRAFT_SOURCE_DIR "/apps/graft/demo/model.onnx";
@@ -50,7 +49,8 @@ TEST_CASE("info tells what memory a training step takes, and why a model cannot 
     // Weights and statistics, two moments and an average of 46,920 numbers at most.
     CHECK(told.number("state_bytes") > 3 * 4 * 45000);
     CHECK(told.number("state_bytes") < 4 * 4 * 46920);
-    CHECK(graft_program("info " + demo + " --train 64 --json").number("activation_bytes") > 1.8 * told.number("activation_bytes"));
+    CHECK(graft_program("info " + demo + " --train 64 --json").number("activation_bytes") >
+          1.8 * told.number("activation_bytes"));
     CHECK(graft_program("info " + demo + " --train 32").has("a step of 32"));
     CHECK(graft_program("info " + demo + " --train 0").code == 2);
 }
@@ -68,11 +68,11 @@ TEST_CASE("train writes a model that evaluate finds as good as it was said to be
         CHECK(contains(trained.out, "\"" + std::string(key) + "\":"));
     for (const char* file :
          {"model.onnx", "checkpoint.safetensors", "checkpoint.previous.safetensors", "metrics.jsonl", "report.html"})
-        CHECK(!contents(out + "/" + file).empty());
+        CHECK(!file_contents(out + "/" + file).empty());
     CHECK(trained.number("epochs") == 10);
     CHECK(trained.number("best_top1") == 1);
     CHECK(contains(trained.err, "2 classes, 32 pictures to learn from, 16 to score by"));
-    CHECK(contains(contents(out + "/report.html"), "Grad-CAM"));
+    CHECK(contains(file_contents(out + "/report.html"), "Grad-CAM"));
 
     const done scored = graft_program("evaluate " + out + "/model.onnx " + folder.path + "/val --json");
     REQUIRE(scored.code == 0);
@@ -93,16 +93,16 @@ TEST_CASE("the bytes of a model do not depend on threads, workers, or how often 
         " --arch lenet --epochs 6 --batch 4 --seed 3 --checkpoint-every 0 --augment random_horizontal_flip -q --out " +
         folder.path;
     REQUIRE(graft_program(run + "/one --threads 1").code == 0);
-    const std::string wanted = contents(folder.path + "/one/model.onnx");
+    const std::string wanted = file_contents(folder.path + "/one/model.onnx");
     REQUIRE(!wanted.empty());
     REQUIRE(graft_program(run + "/three --threads 3 --workers 2").code == 0);
-    CHECK(contents(folder.path + "/three/model.onnx") == wanted);
+    CHECK(file_contents(folder.path + "/three/model.onnx") == wanted);
     for (const char* limit : {"0.05", "0.1", "0.15", "0.2"})
         (void)graft_program(run + "/killed --threads 2 --resume", "timeout -s KILL " + std::string(limit) + " ");
     const done last = graft_program(run + "/killed --threads 1 --resume");
     CAPTURE(last.err);
     REQUIRE(last.code == 0);
-    CHECK(contents(folder.path + "/killed/model.onnx") == wanted);
+    CHECK(file_contents(folder.path + "/killed/model.onnx") == wanted);
     const done other = graft_program(run + "/killed --resume --lr 0.5");
     CHECK(other.code == 1);
     CHECK(contains(other.err, "graft: error: resume.mismatch: lr: "));
@@ -171,7 +171,7 @@ TEST_CASE("evaluate matches folders to classes by name and refuses those that th
     REQUIRE(scored.code == 0);
     CHECK(scored.number("images") == 4);
     CHECK(scored.number("top1") == 1);
-    folder.put("val/zebra/1.png", contents(GRAFT_SOURCE_DIR "/apps/graft/demo/pictures/sun-1.png"));
+    folder.put("val/zebra/1.png", file_contents(GRAFT_SOURCE_DIR "/apps/graft/demo/pictures/sun-1.png"));
     const done refused = graft_program("evaluate " + demo + " " + folder.path + "/val");
     CHECK(refused.code == 1);
     CHECK(contains(refused.err, "graft: error: data.class_mismatch: "));
@@ -191,6 +191,37 @@ TEST_CASE("bench --train times steps of a file and of an architecture") {
     CHECK(graft_program("bench " + demo + " --train some").code == 2);
 }
 
+TEST_CASE("--batch auto tries powers of two, keeps the fastest, and goes on with it") {
+    made_folder folder;
+    put_stripes(folder);
+    const std::string run = "train " + folder.path +
+                            " --arch lenet --batch auto --epochs 1 --threads 1 --device cpu --json --out " + folder.path +
+                            "/out ";
+    const done found = graft_program(run);
+    CAPTURE(found.err);
+    REQUIRE(found.code == 0);
+    const double batch = found.number("batch");
+    CHECK((batch == 8 || batch == 16 || batch == 32)); // of 32 pictures
+    CHECK(contains(found.out, "\"batch_trials\":[{\"batch\":8,\"samples_per_s\":"));
+    CHECK(contains(found.err, "batch     8 "));
+    CHECK(contains(found.err, "batch " + std::to_string(static_cast<int>(batch)) + " is taken"));
+    const done again = graft_program(run + "--resume");
+    CHECK(again.code == 0);
+    CHECK(again.number("batch") == batch);
+    CHECK(contains(again.out, "\"batch_trials\":[]"));
+    CHECK(graft_program(run + "--max-ram 10K").refused("memory.budget"));
+
+    const done timed = graft_program("bench --arch lenet --train full --batch auto --rounds 1 --device cpu --json -q");
+    REQUIRE(timed.code == 0);
+    CHECK(timed.err.empty());
+    CHECK(timed.number("batch") >= 8);
+    const done runs = graft_program("bench " + demo + " --batch auto --rounds 1 --device cpu --json -q");
+    REQUIRE(runs.code == 0);
+    CHECK(runs.number("batch") >= 8);
+    CHECK(graft_program("bench " + demo + " --batch few").code == 2);
+    CHECK(graft_program("bench " + demo + " --batch 0").code == 2);
+}
+
 TEST_CASE("train --find-lr suggests a rate and writes no model") {
     made_folder folder;
     put_stripes(folder);
@@ -198,6 +229,6 @@ TEST_CASE("train --find-lr suggests a rate and writes no model") {
         graft_program("train " + folder.path + " --arch lenet --batch 8 --find-lr --json --out " + folder.path + "/out");
     REQUIRE(found.code == 0);
     CHECK(found.number("suggestion") > 0);
-    CHECK(contents(folder.path + "/out/model.onnx").empty());
+    CHECK(file_contents(folder.path + "/out/model.onnx").empty());
 }
 #endif
