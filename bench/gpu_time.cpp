@@ -77,6 +77,7 @@ graft::status load(subject& s, const std::string& kind, const std::string& path,
         graft::step_memory memory;
         GRAFT_TRY_ASSIGN(memory, s.training->step.prepare(s.training->shape, *s.pool));
         s.device_bytes = memory.device;
+        s.training->in.next = s.training->in.inputs;  // every step is that of the same batch
         loaded = seconds();
     } else {
         graft::load_options with = graft::on_device(s.on);

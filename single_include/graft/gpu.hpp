@@ -2076,7 +2076,7 @@ GRAFT_END_NAMESPACE
 #ifndef GRAFT_SINGLE_GRAFT_GPU_FUSE_CHAINS_HPP
 #define GRAFT_SINGLE_GRAFT_GPU_FUSE_CHAINS_HPP
 // ---- graft/gpu/fuse_chains.hpp
-// Chains of element-wise operators and movements become one node Fusion, and one kernel.
+// Chains of element-wise operators and movements, with a reduction among them, become one node Fusion and its kernels.
 
 #ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_OPS_HPP
 #define GRAFT_SINGLE_GRAFT_GPU_OPS_OPS_HPP
@@ -6400,13 +6400,15 @@ private:
 GRAFT_END_NAMESPACE
 #endif
 
+#include <map>
 #include <memory>
 #include <vector>
 
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 
-/// The row of Fusion(inputs...) -> outputs: the attribute `body` is a graph of nodes that have rules, with as many inputs and outputs.
+/// The row of Fusion(inputs...) -> outputs: the attribute `body` is a graph of nodes that have rules, one of which may be a
+/// reduction, with as many inputs and outputs.
 inline const op_row* fusion_row() {
     static constexpr op_row row = {"Fusion", "", 1, 0, 0, -1, 1, -1, nullptr, nullptr, 0, "body:g", ""};
     return &row;
@@ -6416,38 +6418,55 @@ namespace detail {
 
 using graft::detail::append_captures;
 
-// A node joins the group of its readers where all of them are in one group: so no path leads out of a group and back, and no value of a
-// group but those of its last node is needed outside.
+// A node joins the group of its readers, which becomes one node where the last of them stands. What others read of it is an output of
+// the group, if they all stand behind: then no path leads out of a group and back. One reduction may be among a group's nodes.
 class chains {
 public:
-    explicit chains(graph& target) : g(target) {}
+    explicit chains(graph& target) : g(target), alone_(target.nodes.size(), 0) {}
 
     void run() {
-        find_groups();
+        find_readers();
+        std::vector<std::vector<node>> made(g.nodes.size());
+        // A group that no kernel can be written of is formed anew without its reduction.
+        for (bool again = true; again;) {
+            again = false;
+            find_groups();
+            for (std::size_t i = 0; i < g.nodes.size(); ++i) {
+                made[i].clear();
+                if (group_[i] != i || members_[i].size() < 2) continue;
+                node fused = fusion(i);
+                if (emits(fused))
+                    made[i].assign(1, std::move(fused));
+                else if (reduction_[i] != none)
+                    alone_[reduction_[i]] = again = true;
+            }
+        }
         std::vector<node> old = std::move(g.nodes);
         g.nodes.clear();
         for (std::size_t i = 0; i < old.size(); ++i) {
             if (group_[i] != i) continue;  // it has gone into a later one
-            std::vector<node> members;
-            for (std::size_t k = members_[i].size(); k-- > 0;) members.push_back(std::move(old[members_[i][k]]));
-            if (members.size() > 1) {
-                node fused = fusion(members);
-                if (emits(fused)) members.assign(1, std::move(fused));
-            }
-            for (node& n : members) g.nodes.push_back(std::move(n));
+            if (made[i].empty())
+                for (std::size_t k = members_[i].size(); k-- > 0;) g.nodes.push_back(std::move(old[members_[i][k]]));
+            else
+                g.nodes.push_back(std::move(made[i][0]));
         }
     }
 
 private:
-    static constexpr std::size_t most_nodes = 24, most_inputs = 24;
+    static constexpr std::size_t most_nodes = 24, most_inputs = 24, none = static_cast<std::size_t>(-1);
 
     value& at(value_id id) { return g.values[static_cast<std::size_t>(id)]; }
-    std::int64_t elements(const node& n) { return n.outputs.empty() || n.outputs[0] == no_value ? 0 : at(n.outputs[0]).extents.elements(); }
+    value& result(const node& n) { return at(n.outputs[0]); }
+    std::int64_t elements(const node& n) { return n.outputs.empty() || n.outputs[0] == no_value ? 0 : result(n).extents.elements(); }
 
     // Whether its kernel would be a loop over its output that can take more in. What is only another look at memory costs nothing alone.
     bool joins(const node& n) {
-        if (!n.on_device || !fusable(n) || n.outputs.size() != 1 || n.outputs[0] == no_value || !elements(n)) return false;
-        return !((n.op->flags & op_flag::view) && n.inputs[0] != no_value && at(n.inputs[0]).block == at(n.outputs[0]).block);
+        if (!n.on_device || !fusable(n) || n.outputs.size() != 1 || !elements(n)) return false;
+        return !((n.op->flags & op_flag::view) && n.inputs[0] != no_value && at(n.inputs[0]).block == result(n).block);
+    }
+    bool reduces(std::size_t i) {
+        const node& n = g.nodes[i];
+        return n.on_device && !alone_[i] && elements(n) && n.inputs[0] != no_value && find_reduction(n.op_type.c_str(), n.domain.c_str());
     }
     // Whether it reads each element of an input once, so that computing the input in place costs no more.
     bool reads_once(const node& n) const {
@@ -6458,36 +6477,108 @@ private:
         return n.domain == "graft" && (n.op_type == "Activation" || n.op_type == "ScaleShift" || n.op_type == "Sum");
     }
 
-    void find_groups() {
-        std::vector<std::vector<std::size_t>> readers(g.values.size());
-        std::vector<char> kept(g.values.size(), 0);
+    void find_readers() {
+        readers_.resize(g.values.size());
+        leaves_.assign(g.values.size(), 0);
         std::vector<value_id> ids;
         for (std::size_t i = 0; i < g.nodes.size(); ++i) {
             ids = g.nodes[i].inputs;
             append_captures(g.nodes[i], ids);
             for (value_id id : ids)
-                if (id != no_value) readers[static_cast<std::size_t>(id)].push_back(i);
+                if (id != no_value) readers_[static_cast<std::size_t>(id)].push_back(i);
         }
-        for (value_id id : g.outputs) kept[static_cast<std::size_t>(id)] = 1;
-        group_.resize(g.nodes.size());
-        members_.resize(g.nodes.size());
-        inputs_.resize(g.nodes.size());
-        for (std::size_t i = g.nodes.size(); i-- > 0;) {
+        for (value_id id : g.outputs) leaves_[static_cast<std::size_t>(id)] = 1;
+    }
+    // Whether somebody outside of the group reads it, and if so, whether all of them stand behind the group.
+    bool read_outside(value_id id, std::size_t root) const {
+        bool outside = leaves_[static_cast<std::size_t>(id)] != 0;
+        for (std::size_t reader : readers_[static_cast<std::size_t>(id)]) outside |= group_[reader] != root;
+        return outside;
+    }
+    bool read_behind(value_id id, std::size_t root) const {
+        for (std::size_t reader : readers_[static_cast<std::size_t>(id)])
+            if (group_[reader] != root && reader <= root) return false;
+        return true;
+    }
+    void find_groups() {
+        const std::size_t count = g.nodes.size();
+        group_.resize(count);
+        members_.assign(count, {});
+        inputs_.resize(count);
+        reduction_.assign(count, none);
+        for (std::size_t i = count; i-- > 0;) {
             group_[i] = i;
-            const node& n = g.nodes[i];
             members_[i] = {i};
-            inputs_[i] = n.inputs.size();
-            if (!joins(n) || kept[static_cast<std::size_t>(n.outputs[0])]) continue;
-            const std::vector<std::size_t>& by = readers[static_cast<std::size_t>(n.outputs[0])];
-            if (by.empty()) continue;
-            const std::size_t root = group_[by[0]];
-            bool together = members_[root].size() < most_nodes && joins(g.nodes[root]) && elements(g.nodes[root]) <= elements(n);
-            for (std::size_t reader : by) together = together && group_[reader] == root && joins(g.nodes[reader]) && reads_once(g.nodes[reader]);
-            if (!together || inputs_[root] + n.inputs.size() > most_inputs) continue;
+            inputs_[i] = g.nodes[i].inputs.size();
+            const bool sums = reduces(i);
+            if (sums) reduction_[i] = i;
+            if (!sums && !joins(g.nodes[i])) continue;
+            const std::size_t root = group_of_readers(i);
+            if (root == none || !(sums ? reduction_joins(i, root) : element_joins(i, root))) continue;
             group_[i] = root;
             members_[root].push_back(i);
-            inputs_[root] += n.inputs.size();
+            inputs_[root] += g.nodes[i].inputs.size();
+            if (sums) reduction_[root] = i;
         }
+    }
+    // The group of the first node that reads its first output, if there is room and whoever else reads an output stands behind it.
+    std::size_t group_of_readers(std::size_t i) {
+        const node& n = g.nodes[i];
+        const std::vector<std::size_t>& by = readers_[static_cast<std::size_t>(n.outputs[0])];
+        if (by.empty()) return none;
+        const std::size_t root = group_[by[0]];
+        if (members_[root].size() >= most_nodes || inputs_[root] + n.inputs.size() > most_inputs) return none;
+        if (reduction_[root] == none && !joins(g.nodes[root])) return none;
+        for (value_id id : n.outputs)
+            if (id != no_value && !read_behind(id, root)) return none;
+        return root;
+    }
+    // What is computed element by element goes where each of its elements is wanted once; to be an output as well, it has to be of the
+    // extents that the group walks.
+    bool element_joins(std::size_t i, std::size_t root) {
+        const node& n = g.nodes[i];
+        const value_id y = n.outputs[0];
+        const bool outside = read_outside(y, root);
+        for (std::size_t reader : readers_[static_cast<std::size_t>(y)]) {
+            if (group_[reader] != root) continue;
+            if (reader == reduction_[root] ? at(g.nodes[reader].inputs[0]).extents != at(y).extents || (g.nodes[reader].op->flags & op_flag::view) : !reads_once(g.nodes[reader])) return false;
+        }
+        if (elements(g.nodes[root]) > elements(n)) return false;
+        if (reduction_[root] == none) return !outside || at(y).extents == result(g.nodes[root]).extents;
+        // A reduction that goes over memory twice reads the factors of y twice instead of y, which need not be written then.
+        const kernel_shape how = shape_of(reduction_[root]);
+        if (outside && !how.maps) return false;
+        if (how.passes < 2) return true;
+        std::size_t read = 0;
+        for (value_id id : n.inputs) read += id != no_value && at(id).extents.elements() == at(y).extents.elements();
+        return read < (outside ? 2u : 3u);
+    }
+    // What follows from a reduction element by element, in the extents that it has.
+    bool reduction_joins(std::size_t i, std::size_t root) {
+        const node& n = g.nodes[i];
+        if (reduction_[root] != none || result(n).extents != result(g.nodes[root]).extents) return false;
+        for (value_id id : n.outputs) {
+            if (id == no_value) continue;
+            for (std::size_t reader : readers_[static_cast<std::size_t>(id)])
+                if (group_[reader] == root && (id != n.outputs[0] || !reads_once(g.nodes[reader]) || result(g.nodes[reader]).extents != result(n).extents)) return false;
+        }
+        return true;
+    }
+    // How often a reduction goes over memory, and whether it has outputs of the extents that it sums up.
+    struct kernel_shape {
+        int passes;
+        bool maps;
+    };
+    kernel_shape shape_of(std::size_t i) {
+        const auto known = shapes_.find(i);
+        if (known != shapes_.end()) return known->second;
+        const limits limit;
+        const device_traits any;
+        program alone;
+        const node& n = g.nodes[i];
+        const char* refused = find_generated(n.op_type.c_str(), n.domain.c_str()).generate(asked_in_graph(g, n, limit).on(any, {}).query(), alone);
+        const bool maps = !refused && result(n).extents == at(n.inputs[0]).extents;
+        return shapes_[i] = {maps && alone.launches.size() > 1 ? 2 : 1, maps};
     }
 
     // Whether a kernel can be written of it: rules have limits of their own together.
@@ -6498,7 +6589,9 @@ private:
         return !find_generated("Fusion", "").generate(asked_in_graph(g, n, limit).on(any, {}).query(), unused);
     }
 
-    node fusion(std::vector<node> members) {
+    node fusion(std::size_t root) {
+        std::vector<node> members;
+        for (std::size_t k = members_[root].size(); k-- > 0;) members.push_back(g.nodes[members_[root][k]]);
         auto body = std::make_shared<graph>();
         std::vector<value_id> inner(g.values.size(), no_value);
         node made;
@@ -6507,7 +6600,9 @@ private:
         made.op = fusion_row();
         made.version = 1;
         made.on_device = true;
-        made.outputs = members.back().outputs;
+        for (std::size_t k = members.size(); k-- > 0;)
+            for (value_id id : members[k].outputs)
+                if (id != no_value && (k + 1 == members.size() || read_outside(id, root))) made.outputs.push_back(id);
         const auto copy = [&](value_id id) {
             const value& v = at(id);
             value_id& to = inner[static_cast<std::size_t>(id)];
@@ -6534,9 +6629,10 @@ private:
                     made.inputs.push_back(from);
                 }
             }
-            for (value_id& id : n.outputs) id = copy(id);
+            for (value_id& id : n.outputs)
+                if (id != no_value) id = copy(id);
         }
-        body->outputs = members.back().outputs;
+        for (value_id id : made.outputs) body->outputs.push_back(inner[static_cast<std::size_t>(id)]);
         body->nodes = std::move(members);
         attribute a;
         a.name = "body";
@@ -6547,8 +6643,11 @@ private:
     }
 
     graph& g;
-    std::vector<std::size_t> group_, inputs_;
-    std::vector<std::vector<std::size_t>> members_;  // from the last node to the first
+    std::vector<std::vector<std::size_t>> readers_;  // by value
+    std::map<std::size_t, kernel_shape> shapes_;
+    std::vector<char> leaves_, alone_;               // values that leave the graph; reductions that cannot be fused with anything
+    std::vector<std::size_t> group_, inputs_, reduction_;  // the last two by the group's last node
+    std::vector<std::vector<std::size_t>> members_;        // from the last node to the first
 };
 
 }  // namespace detail
@@ -8999,6 +9098,25 @@ private:
     void *context_ = nullptr, *stream_ = nullptr;
 };
 
+/// An event of a device, made when it is first recorded.
+class cuda_event {
+public:
+    cuda_event() = default;
+    ~cuda_event();
+    cuda_event(const cuda_event&) = delete;
+    cuda_event& operator=(const cuda_event&) = delete;
+    /// What was put on the stream so far. The device's context is current.
+    status record(const cuda_device& on, void* stream);
+    /// What is put on the stream from here on waits for it; never recorded, there is nothing to wait for.
+    status block(void* stream) const;
+    /// Waits for it.
+    status wait() const;
+
+private:
+    const cuda_device* on_ = nullptr;
+    void* event_ = nullptr;
+};
+
 /// State in a device's memory, by the address of the host's copy.
 class cuda_state final : public device_state {
 public:
@@ -9035,6 +9153,7 @@ public:
     static result<std::unique_ptr<device_context>> make(std::shared_ptr<cuda_device> on, std::shared_ptr<const plan> p, cuda_state* state);
     ~cuda_context();
     inline status run(int first, int last, const host_addresses& host, executor& pool) override { return run_segment(first, last, host, pool); }
+    inline status expect(std::int64_t input, const void* address) override { return stage(input, address); }
 
 private:
     // A run of device steps between host steps.
@@ -9045,7 +9164,21 @@ private:
         void* graph = nullptr;
     };
 
+    // An input that is brought to memory of its own while the run before computes, on a stream of its own.
+    struct staged_input {
+        std::size_t step = 0;  // its Upload
+        cuda_stream stream;
+        device_memory memory;
+        cuda_event brought, taken;
+        const void *holds = nullptr, *next = nullptr;  // host addresses: of what is there or on its way, and of what the next run will take
+    };
+
     status run_segment(int first, int last, const host_addresses& host, executor& pool);
+    status launch_segment(segment& s);
+    status stage(std::int64_t input, const void* address);
+    status bring(const void* from, executor& pool);
+    status take_staged();
+    bool lies_free(const segment& s, std::size_t upload) const;
     status prepare_segments();
     status prepare_state(const host_addresses& host);
     status enqueue(const segment& s);
@@ -9062,6 +9195,7 @@ private:
     device_memory arena_;
     pinned_memory pinned_;
     std::vector<segment> segments_;
+    std::unique_ptr<staged_input> ahead_;        // once somebody has told what comes next
     std::vector<std::int64_t> staged_;           // of each copy step, its place in pinned memory
     std::vector<device_address> state_at_;       // of each input of the graph that is state
     std::vector<device_address> in_, out_;       // of the step that is enqueued
@@ -9125,6 +9259,26 @@ GRAFT_INLINE cuda_stream::~cuda_stream() {
     if (!stream_) return;
     current_context now(*driver_, context_);
     driver_->cuStreamDestroy_v2(stream_);
+}
+
+GRAFT_INLINE cuda_event::~cuda_event() {
+    if (!event_) return;
+    current_context now(on_->driver(), on_->context());
+    on_->driver().cuEventDestroy_v2(event_);
+}
+GRAFT_INLINE status cuda_event::record(const cuda_device& on, void* stream) {
+    on_ = &on;
+    if (!event_) GRAFT_GPU_TRY(on.driver(), cuEventCreate(&event_, api::driver::flag::event_disable_timing), on.name(), "making an event");
+    GRAFT_GPU_TRY(on.driver(), cuEventRecord(event_, stream), on.name(), "recording an event");
+    return {};
+}
+GRAFT_INLINE status cuda_event::block(void* stream) const {
+    if (event_) GRAFT_GPU_TRY(on_->driver(), cuStreamWaitEvent(stream, event_, 0), on_->name(), "waiting for an event");
+    return {};
+}
+GRAFT_INLINE status cuda_event::wait() const {
+    if (event_) GRAFT_GPU_TRY(on_->driver(), cuEventSynchronize(event_), on_->name(), "waiting for an event");
+    return {};
 }
 
 GRAFT_INLINE result<std::unique_ptr<device_state>> cuda_state::make(std::shared_ptr<cuda_device> on) {
@@ -9195,6 +9349,7 @@ GRAFT_INLINE cuda_context::~cuda_context() {
     const api::driver_functions& d = on_->driver();
     current_context now(d, on_->context());
     d.cuStreamSynchronize(stream_.get());
+    if (ahead_) d.cuStreamSynchronize(ahead_->stream.get());
     for (const segment& s : segments_)
         if (s.graph) d.cuGraphExecDestroy(s.graph);
 }
@@ -9267,16 +9422,20 @@ GRAFT_INLINE status cuda_context::run_segment(int first, int last, const host_ad
     if (!found) return fail(errc::internal, on_->name(), "steps were run that were not planned together");
     if (found == &segments_.front()) GRAFT_TRY(prepare_state(host));
     const std::vector<step>& steps = plan_->steps;
-    for (std::size_t i : found->up) detail::copy_bytes(pinned_.data() + staged_[i], host.address(steps[i].in[0]), detail::copied_bytes(steps[i]), pool);
-    {
-        std::lock_guard<std::mutex> guard(on_->enqueueing());
-        // The first run lets libraries load what they need, which they may not do while a graph is made.
-        if (found->ran && !found->graph) GRAFT_TRY(capture(*found));
-        if (found->graph)
-            GRAFT_GPU_TRY(d, cuGraphLaunch(found->graph, stream_.get()), on_->name(), "launching a graph");
-        else
-            GRAFT_TRY(enqueue(*found));
-        found->ran = true;
+    const bool ahead = ahead_ && found == &segments_.front();
+    for (std::size_t i : found->up) {
+        const void* from = host.address(steps[i].in[0]);
+        if (!ahead || i != ahead_->step)
+            detail::copy_bytes(pinned_.data() + staged_[i], from, detail::copied_bytes(steps[i]), pool);
+        else if (ahead_->holds != from)
+            GRAFT_TRY(bring(from, pool));
+    }
+    if (ahead) GRAFT_TRY(take_staged());
+    GRAFT_TRY(launch_segment(*found));
+    status brought;
+    if (ahead && ahead_->next) {
+        brought = bring(ahead_->next, pool);
+        ahead_->next = nullptr;
     }
     GRAFT_GPU_TRY(d, cuStreamSynchronize(stream_.get()), on_->name(), "running the network");
     for (std::size_t i : found->down) detail::copy_bytes(host.address(steps[i].out[0]), pinned_.data() + staged_[i], detail::copied_bytes(steps[i]), pool);
@@ -9286,7 +9445,85 @@ GRAFT_INLINE status cuda_context::run_segment(int first, int last, const host_ad
             const slot& s = plan_->value_slots[static_cast<std::size_t>(plan_->lowered.inputs[static_cast<std::size_t>(pair.input)])];
             if (s.on_device) state_->changed(host.address(s));
         }
+    return brought;
+}
+
+GRAFT_INLINE status cuda_context::launch_segment(segment& s) {
+    std::lock_guard<std::mutex> guard(on_->enqueueing());
+    // The first run lets libraries load what they need, which they may not do while a graph is made.
+    if (s.ran && !s.graph) GRAFT_TRY(capture(s));
+    if (s.graph)
+        GRAFT_GPU_TRY(on_->driver(), cuGraphLaunch(s.graph, stream_.get()), on_->name(), "launching a graph");
+    else
+        GRAFT_TRY(enqueue(s));
+    s.ran = true;
     return {};
+}
+
+// Whether nothing that runs before the Upload uses the memory that it writes, so that it may be written before all of them run.
+GRAFT_INLINE bool cuda_context::lies_free(const segment& s, std::size_t upload) const {
+    const slot& to = plan_->steps[upload].out[0];
+    const std::int64_t bytes = detail::copied_bytes(plan_->steps[upload]);
+    if (to.kind != slot_kind::arena) return false;
+    const auto apart = [&](std::int64_t at, std::int64_t size) { return at >= to.index + bytes || to.index >= at + size; };
+    for (std::size_t i = static_cast<std::size_t>(s.first); i < upload; ++i) {
+        const step& before = plan_->steps[i];
+        for (const std::vector<slot>* slots : {&before.in, &before.out})
+            for (const slot& used : *slots)
+                if (used.kind == slot_kind::arena && used.on_device && !apart(used.index, bytes_of(used.prototype.type, used.prototype.extents))) return false;
+        if (!apart(before.workspace_offset, before.on_device->workspace_bytes)) return false;
+    }
+    return true;
+}
+
+GRAFT_INLINE status cuda_context::stage(std::int64_t input, const void* address) {
+    if (!ahead_) {
+        if (segments_.empty() || segments_.front().first != 0) return {};  // the host computes first
+        segment& s = segments_.front();
+        for (std::size_t i : s.up) {
+            const slot& from = plan_->steps[i].in[0];
+            if (from.kind != slot_kind::input || from.index != input || !lies_free(s, i)) continue;
+            const api::driver_functions& d = on_->driver();
+            current_context now(d, on_->context());
+            GRAFT_TRY(driver_status(d, now.result(), on_->name(), "using its context"));
+            std::unique_ptr<staged_input> made(new staged_input);
+            made->step = i;
+            GRAFT_TRY(made->stream.open(d, on_->context(), on_->name()));
+            GRAFT_TRY_ASSIGN(made->memory, on_->pool().take(detail::copied_bytes(plan_->steps[i]), purpose::activations));
+            ahead_ = std::move(made);
+            // A graph that was made has the copy in it.
+            if (s.graph) d.cuGraphExecDestroy(s.graph);
+            s.graph = nullptr;
+        }
+    }
+    if (ahead_) ahead_->next = address;
+    return {};
+}
+// From the host into the memory that is kept for it, as soon as the run that takes what is there has taken it.
+GRAFT_INLINE status cuda_context::bring(const void* from, executor& pool) {
+    const std::int64_t bytes = detail::copied_bytes(plan_->steps[ahead_->step]);
+    void* pinned = pinned_.data() + staged_[ahead_->step];
+    ahead_->holds = nullptr;
+    if (!bytes) return {};
+    GRAFT_TRY(ahead_->brought.wait());
+    detail::copy_bytes(pinned, from, bytes, pool);
+    std::lock_guard<std::mutex> guard(on_->enqueueing());
+    void* stream = ahead_->stream.get();
+    GRAFT_TRY(ahead_->taken.block(stream));
+    GRAFT_GPU_TRY(on_->driver(), cuMemcpyHtoDAsync_v2(ahead_->memory.address(), pinned, static_cast<std::size_t>(bytes), stream), on_->name(), "copying to the device");
+    GRAFT_TRY(ahead_->brought.record(*on_, stream));
+    ahead_->holds = from;
+    return {};
+}
+GRAFT_INLINE status cuda_context::take_staged() {
+    const step& upload = plan_->steps[ahead_->step];
+    const std::int64_t bytes = detail::copied_bytes(upload);
+    ahead_->holds = nullptr;
+    if (!bytes) return {};
+    std::lock_guard<std::mutex> guard(on_->enqueueing());
+    GRAFT_TRY(ahead_->brought.block(stream_.get()));
+    GRAFT_GPU_TRY(on_->driver(), cuMemcpyDtoDAsync_v2(address(upload.out[0]), ahead_->memory.address(), static_cast<std::size_t>(bytes), stream_.get()), on_->name(), "copying on the device");
+    return ahead_->taken.record(*on_, stream_.get());
 }
 
 GRAFT_INLINE status cuda_context::capture(segment& s) {
@@ -9311,7 +9548,7 @@ GRAFT_INLINE status cuda_context::enqueue_copy(std::size_t i, bool up) {
     const step& s = plan_->steps[i];
     const std::size_t bytes = static_cast<std::size_t>(detail::copied_bytes(s));
     void* pinned = pinned_.data() + staged_[i];
-    if (!bytes) return {};
+    if (!bytes || (ahead_ && i == ahead_->step)) return {};
     if (up)
         GRAFT_GPU_TRY(d, cuMemcpyHtoDAsync_v2(address(s.out[0]), pinned, bytes, stream_.get()), on_->name(), "copying to the device");
     else

@@ -4813,6 +4813,9 @@ public:
     /// Runs the steps [first, last) of the plan, all of them the device's, and returns when what they bring to the host is there. `pool`
     /// serves copies of the host.
     inline virtual status run(int first, int last, const host_addresses& host, executor& pool) = 0;
+    /// Input `input` of the run after the next one will lie at `address`, where it is complete already: it may be brought over while the
+    /// next run computes. A run whose input lies elsewhere takes it from there.
+    inline virtual status expect(std::int64_t input, const void* address) = 0;
 };
 
 /// A device that was opened. Safe from many threads.
@@ -33658,18 +33661,20 @@ public:
         pool_ = &pool;
     }
 
-    // One view an input of the graph, in its order; the memory is only read, and only during the call.
-    status run(const tensor_view* inputs) {
+    // One view an input of the graph, in its order; the memory is only read, and only during the call. `next`: where the first input of
+    // the next run lies, if it is there by now and of the same shape; it may be read until that run has ended.
+    status run(const tensor_view* inputs, const void* next = nullptr) {
         if (!plan_ || !executable::fits(*plan_, inputs)) {
             // Where this fails there is no plan, so that the next run begins anew.
             plan_.reset();
-            std::shared_ptr<const plan> next;
-            GRAFT_TRY_ASSIGN(next, what_.plan_for(inputs, *pool_));
-            GRAFT_TRY(prepare(next));
-            plan_ = std::move(next);
+            std::shared_ptr<const plan> found;
+            GRAFT_TRY_ASSIGN(found, what_.plan_for(inputs, *pool_));
+            GRAFT_TRY(prepare(found));
+            plan_ = std::move(found);
         }
         inputs_ = inputs;
         GRAFT_TRY(prepare_outputs());
+        if (on_device_ && next) GRAFT_TRY(on_device_->expect(0, next));
         if (host_states_.empty()) return run_steps();
         // State that this plan has on the host may have been changed on the device by another.
         for (const state_pair& s : host_states_) GRAFT_TRY(state_->read_back(inputs_[s.input].data));

@@ -22073,7 +22073,7 @@ struct step_options {
     std::shared_ptr<device> on;      ///< the device that computes it (runtime::open); null: the CPU
 };
 
-/// One batch, as a step takes it. All views are only read, and only during the call.
+/// One batch, as a step takes it. All views are only read, and only during the call, but for `next`.
 struct step_input {
     const tensor* inputs = nullptr;   ///< what the network's input takes, N samples along axis 0
     const tensor* targets = nullptr;  ///< float32 [N, classes]: see write_target
@@ -22081,6 +22081,8 @@ struct step_input {
     double scale = 0;                 ///< 1 / (what the mean divides by)
     double learning_rate = 0;
     std::int64_t step = 0;            ///< 0 before the first update; what random layers draw depends on it
+    const tensor* next = nullptr;     ///< what `inputs` will be at the next step, if that is known: a device brings it over while it computes
+                                      ///< this one; it has to stay as it is until the next step has ended
 };
 
 /// Memory of a planned step, in bytes.
@@ -23088,7 +23090,8 @@ GRAFT_INLINE status training_step::implementation::run_whole(const step_input& i
     give_back_others(*p);
     last_logits = tensor();  // given back, so that the run need not allocate another
     const std::vector<tensor_view> all = views(view(*in.inputs), view(*in.targets), in.teacher ? view(*in.teacher) : view(nothing));
-    GRAFT_TRY(p->runner->run(all.data()));
+    const bool alike = in.next && in.next->shape() == in.inputs->shape() && in.next->type() == in.inputs->type();
+    GRAFT_TRY(p->runner->run(all.data(), alike ? in.next->raw() : nullptr));
     last_loss = static_cast<double>(p->runner->output(detail::step_outputs::loss).data<float>()[0]);
     last_logits = p->runner->output(detail::step_outputs::logits);
     read_norm(*p);
@@ -23761,12 +23764,20 @@ private:
         const double epoch_began = seconds_now(), waited_before = source_->waited();
         const std::int64_t seen_before = position_.seen;
         double rate = 0;
-        batch b;
+        batch b, next;
+        status made, made_next;
+        bool ahead = false;
         while (position_.batch < steps_per_epoch()) {
-            status made = source_->next(b);
+            if (ahead)
+                std::swap(b, next), made = std::move(made_next);
+            else
+                made = source_->next(b);
             count_bad(b.bad);  // also those that are one too many
             GRAFT_TRY(std::move(made));
-            if (!b.labels.empty()) GRAFT_TRY(run_step(b, rate));
+            // A device has the next batch brought over while it computes this one.
+            ahead = o_.step.on && position_.batch + 1 < steps_per_epoch();
+            if (ahead) made_next = source_->next(next);
+            if (!b.labels.empty()) GRAFT_TRY(run_step(b, ahead && made_next.ok() && !next.labels.empty() ? &next.inputs : nullptr, rate));
             ++position_.batch;
             const double now = seconds_now(), elapsed = now - epoch_began;
             trainer_progress p;
@@ -23796,7 +23807,7 @@ private:
         return end_epoch(r);
     }
 
-    status run_step(const batch& b, double& rate) {
+    status run_step(const batch& b, const tensor* next, double& rate) {
         const std::int64_t n = static_cast<std::int64_t>(b.labels.size()), count = static_cast<std::int64_t>(classes());
         if (!targets_ || targets_.shape()[0] != n) GRAFT_TRY_ASSIGN(targets_, tensor::make(dtype::float32, {n, count}));
         double weight = 0;
@@ -23818,6 +23829,7 @@ private:
         in.scale = weight > 0 ? 1 / weight : 0;
         in.learning_rate = rate;
         in.step = position_.step;
+        in.next = next;
         status done = step_.run(in, pool_);
         if (!done.ok()) return diverged(std::move(done));
         ++position_.step;

@@ -70,16 +70,20 @@ private:
         static const char* binary[] = {"Add", "Sub", "Mul", "Max", "Min"};
         const value_id x = live_.back();
         const graft::shape s = e_.extents(x);
-        const int last = s.rank() - 1;
+        const int last = s.rank() - 1, kind = draw(14), which = draw(11);
         value_id y = graft::no_value;
-        switch (draw(14)) {
+        switch (kind) {
         case 0:
         case 1:
-        case 2: y = e_.emit(unary[draw(11)], {x}); break;
+        case 2: y = e_.emit(unary[which], {x}); break;
         case 3:
         case 4:
-        case 5: y = e_.emit(binary[draw(5)], {x, other(s)}); break;
-        case 6: y = e_.emit("Where", {e_.emit("Greater", {x, other(s)}), x, e_.emit("Neg", {x})}); break;
+        case 5: y = e_.emit(binary[which % 5], {x, other(s)}); break;
+        case 6: {  // continuous: of two numbers that are nearly alike, rounding decides which is the greater
+            const value_id o = other(s);
+            y = e_.emit("Where", {e_.emit("Greater", {x, o}), x, o});
+            break;
+        }
         case 7: {
             std::vector<std::int64_t> perm;
             for (int d = 0; d <= last; ++d) perm.insert(perm.begin() + draw(d + 1), d);
@@ -88,7 +92,7 @@ private:
         }
         case 8: {
             const int d = draw(last + 1);
-            const std::int64_t step = draw(2) ? 1 : -1;
+            const std::int64_t step = which % 2 ? 1 : -1;
             if (s[d] < 2) break;
             y = e_.emit("Slice", {x, e_.integers({step > 0 ? 1 : s[d] - 1}), e_.integers({step > 0 ? s[d] : 0}), e_.integers({d}), e_.integers({step})});
             break;
@@ -96,11 +100,12 @@ private:
         case 9: {
             std::vector<std::int64_t> pads(static_cast<std::size_t>(2 * (last + 1)));
             pads[static_cast<std::size_t>(draw(last + 1))] = 1;
-            pads[static_cast<std::size_t>(last + 1 + draw(last + 1))] = draw(2) ? 1 : 2;
+            const std::size_t behind = static_cast<std::size_t>(last + 1 + draw(last + 1));
+            pads[behind] = draw(2) ? 1 : 2;
             for (int d = 0; d <= last; ++d)
                 if (s[d] < 3) pads[static_cast<std::size_t>(d)] = pads[static_cast<std::size_t>(d + last + 1)] = 0;
             static const char* modes[] = {"constant", "reflect", "edge", "wrap"};
-            y = e_.emit("Pad", {x, e_.integers(pads)}, {graft::string_attribute("mode", modes[draw(4)])});
+            y = e_.emit("Pad", {x, e_.integers(pads)}, {graft::string_attribute("mode", modes[which % 4])});
             break;
         }
         case 10: {

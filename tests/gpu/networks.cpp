@@ -52,6 +52,54 @@ TEST_CASE("half the bytes between operators change the demo's answers by little"
     }
 }
 
+TEST_CASE("a network of halves has on the CUDA simulator the kernels that it has in float32, and answers in halves") {
+    const auto network = [](graft::dtype type) {
+        const auto typed = [type](const graft::tensor& from) {
+            graft::tensor t = graft::tensor::make(type, from.shape());
+            for (std::int64_t i = 0; i < t.elements(); ++i) {
+                const double x = graft::element_as_double(from.type(), from.raw(), i);
+                graft::store_from_double(type, t.raw(), i, 1, &x);
+            }
+            return t;
+        };
+        graft::builder b("halves", 4);
+        const graft::value_id x = b.input("x", type, {2, 3, 12, 12});
+        const graft::value_id y = b.emit("Conv", {x, b.constant("w", typed(numbered({8, 3, 3, 3}, 1))), b.constant("b", typed(numbered({8}, 2)))}, {graft::integers_attribute("pads", {1, 1, 1, 1})});
+        std::vector<graft::value_id> normalised{y};
+        for (int i = 0; i < 4; ++i) {
+            graft::tensor t = numbered({8}, static_cast<std::uint64_t>(3 + i));
+            for (std::int64_t k = 0; k < 8; ++k) t.data<float>()[k] = 1 + t.data<float>()[k] / 2;
+            normalised.push_back(b.constant("n" + std::to_string(i), typed(t)));
+        }
+        const graft::value_id z = b.emit("Relu", {b.emit("BatchNormalization", normalised)});
+        const graft::value_id again = b.emit("Conv", {z, b.constant("w2", typed(numbered({8, 8, 3, 3}, 8)))}, {graft::integers_attribute("pads", {1, 1, 1, 1})});
+        b.output(b.emit("Relu", {b.emit("Add", {again, z})}), "y");
+        return b.finish();
+    };
+    const auto kernels = [](const graft::model& m) {
+        int n = 0;
+        auto placed = m.placements(m.inputs());
+        REQUIRE(placed.ok());
+        for (const graft::placement& p : placed.value()) n += p.kernel.compare(0, 5, "cuDNN") == 0 ? 100 : p.kernel != "copy";
+        return n;
+    };
+    for (const graft::dtype type : {graft::dtype::float16, graft::dtype::bfloat16}) {
+        CAPTURE(graft::name(type));
+        const graft::model host = graft::load(network(type)), device = graft::load(network(type), graft::on_device(simulated::exact_device())),
+                           wide = graft::load(network(graft::dtype::float32), graft::on_device(simulated::exact_device()));
+        graft::tensor x = graft::tensor::make(type, {2, 3, 12, 12});
+        const graft::tensor from = numbered({2, 3, 12, 12}, 7);
+        for (std::int64_t i = 0; i < x.elements(); ++i) {
+            const double v = static_cast<double>(from.data<float>()[i]);
+            graft::store_from_double(type, x.raw(), i, 1, &v);
+        }
+        const graft::tensor got = answer(device, x, 3), want = answer(host, x);
+        CHECK(got.type() == type);
+        CHECK(difference(got, want) <= (type == graft::dtype::float16 ? 4e-3 : 3e-2));
+        CHECK(kernels(device) == kernels(wide));
+    }
+}
+
 TEST_CASE("threads share a model on a simulated device, each with a context of its own") {
     const graft::model m = graft::load(demo, graft::on_device(simulated::exact_device()));
     const graft::tensor x = numbered({1, 3, 64, 64}, 9), want = answer(m, x);

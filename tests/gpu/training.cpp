@@ -1,6 +1,7 @@
 // Training steps through the back end for NVIDIA GPUs, on the CUDA simulator.
 #include "simulated_backend.hpp"
 
+#include "../cuda_simulator/simulated.hpp"
 #include "../train/small_steps.hpp"
 
 #include <cstring>
@@ -57,6 +58,30 @@ TEST_CASE("training steps on the CUDA simulator learn what the CPU learns") {
             CHECK(distance(numbers_of(device), numbers_of(host)) <= (kind == graft::optimizer_kind::sgd ? 1e-3 : 2e-2));
         }
     }
+}
+
+TEST_CASE("batches that are brought to the CUDA simulator ahead of their step change nothing") {
+    const graft::graph g = small_steps::architecture("lenet");
+    const graft::step_options options = with(graft::optimizer_kind::sgd, simulated::exact_device());
+    trained plain(g, options), ahead(g, options);
+    const std::int64_t sizes[] = {4, 4, 4, 3, 4, 4};
+    std::vector<graft::tensor> batches;
+    for (std::int64_t i = 0; i < 6; ++i) batches.push_back(small_steps::numbered(300 + static_cast<std::uint64_t>(i), plain.batch_shape(sizes[i])));
+    const long problems = simulated::count("problems");
+    for (std::size_t i = 0; i < batches.size(); ++i) {
+        const std::int64_t step = static_cast<std::int64_t>(i);
+        REQUIRE(plain.run(step, batches[i], 1, 0.01));
+        // What was told of the fifth is not what comes; of the fourth, which is smaller, nothing can be brought.
+        const graft::tensor* next = i + 1 == batches.size() ? nullptr : i == 3 ? &batches[0] : &batches[i + 1];
+        const bool ran = ahead.run(step, batches[i], 1, 0.01, next);
+        REQUIRE_MESSAGE(ran, ahead.error());
+        CHECK(ahead.step.loss() == plain.step.loss());
+    }
+    REQUIRE(plain.step.read_state().ok());
+    REQUIRE(ahead.step.read_state().ok());
+    CHECK(plain.bits() == ahead.bits());
+    const std::string report = simulated::report();
+    CHECK_MESSAGE(simulated::count("problems") == problems, report);
 }
 
 TEST_CASE("a batch taken in parts on the CUDA simulator learns what it learns whole on the CPU") {

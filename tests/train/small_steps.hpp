@@ -92,7 +92,8 @@ public:
         const graft::tensor x = numbered(200 + static_cast<std::uint64_t>(i), batch_shape(n));
         return run(i, x, threads, rate);
     }
-    bool run(std::int64_t i, const graft::tensor& x, int threads, double rate) {
+    /// `next`: what the step after this one will be run on.
+    bool run(std::int64_t i, const graft::tensor& x, int threads, double rate, const graft::tensor* next = nullptr) {
         const std::int64_t n = x.shape()[0];
         graft::tensor targets = graft::tensor::zeros(graft::dtype::float32, {n, classes});
         double weight = 0;
@@ -102,6 +103,7 @@ public:
         in.scale = 1 / weight;
         in.learning_rate = rate;
         in.step = i;
+        in.next = next;
         graft::pool_executor pool(threads);
         last = step.run(in, pool);
         return last.ok();

@@ -60,6 +60,25 @@ private:
     void *context_ = nullptr, *stream_ = nullptr;
 };
 
+/// An event of a device, made when it is first recorded.
+class cuda_event {
+public:
+    cuda_event() = default;
+    ~cuda_event();
+    cuda_event(const cuda_event&) = delete;
+    cuda_event& operator=(const cuda_event&) = delete;
+    /// What was put on the stream so far. The device's context is current.
+    status record(const cuda_device& on, void* stream);
+    /// What is put on the stream from here on waits for it; never recorded, there is nothing to wait for.
+    status block(void* stream) const;
+    /// Waits for it.
+    status wait() const;
+
+private:
+    const cuda_device* on_ = nullptr;
+    void* event_ = nullptr;
+};
+
 /// State in a device's memory, by the address of the host's copy.
 class cuda_state final : public device_state {
 public:
@@ -96,6 +115,7 @@ public:
     static result<std::unique_ptr<device_context>> make(std::shared_ptr<cuda_device> on, std::shared_ptr<const plan> p, cuda_state* state);
     ~cuda_context();
     inline status run(int first, int last, const host_addresses& host, executor& pool) override { return run_segment(first, last, host, pool); }
+    inline status expect(std::int64_t input, const void* address) override { return stage(input, address); }
 
 private:
     // A run of device steps between host steps.
@@ -106,7 +126,21 @@ private:
         void* graph = nullptr;
     };
 
+    // An input that is brought to memory of its own while the run before computes, on a stream of its own.
+    struct staged_input {
+        std::size_t step = 0;  // its Upload
+        cuda_stream stream;
+        device_memory memory;
+        cuda_event brought, taken;
+        const void *holds = nullptr, *next = nullptr;  // host addresses: of what is there or on its way, and of what the next run will take
+    };
+
     status run_segment(int first, int last, const host_addresses& host, executor& pool);
+    status launch_segment(segment& s);
+    status stage(std::int64_t input, const void* address);
+    status bring(const void* from, executor& pool);
+    status take_staged();
+    bool lies_free(const segment& s, std::size_t upload) const;
     status prepare_segments();
     status prepare_state(const host_addresses& host);
     status enqueue(const segment& s);
@@ -123,6 +157,7 @@ private:
     device_memory arena_;
     pinned_memory pinned_;
     std::vector<segment> segments_;
+    std::unique_ptr<staged_input> ahead_;        // once somebody has told what comes next
     std::vector<std::int64_t> staged_;           // of each copy step, its place in pinned memory
     std::vector<device_address> state_at_;       // of each input of the graph that is state
     std::vector<device_address> in_, out_;       // of the step that is enqueued

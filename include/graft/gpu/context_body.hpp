@@ -50,6 +50,26 @@ GRAFT_INLINE cuda_stream::~cuda_stream() {
     driver_->cuStreamDestroy_v2(stream_);
 }
 
+GRAFT_INLINE cuda_event::~cuda_event() {
+    if (!event_) return;
+    current_context now(on_->driver(), on_->context());
+    on_->driver().cuEventDestroy_v2(event_);
+}
+GRAFT_INLINE status cuda_event::record(const cuda_device& on, void* stream) {
+    on_ = &on;
+    if (!event_) GRAFT_GPU_TRY(on.driver(), cuEventCreate(&event_, api::driver::flag::event_disable_timing), on.name(), "making an event");
+    GRAFT_GPU_TRY(on.driver(), cuEventRecord(event_, stream), on.name(), "recording an event");
+    return {};
+}
+GRAFT_INLINE status cuda_event::block(void* stream) const {
+    if (event_) GRAFT_GPU_TRY(on_->driver(), cuStreamWaitEvent(stream, event_, 0), on_->name(), "waiting for an event");
+    return {};
+}
+GRAFT_INLINE status cuda_event::wait() const {
+    if (event_) GRAFT_GPU_TRY(on_->driver(), cuEventSynchronize(event_), on_->name(), "waiting for an event");
+    return {};
+}
+
 GRAFT_INLINE result<std::unique_ptr<device_state>> cuda_state::make(std::shared_ptr<cuda_device> on) {
     std::unique_ptr<cuda_state> made(new cuda_state);
     made->on_ = std::move(on);
@@ -118,6 +138,7 @@ GRAFT_INLINE cuda_context::~cuda_context() {
     const api::driver_functions& d = on_->driver();
     current_context now(d, on_->context());
     d.cuStreamSynchronize(stream_.get());
+    if (ahead_) d.cuStreamSynchronize(ahead_->stream.get());
     for (const segment& s : segments_)
         if (s.graph) d.cuGraphExecDestroy(s.graph);
 }
@@ -190,16 +211,20 @@ GRAFT_INLINE status cuda_context::run_segment(int first, int last, const host_ad
     if (!found) return fail(errc::internal, on_->name(), "steps were run that were not planned together");
     if (found == &segments_.front()) GRAFT_TRY(prepare_state(host));
     const std::vector<step>& steps = plan_->steps;
-    for (std::size_t i : found->up) detail::copy_bytes(pinned_.data() + staged_[i], host.address(steps[i].in[0]), detail::copied_bytes(steps[i]), pool);
-    {
-        std::lock_guard<std::mutex> guard(on_->enqueueing());
-        // The first run lets libraries load what they need, which they may not do while a graph is made.
-        if (found->ran && !found->graph) GRAFT_TRY(capture(*found));
-        if (found->graph)
-            GRAFT_GPU_TRY(d, cuGraphLaunch(found->graph, stream_.get()), on_->name(), "launching a graph");
-        else
-            GRAFT_TRY(enqueue(*found));
-        found->ran = true;
+    const bool ahead = ahead_ && found == &segments_.front();
+    for (std::size_t i : found->up) {
+        const void* from = host.address(steps[i].in[0]);
+        if (!ahead || i != ahead_->step)
+            detail::copy_bytes(pinned_.data() + staged_[i], from, detail::copied_bytes(steps[i]), pool);
+        else if (ahead_->holds != from)
+            GRAFT_TRY(bring(from, pool));
+    }
+    if (ahead) GRAFT_TRY(take_staged());
+    GRAFT_TRY(launch_segment(*found));
+    status brought;
+    if (ahead && ahead_->next) {
+        brought = bring(ahead_->next, pool);
+        ahead_->next = nullptr;
     }
     GRAFT_GPU_TRY(d, cuStreamSynchronize(stream_.get()), on_->name(), "running the network");
     for (std::size_t i : found->down) detail::copy_bytes(host.address(steps[i].out[0]), pinned_.data() + staged_[i], detail::copied_bytes(steps[i]), pool);
@@ -209,7 +234,85 @@ GRAFT_INLINE status cuda_context::run_segment(int first, int last, const host_ad
             const slot& s = plan_->value_slots[static_cast<std::size_t>(plan_->lowered.inputs[static_cast<std::size_t>(pair.input)])];
             if (s.on_device) state_->changed(host.address(s));
         }
+    return brought;
+}
+
+GRAFT_INLINE status cuda_context::launch_segment(segment& s) {
+    std::lock_guard<std::mutex> guard(on_->enqueueing());
+    // The first run lets libraries load what they need, which they may not do while a graph is made.
+    if (s.ran && !s.graph) GRAFT_TRY(capture(s));
+    if (s.graph)
+        GRAFT_GPU_TRY(on_->driver(), cuGraphLaunch(s.graph, stream_.get()), on_->name(), "launching a graph");
+    else
+        GRAFT_TRY(enqueue(s));
+    s.ran = true;
     return {};
+}
+
+// Whether nothing that runs before the Upload uses the memory that it writes, so that it may be written before all of them run.
+GRAFT_INLINE bool cuda_context::lies_free(const segment& s, std::size_t upload) const {
+    const slot& to = plan_->steps[upload].out[0];
+    const std::int64_t bytes = detail::copied_bytes(plan_->steps[upload]);
+    if (to.kind != slot_kind::arena) return false;
+    const auto apart = [&](std::int64_t at, std::int64_t size) { return at >= to.index + bytes || to.index >= at + size; };
+    for (std::size_t i = static_cast<std::size_t>(s.first); i < upload; ++i) {
+        const step& before = plan_->steps[i];
+        for (const std::vector<slot>* slots : {&before.in, &before.out})
+            for (const slot& used : *slots)
+                if (used.kind == slot_kind::arena && used.on_device && !apart(used.index, bytes_of(used.prototype.type, used.prototype.extents))) return false;
+        if (!apart(before.workspace_offset, before.on_device->workspace_bytes)) return false;
+    }
+    return true;
+}
+
+GRAFT_INLINE status cuda_context::stage(std::int64_t input, const void* address) {
+    if (!ahead_) {
+        if (segments_.empty() || segments_.front().first != 0) return {};  // the host computes first
+        segment& s = segments_.front();
+        for (std::size_t i : s.up) {
+            const slot& from = plan_->steps[i].in[0];
+            if (from.kind != slot_kind::input || from.index != input || !lies_free(s, i)) continue;
+            const api::driver_functions& d = on_->driver();
+            current_context now(d, on_->context());
+            GRAFT_TRY(driver_status(d, now.result(), on_->name(), "using its context"));
+            std::unique_ptr<staged_input> made(new staged_input);
+            made->step = i;
+            GRAFT_TRY(made->stream.open(d, on_->context(), on_->name()));
+            GRAFT_TRY_ASSIGN(made->memory, on_->pool().take(detail::copied_bytes(plan_->steps[i]), purpose::activations));
+            ahead_ = std::move(made);
+            // A graph that was made has the copy in it.
+            if (s.graph) d.cuGraphExecDestroy(s.graph);
+            s.graph = nullptr;
+        }
+    }
+    if (ahead_) ahead_->next = address;
+    return {};
+}
+// From the host into the memory that is kept for it, as soon as the run that takes what is there has taken it.
+GRAFT_INLINE status cuda_context::bring(const void* from, executor& pool) {
+    const std::int64_t bytes = detail::copied_bytes(plan_->steps[ahead_->step]);
+    void* pinned = pinned_.data() + staged_[ahead_->step];
+    ahead_->holds = nullptr;
+    if (!bytes) return {};
+    GRAFT_TRY(ahead_->brought.wait());
+    detail::copy_bytes(pinned, from, bytes, pool);
+    std::lock_guard<std::mutex> guard(on_->enqueueing());
+    void* stream = ahead_->stream.get();
+    GRAFT_TRY(ahead_->taken.block(stream));
+    GRAFT_GPU_TRY(on_->driver(), cuMemcpyHtoDAsync_v2(ahead_->memory.address(), pinned, static_cast<std::size_t>(bytes), stream), on_->name(), "copying to the device");
+    GRAFT_TRY(ahead_->brought.record(*on_, stream));
+    ahead_->holds = from;
+    return {};
+}
+GRAFT_INLINE status cuda_context::take_staged() {
+    const step& upload = plan_->steps[ahead_->step];
+    const std::int64_t bytes = detail::copied_bytes(upload);
+    ahead_->holds = nullptr;
+    if (!bytes) return {};
+    std::lock_guard<std::mutex> guard(on_->enqueueing());
+    GRAFT_TRY(ahead_->brought.block(stream_.get()));
+    GRAFT_GPU_TRY(on_->driver(), cuMemcpyDtoDAsync_v2(address(upload.out[0]), ahead_->memory.address(), static_cast<std::size_t>(bytes), stream_.get()), on_->name(), "copying on the device");
+    return ahead_->taken.record(*on_, stream_.get());
 }
 
 GRAFT_INLINE status cuda_context::capture(segment& s) {
@@ -234,7 +337,7 @@ GRAFT_INLINE status cuda_context::enqueue_copy(std::size_t i, bool up) {
     const step& s = plan_->steps[i];
     const std::size_t bytes = static_cast<std::size_t>(detail::copied_bytes(s));
     void* pinned = pinned_.data() + staged_[i];
-    if (!bytes) return {};
+    if (!bytes || (ahead_ && i == ahead_->step)) return {};
     if (up)
         GRAFT_GPU_TRY(d, cuMemcpyHtoDAsync_v2(address(s.out[0]), pinned, bytes, stream_.get()), on_->name(), "copying to the device");
     else

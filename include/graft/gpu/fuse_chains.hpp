@@ -1,17 +1,19 @@
-// Chains of element-wise operators and movements become one node Fusion, and one kernel.
+// Chains of element-wise operators and movements, with a reduction among them, become one node Fusion and its kernels.
 #pragma once
 
 #include "../graph/captures.hpp"
 #include "ops/ops.hpp"
 #include "query.hpp"
 
+#include <map>
 #include <memory>
 #include <vector>
 
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 
-/// The row of Fusion(inputs...) -> outputs: the attribute `body` is a graph of nodes that have rules, with as many inputs and outputs.
+/// The row of Fusion(inputs...) -> outputs: the attribute `body` is a graph of nodes that have rules, one of which may be a
+/// reduction, with as many inputs and outputs.
 inline const op_row* fusion_row() {
     static constexpr op_row row = {"Fusion", "", 1, 0, 0, -1, 1, -1, nullptr, nullptr, 0, "body:g", ""};
     return &row;
@@ -21,38 +23,55 @@ namespace detail {
 
 using graft::detail::append_captures;
 
-// A node joins the group of its readers where all of them are in one group: so no path leads out of a group and back, and no value of a
-// group but those of its last node is needed outside.
+// A node joins the group of its readers, which becomes one node where the last of them stands. What others read of it is an output of
+// the group, if they all stand behind: then no path leads out of a group and back. One reduction may be among a group's nodes.
 class chains {
 public:
-    explicit chains(graph& target) : g(target) {}
+    explicit chains(graph& target) : g(target), alone_(target.nodes.size(), 0) {}
 
     void run() {
-        find_groups();
+        find_readers();
+        std::vector<std::vector<node>> made(g.nodes.size());
+        // A group that no kernel can be written of is formed anew without its reduction.
+        for (bool again = true; again;) {
+            again = false;
+            find_groups();
+            for (std::size_t i = 0; i < g.nodes.size(); ++i) {
+                made[i].clear();
+                if (group_[i] != i || members_[i].size() < 2) continue;
+                node fused = fusion(i);
+                if (emits(fused))
+                    made[i].assign(1, std::move(fused));
+                else if (reduction_[i] != none)
+                    alone_[reduction_[i]] = again = true;
+            }
+        }
         std::vector<node> old = std::move(g.nodes);
         g.nodes.clear();
         for (std::size_t i = 0; i < old.size(); ++i) {
             if (group_[i] != i) continue;  // it has gone into a later one
-            std::vector<node> members;
-            for (std::size_t k = members_[i].size(); k-- > 0;) members.push_back(std::move(old[members_[i][k]]));
-            if (members.size() > 1) {
-                node fused = fusion(members);
-                if (emits(fused)) members.assign(1, std::move(fused));
-            }
-            for (node& n : members) g.nodes.push_back(std::move(n));
+            if (made[i].empty())
+                for (std::size_t k = members_[i].size(); k-- > 0;) g.nodes.push_back(std::move(old[members_[i][k]]));
+            else
+                g.nodes.push_back(std::move(made[i][0]));
         }
     }
 
 private:
-    static constexpr std::size_t most_nodes = 24, most_inputs = 24;
+    static constexpr std::size_t most_nodes = 24, most_inputs = 24, none = static_cast<std::size_t>(-1);
 
     value& at(value_id id) { return g.values[static_cast<std::size_t>(id)]; }
-    std::int64_t elements(const node& n) { return n.outputs.empty() || n.outputs[0] == no_value ? 0 : at(n.outputs[0]).extents.elements(); }
+    value& result(const node& n) { return at(n.outputs[0]); }
+    std::int64_t elements(const node& n) { return n.outputs.empty() || n.outputs[0] == no_value ? 0 : result(n).extents.elements(); }
 
     // Whether its kernel would be a loop over its output that can take more in. What is only another look at memory costs nothing alone.
     bool joins(const node& n) {
-        if (!n.on_device || !fusable(n) || n.outputs.size() != 1 || n.outputs[0] == no_value || !elements(n)) return false;
-        return !((n.op->flags & op_flag::view) && n.inputs[0] != no_value && at(n.inputs[0]).block == at(n.outputs[0]).block);
+        if (!n.on_device || !fusable(n) || n.outputs.size() != 1 || !elements(n)) return false;
+        return !((n.op->flags & op_flag::view) && n.inputs[0] != no_value && at(n.inputs[0]).block == result(n).block);
+    }
+    bool reduces(std::size_t i) {
+        const node& n = g.nodes[i];
+        return n.on_device && !alone_[i] && elements(n) && n.inputs[0] != no_value && find_reduction(n.op_type.c_str(), n.domain.c_str());
     }
     // Whether it reads each element of an input once, so that computing the input in place costs no more.
     bool reads_once(const node& n) const {
@@ -63,36 +82,108 @@ private:
         return n.domain == "graft" && (n.op_type == "Activation" || n.op_type == "ScaleShift" || n.op_type == "Sum");
     }
 
-    void find_groups() {
-        std::vector<std::vector<std::size_t>> readers(g.values.size());
-        std::vector<char> kept(g.values.size(), 0);
+    void find_readers() {
+        readers_.resize(g.values.size());
+        leaves_.assign(g.values.size(), 0);
         std::vector<value_id> ids;
         for (std::size_t i = 0; i < g.nodes.size(); ++i) {
             ids = g.nodes[i].inputs;
             append_captures(g.nodes[i], ids);
             for (value_id id : ids)
-                if (id != no_value) readers[static_cast<std::size_t>(id)].push_back(i);
+                if (id != no_value) readers_[static_cast<std::size_t>(id)].push_back(i);
         }
-        for (value_id id : g.outputs) kept[static_cast<std::size_t>(id)] = 1;
-        group_.resize(g.nodes.size());
-        members_.resize(g.nodes.size());
-        inputs_.resize(g.nodes.size());
-        for (std::size_t i = g.nodes.size(); i-- > 0;) {
+        for (value_id id : g.outputs) leaves_[static_cast<std::size_t>(id)] = 1;
+    }
+    // Whether somebody outside of the group reads it, and if so, whether all of them stand behind the group.
+    bool read_outside(value_id id, std::size_t root) const {
+        bool outside = leaves_[static_cast<std::size_t>(id)] != 0;
+        for (std::size_t reader : readers_[static_cast<std::size_t>(id)]) outside |= group_[reader] != root;
+        return outside;
+    }
+    bool read_behind(value_id id, std::size_t root) const {
+        for (std::size_t reader : readers_[static_cast<std::size_t>(id)])
+            if (group_[reader] != root && reader <= root) return false;
+        return true;
+    }
+    void find_groups() {
+        const std::size_t count = g.nodes.size();
+        group_.resize(count);
+        members_.assign(count, {});
+        inputs_.resize(count);
+        reduction_.assign(count, none);
+        for (std::size_t i = count; i-- > 0;) {
             group_[i] = i;
-            const node& n = g.nodes[i];
             members_[i] = {i};
-            inputs_[i] = n.inputs.size();
-            if (!joins(n) || kept[static_cast<std::size_t>(n.outputs[0])]) continue;
-            const std::vector<std::size_t>& by = readers[static_cast<std::size_t>(n.outputs[0])];
-            if (by.empty()) continue;
-            const std::size_t root = group_[by[0]];
-            bool together = members_[root].size() < most_nodes && joins(g.nodes[root]) && elements(g.nodes[root]) <= elements(n);
-            for (std::size_t reader : by) together = together && group_[reader] == root && joins(g.nodes[reader]) && reads_once(g.nodes[reader]);
-            if (!together || inputs_[root] + n.inputs.size() > most_inputs) continue;
+            inputs_[i] = g.nodes[i].inputs.size();
+            const bool sums = reduces(i);
+            if (sums) reduction_[i] = i;
+            if (!sums && !joins(g.nodes[i])) continue;
+            const std::size_t root = group_of_readers(i);
+            if (root == none || !(sums ? reduction_joins(i, root) : element_joins(i, root))) continue;
             group_[i] = root;
             members_[root].push_back(i);
-            inputs_[root] += n.inputs.size();
+            inputs_[root] += g.nodes[i].inputs.size();
+            if (sums) reduction_[root] = i;
         }
+    }
+    // The group of the first node that reads its first output, if there is room and whoever else reads an output stands behind it.
+    std::size_t group_of_readers(std::size_t i) {
+        const node& n = g.nodes[i];
+        const std::vector<std::size_t>& by = readers_[static_cast<std::size_t>(n.outputs[0])];
+        if (by.empty()) return none;
+        const std::size_t root = group_[by[0]];
+        if (members_[root].size() >= most_nodes || inputs_[root] + n.inputs.size() > most_inputs) return none;
+        if (reduction_[root] == none && !joins(g.nodes[root])) return none;
+        for (value_id id : n.outputs)
+            if (id != no_value && !read_behind(id, root)) return none;
+        return root;
+    }
+    // What is computed element by element goes where each of its elements is wanted once; to be an output as well, it has to be of the
+    // extents that the group walks.
+    bool element_joins(std::size_t i, std::size_t root) {
+        const node& n = g.nodes[i];
+        const value_id y = n.outputs[0];
+        const bool outside = read_outside(y, root);
+        for (std::size_t reader : readers_[static_cast<std::size_t>(y)]) {
+            if (group_[reader] != root) continue;
+            if (reader == reduction_[root] ? at(g.nodes[reader].inputs[0]).extents != at(y).extents || (g.nodes[reader].op->flags & op_flag::view) : !reads_once(g.nodes[reader])) return false;
+        }
+        if (elements(g.nodes[root]) > elements(n)) return false;
+        if (reduction_[root] == none) return !outside || at(y).extents == result(g.nodes[root]).extents;
+        // A reduction that goes over memory twice reads the factors of y twice instead of y, which need not be written then.
+        const kernel_shape how = shape_of(reduction_[root]);
+        if (outside && !how.maps) return false;
+        if (how.passes < 2) return true;
+        std::size_t read = 0;
+        for (value_id id : n.inputs) read += id != no_value && at(id).extents.elements() == at(y).extents.elements();
+        return read < (outside ? 2u : 3u);
+    }
+    // What follows from a reduction element by element, in the extents that it has.
+    bool reduction_joins(std::size_t i, std::size_t root) {
+        const node& n = g.nodes[i];
+        if (reduction_[root] != none || result(n).extents != result(g.nodes[root]).extents) return false;
+        for (value_id id : n.outputs) {
+            if (id == no_value) continue;
+            for (std::size_t reader : readers_[static_cast<std::size_t>(id)])
+                if (group_[reader] == root && (id != n.outputs[0] || !reads_once(g.nodes[reader]) || result(g.nodes[reader]).extents != result(n).extents)) return false;
+        }
+        return true;
+    }
+    // How often a reduction goes over memory, and whether it has outputs of the extents that it sums up.
+    struct kernel_shape {
+        int passes;
+        bool maps;
+    };
+    kernel_shape shape_of(std::size_t i) {
+        const auto known = shapes_.find(i);
+        if (known != shapes_.end()) return known->second;
+        const limits limit;
+        const device_traits any;
+        program alone;
+        const node& n = g.nodes[i];
+        const char* refused = find_generated(n.op_type.c_str(), n.domain.c_str()).generate(asked_in_graph(g, n, limit).on(any, {}).query(), alone);
+        const bool maps = !refused && result(n).extents == at(n.inputs[0]).extents;
+        return shapes_[i] = {maps && alone.launches.size() > 1 ? 2 : 1, maps};
     }
 
     // Whether a kernel can be written of it: rules have limits of their own together.
@@ -103,7 +194,9 @@ private:
         return !find_generated("Fusion", "").generate(asked_in_graph(g, n, limit).on(any, {}).query(), unused);
     }
 
-    node fusion(std::vector<node> members) {
+    node fusion(std::size_t root) {
+        std::vector<node> members;
+        for (std::size_t k = members_[root].size(); k-- > 0;) members.push_back(g.nodes[members_[root][k]]);
         auto body = std::make_shared<graph>();
         std::vector<value_id> inner(g.values.size(), no_value);
         node made;
@@ -112,7 +205,9 @@ private:
         made.op = fusion_row();
         made.version = 1;
         made.on_device = true;
-        made.outputs = members.back().outputs;
+        for (std::size_t k = members.size(); k-- > 0;)
+            for (value_id id : members[k].outputs)
+                if (id != no_value && (k + 1 == members.size() || read_outside(id, root))) made.outputs.push_back(id);
         const auto copy = [&](value_id id) {
             const value& v = at(id);
             value_id& to = inner[static_cast<std::size_t>(id)];
@@ -139,9 +234,10 @@ private:
                     made.inputs.push_back(from);
                 }
             }
-            for (value_id& id : n.outputs) id = copy(id);
+            for (value_id& id : n.outputs)
+                if (id != no_value) id = copy(id);
         }
-        body->outputs = members.back().outputs;
+        for (value_id id : made.outputs) body->outputs.push_back(inner[static_cast<std::size_t>(id)]);
         body->nodes = std::move(members);
         attribute a;
         a.name = "body";
@@ -152,8 +248,11 @@ private:
     }
 
     graph& g;
-    std::vector<std::size_t> group_, inputs_;
-    std::vector<std::vector<std::size_t>> members_;  // from the last node to the first
+    std::vector<std::vector<std::size_t>> readers_;  // by value
+    std::map<std::size_t, kernel_shape> shapes_;
+    std::vector<char> leaves_, alone_;               // values that leave the graph; reductions that cannot be fused with anything
+    std::vector<std::size_t> group_, inputs_, reduction_;  // the last two by the group's last node
+    std::vector<std::vector<std::size_t>> members_;        // from the last node to the first
 };
 
 }  // namespace detail

@@ -4,6 +4,7 @@
 #include "../graph/captures.hpp"
 #include "../plan/fuse.hpp"
 #include "../plan/place.hpp"
+#include "../plan/widen.hpp"
 #include "fuse_chains.hpp"
 #include "layouts.hpp"
 #include "library_rows.hpp"
@@ -46,6 +47,7 @@ public:
     lowerer(graph& target, const lowering& with, const numbers& used, const library_question& ask) : rewriter(target), with_(with), used_(used), ask_(ask) {}
 
     status run() {
+        GRAFT_TRY(widen());
         graft::detail::fuser(g).run();
         mark();
         narrow();
@@ -62,6 +64,18 @@ private:
     bool convolves(const node& n) const { return find_conv_row(n.op_type.c_str(), n.domain.c_str()) != nullptr; }
     bool multiplies(const node& n) const { return find_matmul_row(n.op_type.c_str(), n.domain.c_str()) != nullptr; }
     bool stays(value_id id) const { return stays_[static_cast<std::size_t>(id)] != 0; }
+
+    // Networks of halves are fused as those of float32 are, and get their type back where values go to memory.
+    status widen() {
+        const std::size_t before = g.values.size();
+        for (const node& n : g.nodes)
+            for (value_id id : n.outputs)
+                if (half_ == dtype::float32 && id != no_value && (at(id).type == dtype::float16 || at(id).type == dtype::bfloat16)) half_ = at(id).type;
+        GRAFT_TRY(graft::detail::widener(g, with_).run());
+        widened_.assign(g.values.size(), 0);
+        for (std::size_t i = before; i < g.values.size(); ++i) widened_[i] = 1;
+        return {};
+    }
 
     // What fusion added is the device's as well. What the host or the caller reads, new state among it, stays as it is.
     void mark() {
@@ -81,14 +95,15 @@ private:
     // Values between operators in the type that was chosen. Statistics, losses, gradients of weights, what leaves the device and all
     // state stay float32.
     void narrow() {
-        if (used_.activations == dtype::float32) return;
+        widened_.resize(g.values.size(), 0);
         static constexpr const char* keeps[] = {"Softmax", "LogSoftmax", "SGD", "Adam", "ExponentialMovingAverage", "GlobalNorm", "ScaleByNorm", "SumTo", "ConvGradWeight", "MatMulGradWeight"};
         for (const node& n : g.nodes) {
             bool kept = !n.on_device;
             for (const char* op : keeps) kept |= n.op_type == op;
             for (std::size_t i = 0; i < n.outputs.size() && !kept; ++i) {
                 const value_id id = n.outputs[i];
-                if (is_float32(id) && at(id).extents.rank() >= 2 && !stays(id)) at(id).type = used_.activations;
+                if (!is_float32(id) || at(id).extents.rank() < 2 || stays(id)) continue;
+                at(id).type = used_.activations != dtype::float32 ? used_.activations : widened_[static_cast<std::size_t>(id)] ? half_ : dtype::float32;
             }
         }
     }
@@ -118,11 +133,14 @@ private:
                 g.nodes.push_back(std::move(n));
                 continue;
             }
+            dtype factors = used_.activations;
+            for (value_id id : n.inputs)
+                if (id != no_value && (at(id).type == dtype::float16 || at(id).type == dtype::bfloat16)) factors = at(id).type;
             for (std::size_t i = 0; i < n.inputs.size(); ++i) {
                 value_id& id = n.inputs[i];
                 if (id == no_value || !is_float(at(id).type)) continue;
                 const int block = last && at(id).extents.rank() >= 3 ? -1 : 0;
-                GRAFT_TRY_ASSIGN(id, as(id, is_float32(id) ? used_.activations : at(id).type, block));
+                GRAFT_TRY_ASSIGN(id, as(id, is_float32(id) ? factors : at(id).type, block));
             }
             // A result that has to stay row-major gets its order behind the kernel. cuDNN gives gradients of weights in the type of the factors.
             std::vector<std::pair<value_id, value_id>> behind;
@@ -285,7 +303,9 @@ private:
     const lowering& with_;
     const numbers& used_;
     const library_question& ask_;
-    std::vector<char> stays_;  // by value: its type and layout are not the lowering's to choose
+    std::vector<char> stays_;                // by value: its type and layout are not the lowering's to choose
+    std::vector<char> widened_;              // by value: it stands for one of the network's halves,
+    dtype half_ = dtype::float32;            // of this type
     std::vector<copy> copies_;
 };
 

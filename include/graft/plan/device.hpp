@@ -64,6 +64,9 @@ public:
     /// Runs the steps [first, last) of the plan, all of them the device's, and returns when what they bring to the host is there. `pool`
     /// serves copies of the host.
     inline virtual status run(int first, int last, const host_addresses& host, executor& pool) = 0;
+    /// Input `input` of the run after the next one will lie at `address`, where it is complete already: it may be brought over while the
+    /// next run computes. A run whose input lies elsewhere takes it from there.
+    inline virtual status expect(std::int64_t input, const void* address) = 0;
 };
 
 /// A device that was opened. Safe from many threads.

@@ -37,7 +37,7 @@ struct step_options {
     std::shared_ptr<device> on;      ///< the device that computes it (runtime::open); null: the CPU
 };
 
-/// One batch, as a step takes it. All views are only read, and only during the call.
+/// One batch, as a step takes it. All views are only read, and only during the call, but for `next`.
 struct step_input {
     const tensor* inputs = nullptr;   ///< what the network's input takes, N samples along axis 0
     const tensor* targets = nullptr;  ///< float32 [N, classes]: see write_target
@@ -45,6 +45,8 @@ struct step_input {
     double scale = 0;                 ///< 1 / (what the mean divides by)
     double learning_rate = 0;
     std::int64_t step = 0;            ///< 0 before the first update; what random layers draw depends on it
+    const tensor* next = nullptr;     ///< what `inputs` will be at the next step, if that is known: a device brings it over while it computes
+                                      ///< this one; it has to stay as it is until the next step has ended
 };
 
 /// Memory of a planned step, in bytes.

@@ -238,7 +238,8 @@ GRAFT_INLINE status training_step::implementation::run_whole(const step_input& i
     give_back_others(*p);
     last_logits = tensor();  // given back, so that the run need not allocate another
     const std::vector<tensor_view> all = views(view(*in.inputs), view(*in.targets), in.teacher ? view(*in.teacher) : view(nothing));
-    GRAFT_TRY(p->runner->run(all.data()));
+    const bool alike = in.next && in.next->shape() == in.inputs->shape() && in.next->type() == in.inputs->type();
+    GRAFT_TRY(p->runner->run(all.data(), alike ? in.next->raw() : nullptr));
     last_loss = static_cast<double>(p->runner->output(detail::step_outputs::loss).data<float>()[0]);
     last_logits = p->runner->output(detail::step_outputs::logits);
     read_norm(*p);

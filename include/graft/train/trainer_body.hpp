@@ -245,12 +245,20 @@ private:
         const double epoch_began = seconds_now(), waited_before = source_->waited();
         const std::int64_t seen_before = position_.seen;
         double rate = 0;
-        batch b;
+        batch b, next;
+        status made, made_next;
+        bool ahead = false;
         while (position_.batch < steps_per_epoch()) {
-            status made = source_->next(b);
+            if (ahead)
+                std::swap(b, next), made = std::move(made_next);
+            else
+                made = source_->next(b);
             count_bad(b.bad);  // also those that are one too many
             GRAFT_TRY(std::move(made));
-            if (!b.labels.empty()) GRAFT_TRY(run_step(b, rate));
+            // A device has the next batch brought over while it computes this one.
+            ahead = o_.step.on && position_.batch + 1 < steps_per_epoch();
+            if (ahead) made_next = source_->next(next);
+            if (!b.labels.empty()) GRAFT_TRY(run_step(b, ahead && made_next.ok() && !next.labels.empty() ? &next.inputs : nullptr, rate));
             ++position_.batch;
             const double now = seconds_now(), elapsed = now - epoch_began;
             trainer_progress p;
@@ -280,7 +288,7 @@ private:
         return end_epoch(r);
     }
 
-    status run_step(const batch& b, double& rate) {
+    status run_step(const batch& b, const tensor* next, double& rate) {
         const std::int64_t n = static_cast<std::int64_t>(b.labels.size()), count = static_cast<std::int64_t>(classes());
         if (!targets_ || targets_.shape()[0] != n) GRAFT_TRY_ASSIGN(targets_, tensor::make(dtype::float32, {n, count}));
         double weight = 0;
@@ -302,6 +310,7 @@ private:
         in.scale = weight > 0 ? 1 / weight : 0;
         in.learning_rate = rate;
         in.step = position_.step;
+        in.next = next;
         status done = step_.run(in, pool_);
         if (!done.ok()) return diverged(std::move(done));
         ++position_.step;
