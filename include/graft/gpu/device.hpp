@@ -60,7 +60,7 @@ public:
     std::mutex& enqueueing() noexcept { return enqueueing_; }
 
     inline const char* refuse(const op_context& node) const override { return refuse_node(node); }
-    inline status lower(graph& g, const lowering& with) override { return lower_for_gpu(g, with, numbers_, {this, library_makes}); }
+    inline status lower(graph& g, const lowering& with) override { return lower_for_gpu(g, with, numbers_, {this, own_makes, library_makes}); }
     inline result<std::shared_ptr<const device_kernel>> prepare(const device_query& node) override { return prepare_node(node); }
     inline result<std::shared_ptr<const device_program>> load(const plan& p, executor& pool) override { return load_plan(p, pool); }
     inline result<std::unique_ptr<device_context>> make_context(std::shared_ptr<const plan> p, device_state* state) override;
@@ -73,6 +73,7 @@ private:
     result<std::shared_ptr<const device_program>> load_plan(const plan& p, executor& pool);
     result<std::unique_ptr<library_kernel>> library_kernel_of(const kernel_query& q, const char*& why);
     status describe();
+    static bool own_makes(void* self, const node& n, const graph& g);
     static bool library_makes(void* self, const node& n, const graph& g);
     result<std::shared_ptr<const resident_constant>> resident(const tensor& host, void* stream);
 

@@ -95,9 +95,10 @@ GRAFT_INLINE const char* cuda_device::refuse_node(const op_context& node) const 
     if (const library_row* row = find_conv_row(op, domain)) {
         detail::asked convolution = a;
         convolution.channels_last();
-        why = functions_.cudnn ? row->refuse(convolution.query()) : "cuDNN was not found";
-    } else if (const library_row* product = find_matmul_row(op, domain))
-        why = functions_.cublaslt ? product->refuse(a.query()) : "cuBLASLt was not found";
+        if (takes_depthwise(convolution.query())) return nullptr;
+        return functions_.cudnn ? row->refuse(convolution.query()) : "cuDNN was not found";
+    }
+    if (const library_row* product = find_matmul_row(op, domain)) why = functions_.cublaslt ? product->refuse(a.query()) : "cuBLASLt was not found";
     if (!why) return nullptr;
     if (const generated_row generated = find_generated(op, domain); generated.generate) {
         program unused;
@@ -106,11 +107,12 @@ GRAFT_INLINE const char* cuda_device::refuse_node(const op_context& node) const 
     return why;
 }
 
-// The library's kernel of a node; null where no row takes it, and `why` says so then.
+// The library's kernel of a node; null where no row takes it, and `why` says so then, and where a kernel of our own is better.
 GRAFT_INLINE result<std::unique_ptr<library_kernel>> cuda_device::library_kernel_of(const kernel_query& q, const char*& why) {
     const char *const op = q.n.op_type.c_str(), *const domain = q.n.domain.c_str();
     const library_row* row = find_conv_row(op, domain);
     if (!row) row = find_matmul_row(op, domain);
+    if (takes_depthwise(q)) row = nullptr;
     if (row) why = row->refuse(q);
     if (!row || why) return std::unique_ptr<library_kernel>();
     const libraries* with = nullptr;
@@ -120,6 +122,11 @@ GRAFT_INLINE result<std::unique_ptr<library_kernel>> cuda_device::library_kernel
     return row->make(q, *with);
 }
 
+GRAFT_INLINE bool cuda_device::own_makes(void* self, const node& n, const graph& g) {
+    const cuda_device& on = *static_cast<cuda_device*>(self);
+    const limits limit;
+    return takes_depthwise(detail::asked_in_graph(g, n, limit).on(on.traits_, on.numbers_.options()).query());
+}
 GRAFT_INLINE bool cuda_device::library_makes(void* self, const node& n, const graph& g) {
     cuda_device& on = *static_cast<cuda_device*>(self);
     const limits limit;
@@ -143,7 +150,9 @@ GRAFT_INLINE result<std::shared_ptr<const device_kernel>> cuda_device::prepare_n
         made->note = made->library->note;
         return std::shared_ptr<const device_kernel>(std::move(made));
     }
-    if (const generated_row generated = find_generated(node.n.op_type.c_str(), node.n.domain.c_str()); generated.generate) {
+    const char *const op = node.n.op_type.c_str(), *const domain = node.n.domain.c_str();
+    const bool left_to_library = find_conv_row(op, domain) && !takes_depthwise(a.query());
+    if (const generated_row generated = find_generated(op, domain); generated.generate && !left_to_library) {
         why = generated.generate(a.query(), made->generated);
         if (!why) {
             made->generated.source = prelude() + made->generated.source;

@@ -21,15 +21,18 @@ struct numbers {
 /// device.unavailable (the device has no such arithmetic).
 result<numbers> numbers_of(const device_options& options, const device_traits& on);
 
-/// Whether a library's row makes a kernel of a node: asked of nodes that could be split into smaller ones.
-struct library_question {
+/// Who makes the kernel of a node: asked of nodes that could be split into smaller ones.
+struct kernel_question {
     void* context;
+    /// Whether kernels of our own do, all that the node does in one.
+    bool (*own)(void* context, const node& n, const graph& g);
+    /// Whether a library's row does.
     bool (*makes)(void* context, const node& n, const graph& g);
 };
 
 /// Rewrites the nodes that are the device's (node::on_device): fuses what the CPU's lowering fuses as well (plan/fuse.hpp), gives values
 /// their types and layouts, and makes one node Fusion of element-wise neighbours.
-status lower_for_gpu(graph& g, const lowering& with, const numbers& used, const library_question& ask);
+status lower_for_gpu(graph& g, const lowering& with, const numbers& used, const kernel_question& ask);
 
 }  // namespace gpu
 GRAFT_END_NAMESPACE

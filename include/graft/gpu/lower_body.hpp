@@ -44,7 +44,7 @@ using graft::detail::rewriter;
 
 class lowerer : public rewriter {
 public:
-    lowerer(graph& target, const lowering& with, const numbers& used, const library_question& ask) : rewriter(target), with_(with), used_(used), ask_(ask) {}
+    lowerer(graph& target, const lowering& with, const numbers& used, const kernel_question& ask) : rewriter(target), with_(with), used_(used), ask_(ask) {}
 
     status run() {
         GRAFT_TRY(widen());
@@ -142,12 +142,14 @@ private:
                 const int block = last && at(id).extents.rank() >= 3 ? -1 : 0;
                 GRAFT_TRY_ASSIGN(id, as(id, is_float32(id) ? factors : at(id).type, block));
             }
-            // A result that has to stay row-major gets its order behind the kernel. cuDNN gives gradients of weights in the type of the factors.
+            // A result that has to stay row-major gets its order behind the kernel. cuDNN gives gradients of weights in the type of the
+            // factors; kernels of our own store the sums as they are.
+            const bool narrow_result = n.op_type == "ConvGradWeight" && !ask_.own(ask_.context, n, g);
             std::vector<std::pair<value_id, value_id>> behind;
             for (value_id& id : n.outputs) {
                 if (id == no_value || !last || at(id).extents.rank() < 3) continue;
-                const dtype type = n.op_type == "ConvGradWeight" && is_float(at(id).type) ? at(n.inputs[0]).type : at(id).type;
-                if (at(id).block < 0 && at(id).type == type) continue;
+                const dtype type = narrow_result && is_float(at(id).type) ? at(n.inputs[0]).type : at(id).type;
+                if ((at(id).block < 0 || layouts_agree(at(id).extents)) && at(id).type == type) continue;
                 const value_id made = like(id, "_channels_last");
                 at(made).type = type;
                 at(made).block = -1;
@@ -209,7 +211,7 @@ private:
         g.nodes.clear();
         for (node& n : old) {
             const bool has_more = n.on_device && n.domain == "graft" && (n.op_type == "Conv" || n.op_type == "MatMul") && (n.find("activation") || n.find("residual") || (n.inputs.size() > 2 && n.inputs[2] != no_value));
-            if (!has_more || (!better_split(n) && ask_.makes(ask_.context, n, g)))
+            if (!has_more || ask_.own(ask_.context, n, g) || (!better_split(n) && ask_.makes(ask_.context, n, g)))
                 g.nodes.push_back(std::move(n));
             else
                 split(std::move(n));
@@ -302,7 +304,7 @@ private:
     };
     const lowering& with_;
     const numbers& used_;
-    const library_question& ask_;
+    const kernel_question& ask_;
     std::vector<char> stays_;                // by value: its type and layout are not the lowering's to choose
     std::vector<char> widened_;              // by value: it stands for one of the network's halves,
     dtype half_ = dtype::float32;            // of this type
@@ -311,7 +313,7 @@ private:
 
 }  // namespace detail
 
-GRAFT_INLINE status lower_for_gpu(graph& g, const lowering& with, const numbers& used, const library_question& ask) { return detail::lowerer(g, with, used, ask).run(); }
+GRAFT_INLINE status lower_for_gpu(graph& g, const lowering& with, const numbers& used, const kernel_question& ask) { return detail::lowerer(g, with, used, ask).run(); }
 
 }  // namespace gpu
 GRAFT_END_NAMESPACE

@@ -9,7 +9,7 @@ GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 
 /// Rows of Conv and ConvTranspose, and of graft's Conv, ConvGradInput and ConvGradWeight (whose sums over the batch are cuDNN's own:
-/// `shards` has no meaning on a device). Values and weights are channels-last: float32, float16 or bfloat16; all sums are float32.
+/// `shards` has no meaning on a device). Depthwise ones run in kernels of our own, of ops/depthwise.hpp, instead. Values and weights are channels-last: float32, float16 or bfloat16; all sums are float32.
 ///
 /// `make` asks for one graph with everything that the node does. Where cuDNN has no engine for it, the answer is op.unsupported, and
 /// the caller splits bias, residual and activation off into a node of their own: a convolution alone nearly always has an engine.
@@ -31,7 +31,7 @@ GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 namespace detail {
 
-/// A node as cuDNN sees it. x, w and y are named after the forward convolution, whatever is computed.
+/// A node as kernels of convolutions see it. x, w and y are named after the forward convolution, whatever is computed.
 struct conv_problem {
     convolution_direction direction = convolution_direction::forward;
     shape x, w, y;
@@ -83,7 +83,6 @@ inline const char* read_epilogue(const kernel_query& q, int bias, int residual, 
     p.after.residual = adds != 0;
     p.after.residual_after_activation = adds == 2;
     const shape& y = q.out[0].extents;
-    if (!conv_epilogue_supported(p.after.act)) return "cuDNN has not its activation";
     if (bias >= 0 && q.has(bias)) {
         const tensor_view& b = q.in[bias];
         if (b.extents.elements() != y[1] || !is_conv_type(b.type)) return "its bias is not one float for each channel";
@@ -286,14 +285,19 @@ inline result<std::unique_ptr<library_kernel>> make_conv_problem(const kernel_qu
 }
 
 template <const char* (*Read)(const kernel_query&, conv_problem&)>
+inline const char* read_for_cudnn(const kernel_query& q, conv_problem& p) {
+    if (const char* refused = Read(q, p)) return refused;
+    return conv_epilogue_supported(p.after.act) ? nullptr : "cuDNN has not its activation";
+}
+template <const char* (*Read)(const kernel_query&, conv_problem&)>
 inline const char* refuse_conv(const kernel_query& q) {
     conv_problem p;
-    return Read(q, p);
+    return read_for_cudnn<Read>(q, p);
 }
 template <const char* (*Read)(const kernel_query&, conv_problem&)>
 inline result<std::unique_ptr<library_kernel>> make_conv(const kernel_query& q, const libraries& with) {
     conv_problem p;
-    const char* refused = Read(q, p);
+    const char* refused = read_for_cudnn<Read>(q, p);
     return make_conv_problem(q, with, refused, p);
 }
 

@@ -15,6 +15,7 @@ GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
 #include "cumulative.hpp"
+#include "depthwise.hpp"
 #include "global_norm.hpp"
 #include "norm_training.hpp"
 #include "pool.hpp"
@@ -60,6 +61,7 @@ GRAFT_INLINE generated_row find_generated(const char* op, const char* domain) {
     const generated_table families[] = {
         detail::fusion_rows(),
         cumulative_rows(),
+        depthwise_rows(),
         global_norm_rows(),
         pool_rows(),
     };
