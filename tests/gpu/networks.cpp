@@ -100,6 +100,19 @@ TEST_CASE("a network of halves has on the CUDA simulator the kernels that it has
     }
 }
 
+TEST_CASE("another shape of a value that has its type alone on the simulated device is a copy of it") {
+    const std::int64_t extents[] = {-1};
+    graft::builder b("views", 3);
+    graft::value_id x = b.emit("Flatten", {b.input("x", graft::dtype::float32, {3, 4, 5})});  // float32 to float16
+    x = b.emit("Reshape", {b.emit("Sigmoid", {x}), b.constant("extents", graft::tensor::from(extents, graft::shape{1}))});  // and back
+    b.output(b.emit("Neg", {x}), "y");
+    const graft::graph g = b.finish();
+    graft::device_options options;
+    options.precision = "float16";
+    const graft::tensor given = numbered({3, 4, 5}, 4);
+    CHECK(difference(answer(graft::load(g, graft::on_device(simulated::open(options))), given, 2), answer(graft::load(g), given)) <= 1e-3);
+}
+
 TEST_CASE("threads share a model on a simulated device, each with a context of its own") {
     const graft::model m = graft::load(demo, graft::on_device(simulated::exact_device()));
     const graft::tensor x = numbered({1, 3, 64, 64}, 9), want = answer(m, x);

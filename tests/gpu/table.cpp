@@ -1,48 +1,11 @@
 // Every operator's test problems through the back end for NVIDIA GPUs, on the CUDA simulator: placement, lowering, text, launches.
-#include "simulated_backend.hpp"
-
-#include "../ops/problems.hpp"
+#include "placed.hpp"
 
 #include <algorithm>
 #include <map>
 
-namespace {
-
-struct answer {
-    std::vector<graft::tensor> outputs;
-    std::string error;
-    bool on_device = false;  // a node that is no copy
-    std::string refusal;
-};
-
-answer run(const problems::problem& p, std::shared_ptr<graft::device> on) {
-    graft::load_options options = graft::on_device(on);
-    options.reference = !on;
-    auto model = graft::load(p.g, options);
-    if (!model.ok()) return {{}, model.error().what(), false, {}};
-    graft::session session(model.value(), {1, nullptr});
-    for (std::size_t i = 0; i < p.inputs.size(); ++i) {
-        auto s = session.set_input(i, p.inputs[i]);
-        if (!s.ok()) return {{}, s.error().what(), false, {}};
-    }
-    auto s = session.run();
-    if (!s.ok()) return {{}, s.error().what(), false, {}};
-    answer a;
-    for (std::size_t i = 0; i < model->outputs().size(); ++i) a.outputs.push_back(session.output(i));
-    if (!on) return a;
-    std::vector<graft::value_info> given;
-    for (std::size_t i = 0; i < p.inputs.size(); ++i)
-        if (p.inputs[i]) given.push_back({model->inputs()[i].name, p.inputs[i].type(), true, p.inputs[i].shape(), {}, false});
-    auto placed = model->placements(given);
-    if (!placed.ok()) return a;
-    for (const graft::placement& where : placed.value()) {
-        if (where.device != "cpu") a.on_device |= where.kernel != "copy";
-        if (where.device == "cpu" && a.refusal.empty()) a.refusal = where.reason;
-    }
-    return a;
-}
-
-}  // namespace
+using placed::answer;
+using placed::run;
 
 TEST_CASE("every operator's problems give the reference's answers on the CUDA simulator, whichever nodes it takes") {
     const auto device = simulated::exact_device();

@@ -69,6 +69,7 @@ public:
 private:
     cuda_device() = default;
     const char* refuse_node(const op_context& node) const;
+    const char* refuse_kernel(const op_context& node) const;
     result<std::shared_ptr<const device_kernel>> prepare_node(const device_query& node);
     result<std::shared_ptr<const device_program>> load_plan(const plan& p, executor& pool);
     result<std::unique_ptr<library_kernel>> library_kernel_of(const kernel_query& q, const char*& why);

@@ -90,6 +90,16 @@ GRAFT_INLINE result<const libraries*> cuda_device::handles() {
 }
 
 GRAFT_INLINE const char* cuda_device::refuse_node(const op_context& node) const {
+    const decomposition_row* row = find_decomposition(node.n.op_type.c_str(), node.n.domain.c_str());
+    if (!row) return refuse_kernel(node);
+    graph parts;
+    if (const char* why = decompose(*row, node, parts)) return why;
+    for (const graft::node& part : parts.nodes)
+        if (const char* why = refuse_kernel(detail::asked_in_graph(parts, part, node.limit).on(traits_, numbers_.options()).query())) return why;
+    return nullptr;
+}
+
+GRAFT_INLINE const char* cuda_device::refuse_kernel(const op_context& node) const {
     detail::asked a(node, nullptr, nullptr, traits_, numbers_.options());
     const char *why = "no kernel of this device has the operator", *const op = node.n.op_type.c_str(), *const domain = node.n.domain.c_str();
     if (const library_row* row = find_conv_row(op, domain)) {

@@ -67,11 +67,16 @@ private:
     // Whether its kernel would be a loop over its output that can take more in. What is only another look at memory costs nothing alone.
     bool joins(const node& n) {
         if (!n.on_device || !fusable(n) || n.outputs.size() != 1 || !elements(n)) return false;
-        return !((n.op->flags & op_flag::view) && n.inputs[0] != no_value && at(n.inputs[0]).block == result(n).block);
+        return !((n.op->flags & op_flag::view) && n.inputs[0] != no_value && at(n.inputs[0]).block == result(n).block && at(n.inputs[0]).type == result(n).type);
     }
     bool reduces(std::size_t i) {
         const node& n = g.nodes[i];
         return n.on_device && !alone_[i] && elements(n) && n.inputs[0] != no_value && find_reduction(n.op_type.c_str(), n.domain.c_str());
+    }
+    // Whether it reads its inputs where it writes its output, or broadcasts them.
+    bool works_in_place(const node& n) const {
+        const element_rule* rule = find_rule(n.op_type.c_str(), n.domain.c_str());
+        return rule && rule->reads == element_rule::same;
     }
     // Whether it reads each element of an input once, so that computing the input in place costs no more.
     bool reads_once(const node& n) const {
@@ -150,7 +155,9 @@ private:
         }
         if (elements(g.nodes[root]) > elements(n)) return false;
         if (reduction_[root] == none) return !outside || at(y).extents == result(g.nodes[root]).extents;
-        // A reduction that goes over memory twice reads the factors of y twice instead of y, which need not be written then.
+        // Nothing is moved on the way to a reduction, which may read twice. One that goes over memory twice reads the factors of y twice
+        // instead of y, which need not be written then.
+        if (!works_in_place(n)) return false;
         const kernel_shape how = shape_of(reduction_[root]);
         if (outside && !how.maps) return false;
         if (how.passes < 2) return true;
@@ -161,12 +168,13 @@ private:
     // What follows from a reduction element by element, in the extents that it has.
     bool reduction_joins(std::size_t i, std::size_t root) {
         const node& n = g.nodes[i];
-        if (reduction_[root] != none || result(n).extents != result(g.nodes[root]).extents) return false;
-        for (value_id id : n.outputs) {
-            if (id == no_value) continue;
-            for (std::size_t reader : readers_[static_cast<std::size_t>(id)])
-                if (group_[reader] == root && (id != n.outputs[0] || !reads_once(g.nodes[reader]) || result(g.nodes[reader]).extents != result(n).extents)) return false;
-        }
+        if (reduction_[root] != none) return false;
+        for (std::size_t member : members_[root])
+            if (!works_in_place(g.nodes[member]) || result(g.nodes[member]).extents != result(n).extents) return false;
+        for (std::size_t k = 1; k < n.outputs.size(); ++k)
+            if (n.outputs[k] != no_value)
+                for (std::size_t reader : readers_[static_cast<std::size_t>(n.outputs[k])])
+                    if (group_[reader] == root) return false;
         return true;
     }
     // How often a reduction goes over memory, and whether it has outputs of the extents that it sums up.
@@ -226,10 +234,11 @@ private:
                 const value_id from = id;
                 id = seen ? inner[static_cast<std::size_t>(id)] : copy(id);
                 if (seen) continue;
-                // What the rules read when the text is made has to be in the body; other constants are the kernel's inputs.
-                if (at(from).constant && (at(from).constant.elements() <= 1 || !is_float(at(from).type)))
-                    body->values[static_cast<std::size_t>(id)].constant = at(from).constant;
-                else {
+                // What the rules read when the text is made has to be in the body; other constants are the kernel's inputs, as is what
+                // one of them reads element by element.
+                const bool in_text = at(from).constant && (at(from).constant.elements() <= 1 || !is_float(at(from).type));
+                if (in_text) body->values[static_cast<std::size_t>(id)].constant = at(from).constant;
+                if (!in_text || (at(from).constant.elements() > 1 && works_in_place(n))) {
                     body->inputs.push_back(id);
                     made.inputs.push_back(from);
                 }

@@ -53,6 +53,9 @@ struct argument {
     std::int64_t index = 0;  ///< of the input or output; for the workspace a byte offset
 };
 
+/// How many addresses a launch may take.
+constexpr std::size_t most_arguments = 64;
+
 /// One launch of an entry point. Parameters are addresses alone, in the order of `arguments`; everything else is in the text.
 struct launch {
     std::string entry;

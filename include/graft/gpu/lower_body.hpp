@@ -9,7 +9,9 @@
 #include "layouts.hpp"
 #include "library_rows.hpp"
 #include "lower.hpp"
+#include "ops/decompositions.hpp"
 #include "ops/ops.hpp"
+#include "query.hpp"
 
 #include <algorithm>
 
@@ -47,6 +49,7 @@ public:
     lowerer(graph& target, const lowering& with, const numbers& used, const kernel_question& ask) : rewriter(target), with_(with), used_(used), ask_(ask) {}
 
     status run() {
+        GRAFT_TRY(take_apart());
         GRAFT_TRY(widen());
         graft::detail::fuser(g).run();
         mark();
@@ -77,10 +80,51 @@ private:
         return {};
     }
 
+    // Operators without a kernel of their own become those that placement has asked about.
+    status take_apart() {
+        std::vector<node> old = std::move(g.nodes);
+        g.nodes.clear();
+        for (node& n : old) {
+            const decomposition_row* row = n.on_device ? find_decomposition(n.op_type.c_str(), n.domain.c_str()) : nullptr;
+            graph parts;
+            if (row)
+                if (const char* why = decompose(*row, asked_in_graph(g, n, with_.limit).context(), parts)) return fail(errc::internal, graft::place(n), why);
+            if (row)
+                splice(n, parts, row->float32);
+            else
+                g.nodes.push_back(std::move(n));
+        }
+        index();
+        return {};
+    }
+    void splice(const node& n, graph& parts, bool float32) {
+        std::vector<value_id> here(parts.values.size(), no_value);
+        const auto meet = [&](const std::vector<value_id>& theirs, const std::vector<value_id>& ours) {
+            for (std::size_t i = 0; i < theirs.size(); ++i)
+                if (theirs[i] != no_value) here[static_cast<std::size_t>(theirs[i])] = ours[i];
+        };
+        meet(parts.inputs, n.inputs);
+        meet(parts.outputs, n.outputs);
+        for (std::size_t i = 0; i < here.size(); ++i) {
+            if (here[i] != no_value) continue;
+            here[i] = static_cast<value_id>(g.values.size());
+            g.values.push_back(std::move(parts.values[i]));
+            if (float32) exact_.push_back(here[i]);
+        }
+        for (node& part : parts.nodes) {
+            for (std::vector<value_id>* ids : {&part.inputs, &part.outputs})
+                for (value_id& id : *ids)
+                    if (id != no_value) id = here[static_cast<std::size_t>(id)];
+            part.on_device = true;
+            g.nodes.push_back(std::move(part));
+        }
+    }
+
     // What fusion added is the device's as well. What the host or the caller reads, new state among it, stays as it is.
     void mark() {
         stays_.assign(g.values.size(), 0);
         for (value_id id : g.outputs) stays_[static_cast<std::size_t>(id)] = 1;
+        for (value_id id : exact_) stays_[static_cast<std::size_t>(id)] = 1;
         std::vector<value_id> ids;
         for (node& n : g.nodes) {
             n.on_device = !graft::detail::is_host_domain(n.domain);
@@ -93,13 +137,18 @@ private:
     }
 
     // Values between operators in the type that was chosen. Statistics, losses, gradients of weights, what leaves the device and all
-    // state stay float32.
+    // state stay float32; a softmax that products alone read is rounded once in its kernel in place of on the way to them.
     void narrow() {
         widened_.resize(g.values.size(), 0);
+        std::vector<char> factor(g.values.size(), 1);
+        for (const node& n : g.nodes)
+            for (std::size_t i = 0; i < n.inputs.size(); ++i)
+                if (n.inputs[i] != no_value && (i > 1 || !multiplies(n))) factor[static_cast<std::size_t>(n.inputs[i])] = 0;
         static constexpr const char* keeps[] = {"Softmax", "LogSoftmax", "SGD", "Adam", "ExponentialMovingAverage", "GlobalNorm", "ScaleByNorm", "SumTo", "ConvGradWeight", "MatMulGradWeight"};
         for (const node& n : g.nodes) {
             bool kept = !n.on_device;
             for (const char* op : keeps) kept |= n.op_type == op;
+            kept = kept && !(n.on_device && n.op_type == "Softmax" && n.outputs[0] != no_value && factor[static_cast<std::size_t>(n.outputs[0])]);
             for (std::size_t i = 0; i < n.outputs.size() && !kept; ++i) {
                 const value_id id = n.outputs[i];
                 if (!is_float32(id) || at(id).extents.rank() < 2 || stays(id)) continue;
@@ -305,6 +354,7 @@ private:
     const lowering& with_;
     const numbers& used_;
     const kernel_question& ask_;
+    std::vector<value_id> exact_;            // of operators that have been taken apart, and keep their type
     std::vector<char> stays_;                // by value: its type and layout are not the lowering's to choose
     std::vector<char> widened_;              // by value: it stands for one of the network's halves,
     dtype half_ = dtype::float32;            // of this type

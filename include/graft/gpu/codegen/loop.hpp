@@ -125,6 +125,7 @@ inline const char* generate_outputs(const kernel_query& q, const kernel_body& bo
     for (int k = 0; k < q.inputs && p.in_place; ++k)
         if (q.n.inputs[static_cast<std::size_t>(k)] == q.n.inputs[0]) p.in_place = e.read_only_at(k, i);
     p.source += entry_point(q, l, e.parameters(), outputs, p.in_place || updates_state(body), s);
+    if (l.arguments.size() > most_arguments) return "it has more than 64 inputs and outputs";
     p.launches.push_back(std::move(l));
     return nullptr;
 }

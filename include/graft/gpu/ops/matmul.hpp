@@ -11,7 +11,8 @@ namespace gpu {
 /// meaning on a device). Values are row-major: float32, float16, bfloat16, with sums in float32, or float64.
 ///
 /// Of epilogues, a bias along the last axis, a residual before the activation, ReLU and the approximate GELU are taken; the others
-/// are refused, so that the caller splits them off into a node of their own.
+/// are refused, so that the caller splits them off into a node of their own. graft's MatMul may have an attribute "scale" here (gpu/decompose.hpp):
+/// a factor of the product, before all else.
 library_rows matmul_rows();
 
 }  // namespace gpu
@@ -101,6 +102,7 @@ inline const char* read_fused_matmul(const kernel_query& q, matrix_product& p) {
     if (q.in[0].extents.rank() < 2 || q.in[1].extents.rank() < 2) return "its factors are no matrices";
     p.trans_a = q.integer("transA", 0) != 0;
     p.trans_b = q.integer("transB", 0) != 0;
+    p.alpha = static_cast<double>(q.real("scale", 1));
     if (const char* refused = read_factors(q.in[0].extents, q.in[1].extents, q.out[0].extents, p)) return refused;
     if (const char* refused = read_bias(q, 2, p)) return refused;
     p.act = static_cast<cpu::activation>(q.integer("activation", 0));

@@ -1,13 +1,16 @@
-// Kernels of Softmax and LogSoftmax.
+// Kernels of Softmax and LogSoftmax; Hardmax by way of ArgMax.
 #pragma once
 
 #include "../codegen/reduce.hpp"
+#include "../decompose.hpp"
 
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 
 /// Softmax and LogSoftmax of ops/softmax.hpp.
 reduction_table softmax_rows();
+/// Hardmax of it.
+decomposition_table softmax_decompositions();
 
 }  // namespace gpu
 GRAFT_END_NAMESPACE
@@ -56,6 +59,20 @@ template <bool logarithm> const char* generate_softmax(const kernel_query& q, co
     return generate_reduction(r, p);
 }
 
+inline const char* decompose_hardmax(decomposition& d) {
+    emitter& e = d.emit;
+    ops::axis_split s;
+    if (d.any_empty()) return "it is empty";
+    if (!ops::softmax_split(d.c, s).ok()) return "its axis does not fit its input";
+    const value_id x = e.reshape(d.in[0], {s.outer, s.n, s.inner});
+    // What is no number is never the largest.
+    const value_id ordered = d.where(e.emit("Not", {e.emit("IsNaN", {x})}), x, -HUGE_VAL);
+    const value_id best = e.emit("ArgMax", {ordered}, {integer_attribute("axis", 1), integer_attribute("keepdims", 1)});
+    const value_id chosen = e.emit("Equal", {d.numbers(0, {1, s.n, 1}), best});
+    d.out[0] = e.reshape(d.cast(chosen, d.c.in[0].type), d.c.in[0].extents);
+    return nullptr;
+}
+
 }  // namespace detail
 
 GRAFT_INLINE reduction_table softmax_rows() {
@@ -63,6 +80,11 @@ GRAFT_INLINE reduction_table softmax_rows() {
         {"Softmax", "", detail::generate_softmax<false>},
         {"LogSoftmax", "", detail::generate_softmax<true>},
     };
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+GRAFT_INLINE decomposition_table softmax_decompositions() {
+    static constexpr decomposition_row rows[] = {{"Hardmax", "", detail::decompose_hardmax, false}};
     return {rows, sizeof rows / sizeof rows[0]};
 }
 
