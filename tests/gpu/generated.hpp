@@ -14,6 +14,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -64,12 +65,14 @@ inline void generate(example& x, int multiprocessors) {
 /// The text of a program with its entry points renamed and its other names in a namespace, so that many can be compiled at once.
 inline std::string renamed(const graft::gpu::program& p, const std::string& prefix) {
     std::string text = p.source;
-    for (const graft::gpu::launch& l : p.launches)
-        for (std::size_t i = text.find(l.entry + "("); i != std::string::npos; i = text.find(l.entry + "(", i + prefix.size() + l.entry.size())) text.insert(i, prefix);
+    std::set<std::string> entries;  // one may be launched several times
+    for (const graft::gpu::launch& l : p.launches) entries.insert(l.entry);
+    for (const std::string& entry : entries)
+        for (std::size_t i = text.find(" " + entry + "("); i != std::string::npos; i = text.find(" " + entry + "(", i + prefix.size() + entry.size())) text.insert(i + 1, prefix);
     const std::string open = "namespace graft {\n";
     if (text.compare(0, open.size(), open) != 0) return text;
     text = "namespace graft { namespace " + prefix + " {\n" + text.substr(open.size()) + "}\n";
-    for (const graft::gpu::launch& l : p.launches) text += "using graft::" + prefix + "::" + prefix + l.entry + ";\n";
+    for (const std::string& entry : entries) text += "using graft::" + prefix + "::" + prefix + entry + ";\n";
     return text;
 }
 

@@ -11,12 +11,16 @@ namespace generated {
 
 constexpr layout plain = layout::row_major, last = layout::channels_last;
 
+/// The row of an operator: of its versions the newest.
 inline const graft::op_row* row_of(const char* name, const char* domain) {
+    const graft::op_row* found = nullptr;
     for (const graft::ops::table_list& list : {graft::ops::all_op_tables(), graft::ops::all_training_op_tables()})
         for (int t = 0; t < list.size; ++t)
-            for (int r = 0; r < list.tables[t].size; ++r)
-                if (!std::strcmp(list.tables[t].rows[r].name, name) && !std::strcmp(list.tables[t].rows[r].domain, domain)) return &list.tables[t].rows[r];
-    return nullptr;
+            for (int r = 0; r < list.tables[t].size; ++r) {
+                const graft::op_row& row = list.tables[t].rows[r];
+                if (!std::strcmp(row.name, name) && !std::strcmp(row.domain, domain) && (!found || row.since >= found->since)) found = &row;
+            }
+    return found;
 }
 
 /// Layouts for an example: those of rank 3 to 5 get these, the others are row-major.

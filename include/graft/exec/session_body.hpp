@@ -99,7 +99,10 @@ GRAFT_INLINE result<std::vector<placement>> model::placements(const std::vector<
         else
             all.push_back({n.name, type, "cpu", s.kernel ? s.choice.note : "reference", *s.device_refusal ? std::string(p->on->name()) + ": " + s.device_refusal : s.refusal});
     }
-    for (int i : p->late) all.push_back({p->lowered.nodes[static_cast<std::size_t>(i)].name, p->lowered.nodes[static_cast<std::size_t>(i)].op_type, "cpu", "reference", "its shapes are known only in a run"});
+    for (int i : p->late) {
+        const node& n = p->lowered.nodes[static_cast<std::size_t>(i)];
+        all.push_back({n.name, n.op_type, "cpu", "reference", detail::late_reason(n)});
+    }
     return all;
 }
 

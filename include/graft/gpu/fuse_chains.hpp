@@ -228,7 +228,8 @@ private:
             return to;
         };
         for (node& n : members) {
-            for (value_id& id : n.inputs) {
+            for (std::size_t i = 0; i < n.inputs.size(); ++i) {
+                value_id& id = n.inputs[i];
                 if (id == no_value) continue;
                 const bool seen = inner[static_cast<std::size_t>(id)] != no_value;
                 const value_id from = id;
@@ -236,7 +237,8 @@ private:
                 if (seen) continue;
                 // What the rules read when the text is made has to be in the body; other constants are the kernel's inputs, as is what
                 // one of them reads element by element.
-                const bool in_text = at(from).constant && (at(from).constant.elements() <= 1 || !is_float(at(from).type));
+                const bool gathered = i == 1 && n.op_type.compare(0, 6, "Gather") == 0;
+                const bool in_text = at(from).constant && (at(from).constant.elements() <= 1 || (!is_float(at(from).type) && !gathered));
                 if (in_text) body->values[static_cast<std::size_t>(id)].constant = at(from).constant;
                 if (!in_text || (at(from).constant.elements() > 1 && works_in_place(n))) {
                     body->inputs.push_back(id);

@@ -136,7 +136,27 @@ private:
         }
     }
 
-    // Values between operators in the type that was chosen. Statistics, losses, gradients of weights, what leaves the device and all
+    // By value: whether it is a place in a picture, or one is computed of it element by element. 16 bits would be off by pixels.
+    std::vector<char> find_places() const {
+        static constexpr struct {
+            const char* op;
+            std::size_t input;
+        } readers[] = {{"GridSample", 1}, {"GridSampleGrad", 2}, {"RoiAlign", 1}, {"RoiAlignGrad", 1}, {"MaxRoiPool", 1}, {"DeformConv", 2}};
+        std::vector<char> found(g.values.size(), 0);
+        const auto mark_place = [&](value_id id) {
+            if (id != no_value) found[static_cast<std::size_t>(id)] = 1;
+        };
+        for (std::size_t i = g.nodes.size(); i-- > 0;) {
+            const node& n = g.nodes[i];
+            for (const auto& by : readers)
+                if (n.op_type == by.op) mark_place(n.inputs[by.input]);
+            bool makes = false;
+            for (value_id id : n.outputs) makes |= id != no_value && found[static_cast<std::size_t>(id)];
+            for (std::size_t k = 0; k < n.inputs.size() && makes && fusable(n); ++k) mark_place(n.inputs[k]);
+        }
+        return found;
+    }
+    // Values between operators in the type that was chosen. Places, statistics, losses, gradients of weights, what leaves the device and all
     // state stay float32; a softmax that products alone read is rounded once in its kernel in place of on the way to them.
     void narrow() {
         widened_.resize(g.values.size(), 0);
@@ -145,13 +165,14 @@ private:
             for (std::size_t i = 0; i < n.inputs.size(); ++i)
                 if (n.inputs[i] != no_value && (i > 1 || !multiplies(n))) factor[static_cast<std::size_t>(n.inputs[i])] = 0;
         static constexpr const char* keeps[] = {"Softmax", "LogSoftmax", "SGD", "Adam", "ExponentialMovingAverage", "GlobalNorm", "ScaleByNorm", "SumTo", "ConvGradWeight", "MatMulGradWeight"};
+        const std::vector<char> exact = find_places();
         for (const node& n : g.nodes) {
             bool kept = !n.on_device;
             for (const char* op : keeps) kept |= n.op_type == op;
             kept = kept && !(n.on_device && n.op_type == "Softmax" && n.outputs[0] != no_value && factor[static_cast<std::size_t>(n.outputs[0])]);
             for (std::size_t i = 0; i < n.outputs.size() && !kept; ++i) {
                 const value_id id = n.outputs[i];
-                if (!is_float32(id) || at(id).extents.rank() < 2 || stays(id)) continue;
+                if (!is_float32(id) || at(id).extents.rank() < 2 || stays(id) || exact[static_cast<std::size_t>(id)]) continue;
                 at(id).type = used_.activations != dtype::float32 ? used_.activations : widened_[static_cast<std::size_t>(id)] ? half_ : dtype::float32;
             }
         }

@@ -35,6 +35,12 @@ inline void bring_host_back(graph& g) {
         if (!n.on_device) n.domain.erase(0, 5);
 }
 
+// Why a node runs late, which the host's reference kernels do.
+inline const char* late_reason(const node& n) noexcept {
+    if (n.op->flags & op_flag::bodies) return "its bodies are run step by step";
+    return n.op->flags & op_flag::allocates ? "the extents of its output depend on what its inputs hold" : "its shapes are known only in a run";
+}
+
 // Whether a node runs late: when what it reads or makes is known only in a run. `late` tells it of the values that nodes before it make.
 inline bool runs_late(const graph& g, const node& n, const std::vector<char>& late, std::vector<value_id>& ids) {
     const auto known = [&](value_id id) {
@@ -177,7 +183,7 @@ private:
         if (runs_late(g, n, late_, ids_)) {
             for (value_id id : n.outputs)
                 if (id != no_value) late_[static_cast<std::size_t>(id)] = 1;
-            return "what it reads or makes is known only in a run";
+            return late_reason(n);
         }
         bool integers = true, from_device = false, from_run = false;
         std::int64_t elements = 0;

@@ -209,8 +209,8 @@ private:
         for (step& s : p_.steps) {
             const node& n = g_.nodes[static_cast<std::size_t>(s.node)];
             // A view costs nothing, unless its memory has to be that of a graph output.
-            const bool same_layout = !n.inputs.empty() && n.inputs[0] != no_value && n.outputs[0] != no_value &&
-                                     at(n.inputs[0]).block == at(n.outputs[0]).block && at(n.inputs[0]).type == at(n.outputs[0]).type && (at(n.inputs[0]).block >= 0 || at(n.inputs[0]).extents == at(n.outputs[0]).extents);
+            const bool same_layout = !n.inputs.empty() && n.inputs[0] != no_value && n.outputs[0] != no_value && at(n.inputs[0]).type == at(n.outputs[0]).type &&
+                                     at(n.inputs[0]).block == at(n.outputs[0]).block && (at(n.inputs[0]).block >= 0 || at(n.inputs[0]).extents == at(n.outputs[0]).extents);
             if ((n.op->flags & op_flag::view) && same_layout && output_of[index(n.outputs[0])] < 0) {
                 view_of_[index(n.outputs[0])] = n.inputs[0];
                 continue;

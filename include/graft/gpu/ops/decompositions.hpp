@@ -9,7 +9,6 @@
 #include "linear_attention.hpp"
 #include "loss.hpp"
 #include "recurrent.hpp"
-#include "softmax.hpp"
 
 #include <cstring>
 GRAFT_BEGIN_NAMESPACE
@@ -22,7 +21,6 @@ GRAFT_INLINE const decomposition_row* find_decomposition(const char* op, const c
         linear_attention_decompositions(),
         loss_decompositions(),
         recurrent_decompositions(),
-        softmax_decompositions(),
     };
     for (const decomposition_table& family : families)
         for (int i = 0; i < family.size; ++i)

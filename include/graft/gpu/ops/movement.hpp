@@ -1,4 +1,4 @@
-// Rules of operators that put elements elsewhere: views, Transpose, Slice, Pad, Concat, Split, Tile, Gather, blocks of pixels.
+// Rules of operators that put elements elsewhere: views, Transpose, Slice, Pad, Concat, Split, Tile, ReverseSequence, blocks of pixels.
 #pragma once
 
 #include "../codegen/element.hpp"
@@ -6,14 +6,13 @@
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 
-/// The rules of ops/shape.hpp, rearrange.hpp, slice.hpp, pad.hpp, gather.hpp; OneHot and Trilu.
+/// The rules of ops/shape.hpp, rearrange.hpp, slice.hpp, pad.hpp; OneHot and Trilu.
 rule_table movement_rules();
 
 }  // namespace gpu
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
-#include "../../ops/gather.hpp"
 #include "../../ops/pad.hpp"
 #include "../../ops/rearrange.hpp"
 #include "../../ops/slice.hpp"
@@ -37,6 +36,11 @@ inline place moved_along(const place& at, int d, index i, const shape& x) {
 inline int resolved_axis(const op_context& c, std::int64_t otherwise, int rank) {
     const std::int64_t axis = c.integer("axis", otherwise);
     return static_cast<int>(axis < 0 ? axis + rank : axis);
+}
+// What stands where something that is computed in a run names no element.
+inline operand nothing_there(const rule_call& r) {
+    const dtype type = r.c.out[r.output].type;
+    return r.e.number(type, is_float(type) ? std::nan("") : 0);
 }
 inline operand zero_of(const rule_call& r, int output = 0) { return r.e.number(r.c.out[output].type, 0); }
 
@@ -193,40 +197,18 @@ inline operand emit_split(const rule_call& r) {
     return r.in(0, moved_along(r.at, axis, r.e.add(r.e.axis(r.at, axis), first), x));
 }
 
-// An index of a Gather within [0, extent). The indices have to be constants: a kernel could not report one that is out of range.
-inline bool indices_fit(const tensor_view& indices, std::int64_t extent, bool& negative) {
-    std::int64_t at = 0;
-    for (std::int64_t i = 0; i < indices.elements(); ++i) {
-        if (!ops::resolve_index(indices, i, extent, at)) return false;
-        negative = negative || at != ops::index_at(indices, i);
-    }
-    return true;
-}
-inline index gathered(const rule_call& r, const place& where, std::int64_t extent, bool negative) {
-    const operand k = r.in(1, where);
-    if (!k) return {};
-    return negative ? r.e.as_index(r.e.make(k.type, ("% < 0 ? % + " + std::to_string(extent) + " : %").c_str(), {k, k, k}), extent) : r.e.as_index(k, extent);
-}
-inline operand emit_gather(const rule_call& r) {
-    const shape &x = r.c.in[0].extents, &indices = r.c.in[1].extents;
-    const int axis = resolved_axis(r.c, 0, x.rank());
-    bool negative = false;
-    if (!is_known(r.c, 1)) return r.e.refuse("its indices are not constants: a wrong one could not be reported");
-    if (!indices_fit(r.c.in[1], x[axis], negative)) return r.e.refuse("one of its indices is out of range");
-    std::vector<int> of_indices, of_data;
-    for (int d = 0; d < indices.rank(); ++d) of_indices.push_back(axis + d);
-    for (int d = 0; d < x.rank(); ++d) of_data.push_back(d == axis ? -1 : d < axis ? d : d + indices.rank() - 1);
-    return r.in(0, moved_along(with_axes(r.at, of_data), axis, gathered(r, with_axes(r.at, of_indices), x[axis], negative), x));
-}
-inline operand emit_gather_elements(const rule_call& r) {
+// The first elements of each batch along the time axis backwards.
+inline operand emit_reverse_sequence(const rule_call& r) {
     const shape& x = r.c.in[0].extents;
-    const int axis = resolved_axis(r.c, 0, x.rank());
-    bool negative = false;
-    if (!is_known(r.c, 1)) return r.e.refuse("its indices are not constants: a wrong one could not be reported");
-    if (!indices_fit(r.c.in[1], x[axis], negative)) return r.e.refuse("one of its indices is out of range");
-    place from = r.at;
-    from.extents = x;
-    return r.in(0, moved_along(from, axis, gathered(r, r.at, x[axis], negative), x));
+    const int batch = static_cast<int>(r.c.integer("batch_axis", 1)), time = 1 - batch;
+    const bool known = is_known(r.c, 1);
+    for (std::int64_t b = 0; b < (known ? r.c.in[1].elements() : 0); ++b)
+        if (ops::index_at(r.c.in[1], b) < 0 || ops::index_at(r.c.in[1], b) > x[time]) return r.e.refuse("one of its lengths is out of range");
+    const operand length = r.in(1, with_axes(r.at, {batch})), t = r.e.as_value(r.e.axis(r.at, time));
+    const operand fits = r.e.make(dtype::boolean, ("% >= 0 && % <= " + std::to_string(x[time])).c_str(), {length, length});
+    const operand from = r.e.make(dtype::int64, "% && % < % ? % - 1 - % : %", {fits, t, length, length, t, t});
+    const place there = moved_along(r.at, time, r.e.as_index(from, x[time]), x);
+    return r.e.where(known ? operand{} : fits, nothing_there(r), [&] { return r.in(0, there); });
 }
 // Indices that are out of range name nothing.
 inline operand emit_one_hot(const rule_call& r) {
@@ -268,14 +250,13 @@ GRAFT_INLINE rule_table movement_rules() {
         {"Tile", "", moved, emit_tile, ""},
         {"DepthToSpace", "", moved, emit_depth_to_space, ""},
         {"SpaceToDepth", "", moved, emit_space_to_depth, ""},
+        {"ReverseSequence", "", moved, emit_reverse_sequence, ""},
         {"Slice", "", moved, emit_slice, ""},
         {"SliceGrad", "graft", moved, emit_slice_grad, ""},
         {"Pad", "", moved, emit_pad, ""},
         {"CenterCropPad", "", moved, emit_center_crop_pad, ""},
         {"Concat", "", moved, emit_concat, ""},
         {"Split", "", moved, emit_split, ""},
-        {"Gather", "", moved, emit_gather, ""},
-        {"GatherElements", "", moved, emit_gather_elements, ""},
         {"OneHot", "", several, emit_one_hot, ""},
         {"Trilu", "", element_rule::same, emit_trilu, ""},
     };

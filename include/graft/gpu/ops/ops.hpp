@@ -16,10 +16,16 @@ GRAFT_END_NAMESPACE
 #if GRAFT_HAS_BODIES
 #include "cumulative.hpp"
 #include "depthwise.hpp"
+#include "deform_conv.hpp"
+#include "detection.hpp"
 #include "global_norm.hpp"
+#include "grid.hpp"
 #include "norm_training.hpp"
 #include "pool.hpp"
+#include "scatter.hpp"
+#include "selection.hpp"
 #include "softmax.hpp"
+#include "unfold.hpp"
 
 #include <cstring>
 GRAFT_BEGIN_NAMESPACE
@@ -62,8 +68,14 @@ GRAFT_INLINE generated_row find_generated(const char* op, const char* domain) {
         detail::fusion_rows(),
         cumulative_rows(),
         depthwise_rows(),
+        deform_conv_rows(),
+        detection_rows(),
         global_norm_rows(),
+        grid_rows(),
         pool_rows(),
+        scatter_rows(),
+        selection_rows(),
+        unfold_rows(),
     };
     for (const generated_table& family : families)
         for (int i = 0; i < family.size; ++i)

@@ -24,12 +24,16 @@ GRAFT_END_NAMESPACE
 #if GRAFT_HAS_BODIES
 #include "activation.hpp"
 #include "elementwise.hpp"
+#include "gather.hpp"
+#include "grid.hpp"
+#include "legacy.hpp"
 #include "movement.hpp"
 #include "norm.hpp"
 #include "optimizer.hpp"
 #include "quantize.hpp"
 #include "random.hpp"
 #include "resample.hpp"
+#include "scatter.hpp"
 
 #include <cstring>
 GRAFT_BEGIN_NAMESPACE
@@ -39,12 +43,16 @@ GRAFT_INLINE rule_list all_rules() {
     static const rule_table tables[] = {
         activation_rules(),
         elementwise_rules(),
+        gather_rules(),
+        grid_rules(),
+        legacy_rules(),
         movement_rules(),
         norm_rules(),
         optimizer_rules(),
         quantize_rules(),
         random_rules(),
         resample_rules(),
+        scatter_rules(),
     };
     return {tables, static_cast<int>(sizeof tables / sizeof tables[0])};
 }

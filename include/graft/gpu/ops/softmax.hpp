@@ -1,16 +1,13 @@
-// Kernels of Softmax and LogSoftmax; Hardmax by way of ArgMax.
+// Kernels of Softmax, LogSoftmax and Hardmax.
 #pragma once
 
 #include "../codegen/reduce.hpp"
-#include "../decompose.hpp"
 
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 
-/// Softmax and LogSoftmax of ops/softmax.hpp.
+/// The operators of ops/softmax.hpp.
 reduction_table softmax_rows();
-/// Hardmax of it.
-decomposition_table softmax_decompositions();
 
 }  // namespace gpu
 GRAFT_END_NAMESPACE
@@ -46,11 +43,46 @@ public:
     bool logarithm;
     dtype type;
 };
-template <bool logarithm> const char* generate_softmax(const kernel_query& q, const fused_node* around, program& p) {
+// The largest element of each line, of equals the first by its number along the axes; NaN is never chosen, nor is it compared with.
+class hardmax_reduction : public reduction {
+public:
+    inline explicit hardmax_reduction(const kernel_query& query) : reduction(query), type(compute_type(query.in[0].type)) {
+        extents = q.in[0].extents;
+        order = q.in_layout[0];
+        bytes = size_of(q.in[0].type);
+        const std::string lowest = std::string("-infinity<") + memory_name(type) + ">()";
+        by.fields = {{"best", type, lowest}, {"at", dtype::int64, "0"}};
+        by.elements = {type, dtype::int64};
+        by.take = "if (x0 > s.best || (x0 == s.best && x0 > " + lowest + " && x1 < s.at)) {\n        s.best = x0;\n        s.at = x1;\n    }";
+        by.merge = "if (b.best > a.best || (b.best == a.best && b.at < a.at)) a = b;";
+        mapped = {0};
+        statistics = {dtype::int64};
+    }
+    inline std::vector<operand> elements(element_emitter& e, const place& at, const place&) const override { return {in(e, 0, at), number(e, at)}; }
+    inline std::vector<operand> finish(element_emitter&, const std::vector<operand>& s, const place&, std::vector<reduction_result>&) const override { return {s[1]}; }
+    inline std::vector<operand> map(element_emitter& e, const std::vector<operand>& s, const place& at) const override {
+        return {e.make(type, "% == % ? 1 : 0", {number(e, at), s[0]})};
+    }
+
+private:
+    operand number(element_emitter& e, const place& at) const {
+        std::vector<std::int64_t> strides(static_cast<std::size_t>(extents.rank()));
+        std::int64_t step = 1;
+        for (int d = extents.rank() - 1; d >= 0; --d) {
+            if (!(axes >> d & 1u)) continue;
+            strides[static_cast<std::size_t>(d)] = step;
+            step *= extents[d];
+        }
+        return e.as_value(e.offset(at, strides));
+    }
+    dtype type;
+};
+
+template <class Reduction> const char* generate_softmax(Reduction& r, const fused_node* around, program& p) {
+    const kernel_query& q = r.q;
     const int rank = q.in[0].extents.rank();
     const bool flat = q.version() < 13;
     int axis = 0;
-    softmax_reduction r(q, logarithm);
     if (rank) {
         if (!q.axis(q.integer("axis", flat ? 1 : -1), rank, axis, flat && q.integer("axis", 1) >= 0).ok()) return "its axis does not fit its input";
         for (int d = axis; d < (flat ? rank : axis + 1); ++d) r.axes |= 1u << d;
@@ -58,33 +90,23 @@ template <bool logarithm> const char* generate_softmax(const kernel_query& q, co
     if (const char* why = r.begin(around)) return why;
     return generate_reduction(r, p);
 }
-
-inline const char* decompose_hardmax(decomposition& d) {
-    emitter& e = d.emit;
-    ops::axis_split s;
-    if (d.any_empty()) return "it is empty";
-    if (!ops::softmax_split(d.c, s).ok()) return "its axis does not fit its input";
-    const value_id x = e.reshape(d.in[0], {s.outer, s.n, s.inner});
-    // What is no number is never the largest.
-    const value_id ordered = d.where(e.emit("Not", {e.emit("IsNaN", {x})}), x, -HUGE_VAL);
-    const value_id best = e.emit("ArgMax", {ordered}, {integer_attribute("axis", 1), integer_attribute("keepdims", 1)});
-    const value_id chosen = e.emit("Equal", {d.numbers(0, {1, s.n, 1}), best});
-    d.out[0] = e.reshape(d.cast(chosen, d.c.in[0].type), d.c.in[0].extents);
-    return nullptr;
+template <bool logarithm> const char* generate_softmax_of(const kernel_query& q, const fused_node* around, program& p) {
+    softmax_reduction r(q, logarithm);
+    return generate_softmax(r, around, p);
+}
+inline const char* generate_hardmax(const kernel_query& q, const fused_node* around, program& p) {
+    hardmax_reduction r(q);
+    return generate_softmax(r, around, p);
 }
 
 }  // namespace detail
 
 GRAFT_INLINE reduction_table softmax_rows() {
     static constexpr reduction_row rows[] = {
-        {"Softmax", "", detail::generate_softmax<false>},
-        {"LogSoftmax", "", detail::generate_softmax<true>},
+        {"Softmax", "", detail::generate_softmax_of<false>},
+        {"LogSoftmax", "", detail::generate_softmax_of<true>},
+        {"Hardmax", "", detail::generate_hardmax},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
-}
-
-GRAFT_INLINE decomposition_table softmax_decompositions() {
-    static constexpr decomposition_row rows[] = {{"Hardmax", "", detail::decompose_hardmax, false}};
     return {rows, sizeof rows / sizeof rows[0]};
 }
 
