@@ -1928,6 +1928,9 @@ struct argument {
     std::int64_t index = 0;  ///< of the input or output; for the workspace a byte offset
 };
 
+/// How many addresses a launch may take.
+constexpr std::size_t most_arguments = 64;
+
 /// One launch of an entry point. Parameters are addresses alone, in the order of `arguments`; everything else is in the text.
 struct launch {
     std::string entry;
@@ -2054,15 +2057,18 @@ struct numbers {
 /// device.unavailable (the device has no such arithmetic).
 result<numbers> numbers_of(const device_options& options, const device_traits& on);
 
-/// Whether a library's row makes a kernel of a node: asked of nodes that could be split into smaller ones.
-struct library_question {
+/// Who makes the kernel of a node: asked of nodes that could be split into smaller ones.
+struct kernel_question {
     void* context;
+    /// Whether kernels of our own do, all that the node does in one.
+    bool (*own)(void* context, const node& n, const graph& g);
+    /// Whether a library's row does.
     bool (*makes)(void* context, const node& n, const graph& g);
 };
 
 /// Rewrites the nodes that are the device's (node::on_device): fuses what the CPU's lowering fuses as well (plan/fuse.hpp), gives values
 /// their types and layouts, and makes one node Fusion of element-wise neighbours.
-status lower_for_gpu(graph& g, const lowering& with, const numbers& used, const library_question& ask);
+status lower_for_gpu(graph& g, const lowering& with, const numbers& used, const kernel_question& ask);
 
 }  // namespace gpu
 GRAFT_END_NAMESPACE
@@ -3103,6 +3109,7 @@ inline const char* generate_outputs(const kernel_query& q, const kernel_body& bo
     for (int k = 0; k < q.inputs && p.in_place; ++k)
         if (q.n.inputs[static_cast<std::size_t>(k)] == q.n.inputs[0]) p.in_place = e.read_only_at(k, i);
     p.source += entry_point(q, l, e.parameters(), outputs, p.in_place || updates_state(body), s);
+    if (l.arguments.size() > most_arguments) return "it has more than 64 inputs and outputs";
     p.launches.push_back(std::move(l));
     return nullptr;
 }
@@ -3510,16 +3517,33 @@ GRAFT_INLINE rule_table activation_rules() {
 GRAFT_END_NAMESPACE
 #endif
 #endif
-#ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_MOVEMENT_HPP
-#define GRAFT_SINGLE_GRAFT_GPU_OPS_MOVEMENT_HPP
-// ---- graft/gpu/ops/movement.hpp
-// Rules of operators that put elements elsewhere: views, Transpose, Slice, Pad, Concat, Split, Tile, Gather, blocks of pixels.
+#ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_GATHER_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_OPS_GATHER_HPP
+// ---- graft/gpu/ops/gather.hpp
+// Rules of operators that pick elements by index: Gather, GatherElements, GatherND.
 
 
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 
-/// The rules of ops/shape.hpp, rearrange.hpp, slice.hpp, pad.hpp, gather.hpp; OneHot and Trilu.
+/// The rules of ops/gather.hpp. Indices that are constants are checked when the text is made, and a wrong one is refused. Of those that
+/// are computed in a run a kernel cannot report a wrong one: nothing is read there, and the element is NaN, or 0 of other types.
+rule_table gather_rules();
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_MOVEMENT_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_OPS_MOVEMENT_HPP
+// ---- graft/gpu/ops/movement.hpp
+// Rules of operators that put elements elsewhere: views, Transpose, Slice, Pad, Concat, Split, Tile, ReverseSequence, blocks of pixels.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+/// The rules of ops/shape.hpp, rearrange.hpp, slice.hpp, pad.hpp; OneHot and Trilu.
 rule_table movement_rules();
 
 }  // namespace gpu
@@ -3545,6 +3569,11 @@ inline place moved_along(const place& at, int d, index i, const shape& x) {
 inline int resolved_axis(const op_context& c, std::int64_t otherwise, int rank) {
     const std::int64_t axis = c.integer("axis", otherwise);
     return static_cast<int>(axis < 0 ? axis + rank : axis);
+}
+// What stands where something that is computed in a run names no element.
+inline operand nothing_there(const rule_call& r) {
+    const dtype type = r.c.out[r.output].type;
+    return r.e.number(type, is_float(type) ? std::nan("") : 0);
 }
 inline operand zero_of(const rule_call& r, int output = 0) { return r.e.number(r.c.out[output].type, 0); }
 
@@ -3701,40 +3730,18 @@ inline operand emit_split(const rule_call& r) {
     return r.in(0, moved_along(r.at, axis, r.e.add(r.e.axis(r.at, axis), first), x));
 }
 
-// An index of a Gather within [0, extent). The indices have to be constants: a kernel could not report one that is out of range.
-inline bool indices_fit(const tensor_view& indices, std::int64_t extent, bool& negative) {
-    std::int64_t at = 0;
-    for (std::int64_t i = 0; i < indices.elements(); ++i) {
-        if (!ops::resolve_index(indices, i, extent, at)) return false;
-        negative = negative || at != ops::index_at(indices, i);
-    }
-    return true;
-}
-inline index gathered(const rule_call& r, const place& where, std::int64_t extent, bool negative) {
-    const operand k = r.in(1, where);
-    if (!k) return {};
-    return negative ? r.e.as_index(r.e.make(k.type, ("% < 0 ? % + " + std::to_string(extent) + " : %").c_str(), {k, k, k}), extent) : r.e.as_index(k, extent);
-}
-inline operand emit_gather(const rule_call& r) {
-    const shape &x = r.c.in[0].extents, &indices = r.c.in[1].extents;
-    const int axis = resolved_axis(r.c, 0, x.rank());
-    bool negative = false;
-    if (!is_known(r.c, 1)) return r.e.refuse("its indices are not constants: a wrong one could not be reported");
-    if (!indices_fit(r.c.in[1], x[axis], negative)) return r.e.refuse("one of its indices is out of range");
-    std::vector<int> of_indices, of_data;
-    for (int d = 0; d < indices.rank(); ++d) of_indices.push_back(axis + d);
-    for (int d = 0; d < x.rank(); ++d) of_data.push_back(d == axis ? -1 : d < axis ? d : d + indices.rank() - 1);
-    return r.in(0, moved_along(with_axes(r.at, of_data), axis, gathered(r, with_axes(r.at, of_indices), x[axis], negative), x));
-}
-inline operand emit_gather_elements(const rule_call& r) {
+// The first elements of each batch along the time axis backwards.
+inline operand emit_reverse_sequence(const rule_call& r) {
     const shape& x = r.c.in[0].extents;
-    const int axis = resolved_axis(r.c, 0, x.rank());
-    bool negative = false;
-    if (!is_known(r.c, 1)) return r.e.refuse("its indices are not constants: a wrong one could not be reported");
-    if (!indices_fit(r.c.in[1], x[axis], negative)) return r.e.refuse("one of its indices is out of range");
-    place from = r.at;
-    from.extents = x;
-    return r.in(0, moved_along(from, axis, gathered(r, r.at, x[axis], negative), x));
+    const int batch = static_cast<int>(r.c.integer("batch_axis", 1)), time = 1 - batch;
+    const bool known = is_known(r.c, 1);
+    for (std::int64_t b = 0; b < (known ? r.c.in[1].elements() : 0); ++b)
+        if (ops::index_at(r.c.in[1], b) < 0 || ops::index_at(r.c.in[1], b) > x[time]) return r.e.refuse("one of its lengths is out of range");
+    const operand length = r.in(1, with_axes(r.at, {batch})), t = r.e.as_value(r.e.axis(r.at, time));
+    const operand fits = r.e.make(dtype::boolean, ("% >= 0 && % <= " + std::to_string(x[time])).c_str(), {length, length});
+    const operand from = r.e.make(dtype::int64, "% && % < % ? % - 1 - % : %", {fits, t, length, length, t, t});
+    const place there = moved_along(r.at, time, r.e.as_index(from, x[time]), x);
+    return r.e.where(known ? operand{} : fits, nothing_there(r), [&] { return r.in(0, there); });
 }
 // Indices that are out of range name nothing.
 inline operand emit_one_hot(const rule_call& r) {
@@ -3776,14 +3783,13 @@ GRAFT_INLINE rule_table movement_rules() {
         {"Tile", "", moved, emit_tile, ""},
         {"DepthToSpace", "", moved, emit_depth_to_space, ""},
         {"SpaceToDepth", "", moved, emit_space_to_depth, ""},
+        {"ReverseSequence", "", moved, emit_reverse_sequence, ""},
         {"Slice", "", moved, emit_slice, ""},
         {"SliceGrad", "graft", moved, emit_slice_grad, ""},
         {"Pad", "", moved, emit_pad, ""},
         {"CenterCropPad", "", moved, emit_center_crop_pad, ""},
         {"Concat", "", moved, emit_concat, ""},
         {"Split", "", moved, emit_split, ""},
-        {"Gather", "", moved, emit_gather, ""},
-        {"GatherElements", "", moved, emit_gather_elements, ""},
         {"OneHot", "", several, emit_one_hot, ""},
         {"Trilu", "", element_rule::same, emit_trilu, ""},
     };
@@ -3794,10 +3800,107 @@ GRAFT_INLINE rule_table movement_rules() {
 GRAFT_END_NAMESPACE
 #endif
 #endif
-#ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_NORM_HPP
-#define GRAFT_SINGLE_GRAFT_GPU_OPS_NORM_HPP
-// ---- graft/gpu/ops/norm.hpp
-// Kernels of normalisations by statistics of the picture, the group or the row; rules of those that need none.
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+namespace detail {
+
+// Whether every `step`-th of constant indices, from `first` on, is within [-extent, extent).
+inline bool indices_fit(const tensor_view& indices, std::int64_t first, std::int64_t step, std::int64_t extent) {
+    std::int64_t at = 0;
+    for (std::int64_t i = first; i < indices.elements(); i += step)
+        if (!ops::resolve_index(indices, i, extent, at)) return false;
+    return true;
+}
+
+// The element of input 1 at `where` as an index in [0, extent), counted from the end where it is negative. `inside` gets the condition
+// that it is in range where that is not known; where it does not hold the index is 0.
+inline index resolved_index(const rule_call& r, const place& where, std::int64_t extent, bool known, operand& inside) {
+    element_emitter& e = r.e;
+    const operand k = r.in(1, where);
+    if (!k) return {};
+    const std::string n = std::to_string(extent);
+    const operand counted = e.make(k.type, ("% < 0 ? % + " + n + " : %").c_str(), {k, k, k});
+    if (known) return e.as_index(counted, extent);
+    const operand fits = e.make(dtype::boolean, ("% >= 0 && % < " + n).c_str(), {counted, counted});
+    inside = e.both(inside, fits);
+    return e.as_index(e.make(k.type, "% ? % : 0", {fits, counted}), extent);
+}
+constexpr const char* out_of_range = "one of its indices is out of range";
+
+inline operand emit_gather(const rule_call& r) {
+    const shape &x = r.c.in[0].extents, &indices = r.c.in[1].extents;
+    const int axis = resolved_axis(r.c, 0, x.rank());
+    const bool known = is_known(r.c, 1);
+    if (known && !indices_fit(r.c.in[1], 0, 1, x[axis])) return r.e.refuse(out_of_range);
+    std::vector<int> of_indices, of_data;
+    for (int d = 0; d < indices.rank(); ++d) of_indices.push_back(axis + d);
+    for (int d = 0; d < x.rank(); ++d) of_data.push_back(d == axis ? -1 : d < axis ? d : d + indices.rank() - 1);
+    operand inside;
+    const index chosen = resolved_index(r, with_axes(r.at, of_indices), x[axis], known, inside);
+    const place from = moved_along(with_axes(r.at, of_data), axis, chosen, x);
+    return r.e.where(inside, nothing_there(r), [&] { return r.in(0, from); });
+}
+
+inline operand emit_gather_elements(const rule_call& r) {
+    const shape& x = r.c.in[0].extents;
+    const int axis = resolved_axis(r.c, 0, x.rank());
+    const bool known = is_known(r.c, 1);
+    if (known && !indices_fit(r.c.in[1], 0, 1, x[axis])) return r.e.refuse(out_of_range);
+    operand inside;
+    const index chosen = resolved_index(r, r.at, x[axis], known, inside);
+    place from = r.at;
+    from.extents = x;
+    from = moved_along(from, axis, chosen, x);
+    return r.e.where(inside, nothing_there(r), [&] { return r.in(0, from); });
+}
+
+// The last axis of the indices lists a coordinate for each axis that is picked from.
+inline operand emit_gather_nd(const rule_call& r) {
+    const shape &x = r.c.in[0].extents, &indices = r.c.in[1].extents;
+    const int batch = static_cast<int>(r.c.integer("batch_dims", 0)), lead = indices.rank() - 1;
+    const std::int64_t k = indices.back();
+    const bool known = is_known(r.c, 1);
+    std::vector<int> of_indices, of_data;
+    for (int d = 0; d < lead; ++d) of_indices.push_back(d);
+    of_indices.push_back(-1);
+    for (int d = 0; d < x.rank(); ++d) of_data.push_back(d < batch ? d : d < batch + k ? -1 : lead + d - batch - static_cast<int>(k));
+    place from = with_axes(r.at, of_data);
+    const place row = with_axes(r.at, of_indices);
+    operand inside;
+    for (std::int64_t j = 0; j < k; ++j) {
+        const int axis = batch + static_cast<int>(j);
+        if (known && !indices_fit(r.c.in[1], j, k, x[axis])) return r.e.refuse(out_of_range);
+        from = moved_along(from, axis, resolved_index(r, with_axis(row, lead, index_of(j), k), x[axis], known, inside), x);
+    }
+    return r.e.where(inside, nothing_there(r), [&] { return r.in(0, from); });
+}
+
+}  // namespace detail
+
+GRAFT_INLINE rule_table gather_rules() {
+    constexpr unsigned moved = element_rule::moved;
+    static constexpr element_rule rows[] = {
+        {"Gather", "", moved, detail::emit_gather, ""},
+        {"GatherElements", "", moved, detail::emit_gather_elements, ""},
+        {"GatherND", "", moved, detail::emit_gather_nd, ""},
+    };
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_GRID_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_OPS_GRID_HPP
+// ---- graft/gpu/ops/grid.hpp
+// GridSample and AffineGrid as rules, and the kernels of graft.GridSampleGrad.
+
+#ifndef GRAFT_SINGLE_GRAFT_GPU_CODEGEN_SORT_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_CODEGEN_SORT_HPP
+// ---- graft/gpu/codegen/sort.hpp
+// Kernels that sort: items of a key and a number, in shared memory where they fit and in the workspace where they do not; and what is made of
+// it, the updates of each row of a tensor in their order.
 
 #ifndef GRAFT_SINGLE_GRAFT_GPU_CODEGEN_REDUCE_HPP
 #define GRAFT_SINGLE_GRAFT_GPU_CODEGEN_REDUCE_HPP
@@ -4589,6 +4692,1145 @@ GRAFT_END_NAMESPACE
 #endif
 #endif
 
+#include <cstdint>
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+/// Lines of items, each sorted by itself into the workspace: ascending keys, equal ones by number. No two items of a line are equal, so
+/// that a sorting network gives one order, and the same bits every time.
+struct sorting {
+    std::int64_t count = 0;   ///< items of a line
+    std::int64_t lines = 1;
+    bool wide = false;        ///< keys of 64 bits; else of 32
+    std::int64_t offset = 0;  ///< of the sorted items in the workspace, in bytes
+
+    std::int64_t item_bytes() const noexcept { return wide ? 16 : 8; }
+    /// Items that a block has in shared memory.
+    std::int64_t tile() const noexcept { return wide ? 1024 : 2048; }
+    /// Items of a line with those that fill it up to a power of two, which come last.
+    std::int64_t padded() const noexcept;
+    std::int64_t bytes() const noexcept { return lines * padded() * item_bytes(); }
+};
+
+/// Longest line, and the most items in all: they lie in the workspace.
+constexpr std::int64_t longest_sort = std::int64_t(1) << 26, most_sorted = std::int64_t(1) << 27;
+
+/// The functions that kernels of items share: `item`, `make_item(key, number)`, `key_of`, `number_of`, `last_item()`, `sort_tile`.
+std::string sort_functions(bool wide);
+
+/// Adds the kernels of a sort. `making`: statements that give `made` the item number `i` of line `line`; they read `inputs`.
+void add_sort(const kernel_query& q, program& p, const sorting& s, const std::vector<int>& inputs, const std::string& making);
+
+/// Which updates go to each row of a tensor. `row`: statements that define `const long long row` of update number `u`; outside of
+/// [0, rows): nowhere. They read `inputs`.
+struct updates {
+    std::int64_t count = 0, rows = 0;
+    std::vector<int> inputs;
+    std::string row;
+    std::int64_t lines = 1;  ///< the updates come in so many equal runs, of which no two have a row in common: each is sorted by itself
+
+    sorting order() const noexcept {
+        sorting s;
+        s.count = count / lines;
+        s.lines = lines;
+        s.offset = (rows * 4 + 255) / 256 * 256;
+        return s;
+    }
+    /// Whether they can be sorted.
+    bool fit() const noexcept { return count / lines <= longest_sort && lines <= most_sorted / order().padded(); }
+    /// Items of all lines, with those that fill them up.
+    std::int64_t items() const noexcept { return lines * order().padded(); }
+};
+constexpr std::int64_t most_rows = INT32_MAX - 1;
+
+/// Adds kernels after which "const int* last", at the workspace's byte 0, has for each row the last of its updates, or -1.
+void add_last_updates(const kernel_query& q, program& p, const updates& u);
+
+/// Adds kernels after which updates are sorted by row, each row's in their order: "const item* items", of which "const int* first" has the
+/// first of each row, or -1. A row ends where its `updates::items()` do, or key_of(items[p]) is another. Parameters of both are returned.
+std::vector<workspace_parameter> add_sorted_updates(const kernel_query& q, program& p, const updates& u);
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include <algorithm>
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+namespace detail {
+
+inline std::int64_t power_of_two(std::int64_t least) noexcept {
+    std::int64_t n = 2;
+    while (n < least) n *= 2;
+    return n;
+}
+constexpr int sort_threads = 256;
+
+// Adds a kernel of which each thread has one element, of `count`, by the name i.
+inline void add_each(const kernel_query& q, program& p, const char* entry, std::int64_t count, const std::vector<int>& inputs, const std::vector<int>& outputs,
+                     const std::vector<workspace_parameter>& workspace, const std::string& statements) {
+    launch l;
+    l.entry = entry;
+    l.block[0] = sort_threads;
+    l.grid[0] = static_cast<unsigned>((count + sort_threads - 1) / sort_threads);
+    const std::string head = fill("    const index_t i = (index_t)blockIdx.x * $threads + (int)threadIdx.x;\n    if (i >= $count) return;\n",
+                                  {{"threads", decimal(sort_threads)}, {"count", decimal(count)}});
+    p.source += entry_point(q, l, inputs, outputs, workspace, head + statements);
+    p.launches.push_back(std::move(l));
+}
+
+}  // namespace detail
+
+GRAFT_INLINE std::int64_t sorting::padded() const noexcept { return detail::power_of_two(count); }
+
+GRAFT_INLINE std::string sort_functions(bool wide) {
+    const char* narrow_item = R"cuda(typedef unsigned long long item;
+typedef unsigned int sort_key;
+__device__ __forceinline__ item make_item(sort_key key, unsigned int number) { return (item)key << 32 | number; }
+__device__ __forceinline__ sort_key key_of(item x) { return (sort_key)(x >> 32); }
+__device__ __forceinline__ unsigned int number_of(item x) { return (unsigned int)x; }
+__device__ __forceinline__ bool before(item a, item b) { return a < b; }
+)cuda";
+    const char* wide_item = R"cuda(typedef unsigned long long sort_key;
+struct alignas(16) item { sort_key key; unsigned int number; };
+__device__ __forceinline__ item make_item(sort_key key, unsigned int number) {
+    item x;
+    x.key = key;
+    x.number = number;
+    return x;
+}
+__device__ __forceinline__ sort_key key_of(const item& x) { return x.key; }
+__device__ __forceinline__ unsigned int number_of(const item& x) { return x.number; }
+__device__ __forceinline__ bool before(const item& a, const item& b) { return a.key < b.key || (a.key == b.key && a.number < b.number); }
+)cuda";
+    // The network of Batcher whose first step of each merge mirrors one half, so that all comparisons have one direction.
+    return std::string(wide ? wide_item : narrow_item) + R"cuda(__device__ __forceinline__ item last_item() { return make_item(~(sort_key)0, 0xffffffffu); }
+__device__ __forceinline__ void exchange(item& a, item& b) {
+    if (!before(b, a)) return;
+    const item x = a;
+    a = b;
+    b = x;
+}
+// Comparison number t of those between the halves of runs of `size`, mirrored; and of those at a distance, a power of two.
+template <class T> __device__ __forceinline__ void exchange_mirrored(item* s, T t, T size) {
+    const T half = size / 2, in_run = t & (half - 1), run = (t - in_run) * 2;
+    exchange(s[run + in_run], s[run + size - 1 - in_run]);
+}
+template <class T> __device__ __forceinline__ void exchange_at(item* s, T t, T distance) {
+    const T a = 2 * t - (t & (distance - 1));
+    exchange(s[a], s[a + distance]);
+}
+// By all threads of a block: runs of `sorted` of the `tile` items become runs of `wanted`; or, without mirroring, runs of `tile` whose
+// comparisons at larger distances have been made.
+template <int tile, int sorted, int wanted, bool mirrored> __device__ __forceinline__ void sort_tile(item* s) {
+    for (int size = sorted * 2; size <= wanted; size *= 2)
+        for (int distance = size / 2; distance; distance /= 2) {
+            __syncthreads();
+            for (int t = (int)threadIdx.x; t < tile / 2; t += (int)blockDim.x) {
+                if (mirrored && distance == size / 2)
+                    exchange_mirrored(s, t, size);
+                else
+                    exchange_at(s, t, distance);
+            }
+        }
+    __syncthreads();
+}
+)cuda";
+}
+
+GRAFT_INLINE void add_sort(const kernel_query& q, program& p, const sorting& s, const std::vector<int>& inputs, const std::string& making) {
+    const std::int64_t padded = s.padded(), total = s.lines * padded, tile = std::min(s.tile(), detail::power_of_two(total));
+    const fillings names = {{"tile", decimal(tile)}, {"wanted", decimal(std::min(tile, padded))}, {"half", decimal(tile / 2)}, {"padded", decimal(padded)}, {"total", decimal(total)},
+                            {"count", decimal(s.count)}, {"threads", decimal(detail::sort_threads)}, {"making", making}};
+    const std::vector<workspace_parameter> items = {{"item* items", s.offset}};
+    const auto add = [&](const std::string& entry, std::int64_t blocks, const std::vector<int>& read, const std::string& text, bool again = false) {
+        launch l;
+        l.entry = entry;
+        l.block[0] = detail::sort_threads;
+        l.grid[0] = static_cast<unsigned>(blocks);
+        const std::string made = entry_point(q, l, read, {}, items, text);
+        if (!again) p.source += made;
+        p.launches.push_back(std::move(l));
+    };
+    const std::int64_t tiles = (total + tile - 1) / tile;
+    add("graft_sort", tiles, inputs, fill(R"cuda(    __shared__ item s[$tile];
+    const index_t tile_begin = (index_t)blockIdx.x * $tile;
+    for (int t = (int)threadIdx.x; t < $tile; t += $threads) {
+        const index_t line = (tile_begin + t) / $padded;
+        const index_t i = (tile_begin + t) % $padded;
+        item made = last_item();
+        if (tile_begin + t < $total && i < $count) {
+$making        }
+        s[t] = made;
+    }
+    sort_tile<$tile, 1, $wanted, true>(s);
+    for (int t = (int)threadIdx.x; t < $tile; t += $threads)
+        if (tile_begin + t < $total) items[tile_begin + t] = s[t];
+)cuda", names));
+    // Longer lines are merged: comparisons farther apart than a tile through memory, the others in shared memory. A tile divides a line here.
+    const std::string each = fill("    const index_t t = (index_t)blockIdx.x * $threads + (int)threadIdx.x;\n    if (t >= $comparisons) return;\n",
+                                  {{"threads", decimal(detail::sort_threads)}, {"comparisons", decimal(total / 2)}});
+    const std::int64_t blocks = (total / 2 + detail::sort_threads - 1) / detail::sort_threads;
+    for (std::int64_t size = 2 * tile; size <= padded; size *= 2) {
+        add("graft_mirror" + decimal(size), blocks, {}, each + "    exchange_mirrored<index_t>(items, t, " + decimal(size) + ");\n");
+        for (std::int64_t distance = size / 4; distance >= tile; distance /= 2)
+            add("graft_step" + decimal(distance), blocks, {}, each + "    exchange_at<index_t>(items, t, " + decimal(distance) + ");\n", distance < size / 4);
+        add("graft_tiles", tiles, {}, fill(R"cuda(    __shared__ item s[$tile];
+    item* from = items + (index_t)blockIdx.x * $tile;
+    for (int t = (int)threadIdx.x; t < $tile; t += $threads) s[t] = from[t];
+    sort_tile<$tile, $half, $tile, false>(s);
+    for (int t = (int)threadIdx.x; t < $tile; t += $threads) from[t] = s[t];
+)cuda", names), size > 2 * tile);
+    }
+}
+
+GRAFT_INLINE void add_last_updates(const kernel_query& q, program& p, const updates& u) {
+    const std::vector<workspace_parameter> last = {{"int* last", 0}};
+    p.workspace_bytes = u.rows * 4;
+    detail::add_each(q, p, "graft_clear", u.rows, {}, {}, last, "    last[i] = -1;\n");
+    // The largest number is the same in whichever order they come.
+    const std::string text = "    const index_t u = i;\n" + u.row + fill("    if (row >= 0 && row < $rows) atomicMax(last + row, (int)u);\n", {{"rows", decimal(u.rows)}});
+    if (u.count) detail::add_each(q, p, "graft_last", u.count, u.inputs, {}, last, text);
+}
+
+GRAFT_INLINE std::vector<workspace_parameter> add_sorted_updates(const kernel_query& q, program& p, const updates& u) {
+    const sorting s = u.order();
+    p.workspace_bytes = s.offset + s.bytes();
+    p.source += sort_functions(false);
+    detail::add_each(q, p, "graft_clear", u.rows, {}, {}, {{"int* first", 0}}, "    first[i] = -1;\n");
+    const fillings names = {{"rows", decimal(u.rows)}, {"row", u.row}, {"each", decimal(s.count)}, {"padded", decimal(s.padded())}};
+    add_sort(q, p, s, u.inputs, fill("        const index_t u = line * $each + i;\n$row        if (row >= 0 && row < $rows) made = make_item((sort_key)row, (unsigned int)u);\n", names));
+    detail::add_each(q, p, "graft_first", u.items(), {}, {}, {{"const item* items", s.offset}, {"int* first", 0}},
+                     fill("    const sort_key row = key_of(items[i]);\n    if (row < $rows && (i % $padded == 0 || key_of(items[i - 1]) != row)) first[row] = (int)i;\n", names));
+    return {{"const item* items", s.offset}, {"const int* first", 0}};
+}
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+/// The rules of ops/grid.hpp.
+rule_table grid_rules();
+/// The kernels of graft.GridSampleGrad: dX gathers the samples that each pixel was part of, sorted by pixel, so that it is added up in
+/// one order; dgrid is a reduction over the channels.
+generated_table grid_rows();
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_SCATTER_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_OPS_SCATTER_HPP
+// ---- graft/gpu/ops/scatter.hpp
+// Kernels of operators that write elements by index, in which each element of the output gathers what is written to it, in the order of the
+// updates: Scatter, ScatterElements, ScatterND. And the rule of TensorScatter.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+/// The kernels of ops/scatter.hpp. Without a reduction the last update of an element is found by the largest number; with
+/// one the updates are sorted by where they go, and added up in their order: the same bits every time. Constant indices are checked
+/// when the text is made; an update whose computed index is out of range is left out.
+generated_table scatter_rows();
+/// The rule of TensorScatter.
+rule_table scatter_rules();
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+namespace detail {
+
+// Elements of a pack, for a walk in which all of a pack are in one row: the innermost axis in memory is none of the rows'.
+inline int row_lanes(const shape& extents, layout order, std::uint32_t axes, std::size_t bytes) {
+    const int inner = extents.rank() ? memory_order(extents.rank(), order).back() : 0;
+    int lanes = axes >> inner & 1u ? 1 : static_cast<int>(std::max<std::size_t>(1, std::min<std::size_t>(8, 16 / bytes)));
+    while (lanes > 1 && extents[inner] % lanes) lanes /= 2;
+    return lanes;
+}
+// Strides that number the rows by their axes, row-major.
+inline std::vector<std::int64_t> row_strides(const shape& extents, std::uint32_t axes) {
+    std::vector<std::int64_t> strides(static_cast<std::size_t>(extents.rank()));
+    std::int64_t step = 1;
+    for (int d = extents.rank() - 1; d >= 0; --d) {
+        if (!(axes >> d & 1u)) continue;
+        strides[static_cast<std::size_t>(d)] = step;
+        step *= extents[d];
+    }
+    return strides;
+}
+inline std::uint32_t first_axes(int k) { return (std::uint32_t(1) << k) - 1; }
+
+// The kernel of an output whose rows, by some of its axes, know their updates. Each thread has a pack of the output.
+class row_kernel {
+public:
+    row_kernel(const kernel_query& query, const kernel_body& body, std::uint32_t axes, std::size_t bytes)
+        : q(query), extents(query.out[0].extents), lanes(row_lanes(extents, query.out_layout[0], axes, bytes)), e(body, lanes) {
+        index i = e.loop_index("i", extents.elements());
+        i.level = level::thread;
+        at = walk(extents, q.out_layout[0], i);
+        row = e.offset(at, row_strides(extents, axes));
+    }
+    /// The place in an update tensor whose axes are `lead`, numbered by `u`, and behind them the axes of the output from the k-th on.
+    place of_update(const shape& update, const shape& lead, int k) {
+        place from = walk(lead, layout::row_major, e.counter("u", lead.elements(), level::pack));
+        from.extents = update;
+        for (int d = k; d < extents.rank(); ++d) {
+            from.from.push_back(place::given);
+            from.axes.push_back(e.axis(at, d));
+        }
+        return from;
+    }
+    std::string each(const std::string& statement) const {
+        return "#pragma unroll\n    for (int lane = 0; lane < " + decimal(lanes) + "; ++lane) {\n" + e.text(level::lane) + "        " + statement + "\n    }\n";
+    }
+    void finish(program& p, const std::string& statements, const std::vector<workspace_parameter>& workspace) {
+        std::string packed, body, behind;
+        e.next_loop();
+        emit_store(e, q, 0, at, {lanes > 1 ? "s[lane]" : "s[0]", compute_type(q.out[0].type), level::lane}, packed, body, behind);
+        const std::string store = lanes == 1 ? behind : packed + "#pragma unroll\n    for (int lane = 0; lane < " + decimal(lanes) + "; ++lane) {\n" + e.text(level::lane) + body + "    }\n" + behind;
+        launch l;
+        l.entry = "graft_written";
+        l.block[0] = loop_threads;
+        l.grid[0] = static_cast<unsigned>((extents.elements() / lanes + loop_threads - 1) / loop_threads);
+        const std::string head = fill("    const index_t i = ((index_t)blockIdx.x * $threads + (int)threadIdx.x) * $lanes;\n    if (i >= $total) return;\n",
+                                      {{"threads", decimal(loop_threads)}, {"lanes", decimal(lanes)}, {"total", decimal(extents.elements())}});
+        p.source += entry_point(q, l, e.parameters(), {0}, workspace, head + e.text(level::thread) + statements + store);
+        p.launches.push_back(std::move(l));
+    }
+
+    const kernel_query& q;
+    shape extents;
+    int lanes;
+    element_emitter e;
+    place at;
+    index row;
+};
+
+// A tensor with updates that overwrite its elements, or are combined with them.
+struct scattering {
+    ops::scatter_reduction by = ops::scatter_reduction::none;
+    int data = 0, update = 2;  // inputs; data -1: zeros
+    int k = 0;                 // axes of the output that are indexed
+    shape lead;                // axes of the updates in front of the others
+    updates to;
+};
+
+inline std::string combined(ops::scatter_reduction by, bool real, const std::string& v) {
+    switch (by) {
+    case ops::scatter_reduction::add: return real ? "s[lane] += " + v + ";" : "s[lane] = wrapping_add(s[lane], " + v + ");";
+    case ops::scatter_reduction::mul: return real ? "s[lane] *= " + v + ";" : "s[lane] = wrapping_mul(s[lane], " + v + ");";
+    case ops::scatter_reduction::max: return "s[lane] = maximum(s[lane], " + v + ");";
+    case ops::scatter_reduction::min: return "s[lane] = minimum(s[lane], " + v + ");";
+    default: return "s[lane] = " + v + ";";
+    }
+}
+
+inline const char* generate_scattering(const kernel_query& q, const kernel_body& body, const scattering& s, program& p) {
+    const shape& extents = q.out[0].extents;
+    const std::int64_t total = extents.elements();
+    const dtype type = q.out[0].type;
+    const bool sorted = s.by != ops::scatter_reduction::none;
+    if (total == 0) return nullptr;
+    if (s.to.rows > most_rows || s.to.count > most_rows || (sorted && !s.to.fit()) || total > std::int64_t(1) << 38) return "more updates or rows than are counted";
+    if (sorted && type == dtype::boolean) return "it reduces truth values";
+    std::int64_t largest = std::max(most_sorted, s.to.count);
+    for (int i = 0; i < q.inputs; ++i)
+        if (q.has(i)) largest = std::max(largest, q.in[i].elements());
+    p.source = std::string("namespace graft {\n") + index_definition(2 * std::max(largest, total));
+    std::vector<workspace_parameter> workspace;
+    if (s.to.count && sorted) workspace = add_sorted_updates(q, p, s.to);
+    if (s.to.count && !sorted) {
+        add_last_updates(q, p, s.to);
+        workspace = {{"const int* last", 0}};
+    }
+    row_kernel k(q, body, first_axes(s.k), size_of(type));
+    const std::string computed = compute_name(type), lanes = decimal(k.lanes);
+    std::string text = "    " + computed + " s[" + lanes + "];\n";
+    if (s.data < 0)
+        text += k.each("s[lane] = 0;");
+    else {
+        const operand x = k.e.value(body.inputs[static_cast<std::size_t>(s.data)], k.at);
+        text += k.each("s[lane] = " + x.text + ";");
+        k.e.next_loop();
+    }
+    if (s.to.count) {
+        const place from = k.of_update(q.in[s.update].extents, s.lead, s.k);
+        const operand v = k.e.value(body.inputs[static_cast<std::size_t>(s.update)], from);
+        const std::string take = k.e.text(level::pack) + k.each(combined(s.by, is_float(type), v.text));
+        const fillings names = {{"row", k.row.text}, {"count", decimal(s.to.items())}, {"take", take}};
+        text += sorted ? fill(R"cuda(    for (int p = first[$row]; p >= 0 && p < $count; ++p) {
+        const item one = items[p];
+        if (key_of(one) != (sort_key)$row) break;
+        const index_t u = (index_t)number_of(one);
+$take    }
+)cuda", names)
+                       : fill("    const int found = last[$row];\n    if (found >= 0) {\n        const index_t u = found;\n$take    }\n", names);
+    }
+    if (k.e.failure) return k.e.failure;
+    k.finish(p, text, workspace);
+    p.source += "}  // namespace graft\n";
+    const auto input = [&](int i) { return q.n.inputs[static_cast<std::size_t>(i)]; };
+    p.in_place = s.data == 0 && q.in_layout[0] == q.out_layout[0] && input(1) != input(0) && input(s.update) != input(0);
+    p.note = sorted ? "updates sorted by where they go" : "the last update of each row";
+    return nullptr;
+}
+
+// Statements that define `row` of update number u, out of coordinates; each has its range.
+class row_text {
+public:
+    row_text(const kernel_body& body, const shape& lead) : e(body, 1), u(e.counter("u", lead.elements(), level::thread)) {}
+    /// A coordinate, counted from the end where it is negative.
+    void add(const operand& k, std::int64_t extent, std::int64_t stride) {
+        const operand one = e.convert(k, dtype::int64);
+        const operand at = e.make(dtype::int64, ("% < 0 ? % + " + decimal(extent) + " : %").c_str(), {one, one, one});
+        inside = e.both(inside, e.make(dtype::boolean, ("% >= 0 && % < " + decimal(extent)).c_str(), {at, at}));
+        sum += " + " + at.text + " * " + decimal(stride);
+    }
+    updates finish(std::int64_t count, std::int64_t rows) const {
+        return {count, rows, e.parameters(), e.text(level::thread) + "    const long long row = " + inside.text + " ? " + sum + " : -1ll;\n", 1};
+    }
+    element_emitter e;
+    index u;
+    operand inside;
+    std::string sum = "0ll";
+};
+
+inline const char* generate_scatter_elements(const kernel_query& q, program& p) {
+    const shape &x = q.in[0].extents, &indices = q.in[1].extents;
+    scattering s;
+    kernel_body body;
+    int axis = 0;
+    if (!ops::check_elementwise_indices(q, axis).ok() || !ops::read_reduction(q, s.by).ok()) return "its attributes do not fit";
+    if (is_known(q, 1) && !indices_fit(q.in[1], 0, 1, x[axis])) return out_of_range;
+    if (const char* why = read_body(q, body)) return why;
+    s.k = x.rank();
+    s.lead = indices;
+    s.to.rows = x.elements();
+    if (indices.elements() == 0) return generate_scattering(q, body, s, p);
+    row_text to(body, indices);
+    std::vector<std::int64_t> strides = strides_of(x, layout::row_major);
+    const place at = walk(indices, layout::row_major, to.u);
+    to.add(to.e.value(body.inputs[1], at), x[axis], strides[static_cast<std::size_t>(axis)]);
+    strides[static_cast<std::size_t>(axis)] = 0;
+    to.sum += " + " + to.e.offset(at, strides).text;
+    if (to.e.failure) return to.e.failure;
+    s.to = to.finish(indices.elements(), s.to.rows);
+    s.to.lines = indices.product(0, axis);  // no update leaves what lies in front of the axis
+    return generate_scattering(q, body, s, p);
+}
+
+inline const char* generate_scatter_nd(const kernel_query& q, program& p) {
+    const shape &x = q.in[0].extents, &indices = q.in[1].extents;
+    scattering s;
+    kernel_body body;
+    ops::block_index b;
+    if (!ops::read_blocks(q, 0, b).ok() || !ops::read_reduction(q, s.by).ok()) return "its attributes do not fit";
+    if (const char* why = read_body(q, body)) return why;
+    const int rank = indices.rank();
+    for (int d = 0; d + 1 < rank; ++d) s.lead.push_back(indices[d]);
+    s.k = b.k;
+    s.to.rows = x.product(0, b.k);
+    if (indices.elements() == 0) return generate_scattering(q, body, s, p);
+    row_text to(body, s.lead);
+    for (int j = 0; j < b.k; ++j) {
+        if (is_known(q, 1) && !indices_fit(q.in[1], j, b.k, x[j])) return out_of_range;
+        place at = walk(s.lead, layout::row_major, to.u);
+        at.extents = indices;
+        at.from.push_back(place::given);
+        at.axes.push_back(index_of(j));
+        to.add(to.e.value(body.inputs[1], at), x[j], x.product(j + 1, b.k));
+    }
+    if (to.e.failure) return to.e.failure;
+    s.to = to.finish(s.lead.elements(), s.to.rows);
+    return generate_scattering(q, body, s, p);
+}
+
+// The update where it is written, else what was there.
+inline operand emit_tensor_scatter(const rule_call& r) {
+    const shape &x = r.c.in[0].extents, &update = r.c.in[1].extents;
+    element_emitter& e = r.e;
+    const int axis = resolved_axis(r.c, -2, x.rank());
+    const operand past = r.in(0);
+    const std::int64_t n = x[axis], taken = update[axis];
+    if (update.elements() == 0) return past;
+    const bool circular = r.c.is("mode", "circular", "linear");
+    if (r.c.has(2) && r.c.in[2].data)
+        for (std::int64_t b = 0; b < x[0]; ++b)
+            if (ops::index_at(r.c.in[2], b) < 0 || (!circular && ops::index_at(r.c.in[2], b) > n - taken)) return e.refuse("one of its places is out of range");
+    const operand first = r.c.has(2) ? r.in(2, with_axes(r.at, {0})) : e.number(dtype::int64, 0), position = e.as_value(e.axis(r.at, axis));
+    const std::string extent = decimal(n), length = decimal(taken);
+    const operand behind = circular ? e.make(dtype::int64, ("(% - % % " + extent + " + " + extent + ") % " + extent).c_str(), {position, first})
+                                    : e.make(dtype::int64, "% - %", {position, first});
+    const operand written = circular ? e.make(dtype::boolean, ("% >= 0 && % < " + length).c_str(), {first, behind})
+                                     : e.make(dtype::boolean, ("% >= 0 && % <= " + decimal(n - taken) + " && % >= 0 && % < " + length).c_str(), {first, first, behind, behind});
+    const index t = e.as_index(e.make(dtype::int64, "% ? % : 0", {written, behind}), taken);
+    place from = r.at;
+    from.extents = update;
+    from = moved_along(from, axis, t, update);
+    return e.where(written, past, [&] { return r.in(1, from); });
+}
+
+}  // namespace detail
+
+GRAFT_INLINE generated_table scatter_rows() {
+    static constexpr generated_row rows[] = {
+        {"Scatter", "", detail::generate_scatter_elements},
+        {"ScatterElements", "", detail::generate_scatter_elements},
+        {"ScatterND", "", detail::generate_scatter_nd},
+    };
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+GRAFT_INLINE rule_table scatter_rules() {
+    static constexpr element_rule rows[] = {{"TensorScatter", "", element_rule::moved, detail::emit_tensor_scatter, ""}};
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+namespace detail {
+
+// The taps of a sample along one axis: as ops::find_taps and ops::find_slopes have them, in `type`, of which the place itself is computed
+// in the grid's.
+class grid_axis {
+public:
+    grid_axis(element_emitter& emitter, const ops::grid_plan& plan, const operand& normalised, std::int64_t n, dtype computed) : e(emitter), p(plan), extent(n), type(computed) {
+        const double size = static_cast<double>(n);
+        const dtype given = normalised.type;
+        operand x = p.align_corners ? e.make(given, ("(% + 1) / 2 * " + literal(given, size - 1)).c_str(), {normalised})
+                                    : e.make(given, ("((% + 1) * " + literal(given, size) + " - 1) / 2").c_str(), {normalised});
+        x = e.convert(x, type);
+        const std::string far = literal(type, 1e15);
+        known = e.make(dtype::boolean, ("abs(%) < " + far).c_str(), {x});
+        x = e.make(type, ("% ? % : % > 0 ? " + far + " : -" + far).c_str(), {known, x, x});
+        unmoved = x;
+        if (p.mode == ops::grid_mode::nearest) x = e.make(type, "round(%)", {x});
+        if (p.padding == ops::grid_padding::border && p.mode != ops::grid_mode::cubic) x = e.make(type, ("clamped<" + name() + ">(%, " + literal(type, size - 1) + ")").c_str(), {x});
+        if (p.padding == ops::grid_padding::reflection) x = mirrored(x);
+        x = e.make(type, ("% < -4 ? " + literal(type, -4.0) + " : % > " + literal(type, size + 4) + " ? " + literal(type, size + 4) + " : %").c_str(), {x, x, x});
+        const operand whole = e.make(type, "floor(%)", {x});
+        rest = e.make(type, "% - %", {x, whole});
+        first = e.as_index(whole, 0);
+        if (p.mode == ops::grid_mode::cubic) first = e.add(first, -1);
+    }
+    int taps() const { return p.mode == ops::grid_mode::nearest ? 1 : p.mode == ops::grid_mode::linear ? 2 : 4; }
+    /// The element of tap k; `inside` gets a condition where it may be none.
+    index element(const index& k, operand& inside) {
+        const index i = e.add(first, k);
+        const std::string last = decimal(extent - 1);
+        if (p.padding == ops::grid_padding::zeros) {
+            inside = e.both(inside, e.both(e.at_least(i, 0), e.less(i, extent)));
+            return i;
+        }
+        if (p.padding == ops::grid_padding::border || extent == 1) return e.formula(("clamped<index_t>(%, " + last + ")").c_str(), {i}, extent);
+        if (p.align_corners) return e.formula(("reflected<index_t>(%, " + last + ")").c_str(), {i}, extent);
+        const index m = e.formula(("wrapped<index_t>(%, " + decimal(2 * extent) + ")").c_str(), {i}, 2 * extent);
+        return e.formula(("% < " + decimal(extent) + " ? % : " + decimal(2 * extent - 1) + " - %").c_str(), {m, m, m}, extent);
+    }
+    /// The weight of tap k; empty: 1.
+    operand weight(const index& k) {
+        if (p.mode == ops::grid_mode::nearest) return {};
+        if (p.mode == ops::grid_mode::linear) return chosen(k, {e.make(type, "1 - %", {rest}), rest});
+        const operand r = rest, one = e.make(type, "% + 1", {r}), back = e.make(type, "1 - %", {r}), two = e.make(type, "2 - %", {r});
+        return chosen(k, {outer(one), inner(r), inner(back), outer(two)});
+    }
+    /// How much the weight of tap k grows with the normalised coordinate.
+    operand slope(int k) {
+        const double size = static_cast<double>(extent), low = p.align_corners ? 0 : -0.5, high = p.align_corners ? size - 1 : size - 0.5;
+        if (p.mode == ops::grid_mode::nearest || (p.padding == ops::grid_padding::reflection && high <= low)) return e.number(type, 0);
+        const std::string below = literal(type, low), above = literal(type, high), range = literal(type, high - low), pace = literal(type, p.align_corners ? (size - 1) / 2 : size / 2);
+        operand moves = known, by = e.number(type, p.align_corners ? (size - 1) / 2 : size / 2);
+        if (p.padding == ops::grid_padding::border && p.mode != ops::grid_mode::cubic)
+            moves = e.make(dtype::boolean, ("% && % > 0 && % < " + literal(type, size - 1)).c_str(), {known, unmoved, unmoved});
+        if (p.padding == ops::grid_padding::reflection) {
+            const operand over = e.make(type, ("% < " + below + " ? " + below + " - % : % - " + above).c_str(), {unmoved, unmoved, unmoved});
+            by = e.make(type, ("% > 0 && remainder_toward_zero(%, " + literal(type, 2 * (high - low)) + ") <= " + range + " ? -" + pace + " : " + pace).c_str(), {over, over});
+        } else
+            moves = e.make(dtype::boolean, ("% && % >= -4 && % <= " + literal(type, size + 4)).c_str(), {moves, unmoved, unmoved});
+        operand d;
+        const operand r = rest;
+        const char* minus = k == 0 || (p.mode == ops::grid_mode::cubic && k == 2) ? "-" : "";
+        if (p.mode == ops::grid_mode::linear)
+            d = by;
+        else {
+            minus = k >= 2 ? "-" : "";
+            const operand t = k == 0 ? e.make(type, "% + 1", {r}) : k == 1 ? r : k == 2 ? e.make(type, "1 - %", {r}) : e.make(type, "2 - %", {r});
+            const std::string steep = k == 0 || k == 3 ? "((" + literal(type, -2.25) + " * % + " + literal(type, 7.5) + ") * % - 6)" : "(" + literal(type, 3.75) + " * % - " + literal(type, 4.5) + ") * %";
+            d = e.make(type, ("% * (" + steep + ")").c_str(), {by, t, t});
+        }
+        return e.make(type, ("% ? " + std::string(minus) + "% : 0").c_str(), {moves, d});
+    }
+
+private:
+    std::string name() const { return memory_name(type); }
+    operand mirrored(const operand& x) {
+        const double size = static_cast<double>(extent), low = p.align_corners ? 0 : -0.5, high = p.align_corners ? size - 1 : size - 0.5;
+        if (high <= low) return e.number(type, low);
+        const std::string below = literal(type, low), above = literal(type, high), twice = literal(type, 2 * (high - low)), range = literal(type, high - low);
+        const operand over = e.make(type, ("remainder_toward_zero(% < " + below + " ? " + below + " - % : % - " + above + ", " + twice + ")").c_str(), {x, x, x});
+        const operand in = e.make(type, ("% <= " + range + " ? % : " + twice + " - %").c_str(), {over, over, over});
+        return e.make(type, ("% < " + below + " ? " + below + " + % : % > " + above + " ? " + above + " - % : %").c_str(), {x, in, x, in, x});
+    }
+    // With a = -0.75: the kernel of Keys between its first and second zero, and inside of them.
+    operand outer(const operand& t) { return e.make(type, ("((" + literal(type, -0.75) + " * % + " + literal(type, 3.75) + ") * % - 6) * % + 3").c_str(), {t, t, t}); }
+    operand inner(const operand& t) { return e.make(type, ("(" + literal(type, 1.25) + " * % - " + literal(type, 2.25) + ") * % * % + 1").c_str(), {t, t, t}); }
+    operand chosen(const index& k, const std::vector<operand>& of) {
+        if (k.known) return of[static_cast<std::size_t>(k.number)];
+        const operand number = e.as_value(k);
+        operand w = of.back();
+        for (std::size_t i = of.size() - 1; i-- > 0;) w = e.make(type, ("% == " + std::to_string(i) + " ? % : %").c_str(), {number, of[i], w});
+        return w;
+    }
+
+    element_emitter& e;
+    const ops::grid_plan& p;
+    std::int64_t extent;
+    dtype type;
+    operand known, unmoved, rest;
+    index first;
+};
+
+// What samples of x at a grid are computed in.
+inline dtype sample_type(dtype x, dtype grid) {
+    if (grid == dtype::float64 || x == dtype::float64) return dtype::float64;
+    return is_float(x) || size_of(x) <= 2 ? dtype::float32 : dtype::float64;
+}
+// The axes of the sample whose place in the output is `at` (its channel does not matter).
+inline std::vector<grid_axis> sample_axes(element_emitter& e, const ops::grid_plan& p, value_id grid, const shape& extents, const shape& x, const place& at, dtype type) {
+    std::vector<grid_axis> axes;
+    std::vector<int> of{0};
+    for (int d = 0; d < p.spatial; ++d) of.push_back(2 + d);
+    of.push_back(-1);
+    const place point = with_axes(at, of);
+    for (int d = 0; d < p.spatial; ++d) {
+        const operand v = e.value(grid, with_axis(point, p.spatial + 1, index_of(p.spatial - 1 - d), extents.back()));
+        if (!v) return {};
+        axes.emplace_back(e, p, v, x[2 + d], type);
+    }
+    return axes;
+}
+// f(where in x, the weights along the axes, whether that is inside) of every tap.
+template <class F> void for_taps(std::vector<grid_axis>& axes, const place& at, const shape& x, element_emitter& e, const F& f) {
+    int count = 1;
+    for (grid_axis& a : axes) count *= a.taps();
+    for (int t = 0; t < count; ++t) {
+        place from = at;
+        from.extents = x;
+        operand inside;
+        std::vector<int> k(axes.size());
+        int rest = t;
+        for (std::size_t d = axes.size(); d-- > 0; rest /= axes[d].taps()) k[d] = rest % axes[d].taps();
+        for (std::size_t d = 0; d < axes.size(); ++d) from = moved_along(from, 2 + static_cast<int>(d), axes[d].element(index_of(k[d]), inside), x);
+        f(from, k, inside);
+        if (e.failure) return;
+    }
+}
+inline operand product(element_emitter& e, const operand& a, const operand& b) { return !a ? b : !b ? a : e.make(a.type, "% * %", {a, b}); }
+
+inline operand emit_grid_sample(const rule_call& r) {
+    element_emitter& e = r.e;
+    const shape &x = r.c.in[0].extents, &grid = r.c.in[1].extents;
+    ops::grid_plan p;
+    if (!ops::read_grid(r.c, p).ok()) return e.refuse("its attributes do not fit");
+    const dtype from = r.c.in[0].type, type = sample_type(from, r.c.in[1].type);
+    std::vector<grid_axis> axes = sample_axes(e, p, r.c.n.inputs[1], grid, x, r.at, type);
+    if (axes.empty()) return {};
+    operand y;
+    for_taps(axes, r.at, x, e, [&](const place& at, const std::vector<int>& k, const operand& inside) {
+        const operand v = e.where(inside, e.number(p.mode == ops::grid_mode::nearest ? from : type, 0), [&] { return p.mode == ops::grid_mode::nearest ? r.in(0, at) : e.convert(r.in(0, at), type); });
+        operand w;
+        for (std::size_t d = 0; d < axes.size(); ++d) w = product(e, w, axes[d].weight(index_of(k[d])));
+        const operand term = w ? e.make(type, "% * %", {w, v}) : v;
+        y = y ? e.make(type, "% + %", {y, term}) : term;
+    });
+    return p.mode == ops::grid_mode::nearest ? y : cast(e, y, type, is_float(from) ? compute_type(from) : from);
+}
+
+// y = theta (x, y[, z], 1), at places that are spread over [-1, 1].
+inline operand emit_affine_grid(const rule_call& r) {
+    element_emitter& e = r.e;
+    if (!is_known(r.c, 1)) return e.refuse("its size is computed in the graph");
+    const shape &o = r.at.extents, &theta = r.c.in[0].extents;
+    const int d = o.rank() - 2;
+    const dtype type = r.type();
+    const bool corners = r.c.integer("align_corners", 0) != 0;
+    const place row = with_axes(r.at, {0, d + 1, -1});
+    const auto of_theta = [&](int j) { return r.in(0, with_axis(row, 2, index_of(j), theta[2])); };
+    operand y = of_theta(d);
+    for (int j = 0; j < d; ++j) {
+        const std::int64_t m = o[d - j];
+        const operand at = e.convert(e.as_value(e.axis(r.at, d - j)), type);
+        const operand spread = corners && m == 1 ? e.number(type, -1)
+                               : corners         ? e.make(type, ("2 * % / " + literal(type, static_cast<double>(m - 1)) + " - 1").c_str(), {at})
+                                                 : e.make(type, ("(2 * % + 1) / " + literal(type, static_cast<double>(m)) + " - 1").c_str(), {at});
+        y = e.make(type, "% + % * %", {y, of_theta(j), spread});
+    }
+    return y;
+}
+
+// dX: every pixel adds up what the samples that it was part of give it, in their order.
+inline const char* generate_sampled_gradient(const kernel_query& q, const kernel_body& body, const ops::grid_plan& p, dtype type, program& made) {
+    const shape &dy = q.in[0].extents, &x = q.in[1].extents, &grid = q.in[2].extents;
+    const int taps = p.mode == ops::grid_mode::nearest ? 1 : p.mode == ops::grid_mode::linear ? 2 : 4;
+    std::int64_t all_taps = 1;
+    for (int d = 0; d < p.spatial; ++d) all_taps *= taps;
+    shape points{x[0]}, pixels{x[0]}, lead;
+    for (int d = 2; d < x.rank(); ++d) points.push_back(dy[d]), pixels.push_back(x[d]);
+    lead = points;
+    lead.push_back(all_taps);
+    const std::int64_t count = checked_mul(points.elements(), all_taps), rows = pixels.elements();
+    const updates sized{count, rows, {}, "", x[0]};
+    if (count < 0 || count > most_rows || !sized.fit() || rows > most_rows || x.elements() > std::int64_t(1) << 38) return "more samples or pixels than are counted";
+    made.source = std::string("namespace graft {\n") + index_definition(4 * std::max({most_sorted, x.elements(), dy.elements(), grid.elements()}));
+
+    // The sample of number u, in a place whose channel is `channel`; and its tap's number along axis d.
+    const auto sample = [&](element_emitter& e, const index& u, const index& channel) {
+        const place split = walk(lead, layout::row_major, u);
+        std::vector<index> axes{e.axis(split, 0), channel};
+        for (int d = 2; d < dy.rank(); ++d) axes.push_back(e.axis(split, d - 1));
+        return at_axes(dy, axes);
+    };
+    const auto tap = [&](element_emitter& e, const index& u, int d) {
+        index k = e.remainder(u, all_taps);
+        for (int i = p.spatial - 1; i > d; --i) k = e.divide(k, taps);
+        return e.remainder(k, taps);
+    };
+    std::vector<workspace_parameter> workspace;
+    if (count) {
+        element_emitter e(body, 1);
+        const index u = e.counter("u", count, level::thread);
+        const place at = sample(e, u, index());
+        std::vector<grid_axis> axes = sample_axes(e, p, body.inputs[2], grid, x, at, type);
+        if (axes.empty()) return e.failure;
+        operand inside;
+        std::string row = "(long long)" + e.axis(at, 0).text;
+        for (int d = 0; d < p.spatial; ++d) row = "(" + row + ") * " + decimal(x[2 + d]) + " + " + axes[static_cast<std::size_t>(d)].element(tap(e, u, d), inside).text;
+        if (e.failure) return e.failure;
+        const std::string text = e.text(level::thread) + "    const long long row = " + (inside ? inside.text + " ? " + row + " : -1ll" : row) + ";\n";
+        workspace = add_sorted_updates(q, made, {count, rows, e.parameters(), text, x[0]});  // each picture's by themselves
+    }
+
+    std::uint32_t of_pixel = 1;
+    for (int d = 2; d < x.rank(); ++d) of_pixel |= 1u << d;
+    row_kernel k(q, body, of_pixel, size_of(q.out[0].type));
+    std::string text = std::string("    ") + memory_name(type) + " s[" + decimal(k.lanes) + "] = {};\n";
+    if (count) {
+        const index one = k.e.counter("u", count, level::pack);
+        const place from = sample(k.e, one, k.e.axis(k.at, 1));
+        std::vector<grid_axis> own = sample_axes(k.e, p, body.inputs[2], grid, x, from, type);
+        if (own.empty()) return k.e.failure;
+        operand w;
+        for (int d = 0; d < p.spatial; ++d) w = product(k.e, w, own[static_cast<std::size_t>(d)].weight(tap(k.e, one, d)));
+        const operand v = k.e.convert(k.e.value(body.inputs[0], from), type);
+        const fillings names = {{"row", k.row.text}, {"count", decimal(sized.items())}, {"take", k.e.text(level::pack) + k.each("s[lane] += " + (w ? w.text + " * " : std::string()) + v.text + ";")}};
+        text += fill(R"cuda(    for (int p = first[$row]; p >= 0 && p < $count; ++p) {
+        const item one = items[p];
+        if (key_of(one) != (sort_key)$row) break;
+        const index_t u = (index_t)number_of(one);
+$take    }
+)cuda", names);
+    }
+    if (k.e.failure) return k.e.failure;
+    k.finish(made, text, workspace);
+    made.source += "}  // namespace graft\n";
+    return nullptr;
+}
+
+// dgrid: sums over the channels of dY * X * the slope of the weight, one for each axis.
+class grid_slopes : public reduction {
+public:
+    inline grid_slopes(const kernel_query& query, const ops::grid_plan& how, dtype computed) : reduction(query), plan(how), type(computed) {
+        axes = 2;
+        extents = q.in[0].extents;
+        order = q.in_layout[0];
+        bytes = size_of(q.in[0].type);
+        finished = {1};
+        static constexpr const char* names[] = {"sum0", "sum1", "sum2"};
+        for (int d = 0; d < plan.spatial; ++d) {
+            by.fields.push_back({names[d], type, "0"});
+            by.elements.push_back(type);
+            by.take += std::string("s.") + names[d] + " += x" + decimal(d) + ";\n    ";
+            by.merge += std::string("a.") + names[d] + " += b." + names[d] + ";\n    ";
+        }
+    }
+    inline std::vector<operand> elements(element_emitter& e, const place& at, const place&) const override {
+        const shape& x = q.in[1].extents;
+        std::vector<operand> sums(by.fields.size());
+        std::vector<grid_axis> along = sample_axes(e, plan, inputs[2], q.in[2].extents, x, at, type);
+        if (along.empty()) return sums;
+        const operand dy = e.convert(in(e, 0, at), type);
+        for_taps(along, at, x, e, [&](const place& from, const std::vector<int>& k, const operand& inside) {
+            const operand v = e.where(inside, e.number(type, 0), [&] { return e.convert(in(e, 1, from), type); });
+            for (std::size_t d = 0; d < along.size(); ++d) {
+                operand w = along[d].slope(k[d]);
+                for (std::size_t other = 0; other < along.size(); ++other)
+                    if (other != d) w = product(e, w, along[other].weight(index_of(k[other])));
+                const operand term = e.make(type, "% * %", {w, v});
+                sums[d] = sums[d] ? e.make(type, "% + %", {sums[d], term}) : term;
+            }
+        });
+        for (operand& s : sums) s = e.make(type, "% * %", {s, dy});
+        return sums;
+    }
+    inline std::vector<operand> finish(element_emitter&, const std::vector<operand>& s, const place& at, std::vector<reduction_result>& results) const override {
+        std::vector<int> of{0};
+        for (int d = 0; d < plan.spatial; ++d) of.push_back(2 + d);
+        of.push_back(-1);
+        for (int d = 0; d < plan.spatial; ++d)
+            results.push_back({1, s[static_cast<std::size_t>(d)], with_axis(with_axes(at, of), plan.spatial + 1, index_of(plan.spatial - 1 - d), plan.spatial)});
+        return {};
+    }
+    const ops::grid_plan& plan;
+    dtype type;
+};
+
+inline const char* generate_grid_sample_grad(const kernel_query& q, program& p) {
+    const op_context forward{q.n, q.in + 1, 2, nullptr, 0, q.limit};
+    ops::grid_plan plan;
+    kernel_body body;
+    if (!ops::read_grid(forward, plan).ok()) return "its attributes do not fit";
+    if (const char* why = read_body(q, body)) return why;
+    const dtype type = sample_type(q.in[1].type, q.in[2].type);
+    if (q.wants(0) && q.out[0].type != dtype::undefined && q.out[0].elements())
+        if (const char* why = generate_sampled_gradient(q, body, plan, type, p)) return why;
+    if (q.wants(1) && q.out[1].type != dtype::undefined && q.out[1].elements()) {
+        grid_slopes slopes(q, plan, type);
+        program other;
+        if (const char* why = slopes.begin(nullptr)) return why;
+        if (const char* why = generate_reduction(slopes, other)) return why;
+        const std::string wide = "typedef long long index_t";
+        if (!p.source.empty() && (p.source.find(wide) == std::string::npos) != (other.source.find(wide) == std::string::npos)) return "more elements than its two kernels count alike";
+        const std::string open = "namespace graft {\n", close = "}  // namespace graft\n";
+        if (!p.source.empty()) {  // both in one namespace
+            p.source.resize(p.source.size() - close.size());
+            other.source.erase(0, open.size());
+        }
+        p.source += other.source;
+        for (launch& l : other.launches) p.launches.push_back(std::move(l));
+        p.workspace_bytes = std::max(p.workspace_bytes, other.workspace_bytes);  // one after the other
+    }
+    p.note = "samples sorted by pixel";
+    return nullptr;
+}
+
+}  // namespace detail
+
+GRAFT_INLINE rule_table grid_rules() {
+    static constexpr element_rule rows[] = {
+        {"GridSample", "", element_rule::several, detail::emit_grid_sample, ""},
+        {"AffineGrid", "", element_rule::several, detail::emit_affine_grid, ""},
+    };
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+GRAFT_INLINE generated_table grid_rows() {
+    static constexpr generated_row rows[] = {{"GridSampleGrad", "graft", detail::generate_grid_sample_grad}};
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_LEGACY_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_OPS_LEGACY_HPP
+// ---- graft/gpu/ops/legacy.hpp
+// Rules of the operators of old style-transfer networks.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+/// The rules of ops/legacy.hpp.
+rule_table legacy_rules();
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_RESAMPLE_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_OPS_RESAMPLE_HPP
+// ---- graft/gpu/ops/resample.hpp
+// Rules of operators whose output elements are weighted sums of a few input elements along each axis: Resize, its gradient, that of Pad.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+/// The rules of ops/resize.hpp, and graft.PadGrad.
+rule_table resample_rules();
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+namespace detail {
+
+// What the elements along one axis are made of: row i lists the places along the input's axis and their weights. A row that is
+// `outside` has the value of extrapolation.
+struct axis_weights {
+    struct term {
+        std::int64_t from;
+        double weight;
+    };
+    std::vector<std::vector<term>> rows;
+    std::vector<bool> outside;
+
+    explicit axis_weights(std::int64_t n) : rows(static_cast<std::size_t>(n)), outside(static_cast<std::size_t>(n)) {}
+    void add(std::int64_t row, std::int64_t from, double weight) {
+        std::vector<term>& r = rows[static_cast<std::size_t>(row)];
+        for (term& t : r)
+            if (t.from == from) return void(t.weight += weight);
+        r.push_back({from, weight});
+    }
+    std::size_t taps() const {
+        std::size_t most = 0;
+        for (const auto& r : rows) most = std::max(most, r.size());
+        return most;
+    }
+};
+
+// Terms of a sum are written out, and tables are part of the text: more than this is left to others.
+constexpr std::size_t most_terms = 64, longest_table = 16384;
+
+// The weights of Resize along an axis, or, `backwards`, of its gradient.
+inline axis_weights resize_rows(const ops::resize_plan& p, const shape& x, int d, bool backwards) {
+    const bool nearest = p.mode == ops::interpolation_mode::nearest;
+    const std::int64_t taps = nearest ? 1 : ops::kernel_taps(p, d);
+    std::vector<double> weights(static_cast<std::size_t>(taps), 1.0);
+    axis_weights w(backwards ? x[d] : p.out[d]);
+    for (std::int64_t i = 0; i < p.out[d]; ++i) {
+        bool outside = false;
+        double first = 0;
+        if (nearest)
+            first = static_cast<double>(ops::nearest_index(p, x, d, ops::source_coordinate(p, x, d, i, outside)));
+        else
+            first = ops::resize_weights(p, x, d, i, weights.data(), outside);
+        if (outside && !backwards) w.outside[static_cast<std::size_t>(i)] = true;
+        for (std::int64_t k = 0; k < taps && !outside; ++k) {
+            const double weight = weights[static_cast<std::size_t>(k)];
+            const std::int64_t j = ops::clamp_index(first + static_cast<double>(k), x[d]);
+            if (weight != 0) w.add(backwards ? j : i, backwards ? i : j, weight);
+        }
+    }
+    return w;
+}
+
+// A table in the text of the kernel, and what it holds at an index.
+inline std::string define_table(element_emitter& e, dtype type, const std::vector<std::string>& entries) {
+    std::string list;
+    for (std::size_t i = 0; i < entries.size(); ++i) list += (i ? i % 16 ? ", " : ",\n        " : "") + entries[i];
+    return e.define_table(memory_name(type), list);
+}
+
+// The sum over the axes from `by[which]` on of what the rows say; `from` is the place in the input so far.
+struct resampling {
+    const rule_call& r;
+    dtype type;                                    // of the arithmetic
+    std::vector<std::pair<int, axis_weights>> by;  // the axes that are resampled
+    operand extrapolation;
+
+    operand sum(std::size_t which, const place& from) {
+        if (which == by.size()) return r.e.convert(r.in(0, from), type);
+        element_emitter& e = r.e;
+        const int d = by[which].first;
+        const axis_weights& w = by[which].second;
+        const shape& x = r.c.in[0].extents;
+        const index i = e.axis(r.at, d);
+        if (repeats(w, x[d])) return sum(which + 1, moved_along(from, d, e.divide(i, static_cast<std::int64_t>(w.rows.size()) / x[d]), x));
+        operand y, outside;
+        const std::size_t taps = w.taps();
+        for (std::size_t k = 0; k < taps; ++k) {
+            std::vector<std::string> places, weights;
+            bool ones = true, gaps = false;
+            for (const auto& row : w.rows) {
+                const bool has = k < row.size();
+                places.push_back(std::to_string(has ? row[k].from : 0));
+                weights.push_back(literal(type, has ? row[k].weight : 0.0));
+                ones = ones && has && row[k].weight == 1;
+                gaps = gaps || !has;
+            }
+            const std::string place_table = define_table(e, dtype::int32, places);
+            const place there = moved_along(from, d, e.formula((place_table + "[%]").c_str(), {i}, x[d]), x);
+            operand weight, term;
+            if (!ones) {
+                const operand at = e.as_value(i);
+                weight = e.make(type, (define_table(e, type, weights) + "[%]").c_str(), {at});
+            }
+            if (gaps)  // nothing is read where nothing is added, as it might be infinite
+                term = e.where(e.make(dtype::boolean, "% != 0", {weight}), e.number(type, 0), [&] { return e.make(type, "% * %", {weight, sum(which + 1, there)}); });
+            else
+                term = ones ? sum(which + 1, there) : e.make(type, "% * %", {weight, sum(which + 1, there)});
+            y = y ? e.make(type, "% + %", {y, term}) : term;
+        }
+        if (!y) y = e.number(type, 0);
+        if (std::find(w.outside.begin(), w.outside.end(), true) == w.outside.end()) return y;
+        std::vector<std::string> flags;
+        for (bool b : w.outside) flags.push_back(b ? "true" : "false");
+        return e.make(type, (define_table(e, dtype::boolean, flags) + "[%] ? % : %").c_str(), {e.as_value(i), extrapolation, y});
+    }
+
+    // Whether every element is repeated the same number of times, which a division says.
+    static bool repeats(const axis_weights& w, std::int64_t extent) {
+        const auto n = static_cast<std::int64_t>(w.rows.size());
+        if (extent == 0 || n % extent) return false;
+        for (std::int64_t i = 0; i < n; ++i) {
+            const auto& row = w.rows[static_cast<std::size_t>(i)];
+            if (w.outside[static_cast<std::size_t>(i)] || row.size() != 1 || row[0].weight != 1 || row[0].from != i / (n / extent)) return false;
+        }
+        return true;
+    }
+};
+
+inline operand resample(const rule_call& r, std::vector<std::pair<int, axis_weights>> by, const operand& extrapolation, dtype type) {
+    std::size_t terms = 1;
+    for (const auto& axis : by) {
+        const std::size_t taps = std::max<std::size_t>(1, axis.second.taps());
+        if (taps > most_terms || (terms *= taps) > most_terms) return r.e.refuse("each element is a sum of more terms than a generated kernel writes out");
+        if (axis.second.rows.size() > longest_table) return r.e.refuse("an axis is longer than the tables of generated kernels");
+    }
+    return resampling{r, type, std::move(by), extrapolation}.sum(0, r.at);
+}
+
+// Integers are resized as numbers and rounded; float holds those of 16 bits.
+inline operand emit_resize(const rule_call& r) {
+    ops::resize_plan p;
+    if (!all_known(r.c, 1)) return r.e.refuse("its scales, sizes and regions are not constants");
+    if (!ops::read_resize(r.c, p).ok()) return r.e.refuse("its attributes do not fit");
+    const shape& x = r.c.in[0].extents;
+    const dtype from = r.c.in[0].type;
+    const bool nearest = p.mode == ops::interpolation_mode::nearest;
+    const dtype type = nearest || is_float(from) ? compute_type(from) : size_of(from) <= 2 ? dtype::float32 : dtype::float64;
+    std::vector<std::pair<int, axis_weights>> by;
+    for (int d = 0; d < x.rank(); ++d) {
+        if (!p.resized[d]) continue;
+        if (p.out[d] > static_cast<std::int64_t>(longest_table)) return r.e.refuse("an axis is longer than the tables of generated kernels");
+        by.emplace_back(d, resize_rows(p, x, d, false));
+    }
+    double outside = static_cast<double>(r.c.real("extrapolation_value", 0));
+    const bool crops = p.coordinate == ops::coordinate_mode::tf_crop_and_resize;
+    if (crops && !is_float(from)) return r.e.refuse("it crops integers");
+    const operand y = resample(r, std::move(by), r.e.number(type, outside), type);
+    if (is_float(from) || nearest) return y;
+    return r.e.make(from, (std::string("saturated<") + memory_name(from) + ">(%)").c_str(), {y});
+}
+inline operand emit_resize_grad(const rule_call& r) {
+    if (!all_known(r.c, 1)) return r.e.refuse("its scales, sizes and regions are not constants");
+    const ops::resized_forward forward(r.c);
+    ops::resize_plan p;
+    if (!ops::read_resize(forward.context(r.c), p).ok()) return r.e.refuse("its attributes do not fit");
+    std::vector<std::pair<int, axis_weights>> by;
+    for (int d = 0; d < r.at.extents.rank(); ++d) {
+        if (!p.resized[d]) continue;
+        if (r.at.extents[d] > static_cast<std::int64_t>(longest_table)) return r.e.refuse("an axis is longer than the tables of generated kernels");
+        by.emplace_back(d, resize_rows(p, r.at.extents, d, true));
+    }
+    return resample(r, std::move(by), r.number(0), r.type());
+}
+// The sum of dy wherever Pad put the element.
+inline operand emit_pad_grad(const rule_call& r) {
+    ops::border_list border;
+    shape x;
+    if (!ops::read_pad_grad(r.c, border, x).ok()) return r.e.refuse("its attributes do not fit");
+    const shape& y = r.c.in[0].extents;
+    ops::axis_maps maps;
+    executor serial;
+    const run_context context{r.c, serial, nullptr, nullptr, 0};
+    for (int d = 0; d < x.rank(); ++d)
+        if (y[d] > static_cast<std::int64_t>(longest_table)) return r.e.refuse("an axis is longer than the tables of generated kernels");
+    if (!ops::pad_maps(context, r.c.string("mode", "")[0], x, border, y, maps).ok()) return r.e.refuse("there is no memory to plan it");
+    std::vector<std::pair<int, axis_weights>> by;
+    for (int d = 0; d < x.rank(); ++d) {
+        if (!maps.map[d]) continue;
+        axis_weights w(x[d]);
+        for (std::int64_t i = 0; i < y[d]; ++i) w.add(maps.map[d][i], i, 1);
+        by.emplace_back(d, std::move(w));
+    }
+    return resample(r, std::move(by), r.number(0), r.type());
+}
+
+}  // namespace detail
+
+GRAFT_INLINE rule_table resample_rules() {
+    using namespace detail;
+    constexpr unsigned several = element_rule::several;
+    static constexpr element_rule rows[] = {
+        {"Resize", "", several, emit_resize, ""},
+        {"Upsample", "", several, emit_resize, ""},
+        {"ResizeGrad", "graft", several, emit_resize_grad, ""},
+        {"PadGrad", "graft", several, emit_pad_grad, ""},
+    };
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+namespace detail {
+
+inline operand emit_affine(const rule_call& r) { return r.e.make(r.type(), r.text, {r.attribute("alpha", 1), r.in(0), r.attribute("beta", 0)}); }
+inline operand emit_scale(const rule_call& r) { return r.e.make(r.type(), r.text, {r.attribute("scale", 1), r.in(0)}); }
+inline operand emit_stretched(const rule_call& r) { return r.e.make(r.type(), r.text, {r.attribute("alpha", 1), r.attribute("beta", 1), r.in(0)}); }
+
+inline operand emit_image_scaler(const rule_call& r) {
+    const attribute* bias = r.c.n.find("bias");
+    const operand y = r.e.make(r.type(), "% * %", {r.in(0), r.attribute("scale", 1)});
+    if (!bias) return y;
+    if (bias->reals.size() > longest_table) return r.e.refuse("it has more channels than the tables of generated kernels");
+    std::vector<std::string> shifts;
+    for (float b : bias->reals) shifts.push_back(literal(r.type(), static_cast<double>(b)));
+    return r.e.make(r.type(), ("% + " + define_table(r.e, r.type(), shifts) + "[%]").c_str(), {y, r.e.as_value(r.e.axis(r.at, 1))});
+}
+inline operand emit_crop(const rule_call& r) {
+    std::int64_t top = 0, left = 0, height = 0, width = 0;
+    if (!ops::crop_window(r.c, top, left, height, width).ok()) return r.e.refuse("its attributes do not fit");
+    const shape& x = r.c.in[0].extents;
+    return r.in(0, moved_along(moved_along(r.at, 2, r.e.add(r.e.axis(r.at, 2), top), x), 3, r.e.add(r.e.axis(r.at, 3), left), x));
+}
+
+}  // namespace detail
+
+GRAFT_INLINE rule_table legacy_rules() {
+    constexpr unsigned same = element_rule::same;
+    static constexpr element_rule rows[] = {
+        {"Affine", "", same, detail::emit_affine, "% * % + %"},
+        {"Scale", "", same, detail::emit_scale, "% * %"},
+        {"ScaledTanh", "", same, detail::emit_stretched, "% * tanh(% * %)"},
+        {"ParametricSoftplus", "", same, detail::emit_stretched, "% * softplus(% * %)"},
+        {"ImageScaler", "", same, detail::emit_image_scaler, ""},
+        {"Crop", "", element_rule::moved, detail::emit_crop, ""},
+    };
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_NORM_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_OPS_NORM_HPP
+// ---- graft/gpu/ops/norm.hpp
+// Kernels of normalisations by statistics of the picture, the group or the row; rules of those that need none.
+
+
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 
@@ -5264,227 +6506,6 @@ GRAFT_INLINE rule_table random_rules() {
 GRAFT_END_NAMESPACE
 #endif
 #endif
-#ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_RESAMPLE_HPP
-#define GRAFT_SINGLE_GRAFT_GPU_OPS_RESAMPLE_HPP
-// ---- graft/gpu/ops/resample.hpp
-// Rules of operators whose output elements are weighted sums of a few input elements along each axis: Resize, its gradient, that of Pad.
-
-
-GRAFT_BEGIN_NAMESPACE
-namespace gpu {
-
-/// The rules of ops/resize.hpp, and graft.PadGrad.
-rule_table resample_rules();
-
-}  // namespace gpu
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-GRAFT_BEGIN_NAMESPACE
-namespace gpu {
-namespace detail {
-
-// What the elements along one axis are made of: row i lists the places along the input's axis and their weights. A row that is
-// `outside` has the value of extrapolation.
-struct axis_weights {
-    struct term {
-        std::int64_t from;
-        double weight;
-    };
-    std::vector<std::vector<term>> rows;
-    std::vector<bool> outside;
-
-    explicit axis_weights(std::int64_t n) : rows(static_cast<std::size_t>(n)), outside(static_cast<std::size_t>(n)) {}
-    void add(std::int64_t row, std::int64_t from, double weight) {
-        std::vector<term>& r = rows[static_cast<std::size_t>(row)];
-        for (term& t : r)
-            if (t.from == from) return void(t.weight += weight);
-        r.push_back({from, weight});
-    }
-    std::size_t taps() const {
-        std::size_t most = 0;
-        for (const auto& r : rows) most = std::max(most, r.size());
-        return most;
-    }
-};
-
-// Terms of a sum are written out, and tables are part of the text: more than this is left to others.
-constexpr std::size_t most_terms = 64, longest_table = 16384;
-
-// The weights of Resize along an axis, or, `backwards`, of its gradient.
-inline axis_weights resize_rows(const ops::resize_plan& p, const shape& x, int d, bool backwards) {
-    const bool nearest = p.mode == ops::interpolation_mode::nearest;
-    const std::int64_t taps = nearest ? 1 : ops::kernel_taps(p, d);
-    std::vector<double> weights(static_cast<std::size_t>(taps), 1.0);
-    axis_weights w(backwards ? x[d] : p.out[d]);
-    for (std::int64_t i = 0; i < p.out[d]; ++i) {
-        bool outside = false;
-        double first = 0;
-        if (nearest)
-            first = static_cast<double>(ops::nearest_index(p, x, d, ops::source_coordinate(p, x, d, i, outside)));
-        else
-            first = ops::resize_weights(p, x, d, i, weights.data(), outside);
-        if (outside && !backwards) w.outside[static_cast<std::size_t>(i)] = true;
-        for (std::int64_t k = 0; k < taps && !outside; ++k) {
-            const double weight = weights[static_cast<std::size_t>(k)];
-            const std::int64_t j = ops::clamp_index(first + static_cast<double>(k), x[d]);
-            if (weight != 0) w.add(backwards ? j : i, backwards ? i : j, weight);
-        }
-    }
-    return w;
-}
-
-// A table in the text of the kernel, and what it holds at an index.
-inline std::string define_table(element_emitter& e, dtype type, const std::vector<std::string>& entries) {
-    std::string list;
-    for (std::size_t i = 0; i < entries.size(); ++i) list += (i ? i % 16 ? ", " : ",\n        " : "") + entries[i];
-    return e.define_table(memory_name(type), list);
-}
-
-// The sum over the axes from `by[which]` on of what the rows say; `from` is the place in the input so far.
-struct resampling {
-    const rule_call& r;
-    dtype type;                                    // of the arithmetic
-    std::vector<std::pair<int, axis_weights>> by;  // the axes that are resampled
-    operand extrapolation;
-
-    operand sum(std::size_t which, const place& from) {
-        if (which == by.size()) return r.e.convert(r.in(0, from), type);
-        element_emitter& e = r.e;
-        const int d = by[which].first;
-        const axis_weights& w = by[which].second;
-        const shape& x = r.c.in[0].extents;
-        const index i = e.axis(r.at, d);
-        if (repeats(w, x[d])) return sum(which + 1, moved_along(from, d, e.divide(i, static_cast<std::int64_t>(w.rows.size()) / x[d]), x));
-        operand y, outside;
-        const std::size_t taps = w.taps();
-        for (std::size_t k = 0; k < taps; ++k) {
-            std::vector<std::string> places, weights;
-            bool ones = true, gaps = false;
-            for (const auto& row : w.rows) {
-                const bool has = k < row.size();
-                places.push_back(std::to_string(has ? row[k].from : 0));
-                weights.push_back(literal(type, has ? row[k].weight : 0.0));
-                ones = ones && has && row[k].weight == 1;
-                gaps = gaps || !has;
-            }
-            const std::string place_table = define_table(e, dtype::int32, places);
-            const place there = moved_along(from, d, e.formula((place_table + "[%]").c_str(), {i}, x[d]), x);
-            operand weight, term;
-            if (!ones) {
-                const operand at = e.as_value(i);
-                weight = e.make(type, (define_table(e, type, weights) + "[%]").c_str(), {at});
-            }
-            if (gaps)  // nothing is read where nothing is added, as it might be infinite
-                term = e.where(e.make(dtype::boolean, "% != 0", {weight}), e.number(type, 0), [&] { return e.make(type, "% * %", {weight, sum(which + 1, there)}); });
-            else
-                term = ones ? sum(which + 1, there) : e.make(type, "% * %", {weight, sum(which + 1, there)});
-            y = y ? e.make(type, "% + %", {y, term}) : term;
-        }
-        if (!y) y = e.number(type, 0);
-        if (std::find(w.outside.begin(), w.outside.end(), true) == w.outside.end()) return y;
-        std::vector<std::string> flags;
-        for (bool b : w.outside) flags.push_back(b ? "true" : "false");
-        return e.make(type, (define_table(e, dtype::boolean, flags) + "[%] ? % : %").c_str(), {e.as_value(i), extrapolation, y});
-    }
-
-    // Whether every element is repeated the same number of times, which a division says.
-    static bool repeats(const axis_weights& w, std::int64_t extent) {
-        const auto n = static_cast<std::int64_t>(w.rows.size());
-        if (extent == 0 || n % extent) return false;
-        for (std::int64_t i = 0; i < n; ++i) {
-            const auto& row = w.rows[static_cast<std::size_t>(i)];
-            if (w.outside[static_cast<std::size_t>(i)] || row.size() != 1 || row[0].weight != 1 || row[0].from != i / (n / extent)) return false;
-        }
-        return true;
-    }
-};
-
-inline operand resample(const rule_call& r, std::vector<std::pair<int, axis_weights>> by, const operand& extrapolation, dtype type) {
-    std::size_t terms = 1;
-    for (const auto& axis : by) {
-        const std::size_t taps = std::max<std::size_t>(1, axis.second.taps());
-        if (taps > most_terms || (terms *= taps) > most_terms) return r.e.refuse("each element is a sum of more terms than a generated kernel writes out");
-        if (axis.second.rows.size() > longest_table) return r.e.refuse("an axis is longer than the tables of generated kernels");
-    }
-    return resampling{r, type, std::move(by), extrapolation}.sum(0, r.at);
-}
-
-// Integers are resized as numbers and rounded; float holds those of 16 bits.
-inline operand emit_resize(const rule_call& r) {
-    ops::resize_plan p;
-    if (!all_known(r.c, 1)) return r.e.refuse("its scales, sizes and regions are not constants");
-    if (!ops::read_resize(r.c, p).ok()) return r.e.refuse("its attributes do not fit");
-    const shape& x = r.c.in[0].extents;
-    const dtype from = r.c.in[0].type;
-    const bool nearest = p.mode == ops::interpolation_mode::nearest;
-    const dtype type = nearest || is_float(from) ? compute_type(from) : size_of(from) <= 2 ? dtype::float32 : dtype::float64;
-    std::vector<std::pair<int, axis_weights>> by;
-    for (int d = 0; d < x.rank(); ++d) {
-        if (!p.resized[d]) continue;
-        if (p.out[d] > static_cast<std::int64_t>(longest_table)) return r.e.refuse("an axis is longer than the tables of generated kernels");
-        by.emplace_back(d, resize_rows(p, x, d, false));
-    }
-    double outside = static_cast<double>(r.c.real("extrapolation_value", 0));
-    const bool crops = p.coordinate == ops::coordinate_mode::tf_crop_and_resize;
-    if (crops && !is_float(from)) return r.e.refuse("it crops integers");
-    const operand y = resample(r, std::move(by), r.e.number(type, outside), type);
-    if (is_float(from) || nearest) return y;
-    return r.e.make(from, (std::string("saturated<") + memory_name(from) + ">(%)").c_str(), {y});
-}
-inline operand emit_resize_grad(const rule_call& r) {
-    if (!all_known(r.c, 1)) return r.e.refuse("its scales, sizes and regions are not constants");
-    const ops::resized_forward forward(r.c);
-    ops::resize_plan p;
-    if (!ops::read_resize(forward.context(r.c), p).ok()) return r.e.refuse("its attributes do not fit");
-    std::vector<std::pair<int, axis_weights>> by;
-    for (int d = 0; d < r.at.extents.rank(); ++d) {
-        if (!p.resized[d]) continue;
-        if (r.at.extents[d] > static_cast<std::int64_t>(longest_table)) return r.e.refuse("an axis is longer than the tables of generated kernels");
-        by.emplace_back(d, resize_rows(p, r.at.extents, d, true));
-    }
-    return resample(r, std::move(by), r.number(0), r.type());
-}
-// The sum of dy wherever Pad put the element.
-inline operand emit_pad_grad(const rule_call& r) {
-    ops::border_list border;
-    shape x;
-    if (!ops::read_pad_grad(r.c, border, x).ok()) return r.e.refuse("its attributes do not fit");
-    const shape& y = r.c.in[0].extents;
-    ops::axis_maps maps;
-    executor serial;
-    const run_context context{r.c, serial, nullptr, nullptr, 0};
-    for (int d = 0; d < x.rank(); ++d)
-        if (y[d] > static_cast<std::int64_t>(longest_table)) return r.e.refuse("an axis is longer than the tables of generated kernels");
-    if (!ops::pad_maps(context, r.c.string("mode", "")[0], x, border, y, maps).ok()) return r.e.refuse("there is no memory to plan it");
-    std::vector<std::pair<int, axis_weights>> by;
-    for (int d = 0; d < x.rank(); ++d) {
-        if (!maps.map[d]) continue;
-        axis_weights w(x[d]);
-        for (std::int64_t i = 0; i < y[d]; ++i) w.add(maps.map[d][i], i, 1);
-        by.emplace_back(d, std::move(w));
-    }
-    return resample(r, std::move(by), r.number(0), r.type());
-}
-
-}  // namespace detail
-
-GRAFT_INLINE rule_table resample_rules() {
-    using namespace detail;
-    constexpr unsigned several = element_rule::several;
-    static constexpr element_rule rows[] = {
-        {"Resize", "", several, emit_resize, ""},
-        {"Upsample", "", several, emit_resize, ""},
-        {"ResizeGrad", "graft", several, emit_resize_grad, ""},
-        {"PadGrad", "graft", several, emit_pad_grad, ""},
-    };
-    return {rows, sizeof rows / sizeof rows[0]};
-}
-
-}  // namespace gpu
-GRAFT_END_NAMESPACE
-#endif
-#endif
 
 #include <cstring>
 GRAFT_BEGIN_NAMESPACE
@@ -5494,12 +6515,16 @@ GRAFT_INLINE rule_list all_rules() {
     static const rule_table tables[] = {
         activation_rules(),
         elementwise_rules(),
+        gather_rules(),
+        grid_rules(),
+        legacy_rules(),
         movement_rules(),
         norm_rules(),
         optimizer_rules(),
         quantize_rules(),
         random_rules(),
         resample_rules(),
+        scatter_rules(),
     };
     return {tables, static_cast<int>(sizeof tables / sizeof tables[0])};
 }
@@ -5599,1061 +6624,32 @@ GRAFT_INLINE generated_table cumulative_rows() {
 GRAFT_END_NAMESPACE
 #endif
 #endif
-#ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_GLOBAL_NORM_HPP
-#define GRAFT_SINGLE_GRAFT_GPU_OPS_GLOBAL_NORM_HPP
-// ---- graft/gpu/ops/global_norm.hpp
-// Kernels of graft.GlobalNorm: the norm of many tensors as if they were one.
+#ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_DEPTHWISE_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_OPS_DEPTHWISE_HPP
+// ---- graft/gpu/ops/depthwise.hpp
+// Depthwise convolutions and their gradients: kernels of our own, as cuDNN's engines for groups are slow on channels-last values.
 
 
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 
-/// GlobalNorm of ops/optimizer.hpp.
-generated_table global_norm_rows();
+/// Rows of Conv, and of graft's Conv, ConvGradInput and ConvGradWeight, for convolutions whose every channel is a group of its own with
+/// one filter. Values are channels-last: float32, float16 or bfloat16; all sums are float32, in an order that never changes. Every
+/// bias, residual and activation goes into the same kernel. Kernels are up to 7 long along the last axis, strides there up to 4.
+generated_table depthwise_rows();
+
+/// Whether these kernels take a node; cuDNN is asked for the others.
+bool takes_depthwise(const kernel_query& q);
 
 }  // namespace gpu
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
-GRAFT_BEGIN_NAMESPACE
-namespace gpu {
-namespace detail {
+#ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_CONV_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_OPS_CONV_HPP
+// ---- graft/gpu/ops/conv.hpp
+// Convolutions, their gradients and ConvTranspose by cuDNN, with bias, residual and activation in the same graph where it has engines.
 
-constexpr std::int64_t norm_piece = 16 * 1024;  ///< elements that a block squares
-constexpr int norm_inputs = 256;                ///< of one launch, whose parameters have to fit into 4 KiB
-
-inline std::string norm_functions(const std::string& sum) {
-    return fill(R"cuda(template <class T> __device__ __noinline__ $sum sum_of_squares(const T* from, long long n, long long piece) {
-    const long long first = piece * $piece;
-    const long long end = first + $piece;
-    const long long last = end < n ? end : n;
-    $sum sum = 0;
-    for (long long i = first + threadIdx.x; i < last; i += $threads) {
-        const $sum x = ($sum)compute(from[i]);
-        sum += x * x;
-    }
-    return sum;
-}
-// The sum over a block's threads, for all of them.
-__device__ __forceinline__ $sum block_sum($sum x, $sum* shared) {
-#pragma unroll
-    for (int d = 16; d; d /= 2) x += __shfl_down_sync(0xffffffffu, x, d, 32);
-    if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = x;
-    __syncthreads();
-    x = shared[0];
-#pragma unroll
-    for (int w = 1; w < $warps; ++w) x += shared[w];
-    return x;
-}
-)cuda", {{"sum", sum}, {"piece", decimal(norm_piece)}, {"threads", decimal(reduction_threads)}, {"warps", decimal(reduction_threads / 32)}});
-}
-
-// Blocks take pieces of the tensors in their order; a last block adds up what they give.
-inline const char* generate_global_norm(const kernel_query& q, program& p) {
-    bool wide = false;
-    for (int i = 0; i < q.inputs; ++i) {
-        if (elements_of(q.in[i].extents) < 0) return "a shape that is not known";
-        wide = wide || q.in[i].type == dtype::float64;
-    }
-    const std::string sum = wide ? "double" : "float", warps = decimal(reduction_threads / 32);
-    const fillings names = {{"sum", sum}, {"warps", warps}};
-    p.source = "namespace graft {\n" + norm_functions(sum);
-    std::int64_t blocks = 0;
-    for (int first = 0; first < q.inputs; first += norm_inputs) {
-        launch l;
-        l.entry = "graft_squares" + std::to_string(p.launches.size());
-        l.block[0] = reduction_threads;
-        std::vector<int> read;
-        std::string choose;
-        std::int64_t own = 0;
-        for (int i = first; i < std::min(q.inputs, first + norm_inputs); ++i) {
-            const std::int64_t n = q.in[i].elements(), pieces = (n + norm_piece - 1) / norm_piece;
-            if (n == 0) continue;
-            choose += read.empty() ? "    if" : "    else if";
-            choose += fill(" (block < $end) sum = sum_of_squares(in$i, $n, block - $begin);\n",
-                           {{"end", decimal(own + pieces)}, {"i", decimal(i)}, {"n", decimal(n)}, {"begin", decimal(own)}});
-            own += pieces;
-            read.push_back(i);
-        }
-        if (read.empty()) continue;
-        if (own > INT32_MAX) return "more elements than a launch has blocks for";
-        l.grid[0] = static_cast<unsigned>(own);
-        p.source += entry_point(q, l, read, {}, {{sum + "* partial", blocks * static_cast<std::int64_t>(wide ? 8 : 4)}},
-                                fill("    __shared__ $sum shared[$warps];\n    const long long block = blockIdx.x;\n    $sum sum = 0;\n", names) + choose +
-                                    "    sum = block_sum(sum, shared);\n    if (threadIdx.x == 0) partial[block] = sum;\n");
-        p.launches.push_back(std::move(l));
-        blocks += own;
-    }
-    launch l;
-    l.entry = "graft_norm";
-    l.block[0] = reduction_threads;
-    p.source += entry_point(q, l, {}, {0}, {{"const " + sum + "* partial", 0}}, fill(R"cuda(    __shared__ $sum shared[$warps];
-    $sum sum = 0;
-    for (long long i = threadIdx.x; i < $blocks; i += $threads) sum += partial[i];
-    sum = block_sum(sum, shared);
-    if (threadIdx.x == 0) out0[0] = stored<$type>(($computed)sqrt(sum));
-)cuda", {{"sum", sum}, {"warps", warps}, {"blocks", decimal(blocks)}, {"threads", decimal(reduction_threads)},
-         {"type", memory_name(q.out[0].type)}, {"computed", compute_name(q.out[0].type)}}));
-    p.launches.push_back(std::move(l));
-    p.source += "}  // namespace graft\n";
-    p.workspace_bytes = std::max<std::int64_t>(blocks, 1) * (wide ? 8 : 4);
-    p.note = std::to_string(q.inputs) + " tensors in " + std::to_string(p.launches.size()) + " launches";
-    return nullptr;
-}
-
-}  // namespace detail
-
-GRAFT_INLINE generated_table global_norm_rows() {
-    static constexpr generated_row rows[] = {{"GlobalNorm", "graft", detail::generate_global_norm}};
-    return {rows, sizeof rows / sizeof rows[0]};
-}
-
-}  // namespace gpu
-GRAFT_END_NAMESPACE
-#endif
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_NORM_TRAINING_HPP
-#define GRAFT_SINGLE_GRAFT_GPU_OPS_NORM_TRAINING_HPP
-// ---- graft/gpu/ops/norm_training.hpp
-// Kernels of batch normalisation by the statistics of the batch, with its activation and its residual, and of its gradient.
-
-
-GRAFT_BEGIN_NAMESPACE
-namespace gpu {
-
-/// graft.BatchNormalizationTraining and graft.BatchNormalizationGrad of ops/norm_training.hpp.
-reduction_table norm_training_rows();
-
-}  // namespace gpu
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-GRAFT_BEGIN_NAMESPACE
-namespace gpu {
-namespace detail {
-
-// What both directions share: X is input `x`, and everything but the channels is summed up.
-class batch_norm : public reduction {
-public:
-    inline batch_norm(const kernel_query& query, int x) : reduction(query), type(compute_type(query.in[x].type)) {
-        extents = q.in[x].extents;
-        order = q.in_layout[x];
-        bytes = size_of(q.in[x].type);
-        axes = ~2u & ((1u << extents.rank()) - 1);
-        total = extents.product(0, 1) * extents.product(2, extents.rank());
-    }
-    inline operand value(element_emitter& e, int input, const place& at) const { return e.convert(in(e, input, at), type); }
-    inline operand channel(element_emitter& e, int input, const place& at) const { return e.convert(in(e, input, with_axes(at, {1})), type); }
-    inline void store(element_emitter& e, int o, const place& at, const operand& y, std::vector<reduction_result>& results) const {
-        if (writes(o)) results.push_back({o, e.convert(y, q.out[o].type), with_axes(at, {1})});
-    }
-    inline const char* read(const fused_node* around) {
-        if (!ops::read_norm_activation(q, activation).ok()) return "an activation that is neither relu nor clip";
-        return begin(around);
-    }
-    inline void outputs(std::initializer_list<int> by_channel, std::initializer_list<int> by_element) {
-        for (int o : by_channel)
-            if (writes(o)) finished.push_back(o);
-        for (int o : by_element)
-            if (writes(o)) mapped.push_back(o);
-    }
-    dtype type;
-    std::int64_t total;
-    ops::norm_activation activation;
-};
-
-class batch_norm_training : public batch_norm {
-public:
-    inline batch_norm_training(const kernel_query& query) : batch_norm(query, 0) {
-        by = moments_reducer(type);
-        outputs({1, 2, 3, 4}, {0});
-        statistics = {type, type};
-    }
-    inline std::vector<operand> elements(element_emitter& e, const place& at, const place&) const override { return {value(e, 0, at)}; }
-    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const place& at, std::vector<reduction_result>& results) const override {
-        const double n = static_cast<double>(total), momentum = cpu::decimal_of(q.real("momentum", 0.9f)), epsilon = cpu::decimal_of(q.real("epsilon", 1e-5f));
-        const operand variance = total ? e.make(type, "% / %", {s[2], e.number(type, n)}) : e.number(type, 0);
-        const operand inverse = e.make(type, (std::string("(") + memory_name(type) + ")1 / sqrt(% + %)").c_str(), {variance, e.number(type, epsilon)});
-        const auto running = [&](int input, const operand& batch) {
-            const operand old = channel(e, input, at);
-            return total ? e.make(type, "% * % + % * %", {old, e.number(type, momentum), batch, e.number(type, 1 - momentum)}) : old;
-        };
-        const operand mean = running(3, s[1]), spread_out = running(4, total > 1 ? e.make(type, "% * %", {variance, e.number(type, n / (n - 1))}) : e.number(type, 0));
-        store(e, 1, at, mean, results);
-        store(e, 2, at, spread_out, results);
-        store(e, 3, at, s[1], results);
-        store(e, 4, at, inverse, results);
-        return {s[1], e.make(type, "% * %", {channel(e, 1, at), inverse})};
-    }
-    inline std::vector<operand> map(element_emitter& e, const std::vector<operand>& s, const place& at) const override {
-        operand y = e.make(type, "(% - %) * % + %", {value(e, 0, at), s[0], s[1], channel(e, 2, at)});
-        if (q.has(5)) y = e.make(type, "% + %", {y, value(e, 5, at)});
-        if (!activation.any) return {y};
-        if (activation.low == 0 && activation.high == HUGE_VAL) return {e.make(type, "relu(%)", {y})};
-        return {e.make(type, "clip(%, %, %)", {y, e.number(type, activation.low), e.number(type, activation.high)})};
-    }
-};
-
-class batch_norm_gradient : public batch_norm {
-public:
-    inline batch_norm_gradient(const kernel_query& query) : batch_norm(query, 1) {
-        by.fields = {{"shift", type, "0"}, {"scale", type, "0"}};
-        by.elements = {type, type};
-        by.take = "s.shift += x0;\n    s.scale += x0 * x1;";
-        by.merge = "a.shift += b.shift;\n    a.scale += b.scale;";
-        outputs({1, 2}, {0, 3});
-        statistics = {type, type, type};
-    }
-    inline operand masked(element_emitter& e, const place& at) const {
-        const operand dy = value(e, 0, at);
-        if (!activation.any) return dy;
-        const operand y = value(e, 5, at), low = e.number(type, activation.low), none = e.number(type, 0);
-        if (activation.high == HUGE_VAL) return e.make(type, "% > % ? % : %", {y, low, dy, none});
-        return e.make(type, "% > % && % < % ? % : %", {y, low, y, e.number(type, activation.high), dy, none});
-    }
-    inline std::vector<operand> elements(element_emitter& e, const place& at, const place& result) const override {
-        const operand mean = channel(e, 3, result), inverse = channel(e, 4, result);
-        return {masked(e, at), e.make(type, "(% - %) * %", {value(e, 1, at), mean, inverse})};
-    }
-    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const place& at, std::vector<reduction_result>& results) const override {
-        store(e, 1, at, s[1], results);
-        store(e, 2, at, s[0], results);
-        // dX = factor * g + constant + slope * (X - mean)
-        const operand inverse = channel(e, 4, at), factor = e.make(type, "% * %", {channel(e, 2, at), inverse}), n = e.number(type, static_cast<double>(std::max<std::int64_t>(total, 1)));
-        return {factor, e.make(type, "-% * % / %", {factor, s[0], n}), e.make(type, "-% * % * % / %", {factor, inverse, s[1], n})};
-    }
-    inline std::vector<operand> map(element_emitter& e, const std::vector<operand>& s, const place& at) const override {
-        std::vector<operand> made;
-        const operand g = masked(e, at);
-        for (int o : mapped) made.push_back(o == 3 ? g : e.make(type, "% * % + (% + % * (% - %))", {s[0], g, s[1], s[2], value(e, 1, at), channel(e, 3, at)}));
-        return made;
-    }
-};
-template <class Reduction> const char* generate_batch_norm(const kernel_query& q, const fused_node* around, program& p) {
-    Reduction r(q);
-    if (const char* why = r.read(around)) return why;
-    return generate_reduction(r, p);
-}
-
-}  // namespace detail
-
-GRAFT_INLINE reduction_table norm_training_rows() {
-    static constexpr reduction_row rows[] = {
-        {"BatchNormalizationTraining", "graft", detail::generate_batch_norm<detail::batch_norm_training>},
-        {"BatchNormalizationGrad", "graft", detail::generate_batch_norm<detail::batch_norm_gradient>},
-    };
-    return {rows, sizeof rows / sizeof rows[0]};
-}
-
-}  // namespace gpu
-GRAFT_END_NAMESPACE
-#endif
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_POOL_HPP
-#define GRAFT_SINGLE_GRAFT_GPU_OPS_POOL_HPP
-// ---- graft/gpu/ops/pool.hpp
-// Kernels of pools over windows, and of their gradients: each thread gathers what belongs to its elements, in a fixed order.
-
-
-GRAFT_BEGIN_NAMESPACE
-namespace gpu {
-
-/// The kernels of ops/pool.hpp, but for the global pools of averages and extremes.
-generated_table pool_rows();
-
-}  // namespace gpu
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-GRAFT_BEGIN_NAMESPACE
-namespace gpu {
-namespace detail {
-
-/// A kernel whose threads have some neighbouring elements each of a tensor [N, C, spatial...] and loop over the places of another one,
-/// of other spatial extents, that belong to them. Text of the loops uses x0, x1, ... for coordinates there.
-struct window_kernel {
-    window_kernel(const kernel_query& query, const kernel_body& body, const ops::window& window, const shape& own_extents, layout own_order, bool vectorised,
-                  std::size_t bytes)
-        : q(query), w(window), extents(own_extents), lanes(lanes_of(own_extents, own_order, vectorised, bytes)), e(body, lanes) {
-        index i = e.loop_index("i", extents.elements());
-        i.level = level::thread;
-        at = walk(extents, own_order, i);
-        for (int d = 0; d < extents.rank(); ++d) own.push_back(e.axis(at, d));
-    }
-    static int lanes_of(const shape& extents, layout order, bool vectorised, std::size_t bytes) {
-        int lanes = vectorised && order == layout::channels_last ? static_cast<int>(std::min<std::size_t>(8, 16 / bytes)) : 1;
-        while (lanes > 1 && extents[1] % lanes) lanes /= 2;
-        return lanes;
-    }
-    /// The place of the loops in a tensor with these extents.
-    place there(const shape& other) const {
-        std::vector<index> axes{own[0], own[1]};
-        for (int d = 2; d < other.rank(); ++d) axes.push_back(e.counter(("x" + decimal(d - 2)).c_str(), other[d], level::pack));
-        return at_axes(other, axes);
-    }
-    /// Loops over the taps of the window of output `own`: t<d> is the tap, x<d> the input's coordinate. `any` says whether there are
-    /// some, `count` how many; with `padded_counts` those in the padding too.
-    void loop_over_taps(bool padded_counts) {
-        std::string any, product;
-        for (int d = 0; d < w.rank; ++d) {
-            const ops::window_axis& a = w.axis[d];
-            const std::string n = decimal(d), counted = padded_counts ? "_counted" + n : n;
-            const fillings names = {{"n", n}, {"own", coordinate(d)}, {"stride", decimal(a.stride)}, {"pad", decimal(a.pad_begin)}, {"dilation", decimal(a.dilation)}};
-            bounds += fill("    const index_t start$n = $own * $stride - $pad;\n", names) + taps(a, n, n, 0, 0);
-            if (padded_counts) bounds += taps(a, n, counted, a.pad_begin, a.pad_end);
-            product += (d ? " * " : "") + fill("(last$n - first$n)", {{"n", counted}});
-            any += (d ? " && " : "") + fill("first$n < last$n", names);
-            open += fill("    for (index_t t$n = first$n; t$n < last$n; ++t$n) {\n    const index_t x$n = start$n + t$n * $dilation;\n", names);
-            close += "    }\n";
-        }
-        bounds += "    const bool any = " + any + ";\n    const index_t count = " + product + ";\n";
-    }
-    /// Loops over the windows that hold input `own`: x<d> is the output's coordinate, t<d> the tap that `own` is.
-    void loop_over_windows() {
-        for (int d = 0; d < w.rank; ++d) {
-            const ops::window_axis& a = w.axis[d];
-            const fillings names = {{"n", decimal(d)}, {"own", coordinate(d)}, {"pad", decimal(a.pad_begin)}, {"reach", decimal(a.span() - 1)}, {"stride", decimal(a.stride)},
-                                    {"up", decimal(a.stride - 1)}, {"output", decimal(a.output)}, {"dilation", decimal(a.dilation)}};
-            bounds += fill(R"cuda(    const index_t shifted$n = $own + $pad;
-    const index_t before$n = shifted$n - $reach;
-    const index_t first$n = before$n > 0 ? (before$n + $up) / $stride : 0;
-    const index_t behind$n = shifted$n / $stride + 1;
-    const index_t last$n = behind$n < $output ? behind$n : $output;
-)cuda", names);
-            open += fill(R"cuda(    for (index_t x$n = first$n; x$n < last$n; ++x$n) {
-    const index_t inside$n = shifted$n - x$n * $stride;
-    const index_t t$n = inside$n / $dilation;
-)cuda", names);
-            if (a.dilation > 1) open += fill("    if (inside$n % $dilation) continue;\n", names);
-            close += "    }\n";
-        }
-    }
-    /// What AveragePool divides the window of output x0, x1, ... by: statements that define `count`.
-    std::string count_there(bool include_pad) const {
-        std::string text, product;
-        for (int d = 0; d < w.rank; ++d) {
-            const ops::window_axis& a = w.axis[d];
-            const std::string n = decimal(d);
-            text += fill("    const index_t start$n = x$n * $stride - $pad;\n", {{"n", n}, {"stride", decimal(a.stride)}, {"pad", decimal(a.pad_begin)}});
-            text += taps(a, n, "_tap" + n, include_pad ? a.pad_begin : 0, include_pad ? a.pad_end : 0);
-            product += (d ? " * " : "") + fill("(last_tap$n - first_tap$n)", {{"n", n}});
-        }
-        return text + "    const index_t count = " + product + ";\n";
-    }
-    /// The number of the tap t0, t1, ...; and of the input at x0, x1, ... within its picture.
-    std::string tap() const {
-        std::string s = "0";
-        for (int d = 0; d < w.rank; ++d) s = "(" + s + " * " + decimal(w.axis[d].kernel) + " + t" + decimal(d) + ")";
-        return s;
-    }
-    std::string pixel(bool column_major) const {
-        std::string s = "0";
-        for (int k = 0; k < w.rank; ++k) {
-            const int d = column_major ? w.rank - 1 - k : k;
-            s = "(" + s + " * " + decimal(w.axis[d].input) + " + x" + decimal(d) + ")";
-        }
-        return s;
-    }
-    std::string each(const std::string& statement) const {
-        return "#pragma unroll\n    for (int lane = 0; lane < " + decimal(lanes) + "; ++lane) {\n" + e.text(level::lane) + "        " + statement + "\n    }\n";
-    }
-    /// Adds the kernel: `start` goes before the loops, `inside` into them, `end` behind them; the emitter's text of the loops is there.
-    void finish(program& p, const char* entry, const std::string& start, const std::string& inside, const std::string& end, const std::vector<int>& outputs,
-                const std::vector<workspace_parameter>& workspace) {
-        launch l;
-        l.entry = entry;
-        l.block[0] = loop_threads;
-        l.grid[0] = static_cast<unsigned>((extents.elements() / lanes + loop_threads - 1) / loop_threads);
-        const std::string head = fill("    const index_t i = ((index_t)blockIdx.x * $threads + (int)threadIdx.x) * $lanes;\n    if (i >= $total) return;\n",
-                                      {{"threads", decimal(loop_threads)}, {"lanes", decimal(lanes)}, {"total", decimal(extents.elements())}});
-        p.source += entry_point(q, l, e.parameters(), outputs, workspace, head + e.text(level::thread) + bounds + start + open + inside + close + end);
-        p.launches.push_back(std::move(l));
-    }
-    /// Statements that store `text` (an expression of `lane`) to output o.
-    std::string store(int o, const std::string& text) {
-        std::string packed, body, behind;
-        e.next_loop();
-        emit_store(e, q, o, at, {lanes > 1 ? text : "(" + text + ")", compute_type(q.out[o].type), level::lane}, packed, body, behind);
-        if (lanes == 1) return "    {\n    const int lane = 0;\n" + e.text(level::pack) + behind + "    }\n";
-        return packed + "#pragma unroll\n    for (int lane = 0; lane < " + decimal(lanes) + "; ++lane) {\n" + e.text(level::lane) + body + "    }\n" + behind;
-    }
-
-    const kernel_query& q;
-    const ops::window& w;
-    shape extents;
-    int lanes;
-    element_emitter e;
-    place at;
-    std::vector<index> own;
-    std::string bounds, open, close;
-
-private:
-    const std::string& coordinate(int d) const { return own[static_cast<std::size_t>(d) + 2].text; }
-    // window_axis::taps as text: the taps [first<name>, last<name>) of the window at start<n> inside of [-before, input + after).
-    static std::string taps(const ops::window_axis& a, const std::string& n, const std::string& name, std::int64_t before, std::int64_t after) {
-        return fill(R"cuda(    const index_t behind_last$name = start$n >= $end ? 0 : ($end - start$n + $up) / $dilation;
-    const index_t last$name = behind_last$name < $kernel ? behind_last$name : $kernel;
-    const index_t from_first$name = start$n >= $least ? 0 : ($least - start$n + $up) / $dilation;
-    const index_t first$name = from_first$name < last$name ? from_first$name : last$name;
-)cuda", {{"n", n}, {"name", name}, {"end", decimal(a.input + after)}, {"least", decimal(-before)}, {"up", decimal(a.dilation - 1)}, {"dilation", decimal(a.dilation)},
-         {"kernel", decimal(a.kernel)}});
-    }
-};
-
-// The largest number that coordinates and offsets of a window reach.
-inline std::int64_t largest_index(const ops::window& w, const shape& in, const shape& out) {
-    std::int64_t n = std::max(in.elements(), out.elements());
-    for (int d = 0; d < w.rank; ++d) n = std::max(n, 2 * (w.axis[d].input + w.axis[d].pad_begin + w.axis[d].pad_end + w.axis[d].span() + w.axis[d].stride));
-    return n + (std::int64_t(1) << 16);
-}
-inline const char* begin_program(program& p, std::int64_t largest) {
-    p.source = std::string("namespace graft {\ntypedef ") + (largest < INT32_MAX ? "int" : "long long") + " index_t;\n";
-    return nullptr;
-}
-inline const char* end_program(program& p, const char* note) {
-    p.source += "}  // namespace graft\n";
-    p.note = note;
-    for (const launch& l : p.launches)
-        if (l.grid[0] > INT32_MAX) return "more elements than a launch has blocks for";
-    return nullptr;
-}
-constexpr std::int64_t most_pool_elements = std::int64_t(1) << 38;  // so that the blocks can be counted
-
-enum class pool_kind { maximum, average, norm };
-
-inline const char* generate_pool(const kernel_query& q, program& p, pool_kind kind) {
-    ops::window w;
-    kernel_body body;
-    if (!ops::plan_pool(q, w).ok()) return "its window does not fit its input";
-    if (const char* why = read_body(q, body)) return why;
-    const tensor_view& x = q.in[0];
-    const int first_output = q.wants(0) ? 0 : 1;
-    const shape extents = q.out[first_output].extents;
-    if (extents.elements() == 0) return nullptr;
-    if (extents.elements() > most_pool_elements) return "more elements than a launch has blocks for";
-    begin_program(p, largest_index(w, x.extents, extents));
-    window_kernel k(q, body, w, extents, q.out_layout[first_output], q.in_layout[0] == q.out_layout[first_output], size_of(x.type));
-    const std::string type = memory_name(compute_type(x.type)), lanes = decimal(k.lanes);
-    k.loop_over_taps(kind == pool_kind::average && q.integer("count_include_pad", 0) != 0);
-    const operand v = k.e.value(body.inputs[0], k.there(x.extents));
-    if (k.e.failure) return k.e.failure;
-    const bool places = q.wants(1) && q.out[1].type != dtype::undefined;
-    const std::int64_t power = q.integer("p", 2);
-    const std::string typed = "(" + type + ")";
-    std::string start = "    " + type + " s[" + lanes + "];\n", take, y;
-    if (kind == pool_kind::maximum) {
-        if (places) start += "    index_t pixels[" + lanes + "] = {};\n";
-        start += "    bool begun = false;\n";
-        take = "if (!begun || " + v.text + " > s[lane]) s[lane] = " + v.text;
-        take += places ? ", pixels[lane] = " + k.pixel(q.integer("storage_order", 0) != 0) + ";" : ";";
-        y = "s[lane]";
-    } else if (kind == pool_kind::average) {
-        take = "s[lane] += " + v.text + ";";
-        y = "any ? s[lane] / " + typed + "count : " + typed + "0";
-    } else {
-        const std::string by = literal(x.type, static_cast<double>(power)), root = literal(x.type, 1 / static_cast<double>(power));
-        take = power == 1 ? "s[lane] += abs(" + v.text + ");" : power == 2 ? "s[lane] += " + v.text + " * " + v.text + ";" : "s[lane] += pow(abs(" + v.text + "), " + by + ");";
-        y = power == 1 ? "s[lane]" : power == 2 ? "sqrt(s[lane])" : "pow(s[lane], " + root + ")";
-    }
-    start += "#pragma unroll\n    for (int lane = 0; lane < " + lanes + "; ++lane) s[lane] = 0;\n";
-    const std::string inside = k.e.text(level::pack) + k.each(take) + (kind == pool_kind::maximum ? "    begun = true;\n" : "");
-    std::string end;
-    std::vector<int> outputs;
-    if (q.wants(0) && q.out[0].type != dtype::undefined) {
-        end += k.store(0, y);
-        outputs.push_back(0);
-    }
-    if (places) {
-        const std::string own_channel = k.own[1].text + (k.own[1].consecutive ? " + lane" : "");
-        end += k.store(1, "((long long)" + k.own[0].text + " * " + decimal(x.extents[1]) + " + " + own_channel + ") * " + decimal(w.inputs()) + " + pixels[lane]");
-        outputs.push_back(1);
-    }
-    k.finish(p, "graft_pool", start, inside, end, outputs, {});
-    return end_program(p, "windows gathered by their outputs");
-}
-template <pool_kind kind> const char* generate_pool_of(const kernel_query& q, program& p) { return generate_pool(q, p, kind); }
-
-// AveragePool over the whole picture is a mean.
-inline const char* generate_average_pool(const kernel_query& q, program& p) {
-    ops::window w;
-    if (!ops::plan_pool(q, w).ok()) return "its window does not fit its input";
-    bool whole = q.in[0].extents.elements() > 0;
-    for (int d = 0; d < w.rank; ++d) {
-        const ops::window_axis& a = w.axis[d];
-        whole = whole && a.output == 1 && a.kernel == a.input && a.dilation == 1 && a.pad_begin == 0 && a.pad_end == 0;
-    }
-    return whole ? generate_global_pool<ops::reduction::mean>(q, nullptr, p) : generate_pool(q, p, pool_kind::average);
-}
-
-// The sum of |x|^p over the picture, and its p-th root.
-class global_norm_pool : public reduction {
-public:
-    inline global_norm_pool(const kernel_query& query) : reduction(query), power(static_cast<double>(query.integer("p", 2))) {
-        extents = q.in[0].extents;
-        order = q.in_layout[0];
-        bytes = size_of(q.in[0].type);
-        for (int d = 2; d < extents.rank(); ++d) axes |= 1u << d;
-        by = sum_reducer(compute_type(q.in[0].type));
-        finished = {0};
-    }
-    inline std::vector<operand> elements(element_emitter& e, const place& at, const place&) const override {
-        const operand x = in(e, 0, at);
-        return {power == 2 ? e.make(x.type, "% * %", {x, x}) : power == 1 ? e.make(x.type, "abs(%)", {x}) : e.make(x.type, "pow(abs(%), %)", {x, e.number(x.type, power)})};
-    }
-    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const place& at, std::vector<reduction_result>& results) const override {
-        operand y = s[0];
-        if (power == 2)
-            y = e.make(y.type, "sqrt(%)", {y});
-        else if (power != 1)
-            y = e.make(y.type, "pow(%, %)", {y, e.number(y.type, 1 / power)});
-        results.push_back({0, y, at});
-        return {};
-    }
-    double power;
-};
-inline const char* generate_global_norm_pool(const kernel_query& q, program& p) {
-    global_norm_pool r(q);
-    if (const char* why = r.begin(nullptr)) return why;
-    return generate_reduction(r, p);
-}
-
-// graft.MaxPoolGrad(dY, X, Y): first which tap of each window is the first of its largest, then each input adds up the windows whose
-// tap it is.
-inline const char* generate_max_pool_grad(const kernel_query& q, program& p) {
-    ops::window w;
-    kernel_body body;
-    const shape &x = q.in[1].extents, &y = q.in[0].extents;
-    if (!ops::plan_pool_grad(q, x, w).ok()) return "its window does not fit its input";
-    if (const char* why = read_body(q, body)) return why;
-    if (x.elements() == 0) return nullptr;
-    if (x.elements() > most_pool_elements || y.elements() > most_pool_elements) return "more elements than a launch has blocks for";
-    begin_program(p, largest_index(w, x, y));
-    std::int64_t taps = 1;
-    for (int d = 0; d < w.rank; ++d) taps = checked_mul(taps, w.axis[d].kernel);
-    if (taps < 0 || taps >= INT32_MAX) return "a window of too many elements";
-    const std::string type = memory_name(compute_type(q.in[1].type)), tap_type = taps < 255 ? "unsigned char" : "int";
-    if (y.elements()) {
-        window_kernel k(q, body, w, y, q.in_layout[0], q.in_layout[0] == q.in_layout[1], size_of(q.in[1].type));
-        const std::string lanes = decimal(k.lanes);
-        k.loop_over_taps(false);
-        const operand v = k.e.value(body.inputs[1], k.there(x));
-        if (k.e.failure) return k.e.failure;
-        const fillings names = {{"type", type}, {"lanes", lanes}, {"taps", decimal(taps)}, {"value", v.text}, {"tap_type", tap_type}, {"tap", k.tap()}};
-        const std::string start = fill(R"cuda(    $type s[$lanes] = {};
-    pack<$tap_type, $lanes> taps;
-    bool begun = false;
-    for (int lane = 0; lane < $lanes; ++lane) taps.at[lane] = $taps;
-)cuda", names);
-        const std::string inside = k.e.text(level::pack) + k.each(fill("if (!begun || $value > s[lane]) s[lane] = $value, taps.at[lane] = ($tap_type)$tap;", names)) + "    begun = true;\n";
-        k.finish(p, "graft_largest", start, inside, fill("    store_pack<$lanes>(chosen + i, taps);\n", names), {}, {{tap_type + "* chosen", 0}});
-        p.workspace_bytes = y.elements() * (taps < 255 ? 1 : 4);
-    }
-    window_kernel k(q, body, w, x, q.out_layout[0], q.in_layout[0] == q.out_layout[0], size_of(q.in[0].type));
-    const std::string lanes = decimal(k.lanes);
-    k.loop_over_windows();
-    const place there = k.there(y);
-    const operand dy = k.e.value(body.inputs[0], there);
-    const index from = k.e.offset(there, strides_of(y, q.in_layout[0]));
-    if (k.e.failure) return k.e.failure;
-    std::string chosen = "chosen[" + from.text + "]", loaded;
-    if (from.consecutive) {
-        const fillings names = {{"type", tap_type}, {"lanes", lanes}, {"from", from.text}};
-        loaded = fill("    const pack<$type, $lanes> taps = load_pack<$type, $lanes, $lanes>(chosen + $from);\n", names);
-        chosen = "taps.at[lane]";
-    }
-    const std::string inside = k.e.text(level::pack) + loaded + "    const index_t own_tap = " + k.tap() + ";\n" + k.each("if (" + chosen + " == own_tap) s[lane] += " + dy.text + ";");
-    const std::string start = "    " + type + " s[" + lanes + "] = {};\n", end = k.store(0, "s[lane]");
-    k.finish(p, "graft_gather", start, inside, end, {0}, {{"const " + tap_type + "* chosen", 0}});
-    return end_program(p, "gathered by the input's elements");
-}
-
-// graft.AveragePoolGrad(dY)
-inline const char* generate_average_pool_grad(const kernel_query& q, program& p) {
-    ops::window w;
-    kernel_body body;
-    const shape &x = q.out[0].extents, &y = q.in[0].extents;
-    if (!ops::plan_pool_grad(q, x, w).ok()) return "its window does not fit its input";
-    if (const char* why = read_body(q, body)) return why;
-    if (x.elements() == 0) return nullptr;
-    if (x.elements() > most_pool_elements) return "more elements than a launch has blocks for";
-    begin_program(p, largest_index(w, x, y));
-    window_kernel k(q, body, w, x, q.out_layout[0], q.in_layout[0] == q.out_layout[0], size_of(q.in[0].type));
-    const std::string type = memory_name(compute_type(q.in[0].type)), lanes = decimal(k.lanes);
-    k.loop_over_windows();
-    const operand dy = k.e.value(body.inputs[0], k.there(y));
-    if (k.e.failure) return k.e.failure;
-    const std::string inside = k.count_there(q.integer("count_include_pad", 0) != 0) + k.e.text(level::pack) + k.each("s[lane] += " + dy.text + " / (" + type + ")count;");
-    const std::string start = "    " + type + " s[" + lanes + "] = {};\n", end = k.store(0, "s[lane]");
-    k.finish(p, "graft_gather", start, inside, end, {0}, {});
-    return end_program(p, "gathered by the input's elements");
-}
-
-}  // namespace detail
-
-GRAFT_INLINE generated_table pool_rows() {
-    static constexpr generated_row rows[] = {
-        {"MaxPool", "", detail::generate_pool_of<detail::pool_kind::maximum>},
-        {"AveragePool", "", detail::generate_average_pool},
-        {"LpPool", "", detail::generate_pool_of<detail::pool_kind::norm>},
-        {"GlobalLpPool", "", detail::generate_global_norm_pool},
-        {"MaxPoolGrad", "graft", detail::generate_max_pool_grad},
-        {"AveragePoolGrad", "graft", detail::generate_average_pool_grad},
-    };
-    return {rows, sizeof rows / sizeof rows[0]};
-}
-
-}  // namespace gpu
-GRAFT_END_NAMESPACE
-#endif
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_SOFTMAX_HPP
-#define GRAFT_SINGLE_GRAFT_GPU_OPS_SOFTMAX_HPP
-// ---- graft/gpu/ops/softmax.hpp
-// Kernels of Softmax and LogSoftmax.
-
-
-GRAFT_BEGIN_NAMESPACE
-namespace gpu {
-
-/// Softmax and LogSoftmax of ops/softmax.hpp.
-reduction_table softmax_rows();
-
-}  // namespace gpu
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-GRAFT_BEGIN_NAMESPACE
-namespace gpu {
-namespace detail {
-
-class softmax_reduction : public reduction {
-public:
-    inline softmax_reduction(const kernel_query& query, bool take_logarithm) : reduction(query), logarithm(take_logarithm), type(compute_type(query.in[0].type)) {
-        extents = q.in[0].extents;
-        order = q.in_layout[0];
-        bytes = size_of(q.in[0].type);
-        by = log_sum_exp_reducer(type);
-        mapped = {0};
-        statistics = {type, type};
-    }
-    inline std::vector<operand> elements(element_emitter& e, const place& at, const place&) const override { return {in(e, 0, at)}; }
-    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const place&, std::vector<reduction_result>&) const override {
-        // An infinite element, or one that is no number, makes every element of its line none.
-        const operand finite = e.make(dtype::boolean, "is_finite(%)", {s[1]}), none = e.number(type, std::nan(""));
-        const std::string of_sum = logarithm ? "log(%)" : std::string("(") + memory_name(type) + ")1 / %";
-        return {s[0], e.make(type, "% ? % : %", {finite, e.make(type, of_sum.c_str(), {s[1]}), none})};
-    }
-    inline std::vector<operand> map(element_emitter& e, const std::vector<operand>& s, const place& at) const override {
-        const operand x = in(e, 0, at);
-        return {e.make(type, logarithm ? "% - % - %" : "exp(% - %) * %", {x, s[0], s[1]})};
-    }
-    bool logarithm;
-    dtype type;
-};
-template <bool logarithm> const char* generate_softmax(const kernel_query& q, const fused_node* around, program& p) {
-    const int rank = q.in[0].extents.rank();
-    const bool flat = q.version() < 13;
-    int axis = 0;
-    softmax_reduction r(q, logarithm);
-    if (rank) {
-        if (!q.axis(q.integer("axis", flat ? 1 : -1), rank, axis, flat && q.integer("axis", 1) >= 0).ok()) return "its axis does not fit its input";
-        for (int d = axis; d < (flat ? rank : axis + 1); ++d) r.axes |= 1u << d;
-    }
-    if (const char* why = r.begin(around)) return why;
-    return generate_reduction(r, p);
-}
-
-}  // namespace detail
-
-GRAFT_INLINE reduction_table softmax_rows() {
-    static constexpr reduction_row rows[] = {
-        {"Softmax", "", detail::generate_softmax<false>},
-        {"LogSoftmax", "", detail::generate_softmax<true>},
-    };
-    return {rows, sizeof rows / sizeof rows[0]};
-}
-
-}  // namespace gpu
-GRAFT_END_NAMESPACE
-#endif
-#endif
-
-#include <cstring>
-GRAFT_BEGIN_NAMESPACE
-namespace gpu {
-
-namespace detail {
-
-// One operator that is a reduction.
-inline const char* generate_reduction_alone(const kernel_query& q, program& p) { return find_reduction(q.n.op_type.c_str(), q.n.domain.c_str())->generate(q, nullptr, p); }
-
-// The bodies that lowering makes: of rules alone, or with one reduction among them.
-inline const char* generate_fusion(const kernel_query& q, program& p) {
-    const attribute* body = q.n.find("body");
-    if (body && body->graph)
-        for (const node& n : body->graph->nodes)
-            if (find_reduction(n.op_type.c_str(), n.domain.c_str())) return generate_fused_reduction(q, p);
-    return generate_loop(q, p);
-}
-inline generated_table fusion_rows() {
-    static constexpr generated_row rows[] = {{"Fusion", "", generate_fusion}};
-    return {rows, sizeof rows / sizeof rows[0]};
-}
-
-}  // namespace detail
-
-GRAFT_INLINE const reduction_row* find_reduction(const char* op, const char* domain) {
-    const reduction_table families[] = {
-        norm_rows(),
-        norm_training_rows(),
-        reduce_rows(),
-        softmax_rows(),
-    };
-    for (const reduction_table& family : families)
-        for (int i = 0; i < family.size; ++i)
-            if (!std::strcmp(family.rows[i].op, op) && !std::strcmp(family.rows[i].domain, domain)) return &family.rows[i];
-    return nullptr;
-}
-GRAFT_INLINE generated_row find_generated(const char* op, const char* domain) {
-    const generated_table families[] = {
-        detail::fusion_rows(),
-        cumulative_rows(),
-        global_norm_rows(),
-        pool_rows(),
-    };
-    for (const generated_table& family : families)
-        for (int i = 0; i < family.size; ++i)
-            if (!std::strcmp(family.rows[i].op, op) && !std::strcmp(family.rows[i].domain, domain)) return family.rows[i];
-    if (const reduction_row* row = find_reduction(op, domain)) return {row->op, row->domain, detail::generate_reduction_alone};
-    const element_rule* rule = find_rule(op, domain);
-    return rule ? generated_row{rule->op, rule->domain, generate_loop} : generated_row{op, domain, nullptr};
-}
-
-}  // namespace gpu
-GRAFT_END_NAMESPACE
-#endif
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_GPU_QUERY_HPP
-#define GRAFT_SINGLE_GRAFT_GPU_QUERY_HPP
-// ---- graft/gpu/query.hpp
-// A query of a family, made of what planning asks, or of a node in its graph.
-
-
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-namespace gpu {
-namespace detail {
-
-// Layouts as families have them, kept beside the query that points at them.
-class asked {
-public:
-    // `in_block` and `out_block` as in value::block; null: row-major.
-    asked(const op_context& c, const int* in_block, const int* out_block, const device_traits& on, kernel_options options)
-        : in_(static_cast<std::size_t>(c.inputs)), out_(static_cast<std::size_t>(c.outputs)), query_{c, nullptr, nullptr, on, options} {
-        point();
-        for (int i = 0; i < c.inputs; ++i) in_[static_cast<std::size_t>(i)] = in_block && in_block[i] < 0 ? layout::channels_last : layout::row_major;
-        for (int i = 0; i < c.outputs; ++i) out_[static_cast<std::size_t>(i)] = out_block && out_block[i] < 0 ? layout::channels_last : layout::row_major;
-    }
-    asked(const asked& other) : in_(other.in_), out_(other.out_), query_(other.query_) { point(); }
-    asked& operator=(const asked&) = delete;
-    // As lowering will have it: what a library convolves lies channels last.
-    void channels_last() {
-        for (std::size_t i = 0; i < in_.size(); ++i)
-            if (query_.in[i].extents.rank() > 2) in_[i] = layout::channels_last;
-        for (std::size_t i = 0; i < out_.size(); ++i)
-            if (query_.out[i].extents.rank() > 2) out_[i] = layout::channels_last;
-    }
-    const kernel_query& query() const { return query_; }
-
-private:
-    void point() {
-        query_.in_layout = in_.data();
-        query_.out_layout = out_.data();
-    }
-    std::vector<layout> in_, out_;
-    kernel_query query_;
-};
-
-// A node of a graph under change, asked as planning will ask for it. The graph stays as it is meanwhile.
-class asked_in_graph {
-public:
-    asked_in_graph(const graph& g, const node& n, const limits& limit) {
-        for (int side = 0; side < 2; ++side)
-            for (value_id id : side ? n.outputs : n.inputs) {
-                const value* v = id == no_value ? nullptr : &g.values[static_cast<std::size_t>(id)];
-                views_[side].push_back(v ? tensor_view{v->type, v->extents, v->constant ? v->constant.raw() : nullptr} : tensor_view{});
-                blocks_[side].push_back(v ? v->block : 0);
-            }
-        context_.reset(new op_context{n, views_[0].data(), static_cast<int>(views_[0].size()), views_[1].data(), static_cast<int>(views_[1].size()), limit});
-    }
-    asked on(const device_traits& traits, kernel_options options) const { return asked(*context_, blocks_[0].data(), blocks_[1].data(), traits, options); }
-
-private:
-    std::vector<tensor_view> views_[2];
-    std::vector<int> blocks_[2];
-    std::unique_ptr<op_context> context_;
-};
-
-}  // namespace detail
-}  // namespace gpu
-GRAFT_END_NAMESPACE
-#endif
-
-#include <map>
-#include <memory>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-namespace gpu {
-
-/// The row of Fusion(inputs...) -> outputs: the attribute `body` is a graph of nodes that have rules, one of which may be a
-/// reduction, with as many inputs and outputs.
-inline const op_row* fusion_row() {
-    static constexpr op_row row = {"Fusion", "", 1, 0, 0, -1, 1, -1, nullptr, nullptr, 0, "body:g", ""};
-    return &row;
-}
-
-namespace detail {
-
-using graft::detail::append_captures;
-
-// A node joins the group of its readers, which becomes one node where the last of them stands. What others read of it is an output of
-// the group, if they all stand behind: then no path leads out of a group and back. One reduction may be among a group's nodes.
-class chains {
-public:
-    explicit chains(graph& target) : g(target), alone_(target.nodes.size(), 0) {}
-
-    void run() {
-        find_readers();
-        std::vector<std::vector<node>> made(g.nodes.size());
-        // A group that no kernel can be written of is formed anew without its reduction.
-        for (bool again = true; again;) {
-            again = false;
-            find_groups();
-            for (std::size_t i = 0; i < g.nodes.size(); ++i) {
-                made[i].clear();
-                if (group_[i] != i || members_[i].size() < 2) continue;
-                node fused = fusion(i);
-                if (emits(fused))
-                    made[i].assign(1, std::move(fused));
-                else if (reduction_[i] != none)
-                    alone_[reduction_[i]] = again = true;
-            }
-        }
-        std::vector<node> old = std::move(g.nodes);
-        g.nodes.clear();
-        for (std::size_t i = 0; i < old.size(); ++i) {
-            if (group_[i] != i) continue;  // it has gone into a later one
-            if (made[i].empty())
-                for (std::size_t k = members_[i].size(); k-- > 0;) g.nodes.push_back(std::move(old[members_[i][k]]));
-            else
-                g.nodes.push_back(std::move(made[i][0]));
-        }
-    }
-
-private:
-    static constexpr std::size_t most_nodes = 24, most_inputs = 24, none = static_cast<std::size_t>(-1);
-
-    value& at(value_id id) { return g.values[static_cast<std::size_t>(id)]; }
-    value& result(const node& n) { return at(n.outputs[0]); }
-    std::int64_t elements(const node& n) { return n.outputs.empty() || n.outputs[0] == no_value ? 0 : result(n).extents.elements(); }
-
-    // Whether its kernel would be a loop over its output that can take more in. What is only another look at memory costs nothing alone.
-    bool joins(const node& n) {
-        if (!n.on_device || !fusable(n) || n.outputs.size() != 1 || !elements(n)) return false;
-        return !((n.op->flags & op_flag::view) && n.inputs[0] != no_value && at(n.inputs[0]).block == result(n).block);
-    }
-    bool reduces(std::size_t i) {
-        const node& n = g.nodes[i];
-        return n.on_device && !alone_[i] && elements(n) && n.inputs[0] != no_value && find_reduction(n.op_type.c_str(), n.domain.c_str());
-    }
-    // Whether it reads each element of an input once, so that computing the input in place costs no more.
-    bool reads_once(const node& n) const {
-        static constexpr const char* movements[] = {"Identity", "Cast", "Transpose", "Concat", "Slice", "Reshape", "Flatten", "Squeeze", "Unsqueeze"};
-        if (n.op->flags & op_flag::elementwise) return true;
-        for (const char* op : movements)
-            if (n.op_type == op && n.domain.empty()) return true;
-        return n.domain == "graft" && (n.op_type == "Activation" || n.op_type == "ScaleShift" || n.op_type == "Sum");
-    }
-
-    void find_readers() {
-        readers_.resize(g.values.size());
-        leaves_.assign(g.values.size(), 0);
-        std::vector<value_id> ids;
-        for (std::size_t i = 0; i < g.nodes.size(); ++i) {
-            ids = g.nodes[i].inputs;
-            append_captures(g.nodes[i], ids);
-            for (value_id id : ids)
-                if (id != no_value) readers_[static_cast<std::size_t>(id)].push_back(i);
-        }
-        for (value_id id : g.outputs) leaves_[static_cast<std::size_t>(id)] = 1;
-    }
-    // Whether somebody outside of the group reads it, and if so, whether all of them stand behind the group.
-    bool read_outside(value_id id, std::size_t root) const {
-        bool outside = leaves_[static_cast<std::size_t>(id)] != 0;
-        for (std::size_t reader : readers_[static_cast<std::size_t>(id)]) outside |= group_[reader] != root;
-        return outside;
-    }
-    bool read_behind(value_id id, std::size_t root) const {
-        for (std::size_t reader : readers_[static_cast<std::size_t>(id)])
-            if (group_[reader] != root && reader <= root) return false;
-        return true;
-    }
-    void find_groups() {
-        const std::size_t count = g.nodes.size();
-        group_.resize(count);
-        members_.assign(count, {});
-        inputs_.resize(count);
-        reduction_.assign(count, none);
-        for (std::size_t i = count; i-- > 0;) {
-            group_[i] = i;
-            members_[i] = {i};
-            inputs_[i] = g.nodes[i].inputs.size();
-            const bool sums = reduces(i);
-            if (sums) reduction_[i] = i;
-            if (!sums && !joins(g.nodes[i])) continue;
-            const std::size_t root = group_of_readers(i);
-            if (root == none || !(sums ? reduction_joins(i, root) : element_joins(i, root))) continue;
-            group_[i] = root;
-            members_[root].push_back(i);
-            inputs_[root] += g.nodes[i].inputs.size();
-            if (sums) reduction_[root] = i;
-        }
-    }
-    // The group of the first node that reads its first output, if there is room and whoever else reads an output stands behind it.
-    std::size_t group_of_readers(std::size_t i) {
-        const node& n = g.nodes[i];
-        const std::vector<std::size_t>& by = readers_[static_cast<std::size_t>(n.outputs[0])];
-        if (by.empty()) return none;
-        const std::size_t root = group_[by[0]];
-        if (members_[root].size() >= most_nodes || inputs_[root] + n.inputs.size() > most_inputs) return none;
-        if (reduction_[root] == none && !joins(g.nodes[root])) return none;
-        for (value_id id : n.outputs)
-            if (id != no_value && !read_behind(id, root)) return none;
-        return root;
-    }
-    // What is computed element by element goes where each of its elements is wanted once; to be an output as well, it has to be of the
-    // extents that the group walks.
-    bool element_joins(std::size_t i, std::size_t root) {
-        const node& n = g.nodes[i];
-        const value_id y = n.outputs[0];
-        const bool outside = read_outside(y, root);
-        for (std::size_t reader : readers_[static_cast<std::size_t>(y)]) {
-            if (group_[reader] != root) continue;
-            if (reader == reduction_[root] ? at(g.nodes[reader].inputs[0]).extents != at(y).extents || (g.nodes[reader].op->flags & op_flag::view) : !reads_once(g.nodes[reader])) return false;
-        }
-        if (elements(g.nodes[root]) > elements(n)) return false;
-        if (reduction_[root] == none) return !outside || at(y).extents == result(g.nodes[root]).extents;
-        // A reduction that goes over memory twice reads the factors of y twice instead of y, which need not be written then.
-        const kernel_shape how = shape_of(reduction_[root]);
-        if (outside && !how.maps) return false;
-        if (how.passes < 2) return true;
-        std::size_t read = 0;
-        for (value_id id : n.inputs) read += id != no_value && at(id).extents.elements() == at(y).extents.elements();
-        return read < (outside ? 2u : 3u);
-    }
-    // What follows from a reduction element by element, in the extents that it has.
-    bool reduction_joins(std::size_t i, std::size_t root) {
-        const node& n = g.nodes[i];
-        if (reduction_[root] != none || result(n).extents != result(g.nodes[root]).extents) return false;
-        for (value_id id : n.outputs) {
-            if (id == no_value) continue;
-            for (std::size_t reader : readers_[static_cast<std::size_t>(id)])
-                if (group_[reader] == root && (id != n.outputs[0] || !reads_once(g.nodes[reader]) || result(g.nodes[reader]).extents != result(n).extents)) return false;
-        }
-        return true;
-    }
-    // How often a reduction goes over memory, and whether it has outputs of the extents that it sums up.
-    struct kernel_shape {
-        int passes;
-        bool maps;
-    };
-    kernel_shape shape_of(std::size_t i) {
-        const auto known = shapes_.find(i);
-        if (known != shapes_.end()) return known->second;
-        const limits limit;
-        const device_traits any;
-        program alone;
-        const node& n = g.nodes[i];
-        const char* refused = find_generated(n.op_type.c_str(), n.domain.c_str()).generate(asked_in_graph(g, n, limit).on(any, {}).query(), alone);
-        const bool maps = !refused && result(n).extents == at(n.inputs[0]).extents;
-        return shapes_[i] = {maps && alone.launches.size() > 1 ? 2 : 1, maps};
-    }
-
-    // Whether a kernel can be written of it: rules have limits of their own together.
-    bool emits(const node& n) {
-        const limits limit;
-        const device_traits any;
-        program unused;
-        return !find_generated("Fusion", "").generate(asked_in_graph(g, n, limit).on(any, {}).query(), unused);
-    }
-
-    node fusion(std::size_t root) {
-        std::vector<node> members;
-        for (std::size_t k = members_[root].size(); k-- > 0;) members.push_back(g.nodes[members_[root][k]]);
-        auto body = std::make_shared<graph>();
-        std::vector<value_id> inner(g.values.size(), no_value);
-        node made;
-        made.name = members.back().name;
-        made.op_type = "Fusion";
-        made.op = fusion_row();
-        made.version = 1;
-        made.on_device = true;
-        for (std::size_t k = members.size(); k-- > 0;)
-            for (value_id id : members[k].outputs)
-                if (id != no_value && (k + 1 == members.size() || read_outside(id, root))) made.outputs.push_back(id);
-        const auto copy = [&](value_id id) {
-            const value& v = at(id);
-            value_id& to = inner[static_cast<std::size_t>(id)];
-            to = body->add_value(v.name);
-            value& c = body->values.back();
-            c.type = v.type;
-            c.has_shape = true;
-            c.extents = v.extents;
-            c.block = v.block;
-            return to;
-        };
-        for (node& n : members) {
-            for (value_id& id : n.inputs) {
-                if (id == no_value) continue;
-                const bool seen = inner[static_cast<std::size_t>(id)] != no_value;
-                const value_id from = id;
-                id = seen ? inner[static_cast<std::size_t>(id)] : copy(id);
-                if (seen) continue;
-                // What the rules read when the text is made has to be in the body; other constants are the kernel's inputs.
-                if (at(from).constant && (at(from).constant.elements() <= 1 || !is_float(at(from).type)))
-                    body->values[static_cast<std::size_t>(id)].constant = at(from).constant;
-                else {
-                    body->inputs.push_back(id);
-                    made.inputs.push_back(from);
-                }
-            }
-            for (value_id& id : n.outputs)
-                if (id != no_value) id = copy(id);
-        }
-        for (value_id id : made.outputs) body->outputs.push_back(inner[static_cast<std::size_t>(id)]);
-        body->nodes = std::move(members);
-        attribute a;
-        a.name = "body";
-        a.kind = attribute_kind::graph;
-        a.graph = std::move(body);
-        made.attributes.push_back(std::move(a));
-        return made;
-    }
-
-    graph& g;
-    std::vector<std::vector<std::size_t>> readers_;  // by value
-    std::map<std::size_t, kernel_shape> shapes_;
-    std::vector<char> leaves_, alone_;               // values that leave the graph; reductions that cannot be fused with anything
-    std::vector<std::size_t> group_, inputs_, reduction_;  // the last two by the group's last node
-    std::vector<std::vector<std::size_t>> members_;        // from the last node to the first
-};
-
-}  // namespace detail
-}  // namespace gpu
-GRAFT_END_NAMESPACE
-#endif
 #ifndef GRAFT_SINGLE_GRAFT_GPU_LAYOUTS_HPP
 #define GRAFT_SINGLE_GRAFT_GPU_LAYOUTS_HPP
 // ---- graft/gpu/layouts.hpp
@@ -6673,22 +6669,12 @@ inline bool is_row_major(const shape& s, layout l) noexcept { return l == layout
 }  // namespace gpu
 GRAFT_END_NAMESPACE
 #endif
-#ifndef GRAFT_SINGLE_GRAFT_GPU_LIBRARY_ROWS_HPP
-#define GRAFT_SINGLE_GRAFT_GPU_LIBRARY_ROWS_HPP
-// ---- graft/gpu/library_rows.hpp
-// The rows of the families that call libraries, by operator.
-
-#ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_CONV_HPP
-#define GRAFT_SINGLE_GRAFT_GPU_OPS_CONV_HPP
-// ---- graft/gpu/ops/conv.hpp
-// Convolutions, their gradients and ConvTranspose by cuDNN, with bias, residual and activation in the same graph where it has engines.
-
 
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 
 /// Rows of Conv and ConvTranspose, and of graft's Conv, ConvGradInput and ConvGradWeight (whose sums over the batch are cuDNN's own:
-/// `shards` has no meaning on a device). Values and weights are channels-last: float32, float16 or bfloat16; all sums are float32.
+/// `shards` has no meaning on a device). Depthwise ones run in kernels of our own, of ops/depthwise.hpp, instead. Values and weights are channels-last: float32, float16 or bfloat16; all sums are float32.
 ///
 /// `make` asks for one graph with everything that the node does. Where cuDNN has no engine for it, the answer is op.unsupported, and
 /// the caller splits bias, residual and activation off into a node of their own: a convolution alone nearly always has an engine.
@@ -7360,7 +7346,7 @@ GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 namespace detail {
 
-/// A node as cuDNN sees it. x, w and y are named after the forward convolution, whatever is computed.
+/// A node as kernels of convolutions see it. x, w and y are named after the forward convolution, whatever is computed.
 struct conv_problem {
     convolution_direction direction = convolution_direction::forward;
     shape x, w, y;
@@ -7412,7 +7398,6 @@ inline const char* read_epilogue(const kernel_query& q, int bias, int residual, 
     p.after.residual = adds != 0;
     p.after.residual_after_activation = adds == 2;
     const shape& y = q.out[0].extents;
-    if (!conv_epilogue_supported(p.after.act)) return "cuDNN has not its activation";
     if (bias >= 0 && q.has(bias)) {
         const tensor_view& b = q.in[bias];
         if (b.extents.elements() != y[1] || !is_conv_type(b.type)) return "its bias is not one float for each channel";
@@ -7615,14 +7600,19 @@ inline result<std::unique_ptr<library_kernel>> make_conv_problem(const kernel_qu
 }
 
 template <const char* (*Read)(const kernel_query&, conv_problem&)>
+inline const char* read_for_cudnn(const kernel_query& q, conv_problem& p) {
+    if (const char* refused = Read(q, p)) return refused;
+    return conv_epilogue_supported(p.after.act) ? nullptr : "cuDNN has not its activation";
+}
+template <const char* (*Read)(const kernel_query&, conv_problem&)>
 inline const char* refuse_conv(const kernel_query& q) {
     conv_problem p;
-    return Read(q, p);
+    return read_for_cudnn<Read>(q, p);
 }
 template <const char* (*Read)(const kernel_query&, conv_problem&)>
 inline result<std::unique_ptr<library_kernel>> make_conv(const kernel_query& q, const libraries& with) {
     conv_problem p;
-    const char* refused = Read(q, p);
+    const char* refused = read_for_cudnn<Read>(q, p);
     return make_conv_problem(q, with, refused, p);
 }
 
@@ -7648,6 +7638,2333 @@ GRAFT_INLINE library_rows conv_rows() {
 GRAFT_END_NAMESPACE
 #endif
 #endif
+#ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_POOL_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_OPS_POOL_HPP
+// ---- graft/gpu/ops/pool.hpp
+// Kernels of pools over windows, and of their gradients: each thread gathers what belongs to its elements, in a fixed order.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+/// The kernels of ops/pool.hpp, but for the global pools of averages and extremes.
+generated_table pool_rows();
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+namespace detail {
+
+/// A kernel whose threads have some neighbouring elements each of a tensor [N, C, spatial...] and loop over the places of another one,
+/// of other spatial extents, that belong to them. Text of the loops uses x0, x1, ... for coordinates there.
+struct window_kernel {
+    window_kernel(const kernel_query& query, const kernel_body& body, const ops::window& window, const shape& own_extents, layout own_order, bool vectorised,
+                  std::size_t bytes)
+        : q(query), w(window), extents(own_extents), lanes(lanes_of(own_extents, own_order, vectorised, bytes)), e(body, lanes) {
+        index i = e.loop_index("i", extents.elements());
+        i.level = level::thread;
+        at = walk(extents, own_order, i);
+        for (int d = 0; d < extents.rank(); ++d) own.push_back(e.axis(at, d));
+    }
+    static int lanes_of(const shape& extents, layout order, bool vectorised, std::size_t bytes) {
+        int lanes = vectorised && order == layout::channels_last ? static_cast<int>(std::min<std::size_t>(8, 16 / bytes)) : 1;
+        while (lanes > 1 && extents[1] % lanes) lanes /= 2;
+        return lanes;
+    }
+    /// The place of the loops in a tensor with these extents.
+    place there(const shape& other) const {
+        std::vector<index> axes{own[0], own[1]};
+        for (int d = 2; d < other.rank(); ++d) axes.push_back(e.counter(("x" + decimal(d - 2)).c_str(), other[d], level::pack));
+        return at_axes(other, axes);
+    }
+    /// Loops over the taps of the window of output `own`: t<d> is the tap, x<d> the input's coordinate. `any` says whether there are
+    /// some, `count` how many; with `padded_counts` those in the padding too.
+    void loop_over_taps(bool padded_counts) {
+        std::string any, product;
+        for (int d = 0; d < w.rank; ++d) {
+            const ops::window_axis& a = w.axis[d];
+            const std::string n = decimal(d), counted = padded_counts ? "_counted" + n : n;
+            const fillings names = {{"n", n}, {"own", coordinate(d)}, {"stride", decimal(a.stride)}, {"pad", decimal(a.pad_begin)}, {"dilation", decimal(a.dilation)}};
+            bounds += fill("    const index_t start$n = $own * $stride - $pad;\n", names) + taps(a, n, n, 0, 0);
+            if (padded_counts) bounds += taps(a, n, counted, a.pad_begin, a.pad_end);
+            product += (d ? " * " : "") + fill("(last$n - first$n)", {{"n", counted}});
+            any += (d ? " && " : "") + fill("first$n < last$n", names);
+            open += fill("    for (index_t t$n = first$n; t$n < last$n; ++t$n) {\n    const index_t x$n = start$n + t$n * $dilation;\n", names);
+            close += "    }\n";
+        }
+        bounds += "    const bool any = " + any + ";\n    const index_t count = " + product + ";\n";
+    }
+    /// Loops over the windows that hold input `own`: x<d> is the output's coordinate, t<d> the tap that `own` is.
+    void loop_over_windows() {
+        for (int d = 0; d < w.rank; ++d) {
+            const ops::window_axis& a = w.axis[d];
+            const fillings names = {{"n", decimal(d)}, {"own", coordinate(d)}, {"pad", decimal(a.pad_begin)}, {"reach", decimal(a.span() - 1)}, {"stride", decimal(a.stride)},
+                                    {"up", decimal(a.stride - 1)}, {"output", decimal(a.output)}, {"dilation", decimal(a.dilation)}};
+            bounds += fill(R"cuda(    const index_t shifted$n = $own + $pad;
+    const index_t before$n = shifted$n - $reach;
+    const index_t first$n = before$n > 0 ? (before$n + $up) / $stride : 0;
+    const index_t behind$n = shifted$n / $stride + 1;
+    const index_t last$n = behind$n < $output ? behind$n : $output;
+)cuda", names);
+            open += fill(R"cuda(    for (index_t x$n = first$n; x$n < last$n; ++x$n) {
+    const index_t inside$n = shifted$n - x$n * $stride;
+    const index_t t$n = inside$n / $dilation;
+)cuda", names);
+            if (a.dilation > 1) open += fill("    if (inside$n % $dilation) continue;\n", names);
+            close += "    }\n";
+        }
+    }
+    /// What AveragePool divides the window of output x0, x1, ... by: statements that define `count`.
+    std::string count_there(bool include_pad) const {
+        std::string text, product;
+        for (int d = 0; d < w.rank; ++d) {
+            const ops::window_axis& a = w.axis[d];
+            const std::string n = decimal(d);
+            text += fill("    const index_t start$n = x$n * $stride - $pad;\n", {{"n", n}, {"stride", decimal(a.stride)}, {"pad", decimal(a.pad_begin)}});
+            text += taps(a, n, "_tap" + n, include_pad ? a.pad_begin : 0, include_pad ? a.pad_end : 0);
+            product += (d ? " * " : "") + fill("(last_tap$n - first_tap$n)", {{"n", n}});
+        }
+        return text + "    const index_t count = " + product + ";\n";
+    }
+    /// The number of the tap t0, t1, ...; and of the input at x0, x1, ... within its picture.
+    std::string tap() const {
+        std::string s = "0";
+        for (int d = 0; d < w.rank; ++d) s = "(" + s + " * " + decimal(w.axis[d].kernel) + " + t" + decimal(d) + ")";
+        return s;
+    }
+    std::string pixel(bool column_major) const {
+        std::string s = "0";
+        for (int k = 0; k < w.rank; ++k) {
+            const int d = column_major ? w.rank - 1 - k : k;
+            s = "(" + s + " * " + decimal(w.axis[d].input) + " + x" + decimal(d) + ")";
+        }
+        return s;
+    }
+    std::string each(const std::string& statement) const {
+        return "#pragma unroll\n    for (int lane = 0; lane < " + decimal(lanes) + "; ++lane) {\n" + e.text(level::lane) + "        " + statement + "\n    }\n";
+    }
+    /// Adds the kernel: `start` goes before the loops, `inside` into them, `end` behind them; the emitter's text of the loops is there.
+    void finish(program& p, const char* entry, const std::string& start, const std::string& inside, const std::string& end, const std::vector<int>& outputs,
+                const std::vector<workspace_parameter>& workspace) {
+        launch l;
+        l.entry = entry;
+        l.block[0] = loop_threads;
+        l.grid[0] = static_cast<unsigned>((extents.elements() / lanes + loop_threads - 1) / loop_threads);
+        const std::string head = fill("    const index_t i = ((index_t)blockIdx.x * $threads + (int)threadIdx.x) * $lanes;\n    if (i >= $total) return;\n",
+                                      {{"threads", decimal(loop_threads)}, {"lanes", decimal(lanes)}, {"total", decimal(extents.elements())}});
+        p.source += entry_point(q, l, e.parameters(), outputs, workspace, head + e.text(level::thread) + bounds + start + open + inside + close + end);
+        p.launches.push_back(std::move(l));
+    }
+    /// Statements that store `text` (an expression of `lane`) to output o.
+    std::string store(int o, const std::string& text) {
+        std::string packed, body, behind;
+        e.next_loop();
+        emit_store(e, q, o, at, {lanes > 1 ? text : "(" + text + ")", compute_type(q.out[o].type), level::lane}, packed, body, behind);
+        if (lanes == 1) return "    {\n    const int lane = 0;\n" + e.text(level::pack) + behind + "    }\n";
+        return packed + "#pragma unroll\n    for (int lane = 0; lane < " + decimal(lanes) + "; ++lane) {\n" + e.text(level::lane) + body + "    }\n" + behind;
+    }
+
+    const kernel_query& q;
+    const ops::window& w;
+    shape extents;
+    int lanes;
+    element_emitter e;
+    place at;
+    std::vector<index> own;
+    std::string bounds, open, close;
+
+private:
+    const std::string& coordinate(int d) const { return own[static_cast<std::size_t>(d) + 2].text; }
+    // window_axis::taps as text: the taps [first<name>, last<name>) of the window at start<n> inside of [-before, input + after).
+    static std::string taps(const ops::window_axis& a, const std::string& n, const std::string& name, std::int64_t before, std::int64_t after) {
+        return fill(R"cuda(    const index_t behind_last$name = start$n >= $end ? 0 : ($end - start$n + $up) / $dilation;
+    const index_t last$name = behind_last$name < $kernel ? behind_last$name : $kernel;
+    const index_t from_first$name = start$n >= $least ? 0 : ($least - start$n + $up) / $dilation;
+    const index_t first$name = from_first$name < last$name ? from_first$name : last$name;
+)cuda", {{"n", n}, {"name", name}, {"end", decimal(a.input + after)}, {"least", decimal(-before)}, {"up", decimal(a.dilation - 1)}, {"dilation", decimal(a.dilation)},
+         {"kernel", decimal(a.kernel)}});
+    }
+};
+
+// The largest number that coordinates and offsets of a window reach.
+inline std::int64_t largest_index(const ops::window& w, const shape& in, const shape& out) {
+    std::int64_t n = std::max(in.elements(), out.elements());
+    for (int d = 0; d < w.rank; ++d) n = std::max(n, 2 * (w.axis[d].input + w.axis[d].pad_begin + w.axis[d].pad_end + w.axis[d].span() + w.axis[d].stride));
+    return n + (std::int64_t(1) << 16);
+}
+inline const char* begin_program(program& p, std::int64_t largest) {
+    p.source = std::string("namespace graft {\ntypedef ") + (largest < INT32_MAX ? "int" : "long long") + " index_t;\n";
+    return nullptr;
+}
+inline const char* end_program(program& p, const char* note) {
+    p.source += "}  // namespace graft\n";
+    p.note = note;
+    for (const launch& l : p.launches)
+        if (l.grid[0] > INT32_MAX) return "more elements than a launch has blocks for";
+    return nullptr;
+}
+constexpr std::int64_t most_pool_elements = std::int64_t(1) << 38;  // so that the blocks can be counted
+
+enum class pool_kind { maximum, average, norm };
+
+inline const char* generate_pool(const kernel_query& q, program& p, pool_kind kind) {
+    ops::window w;
+    kernel_body body;
+    if (!ops::plan_pool(q, w).ok()) return "its window does not fit its input";
+    if (const char* why = read_body(q, body)) return why;
+    const tensor_view& x = q.in[0];
+    const int first_output = q.wants(0) ? 0 : 1;
+    const shape extents = q.out[first_output].extents;
+    if (extents.elements() == 0) return nullptr;
+    if (extents.elements() > most_pool_elements) return "more elements than a launch has blocks for";
+    begin_program(p, largest_index(w, x.extents, extents));
+    window_kernel k(q, body, w, extents, q.out_layout[first_output], q.in_layout[0] == q.out_layout[first_output], size_of(x.type));
+    const std::string type = memory_name(compute_type(x.type)), lanes = decimal(k.lanes);
+    k.loop_over_taps(kind == pool_kind::average && q.integer("count_include_pad", 0) != 0);
+    const operand v = k.e.value(body.inputs[0], k.there(x.extents));
+    if (k.e.failure) return k.e.failure;
+    const bool places = q.wants(1) && q.out[1].type != dtype::undefined;
+    const std::int64_t power = q.integer("p", 2);
+    const std::string typed = "(" + type + ")";
+    std::string start = "    " + type + " s[" + lanes + "];\n", take, y;
+    if (kind == pool_kind::maximum) {
+        if (places) start += "    index_t pixels[" + lanes + "] = {};\n";
+        start += "    bool begun = false;\n";
+        take = "if (!begun || " + v.text + " > s[lane]) s[lane] = " + v.text;
+        take += places ? ", pixels[lane] = " + k.pixel(q.integer("storage_order", 0) != 0) + ";" : ";";
+        y = "s[lane]";
+    } else if (kind == pool_kind::average) {
+        take = "s[lane] += " + v.text + ";";
+        y = "any ? s[lane] / " + typed + "count : " + typed + "0";
+    } else {
+        const std::string by = literal(x.type, static_cast<double>(power)), root = literal(x.type, 1 / static_cast<double>(power));
+        take = power == 1 ? "s[lane] += abs(" + v.text + ");" : power == 2 ? "s[lane] += " + v.text + " * " + v.text + ";" : "s[lane] += pow(abs(" + v.text + "), " + by + ");";
+        y = power == 1 ? "s[lane]" : power == 2 ? "sqrt(s[lane])" : "pow(s[lane], " + root + ")";
+    }
+    start += "#pragma unroll\n    for (int lane = 0; lane < " + lanes + "; ++lane) s[lane] = 0;\n";
+    const std::string inside = k.e.text(level::pack) + k.each(take) + (kind == pool_kind::maximum ? "    begun = true;\n" : "");
+    std::string end;
+    std::vector<int> outputs;
+    if (q.wants(0) && q.out[0].type != dtype::undefined) {
+        end += k.store(0, y);
+        outputs.push_back(0);
+    }
+    if (places) {
+        const std::string own_channel = k.own[1].text + (k.own[1].consecutive ? " + lane" : "");
+        end += k.store(1, "((long long)" + k.own[0].text + " * " + decimal(x.extents[1]) + " + " + own_channel + ") * " + decimal(w.inputs()) + " + pixels[lane]");
+        outputs.push_back(1);
+    }
+    k.finish(p, "graft_pool", start, inside, end, outputs, {});
+    return end_program(p, "windows gathered by their outputs");
+}
+template <pool_kind kind> const char* generate_pool_of(const kernel_query& q, program& p) { return generate_pool(q, p, kind); }
+
+// AveragePool over the whole picture is a mean.
+inline const char* generate_average_pool(const kernel_query& q, program& p) {
+    ops::window w;
+    if (!ops::plan_pool(q, w).ok()) return "its window does not fit its input";
+    bool whole = q.in[0].extents.elements() > 0;
+    for (int d = 0; d < w.rank; ++d) {
+        const ops::window_axis& a = w.axis[d];
+        whole = whole && a.output == 1 && a.kernel == a.input && a.dilation == 1 && a.pad_begin == 0 && a.pad_end == 0;
+    }
+    return whole ? generate_global_pool<ops::reduction::mean>(q, nullptr, p) : generate_pool(q, p, pool_kind::average);
+}
+
+// The sum of |x|^p over the picture, and its p-th root.
+class global_norm_pool : public reduction {
+public:
+    inline global_norm_pool(const kernel_query& query) : reduction(query), power(static_cast<double>(query.integer("p", 2))) {
+        extents = q.in[0].extents;
+        order = q.in_layout[0];
+        bytes = size_of(q.in[0].type);
+        for (int d = 2; d < extents.rank(); ++d) axes |= 1u << d;
+        by = sum_reducer(compute_type(q.in[0].type));
+        finished = {0};
+    }
+    inline std::vector<operand> elements(element_emitter& e, const place& at, const place&) const override {
+        const operand x = in(e, 0, at);
+        return {power == 2 ? e.make(x.type, "% * %", {x, x}) : power == 1 ? e.make(x.type, "abs(%)", {x}) : e.make(x.type, "pow(abs(%), %)", {x, e.number(x.type, power)})};
+    }
+    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const place& at, std::vector<reduction_result>& results) const override {
+        operand y = s[0];
+        if (power == 2)
+            y = e.make(y.type, "sqrt(%)", {y});
+        else if (power != 1)
+            y = e.make(y.type, "pow(%, %)", {y, e.number(y.type, 1 / power)});
+        results.push_back({0, y, at});
+        return {};
+    }
+    double power;
+};
+inline const char* generate_global_norm_pool(const kernel_query& q, program& p) {
+    global_norm_pool r(q);
+    if (const char* why = r.begin(nullptr)) return why;
+    return generate_reduction(r, p);
+}
+
+// graft.MaxPoolGrad(dY, X, Y): first which tap of each window is the first of its largest, then each input adds up the windows whose
+// tap it is.
+inline const char* generate_max_pool_grad(const kernel_query& q, program& p) {
+    ops::window w;
+    kernel_body body;
+    const shape &x = q.in[1].extents, &y = q.in[0].extents;
+    if (!ops::plan_pool_grad(q, x, w).ok()) return "its window does not fit its input";
+    if (const char* why = read_body(q, body)) return why;
+    if (x.elements() == 0) return nullptr;
+    if (x.elements() > most_pool_elements || y.elements() > most_pool_elements) return "more elements than a launch has blocks for";
+    begin_program(p, largest_index(w, x, y));
+    std::int64_t taps = 1;
+    for (int d = 0; d < w.rank; ++d) taps = checked_mul(taps, w.axis[d].kernel);
+    if (taps < 0 || taps >= INT32_MAX) return "a window of too many elements";
+    const std::string type = memory_name(compute_type(q.in[1].type)), tap_type = taps < 255 ? "unsigned char" : "int";
+    if (y.elements()) {
+        window_kernel k(q, body, w, y, q.in_layout[0], q.in_layout[0] == q.in_layout[1], size_of(q.in[1].type));
+        const std::string lanes = decimal(k.lanes);
+        k.loop_over_taps(false);
+        const operand v = k.e.value(body.inputs[1], k.there(x));
+        if (k.e.failure) return k.e.failure;
+        const fillings names = {{"type", type}, {"lanes", lanes}, {"taps", decimal(taps)}, {"value", v.text}, {"tap_type", tap_type}, {"tap", k.tap()}};
+        const std::string start = fill(R"cuda(    $type s[$lanes] = {};
+    pack<$tap_type, $lanes> taps;
+    bool begun = false;
+    for (int lane = 0; lane < $lanes; ++lane) taps.at[lane] = $taps;
+)cuda", names);
+        const std::string inside = k.e.text(level::pack) + k.each(fill("if (!begun || $value > s[lane]) s[lane] = $value, taps.at[lane] = ($tap_type)$tap;", names)) + "    begun = true;\n";
+        k.finish(p, "graft_largest", start, inside, fill("    store_pack<$lanes>(chosen + i, taps);\n", names), {}, {{tap_type + "* chosen", 0}});
+        p.workspace_bytes = y.elements() * (taps < 255 ? 1 : 4);
+    }
+    window_kernel k(q, body, w, x, q.out_layout[0], q.in_layout[0] == q.out_layout[0], size_of(q.in[0].type));
+    const std::string lanes = decimal(k.lanes);
+    k.loop_over_windows();
+    const place there = k.there(y);
+    const operand dy = k.e.value(body.inputs[0], there);
+    const index from = k.e.offset(there, strides_of(y, q.in_layout[0]));
+    if (k.e.failure) return k.e.failure;
+    std::string chosen = "chosen[" + from.text + "]", loaded;
+    if (from.consecutive) {
+        const fillings names = {{"type", tap_type}, {"lanes", lanes}, {"from", from.text}};
+        loaded = fill("    const pack<$type, $lanes> taps = load_pack<$type, $lanes, $lanes>(chosen + $from);\n", names);
+        chosen = "taps.at[lane]";
+    }
+    const std::string inside = k.e.text(level::pack) + loaded + "    const index_t own_tap = " + k.tap() + ";\n" + k.each("if (" + chosen + " == own_tap) s[lane] += " + dy.text + ";");
+    const std::string start = "    " + type + " s[" + lanes + "] = {};\n", end = k.store(0, "s[lane]");
+    k.finish(p, "graft_gather", start, inside, end, {0}, {{"const " + tap_type + "* chosen", 0}});
+    return end_program(p, "gathered by the input's elements");
+}
+
+// graft.AveragePoolGrad(dY)
+inline const char* generate_average_pool_grad(const kernel_query& q, program& p) {
+    ops::window w;
+    kernel_body body;
+    const shape &x = q.out[0].extents, &y = q.in[0].extents;
+    if (!ops::plan_pool_grad(q, x, w).ok()) return "its window does not fit its input";
+    if (const char* why = read_body(q, body)) return why;
+    if (x.elements() == 0) return nullptr;
+    if (x.elements() > most_pool_elements) return "more elements than a launch has blocks for";
+    begin_program(p, largest_index(w, x, y));
+    window_kernel k(q, body, w, x, q.out_layout[0], q.in_layout[0] == q.out_layout[0], size_of(q.in[0].type));
+    const std::string type = memory_name(compute_type(q.in[0].type)), lanes = decimal(k.lanes);
+    k.loop_over_windows();
+    const operand dy = k.e.value(body.inputs[0], k.there(y));
+    if (k.e.failure) return k.e.failure;
+    const std::string inside = k.count_there(q.integer("count_include_pad", 0) != 0) + k.e.text(level::pack) + k.each("s[lane] += " + dy.text + " / (" + type + ")count;");
+    const std::string start = "    " + type + " s[" + lanes + "] = {};\n", end = k.store(0, "s[lane]");
+    k.finish(p, "graft_gather", start, inside, end, {0}, {});
+    return end_program(p, "gathered by the input's elements");
+}
+
+}  // namespace detail
+
+GRAFT_INLINE generated_table pool_rows() {
+    static constexpr generated_row rows[] = {
+        {"MaxPool", "", detail::generate_pool_of<detail::pool_kind::maximum>},
+        {"AveragePool", "", detail::generate_average_pool},
+        {"LpPool", "", detail::generate_pool_of<detail::pool_kind::norm>},
+        {"GlobalLpPool", "", detail::generate_global_norm_pool},
+        {"MaxPoolGrad", "graft", detail::generate_max_pool_grad},
+        {"AveragePoolGrad", "graft", detail::generate_average_pool_grad},
+    };
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+#include <cstring>
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+namespace detail {
+
+// On an H100 (3.35 TB/s, 132 multiprocessors at 1.75 GHz: 14.5 bytes a clock each) a 3x3 filter over float16 has to move 4 bytes for an
+// output, its input read once: 3.6 outputs a clock. It takes 9 of the 128 multiplications a clock, so memory is the bound and what the
+// kernel does beside them must stay cheap:
+// - a thread has a pack of 16 bytes of channels and a strip of neighbours along the last axis. Each input pixel of a row is loaded and
+//   widened once and goes to all outputs of the strip that it meets: 6 loads for 4 outputs of a 3x3 row, instead of 12.
+// - the filters of a block's channels lie in shared memory as float32, turned so that neighbouring threads read neighbouring 16
+//   bytes; the factors of one filter row are in registers while the row is passed.
+// - neighbouring threads have neighbouring channels, up to 256 bytes of a pixel a block, then neighbouring strips, then rows; a thread
+//   makes some rows one below the other. Rows above and below are then read from the first cache, and for a block of h rows about
+//   (h + 2) / h of the input comes from the second.
+// Accumulators (32), a row of factors (20 to 28) and a pixel take 70 to 100 registers: two or three blocks on a multiprocessor, whose
+// 500 threads or more have a row's 6 loads of 16 bytes each on the way, 48 KB. For the full rate some 15 KB are needed (1000 clocks).
+// Wide filters multiply more (49 for an output of 7x7, more than memory allows time for): there a pack has half the channels, and a
+// strip twice the outputs, so that a pixel that was loaded and widened is used more often.
+
+constexpr int depthwise_threads = 256;
+constexpr std::int64_t most_depthwise_stride = 4, longest_depthwise_row = 7, most_depthwise_taps = 384, most_depthwise_step = 1 << 16, depthwise_shared_bytes = 48 << 10;
+
+// Null where the kernels take the node, else why not.
+inline const char* read_depthwise(const kernel_query& q, conv_problem& p) {
+    const std::string& op = q.n.op_type;
+    const char* why = op == "Conv" ? read_conv(q, p) : op == "ConvGradInput" ? read_conv_grad_input(q, p) : read_conv_grad_weight(q, p);
+    if (why) return why;
+    if (p.x[1] < 2 || p.w[1] != 1 || p.w[0] != p.x[1]) return "it is no depthwise convolution";
+    const int last = p.axes.rank - 1;
+    if (p.w[last + 2] > longest_depthwise_row || p.axes.stride[last] > most_depthwise_stride) return "a wide kernel or stride";
+    if (p.w.product(2, p.w.rank()) > most_depthwise_taps) return "a filter of too many elements";
+    for (int a = 0; a <= last; ++a)
+        if (std::max({p.axes.stride[a], p.axes.dilation[a], p.axes.pad_begin[a], p.axes.pad_end[a]}) > most_depthwise_step) return "a wide stride, dilation or pad";
+    return p.x.elements() > most_pool_elements || p.y.elements() > most_pool_elements ? "more elements than a launch has blocks for" : nullptr;
+}
+
+// One pixel of a row meets one output of the strip by one tap.
+struct strip_meeting {
+    std::int64_t pixel;  // from the first pixel of the strip's windows on; with gradients of the input, pixel 0 is the strip's start by the stride
+    int output, tap;
+};
+
+/// How a convolution is shared out to threads. `from` is what is read row by row, `to` what strips are of.
+struct depthwise_plan {
+    depthwise_plan(const kernel_query& query, const conv_problem& problem) : q(query), p(problem), last(problem.axes.rank - 1) {
+        const bool back = p.direction == convolution_direction::backward_data;
+        from = back ? p.y : p.x;
+        to = back ? p.x : p.y;
+        channels = p.x[1];
+        kernel = static_cast<int>(p.w[last + 2]);
+        taps = p.w.product(2, p.w.rank());
+        lanes = static_cast<int>(16 / size_of(p.type));
+        while (lanes > 1 && (channels % lanes || lanes * kernel > 28)) lanes /= 2;
+        quad = std::min(lanes, 4);
+        packs = channels / lanes;
+    }
+    // Neighbouring packs of a block, and strips: the divisor of the channels' packs that wastes least, of `most` at most.
+    void share_out(int most_accumulators, std::int64_t most_columns) {
+        groups = (packs + most_columns - 1) / most_columns;
+        columns = static_cast<int>((packs + groups - 1) / groups);
+        positions = depthwise_threads / columns;
+        choose_strip(most_accumulators / lanes);
+    }
+    std::int64_t strips() const { return (to[last + 2] + strip - 1) / strip; }
+    int threads() const { return columns * positions; }
+    // What a pixel of a row gives to: in the order of pixels.
+    std::vector<strip_meeting> meetings(int of) const {
+        std::vector<strip_meeting> all;
+        const std::int64_t stride = p.axes.stride[last], dilation = p.axes.dilation[last], pad = p.axes.pad_begin[last];
+        for (int output = 0; output < of; ++output)
+            for (int tap = 0; tap < kernel; ++tap) {
+                const std::int64_t apart = output + pad - tap * dilation;
+                if (p.direction != convolution_direction::backward_data)
+                    all.push_back({output * stride + tap * dilation, output, tap});
+                else if (apart % stride == 0)
+                    all.push_back({apart / stride, output, tap});
+            }
+        std::stable_sort(all.begin(), all.end(), [](const strip_meeting& a, const strip_meeting& b) { return a.pixel < b.pixel; });
+        return all;
+    }
+    // Statements that load each pixel of a row once and `use` it. `at` in the text is the offset of pixel 0, `first` its coordinate.
+    template <class F> std::string row(const F& use) const {
+        const std::int64_t width = from[last + 2], stride = p.axes.stride[last];
+        const bool back = p.direction == convolution_direction::backward_data;
+        const std::int64_t least = back ? 0 : -p.axes.pad_begin[last], most = back ? (strips() - 1) * strip / stride : (strips() - 1) * strip * stride + least;
+        std::string text, uses;
+        const std::vector<strip_meeting> all = meetings(strip);
+        for (std::size_t i = 0; i < all.size(); ++i) {
+            uses += "            " + use(all[i]) + "\n";
+            const std::int64_t pixel = all[i].pixel;
+            if (i + 1 < all.size() && all[i + 1].pixel == pixel) continue;
+            std::string inside;
+            if (least + pixel < 0) inside = "first >= " + decimal(-pixel);
+            if (most + pixel >= width) inside += (inside.empty() ? "first < " : " && first < ") + decimal(width - pixel);
+            text += "        {\n            const values x = widened(load_pack<" + std::string(memory_name(p.type)) + ", " + decimal(lanes) + ", " + decimal(lanes) + ">(in0 + (at + " +
+                    decimal(pixel * channels) + ")" + (inside.empty() ? "" : ", " + inside) + "));\n" + uses + "        }\n";
+            uses.clear();
+        }
+        return text;
+    }
+    std::int64_t largest_index() const {
+        std::int64_t most = 0;
+        for (int a = 0; a <= last; ++a) {
+            const std::int64_t reach = from[a + 2] + to[a + 2] + p.w[a + 2] * p.axes.dilation[a] + p.axes.pad_begin[a] + p.axes.stride[a];
+            most = std::max(most, 4 * reach * (a == last ? channels : 1));
+        }
+        return most + std::max(from.elements(), to.elements()) + (std::int64_t(1) << 20);
+    }
+
+    const kernel_query& q;
+    const conv_problem& p;
+    int last;  // spatial axis of the strips
+    shape from, to;
+    std::int64_t channels = 0, taps = 0, packs = 0, groups = 0;
+    int kernel = 1, lanes = 1, quad = 1, columns = 1, positions = 1, strip = 1;
+
+private:
+    // The length of strips for which a row costs least: loads, factors and stores for each.
+    void choose_strip(int most) {
+        const int step = p.direction == convolution_direction::backward_data ? static_cast<int>(p.axes.stride[last]) : 1;
+        std::int64_t least = 0;
+        for (int length = step; length <= std::max(most, step); length += step) {
+            std::int64_t pixels = 0, before = INT64_MIN;
+            for (const strip_meeting& m : meetings(length)) pixels += m.pixel != before, before = m.pixel;
+            const std::int64_t cost = (to[last + 2] + length - 1) / length * (pixels + length + kernel);
+            if (!least || cost <= least) least = cost, strip = length;
+        }
+        // Too little work for a device: shorter strips give more threads.
+        while (strip >= 2 * step && strips() * to[0] * to.product(2, last + 2) * packs < std::int64_t(depthwise_threads) * q.on.multiprocessors) strip = strip / (2 * step) * step;
+    }
+};
+
+// What all texts begin with.
+inline std::string depthwise_values(const depthwise_plan& d) {
+    return fill(R"cuda(struct values { float at[$lanes]; };
+template <class T> __device__ __forceinline__ values widened(const pack<T, $lanes>& p) {
+    values v;
+#pragma unroll
+    for (int lane = 0; lane < $lanes; ++lane) v.at[lane] = compute(p.at[lane]);
+    return v;
+}
+__device__ __forceinline__ void take(values& sum, const values& x, const values& factors) {
+#pragma unroll
+    for (int lane = 0; lane < $lanes; ++lane) sum.at[lane] += x.at[lane] * factors.at[lane];
+}
+// Values in shared memory lie in fours, `apart` from each other.
+template <int apart> __device__ __forceinline__ values gathered(const pack<float, $quad>* fours) {
+    values v;
+#pragma unroll
+    for (int lane = 0; lane < $lanes; ++lane) v.at[lane] = fours[lane / $quad * apart].at[lane % $quad];
+    return v;
+}
+template <int apart> __device__ __forceinline__ void spread(pack<float, $quad>* fours, const values& v) {
+#pragma unroll
+    for (int four = 0; four < $lanes / $quad; ++four) {
+        pack<float, $quad> part;
+#pragma unroll
+        for (int k = 0; k < $quad; ++k) part.at[k] = v.at[four * $quad + k];
+        fours[four * apart] = part;
+    }
+}
+)cuda", {{"lanes", decimal(d.lanes)}, {"quad", decimal(d.quad)}});
+}
+
+// The loops over the filter's rows: y<d> is the coordinate that a row is read at, r<d> the tap, o<d> the output's coordinate.
+struct depthwise_rows_text {
+    std::string open, close, tap = "0", at = "n";
+};
+inline depthwise_rows_text filter_rows(const depthwise_plan& d) {
+    depthwise_rows_text text;
+    const bool back = d.p.direction == convolution_direction::backward_data;
+    for (int a = 0; a < d.last; ++a) {
+        const std::int64_t stride = d.p.axes.stride[a], dilation = d.p.axes.dilation[a];
+        const bool skips = back && stride > 1 && dilation == 1;  // only every so many taps meet an element
+        fillings names = {{"n", decimal(a)}, {"stride", decimal(stride)}, {"dilation", decimal(dilation)}, {"pad", decimal(d.p.axes.pad_begin[a])}, {"taps", decimal(d.p.w[a + 2])},
+                          {"extent", decimal(d.from[a + 2])}, {"step", decimal(skips ? stride : 1)}};
+        names.emplace_back("begin", skips ? fill("(int)((o$n + $pad) % $stride)", names) : "0");
+        names.emplace_back("misses", stride > 1 && !skips ? fill(" || shifted$n % $stride", names) : "");
+        text.open += fill(skips || d.p.w[a + 2] > 3 ? "#pragma unroll 1\n" : "#pragma unroll\n", names);
+        text.open += fill("        for (int r$n = $begin; r$n < $taps; r$n += $step) {\n", names);
+        if (back) {
+            text.open += fill("        const index_t shifted$n = o$n + $pad - r$n * $dilation;\n        const index_t y$n = shifted$n / $stride;\n", names);
+            text.open += fill("        if (shifted$n < 0$misses || y$n >= $extent) continue;\n", names);
+        } else
+            text.open += fill("        const index_t y$n = o$n * $stride - $pad + r$n * $dilation;\n        if (y$n < 0 || y$n >= $extent) continue;\n", names);
+        text.close += "        }\n";
+        text.tap = fill("($before * $taps + r$n)", {{"before", text.tap}, {"taps", decimal(d.p.w[a + 2])}, {"n", decimal(a)}});
+        text.at = fill("($before * $extent + y$n)", {{"before", text.at}, {"extent", decimal(d.from[a + 2])}, {"n", decimal(a)}});
+    }
+    return text;
+}
+
+}  // namespace detail
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+
+#ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_DEPTHWISE_STRIPS_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_OPS_DEPTHWISE_STRIPS_HPP
+// ---- graft/gpu/ops/depthwise_strips.hpp
+// The kernel of depthwise convolutions and of their input's gradients: part of depthwise.hpp.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+namespace detail {
+
+constexpr int strip_accumulators = 32, most_strip_rows = 4;
+constexpr std::int64_t most_strip_columns = 16;
+
+// Bias, residual and activation of one output `t` of the strip, whose sum is sum[t].
+inline const char* strip_ending(const depthwise_plan& d, const kernel_body& body, std::string& text) {
+    const conv_problem& p = d.p;
+    element_emitter e(body, std::max(d.lanes, 2));  // at least 2, so that a sum is a value of its lane
+    const operand y = activate(e, {"s", dtype::float32, level::lane}, p.after.act, p.after.alpha, p.after.beta);
+    if (e.failure) return e.failure;
+    const std::int64_t width = d.to[d.last + 2];
+    std::string at = "n", added;
+    for (int a = 0; a <= d.last; ++a) at = fill("($before * $extent + o$n)", {{"before", at}, {"extent", decimal(d.to[a + 2])}, {"n", decimal(a)}});
+    if (p.residual >= 0)
+        added = fill("            const pack<$type, $lanes> added = load_pack<$type, $lanes, $lanes>(in$residual + to);\n",
+                     {{"type", memory_name(d.q.in[p.residual].type)}, {"lanes", decimal(d.lanes)}, {"residual", decimal(p.residual)}});
+    const bool before = p.residual >= 0 && !p.after.residual_after_activation, behind = p.residual >= 0 && p.after.residual_after_activation;
+    text = fill(R"cuda(#pragma unroll
+        for (int t = 0; t < $strip; ++t) {
+$cut            const index_t to = ($at + t) * $channels + channel;
+$added            pack<$type, $lanes> y;
+#pragma unroll
+            for (int lane = 0; lane < $lanes; ++lane) {
+                const float s = sum[t].at[lane]$before;
+$activated                y.at[lane] = stored<$type>($y$behind);
+            }
+            store_pack<$lanes>(out0 + to, y);
+        }
+)cuda", {{"strip", decimal(d.strip)}, {"cut", width % d.strip ? fill("            if (o$n + t >= $width) break;\n", {{"n", decimal(d.last)}, {"width", decimal(width)}}) : ""},
+         {"at", at}, {"channels", decimal(d.channels)}, {"added", added}, {"type", memory_name(d.q.out[0].type)}, {"lanes", decimal(d.lanes)},
+         {"before", before ? " + compute(added.at[lane])" : ""}, {"activated", e.text(level::lane)}, {"y", y.text}, {"behind", behind ? " + compute(added.at[lane])" : ""}});
+    return nullptr;
+}
+
+// The filters of the block's channels, to shared memory.
+inline std::string staged_filters(const depthwise_plan& d, const fillings& names) {
+    return fill(R"cuda(    __shared__ pack<float, $quad> filter[$fours];
+    for (int i = (int)threadIdx.x; i < $staged; i += $threads) {
+        const int of = i / $taps;
+        if (group * $width + of < $channels) filter[(i % $taps * $quads + of % $lanes / $quad) * $columns + of / $lanes].at[of % $quad] = compute(in1[(index_t)group * $width * $taps + i]);
+    }
+    __syncthreads();
+)cuda", names) + fill("    if (column >= $packs - group * $columns) return;\n", {{"packs", decimal(d.packs)}, {"columns", decimal(d.columns)}});
+}
+
+inline const char* generate_depthwise(const kernel_query& q, program& p) {
+    conv_problem problem;
+    kernel_body body;
+    if (const char* why = read_depthwise(q, problem)) return why;
+    if (const char* why = read_body(q, body)) return why;
+    depthwise_plan d(q, problem);
+    d.share_out(strip_accumulators, std::min(most_strip_columns, depthwise_shared_bytes / (d.taps * d.lanes * 4)));
+    // Rows below each other, as long as the device is filled twice: three blocks fit on a multiprocessor.
+    const int down = d.last - 1;
+    std::int64_t rows = 1, items = d.strips() * d.to[0] * d.to.product(2, d.last + 2);
+    while (rows < most_strip_rows && 2 * rows <= d.to[down + 2] && items * d.packs / (2 * rows) >= std::int64_t(2) * 768 * q.on.multiprocessors) rows *= 2;
+    const std::int64_t row_groups = (d.to[down + 2] + rows - 1) / rows;
+    items = items / d.to[down + 2] * row_groups;
+    while (d.threads() >= 128 && (items + d.positions - 1) / d.positions * d.groups < q.on.multiprocessors) d.positions /= 2;
+    const std::int64_t blocks = (items + d.positions - 1) / d.positions;
+    if (blocks > INT32_MAX / d.groups) return "more elements than a launch has blocks for";
+
+    const fillings names = {{"quad", decimal(d.quad)}, {"quads", decimal(d.lanes / d.quad)}, {"lanes", decimal(d.lanes)}, {"columns", decimal(d.columns)}, {"threads", decimal(d.threads())},
+                            {"taps", decimal(d.taps)}, {"channels", decimal(d.channels)}, {"width", decimal(d.columns * d.lanes)}, {"staged", decimal(d.columns * d.lanes * d.taps)},
+                            {"fours", decimal(d.taps * d.columns * (d.lanes / d.quad))}, {"groups", decimal(d.groups)}, {"positions", decimal(d.positions)}, {"items", decimal(items)},
+                            {"strips", decimal(d.strips())}, {"strip", decimal(d.strip)}, {"rows", decimal(rows)}, {"row_groups", decimal(row_groups)}, {"down", decimal(down)},
+                            {"height", decimal(d.to[down + 2])}, {"last", decimal(d.last)}, {"kernel", decimal(d.kernel)}, {"extent", decimal(d.from[d.last + 2])},
+                            {"stride", decimal(d.p.axes.stride[d.last])}, {"pad", decimal(d.p.axes.pad_begin[d.last])}};
+    const bool back = problem.direction == convolution_direction::backward_data;
+    std::string text = fill(R"cuda(    const int column = (int)threadIdx.x % $columns;
+    const int group = (int)(blockIdx.x % $groups);
+)cuda", names) + staged_filters(d, names);
+    text += fill(R"cuda(    const index_t item = (index_t)(blockIdx.x / $groups) * $positions + (int)threadIdx.x / $columns;
+    if (item >= $items) return;
+    const index_t channel = ((index_t)group * $columns + column) * $lanes;
+    const index_t o$last = item % $strips * $strip;
+    const index_t row_group = item / $strips;
+    const index_t top = row_group % $row_groups * $rows;
+)cuda", names);
+    std::string n = fill("row_group / $row_groups", names);
+    if (d.last == 2) {
+        text += "    const index_t o0 = " + n + " % " + decimal(d.to[2]) + ";\n";
+        n += " / " + decimal(d.to[2]);
+    }
+    text += "    const index_t n = " + n + ";\n" + fill(back ? "    const index_t first = o$last / $stride;\n" : "    const index_t first = o$last * $stride - $pad;\n", names);
+    if (problem.bias >= 0)
+        text += fill("    const values bias = widened(load_pack<$type, $lanes, $lanes>(in$bias + channel));\n",
+                     {{"type", memory_name(q.in[problem.bias].type)}, {"lanes", decimal(d.lanes)}, {"bias", decimal(problem.bias)}});
+    const depthwise_rows_text loops = filter_rows(d);
+    std::string ending;
+    if (const char* why = strip_ending(d, body, ending)) return why;
+    text += fill(R"cuda(#pragma unroll 1
+    for (int step = 0; step < $rows; ++step) {
+        const index_t o$down = top + step;
+        if (o$down >= $height) break;
+        values sum[$strip] = {};
+)cuda", names);
+    if (problem.bias >= 0) text += fill("#pragma unroll\n        for (int t = 0; t < $strip; ++t) sum[t] = bias;\n", names);
+    text += loops.open + "        const index_t at = (" + loops.at + fill(" * $extent + first) * $channels + channel;\n", names);
+    text += fill("        const pack<float, $quad>* factors = filter + $tap * $line + column;\n",
+                 {{"quad", decimal(d.quad)}, {"tap", loops.tap}, {"line", decimal(std::int64_t(d.kernel) * (d.lanes / d.quad) * d.columns)}});
+    for (int tap = 0; tap < d.kernel; ++tap)
+        text += fill("        const values w_$tap = gathered<$columns>(factors + $offset);\n",
+                     {{"tap", decimal(tap)}, {"columns", decimal(d.columns)}, {"offset", decimal(std::int64_t(tap) * (d.lanes / d.quad) * d.columns)}});
+    text += d.row([](const strip_meeting& m) { return "take(sum[" + decimal(m.output) + "], x, w_" + decimal(m.tap) + ");"; });
+    text += loops.close + ending + "    }\n";
+
+    launch l;
+    l.entry = "graft_depthwise";
+    l.block[0] = static_cast<unsigned>(d.threads());
+    l.grid[0] = static_cast<unsigned>(blocks * d.groups);
+    std::vector<int> inputs = {0, 1};
+    for (const int i : {problem.bias, problem.residual})
+        if (i >= 0) inputs.push_back(i);
+    begin_program(p, d.largest_index());
+    p.source += depthwise_values(d) + entry_point(q, l, inputs, {0}, false, text);
+    p.launches.push_back(std::move(l));
+    return end_program(p, "depthwise, a strip for each thread");
+}
+
+}  // namespace detail
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_DEPTHWISE_WEIGHT_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_OPS_DEPTHWISE_WEIGHT_HPP
+// ---- graft/gpu/ops/depthwise_weight.hpp
+// The kernels of the gradients of depthwise weights: part of depthwise.hpp.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+namespace detail {
+
+// Each thread sums over strips of dY for all taps of some rows of the filter, in registers; then the block in shared memory, row by
+// row of the filter, in a tree; then a second launch adds up what the blocks have. X and dY are read once: 4 bytes and 9 multiplications
+// an output of float16 and 3x3, as forward. Registers are what is scarce: with 80 sums for a thread two blocks fit on a multiprocessor.
+// 3x3 over packs of 8 has 72; the 100 of 5x5 over packs of 4 are shared out to two blocks and the 196 of 7x7 to four, which read the
+// same pixels at about the same time, from the second cache.
+constexpr int weight_accumulators = 80, weight_strip_accumulators = 16;
+
+struct weight_gradient_plan {
+    explicit weight_gradient_plan(const depthwise_plan& d) {
+        filter_rows = d.taps / d.kernel;
+        rows = static_cast<int>(std::min<std::int64_t>(filter_rows, std::max(1, weight_accumulators / (d.kernel * d.lanes))));
+        parts = (filter_rows + rows - 1) / rows;
+        rows = static_cast<int>((filter_rows + parts - 1) / parts);
+        items = d.strips() * d.to[0] * d.to.product(2, d.last + 2);
+        // By the shapes alone, so that the sums are the same on every device: two blocks for each multiprocessor of a large one, twice,
+        // with a few strips for each thread.
+        slices = std::max<std::int64_t>(1, std::min(items / (2 * d.positions), 512 / (d.groups * parts)));
+        slice = (items + slices - 1) / slices;
+    }
+    std::int64_t filter_rows, parts, items, slices, slice;
+    int rows;  // of the filter, for one block
+};
+
+// What a strip of dY gives to row `r` of a part: its pixels of X are read once.
+inline std::string weight_row(const depthwise_plan& d, const weight_gradient_plan& w, int r) {
+    std::string text = "        do {\n", at = "n";
+    text += fill("        const int tap_row = $part$r;\n", {{"part", w.parts > 1 ? "part * " + decimal(w.rows) + " + " : ""}, {"r", decimal(r)}});
+    if (w.parts * w.rows != w.filter_rows) text += "        if (tap_row >= " + decimal(w.filter_rows) + ") break;\n";
+    for (int a = 0; a < d.last; ++a) {
+        const std::int64_t below = d.p.w.product(a + 3, d.last + 2);
+        text += fill("        const index_t y$n = o$n * $stride - $pad + tap_row / $below % $taps * $dilation;\n        if (y$n < 0 || y$n >= $extent) break;\n",
+                     {{"n", decimal(a)}, {"stride", decimal(d.p.axes.stride[a])}, {"pad", decimal(d.p.axes.pad_begin[a])}, {"below", decimal(below)}, {"taps", decimal(d.p.w[a + 2])},
+                      {"dilation", decimal(d.p.axes.dilation[a])}, {"extent", decimal(d.from[a + 2])}});
+        at = fill("($before * $extent + y$n)", {{"before", at}, {"extent", decimal(d.from[a + 2])}, {"n", decimal(a)}});
+    }
+    text += fill("        const index_t at = ($at * $extent + first) * $channels + channel;\n", {{"at", at}, {"extent", decimal(d.from[d.last + 2])}, {"channels", decimal(d.channels)}});
+    text += d.row([&](const strip_meeting& m) { return "take(sum[" + decimal(r * d.kernel + m.tap) + "], x, g" + decimal(m.output) + ");"; });
+    return text + "        } while (false);\n";
+}
+
+inline std::string weight_strips(const depthwise_plan& d, const weight_gradient_plan& w, const fillings& names) {
+    std::string text = fill(R"cuda(    values sum[$sums] = {};
+    if (column < $packs - group * $columns) {
+        const index_t begin = (index_t)slice * $slice;
+        const index_t end = begin + $slice < $items ? begin + $slice : $items;
+        for (index_t item = begin + position; item < end; item += $positions) {
+        const index_t o$last = item % $strips * $strip;
+        const index_t row_of_all = item / $strips;
+)cuda", names);
+    std::string n = "row_of_all", at = "n";
+    for (int a = d.last - 1; a >= 0; --a) {
+        text += "        const index_t o" + decimal(a) + " = " + n + " % " + decimal(d.to[a + 2]) + ";\n";
+        n += " / " + decimal(d.to[a + 2]);
+    }
+    for (int a = 0; a <= d.last; ++a) at = fill("($before * $extent + o$n)", {{"before", at}, {"extent", decimal(d.to[a + 2])}, {"n", decimal(a)}});
+    text += "        const index_t n = " + n + ";\n        const index_t of_strip = " + at + " * " + decimal(d.channels) + " + channel;\n";
+    text += fill("        const index_t first = o$last * $stride - $pad;\n", names);
+    const std::int64_t width = d.to[d.last + 2];
+    for (int t = 0; t < d.strip; ++t)
+        text += fill("        const values g$t = widened(load_pack<$type, $lanes, $lanes>(in1 + (of_strip + $offset)$inside));\n",
+                     {{"t", decimal(t)}, {"type", memory_name(d.p.type)}, {"lanes", decimal(d.lanes)}, {"offset", decimal(t * d.channels)},
+                      {"inside", (d.strips() - 1) * d.strip + t >= width ? ", o" + decimal(d.last) + " < " + decimal(width - t) : ""}});
+    for (int r = 0; r < w.rows; ++r) text += weight_row(d, w, r);
+    return text + "        }\n    }\n";
+}
+
+// The block's threads with the same channels as one, by the rows of the filter.
+inline std::string weight_block_sums(const depthwise_plan& d, const weight_gradient_plan& w, const fillings& names) {
+    std::string text = fill("    __shared__ pack<float, $quad> shared[$shared];\n    pack<float, $quad>* const own = shared + (int)threadIdx.x;\n", names);
+    text += fill(R"cuda(#pragma unroll
+    for (int r = 0; r < $rows; ++r) {
+#pragma unroll
+        for (int tap = 0; tap < $kernel; ++tap) spread<$threads>(own + tap * $line, sum[r * $kernel + tap]);
+        __syncthreads();
+)cuda", names);
+    for (int left = d.positions; left > 1; left = (left + 1) / 2) {
+        const int half = (left + 1) / 2;
+        fillings level = names;
+        level.emplace_back("below", decimal(left - half));
+        level.emplace_back("away", decimal(half * d.columns));
+        text += fill(R"cuda(        if (position < $below)
+            for (int i = 0; i < $fours; ++i)
+                for (int k = 0; k < $quad; ++k) own[i * $threads].at[k] += own[i * $threads + $away].at[k];
+        __syncthreads();
+)cuda", level);
+    }
+    text += fill("        const int tap_row = $part + r;\n", {{"part", w.parts > 1 ? "part * " + decimal(w.rows) : "0"}});
+    text += fill(R"cuda(        if (position == 0 && column < $packs - group * $columns && tap_row < $filter_rows) {
+            for (int tap = 0; tap < $kernel; ++tap) {
+                float* to = partial + ((index_t)slice * $taps + tap_row * $kernel + tap) * $channels + channel;
+                for (int lane = 0; lane < $lanes; ++lane) to[lane] = own[tap * $line + lane / $quad * $threads].at[lane % $quad];
+            }
+        }
+        __syncthreads();
+    }
+)cuda", names);
+    return text;
+}
+
+// Adds up the slices: 32 weights side by side, 8 slices at a time.
+inline void add_slices(const kernel_query& q, const depthwise_plan& d, const weight_gradient_plan& w, program& p) {
+    launch l;
+    l.entry = "graft_depthwise_slices";
+    l.block[0] = 256;
+    l.grid[0] = static_cast<unsigned>((d.taps * d.channels + 31) / 32);
+    const std::string text = fill(R"cuda(    __shared__ float shared[256];
+    const int row = (int)threadIdx.x / 32;
+    const index_t k = (index_t)blockIdx.x * 32 + (int)threadIdx.x % 32;
+    float sum = 0;
+    if (k < $weights)
+        for (index_t slice = row; slice < $slices; slice += 8) sum += partial[slice * $weights + k];
+    shared[threadIdx.x] = sum;
+    __syncthreads();
+    for (int half = 4; half; half /= 2) {
+        if (row < half) shared[threadIdx.x] += shared[threadIdx.x + half * 32];
+        __syncthreads();
+    }
+    if (row == 0 && k < $weights) out0[k % $channels * $taps + k / $channels] = stored<$type>(shared[threadIdx.x]);
+)cuda", {{"weights", decimal(d.taps * d.channels)}, {"slices", decimal(w.slices)}, {"channels", decimal(d.channels)}, {"taps", decimal(d.taps)}, {"type", memory_name(q.out[0].type)}});
+    p.source += entry_point(q, l, {}, {0}, {{"const float* partial", 0}}, text);
+    p.launches.push_back(std::move(l));
+}
+
+inline const char* generate_depthwise_weight(const kernel_query& q, program& p) {
+    conv_problem problem;
+    if (const char* why = read_depthwise(q, problem)) return why;
+    depthwise_plan d(q, problem);
+    d.share_out(weight_strip_accumulators, most_strip_columns);
+    const weight_gradient_plan w(d);
+    const std::int64_t line = std::int64_t(d.lanes / d.quad) * d.threads(), weights = d.taps * d.channels;
+    if (weights > most_pool_elements / 32 || d.groups * w.parts * w.slices > INT32_MAX) return "more weights than a launch has blocks for";
+    const fillings names = {{"sums", decimal(w.rows * d.kernel)}, {"packs", decimal(d.packs)}, {"columns", decimal(d.columns)}, {"slice", decimal(w.slice)}, {"items", decimal(w.items)},
+                            {"positions", decimal(d.positions)}, {"strips", decimal(d.strips())}, {"strip", decimal(d.strip)}, {"last", decimal(d.last)}, {"quad", decimal(d.quad)},
+                            {"stride", decimal(problem.axes.stride[d.last])}, {"pad", decimal(problem.axes.pad_begin[d.last])}, {"shared", decimal(d.kernel * line)}, {"line", decimal(line)},
+                            {"rows", decimal(w.rows)}, {"kernel", decimal(d.kernel)}, {"threads", decimal(d.threads())}, {"filter_rows", decimal(w.filter_rows)}, {"taps", decimal(d.taps)},
+                            {"channels", decimal(d.channels)}, {"lanes", decimal(d.lanes)}, {"groups", decimal(d.groups)}, {"parts", decimal(w.parts)},
+                            {"fours", decimal(d.kernel * (d.lanes / d.quad))}};
+    const std::string head = fill(R"cuda(    const int column = (int)threadIdx.x % $columns;
+    const int position = (int)threadIdx.x / $columns;
+    const int group = (int)(blockIdx.x % $groups);
+    const int part = (int)(blockIdx.x / $groups % $parts);
+    const int slice = (int)(blockIdx.x / $groups / $parts);
+    const index_t channel = ((index_t)group * $columns + column) * $lanes;
+)cuda", names);
+    begin_program(p, std::max(d.largest_index(), w.slices * weights + d.threads()));
+    launch l;
+    l.entry = "graft_depthwise_weight";
+    l.block[0] = static_cast<unsigned>(d.threads());
+    l.grid[0] = static_cast<unsigned>(d.groups * w.parts * w.slices);
+    p.source += depthwise_values(d) + entry_point(q, l, {0, 1}, {}, {{"float* partial", 0}}, head + weight_strips(d, w, names) + weight_block_sums(d, w, names));
+    p.launches.push_back(std::move(l));
+    add_slices(q, d, w, p);
+    p.workspace_bytes = w.slices * weights * 4;
+    return end_program(p, "depthwise, sums of strips in two launches");
+}
+
+}  // namespace detail
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+GRAFT_INLINE generated_table depthwise_rows() {
+    static constexpr generated_row rows[] = {
+        {"Conv", "", detail::generate_depthwise},
+        {"Conv", "graft", detail::generate_depthwise},
+        {"ConvGradInput", "graft", detail::generate_depthwise},
+        {"ConvGradWeight", "graft", detail::generate_depthwise_weight},
+    };
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+GRAFT_INLINE bool takes_depthwise(const kernel_query& q) {
+    const generated_table table = depthwise_rows();
+    for (int i = 0; i < table.size; ++i) {
+        detail::conv_problem p;
+        if (q.n.op_type == table.rows[i].op && q.n.domain == table.rows[i].domain) return !detail::read_depthwise(q, p);
+    }
+    return false;
+}
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_DEFORM_CONV_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_OPS_DEFORM_CONV_HPP
+// ---- graft/gpu/ops/deform_conv.hpp
+// The kernel of DeformConv: a product of the weights and of columns that are sampled into shared memory as it goes along.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+/// DeformConv of ops/deform_conv.hpp. Its products are of numbers as they are, added up in float32, or float64 of such.
+generated_table deform_conv_rows();
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+namespace detail {
+
+// Where the element at these coordinates is in memory.
+inline std::string offset_text(const shape& extents, layout order, const std::string (&axes)[4]) {
+    const std::vector<std::int64_t> strides = strides_of(extents, order);
+    std::string s;
+    for (std::size_t d = 0; d < 4; ++d) s += (d ? " + (" : "(") + axes[d] + ") * " + decimal(strides[d]);
+    return s;
+}
+
+// A block has 64 maps of 64 pixels, a thread 4 of 4; both sides of the product go through shared memory in slices of 16.
+inline const char* generate_deform_conv(const kernel_query& q, program& p) {
+    ops::deform_plan plan;
+    if (!ops::read_deform(q, plan).ok()) return "its attributes do not fit";
+    const shape &x = q.in[0].extents, &w = q.in[1].extents, &o = q.out[0].extents;
+    if (o.elements() == 0) return nullptr;
+    const bool biased = q.has(3), masked = q.has(4);
+    std::int64_t largest = o.elements();
+    std::vector<int> inputs;
+    for (int i = 0; i < q.inputs; ++i) {
+        if (!q.has(i)) continue;
+        if (!is_generated(q.in[i].type)) return "an element type that generated kernels do not take";
+        largest = std::max(largest, q.in[i].elements());
+        inputs.push_back(i);
+    }
+    const std::int64_t maps = w[0] / plan.group, pixels = o[0] * o[2] * o[3], taps = plan.kernel[0] * plan.kernel[1];
+    launch l;
+    l.entry = "graft_deform";
+    l.block[0] = 256;
+    const std::int64_t grid[3] = {(pixels + 63) / 64, (maps + 63) / 64, plan.group};
+    if (grid[0] > INT32_MAX || grid[1] > 65535 || grid[2] > 65535) return "more pixels, maps or groups than a launch has blocks for";
+    for (int d = 0; d < 3; ++d) l.grid[d] = static_cast<unsigned>(grid[d]);
+    const fillings names = {
+        {"type", compute_name(q.out[0].type)}, {"stored", memory_name(q.out[0].type)}, {"pixels", decimal(pixels)}, {"maps", decimal(maps)}, {"taps", decimal(taps)}, {"depth", decimal(w[1] * taps)},
+        {"channels", decimal(w[1])}, {"per_offset", decimal(x[1] / plan.offset_group)}, {"out_h", decimal(o[2])}, {"out_w", decimal(o[3])}, {"height", decimal(x[2])}, {"width", decimal(x[3])},
+        {"columns", decimal(plan.kernel[1])}, {"stride_h", decimal(plan.strides[0])}, {"stride_w", decimal(plan.strides[1])}, {"pad_h", decimal(plan.pads[0])}, {"pad_w", decimal(plan.pads[1])},
+        {"dilation_h", decimal(plan.dilations[0])}, {"dilation_w", decimal(plan.dilations[1])},
+        {"weight", offset_text(w, q.in_layout[1], {"group * " + decimal(maps) + " + m", "k / " + decimal(taps), "k % " + decimal(taps) + " / " + decimal(plan.kernel[1]), "k % " + decimal(plan.kernel[1])})},
+        {"offset_h", offset_text(q.in[2].extents, q.in_layout[2], {"n", "(of * " + decimal(taps) + " + tap) * 2", "oy", "ox"})},
+        {"offset_w", offset_text(q.in[2].extents, q.in_layout[2], {"n", "(of * " + decimal(taps) + " + tap) * 2 + 1", "oy", "ox"})},
+        {"element", offset_text(x, q.in_layout[0], {"n", "channel", "r", "q"})},
+        {"bias", biased ? "load(in3 + group * " + decimal(maps) + " + m)" : std::string("0")},
+        {"output", offset_text(o, q.out_layout[0], {"n", "group * " + decimal(maps) + " + m", "oy", "ox"})},
+    };
+    const std::string mask = masked ? "($type)load(in4 + " + offset_text(q.in[4].extents, q.in_layout[4], {"n", "of * " + decimal(taps) + " + tap", "oy", "ox"}) + ")" : std::string("1");
+    p.source = std::string("namespace graft {\n") + index_definition(largest + (std::int64_t(1) << 24));
+    const std::string text = fill(R"cuda(    __shared__ $type weights[16][65];
+    __shared__ $type columns[16][65];
+    const int thread = (int)threadIdx.x;
+    const index_t group = blockIdx.z;
+    const index_t first_map = (index_t)blockIdx.y * 64;
+    const index_t first_pixel = (index_t)blockIdx.x * 64;
+    $type sum[4][4] = {};
+    for (index_t begin = 0; begin < $depth; begin += 16) {
+        for (int i = thread; i < 1024; i += 256) {
+            const index_t k = begin + i % 16;
+            const index_t m = first_map + i / 16;
+            weights[i % 16][i / 16] = k < $depth && m < $maps ? ($type)load(in1 + $weight) : ($type)0;
+        }
+        for (int i = thread; i < 1024; i += 256) {
+            const index_t k = begin + i / 64;
+            const index_t pixel = first_pixel + i % 64;
+            $type value = 0;
+            if (k < $depth && pixel < $pixels) {
+                const index_t n = pixel / ($out_h * $out_w);
+                const index_t oy = pixel / $out_w % $out_h;
+                const index_t ox = pixel % $out_w;
+                const index_t channel = group * $channels + k / $taps;
+                const index_t tap = k % $taps;
+                const index_t of = channel / $per_offset;
+                const $type h = ($type)(oy * $stride_h - $pad_h + tap / $columns * $dilation_h) + ($type)load(in2 + $offset_h);
+                const $type v = ($type)(ox * $stride_w - $pad_w + tap % $columns * $dilation_w) + ($type)load(in2 + $offset_w);
+                if (h > -1 && h < $height && v > -1 && v < $width) {
+                    const $type top = floor(h);
+                    const $type left = floor(v);
+#pragma unroll
+                    for (int corner = 0; corner < 4; ++corner) {
+                        const index_t r = (index_t)top + corner / 2;
+                        const index_t q = (index_t)left + corner % 2;
+                        const $type down = corner / 2 ? h - top : 1 - (h - top);
+                        const $type across = corner % 2 ? v - left : 1 - (v - left);
+                        if (r >= 0 && r < $height && q >= 0 && q < $width) value += down * across * ($type)load(in0 + $element);
+                    }
+                    value *= )cuda", names) + fill(mask.c_str(), names) + fill(R"cuda(;
+                }
+            }
+            columns[i / 64][i % 64] = value;
+        }
+        __syncthreads();
+#pragma unroll
+        for (int k = 0; k < 16; ++k) {
+            $type a[4];
+            $type b[4];
+#pragma unroll
+            for (int i = 0; i < 4; ++i) a[i] = weights[k][thread / 16 + 16 * i];
+#pragma unroll
+            for (int i = 0; i < 4; ++i) b[i] = columns[k][thread % 16 + 16 * i];
+#pragma unroll
+            for (int i = 0; i < 4; ++i)
+#pragma unroll
+                for (int j = 0; j < 4; ++j) sum[i][j] += a[i] * b[j];
+        }
+        __syncthreads();
+    }
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+            const index_t m = first_map + thread / 16 + 16 * i;
+            const index_t pixel = first_pixel + thread % 16 + 16 * j;
+            if (m >= $maps || pixel >= $pixels) continue;
+            const index_t n = pixel / ($out_h * $out_w);
+            const index_t oy = pixel / $out_w % $out_h;
+            const index_t ox = pixel % $out_w;
+            out0[$output] = stored<$stored>(sum[i][j] + ($type)$bias);
+        }
+)cuda", names);
+    p.source += entry_point(q, l, inputs, {0}, std::vector<workspace_parameter>(), text) + "}  // namespace graft\n";
+    p.launches.push_back(std::move(l));
+    p.note = "a product with columns that are sampled";
+    return nullptr;
+}
+
+}  // namespace detail
+
+GRAFT_INLINE generated_table deform_conv_rows() {
+    static constexpr generated_row rows[] = {{"DeformConv", "", detail::generate_deform_conv}};
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_DETECTION_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_OPS_DETECTION_HPP
+// ---- graft/gpu/ops/detection.hpp
+// Kernels of RoiAlign, MaxRoiPool and graft.RoiAlignGrad: each thread gathers what belongs to its elements, in a fixed order.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+/// The kernels of ops/detection.hpp but for NonMaxSuppression, whose output's extents are known only in a run. What a region gives that
+/// the reference would refuse (a batch index out of range, too large, not finite) is NaN.
+generated_table detection_rows();
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+namespace detail {
+
+constexpr std::int64_t most_regions = std::int64_t(1) << 24;
+
+// Regions of RoiAlign as ops::read_region has them, computed once, in double: a sample more or less would show. grid_h is -1 where the
+// reference refuses the region.
+inline std::string region_type(const std::string& real) {
+    return "struct region { int batch, grid_h, grid_w; " + real + " top, left, bin_h, bin_w; };\n" + fill(R"cuda(// A sample's place along an axis: the element before it, the one behind, and how far it is from the first.
+struct sample_axis { bool inside; index_t low, high; $real rest; };
+__device__ __forceinline__ sample_axis sampled($real at, index_t extent) {
+    sample_axis a;
+    a.inside = at >= -1 && at <= ($real)extent;
+    at = a.inside && at > 0 ? at : ($real)0;
+    a.low = (index_t)at;
+    const bool last = a.low >= extent - 1;
+    if (last) a.low = extent - 1;
+    a.high = last ? a.low : a.low + 1;
+    a.rest = last ? ($real)0 : at - ($real)a.low;
+    return a;
+}
+__device__ __forceinline__ $real sample_place($real begin, index_t bin, $real size, int i, int grid) { return begin + ($real)bin * size + (($real)i + ($real)0.5) * size / ($real)grid; }
+)cuda", {{"real", real}});
+}
+// Adds the kernel that reads regions: `images` [N, C, H, W], `bins` [regions, C, h, w]; regions are input `of`, batch indices the one behind.
+inline const char* add_regions(const kernel_query& q, const kernel_body& body, const shape& images, const shape& bins, bool half, int of, program& p) {
+    element_emitter e(body, 1);
+    const shape& rois = q.in[of].extents;
+    const index n = e.counter("i", rois[0], level::thread);
+    operand corner[4];
+    for (int k = 0; k < 4; ++k) corner[k] = e.value(body.inputs[static_cast<std::size_t>(of)], at_axes(rois, {n, index_of(k)}));
+    const operand batch = e.value(body.inputs[static_cast<std::size_t>(of) + 1], at_axes(q.in[of + 1].extents, {n}));
+    if (e.failure) return e.failure;
+    const std::int64_t ratio = q.integer("sampling_ratio", 0), budget = checked_mul(q.limit.loop_iterations, 32), each = std::max<std::int64_t>(1, images[1] * bins[2] * bins[3]);
+    const std::string text = fill(R"cuda(    const double left = (double)$from_x * $scale - $offset;
+    const double top = (double)$from_y * $scale - $offset;
+    const double given_w = (double)$to_x * $scale - $offset - left;
+    const double given_h = (double)$to_y * $scale - $offset - top;
+    const double bin_w = ($half || given_w > 1 ? given_w : 1.0) / $columns;
+    const double bin_h = ($half || given_h > 1 ? given_h : 1.0) / $rows;
+    const bool finite = abs(bin_w) < 1e9 && abs(bin_h) < 1e9;
+    const long long grid_h = $ratio ? $ratio : finite ? (long long)ceil(bin_h) : 0ll;
+    const long long grid_w = $ratio ? $ratio : finite ? (long long)ceil(bin_w) : 0ll;
+    const bool some = grid_h > 0 && grid_w > 0;
+    const bool taken = finite && $batch >= 0 && $batch < $images && (!some || (grid_h <= $most && grid_w <= $most && grid_h * grid_w <= $most));
+    region r;
+    r.batch = $batch >= 0 && $batch < $images ? (int)$batch : -1;
+    r.grid_h = taken ? some ? (int)grid_h : 0 : -1;
+    r.grid_w = taken && some ? (int)grid_w : 0;
+    r.top = ($real)top;
+    r.left = ($real)left;
+    r.bin_h = ($real)bin_h;
+    r.bin_w = ($real)bin_w;
+    regions[i] = r;
+)cuda", {{"from_x", corner[0].text}, {"from_y", corner[1].text}, {"to_x", corner[2].text}, {"to_y", corner[3].text}, {"batch", batch.text}, {"scale", literal(dtype::float64, static_cast<double>(q.real("spatial_scale", 1)))},
+         {"offset", half ? "0.5" : "0.0"}, {"half", half ? "true" : "false"}, {"columns", decimal(bins[3])}, {"rows", decimal(bins[2])}, {"ratio", decimal(ratio)}, {"images", decimal(images[0])},
+         {"most", decimal(std::min<std::int64_t>(budget < 0 ? INT32_MAX : budget / each, INT32_MAX))}, {"real", compute_name(q.in[of].type)}});
+    add_each(q, p, "graft_regions", rois[0], e.parameters(), {}, {{"region* regions", 0}}, e.text(level::thread) + text);
+    p.workspace_bytes = rois[0] * 48;
+    return nullptr;
+}
+inline const char* begin_regions(const kernel_query& q, const shape& images, const shape& bins, int of, program& p) {
+    if (q.in[of].extents[0] > most_regions || images.elements() > std::int64_t(1) << 38 || bins.elements() > std::int64_t(1) << 38) return "more regions or elements than are counted";
+    p.source = std::string("namespace graft {\n") + index_definition(2 * std::max(images.elements(), bins.elements()) + (std::int64_t(1) << 24));
+    return nullptr;
+}
+constexpr std::uint32_t all_but_channels = 0xd;
+
+inline const char* generate_roi_align(const kernel_query& q, program& p) {
+    const shape &s = q.in[0].extents, &o = q.out[0].extents;
+    kernel_body body;
+    if (o.elements() == 0) return nullptr;
+    if (s.elements() == 0) return "there is nothing to sample";
+    if (const char* why = read_body(q, body)) return why;
+    if (const char* why = begin_regions(q, s, o, 1, p)) return why;
+    const bool average = q.is("mode", "avg", "avg");
+    const std::string real = compute_name(q.in[0].type);
+    p.source += region_type(real);
+    if (const char* why = add_regions(q, body, s, o, ops::regions_start_half(q, q.version()), 1, p)) return why;
+    row_kernel k(q, body, all_but_channels, size_of(q.out[0].type));
+    const index n = k.e.axis(k.at, 0), c = k.e.axis(k.at, 1), h = k.e.axis(k.at, 2), w = k.e.axis(k.at, 3), batch = k.e.counter("batch", s[0], level::pack);
+    operand v[4];
+    for (int i = 0; i < 4; ++i) {
+        const index y = k.e.counter(i < 2 ? "y.low" : "y.high", s[2], level::pack), x = k.e.counter(i % 2 ? "x.high" : "x.low", s[3], level::pack);
+        v[i] = k.e.value(body.inputs[0], at_axes(s, {batch, c, y, x}));
+    }
+    if (k.e.failure) return k.e.failure;
+    const fillings names = {{"real", real}, {"lanes", decimal(k.lanes)}, {"n", n.text}, {"h", h.text}, {"w", w.text}, {"height", decimal(s[2])}, {"width", decimal(s[3])},
+                            {"a", v[0].text}, {"b", v[1].text}, {"c", v[2].text}, {"d", v[3].text}, {"loads", k.e.text(level::pack)}};
+    const std::string take = average ? fill("if (inside) s[lane] += wa * $a + wb * $b + wc * $c + wd * $d;", names)
+                                     : fill("const $real value = inside ? largest(wa * $a, wb * $b, wc * $c, wd * $d) : ($real)0;\n        s[lane] = begun && !(value > s[lane]) ? s[lane] : value;", names);
+    if (!average)
+        p.source += fill(R"cuda(__device__ __forceinline__ $real largest($real a, $real b, $real c, $real d) {
+    $real m = -infinity<$real>();
+    m = a > m ? a : m;
+    m = b > m ? b : m;
+    m = c > m ? c : m;
+    return d > m ? d : m;
+}
+)cuda", names);
+    std::string text = fill(R"cuda(    const region r = regions[$n];
+    const index_t batch = r.batch;
+    $real s[$lanes] = {};
+    bool begun = false;
+    for (int gy = 0; gy < r.grid_h; ++gy)
+        for (int gx = 0; gx < r.grid_w; ++gx) {
+            const sample_axis y = sampled(sample_place(r.top, $h, r.bin_h, gy, r.grid_h), $height);
+            const sample_axis x = sampled(sample_place(r.left, $w, r.bin_w, gx, r.grid_w), $width);
+            const bool inside = y.inside && x.inside;
+            const $real wa = (1 - y.rest) * (1 - x.rest);
+            const $real wb = (1 - y.rest) * x.rest;
+            const $real wc = y.rest * (1 - x.rest);
+            const $real wd = y.rest * x.rest;
+$loads)cuda", names);
+    text += k.each(take) + "            begun = true;\n        }\n";
+    k.e.next_loop();
+    text += k.each(fill("s[lane] = r.grid_h < 0 ? not_a_number<$real>() : begun ? s[lane]$share : ($real)0;", {{"real", real}, {"share", average ? " / (" + real + ")(r.grid_h * r.grid_w)" : ""}}));
+    k.finish(p, text, {{"const region* regions", 0}});
+    p.source += "}  // namespace graft\n";
+    p.note = "samples gathered by bins";
+    return nullptr;
+}
+
+// Each pixel gathers its share of the bins of the regions around it. Its weight in a bin is a product of one for each axis.
+inline const char* generate_roi_align_grad(const kernel_query& q, program& p) {
+    const shape &s = q.out[0].extents, &o = q.in[0].extents;
+    kernel_body body;
+    if (s.elements() == 0) return nullptr;
+    if (const char* why = read_body(q, body)) return why;
+    if (const char* why = begin_regions(q, s, o, 1, p)) return why;
+    const std::string real = compute_name(q.in[0].type);
+    p.source += region_type(real) + fill(R"cuda(// The weight of element `own` in the samples of a bin.
+__device__ __forceinline__ $real weight_in_bin($real begin, index_t bin, $real size, int grid, index_t own, index_t extent) {
+    $real sum = 0;
+    for (int i = 0; i < grid; ++i) {
+        const sample_axis a = sampled(sample_place(begin, bin, size, i, grid), extent);
+        if (!a.inside) continue;
+        if (a.low == own) sum += 1 - a.rest;
+        if (a.high == own) sum += a.rest;
+    }
+    return sum;
+}
+// Whether samples between two places may reach the element: those beside the border count to it.
+__device__ __forceinline__ bool reaches($real begin, $real length, index_t own) {
+    const $real low = length < 0 ? begin + length : begin;
+    const $real high = length < 0 ? begin : begin + length;
+    return low <= ($real)(own + 2) && high >= ($real)(own - 2);
+}
+)cuda", {{"real", real}});
+    if (o.elements())
+        if (const char* why = add_regions(q, body, s, o, ops::regions_start_half(q, 16), 1, p)) return why;
+    row_kernel k(q, body, all_but_channels, size_of(q.out[0].type));
+    const index n = k.e.axis(k.at, 0), c = k.e.axis(k.at, 1), y = k.e.axis(k.at, 2), x = k.e.axis(k.at, 3);
+    std::string text = fill("    $real s[$lanes] = {};\n", {{"real", real}, {"lanes", decimal(k.lanes)}});
+    if (o.elements()) {
+        const index g = k.e.counter("g", o[0], level::pack), row = k.e.counter("row", o[2], level::pack), column = k.e.counter("column", o[3], level::pack);
+        const operand dy = k.e.value(body.inputs[0], at_axes(o, {g, c, row, column}));
+        if (k.e.failure) return k.e.failure;
+        const std::string loads = k.e.text(level::pack), take = k.each("s[lane] += share * " + dy.text + ";");
+        k.e.next_loop();
+        const std::string none = k.each("s[lane] = not_a_number<" + real + ">();");
+        text += fill(R"cuda(    for (index_t g = 0; g < $regions; ++g) {
+        const region r = regions[g];
+        if (r.batch != $n) continue;
+        if (r.grid_h < 0) {
+$none        }
+        if (r.grid_h <= 0 || !reaches(r.top, r.bin_h * $rows, $y) || !reaches(r.left, r.bin_w * $columns, $x)) continue;
+        for (index_t row = 0; row < $rows; ++row) {
+            const $real down = weight_in_bin(r.top, row, r.bin_h, r.grid_h, $y, $height);
+            if (down == 0) continue;
+            for (index_t column = 0; column < $columns; ++column) {
+                const $real across = weight_in_bin(r.left, column, r.bin_w, r.grid_w, $x, $width);
+                if (across == 0) continue;
+                const $real share = down * across / ($real)(r.grid_h * r.grid_w);
+$loads$take            }
+        }
+    }
+)cuda", {{"real", real}, {"regions", decimal(o[0])}, {"n", n.text}, {"y", y.text}, {"x", x.text}, {"rows", decimal(o[2])}, {"columns", decimal(o[3])}, {"height", decimal(s[2])}, {"width", decimal(s[3])},
+         {"none", none}, {"loads", loads}, {"take", take}});
+    }
+    k.finish(p, text, o.elements() ? std::vector<workspace_parameter>{{"const region* regions", 0}} : std::vector<workspace_parameter>());
+    p.source += "}  // namespace graft\n";
+    p.note = "gathered by the picture's elements";
+    return nullptr;
+}
+
+inline const char* generate_max_roi_pool(const kernel_query& q, program& p) {
+    const shape &s = q.in[0].extents, &o = q.out[0].extents, &rois = q.in[1].extents;
+    kernel_body body;
+    if (o.elements() == 0) return nullptr;
+    if (const char* why = read_body(q, body)) return why;
+    if (const char* why = begin_regions(q, s, o, 1, p)) return why;
+    const std::string real = compute_name(q.in[0].type);
+    row_kernel k(q, body, all_but_channels, size_of(q.out[0].type));
+    const index n = k.e.axis(k.at, 0), c = k.e.axis(k.at, 1), h = k.e.axis(k.at, 2), w = k.e.axis(k.at, 3);
+    std::string corner[5], head;
+    for (int i = 0; i < 5; ++i) corner[i] = k.e.value(body.inputs[1], at_axes(rois, {n, index_of(i)})).text;
+    const operand v = k.e.value(body.inputs[0], at_axes(s, {k.e.counter("batch", s[0], level::pack), c, k.e.counter("y", s[2], level::pack), k.e.counter("x", s[3], level::pack)}));
+    if (k.e.failure) return k.e.failure;
+    p.source += R"cuda(// Halves away from zero.
+__device__ __forceinline__ double nearest(double x) { return with_sign(floor(abs(x) + 0.5), x); }
+// Where bin i of n begins or ends, kept inside of the picture.
+__device__ __forceinline__ index_t bin_begin(double start, double end, index_t i, double n, double extent) {
+    const double size = end - start + 1 > 1 ? end - start + 1 : 1.0;
+    return (index_t)clamped<double>(floor((double)i * (size / n)) + start, extent);
+}
+__device__ __forceinline__ index_t bin_end(double start, double end, index_t i, double n, double extent) {
+    const double size = end - start + 1 > 1 ? end - start + 1 : 1.0;
+    return (index_t)clamped<double>(ceil((double)(i + 1) * (size / n)) + start, extent);
+}
+)cuda";
+    const fillings names = {{"real", real}, {"lanes", decimal(k.lanes)}, {"scale", literal(dtype::float64, static_cast<double>(q.real("spatial_scale", 1)))}, {"images", decimal(s[0])}, {"of", corner[0]},
+                            {"left", corner[1]}, {"top", corner[2]}, {"right", corner[3]}, {"bottom", corner[4]}, {"h", h.text}, {"w", w.text}, {"rows", decimal(o[2])}, {"columns", decimal(o[3])},
+                            {"height", decimal(s[2])}, {"width", decimal(s[3])}, {"loads", k.e.text(level::pack)}, {"take", k.each("s[lane] = maximum(s[lane], " + v.text + ");")}};
+    k.e.next_loop();
+    const std::string text = fill(R"cuda(    const double left = nearest((double)$left * $scale);
+    const double top = nearest((double)$top * $scale);
+    const double right = nearest((double)$right * $scale);
+    const double bottom = nearest((double)$bottom * $scale);
+    const bool taken = abs(left) < 1e9 && abs(top) < 1e9 && abs(right) < 1e9 && abs(bottom) < 1e9 && $of >= 0 && $of < $images;
+    const index_t batch = taken ? (index_t)$of : 0;
+    const index_t y0 = taken ? bin_begin(top, bottom, $h, $rows, $height) : 0;
+    const index_t y1 = taken ? bin_end(top, bottom, $h, $rows, $height) : 0;
+    const index_t x0 = taken ? bin_begin(left, right, $w, $columns, $width) : 0;
+    const index_t x1 = taken ? bin_end(left, right, $w, $columns, $width) : 0;
+    $real s[$lanes];
+)cuda", names) + k.each(fill("s[lane] = !taken ? not_a_number<$real>() : y1 > y0 && x1 > x0 ? -infinity<$real>() : ($real)0;", names)) +
+                             fill("    for (index_t y = y0; y < y1; ++y)\n        for (index_t x = x0; x < x1; ++x) {\n$loads$take        }\n", names);
+    k.finish(p, text, {});
+    p.source += "}  // namespace graft\n";
+    p.note = "windows gathered by bins";
+    return nullptr;
+}
+
+}  // namespace detail
+
+GRAFT_INLINE generated_table detection_rows() {
+    static constexpr generated_row rows[] = {
+        {"RoiAlign", "", detail::generate_roi_align},
+        {"RoiAlignGrad", "graft", detail::generate_roi_align_grad},
+        {"MaxRoiPool", "", detail::generate_max_roi_pool},
+    };
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_GLOBAL_NORM_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_OPS_GLOBAL_NORM_HPP
+// ---- graft/gpu/ops/global_norm.hpp
+// Kernels of graft.GlobalNorm: the norm of many tensors as if they were one.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+/// GlobalNorm of ops/optimizer.hpp.
+generated_table global_norm_rows();
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+namespace detail {
+
+constexpr std::int64_t norm_piece = 16 * 1024;  ///< elements that a block squares
+constexpr int norm_inputs = 256;                ///< of one launch, whose parameters have to fit into 4 KiB
+
+inline std::string norm_functions(const std::string& sum) {
+    return fill(R"cuda(template <class T> __device__ __noinline__ $sum sum_of_squares(const T* from, long long n, long long piece) {
+    const long long first = piece * $piece;
+    const long long end = first + $piece;
+    const long long last = end < n ? end : n;
+    $sum sum = 0;
+    for (long long i = first + threadIdx.x; i < last; i += $threads) {
+        const $sum x = ($sum)compute(from[i]);
+        sum += x * x;
+    }
+    return sum;
+}
+// The sum over a block's threads, for all of them.
+__device__ __forceinline__ $sum block_sum($sum x, $sum* shared) {
+#pragma unroll
+    for (int d = 16; d; d /= 2) x += __shfl_down_sync(0xffffffffu, x, d, 32);
+    if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = x;
+    __syncthreads();
+    x = shared[0];
+#pragma unroll
+    for (int w = 1; w < $warps; ++w) x += shared[w];
+    return x;
+}
+)cuda", {{"sum", sum}, {"piece", decimal(norm_piece)}, {"threads", decimal(reduction_threads)}, {"warps", decimal(reduction_threads / 32)}});
+}
+
+// Blocks take pieces of the tensors in their order; a last block adds up what they give.
+inline const char* generate_global_norm(const kernel_query& q, program& p) {
+    bool wide = false;
+    for (int i = 0; i < q.inputs; ++i) {
+        if (elements_of(q.in[i].extents) < 0) return "a shape that is not known";
+        wide = wide || q.in[i].type == dtype::float64;
+    }
+    const std::string sum = wide ? "double" : "float", warps = decimal(reduction_threads / 32);
+    const fillings names = {{"sum", sum}, {"warps", warps}};
+    p.source = "namespace graft {\n" + norm_functions(sum);
+    std::int64_t blocks = 0;
+    for (int first = 0; first < q.inputs; first += norm_inputs) {
+        launch l;
+        l.entry = "graft_squares" + std::to_string(p.launches.size());
+        l.block[0] = reduction_threads;
+        std::vector<int> read;
+        std::string choose;
+        std::int64_t own = 0;
+        for (int i = first; i < std::min(q.inputs, first + norm_inputs); ++i) {
+            const std::int64_t n = q.in[i].elements(), pieces = (n + norm_piece - 1) / norm_piece;
+            if (n == 0) continue;
+            choose += read.empty() ? "    if" : "    else if";
+            choose += fill(" (block < $end) sum = sum_of_squares(in$i, $n, block - $begin);\n",
+                           {{"end", decimal(own + pieces)}, {"i", decimal(i)}, {"n", decimal(n)}, {"begin", decimal(own)}});
+            own += pieces;
+            read.push_back(i);
+        }
+        if (read.empty()) continue;
+        if (own > INT32_MAX) return "more elements than a launch has blocks for";
+        l.grid[0] = static_cast<unsigned>(own);
+        p.source += entry_point(q, l, read, {}, {{sum + "* partial", blocks * static_cast<std::int64_t>(wide ? 8 : 4)}},
+                                fill("    __shared__ $sum shared[$warps];\n    const long long block = blockIdx.x;\n    $sum sum = 0;\n", names) + choose +
+                                    "    sum = block_sum(sum, shared);\n    if (threadIdx.x == 0) partial[block] = sum;\n");
+        p.launches.push_back(std::move(l));
+        blocks += own;
+    }
+    launch l;
+    l.entry = "graft_norm";
+    l.block[0] = reduction_threads;
+    p.source += entry_point(q, l, {}, {0}, {{"const " + sum + "* partial", 0}}, fill(R"cuda(    __shared__ $sum shared[$warps];
+    $sum sum = 0;
+    for (long long i = threadIdx.x; i < $blocks; i += $threads) sum += partial[i];
+    sum = block_sum(sum, shared);
+    if (threadIdx.x == 0) out0[0] = stored<$type>(($computed)sqrt(sum));
+)cuda", {{"sum", sum}, {"warps", warps}, {"blocks", decimal(blocks)}, {"threads", decimal(reduction_threads)},
+         {"type", memory_name(q.out[0].type)}, {"computed", compute_name(q.out[0].type)}}));
+    p.launches.push_back(std::move(l));
+    p.source += "}  // namespace graft\n";
+    p.workspace_bytes = std::max<std::int64_t>(blocks, 1) * (wide ? 8 : 4);
+    p.note = std::to_string(q.inputs) + " tensors in " + std::to_string(p.launches.size()) + " launches";
+    return nullptr;
+}
+
+}  // namespace detail
+
+GRAFT_INLINE generated_table global_norm_rows() {
+    static constexpr generated_row rows[] = {{"GlobalNorm", "graft", detail::generate_global_norm}};
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_NORM_TRAINING_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_OPS_NORM_TRAINING_HPP
+// ---- graft/gpu/ops/norm_training.hpp
+// Kernels of batch normalisation by the statistics of the batch, with its activation and its residual, and of its gradient.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+/// graft.BatchNormalizationTraining and graft.BatchNormalizationGrad of ops/norm_training.hpp.
+reduction_table norm_training_rows();
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+namespace detail {
+
+// What both directions share: X is input `x`, and everything but the channels is summed up.
+class batch_norm : public reduction {
+public:
+    inline batch_norm(const kernel_query& query, int x) : reduction(query), type(compute_type(query.in[x].type)) {
+        extents = q.in[x].extents;
+        order = q.in_layout[x];
+        bytes = size_of(q.in[x].type);
+        axes = ~2u & ((1u << extents.rank()) - 1);
+        total = extents.product(0, 1) * extents.product(2, extents.rank());
+    }
+    inline operand value(element_emitter& e, int input, const place& at) const { return e.convert(in(e, input, at), type); }
+    inline operand channel(element_emitter& e, int input, const place& at) const { return e.convert(in(e, input, with_axes(at, {1})), type); }
+    inline void store(element_emitter& e, int o, const place& at, const operand& y, std::vector<reduction_result>& results) const {
+        if (writes(o)) results.push_back({o, e.convert(y, q.out[o].type), with_axes(at, {1})});
+    }
+    inline const char* read(const fused_node* around) {
+        if (!ops::read_norm_activation(q, activation).ok()) return "an activation that is neither relu nor clip";
+        return begin(around);
+    }
+    inline void outputs(std::initializer_list<int> by_channel, std::initializer_list<int> by_element) {
+        for (int o : by_channel)
+            if (writes(o)) finished.push_back(o);
+        for (int o : by_element)
+            if (writes(o)) mapped.push_back(o);
+    }
+    dtype type;
+    std::int64_t total;
+    ops::norm_activation activation;
+};
+
+class batch_norm_training : public batch_norm {
+public:
+    inline batch_norm_training(const kernel_query& query) : batch_norm(query, 0) {
+        by = moments_reducer(type);
+        outputs({1, 2, 3, 4}, {0});
+        statistics = {type, type};
+    }
+    inline std::vector<operand> elements(element_emitter& e, const place& at, const place&) const override { return {value(e, 0, at)}; }
+    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const place& at, std::vector<reduction_result>& results) const override {
+        const double n = static_cast<double>(total), momentum = cpu::decimal_of(q.real("momentum", 0.9f)), epsilon = cpu::decimal_of(q.real("epsilon", 1e-5f));
+        const operand variance = total ? e.make(type, "% / %", {s[2], e.number(type, n)}) : e.number(type, 0);
+        const operand inverse = e.make(type, (std::string("(") + memory_name(type) + ")1 / sqrt(% + %)").c_str(), {variance, e.number(type, epsilon)});
+        const auto running = [&](int input, const operand& batch) {
+            const operand old = channel(e, input, at);
+            return total ? e.make(type, "% * % + % * %", {old, e.number(type, momentum), batch, e.number(type, 1 - momentum)}) : old;
+        };
+        const operand mean = running(3, s[1]), spread_out = running(4, total > 1 ? e.make(type, "% * %", {variance, e.number(type, n / (n - 1))}) : e.number(type, 0));
+        store(e, 1, at, mean, results);
+        store(e, 2, at, spread_out, results);
+        store(e, 3, at, s[1], results);
+        store(e, 4, at, inverse, results);
+        return {s[1], e.make(type, "% * %", {channel(e, 1, at), inverse})};
+    }
+    inline std::vector<operand> map(element_emitter& e, const std::vector<operand>& s, const place& at) const override {
+        operand y = e.make(type, "(% - %) * % + %", {value(e, 0, at), s[0], s[1], channel(e, 2, at)});
+        if (q.has(5)) y = e.make(type, "% + %", {y, value(e, 5, at)});
+        if (!activation.any) return {y};
+        if (activation.low == 0 && activation.high == HUGE_VAL) return {e.make(type, "relu(%)", {y})};
+        return {e.make(type, "clip(%, %, %)", {y, e.number(type, activation.low), e.number(type, activation.high)})};
+    }
+};
+
+class batch_norm_gradient : public batch_norm {
+public:
+    inline batch_norm_gradient(const kernel_query& query) : batch_norm(query, 1) {
+        by.fields = {{"shift", type, "0"}, {"scale", type, "0"}};
+        by.elements = {type, type};
+        by.take = "s.shift += x0;\n    s.scale += x0 * x1;";
+        by.merge = "a.shift += b.shift;\n    a.scale += b.scale;";
+        outputs({1, 2}, {0, 3});
+        statistics = {type, type, type};
+    }
+    inline operand masked(element_emitter& e, const place& at) const {
+        const operand dy = value(e, 0, at);
+        if (!activation.any) return dy;
+        const operand y = value(e, 5, at), low = e.number(type, activation.low), none = e.number(type, 0);
+        if (activation.high == HUGE_VAL) return e.make(type, "% > % ? % : %", {y, low, dy, none});
+        return e.make(type, "% > % && % < % ? % : %", {y, low, y, e.number(type, activation.high), dy, none});
+    }
+    inline std::vector<operand> elements(element_emitter& e, const place& at, const place& result) const override {
+        const operand mean = channel(e, 3, result), inverse = channel(e, 4, result);
+        return {masked(e, at), e.make(type, "(% - %) * %", {value(e, 1, at), mean, inverse})};
+    }
+    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const place& at, std::vector<reduction_result>& results) const override {
+        store(e, 1, at, s[1], results);
+        store(e, 2, at, s[0], results);
+        // dX = factor * g + constant + slope * (X - mean)
+        const operand inverse = channel(e, 4, at), factor = e.make(type, "% * %", {channel(e, 2, at), inverse}), n = e.number(type, static_cast<double>(std::max<std::int64_t>(total, 1)));
+        return {factor, e.make(type, "-% * % / %", {factor, s[0], n}), e.make(type, "-% * % * % / %", {factor, inverse, s[1], n})};
+    }
+    inline std::vector<operand> map(element_emitter& e, const std::vector<operand>& s, const place& at) const override {
+        std::vector<operand> made;
+        const operand g = masked(e, at);
+        for (int o : mapped) made.push_back(o == 3 ? g : e.make(type, "% * % + (% + % * (% - %))", {s[0], g, s[1], s[2], value(e, 1, at), channel(e, 3, at)}));
+        return made;
+    }
+};
+template <class Reduction> const char* generate_batch_norm(const kernel_query& q, const fused_node* around, program& p) {
+    Reduction r(q);
+    if (const char* why = r.read(around)) return why;
+    return generate_reduction(r, p);
+}
+
+}  // namespace detail
+
+GRAFT_INLINE reduction_table norm_training_rows() {
+    static constexpr reduction_row rows[] = {
+        {"BatchNormalizationTraining", "graft", detail::generate_batch_norm<detail::batch_norm_training>},
+        {"BatchNormalizationGrad", "graft", detail::generate_batch_norm<detail::batch_norm_gradient>},
+    };
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_SELECTION_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_OPS_SELECTION_HPP
+// ---- graft/gpu/ops/selection.hpp
+// Kernels of TopK: lines are sorted whole, or tile by tile where few of a long line are wanted.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+/// TopK of ops/selection.hpp.
+generated_table selection_rows();
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+namespace detail {
+
+// A key that orders unsigned as the elements do: -0 equals 0, NaN is the largest and equal to itself.
+inline std::string order_function(dtype type) {
+    const bool wide = size_of(compute_type(type)) == 8;
+    const fillings names = {{"type", compute_name(type)}, {"key", wide ? "unsigned long long" : "unsigned int"}, {"top", wide ? "0x8000000000000000ull" : "0x80000000u"},
+                            {"whole", wide ? "long long" : "int"}};
+    if (is_float(type))
+        return fill(R"cuda(__device__ __forceinline__ $key ordered($type x) {
+    if (x != x) return ~($key)0;
+    const $key bits = bits_as<$key>(x == 0 ? ($type)0 : x);
+    return bits & $top ? ~bits : bits | $top;
+}
+)cuda", names);
+    if (is_unsigned(type)) return fill("__device__ __forceinline__ $key ordered($type x) { return x; }\n", names);
+    return fill("__device__ __forceinline__ $key ordered($type x) { return ($key)($whole)x ^ $top; }\n", names);
+}
+
+// The sorted items of each line, of which the first k are wanted: where in the workspace, and how far apart lines are.
+struct sorted_lines {
+    std::int64_t offset = 0, stride = 0;
+};
+
+// Each round keeps the first k of every tile, until one tile is left of each line.
+inline sorted_lines add_rounds(const kernel_query& q, program& p, sorting s, std::int64_t k, const std::vector<int>& inputs, const std::string& making) {
+    const std::int64_t tile = s.tile();
+    std::int64_t count = s.count, from = 0, to = 0, second = 0;
+    for (int round = 0; round == 0 || count > k; ++round) {
+        const std::int64_t pieces = (count + tile - 1) / tile, kept = pieces * k;
+        // Rounds take turns between two halves; each is largest the first time.
+        const std::int64_t bytes = round_up(s.lines * kept * s.item_bytes(), 256);
+        if (round == 0) second = bytes;
+        to = round % 2 ? second : 0;
+        if (round < 2) p.workspace_bytes = to + bytes;
+        const fillings names = {{"tile", decimal(tile)}, {"pieces", decimal(pieces)}, {"k", decimal(k)}, {"kept", decimal(kept)}, {"count", decimal(count)}, {"threads", decimal(sort_threads)},
+                                {"making", round == 0 ? making : fill("            made = taken[line * $count + i];\n", {{"count", decimal(count)}})}};
+        launch l;
+        l.entry = "graft_round" + decimal(round);
+        l.block[0] = sort_threads;
+        l.grid[0] = static_cast<unsigned>(s.lines * pieces);
+        std::vector<workspace_parameter> workspace;
+        if (round) workspace.push_back({"const item* taken", from});
+        workspace.push_back({"item* items", to});
+        p.source += entry_point(q, l, round ? std::vector<int>() : inputs, {}, workspace, fill(R"cuda(    __shared__ item s[$tile];
+    const index_t line = (index_t)blockIdx.x / $pieces;
+    const index_t piece = (index_t)blockIdx.x % $pieces;
+    for (int t = (int)threadIdx.x; t < $tile; t += $threads) {
+        const index_t i = piece * $tile + t;
+        item made = last_item();
+        if (i < $count) {
+$making        }
+        s[t] = made;
+    }
+    sort_tile<$tile, 1, $tile, true>(s);
+    for (int t = (int)threadIdx.x; t < $k; t += $threads) items[line * $kept + piece * $k + t] = s[t];
+)cuda", names));
+        p.launches.push_back(std::move(l));
+        from = to;
+        count = kept;
+    }
+    return {to, count};
+}
+
+inline const char* generate_top_k(const kernel_query& q, program& p) {
+    const tensor_view& x = q.in[0];
+    kernel_body body;
+    int axis = 0;
+    if (!q.axis(q.integer("axis", -1), x.extents.rank(), axis).ok()) return "its axis does not fit its input";
+    if (const char* why = read_body(q, body)) return why;
+    int wanted = -1;
+    for (int o = 1; o >= 0; --o)
+        if (q.wants(o) && q.out[o].type != dtype::undefined) wanted = o;
+    if (wanted < 0) return nullptr;
+    const shape y = q.out[wanted].extents;
+    const std::int64_t k = y[axis], n = x.extents[axis], inner = x.extents.product(axis + 1, x.extents.rank());
+    if (y.elements() == 0) return nullptr;
+    sorting s;
+    s.count = n;
+    s.lines = x.elements() / n;
+    s.wide = size_of(compute_type(x.type)) == 8;
+    const bool rounds = n > s.tile() && k <= s.tile() / 2;
+    if (n > longest_sort || s.lines > INT32_MAX / s.padded() || (!rounds && s.lines * s.padded() > most_sorted)) return "more elements than are sorted at once";
+    p.source = std::string("namespace graft {\n") + index_definition(2 * s.lines * s.padded()) + sort_functions(s.wide) + order_function(x.type);
+
+    element_emitter making(body, 1);
+    const index line = making.counter("line", s.lines, level::thread), i = making.counter("i", n, level::thread);
+    std::vector<index> axes(static_cast<std::size_t>(x.extents.rank()));
+    index rest = line;
+    for (int d = x.extents.rank() - 1; d >= 0; --d) {
+        axes[static_cast<std::size_t>(d)] = d == axis ? i : making.remainder(rest, x.extents[d]);
+        if (d != axis) rest = making.divide(rest, x.extents[d]);
+    }
+    const operand element = making.value(body.inputs[0], at_axes(x.extents, axes));
+    if (making.failure) return making.failure;
+    const std::string item = making.text(level::thread) + "            made = make_item(" + (q.integer("largest", 1) ? "~" : "") + "ordered(" + element.text + "), (unsigned int)i);\n";
+    sorted_lines sorted{0, s.padded()};
+    if (rounds)
+        sorted = add_rounds(q, p, s, k, making.parameters(), item);
+    else {
+        p.workspace_bytes = s.bytes();
+        add_sort(q, p, s, making.parameters(), item);
+    }
+
+    // The outputs: number `j` along the axis is the item j of its line.
+    element_emitter e(body, 1);
+    index number = e.loop_index("i", y.elements());
+    number.level = level::thread;
+    const place at = walk(y, q.out_layout[wanted], number);
+    std::vector<std::int64_t> of_line(static_cast<std::size_t>(y.rank()));
+    std::int64_t step = inner;
+    for (int d = 0; d < y.rank(); ++d) of_line[static_cast<std::size_t>(d)] = d > axis ? y.product(d + 1, y.rank()) : 0;
+    for (int d = axis - 1; d >= 0; step *= y[d--]) of_line[static_cast<std::size_t>(d)] = step;
+    const index from = e.add(e.multiply(e.offset(at, of_line), sorted.stride), e.axis(at, axis));
+    const index chosen = e.formula("number_of(items[%])", {from}, n);
+    std::string unused[2], stores;
+    std::vector<int> outputs;
+    for (int o = 0; o < 2; ++o) {
+        if (!q.wants(o) || q.out[o].type == dtype::undefined) continue;
+        const operand v = o ? e.as_value(chosen) : e.value(body.inputs[0], with_axis(at, axis, chosen, n));
+        emit_store(e, q, o, at, v, unused[0], unused[1], stores);
+        outputs.push_back(o);
+    }
+    if (e.failure) return e.failure;
+    add_each(q, p, "graft_chosen", y.elements(), e.parameters(), outputs, {{"const item* items", sorted.offset}}, e.text(level::thread) + stores);
+    p.source += "}  // namespace graft\n";
+    p.note = "sorted, equal ones by their place";
+    return nullptr;
+}
+
+}  // namespace detail
+
+GRAFT_INLINE generated_table selection_rows() {
+    static constexpr generated_row rows[] = {{"TopK", "", detail::generate_top_k}};
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_SOFTMAX_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_OPS_SOFTMAX_HPP
+// ---- graft/gpu/ops/softmax.hpp
+// Kernels of Softmax, LogSoftmax and Hardmax.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+/// The operators of ops/softmax.hpp.
+reduction_table softmax_rows();
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+namespace detail {
+
+class softmax_reduction : public reduction {
+public:
+    inline softmax_reduction(const kernel_query& query, bool take_logarithm) : reduction(query), logarithm(take_logarithm), type(compute_type(query.in[0].type)) {
+        extents = q.in[0].extents;
+        order = q.in_layout[0];
+        bytes = size_of(q.in[0].type);
+        by = log_sum_exp_reducer(type);
+        mapped = {0};
+        statistics = {type, type};
+    }
+    inline std::vector<operand> elements(element_emitter& e, const place& at, const place&) const override { return {in(e, 0, at)}; }
+    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const place&, std::vector<reduction_result>&) const override {
+        // An infinite element, or one that is no number, makes every element of its line none.
+        const operand finite = e.make(dtype::boolean, "is_finite(%)", {s[1]}), none = e.number(type, std::nan(""));
+        const std::string of_sum = logarithm ? "log(%)" : std::string("(") + memory_name(type) + ")1 / %";
+        return {s[0], e.make(type, "% ? % : %", {finite, e.make(type, of_sum.c_str(), {s[1]}), none})};
+    }
+    inline std::vector<operand> map(element_emitter& e, const std::vector<operand>& s, const place& at) const override {
+        const operand x = in(e, 0, at);
+        return {e.make(type, logarithm ? "% - % - %" : "exp(% - %) * %", {x, s[0], s[1]})};
+    }
+    bool logarithm;
+    dtype type;
+};
+// The largest element of each line, of equals the first by its number along the axes; NaN is never chosen, nor is it compared with.
+class hardmax_reduction : public reduction {
+public:
+    inline explicit hardmax_reduction(const kernel_query& query) : reduction(query), type(compute_type(query.in[0].type)) {
+        extents = q.in[0].extents;
+        order = q.in_layout[0];
+        bytes = size_of(q.in[0].type);
+        const std::string lowest = std::string("-infinity<") + memory_name(type) + ">()";
+        by.fields = {{"best", type, lowest}, {"at", dtype::int64, "0"}};
+        by.elements = {type, dtype::int64};
+        by.take = "if (x0 > s.best || (x0 == s.best && x0 > " + lowest + " && x1 < s.at)) {\n        s.best = x0;\n        s.at = x1;\n    }";
+        by.merge = "if (b.best > a.best || (b.best == a.best && b.at < a.at)) a = b;";
+        mapped = {0};
+        statistics = {dtype::int64};
+    }
+    inline std::vector<operand> elements(element_emitter& e, const place& at, const place&) const override { return {in(e, 0, at), number(e, at)}; }
+    inline std::vector<operand> finish(element_emitter&, const std::vector<operand>& s, const place&, std::vector<reduction_result>&) const override { return {s[1]}; }
+    inline std::vector<operand> map(element_emitter& e, const std::vector<operand>& s, const place& at) const override {
+        return {e.make(type, "% == % ? 1 : 0", {number(e, at), s[0]})};
+    }
+
+private:
+    operand number(element_emitter& e, const place& at) const {
+        std::vector<std::int64_t> strides(static_cast<std::size_t>(extents.rank()));
+        std::int64_t step = 1;
+        for (int d = extents.rank() - 1; d >= 0; --d) {
+            if (!(axes >> d & 1u)) continue;
+            strides[static_cast<std::size_t>(d)] = step;
+            step *= extents[d];
+        }
+        return e.as_value(e.offset(at, strides));
+    }
+    dtype type;
+};
+
+template <class Reduction> const char* generate_softmax(Reduction& r, const fused_node* around, program& p) {
+    const kernel_query& q = r.q;
+    const int rank = q.in[0].extents.rank();
+    const bool flat = q.version() < 13;
+    int axis = 0;
+    if (rank) {
+        if (!q.axis(q.integer("axis", flat ? 1 : -1), rank, axis, flat && q.integer("axis", 1) >= 0).ok()) return "its axis does not fit its input";
+        for (int d = axis; d < (flat ? rank : axis + 1); ++d) r.axes |= 1u << d;
+    }
+    if (const char* why = r.begin(around)) return why;
+    return generate_reduction(r, p);
+}
+template <bool logarithm> const char* generate_softmax_of(const kernel_query& q, const fused_node* around, program& p) {
+    softmax_reduction r(q, logarithm);
+    return generate_softmax(r, around, p);
+}
+inline const char* generate_hardmax(const kernel_query& q, const fused_node* around, program& p) {
+    hardmax_reduction r(q);
+    return generate_softmax(r, around, p);
+}
+
+}  // namespace detail
+
+GRAFT_INLINE reduction_table softmax_rows() {
+    static constexpr reduction_row rows[] = {
+        {"Softmax", "", detail::generate_softmax_of<false>},
+        {"LogSoftmax", "", detail::generate_softmax_of<true>},
+        {"Hardmax", "", detail::generate_hardmax},
+    };
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_UNFOLD_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_OPS_UNFOLD_HPP
+// ---- graft/gpu/ops/unfold.hpp
+// Kernels of Col2Im and MaxUnpool: each element gathers what windows or pooled elements put there.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+/// The kernels of ops/unfold.hpp.
+generated_table unfold_rows();
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+namespace detail {
+
+// The places of MaxUnpool count over the unpooled tensor, which the output holds in its corner.
+inline const char* generate_max_unpool(const kernel_query& q, program& p) {
+    const shape& x = q.in[0].extents;
+    scattering s;
+    kernel_body body;
+    shape unpooled, out;
+    if (!is_known(q, 2)) return "its output shape is computed in the graph";
+    if (!ops::read_unpooled(q, unpooled, out).ok()) return "its attributes do not fit";
+    const std::int64_t places = elements_of(unpooled);
+    if (places < 0) return "a shape that is too large";
+    for (std::int64_t i = 0; i < (q.in[1].data ? x.elements() : 0); ++i)
+        if (ops::index_at(q.in[1], i) < 0 || ops::index_at(q.in[1], i) >= places) return out_of_range;
+    if (const char* why = read_body(q, body)) return why;
+    s.data = -1;
+    s.update = 0;
+    s.k = x.rank();
+    s.lead = x;
+    s.to.rows = out.elements();
+    if (x.elements() == 0) return generate_scattering(q, body, s, p);
+    row_text to(body, x);
+    const operand rest = to.e.value(body.inputs[1], walk(x, layout::row_major, to.u));
+    to.inside = to.e.make(dtype::boolean, ("% >= 0 && % < " + decimal(places)).c_str(), {rest, rest});
+    std::int64_t inner = 1;
+    const std::vector<std::int64_t> strides = strides_of(out, layout::row_major);
+    for (int d = x.rank() - 1; d >= 0; inner *= unpooled[d--])
+        if (unpooled[d] > 1) to.sum += " + " + rest.text + " / " + decimal(inner) + " % " + decimal(unpooled[d]) + " * " + decimal(strides[static_cast<std::size_t>(d)]);
+    if (to.e.failure) return to.e.failure;
+    s.to = to.finish(x.elements(), s.to.rows);
+    return generate_scattering(q, body, s, p);
+}
+
+// Each pixel adds up the windows that hold it.
+inline const char* generate_col2im(const kernel_query& q, program& p) {
+    const shape &x = q.in[0].extents, &o = q.out[0].extents;
+    ops::window_grid g;
+    kernel_body body;
+    if (!is_known(q, 1) || !is_known(q, 2)) return "its shapes are computed in the graph";
+    if (!ops::read_windows(q, g).ok()) return "its attributes do not fit";
+    if (q.out[0].type == dtype::boolean) return "it adds truth values";
+    if (g.image.size > 3) return "windows of more than three axes";
+    if (const char* why = read_body(q, body)) return why;
+    if (o.elements() == 0) return nullptr;
+    if (o.elements() > most_pool_elements || x.elements() > most_pool_elements) return "more elements than a launch has blocks for";
+    ops::window w;
+    w.rank = g.image.size;
+    for (int d = 0; d < w.rank; ++d) {
+        ops::window_axis& a = w.axis[d];
+        a.input = g.image[d], a.output = g.windows[d], a.kernel = g.block[d], a.stride = g.strides[d], a.dilation = g.dilations[d];
+        a.pad_begin = g.pads[d], a.pad_end = g.pads[w.rank + d];
+    }
+    begin_program(p, largest_index(w, x, o));
+    window_kernel k(q, body, w, o, q.out_layout[0], false, size_of(q.out[0].type));
+    k.loop_over_windows();
+    std::string window = "0";
+    for (int d = 0; d < w.rank; ++d) window = "(" + window + " * " + decimal(w.axis[d].output) + " + x" + decimal(d) + ")";
+    const index plane = k.e.add(k.e.multiply(k.own[1], g.kernel), k.e.counter("tap", g.kernel, level::pack));
+    const operand v = k.e.value(body.inputs[0], at_axes(x, {k.own[0], plane, k.e.counter("window", x[2], level::pack)}));
+    if (k.e.failure) return k.e.failure;
+    const bool real = is_float(q.out[0].type);
+    const std::string type = memory_name(compute_type(q.out[0].type));
+    const std::string inside = "    const index_t tap = " + k.tap() + ";\n    const index_t window = " + window + ";\n" + k.e.text(level::pack) +
+                               k.each(real ? "s[lane] += " + v.text + ";" : "s[lane] = wrapping_add(s[lane], " + v.text + ");");
+    const std::string start = "    " + type + " s[1] = {};\n", end = k.store(0, "s[lane]");
+    k.finish(p, "graft_gather", start, inside, end, {0}, {});
+    return end_program(p, "gathered by the picture's elements");
+}
+
+}  // namespace detail
+
+GRAFT_INLINE generated_table unfold_rows() {
+    static constexpr generated_row rows[] = {
+        {"Col2Im", "", detail::generate_col2im},
+        {"MaxUnpool", "", detail::generate_max_unpool},
+    };
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+#include <cstring>
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+namespace detail {
+
+// One operator that is a reduction.
+inline const char* generate_reduction_alone(const kernel_query& q, program& p) { return find_reduction(q.n.op_type.c_str(), q.n.domain.c_str())->generate(q, nullptr, p); }
+
+// The bodies that lowering makes: of rules alone, or with one reduction among them.
+inline const char* generate_fusion(const kernel_query& q, program& p) {
+    const attribute* body = q.n.find("body");
+    if (body && body->graph)
+        for (const node& n : body->graph->nodes)
+            if (find_reduction(n.op_type.c_str(), n.domain.c_str())) return generate_fused_reduction(q, p);
+    return generate_loop(q, p);
+}
+inline generated_table fusion_rows() {
+    static constexpr generated_row rows[] = {{"Fusion", "", generate_fusion}};
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+}  // namespace detail
+
+GRAFT_INLINE const reduction_row* find_reduction(const char* op, const char* domain) {
+    const reduction_table families[] = {
+        norm_rows(),
+        norm_training_rows(),
+        reduce_rows(),
+        softmax_rows(),
+    };
+    for (const reduction_table& family : families)
+        for (int i = 0; i < family.size; ++i)
+            if (!std::strcmp(family.rows[i].op, op) && !std::strcmp(family.rows[i].domain, domain)) return &family.rows[i];
+    return nullptr;
+}
+GRAFT_INLINE generated_row find_generated(const char* op, const char* domain) {
+    const generated_table families[] = {
+        detail::fusion_rows(),
+        cumulative_rows(),
+        depthwise_rows(),
+        deform_conv_rows(),
+        detection_rows(),
+        global_norm_rows(),
+        grid_rows(),
+        pool_rows(),
+        scatter_rows(),
+        selection_rows(),
+        unfold_rows(),
+    };
+    for (const generated_table& family : families)
+        for (int i = 0; i < family.size; ++i)
+            if (!std::strcmp(family.rows[i].op, op) && !std::strcmp(family.rows[i].domain, domain)) return family.rows[i];
+    if (const reduction_row* row = find_reduction(op, domain)) return {row->op, row->domain, detail::generate_reduction_alone};
+    const element_rule* rule = find_rule(op, domain);
+    return rule ? generated_row{rule->op, rule->domain, generate_loop} : generated_row{op, domain, nullptr};
+}
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_GPU_QUERY_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_QUERY_HPP
+// ---- graft/gpu/query.hpp
+// A query of a family, made of what planning asks, or of a node in its graph.
+
+
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+namespace detail {
+
+// Layouts as families have them, kept beside the query that points at them.
+class asked {
+public:
+    // `in_block` and `out_block` as in value::block; null: row-major.
+    asked(const op_context& c, const int* in_block, const int* out_block, const device_traits& on, kernel_options options)
+        : in_(static_cast<std::size_t>(c.inputs)), out_(static_cast<std::size_t>(c.outputs)), query_{c, nullptr, nullptr, on, options} {
+        point();
+        for (int i = 0; i < c.inputs; ++i) in_[static_cast<std::size_t>(i)] = in_block && in_block[i] < 0 ? layout::channels_last : layout::row_major;
+        for (int i = 0; i < c.outputs; ++i) out_[static_cast<std::size_t>(i)] = out_block && out_block[i] < 0 ? layout::channels_last : layout::row_major;
+    }
+    asked(const asked& other) : in_(other.in_), out_(other.out_), query_(other.query_) { point(); }
+    asked& operator=(const asked&) = delete;
+    // As lowering will have it: what a library convolves lies channels last.
+    void channels_last() {
+        for (std::size_t i = 0; i < in_.size(); ++i)
+            if (query_.in[i].extents.rank() > 2) in_[i] = layout::channels_last;
+        for (std::size_t i = 0; i < out_.size(); ++i)
+            if (query_.out[i].extents.rank() > 2) out_[i] = layout::channels_last;
+    }
+    const kernel_query& query() const { return query_; }
+
+private:
+    void point() {
+        query_.in_layout = in_.data();
+        query_.out_layout = out_.data();
+    }
+    std::vector<layout> in_, out_;
+    kernel_query query_;
+};
+
+// A node of a graph under change, asked as planning will ask for it. The graph stays as it is meanwhile.
+class asked_in_graph {
+public:
+    asked_in_graph(const graph& g, const node& n, const limits& limit) {
+        for (int side = 0; side < 2; ++side)
+            for (value_id id : side ? n.outputs : n.inputs) {
+                const value* v = id == no_value ? nullptr : &g.values[static_cast<std::size_t>(id)];
+                views_[side].push_back(v ? tensor_view{v->type, v->extents, v->constant ? v->constant.raw() : nullptr} : tensor_view{});
+                blocks_[side].push_back(v ? v->block : 0);
+            }
+        context_.reset(new op_context{n, views_[0].data(), static_cast<int>(views_[0].size()), views_[1].data(), static_cast<int>(views_[1].size()), limit});
+    }
+    const op_context& context() const { return *context_; }
+    asked on(const device_traits& traits, kernel_options options) const { return asked(*context_, blocks_[0].data(), blocks_[1].data(), traits, options); }
+
+private:
+    std::vector<tensor_view> views_[2];
+    std::vector<int> blocks_[2];
+    std::unique_ptr<op_context> context_;
+};
+
+}  // namespace detail
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
+
+#include <map>
+#include <memory>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+/// The row of Fusion(inputs...) -> outputs: the attribute `body` is a graph of nodes that have rules, one of which may be a
+/// reduction, with as many inputs and outputs.
+inline const op_row* fusion_row() {
+    static constexpr op_row row = {"Fusion", "", 1, 0, 0, -1, 1, -1, nullptr, nullptr, 0, "body:g", ""};
+    return &row;
+}
+
+namespace detail {
+
+using graft::detail::append_captures;
+
+// A node joins the group of its readers, which becomes one node where the last of them stands. What others read of it is an output of
+// the group, if they all stand behind: then no path leads out of a group and back. One reduction may be among a group's nodes.
+class chains {
+public:
+    explicit chains(graph& target) : g(target), alone_(target.nodes.size(), 0) {}
+
+    void run() {
+        find_readers();
+        std::vector<std::vector<node>> made(g.nodes.size());
+        // A group that no kernel can be written of is formed anew without its reduction.
+        for (bool again = true; again;) {
+            again = false;
+            find_groups();
+            for (std::size_t i = 0; i < g.nodes.size(); ++i) {
+                made[i].clear();
+                if (group_[i] != i || members_[i].size() < 2) continue;
+                node fused = fusion(i);
+                if (emits(fused))
+                    made[i].assign(1, std::move(fused));
+                else if (reduction_[i] != none)
+                    alone_[reduction_[i]] = again = true;
+            }
+        }
+        std::vector<node> old = std::move(g.nodes);
+        g.nodes.clear();
+        for (std::size_t i = 0; i < old.size(); ++i) {
+            if (group_[i] != i) continue;  // it has gone into a later one
+            if (made[i].empty())
+                for (std::size_t k = members_[i].size(); k-- > 0;) g.nodes.push_back(std::move(old[members_[i][k]]));
+            else
+                g.nodes.push_back(std::move(made[i][0]));
+        }
+    }
+
+private:
+    static constexpr std::size_t most_nodes = 24, most_inputs = 24, none = static_cast<std::size_t>(-1);
+
+    value& at(value_id id) { return g.values[static_cast<std::size_t>(id)]; }
+    value& result(const node& n) { return at(n.outputs[0]); }
+    std::int64_t elements(const node& n) { return n.outputs.empty() || n.outputs[0] == no_value ? 0 : result(n).extents.elements(); }
+
+    // Whether its kernel would be a loop over its output that can take more in. What is only another look at memory costs nothing alone.
+    bool joins(const node& n) {
+        if (!n.on_device || !fusable(n) || n.outputs.size() != 1 || !elements(n)) return false;
+        return !((n.op->flags & op_flag::view) && n.inputs[0] != no_value && at(n.inputs[0]).block == result(n).block && at(n.inputs[0]).type == result(n).type);
+    }
+    bool reduces(std::size_t i) {
+        const node& n = g.nodes[i];
+        return n.on_device && !alone_[i] && elements(n) && n.inputs[0] != no_value && find_reduction(n.op_type.c_str(), n.domain.c_str());
+    }
+    // Whether it reads its inputs where it writes its output, or broadcasts them.
+    bool works_in_place(const node& n) const {
+        const element_rule* rule = find_rule(n.op_type.c_str(), n.domain.c_str());
+        return rule && rule->reads == element_rule::same;
+    }
+    // Whether it reads each element of an input once, so that computing the input in place costs no more.
+    bool reads_once(const node& n) const {
+        static constexpr const char* movements[] = {"Identity", "Cast", "Transpose", "Concat", "Slice", "Reshape", "Flatten", "Squeeze", "Unsqueeze"};
+        if (n.op->flags & op_flag::elementwise) return true;
+        for (const char* op : movements)
+            if (n.op_type == op && n.domain.empty()) return true;
+        return n.domain == "graft" && (n.op_type == "Activation" || n.op_type == "ScaleShift" || n.op_type == "Sum");
+    }
+
+    void find_readers() {
+        readers_.resize(g.values.size());
+        leaves_.assign(g.values.size(), 0);
+        std::vector<value_id> ids;
+        for (std::size_t i = 0; i < g.nodes.size(); ++i) {
+            ids = g.nodes[i].inputs;
+            append_captures(g.nodes[i], ids);
+            for (value_id id : ids)
+                if (id != no_value) readers_[static_cast<std::size_t>(id)].push_back(i);
+        }
+        for (value_id id : g.outputs) leaves_[static_cast<std::size_t>(id)] = 1;
+    }
+    // Whether somebody outside of the group reads it, and if so, whether all of them stand behind the group.
+    bool read_outside(value_id id, std::size_t root) const {
+        bool outside = leaves_[static_cast<std::size_t>(id)] != 0;
+        for (std::size_t reader : readers_[static_cast<std::size_t>(id)]) outside |= group_[reader] != root;
+        return outside;
+    }
+    bool read_behind(value_id id, std::size_t root) const {
+        for (std::size_t reader : readers_[static_cast<std::size_t>(id)])
+            if (group_[reader] != root && reader <= root) return false;
+        return true;
+    }
+    void find_groups() {
+        const std::size_t count = g.nodes.size();
+        group_.resize(count);
+        members_.assign(count, {});
+        inputs_.resize(count);
+        reduction_.assign(count, none);
+        for (std::size_t i = count; i-- > 0;) {
+            group_[i] = i;
+            members_[i] = {i};
+            inputs_[i] = g.nodes[i].inputs.size();
+            const bool sums = reduces(i);
+            if (sums) reduction_[i] = i;
+            if (!sums && !joins(g.nodes[i])) continue;
+            const std::size_t root = group_of_readers(i);
+            if (root == none || !(sums ? reduction_joins(i, root) : element_joins(i, root))) continue;
+            group_[i] = root;
+            members_[root].push_back(i);
+            inputs_[root] += g.nodes[i].inputs.size();
+            if (sums) reduction_[root] = i;
+        }
+    }
+    // The group of the first node that reads its first output, if there is room and whoever else reads an output stands behind it.
+    std::size_t group_of_readers(std::size_t i) {
+        const node& n = g.nodes[i];
+        const std::vector<std::size_t>& by = readers_[static_cast<std::size_t>(n.outputs[0])];
+        if (by.empty()) return none;
+        const std::size_t root = group_[by[0]];
+        if (members_[root].size() >= most_nodes || inputs_[root] + n.inputs.size() > most_inputs) return none;
+        if (reduction_[root] == none && !joins(g.nodes[root])) return none;
+        for (value_id id : n.outputs)
+            if (id != no_value && !read_behind(id, root)) return none;
+        return root;
+    }
+    // What is computed element by element goes where each of its elements is wanted once; to be an output as well, it has to be of the
+    // extents that the group walks.
+    bool element_joins(std::size_t i, std::size_t root) {
+        const node& n = g.nodes[i];
+        const value_id y = n.outputs[0];
+        const bool outside = read_outside(y, root);
+        for (std::size_t reader : readers_[static_cast<std::size_t>(y)]) {
+            if (group_[reader] != root) continue;
+            if (reader == reduction_[root] ? at(g.nodes[reader].inputs[0]).extents != at(y).extents || (g.nodes[reader].op->flags & op_flag::view) : !reads_once(g.nodes[reader])) return false;
+        }
+        if (elements(g.nodes[root]) > elements(n)) return false;
+        if (reduction_[root] == none) return !outside || at(y).extents == result(g.nodes[root]).extents;
+        // Nothing is moved on the way to a reduction, which may read twice. One that goes over memory twice reads the factors of y twice
+        // instead of y, which need not be written then.
+        if (!works_in_place(n)) return false;
+        const kernel_shape how = shape_of(reduction_[root]);
+        if (outside && !how.maps) return false;
+        if (how.passes < 2) return true;
+        std::size_t read = 0;
+        for (value_id id : n.inputs) read += id != no_value && at(id).extents.elements() == at(y).extents.elements();
+        return read < (outside ? 2u : 3u);
+    }
+    // What follows from a reduction element by element, in the extents that it has.
+    bool reduction_joins(std::size_t i, std::size_t root) {
+        const node& n = g.nodes[i];
+        if (reduction_[root] != none) return false;
+        for (std::size_t member : members_[root])
+            if (!works_in_place(g.nodes[member]) || result(g.nodes[member]).extents != result(n).extents) return false;
+        for (std::size_t k = 1; k < n.outputs.size(); ++k)
+            if (n.outputs[k] != no_value)
+                for (std::size_t reader : readers_[static_cast<std::size_t>(n.outputs[k])])
+                    if (group_[reader] == root) return false;
+        return true;
+    }
+    // How often a reduction goes over memory, and whether it has outputs of the extents that it sums up.
+    struct kernel_shape {
+        int passes;
+        bool maps;
+    };
+    kernel_shape shape_of(std::size_t i) {
+        const auto known = shapes_.find(i);
+        if (known != shapes_.end()) return known->second;
+        const limits limit;
+        const device_traits any;
+        program alone;
+        const node& n = g.nodes[i];
+        const char* refused = find_generated(n.op_type.c_str(), n.domain.c_str()).generate(asked_in_graph(g, n, limit).on(any, {}).query(), alone);
+        const bool maps = !refused && result(n).extents == at(n.inputs[0]).extents;
+        return shapes_[i] = {maps && alone.launches.size() > 1 ? 2 : 1, maps};
+    }
+
+    // Whether a kernel can be written of it: rules have limits of their own together.
+    bool emits(const node& n) {
+        const limits limit;
+        const device_traits any;
+        program unused;
+        return !find_generated("Fusion", "").generate(asked_in_graph(g, n, limit).on(any, {}).query(), unused);
+    }
+
+    node fusion(std::size_t root) {
+        std::vector<node> members;
+        for (std::size_t k = members_[root].size(); k-- > 0;) members.push_back(g.nodes[members_[root][k]]);
+        auto body = std::make_shared<graph>();
+        std::vector<value_id> inner(g.values.size(), no_value);
+        node made;
+        made.name = members.back().name;
+        made.op_type = "Fusion";
+        made.op = fusion_row();
+        made.version = 1;
+        made.on_device = true;
+        for (std::size_t k = members.size(); k-- > 0;)
+            for (value_id id : members[k].outputs)
+                if (id != no_value && (k + 1 == members.size() || read_outside(id, root))) made.outputs.push_back(id);
+        const auto copy = [&](value_id id) {
+            const value& v = at(id);
+            value_id& to = inner[static_cast<std::size_t>(id)];
+            to = body->add_value(v.name);
+            value& c = body->values.back();
+            c.type = v.type;
+            c.has_shape = true;
+            c.extents = v.extents;
+            c.block = v.block;
+            return to;
+        };
+        for (node& n : members) {
+            for (std::size_t i = 0; i < n.inputs.size(); ++i) {
+                value_id& id = n.inputs[i];
+                if (id == no_value) continue;
+                const bool seen = inner[static_cast<std::size_t>(id)] != no_value;
+                const value_id from = id;
+                id = seen ? inner[static_cast<std::size_t>(id)] : copy(id);
+                if (seen) continue;
+                // What the rules read when the text is made has to be in the body; other constants are the kernel's inputs, as is what
+                // one of them reads element by element.
+                const bool gathered = i == 1 && n.op_type.compare(0, 6, "Gather") == 0;
+                const bool in_text = at(from).constant && (at(from).constant.elements() <= 1 || (!is_float(at(from).type) && !gathered));
+                if (in_text) body->values[static_cast<std::size_t>(id)].constant = at(from).constant;
+                if (!in_text || (at(from).constant.elements() > 1 && works_in_place(n))) {
+                    body->inputs.push_back(id);
+                    made.inputs.push_back(from);
+                }
+            }
+            for (value_id& id : n.outputs)
+                if (id != no_value) id = copy(id);
+        }
+        for (value_id id : made.outputs) body->outputs.push_back(inner[static_cast<std::size_t>(id)]);
+        body->nodes = std::move(members);
+        attribute a;
+        a.name = "body";
+        a.kind = attribute_kind::graph;
+        a.graph = std::move(body);
+        made.attributes.push_back(std::move(a));
+        return made;
+    }
+
+    graph& g;
+    std::vector<std::vector<std::size_t>> readers_;  // by value
+    std::map<std::size_t, kernel_shape> shapes_;
+    std::vector<char> leaves_, alone_;               // values that leave the graph; reductions that cannot be fused with anything
+    std::vector<std::size_t> group_, inputs_, reduction_;  // the last two by the group's last node
+    std::vector<std::vector<std::size_t>> members_;        // from the last node to the first
+};
+
+}  // namespace detail
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_GPU_LIBRARY_ROWS_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_LIBRARY_ROWS_HPP
+// ---- graft/gpu/library_rows.hpp
+// The rows of the families that call libraries, by operator.
+
 #ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_MATMUL_HPP
 #define GRAFT_SINGLE_GRAFT_GPU_OPS_MATMUL_HPP
 // ---- graft/gpu/ops/matmul.hpp
@@ -7959,7 +10276,8 @@ namespace gpu {
 /// meaning on a device). Values are row-major: float32, float16, bfloat16, with sums in float32, or float64.
 ///
 /// Of epilogues, a bias along the last axis, a residual before the activation, ReLU and the approximate GELU are taken; the others
-/// are refused, so that the caller splits them off into a node of their own.
+/// are refused, so that the caller splits them off into a node of their own. graft's MatMul may have an attribute "scale" here (gpu/decompose.hpp):
+/// a factor of the product, before all else.
 library_rows matmul_rows();
 
 }  // namespace gpu
@@ -8048,6 +10366,7 @@ inline const char* read_fused_matmul(const kernel_query& q, matrix_product& p) {
     if (q.in[0].extents.rank() < 2 || q.in[1].extents.rank() < 2) return "its factors are no matrices";
     p.trans_a = q.integer("transA", 0) != 0;
     p.trans_b = q.integer("transB", 0) != 0;
+    p.alpha = static_cast<double>(q.real("scale", 1));
     if (const char* refused = read_factors(q.in[0].extents, q.in[1].extents, q.out[0].extents, p)) return refused;
     if (const char* refused = read_bias(q, 2, p)) return refused;
     p.act = static_cast<cpu::activation>(q.integer("activation", 0));
@@ -8158,6 +10477,912 @@ GRAFT_INLINE const library_row* find_matmul_row(const char* op, const char* doma
 GRAFT_END_NAMESPACE
 #endif
 #endif
+#ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_DECOMPOSITIONS_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_OPS_DECOMPOSITIONS_HPP
+// ---- graft/gpu/ops/decompositions.hpp
+// The operators that are written as others: every family.
+
+#ifndef GRAFT_SINGLE_GRAFT_GPU_DECOMPOSE_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_DECOMPOSE_HPP
+// ---- graft/gpu/decompose.hpp
+// Operators that have no kernel of their own: written as nodes that have one, in a graph of their own.
+
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+/// A node that is written as others: what a row is given, and where it puts its answer.
+struct decomposition {
+    const op_context& c;          ///< the node
+    emitter& emit;
+    std::vector<value_id> in;     ///< its inputs as values of the emitter's graph; no_value: left out
+    std::vector<value_id> out;    ///< what the row has made for each output that is wanted
+
+    /// Whether input i, or any of the inputs, has no elements.
+    bool empty(int i) const { return c.has(i) && c.in[i].elements() == 0; }
+    bool any_empty() const {
+        for (int i = 0; i < c.inputs; ++i)
+            if (empty(i)) return true;
+        return false;
+    }
+    /// x in another type; x itself where it has that type.
+    value_id cast(value_id x, dtype type) const {
+        if (x == no_value || emit.type(x) == type) return x;
+        return emit.emit("Cast", {x}, {integer_attribute("to", static_cast<std::int64_t>(type))});
+    }
+    value_id transpose(value_id x, std::vector<std::int64_t> perm) const { return emit.emit("Transpose", {x}, {integers_attribute("perm", std::move(perm))}); }
+    value_id sum(value_id x, std::vector<std::int64_t> axes, bool keep) const {
+        return emit.emit("ReduceSum", {x, emit.integers(axes)}, {integer_attribute("keepdims", keep)});
+    }
+    value_id where(value_id condition, value_id x, double otherwise) const { return emit.emit("Where", {condition, x, emit.number(otherwise, x)}); }
+    /// Both conditions; no_value is one that always holds.
+    value_id both(value_id a, value_id b) const { return a == no_value ? b : b == no_value ? a : emit.emit("And", {a, b}); }
+    /// Zeros that lie on the device; a mistake where they are over the limit.
+    value_id constant(dtype type, const shape& extents) const;
+    /// int64 numbers from `from` on, one after the other.
+    value_id numbers(std::int64_t from, const shape& extents) const;
+    /// scale * op(a) * op(b) of matrices in the last two axes, in the type `type`: graft's MatMul. The axes before them are equal.
+    value_id product(value_id a, bool trans_a, value_id b, bool trans_b, dtype type, double scale = 1) const;
+    /// Each element of x along axis 0 as a value of its own, with that axis: then the kernels of steps have one text.
+    std::vector<value_id> apart(value_id x) const;
+    /// Values side by side along an axis.
+    value_id together(const std::vector<value_id>& parts, std::int64_t axis) const;
+    /// So many of them a kernel writes, or reads, at once.
+    static constexpr std::int64_t at_once = 32;
+};
+
+/// An operator that is decomposed. `decompose` returns null where it has made all outputs that are wanted, else why not.
+struct decomposition_row {
+    const char* op;
+    const char* domain;
+    const char* (*decompose)(decomposition&);
+    bool float32;  ///< what it makes keeps its type, whatever type was chosen for values between operators
+};
+
+/// Rows of a family.
+struct decomposition_table {
+    const decomposition_row* rows;
+    int size;
+};
+
+/// The row of an operator, or null: then it has a kernel, or nothing. Defined with the families, in gpu/ops/decompositions.hpp.
+const decomposition_row* find_decomposition(const char* op, const char* domain);
+
+/// Writes the node down in `body`, whose inputs and outputs are the node's (no_value: left out). Placement and lowering both ask here, so
+/// that what is taken is what is made. Null, or why not.
+const char* decompose(const decomposition_row& row, const op_context& c, graph& body);
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include <algorithm>
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+GRAFT_INLINE value_id decomposition::constant(dtype type, const shape& extents) const {
+    const std::int64_t bytes = bytes_of(type, extents);
+    if (bytes < 0 || bytes > c.limit.memory_bytes) return emit.mistake(fail(errc::memory_budget, emit.prefix, "a constant over the limit")), no_value;
+    auto made = tensor::zeros(type, extents);
+    if (!made.ok()) return emit.mistake(made.take_status()), no_value;
+    return emit.constant(std::move(made).value());
+}
+GRAFT_INLINE value_id decomposition::numbers(std::int64_t from, const shape& extents) const {
+    const value_id made = constant(dtype::int64, extents);
+    if (made == no_value) return made;
+    tensor& data = emit.target().values[static_cast<std::size_t>(made)].constant;
+    for (std::int64_t i = 0, count = data.elements(); i < count; ++i) data.data<std::int64_t>()[i] = from + i;
+    return made;
+}
+
+GRAFT_INLINE value_id decomposition::product(value_id a, bool trans_a, value_id b, bool trans_b, dtype type, double scale) const {
+    if (!emit.failure.ok() || a == no_value || b == no_value) return no_value;
+    graph& g = emit.target();
+    shape extents = emit.extents(a);
+    const shape other = emit.extents(b);
+    const int rank = extents.rank();
+    extents[rank - 2] = trans_a ? emit.extents(a)[rank - 1] : emit.extents(a)[rank - 2];
+    extents[rank - 1] = trans_b ? other[rank - 2] : other[rank - 1];
+    if (elements_of(extents) < 0) return emit.mistake(fail(errc::op_shape, emit.prefix, "a product of matrices overflows")), no_value;
+    node n;
+    n.op_type = "MatMul";
+    n.domain = "graft";
+    n.name = emit.prefix + "/product_" + std::to_string(g.nodes.size());
+    n.version = newest_opset;
+    n.op = ops::find_op("graft", "MatMul", newest_opset);
+    n.inputs = {a, b};
+    if (trans_a) n.attributes.push_back(integer_attribute("transA", 1));
+    if (trans_b) n.attributes.push_back(integer_attribute("transB", 1));
+    if (scale != 1) n.attributes.push_back(real_attribute("scale", static_cast<float>(scale)));
+    const value_id made = g.add_value(n.name);
+    value& v = g.values[static_cast<std::size_t>(made)];
+    v.type = type;
+    v.has_shape = true;
+    v.extents = extents;
+    n.outputs = {made};
+    g.nodes.push_back(std::move(n));
+    return made;
+}
+
+GRAFT_INLINE std::vector<value_id> decomposition::apart(value_id x) const {
+    std::vector<value_id> all;
+    if (!emit.failure.ok()) return all;
+    const std::int64_t length = emit.extents(x)[0];
+    for (std::int64_t from = 0; from < length; from += at_once) {
+        const std::int64_t n = std::min(at_once, length - from);
+        const value_id some = n == length ? x : emit.emit("Slice", {x, emit.integers({from}), emit.integers({from + n}), emit.integers({0})});
+        const std::vector<attribute> attributes{integer_attribute("axis", 0), integer_attribute("num_outputs", n)};
+        const std::vector<value_id> each = n > 1 ? emit.emit_all("", "Split", {some}, attributes, static_cast<int>(n)) : std::vector<value_id>{some};
+        all.insert(all.end(), each.begin(), each.end());
+    }
+    return all;
+}
+GRAFT_INLINE value_id decomposition::together(const std::vector<value_id>& parts, std::int64_t axis) const {
+    std::vector<value_id> joined;
+    for (std::size_t from = 0; from < parts.size() && emit.failure.ok(); from += at_once) {
+        const std::vector<value_id> some(parts.begin() + static_cast<std::ptrdiff_t>(from), parts.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(parts.size(), from + at_once)));
+        joined.push_back(some.size() > 1 ? emit.emit("Concat", some, {integer_attribute("axis", axis)}) : some[0]);
+    }
+    return !emit.failure.ok() || joined.empty() ? no_value : joined.size() > 1 ? together(joined, axis) : joined[0];
+}
+
+GRAFT_INLINE const char* decompose(const decomposition_row& row, const op_context& c, graph& body) {
+    emitter emit(body, ops::find_op, c.limit);
+    emit.prefix = c.n.name;
+    decomposition d{c, emit, {}, std::vector<value_id>(static_cast<std::size_t>(c.outputs), no_value)};
+    for (int i = 0; i < c.inputs; ++i) {
+        d.in.push_back(c.has(i) ? body.add_value(c.n.name + "/in_" + std::to_string(i)) : no_value);
+        body.inputs.push_back(d.in.back());
+        if (!c.has(i)) continue;
+        value& v = body.values.back();
+        v.type = c.in[i].type;
+        v.has_shape = true;
+        v.extents = c.in[i].extents;
+    }
+    if (const char* why = row.decompose(d)) return why;
+    if (!emit.failure.ok()) return "what it is made of does not fit, or is not in this build";
+    for (int o = 0; o < c.outputs; ++o) {
+        value_id& made = d.out[static_cast<std::size_t>(o)];
+        if (!c.wants(o)) made = no_value;
+        if (made == no_value && c.wants(o)) return "one of its outputs is not made";
+        body.outputs.push_back(no_value);
+        if (made == no_value) continue;
+        // Of a node's outputs each has a memory of its own.
+        bool taken = static_cast<bool>(body.values[static_cast<std::size_t>(made)].constant);
+        for (value_id id : body.inputs) taken |= id == made;
+        for (value_id id : body.outputs) taken |= id == made;
+        if (taken) made = emit.emit("Identity", {made});
+        if (!emit.failure.ok() || emit.type(made) != c.out[o].type || emit.extents(made) != c.out[o].extents) return "what it is made of gives another type or shape";
+        body.outputs.back() = made;
+    }
+    return nullptr;
+}
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+#if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_ATTENTION_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_OPS_ATTENTION_HPP
+// ---- graft/gpu/ops/attention.hpp
+// Attention as products, a softmax, and what stands between them.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+/// Attention of ops/attention.hpp. Heads that share keys are one matrix, so that each product is one call; scores of 16-bit queries are
+/// float32. The scores are a value in the device's memory: batch * heads * queries * keys of them.
+decomposition_table attention_decompositions();
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+#include <algorithm>
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+namespace detail {
+
+class attention_writer {
+public:
+    inline explicit attention_writer(decomposition& to) : d(to), e(to.emit), c(to.c) {}
+
+    inline const char* write() {
+        if (!ops::plan_attention(c, p).ok()) return "its shapes do not fit";
+        for (int i : {0, 1, 2, 3, 6})
+            if (d.empty(i)) return "one of its inputs is empty";
+        if (p.total < 1 || p.size < 1 || p.v_size < 1) return "there are no keys";
+        const dtype type = c.in[0].type, v_type = c.in[2].type;
+        const value_id k = joined(1, 4), v = joined(2, 5);
+        if (c.wants(1)) d.out[1] = k;
+        if (c.wants(2)) d.out[2] = v;
+        if (!c.wants(0) && !c.wants(3)) return nullptr;
+        const value_id weights = weigh(scores(k), type);
+        if (!c.wants(0)) return nullptr;
+        const shape rows{p.batch, p.kv_heads, p.group * p.q_length, p.total};
+        value_id y = d.product(e.reshape(d.cast(weights, v_type), rows), false, v, false, v_type);
+        y = d.cast(e.reshape(y, {p.batch, p.q_heads, p.q_length, p.v_size}), type);
+        d.out[0] = p.packed ? e.reshape(d.transpose(y, {0, 2, 1, 3}), {p.batch, p.q_length, p.q_heads * p.v_size}) : y;
+        return nullptr;
+    }
+
+private:
+    // An input as [batch, heads, length, size].
+    inline value_id heads(int i, std::int64_t count, std::int64_t length, std::int64_t size) {
+        const value_id x = d.in[static_cast<std::size_t>(i)];
+        return p.packed ? d.transpose(e.reshape(x, {p.batch, length, count, size}), {0, 2, 1, 3}) : x;
+    }
+    // Keys or values, behind those of the past.
+    inline value_id joined(int i, int past) {
+        const value_id x = heads(i, p.kv_heads, p.kv_length, i == 1 ? p.size : p.v_size);
+        if (p.past == 0) return x;
+        if (p.kv_length == 0) return d.in[static_cast<std::size_t>(past)];
+        return e.emit("Concat", {d.in[static_cast<std::size_t>(past)], x}, {integer_attribute("axis", 2)});
+    }
+    // scale * Q K^T as [batch, heads, queries, keys].
+    inline value_id scores(value_id k) {
+        const dtype type = c.in[0].type, sums = type == dtype::float64 ? type : dtype::float32;
+        const double scale = c.has_attribute("scale") ? static_cast<double>(c.real("scale", 0)) : 1 / std::sqrt(static_cast<double>(p.size));
+        value_id q = e.reshape(heads(0, p.q_heads, p.q_length, p.size), {p.batch, p.kv_heads, p.group * p.q_length, p.size});
+        const bool wide = type == dtype::float64;  // the product's own factor is a float
+        if (wide) q = e.mul(q, e.number(scale, q));
+        return e.reshape(d.product(q, false, k, true, sums, wide ? 1 : scale), {p.batch, p.q_heads, p.q_length, p.total});
+    }
+    // What the scores become. -infinity is where a query may not look; one that may look nowhere gives zeros.
+    inline value_id weigh(value_id s, dtype type) {
+        const std::int64_t mode = c.integer("qk_matmul_output_mode", 0);
+        const auto tell = [&](std::int64_t at) {
+            if (c.wants(3) && mode == at) d.out[3] = d.cast(s, type);
+        };
+        tell(0);
+        const double cap = static_cast<double>(c.real("softcap", 0));
+        if (cap > 0) s = e.mul(e.emit("Tanh", {e.mul(s, e.number(1 / cap, s))}), e.number(cap, s));
+        tell(1);
+        value_id allowed = in_reach(), visible = allowed;
+        if (c.has(3)) {
+            const value_id m = mask(e.type(s));
+            if (c.in[3].type == dtype::boolean)
+                visible = allowed = d.both(m, allowed);
+            else {
+                s = e.add(s, m);
+                visible = d.both(e.emit("Greater", {m, e.number(-HUGE_VAL, m)}), allowed);
+            }
+        }
+        if (allowed != no_value) s = d.where(allowed, s, -HUGE_VAL);
+        tell(2);
+        s = e.emit("Softmax", {s}, {integer_attribute("axis", -1)});
+        // With a frontier alone every query sees the first key or the one at its place.
+        const bool blind = c.has(3) || c.has(6) || (c.integer("left_window_size", -1) >= 0 && p.q_length > p.kv_length);
+        if (blind && visible != no_value) s = d.where(visible, s, 0);
+        tell(3);
+        return s;
+    }
+    // The mask as long as the keys, which is no broadcast: keys behind its end are not to be seen.
+    inline value_id mask(dtype type) {
+        const bool boolean = c.in[3].type == dtype::boolean;
+        const value_id m = boolean ? d.in[3] : d.cast(d.in[3], type);
+        const shape& x = c.in[3].extents;
+        if (x.back() == p.total) return m;
+        std::vector<std::int64_t> pads(2 * static_cast<std::size_t>(x.rank()), 0);
+        pads.back() = p.total - x.back();
+        return e.emit("Pad", {m, e.integers(pads), boolean ? no_value : e.number(-HUGE_VAL, m)});
+    }
+    // Where the frontier, the windows and the lengths of the keys let a query look; no_value: everywhere.
+    inline value_id in_reach() {
+        constexpr std::int64_t far = std::int64_t(1) << 40;
+        const bool causal = c.integer("is_causal", 0) != 0;
+        const std::int64_t left = std::min(far, c.integer("left_window_size", -1)), right = std::min(far, c.integer("right_window_size", -1));
+        const bool placed = causal || left >= 0 || right >= 0;
+        if (!placed && !c.has(6)) return no_value;
+        const value_id key = d.numbers(0, {p.total});
+        value_id allowed = no_value, query = placed ? d.numbers(c.has(6) ? 0 : p.past, {p.q_length, 1}) : no_value;
+        if (c.has(6)) {
+            value_id valid = e.reshape(d.in[6], {p.batch, 1, 1, 1});
+            valid = e.emit("Max", {e.emit("Min", {valid, e.number(static_cast<double>(far), valid)}), e.number(-static_cast<double>(far), valid)});
+            allowed = e.emit("Less", {key, valid});
+            if (placed) query = e.add(query, e.sub(valid, e.number(static_cast<double>(p.q_length), valid)));
+        }
+        if (causal) allowed = d.both(allowed, e.emit("LessOrEqual", {key, query}));
+        if (left >= 0) allowed = d.both(allowed, e.emit("LessOrEqual", {e.sub(query, key), e.number(static_cast<double>(left), key)}));
+        if (right >= 0) allowed = d.both(allowed, e.emit("LessOrEqual", {e.sub(key, query), e.number(static_cast<double>(right), key)}));
+        return allowed;
+    }
+
+    decomposition& d;
+    emitter& e;
+    const op_context& c;
+    ops::attention_plan p;
+};
+inline const char* decompose_attention(decomposition& d) { return attention_writer(d).write(); }
+
+}  // namespace detail
+
+GRAFT_INLINE decomposition_table attention_decompositions() {
+    static constexpr decomposition_row rows[] = {{"Attention", "", detail::decompose_attention, false}};
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_EINSUM_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_OPS_EINSUM_HPP
+// ---- graft/gpu/ops/einsum.hpp
+// Einsum as products of matrices, operand by operand.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+/// Einsum of ops/einsum.hpp. Two operands become one batched product of matrices, or a product of elements and a sum where there is
+/// nothing to multiply by rows and columns; integers are taken in the latter form alone: a matrix by a vector at most.
+decomposition_table einsum_decompositions();
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+#include <algorithm>
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+namespace detail {
+
+/// A value whose axes have names, none twice. Axes of the extent 1 are left out: they say nothing.
+struct named_value {
+    value_id x = no_value;
+    std::string names;
+
+    bool has(char name) const { return names.find(name) != std::string::npos; }
+};
+
+class einsum_writer {
+public:
+    inline explicit einsum_writer(decomposition& to) : d(to), e(to.emit), c(to.c) {}
+
+    inline const char* write() {
+        if (!ops::plan_einsum(c, p).ok()) return "its equation does not fit its inputs";
+        if (d.any_empty()) return "it is empty";
+        named_value left;
+        for (std::size_t i = 0; i < p.terms.size(); ++i) {
+            named_value right;
+            if (const char* why = read(i, right)) return why;
+            keep_ = ops::names_after(p, i + 1);
+            if (i == 0)
+                left = summed(right, {});
+            else {
+                const named_value a = summed(left, right), b = summed(right, left);
+                if (const char* why = contract(a, b, left)) return why;
+            }
+        }
+        std::string wanted;
+        for (int i = 0; i < p.output.rank; ++i)
+            if (p.extent[p.output.name[i]] > 1) wanted += static_cast<char>(p.output.name[i]);
+        d.out[0] = e.reshape(ordered(left, wanted).x, p.result);
+        return nullptr;
+    }
+
+private:
+    inline std::int64_t extent(char name) const { return p.extent[static_cast<std::uint8_t>(name)]; }
+    inline std::int64_t extent(const std::string& names) const {
+        std::int64_t n = 1;
+        for (char name : names) n = checked_mul(n, extent(name));
+        return n;
+    }
+    inline shape extents(const std::string& names) const {
+        shape s;
+        for (char name : names) s.push_back(extent(name));
+        return s;
+    }
+    inline bool stays(char name) const { return keep_.find(static_cast<std::uint8_t>(name)) >= 0; }
+
+    // Operand i. Of axes with one name the diagonal is taken: with both last and joined, every (n + 1)th element.
+    inline const char* read(std::size_t i, named_value& v) {
+        v.x = d.in[i];
+        const shape& x = c.in[i].extents;
+        for (int k = 0; k < x.rank(); ++k)
+            if (x[k] > 1) v.names += static_cast<char>(p.terms[i].name[k]);
+        if (v.names.size() > static_cast<std::size_t>(shape::max_rank)) return "it has too many axes";
+        v.x = e.reshape(v.x, extents(v.names));
+        for (std::size_t k = 0; k < v.names.size();) {
+            const std::size_t twin = v.names.find(v.names[k], k + 1);
+            if (twin == std::string::npos) {
+                ++k;
+                continue;
+            }
+            const char name = v.names[k];
+            std::string rest;
+            std::vector<std::int64_t> perm;
+            for (std::size_t j = 0; j < v.names.size(); ++j)
+                if (j != k && j != twin) perm.push_back(static_cast<std::int64_t>(j)), rest += v.names[j];
+            perm.push_back(static_cast<std::int64_t>(k));
+            perm.push_back(static_cast<std::int64_t>(twin));
+            const std::int64_t n = extent(name), axis = static_cast<std::int64_t>(rest.size());
+            shape joined = extents(rest);
+            joined.push_back(n * n);
+            v.x = e.reshape(d.transpose(v.x, perm), joined);
+            v.x = e.emit("Slice", {v.x, e.integers({0}), e.integers({n * n}), e.integers({axis}), e.integers({n + 1})});
+            v.names = rest + name;
+            k = 0;
+        }
+        return nullptr;
+    }
+    // Names that nobody else has are summed out.
+    inline named_value summed(const named_value& v, const named_value& other) {
+        named_value y;
+        std::vector<std::int64_t> axes;
+        for (std::size_t k = 0; k < v.names.size(); ++k)
+            if (stays(v.names[k]) || other.has(v.names[k]))
+                y.names += v.names[k];
+            else
+                axes.push_back(static_cast<std::int64_t>(k));
+        y.x = axes.empty() ? v.x : d.sum(v.x, axes, false);
+        return y;
+    }
+    // The same with its axes in another order.
+    inline named_value ordered(const named_value& v, const std::string& names) {
+        std::vector<std::int64_t> perm;
+        for (char name : names) perm.push_back(static_cast<std::int64_t>(v.names.find(name)));
+        return {v.names == names ? v.x : d.transpose(v.x, perm), names};
+    }
+
+    inline const char* contract(const named_value& a, const named_value& b, named_value& y) {
+        std::string batch, rows, columns, inner;
+        for (char name : a.names) (b.has(name) ? (stays(name) ? batch : inner) : rows) += name;
+        for (char name : b.names)
+            if (!a.has(name)) columns += name;
+        y.names = batch + rows + columns;
+        if (y.names.size() + inner.size() > static_cast<std::size_t>(shape::max_rank)) return "it has too many axes";
+        const std::int64_t n = extent(batch), m = extent(rows), k = extent(inner), w = extent(columns);
+        if (checked_mul(checked_mul(n, m), w) < 0) return "its sizes overflow";
+        const bool line_by_line = (rows.empty() || columns.empty()) && (rows == columns || !is_float(c.in[0].type));  // equal: neither has any
+        if (inner.empty() || line_by_line) {
+            const value_id x = e.reshape(ordered(a, batch + rows + inner).x, {n, m, 1, k}), z = e.reshape(ordered(b, batch + columns + inner).x, {n, 1, w, k});
+            const dtype type = c.in[0].type, sums = inner.empty() || (type != dtype::float16 && type != dtype::bfloat16) ? type : dtype::float32;
+            value_id both = e.mul(d.cast(x, sums), d.cast(z, sums));
+            if (!inner.empty()) both = d.sum(both, {3}, false);
+            y.x = e.reshape(d.cast(both, type), extents(y.names));
+            return nullptr;
+        }
+        // Factors that lie right for the library but for the order within their matrices stay where they are.
+        const bool trans_a = a.names == batch + inner + rows && !rows.empty(), trans_b = b.names != batch + inner + columns;
+        const value_id x = e.reshape(trans_a ? a.x : ordered(a, batch + rows + inner).x, trans_a ? shape{n, k, m} : shape{n, m, k});
+        const value_id z = e.reshape(trans_b ? ordered(b, batch + columns + inner).x : b.x, trans_b ? shape{n, w, k} : shape{n, k, w});
+        y.x = e.reshape(d.product(x, trans_a, z, trans_b, c.in[0].type), extents(y.names));
+        return nullptr;
+    }
+
+    decomposition& d;
+    emitter& e;
+    const op_context& c;
+    ops::einsum_plan p;
+    ops::einsum_term keep_;  // the names that the output or a later operand has
+};
+inline const char* decompose_einsum(decomposition& d) { return einsum_writer(d).write(); }
+
+}  // namespace detail
+
+GRAFT_INLINE decomposition_table einsum_decompositions() {
+    static constexpr decomposition_row rows[] = {{"Einsum", "", detail::decompose_einsum, false}};
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_LINEAR_ATTENTION_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_OPS_LINEAR_ATTENTION_HPP
+// ---- graft/gpu/ops/linear_attention.hpp
+// LinearAttention as its steps, and RotaryEmbedding as products of elements.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+/// LinearAttention, over up to 64 steps, and RotaryEmbedding of ops/linear_attention.hpp.
+decomposition_table linear_attention_decompositions();
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+namespace detail {
+
+// S = exp(decay) * S; v = beta * (v - S^T k); S = S + k v^T; y = scale * S^T q
+inline const char* decompose_linear_attention(decomposition& d) {
+    const op_context& c = d.c;
+    emitter& e = d.emit;
+    ops::linear_attention_plan p;
+    constexpr std::int64_t most_steps = 64;
+    if (!ops::plan_linear_attention(c, p).ok()) return "its shapes or attributes do not fit";
+    if (d.any_empty()) return "it is empty";
+    if (p.length > most_steps) return "it has more than 64 steps";
+    const dtype type = c.in[0].type;
+    const std::int64_t group = p.q_heads / p.kv_heads;
+    const double given = static_cast<double>(c.real("scale", 0)), scale = given == 0 ? 1 / std::sqrt(static_cast<double>(p.k_size)) : given;
+    // Each step of an input as [batch, heads, ...], in float32.
+    const auto steps = [&](int i, shape heads) {
+        const value_id x = d.transpose(e.reshape(d.cast(d.in[static_cast<std::size_t>(i)], dtype::float32), {p.batch, p.length, c.in[i].extents[2]}), {1, 0, 2});
+        std::vector<value_id> all = d.apart(x);
+        heads.insert(0, p.batch);
+        for (value_id& now : all) now = e.reshape(now, heads);
+        return all;
+    };
+    const auto heads_of = [&](int i) { return c.in[i].extents[2] == 1 ? std::int64_t(1) : p.kv_heads; };
+    const auto q = steps(0, {p.kv_heads, group, p.k_size}), k = steps(1, {p.kv_heads, 1, p.k_size}), v = steps(2, {p.kv_heads, 1, p.v_size});
+    const auto decay = p.gated ? steps(4, {p.kv_heads, c.in[4].extents[2] / p.kv_heads, 1}) : std::vector<value_id>();
+    const auto beta = p.delta ? steps(5, {heads_of(5), 1, 1}) : std::vector<value_id>();
+    value_id state = c.has(3) ? d.cast(d.in[3], dtype::float32) : d.constant(dtype::float32, {p.batch, p.kv_heads, p.k_size, p.v_size});
+    std::vector<value_id> y;
+    for (std::size_t t = 0; t < static_cast<std::size_t>(p.length) && e.failure.ok(); ++t) {
+        if (p.gated) state = e.mul(state, e.emit("Exp", {decay[t]}));
+        value_id value = v[t];
+        if (p.delta) value = e.mul(e.sub(value, d.product(d.cast(k[t], type), false, d.cast(state, type), false, dtype::float32)), beta[t]);
+        state = e.add(state, e.mul(e.reshape(k[t], {p.batch, p.kv_heads, p.k_size, 1}), value));
+        y.push_back(e.reshape(d.product(d.cast(q[t], type), false, d.cast(state, type), false, dtype::float32, scale), {1, p.batch, p.q_heads * p.v_size}));
+    }
+    if (!e.failure.ok()) return nullptr;
+    if (c.wants(0)) d.out[0] = d.cast(d.transpose(d.together(y, 0), {1, 0, 2}), c.out[0].type);
+    if (c.wants(1)) d.out[1] = d.cast(state, c.out[1].type);
+    return nullptr;
+}
+
+// Pairs (a, b) become (cos * a - sin * b, sin * a + cos * b); what is behind them stays.
+inline const char* decompose_rotary_embedding(decomposition& d) {
+    const op_context& c = d.c;
+    emitter& e = d.emit;
+    ops::rotary_plan p;
+    if (!ops::plan_rotary(c, p).ok()) return "its shapes do not fit";
+    if (d.any_empty()) return "it is empty";
+    if (c.has(3)) return "its positions are looked up: a wrong one could not be reported";
+    const bool interleaved = c.integer("interleaved", 0) != 0;
+    const shape rows = p.packed ? shape{p.batch, p.length, p.heads} : shape{p.batch, p.heads, p.length};
+    shape whole = rows, pairs = rows, turned = rows, by{p.batch, p.packed ? p.length : 1, p.packed ? 1 : p.length};
+    whole.push_back(p.size);
+    turned.push_back(2 * p.half);
+    pairs.push_back(interleaved ? p.half : 2);
+    pairs.push_back(interleaved ? 2 : p.half);
+    by.push_back(interleaved ? p.half : 1);
+    by.push_back(interleaved ? 1 : p.half);
+    const dtype type = c.in[0].type, sums = type == dtype::float64 ? type : dtype::float32;
+    const std::int64_t axis = interleaved ? 4 : 3;
+    const auto cut = [&](value_id x, std::int64_t along, std::int64_t from, std::int64_t to) {
+        return e.emit("Slice", {x, e.integers({from}), e.integers({to}), e.integers({along})});
+    };
+    const value_id x = e.reshape(d.in[0], whole);
+    if (p.half == 0) {
+        d.out[0] = d.in[0];
+        return nullptr;
+    }
+    const value_id front = e.reshape(d.cast(2 * p.half == p.size ? x : cut(x, 3, 0, 2 * p.half), sums), pairs);
+    const value_id a = cut(front, axis, 0, 1), b = cut(front, axis, 1, 2);
+    const value_id cosine = e.reshape(d.cast(d.in[1], sums), by), sine = e.reshape(d.cast(d.in[2], sums), by);
+    const value_id first = e.sub(e.mul(cosine, a), e.mul(sine, b)), second = e.add(e.mul(sine, a), e.mul(cosine, b));
+    value_id y = d.cast(e.reshape(e.emit("Concat", {first, second}, {integer_attribute("axis", axis)}), turned), type);
+    if (2 * p.half != p.size) y = e.emit("Concat", {y, cut(x, 3, 2 * p.half, p.size)}, {integer_attribute("axis", 3)});
+    d.out[0] = e.reshape(y, c.in[0].extents);
+    return nullptr;
+}
+
+}  // namespace detail
+
+GRAFT_INLINE decomposition_table linear_attention_decompositions() {
+    static constexpr decomposition_row rows[] = {
+        {"LinearAttention", "", detail::decompose_linear_attention, true},
+        {"RotaryEmbedding", "", detail::decompose_rotary_embedding, false},
+    };
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_LOSS_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_OPS_LOSS_HPP
+// ---- graft/gpu/ops/loss.hpp
+// Losses of classifiers as a softmax, a choice of one class each, and sums.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+/// NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss of ops/loss.hpp. A target that names no class, which the host would report, makes
+/// the loss no number.
+decomposition_table loss_decompositions();
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+namespace detail {
+
+inline const char* decompose_loss(decomposition& d, bool softmax) {
+    const op_context& c = d.c;
+    emitter& e = d.emit;
+    if (d.any_empty()) return "it is empty";
+    const shape target = c.in[1].extents, x = c.in[0].extents;
+    const std::int64_t classes = x[1];
+    const dtype type = c.in[0].type, sums = type == dtype::float64 ? type : dtype::float32;
+    value_id scores = d.cast(d.in[0], sums);
+    if (softmax) scores = e.emit("LogSoftmax", {scores}, {integer_attribute("axis", 1)});
+    if (c.wants(1)) d.out[1] = d.cast(scores, type);
+    shape apart = target, along;  // with an axis for the classes; with that axis alone
+    apart.insert(1, 1);
+    for (int i = 0; i < x.rank(); ++i) along.push_back(i == 1 ? classes : 1);
+    const value_id t = d.cast(d.in[1], dtype::int64), none = e.number(0, t);
+    const value_id chosen = e.emit("Equal", {e.reshape(t, apart), d.numbers(0, along)});
+    const value_id inside = e.emit("And", {e.emit("GreaterOrEqual", {t, none}), e.emit("Less", {t, e.number(static_cast<double>(classes), t)})});
+    value_id kept = no_value, weights = no_value, loss = d.sum(d.where(chosen, scores, 0), {1}, false);
+    if (c.has(2)) {
+        weights = d.sum(d.where(chosen, e.reshape(d.cast(d.in[2], sums), along), 0), {1}, false);
+        loss = e.mul(loss, weights);
+    }
+    loss = d.where(inside, e.neg(loss), std::nan(""));
+    if (c.has_attribute("ignore_index")) {
+        kept = e.emit("Not", {e.emit("Equal", {t, e.number(static_cast<double>(c.integer("ignore_index", 0)), t)})});
+        loss = d.where(kept, loss, 0);
+        weights = weights == no_value ? d.cast(kept, sums) : d.where(kept, weights, 0);
+    }
+    std::vector<std::int64_t> all;
+    for (int i = 0; i < target.rank(); ++i) all.push_back(i);
+    const bool mean = c.is("reduction", "mean", "mean");
+    if (mean || c.is("reduction", "sum", "mean")) loss = d.sum(loss, all, false);
+    if (mean) loss = e.div(loss, weights == no_value ? e.number(static_cast<double>(target.elements()), loss) : d.sum(weights, all, false));
+    d.out[0] = d.cast(loss, type);
+    return nullptr;
+}
+inline const char* decompose_likelihood_loss(decomposition& d) { return decompose_loss(d, false); }
+inline const char* decompose_cross_entropy_loss(decomposition& d) { return decompose_loss(d, true); }
+
+}  // namespace detail
+
+GRAFT_INLINE decomposition_table loss_decompositions() {
+    static constexpr decomposition_row rows[] = {
+        {"NegativeLogLikelihoodLoss", "", detail::decompose_likelihood_loss, true},
+        {"SoftmaxCrossEntropyLoss", "", detail::decompose_cross_entropy_loss, true},
+    };
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_RECURRENT_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_OPS_RECURRENT_HPP
+// ---- graft/gpu/ops/recurrent.hpp
+// Recurrent layers as their steps, one after the other.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+/// RNN, GRU and LSTM of ops/recurrent.hpp over up to 64 steps. What the input gives to the gates is one product for all steps; a step is the
+/// product of the state, and the gates. The state is float32, whatever the values between operators are.
+decomposition_table recurrent_decompositions();
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+namespace detail {
+
+class recurrent_writer {
+public:
+    inline explicit recurrent_writer(decomposition& to) : d(to), e(to.emit), c(to.c) {}
+
+    inline const char* write() {
+        constexpr std::int64_t most_steps = 64;
+        if (!ops::plan_recurrent(c, p).ok()) return "its shapes or attributes do not fit";
+        if (d.any_empty()) return "it is empty";
+        if (p.length > most_steps) return "it has more than 64 steps";
+        if (const char* why = read_lengths()) return why;
+        type_ = c.in[0].type;
+        sums_ = type_ == dtype::float64 ? type_ : dtype::float32;
+        for (int direction = 0; direction < p.directions; ++direction) run(direction);
+        const value_id parts[] = {joined(all_, 1), joined(hidden_, 0), joined(cell_, 0)};
+        for (int o = 0; o < c.outputs && o < 3; ++o)
+            if (c.wants(o)) d.out[static_cast<std::size_t>(o)] = parts[o];
+        return nullptr;
+    }
+
+private:
+    // A kernel could not report a length that is out of range.
+    inline const char* read_lengths() {
+        if (!c.has(4)) return nullptr;
+        if (!c.in[4].data) return "its lengths are not constants: a wrong one could not be reported";
+        for (std::int64_t b = 0; b < p.batch; ++b)
+            if (c.in[4].integer(b) < 0 || c.in[4].integer(b) > p.length) return "one of its lengths is out of range";
+        return nullptr;
+    }
+    // Elements [from, from + count) along an axis.
+    inline value_id part(value_id x, int axis, std::int64_t from, std::int64_t count) {
+        if (e.failure.ok() && from == 0 && e.extents(x)[axis] == count) return x;
+        return e.emit("Slice", {x, e.integers({from}), e.integers({from + count}), e.integers({axis})});
+    }
+    // One direction of an input as a matrix, and of a bias as a row.
+    inline value_id of_direction(int i, int direction, std::int64_t rows, std::int64_t columns) {
+        return e.reshape(part(d.in[static_cast<std::size_t>(i)], 0, direction, 1), {rows, columns});
+    }
+    // A gate of [batch, gates * hidden], or of a row.
+    inline value_id gate(value_id x, int number) { return part(x, 1, number * p.hidden, p.hidden); }
+    inline value_id initial(int i, int direction) {
+        if (c.has(i)) return d.cast(e.reshape(part(d.in[static_cast<std::size_t>(i)], p.batch_first ? 1 : 0, direction, 1), {p.batch, p.hidden}), sums_);
+        return d.constant(sums_, {p.batch, p.hidden});
+    }
+    inline value_id active(value_id x, const ops::recurrent_activation& f) {
+        using kind = ops::recurrent_activation::kind;
+        const auto named = [&](const char* op, bool alpha, bool beta) {
+            std::vector<attribute> attributes;
+            if (alpha) attributes.push_back(real_attribute("alpha", static_cast<float>(f.alpha)));
+            if (beta) attributes.push_back(real_attribute("beta", static_cast<float>(f.beta)));
+            return e.emit(op, {x}, std::move(attributes));
+        };
+        switch (f.k) {
+        case kind::relu: return named("Relu", false, false);
+        case kind::tanh: return named("Tanh", false, false);
+        case kind::sigmoid: return named("Sigmoid", false, false);
+        case kind::affine: return e.add(e.mul(x, e.number(f.alpha, x)), e.number(f.beta, x));
+        case kind::leaky_relu: return named("LeakyRelu", true, false);
+        case kind::thresholded_relu: return d.where(e.emit("GreaterOrEqual", {x, e.number(f.alpha, x)}), x, 0);
+        case kind::scaled_tanh: return e.mul(e.emit("Tanh", {e.mul(x, e.number(f.beta, x))}), e.number(f.alpha, x));
+        case kind::hard_sigmoid: return named("HardSigmoid", true, true);
+        case kind::elu: return named("Elu", true, false);
+        case kind::softsign: return named("Softsign", false, false);
+        default: return named("Softplus", false, false);
+        }
+    }
+    inline value_id clipped(value_id x, const ops::recurrent_activation& f) {
+        return active(p.clip > 0 ? e.emit("Clip", {x, e.number(-p.clip, x), e.number(p.clip, x)}) : x, f);
+    }
+    inline value_id from_state(value_id h, value_id weight) { return d.product(d.cast(h, type_), false, weight, true, sums_); }
+
+    inline void run(int direction) {
+        const std::int64_t rows = p.gates * p.hidden;
+        weight_ = of_direction(2, direction, rows, p.hidden);
+        state_bias_ = no_value;
+        f_ = p.activation + direction * p.functions;
+        value_id x = p.batch_first ? d.transpose(d.in[0], {1, 0, 2}) : d.in[0];
+        x = d.product(e.reshape(x, {p.length * p.batch, p.input}), false, of_direction(1, direction, rows, p.input), true, sums_);
+        if (c.has(3)) {
+            const value_id both = d.cast(of_direction(3, direction, 1, 2 * rows), sums_), of_state = part(both, 1, rows, rows);
+            x = e.add(x, part(both, 1, 0, rows));
+            if (p.gates == 3 && p.linear_before_reset)
+                state_bias_ = of_state;
+            else
+                x = e.add(x, of_state);
+        }
+        std::vector<value_id> inputs = d.apart(e.reshape(x, {p.length, p.batch, rows})), steps(inputs.size(), no_value);
+        if (c.has(7)) peephole_ = d.cast(of_direction(7, direction, 1, 3 * p.hidden), sums_);
+        value_id h = initial(5, direction), cell = p.gates == 4 ? initial(6, direction) : no_value;
+        for (std::int64_t k = 0; k < p.length && e.failure.ok(); ++k) {
+            const std::int64_t t = p.reverse || direction == 1 ? p.length - 1 - k : k;
+            const value_id now = e.reshape(inputs[static_cast<std::size_t>(t)], {p.batch, rows}), before = h, cell_before = cell;
+            h = p.gates == 4 ? lstm(now, h, cell) : p.gates == 3 ? gru(now, h) : clipped(e.add(from_state(h, weight_), now), f_[0]);
+            value_id y = h;
+            if (const value_id lives = c.has(4) ? running(t) : no_value; lives != no_value) {
+                y = d.where(lives, h, 0);
+                h = e.emit("Where", {lives, h, before});
+                if (p.gates == 4) cell = e.emit("Where", {lives, cell, cell_before});
+            }
+            steps[static_cast<std::size_t>(t)] = e.reshape(y, {1, 1, p.batch, p.hidden});
+        }
+        all_.push_back(d.together(steps, 0));
+        hidden_.push_back(e.reshape(h, {1, p.batch, p.hidden}));
+        if (p.gates == 4) cell_.push_back(e.reshape(cell, {1, p.batch, p.hidden}));
+    }
+    // H = (1 - z) * h + z * H
+    inline value_id gru(value_id x, value_id h) {
+        value_id z = no_value, r = no_value, own = no_value;
+        if (p.linear_before_reset) {
+            value_id all = from_state(h, weight_);
+            if (state_bias_ != no_value) all = e.add(all, state_bias_);
+            z = e.add(gate(all, 0), gate(x, 0)), r = clipped(e.add(gate(all, 1), gate(x, 1)), f_[0]);
+            own = e.mul(r, gate(all, 2));
+        } else {
+            const value_id both = e.add(from_state(h, part(weight_, 0, 0, 2 * p.hidden)), part(x, 1, 0, 2 * p.hidden));
+            z = gate(both, 0), r = clipped(gate(both, 1), f_[0]);
+            own = from_state(e.mul(r, h), part(weight_, 0, 2 * p.hidden, p.hidden));
+        }
+        z = clipped(z, f_[0]);
+        const value_id fresh = clipped(e.add(own, gate(x, 2)), f_[1]);
+        return e.add(e.mul(e.sub(e.number(1, z), z), fresh), e.mul(z, h));
+    }
+    // C = f * C + i * c; H = o * h(C)
+    inline value_id lstm(value_id x, value_id h, value_id& cell) {
+        const value_id all = e.add(from_state(h, weight_), x);
+        const auto peeped = [&](int number, int own, value_id at) {
+            const value_id g = gate(all, number);
+            return c.has(7) ? e.add(g, e.mul(gate(peephole_, own), at)) : g;
+        };
+        const value_id i = clipped(peeped(0, 0, cell), f_[0]);
+        const value_id forget = p.input_forget ? e.sub(e.number(1, i), i) : clipped(peeped(2, 2, cell), f_[0]);
+        cell = e.add(e.mul(forget, cell), e.mul(i, clipped(gate(all, 3), f_[1])));
+        return e.mul(clipped(peeped(1, 1, cell), f_[0]), active(cell, f_[2]));
+    }
+    // Which sequences step t is part of; no_value: all of them.
+    inline value_id running(std::int64_t t) {
+        auto made = tensor::make(dtype::boolean, {p.batch, 1});
+        if (!made.ok()) return e.mistake(made.take_status()), no_value;
+        bool all = true;
+        for (std::int64_t b = 0; b < p.batch; ++b) {
+            const bool lives = t < c.in[4].integer(b);
+            made->data<std::uint8_t>()[b] = lives;
+            all = all && lives;
+        }
+        return all ? no_value : e.constant(std::move(made).value(), "running");
+    }
+    // The directions side by side, as an output has them.
+    inline value_id joined(const std::vector<value_id>& parts, int axis) {
+        if (parts.empty() || !e.failure.ok()) return no_value;
+        value_id x = d.together(parts, axis);
+        if (p.batch_first) x = axis ? d.transpose(x, {2, 0, 1, 3}) : d.transpose(x, {1, 0, 2});
+        return d.cast(x, type_);
+    }
+
+    decomposition& d;
+    emitter& e;
+    const op_context& c;
+    ops::recurrent_plan p;
+    dtype type_ = dtype::float32, sums_ = dtype::float32;
+    const ops::recurrent_activation* f_ = nullptr;                          // of the direction
+    value_id weight_ = no_value, state_bias_ = no_value, peephole_ = no_value;  // of the direction
+    std::vector<value_id> all_, hidden_, cell_;                              // by direction
+};
+inline const char* decompose_recurrent(decomposition& d) { return recurrent_writer(d).write(); }
+
+}  // namespace detail
+
+GRAFT_INLINE decomposition_table recurrent_decompositions() {
+    using detail::decompose_recurrent;
+    static constexpr decomposition_row rows[] = {{"RNN", "", decompose_recurrent, true}, {"GRU", "", decompose_recurrent, true}, {"LSTM", "", decompose_recurrent, true}};
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+#include <cstring>
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+GRAFT_INLINE const decomposition_row* find_decomposition(const char* op, const char* domain) {
+    const decomposition_table families[] = {
+        attention_decompositions(),
+        einsum_decompositions(),
+        linear_attention_decompositions(),
+        loss_decompositions(),
+        recurrent_decompositions(),
+    };
+    for (const decomposition_table& family : families)
+        for (int i = 0; i < family.size; ++i)
+            if (!std::strcmp(family.rows[i].op, op) && !std::strcmp(family.rows[i].domain, domain)) return family.rows + i;
+    return nullptr;
+}
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
 
 #include <algorithm>
 
@@ -8192,9 +11417,11 @@ using graft::detail::rewriter;
 
 class lowerer : public rewriter {
 public:
-    lowerer(graph& target, const lowering& with, const numbers& used, const library_question& ask) : rewriter(target), with_(with), used_(used), ask_(ask) {}
+    lowerer(graph& target, const lowering& with, const numbers& used, const kernel_question& ask) : rewriter(target), with_(with), used_(used), ask_(ask) {}
 
     status run() {
+        GRAFT_TRY(take_apart());
+        GRAFT_TRY(widen());
         graft::detail::fuser(g).run();
         mark();
         narrow();
@@ -8212,10 +11439,63 @@ private:
     bool multiplies(const node& n) const { return find_matmul_row(n.op_type.c_str(), n.domain.c_str()) != nullptr; }
     bool stays(value_id id) const { return stays_[static_cast<std::size_t>(id)] != 0; }
 
+    // Networks of halves are fused as those of float32 are, and get their type back where values go to memory.
+    status widen() {
+        const std::size_t before = g.values.size();
+        for (const node& n : g.nodes)
+            for (value_id id : n.outputs)
+                if (half_ == dtype::float32 && id != no_value && (at(id).type == dtype::float16 || at(id).type == dtype::bfloat16)) half_ = at(id).type;
+        GRAFT_TRY(graft::detail::widener(g, with_).run());
+        widened_.assign(g.values.size(), 0);
+        for (std::size_t i = before; i < g.values.size(); ++i) widened_[i] = 1;
+        return {};
+    }
+
+    // Operators without a kernel of their own become those that placement has asked about.
+    status take_apart() {
+        std::vector<node> old = std::move(g.nodes);
+        g.nodes.clear();
+        for (node& n : old) {
+            const decomposition_row* row = n.on_device ? find_decomposition(n.op_type.c_str(), n.domain.c_str()) : nullptr;
+            graph parts;
+            if (row)
+                if (const char* why = decompose(*row, asked_in_graph(g, n, with_.limit).context(), parts)) return fail(errc::internal, graft::place(n), why);
+            if (row)
+                splice(n, parts, row->float32);
+            else
+                g.nodes.push_back(std::move(n));
+        }
+        index();
+        return {};
+    }
+    void splice(const node& n, graph& parts, bool float32) {
+        std::vector<value_id> here(parts.values.size(), no_value);
+        const auto meet = [&](const std::vector<value_id>& theirs, const std::vector<value_id>& ours) {
+            for (std::size_t i = 0; i < theirs.size(); ++i)
+                if (theirs[i] != no_value) here[static_cast<std::size_t>(theirs[i])] = ours[i];
+        };
+        meet(parts.inputs, n.inputs);
+        meet(parts.outputs, n.outputs);
+        for (std::size_t i = 0; i < here.size(); ++i) {
+            if (here[i] != no_value) continue;
+            here[i] = static_cast<value_id>(g.values.size());
+            g.values.push_back(std::move(parts.values[i]));
+            if (float32) exact_.push_back(here[i]);
+        }
+        for (node& part : parts.nodes) {
+            for (std::vector<value_id>* ids : {&part.inputs, &part.outputs})
+                for (value_id& id : *ids)
+                    if (id != no_value) id = here[static_cast<std::size_t>(id)];
+            part.on_device = true;
+            g.nodes.push_back(std::move(part));
+        }
+    }
+
     // What fusion added is the device's as well. What the host or the caller reads, new state among it, stays as it is.
     void mark() {
         stays_.assign(g.values.size(), 0);
         for (value_id id : g.outputs) stays_[static_cast<std::size_t>(id)] = 1;
+        for (value_id id : exact_) stays_[static_cast<std::size_t>(id)] = 1;
         std::vector<value_id> ids;
         for (node& n : g.nodes) {
             n.on_device = !graft::detail::is_host_domain(n.domain);
@@ -8227,17 +11507,44 @@ private:
         }
     }
 
-    // Values between operators in the type that was chosen. Statistics, losses, gradients of weights, what leaves the device and all
-    // state stay float32.
+    // By value: whether it is a place in a picture, or one is computed of it element by element. 16 bits would be off by pixels.
+    std::vector<char> find_places() const {
+        static constexpr struct {
+            const char* op;
+            std::size_t input;
+        } readers[] = {{"GridSample", 1}, {"GridSampleGrad", 2}, {"RoiAlign", 1}, {"RoiAlignGrad", 1}, {"MaxRoiPool", 1}, {"DeformConv", 2}};
+        std::vector<char> found(g.values.size(), 0);
+        const auto mark_place = [&](value_id id) {
+            if (id != no_value) found[static_cast<std::size_t>(id)] = 1;
+        };
+        for (std::size_t i = g.nodes.size(); i-- > 0;) {
+            const node& n = g.nodes[i];
+            for (const auto& by : readers)
+                if (n.op_type == by.op) mark_place(n.inputs[by.input]);
+            bool makes = false;
+            for (value_id id : n.outputs) makes |= id != no_value && found[static_cast<std::size_t>(id)];
+            for (std::size_t k = 0; k < n.inputs.size() && makes && fusable(n); ++k) mark_place(n.inputs[k]);
+        }
+        return found;
+    }
+    // Values between operators in the type that was chosen. Places, statistics, losses, gradients of weights, what leaves the device and all
+    // state stay float32; a softmax that products alone read is rounded once in its kernel in place of on the way to them.
     void narrow() {
-        if (used_.activations == dtype::float32) return;
+        widened_.resize(g.values.size(), 0);
+        std::vector<char> factor(g.values.size(), 1);
+        for (const node& n : g.nodes)
+            for (std::size_t i = 0; i < n.inputs.size(); ++i)
+                if (n.inputs[i] != no_value && (i > 1 || !multiplies(n))) factor[static_cast<std::size_t>(n.inputs[i])] = 0;
         static constexpr const char* keeps[] = {"Softmax", "LogSoftmax", "SGD", "Adam", "ExponentialMovingAverage", "GlobalNorm", "ScaleByNorm", "SumTo", "ConvGradWeight", "MatMulGradWeight"};
+        const std::vector<char> exact = find_places();
         for (const node& n : g.nodes) {
             bool kept = !n.on_device;
             for (const char* op : keeps) kept |= n.op_type == op;
+            kept = kept && !(n.on_device && n.op_type == "Softmax" && n.outputs[0] != no_value && factor[static_cast<std::size_t>(n.outputs[0])]);
             for (std::size_t i = 0; i < n.outputs.size() && !kept; ++i) {
                 const value_id id = n.outputs[i];
-                if (is_float32(id) && at(id).extents.rank() >= 2 && !stays(id)) at(id).type = used_.activations;
+                if (!is_float32(id) || at(id).extents.rank() < 2 || stays(id) || exact[static_cast<std::size_t>(id)]) continue;
+                at(id).type = used_.activations != dtype::float32 ? used_.activations : widened_[static_cast<std::size_t>(id)] ? half_ : dtype::float32;
             }
         }
     }
@@ -8267,18 +11574,23 @@ private:
                 g.nodes.push_back(std::move(n));
                 continue;
             }
+            dtype factors = used_.activations;
+            for (value_id id : n.inputs)
+                if (id != no_value && (at(id).type == dtype::float16 || at(id).type == dtype::bfloat16)) factors = at(id).type;
             for (std::size_t i = 0; i < n.inputs.size(); ++i) {
                 value_id& id = n.inputs[i];
                 if (id == no_value || !is_float(at(id).type)) continue;
                 const int block = last && at(id).extents.rank() >= 3 ? -1 : 0;
-                GRAFT_TRY_ASSIGN(id, as(id, is_float32(id) ? used_.activations : at(id).type, block));
+                GRAFT_TRY_ASSIGN(id, as(id, is_float32(id) ? factors : at(id).type, block));
             }
-            // A result that has to stay row-major gets its order behind the kernel. cuDNN gives gradients of weights in the type of the factors.
+            // A result that has to stay row-major gets its order behind the kernel. cuDNN gives gradients of weights in the type of the
+            // factors; kernels of our own store the sums as they are.
+            const bool narrow_result = n.op_type == "ConvGradWeight" && !ask_.own(ask_.context, n, g);
             std::vector<std::pair<value_id, value_id>> behind;
             for (value_id& id : n.outputs) {
                 if (id == no_value || !last || at(id).extents.rank() < 3) continue;
-                const dtype type = n.op_type == "ConvGradWeight" && is_float(at(id).type) ? at(n.inputs[0]).type : at(id).type;
-                if (at(id).block < 0 && at(id).type == type) continue;
+                const dtype type = narrow_result && is_float(at(id).type) ? at(n.inputs[0]).type : at(id).type;
+                if ((at(id).block < 0 || layouts_agree(at(id).extents)) && at(id).type == type) continue;
                 const value_id made = like(id, "_channels_last");
                 at(made).type = type;
                 at(made).block = -1;
@@ -8340,7 +11652,7 @@ private:
         g.nodes.clear();
         for (node& n : old) {
             const bool has_more = n.on_device && n.domain == "graft" && (n.op_type == "Conv" || n.op_type == "MatMul") && (n.find("activation") || n.find("residual") || (n.inputs.size() > 2 && n.inputs[2] != no_value));
-            if (!has_more || (!better_split(n) && ask_.makes(ask_.context, n, g)))
+            if (!has_more || ask_.own(ask_.context, n, g) || (!better_split(n) && ask_.makes(ask_.context, n, g)))
                 g.nodes.push_back(std::move(n));
             else
                 split(std::move(n));
@@ -8433,14 +11745,17 @@ private:
     };
     const lowering& with_;
     const numbers& used_;
-    const library_question& ask_;
-    std::vector<char> stays_;  // by value: its type and layout are not the lowering's to choose
+    const kernel_question& ask_;
+    std::vector<value_id> exact_;            // of operators that have been taken apart, and keep their type
+    std::vector<char> stays_;                // by value: its type and layout are not the lowering's to choose
+    std::vector<char> widened_;              // by value: it stands for one of the network's halves,
+    dtype half_ = dtype::float32;            // of this type
     std::vector<copy> copies_;
 };
 
 }  // namespace detail
 
-GRAFT_INLINE status lower_for_gpu(graph& g, const lowering& with, const numbers& used, const library_question& ask) { return detail::lowerer(g, with, used, ask).run(); }
+GRAFT_INLINE status lower_for_gpu(graph& g, const lowering& with, const numbers& used, const kernel_question& ask) { return detail::lowerer(g, with, used, ask).run(); }
 
 }  // namespace gpu
 GRAFT_END_NAMESPACE
@@ -9008,7 +12323,7 @@ public:
     std::mutex& enqueueing() noexcept { return enqueueing_; }
 
     inline const char* refuse(const op_context& node) const override { return refuse_node(node); }
-    inline status lower(graph& g, const lowering& with) override { return lower_for_gpu(g, with, numbers_, {this, library_makes}); }
+    inline status lower(graph& g, const lowering& with) override { return lower_for_gpu(g, with, numbers_, {this, own_makes, library_makes}); }
     inline result<std::shared_ptr<const device_kernel>> prepare(const device_query& node) override { return prepare_node(node); }
     inline result<std::shared_ptr<const device_program>> load(const plan& p, executor& pool) override { return load_plan(p, pool); }
     inline result<std::unique_ptr<device_context>> make_context(std::shared_ptr<const plan> p, device_state* state) override;
@@ -9017,10 +12332,12 @@ public:
 private:
     cuda_device() = default;
     const char* refuse_node(const op_context& node) const;
+    const char* refuse_kernel(const op_context& node) const;
     result<std::shared_ptr<const device_kernel>> prepare_node(const device_query& node);
     result<std::shared_ptr<const device_program>> load_plan(const plan& p, executor& pool);
     result<std::unique_ptr<library_kernel>> library_kernel_of(const kernel_query& q, const char*& why);
     status describe();
+    static bool own_makes(void* self, const node& n, const graph& g);
     static bool library_makes(void* self, const node& n, const graph& g);
     result<std::shared_ptr<const resident_constant>> resident(const tensor& host, void* stream);
 
@@ -10081,14 +13398,25 @@ GRAFT_INLINE result<const libraries*> cuda_device::handles() {
 }
 
 GRAFT_INLINE const char* cuda_device::refuse_node(const op_context& node) const {
+    const decomposition_row* row = find_decomposition(node.n.op_type.c_str(), node.n.domain.c_str());
+    if (!row) return refuse_kernel(node);
+    graph parts;
+    if (const char* why = decompose(*row, node, parts)) return why;
+    for (const graft::node& part : parts.nodes)
+        if (const char* why = refuse_kernel(detail::asked_in_graph(parts, part, node.limit).on(traits_, numbers_.options()).query())) return why;
+    return nullptr;
+}
+
+GRAFT_INLINE const char* cuda_device::refuse_kernel(const op_context& node) const {
     detail::asked a(node, nullptr, nullptr, traits_, numbers_.options());
     const char *why = "no kernel of this device has the operator", *const op = node.n.op_type.c_str(), *const domain = node.n.domain.c_str();
     if (const library_row* row = find_conv_row(op, domain)) {
         detail::asked convolution = a;
         convolution.channels_last();
-        why = functions_.cudnn ? row->refuse(convolution.query()) : "cuDNN was not found";
-    } else if (const library_row* product = find_matmul_row(op, domain))
-        why = functions_.cublaslt ? product->refuse(a.query()) : "cuBLASLt was not found";
+        if (takes_depthwise(convolution.query())) return nullptr;
+        return functions_.cudnn ? row->refuse(convolution.query()) : "cuDNN was not found";
+    }
+    if (const library_row* product = find_matmul_row(op, domain)) why = functions_.cublaslt ? product->refuse(a.query()) : "cuBLASLt was not found";
     if (!why) return nullptr;
     if (const generated_row generated = find_generated(op, domain); generated.generate) {
         program unused;
@@ -10097,11 +13425,12 @@ GRAFT_INLINE const char* cuda_device::refuse_node(const op_context& node) const 
     return why;
 }
 
-// The library's kernel of a node; null where no row takes it, and `why` says so then.
+// The library's kernel of a node; null where no row takes it, and `why` says so then, and where a kernel of our own is better.
 GRAFT_INLINE result<std::unique_ptr<library_kernel>> cuda_device::library_kernel_of(const kernel_query& q, const char*& why) {
     const char *const op = q.n.op_type.c_str(), *const domain = q.n.domain.c_str();
     const library_row* row = find_conv_row(op, domain);
     if (!row) row = find_matmul_row(op, domain);
+    if (takes_depthwise(q)) row = nullptr;
     if (row) why = row->refuse(q);
     if (!row || why) return std::unique_ptr<library_kernel>();
     const libraries* with = nullptr;
@@ -10111,6 +13440,11 @@ GRAFT_INLINE result<std::unique_ptr<library_kernel>> cuda_device::library_kernel
     return row->make(q, *with);
 }
 
+GRAFT_INLINE bool cuda_device::own_makes(void* self, const node& n, const graph& g) {
+    const cuda_device& on = *static_cast<cuda_device*>(self);
+    const limits limit;
+    return takes_depthwise(detail::asked_in_graph(g, n, limit).on(on.traits_, on.numbers_.options()).query());
+}
 GRAFT_INLINE bool cuda_device::library_makes(void* self, const node& n, const graph& g) {
     cuda_device& on = *static_cast<cuda_device*>(self);
     const limits limit;
@@ -10134,7 +13468,9 @@ GRAFT_INLINE result<std::shared_ptr<const device_kernel>> cuda_device::prepare_n
         made->note = made->library->note;
         return std::shared_ptr<const device_kernel>(std::move(made));
     }
-    if (const generated_row generated = find_generated(node.n.op_type.c_str(), node.n.domain.c_str()); generated.generate) {
+    const char *const op = node.n.op_type.c_str(), *const domain = node.n.domain.c_str();
+    const bool left_to_library = find_conv_row(op, domain) && !takes_depthwise(a.query());
+    if (const generated_row generated = find_generated(op, domain); generated.generate && !left_to_library) {
         why = generated.generate(a.query(), made->generated);
         if (!why) {
             made->generated.source = prelude() + made->generated.source;
@@ -10179,7 +13515,7 @@ GRAFT_INLINE result<std::shared_ptr<const device_program>> cuda_device::load_pla
         if (!s.on_device) continue;
         const program& text = static_cast<const cuda_kernel&>(*s.on_device).generated;
         for (const launch& l : text.launches) {
-            if (l.arguments.size() > 64) return fail(errc::internal, name_, "a kernel takes more than 64 addresses");
+            if (l.arguments.size() > most_arguments) return fail(errc::internal, name_, "a kernel takes more than 64 addresses");
             void* function = nullptr;
             GRAFT_TRY_ASSIGN(function, modules_->function(made->modules[module].get(), l.entry));
             made->steps[i].push_back({function, &l});

@@ -33023,6 +33023,12 @@ inline void bring_host_back(graph& g) {
         if (!n.on_device) n.domain.erase(0, 5);
 }
 
+// Why a node runs late, which the host's reference kernels do.
+inline const char* late_reason(const node& n) noexcept {
+    if (n.op->flags & op_flag::bodies) return "its bodies are run step by step";
+    return n.op->flags & op_flag::allocates ? "the extents of its output depend on what its inputs hold" : "its shapes are known only in a run";
+}
+
 // Whether a node runs late: when what it reads or makes is known only in a run. `late` tells it of the values that nodes before it make.
 inline bool runs_late(const graph& g, const node& n, const std::vector<char>& late, std::vector<value_id>& ids) {
     const auto known = [&](value_id id) {
@@ -33165,7 +33171,7 @@ private:
         if (runs_late(g, n, late_, ids_)) {
             for (value_id id : n.outputs)
                 if (id != no_value) late_[static_cast<std::size_t>(id)] = 1;
-            return "what it reads or makes is known only in a run";
+            return late_reason(n);
         }
         bool integers = true, from_device = false, from_run = false;
         std::int64_t elements = 0;
@@ -33411,7 +33417,7 @@ private:
         for (step& s : p_.steps) {
             const node& n = g_.nodes[static_cast<std::size_t>(s.node)];
             // A view costs nothing, unless its memory has to be that of a graph output.
-            const bool same_layout = !n.inputs.empty() && n.inputs[0] != no_value && n.outputs[0] != no_value &&
+            const bool same_layout = !n.inputs.empty() && n.inputs[0] != no_value && n.outputs[0] != no_value && at(n.inputs[0]).type == at(n.outputs[0]).type &&
                                      at(n.inputs[0]).block == at(n.outputs[0]).block && (at(n.inputs[0]).block >= 0 || at(n.inputs[0]).extents == at(n.outputs[0]).extents);
             if ((n.op->flags & op_flag::view) && same_layout && output_of[index(n.outputs[0])] < 0) {
                 view_of_[index(n.outputs[0])] = n.inputs[0];
@@ -36737,7 +36743,10 @@ GRAFT_INLINE result<std::vector<placement>> model::placements(const std::vector<
         else
             all.push_back({n.name, type, "cpu", s.kernel ? s.choice.note : "reference", *s.device_refusal ? std::string(p->on->name()) + ": " + s.device_refusal : s.refusal});
     }
-    for (int i : p->late) all.push_back({p->lowered.nodes[static_cast<std::size_t>(i)].name, p->lowered.nodes[static_cast<std::size_t>(i)].op_type, "cpu", "reference", "its shapes are known only in a run"});
+    for (int i : p->late) {
+        const node& n = p->lowered.nodes[static_cast<std::size_t>(i)];
+        all.push_back({n.name, n.op_type, "cpu", "reference", detail::late_reason(n)});
+    }
     return all;
 }
 

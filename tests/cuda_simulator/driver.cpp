@@ -372,6 +372,7 @@ int cuDevicePrimaryCtxRelease_v2(int device) {
         run_everything();
         w.contexts.remove(at->second->handle);
         w.stream_handles.erase(at->second->legacy->handle);
+        at->second->legacy->destroyed = true;
         at->second->stopped = result::context_destroyed;
         w.dead_contexts.push_back(std::move(at->second));  // what was not freed in it goes on to be reported as alive
         w.primaries.erase(at);

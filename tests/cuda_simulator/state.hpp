@@ -166,7 +166,7 @@ struct world {
     handle_table<graph> graphs;
     handle_table<graph_exec> graph_execs;
     std::map<void*, stream*> stream_handles;
-    std::vector<std::unique_ptr<stream>> streams;              ///< by number; null: gone, all done
+    std::vector<std::unique_ptr<stream>> streams;              ///< by number
     std::set<std::size_t> busy;                                ///< streams with a queue
     std::map<std::uint64_t, std::unique_ptr<allocation>> memory;
     std::map<std::uint64_t, std::size_t> freed;                ///< address and bytes of what was freed

@@ -82,17 +82,25 @@ bool breaks_a_capture(const stream& s) {
 
 }  // namespace
 
+// Clocks have an entry for each number, so that numbers of streams that are gone serve again; what was issued goes on from theirs.
 stream* new_stream(context* owner, bool blocking, bool legacy) {
     world& w = the_world();
-    auto s = std::make_unique<stream>();
-    s->number = w.streams.size();
-    s->owner = owner;
-    s->blocking = blocking;
-    s->legacy = legacy;
-    s->handle = new_handle();
-    stream* made = s.get();
-    w.stream_handles[s->handle] = made;
-    w.streams.push_back(std::move(s));
+    stream* made = nullptr;
+    for (const auto& s : w.streams)
+        if (!made && s->destroyed && s->done == s->issued && s->queue.empty()) made = s.get();
+    if (!made) {
+        w.streams.push_back(std::make_unique<stream>());
+        made = w.streams.back().get();
+        made->number = w.streams.size() - 1;
+    }
+    made->owner = owner;
+    made->blocking = blocking;
+    made->legacy = legacy;
+    made->destroyed = false;
+    made->clock.clear();
+    learn(made->clock, made->number, made->issued);
+    made->handle = new_handle();
+    w.stream_handles[made->handle] = made;
     return made;
 }
 
