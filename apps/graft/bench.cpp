@@ -1,5 +1,6 @@
 // graft bench: latency of a model on random input.
 #include "batch_search.hpp"
+#include "deterministic_cost.hpp"
 
 #include <graft/core/rng.hpp>
 #include <graft/cpu/isa.hpp>
@@ -91,10 +92,16 @@ graft::result<found_batch> find_running_batch(const common_options& common, cons
     });
 }
 
-double median(std::vector<double> values) {
-    std::sort(values.begin(), values.end());
-    const std::size_t n = values.size();
-    return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+// The same model and input on a device of its own, for `any_algorithm`.
+graft::result<any_algorithm::work> running(const common_options& common, const std::string& name, std::int64_t asked) {
+    graft::load_options with;
+    GRAFT_TRY_ASSIGN(with, load_options_of(common));
+    graft::model model;
+    GRAFT_TRY_ASSIGN(model, graft::load(name, with));
+    if (asked) GRAFT_TRY_ASSIGN(model, in_batches(model, name, asked, with));
+    auto session = std::make_shared<graft::session>(model, graft::session_options{common.threads, nullptr});
+    GRAFT_TRY(give_inputs(*session, model, assumed_inputs(model, asked ? asked : 1), common.seed));
+    return any_algorithm::work([session] { return session->run(); });
 }
 
 } // namespace
@@ -131,6 +138,8 @@ graft::result<int> bench(const common_options& common, const bench_options& opti
         before = took;
     }
 
+    any_algorithm any;
+    GRAFT_TRY_ASSIGN(any, any_algorithm::prepare(common, with.opened != nullptr, [&](const common_options& how) { return running(how, options.model, asked); }));
     std::vector<double> latency;
     latency.reserve(static_cast<std::size_t>(options.rounds));
     {
@@ -139,12 +148,14 @@ graft::result<int> bench(const common_options& common, const bench_options& opti
             const double start = now_ms();
             GRAFT_TRY(session.run());
             latency.push_back(now_ms() - start);
+            GRAFT_TRY(any.run());
             bar.step(i + 1);
         }
     }
     const auto use = model.memory(inputs);
     const double rss = peak_rss_mb();
     const int threads = thread_count(common);
+    const double cost = any.cost(latency);
     if (common.json) {
         json shapes = json::object(), macs = nullptr, device_bytes = nullptr;
         if (use.ok()) macs = use.value().multiply_adds, device_bytes = use.value().device;
@@ -162,6 +173,7 @@ graft::result<int> bench(const common_options& common, const bench_options& opti
                     {"batch", batch},
                     {"macs", macs},
                     {"inputs", shapes}};
+        if (cost > 0) object["deterministic_cost"] = cost;
         if (options.batch == batch_auto) object["batch_trials"] = tried_json(found.tried);
         print(object);
         return exit_done;
@@ -183,6 +195,7 @@ graft::result<int> bench(const common_options& common, const bench_options& opti
     std::snprintf(text, sizeof text, "  (%s least, %s at 90 %%, %d rounds)", milliseconds_text(sorted.front()).c_str(),
                   milliseconds_text(sorted[sorted.size() * 9 / 10]).c_str(), options.rounds);
     row("latency", styled(screen, style::bold, milliseconds_text(middle)) + text);
+    if (cost > 0) row("costs", formatted("%.2f", cost) + " times as long as without --deterministic");
     std::snprintf(text, sizeof text, "%.1f samples a second", rate);
     std::string speed = text;
     if (use.ok() && use.value().multiply_adds > 0) {

@@ -1,5 +1,6 @@
 // graft bench --train: latency of a training step on random input; and what memory a step takes.
 #include "batch_search.hpp"
+#include "deterministic_cost.hpp"
 #include "training.hpp"
 
 #include <graft/passes/specialize.hpp>
@@ -61,6 +62,23 @@ graft::result<measured_network> network_of(graft::graph g, const std::string& so
     return net;
 }
 
+// The same steps on a device of its own, for `any_algorithm`.
+graft::result<any_algorithm::work> training(const common_options& common, const measured_network& net, graft::step_options how, graft::executor& pool) {
+    struct running {
+        graft::training_step step;
+        random_batch input;
+    };
+    auto made = std::make_shared<running>();
+    GRAFT_TRY_ASSIGN(how.on, open_device(common));
+    GRAFT_TRY_ASSIGN(made->step, graft::training_step::make(net.graph, net.logits, net.parameters, how));
+    GRAFT_TRY(made->input.fill(net, how.loss, common.seed));
+    return any_algorithm::work([made, &pool] {
+        graft::status done = made->step.run(made->input.step, pool);
+        ++made->input.step.step;
+        return done;
+    });
+}
+
 } // namespace
 
 graft::result<graft::step_memory> training_memory(graft::graph g, const std::string& source, std::int64_t batch, int threads) {
@@ -109,6 +127,8 @@ graft::result<int> bench_training(const common_options& common, const bench_opti
     random_batch input;
     GRAFT_TRY(input.fill(net, how.loss, common.seed));
     graft::step_input& in = input.step;
+    any_algorithm any;
+    GRAFT_TRY_ASSIGN(any, any_algorithm::prepare(common, how.on != nullptr, [&](const common_options& free) { return training(free, net, how, pool); }));
     double first_ms = 0;
     std::vector<double> latency;
     {
@@ -119,13 +139,16 @@ graft::result<int> bench_training(const common_options& common, const bench_opti
             ++in.step;
             const double took = now_ms() - start;
             if (i == -2) first_ms = took;
-            if (i >= 0) latency.push_back(took), bar.step(i + 1);
+            if (i < 0) continue;
+            latency.push_back(took);
+            GRAFT_TRY(any.run());
+            bar.step(i + 1);
         }
     }
     std::vector<double> sorted = latency;
     std::sort(sorted.begin(), sorted.end());
     const std::size_t n = sorted.size();
-    const double middle = n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
+    const double middle = median(latency), cost = any.cost(latency);
     const std::string name = options.arch.empty() ? options.model : options.arch;
     if (common.json) {
         json object{{"model", name},
@@ -143,6 +166,7 @@ graft::result<int> bench_training(const common_options& common, const bench_opti
                     {"batch", batch},
                     {"macs", nullptr},
                     {"inputs", {{"input", shape_json(net.batch)}}}};
+        if (cost > 0) object["deterministic_cost"] = cost;
         if (options.batch == batch_auto) object["batch_trials"] = tried_json(found.tried);
         print(object);
         return exit_done;
@@ -159,6 +183,7 @@ graft::result<int> bench_training(const common_options& common, const bench_opti
     std::snprintf(text, sizeof text, "  (%s least, %s at 90 %%, %d rounds)", milliseconds_text(sorted.front()).c_str(),
                   milliseconds_text(sorted[n * 9 / 10]).c_str(), options.rounds);
     row("step", styled(screen, style::bold, milliseconds_text(middle)) + text);
+    if (cost > 0) row("costs", formatted("%.2f", cost) + " times as long as without --deterministic");
     std::snprintf(text, sizeof text, "%.1f samples a second", 1000.0 * static_cast<double>(batch) / middle);
     row("speed", text);
     row("load", milliseconds_text(load_ms) + ", first step " + milliseconds_text(first_ms));

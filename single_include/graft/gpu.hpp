@@ -6627,7 +6627,7 @@ GRAFT_END_NAMESPACE
 #ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_DEPTHWISE_HPP
 #define GRAFT_SINGLE_GRAFT_GPU_OPS_DEPTHWISE_HPP
 // ---- graft/gpu/ops/depthwise.hpp
-// Depthwise convolutions and their gradients: kernels of our own, as cuDNN's engines for groups are slow on channels-last values.
+// Depthwise convolutions and their gradients in kernels of our own, with all that follows them.
 
 
 GRAFT_BEGIN_NAMESPACE
@@ -11659,7 +11659,7 @@ private:
         }
         return {};
     }
-    // For a clipped convolution with groups or few channels cuDNN's heuristics have only the engine that takes anything, which is slow.
+    // For a clipped convolution with groups or few channels cuDNN's heuristics have only the engine that takes anything.
     bool better_split(const node& n) {
         if (n.op_type != "Conv" || integer(n, "activation", 0) != static_cast<std::int64_t>(cpu::activation::clip)) return false;
         return integer(n, "group", 1) > 1 || at(n.inputs[0]).extents[1] <= 4;

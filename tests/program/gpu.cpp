@@ -225,6 +225,20 @@ TEST_CASE("float16 is trained with a scaled loss, and its checkpoints hold the s
     }
 }
 
+TEST_CASE("bench tells what --deterministic costs on a device, of inference and of training") {
+    for (const std::string& what : {demo, std::string("--arch lenet --train full --batch 2")}) {
+        CAPTURE(what);
+        const std::string bench = "bench " + what + " --rounds 3 --deterministic ";
+        const done d = on_devices(1, bench + "--json");
+        CAPTURE(d.err);
+        REQUIRE(d.code == 0);
+        CHECK(d.number("deterministic_cost") > 0);
+        CHECK(on_devices(1, bench).has(" times as long as without --deterministic"));
+        CHECK(!on_devices(1, "bench " + what + " --rounds 1 --json").has("deterministic_cost"));
+        CHECK(!graft_program(bench + "--device cpu --json").has("deterministic_cost"));
+    }
+}
+
 TEST_CASE("--batch auto on a device tries what fits its memory") {
     const std::string bench = "bench --arch lenet --train head --batch auto --rounds 1 --json";
     const done d = on_devices(1, bench);

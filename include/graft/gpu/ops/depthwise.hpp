@@ -1,4 +1,4 @@
-// Depthwise convolutions and their gradients: kernels of our own, as cuDNN's engines for groups are slow on channels-last values.
+// Depthwise convolutions and their gradients in kernels of our own, with all that follows them.
 #pragma once
 
 #include "../kernel.hpp"
