@@ -1,14 +1,11 @@
 // Networks of depthwise layers through the back end for NVIDIA GPUs, on the CUDA simulator: what lowering leaves whole, and training.
-#include "simulated_backend.hpp"
+#include "learning.hpp"
 
 #include "../ops/problems.hpp"
-#include "../train/small_steps.hpp"
 
 #include <algorithm>
 
 namespace {
-
-using small_steps::trained;
 
 // Inverted residuals for pictures [3, side, side]: a stem, a block that halves the picture, and one whose input is added to its output.
 graft::graph inverted_residuals(std::int64_t side, bool norms) {
@@ -39,27 +36,6 @@ std::vector<graft::placement> placed(const graft::model& m, const graft::shape& 
     const std::string error = places.ok() ? "" : places.error().what();
     REQUIRE_MESSAGE(places.ok(), error);
     return places.value();
-}
-
-graft::step_options with(graft::optimizer_kind kind, std::shared_ptr<graft::device> on) {
-    graft::step_options o;
-    o.optimizer.kind = kind;
-    o.optimizer.momentum = 0.9;
-    o.on = std::move(on);
-    return o;
-}
-
-double distance(trained& got, trained& want) {
-    REQUIRE(got.step.read_state().ok());
-    REQUIRE(want.step.read_state().ok());
-    double apart = 0, length = 1e-12;
-    for (std::size_t s = 0; s < want.step.state().size(); ++s)
-        for (std::int64_t i = 0; i < want.step.state()[s].value.elements(); ++i) {
-            const double w = static_cast<double>(want.step.state()[s].value.data<float>()[i]), d = static_cast<double>(got.step.state()[s].value.data<float>()[i]) - w;
-            apart += d * d;
-            length += w * w;
-        }
-    return std::sqrt(apart / length);
 }
 
 }  // namespace
@@ -112,37 +88,9 @@ TEST_CASE("sums of depthwise weights are stored in float32 where they are made, 
 }
 
 TEST_CASE("training steps of inverted residuals on the CUDA simulator learn what the CPU learns") {
-    const graft::graph g = small_steps::loaded(inverted_residuals(18, true));
-    for (const graft::optimizer_kind kind : {graft::optimizer_kind::sgd, graft::optimizer_kind::adamw}) {
-        trained host(g, with(kind, nullptr)), device(g, with(kind, simulated::exact_device()));
-        for (std::int64_t i = 0; i < 4; ++i) {
-            REQUIRE(host.run(i, i == 3 ? 3 : 4));
-            const bool ran = device.run(i, i == 3 ? 3 : 4);
-            REQUIRE_MESSAGE(ran, device.error());
-            CHECK(device.step.loss() == doctest::Approx(host.step.loss()).epsilon(2e-3));
-            CHECK(difference(device.step.logits(), host.step.logits()) <= 5e-3);
-        }
-        CHECK(distance(device, host) <= (kind == graft::optimizer_kind::sgd ? 1e-3 : 2e-2));
-    }
+    learning::expect_alike(small_steps::loaded(inverted_residuals(18, true)));
 }
 
 TEST_CASE("training steps of inverted residuals in halves learn nearly the same on the CUDA simulator") {
-    const graft::graph g = small_steps::loaded(inverted_residuals(18, true));
-    trained host(g, with(graft::optimizer_kind::sgd, nullptr));
-    for (std::int64_t i = 0; i < 3; ++i) REQUIRE(host.run(i, 8));
-    for (const char* precision : {"bfloat16", "float16"}) {
-        CAPTURE(precision);
-        graft::device_options options;
-        options.precision = precision;
-        graft::step_options o = with(graft::optimizer_kind::sgd, simulated::open(options));
-        o.loss_scaling = std::string(precision) == "float16";
-        trained device(g, o);
-        for (std::int64_t i = 0; i < 3; ++i) {
-            const bool ran = device.run(i, 8);
-            REQUIRE_MESSAGE(ran, device.error());
-        }
-        CHECK(device.step.scaling().skipped == 0);
-        CHECK(device.step.loss() == doctest::Approx(host.step.loss()).epsilon(0.02));
-        CHECK(distance(device, host) <= 0.05);
-    }
+    learning::expect_nearly_alike_in_halves(small_steps::loaded(inverted_residuals(18, true)), 8);
 }
