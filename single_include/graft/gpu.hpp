@@ -12272,6 +12272,7 @@ GRAFT_END_NAMESPACE
 #endif
 #endif
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -12338,6 +12339,8 @@ private:
     result<std::unique_ptr<library_kernel>> library_kernel_of(const kernel_query& q, const char*& why);
     status describe();
     static bool own_makes(void* self, const node& n, const graph& g);
+    static std::string recall_choice(void* self, const std::string& problem);
+    static void remember_choice(void* self, const std::string& problem, const std::string& choice);
     static bool library_makes(void* self, const node& n, const graph& g);
     result<std::shared_ptr<const resident_constant>> resident(const tensor& host, void* stream);
 
@@ -12349,6 +12352,7 @@ private:
     void* context_ = nullptr;
     std::shared_ptr<memory_pool> pool_;
     std::unique_ptr<module_cache> modules_;
+    std::map<std::string, std::string> chosen_;  // among a library's kernels, by problem; guarded by enqueueing_
     libraries handles_;
     bool handles_made_ = false;
     std::mutex enqueueing_, making_;
@@ -13318,12 +13322,17 @@ GRAFT_END_NAMESPACE
 
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {
-namespace detail {
 
-inline std::string recall_choice(void*, const std::string& problem) { return kept_file(problem, ".choice"); }
-inline void remember_choice(void*, const std::string& problem, const std::string& choice) { keep_file(problem, ".choice", choice); }
-
-}  // namespace detail
+// Networks repeat themselves, and lowering asks before planning does: what was chosen is at hand also where there is no folder to keep it.
+GRAFT_INLINE std::string cuda_device::recall_choice(void* self, const std::string& problem) {
+    std::string& choice = static_cast<cuda_device*>(self)->chosen_[problem];
+    if (choice.empty()) choice = kept_file(problem, ".choice");
+    return choice;
+}
+GRAFT_INLINE void cuda_device::remember_choice(void* self, const std::string& problem, const std::string& choice) {
+    static_cast<cuda_device*>(self)->chosen_[problem] = choice;
+    keep_file(problem, ".choice", choice);
+}
 
 GRAFT_INLINE status cuda_device::describe() {
     const api::driver_functions& d = driver();
@@ -13391,8 +13400,8 @@ GRAFT_INLINE result<const libraries*> cuda_device::handles() {
     }
     handles_.choices.context = this;
     handles_.choices.milliseconds = measure_on_device;
-    handles_.choices.recall = detail::recall_choice;
-    handles_.choices.remember = detail::remember_choice;
+    handles_.choices.recall = recall_choice;
+    handles_.choices.remember = remember_choice;
     handles_made_ = true;
     return static_cast<const libraries*>(&handles_);
 }

@@ -1,6 +1,8 @@
 // Whole networks through the back end for NVIDIA GPUs, on the CUDA simulator.
 #include "simulated_backend.hpp"
 
+#include "../cuda_simulator/simulated.hpp"
+
 #include <thread>
 
 namespace {
@@ -50,6 +52,21 @@ TEST_CASE("half the bytes between operators change the demo's answers by little"
         CHECK(difference(got, want) <= (std::string(precision) == "float16" ? 5e-3 : 4e-2));
         CHECK(difference(got, want) > 0);
     }
+}
+
+TEST_CASE("what was chosen among a library's kernels is chosen once by a device, also where there is no folder to keep it") {
+    const auto device = simulated::open();
+    setenv("GRAFT_CACHE_DIR", "/dev/null/none", 1);
+    long plans[2] = {};
+    const graft::tensor x = numbered({1, 3, 64, 64}, 2);
+    for (long& made : plans) {
+        const long before = simulated::count("call:cudnnBackendExecute");
+        answer(graft::load(demo, graft::on_device(device)), x);
+        made = simulated::count("call:cudnnBackendExecute") - before;
+    }
+    setenv("GRAFT_CACHE_DIR", GRAFT_CUDA_SIMULATOR "/cache", 1);
+    CHECK(plans[1] > 0);
+    CHECK(plans[0] > 2 * plans[1]);  // the first time engines were measured
 }
 
 TEST_CASE("a network of halves has on the CUDA simulator the kernels that it has in float32, and answers in halves") {

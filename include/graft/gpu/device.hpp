@@ -9,6 +9,7 @@
 #include "library_rows.hpp"
 #include "ops/ops.hpp"
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -75,6 +76,8 @@ private:
     result<std::unique_ptr<library_kernel>> library_kernel_of(const kernel_query& q, const char*& why);
     status describe();
     static bool own_makes(void* self, const node& n, const graph& g);
+    static std::string recall_choice(void* self, const std::string& problem);
+    static void remember_choice(void* self, const std::string& problem, const std::string& choice);
     static bool library_makes(void* self, const node& n, const graph& g);
     result<std::shared_ptr<const resident_constant>> resident(const tensor& host, void* stream);
 
@@ -86,6 +89,7 @@ private:
     void* context_ = nullptr;
     std::shared_ptr<memory_pool> pool_;
     std::unique_ptr<module_cache> modules_;
+    std::map<std::string, std::string> chosen_;  // among a library's kernels, by problem; guarded by enqueueing_
     libraries handles_;
     bool handles_made_ = false;
     std::mutex enqueueing_, making_;

@@ -10,12 +10,17 @@
 
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {
-namespace detail {
 
-inline std::string recall_choice(void*, const std::string& problem) { return kept_file(problem, ".choice"); }
-inline void remember_choice(void*, const std::string& problem, const std::string& choice) { keep_file(problem, ".choice", choice); }
-
-}  // namespace detail
+// Networks repeat themselves, and lowering asks before planning does: what was chosen is at hand also where there is no folder to keep it.
+GRAFT_INLINE std::string cuda_device::recall_choice(void* self, const std::string& problem) {
+    std::string& choice = static_cast<cuda_device*>(self)->chosen_[problem];
+    if (choice.empty()) choice = kept_file(problem, ".choice");
+    return choice;
+}
+GRAFT_INLINE void cuda_device::remember_choice(void* self, const std::string& problem, const std::string& choice) {
+    static_cast<cuda_device*>(self)->chosen_[problem] = choice;
+    keep_file(problem, ".choice", choice);
+}
 
 GRAFT_INLINE status cuda_device::describe() {
     const api::driver_functions& d = driver();
@@ -83,8 +88,8 @@ GRAFT_INLINE result<const libraries*> cuda_device::handles() {
     }
     handles_.choices.context = this;
     handles_.choices.milliseconds = measure_on_device;
-    handles_.choices.recall = detail::recall_choice;
-    handles_.choices.remember = detail::remember_choice;
+    handles_.choices.recall = recall_choice;
+    handles_.choices.remember = remember_choice;
     handles_made_ = true;
     return static_cast<const libraries*>(&handles_);
 }
