@@ -33,7 +33,7 @@ inline graft::step_options with(graft::optimizer_kind kind, std::shared_ptr<graf
     o.optimizer.kind = kind;
     o.optimizer.momentum = 0.9;
     o.optimizer.ema_decay = 0.9;
-    o.loss.label_smoothing = 0.1;
+    o.loss.label_smoothing = 0.1f;
     o.on = std::move(on);
     return o;
 }
