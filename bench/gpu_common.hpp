@@ -1,6 +1,8 @@
 // What the programs of bench/gpu share: the device, JSON lines, networks at a batch, and inputs that are the same in Python.
 #pragma once
 
+#include "../tests/difference.hpp"
+
 #include <graft/core/json.hpp>
 #include <graft/gpu.hpp>
 #include <graft/gpu/device.hpp>
@@ -97,19 +99,7 @@ inline bool same_bits(const graft::tensor& a, const graft::tensor& b) {
     return a.type() == b.type() && a.shape() == b.shape() && (a.bytes() == 0 || std::memcmp(a.raw(), b.raw(), a.bytes()) == 0);
 }
 
-/// The largest difference over the largest magnitude of what is wanted; infinite where types, shapes or NaNs disagree.
-inline double difference(const graft::tensor& got, const graft::tensor& want) {
-    if (got.type() != want.type() || got.shape() != want.shape()) return HUGE_VAL;
-    double worst = 0, largest = 1e-3;
-    for (std::int64_t i = 0; i < want.elements(); ++i) {
-        const double w = graft::element_as_double(want.type(), want.raw(), i), g = graft::element_as_double(got.type(), got.raw(), i);
-        if (w == g || (std::isnan(w) && std::isnan(g))) continue;
-        if (!std::isfinite(w) || !std::isfinite(g)) return HUGE_VAL;
-        largest = std::max(largest, std::fabs(w));
-        worst = std::max(worst, std::fabs(w - g));
-    }
-    return worst / largest;
-}
+using ::difference;
 
 /// A network that learns, its step, and a batch that has something to be learnt: the mean of a picture tells its class.
 struct trained {

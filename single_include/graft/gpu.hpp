@@ -2186,6 +2186,8 @@ place broadcast_to(const place& at, const shape& in);
 
 /// Strides in elements of a tensor in memory, by axis of its extents.
 std::vector<std::int64_t> strides_of(const shape& extents, layout order);
+/// Strides that number elements by some axes alone, row-major: bit d of `axes` for each that counts; 0 along the others.
+std::vector<std::int64_t> strides_among(const shape& extents, std::uint32_t axes);
 
 }  // namespace gpu
 GRAFT_END_NAMESPACE
@@ -2211,6 +2213,17 @@ GRAFT_INLINE std::vector<std::int64_t> strides_of(const shape& extents, layout o
     const std::vector<int> axes = detail::memory_order(extents.rank(), order);
     std::int64_t step = 1;
     for (std::size_t i = axes.size(); i-- > 0; step *= extents[axes[i]]) strides[static_cast<std::size_t>(axes[i])] = step;
+    return strides;
+}
+
+GRAFT_INLINE std::vector<std::int64_t> strides_among(const shape& extents, std::uint32_t axes) {
+    std::vector<std::int64_t> strides(static_cast<std::size_t>(extents.rank()));
+    std::int64_t step = 1;
+    for (int d = extents.rank() - 1; d >= 0; --d) {
+        if (!(axes >> d & 1u)) continue;
+        strides[static_cast<std::size_t>(d)] = step;
+        step *= extents[d];
+    }
     return strides;
 }
 
@@ -4958,17 +4971,6 @@ inline int row_lanes(const shape& extents, layout order, std::uint32_t axes, std
     while (lanes > 1 && extents[inner] % lanes) lanes /= 2;
     return lanes;
 }
-// Strides that number the rows by their axes, row-major.
-inline std::vector<std::int64_t> row_strides(const shape& extents, std::uint32_t axes) {
-    std::vector<std::int64_t> strides(static_cast<std::size_t>(extents.rank()));
-    std::int64_t step = 1;
-    for (int d = extents.rank() - 1; d >= 0; --d) {
-        if (!(axes >> d & 1u)) continue;
-        strides[static_cast<std::size_t>(d)] = step;
-        step *= extents[d];
-    }
-    return strides;
-}
 inline std::uint32_t first_axes(int k) { return (std::uint32_t(1) << k) - 1; }
 
 // The kernel of an output whose rows, by some of its axes, know their updates. Each thread has a pack of the output.
@@ -4979,7 +4981,7 @@ public:
         index i = e.loop_index("i", extents.elements());
         i.level = level::thread;
         at = walk(extents, q.out_layout[0], i);
-        row = e.offset(at, row_strides(extents, axes));
+        row = e.offset(at, strides_among(extents, axes));
     }
     /// The place in an update tensor whose axes are `lead`, numbered by `u`, and behind them the axes of the output from the k-th on.
     place of_update(const shape& update, const shape& lead, int k) {
@@ -9415,14 +9417,7 @@ public:
 
 private:
     operand number(element_emitter& e, const place& at) const {
-        std::vector<std::int64_t> strides(static_cast<std::size_t>(extents.rank()));
-        std::int64_t step = 1;
-        for (int d = extents.rank() - 1; d >= 0; --d) {
-            if (!(axes >> d & 1u)) continue;
-            strides[static_cast<std::size_t>(d)] = step;
-            step *= extents[d];
-        }
-        return e.as_value(e.offset(at, strides));
+        return e.as_value(e.offset(at, strides_among(extents, axes)));
     }
     dtype type;
 };
@@ -12516,7 +12511,8 @@ private:
     device_memory arena_;
     pinned_memory pinned_;
     std::vector<segment> segments_;
-    std::unique_ptr<staged_input> ahead_;        // once somebody has told what comes next
+    std::unique_ptr<staged_input> ahead_;        // once somebody has told what comes next,
+    bool told_ = false;                          // where it can be brought ahead
     std::vector<std::int64_t> staged_;           // of each copy step, its place in pinned memory
     std::vector<device_address> state_at_;       // of each input of the graph that is state
     std::vector<device_address> in_, out_;       // of the step that is enqueued
@@ -12798,7 +12794,7 @@ GRAFT_INLINE bool cuda_context::lies_free(const segment& s, std::size_t upload) 
 }
 
 GRAFT_INLINE status cuda_context::stage(std::int64_t input, const void* address) {
-    if (!ahead_) {
+    if (!told_) {
         if (segments_.empty() || segments_.front().first != 0) return {};  // the host computes first
         segment& s = segments_.front();
         for (std::size_t i : s.up) {
@@ -12816,6 +12812,7 @@ GRAFT_INLINE status cuda_context::stage(std::int64_t input, const void* address)
             if (s.graph) d.cuGraphExecDestroy(s.graph);
             s.graph = nullptr;
         }
+        told_ = true;
     }
     if (ahead_) ahead_->next = address;
     return {};

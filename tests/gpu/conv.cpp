@@ -4,8 +4,6 @@
 
 #include <graft/cpu/epilogue.hpp>
 #include <graft/gpu/ops/conv.hpp>
-#include <graft/ops/gradients.hpp>
-#include <graft/ops/ops.hpp>
 
 #include <map>
 
@@ -18,15 +16,12 @@ using graft::gpu::kernel_options;
 using library_problem::asked;
 using library_problem::problem;
 using simulated::device;
+using simulated::op_row_of;
 
 constexpr auto last = graft::gpu::layout::channels_last;
 
 // What rounding of the result, and of the factors to TF32, may cost.
 double bound(dtype type) { return type == dtype::float32 ? 2e-3 : type == dtype::float16 ? 2e-3 : 1e-2; }
-
-const graft::op_row* op_row_of(const std::string& op, const std::string& domain) {
-    return domain.empty() ? graft::ops::find_op("", op.c_str(), graft::newest_opset) : graft::ops::find_training_op("graft", op.c_str(), 1);
-}
 
 double activated(double x, activation a, double alpha, double beta) {
     switch (a) {
@@ -67,25 +62,9 @@ problem fused(const char* text, dtype type, activation a, int residual, float al
     return p;
 }
 
-graft::result<std::unique_ptr<graft::gpu::library_kernel>> make(const problem& p, const device& on, kernel_options options = {}) {
-    const asked a(p, on.traits, options);
-    const auto* row = simulated::row_of(graft::gpu::conv_rows(), p.n.op_type.c_str(), p.n.domain.c_str());
-    REQUIRE(row);
-    return row->make(a.query, on.with);
-}
-
-// The difference of a problem's answer, or the reason why there is none.
+graft::result<std::unique_ptr<graft::gpu::library_kernel>> make(const problem& p, const device& on, kernel_options options = {}) { return simulated::make(graft::gpu::conv_rows(), p, on, options); }
 double answered(const problem& p, const device& on, std::string& why, kernel_options options = {}, std::string* note = nullptr) {
-    auto kernel = make(p, on, options);
-    if (!kernel.ok()) {
-        why = kernel.error().what();
-        return HUGE_VAL;
-    }
-    if (note) *note = kernel.value()->note;
-    tensor got;
-    const graft::status s = on.run(p, *kernel.value(), got);
-    if (!s.ok()) why = s.error().what();
-    return s.ok() ? library_problem::difference(got, p.wanted[0]) : HUGE_VAL;
+    return simulated::answered(graft::gpu::conv_rows(), p, on, why, options, note);
 }
 
 // A user's functions behind `library_choices`.

@@ -3,8 +3,6 @@
 #include "simulated_device.hpp"
 
 #include <graft/gpu/ops/matmul.hpp>
-#include <graft/ops/gradients.hpp>
-#include <graft/ops/ops.hpp>
 
 #include <map>
 
@@ -17,14 +15,12 @@ using graft::gpu::kernel_options;
 using library_problem::asked;
 using library_problem::problem;
 using simulated::device;
+using simulated::op_row_of;
 
 constexpr auto rows = graft::gpu::layout::row_major;
 
 double bound(dtype type) { return type == dtype::float64 ? 1e-14 : type == dtype::bfloat16 ? 1e-2 : 2e-3; }
 
-const graft::op_row* op_row_of(const std::string& op, const std::string& domain) {
-    return domain.empty() ? graft::ops::find_op("", op.c_str(), graft::newest_opset) : graft::ops::find_training_op("graft", op.c_str(), 1);
-}
 problem product(const char* op, const std::string& text, dtype type) {
     problem p = library_problem::of(*op_row_of(op, std::string(op) == "MatMulGradWeight" ? "graft" : ""), text, type, rows);
     CHECK_MESSAGE(p.error.empty(), p.error);
@@ -36,21 +32,8 @@ std::string refusal(const problem& p, const device& on) {
     const char* why = simulated::row_of(graft::gpu::matmul_rows(), p.n.op_type.c_str(), p.n.domain.c_str())->refuse(a.query);
     return why ? why : "";
 }
-graft::result<std::unique_ptr<graft::gpu::library_kernel>> make(const problem& p, const device& on, kernel_options options = {}) {
-    const asked a(p, on.traits, options);
-    return simulated::row_of(graft::gpu::matmul_rows(), p.n.op_type.c_str(), p.n.domain.c_str())->make(a.query, on.with);
-}
-double answered(const problem& p, const device& on, std::string& why, kernel_options options = {}) {
-    auto kernel = make(p, on, options);
-    if (!kernel.ok()) {
-        why = kernel.error().what();
-        return HUGE_VAL;
-    }
-    tensor got;
-    const graft::status s = on.run(p, *kernel.value(), got);
-    if (!s.ok()) why = s.error().what();
-    return s.ok() ? library_problem::difference(got, p.wanted[0]) : HUGE_VAL;
-}
+graft::result<std::unique_ptr<graft::gpu::library_kernel>> make(const problem& p, const device& on, kernel_options options = {}) { return simulated::make(graft::gpu::matmul_rows(), p, on, options); }
+double answered(const problem& p, const device& on, std::string& why, kernel_options options = {}) { return simulated::answered(graft::gpu::matmul_rows(), p, on, why, options); }
 
 // A MatMul of the domain graft from matrices as they lie in memory: [m, k] or, transposed, [k, m]; with bias, activation, residual.
 problem fused(dtype type, bool trans_a, bool trans_b, bool bias, activation act, int residual) {

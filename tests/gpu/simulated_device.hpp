@@ -4,6 +4,9 @@
 #include "../cuda_simulator/simulated.hpp"
 #include "library_problem.hpp"
 
+#include <graft/ops/gradients.hpp>
+#include <graft/ops/ops.hpp>
+
 #include <memory>
 
 namespace simulated {
@@ -87,6 +90,32 @@ inline const graft::gpu::library_row* row_of(graft::gpu::library_rows rows, cons
     for (int i = 0; i < rows.size; ++i)
         if (!std::strcmp(rows.rows[i].op, op) && !std::strcmp(rows.rows[i].domain, domain)) return rows.rows + i;
     return nullptr;
+}
+/// The row of the op table, or of those of training, for an operator of a library.
+inline const graft::op_row* op_row_of(const std::string& op, const std::string& domain) {
+    return domain.empty() ? graft::ops::find_op("", op.c_str(), graft::newest_opset) : graft::ops::find_training_op("graft", op.c_str(), 1);
+}
+
+/// The kernel that a family makes for a problem.
+inline graft::result<std::unique_ptr<graft::gpu::library_kernel>> make(graft::gpu::library_rows rows, const library_problem::problem& p, const device& on,
+                                                                       graft::gpu::kernel_options options) {
+    const library_problem::asked a(p, on.traits, options);
+    const graft::gpu::library_row* row = row_of(rows, p.n.op_type.c_str(), p.n.domain.c_str());
+    REQUIRE(row);
+    return row->make(a.query, on.with);
+}
+/// The difference of its answer, or the reason why there is none.
+inline double answered(graft::gpu::library_rows rows, const library_problem::problem& p, const device& on, std::string& why, graft::gpu::kernel_options options, std::string* note = nullptr) {
+    auto kernel = make(rows, p, on, options);
+    if (!kernel.ok()) {
+        why = kernel.error().what();
+        return HUGE_VAL;
+    }
+    if (note) *note = kernel.value()->note;
+    graft::tensor got;
+    const graft::status s = on.run(p, *kernel.value(), got);
+    if (!s.ok()) why = s.error().what();
+    return s.ok() ? library_problem::difference(got, p.wanted[0]) : HUGE_VAL;
 }
 
 }  // namespace simulated

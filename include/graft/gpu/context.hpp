@@ -157,7 +157,8 @@ private:
     device_memory arena_;
     pinned_memory pinned_;
     std::vector<segment> segments_;
-    std::unique_ptr<staged_input> ahead_;        // once somebody has told what comes next
+    std::unique_ptr<staged_input> ahead_;        // once somebody has told what comes next,
+    bool told_ = false;                          // where it can be brought ahead
     std::vector<std::int64_t> staged_;           // of each copy step, its place in pinned memory
     std::vector<device_address> state_at_;       // of each input of the graph that is state
     std::vector<device_address> in_, out_;       // of the step that is enqueued

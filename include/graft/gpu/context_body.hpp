@@ -266,7 +266,7 @@ GRAFT_INLINE bool cuda_context::lies_free(const segment& s, std::size_t upload) 
 }
 
 GRAFT_INLINE status cuda_context::stage(std::int64_t input, const void* address) {
-    if (!ahead_) {
+    if (!told_) {
         if (segments_.empty() || segments_.front().first != 0) return {};  // the host computes first
         segment& s = segments_.front();
         for (std::size_t i : s.up) {
@@ -284,6 +284,7 @@ GRAFT_INLINE status cuda_context::stage(std::int64_t input, const void* address)
             if (s.graph) d.cuGraphExecDestroy(s.graph);
             s.graph = nullptr;
         }
+        told_ = true;
     }
     if (ahead_) ahead_->next = address;
     return {};

@@ -81,6 +81,8 @@ place broadcast_to(const place& at, const shape& in);
 
 /// Strides in elements of a tensor in memory, by axis of its extents.
 std::vector<std::int64_t> strides_of(const shape& extents, layout order);
+/// Strides that number elements by some axes alone, row-major: bit d of `axes` for each that counts; 0 along the others.
+std::vector<std::int64_t> strides_among(const shape& extents, std::uint32_t axes);
 
 }  // namespace gpu
 GRAFT_END_NAMESPACE
@@ -106,6 +108,17 @@ GRAFT_INLINE std::vector<std::int64_t> strides_of(const shape& extents, layout o
     const std::vector<int> axes = detail::memory_order(extents.rank(), order);
     std::int64_t step = 1;
     for (std::size_t i = axes.size(); i-- > 0; step *= extents[axes[i]]) strides[static_cast<std::size_t>(axes[i])] = step;
+    return strides;
+}
+
+GRAFT_INLINE std::vector<std::int64_t> strides_among(const shape& extents, std::uint32_t axes) {
+    std::vector<std::int64_t> strides(static_cast<std::size_t>(extents.rank()));
+    std::int64_t step = 1;
+    for (int d = extents.rank() - 1; d >= 0; --d) {
+        if (!(axes >> d & 1u)) continue;
+        strides[static_cast<std::size_t>(d)] = step;
+        step *= extents[d];
+    }
     return strides;
 }
 

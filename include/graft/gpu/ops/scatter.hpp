@@ -31,17 +31,6 @@ inline int row_lanes(const shape& extents, layout order, std::uint32_t axes, std
     while (lanes > 1 && extents[inner] % lanes) lanes /= 2;
     return lanes;
 }
-// Strides that number the rows by their axes, row-major.
-inline std::vector<std::int64_t> row_strides(const shape& extents, std::uint32_t axes) {
-    std::vector<std::int64_t> strides(static_cast<std::size_t>(extents.rank()));
-    std::int64_t step = 1;
-    for (int d = extents.rank() - 1; d >= 0; --d) {
-        if (!(axes >> d & 1u)) continue;
-        strides[static_cast<std::size_t>(d)] = step;
-        step *= extents[d];
-    }
-    return strides;
-}
 inline std::uint32_t first_axes(int k) { return (std::uint32_t(1) << k) - 1; }
 
 // The kernel of an output whose rows, by some of its axes, know their updates. Each thread has a pack of the output.
@@ -52,7 +41,7 @@ public:
         index i = e.loop_index("i", extents.elements());
         i.level = level::thread;
         at = walk(extents, q.out_layout[0], i);
-        row = e.offset(at, row_strides(extents, axes));
+        row = e.offset(at, strides_among(extents, axes));
     }
     /// The place in an update tensor whose axes are `lead`, numbered by `u`, and behind them the axes of the output from the k-th on.
     place of_update(const shape& update, const shape& lead, int k) {

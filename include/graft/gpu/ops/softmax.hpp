@@ -66,14 +66,7 @@ public:
 
 private:
     operand number(element_emitter& e, const place& at) const {
-        std::vector<std::int64_t> strides(static_cast<std::size_t>(extents.rank()));
-        std::int64_t step = 1;
-        for (int d = extents.rank() - 1; d >= 0; --d) {
-            if (!(axes >> d & 1u)) continue;
-            strides[static_cast<std::size_t>(d)] = step;
-            step *= extents[d];
-        }
-        return e.as_value(e.offset(at, strides));
+        return e.as_value(e.offset(at, strides_among(extents, axes)));
     }
     dtype type;
 };
