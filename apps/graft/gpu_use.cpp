@@ -33,10 +33,16 @@ void gpu_use::sample() {
     if (s.memory_used >= 0) latest_.bytes = static_cast<double>(s.memory_used);
     if (s.watts >= 0) latest_.watts = s.watts;
     if (s.celsius >= 0) latest_.celsius = s.celsius;
+    // A power limit is what a busy device runs into by design.
+    using graft::gpu::throttle;
+    const bool throttled = s.throttled == throttle::heat || s.throttled == throttle::power_brake;
+    if (s.utilization >= 0) latest_.throttled = throttled ? 1 : 0;
+    if (throttled) why_ = latest_.why = s.throttled;
     const auto add = [](mean& to, double value) {
         if (std::isfinite(value)) to.sum += value, to.count += 1;
     };
     add(busy_, latest_.busy), add(bytes_, latest_.bytes), add(watts_, latest_.watts), add(celsius_, latest_.celsius);
+    add(throttled_, latest_.throttled);
 }
 
 void gpu_use::poll() {
@@ -45,7 +51,7 @@ void gpu_use::poll() {
 
 gpu_figures gpu_use::take_means() {
     if (watch_ && !(busy_.count + bytes_.count + watts_.count + celsius_.count > 0)) sample();
-    return {busy_.take(), bytes_.take(), watts_.take(), celsius_.take()};
+    return {busy_.take(), bytes_.take(), watts_.take(), celsius_.take(), throttled_.take(), why_};
 }
 
 } // namespace program

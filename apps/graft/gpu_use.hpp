@@ -14,6 +14,8 @@ struct gpu_figures {
     static constexpr double none = std::numeric_limits<double>::quiet_NaN();
     double busy = none; ///< share of the time in which a kernel ran, 0..1
     double bytes = none, watts = none, celsius = none;
+    double throttled = none; ///< 1 while heat or its power supply makes it slower, else 0; their mean is a share of the time
+    graft::gpu::throttle why = graft::gpu::throttle::none; ///< of `throttled`; of means, the last reason
 };
 
 /// Samples a GPU twice a second at most, however often it is asked to.
@@ -39,7 +41,8 @@ private:
 
     std::unique_ptr<graft::gpu::device_watch> watch_;
     gpu_figures latest_;
-    mean busy_, bytes_, watts_, celsius_;
+    mean busy_, bytes_, watts_, celsius_, throttled_;
+    graft::gpu::throttle why_ = graft::gpu::throttle::none;
     double last_ = -1e9;
     bool lost_ = false;
 };

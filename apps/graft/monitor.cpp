@@ -33,6 +33,7 @@ std::string use_text(const device_sample& s) {
     return or_dash(s.utilization >= 0, std::to_string(s.utilization) + " %");
 }
 std::string power_text(const device_sample& s) { return or_dash(s.watts >= 0, formatted("%.0f W", s.watts)); }
+std::string throttle_text(const device_sample& s) { return name(s.throttled); }
 std::string heat_text(const device_sample& s) { return or_dash(s.celsius >= 0, std::to_string(s.celsius) + " C"); }
 
 json sample_json(const device_info& device, const device_sample& s) {
@@ -43,15 +44,16 @@ json sample_json(const device_info& device, const device_sample& s) {
     out["power_w"] = s.watts < 0 ? json() : json(s.watts);
     out["lost"] = s.lost;
     out["temperature_c"] = s.celsius < 0 ? json() : json(s.celsius);
+    out["throttled"] = s.throttled == graft::gpu::throttle::none ? json() : json(throttle_text(s));
     return out;
 }
 
 // The lines that the table takes.
 int print_table(const terminal& screen, const std::vector<device_info>& devices, const std::vector<device_sample>& samples) {
-    text_table table({"GPU", ">busy", "", ">memory", ">power", ">temperature"});
+    text_table table({"GPU", ">busy", "", ">memory", ">power", ">temperature", "slowed by"});
     for (std::size_t i = 0; i < devices.size(); ++i)
         table.add({gpu_title(devices[i]), use_text(samples[i]), bar(screen, samples[i].utilization / 100.0, 10),
-                   memory_text(samples[i]), power_text(samples[i]), heat_text(samples[i])});
+                   memory_text(samples[i]), power_text(samples[i]), heat_text(samples[i]), throttle_text(samples[i])});
     table.print(screen);
     return static_cast<int>(devices.size()) + 1;
 }
@@ -59,7 +61,8 @@ void print_line(const std::vector<device_info>& devices, const std::vector<devic
     std::string line = time_text(std::time(nullptr));
     for (std::size_t i = 0; i < devices.size(); ++i)
         line += "  cuda:" + std::to_string(devices[i].ordinal) + " " + use_text(samples[i]) + ", " + memory_text(samples[i]) +
-                ", " + power_text(samples[i]) + ", " + heat_text(samples[i]);
+                ", " + power_text(samples[i]) + ", " + heat_text(samples[i]) +
+                (throttle_text(samples[i]).empty() ? "" : ", slowed by " + throttle_text(samples[i]));
     std::printf("%s\n", line.c_str());
 }
 

@@ -75,6 +75,7 @@ public:
         }
         screen_.epoch_done(done);
         warn_if_waiting(r);
+        warn_if_throttled(r);
     }
     void add_figures(graft::named_numbers& log) override {
         if (!gpu_.watching()) return;
@@ -83,6 +84,7 @@ public:
         log.emplace_back("gpu_memory_bytes", means_.bytes);
         log.emplace_back("gpu_watts", means_.watts);
         log.emplace_back("gpu_celsius", means_.celsius);
+        log.emplace_back("gpu_throttled", means_.throttled);
     }
     void on_warning(const std::string& text) override {
         constexpr std::size_t most = 20;
@@ -106,6 +108,15 @@ private:
                    (with_.cache ? "" : ", a --cache DIR that keeps decoded pictures") +
                    ", pictures that are stored smaller, or a cheaper --augment");
     }
+    void warn_if_throttled(const graft::epoch_record& r) {
+        if (throttling_told_ || !(means_.throttled >= 0.1)) return;
+        throttling_told_ = true;
+        const bool heat = means_.why == graft::gpu::throttle::heat;
+        on_warning(device_name(with_.step.on) + " ran slower than it can for " + formatted("%.0f %%", means_.throttled * 100) +
+                   " of epoch " + std::to_string(r.epoch + 1) +
+                   (heat ? ", for heat (" + formatted("%.0f C", means_.celsius) + "): see to its cooling, or set it a lower power limit (nvidia-smi -pl)"
+                         : ", since it or its power supply had to act: `nvidia-smi -q -d PERFORMANCE` tells more"));
+    }
     void warn_if_lost() {
         if (lost_told_ || !gpu_.lost()) return;
         lost_told_ = true;
@@ -119,7 +130,7 @@ private:
     const graft::trainer_options& with_;
     gpu_use gpu_;
     gpu_figures means_;
-    bool waiting_told_ = false, lost_told_ = false;
+    bool waiting_told_ = false, lost_told_ = false, throttling_told_ = false;
     std::int64_t epoch_ = 0;
     bool scoring_ = false;
     double scoring_since_ = 0;

@@ -5083,8 +5083,9 @@ public:
 
     /// Runs on inputs by name; those with a default may be left out. Errors: input.name, input.shape, input.dtype, memory.*, op.*.
     result<std::vector<named_tensor>> run(const std::vector<named_tensor>& inputs);
-    /// Runs a model with one input that has no default, and returns its first output.
-    result<tensor> run(const tensor& input);
+    /// Runs a model with one input that has no default, and returns its first output. `next`: what the run after this one will be
+    /// given, where that is known: a device brings it over while it computes. It has to stay as it is until that run has ended.
+    result<tensor> run(const tensor& input, const tensor* next = nullptr);
     /// The same in steps, without any allocation once a shape has been seen: give the inputs by place, run, read the outputs.
     status set_input(std::size_t i, const tensor& value);
     status run();
@@ -5095,6 +5096,7 @@ public:
 
 private:
     struct state;
+    status run_inputs(std::size_t coming, const void* next);
     std::unique_ptr<state> state_;
 };
 
@@ -33667,9 +33669,9 @@ public:
         pool_ = &pool;
     }
 
-    // One view an input of the graph, in its order; the memory is only read, and only during the call. `next`: where the first input of
+    // One view an input of the graph, in its order; the memory is only read, and only during the call. `next`: where input `coming` of
     // the next run lies, if it is there by now and of the same shape; it may be read until that run has ended.
-    status run(const tensor_view* inputs, const void* next = nullptr) {
+    status run(const tensor_view* inputs, const void* next = nullptr, std::int64_t coming = 0) {
         if (!plan_ || !executable::fits(*plan_, inputs)) {
             // Where this fails there is no plan, so that the next run begins anew.
             plan_.reset();
@@ -33680,7 +33682,7 @@ public:
         }
         inputs_ = inputs;
         GRAFT_TRY(prepare_outputs());
-        if (on_device_ && next) GRAFT_TRY(on_device_->expect(0, next));
+        if (on_device_ && next) GRAFT_TRY(on_device_->expect(coming, next));
         if (host_states_.empty()) return run_steps();
         // State that this plan has on the host may have been changed on the device by another.
         for (const state_pair& s : host_states_) GRAFT_TRY(state_->read_back(inputs_[s.input].data));
@@ -36886,7 +36888,9 @@ GRAFT_INLINE status session::set_input(std::size_t i, const tensor& value) {
     return {};
 }
 
-GRAFT_INLINE status session::run() {
+GRAFT_INLINE status session::run() { return run_inputs(0, nullptr); }
+// `next`: where input `coming` of the next run lies; null where that is not known.
+GRAFT_INLINE status session::run_inputs(std::size_t coming, const void* next) {
     bool replaces = false;
     for (std::size_t i = 0; i < state_->inputs.size(); ++i) {
         const value_info& info = state_->model->inputs[i];
@@ -36895,7 +36899,7 @@ GRAFT_INLINE status session::run() {
         state_->views[i] = state_->inputs[i] ? view(state_->inputs[i]) : tensor_view{};
     }
     state_->last = replaces ? state_->replaced.get() : state_->folded.get();
-    GRAFT_CATCH_BAD_ALLOC("run", state_->last->run(state_->views.data()));
+    GRAFT_CATCH_BAD_ALLOC("run", state_->last->run(state_->views.data(), next, static_cast<std::int64_t>(coming)));
 }
 GRAFT_INLINE const tensor& session::output(std::size_t i) const { return state_->last ? state_->last->output(i) : state_->nothing; }
 
@@ -36913,7 +36917,7 @@ GRAFT_INLINE result<std::vector<named_tensor>> session::run(const std::vector<na
     return outputs;
 }
 
-GRAFT_INLINE result<tensor> session::run(const tensor& input) {
+GRAFT_INLINE result<tensor> session::run(const tensor& input, const tensor* next) {
     std::size_t only = state_->inputs.size();
     for (std::size_t i = 0; i < state_->inputs.size(); ++i) {
         state_->inputs[i] = tensor();
@@ -36923,7 +36927,8 @@ GRAFT_INLINE result<tensor> session::run(const tensor& input) {
     }
     if (only == state_->inputs.size()) return fail(errc::input_name, "model", "it has no input without a default");
     GRAFT_TRY(set_input(only, input));
-    GRAFT_TRY(run());
+    const bool alike = next && next->shape() == input.shape() && next->type() == input.type();
+    GRAFT_TRY(run_inputs(only, alike ? next->raw() : nullptr));
     return output(0);
 }
 

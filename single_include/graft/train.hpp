@@ -6332,6 +6332,46 @@ GRAFT_END_NAMESPACE
 // ---- graft/train/evaluate.hpp
 // Scores a network on a dataset, every picture exactly once.
 
+// ---- graft/data/batches_ahead.hpp
+// Batches one after the other, with the one behind at hand.
+
+
+#include <utility>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// Goes through the batches of a source that was started. Where `ahead` says so, the one behind is there while one is worked on, so
+/// that a device can bring it over; that keeps two in memory.
+template <class Source>
+class batches_ahead {
+public:
+    /// `count`: how many the source has left. The source must outlive this.
+    batches_ahead(Source& from, std::int64_t count, bool ahead) noexcept : from_(from), left_(count), ahead_(ahead) {}
+
+    /// Goes on to the next batch. Errors: the source's, for that batch; what was found bad in it is in current() all the same.
+    status advance() {
+        status made;
+        if (has_next_)
+            std::swap(current_, next_), made = std::move(made_next_);
+        else
+            made = from_.next(current_);
+        has_next_ = ahead_ && --left_ > 0 && made.ok();
+        if (has_next_) made_next_ = from_.next(next_);
+        return made;
+    }
+    batch& current() noexcept { return current_; }
+    /// Inputs of the batch behind, which stay as they are and where they are until it has been worked on; null where that is not known.
+    const tensor* next() const noexcept { return has_next_ && made_next_.ok() && !next_.labels.empty() ? &next_.inputs : nullptr; }
+
+private:
+    Source& from_;
+    std::int64_t left_;
+    bool ahead_, has_next_ = false;
+    batch current_, next_;
+    status made_next_;
+};
+
+GRAFT_END_NAMESPACE
 // ---- graft/train/metrics.hpp
 // What a classifier got right: loss, top-k, confusion matrix, precision and recall, calibration; the same for any batches.
 
@@ -6965,14 +7005,15 @@ GRAFT_INLINE result<evaluation_result> evaluate(const model& network, const data
     GRAFT_TRY(source.start(0));
     std::int64_t done = 0;
     bool first = true;
-    batch b;
+    batches_ahead<loader> batches(source, source.batches(), std::strcmp(network.device(), "cpu") != 0);
     for (std::int64_t number = 0; number < source.batches(); ++number) {
-        GRAFT_TRY(source.next(b));
+        GRAFT_TRY(batches.advance());
+        batch& b = batches.current();
         for (const bad_sample& s : b.bad) found.bad.push_back(s);
         if (b.labels.empty()) continue;
         tensor scores;
         if (fixed > b.inputs.shape()[0]) GRAFT_TRY(detail::pad_batch(b.inputs, fixed));
-        GRAFT_TRY_ASSIGN(scores, run.run(b.inputs));
+        GRAFT_TRY_ASSIGN(scores, run.run(b.inputs, batches.next()));
         const std::int64_t n = static_cast<std::int64_t>(b.labels.size()), classes = scores.elements() / scores.shape()[0];
         if (scores.type() != dtype::float32 || scores.shape()[0] < n) return fail(errc::train_head, network.outputs()[0].name, "a classifier gives float32 [N, classes]; this one gives " + text(scores.shape()));
         if (first) GRAFT_TRY_ASSIGN(found.metrics, classification_metrics::make(classes));
@@ -7329,14 +7370,15 @@ GRAFT_INLINE result<cached_features> cache_features(const graph& trunk, const da
     GRAFT_TRY(source.start(0));
     cached_features made;
     std::int64_t filled = 0;
-    batch b;
+    batches_ahead<loader> batches(source, source.batches(), std::strcmp(network.device(), "cpu") != 0);
     for (std::int64_t i = 0; i < source.batches(); ++i) {
-        GRAFT_TRY(source.next(b));
+        GRAFT_TRY(batches.advance());
+        const batch& b = batches.current();
         for (const bad_sample& s : b.bad) made.bad.push_back(s);
         const std::int64_t n = static_cast<std::int64_t>(b.labels.size());
         if (n == 0) continue;
         tensor features;
-        GRAFT_TRY_ASSIGN(features, run.run(b.inputs));
+        GRAFT_TRY_ASSIGN(features, run.run(b.inputs, batches.next()));
         if (features.type() != dtype::float32 || features.shape().rank() < 1 || features.shape()[0] != n)
             return fail(errc::train_head, network.outputs()[0].name, "the trunk gives " + text(features.shape()) + " for a batch of " + std::to_string(n) + "; a row for each picture is needed");
         const std::int64_t row = features.elements() / n;
@@ -23764,20 +23806,13 @@ private:
         const double epoch_began = seconds_now(), waited_before = source_->waited();
         const std::int64_t seen_before = position_.seen;
         double rate = 0;
-        batch b, next;
-        status made, made_next;
-        bool ahead = false;
+        batches_ahead<batch_source> batches(*source_, steps_per_epoch() - position_.batch, o_.step.on != nullptr);
         while (position_.batch < steps_per_epoch()) {
-            if (ahead)
-                std::swap(b, next), made = std::move(made_next);
-            else
-                made = source_->next(b);
+            status made = batches.advance();
+            const batch& b = batches.current();
             count_bad(b.bad);  // also those that are one too many
             GRAFT_TRY(std::move(made));
-            // A device has the next batch brought over while it computes this one.
-            ahead = o_.step.on && position_.batch + 1 < steps_per_epoch();
-            if (ahead) made_next = source_->next(next);
-            if (!b.labels.empty()) GRAFT_TRY(run_step(b, ahead && made_next.ok() && !next.labels.empty() ? &next.inputs : nullptr, rate));
+            if (!b.labels.empty()) GRAFT_TRY(run_step(b, batches.next(), rate));
             ++position_.batch;
             const double now = seconds_now(), elapsed = now - epoch_began;
             trainer_progress p;

@@ -203,4 +203,12 @@ int nvmlDeviceGetTemperature(void* device, int sensor, unsigned* celsius) {
     *celsius = 40 + next_sample() % 30;
     return result::success;
 }
+
+int nvmlDeviceGetCurrentClocksThrottleReasons(void* device, unsigned long long* reasons) {
+    unsigned n = 0;
+    if (const int error = begin("nvmlDeviceGetCurrentClocksThrottleReasons", device, n)) return error;
+    if (!reasons) return result::invalid_argument;
+    *reasons = std::strtoull(setting("THROTTLE", "0").c_str(), nullptr, 0);
+    return result::success;
+}
 }

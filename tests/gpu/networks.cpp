@@ -54,6 +54,22 @@ TEST_CASE("half the bytes between operators change the demo's answers by little"
     }
 }
 
+TEST_CASE("answers are those of the pictures given, whatever was told of the next ones on the CUDA simulator") {
+    const graft::model host = graft::load(demo), device = graft::load(demo, graft::on_device(simulated::exact_device()));
+    std::vector<graft::tensor> batches, want;
+    for (std::uint64_t i = 0; i < 5; ++i) batches.push_back(numbered({i == 4 ? 1 : 2, 3, 64, 64}, i));
+    for (const graft::tensor& x : batches) want.push_back(answer(host, x));
+    graft::session session(device, {1, nullptr});
+    // What comes is the next one, none, another one, and one of another shape.
+    const graft::tensor* const told[] = {&batches[1], &batches[2], &batches[0], &batches[4], nullptr};
+    for (int round = 0; round < 2; ++round)
+        for (std::size_t i = 0; i < batches.size(); ++i) {
+            auto got = session.run(batches[i], told[i]);
+            REQUIRE(got.ok());
+            CHECK(difference(got.value(), want[i]) <= 1e-5);
+        }
+}
+
 TEST_CASE("what was chosen among a library's kernels is chosen once by a device, also where there is no folder to keep it") {
     const auto device = simulated::open();
     setenv("GRAFT_CACHE_DIR", "/dev/null/none", 1);

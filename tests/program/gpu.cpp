@@ -159,7 +159,7 @@ TEST_CASE("a model that was trained on one device scores alike on the others, an
     CHECK(trained.number("device_bytes") > 0);
     CHECK(contains(trained.err, "device:  cuda:1 "));
     const std::string log = file_contents(out + "/metrics.jsonl");
-    for (const char* key : {"gpu_utilization", "gpu_memory_bytes", "gpu_watts", "gpu_celsius"})
+    for (const char* key : {"gpu_utilization", "gpu_memory_bytes", "gpu_watts", "gpu_celsius", "gpu_throttled"})
         CHECK(times(log, "\"" + std::string(key) + "\":") == 4);
     CHECK(times(log, "null") == 0);
     CHECK(contains(file_contents(out + "/report.html"), "What the GPU did"));
@@ -175,6 +175,20 @@ TEST_CASE("a model that was trained on one device scores alike on the others, an
     CHECK(second.number("top1") == cpu.number("top1"));
     CHECK(first.number("loss") == doctest::Approx(cpu.number("loss")).epsilon(1e-4));
     CHECK(second.number("loss") == doctest::Approx(cpu.number("loss")).epsilon(1e-2));
+}
+
+TEST_CASE("a GPU that is slower for heat is told once, with what to do") {
+    made_folder folder;
+    put_grays(folder);
+    const done hot = on_devices(1, lenet(folder) + "--epochs 2", "GRAFT_SIMULATOR_THROTTLE=0x40 ");
+    CAPTURE(hot.err);
+    REQUIRE(hot.code == 0);
+    CHECK(contains(hot.err, "cuda:0 ran slower than it can for 100 % of epoch 1, for heat ("));
+    CHECK(contains(hot.err, "nvidia-smi -pl"));
+    CHECK(times(hot.err, "ran slower") == 1);
+    CHECK(times(file_contents(folder.path + "/out/metrics.jsonl"), "\"gpu_throttled\":1") == 2);
+    const done capped = on_devices(1, lenet(folder) + "--epochs 1", "GRAFT_SIMULATOR_THROTTLE=0x4 ");
+    CHECK(times(capped.err, "ran slower") == 0);
 }
 
 TEST_CASE("a run goes on on another device, and not in another precision") {

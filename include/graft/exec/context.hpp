@@ -59,9 +59,9 @@ public:
         pool_ = &pool;
     }
 
-    // One view an input of the graph, in its order; the memory is only read, and only during the call. `next`: where the first input of
+    // One view an input of the graph, in its order; the memory is only read, and only during the call. `next`: where input `coming` of
     // the next run lies, if it is there by now and of the same shape; it may be read until that run has ended.
-    status run(const tensor_view* inputs, const void* next = nullptr) {
+    status run(const tensor_view* inputs, const void* next = nullptr, std::int64_t coming = 0) {
         if (!plan_ || !executable::fits(*plan_, inputs)) {
             // Where this fails there is no plan, so that the next run begins anew.
             plan_.reset();
@@ -72,7 +72,7 @@ public:
         }
         inputs_ = inputs;
         GRAFT_TRY(prepare_outputs());
-        if (on_device_ && next) GRAFT_TRY(on_device_->expect(0, next));
+        if (on_device_ && next) GRAFT_TRY(on_device_->expect(coming, next));
         if (host_states_.empty()) return run_steps();
         // State that this plan has on the host may have been changed on the device by another.
         for (const state_pair& s : host_states_) GRAFT_TRY(state_->read_back(inputs_[s.input].data));

@@ -149,8 +149,9 @@ public:
 
     /// Runs on inputs by name; those with a default may be left out. Errors: input.name, input.shape, input.dtype, memory.*, op.*.
     result<std::vector<named_tensor>> run(const std::vector<named_tensor>& inputs);
-    /// Runs a model with one input that has no default, and returns its first output.
-    result<tensor> run(const tensor& input);
+    /// Runs a model with one input that has no default, and returns its first output. `next`: what the run after this one will be
+    /// given, where that is known: a device brings it over while it computes. It has to stay as it is until that run has ended.
+    result<tensor> run(const tensor& input, const tensor* next = nullptr);
     /// The same in steps, without any allocation once a shape has been seen: give the inputs by place, run, read the outputs.
     status set_input(std::size_t i, const tensor& value);
     status run();
@@ -161,6 +162,7 @@ public:
 
 private:
     struct state;
+    status run_inputs(std::size_t coming, const void* next);
     std::unique_ptr<state> state_;
 };
 

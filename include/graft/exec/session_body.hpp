@@ -242,7 +242,9 @@ GRAFT_INLINE status session::set_input(std::size_t i, const tensor& value) {
     return {};
 }
 
-GRAFT_INLINE status session::run() {
+GRAFT_INLINE status session::run() { return run_inputs(0, nullptr); }
+// `next`: where input `coming` of the next run lies; null where that is not known.
+GRAFT_INLINE status session::run_inputs(std::size_t coming, const void* next) {
     bool replaces = false;
     for (std::size_t i = 0; i < state_->inputs.size(); ++i) {
         const value_info& info = state_->model->inputs[i];
@@ -251,7 +253,7 @@ GRAFT_INLINE status session::run() {
         state_->views[i] = state_->inputs[i] ? view(state_->inputs[i]) : tensor_view{};
     }
     state_->last = replaces ? state_->replaced.get() : state_->folded.get();
-    GRAFT_CATCH_BAD_ALLOC("run", state_->last->run(state_->views.data()));
+    GRAFT_CATCH_BAD_ALLOC("run", state_->last->run(state_->views.data(), next, static_cast<std::int64_t>(coming)));
 }
 GRAFT_INLINE const tensor& session::output(std::size_t i) const { return state_->last ? state_->last->output(i) : state_->nothing; }
 
@@ -269,7 +271,7 @@ GRAFT_INLINE result<std::vector<named_tensor>> session::run(const std::vector<na
     return outputs;
 }
 
-GRAFT_INLINE result<tensor> session::run(const tensor& input) {
+GRAFT_INLINE result<tensor> session::run(const tensor& input, const tensor* next) {
     std::size_t only = state_->inputs.size();
     for (std::size_t i = 0; i < state_->inputs.size(); ++i) {
         state_->inputs[i] = tensor();
@@ -279,7 +281,8 @@ GRAFT_INLINE result<tensor> session::run(const tensor& input) {
     }
     if (only == state_->inputs.size()) return fail(errc::input_name, "model", "it has no input without a default");
     GRAFT_TRY(set_input(only, input));
-    GRAFT_TRY(run());
+    const bool alike = next && next->shape() == input.shape() && next->type() == input.type();
+    GRAFT_TRY(run_inputs(only, alike ? next->raw() : nullptr));
     return output(0);
 }
 

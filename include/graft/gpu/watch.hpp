@@ -9,12 +9,23 @@
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 
+/// Why a device's clocks are lower than they could be.
+enum class throttle : std::uint8_t {
+    none,         ///< they are not, or the device is idle, or does not tell
+    power_limit,  ///< the driver keeps it under its power limit, as it does with many a device that is busy
+    heat,
+    power_brake   ///< the device or its power supply had to act: clocks are a half or less
+};
+/// "power limit", "heat", "power brake", or "" for none.
+const char* name(throttle why) noexcept;
+
 /// A device at one moment, everything that runs on it together. What the device or its driver does not tell is -1.
 struct device_sample {
     int utilization = -1;  ///< percent of the driver's last sampling period (up to a second) in which a kernel ran
     std::int64_t memory_used = -1, memory_bytes = -1;
     double watts = -1;
     int celsius = -1;
+    throttle throttled = throttle::none;
     bool lost = false;  ///< the device no longer answers, and will not before the machine or the device is restarted
 };
 
@@ -45,6 +56,26 @@ GRAFT_INLINE device_watch::device_watch(const std::vector<device_info>& devices)
     for (const device_info& device : devices) handles_.push_back(detail::find_in_nvml(device));
 }
 
+GRAFT_INLINE const char* name(throttle why) noexcept {
+    switch (why) {
+    case throttle::power_limit: return "power limit";
+    case throttle::heat: return "heat";
+    case throttle::power_brake: return "power brake";
+    case throttle::none: break;
+    }
+    return "";
+}
+
+namespace detail {
+// The gravest of the reasons.
+inline throttle throttle_of(unsigned long long reasons) noexcept {
+    namespace why = api::nvml::throttle;
+    if (reasons & (why::software_thermal | why::hardware_thermal)) return throttle::heat;
+    if (reasons & (why::hardware_power_brake | why::hardware_slowdown)) return throttle::power_brake;
+    return reasons & why::software_power_cap ? throttle::power_limit : throttle::none;
+}
+}  // namespace detail
+
 GRAFT_INLINE device_sample device_watch::sample(std::size_t device) const {
     device_sample out;
     void* handle = handles_[device];
@@ -64,6 +95,8 @@ GRAFT_INLINE device_sample device_watch::sample(std::size_t device) const {
     unsigned value = 0;
     if (told(f.nvmlDeviceGetPowerUsage(handle, &value))) out.watts = value / 1000.0;
     if (told(f.nvmlDeviceGetTemperature(handle, api::nvml::sensor::gpu, &value))) out.celsius = static_cast<int>(value);
+    unsigned long long reasons = 0;
+    if (told(f.nvmlDeviceGetCurrentClocksThrottleReasons(handle, &reasons))) out.throttled = detail::throttle_of(reasons);
     return out;
 }
 

@@ -1,7 +1,7 @@
 // Scores a network on a dataset, every picture exactly once.
 #pragma once
 
-#include "../data/loader.hpp"
+#include "../data/batches_ahead.hpp"
 #include "../exec/session.hpp"
 #include "metrics.hpp"
 
@@ -112,14 +112,15 @@ GRAFT_INLINE result<evaluation_result> evaluate(const model& network, const data
     GRAFT_TRY(source.start(0));
     std::int64_t done = 0;
     bool first = true;
-    batch b;
+    batches_ahead<loader> batches(source, source.batches(), std::strcmp(network.device(), "cpu") != 0);
     for (std::int64_t number = 0; number < source.batches(); ++number) {
-        GRAFT_TRY(source.next(b));
+        GRAFT_TRY(batches.advance());
+        batch& b = batches.current();
         for (const bad_sample& s : b.bad) found.bad.push_back(s);
         if (b.labels.empty()) continue;
         tensor scores;
         if (fixed > b.inputs.shape()[0]) GRAFT_TRY(detail::pad_batch(b.inputs, fixed));
-        GRAFT_TRY_ASSIGN(scores, run.run(b.inputs));
+        GRAFT_TRY_ASSIGN(scores, run.run(b.inputs, batches.next()));
         const std::int64_t n = static_cast<std::int64_t>(b.labels.size()), classes = scores.elements() / scores.shape()[0];
         if (scores.type() != dtype::float32 || scores.shape()[0] < n) return fail(errc::train_head, network.outputs()[0].name, "a classifier gives float32 [N, classes]; this one gives " + text(scores.shape()));
         if (first) GRAFT_TRY_ASSIGN(found.metrics, classification_metrics::make(classes));

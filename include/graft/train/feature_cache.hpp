@@ -1,7 +1,7 @@
 // Features of a frozen trunk: computed once for each picture, so that epochs train the head alone.
 #pragma once
 
-#include "../data/loader.hpp"
+#include "../data/batches_ahead.hpp"
 #include "../exec/session.hpp"
 #include "head.hpp"
 
@@ -74,14 +74,15 @@ GRAFT_INLINE result<cached_features> cache_features(const graph& trunk, const da
     GRAFT_TRY(source.start(0));
     cached_features made;
     std::int64_t filled = 0;
-    batch b;
+    batches_ahead<loader> batches(source, source.batches(), std::strcmp(network.device(), "cpu") != 0);
     for (std::int64_t i = 0; i < source.batches(); ++i) {
-        GRAFT_TRY(source.next(b));
+        GRAFT_TRY(batches.advance());
+        const batch& b = batches.current();
         for (const bad_sample& s : b.bad) made.bad.push_back(s);
         const std::int64_t n = static_cast<std::int64_t>(b.labels.size());
         if (n == 0) continue;
         tensor features;
-        GRAFT_TRY_ASSIGN(features, run.run(b.inputs));
+        GRAFT_TRY_ASSIGN(features, run.run(b.inputs, batches.next()));
         if (features.type() != dtype::float32 || features.shape().rank() < 1 || features.shape()[0] != n)
             return fail(errc::train_head, network.outputs()[0].name, "the trunk gives " + text(features.shape()) + " for a batch of " + std::to_string(n) + "; a row for each picture is needed");
         const std::int64_t row = features.elements() / n;

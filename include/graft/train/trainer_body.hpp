@@ -1,6 +1,7 @@
 // Bodies of train/trainer.hpp.
 #pragma once
 
+#include "../data/batches_ahead.hpp"
 #include "../io/onnx_write.hpp"
 #include "checkpoint.hpp"
 #include "feature_cache.hpp"
@@ -245,20 +246,13 @@ private:
         const double epoch_began = seconds_now(), waited_before = source_->waited();
         const std::int64_t seen_before = position_.seen;
         double rate = 0;
-        batch b, next;
-        status made, made_next;
-        bool ahead = false;
+        batches_ahead<batch_source> batches(*source_, steps_per_epoch() - position_.batch, o_.step.on != nullptr);
         while (position_.batch < steps_per_epoch()) {
-            if (ahead)
-                std::swap(b, next), made = std::move(made_next);
-            else
-                made = source_->next(b);
+            status made = batches.advance();
+            const batch& b = batches.current();
             count_bad(b.bad);  // also those that are one too many
             GRAFT_TRY(std::move(made));
-            // A device has the next batch brought over while it computes this one.
-            ahead = o_.step.on && position_.batch + 1 < steps_per_epoch();
-            if (ahead) made_next = source_->next(next);
-            if (!b.labels.empty()) GRAFT_TRY(run_step(b, ahead && made_next.ok() && !next.labels.empty() ? &next.inputs : nullptr, rate));
+            if (!b.labels.empty()) GRAFT_TRY(run_step(b, batches.next(), rate));
             ++position_.batch;
             const double now = seconds_now(), elapsed = now - epoch_began;
             trainer_progress p;

@@ -34,6 +34,11 @@ SAME_VALUE(result::gpu_is_lost, NVML_ERROR_GPU_IS_LOST);
 SAME_VALUE(result::version_mismatch, NVML_ERROR_LIB_RM_VERSION_MISMATCH);
 SAME_VALUE(result::unknown, NVML_ERROR_UNKNOWN);
 SAME_VALUE(sensor::gpu, NVML_TEMPERATURE_GPU);
+SAME_VALUE(throttle::software_power_cap, nvmlClocksThrottleReasonSwPowerCap);
+SAME_VALUE(throttle::hardware_slowdown, nvmlClocksThrottleReasonHwSlowdown);
+SAME_VALUE(throttle::software_thermal, nvmlClocksThrottleReasonSwThermalSlowdown);
+SAME_VALUE(throttle::hardware_thermal, nvmlClocksThrottleReasonHwThermalSlowdown);
+SAME_VALUE(throttle::hardware_power_brake, nvmlClocksThrottleReasonHwPowerBrakeSlowdown);
 
 }  // namespace
 #else

@@ -20,7 +20,8 @@
     X(int, nvmlDeviceGetUtilizationRates, (void* device, nvml::utilization* rates)) \
     X(int, nvmlDeviceGetMemoryInfo, (void* device, nvml::memory* bytes)) \
     X(int, nvmlDeviceGetPowerUsage, (void* device, unsigned* milliwatts)) \
-    X(int, nvmlDeviceGetTemperature, (void* device, int sensor, unsigned* celsius))
+    X(int, nvmlDeviceGetTemperature, (void* device, int sensor, unsigned* celsius)) \
+    X(int, nvmlDeviceGetCurrentClocksThrottleReasons, (void* device, unsigned long long* reasons))
 
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {
@@ -57,6 +58,15 @@ constexpr int unknown = 999;
 namespace sensor {
 constexpr int gpu = 0;
 }  // namespace sensor
+
+// Why clocks are lower than they could be, as bits.
+namespace throttle {
+constexpr unsigned long long software_power_cap = 0x4;
+constexpr unsigned long long hardware_slowdown = 0x8;
+constexpr unsigned long long software_thermal = 0x20;
+constexpr unsigned long long hardware_thermal = 0x40;
+constexpr unsigned long long hardware_power_brake = 0x80;
+}  // namespace throttle
 
 }  // namespace nvml
 
