@@ -19456,6 +19456,8 @@ struct gradient_context {
     /// Input i, or no_value where it was left out.
     value_id in(int i) const noexcept { return i < static_cast<int>(n.inputs.size()) ? n.inputs[static_cast<std::size_t>(i)] : no_value; }
     value_id out(int i = 0) const noexcept { return n.outputs[static_cast<std::size_t>(i)]; }
+    /// Output i of the forward node, which is asked to make it where nobody has yet.
+    value_id also(int i);
     /// Gradient of output i; no_value where nothing flows from it.
     value_id dy(int i = 0) const noexcept { return given[static_cast<std::size_t>(i)]; }
     bool wants(int i) const noexcept { return i < static_cast<int>(wanted.size()) && wanted[static_cast<std::size_t>(i)] != 0; }
@@ -19509,6 +19511,31 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 
 GRAFT_INLINE status gradient_context::refuse(const char* why) const { return fail(errc::train_no_gradient, place(n), why); }
+
+GRAFT_INLINE value_id gradient_context::also(int i) {
+    graph& g = emit.target();
+    const std::size_t at = static_cast<std::size_t>(i);
+    node* forward = nullptr;
+    for (node& each : g.nodes)
+        if (!each.outputs.empty() && each.outputs[0] == n.outputs[0]) forward = &each;
+    if (!forward || !emit.failure.ok()) return no_value;
+    if (at < forward->outputs.size() && forward->outputs[at] != no_value) return forward->outputs[at];
+    std::vector<tensor_view> in, out(at + 1);
+    for (value_id id : forward->inputs) {
+        const value* v = id == no_value ? nullptr : &g.values[static_cast<std::size_t>(id)];
+        in.push_back(!v ? tensor_view{} : v->constant ? view(v->constant) : tensor_view{v->type, v->extents, nullptr});
+    }
+    if (forward->outputs.size() <= at) forward->outputs.resize(at + 1, no_value);
+    const value_id more = g.add_value(g.values[static_cast<std::size_t>(n.outputs[0])].name + "." + std::to_string(i));
+    forward->outputs[at] = more;
+    infer_context inferred{{*forward, in.data(), static_cast<int>(in.size()), out.data(), i + 1, emit.limit()}};
+    if (status s = forward->op->infer(inferred); !s.ok()) return emit.mistake(std::move(s)), no_value;
+    value& v = g.values[static_cast<std::size_t>(more)];
+    v.type = out[at].type;
+    v.extents = out[at].extents;
+    v.has_shape = true;
+    return more;
+}
 
 GRAFT_INLINE bool gradient_context::constant_integers(int i, std::vector<std::int64_t>& values) const {
     values.clear();
@@ -20478,6 +20505,11 @@ GRAFT_END_NAMESPACE
 // ---- graft/ops/attention.hpp
 // Attention: scaled dot products, grouped heads, masks, caches and windows; and its gradient without caches and windows.
 
+#ifndef GRAFT_SINGLE_GRAFT_OPS_SOFTMAX_HPP
+#define GRAFT_SINGLE_GRAFT_OPS_SOFTMAX_HPP
+// ---- graft/ops/softmax.hpp
+// Softmax, LogSoftmax and Hardmax along an axis.
+
 #ifndef GRAFT_SINGLE_GRAFT_OPS_WINDOW_GRADIENT_HPP
 #define GRAFT_SINGLE_GRAFT_OPS_WINDOW_GRADIENT_HPP
 // ---- graft/ops/window_gradient.hpp
@@ -20803,6 +20835,215 @@ inline value_id along_channels(gradient_context& c, value_id x, int rank) {
 GRAFT_END_NAMESPACE
 #endif
 
+GRAFT_BEGIN_NAMESPACE
+namespace ops {
+
+// The lines that a kernel along an axis goes over, some at a time: with an inner extent, neighbouring lines side by side
+// (`step` 1); without, one line in pieces (`step` 0). Piece k of a task starts at start(k) and holds width(k) elements.
+struct line_task {
+    std::int64_t pieces = 0, base = 0, stride = 0, n = 0;
+    int lanes = 1, step = 0;
+    std::int64_t start(std::int64_t k) const noexcept { return base + k * stride; }
+    int width(std::int64_t k) const noexcept {
+        return step ? lanes : static_cast<int>(std::min<std::int64_t>(block_size, n - k * block_size));
+    }
+};
+inline std::int64_t line_tasks(const axis_split& s) noexcept { return s.outer * ((s.inner + block_size - 1) / block_size); }
+inline line_task line_at(const axis_split& s, std::int64_t task) noexcept {
+    const std::int64_t across = (s.inner + block_size - 1) / block_size, outer = task / across, j = task % across * block_size;
+    line_task t;
+    t.n = s.n;
+    t.base = outer * s.n * s.inner + j;
+    t.step = s.inner > 1;
+    t.lanes = static_cast<int>(std::min<std::int64_t>(block_size, s.inner - j));
+    t.pieces = t.step ? s.n : (s.n + block_size - 1) / block_size;
+    t.stride = t.step ? s.inner : block_size;
+    return t;
+}
+
+// How the tensor is cut: before opset 13 everything from the axis on is one line.
+inline status softmax_split(const op_context& c, axis_split& s) {
+    const shape& x = c.in[0].extents;
+    const bool flat = c.version() < 13;
+    if (!x.rank()) {
+        s = {};
+        const std::int64_t axis = c.integer("axis", flat ? 1 : -1);
+        return axis == 0 || axis == -1 || (flat && axis == 1)
+                   ? status()
+                   : c.fail(errc::op_attribute, "axis %lld is out of range for a scalar", axis);
+    }
+    int axis = 0;
+    GRAFT_TRY(c.axis(c.integer("axis", flat ? 1 : -1), x.rank(), axis, flat && c.integer("axis", 1) >= 0));
+    if (flat)
+        s = {x.product(0, axis), x.product(axis, x.rank()), 1};
+    else
+        s = split_at(x, axis);
+    return {};
+}
+inline status softmax_infer(infer_context& c) {
+    axis_split s;
+    GRAFT_TRY(softmax_split(c, s));
+    return real_infer(c);
+}
+
+// The mark of the largest element of each line, of the first among equals.
+inline void hardmax_line(const tensor_view& x, const tensor_view& y, const line_task& t) {
+    double block[block_size], best[block_size];
+    std::int64_t place[block_size];
+    std::fill(best, best + t.lanes, -HUGE_VAL);
+    std::fill(place, place + t.lanes, std::int64_t(0));
+    for (std::int64_t k = 0; k < t.pieces; ++k) {
+        const int width = t.width(k);
+        load_as_double(x.type, x.data, t.start(k), width, block);
+        for (int i = 0; i < width; ++i) {
+            const int lane = i * t.step;
+            if (block[i] > best[lane]) best[lane] = block[i], place[lane] = t.step ? k : k * block_size + i;
+        }
+    }
+    for (std::int64_t k = 0; k < t.pieces; ++k) {
+        const int width = t.width(k);
+        for (int i = 0; i < width; ++i) block[i] = place[i * t.step] == (t.step ? k : k * block_size + i);
+        store_from_double(y.type, y.data, t.start(k), width, block);
+    }
+}
+
+inline void softmax_line(const tensor_view& x, const tensor_view& y, const line_task& t, bool logarithm) {
+    double block[block_size], highest[block_size], sum[block_size];
+    std::fill(highest, highest + t.lanes, -HUGE_VAL);
+    std::fill(sum, sum + t.lanes, 0.0);
+    for (int pass = 0; pass < 3; ++pass) {
+        if (pass == 2 && logarithm)
+            for (int i = 0; i < t.lanes; ++i) sum[i] = std::log(sum[i]);
+        for (std::int64_t k = 0; k < t.pieces; ++k) {
+            const int width = t.width(k);
+            load_as_double(x.type, x.data, t.start(k), width, block);
+            for (int i = 0; i < width; ++i) {
+                const int lane = i * t.step;
+                if (pass == 0)
+                    highest[lane] = block[i] > highest[lane] || block[i] != block[i] ? block[i] : highest[lane];
+                else if (pass == 1)
+                    sum[lane] += std::exp(block[i] - highest[lane]);
+                else
+                    block[i] = logarithm ? block[i] - highest[lane] - sum[lane] : std::exp(block[i] - highest[lane]) / sum[lane];
+            }
+            if (pass == 2) store_from_double(y.type, y.data, t.start(k), width, block);
+        }
+    }
+}
+
+GRAFT_NOINLINE inline status softmax_kernel(run_context& c, char kind) {
+    axis_split s;
+    GRAFT_TRY(softmax_split(c, s));
+    if (!c.out[0].elements()) return {};
+    parallel_for(c.pool, line_tasks(s), [&](std::int64_t task) {
+        const line_task t = line_at(s, task);
+        if (kind == 'h')
+            hardmax_line(c.in[0], c.out[0], t);
+        else
+            softmax_line(c.in[0], c.out[0], t, kind == 'l');
+    });
+    return {};
+}
+
+// Softmax-1,11,13: y = exp(x) / sum of exp(x) along the axis; LogSoftmax-1,11,13: its logarithm; Hardmax-1,11,13: 1 at the first
+// largest, else 0
+inline status softmax_run(run_context& c) { return softmax_kernel(c, 's'); }
+inline status log_softmax_run(run_context& c) { return softmax_kernel(c, 'l'); }
+inline status hardmax_run(run_context& c) { return softmax_kernel(c, 'h'); }
+
+// x as the lines that softmax goes over, and their axis: before opset 13 everything from `axis` on is one line.
+inline status softmax_lines(gradient_context& c, shape& lines, int& axis) {
+    lines = c.extents(c.in(0));
+    const bool flat = c.n.version < 13;
+    std::vector<tensor_view> in;
+    axis_split s;
+    GRAFT_TRY(softmax_split(forward_context(c, in), s));
+    const std::int64_t given = c.integer("axis", -1);
+    axis = static_cast<int>(given < 0 ? given + lines.rank() : given);
+    if (flat || !lines.rank()) lines = shape{s.outer, s.n}, axis = 1;
+    return {};
+}
+/// dX of a softmax along `axis` whose result was y.
+inline value_id emit_softmax_gradient(gradient_context& c, value_id dy, value_id y, int axis) { return c.emit.emit_graft("SoftmaxGrad", {dy, y}, {integer_attribute("axis", axis)}); }
+inline status softmax_gradient(gradient_context& c) {
+    shape lines;
+    int axis = 0;
+    GRAFT_TRY(softmax_lines(c, lines, axis));
+    const value_id dx = emit_softmax_gradient(c, c.emit.reshape(c.dy(), lines), c.emit.reshape(c.out(), lines), axis);
+    c.give(0, c.emit.reshape(dx, c.extents(c.in(0))));
+    return {};
+}
+
+// graft.SoftmaxGrad(dY, Y) -> dX = Y * (dY - sum(dY * Y)), the sum along `axis`
+inline status softmax_grad_infer(infer_context& c) {
+    GRAFT_TRY(need_arithmetic_float(c, 1));
+    GRAFT_TRY(need_same_type(c, 0, 1));
+    int axis = 0;
+    if (c.in[0].extents != c.in[1].extents) return c.fail_shapes("dY and Y must have one shape");
+    GRAFT_TRY(c.axis(c.integer("axis", -1), c.in[1].extents.rank(), axis));
+    return c.set(0, c.in[1].type, c.in[1].extents);
+}
+inline status softmax_grad_run(run_context& c) {
+    int axis = 0;
+    const shape& x = c.in[1].extents;
+    GRAFT_TRY(c.axis(c.integer("axis", -1), x.rank(), axis));
+    const std::int64_t outer = x.product(0, axis), n = x[axis], inner = x.product(axis + 1, x.rank());
+    widened<double> dy, y;
+    GRAFT_TRY(widen(c, c.in[0], dy));
+    GRAFT_TRY(widen(c, c.in[1], y));
+    parallel_for(c.pool, outer * inner, [&](std::int64_t line) {
+        const std::int64_t first = line / inner * n * inner + line % inner;
+        double sum = 0;
+        for (std::int64_t i = 0; i < n; ++i) sum += dy.data[first + i * inner] * y.data[first + i * inner];
+        for (std::int64_t i = 0; i < n; ++i) {
+            const double dx = y.data[first + i * inner] * (dy.data[first + i * inner] - sum);
+            store_from_double(c.out[0].type, c.out[0].data, first + i * inner, 1, &dx);
+        }
+    });
+    return {};
+}
+// dx = dy - exp(y) * sum(dy)
+inline status log_softmax_gradient(gradient_context& c) {
+    shape lines;
+    int axis = 0;
+    GRAFT_TRY(softmax_lines(c, lines, axis));
+    emitter& e = c.emit;
+    const value_id y = e.reshape(c.out(), lines), dy = e.reshape(c.dy(), lines);
+    const value_id dx = e.sub(dy, e.mul(e.emit("Exp", {y}), sum_along(c, dy, axis)));
+    c.give(0, e.reshape(dx, c.extents(c.in(0))));
+    return {};
+}
+
+inline op_table softmax_ops() {
+    static constexpr op_row rows[] = {
+        GRAFT_OP("Softmax", 1, 0, 1, 1, 1, 1, softmax_infer, softmax_run, op_flag::none, "axis:i",
+                 "f32[3,17]; f32[2,1000]; f32[2,3,5] axis=1; f32[2,3,5] axis=1 @11; f64[4,3] axis=0; f16[0,4]; f32[]"),
+        GRAFT_OP("LogSoftmax", 1, 0, 1, 1, 1, 1, softmax_infer, log_softmax_run, op_flag::none, "axis:i",
+                 "f32[3,17]; f32[2,1000]; f32[2,3,5] axis=1; f32[2,3,5] axis=1 @11; f64[4,3] axis=0; f16[0,4]; f32[]"),
+        GRAFT_OP("Hardmax", 1, 0, 1, 1, 1, 1, softmax_infer, hardmax_run, op_flag::none, "axis:i",
+                 "f32[3,17]; f32{1,3,3,2}; f32[2,3,5] axis=1; f32[2,3,5] axis=1 @11; f16[0,4]"),
+    };
+    static_assert(all_have_problems(rows), "every operator needs test problems");
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+inline op_table softmax_training_ops() {
+    static constexpr op_row rows[] = {
+        {"SoftmaxGrad", "graft", 1, 0, 2, 2, 1, 1, softmax_grad_infer, softmax_grad_run, op_flag::none, "axis:i",
+         "f32[3,17] f32[3,17]; f32[2,1000] f32[2,1000]; f32[2,3,5] f32[2,3,5] axis=1; f32[4,3,70] f32[4,3,70] axis=0; f64[4,3] f64[4,3] axis=0; f16[5,9] f16[5,9]; f32[0,4] f32[0,4]"},
+    };
+    static_assert(all_have_problems(rows), "every operator needs test problems");
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+inline gradient_table softmax_gradients() {
+    static constexpr gradient_row rows[] = {{"Softmax", "", softmax_gradient}, {"LogSoftmax", "", log_softmax_gradient}, {"Hardmax", "", nullptr}};
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+} // namespace ops
+GRAFT_END_NAMESPACE
+#endif
+
 #include <cmath>
 
 GRAFT_BEGIN_NAMESPACE
@@ -21102,7 +21343,7 @@ inline status attention_gradient(gradient_context& c) {
     if (c.wants(2)) c.give(2, a.join(a.product(a.transposed(weights), dy), p.kv_heads, p.total, p.v_size));
     if (!c.wants(0) && !c.wants(1) && !c.wants(3)) return {};
     const value_id dweights = a.product(dy, a.transposed(v));
-    value_id dscores = c.emit.mul(weights, c.emit.sub(dweights, sum_along(c, c.emit.mul(dweights, weights), 3)));
+    value_id dscores = emit_softmax_gradient(c, dweights, weights, 3);
     if (c.wants(3)) c.give(3, cast_to(c, c.sum_to(c.emit.reshape(dscores, a.scores()), shape(c.extents(c.in(3)))), c.emit.type(c.in(3))));
     if (bent != no_value) dscores = c.emit.mul(dscores, c.emit.sub(c.emit.number(1, bent), c.emit.mul(bent, bent)));
     dscores = scaled(c, dscores, scale);
@@ -27149,10 +27390,10 @@ inline status batch_norm_gradient(gradient_context& c) {
     return {};
 }
 
-/// x' = (x - mean) / sqrt(var + epsilon) along the last axis of [outer, n], and the factor 1 / sqrt(var + epsilon): by
+/// x' = (x - mean) / sqrt(var + epsilon) along the last axis of [outer, n], the mean, and the factor 1 / sqrt(var + epsilon): by
 /// LayerNormalization itself, with a scale of ones.
 struct normalized {
-    value_id x = no_value, inverse = no_value;
+    value_id x = no_value, mean = no_value, inverse = no_value;
 };
 inline normalized emit_normalized(gradient_context& c, value_id x, const shape& rows, double epsilon) {
     normalized made;
@@ -27167,18 +27408,13 @@ inline normalized emit_normalized(gradient_context& c, value_id x, const shape& 
                                                           integer_attribute("stash_type", stash)}, 3);
     if (!c.emit.failure.ok()) return made;
     made.x = out[0];
-    made.inverse = cast_to(c, out[2], type);
+    made.mean = out[1];
+    made.inverse = out[2];
     return made;
 }
-inline value_id mean_along_last(gradient_context& c, value_id x) {
-    return c.emit.emit("ReduceMean", {x, c.emit.integers({-1})}, {integer_attribute("keepdims", 1)});
-}
-/// dX = inverse * (g - mean(g) - x' * mean(g * x')) for rows [outer, n]; without `centred` the mean is left out.
-inline value_id emit_normalized_gradient(gradient_context& c, const normalized& y, value_id g, bool centred) {
-    if (!c.emit.failure.ok()) return no_value;
-    const value_id along = c.emit.mul(y.x, mean_along_last(c, c.emit.mul(g, y.x)));
-    if (centred) g = c.emit.sub(g, mean_along_last(c, g));
-    return c.emit.mul(y.inverse, c.emit.sub(g, along));
+/// dX of rows [outer, n] that were normalised, by graft.LayerNormalizationGrad.
+inline value_id emit_row_gradient(gradient_context& c, value_id dy, value_id x, value_id mean, value_id inverse, value_id scale, int axis) {
+    return c.emit.emit_graft("LayerNormalizationGrad", {dy, x, mean, inverse, scale}, {integer_attribute("axis", axis)});
 }
 
 inline status group_norm_gradient(gradient_context& c) {
@@ -27199,8 +27435,9 @@ inline status group_norm_gradient(gradient_context& c) {
     if (!c.wants(0) && !c.wants(1)) return {};
     const normalized y = emit_normalized(c, c.in(0), rows, epsilon_of(forward));
     if (c.wants(1)) c.give(1, c.emit.reshape(c.sum_to(c.emit.mul(g, c.emit.reshape(y.x, parted)), parameters), shape(c.extents(c.in(1)))));
-    if (c.wants(0)) c.give(0, c.emit.reshape(emit_normalized_gradient(c, y, c.emit.reshape(c.emit.mul(g, c.emit.reshape(c.in(1), parameters)), rows),
-        true), x));
+    if (!c.wants(0)) return {};
+    const value_id scaled_g = c.emit.reshape(c.emit.mul(g, c.emit.reshape(c.in(1), parameters)), rows);
+    c.give(0, c.emit.reshape(emit_row_gradient(c, scaled_g, c.emit.reshape(c.in(0), rows), y.mean, y.inverse, no_value, 1), x));
     return {};
 }
 
@@ -27219,23 +27456,41 @@ inline status layer_norm_gradient(gradient_context& c) {
             if (c.wants(i)) c.give(i, c.emit.zeros(shape(c.extents(c.in(i))), c.in(i)));
         return {};
     }
-    const shape rows{x.product(0, axis), x.product(axis, x.rank())};
     const value_id dy = cast_to(c, c.dy(), type);
-    if (c.wants(2)) c.give(2, cast_to(c, c.sum_to(dy, shape(c.extents(c.in(2)))), c.emit.type(c.in(2))));
-    if (!c.wants(0) && !c.wants(1)) return {};
-    normalized y;
-    if (centred)
-        y = emit_normalized(c, c.in(0), rows, epsilon_of(forward));
-    else {
-        const value_id flat = c.emit.reshape(c.in(0), rows);
-        y.inverse = c.emit.emit("Reciprocal", {c.emit.emit("Sqrt", {shifted(c, mean_along_last(c, c.emit.mul(flat, flat)), epsilon_of(forward))})});
-        y.x = c.emit.mul(flat, y.inverse);
+    // The statistics are the forward node's, where it has them with the digits of X.
+    value_id mean = no_value, inverse = no_value;
+    if (centred && (type != dtype::float64 || c.integer("stash_type", 1) == static_cast<std::int64_t>(type)))
+        mean = c.also(1), inverse = c.also(2);
+    else if (centred) {
+        const normalized own = emit_normalized(c, c.in(0), {x.product(0, axis), x.product(axis, x.rank())}, epsilon_of(forward));
+        shape each = x;
+        for (int i = axis; i < x.rank(); ++i) each[i] = 1;
+        mean = c.emit.reshape(own.mean, each), inverse = c.emit.reshape(own.inverse, each);
+    } else {
+        std::vector<std::int64_t> axes;
+        for (int i = axis; i < x.rank(); ++i) axes.push_back(i);
+        const value_id squares = c.emit.emit("ReduceMean", {c.emit.mul(c.in(0), c.in(0)), c.emit.integers(axes)}, {integer_attribute("keepdims", 1)});
+        inverse = c.emit.emit("Reciprocal", {c.emit.emit("Sqrt", {shifted(c, squares, epsilon_of(forward))})});
     }
-    if (c.wants(1)) c.give(1, cast_to(c, c.sum_to(c.emit.mul(dy, c.emit.reshape(y.x, x)), shape(c.extents(c.in(1)))), c.emit.type(c.in(1))));
-    if (c.wants(0)) {
-        const value_id g = c.emit.reshape(c.emit.mul(dy, cast_to(c, c.in(1), type)), rows);
-        c.give(0, c.emit.reshape(emit_normalized_gradient(c, y, g, centred), x));
+    shape row;
+    for (int i = axis; i < x.rank(); ++i) row.push_back(x[i]);
+    const bool by_row = broadcasts_to(c.extents(c.in(1)), row), bias_by_row = c.in(2) != no_value && broadcasts_to(c.extents(c.in(2)), row);
+    std::vector<value_id> sums(2, no_value);
+    if (by_row && c.wants(1)) {
+        const std::vector<attribute> attributes{integer_attribute("axis", axis), integer_attribute("shards", c.shards)};
+        sums = c.emit.emit_all("graft", "LayerNormalizationGradScale", {dy, c.in(0), mean, inverse}, attributes, bias_by_row && c.wants(2) ? 2 : 1);
+        sums.resize(2, no_value);
+    } else if (c.wants(1)) {
+        value_id off = centred ? c.emit.sub(c.in(0), cast_to(c, mean, type)) : c.in(0);
+        off = c.emit.mul(off, cast_to(c, inverse, type));
+        sums[0] = c.emit.mul(dy, off);
     }
+    if (c.wants(2) && sums[1] == no_value) sums[1] = dy;
+    for (int i = 0; i < 2; ++i)
+        if (c.wants(i + 1)) c.give(i + 1, cast_to(c, c.sum_to(sums[static_cast<std::size_t>(i)], shape(c.extents(c.in(i + 1)))), c.emit.type(c.in(i + 1))));
+    if (!c.wants(0)) return {};
+    const value_id g = by_row ? dy : c.emit.mul(dy, cast_to(c, c.in(1), type));
+    c.give(0, emit_row_gradient(c, g, c.in(0), mean, inverse, by_row ? c.in(1) : no_value, axis));
     return {};
 }
 
@@ -31113,184 +31368,6 @@ inline op_table slice_training_ops() {
          "f16[0,3] starts=0 axes=0 steps=1 shape=4,3; bf16[2] starts=0 axes=0 steps=3 shape=5"},
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
-}
-
-} // namespace ops
-GRAFT_END_NAMESPACE
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_OPS_SOFTMAX_HPP
-#define GRAFT_SINGLE_GRAFT_OPS_SOFTMAX_HPP
-// ---- graft/ops/softmax.hpp
-// Softmax, LogSoftmax and Hardmax along an axis.
-
-
-GRAFT_BEGIN_NAMESPACE
-namespace ops {
-
-// The lines that a kernel along an axis goes over, some at a time: with an inner extent, neighbouring lines side by side
-// (`step` 1); without, one line in pieces (`step` 0). Piece k of a task starts at start(k) and holds width(k) elements.
-struct line_task {
-    std::int64_t pieces = 0, base = 0, stride = 0, n = 0;
-    int lanes = 1, step = 0;
-    std::int64_t start(std::int64_t k) const noexcept { return base + k * stride; }
-    int width(std::int64_t k) const noexcept {
-        return step ? lanes : static_cast<int>(std::min<std::int64_t>(block_size, n - k * block_size));
-    }
-};
-inline std::int64_t line_tasks(const axis_split& s) noexcept { return s.outer * ((s.inner + block_size - 1) / block_size); }
-inline line_task line_at(const axis_split& s, std::int64_t task) noexcept {
-    const std::int64_t across = (s.inner + block_size - 1) / block_size, outer = task / across, j = task % across * block_size;
-    line_task t;
-    t.n = s.n;
-    t.base = outer * s.n * s.inner + j;
-    t.step = s.inner > 1;
-    t.lanes = static_cast<int>(std::min<std::int64_t>(block_size, s.inner - j));
-    t.pieces = t.step ? s.n : (s.n + block_size - 1) / block_size;
-    t.stride = t.step ? s.inner : block_size;
-    return t;
-}
-
-// How the tensor is cut: before opset 13 everything from the axis on is one line.
-inline status softmax_split(const op_context& c, axis_split& s) {
-    const shape& x = c.in[0].extents;
-    const bool flat = c.version() < 13;
-    if (!x.rank()) {
-        s = {};
-        const std::int64_t axis = c.integer("axis", flat ? 1 : -1);
-        return axis == 0 || axis == -1 || (flat && axis == 1)
-                   ? status()
-                   : c.fail(errc::op_attribute, "axis %lld is out of range for a scalar", axis);
-    }
-    int axis = 0;
-    GRAFT_TRY(c.axis(c.integer("axis", flat ? 1 : -1), x.rank(), axis, flat && c.integer("axis", 1) >= 0));
-    if (flat)
-        s = {x.product(0, axis), x.product(axis, x.rank()), 1};
-    else
-        s = split_at(x, axis);
-    return {};
-}
-inline status softmax_infer(infer_context& c) {
-    axis_split s;
-    GRAFT_TRY(softmax_split(c, s));
-    return real_infer(c);
-}
-
-// The mark of the largest element of each line, of the first among equals.
-inline void hardmax_line(const tensor_view& x, const tensor_view& y, const line_task& t) {
-    double block[block_size], best[block_size];
-    std::int64_t place[block_size];
-    std::fill(best, best + t.lanes, -HUGE_VAL);
-    std::fill(place, place + t.lanes, std::int64_t(0));
-    for (std::int64_t k = 0; k < t.pieces; ++k) {
-        const int width = t.width(k);
-        load_as_double(x.type, x.data, t.start(k), width, block);
-        for (int i = 0; i < width; ++i) {
-            const int lane = i * t.step;
-            if (block[i] > best[lane]) best[lane] = block[i], place[lane] = t.step ? k : k * block_size + i;
-        }
-    }
-    for (std::int64_t k = 0; k < t.pieces; ++k) {
-        const int width = t.width(k);
-        for (int i = 0; i < width; ++i) block[i] = place[i * t.step] == (t.step ? k : k * block_size + i);
-        store_from_double(y.type, y.data, t.start(k), width, block);
-    }
-}
-
-inline void softmax_line(const tensor_view& x, const tensor_view& y, const line_task& t, bool logarithm) {
-    double block[block_size], highest[block_size], sum[block_size];
-    std::fill(highest, highest + t.lanes, -HUGE_VAL);
-    std::fill(sum, sum + t.lanes, 0.0);
-    for (int pass = 0; pass < 3; ++pass) {
-        if (pass == 2 && logarithm)
-            for (int i = 0; i < t.lanes; ++i) sum[i] = std::log(sum[i]);
-        for (std::int64_t k = 0; k < t.pieces; ++k) {
-            const int width = t.width(k);
-            load_as_double(x.type, x.data, t.start(k), width, block);
-            for (int i = 0; i < width; ++i) {
-                const int lane = i * t.step;
-                if (pass == 0)
-                    highest[lane] = block[i] > highest[lane] || block[i] != block[i] ? block[i] : highest[lane];
-                else if (pass == 1)
-                    sum[lane] += std::exp(block[i] - highest[lane]);
-                else
-                    block[i] = logarithm ? block[i] - highest[lane] - sum[lane] : std::exp(block[i] - highest[lane]) / sum[lane];
-            }
-            if (pass == 2) store_from_double(y.type, y.data, t.start(k), width, block);
-        }
-    }
-}
-
-GRAFT_NOINLINE inline status softmax_kernel(run_context& c, char kind) {
-    axis_split s;
-    GRAFT_TRY(softmax_split(c, s));
-    if (!c.out[0].elements()) return {};
-    parallel_for(c.pool, line_tasks(s), [&](std::int64_t task) {
-        const line_task t = line_at(s, task);
-        if (kind == 'h')
-            hardmax_line(c.in[0], c.out[0], t);
-        else
-            softmax_line(c.in[0], c.out[0], t, kind == 'l');
-    });
-    return {};
-}
-
-// Softmax-1,11,13: y = exp(x) / sum of exp(x) along the axis; LogSoftmax-1,11,13: its logarithm; Hardmax-1,11,13: 1 at the first
-// largest, else 0
-inline status softmax_run(run_context& c) { return softmax_kernel(c, 's'); }
-inline status log_softmax_run(run_context& c) { return softmax_kernel(c, 'l'); }
-inline status hardmax_run(run_context& c) { return softmax_kernel(c, 'h'); }
-
-// x as the lines that softmax goes over, and their axis: before opset 13 everything from `axis` on is one line.
-inline status softmax_lines(gradient_context& c, shape& lines, int& axis) {
-    lines = c.extents(c.in(0));
-    const bool flat = c.n.version < 13;
-    std::vector<tensor_view> in;
-    axis_split s;
-    GRAFT_TRY(softmax_split(forward_context(c, in), s));
-    const std::int64_t given = c.integer("axis", -1);
-    axis = static_cast<int>(given < 0 ? given + lines.rank() : given);
-    if (flat || !lines.rank()) lines = shape{s.outer, s.n}, axis = 1;
-    return {};
-}
-// dx = y * (dy - sum(dy * y))
-inline status softmax_gradient(gradient_context& c) {
-    shape lines;
-    int axis = 0;
-    GRAFT_TRY(softmax_lines(c, lines, axis));
-    emitter& e = c.emit;
-    const value_id y = e.reshape(c.out(), lines), dy = e.reshape(c.dy(), lines);
-    const value_id dx = e.mul(y, e.sub(dy, sum_along(c, e.mul(dy, y), axis)));
-    c.give(0, e.reshape(dx, c.extents(c.in(0))));
-    return {};
-}
-// dx = dy - exp(y) * sum(dy)
-inline status log_softmax_gradient(gradient_context& c) {
-    shape lines;
-    int axis = 0;
-    GRAFT_TRY(softmax_lines(c, lines, axis));
-    emitter& e = c.emit;
-    const value_id y = e.reshape(c.out(), lines), dy = e.reshape(c.dy(), lines);
-    const value_id dx = e.sub(dy, e.mul(e.emit("Exp", {y}), sum_along(c, dy, axis)));
-    c.give(0, e.reshape(dx, c.extents(c.in(0))));
-    return {};
-}
-
-inline op_table softmax_ops() {
-    static constexpr op_row rows[] = {
-        GRAFT_OP("Softmax", 1, 0, 1, 1, 1, 1, softmax_infer, softmax_run, op_flag::none, "axis:i",
-                 "f32[3,17]; f32[2,1000]; f32[2,3,5] axis=1; f32[2,3,5] axis=1 @11; f64[4,3] axis=0; f16[0,4]; f32[]"),
-        GRAFT_OP("LogSoftmax", 1, 0, 1, 1, 1, 1, softmax_infer, log_softmax_run, op_flag::none, "axis:i",
-                 "f32[3,17]; f32[2,1000]; f32[2,3,5] axis=1; f32[2,3,5] axis=1 @11; f64[4,3] axis=0; f16[0,4]; f32[]"),
-        GRAFT_OP("Hardmax", 1, 0, 1, 1, 1, 1, softmax_infer, hardmax_run, op_flag::none, "axis:i",
-                 "f32[3,17]; f32{1,3,3,2}; f32[2,3,5] axis=1; f32[2,3,5] axis=1 @11; f16[0,4]"),
-    };
-    static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
-}
-
-inline gradient_table softmax_gradients() {
-    static constexpr gradient_row rows[] = {{"Softmax", "", softmax_gradient}, {"LogSoftmax", "", log_softmax_gradient}, {"Hardmax", "", nullptr}};
     return {rows, sizeof rows / sizeof rows[0]};
 }
 

@@ -4721,6 +4721,8 @@ struct gradient_context {
     /// Input i, or no_value where it was left out.
     value_id in(int i) const noexcept { return i < static_cast<int>(n.inputs.size()) ? n.inputs[static_cast<std::size_t>(i)] : no_value; }
     value_id out(int i = 0) const noexcept { return n.outputs[static_cast<std::size_t>(i)]; }
+    /// Output i of the forward node, which is asked to make it where nobody has yet.
+    value_id also(int i);
     /// Gradient of output i; no_value where nothing flows from it.
     value_id dy(int i = 0) const noexcept { return given[static_cast<std::size_t>(i)]; }
     bool wants(int i) const noexcept { return i < static_cast<int>(wanted.size()) && wanted[static_cast<std::size_t>(i)] != 0; }
@@ -4775,6 +4777,31 @@ GRAFT_BEGIN_NAMESPACE
 
 GRAFT_INLINE status gradient_context::refuse(const char* why) const { return fail(errc::train_no_gradient, place(n), why); }
 
+GRAFT_INLINE value_id gradient_context::also(int i) {
+    graph& g = emit.target();
+    const std::size_t at = static_cast<std::size_t>(i);
+    node* forward = nullptr;
+    for (node& each : g.nodes)
+        if (!each.outputs.empty() && each.outputs[0] == n.outputs[0]) forward = &each;
+    if (!forward || !emit.failure.ok()) return no_value;
+    if (at < forward->outputs.size() && forward->outputs[at] != no_value) return forward->outputs[at];
+    std::vector<tensor_view> in, out(at + 1);
+    for (value_id id : forward->inputs) {
+        const value* v = id == no_value ? nullptr : &g.values[static_cast<std::size_t>(id)];
+        in.push_back(!v ? tensor_view{} : v->constant ? view(v->constant) : tensor_view{v->type, v->extents, nullptr});
+    }
+    if (forward->outputs.size() <= at) forward->outputs.resize(at + 1, no_value);
+    const value_id more = g.add_value(g.values[static_cast<std::size_t>(n.outputs[0])].name + "." + std::to_string(i));
+    forward->outputs[at] = more;
+    infer_context inferred{{*forward, in.data(), static_cast<int>(in.size()), out.data(), i + 1, emit.limit()}};
+    if (status s = forward->op->infer(inferred); !s.ok()) return emit.mistake(std::move(s)), no_value;
+    value& v = g.values[static_cast<std::size_t>(more)];
+    v.type = out[at].type;
+    v.extents = out[at].extents;
+    v.has_shape = true;
+    return more;
+}
+
 GRAFT_INLINE bool gradient_context::constant_integers(int i, std::vector<std::int64_t>& values) const {
     values.clear();
     if (in(i) == no_value) return false;
@@ -4812,7 +4839,8 @@ GRAFT_END_NAMESPACE
 #ifndef GRAFT_SINGLE_GRAFT_OPS_NORM_TRAINING_HPP
 #define GRAFT_SINGLE_GRAFT_OPS_NORM_TRAINING_HPP
 // ---- graft/ops/norm_training.hpp
-// Batch normalisation by the statistics of the batch: graft.BatchNormalizationTraining, its gradient, and what that gradient is made of.
+// What training adds to normalisation: by the statistics of the batch, graft.BatchNormalizationTraining and its gradient; the gradients of
+// LayerNormalization.
 
 #ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_DECIMAL_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_DECIMAL_HPP
@@ -5005,6 +5033,129 @@ inline status batch_norm_training_gradient(gradient_context& c) {
         if (c.wants(i)) c.give(i, made[static_cast<std::size_t>(i)]);
     if (residual && c.wants(5)) c.give(5, made[3]);
     return {};
+}
+
+/// Rows that were normalised: X with its axes from `axis` on is `rows` of n, in so many samples.
+struct normalized_rows {
+    int axis = 0;
+    std::int64_t rows = 0, n = 0, samples = 1;
+};
+/// What the gradients of LayerNormalization share: dY and X of one shape, Mean (left out: RMSNormalization) and InvStdDev for each row.
+inline status read_normalized_rows(const op_context& c, normalized_rows& r) {
+    GRAFT_TRY(need_arithmetic_float(c, 1));
+    GRAFT_TRY(need_same_type(c, 0, 1));
+    const shape& x = c.in[1].extents;
+    if (c.in[0].extents != x) return c.fail_shapes("dY and X must have one shape");
+    GRAFT_TRY(c.axis(c.integer("axis", -1), x.rank(), r.axis));
+    shape each = x;
+    for (int i = r.axis; i < x.rank(); ++i) each[i] = 1;
+    for (int i = 2; i < 4; ++i) {
+        if (!c.has(i)) continue;
+        GRAFT_TRY(need_arithmetic_float(c, i));
+        if (c.in[i].extents != each) return c.fail_shapes("Mean and InvStdDev must have one element a row");
+    }
+    r.rows = x.product(0, r.axis), r.n = x.product(r.axis, x.rank()), r.samples = r.axis > 0 ? x[0] : 1;
+    return {};
+}
+
+// graft.LayerNormalizationGrad(dY, X, Mean?, InvStdDev, Scale?) -> dX = InvStdDev * (g - mean(g) - X' * mean(g * X')) with g = dY * Scale
+// and X' = (X - Mean) * InvStdDev, means over the axes from `axis` on; without Mean (RMSNormalization) mean(g) is left out.
+inline status layer_norm_grad_infer(infer_context& c) {
+    normalized_rows r;
+    GRAFT_TRY(read_normalized_rows(c, r));
+    if (c.has(4)) {
+        GRAFT_TRY(need_arithmetic_float(c, 4));
+        shape row;
+        for (int i = r.axis; i < c.in[1].extents.rank(); ++i) row.push_back(c.in[1].extents[i]);
+        if (!broadcasts_to(c.in[4].extents, row)) return c.fail_shapes("Scale must be broadcastable to the axes that were normalised");
+    }
+    return c.set(0, c.in[1].type, c.in[1].extents);
+}
+inline status layer_norm_grad_run(run_context& c) {
+    normalized_rows r;
+    GRAFT_TRY(read_normalized_rows(c, r));
+    if (r.rows == 0 || r.n == 0) return {};
+    shape row;
+    for (int i = r.axis; i < c.in[1].extents.rank(); ++i) row.push_back(c.in[1].extents[i]);
+    widened<double> dy, x, scale;
+    buffer memory;
+    double* factor = nullptr;
+    GRAFT_TRY(widen(c, c.in[0], dy));
+    GRAFT_TRY(widen(c, c.in[1], x));
+    if (c.has(4)) GRAFT_TRY(widen(c, c.in[4], scale));
+    GRAFT_TRY(scratch_of(c, r.n, memory, factor));
+    strided_walk scales(row, c.has(4) ? c.in[4].extents : shape{});
+    for (std::int64_t i = 0; i < r.n; ++i, scales.next()) factor[i] = c.has(4) ? scale.data[scales.offset] : 1;
+    parallel_for(c.pool, r.rows, [&](std::int64_t at) {
+        const double mean = c.has(2) ? c.in[2].real(at) : 0, inverse = c.in[3].real(at), n = static_cast<double>(r.n);
+        const double *dy_row = dy.data + at * r.n, *x_row = x.data + at * r.n;
+        double sum = 0, along = 0;
+        for (std::int64_t i = 0; i < r.n; ++i) {
+            const double g = dy_row[i] * factor[i];
+            sum += g, along += g * ((x_row[i] - mean) * inverse);
+        }
+        for (std::int64_t i = 0; i < r.n; ++i) {
+            const double dx = inverse * (dy_row[i] * factor[i] - (c.has(2) ? sum / n : 0) - (x_row[i] - mean) * inverse * along / n);
+            store_from_double(c.out[0].type, c.out[0].data, at * r.n + i, 1, &dx);
+        }
+    });
+    return {};
+}
+
+// graft.LayerNormalizationGradScale(dY, X, Mean?, InvStdDev) -> sum(dY * X'), sum(dY), X' as above, over the axes before `axis`, of which
+// the first is the batch: its sums are the tree of shards.
+inline status layer_norm_grad_scale_infer(infer_context& c) {
+    normalized_rows r;
+    int count = 0;
+    GRAFT_TRY(read_normalized_rows(c, r));
+    GRAFT_TRY(read_shards(c, count));
+    shape row;
+    for (int i = r.axis; i < c.in[1].extents.rank(); ++i) row.push_back(c.in[1].extents[i]);
+    GRAFT_TRY(c.set(0, c.in[1].type, row));
+    return c.set(1, c.in[1].type, row);
+}
+inline status layer_norm_grad_scale_run(run_context& c) {
+    normalized_rows r;
+    shards cut;
+    GRAFT_TRY(read_normalized_rows(c, r));
+    GRAFT_TRY(read_shards(c, cut.count));
+    widened<double> dy, x;
+    GRAFT_TRY(widen(c, c.in[0], dy));
+    GRAFT_TRY(widen(c, c.in[1], x));
+    const std::int64_t each = r.samples > 0 ? r.rows / r.samples : 0;
+    const auto total = [&](std::int64_t i, bool normalized) {
+        return sum_shards<double>(0, cut.count, [&](int s) {
+            double own = 0;
+            for (std::int64_t at = cut.first(r.samples, s) * each; at < cut.last(r.samples, s) * each; ++at) {
+                const double off = x.data[at * r.n + i] - (c.has(2) ? c.in[2].real(at) : 0);
+                own += dy.data[at * r.n + i] * (normalized ? off * c.in[3].real(at) : 1);
+            }
+            return own;
+        });
+    };
+    parallel_for(c.pool, r.n, [&](std::int64_t i) {
+        for (int o = 0; o < 2; ++o) {
+            const double sum = c.wants(o) ? total(i, o == 0) : 0;
+            if (c.wants(o)) store_from_double(c.out[o].type, c.out[o].data, i, 1, &sum);
+        }
+    });
+    return {};
+}
+
+inline op_table layer_norm_training_ops() {
+    static constexpr op_row rows[] = {
+        {"LayerNormalizationGrad", "graft", 1, 0, 4, 5, 1, 1, layer_norm_grad_infer, layer_norm_grad_run, op_flag::none, "axis:i",
+         "f32[3,17] f32[3,17] f32[3,1] f32[3,1]~0.1:2 f32[17]; f32[2,5,70] f32[2,5,70] f32[2,5,1] f32[2,5,1]~0.1:2 f32[70]; f32[4,33] f32[4,33] - f32[4,1]~0.1:2 f32[33]; "
+         "f32[2,3,4,5] f32[2,3,4,5] f32[2,3,1,1] f32[2,3,1,1]~0.1:2 f32[4,5] axis=2; f32[2,3,6] f32[2,3,6] f32[2,1,1] f32[2,1,1]~0.1:2 f32[3,1] axis=1; "
+         "f32[2,5000] f32[2,5000] f32[2,1] f32[2,1]~0.1:2; f64[4,6] f64[4,6] f64[4,1] f64[4,1]~0.1:2 f64[6]; f16[3,8] f16[3,8] f32[3,1] f32[3,1]~0.1:2 f16[8]; "
+         "f32[0,4] f32[0,4] f32[0,1] f32[0,1]~0.1:2 f32[4]"},
+        {"LayerNormalizationGradScale", "graft", 1, 0, 4, 4, 1, 2, layer_norm_grad_scale_infer, layer_norm_grad_scale_run, op_flag::none, "axis:i shards:i",
+         "f32[3,17] f32[3,17] f32[3,1] f32[3,1]~0.1:2; f32[2,5,70] f32[2,5,70] f32[2,5,1] f32[2,5,1]~0.1:2 shards=4; f32[9,33] f32[9,33] - f32[9,1]~0.1:2; "
+         "f32[11,40,5] f32[11,40,5] f32[11,40,1] f32[11,40,1]~0.1:2; f32[2,3,4,5] f32[2,3,4,5] f32[2,3,1,1] f32[2,3,1,1]~0.1:2 axis=2 shards=1; "
+         "f32[6] f32[6] f32[1] f32[1]~0.1:2 axis=0; f64[4,6] f64[4,6] f64[4,1] f64[4,1]~0.1:2; f16[3,8] f16[3,8] f32[3,1] f32[3,1]~0.1:2; f32[0,4] f32[0,4] f32[0,1] f32[0,1]~0.1:2"},
+    };
+    static_assert(all_have_problems(rows), "every operator needs test problems");
+    return {rows, sizeof rows / sizeof rows[0]};
 }
 
 inline gradient_table norm_training_gradients() {
@@ -5243,8 +5394,8 @@ GRAFT_INLINE gradient_table_list all_gradient_tables() {
 }
 GRAFT_INLINE table_list all_training_op_tables() {
     static const op_table tables[] = {
-        activation_training_ops(), matmul_training_ops(), pad_training_ops(), reduce_training_ops(), slice_training_ops(), conv_training_ops(),
-        conv_transpose_training_ops(), pool_training_ops(), norm_training_ops(), random_training_ops(), quantize_training_ops(), optimizer_ops(),
+        activation_training_ops(), softmax_training_ops(), matmul_training_ops(), pad_training_ops(), reduce_training_ops(), slice_training_ops(), conv_training_ops(),
+        conv_transpose_training_ops(), pool_training_ops(), norm_training_ops(), layer_norm_training_ops(), random_training_ops(), quantize_training_ops(), optimizer_ops(),
         resize_training_ops(), grid_training_ops(), detection_training_ops(), deform_conv_training_ops(),
     };
     return {tables, static_cast<int>(sizeof tables / sizeof tables[0])};
@@ -7930,6 +8081,7 @@ struct pool_grad_kernels;
 struct optimizer_kernels;
 struct reduce_sum_kernels;
 struct matmul_grad_kernels;
+struct rows_grad_kernels;
 
 /// The training kernels of one instruction set, apart from `kernel_table` so that programs that only predict do not carry them.
 struct training_kernel_table {
@@ -7940,6 +8092,7 @@ struct training_kernel_table {
     const optimizer_kernels* optimizer;
     const reduce_sum_kernels* reduce_sum;
     const matmul_grad_kernels* matmul_grad;
+    const rows_grad_kernels* rows_grad;
 };
 
 } // namespace cpu
@@ -8172,6 +8325,42 @@ struct reduce_sum_kernels {
     void (*add_columns)(const float* x, std::int64_t rows, std::int64_t step, int lanes, double* sum);
     /// x[0] + ... + x[n - 1].
     double (*row)(const float* x, std::int64_t n);
+};
+
+} // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_ROWS_GRAD_KERNELS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_ROWS_GRAD_KERNELS_HPP
+// ---- graft/cpu/training/rows_grad_kernels.hpp
+// Gradients of functions along rows that each instruction set fills: softmax, layer normalisation.
+
+
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// Rows of n that were normalised: x' = (x - mean) * inverse with a mean and an inverse for each.
+struct normalized_rows_grad {
+    const float *dy, *x;
+    const float* mean;    ///< null: 0, and its gradient is left out (RMS norm)
+    const float* inverse;
+    const float* scale;   ///< null: 1
+    float* dx;
+    std::int64_t rows, n;
+};
+
+/// The kernels of one instruction set; dx may be dy.
+struct rows_grad_kernels {
+    /// dx = y * (dy - sum(dy * y)) of rows of n.
+    void (*softmax)(const float* dy, const float* y, float* dx, std::int64_t rows, std::int64_t n);
+    /// The same along the first dimension of [n, inner], for `count` columns.
+    void (*softmax_columns)(const float* dy, const float* y, float* dx, std::int64_t n, std::int64_t inner, std::int64_t count);
+    /// dx = inverse * (g - mean(g) - x' * mean(g * x')) with g = dy * scale.
+    void (*layer_norm)(const normalized_rows_grad&);
+    /// Adds the sums over rows of dy * x' and of dy (either null: not wanted) for `count` columns from `first` on.
+    void (*layer_norm_sums)(const normalized_rows_grad&, std::int64_t first, std::int64_t count, double* scale, double* bias);
 };
 
 } // namespace cpu
@@ -9656,6 +9845,78 @@ inline const reduce_sum_kernels* reduce_sum_table() {
     static constexpr reduce_sum_kernels all = {sum_vectors * V::W, &add_columns, &sum_row};
     return &all;
 }
+// ---- graft/cpu/training/kernels/rows_grad.inl
+// Gradients along rows: text, included once for each instruction set.
+
+GRAFT_FORCE_INLINE V some_of(const float* p, std::int64_t i, std::int64_t n) { return load_some(p + i, lanes_from(n - i)); }
+
+// The sum of f(i) over [0, n), which is 0 in lanes past the end: pieces in float, added up in double.
+template <class F> GRAFT_FORCE_INLINE double sum_of_row(std::int64_t n, const F& f) {
+    constexpr std::int64_t piece = 2048;
+    double total = 0;
+    for (std::int64_t first = 0; first < n; first += piece) {
+        const std::int64_t last = n - first < piece ? n : first + piece;
+        V a = V::zero(), b = a;
+        std::int64_t i = first;
+        for (; i + V::W < last; i += 2 * V::W) a = a + f(i), b = b + f(i + V::W);
+        if (i < last) a = a + f(i);
+        total += static_cast<double>(sum(a + b));
+    }
+    return total;
+}
+
+inline void softmax_grad_rows(const float* dy, const float* y, float* dx, std::int64_t rows, std::int64_t n) {
+    for (std::int64_t r = 0; r < rows; ++r, dy += n, y += n, dx += n) {
+        const V along = V::set1(static_cast<float>(sum_of_row(n, [&](std::int64_t i) { return some_of(dy, i, n) * some_of(y, i, n); })));
+        for (std::int64_t i = 0; i < n; i += V::W) store_some(some_of(y, i, n) * (some_of(dy, i, n) - along), dx + i, lanes_from(n - i));
+    }
+}
+inline void softmax_grad_columns(const float* dy, const float* y, float* dx, std::int64_t n, std::int64_t inner, std::int64_t count) {
+    for (std::int64_t j = 0; j < count; j += V::W) {
+        V along = V::zero();
+        for (std::int64_t i = 0; i < n; ++i) along = fma(some_of(dy + i * inner, j, count), some_of(y + i * inner, j, count), along);
+        for (std::int64_t i = 0; i < n; ++i) store_some(some_of(y + i * inner, j, count) * (some_of(dy + i * inner, j, count) - along), dx + i * inner + j, lanes_from(count - j));
+    }
+}
+
+inline void layer_norm_grad(const normalized_rows_grad& g) {
+    for (std::int64_t r = 0; r < g.rows; ++r) {
+        const float *dy = g.dy + r * g.n, *x = g.x + r * g.n;
+        float* dx = g.dx + r * g.n;
+        const V mean = V::set1(g.mean ? g.mean[r] : 0.0f), inverse = V::set1(g.inverse[r]);
+        // Lanes past the end have a dy of 0.
+        const auto scaled = [&](std::int64_t i) { return g.scale ? some_of(dy, i, g.n) * some_of(g.scale, i, g.n) : some_of(dy, i, g.n); };
+        const auto normalized = [&](std::int64_t i) { return (some_of(x, i, g.n) - mean) * inverse; };
+        const double one = 1.0 / static_cast<double>(g.n);
+        const V along = V::set1(static_cast<float>(sum_of_row(g.n, [&](std::int64_t i) { return scaled(i) * normalized(i); }) * one));
+        const V centre = V::set1(g.mean ? static_cast<float>(sum_of_row(g.n, scaled) * one) : 0.0f);
+        for (std::int64_t i = 0; i < g.n; i += V::W) store_some(fnma(normalized(i), along, scaled(i) - centre) * inverse, dx + i, lanes_from(g.n - i));
+    }
+}
+
+inline void layer_norm_grad_sums(const normalized_rows_grad& g, std::int64_t first, std::int64_t count, double* scale, double* bias) {
+    constexpr std::int64_t chunk = 128;  // rows that a float holds the sum of, and that stay in the first cache
+    for (std::int64_t begin = 0; begin < g.rows; begin += chunk) {
+        const std::int64_t end = g.rows - begin < chunk ? g.rows : begin + chunk;
+        for (std::int64_t j = 0; j < count; j += V::W) {
+            const int lanes = lanes_from(count - j);
+            V products = V::zero(), sums = products;
+            for (std::int64_t r = begin; r < end; ++r) {
+                const std::int64_t at = r * g.n + first + j;
+                const V dy = load_some(g.dy + at, lanes), off = load_some(g.x + at, lanes) - V::set1(g.mean ? g.mean[r] : 0.0f);
+                products = fma(dy, off * V::set1(g.inverse[r]), products);
+                sums = sums + dy;
+            }
+            if (scale) add_lanes(products, lanes, scale + j);
+            if (bias) add_lanes(sums, lanes, bias + j);
+        }
+    }
+}
+
+inline const rows_grad_kernels* rows_grad_table() {
+    static constexpr rows_grad_kernels all = {&softmax_grad_rows, &softmax_grad_columns, &layer_norm_grad, &layer_norm_grad_sums};
+    return &all;
+}
 // ---- graft/cpu/training/kernels/matmul_grad.inl
 // Products summed over a batch: text, included once for each instruction set.
 //
@@ -10024,7 +10285,7 @@ inline const pool_grad_kernels* pool_grad_table() {
 
 inline const training_kernel_table& table() {
     static const training_kernel_table all = {conv_grad_table(), norm_grad_table(), elementwise_grad_table(), pool_grad_table(), optimizer_table(),
-                                              reduce_sum_table(), matmul_grad_table()};
+                                              reduce_sum_table(), matmul_grad_table(), rows_grad_table()};
     return all;
 }
 
@@ -11518,6 +11779,78 @@ inline const reduce_sum_kernels* reduce_sum_table() {
     static constexpr reduce_sum_kernels all = {sum_vectors * V::W, &add_columns, &sum_row};
     return &all;
 }
+// ---- graft/cpu/training/kernels/rows_grad.inl
+// Gradients along rows: text, included once for each instruction set.
+
+GRAFT_FORCE_INLINE V some_of(const float* p, std::int64_t i, std::int64_t n) { return load_some(p + i, lanes_from(n - i)); }
+
+// The sum of f(i) over [0, n), which is 0 in lanes past the end: pieces in float, added up in double.
+template <class F> GRAFT_FORCE_INLINE double sum_of_row(std::int64_t n, const F& f) {
+    constexpr std::int64_t piece = 2048;
+    double total = 0;
+    for (std::int64_t first = 0; first < n; first += piece) {
+        const std::int64_t last = n - first < piece ? n : first + piece;
+        V a = V::zero(), b = a;
+        std::int64_t i = first;
+        for (; i + V::W < last; i += 2 * V::W) a = a + f(i), b = b + f(i + V::W);
+        if (i < last) a = a + f(i);
+        total += static_cast<double>(sum(a + b));
+    }
+    return total;
+}
+
+inline void softmax_grad_rows(const float* dy, const float* y, float* dx, std::int64_t rows, std::int64_t n) {
+    for (std::int64_t r = 0; r < rows; ++r, dy += n, y += n, dx += n) {
+        const V along = V::set1(static_cast<float>(sum_of_row(n, [&](std::int64_t i) { return some_of(dy, i, n) * some_of(y, i, n); })));
+        for (std::int64_t i = 0; i < n; i += V::W) store_some(some_of(y, i, n) * (some_of(dy, i, n) - along), dx + i, lanes_from(n - i));
+    }
+}
+inline void softmax_grad_columns(const float* dy, const float* y, float* dx, std::int64_t n, std::int64_t inner, std::int64_t count) {
+    for (std::int64_t j = 0; j < count; j += V::W) {
+        V along = V::zero();
+        for (std::int64_t i = 0; i < n; ++i) along = fma(some_of(dy + i * inner, j, count), some_of(y + i * inner, j, count), along);
+        for (std::int64_t i = 0; i < n; ++i) store_some(some_of(y + i * inner, j, count) * (some_of(dy + i * inner, j, count) - along), dx + i * inner + j, lanes_from(count - j));
+    }
+}
+
+inline void layer_norm_grad(const normalized_rows_grad& g) {
+    for (std::int64_t r = 0; r < g.rows; ++r) {
+        const float *dy = g.dy + r * g.n, *x = g.x + r * g.n;
+        float* dx = g.dx + r * g.n;
+        const V mean = V::set1(g.mean ? g.mean[r] : 0.0f), inverse = V::set1(g.inverse[r]);
+        // Lanes past the end have a dy of 0.
+        const auto scaled = [&](std::int64_t i) { return g.scale ? some_of(dy, i, g.n) * some_of(g.scale, i, g.n) : some_of(dy, i, g.n); };
+        const auto normalized = [&](std::int64_t i) { return (some_of(x, i, g.n) - mean) * inverse; };
+        const double one = 1.0 / static_cast<double>(g.n);
+        const V along = V::set1(static_cast<float>(sum_of_row(g.n, [&](std::int64_t i) { return scaled(i) * normalized(i); }) * one));
+        const V centre = V::set1(g.mean ? static_cast<float>(sum_of_row(g.n, scaled) * one) : 0.0f);
+        for (std::int64_t i = 0; i < g.n; i += V::W) store_some(fnma(normalized(i), along, scaled(i) - centre) * inverse, dx + i, lanes_from(g.n - i));
+    }
+}
+
+inline void layer_norm_grad_sums(const normalized_rows_grad& g, std::int64_t first, std::int64_t count, double* scale, double* bias) {
+    constexpr std::int64_t chunk = 128;  // rows that a float holds the sum of, and that stay in the first cache
+    for (std::int64_t begin = 0; begin < g.rows; begin += chunk) {
+        const std::int64_t end = g.rows - begin < chunk ? g.rows : begin + chunk;
+        for (std::int64_t j = 0; j < count; j += V::W) {
+            const int lanes = lanes_from(count - j);
+            V products = V::zero(), sums = products;
+            for (std::int64_t r = begin; r < end; ++r) {
+                const std::int64_t at = r * g.n + first + j;
+                const V dy = load_some(g.dy + at, lanes), off = load_some(g.x + at, lanes) - V::set1(g.mean ? g.mean[r] : 0.0f);
+                products = fma(dy, off * V::set1(g.inverse[r]), products);
+                sums = sums + dy;
+            }
+            if (scale) add_lanes(products, lanes, scale + j);
+            if (bias) add_lanes(sums, lanes, bias + j);
+        }
+    }
+}
+
+inline const rows_grad_kernels* rows_grad_table() {
+    static constexpr rows_grad_kernels all = {&softmax_grad_rows, &softmax_grad_columns, &layer_norm_grad, &layer_norm_grad_sums};
+    return &all;
+}
 // ---- graft/cpu/training/kernels/matmul_grad.inl
 // Products summed over a batch: text, included once for each instruction set.
 //
@@ -11886,7 +12219,7 @@ inline const pool_grad_kernels* pool_grad_table() {
 
 inline const training_kernel_table& table() {
     static const training_kernel_table all = {conv_grad_table(), norm_grad_table(), elementwise_grad_table(), pool_grad_table(), optimizer_table(),
-                                              reduce_sum_table(), matmul_grad_table()};
+                                              reduce_sum_table(), matmul_grad_table(), rows_grad_table()};
     return all;
 }
 
@@ -13379,6 +13712,78 @@ inline const reduce_sum_kernels* reduce_sum_table() {
     static constexpr reduce_sum_kernels all = {sum_vectors * V::W, &add_columns, &sum_row};
     return &all;
 }
+// ---- graft/cpu/training/kernels/rows_grad.inl
+// Gradients along rows: text, included once for each instruction set.
+
+GRAFT_FORCE_INLINE V some_of(const float* p, std::int64_t i, std::int64_t n) { return load_some(p + i, lanes_from(n - i)); }
+
+// The sum of f(i) over [0, n), which is 0 in lanes past the end: pieces in float, added up in double.
+template <class F> GRAFT_FORCE_INLINE double sum_of_row(std::int64_t n, const F& f) {
+    constexpr std::int64_t piece = 2048;
+    double total = 0;
+    for (std::int64_t first = 0; first < n; first += piece) {
+        const std::int64_t last = n - first < piece ? n : first + piece;
+        V a = V::zero(), b = a;
+        std::int64_t i = first;
+        for (; i + V::W < last; i += 2 * V::W) a = a + f(i), b = b + f(i + V::W);
+        if (i < last) a = a + f(i);
+        total += static_cast<double>(sum(a + b));
+    }
+    return total;
+}
+
+inline void softmax_grad_rows(const float* dy, const float* y, float* dx, std::int64_t rows, std::int64_t n) {
+    for (std::int64_t r = 0; r < rows; ++r, dy += n, y += n, dx += n) {
+        const V along = V::set1(static_cast<float>(sum_of_row(n, [&](std::int64_t i) { return some_of(dy, i, n) * some_of(y, i, n); })));
+        for (std::int64_t i = 0; i < n; i += V::W) store_some(some_of(y, i, n) * (some_of(dy, i, n) - along), dx + i, lanes_from(n - i));
+    }
+}
+inline void softmax_grad_columns(const float* dy, const float* y, float* dx, std::int64_t n, std::int64_t inner, std::int64_t count) {
+    for (std::int64_t j = 0; j < count; j += V::W) {
+        V along = V::zero();
+        for (std::int64_t i = 0; i < n; ++i) along = fma(some_of(dy + i * inner, j, count), some_of(y + i * inner, j, count), along);
+        for (std::int64_t i = 0; i < n; ++i) store_some(some_of(y + i * inner, j, count) * (some_of(dy + i * inner, j, count) - along), dx + i * inner + j, lanes_from(count - j));
+    }
+}
+
+inline void layer_norm_grad(const normalized_rows_grad& g) {
+    for (std::int64_t r = 0; r < g.rows; ++r) {
+        const float *dy = g.dy + r * g.n, *x = g.x + r * g.n;
+        float* dx = g.dx + r * g.n;
+        const V mean = V::set1(g.mean ? g.mean[r] : 0.0f), inverse = V::set1(g.inverse[r]);
+        // Lanes past the end have a dy of 0.
+        const auto scaled = [&](std::int64_t i) { return g.scale ? some_of(dy, i, g.n) * some_of(g.scale, i, g.n) : some_of(dy, i, g.n); };
+        const auto normalized = [&](std::int64_t i) { return (some_of(x, i, g.n) - mean) * inverse; };
+        const double one = 1.0 / static_cast<double>(g.n);
+        const V along = V::set1(static_cast<float>(sum_of_row(g.n, [&](std::int64_t i) { return scaled(i) * normalized(i); }) * one));
+        const V centre = V::set1(g.mean ? static_cast<float>(sum_of_row(g.n, scaled) * one) : 0.0f);
+        for (std::int64_t i = 0; i < g.n; i += V::W) store_some(fnma(normalized(i), along, scaled(i) - centre) * inverse, dx + i, lanes_from(g.n - i));
+    }
+}
+
+inline void layer_norm_grad_sums(const normalized_rows_grad& g, std::int64_t first, std::int64_t count, double* scale, double* bias) {
+    constexpr std::int64_t chunk = 128;  // rows that a float holds the sum of, and that stay in the first cache
+    for (std::int64_t begin = 0; begin < g.rows; begin += chunk) {
+        const std::int64_t end = g.rows - begin < chunk ? g.rows : begin + chunk;
+        for (std::int64_t j = 0; j < count; j += V::W) {
+            const int lanes = lanes_from(count - j);
+            V products = V::zero(), sums = products;
+            for (std::int64_t r = begin; r < end; ++r) {
+                const std::int64_t at = r * g.n + first + j;
+                const V dy = load_some(g.dy + at, lanes), off = load_some(g.x + at, lanes) - V::set1(g.mean ? g.mean[r] : 0.0f);
+                products = fma(dy, off * V::set1(g.inverse[r]), products);
+                sums = sums + dy;
+            }
+            if (scale) add_lanes(products, lanes, scale + j);
+            if (bias) add_lanes(sums, lanes, bias + j);
+        }
+    }
+}
+
+inline const rows_grad_kernels* rows_grad_table() {
+    static constexpr rows_grad_kernels all = {&softmax_grad_rows, &softmax_grad_columns, &layer_norm_grad, &layer_norm_grad_sums};
+    return &all;
+}
 // ---- graft/cpu/training/kernels/matmul_grad.inl
 // Products summed over a batch: text, included once for each instruction set.
 //
@@ -13747,7 +14152,7 @@ inline const pool_grad_kernels* pool_grad_table() {
 
 inline const training_kernel_table& table() {
     static const training_kernel_table all = {conv_grad_table(), norm_grad_table(), elementwise_grad_table(), pool_grad_table(), optimizer_table(),
-                                              reduce_sum_table(), matmul_grad_table()};
+                                              reduce_sum_table(), matmul_grad_table(), rows_grad_table()};
     return all;
 }
 
@@ -15240,6 +15645,78 @@ inline const reduce_sum_kernels* reduce_sum_table() {
     static constexpr reduce_sum_kernels all = {sum_vectors * V::W, &add_columns, &sum_row};
     return &all;
 }
+// ---- graft/cpu/training/kernels/rows_grad.inl
+// Gradients along rows: text, included once for each instruction set.
+
+GRAFT_FORCE_INLINE V some_of(const float* p, std::int64_t i, std::int64_t n) { return load_some(p + i, lanes_from(n - i)); }
+
+// The sum of f(i) over [0, n), which is 0 in lanes past the end: pieces in float, added up in double.
+template <class F> GRAFT_FORCE_INLINE double sum_of_row(std::int64_t n, const F& f) {
+    constexpr std::int64_t piece = 2048;
+    double total = 0;
+    for (std::int64_t first = 0; first < n; first += piece) {
+        const std::int64_t last = n - first < piece ? n : first + piece;
+        V a = V::zero(), b = a;
+        std::int64_t i = first;
+        for (; i + V::W < last; i += 2 * V::W) a = a + f(i), b = b + f(i + V::W);
+        if (i < last) a = a + f(i);
+        total += static_cast<double>(sum(a + b));
+    }
+    return total;
+}
+
+inline void softmax_grad_rows(const float* dy, const float* y, float* dx, std::int64_t rows, std::int64_t n) {
+    for (std::int64_t r = 0; r < rows; ++r, dy += n, y += n, dx += n) {
+        const V along = V::set1(static_cast<float>(sum_of_row(n, [&](std::int64_t i) { return some_of(dy, i, n) * some_of(y, i, n); })));
+        for (std::int64_t i = 0; i < n; i += V::W) store_some(some_of(y, i, n) * (some_of(dy, i, n) - along), dx + i, lanes_from(n - i));
+    }
+}
+inline void softmax_grad_columns(const float* dy, const float* y, float* dx, std::int64_t n, std::int64_t inner, std::int64_t count) {
+    for (std::int64_t j = 0; j < count; j += V::W) {
+        V along = V::zero();
+        for (std::int64_t i = 0; i < n; ++i) along = fma(some_of(dy + i * inner, j, count), some_of(y + i * inner, j, count), along);
+        for (std::int64_t i = 0; i < n; ++i) store_some(some_of(y + i * inner, j, count) * (some_of(dy + i * inner, j, count) - along), dx + i * inner + j, lanes_from(count - j));
+    }
+}
+
+inline void layer_norm_grad(const normalized_rows_grad& g) {
+    for (std::int64_t r = 0; r < g.rows; ++r) {
+        const float *dy = g.dy + r * g.n, *x = g.x + r * g.n;
+        float* dx = g.dx + r * g.n;
+        const V mean = V::set1(g.mean ? g.mean[r] : 0.0f), inverse = V::set1(g.inverse[r]);
+        // Lanes past the end have a dy of 0.
+        const auto scaled = [&](std::int64_t i) { return g.scale ? some_of(dy, i, g.n) * some_of(g.scale, i, g.n) : some_of(dy, i, g.n); };
+        const auto normalized = [&](std::int64_t i) { return (some_of(x, i, g.n) - mean) * inverse; };
+        const double one = 1.0 / static_cast<double>(g.n);
+        const V along = V::set1(static_cast<float>(sum_of_row(g.n, [&](std::int64_t i) { return scaled(i) * normalized(i); }) * one));
+        const V centre = V::set1(g.mean ? static_cast<float>(sum_of_row(g.n, scaled) * one) : 0.0f);
+        for (std::int64_t i = 0; i < g.n; i += V::W) store_some(fnma(normalized(i), along, scaled(i) - centre) * inverse, dx + i, lanes_from(g.n - i));
+    }
+}
+
+inline void layer_norm_grad_sums(const normalized_rows_grad& g, std::int64_t first, std::int64_t count, double* scale, double* bias) {
+    constexpr std::int64_t chunk = 128;  // rows that a float holds the sum of, and that stay in the first cache
+    for (std::int64_t begin = 0; begin < g.rows; begin += chunk) {
+        const std::int64_t end = g.rows - begin < chunk ? g.rows : begin + chunk;
+        for (std::int64_t j = 0; j < count; j += V::W) {
+            const int lanes = lanes_from(count - j);
+            V products = V::zero(), sums = products;
+            for (std::int64_t r = begin; r < end; ++r) {
+                const std::int64_t at = r * g.n + first + j;
+                const V dy = load_some(g.dy + at, lanes), off = load_some(g.x + at, lanes) - V::set1(g.mean ? g.mean[r] : 0.0f);
+                products = fma(dy, off * V::set1(g.inverse[r]), products);
+                sums = sums + dy;
+            }
+            if (scale) add_lanes(products, lanes, scale + j);
+            if (bias) add_lanes(sums, lanes, bias + j);
+        }
+    }
+}
+
+inline const rows_grad_kernels* rows_grad_table() {
+    static constexpr rows_grad_kernels all = {&softmax_grad_rows, &softmax_grad_columns, &layer_norm_grad, &layer_norm_grad_sums};
+    return &all;
+}
 // ---- graft/cpu/training/kernels/matmul_grad.inl
 // Products summed over a batch: text, included once for each instruction set.
 //
@@ -15608,7 +16085,7 @@ inline const pool_grad_kernels* pool_grad_table() {
 
 inline const training_kernel_table& table() {
     static const training_kernel_table all = {conv_grad_table(), norm_grad_table(), elementwise_grad_table(), pool_grad_table(), optimizer_table(),
-                                              reduce_sum_table(), matmul_grad_table()};
+                                              reduce_sum_table(), matmul_grad_table(), rows_grad_table()};
     return all;
 }
 
@@ -17102,6 +17579,78 @@ inline const reduce_sum_kernels* reduce_sum_table() {
     static constexpr reduce_sum_kernels all = {sum_vectors * V::W, &add_columns, &sum_row};
     return &all;
 }
+// ---- graft/cpu/training/kernels/rows_grad.inl
+// Gradients along rows: text, included once for each instruction set.
+
+GRAFT_FORCE_INLINE V some_of(const float* p, std::int64_t i, std::int64_t n) { return load_some(p + i, lanes_from(n - i)); }
+
+// The sum of f(i) over [0, n), which is 0 in lanes past the end: pieces in float, added up in double.
+template <class F> GRAFT_FORCE_INLINE double sum_of_row(std::int64_t n, const F& f) {
+    constexpr std::int64_t piece = 2048;
+    double total = 0;
+    for (std::int64_t first = 0; first < n; first += piece) {
+        const std::int64_t last = n - first < piece ? n : first + piece;
+        V a = V::zero(), b = a;
+        std::int64_t i = first;
+        for (; i + V::W < last; i += 2 * V::W) a = a + f(i), b = b + f(i + V::W);
+        if (i < last) a = a + f(i);
+        total += static_cast<double>(sum(a + b));
+    }
+    return total;
+}
+
+inline void softmax_grad_rows(const float* dy, const float* y, float* dx, std::int64_t rows, std::int64_t n) {
+    for (std::int64_t r = 0; r < rows; ++r, dy += n, y += n, dx += n) {
+        const V along = V::set1(static_cast<float>(sum_of_row(n, [&](std::int64_t i) { return some_of(dy, i, n) * some_of(y, i, n); })));
+        for (std::int64_t i = 0; i < n; i += V::W) store_some(some_of(y, i, n) * (some_of(dy, i, n) - along), dx + i, lanes_from(n - i));
+    }
+}
+inline void softmax_grad_columns(const float* dy, const float* y, float* dx, std::int64_t n, std::int64_t inner, std::int64_t count) {
+    for (std::int64_t j = 0; j < count; j += V::W) {
+        V along = V::zero();
+        for (std::int64_t i = 0; i < n; ++i) along = fma(some_of(dy + i * inner, j, count), some_of(y + i * inner, j, count), along);
+        for (std::int64_t i = 0; i < n; ++i) store_some(some_of(y + i * inner, j, count) * (some_of(dy + i * inner, j, count) - along), dx + i * inner + j, lanes_from(count - j));
+    }
+}
+
+inline void layer_norm_grad(const normalized_rows_grad& g) {
+    for (std::int64_t r = 0; r < g.rows; ++r) {
+        const float *dy = g.dy + r * g.n, *x = g.x + r * g.n;
+        float* dx = g.dx + r * g.n;
+        const V mean = V::set1(g.mean ? g.mean[r] : 0.0f), inverse = V::set1(g.inverse[r]);
+        // Lanes past the end have a dy of 0.
+        const auto scaled = [&](std::int64_t i) { return g.scale ? some_of(dy, i, g.n) * some_of(g.scale, i, g.n) : some_of(dy, i, g.n); };
+        const auto normalized = [&](std::int64_t i) { return (some_of(x, i, g.n) - mean) * inverse; };
+        const double one = 1.0 / static_cast<double>(g.n);
+        const V along = V::set1(static_cast<float>(sum_of_row(g.n, [&](std::int64_t i) { return scaled(i) * normalized(i); }) * one));
+        const V centre = V::set1(g.mean ? static_cast<float>(sum_of_row(g.n, scaled) * one) : 0.0f);
+        for (std::int64_t i = 0; i < g.n; i += V::W) store_some(fnma(normalized(i), along, scaled(i) - centre) * inverse, dx + i, lanes_from(g.n - i));
+    }
+}
+
+inline void layer_norm_grad_sums(const normalized_rows_grad& g, std::int64_t first, std::int64_t count, double* scale, double* bias) {
+    constexpr std::int64_t chunk = 128;  // rows that a float holds the sum of, and that stay in the first cache
+    for (std::int64_t begin = 0; begin < g.rows; begin += chunk) {
+        const std::int64_t end = g.rows - begin < chunk ? g.rows : begin + chunk;
+        for (std::int64_t j = 0; j < count; j += V::W) {
+            const int lanes = lanes_from(count - j);
+            V products = V::zero(), sums = products;
+            for (std::int64_t r = begin; r < end; ++r) {
+                const std::int64_t at = r * g.n + first + j;
+                const V dy = load_some(g.dy + at, lanes), off = load_some(g.x + at, lanes) - V::set1(g.mean ? g.mean[r] : 0.0f);
+                products = fma(dy, off * V::set1(g.inverse[r]), products);
+                sums = sums + dy;
+            }
+            if (scale) add_lanes(products, lanes, scale + j);
+            if (bias) add_lanes(sums, lanes, bias + j);
+        }
+    }
+}
+
+inline const rows_grad_kernels* rows_grad_table() {
+    static constexpr rows_grad_kernels all = {&softmax_grad_rows, &softmax_grad_columns, &layer_norm_grad, &layer_norm_grad_sums};
+    return &all;
+}
 // ---- graft/cpu/training/kernels/matmul_grad.inl
 // Products summed over a batch: text, included once for each instruction set.
 //
@@ -17470,7 +18019,7 @@ inline const pool_grad_kernels* pool_grad_table() {
 
 inline const training_kernel_table& table() {
     static const training_kernel_table all = {conv_grad_table(), norm_grad_table(), elementwise_grad_table(), pool_grad_table(), optimizer_table(),
-                                              reduce_sum_table(), matmul_grad_table()};
+                                              reduce_sum_table(), matmul_grad_table(), rows_grad_table()};
     return all;
 }
 
@@ -19537,6 +20086,185 @@ inline kernel_rows reduce_grad_kernel_rows() {
 }  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
+#ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_ROWS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_ROWS_HPP
+// ---- graft/cpu/ops/training/rows.hpp
+// Kernels of the gradients of softmax and of layer normalisation.
+
+#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_ROWS_GRAD_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_ROWS_GRAD_HPP
+// ---- graft/cpu/training/rows_grad.hpp
+// Gradients of softmax and of layer normalisation.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// dx = y * (dy - sum(dy * y)), the sum along the middle dimension of [outer, n, inner]; dx may be dy.
+void run_softmax_grad(isa set, const float* dy, const float* y, float* dx, std::int64_t outer, std::int64_t n, std::int64_t inner, executor& pool);
+
+/// dx = inverse * (g - mean(g) - x' * mean(g * x')) for each row, with g = dy * scale and x' = (x - mean) * inverse.
+void run_layer_norm_grad(isa set, const normalized_rows_grad& arrays, executor& pool);
+
+/// scale = the sum over rows of dy * x', bias that of dy (null: not wanted), n numbers each, in double and rounded once. The rows are
+/// those of `samples` samples, over which the sums are the tree.
+void run_layer_norm_grad_scale(isa set, const normalized_rows_grad& arrays, std::int64_t samples, const shards& tree, float* scale, float* bias, void* workspace, executor& pool);
+/// Bytes of workspace (alignment 64) for that; -1 where they overflow.
+std::int64_t layer_norm_workspace_bytes(std::int64_t samples, std::int64_t n, const shards& tree);
+
+} // namespace cpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+#include <algorithm>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+GRAFT_INLINE void run_softmax_grad(isa set, const float* dy, const float* y, float* dx, std::int64_t outer, std::int64_t n, std::int64_t inner, executor& pool) {
+    const rows_grad_kernels& k = *training_kernels(set).rows_grad;
+    if (outer <= 0 || n <= 0 || inner <= 0) return;
+    if (inner == 1)
+        return detail::groups_of_rows(outer, n, pool, [&](std::int64_t first, std::int64_t rows) { k.softmax(dy + first * n, y + first * n, dx + first * n, rows, n); });
+    detail::stripes_of_columns(outer, n, inner, pool, [&](std::int64_t o, std::int64_t first, std::int64_t count) {
+        const std::int64_t at = o * n * inner + first;
+        k.softmax_columns(dy + at, y + at, dx + at, n, inner, count);
+    });
+}
+
+namespace detail {
+// Rows [first, first + count).
+inline normalized_rows_grad some_rows(normalized_rows_grad g, std::int64_t first, std::int64_t count) {
+    g.dy += first * g.n, g.x += first * g.n, g.inverse += first;
+    if (g.mean) g.mean += first;
+    if (g.dx) g.dx += first * g.n;
+    g.rows = count;
+    return g;
+}
+} // namespace detail
+
+GRAFT_INLINE void run_layer_norm_grad(isa set, const normalized_rows_grad& arrays, executor& pool) {
+    const rows_grad_kernels& k = *training_kernels(set).rows_grad;
+    if (arrays.n <= 0) return;
+    detail::groups_of_rows(arrays.rows, arrays.n, pool, [&](std::int64_t first, std::int64_t count) { k.layer_norm(detail::some_rows(arrays, first, count)); });
+}
+
+GRAFT_INLINE std::int64_t layer_norm_workspace_bytes(std::int64_t samples, std::int64_t n, const shards& tree) {
+    const std::int64_t slots = std::min<std::int64_t>(tree.count, samples);
+    return n > (std::int64_t(1) << 40) ? -1 : 2 * slots * n * 8;
+}
+
+GRAFT_INLINE void run_layer_norm_grad_scale(isa set, const normalized_rows_grad& arrays, std::int64_t samples, const shards& tree, float* scale, float* bias, void* workspace,
+                                            executor& pool) {
+    const rows_grad_kernels& k = *training_kernels(set).rows_grad;
+    const std::int64_t n = arrays.n, each = samples > 0 ? arrays.rows / samples : 0;
+    if (n <= 0) return;
+    constexpr std::int64_t stripe = 64;
+    const std::int64_t stripes = (n + stripe - 1) / stripe;
+    // With fewer samples than shards only those that have one are kept.
+    const auto sums = [&](int s, int which) {
+        const std::int64_t slot = samples < tree.count ? tree.first(samples, s) : s;
+        return static_cast<double*>(workspace) + (2 * slot + which) * n;
+    };
+    const auto empty = [&](int s) { return tree.first(samples, s) == tree.last(samples, s); };
+    parallel_for(pool, stripes * tree.count, [&](std::int64_t t) {
+        const int s = static_cast<int>(t / stripes);
+        if (empty(s)) return;
+        const std::int64_t first = t % stripes * stripe, count = std::min(stripe, n - first), begin = tree.first(samples, s) * each;
+        double *products = sums(s, 0) + first, *plain = sums(s, 1) + first;
+        std::fill(products, products + count, 0.0);
+        std::fill(plain, plain + count, 0.0);
+        k.layer_norm_sums(detail::some_rows(arrays, begin, tree.last(samples, s) * each - begin), first, count, scale ? products : nullptr, bias ? plain : nullptr);
+    });
+    parallel_for(pool, stripes, [&](std::int64_t t) {
+        for (std::int64_t i = t * stripe; i < std::min(n, (t + 1) * stripe); ++i)
+            for (int which = 0; which < 2; ++which)
+                if (float* to = which ? bias : scale) to[i] = static_cast<float>(sum_shards<double>(0, tree.count, [&](int s) { return empty(s) ? 0.0 : sums(s, which)[i]; }));
+    });
+}
+
+} // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+// The rows of input `x`: [outer, n, inner] around `axis`.
+inline const char* read_grad_rows(const kernel_query& q, int x, rows_parameters& p, bool to_the_end) {
+    if (!q.all_float32() || !q.all_row_major()) return "it is not float32, row-major";
+    const shape& s = q.in[x].extents;
+    std::int64_t axis = integer_of(q.n, "axis", -1);
+    if (axis < 0) axis += s.rank();
+    if (axis < 0 || axis >= s.rank() || s.elements() == 0) return "it is empty or a scalar";
+    const int a = static_cast<int>(axis);
+    p = {s.product(0, a), to_the_end ? s.product(a, s.rank()) : s[a], to_the_end ? 1 : s.product(a + 1, s.rank()), 0, 0};
+    return nullptr;
+}
+
+inline const char* choose_softmax_grad(const kernel_query& q, kernel_choice& choice) {
+    rows_parameters p{};
+    if (const char* reason = read_grad_rows(q, 1, p, false)) return reason;
+    choice.set(p);
+    choice.note = "rows";
+    return nullptr;
+}
+inline void run_softmax_grad_kernel(const kernel_call& c) {
+    const auto& p = c.parameters<rows_parameters>();
+    run_softmax_grad(c.level, c.input(0), c.input(1), c.output(0), p.outer, p.n, p.inner, c.pool);
+}
+
+inline const char* choose_layer_norm_grad(const kernel_query& q, kernel_choice& choice) {
+    rows_parameters p{};
+    if (const char* reason = read_grad_rows(q, 1, p, true)) return reason;
+    if (q.has(4) && q.in[4].elements() != p.n) return "its scale is broadcast";
+    choice.set(p);
+    choice.note = "rows";
+    return nullptr;
+}
+inline void run_layer_norm_grad_kernel(const kernel_call& c) {
+    const auto& p = c.parameters<rows_parameters>();
+    run_layer_norm_grad(c.level, {c.input(0), c.input(1), c.input(2), c.input(3), c.input(4), c.output(0), p.outer, p.n}, c.pool);
+}
+
+struct layer_norm_sums {
+    rows_parameters rows;
+    std::int64_t samples;
+    shards tree;
+};
+inline const char* choose_layer_norm_grad_scale(const kernel_query& q, kernel_choice& choice) {
+    layer_norm_sums p{};
+    if (const char* reason = read_grad_rows(q, 1, p.rows, true)) return reason;
+    const std::int64_t count = integer_of(q.n, "shards", shards().count);
+    if (!shards::legal(count)) return "its shards are no power of two up to 256";
+    p.tree.count = static_cast<int>(count);
+    p.samples = p.rows.n == q.in[1].elements() ? 1 : q.in[1].extents[0];
+    choice.workspace_bytes = layer_norm_workspace_bytes(p.samples, p.rows.n, p.tree);
+    if (choice.workspace_bytes < 0) return "its size overflows";
+    choice.set(p);
+    choice.note = "sums of columns";
+    return nullptr;
+}
+inline void run_layer_norm_grad_scale_kernel(const kernel_call& c) {
+    const auto& p = c.parameters<layer_norm_sums>();
+    float* bias = c.outputs > 1 ? c.output(1) : nullptr;
+    run_layer_norm_grad_scale(c.level, {c.input(0), c.input(1), c.input(2), c.input(3), nullptr, nullptr, p.rows.outer, p.rows.n}, p.samples, p.tree, c.output(0), bias, c.workspace, c.pool);
+}
+
+inline kernel_rows rows_grad_kernel_rows() {
+    static constexpr kernel_row rows[] = {
+        {"SoftmaxGrad", "graft", choose_softmax_grad, run_softmax_grad_kernel, true},
+        {"LayerNormalizationGrad", "graft", choose_layer_norm_grad, run_layer_norm_grad_kernel, true},
+        {"LayerNormalizationGradScale", "graft", choose_layer_norm_grad_scale, run_layer_norm_grad_scale_kernel, false},
+    };
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
 
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
@@ -19544,7 +20272,7 @@ namespace cpu {
 /// As `choose_kernel`, with the operators that training adds.
 inline const kernel_row* choose_training_kernel(const kernel_query& q, kernel_choice& choice, const char*& refusal) {
     const kernel_rows tables[] = {conv_grad_kernel_rows(), norm_grad_kernel_rows(), elementwise_grad_kernel_rows(), reduce_grad_kernel_rows(),
-                                  matmul_grad_kernel_rows(), optimizer_kernel_rows(), pool_grad_kernel_rows(), channel_kernel_rows(), dropout_kernel_rows()};
+                                  matmul_grad_kernel_rows(), optimizer_kernel_rows(), pool_grad_kernel_rows(), channel_kernel_rows(), dropout_kernel_rows(), rows_grad_kernel_rows()};
     refusal = "its first output is left out";
     if (!q.wants(0)) return nullptr;
     for (const kernel_rows& table : tables)

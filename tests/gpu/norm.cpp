@@ -62,6 +62,18 @@ TEST_CASE("Normalisations of many sizes give the reference's answers in both lay
     add(all, "", "InstanceNormalization", "f32[1,2,200,201] f32[2] f32[2]", plain, plain);
     add(all, "", "InstanceNormalization", "f32[1,2,200,201] f32[2] f32[2]", last, last);
     add(all, "graft", "BatchNormalizationTraining", "f32[1,3] f32[3] f32[3] f32[3] f32[3]~0.1:2", plain, plain, 5);
+    for (const char* half : {"f16", "bf16"}) {
+        const std::string t = half, rows = t + "[6,50,192] " + t + "[6,50,192]", image = t + "[2,24,9,7] " + t + "[2,24,9,7] f32[2,1,1,1] f32[2,1,1,1]~0.1:2";
+        add(all, "graft", "LayerNormalizationGrad", rows + " f32[6,50,1] f32[6,50,1]~0.1:2 f32[192]");
+        add(all, "graft", "LayerNormalizationGrad", image + " f32[24,1,1] axis=1", last, last);
+        add(all, "graft", "LayerNormalizationGradScale", rows + " f32[6,50,1] f32[6,50,1]~0.1:2", plain, plain, 2);
+        add(all, "graft", "LayerNormalizationGradScale", rows + " - f32[6,50,1]~0.1:2", plain, plain, 1);
+        add(all, "graft", "SoftmaxGrad", t + "[4,3,50,50] " + t + "[4,3,50,50]~0:0.1");
+        add(all, "graft", "SoftmaxGrad", t + "[4,3,50,50] " + t + "[4,3,50,50]~0:0.1 axis=1", last, plain);
+    }
+    add(all, "graft", "LayerNormalizationGrad", "f32[2,70000] f32[2,70000] f32[2,1] f32[2,1]~0.1:2 f32[70000]");
+    add(all, "graft", "LayerNormalizationGradScale", "f32[3000,8] f32[3000,8] f32[3000,1] f32[3000,1]~0.1:2", plain, plain, 2);
+    add(all, "graft", "SoftmaxGrad", "f32[40,1000] f32[40,1000]~0:0.1");
     MESSAGE(all.size(), " programs");
     expect_all(all);
     expect_compiled(all);

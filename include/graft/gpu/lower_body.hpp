@@ -157,20 +157,22 @@ private:
         return found;
     }
     // Values between operators in the type that was chosen. Places, statistics, losses, gradients of weights, what leaves the device and all
-    // state stay float32; a softmax that products alone read is rounded once in its kernel in place of on the way to them.
+    // state stay float32; a softmax that products and its gradient alone read is rounded once in its kernel in place of on the way to them.
     void narrow() {
         widened_.resize(g.values.size(), 0);
         std::vector<char> factor(g.values.size(), 1);
         for (const node& n : g.nodes)
             for (std::size_t i = 0; i < n.inputs.size(); ++i)
-                if (n.inputs[i] != no_value && (i > 1 || !multiplies(n))) factor[static_cast<std::size_t>(n.inputs[i])] = 0;
-        static constexpr const char* keeps[] = {"Softmax", "LogSoftmax", "SGD", "Adam", "ExponentialMovingAverage", "GlobalNorm", "ScaleByNorm", "SumTo", "ConvGradWeight", "MatMulGradWeight"};
+                if (n.inputs[i] != no_value && (i > 1 || !(multiplies(n) || n.op_type == "SoftmaxGrad"))) factor[static_cast<std::size_t>(n.inputs[i])] = 0;
+        static constexpr const char* keeps[] = {"Softmax", "LogSoftmax", "SGD", "Adam", "ExponentialMovingAverage", "GlobalNorm", "ScaleByNorm", "SumTo", "ConvGradWeight", "MatMulGradWeight", "LayerNormalizationGradScale"};
         const std::vector<char> exact = find_places();
         for (const node& n : g.nodes) {
             bool kept = !n.on_device;
             for (const char* op : keeps) kept |= n.op_type == op;
             kept = kept && !(n.on_device && n.op_type == "Softmax" && n.outputs[0] != no_value && factor[static_cast<std::size_t>(n.outputs[0])]);
-            for (std::size_t i = 0; i < n.outputs.size() && !kept; ++i) {
+            // Behind the first output of LayerNormalization are its statistics.
+            const std::size_t last = n.op_type == "LayerNormalization" ? 1 : n.outputs.size();
+            for (std::size_t i = 0; i < last && !kept; ++i) {
                 const value_id id = n.outputs[i];
                 if (!is_float32(id) || at(id).extents.rank() < 2 || stays(id) || exact[static_cast<std::size_t>(id)]) continue;
                 at(id).type = used_.activations != dtype::float32 ? used_.activations : widened_[static_cast<std::size_t>(id)] ? half_ : dtype::float32;

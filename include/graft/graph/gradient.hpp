@@ -20,6 +20,8 @@ struct gradient_context {
     /// Input i, or no_value where it was left out.
     value_id in(int i) const noexcept { return i < static_cast<int>(n.inputs.size()) ? n.inputs[static_cast<std::size_t>(i)] : no_value; }
     value_id out(int i = 0) const noexcept { return n.outputs[static_cast<std::size_t>(i)]; }
+    /// Output i of the forward node, which is asked to make it where nobody has yet.
+    value_id also(int i);
     /// Gradient of output i; no_value where nothing flows from it.
     value_id dy(int i = 0) const noexcept { return given[static_cast<std::size_t>(i)]; }
     bool wants(int i) const noexcept { return i < static_cast<int>(wanted.size()) && wanted[static_cast<std::size_t>(i)] != 0; }
@@ -73,6 +75,31 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 
 GRAFT_INLINE status gradient_context::refuse(const char* why) const { return fail(errc::train_no_gradient, place(n), why); }
+
+GRAFT_INLINE value_id gradient_context::also(int i) {
+    graph& g = emit.target();
+    const std::size_t at = static_cast<std::size_t>(i);
+    node* forward = nullptr;
+    for (node& each : g.nodes)
+        if (!each.outputs.empty() && each.outputs[0] == n.outputs[0]) forward = &each;
+    if (!forward || !emit.failure.ok()) return no_value;
+    if (at < forward->outputs.size() && forward->outputs[at] != no_value) return forward->outputs[at];
+    std::vector<tensor_view> in, out(at + 1);
+    for (value_id id : forward->inputs) {
+        const value* v = id == no_value ? nullptr : &g.values[static_cast<std::size_t>(id)];
+        in.push_back(!v ? tensor_view{} : v->constant ? view(v->constant) : tensor_view{v->type, v->extents, nullptr});
+    }
+    if (forward->outputs.size() <= at) forward->outputs.resize(at + 1, no_value);
+    const value_id more = g.add_value(g.values[static_cast<std::size_t>(n.outputs[0])].name + "." + std::to_string(i));
+    forward->outputs[at] = more;
+    infer_context inferred{{*forward, in.data(), static_cast<int>(in.size()), out.data(), i + 1, emit.limit()}};
+    if (status s = forward->op->infer(inferred); !s.ok()) return emit.mistake(std::move(s)), no_value;
+    value& v = g.values[static_cast<std::size_t>(more)];
+    v.type = out[at].type;
+    v.extents = out[at].extents;
+    v.has_shape = true;
+    return more;
+}
 
 GRAFT_INLINE bool gradient_context::constant_integers(int i, std::vector<std::int64_t>& values) const {
     values.clear();

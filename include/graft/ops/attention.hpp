@@ -1,6 +1,7 @@
 // Attention: scaled dot products, grouped heads, masks, caches and windows; and its gradient without caches and windows.
 #pragma once
 
+#include "softmax.hpp"
 #include "window_gradient.hpp"
 
 #include <cmath>
@@ -302,7 +303,7 @@ inline status attention_gradient(gradient_context& c) {
     if (c.wants(2)) c.give(2, a.join(a.product(a.transposed(weights), dy), p.kv_heads, p.total, p.v_size));
     if (!c.wants(0) && !c.wants(1) && !c.wants(3)) return {};
     const value_id dweights = a.product(dy, a.transposed(v));
-    value_id dscores = c.emit.mul(weights, c.emit.sub(dweights, sum_along(c, c.emit.mul(dweights, weights), 3)));
+    value_id dscores = emit_softmax_gradient(c, dweights, weights, 3);
     if (c.wants(3)) c.give(3, cast_to(c, c.sum_to(c.emit.reshape(dscores, a.scores()), shape(c.extents(c.in(3)))), c.emit.type(c.in(3))));
     if (bent != no_value) dscores = c.emit.mul(dscores, c.emit.sub(c.emit.number(1, bent), c.emit.mul(bent, bent)));
     dscores = scaled(c, dscores, scale);

@@ -331,10 +331,10 @@ inline status batch_norm_gradient(gradient_context& c) {
     return {};
 }
 
-/// x' = (x - mean) / sqrt(var + epsilon) along the last axis of [outer, n], and the factor 1 / sqrt(var + epsilon): by
+/// x' = (x - mean) / sqrt(var + epsilon) along the last axis of [outer, n], the mean, and the factor 1 / sqrt(var + epsilon): by
 /// LayerNormalization itself, with a scale of ones.
 struct normalized {
-    value_id x = no_value, inverse = no_value;
+    value_id x = no_value, mean = no_value, inverse = no_value;
 };
 inline normalized emit_normalized(gradient_context& c, value_id x, const shape& rows, double epsilon) {
     normalized made;
@@ -349,18 +349,13 @@ inline normalized emit_normalized(gradient_context& c, value_id x, const shape& 
                                                           integer_attribute("stash_type", stash)}, 3);
     if (!c.emit.failure.ok()) return made;
     made.x = out[0];
-    made.inverse = cast_to(c, out[2], type);
+    made.mean = out[1];
+    made.inverse = out[2];
     return made;
 }
-inline value_id mean_along_last(gradient_context& c, value_id x) {
-    return c.emit.emit("ReduceMean", {x, c.emit.integers({-1})}, {integer_attribute("keepdims", 1)});
-}
-/// dX = inverse * (g - mean(g) - x' * mean(g * x')) for rows [outer, n]; without `centred` the mean is left out.
-inline value_id emit_normalized_gradient(gradient_context& c, const normalized& y, value_id g, bool centred) {
-    if (!c.emit.failure.ok()) return no_value;
-    const value_id along = c.emit.mul(y.x, mean_along_last(c, c.emit.mul(g, y.x)));
-    if (centred) g = c.emit.sub(g, mean_along_last(c, g));
-    return c.emit.mul(y.inverse, c.emit.sub(g, along));
+/// dX of rows [outer, n] that were normalised, by graft.LayerNormalizationGrad.
+inline value_id emit_row_gradient(gradient_context& c, value_id dy, value_id x, value_id mean, value_id inverse, value_id scale, int axis) {
+    return c.emit.emit_graft("LayerNormalizationGrad", {dy, x, mean, inverse, scale}, {integer_attribute("axis", axis)});
 }
 
 inline status group_norm_gradient(gradient_context& c) {
@@ -381,8 +376,9 @@ inline status group_norm_gradient(gradient_context& c) {
     if (!c.wants(0) && !c.wants(1)) return {};
     const normalized y = emit_normalized(c, c.in(0), rows, epsilon_of(forward));
     if (c.wants(1)) c.give(1, c.emit.reshape(c.sum_to(c.emit.mul(g, c.emit.reshape(y.x, parted)), parameters), shape(c.extents(c.in(1)))));
-    if (c.wants(0)) c.give(0, c.emit.reshape(emit_normalized_gradient(c, y, c.emit.reshape(c.emit.mul(g, c.emit.reshape(c.in(1), parameters)), rows),
-        true), x));
+    if (!c.wants(0)) return {};
+    const value_id scaled_g = c.emit.reshape(c.emit.mul(g, c.emit.reshape(c.in(1), parameters)), rows);
+    c.give(0, c.emit.reshape(emit_row_gradient(c, scaled_g, c.emit.reshape(c.in(0), rows), y.mean, y.inverse, no_value, 1), x));
     return {};
 }
 
@@ -401,23 +397,41 @@ inline status layer_norm_gradient(gradient_context& c) {
             if (c.wants(i)) c.give(i, c.emit.zeros(shape(c.extents(c.in(i))), c.in(i)));
         return {};
     }
-    const shape rows{x.product(0, axis), x.product(axis, x.rank())};
     const value_id dy = cast_to(c, c.dy(), type);
-    if (c.wants(2)) c.give(2, cast_to(c, c.sum_to(dy, shape(c.extents(c.in(2)))), c.emit.type(c.in(2))));
-    if (!c.wants(0) && !c.wants(1)) return {};
-    normalized y;
-    if (centred)
-        y = emit_normalized(c, c.in(0), rows, epsilon_of(forward));
-    else {
-        const value_id flat = c.emit.reshape(c.in(0), rows);
-        y.inverse = c.emit.emit("Reciprocal", {c.emit.emit("Sqrt", {shifted(c, mean_along_last(c, c.emit.mul(flat, flat)), epsilon_of(forward))})});
-        y.x = c.emit.mul(flat, y.inverse);
+    // The statistics are the forward node's, where it has them with the digits of X.
+    value_id mean = no_value, inverse = no_value;
+    if (centred && (type != dtype::float64 || c.integer("stash_type", 1) == static_cast<std::int64_t>(type)))
+        mean = c.also(1), inverse = c.also(2);
+    else if (centred) {
+        const normalized own = emit_normalized(c, c.in(0), {x.product(0, axis), x.product(axis, x.rank())}, epsilon_of(forward));
+        shape each = x;
+        for (int i = axis; i < x.rank(); ++i) each[i] = 1;
+        mean = c.emit.reshape(own.mean, each), inverse = c.emit.reshape(own.inverse, each);
+    } else {
+        std::vector<std::int64_t> axes;
+        for (int i = axis; i < x.rank(); ++i) axes.push_back(i);
+        const value_id squares = c.emit.emit("ReduceMean", {c.emit.mul(c.in(0), c.in(0)), c.emit.integers(axes)}, {integer_attribute("keepdims", 1)});
+        inverse = c.emit.emit("Reciprocal", {c.emit.emit("Sqrt", {shifted(c, squares, epsilon_of(forward))})});
     }
-    if (c.wants(1)) c.give(1, cast_to(c, c.sum_to(c.emit.mul(dy, c.emit.reshape(y.x, x)), shape(c.extents(c.in(1)))), c.emit.type(c.in(1))));
-    if (c.wants(0)) {
-        const value_id g = c.emit.reshape(c.emit.mul(dy, cast_to(c, c.in(1), type)), rows);
-        c.give(0, c.emit.reshape(emit_normalized_gradient(c, y, g, centred), x));
+    shape row;
+    for (int i = axis; i < x.rank(); ++i) row.push_back(x[i]);
+    const bool by_row = broadcasts_to(c.extents(c.in(1)), row), bias_by_row = c.in(2) != no_value && broadcasts_to(c.extents(c.in(2)), row);
+    std::vector<value_id> sums(2, no_value);
+    if (by_row && c.wants(1)) {
+        const std::vector<attribute> attributes{integer_attribute("axis", axis), integer_attribute("shards", c.shards)};
+        sums = c.emit.emit_all("graft", "LayerNormalizationGradScale", {dy, c.in(0), mean, inverse}, attributes, bias_by_row && c.wants(2) ? 2 : 1);
+        sums.resize(2, no_value);
+    } else if (c.wants(1)) {
+        value_id off = centred ? c.emit.sub(c.in(0), cast_to(c, mean, type)) : c.in(0);
+        off = c.emit.mul(off, cast_to(c, inverse, type));
+        sums[0] = c.emit.mul(dy, off);
     }
+    if (c.wants(2) && sums[1] == no_value) sums[1] = dy;
+    for (int i = 0; i < 2; ++i)
+        if (c.wants(i + 1)) c.give(i + 1, cast_to(c, c.sum_to(sums[static_cast<std::size_t>(i)], shape(c.extents(c.in(i + 1)))), c.emit.type(c.in(i + 1))));
+    if (!c.wants(0)) return {};
+    const value_id g = by_row ? dy : c.emit.mul(dy, cast_to(c, c.in(1), type));
+    c.give(0, emit_row_gradient(c, g, c.in(0), mean, inverse, by_row ? c.in(1) : no_value, axis));
     return {};
 }
 

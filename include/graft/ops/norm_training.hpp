@@ -1,4 +1,5 @@
-// Batch normalisation by the statistics of the batch: graft.BatchNormalizationTraining, its gradient, and what that gradient is made of.
+// What training adds to normalisation: by the statistics of the batch, graft.BatchNormalizationTraining and its gradient; the gradients of
+// LayerNormalization.
 #pragma once
 
 #include "../cpu/ops/training/decimal.hpp"
@@ -164,6 +165,129 @@ inline status batch_norm_training_gradient(gradient_context& c) {
         if (c.wants(i)) c.give(i, made[static_cast<std::size_t>(i)]);
     if (residual && c.wants(5)) c.give(5, made[3]);
     return {};
+}
+
+/// Rows that were normalised: X with its axes from `axis` on is `rows` of n, in so many samples.
+struct normalized_rows {
+    int axis = 0;
+    std::int64_t rows = 0, n = 0, samples = 1;
+};
+/// What the gradients of LayerNormalization share: dY and X of one shape, Mean (left out: RMSNormalization) and InvStdDev for each row.
+inline status read_normalized_rows(const op_context& c, normalized_rows& r) {
+    GRAFT_TRY(need_arithmetic_float(c, 1));
+    GRAFT_TRY(need_same_type(c, 0, 1));
+    const shape& x = c.in[1].extents;
+    if (c.in[0].extents != x) return c.fail_shapes("dY and X must have one shape");
+    GRAFT_TRY(c.axis(c.integer("axis", -1), x.rank(), r.axis));
+    shape each = x;
+    for (int i = r.axis; i < x.rank(); ++i) each[i] = 1;
+    for (int i = 2; i < 4; ++i) {
+        if (!c.has(i)) continue;
+        GRAFT_TRY(need_arithmetic_float(c, i));
+        if (c.in[i].extents != each) return c.fail_shapes("Mean and InvStdDev must have one element a row");
+    }
+    r.rows = x.product(0, r.axis), r.n = x.product(r.axis, x.rank()), r.samples = r.axis > 0 ? x[0] : 1;
+    return {};
+}
+
+// graft.LayerNormalizationGrad(dY, X, Mean?, InvStdDev, Scale?) -> dX = InvStdDev * (g - mean(g) - X' * mean(g * X')) with g = dY * Scale
+// and X' = (X - Mean) * InvStdDev, means over the axes from `axis` on; without Mean (RMSNormalization) mean(g) is left out.
+inline status layer_norm_grad_infer(infer_context& c) {
+    normalized_rows r;
+    GRAFT_TRY(read_normalized_rows(c, r));
+    if (c.has(4)) {
+        GRAFT_TRY(need_arithmetic_float(c, 4));
+        shape row;
+        for (int i = r.axis; i < c.in[1].extents.rank(); ++i) row.push_back(c.in[1].extents[i]);
+        if (!broadcasts_to(c.in[4].extents, row)) return c.fail_shapes("Scale must be broadcastable to the axes that were normalised");
+    }
+    return c.set(0, c.in[1].type, c.in[1].extents);
+}
+inline status layer_norm_grad_run(run_context& c) {
+    normalized_rows r;
+    GRAFT_TRY(read_normalized_rows(c, r));
+    if (r.rows == 0 || r.n == 0) return {};
+    shape row;
+    for (int i = r.axis; i < c.in[1].extents.rank(); ++i) row.push_back(c.in[1].extents[i]);
+    widened<double> dy, x, scale;
+    buffer memory;
+    double* factor = nullptr;
+    GRAFT_TRY(widen(c, c.in[0], dy));
+    GRAFT_TRY(widen(c, c.in[1], x));
+    if (c.has(4)) GRAFT_TRY(widen(c, c.in[4], scale));
+    GRAFT_TRY(scratch_of(c, r.n, memory, factor));
+    strided_walk scales(row, c.has(4) ? c.in[4].extents : shape{});
+    for (std::int64_t i = 0; i < r.n; ++i, scales.next()) factor[i] = c.has(4) ? scale.data[scales.offset] : 1;
+    parallel_for(c.pool, r.rows, [&](std::int64_t at) {
+        const double mean = c.has(2) ? c.in[2].real(at) : 0, inverse = c.in[3].real(at), n = static_cast<double>(r.n);
+        const double *dy_row = dy.data + at * r.n, *x_row = x.data + at * r.n;
+        double sum = 0, along = 0;
+        for (std::int64_t i = 0; i < r.n; ++i) {
+            const double g = dy_row[i] * factor[i];
+            sum += g, along += g * ((x_row[i] - mean) * inverse);
+        }
+        for (std::int64_t i = 0; i < r.n; ++i) {
+            const double dx = inverse * (dy_row[i] * factor[i] - (c.has(2) ? sum / n : 0) - (x_row[i] - mean) * inverse * along / n);
+            store_from_double(c.out[0].type, c.out[0].data, at * r.n + i, 1, &dx);
+        }
+    });
+    return {};
+}
+
+// graft.LayerNormalizationGradScale(dY, X, Mean?, InvStdDev) -> sum(dY * X'), sum(dY), X' as above, over the axes before `axis`, of which
+// the first is the batch: its sums are the tree of shards.
+inline status layer_norm_grad_scale_infer(infer_context& c) {
+    normalized_rows r;
+    int count = 0;
+    GRAFT_TRY(read_normalized_rows(c, r));
+    GRAFT_TRY(read_shards(c, count));
+    shape row;
+    for (int i = r.axis; i < c.in[1].extents.rank(); ++i) row.push_back(c.in[1].extents[i]);
+    GRAFT_TRY(c.set(0, c.in[1].type, row));
+    return c.set(1, c.in[1].type, row);
+}
+inline status layer_norm_grad_scale_run(run_context& c) {
+    normalized_rows r;
+    shards cut;
+    GRAFT_TRY(read_normalized_rows(c, r));
+    GRAFT_TRY(read_shards(c, cut.count));
+    widened<double> dy, x;
+    GRAFT_TRY(widen(c, c.in[0], dy));
+    GRAFT_TRY(widen(c, c.in[1], x));
+    const std::int64_t each = r.samples > 0 ? r.rows / r.samples : 0;
+    const auto total = [&](std::int64_t i, bool normalized) {
+        return sum_shards<double>(0, cut.count, [&](int s) {
+            double own = 0;
+            for (std::int64_t at = cut.first(r.samples, s) * each; at < cut.last(r.samples, s) * each; ++at) {
+                const double off = x.data[at * r.n + i] - (c.has(2) ? c.in[2].real(at) : 0);
+                own += dy.data[at * r.n + i] * (normalized ? off * c.in[3].real(at) : 1);
+            }
+            return own;
+        });
+    };
+    parallel_for(c.pool, r.n, [&](std::int64_t i) {
+        for (int o = 0; o < 2; ++o) {
+            const double sum = c.wants(o) ? total(i, o == 0) : 0;
+            if (c.wants(o)) store_from_double(c.out[o].type, c.out[o].data, i, 1, &sum);
+        }
+    });
+    return {};
+}
+
+inline op_table layer_norm_training_ops() {
+    static constexpr op_row rows[] = {
+        {"LayerNormalizationGrad", "graft", 1, 0, 4, 5, 1, 1, layer_norm_grad_infer, layer_norm_grad_run, op_flag::none, "axis:i",
+         "f32[3,17] f32[3,17] f32[3,1] f32[3,1]~0.1:2 f32[17]; f32[2,5,70] f32[2,5,70] f32[2,5,1] f32[2,5,1]~0.1:2 f32[70]; f32[4,33] f32[4,33] - f32[4,1]~0.1:2 f32[33]; "
+         "f32[2,3,4,5] f32[2,3,4,5] f32[2,3,1,1] f32[2,3,1,1]~0.1:2 f32[4,5] axis=2; f32[2,3,6] f32[2,3,6] f32[2,1,1] f32[2,1,1]~0.1:2 f32[3,1] axis=1; "
+         "f32[2,5000] f32[2,5000] f32[2,1] f32[2,1]~0.1:2; f64[4,6] f64[4,6] f64[4,1] f64[4,1]~0.1:2 f64[6]; f16[3,8] f16[3,8] f32[3,1] f32[3,1]~0.1:2 f16[8]; "
+         "f32[0,4] f32[0,4] f32[0,1] f32[0,1]~0.1:2 f32[4]"},
+        {"LayerNormalizationGradScale", "graft", 1, 0, 4, 4, 1, 2, layer_norm_grad_scale_infer, layer_norm_grad_scale_run, op_flag::none, "axis:i shards:i",
+         "f32[3,17] f32[3,17] f32[3,1] f32[3,1]~0.1:2; f32[2,5,70] f32[2,5,70] f32[2,5,1] f32[2,5,1]~0.1:2 shards=4; f32[9,33] f32[9,33] - f32[9,1]~0.1:2; "
+         "f32[11,40,5] f32[11,40,5] f32[11,40,1] f32[11,40,1]~0.1:2; f32[2,3,4,5] f32[2,3,4,5] f32[2,3,1,1] f32[2,3,1,1]~0.1:2 axis=2 shards=1; "
+         "f32[6] f32[6] f32[1] f32[1]~0.1:2 axis=0; f64[4,6] f64[4,6] f64[4,1] f64[4,1]~0.1:2; f16[3,8] f16[3,8] f32[3,1] f32[3,1]~0.1:2; f32[0,4] f32[0,4] f32[0,1] f32[0,1]~0.1:2"},
+    };
+    static_assert(all_have_problems(rows), "every operator needs test problems");
+    return {rows, sizeof rows / sizeof rows[0]};
 }
 
 inline gradient_table norm_training_gradients() {

@@ -1,7 +1,7 @@
 // Softmax, LogSoftmax and Hardmax along an axis.
 #pragma once
 
-#include "gradient_common.hpp"
+#include "window_gradient.hpp"
 
 GRAFT_BEGIN_NAMESPACE
 namespace ops {
@@ -131,15 +131,43 @@ inline status softmax_lines(gradient_context& c, shape& lines, int& axis) {
     if (flat || !lines.rank()) lines = shape{s.outer, s.n}, axis = 1;
     return {};
 }
-// dx = y * (dy - sum(dy * y))
+/// dX of a softmax along `axis` whose result was y.
+inline value_id emit_softmax_gradient(gradient_context& c, value_id dy, value_id y, int axis) { return c.emit.emit_graft("SoftmaxGrad", {dy, y}, {integer_attribute("axis", axis)}); }
 inline status softmax_gradient(gradient_context& c) {
     shape lines;
     int axis = 0;
     GRAFT_TRY(softmax_lines(c, lines, axis));
-    emitter& e = c.emit;
-    const value_id y = e.reshape(c.out(), lines), dy = e.reshape(c.dy(), lines);
-    const value_id dx = e.mul(y, e.sub(dy, sum_along(c, e.mul(dy, y), axis)));
-    c.give(0, e.reshape(dx, c.extents(c.in(0))));
+    const value_id dx = emit_softmax_gradient(c, c.emit.reshape(c.dy(), lines), c.emit.reshape(c.out(), lines), axis);
+    c.give(0, c.emit.reshape(dx, c.extents(c.in(0))));
+    return {};
+}
+
+// graft.SoftmaxGrad(dY, Y) -> dX = Y * (dY - sum(dY * Y)), the sum along `axis`
+inline status softmax_grad_infer(infer_context& c) {
+    GRAFT_TRY(need_arithmetic_float(c, 1));
+    GRAFT_TRY(need_same_type(c, 0, 1));
+    int axis = 0;
+    if (c.in[0].extents != c.in[1].extents) return c.fail_shapes("dY and Y must have one shape");
+    GRAFT_TRY(c.axis(c.integer("axis", -1), c.in[1].extents.rank(), axis));
+    return c.set(0, c.in[1].type, c.in[1].extents);
+}
+inline status softmax_grad_run(run_context& c) {
+    int axis = 0;
+    const shape& x = c.in[1].extents;
+    GRAFT_TRY(c.axis(c.integer("axis", -1), x.rank(), axis));
+    const std::int64_t outer = x.product(0, axis), n = x[axis], inner = x.product(axis + 1, x.rank());
+    widened<double> dy, y;
+    GRAFT_TRY(widen(c, c.in[0], dy));
+    GRAFT_TRY(widen(c, c.in[1], y));
+    parallel_for(c.pool, outer * inner, [&](std::int64_t line) {
+        const std::int64_t first = line / inner * n * inner + line % inner;
+        double sum = 0;
+        for (std::int64_t i = 0; i < n; ++i) sum += dy.data[first + i * inner] * y.data[first + i * inner];
+        for (std::int64_t i = 0; i < n; ++i) {
+            const double dx = y.data[first + i * inner] * (dy.data[first + i * inner] - sum);
+            store_from_double(c.out[0].type, c.out[0].data, first + i * inner, 1, &dx);
+        }
+    });
     return {};
 }
 // dx = dy - exp(y) * sum(dy)
@@ -167,6 +195,14 @@ inline op_table softmax_ops() {
     return {rows, sizeof rows / sizeof rows[0]};
 }
 
+inline op_table softmax_training_ops() {
+    static constexpr op_row rows[] = {
+        {"SoftmaxGrad", "graft", 1, 0, 2, 2, 1, 1, softmax_grad_infer, softmax_grad_run, op_flag::none, "axis:i",
+         "f32[3,17] f32[3,17]; f32[2,1000] f32[2,1000]; f32[2,3,5] f32[2,3,5] axis=1; f32[4,3,70] f32[4,3,70] axis=0; f64[4,3] f64[4,3] axis=0; f16[5,9] f16[5,9]; f32[0,4] f32[0,4]"},
+    };
+    static_assert(all_have_problems(rows), "every operator needs test problems");
+    return {rows, sizeof rows / sizeof rows[0]};
+}
 inline gradient_table softmax_gradients() {
     static constexpr gradient_row rows[] = {{"Softmax", "", softmax_gradient}, {"LogSoftmax", "", log_softmax_gradient}, {"Hardmax", "", nullptr}};
     return {rows, sizeof rows / sizeof rows[0]};

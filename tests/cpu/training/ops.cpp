@@ -104,7 +104,8 @@ double difference(const tensor& got, const tensor& want) {
 TEST_CASE("the kernels of training's operators give the reference's answers, in rows and in blocks") {
     const std::set<std::string> here = {"BatchNormalizationTraining", "BatchNormalizationGrad", "ReluGrad",         "ClipGrad", "ActivationGrad",
                                         "AveragePoolGrad",            "SumTo",                  "SGD",              "Adam",     "ExponentialMovingAverage",
-                                        "GlobalNorm",                 "MatMulGradWeight",       "ScaleByNorm"};
+                                        "GlobalNorm",                 "MatMulGradWeight",       "ScaleByNorm",      "SoftmaxGrad", "LayerNormalizationGrad",
+                                        "LayerNormalizationGradScale"};
     std::set<std::string> taken, taken_in_blocks;
     executor alone;
     const ops::table_list all = ops::all_training_op_tables();

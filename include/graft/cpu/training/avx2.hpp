@@ -20,6 +20,7 @@ namespace training {
 #include "kernels/elementwise_grad.inl"
 #include "kernels/norm_grad.inl"
 #include "kernels/reduce_sum.inl"
+#include "kernels/rows_grad.inl"
 #include "kernels/matmul_grad.inl"
 #include "kernels/optimizer.inl"
 #include "kernels/pool_grad.inl"

@@ -9,4 +9,5 @@
 #include "optimizer_kernels.hpp"
 #include "pool_grad_kernels.hpp"
 #include "reduce_sum_kernels.hpp"
+#include "rows_grad_kernels.hpp"
 #include "kernel_table.hpp"

@@ -13,6 +13,7 @@ struct pool_grad_kernels;
 struct optimizer_kernels;
 struct reduce_sum_kernels;
 struct matmul_grad_kernels;
+struct rows_grad_kernels;
 
 /// The training kernels of one instruction set, apart from `kernel_table` so that programs that only predict do not carry them.
 struct training_kernel_table {
@@ -23,6 +24,7 @@ struct training_kernel_table {
     const optimizer_kernels* optimizer;
     const reduce_sum_kernels* reduce_sum;
     const matmul_grad_kernels* matmul_grad;
+    const rows_grad_kernels* rows_grad;
 };
 
 } // namespace cpu

@@ -1,4 +1,5 @@
-// Kernels of batch normalisation by the statistics of the batch, with its activation and its residual, and of its gradient.
+// Kernels of batch normalisation by the statistics of the batch, with its activation and its residual, and of its gradient; of the
+// gradients of layer normalisation.
 #pragma once
 
 #include "../codegen/reduce.hpp"
@@ -6,7 +7,7 @@
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 
-/// graft.BatchNormalizationTraining and graft.BatchNormalizationGrad of ops/norm_training.hpp.
+/// The operators of ops/norm_training.hpp.
 reduction_table norm_training_rows();
 
 }  // namespace gpu
@@ -116,6 +117,79 @@ public:
         return made;
     }
 };
+
+// What the gradients of LayerNormalization share: dY and X, a mean (or none) and an inverse deviation for each row.
+class row_norm_gradient : public reduction {
+public:
+    inline explicit row_norm_gradient(const kernel_query& query) : reduction(query), type(compute_type(query.in[1].type)) {
+        extents = q.in[1].extents;
+        order = q.in_layout[1];
+        bytes = std::min(size_of(q.in[0].type), size_of(q.in[1].type));
+        by.elements = {type, type};
+        by.merge = "a.sum += b.sum;\n    a.along += b.along;";
+        by.take = "s.sum += x0;\n    s.along += x0 * x1;";
+        by.fields = {{"sum", type, "0"}, {"along", type, "0"}};
+    }
+    inline operand value(element_emitter& e, int i, const place& at) const { return e.convert(in(e, i, at), type); }
+    inline operand mean(element_emitter& e, const place& row) const { return q.has(2) ? value(e, 2, row) : e.number(type, 0); }
+    inline const char* read(const fused_node* around, bool over_rows) {
+        if (!q.axis(q.integer("axis", -1), extents.rank(), axis).ok()) return "its axis does not fit its input";
+        for (int d = 0; d < extents.rank(); ++d)
+            if ((d >= axis) == over_rows) axes |= 1u << d;
+        return begin(around);
+    }
+    dtype type;
+    int axis = 0;
+};
+
+class layer_norm_gradient : public row_norm_gradient {
+public:
+    static constexpr bool over_rows = true;
+    inline explicit layer_norm_gradient(const kernel_query& query) : row_norm_gradient(query) {
+        mapped = {0};
+        statistics = {type, type, type, type};
+    }
+    inline operand scaled(element_emitter& e, const place& at) const {
+        const operand dy = value(e, 0, at);
+        return q.has(4) ? e.make(type, "% * %", {dy, value(e, 4, broadcast_to(at, q.in[4].extents))}) : dy;
+    }
+    inline std::vector<operand> elements(element_emitter& e, const place& at, const place& row) const override {
+        return {scaled(e, at), e.make(type, "(% - %) * %", {value(e, 1, at), mean(e, row), value(e, 3, row)})};
+    }
+    // dX = inverse * g + constant + slope * (X - mean)
+    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const place& row, std::vector<reduction_result>&) const override {
+        const operand inverse = value(e, 3, row), n = e.number(type, static_cast<double>(std::max<std::int64_t>(extents.product(axis, extents.rank()), 1)));
+        const operand constant = q.has(2) ? e.make(type, "-% * % / %", {inverse, s[0], n}) : e.number(type, 0);
+        return {inverse, constant, e.make(type, "-% * % * % / %", {inverse, inverse, s[1], n}), mean(e, row)};
+    }
+    inline std::vector<operand> map(element_emitter& e, const std::vector<operand>& s, const place& at) const override {
+        return {e.make(type, "% * % + (% + % * (% - %))", {s[0], scaled(e, at), s[1], s[2], value(e, 1, at), s[3]})};
+    }
+};
+
+class layer_norm_gradient_scale : public row_norm_gradient {
+public:
+    static constexpr bool over_rows = false;
+    inline explicit layer_norm_gradient_scale(const kernel_query& query) : row_norm_gradient(query) {
+        for (int o = 0; o < 2; ++o)
+            if (writes(o)) finished.push_back(o);
+    }
+    inline std::vector<operand> elements(element_emitter& e, const place& at, const place&) const override {
+        const place row = broadcast_to(at, q.in[3].extents);
+        return {value(e, 0, at), e.make(type, "(% - %) * %", {value(e, 1, at), mean(e, row), value(e, 3, row)})};
+    }
+    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const place& at, std::vector<reduction_result>& results) const override {
+        std::vector<int> kept;
+        for (int d = axis; d < extents.rank(); ++d) kept.push_back(d);
+        for (int o : finished) results.push_back({o, e.convert(s[o ? 0 : 1], q.out[o].type), with_axes(at, kept)});
+        return {};
+    }
+};
+template <class Reduction> const char* generate_row_norm_gradient(const kernel_query& q, const fused_node* around, program& p) {
+    Reduction r(q);
+    if (const char* why = r.read(around, Reduction::over_rows)) return why;
+    return generate_reduction(r, p);
+}
 template <class Reduction> const char* generate_batch_norm(const kernel_query& q, const fused_node* around, program& p) {
     Reduction r(q);
     if (const char* why = r.read(around)) return why;
@@ -128,6 +202,8 @@ GRAFT_INLINE reduction_table norm_training_rows() {
     static constexpr reduction_row rows[] = {
         {"BatchNormalizationTraining", "graft", detail::generate_batch_norm<detail::batch_norm_training>},
         {"BatchNormalizationGrad", "graft", detail::generate_batch_norm<detail::batch_norm_gradient>},
+        {"LayerNormalizationGrad", "graft", detail::generate_row_norm_gradient<detail::layer_norm_gradient>},
+        {"LayerNormalizationGradScale", "graft", detail::generate_row_norm_gradient<detail::layer_norm_gradient_scale>},
     };
     return {rows, sizeof rows / sizeof rows[0]};
 }

@@ -1,4 +1,4 @@
-// Kernels of Softmax, LogSoftmax and Hardmax.
+// Kernels of Softmax, LogSoftmax and Hardmax, and of graft.SoftmaxGrad.
 #pragma once
 
 #include "../codegen/reduce.hpp"
@@ -41,6 +41,27 @@ public:
         return {e.make(type, logarithm ? "% - % - %" : "exp(% - %) * %", {x, s[0], s[1]})};
     }
     bool logarithm;
+    dtype type;
+};
+class softmax_gradient : public reduction {
+public:
+    inline explicit softmax_gradient(const kernel_query& query) : reduction(query), type(compute_type(query.in[1].type)) {
+        extents = q.in[1].extents;
+        order = q.in_layout[1];
+        bytes = std::min(size_of(q.in[0].type), size_of(q.in[1].type));
+        by = sum_reducer(type, "s.sum += x0 * x1;");
+        by.elements = {type, type};
+        mapped = {0};
+        statistics = {type};
+    }
+    inline std::vector<operand> elements(element_emitter& e, const place& at, const place&) const override { return {value(e, 0, at), value(e, 1, at)}; }
+    inline std::vector<operand> finish(element_emitter&, const std::vector<operand>& s, const place&, std::vector<reduction_result>&) const override { return {s[0]}; }
+    inline std::vector<operand> map(element_emitter& e, const std::vector<operand>& s, const place& at) const override {
+        return {e.make(type, "% * (% - %)", {value(e, 1, at), value(e, 0, at), s[0]})};
+    }
+
+private:
+    inline operand value(element_emitter& e, int i, const place& at) const { return e.convert(in(e, i, at), type); }
     dtype type;
 };
 // The largest element of each line, of equals the first by its number along the axes; NaN is never chosen, nor is it compared with.
@@ -87,6 +108,14 @@ template <bool logarithm> const char* generate_softmax_of(const kernel_query& q,
     softmax_reduction r(q, logarithm);
     return generate_softmax(r, around, p);
 }
+inline const char* generate_softmax_gradient(const kernel_query& q, const fused_node* around, program& p) {
+    softmax_gradient r(q);
+    int axis = 0;
+    if (!q.axis(q.integer("axis", -1), r.extents.rank(), axis).ok()) return "its axis does not fit its input";
+    r.axes = 1u << axis;
+    if (const char* why = r.begin(around)) return why;
+    return generate_reduction(r, p);
+}
 inline const char* generate_hardmax(const kernel_query& q, const fused_node* around, program& p) {
     hardmax_reduction r(q);
     return generate_softmax(r, around, p);
@@ -99,6 +128,7 @@ GRAFT_INLINE reduction_table softmax_rows() {
         {"Softmax", "", detail::generate_softmax_of<false>},
         {"LogSoftmax", "", detail::generate_softmax_of<true>},
         {"Hardmax", "", detail::generate_hardmax},
+        {"SoftmaxGrad", "graft", detail::generate_softmax_gradient},
     };
     return {rows, sizeof rows / sizeof rows[0]};
 }
