@@ -149,6 +149,46 @@ TEST_CASE("Einsum runs on the CUDA simulator as products of matrices and of elem
     CHECK(whole.refusal.find("cuBLASLt multiplies") != std::string::npos);
 }
 
+TEST_CASE("Gemm runs on the CUDA simulator with any C, and as one product where cuBLASLt adds it") {
+    for (const char* text : {
+             "f32[7,13] f32[13,17] f32[7,1]",
+             "f32[13,7] f32[17,13] f32[7,1] transA=1 transB=1 alpha=0.5 beta=2",
+             "f32[7,13] f32[13,17] f32[1,17] beta=-0.5",
+             "f32[7,13] f32[13,17] f32[17] beta=3 alpha=2",
+             "f32[7,13] f32[13,17] f32(2)",
+             "f32[7,13] f32[13,17] f32[1]",
+             "f32[7,13] f32[13,17] f32[1,1] beta=0.25",
+             "f32[7,13] f32[13,1] f32[7,1]",
+             "f32[7,13] f32[13,17] f32[7,1] beta=0",
+             "f32[7,13] f32[13,17] f32[7,17] beta=0.5",
+         }) {
+        expect("Gemm", text);
+        expect("Gemm", in_type(text, "f64"), 1e-12);
+        expect("Gemm", in_type(text, "f16"), 1e-3);
+        expect("Gemm", in_type(text, "bf16"), 1e-2);
+        for (const char* precision : {"float16", "bfloat16"}) {
+            graft::device_options options;
+            options.precision = precision;
+            expect(read("Gemm", text), precision[0] == 'f' ? 5e-3 : 3e-2, simulated::open(options));
+        }
+    }
+    const auto kernels = [](const char* text) {
+        const problems::problem p = read("Gemm", text);
+        const graft::model m = graft::load(p.g, graft::on_device(simulated::exact_device()));
+        std::vector<graft::value_info> given;
+        for (std::size_t i = 0; i < p.inputs.size(); ++i) given.push_back({m.inputs()[i].name, p.inputs[i].type(), true, p.inputs[i].shape(), {}, false});
+        auto placed = m.placements(given);
+        REQUIRE(placed.ok());
+        int count = 0;
+        for (const graft::placement& where : placed.value()) count += where.kernel != "copy";
+        return count;
+    };
+    CHECK(kernels("f32[7,13] f32[13,17] f32[17]") == 1);
+    CHECK(kernels("f32[7,13] f32[13,17] f32[7,17] beta=0.5 alpha=3") == 1);
+    CHECK(kernels("f32[7,13] f32[13,17]") == 1);
+    CHECK(kernels("f32[7,13] f32[13,17] f32[7,1]") == 2);
+}
+
 TEST_CASE("losses of classifiers and Hardmax run on the CUDA simulator") {
     for (const char* loss : {"NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"}) {
         for (const char* text : {"f32[300,10] i64[300]~0:10", "f32[40,1000] i32[40]~0:1000 f32[1000]~0.1:1", "f32[2,6,9,11] i64[2,9,11]~0:6 f32[6]~0.1:1 ignore_index=3",
@@ -214,6 +254,58 @@ TEST_CASE("RotaryEmbedding and LinearAttention run on the CUDA simulator") {
         expect("LinearAttention", text, 2e-5, 2);
         expect("LinearAttention", in_type(text, "f16"), 1e-2, 2);
     }
+}
+
+TEST_CASE("CausalConvWithState runs on the CUDA simulator as a depthwise convolution") {
+    for (const char* text : {"f32[2,3,7] f32[3,1,4] f32[3] f32[2,3,3] activation=silu", "f32[2,16,40] f32[16,1,4] - f32[2,16,3]", "f32[2,8,1] f32[8,1,3] f32[8] f32[2,8,2] activation=swish", "f32[1,8,50] f32[8,1,1] f32[8]",
+                             "f32[2,9,30] f32[9,1,12] f32[9]"}) {
+        const int outputs = std::string(text).find(",1,1]") == std::string::npos ? 2 : 1;
+        expect("CausalConvWithState", text, 2e-5, outputs);
+        expect("CausalConvWithState", in_type(text, "f16"), 3e-3, outputs);
+        expect("CausalConvWithState", in_type(text, "bf16"), 2e-2, outputs);
+    }
+}
+
+TEST_CASE("DFT and STFT run on the CUDA simulator as products whose factors are not rounded") {
+    const auto halves = [] {
+        graft::device_options options;
+        options.precision = "bfloat16";
+        return simulated::open(options);
+    }();
+    const auto automatic = simulated::open({});
+    const char* const transforms[][2] = {
+        {"DFT", "f32[3,16,1]"},
+        {"DFT", "f32[2,10,3,2] - i64(1) inverse=1"},
+        {"DFT", "f32[2,9,2] i64(12) onesided=1 inverse=1"},
+        {"DFT", "f32[2,6,2] onesided=1 inverse=1"},
+        {"DFT", "f32[2,5,4,2] i64(9) i64(1) onesided=1 inverse=1"},
+        {"DFT", "f32[2,33,5,1] i64(20) i64(1) onesided=1"},
+        {"DFT", "f32[7,13,2] i64(21) i64(0)"},
+        {"DFT", "f32[2,500,1] - - onesided=1"},
+        {"STFT", "f32[2,64,1] i64(8) - i64(16)"},
+        {"STFT", "f32[2,30,2] i64(7) f32[12] onesided=0"},
+        {"STFT", "f32[1,400,1] i64(50) f32[128] i64(128)"},
+    };
+    for (const auto& t : transforms) {
+        expect(t[0], t[1]);
+        expect(t[0], in_type(t[1], "f64"), 1e-9);
+        expect(t[0], in_type(t[1], "f16"), 2e-3);
+        // What is chosen for other products does not reach these.
+        expect(read(t[0], t[1]), 2e-5, halves);
+        expect(read(t[0], t[1]), 2e-5, automatic);
+    }
+    CHECK(placed::run(read("DFT", "f32[1,2049,1]"), simulated::exact_device()).refusal.find("too long") != std::string::npos);
+    // Of a value that lies in memory as halves.
+    problems::problem p = read("DFT", "f32[4,16,2]");
+    graft::graph& g = p.g;
+    graft::node squared;
+    squared.op_type = "Mul";
+    squared.name = "squared";
+    squared.inputs = {g.nodes[0].inputs[0], g.nodes[0].inputs[0]};
+    squared.outputs = {g.add_value("squares")};
+    g.nodes[0].inputs[0] = squared.outputs[0];
+    g.nodes.insert(g.nodes.begin(), squared);
+    expect(p, 2e-2, halves);
 }
 
 TEST_CASE("a node with more addresses than a kernel takes stays on the host") {

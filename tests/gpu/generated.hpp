@@ -144,6 +144,7 @@ inline std::string run(const example& x, const std::shared_ptr<graft_simulator::
         out.emplace_back(x.want[i] ? x.want[i].type() : graft::dtype::uint8, x.want[i] ? x.want[i].shape() : graft::shape{0}, x.out_layout[i]);
     if (in_place) std::memcpy(out[0].address(), in[0].address(), static_cast<std::size_t>(graft::bytes_of(x.in[0].type(), x.in[0].shape())));
     for (const graft::gpu::launch& l : x.made.launches) {
+        if (l.arguments.size() > graft::gpu::most_arguments) return x.name + ": a launch takes " + std::to_string(l.arguments.size()) + " addresses";
         std::vector<void*> addresses;
         for (const graft::gpu::argument& a : l.arguments) {
             const auto k = static_cast<std::size_t>(a.index);

@@ -193,6 +193,18 @@ TEST_CASE("the loader's path, CUDA_HOME, and pip's folders are searched") {
                near));
 }
 
+// NVIDIA's NVRTC asks the system's loader for it, which does not know pip's folders.
+TEST_CASE("what NVRTC opens by its name alone is opened from NVRTC's folder before") {
+    const made_folder folder;
+    REQUIRE(build_set(folder));
+    REQUIRE(build(folder, "libcuda.so.1", "driver", driver(12040)));
+    REQUIRE(build(folder, "libnvrtc-builtins.so.12.4", "nvrtc",
+                  "#include <cstdio>\nstatic const int told = std::fputs(\"NVRTC's builtins are open\\n\", stderr);\n"));
+    const done d = doctor_of(folder);
+    CHECK(used(d, "NVRTC"));
+    CHECK_MESSAGE(contains(d.err, "NVRTC's builtins are open"), d.err);
+}
+
 // A sanitizer's own library has to be the first.
 #ifndef GRAFT_TEST_SANITIZED
 TEST_CASE("a library that the process has is taken before others, but for GRAFT_CUDA_PATH") {

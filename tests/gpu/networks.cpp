@@ -180,3 +180,22 @@ TEST_CASE("too large a batch is memory.oom or memory.budget on a simulated devic
     REQUIRE(small.ok());
     CHECK(difference(small.value(), answer(graft::load(demo), x)) <= 1e-5);
 }
+
+TEST_CASE("a run that fails on its way to a simulated device leaves nothing there that the next run could meet") {
+    const graft::model m = graft::load(demo, graft::on_device(simulated::exact_device()));
+    const graft::tensor x = numbered({1, 3, 64, 64}, 3), other = numbered({1, 3, 64, 64}, 4), want = answer(m, other);
+    for (const char* broken : {"cuLaunchKernel:2:1", "cudnnBackendExecute:3:5000"}) {
+        CAPTURE(broken);
+        graft::session session(m, {1, nullptr});
+        const long problems = simulated::count("problems");
+        simulated::fail(broken);
+        const bool failed = !session.run(x).ok();
+        simulated::fail(nullptr);
+        CHECK(failed);
+        auto y = session.run(other);
+        REQUIRE(y.ok());
+        CHECK(difference(y.value(), want) == 0);
+        const std::string report = simulated::report();
+        CHECK_MESSAGE(simulated::count("problems") == problems, report);
+    }
+}

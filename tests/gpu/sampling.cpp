@@ -86,6 +86,27 @@ TEST_CASE("DeformConv gives the reference's answers, with more pixels, maps and 
     expect_compiled(every(3, all));
 }
 
+TEST_CASE("The gradients of DeformConv are the reference's, at whole offsets and between, with more of everything than a block's slice") {
+    std::vector<example> all;
+    add_rows(all, graft::gpu::deform_conv_rows());
+    for (const std::string t : {"f32", "f16", "bf16", "f64"}) {
+        const auto add_gradients = [&](const std::string& dy, const std::string& x, const std::string& w, const std::string& offset, const std::string& mask, const std::string& how) {
+            const std::string text = t + dy + " " + t + x + " " + t + w + " " + t + offset + (mask.empty() ? "" : " " + t + mask) + " " + how;
+            add_laid_out(all, "graft", "DeformConvGrad", text, mask.empty() ? 3 : 4);
+        };
+        add_gradients("[2,6,9,11]", "[2,4,9,11]", "[6,2,3,3]", "[2,36,9,11]~-2:2", "[2,18,9,11]", "group=2 offset_group=2 pads=1,1,1,1");
+        add_gradients("[1,70,3,2]", "[1,24,7,7]", "[70,24,2,3]", "[1,12,3,2]~-9:9", "", "strides=2,2 dilations=1,2");
+        // Zero offsets: every sample lies on an element, and its slopes are those behind it.
+        add_gradients("[3,8,6,7]", "[3,40,6,7]", "[8,40,3,3]", "[3,18,6,7]~0:0", "[3,9,6,7]~1:1", "pads=1,1,1,1");
+        add_gradients("[2,4,8,8]", "[2,12,8,8]", "[4,6,1,1]", "[2,6,8,8]~-1e-12:1e-9", "", "group=2 offset_group=3");
+    }
+    add(all, "graft", "DeformConvGrad", "f32[2,3,40,40] f32[2,3,40,40] f32[3,3,3,3] f32[2,18,40,40]~-1:1 f32[2,9,40,40] pads=1,1,1,1", last, last, 4);
+    add(all, "graft", "DeformConvGrad", "f32[2,3,4,4] f32[2,3,4,4] f32[3,3,3,3] f32[2,18,4,4]~-1:1 pads=1,1,1,1", last, plain, 1);
+    MESSAGE(all.size(), " programs");
+    expect_all(all);
+    expect_compiled(every(3, all));
+}
+
 TEST_CASE("A region that the reference refuses gives NaN, and the others what they give") {
     std::vector<example> one;
     add(one, "", "RoiAlign", "f32[2,4,6,6] f32[3,4]~0:5 i64[3]~0:2 output_height=2 output_width=2");

@@ -220,7 +220,10 @@ GRAFT_INLINE status cuda_context::run_segment(int first, int last, const host_ad
             GRAFT_TRY(bring(from, pool));
     }
     if (ahead) GRAFT_TRY(take_staged());
-    GRAFT_TRY(launch_segment(*found));
+    if (status launched = launch_segment(*found); !launched.ok()) {
+        d.cuStreamSynchronize(stream_.get());  // what was put on it reads memory that the next run writes
+        return launched;
+    }
     status brought;
     if (ahead && ahead_->next) {
         brought = bring(ahead_->next, pool);

@@ -266,7 +266,7 @@ inline std::string algorithm_text(const api::cublaslt::algorithm& how) {
 GRAFT_INLINE result<std::unique_ptr<library_kernel>> make_product(const kernel_query& query, const libraries& with, const matrix_product& p) {
     using kernel = std::unique_ptr<library_kernel>;
     const library_choices& choices = with.choices;
-    const bool tf32 = query.options.tf32;
+    const bool tf32 = query.options.tf32 && !query.integer("exact", 0);
     std::vector<api::cublaslt::heuristic> found;
     GRAFT_TRY(detail::find_algorithms(with, p, tf32, found));
     const std::string key = query.on.name + "; cuBLASLt " + std::to_string(with.cublaslt->cublasLtGetVersion()) + "; " + detail::product_text(p, tf32);

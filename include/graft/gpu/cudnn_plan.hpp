@@ -44,6 +44,9 @@ result<std::unique_ptr<library_kernel>> choose_cudnn_kernel(const kernel_query& 
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#include "../core/executor.hpp"
+#include "driver_status.hpp"
+
 #include <algorithm>
 #include <cstdlib>
 GRAFT_BEGIN_NAMESPACE
@@ -146,21 +149,31 @@ inline const char* broken_limit(const engine_limits& limits, const std::vector<i
 }
 
 // One mode's engines: the first that can be used, or as many as are to be measured. The engine that keeps NaNs strictly is the plain
-// one, which the heuristics put first for some graphs though others are far quicker: it comes behind the others.
+// one, which the heuristics put first for some graphs though others are far quicker: it comes behind the others. Plans are made side by
+// side, as cuDNN allows: one whose kernel is compiled takes a second of a core, and a residual network's step asks for dozens.
 inline status collect_plans(const libraries& with, const engine_limits& limits, const cudnn_graph& graph, int mode, std::size_t wanted,
                             std::vector<cudnn_plan>& plans) {
     std::vector<cudnn_descriptor> configs;
     GRAFT_TRY(graph.propose(mode, configs));
     std::vector<cudnn_plan> plain;
     status last;
-    for (cudnn_descriptor& config : configs) {
-        cudnn_plan plan;
-        status made = make_plan(with, limits, std::move(config), plan);
-        if (made.ok())
-            (plan.plain ? plain : plans).push_back(std::move(plan));
-        else
-            last = std::move(made);
-        if (plans.size() == wanted) break;
+    for (std::size_t first = 0, count = 0; first < configs.size() && plans.size() < wanted; first += count) {
+        count = std::min(wanted - plans.size(), configs.size() - first);
+        std::vector<cudnn_plan> made(count);
+        std::vector<status> done(count);
+        pool_executor pool(static_cast<int>(count));
+        parallel_for(pool, static_cast<std::int64_t>(count), [&](std::int64_t i) {
+            const auto k = static_cast<std::size_t>(i);
+            std::unique_ptr<current_context> now;
+            if (with.driver && with.driver_context) now.reset(new current_context(*with.driver, with.driver_context));
+            done[k] = make_plan(with, limits, std::move(configs[first + k]), made[k]);
+        });
+        for (std::size_t k = 0; k < count; ++k) {
+            if (done[k].ok())
+                (made[k].plain ? plain : plans).push_back(std::move(made[k]));
+            else
+                last = std::move(done[k]);
+        }
     }
     for (std::size_t i = 0; i < plain.size() && plans.size() < wanted; ++i) plans.push_back(std::move(plain[i]));
     return plans.empty() ? std::move(last) : status();

@@ -41,8 +41,9 @@ struct decomposition {
     value_id constant(dtype type, const shape& extents) const;
     /// int64 numbers from `from` on, one after the other.
     value_id numbers(std::int64_t from, const shape& extents) const;
-    /// scale * op(a) * op(b) of matrices in the last two axes, in the type `type`: graft's MatMul. The axes before them are equal.
-    value_id product(value_id a, bool trans_a, value_id b, bool trans_b, dtype type, double scale = 1) const;
+    /// scale * op(a) * op(b) of matrices in the last two axes, in the type `type`: graft's MatMul. The axes before them are equal. `exact`:
+    /// its factors are not rounded, whatever precision was chosen.
+    value_id product(value_id a, bool trans_a, value_id b, bool trans_b, dtype type, double scale = 1, bool exact = false) const;
     /// Each element of x along axis 0 as a value of its own, with that axis: then the kernels of steps have one text.
     std::vector<value_id> apart(value_id x) const;
     /// Values side by side along an axis.
@@ -57,6 +58,7 @@ struct decomposition_row {
     const char* domain;
     const char* (*decompose)(decomposition&);
     bool float32;  ///< what it makes keeps its type, whatever type was chosen for values between operators
+    bool (*applies)(const op_context&) = nullptr;  ///< which nodes it takes; the others have a kernel. Null: all
 };
 
 /// Rows of a family.
@@ -65,8 +67,8 @@ struct decomposition_table {
     int size;
 };
 
-/// The row of an operator, or null: then it has a kernel, or nothing. Defined with the families, in gpu/ops/decompositions.hpp.
-const decomposition_row* find_decomposition(const char* op, const char* domain);
+/// The row that takes a node, or null: then it has a kernel, or nothing. Defined with the families, in gpu/ops/decompositions.hpp.
+const decomposition_row* find_decomposition(const op_context& c);
 
 /// Writes the node down in `body`, whose inputs and outputs are the node's (no_value: left out). Placement and lowering both ask here, so
 /// that what is taken is what is made. Null, or why not.
@@ -95,7 +97,7 @@ GRAFT_INLINE value_id decomposition::numbers(std::int64_t from, const shape& ext
     return made;
 }
 
-GRAFT_INLINE value_id decomposition::product(value_id a, bool trans_a, value_id b, bool trans_b, dtype type, double scale) const {
+GRAFT_INLINE value_id decomposition::product(value_id a, bool trans_a, value_id b, bool trans_b, dtype type, double scale, bool exact) const {
     if (!emit.failure.ok() || a == no_value || b == no_value) return no_value;
     graph& g = emit.target();
     shape extents = emit.extents(a);
@@ -114,6 +116,7 @@ GRAFT_INLINE value_id decomposition::product(value_id a, bool trans_a, value_id 
     if (trans_a) n.attributes.push_back(integer_attribute("transA", 1));
     if (trans_b) n.attributes.push_back(integer_attribute("transB", 1));
     if (scale != 1) n.attributes.push_back(real_attribute("scale", static_cast<float>(scale)));
+    if (exact) n.attributes.push_back(integer_attribute("exact", 1));
     const value_id made = g.add_value(n.name);
     value& v = g.values[static_cast<std::size_t>(made)];
     v.type = type;

@@ -76,6 +76,7 @@ GRAFT_INLINE result<const libraries*> cuda_device::handles() {
     current_context now(driver(), context_);
     GRAFT_TRY(driver_status(driver(), now.result(), name_, "using its context"));
     handles_.driver = functions_.driver;
+    handles_.driver_context = context_;
     if (functions_.cudnn && !handles_.cudnn_handle) {
         const int result = functions_.cudnn->cudnnCreate(&handles_.cudnn_handle);
         if (result) return fail(errc::device_unavailable, name_, std::string("cuDNN cannot be started: ") + functions_.cudnn->cudnnGetErrorString(result));
@@ -95,7 +96,7 @@ GRAFT_INLINE result<const libraries*> cuda_device::handles() {
 }
 
 GRAFT_INLINE const char* cuda_device::refuse_node(const op_context& node) const {
-    const decomposition_row* row = find_decomposition(node.n.op_type.c_str(), node.n.domain.c_str());
+    const decomposition_row* row = find_decomposition(node);
     if (!row) return refuse_kernel(node);
     graph parts;
     if (const char* why = decompose(*row, node, parts)) return why;

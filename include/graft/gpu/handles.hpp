@@ -32,6 +32,7 @@ struct libraries {
     const api::cublaslt_functions* cublaslt = nullptr;
     void* cublaslt_handle = nullptr;
     const api::driver_functions* driver = nullptr;
+    void* driver_context = nullptr;  ///< that of the device, for threads that work for it; null: they need none
     library_choices choices;
 };
 

@@ -203,6 +203,16 @@ inline loaded_library<api::cublaslt_functions> open_cublaslt() {
     return out;
 }
 
+// NVRTC opens this one by its bare name when it first compiles, and names no folder: where only pip's folder has it, the system's loader
+// would not find it. What is open already is found by that name.
+inline std::string nvrtc_builtins_name(int major, int minor) {
+#if defined(_WIN32)
+    return "nvrtc-builtins64_" + std::to_string(major * 10 + minor) + ".dll";
+#else
+    return "libnvrtc-builtins.so." + std::to_string(major) + "." + std::to_string(minor);
+#endif
+}
+
 inline loaded_library<api::nvrtc_functions> open_nvrtc() {
     loaded_library<api::nvrtc_functions> out;
     api::nvrtc_functions& functions = out.functions;
@@ -213,6 +223,7 @@ inline loaded_library<api::nvrtc_functions> open_nvrtc() {
     int minor = 0;
     functions.nvrtcVersion(&out.major, &minor);
     judge_by_major(out, kind, std::to_string(out.major) + "." + std::to_string(minor));
+    if (out.report.ok) open_beside(out.report.path, nvrtc_builtins_name(out.major, minor));
     return out;
 }
 

@@ -41,7 +41,6 @@ GRAFT_INLINE result<std::shared_ptr<const device_program>> cuda_device::load_pla
             made->held.push_back(std::move(constant));
         }
     }
-    GRAFT_GPU_TRY(driver(), cuStreamSynchronize(stream.get()), name_, "bringing weights over");
     return std::shared_ptr<const device_program>(std::move(made));
 }
 
@@ -56,6 +55,8 @@ GRAFT_INLINE result<std::shared_ptr<const resident_constant>> cuda_device::resid
     made->host = host;
     GRAFT_TRY_ASSIGN(made->memory, pool_->take(static_cast<std::int64_t>(host.bytes()), purpose::constants));
     if (host.bytes()) GRAFT_GPU_TRY(driver(), cuMemcpyHtoDAsync_v2(made->memory.address(), host.raw(), host.bytes(), stream), name_, "bringing weights over");
+    // Here, since whoever finds it from now on takes it for whole.
+    GRAFT_GPU_TRY(driver(), cuStreamSynchronize(stream), name_, "bringing weights over");
     constants_.push_back(made);
     return std::shared_ptr<const resident_constant>(std::move(made));
 }

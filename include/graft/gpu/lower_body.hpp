@@ -85,10 +85,11 @@ private:
         std::vector<node> old = std::move(g.nodes);
         g.nodes.clear();
         for (node& n : old) {
-            const decomposition_row* row = n.on_device ? find_decomposition(n.op_type.c_str(), n.domain.c_str()) : nullptr;
+            const asked_in_graph asked(g, n, with_.limit);
+            const decomposition_row* row = n.on_device ? find_decomposition(asked.context()) : nullptr;
             graph parts;
             if (row)
-                if (const char* why = decompose(*row, asked_in_graph(g, n, with_.limit).context(), parts)) return fail(errc::internal, graft::place(n), why);
+                if (const char* why = decompose(*row, asked.context(), parts)) return fail(errc::internal, graft::place(n), why);
             if (row)
                 splice(n, parts, row->float32);
             else
@@ -128,8 +129,10 @@ private:
         std::vector<value_id> ids;
         for (node& n : g.nodes) {
             n.on_device = !graft::detail::is_host_domain(n.domain);
-            if (n.on_device) continue;
+            const bool bits = n.op_type == "BitCast";  // what has other bits is another value
+            if (n.on_device && !bits) continue;
             ids = n.inputs;
+            if (bits) ids.push_back(n.outputs[0]);
             append_captures(n, ids);
             for (value_id id : ids)
                 if (id != no_value) stays_[static_cast<std::size_t>(id)] = 1;
@@ -141,7 +144,7 @@ private:
         static constexpr struct {
             const char* op;
             std::size_t input;
-        } readers[] = {{"GridSample", 1}, {"GridSampleGrad", 2}, {"RoiAlign", 1}, {"RoiAlignGrad", 1}, {"MaxRoiPool", 1}, {"DeformConv", 2}};
+        } readers[] = {{"GridSample", 1}, {"GridSampleGrad", 2}, {"RoiAlign", 1}, {"RoiAlignGrad", 1}, {"MaxRoiPool", 1}, {"DeformConv", 2}, {"DeformConvGrad", 3}};
         std::vector<char> found(g.values.size(), 0);
         const auto mark_place = [&](value_id id) {
             if (id != no_value) found[static_cast<std::size_t>(id)] = 1;
@@ -164,7 +167,7 @@ private:
         for (const node& n : g.nodes)
             for (std::size_t i = 0; i < n.inputs.size(); ++i)
                 if (n.inputs[i] != no_value && (i > 1 || !(multiplies(n) || n.op_type == "SoftmaxGrad"))) factor[static_cast<std::size_t>(n.inputs[i])] = 0;
-        static constexpr const char* keeps[] = {"Softmax", "LogSoftmax", "SGD", "Adam", "ExponentialMovingAverage", "GlobalNorm", "ScaleByNorm", "SumTo", "ConvGradWeight", "MatMulGradWeight", "LayerNormalizationGradScale"};
+        static constexpr const char* keeps[] = {"Softmax", "LogSoftmax", "SGD", "Adam", "ExponentialMovingAverage", "GlobalNorm", "ScaleByNorm", "SumTo", "ConvGradWeight", "MatMulGradWeight", "LayerNormalizationGradScale", "DeformConvGrad"};
         const std::vector<char> exact = find_places();
         for (const node& n : g.nodes) {
             bool kept = !n.on_device;
@@ -205,14 +208,16 @@ private:
                 g.nodes.push_back(std::move(n));
                 continue;
             }
-            dtype factors = used_.activations;
+            dtype factors = integer(n, "exact", 0) ? dtype::float32 : used_.activations;
             for (value_id id : n.inputs)
                 if (id != no_value && (at(id).type == dtype::float16 || at(id).type == dtype::bfloat16)) factors = at(id).type;
             for (std::size_t i = 0; i < n.inputs.size(); ++i) {
                 value_id& id = n.inputs[i];
                 if (id == no_value || !is_float(at(id).type)) continue;
                 const int block = last && at(id).extents.rank() >= 3 ? -1 : 0;
-                GRAFT_TRY_ASSIGN(id, as(id, is_float32(id) ? factors : at(id).type, block));
+                // C of Gemm has the type of what it is added to.
+                const dtype wanted = n.op_type == "Gemm" && i == 2 ? at(n.outputs[0]).type : is_float32(id) ? factors : at(id).type;
+                GRAFT_TRY_ASSIGN(id, as(id, wanted, block));
             }
             // A result that has to stay row-major gets its order behind the kernel. cuDNN gives gradients of weights in the type of the
             // factors; kernels of our own store the sums as they are.

@@ -23,6 +23,9 @@ struct opened_library {
 /// comes with the driver, is looked for there and by the system's loader. Relative folders are refused, and so is the working directory.
 opened_library open_library(const std::vector<std::string>& names, bool of_toolkit);
 
+/// Opens `name` in the folder of the library `path`, where it is there: for what that library will open by its name alone.
+void open_beside(const std::string& path, const std::string& name);
+
 /// The address of what a library exports under `name`; null if nothing.
 void* find_symbol(void* handle, const char* name) noexcept;
 /// The file that the code at `address` was loaded from; "" where the system does not tell.
@@ -235,6 +238,12 @@ GRAFT_INLINE opened_library open_library(const std::vector<std::string>& names, 
             if (detail::try_place(at, name, out)) return out;
     out.path.clear();
     return out;
+}
+
+GRAFT_INLINE void open_beside(const std::string& path, const std::string& name) {
+    const std::size_t end = path.find_last_of("/\\");
+    std::string why;
+    if (detail::absolute(path)) (void)detail::open_file(join_path(path.substr(0, end), name), why);
 }
 
 GRAFT_INLINE void* find_symbol(void* handle, const char* name) noexcept {

@@ -5,26 +5,31 @@
 
 #if GRAFT_HAS_BODIES
 #include "attention.hpp"
+#include "causal_conv.hpp"
 #include "einsum.hpp"
 #include "linear_attention.hpp"
 #include "loss.hpp"
+#include "matmul.hpp"
 #include "recurrent.hpp"
+#include "signal.hpp"
 
-#include <cstring>
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 
-GRAFT_INLINE const decomposition_row* find_decomposition(const char* op, const char* domain) {
+GRAFT_INLINE const decomposition_row* find_decomposition(const op_context& c) {
     const decomposition_table families[] = {
         attention_decompositions(),
+        causal_conv_decompositions(),
         einsum_decompositions(),
         linear_attention_decompositions(),
         loss_decompositions(),
+        matmul_decompositions(),
         recurrent_decompositions(),
+        signal_decompositions(),
     };
     for (const decomposition_table& family : families)
         for (int i = 0; i < family.size; ++i)
-            if (!std::strcmp(family.rows[i].op, op) && !std::strcmp(family.rows[i].domain, domain)) return family.rows + i;
+            if (c.n.op_type == family.rows[i].op && c.n.domain == family.rows[i].domain && (!family.rows[i].applies || family.rows[i].applies(c))) return family.rows + i;
     return nullptr;
 }
 

@@ -1,12 +1,14 @@
-// The kernel of DeformConv: a product of the weights and of columns that are sampled into shared memory as it goes along.
+// The kernel of DeformConv: a product of the weights and of columns that are sampled into shared memory as it goes along. Its gradient is in
+// deform_conv_grad.hpp.
 #pragma once
 
-#include "../codegen/reduce.hpp"
+#include "../codegen/sort.hpp"
 
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 
-/// DeformConv of ops/deform_conv.hpp. Its products are of numbers as they are, added up in float32, or float64 of such.
+/// DeformConv and graft's DeformConvGrad of ops/deform_conv.hpp. Their products are of numbers as they are, added up in float32, or float64
+/// of such, in an order that never changes.
 generated_table deform_conv_rows();
 
 }  // namespace gpu
@@ -14,6 +16,7 @@ GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
 #include "../../ops/deform_conv.hpp"
+#include "../layouts.hpp"
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 namespace detail {
@@ -140,9 +143,15 @@ inline const char* generate_deform_conv(const kernel_query& q, program& p) {
 }
 
 }  // namespace detail
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+
+#include "deform_conv_grad.hpp"
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
 
 GRAFT_INLINE generated_table deform_conv_rows() {
-    static constexpr generated_row rows[] = {{"DeformConv", "", detail::generate_deform_conv}};
+    static constexpr generated_row rows[] = {{"DeformConv", "", detail::generate_deform_conv}, {"DeformConvGrad", "graft", detail::generate_deform_conv_grad}};
     return {rows, sizeof rows / sizeof rows[0]};
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../cublaslt.hpp"
+#include "../decompose.hpp"
 #include "../layouts.hpp"
 
 GRAFT_BEGIN_NAMESPACE
@@ -11,9 +12,11 @@ namespace gpu {
 /// meaning on a device). Values are row-major: float32, float16, bfloat16, with sums in float32, or float64.
 ///
 /// Of epilogues, a bias along the last axis, a residual before the activation, ReLU and the approximate GELU are taken; the others
-/// are refused, so that the caller splits them off into a node of their own. graft's MatMul may have an attribute "scale" here (gpu/decompose.hpp):
-/// a factor of the product, before all else.
+/// are refused, so that the caller splits them off into a node of their own. graft's MatMul may have attributes here (gpu/decompose.hpp): "scale",
+/// a factor of the product, before all else; "exact", which keeps TF32 away.
 library_rows matmul_rows();
+/// Gemm whose C cuBLASLt does not add: a product, and its scaled sum with C.
+decomposition_table matmul_decompositions();
 
 }  // namespace gpu
 GRAFT_END_NAMESPACE
@@ -137,6 +140,27 @@ inline const char* read_gemm(const kernel_query& q, matrix_product& p) {
     return read_bias(q, 2, p);
 }
 
+// Of Gemm with a C that is broadcast in another way than along the rows, or along them and scaled, or of float64.
+inline bool adds_gemm_apart(const op_context& c) {
+    if (!c.has(2) || !is_float(c.in[0].type) || c.real("beta", 1) == 0.0f) return false;
+    const shape &bias = c.in[2].extents, &y = c.out[0].extents;
+    for (int i = 0; i < c.inputs; ++i)
+        if (elements_of(c.in[i].extents) <= 0) return false;
+    if (y.rank() != 2 || bias.elements() == y.elements()) return false;
+    return bias.back() != y[1] || bias.elements() != y[1] || c.real("beta", 1) != 1.0f || c.in[0].type == dtype::float64;
+}
+// The product and what is added to it are rounded once, to the type of the result.
+inline const char* decompose_gemm(decomposition& d) {
+    const op_context& c = d.c;
+    const dtype type = c.in[0].type, sums = type == dtype::float64 ? type : dtype::float32;
+    const double beta = static_cast<double>(c.real("beta", 1));
+    const value_id y = d.product(d.in[0], c.integer("transA", 0) != 0, d.in[1], c.integer("transB", 0) != 0, sums, static_cast<double>(c.real("alpha", 1)));
+    value_id bias = d.cast(d.in[2], sums);
+    if (beta != 1) bias = d.emit.mul(bias, d.emit.number(beta, bias));
+    d.out[0] = d.cast(d.emit.add(y, bias), type);
+    return nullptr;
+}
+
 inline const char* read_matmul_grad_weight(const kernel_query& q, matrix_product& p) {
     if (const char* refused = check_product_values(q, p)) return refused;
     const bool transposed = q.integer("transposed", 0) != 0;
@@ -175,6 +199,11 @@ GRAFT_INLINE library_rows matmul_rows() {
         {"Gemm", "", refuse_product<read_gemm>, make_product_of<read_gemm>},
         {"MatMulGradWeight", "graft", refuse_product<read_matmul_grad_weight>, make_product_of<read_matmul_grad_weight>},
     };
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+GRAFT_INLINE decomposition_table matmul_decompositions() {
+    static constexpr decomposition_row rows[] = {{"Gemm", "", detail::decompose_gemm, true, detail::adds_gemm_apart}};
     return {rows, sizeof rows / sizeof rows[0]};
 }
 

@@ -14,12 +14,14 @@ generated_row find_generated(const char* op, const char* domain);
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#include "cast.hpp"
 #include "cumulative.hpp"
 #include "depthwise.hpp"
 #include "deform_conv.hpp"
 #include "detection.hpp"
 #include "global_norm.hpp"
 #include "grid.hpp"
+#include "linear_algebra.hpp"
 #include "norm_training.hpp"
 #include "pool.hpp"
 #include "scatter.hpp"
@@ -66,12 +68,14 @@ GRAFT_INLINE const reduction_row* find_reduction(const char* op, const char* dom
 GRAFT_INLINE generated_row find_generated(const char* op, const char* domain) {
     const generated_table families[] = {
         detail::fusion_rows(),
+        cast_rows(),
         cumulative_rows(),
         depthwise_rows(),
         deform_conv_rows(),
         detection_rows(),
         global_norm_rows(),
         grid_rows(),
+        linear_algebra_rows(),
         pool_rows(),
         scatter_rows(),
         selection_rows(),
