@@ -21,6 +21,17 @@ const cudnn_attribute table[] = {
     {cudnn::tensor_descriptor, attribute::tensor_byte_alignment, type::int64, 1, 1, true, none, none},
     {cudnn::tensor_descriptor, attribute::tensor_unique_id, type::int64, 1, 1, true, none, none},
     {cudnn::tensor_descriptor, attribute::tensor_is_virtual, type::boolean, 1, 1, false, none, none},
+    {cudnn::tensor_descriptor, attribute::tensor_is_by_value, type::boolean, 1, 1, false, none, none},
+    {cudnn::matmul_descriptor, attribute::matmul_compute_type, type::data_type, 1, 1, true, none, none},
+    {cudnn::matmul_operation_descriptor, attribute::matmul_operation_a, type::descriptor, 1, 1, true, none, cudnn::tensor_descriptor},
+    {cudnn::matmul_operation_descriptor, attribute::matmul_operation_b, type::descriptor, 1, 1, true, none, cudnn::tensor_descriptor},
+    {cudnn::matmul_operation_descriptor, attribute::matmul_operation_c, type::descriptor, 1, 1, true, none, cudnn::tensor_descriptor},
+    {cudnn::matmul_operation_descriptor, attribute::matmul_operation_matmul, type::descriptor, 1, 1, true, none, cudnn::matmul_descriptor},
+    {cudnn::reduction_descriptor, attribute::reduction_operator, type::reduction_operator, 1, 1, true, none, none},
+    {cudnn::reduction_descriptor, attribute::reduction_compute_type, type::data_type, 1, 1, true, none, none},
+    {cudnn::reduction_operation_descriptor, attribute::reduction_operation_x, type::descriptor, 1, 1, true, none, cudnn::tensor_descriptor},
+    {cudnn::reduction_operation_descriptor, attribute::reduction_operation_y, type::descriptor, 1, 1, true, none, cudnn::tensor_descriptor},
+    {cudnn::reduction_operation_descriptor, attribute::reduction_operation_reduction, type::descriptor, 1, 1, true, none, cudnn::reduction_descriptor},
     {cudnn::convolution_descriptor, attribute::convolution_spatial_dims, type::int64, 1, 1, true, none, none},
     {cudnn::convolution_descriptor, attribute::convolution_compute_type, type::data_type, 1, 1, true, none, none},
     {cudnn::convolution_descriptor, attribute::convolution_mode, type::convolution_mode, 1, 1, true, none, none},
@@ -127,9 +138,12 @@ int complete_convolution_operation(const cudnn_descriptor& d) {
 
 bool is_binary(std::int64_t mode) {
     namespace p = cudnn::pointwise;
-    return mode == p::add || mode == p::multiply || mode == p::minimum || mode == p::maximum || mode == p::subtract;
+    return mode == p::add || mode == p::multiply || mode == p::minimum || mode == p::maximum || mode == p::subtract || mode == p::divide;
 }
-bool is_unary(std::int64_t mode) { return (mode >= cudnn::pointwise::relu_forward && mode <= cudnn::pointwise::gelu_tanh_forward) || mode == cudnn::pointwise::identity; }
+bool is_unary(std::int64_t mode) {
+    namespace p = cudnn::pointwise;
+    return (mode >= p::relu_forward && mode <= p::gelu_tanh_forward) || mode == p::identity || mode == p::exp || mode == p::log;
+}
 
 int complete_pointwise(const cudnn_descriptor& d) {
     const std::int64_t mode = d.integer(attribute::pointwise_mode);
@@ -176,6 +190,9 @@ int check_kind(cudnn_descriptor& d) {
     case cudnn::convolution_backward_filter_descriptor: return complete_convolution_operation(d);
     case cudnn::pointwise_descriptor: return complete_pointwise(d);
     case cudnn::pointwise_operation_descriptor: return complete_pointwise_operation(d);
+    case cudnn::matmul_operation_descriptor: return complete_matmul_operation(d);
+    case cudnn::reduction_descriptor: return complete_reduction(d);
+    case cudnn::reduction_operation_descriptor: return complete_reduction_operation(d);
     case cudnn::operation_graph_descriptor: return complete_operation_graph(d);
     case cudnn::engine_heuristic_descriptor: return complete_heuristic(d);
     case cudnn::engine_descriptor: return complete_engine(d);
@@ -202,7 +219,26 @@ bool is_known(int kind) {
 
 bool is_operation(int kind) {
     convolution_roles roles;
-    return kind == cudnn::pointwise_operation_descriptor || roles_of(kind, roles);
+    return kind == cudnn::pointwise_operation_descriptor || kind == cudnn::matmul_operation_descriptor || kind == cudnn::reduction_operation_descriptor || roles_of(kind, roles);
+}
+
+std::int64_t id_of(const cudnn_descriptor* tensor) { return tensor->integer(attribute::tensor_unique_id); }
+
+operation_tensors tensors_of(const cudnn_descriptor& operation) {
+    operation_tensors all;
+    convolution_roles r;
+    std::vector<int> names{attribute::pointwise_operation_x, attribute::pointwise_operation_b};
+    int written = attribute::pointwise_operation_y;
+    if (roles_of(operation.kind, r))
+        names = {r.x, r.w, r.y}, written = r.written;
+    else if (operation.kind == cudnn::matmul_operation_descriptor)
+        names = {attribute::matmul_operation_a, attribute::matmul_operation_b}, written = attribute::matmul_operation_c;
+    else if (operation.kind == cudnn::reduction_operation_descriptor)
+        names = {attribute::reduction_operation_x}, written = attribute::reduction_operation_y;
+    for (const int name : names)
+        if (const cudnn_descriptor* t = name == written ? nullptr : operation.descriptor(name)) all.read.push_back(t);
+    all.written = operation.descriptor(written);
+    return all;
 }
 
 bool roles_of(int kind, convolution_roles& r) {

@@ -100,6 +100,22 @@ struct convolution_roles {
 };
 bool roles_of(int kind, convolution_roles& roles);
 
+// What an operation reads, and the one tensor that it writes.
+struct operation_tensors {
+    std::vector<const cudnn_descriptor*> read;
+    const cudnn_descriptor* written = nullptr;
+};
+operation_tensors tensors_of(const cudnn_descriptor& operation);
+std::int64_t id_of(const cudnn_descriptor* tensor);
+
+// Products of matrices and reductions, which only attention has here.
+int complete_matmul_operation(const cudnn_descriptor& d);
+int complete_reduction(const cudnn_descriptor& d);
+int complete_reduction_operation(const cudnn_descriptor& d);
+bool has_matmul(const cudnn_descriptor& graph);
+// Whether a graph is the attention that the fused engines know.
+bool is_attention(const cudnn_descriptor& graph);
+
 // Runs a plan with the pointers of a variant pack, later, on a stream.
 int execute_plan(void* stream, const cudnn_pointer& plan, const cudnn_pointer& pack);
 

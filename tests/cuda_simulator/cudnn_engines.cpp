@@ -20,21 +20,21 @@ namespace result = cudnn::result;
 namespace mode = cudnn::pointwise;
 
 // Engines, by their numbers. Those that a caller has to pass over for one reason or another stand first in what is proposed.
-constexpr std::int64_t plain = 0, tensor_cores = 1, racing = 2, narrowing = 3, coarse = 4, fusing = 7, fusing_plainly = 8, broken = 9;
+constexpr std::int64_t plain = 0, tensor_cores = 1, racing = 2, narrowing = 3, coarse = 4, fusing = 7, fusing_plainly = 8, broken = 9, flash = 10, flash_of_hopper = 11;
 
 // A graph as engines see it: one convolution, and pointwise operations each of which reads what the one before wrote.
 struct pattern {
-    bool legal = false;
+    bool legal = false, attention = false;
     const cudnn_descriptor* convolution = nullptr;
     std::vector<const cudnn_descriptor*> steps;
     convolution_roles roles{};
     const cudnn_descriptor *x = nullptr, *w = nullptr, *y = nullptr, *written = nullptr;
 };
 
-std::int64_t id_of(const cudnn_descriptor* tensor) { return tensor->integer(attribute::tensor_unique_id); }
-
 pattern read_pattern(const cudnn_descriptor& graph) {
     pattern p;
+    p.attention = is_attention(graph);
+    if (has_matmul(graph)) return p;
     std::vector<const cudnn_descriptor*> rest;
     for (const cudnn_pointer& o : graph.find(attribute::operation_graph_operations)->descriptors) {
         convolution_roles roles;
@@ -86,6 +86,7 @@ bool is_ready_made(const pattern& p, bool relu_only) {
 }
 
 bool supports(std::int64_t engine, const pattern& p, int compute) {
+    if (p.attention) return compute >= 80 && (engine == flash || (engine == flash_of_hopper && compute / 10 == 9));
     if (!p.legal || !is_channels_last(p.x) || !is_channels_last(p.w) || !is_channels_last(p.y)) return false;
     const cudnn_descriptor* first = p.roles.written == p.roles.x ? p.y : p.x;
     const cudnn_descriptor* second = p.roles.written == p.roles.w ? p.y : p.w;
@@ -115,11 +116,11 @@ cudnn_engine describe(std::int64_t index, std::int64_t knob) {
     cudnn_engine e;
     e.index = index;
     if (index == plain) e.notes = {note::strict_nan};
-    if (index == tensor_cores || index == racing || index == fusing) e.notes.push_back(note::tensor_core);
+    if (index == tensor_cores || index == racing || index == fusing || index == flash || index == flash_of_hopper) e.notes.push_back(note::tensor_core);
     if (index == racing) e.notes.push_back(note::nondeterministic);
     if (index == narrowing) e.notes.push_back(note::down_convert_inputs);
     if (index == coarse) e.notes.push_back(note::reduced_precision_reduction);
-    e.workspace_bytes = index == tensor_cores ? (knob ? std::int64_t(1) << 30 : 131) : index == racing ? 4096 : 0;
+    e.workspace_bytes = index == tensor_cores ? (knob ? std::int64_t(1) << 30 : 131) : index == racing ? 4096 : index == flash_of_hopper ? 256 : 0;
     e.broken = index == broken;
     return e;
 }
@@ -155,22 +156,6 @@ cudnn_pointer configuration(const cudnn_pointer& graph, std::int64_t index, std:
     return config;
 }
 
-// The tensors of an operation, the one that it writes last.
-std::vector<const cudnn_descriptor*> tensors_of(const cudnn_descriptor& operation) {
-    convolution_roles r;
-    if (roles_of(operation.kind, r)) {
-        std::vector<const cudnn_descriptor*> all;
-        for (const int name : {r.x, r.w, r.y})
-            if (name != r.written) all.push_back(operation.descriptor(name));
-        all.push_back(operation.descriptor(r.written));
-        return all;
-    }
-    std::vector<const cudnn_descriptor*> all{operation.descriptor(attribute::pointwise_operation_x)};
-    if (const cudnn_descriptor* b = operation.descriptor(attribute::pointwise_operation_b)) all.push_back(b);
-    all.push_back(operation.descriptor(attribute::pointwise_operation_y));
-    return all;
-}
-
 bool same_tensor(const cudnn_descriptor* a, const cudnn_descriptor* b) {
     for (const int name : {attribute::tensor_data_type, attribute::tensor_dimensions, attribute::tensor_strides, attribute::tensor_is_virtual})
         if (a->integers(name) != b->integers(name)) return false;
@@ -179,23 +164,25 @@ bool same_tensor(const cudnn_descriptor* a, const cudnn_descriptor* b) {
 
 }  // namespace
 
-bool compiles(std::int64_t engine) { return engine == fusing || engine == fusing_plainly; }
+bool compiles(std::int64_t engine) { return engine == fusing || engine == fusing_plainly || engine == flash || engine == flash_of_hopper; }
 
 int complete_operation_graph(cudnn_descriptor& d) {
     std::map<std::int64_t, const cudnn_descriptor*> tensors;
     std::set<std::int64_t> written, read;
     for (const cudnn_pointer& o : d.find(attribute::operation_graph_operations)->descriptors) {
-        const std::vector<const cudnn_descriptor*> all = tensors_of(*o);
+        const operation_tensors of = tensors_of(*o);
+        std::vector<const cudnn_descriptor*> all = of.read;
+        all.push_back(of.written);
         for (const cudnn_descriptor* t : all) {
             const auto known = tensors.emplace(id_of(t), t).first;
             if (!same_tensor(known->second, t)) return cudnn_error(result::bad_parameter, "two tensors of a graph have the same id");
-            if (t != all.back()) read.insert(id_of(t));
+            if (t != of.written) read.insert(id_of(t));
         }
-        if (!written.insert(id_of(all.back())).second) return cudnn_error(result::bad_parameter, "two operations of a graph write the same tensor");
+        if (!written.insert(id_of(of.written)).second) return cudnn_error(result::bad_parameter, "two operations of a graph write the same tensor");
     }
     for (const auto& t : tensors) {
         const bool is_virtual = t.second->integer(attribute::tensor_is_virtual) != 0;
-        if (is_virtual && (!written.count(t.first) || !read.count(t.first))) return cudnn_error(result::bad_parameter, "a virtual tensor is not made and read inside of its graph");
+        if (is_virtual && (!written.count(t.first) || (!read.count(t.first) && !has_matmul(d)))) return cudnn_error(result::bad_parameter, "a virtual tensor is not made and read inside of its graph");
         if (!is_virtual && written.count(t.first) && read.count(t.first)) return cudnn_error(result::not_supported, "the simulator keeps no tensor between operations in memory");
     }
     return result::success;
@@ -211,8 +198,8 @@ int complete_heuristic(cudnn_descriptor& d) {
     const int compute = compute_of(device);
     const bool fallback = how == cudnn::heuristic::fallback;
     // Convolutions in three dimensions are left to the fallback, so that it is needed.
-    const bool known = p.legal && p.x->integers(attribute::tensor_dimensions).size() < 5;
-    const std::vector<std::int64_t> order = fallback ? std::vector<std::int64_t>{plain, fusing_plainly} : std::vector<std::int64_t>{plain, broken, narrowing, coarse, racing, tensor_cores, fusing, fusing_plainly};
+    const bool known = p.attention || (p.legal && p.x->integers(attribute::tensor_dimensions).size() < 5);
+    const std::vector<std::int64_t> order = fallback ? std::vector<std::int64_t>{plain, fusing_plainly, flash} : std::vector<std::int64_t>{plain, broken, narrowing, coarse, racing, tensor_cores, fusing, fusing_plainly, flash_of_hopper, flash};
     for (const std::int64_t index : order) {
         if ((!fallback && !known) || !supports(index, p, compute)) continue;
         if (index == tensor_cores) d.proposed.push_back(configuration(graph, index, 1));

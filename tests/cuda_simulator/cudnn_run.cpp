@@ -1,4 +1,4 @@
-// The simulated cuDNN's arithmetic: convolutions and pointwise operations over any strides, each sum in double, one element at a time.
+// The simulated cuDNN's arithmetic: convolutions, products of matrices, reductions and pointwise operations over any strides, each sum in double, one element at a time.
 #include "cudnn_descriptors.hpp"
 #include "simulator.hpp"
 
@@ -157,6 +157,9 @@ double apply(const cudnn_descriptor& how, double x, double b) {
     case mode::multiply: return x * b;
     case mode::minimum: return std::fmin(x, b);
     case mode::maximum: return std::fmax(x, b);
+    case mode::divide: return x / b;
+    case mode::exp: return std::exp(x);
+    case mode::log: return std::log(x);
     case mode::identity: return x;
     case mode::relu_forward: {
         const double low = how.real(attribute::pointwise_relu_lower_clip, 0), high = how.real(attribute::pointwise_relu_upper_clip, HUGE_VAL);
@@ -195,6 +198,47 @@ void run_pointwise(const cudnn_descriptor& operation, tensor_map& tensors) {
     } while (advance(at, y->extents));
 }
 
+std::int64_t place_of(const running_tensor& t, const std::vector<std::int64_t>& at) {
+    std::int64_t place = 0;
+    for (std::size_t i = 0; i < at.size(); ++i)
+        if (t.extents[i] > 1) place += at[i] * t.strides[i];
+    return place;
+}
+
+// Where b has fewer matrices than a, each is of as many neighbours of a's.
+void run_matmul(const cudnn_descriptor& operation, tensor_map& tensors) {
+    const auto tensor = [&](int name) -> running_tensor& { return tensors[id_of(operation.descriptor(name))]; };
+    const running_tensor &a = tensor(attribute::matmul_operation_a), &b = tensor(attribute::matmul_operation_b);
+    running_tensor& c = tensor(attribute::matmul_operation_c);
+    const std::size_t row = c.extents.size() - 2, column = row + 1;
+    std::vector<std::int64_t> at(c.extents.size(), 0);
+    do {
+        std::vector<std::int64_t> of_a = at, of_b = at;
+        for (std::size_t i = 0; i < row; ++i) of_b[i] = at[i] / (a.extents[i] / b.extents[i]);
+        of_a[column] = of_b[row] = 0;
+        const std::int64_t a_begin = place_of(a, of_a), b_begin = place_of(b, of_b), a_step = a.strides[column], b_step = b.strides[row];
+        double sum = 0;
+        for (std::int64_t k = 0; k < a.extents[column]; ++k) sum += a.load(a_begin + k * a_step) * b.load(b_begin + k * b_step);
+        c.store(place_of(c, at), sum);
+    } while (advance(at, c.extents));
+}
+
+void run_reduction(const cudnn_descriptor& operation, tensor_map& tensors) {
+    const running_tensor& x = tensors[id_of(operation.descriptor(attribute::reduction_operation_x))];
+    running_tensor& y = tensors[id_of(operation.descriptor(attribute::reduction_operation_y))];
+    const bool adds = operation.descriptor(attribute::reduction_operation_reduction)->integer(attribute::reduction_operator) == cudnn::reduce::add;
+    std::vector<double> sums(static_cast<std::size_t>(y.span()), adds ? 0.0 : -HUGE_VAL);
+    std::vector<std::int64_t> at(x.extents.size(), 0);
+    do {
+        double& sum = sums[static_cast<std::size_t>(place_of(y, at))];
+        const double v = x.load(place_of(x, at));
+        sum = adds ? sum + v : std::isnan(v) || v > sum ? v : sum;
+    } while (advance(at, x.extents));
+    at.assign(at.size(), 0);
+    do y.store(place_of(y, at), sums[static_cast<std::size_t>(place_of(y, at))]);
+    while (advance(at, y.extents));
+}
+
 const cudnn_descriptor* graph_of(const cudnn_descriptor& plan) {
     return plan.descriptor(attribute::execution_plan_engine_config)->descriptor(attribute::engine_config_engine)->descriptor(attribute::engine_operation_graph);
 }
@@ -202,14 +246,10 @@ const cudnn_descriptor* graph_of(const cudnn_descriptor& plan) {
 // Every tensor of a graph, and which of them its operations write.
 void collect(const cudnn_descriptor& graph, std::map<std::int64_t, const cudnn_descriptor*>& tensors, std::vector<std::int64_t>& written) {
     for (const cudnn_pointer& o : graph.find(attribute::operation_graph_operations)->descriptors) {
-        convolution_roles roles{};
-        const bool convolution = roles_of(o->kind, roles);
-        const int to = convolution ? roles.written : attribute::pointwise_operation_y;
-        const std::vector<int> names = convolution ? std::vector<int>{roles.x, roles.w, roles.y}
-                                                   : std::vector<int>{attribute::pointwise_operation_x, attribute::pointwise_operation_b, attribute::pointwise_operation_y};
-        for (const int name : names)
-            if (const cudnn_descriptor* t = o->descriptor(name)) tensors[t->integer(attribute::tensor_unique_id)] = t;
-        written.push_back(o->descriptor(to)->integer(attribute::tensor_unique_id));
+        const operation_tensors of = tensors_of(*o);
+        for (const cudnn_descriptor* t : of.read) tensors[id_of(t)] = t;
+        tensors[id_of(of.written)] = of.written;
+        written.push_back(id_of(of.written));
     }
 }
 
@@ -223,25 +263,29 @@ void run_plan(const cudnn_descriptor& plan, tensor_map tensors, double noise) {
         a.coarse = a.coarse || n == note::reduced_precision_reduction;
     }
     for (auto& t : tensors)
-        if (!t.second.memory) t.second.own.assign(static_cast<std::size_t>(t.second.span()), NAN);
+        if (!t.second.memory && t.second.own.empty()) t.second.own.assign(static_cast<std::size_t>(t.second.span()), NAN);
     // Operations stand in any order: each runs when what it reads was written.
     std::vector<const cudnn_descriptor*> waiting;
     for (const cudnn_pointer& o : graph->find(attribute::operation_graph_operations)->descriptors) waiting.push_back(o.get());
-    std::int64_t last = -1;
+    const auto ready = [&](const cudnn_descriptor* operation) {
+        for (const cudnn_descriptor* t : tensors_of(*operation).read)
+            for (const cudnn_descriptor* o : waiting)
+                if (id_of(tensors_of(*o).written) == id_of(t)) return false;
+        return true;
+    };
     while (!waiting.empty()) {
         std::size_t next = 0;
-        convolution_roles roles{};
-        for (; next < waiting.size(); ++next) {
-            const bool first = roles_of(waiting[next]->kind, roles);
-            if (first == (last < 0) && (first || waiting[next]->descriptor(attribute::pointwise_operation_x)->integer(attribute::tensor_unique_id) == last)) break;
-        }
+        while (!ready(waiting[next])) ++next;
         const cudnn_descriptor& o = *waiting[next];
-        const bool convolution = roles_of(o.kind, roles);
-        if (convolution)
+        convolution_roles roles{};
+        if (roles_of(o.kind, roles))
             run_convolution(o, roles, tensors, a);
+        else if (o.kind == cudnn::matmul_operation_descriptor)
+            run_matmul(o, tensors);
+        else if (o.kind == cudnn::reduction_operation_descriptor)
+            run_reduction(o, tensors);
         else
             run_pointwise(o, tensors);
-        last = o.descriptor(convolution ? roles.written : attribute::pointwise_operation_y)->integer(attribute::tensor_unique_id);
         waiting.erase(waiting.begin() + static_cast<std::ptrdiff_t>(next));
     }
 }
@@ -263,6 +307,14 @@ int execute_plan(void* stream, const cudnn_pointer& plan, const cudnn_pointer& p
             if (at == ids.size() || !pointers[at]) return cudnn_error(result::bad_parameter, "the variant pack has no pointer for tensor " + std::to_string(d.first));
             if (pointers[at] % d.second->integer(attribute::tensor_byte_alignment)) return cudnn_error(2003, "tensor " + std::to_string(d.first) + " is not aligned as its descriptor says");
             t.memory = reinterpret_cast<unsigned char*>(static_cast<std::uintptr_t>(pointers[at]));
+            if (d.second->integer(attribute::tensor_is_by_value)) {
+                // Of the host, and read now.
+                const double value = t.load(0);
+                t.memory = nullptr;
+                t.own = {value};
+                tensors[d.first] = std::move(t);
+                continue;
+            }
             bool is_written = false;
             for (const std::int64_t w : written) is_written = is_written || w == d.first;
             (is_written ? writes : reads).emplace_back(t.memory, static_cast<std::size_t>(t.span()) * cudnn_size(t.type));

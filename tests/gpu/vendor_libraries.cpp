@@ -5,6 +5,7 @@
 
 #include <graft/gpu/cublaslt.hpp>
 #include <graft/gpu/cudnn_graph.hpp>
+#include <graft/gpu/ops/attention.hpp>
 #include <graft/gpu/ops/conv.hpp>
 #include <graft/ops/gradients.hpp>
 #include <graft/ops/ops.hpp>
@@ -80,6 +81,77 @@ struct described_device {
         traits.name = "described";
     }
 };
+
+// Engines that compile want a driver that takes what they compiled.
+bool load_described_driver() {
+#ifdef GRAFT_CUDA_SIMULATOR
+    return dlopen(GRAFT_CUDA_SIMULATOR "/described/libcuda.so.1", RTLD_NOW | RTLD_LOCAL) != nullptr;
+#else
+    return false;
+#endif
+}
+
+// A node graft.Attention of packed values, as the lowering asks for it; `transposed`: Q, K, V are parts of one value [batch, length, 3,
+// heads, size], and the result is [batch, length, heads, size].
+struct attention_question {
+    graft::node n;
+    std::vector<graft::tensor_view> in, out;
+    graft::limits limit;
+    std::vector<graft::gpu::layout> rows{5, graft::gpu::layout::row_major};
+
+    attention_question(dtype type, std::int64_t batch, std::int64_t heads, std::int64_t kv_heads, std::int64_t queries, std::int64_t keys, std::int64_t size, bool transposed, const graft::shape& mask) {
+        const auto place = [&](const char* name, std::int64_t part, std::int64_t of, std::int64_t length) {
+            const std::int64_t inner = transposed ? (name[0] == 'y' ? 1 : 3) * heads * size : size;
+            const std::int64_t first = transposed && name[0] != 'y' ? part * heads * size : 0, head = transposed ? size : length * size;
+            n.attributes.push_back(graft::integers_attribute(name, {first, (transposed ? inner : of * size) * length, head, inner}));
+        };
+        n.op_type = "Attention";
+        n.domain = "graft";
+        n.attributes.push_back(graft::integers_attribute("extents", {batch, heads, kv_heads, queries, keys, size, size}));
+        place("q", 0, heads, queries);
+        place("k", 1, kv_heads, keys);
+        place("v", 2, kv_heads, keys);
+        place("y", 0, heads, queries);
+        n.attributes.push_back(graft::real_attribute("scale", 0.125f));
+        const auto value = [&](std::int64_t of, std::int64_t length) { return graft::tensor_view{type, transposed ? graft::shape{batch, length, 3, of, size} : graft::shape{batch, of, length, size}, nullptr}; };
+        in = {value(heads, queries), value(kv_heads, keys), value(kv_heads, keys)};
+        if (mask.rank()) in.push_back({type, mask, nullptr});
+        out = {{type, transposed ? graft::shape{batch, queries, heads, size} : graft::shape{batch, heads, queries, size}, nullptr}};
+        for (std::size_t i = 0; i < in.size(); ++i) n.inputs.push_back(static_cast<graft::value_id>(i));
+        n.outputs = {10};
+    }
+    graft::gpu::kernel_query query(const graft::gpu::device_traits& on) {
+        return {{n, in.data(), static_cast<int>(in.size()), out.data(), 1, limit}, rows.data(), rows.data(), on, {}};
+    }
+};
+
+// How many engines are proposed for softmax(scale * q k^T) v, with maximum + log(sum) computed or not; -1: it is no graph.
+int proposed_for_attention(const graft::gpu::libraries& with, std::int64_t key_heads, std::int64_t size, bool statistic) {
+    namespace mode = api::cudnn::pointwise;
+    graft::gpu::cudnn_graph g(with);
+    const std::int64_t heads = 4, rows = 40, keys = 48;
+    const auto add = [&](std::int64_t id, dtype type, const graft::shape& s, bool is_virtual, bool turned = false) {
+        std::int64_t steps[] = {s[1] * s[2] * s[3], s[2] * s[3], s[3], 1};
+        if (turned) steps[2] = 1, steps[3] = s[2];
+        return g.add_strided(id, type, s, steps, is_virtual).ok();
+    };
+    const auto pointwise = [&](int how, std::int64_t x, std::int64_t b, std::int64_t y) {
+        graft::gpu::pointwise_operation o;
+        o.mode = how;
+        return g.add_pointwise(o, x, b, y).ok();
+    };
+    const graft::shape full{2, heads, rows, keys}, row{2, heads, rows, 1};
+    bool ok = add(1, dtype::float16, {2, heads, rows, size}, false) && add(2, dtype::float16, {2, key_heads, size, keys}, false, true) && add(3, dtype::float16, {2, key_heads, keys, size}, false) &&
+              add(4, dtype::float16, {2, heads, rows, size}, false) && g.add_scalar(5, 0.5f).ok();
+    for (std::int64_t id = 10; id < 14; ++id) ok = ok && add(id, dtype::float32, full, true);
+    for (std::int64_t id = 14; id < 18; ++id) ok = ok && add(id, dtype::float32, row, true);
+    ok = ok && add(18, dtype::float16, full, true) && g.add_matmul(1, 2, 10).ok() && pointwise(mode::multiply, 10, 5, 11) && g.add_reduction(api::cudnn::reduce::maximum, 11, 14).ok() &&
+         pointwise(mode::subtract, 11, 14, 12) && pointwise(mode::exp, 12, 0, 13) && g.add_reduction(api::cudnn::reduce::add, 13, 15).ok();
+    if (statistic) ok = ok && pointwise(mode::log, 15, 0, 16) && pointwise(mode::add, 14, 16, 17);
+    ok = ok && pointwise(mode::divide, 13, 15, 18) && g.add_matmul(18, 3, 4).ok() && g.finalize().ok();
+    std::vector<graft::gpu::cudnn_descriptor> configs;
+    return ok && g.propose(api::cudnn::heuristic::a, configs).ok() ? static_cast<int>(configs.size()) : -1;
+}
 
 const graft::op_row* op_row_of(const std::string& op, const std::string& domain) {
     return domain.empty() ? graft::ops::find_op("", op.c_str(), graft::newest_opset) : graft::ops::find_training_op("graft", op.c_str(), 1);
@@ -288,6 +360,69 @@ TEST_CASE("bias and residual and ReLU are one graph in NVIDIA's cuDNN and its en
     CHECK(kept.size() == 4);
 }
 
+TEST_CASE("the attention of vision transformers has fused engines in NVIDIA's cuDNN" * doctest::skip(true)) {
+    if (!load_described_driver()) return;
+    described_device on;
+    if (!on.with.cudnn) return;
+    const int major = std::atoi(std::getenv("GRAFT_DESCRIBED_DEVICE")) / 100;
+    on.traits.major = major;
+    const graft::gpu::library_row& row = graft::gpu::attention_rows().rows[0];
+    std::map<std::string, std::string> kept;
+    on.with.choices.context = &kept;
+    on.with.choices.recall = [](void* self, const std::string& key) { return (*static_cast<std::map<std::string, std::string>*>(self))[key]; };
+    on.with.choices.remember = [](void* self, const std::string& key, const std::string& choice) { (*static_cast<std::map<std::string, std::string>*>(self))[key] += choice; };
+    const auto expect = [&](attention_question a) {
+        const graft::gpu::kernel_query q = a.query(on.traits);
+        const char* refused = row.refuse(q);
+        REQUIRE_MESSAGE(!refused, refused);
+        auto kernel = row.make(q, on.with);
+        const std::string error = kernel.ok() ? "" : kernel.error().what(), shape = graft::text(a.in[0].extents), type = graft::name(a.in[0].type);
+        INFO(type, " ", shape, ": ", error);
+        REQUIRE(kernel.ok());
+        CHECK(kernel.value()->workspace_bytes <= 256);
+    };
+    for (const dtype t : {dtype::float16, dtype::bfloat16}) {
+        // ViT-Ti, packed and as one projection gives them; masks; heads that share keys; ViT-S/14 at 518 pixels; windows of Swin.
+        for (const std::int64_t batch : {1, 8, 64, 256}) expect({t, batch, 3, 3, 197, 197, 64, batch > 8, {}});
+        expect({t, 8, 3, 3, 197, 197, 64, true, {1, 3, 197, 200}});
+        expect({t, 8, 3, 3, 197, 197, 64, false, {8, 1, 197, 200}});
+        expect({t, 8, 6, 2, 197, 77, 64, false, {}});
+        expect({t, 2, 6, 6, 1370, 1370, 64, true, {}});
+        expect({t, 512, 3, 3, 49, 49, 32, true, {1, 3, 49, 56}});
+        for (const std::int64_t size : {8, 72, 128}) expect({t, 8, 3, 3, 196, 196, size, true, {}});
+        expect({t, 8, 3, 3, 1, 197, 64, false, {}});
+    }
+    // The text of a plan, with the kernel that was compiled, makes the plan again: nothing is chosen anew.
+    const std::map<std::string, std::string> before = kept;
+    expect({dtype::float16, 8, 3, 3, 197, 197, 64, false, {}});
+    CHECK(kept == before);
+    for (const auto& plan : kept) CHECK(plan.second.compare(0, 5, "plan ") == 0);
+}
+
+TEST_CASE("attention that NVIDIA's cuDNN has no engine for has none in the simulator" * doctest::skip(true)) {
+    if (!load_described_driver()) return;
+    const struct {
+        std::int64_t key_heads, size;
+        bool statistic;
+        int sign;
+    } cases[] = {{4, 64, true, 1}, {2, 64, true, 1}, {1, 64, true, 1}, {3, 64, true, -1}, {4, 12, true, 0}, {4, 64, false, 0}};
+    const bool old = std::string(std::getenv("GRAFT_DESCRIBED_DEVICE")) == "750";
+    const auto check = [&](const described_device& on) {
+        if (!on.with.cudnn) return;
+        for (const auto& c : cases) {
+            const int n = proposed_for_attention(on.with, c.key_heads, c.size, c.statistic);
+            CAPTURE(c.key_heads);
+            CAPTURE(c.size);
+            CAPTURE(c.statistic);
+            CHECK((n > 0 ? 1 : n) == (old ? std::min(c.sign, 0) : c.sign));
+        }
+    };
+    check(described_device());
+#ifdef GRAFT_CUDA_SIMULATOR
+    check(described_device(GRAFT_CUDA_SIMULATOR "/libcudnn.so.9"));
+#endif
+}
+
 TEST_CASE("what NVIDIA's cuDNN refuses is refused by the simulator too" * doctest::skip(true)) {
     described_device real;
     if (!real.with.cudnn) return;
@@ -343,6 +478,8 @@ TEST_CASE("NVIDIA's cuBLASLt takes the descriptions of products" * doctest::skip
 
 TEST_CASE("what graft builds with cuDNN and cuBLASLt is held against NVIDIA's own libraries") {
     for (const char* capability : {"800", "900", "1000"}) run_alone("the convolutions of the test problems have engines in NVIDIA*s cuDNN", capability);
+    for (const char* capability : {"800", "900", "1000"}) run_alone("the attention of vision transformers has fused engines in NVIDIA*s cuDNN", capability);
+    for (const char* capability : {"750", "800", "900"}) run_alone("attention that NVIDIA*s cuDNN has no engine for has none in the simulator", capability);
     run_alone("bias and residual and ReLU are one graph in NVIDIA*s cuDNN and its engine is found again");
     run_alone("what NVIDIA*s cuDNN refuses is refused by the simulator too");
     run_alone("NVIDIA*s cuBLASLt takes the descriptions of products");

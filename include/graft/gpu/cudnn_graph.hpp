@@ -70,17 +70,33 @@ struct pointwise_operation {
     double parameter = 1;  ///< alpha of elu, beta of softplus and swish
 };
 
-/// An operation graph in the making. Tensors are known by ids from 1 up, and are channels-last; what is computed is float32.
+/// A number that a plan is given with the tensors of each call, under the id of a tensor.
+struct graph_scalar {
+    std::int64_t id;
+    float value;
+};
+
+/// An operation graph in the making. Tensors are known by ids from 1 up; what is computed is float32.
 class cudnn_graph {
 public:
     explicit cudnn_graph(const libraries& with) noexcept : with_(&with) {}
 
-    /// [N, C, spatial...] of rank 4 or 5. A virtual tensor lies between two operations and has no memory.
+    /// [N, C, spatial...] of rank 4 or 5, channels last. A virtual tensor lies between two operations and has no memory.
     status add_tensor(std::int64_t id, dtype type, const shape& extents, bool is_virtual);
+    /// As `add_tensor`, with `strides` in elements, one for each of the extents.
+    status add_strided(std::int64_t id, dtype type, const shape& extents, const std::int64_t* strides, bool is_virtual);
+    /// A float32 of the host's, which the plan does not depend on: one number for all elements.
+    status add_scalar(std::int64_t id, float value);
     status add_convolution(convolution_direction direction, const convolution_axes& axes, std::int64_t x, std::int64_t w, std::int64_t y);
     /// `b`: the second operand, 0 for none.
     status add_pointwise(const pointwise_operation& how, std::int64_t x, std::int64_t b, std::int64_t y);
+    /// c = a * b of the matrices in the last two axes.
+    status add_matmul(std::int64_t a, std::int64_t b, std::int64_t c);
+    /// A reduction of api::cudnn::reduce over the axes where y has the extent 1.
+    status add_reduction(int how, std::int64_t x, std::int64_t y);
     status finalize();
+
+    const std::vector<graph_scalar>& scalars() const noexcept { return scalars_; }
 
     /// Appends the engine configurations that a mode of api::cudnn::heuristic proposes, the best first.
     status propose(int mode, std::vector<cudnn_descriptor>& configs) const;
@@ -90,8 +106,10 @@ public:
 private:
     const cudnn_descriptor* tensor(std::int64_t id) const noexcept;
     status set_tensor(cudnn_descriptor& operation, int name, std::int64_t id);
+    status describe_tensor(std::int64_t id, dtype type, const shape& extents, const std::int64_t* strides, int is);
 
     const libraries* with_;
+    std::vector<graph_scalar> scalars_;
     std::vector<std::pair<std::int64_t, cudnn_descriptor>> tensors_;
     std::vector<cudnn_descriptor> parameters_, operations_;
     cudnn_descriptor graph_;
@@ -172,21 +190,34 @@ GRAFT_INLINE status cudnn_descriptor::get(int name, int type, std::int64_t capac
 }
 
 GRAFT_INLINE status cudnn_graph::add_tensor(std::int64_t id, dtype type, const shape& extents, bool is_virtual) {
-    namespace attribute = api::cudnn::attribute;
     const int rank = extents.rank();
     if (rank < 4 || rank > 5 || bytes_of(type, extents) <= 0) return fail(errc::op_unsupported, "cuDNN", "a tensor of shape " + text(extents));
     std::int64_t strides[5], step = extents[1];
     strides[1] = 1;
     for (int i = rank - 1; i >= 2; --i) strides[i] = step, step *= extents[i];
     strides[0] = step;
+    return add_strided(id, type, extents, strides, is_virtual);
+}
+GRAFT_INLINE status cudnn_graph::add_strided(std::int64_t id, dtype type, const shape& extents, const std::int64_t* strides, bool is_virtual) {
+    return describe_tensor(id, type, extents, strides, is_virtual ? api::cudnn::attribute::tensor_is_virtual : 0);
+}
+GRAFT_INLINE status cudnn_graph::add_scalar(std::int64_t id, float value) {
+    static constexpr std::int64_t strides[] = {1, 1, 1, 1};
+    scalars_.push_back({id, value});
+    return describe_tensor(id, dtype::float32, {1, 1, 1, 1}, strides, api::cudnn::attribute::tensor_is_by_value);
+}
+// `is`: an attribute that is true of the tensor, 0 for none.
+GRAFT_INLINE status cudnn_graph::describe_tensor(std::int64_t id, dtype type, const shape& extents, const std::int64_t* strides, int is) {
+    namespace attribute = api::cudnn::attribute;
+    const bool yes = true;
     cudnn_descriptor t;
     GRAFT_TRY(t.create(*with_->cudnn, api::cudnn::tensor_descriptor, "a tensor"));
     GRAFT_TRY(t.set_enumerator(attribute::tensor_data_type, api::cudnn::attribute_type::data_type, cudnn_type(type)));
-    GRAFT_TRY(t.set_integers(attribute::tensor_dimensions, rank, extents.begin()));
-    GRAFT_TRY(t.set_integers(attribute::tensor_strides, rank, strides));
-    GRAFT_TRY(t.set_integer(attribute::tensor_byte_alignment, 16));
+    GRAFT_TRY(t.set_integers(attribute::tensor_dimensions, extents.rank(), extents.begin()));
+    GRAFT_TRY(t.set_integers(attribute::tensor_strides, extents.rank(), strides));
+    GRAFT_TRY(t.set_integer(attribute::tensor_byte_alignment, is == attribute::tensor_is_by_value ? 4 : 16));
     GRAFT_TRY(t.set_integer(attribute::tensor_unique_id, id));
-    GRAFT_TRY(t.set(attribute::tensor_is_virtual, api::cudnn::attribute_type::boolean, 1, &is_virtual));
+    if (is) GRAFT_TRY(t.set(is, api::cudnn::attribute_type::boolean, 1, &yes));
     GRAFT_TRY(t.finalize());
     tensors_.emplace_back(id, std::move(t));
     return {};
@@ -274,6 +305,41 @@ GRAFT_INLINE status cudnn_graph::add_pointwise(const pointwise_operation& how, s
     GRAFT_TRY(set_tensor(operation, attribute::pointwise_operation_y, y));
     GRAFT_TRY(operation.finalize());
     parameters_.push_back(std::move(p));
+    operations_.push_back(std::move(operation));
+    return {};
+}
+
+GRAFT_INLINE status cudnn_graph::add_matmul(std::int64_t a, std::int64_t b, std::int64_t c) {
+    namespace attribute = api::cudnn::attribute;
+    cudnn_descriptor m, operation;
+    GRAFT_TRY(m.create(*with_->cudnn, api::cudnn::matmul_descriptor, "a product of matrices"));
+    GRAFT_TRY(m.set_enumerator(attribute::matmul_compute_type, api::cudnn::attribute_type::data_type, api::cudnn::data::float32));
+    GRAFT_TRY(m.finalize());
+    GRAFT_TRY(operation.create(*with_->cudnn, api::cudnn::matmul_operation_descriptor, "the operation of a product of matrices"));
+    GRAFT_TRY(set_tensor(operation, attribute::matmul_operation_a, a));
+    GRAFT_TRY(set_tensor(operation, attribute::matmul_operation_b, b));
+    GRAFT_TRY(set_tensor(operation, attribute::matmul_operation_c, c));
+    GRAFT_TRY(operation.set_descriptor(attribute::matmul_operation_matmul, m));
+    GRAFT_TRY(operation.finalize());
+    parameters_.push_back(std::move(m));
+    operations_.push_back(std::move(operation));
+    return {};
+}
+
+GRAFT_INLINE status cudnn_graph::add_reduction(int how, std::int64_t x, std::int64_t y) {
+    namespace attribute = api::cudnn::attribute;
+    namespace type = api::cudnn::attribute_type;
+    cudnn_descriptor r, operation;
+    GRAFT_TRY(r.create(*with_->cudnn, api::cudnn::reduction_descriptor, "a reduction"));
+    GRAFT_TRY(r.set_enumerator(attribute::reduction_compute_type, type::data_type, api::cudnn::data::float32));
+    GRAFT_TRY(r.set_enumerator(attribute::reduction_operator, type::reduction_operator, how));
+    GRAFT_TRY(r.finalize());
+    GRAFT_TRY(operation.create(*with_->cudnn, api::cudnn::reduction_operation_descriptor, "the operation of a reduction"));
+    GRAFT_TRY(operation.set_descriptor(attribute::reduction_operation_reduction, r));
+    GRAFT_TRY(set_tensor(operation, attribute::reduction_operation_x, x));
+    GRAFT_TRY(set_tensor(operation, attribute::reduction_operation_y, y));
+    GRAFT_TRY(operation.finalize());
+    parameters_.push_back(std::move(r));
     operations_.push_back(std::move(operation));
     return {};
 }

@@ -17,6 +17,7 @@ struct engine_limits {
 struct graph_binding {
     std::int64_t id;
     argument memory;
+    std::int64_t offset = 0;  ///< bytes from there to the tensor's first element
 };
 
 /// An engine that was made ready for a graph.
@@ -57,7 +58,7 @@ namespace detail {
 /// Runs a plan on the tensors of a call.
 class cudnn_kernel final : public library_kernel {
 public:
-    cudnn_kernel(cudnn_plan plan, const std::vector<graph_binding>& bindings) : plan_(std::move(plan)), bindings_(bindings) {
+    cudnn_kernel(cudnn_plan plan, const std::vector<graph_binding>& bindings, const std::vector<graph_scalar>& scalars) : plan_(std::move(plan)), bindings_(bindings), scalars_(scalars) {
         workspace_bytes = plan_.workspace_bytes;
         note = "cuDNN, engine " + plan_.choice;
     }
@@ -69,12 +70,18 @@ public:
         constexpr std::size_t most = 8;
         std::int64_t ids[most];
         void* memory[most];
-        const std::size_t count = bindings_.size() < most ? bindings_.size() : most;
-        for (std::size_t i = 0; i < count; ++i) {
-            const argument& a = bindings_[i].memory;
-            const device_address at = (a.kind == argument::from::input ? call.in : call.out)[a.index];
-            ids[i] = bindings_[i].id;
-            memory[i] = reinterpret_cast<void*>(static_cast<std::uintptr_t>(at));
+        std::size_t count = 0;
+        if (bindings_.size() + scalars_.size() > most) return fail(errc::internal, "cuDNN", "a graph has more tensors than a call holds");
+        for (const graph_binding& b : bindings_) {
+            const device_address at = (b.memory.kind == argument::from::input ? call.in : call.out)[b.memory.index] + static_cast<device_address>(b.offset);
+            ids[count] = b.id;
+            memory[count++] = reinterpret_cast<void*>(static_cast<std::uintptr_t>(at));
+        }
+        // CuDNN copies the number when the plan is executed.
+        std::vector<graph_scalar> scalars = scalars_;
+        for (graph_scalar& s : scalars) {
+            ids[count] = s.id;
+            memory[count++] = &s.value;
         }
         void* workspace = reinterpret_cast<void*>(static_cast<std::uintptr_t>(call.workspace));
         cudnn_descriptor pack;
@@ -91,6 +98,7 @@ public:
 private:
     cudnn_plan plan_;
     std::vector<graph_binding> bindings_;
+    std::vector<graph_scalar> scalars_;
 };
 
 // The number of an engine, its notes on numbers, and whether it compiles its kernels.
@@ -286,7 +294,7 @@ GRAFT_INLINE result<std::unique_ptr<library_kernel>> choose_cudnn_kernel(const k
         cudnn_plan plan;
         // What was kept may be of another driver or a damaged file: then it is chosen anew.
         if (!kept.empty() && restore_plan(with, limits, graph, kept, plan).ok())
-            return std::unique_ptr<library_kernel>(new detail::cudnn_kernel(std::move(plan), bindings));
+            return std::unique_ptr<library_kernel>(new detail::cudnn_kernel(std::move(plan), bindings, graph.scalars()));
     }
     // A measured choice differs from one run of the program to the next.
     const bool measured = choices.milliseconds && choices.candidates > 1 && !query.options.deterministic;
@@ -302,7 +310,7 @@ GRAFT_INLINE result<std::unique_ptr<library_kernel>> choose_cudnn_kernel(const k
     std::unique_ptr<detail::cudnn_kernel> best;
     double least = 0;
     for (cudnn_plan& plan : plans) {
-        std::unique_ptr<detail::cudnn_kernel> kernel(new detail::cudnn_kernel(std::move(plan), bindings));
+        std::unique_ptr<detail::cudnn_kernel> kernel(new detail::cudnn_kernel(std::move(plan), bindings, graph.scalars()));
         const double milliseconds = plans.size() > 1 ? choices.milliseconds(choices.context, query, *kernel, 5) : 0;
         if (milliseconds < 0 || (best && milliseconds >= least)) continue;
         least = milliseconds;

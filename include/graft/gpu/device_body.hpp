@@ -128,6 +128,7 @@ GRAFT_INLINE result<std::unique_ptr<library_kernel>> cuda_device::library_kernel
     const char *const op = q.n.op_type.c_str(), *const domain = q.n.domain.c_str();
     const library_row* row = find_conv_row(op, domain);
     if (!row) row = find_matmul_row(op, domain);
+    if (!row) row = find_attention_row(op, domain);
     if (takes_depthwise(q)) row = nullptr;
     if (row) why = row->refuse(q);
     if (!row || why) return std::unique_ptr<library_kernel>();

@@ -1,6 +1,7 @@
 // The rows of the families that call libraries, by operator.
 #pragma once
 
+#include "ops/attention.hpp"
 #include "ops/conv.hpp"
 #include "ops/matmul.hpp"
 
@@ -11,6 +12,8 @@ namespace gpu {
 const library_row* find_conv_row(const char* op, const char* domain);
 /// The row of cuBLASLt's families; null where there is none.
 const library_row* find_matmul_row(const char* op, const char* domain);
+/// The row of cuDNN's attention; null where there is none.
+const library_row* find_attention_row(const char* op, const char* domain);
 
 }  // namespace gpu
 GRAFT_END_NAMESPACE
@@ -29,6 +32,7 @@ inline const library_row* find_row(const library_rows& rows, const char* op, con
 
 GRAFT_INLINE const library_row* find_conv_row(const char* op, const char* domain) { return detail::find_row(conv_rows(), op, domain); }
 GRAFT_INLINE const library_row* find_matmul_row(const char* op, const char* domain) { return detail::find_row(matmul_rows(), op, domain); }
+GRAFT_INLINE const library_row* find_attention_row(const char* op, const char* domain) { return detail::find_row(attention_rows(), op, domain); }
 
 }  // namespace gpu
 GRAFT_END_NAMESPACE

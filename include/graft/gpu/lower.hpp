@@ -2,7 +2,7 @@
 #pragma once
 
 #include "../plan/backend.hpp"
-#include "kernel.hpp"
+#include "query.hpp"
 
 #include <string>
 
@@ -20,15 +20,6 @@ struct numbers {
 /// The numbers of a name: "float32", "tf32", "float16", "bfloat16"; "auto" is tf32 where the device has it. Errors: usage,
 /// device.unavailable (the device has no such arithmetic).
 result<numbers> numbers_of(const device_options& options, const device_traits& on);
-
-/// Who makes the kernel of a node: asked of nodes that could be split into smaller ones.
-struct kernel_question {
-    void* context;
-    /// Whether kernels of our own do, all that the node does in one.
-    bool (*own)(void* context, const node& n, const graph& g);
-    /// Whether a library's row does.
-    bool (*makes)(void* context, const node& n, const graph& g);
-};
 
 /// Rewrites the nodes that are the device's (node::on_device): fuses what the CPU's lowering fuses as well (plan/fuse.hpp), gives values
 /// their types and layouts, and makes one node Fusion of element-wise neighbours.

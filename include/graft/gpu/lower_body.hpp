@@ -5,6 +5,7 @@
 #include "../plan/fuse.hpp"
 #include "../plan/place.hpp"
 #include "../plan/widen.hpp"
+#include "fuse_attention.hpp"
 #include "fuse_chains.hpp"
 #include "layouts.hpp"
 #include "library_rows.hpp"
@@ -54,6 +55,8 @@ public:
         graft::detail::fuser(g).run();
         mark();
         narrow();
+        attention_fuser(g, used_.activations, ask_).run();
+        stays_.resize(g.values.size(), 0);
         lay_out();
         GRAFT_TRY(feed_libraries());
         finish();
@@ -66,6 +69,7 @@ public:
 private:
     bool convolves(const node& n) const { return find_conv_row(n.op_type.c_str(), n.domain.c_str()) != nullptr; }
     bool multiplies(const node& n) const { return find_matmul_row(n.op_type.c_str(), n.domain.c_str()) != nullptr; }
+    bool attends(const node& n) const { return find_attention_row(n.op_type.c_str(), n.domain.c_str()) != nullptr; }
     bool stays(value_id id) const { return stays_[static_cast<std::size_t>(id)] != 0; }
 
     // Networks of halves are fused as those of float32 are, and get their type back where values go to memory.
@@ -190,7 +194,7 @@ private:
             bool last = convolves(n);
             for (value_id id : n.inputs) last |= id != no_value && at(id).block < 0;
             for (value_id id : n.outputs) {
-                if (id == no_value || !last || (n.op->flags & op_flag::view) || multiplies(n)) continue;
+                if (id == no_value || !last || (n.op->flags & op_flag::view) || multiplies(n) || attends(n)) continue;
                 value& v = at(id);
                 const bool axes = v.extents.rank() >= 3 && v.extents.rank() <= 5 && is_float(v.type) && n.op_type != "Transpose";
                 if (axes && !stays(id)) v.block = -1;
@@ -203,6 +207,10 @@ private:
         std::vector<node> old = std::move(g.nodes);
         g.nodes.clear();
         for (node& n : old) {
+            if (n.on_device && attends(n)) {
+                GRAFT_TRY(feed_attention(std::move(n)));
+                continue;
+            }
             const bool last = n.on_device && convolves(n);
             if (!last && !(n.on_device && multiplies(n))) {
                 g.nodes.push_back(std::move(n));
@@ -236,6 +244,21 @@ private:
             g.nodes.push_back(std::move(n));
             for (const auto& b : behind) identity(b.first, b.second);
         }
+        return {};
+    }
+    // All of one half, row-major; a result that the caller reads is widened behind the kernel.
+    status feed_attention(node n) {
+        const value_id y = n.outputs[0];
+        const dtype type = is_float32(y) ? used_.activations : at(y).type;
+        for (value_id& id : n.inputs) GRAFT_TRY_ASSIGN(id, as(id, type, 0));
+        const bool wide = at(y).type != type;
+        if (wide) {
+            n.outputs[0] = like(y, "_half");
+            at(n.outputs[0]).type = type;
+        }
+        const value_id made = n.outputs[0];
+        g.nodes.push_back(std::move(n));
+        if (wide) identity(made, y);
         return {};
     }
     void identity(value_id from, value_id to) {

@@ -7,6 +7,16 @@
 
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {
+
+/// Who makes the kernel of a node: asked of nodes that could be split into smaller ones.
+struct kernel_question {
+    void* context;
+    /// Whether kernels of our own do, all that the node does in one.
+    bool (*own)(void* context, const node& n, const graph& g);
+    /// Whether a library's row does.
+    bool (*makes)(void* context, const node& n, const graph& g);
+};
+
 namespace detail {
 
 // Layouts as families have them, kept beside the query that points at them.
