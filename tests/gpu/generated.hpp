@@ -132,8 +132,8 @@ inline double nearness(graft::dtype type) {
 }
 
 /// Runs what was generated, from a text that holds it under `prefix`; gives what is wrong, or nothing. In place: output 0 lies where
-/// input 0 lies.
-inline std::string run(const example& x, const std::shared_ptr<graft_simulator::kernel_module>& module, const std::string& prefix, bool in_place) {
+/// input 0 lies. `got`: takes the outputs.
+inline std::string run(const example& x, const std::shared_ptr<graft_simulator::kernel_module>& module, const std::string& prefix, bool in_place, std::vector<tensor>* got = nullptr) {
     std::vector<device_tensor> in, out;
     std::vector<unsigned char> workspace(static_cast<std::size_t>(x.made.workspace_bytes) + 256);
     for (std::size_t i = 0; i < x.in.size(); ++i) {
@@ -149,11 +149,13 @@ inline std::string run(const example& x, const std::shared_ptr<graft_simulator::
         for (const graft::gpu::argument& a : l.arguments) {
             const auto k = static_cast<std::size_t>(a.index);
             const bool over = in_place && k == 0;
-            addresses.push_back(a.kind == graft::gpu::argument::from::workspace        ? workspace.data() + k
+            addresses.push_back(a.kind == graft::gpu::argument::from::number           ? reinterpret_cast<void*>(k)
+                                : a.kind == graft::gpu::argument::from::workspace      ? workspace.data() + k
                                 : a.kind == graft::gpu::argument::from::input && !over ? in[k].address()
                                                                                        : out[k].address());
         }
         std::vector<void*> parameters;
+        if (l.table) addresses.resize(graft::gpu::most_arguments);
         for (void*& address : addresses) parameters.push_back(&address);
         const graft_simulator::outcome o = graft_simulator::launch(graft_simulator::find(module, prefix + l.entry), l.grid, l.block, l.shared_bytes, parameters.data());
         if (o.kind != graft_simulator::outcome::done) return x.name + ": " + o.message;
@@ -163,11 +165,23 @@ inline std::string run(const example& x, const std::shared_ptr<graft_simulator::
     for (std::size_t i = 0; i < x.want.size(); ++i) {
         if (!x.want[i]) continue;
         if (!out[i].guards_are_whole()) return x.name + ": wrote beside output " + std::to_string(i);
+        if (got) got->push_back(out[i].get());
         if (!x.want[i].elements()) continue;
         const double d = difference(out[i].get(), x.want[i]);
         if (!(d <= (x.near > 0 ? x.near : nearness(x.want[i].type())))) return x.name + ": output " + std::to_string(i) + " is off by " + std::to_string(d) + "\n" + x.made.source;
     }
     return {};
+}
+
+/// The outputs of one that was generated.
+inline std::vector<tensor> answers(const example& x) {
+    const graft_simulator::compiled c = graft_simulator::compile(graft::gpu::prelude() + renamed(x.made, "e_"));
+    REQUIRE_MESSAGE(c.ok, c.log);
+    std::string why;
+    std::vector<tensor> got;
+    const std::string error = run(x, graft_simulator::load(c.path, why), "e_", false, &got);
+    REQUIRE_MESSAGE(error.empty(), error);
+    return got;
 }
 
 /// Compiles and runs all that were generated, many at a time; gives what went wrong.

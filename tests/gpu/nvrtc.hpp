@@ -32,13 +32,13 @@ inline const graft::gpu::api::nvrtc_functions* functions(std::string& why) {
     return found ? &all : nullptr;
 }
 
-/// Compiles a text for an architecture ("sm_80"); gives NVRTC's log: empty where there is neither an error nor a warning.
-inline std::string compile(const graft::gpu::api::nvrtc_functions& f, const std::string& source, const std::string& arch) {
+/// Compiles a text for an architecture ("sm_80"); gives NVRTC's log: empty where there is neither an error nor a warning. `more`: another option.
+inline std::string compile(const graft::gpu::api::nvrtc_functions& f, const std::string& source, const std::string& arch, const char* more = nullptr) {
     void* program = nullptr;
     if (f.nvrtcCreateProgram(&program, source.c_str(), "graft.cu", 0, nullptr, nullptr) != 0) return "no program";
     const std::string option = "--gpu-architecture=" + arch;
-    const char* options[] = {option.c_str(), "--std=c++17"};
-    const int result = f.nvrtcCompileProgram(program, 2, options);
+    const char* options[] = {option.c_str(), "--std=c++17", more};
+    const int result = f.nvrtcCompileProgram(program, more ? 3 : 2, options);
     std::size_t bytes = 0;
     std::string log;
     if (f.nvrtcGetProgramLogSize(program, &bytes) == 0 && bytes > 1) {

@@ -359,12 +359,13 @@ GRAFT_INLINE status cuda_context::enqueue_step(std::size_t i) {
     const device_address workspace = arena_.address() + static_cast<device_address>(s.workspace_offset);
     if (kernel.library) return kernel.library->enqueue({*libraries_, stream_.get(), in_.data(), out_.data(), workspace});
     for (const cuda_program::entry& e : loaded_->steps[i]) {
-        device_address values[64];
-        void* parameters[64];
+        device_address values[most_arguments] = {};
+        void* parameters[most_arguments];
         std::size_t count = 0;
         for (const argument& a : e.how->arguments) {
-            values[count] = a.kind == argument::from::input ? in_[static_cast<std::size_t>(a.index)] : a.kind == argument::from::output ? out_[static_cast<std::size_t>(a.index)] : workspace + static_cast<device_address>(a.index);
-            parameters[count] = &values[count];
+            const auto index = static_cast<std::size_t>(a.index);
+            values[count] = a.kind == argument::from::input ? in_[index] : a.kind == argument::from::output ? out_[index] : static_cast<device_address>(a.index) + (a.kind == argument::from::workspace ? workspace : 0);
+            parameters[count] = &values[count];  // a table is one parameter: the first
             ++count;
         }
         const launch& l = *e.how;

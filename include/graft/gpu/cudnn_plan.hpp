@@ -10,6 +10,7 @@ namespace gpu {
 struct engine_limits {
     bool deterministic = false;    ///< leaves out engines that do not give the same bits every time
     bool tensor_cores = true;      ///< false: full float32, no TF32
+    bool transforms = true;        ///< false: no Winograd and no FFT, whose sums of whole numbers are not exact
     std::int64_t workspace_bytes = 0;
 };
 
@@ -150,6 +151,7 @@ inline const char* broken_limit(const engine_limits& limits, const std::vector<i
     for (const int n : notes) {
         if (n == note::nondeterministic && limits.deterministic) return "the engine is not deterministic";
         if (n == note::tensor_core && !limits.tensor_cores) return "the engine rounds to TF32";
+        if (!limits.transforms && (n == note::fft || (n >= note::winograd && n <= note::winograd_13x13))) return "the engine transforms its factors";
         if (n == note::down_convert_inputs) return "the engine narrows its inputs";
         if (n == note::reduced_precision_reduction) return "the engine sums in less than float32";
     }

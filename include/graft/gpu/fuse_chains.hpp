@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../graph/captures.hpp"
+#include "codegen/reduce.hpp"
 #include "ops/ops.hpp"
 #include "query.hpp"
 
@@ -66,12 +67,17 @@ private:
 
     // Whether its kernel would be a loop over its output that can take more in. What is only another look at memory costs nothing alone.
     bool joins(const node& n) {
-        if (!n.on_device || !fusable(n) || n.outputs.size() != 1 || !elements(n)) return false;
+        if (!n.on_device || !fusable(n) || (n.outputs.size() != 1 && !updates(n)) || !elements(n)) return false;
         return !((n.op->flags & op_flag::view) && n.inputs[0] != no_value && at(n.inputs[0]).block == result(n).block && at(n.inputs[0]).type == result(n).type);
     }
     bool reduces(std::size_t i) {
         const node& n = g.nodes[i];
         return n.on_device && !alone_[i] && elements(n) && n.inputs[0] != no_value && find_reduction(n.op_type.c_str(), n.domain.c_str());
+    }
+    // Whether it changes state of an optimizer: all its outputs are of the extents of its first input.
+    static bool updates(const node& n) {
+        const element_rule* rule = find_rule(n.op_type.c_str(), n.domain.c_str());
+        return rule && (rule->reads & element_rule::state);
     }
     // Whether it reads its inputs where it writes its output, or broadcasts them.
     bool works_in_place(const node& n) const {
@@ -84,7 +90,7 @@ private:
         if (n.op->flags & op_flag::elementwise) return true;
         for (const char* op : movements)
             if (n.op_type == op && n.domain.empty()) return true;
-        return n.domain == "graft" && (n.op_type == "Activation" || n.op_type == "ScaleShift" || n.op_type == "Sum");
+        return updates(n) || (n.domain == "graft" && (n.op_type == "Activation" || n.op_type == "ScaleShift" || n.op_type == "Sum" || n.op_type == "ScaleByNorm"));
     }
 
     void find_readers() {
@@ -98,6 +104,29 @@ private:
                 if (id != no_value) readers_[static_cast<std::size_t>(id)].push_back(i);
         }
         for (value_id id : g.outputs) leaves_[static_cast<std::size_t>(id)] = 1;
+        std::vector<std::size_t> maker(g.values.size(), none);
+        changed_at_.assign(g.values.size(), none);
+        root_.resize(g.values.size());
+        for (std::size_t i = 0; i < root_.size(); ++i) root_[i] = static_cast<value_id>(i);
+        for (std::size_t i = 0; i < g.nodes.size(); ++i) {
+            const node& n = g.nodes[i];
+            for (value_id id : n.outputs)
+                if (id != no_value) maker[static_cast<std::size_t>(id)] = i;
+            if ((n.op->flags & op_flag::view) && n.outputs[0] != no_value && n.inputs[0] != no_value) root_[static_cast<std::size_t>(n.outputs[0])] = root_[static_cast<std::size_t>(n.inputs[0])];
+        }
+        for (const state_pair& s : g.states)
+            if (s.output >= 0) changed_at_[static_cast<std::size_t>(g.inputs[static_cast<std::size_t>(s.input)])] = maker[static_cast<std::size_t>(g.outputs[static_cast<std::size_t>(s.output)])];
+    }
+    // Whether a node that goes to where the group's last stands still reads all state before it is changed: an update there may have
+    // to wait for another one that waits for this group.
+    bool reads_in_time(std::size_t i, std::size_t root) const {
+        bool changes = false;
+        for (std::size_t member : members_[root]) changes |= updates(g.nodes[member]);
+        for (value_id id : g.nodes[i].inputs) {
+            const std::size_t at = id == no_value ? none : changed_at_[static_cast<std::size_t>(root_[static_cast<std::size_t>(id)])];
+            if (changes && at != none && at != i && root > group_[at]) return false;
+        }
+        return true;
     }
     // Whether somebody outside of the group reads it, and if so, whether all of them stand behind the group.
     bool read_outside(value_id id, std::size_t root) const {
@@ -141,7 +170,7 @@ private:
         if (reduction_[root] == none && !joins(g.nodes[root])) return none;
         for (value_id id : n.outputs)
             if (id != no_value && !read_behind(id, root)) return none;
-        return root;
+        return reads_in_time(i, root) ? root : none;
     }
     // What is computed element by element goes where each of its elements is wanted once; to be an output as well, it has to be of the
     // extents that the group walks.
@@ -261,6 +290,8 @@ private:
     graph& g;
     std::vector<std::vector<std::size_t>> readers_;  // by value
     std::map<std::size_t, kernel_shape> shapes_;
+    std::vector<value_id> root_;                     // by value: whose memory it is
+    std::vector<std::size_t> changed_at_;            // by value: the node that makes the state that follows it
     std::vector<char> leaves_, alone_;               // values that leave the graph; reductions that cannot be fused with anything
     std::vector<std::size_t> group_, inputs_, reduction_;  // the last two by the group's last node
     std::vector<std::vector<std::size_t>> members_;        // from the last node to the first

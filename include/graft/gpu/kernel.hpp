@@ -49,19 +49,22 @@ struct kernel_query : op_context {
 
 /// What a kernel's parameter is filled with.
 struct argument {
-    enum class from : std::uint8_t { input, output, workspace } kind = from::input;
-    std::int64_t index = 0;  ///< of the input or output; for the workspace a byte offset
+    enum class from : std::uint8_t { input, output, workspace, number } kind = from::input;
+    std::int64_t index = 0;  ///< of the input or output; for the workspace a byte offset; of a number itself
 };
 
-/// How many addresses a launch may take.
-constexpr std::size_t most_arguments = 64;
+/// How many arguments a launch may have: 8 bytes each, of the 4 KiB that drivers take for every device.
+constexpr std::size_t most_arguments = 500;
 
-/// One launch of an entry point. Parameters are addresses alone, in the order of `arguments`; everything else is in the text.
+/// One launch of an entry point. Parameters are addresses alone, in the order of `arguments`; everything else is in the text. A table is
+/// the exception: one parameter, a struct of an array of `most_arguments` addresses, some of which may be numbers, so that one text serves
+/// tensors of any number and size.
 struct launch {
     std::string entry;
     unsigned grid[3] = {1, 1, 1};
     unsigned block[3] = {1, 1, 1};
     unsigned shared_bytes = 0;
+    bool table = false;
     std::vector<argument> arguments;
 };
 

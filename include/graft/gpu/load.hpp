@@ -26,7 +26,7 @@ GRAFT_INLINE result<std::shared_ptr<const device_program>> cuda_device::load_pla
         if (!s.on_device) continue;
         const program& text = static_cast<const cuda_kernel&>(*s.on_device).generated;
         for (const launch& l : text.launches) {
-            if (l.arguments.size() > most_arguments) return fail(errc::internal, name_, "a kernel takes more than 64 addresses");
+            if (l.arguments.size() > most_arguments) return fail(errc::internal, name_, "a kernel takes more than 500 addresses");
             void* function = nullptr;
             GRAFT_TRY_ASSIGN(function, modules_->function(made->modules[module].get(), l.entry));
             made->steps[i].push_back({function, &l});

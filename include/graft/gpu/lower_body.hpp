@@ -7,6 +7,7 @@
 #include "../plan/widen.hpp"
 #include "fuse_attention.hpp"
 #include "fuse_chains.hpp"
+#include "join_updates.hpp"
 #include "layouts.hpp"
 #include "library_rows.hpp"
 #include "lower.hpp"
@@ -63,6 +64,7 @@ public:
         GRAFT_TRY(split_epilogues());
         finish();
         chains(g).run();
+        update_joiner(g).run();
         return {};
     }
 
@@ -163,6 +165,12 @@ private:
         }
         return found;
     }
+    // What optimizers read: a gradient that the loss's scale was taken out of may be too small for 16 bits.
+    void find_gradients(std::vector<char>& found) const {
+        for (const node& n : g.nodes)
+            for (std::size_t i = 0; i < n.inputs.size() && is_optimizer(n); ++i)
+                if (n.inputs[i] != no_value) found[static_cast<std::size_t>(n.inputs[i])] = 1;
+    }
     // Values between operators in the type that was chosen. Places, statistics, losses, gradients of weights, what leaves the device and all
     // state stay float32; a softmax that products and its gradient alone read is rounded once in its kernel in place of on the way to them.
     void narrow() {
@@ -172,7 +180,8 @@ private:
             for (std::size_t i = 0; i < n.inputs.size(); ++i)
                 if (n.inputs[i] != no_value && (i > 1 || !(multiplies(n) || n.op_type == "SoftmaxGrad"))) factor[static_cast<std::size_t>(n.inputs[i])] = 0;
         static constexpr const char* keeps[] = {"Softmax", "LogSoftmax", "SGD", "Adam", "ExponentialMovingAverage", "GlobalNorm", "ScaleByNorm", "SumTo", "ConvGradWeight", "MatMulGradWeight", "LayerNormalizationGradScale", "DeformConvGrad"};
-        const std::vector<char> exact = find_places();
+        std::vector<char> exact = find_places();
+        find_gradients(exact);
         for (const node& n : g.nodes) {
             bool kept = !n.on_device;
             for (const char* op : keeps) kept |= n.op_type == op;

@@ -114,8 +114,9 @@ public:
 
     /// The statements of a level so far.
     const std::string& text(level where) const { return text_[static_cast<std::size_t>(where)]; }
-    /// Forgets the statements and names of packs and lanes; those of the thread stay.
-    void next_loop();
+    /// Forgets the statements and names of packs and lanes; those of the thread stay. The loop that begins has packs of `lanes`.
+    void next_loop() { next_loop(lanes_); }
+    void next_loop(int lanes);
     /// Inputs that are read, in order: the kernel's parameters "const T* in<k>".
     std::vector<int> parameters() const;
     /// Whether input i is read at the offset `i.text` alone: then an output of that walk may lie over it.

@@ -283,7 +283,8 @@ GRAFT_INLINE void element_emitter::bind(value_id v, const place& at, operand kno
     computed_[std::to_string(v) + "@" + at.key() + "?" + guard_.text] = convert(known, body_.values[static_cast<std::size_t>(v)].type);
 }
 
-GRAFT_INLINE void element_emitter::next_loop() {
+GRAFT_INLINE void element_emitter::next_loop(int lanes) {
+    lanes_ = lanes;
     for (auto n = names_.begin(); n != names_.end();) n = n->second.where != level::thread ? names_.erase(n) : std::next(n);
     for (auto c = computed_.begin(); c != computed_.end();) c = c->second.level != level::thread ? computed_.erase(c) : std::next(c);
     text_[1].clear();

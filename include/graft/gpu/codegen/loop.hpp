@@ -10,6 +10,9 @@ namespace gpu {
 /// A `generated_row::generate`. Empty outputs need no launch; a program without launches has nothing to do.
 const char* generate_loop(const kernel_query& q, program& p);
 
+/// Inputs and outputs of one loop: with more of them its text would be long to compile.
+constexpr std::size_t most_loop_arguments = 64;
+
 /// Threads of a block, and the blocks that cover `packs` with a loop over what is left.
 constexpr int loop_threads = 256;
 unsigned loop_blocks(const device_traits& on, std::int64_t packs);
@@ -94,6 +97,21 @@ inline bool updates_state(const kernel_body& body) {
     return false;
 }
 
+// Whether what an update may write over is read there alone: a chain in front of it might look at another place of the same state, which
+// another thread has changed by then.
+inline bool updates_safely(const kernel_query& q, int first, const element_emitter& e, const index& i) {
+    const kernel_body& body = e.body();
+    for (const node& n : body.nodes) {
+        const element_rule* rule = find_rule(n.op_type.c_str(), n.domain.c_str());
+        for (std::size_t k = 0; rule && (rule->reads & element_rule::state) && k < body.inputs.size(); ++k) {
+            const bool own = std::find(n.inputs.begin(), n.inputs.end(), body.inputs[k]) != n.inputs.end();
+            const bool alike = body.memory[k] == q.out[first].type && body.order[k] == q.out_layout[first] && body.values[static_cast<std::size_t>(body.inputs[k])].extents == q.out[first].extents;
+            if (own && alike && !e.read_only_at(static_cast<int>(k), i)) return false;
+        }
+    }
+    return true;
+}
+
 // The kernel of outputs of the same extents; it walks as the first of them lies.
 inline const char* generate_outputs(const kernel_query& q, const kernel_body& body, const std::vector<int>& outputs, std::int64_t largest, bool only, program& p) {
     const int first = outputs[0];
@@ -109,6 +127,7 @@ inline const char* generate_outputs(const kernel_query& q, const kernel_body& bo
         if (e.failure) return e.failure;
         emit_store(e, q, o, at, y, packs, each, behind);
     }
+    if (!updates_safely(q, first, e, i)) return "an update of what it reads elsewhere";
     launch l;
     l.entry = "graft_loop" + std::to_string(p.launches.size());
     l.block[0] = loop_threads;
@@ -125,7 +144,7 @@ inline const char* generate_outputs(const kernel_query& q, const kernel_body& bo
     for (int k = 0; k < q.inputs && p.in_place; ++k)
         if (q.n.inputs[static_cast<std::size_t>(k)] == q.n.inputs[0]) p.in_place = e.read_only_at(k, i);
     p.source += entry_point(q, l, e.parameters(), outputs, p.in_place || updates_state(body), s);
-    if (l.arguments.size() > most_arguments) return "it has more than 64 inputs and outputs";
+    if (l.arguments.size() > most_loop_arguments) return "it has more than 64 inputs and outputs";
     p.launches.push_back(std::move(l));
     return nullptr;
 }

@@ -10,6 +10,7 @@ namespace gpu {
 
 /// Rows of Conv and ConvTranspose, and of graft's Conv, ConvGradInput and ConvGradWeight (whose sums over the batch are cuDNN's own:
 /// `shards` has no meaning on a device). Depthwise ones run in kernels of our own, of ops/depthwise.hpp, instead. Values and weights are channels-last: float32, float16 or bfloat16; all sums are float32.
+/// Conv may have an attribute "exact" here (ops/quantized.hpp), which keeps TF32, Winograd and FFT away.
 ///
 /// `make` asks for one graph with everything that the node does. Where cuDNN has no engine for it, the answer is op.unsupported, and
 /// the caller splits bias, residual and activation off into a node of their own: a convolution alone nearly always has an engine.
@@ -269,6 +270,7 @@ inline std::string conv_problem_text(const kernel_query& q, const conv_problem& 
     }
     if (q.options.deterministic) s += " deterministic";
     if (p.type == dtype::float32 && !q.options.tf32) s += " full";
+    if (q.integer("exact", 0)) s += " exact";
     return s;
 }
 
@@ -279,7 +281,9 @@ inline result<std::unique_ptr<library_kernel>> make_conv_problem(const kernel_qu
     GRAFT_TRY(build_conv_graph(q, p, g));
     engine_limits limits;
     limits.deterministic = q.options.deterministic;
-    limits.tensor_cores = p.type != dtype::float32 || q.options.tf32;
+    const bool exact = q.integer("exact", 0) != 0;
+    limits.tensor_cores = p.type != dtype::float32 || (q.options.tf32 && !exact);
+    limits.transforms = !exact;
     limits.workspace_bytes = with.choices.workspace_bytes;
     return choose_cudnn_kernel(q, with, limits, g.graph, std::move(g.bindings), conv_problem_text(q, p));
 }

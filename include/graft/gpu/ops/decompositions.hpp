@@ -10,6 +10,7 @@
 #include "linear_attention.hpp"
 #include "loss.hpp"
 #include "matmul.hpp"
+#include "quantized.hpp"
 #include "recurrent.hpp"
 #include "signal.hpp"
 
@@ -24,6 +25,8 @@ GRAFT_INLINE const decomposition_row* find_decomposition(const op_context& c) {
         linear_attention_decompositions(),
         loss_decompositions(),
         matmul_decompositions(),
+        quantize_decompositions(),
+        quantized_decompositions(),
         recurrent_decompositions(),
         signal_decompositions(),
     };

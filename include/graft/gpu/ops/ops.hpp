@@ -14,6 +14,7 @@ generated_row find_generated(const char* op, const char* domain);
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#include "../codegen/multi_tensor.hpp"
 #include "cast.hpp"
 #include "cumulative.hpp"
 #include "depthwise.hpp"
@@ -47,7 +48,7 @@ inline const char* generate_fusion(const kernel_query& q, program& p) {
     return generate_loop(q, p);
 }
 inline generated_table fusion_rows() {
-    static constexpr generated_row rows[] = {{"Fusion", "", generate_fusion}};
+    static constexpr generated_row rows[] = {{"Fusion", "", generate_fusion}, {"MultiTensor", "", generate_multi_tensor}};
     return {rows, sizeof rows / sizeof rows[0]};
 }
 

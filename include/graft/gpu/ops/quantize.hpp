@@ -1,6 +1,7 @@
-// Rules of QuantizeLinear and DequantizeLinear, by one scale or one for each index of an axis.
+// Rules of QuantizeLinear and DequantizeLinear, by one scale or one for each index of an axis; and DynamicQuantizeLinear as other operators.
 #pragma once
 
+#include "../decompose.hpp"
 #include "elementwise.hpp"
 
 GRAFT_BEGIN_NAMESPACE
@@ -8,6 +9,9 @@ namespace gpu {
 
 /// The rules of ops/quantize.hpp, between float32 and integers of 8 and 16 bits.
 rule_table quantize_rules();
+
+/// DynamicQuantizeLinear of the same file.
+decomposition_table quantize_decompositions();
 
 }  // namespace gpu
 GRAFT_END_NAMESPACE
@@ -31,8 +35,8 @@ inline quantization read_quantization(const rule_call& r, dtype real, dtype whol
     else if (!ops::plan_quantization(r.c, q).ok() || q.blocked)
         made.refused = "its scales lie in blocks";
     // Zero or NaN among the scales is an error, and a kernel has none.
-    else if (!r.c.in[1].data || !ops::check_scales(r.c, 1, divisor).ok())
-        made.refused = "its scales are not constants, or cannot be computed with";
+    else if (r.c.in[1].data && !ops::check_scales(r.c, 1, divisor).ok())
+        made.refused = "one of its scales is zero or not a number";
     if (made.refused) return made;
     std::vector<int> axes;
     if (!q.per_tensor) {
@@ -66,8 +70,37 @@ inline operand emit_dequantize(const rule_call& r) {
     return r.e.make(dtype::float32, "(% - %) * %", {r.e.convert(r.in(0), dtype::float32), q.zero, q.scale});
 }
 
+// What lies outside of [low, high] becomes its border, and what is no number `low`, as ops::saturate has it.
+inline value_id saturated(const decomposition& d, value_id x, double low, double high) {
+    emitter& e = d.emit;
+    const value_id least = e.number(low, x), most = e.number(high, x);
+    const value_id below = e.emit("Where", {e.emit("Greater", {x, least}), x, least});
+    return e.emit("Where", {e.emit("GreaterOrEqual", {x, most}), most, below});
+}
+
+// What is no number is neither the least nor the most.
+inline const char* decompose_dynamic_quantize(decomposition& d) {
+    emitter& e = d.emit;
+    if (d.any_empty()) return "it is empty";
+    const value_id x = d.in[0], zero = e.number(0, x);
+    const auto border = [&](const char* compare, const char* reduce) {
+        return e.emit(reduce, {e.emit("Where", {e.emit(compare, {x, zero}), x, zero})}, {integer_attribute("keepdims", 0)});
+    };
+    const value_id low = border("Less", "ReduceMin"), high = border("Greater", "ReduceMax");
+    const value_id scale = e.emit("Where", {e.emit("Equal", {high, low}), e.number(1, x), e.div(e.sub(high, low), e.number(255, x))});
+    const value_id shift = e.emit("Round", {saturated(d, e.sub(zero, e.div(low, scale)), 0, 255)});
+    d.out[1] = scale;
+    d.out[2] = d.cast(shift, dtype::uint8);
+    d.out[0] = d.cast(saturated(d, e.add(e.emit("Round", {e.div(x, scale)}), shift), 0, 255), dtype::uint8);
+    return nullptr;
+}
+
 }  // namespace detail
 
+GRAFT_INLINE decomposition_table quantize_decompositions() {
+    static constexpr decomposition_row rows[] = {{"DynamicQuantizeLinear", "", detail::decompose_dynamic_quantize, true}};
+    return {rows, sizeof rows / sizeof rows[0]};
+}
 GRAFT_INLINE rule_table quantize_rules() {
     static constexpr element_rule rows[] = {
         {"QuantizeLinear", "", element_rule::same, detail::emit_quantize, ""},
