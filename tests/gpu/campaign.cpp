@@ -32,7 +32,7 @@ graft::gpu::device_functions all_functions() {
     return functions;
 }
 
-// A convolution, a sum over pixels, a product and a softmax: every kind of kernel.
+// A convolution, a sum over pixels, a product, indices that are computed and a softmax: every kind of kernel.
 graft::graph small_network() {
     graft::builder b("small", 3);
     graft::conv2d_options conv;
@@ -40,6 +40,9 @@ graft::graph small_network() {
     graft::value_id x = b.conv2d(b.input("x", graft::dtype::float32, {"N", 2, 6, 6}), 4, conv);
     x = b.emit("GlobalAveragePool", {b.emit("Sigmoid", {x})});
     x = b.emit("Gemm", {b.emit("Flatten", {x}), b.constant("w", numbered({4, 3}, 1)), b.constant("b", numbered({3}, 2))});
+    const std::int64_t three = 3;
+    const graft::value_id order = b.emit_all("TopK", {x, b.constant("k", graft::tensor::from(&three, {1}))}, {}, 2)[1];
+    x = b.emit("GatherElements", {x, order}, {graft::integer_attribute("axis", 1)});
     b.output(b.emit("Softmax", {x}, {graft::integer_attribute("axis", 1)}), "y");
     return b.finish();
 }

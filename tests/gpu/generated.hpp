@@ -34,6 +34,7 @@ struct example {
     std::vector<bool> constant;             ///< by input: whether the generator sees its contents
     std::vector<layout> in_layout, out_layout;
     double near = 0;                        ///< allowed difference over the range of what is wanted; 0: by the type
+    bool faulty = false;                    ///< the kernels are to report a fault
     graft::gpu::program made;
     const char* refused = nullptr;
 };
@@ -143,6 +144,7 @@ inline std::string run(const example& x, const std::shared_ptr<graft_simulator::
     for (std::size_t i = 0; i < x.want.size(); ++i)
         out.emplace_back(x.want[i] ? x.want[i].type() : graft::dtype::uint8, x.want[i] ? x.want[i].shape() : graft::shape{0}, x.out_layout[i]);
     if (in_place) std::memcpy(out[0].address(), in[0].address(), static_cast<std::size_t>(graft::bytes_of(x.in[0].type(), x.in[0].shape())));
+    std::vector<unsigned long long> faults(x.made.faults.size() + 1);
     for (const graft::gpu::launch& l : x.made.launches) {
         if (l.arguments.size() > graft::gpu::most_arguments) return x.name + ": a launch takes " + std::to_string(l.arguments.size()) + " addresses";
         std::vector<void*> addresses;
@@ -150,7 +152,9 @@ inline std::string run(const example& x, const std::shared_ptr<graft_simulator::
             const auto k = static_cast<std::size_t>(a.index);
             const bool over = in_place && k == 0;
             addresses.push_back(a.kind == graft::gpu::argument::from::number           ? reinterpret_cast<void*>(k)
-                                : a.kind == graft::gpu::argument::from::workspace      ? workspace.data() + k
+                                : a.kind == graft::gpu::argument::from::workspace      ? static_cast<void*>(workspace.data() + k)
+                                : a.kind == graft::gpu::argument::from::faults         ? faults.data() + 1
+                                : a.kind == graft::gpu::argument::from::fault_seen     ? faults.data()
                                 : a.kind == graft::gpu::argument::from::input && !over ? in[k].address()
                                                                                        : out[k].address());
         }
@@ -160,6 +164,7 @@ inline std::string run(const example& x, const std::shared_ptr<graft_simulator::
         const graft_simulator::outcome o = graft_simulator::launch(graft_simulator::find(module, prefix + l.entry), l.grid, l.block, l.shared_bytes, parameters.data());
         if (o.kind != graft_simulator::outcome::done) return x.name + ": " + o.message;
     }
+    if ((faults[0] != 0) != x.faulty) return x.name + (x.faulty ? ": reports no fault" : ": reports a fault");
     for (std::size_t i = 0; i < x.in.size(); ++i)
         if (!in[i].guards_are_whole()) return x.name + ": wrote beside input " + std::to_string(i);
     for (std::size_t i = 0; i < x.want.size(); ++i) {

@@ -122,6 +122,7 @@ private:
     struct segment {
         int first = 0, last = 0;
         std::vector<std::size_t> up, down;  // its copies, by step
+        std::size_t first_fault = 0, faults = 0;  // words of what its kernels check
         bool ran = false;
         void* graph = nullptr;
     };
@@ -142,12 +143,15 @@ private:
     status take_staged();
     bool lies_free(const segment& s, std::size_t upload) const;
     status prepare_segments();
+    status prepare_faults();
+    status read_faults(const segment& s);
     status prepare_state(const host_addresses& host);
     status enqueue(const segment& s);
     status enqueue_step(std::size_t i);
     status enqueue_copy(std::size_t i, bool up);
     status capture(segment& s);
     device_address address(const slot& s) const;
+    device_address argument_of(const argument& a, std::size_t i, device_address workspace) const;
 
     std::shared_ptr<cuda_device> on_;
     std::shared_ptr<const plan> plan_;
@@ -163,6 +167,12 @@ private:
     std::vector<device_address> state_at_;       // of each input of the graph that is state
     std::vector<device_address> in_, out_;       // of the step that is enqueued
     const libraries* libraries_ = nullptr;
+    // Of kernels with checks: a word that says whether there was a fault, and one for each fault, by step. They are 0 but in the run that has
+    // met one; `unclean_`: an earlier run may not have ended like that.
+    device_memory faults_;
+    pinned_memory found_;
+    std::vector<std::size_t> fault_at_;
+    bool unclean_ = true;
 };
 
 /// Milliseconds that a library's kernel takes on memory of its own: see library_choices.

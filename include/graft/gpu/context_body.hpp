@@ -2,6 +2,7 @@
 #pragma once
 
 #include "context.hpp"
+#include "faults.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -130,6 +131,7 @@ GRAFT_INLINE result<std::unique_ptr<device_context>> cuda_context::make(std::sha
     for (const step& s : made->plan_->steps) calls_library |= s.on_device && static_cast<const cuda_kernel&>(*s.on_device).library;
     if (calls_library) GRAFT_TRY_ASSIGN(made->libraries_, made->on_->handles());
     GRAFT_TRY(made->prepare_segments());
+    GRAFT_TRY(made->prepare_faults());
     return std::unique_ptr<device_context>(std::move(made));
 }
 // What runs on the stream has to end before its memory goes back to the pool.
@@ -167,6 +169,39 @@ GRAFT_INLINE status cuda_context::prepare_segments() {
     out_.resize(most);
     state_at_.assign(plan_->inputs.size(), 0);
     return pinned_.resize(on_->driver(), on_->context(), pinned, on_->name());
+}
+
+GRAFT_INLINE status cuda_context::prepare_faults() {
+    std::size_t count = 1;
+    bool used = false;
+    fault_at_.assign(plan_->steps.size(), 0);
+    for (segment& s : segments_) {
+        s.first_fault = count;
+        for (int i = s.first; i < s.last; ++i) {
+            fault_at_[static_cast<std::size_t>(i)] = count;
+            const program& kernels = static_cast<const cuda_kernel&>(*plan_->steps[static_cast<std::size_t>(i)].on_device).generated;
+            count += kernels.faults.size();
+            for (const launch& l : kernels.launches)
+                for (const argument& a : l.arguments) used |= a.kind == argument::from::fault_seen;
+        }
+        s.faults = count - s.first_fault;
+    }
+    if (!used) return {};
+    const std::int64_t bytes = static_cast<std::int64_t>(count * sizeof(std::uint64_t));
+    GRAFT_TRY_ASSIGN(faults_, on_->pool().take(bytes, purpose::activations));
+    return found_.resize(on_->driver(), on_->context(), bytes, on_->name());
+}
+
+// The first step's that has met one, whose error the host would have stopped at.
+GRAFT_INLINE status cuda_context::read_faults(const segment& s) {
+    const std::uint64_t* words = reinterpret_cast<const std::uint64_t*>(found_.data());
+    for (int i = s.first; s.faults && i < s.last; ++i) {
+        const std::vector<fault>& checked = static_cast<const cuda_kernel&>(*plan_->steps[static_cast<std::size_t>(i)].on_device).generated.faults;
+        for (std::size_t k = 0; k < checked.size(); ++k)
+            if (const std::uint64_t word = words[fault_at_[static_cast<std::size_t>(i)] + k]) return fault_of(checked[k], word);
+    }
+    unclean_ = false;
+    return {};
 }
 
 // State is found by the host's address, and brought over where the host has the newer.
@@ -230,13 +265,14 @@ GRAFT_INLINE status cuda_context::run_segment(int first, int last, const host_ad
         ahead_->next = nullptr;
     }
     GRAFT_GPU_TRY(d, cuStreamSynchronize(stream_.get()), on_->name(), "running the network");
-    for (std::size_t i : found->down) detail::copy_bytes(host.address(steps[i].out[0]), pinned_.data() + staged_[i], detail::copied_bytes(steps[i]), pool);
     if (state_)
         for (const state_pair& pair : plan_->lowered.states) {
             if (pair.output < 0) continue;  // it is only read
             const slot& s = plan_->value_slots[static_cast<std::size_t>(plan_->lowered.inputs[static_cast<std::size_t>(pair.input)])];
             if (s.on_device) state_->changed(host.address(s));
         }
+    GRAFT_TRY(read_faults(*found));
+    for (std::size_t i : found->down) detail::copy_bytes(host.address(steps[i].out[0]), pinned_.data() + staged_[i], detail::copied_bytes(steps[i]), pool);
     return brought;
 }
 
@@ -244,6 +280,8 @@ GRAFT_INLINE status cuda_context::launch_segment(segment& s) {
     std::lock_guard<std::mutex> guard(on_->enqueueing());
     // The first run lets libraries load what they need, which they may not do while a graph is made.
     if (s.ran && !s.graph) GRAFT_TRY(capture(s));
+    if (faults_.bytes() && unclean_) GRAFT_GPU_TRY(on_->driver(), cuMemsetD8Async(faults_.address(), 0, static_cast<std::size_t>(faults_.bytes()), stream_.get()), on_->name(), "clearing what kernels report");
+    unclean_ = true;
     if (s.graph)
         GRAFT_GPU_TRY(on_->driver(), cuGraphLaunch(s.graph, stream_.get()), on_->name(), "launching a graph");
     else
@@ -333,6 +371,9 @@ GRAFT_INLINE status cuda_context::capture(segment& s) {
 
 GRAFT_INLINE status cuda_context::enqueue(const segment& s) {
     for (int i = s.first; i < s.last; ++i) GRAFT_TRY(enqueue_step(static_cast<std::size_t>(i)));
+    constexpr std::size_t word = sizeof(std::uint64_t);
+    if (s.faults)
+        GRAFT_GPU_TRY(on_->driver(), cuMemcpyDtoHAsync_v2(found_.data() + s.first_fault * word, faults_.address() + s.first_fault * word, s.faults * word, stream_.get()), on_->name(), "asking what kernels report");
     return {};
 }
 
@@ -349,6 +390,16 @@ GRAFT_INLINE status cuda_context::enqueue_copy(std::size_t i, bool up) {
     return {};
 }
 
+GRAFT_INLINE device_address cuda_context::argument_of(const argument& a, std::size_t i, device_address workspace) const {
+    switch (a.kind) {
+    case argument::from::input: return in_[static_cast<std::size_t>(a.index)];
+    case argument::from::output: return out_[static_cast<std::size_t>(a.index)];
+    case argument::from::faults: return faults_.address() + fault_at_[i] * sizeof(std::uint64_t);
+    case argument::from::fault_seen: return faults_.address();
+    case argument::from::number: return static_cast<device_address>(a.index);
+    default: return workspace + static_cast<device_address>(a.index);
+    }
+}
 GRAFT_INLINE status cuda_context::enqueue_step(std::size_t i) {
     const api::driver_functions& d = on_->driver();
     const step& s = plan_->steps[i];
@@ -363,8 +414,7 @@ GRAFT_INLINE status cuda_context::enqueue_step(std::size_t i) {
         void* parameters[most_arguments];
         std::size_t count = 0;
         for (const argument& a : e.how->arguments) {
-            const auto index = static_cast<std::size_t>(a.index);
-            values[count] = a.kind == argument::from::input ? in_[index] : a.kind == argument::from::output ? out_[index] : static_cast<device_address>(a.index) + (a.kind == argument::from::workspace ? workspace : 0);
+            values[count] = argument_of(a, i, workspace);
             parameters[count] = &values[count];  // a table is one parameter: the first
             ++count;
         }

@@ -3,6 +3,7 @@
 
 #include "../graph/captures.hpp"
 #include "codegen/reduce.hpp"
+#include "faults.hpp"
 #include "ops/ops.hpp"
 #include "query.hpp"
 
@@ -183,6 +184,9 @@ private:
             if (reader == reduction_[root] ? at(g.nodes[reader].inputs[0]).extents != at(y).extents || (g.nodes[reader].op->flags & op_flag::view) : !reads_once(g.nodes[reader])) return false;
         }
         if (elements(g.nodes[root]) > elements(n)) return false;
+        // A part of it would be checked in part.
+        for (std::size_t member : members_[root])
+            if (g.nodes[member].op_type == "Slice" && may_fault(g, n)) return false;
         if (reduction_[root] == none) return !outside || at(y).extents == result(g.nodes[root]).extents;
         // Nothing is moved on the way to a reduction, which may read twice. One that goes over memory twice reads the factors of y twice
         // instead of y, which need not be written then.

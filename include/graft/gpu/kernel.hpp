@@ -49,8 +49,19 @@ struct kernel_query : op_context {
 
 /// What a kernel's parameter is filled with.
 struct argument {
-    enum class from : std::uint8_t { input, output, workspace, number } kind = from::input;
+    enum class from : std::uint8_t { input, output, workspace, number, faults, fault_seen } kind = from::input;
     std::int64_t index = 0;  ///< of the input or output; for the workspace a byte offset; of a number itself
+};
+
+/// A check of values that only a run has, and the reference kernel's error where one does not pass it. Kernels leave such a value in a
+/// word of the context's memory, number k of argument::faults for the k-th fault of a program, and set the word of argument::fault_seen,
+/// which all kernels of a context share. Of several values the largest word stays, so that a run tells the same one every time.
+struct fault {
+    errc code;
+    std::string where;       ///< the node, as graft::place has it
+    const char* text;        ///< for printf: the value, then `limit`
+    std::int64_t limit = 0;
+    bool counted = false;    ///< the value is a number from 0 on, and the word its complement; else the word is the value, which is not 0
 };
 
 /// How many arguments a launch may have: 8 bytes each, of the 4 KiB that drivers take for every device.
@@ -72,6 +83,7 @@ struct launch {
 struct program {
     std::string source;             ///< without the prelude (codegen/prelude.hpp), which is put before it
     std::vector<launch> launches;
+    std::vector<fault> faults;      ///< what its kernels check
     std::int64_t workspace_bytes = 0;
     bool in_place = false;          ///< output 0 may lie where input 0 lies
     std::string note;               ///< for the placement table

@@ -5,6 +5,7 @@
 #include "../plan/fuse.hpp"
 #include "../plan/place.hpp"
 #include "../plan/widen.hpp"
+#include "faults.hpp"
 #include "fuse_attention.hpp"
 #include "fuse_chains.hpp"
 #include "join_updates.hpp"
@@ -63,6 +64,7 @@ public:
         finish();
         GRAFT_TRY(split_epilogues());
         finish();
+        guard_updates();
         chains(g).run();
         update_joiner(g).run();
         return {};
@@ -84,6 +86,17 @@ private:
         widened_.assign(g.values.size(), 0);
         for (std::size_t i = before; i < g.values.size(); ++i) widened_[i] = 1;
         return {};
+    }
+
+    // Where a run may refuse what it is given, its updates ask for that as they do for the loss.
+    void guard_updates() {
+        bool may = false;
+        for (const node& n : g.nodes) may |= n.on_device && may_fault(g, n);
+        if (!may || g.states.empty()) return;
+        for (node& n : g.nodes) {
+            const element_rule* rule = n.on_device ? find_rule(n.op_type.c_str(), n.domain.c_str()) : nullptr;
+            if ((rule && rule->reads & element_rule::state) || (n.on_device && n.op_type == "BatchNormalizationTraining")) n.attributes.push_back(integer_attribute("without_faults", 1));
+        }
     }
 
     // Operators without a kernel of their own become those that placement has asked about.

@@ -135,12 +135,14 @@ struct region_grid {
                             x + (static_cast<double>(i % grid_w) + 0.5) * bin_w / static_cast<double>(grid_w), height, width);
     }
 };
+constexpr const char *batch_out_of_range = "batch index %lld is out of range for %lld", *region_batch_out_of_range = "the batch index of region %lld is out of range for %lld",
+                     *region_too_large = "region %lld is not finite or too large";
 /// Reads region n; `images` are [N, C, H, W], `bins` [regions, C, h, w]. Takes its samples off the budget.
 inline status read_region(const op_context& c, const shape& images, const shape& bins, bool half, std::int64_t n, std::int64_t& budget, region_grid& r) {
     const double scale = static_cast<double>(c.real("spatial_scale", 1)), offset = half ? 0.5 : 0;
     const std::int64_t ratio = c.integer("sampling_ratio", 0);
     r.batch = index_at(c.in[2], n);
-    if (r.batch < 0 || r.batch >= images[0]) return c.fail(errc::op_index, "batch index %lld is out of range for %lld", r.batch, images[0]);
+    if (r.batch < 0 || r.batch >= images[0]) return c.fail(errc::op_index, batch_out_of_range, r.batch, images[0]);
     double roi[4];
     load_as_double(c.in[1].type, c.in[1].data, n * 4, 4, roi);
     for (double& v : roi) v = v * scale - offset;
@@ -148,7 +150,7 @@ inline status read_region(const op_context& c, const shape& images, const shape&
     if (!half) width = width > 1 ? width : 1, height = height > 1 ? height : 1;
     r.left = roi[0], r.top = roi[1], r.columns = bins[3];
     r.bin_h = height / static_cast<double>(bins[2]), r.bin_w = width / static_cast<double>(bins[3]);
-    if (!(std::fabs(r.bin_h) < 1e9) || !(std::fabs(r.bin_w) < 1e9)) return c.fail(errc::op_value, "region %lld is not finite or too large", n);
+    if (!(std::fabs(r.bin_h) < 1e9) || !(std::fabs(r.bin_w) < 1e9)) return c.fail(errc::op_value, region_too_large, n);
     r.grid_h = ratio ? ratio : static_cast<std::int64_t>(std::ceil(r.bin_h)), r.grid_w = ratio ? ratio : static_cast<std::int64_t>(std::ceil(r.bin_w));
     r.area = r.grid_h > 0 && r.grid_w > 0 ? checked_mul(r.grid_h, r.grid_w) : 0;
     const std::int64_t work = checked_mul(r.area, checked_mul(images[1], bins[2] * bins[3]));
@@ -280,10 +282,10 @@ inline status max_roi_pool_run(run_context& c) {
         load_as_double(c.in[1].type, c.in[1].data, n * 5, 5, roi);
         for (int i = 1; i < 5; ++i) {
             roi[i] = std::round(roi[i] * scale);
-            if (!(std::fabs(roi[i]) < 1e9)) return c.fail(errc::op_value, "region %lld is not finite or too large", n);
+            if (!(std::fabs(roi[i]) < 1e9)) return c.fail(errc::op_value, region_too_large, n);
         }
         if (!(roi[0] >= 0 && roi[0] < static_cast<double>(s[0])))
-            return c.fail(errc::op_index, "the batch index of region %lld is out of range for %lld", n, s[0]);
+            return c.fail(errc::op_index, region_batch_out_of_range, n, s[0]);
         const std::int64_t batch = static_cast<std::int64_t>(roi[0]);
         for (std::int64_t k = 0; k < s[1]; ++k)
             for (std::int64_t bin = 0; bin < o[2] * o[3]; ++bin) {

@@ -7,8 +7,9 @@
 GRAFT_BEGIN_NAMESPACE
 namespace ops {
 
+constexpr const char* index_out_of_range = "index %lld is out of range for extent %lld";
 GRAFT_COLD inline status bad_index(const op_context& c, std::int64_t index, std::int64_t extent) {
-    return c.fail(errc::op_index, "index %lld is out of range for extent %lld", index, extent);
+    return c.fail(errc::op_index, index_out_of_range, index, extent);
 }
 
 /// Element i of `indices` resolved into [0, extent); false where it is out of range.

@@ -36,6 +36,7 @@ inline double log_sum_exp_of(const tensor_view& x, const axis_split& s, std::int
     return highest + std::log(sum);
 }
 
+constexpr const char* target_out_of_range = "target %lld is out of range for %lld classes";
 GRAFT_NOINLINE inline status loss_kernel(run_context& c, bool softmax) {
     const tensor_view x = c.in[0], target = c.in[1], y = c.out[0];
     const axis_split s = split_at(x.extents, 1);
@@ -54,7 +55,7 @@ GRAFT_NOINLINE inline status loss_kernel(run_context& c, bool softmax) {
             const std::int64_t t = target.integer(n * s.inner + j);
             double loss = 0;
             if (!ignores || t != ignored) {
-                if (t < 0 || t >= s.n) return c.fail(errc::op_index, "target %lld is out of range for %lld classes", t, s.n);
+                if (t < 0 || t >= s.n) return c.fail(errc::op_index, target_out_of_range, t, s.n);
                 const double weight = c.has(2) ? c.in[2].real(t) : 1;
                 loss = -weight * (x.real((n * s.n + t) * s.inner + j) - off);
                 total += loss;

@@ -153,6 +153,7 @@ inline status reverse_sequence_infer(infer_context& c) {
         return c.fail_shapes("sequence_lens must have one element a batch");
     return c.set(0, c.in[0].type, s);
 }
+constexpr const char* length_out_of_range = "sequence length %lld is out of range for %lld steps";
 inline status reverse_sequence_run(run_context& c) {
     const shape& s = c.in[0].extents;
     const int batch = static_cast<int>(c.integer("batch_axis", 1)), time = 1 - batch;
@@ -160,7 +161,7 @@ inline status reverse_sequence_run(run_context& c) {
     for (std::int64_t b = 0; b < s[batch]; ++b) {
         const std::int64_t length = index_at(c.in[1], b);
         if (length < 0 || length > s[time])
-            return c.fail(errc::op_index, "sequence length %lld is out of range for %lld steps", length, s[time]);
+            return c.fail(errc::op_index, length_out_of_range, length, s[time]);
         for (std::int64_t t = 0; t < s[time] && inner; ++t) {
             const std::int64_t u = t < length ? length - 1 - t : t;
             const std::int64_t to = batch ? t * s[1] + b : b * s[1] + t, from = batch ? u * s[1] + b : b * s[1] + u;

@@ -22,10 +22,12 @@ struct kernel_body {
     std::vector<layout> order;                ///< layout of each input
     std::vector<std::pair<int, int>> maker;   ///< by value id: the node that makes it and which output it is; -1 for inputs
     const graft::limits* limit = nullptr;
+    std::vector<fault>* faults = nullptr;     ///< of the program that its kernels go into
 };
 
-/// Reads what a query asks for. Null, or why no kernel can be made of it.
-const char* read_body(const kernel_query& q, kernel_body& body);
+/// Reads what a query asks for, for kernels that may have checks where the program is named that they go into. Null, or why no kernel can
+/// be made of it.
+const char* read_body(const kernel_query& q, kernel_body& body, program* into = nullptr);
 
 /// Writes statements that compute elements.
 ///
@@ -36,8 +38,8 @@ const char* read_body(const kernel_query& q, kernel_body& body);
 ///     // e.text(level::thread) goes before the loop, (level::pack) into it, (level::lane) into the loop of `lane` inside;
 ///     // y.text is a value of y's compute type there; `e.parameters()` says which inputs the kernel reads.
 ///
-/// Every name is defined once for its text, so that what is read or computed twice stands there once. Statements have no effects:
-/// a load under a condition reads only where it holds. For a kernel with loops of its own (reductions), a body's prologue is
+/// Every name is defined once for its text, so that what is read or computed twice stands there once. Statements have no effects but for
+/// faults: a load or a check under a condition is made only where it holds. For a kernel with loops of its own (reductions), a body's prologue is
 /// `value` at the coordinates of a loop's element, and its epilogue `bind`s the result to the value that it is and asks
 /// for the outputs. `next_loop` begins another loop in the same kernel.
 class element_emitter {
@@ -99,6 +101,13 @@ public:
         return make(x.type, "% ? % : %", {condition, x, convert(otherwise, x.type)});
     }
 
+    /// Reports a fault where `fits` does not hold: `value` is what the error tells.
+    void require(const operand& fits, const operand& value, const fault& what);
+    /// The statement that reports it, for kernels that decide by themselves; without its semicolon.
+    std::string report(const std::string& value, const fault& what);
+    /// Whether one has been reported since the run began.
+    operand fault_seen();
+
     /// The name of what `expression` gives, defined where it is not yet. `kind`: the first letter of the name.
     std::string define(const char* kind, const std::string& type, const std::string& expression, level where);
 
@@ -117,8 +126,10 @@ public:
     /// Forgets the statements and names of packs and lanes; those of the thread stay. The loop that begins has packs of `lanes`.
     void next_loop() { next_loop(lanes_); }
     void next_loop(int lanes);
-    /// Inputs that are read, in order: the kernel's parameters "const T* in<k>".
+    /// Inputs that are read, in order: the kernel's parameters "const T* in<k>". Behind them `fault_words` where faults are reported, or
+    /// `fault_word` where the kernel asks for them.
     std::vector<int> parameters() const;
+    static constexpr int fault_words = -1, fault_word = -2;
     /// Whether input i is read at the offset `i.text` alone: then an output of that walk may lie over it.
     bool read_only_at(int input, const index& i) const;
 
@@ -140,6 +151,7 @@ private:
     std::map<std::string, named> names_;      // by type and expression
     std::map<std::string, operand> computed_;  // by value, place and condition
     operand guard_;
+    bool reports_ = false, asks_ = false;
     int count_ = 0, depth_ = 0;
 };
 

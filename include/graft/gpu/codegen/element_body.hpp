@@ -209,6 +209,29 @@ GRAFT_INLINE operand element_emitter::both(const operand& a, const operand& b) {
     if (!b || b.text == "true") return a;
     return {define("c", "bool", a.text + " && " + b.text, detail::deeper(a.level, b.level)), dtype::boolean, detail::deeper(a.level, b.level)};
 }
+GRAFT_INLINE std::string element_emitter::report(const std::string& value, const fault& what) {
+    if (!body_.faults) return refuse("it has a check where none can be told of"), std::string();
+    std::vector<fault>& all = *body_.faults;
+    const auto same = std::find_if(all.begin(), all.end(), [&](const fault& f) { return f.code == what.code && f.where == what.where && f.text == what.text && f.limit == what.limit; });
+    const std::string number = std::to_string(same - all.begin());
+    if (same == all.end()) all.push_back(what);
+    reports_ = true;
+    return "*fault_seen = 1, atomicMax(faults + " + number + ", " + (what.counted ? "~" : "") + "(unsigned long long)" + value + ")";
+}
+GRAFT_INLINE void element_emitter::require(const operand& fits, const operand& value, const fault& what) {
+    if (!fits || !value || fits.text == "true") return;
+    const level where = detail::deeper(detail::deeper(fits.level, value.level), guard_ ? guard_.level : level::thread);
+    const std::string statement = "if (" + (guard_ ? guard_.text + " && " : std::string()) + "!" + fits.text + ") " + report(value.text, what);
+    named& n = names_[statement];
+    if (!n.name.empty()) return;
+    n.name = "reported";
+    n.where = where;
+    text_[static_cast<std::size_t>(where)] += std::string(4 + 4 * static_cast<std::size_t>(where), ' ') + statement + ";\n";
+}
+GRAFT_INLINE operand element_emitter::fault_seen() {
+    asks_ = true;
+    return {define("c", "bool", "*fault_seen != 0", level::thread), dtype::boolean, level::thread};
+}
 GRAFT_INLINE std::string element_emitter::define_table(const char* type, const std::string& entries) {
     named& n = names_[std::string("table ") + type + entries];
     if (n.name.empty()) {
@@ -294,6 +317,7 @@ GRAFT_INLINE std::vector<int> element_emitter::parameters() const {
     std::vector<int> used;
     for (std::size_t i = 0; i < loaded_.size(); ++i)
         if (loaded_[i]) used.push_back(static_cast<int>(i));
+    if (reports_ || asks_) used.push_back(reports_ ? fault_words : fault_word);
     return used;
 }
 GRAFT_INLINE bool element_emitter::read_only_at(int input, const index& i) const {
@@ -346,10 +370,11 @@ inline const char* read_single(const kernel_query& q, kernel_body& body) {
 
 }  // namespace detail
 
-GRAFT_INLINE const char* read_body(const kernel_query& q, kernel_body& body) {
+GRAFT_INLINE const char* read_body(const kernel_query& q, kernel_body& body, program* into) {
     const bool fused = q.n.op_type == "Fusion" && q.n.domain.empty();
     if (const char* why = fused ? detail::read_fusion(q, body) : detail::read_single(q, body)) return why;
     body.limit = &q.limit;
+    body.faults = into ? &into->faults : nullptr;
     for (int i = 0; i < q.inputs; ++i) {
         body.memory.push_back(q.in[i].type);
         body.order.push_back(q.in_layout[i]);

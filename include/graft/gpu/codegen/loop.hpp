@@ -24,8 +24,8 @@ int loop_lanes(const device_traits& on, std::int64_t elements, std::size_t narro
 /// "typedef int index_t;" or of 64 bits, for kernels whose offsets and counters stay below `largest`.
 const char* index_definition(std::int64_t largest) noexcept;
 
-/// The text of an entry point: `inputs` and `outputs` (their numbers) are its parameters "in<k>" and "out<k>", in this order; they
-/// are put into the launch's arguments. `aliased`: outputs may lie over inputs, element by element. Constants in the statements that
+/// The text of an entry point: `inputs` (as element_emitter::parameters has them) and `outputs` are its parameters "in<k>" and "out<k>", in
+/// this order; they are put into the launch's arguments. `aliased`: outputs may lie over inputs, element by element. Constants in the statements that
 /// nothing uses are left out.
 std::string entry_point(const kernel_query& q, launch& l, const std::vector<int>& inputs, const std::vector<int>& outputs, bool aliased, const std::string& statements);
 
@@ -51,10 +51,25 @@ GRAFT_INLINE int loop_lanes(const device_traits& on, std::int64_t elements, std:
 GRAFT_INLINE const char* index_definition(std::int64_t largest) noexcept {
     return largest < INT32_MAX ? "    typedef int index_t;\n" : "    typedef long long index_t;\n";
 }
+namespace detail {
+// Words of faults among a kernel's parameters, as element_emitter::parameters has them.
+inline void add_fault_parameters(std::string& parameters, launch& l, int which) {
+    const bool reports = which == element_emitter::fault_words;
+    if (!parameters.empty()) parameters += ", ";
+    parameters += reports ? "unsigned long long* faults, unsigned long long* fault_seen" : "const unsigned long long* fault_seen";
+    if (reports) l.arguments.push_back({argument::from::faults, 0});
+    l.arguments.push_back({argument::from::fault_seen, 0});
+}
+}  // namespace detail
+
 GRAFT_INLINE std::string entry_point(const kernel_query& q, launch& l, const std::vector<int>& inputs, const std::vector<int>& outputs, bool aliased, const std::string& statements) {
     const char* restricted = aliased ? "" : "__restrict__ ";
     std::string parameters;
     for (int i : inputs) {
+        if (i < 0) {
+            detail::add_fault_parameters(parameters, l, i);
+            continue;
+        }
         parameters += std::string(parameters.empty() ? "" : ", ") + "const " + memory_name(q.in[i].type) + "* " + restricted + "in" + std::to_string(i);
         l.arguments.push_back({argument::from::input, i});
     }
@@ -153,7 +168,7 @@ inline const char* generate_outputs(const kernel_query& q, const kernel_body& bo
 
 GRAFT_INLINE const char* generate_loop(const kernel_query& q, program& p) {
     kernel_body body;
-    if (const char* why = read_body(q, body)) return why;
+    if (const char* why = read_body(q, body, &p)) return why;
     std::int64_t largest = 0;
     for (const tensor_view& x : body.values) largest = std::max(largest, x.type == dtype::undefined ? 0 : x.elements());
     std::vector<bool> done(static_cast<std::size_t>(q.outputs));

@@ -22,11 +22,12 @@ struct tensor_loop {
     std::string text;                ///< of the kernel, which knows neither how many tensors there are nor how large they are
     std::vector<int> inputs, shared; ///< those that are read; of one element and the same for all tensors
     std::vector<int> outputs;
+    bool asks_for_faults = false;    ///< it looks whether one has been reported
     std::int64_t elements = 0;
     int lanes = 1;
 
     /// Entries of the kernel's table: ahead of the tensors, and for each.
-    std::size_t header() const noexcept { return 2 + shared.size(); }
+    std::size_t header() const noexcept { return 2 + shared.size() + (asks_for_faults ? 1 : 0); }
     std::size_t entries() const noexcept { return 1 + inputs.size() + outputs.size(); }
     /// How many tensors the table has room for, and a block threads to find its own among.
     std::size_t most_tensors() const noexcept { return std::min<std::size_t>(loop_threads, (most_arguments - header()) / entries()); }
@@ -84,6 +85,7 @@ inline std::string tensor_kernel(const kernel_query& q, const tensor_loop& t, co
     std::string addresses;
     std::size_t entry = 2;
     for (int i : t.shared) addresses += "    const " + std::string(memory_name(q.in[i].type)) + "* in" + decimal(i) + " = (const " + memory_name(q.in[i].type) + "*)from.at[" + std::to_string(entry++) + "];\n";
+    if (t.asks_for_faults) addresses += "    const unsigned long long* fault_seen = (const unsigned long long*)from.at[" + std::to_string(entry) + "];\n";
     entry = 1;
     for (int i : t.inputs) addresses += "    const " + std::string(memory_name(q.in[i].type)) + "* in" + decimal(i) + " = (const " + memory_name(q.in[i].type) + "*)from.at[row + " + std::to_string(entry++) + "];\n";
     for (int o : t.outputs) addresses += "    " + std::string(memory_name(q.out[o].type)) + "* out" + decimal(o) + " = (" + memory_name(q.out[o].type) + "*)from.at[row + " + std::to_string(entry++) + "];\n";
@@ -133,7 +135,13 @@ GRAFT_INLINE const char* read_tensor_loop(const kernel_query& q, tensor_loop& t)
         e.next_loop(1);
         if (const char* why = detail::emit_elements(e, q, t.outputs, rest)) return why;
     }
-    for (int i : e.parameters()) (q.in[i].elements() == 1 ? t.shared : t.inputs).push_back(i);
+    for (int i : e.parameters()) {
+        if (i == element_emitter::fault_words) return "it reports faults";
+        if (i == element_emitter::fault_word)
+            t.asks_for_faults = true;
+        else
+            (q.in[i].elements() == 1 ? t.shared : t.inputs).push_back(i);
+    }
     if (t.header() + t.entries() > most_arguments) return "it has too many inputs and outputs";
     t.text = detail::tensor_kernel(q, t, e.text(level::thread), packs, rest);
     return nullptr;
@@ -170,6 +178,7 @@ GRAFT_INLINE const char* generate_multi_tensor(const kernel_query& q, program& p
     put(argument::from::number, static_cast<std::int64_t>(tensors.size()));
     put(argument::from::number, chunk);
     for (int i : t.shared) put(argument::from::input, input[value_of(g.nodes[0].inputs, i)]);
+    if (t.asks_for_faults) put(argument::from::fault_seen, 0);
     std::int64_t first = 0;
     for (std::size_t k = 0; k < tensors.size(); ++k) {
         put(argument::from::number, first << detail::tensor_size_bits | tensors[k].elements);
@@ -179,7 +188,7 @@ GRAFT_INLINE const char* generate_multi_tensor(const kernel_query& q, program& p
         if (first > detail::most_tensor_blocks) return "more elements than a launch has blocks for";
     }
     for (const argument& x : l.arguments)
-        if (x.kind != argument::from::number && x.index < 0) return "a MultiTensor whose tensors are not its own";
+        if ((x.kind == argument::from::input || x.kind == argument::from::output) && x.index < 0) return "a MultiTensor whose tensors are not its own";
     l.grid[0] = static_cast<unsigned>(first);
     p.source = t.text;
     p.launches.push_back(std::move(l));

@@ -54,7 +54,7 @@ inline layout walked_layout(const kernel_body& body, value_id v) {
 
 GRAFT_INLINE const char* generate_fused_reduction(const kernel_query& q, program& p) {
     fused_node around{q, {}, nullptr, {}, {}, {}, {}};
-    if (const char* why = read_body(q, around.body)) return why;
+    if (const char* why = read_body(q, around.body, &p)) return why;
     const reduction_row* row = nullptr;
     for (const node& n : around.body.nodes) {
         const reduction_row* found = find_reduction(n.op_type.c_str(), n.domain.c_str());

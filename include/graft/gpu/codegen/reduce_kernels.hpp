@@ -20,7 +20,11 @@ GRAFT_INLINE std::string entry_point(const kernel_query& q, launch& l, const std
         parameters += (parameters.empty() ? "" : ", ") + text;
         l.arguments.push_back({kind, i});
     };
-    for (int i : inputs) add(std::string("const ") + memory_name(q.in[i].type) + "* in" + std::to_string(i), argument::from::input, i);
+    for (int i : inputs)
+        if (i < 0)
+            detail::add_fault_parameters(parameters, l, i);
+        else
+            add(std::string("const ") + memory_name(q.in[i].type) + "* in" + std::to_string(i), argument::from::input, i);
     for (int o : outputs) add(std::string(memory_name(q.out[o].type)) + "* out" + std::to_string(o), argument::from::output, o);
     for (const workspace_parameter& w : workspace) add(w.declaration, argument::from::workspace, w.offset);
     return "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(l.block[0]) + ") " + l.entry + "(" + parameters + ") {\n" + without_unused(statements) + "}\n";

@@ -6,8 +6,8 @@
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 
-/// The kernels of ops/detection.hpp but for NonMaxSuppression, whose output's extents are known only in a run. What a region gives that
-/// the reference would refuse (a batch index out of range, too large, not finite) is NaN.
+/// The kernels of ops/detection.hpp but for NonMaxSuppression, whose output's extents are known only in a run. A region that the reference
+/// refuses (a batch index out of range, too large, not finite) is a fault, and what it gives is NaN.
 generated_table detection_rows();
 
 }  // namespace gpu
@@ -51,6 +51,8 @@ inline const char* add_regions(const kernel_query& q, const kernel_body& body, c
     const operand batch = e.value(body.inputs[static_cast<std::size_t>(of) + 1], at_axes(q.in[of + 1].extents, {n}));
     if (e.failure) return e.failure;
     const std::int64_t ratio = q.integer("sampling_ratio", 0), budget = checked_mul(q.limit.loop_iterations, 32), each = std::max<std::int64_t>(1, images[1] * bins[2] * bins[3]);
+    const std::string where = graft::place(q.n), no_batch = e.report(batch.text, {errc::op_index, where, ops::batch_out_of_range, images[0]});
+    const std::string too_large = e.report("i", {errc::op_value, where, ops::region_too_large, 0, true}), too_many = e.report("i", {errc::op_limit, where, "region %lld would take too many samples a bin", 0, true});
     const std::string text = fill(R"cuda(    const double left = (double)$from_x * $scale - $offset;
     const double top = (double)$from_y * $scale - $offset;
     const double given_w = (double)$to_x * $scale - $offset - left;
@@ -61,9 +63,16 @@ inline const char* add_regions(const kernel_query& q, const kernel_body& body, c
     const long long grid_h = $ratio ? $ratio : finite ? (long long)ceil(bin_h) : 0ll;
     const long long grid_w = $ratio ? $ratio : finite ? (long long)ceil(bin_w) : 0ll;
     const bool some = grid_h > 0 && grid_w > 0;
-    const bool taken = finite && $batch >= 0 && $batch < $images && (!some || (grid_h <= $most && grid_w <= $most && grid_h * grid_w <= $most));
+    const bool named = $batch >= 0 && $batch < $images;
+    const bool few = !some || (grid_h <= $most && grid_w <= $most && grid_h * grid_w <= $most);
+    const bool taken = named && finite && few;
+    if (!taken) {
+        if (!named) $no_batch;
+        else if (!finite) $too_large;
+        else $too_many;
+    }
     region r;
-    r.batch = $batch >= 0 && $batch < $images ? (int)$batch : -1;
+    r.batch = named ? (int)$batch : -1;
     r.grid_h = taken ? some ? (int)grid_h : 0 : -1;
     r.grid_w = taken && some ? (int)grid_w : 0;
     r.top = ($real)top;
@@ -73,6 +82,7 @@ inline const char* add_regions(const kernel_query& q, const kernel_body& body, c
     regions[i] = r;
 )cuda", {{"from_x", corner[0].text}, {"from_y", corner[1].text}, {"to_x", corner[2].text}, {"to_y", corner[3].text}, {"batch", batch.text}, {"scale", literal(dtype::float64, static_cast<double>(q.real("spatial_scale", 1)))},
          {"offset", half ? "0.5" : "0.0"}, {"half", half ? "true" : "false"}, {"columns", decimal(bins[3])}, {"rows", decimal(bins[2])}, {"ratio", decimal(ratio)}, {"images", decimal(images[0])},
+         {"no_batch", no_batch}, {"too_large", too_large}, {"too_many", too_many},
          {"most", decimal(std::min<std::int64_t>(budget < 0 ? INT32_MAX : budget / each, INT32_MAX))}, {"real", compute_name(q.in[of].type)}});
     add_each(q, p, "graft_regions", rois[0], e.parameters(), {}, {{"region* regions", 0}}, e.text(level::thread) + text);
     p.workspace_bytes = rois[0] * 48;
@@ -90,7 +100,7 @@ inline const char* generate_roi_align(const kernel_query& q, program& p) {
     kernel_body body;
     if (o.elements() == 0) return nullptr;
     if (s.elements() == 0) return "there is nothing to sample";
-    if (const char* why = read_body(q, body)) return why;
+    if (const char* why = read_body(q, body, &p)) return why;
     if (const char* why = begin_regions(q, s, o, 1, p)) return why;
     const bool average = q.is("mode", "avg", "avg");
     const std::string real = compute_name(q.in[0].type);
@@ -145,7 +155,7 @@ inline const char* generate_roi_align_grad(const kernel_query& q, program& p) {
     const shape &s = q.out[0].extents, &o = q.in[0].extents;
     kernel_body body;
     if (s.elements() == 0) return nullptr;
-    if (const char* why = read_body(q, body)) return why;
+    if (const char* why = read_body(q, body, &p)) return why;
     if (const char* why = begin_regions(q, s, o, 1, p)) return why;
     const std::string real = compute_name(q.in[0].type);
     p.source += region_type(real) + fill(R"cuda(// The weight of element `own` in the samples of a bin.
@@ -207,7 +217,7 @@ inline const char* generate_max_roi_pool(const kernel_query& q, program& p) {
     const shape &s = q.in[0].extents, &o = q.out[0].extents, &rois = q.in[1].extents;
     kernel_body body;
     if (o.elements() == 0) return nullptr;
-    if (const char* why = read_body(q, body)) return why;
+    if (const char* why = read_body(q, body, &p)) return why;
     if (const char* why = begin_regions(q, s, o, 1, p)) return why;
     const std::string real = compute_name(q.in[0].type);
     row_kernel k(q, body, all_but_channels, size_of(q.out[0].type));
@@ -228,7 +238,9 @@ __device__ __forceinline__ index_t bin_end(double start, double end, index_t i, 
     return (index_t)clamped<double>(ceil((double)(i + 1) * (size / n)) + start, extent);
 }
 )cuda";
-    const fillings names = {{"real", real}, {"lanes", decimal(k.lanes)}, {"scale", literal(dtype::float64, static_cast<double>(q.real("spatial_scale", 1)))}, {"images", decimal(s[0])}, {"of", corner[0]},
+    const std::string where = graft::place(q.n), too_large = k.e.report(n.text, {errc::op_value, where, ops::region_too_large, 0, true});
+    const std::string no_batch = k.e.report(n.text, {errc::op_index, where, ops::region_batch_out_of_range, s[0], true});
+    const fillings names = {{"too_large", too_large}, {"no_batch", no_batch}, {"real", real}, {"lanes", decimal(k.lanes)}, {"scale", literal(dtype::float64, static_cast<double>(q.real("spatial_scale", 1)))}, {"images", decimal(s[0])}, {"of", corner[0]},
                             {"left", corner[1]}, {"top", corner[2]}, {"right", corner[3]}, {"bottom", corner[4]}, {"h", h.text}, {"w", w.text}, {"rows", decimal(o[2])}, {"columns", decimal(o[3])},
                             {"height", decimal(s[2])}, {"width", decimal(s[3])}, {"loads", k.e.text(level::pack)}, {"take", k.each("s[lane] = maximum(s[lane], " + v.text + ");")}};
     k.e.next_loop();
@@ -236,7 +248,12 @@ __device__ __forceinline__ index_t bin_end(double start, double end, index_t i, 
     const double top = nearest((double)$top * $scale);
     const double right = nearest((double)$right * $scale);
     const double bottom = nearest((double)$bottom * $scale);
-    const bool taken = abs(left) < 1e9 && abs(top) < 1e9 && abs(right) < 1e9 && abs(bottom) < 1e9 && $of >= 0 && $of < $images;
+    const bool finite = abs(left) < 1e9 && abs(top) < 1e9 && abs(right) < 1e9 && abs(bottom) < 1e9;
+    const bool taken = finite && $of >= 0 && $of < $images;
+    if (!taken) {
+        if (!finite) $too_large;
+        else $no_batch;
+    }
     const index_t batch = taken ? (index_t)$of : 0;
     const index_t y0 = taken ? bin_begin(top, bottom, $h, $rows, $height) : 0;
     const index_t y1 = taken ? bin_end(top, bottom, $h, $rows, $height) : 0;

@@ -6,8 +6,8 @@
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 
-/// The rules of ops/gather.hpp. Indices that are constants are checked when the text is made, and a wrong one is refused. Of those that
-/// are computed in a run a kernel cannot report a wrong one: nothing is read there, and the element is NaN, or 0 of other types.
+/// The rules of ops/gather.hpp. Indices that are constants are checked when the text is made, and a wrong one is refused. One that is
+/// computed in a run is a fault: nothing is read there, and the element is NaN, or 0 of other types.
 rule_table gather_rules();
 
 }  // namespace gpu
@@ -29,7 +29,7 @@ inline bool indices_fit(const tensor_view& indices, std::int64_t first, std::int
 }
 
 // The element of input 1 at `where` as an index in [0, extent), counted from the end where it is negative. `inside` gets the condition
-// that it is in range where that is not known; where it does not hold the index is 0.
+// that it is in range where that is not known; where it does not hold the index is 0, and the run fails.
 inline index resolved_index(const rule_call& r, const place& where, std::int64_t extent, bool known, operand& inside) {
     element_emitter& e = r.e;
     const operand k = r.in(1, where);
@@ -37,7 +37,9 @@ inline index resolved_index(const rule_call& r, const place& where, std::int64_t
     const std::string n = std::to_string(extent);
     const operand counted = e.make(k.type, ("% < 0 ? % + " + n + " : %").c_str(), {k, k, k});
     if (known) return e.as_index(counted, extent);
+    if (extent == 0) return e.refuse("there is nothing that its indices could name"), index();
     const operand fits = e.make(dtype::boolean, ("% >= 0 && % < " + n).c_str(), {counted, counted});
+    e.require(fits, k, {errc::op_index, graft::place(r.c.n), ops::index_out_of_range, extent});
     inside = e.both(inside, fits);
     return e.as_index(e.make(k.type, "% ? % : 0", {fits, counted}), extent);
 }

@@ -64,7 +64,9 @@ public:
         const operand inverse = e.make(type, (std::string("(") + memory_name(type) + ")1 / sqrt(% + %)").c_str(), {variance, e.number(type, epsilon)});
         const auto running = [&](int input, const operand& batch) {
             const operand old = channel(e, input, at);
-            return total ? e.make(type, "% * % + % * %", {old, e.number(type, momentum), batch, e.number(type, 1 - momentum)}) : old;
+            if (!total) return old;
+            const operand updated = e.make(type, "% * % + % * %", {old, e.number(type, momentum), batch, e.number(type, 1 - momentum)});
+            return q.integer("without_faults", 0) ? e.make(type, "% ? % : %", {e.fault_seen(), old, updated}) : updated;
         };
         const operand mean = running(3, s[1]), spread_out = running(4, total > 1 ? e.make(type, "% * %", {variance, e.number(type, n / (n - 1))}) : e.number(type, 0));
         store(e, 1, at, mean, results);

@@ -23,11 +23,13 @@ inline operand meant(const rule_call& r, const char* name, double otherwise) { r
 // The one element of an input as an element of the weights' type.
 inline operand scalar_of(const rule_call& r, int i) { return r.e.convert(r.scalar(i, r.number(0)), r.type()); }
 inline operand like_weight(const rule_call& r, int i) { return r.c.has(i) ? r.e.convert(r.in(i), r.type()) : r.number(0); }
-// `updated` where the loss in input i is a finite number, else what was there.
+// `updated` where the loss in input i is a finite number and, as lowering asks for by an attribute, nothing has been refused in the run;
+// else what was there.
 inline operand if_finite(const rule_call& r, int i, const operand& updated, const operand& before) {
-    if (!r.c.has(i)) return updated;
-    const operand loss = r.scalar(i, {});
-    return r.e.make(updated.type, "% ? % : %", {r.e.make(dtype::boolean, "is_finite(%)", {loss}), updated, before});
+    operand may;
+    if (r.c.has(i)) may = r.e.make(dtype::boolean, "is_finite(%)", {r.scalar(i, {})});
+    if (r.c.integer("without_faults", 0)) may = r.e.both(may, r.e.make(dtype::boolean, "!%", {r.e.fault_seen()}));
+    return may ? r.e.make(updated.type, "% ? % : %", {may, updated, before}) : updated;
 }
 
 inline operand emit_sgd(const rule_call& r) {

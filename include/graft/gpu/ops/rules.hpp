@@ -27,6 +27,7 @@ GRAFT_END_NAMESPACE
 #include "gather.hpp"
 #include "grid.hpp"
 #include "legacy.hpp"
+#include "loss.hpp"
 #include "movement.hpp"
 #include "norm.hpp"
 #include "optimizer.hpp"
@@ -46,6 +47,7 @@ GRAFT_INLINE rule_list all_rules() {
         gather_rules(),
         grid_rules(),
         legacy_rules(),
+        loss_rules(),
         movement_rules(),
         norm_rules(),
         optimizer_rules(),

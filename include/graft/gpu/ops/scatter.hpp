@@ -9,7 +9,7 @@ namespace gpu {
 
 /// The kernels of ops/scatter.hpp. Without a reduction the last update of an element is found by the largest number; with
 /// one the updates are sorted by where they go, and added up in their order: the same bits every time. Constant indices are checked
-/// when the text is made; an update whose computed index is out of range is left out.
+/// when the text is made; a computed one that is out of range is a fault, and its update is left out.
 generated_table scatter_rows();
 /// The rule of TensorScatter.
 rule_table scatter_rules();
@@ -152,11 +152,13 @@ $take    }
 class row_text {
 public:
     row_text(const kernel_body& body, const shape& lead) : e(body, 1), u(e.counter("u", lead.elements(), level::thread)) {}
-    /// A coordinate, counted from the end where it is negative.
-    void add(const operand& k, std::int64_t extent, std::int64_t stride) {
+    /// A coordinate, counted from the end where it is negative. `known`: it has been checked.
+    void add(const node& n, const operand& k, std::int64_t extent, std::int64_t stride, bool known) {
         const operand one = e.convert(k, dtype::int64);
         const operand at = e.make(dtype::int64, ("% < 0 ? % + " + decimal(extent) + " : %").c_str(), {one, one, one});
-        inside = e.both(inside, e.make(dtype::boolean, ("% >= 0 && % < " + decimal(extent)).c_str(), {at, at}));
+        const operand fits = e.make(dtype::boolean, ("% >= 0 && % < " + decimal(extent)).c_str(), {at, at});
+        if (!known) e.require(fits, one, {errc::op_index, graft::place(n), ops::index_out_of_range, extent});
+        inside = e.both(inside, fits);
         sum += " + " + at.text + " * " + decimal(stride);
     }
     updates finish(std::int64_t count, std::int64_t rows) const {
@@ -175,7 +177,7 @@ inline const char* generate_scatter_elements(const kernel_query& q, program& p) 
     int axis = 0;
     if (!ops::check_elementwise_indices(q, axis).ok() || !ops::read_reduction(q, s.by).ok()) return "its attributes do not fit";
     if (is_known(q, 1) && !indices_fit(q.in[1], 0, 1, x[axis])) return out_of_range;
-    if (const char* why = read_body(q, body)) return why;
+    if (const char* why = read_body(q, body, &p)) return why;
     s.k = x.rank();
     s.lead = indices;
     s.to.rows = x.elements();
@@ -183,7 +185,7 @@ inline const char* generate_scatter_elements(const kernel_query& q, program& p) 
     row_text to(body, indices);
     std::vector<std::int64_t> strides = strides_of(x, layout::row_major);
     const place at = walk(indices, layout::row_major, to.u);
-    to.add(to.e.value(body.inputs[1], at), x[axis], strides[static_cast<std::size_t>(axis)]);
+    to.add(q.n, to.e.value(body.inputs[1], at), x[axis], strides[static_cast<std::size_t>(axis)], is_known(q, 1));
     strides[static_cast<std::size_t>(axis)] = 0;
     to.sum += " + " + to.e.offset(at, strides).text;
     if (to.e.failure) return to.e.failure;
@@ -198,7 +200,7 @@ inline const char* generate_scatter_nd(const kernel_query& q, program& p) {
     kernel_body body;
     ops::block_index b;
     if (!ops::read_blocks(q, 0, b).ok() || !ops::read_reduction(q, s.by).ok()) return "its attributes do not fit";
-    if (const char* why = read_body(q, body)) return why;
+    if (const char* why = read_body(q, body, &p)) return why;
     const int rank = indices.rank();
     for (int d = 0; d + 1 < rank; ++d) s.lead.push_back(indices[d]);
     s.k = b.k;
@@ -211,7 +213,7 @@ inline const char* generate_scatter_nd(const kernel_query& q, program& p) {
         at.extents = indices;
         at.from.push_back(place::given);
         at.axes.push_back(index_of(j));
-        to.add(to.e.value(body.inputs[1], at), x[j], x.product(j + 1, b.k));
+        to.add(q.n, to.e.value(body.inputs[1], at), x[j], x.product(j + 1, b.k), is_known(q, 1));
     }
     if (to.e.failure) return to.e.failure;
     s.to = to.finish(s.lead.elements(), s.to.rows);
@@ -232,6 +234,10 @@ inline operand emit_tensor_scatter(const rule_call& r) {
             if (ops::index_at(r.c.in[2], b) < 0 || (!circular && ops::index_at(r.c.in[2], b) > n - taken)) return e.refuse("one of its places is out of range");
     const operand first = r.c.has(2) ? r.in(2, with_axes(r.at, {0})) : e.number(dtype::int64, 0), position = e.as_value(e.axis(r.at, axis));
     const std::string extent = decimal(n), length = decimal(taken);
+    if (r.c.has(2) && !r.c.in[2].data) {
+        const operand fits = e.make(dtype::boolean, circular ? "% >= 0" : ("% >= 0 && % <= " + decimal(n - taken)).c_str(), {first, first});
+        e.require(fits, first, {errc::op_index, graft::place(r.c.n), ops::index_out_of_range, n});
+    }
     const operand behind = circular ? e.make(dtype::int64, ("(% - % % " + extent + " + " + extent + ") % " + extent).c_str(), {position, first})
                                     : e.make(dtype::int64, "% - %", {position, first});
     const operand written = circular ? e.make(dtype::boolean, ("% >= 0 && % < " + length).c_str(), {first, behind})

@@ -30,9 +30,10 @@ inline const char* generate_max_unpool(const kernel_query& q, program& p) {
     if (!ops::read_unpooled(q, unpooled, out).ok()) return "its attributes do not fit";
     const std::int64_t places = elements_of(unpooled);
     if (places < 0) return "a shape that is too large";
+    if (places == 0 && x.elements()) return "there is nothing that its indices could name";
     for (std::int64_t i = 0; i < (q.in[1].data ? x.elements() : 0); ++i)
         if (ops::index_at(q.in[1], i) < 0 || ops::index_at(q.in[1], i) >= places) return out_of_range;
-    if (const char* why = read_body(q, body)) return why;
+    if (const char* why = read_body(q, body, &p)) return why;
     s.data = -1;
     s.update = 0;
     s.k = x.rank();
@@ -42,6 +43,7 @@ inline const char* generate_max_unpool(const kernel_query& q, program& p) {
     row_text to(body, x);
     const operand rest = to.e.value(body.inputs[1], walk(x, layout::row_major, to.u));
     to.inside = to.e.make(dtype::boolean, ("% >= 0 && % < " + decimal(places)).c_str(), {rest, rest});
+    if (!is_known(q, 1)) to.e.require(to.inside, rest, {errc::op_index, graft::place(q.n), ops::index_out_of_range, places});
     std::int64_t inner = 1;
     const std::vector<std::int64_t> strides = strides_of(out, layout::row_major);
     for (int d = x.rank() - 1; d >= 0; inner *= unpooled[d--])
