@@ -85,8 +85,10 @@ struct described_device {
 // Engines that compile want a driver that takes what they compiled.
 bool load_described_driver() {
 #ifdef GRAFT_CUDA_SIMULATOR
-    return dlopen(GRAFT_CUDA_SIMULATOR "/described/libcuda.so.1", RTLD_NOW | RTLD_LOCAL) != nullptr;
+    REQUIRE(dlopen(GRAFT_CUDA_SIMULATOR "/described/libcuda.so.1", RTLD_NOW | RTLD_LOCAL));
+    return true;
 #else
+    std::printf("skipped: the described driver is built with the CUDA simulator\n");
     return false;
 #endif
 }

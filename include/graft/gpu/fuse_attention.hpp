@@ -1,6 +1,7 @@
 // Attention as exporters write it, a product, a softmax and a product with movements around them, becomes one node and its kernel.
 #pragma once
 
+#include "../tensor/convert.hpp"
 #include "ops/attention.hpp"
 #include "query.hpp"
 #include "strided_view.hpp"
