@@ -1057,6 +1057,9 @@ struct opened_library {
 /// comes with the driver, is looked for there and by the system's loader. Relative folders are refused, and so is the working directory.
 opened_library open_library(const std::vector<std::string>& names, bool of_toolkit);
 
+/// Opens `name` in the folder of the library `path`, where it is there: for what that library will open by its name alone.
+void open_beside(const std::string& path, const std::string& name);
+
 /// The address of what a library exports under `name`; null if nothing.
 void* find_symbol(void* handle, const char* name) noexcept;
 /// The file that the code at `address` was loaded from; "" where the system does not tell.
@@ -1066,6 +1069,222 @@ std::string file_of(void* address);
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_CORE_DIRECTORY_HPP
+#define GRAFT_SINGLE_GRAFT_CORE_DIRECTORY_HPP
+// ---- graft/core/directory.hpp
+// Folders: what lies in one, in an order that no locale changes, with what is no regular file told apart.
+
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// What a path leads to once links are followed.
+enum class entry_kind : std::uint8_t { file, folder, other };
+
+/// One name in a folder.
+struct folder_entry {
+    std::string name; ///< without the folder; bytes as the file system has them
+    entry_kind kind = entry_kind::other;
+    /// For `other`, what it is: "a FIFO", "a broken link", ... Static storage.
+    const char* what = "";
+    /// For folders: device and inode, the same for the same folder however it was reached; (0, 0) where the system has none.
+    std::pair<std::uint64_t, std::uint64_t> identity{0, 0};
+};
+
+/// What a path leads to; `name` is the path. Nothing is opened. Errors: `cannot_open` (nothing there, no permission to look).
+result<folder_entry> look_at(const std::string& path, errc cannot_open);
+/// Everything in a folder but "." and "..", sorted by the bytes of the names. Links are followed; on Windows, links to folders
+/// are `other`. Errors: `cannot_open`, also where there are more than `most` names.
+result<std::vector<folder_entry>> list_folder(const std::string& path, errc cannot_open, std::size_t most = std::size_t(1) << 26);
+/// "folder/name", without a second slash; the name alone where the folder is "".
+std::string join_path(const std::string& folder, const std::string& name);
+/// Makes a folder and those above it that are missing. Errors: file.write.
+status make_folder(const std::string& path);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#if defined(_WIN32)
+#include <direct.h>
+#include <io.h>
+#else
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#endif
+GRAFT_BEGIN_NAMESPACE
+
+GRAFT_INLINE std::string join_path(const std::string& folder, const std::string& name) {
+    if (folder.empty()) return name;
+    const char last = folder.back();
+#if defined(_WIN32)
+    const bool separated = last == '/' || last == '\\';
+#else
+    const bool separated = last == '/';
+#endif
+    return separated ? folder + name : folder + "/" + name;
+}
+
+GRAFT_INLINE status make_folder(const std::string& path) {
+    for (std::size_t i = 1; i <= path.size(); ++i) {
+        if (i < path.size() && path[i] != '/') continue;
+        const std::string part = path.substr(0, i);
+#if defined(_WIN32)
+        const int made = ::_mkdir(part.c_str());
+#else
+        const int made = ::mkdir(part.c_str(), 0777);
+#endif
+        if (made != 0 && errno != EEXIST) return fail(errc::file_write, part, std::string("the folder cannot be made: ") + std::strerror(errno));
+    }
+    return {};
+}
+
+namespace detail {
+inline void sort_entries(std::vector<folder_entry>& entries) {
+    // char_traits compares bytes as unsigned, whatever the locale.
+    std::sort(entries.begin(), entries.end(), [](const folder_entry& a, const folder_entry& b) { return a.name < b.name; });
+}
+inline GRAFT_COLD status too_many_entries(const std::string& path, errc cannot_open, std::size_t most) {
+    return fail(cannot_open, path, "the folder holds more than " + std::to_string(most) + " names");
+}
+} // namespace detail
+
+#if !defined(_WIN32)
+
+namespace detail {
+inline void describe(const struct stat& about, folder_entry& entry) {
+    if (S_ISREG(about.st_mode)) {
+        entry.kind = entry_kind::file;
+    } else if (S_ISDIR(about.st_mode)) {
+        entry.kind = entry_kind::folder;
+        entry.identity = {static_cast<std::uint64_t>(about.st_dev), static_cast<std::uint64_t>(about.st_ino)};
+    } else {
+        entry.what = S_ISFIFO(about.st_mode)   ? "a FIFO"
+                     : S_ISSOCK(about.st_mode) ? "a socket"
+                     : S_ISCHR(about.st_mode)  ? "a character device"
+                     : S_ISBLK(about.st_mode)  ? "a block device"
+                                               : "of an unknown kind";
+    }
+}
+} // namespace detail
+
+GRAFT_INLINE result<folder_entry> look_at(const std::string& path, errc cannot_open) {
+    if (path.find('\0') != std::string::npos) return fail(cannot_open, path, "a path cannot hold a NUL byte");
+    struct stat about;
+    if (::stat(path.c_str(), &about) != 0) return fail(cannot_open, path, std::strerror(errno));
+    folder_entry entry;
+    entry.name = path;
+    detail::describe(about, entry);
+    return entry;
+}
+
+GRAFT_INLINE result<std::vector<folder_entry>> list_folder(const std::string& path, errc cannot_open, std::size_t most) {
+    if (path.find('\0') != std::string::npos) return fail(cannot_open, path, "a path cannot hold a NUL byte");
+    DIR* folder = ::opendir(path.c_str());
+    if (!folder) return fail(cannot_open, path, std::strerror(errno));
+    struct closer {
+        DIR* folder;
+        ~closer() { ::closedir(folder); }
+    } close_at_end{folder};
+    std::vector<folder_entry> entries;
+    for (;;) {
+        errno = 0;
+        const dirent* found = ::readdir(folder);
+        if (!found) break;
+        if (!std::strcmp(found->d_name, ".") || !std::strcmp(found->d_name, "..")) continue;
+        if (entries.size() >= most) return detail::too_many_entries(path, cannot_open, most);
+        folder_entry entry;
+        entry.name = found->d_name;
+#if defined(DT_REG)
+        // Most names are plain files, and most systems say so at once: a million calls of stat are seconds.
+        if (found->d_type == DT_REG) {
+            entry.kind = entry_kind::file;
+            entries.push_back(std::move(entry));
+            continue;
+        }
+#endif
+        struct stat about;
+        if (::fstatat(::dirfd(folder), found->d_name, &about, 0) == 0)
+            detail::describe(about, entry);
+        else
+            entry.what = errno == ENOENT || errno == ELOOP ? "a broken link" : "not to be looked at";
+        entries.push_back(std::move(entry));
+    }
+    if (errno != 0) return fail(cannot_open, path, std::strerror(errno));
+    detail::sort_entries(entries);
+    return entries;
+}
+
+#else
+
+namespace detail {
+inline void describe(const _finddata64i32_t& found, folder_entry& entry) {
+    constexpr unsigned reparse_point = 0x400; // links and junctions, which alone could make a loop
+    const bool folder = (found.attrib & _A_SUBDIR) != 0;
+    if (folder && (found.attrib & reparse_point))
+        entry.what = "a link to a folder";
+    else
+        entry.kind = folder ? entry_kind::folder : entry_kind::file;
+}
+} // namespace detail
+
+GRAFT_INLINE result<folder_entry> look_at(const std::string& path, errc cannot_open) {
+    if (path.find('\0') != std::string::npos) return fail(cannot_open, path, "a path cannot hold a NUL byte");
+    if (path.empty()) return fail(cannot_open, path, "the path is empty");
+    std::string plain = path;
+    while (plain.size() > 1 && (plain.back() == '/' || plain.back() == '\\')) plain.pop_back();
+    folder_entry entry;
+    entry.name = path;
+    if (plain.find_first_of("*?") != std::string::npos) return fail(cannot_open, path, "a path cannot hold * or ?");
+    // Roots and "." have no name that could be found.
+    if (plain == "." || plain == ".." || plain.back() == '/' || plain.back() == '\\' || plain.back() == ':') {
+        entry.kind = entry_kind::folder;
+        return entry;
+    }
+    _finddata64i32_t found;
+    const std::intptr_t search = _findfirst64i32(plain.c_str(), &found);
+    if (search == -1) return fail(cannot_open, path, std::strerror(errno));
+    _findclose(search);
+    detail::describe(found, entry);
+    // The path itself was chosen by the caller: a link there is followed.
+    if (entry.kind == entry_kind::other) entry.kind = entry_kind::folder;
+    return entry;
+}
+
+GRAFT_INLINE result<std::vector<folder_entry>> list_folder(const std::string& path, errc cannot_open, std::size_t most) {
+    if (path.find('\0') != std::string::npos) return fail(cannot_open, path, "a path cannot hold a NUL byte");
+    std::vector<folder_entry> entries;
+    _finddata64i32_t found;
+    const std::intptr_t search = _findfirst64i32(join_path(path, "*").c_str(), &found);
+    if (search == -1) return fail(cannot_open, path, std::strerror(errno));
+    do {
+        if (!std::strcmp(found.name, ".") || !std::strcmp(found.name, "..")) continue;
+        if (entries.size() >= most) {
+            _findclose(search);
+            return detail::too_many_entries(path, cannot_open, most);
+        }
+        folder_entry entry;
+        entry.name = found.name;
+        detail::describe(found, entry);
+        entries.push_back(std::move(entry));
+    } while (_findnext64i32(search, &found) == 0);
+    _findclose(search);
+    detail::sort_entries(entries);
+    return entries;
+}
+
+#endif
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
 
 #include <algorithm>
 #include <cstdlib>
@@ -1268,6 +1487,12 @@ GRAFT_INLINE opened_library open_library(const std::vector<std::string>& names, 
             if (detail::try_place(at, name, out)) return out;
     out.path.clear();
     return out;
+}
+
+GRAFT_INLINE void open_beside(const std::string& path, const std::string& name) {
+    const std::size_t end = path.find_last_of("/\\");
+    std::string why;
+    if (detail::absolute(path)) (void)detail::open_file(join_path(path.substr(0, end), name), why);
 }
 
 GRAFT_INLINE void* find_symbol(void* handle, const char* name) noexcept {
@@ -1495,6 +1720,16 @@ inline loaded_library<api::cublaslt_functions> open_cublaslt() {
     return out;
 }
 
+// NVRTC opens this one by its bare name when it first compiles, and names no folder: where only pip's folder has it, the system's loader
+// would not find it. What is open already is found by that name.
+inline std::string nvrtc_builtins_name(int major, int minor) {
+#if defined(_WIN32)
+    return "nvrtc-builtins64_" + std::to_string(major * 10 + minor) + ".dll";
+#else
+    return "libnvrtc-builtins.so." + std::to_string(major) + "." + std::to_string(minor);
+#endif
+}
+
 inline loaded_library<api::nvrtc_functions> open_nvrtc() {
     loaded_library<api::nvrtc_functions> out;
     api::nvrtc_functions& functions = out.functions;
@@ -1505,6 +1740,7 @@ inline loaded_library<api::nvrtc_functions> open_nvrtc() {
     int minor = 0;
     functions.nvrtcVersion(&out.major, &minor);
     judge_by_major(out, kind, std::to_string(out.major) + "." + std::to_string(minor));
+    if (out.report.ok) open_beside(out.report.path, nvrtc_builtins_name(out.major, minor));
     return out;
 }
 
@@ -1967,19 +2203,33 @@ struct kernel_query : op_context {
 
 /// What a kernel's parameter is filled with.
 struct argument {
-    enum class from : std::uint8_t { input, output, workspace } kind = from::input;
-    std::int64_t index = 0;  ///< of the input or output; for the workspace a byte offset
+    enum class from : std::uint8_t { input, output, workspace, number, faults, fault_seen } kind = from::input;
+    std::int64_t index = 0;  ///< of the input or output; for the workspace a byte offset; of a number itself
 };
 
-/// How many addresses a launch may take.
-constexpr std::size_t most_arguments = 64;
+/// A check of values that only a run has, and the reference kernel's error where one does not pass it. Kernels leave such a value in a
+/// word of the context's memory, number k of argument::faults for the k-th fault of a program, and set the word of argument::fault_seen,
+/// which all kernels of a context share. Of several values the largest word stays, so that a run tells the same one every time.
+struct fault {
+    errc code;
+    std::string where;       ///< the node, as graft::place has it
+    const char* text;        ///< for printf: the value, then `limit`
+    std::int64_t limit = 0;
+    bool counted = false;    ///< the value is a number from 0 on, and the word its complement; else the word is the value, which is not 0
+};
 
-/// One launch of an entry point. Parameters are addresses alone, in the order of `arguments`; everything else is in the text.
+/// How many arguments a launch may have: 8 bytes each, of the 4 KiB that drivers take for every device.
+constexpr std::size_t most_arguments = 500;
+
+/// One launch of an entry point. Parameters are addresses alone, in the order of `arguments`; everything else is in the text. A table is
+/// the exception: one parameter, a struct of an array of `most_arguments` addresses, some of which may be numbers, so that one text serves
+/// tensors of any number and size.
 struct launch {
     std::string entry;
     unsigned grid[3] = {1, 1, 1};
     unsigned block[3] = {1, 1, 1};
     unsigned shared_bytes = 0;
+    bool table = false;
     std::vector<argument> arguments;
 };
 
@@ -1987,6 +2237,7 @@ struct launch {
 struct program {
     std::string source;             ///< without the prelude (codegen/prelude.hpp), which is put before it
     std::vector<launch> launches;
+    std::vector<fault> faults;      ///< what its kernels check
     std::int64_t workspace_bytes = 0;
     bool in_place = false;          ///< output 0 may lie where input 0 lies
     std::string note;               ///< for the placement table
@@ -2065,6 +2316,7 @@ struct libraries {
     const api::cublaslt_functions* cublaslt = nullptr;
     void* cublaslt_handle = nullptr;
     const api::driver_functions* driver = nullptr;
+    void* driver_context = nullptr;  ///< that of the device, for threads that work for it; null: they need none
     library_choices choices;
 };
 
@@ -2082,6 +2334,83 @@ GRAFT_END_NAMESPACE
 // ---- graft/gpu/lower.hpp
 // Lowering for a GPU: fusion, precision, layouts, and chains of element-wise operators as one kernel.
 
+#ifndef GRAFT_SINGLE_GRAFT_GPU_QUERY_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_QUERY_HPP
+// ---- graft/gpu/query.hpp
+// A query of a family, made of what planning asks, or of a node in its graph.
+
+
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+/// Who makes the kernel of a node: asked of nodes that could be split into smaller ones.
+struct kernel_question {
+    void* context;
+    /// Whether kernels of our own do, all that the node does in one.
+    bool (*own)(void* context, const node& n, const graph& g);
+    /// Whether a library's row does.
+    bool (*makes)(void* context, const node& n, const graph& g);
+};
+
+namespace detail {
+
+// Layouts as families have them, kept beside the query that points at them.
+class asked {
+public:
+    // `in_block` and `out_block` as in value::block; null: row-major.
+    asked(const op_context& c, const int* in_block, const int* out_block, const device_traits& on, kernel_options options)
+        : in_(static_cast<std::size_t>(c.inputs)), out_(static_cast<std::size_t>(c.outputs)), query_{c, nullptr, nullptr, on, options} {
+        point();
+        for (int i = 0; i < c.inputs; ++i) in_[static_cast<std::size_t>(i)] = in_block && in_block[i] < 0 ? layout::channels_last : layout::row_major;
+        for (int i = 0; i < c.outputs; ++i) out_[static_cast<std::size_t>(i)] = out_block && out_block[i] < 0 ? layout::channels_last : layout::row_major;
+    }
+    asked(const asked& other) : in_(other.in_), out_(other.out_), query_(other.query_) { point(); }
+    asked& operator=(const asked&) = delete;
+    // As lowering will have it: what a library convolves lies channels last.
+    void channels_last() {
+        for (std::size_t i = 0; i < in_.size(); ++i)
+            if (query_.in[i].extents.rank() > 2) in_[i] = layout::channels_last;
+        for (std::size_t i = 0; i < out_.size(); ++i)
+            if (query_.out[i].extents.rank() > 2) out_[i] = layout::channels_last;
+    }
+    const kernel_query& query() const { return query_; }
+
+private:
+    void point() {
+        query_.in_layout = in_.data();
+        query_.out_layout = out_.data();
+    }
+    std::vector<layout> in_, out_;
+    kernel_query query_;
+};
+
+// A node of a graph under change, asked as planning will ask for it. The graph stays as it is meanwhile.
+class asked_in_graph {
+public:
+    asked_in_graph(const graph& g, const node& n, const limits& limit) {
+        for (int side = 0; side < 2; ++side)
+            for (value_id id : side ? n.outputs : n.inputs) {
+                const value* v = id == no_value ? nullptr : &g.values[static_cast<std::size_t>(id)];
+                views_[side].push_back(v ? tensor_view{v->type, v->extents, v->constant ? v->constant.raw() : nullptr} : tensor_view{});
+                blocks_[side].push_back(v ? v->block : 0);
+            }
+        context_.reset(new op_context{n, views_[0].data(), static_cast<int>(views_[0].size()), views_[1].data(), static_cast<int>(views_[1].size()), limit});
+    }
+    const op_context& context() const { return *context_; }
+    asked on(const device_traits& traits, kernel_options options) const { return asked(*context_, blocks_[0].data(), blocks_[1].data(), traits, options); }
+
+private:
+    std::vector<tensor_view> views_[2];
+    std::vector<int> blocks_[2];
+    std::unique_ptr<op_context> context_;
+};
+
+}  // namespace detail
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
 
 #include <string>
 
@@ -2100,15 +2429,6 @@ struct numbers {
 /// device.unavailable (the device has no such arithmetic).
 result<numbers> numbers_of(const device_options& options, const device_traits& on);
 
-/// Who makes the kernel of a node: asked of nodes that could be split into smaller ones.
-struct kernel_question {
-    void* context;
-    /// Whether kernels of our own do, all that the node does in one.
-    bool (*own)(void* context, const node& n, const graph& g);
-    /// Whether a library's row does.
-    bool (*makes)(void* context, const node& n, const graph& g);
-};
-
 /// Rewrites the nodes that are the device's (node::on_device): fuses what the CPU's lowering fuses as well (plan/fuse.hpp), gives values
 /// their types and layouts, and makes one node Fusion of element-wise neighbours.
 status lower_for_gpu(graph& g, const lowering& with, const numbers& used, const kernel_question& ask);
@@ -2122,21 +2442,2049 @@ GRAFT_END_NAMESPACE
 // ---- graft/gpu/lower_body.hpp
 // Bodies of gpu/lower.hpp.
 
+#ifndef GRAFT_SINGLE_GRAFT_GPU_FAULTS_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_FAULTS_HPP
+// ---- graft/gpu/faults.hpp
+// Values that a reference kernel refuses and that only a run has: which operators look at them, and the error that a kernel's word stands for.
+
+
+#include <cstdio>
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+/// The inputs of an operator whose contents its reference kernel may refuse: from `first` to `last`.
+struct checked_inputs {
+    const char* op;
+    int first, last;
+};
+
+/// Those of a node; null where there are none. Regions are checked in kernels also where they are constants.
+inline const checked_inputs* find_checked(const node& n) {
+    static constexpr checked_inputs all[] = {
+        {"Gather", 1, 1},     {"GatherElements", 1, 1}, {"GatherND", 1, 1}, {"MaxRoiPool", 0, 1},      {"MaxUnpool", 1, 1}, {"ReverseSequence", 1, 1}, {"RoiAlign", 0, 2},
+        {"RoiAlignGrad", 0, 2}, {"Scatter", 1, 1},      {"ScatterElements", 1, 1}, {"ScatterND", 1, 1}, {"TargetInRange", 0, 0}, {"TensorScatter", 2, 2},
+    };
+    for (const checked_inputs& row : all)
+        if (n.op_type == row.op) return &row;
+    return nullptr;
+}
+
+/// Whether the node's kernels may report a fault.
+inline bool may_fault(const graph& g, const node& n) {
+    const checked_inputs* of = find_checked(n);
+    for (int i = of ? of->first : 0; of && i <= of->last && i < static_cast<int>(n.inputs.size()); ++i) {
+        const value_id id = n.inputs[static_cast<std::size_t>(i)];
+        if (id != no_value && !g.values[static_cast<std::size_t>(id)].constant) return true;
+    }
+    return false;
+}
+
+/// The error that a word which is not 0 stands for.
+GRAFT_COLD inline status fault_of(const fault& f, std::uint64_t word) {
+    char detail[200];
+    std::snprintf(detail, sizeof detail, f.text, static_cast<long long>(f.counted ? ~word : word), static_cast<long long>(f.limit));
+    return fail(f.code, f.where, detail);
+}
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_GPU_FUSE_ATTENTION_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_FUSE_ATTENTION_HPP
+// ---- graft/gpu/fuse_attention.hpp
+// Attention as exporters write it, a product, a softmax and a product with movements around them, becomes one node and its kernel.
+
+#ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_ATTENTION_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_OPS_ATTENTION_HPP
+// ---- graft/gpu/ops/attention.hpp
+// Attention as products, a softmax, and what stands between them; and all of that as one kernel of cuDNN.
+
+#ifndef GRAFT_SINGLE_GRAFT_GPU_DECOMPOSE_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_DECOMPOSE_HPP
+// ---- graft/gpu/decompose.hpp
+// Operators that have no kernel of their own: written as nodes that have one, in a graph of their own.
+
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+/// A node that is written as others: what a row is given, and where it puts its answer.
+struct decomposition {
+    const op_context& c;          ///< the node
+    emitter& emit;
+    std::vector<value_id> in;     ///< its inputs as values of the emitter's graph; no_value: left out
+    std::vector<value_id> out;    ///< what the row has made for each output that is wanted
+
+    /// Whether input i, or any of the inputs, has no elements.
+    bool empty(int i) const { return c.has(i) && c.in[i].elements() == 0; }
+    bool any_empty() const {
+        for (int i = 0; i < c.inputs; ++i)
+            if (empty(i)) return true;
+        return false;
+    }
+    /// x in another type; x itself where it has that type.
+    value_id cast(value_id x, dtype type) const {
+        if (x == no_value || emit.type(x) == type) return x;
+        return emit.emit("Cast", {x}, {integer_attribute("to", static_cast<std::int64_t>(type))});
+    }
+    value_id transpose(value_id x, std::vector<std::int64_t> perm) const { return emit.emit("Transpose", {x}, {integers_attribute("perm", std::move(perm))}); }
+    value_id sum(value_id x, std::vector<std::int64_t> axes, bool keep) const {
+        return emit.emit("ReduceSum", {x, emit.integers(axes)}, {integer_attribute("keepdims", keep)});
+    }
+    value_id where(value_id condition, value_id x, double otherwise) const { return emit.emit("Where", {condition, x, emit.number(otherwise, x)}); }
+    /// Both conditions; no_value is one that always holds.
+    value_id both(value_id a, value_id b) const { return a == no_value ? b : b == no_value ? a : emit.emit("And", {a, b}); }
+    /// Zeros that lie on the device; a mistake where they are over the limit.
+    value_id constant(dtype type, const shape& extents) const;
+    /// int64 numbers from `from` on, one after the other.
+    value_id numbers(std::int64_t from, const shape& extents) const;
+    /// scale * op(a) * op(b) of matrices in the last two axes, in the type `type`: graft's MatMul. The axes before them are equal. `exact`:
+    /// its factors are not rounded, whatever precision was chosen.
+    value_id product(value_id a, bool trans_a, value_id b, bool trans_b, dtype type, double scale = 1, bool exact = false) const;
+    /// Each element of x along axis 0 as a value of its own, with that axis: then the kernels of steps have one text.
+    std::vector<value_id> apart(value_id x) const;
+    /// Values side by side along an axis.
+    value_id together(const std::vector<value_id>& parts, std::int64_t axis) const;
+    /// So many of them a kernel writes, or reads, at once.
+    static constexpr std::int64_t at_once = 32;
+};
+
+/// An operator that is decomposed. `decompose` returns null where it has made all outputs that are wanted, else why not.
+struct decomposition_row {
+    const char* op;
+    const char* domain;
+    const char* (*decompose)(decomposition&);
+    bool float32;  ///< what it makes keeps its type, whatever type was chosen for values between operators
+    bool (*applies)(const op_context&) = nullptr;  ///< which nodes it takes; the others have a kernel. Null: all
+};
+
+/// Rows of a family.
+struct decomposition_table {
+    const decomposition_row* rows;
+    int size;
+};
+
+/// The row that takes a node, or null: then it has a kernel, or nothing. Defined with the families, in gpu/ops/decompositions.hpp.
+const decomposition_row* find_decomposition(const op_context& c);
+
+/// Writes the node down in `body`, whose inputs and outputs are the node's (no_value: left out). Placement and lowering both ask here, so
+/// that what is taken is what is made. Null, or why not.
+const char* decompose(const decomposition_row& row, const op_context& c, graph& body);
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include <algorithm>
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+GRAFT_INLINE value_id decomposition::constant(dtype type, const shape& extents) const {
+    const std::int64_t bytes = bytes_of(type, extents);
+    if (bytes < 0 || bytes > c.limit.memory_bytes) return emit.mistake(fail(errc::memory_budget, emit.prefix, "a constant over the limit")), no_value;
+    auto made = tensor::zeros(type, extents);
+    if (!made.ok()) return emit.mistake(made.take_status()), no_value;
+    return emit.constant(std::move(made).value());
+}
+GRAFT_INLINE value_id decomposition::numbers(std::int64_t from, const shape& extents) const {
+    const value_id made = constant(dtype::int64, extents);
+    if (made == no_value) return made;
+    tensor& data = emit.target().values[static_cast<std::size_t>(made)].constant;
+    for (std::int64_t i = 0, count = data.elements(); i < count; ++i) data.data<std::int64_t>()[i] = from + i;
+    return made;
+}
+
+GRAFT_INLINE value_id decomposition::product(value_id a, bool trans_a, value_id b, bool trans_b, dtype type, double scale, bool exact) const {
+    if (!emit.failure.ok() || a == no_value || b == no_value) return no_value;
+    graph& g = emit.target();
+    shape extents = emit.extents(a);
+    const shape other = emit.extents(b);
+    const int rank = extents.rank();
+    extents[rank - 2] = trans_a ? emit.extents(a)[rank - 1] : emit.extents(a)[rank - 2];
+    extents[rank - 1] = trans_b ? other[rank - 2] : other[rank - 1];
+    if (elements_of(extents) < 0) return emit.mistake(fail(errc::op_shape, emit.prefix, "a product of matrices overflows")), no_value;
+    node n;
+    n.op_type = "MatMul";
+    n.domain = "graft";
+    n.name = emit.prefix + "/product_" + std::to_string(g.nodes.size());
+    n.version = newest_opset;
+    n.op = ops::find_op("graft", "MatMul", newest_opset);
+    n.inputs = {a, b};
+    if (trans_a) n.attributes.push_back(integer_attribute("transA", 1));
+    if (trans_b) n.attributes.push_back(integer_attribute("transB", 1));
+    if (scale != 1) n.attributes.push_back(real_attribute("scale", static_cast<float>(scale)));
+    if (exact) n.attributes.push_back(integer_attribute("exact", 1));
+    const value_id made = g.add_value(n.name);
+    value& v = g.values[static_cast<std::size_t>(made)];
+    v.type = type;
+    v.has_shape = true;
+    v.extents = extents;
+    n.outputs = {made};
+    g.nodes.push_back(std::move(n));
+    return made;
+}
+
+GRAFT_INLINE std::vector<value_id> decomposition::apart(value_id x) const {
+    std::vector<value_id> all;
+    if (!emit.failure.ok()) return all;
+    const std::int64_t length = emit.extents(x)[0];
+    for (std::int64_t from = 0; from < length; from += at_once) {
+        const std::int64_t n = std::min(at_once, length - from);
+        const value_id some = n == length ? x : emit.emit("Slice", {x, emit.integers({from}), emit.integers({from + n}), emit.integers({0})});
+        const std::vector<attribute> attributes{integer_attribute("axis", 0), integer_attribute("num_outputs", n)};
+        const std::vector<value_id> each = n > 1 ? emit.emit_all("", "Split", {some}, attributes, static_cast<int>(n)) : std::vector<value_id>{some};
+        all.insert(all.end(), each.begin(), each.end());
+    }
+    return all;
+}
+GRAFT_INLINE value_id decomposition::together(const std::vector<value_id>& parts, std::int64_t axis) const {
+    std::vector<value_id> joined;
+    for (std::size_t from = 0; from < parts.size() && emit.failure.ok(); from += at_once) {
+        const std::vector<value_id> some(parts.begin() + static_cast<std::ptrdiff_t>(from), parts.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(parts.size(), from + at_once)));
+        joined.push_back(some.size() > 1 ? emit.emit("Concat", some, {integer_attribute("axis", axis)}) : some[0]);
+    }
+    return !emit.failure.ok() || joined.empty() ? no_value : joined.size() > 1 ? together(joined, axis) : joined[0];
+}
+
+GRAFT_INLINE const char* decompose(const decomposition_row& row, const op_context& c, graph& body) {
+    emitter emit(body, ops::find_op, c.limit);
+    emit.prefix = c.n.name;
+    decomposition d{c, emit, {}, std::vector<value_id>(static_cast<std::size_t>(c.outputs), no_value)};
+    for (int i = 0; i < c.inputs; ++i) {
+        d.in.push_back(c.has(i) ? body.add_value(c.n.name + "/in_" + std::to_string(i)) : no_value);
+        body.inputs.push_back(d.in.back());
+        if (!c.has(i)) continue;
+        value& v = body.values.back();
+        v.type = c.in[i].type;
+        v.has_shape = true;
+        v.extents = c.in[i].extents;
+    }
+    if (const char* why = row.decompose(d)) return why;
+    if (!emit.failure.ok()) return "what it is made of does not fit, or is not in this build";
+    for (int o = 0; o < c.outputs; ++o) {
+        value_id& made = d.out[static_cast<std::size_t>(o)];
+        if (!c.wants(o)) made = no_value;
+        if (made == no_value && c.wants(o)) return "one of its outputs is not made";
+        body.outputs.push_back(no_value);
+        if (made == no_value) continue;
+        // Of a node's outputs each has a memory of its own.
+        bool taken = static_cast<bool>(body.values[static_cast<std::size_t>(made)].constant);
+        for (value_id id : body.inputs) taken |= id == made;
+        for (value_id id : body.outputs) taken |= id == made;
+        if (taken) made = emit.emit("Identity", {made});
+        if (!emit.failure.ok() || emit.type(made) != c.out[o].type || emit.extents(made) != c.out[o].extents) return "what it is made of gives another type or shape";
+        body.outputs.back() = made;
+    }
+    return nullptr;
+}
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+/// Attention of ops/attention.hpp. Heads that share keys are one matrix, so that each product is one call; scores of 16-bit queries are
+/// float32. The scores are a value in the device's memory: batch * heads * queries * keys of them.
+decomposition_table attention_decompositions();
+
+/// The row of graft.Attention(Q, K, V, mask?) -> Y, which fuse_attention.hpp makes of a product, a softmax and a product:
+/// softmax(scale * Q K^T + mask) V of float16 or bfloat16, whose scores are float32 and stay in the kernel. Each of Q, K, V and Y is a part
+/// of its value that lies there in any order of batch, heads and rows. Attributes: `extents`, the batch, heads, heads of K and V, queries,
+/// keys, size of Q and K, size of V; `q`, `k`, `v` and `y`, the first element, and the steps from one batch, head and row to the next;
+/// `scale`. The mask is [1 or batch, 1 or heads, queries, keys or more], row-major: what is behind the keys is not read.
+///
+/// cuDNN compiles the kernel when it is asked for it. Where it has none, the answer is op.unsupported.
+library_rows attention_rows();
+/// So many elements make 16 bytes, at which heads and rows have to begin.
+constexpr std::int64_t attention_pack = 8;
+/// The operator of that row, which no model can name.
+const op_row* fused_attention_row();
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_GPU_CUDNN_PLAN_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_CUDNN_PLAN_HPP
+// ---- graft/gpu/cudnn_plan.hpp
+// Execution plans of cuDNN: which engine runs an operation graph, chosen by rule, by measuring, or from what was chosen before.
+
+#ifndef GRAFT_SINGLE_GRAFT_GPU_CUDNN_GRAPH_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_CUDNN_GRAPH_HPP
+// ---- graft/gpu/cudnn_graph.hpp
+// cuDNN's backend descriptors with owners: tensors and operations made into an operation graph, and engines asked for it.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+/// The failure that cuDNN's `code` means, with its last message. What it does not support or takes for wrong is op.unsupported, so
+/// that the caller can ask for less.
+status cudnn_failure(const api::cudnn_functions& functions, int code, const char* what);
+
+/// cuDNN's number of an element type, -1 where it has none.
+int cudnn_type(dtype type) noexcept;
+
+/// Owner of one backend descriptor.
+class cudnn_descriptor {
+public:
+    cudnn_descriptor() noexcept {}
+    cudnn_descriptor(cudnn_descriptor&& other) noexcept : functions_(other.functions_), raw_(other.raw_), what_(other.what_) { other.raw_ = nullptr; }
+    cudnn_descriptor& operator=(cudnn_descriptor&& other) noexcept {
+        if (this != &other) {
+            reset();
+            functions_ = other.functions_, raw_ = other.raw_, what_ = other.what_;
+            other.raw_ = nullptr;
+        }
+        return *this;
+    }
+    ~cudnn_descriptor() { reset(); }
+
+    /// Makes a descriptor of a kind of api::cudnn; `what` names it in errors and lives for ever.
+    status create(const api::cudnn_functions& functions, int kind, const char* what);
+    void reset() noexcept;
+
+    status set(int name, int type, std::int64_t count, const void* elements);
+    status set_integers(int name, std::int64_t count, const std::int64_t* values);
+    status set_integer(int name, std::int64_t value) { return set_integers(name, 1, &value); }
+    status set_enumerator(int name, int type, int value) { return set(name, type, 1, &value); }
+    status set_float(int name, float value);
+    status set_double(int name, double value);
+    status set_descriptor(int name, const cudnn_descriptor& value);
+    status finalize();
+    /// Reads up to `capacity` elements; `count` gets how many were written.
+    status get(int name, int type, std::int64_t capacity, std::int64_t& count, void* elements) const;
+
+    void* raw() const noexcept { return raw_; }
+
+private:
+    status checked(int code, const char* doing) const;
+
+    const api::cudnn_functions* functions_ = nullptr;
+    void* raw_ = nullptr;
+    const char* what_ = "";
+};
+
+/// What a convolution reads and what it writes; x, w and y are named after the forward convolution.
+enum class convolution_direction : std::uint8_t { forward, backward_data, backward_weight };
+
+/// The spatial axes of a convolution, outermost first; groups follow from the extents of x and w.
+struct convolution_axes {
+    int rank = 2;
+    std::int64_t stride[3] = {1, 1, 1}, dilation[3] = {1, 1, 1}, pad_begin[3] = {}, pad_end[3] = {};
+};
+
+/// A pointwise operation of api::cudnn::pointwise, and the parameters that its mode has.
+struct pointwise_operation {
+    int mode = api::cudnn::pointwise::identity;
+    bool clips = false;  ///< of relu: lower, upper and slope count
+    double lower = 0, upper = 0, slope = 0;
+    double parameter = 1;  ///< alpha of elu, beta of softplus and swish
+};
+
+/// A number that a plan is given with the tensors of each call, under the id of a tensor.
+struct graph_scalar {
+    std::int64_t id;
+    float value;
+};
+
+/// An operation graph in the making. Tensors are known by ids from 1 up; what is computed is float32.
+class cudnn_graph {
+public:
+    explicit cudnn_graph(const libraries& with) noexcept : with_(&with) {}
+
+    /// [N, C, spatial...] of rank 4 or 5, channels last. A virtual tensor lies between two operations and has no memory.
+    status add_tensor(std::int64_t id, dtype type, const shape& extents, bool is_virtual);
+    /// As `add_tensor`, with `strides` in elements, one for each of the extents.
+    status add_strided(std::int64_t id, dtype type, const shape& extents, const std::int64_t* strides, bool is_virtual);
+    /// A float32 of the host's, which the plan does not depend on: one number for all elements.
+    status add_scalar(std::int64_t id, float value);
+    status add_convolution(convolution_direction direction, const convolution_axes& axes, std::int64_t x, std::int64_t w, std::int64_t y);
+    /// `b`: the second operand, 0 for none.
+    status add_pointwise(const pointwise_operation& how, std::int64_t x, std::int64_t b, std::int64_t y);
+    /// c = a * b of the matrices in the last two axes.
+    status add_matmul(std::int64_t a, std::int64_t b, std::int64_t c);
+    /// A reduction of api::cudnn::reduce over the axes where y has the extent 1.
+    status add_reduction(int how, std::int64_t x, std::int64_t y);
+    status finalize();
+
+    const std::vector<graph_scalar>& scalars() const noexcept { return scalars_; }
+
+    /// Appends the engine configurations that a mode of api::cudnn::heuristic proposes, the best first.
+    status propose(int mode, std::vector<cudnn_descriptor>& configs) const;
+    /// An engine configuration from its numbers.
+    status configure(std::int64_t engine, const std::vector<std::pair<int, std::int64_t>>& knobs, cudnn_descriptor& config) const;
+
+private:
+    const cudnn_descriptor* tensor(std::int64_t id) const noexcept;
+    status set_tensor(cudnn_descriptor& operation, int name, std::int64_t id);
+    status describe_tensor(std::int64_t id, dtype type, const shape& extents, const std::int64_t* strides, int is);
+
+    const libraries* with_;
+    std::vector<graph_scalar> scalars_;
+    std::vector<std::pair<std::int64_t, cudnn_descriptor>> tensors_;
+    std::vector<cudnn_descriptor> parameters_, operations_;
+    cudnn_descriptor graph_;
+};
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include <cstdio>
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+GRAFT_INLINE GRAFT_COLD status cudnn_failure(const api::cudnn_functions& functions, int code, const char* what) {
+    namespace result = api::cudnn::result;
+    char last[512] = "";
+    if (functions.cudnnGetLastErrorString) functions.cudnnGetLastErrorString(last, sizeof last);
+    last[sizeof last - 1] = 0;
+    const char* name = functions.cudnnGetErrorString ? functions.cudnnGetErrorString(code) : nullptr;
+    std::string text = std::string(what) + ": " + (name ? name : "error") + " (" + std::to_string(code) + ")";
+    if (last[0]) text += std::string(", ") + last;
+    if (code == result::host_allocation_failed || code == result::device_allocation_failed)
+        return fail(errc::memory_oom, "cuDNN", text + "; use a smaller batch");
+    if (code >= result::bad_parameter && code < result::internal_error) return fail(errc::op_unsupported, "cuDNN", text);
+    return fail(errc::device_unavailable, "cuDNN", text + "; `graft doctor` tells which libraries are used");
+}
+
+GRAFT_INLINE int cudnn_type(dtype type) noexcept {
+    namespace data = api::cudnn::data;
+    switch (type) {
+    case dtype::float32: return data::float32;
+    case dtype::float64: return data::float64;
+    case dtype::float16: return data::float16;
+    case dtype::bfloat16: return data::bfloat16;
+    default: return -1;
+    }
+}
+
+GRAFT_INLINE status cudnn_descriptor::checked(int code, const char* doing) const {
+    if (code == api::cudnn::result::success) return {};
+    char text[160];
+    std::snprintf(text, sizeof text, "%s of %s", doing, what_);
+    return cudnn_failure(*functions_, code, text);
+}
+GRAFT_INLINE status cudnn_descriptor::create(const api::cudnn_functions& functions, int kind, const char* what) {
+    reset();
+    functions_ = &functions;
+    what_ = what;
+    return checked(functions.cudnnBackendCreateDescriptor(kind, &raw_), "creation");
+}
+GRAFT_INLINE void cudnn_descriptor::reset() noexcept {
+    if (raw_) functions_->cudnnBackendDestroyDescriptor(raw_);
+    raw_ = nullptr;
+}
+GRAFT_INLINE status cudnn_descriptor::set(int name, int type, std::int64_t count, const void* elements) {
+    const int code = functions_->cudnnBackendSetAttribute(raw_, name, type, count, elements);
+    if (code == api::cudnn::result::success) return {};
+    char doing[48];
+    std::snprintf(doing, sizeof doing, "attribute %d", name);
+    return checked(code, doing);
+}
+GRAFT_INLINE status cudnn_descriptor::set_integers(int name, std::int64_t count, const std::int64_t* values) {
+    return set(name, api::cudnn::attribute_type::int64, count, values);
+}
+GRAFT_INLINE status cudnn_descriptor::set_float(int name, float value) { return set(name, api::cudnn::attribute_type::float32, 1, &value); }
+GRAFT_INLINE status cudnn_descriptor::set_double(int name, double value) { return set(name, api::cudnn::attribute_type::float64, 1, &value); }
+GRAFT_INLINE status cudnn_descriptor::set_descriptor(int name, const cudnn_descriptor& value) {
+    return set(name, api::cudnn::attribute_type::descriptor, 1, &value.raw_);
+}
+GRAFT_INLINE status cudnn_descriptor::finalize() { return checked(functions_->cudnnBackendFinalize(raw_), "completion"); }
+GRAFT_INLINE status cudnn_descriptor::get(int name, int type, std::int64_t capacity, std::int64_t& count, void* elements) const {
+    count = 0;
+    const int code = functions_->cudnnBackendGetAttribute(raw_, name, type, capacity, &count, elements);
+    if (code == api::cudnn::result::success) return {};
+    char doing[48];
+    std::snprintf(doing, sizeof doing, "reading attribute %d", name);
+    return checked(code, doing);
+}
+
+GRAFT_INLINE status cudnn_graph::add_tensor(std::int64_t id, dtype type, const shape& extents, bool is_virtual) {
+    const int rank = extents.rank();
+    if (rank < 4 || rank > 5 || bytes_of(type, extents) <= 0) return fail(errc::op_unsupported, "cuDNN", "a tensor of shape " + text(extents));
+    std::int64_t strides[5], step = extents[1];
+    strides[1] = 1;
+    for (int i = rank - 1; i >= 2; --i) strides[i] = step, step *= extents[i];
+    strides[0] = step;
+    return add_strided(id, type, extents, strides, is_virtual);
+}
+GRAFT_INLINE status cudnn_graph::add_strided(std::int64_t id, dtype type, const shape& extents, const std::int64_t* strides, bool is_virtual) {
+    return describe_tensor(id, type, extents, strides, is_virtual ? api::cudnn::attribute::tensor_is_virtual : 0);
+}
+GRAFT_INLINE status cudnn_graph::add_scalar(std::int64_t id, float value) {
+    static constexpr std::int64_t strides[] = {1, 1, 1, 1};
+    scalars_.push_back({id, value});
+    return describe_tensor(id, dtype::float32, {1, 1, 1, 1}, strides, api::cudnn::attribute::tensor_is_by_value);
+}
+// `is`: an attribute that is true of the tensor, 0 for none.
+GRAFT_INLINE status cudnn_graph::describe_tensor(std::int64_t id, dtype type, const shape& extents, const std::int64_t* strides, int is) {
+    namespace attribute = api::cudnn::attribute;
+    const bool yes = true;
+    cudnn_descriptor t;
+    GRAFT_TRY(t.create(*with_->cudnn, api::cudnn::tensor_descriptor, "a tensor"));
+    GRAFT_TRY(t.set_enumerator(attribute::tensor_data_type, api::cudnn::attribute_type::data_type, cudnn_type(type)));
+    GRAFT_TRY(t.set_integers(attribute::tensor_dimensions, extents.rank(), extents.begin()));
+    GRAFT_TRY(t.set_integers(attribute::tensor_strides, extents.rank(), strides));
+    GRAFT_TRY(t.set_integer(attribute::tensor_byte_alignment, is == attribute::tensor_is_by_value ? 4 : 16));
+    GRAFT_TRY(t.set_integer(attribute::tensor_unique_id, id));
+    if (is) GRAFT_TRY(t.set(is, api::cudnn::attribute_type::boolean, 1, &yes));
+    GRAFT_TRY(t.finalize());
+    tensors_.emplace_back(id, std::move(t));
+    return {};
+}
+
+GRAFT_INLINE const cudnn_descriptor* cudnn_graph::tensor(std::int64_t id) const noexcept {
+    for (const auto& known : tensors_)
+        if (known.first == id) return &known.second;
+    return nullptr;
+}
+GRAFT_INLINE status cudnn_graph::set_tensor(cudnn_descriptor& operation, int name, std::int64_t id) {
+    const cudnn_descriptor* t = tensor(id);
+    if (!t) return fail(errc::internal, "cuDNN", "an operation names a tensor that its graph has not");
+    return operation.set_descriptor(name, *t);
+}
+
+namespace detail {
+// The attributes of the three convolutions, which differ in name only.
+struct convolution_names {
+    int kind, x, w, y, convolution, alpha, beta;
+};
+inline convolution_names convolution_names_of(convolution_direction direction) noexcept {
+    namespace attribute = api::cudnn::attribute;
+    if (direction == convolution_direction::forward)
+        return {api::cudnn::convolution_forward_descriptor, attribute::convolution_forward_x, attribute::convolution_forward_w, attribute::convolution_forward_y,
+                attribute::convolution_forward_convolution, attribute::convolution_forward_alpha, attribute::convolution_forward_beta};
+    if (direction == convolution_direction::backward_data)
+        return {api::cudnn::convolution_backward_data_descriptor, attribute::convolution_backward_data_dx, attribute::convolution_backward_data_w,
+                attribute::convolution_backward_data_dy, attribute::convolution_backward_data_convolution, attribute::convolution_backward_data_alpha,
+                attribute::convolution_backward_data_beta};
+    return {api::cudnn::convolution_backward_filter_descriptor, attribute::convolution_backward_filter_x, attribute::convolution_backward_filter_dw,
+            attribute::convolution_backward_filter_dy, attribute::convolution_backward_filter_convolution, attribute::convolution_backward_filter_alpha,
+            attribute::convolution_backward_filter_beta};
+}
+}  // namespace detail
+
+GRAFT_INLINE status cudnn_graph::add_convolution(convolution_direction direction, const convolution_axes& axes, std::int64_t x, std::int64_t w, std::int64_t y) {
+    namespace attribute = api::cudnn::attribute;
+    namespace type = api::cudnn::attribute_type;
+    cudnn_descriptor c, operation;
+    GRAFT_TRY(c.create(*with_->cudnn, api::cudnn::convolution_descriptor, "a convolution"));
+    GRAFT_TRY(c.set_enumerator(attribute::convolution_compute_type, type::data_type, api::cudnn::data::float32));
+    GRAFT_TRY(c.set_enumerator(attribute::convolution_mode, type::convolution_mode, api::cudnn::convolution::cross_correlation));
+    GRAFT_TRY(c.set_integer(attribute::convolution_spatial_dims, axes.rank));
+    GRAFT_TRY(c.set_integers(attribute::convolution_pre_paddings, axes.rank, axes.pad_begin));
+    GRAFT_TRY(c.set_integers(attribute::convolution_post_paddings, axes.rank, axes.pad_end));
+    GRAFT_TRY(c.set_integers(attribute::convolution_dilations, axes.rank, axes.dilation));
+    GRAFT_TRY(c.set_integers(attribute::convolution_strides, axes.rank, axes.stride));
+    GRAFT_TRY(c.finalize());
+    const detail::convolution_names names = detail::convolution_names_of(direction);
+    GRAFT_TRY(operation.create(*with_->cudnn, names.kind, "the operation of a convolution"));
+    GRAFT_TRY(set_tensor(operation, names.x, x));
+    GRAFT_TRY(set_tensor(operation, names.w, w));
+    GRAFT_TRY(set_tensor(operation, names.y, y));
+    GRAFT_TRY(operation.set_descriptor(names.convolution, c));
+    GRAFT_TRY(operation.set_float(names.alpha, 1));
+    GRAFT_TRY(operation.set_float(names.beta, 0));
+    GRAFT_TRY(operation.finalize());
+    parameters_.push_back(std::move(c));
+    operations_.push_back(std::move(operation));
+    return {};
+}
+
+GRAFT_INLINE status cudnn_graph::add_pointwise(const pointwise_operation& how, std::int64_t x, std::int64_t b, std::int64_t y) {
+    namespace attribute = api::cudnn::attribute;
+    namespace mode = api::cudnn::pointwise;
+    namespace type = api::cudnn::attribute_type;
+    cudnn_descriptor p, operation;
+    GRAFT_TRY(p.create(*with_->cudnn, api::cudnn::pointwise_descriptor, "a pointwise function"));
+    GRAFT_TRY(p.set_enumerator(attribute::pointwise_mode, type::pointwise_mode, how.mode));
+    GRAFT_TRY(p.set_enumerator(attribute::pointwise_compute_type, type::data_type, api::cudnn::data::float32));
+    if (how.clips) {
+        GRAFT_TRY(p.set_double(attribute::pointwise_relu_lower_clip, how.lower));
+        GRAFT_TRY(p.set_double(attribute::pointwise_relu_upper_clip, how.upper));
+        GRAFT_TRY(p.set_double(attribute::pointwise_relu_lower_clip_slope, how.slope));
+    }
+    if (how.mode == mode::elu_forward) GRAFT_TRY(p.set_double(attribute::pointwise_elu_alpha, how.parameter));
+    if (how.mode == mode::softplus_forward) GRAFT_TRY(p.set_double(attribute::pointwise_softplus_beta, how.parameter));
+    if (how.mode == mode::swish_forward) GRAFT_TRY(p.set_double(attribute::pointwise_swish_beta, how.parameter));
+    GRAFT_TRY(p.finalize());
+    GRAFT_TRY(operation.create(*with_->cudnn, api::cudnn::pointwise_operation_descriptor, "a pointwise operation"));
+    GRAFT_TRY(operation.set_descriptor(attribute::pointwise_operation_pointwise, p));
+    GRAFT_TRY(set_tensor(operation, attribute::pointwise_operation_x, x));
+    if (b) GRAFT_TRY(set_tensor(operation, attribute::pointwise_operation_b, b));
+    GRAFT_TRY(set_tensor(operation, attribute::pointwise_operation_y, y));
+    GRAFT_TRY(operation.finalize());
+    parameters_.push_back(std::move(p));
+    operations_.push_back(std::move(operation));
+    return {};
+}
+
+GRAFT_INLINE status cudnn_graph::add_matmul(std::int64_t a, std::int64_t b, std::int64_t c) {
+    namespace attribute = api::cudnn::attribute;
+    cudnn_descriptor m, operation;
+    GRAFT_TRY(m.create(*with_->cudnn, api::cudnn::matmul_descriptor, "a product of matrices"));
+    GRAFT_TRY(m.set_enumerator(attribute::matmul_compute_type, api::cudnn::attribute_type::data_type, api::cudnn::data::float32));
+    GRAFT_TRY(m.finalize());
+    GRAFT_TRY(operation.create(*with_->cudnn, api::cudnn::matmul_operation_descriptor, "the operation of a product of matrices"));
+    GRAFT_TRY(set_tensor(operation, attribute::matmul_operation_a, a));
+    GRAFT_TRY(set_tensor(operation, attribute::matmul_operation_b, b));
+    GRAFT_TRY(set_tensor(operation, attribute::matmul_operation_c, c));
+    GRAFT_TRY(operation.set_descriptor(attribute::matmul_operation_matmul, m));
+    GRAFT_TRY(operation.finalize());
+    parameters_.push_back(std::move(m));
+    operations_.push_back(std::move(operation));
+    return {};
+}
+
+GRAFT_INLINE status cudnn_graph::add_reduction(int how, std::int64_t x, std::int64_t y) {
+    namespace attribute = api::cudnn::attribute;
+    namespace type = api::cudnn::attribute_type;
+    cudnn_descriptor r, operation;
+    GRAFT_TRY(r.create(*with_->cudnn, api::cudnn::reduction_descriptor, "a reduction"));
+    GRAFT_TRY(r.set_enumerator(attribute::reduction_compute_type, type::data_type, api::cudnn::data::float32));
+    GRAFT_TRY(r.set_enumerator(attribute::reduction_operator, type::reduction_operator, how));
+    GRAFT_TRY(r.finalize());
+    GRAFT_TRY(operation.create(*with_->cudnn, api::cudnn::reduction_operation_descriptor, "the operation of a reduction"));
+    GRAFT_TRY(operation.set_descriptor(attribute::reduction_operation_reduction, r));
+    GRAFT_TRY(set_tensor(operation, attribute::reduction_operation_x, x));
+    GRAFT_TRY(set_tensor(operation, attribute::reduction_operation_y, y));
+    GRAFT_TRY(operation.finalize());
+    parameters_.push_back(std::move(r));
+    operations_.push_back(std::move(operation));
+    return {};
+}
+
+GRAFT_INLINE status cudnn_graph::finalize() {
+    namespace attribute = api::cudnn::attribute;
+    std::vector<void*> operations;
+    for (const cudnn_descriptor& o : operations_) operations.push_back(o.raw());
+    GRAFT_TRY(graph_.create(*with_->cudnn, api::cudnn::operation_graph_descriptor, "an operation graph"));
+    namespace type = api::cudnn::attribute_type;
+    GRAFT_TRY(graph_.set(attribute::operation_graph_operations, type::descriptor, static_cast<std::int64_t>(operations.size()), operations.data()));
+    if (!with_->cudnn_device) GRAFT_TRY(graph_.set(attribute::operation_graph_handle, type::handle, 1, &with_->cudnn_handle));
+    return graph_.finalize();
+}
+
+GRAFT_INLINE status cudnn_graph::propose(int mode, std::vector<cudnn_descriptor>& configs) const {
+    namespace attribute = api::cudnn::attribute;
+    namespace type = api::cudnn::attribute_type;
+    cudnn_descriptor heuristic;
+    GRAFT_TRY(heuristic.create(*with_->cudnn, api::cudnn::engine_heuristic_descriptor, "an engine heuristic"));
+    GRAFT_TRY(heuristic.set_descriptor(attribute::engine_heuristic_operation_graph, graph_));
+    GRAFT_TRY(heuristic.set_enumerator(attribute::engine_heuristic_mode, type::heuristic_mode, mode));
+    if (with_->cudnn_device) GRAFT_TRY(heuristic.set(attribute::engine_heuristic_device, type::descriptor, 1, &with_->cudnn_device));
+    GRAFT_TRY(heuristic.finalize());
+    std::int64_t count = 0, written = 0;
+    GRAFT_TRY(heuristic.get(attribute::engine_heuristic_results, type::descriptor, 0, count, nullptr));
+    count = count < 0 ? 0 : count > 256 ? 256 : count;
+    std::vector<cudnn_descriptor> found(static_cast<std::size_t>(count));
+    std::vector<void*> raw;
+    for (cudnn_descriptor& f : found) {
+        GRAFT_TRY(f.create(*with_->cudnn, api::cudnn::engine_config_descriptor, "an engine configuration"));
+        raw.push_back(f.raw());
+    }
+    if (count) GRAFT_TRY(heuristic.get(attribute::engine_heuristic_results, type::descriptor, count, written, raw.data()));
+    // Fewer may be written than were announced.
+    for (std::int64_t i = 0; i < written && i < count; ++i) configs.push_back(std::move(found[static_cast<std::size_t>(i)]));
+    return {};
+}
+
+GRAFT_INLINE status cudnn_graph::configure(std::int64_t engine, const std::vector<std::pair<int, std::int64_t>>& knobs, cudnn_descriptor& config) const {
+    namespace attribute = api::cudnn::attribute;
+    namespace type = api::cudnn::attribute_type;
+    cudnn_descriptor e;
+    GRAFT_TRY(e.create(*with_->cudnn, api::cudnn::engine_descriptor, "an engine"));
+    GRAFT_TRY(e.set_descriptor(attribute::engine_operation_graph, graph_));
+    GRAFT_TRY(e.set_integer(attribute::engine_global_index, engine));
+    if (with_->cudnn_device) GRAFT_TRY(e.set(attribute::engine_device, type::descriptor, 1, &with_->cudnn_device));
+    GRAFT_TRY(e.finalize());
+    std::vector<cudnn_descriptor> choices(knobs.size());
+    std::vector<void*> raw;
+    for (std::size_t i = 0; i < knobs.size(); ++i) {
+        GRAFT_TRY(choices[i].create(*with_->cudnn, api::cudnn::knob_choice_descriptor, "the choice of a knob"));
+        GRAFT_TRY(choices[i].set_enumerator(attribute::knob_choice_type, type::knob_type, knobs[i].first));
+        GRAFT_TRY(choices[i].set_integer(attribute::knob_choice_value, knobs[i].second));
+        GRAFT_TRY(choices[i].finalize());
+        raw.push_back(choices[i].raw());
+    }
+    GRAFT_TRY(config.create(*with_->cudnn, api::cudnn::engine_config_descriptor, "an engine configuration"));
+    GRAFT_TRY(config.set_descriptor(attribute::engine_config_engine, e));
+    if (!raw.empty()) GRAFT_TRY(config.set(attribute::engine_config_knob_choices, type::descriptor, static_cast<std::int64_t>(raw.size()), raw.data()));
+    return config.finalize();
+}
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+/// What an engine must not do.
+struct engine_limits {
+    bool deterministic = false;    ///< leaves out engines that do not give the same bits every time
+    bool tensor_cores = true;      ///< false: full float32, no TF32
+    bool transforms = true;        ///< false: no Winograd and no FFT, whose sums of whole numbers are not exact
+    std::int64_t workspace_bytes = 0;
+};
+
+/// A tensor of an operation graph that has memory: its id, and where a call finds it.
+struct graph_binding {
+    std::int64_t id;
+    argument memory;
+    std::int64_t offset = 0;  ///< bytes from there to the tensor's first element
+};
+
+/// An engine that was made ready for a graph.
+struct cudnn_plan {
+    cudnn_descriptor config, plan;
+    std::int64_t workspace_bytes = 0;
+    bool plain = false;     ///< keeps NaNs strictly, and is slow
+    bool compiled = false;  ///< its kernel is compiled when the plan is made, which takes a second or so
+    std::string choice;  ///< "<engine> <knob>=<value> ...", which `restore_plan` reads
+};
+
+/// Makes the plan of an engine configuration of a graph; op.unsupported where the engine does not take it, or breaks a limit.
+status make_plan(const libraries& with, const engine_limits& limits, cudnn_descriptor config, cudnn_plan& plan);
+/// What is kept of a plan: its choice, or, where its kernel was compiled, the library's own text of the plan, which has the kernel.
+std::string keep_plan(const cudnn_plan& plan);
+/// The plan of a text that was kept.
+status restore_plan(const libraries& with, const engine_limits& limits, const cudnn_graph& graph, const std::string& text, cudnn_plan& plan);
+
+/// The kernel of a finalized graph, by the engine that was kept for `problem`, else the fastest of the measured ones, else the
+/// library's favourite. op.unsupported where no engine takes the graph within the limits.
+result<std::unique_ptr<library_kernel>> choose_cudnn_kernel(const kernel_query& query, const libraries& with, const engine_limits& limits, const cudnn_graph& graph,
+                                                            std::vector<graph_binding> bindings, const std::string& problem);
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+#include <algorithm>
+#include <cstdlib>
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+namespace detail {
+
+/// Runs a plan on the tensors of a call.
+class cudnn_kernel final : public library_kernel {
+public:
+    cudnn_kernel(cudnn_plan plan, const std::vector<graph_binding>& bindings, const std::vector<graph_scalar>& scalars) : plan_(std::move(plan)), bindings_(bindings), scalars_(scalars) {
+        workspace_bytes = plan_.workspace_bytes;
+        note = "cuDNN, engine " + plan_.choice;
+    }
+    inline status enqueue(const library_call& call) const override {
+        namespace attribute = api::cudnn::attribute;
+        namespace type = api::cudnn::attribute_type;
+        const api::cudnn_functions& f = *call.with.cudnn;
+        if (const int code = f.cudnnSetStream(call.with.cudnn_handle, call.stream)) return cudnn_failure(f, code, "the choice of a stream");
+        constexpr std::size_t most = 8;
+        std::int64_t ids[most];
+        void* memory[most];
+        std::size_t count = 0;
+        if (bindings_.size() + scalars_.size() > most) return fail(errc::internal, "cuDNN", "a graph has more tensors than a call holds");
+        for (const graph_binding& b : bindings_) {
+            const device_address at = (b.memory.kind == argument::from::input ? call.in : call.out)[b.memory.index] + static_cast<device_address>(b.offset);
+            ids[count] = b.id;
+            memory[count++] = reinterpret_cast<void*>(static_cast<std::uintptr_t>(at));
+        }
+        // CuDNN copies the number when the plan is executed.
+        std::vector<graph_scalar> scalars = scalars_;
+        for (graph_scalar& s : scalars) {
+            ids[count] = s.id;
+            memory[count++] = &s.value;
+        }
+        void* workspace = reinterpret_cast<void*>(static_cast<std::uintptr_t>(call.workspace));
+        cudnn_descriptor pack;
+        GRAFT_TRY(pack.create(f, api::cudnn::variant_pack_descriptor, "a variant pack"));
+        GRAFT_TRY(pack.set(attribute::variant_pack_data_pointers, type::void_pointer, static_cast<std::int64_t>(count), memory));
+        GRAFT_TRY(pack.set_integers(attribute::variant_pack_unique_ids, static_cast<std::int64_t>(count), ids));
+        GRAFT_TRY(pack.set(attribute::variant_pack_workspace, type::void_pointer, 1, &workspace));
+        GRAFT_TRY(pack.finalize());
+        if (const int code = f.cudnnBackendExecute(call.with.cudnn_handle, plan_.plan.raw(), pack.raw())) return cudnn_failure(f, code, "the execution of a plan");
+        return {};
+    }
+    const cudnn_plan& plan() const noexcept { return plan_; }
+
+private:
+    cudnn_plan plan_;
+    std::vector<graph_binding> bindings_;
+    std::vector<graph_scalar> scalars_;
+};
+
+// The number of an engine, its notes on numbers, and whether it compiles its kernels.
+inline status read_engine(const api::cudnn_functions& f, const cudnn_descriptor& config, std::int64_t& engine, std::vector<int>& notes, bool& compiles) {
+    namespace attribute = api::cudnn::attribute;
+    namespace type = api::cudnn::attribute_type;
+    cudnn_descriptor e;
+    std::int64_t count = 0;
+    int found[32] = {};
+    GRAFT_TRY(e.create(f, api::cudnn::engine_descriptor, "an engine"));
+    void* raw = e.raw();
+    GRAFT_TRY(config.get(attribute::engine_config_engine, type::descriptor, 1, count, &raw));
+    GRAFT_TRY(e.get(attribute::engine_global_index, type::int64, 1, count, &engine));
+    GRAFT_TRY(e.get(attribute::engine_numerical_note, type::numerical_note, 32, count, found));
+    notes.assign(found, found + (count < 0 ? 0 : count > 32 ? 32 : count));
+    GRAFT_TRY(e.get(attribute::engine_behavior_note, type::behavior_note, 32, count, found));
+    const int* const end = found + (count < 0 ? 0 : count > 32 ? 32 : count);
+    compiles = std::find(static_cast<const int*>(found), end, api::cudnn::behavior_note::runtime_compilation) != end;
+    return {};
+}
+
+// "<engine> <knob>=<value> ..."
+inline status write_choice(const api::cudnn_functions& f, const cudnn_descriptor& config, std::int64_t engine, std::string& choice) {
+    namespace attribute = api::cudnn::attribute;
+    namespace type = api::cudnn::attribute_type;
+    constexpr std::int64_t most = 64;
+    std::vector<cudnn_descriptor> knobs(most);
+    std::vector<void*> raw;
+    for (cudnn_descriptor& k : knobs) {
+        GRAFT_TRY(k.create(f, api::cudnn::knob_choice_descriptor, "the choice of a knob"));
+        raw.push_back(k.raw());
+    }
+    std::int64_t count = 0, one = 0;
+    GRAFT_TRY(config.get(attribute::engine_config_knob_choices, type::descriptor, most, count, raw.data()));
+    choice = std::to_string(engine);
+    for (std::int64_t i = 0; i < count && i < most; ++i) {
+        const cudnn_descriptor& k = knobs[static_cast<std::size_t>(i)];
+        int knob = 0;
+        std::int64_t value = 0;
+        GRAFT_TRY(k.get(attribute::knob_choice_type, type::knob_type, 1, one, &knob));
+        GRAFT_TRY(k.get(attribute::knob_choice_value, type::int64, 1, one, &value));
+        choice += " " + std::to_string(knob) + "=" + std::to_string(value);
+    }
+    return {};
+}
+
+inline const char* broken_limit(const engine_limits& limits, const std::vector<int>& notes) {
+    namespace note = api::cudnn::numerical_note;
+    for (const int n : notes) {
+        if (n == note::nondeterministic && limits.deterministic) return "the engine is not deterministic";
+        if (n == note::tensor_core && !limits.tensor_cores) return "the engine rounds to TF32";
+        if (!limits.transforms && (n == note::fft || (n >= note::winograd && n <= note::winograd_13x13))) return "the engine transforms its factors";
+        if (n == note::down_convert_inputs) return "the engine narrows its inputs";
+        if (n == note::reduced_precision_reduction) return "the engine sums in less than float32";
+    }
+    return nullptr;
+}
+
+// One mode's engines: the first that can be used, or as many as are to be measured. The engine that keeps NaNs strictly is the plain
+// one, which the heuristics put first for some graphs though others are far quicker: it comes behind the others. Plans are made side by
+// side, as cuDNN allows: one whose kernel is compiled takes a second of a core, and a residual network's step asks for dozens.
+inline status collect_plans(const libraries& with, const engine_limits& limits, const cudnn_graph& graph, int mode, std::size_t wanted,
+                            std::vector<cudnn_plan>& plans) {
+    std::vector<cudnn_descriptor> configs;
+    GRAFT_TRY(graph.propose(mode, configs));
+    std::vector<cudnn_plan> plain;
+    status last;
+    for (std::size_t first = 0, count = 0; first < configs.size() && plans.size() < wanted; first += count) {
+        count = std::min(wanted - plans.size(), configs.size() - first);
+        std::vector<cudnn_plan> made(count);
+        std::vector<status> done(count);
+        pool_executor pool(static_cast<int>(count));
+        parallel_for(pool, static_cast<std::int64_t>(count), [&](std::int64_t i) {
+            const auto k = static_cast<std::size_t>(i);
+            std::unique_ptr<current_context> now;
+            if (with.driver && with.driver_context) now.reset(new current_context(*with.driver, with.driver_context));
+            done[k] = make_plan(with, limits, std::move(configs[first + k]), made[k]);
+        });
+        for (std::size_t k = 0; k < count; ++k) {
+            if (done[k].ok())
+                (made[k].plain ? plain : plans).push_back(std::move(made[k]));
+            else
+                last = std::move(done[k]);
+        }
+    }
+    for (std::size_t i = 0; i < plain.size() && plans.size() < wanted; ++i) plans.push_back(std::move(plain[i]));
+    return plans.empty() ? std::move(last) : status();
+}
+
+}  // namespace detail
+
+namespace detail {
+
+// Reads what is to be known of a plan that was made, and holds it against the limits.
+inline status read_plan(const api::cudnn_functions& f, const engine_limits& limits, cudnn_plan& plan) {
+    std::int64_t engine = 0, count = 0;
+    std::vector<int> notes;
+    GRAFT_TRY(plan.plan.get(api::cudnn::attribute::execution_plan_workspace_bytes, api::cudnn::attribute_type::int64, 1, count, &plan.workspace_bytes));
+    if (plan.workspace_bytes < 0 || plan.workspace_bytes > limits.workspace_bytes)
+        return fail(errc::op_unsupported, "cuDNN",
+                    "the engine needs " + std::to_string(plan.workspace_bytes) + " bytes of workspace, over the limit of " + std::to_string(limits.workspace_bytes));
+    GRAFT_TRY(read_engine(f, plan.config, engine, notes, plan.compiled));
+    if (const char* broken = broken_limit(limits, notes)) return fail(errc::op_unsupported, "cuDNN", broken);
+    plan.plain = std::find(notes.begin(), notes.end(), api::cudnn::numerical_note::strict_nan) != notes.end();
+    return write_choice(f, plan.config, engine, plan.choice);
+}
+
+// What the text of a whole plan begins with.
+inline const char* plan_text_mark() noexcept { return "plan "; }
+
+inline status restore_whole_plan(const libraries& with, const engine_limits& limits, const std::string& json, cudnn_plan& plan) {
+    namespace attribute = api::cudnn::attribute;
+    namespace type = api::cudnn::attribute_type;
+    const api::cudnn_functions& f = *with.cudnn;
+    std::int64_t count = 0;
+    GRAFT_TRY(plan.plan.create(f, api::cudnn::execution_plan_descriptor, "a kept execution plan"));
+    GRAFT_TRY(plan.plan.set(attribute::execution_plan_json, type::text, static_cast<std::int64_t>(json.size()), json.data()));
+    if (with.cudnn_device)
+        GRAFT_TRY(plan.plan.set(attribute::execution_plan_device, type::descriptor, 1, &with.cudnn_device));
+    else
+        GRAFT_TRY(plan.plan.set(attribute::execution_plan_handle, type::handle, 1, &with.cudnn_handle));
+    GRAFT_TRY(plan.plan.finalize());
+    GRAFT_TRY(plan.config.create(f, api::cudnn::engine_config_descriptor, "an engine configuration"));
+    void* raw = plan.config.raw();
+    GRAFT_TRY(plan.plan.get(attribute::execution_plan_engine_config, type::descriptor, 1, count, &raw));
+    return read_plan(f, limits, plan);
+}
+
+}  // namespace detail
+
+GRAFT_INLINE status make_plan(const libraries& with, const engine_limits& limits, cudnn_descriptor config, cudnn_plan& plan) {
+    namespace attribute = api::cudnn::attribute;
+    namespace type = api::cudnn::attribute_type;
+    const api::cudnn_functions& f = *with.cudnn;
+    std::int64_t engine = 0;
+    std::vector<int> notes;
+    // Before the plan is made: that may take long.
+    GRAFT_TRY(detail::read_engine(f, config, engine, notes, plan.compiled));
+    if (const char* broken = detail::broken_limit(limits, notes)) return fail(errc::op_unsupported, "cuDNN", broken);
+    plan.config = std::move(config);
+    GRAFT_TRY(plan.plan.create(f, api::cudnn::execution_plan_descriptor, "an execution plan"));
+    GRAFT_TRY(plan.plan.set_descriptor(attribute::execution_plan_engine_config, plan.config));
+    if (with.cudnn_device) GRAFT_TRY(plan.plan.set(attribute::execution_plan_device, type::descriptor, 1, &with.cudnn_device));
+    GRAFT_TRY(plan.plan.finalize());
+    return detail::read_plan(f, limits, plan);
+}
+
+GRAFT_INLINE std::string keep_plan(const cudnn_plan& plan) {
+    namespace attribute = api::cudnn::attribute;
+    namespace type = api::cudnn::attribute_type;
+    if (!plan.compiled) return plan.choice;
+    constexpr std::int64_t most = std::int64_t(16) << 20;
+    std::int64_t size = 0, written = 0;
+    // Where there is no text, or a huge one, the choice alone is kept.
+    if (!plan.plan.get(attribute::execution_plan_json, type::text, 0, size, nullptr).ok() || size <= 0 || size > most) return plan.choice;
+    std::string json(static_cast<std::size_t>(size), ' ');
+    if (!plan.plan.get(attribute::execution_plan_json, type::text, size, written, &json[0]).ok()) return plan.choice;
+    json.resize(static_cast<std::size_t>(written < 0 ? 0 : written > size ? size : written));
+    while (!json.empty() && json.back() == 0) json.pop_back();
+    return detail::plan_text_mark() + json;
+}
+
+GRAFT_INLINE status restore_plan(const libraries& with, const engine_limits& limits, const cudnn_graph& graph, const std::string& text, cudnn_plan& plan) {
+    const std::string mark = detail::plan_text_mark();
+    if (text.compare(0, mark.size(), mark) == 0) return detail::restore_whole_plan(with, limits, text.substr(mark.size()), plan);
+    const char* at = text.c_str();
+    char* end = nullptr;
+    const std::int64_t engine = std::strtoll(at, &end, 10);
+    bool legal = end != at && engine >= 0;
+    std::vector<std::pair<int, std::int64_t>> knobs;
+    while (legal && *end) {
+        at = end;
+        const long knob = std::strtol(at, &end, 10);
+        legal = *at == ' ' && end != at && *end == '=' && knob >= 0 && knob < 1024 && knobs.size() < 64;
+        if (!legal) break;
+        at = end + 1;
+        knobs.emplace_back(static_cast<int>(knob), std::strtoll(at, &end, 10));
+        legal = end != at;
+    }
+    if (!legal) return fail(errc::op_unsupported, "cuDNN", "the choice '" + escape(text) + "' is none");
+    cudnn_descriptor config;
+    GRAFT_TRY(graph.configure(engine, knobs, config));
+    return make_plan(with, limits, std::move(config), plan);
+}
+
+GRAFT_INLINE result<std::unique_ptr<library_kernel>> choose_cudnn_kernel(const kernel_query& query, const libraries& with, const engine_limits& limits,
+                                                                         const cudnn_graph& graph, std::vector<graph_binding> bindings, const std::string& problem) {
+    const library_choices& choices = with.choices;
+    const std::string key = query.on.name + "; cuDNN " + std::to_string(with.cudnn->cudnnGetVersion()) + "; " + problem;
+    if (choices.recall) {
+        const std::string kept = choices.recall(choices.context, key);
+        cudnn_plan plan;
+        // What was kept may be of another driver or a damaged file: then it is chosen anew.
+        if (!kept.empty() && restore_plan(with, limits, graph, kept, plan).ok())
+            return std::unique_ptr<library_kernel>(new detail::cudnn_kernel(std::move(plan), bindings, graph.scalars()));
+    }
+    // A measured choice differs from one run of the program to the next.
+    const bool measured = choices.milliseconds && choices.candidates > 1 && !query.options.deterministic;
+    const std::size_t wanted = measured ? static_cast<std::size_t>(choices.candidates) : 1;
+    std::vector<cudnn_plan> plans;
+    status why = detail::collect_plans(with, limits, graph, api::cudnn::heuristic::a, wanted, plans);
+    if (plans.empty()) {
+        status fallback = detail::collect_plans(with, limits, graph, api::cudnn::heuristic::fallback, wanted, plans);
+        if (!fallback.ok()) why = std::move(fallback);
+    }
+    if (plans.empty() && !why.ok() && why.error().code() != errc::op_unsupported) return why;
+    if (plans.empty()) return fail(errc::op_unsupported, "cuDNN", "no engine takes this" + (why.ok() ? std::string() : ": " + why.error().detail()));
+    std::unique_ptr<detail::cudnn_kernel> best;
+    double least = 0;
+    for (cudnn_plan& plan : plans) {
+        std::unique_ptr<detail::cudnn_kernel> kernel(new detail::cudnn_kernel(std::move(plan), bindings, graph.scalars()));
+        const double milliseconds = plans.size() > 1 ? choices.milliseconds(choices.context, query, *kernel, 5) : 0;
+        if (milliseconds < 0 || (best && milliseconds >= least)) continue;
+        least = milliseconds;
+        best = std::move(kernel);
+    }
+    if (!best) return fail(errc::device_unavailable, "cuDNN", "every engine failed while it was measured; `graft doctor` tells which libraries are used");
+    if (choices.remember) choices.remember(choices.context, key, keep_plan(best->plan()));
+    return std::unique_ptr<library_kernel>(std::move(best));
+}
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_GPU_LAYOUTS_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_LAYOUTS_HPP
+// ---- graft/gpu/layouts.hpp
+// Layouts of values: when two of them are the same order of elements.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+/// Whether row-major and channels-last are the same order of a shape's elements.
+inline bool layouts_agree(const shape& s) noexcept { return s.rank() < 3 || s[1] == 1 || s.product(2, s.rank()) == 1; }
+/// Whether a value of that shape and layout may be read as channels-last.
+inline bool is_channels_last(const shape& s, layout l) noexcept { return l == layout::channels_last || layouts_agree(s); }
+/// Whether a value of that shape and layout may be read as row-major.
+inline bool is_row_major(const shape& s, layout l) noexcept { return l == layout::row_major || layouts_agree(s); }
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
+
+#include <algorithm>
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+namespace detail {
+
+class attention_writer {
+public:
+    inline explicit attention_writer(decomposition& to) : d(to), e(to.emit), c(to.c) {}
+
+    inline const char* write() {
+        if (!ops::plan_attention(c, p).ok()) return "its shapes do not fit";
+        for (int i : {0, 1, 2, 3, 6})
+            if (d.empty(i)) return "one of its inputs is empty";
+        if (p.total < 1 || p.size < 1 || p.v_size < 1) return "there are no keys";
+        const dtype type = c.in[0].type, v_type = c.in[2].type;
+        const value_id k = joined(1, 4), v = joined(2, 5);
+        if (c.wants(1)) d.out[1] = k;
+        if (c.wants(2)) d.out[2] = v;
+        if (!c.wants(0) && !c.wants(3)) return nullptr;
+        const value_id weights = weigh(scores(k), type);
+        if (!c.wants(0)) return nullptr;
+        const shape rows{p.batch, p.kv_heads, p.group * p.q_length, p.total};
+        value_id y = d.product(e.reshape(d.cast(weights, v_type), rows), false, v, false, v_type);
+        y = d.cast(e.reshape(y, {p.batch, p.q_heads, p.q_length, p.v_size}), type);
+        d.out[0] = p.packed ? e.reshape(d.transpose(y, {0, 2, 1, 3}), {p.batch, p.q_length, p.q_heads * p.v_size}) : y;
+        return nullptr;
+    }
+
+private:
+    // An input as [batch, heads, length, size].
+    inline value_id heads(int i, std::int64_t count, std::int64_t length, std::int64_t size) {
+        const value_id x = d.in[static_cast<std::size_t>(i)];
+        return p.packed ? d.transpose(e.reshape(x, {p.batch, length, count, size}), {0, 2, 1, 3}) : x;
+    }
+    // Keys or values, behind those of the past.
+    inline value_id joined(int i, int past) {
+        const value_id x = heads(i, p.kv_heads, p.kv_length, i == 1 ? p.size : p.v_size);
+        if (p.past == 0) return x;
+        if (p.kv_length == 0) return d.in[static_cast<std::size_t>(past)];
+        return e.emit("Concat", {d.in[static_cast<std::size_t>(past)], x}, {integer_attribute("axis", 2)});
+    }
+    // scale * Q K^T as [batch, heads, queries, keys].
+    inline value_id scores(value_id k) {
+        const dtype type = c.in[0].type, sums = type == dtype::float64 ? type : dtype::float32;
+        const double scale = c.has_attribute("scale") ? static_cast<double>(c.real("scale", 0)) : 1 / std::sqrt(static_cast<double>(p.size));
+        value_id q = e.reshape(heads(0, p.q_heads, p.q_length, p.size), {p.batch, p.kv_heads, p.group * p.q_length, p.size});
+        const bool wide = type == dtype::float64;  // the product's own factor is a float
+        if (wide) q = e.mul(q, e.number(scale, q));
+        return e.reshape(d.product(q, false, k, true, sums, wide ? 1 : scale), {p.batch, p.q_heads, p.q_length, p.total});
+    }
+    // What the scores become. -infinity is where a query may not look; one that may look nowhere gives zeros.
+    inline value_id weigh(value_id s, dtype type) {
+        const std::int64_t mode = c.integer("qk_matmul_output_mode", 0);
+        const auto tell = [&](std::int64_t at) {
+            if (c.wants(3) && mode == at) d.out[3] = d.cast(s, type);
+        };
+        tell(0);
+        const double cap = static_cast<double>(c.real("softcap", 0));
+        if (cap > 0) s = e.mul(e.emit("Tanh", {e.mul(s, e.number(1 / cap, s))}), e.number(cap, s));
+        tell(1);
+        value_id allowed = in_reach(), visible = allowed;
+        if (c.has(3)) {
+            const value_id m = mask(e.type(s));
+            if (c.in[3].type == dtype::boolean)
+                visible = allowed = d.both(m, allowed);
+            else {
+                s = e.add(s, m);
+                visible = d.both(e.emit("Greater", {m, e.number(-HUGE_VAL, m)}), allowed);
+            }
+        }
+        if (allowed != no_value) s = d.where(allowed, s, -HUGE_VAL);
+        tell(2);
+        s = e.emit("Softmax", {s}, {integer_attribute("axis", -1)});
+        // With a frontier alone every query sees the first key or the one at its place.
+        const bool blind = c.has(3) || c.has(6) || (c.integer("left_window_size", -1) >= 0 && p.q_length > p.kv_length);
+        if (blind && visible != no_value) s = d.where(visible, s, 0);
+        tell(3);
+        return s;
+    }
+    // The mask as long as the keys, which is no broadcast: keys behind its end are not to be seen.
+    inline value_id mask(dtype type) {
+        const bool boolean = c.in[3].type == dtype::boolean;
+        const value_id m = boolean ? d.in[3] : d.cast(d.in[3], type);
+        const shape& x = c.in[3].extents;
+        if (x.back() == p.total) return m;
+        std::vector<std::int64_t> pads(2 * static_cast<std::size_t>(x.rank()), 0);
+        pads.back() = p.total - x.back();
+        return e.emit("Pad", {m, e.integers(pads), boolean ? no_value : e.number(-HUGE_VAL, m)});
+    }
+    // Where the frontier, the windows and the lengths of the keys let a query look; no_value: everywhere.
+    inline value_id in_reach() {
+        constexpr std::int64_t far = std::int64_t(1) << 40;
+        const bool causal = c.integer("is_causal", 0) != 0;
+        const std::int64_t left = std::min(far, c.integer("left_window_size", -1)), right = std::min(far, c.integer("right_window_size", -1));
+        const bool placed = causal || left >= 0 || right >= 0;
+        if (!placed && !c.has(6)) return no_value;
+        const value_id key = d.numbers(0, {p.total});
+        value_id allowed = no_value, query = placed ? d.numbers(c.has(6) ? 0 : p.past, {p.q_length, 1}) : no_value;
+        if (c.has(6)) {
+            value_id valid = e.reshape(d.in[6], {p.batch, 1, 1, 1});
+            valid = e.emit("Max", {e.emit("Min", {valid, e.number(static_cast<double>(far), valid)}), e.number(-static_cast<double>(far), valid)});
+            allowed = e.emit("Less", {key, valid});
+            if (placed) query = e.add(query, e.sub(valid, e.number(static_cast<double>(p.q_length), valid)));
+        }
+        if (causal) allowed = d.both(allowed, e.emit("LessOrEqual", {key, query}));
+        if (left >= 0) allowed = d.both(allowed, e.emit("LessOrEqual", {e.sub(query, key), e.number(static_cast<double>(left), key)}));
+        if (right >= 0) allowed = d.both(allowed, e.emit("LessOrEqual", {e.sub(key, query), e.number(static_cast<double>(right), key)}));
+        return allowed;
+    }
+
+    decomposition& d;
+    emitter& e;
+    const op_context& c;
+    ops::attention_plan p;
+};
+inline const char* decompose_attention(decomposition& d) { return attention_writer(d).write(); }
+
+/// A node graft.Attention as kernels see it.
+struct fused_attention {
+    /// A matrix of each head, and where its value has it.
+    struct part {
+        std::int64_t heads = 0, rows = 0, columns = 0, first = 0;
+        std::int64_t step[3] = {};  // of batch, head and row
+    };
+    std::int64_t batch = 0;
+    part q, k, v, y;
+    bool masked = false;
+};
+
+inline const char* read_attention_part(const kernel_query& q, const char* name, const tensor_view& in, fused_attention& a, fused_attention::part& p) {
+    const integer_list at = q.integers(name);
+    if (at.size != 4) return "its attributes do not fit";
+    p.first = at[0];
+    const std::int64_t counts[] = {a.batch, p.heads, p.rows};
+    std::int64_t last = checked_add(p.first, p.columns - 1);
+    if (p.first < 0 || p.first % attention_pack) return "a head does not begin at 16 bytes";
+    for (int i = 0; i < 3; ++i) {
+        p.step[i] = at[i + 1];
+        if (counts[i] > 1 && (p.step[i] < 1 || p.step[i] % attention_pack)) return "rows of a head do not begin at 16 bytes";
+        // Of an axis of extent 1 no step is taken; cuDNN wants one nevertheless.
+        if (counts[i] == 1) p.step[i] = std::max(p.step[i], attention_pack);
+        last = checked_add(last, checked_mul(counts[i] - 1, p.step[i]));
+    }
+    return last >= 0 && last < in.elements() ? nullptr : "a head lies outside of its value";
+}
+
+inline const char* read_fused_attention(const kernel_query& q, fused_attention& a) {
+    const dtype type = q.in[0].type;
+    if (type != dtype::float16 && type != dtype::bfloat16) return "cuDNN's attention is float16 or bfloat16";
+    if (q.on.major < 8) return "cuDNN's attention needs compute capability 8.0";
+    for (int i = 0; i < 3; ++i)
+        if (q.in[i].type != type || !is_row_major(q.in[i].extents, q.in_layout[i])) return "its values differ in type, or are not row-major";
+    if (q.out[0].type != type || !is_row_major(q.out[0].extents, q.out_layout[0])) return "its values differ in type, or are not row-major";
+    const integer_list e = q.integers("extents");
+    if (e.size != 7) return "its attributes do not fit";
+    for (int i = 0; i < 7; ++i)
+        if (e[i] < 1) return "it is empty";
+    a.batch = e[0];
+    a.q.heads = a.y.heads = e[1], a.k.heads = a.v.heads = e[2];
+    a.q.rows = a.y.rows = e[3], a.k.rows = a.v.rows = e[4];
+    a.q.columns = a.k.columns = e[5], a.v.columns = a.y.columns = e[6];
+    if (e[1] % e[2]) return "its heads make no groups";
+    constexpr std::int64_t most = 128;
+    if (e[5] % attention_pack || e[6] % attention_pack || e[5] > most || e[6] > most) return "the size of a head is no multiple of 8 up to 128";
+    if (const char* why = read_attention_part(q, "q", q.in[0], a, a.q)) return why;
+    if (const char* why = read_attention_part(q, "k", q.in[1], a, a.k)) return why;
+    if (const char* why = read_attention_part(q, "v", q.in[2], a, a.v)) return why;
+    if (const char* why = read_attention_part(q, "y", q.out[0], a, a.y)) return why;
+    if (elements_of({a.batch, a.q.heads, a.q.rows, a.k.rows}) < 0) return "it has too many scores";
+    a.masked = q.has(3);
+    if (!a.masked) return nullptr;
+    const shape& m = q.in[3].extents;
+    const bool fits = m.rank() == 4 && (m[0] == 1 || m[0] == a.batch) && (m[1] == 1 || m[1] == a.q.heads) && m[2] == a.q.rows && m[3] >= a.k.rows && m[3] % attention_pack == 0;
+    return fits && q.in[3].type == type && is_row_major(m, q.in_layout[3]) ? nullptr : "its mask has another shape or type";
+}
+
+/// The graph of attention: cuDNN knows it by its operations, the logarithm of the sums among them, which nobody reads here.
+class attention_graph {
+public:
+    inline attention_graph(const libraries& with, const fused_attention& of, dtype type) : graph(with), a_(of), type_(type) {}
+
+    inline status build(const kernel_query& q) {
+        namespace mode = api::cudnn::pointwise;
+        namespace reduce = api::cudnn::reduce;
+        const shape full{a_.batch, a_.q.heads, a_.q.rows, a_.k.rows}, row{a_.batch, a_.q.heads, a_.q.rows, 1};
+        GRAFT_TRY(add(q_id, a_.q, false, {argument::from::input, 0}));
+        GRAFT_TRY(add(k_id, a_.k, true, {argument::from::input, 1}));
+        GRAFT_TRY(add(v_id, a_.v, false, {argument::from::input, 2}));
+        GRAFT_TRY(add(y_id, a_.y, false, {argument::from::output, 0}));
+        std::int64_t s = 0, scaled = 0, maximum = 0, distance = 0, power = 0, sum = 0, logarithm = 0, statistic = 0, weight = 0;
+        GRAFT_TRY(between(full, dtype::float32, s));
+        GRAFT_TRY(graph.add_matmul(q_id, k_id, s));
+        GRAFT_TRY(graph.add_scalar(scale_id, q.real("scale", 1)));
+        GRAFT_TRY(between(full, dtype::float32, scaled));
+        GRAFT_TRY(pointwise(mode::multiply, s, scale_id, scaled));
+        s = scaled;
+        if (a_.masked) {
+            const shape& lies = q.in[3].extents;
+            const std::int64_t steps[] = {lies[1] * lies[2] * lies[3], lies[2] * lies[3], lies[3], 1};
+            std::int64_t hidden = 0;
+            GRAFT_TRY(graph.add_strided(mask_id, type_, {lies[0], lies[1], lies[2], a_.k.rows}, steps, false));
+            bindings.push_back({mask_id, {argument::from::input, 3}});
+            GRAFT_TRY(between(full, dtype::float32, hidden));
+            GRAFT_TRY(pointwise(mode::add, s, mask_id, hidden));
+            s = hidden;
+        }
+        GRAFT_TRY(between(row, dtype::float32, maximum));
+        GRAFT_TRY(graph.add_reduction(reduce::maximum, s, maximum));
+        GRAFT_TRY(between(full, dtype::float32, distance));
+        GRAFT_TRY(pointwise(mode::subtract, s, maximum, distance));
+        GRAFT_TRY(between(full, dtype::float32, power));
+        GRAFT_TRY(pointwise(mode::exp, distance, 0, power));
+        GRAFT_TRY(between(row, dtype::float32, sum));
+        GRAFT_TRY(graph.add_reduction(reduce::add, power, sum));
+        GRAFT_TRY(between(row, dtype::float32, logarithm));
+        GRAFT_TRY(pointwise(mode::log, sum, 0, logarithm));
+        GRAFT_TRY(between(row, dtype::float32, statistic));
+        GRAFT_TRY(pointwise(mode::add, maximum, logarithm, statistic));
+        GRAFT_TRY(between(full, type_, weight));
+        GRAFT_TRY(pointwise(mode::divide, power, sum, weight));
+        GRAFT_TRY(graph.add_matmul(weight, v_id, y_id));
+        return graph.finalize();
+    }
+
+    cudnn_graph graph;
+    std::vector<graph_binding> bindings;
+
+private:
+    static constexpr std::int64_t q_id = 1, k_id = 2, v_id = 3, y_id = 4, scale_id = 5, mask_id = 6;
+
+    inline status add(std::int64_t id, const fused_attention::part& p, bool transposed, argument memory) {
+        shape extents{a_.batch, p.heads, p.rows, p.columns};
+        std::int64_t steps[] = {p.step[0], p.step[1], p.step[2], 1};
+        if (transposed) std::swap(extents[2], extents[3]), std::swap(steps[2], steps[3]);
+        bindings.push_back({id, memory, p.first * static_cast<std::int64_t>(size_of(type_))});
+        return graph.add_strided(id, type_, extents, steps, false);
+    }
+    // A value that stays in the kernel.
+    inline status between(const shape& s, dtype type, std::int64_t& id) {
+        const std::int64_t steps[] = {s[1] * s[2] * s[3], s[2] * s[3], s[3], 1};
+        id = next_++;
+        return graph.add_strided(id, type, s, steps, true);
+    }
+    inline status pointwise(int mode, std::int64_t x, std::int64_t b, std::int64_t y) {
+        pointwise_operation how;
+        how.mode = mode;
+        return graph.add_pointwise(how, x, b, y);
+    }
+
+    const fused_attention& a_;
+    dtype type_;
+    std::int64_t next_ = 10;
+};
+
+// All that an engine's choice depends on. The scale is given with each call.
+inline std::string attention_problem_text(const kernel_query& q, const fused_attention& a) {
+    std::string s = std::string("attention ") + name(q.in[0].type) + " batch " + std::to_string(a.batch);
+    for (const fused_attention::part* p : {&a.q, &a.k, &a.v, &a.y}) {
+        for (std::int64_t n : {p->heads, p->rows, p->columns}) s += " " + std::to_string(n);
+        for (std::int64_t step : p->step) s += "/" + std::to_string(step);
+    }
+    if (a.masked) s += " mask " + text(q.in[3].extents);
+    if (q.options.deterministic) s += " deterministic";
+    return s;
+}
+
+inline const char* refuse_fused_attention(const kernel_query& q) {
+    fused_attention a;
+    return read_fused_attention(q, a);
+}
+inline result<std::unique_ptr<library_kernel>> make_fused_attention(const kernel_query& q, const libraries& with) {
+    fused_attention a;
+    if (const char* refused = read_fused_attention(q, a)) return fail(errc::op_unsupported, graft::place(q.n), refused);
+    if (!with.cudnn) return fail(errc::op_unsupported, graft::place(q.n), "cuDNN is not loaded");
+    // NVIDIA's own front end leaves out the attention of these two for known bugs.
+    const std::size_t version = with.cudnn->cudnnGetVersion();
+    if (version == 91000 || version == 91001) return fail(errc::op_unsupported, graft::place(q.n), "the attention of cuDNN 9.10.0 and 9.10.1 has bugs");
+    attention_graph g(with, a, q.in[0].type);
+    GRAFT_TRY(g.build(q));
+    engine_limits limits;
+    limits.deterministic = q.options.deterministic;
+    limits.workspace_bytes = with.choices.workspace_bytes;
+    return choose_cudnn_kernel(q, with, limits, g.graph, std::move(g.bindings), attention_problem_text(q, a));
+}
+
+}  // namespace detail
+
+GRAFT_INLINE library_rows attention_rows() {
+    static constexpr library_row rows[] = {{"Attention", "graft", detail::refuse_fused_attention, detail::make_fused_attention}};
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+GRAFT_INLINE const op_row* fused_attention_row() {
+    static constexpr op_row row = {"Attention", "graft", 1, 0, 3, 4, 1, 1, nullptr, nullptr, 0, "extents:is q:is k:is v:is y:is scale:f", ""};
+    return &row;
+}
+
+GRAFT_INLINE decomposition_table attention_decompositions() {
+    static constexpr decomposition_row rows[] = {{"Attention", "", detail::decompose_attention, false}};
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_GPU_STRIDED_VIEW_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_STRIDED_VIEW_HPP
+// ---- graft/gpu/strided_view.hpp
+// Parts of a value that movements of elements make without a copy, as a kernel can read them: by steps through memory.
+
+
+#include <utility>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+namespace detail {
+
+/// A part of a value, as steps through the value's memory: what movements of elements make of it, without a copy.
+struct strided_view {
+    value_id base = no_value;
+    std::int64_t first = 0;
+    shape extents, steps;
+    double scale = 1;  ///< of products with one number on the way
+};
+
+inline shape packed_steps(const shape& extents) {
+    shape steps = extents;
+    std::int64_t step = 1;
+    for (int d = extents.rank(); d-- > 0; step *= extents[d]) steps[d] = step;
+    return steps;
+}
+
+// The view in other extents, where its elements stay in their order; false where that takes a copy.
+inline bool reshape_view(strided_view& v, const shape& to) {
+    shape steps = packed_steps(to);
+    int from = 0, at = 0;
+    while (from < v.extents.rank() || at < to.rank()) {
+        // As few axes of each side as hold the same number of elements.
+        int from_end = from, at_end = at;
+        std::int64_t have = 1, want = 1;
+        if (from_end < v.extents.rank()) have = v.extents[from_end++];
+        if (at_end < to.rank()) want = to[at_end++];
+        while (have != want)
+            if (have < want && from_end < v.extents.rank())
+                have *= v.extents[from_end++];
+            else if (have > want && at_end < to.rank())
+                want *= to[at_end++];
+            else
+                return false;
+        std::int64_t step = 0;  // of the innermost axis that is longer than 1
+        std::int64_t next = 0;
+        for (int d = from_end; d-- > from;) {
+            if (v.extents[d] == 1) continue;
+            if (step && v.steps[d] != next) return false;
+            if (!step) step = v.steps[d];
+            next = v.steps[d] * v.extents[d];
+        }
+        if (!step) step = 1;
+        for (int d = at_end; d-- > at; step *= to[d]) steps[d] = step;
+        from = from_end, at = at_end;
+    }
+    v.extents = to;
+    v.steps = steps;
+    return true;
+}
+
+/// Finds where a value can be read from before it is moved.
+class view_finder : public graft::detail::rewriter {
+public:
+    explicit view_finder(graph& target) : rewriter(target) {}
+
+protected:
+    // So many elements of a half make 16 bytes.
+    static constexpr std::int64_t pack = 8;
+
+    static bool is_half(dtype t) { return t == dtype::float16 || t == dtype::bfloat16; }
+    // Of a type that kernels read as a half.
+    bool is_value(value_id id) { return is_half(at(id).type) || at(id).type == dtype::float32; }
+    // The number that Mul or Div multiplies the other operand with.
+    bool scales(const node& n, value_id& other, double& by) {
+        const bool div = is(n, "Div");
+        if ((!div && !is(n, "Mul")) || n.inputs.size() != 2) return false;
+        for (std::size_t side = 0; side < (div ? 1u : 2u); ++side) {
+            const value_id factor = n.inputs[1 - side];
+            float number = 0;
+            if (!scalar(factor, number) || at(n.inputs[side]).extents != at(n.outputs[0]).extents || (div && number == 0)) continue;
+            other = n.inputs[side];
+            by = div ? 1 / static_cast<double>(number) : static_cast<double>(number);
+            return std::isfinite(by);
+        }
+        return false;
+    }
+
+    // An operand as [batch, heads, ...]: part of the earliest value that it can be read from without a copy. Its heads have to lie element
+    // by element along the axis `along`, and all else in steps of 16 bytes.
+    bool view_of(value_id id, int along, strided_view& made) {
+        std::vector<std::pair<const node*, value_id>> path;  // each node with the output that is followed
+        for (value_id now = id; path.size() < 16;) {
+            const node* n = maker(now);
+            value_id other = no_value;
+            double by = 1;
+            if (!n || !n->on_device || n->inputs.empty() || n->inputs[0] == no_value) break;
+            const bool scaled = scales(*n, other, by);
+            if (!scaled && !moves(*n)) break;
+            path.emplace_back(n, now);
+            now = scaled ? other : n->inputs[0];
+        }
+        for (std::size_t from = path.size() + 1; from-- > 0;) {
+            strided_view v;
+            value_id other = from ? path[from - 1].first->inputs[0] : id;
+            double by = 1;
+            if (from) scales(*path[from - 1].first, other, by);
+            v.base = other;
+            if (at(v.base).constant || !is_value(v.base)) continue;
+            v.extents = at(v.base).extents;
+            v.steps = packed_steps(v.extents);
+            bool all = v.extents.elements() > 0;
+            for (std::size_t i = from; i-- > 0 && all;) all = move(*path[i].first, path[i].second, v);
+            if (all && four_axes(v) && reads_packs(v, along)) {
+                made = v;
+                return true;
+            }
+        }
+        return false;
+    }
+    static bool four_axes(strided_view& v) {
+        if (v.extents.rank() < 2 || v.extents.rank() > 4) return false;
+        // The one axis before matrices is the batch.
+        for (; v.extents.rank() < 4; v.extents.insert(v.extents.rank() - 2, 1)) v.steps.insert(v.steps.rank() - 2, 1);
+        return true;
+    }
+
+private:
+    static bool reads_packs(const strided_view& v, int along) {
+        for (int d = 0; d < 4; ++d)
+            if (d == along ? v.steps[d] != 1 : v.extents[d] > 1 && v.steps[d] % pack != 0) return false;
+        return v.first % pack == 0;
+    }
+    bool moves(const node& n) {
+        if (!n.domain.empty()) return false;
+        static constexpr const char* movements[] = {"Identity", "Cast", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Split", "Gather", "Slice"};
+        for (const char* op : movements)
+            if (n.op_type == op) return is_value(n.inputs[0]);
+        return false;
+    }
+    // The view behind a node.
+    bool move(const node& n, value_id y, strided_view& v) {
+        value_id other = no_value;
+        double by = 1;
+        if (scales(n, other, by)) return v.scale *= by, true;
+        if (n.op_type == "Identity" || n.op_type == "Cast") return is_value(y);
+        if (n.op_type == "Transpose") return transpose(n, v);
+        if (n.op_type == "Split") return split(n, y, v);
+        if (n.op_type == "Gather") return gather(n, v);
+        if (n.op_type == "Slice") return slice(n, y, v);
+        return reshape_view(v, at(y).extents);
+    }
+    static bool transpose(const node& n, strided_view& v) {
+        const strided_view from = v;
+        const attribute* perm = n.find("perm");
+        const int rank = from.extents.rank();
+        if (perm && static_cast<int>(perm->integers.size()) != rank) return false;
+        for (int d = 0; d < rank; ++d) {
+            const int source = perm ? static_cast<int>(perm->integers[static_cast<std::size_t>(d)]) : rank - 1 - d;
+            if (source < 0 || source >= rank) return false;
+            v.extents[d] = from.extents[source];
+            v.steps[d] = from.steps[source];
+        }
+        return true;
+    }
+    static int axis_of(const node& n, int rank) {
+        const std::int64_t axis = integer(n, "axis", 0);
+        return axis < -rank || axis >= rank ? -1 : static_cast<int>(axis < 0 ? axis + rank : axis);
+    }
+    bool split(const node& n, value_id y, strided_view& v) {
+        const int axis = axis_of(n, v.extents.rank());
+        if (axis < 0) return false;
+        for (value_id id : n.outputs) {
+            if (id == y) break;
+            if (id == no_value) return false;
+            v.first += at(id).extents[axis] * v.steps[axis];
+        }
+        v.extents[axis] = at(y).extents[axis];
+        return true;
+    }
+    bool gather(const node& n, strided_view& v) {
+        const int axis = axis_of(n, v.extents.rank());
+        if (axis < 0 || !is_constant(n.inputs[1]) || at(n.inputs[1]).constant.elements() != 1 || at(n.inputs[1]).extents.rank() > 1) return false;
+        std::int64_t index = element_as_int64(at(n.inputs[1]).type, at(n.inputs[1]).constant.raw(), 0);
+        if (index < 0) index += v.extents[axis];
+        if (index < 0 || index >= v.extents[axis]) return false;
+        v.first += index * v.steps[axis];
+        v.extents[axis] = 1;
+        if (at(n.inputs[1]).extents.rank()) return true;
+        v.extents.erase(axis);
+        v.steps.erase(axis);
+        return true;
+    }
+    // Of a slice in steps of 1 along one axis the place is told by where it begins.
+    bool slice(const node& n, value_id y, strided_view& v) {
+        if (n.version < 10 || n.inputs.size() < 4) return false;
+        for (std::size_t i = 1; i < n.inputs.size(); ++i)
+            if (n.inputs[i] != no_value && (!is_constant(n.inputs[i]) || at(n.inputs[i]).constant.elements() != 1)) return false;
+        const auto number = [&](std::size_t i) { return element_as_int64(at(n.inputs[i]).type, at(n.inputs[i]).constant.raw(), 0); };
+        if (n.inputs[1] == no_value || n.inputs[3] == no_value || (n.inputs.size() > 4 && n.inputs[4] != no_value && number(4) != 1)) return false;
+        const int rank = v.extents.rank();
+        const std::int64_t axis = number(3) < 0 ? number(3) + rank : number(3);
+        if (axis < 0 || axis >= rank) return false;
+        const int d = static_cast<int>(axis);
+        const std::int64_t begin = number(1) < 0 ? number(1) + v.extents[d] : number(1);
+        if (begin < 0 || begin + at(y).extents[d] > v.extents[d]) return false;
+        v.first += begin * v.steps[d];
+        v.extents[d] = at(y).extents[d];
+        return true;
+    }
+};
+
+}  // namespace detail
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
+
+#include <algorithm>
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+namespace detail {
+
+using graft::detail::append_captures;
+
+// Runs behind the choice of types and before that of layouts. What cuDNN does not take stays as it is: it is asked first.
+class attention_fuser : public view_finder {
+public:
+    attention_fuser(graph& target, dtype activations, const kernel_question& ask) : view_finder(target), activations_(activations), ask_(ask) {}
+
+    void run() {
+        bool any = false;
+        find_readers();
+        for (std::size_t i = 0; i < g.nodes.size(); ++i) {
+            attention a;
+            if (!read(g.nodes[i], a) || !ask(a)) continue;
+            replace(i, a);
+            any = true;
+        }
+        if (any) drop_unread();
+        finish();
+    }
+
+private:
+    struct attention {
+        strided_view q, k, v, y;  // [batch, heads, rows, columns]
+        tensor mask;              // [1 or batch, 1 or heads, queries, keys], null for none
+        double scale = 1, mask_scale = 1;
+        dtype type = dtype::undefined;
+        value_id result = no_value;
+        int behind = -1;  // the transposition of the result that the kernel does as well
+    };
+
+    bool is_product(const node& n) const { return n.on_device && n.op_type == "MatMul" && (n.domain.empty() || n.domain == "graft"); }
+
+    void find_readers() {
+        readers_.assign(g.values.size(), {});
+        std::vector<value_id> ids;
+        for (std::size_t i = 0; i < g.nodes.size(); ++i) {
+            if (g.nodes[i].op_type.empty()) continue;
+            ids = g.nodes[i].inputs;
+            append_captures(g.nodes[i], ids);
+            for (value_id id : ids)
+                if (id != no_value) readers_[static_cast<std::size_t>(id)].push_back(i);
+        }
+    }
+
+    // The node that makes a value which nobody else reads; null where there is none.
+    node* only_for_one(value_id id) {
+        node* n = id != no_value && used_once(id) ? maker(id) : nullptr;
+        return n && n->on_device && n->outputs.size() == 1 ? n : nullptr;
+    }
+    // A node that passes its input's elements on in their order, rows of the last axis as they are.
+    bool passes_rows(const node& n) {
+        if (!n.domain.empty() || (n.op_type != "Cast" && n.op_type != "Identity" && n.op_type != "Reshape")) return false;
+        return is_float(at(n.inputs[0]).type) && is_float(at(n.outputs[0]).type) && at(n.inputs[0]).extents.rank() && at(n.inputs[0]).extents.back() == at(n.outputs[0]).extents.back();
+    }
+    node* through_rows(value_id& id) {
+        node* n = only_for_one(id);
+        while (n && passes_rows(*n)) n = only_for_one(id = n->inputs[0]);
+        return n;
+    }
+    // A chain that ends in the product `n`.
+    bool read(const node& n, attention& a) {
+        if (!is_product(n) || !plain(n) || integer(n, "transB", 0) || real(n, "scale", 1) != 1) return false;
+        value_id weights = n.inputs[0];
+        const node* softmax = through_rows(weights);
+        if (!softmax || !is(*softmax, "Softmax")) return false;
+        const shape& s = at(softmax->inputs[0]).extents;
+        const std::int64_t axis = integer(*softmax, "axis", softmax->version < 13 ? 1 : -1);
+        if (s.rank() < 2 || (axis != -1 && axis != s.rank() - 1)) return false;
+        value_id scores = softmax->inputs[0];
+        const node* product = scores_of(scores, a);
+        if (!product) return false;
+        a.scale *= static_cast<double>(real(*product, "scale", 1));
+        return set_type(n, a) && set_factors(*product, n, a) && set_result(a) && (!a.mask || mask_fits(a));
+    }
+    // A product with nothing behind it but what `scores_of` reads.
+    bool plain(const node& n) {
+        if (integer(n, "transA", 0) || integer(n, "activation", 0) || integer(n, "residual", 0)) return false;
+        return n.inputs.size() < 3 || n.inputs[2] == no_value;
+    }
+    // From the softmax's input up to the product, by numbers that the scores are multiplied with and one constant that is added to them.
+    node* scores_of(value_id scores, attention& a) {
+        for (;;) {
+            node* n = through_rows(scores);
+            value_id other = no_value;
+            double by = 1;
+            if (!n) return nullptr;
+            if (scales(*n, other, by)) {
+                a.scale *= by;
+            } else if (is(*n, "Add") || is(*n, "Sum", "graft")) {
+                if (n->inputs.size() != 2) return nullptr;
+                const std::size_t side = is_constant(n->inputs[0]) ? 1 : 0;
+                if (!add_mask(n->inputs[1 - side], at(n->outputs[0]).extents, a)) return nullptr;
+                other = n->inputs[side];
+                if (at(other).extents != at(n->outputs[0]).extents) return nullptr;
+            } else if (is_product(*n)) {
+                const bool added = integer(*n, "residual", 0) == 1 && !integer(*n, "activation", 0) && n->inputs.size() > 3;
+                if (added && !add_mask(n->inputs[3], at(n->outputs[0]).extents, a)) return nullptr;
+                return integer(*n, "transA", 0) || (!added && !plain(*n)) || (added && n->inputs[2] != no_value) ? nullptr : n;
+            } else {
+                return nullptr;
+            }
+            scores = other;
+        }
+    }
+    bool add_mask(value_id id, const shape& scores, attention& a) {
+        if (!is_constant(id) || a.mask || !is_float(at(id).type) || at(id).extents.rank() > scores.rank() || scores.rank() > 4) return false;
+        a.mask = at(id).constant;
+        a.mask_scale = a.scale;
+        shape aligned = at(id).extents;
+        while (aligned.rank() < 4) aligned.insert(0, 1);
+        // Of three axes the first is that of the heads here, and of the batch in the product.
+        if (scores.rank() == 3) std::swap(aligned[0], aligned[1]);
+        mask_extents_ = aligned;
+        scores_ = scores;
+        return true;
+    }
+
+    // float16 or bfloat16, which the result has in memory, or would have if it were not the caller's alone.
+    bool set_type(const node& n, attention& a) {
+        a.result = n.outputs[0];
+        const bool given = at(a.result).type == dtype::float32 && readers_[static_cast<std::size_t>(a.result)].empty();
+        a.type = given ? activations_ : at(a.result).type;
+        return is_half(a.type);
+    }
+    bool set_factors(const node& product, const node& n, attention& a) {
+        const bool rows = integer(product, "transB", 0) != 0;
+        if (!view_of(product.inputs[0], 3, a.q) || !view_of(product.inputs[1], rows ? 3 : 2, a.k) || !view_of(n.inputs[1], 3, a.v)) return false;
+        if (!rows) {
+            std::swap(a.k.extents[2], a.k.extents[3]);
+            std::swap(a.k.steps[2], a.k.steps[3]);
+        }
+        a.scale *= a.q.scale * a.k.scale;
+        const shape &q = a.q.extents, &k = a.k.extents, &v = a.v.extents;
+        const bool fits = q[0] == k[0] && k[0] == v[0] && k[1] == v[1] && (k[1] == q[1] || k[1] == 1) && q[3] == k[3] && k[2] == v[2];
+        return fits && a.v.scale == 1 && std::isfinite(a.scale) && (!a.mask || scores_ == scores_extents(a, scores_.rank()));
+    }
+    static shape scores_extents(const attention& a, int rank) {
+        shape s{a.q.extents[0], a.q.extents[1], a.q.extents[2], a.k.extents[2]};
+        for (; s.rank() > rank; s.erase(rank == 3 ? 1 : 0))
+            if (s[rank == 3 ? 1 : 0] != 1) break;
+        return s;
+    }
+
+    // Where the result goes: also into the order of a transposition behind it that leaves rows whole.
+    void move_result(int position, attention& a) {
+        const node& t = g.nodes[static_cast<std::size_t>(position)];
+        const attribute* perm = t.find("perm");
+        if (!t.on_device || !is(t, "Transpose") || !perm || perm->integers.size() != 4 || perm->integers[3] != 3) return;
+        const value_id y = t.outputs[0];
+        if (at(y).type != a.type && !readers_[static_cast<std::size_t>(y)].empty()) return;
+        const shape steps = packed_steps(at(y).extents);
+        for (int d = 0; d < 4; ++d) a.y.steps[static_cast<int>(perm->integers[static_cast<std::size_t>(d)])] = steps[d];
+        a.result = y;
+        a.behind = position;
+    }
+    bool set_result(attention& a) {
+        a.y.extents = at(a.result).extents;
+        a.y.steps = packed_steps(a.y.extents);
+        const std::vector<std::size_t>& by = readers_[static_cast<std::size_t>(a.result)];
+        if (used_once(a.result) && by.size() == 1 && a.y.extents.rank() == 4) move_result(static_cast<int>(by[0]), a);
+        return four_axes(a.y) && a.y.extents == shape{a.q.extents[0], a.q.extents[1], a.q.extents[2], a.v.extents[3]};
+    }
+
+    // The mask as the kernel reads it, in its type and with rows of 16 bytes. One that hides all keys of a query stays outside: what
+    // cuDNN makes of that is not told.
+    bool mask_fits(attention& a) {
+        const shape from = mask_extents_, s{a.q.extents[0], a.q.extents[1], a.q.extents[2], a.k.extents[2]};
+        for (int d = 0; d < 4; ++d)
+            if (from[d] != 1 && from[d] != s[d]) return false;
+        const shape to{from[0], from[1], s[2], (s[3] + pack - 1) / pack * pack};
+        constexpr std::int64_t most = std::int64_t(1) << 28;
+        if (bytes_of(a.type, to) < 0 || bytes_of(a.type, to) > most) return false;
+        auto made = tensor::zeros(a.type, to);
+        if (!made.ok()) return false;
+        const shape steps = packed_steps(from);
+        std::vector<double> row(static_cast<std::size_t>(s[3]));
+        for (std::int64_t r = 0; r < to[0] * to[1] * to[2]; ++r) {
+            const std::int64_t i = r % to[2], rest = r / to[2];
+            const std::int64_t begin = rest * steps[1] + (from[2] == 1 ? 0 : i * steps[2]);
+            bool seen = false;
+            for (std::int64_t j = 0; j < s[3]; ++j) {
+                const double x = a.mask_scale * element_as_double(a.mask.type(), a.mask.raw(), begin + (from[3] == 1 ? 0 : j));
+                if (!(x < HUGE_VAL)) return false;
+                row[static_cast<std::size_t>(j)] = x;
+                seen |= x > -most_half;
+            }
+            if (!seen) return false;
+            store_from_double(a.type, made->raw(), r * to[3], s[3], row.data());
+        }
+        a.mask = std::move(made).value();
+        return true;
+    }
+    static constexpr double most_half = 60000;  // below it float16 is finite
+
+    static std::vector<attribute> attributes_of(const attention& a) {
+        const auto place = [](const char* name, const strided_view& v) { return integers_attribute(name, {v.first, v.steps[0], v.steps[1], v.steps[2]}); };
+        const shape &q = a.q.extents, &k = a.k.extents;
+        return {integers_attribute("extents", {q[0], q[1], k[1], q[2], k[2], q[3], a.v.extents[3]}), place("q", a.q), place("k", a.k), place("v", a.v), place("y", a.y),
+                real_attribute("scale", static_cast<float>(a.scale))};
+    }
+    // Asked in a graph of its own: here the values do not have their types yet.
+    bool ask(const attention& a) {
+        graph asked;
+        node n = bare(a, "attention");
+        for (value_id id : {a.q.base, a.k.base, a.v.base, a.result}) {
+            const value_id made = asked.add_value(at(id).name);
+            value& v = asked.values.back();
+            v.type = a.type;
+            v.has_shape = true;
+            v.extents = at(id).extents;
+            (n.inputs.size() < 3 ? n.inputs : n.outputs).push_back(made);
+        }
+        if (a.mask) n.inputs.push_back(asked.add_constant("mask", a.mask));
+        return ask_.makes(ask_.context, n, asked);
+    }
+    static node bare(const attention& a, const std::string& name) {
+        node n;
+        n.name = name;
+        n.op_type = "Attention";
+        n.domain = "graft";
+        n.op = fused_attention_row();
+        n.version = 1;
+        n.on_device = true;
+        n.attributes = attributes_of(a);
+        return n;
+    }
+
+    void replace(std::size_t i, const attention& a) {
+        node n = bare(a, g.nodes[i].name);
+        n.inputs = {a.q.base, a.k.base, a.v.base};
+        if (a.mask) n.inputs.push_back(g.add_constant(n.name + "_mask", a.mask));
+        n.outputs = {a.result};
+        if (a.behind >= 0) drop(g.nodes[static_cast<std::size_t>(a.behind)]);
+        g.nodes[i] = std::move(n);
+        index();
+        find_readers();
+    }
+    // What was read by the chain alone.
+    void drop_unread() {
+        for (bool again = true; again;) {
+            again = false;
+            std::vector<char> read(g.values.size(), 0);
+            std::vector<value_id> ids;
+            for (const node& n : g.nodes) {
+                if (n.op_type.empty()) continue;
+                ids.insert(ids.end(), n.inputs.begin(), n.inputs.end());
+                append_captures(n, ids);
+            }
+            ids.insert(ids.end(), g.outputs.begin(), g.outputs.end());
+            for (value_id id : ids)
+                if (id != no_value) read[static_cast<std::size_t>(id)] = 1;
+            for (node& n : g.nodes) {
+                bool used = n.op_type.empty() || !n.on_device;
+                for (value_id id : n.outputs) used |= id != no_value && read[static_cast<std::size_t>(id)];
+                if (used) continue;
+                drop(n);
+                again = true;
+            }
+        }
+    }
+
+    dtype activations_;
+    const kernel_question& ask_;
+    shape mask_extents_, scores_;
+    std::vector<std::vector<std::size_t>> readers_;  // by value
+};
+
+}  // namespace detail
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
 #ifndef GRAFT_SINGLE_GRAFT_GPU_FUSE_CHAINS_HPP
 #define GRAFT_SINGLE_GRAFT_GPU_FUSE_CHAINS_HPP
 // ---- graft/gpu/fuse_chains.hpp
 // Chains of element-wise operators and movements, with a reduction among them, become one node Fusion and its kernels.
 
-#ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_OPS_HPP
-#define GRAFT_SINGLE_GRAFT_GPU_OPS_OPS_HPP
-// ---- graft/gpu/ops/ops.hpp
-// The operators whose kernels are generated: every family, and how a row is found.
+#ifndef GRAFT_SINGLE_GRAFT_GPU_CODEGEN_REDUCE_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_CODEGEN_REDUCE_HPP
+// ---- graft/gpu/codegen/reduce.hpp
+// Kernels of everything that sums up: over the elements that lie side by side in memory, or across them; in pieces where there are
+// many. What is summed up, and what becomes of it, is told by a `reduction`.
 
-#ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_RULES_HPP
-#define GRAFT_SINGLE_GRAFT_GPU_OPS_RULES_HPP
-// ---- graft/gpu/ops/rules.hpp
-// The rules of all families: which operators are generated element by element, and may be fused.
+#ifndef GRAFT_SINGLE_GRAFT_GPU_CODEGEN_FILL_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_CODEGEN_FILL_HPP
+// ---- graft/gpu/codegen/fill.hpp
+// Text with names that are filled in: what kernels written by hand are made of.
 
+#ifndef GRAFT_SINGLE_GRAFT_GPU_CODEGEN_TEXT_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_CODEGEN_TEXT_HPP
+// ---- graft/gpu/codegen/text.hpp
+// Pieces of CUDA C++ text: names of types, and literals that are exact.
+
+
+#include <cstdint>
+#include <string>
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+/// Whether generated kernels know the type: floats of 16 bits and more, integers of 8 bits and more, bool.
+inline bool is_generated(dtype type) noexcept {
+    switch (type) {
+    case dtype::float32:
+    case dtype::float16:
+    case dtype::bfloat16:
+    case dtype::float64:
+    case dtype::boolean: return true;
+    default: return is_integer(type) && file_bits(type) >= 8;
+    }
+}
+
+/// The type that elements of a type are computed in: float for the floats up to 32 bits, else the type itself.
+inline dtype compute_type(dtype type) noexcept { return type == dtype::float16 || type == dtype::bfloat16 ? dtype::float32 : type; }
+
+/// Name of the type as it lies in memory: "half", "float", "signed char".
+const char* memory_name(dtype type) noexcept;
+
+/// Name of the type that it is computed in.
+inline const char* compute_name(dtype type) noexcept { return memory_name(compute_type(type)); }
+
+/// A literal of the type `compute_type(type)` with exactly this value; infinities and NaN included.
+std::string literal(dtype type, double value);
+/// The same for integers, which a double may not hold; uint64 reads the bits as unsigned.
+std::string literal(dtype type, std::int64_t value);
+/// The literal of element i of `data`.
+std::string element_literal(dtype type, const void* data, std::int64_t i);
+
+/// `text` without the lines "const <type> <name> = ...;" whose name nothing behind them mentions: rules write coordinates down before
+/// they know which of them will matter.
+std::string without_unused(const std::string& text);
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <set>
+#include <vector>
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+GRAFT_INLINE const char* memory_name(dtype type) noexcept {
+    switch (type) {
+    case dtype::float32: return "float";
+    case dtype::float16: return "half";
+    case dtype::bfloat16: return "bfloat16";
+    case dtype::float64: return "double";
+    case dtype::boolean: return "bool";
+    case dtype::int8: return "signed char";
+    case dtype::uint8: return "unsigned char";
+    case dtype::int16: return "short";
+    case dtype::uint16: return "unsigned short";
+    case dtype::int32: return "int";
+    case dtype::uint32: return "unsigned int";
+    case dtype::int64: return "long long";
+    case dtype::uint64: return "unsigned long long";
+    default: return "void";
+    }
+}
+
+GRAFT_INLINE std::string literal(dtype type, double value) {
+    const dtype computed = compute_type(type);
+    if (!is_float(computed)) return literal(type, cut(value));
+    const bool wide = computed == dtype::float64;
+    if (!wide) value = static_cast<double>(static_cast<float>(value));
+    if (value != value) return wide ? "not_a_number<double>()" : "not_a_number<float>()";
+    if (std::isinf(value)) return std::string(value < 0 ? "-" : "") + (wide ? "infinity<double>()" : "infinity<float>()");
+    char text[48];
+    // Short decimals are read best; the others are written in hexadecimal, which is exact.
+    std::snprintf(text, sizeof text, "%.4g", value);
+    const double back = std::strtod(text, nullptr);
+    const bool same = wide ? back == value : static_cast<double>(static_cast<float>(back)) == value;
+    if (!same) std::snprintf(text, sizeof text, "%a", value);
+    std::string s = text;
+    for (char& c : s)
+        if (c == ',') c = '.';  // what some locales write
+    if (s.find_first_of(".ep") == std::string::npos) s += ".0";
+    return wide ? s : s + "f";
+}
+
+GRAFT_INLINE std::string literal(dtype type, std::int64_t value) {
+    switch (compute_type(type)) {
+    case dtype::boolean: return value ? "true" : "false";
+    case dtype::float32:
+    case dtype::float64: return literal(type, static_cast<double>(value));
+    case dtype::uint64: return std::to_string(static_cast<std::uint64_t>(value)) + "ull";
+    case dtype::int64: return value == INT64_MIN ? "(-9223372036854775807ll - 1)" : std::to_string(value) + "ll";
+    case dtype::uint32: return std::to_string(static_cast<std::uint32_t>(value)) + "u";
+    case dtype::int32:
+        return static_cast<std::int32_t>(value) == INT32_MIN ? "(-2147483647 - 1)" : std::to_string(static_cast<std::int32_t>(value));
+    case dtype::int8: return std::to_string(static_cast<std::int8_t>(value));
+    case dtype::uint8: return std::to_string(static_cast<std::uint8_t>(value));
+    case dtype::int16: return std::to_string(static_cast<std::int16_t>(value));
+    default: return std::to_string(static_cast<std::uint16_t>(value));
+    }
+}
+
+GRAFT_INLINE std::string element_literal(dtype type, const void* data, std::int64_t i) {
+    return is_float(type) ? literal(type, element_as_double(type, data, i)) : literal(type, element_as_int64(type, data, i));
+}
+
+namespace detail {
+
+inline bool is_letter(char c) noexcept { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
+
+// The name that a line defines, or nothing.
+inline std::string defined_name(const std::string& line) {
+    const std::size_t first = line.find_first_not_of(' '), equals = line.find(" = ");
+    if (first == std::string::npos || line.compare(first, 6, "const ") != 0 || equals == std::string::npos || line.back() != ';') return {};
+    return line.substr(line.rfind(' ', equals - 1) + 1, equals - line.rfind(' ', equals - 1) - 1);
+}
+
+}  // namespace detail
+
+GRAFT_INLINE std::string without_unused(const std::string& text) {
+    std::vector<std::string> kept;
+    std::set<std::string> used;
+    for (std::size_t end = text.size(); end > 0;) {  // from the last line to the first, so that one pass is enough
+        const std::size_t newline = end >= 2 ? text.rfind('\n', end - 2) : std::string::npos, begin = newline == std::string::npos ? 0 : newline + 1;
+        const std::string line = text.substr(begin, end - begin - (text[end - 1] == '\n'));
+        end = begin;
+        const std::string name = detail::defined_name(line);
+        if (!name.empty() && !used.count(name)) continue;
+        for (std::size_t i = 0; i < line.size(); ++i) {
+            if (!detail::is_letter(line[i])) continue;
+            const std::size_t word = i;
+            while (i < line.size() && detail::is_letter(line[i])) ++i;
+            used.insert(line.substr(word, i - word));
+        }
+        kept.push_back(line);
+    }
+    std::string out;
+    for (std::size_t i = kept.size(); i-- > 0;) out += kept[i] + "\n";
+    return out;
+}
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+#include <string>
+#include <utility>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+/// What `$name` stands for, by name.
+using fillings = std::vector<std::pair<const char*, std::string>>;
+
+/// `text` with every `$name` (small letters and _) replaced. A name that is not listed stays as it is, and does not compile.
+std::string fill(const char* text, const fillings& names);
+
+/// A count, as text.
+inline std::string decimal(std::int64_t n) { return std::to_string(n); }
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+GRAFT_INLINE std::string fill(const char* text, const fillings& names) {
+    std::string out;
+    for (; *text; ++text) {
+        if (*text != '$') {
+            out += *text;
+            continue;
+        }
+        std::string name;
+        while ((text[1] >= 'a' && text[1] <= 'z') || text[1] == '_') name += *++text;
+        const std::string* found = nullptr;
+        for (const auto& n : names)
+            if (name == n.first) found = &n.second;
+        out += found ? *found : "$" + name;
+    }
+    return out;
+}
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
 #ifndef GRAFT_SINGLE_GRAFT_GPU_CODEGEN_LOOP_HPP
 #define GRAFT_SINGLE_GRAFT_GPU_CODEGEN_LOOP_HPP
 // ---- graft/gpu/codegen/loop.hpp
@@ -2331,162 +4679,6 @@ GRAFT_INLINE place broadcast_to(const place& at, const shape& in) {
 GRAFT_END_NAMESPACE
 #endif
 #endif
-#ifndef GRAFT_SINGLE_GRAFT_GPU_CODEGEN_TEXT_HPP
-#define GRAFT_SINGLE_GRAFT_GPU_CODEGEN_TEXT_HPP
-// ---- graft/gpu/codegen/text.hpp
-// Pieces of CUDA C++ text: names of types, and literals that are exact.
-
-
-#include <cstdint>
-#include <string>
-
-GRAFT_BEGIN_NAMESPACE
-namespace gpu {
-
-/// Whether generated kernels know the type: floats of 16 bits and more, integers of 8 bits and more, bool.
-inline bool is_generated(dtype type) noexcept {
-    switch (type) {
-    case dtype::float32:
-    case dtype::float16:
-    case dtype::bfloat16:
-    case dtype::float64:
-    case dtype::boolean: return true;
-    default: return is_integer(type) && file_bits(type) >= 8;
-    }
-}
-
-/// The type that elements of a type are computed in: float for the floats up to 32 bits, else the type itself.
-inline dtype compute_type(dtype type) noexcept { return type == dtype::float16 || type == dtype::bfloat16 ? dtype::float32 : type; }
-
-/// Name of the type as it lies in memory: "half", "float", "signed char".
-const char* memory_name(dtype type) noexcept;
-
-/// Name of the type that it is computed in.
-inline const char* compute_name(dtype type) noexcept { return memory_name(compute_type(type)); }
-
-/// A literal of the type `compute_type(type)` with exactly this value; infinities and NaN included.
-std::string literal(dtype type, double value);
-/// The same for integers, which a double may not hold; uint64 reads the bits as unsigned.
-std::string literal(dtype type, std::int64_t value);
-/// The literal of element i of `data`.
-std::string element_literal(dtype type, const void* data, std::int64_t i);
-
-/// `text` without the lines "const <type> <name> = ...;" whose name nothing behind them mentions: rules write coordinates down before
-/// they know which of them will matter.
-std::string without_unused(const std::string& text);
-
-}  // namespace gpu
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-
-#include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <set>
-#include <vector>
-GRAFT_BEGIN_NAMESPACE
-namespace gpu {
-
-GRAFT_INLINE const char* memory_name(dtype type) noexcept {
-    switch (type) {
-    case dtype::float32: return "float";
-    case dtype::float16: return "half";
-    case dtype::bfloat16: return "bfloat16";
-    case dtype::float64: return "double";
-    case dtype::boolean: return "bool";
-    case dtype::int8: return "signed char";
-    case dtype::uint8: return "unsigned char";
-    case dtype::int16: return "short";
-    case dtype::uint16: return "unsigned short";
-    case dtype::int32: return "int";
-    case dtype::uint32: return "unsigned int";
-    case dtype::int64: return "long long";
-    case dtype::uint64: return "unsigned long long";
-    default: return "void";
-    }
-}
-
-GRAFT_INLINE std::string literal(dtype type, double value) {
-    const dtype computed = compute_type(type);
-    if (!is_float(computed)) return literal(type, cut(value));
-    const bool wide = computed == dtype::float64;
-    if (!wide) value = static_cast<double>(static_cast<float>(value));
-    if (value != value) return wide ? "not_a_number<double>()" : "not_a_number<float>()";
-    if (std::isinf(value)) return std::string(value < 0 ? "-" : "") + (wide ? "infinity<double>()" : "infinity<float>()");
-    char text[48];
-    // Short decimals are read best; the others are written in hexadecimal, which is exact.
-    std::snprintf(text, sizeof text, "%.4g", value);
-    const double back = std::strtod(text, nullptr);
-    const bool same = wide ? back == value : static_cast<double>(static_cast<float>(back)) == value;
-    if (!same) std::snprintf(text, sizeof text, "%a", value);
-    std::string s = text;
-    for (char& c : s)
-        if (c == ',') c = '.';  // what some locales write
-    if (s.find_first_of(".ep") == std::string::npos) s += ".0";
-    return wide ? s : s + "f";
-}
-
-GRAFT_INLINE std::string literal(dtype type, std::int64_t value) {
-    switch (compute_type(type)) {
-    case dtype::boolean: return value ? "true" : "false";
-    case dtype::float32:
-    case dtype::float64: return literal(type, static_cast<double>(value));
-    case dtype::uint64: return std::to_string(static_cast<std::uint64_t>(value)) + "ull";
-    case dtype::int64: return value == INT64_MIN ? "(-9223372036854775807ll - 1)" : std::to_string(value) + "ll";
-    case dtype::uint32: return std::to_string(static_cast<std::uint32_t>(value)) + "u";
-    case dtype::int32:
-        return static_cast<std::int32_t>(value) == INT32_MIN ? "(-2147483647 - 1)" : std::to_string(static_cast<std::int32_t>(value));
-    case dtype::int8: return std::to_string(static_cast<std::int8_t>(value));
-    case dtype::uint8: return std::to_string(static_cast<std::uint8_t>(value));
-    case dtype::int16: return std::to_string(static_cast<std::int16_t>(value));
-    default: return std::to_string(static_cast<std::uint16_t>(value));
-    }
-}
-
-GRAFT_INLINE std::string element_literal(dtype type, const void* data, std::int64_t i) {
-    return is_float(type) ? literal(type, element_as_double(type, data, i)) : literal(type, element_as_int64(type, data, i));
-}
-
-namespace detail {
-
-inline bool is_letter(char c) noexcept { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
-
-// The name that a line defines, or nothing.
-inline std::string defined_name(const std::string& line) {
-    const std::size_t first = line.find_first_not_of(' '), equals = line.find(" = ");
-    if (first == std::string::npos || line.compare(first, 6, "const ") != 0 || equals == std::string::npos || line.back() != ';') return {};
-    return line.substr(line.rfind(' ', equals - 1) + 1, equals - line.rfind(' ', equals - 1) - 1);
-}
-
-}  // namespace detail
-
-GRAFT_INLINE std::string without_unused(const std::string& text) {
-    std::vector<std::string> kept;
-    std::set<std::string> used;
-    for (std::size_t end = text.size(); end > 0;) {  // from the last line to the first, so that one pass is enough
-        const std::size_t newline = end >= 2 ? text.rfind('\n', end - 2) : std::string::npos, begin = newline == std::string::npos ? 0 : newline + 1;
-        const std::string line = text.substr(begin, end - begin - (text[end - 1] == '\n'));
-        end = begin;
-        const std::string name = detail::defined_name(line);
-        if (!name.empty() && !used.count(name)) continue;
-        for (std::size_t i = 0; i < line.size(); ++i) {
-            if (!detail::is_letter(line[i])) continue;
-            const std::size_t word = i;
-            while (i < line.size() && detail::is_letter(line[i])) ++i;
-            used.insert(line.substr(word, i - word));
-        }
-        kept.push_back(line);
-    }
-    std::string out;
-    for (std::size_t i = kept.size(); i-- > 0;) out += kept[i] + "\n";
-    return out;
-}
-
-}  // namespace gpu
-GRAFT_END_NAMESPACE
-#endif
-#endif
 
 #include <map>
 #include <string>
@@ -2505,10 +4697,12 @@ struct kernel_body {
     std::vector<layout> order;                ///< layout of each input
     std::vector<std::pair<int, int>> maker;   ///< by value id: the node that makes it and which output it is; -1 for inputs
     const graft::limits* limit = nullptr;
+    std::vector<fault>* faults = nullptr;     ///< of the program that its kernels go into
 };
 
-/// Reads what a query asks for. Null, or why no kernel can be made of it.
-const char* read_body(const kernel_query& q, kernel_body& body);
+/// Reads what a query asks for, for kernels that may have checks where the program is named that they go into. Null, or why no kernel can
+/// be made of it.
+const char* read_body(const kernel_query& q, kernel_body& body, program* into = nullptr);
 
 /// Writes statements that compute elements.
 ///
@@ -2519,8 +4713,8 @@ const char* read_body(const kernel_query& q, kernel_body& body);
 ///     // e.text(level::thread) goes before the loop, (level::pack) into it, (level::lane) into the loop of `lane` inside;
 ///     // y.text is a value of y's compute type there; `e.parameters()` says which inputs the kernel reads.
 ///
-/// Every name is defined once for its text, so that what is read or computed twice stands there once. Statements have no effects:
-/// a load under a condition reads only where it holds. For a kernel with loops of its own (reductions), a body's prologue is
+/// Every name is defined once for its text, so that what is read or computed twice stands there once. Statements have no effects but for
+/// faults: a load or a check under a condition is made only where it holds. For a kernel with loops of its own (reductions), a body's prologue is
 /// `value` at the coordinates of a loop's element, and its epilogue `bind`s the result to the value that it is and asks
 /// for the outputs. `next_loop` begins another loop in the same kernel.
 class element_emitter {
@@ -2582,6 +4776,13 @@ public:
         return make(x.type, "% ? % : %", {condition, x, convert(otherwise, x.type)});
     }
 
+    /// Reports a fault where `fits` does not hold: `value` is what the error tells.
+    void require(const operand& fits, const operand& value, const fault& what);
+    /// The statement that reports it, for kernels that decide by themselves; without its semicolon.
+    std::string report(const std::string& value, const fault& what);
+    /// Whether one has been reported since the run began.
+    operand fault_seen();
+
     /// The name of what `expression` gives, defined where it is not yet. `kind`: the first letter of the name.
     std::string define(const char* kind, const std::string& type, const std::string& expression, level where);
 
@@ -2597,10 +4798,13 @@ public:
 
     /// The statements of a level so far.
     const std::string& text(level where) const { return text_[static_cast<std::size_t>(where)]; }
-    /// Forgets the statements and names of packs and lanes; those of the thread stay.
-    void next_loop();
-    /// Inputs that are read, in order: the kernel's parameters "const T* in<k>".
+    /// Forgets the statements and names of packs and lanes; those of the thread stay. The loop that begins has packs of `lanes`.
+    void next_loop() { next_loop(lanes_); }
+    void next_loop(int lanes);
+    /// Inputs that are read, in order: the kernel's parameters "const T* in<k>". Behind them `fault_words` where faults are reported, or
+    /// `fault_word` where the kernel asks for them.
     std::vector<int> parameters() const;
+    static constexpr int fault_words = -1, fault_word = -2;
     /// Whether input i is read at the offset `i.text` alone: then an output of that walk may lie over it.
     bool read_only_at(int input, const index& i) const;
 
@@ -2622,6 +4826,7 @@ private:
     std::map<std::string, named> names_;      // by type and expression
     std::map<std::string, operand> computed_;  // by value, place and condition
     operand guard_;
+    bool reports_ = false, asks_ = false;
     int count_ = 0, depth_ = 0;
 };
 
@@ -2883,6 +5088,29 @@ GRAFT_INLINE operand element_emitter::both(const operand& a, const operand& b) {
     if (!b || b.text == "true") return a;
     return {define("c", "bool", a.text + " && " + b.text, detail::deeper(a.level, b.level)), dtype::boolean, detail::deeper(a.level, b.level)};
 }
+GRAFT_INLINE std::string element_emitter::report(const std::string& value, const fault& what) {
+    if (!body_.faults) return refuse("it has a check where none can be told of"), std::string();
+    std::vector<fault>& all = *body_.faults;
+    const auto same = std::find_if(all.begin(), all.end(), [&](const fault& f) { return f.code == what.code && f.where == what.where && f.text == what.text && f.limit == what.limit; });
+    const std::string number = std::to_string(same - all.begin());
+    if (same == all.end()) all.push_back(what);
+    reports_ = true;
+    return "*fault_seen = 1, atomicMax(faults + " + number + ", " + (what.counted ? "~" : "") + "(unsigned long long)" + value + ")";
+}
+GRAFT_INLINE void element_emitter::require(const operand& fits, const operand& value, const fault& what) {
+    if (!fits || !value || fits.text == "true") return;
+    const level where = detail::deeper(detail::deeper(fits.level, value.level), guard_ ? guard_.level : level::thread);
+    const std::string statement = "if (" + (guard_ ? guard_.text + " && " : std::string()) + "!" + fits.text + ") " + report(value.text, what);
+    named& n = names_[statement];
+    if (!n.name.empty()) return;
+    n.name = "reported";
+    n.where = where;
+    text_[static_cast<std::size_t>(where)] += std::string(4 + 4 * static_cast<std::size_t>(where), ' ') + statement + ";\n";
+}
+GRAFT_INLINE operand element_emitter::fault_seen() {
+    asks_ = true;
+    return {define("c", "bool", "*fault_seen != 0", level::thread), dtype::boolean, level::thread};
+}
 GRAFT_INLINE std::string element_emitter::define_table(const char* type, const std::string& entries) {
     named& n = names_[std::string("table ") + type + entries];
     if (n.name.empty()) {
@@ -2957,7 +5185,8 @@ GRAFT_INLINE void element_emitter::bind(value_id v, const place& at, operand kno
     computed_[std::to_string(v) + "@" + at.key() + "?" + guard_.text] = convert(known, body_.values[static_cast<std::size_t>(v)].type);
 }
 
-GRAFT_INLINE void element_emitter::next_loop() {
+GRAFT_INLINE void element_emitter::next_loop(int lanes) {
+    lanes_ = lanes;
     for (auto n = names_.begin(); n != names_.end();) n = n->second.where != level::thread ? names_.erase(n) : std::next(n);
     for (auto c = computed_.begin(); c != computed_.end();) c = c->second.level != level::thread ? computed_.erase(c) : std::next(c);
     text_[1].clear();
@@ -2967,6 +5196,7 @@ GRAFT_INLINE std::vector<int> element_emitter::parameters() const {
     std::vector<int> used;
     for (std::size_t i = 0; i < loaded_.size(); ++i)
         if (loaded_[i]) used.push_back(static_cast<int>(i));
+    if (reports_ || asks_) used.push_back(reports_ ? fault_words : fault_word);
     return used;
 }
 GRAFT_INLINE bool element_emitter::read_only_at(int input, const index& i) const {
@@ -3019,10 +5249,11 @@ inline const char* read_single(const kernel_query& q, kernel_body& body) {
 
 }  // namespace detail
 
-GRAFT_INLINE const char* read_body(const kernel_query& q, kernel_body& body) {
+GRAFT_INLINE const char* read_body(const kernel_query& q, kernel_body& body, program* into) {
     const bool fused = q.n.op_type == "Fusion" && q.n.domain.empty();
     if (const char* why = fused ? detail::read_fusion(q, body) : detail::read_single(q, body)) return why;
     body.limit = &q.limit;
+    body.faults = into ? &into->faults : nullptr;
     for (int i = 0; i < q.inputs; ++i) {
         body.memory.push_back(q.in[i].type);
         body.order.push_back(q.in_layout[i]);
@@ -3050,6 +5281,9 @@ namespace gpu {
 /// A `generated_row::generate`. Empty outputs need no launch; a program without launches has nothing to do.
 const char* generate_loop(const kernel_query& q, program& p);
 
+/// Inputs and outputs of one loop: with more of them its text would be long to compile.
+constexpr std::size_t most_loop_arguments = 64;
+
 /// Threads of a block, and the blocks that cover `packs` with a loop over what is left.
 constexpr int loop_threads = 256;
 unsigned loop_blocks(const device_traits& on, std::int64_t packs);
@@ -3061,8 +5295,8 @@ int loop_lanes(const device_traits& on, std::int64_t elements, std::size_t narro
 /// "typedef int index_t;" or of 64 bits, for kernels whose offsets and counters stay below `largest`.
 const char* index_definition(std::int64_t largest) noexcept;
 
-/// The text of an entry point: `inputs` and `outputs` (their numbers) are its parameters "in<k>" and "out<k>", in this order; they
-/// are put into the launch's arguments. `aliased`: outputs may lie over inputs, element by element. Constants in the statements that
+/// The text of an entry point: `inputs` (as element_emitter::parameters has them) and `outputs` are its parameters "in<k>" and "out<k>", in
+/// this order; they are put into the launch's arguments. `aliased`: outputs may lie over inputs, element by element. Constants in the statements that
 /// nothing uses are left out.
 std::string entry_point(const kernel_query& q, launch& l, const std::vector<int>& inputs, const std::vector<int>& outputs, bool aliased, const std::string& statements);
 
@@ -3088,10 +5322,25 @@ GRAFT_INLINE int loop_lanes(const device_traits& on, std::int64_t elements, std:
 GRAFT_INLINE const char* index_definition(std::int64_t largest) noexcept {
     return largest < INT32_MAX ? "    typedef int index_t;\n" : "    typedef long long index_t;\n";
 }
+namespace detail {
+// Words of faults among a kernel's parameters, as element_emitter::parameters has them.
+inline void add_fault_parameters(std::string& parameters, launch& l, int which) {
+    const bool reports = which == element_emitter::fault_words;
+    if (!parameters.empty()) parameters += ", ";
+    parameters += reports ? "unsigned long long* faults, unsigned long long* fault_seen" : "const unsigned long long* fault_seen";
+    if (reports) l.arguments.push_back({argument::from::faults, 0});
+    l.arguments.push_back({argument::from::fault_seen, 0});
+}
+}  // namespace detail
+
 GRAFT_INLINE std::string entry_point(const kernel_query& q, launch& l, const std::vector<int>& inputs, const std::vector<int>& outputs, bool aliased, const std::string& statements) {
     const char* restricted = aliased ? "" : "__restrict__ ";
     std::string parameters;
     for (int i : inputs) {
+        if (i < 0) {
+            detail::add_fault_parameters(parameters, l, i);
+            continue;
+        }
         parameters += std::string(parameters.empty() ? "" : ", ") + "const " + memory_name(q.in[i].type) + "* " + restricted + "in" + std::to_string(i);
         l.arguments.push_back({argument::from::input, i});
     }
@@ -3134,6 +5383,21 @@ inline bool updates_state(const kernel_body& body) {
     return false;
 }
 
+// Whether what an update may write over is read there alone: a chain in front of it might look at another place of the same state, which
+// another thread has changed by then.
+inline bool updates_safely(const kernel_query& q, int first, const element_emitter& e, const index& i) {
+    const kernel_body& body = e.body();
+    for (const node& n : body.nodes) {
+        const element_rule* rule = find_rule(n.op_type.c_str(), n.domain.c_str());
+        for (std::size_t k = 0; rule && (rule->reads & element_rule::state) && k < body.inputs.size(); ++k) {
+            const bool own = std::find(n.inputs.begin(), n.inputs.end(), body.inputs[k]) != n.inputs.end();
+            const bool alike = body.memory[k] == q.out[first].type && body.order[k] == q.out_layout[first] && body.values[static_cast<std::size_t>(body.inputs[k])].extents == q.out[first].extents;
+            if (own && alike && !e.read_only_at(static_cast<int>(k), i)) return false;
+        }
+    }
+    return true;
+}
+
 // The kernel of outputs of the same extents; it walks as the first of them lies.
 inline const char* generate_outputs(const kernel_query& q, const kernel_body& body, const std::vector<int>& outputs, std::int64_t largest, bool only, program& p) {
     const int first = outputs[0];
@@ -3149,6 +5413,7 @@ inline const char* generate_outputs(const kernel_query& q, const kernel_body& bo
         if (e.failure) return e.failure;
         emit_store(e, q, o, at, y, packs, each, behind);
     }
+    if (!updates_safely(q, first, e, i)) return "an update of what it reads elsewhere";
     launch l;
     l.entry = "graft_loop" + std::to_string(p.launches.size());
     l.block[0] = loop_threads;
@@ -3165,7 +5430,7 @@ inline const char* generate_outputs(const kernel_query& q, const kernel_body& bo
     for (int k = 0; k < q.inputs && p.in_place; ++k)
         if (q.n.inputs[static_cast<std::size_t>(k)] == q.n.inputs[0]) p.in_place = e.read_only_at(k, i);
     p.source += entry_point(q, l, e.parameters(), outputs, p.in_place || updates_state(body), s);
-    if (l.arguments.size() > most_arguments) return "it has more than 64 inputs and outputs";
+    if (l.arguments.size() > most_loop_arguments) return "it has more than 64 inputs and outputs";
     p.launches.push_back(std::move(l));
     return nullptr;
 }
@@ -3174,7 +5439,7 @@ inline const char* generate_outputs(const kernel_query& q, const kernel_body& bo
 
 GRAFT_INLINE const char* generate_loop(const kernel_query& q, program& p) {
     kernel_body body;
-    if (const char* why = read_body(q, body)) return why;
+    if (const char* why = read_body(q, body, &p)) return why;
     std::int64_t largest = 0;
     for (const tensor_view& x : body.values) largest = std::max(largest, x.type == dtype::undefined ? 0 : x.elements());
     std::vector<bool> done(static_cast<std::size_t>(q.outputs));
@@ -3201,6 +5466,753 @@ GRAFT_INLINE const char* generate_loop(const kernel_query& q, program& p) {
 GRAFT_END_NAMESPACE
 #endif
 #endif
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+/// Axes of a tensor in memory, neighbours of one kind joined; innermost first.
+struct reduction_axes {
+    struct run {
+        std::int64_t extent, stride;
+    };
+    std::vector<run> kept, reduced;
+    std::int64_t outputs = 1, count = 1;  ///< elements of the kept axes, and of the reduced ones
+    bool across = false;                  ///< the innermost run is kept
+    std::int64_t innermost() const noexcept { return across ? kept[0].extent : reduced.empty() ? 1 : reduced[0].extent; }
+};
+/// `axes`: bit d for each axis that is reduced. `groups`: axis 1 is cut into so many, and reduced within them (0: it is as `axes` says).
+reduction_axes join_axes(const shape& extents, layout order, std::uint32_t axes, std::int64_t groups = 0);
+
+/// What sums up. All text is CUDA C++: `take` is the body of take(state& s, int taken, index_t position, x0, x1, ...) where `taken`
+/// counts the calls for this state and `position` is the element's number along the reduced axes; `merge` that of merge(state& a, const
+/// state& b), where b follows a but for neighbours that are interleaved.
+struct reducer {
+    struct field {
+        const char* name;
+        dtype type;
+        std::string start;
+    };
+    std::vector<field> fields;
+    std::vector<dtype> elements;  ///< of x0, x1, ...
+    std::string take, merge;
+    std::string helpers = "";     ///< functions that both call
+};
+
+/// A node in the body of a Fusion: what is fused with it, and what it is by itself.
+struct fused_node {
+    const kernel_query& whole;
+    kernel_body body;
+    const node* n = nullptr;
+    std::vector<tensor_view> in, out;           ///< of the node
+    std::vector<layout> in_layout, out_layout;  ///< of its inputs in memory; of what the body computes, the layout that it is walked in
+};
+
+/// A result of a reduction, or what follows from it: an output of the node, at a place.
+struct reduction_result {
+    int output;
+    operand y;
+    place at;
+};
+
+/// One reduction: which elements, by what, and what becomes of the results. Operands of the methods are of `e`.
+class reduction {
+public:
+    inline explicit reduction(const kernel_query& query) : q(query), whole(&query) {}
+    inline virtual ~reduction() {}
+    /// x0, x1, ... of the element at `at`; `result` is where it goes, with extent 1 along what is reduced.
+    inline virtual std::vector<operand> elements(element_emitter& e, const place& at, const place& result) const = 0;
+    /// Says what follows from a result: its fields are in `s`, `at` is where it is, with extent 1 along what was reduced. Outputs of the
+    /// node are added to `results`. Returns the statistics that `map` wants.
+    inline virtual std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const place& at, std::vector<reduction_result>& results) const = 0;
+    /// The elements at `at` of the outputs in `mapped`.
+    inline virtual std::vector<operand> map(element_emitter& e, const std::vector<operand>& known, const place& at) const {
+        (void)e, (void)known, (void)at;
+        return {};
+    }
+
+    /// Reads the body: of the node alone, or of what is fused with it. Null, or why there can be no kernel.
+    const char* begin(const fused_node* around);
+    /// The element of the node's input i at `at`.
+    operand in(element_emitter& e, int i, const place& at) const { return e.value(inputs[static_cast<std::size_t>(i)], at); }
+    /// Whether somebody reads output o.
+    bool writes(int o) const { return q.wants(o) && q.out[o].type != dtype::undefined; }
+
+    const kernel_query& q;        ///< the node
+    const kernel_query* whole;    ///< what the kernels are for: the node, or the Fusion around it
+    kernel_body body;
+    std::vector<value_id> inputs, outputs;  ///< of the node, in the body
+    shape extents;                ///< of what is summed up
+    layout order = layout::row_major;
+    std::uint32_t axes = 0;       ///< bit d: axis d is reduced
+    std::int64_t groups = 0;      ///< of axis 1, as `join_axes` has it; results have them as axis 1
+    std::size_t bytes = 4;        ///< of the narrowest tensor that is read in `order`
+    reducer by;
+    std::vector<int> finished;    ///< outputs of the node that `finish` makes
+    std::vector<int> mapped;      ///< outputs of the node that `map` makes: they have `extents`
+    std::vector<dtype> statistics;  ///< of what `finish` returns
+    std::vector<int> stored_finished, stored_mapped;  ///< outputs of the kernels, and when they are stored
+
+private:
+    const char* read_fused(const fused_node& around);
+};
+
+/// A row of a family of reductions: `generate` makes the kernels of a node, or of all that is in the body around it.
+struct reduction_row {
+    const char* op;
+    const char* domain;
+    const char* (*generate)(const kernel_query& q, const fused_node* around, program& p);
+};
+struct reduction_table {
+    const reduction_row* rows;
+    int size;
+};
+/// The row of a reduction, or null. Defined with the families, in gpu/ops/ops.hpp.
+const reduction_row* find_reduction(const char* op, const char* domain);
+
+/// Makes the kernels of a Fusion of which one node is a reduction: rules before it, behind it, or both.
+const char* generate_fused_reduction(const kernel_query& q, program& p);
+
+/// Makes the kernels of a reduction that has begun. Null, or why there are none.
+const char* generate_reduction(const reduction& r, program& p);
+
+/// The statement that stores y to output o at `at`.
+std::string store_statement(element_emitter& e, const kernel_query& q, int o, const place& at, const operand& y);
+
+/// A kernel's text as `entry_point` makes it, with pointers into the workspace behind the other parameters.
+struct workspace_parameter {
+    std::string declaration;  ///< "state* partial"
+    std::int64_t offset;      ///< in bytes
+};
+std::string entry_point(const kernel_query& q, launch& l, const std::vector<int>& inputs, const std::vector<int>& outputs,
+                        const std::vector<workspace_parameter>& workspace, const std::string& statements);
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_GPU_CODEGEN_REDUCE_PLAN_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_CODEGEN_REDUCE_PLAN_HPP
+// ---- graft/gpu/codegen/reduce_plan.hpp
+// How the work of a reduction is shared out, and the text of its states: part of reduce.hpp.
+
+
+#include <algorithm>
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+GRAFT_INLINE reduction_axes join_axes(const shape& extents, layout order, std::uint32_t axes, std::int64_t groups) {
+    reduction_axes j;
+    std::int64_t stride = 1;
+    int before = -1;  // kind of the neighbour inside
+    const auto take = [&](std::int64_t extent, int kind) {
+        (kind ? j.count : j.outputs) *= extent;
+        if (extent == 1) return;
+        std::vector<reduction_axes::run>& runs = kind ? j.reduced : j.kept;
+        if (before < 0) j.across = kind == 0;
+        if (before == kind)
+            runs.back().extent *= extent;
+        else
+            runs.push_back({extent, stride});
+        before = kind;
+        stride *= extent;
+    };
+    const std::vector<int> memory = detail::memory_order(extents.rank(), order);
+    for (std::size_t i = memory.size(); i-- > 0;) {
+        const int axis = memory[i];
+        if (axis == 1 && groups) take(extents[axis] / groups, 1);
+        take(axis == 1 && groups ? groups : extents[axis], axis == 1 && groups ? 0 : axes >> axis & 1u);
+    }
+    return j;
+}
+
+namespace detail {
+
+constexpr int reduction_threads = 256;
+
+inline std::int64_t round_up(std::int64_t n, std::int64_t to) { return (n + to - 1) / to * to; }
+
+// Element number `number` of the joined axes, as an offset.
+inline index spread(element_emitter& e, const index& number, const std::vector<reduction_axes::run>& runs) {
+    index sum;
+    std::int64_t inner = 1;
+    for (const reduction_axes::run& r : runs) {
+        sum = e.add(sum, e.multiply(e.remainder(e.divide(number, inner), r.extent), r.stride));
+        inner *= r.extent;
+    }
+    return sum;
+}
+// The number along the kept axes of the element at `offset`.
+inline index gather(element_emitter& e, const index& offset, const std::vector<reduction_axes::run>& runs) {
+    index sum;
+    std::int64_t inner = 1;
+    for (const reduction_axes::run& r : runs) {
+        sum = e.add(sum, e.multiply(e.remainder(e.divide(offset, r.stride), r.extent), inner));
+        inner *= r.extent;
+    }
+    return sum;
+}
+
+// How the work is shared out. It follows from shapes alone, so that the sums are the same on every device.
+struct reduction_plan {
+    reduction_axes joined;
+    int lanes = 1;
+    int group = 1;             // threads of a result where reduced elements lie side by side
+    int columns = 1;           // threads side by side, where they do not; the others of a block go on below
+    std::int64_t pieces = 1;   // parts that are summed up by blocks of their own
+    std::int64_t piece = 1;    // elements of a part
+    std::int64_t blocks = 1;   // of one part
+    bool fused = false;        // one kernel sums up and maps
+    std::int64_t partial_bytes = 0, statistics_at = 0;
+};
+
+inline std::size_t state_bytes(const reducer& by) {
+    std::size_t bytes = 0, widest = 1;
+    for (const reducer::field& f : by.fields) {
+        const std::size_t size = size_of(f.type);
+        bytes = static_cast<std::size_t>(round_up(static_cast<std::int64_t>(bytes), static_cast<std::int64_t>(size))) + size;
+        widest = std::max(widest, size);
+    }
+    return static_cast<std::size_t>(round_up(static_cast<std::int64_t>(bytes), static_cast<std::int64_t>(widest)));
+}
+
+inline void plan_rows(reduction_plan& p, bool maps) {
+    const std::int64_t packs = p.joined.count / p.lanes, outputs = p.joined.outputs;
+    while (p.group < 32 && p.group < packs) p.group *= 2;
+    if (packs >= 512 || (packs >= 64 && outputs < 256)) p.group = reduction_threads;
+    p.fused = maps;
+    // A row that one block would take long for, while most of the device has nothing to do.
+    if (p.group == reduction_threads && outputs <= 128 && packs >= 16 * reduction_threads) {
+        p.pieces = std::max<std::int64_t>(1, std::min({packs / (8 * reduction_threads), 1024 / outputs, std::int64_t(256)}));
+        p.fused = maps && p.pieces == 1;
+    }
+    p.piece = round_up((packs + p.pieces - 1) / p.pieces, p.group) * p.lanes;
+    p.blocks = (outputs * p.group + reduction_threads - 1) / reduction_threads;
+}
+inline void plan_columns(reduction_plan& p) {
+    const std::int64_t packs = p.joined.outputs / p.lanes;
+    p.columns = 32;
+    while (p.columns > 1 && p.columns / 2 >= packs) p.columns /= 2;
+    while (p.columns < reduction_threads && 2 * (reduction_threads / p.columns) > p.joined.count) p.columns *= 2;
+    const std::int64_t rows = reduction_threads / p.columns;
+    p.blocks = (packs + p.columns - 1) / p.columns;
+    p.pieces = std::max<std::int64_t>(1, std::min({p.joined.count / (16 * rows), 1024 / p.blocks, std::int64_t(256)}));
+    p.piece = round_up((p.joined.count + p.pieces - 1) / p.pieces, rows);
+}
+inline reduction_plan plan_reduction_kernels(const reduction& r) {
+    reduction_plan p;
+    p.joined = join_axes(r.extents, r.order, r.axes, r.groups);
+    if (p.joined.outputs == 0) return p;
+    p.lanes = r.bytes >= 16 ? 1 : static_cast<int>(std::min<std::size_t>(8, 16 / r.bytes));
+    while (p.lanes > 1 && p.joined.innermost() % p.lanes) p.lanes /= 2;
+    if (p.joined.count == 0) p.lanes = 1;
+    if (p.joined.across)
+        plan_columns(p);
+    else
+        plan_rows(p, !r.mapped.empty());
+    p.partial_bytes = p.pieces > 1 ? round_up(p.pieces * p.joined.outputs * static_cast<std::int64_t>(state_bytes(r.by)), 256) : 0;
+    p.statistics_at = p.partial_bytes;
+    return p;
+}
+
+// The state, and what is done to states.
+inline std::string state_text(const reducer& by) {
+    std::string fields, start, down, first, parameters;
+    for (const reducer::field& f : by.fields) {
+        const fillings names = {{"type", memory_name(f.type)}, {"name", f.name}, {"start", f.start}};
+        fields += fill("$type $name; ", names);
+        start += fill("    s.$name = $start;\n", names);
+        down += fill("    r.$name = __shfl_down_sync(0xffffffffu, s.$name, distance, group);\n", names);
+        first += fill("    r.$name = __shfl_sync(0xffffffffu, s.$name, 0, group);\n", names);
+    }
+    for (std::size_t i = 0; i < by.elements.size(); ++i) parameters += std::string(", ") + memory_name(by.elements[i]) + " x" + std::to_string(i);
+    return fill(R"cuda(struct state { $fields};
+$helpers
+__device__ __forceinline__ state start() {
+    state s;
+$start    return s;
+}
+__device__ __forceinline__ void take(state& s, int taken, index_t position$parameters) {
+    $take
+}
+__device__ __forceinline__ void merge(state& a, const state& b) {
+    $merge
+}
+__device__ __forceinline__ state down(const state& s, int distance, int group) {
+    state r;
+$down    return r;
+}
+__device__ __forceinline__ state first(const state& s, int group) {
+    state r;
+$first    return r;
+}
+// The states of `group` neighbouring threads as one, for all of them.
+template <int group> __device__ __forceinline__ state merged(state s, state* shared) {
+    constexpr int width = group < 32 ? group : 32;
+#pragma unroll
+    for (int d = width / 2; d; d /= 2) merge(s, down(s, d, width));
+    if (group <= 32) return first(s, width);
+    if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = s;
+    __syncthreads();
+    s = shared[0];
+#pragma unroll
+    for (int w = 1; w < group / 32; ++w) merge(s, shared[w]);
+    return s;
+}
+)cuda", {{"fields", fields}, {"helpers", by.helpers}, {"start", start}, {"parameters", parameters}, {"take", by.take}, {"merge", by.merge}, {"down", down}, {"first", first}});
+}
+
+}  // namespace detail
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
+
+#ifndef GRAFT_SINGLE_GRAFT_GPU_CODEGEN_REDUCE_FUSED_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_CODEGEN_REDUCE_FUSED_HPP
+// ---- graft/gpu/codegen/reduce_fused.hpp
+// Reductions with what is fused with them: part of reduce.hpp.
+
+
+#include <algorithm>
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+GRAFT_INLINE const char* reduction::begin(const fused_node* around) {
+    if (elements_of(extents) < 0) return "a shape that is not known";
+    if (around) return read_fused(*around);
+    if (const char* why = read_body(q, body)) return why;
+    inputs = body.inputs;
+    outputs = body.outputs;
+    stored_finished = finished;
+    stored_mapped = mapped;
+    return nullptr;
+}
+GRAFT_INLINE const char* reduction::read_fused(const fused_node& around) {
+    whole = &around.whole;
+    body = around.body;
+    inputs = around.n->inputs;
+    outputs = around.n->outputs;
+    bytes = 16;
+    for (std::size_t i = 0; i < body.inputs.size(); ++i)
+        if (body.values[static_cast<std::size_t>(body.inputs[i])].extents == extents && body.order[i] == order) bytes = std::min(bytes, size_of(body.memory[i]));
+    const auto made_by = [&](const std::vector<int>& of, value_id v) { return std::any_of(of.begin(), of.end(), [&](int o) { return outputs[static_cast<std::size_t>(o)] == v; }); };
+    for (int b = 0; b < whole->outputs; ++b) {
+        const value_id v = body.outputs[static_cast<std::size_t>(b)];
+        if (made_by(finished, v) || (mapped.empty() && !made_by(mapped, v) && whole->out[b].extents == q.out[0].extents))
+            stored_finished.push_back(b);
+        else if (!mapped.empty() && whole->out[b].extents == extents)
+            stored_mapped.push_back(b);
+        else
+            return "an output of the body that is not of the reduction's extents";
+    }
+    if (stored_mapped.empty()) mapped.clear();
+    return nullptr;
+}
+
+namespace detail {
+
+inline layout walked_layout(const kernel_body& body, value_id v) {
+    const auto as_input = std::find(body.inputs.begin(), body.inputs.end(), v);
+    if (as_input != body.inputs.end()) return body.order[static_cast<std::size_t>(as_input - body.inputs.begin())];
+    for (std::size_t i = 0; i < body.inputs.size(); ++i)
+        if (body.values[static_cast<std::size_t>(body.inputs[i])].extents == body.values[static_cast<std::size_t>(v)].extents) return body.order[i];
+    return layout::row_major;
+}
+
+}  // namespace detail
+
+GRAFT_INLINE const char* generate_fused_reduction(const kernel_query& q, program& p) {
+    fused_node around{q, {}, nullptr, {}, {}, {}, {}};
+    if (const char* why = read_body(q, around.body, &p)) return why;
+    const reduction_row* row = nullptr;
+    for (const node& n : around.body.nodes) {
+        const reduction_row* found = find_reduction(n.op_type.c_str(), n.domain.c_str());
+        if (!found) continue;
+        if (row) return "two reductions in one body";
+        row = found;
+        around.n = &n;
+    }
+    if (!row) return "a body without a reduction";
+    const auto view_of = [&](value_id v, std::vector<tensor_view>& views, std::vector<layout>& layouts) {
+        views.push_back(v == no_value ? tensor_view{} : around.body.values[static_cast<std::size_t>(v)]);
+        layouts.push_back(v == no_value ? layout::row_major : detail::walked_layout(around.body, v));
+    };
+    for (value_id v : around.n->inputs) view_of(v, around.in, around.in_layout);
+    for (value_id v : around.n->outputs) view_of(v, around.out, around.out_layout);
+    const op_context c{*around.n, around.in.data(), static_cast<int>(around.in.size()), around.out.data(), static_cast<int>(around.out.size()), q.limit};
+    const kernel_query own{c, around.in_layout.data(), around.out_layout.data(), q.on, q.options};
+    return row->generate(own, &around, p);
+}
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_GPU_CODEGEN_REDUCE_KERNELS_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_CODEGEN_REDUCE_KERNELS_HPP
+// ---- graft/gpu/codegen/reduce_kernels.hpp
+// The kernels of reductions: part of reduce.hpp.
+
+
+#include <algorithm>
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+GRAFT_INLINE std::string store_statement(element_emitter& e, const kernel_query& q, int o, const place& at, const operand& y) {
+    const index to = e.offset(at, strides_of(q.out[o].extents, q.out_layout[o]));
+    return "out" + std::to_string(o) + "[" + to.text + "] = stored<" + memory_name(q.out[o].type) + ">(" + y.text + ");\n";
+}
+
+GRAFT_INLINE std::string entry_point(const kernel_query& q, launch& l, const std::vector<int>& inputs, const std::vector<int>& outputs,
+                                     const std::vector<workspace_parameter>& workspace, const std::string& statements) {
+    std::string parameters;
+    const auto add = [&](const std::string& text, argument::from kind, std::int64_t i) {
+        parameters += (parameters.empty() ? "" : ", ") + text;
+        l.arguments.push_back({kind, i});
+    };
+    for (int i : inputs)
+        if (i < 0)
+            detail::add_fault_parameters(parameters, l, i);
+        else
+            add(std::string("const ") + memory_name(q.in[i].type) + "* in" + std::to_string(i), argument::from::input, i);
+    for (int o : outputs) add(std::string(memory_name(q.out[o].type)) + "* out" + std::to_string(o), argument::from::output, o);
+    for (const workspace_parameter& w : workspace) add(w.declaration, argument::from::workspace, w.offset);
+    return "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(l.block[0]) + ") " + l.entry + "(" + parameters + ") {\n" + without_unused(statements) + "}\n";
+}
+
+namespace detail {
+
+// What a kernel is written with.
+struct reduction_writer {
+    const reduction& r;
+    const reduction_plan& p;
+    program& out;
+
+    // Where result number k is, seen as an element of what is summed up with extent 1 along the reduced axes.
+    place result(const index& k) const {
+        place at;
+        at.offset = k;
+        at.from.assign(static_cast<std::size_t>(r.extents.rank()), place::zero);
+        at.axes.resize(at.from.size());
+        at.extents = r.extents;
+        for (int d : memory_order(r.extents.rank(), r.order)) {
+            if (r.axes >> d & 1u) {
+                at.extents[d] = 1;
+                continue;
+            }
+            if (d == 1 && r.groups) at.extents[d] = r.groups;
+            at.from[static_cast<std::size_t>(d)] = at.walk.rank();
+            at.walk.push_back(at.extents[d]);
+        }
+        return at;
+    }
+    std::vector<operand> fields(const char* state) const {
+        std::vector<operand> of;
+        for (const reducer::field& f : r.by.fields) of.push_back({std::string(state) + "." + f.name, f.type, level::pack});
+        return of;
+    }
+    // The loop's statements from element number `number` of the reduced axes of result k on; `base` is where its elements begin.
+    std::string taking(element_emitter& e, const index& k, const index& base, const index& number) const {
+        const std::string position = p.joined.across ? number.text : number.text + (p.lanes > 1 ? " + lane" : "");
+        const std::string name = e.define("i", "index_t", e.add(base, spread(e, number, p.joined.reduced)).text, level::pack);
+        const std::vector<operand> x = r.elements(e, walk(r.extents, r.order, e.loop_index(name.c_str(), r.extents.elements())), result(k));
+        std::string call = "take(s[" + std::string(p.lanes > 1 ? "lane" : "0") + "], taken, " + position;
+        for (std::size_t i = 0; i < x.size(); ++i) call += ", " + e.convert(x[i], r.by.elements[i]).text;
+        const std::string text = e.text(level::pack) + "        ++taken;\n";
+        if (p.lanes == 1) return text + "        " + call + ");\n";
+        return text + "#pragma unroll\n        for (int lane = 0; lane < " + decimal(p.lanes) + "; ++lane) {\n" + e.text(level::lane) + "            " + call + ");\n        }\n";
+    }
+    // Statements that store what follows from a result.
+    std::string storing(element_emitter& e, const std::vector<reduction_result>& results) const {
+        std::string stores;
+        const bool alone = r.whole == &r.q;
+        for (const reduction_result& x : results) {
+            if (alone)
+                stores += store_statement(e, *r.whole, x.output, x.at, e.convert(x.y, r.whole->out[x.output].type));
+            else
+                e.bind(r.outputs[static_cast<std::size_t>(x.output)], x.at, x.y);
+        }
+        for (int b : alone ? std::vector<int>() : r.stored_finished) {
+            const place* at = &results[0].at;
+            for (const reduction_result& x : results)
+                if (r.outputs[static_cast<std::size_t>(x.output)] == r.body.outputs[static_cast<std::size_t>(b)]) at = &x.at;
+            stores += store_statement(e, *r.whole, b, *at, e.value(r.body.outputs[static_cast<std::size_t>(b)], *at));
+        }
+        return stores;
+    }
+    // The outputs that are made of each element and of the statistics.
+    void mapping(element_emitter& e, const std::vector<operand>& stats, const place& at, std::string& packs, std::string& each, std::string& behind) const {
+        const std::vector<operand> y = r.map(e, stats, at);
+        const bool alone = r.whole == &r.q;
+        for (std::size_t j = 0; j < y.size() && !e.failure && !alone; ++j) e.bind(r.outputs[static_cast<std::size_t>(r.mapped[j])], at, y[j]);
+        for (std::size_t j = 0; j < r.stored_mapped.size() && !e.failure; ++j) {
+            const int o = r.stored_mapped[j];
+            emit_store(e, *r.whole, o, at, alone ? y[j] : e.value(r.body.outputs[static_cast<std::size_t>(o)], at), packs, each, behind);
+        }
+    }
+    // What is done with the state `name` of result k, by the threads for which `once` holds. `stats` gets the statistics.
+    std::string finishing(element_emitter& e, const index& k, const char* name, const char* once, std::vector<operand>* stats = nullptr) const {
+        std::vector<reduction_result> results;
+        const std::vector<operand> found = r.finish(e, fields(name), result(k), results);
+        std::string stores = e.failure ? std::string() : storing(e, results);
+        if (stats)
+            *stats = found;
+        else if (!r.mapped.empty())
+            for (std::size_t j = 0; j < found.size(); ++j) stores += "statistics" + std::to_string(j) + "[" + k.text + "] = " + found[j].text + ";\n";
+        if (stats) return e.text(level::pack) + (stores.empty() ? "" : std::string("    if (") + once + ") {\n" + stores + "    }\n");
+        return std::string("    if (") + once + ") {\n" + e.text(level::pack) + stores + "    }\n";
+    }
+    std::vector<workspace_parameter> workspace(bool partial, bool write, bool statistics) const {
+        std::vector<workspace_parameter> w;
+        if (partial) w.push_back({write ? "state* partial" : "const state* partial", 0});
+        if (statistics)
+            for (std::size_t j = 0; j < r.statistics.size(); ++j) w.push_back({statistics_declaration(j), statistics_offset(j)});
+        return w;
+    }
+    std::string statistics_declaration(std::size_t j) const { return std::string(memory_name(r.statistics[j])) + "* statistics" + std::to_string(j); }
+    std::int64_t statistics_offset(std::size_t j) const {
+        std::int64_t at = p.statistics_at;
+        for (std::size_t i = 0; i < j; ++i) at += round_up(p.joined.outputs * static_cast<std::int64_t>(size_of(r.statistics[i])), 256);
+        return at;
+    }
+    bool stores_statistics() const { return !r.mapped.empty() && !p.fused; }
+    void add(launch l, const element_emitter& e, const std::vector<int>& outputs, const std::vector<workspace_parameter>& w, const std::string& text) const {
+        out.source += entry_point(*r.whole, l, e.parameters(), outputs, w, text);
+        out.launches.push_back(std::move(l));
+    }
+};
+
+// Where the elements of number `number` along the reduced axes are, of the result whose elements begin at `base`.
+inline place reduced_place(element_emitter& e, const reduction_writer& w, const index& base, const index& number) {
+    const std::string name = e.define("i", "index_t", e.add(base, spread(e, number, w.p.joined.reduced)).text, level::pack);
+    return walk(w.r.extents, w.r.order, e.loop_index(name.c_str(), w.r.extents.elements()));
+}
+// A loop over the lanes of a pack, with what the emitter has for them.
+inline std::string lane_loop(const element_emitter& e, const std::string& statements) {
+    if (e.lanes() == 1) return {};
+    return "#pragma unroll\n        for (int lane = 0; lane < " + decimal(e.lanes()) + "; ++lane) {\n" + e.text(level::lane) + statements + "        }\n";
+}
+inline launch reduction_launch(const char* entry, std::int64_t blocks, std::int64_t pieces) {
+    launch l;
+    l.entry = entry;
+    l.block[0] = reduction_threads;
+    l.grid[0] = static_cast<unsigned>(blocks);
+    l.grid[1] = static_cast<unsigned>(pieces);
+    return l;
+}
+
+// What follows from the sums along memory: parts for another launch, results, or results and every element's outputs.
+struct rows_ending {
+    std::string text;
+    std::vector<int> written;
+};
+inline rows_ending end_rows(element_emitter& e, const reduction_writer& w, const index& k, const index& base, const index& number, const std::string& loop) {
+    rows_ending end;
+    const char* once = "member == 0 && inside";
+    if (w.p.pieces > 1) {
+        end.text = "    if (member == 0 && inside) partial[(index_t)blockIdx.y * " + decimal(w.p.joined.outputs) + " + k] = all;\n";
+        return end;
+    }
+    end.written = w.r.stored_finished;
+    if (!w.p.fused) {
+        end.text = w.finishing(e, k, "all", once);
+        return end;
+    }
+    std::vector<operand> statistics;
+    end.text = w.finishing(e, k, "all", once, &statistics);
+    end.written.insert(end.written.end(), w.r.stored_mapped.begin(), w.r.stored_mapped.end());
+    e.next_loop();
+    std::string packs, each, behind;
+    w.mapping(e, statistics, reduced_place(e, w, base, number), packs, each, behind);
+    if (w.p.joined.count) end.text += "    if (inside)\n" + loop + e.text(level::pack) + packs + lane_loop(e, each) + behind + "    }\n";
+    return end;
+}
+inline const char* emit_rows(const reduction_writer& w) {
+    const reduction_plan& p = w.p;
+    element_emitter e(w.r.body, p.lanes);
+    const index k = e.counter("k", p.joined.outputs, level::thread), base = spread(e, k, p.joined.kept), number = e.loop_index("r", p.joined.count);
+    const fillings names = {{"group", decimal(p.group)}, {"groups", decimal(reduction_threads / p.group)}, {"outputs", decimal(p.joined.outputs)},
+                            {"last_output", decimal(p.joined.outputs - 1)}, {"piece", decimal(p.piece)}, {"count", decimal(p.joined.count)}, {"lanes", decimal(p.lanes)},
+                            {"warps", decimal(reduction_threads / 32)}, {"step", decimal(std::int64_t(p.group) * p.lanes)}};
+    const std::string loop = fill("    for (index_t r = begin + member * $lanes; r < last; r += $step) {\n", names);
+    std::string taking;
+    if (p.joined.count) taking = "    int taken = 0;\n" + loop + w.taking(e, k, base, number) + "    }\n";
+    e.next_loop();
+    const rows_ending end = end_rows(e, w, k, base, number, loop);
+    if (e.failure) return e.failure;
+    const std::string head = fill(R"cuda(    const int member = (int)threadIdx.x % $group;
+    const index_t wanted = (index_t)blockIdx.x * $groups + (int)threadIdx.x / $group;
+    const bool inside = wanted < $outputs;
+    const index_t k = inside ? wanted : $last_output;
+    const index_t begin = (index_t)blockIdx.y * $piece;
+    const index_t end = begin + $piece;
+    const index_t last = end < $count ? end : $count;
+)cuda", names);
+    const std::string states = fill(R"cuda(    __shared__ state shared[$warps];
+    state s[$lanes];
+#pragma unroll
+    for (int lane = 0; lane < $lanes; ++lane) s[lane] = start();
+)cuda", names);
+    const std::string joining = fill(R"cuda(#pragma unroll
+    for (int lane = 1; lane < $lanes; ++lane) merge(s[0], s[lane]);
+    const state all = merged<$group>(s[0], shared);
+)cuda", names);
+    w.add(reduction_launch("graft_rows", p.blocks, p.pieces), e, end.written, w.workspace(p.pieces > 1, true, p.pieces == 1 && w.stores_statistics()),
+          head + e.text(level::thread) + states + taking + joining + end.text);
+    return nullptr;
+}
+
+inline const char* emit_columns(const reduction_writer& w) {
+    const reduction_plan& p = w.p;
+    element_emitter e(w.r.body, p.lanes);
+    index first = e.loop_index("first_result", p.joined.outputs);
+    first.level = level::thread;
+    const index base = spread(e, first, p.joined.kept), number = e.counter("r", p.joined.count, level::pack);
+    const std::int64_t rows = reduction_threads / p.columns;
+    const fillings names = {{"columns", decimal(p.columns)}, {"width", decimal(std::int64_t(p.columns) * p.lanes)}, {"lanes", decimal(p.lanes)}, {"outputs", decimal(p.joined.outputs)},
+                            {"piece", decimal(p.piece)}, {"count", decimal(p.joined.count)}, {"rows", decimal(rows)}, {"half", decimal(rows / 2)}, {"threads", decimal(reduction_threads)},
+                            {"states", decimal(std::int64_t(reduction_threads) * p.lanes)}};
+    std::string taking;
+    if (p.joined.count) taking = fill("    int taken = 0;\n    for (index_t r = begin + row; r < last; r += $rows) {\n", names) + w.taking(e, first, base, number) + "    }\n";
+    e.next_loop();
+    const std::string inside = fill("k < $outputs", names);
+    const std::string finishing = p.pieces > 1 ? fill("    if (k < $outputs) partial[(index_t)blockIdx.y * $outputs + k] = all;\n", names)
+                                               : w.finishing(e, e.counter("k", p.joined.outputs, level::pack), "all", inside.c_str());
+    if (e.failure) return e.failure;
+    const std::string head = fill(R"cuda(    const int column = (int)threadIdx.x % $columns;
+    const int row = (int)threadIdx.x / $columns;
+    const index_t first_of_block = (index_t)blockIdx.x * $width;
+    const index_t wanted = first_of_block + column * $lanes;
+    const index_t first_result = wanted < $outputs ? wanted : 0;
+    const index_t begin = (index_t)blockIdx.y * $piece;
+    const index_t end = begin + $piece;
+    const index_t last = end < $count ? end : $count;
+)cuda", names);
+    const std::string states = fill(R"cuda(    __shared__ state shared[$states];
+    state s[$lanes];
+#pragma unroll
+    for (int lane = 0; lane < $lanes; ++lane) s[lane] = start();
+)cuda", names);
+    const std::string joining = fill(R"cuda(#pragma unroll
+    for (int lane = 0; lane < $lanes; ++lane) shared[lane * $threads + threadIdx.x] = s[lane];
+    __syncthreads();
+    for (int d = $half; d; d /= 2) {
+        if (row < d)
+            for (int lane = 0; lane < $lanes; ++lane) merge(shared[lane * $threads + threadIdx.x], shared[lane * $threads + threadIdx.x + d * $columns]);
+        __syncthreads();
+    }
+    for (int j = (int)threadIdx.x; j < $width; j += $threads) {
+    const index_t k = first_of_block + j;
+    const state all = shared[j % $lanes * $threads + j / $lanes];
+)cuda", names);
+    const std::vector<int> written = p.pieces > 1 ? std::vector<int>() : w.r.stored_finished;
+    w.add(reduction_launch("graft_columns", p.blocks, p.pieces), e, written, w.workspace(p.pieces > 1, true, p.pieces == 1 && w.stores_statistics()),
+          head + e.text(level::thread) + states + taking + joining + finishing + "    }\n");
+    return nullptr;
+}
+
+// Adds up what the parts gave: 32 results side by side, 8 parts at a time.
+inline const char* emit_merge(const reduction_writer& w) {
+    element_emitter e(w.r.body, 1);
+    const fillings names = {{"outputs", decimal(w.p.joined.outputs)}, {"pieces", decimal(w.p.pieces)}, {"threads", decimal(reduction_threads)}, {"rows", decimal(reduction_threads / 32)},
+                            {"half", decimal(reduction_threads / 64)}};
+    const std::string finishing = w.finishing(e, e.counter("k", w.p.joined.outputs, level::pack), "all", "row == 0 && inside");
+    if (e.failure) return e.failure;
+    const std::string head = fill(R"cuda(    const int row = (int)threadIdx.x / 32;
+    const index_t k = (index_t)blockIdx.x * 32 + (int)threadIdx.x % 32;
+    const bool inside = k < $outputs;
+)cuda", names);
+    const std::string joining = fill(R"cuda(    __shared__ state shared[$threads];
+    state s = start();
+    if (inside)
+        for (index_t n = row; n < $pieces; n += $rows) merge(s, partial[n * $outputs + k]);
+    shared[threadIdx.x] = s;
+    __syncthreads();
+    for (int d = $half; d; d /= 2) {
+        if (row < d) merge(shared[threadIdx.x], shared[threadIdx.x + d * 32]);
+        __syncthreads();
+    }
+    const state all = shared[threadIdx.x];
+)cuda", names);
+    w.add(reduction_launch("graft_merge", (w.p.joined.outputs + 31) / 32, 1), e, w.r.stored_finished, w.workspace(true, false, w.stores_statistics()),
+          head + e.text(level::thread) + joining + finishing);
+    return nullptr;
+}
+
+// Statistic j of the results that the elements at `offset` belong to.
+inline operand load_statistic(element_emitter& e, const reduction_writer& w, std::size_t j, const index& k) {
+    const std::string from = "statistics" + std::to_string(j) + " + ", type = memory_name(w.r.statistics[j]), lanes = std::to_string(e.lanes());
+    if (!k.consecutive) return {e.define("v", type, "load(" + from + k.text + ")", k.level), w.r.statistics[j], k.level};
+    const std::string pack = "pack<" + type + ", " + lanes + ">", aligned = std::to_string(std::gcd<std::int64_t>(k.multiple, e.lanes()));
+    if (k.level == level::lane) return e.make(w.r.statistics[j], ("load(" + from + "%)").c_str(), {e.as_value(k)});
+    const std::string name = e.define("p", pack, "load_pack<" + type + ", " + lanes + ", " + aligned + ">(" + from + k.text + ")", k.level);
+    return {e.define("v", type, name + ".at[lane]", level::lane), w.r.statistics[j], level::lane};
+}
+
+// Makes every element's outputs from the statistics in the workspace.
+inline const char* emit_map(const reduction_writer& w) {
+    const reduction& r = w.r;
+    const std::int64_t total = r.extents.elements();
+    if (!total) return nullptr;
+    element_emitter e(r.body, loop_lanes(r.q.on, total, r.bytes));
+    const index i = e.loop_index("i", total), k = gather(e, i, w.p.joined.kept);
+    std::vector<operand> statistics;
+    for (std::size_t j = 0; j < r.statistics.size(); ++j) statistics.push_back(load_statistic(e, w, j, k));
+    std::string packs, each, behind;
+    w.mapping(e, statistics, walk(r.extents, r.order, i), packs, each, behind);
+    if (e.failure) return e.failure;
+    launch l = reduction_launch("graft_map", loop_blocks(r.q.on, total / e.lanes()), 1);
+    const fillings names = {{"threads", decimal(reduction_threads)}, {"lanes", decimal(e.lanes())}, {"total", decimal(total)},
+                            {"step", decimal(std::int64_t(l.grid[0]) * reduction_threads * e.lanes())}};
+    const std::string loop = fill("    for (index_t i = (index_t)(blockIdx.x * $threads + threadIdx.x) * $lanes; i < $total; i += $step) {\n", names);
+    w.add(std::move(l), e, r.stored_mapped, w.workspace(false, false, true), e.text(level::thread) + loop + e.text(level::pack) + packs + lane_loop(e, each) + behind + "    }\n");
+    return nullptr;
+}
+
+}  // namespace detail
+
+GRAFT_INLINE const char* generate_reduction(const reduction& r, program& p) {
+    const std::int64_t total = r.extents.elements();
+    detail::reduction_plan plan = detail::plan_reduction_kernels(r);
+    if (plan.joined.outputs == 0) return nullptr;
+    if (plan.blocks >= INT32_MAX) return "more results than a launch has blocks for";
+    const detail::reduction_writer w{r, plan, p};
+    const std::int64_t largest = std::max(total, plan.joined.outputs * std::max<std::int64_t>(plan.pieces, 1)) + (std::int64_t(1) << 24);
+    p.source = std::string("namespace graft {\ntypedef ") + (largest < INT32_MAX ? "int" : "long long") + " index_t;\n" + detail::state_text(r.by);
+    if (const char* why = plan.joined.across ? detail::emit_columns(w) : detail::emit_rows(w)) return why;
+    if (plan.pieces > 1)
+        if (const char* why = detail::emit_merge(w)) return why;
+    if (w.stores_statistics())
+        if (const char* why = detail::emit_map(w)) return why;
+    p.source += "}  // namespace graft\n";
+    p.workspace_bytes = w.stores_statistics() ? w.statistics_offset(r.statistics.size()) : plan.partial_bytes;
+    const kernel_query& q = *r.whole;
+    const bool maps_alone = &q == &r.q && !r.stored_mapped.empty() && r.stored_mapped[0] == 0;
+    p.in_place = maps_alone && q.in[0].type == q.out[0].type && q.in[0].extents == q.out[0].extents && q.in_layout[0] == q.out_layout[0];
+    p.note = std::string(plan.joined.across ? "sums across" : "sums along") + " memory, " + std::to_string(p.launches.size()) + (p.launches.size() == 1 ? " launch" : " launches");
+    return nullptr;
+}
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_OPS_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_OPS_OPS_HPP
+// ---- graft/gpu/ops/ops.hpp
+// The operators whose kernels are generated: every family, and how a row is found.
+
+#ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_RULES_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_OPS_RULES_HPP
+// ---- graft/gpu/ops/rules.hpp
+// The rules of all families: which operators are generated element by element, and may be fused.
+
 
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {
@@ -3582,8 +6594,8 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 
-/// The rules of ops/gather.hpp. Indices that are constants are checked when the text is made, and a wrong one is refused. Of those that
-/// are computed in a run a kernel cannot report a wrong one: nothing is read there, and the element is NaN, or 0 of other types.
+/// The rules of ops/gather.hpp. Indices that are constants are checked when the text is made, and a wrong one is refused. One that is
+/// computed in a run is a fault: nothing is read there, and the element is NaN, or 0 of other types.
 rule_table gather_rules();
 
 }  // namespace gpu
@@ -3795,6 +6807,7 @@ inline operand emit_reverse_sequence(const rule_call& r) {
         if (ops::index_at(r.c.in[1], b) < 0 || ops::index_at(r.c.in[1], b) > x[time]) return r.e.refuse("one of its lengths is out of range");
     const operand length = r.in(1, with_axes(r.at, {batch})), t = r.e.as_value(r.e.axis(r.at, time));
     const operand fits = r.e.make(dtype::boolean, ("% >= 0 && % <= " + std::to_string(x[time])).c_str(), {length, length});
+    if (!known) r.e.require(fits, length, {errc::op_index, graft::place(r.c.n), ops::length_out_of_range, x[time]});
     const operand from = r.e.make(dtype::int64, "% && % < % ? % - 1 - % : %", {fits, t, length, length, t, t});
     const place there = moved_along(r.at, time, r.e.as_index(from, x[time]), x);
     return r.e.where(known ? operand{} : fits, nothing_there(r), [&] { return r.in(0, there); });
@@ -3869,7 +6882,7 @@ inline bool indices_fit(const tensor_view& indices, std::int64_t first, std::int
 }
 
 // The element of input 1 at `where` as an index in [0, extent), counted from the end where it is negative. `inside` gets the condition
-// that it is in range where that is not known; where it does not hold the index is 0.
+// that it is in range where that is not known; where it does not hold the index is 0, and the run fails.
 inline index resolved_index(const rule_call& r, const place& where, std::int64_t extent, bool known, operand& inside) {
     element_emitter& e = r.e;
     const operand k = r.in(1, where);
@@ -3877,7 +6890,9 @@ inline index resolved_index(const rule_call& r, const place& where, std::int64_t
     const std::string n = std::to_string(extent);
     const operand counted = e.make(k.type, ("% < 0 ? % + " + n + " : %").c_str(), {k, k, k});
     if (known) return e.as_index(counted, extent);
+    if (extent == 0) return e.refuse("there is nothing that its indices could name"), index();
     const operand fits = e.make(dtype::boolean, ("% >= 0 && % < " + n).c_str(), {counted, counted});
+    e.require(fits, k, {errc::op_index, graft::place(r.c.n), ops::index_out_of_range, extent});
     inside = e.both(inside, fits);
     return e.as_index(e.make(k.type, "% ? % : 0", {fits, counted}), extent);
 }
@@ -3958,795 +6973,6 @@ GRAFT_END_NAMESPACE
 // Kernels that sort: items of a key and a number, in shared memory where they fit and in the workspace where they do not; and what is made of
 // it, the updates of each row of a tensor in their order.
 
-#ifndef GRAFT_SINGLE_GRAFT_GPU_CODEGEN_REDUCE_HPP
-#define GRAFT_SINGLE_GRAFT_GPU_CODEGEN_REDUCE_HPP
-// ---- graft/gpu/codegen/reduce.hpp
-// Kernels of everything that sums up: over the elements that lie side by side in memory, or across them; in pieces where there are
-// many. What is summed up, and what becomes of it, is told by a `reduction`.
-
-#ifndef GRAFT_SINGLE_GRAFT_GPU_CODEGEN_FILL_HPP
-#define GRAFT_SINGLE_GRAFT_GPU_CODEGEN_FILL_HPP
-// ---- graft/gpu/codegen/fill.hpp
-// Text with names that are filled in: what kernels written by hand are made of.
-
-
-#include <string>
-#include <utility>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-namespace gpu {
-
-/// What `$name` stands for, by name.
-using fillings = std::vector<std::pair<const char*, std::string>>;
-
-/// `text` with every `$name` (small letters and _) replaced. A name that is not listed stays as it is, and does not compile.
-std::string fill(const char* text, const fillings& names);
-
-/// A count, as text.
-inline std::string decimal(std::int64_t n) { return std::to_string(n); }
-
-}  // namespace gpu
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-GRAFT_BEGIN_NAMESPACE
-namespace gpu {
-
-GRAFT_INLINE std::string fill(const char* text, const fillings& names) {
-    std::string out;
-    for (; *text; ++text) {
-        if (*text != '$') {
-            out += *text;
-            continue;
-        }
-        std::string name;
-        while ((text[1] >= 'a' && text[1] <= 'z') || text[1] == '_') name += *++text;
-        const std::string* found = nullptr;
-        for (const auto& n : names)
-            if (name == n.first) found = &n.second;
-        out += found ? *found : "$" + name;
-    }
-    return out;
-}
-
-}  // namespace gpu
-GRAFT_END_NAMESPACE
-#endif
-#endif
-
-#include <cstdint>
-#include <string>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-namespace gpu {
-
-/// Axes of a tensor in memory, neighbours of one kind joined; innermost first.
-struct reduction_axes {
-    struct run {
-        std::int64_t extent, stride;
-    };
-    std::vector<run> kept, reduced;
-    std::int64_t outputs = 1, count = 1;  ///< elements of the kept axes, and of the reduced ones
-    bool across = false;                  ///< the innermost run is kept
-    std::int64_t innermost() const noexcept { return across ? kept[0].extent : reduced.empty() ? 1 : reduced[0].extent; }
-};
-/// `axes`: bit d for each axis that is reduced. `groups`: axis 1 is cut into so many, and reduced within them (0: it is as `axes` says).
-reduction_axes join_axes(const shape& extents, layout order, std::uint32_t axes, std::int64_t groups = 0);
-
-/// What sums up. All text is CUDA C++: `take` is the body of take(state& s, int taken, index_t position, x0, x1, ...) where `taken`
-/// counts the calls for this state and `position` is the element's number along the reduced axes; `merge` that of merge(state& a, const
-/// state& b), where b follows a but for neighbours that are interleaved.
-struct reducer {
-    struct field {
-        const char* name;
-        dtype type;
-        std::string start;
-    };
-    std::vector<field> fields;
-    std::vector<dtype> elements;  ///< of x0, x1, ...
-    std::string take, merge;
-    std::string helpers = "";     ///< functions that both call
-};
-
-/// A node in the body of a Fusion: what is fused with it, and what it is by itself.
-struct fused_node {
-    const kernel_query& whole;
-    kernel_body body;
-    const node* n = nullptr;
-    std::vector<tensor_view> in, out;           ///< of the node
-    std::vector<layout> in_layout, out_layout;  ///< of its inputs in memory; of what the body computes, the layout that it is walked in
-};
-
-/// A result of a reduction, or what follows from it: an output of the node, at a place.
-struct reduction_result {
-    int output;
-    operand y;
-    place at;
-};
-
-/// One reduction: which elements, by what, and what becomes of the results. Operands of the methods are of `e`.
-class reduction {
-public:
-    inline explicit reduction(const kernel_query& query) : q(query), whole(&query) {}
-    inline virtual ~reduction() {}
-    /// x0, x1, ... of the element at `at`; `result` is where it goes, with extent 1 along what is reduced.
-    inline virtual std::vector<operand> elements(element_emitter& e, const place& at, const place& result) const = 0;
-    /// Says what follows from a result: its fields are in `s`, `at` is where it is, with extent 1 along what was reduced. Outputs of the
-    /// node are added to `results`. Returns the statistics that `map` wants.
-    inline virtual std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const place& at, std::vector<reduction_result>& results) const = 0;
-    /// The elements at `at` of the outputs in `mapped`.
-    inline virtual std::vector<operand> map(element_emitter& e, const std::vector<operand>& known, const place& at) const {
-        (void)e, (void)known, (void)at;
-        return {};
-    }
-
-    /// Reads the body: of the node alone, or of what is fused with it. Null, or why there can be no kernel.
-    const char* begin(const fused_node* around);
-    /// The element of the node's input i at `at`.
-    operand in(element_emitter& e, int i, const place& at) const { return e.value(inputs[static_cast<std::size_t>(i)], at); }
-    /// Whether somebody reads output o.
-    bool writes(int o) const { return q.wants(o) && q.out[o].type != dtype::undefined; }
-
-    const kernel_query& q;        ///< the node
-    const kernel_query* whole;    ///< what the kernels are for: the node, or the Fusion around it
-    kernel_body body;
-    std::vector<value_id> inputs, outputs;  ///< of the node, in the body
-    shape extents;                ///< of what is summed up
-    layout order = layout::row_major;
-    std::uint32_t axes = 0;       ///< bit d: axis d is reduced
-    std::int64_t groups = 0;      ///< of axis 1, as `join_axes` has it; results have them as axis 1
-    std::size_t bytes = 4;        ///< of the narrowest tensor that is read in `order`
-    reducer by;
-    std::vector<int> finished;    ///< outputs of the node that `finish` makes
-    std::vector<int> mapped;      ///< outputs of the node that `map` makes: they have `extents`
-    std::vector<dtype> statistics;  ///< of what `finish` returns
-    std::vector<int> stored_finished, stored_mapped;  ///< outputs of the kernels, and when they are stored
-
-private:
-    const char* read_fused(const fused_node& around);
-};
-
-/// A row of a family of reductions: `generate` makes the kernels of a node, or of all that is in the body around it.
-struct reduction_row {
-    const char* op;
-    const char* domain;
-    const char* (*generate)(const kernel_query& q, const fused_node* around, program& p);
-};
-struct reduction_table {
-    const reduction_row* rows;
-    int size;
-};
-/// The row of a reduction, or null. Defined with the families, in gpu/ops/ops.hpp.
-const reduction_row* find_reduction(const char* op, const char* domain);
-
-/// Makes the kernels of a Fusion of which one node is a reduction: rules before it, behind it, or both.
-const char* generate_fused_reduction(const kernel_query& q, program& p);
-
-/// Makes the kernels of a reduction that has begun. Null, or why there are none.
-const char* generate_reduction(const reduction& r, program& p);
-
-/// The statement that stores y to output o at `at`.
-std::string store_statement(element_emitter& e, const kernel_query& q, int o, const place& at, const operand& y);
-
-/// A kernel's text as `entry_point` makes it, with pointers into the workspace behind the other parameters.
-struct workspace_parameter {
-    std::string declaration;  ///< "state* partial"
-    std::int64_t offset;      ///< in bytes
-};
-std::string entry_point(const kernel_query& q, launch& l, const std::vector<int>& inputs, const std::vector<int>& outputs,
-                        const std::vector<workspace_parameter>& workspace, const std::string& statements);
-
-}  // namespace gpu
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-#ifndef GRAFT_SINGLE_GRAFT_GPU_CODEGEN_REDUCE_PLAN_HPP
-#define GRAFT_SINGLE_GRAFT_GPU_CODEGEN_REDUCE_PLAN_HPP
-// ---- graft/gpu/codegen/reduce_plan.hpp
-// How the work of a reduction is shared out, and the text of its states: part of reduce.hpp.
-
-
-#include <algorithm>
-
-GRAFT_BEGIN_NAMESPACE
-namespace gpu {
-
-GRAFT_INLINE reduction_axes join_axes(const shape& extents, layout order, std::uint32_t axes, std::int64_t groups) {
-    reduction_axes j;
-    std::int64_t stride = 1;
-    int before = -1;  // kind of the neighbour inside
-    const auto take = [&](std::int64_t extent, int kind) {
-        (kind ? j.count : j.outputs) *= extent;
-        if (extent == 1) return;
-        std::vector<reduction_axes::run>& runs = kind ? j.reduced : j.kept;
-        if (before < 0) j.across = kind == 0;
-        if (before == kind)
-            runs.back().extent *= extent;
-        else
-            runs.push_back({extent, stride});
-        before = kind;
-        stride *= extent;
-    };
-    const std::vector<int> memory = detail::memory_order(extents.rank(), order);
-    for (std::size_t i = memory.size(); i-- > 0;) {
-        const int axis = memory[i];
-        if (axis == 1 && groups) take(extents[axis] / groups, 1);
-        take(axis == 1 && groups ? groups : extents[axis], axis == 1 && groups ? 0 : axes >> axis & 1u);
-    }
-    return j;
-}
-
-namespace detail {
-
-constexpr int reduction_threads = 256;
-
-inline std::int64_t round_up(std::int64_t n, std::int64_t to) { return (n + to - 1) / to * to; }
-
-// Element number `number` of the joined axes, as an offset.
-inline index spread(element_emitter& e, const index& number, const std::vector<reduction_axes::run>& runs) {
-    index sum;
-    std::int64_t inner = 1;
-    for (const reduction_axes::run& r : runs) {
-        sum = e.add(sum, e.multiply(e.remainder(e.divide(number, inner), r.extent), r.stride));
-        inner *= r.extent;
-    }
-    return sum;
-}
-// The number along the kept axes of the element at `offset`.
-inline index gather(element_emitter& e, const index& offset, const std::vector<reduction_axes::run>& runs) {
-    index sum;
-    std::int64_t inner = 1;
-    for (const reduction_axes::run& r : runs) {
-        sum = e.add(sum, e.multiply(e.remainder(e.divide(offset, r.stride), r.extent), inner));
-        inner *= r.extent;
-    }
-    return sum;
-}
-
-// How the work is shared out. It follows from shapes alone, so that the sums are the same on every device.
-struct reduction_plan {
-    reduction_axes joined;
-    int lanes = 1;
-    int group = 1;             // threads of a result where reduced elements lie side by side
-    int columns = 1;           // threads side by side, where they do not; the others of a block go on below
-    std::int64_t pieces = 1;   // parts that are summed up by blocks of their own
-    std::int64_t piece = 1;    // elements of a part
-    std::int64_t blocks = 1;   // of one part
-    bool fused = false;        // one kernel sums up and maps
-    std::int64_t partial_bytes = 0, statistics_at = 0;
-};
-
-inline std::size_t state_bytes(const reducer& by) {
-    std::size_t bytes = 0, widest = 1;
-    for (const reducer::field& f : by.fields) {
-        const std::size_t size = size_of(f.type);
-        bytes = static_cast<std::size_t>(round_up(static_cast<std::int64_t>(bytes), static_cast<std::int64_t>(size))) + size;
-        widest = std::max(widest, size);
-    }
-    return static_cast<std::size_t>(round_up(static_cast<std::int64_t>(bytes), static_cast<std::int64_t>(widest)));
-}
-
-inline void plan_rows(reduction_plan& p, bool maps) {
-    const std::int64_t packs = p.joined.count / p.lanes, outputs = p.joined.outputs;
-    while (p.group < 32 && p.group < packs) p.group *= 2;
-    if (packs >= 512 || (packs >= 64 && outputs < 256)) p.group = reduction_threads;
-    p.fused = maps;
-    // A row that one block would take long for, while most of the device has nothing to do.
-    if (p.group == reduction_threads && outputs <= 128 && packs >= 16 * reduction_threads) {
-        p.pieces = std::max<std::int64_t>(1, std::min({packs / (8 * reduction_threads), 1024 / outputs, std::int64_t(256)}));
-        p.fused = maps && p.pieces == 1;
-    }
-    p.piece = round_up((packs + p.pieces - 1) / p.pieces, p.group) * p.lanes;
-    p.blocks = (outputs * p.group + reduction_threads - 1) / reduction_threads;
-}
-inline void plan_columns(reduction_plan& p) {
-    const std::int64_t packs = p.joined.outputs / p.lanes;
-    p.columns = 32;
-    while (p.columns > 1 && p.columns / 2 >= packs) p.columns /= 2;
-    while (p.columns < reduction_threads && 2 * (reduction_threads / p.columns) > p.joined.count) p.columns *= 2;
-    const std::int64_t rows = reduction_threads / p.columns;
-    p.blocks = (packs + p.columns - 1) / p.columns;
-    p.pieces = std::max<std::int64_t>(1, std::min({p.joined.count / (16 * rows), 1024 / p.blocks, std::int64_t(256)}));
-    p.piece = round_up((p.joined.count + p.pieces - 1) / p.pieces, rows);
-}
-inline reduction_plan plan_reduction_kernels(const reduction& r) {
-    reduction_plan p;
-    p.joined = join_axes(r.extents, r.order, r.axes, r.groups);
-    if (p.joined.outputs == 0) return p;
-    p.lanes = r.bytes >= 16 ? 1 : static_cast<int>(std::min<std::size_t>(8, 16 / r.bytes));
-    while (p.lanes > 1 && p.joined.innermost() % p.lanes) p.lanes /= 2;
-    if (p.joined.count == 0) p.lanes = 1;
-    if (p.joined.across)
-        plan_columns(p);
-    else
-        plan_rows(p, !r.mapped.empty());
-    p.partial_bytes = p.pieces > 1 ? round_up(p.pieces * p.joined.outputs * static_cast<std::int64_t>(state_bytes(r.by)), 256) : 0;
-    p.statistics_at = p.partial_bytes;
-    return p;
-}
-
-// The state, and what is done to states.
-inline std::string state_text(const reducer& by) {
-    std::string fields, start, down, first, parameters;
-    for (const reducer::field& f : by.fields) {
-        const fillings names = {{"type", memory_name(f.type)}, {"name", f.name}, {"start", f.start}};
-        fields += fill("$type $name; ", names);
-        start += fill("    s.$name = $start;\n", names);
-        down += fill("    r.$name = __shfl_down_sync(0xffffffffu, s.$name, distance, group);\n", names);
-        first += fill("    r.$name = __shfl_sync(0xffffffffu, s.$name, 0, group);\n", names);
-    }
-    for (std::size_t i = 0; i < by.elements.size(); ++i) parameters += std::string(", ") + memory_name(by.elements[i]) + " x" + std::to_string(i);
-    return fill(R"cuda(struct state { $fields};
-$helpers
-__device__ __forceinline__ state start() {
-    state s;
-$start    return s;
-}
-__device__ __forceinline__ void take(state& s, int taken, index_t position$parameters) {
-    $take
-}
-__device__ __forceinline__ void merge(state& a, const state& b) {
-    $merge
-}
-__device__ __forceinline__ state down(const state& s, int distance, int group) {
-    state r;
-$down    return r;
-}
-__device__ __forceinline__ state first(const state& s, int group) {
-    state r;
-$first    return r;
-}
-// The states of `group` neighbouring threads as one, for all of them.
-template <int group> __device__ __forceinline__ state merged(state s, state* shared) {
-    constexpr int width = group < 32 ? group : 32;
-#pragma unroll
-    for (int d = width / 2; d; d /= 2) merge(s, down(s, d, width));
-    if (group <= 32) return first(s, width);
-    if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = s;
-    __syncthreads();
-    s = shared[0];
-#pragma unroll
-    for (int w = 1; w < group / 32; ++w) merge(s, shared[w]);
-    return s;
-}
-)cuda", {{"fields", fields}, {"helpers", by.helpers}, {"start", start}, {"parameters", parameters}, {"take", by.take}, {"merge", by.merge}, {"down", down}, {"first", first}});
-}
-
-}  // namespace detail
-}  // namespace gpu
-GRAFT_END_NAMESPACE
-#endif
-
-#ifndef GRAFT_SINGLE_GRAFT_GPU_CODEGEN_REDUCE_FUSED_HPP
-#define GRAFT_SINGLE_GRAFT_GPU_CODEGEN_REDUCE_FUSED_HPP
-// ---- graft/gpu/codegen/reduce_fused.hpp
-// Reductions with what is fused with them: part of reduce.hpp.
-
-
-#include <algorithm>
-
-GRAFT_BEGIN_NAMESPACE
-namespace gpu {
-
-GRAFT_INLINE const char* reduction::begin(const fused_node* around) {
-    if (elements_of(extents) < 0) return "a shape that is not known";
-    if (around) return read_fused(*around);
-    if (const char* why = read_body(q, body)) return why;
-    inputs = body.inputs;
-    outputs = body.outputs;
-    stored_finished = finished;
-    stored_mapped = mapped;
-    return nullptr;
-}
-GRAFT_INLINE const char* reduction::read_fused(const fused_node& around) {
-    whole = &around.whole;
-    body = around.body;
-    inputs = around.n->inputs;
-    outputs = around.n->outputs;
-    bytes = 16;
-    for (std::size_t i = 0; i < body.inputs.size(); ++i)
-        if (body.values[static_cast<std::size_t>(body.inputs[i])].extents == extents && body.order[i] == order) bytes = std::min(bytes, size_of(body.memory[i]));
-    const auto made_by = [&](const std::vector<int>& of, value_id v) { return std::any_of(of.begin(), of.end(), [&](int o) { return outputs[static_cast<std::size_t>(o)] == v; }); };
-    for (int b = 0; b < whole->outputs; ++b) {
-        const value_id v = body.outputs[static_cast<std::size_t>(b)];
-        if (made_by(finished, v) || (mapped.empty() && !made_by(mapped, v) && whole->out[b].extents == q.out[0].extents))
-            stored_finished.push_back(b);
-        else if (!mapped.empty() && whole->out[b].extents == extents)
-            stored_mapped.push_back(b);
-        else
-            return "an output of the body that is not of the reduction's extents";
-    }
-    if (stored_mapped.empty()) mapped.clear();
-    return nullptr;
-}
-
-namespace detail {
-
-inline layout walked_layout(const kernel_body& body, value_id v) {
-    const auto as_input = std::find(body.inputs.begin(), body.inputs.end(), v);
-    if (as_input != body.inputs.end()) return body.order[static_cast<std::size_t>(as_input - body.inputs.begin())];
-    for (std::size_t i = 0; i < body.inputs.size(); ++i)
-        if (body.values[static_cast<std::size_t>(body.inputs[i])].extents == body.values[static_cast<std::size_t>(v)].extents) return body.order[i];
-    return layout::row_major;
-}
-
-}  // namespace detail
-
-GRAFT_INLINE const char* generate_fused_reduction(const kernel_query& q, program& p) {
-    fused_node around{q, {}, nullptr, {}, {}, {}, {}};
-    if (const char* why = read_body(q, around.body)) return why;
-    const reduction_row* row = nullptr;
-    for (const node& n : around.body.nodes) {
-        const reduction_row* found = find_reduction(n.op_type.c_str(), n.domain.c_str());
-        if (!found) continue;
-        if (row) return "two reductions in one body";
-        row = found;
-        around.n = &n;
-    }
-    if (!row) return "a body without a reduction";
-    const auto view_of = [&](value_id v, std::vector<tensor_view>& views, std::vector<layout>& layouts) {
-        views.push_back(v == no_value ? tensor_view{} : around.body.values[static_cast<std::size_t>(v)]);
-        layouts.push_back(v == no_value ? layout::row_major : detail::walked_layout(around.body, v));
-    };
-    for (value_id v : around.n->inputs) view_of(v, around.in, around.in_layout);
-    for (value_id v : around.n->outputs) view_of(v, around.out, around.out_layout);
-    const op_context c{*around.n, around.in.data(), static_cast<int>(around.in.size()), around.out.data(), static_cast<int>(around.out.size()), q.limit};
-    const kernel_query own{c, around.in_layout.data(), around.out_layout.data(), q.on, q.options};
-    return row->generate(own, &around, p);
-}
-
-}  // namespace gpu
-GRAFT_END_NAMESPACE
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_GPU_CODEGEN_REDUCE_KERNELS_HPP
-#define GRAFT_SINGLE_GRAFT_GPU_CODEGEN_REDUCE_KERNELS_HPP
-// ---- graft/gpu/codegen/reduce_kernels.hpp
-// The kernels of reductions: part of reduce.hpp.
-
-
-#include <algorithm>
-
-GRAFT_BEGIN_NAMESPACE
-namespace gpu {
-
-GRAFT_INLINE std::string store_statement(element_emitter& e, const kernel_query& q, int o, const place& at, const operand& y) {
-    const index to = e.offset(at, strides_of(q.out[o].extents, q.out_layout[o]));
-    return "out" + std::to_string(o) + "[" + to.text + "] = stored<" + memory_name(q.out[o].type) + ">(" + y.text + ");\n";
-}
-
-GRAFT_INLINE std::string entry_point(const kernel_query& q, launch& l, const std::vector<int>& inputs, const std::vector<int>& outputs,
-                                     const std::vector<workspace_parameter>& workspace, const std::string& statements) {
-    std::string parameters;
-    const auto add = [&](const std::string& text, argument::from kind, std::int64_t i) {
-        parameters += (parameters.empty() ? "" : ", ") + text;
-        l.arguments.push_back({kind, i});
-    };
-    for (int i : inputs) add(std::string("const ") + memory_name(q.in[i].type) + "* in" + std::to_string(i), argument::from::input, i);
-    for (int o : outputs) add(std::string(memory_name(q.out[o].type)) + "* out" + std::to_string(o), argument::from::output, o);
-    for (const workspace_parameter& w : workspace) add(w.declaration, argument::from::workspace, w.offset);
-    return "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(l.block[0]) + ") " + l.entry + "(" + parameters + ") {\n" + without_unused(statements) + "}\n";
-}
-
-namespace detail {
-
-// What a kernel is written with.
-struct reduction_writer {
-    const reduction& r;
-    const reduction_plan& p;
-    program& out;
-
-    // Where result number k is, seen as an element of what is summed up with extent 1 along the reduced axes.
-    place result(const index& k) const {
-        place at;
-        at.offset = k;
-        at.from.assign(static_cast<std::size_t>(r.extents.rank()), place::zero);
-        at.axes.resize(at.from.size());
-        at.extents = r.extents;
-        for (int d : memory_order(r.extents.rank(), r.order)) {
-            if (r.axes >> d & 1u) {
-                at.extents[d] = 1;
-                continue;
-            }
-            if (d == 1 && r.groups) at.extents[d] = r.groups;
-            at.from[static_cast<std::size_t>(d)] = at.walk.rank();
-            at.walk.push_back(at.extents[d]);
-        }
-        return at;
-    }
-    std::vector<operand> fields(const char* state) const {
-        std::vector<operand> of;
-        for (const reducer::field& f : r.by.fields) of.push_back({std::string(state) + "." + f.name, f.type, level::pack});
-        return of;
-    }
-    // The loop's statements from element number `number` of the reduced axes of result k on; `base` is where its elements begin.
-    std::string taking(element_emitter& e, const index& k, const index& base, const index& number) const {
-        const std::string position = p.joined.across ? number.text : number.text + (p.lanes > 1 ? " + lane" : "");
-        const std::string name = e.define("i", "index_t", e.add(base, spread(e, number, p.joined.reduced)).text, level::pack);
-        const std::vector<operand> x = r.elements(e, walk(r.extents, r.order, e.loop_index(name.c_str(), r.extents.elements())), result(k));
-        std::string call = "take(s[" + std::string(p.lanes > 1 ? "lane" : "0") + "], taken, " + position;
-        for (std::size_t i = 0; i < x.size(); ++i) call += ", " + e.convert(x[i], r.by.elements[i]).text;
-        const std::string text = e.text(level::pack) + "        ++taken;\n";
-        if (p.lanes == 1) return text + "        " + call + ");\n";
-        return text + "#pragma unroll\n        for (int lane = 0; lane < " + decimal(p.lanes) + "; ++lane) {\n" + e.text(level::lane) + "            " + call + ");\n        }\n";
-    }
-    // Statements that store what follows from a result.
-    std::string storing(element_emitter& e, const std::vector<reduction_result>& results) const {
-        std::string stores;
-        const bool alone = r.whole == &r.q;
-        for (const reduction_result& x : results) {
-            if (alone)
-                stores += store_statement(e, *r.whole, x.output, x.at, e.convert(x.y, r.whole->out[x.output].type));
-            else
-                e.bind(r.outputs[static_cast<std::size_t>(x.output)], x.at, x.y);
-        }
-        for (int b : alone ? std::vector<int>() : r.stored_finished) {
-            const place* at = &results[0].at;
-            for (const reduction_result& x : results)
-                if (r.outputs[static_cast<std::size_t>(x.output)] == r.body.outputs[static_cast<std::size_t>(b)]) at = &x.at;
-            stores += store_statement(e, *r.whole, b, *at, e.value(r.body.outputs[static_cast<std::size_t>(b)], *at));
-        }
-        return stores;
-    }
-    // The outputs that are made of each element and of the statistics.
-    void mapping(element_emitter& e, const std::vector<operand>& stats, const place& at, std::string& packs, std::string& each, std::string& behind) const {
-        const std::vector<operand> y = r.map(e, stats, at);
-        const bool alone = r.whole == &r.q;
-        for (std::size_t j = 0; j < y.size() && !e.failure && !alone; ++j) e.bind(r.outputs[static_cast<std::size_t>(r.mapped[j])], at, y[j]);
-        for (std::size_t j = 0; j < r.stored_mapped.size() && !e.failure; ++j) {
-            const int o = r.stored_mapped[j];
-            emit_store(e, *r.whole, o, at, alone ? y[j] : e.value(r.body.outputs[static_cast<std::size_t>(o)], at), packs, each, behind);
-        }
-    }
-    // What is done with the state `name` of result k, by the threads for which `once` holds. `stats` gets the statistics.
-    std::string finishing(element_emitter& e, const index& k, const char* name, const char* once, std::vector<operand>* stats = nullptr) const {
-        std::vector<reduction_result> results;
-        const std::vector<operand> found = r.finish(e, fields(name), result(k), results);
-        std::string stores = e.failure ? std::string() : storing(e, results);
-        if (stats)
-            *stats = found;
-        else if (!r.mapped.empty())
-            for (std::size_t j = 0; j < found.size(); ++j) stores += "statistics" + std::to_string(j) + "[" + k.text + "] = " + found[j].text + ";\n";
-        if (stats) return e.text(level::pack) + (stores.empty() ? "" : std::string("    if (") + once + ") {\n" + stores + "    }\n");
-        return std::string("    if (") + once + ") {\n" + e.text(level::pack) + stores + "    }\n";
-    }
-    std::vector<workspace_parameter> workspace(bool partial, bool write, bool statistics) const {
-        std::vector<workspace_parameter> w;
-        if (partial) w.push_back({write ? "state* partial" : "const state* partial", 0});
-        if (statistics)
-            for (std::size_t j = 0; j < r.statistics.size(); ++j) w.push_back({statistics_declaration(j), statistics_offset(j)});
-        return w;
-    }
-    std::string statistics_declaration(std::size_t j) const { return std::string(memory_name(r.statistics[j])) + "* statistics" + std::to_string(j); }
-    std::int64_t statistics_offset(std::size_t j) const {
-        std::int64_t at = p.statistics_at;
-        for (std::size_t i = 0; i < j; ++i) at += round_up(p.joined.outputs * static_cast<std::int64_t>(size_of(r.statistics[i])), 256);
-        return at;
-    }
-    bool stores_statistics() const { return !r.mapped.empty() && !p.fused; }
-    void add(launch l, const element_emitter& e, const std::vector<int>& outputs, const std::vector<workspace_parameter>& w, const std::string& text) const {
-        out.source += entry_point(*r.whole, l, e.parameters(), outputs, w, text);
-        out.launches.push_back(std::move(l));
-    }
-};
-
-// Where the elements of number `number` along the reduced axes are, of the result whose elements begin at `base`.
-inline place reduced_place(element_emitter& e, const reduction_writer& w, const index& base, const index& number) {
-    const std::string name = e.define("i", "index_t", e.add(base, spread(e, number, w.p.joined.reduced)).text, level::pack);
-    return walk(w.r.extents, w.r.order, e.loop_index(name.c_str(), w.r.extents.elements()));
-}
-// A loop over the lanes of a pack, with what the emitter has for them.
-inline std::string lane_loop(const element_emitter& e, const std::string& statements) {
-    if (e.lanes() == 1) return {};
-    return "#pragma unroll\n        for (int lane = 0; lane < " + decimal(e.lanes()) + "; ++lane) {\n" + e.text(level::lane) + statements + "        }\n";
-}
-inline launch reduction_launch(const char* entry, std::int64_t blocks, std::int64_t pieces) {
-    launch l;
-    l.entry = entry;
-    l.block[0] = reduction_threads;
-    l.grid[0] = static_cast<unsigned>(blocks);
-    l.grid[1] = static_cast<unsigned>(pieces);
-    return l;
-}
-
-// What follows from the sums along memory: parts for another launch, results, or results and every element's outputs.
-struct rows_ending {
-    std::string text;
-    std::vector<int> written;
-};
-inline rows_ending end_rows(element_emitter& e, const reduction_writer& w, const index& k, const index& base, const index& number, const std::string& loop) {
-    rows_ending end;
-    const char* once = "member == 0 && inside";
-    if (w.p.pieces > 1) {
-        end.text = "    if (member == 0 && inside) partial[(index_t)blockIdx.y * " + decimal(w.p.joined.outputs) + " + k] = all;\n";
-        return end;
-    }
-    end.written = w.r.stored_finished;
-    if (!w.p.fused) {
-        end.text = w.finishing(e, k, "all", once);
-        return end;
-    }
-    std::vector<operand> statistics;
-    end.text = w.finishing(e, k, "all", once, &statistics);
-    end.written.insert(end.written.end(), w.r.stored_mapped.begin(), w.r.stored_mapped.end());
-    e.next_loop();
-    std::string packs, each, behind;
-    w.mapping(e, statistics, reduced_place(e, w, base, number), packs, each, behind);
-    if (w.p.joined.count) end.text += "    if (inside)\n" + loop + e.text(level::pack) + packs + lane_loop(e, each) + behind + "    }\n";
-    return end;
-}
-inline const char* emit_rows(const reduction_writer& w) {
-    const reduction_plan& p = w.p;
-    element_emitter e(w.r.body, p.lanes);
-    const index k = e.counter("k", p.joined.outputs, level::thread), base = spread(e, k, p.joined.kept), number = e.loop_index("r", p.joined.count);
-    const fillings names = {{"group", decimal(p.group)}, {"groups", decimal(reduction_threads / p.group)}, {"outputs", decimal(p.joined.outputs)},
-                            {"last_output", decimal(p.joined.outputs - 1)}, {"piece", decimal(p.piece)}, {"count", decimal(p.joined.count)}, {"lanes", decimal(p.lanes)},
-                            {"warps", decimal(reduction_threads / 32)}, {"step", decimal(std::int64_t(p.group) * p.lanes)}};
-    const std::string loop = fill("    for (index_t r = begin + member * $lanes; r < last; r += $step) {\n", names);
-    std::string taking;
-    if (p.joined.count) taking = "    int taken = 0;\n" + loop + w.taking(e, k, base, number) + "    }\n";
-    e.next_loop();
-    const rows_ending end = end_rows(e, w, k, base, number, loop);
-    if (e.failure) return e.failure;
-    const std::string head = fill(R"cuda(    const int member = (int)threadIdx.x % $group;
-    const index_t wanted = (index_t)blockIdx.x * $groups + (int)threadIdx.x / $group;
-    const bool inside = wanted < $outputs;
-    const index_t k = inside ? wanted : $last_output;
-    const index_t begin = (index_t)blockIdx.y * $piece;
-    const index_t end = begin + $piece;
-    const index_t last = end < $count ? end : $count;
-)cuda", names);
-    const std::string states = fill(R"cuda(    __shared__ state shared[$warps];
-    state s[$lanes];
-#pragma unroll
-    for (int lane = 0; lane < $lanes; ++lane) s[lane] = start();
-)cuda", names);
-    const std::string joining = fill(R"cuda(#pragma unroll
-    for (int lane = 1; lane < $lanes; ++lane) merge(s[0], s[lane]);
-    const state all = merged<$group>(s[0], shared);
-)cuda", names);
-    w.add(reduction_launch("graft_rows", p.blocks, p.pieces), e, end.written, w.workspace(p.pieces > 1, true, p.pieces == 1 && w.stores_statistics()),
-          head + e.text(level::thread) + states + taking + joining + end.text);
-    return nullptr;
-}
-
-inline const char* emit_columns(const reduction_writer& w) {
-    const reduction_plan& p = w.p;
-    element_emitter e(w.r.body, p.lanes);
-    index first = e.loop_index("first_result", p.joined.outputs);
-    first.level = level::thread;
-    const index base = spread(e, first, p.joined.kept), number = e.counter("r", p.joined.count, level::pack);
-    const std::int64_t rows = reduction_threads / p.columns;
-    const fillings names = {{"columns", decimal(p.columns)}, {"width", decimal(std::int64_t(p.columns) * p.lanes)}, {"lanes", decimal(p.lanes)}, {"outputs", decimal(p.joined.outputs)},
-                            {"piece", decimal(p.piece)}, {"count", decimal(p.joined.count)}, {"rows", decimal(rows)}, {"half", decimal(rows / 2)}, {"threads", decimal(reduction_threads)},
-                            {"states", decimal(std::int64_t(reduction_threads) * p.lanes)}};
-    std::string taking;
-    if (p.joined.count) taking = fill("    int taken = 0;\n    for (index_t r = begin + row; r < last; r += $rows) {\n", names) + w.taking(e, first, base, number) + "    }\n";
-    e.next_loop();
-    const std::string inside = fill("k < $outputs", names);
-    const std::string finishing = p.pieces > 1 ? fill("    if (k < $outputs) partial[(index_t)blockIdx.y * $outputs + k] = all;\n", names)
-                                               : w.finishing(e, e.counter("k", p.joined.outputs, level::pack), "all", inside.c_str());
-    if (e.failure) return e.failure;
-    const std::string head = fill(R"cuda(    const int column = (int)threadIdx.x % $columns;
-    const int row = (int)threadIdx.x / $columns;
-    const index_t first_of_block = (index_t)blockIdx.x * $width;
-    const index_t wanted = first_of_block + column * $lanes;
-    const index_t first_result = wanted < $outputs ? wanted : 0;
-    const index_t begin = (index_t)blockIdx.y * $piece;
-    const index_t end = begin + $piece;
-    const index_t last = end < $count ? end : $count;
-)cuda", names);
-    const std::string states = fill(R"cuda(    __shared__ state shared[$states];
-    state s[$lanes];
-#pragma unroll
-    for (int lane = 0; lane < $lanes; ++lane) s[lane] = start();
-)cuda", names);
-    const std::string joining = fill(R"cuda(#pragma unroll
-    for (int lane = 0; lane < $lanes; ++lane) shared[lane * $threads + threadIdx.x] = s[lane];
-    __syncthreads();
-    for (int d = $half; d; d /= 2) {
-        if (row < d)
-            for (int lane = 0; lane < $lanes; ++lane) merge(shared[lane * $threads + threadIdx.x], shared[lane * $threads + threadIdx.x + d * $columns]);
-        __syncthreads();
-    }
-    for (int j = (int)threadIdx.x; j < $width; j += $threads) {
-    const index_t k = first_of_block + j;
-    const state all = shared[j % $lanes * $threads + j / $lanes];
-)cuda", names);
-    const std::vector<int> written = p.pieces > 1 ? std::vector<int>() : w.r.stored_finished;
-    w.add(reduction_launch("graft_columns", p.blocks, p.pieces), e, written, w.workspace(p.pieces > 1, true, p.pieces == 1 && w.stores_statistics()),
-          head + e.text(level::thread) + states + taking + joining + finishing + "    }\n");
-    return nullptr;
-}
-
-// Adds up what the parts gave: 32 results side by side, 8 parts at a time.
-inline const char* emit_merge(const reduction_writer& w) {
-    element_emitter e(w.r.body, 1);
-    const fillings names = {{"outputs", decimal(w.p.joined.outputs)}, {"pieces", decimal(w.p.pieces)}, {"threads", decimal(reduction_threads)}, {"rows", decimal(reduction_threads / 32)},
-                            {"half", decimal(reduction_threads / 64)}};
-    const std::string finishing = w.finishing(e, e.counter("k", w.p.joined.outputs, level::pack), "all", "row == 0 && inside");
-    if (e.failure) return e.failure;
-    const std::string head = fill(R"cuda(    const int row = (int)threadIdx.x / 32;
-    const index_t k = (index_t)blockIdx.x * 32 + (int)threadIdx.x % 32;
-    const bool inside = k < $outputs;
-)cuda", names);
-    const std::string joining = fill(R"cuda(    __shared__ state shared[$threads];
-    state s = start();
-    if (inside)
-        for (index_t n = row; n < $pieces; n += $rows) merge(s, partial[n * $outputs + k]);
-    shared[threadIdx.x] = s;
-    __syncthreads();
-    for (int d = $half; d; d /= 2) {
-        if (row < d) merge(shared[threadIdx.x], shared[threadIdx.x + d * 32]);
-        __syncthreads();
-    }
-    const state all = shared[threadIdx.x];
-)cuda", names);
-    w.add(reduction_launch("graft_merge", (w.p.joined.outputs + 31) / 32, 1), e, w.r.stored_finished, w.workspace(true, false, w.stores_statistics()),
-          head + e.text(level::thread) + joining + finishing);
-    return nullptr;
-}
-
-// Statistic j of the results that the elements at `offset` belong to.
-inline operand load_statistic(element_emitter& e, const reduction_writer& w, std::size_t j, const index& k) {
-    const std::string from = "statistics" + std::to_string(j) + " + ", type = memory_name(w.r.statistics[j]), lanes = std::to_string(e.lanes());
-    if (!k.consecutive) return {e.define("v", type, "load(" + from + k.text + ")", k.level), w.r.statistics[j], k.level};
-    const std::string pack = "pack<" + type + ", " + lanes + ">", aligned = std::to_string(std::gcd<std::int64_t>(k.multiple, e.lanes()));
-    if (k.level == level::lane) return e.make(w.r.statistics[j], ("load(" + from + "%)").c_str(), {e.as_value(k)});
-    const std::string name = e.define("p", pack, "load_pack<" + type + ", " + lanes + ", " + aligned + ">(" + from + k.text + ")", k.level);
-    return {e.define("v", type, name + ".at[lane]", level::lane), w.r.statistics[j], level::lane};
-}
-
-// Makes every element's outputs from the statistics in the workspace.
-inline const char* emit_map(const reduction_writer& w) {
-    const reduction& r = w.r;
-    const std::int64_t total = r.extents.elements();
-    if (!total) return nullptr;
-    element_emitter e(r.body, loop_lanes(r.q.on, total, r.bytes));
-    const index i = e.loop_index("i", total), k = gather(e, i, w.p.joined.kept);
-    std::vector<operand> statistics;
-    for (std::size_t j = 0; j < r.statistics.size(); ++j) statistics.push_back(load_statistic(e, w, j, k));
-    std::string packs, each, behind;
-    w.mapping(e, statistics, walk(r.extents, r.order, i), packs, each, behind);
-    if (e.failure) return e.failure;
-    launch l = reduction_launch("graft_map", loop_blocks(r.q.on, total / e.lanes()), 1);
-    const fillings names = {{"threads", decimal(reduction_threads)}, {"lanes", decimal(e.lanes())}, {"total", decimal(total)},
-                            {"step", decimal(std::int64_t(l.grid[0]) * reduction_threads * e.lanes())}};
-    const std::string loop = fill("    for (index_t i = (index_t)(blockIdx.x * $threads + threadIdx.x) * $lanes; i < $total; i += $step) {\n", names);
-    w.add(std::move(l), e, r.stored_mapped, w.workspace(false, false, true), e.text(level::thread) + loop + e.text(level::pack) + packs + lane_loop(e, each) + behind + "    }\n");
-    return nullptr;
-}
-
-}  // namespace detail
-
-GRAFT_INLINE const char* generate_reduction(const reduction& r, program& p) {
-    const std::int64_t total = r.extents.elements();
-    detail::reduction_plan plan = detail::plan_reduction_kernels(r);
-    if (plan.joined.outputs == 0) return nullptr;
-    if (plan.blocks >= INT32_MAX) return "more results than a launch has blocks for";
-    const detail::reduction_writer w{r, plan, p};
-    const std::int64_t largest = std::max(total, plan.joined.outputs * std::max<std::int64_t>(plan.pieces, 1)) + (std::int64_t(1) << 24);
-    p.source = std::string("namespace graft {\ntypedef ") + (largest < INT32_MAX ? "int" : "long long") + " index_t;\n" + detail::state_text(r.by);
-    if (const char* why = plan.joined.across ? detail::emit_columns(w) : detail::emit_rows(w)) return why;
-    if (plan.pieces > 1)
-        if (const char* why = detail::emit_merge(w)) return why;
-    if (w.stores_statistics())
-        if (const char* why = detail::emit_map(w)) return why;
-    p.source += "}  // namespace graft\n";
-    p.workspace_bytes = w.stores_statistics() ? w.statistics_offset(r.statistics.size()) : plan.partial_bytes;
-    const kernel_query& q = *r.whole;
-    const bool maps_alone = &q == &r.q && !r.stored_mapped.empty() && r.stored_mapped[0] == 0;
-    p.in_place = maps_alone && q.in[0].type == q.out[0].type && q.in[0].extents == q.out[0].extents && q.in_layout[0] == q.out_layout[0];
-    p.note = std::string(plan.joined.across ? "sums across" : "sums along") + " memory, " + std::to_string(p.launches.size()) + (p.launches.size() == 1 ? " launch" : " launches");
-    return nullptr;
-}
-
-}  // namespace gpu
-GRAFT_END_NAMESPACE
-#endif
-#endif
-#endif
 
 #include <cstdint>
 #include <string>
@@ -4994,7 +7220,7 @@ namespace gpu {
 
 /// The kernels of ops/scatter.hpp. Without a reduction the last update of an element is found by the largest number; with
 /// one the updates are sorted by where they go, and added up in their order: the same bits every time. Constant indices are checked
-/// when the text is made; an update whose computed index is out of range is left out.
+/// when the text is made; a computed one that is out of range is a fault, and its update is left out.
 generated_table scatter_rows();
 /// The rule of TensorScatter.
 rule_table scatter_rules();
@@ -5135,11 +7361,13 @@ $take    }
 class row_text {
 public:
     row_text(const kernel_body& body, const shape& lead) : e(body, 1), u(e.counter("u", lead.elements(), level::thread)) {}
-    /// A coordinate, counted from the end where it is negative.
-    void add(const operand& k, std::int64_t extent, std::int64_t stride) {
+    /// A coordinate, counted from the end where it is negative. `known`: it has been checked.
+    void add(const node& n, const operand& k, std::int64_t extent, std::int64_t stride, bool known) {
         const operand one = e.convert(k, dtype::int64);
         const operand at = e.make(dtype::int64, ("% < 0 ? % + " + decimal(extent) + " : %").c_str(), {one, one, one});
-        inside = e.both(inside, e.make(dtype::boolean, ("% >= 0 && % < " + decimal(extent)).c_str(), {at, at}));
+        const operand fits = e.make(dtype::boolean, ("% >= 0 && % < " + decimal(extent)).c_str(), {at, at});
+        if (!known) e.require(fits, one, {errc::op_index, graft::place(n), ops::index_out_of_range, extent});
+        inside = e.both(inside, fits);
         sum += " + " + at.text + " * " + decimal(stride);
     }
     updates finish(std::int64_t count, std::int64_t rows) const {
@@ -5158,7 +7386,7 @@ inline const char* generate_scatter_elements(const kernel_query& q, program& p) 
     int axis = 0;
     if (!ops::check_elementwise_indices(q, axis).ok() || !ops::read_reduction(q, s.by).ok()) return "its attributes do not fit";
     if (is_known(q, 1) && !indices_fit(q.in[1], 0, 1, x[axis])) return out_of_range;
-    if (const char* why = read_body(q, body)) return why;
+    if (const char* why = read_body(q, body, &p)) return why;
     s.k = x.rank();
     s.lead = indices;
     s.to.rows = x.elements();
@@ -5166,7 +7394,7 @@ inline const char* generate_scatter_elements(const kernel_query& q, program& p) 
     row_text to(body, indices);
     std::vector<std::int64_t> strides = strides_of(x, layout::row_major);
     const place at = walk(indices, layout::row_major, to.u);
-    to.add(to.e.value(body.inputs[1], at), x[axis], strides[static_cast<std::size_t>(axis)]);
+    to.add(q.n, to.e.value(body.inputs[1], at), x[axis], strides[static_cast<std::size_t>(axis)], is_known(q, 1));
     strides[static_cast<std::size_t>(axis)] = 0;
     to.sum += " + " + to.e.offset(at, strides).text;
     if (to.e.failure) return to.e.failure;
@@ -5181,7 +7409,7 @@ inline const char* generate_scatter_nd(const kernel_query& q, program& p) {
     kernel_body body;
     ops::block_index b;
     if (!ops::read_blocks(q, 0, b).ok() || !ops::read_reduction(q, s.by).ok()) return "its attributes do not fit";
-    if (const char* why = read_body(q, body)) return why;
+    if (const char* why = read_body(q, body, &p)) return why;
     const int rank = indices.rank();
     for (int d = 0; d + 1 < rank; ++d) s.lead.push_back(indices[d]);
     s.k = b.k;
@@ -5194,7 +7422,7 @@ inline const char* generate_scatter_nd(const kernel_query& q, program& p) {
         at.extents = indices;
         at.from.push_back(place::given);
         at.axes.push_back(index_of(j));
-        to.add(to.e.value(body.inputs[1], at), x[j], x.product(j + 1, b.k));
+        to.add(q.n, to.e.value(body.inputs[1], at), x[j], x.product(j + 1, b.k), is_known(q, 1));
     }
     if (to.e.failure) return to.e.failure;
     s.to = to.finish(s.lead.elements(), s.to.rows);
@@ -5215,6 +7443,10 @@ inline operand emit_tensor_scatter(const rule_call& r) {
             if (ops::index_at(r.c.in[2], b) < 0 || (!circular && ops::index_at(r.c.in[2], b) > n - taken)) return e.refuse("one of its places is out of range");
     const operand first = r.c.has(2) ? r.in(2, with_axes(r.at, {0})) : e.number(dtype::int64, 0), position = e.as_value(e.axis(r.at, axis));
     const std::string extent = decimal(n), length = decimal(taken);
+    if (r.c.has(2) && !r.c.in[2].data) {
+        const operand fits = e.make(dtype::boolean, circular ? "% >= 0" : ("% >= 0 && % <= " + decimal(n - taken)).c_str(), {first, first});
+        e.require(fits, first, {errc::op_index, graft::place(r.c.n), ops::index_out_of_range, n});
+    }
     const operand behind = circular ? e.make(dtype::int64, ("(% - % % " + extent + " + " + extent + ") % " + extent).c_str(), {position, first})
                                     : e.make(dtype::int64, "% - %", {position, first});
     const operand written = circular ? e.make(dtype::boolean, ("% >= 0 && % < " + length).c_str(), {first, behind})
@@ -5870,6 +8102,124 @@ GRAFT_INLINE rule_table legacy_rules() {
 GRAFT_END_NAMESPACE
 #endif
 #endif
+#ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_LOSS_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_OPS_LOSS_HPP
+// ---- graft/gpu/ops/loss.hpp
+// Losses of classifiers as a softmax, a choice of one class each, and sums.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+/// NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss of ops/loss.hpp. A target that names no class is a fault, and the loss no number.
+decomposition_table loss_decompositions();
+/// The rule of TargetInRange(target) -> whether it names a class, which is a part of them.
+rule_table loss_rules();
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+namespace detail {
+
+inline const op_row* target_row() {
+    static constexpr op_row row = {"TargetInRange", "graft", 1, 0, 1, 1, 1, 1, nullptr, nullptr, op_flag::elementwise, "classes:i ignore_index:i loss:s", ""};
+    return &row;
+}
+// Reports as the loss that it is a part of.
+inline value_id target_in_range(decomposition& d, value_id target, std::int64_t classes) {
+    if (!d.emit.failure.ok() || target == no_value) return no_value;
+    graph& g = d.emit.target();
+    node n;
+    n.op_type = target_row()->name;
+    n.domain = target_row()->domain;
+    n.op = target_row();
+    n.version = 1;
+    n.name = d.c.n.name;
+    n.attributes = {integer_attribute("classes", classes), string_attribute("loss", d.c.n.op_type)};
+    if (d.c.has_attribute("ignore_index")) n.attributes.push_back(integer_attribute("ignore_index", d.c.integer("ignore_index", 0)));
+    n.inputs = {target};
+    const value_id made = g.add_value(n.name + "/in_range");
+    value& v = g.values.back();
+    v.type = dtype::boolean;
+    v.has_shape = true;
+    v.extents = d.emit.extents(target);
+    n.outputs = {made};
+    g.nodes.push_back(std::move(n));
+    return made;
+}
+inline operand emit_target_in_range(const rule_call& r) {
+    const std::int64_t classes = r.c.integer("classes", 0);
+    const operand target = r.in(0), inside = r.e.make(dtype::boolean, ("% >= 0 && % < " + std::to_string(classes)).c_str(), {target, target});
+    operand fits = inside;
+    if (r.c.has_attribute("ignore_index")) fits = r.e.make(dtype::boolean, "% || % == %", {inside, target, {literal(dtype::int64, r.c.integer("ignore_index", 0)), dtype::int64, level::thread}});
+    node loss;
+    loss.name = r.c.n.name;
+    loss.op_type = r.c.string("loss", "");
+    r.e.require(fits, target, {errc::op_index, graft::place(loss), ops::target_out_of_range, classes});
+    return inside;
+}
+
+inline const char* decompose_loss(decomposition& d, bool softmax) {
+    const op_context& c = d.c;
+    emitter& e = d.emit;
+    if (d.any_empty()) return "it is empty";
+    if (!c.wants(0)) return "its targets are checked, and the loss of them is not wanted";
+    const shape target = c.in[1].extents, x = c.in[0].extents;
+    const std::int64_t classes = x[1];
+    const dtype type = c.in[0].type, sums = type == dtype::float64 ? type : dtype::float32;
+    value_id scores = d.cast(d.in[0], sums);
+    if (softmax) scores = e.emit("LogSoftmax", {scores}, {integer_attribute("axis", 1)});
+    if (c.wants(1)) d.out[1] = d.cast(scores, type);
+    shape apart = target, along;  // with an axis for the classes; with that axis alone
+    apart.insert(1, 1);
+    for (int i = 0; i < x.rank(); ++i) along.push_back(i == 1 ? classes : 1);
+    const value_id t = d.cast(d.in[1], dtype::int64);
+    const value_id chosen = e.emit("Equal", {e.reshape(t, apart), d.numbers(0, along)});
+    const value_id inside = target_in_range(d, t, classes);
+    value_id kept = no_value, weights = no_value, loss = d.sum(d.where(chosen, scores, 0), {1}, false);
+    if (c.has(2)) {
+        weights = d.sum(d.where(chosen, e.reshape(d.cast(d.in[2], sums), along), 0), {1}, false);
+        loss = e.mul(loss, weights);
+    }
+    loss = d.where(inside, e.neg(loss), std::nan(""));
+    if (c.has_attribute("ignore_index")) {
+        kept = e.emit("Not", {e.emit("Equal", {t, e.number(static_cast<double>(c.integer("ignore_index", 0)), t)})});
+        loss = d.where(kept, loss, 0);
+        weights = weights == no_value ? d.cast(kept, sums) : d.where(kept, weights, 0);
+    }
+    std::vector<std::int64_t> all;
+    for (int i = 0; i < target.rank(); ++i) all.push_back(i);
+    const bool mean = c.is("reduction", "mean", "mean");
+    if (mean || c.is("reduction", "sum", "mean")) loss = d.sum(loss, all, false);
+    if (mean) loss = e.div(loss, weights == no_value ? e.number(static_cast<double>(target.elements()), loss) : d.sum(weights, all, false));
+    d.out[0] = d.cast(loss, type);
+    return nullptr;
+}
+inline const char* decompose_likelihood_loss(decomposition& d) { return decompose_loss(d, false); }
+inline const char* decompose_cross_entropy_loss(decomposition& d) { return decompose_loss(d, true); }
+
+}  // namespace detail
+
+GRAFT_INLINE decomposition_table loss_decompositions() {
+    static constexpr decomposition_row rows[] = {
+        {"NegativeLogLikelihoodLoss", "", detail::decompose_likelihood_loss, true},
+        {"SoftmaxCrossEntropyLoss", "", detail::decompose_cross_entropy_loss, true},
+    };
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+GRAFT_INLINE rule_table loss_rules() {
+    static constexpr element_rule rows[] = {{"TargetInRange", "graft", element_rule::same, detail::emit_target_in_range, ""}};
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
 #ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_NORM_HPP
 #define GRAFT_SINGLE_GRAFT_GPU_OPS_NORM_HPP
 // ---- graft/gpu/ops/norm.hpp
@@ -6315,6 +8665,229 @@ rule_table optimizer_rules();
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_OPS_OPTIMIZER_HPP
+#define GRAFT_SINGLE_GRAFT_OPS_OPTIMIZER_HPP
+// ---- graft/ops/optimizer.hpp
+// Optimisers as operators of the domain graft: the updates of torch.optim, a running average of weights, and clipping by the norm.
+
+#ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_DECIMAL_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_DECIMAL_HPP
+// ---- graft/cpu/ops/training/decimal.hpp
+// Numbers that a user wrote in decimal and a file keeps as float32.
+
+
+#include <cmath>
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// The decimal number of fewest digits that rounds to x, as a double: 0.9 for the float nearest to 0.9. So an optimiser computes
+/// 1 - 0.999 as those do that were given 0.999 in double. x itself where no nine digits at a usual size are it.
+inline double decimal_of(float x) {
+    const double wide = static_cast<double>(x), size = std::fabs(wide);
+    if (!(size >= 1e-12 && size <= 1e6)) return wide;
+    // A whole number below 2^53 over a power of ten up to 10^22 is rounded once, as a decimal read from text is.
+    double power = 1;
+    for (int digits = 0; digits <= 21; ++digits, power *= 10) {
+        const double whole = std::floor(size * power + 0.5);
+        if (whole > 4e15) break;
+        if (static_cast<float>(whole / power) == static_cast<float>(size)) return wide < 0 ? -whole / power : whole / power;
+    }
+    return wide;
+}
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
+
+#include <cmath>
+
+GRAFT_BEGIN_NAMESPACE
+namespace ops {
+
+// What the updates share. Arithmetic is in double, from inputs rounded to their types; attributes are the decimals that were meant.
+inline double decimal(const op_context& c, const char* name, double otherwise) { return c.has_attribute(name) ? cpu::decimal_of(c.real(name, 0)) : otherwise; }
+
+/// Inputs [0, alike) (the first is there, others may be left out) are of one type and shape; those of `scalars` have one element.
+inline status check_update(const op_context& c, int alike, std::initializer_list<int> scalars) {
+    GRAFT_TRY(need_arithmetic_float(c, 0));
+    for (int i = 1; i < alike; ++i) {
+        GRAFT_TRY(need_same_type(c, i, 0));
+        if (c.has(i) && c.in[i].extents != c.in[0].extents) return c.fail_shapes("a weight, its gradient and its state must have one shape");
+    }
+    for (int i : scalars) GRAFT_TRY(check_scalar(c, i));
+    return {};
+}
+/// Whether input i, the loss, is a finite number; where it is not, an update leaves everything as it was.
+inline bool loss_is_finite(const run_context& c, int i) noexcept { return !c.has(i) || std::isfinite(c.in[i].real(0)); }
+
+/// Loads up to four inputs in blocks, calls f(n, blocks) and stores the outputs: block k is input from[k] and becomes output to[k]
+/// (-1: none, or left out).
+template <int Blocks, class F> inline void for_update(run_context& c, const int (&from)[Blocks], const int (&to)[Blocks], const F& f) {
+    for_blocks(c.pool, c.in[0].elements(), [&](std::int64_t first, int n) {
+        double block[Blocks][block_size];
+        for (int k = 0; k < Blocks; ++k) {
+            if (from[k] >= 0 && c.has(from[k]))
+                graft::load_as_double(c.in[from[k]].type, c.in[from[k]].data, first, n, block[k]);
+            else
+                std::fill(block[k], block[k] + n, 0.0);
+        }
+        f(n, block);
+        for (int k = 0; k < Blocks; ++k)
+            if (to[k] >= 0 && c.wants(to[k])) store_from_double(c.out[to[k]].type, c.out[to[k]].data, first, n, block[k]);
+    });
+}
+/// Gives every output i the input from[i].
+template <int Outputs> inline status keep_all(run_context& c, const int (&from)[Outputs]) {
+    for (int i = 0; i < Outputs; ++i)
+        if (c.wants(i) && c.has(from[i])) GRAFT_TRY(copy_input(c, from[i], i));
+    return {};
+}
+
+// graft.SGD(W, G, momentum_buffer?, learning_rate, loss?) -> W', momentum_buffer': torch.optim.SGD. g = G + weight_decay * W;
+// b = momentum * b + (1 - dampening) * g; g = nesterov ? g + momentum * b : b; W' = W - learning_rate * rate * g. The first buffer is
+// zeros, which is torch's first step for dampening = 0. Where `loss` is there and not finite, nothing changes.
+inline status sgd_infer(infer_context& c) {
+    GRAFT_TRY(check_update(c, 3, {3, 4}));
+    GRAFT_TRY(need_arithmetic_float(c, 3));
+    if (c.has(4)) GRAFT_TRY(need_arithmetic_float(c, 4));
+    if (!c.has(2) && c.real("momentum", 0) != 0) return c.fail(errc::op_attribute, "momentum needs a buffer");
+    GRAFT_TRY(c.set(0, c.in[0].type, c.in[0].extents));
+    return c.set(1, c.in[0].type, c.in[0].extents);
+}
+inline status sgd_run(run_context& c) {
+    if (is_empty(c.in[0])) return {};
+    if (!loss_is_finite(c, 4)) return keep_all(c, {0, 2});
+    const double momentum = decimal(c, "momentum", 0), damped = 1 - decimal(c, "dampening", 0), decay = decimal(c, "weight_decay", 0);
+    const double step = c.in[3].real(0) * decimal(c, "rate", 1);
+    const bool nesterov = c.integer("nesterov", 0) != 0;
+    for_update(c, {0, 1, 2}, {0, -1, 1}, [&](int n, double (*block)[block_size]) {
+        double *w = block[0], *g = block[1], *b = block[2];
+        for (int i = 0; i < n; ++i) {
+            g[i] += decay * w[i];
+            if (momentum != 0) {
+                b[i] = momentum * b[i] + damped * g[i];
+                g[i] = nesterov ? g[i] + momentum * b[i] : b[i];
+            }
+            w[i] -= step * g[i];
+        }
+    });
+    return {};
+}
+
+// graft.Adam(W, G, M, V, learning_rate, step, loss?) -> W', M', V': torch.optim.Adam, and AdamW where `decoupled`; `step` counts the
+// updates from 1. lr = learning_rate * rate; decoupled: W = W * (1 - lr * weight_decay), else G = G + weight_decay * W;
+// M' = M + (1 - beta1) * (G - M), V' = beta2 * V + (1 - beta2) * G^2;
+// W' = W - lr / (1 - beta1^step) * M' / (sqrt(V') / sqrt(1 - beta2^step) + epsilon). Where `loss` is not finite nothing changes.
+inline status adam_infer(infer_context& c) {
+    GRAFT_TRY(check_update(c, 4, {4, 5, 6}));
+    GRAFT_TRY(need_arithmetic_float(c, 4));
+    if (c.in[5].type != dtype::int64) return c.fail(errc::op_type, "the step must be int64");
+    if (c.has(6)) GRAFT_TRY(need_arithmetic_float(c, 6));
+    for (int i = 0; i < 3; ++i) GRAFT_TRY(c.set(i, c.in[0].type, c.in[0].extents));
+    return {};
+}
+inline status adam_run(run_context& c) {
+    if (is_empty(c.in[0])) return {};
+    if (!loss_is_finite(c, 6)) return keep_all(c, {0, 2, 3});
+    const double beta1 = decimal(c, "beta1", 0.9), beta2 = decimal(c, "beta2", 0.999), epsilon = decimal(c, "epsilon", 1e-8), decay = decimal(c,
+        "weight_decay", 0);
+    const double rate = c.in[4].real(0) * decimal(c, "rate", 1), step = static_cast<double>(std::max<std::int64_t>(c.in[5].integer(0), 1));
+    const double size = rate / (1 - std::pow(beta1, step)), correction = std::sqrt(1 - std::pow(beta2, step));
+    const bool decoupled = c.integer("decoupled", 0) != 0;
+    for_update(c, {0, 1, 2, 3}, {0, -1, 1, 2}, [&](int n, double (*block)[block_size]) {
+        double *w = block[0], *g = block[1], *m = block[2], *v = block[3];
+        for (int i = 0; i < n; ++i) {
+            if (decoupled)
+                w[i] *= 1 - rate * decay;
+            else
+                g[i] += decay * w[i];
+            m[i] += (1 - beta1) * (g[i] - m[i]);
+            v[i] = beta2 * v[i] + (1 - beta2) * g[i] * g[i];
+            w[i] -= size * m[i] / (std::sqrt(v[i]) / correction + epsilon);
+        }
+    });
+    return {};
+}
+
+// graft.ExponentialMovingAverage(E, W, loss?) -> E' = decay * E + (1 - decay) * W, as torch.optim.swa_utils has it
+inline status average_infer(infer_context& c) {
+    GRAFT_TRY(check_update(c, 2, {2}));
+    if (c.has(2)) GRAFT_TRY(need_arithmetic_float(c, 2));
+    return c.set(0, c.in[0].type, c.in[0].extents);
+}
+inline status average_run(run_context& c) {
+    if (is_empty(c.in[0])) return {};
+    if (!loss_is_finite(c, 2)) return keep_all(c, {0});
+    const double decay = decimal(c, "decay", 0.999);
+    for_update(c, {0, 1}, {0, -1}, [&](int n, double (*block)[block_size]) {
+        for (int i = 0; i < n; ++i) block[0][i] = decay * block[0][i] + (1 - decay) * block[1][i];
+    });
+    return {};
+}
+
+// graft.GlobalNorm(G...) -> the square root of the sum of all squares, as a scalar; graft.ScaleByNorm(G, norm) -> G *
+// min(1, max_norm / (norm + 1e-6)): together torch.nn.utils.clip_grad_norm_. A norm that is no number makes every gradient that.
+inline status global_norm_infer(infer_context& c) {
+    for (int i = 0; i < c.inputs; ++i) GRAFT_TRY(need_arithmetic_float(c, i));
+    return c.set(0, c.in[0].type, {});
+}
+inline status global_norm_run(run_context& c) {
+    double total = 0;
+    for (int i = 0; i < c.inputs; ++i) {
+        double block[block_size], sum = 0;
+        const std::int64_t n = is_empty(c.in[i]) ? 0 : c.in[i].elements();
+        for (std::int64_t first = 0; first < n; first += block_size) {
+            const std::int64_t count = std::min<std::int64_t>(block_size, n - first);
+            graft::load_as_double(c.in[i].type, c.in[i].data, first, count, block);
+            for (std::int64_t k = 0; k < count; ++k) sum += block[k] * block[k];
+        }
+        total += sum;
+    }
+    total = std::sqrt(total);
+    store_from_double(c.out[0].type, c.out[0].data, 0, 1, &total);
+    return {};
+}
+inline status scale_by_norm_infer(infer_context& c) {
+    GRAFT_TRY(need_arithmetic_float(c, 0));
+    GRAFT_TRY(need_arithmetic_float(c, 1));
+    GRAFT_TRY(check_scalar(c, 1));
+    if (!c.has_attribute("max_norm") || !(c.real("max_norm", 0) > 0)) return c.fail(errc::op_attribute, "max_norm must be given, and be above 0");
+    return c.set(0, c.in[0].type, c.in[0].extents);
+}
+inline status scale_by_norm_run(run_context& c) {
+    if (is_empty(c.in[0])) return {};
+    const double ratio = decimal(c, "max_norm", 1) / (c.in[1].real(0) + 1e-6), factor = ratio > 1 ? 1 : ratio;
+    for_update(c, {0}, {0}, [&](int n, double (*block)[block_size]) {
+        for (int i = 0; i < n; ++i) block[0][i] *= factor;
+    });
+    return {};
+}
+
+inline op_table optimizer_ops() {
+    static constexpr op_row rows[] = {
+        {"SGD", "graft", 1, 0, 4, 5, 1, 2, sgd_infer, sgd_run, op_flag::none, "dampening:f momentum:f nesterov:i rate:f weight_decay:f",
+         "f32[5,17] f32[5,17] - f32(0.1) f32(1); f32[1000] f32[1000] f32[1000] f32(0.1) f32(1) momentum=0.9 weight_decay=0.01; f32[33] f32[33] f32[33] f32(0.1) f32(1) momentum=0.9 nesterov=1 rate=0.5; "
+         "f32[7] f32[7] f32[7] f32(0.1) - momentum=0.5 dampening=0.25; f64[9] f64[9] f64[9] f64(0.1) f64(1) momentum=0.9; f32[0] f32[0] - f32(0.1) f32(1)"},
+        {"Adam", "graft", 1, 0, 6, 7, 1, 3, adam_infer, adam_run, op_flag::none, "beta1:f beta2:f decoupled:i epsilon:f rate:f weight_decay:f",
+         "f32[5,17] f32[5,17] f32[5,17] f32[5,17]~0:1 f32(0.01) i64(1) f32(1); f32[1000] f32[1000] f32[1000] f32[1000]~0:1 f32(0.01) i64(7) f32(1) weight_decay=0.1 decoupled=1 rate=0.5; "
+         "f32[33] f32[33] f32[33] f32[33]~0:1 f32(0.01) i64(100) - beta1=0.8 beta2=0.99 epsilon=0.001 weight_decay=0.1; f64[9] f64[9] f64[9] f64[9]~0:1 f64(0.01) i64(2) f64(1); "
+         "f32[0] f32[0] f32[0] f32[0] f32(0.1) i64(1) f32(1)"},
+        {"ExponentialMovingAverage", "graft", 1, 0, 2, 3, 1, 1, average_infer, average_run, op_flag::none, "decay:f",
+         "f32[5,17] f32[5,17] f32(1) decay=0.9; f32[1000] f32[1000]; f64[9] f64[9] f64(1) decay=0.5; f32[0] f32[0] f32(1)"},
+        {"GlobalNorm", "graft", 1, 0, 1, -1, 1, 1, global_norm_infer, global_norm_run, op_flag::none, "",
+            "f32[5,17]; f32[1000] f32[3,5] f32(2); f64[9]; f32[0] f32[7]"},
+        {"ScaleByNorm", "graft", 1, 0, 2, 2, 1, 1, scale_by_norm_infer, scale_by_norm_run, op_flag::none, "max_norm:f",
+         "f32[5,17] f32(10) max_norm=1; f32[1000] f32(0.5) max_norm=1; f64[9] f64(3) max_norm=0.5; f32[0] f32(1) max_norm=1"},
+    };
+    static_assert(all_have_problems(rows), "every operator needs test problems");
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+} // namespace ops
+GRAFT_END_NAMESPACE
+#endif
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 namespace detail {
@@ -6324,11 +8897,13 @@ inline operand meant(const rule_call& r, const char* name, double otherwise) { r
 // The one element of an input as an element of the weights' type.
 inline operand scalar_of(const rule_call& r, int i) { return r.e.convert(r.scalar(i, r.number(0)), r.type()); }
 inline operand like_weight(const rule_call& r, int i) { return r.c.has(i) ? r.e.convert(r.in(i), r.type()) : r.number(0); }
-// `updated` where the loss in input i is a finite number, else what was there.
+// `updated` where the loss in input i is a finite number and, as lowering asks for by an attribute, nothing has been refused in the run;
+// else what was there.
 inline operand if_finite(const rule_call& r, int i, const operand& updated, const operand& before) {
-    if (!r.c.has(i)) return updated;
-    const operand loss = r.scalar(i, {});
-    return r.e.make(updated.type, "% ? % : %", {r.e.make(dtype::boolean, "is_finite(%)", {loss}), updated, before});
+    operand may;
+    if (r.c.has(i)) may = r.e.make(dtype::boolean, "is_finite(%)", {r.scalar(i, {})});
+    if (r.c.integer("without_faults", 0)) may = r.e.both(may, r.e.make(dtype::boolean, "!%", {r.e.fault_seen()}));
+    return may ? r.e.make(updated.type, "% ? % : %", {may, updated, before}) : updated;
 }
 
 inline operand emit_sgd(const rule_call& r) {
@@ -6406,7 +8981,7 @@ GRAFT_END_NAMESPACE
 #ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_QUANTIZE_HPP
 #define GRAFT_SINGLE_GRAFT_GPU_OPS_QUANTIZE_HPP
 // ---- graft/gpu/ops/quantize.hpp
-// Rules of QuantizeLinear and DequantizeLinear, by one scale or one for each index of an axis.
+// Rules of QuantizeLinear and DequantizeLinear, by one scale or one for each index of an axis; and DynamicQuantizeLinear as other operators.
 
 
 GRAFT_BEGIN_NAMESPACE
@@ -6414,6 +8989,9 @@ namespace gpu {
 
 /// The rules of ops/quantize.hpp, between float32 and integers of 8 and 16 bits.
 rule_table quantize_rules();
+
+/// DynamicQuantizeLinear of the same file.
+decomposition_table quantize_decompositions();
 
 }  // namespace gpu
 GRAFT_END_NAMESPACE
@@ -6435,9 +9013,9 @@ inline quantization read_quantization(const rule_call& r, dtype real, dtype whol
         made.refused = "its types are not float32 and integers of 8 or 16 bits";
     else if (!ops::plan_quantization(r.c, q).ok() || q.blocked)
         made.refused = "its scales lie in blocks";
-    // Zero or NaN among the scales is an error, and a kernel has none.
-    else if (!r.c.in[1].data || !ops::check_scales(r.c, 1, divisor).ok())
-        made.refused = "its scales are not constants, or cannot be computed with";
+    // Zero or NaN among constant scales is an error, which the host reports.
+    else if (r.c.in[1].data && !ops::check_scales(r.c, 1, divisor).ok())
+        made.refused = "one of its scales is zero or not a number";
     if (made.refused) return made;
     std::vector<int> axes;
     if (!q.per_tensor) {
@@ -6471,8 +9049,37 @@ inline operand emit_dequantize(const rule_call& r) {
     return r.e.make(dtype::float32, "(% - %) * %", {r.e.convert(r.in(0), dtype::float32), q.zero, q.scale});
 }
 
+// What lies outside of [low, high] becomes its border, and what is no number `low`, as ops::saturate has it.
+inline value_id saturated(const decomposition& d, value_id x, double low, double high) {
+    emitter& e = d.emit;
+    const value_id least = e.number(low, x), most = e.number(high, x);
+    const value_id below = e.emit("Where", {e.emit("Greater", {x, least}), x, least});
+    return e.emit("Where", {e.emit("GreaterOrEqual", {x, most}), most, below});
+}
+
+// What is no number is neither the least nor the most.
+inline const char* decompose_dynamic_quantize(decomposition& d) {
+    emitter& e = d.emit;
+    if (d.any_empty()) return "it is empty";
+    const value_id x = d.in[0], zero = e.number(0, x);
+    const auto border = [&](const char* compare, const char* reduce) {
+        return e.emit(reduce, {e.emit("Where", {e.emit(compare, {x, zero}), x, zero})}, {integer_attribute("keepdims", 0)});
+    };
+    const value_id low = border("Less", "ReduceMin"), high = border("Greater", "ReduceMax");
+    const value_id scale = e.emit("Where", {e.emit("Equal", {high, low}), e.number(1, x), e.div(e.sub(high, low), e.number(255, x))});
+    const value_id shift = e.emit("Round", {saturated(d, e.sub(zero, e.div(low, scale)), 0, 255)});
+    d.out[1] = scale;
+    d.out[2] = d.cast(shift, dtype::uint8);
+    d.out[0] = d.cast(saturated(d, e.add(e.emit("Round", {e.div(x, scale)}), shift), 0, 255), dtype::uint8);
+    return nullptr;
+}
+
 }  // namespace detail
 
+GRAFT_INLINE decomposition_table quantize_decompositions() {
+    static constexpr decomposition_row rows[] = {{"DynamicQuantizeLinear", "", detail::decompose_dynamic_quantize, true}};
+    return {rows, sizeof rows / sizeof rows[0]};
+}
 GRAFT_INLINE rule_table quantize_rules() {
     static constexpr element_rule rows[] = {
         {"QuantizeLinear", "", element_rule::same, detail::emit_quantize, ""},
@@ -6563,6 +9170,7 @@ GRAFT_INLINE rule_list all_rules() {
         gather_rules(),
         grid_rules(),
         legacy_rules(),
+        loss_rules(),
         movement_rules(),
         norm_rules(),
         optimizer_rules(),
@@ -6600,6 +9208,262 @@ generated_row find_generated(const char* op, const char* domain);
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_GPU_CODEGEN_MULTI_TENSOR_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_CODEGEN_MULTI_TENSOR_HPP
+// ---- graft/gpu/codegen/multi_tensor.hpp
+// One kernel for many tensors, each of which is computed element by element in the same way: an optimizer's updates are mostly of tensors
+// so small that launching costs what working does.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+/// The row of MultiTensor(inputs...) -> outputs: the attribute `body` is a graph of nodes, one for each tensor, with as many inputs and
+/// outputs. None reads what another one makes.
+inline const op_row* multi_tensor_row() {
+    static constexpr op_row row = {"MultiTensor", "", 1, 0, 0, -1, 1, -1, nullptr, nullptr, 0, "body:g", ""};
+    return &row;
+}
+
+/// A node as the work on one of the tensors of such a kernel. Nodes whose texts are equal and whose `shared` inputs are the same values
+/// may go into one.
+struct tensor_loop {
+    std::string text;                ///< of the kernel, which knows neither how many tensors there are nor how large they are
+    std::vector<int> inputs, shared; ///< those that are read; of one element and the same for all tensors
+    std::vector<int> outputs;
+    bool asks_for_faults = false;    ///< it looks whether one has been reported
+    std::int64_t elements = 0;
+    int lanes = 1;
+
+    /// Entries of the kernel's table: ahead of the tensors, and for each.
+    std::size_t header() const noexcept { return 2 + shared.size() + (asks_for_faults ? 1 : 0); }
+    std::size_t entries() const noexcept { return 1 + inputs.size() + outputs.size(); }
+    /// How many tensors the table has room for, and a block threads to find its own among.
+    std::size_t most_tensors() const noexcept { return std::min<std::size_t>(loop_threads, (most_arguments - header()) / entries()); }
+};
+
+/// Reads a node that has a rule, or a Fusion of such. Null, or why it is nothing for a kernel of many tensors.
+const char* read_tensor_loop(const kernel_query& q, tensor_loop& t);
+
+/// Makes the program of a MultiTensor. A `generated_row::generate`.
+const char* generate_multi_tensor(const kernel_query& q, program& p);
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+namespace detail {
+
+// An entry of the table tells of a tensor how many elements it has, and above them its first block.
+constexpr int tensor_size_bits = 40;
+// Blocks of a multiprocessor that share the work, and that the compiler leaves registers for: its own choice of more of them would spill.
+constexpr int tensor_blocks = 3;
+constexpr std::int64_t most_tensor_elements = std::int64_t(1) << 30, most_tensor_blocks = std::int64_t(1) << 22;
+
+// Elements of 16 bytes together, of the widest type that is walked through: every pack is one access at most, and few registers.
+inline int tensor_lanes(const kernel_query& q, int first) {
+    std::size_t bytes = 1;
+    for (int i = 0; i < q.inputs; ++i)
+        if (q.has(i) && q.in[i].extents == q.out[first].extents) bytes = std::max(bytes, size_of(q.in[i].type));
+    for (int o = 0; o < q.outputs; ++o)
+        if (q.wants(o)) bytes = std::max(bytes, size_of(q.out[o].type));
+    return bytes <= 2 ? 8 : bytes == 4 ? 4 : 2;
+}
+
+// The statements for the elements at `i`, which the emitter's loop counts.
+inline const char* emit_elements(element_emitter& e, const kernel_query& q, const std::vector<int>& outputs, std::string& text) {
+    const int first = outputs[0];
+    const index i = e.loop_index("i", q.out[first].elements());
+    const place at = walk(q.out[first].extents, q.out_layout[first], i);
+    std::string packs, each, behind;
+    for (int o : outputs) {
+        const operand y = e.value(e.body().outputs[static_cast<std::size_t>(o)], at);
+        if (e.failure) return e.failure;
+        emit_store(e, q, o, at, y, packs, each, behind);
+    }
+    if (!updates_safely(q, first, e, i)) return "an update of what it reads elsewhere";
+    text = e.text(level::pack) + packs;
+    if (e.lanes() > 1) text += "#pragma unroll\n        for (int lane = 0; lane < " + decimal(e.lanes()) + "; ++lane) {\n" + e.text(level::lane) + each + "        }\n";
+    text += behind;
+    return nullptr;
+}
+
+inline std::string tensor_kernel(const kernel_query& q, const tensor_loop& t, const std::string& thread, const std::string& packs, const std::string& rest) {
+    std::string addresses;
+    std::size_t entry = 2;
+    for (int i : t.shared) addresses += "    const " + std::string(memory_name(q.in[i].type)) + "* in" + decimal(i) + " = (const " + memory_name(q.in[i].type) + "*)from.at[" + std::to_string(entry++) + "];\n";
+    if (t.asks_for_faults) addresses += "    const unsigned long long* fault_seen = (const unsigned long long*)from.at[" + std::to_string(entry) + "];\n";
+    entry = 1;
+    for (int i : t.inputs) addresses += "    const " + std::string(memory_name(q.in[i].type)) + "* in" + decimal(i) + " = (const " + memory_name(q.in[i].type) + "*)from.at[row + " + std::to_string(entry++) + "];\n";
+    for (int o : t.outputs) addresses += "    " + std::string(memory_name(q.out[o].type)) + "* out" + decimal(o) + " = (" + memory_name(q.out[o].type) + "*)from.at[row + " + std::to_string(entry++) + "];\n";
+    const std::string body = without_unused(addresses + thread + fill(R"cuda(#pragma unroll 1
+    for (index_t i = begin + (index_t)threadIdx.x * $lanes; i + $lanes <= end; i += $step) {
+)cuda", {{"lanes", decimal(t.lanes)}, {"step", decimal(std::int64_t(loop_threads) * t.lanes)}}) + packs + "    }\n" +
+                                            (t.lanes == 1 ? "" : fill(R"cuda(    if (n / $lanes * $lanes + (index_t)threadIdx.x < n && end == n) {
+        const index_t i = n / $lanes * $lanes + (index_t)threadIdx.x;
+)cuda", {{"lanes", decimal(t.lanes)}}) + rest + "    }\n"));
+    return fill(R"cuda(namespace graft {
+struct table { void* at[$most]; };
+extern "C" __global__ void __launch_bounds__($threads, $resident) graft_tensors(const table from) {
+    typedef int index_t;
+    const int tensors = (int)(long long)from.at[0];
+    const int chunk = (int)(long long)from.at[1];
+    // Tensors have blocks in their order: this block's is the last whose first block is not behind it.
+    const bool before = (int)threadIdx.x < tensors && (int)((unsigned long long)from.at[$header + threadIdx.x * $entries] >> $bits) <= (int)blockIdx.x;
+    const int row = $header + (__syncthreads_count(before) - 1) * $entries;
+    const unsigned long long where = (unsigned long long)from.at[row];
+    const index_t n = (index_t)(where & ((1ull << $bits) - 1));
+    const index_t begin = ((int)blockIdx.x - (int)(where >> $bits)) * chunk;
+    const index_t end = n - begin < chunk ? n : begin + chunk;
+)cuda", {{"most", std::to_string(most_arguments)}, {"threads", decimal(loop_threads)}, {"resident", decimal(tensor_blocks)}, {"header", std::to_string(t.header())}, {"entries", std::to_string(t.entries())}, {"bits", decimal(tensor_size_bits)}}) +
+           body + "}\n}  // namespace graft\n";
+}
+
+}  // namespace detail
+
+GRAFT_INLINE const char* read_tensor_loop(const kernel_query& q, tensor_loop& t) {
+    kernel_body body;
+    if (const char* why = read_body(q, body)) return why;
+    for (int o = 0; o < q.outputs; ++o)
+        if (q.wants(o)) t.outputs.push_back(o);
+    if (t.outputs.empty()) return "it makes nothing";
+    const tensor_view& first = q.out[t.outputs[0]];
+    for (int o : t.outputs)
+        if (q.out[o].extents != first.extents) return "its outputs differ in their extents";
+    t.elements = first.elements();
+    for (const tensor_view& x : body.values)
+        if (x.type != dtype::undefined && x.elements() > detail::most_tensor_elements) return "it is too large to be one of many";
+    if (t.elements == 0) return "it makes nothing";
+    t.lanes = detail::tensor_lanes(q, t.outputs[0]);
+    element_emitter e(body, t.lanes);
+    std::string packs, rest;
+    if (const char* why = detail::emit_elements(e, q, t.outputs, packs)) return why;
+    if (t.lanes > 1) {  // what fills no pack
+        e.next_loop(1);
+        if (const char* why = detail::emit_elements(e, q, t.outputs, rest)) return why;
+    }
+    for (int i : e.parameters()) {
+        if (i == element_emitter::fault_words) return "it reports faults";
+        if (i == element_emitter::fault_word)
+            t.asks_for_faults = true;
+        else
+            (q.in[i].elements() == 1 ? t.shared : t.inputs).push_back(i);
+    }
+    if (t.header() + t.entries() > most_arguments) return "it has too many inputs and outputs";
+    t.text = detail::tensor_kernel(q, t, e.text(level::thread), packs, rest);
+    return nullptr;
+}
+
+GRAFT_INLINE const char* generate_multi_tensor(const kernel_query& q, program& p) {
+    const attribute* a = q.n.find("body");
+    if (!a || !a->graph) return "a MultiTensor without a body";
+    const graph& g = *a->graph;
+    if (static_cast<int>(g.inputs.size()) != q.inputs || static_cast<int>(g.outputs.size()) != q.outputs) return "a MultiTensor whose body has other inputs or outputs";
+    std::vector<std::int64_t> input(g.values.size(), -1), output(g.values.size(), -1);
+    for (std::size_t i = 0; i < g.inputs.size(); ++i) input[static_cast<std::size_t>(g.inputs[i])] = static_cast<std::int64_t>(i);
+    for (std::size_t i = 0; i < g.outputs.size(); ++i) output[static_cast<std::size_t>(g.outputs[i])] = static_cast<std::int64_t>(i);
+    std::vector<tensor_loop> tensors(g.nodes.size());
+    std::int64_t total = 0;
+    for (std::size_t k = 0; k < tensors.size(); ++k) {
+        if (const char* why = read_tensor_loop(detail::asked_in_graph(g, g.nodes[k], q.limit).on(q.on, q.options).query(), tensors[k])) return why;
+        if (tensors[k].text != tensors[0].text) return "tensors that have not one kernel";
+        for (int i : tensors[0].shared)
+            if (g.nodes[k].inputs[static_cast<std::size_t>(i)] != g.nodes[0].inputs[static_cast<std::size_t>(i)]) return "tensors that do not share their scalars";
+        total = checked_add(total, tensors[k].elements);
+    }
+    if (tensors.empty() || total < 0 || tensors.size() > tensors[0].most_tensors()) return "more tensors than its table has room for";
+    // Blocks do whole packs of all their threads.
+    const tensor_loop& t = tensors[0];
+    const std::int64_t step = std::int64_t(loop_threads) * t.lanes, blocks = std::int64_t(detail::tensor_blocks) * std::max(1, q.on.multiprocessors);
+    const std::int64_t chunk = std::max<std::int64_t>(1, (total / blocks + step - 1) / step) * step;
+    launch l;
+    l.entry = "graft_tensors";
+    l.block[0] = loop_threads;
+    l.table = true;
+    const auto put = [&](argument::from kind, std::int64_t index) { l.arguments.push_back({kind, index}); };
+    const auto value_of = [&](const std::vector<value_id>& ids, int i) { return static_cast<std::size_t>(ids[static_cast<std::size_t>(i)]); };
+    put(argument::from::number, static_cast<std::int64_t>(tensors.size()));
+    put(argument::from::number, chunk);
+    for (int i : t.shared) put(argument::from::input, input[value_of(g.nodes[0].inputs, i)]);
+    if (t.asks_for_faults) put(argument::from::fault_seen, 0);
+    std::int64_t first = 0;
+    for (std::size_t k = 0; k < tensors.size(); ++k) {
+        put(argument::from::number, first << detail::tensor_size_bits | tensors[k].elements);
+        for (int i : t.inputs) put(argument::from::input, input[value_of(g.nodes[k].inputs, i)]);
+        for (int o : t.outputs) put(argument::from::output, output[value_of(g.nodes[k].outputs, o)]);
+        first += (tensors[k].elements + chunk - 1) / chunk;
+        if (first > detail::most_tensor_blocks) return "more elements than a launch has blocks for";
+    }
+    for (const argument& x : l.arguments)
+        if ((x.kind == argument::from::input || x.kind == argument::from::output) && x.index < 0) return "a MultiTensor whose tensors are not its own";
+    l.grid[0] = static_cast<unsigned>(first);
+    p.source = t.text;
+    p.launches.push_back(std::move(l));
+    p.note = std::to_string(tensors.size()) + " tensors in one launch";
+    return nullptr;
+}
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_CAST_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_OPS_CAST_HPP
+// ---- graft/gpu/ops/cast.hpp
+// BitCast: a copy of memory. The conversions, Cast and CastLike, are rules of elementwise.hpp.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+/// BitCast of ops/cast.hpp. It is no rule, as what is computed of halves and NaN has not their bits.
+generated_table cast_rows();
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+namespace detail {
+
+inline dtype bits_type(dtype type) noexcept {
+    constexpr dtype by_size[] = {dtype::uint8, dtype::uint16, dtype::uint32, dtype::uint64};
+    std::size_t size = size_of(type), i = 0;
+    for (; size > 1; size /= 2) ++i;
+    return by_size[i];
+}
+
+// The loop of Identity over unsigned integers; a truth value is any bit that is set.
+inline const char* generate_bit_cast(const kernel_query& q, program& p) {
+    if (!is_generated(q.in[0].type) || !is_generated(q.out[0].type)) return "an element type that generated kernels do not take";
+    if (size_of(q.in[0].type) != size_of(q.out[0].type)) return "its types differ in size";
+    const bool truth = q.out[0].type == dtype::boolean;
+    node n = q.n;
+    n.op_type = truth ? "Cast" : "Identity";
+    n.attributes.clear();
+    if (truth) n.attributes.push_back(integer_attribute("to", static_cast<std::int64_t>(dtype::boolean)));
+    const tensor_view in{bits_type(q.in[0].type), q.in[0].extents, q.in[0].data};
+    tensor_view out{truth ? dtype::boolean : bits_type(q.out[0].type), q.out[0].extents, nullptr};
+    const op_context c{n, &in, 1, &out, 1, q.limit};
+    const char* why = generate_loop({c, q.in_layout, q.out_layout, q.on, q.options}, p);
+    p.note = "a copy of bits";
+    return why;
+}
+
+}  // namespace detail
+
+GRAFT_INLINE generated_table cast_rows() {
+    static constexpr generated_row rows[] = {{"BitCast", "", detail::generate_bit_cast}};
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
 #ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_CUMULATIVE_HPP
 #define GRAFT_SINGLE_GRAFT_GPU_OPS_CUMULATIVE_HPP
 // ---- graft/gpu/ops/cumulative.hpp
@@ -6695,31 +9559,13 @@ GRAFT_END_NAMESPACE
 // ---- graft/gpu/ops/conv.hpp
 // Convolutions, their gradients and ConvTranspose by cuDNN, with bias, residual and activation in the same graph where it has engines.
 
-#ifndef GRAFT_SINGLE_GRAFT_GPU_LAYOUTS_HPP
-#define GRAFT_SINGLE_GRAFT_GPU_LAYOUTS_HPP
-// ---- graft/gpu/layouts.hpp
-// Layouts of values: when two of them are the same order of elements.
-
-
-GRAFT_BEGIN_NAMESPACE
-namespace gpu {
-
-/// Whether row-major and channels-last are the same order of a shape's elements.
-inline bool layouts_agree(const shape& s) noexcept { return s.rank() < 3 || s[1] == 1 || s.product(2, s.rank()) == 1; }
-/// Whether a value of that shape and layout may be read as channels-last.
-inline bool is_channels_last(const shape& s, layout l) noexcept { return l == layout::channels_last || layouts_agree(s); }
-/// Whether a value of that shape and layout may be read as row-major.
-inline bool is_row_major(const shape& s, layout l) noexcept { return l == layout::row_major || layouts_agree(s); }
-
-}  // namespace gpu
-GRAFT_END_NAMESPACE
-#endif
 
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 
 /// Rows of Conv and ConvTranspose, and of graft's Conv, ConvGradInput and ConvGradWeight (whose sums over the batch are cuDNN's own:
 /// `shards` has no meaning on a device). Depthwise ones run in kernels of our own, of ops/depthwise.hpp, instead. Values and weights are channels-last: float32, float16 or bfloat16; all sums are float32.
+/// Conv may have an attribute "exact" here (ops/quantized.hpp), which keeps TF32, Winograd and FFT away.
 ///
 /// `make` asks for one graph with everything that the node does. Where cuDNN has no engine for it, the answer is op.unsupported, and
 /// the caller splits bias, residual and activation off into a node of their own: a convolution alone nearly always has an engine.
@@ -6732,658 +9578,6 @@ bool conv_epilogue_supported(cpu::activation function) noexcept;
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
-#ifndef GRAFT_SINGLE_GRAFT_GPU_CUDNN_PLAN_HPP
-#define GRAFT_SINGLE_GRAFT_GPU_CUDNN_PLAN_HPP
-// ---- graft/gpu/cudnn_plan.hpp
-// Execution plans of cuDNN: which engine runs an operation graph, chosen by rule, by measuring, or from what was chosen before.
-
-#ifndef GRAFT_SINGLE_GRAFT_GPU_CUDNN_GRAPH_HPP
-#define GRAFT_SINGLE_GRAFT_GPU_CUDNN_GRAPH_HPP
-// ---- graft/gpu/cudnn_graph.hpp
-// cuDNN's backend descriptors with owners: tensors and operations made into an operation graph, and engines asked for it.
-
-
-GRAFT_BEGIN_NAMESPACE
-namespace gpu {
-
-/// The failure that cuDNN's `code` means, with its last message. What it does not support or takes for wrong is op.unsupported, so
-/// that the caller can ask for less.
-status cudnn_failure(const api::cudnn_functions& functions, int code, const char* what);
-
-/// cuDNN's number of an element type, -1 where it has none.
-int cudnn_type(dtype type) noexcept;
-
-/// Owner of one backend descriptor.
-class cudnn_descriptor {
-public:
-    cudnn_descriptor() noexcept {}
-    cudnn_descriptor(cudnn_descriptor&& other) noexcept : functions_(other.functions_), raw_(other.raw_), what_(other.what_) { other.raw_ = nullptr; }
-    cudnn_descriptor& operator=(cudnn_descriptor&& other) noexcept {
-        if (this != &other) {
-            reset();
-            functions_ = other.functions_, raw_ = other.raw_, what_ = other.what_;
-            other.raw_ = nullptr;
-        }
-        return *this;
-    }
-    ~cudnn_descriptor() { reset(); }
-
-    /// Makes a descriptor of a kind of api::cudnn; `what` names it in errors and lives for ever.
-    status create(const api::cudnn_functions& functions, int kind, const char* what);
-    void reset() noexcept;
-
-    status set(int name, int type, std::int64_t count, const void* elements);
-    status set_integers(int name, std::int64_t count, const std::int64_t* values);
-    status set_integer(int name, std::int64_t value) { return set_integers(name, 1, &value); }
-    status set_enumerator(int name, int type, int value) { return set(name, type, 1, &value); }
-    status set_float(int name, float value);
-    status set_double(int name, double value);
-    status set_descriptor(int name, const cudnn_descriptor& value);
-    status finalize();
-    /// Reads up to `capacity` elements; `count` gets how many were written.
-    status get(int name, int type, std::int64_t capacity, std::int64_t& count, void* elements) const;
-
-    void* raw() const noexcept { return raw_; }
-
-private:
-    status checked(int code, const char* doing) const;
-
-    const api::cudnn_functions* functions_ = nullptr;
-    void* raw_ = nullptr;
-    const char* what_ = "";
-};
-
-/// What a convolution reads and what it writes; x, w and y are named after the forward convolution.
-enum class convolution_direction : std::uint8_t { forward, backward_data, backward_weight };
-
-/// The spatial axes of a convolution, outermost first; groups follow from the extents of x and w.
-struct convolution_axes {
-    int rank = 2;
-    std::int64_t stride[3] = {1, 1, 1}, dilation[3] = {1, 1, 1}, pad_begin[3] = {}, pad_end[3] = {};
-};
-
-/// A pointwise operation of api::cudnn::pointwise, and the parameters that its mode has.
-struct pointwise_operation {
-    int mode = api::cudnn::pointwise::identity;
-    bool clips = false;  ///< of relu: lower, upper and slope count
-    double lower = 0, upper = 0, slope = 0;
-    double parameter = 1;  ///< alpha of elu, beta of softplus and swish
-};
-
-/// An operation graph in the making. Tensors are known by ids from 1 up, and are channels-last; what is computed is float32.
-class cudnn_graph {
-public:
-    explicit cudnn_graph(const libraries& with) noexcept : with_(&with) {}
-
-    /// [N, C, spatial...] of rank 4 or 5. A virtual tensor lies between two operations and has no memory.
-    status add_tensor(std::int64_t id, dtype type, const shape& extents, bool is_virtual);
-    status add_convolution(convolution_direction direction, const convolution_axes& axes, std::int64_t x, std::int64_t w, std::int64_t y);
-    /// `b`: the second operand, 0 for none.
-    status add_pointwise(const pointwise_operation& how, std::int64_t x, std::int64_t b, std::int64_t y);
-    status finalize();
-
-    /// Appends the engine configurations that a mode of api::cudnn::heuristic proposes, the best first.
-    status propose(int mode, std::vector<cudnn_descriptor>& configs) const;
-    /// An engine configuration from its numbers.
-    status configure(std::int64_t engine, const std::vector<std::pair<int, std::int64_t>>& knobs, cudnn_descriptor& config) const;
-
-private:
-    const cudnn_descriptor* tensor(std::int64_t id) const noexcept;
-    status set_tensor(cudnn_descriptor& operation, int name, std::int64_t id);
-
-    const libraries* with_;
-    std::vector<std::pair<std::int64_t, cudnn_descriptor>> tensors_;
-    std::vector<cudnn_descriptor> parameters_, operations_;
-    cudnn_descriptor graph_;
-};
-
-}  // namespace gpu
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-#include <cstdio>
-GRAFT_BEGIN_NAMESPACE
-namespace gpu {
-
-GRAFT_INLINE GRAFT_COLD status cudnn_failure(const api::cudnn_functions& functions, int code, const char* what) {
-    namespace result = api::cudnn::result;
-    char last[512] = "";
-    if (functions.cudnnGetLastErrorString) functions.cudnnGetLastErrorString(last, sizeof last);
-    last[sizeof last - 1] = 0;
-    const char* name = functions.cudnnGetErrorString ? functions.cudnnGetErrorString(code) : nullptr;
-    std::string text = std::string(what) + ": " + (name ? name : "error") + " (" + std::to_string(code) + ")";
-    if (last[0]) text += std::string(", ") + last;
-    if (code == result::host_allocation_failed || code == result::device_allocation_failed)
-        return fail(errc::memory_oom, "cuDNN", text + "; use a smaller batch");
-    if (code >= result::bad_parameter && code < result::internal_error) return fail(errc::op_unsupported, "cuDNN", text);
-    return fail(errc::device_unavailable, "cuDNN", text + "; `graft doctor` tells which libraries are used");
-}
-
-GRAFT_INLINE int cudnn_type(dtype type) noexcept {
-    namespace data = api::cudnn::data;
-    switch (type) {
-    case dtype::float32: return data::float32;
-    case dtype::float64: return data::float64;
-    case dtype::float16: return data::float16;
-    case dtype::bfloat16: return data::bfloat16;
-    default: return -1;
-    }
-}
-
-GRAFT_INLINE status cudnn_descriptor::checked(int code, const char* doing) const {
-    if (code == api::cudnn::result::success) return {};
-    char text[160];
-    std::snprintf(text, sizeof text, "%s of %s", doing, what_);
-    return cudnn_failure(*functions_, code, text);
-}
-GRAFT_INLINE status cudnn_descriptor::create(const api::cudnn_functions& functions, int kind, const char* what) {
-    reset();
-    functions_ = &functions;
-    what_ = what;
-    return checked(functions.cudnnBackendCreateDescriptor(kind, &raw_), "creation");
-}
-GRAFT_INLINE void cudnn_descriptor::reset() noexcept {
-    if (raw_) functions_->cudnnBackendDestroyDescriptor(raw_);
-    raw_ = nullptr;
-}
-GRAFT_INLINE status cudnn_descriptor::set(int name, int type, std::int64_t count, const void* elements) {
-    const int code = functions_->cudnnBackendSetAttribute(raw_, name, type, count, elements);
-    if (code == api::cudnn::result::success) return {};
-    char doing[48];
-    std::snprintf(doing, sizeof doing, "attribute %d", name);
-    return checked(code, doing);
-}
-GRAFT_INLINE status cudnn_descriptor::set_integers(int name, std::int64_t count, const std::int64_t* values) {
-    return set(name, api::cudnn::attribute_type::int64, count, values);
-}
-GRAFT_INLINE status cudnn_descriptor::set_float(int name, float value) { return set(name, api::cudnn::attribute_type::float32, 1, &value); }
-GRAFT_INLINE status cudnn_descriptor::set_double(int name, double value) { return set(name, api::cudnn::attribute_type::float64, 1, &value); }
-GRAFT_INLINE status cudnn_descriptor::set_descriptor(int name, const cudnn_descriptor& value) {
-    return set(name, api::cudnn::attribute_type::descriptor, 1, &value.raw_);
-}
-GRAFT_INLINE status cudnn_descriptor::finalize() { return checked(functions_->cudnnBackendFinalize(raw_), "completion"); }
-GRAFT_INLINE status cudnn_descriptor::get(int name, int type, std::int64_t capacity, std::int64_t& count, void* elements) const {
-    count = 0;
-    const int code = functions_->cudnnBackendGetAttribute(raw_, name, type, capacity, &count, elements);
-    if (code == api::cudnn::result::success) return {};
-    char doing[48];
-    std::snprintf(doing, sizeof doing, "reading attribute %d", name);
-    return checked(code, doing);
-}
-
-GRAFT_INLINE status cudnn_graph::add_tensor(std::int64_t id, dtype type, const shape& extents, bool is_virtual) {
-    namespace attribute = api::cudnn::attribute;
-    const int rank = extents.rank();
-    if (rank < 4 || rank > 5 || bytes_of(type, extents) <= 0) return fail(errc::op_unsupported, "cuDNN", "a tensor of shape " + text(extents));
-    std::int64_t strides[5], step = extents[1];
-    strides[1] = 1;
-    for (int i = rank - 1; i >= 2; --i) strides[i] = step, step *= extents[i];
-    strides[0] = step;
-    cudnn_descriptor t;
-    GRAFT_TRY(t.create(*with_->cudnn, api::cudnn::tensor_descriptor, "a tensor"));
-    GRAFT_TRY(t.set_enumerator(attribute::tensor_data_type, api::cudnn::attribute_type::data_type, cudnn_type(type)));
-    GRAFT_TRY(t.set_integers(attribute::tensor_dimensions, rank, extents.begin()));
-    GRAFT_TRY(t.set_integers(attribute::tensor_strides, rank, strides));
-    GRAFT_TRY(t.set_integer(attribute::tensor_byte_alignment, 16));
-    GRAFT_TRY(t.set_integer(attribute::tensor_unique_id, id));
-    GRAFT_TRY(t.set(attribute::tensor_is_virtual, api::cudnn::attribute_type::boolean, 1, &is_virtual));
-    GRAFT_TRY(t.finalize());
-    tensors_.emplace_back(id, std::move(t));
-    return {};
-}
-
-GRAFT_INLINE const cudnn_descriptor* cudnn_graph::tensor(std::int64_t id) const noexcept {
-    for (const auto& known : tensors_)
-        if (known.first == id) return &known.second;
-    return nullptr;
-}
-GRAFT_INLINE status cudnn_graph::set_tensor(cudnn_descriptor& operation, int name, std::int64_t id) {
-    const cudnn_descriptor* t = tensor(id);
-    if (!t) return fail(errc::internal, "cuDNN", "an operation names a tensor that its graph has not");
-    return operation.set_descriptor(name, *t);
-}
-
-namespace detail {
-// The attributes of the three convolutions, which differ in name only.
-struct convolution_names {
-    int kind, x, w, y, convolution, alpha, beta;
-};
-inline convolution_names convolution_names_of(convolution_direction direction) noexcept {
-    namespace attribute = api::cudnn::attribute;
-    if (direction == convolution_direction::forward)
-        return {api::cudnn::convolution_forward_descriptor, attribute::convolution_forward_x, attribute::convolution_forward_w, attribute::convolution_forward_y,
-                attribute::convolution_forward_convolution, attribute::convolution_forward_alpha, attribute::convolution_forward_beta};
-    if (direction == convolution_direction::backward_data)
-        return {api::cudnn::convolution_backward_data_descriptor, attribute::convolution_backward_data_dx, attribute::convolution_backward_data_w,
-                attribute::convolution_backward_data_dy, attribute::convolution_backward_data_convolution, attribute::convolution_backward_data_alpha,
-                attribute::convolution_backward_data_beta};
-    return {api::cudnn::convolution_backward_filter_descriptor, attribute::convolution_backward_filter_x, attribute::convolution_backward_filter_dw,
-            attribute::convolution_backward_filter_dy, attribute::convolution_backward_filter_convolution, attribute::convolution_backward_filter_alpha,
-            attribute::convolution_backward_filter_beta};
-}
-}  // namespace detail
-
-GRAFT_INLINE status cudnn_graph::add_convolution(convolution_direction direction, const convolution_axes& axes, std::int64_t x, std::int64_t w, std::int64_t y) {
-    namespace attribute = api::cudnn::attribute;
-    namespace type = api::cudnn::attribute_type;
-    cudnn_descriptor c, operation;
-    GRAFT_TRY(c.create(*with_->cudnn, api::cudnn::convolution_descriptor, "a convolution"));
-    GRAFT_TRY(c.set_enumerator(attribute::convolution_compute_type, type::data_type, api::cudnn::data::float32));
-    GRAFT_TRY(c.set_enumerator(attribute::convolution_mode, type::convolution_mode, api::cudnn::convolution::cross_correlation));
-    GRAFT_TRY(c.set_integer(attribute::convolution_spatial_dims, axes.rank));
-    GRAFT_TRY(c.set_integers(attribute::convolution_pre_paddings, axes.rank, axes.pad_begin));
-    GRAFT_TRY(c.set_integers(attribute::convolution_post_paddings, axes.rank, axes.pad_end));
-    GRAFT_TRY(c.set_integers(attribute::convolution_dilations, axes.rank, axes.dilation));
-    GRAFT_TRY(c.set_integers(attribute::convolution_strides, axes.rank, axes.stride));
-    GRAFT_TRY(c.finalize());
-    const detail::convolution_names names = detail::convolution_names_of(direction);
-    GRAFT_TRY(operation.create(*with_->cudnn, names.kind, "the operation of a convolution"));
-    GRAFT_TRY(set_tensor(operation, names.x, x));
-    GRAFT_TRY(set_tensor(operation, names.w, w));
-    GRAFT_TRY(set_tensor(operation, names.y, y));
-    GRAFT_TRY(operation.set_descriptor(names.convolution, c));
-    GRAFT_TRY(operation.set_float(names.alpha, 1));
-    GRAFT_TRY(operation.set_float(names.beta, 0));
-    GRAFT_TRY(operation.finalize());
-    parameters_.push_back(std::move(c));
-    operations_.push_back(std::move(operation));
-    return {};
-}
-
-GRAFT_INLINE status cudnn_graph::add_pointwise(const pointwise_operation& how, std::int64_t x, std::int64_t b, std::int64_t y) {
-    namespace attribute = api::cudnn::attribute;
-    namespace mode = api::cudnn::pointwise;
-    namespace type = api::cudnn::attribute_type;
-    cudnn_descriptor p, operation;
-    GRAFT_TRY(p.create(*with_->cudnn, api::cudnn::pointwise_descriptor, "a pointwise function"));
-    GRAFT_TRY(p.set_enumerator(attribute::pointwise_mode, type::pointwise_mode, how.mode));
-    GRAFT_TRY(p.set_enumerator(attribute::pointwise_compute_type, type::data_type, api::cudnn::data::float32));
-    if (how.clips) {
-        GRAFT_TRY(p.set_double(attribute::pointwise_relu_lower_clip, how.lower));
-        GRAFT_TRY(p.set_double(attribute::pointwise_relu_upper_clip, how.upper));
-        GRAFT_TRY(p.set_double(attribute::pointwise_relu_lower_clip_slope, how.slope));
-    }
-    if (how.mode == mode::elu_forward) GRAFT_TRY(p.set_double(attribute::pointwise_elu_alpha, how.parameter));
-    if (how.mode == mode::softplus_forward) GRAFT_TRY(p.set_double(attribute::pointwise_softplus_beta, how.parameter));
-    if (how.mode == mode::swish_forward) GRAFT_TRY(p.set_double(attribute::pointwise_swish_beta, how.parameter));
-    GRAFT_TRY(p.finalize());
-    GRAFT_TRY(operation.create(*with_->cudnn, api::cudnn::pointwise_operation_descriptor, "a pointwise operation"));
-    GRAFT_TRY(operation.set_descriptor(attribute::pointwise_operation_pointwise, p));
-    GRAFT_TRY(set_tensor(operation, attribute::pointwise_operation_x, x));
-    if (b) GRAFT_TRY(set_tensor(operation, attribute::pointwise_operation_b, b));
-    GRAFT_TRY(set_tensor(operation, attribute::pointwise_operation_y, y));
-    GRAFT_TRY(operation.finalize());
-    parameters_.push_back(std::move(p));
-    operations_.push_back(std::move(operation));
-    return {};
-}
-
-GRAFT_INLINE status cudnn_graph::finalize() {
-    namespace attribute = api::cudnn::attribute;
-    std::vector<void*> operations;
-    for (const cudnn_descriptor& o : operations_) operations.push_back(o.raw());
-    GRAFT_TRY(graph_.create(*with_->cudnn, api::cudnn::operation_graph_descriptor, "an operation graph"));
-    namespace type = api::cudnn::attribute_type;
-    GRAFT_TRY(graph_.set(attribute::operation_graph_operations, type::descriptor, static_cast<std::int64_t>(operations.size()), operations.data()));
-    if (!with_->cudnn_device) GRAFT_TRY(graph_.set(attribute::operation_graph_handle, type::handle, 1, &with_->cudnn_handle));
-    return graph_.finalize();
-}
-
-GRAFT_INLINE status cudnn_graph::propose(int mode, std::vector<cudnn_descriptor>& configs) const {
-    namespace attribute = api::cudnn::attribute;
-    namespace type = api::cudnn::attribute_type;
-    cudnn_descriptor heuristic;
-    GRAFT_TRY(heuristic.create(*with_->cudnn, api::cudnn::engine_heuristic_descriptor, "an engine heuristic"));
-    GRAFT_TRY(heuristic.set_descriptor(attribute::engine_heuristic_operation_graph, graph_));
-    GRAFT_TRY(heuristic.set_enumerator(attribute::engine_heuristic_mode, type::heuristic_mode, mode));
-    if (with_->cudnn_device) GRAFT_TRY(heuristic.set(attribute::engine_heuristic_device, type::descriptor, 1, &with_->cudnn_device));
-    GRAFT_TRY(heuristic.finalize());
-    std::int64_t count = 0, written = 0;
-    GRAFT_TRY(heuristic.get(attribute::engine_heuristic_results, type::descriptor, 0, count, nullptr));
-    count = count < 0 ? 0 : count > 256 ? 256 : count;
-    std::vector<cudnn_descriptor> found(static_cast<std::size_t>(count));
-    std::vector<void*> raw;
-    for (cudnn_descriptor& f : found) {
-        GRAFT_TRY(f.create(*with_->cudnn, api::cudnn::engine_config_descriptor, "an engine configuration"));
-        raw.push_back(f.raw());
-    }
-    if (count) GRAFT_TRY(heuristic.get(attribute::engine_heuristic_results, type::descriptor, count, written, raw.data()));
-    // Fewer may be written than were announced.
-    for (std::int64_t i = 0; i < written && i < count; ++i) configs.push_back(std::move(found[static_cast<std::size_t>(i)]));
-    return {};
-}
-
-GRAFT_INLINE status cudnn_graph::configure(std::int64_t engine, const std::vector<std::pair<int, std::int64_t>>& knobs, cudnn_descriptor& config) const {
-    namespace attribute = api::cudnn::attribute;
-    namespace type = api::cudnn::attribute_type;
-    cudnn_descriptor e;
-    GRAFT_TRY(e.create(*with_->cudnn, api::cudnn::engine_descriptor, "an engine"));
-    GRAFT_TRY(e.set_descriptor(attribute::engine_operation_graph, graph_));
-    GRAFT_TRY(e.set_integer(attribute::engine_global_index, engine));
-    if (with_->cudnn_device) GRAFT_TRY(e.set(attribute::engine_device, type::descriptor, 1, &with_->cudnn_device));
-    GRAFT_TRY(e.finalize());
-    std::vector<cudnn_descriptor> choices(knobs.size());
-    std::vector<void*> raw;
-    for (std::size_t i = 0; i < knobs.size(); ++i) {
-        GRAFT_TRY(choices[i].create(*with_->cudnn, api::cudnn::knob_choice_descriptor, "the choice of a knob"));
-        GRAFT_TRY(choices[i].set_enumerator(attribute::knob_choice_type, type::knob_type, knobs[i].first));
-        GRAFT_TRY(choices[i].set_integer(attribute::knob_choice_value, knobs[i].second));
-        GRAFT_TRY(choices[i].finalize());
-        raw.push_back(choices[i].raw());
-    }
-    GRAFT_TRY(config.create(*with_->cudnn, api::cudnn::engine_config_descriptor, "an engine configuration"));
-    GRAFT_TRY(config.set_descriptor(attribute::engine_config_engine, e));
-    if (!raw.empty()) GRAFT_TRY(config.set(attribute::engine_config_knob_choices, type::descriptor, static_cast<std::int64_t>(raw.size()), raw.data()));
-    return config.finalize();
-}
-
-}  // namespace gpu
-GRAFT_END_NAMESPACE
-#endif
-#endif
-
-GRAFT_BEGIN_NAMESPACE
-namespace gpu {
-
-/// What an engine must not do.
-struct engine_limits {
-    bool deterministic = false;    ///< leaves out engines that do not give the same bits every time
-    bool tensor_cores = true;      ///< false: full float32, no TF32
-    std::int64_t workspace_bytes = 0;
-};
-
-/// A tensor of an operation graph that has memory: its id, and where a call finds it.
-struct graph_binding {
-    std::int64_t id;
-    argument memory;
-};
-
-/// An engine that was made ready for a graph.
-struct cudnn_plan {
-    cudnn_descriptor config, plan;
-    std::int64_t workspace_bytes = 0;
-    bool plain = false;     ///< keeps NaNs strictly, and is slow
-    bool compiled = false;  ///< its kernel is compiled when the plan is made, which takes a second or so
-    std::string choice;  ///< "<engine> <knob>=<value> ...", which `restore_plan` reads
-};
-
-/// Makes the plan of an engine configuration of a graph; op.unsupported where the engine does not take it, or breaks a limit.
-status make_plan(const libraries& with, const engine_limits& limits, cudnn_descriptor config, cudnn_plan& plan);
-/// What is kept of a plan: its choice, or, where its kernel was compiled, the library's own text of the plan, which has the kernel.
-status keep_plan(const cudnn_plan& plan, std::string& text);
-/// The plan of a text that was kept.
-status restore_plan(const libraries& with, const engine_limits& limits, const cudnn_graph& graph, const std::string& text, cudnn_plan& plan);
-
-/// The kernel of a finalized graph, by the engine that was kept for `problem`, else the fastest of the measured ones, else the
-/// library's favourite. op.unsupported where no engine takes the graph within the limits.
-result<std::unique_ptr<library_kernel>> choose_cudnn_kernel(const kernel_query& query, const libraries& with, const engine_limits& limits, const cudnn_graph& graph,
-                                                            std::vector<graph_binding> bindings, const std::string& problem);
-
-}  // namespace gpu
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-#include <algorithm>
-#include <cstdlib>
-GRAFT_BEGIN_NAMESPACE
-namespace gpu {
-
-namespace detail {
-
-/// Runs a plan on the tensors of a call.
-class cudnn_kernel final : public library_kernel {
-public:
-    cudnn_kernel(cudnn_plan plan, const std::vector<graph_binding>& bindings) : plan_(std::move(plan)), bindings_(bindings) {
-        workspace_bytes = plan_.workspace_bytes;
-        note = "cuDNN, engine " + plan_.choice;
-    }
-    inline status enqueue(const library_call& call) const override {
-        namespace attribute = api::cudnn::attribute;
-        namespace type = api::cudnn::attribute_type;
-        const api::cudnn_functions& f = *call.with.cudnn;
-        if (const int code = f.cudnnSetStream(call.with.cudnn_handle, call.stream)) return cudnn_failure(f, code, "the choice of a stream");
-        constexpr std::size_t most = 8;
-        std::int64_t ids[most];
-        void* memory[most];
-        const std::size_t count = bindings_.size() < most ? bindings_.size() : most;
-        for (std::size_t i = 0; i < count; ++i) {
-            const argument& a = bindings_[i].memory;
-            const device_address at = (a.kind == argument::from::input ? call.in : call.out)[a.index];
-            ids[i] = bindings_[i].id;
-            memory[i] = reinterpret_cast<void*>(static_cast<std::uintptr_t>(at));
-        }
-        void* workspace = reinterpret_cast<void*>(static_cast<std::uintptr_t>(call.workspace));
-        cudnn_descriptor pack;
-        GRAFT_TRY(pack.create(f, api::cudnn::variant_pack_descriptor, "a variant pack"));
-        GRAFT_TRY(pack.set(attribute::variant_pack_data_pointers, type::void_pointer, static_cast<std::int64_t>(count), memory));
-        GRAFT_TRY(pack.set_integers(attribute::variant_pack_unique_ids, static_cast<std::int64_t>(count), ids));
-        GRAFT_TRY(pack.set(attribute::variant_pack_workspace, type::void_pointer, 1, &workspace));
-        GRAFT_TRY(pack.finalize());
-        if (const int code = f.cudnnBackendExecute(call.with.cudnn_handle, plan_.plan.raw(), pack.raw())) return cudnn_failure(f, code, "the execution of a plan");
-        return {};
-    }
-    const cudnn_plan& plan() const noexcept { return plan_; }
-
-private:
-    cudnn_plan plan_;
-    std::vector<graph_binding> bindings_;
-};
-
-// The number of an engine, its notes on numbers, and whether it compiles its kernels.
-inline status read_engine(const api::cudnn_functions& f, const cudnn_descriptor& config, std::int64_t& engine, std::vector<int>& notes, bool& compiles) {
-    namespace attribute = api::cudnn::attribute;
-    namespace type = api::cudnn::attribute_type;
-    cudnn_descriptor e;
-    std::int64_t count = 0;
-    int found[32] = {};
-    GRAFT_TRY(e.create(f, api::cudnn::engine_descriptor, "an engine"));
-    void* raw = e.raw();
-    GRAFT_TRY(config.get(attribute::engine_config_engine, type::descriptor, 1, count, &raw));
-    GRAFT_TRY(e.get(attribute::engine_global_index, type::int64, 1, count, &engine));
-    GRAFT_TRY(e.get(attribute::engine_numerical_note, type::numerical_note, 32, count, found));
-    notes.assign(found, found + (count < 0 ? 0 : count > 32 ? 32 : count));
-    GRAFT_TRY(e.get(attribute::engine_behavior_note, type::behavior_note, 32, count, found));
-    const int* const end = found + (count < 0 ? 0 : count > 32 ? 32 : count);
-    compiles = std::find(static_cast<const int*>(found), end, api::cudnn::behavior_note::runtime_compilation) != end;
-    return {};
-}
-
-// "<engine> <knob>=<value> ..."
-inline status write_choice(const api::cudnn_functions& f, const cudnn_descriptor& config, std::int64_t engine, std::string& choice) {
-    namespace attribute = api::cudnn::attribute;
-    namespace type = api::cudnn::attribute_type;
-    constexpr std::int64_t most = 64;
-    std::vector<cudnn_descriptor> knobs(most);
-    std::vector<void*> raw;
-    for (cudnn_descriptor& k : knobs) {
-        GRAFT_TRY(k.create(f, api::cudnn::knob_choice_descriptor, "the choice of a knob"));
-        raw.push_back(k.raw());
-    }
-    std::int64_t count = 0, one = 0;
-    GRAFT_TRY(config.get(attribute::engine_config_knob_choices, type::descriptor, most, count, raw.data()));
-    choice = std::to_string(engine);
-    for (std::int64_t i = 0; i < count && i < most; ++i) {
-        const cudnn_descriptor& k = knobs[static_cast<std::size_t>(i)];
-        int knob = 0;
-        std::int64_t value = 0;
-        GRAFT_TRY(k.get(attribute::knob_choice_type, type::knob_type, 1, one, &knob));
-        GRAFT_TRY(k.get(attribute::knob_choice_value, type::int64, 1, one, &value));
-        choice += " " + std::to_string(knob) + "=" + std::to_string(value);
-    }
-    return {};
-}
-
-inline const char* broken_limit(const engine_limits& limits, const std::vector<int>& notes) {
-    namespace note = api::cudnn::numerical_note;
-    for (const int n : notes) {
-        if (n == note::nondeterministic && limits.deterministic) return "the engine is not deterministic";
-        if (n == note::tensor_core && !limits.tensor_cores) return "the engine rounds to TF32";
-        if (n == note::down_convert_inputs) return "the engine narrows its inputs";
-        if (n == note::reduced_precision_reduction) return "the engine sums in less than float32";
-    }
-    return nullptr;
-}
-
-// One mode's engines: the first that can be used, or as many as are to be measured. The engine that keeps NaNs strictly is the plain
-// one, which the heuristics put first for some graphs though others are far quicker: it comes behind the others.
-inline status collect_plans(const libraries& with, const engine_limits& limits, const cudnn_graph& graph, int mode, std::size_t wanted,
-                            std::vector<cudnn_plan>& plans) {
-    std::vector<cudnn_descriptor> configs;
-    GRAFT_TRY(graph.propose(mode, configs));
-    std::vector<cudnn_plan> plain;
-    status last;
-    for (cudnn_descriptor& config : configs) {
-        cudnn_plan plan;
-        status made = make_plan(with, limits, std::move(config), plan);
-        if (made.ok())
-            (plan.plain ? plain : plans).push_back(std::move(plan));
-        else
-            last = std::move(made);
-        if (plans.size() == wanted) break;
-    }
-    for (std::size_t i = 0; i < plain.size() && plans.size() < wanted; ++i) plans.push_back(std::move(plain[i]));
-    return plans.empty() ? std::move(last) : status();
-}
-
-}  // namespace detail
-
-namespace detail {
-
-// Reads what is to be known of a plan that was made, and holds it against the limits.
-inline status read_plan(const api::cudnn_functions& f, const engine_limits& limits, cudnn_plan& plan) {
-    std::int64_t engine = 0, count = 0;
-    std::vector<int> notes;
-    GRAFT_TRY(plan.plan.get(api::cudnn::attribute::execution_plan_workspace_bytes, api::cudnn::attribute_type::int64, 1, count, &plan.workspace_bytes));
-    if (plan.workspace_bytes < 0 || plan.workspace_bytes > limits.workspace_bytes)
-        return fail(errc::op_unsupported, "cuDNN",
-                    "the engine needs " + std::to_string(plan.workspace_bytes) + " bytes of workspace, over the limit of " + std::to_string(limits.workspace_bytes));
-    GRAFT_TRY(read_engine(f, plan.config, engine, notes, plan.compiled));
-    if (const char* broken = broken_limit(limits, notes)) return fail(errc::op_unsupported, "cuDNN", broken);
-    plan.plain = std::find(notes.begin(), notes.end(), api::cudnn::numerical_note::strict_nan) != notes.end();
-    return write_choice(f, plan.config, engine, plan.choice);
-}
-
-// What the text of a whole plan begins with.
-inline const char* plan_text_mark() noexcept { return "plan "; }
-
-inline status restore_whole_plan(const libraries& with, const engine_limits& limits, const std::string& json, cudnn_plan& plan) {
-    namespace attribute = api::cudnn::attribute;
-    namespace type = api::cudnn::attribute_type;
-    const api::cudnn_functions& f = *with.cudnn;
-    std::int64_t count = 0;
-    GRAFT_TRY(plan.plan.create(f, api::cudnn::execution_plan_descriptor, "a kept execution plan"));
-    GRAFT_TRY(plan.plan.set(attribute::execution_plan_json, type::text, static_cast<std::int64_t>(json.size()), json.data()));
-    if (with.cudnn_device)
-        GRAFT_TRY(plan.plan.set(attribute::execution_plan_device, type::descriptor, 1, &with.cudnn_device));
-    else
-        GRAFT_TRY(plan.plan.set(attribute::execution_plan_handle, type::handle, 1, &with.cudnn_handle));
-    GRAFT_TRY(plan.plan.finalize());
-    GRAFT_TRY(plan.config.create(f, api::cudnn::engine_config_descriptor, "an engine configuration"));
-    void* raw = plan.config.raw();
-    GRAFT_TRY(plan.plan.get(attribute::execution_plan_engine_config, type::descriptor, 1, count, &raw));
-    return read_plan(f, limits, plan);
-}
-
-}  // namespace detail
-
-GRAFT_INLINE status make_plan(const libraries& with, const engine_limits& limits, cudnn_descriptor config, cudnn_plan& plan) {
-    namespace attribute = api::cudnn::attribute;
-    namespace type = api::cudnn::attribute_type;
-    const api::cudnn_functions& f = *with.cudnn;
-    std::int64_t engine = 0;
-    std::vector<int> notes;
-    // Before the plan is made: that may take long.
-    GRAFT_TRY(detail::read_engine(f, config, engine, notes, plan.compiled));
-    if (const char* broken = detail::broken_limit(limits, notes)) return fail(errc::op_unsupported, "cuDNN", broken);
-    plan.config = std::move(config);
-    GRAFT_TRY(plan.plan.create(f, api::cudnn::execution_plan_descriptor, "an execution plan"));
-    GRAFT_TRY(plan.plan.set_descriptor(attribute::execution_plan_engine_config, plan.config));
-    if (with.cudnn_device) GRAFT_TRY(plan.plan.set(attribute::execution_plan_device, type::descriptor, 1, &with.cudnn_device));
-    GRAFT_TRY(plan.plan.finalize());
-    return detail::read_plan(f, limits, plan);
-}
-
-GRAFT_INLINE status keep_plan(const cudnn_plan& plan, std::string& text) {
-    namespace attribute = api::cudnn::attribute;
-    namespace type = api::cudnn::attribute_type;
-    text = plan.choice;
-    if (!plan.compiled) return {};
-    constexpr std::int64_t most = std::int64_t(16) << 20;
-    std::int64_t size = 0, written = 0;
-    GRAFT_TRY(plan.plan.get(attribute::execution_plan_json, type::text, 0, size, nullptr));
-    if (size <= 0 || size > most) return {};  // then the choice alone is kept
-    std::string json(static_cast<std::size_t>(size), ' ');
-    GRAFT_TRY(plan.plan.get(attribute::execution_plan_json, type::text, size, written, &json[0]));
-    json.resize(static_cast<std::size_t>(written < 0 ? 0 : written > size ? size : written));
-    while (!json.empty() && json.back() == 0) json.pop_back();
-    text = detail::plan_text_mark() + json;
-    return {};
-}
-
-GRAFT_INLINE status restore_plan(const libraries& with, const engine_limits& limits, const cudnn_graph& graph, const std::string& text, cudnn_plan& plan) {
-    const std::string mark = detail::plan_text_mark();
-    if (text.compare(0, mark.size(), mark) == 0) return detail::restore_whole_plan(with, limits, text.substr(mark.size()), plan);
-    const char* at = text.c_str();
-    char* end = nullptr;
-    const std::int64_t engine = std::strtoll(at, &end, 10);
-    bool legal = end != at && engine >= 0;
-    std::vector<std::pair<int, std::int64_t>> knobs;
-    while (legal && *end) {
-        at = end;
-        const long knob = std::strtol(at, &end, 10);
-        legal = *at == ' ' && end != at && *end == '=' && knob >= 0 && knob < 1024 && knobs.size() < 64;
-        if (!legal) break;
-        at = end + 1;
-        knobs.emplace_back(static_cast<int>(knob), std::strtoll(at, &end, 10));
-        legal = end != at;
-    }
-    if (!legal) return fail(errc::op_unsupported, "cuDNN", "the choice '" + escape(text) + "' is none");
-    cudnn_descriptor config;
-    GRAFT_TRY(graph.configure(engine, knobs, config));
-    return make_plan(with, limits, std::move(config), plan);
-}
-
-GRAFT_INLINE result<std::unique_ptr<library_kernel>> choose_cudnn_kernel(const kernel_query& query, const libraries& with, const engine_limits& limits,
-                                                                         const cudnn_graph& graph, std::vector<graph_binding> bindings, const std::string& problem) {
-    const library_choices& choices = with.choices;
-    const std::string key = query.on.name + "; cuDNN " + std::to_string(with.cudnn->cudnnGetVersion()) + "; " + problem;
-    if (choices.recall) {
-        const std::string kept = choices.recall(choices.context, key);
-        cudnn_plan plan;
-        // What was kept may be of another driver or a damaged file: then it is chosen anew.
-        if (!kept.empty() && restore_plan(with, limits, graph, kept, plan).ok())
-            return std::unique_ptr<library_kernel>(new detail::cudnn_kernel(std::move(plan), bindings));
-    }
-    // A measured choice differs from one run of the program to the next.
-    const bool measured = choices.milliseconds && choices.candidates > 1 && !query.options.deterministic;
-    const std::size_t wanted = measured ? static_cast<std::size_t>(choices.candidates) : 1;
-    std::vector<cudnn_plan> plans;
-    status why = detail::collect_plans(with, limits, graph, api::cudnn::heuristic::a, wanted, plans);
-    if (plans.empty()) {
-        status fallback = detail::collect_plans(with, limits, graph, api::cudnn::heuristic::fallback, wanted, plans);
-        if (!fallback.ok()) why = std::move(fallback);
-    }
-    if (plans.empty() && !why.ok() && why.error().code() != errc::op_unsupported) return why;
-    if (plans.empty()) return fail(errc::op_unsupported, "cuDNN", "no engine takes this" + (why.ok() ? std::string() : ": " + why.error().detail()));
-    std::unique_ptr<detail::cudnn_kernel> best;
-    double least = 0;
-    for (cudnn_plan& plan : plans) {
-        std::unique_ptr<detail::cudnn_kernel> kernel(new detail::cudnn_kernel(std::move(plan), bindings));
-        const double milliseconds = plans.size() > 1 ? choices.milliseconds(choices.context, query, *kernel, 5) : 0;
-        if (milliseconds < 0 || (best && milliseconds >= least)) continue;
-        least = milliseconds;
-        best = std::move(kernel);
-    }
-    if (!best) return fail(errc::device_unavailable, "cuDNN", "every engine failed while it was measured; `graft doctor` tells which libraries are used");
-    std::string kept;
-    if (choices.remember && keep_plan(best->plan(), kept).ok()) choices.remember(choices.context, key, kept);
-    return std::unique_ptr<library_kernel>(std::move(best));
-}
-
-}  // namespace gpu
-GRAFT_END_NAMESPACE
-#endif
-#endif
 
 #include <cstdio>
 #include <limits>
@@ -7629,6 +9823,7 @@ inline std::string conv_problem_text(const kernel_query& q, const conv_problem& 
     }
     if (q.options.deterministic) s += " deterministic";
     if (p.type == dtype::float32 && !q.options.tf32) s += " full";
+    if (q.integer("exact", 0)) s += " exact";
     return s;
 }
 
@@ -7639,7 +9834,9 @@ inline result<std::unique_ptr<library_kernel>> make_conv_problem(const kernel_qu
     GRAFT_TRY(build_conv_graph(q, p, g));
     engine_limits limits;
     limits.deterministic = q.options.deterministic;
-    limits.tensor_cores = p.type != dtype::float32 || q.options.tf32;
+    const bool exact = q.integer("exact", 0) != 0;
+    limits.tensor_cores = p.type != dtype::float32 || (q.options.tf32 && !exact);
+    limits.transforms = !exact;
     limits.workspace_bytes = with.choices.workspace_bytes;
     return choose_cudnn_kernel(q, with, limits, g.graph, std::move(g.bindings), conv_problem_text(q, p));
 }
@@ -8569,13 +10766,15 @@ GRAFT_END_NAMESPACE
 #ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_DEFORM_CONV_HPP
 #define GRAFT_SINGLE_GRAFT_GPU_OPS_DEFORM_CONV_HPP
 // ---- graft/gpu/ops/deform_conv.hpp
-// The kernel of DeformConv: a product of the weights and of columns that are sampled into shared memory as it goes along.
+// The kernel of DeformConv: a product of the weights and of columns that are sampled into shared memory as it goes along. Its gradient is in
+// deform_conv_grad.hpp.
 
 
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 
-/// DeformConv of ops/deform_conv.hpp. Its products are of numbers as they are, added up in float32, or float64 of such.
+/// DeformConv and graft's DeformConvGrad of ops/deform_conv.hpp. Their products are of numbers as they are, added up in float32, or float64
+/// of such, in an order that never changes.
 generated_table deform_conv_rows();
 
 }  // namespace gpu
@@ -8708,9 +10907,490 @@ inline const char* generate_deform_conv(const kernel_query& q, program& p) {
 }
 
 }  // namespace detail
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+
+#ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_DEFORM_CONV_GRAD_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_OPS_DEFORM_CONV_GRAD_HPP
+// ---- graft/gpu/ops/deform_conv_grad.hpp
+// The kernels of graft.DeformConvGrad: part of deform_conv.hpp.
+
+#ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_DEFORM_CONV_TEXT_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_OPS_DEFORM_CONV_TEXT_HPP
+// ---- graft/gpu/ops/deform_conv_text.hpp
+// The text of the kernels of graft.DeformConvGrad: part of deform_conv.hpp.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+namespace detail {
+
+// What all of them share: places, corners, and a part of a product.
+constexpr const char* deform_sampling = R"cuda(// Where a tap looks: the element above and to the left, and how far it is from there; -2: nowhere.
+struct alignas($align) sample { int row, column; $type down, across; };
+__device__ __forceinline__ sample sample_of(index_t s, const $offsets* in3) {
+    const index_t pixel = s % $pixels;
+    const index_t tap = s / $pixels % $taps;
+    const index_t g = s / ($pixels * $taps) % $groups;
+    const index_t n = s / ($pixels * $taps * $groups);
+    const double h = (double)(pixel / $out_w * $stride_h - $pad_h + tap / $columns * $dilation_h) + (double)load(in3 + $offset_h);
+    const double v = (double)(pixel % $out_w * $stride_w - $pad_w + tap % $columns * $dilation_w) + (double)load(in3 + $offset_w);
+    sample one;
+    one.row = -2;
+    one.column = -2;
+    one.down = 0;
+    one.across = 0;
+    if (h > -1 && h < $height && v > -1 && v < $width) {
+        const double top = floor(h);
+        const double left = floor(v);
+        one.row = (int)top;
+        one.column = (int)left;
+        one.down = ($type)(h - top);
+        one.across = ($type)(v - left);
+    }
+    return one;
+}
+__device__ __forceinline__ $type corner_weight(const sample& one, int corner) { return (corner / 2 ? one.down : 1 - one.down) * (corner % 2 ? one.across : 1 - one.across); }
+// The sample's corners in the picture, whose channels are innermost; 0 outside.
+template <class T> __device__ __forceinline__ void load_corners($type (&v)[4], const sample& one, const T* picture, index_t n, index_t channel) {
+#pragma unroll
+    for (int corner = 0; corner < 4; ++corner) {
+        const index_t y = one.row + corner / 2;
+        const index_t x = one.column + corner % 2;
+        const bool inside = y >= 0 && y < $height && x >= 0 && x < $width;
+        v[corner] = inside ? ($type)load(picture + ((n * $height + y) * $width + x) * $channels + channel) : ($type)0;
+    }
+}
+// The part of a 64 x 64 product that 16 of its depth give: a thread has 4 of 4.
+__device__ __forceinline__ void add_slice($type (&sum)[4][4], const $type (&left)[16][65], const $type (&right)[16][65], int thread) {
+#pragma unroll
+    for (int k = 0; k < 16; ++k) {
+        $type a[4];
+        $type b[4];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) a[i] = left[k][thread / 16 + 16 * i];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) b[i] = right[k][thread % 16 + 16 * i];
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+#pragma unroll
+            for (int j = 0; j < 4; ++j) sum[i][j] += a[i] * b[j];
+    }
+}
+)cuda";
+
+// A piece of dW: 64 maps by 64 of the depth, of which the channels are innermost.
+constexpr const char* deform_weight = R"cuda(    __shared__ $type gradients[16][65];
+    __shared__ $type sampled[16][65];
+    const int thread = (int)threadIdx.x;
+    const index_t group = blockIdx.z;
+    const index_t first_map = (index_t)blockIdx.x / $across * 64;
+    const index_t first_k = (index_t)blockIdx.x % $across * 64;
+    const index_t last = ((index_t)blockIdx.y + 1) * $share < $inner ? ((index_t)blockIdx.y + 1) * $share : $inner;
+    $type sum[4][4] = {};
+    for (index_t begin = (index_t)blockIdx.y * $share; begin < last; begin += 16) {
+        for (int i = thread; i < 1024; i += 256) {
+            const index_t m = first_map + $tile_map;
+            const index_t at = begin + $tile_pixel;
+            const index_t n = at / $pixels;
+            const index_t pixel = at % $pixels;
+            gradients[$tile_pixel][$tile_map] = m < $maps && at < last ? ($type)load(in0 + $gradient) : ($type)0;
+        }
+        for (int i = thread; i < 1024; i += 256) {
+            const index_t k = first_k + i % 64;
+            const index_t at = begin + i / 64;
+            $type value = 0;
+            if (k < $depth && at < last) {
+                const index_t n = at / $pixels;
+                const index_t pixel = at % $pixels;
+                const index_t tap = k / $within;
+                const index_t channel = group * $within + k % $within;
+                const index_t g = channel / $per_offset;
+                const sample one = samples[((n * $groups + g) * $taps + tap) * $pixels + pixel];
+                if (one.row > -2) {
+                    $type v[4];
+                    load_corners(v, one, $picture, n, channel);
+#pragma unroll
+                    for (int corner = 0; corner < 4; ++corner) value += corner_weight(one, corner) * v[corner];
+                    value *= $mask;
+                }
+            }
+            sampled[i / 64][i % 64] = value;
+        }
+        __syncthreads();
+        add_slice(sum, gradients, sampled, thread);
+        __syncthreads();
+    }
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+            const index_t m = first_map + thread / 16 + 16 * i;
+            const index_t k = first_k + thread % 16 + 16 * j;
+            if (m < $maps && k < $depth) partial[((index_t)blockIdx.y * $all + group * $maps + m) * $depth + k] = sum[i][j];
+        }
+)cuda";
+
+// W^T dY of some pictures: 64 pixels by 64 of the depth.
+constexpr const char* deform_back = R"cuda(    __shared__ $type gradients[16][65];
+    __shared__ $type weights[16][65];
+    const int thread = (int)threadIdx.x;
+    const index_t group = blockIdx.z;
+    const index_t first_pixel = (index_t)blockIdx.x * 64;
+    const index_t first_k = (index_t)blockIdx.y * 64;
+    const index_t begin = $begin;
+    const index_t count = ($images - begin < $at_once ? $images - begin : $at_once) * $pixels;
+    $type sum[4][4] = {};
+    for (index_t slice = 0; slice < $maps; slice += 16) {
+        for (int i = thread; i < 1024; i += 256) {
+            const index_t m = slice + $slice_map;
+            const index_t at = first_pixel + $slice_pixel;
+            const index_t n = begin + at / $pixels;
+            const index_t pixel = at % $pixels;
+            gradients[$slice_map][$slice_pixel] = m < $maps && at < count ? ($type)load(in0 + $gradient) : ($type)0;
+        }
+        for (int i = thread; i < 1024; i += 256) {
+            const index_t k = first_k + i % 64;
+            const index_t m = slice + i / 64;
+            weights[i / 64][i % 64] = k < $depth && m < $maps ? ($type)load(in2 + $weight) : ($type)0;
+        }
+        __syncthreads();
+        add_slice(sum, gradients, weights, thread);
+        __syncthreads();
+    }
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+            const index_t at = first_pixel + thread / 16 + 16 * i;
+            const index_t k = first_k + thread % 16 + 16 * j;
+            if (at < count && k < $depth) back[(at * $taps + k / $within) * $channels + group * $within + k % $within] = sum[i][j];
+        }
+)cuda";
+
+// A pack of channels of dX, up to where it is stored.
+constexpr const char* deform_gather = R"cuda(    const index_t i = (index_t)blockIdx.x * 256 + (int)threadIdx.x;
+    const index_t channel = i % ($channels / $lanes) * $lanes;
+    const index_t at = i / ($channels / $lanes);
+    const index_t own = at / ($height * $width);
+    const index_t n = $begin + own;
+    if (own >= $at_once || n >= $images) return;
+    const index_t g = channel / $per_offset;
+    const index_t row = (n * $groups + g) * ($height * $width) + at % ($height * $width);
+    $type sum[$lanes] = {};
+    for (int next = first[row]; next >= 0 && next < $items; ++next) {
+        const item one = items[next];
+        if (key_of(one) != (sort_key)row) break;
+        const index_t u = (index_t)number_of(one);
+        const index_t pixel = u / 4 % $pixels;
+        const index_t tap = u / (4 * $pixels) % $taps;
+        const $type weight = corner_weight(samples[u / 4], (int)(u % 4)) * $mask;
+        const pack<$type, $lanes> b = load_pack<$type, $lanes, $lanes>(back + ((own * $pixels + pixel) * $taps + tap) * $channels + channel);
+#pragma unroll
+        for (int lane = 0; lane < $lanes; ++lane) sum[lane] += weight * b.at[lane];
+    }
+)cuda";
+
+// Some lanes of a warp for each sample, along its channels; its first lane goes on to store the sums.
+constexpr const char* deform_places = R"cuda(    const index_t at = ((index_t)blockIdx.x * 256 + (int)threadIdx.x) / $wide;
+    const int lane = (int)threadIdx.x % $wide;
+    const index_t pixel = at % $pixels;
+    const index_t tap = at / $pixels % $taps;
+    const index_t g = at / ($pixels * $taps) % $groups;
+    const index_t own = at / ($pixels * $taps * $groups);
+    const index_t n = $begin + own;
+    const bool is_one = own < $at_once && n < $images;
+    $type by_h = 0;
+    $type by_v = 0;
+    $type by_mask = 0;
+    if (is_one) {
+        const sample one = samples[((n * $groups + g) * $taps + tap) * $pixels + pixel];
+        for (index_t c = lane; c < $per_offset && one.row > -2; c += $wide) {
+            const index_t channel = g * $per_offset + c;
+            const $type came = back[((own * $pixels + pixel) * $taps + tap) * $channels + channel];
+            $type v[4];
+            load_corners(v, one, $picture, n, channel);
+            by_h += came * ((1 - one.across) * (v[2] - v[0]) + one.across * (v[3] - v[1]));
+            by_v += came * ((1 - one.down) * (v[1] - v[0]) + one.down * (v[3] - v[2]));
+#pragma unroll
+            for (int corner = 0; corner < 4; ++corner) by_mask += came * (corner_weight(one, corner) * v[corner]);
+        }
+    }
+    for (int distance = $half; distance; distance /= 2) {
+        by_h += __shfl_down_sync(0xffffffffu, by_h, distance, $wide);
+        by_v += __shfl_down_sync(0xffffffffu, by_v, distance, $wide);
+        by_mask += __shfl_down_sync(0xffffffffu, by_mask, distance, $wide);
+    }
+    if (lane || !is_one) return;
+)cuda";
+
+}  // namespace detail
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+namespace detail {
+
+// What comes back to a column is W^T dY, a product of matrices. It is needed twice, for the picture and for the places, which is why it goes
+// through the workspace: channels innermost, so that both read it whole, for as many pictures at a time as a bound allows. Places are
+// computed once, in double as the reference has them: floor decides which slopes a whole offset has, and zero is where training begins.
+class deform_gradient_kernels {
+public:
+    deform_gradient_kernels(const kernel_query& query, program& made) : q(query), p(made) {}
+
+    const char* generate() {
+        const op_context forward{q.n, q.in + 1, 3, nullptr, 0, q.limit};
+        if (!ops::read_deform(forward, plan).ok()) return "its attributes do not fit";
+        for (int i = 0; i < q.inputs; ++i)
+            if (q.has(i) && !is_generated(q.in[i].type)) return "an element type that generated kernels do not take";
+        if (const char* why = read_sizes()) return why;
+        p.source = std::string("namespace graft {\n") + index_definition(largest + (std::int64_t(1) << 24));
+        if (o.elements() == 0 || x.elements() == 0)
+            clear();
+        else if (const char* why = add_kernels())
+            return why;
+        p.source += "}  // namespace graft\n";
+        p.note = "W^T dY in the workspace, samples sorted by pixel";
+        return nullptr;
+    }
+
+private:
+    bool writes(int i) const { return q.wants(i) && q.out[i].type != dtype::undefined && q.out[i].elements() > 0; }
+    bool masked() const { return q.has(4); }
+    bool places() const { return writes(2) || writes(3); }
+    std::string computed() const { return compute_name(type); }
+    std::int64_t images() const { return o[0]; }
+    std::int64_t channels() const { return x[1]; }
+
+    const char* read_sizes() {
+        x = q.in[1].extents, w = q.in[2].extents, o = q.in[0].extents;
+        type = q.in[0].type == dtype::float64 ? dtype::float64 : dtype::float32;
+        taps = plan.kernel[0] * plan.kernel[1], pixels = o[2] * o[3], maps = w[0] / plan.group;
+        largest = 0;
+        for (int i = 0; i < q.inputs; ++i)
+            if (q.has(i)) largest = std::max(largest, q.in[i].elements());
+        if (o.elements() == 0 || x.elements() == 0) return nullptr;
+        per_offset = channels() / plan.offset_group;
+        constexpr std::int64_t most_elements = std::int64_t(1) << 38, farthest = std::int64_t(1) << 28;
+        for (int d = 0; d < 2; ++d)
+            if (checked_mul(o[2 + d], plan.strides[d]) > farthest || plan.pads[d] > farthest || checked_mul(plan.kernel[d], plan.dilations[d]) > farthest || x[2 + d] > farthest) return "places that are too far away";
+        samples = q.in[3].elements() / 2;
+        const std::int64_t columns = checked_mul(checked_mul(pixels, taps), channels());
+        if (largest > most_elements || columns < 0 || columns > most_columns) return "more columns of a picture than the workspace has room for";
+        const std::int64_t room = std::min(most_workspace, q.on.memory_bytes / 32);
+        at_once = std::min(images(), std::max<std::int64_t>(1, room / (columns * bytes())));
+        largest = std::max({largest, 4 * samples, 2 * at_once * columns, images() * pixels, 2 * most_sorted});
+        return nullptr;
+    }
+    std::int64_t bytes() const { return static_cast<std::int64_t>(size_of(type)); }
+    std::int64_t room_for(std::int64_t count) {
+        const std::int64_t at = (p.workspace_bytes + 255) / 256 * 256;
+        p.workspace_bytes = at + count;
+        return at;
+    }
+
+    // Without samples every gradient is zero.
+    void clear() {
+        for (int i = 0; i < q.outputs; ++i)
+            if (writes(i)) add_each(q, p, ("graft_deform_clear" + decimal(i)).c_str(), q.out[i].elements(), {}, {i}, {}, "    out" + decimal(i) + "[i] = stored<" + memory_name(q.out[i].type) + ">(0.0f);\n");
+    }
+
+    void name_all() {
+        const std::string pixel = "pixel / " + decimal(o[3]), column = "pixel % " + decimal(o[3]), kernel_w = decimal(plan.kernel[1]);
+        const shape& offset = q.in[3].extents;
+        const std::string tap = "(g * " + decimal(taps) + " + tap)";
+        const auto map = "group * " + decimal(maps) + " + m";
+        const auto offsets = [&](layout order, const char* behind) { return offset_text(offset, order, {"n", tap + behind, pixel, column}); };
+        const auto weight = [&](layout order) { return offset_text(w, order, {map, "k % " + decimal(w[1]), "k / " + decimal(w[1]) + " / " + kernel_w, "k / " + decimal(w[1]) + " % " + kernel_w}); };
+        const bool dy_last = is_channels_last(o, q.in_layout[0]);
+        names = {
+            {"type", computed()}, {"pixels", decimal(pixels)}, {"maps", decimal(maps)}, {"taps", decimal(taps)}, {"depth", decimal(w[1] * taps)}, {"within", decimal(w[1])}, {"channels", decimal(channels())},
+            {"groups", decimal(plan.offset_group)}, {"per_offset", decimal(per_offset)}, {"images", decimal(images())}, {"height", decimal(x[2])}, {"width", decimal(x[3])}, {"out_w", decimal(o[3])},
+            {"columns", kernel_w}, {"stride_h", decimal(plan.strides[0])}, {"stride_w", decimal(plan.strides[1])}, {"pad_h", decimal(plan.pads[0])}, {"pad_w", decimal(plan.pads[1])},
+            {"dilation_h", decimal(plan.dilations[0])}, {"dilation_w", decimal(plan.dilations[1])}, {"offsets", memory_name(q.in[3].type)}, {"align", decimal(type == dtype::float64 ? 8 : 16)},
+            {"offset_h", offsets(q.in_layout[3], " * 2")}, {"offset_w", offsets(q.in_layout[3], " * 2 + 1")}, {"weight", weight(q.in_layout[2])},
+            {"gradient", offset_text(o, q.in_layout[0], {"n", map, pixel, column})}, {"picture", picture_last() ? "in1" : "picture"}, {"at_once", decimal(at_once)},
+            {"slice_map", dy_last ? "i % 16" : "i / 64"}, {"slice_pixel", dy_last ? "i / 16" : "i % 64"}, {"tile_map", dy_last ? "i % 64" : "i / 16"}, {"tile_pixel", dy_last ? "i / 64" : "i % 16"},
+            {"mask", masked() ? "($type)load(in4 + " + offset_text(q.in[4].extents, q.in_layout[4], {"n", tap, pixel, column}) + ")" : std::string("1")},
+            {"begin", at_once < images() ? "*begun" : "0"},
+        };
+        for (auto& n : names)
+            if (n.first == std::string("mask")) n.second = fill(n.second.c_str(), {{"type", computed()}});
+    }
+    std::int64_t picture_blocks() const { return (x[2] * x[3] + 31) / 32 * ((channels() + 31) / 32) * images(); }
+    bool picture_last() const { return is_channels_last(x, q.in_layout[1]); }
+
+    const char* add_kernels() {
+        if (plan.group > 65535 || (w[1] * taps + 63) / 64 > 65535 || 4 * samples > most_rows || picture_blocks() > INT32_MAX) return "more pictures, groups or channels than a launch has blocks for";
+        name_all();
+        add_sampling();
+        std::vector<workspace_parameter> sorted;
+        if (writes(0)) {
+            // Each picture's groups by themselves: no two have a pixel in common.
+            const updates to{4 * samples, images() * plan.offset_group * x[2] * x[3], {3}, fill(R"cuda(        const sample one = sample_of(u / 4, in3);
+        const index_t y = one.row + (int)(u % 4) / 2;
+        const index_t x = one.column + (int)(u % 4) % 2;
+        const long long row = y >= 0 && y < $height && x >= 0 && x < $width ? ((long long)(u / (4 * $taps * $pixels)) * $height + y) * $width + x : -1ll;
+)cuda", names), images() * plan.offset_group};
+            if (!to.fit() || to.rows > most_rows || to.count > most_rows) return "more samples or pixels than are counted";
+            sorted = add_sorted_updates(q, p, to);
+            items = to.items();
+        }
+        look = {"const sample* samples", room_for(samples * (8 + 2 * bytes()))};
+        add_each(q, p, "graft_deform_samples", samples, {3}, {}, {{"sample* samples", look.offset}}, "    samples[i] = sample_of(i, in3);\n");
+        if ((places() || writes(1)) && !picture_last()) add_picture();
+        if (writes(1))
+            if (const char* why = add_weight()) return why;
+        if (writes(0) || places()) return add_pictures(sorted);
+        return nullptr;
+    }
+
+    void add_sampling() {
+        p.source += fill(deform_sampling, names);
+    }
+
+    void add(const char* entry, std::int64_t blocks, std::int64_t down, std::int64_t deep, const std::vector<int>& inputs, const std::vector<int>& outputs, const std::vector<workspace_parameter>& workspace, const char* text, bool again) {
+        launch l;
+        l.entry = entry;
+        l.block[0] = 256;
+        l.grid[0] = static_cast<unsigned>(blocks), l.grid[1] = static_cast<unsigned>(down), l.grid[2] = static_cast<unsigned>(deep);
+        const std::string made = entry_point(q, l, inputs, outputs, workspace, fill(text, names));
+        if (!again) p.source += made;
+        p.launches.push_back(std::move(l));
+    }
+
+    // The picture with its channels innermost, turned in tiles.
+    void add_picture() {
+        picture = {std::string("const ") + memory_name(q.in[1].type) + "* picture", room_for(x.elements() * static_cast<std::int64_t>(size_of(q.in[1].type)))};
+        const std::int64_t plane = x[2] * x[3], wide = (plane + 31) / 32, high = (channels() + 31) / 32;  // a block a tile
+        const fillings own = {{"stored", memory_name(q.in[1].type)}, {"plane", decimal(plane)}, {"wide", decimal(wide)}, {"high", decimal(high)}, {"channels", decimal(channels())}};
+        add("graft_deform_picture", picture_blocks(), 1, 1, {1}, {}, {{std::string(memory_name(q.in[1].type)) + "* picture", picture.offset}}, fill(R"cuda(    __shared__ $stored tile[32][33];
+    const index_t block = blockIdx.x;
+    const index_t n = block / ($wide * $high);
+    const index_t first_channel = block / $wide % $high * 32;
+    const index_t first_pixel = block % $wide * 32;
+    for (int i = (int)threadIdx.x; i < 1024; i += 256)
+        if (first_channel + i / 32 < $channels && first_pixel + i % 32 < $plane) tile[i / 32][i % 32] = in1[(n * $channels + first_channel + i / 32) * $plane + first_pixel + i % 32];
+    __syncthreads();
+    for (int i = (int)threadIdx.x; i < 1024; i += 256)
+        if (first_channel + i % 32 < $channels && first_pixel + i / 32 < $plane) picture[(n * $plane + first_pixel + i / 32) * $channels + first_channel + i % 32] = tile[i % 32][i / 32];
+)cuda", own).c_str(), false);
+    }
+    void read_picture(std::vector<int>& inputs, std::vector<workspace_parameter>& workspace) const {
+        if (picture_last())
+            inputs.push_back(1);
+        else
+            workspace.push_back(picture);
+        if (masked()) inputs.push_back(4);
+    }
+
+    // dW: a product over pixels and pictures, in pieces that are added up in their order.
+    const char* add_weight() {
+        const std::int64_t depth = w[1] * taps, tiles = (maps + 63) / 64 * ((depth + 63) / 64), inner = images() * pixels;
+        // By the shapes alone, so that the sums are the same on every device: two blocks for each multiprocessor of a large one, twice.
+        const std::int64_t wanted = std::max<std::int64_t>(1, std::min(512 / (tiles * plan.group), inner / 128));
+        const std::int64_t share = (inner + wanted - 1) / wanted, pieces = (inner + share - 1) / share;
+        if (tiles > INT32_MAX || w.elements() > INT32_MAX) return "more weights than are counted";
+        const workspace_parameter partial = {computed() + "* partial", room_for(pieces * w.elements() * bytes())};
+        names.push_back({"across", decimal((depth + 63) / 64)});
+        names.push_back({"share", decimal(share)});
+        names.push_back({"inner", decimal(inner)});
+        names.push_back({"all", decimal(w[0])});
+        std::vector<int> inputs{0};
+        std::vector<workspace_parameter> workspace{look, partial};
+        read_picture(inputs, workspace);
+        add("graft_deform_weight", tiles, pieces, plan.group, inputs, {}, workspace, deform_weight, false);
+        const fillings own = {{"type", computed()}, {"depth", decimal(depth)}, {"pieces", decimal(pieces)}, {"count", decimal(w.elements())}, {"within", decimal(w[1])}, {"stored", memory_name(q.out[1].type)},
+                              {"to", offset_text(w, q.out_layout[1], {"m", "k % " + decimal(w[1]), "k / " + decimal(w[1]) + " / " + decimal(plan.kernel[1]), "k / " + decimal(w[1]) + " % " + decimal(plan.kernel[1])})}};
+        add_each(q, p, "graft_deform_sum", w.elements(), {}, {1}, {{"const " + computed() + "* partial", partial.offset}}, fill(R"cuda(    const index_t m = i / $depth;
+    const index_t k = i % $depth;
+    $type sum = 0;
+    for (int piece = 0; piece < $pieces; ++piece) sum += partial[(index_t)piece * $count + i];
+    out1[$to] = stored<$stored>(sum);
+)cuda", own));
+        return nullptr;
+    }
+
+    // dX and the gradients of places, some pictures at a time.
+    const char* add_pictures(const std::vector<workspace_parameter>& sorted) {
+        const std::int64_t depth = w[1] * taps, columns = pixels * taps * channels(), width = std::min<std::int64_t>(32, power_of_two(per_offset));
+        int lanes = type == dtype::float64 ? 2 : 4;
+        while (per_offset % lanes) lanes /= 2;
+        const std::int64_t blocks[3] = {(at_once * pixels + 63) / 64, (at_once * x[2] * x[3] * channels() / lanes + 255) / 256, (at_once * plan.offset_group * taps * pixels * width + 255) / 256};
+        for (std::int64_t b : blocks)
+            if (b > INT32_MAX) return "more pixels than a launch has blocks for";
+        if (images() / at_once > most_launches) return "more pictures than it goes through one by one";
+        std::vector<workspace_parameter> counted, back{{"const " + computed() + "* back", room_for(at_once * columns * bytes())}}, made{{computed() + "* back", back[0].offset}};
+        const std::int64_t begun = room_for(4);
+        if (at_once < images()) {
+            counted = {{"const int* begun", begun}};
+            add("graft_deform_begin", 1, 1, 1, {}, {}, {{"int* begun", begun}}, "    if (threadIdx.x == 0) *begun = 0;\n", false);
+        }
+        const auto with = [&](std::vector<workspace_parameter> all, const std::vector<workspace_parameter>& more) {
+            all.insert(all.end(), more.begin(), more.end());
+            return all;
+        };
+        std::vector<workspace_parameter> of_picture = with(with(back, counted), sorted), of_places = with(back, counted);
+        of_picture.push_back(look), of_places.push_back(look);
+        std::vector<int> picture_inputs, places_inputs;
+        if (masked()) picture_inputs = {4};
+        read_picture(places_inputs, of_places);
+        std::vector<int> written;
+        for (int i : {2, 3})
+            if (writes(i)) written.push_back(i);
+        names.insert(names.end(), {{"lanes", decimal(lanes)}, {"items", decimal(items)}, {"wide", decimal(width)}, {"half", decimal(width / 2)}});
+        const std::string places_text = std::string(deform_places) + store_places();
+        const std::string picture_text = deform_gather + store_picture(lanes);
+        for (std::int64_t first = 0; first < images(); first += at_once) {
+            if (first) add("graft_deform_next", 1, 1, 1, {}, {}, {{"int* begun", begun}}, "    if (threadIdx.x == 0) *begun += $at_once;\n", first > at_once);
+            add("graft_deform_back", blocks[0], (depth + 63) / 64, plan.group, {0, 2}, {}, with(made, counted), deform_back, first > 0);
+            if (writes(0)) add("graft_deform_gather", blocks[1], 1, 1, picture_inputs, {0}, of_picture, picture_text.c_str(), first > 0);
+            if (places()) add("graft_deform_places", blocks[2], 1, 1, places_inputs, written, of_places, places_text.c_str(), first > 0);
+        }
+        return nullptr;
+    }
+    std::string store_picture(int lanes) const {
+        const std::string stored = memory_name(q.out[0].type);
+        const auto to = [&](const char* channel) { return offset_text(x, q.out_layout[0], {"n", channel, "at / " + decimal(x[3]) + " % " + decimal(x[2]), "at % " + decimal(x[3])}); };
+        const std::string each = "#pragma unroll\n    for (int lane = 0; lane < " + decimal(lanes) + "; ++lane) ";
+        if (!is_channels_last(x, q.out_layout[0])) return each + "out0[" + to("channel + lane") + "] = stored<" + stored + ">(sum[lane]);\n";
+        return "    pack<" + stored + ", " + decimal(lanes) + "> whole;\n" + each + "whole.at[lane] = stored<" + stored + ">(sum[lane]);\n    store_pack<" + decimal(lanes) + ">(out0 + " + to("channel") + ", whole);\n";
+    }
+    std::string store_places() const {
+        const std::string tap = "(g * $taps + tap)", row = "pixel / $out_w", column = "pixel % $out_w";
+        std::string s;
+        if (writes(2))
+            for (const char* axis : {"h", "v"})
+                s += "    out2[" + offset_text(q.in[3].extents, q.out_layout[2], {"n", tap + (*axis == 'h' ? " * 2" : " * 2 + 1"), row, column}) + "] = stored<" + memory_name(q.out[2].type) + ">(by_" + axis + " * $mask);\n";
+        if (writes(3)) s += "    out3[" + offset_text(q.in[4].extents, q.out_layout[3], {"n", tap, row, column}) + "] = stored<" + memory_name(q.out[3].type) + ">(by_mask);\n";
+        return s;
+    }
+
+    static constexpr std::int64_t most_workspace = std::int64_t(1) << 28, most_columns = std::int64_t(1) << 29, most_launches = 4096;
+
+    const kernel_query& q;
+    program& p;
+    ops::deform_plan plan;
+    shape x, w, o;
+    dtype type = dtype::float32;
+    std::int64_t taps = 0, pixels = 0, maps = 0, per_offset = 0, samples = 0, largest = 0, at_once = 0, items = 0;
+    fillings names;
+    workspace_parameter look, picture;
+};
+
+inline const char* generate_deform_conv_grad(const kernel_query& q, program& p) { return deform_gradient_kernels(q, p).generate(); }
+
+}  // namespace detail
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
 
 GRAFT_INLINE generated_table deform_conv_rows() {
-    static constexpr generated_row rows[] = {{"DeformConv", "", detail::generate_deform_conv}};
+    static constexpr generated_row rows[] = {{"DeformConv", "", detail::generate_deform_conv}, {"DeformConvGrad", "graft", detail::generate_deform_conv_grad}};
     return {rows, sizeof rows / sizeof rows[0]};
 }
 
@@ -8727,8 +11407,8 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 
-/// The kernels of ops/detection.hpp but for NonMaxSuppression, whose output's extents are known only in a run. What a region gives that
-/// the reference would refuse (a batch index out of range, too large, not finite) is NaN.
+/// The kernels of ops/detection.hpp but for NonMaxSuppression, whose output's extents are known only in a run. A region that the reference
+/// refuses (a batch index out of range, too large, not finite) is a fault, and what it gives is NaN.
 generated_table detection_rows();
 
 }  // namespace gpu
@@ -8770,6 +11450,8 @@ inline const char* add_regions(const kernel_query& q, const kernel_body& body, c
     const operand batch = e.value(body.inputs[static_cast<std::size_t>(of) + 1], at_axes(q.in[of + 1].extents, {n}));
     if (e.failure) return e.failure;
     const std::int64_t ratio = q.integer("sampling_ratio", 0), budget = checked_mul(q.limit.loop_iterations, 32), each = std::max<std::int64_t>(1, images[1] * bins[2] * bins[3]);
+    const std::string where = graft::place(q.n), no_batch = e.report(batch.text, {errc::op_index, where, ops::batch_out_of_range, images[0]});
+    const std::string too_large = e.report("i", {errc::op_value, where, ops::region_too_large, 0, true}), too_many = e.report("i", {errc::op_limit, where, "region %lld would take too many samples a bin", 0, true});
     const std::string text = fill(R"cuda(    const double left = (double)$from_x * $scale - $offset;
     const double top = (double)$from_y * $scale - $offset;
     const double given_w = (double)$to_x * $scale - $offset - left;
@@ -8780,9 +11462,16 @@ inline const char* add_regions(const kernel_query& q, const kernel_body& body, c
     const long long grid_h = $ratio ? $ratio : finite ? (long long)ceil(bin_h) : 0ll;
     const long long grid_w = $ratio ? $ratio : finite ? (long long)ceil(bin_w) : 0ll;
     const bool some = grid_h > 0 && grid_w > 0;
-    const bool taken = finite && $batch >= 0 && $batch < $images && (!some || (grid_h <= $most && grid_w <= $most && grid_h * grid_w <= $most));
+    const bool named = $batch >= 0 && $batch < $images;
+    const bool few = !some || (grid_h <= $most && grid_w <= $most && grid_h * grid_w <= $most);
+    const bool taken = named && finite && few;
+    if (!taken) {
+        if (!named) $no_batch;
+        else if (!finite) $too_large;
+        else $too_many;
+    }
     region r;
-    r.batch = $batch >= 0 && $batch < $images ? (int)$batch : -1;
+    r.batch = named ? (int)$batch : -1;
     r.grid_h = taken ? some ? (int)grid_h : 0 : -1;
     r.grid_w = taken && some ? (int)grid_w : 0;
     r.top = ($real)top;
@@ -8792,6 +11481,7 @@ inline const char* add_regions(const kernel_query& q, const kernel_body& body, c
     regions[i] = r;
 )cuda", {{"from_x", corner[0].text}, {"from_y", corner[1].text}, {"to_x", corner[2].text}, {"to_y", corner[3].text}, {"batch", batch.text}, {"scale", literal(dtype::float64, static_cast<double>(q.real("spatial_scale", 1)))},
          {"offset", half ? "0.5" : "0.0"}, {"half", half ? "true" : "false"}, {"columns", decimal(bins[3])}, {"rows", decimal(bins[2])}, {"ratio", decimal(ratio)}, {"images", decimal(images[0])},
+         {"no_batch", no_batch}, {"too_large", too_large}, {"too_many", too_many},
          {"most", decimal(std::min<std::int64_t>(budget < 0 ? INT32_MAX : budget / each, INT32_MAX))}, {"real", compute_name(q.in[of].type)}});
     add_each(q, p, "graft_regions", rois[0], e.parameters(), {}, {{"region* regions", 0}}, e.text(level::thread) + text);
     p.workspace_bytes = rois[0] * 48;
@@ -8809,7 +11499,7 @@ inline const char* generate_roi_align(const kernel_query& q, program& p) {
     kernel_body body;
     if (o.elements() == 0) return nullptr;
     if (s.elements() == 0) return "there is nothing to sample";
-    if (const char* why = read_body(q, body)) return why;
+    if (const char* why = read_body(q, body, &p)) return why;
     if (const char* why = begin_regions(q, s, o, 1, p)) return why;
     const bool average = q.is("mode", "avg", "avg");
     const std::string real = compute_name(q.in[0].type);
@@ -8864,7 +11554,7 @@ inline const char* generate_roi_align_grad(const kernel_query& q, program& p) {
     const shape &s = q.out[0].extents, &o = q.in[0].extents;
     kernel_body body;
     if (s.elements() == 0) return nullptr;
-    if (const char* why = read_body(q, body)) return why;
+    if (const char* why = read_body(q, body, &p)) return why;
     if (const char* why = begin_regions(q, s, o, 1, p)) return why;
     const std::string real = compute_name(q.in[0].type);
     p.source += region_type(real) + fill(R"cuda(// The weight of element `own` in the samples of a bin.
@@ -8926,7 +11616,7 @@ inline const char* generate_max_roi_pool(const kernel_query& q, program& p) {
     const shape &s = q.in[0].extents, &o = q.out[0].extents, &rois = q.in[1].extents;
     kernel_body body;
     if (o.elements() == 0) return nullptr;
-    if (const char* why = read_body(q, body)) return why;
+    if (const char* why = read_body(q, body, &p)) return why;
     if (const char* why = begin_regions(q, s, o, 1, p)) return why;
     const std::string real = compute_name(q.in[0].type);
     row_kernel k(q, body, all_but_channels, size_of(q.out[0].type));
@@ -8947,7 +11637,9 @@ __device__ __forceinline__ index_t bin_end(double start, double end, index_t i, 
     return (index_t)clamped<double>(ceil((double)(i + 1) * (size / n)) + start, extent);
 }
 )cuda";
-    const fillings names = {{"real", real}, {"lanes", decimal(k.lanes)}, {"scale", literal(dtype::float64, static_cast<double>(q.real("spatial_scale", 1)))}, {"images", decimal(s[0])}, {"of", corner[0]},
+    const std::string where = graft::place(q.n), too_large = k.e.report(n.text, {errc::op_value, where, ops::region_too_large, 0, true});
+    const std::string no_batch = k.e.report(n.text, {errc::op_index, where, ops::region_batch_out_of_range, s[0], true});
+    const fillings names = {{"too_large", too_large}, {"no_batch", no_batch}, {"real", real}, {"lanes", decimal(k.lanes)}, {"scale", literal(dtype::float64, static_cast<double>(q.real("spatial_scale", 1)))}, {"images", decimal(s[0])}, {"of", corner[0]},
                             {"left", corner[1]}, {"top", corner[2]}, {"right", corner[3]}, {"bottom", corner[4]}, {"h", h.text}, {"w", w.text}, {"rows", decimal(o[2])}, {"columns", decimal(o[3])},
                             {"height", decimal(s[2])}, {"width", decimal(s[3])}, {"loads", k.e.text(level::pack)}, {"take", k.each("s[lane] = maximum(s[lane], " + v.text + ");")}};
     k.e.next_loop();
@@ -8955,7 +11647,12 @@ __device__ __forceinline__ index_t bin_end(double start, double end, index_t i, 
     const double top = nearest((double)$top * $scale);
     const double right = nearest((double)$right * $scale);
     const double bottom = nearest((double)$bottom * $scale);
-    const bool taken = abs(left) < 1e9 && abs(top) < 1e9 && abs(right) < 1e9 && abs(bottom) < 1e9 && $of >= 0 && $of < $images;
+    const bool finite = abs(left) < 1e9 && abs(top) < 1e9 && abs(right) < 1e9 && abs(bottom) < 1e9;
+    const bool taken = finite && $of >= 0 && $of < $images;
+    if (!taken) {
+        if (!finite) $too_large;
+        else $no_batch;
+    }
     const index_t batch = taken ? (index_t)$of : 0;
     const index_t y0 = taken ? bin_begin(top, bottom, $h, $rows, $height) : 0;
     const index_t y1 = taken ? bin_end(top, bottom, $h, $rows, $height) : 0;
@@ -9006,7 +11703,7 @@ namespace gpu {
 namespace detail {
 
 constexpr std::int64_t norm_piece = 16 * 1024;  ///< elements that a block squares
-constexpr int norm_inputs = 256;                ///< of one launch, whose parameters have to fit into 4 KiB
+constexpr int norm_inputs = 256;                ///< of one launch, beside the address of its sums: no more than `most_arguments`
 
 inline std::string norm_functions(const std::string& sum) {
     return fill(R"cuda(template <class T> __device__ __noinline__ $sum sum_of_squares(const T* from, long long n, long long piece) {
@@ -9098,6 +11795,125 @@ GRAFT_INLINE generated_table global_norm_rows() {
 GRAFT_END_NAMESPACE
 #endif
 #endif
+#ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_LINEAR_ALGEBRA_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_OPS_LINEAR_ALGEBRA_HPP
+// ---- graft/gpu/ops/linear_algebra.hpp
+// The kernel of Det. Trilu is a rule of movement.hpp.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+/// Det of ops/linear_algebra.hpp, computed in float64 as there.
+generated_table linear_algebra_rows();
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+namespace detail {
+
+// Where what is numbered by the axes before `behind` begins: `number` counts it row-major.
+inline std::string leading_offset(const shape& extents, layout order, int behind, const char* number) {
+    const std::vector<std::int64_t> strides = strides_of(extents, order);
+    std::string s = "0";
+    std::int64_t step = 1;
+    for (int d = behind - 1; d >= 0; --d) {
+        s += std::string(" + ") + number + " / " + decimal(step) + " % " + decimal(extents[d]) + " * " + decimal(strides[static_cast<std::size_t>(d)]);
+        step *= extents[d];
+    }
+    return s;
+}
+
+// Some threads of a warp for each small matrix, a block for each larger one, elimination in shared memory while the matrix fits there. All
+// threads of a matrix look for the pivot themselves, in one order, so that they agree without telling each other.
+inline const char* generate_det(const kernel_query& q, program& p) {
+    const shape &x = q.in[0].extents, &y = q.out[0].extents;
+    if (!is_generated(q.in[0].type) || !is_float(q.in[0].type)) return "an element type that generated kernels do not take";
+    const std::int64_t n = x.back(), count = y.elements();
+    constexpr std::int64_t most_rows_of_matrix = 1024, most_shared = 64, most_blocks = 1024;
+    if (n > most_rows_of_matrix) return "matrices of more than 1024 rows";
+    if (count == 0) return nullptr;
+    if (count > INT32_MAX || x.elements() > std::int64_t(1) << 38) return "more matrices than a launch has blocks for";
+    p.source = std::string("namespace graft {\n") + index_definition(std::max(x.elements(), 2 * count) + (std::int64_t(1) << 24) + most_blocks * n * n);
+    if (n == 0) {
+        add_each(q, p, "graft_det", count, {}, {0}, {}, std::string("    out0[i] = stored<") + memory_name(q.out[0].type) + ">(1.0f);\n");
+        p.source += "}  // namespace graft\n";
+        return nullptr;
+    }
+    const std::int64_t threads = n <= 32 ? std::max<std::int64_t>(4, power_of_two(n)) : 256, block = n <= 32 ? 128 : 256, at_once = block / threads;
+    const std::int64_t blocks = std::min((count + at_once - 1) / at_once, most_blocks);
+    const std::vector<std::int64_t> strides = strides_of(x, q.in_layout[0]);
+    const fillings names = {
+        {"n", decimal(n)}, {"all", decimal(n * n)}, {"count", decimal(count)}, {"threads", decimal(threads)}, {"at_once", decimal(at_once)}, {"step", decimal(blocks * at_once)},
+        {"memory", n > most_shared ? "double* a = matrices + (index_t)blockIdx.x * " + decimal(n * n) + ";" : "__shared__ double shared[" + decimal(at_once * n * n) + "];\n    double* a = shared + threadIdx.x / " + decimal(threads) + " * " + decimal(n * n) + ";"},
+        {"wait", n <= 32 ? "__syncwarp()" : "__syncthreads()"}, {"from", leading_offset(x, q.in_layout[0], x.rank() - 2, "m")}, {"to", leading_offset(y, q.out_layout[0], y.rank(), "m")},
+        {"row", decimal(strides[strides.size() - 2])}, {"column", decimal(strides.back())}, {"stored", memory_name(q.out[0].type)}, {"type", compute_name(q.out[0].type)},
+    };
+    launch l;
+    l.entry = "graft_det";
+    l.block[0] = static_cast<unsigned>(block);
+    l.grid[0] = static_cast<unsigned>(blocks);
+    std::vector<workspace_parameter> workspace;
+    if (n > most_shared) {
+        p.workspace_bytes = blocks * n * n * 8;
+        workspace.push_back({"double* matrices", 0});
+    }
+    p.source += entry_point(q, l, {0}, {0}, workspace, fill(R"cuda(    $memory
+    const int own = (int)threadIdx.x % $threads;
+    for (index_t next = (index_t)blockIdx.x * $at_once; next < $count; next += $step) {
+        const index_t m = next + (int)threadIdx.x / $threads;
+        for (int i = own; i < $all && m < $count; i += $threads) a[i] = (double)load(in0 + $from + i / $n * $row + i % $n * $column);
+        double product = 1;
+        bool singular = m >= $count;
+        $wait;
+        for (int k = 0; k < $n; ++k) {
+            int pivot = k;
+            for (int i = k + 1; i < $n && !singular; ++i)
+                if (abs(a[i * $n + k]) > abs(a[pivot * $n + k])) pivot = i;
+            singular = singular || a[pivot * $n + k] == 0;
+            $wait;
+            for (int j = k + own; j < $n && pivot != k && !singular; j += $threads) {
+                const double x = a[pivot * $n + j];
+                a[pivot * $n + j] = a[k * $n + j];
+                a[k * $n + j] = x;
+            }
+            $wait;
+            const double first = a[k * $n + k];
+            if (!singular) product = (pivot != k ? -product : product) * first;
+            for (int i = k + 1 + own; i < $n && !singular; i += $threads) a[i * $n + k] /= first;
+            $wait;
+            const int rest = $n - 1 - k;
+            for (int e = own; e < rest * rest && !singular; e += $threads) {
+                const int i = k + 1 + e / rest;
+                const int j = k + 1 + e % rest;
+                a[i * $n + j] -= a[i * $n + k] * a[k * $n + j];
+            }
+            $wait;
+        }
+        if (own == 0 && m < $count) out0[$to] = stored<$stored>(($type)(singular ? 0.0 : product));
+        $wait;
+    }
+)cuda", names));
+    p.source += "}  // namespace graft\n";
+    p.launches.push_back(std::move(l));
+    p.note = "elimination with pivots";
+    return nullptr;
+}
+
+}  // namespace detail
+
+GRAFT_INLINE generated_table linear_algebra_rows() {
+    static constexpr generated_row rows[] = {{"Det", "", detail::generate_det}};
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
 #ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_NORM_TRAINING_HPP
 #define GRAFT_SINGLE_GRAFT_GPU_OPS_NORM_TRAINING_HPP
 // ---- graft/gpu/ops/norm_training.hpp
@@ -9115,6 +11931,321 @@ reduction_table norm_training_rows();
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_OPS_NORM_TRAINING_HPP
+#define GRAFT_SINGLE_GRAFT_OPS_NORM_TRAINING_HPP
+// ---- graft/ops/norm_training.hpp
+// What training adds to normalisation: by the statistics of the batch, graft.BatchNormalizationTraining and its gradient; the gradients of
+// LayerNormalization.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace ops {
+
+/// The function that follows the normalisation: none, relu, or clip into [low, high].
+struct norm_activation {
+    bool any = false;
+    double low = 0, high = HUGE_VAL;
+};
+inline status read_norm_activation(const op_context& c, norm_activation& a) {
+    const auto kind = static_cast<cpu::activation>(c.integer("activation", 0));
+    a.any = kind != cpu::activation::none;
+    if (kind == cpu::activation::clip) {
+        a.low = static_cast<double>(c.real("alpha", 0));
+        a.high = static_cast<double>(c.real("beta", 0));
+    } else if (a.any && kind != cpu::activation::relu)
+        return c.fail(errc::op_attribute, "activation %lld is neither none, relu nor clip", c.integer("activation", 0));
+    return {};
+}
+/// What both directions check: X at `x`, vectors of one element a channel from `first` to `last`.
+inline status check_norm_training(const op_context& c, int x, int first, int last) {
+    norm_activation a;
+    int count = 0;
+    GRAFT_TRY(need_arithmetic_float(c, x));
+    const shape& s = c.in[x].extents;
+    if (s.rank() < 2) return c.fail_shapes("the input needs batch and channels");
+    for (int i = first; i <= last; ++i) {
+        GRAFT_TRY(need_arithmetic_float(c, i));
+        GRAFT_TRY(need_vector(c, i, s[1]));
+    }
+    GRAFT_TRY(read_shards(c, count));
+    return read_norm_activation(c, a);
+}
+
+/// Images of one channel, and their sums by the tree of shards.
+struct channel_sums {
+    shards cut;
+    std::int64_t images = 0, channels = 0, plane = 1;
+
+    static channel_sums of(const shape& x, int count) noexcept {
+        channel_sums s;
+        s.cut.count = count;
+        const bool empty = x.elements() == 0;
+        s.images = empty ? 0 : x[0], s.channels = x[1], s.plane = empty ? 0 : x.product(2, x.rank());
+        return s;
+    }
+    double total() const noexcept { return static_cast<double>(images) * static_cast<double>(plane); }
+    /// The sum of f(element) over a channel's elements.
+    template <class F> double sum(std::int64_t channel, const F& f) const {
+        return sum_shards<double>(0, cut.count, [&](int s) {
+            double own = 0;
+            for (std::int64_t n = cut.first(images, s); n < cut.last(images, s); ++n)
+                for (std::int64_t i = 0; i < plane; ++i) own += f((n * channels + channel) * plane + i);
+            return own;
+        });
+    }
+};
+
+// graft.BatchNormalizationTraining(X, scale, B, running_mean, running_var, residual?) -> Y, new_mean, new_var, saved_mean,
+// saved_inv_std: Y = act((X - mean) / sqrt(var + epsilon) * scale + B + residual) with the batch's own mean and (biased) variance;
+// new = running * momentum + batch * (1 - momentum), the variance then being the unbiased one, as PyTorch has it (0 of one element).
+inline status batch_norm_training_infer(infer_context& c) {
+    GRAFT_TRY(check_norm_training(c, 0, 1, 4));
+    if (c.has(5) && (c.in[5].type != c.in[0].type || c.in[5].extents != c.in[0].extents)) return c.fail_shapes("X and residual must have one type and shape");
+    GRAFT_TRY(c.set(0, c.in[0].type, c.in[0].extents));
+    for (int i = 1; i < 3; ++i) GRAFT_TRY(c.set(i, c.in[i + 2].type, c.in[i + 2].extents));
+    for (int i = 3; i < 5; ++i) GRAFT_TRY(c.set(i, c.in[1].type, c.in[1].extents));
+    return {};
+}
+inline status batch_norm_training_run(run_context& c) {
+    int count = 0;
+    norm_activation act;
+    GRAFT_TRY(read_shards(c, count));
+    GRAFT_TRY(read_norm_activation(c, act));
+    const channel_sums sums = channel_sums::of(c.in[0].extents, count);
+    const double epsilon = cpu::decimal_of(c.real("epsilon", 1e-5f)), momentum = cpu::decimal_of(c.real("momentum", 0.9f)), total = sums.total();
+    widened<double> x, residual;
+    GRAFT_TRY(widen(c, c.in[0], x));
+    if (c.has(5)) GRAFT_TRY(widen(c, c.in[5], residual));
+    const auto put = [&](int i, std::int64_t channel, double v) {
+        if (c.wants(i)) store_from_double(c.out[i].type, c.out[i].data, channel, 1, &v);
+    };
+    parallel_for(c.pool, sums.channels, [&](std::int64_t channel) {
+        mean_variance m;
+        if (total > 0) {
+            m.mean = sums.sum(channel, [&](std::int64_t i) { return x.data[i]; }) / total;
+            m.variance = sums.sum(channel, [&](std::int64_t i) { return (x.data[i] - m.mean) * (x.data[i] - m.mean); }) / total;
+        }
+        const double inverse = 1 / std::sqrt(m.variance + epsilon), scale = c.in[1].real(channel) * inverse, shift = c.in[2].real(channel);
+        const double unbiased = total > 1 ? m.variance * (total / (total - 1)) : 0;
+        put(1, channel, total > 0 ? c.in[3].real(channel) * momentum + m.mean * (1 - momentum) : c.in[3].real(channel));
+        put(2, channel, total > 0 ? c.in[4].real(channel) * momentum + unbiased * (1 - momentum) : c.in[4].real(channel));
+        put(3, channel, m.mean);
+        put(4, channel, inverse);
+        if (!c.wants(0)) return;
+        for (std::int64_t n = 0; n < sums.images; ++n)
+            for (std::int64_t k = 0; k < sums.plane; ++k) {
+                const std::int64_t i = (n * sums.channels + channel) * sums.plane + k;
+                double y = (x.data[i] - m.mean) * scale + shift + (residual.data ? residual.data[i] : 0.0);
+                if (act.any) y = y < act.low ? act.low : y > act.high ? act.high : y;
+                store_from_double(c.out[0].type, c.out[0].data, i, 1, &y);
+            }
+    });
+    return {};
+}
+
+// graft.BatchNormalizationGrad(dY, X, scale, saved_mean, saved_inv_std, Y?) -> dX, dscale, dB, masked dY: g = dY where the activation
+// let Y through (low < Y < high), else 0; x' = (X - mean) * inv_std; dB = sum(g), dscale = sum(g * x'),
+// dX = scale * inv_std * (g - (dB + x' * dscale) / n) with n elements a channel.
+inline status batch_norm_grad_infer(infer_context& c) {
+    GRAFT_TRY(check_norm_training(c, 1, 2, 4));
+    GRAFT_TRY(need_same_type(c, 0, 1));
+    GRAFT_TRY(need_same_type(c, 5, 1));
+    if (c.in[0].extents != c.in[1].extents || (c.has(5) && c.in[5].extents != c.in[1].extents)) return c.fail_shapes("dY, X and Y must have one shape");
+    if (c.integer("activation", 0) && !c.has(5)) return c.fail(errc::op_attribute, "the gradient of an activation needs Y");
+    GRAFT_TRY(c.set(0, c.in[1].type, c.in[1].extents));
+    for (int i = 1; i < 3; ++i) GRAFT_TRY(c.set(i, c.in[2].type, c.in[2].extents));
+    return c.set(3, c.in[1].type, c.in[1].extents);
+}
+inline status batch_norm_grad_run(run_context& c) {
+    int count = 0;
+    norm_activation act;
+    GRAFT_TRY(read_shards(c, count));
+    GRAFT_TRY(read_norm_activation(c, act));
+    const channel_sums sums = channel_sums::of(c.in[1].extents, count);
+    const double total = sums.total();
+    widened<double> dy, x, y;
+    GRAFT_TRY(widen(c, c.in[0], dy));
+    GRAFT_TRY(widen(c, c.in[1], x));
+    if (act.any) GRAFT_TRY(widen(c, c.in[5], y));
+    const auto masked = [&](std::int64_t i) { return !act.any || (y.data[i] > act.low && y.data[i] < act.high) ? dy.data[i] : 0.0; };
+    parallel_for(c.pool, sums.channels, [&](std::int64_t channel) {
+        const double scale = c.in[2].real(channel), mean = c.in[3].real(channel), inverse = c.in[4].real(channel);
+        const double db = sums.sum(channel, masked);
+        const double dscale = sums.sum(channel, [&](std::int64_t i) { return masked(i) * ((x.data[i] - mean) * inverse); });
+        if (c.wants(1)) store_from_double(c.out[1].type, c.out[1].data, channel, 1, &dscale);
+        if (c.wants(2)) store_from_double(c.out[2].type, c.out[2].data, channel, 1, &db);
+        for (std::int64_t n = 0; n < sums.images; ++n)
+            for (std::int64_t k = 0; k < sums.plane; ++k) {
+                const std::int64_t i = (n * sums.channels + channel) * sums.plane + k;
+                const double g = masked(i), dx = scale * inverse * (g - (db + (x.data[i] - mean) * inverse * dscale) / total);
+                if (c.wants(0)) store_from_double(c.out[0].type, c.out[0].data, i, 1, &dx);
+                if (c.wants(3)) store_from_double(c.out[3].type, c.out[3].data, i, 1, &g);
+            }
+    });
+    return {};
+}
+
+// The running statistics get no gradient, and what flows from them is no part of a loss.
+inline status batch_norm_training_gradient(gradient_context& c) {
+    if (c.dy() == no_value) return c.refuse("a loss may not read the running statistics");
+    const bool residual = c.in(5) != no_value;
+    std::vector<attribute> attributes{integer_attribute("shards", c.shards)};
+    for (const char* name : {"activation", "alpha", "beta"}) c.copy_attribute(name, attributes);
+    std::vector<value_id> inputs{c.dy(), c.in(0), c.in(1), c.out(3), c.out(4)};
+    if (c.integer("activation", 0)) inputs.push_back(c.out());
+    const std::vector<value_id> made = c.emit.emit_all("graft", "BatchNormalizationGrad", std::move(inputs), std::move(attributes), residual ? 4 : 3);
+    for (int i = 0; i < 3; ++i)
+        if (c.wants(i)) c.give(i, made[static_cast<std::size_t>(i)]);
+    if (residual && c.wants(5)) c.give(5, made[3]);
+    return {};
+}
+
+/// Rows that were normalised: X with its axes from `axis` on is `rows` of n, in so many samples.
+struct normalized_rows {
+    int axis = 0;
+    std::int64_t rows = 0, n = 0, samples = 1;
+};
+/// What the gradients of LayerNormalization share: dY and X of one shape, Mean (left out: RMSNormalization) and InvStdDev for each row.
+inline status read_normalized_rows(const op_context& c, normalized_rows& r) {
+    GRAFT_TRY(need_arithmetic_float(c, 1));
+    GRAFT_TRY(need_same_type(c, 0, 1));
+    const shape& x = c.in[1].extents;
+    if (c.in[0].extents != x) return c.fail_shapes("dY and X must have one shape");
+    GRAFT_TRY(c.axis(c.integer("axis", -1), x.rank(), r.axis));
+    shape each = x;
+    for (int i = r.axis; i < x.rank(); ++i) each[i] = 1;
+    for (int i = 2; i < 4; ++i) {
+        if (!c.has(i)) continue;
+        GRAFT_TRY(need_arithmetic_float(c, i));
+        if (c.in[i].extents != each) return c.fail_shapes("Mean and InvStdDev must have one element a row");
+    }
+    r.rows = x.product(0, r.axis), r.n = x.product(r.axis, x.rank()), r.samples = r.axis > 0 ? x[0] : 1;
+    return {};
+}
+
+// graft.LayerNormalizationGrad(dY, X, Mean?, InvStdDev, Scale?) -> dX = InvStdDev * (g - mean(g) - X' * mean(g * X')) with g = dY * Scale
+// and X' = (X - Mean) * InvStdDev, means over the axes from `axis` on; without Mean (RMSNormalization) mean(g) is left out.
+inline status layer_norm_grad_infer(infer_context& c) {
+    normalized_rows r;
+    GRAFT_TRY(read_normalized_rows(c, r));
+    if (c.has(4)) {
+        GRAFT_TRY(need_arithmetic_float(c, 4));
+        shape row;
+        for (int i = r.axis; i < c.in[1].extents.rank(); ++i) row.push_back(c.in[1].extents[i]);
+        if (!broadcasts_to(c.in[4].extents, row)) return c.fail_shapes("Scale must be broadcastable to the axes that were normalised");
+    }
+    return c.set(0, c.in[1].type, c.in[1].extents);
+}
+inline status layer_norm_grad_run(run_context& c) {
+    normalized_rows r;
+    GRAFT_TRY(read_normalized_rows(c, r));
+    if (r.rows == 0 || r.n == 0) return {};
+    shape row;
+    for (int i = r.axis; i < c.in[1].extents.rank(); ++i) row.push_back(c.in[1].extents[i]);
+    widened<double> dy, x, scale;
+    buffer memory;
+    double* factor = nullptr;
+    GRAFT_TRY(widen(c, c.in[0], dy));
+    GRAFT_TRY(widen(c, c.in[1], x));
+    if (c.has(4)) GRAFT_TRY(widen(c, c.in[4], scale));
+    GRAFT_TRY(scratch_of(c, r.n, memory, factor));
+    strided_walk scales(row, c.has(4) ? c.in[4].extents : shape{});
+    for (std::int64_t i = 0; i < r.n; ++i, scales.next()) factor[i] = c.has(4) ? scale.data[scales.offset] : 1;
+    parallel_for(c.pool, r.rows, [&](std::int64_t at) {
+        const double mean = c.has(2) ? c.in[2].real(at) : 0, inverse = c.in[3].real(at), n = static_cast<double>(r.n);
+        const double *dy_row = dy.data + at * r.n, *x_row = x.data + at * r.n;
+        double sum = 0, along = 0;
+        for (std::int64_t i = 0; i < r.n; ++i) {
+            const double g = dy_row[i] * factor[i];
+            sum += g, along += g * ((x_row[i] - mean) * inverse);
+        }
+        for (std::int64_t i = 0; i < r.n; ++i) {
+            const double dx = inverse * (dy_row[i] * factor[i] - (c.has(2) ? sum / n : 0) - (x_row[i] - mean) * inverse * along / n);
+            store_from_double(c.out[0].type, c.out[0].data, at * r.n + i, 1, &dx);
+        }
+    });
+    return {};
+}
+
+// graft.LayerNormalizationGradScale(dY, X, Mean?, InvStdDev) -> sum(dY * X'), sum(dY), X' as above, over the axes before `axis`, of which
+// the first is the batch: its sums are the tree of shards.
+inline status layer_norm_grad_scale_infer(infer_context& c) {
+    normalized_rows r;
+    int count = 0;
+    GRAFT_TRY(read_normalized_rows(c, r));
+    GRAFT_TRY(read_shards(c, count));
+    shape row;
+    for (int i = r.axis; i < c.in[1].extents.rank(); ++i) row.push_back(c.in[1].extents[i]);
+    GRAFT_TRY(c.set(0, c.in[1].type, row));
+    return c.set(1, c.in[1].type, row);
+}
+inline status layer_norm_grad_scale_run(run_context& c) {
+    normalized_rows r;
+    shards cut;
+    GRAFT_TRY(read_normalized_rows(c, r));
+    GRAFT_TRY(read_shards(c, cut.count));
+    widened<double> dy, x;
+    GRAFT_TRY(widen(c, c.in[0], dy));
+    GRAFT_TRY(widen(c, c.in[1], x));
+    const std::int64_t each = r.samples > 0 ? r.rows / r.samples : 0;
+    const auto total = [&](std::int64_t i, bool normalized) {
+        return sum_shards<double>(0, cut.count, [&](int s) {
+            double own = 0;
+            for (std::int64_t at = cut.first(r.samples, s) * each; at < cut.last(r.samples, s) * each; ++at) {
+                const double off = x.data[at * r.n + i] - (c.has(2) ? c.in[2].real(at) : 0);
+                own += dy.data[at * r.n + i] * (normalized ? off * c.in[3].real(at) : 1);
+            }
+            return own;
+        });
+    };
+    parallel_for(c.pool, r.n, [&](std::int64_t i) {
+        for (int o = 0; o < 2; ++o) {
+            const double sum = c.wants(o) ? total(i, o == 0) : 0;
+            if (c.wants(o)) store_from_double(c.out[o].type, c.out[o].data, i, 1, &sum);
+        }
+    });
+    return {};
+}
+
+inline op_table layer_norm_training_ops() {
+    static constexpr op_row rows[] = {
+        {"LayerNormalizationGrad", "graft", 1, 0, 4, 5, 1, 1, layer_norm_grad_infer, layer_norm_grad_run, op_flag::none, "axis:i",
+         "f32[3,17] f32[3,17] f32[3,1] f32[3,1]~0.1:2 f32[17]; f32[2,5,70] f32[2,5,70] f32[2,5,1] f32[2,5,1]~0.1:2 f32[70]; f32[4,33] f32[4,33] - f32[4,1]~0.1:2 f32[33]; "
+         "f32[2,3,4,5] f32[2,3,4,5] f32[2,3,1,1] f32[2,3,1,1]~0.1:2 f32[4,5] axis=2; f32[2,3,6] f32[2,3,6] f32[2,1,1] f32[2,1,1]~0.1:2 f32[3,1] axis=1; "
+         "f32[2,5000] f32[2,5000] f32[2,1] f32[2,1]~0.1:2; f64[4,6] f64[4,6] f64[4,1] f64[4,1]~0.1:2 f64[6]; f16[3,8] f16[3,8] f32[3,1] f32[3,1]~0.1:2 f16[8]; "
+         "f32[0,4] f32[0,4] f32[0,1] f32[0,1]~0.1:2 f32[4]"},
+        {"LayerNormalizationGradScale", "graft", 1, 0, 4, 4, 1, 2, layer_norm_grad_scale_infer, layer_norm_grad_scale_run, op_flag::none, "axis:i shards:i",
+         "f32[3,17] f32[3,17] f32[3,1] f32[3,1]~0.1:2; f32[2,5,70] f32[2,5,70] f32[2,5,1] f32[2,5,1]~0.1:2 shards=4; f32[9,33] f32[9,33] - f32[9,1]~0.1:2; "
+         "f32[11,40,5] f32[11,40,5] f32[11,40,1] f32[11,40,1]~0.1:2; f32[2,3,4,5] f32[2,3,4,5] f32[2,3,1,1] f32[2,3,1,1]~0.1:2 axis=2 shards=1; "
+         "f32[6] f32[6] f32[1] f32[1]~0.1:2 axis=0; f64[4,6] f64[4,6] f64[4,1] f64[4,1]~0.1:2; f16[3,8] f16[3,8] f32[3,1] f32[3,1]~0.1:2; f32[0,4] f32[0,4] f32[0,1] f32[0,1]~0.1:2"},
+    };
+    static_assert(all_have_problems(rows), "every operator needs test problems");
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+inline gradient_table norm_training_gradients() {
+    static constexpr gradient_row rows[] = {{"BatchNormalizationTraining", "graft", batch_norm_training_gradient}};
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+inline op_table norm_training_ops() {
+    static constexpr op_row rows[] = {
+        {"BatchNormalizationTraining", "graft", 1, 0, 5, 6, 5, 5, batch_norm_training_infer, batch_norm_training_run, op_flag::none,
+         "activation:i alpha:f beta:f epsilon:f momentum:f shards:i",
+         "f32[3,5,3,7] f32[5] f32[5] f32[5] f32[5]~0.1:2; f32[9,17,4,4] f32[17] f32[17] f32[17] f32[17]~0.1:2 f32[9,17,4,4] activation=1 shards=4; "
+         "f32[5,4] f32[4] f32[4] f32[4] f32[4]~0.1:2 epsilon=0.01 momentum=0.5 shards=1; f32[2,3,4,5] f32[3] f32[3] f32[3] f32[3]~0.1:2 activation=2 alpha=-0.5 beta=0.75; "
+         "f64[4,2,6] f64[2] f64[2] f64[2] f64[2]~0.1:2; f16[2,3,4] f32[3] f32[3] f32[3] f32[3]~0.1:2; f32[0,3,2] f32[3] f32[3] f32[3] f32[3]~0.1:2"},
+        {"BatchNormalizationGrad", "graft", 1, 0, 5, 6, 3, 4, batch_norm_grad_infer, batch_norm_grad_run, op_flag::none, "activation:i alpha:f beta:f shards:i",
+         "f32[3,5,3,7] f32[3,5,3,7] f32[5] f32[5] f32[5]~0.1:2; f32[9,17,4,4] f32[9,17,4,4] f32[17] f32[17] f32[17]~0.1:2 f32[9,17,4,4] activation=1 shards=4; "
+         "f32[5,4] f32[5,4] f32[4] f32[4] f32[4]~0.1:2 shards=1; f32[2,3,4,5] f32[2,3,4,5] f32[3] f32[3] f32[3]~0.1:2 f32[2,3,4,5] activation=2 alpha=-0.5 beta=0.75; "
+         "f64[4,2,6] f64[4,2,6] f64[2] f64[2] f64[2]~0.1:2; f16[2,3,4] f16[2,3,4] f32[3] f32[3] f32[3]~0.1:2; f32[0,3,2] f32[0,3,2] f32[3] f32[3] f32[3]~0.1:2"},
+    };
+    static_assert(all_have_problems(rows), "every operator needs test problems");
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+} // namespace ops
+GRAFT_END_NAMESPACE
+#endif
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 namespace detail {
@@ -9163,7 +12294,9 @@ public:
         const operand inverse = e.make(type, (std::string("(") + memory_name(type) + ")1 / sqrt(% + %)").c_str(), {variance, e.number(type, epsilon)});
         const auto running = [&](int input, const operand& batch) {
             const operand old = channel(e, input, at);
-            return total ? e.make(type, "% * % + % * %", {old, e.number(type, momentum), batch, e.number(type, 1 - momentum)}) : old;
+            if (!total) return old;
+            const operand updated = e.make(type, "% * % + % * %", {old, e.number(type, momentum), batch, e.number(type, 1 - momentum)});
+            return q.integer("without_faults", 0) ? e.make(type, "% ? % : %", {e.fault_seen(), old, updated}) : updated;
         };
         const operand mean = running(3, s[1]), spread_out = running(4, total > 1 ? e.make(type, "% * %", {variance, e.number(type, n / (n - 1))}) : e.number(type, 0));
         store(e, 1, at, mean, results);
@@ -9637,9 +12770,10 @@ inline const char* generate_max_unpool(const kernel_query& q, program& p) {
     if (!ops::read_unpooled(q, unpooled, out).ok()) return "its attributes do not fit";
     const std::int64_t places = elements_of(unpooled);
     if (places < 0) return "a shape that is too large";
+    if (places == 0 && x.elements()) return "there is nothing that its indices could name";
     for (std::int64_t i = 0; i < (q.in[1].data ? x.elements() : 0); ++i)
         if (ops::index_at(q.in[1], i) < 0 || ops::index_at(q.in[1], i) >= places) return out_of_range;
-    if (const char* why = read_body(q, body)) return why;
+    if (const char* why = read_body(q, body, &p)) return why;
     s.data = -1;
     s.update = 0;
     s.k = x.rank();
@@ -9649,6 +12783,7 @@ inline const char* generate_max_unpool(const kernel_query& q, program& p) {
     row_text to(body, x);
     const operand rest = to.e.value(body.inputs[1], walk(x, layout::row_major, to.u));
     to.inside = to.e.make(dtype::boolean, ("% >= 0 && % < " + decimal(places)).c_str(), {rest, rest});
+    if (!is_known(q, 1)) to.e.require(to.inside, rest, {errc::op_index, graft::place(q.n), ops::index_out_of_range, places});
     std::int64_t inner = 1;
     const std::vector<std::int64_t> strides = strides_of(out, layout::row_major);
     for (int d = x.rank() - 1; d >= 0; inner *= unpooled[d--])
@@ -9727,7 +12862,7 @@ inline const char* generate_fusion(const kernel_query& q, program& p) {
     return generate_loop(q, p);
 }
 inline generated_table fusion_rows() {
-    static constexpr generated_row rows[] = {{"Fusion", "", generate_fusion}};
+    static constexpr generated_row rows[] = {{"Fusion", "", generate_fusion}, {"MultiTensor", "", generate_multi_tensor}};
     return {rows, sizeof rows / sizeof rows[0]};
 }
 
@@ -9748,12 +12883,14 @@ GRAFT_INLINE const reduction_row* find_reduction(const char* op, const char* dom
 GRAFT_INLINE generated_row find_generated(const char* op, const char* domain) {
     const generated_table families[] = {
         detail::fusion_rows(),
+        cast_rows(),
         cumulative_rows(),
         depthwise_rows(),
         deform_conv_rows(),
         detection_rows(),
         global_norm_rows(),
         grid_rows(),
+        linear_algebra_rows(),
         pool_rows(),
         scatter_rows(),
         selection_rows(),
@@ -9770,73 +12907,6 @@ GRAFT_INLINE generated_row find_generated(const char* op, const char* domain) {
 }  // namespace gpu
 GRAFT_END_NAMESPACE
 #endif
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_GPU_QUERY_HPP
-#define GRAFT_SINGLE_GRAFT_GPU_QUERY_HPP
-// ---- graft/gpu/query.hpp
-// A query of a family, made of what planning asks, or of a node in its graph.
-
-
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-namespace gpu {
-namespace detail {
-
-// Layouts as families have them, kept beside the query that points at them.
-class asked {
-public:
-    // `in_block` and `out_block` as in value::block; null: row-major.
-    asked(const op_context& c, const int* in_block, const int* out_block, const device_traits& on, kernel_options options)
-        : in_(static_cast<std::size_t>(c.inputs)), out_(static_cast<std::size_t>(c.outputs)), query_{c, nullptr, nullptr, on, options} {
-        point();
-        for (int i = 0; i < c.inputs; ++i) in_[static_cast<std::size_t>(i)] = in_block && in_block[i] < 0 ? layout::channels_last : layout::row_major;
-        for (int i = 0; i < c.outputs; ++i) out_[static_cast<std::size_t>(i)] = out_block && out_block[i] < 0 ? layout::channels_last : layout::row_major;
-    }
-    asked(const asked& other) : in_(other.in_), out_(other.out_), query_(other.query_) { point(); }
-    asked& operator=(const asked&) = delete;
-    // As lowering will have it: what a library convolves lies channels last.
-    void channels_last() {
-        for (std::size_t i = 0; i < in_.size(); ++i)
-            if (query_.in[i].extents.rank() > 2) in_[i] = layout::channels_last;
-        for (std::size_t i = 0; i < out_.size(); ++i)
-            if (query_.out[i].extents.rank() > 2) out_[i] = layout::channels_last;
-    }
-    const kernel_query& query() const { return query_; }
-
-private:
-    void point() {
-        query_.in_layout = in_.data();
-        query_.out_layout = out_.data();
-    }
-    std::vector<layout> in_, out_;
-    kernel_query query_;
-};
-
-// A node of a graph under change, asked as planning will ask for it. The graph stays as it is meanwhile.
-class asked_in_graph {
-public:
-    asked_in_graph(const graph& g, const node& n, const limits& limit) {
-        for (int side = 0; side < 2; ++side)
-            for (value_id id : side ? n.outputs : n.inputs) {
-                const value* v = id == no_value ? nullptr : &g.values[static_cast<std::size_t>(id)];
-                views_[side].push_back(v ? tensor_view{v->type, v->extents, v->constant ? v->constant.raw() : nullptr} : tensor_view{});
-                blocks_[side].push_back(v ? v->block : 0);
-            }
-        context_.reset(new op_context{n, views_[0].data(), static_cast<int>(views_[0].size()), views_[1].data(), static_cast<int>(views_[1].size()), limit});
-    }
-    const op_context& context() const { return *context_; }
-    asked on(const device_traits& traits, kernel_options options) const { return asked(*context_, blocks_[0].data(), blocks_[1].data(), traits, options); }
-
-private:
-    std::vector<tensor_view> views_[2];
-    std::vector<int> blocks_[2];
-    std::unique_ptr<op_context> context_;
-};
-
-}  // namespace detail
-}  // namespace gpu
-GRAFT_END_NAMESPACE
 #endif
 
 #include <map>
@@ -9900,12 +12970,17 @@ private:
 
     // Whether its kernel would be a loop over its output that can take more in. What is only another look at memory costs nothing alone.
     bool joins(const node& n) {
-        if (!n.on_device || !fusable(n) || n.outputs.size() != 1 || !elements(n)) return false;
+        if (!n.on_device || !fusable(n) || (n.outputs.size() != 1 && !updates(n)) || !elements(n)) return false;
         return !((n.op->flags & op_flag::view) && n.inputs[0] != no_value && at(n.inputs[0]).block == result(n).block && at(n.inputs[0]).type == result(n).type);
     }
     bool reduces(std::size_t i) {
         const node& n = g.nodes[i];
         return n.on_device && !alone_[i] && elements(n) && n.inputs[0] != no_value && find_reduction(n.op_type.c_str(), n.domain.c_str());
+    }
+    // Whether it changes state of an optimizer: all its outputs are of the extents of its first input.
+    static bool updates(const node& n) {
+        const element_rule* rule = find_rule(n.op_type.c_str(), n.domain.c_str());
+        return rule && (rule->reads & element_rule::state);
     }
     // Whether it reads its inputs where it writes its output, or broadcasts them.
     bool works_in_place(const node& n) const {
@@ -9918,7 +12993,7 @@ private:
         if (n.op->flags & op_flag::elementwise) return true;
         for (const char* op : movements)
             if (n.op_type == op && n.domain.empty()) return true;
-        return n.domain == "graft" && (n.op_type == "Activation" || n.op_type == "ScaleShift" || n.op_type == "Sum");
+        return updates(n) || (n.domain == "graft" && (n.op_type == "Activation" || n.op_type == "ScaleShift" || n.op_type == "Sum" || n.op_type == "ScaleByNorm"));
     }
 
     void find_readers() {
@@ -9932,6 +13007,29 @@ private:
                 if (id != no_value) readers_[static_cast<std::size_t>(id)].push_back(i);
         }
         for (value_id id : g.outputs) leaves_[static_cast<std::size_t>(id)] = 1;
+        std::vector<std::size_t> maker(g.values.size(), none);
+        changed_at_.assign(g.values.size(), none);
+        root_.resize(g.values.size());
+        for (std::size_t i = 0; i < root_.size(); ++i) root_[i] = static_cast<value_id>(i);
+        for (std::size_t i = 0; i < g.nodes.size(); ++i) {
+            const node& n = g.nodes[i];
+            for (value_id id : n.outputs)
+                if (id != no_value) maker[static_cast<std::size_t>(id)] = i;
+            if ((n.op->flags & op_flag::view) && n.outputs[0] != no_value && n.inputs[0] != no_value) root_[static_cast<std::size_t>(n.outputs[0])] = root_[static_cast<std::size_t>(n.inputs[0])];
+        }
+        for (const state_pair& s : g.states)
+            if (s.output >= 0) changed_at_[static_cast<std::size_t>(g.inputs[static_cast<std::size_t>(s.input)])] = maker[static_cast<std::size_t>(g.outputs[static_cast<std::size_t>(s.output)])];
+    }
+    // Whether a node that goes to where the group's last stands still reads all state before it is changed: an update there may have
+    // to wait for another one that waits for this group.
+    bool reads_in_time(std::size_t i, std::size_t root) const {
+        bool changes = false;
+        for (std::size_t member : members_[root]) changes |= updates(g.nodes[member]);
+        for (value_id id : g.nodes[i].inputs) {
+            const std::size_t at = id == no_value ? none : changed_at_[static_cast<std::size_t>(root_[static_cast<std::size_t>(id)])];
+            if (changes && at != none && at != i && root > group_[at]) return false;
+        }
+        return true;
     }
     // Whether somebody outside of the group reads it, and if so, whether all of them stand behind the group.
     bool read_outside(value_id id, std::size_t root) const {
@@ -9975,7 +13073,7 @@ private:
         if (reduction_[root] == none && !joins(g.nodes[root])) return none;
         for (value_id id : n.outputs)
             if (id != no_value && !read_behind(id, root)) return none;
-        return root;
+        return reads_in_time(i, root) ? root : none;
     }
     // What is computed element by element goes where each of its elements is wanted once; to be an output as well, it has to be of the
     // extents that the group walks.
@@ -9988,6 +13086,9 @@ private:
             if (reader == reduction_[root] ? at(g.nodes[reader].inputs[0]).extents != at(y).extents || (g.nodes[reader].op->flags & op_flag::view) : !reads_once(g.nodes[reader])) return false;
         }
         if (elements(g.nodes[root]) > elements(n)) return false;
+        // A part of it would be checked in part.
+        for (std::size_t member : members_[root])
+            if (g.nodes[member].op_type == "Slice" && may_fault(g, n)) return false;
         if (reduction_[root] == none) return !outside || at(y).extents == result(g.nodes[root]).extents;
         // Nothing is moved on the way to a reduction, which may read twice. One that goes over memory twice reads the factors of y twice
         // instead of y, which need not be written then.
@@ -10095,9 +13196,271 @@ private:
     graph& g;
     std::vector<std::vector<std::size_t>> readers_;  // by value
     std::map<std::size_t, kernel_shape> shapes_;
+    std::vector<value_id> root_;                     // by value: whose memory it is
+    std::vector<std::size_t> changed_at_;            // by value: the node that makes the state that follows it
     std::vector<char> leaves_, alone_;               // values that leave the graph; reductions that cannot be fused with anything
     std::vector<std::size_t> group_, inputs_, reduction_;  // the last two by the group's last node
     std::vector<std::vector<std::size_t>> members_;        // from the last node to the first
+};
+
+}  // namespace detail
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_GPU_JOIN_UPDATES_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_JOIN_UPDATES_HPP
+// ---- graft/gpu/join_updates.hpp
+// Updates of many small parameters become one node MultiTensor and its kernel, and so do other nodes that optimizers need one of for each
+// parameter: the scaling of gradients, and the copies of weights in 16 bits.
+
+
+#include <set>
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+namespace detail {
+
+inline bool is_optimizer(const node& n) {
+    for (const char* op : {"SGD", "Adam", "ExponentialMovingAverage", "GlobalNorm", "ScaleByNorm"})
+        if (n.op_type == op && n.domain == "graft") return true;
+    const attribute* body = n.op_type == "Fusion" && n.domain.empty() ? n.find("body") : nullptr;
+    if (body && body->graph)
+        for (const node& inner : body->graph->nodes)
+            if (is_optimizer(inner)) return true;
+    return false;
+}
+
+// An update waits for others of its kind until they fill a launch, somebody needs one of them, or their gradients would hold too much
+// memory; then they run where the last of them stood. Copies of weights run where the first of them stood, as weights are there from
+// the beginning.
+class update_joiner {
+public:
+    explicit update_joiner(graph& target) : g(target) {}
+
+    void run() {
+        bool any = !g.states.empty();
+        for (const node& n : g.nodes) any |= is_optimizer(n);
+        if (!any) return;
+        find_values();
+        join_copies();
+        find_values();
+        std::vector<node> old = std::move(g.nodes);
+        g.nodes.clear();
+        for (std::size_t i = 0; i < old.size(); ++i) {
+            node& n = old[i];
+            tensor_loop t;
+            const uses of = uses_of(n);
+            const bool waits = waits_[i] && of.held <= 4 * most_bytes && small(n, t);
+            close_if([&](const group& other) { return needs(of, other.of) || (waits && meets(other.of.changed, of.read)); });
+            if (waits)
+                wait(std::move(n), t, of);
+            else
+                g.nodes.push_back(std::move(n));
+        }
+        close_if([](const group&) { return true; });
+    }
+
+private:
+    // A tensor of more bytes keeps a launch of its own busy. All gradients that wait together hold no more than `most_held`.
+    static constexpr std::int64_t most_bytes = std::int64_t(512) << 10, most_held = std::int64_t(4) << 20;
+
+    // What nodes read and make, and of which state they read what was before, or change it: values of the graph's inputs.
+    struct uses {
+        std::set<value_id> inputs, outputs, read, changed;
+        std::int64_t held = 0;  // bytes of inputs that nodes made
+    };
+    struct group {
+        std::string kind;
+        std::size_t most;
+        std::vector<node> members;
+        uses of;
+    };
+
+    value& at(value_id id) { return g.values[static_cast<std::size_t>(id)]; }
+    value_id root(value_id id) const { return root_[static_cast<std::size_t>(id)]; }
+    std::int64_t bytes(value_id id) { return bytes_of(at(id).type, at(id).extents); }
+
+    void find_values() {
+        const std::size_t count = g.values.size();
+        root_.resize(count);
+        for (std::size_t i = 0; i < count; ++i) root_[i] = static_cast<value_id>(i);
+        state_.assign(count, 0);
+        made_.assign(count, 0);
+        before_.assign(count, no_value);
+        for (const state_pair& s : g.states) {
+            const value_id before = g.inputs[static_cast<std::size_t>(s.input)];
+            state_[static_cast<std::size_t>(before)] = 1;
+            if (s.output >= 0) before_[static_cast<std::size_t>(g.outputs[static_cast<std::size_t>(s.output)])] = before;
+        }
+        // By value: whether anybody reads it, and whether somebody does who is no optimizer.
+        std::vector<char> read(count, 0), elsewhere(count, 0);
+        std::vector<value_id> ids;
+        for (const node& n : g.nodes) {
+            ids = n.inputs;
+            append_captures(n, ids);
+            const bool optimizer = is_optimizer(n);
+            for (value_id id : ids)
+                if (id != no_value) read[static_cast<std::size_t>(id)] = 1, elsewhere[static_cast<std::size_t>(id)] |= !optimizer;
+            for (value_id id : n.outputs)
+                if (id != no_value) made_[static_cast<std::size_t>(id)] = 1;
+            if ((n.op->flags & op_flag::view) && n.outputs[0] != no_value && n.inputs[0] != no_value) root_[static_cast<std::size_t>(n.outputs[0])] = root(n.inputs[0]);
+        }
+        for (value_id id : g.outputs) elsewhere[static_cast<std::size_t>(id)] = 1;
+        waits_.assign(g.nodes.size(), 0);
+        for (std::size_t i = 0; i < g.nodes.size(); ++i) {
+            bool feeds = true;
+            for (value_id id : g.nodes[i].outputs) feeds &= id == no_value || (read[static_cast<std::size_t>(id)] && !elsewhere[static_cast<std::size_t>(id)]);
+            waits_[i] = feeds || is_optimizer(g.nodes[i]);
+        }
+    }
+
+    // Whether its kernel is a loop over few elements.
+    bool small(const node& n, tensor_loop& t) {
+        if (!n.on_device) return false;
+        for (value_id id : n.outputs)
+            if (id != no_value && bytes(id) > most_bytes) return false;
+        const bool view = (n.op->flags & op_flag::view) && n.inputs[0] != no_value && n.outputs[0] != no_value && at(n.inputs[0]).block == at(n.outputs[0]).block && at(n.inputs[0]).type == at(n.outputs[0]).type;
+        if (view || (n.op_type != "Fusion" && find_generated(n.op_type.c_str(), n.domain.c_str()).generate != generate_loop)) return false;
+        const limits limit;
+        const device_traits any;
+        return !read_tensor_loop(asked_in_graph(g, n, limit).on(any, {}).query(), t);
+    }
+    uses uses_of(const node& n) {
+        uses u;
+        std::vector<value_id> ids = n.inputs;
+        append_captures(n, ids);
+        for (value_id id : ids) {
+            if (id == no_value || !u.inputs.insert(id).second) continue;
+            if (state_[static_cast<std::size_t>(root(id))]) u.read.insert(root(id));
+            if (made_[static_cast<std::size_t>(root(id))]) u.held += bytes(id);
+        }
+        for (value_id id : n.outputs) {
+            if (id == no_value) continue;
+            u.outputs.insert(id);
+            if (before_[static_cast<std::size_t>(id)] != no_value) u.changed.insert(before_[static_cast<std::size_t>(id)]);
+        }
+        return u;
+    }
+    static bool meets(const std::set<value_id>& a, const std::set<value_id>& b) {
+        for (value_id id : a)
+            if (b.count(id)) return true;
+        return false;
+    }
+    // Whether the one has to run behind the other: it reads what that makes, or changes state that it reads.
+    static bool needs(const uses& one, const uses& other) { return meets(one.inputs, other.outputs) || meets(one.changed, other.read); }
+
+    template <class F> void close_if(const F& due) {
+        for (std::size_t i = 0; i < open_.size();) {
+            if (!due(open_[i])) {
+                ++i;
+                continue;
+            }
+            held_ -= open_[i].of.held;
+            g.nodes.push_back(joined(std::move(open_[i].members)));
+            open_.erase(open_.begin() + static_cast<std::ptrdiff_t>(i));
+        }
+    }
+    std::string kind_of(const node& n, const tensor_loop& t) const {
+        std::string kind = t.text;
+        for (int i : t.shared) kind += "\n" + std::to_string(n.inputs[static_cast<std::size_t>(i)]);
+        return kind;
+    }
+    void wait(node n, const tensor_loop& t, const uses& of) {
+        if (held_ + of.held > most_held) close_if([](const group&) { return true; });
+        const std::string kind = kind_of(n, t);
+        std::size_t i = 0;
+        while (i < open_.size() && open_[i].kind != kind) ++i;
+        if (i == open_.size()) open_.push_back({kind, t.most_tensors(), {}, {}});
+        group& to = open_[i];
+        to.members.push_back(std::move(n));
+        to.of.inputs.insert(of.inputs.begin(), of.inputs.end());
+        to.of.outputs.insert(of.outputs.begin(), of.outputs.end());
+        to.of.read.insert(of.read.begin(), of.read.end());
+        to.of.changed.insert(of.changed.begin(), of.changed.end());
+        to.of.held += of.held;
+        held_ += of.held;
+        if (to.members.size() == to.most) close_if([&](const group& other) { return other.kind == kind; });
+    }
+
+    // Copies of state in another type or layout: the weights that products in 16 bits read.
+    void join_copies() {
+        std::vector<std::pair<group, std::size_t>> found;  // with where the first stands
+        std::vector<char> moved(g.nodes.size(), 0);
+        for (std::size_t i = 0; i < g.nodes.size(); ++i) {
+            node& n = g.nodes[i];
+            tensor_loop t;
+            if ((n.op_type != "Cast" && n.op_type != "Identity") || !n.domain.empty() || n.inputs[0] == no_value || !state_[static_cast<std::size_t>(n.inputs[0])] || before_[static_cast<std::size_t>(n.outputs[0])] != no_value || !small(n, t)) continue;
+            const std::string kind = kind_of(n, t);
+            std::size_t k = 0;
+            while (k < found.size() && (found[k].first.kind != kind || found[k].first.members.size() == t.most_tensors() || found[k].first.of.held + bytes(n.outputs[0]) > most_held)) ++k;
+            if (k == found.size()) found.push_back({{kind, t.most_tensors(), {}, {}}, i});
+            found[k].first.of.held += bytes(n.outputs[0]);
+            found[k].first.members.push_back(std::move(n));
+            moved[i] = 1;
+        }
+        std::vector<node> old = std::move(g.nodes);
+        g.nodes.clear();
+        for (std::size_t i = 0; i < old.size(); ++i) {
+            for (auto& f : found)
+                if (f.second == i) g.nodes.push_back(joined(std::move(f.first.members)));
+            if (!moved[i]) g.nodes.push_back(std::move(old[i]));
+        }
+    }
+
+    // One node of several, or the one that there is.
+    node joined(std::vector<node> members) {
+        if (members.size() == 1) return std::move(members[0]);
+        auto body = std::make_shared<graph>();
+        std::vector<value_id> inner(g.values.size(), no_value);
+        node made;
+        made.name = members[0].name;
+        made.op_type = "MultiTensor";
+        made.op = multi_tensor_row();
+        made.version = 1;
+        made.on_device = true;
+        const auto copy = [&](value_id id) {
+            value_id& to = inner[static_cast<std::size_t>(id)];
+            to = body->add_value(at(id).name);
+            value& c = body->values.back();
+            c.type = at(id).type;
+            c.has_shape = true;
+            c.extents = at(id).extents;
+            c.block = at(id).block;
+            c.constant = at(id).constant;
+            return to;
+        };
+        for (node& n : members) {
+            for (value_id& id : n.inputs) {
+                if (id == no_value) continue;
+                const value_id from = id;
+                const bool seen = inner[static_cast<std::size_t>(id)] != no_value;
+                id = seen ? inner[static_cast<std::size_t>(id)] : copy(id);
+                if (seen || (at(from).constant && at(from).constant.elements() == 1)) continue;  // which is in the text
+                body->inputs.push_back(id);
+                made.inputs.push_back(from);
+            }
+            for (value_id& id : n.outputs) {
+                if (id == no_value) continue;
+                made.outputs.push_back(id);
+                id = copy(id);
+                body->outputs.push_back(id);
+            }
+        }
+        body->nodes = std::move(members);
+        attribute a;
+        a.name = "body";
+        a.kind = attribute_kind::graph;
+        a.graph = std::move(body);
+        made.attributes.push_back(std::move(a));
+        return made;
+    }
+
+    graph& g;
+    std::vector<value_id> root_, before_;  // by value: whose memory it is; the state that it follows
+    std::vector<char> state_, made_;       // by value: it is state as it was; a node makes it
+    std::vector<char> waits_;              // by node: an optimizer's, or read by those alone
+    std::vector<group> open_;              // none needs another
+    std::int64_t held_ = 0;
 };
 
 }  // namespace detail
@@ -10382,7 +13745,7 @@ inline std::string algorithm_text(const api::cublaslt::algorithm& how) {
 GRAFT_INLINE result<std::unique_ptr<library_kernel>> make_product(const kernel_query& query, const libraries& with, const matrix_product& p) {
     using kernel = std::unique_ptr<library_kernel>;
     const library_choices& choices = with.choices;
-    const bool tf32 = query.options.tf32;
+    const bool tf32 = query.options.tf32 && !query.integer("exact", 0);
     std::vector<api::cublaslt::heuristic> found;
     GRAFT_TRY(detail::find_algorithms(with, p, tf32, found));
     const std::string key = query.on.name + "; cuBLASLt " + std::to_string(with.cublaslt->cublasLtGetVersion()) + "; " + detail::product_text(p, tf32);
@@ -10420,9 +13783,11 @@ namespace gpu {
 /// meaning on a device). Values are row-major: float32, float16, bfloat16, with sums in float32, or float64.
 ///
 /// Of epilogues, a bias along the last axis, a residual before the activation, ReLU and the approximate GELU are taken; the others
-/// are refused, so that the caller splits them off into a node of their own. graft's MatMul may have an attribute "scale" here (gpu/decompose.hpp):
-/// a factor of the product, before all else.
+/// are refused, so that the caller splits them off into a node of their own. graft's MatMul may have attributes here (gpu/decompose.hpp): "scale",
+/// a factor of the product, before all else; "exact" (MatMul of ai.onnx too), which keeps TF32 away.
 library_rows matmul_rows();
+/// Gemm whose C cuBLASLt does not add: a product, and its scaled sum with C.
+decomposition_table matmul_decompositions();
 
 }  // namespace gpu
 GRAFT_END_NAMESPACE
@@ -10545,6 +13910,27 @@ inline const char* read_gemm(const kernel_query& q, matrix_product& p) {
     return read_bias(q, 2, p);
 }
 
+// Of Gemm with a C that is broadcast in another way than along the rows, or along them and scaled, or of float64.
+inline bool adds_gemm_apart(const op_context& c) {
+    if (!c.has(2) || !is_float(c.in[0].type) || c.real("beta", 1) == 0.0f) return false;
+    const shape &bias = c.in[2].extents, &y = c.out[0].extents;
+    for (int i = 0; i < c.inputs; ++i)
+        if (elements_of(c.in[i].extents) <= 0) return false;
+    if (y.rank() != 2 || bias.elements() == y.elements()) return false;
+    return bias.back() != y[1] || bias.elements() != y[1] || c.real("beta", 1) != 1.0f || c.in[0].type == dtype::float64;
+}
+// The product and what is added to it are rounded once, to the type of the result.
+inline const char* decompose_gemm(decomposition& d) {
+    const op_context& c = d.c;
+    const dtype type = c.in[0].type, sums = type == dtype::float64 ? type : dtype::float32;
+    const double beta = static_cast<double>(c.real("beta", 1));
+    const value_id y = d.product(d.in[0], c.integer("transA", 0) != 0, d.in[1], c.integer("transB", 0) != 0, sums, static_cast<double>(c.real("alpha", 1)));
+    value_id bias = d.cast(d.in[2], sums);
+    if (beta != 1) bias = d.emit.mul(bias, d.emit.number(beta, bias));
+    d.out[0] = d.cast(d.emit.add(y, bias), type);
+    return nullptr;
+}
+
 inline const char* read_matmul_grad_weight(const kernel_query& q, matrix_product& p) {
     if (const char* refused = check_product_values(q, p)) return refused;
     const bool transposed = q.integer("transposed", 0) != 0;
@@ -10586,6 +13972,11 @@ GRAFT_INLINE library_rows matmul_rows() {
     return {rows, sizeof rows / sizeof rows[0]};
 }
 
+GRAFT_INLINE decomposition_table matmul_decompositions() {
+    static constexpr decomposition_row rows[] = {{"Gemm", "", detail::decompose_gemm, true, detail::adds_gemm_apart}};
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
 }  // namespace gpu
 GRAFT_END_NAMESPACE
 #endif
@@ -10598,6 +13989,8 @@ namespace gpu {
 const library_row* find_conv_row(const char* op, const char* domain);
 /// The row of cuBLASLt's families; null where there is none.
 const library_row* find_matmul_row(const char* op, const char* domain);
+/// The row of cuDNN's attention; null where there is none.
+const library_row* find_attention_row(const char* op, const char* domain);
 
 }  // namespace gpu
 GRAFT_END_NAMESPACE
@@ -10616,6 +14009,7 @@ inline const library_row* find_row(const library_rows& rows, const char* op, con
 
 GRAFT_INLINE const library_row* find_conv_row(const char* op, const char* domain) { return detail::find_row(conv_rows(), op, domain); }
 GRAFT_INLINE const library_row* find_matmul_row(const char* op, const char* domain) { return detail::find_row(matmul_rows(), op, domain); }
+GRAFT_INLINE const library_row* find_attention_row(const char* op, const char* domain) { return detail::find_row(attention_rows(), op, domain); }
 
 }  // namespace gpu
 GRAFT_END_NAMESPACE
@@ -10626,331 +14020,48 @@ GRAFT_END_NAMESPACE
 // ---- graft/gpu/ops/decompositions.hpp
 // The operators that are written as others: every family.
 
-#ifndef GRAFT_SINGLE_GRAFT_GPU_DECOMPOSE_HPP
-#define GRAFT_SINGLE_GRAFT_GPU_DECOMPOSE_HPP
-// ---- graft/gpu/decompose.hpp
-// Operators that have no kernel of their own: written as nodes that have one, in a graph of their own.
-
-
-#include <cmath>
-#include <string>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-namespace gpu {
-
-/// A node that is written as others: what a row is given, and where it puts its answer.
-struct decomposition {
-    const op_context& c;          ///< the node
-    emitter& emit;
-    std::vector<value_id> in;     ///< its inputs as values of the emitter's graph; no_value: left out
-    std::vector<value_id> out;    ///< what the row has made for each output that is wanted
-
-    /// Whether input i, or any of the inputs, has no elements.
-    bool empty(int i) const { return c.has(i) && c.in[i].elements() == 0; }
-    bool any_empty() const {
-        for (int i = 0; i < c.inputs; ++i)
-            if (empty(i)) return true;
-        return false;
-    }
-    /// x in another type; x itself where it has that type.
-    value_id cast(value_id x, dtype type) const {
-        if (x == no_value || emit.type(x) == type) return x;
-        return emit.emit("Cast", {x}, {integer_attribute("to", static_cast<std::int64_t>(type))});
-    }
-    value_id transpose(value_id x, std::vector<std::int64_t> perm) const { return emit.emit("Transpose", {x}, {integers_attribute("perm", std::move(perm))}); }
-    value_id sum(value_id x, std::vector<std::int64_t> axes, bool keep) const {
-        return emit.emit("ReduceSum", {x, emit.integers(axes)}, {integer_attribute("keepdims", keep)});
-    }
-    value_id where(value_id condition, value_id x, double otherwise) const { return emit.emit("Where", {condition, x, emit.number(otherwise, x)}); }
-    /// Both conditions; no_value is one that always holds.
-    value_id both(value_id a, value_id b) const { return a == no_value ? b : b == no_value ? a : emit.emit("And", {a, b}); }
-    /// Zeros that lie on the device; a mistake where they are over the limit.
-    value_id constant(dtype type, const shape& extents) const;
-    /// int64 numbers from `from` on, one after the other.
-    value_id numbers(std::int64_t from, const shape& extents) const;
-    /// scale * op(a) * op(b) of matrices in the last two axes, in the type `type`: graft's MatMul. The axes before them are equal.
-    value_id product(value_id a, bool trans_a, value_id b, bool trans_b, dtype type, double scale = 1) const;
-    /// Each element of x along axis 0 as a value of its own, with that axis: then the kernels of steps have one text.
-    std::vector<value_id> apart(value_id x) const;
-    /// Values side by side along an axis.
-    value_id together(const std::vector<value_id>& parts, std::int64_t axis) const;
-    /// So many of them a kernel writes, or reads, at once.
-    static constexpr std::int64_t at_once = 32;
-};
-
-/// An operator that is decomposed. `decompose` returns null where it has made all outputs that are wanted, else why not.
-struct decomposition_row {
-    const char* op;
-    const char* domain;
-    const char* (*decompose)(decomposition&);
-    bool float32;  ///< what it makes keeps its type, whatever type was chosen for values between operators
-};
-
-/// Rows of a family.
-struct decomposition_table {
-    const decomposition_row* rows;
-    int size;
-};
-
-/// The row of an operator, or null: then it has a kernel, or nothing. Defined with the families, in gpu/ops/decompositions.hpp.
-const decomposition_row* find_decomposition(const char* op, const char* domain);
-
-/// Writes the node down in `body`, whose inputs and outputs are the node's (no_value: left out). Placement and lowering both ask here, so
-/// that what is taken is what is made. Null, or why not.
-const char* decompose(const decomposition_row& row, const op_context& c, graph& body);
-
-}  // namespace gpu
-GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
-#include <algorithm>
-GRAFT_BEGIN_NAMESPACE
-namespace gpu {
-
-GRAFT_INLINE value_id decomposition::constant(dtype type, const shape& extents) const {
-    const std::int64_t bytes = bytes_of(type, extents);
-    if (bytes < 0 || bytes > c.limit.memory_bytes) return emit.mistake(fail(errc::memory_budget, emit.prefix, "a constant over the limit")), no_value;
-    auto made = tensor::zeros(type, extents);
-    if (!made.ok()) return emit.mistake(made.take_status()), no_value;
-    return emit.constant(std::move(made).value());
-}
-GRAFT_INLINE value_id decomposition::numbers(std::int64_t from, const shape& extents) const {
-    const value_id made = constant(dtype::int64, extents);
-    if (made == no_value) return made;
-    tensor& data = emit.target().values[static_cast<std::size_t>(made)].constant;
-    for (std::int64_t i = 0, count = data.elements(); i < count; ++i) data.data<std::int64_t>()[i] = from + i;
-    return made;
-}
-
-GRAFT_INLINE value_id decomposition::product(value_id a, bool trans_a, value_id b, bool trans_b, dtype type, double scale) const {
-    if (!emit.failure.ok() || a == no_value || b == no_value) return no_value;
-    graph& g = emit.target();
-    shape extents = emit.extents(a);
-    const shape other = emit.extents(b);
-    const int rank = extents.rank();
-    extents[rank - 2] = trans_a ? emit.extents(a)[rank - 1] : emit.extents(a)[rank - 2];
-    extents[rank - 1] = trans_b ? other[rank - 2] : other[rank - 1];
-    if (elements_of(extents) < 0) return emit.mistake(fail(errc::op_shape, emit.prefix, "a product of matrices overflows")), no_value;
-    node n;
-    n.op_type = "MatMul";
-    n.domain = "graft";
-    n.name = emit.prefix + "/product_" + std::to_string(g.nodes.size());
-    n.version = newest_opset;
-    n.op = ops::find_op("graft", "MatMul", newest_opset);
-    n.inputs = {a, b};
-    if (trans_a) n.attributes.push_back(integer_attribute("transA", 1));
-    if (trans_b) n.attributes.push_back(integer_attribute("transB", 1));
-    if (scale != 1) n.attributes.push_back(real_attribute("scale", static_cast<float>(scale)));
-    const value_id made = g.add_value(n.name);
-    value& v = g.values[static_cast<std::size_t>(made)];
-    v.type = type;
-    v.has_shape = true;
-    v.extents = extents;
-    n.outputs = {made};
-    g.nodes.push_back(std::move(n));
-    return made;
-}
-
-GRAFT_INLINE std::vector<value_id> decomposition::apart(value_id x) const {
-    std::vector<value_id> all;
-    if (!emit.failure.ok()) return all;
-    const std::int64_t length = emit.extents(x)[0];
-    for (std::int64_t from = 0; from < length; from += at_once) {
-        const std::int64_t n = std::min(at_once, length - from);
-        const value_id some = n == length ? x : emit.emit("Slice", {x, emit.integers({from}), emit.integers({from + n}), emit.integers({0})});
-        const std::vector<attribute> attributes{integer_attribute("axis", 0), integer_attribute("num_outputs", n)};
-        const std::vector<value_id> each = n > 1 ? emit.emit_all("", "Split", {some}, attributes, static_cast<int>(n)) : std::vector<value_id>{some};
-        all.insert(all.end(), each.begin(), each.end());
-    }
-    return all;
-}
-GRAFT_INLINE value_id decomposition::together(const std::vector<value_id>& parts, std::int64_t axis) const {
-    std::vector<value_id> joined;
-    for (std::size_t from = 0; from < parts.size() && emit.failure.ok(); from += at_once) {
-        const std::vector<value_id> some(parts.begin() + static_cast<std::ptrdiff_t>(from), parts.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(parts.size(), from + at_once)));
-        joined.push_back(some.size() > 1 ? emit.emit("Concat", some, {integer_attribute("axis", axis)}) : some[0]);
-    }
-    return !emit.failure.ok() || joined.empty() ? no_value : joined.size() > 1 ? together(joined, axis) : joined[0];
-}
-
-GRAFT_INLINE const char* decompose(const decomposition_row& row, const op_context& c, graph& body) {
-    emitter emit(body, ops::find_op, c.limit);
-    emit.prefix = c.n.name;
-    decomposition d{c, emit, {}, std::vector<value_id>(static_cast<std::size_t>(c.outputs), no_value)};
-    for (int i = 0; i < c.inputs; ++i) {
-        d.in.push_back(c.has(i) ? body.add_value(c.n.name + "/in_" + std::to_string(i)) : no_value);
-        body.inputs.push_back(d.in.back());
-        if (!c.has(i)) continue;
-        value& v = body.values.back();
-        v.type = c.in[i].type;
-        v.has_shape = true;
-        v.extents = c.in[i].extents;
-    }
-    if (const char* why = row.decompose(d)) return why;
-    if (!emit.failure.ok()) return "what it is made of does not fit, or is not in this build";
-    for (int o = 0; o < c.outputs; ++o) {
-        value_id& made = d.out[static_cast<std::size_t>(o)];
-        if (!c.wants(o)) made = no_value;
-        if (made == no_value && c.wants(o)) return "one of its outputs is not made";
-        body.outputs.push_back(no_value);
-        if (made == no_value) continue;
-        // Of a node's outputs each has a memory of its own.
-        bool taken = static_cast<bool>(body.values[static_cast<std::size_t>(made)].constant);
-        for (value_id id : body.inputs) taken |= id == made;
-        for (value_id id : body.outputs) taken |= id == made;
-        if (taken) made = emit.emit("Identity", {made});
-        if (!emit.failure.ok() || emit.type(made) != c.out[o].type || emit.extents(made) != c.out[o].extents) return "what it is made of gives another type or shape";
-        body.outputs.back() = made;
-    }
-    return nullptr;
-}
-
-}  // namespace gpu
-GRAFT_END_NAMESPACE
-#endif
-#endif
-
-#if GRAFT_HAS_BODIES
-#ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_ATTENTION_HPP
-#define GRAFT_SINGLE_GRAFT_GPU_OPS_ATTENTION_HPP
-// ---- graft/gpu/ops/attention.hpp
-// Attention as products, a softmax, and what stands between them.
+#ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_CAUSAL_CONV_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_OPS_CAUSAL_CONV_HPP
+// ---- graft/gpu/ops/causal_conv.hpp
+// CausalConvWithState as a depthwise convolution of what was and what is.
 
 
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 
-/// Attention of ops/attention.hpp. Heads that share keys are one matrix, so that each product is one call; scores of 16-bit queries are
-/// float32. The scores are a value in the device's memory: batch * heads * queries * keys of them.
-decomposition_table attention_decompositions();
+/// CausalConvWithState of ops/causal_conv.hpp.
+decomposition_table causal_conv_decompositions();
 
 }  // namespace gpu
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
-
-#include <algorithm>
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 namespace detail {
 
-class attention_writer {
-public:
-    inline explicit attention_writer(decomposition& to) : d(to), e(to.emit), c(to.c) {}
-
-    inline const char* write() {
-        if (!ops::plan_attention(c, p).ok()) return "its shapes do not fit";
-        for (int i : {0, 1, 2, 3, 6})
-            if (d.empty(i)) return "one of its inputs is empty";
-        if (p.total < 1 || p.size < 1 || p.v_size < 1) return "there are no keys";
-        const dtype type = c.in[0].type, v_type = c.in[2].type;
-        const value_id k = joined(1, 4), v = joined(2, 5);
-        if (c.wants(1)) d.out[1] = k;
-        if (c.wants(2)) d.out[2] = v;
-        if (!c.wants(0) && !c.wants(3)) return nullptr;
-        const value_id weights = weigh(scores(k), type);
-        if (!c.wants(0)) return nullptr;
-        const shape rows{p.batch, p.kv_heads, p.group * p.q_length, p.total};
-        value_id y = d.product(e.reshape(d.cast(weights, v_type), rows), false, v, false, v_type);
-        y = d.cast(e.reshape(y, {p.batch, p.q_heads, p.q_length, p.v_size}), type);
-        d.out[0] = p.packed ? e.reshape(d.transpose(y, {0, 2, 1, 3}), {p.batch, p.q_length, p.q_heads * p.v_size}) : y;
-        return nullptr;
-    }
-
-private:
-    // An input as [batch, heads, length, size].
-    inline value_id heads(int i, std::int64_t count, std::int64_t length, std::int64_t size) {
-        const value_id x = d.in[static_cast<std::size_t>(i)];
-        return p.packed ? d.transpose(e.reshape(x, {p.batch, length, count, size}), {0, 2, 1, 3}) : x;
-    }
-    // Keys or values, behind those of the past.
-    inline value_id joined(int i, int past) {
-        const value_id x = heads(i, p.kv_heads, p.kv_length, i == 1 ? p.size : p.v_size);
-        if (p.past == 0) return x;
-        if (p.kv_length == 0) return d.in[static_cast<std::size_t>(past)];
-        return e.emit("Concat", {d.in[static_cast<std::size_t>(past)], x}, {integer_attribute("axis", 2)});
-    }
-    // scale * Q K^T as [batch, heads, queries, keys].
-    inline value_id scores(value_id k) {
-        const dtype type = c.in[0].type, sums = type == dtype::float64 ? type : dtype::float32;
-        const double scale = c.has_attribute("scale") ? static_cast<double>(c.real("scale", 0)) : 1 / std::sqrt(static_cast<double>(p.size));
-        value_id q = e.reshape(heads(0, p.q_heads, p.q_length, p.size), {p.batch, p.kv_heads, p.group * p.q_length, p.size});
-        const bool wide = type == dtype::float64;  // the product's own factor is a float
-        if (wide) q = e.mul(q, e.number(scale, q));
-        return e.reshape(d.product(q, false, k, true, sums, wide ? 1 : scale), {p.batch, p.q_heads, p.q_length, p.total});
-    }
-    // What the scores become. -infinity is where a query may not look; one that may look nowhere gives zeros.
-    inline value_id weigh(value_id s, dtype type) {
-        const std::int64_t mode = c.integer("qk_matmul_output_mode", 0);
-        const auto tell = [&](std::int64_t at) {
-            if (c.wants(3) && mode == at) d.out[3] = d.cast(s, type);
-        };
-        tell(0);
-        const double cap = static_cast<double>(c.real("softcap", 0));
-        if (cap > 0) s = e.mul(e.emit("Tanh", {e.mul(s, e.number(1 / cap, s))}), e.number(cap, s));
-        tell(1);
-        value_id allowed = in_reach(), visible = allowed;
-        if (c.has(3)) {
-            const value_id m = mask(e.type(s));
-            if (c.in[3].type == dtype::boolean)
-                visible = allowed = d.both(m, allowed);
-            else {
-                s = e.add(s, m);
-                visible = d.both(e.emit("Greater", {m, e.number(-HUGE_VAL, m)}), allowed);
-            }
-        }
-        if (allowed != no_value) s = d.where(allowed, s, -HUGE_VAL);
-        tell(2);
-        s = e.emit("Softmax", {s}, {integer_attribute("axis", -1)});
-        // With a frontier alone every query sees the first key or the one at its place.
-        const bool blind = c.has(3) || c.has(6) || (c.integer("left_window_size", -1) >= 0 && p.q_length > p.kv_length);
-        if (blind && visible != no_value) s = d.where(visible, s, 0);
-        tell(3);
-        return s;
-    }
-    // The mask as long as the keys, which is no broadcast: keys behind its end are not to be seen.
-    inline value_id mask(dtype type) {
-        const bool boolean = c.in[3].type == dtype::boolean;
-        const value_id m = boolean ? d.in[3] : d.cast(d.in[3], type);
-        const shape& x = c.in[3].extents;
-        if (x.back() == p.total) return m;
-        std::vector<std::int64_t> pads(2 * static_cast<std::size_t>(x.rank()), 0);
-        pads.back() = p.total - x.back();
-        return e.emit("Pad", {m, e.integers(pads), boolean ? no_value : e.number(-HUGE_VAL, m)});
-    }
-    // Where the frontier, the windows and the lengths of the keys let a query look; no_value: everywhere.
-    inline value_id in_reach() {
-        constexpr std::int64_t far = std::int64_t(1) << 40;
-        const bool causal = c.integer("is_causal", 0) != 0;
-        const std::int64_t left = std::min(far, c.integer("left_window_size", -1)), right = std::min(far, c.integer("right_window_size", -1));
-        const bool placed = causal || left >= 0 || right >= 0;
-        if (!placed && !c.has(6)) return no_value;
-        const value_id key = d.numbers(0, {p.total});
-        value_id allowed = no_value, query = placed ? d.numbers(c.has(6) ? 0 : p.past, {p.q_length, 1}) : no_value;
-        if (c.has(6)) {
-            value_id valid = e.reshape(d.in[6], {p.batch, 1, 1, 1});
-            valid = e.emit("Max", {e.emit("Min", {valid, e.number(static_cast<double>(far), valid)}), e.number(-static_cast<double>(far), valid)});
-            allowed = e.emit("Less", {key, valid});
-            if (placed) query = e.add(query, e.sub(valid, e.number(static_cast<double>(p.q_length), valid)));
-        }
-        if (causal) allowed = d.both(allowed, e.emit("LessOrEqual", {key, query}));
-        if (left >= 0) allowed = d.both(allowed, e.emit("LessOrEqual", {e.sub(query, key), e.number(static_cast<double>(left), key)}));
-        if (right >= 0) allowed = d.both(allowed, e.emit("LessOrEqual", {e.sub(key, query), e.number(static_cast<double>(right), key)}));
-        return allowed;
-    }
-
-    decomposition& d;
-    emitter& e;
-    const op_context& c;
-    ops::attention_plan p;
-};
-inline const char* decompose_attention(decomposition& d) { return attention_writer(d).write(); }
+inline const char* decompose_causal_conv(decomposition& d) {
+    const op_context& c = d.c;
+    emitter& e = d.emit;
+    const shape& x = c.in[0].extents;
+    const std::int64_t state = c.in[1].extents[2] - 1;
+    if (c.in[0].elements() == 0) return "it is empty";
+    value_id line = d.in[0];
+    if (state) line = e.emit("Concat", {c.has(3) ? d.in[3] : d.constant(c.in[0].type, {x[0], x[1], state}), line}, {integer_attribute("axis", 2)});
+    std::vector<value_id> inputs{line, d.in[1]};
+    if (c.has(2)) inputs.push_back(d.in[2]);
+    const value_id y = e.emit("Conv", inputs, {integer_attribute("group", x[1])});
+    d.out[0] = c.is("activation", "none", "none") ? y : e.emit("Swish", {y});
+    if (c.wants(1)) d.out[1] = e.emit("Slice", {line, e.integers({x[2]}), e.integers({x[2] + state}), e.integers({2})});
+    return nullptr;
+}
 
 }  // namespace detail
 
-GRAFT_INLINE decomposition_table attention_decompositions() {
-    static constexpr decomposition_row rows[] = {{"Attention", "", detail::decompose_attention, false}};
+GRAFT_INLINE decomposition_table causal_conv_decompositions() {
+    static constexpr decomposition_row rows[] = {{"CausalConvWithState", "", detail::decompose_causal_conv, false}};
     return {rows, sizeof rows / sizeof rows[0]};
 }
 
@@ -11234,18 +14345,18 @@ GRAFT_INLINE decomposition_table linear_attention_decompositions() {
 GRAFT_END_NAMESPACE
 #endif
 #endif
-#ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_LOSS_HPP
-#define GRAFT_SINGLE_GRAFT_GPU_OPS_LOSS_HPP
-// ---- graft/gpu/ops/loss.hpp
-// Losses of classifiers as a softmax, a choice of one class each, and sums.
+#ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_QUANTIZED_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_OPS_QUANTIZED_HPP
+// ---- graft/gpu/ops/quantized.hpp
+// Arithmetic on quantized tensors as products and convolutions of whole numbers in float32, whose sums are exact.
 
 
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 
-/// NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss of ops/loss.hpp. A target that names no class, which the host would report, makes
-/// the loss no number.
-decomposition_table loss_decompositions();
+/// ConvInteger, QLinearConv, MatMulInteger and QLinearMatMul of ops/quantized.hpp. A sum that may pass 2^24 is taken in parts, which are
+/// added as int32; the products have an attribute "exact", by which kernels neither round their factors nor transform them.
+decomposition_table quantized_decompositions();
 
 }  // namespace gpu
 GRAFT_END_NAMESPACE
@@ -11255,50 +14366,177 @@ GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 namespace detail {
 
-inline const char* decompose_loss(decomposition& d, bool softmax) {
+constexpr double most_exact = 16777216;  ///< whole numbers up to here are float32, whatever the order they are added in
+constexpr std::int64_t most_sum_parts = 16;
+
+// The least and the most that an input may hold.
+inline void range_of(const op_context& c, int i, double& low, double& high) {
+    ops::quantized_range(c.in[i].type, low, high);
+    const std::int64_t n = c.in[i].data ? c.in[i].elements() : 0;
+    for (std::int64_t k = 0; k < n; ++k) {
+        const double x = c.in[i].real(k);
+        low = k ? std::min(low, x) : x;
+        high = k ? std::max(high, x) : x;
+    }
+}
+// How far input i may lie from its zero point, input z.
+inline double most_of(const op_context& c, int i, int z) {
+    double low = 0, high = 0, least = 0, most = 0;
+    range_of(c, i, low, high);
+    if (c.has(z)) range_of(c, z, least, most);
+    return std::max(std::fabs(low - most), std::fabs(high - least));
+}
+inline bool known(const op_context& c, int i, int z) { return c.in[i].data && (!c.has(z) || c.in[z].data); }
+
+// Input i less its zero point, in float32. `along`: the zero point's extents, so that it is broadcast.
+inline value_id centred(const decomposition& d, int i, int z, const shape& along) {
+    emitter& e = d.emit;
+    const value_id x = d.cast(d.in[static_cast<std::size_t>(i)], dtype::float32);
+    return d.c.has(z) ? e.sub(x, e.reshape(d.cast(d.in[static_cast<std::size_t>(z)], dtype::float32), along)) : x;
+}
+inline value_id slice(const decomposition& d, value_id x, std::int64_t axis, std::int64_t first, std::int64_t last) {
+    if (!d.emit.failure.ok() || (first == 0 && last == d.emit.extents(x)[static_cast<int>(axis)])) return x;
+    return d.emit.emit("Slice", {x, d.emit.integers({first}), d.emit.integers({last}), d.emit.integers({axis})});
+}
+inline value_id whole(const decomposition& d, const char* op, value_id a, value_id b, std::vector<attribute> attributes) {
+    const value_id y = d.emit.emit(op, {a, b}, std::move(attributes));
+    if (y != no_value) d.emit.target().nodes.back().attributes.push_back(integer_attribute("exact", 1));
+    return d.cast(y, dtype::int32);
+}
+
+// Terms of a sum, [results][terms]: into how many parts of neighbours it falls so that none may pass what is exact. 0: too many.
+inline std::int64_t sum_parts(const std::vector<double>& sizes, std::int64_t terms, double factor, std::int64_t most_parts) {
+    for (std::int64_t parts = 1; parts <= std::min(terms, most_parts); parts *= 2) {
+        const std::int64_t of = (terms + parts - 1) / parts, results = static_cast<std::int64_t>(sizes.size()) / terms;
+        bool fits = true;
+        for (std::int64_t r = 0; r < results && fits; ++r)
+            for (std::int64_t first = 0; first < terms && fits; first += of) {
+                double sum = 0;
+                for (std::int64_t k = first; k < std::min(terms, first + of); ++k) sum += sizes[static_cast<std::size_t>(r * terms + k)];
+                fits = sum * factor <= most_exact;
+            }
+        if (fits) return parts;
+    }
+    return 0;
+}
+
+// saturate(round_half_even(float(sums) * scale) + zero)
+inline value_id requantized(const decomposition& d, value_id sums, value_id scale, value_id zero, dtype type) {
+    emitter& e = d.emit;
+    double low = 0, high = 0;
+    ops::quantized_range(type, low, high);
+    return d.cast(saturated(d, e.add(e.emit("Round", {e.mul(d.cast(sums, dtype::float32), scale)}), d.cast(zero, dtype::float32)), low, high), type);
+}
+inline bool scales_can_be_used(const op_context& c, std::initializer_list<int> scales, int divisor) {
+    for (int i : scales)
+        if (c.in[i].data && !ops::check_scales(c, i, i == divisor).ok()) return false;
+    return true;
+}
+
+// The int32 sums of a convolution of input x_at with the weights w_at.
+inline const char* integer_convolution(const decomposition& d, int x_at, int x_zero, int w_at, int w_zero, value_id& sums) {
+    const op_context& c = d.c;
+    const shape w = c.in[w_at].extents;
+    const std::int64_t channels = w[1], taps = w.product(2, w.rank());
+    // The weights by output and input channel: as they are, or as large as they may be.
+    std::vector<double> sizes(static_cast<std::size_t>(known(c, w_at, w_zero) ? w[0] * channels : channels), 0);
+    const double largest = most_of(c, w_at, w_zero), factor = most_of(c, x_at, x_zero);
+    for (std::size_t k = 0; k < sizes.size(); ++k)
+        for (std::int64_t t = 0; t < taps; ++t) {
+            const std::int64_t at = static_cast<std::int64_t>(k) * taps + t, m = static_cast<std::int64_t>(k) / channels;
+            const double zero = known(c, w_at, w_zero) && c.has(w_zero) ? c.in[w_zero].real(c.in[w_zero].elements() == 1 ? 0 : m) : 0;
+            sizes[k] += known(c, w_at, w_zero) ? std::fabs(c.in[w_at].real(at) - zero) : largest;
+        }
+    const std::int64_t parts = sum_parts(sizes, channels, factor, c.integer("group", 1) == 1 ? most_sum_parts : 1);
+    if (!parts) return "its sums may be too large to be exact in float32";
+    shape along = shape::filled(w.rank(), 1);
+    if (c.has(w_zero) && c.in[w_zero].elements() != 1) along[0] = w[0];
+    const value_id x = centred(d, x_at, x_zero, shape{}), weights = centred(d, w_at, w_zero, along);
+    std::vector<attribute> attributes;
+    for (const char* name : {"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"})
+        if (const attribute* a = c.n.find(name)) attributes.push_back(*a);
+    const std::int64_t of = (channels + parts - 1) / parts;
+    for (std::int64_t first = 0; first < channels; first += of) {
+        const std::int64_t last = std::min(channels, first + of);
+        const value_id part = whole(d, "Conv", parts == 1 ? x : slice(d, x, 1, first, last), slice(d, weights, 1, first, last), attributes);
+        sums = first ? d.emit.add(sums, part) : part;
+    }
+    return nullptr;
+}
+inline const char* decompose_conv_integer(decomposition& d) {
+    return d.any_empty() ? "it is empty" : integer_convolution(d, 0, 2, 1, 3, d.out[0]);
+}
+inline const char* decompose_qlinear_conv(decomposition& d) {
     const op_context& c = d.c;
     emitter& e = d.emit;
     if (d.any_empty()) return "it is empty";
-    const shape target = c.in[1].extents, x = c.in[0].extents;
-    const std::int64_t classes = x[1];
-    const dtype type = c.in[0].type, sums = type == dtype::float64 ? type : dtype::float32;
-    value_id scores = d.cast(d.in[0], sums);
-    if (softmax) scores = e.emit("LogSoftmax", {scores}, {integer_attribute("axis", 1)});
-    if (c.wants(1)) d.out[1] = d.cast(scores, type);
-    shape apart = target, along;  // with an axis for the classes; with that axis alone
-    apart.insert(1, 1);
-    for (int i = 0; i < x.rank(); ++i) along.push_back(i == 1 ? classes : 1);
-    const value_id t = d.cast(d.in[1], dtype::int64), none = e.number(0, t);
-    const value_id chosen = e.emit("Equal", {e.reshape(t, apart), d.numbers(0, along)});
-    const value_id inside = e.emit("And", {e.emit("GreaterOrEqual", {t, none}), e.emit("Less", {t, e.number(static_cast<double>(classes), t)})});
-    value_id kept = no_value, weights = no_value, loss = d.sum(d.where(chosen, scores, 0), {1}, false);
-    if (c.has(2)) {
-        weights = d.sum(d.where(chosen, e.reshape(d.cast(d.in[2], sums), along), 0), {1}, false);
-        loss = e.mul(loss, weights);
-    }
-    loss = d.where(inside, e.neg(loss), std::nan(""));
-    if (c.has_attribute("ignore_index")) {
-        kept = e.emit("Not", {e.emit("Equal", {t, e.number(static_cast<double>(c.integer("ignore_index", 0)), t)})});
-        loss = d.where(kept, loss, 0);
-        weights = weights == no_value ? d.cast(kept, sums) : d.where(kept, weights, 0);
-    }
-    std::vector<std::int64_t> all;
-    for (int i = 0; i < target.rank(); ++i) all.push_back(i);
-    const bool mean = c.is("reduction", "mean", "mean");
-    if (mean || c.is("reduction", "sum", "mean")) loss = d.sum(loss, all, false);
-    if (mean) loss = e.div(loss, weights == no_value ? e.number(static_cast<double>(target.elements()), loss) : d.sum(weights, all, false));
-    d.out[0] = d.cast(loss, type);
+    if (!scales_can_be_used(c, {1, 4, 6}, 6)) return "one of its scales is zero or not a number";
+    value_id sums = no_value;
+    if (const char* why = integer_convolution(d, 0, 2, 3, 5, sums)) return why;
+    shape along = shape::filled(c.in[3].extents.rank(), 1);
+    along[1] = c.in[3].extents[0];
+    // With a bias a sum may pass what int32 holds.
+    if (c.has(8)) sums = e.add(d.cast(sums, dtype::int64), d.cast(e.reshape(d.in[8], along), dtype::int64));
+    const value_id w_scale = c.in[4].elements() == 1 ? e.reshape(d.in[4], shape{}) : e.reshape(d.in[4], along);
+    const value_id scale = e.div(e.mul(e.reshape(d.in[1], shape{}), w_scale), e.reshape(d.in[6], shape{}));
+    d.out[0] = requantized(d, sums, scale, e.reshape(d.in[7], shape{}), c.out[0].type);
     return nullptr;
 }
-inline const char* decompose_likelihood_loss(decomposition& d) { return decompose_loss(d, false); }
-inline const char* decompose_cross_entropy_loss(decomposition& d) { return decompose_loss(d, true); }
+
+// The extents in which a matrix's parameter is broadcast to it, or to the product: one for all, or for each row or column.
+inline shape matrix_parameter_extents(const op_context& c, int i, bool by_row) {
+    const shape& p = c.in[i].extents;
+    if (c.in[i].elements() == 1) return {};
+    if (p.rank() == 1) return by_row ? shape{p[0], 1} : p;
+    return p;
+}
+inline const char* integer_product(const decomposition& d, int a, int a_zero, int b, int b_zero, value_id& sums) {
+    const op_context& c = d.c;
+    const shape &left = c.in[a].extents, &right = c.in[b].extents;
+    if (left.rank() < 2 || right.rank() < 2) return "a factor that is a vector";
+    const std::int64_t terms = left.back(), columns = right.back(), batches = right.product(0, right.rank() - 2);
+    const bool exact_sizes = known(c, b, b_zero) && (!c.has(b_zero) || c.in[b_zero].elements() == 1);
+    std::vector<double> sizes(static_cast<std::size_t>(exact_sizes ? batches * columns * terms : terms), most_of(c, b, b_zero));
+    for (std::size_t k = 0; exact_sizes && k < sizes.size(); ++k) {
+        const std::int64_t result = static_cast<std::int64_t>(k) / terms, term = static_cast<std::int64_t>(k) % terms;
+        sizes[k] = std::fabs(c.in[b].real((result / columns * terms + term) * columns + result % columns) - (c.has(b_zero) ? c.in[b_zero].real(0) : 0));
+    }
+    const std::int64_t parts = sum_parts(sizes, terms, most_of(c, a, a_zero), most_sum_parts);
+    if (!parts) return "its sums may be too large to be exact in float32";
+    const value_id x = centred(d, a, a_zero, c.has(a_zero) ? matrix_parameter_extents(c, a_zero, true) : shape{});
+    const value_id y = centred(d, b, b_zero, c.has(b_zero) ? matrix_parameter_extents(c, b_zero, false) : shape{});
+    const std::int64_t of = (terms + parts - 1) / parts;
+    for (std::int64_t first = 0; first < terms; first += of) {
+        const std::int64_t last = std::min(terms, first + of);
+        const value_id part = whole(d, "MatMul", slice(d, x, left.rank() - 1, first, last), slice(d, y, right.rank() - 2, first, last), {});
+        sums = first ? d.emit.add(sums, part) : part;
+    }
+    return nullptr;
+}
+inline const char* decompose_matmul_integer(decomposition& d) { return d.any_empty() ? "it is empty" : integer_product(d, 0, 2, 1, 3, d.out[0]); }
+inline const char* decompose_qlinear_matmul(decomposition& d) {
+    const op_context& c = d.c;
+    emitter& e = d.emit;
+    if (d.any_empty()) return "it is empty";
+    for (int i : {0, 3, 7})
+        if (c.in[i].type != dtype::int8 && c.in[i].type != dtype::uint8) return "its types are not integers of 8 bits";
+    if (!scales_can_be_used(c, {1, 4, 6}, 6)) return "one of its scales is zero or not a number";
+    value_id sums = no_value;
+    if (const char* why = integer_product(d, 0, 2, 3, 5, sums)) return why;
+    const auto parameter = [&](int i, bool by_row) { return e.reshape(d.cast(d.in[static_cast<std::size_t>(i)], dtype::float32), matrix_parameter_extents(c, i, by_row)); };
+    const value_id scale = e.div(e.mul(parameter(1, true), parameter(4, false)), parameter(6, true));
+    d.out[0] = requantized(d, sums, scale, parameter(7, true), c.out[0].type);
+    return nullptr;
+}
 
 }  // namespace detail
 
-GRAFT_INLINE decomposition_table loss_decompositions() {
+GRAFT_INLINE decomposition_table quantized_decompositions() {
     static constexpr decomposition_row rows[] = {
-        {"NegativeLogLikelihoodLoss", "", detail::decompose_likelihood_loss, true},
-        {"SoftmaxCrossEntropyLoss", "", detail::decompose_cross_entropy_loss, true},
+        {"ConvInteger", "", detail::decompose_conv_integer, true},
+        {"QLinearConv", "", detail::decompose_qlinear_conv, true},
+        {"MatMulInteger", "", detail::decompose_matmul_integer, true},
+        {"QLinearMatMul", "", detail::decompose_qlinear_matmul, true},
     };
     return {rows, sizeof rows / sizeof rows[0]};
 }
@@ -11504,22 +14742,138 @@ GRAFT_INLINE decomposition_table recurrent_decompositions() {
 GRAFT_END_NAMESPACE
 #endif
 #endif
+#ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_SIGNAL_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_OPS_SIGNAL_HPP
+// ---- graft/gpu/ops/signal.hpp
+// DFT and STFT as products with matrices of cosines and sines.
 
-#include <cstring>
+
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 
-GRAFT_INLINE const decomposition_row* find_decomposition(const char* op, const char* domain) {
+/// DFT and STFT of ops/signal.hpp up to a length of 2048: for those a product is as fast as it is exact. Its factors are never rounded.
+decomposition_table signal_decompositions();
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+namespace detail {
+
+constexpr std::int64_t longest_transform = 2048, most_transform_elements = std::int64_t(1) << 23;
+
+/// A transform of `n` numbers, of which `used` are given, in `parts` of each; `bins` are wanted, in `out_parts`.
+struct transform {
+    std::int64_t n = 0, used = 0, parts = 1, bins = 0, out_parts = 2;
+    bool inverse = false, onesided = false;
+
+    const char* refuse() const {
+        if (n > longest_transform || checked_mul(used * parts, bins * out_parts) > most_transform_elements) return "a transform that is too long to be a product";
+        return used ? nullptr : "it is empty";
+    }
+    // How much of part q of bin k the part p of number t is: x[t] times a root of one, of which a real answer has the real part.
+    double factor(double cosine, double sine, std::int64_t t, std::int64_t p, std::int64_t q) const {
+        if (inverse) sine = -sine;
+        const double value = (p == q ? cosine : p ? sine : -sine) / (inverse ? static_cast<double>(n) : 1);
+        if (!inverse || !onesided) return value;
+        // The other half of the spectrum is the conjugate of this one; what cannot be there is dropped.
+        return t != 0 && 2 * t != n ? 2 * value : p ? 0 : value;
+    }
+    // [used * parts, bins * out_parts].
+    value_id matrix(const decomposition& d, dtype type) const {
+        const std::int64_t columns = bins * out_parts;
+        const value_id made = d.constant(type, {used * parts, columns});
+        if (made == no_value) return made;
+        tensor& data = d.emit.target().values[static_cast<std::size_t>(made)].constant;
+        std::vector<double> cosines, sines, row(static_cast<std::size_t>(columns));
+        for (std::int64_t i = 0; i < n; ++i) {
+            const double angle = 2 * ops::fourier::pi * static_cast<double>(i) / static_cast<double>(n);
+            cosines.push_back(std::cos(angle)), sines.push_back(std::sin(angle));
+        }
+        for (std::int64_t i = 0; i < used * parts; ++i) {
+            for (std::int64_t j = 0; j < columns; ++j) {
+                const auto turn = static_cast<std::size_t>(i / parts * (j / out_parts) % n);
+                row[static_cast<std::size_t>(j)] = factor(cosines[turn], sines[turn], i / parts, i % parts, j % out_parts);
+            }
+            store_from_double(type, data.raw(), i * columns, columns, row.data());
+        }
+        return made;
+    }
+    // Of lines [count, used * parts].
+    value_id apply(const decomposition& d, value_id lines, dtype type) const { return d.product(lines, false, matrix(d, type), false, type, 1, true); }
+};
+
+inline const char* decompose_dft(decomposition& d) {
+    const op_context& c = d.c;
+    ops::dft_plan p;
+    if (!ops::plan_dft(c, p).ok() || p.unknown) return "its length or axis is computed in the graph";
+    const shape &x = c.in[0].extents, &y = c.out[0].extents;
+    if (y.elements() == 0 || x.elements() == 0) return "it is empty";
+    const std::int64_t length = x[p.axis], outer = x.product(0, p.axis), inner = x.product(p.axis + 1, x.rank() - 1);
+    transform f;
+    f.n = p.n, f.parts = x.back(), f.bins = p.bins, f.out_parts = y.back(), f.inverse = p.inverse, f.onesided = p.onesided;
+    f.used = std::min(length, p.inverse && p.onesided ? p.n / 2 + 1 : p.n);
+    if (const char* why = f.refuse()) return why;
+    const dtype type = c.in[0].type == dtype::float64 ? dtype::float64 : dtype::float32;
+    value_id v = d.emit.reshape(d.cast(d.in[0], type), {outer, length, inner, f.parts});
+    if (f.used < length) v = d.emit.emit("Slice", {v, d.emit.integers({0}), d.emit.integers({f.used}), d.emit.integers({1})});
+    if (inner > 1) v = d.transpose(v, {0, 2, 1, 3});
+    v = d.emit.reshape(f.apply(d, d.emit.reshape(v, {outer * inner, f.used * f.parts}), type), {outer, inner, f.bins, f.out_parts});
+    if (inner > 1) v = d.transpose(v, {0, 2, 1, 3});
+    d.out[0] = d.cast(d.emit.reshape(v, y), c.in[0].type);
+    return nullptr;
+}
+
+inline const char* decompose_stft(decomposition& d) {
+    const op_context& c = d.c;
+    ops::stft_plan p;
+    if (!ops::plan_stft(c, p).ok() || p.unknown) return "its step or length is computed in the graph";
+    const shape &x = c.in[0].extents, &y = c.out[0].extents;
+    if (y.elements() == 0) return "it is empty";
+    transform f;
+    f.n = p.frame, f.used = p.frame, f.parts = x[2], f.bins = p.bins;
+    if (const char* why = f.refuse()) return why;
+    const dtype type = c.in[0].type == dtype::float64 ? dtype::float64 : dtype::float32;
+    const value_id begin = d.emit.mul(d.numbers(0, {p.frames, 1}), d.emit.integers({p.step}));
+    value_id v = d.emit.emit("Gather", {d.cast(d.in[0], type), d.emit.add(begin, d.numbers(0, {1, p.frame}))}, {integer_attribute("axis", 1)});
+    if (c.has(2)) v = d.emit.mul(v, d.emit.reshape(d.cast(d.in[2], type), {p.frame, 1}));
+    d.out[0] = d.cast(d.emit.reshape(f.apply(d, d.emit.reshape(v, {x[0] * p.frames, p.frame * f.parts}), type), y), c.in[0].type);
+    return nullptr;
+}
+
+}  // namespace detail
+
+GRAFT_INLINE decomposition_table signal_decompositions() {
+    static constexpr decomposition_row rows[] = {{"DFT", "", detail::decompose_dft, true}, {"STFT", "", detail::decompose_stft, true}};
+    return {rows, sizeof rows / sizeof rows[0]};
+}
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+GRAFT_INLINE const decomposition_row* find_decomposition(const op_context& c) {
     const decomposition_table families[] = {
         attention_decompositions(),
+        causal_conv_decompositions(),
         einsum_decompositions(),
         linear_attention_decompositions(),
         loss_decompositions(),
+        matmul_decompositions(),
+        quantize_decompositions(),
+        quantized_decompositions(),
         recurrent_decompositions(),
+        signal_decompositions(),
     };
     for (const decomposition_table& family : families)
         for (int i = 0; i < family.size; ++i)
-            if (!std::strcmp(family.rows[i].op, op) && !std::strcmp(family.rows[i].domain, domain)) return family.rows + i;
+            if (c.n.op_type == family.rows[i].op && c.n.domain == family.rows[i].domain && (!family.rows[i].applies || family.rows[i].applies(c))) return family.rows + i;
     return nullptr;
 }
 
@@ -11569,18 +14923,23 @@ public:
         graft::detail::fuser(g).run();
         mark();
         narrow();
+        attention_fuser(g, used_.activations, ask_).run();
+        stays_.resize(g.values.size(), 0);
         lay_out();
         GRAFT_TRY(feed_libraries());
         finish();
         GRAFT_TRY(split_epilogues());
         finish();
+        guard_updates();
         chains(g).run();
+        update_joiner(g).run();
         return {};
     }
 
 private:
     bool convolves(const node& n) const { return find_conv_row(n.op_type.c_str(), n.domain.c_str()) != nullptr; }
     bool multiplies(const node& n) const { return find_matmul_row(n.op_type.c_str(), n.domain.c_str()) != nullptr; }
+    bool attends(const node& n) const { return find_attention_row(n.op_type.c_str(), n.domain.c_str()) != nullptr; }
     bool stays(value_id id) const { return stays_[static_cast<std::size_t>(id)] != 0; }
 
     // Networks of halves are fused as those of float32 are, and get their type back where values go to memory.
@@ -11595,15 +14954,27 @@ private:
         return {};
     }
 
+    // Where a run may refuse what it is given, its updates ask for that as they do for the loss.
+    void guard_updates() {
+        bool may = false;
+        for (const node& n : g.nodes) may |= n.on_device && may_fault(g, n);
+        if (!may || g.states.empty()) return;
+        for (node& n : g.nodes) {
+            const element_rule* rule = n.on_device ? find_rule(n.op_type.c_str(), n.domain.c_str()) : nullptr;
+            if ((rule && rule->reads & element_rule::state) || (n.on_device && n.op_type == "BatchNormalizationTraining")) n.attributes.push_back(integer_attribute("without_faults", 1));
+        }
+    }
+
     // Operators without a kernel of their own become those that placement has asked about.
     status take_apart() {
         std::vector<node> old = std::move(g.nodes);
         g.nodes.clear();
         for (node& n : old) {
-            const decomposition_row* row = n.on_device ? find_decomposition(n.op_type.c_str(), n.domain.c_str()) : nullptr;
+            const asked_in_graph asked(g, n, with_.limit);
+            const decomposition_row* row = n.on_device ? find_decomposition(asked.context()) : nullptr;
             graph parts;
             if (row)
-                if (const char* why = decompose(*row, asked_in_graph(g, n, with_.limit).context(), parts)) return fail(errc::internal, graft::place(n), why);
+                if (const char* why = decompose(*row, asked.context(), parts)) return fail(errc::internal, graft::place(n), why);
             if (row)
                 splice(n, parts, row->float32);
             else
@@ -11643,8 +15014,10 @@ private:
         std::vector<value_id> ids;
         for (node& n : g.nodes) {
             n.on_device = !graft::detail::is_host_domain(n.domain);
-            if (n.on_device) continue;
+            const bool bits = n.op_type == "BitCast";  // what has other bits is another value
+            if (n.on_device && !bits) continue;
             ids = n.inputs;
+            if (bits) ids.push_back(n.outputs[0]);
             append_captures(n, ids);
             for (value_id id : ids)
                 if (id != no_value) stays_[static_cast<std::size_t>(id)] = 1;
@@ -11656,7 +15029,7 @@ private:
         static constexpr struct {
             const char* op;
             std::size_t input;
-        } readers[] = {{"GridSample", 1}, {"GridSampleGrad", 2}, {"RoiAlign", 1}, {"RoiAlignGrad", 1}, {"MaxRoiPool", 1}, {"DeformConv", 2}};
+        } readers[] = {{"GridSample", 1}, {"GridSampleGrad", 2}, {"RoiAlign", 1}, {"RoiAlignGrad", 1}, {"MaxRoiPool", 1}, {"DeformConv", 2}, {"DeformConvGrad", 3}};
         std::vector<char> found(g.values.size(), 0);
         const auto mark_place = [&](value_id id) {
             if (id != no_value) found[static_cast<std::size_t>(id)] = 1;
@@ -11671,6 +15044,12 @@ private:
         }
         return found;
     }
+    // What optimizers read: a gradient that the loss's scale was taken out of may be too small for 16 bits.
+    void find_gradients(std::vector<char>& found) const {
+        for (const node& n : g.nodes)
+            for (std::size_t i = 0; i < n.inputs.size() && is_optimizer(n); ++i)
+                if (n.inputs[i] != no_value) found[static_cast<std::size_t>(n.inputs[i])] = 1;
+    }
     // Values between operators in the type that was chosen. Places, statistics, losses, gradients of weights, what leaves the device and all
     // state stay float32; a softmax that products and its gradient alone read is rounded once in its kernel in place of on the way to them.
     void narrow() {
@@ -11679,8 +15058,9 @@ private:
         for (const node& n : g.nodes)
             for (std::size_t i = 0; i < n.inputs.size(); ++i)
                 if (n.inputs[i] != no_value && (i > 1 || !(multiplies(n) || n.op_type == "SoftmaxGrad"))) factor[static_cast<std::size_t>(n.inputs[i])] = 0;
-        static constexpr const char* keeps[] = {"Softmax", "LogSoftmax", "SGD", "Adam", "ExponentialMovingAverage", "GlobalNorm", "ScaleByNorm", "SumTo", "ConvGradWeight", "MatMulGradWeight", "LayerNormalizationGradScale"};
-        const std::vector<char> exact = find_places();
+        static constexpr const char* keeps[] = {"Softmax", "LogSoftmax", "SGD", "Adam", "ExponentialMovingAverage", "GlobalNorm", "ScaleByNorm", "SumTo", "ConvGradWeight", "MatMulGradWeight", "LayerNormalizationGradScale", "DeformConvGrad"};
+        std::vector<char> exact = find_places();
+        find_gradients(exact);
         for (const node& n : g.nodes) {
             bool kept = !n.on_device;
             for (const char* op : keeps) kept |= n.op_type == op;
@@ -11702,7 +15082,7 @@ private:
             bool last = convolves(n);
             for (value_id id : n.inputs) last |= id != no_value && at(id).block < 0;
             for (value_id id : n.outputs) {
-                if (id == no_value || !last || (n.op->flags & op_flag::view) || multiplies(n)) continue;
+                if (id == no_value || !last || (n.op->flags & op_flag::view) || multiplies(n) || attends(n)) continue;
                 value& v = at(id);
                 const bool axes = v.extents.rank() >= 3 && v.extents.rank() <= 5 && is_float(v.type) && n.op_type != "Transpose";
                 if (axes && !stays(id)) v.block = -1;
@@ -11715,19 +15095,25 @@ private:
         std::vector<node> old = std::move(g.nodes);
         g.nodes.clear();
         for (node& n : old) {
+            if (n.on_device && attends(n)) {
+                GRAFT_TRY(feed_attention(std::move(n)));
+                continue;
+            }
             const bool last = n.on_device && convolves(n);
             if (!last && !(n.on_device && multiplies(n))) {
                 g.nodes.push_back(std::move(n));
                 continue;
             }
-            dtype factors = used_.activations;
+            dtype factors = integer(n, "exact", 0) ? dtype::float32 : used_.activations;
             for (value_id id : n.inputs)
                 if (id != no_value && (at(id).type == dtype::float16 || at(id).type == dtype::bfloat16)) factors = at(id).type;
             for (std::size_t i = 0; i < n.inputs.size(); ++i) {
                 value_id& id = n.inputs[i];
                 if (id == no_value || !is_float(at(id).type)) continue;
                 const int block = last && at(id).extents.rank() >= 3 ? -1 : 0;
-                GRAFT_TRY_ASSIGN(id, as(id, is_float32(id) ? factors : at(id).type, block));
+                // C of Gemm has the type of what it is added to.
+                const dtype wanted = n.op_type == "Gemm" && i == 2 ? at(n.outputs[0]).type : is_float32(id) ? factors : at(id).type;
+                GRAFT_TRY_ASSIGN(id, as(id, wanted, block));
             }
             // A result that has to stay row-major gets its order behind the kernel. cuDNN gives gradients of weights in the type of the
             // factors; kernels of our own store the sums as they are.
@@ -11746,6 +15132,21 @@ private:
             g.nodes.push_back(std::move(n));
             for (const auto& b : behind) identity(b.first, b.second);
         }
+        return {};
+    }
+    // All of one half, row-major; a result that the caller reads is widened behind the kernel.
+    status feed_attention(node n) {
+        const value_id y = n.outputs[0];
+        const dtype type = is_float32(y) ? used_.activations : at(y).type;
+        for (value_id& id : n.inputs) GRAFT_TRY_ASSIGN(id, as(id, type, 0));
+        const bool wide = at(y).type != type;
+        if (wide) {
+            n.outputs[0] = like(y, "_half");
+            at(n.outputs[0]).type = type;
+        }
+        const value_id made = n.outputs[0];
+        g.nodes.push_back(std::move(n));
+        if (wide) identity(made, y);
         return {};
     }
     void identity(value_id from, value_id to) {
@@ -12217,6 +15618,78 @@ void keep_file(const std::string& key, const char* ending, const std::string& co
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_CORE_XXHASH_HPP
+#define GRAFT_SINGLE_GRAFT_CORE_XXHASH_HPP
+// ---- graft/core/xxhash.hpp
+// XXH64: a fast 64-bit checksum (Yann Collet's published algorithm). Against accidents, not against attackers.
+
+
+#include <cstddef>
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// XXH64 of the bytes; a number of its own for every seed. Equal on every machine.
+std::uint64_t xxh64(const void* bytes, std::size_t size, std::uint64_t seed = 0) noexcept;
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include <cstring>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+constexpr std::uint64_t xxh_prime1 = 0x9e3779b185ebca87u, xxh_prime2 = 0xc2b2ae3d27d4eb4fu, xxh_prime3 = 0x165667b19e3779f9u;
+constexpr std::uint64_t xxh_prime4 = 0x85ebca77c2b2ae63u, xxh_prime5 = 0x27d4eb2f165667c5u;
+
+inline std::uint64_t rotate_left(std::uint64_t x, int n) noexcept { return x << n | x >> (64 - n); }
+
+// Little-endian whatever the machine; compilers make one load of it.
+inline std::uint64_t little_endian(const std::uint8_t* p, int n) noexcept {
+    std::uint64_t v = 0;
+    for (int i = 0; i < n; ++i) v |= std::uint64_t(p[i]) << (8 * i);
+    return v;
+}
+
+inline std::uint64_t xxh_round(std::uint64_t lane, std::uint64_t word) noexcept {
+    return rotate_left(lane + word * xxh_prime2, 31) * xxh_prime1;
+}
+
+} // namespace detail
+
+GRAFT_INLINE std::uint64_t xxh64(const void* bytes, std::size_t size, std::uint64_t seed) noexcept {
+    using namespace detail;
+    const auto* p = static_cast<const std::uint8_t*>(bytes);
+    std::size_t left = size;
+    std::uint64_t hash = seed + xxh_prime5;
+    if (size >= 32) {
+        std::uint64_t lanes[4] = {seed + xxh_prime1 + xxh_prime2, seed + xxh_prime2, seed, seed - xxh_prime1};
+        for (; left >= 32; left -= 32)
+            for (std::uint64_t& lane : lanes) {
+                lane = xxh_round(lane, little_endian(p, 8));
+                p += 8;
+            }
+        hash = rotate_left(lanes[0], 1) + rotate_left(lanes[1], 7) + rotate_left(lanes[2], 12) + rotate_left(lanes[3], 18);
+        for (const std::uint64_t lane : lanes) hash = (hash ^ xxh_round(0, lane)) * xxh_prime1 + xxh_prime4;
+    }
+    hash += size;
+    for (; left >= 8; left -= 8, p += 8)
+        hash = rotate_left(hash ^ xxh_round(0, little_endian(p, 8)), 27) * xxh_prime1 + xxh_prime4;
+    if (left >= 4) {
+        hash = rotate_left(hash ^ little_endian(p, 4) * xxh_prime1, 23) * xxh_prime2 + xxh_prime3;
+        left -= 4;
+        p += 4;
+    }
+    for (; left; --left, ++p) hash = rotate_left(hash ^ *p * xxh_prime5, 11) * xxh_prime1;
+    hash = (hash ^ hash >> 33) * xxh_prime2;
+    hash = (hash ^ hash >> 29) * xxh_prime3;
+    return hash ^ hash >> 32;
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
 
 #include <cstdio>
 #include <cstdlib>
@@ -12627,6 +16100,7 @@ private:
     struct segment {
         int first = 0, last = 0;
         std::vector<std::size_t> up, down;  // its copies, by step
+        std::size_t first_fault = 0, faults = 0;  // words of what its kernels check
         bool ran = false;
         void* graph = nullptr;
     };
@@ -12647,12 +16121,15 @@ private:
     status take_staged();
     bool lies_free(const segment& s, std::size_t upload) const;
     status prepare_segments();
+    status prepare_faults();
+    status read_faults(const segment& s);
     status prepare_state(const host_addresses& host);
     status enqueue(const segment& s);
     status enqueue_step(std::size_t i);
     status enqueue_copy(std::size_t i, bool up);
     status capture(segment& s);
     device_address address(const slot& s) const;
+    device_address argument_of(const argument& a, std::size_t i, device_address workspace) const;
 
     std::shared_ptr<cuda_device> on_;
     std::shared_ptr<const plan> plan_;
@@ -12668,6 +16145,12 @@ private:
     std::vector<device_address> state_at_;       // of each input of the graph that is state
     std::vector<device_address> in_, out_;       // of the step that is enqueued
     const libraries* libraries_ = nullptr;
+    // Of kernels with checks: a word that says whether there was a fault, and one for each fault, by step. They are 0 but in the run that has
+    // met one; `unclean_`: an earlier run may not have ended like that.
+    device_memory faults_;
+    pinned_memory found_;
+    std::vector<std::size_t> fault_at_;
+    bool unclean_ = true;
 };
 
 /// Milliseconds that a library's kernel takes on memory of its own: see library_choices.
@@ -12809,6 +16292,7 @@ GRAFT_INLINE result<std::unique_ptr<device_context>> cuda_context::make(std::sha
     for (const step& s : made->plan_->steps) calls_library |= s.on_device && static_cast<const cuda_kernel&>(*s.on_device).library;
     if (calls_library) GRAFT_TRY_ASSIGN(made->libraries_, made->on_->handles());
     GRAFT_TRY(made->prepare_segments());
+    GRAFT_TRY(made->prepare_faults());
     return std::unique_ptr<device_context>(std::move(made));
 }
 // What runs on the stream has to end before its memory goes back to the pool.
@@ -12846,6 +16330,39 @@ GRAFT_INLINE status cuda_context::prepare_segments() {
     out_.resize(most);
     state_at_.assign(plan_->inputs.size(), 0);
     return pinned_.resize(on_->driver(), on_->context(), pinned, on_->name());
+}
+
+GRAFT_INLINE status cuda_context::prepare_faults() {
+    std::size_t count = 1;
+    bool used = false;
+    fault_at_.assign(plan_->steps.size(), 0);
+    for (segment& s : segments_) {
+        s.first_fault = count;
+        for (int i = s.first; i < s.last; ++i) {
+            fault_at_[static_cast<std::size_t>(i)] = count;
+            const program& kernels = static_cast<const cuda_kernel&>(*plan_->steps[static_cast<std::size_t>(i)].on_device).generated;
+            count += kernels.faults.size();
+            for (const launch& l : kernels.launches)
+                for (const argument& a : l.arguments) used |= a.kind == argument::from::fault_seen;
+        }
+        s.faults = count - s.first_fault;
+    }
+    if (!used) return {};
+    const std::int64_t bytes = static_cast<std::int64_t>(count * sizeof(std::uint64_t));
+    GRAFT_TRY_ASSIGN(faults_, on_->pool().take(bytes, purpose::activations));
+    return found_.resize(on_->driver(), on_->context(), bytes, on_->name());
+}
+
+// The first step's that has met one, whose error the host would have stopped at.
+GRAFT_INLINE status cuda_context::read_faults(const segment& s) {
+    const std::uint64_t* words = reinterpret_cast<const std::uint64_t*>(found_.data());
+    for (int i = s.first; s.faults && i < s.last; ++i) {
+        const std::vector<fault>& checked = static_cast<const cuda_kernel&>(*plan_->steps[static_cast<std::size_t>(i)].on_device).generated.faults;
+        for (std::size_t k = 0; k < checked.size(); ++k)
+            if (const std::uint64_t word = words[fault_at_[static_cast<std::size_t>(i)] + k]) return fault_of(checked[k], word);
+    }
+    unclean_ = false;
+    return {};
 }
 
 // State is found by the host's address, and brought over where the host has the newer.
@@ -12899,20 +16416,24 @@ GRAFT_INLINE status cuda_context::run_segment(int first, int last, const host_ad
             GRAFT_TRY(bring(from, pool));
     }
     if (ahead) GRAFT_TRY(take_staged());
-    GRAFT_TRY(launch_segment(*found));
+    if (status launched = launch_segment(*found); !launched.ok()) {
+        d.cuStreamSynchronize(stream_.get());  // what was put on it reads memory that the next run writes
+        return launched;
+    }
     status brought;
     if (ahead && ahead_->next) {
         brought = bring(ahead_->next, pool);
         ahead_->next = nullptr;
     }
     GRAFT_GPU_TRY(d, cuStreamSynchronize(stream_.get()), on_->name(), "running the network");
-    for (std::size_t i : found->down) detail::copy_bytes(host.address(steps[i].out[0]), pinned_.data() + staged_[i], detail::copied_bytes(steps[i]), pool);
     if (state_)
         for (const state_pair& pair : plan_->lowered.states) {
             if (pair.output < 0) continue;  // it is only read
             const slot& s = plan_->value_slots[static_cast<std::size_t>(plan_->lowered.inputs[static_cast<std::size_t>(pair.input)])];
             if (s.on_device) state_->changed(host.address(s));
         }
+    GRAFT_TRY(read_faults(*found));
+    for (std::size_t i : found->down) detail::copy_bytes(host.address(steps[i].out[0]), pinned_.data() + staged_[i], detail::copied_bytes(steps[i]), pool);
     return brought;
 }
 
@@ -12920,6 +16441,8 @@ GRAFT_INLINE status cuda_context::launch_segment(segment& s) {
     std::lock_guard<std::mutex> guard(on_->enqueueing());
     // The first run lets libraries load what they need, which they may not do while a graph is made.
     if (s.ran && !s.graph) GRAFT_TRY(capture(s));
+    if (faults_.bytes() && unclean_) GRAFT_GPU_TRY(on_->driver(), cuMemsetD8Async(faults_.address(), 0, static_cast<std::size_t>(faults_.bytes()), stream_.get()), on_->name(), "clearing what kernels report");
+    unclean_ = true;
     if (s.graph)
         GRAFT_GPU_TRY(on_->driver(), cuGraphLaunch(s.graph, stream_.get()), on_->name(), "launching a graph");
     else
@@ -13009,6 +16532,9 @@ GRAFT_INLINE status cuda_context::capture(segment& s) {
 
 GRAFT_INLINE status cuda_context::enqueue(const segment& s) {
     for (int i = s.first; i < s.last; ++i) GRAFT_TRY(enqueue_step(static_cast<std::size_t>(i)));
+    constexpr std::size_t word = sizeof(std::uint64_t);
+    if (s.faults)
+        GRAFT_GPU_TRY(on_->driver(), cuMemcpyDtoHAsync_v2(found_.data() + s.first_fault * word, faults_.address() + s.first_fault * word, s.faults * word, stream_.get()), on_->name(), "asking what kernels report");
     return {};
 }
 
@@ -13025,6 +16551,16 @@ GRAFT_INLINE status cuda_context::enqueue_copy(std::size_t i, bool up) {
     return {};
 }
 
+GRAFT_INLINE device_address cuda_context::argument_of(const argument& a, std::size_t i, device_address workspace) const {
+    switch (a.kind) {
+    case argument::from::input: return in_[static_cast<std::size_t>(a.index)];
+    case argument::from::output: return out_[static_cast<std::size_t>(a.index)];
+    case argument::from::faults: return faults_.address() + fault_at_[i] * sizeof(std::uint64_t);
+    case argument::from::fault_seen: return faults_.address();
+    case argument::from::number: return static_cast<device_address>(a.index);
+    default: return workspace + static_cast<device_address>(a.index);
+    }
+}
 GRAFT_INLINE status cuda_context::enqueue_step(std::size_t i) {
     const api::driver_functions& d = on_->driver();
     const step& s = plan_->steps[i];
@@ -13035,12 +16571,12 @@ GRAFT_INLINE status cuda_context::enqueue_step(std::size_t i) {
     const device_address workspace = arena_.address() + static_cast<device_address>(s.workspace_offset);
     if (kernel.library) return kernel.library->enqueue({*libraries_, stream_.get(), in_.data(), out_.data(), workspace});
     for (const cuda_program::entry& e : loaded_->steps[i]) {
-        device_address values[64];
-        void* parameters[64];
+        device_address values[most_arguments] = {};
+        void* parameters[most_arguments];
         std::size_t count = 0;
         for (const argument& a : e.how->arguments) {
-            values[count] = a.kind == argument::from::input ? in_[static_cast<std::size_t>(a.index)] : a.kind == argument::from::output ? out_[static_cast<std::size_t>(a.index)] : workspace + static_cast<device_address>(a.index);
-            parameters[count] = &values[count];
+            values[count] = argument_of(a, i, workspace);
+            parameters[count] = &values[count];  // a table is one parameter: the first
             ++count;
         }
         const launch& l = *e.how;
@@ -13536,6 +17072,7 @@ GRAFT_INLINE result<const libraries*> cuda_device::handles() {
     current_context now(driver(), context_);
     GRAFT_TRY(driver_status(driver(), now.result(), name_, "using its context"));
     handles_.driver = functions_.driver;
+    handles_.driver_context = context_;
     if (functions_.cudnn && !handles_.cudnn_handle) {
         const int result = functions_.cudnn->cudnnCreate(&handles_.cudnn_handle);
         if (result) return fail(errc::device_unavailable, name_, std::string("cuDNN cannot be started: ") + functions_.cudnn->cudnnGetErrorString(result));
@@ -13555,7 +17092,7 @@ GRAFT_INLINE result<const libraries*> cuda_device::handles() {
 }
 
 GRAFT_INLINE const char* cuda_device::refuse_node(const op_context& node) const {
-    const decomposition_row* row = find_decomposition(node.n.op_type.c_str(), node.n.domain.c_str());
+    const decomposition_row* row = find_decomposition(node);
     if (!row) return refuse_kernel(node);
     graph parts;
     if (const char* why = decompose(*row, node, parts)) return why;
@@ -13587,6 +17124,7 @@ GRAFT_INLINE result<std::unique_ptr<library_kernel>> cuda_device::library_kernel
     const char *const op = q.n.op_type.c_str(), *const domain = q.n.domain.c_str();
     const library_row* row = find_conv_row(op, domain);
     if (!row) row = find_matmul_row(op, domain);
+    if (!row) row = find_attention_row(op, domain);
     if (takes_depthwise(q)) row = nullptr;
     if (row) why = row->refuse(q);
     if (!row || why) return std::unique_ptr<library_kernel>();
@@ -13672,7 +17210,7 @@ GRAFT_INLINE result<std::shared_ptr<const device_program>> cuda_device::load_pla
         if (!s.on_device) continue;
         const program& text = static_cast<const cuda_kernel&>(*s.on_device).generated;
         for (const launch& l : text.launches) {
-            if (l.arguments.size() > most_arguments) return fail(errc::internal, name_, "a kernel takes more than 64 addresses");
+            if (l.arguments.size() > most_arguments) return fail(errc::internal, name_, "a kernel takes more than 500 addresses");
             void* function = nullptr;
             GRAFT_TRY_ASSIGN(function, modules_->function(made->modules[module].get(), l.entry));
             made->steps[i].push_back({function, &l});
@@ -13687,7 +17225,6 @@ GRAFT_INLINE result<std::shared_ptr<const device_program>> cuda_device::load_pla
             made->held.push_back(std::move(constant));
         }
     }
-    GRAFT_GPU_TRY(driver(), cuStreamSynchronize(stream.get()), name_, "bringing weights over");
     return std::shared_ptr<const device_program>(std::move(made));
 }
 
@@ -13702,6 +17239,8 @@ GRAFT_INLINE result<std::shared_ptr<const resident_constant>> cuda_device::resid
     made->host = host;
     GRAFT_TRY_ASSIGN(made->memory, pool_->take(static_cast<std::int64_t>(host.bytes()), purpose::constants));
     if (host.bytes()) GRAFT_GPU_TRY(driver(), cuMemcpyHtoDAsync_v2(made->memory.address(), host.raw(), host.bytes(), stream), name_, "bringing weights over");
+    // Here, since whoever finds it from now on takes it for whole.
+    GRAFT_GPU_TRY(driver(), cuStreamSynchronize(stream), name_, "bringing weights over");
     constants_.push_back(made);
     return std::shared_ptr<const resident_constant>(std::move(made));
 }

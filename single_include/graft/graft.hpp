@@ -22914,8 +22914,9 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace ops {
 
+constexpr const char* index_out_of_range = "index %lld is out of range for extent %lld";
 GRAFT_COLD inline status bad_index(const op_context& c, std::int64_t index, std::int64_t extent) {
-    return c.fail(errc::op_index, "index %lld is out of range for extent %lld", index, extent);
+    return c.fail(errc::op_index, index_out_of_range, index, extent);
 }
 
 /// Element i of `indices` resolved into [0, extent); false where it is out of range.
@@ -24256,12 +24257,14 @@ struct region_grid {
                             x + (static_cast<double>(i % grid_w) + 0.5) * bin_w / static_cast<double>(grid_w), height, width);
     }
 };
+constexpr const char *batch_out_of_range = "batch index %lld is out of range for %lld", *region_batch_out_of_range = "the batch index of region %lld is out of range for %lld",
+                     *region_too_large = "region %lld is not finite or too large";
 /// Reads region n; `images` are [N, C, H, W], `bins` [regions, C, h, w]. Takes its samples off the budget.
 inline status read_region(const op_context& c, const shape& images, const shape& bins, bool half, std::int64_t n, std::int64_t& budget, region_grid& r) {
     const double scale = static_cast<double>(c.real("spatial_scale", 1)), offset = half ? 0.5 : 0;
     const std::int64_t ratio = c.integer("sampling_ratio", 0);
     r.batch = index_at(c.in[2], n);
-    if (r.batch < 0 || r.batch >= images[0]) return c.fail(errc::op_index, "batch index %lld is out of range for %lld", r.batch, images[0]);
+    if (r.batch < 0 || r.batch >= images[0]) return c.fail(errc::op_index, batch_out_of_range, r.batch, images[0]);
     double roi[4];
     load_as_double(c.in[1].type, c.in[1].data, n * 4, 4, roi);
     for (double& v : roi) v = v * scale - offset;
@@ -24269,7 +24272,7 @@ inline status read_region(const op_context& c, const shape& images, const shape&
     if (!half) width = width > 1 ? width : 1, height = height > 1 ? height : 1;
     r.left = roi[0], r.top = roi[1], r.columns = bins[3];
     r.bin_h = height / static_cast<double>(bins[2]), r.bin_w = width / static_cast<double>(bins[3]);
-    if (!(std::fabs(r.bin_h) < 1e9) || !(std::fabs(r.bin_w) < 1e9)) return c.fail(errc::op_value, "region %lld is not finite or too large", n);
+    if (!(std::fabs(r.bin_h) < 1e9) || !(std::fabs(r.bin_w) < 1e9)) return c.fail(errc::op_value, region_too_large, n);
     r.grid_h = ratio ? ratio : static_cast<std::int64_t>(std::ceil(r.bin_h)), r.grid_w = ratio ? ratio : static_cast<std::int64_t>(std::ceil(r.bin_w));
     r.area = r.grid_h > 0 && r.grid_w > 0 ? checked_mul(r.grid_h, r.grid_w) : 0;
     const std::int64_t work = checked_mul(r.area, checked_mul(images[1], bins[2] * bins[3]));
@@ -24401,10 +24404,10 @@ inline status max_roi_pool_run(run_context& c) {
         load_as_double(c.in[1].type, c.in[1].data, n * 5, 5, roi);
         for (int i = 1; i < 5; ++i) {
             roi[i] = std::round(roi[i] * scale);
-            if (!(std::fabs(roi[i]) < 1e9)) return c.fail(errc::op_value, "region %lld is not finite or too large", n);
+            if (!(std::fabs(roi[i]) < 1e9)) return c.fail(errc::op_value, region_too_large, n);
         }
         if (!(roi[0] >= 0 && roi[0] < static_cast<double>(s[0])))
-            return c.fail(errc::op_index, "the batch index of region %lld is out of range for %lld", n, s[0]);
+            return c.fail(errc::op_index, region_batch_out_of_range, n, s[0]);
         const std::int64_t batch = static_cast<std::int64_t>(roi[0]);
         for (std::int64_t k = 0; k < s[1]; ++k)
             for (std::int64_t bin = 0; bin < o[2] * o[3]; ++bin) {
@@ -26634,6 +26637,7 @@ inline double log_sum_exp_of(const tensor_view& x, const axis_split& s, std::int
     return highest + std::log(sum);
 }
 
+constexpr const char* target_out_of_range = "target %lld is out of range for %lld classes";
 GRAFT_NOINLINE inline status loss_kernel(run_context& c, bool softmax) {
     const tensor_view x = c.in[0], target = c.in[1], y = c.out[0];
     const axis_split s = split_at(x.extents, 1);
@@ -26652,7 +26656,7 @@ GRAFT_NOINLINE inline status loss_kernel(run_context& c, bool softmax) {
             const std::int64_t t = target.integer(n * s.inner + j);
             double loss = 0;
             if (!ignores || t != ignored) {
-                if (t < 0 || t >= s.n) return c.fail(errc::op_index, "target %lld is out of range for %lld classes", t, s.n);
+                if (t < 0 || t >= s.n) return c.fail(errc::op_index, target_out_of_range, t, s.n);
                 const double weight = c.has(2) ? c.in[2].real(t) : 1;
                 loss = -weight * (x.real((n * s.n + t) * s.inner + j) - off);
                 total += loss;
@@ -29267,6 +29271,7 @@ inline status reverse_sequence_infer(infer_context& c) {
         return c.fail_shapes("sequence_lens must have one element a batch");
     return c.set(0, c.in[0].type, s);
 }
+constexpr const char* length_out_of_range = "sequence length %lld is out of range for %lld steps";
 inline status reverse_sequence_run(run_context& c) {
     const shape& s = c.in[0].extents;
     const int batch = static_cast<int>(c.integer("batch_axis", 1)), time = 1 - batch;
@@ -29274,7 +29279,7 @@ inline status reverse_sequence_run(run_context& c) {
     for (std::int64_t b = 0; b < s[batch]; ++b) {
         const std::int64_t length = index_at(c.in[1], b);
         if (length < 0 || length > s[time])
-            return c.fail(errc::op_index, "sequence length %lld is out of range for %lld steps", length, s[time]);
+            return c.fail(errc::op_index, length_out_of_range, length, s[time]);
         for (std::int64_t t = 0; t < s[time] && inner; ++t) {
             const std::int64_t u = t < length ? length - 1 - t : t;
             const std::int64_t to = batch ? t * s[1] + b : b * s[1] + t, from = batch ? u * s[1] + b : b * s[1] + u;
@@ -33029,6 +33034,7 @@ struct step {
 
 /// Everything a run needs that does not change from run to run. Immutable, shared by contexts.
 struct plan {
+    std::shared_ptr<device> on;      ///< the device beside the CPU; null: there is none. Its kernels, in the steps, go before it does
     graph lowered;                   ///< keeps constants alive; its nodes are in running order
     std::vector<step> steps;
     std::vector<int> late;           ///< nodes whose output shapes only a run can tell, in order: they are interpreted
@@ -33040,7 +33046,6 @@ struct plan {
     std::int64_t multiply_adds = 0;  ///< of the graph before lowering
     std::vector<tensor_view> inputs; ///< the shapes that this plan is for
 
-    std::shared_ptr<device> on;      ///< the device beside the CPU; null: there is none
     std::int64_t device_arena_bytes = 0;
     std::shared_ptr<const device_program> loaded;  ///< what the device keeps for this plan; null: no step is its
 };

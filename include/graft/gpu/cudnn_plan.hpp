@@ -33,7 +33,7 @@ struct cudnn_plan {
 /// Makes the plan of an engine configuration of a graph; op.unsupported where the engine does not take it, or breaks a limit.
 status make_plan(const libraries& with, const engine_limits& limits, cudnn_descriptor config, cudnn_plan& plan);
 /// What is kept of a plan: its choice, or, where its kernel was compiled, the library's own text of the plan, which has the kernel.
-status keep_plan(const cudnn_plan& plan, std::string& text);
+std::string keep_plan(const cudnn_plan& plan);
 /// The plan of a text that was kept.
 status restore_plan(const libraries& with, const engine_limits& limits, const cudnn_graph& graph, const std::string& text, cudnn_plan& plan);
 
@@ -247,21 +247,19 @@ GRAFT_INLINE status make_plan(const libraries& with, const engine_limits& limits
     return detail::read_plan(f, limits, plan);
 }
 
-GRAFT_INLINE status keep_plan(const cudnn_plan& plan, std::string& text) {
+GRAFT_INLINE std::string keep_plan(const cudnn_plan& plan) {
     namespace attribute = api::cudnn::attribute;
     namespace type = api::cudnn::attribute_type;
-    text = plan.choice;
-    if (!plan.compiled) return {};
+    if (!plan.compiled) return plan.choice;
     constexpr std::int64_t most = std::int64_t(16) << 20;
     std::int64_t size = 0, written = 0;
-    GRAFT_TRY(plan.plan.get(attribute::execution_plan_json, type::text, 0, size, nullptr));
-    if (size <= 0 || size > most) return {};  // then the choice alone is kept
+    // Where there is no text, or a huge one, the choice alone is kept.
+    if (!plan.plan.get(attribute::execution_plan_json, type::text, 0, size, nullptr).ok() || size <= 0 || size > most) return plan.choice;
     std::string json(static_cast<std::size_t>(size), ' ');
-    GRAFT_TRY(plan.plan.get(attribute::execution_plan_json, type::text, size, written, &json[0]));
+    if (!plan.plan.get(attribute::execution_plan_json, type::text, size, written, &json[0]).ok()) return plan.choice;
     json.resize(static_cast<std::size_t>(written < 0 ? 0 : written > size ? size : written));
     while (!json.empty() && json.back() == 0) json.pop_back();
-    text = detail::plan_text_mark() + json;
-    return {};
+    return detail::plan_text_mark() + json;
 }
 
 GRAFT_INLINE status restore_plan(const libraries& with, const engine_limits& limits, const cudnn_graph& graph, const std::string& text, cudnn_plan& plan) {
@@ -319,8 +317,7 @@ GRAFT_INLINE result<std::unique_ptr<library_kernel>> choose_cudnn_kernel(const k
         best = std::move(kernel);
     }
     if (!best) return fail(errc::device_unavailable, "cuDNN", "every engine failed while it was measured; `graft doctor` tells which libraries are used");
-    std::string kept;
-    if (choices.remember && keep_plan(best->plan(), kept).ok()) choices.remember(choices.context, key, kept);
+    if (choices.remember) choices.remember(choices.context, key, keep_plan(best->plan()));
     return std::unique_ptr<library_kernel>(std::move(best));
 }
 

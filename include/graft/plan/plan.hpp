@@ -42,6 +42,7 @@ struct step {
 
 /// Everything a run needs that does not change from run to run. Immutable, shared by contexts.
 struct plan {
+    std::shared_ptr<device> on;      ///< the device beside the CPU; null: there is none. Its kernels, in the steps, go before it does
     graph lowered;                   ///< keeps constants alive; its nodes are in running order
     std::vector<step> steps;
     std::vector<int> late;           ///< nodes whose output shapes only a run can tell, in order: they are interpreted
@@ -53,7 +54,6 @@ struct plan {
     std::int64_t multiply_adds = 0;  ///< of the graph before lowering
     std::vector<tensor_view> inputs; ///< the shapes that this plan is for
 
-    std::shared_ptr<device> on;      ///< the device beside the CPU; null: there is none
     std::int64_t device_arena_bytes = 0;
     std::shared_ptr<const device_program> loaded;  ///< what the device keeps for this plan; null: no step is its
 };

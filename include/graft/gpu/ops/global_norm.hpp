@@ -18,7 +18,7 @@ namespace gpu {
 namespace detail {
 
 constexpr std::int64_t norm_piece = 16 * 1024;  ///< elements that a block squares
-constexpr int norm_inputs = static_cast<int>(most_arguments) - 1;  ///< of one launch, which has the address of its sums beside them
+constexpr int norm_inputs = 256;                ///< of one launch, beside the address of its sums: no more than `most_arguments`
 
 inline std::string norm_functions(const std::string& sum) {
     return fill(R"cuda(template <class T> __device__ __noinline__ $sum sum_of_squares(const T* from, long long n, long long piece) {

@@ -34,7 +34,7 @@ inline quantization read_quantization(const rule_call& r, dtype real, dtype whol
         made.refused = "its types are not float32 and integers of 8 or 16 bits";
     else if (!ops::plan_quantization(r.c, q).ok() || q.blocked)
         made.refused = "its scales lie in blocks";
-    // Zero or NaN among the scales is an error, and a kernel has none.
+    // Zero or NaN among constant scales is an error, which the host reports.
     else if (r.c.in[1].data && !ops::check_scales(r.c, 1, divisor).ok())
         made.refused = "one of its scales is zero or not a number";
     if (made.refused) return made;
