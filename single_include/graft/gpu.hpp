@@ -2386,6 +2386,17 @@ private:
     kernel_query query_;
 };
 
+// A value of another graph with the type, extents and layout of this one, appended to `to`.
+inline value_id copy_value(graph& to, const value& from) {
+    const value_id made = to.add_value(from.name);
+    value& v = to.values.back();
+    v.type = from.type;
+    v.has_shape = true;
+    v.extents = from.extents;
+    v.block = from.block;
+    return made;
+}
+
 // A node of a graph under change, asked as planning will ask for it. The graph stays as it is meanwhile.
 class asked_in_graph {
 public:
@@ -10781,151 +10792,17 @@ generated_table deform_conv_rows();
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
-GRAFT_BEGIN_NAMESPACE
-namespace gpu {
-namespace detail {
-
-// Where the element at these coordinates is in memory.
-inline std::string offset_text(const shape& extents, layout order, const std::string (&axes)[4]) {
-    const std::vector<std::int64_t> strides = strides_of(extents, order);
-    std::string s;
-    for (std::size_t d = 0; d < 4; ++d) s += (d ? " + (" : "(") + axes[d] + ") * " + decimal(strides[d]);
-    return s;
-}
-
-// A block has 64 maps of 64 pixels, a thread 4 of 4; both sides of the product go through shared memory in slices of 16.
-inline const char* generate_deform_conv(const kernel_query& q, program& p) {
-    ops::deform_plan plan;
-    if (!ops::read_deform(q, plan).ok()) return "its attributes do not fit";
-    const shape &x = q.in[0].extents, &w = q.in[1].extents, &o = q.out[0].extents;
-    if (o.elements() == 0) return nullptr;
-    const bool biased = q.has(3), masked = q.has(4);
-    std::int64_t largest = o.elements();
-    std::vector<int> inputs;
-    for (int i = 0; i < q.inputs; ++i) {
-        if (!q.has(i)) continue;
-        if (!is_generated(q.in[i].type)) return "an element type that generated kernels do not take";
-        largest = std::max(largest, q.in[i].elements());
-        inputs.push_back(i);
-    }
-    const std::int64_t maps = w[0] / plan.group, pixels = o[0] * o[2] * o[3], taps = plan.kernel[0] * plan.kernel[1];
-    launch l;
-    l.entry = "graft_deform";
-    l.block[0] = 256;
-    const std::int64_t grid[3] = {(pixels + 63) / 64, (maps + 63) / 64, plan.group};
-    if (grid[0] > INT32_MAX || grid[1] > 65535 || grid[2] > 65535) return "more pixels, maps or groups than a launch has blocks for";
-    for (int d = 0; d < 3; ++d) l.grid[d] = static_cast<unsigned>(grid[d]);
-    const fillings names = {
-        {"type", compute_name(q.out[0].type)}, {"stored", memory_name(q.out[0].type)}, {"pixels", decimal(pixels)}, {"maps", decimal(maps)}, {"taps", decimal(taps)}, {"depth", decimal(w[1] * taps)},
-        {"channels", decimal(w[1])}, {"per_offset", decimal(x[1] / plan.offset_group)}, {"out_h", decimal(o[2])}, {"out_w", decimal(o[3])}, {"height", decimal(x[2])}, {"width", decimal(x[3])},
-        {"columns", decimal(plan.kernel[1])}, {"stride_h", decimal(plan.strides[0])}, {"stride_w", decimal(plan.strides[1])}, {"pad_h", decimal(plan.pads[0])}, {"pad_w", decimal(plan.pads[1])},
-        {"dilation_h", decimal(plan.dilations[0])}, {"dilation_w", decimal(plan.dilations[1])},
-        {"weight", offset_text(w, q.in_layout[1], {"group * " + decimal(maps) + " + m", "k / " + decimal(taps), "k % " + decimal(taps) + " / " + decimal(plan.kernel[1]), "k % " + decimal(plan.kernel[1])})},
-        {"offset_h", offset_text(q.in[2].extents, q.in_layout[2], {"n", "(of * " + decimal(taps) + " + tap) * 2", "oy", "ox"})},
-        {"offset_w", offset_text(q.in[2].extents, q.in_layout[2], {"n", "(of * " + decimal(taps) + " + tap) * 2 + 1", "oy", "ox"})},
-        {"element", offset_text(x, q.in_layout[0], {"n", "channel", "r", "q"})},
-        {"bias", biased ? "load(in3 + group * " + decimal(maps) + " + m)" : std::string("0")},
-        {"output", offset_text(o, q.out_layout[0], {"n", "group * " + decimal(maps) + " + m", "oy", "ox"})},
-    };
-    const std::string mask = masked ? "($type)load(in4 + " + offset_text(q.in[4].extents, q.in_layout[4], {"n", "of * " + decimal(taps) + " + tap", "oy", "ox"}) + ")" : std::string("1");
-    p.source = std::string("namespace graft {\n") + index_definition(largest + (std::int64_t(1) << 24));
-    const std::string text = fill(R"cuda(    __shared__ $type weights[16][65];
-    __shared__ $type columns[16][65];
-    const int thread = (int)threadIdx.x;
-    const index_t group = blockIdx.z;
-    const index_t first_map = (index_t)blockIdx.y * 64;
-    const index_t first_pixel = (index_t)blockIdx.x * 64;
-    $type sum[4][4] = {};
-    for (index_t begin = 0; begin < $depth; begin += 16) {
-        for (int i = thread; i < 1024; i += 256) {
-            const index_t k = begin + i % 16;
-            const index_t m = first_map + i / 16;
-            weights[i % 16][i / 16] = k < $depth && m < $maps ? ($type)load(in1 + $weight) : ($type)0;
-        }
-        for (int i = thread; i < 1024; i += 256) {
-            const index_t k = begin + i / 64;
-            const index_t pixel = first_pixel + i % 64;
-            $type value = 0;
-            if (k < $depth && pixel < $pixels) {
-                const index_t n = pixel / ($out_h * $out_w);
-                const index_t oy = pixel / $out_w % $out_h;
-                const index_t ox = pixel % $out_w;
-                const index_t channel = group * $channels + k / $taps;
-                const index_t tap = k % $taps;
-                const index_t of = channel / $per_offset;
-                const $type h = ($type)(oy * $stride_h - $pad_h + tap / $columns * $dilation_h) + ($type)load(in2 + $offset_h);
-                const $type v = ($type)(ox * $stride_w - $pad_w + tap % $columns * $dilation_w) + ($type)load(in2 + $offset_w);
-                if (h > -1 && h < $height && v > -1 && v < $width) {
-                    const $type top = floor(h);
-                    const $type left = floor(v);
-#pragma unroll
-                    for (int corner = 0; corner < 4; ++corner) {
-                        const index_t r = (index_t)top + corner / 2;
-                        const index_t q = (index_t)left + corner % 2;
-                        const $type down = corner / 2 ? h - top : 1 - (h - top);
-                        const $type across = corner % 2 ? v - left : 1 - (v - left);
-                        if (r >= 0 && r < $height && q >= 0 && q < $width) value += down * across * ($type)load(in0 + $element);
-                    }
-                    value *= )cuda", names) + fill(mask.c_str(), names) + fill(R"cuda(;
-                }
-            }
-            columns[i / 64][i % 64] = value;
-        }
-        __syncthreads();
-#pragma unroll
-        for (int k = 0; k < 16; ++k) {
-            $type a[4];
-            $type b[4];
-#pragma unroll
-            for (int i = 0; i < 4; ++i) a[i] = weights[k][thread / 16 + 16 * i];
-#pragma unroll
-            for (int i = 0; i < 4; ++i) b[i] = columns[k][thread % 16 + 16 * i];
-#pragma unroll
-            for (int i = 0; i < 4; ++i)
-#pragma unroll
-                for (int j = 0; j < 4; ++j) sum[i][j] += a[i] * b[j];
-        }
-        __syncthreads();
-    }
-#pragma unroll
-    for (int i = 0; i < 4; ++i)
-#pragma unroll
-        for (int j = 0; j < 4; ++j) {
-            const index_t m = first_map + thread / 16 + 16 * i;
-            const index_t pixel = first_pixel + thread % 16 + 16 * j;
-            if (m >= $maps || pixel >= $pixels) continue;
-            const index_t n = pixel / ($out_h * $out_w);
-            const index_t oy = pixel / $out_w % $out_h;
-            const index_t ox = pixel % $out_w;
-            out0[$output] = stored<$stored>(sum[i][j] + ($type)$bias);
-        }
-)cuda", names);
-    p.source += entry_point(q, l, inputs, {0}, std::vector<workspace_parameter>(), text) + "}  // namespace graft\n";
-    p.launches.push_back(std::move(l));
-    p.note = "a product with columns that are sampled";
-    return nullptr;
-}
-
-}  // namespace detail
-}  // namespace gpu
-GRAFT_END_NAMESPACE
-
-#ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_DEFORM_CONV_GRAD_HPP
-#define GRAFT_SINGLE_GRAFT_GPU_OPS_DEFORM_CONV_GRAD_HPP
-// ---- graft/gpu/ops/deform_conv_grad.hpp
-// The kernels of graft.DeformConvGrad: part of deform_conv.hpp.
-
 #ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_DEFORM_CONV_TEXT_HPP
 #define GRAFT_SINGLE_GRAFT_GPU_OPS_DEFORM_CONV_TEXT_HPP
 // ---- graft/gpu/ops/deform_conv_text.hpp
-// The text of the kernels of graft.DeformConvGrad: part of deform_conv.hpp.
+// Texts of the kernels of graft.DeformConvGrad, and what DeformConv shares with them: part of deform_conv.hpp.
 
 
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 namespace detail {
 
-// What all of them share: places, corners, and a part of a product.
+// What the gradients share: places and corners.
 constexpr const char* deform_sampling = R"cuda(// Where a tap looks: the element above and to the left, and how far it is from there; -2: nowhere.
 struct alignas($align) sample { int row, column; $type down, across; };
 __device__ __forceinline__ sample sample_of(index_t s, const $offsets* in3) {
@@ -10961,8 +10838,9 @@ template <class T> __device__ __forceinline__ void load_corners($type (&v)[4], c
         v[corner] = inside ? ($type)load(picture + ((n * $height + y) * $width + x) * $channels + channel) : ($type)0;
     }
 }
+)cuda";
 // The part of a 64 x 64 product that 16 of its depth give: a thread has 4 of 4.
-__device__ __forceinline__ void add_slice($type (&sum)[4][4], const $type (&left)[16][65], const $type (&right)[16][65], int thread) {
+constexpr const char* deform_product = R"cuda(__device__ __forceinline__ void add_slice($type (&sum)[4][4], const $type (&left)[16][65], const $type (&right)[16][65], int thread) {
 #pragma unroll
     for (int k = 0; k < 16; ++k) {
         $type a[4];
@@ -11128,6 +11006,128 @@ constexpr const char* deform_places = R"cuda(    const index_t at = ((index_t)bl
 }  // namespace gpu
 GRAFT_END_NAMESPACE
 #endif
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+namespace detail {
+
+// Where the element at these coordinates is in memory.
+inline std::string offset_text(const shape& extents, layout order, const std::string (&axes)[4]) {
+    const std::vector<std::int64_t> strides = strides_of(extents, order);
+    std::string s;
+    for (std::size_t d = 0; d < 4; ++d) s += (d ? " + (" : "(") + axes[d] + ") * " + decimal(strides[d]);
+    return s;
+}
+
+// A block has 64 maps of 64 pixels, a thread 4 of 4; both sides of the product go through shared memory in slices of 16.
+inline const char* generate_deform_conv(const kernel_query& q, program& p) {
+    ops::deform_plan plan;
+    if (!ops::read_deform(q, plan).ok()) return "its attributes do not fit";
+    const shape &x = q.in[0].extents, &w = q.in[1].extents, &o = q.out[0].extents;
+    if (o.elements() == 0) return nullptr;
+    const bool biased = q.has(3), masked = q.has(4);
+    std::int64_t largest = o.elements();
+    std::vector<int> inputs;
+    for (int i = 0; i < q.inputs; ++i) {
+        if (!q.has(i)) continue;
+        if (!is_generated(q.in[i].type)) return "an element type that generated kernels do not take";
+        largest = std::max(largest, q.in[i].elements());
+        inputs.push_back(i);
+    }
+    const std::int64_t maps = w[0] / plan.group, pixels = o[0] * o[2] * o[3], taps = plan.kernel[0] * plan.kernel[1];
+    launch l;
+    l.entry = "graft_deform";
+    l.block[0] = 256;
+    const std::int64_t grid[3] = {(pixels + 63) / 64, (maps + 63) / 64, plan.group};
+    if (grid[0] > INT32_MAX || grid[1] > 65535 || grid[2] > 65535) return "more pixels, maps or groups than a launch has blocks for";
+    for (int d = 0; d < 3; ++d) l.grid[d] = static_cast<unsigned>(grid[d]);
+    const fillings names = {
+        {"type", compute_name(q.out[0].type)}, {"stored", memory_name(q.out[0].type)}, {"pixels", decimal(pixels)}, {"maps", decimal(maps)}, {"taps", decimal(taps)}, {"depth", decimal(w[1] * taps)},
+        {"channels", decimal(w[1])}, {"per_offset", decimal(x[1] / plan.offset_group)}, {"out_h", decimal(o[2])}, {"out_w", decimal(o[3])}, {"height", decimal(x[2])}, {"width", decimal(x[3])},
+        {"columns", decimal(plan.kernel[1])}, {"stride_h", decimal(plan.strides[0])}, {"stride_w", decimal(plan.strides[1])}, {"pad_h", decimal(plan.pads[0])}, {"pad_w", decimal(plan.pads[1])},
+        {"dilation_h", decimal(plan.dilations[0])}, {"dilation_w", decimal(plan.dilations[1])},
+        {"weight", offset_text(w, q.in_layout[1], {"group * " + decimal(maps) + " + m", "k / " + decimal(taps), "k % " + decimal(taps) + " / " + decimal(plan.kernel[1]), "k % " + decimal(plan.kernel[1])})},
+        {"offset_h", offset_text(q.in[2].extents, q.in_layout[2], {"n", "(of * " + decimal(taps) + " + tap) * 2", "oy", "ox"})},
+        {"offset_w", offset_text(q.in[2].extents, q.in_layout[2], {"n", "(of * " + decimal(taps) + " + tap) * 2 + 1", "oy", "ox"})},
+        {"element", offset_text(x, q.in_layout[0], {"n", "channel", "r", "q"})},
+        {"bias", biased ? "load(in3 + group * " + decimal(maps) + " + m)" : std::string("0")},
+        {"output", offset_text(o, q.out_layout[0], {"n", "group * " + decimal(maps) + " + m", "oy", "ox"})},
+    };
+    const std::string mask = masked ? "($type)load(in4 + " + offset_text(q.in[4].extents, q.in_layout[4], {"n", "of * " + decimal(taps) + " + tap", "oy", "ox"}) + ")" : std::string("1");
+    p.source = std::string("namespace graft {\n") + index_definition(largest + (std::int64_t(1) << 24));
+    const std::string text = fill(R"cuda(    __shared__ $type weights[16][65];
+    __shared__ $type columns[16][65];
+    const int thread = (int)threadIdx.x;
+    const index_t group = blockIdx.z;
+    const index_t first_map = (index_t)blockIdx.y * 64;
+    const index_t first_pixel = (index_t)blockIdx.x * 64;
+    $type sum[4][4] = {};
+    for (index_t begin = 0; begin < $depth; begin += 16) {
+        for (int i = thread; i < 1024; i += 256) {
+            const index_t k = begin + i % 16;
+            const index_t m = first_map + i / 16;
+            weights[i % 16][i / 16] = k < $depth && m < $maps ? ($type)load(in1 + $weight) : ($type)0;
+        }
+        for (int i = thread; i < 1024; i += 256) {
+            const index_t k = begin + i / 64;
+            const index_t pixel = first_pixel + i % 64;
+            $type value = 0;
+            if (k < $depth && pixel < $pixels) {
+                const index_t n = pixel / ($out_h * $out_w);
+                const index_t oy = pixel / $out_w % $out_h;
+                const index_t ox = pixel % $out_w;
+                const index_t channel = group * $channels + k / $taps;
+                const index_t tap = k % $taps;
+                const index_t of = channel / $per_offset;
+                const $type h = ($type)(oy * $stride_h - $pad_h + tap / $columns * $dilation_h) + ($type)load(in2 + $offset_h);
+                const $type v = ($type)(ox * $stride_w - $pad_w + tap % $columns * $dilation_w) + ($type)load(in2 + $offset_w);
+                if (h > -1 && h < $height && v > -1 && v < $width) {
+                    const $type top = floor(h);
+                    const $type left = floor(v);
+#pragma unroll
+                    for (int corner = 0; corner < 4; ++corner) {
+                        const index_t r = (index_t)top + corner / 2;
+                        const index_t q = (index_t)left + corner % 2;
+                        const $type down = corner / 2 ? h - top : 1 - (h - top);
+                        const $type across = corner % 2 ? v - left : 1 - (v - left);
+                        if (r >= 0 && r < $height && q >= 0 && q < $width) value += down * across * ($type)load(in0 + $element);
+                    }
+                    value *= )cuda", names) + fill(mask.c_str(), names) + fill(R"cuda(;
+                }
+            }
+            columns[i / 64][i % 64] = value;
+        }
+        __syncthreads();
+        add_slice(sum, weights, columns, thread);
+        __syncthreads();
+    }
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+            const index_t m = first_map + thread / 16 + 16 * i;
+            const index_t pixel = first_pixel + thread % 16 + 16 * j;
+            if (m >= $maps || pixel >= $pixels) continue;
+            const index_t n = pixel / ($out_h * $out_w);
+            const index_t oy = pixel / $out_w % $out_h;
+            const index_t ox = pixel % $out_w;
+            out0[$output] = stored<$stored>(sum[i][j] + ($type)$bias);
+        }
+)cuda", names);
+    p.source += fill(deform_product, names) + entry_point(q, l, inputs, {0}, std::vector<workspace_parameter>(), text) + "}  // namespace graft\n";
+    p.launches.push_back(std::move(l));
+    p.note = "a product with columns that are sampled";
+    return nullptr;
+}
+
+}  // namespace detail
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+
+#ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_DEFORM_CONV_GRAD_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_OPS_DEFORM_CONV_GRAD_HPP
+// ---- graft/gpu/ops/deform_conv_grad.hpp
+// The kernels of graft.DeformConvGrad: part of deform_conv.hpp.
+
 
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {
@@ -11248,7 +11248,7 @@ private:
     }
 
     void add_sampling() {
-        p.source += fill(deform_sampling, names);
+        p.source += fill(deform_sampling, names) + fill(deform_product, names);
     }
 
     void add(const char* entry, std::int64_t blocks, std::int64_t down, std::int64_t deep, const std::vector<int>& inputs, const std::vector<int>& outputs, const std::vector<workspace_parameter>& workspace, const char* text, bool again) {
@@ -13140,7 +13140,7 @@ private:
     node fusion(std::size_t root) {
         std::vector<node> members;
         for (std::size_t k = members_[root].size(); k-- > 0;) members.push_back(g.nodes[members_[root][k]]);
-        auto body = std::make_shared<graph>();
+        graph body;
         std::vector<value_id> inner(g.values.size(), no_value);
         node made;
         made.name = members.back().name;
@@ -13151,17 +13151,7 @@ private:
         for (std::size_t k = members.size(); k-- > 0;)
             for (value_id id : members[k].outputs)
                 if (id != no_value && (k + 1 == members.size() || read_outside(id, root))) made.outputs.push_back(id);
-        const auto copy = [&](value_id id) {
-            const value& v = at(id);
-            value_id& to = inner[static_cast<std::size_t>(id)];
-            to = body->add_value(v.name);
-            value& c = body->values.back();
-            c.type = v.type;
-            c.has_shape = true;
-            c.extents = v.extents;
-            c.block = v.block;
-            return to;
-        };
+        const auto copy = [&](value_id id) { return inner[static_cast<std::size_t>(id)] = copy_value(body, at(id)); };
         for (node& n : members) {
             for (std::size_t i = 0; i < n.inputs.size(); ++i) {
                 value_id& id = n.inputs[i];
@@ -13174,22 +13164,18 @@ private:
                 // one of them reads element by element.
                 const bool gathered = i == 1 && n.op_type.compare(0, 6, "Gather") == 0;
                 const bool in_text = at(from).constant && (at(from).constant.elements() <= 1 || (!is_float(at(from).type) && !gathered));
-                if (in_text) body->values[static_cast<std::size_t>(id)].constant = at(from).constant;
+                if (in_text) body.values[static_cast<std::size_t>(id)].constant = at(from).constant;
                 if (!in_text || (at(from).constant.elements() > 1 && works_in_place(n))) {
-                    body->inputs.push_back(id);
+                    body.inputs.push_back(id);
                     made.inputs.push_back(from);
                 }
             }
             for (value_id& id : n.outputs)
                 if (id != no_value) id = copy(id);
         }
-        for (value_id id : made.outputs) body->outputs.push_back(inner[static_cast<std::size_t>(id)]);
-        body->nodes = std::move(members);
-        attribute a;
-        a.name = "body";
-        a.kind = attribute_kind::graph;
-        a.graph = std::move(body);
-        made.attributes.push_back(std::move(a));
+        for (value_id id : made.outputs) body.outputs.push_back(inner[static_cast<std::size_t>(id)]);
+        body.nodes = std::move(members);
+        made.attributes.push_back(graph_attribute("body", std::move(body)));
         return made;
     }
 
@@ -13410,7 +13396,7 @@ private:
     // One node of several, or the one that there is.
     node joined(std::vector<node> members) {
         if (members.size() == 1) return std::move(members[0]);
-        auto body = std::make_shared<graph>();
+        graph body;
         std::vector<value_id> inner(g.values.size(), no_value);
         node made;
         made.name = members[0].name;
@@ -13419,14 +13405,8 @@ private:
         made.version = 1;
         made.on_device = true;
         const auto copy = [&](value_id id) {
-            value_id& to = inner[static_cast<std::size_t>(id)];
-            to = body->add_value(at(id).name);
-            value& c = body->values.back();
-            c.type = at(id).type;
-            c.has_shape = true;
-            c.extents = at(id).extents;
-            c.block = at(id).block;
-            c.constant = at(id).constant;
+            const value_id to = inner[static_cast<std::size_t>(id)] = copy_value(body, at(id));
+            body.values.back().constant = at(id).constant;
             return to;
         };
         for (node& n : members) {
@@ -13436,22 +13416,18 @@ private:
                 const bool seen = inner[static_cast<std::size_t>(id)] != no_value;
                 id = seen ? inner[static_cast<std::size_t>(id)] : copy(id);
                 if (seen || (at(from).constant && at(from).constant.elements() == 1)) continue;  // which is in the text
-                body->inputs.push_back(id);
+                body.inputs.push_back(id);
                 made.inputs.push_back(from);
             }
             for (value_id& id : n.outputs) {
                 if (id == no_value) continue;
                 made.outputs.push_back(id);
                 id = copy(id);
-                body->outputs.push_back(id);
+                body.outputs.push_back(id);
             }
         }
-        body->nodes = std::move(members);
-        attribute a;
-        a.name = "body";
-        a.kind = attribute_kind::graph;
-        a.graph = std::move(body);
-        made.attributes.push_back(std::move(a));
+        body.nodes = std::move(members);
+        made.attributes.push_back(graph_attribute("body", std::move(body)));
         return made;
     }
 

@@ -28,20 +28,7 @@ problems::problem read(const std::string& op, const std::string& text, int outpu
     return p;
 }
 
-// Every node on the device, and the reference's answers.
-void expect(const problems::problem& p, double tolerance, const std::shared_ptr<graft::device>& device) {
-    INFO(p.g.nodes[0].op_type, ": ", p.g.name);
-    const placed::answer want = placed::run(p, nullptr), got = placed::run(p, device);
-    REQUIRE_MESSAGE(want.error.empty(), want.error);
-    REQUIRE_MESSAGE(got.error.empty(), got.error);
-    CHECK(got.on_device);
-    CHECK(got.refusal == "");
-    REQUIRE(got.outputs.size() == want.outputs.size());
-    for (std::size_t i = 0; i < want.outputs.size(); ++i) {
-        CAPTURE(i);
-        CHECK(difference(got.outputs[i], want.outputs[i]) <= tolerance);
-    }
-}
+using placed::expect;
 void expect(const std::string& op, const std::string& text, double tolerance = 2e-5, int outputs = 1) {
     expect(read(op, text, outputs), tolerance, simulated::exact_device());
 }

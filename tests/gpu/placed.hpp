@@ -46,4 +46,19 @@ inline answer run(const problems::problem& p, std::shared_ptr<graft::device> on)
     return a;
 }
 
+// Every node on the device, and the reference's answers.
+inline void expect(const problems::problem& p, double tolerance, const std::shared_ptr<graft::device>& device) {
+    INFO(p.g.nodes[0].op_type, ": ", p.g.name);
+    const answer want = run(p, nullptr), got = run(p, device);
+    REQUIRE_MESSAGE(want.error.empty(), want.error);
+    REQUIRE_MESSAGE(got.error.empty(), got.error);
+    CHECK(got.on_device);
+    CHECK(got.refusal == "");
+    REQUIRE(got.outputs.size() == want.outputs.size());
+    for (std::size_t i = 0; i < want.outputs.size(); ++i) {
+        CAPTURE(i);
+        CHECK(difference(got.outputs[i], want.outputs[i]) <= tolerance);
+    }
+}
+
 }  // namespace placed

@@ -1,6 +1,7 @@
 // Chains of element-wise operators and movements, with a reduction among them, become one node Fusion and its kernels.
 #pragma once
 
+#include "../graph/builder.hpp"
 #include "../graph/captures.hpp"
 #include "codegen/reduce.hpp"
 #include "faults.hpp"
@@ -238,7 +239,7 @@ private:
     node fusion(std::size_t root) {
         std::vector<node> members;
         for (std::size_t k = members_[root].size(); k-- > 0;) members.push_back(g.nodes[members_[root][k]]);
-        auto body = std::make_shared<graph>();
+        graph body;
         std::vector<value_id> inner(g.values.size(), no_value);
         node made;
         made.name = members.back().name;
@@ -249,17 +250,7 @@ private:
         for (std::size_t k = members.size(); k-- > 0;)
             for (value_id id : members[k].outputs)
                 if (id != no_value && (k + 1 == members.size() || read_outside(id, root))) made.outputs.push_back(id);
-        const auto copy = [&](value_id id) {
-            const value& v = at(id);
-            value_id& to = inner[static_cast<std::size_t>(id)];
-            to = body->add_value(v.name);
-            value& c = body->values.back();
-            c.type = v.type;
-            c.has_shape = true;
-            c.extents = v.extents;
-            c.block = v.block;
-            return to;
-        };
+        const auto copy = [&](value_id id) { return inner[static_cast<std::size_t>(id)] = copy_value(body, at(id)); };
         for (node& n : members) {
             for (std::size_t i = 0; i < n.inputs.size(); ++i) {
                 value_id& id = n.inputs[i];
@@ -272,22 +263,18 @@ private:
                 // one of them reads element by element.
                 const bool gathered = i == 1 && n.op_type.compare(0, 6, "Gather") == 0;
                 const bool in_text = at(from).constant && (at(from).constant.elements() <= 1 || (!is_float(at(from).type) && !gathered));
-                if (in_text) body->values[static_cast<std::size_t>(id)].constant = at(from).constant;
+                if (in_text) body.values[static_cast<std::size_t>(id)].constant = at(from).constant;
                 if (!in_text || (at(from).constant.elements() > 1 && works_in_place(n))) {
-                    body->inputs.push_back(id);
+                    body.inputs.push_back(id);
                     made.inputs.push_back(from);
                 }
             }
             for (value_id& id : n.outputs)
                 if (id != no_value) id = copy(id);
         }
-        for (value_id id : made.outputs) body->outputs.push_back(inner[static_cast<std::size_t>(id)]);
-        body->nodes = std::move(members);
-        attribute a;
-        a.name = "body";
-        a.kind = attribute_kind::graph;
-        a.graph = std::move(body);
-        made.attributes.push_back(std::move(a));
+        for (value_id id : made.outputs) body.outputs.push_back(inner[static_cast<std::size_t>(id)]);
+        body.nodes = std::move(members);
+        made.attributes.push_back(graph_attribute("body", std::move(body)));
         return made;
     }
 

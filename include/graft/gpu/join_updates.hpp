@@ -2,6 +2,7 @@
 // parameter: the scaling of gradients, and the copies of weights in 16 bits.
 #pragma once
 
+#include "../graph/builder.hpp"
 #include "../graph/captures.hpp"
 #include "codegen/multi_tensor.hpp"
 #include "ops/ops.hpp"
@@ -202,7 +203,7 @@ private:
     // One node of several, or the one that there is.
     node joined(std::vector<node> members) {
         if (members.size() == 1) return std::move(members[0]);
-        auto body = std::make_shared<graph>();
+        graph body;
         std::vector<value_id> inner(g.values.size(), no_value);
         node made;
         made.name = members[0].name;
@@ -211,14 +212,8 @@ private:
         made.version = 1;
         made.on_device = true;
         const auto copy = [&](value_id id) {
-            value_id& to = inner[static_cast<std::size_t>(id)];
-            to = body->add_value(at(id).name);
-            value& c = body->values.back();
-            c.type = at(id).type;
-            c.has_shape = true;
-            c.extents = at(id).extents;
-            c.block = at(id).block;
-            c.constant = at(id).constant;
+            const value_id to = inner[static_cast<std::size_t>(id)] = copy_value(body, at(id));
+            body.values.back().constant = at(id).constant;
             return to;
         };
         for (node& n : members) {
@@ -228,22 +223,18 @@ private:
                 const bool seen = inner[static_cast<std::size_t>(id)] != no_value;
                 id = seen ? inner[static_cast<std::size_t>(id)] : copy(id);
                 if (seen || (at(from).constant && at(from).constant.elements() == 1)) continue;  // which is in the text
-                body->inputs.push_back(id);
+                body.inputs.push_back(id);
                 made.inputs.push_back(from);
             }
             for (value_id& id : n.outputs) {
                 if (id == no_value) continue;
                 made.outputs.push_back(id);
                 id = copy(id);
-                body->outputs.push_back(id);
+                body.outputs.push_back(id);
             }
         }
-        body->nodes = std::move(members);
-        attribute a;
-        a.name = "body";
-        a.kind = attribute_kind::graph;
-        a.graph = std::move(body);
-        made.attributes.push_back(std::move(a));
+        body.nodes = std::move(members);
+        made.attributes.push_back(graph_attribute("body", std::move(body)));
         return made;
     }
 

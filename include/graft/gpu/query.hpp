@@ -49,6 +49,17 @@ private:
     kernel_query query_;
 };
 
+// A value of another graph with the type, extents and layout of this one, appended to `to`.
+inline value_id copy_value(graph& to, const value& from) {
+    const value_id made = to.add_value(from.name);
+    value& v = to.values.back();
+    v.type = from.type;
+    v.has_shape = true;
+    v.extents = from.extents;
+    v.block = from.block;
+    return made;
+}
+
 // A node of a graph under change, asked as planning will ask for it. The graph stays as it is meanwhile.
 class asked_in_graph {
 public:

@@ -17,6 +17,7 @@ GRAFT_END_NAMESPACE
 #if GRAFT_HAS_BODIES
 #include "../../ops/deform_conv.hpp"
 #include "../layouts.hpp"
+#include "deform_conv_text.hpp"
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 namespace detail {
@@ -108,19 +109,7 @@ inline const char* generate_deform_conv(const kernel_query& q, program& p) {
             columns[i / 64][i % 64] = value;
         }
         __syncthreads();
-#pragma unroll
-        for (int k = 0; k < 16; ++k) {
-            $type a[4];
-            $type b[4];
-#pragma unroll
-            for (int i = 0; i < 4; ++i) a[i] = weights[k][thread / 16 + 16 * i];
-#pragma unroll
-            for (int i = 0; i < 4; ++i) b[i] = columns[k][thread % 16 + 16 * i];
-#pragma unroll
-            for (int i = 0; i < 4; ++i)
-#pragma unroll
-                for (int j = 0; j < 4; ++j) sum[i][j] += a[i] * b[j];
-        }
+        add_slice(sum, weights, columns, thread);
         __syncthreads();
     }
 #pragma unroll
@@ -136,7 +125,7 @@ inline const char* generate_deform_conv(const kernel_query& q, program& p) {
             out0[$output] = stored<$stored>(sum[i][j] + ($type)$bias);
         }
 )cuda", names);
-    p.source += entry_point(q, l, inputs, {0}, std::vector<workspace_parameter>(), text) + "}  // namespace graft\n";
+    p.source += fill(deform_product, names) + entry_point(q, l, inputs, {0}, std::vector<workspace_parameter>(), text) + "}  // namespace graft\n";
     p.launches.push_back(std::move(l));
     p.note = "a product with columns that are sampled";
     return nullptr;

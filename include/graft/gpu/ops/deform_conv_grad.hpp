@@ -123,7 +123,7 @@ private:
     }
 
     void add_sampling() {
-        p.source += fill(deform_sampling, names);
+        p.source += fill(deform_sampling, names) + fill(deform_product, names);
     }
 
     void add(const char* entry, std::int64_t blocks, std::int64_t down, std::int64_t deep, const std::vector<int>& inputs, const std::vector<int>& outputs, const std::vector<workspace_parameter>& workspace, const char* text, bool again) {

@@ -1,4 +1,4 @@
-// The text of the kernels of graft.DeformConvGrad: part of deform_conv.hpp.
+// Texts of the kernels of graft.DeformConvGrad, and what DeformConv shares with them: part of deform_conv.hpp.
 #pragma once
 
 #include "../../config.hpp"
@@ -7,7 +7,7 @@ GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 namespace detail {
 
-// What all of them share: places, corners, and a part of a product.
+// What the gradients share: places and corners.
 constexpr const char* deform_sampling = R"cuda(// Where a tap looks: the element above and to the left, and how far it is from there; -2: nowhere.
 struct alignas($align) sample { int row, column; $type down, across; };
 __device__ __forceinline__ sample sample_of(index_t s, const $offsets* in3) {
@@ -43,8 +43,9 @@ template <class T> __device__ __forceinline__ void load_corners($type (&v)[4], c
         v[corner] = inside ? ($type)load(picture + ((n * $height + y) * $width + x) * $channels + channel) : ($type)0;
     }
 }
+)cuda";
 // The part of a 64 x 64 product that 16 of its depth give: a thread has 4 of 4.
-__device__ __forceinline__ void add_slice($type (&sum)[4][4], const $type (&left)[16][65], const $type (&right)[16][65], int thread) {
+constexpr const char* deform_product = R"cuda(__device__ __forceinline__ void add_slice($type (&sum)[4][4], const $type (&left)[16][65], const $type (&right)[16][65], int thread) {
 #pragma unroll
     for (int k = 0; k < 16; ++k) {
         $type a[4];
