@@ -15174,7 +15174,8 @@ private:
         std::vector<node> old = std::move(g.nodes);
         g.nodes.clear();
         for (node& n : old) {
-            const bool has_more = n.on_device && n.domain == "graft" && (n.op_type == "Conv" || n.op_type == "MatMul") && (n.find("activation") || n.find("residual") || (n.inputs.size() > 2 && n.inputs[2] != no_value));
+            const bool splits = n.domain == "graft" ? n.op_type == "Conv" || n.op_type == "MatMul" || n.op_type == "ConvGradInput" : n.domain.empty() && n.op_type == "ConvTranspose";
+            const bool has_more = n.on_device && splits && (n.find("activation") || n.find("residual") || (n.inputs.size() > 2 && n.inputs[2] != no_value));
             if (!has_more || ask_.own(ask_.context, n, g) || (!better_split(n) && ask_.makes(ask_.context, n, g)))
                 g.nodes.push_back(std::move(n));
             else
@@ -15189,9 +15190,10 @@ private:
     }
     void split(node n) {
         const std::int64_t residual = integer(n, "residual", 0);
-        const std::size_t slot = 3;
+        const bool biased = n.op_type != "ConvGradInput";
+        const std::size_t slot = biased ? 3 : 2;
         const value_id y = n.outputs[0], added = residual && n.inputs.size() > slot ? n.inputs[slot] : no_value;
-        const value_id bias = n.inputs.size() > 2 ? n.inputs[2] : no_value;
+        const value_id bias = biased && n.inputs.size() > 2 ? n.inputs[2] : no_value;
         node activation;
         bool active = false;
         for (const attribute& a : n.attributes)
@@ -15202,7 +15204,7 @@ private:
         n.inputs.resize(std::min<std::size_t>(n.inputs.size(), slot));
         value_id now = y;
         const std::string name = n.name;
-        const bool convolution = n.op_type == "Conv";
+        const bool convolution = n.op_type != "MatMul";
         // First without the rest; the bias goes too where even that is not to be had.
         n.outputs[0] = now = stage(y);
         const bool takes_bias = bias == no_value || ask_.makes(ask_.context, n, g);

@@ -39,9 +39,9 @@ inline graft::step_options with(graft::optimizer_kind kind, std::shared_ptr<graf
 }
 
 /// Four steps in float32, of which the last has a smaller batch: another plan over the same state.
-inline void expect_alike(const graft::graph& g) {
+inline void expect_alike(const graft::graph& g, const std::shared_ptr<graft::device>& on = simulated::exact_device()) {
     for (const graft::optimizer_kind kind : {graft::optimizer_kind::sgd, graft::optimizer_kind::adamw}) {
-        trained host(g, with(kind, nullptr)), device(g, with(kind, simulated::exact_device()));
+        trained host(g, with(kind, nullptr)), device(g, with(kind, on));
         for (std::int64_t i = 0; i < 4; ++i) {
             REQUIRE(host.run(i, i == 3 ? 3 : 4));
             const bool ran = device.run(i, i == 3 ? 3 : 4);

@@ -1,6 +1,8 @@
 // Every operator's test problems through the back end for NVIDIA GPUs, on the CUDA simulator: placement, lowering, text, launches.
 #include "placed.hpp"
 
+#include "../cuda_simulator/simulated.hpp"
+
 #include <algorithm>
 #include <map>
 
@@ -39,4 +41,24 @@ TEST_CASE("every operator's problems give the reference's answers on the CUDA si
     CHECK(ran > 400);
     CHECK(taken > 400);
     CHECK(taken > 2 * (ran - hosts - taken));
+}
+
+TEST_CASE("convolutions run on a simulated device of compute capability 7.5, where cuDNN adds less to them") {
+    simulated::set("COMPUTE", "7.5");
+    graft::device_options options;
+    options.precision = "float32";
+    const auto device = simulated::open(options);
+    for (const char* op : {"Conv", "ConvTranspose", "ConvInteger", "QLinearConv"}) {
+        const graft::op_row* row = graft::ops::find_op("", op, graft::newest_opset);
+        REQUIRE(row);
+        for (const std::string& text : problems::split(row->problems, ';')) {
+            INFO(std::string(op), ": ", text);
+            const problems::problem p = problems::read(*row, text);
+            REQUIRE(p.error == "");
+            const answer want = run(p, nullptr), got = run(p, device);
+            REQUIRE_MESSAGE(got.error == want.error, got.error);
+            for (std::size_t i = 0; i < want.outputs.size(); ++i) CHECK(difference(got.outputs[i], want.outputs[i]) <= 2e-5);
+        }
+    }
+    simulated::set("COMPUTE", nullptr);
 }

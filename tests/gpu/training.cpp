@@ -14,6 +14,15 @@ TEST_CASE("training steps on the CUDA simulator learn what the CPU learns") {
     }
 }
 
+TEST_CASE("a residual network learns on a simulated device of compute capability 7.5, where cuDNN adds nothing to a gradient") {
+    simulated::exact_device();  // which other tests share
+    simulated::set("COMPUTE", "7.5");
+    graft::device_options options;
+    options.precision = "float32";
+    expect_alike(small_steps::architecture("resnet20", 16), simulated::open(options));
+    simulated::set("COMPUTE", nullptr);
+}
+
 TEST_CASE("batches that are brought to the CUDA simulator ahead of their step change nothing") {
     const graft::graph g = small_steps::architecture("lenet");
     const graft::step_options options = with(graft::optimizer_kind::sgd, simulated::exact_device());
