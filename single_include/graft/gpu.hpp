@@ -2557,6 +2557,8 @@ struct decomposition {
     /// scale * op(a) * op(b) of matrices in the last two axes, in the type `type`: graft's MatMul. The axes before them are equal. `exact`:
     /// its factors are not rounded, whatever precision was chosen.
     value_id product(value_id a, bool trans_a, value_id b, bool trans_b, dtype type, double scale = 1, bool exact = false) const;
+    /// Appends a node with one output of that type and extents: for operators whose own inference does not tell them.
+    value_id append(node n, dtype type, const shape& extents) const;
     /// Each element of x along axis 0 as a value of its own, with that axis: then the kernels of steps have one text.
     std::vector<value_id> apart(value_id x) const;
     /// Values side by side along an axis.
@@ -2610,9 +2612,19 @@ GRAFT_INLINE value_id decomposition::numbers(std::int64_t from, const shape& ext
     return made;
 }
 
+GRAFT_INLINE value_id decomposition::append(node n, dtype type, const shape& extents) const {
+    graph& g = emit.target();
+    const value_id made = g.add_value(n.name + "/y");
+    value& v = g.values.back();
+    v.type = type;
+    v.has_shape = true;
+    v.extents = extents;
+    n.outputs = {made};
+    g.nodes.push_back(std::move(n));
+    return made;
+}
 GRAFT_INLINE value_id decomposition::product(value_id a, bool trans_a, value_id b, bool trans_b, dtype type, double scale, bool exact) const {
     if (!emit.failure.ok() || a == no_value || b == no_value) return no_value;
-    graph& g = emit.target();
     shape extents = emit.extents(a);
     const shape other = emit.extents(b);
     const int rank = extents.rank();
@@ -2622,7 +2634,7 @@ GRAFT_INLINE value_id decomposition::product(value_id a, bool trans_a, value_id 
     node n;
     n.op_type = "MatMul";
     n.domain = "graft";
-    n.name = emit.prefix + "/product_" + std::to_string(g.nodes.size());
+    n.name = emit.prefix + "/product_" + std::to_string(emit.target().nodes.size());
     n.version = newest_opset;
     n.op = ops::find_op("graft", "MatMul", newest_opset);
     n.inputs = {a, b};
@@ -2630,14 +2642,7 @@ GRAFT_INLINE value_id decomposition::product(value_id a, bool trans_a, value_id 
     if (trans_b) n.attributes.push_back(integer_attribute("transB", 1));
     if (scale != 1) n.attributes.push_back(real_attribute("scale", static_cast<float>(scale)));
     if (exact) n.attributes.push_back(integer_attribute("exact", 1));
-    const value_id made = g.add_value(n.name);
-    value& v = g.values[static_cast<std::size_t>(made)];
-    v.type = type;
-    v.has_shape = true;
-    v.extents = extents;
-    n.outputs = {made};
-    g.nodes.push_back(std::move(n));
-    return made;
+    return append(std::move(n), type, extents);
 }
 
 GRAFT_INLINE std::vector<value_id> decomposition::apart(value_id x) const {
@@ -3852,9 +3857,6 @@ public:
     explicit view_finder(graph& target) : rewriter(target) {}
 
 protected:
-    // So many elements of a half make 16 bytes.
-    static constexpr std::int64_t pack = 8;
-
     static bool is_half(dtype t) { return t == dtype::float16 || t == dtype::bfloat16; }
     // Of a type that kernels read as a half.
     bool is_value(value_id id) { return is_half(at(id).type) || at(id).type == dtype::float32; }
@@ -3915,8 +3917,8 @@ protected:
 private:
     static bool reads_packs(const strided_view& v, int along) {
         for (int d = 0; d < 4; ++d)
-            if (d == along ? v.steps[d] != 1 : v.extents[d] > 1 && v.steps[d] % pack != 0) return false;
-        return v.first % pack == 0;
+            if (d == along ? v.steps[d] != 1 : v.extents[d] > 1 && v.steps[d] % attention_pack != 0) return false;
+        return v.first % attention_pack == 0;
     }
     bool moves(const node& n) {
         if (!n.domain.empty()) return false;
@@ -4177,7 +4179,7 @@ private:
         const shape from = mask_extents_, s{a.q.extents[0], a.q.extents[1], a.q.extents[2], a.k.extents[2]};
         for (int d = 0; d < 4; ++d)
             if (from[d] != 1 && from[d] != s[d]) return false;
-        const shape to{from[0], from[1], s[2], (s[3] + pack - 1) / pack * pack};
+        const shape to{from[0], from[1], s[2], (s[3] + attention_pack - 1) / attention_pack * attention_pack};
         constexpr std::int64_t most = std::int64_t(1) << 28;
         if (bytes_of(a.type, to) < 0 || bytes_of(a.type, to) > most) return false;
         auto made = tensor::zeros(a.type, to);
@@ -8142,7 +8144,6 @@ inline const op_row* target_row() {
 // Reports as the loss that it is a part of.
 inline value_id target_in_range(decomposition& d, value_id target, std::int64_t classes) {
     if (!d.emit.failure.ok() || target == no_value) return no_value;
-    graph& g = d.emit.target();
     node n;
     n.op_type = target_row()->name;
     n.domain = target_row()->domain;
@@ -8152,14 +8153,7 @@ inline value_id target_in_range(decomposition& d, value_id target, std::int64_t 
     n.attributes = {integer_attribute("classes", classes), string_attribute("loss", d.c.n.op_type)};
     if (d.c.has_attribute("ignore_index")) n.attributes.push_back(integer_attribute("ignore_index", d.c.integer("ignore_index", 0)));
     n.inputs = {target};
-    const value_id made = g.add_value(n.name + "/in_range");
-    value& v = g.values.back();
-    v.type = dtype::boolean;
-    v.has_shape = true;
-    v.extents = d.emit.extents(target);
-    n.outputs = {made};
-    g.nodes.push_back(std::move(n));
-    return made;
+    return d.append(std::move(n), dtype::boolean, d.emit.extents(target));
 }
 inline operand emit_target_in_range(const rule_call& r) {
     const std::int64_t classes = r.c.integer("classes", 0);
@@ -12104,6 +12098,7 @@ inline status batch_norm_training_gradient(gradient_context& c) {
 struct normalized_rows {
     int axis = 0;
     std::int64_t rows = 0, n = 0, samples = 1;
+    shape row;  ///< extents of one
 };
 /// What the gradients of LayerNormalization share: dY and X of one shape, Mean (left out: RMSNormalization) and InvStdDev for each row.
 inline status read_normalized_rows(const op_context& c, normalized_rows& r) {
@@ -12113,7 +12108,7 @@ inline status read_normalized_rows(const op_context& c, normalized_rows& r) {
     if (c.in[0].extents != x) return c.fail_shapes("dY and X must have one shape");
     GRAFT_TRY(c.axis(c.integer("axis", -1), x.rank(), r.axis));
     shape each = x;
-    for (int i = r.axis; i < x.rank(); ++i) each[i] = 1;
+    for (int i = r.axis; i < x.rank(); ++i) r.row.push_back(x[i]), each[i] = 1;
     for (int i = 2; i < 4; ++i) {
         if (!c.has(i)) continue;
         GRAFT_TRY(need_arithmetic_float(c, i));
@@ -12130,9 +12125,7 @@ inline status layer_norm_grad_infer(infer_context& c) {
     GRAFT_TRY(read_normalized_rows(c, r));
     if (c.has(4)) {
         GRAFT_TRY(need_arithmetic_float(c, 4));
-        shape row;
-        for (int i = r.axis; i < c.in[1].extents.rank(); ++i) row.push_back(c.in[1].extents[i]);
-        if (!broadcasts_to(c.in[4].extents, row)) return c.fail_shapes("Scale must be broadcastable to the axes that were normalised");
+        if (!broadcasts_to(c.in[4].extents, r.row)) return c.fail_shapes("Scale must be broadcastable to the axes that were normalised");
     }
     return c.set(0, c.in[1].type, c.in[1].extents);
 }
@@ -12140,8 +12133,6 @@ inline status layer_norm_grad_run(run_context& c) {
     normalized_rows r;
     GRAFT_TRY(read_normalized_rows(c, r));
     if (r.rows == 0 || r.n == 0) return {};
-    shape row;
-    for (int i = r.axis; i < c.in[1].extents.rank(); ++i) row.push_back(c.in[1].extents[i]);
     widened<double> dy, x, scale;
     buffer memory;
     double* factor = nullptr;
@@ -12149,7 +12140,7 @@ inline status layer_norm_grad_run(run_context& c) {
     GRAFT_TRY(widen(c, c.in[1], x));
     if (c.has(4)) GRAFT_TRY(widen(c, c.in[4], scale));
     GRAFT_TRY(scratch_of(c, r.n, memory, factor));
-    strided_walk scales(row, c.has(4) ? c.in[4].extents : shape{});
+    strided_walk scales(r.row, c.has(4) ? c.in[4].extents : shape{});
     for (std::int64_t i = 0; i < r.n; ++i, scales.next()) factor[i] = c.has(4) ? scale.data[scales.offset] : 1;
     parallel_for(c.pool, r.rows, [&](std::int64_t at) {
         const double mean = c.has(2) ? c.in[2].real(at) : 0, inverse = c.in[3].real(at), n = static_cast<double>(r.n);
@@ -12174,10 +12165,8 @@ inline status layer_norm_grad_scale_infer(infer_context& c) {
     int count = 0;
     GRAFT_TRY(read_normalized_rows(c, r));
     GRAFT_TRY(read_shards(c, count));
-    shape row;
-    for (int i = r.axis; i < c.in[1].extents.rank(); ++i) row.push_back(c.in[1].extents[i]);
-    GRAFT_TRY(c.set(0, c.in[1].type, row));
-    return c.set(1, c.in[1].type, row);
+    GRAFT_TRY(c.set(0, c.in[1].type, r.row));
+    return c.set(1, c.in[1].type, r.row);
 }
 inline status layer_norm_grad_scale_run(run_context& c) {
     normalized_rows r;

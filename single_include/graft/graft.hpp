@@ -18434,16 +18434,24 @@ struct rows_parameters {
     int option;
 };
 
-inline const char* choose_softmax(const kernel_query& q, kernel_choice& choice) {
+// The rows of input `x`: [outer, n, inner] around the axis, or [outer, n] with everything from it on.
+inline const char* read_rows(const kernel_query& q, int x, std::int64_t otherwise, bool to_the_end, rows_parameters& p) {
     if (!q.all_float32() || !q.all_row_major()) return "it is not float32, row-major";
-    const shape& x = q.in[0].extents;
-    std::int64_t axis = integer_of(q.n, "axis", q.version() < 13 ? 1 : -1);
-    if (axis < 0) axis += x.rank();
-    if (axis < 0 || axis >= x.rank() || x.elements() == 0) return "it is empty or a scalar";
+    const shape& s = q.in[x].extents;
+    std::int64_t axis = integer_of(q.n, "axis", otherwise);
+    if (axis < 0) axis += s.rank();
+    if (axis < 0 || axis >= s.rank() || s.elements() == 0) return "it is empty or a scalar";
     const int a = static_cast<int>(axis);
-    rows_parameters p{x.product(0, a), x[a], x.product(a + 1, x.rank()), 0, q.n.op_type == "LogSoftmax"};
+    p = {s.product(0, a), to_the_end ? s.product(a, s.rank()) : s[a], to_the_end ? 1 : s.product(a + 1, s.rank()), 0, 0};
+    return nullptr;
+}
+
+inline const char* choose_softmax(const kernel_query& q, kernel_choice& choice) {
+    rows_parameters p{};
     // Before opset 13 everything from the axis on is one row.
-    if (q.version() < 13) p.n *= p.inner, p.inner = 1;
+    const bool flat = q.version() < 13;
+    if (const char* reason = read_rows(q, 0, flat ? 1 : -1, flat, p)) return reason;
+    p.option = q.n.op_type == "LogSoftmax";
     choice.set(p);
     choice.note = "rows";
     return nullptr;
@@ -18454,13 +18462,10 @@ inline void run_softmax_kernel(const kernel_call& c) {
 }
 
 inline const char* choose_layer_norm(const kernel_query& q, kernel_choice& choice) {
-    if (!q.all_float32() || !q.all_row_major()) return "it is not float32, row-major";
-    const shape& x = q.in[0].extents;
-    std::int64_t axis = integer_of(q.n, "axis", -1);
-    if (axis < 0) axis += x.rank();
-    if (axis < 0 || axis >= x.rank() || x.elements() == 0) return "it is empty or a scalar";
-    const int a = static_cast<int>(axis);
-    const rows_parameters p{x.product(0, a), x.product(a, x.rank()), 1, real_of(q.n, "epsilon", 1e-5f), q.n.op_type == "LayerNormalization"};
+    rows_parameters p{};
+    if (const char* reason = read_rows(q, 0, -1, true, p)) return reason;
+    p.epsilon = real_of(q.n, "epsilon", 1e-5f);
+    p.option = q.n.op_type == "LayerNormalization";
     for (int i = 1; i < q.inputs; ++i)
         if (q.has(i) && q.in[i].elements() != p.n) return "its scale or bias is broadcast";
     choice.set(p);

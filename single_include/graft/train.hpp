@@ -5039,6 +5039,7 @@ inline status batch_norm_training_gradient(gradient_context& c) {
 struct normalized_rows {
     int axis = 0;
     std::int64_t rows = 0, n = 0, samples = 1;
+    shape row;  ///< extents of one
 };
 /// What the gradients of LayerNormalization share: dY and X of one shape, Mean (left out: RMSNormalization) and InvStdDev for each row.
 inline status read_normalized_rows(const op_context& c, normalized_rows& r) {
@@ -5048,7 +5049,7 @@ inline status read_normalized_rows(const op_context& c, normalized_rows& r) {
     if (c.in[0].extents != x) return c.fail_shapes("dY and X must have one shape");
     GRAFT_TRY(c.axis(c.integer("axis", -1), x.rank(), r.axis));
     shape each = x;
-    for (int i = r.axis; i < x.rank(); ++i) each[i] = 1;
+    for (int i = r.axis; i < x.rank(); ++i) r.row.push_back(x[i]), each[i] = 1;
     for (int i = 2; i < 4; ++i) {
         if (!c.has(i)) continue;
         GRAFT_TRY(need_arithmetic_float(c, i));
@@ -5065,9 +5066,7 @@ inline status layer_norm_grad_infer(infer_context& c) {
     GRAFT_TRY(read_normalized_rows(c, r));
     if (c.has(4)) {
         GRAFT_TRY(need_arithmetic_float(c, 4));
-        shape row;
-        for (int i = r.axis; i < c.in[1].extents.rank(); ++i) row.push_back(c.in[1].extents[i]);
-        if (!broadcasts_to(c.in[4].extents, row)) return c.fail_shapes("Scale must be broadcastable to the axes that were normalised");
+        if (!broadcasts_to(c.in[4].extents, r.row)) return c.fail_shapes("Scale must be broadcastable to the axes that were normalised");
     }
     return c.set(0, c.in[1].type, c.in[1].extents);
 }
@@ -5075,8 +5074,6 @@ inline status layer_norm_grad_run(run_context& c) {
     normalized_rows r;
     GRAFT_TRY(read_normalized_rows(c, r));
     if (r.rows == 0 || r.n == 0) return {};
-    shape row;
-    for (int i = r.axis; i < c.in[1].extents.rank(); ++i) row.push_back(c.in[1].extents[i]);
     widened<double> dy, x, scale;
     buffer memory;
     double* factor = nullptr;
@@ -5084,7 +5081,7 @@ inline status layer_norm_grad_run(run_context& c) {
     GRAFT_TRY(widen(c, c.in[1], x));
     if (c.has(4)) GRAFT_TRY(widen(c, c.in[4], scale));
     GRAFT_TRY(scratch_of(c, r.n, memory, factor));
-    strided_walk scales(row, c.has(4) ? c.in[4].extents : shape{});
+    strided_walk scales(r.row, c.has(4) ? c.in[4].extents : shape{});
     for (std::int64_t i = 0; i < r.n; ++i, scales.next()) factor[i] = c.has(4) ? scale.data[scales.offset] : 1;
     parallel_for(c.pool, r.rows, [&](std::int64_t at) {
         const double mean = c.has(2) ? c.in[2].real(at) : 0, inverse = c.in[3].real(at), n = static_cast<double>(r.n);
@@ -5109,10 +5106,8 @@ inline status layer_norm_grad_scale_infer(infer_context& c) {
     int count = 0;
     GRAFT_TRY(read_normalized_rows(c, r));
     GRAFT_TRY(read_shards(c, count));
-    shape row;
-    for (int i = r.axis; i < c.in[1].extents.rank(); ++i) row.push_back(c.in[1].extents[i]);
-    GRAFT_TRY(c.set(0, c.in[1].type, row));
-    return c.set(1, c.in[1].type, row);
+    GRAFT_TRY(c.set(0, c.in[1].type, r.row));
+    return c.set(1, c.in[1].type, r.row);
 }
 inline status layer_norm_grad_scale_run(run_context& c) {
     normalized_rows r;
@@ -20192,21 +20187,9 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
-// The rows of input `x`: [outer, n, inner] around `axis`.
-inline const char* read_grad_rows(const kernel_query& q, int x, rows_parameters& p, bool to_the_end) {
-    if (!q.all_float32() || !q.all_row_major()) return "it is not float32, row-major";
-    const shape& s = q.in[x].extents;
-    std::int64_t axis = integer_of(q.n, "axis", -1);
-    if (axis < 0) axis += s.rank();
-    if (axis < 0 || axis >= s.rank() || s.elements() == 0) return "it is empty or a scalar";
-    const int a = static_cast<int>(axis);
-    p = {s.product(0, a), to_the_end ? s.product(a, s.rank()) : s[a], to_the_end ? 1 : s.product(a + 1, s.rank()), 0, 0};
-    return nullptr;
-}
-
 inline const char* choose_softmax_grad(const kernel_query& q, kernel_choice& choice) {
     rows_parameters p{};
-    if (const char* reason = read_grad_rows(q, 1, p, false)) return reason;
+    if (const char* reason = read_rows(q, 1, -1, false, p)) return reason;
     choice.set(p);
     choice.note = "rows";
     return nullptr;
@@ -20218,7 +20201,7 @@ inline void run_softmax_grad_kernel(const kernel_call& c) {
 
 inline const char* choose_layer_norm_grad(const kernel_query& q, kernel_choice& choice) {
     rows_parameters p{};
-    if (const char* reason = read_grad_rows(q, 1, p, true)) return reason;
+    if (const char* reason = read_rows(q, 1, -1, true, p)) return reason;
     if (q.has(4) && q.in[4].elements() != p.n) return "its scale is broadcast";
     choice.set(p);
     choice.note = "rows";
@@ -20236,7 +20219,7 @@ struct layer_norm_sums {
 };
 inline const char* choose_layer_norm_grad_scale(const kernel_query& q, kernel_choice& choice) {
     layer_norm_sums p{};
-    if (const char* reason = read_grad_rows(q, 1, p.rows, true)) return reason;
+    if (const char* reason = read_rows(q, 1, -1, true, p.rows)) return reason;
     const std::int64_t count = integer_of(q.n, "shards", shards().count);
     if (!shards::legal(count)) return "its shards are no power of two up to 256";
     p.tree.count = static_cast<int>(count);

@@ -44,6 +44,8 @@ struct decomposition {
     /// scale * op(a) * op(b) of matrices in the last two axes, in the type `type`: graft's MatMul. The axes before them are equal. `exact`:
     /// its factors are not rounded, whatever precision was chosen.
     value_id product(value_id a, bool trans_a, value_id b, bool trans_b, dtype type, double scale = 1, bool exact = false) const;
+    /// Appends a node with one output of that type and extents: for operators whose own inference does not tell them.
+    value_id append(node n, dtype type, const shape& extents) const;
     /// Each element of x along axis 0 as a value of its own, with that axis: then the kernels of steps have one text.
     std::vector<value_id> apart(value_id x) const;
     /// Values side by side along an axis.
@@ -97,9 +99,19 @@ GRAFT_INLINE value_id decomposition::numbers(std::int64_t from, const shape& ext
     return made;
 }
 
+GRAFT_INLINE value_id decomposition::append(node n, dtype type, const shape& extents) const {
+    graph& g = emit.target();
+    const value_id made = g.add_value(n.name + "/y");
+    value& v = g.values.back();
+    v.type = type;
+    v.has_shape = true;
+    v.extents = extents;
+    n.outputs = {made};
+    g.nodes.push_back(std::move(n));
+    return made;
+}
 GRAFT_INLINE value_id decomposition::product(value_id a, bool trans_a, value_id b, bool trans_b, dtype type, double scale, bool exact) const {
     if (!emit.failure.ok() || a == no_value || b == no_value) return no_value;
-    graph& g = emit.target();
     shape extents = emit.extents(a);
     const shape other = emit.extents(b);
     const int rank = extents.rank();
@@ -109,7 +121,7 @@ GRAFT_INLINE value_id decomposition::product(value_id a, bool trans_a, value_id 
     node n;
     n.op_type = "MatMul";
     n.domain = "graft";
-    n.name = emit.prefix + "/product_" + std::to_string(g.nodes.size());
+    n.name = emit.prefix + "/product_" + std::to_string(emit.target().nodes.size());
     n.version = newest_opset;
     n.op = ops::find_op("graft", "MatMul", newest_opset);
     n.inputs = {a, b};
@@ -117,14 +129,7 @@ GRAFT_INLINE value_id decomposition::product(value_id a, bool trans_a, value_id 
     if (trans_b) n.attributes.push_back(integer_attribute("transB", 1));
     if (scale != 1) n.attributes.push_back(real_attribute("scale", static_cast<float>(scale)));
     if (exact) n.attributes.push_back(integer_attribute("exact", 1));
-    const value_id made = g.add_value(n.name);
-    value& v = g.values[static_cast<std::size_t>(made)];
-    v.type = type;
-    v.has_shape = true;
-    v.extents = extents;
-    n.outputs = {made};
-    g.nodes.push_back(std::move(n));
-    return made;
+    return append(std::move(n), type, extents);
 }
 
 GRAFT_INLINE std::vector<value_id> decomposition::apart(value_id x) const {

@@ -181,7 +181,7 @@ private:
         const shape from = mask_extents_, s{a.q.extents[0], a.q.extents[1], a.q.extents[2], a.k.extents[2]};
         for (int d = 0; d < 4; ++d)
             if (from[d] != 1 && from[d] != s[d]) return false;
-        const shape to{from[0], from[1], s[2], (s[3] + pack - 1) / pack * pack};
+        const shape to{from[0], from[1], s[2], (s[3] + attention_pack - 1) / attention_pack * attention_pack};
         constexpr std::int64_t most = std::int64_t(1) << 28;
         if (bytes_of(a.type, to) < 0 || bytes_of(a.type, to) > most) return false;
         auto made = tensor::zeros(a.type, to);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../plan/rewrite.hpp"
+#include "ops/attention.hpp"
 
 #include <utility>
 #include <vector>
@@ -65,9 +66,6 @@ public:
     explicit view_finder(graph& target) : rewriter(target) {}
 
 protected:
-    // So many elements of a half make 16 bytes.
-    static constexpr std::int64_t pack = 8;
-
     static bool is_half(dtype t) { return t == dtype::float16 || t == dtype::bfloat16; }
     // Of a type that kernels read as a half.
     bool is_value(value_id id) { return is_half(at(id).type) || at(id).type == dtype::float32; }
@@ -128,8 +126,8 @@ protected:
 private:
     static bool reads_packs(const strided_view& v, int along) {
         for (int d = 0; d < 4; ++d)
-            if (d == along ? v.steps[d] != 1 : v.extents[d] > 1 && v.steps[d] % pack != 0) return false;
-        return v.first % pack == 0;
+            if (d == along ? v.steps[d] != 1 : v.extents[d] > 1 && v.steps[d] % attention_pack != 0) return false;
+        return v.first % attention_pack == 0;
     }
     bool moves(const node& n) {
         if (!n.domain.empty()) return false;

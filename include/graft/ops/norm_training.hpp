@@ -171,6 +171,7 @@ inline status batch_norm_training_gradient(gradient_context& c) {
 struct normalized_rows {
     int axis = 0;
     std::int64_t rows = 0, n = 0, samples = 1;
+    shape row;  ///< extents of one
 };
 /// What the gradients of LayerNormalization share: dY and X of one shape, Mean (left out: RMSNormalization) and InvStdDev for each row.
 inline status read_normalized_rows(const op_context& c, normalized_rows& r) {
@@ -180,7 +181,7 @@ inline status read_normalized_rows(const op_context& c, normalized_rows& r) {
     if (c.in[0].extents != x) return c.fail_shapes("dY and X must have one shape");
     GRAFT_TRY(c.axis(c.integer("axis", -1), x.rank(), r.axis));
     shape each = x;
-    for (int i = r.axis; i < x.rank(); ++i) each[i] = 1;
+    for (int i = r.axis; i < x.rank(); ++i) r.row.push_back(x[i]), each[i] = 1;
     for (int i = 2; i < 4; ++i) {
         if (!c.has(i)) continue;
         GRAFT_TRY(need_arithmetic_float(c, i));
@@ -197,9 +198,7 @@ inline status layer_norm_grad_infer(infer_context& c) {
     GRAFT_TRY(read_normalized_rows(c, r));
     if (c.has(4)) {
         GRAFT_TRY(need_arithmetic_float(c, 4));
-        shape row;
-        for (int i = r.axis; i < c.in[1].extents.rank(); ++i) row.push_back(c.in[1].extents[i]);
-        if (!broadcasts_to(c.in[4].extents, row)) return c.fail_shapes("Scale must be broadcastable to the axes that were normalised");
+        if (!broadcasts_to(c.in[4].extents, r.row)) return c.fail_shapes("Scale must be broadcastable to the axes that were normalised");
     }
     return c.set(0, c.in[1].type, c.in[1].extents);
 }
@@ -207,8 +206,6 @@ inline status layer_norm_grad_run(run_context& c) {
     normalized_rows r;
     GRAFT_TRY(read_normalized_rows(c, r));
     if (r.rows == 0 || r.n == 0) return {};
-    shape row;
-    for (int i = r.axis; i < c.in[1].extents.rank(); ++i) row.push_back(c.in[1].extents[i]);
     widened<double> dy, x, scale;
     buffer memory;
     double* factor = nullptr;
@@ -216,7 +213,7 @@ inline status layer_norm_grad_run(run_context& c) {
     GRAFT_TRY(widen(c, c.in[1], x));
     if (c.has(4)) GRAFT_TRY(widen(c, c.in[4], scale));
     GRAFT_TRY(scratch_of(c, r.n, memory, factor));
-    strided_walk scales(row, c.has(4) ? c.in[4].extents : shape{});
+    strided_walk scales(r.row, c.has(4) ? c.in[4].extents : shape{});
     for (std::int64_t i = 0; i < r.n; ++i, scales.next()) factor[i] = c.has(4) ? scale.data[scales.offset] : 1;
     parallel_for(c.pool, r.rows, [&](std::int64_t at) {
         const double mean = c.has(2) ? c.in[2].real(at) : 0, inverse = c.in[3].real(at), n = static_cast<double>(r.n);
@@ -241,10 +238,8 @@ inline status layer_norm_grad_scale_infer(infer_context& c) {
     int count = 0;
     GRAFT_TRY(read_normalized_rows(c, r));
     GRAFT_TRY(read_shards(c, count));
-    shape row;
-    for (int i = r.axis; i < c.in[1].extents.rank(); ++i) row.push_back(c.in[1].extents[i]);
-    GRAFT_TRY(c.set(0, c.in[1].type, row));
-    return c.set(1, c.in[1].type, row);
+    GRAFT_TRY(c.set(0, c.in[1].type, r.row));
+    return c.set(1, c.in[1].type, r.row);
 }
 inline status layer_norm_grad_scale_run(run_context& c) {
     normalized_rows r;

@@ -28,7 +28,6 @@ inline const op_row* target_row() {
 // Reports as the loss that it is a part of.
 inline value_id target_in_range(decomposition& d, value_id target, std::int64_t classes) {
     if (!d.emit.failure.ok() || target == no_value) return no_value;
-    graph& g = d.emit.target();
     node n;
     n.op_type = target_row()->name;
     n.domain = target_row()->domain;
@@ -38,14 +37,7 @@ inline value_id target_in_range(decomposition& d, value_id target, std::int64_t 
     n.attributes = {integer_attribute("classes", classes), string_attribute("loss", d.c.n.op_type)};
     if (d.c.has_attribute("ignore_index")) n.attributes.push_back(integer_attribute("ignore_index", d.c.integer("ignore_index", 0)));
     n.inputs = {target};
-    const value_id made = g.add_value(n.name + "/in_range");
-    value& v = g.values.back();
-    v.type = dtype::boolean;
-    v.has_shape = true;
-    v.extents = d.emit.extents(target);
-    n.outputs = {made};
-    g.nodes.push_back(std::move(n));
-    return made;
+    return d.append(std::move(n), dtype::boolean, d.emit.extents(target));
 }
 inline operand emit_target_in_range(const rule_call& r) {
     const std::int64_t classes = r.c.integer("classes", 0);

@@ -7,21 +7,9 @@
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
-// The rows of input `x`: [outer, n, inner] around `axis`.
-inline const char* read_grad_rows(const kernel_query& q, int x, rows_parameters& p, bool to_the_end) {
-    if (!q.all_float32() || !q.all_row_major()) return "it is not float32, row-major";
-    const shape& s = q.in[x].extents;
-    std::int64_t axis = integer_of(q.n, "axis", -1);
-    if (axis < 0) axis += s.rank();
-    if (axis < 0 || axis >= s.rank() || s.elements() == 0) return "it is empty or a scalar";
-    const int a = static_cast<int>(axis);
-    p = {s.product(0, a), to_the_end ? s.product(a, s.rank()) : s[a], to_the_end ? 1 : s.product(a + 1, s.rank()), 0, 0};
-    return nullptr;
-}
-
 inline const char* choose_softmax_grad(const kernel_query& q, kernel_choice& choice) {
     rows_parameters p{};
-    if (const char* reason = read_grad_rows(q, 1, p, false)) return reason;
+    if (const char* reason = read_rows(q, 1, -1, false, p)) return reason;
     choice.set(p);
     choice.note = "rows";
     return nullptr;
@@ -33,7 +21,7 @@ inline void run_softmax_grad_kernel(const kernel_call& c) {
 
 inline const char* choose_layer_norm_grad(const kernel_query& q, kernel_choice& choice) {
     rows_parameters p{};
-    if (const char* reason = read_grad_rows(q, 1, p, true)) return reason;
+    if (const char* reason = read_rows(q, 1, -1, true, p)) return reason;
     if (q.has(4) && q.in[4].elements() != p.n) return "its scale is broadcast";
     choice.set(p);
     choice.note = "rows";
@@ -51,7 +39,7 @@ struct layer_norm_sums {
 };
 inline const char* choose_layer_norm_grad_scale(const kernel_query& q, kernel_choice& choice) {
     layer_norm_sums p{};
-    if (const char* reason = read_grad_rows(q, 1, p.rows, true)) return reason;
+    if (const char* reason = read_rows(q, 1, -1, true, p.rows)) return reason;
     const std::int64_t count = integer_of(q.n, "shards", shards().count);
     if (!shards::legal(count)) return "its shards are no power of two up to 256";
     p.tree.count = static_cast<int>(count);
