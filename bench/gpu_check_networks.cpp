@@ -138,8 +138,8 @@ graft::result<graft::graph> wide_network() {
     GRAFT_TRY_ASSIGN(in, graft::tensor::make(graft::dtype::float32, {wide, 1}));
     fill(out.data<float>(), wide, 1);
     fill(in.data<float>(), wide, 2);
-    x = b.emit("Tanh", {b.emit("MatMul", {x, b.constant("out", out)})});
-    b.output(b.emit("MatMul", {x, b.constant("in", in)}), "y");
+    x = b.apply("Tanh", {b.apply("MatMul", {x, b.constant("out", out)})});
+    b.output(b.apply("MatMul", {x, b.constant("in", in)}), "y");
     return b.finish();
 }
 

@@ -29,7 +29,7 @@ int main() try {
     // A file would name the operator in the same way; here the network is written in code.
     graft::builder b("custom");
     const graft::value_id x = b.input("x", graft::dtype::float32, {"N"});
-    b.output(b.emit("Limit", {x}, {graft::real_attribute("bound", 2.2f)}), "y");
+    b.output(b.apply("Limit", {x}, {graft::real_attribute("bound", 2.2f)}), "y");
     graft::graph g = b.finish();
     g.opsets.push_back({"my.app", 1});
     g.nodes[0].domain = "my.app";

@@ -2527,7 +2527,7 @@ namespace gpu {
 /// A node that is written as others: what a row is given, and where it puts its answer.
 struct decomposition {
     const op_context& c;          ///< the node
-    emitter& emit;
+    emitter& build;
     std::vector<value_id> in;     ///< its inputs as values of the emitter's graph; no_value: left out
     std::vector<value_id> out;    ///< what the row has made for each output that is wanted
 
@@ -2540,16 +2540,16 @@ struct decomposition {
     }
     /// x in another type; x itself where it has that type.
     value_id cast(value_id x, dtype type) const {
-        if (x == no_value || emit.type(x) == type) return x;
-        return emit.emit("Cast", {x}, {integer_attribute("to", static_cast<std::int64_t>(type))});
+        if (x == no_value || build.type(x) == type) return x;
+        return build.apply("Cast", {x}, {integer_attribute("to", static_cast<std::int64_t>(type))});
     }
-    value_id transpose(value_id x, std::vector<std::int64_t> perm) const { return emit.emit("Transpose", {x}, {integers_attribute("perm", std::move(perm))}); }
+    value_id transpose(value_id x, std::vector<std::int64_t> perm) const { return build.apply("Transpose", {x}, {integers_attribute("perm", std::move(perm))}); }
     value_id sum(value_id x, std::vector<std::int64_t> axes, bool keep) const {
-        return emit.emit("ReduceSum", {x, emit.integers(axes)}, {integer_attribute("keepdims", keep)});
+        return build.apply("ReduceSum", {x, build.integers(axes)}, {integer_attribute("keepdims", keep)});
     }
-    value_id where(value_id condition, value_id x, double otherwise) const { return emit.emit("Where", {condition, x, emit.number(otherwise, x)}); }
+    value_id where(value_id condition, value_id x, double otherwise) const { return build.apply("Where", {condition, x, build.number(otherwise, x)}); }
     /// Both conditions; no_value is one that always holds.
-    value_id both(value_id a, value_id b) const { return a == no_value ? b : b == no_value ? a : emit.emit("And", {a, b}); }
+    value_id both(value_id a, value_id b) const { return a == no_value ? b : b == no_value ? a : build.apply("And", {a, b}); }
     /// Zeros that lie on the device; a mistake where they are over the limit.
     value_id constant(dtype type, const shape& extents) const;
     /// int64 numbers from `from` on, one after the other.
@@ -2599,21 +2599,21 @@ namespace gpu {
 
 GRAFT_INLINE value_id decomposition::constant(dtype type, const shape& extents) const {
     const std::int64_t bytes = bytes_of(type, extents);
-    if (bytes < 0 || bytes > c.limit.memory_bytes) return emit.mistake(fail(errc::memory_budget, emit.prefix, "a constant over the limit")), no_value;
+    if (bytes < 0 || bytes > c.limit.memory_bytes) return build.mistake(fail(errc::memory_budget, build.prefix, "a constant over the limit")), no_value;
     auto made = tensor::zeros(type, extents);
-    if (!made.ok()) return emit.mistake(made.take_status()), no_value;
-    return emit.constant(std::move(made).value());
+    if (!made.ok()) return build.mistake(made.take_status()), no_value;
+    return build.constant(std::move(made).value());
 }
 GRAFT_INLINE value_id decomposition::numbers(std::int64_t from, const shape& extents) const {
     const value_id made = constant(dtype::int64, extents);
     if (made == no_value) return made;
-    tensor& data = emit.target().values[static_cast<std::size_t>(made)].constant;
+    tensor& data = build.target().values[static_cast<std::size_t>(made)].constant;
     for (std::int64_t i = 0, count = data.elements(); i < count; ++i) data.data<std::int64_t>()[i] = from + i;
     return made;
 }
 
 GRAFT_INLINE value_id decomposition::append(node n, dtype type, const shape& extents) const {
-    graph& g = emit.target();
+    graph& g = build.target();
     const value_id made = g.add_value(n.name + "/y");
     value& v = g.values.back();
     v.type = type;
@@ -2624,17 +2624,17 @@ GRAFT_INLINE value_id decomposition::append(node n, dtype type, const shape& ext
     return made;
 }
 GRAFT_INLINE value_id decomposition::product(value_id a, bool trans_a, value_id b, bool trans_b, dtype type, double scale, bool exact) const {
-    if (!emit.failure.ok() || a == no_value || b == no_value) return no_value;
-    shape extents = emit.extents(a);
-    const shape other = emit.extents(b);
+    if (!build.failure.ok() || a == no_value || b == no_value) return no_value;
+    shape extents = build.extents(a);
+    const shape other = build.extents(b);
     const int rank = extents.rank();
-    extents[rank - 2] = trans_a ? emit.extents(a)[rank - 1] : emit.extents(a)[rank - 2];
+    extents[rank - 2] = trans_a ? build.extents(a)[rank - 1] : build.extents(a)[rank - 2];
     extents[rank - 1] = trans_b ? other[rank - 2] : other[rank - 1];
-    if (elements_of(extents) < 0) return emit.mistake(fail(errc::op_shape, emit.prefix, "a product of matrices overflows")), no_value;
+    if (elements_of(extents) < 0) return build.mistake(fail(errc::op_shape, build.prefix, "a product of matrices overflows")), no_value;
     node n;
     n.op_type = "MatMul";
     n.domain = "graft";
-    n.name = emit.prefix + "/product_" + std::to_string(emit.target().nodes.size());
+    n.name = build.prefix + "/product_" + std::to_string(build.target().nodes.size());
     n.version = newest_opset;
     n.op = ops::find_op("graft", "MatMul", newest_opset);
     n.inputs = {a, b};
@@ -2647,30 +2647,30 @@ GRAFT_INLINE value_id decomposition::product(value_id a, bool trans_a, value_id 
 
 GRAFT_INLINE std::vector<value_id> decomposition::apart(value_id x) const {
     std::vector<value_id> all;
-    if (!emit.failure.ok()) return all;
-    const std::int64_t length = emit.extents(x)[0];
+    if (!build.failure.ok()) return all;
+    const std::int64_t length = build.extents(x)[0];
     for (std::int64_t from = 0; from < length; from += at_once) {
         const std::int64_t n = std::min(at_once, length - from);
-        const value_id some = n == length ? x : emit.emit("Slice", {x, emit.integers({from}), emit.integers({from + n}), emit.integers({0})});
+        const value_id some = n == length ? x : build.apply("Slice", {x, build.integers({from}), build.integers({from + n}), build.integers({0})});
         const std::vector<attribute> attributes{integer_attribute("axis", 0), integer_attribute("num_outputs", n)};
-        const std::vector<value_id> each = n > 1 ? emit.emit_all("", "Split", {some}, attributes, static_cast<int>(n)) : std::vector<value_id>{some};
+        const std::vector<value_id> each = n > 1 ? build.apply_all("", "Split", {some}, attributes, static_cast<int>(n)) : std::vector<value_id>{some};
         all.insert(all.end(), each.begin(), each.end());
     }
     return all;
 }
 GRAFT_INLINE value_id decomposition::together(const std::vector<value_id>& parts, std::int64_t axis) const {
     std::vector<value_id> joined;
-    for (std::size_t from = 0; from < parts.size() && emit.failure.ok(); from += at_once) {
+    for (std::size_t from = 0; from < parts.size() && build.failure.ok(); from += at_once) {
         const std::vector<value_id> some(parts.begin() + static_cast<std::ptrdiff_t>(from), parts.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(parts.size(), from + at_once)));
-        joined.push_back(some.size() > 1 ? emit.emit("Concat", some, {integer_attribute("axis", axis)}) : some[0]);
+        joined.push_back(some.size() > 1 ? build.apply("Concat", some, {integer_attribute("axis", axis)}) : some[0]);
     }
-    return !emit.failure.ok() || joined.empty() ? no_value : joined.size() > 1 ? together(joined, axis) : joined[0];
+    return !build.failure.ok() || joined.empty() ? no_value : joined.size() > 1 ? together(joined, axis) : joined[0];
 }
 
 GRAFT_INLINE const char* decompose(const decomposition_row& row, const op_context& c, graph& body) {
-    emitter emit(body, ops::find_op, c.limit);
-    emit.prefix = c.n.name;
-    decomposition d{c, emit, {}, std::vector<value_id>(static_cast<std::size_t>(c.outputs), no_value)};
+    emitter build(body, ops::find_op, c.limit);
+    build.prefix = c.n.name;
+    decomposition d{c, build, {}, std::vector<value_id>(static_cast<std::size_t>(c.outputs), no_value)};
     for (int i = 0; i < c.inputs; ++i) {
         d.in.push_back(c.has(i) ? body.add_value(c.n.name + "/in_" + std::to_string(i)) : no_value);
         body.inputs.push_back(d.in.back());
@@ -2681,7 +2681,7 @@ GRAFT_INLINE const char* decompose(const decomposition_row& row, const op_contex
         v.extents = c.in[i].extents;
     }
     if (const char* why = row.decompose(d)) return why;
-    if (!emit.failure.ok()) return "what it is made of does not fit, or is not in this build";
+    if (!build.failure.ok()) return "what it is made of does not fit, or is not in this build";
     for (int o = 0; o < c.outputs; ++o) {
         value_id& made = d.out[static_cast<std::size_t>(o)];
         if (!c.wants(o)) made = no_value;
@@ -2692,8 +2692,8 @@ GRAFT_INLINE const char* decompose(const decomposition_row& row, const op_contex
         bool taken = static_cast<bool>(body.values[static_cast<std::size_t>(made)].constant);
         for (value_id id : body.inputs) taken |= id == made;
         for (value_id id : body.outputs) taken |= id == made;
-        if (taken) made = emit.emit("Identity", {made});
-        if (!emit.failure.ok() || emit.type(made) != c.out[o].type || emit.extents(made) != c.out[o].extents) return "what it is made of gives another type or shape";
+        if (taken) made = build.apply("Identity", {made});
+        if (!build.failure.ok() || build.type(made) != c.out[o].type || build.extents(made) != c.out[o].extents) return "what it is made of gives another type or shape";
         body.outputs.back() = made;
     }
     return nullptr;
@@ -3491,7 +3491,7 @@ namespace detail {
 
 class attention_writer {
 public:
-    inline explicit attention_writer(decomposition& to) : d(to), e(to.emit), c(to.c) {}
+    inline explicit attention_writer(decomposition& to) : d(to), e(to.build), c(to.c) {}
 
     inline const char* write() {
         if (!ops::plan_attention(c, p).ok()) return "its shapes do not fit";
@@ -3523,7 +3523,7 @@ private:
         const value_id x = heads(i, p.kv_heads, p.kv_length, i == 1 ? p.size : p.v_size);
         if (p.past == 0) return x;
         if (p.kv_length == 0) return d.in[static_cast<std::size_t>(past)];
-        return e.emit("Concat", {d.in[static_cast<std::size_t>(past)], x}, {integer_attribute("axis", 2)});
+        return e.apply("Concat", {d.in[static_cast<std::size_t>(past)], x}, {integer_attribute("axis", 2)});
     }
     // scale * Q K^T as [batch, heads, queries, keys].
     inline value_id scores(value_id k) {
@@ -3542,7 +3542,7 @@ private:
         };
         tell(0);
         const double cap = static_cast<double>(c.real("softcap", 0));
-        if (cap > 0) s = e.mul(e.emit("Tanh", {e.mul(s, e.number(1 / cap, s))}), e.number(cap, s));
+        if (cap > 0) s = e.mul(e.apply("Tanh", {e.mul(s, e.number(1 / cap, s))}), e.number(cap, s));
         tell(1);
         value_id allowed = in_reach(), visible = allowed;
         if (c.has(3)) {
@@ -3551,12 +3551,12 @@ private:
                 visible = allowed = d.both(m, allowed);
             else {
                 s = e.add(s, m);
-                visible = d.both(e.emit("Greater", {m, e.number(-HUGE_VAL, m)}), allowed);
+                visible = d.both(e.apply("Greater", {m, e.number(-HUGE_VAL, m)}), allowed);
             }
         }
         if (allowed != no_value) s = d.where(allowed, s, -HUGE_VAL);
         tell(2);
-        s = e.emit("Softmax", {s}, {integer_attribute("axis", -1)});
+        s = e.apply("Softmax", {s}, {integer_attribute("axis", -1)});
         // With a frontier alone every query sees the first key or the one at its place.
         const bool blind = c.has(3) || c.has(6) || (c.integer("left_window_size", -1) >= 0 && p.q_length > p.kv_length);
         if (blind && visible != no_value) s = d.where(visible, s, 0);
@@ -3571,7 +3571,7 @@ private:
         if (x.back() == p.total) return m;
         std::vector<std::int64_t> pads(2 * static_cast<std::size_t>(x.rank()), 0);
         pads.back() = p.total - x.back();
-        return e.emit("Pad", {m, e.integers(pads), boolean ? no_value : e.number(-HUGE_VAL, m)});
+        return e.apply("Pad", {m, e.integers(pads), boolean ? no_value : e.number(-HUGE_VAL, m)});
     }
     // Where the frontier, the windows and the lengths of the keys let a query look; no_value: everywhere.
     inline value_id in_reach() {
@@ -3584,13 +3584,13 @@ private:
         value_id allowed = no_value, query = placed ? d.numbers(c.has(6) ? 0 : p.past, {p.q_length, 1}) : no_value;
         if (c.has(6)) {
             value_id valid = e.reshape(d.in[6], {p.batch, 1, 1, 1});
-            valid = e.emit("Max", {e.emit("Min", {valid, e.number(static_cast<double>(far), valid)}), e.number(-static_cast<double>(far), valid)});
-            allowed = e.emit("Less", {key, valid});
+            valid = e.apply("Max", {e.apply("Min", {valid, e.number(static_cast<double>(far), valid)}), e.number(-static_cast<double>(far), valid)});
+            allowed = e.apply("Less", {key, valid});
             if (placed) query = e.add(query, e.sub(valid, e.number(static_cast<double>(p.q_length), valid)));
         }
-        if (causal) allowed = d.both(allowed, e.emit("LessOrEqual", {key, query}));
-        if (left >= 0) allowed = d.both(allowed, e.emit("LessOrEqual", {e.sub(query, key), e.number(static_cast<double>(left), key)}));
-        if (right >= 0) allowed = d.both(allowed, e.emit("LessOrEqual", {e.sub(key, query), e.number(static_cast<double>(right), key)}));
+        if (causal) allowed = d.both(allowed, e.apply("LessOrEqual", {key, query}));
+        if (left >= 0) allowed = d.both(allowed, e.apply("LessOrEqual", {e.sub(query, key), e.number(static_cast<double>(left), key)}));
+        if (right >= 0) allowed = d.both(allowed, e.apply("LessOrEqual", {e.sub(key, query), e.number(static_cast<double>(right), key)}));
         return allowed;
     }
 
@@ -4869,8 +4869,8 @@ struct element_rule {
     const char* op;
     const char* domain;
     unsigned reads;                         ///< see below
-    operand (*emit)(const rule_call&);
-    const char* text;                       ///< for `emit`: what tells operators of one rule apart
+    operand (*build)(const rule_call&);
+    const char* text;                       ///< for `build`: what tells operators of one rule apart
 
     static constexpr unsigned same = 0;     ///< input elements at the output's place, broadcasting aside
     static constexpr unsigned moved = 1;    ///< at most one element of an input, at another place
@@ -5178,7 +5178,7 @@ GRAFT_INLINE operand element_emitter::compute(value_id v, const place& at) {
     for (value_id i : n.inputs) in.push_back(i == no_value ? tensor_view{} : body_.values[static_cast<std::size_t>(i)]);
     for (value_id o : n.outputs) out.push_back(o == no_value ? tensor_view{} : body_.values[static_cast<std::size_t>(o)]);
     const op_context c{n, in.data(), static_cast<int>(in.size()), out.data(), static_cast<int>(out.size()), *body_.limit};
-    const operand y = rule->emit({*this, c, rule->text, made.second, at});
+    const operand y = rule->build({*this, c, rule->text, made.second, at});
     if (!y && !failure) return refuse("its attributes do not fit its inputs");
     return convert(y, x.type);
 }
@@ -8143,7 +8143,7 @@ inline const op_row* target_row() {
 }
 // Reports as the loss that it is a part of.
 inline value_id target_in_range(decomposition& d, value_id target, std::int64_t classes) {
-    if (!d.emit.failure.ok() || target == no_value) return no_value;
+    if (!d.build.failure.ok() || target == no_value) return no_value;
     node n;
     n.op_type = target_row()->name;
     n.domain = target_row()->domain;
@@ -8153,7 +8153,7 @@ inline value_id target_in_range(decomposition& d, value_id target, std::int64_t 
     n.attributes = {integer_attribute("classes", classes), string_attribute("loss", d.c.n.op_type)};
     if (d.c.has_attribute("ignore_index")) n.attributes.push_back(integer_attribute("ignore_index", d.c.integer("ignore_index", 0)));
     n.inputs = {target};
-    return d.append(std::move(n), dtype::boolean, d.emit.extents(target));
+    return d.append(std::move(n), dtype::boolean, d.build.extents(target));
 }
 inline operand emit_target_in_range(const rule_call& r) {
     const std::int64_t classes = r.c.integer("classes", 0);
@@ -8169,20 +8169,20 @@ inline operand emit_target_in_range(const rule_call& r) {
 
 inline const char* decompose_loss(decomposition& d, bool softmax) {
     const op_context& c = d.c;
-    emitter& e = d.emit;
+    emitter& e = d.build;
     if (d.any_empty()) return "it is empty";
     if (!c.wants(0)) return "its targets are checked, and the loss of them is not wanted";
     const shape target = c.in[1].extents, x = c.in[0].extents;
     const std::int64_t classes = x[1];
     const dtype type = c.in[0].type, sums = type == dtype::float64 ? type : dtype::float32;
     value_id scores = d.cast(d.in[0], sums);
-    if (softmax) scores = e.emit("LogSoftmax", {scores}, {integer_attribute("axis", 1)});
+    if (softmax) scores = e.apply("LogSoftmax", {scores}, {integer_attribute("axis", 1)});
     if (c.wants(1)) d.out[1] = d.cast(scores, type);
     shape apart = target, along;  // with an axis for the classes; with that axis alone
     apart.insert(1, 1);
     for (int i = 0; i < x.rank(); ++i) along.push_back(i == 1 ? classes : 1);
     const value_id t = d.cast(d.in[1], dtype::int64);
-    const value_id chosen = e.emit("Equal", {e.reshape(t, apart), d.numbers(0, along)});
+    const value_id chosen = e.apply("Equal", {e.reshape(t, apart), d.numbers(0, along)});
     const value_id inside = target_in_range(d, t, classes);
     value_id kept = no_value, weights = no_value, loss = d.sum(d.where(chosen, scores, 0), {1}, false);
     if (c.has(2)) {
@@ -8191,7 +8191,7 @@ inline const char* decompose_loss(decomposition& d, bool softmax) {
     }
     loss = d.where(inside, e.neg(loss), std::nan(""));
     if (c.has_attribute("ignore_index")) {
-        kept = e.emit("Not", {e.emit("Equal", {t, e.number(static_cast<double>(c.integer("ignore_index", 0)), t)})});
+        kept = e.apply("Not", {e.apply("Equal", {t, e.number(static_cast<double>(c.integer("ignore_index", 0)), t)})});
         loss = d.where(kept, loss, 0);
         weights = weights == no_value ? d.cast(kept, sums) : d.where(kept, weights, 0);
     }
@@ -9056,26 +9056,26 @@ inline operand emit_dequantize(const rule_call& r) {
 
 // What lies outside of [low, high] becomes its border, and what is no number `low`, as ops::saturate has it.
 inline value_id saturated(const decomposition& d, value_id x, double low, double high) {
-    emitter& e = d.emit;
+    emitter& e = d.build;
     const value_id least = e.number(low, x), most = e.number(high, x);
-    const value_id below = e.emit("Where", {e.emit("Greater", {x, least}), x, least});
-    return e.emit("Where", {e.emit("GreaterOrEqual", {x, most}), most, below});
+    const value_id below = e.apply("Where", {e.apply("Greater", {x, least}), x, least});
+    return e.apply("Where", {e.apply("GreaterOrEqual", {x, most}), most, below});
 }
 
 // What is no number is neither the least nor the most.
 inline const char* decompose_dynamic_quantize(decomposition& d) {
-    emitter& e = d.emit;
+    emitter& e = d.build;
     if (d.any_empty()) return "it is empty";
     const value_id x = d.in[0], zero = e.number(0, x);
     const auto border = [&](const char* compare, const char* reduce) {
-        return e.emit(reduce, {e.emit("Where", {e.emit(compare, {x, zero}), x, zero})}, {integer_attribute("keepdims", 0)});
+        return e.apply(reduce, {e.apply("Where", {e.apply(compare, {x, zero}), x, zero})}, {integer_attribute("keepdims", 0)});
     };
     const value_id low = border("Less", "ReduceMin"), high = border("Greater", "ReduceMax");
-    const value_id scale = e.emit("Where", {e.emit("Equal", {high, low}), e.number(1, x), e.div(e.sub(high, low), e.number(255, x))});
-    const value_id shift = e.emit("Round", {saturated(d, e.sub(zero, e.div(low, scale)), 0, 255)});
+    const value_id scale = e.apply("Where", {e.apply("Equal", {high, low}), e.number(1, x), e.div(e.sub(high, low), e.number(255, x))});
+    const value_id shift = e.apply("Round", {saturated(d, e.sub(zero, e.div(low, scale)), 0, 255)});
     d.out[1] = scale;
     d.out[2] = d.cast(shift, dtype::uint8);
-    d.out[0] = d.cast(saturated(d, e.add(e.emit("Round", {e.div(x, scale)}), shift), 0, 255), dtype::uint8);
+    d.out[0] = d.cast(saturated(d, e.add(e.apply("Round", {e.div(x, scale)}), shift), 0, 255), dtype::uint8);
     return nullptr;
 }
 
@@ -12087,7 +12087,7 @@ inline status batch_norm_training_gradient(gradient_context& c) {
     for (const char* name : {"activation", "alpha", "beta"}) c.copy_attribute(name, attributes);
     std::vector<value_id> inputs{c.dy(), c.in(0), c.in(1), c.out(3), c.out(4)};
     if (c.integer("activation", 0)) inputs.push_back(c.out());
-    const std::vector<value_id> made = c.emit.emit_all("graft", "BatchNormalizationGrad", std::move(inputs), std::move(attributes), residual ? 4 : 3);
+    const std::vector<value_id> made = c.build.apply_all("graft", "BatchNormalizationGrad", std::move(inputs), std::move(attributes), residual ? 4 : 3);
     for (int i = 0; i < 3; ++i)
         if (c.wants(i)) c.give(i, made[static_cast<std::size_t>(i)]);
     if (residual && c.wants(5)) c.give(5, made[3]);
@@ -13891,8 +13891,8 @@ inline const char* decompose_gemm(decomposition& d) {
     const double beta = static_cast<double>(c.real("beta", 1));
     const value_id y = d.product(d.in[0], c.integer("transA", 0) != 0, d.in[1], c.integer("transB", 0) != 0, sums, static_cast<double>(c.real("alpha", 1)));
     value_id bias = d.cast(d.in[2], sums);
-    if (beta != 1) bias = d.emit.mul(bias, d.emit.number(beta, bias));
-    d.out[0] = d.cast(d.emit.add(y, bias), type);
+    if (beta != 1) bias = d.build.mul(bias, d.build.number(beta, bias));
+    d.out[0] = d.cast(d.build.add(y, bias), type);
     return nullptr;
 }
 
@@ -14009,17 +14009,17 @@ namespace detail {
 
 inline const char* decompose_causal_conv(decomposition& d) {
     const op_context& c = d.c;
-    emitter& e = d.emit;
+    emitter& e = d.build;
     const shape& x = c.in[0].extents;
     const std::int64_t state = c.in[1].extents[2] - 1;
     if (c.in[0].elements() == 0) return "it is empty";
     value_id line = d.in[0];
-    if (state) line = e.emit("Concat", {c.has(3) ? d.in[3] : d.constant(c.in[0].type, {x[0], x[1], state}), line}, {integer_attribute("axis", 2)});
+    if (state) line = e.apply("Concat", {c.has(3) ? d.in[3] : d.constant(c.in[0].type, {x[0], x[1], state}), line}, {integer_attribute("axis", 2)});
     std::vector<value_id> inputs{line, d.in[1]};
     if (c.has(2)) inputs.push_back(d.in[2]);
-    const value_id y = e.emit("Conv", inputs, {integer_attribute("group", x[1])});
-    d.out[0] = c.is("activation", "none", "none") ? y : e.emit("Swish", {y});
-    if (c.wants(1)) d.out[1] = e.emit("Slice", {line, e.integers({x[2]}), e.integers({x[2] + state}), e.integers({2})});
+    const value_id y = e.apply("Conv", inputs, {integer_attribute("group", x[1])});
+    d.out[0] = c.is("activation", "none", "none") ? y : e.apply("Swish", {y});
+    if (c.wants(1)) d.out[1] = e.apply("Slice", {line, e.integers({x[2]}), e.integers({x[2] + state}), e.integers({2})});
     return nullptr;
 }
 
@@ -14067,7 +14067,7 @@ struct named_value {
 
 class einsum_writer {
 public:
-    inline explicit einsum_writer(decomposition& to) : d(to), e(to.emit), c(to.c) {}
+    inline explicit einsum_writer(decomposition& to) : d(to), e(to.build), c(to.c) {}
 
     inline const char* write() {
         if (!ops::plan_einsum(c, p).ok()) return "its equation does not fit its inputs";
@@ -14130,7 +14130,7 @@ private:
             shape joined = extents(rest);
             joined.push_back(n * n);
             v.x = e.reshape(d.transpose(v.x, perm), joined);
-            v.x = e.emit("Slice", {v.x, e.integers({0}), e.integers({n * n}), e.integers({axis}), e.integers({n + 1})});
+            v.x = e.apply("Slice", {v.x, e.integers({0}), e.integers({n * n}), e.integers({axis}), e.integers({n + 1})});
             v.names = rest + name;
             k = 0;
         }
@@ -14223,7 +14223,7 @@ namespace detail {
 // S = exp(decay) * S; v = beta * (v - S^T k); S = S + k v^T; y = scale * S^T q
 inline const char* decompose_linear_attention(decomposition& d) {
     const op_context& c = d.c;
-    emitter& e = d.emit;
+    emitter& e = d.build;
     ops::linear_attention_plan p;
     constexpr std::int64_t most_steps = 64;
     if (!ops::plan_linear_attention(c, p).ok()) return "its shapes or attributes do not fit";
@@ -14247,7 +14247,7 @@ inline const char* decompose_linear_attention(decomposition& d) {
     value_id state = c.has(3) ? d.cast(d.in[3], dtype::float32) : d.constant(dtype::float32, {p.batch, p.kv_heads, p.k_size, p.v_size});
     std::vector<value_id> y;
     for (std::size_t t = 0; t < static_cast<std::size_t>(p.length) && e.failure.ok(); ++t) {
-        if (p.gated) state = e.mul(state, e.emit("Exp", {decay[t]}));
+        if (p.gated) state = e.mul(state, e.apply("Exp", {decay[t]}));
         value_id value = v[t];
         if (p.delta) value = e.mul(e.sub(value, d.product(d.cast(k[t], type), false, d.cast(state, type), false, dtype::float32)), beta[t]);
         state = e.add(state, e.mul(e.reshape(k[t], {p.batch, p.kv_heads, p.k_size, 1}), value));
@@ -14262,7 +14262,7 @@ inline const char* decompose_linear_attention(decomposition& d) {
 // Pairs (a, b) become (cos * a - sin * b, sin * a + cos * b); what is behind them stays.
 inline const char* decompose_rotary_embedding(decomposition& d) {
     const op_context& c = d.c;
-    emitter& e = d.emit;
+    emitter& e = d.build;
     ops::rotary_plan p;
     if (!ops::plan_rotary(c, p).ok()) return "its shapes do not fit";
     if (d.any_empty()) return "it is empty";
@@ -14279,7 +14279,7 @@ inline const char* decompose_rotary_embedding(decomposition& d) {
     const dtype type = c.in[0].type, sums = type == dtype::float64 ? type : dtype::float32;
     const std::int64_t axis = interleaved ? 4 : 3;
     const auto cut = [&](value_id x, std::int64_t along, std::int64_t from, std::int64_t to) {
-        return e.emit("Slice", {x, e.integers({from}), e.integers({to}), e.integers({along})});
+        return e.apply("Slice", {x, e.integers({from}), e.integers({to}), e.integers({along})});
     };
     const value_id x = e.reshape(d.in[0], whole);
     if (p.half == 0) {
@@ -14290,8 +14290,8 @@ inline const char* decompose_rotary_embedding(decomposition& d) {
     const value_id a = cut(front, axis, 0, 1), b = cut(front, axis, 1, 2);
     const value_id cosine = e.reshape(d.cast(d.in[1], sums), by), sine = e.reshape(d.cast(d.in[2], sums), by);
     const value_id first = e.sub(e.mul(cosine, a), e.mul(sine, b)), second = e.add(e.mul(sine, a), e.mul(cosine, b));
-    value_id y = d.cast(e.reshape(e.emit("Concat", {first, second}, {integer_attribute("axis", axis)}), turned), type);
-    if (2 * p.half != p.size) y = e.emit("Concat", {y, cut(x, 3, 2 * p.half, p.size)}, {integer_attribute("axis", 3)});
+    value_id y = d.cast(e.reshape(e.apply("Concat", {first, second}, {integer_attribute("axis", axis)}), turned), type);
+    if (2 * p.half != p.size) y = e.apply("Concat", {y, cut(x, 3, 2 * p.half, p.size)}, {integer_attribute("axis", 3)});
     d.out[0] = e.reshape(y, c.in[0].extents);
     return nullptr;
 }
@@ -14355,17 +14355,17 @@ inline bool known(const op_context& c, int i, int z) { return c.in[i].data && (!
 
 // Input i less its zero point, in float32. `along`: the zero point's extents, so that it is broadcast.
 inline value_id centred(const decomposition& d, int i, int z, const shape& along) {
-    emitter& e = d.emit;
+    emitter& e = d.build;
     const value_id x = d.cast(d.in[static_cast<std::size_t>(i)], dtype::float32);
     return d.c.has(z) ? e.sub(x, e.reshape(d.cast(d.in[static_cast<std::size_t>(z)], dtype::float32), along)) : x;
 }
 inline value_id slice(const decomposition& d, value_id x, std::int64_t axis, std::int64_t first, std::int64_t last) {
-    if (!d.emit.failure.ok() || (first == 0 && last == d.emit.extents(x)[static_cast<int>(axis)])) return x;
-    return d.emit.emit("Slice", {x, d.emit.integers({first}), d.emit.integers({last}), d.emit.integers({axis})});
+    if (!d.build.failure.ok() || (first == 0 && last == d.build.extents(x)[static_cast<int>(axis)])) return x;
+    return d.build.apply("Slice", {x, d.build.integers({first}), d.build.integers({last}), d.build.integers({axis})});
 }
 inline value_id whole(const decomposition& d, const char* op, value_id a, value_id b, std::vector<attribute> attributes) {
-    const value_id y = d.emit.emit(op, {a, b}, std::move(attributes));
-    if (y != no_value) d.emit.target().nodes.back().attributes.push_back(integer_attribute("exact", 1));
+    const value_id y = d.build.apply(op, {a, b}, std::move(attributes));
+    if (y != no_value) d.build.target().nodes.back().attributes.push_back(integer_attribute("exact", 1));
     return d.cast(y, dtype::int32);
 }
 
@@ -14387,10 +14387,10 @@ inline std::int64_t sum_parts(const std::vector<double>& sizes, std::int64_t ter
 
 // saturate(round_half_even(float(sums) * scale) + zero)
 inline value_id requantized(const decomposition& d, value_id sums, value_id scale, value_id zero, dtype type) {
-    emitter& e = d.emit;
+    emitter& e = d.build;
     double low = 0, high = 0;
     ops::quantized_range(type, low, high);
-    return d.cast(saturated(d, e.add(e.emit("Round", {e.mul(d.cast(sums, dtype::float32), scale)}), d.cast(zero, dtype::float32)), low, high), type);
+    return d.cast(saturated(d, e.add(e.apply("Round", {e.mul(d.cast(sums, dtype::float32), scale)}), d.cast(zero, dtype::float32)), low, high), type);
 }
 inline bool scales_can_be_used(const op_context& c, std::initializer_list<int> scales, int divisor) {
     for (int i : scales)
@@ -14424,7 +14424,7 @@ inline const char* integer_convolution(const decomposition& d, int x_at, int x_z
     for (std::int64_t first = 0; first < channels; first += of) {
         const std::int64_t last = std::min(channels, first + of);
         const value_id part = whole(d, "Conv", parts == 1 ? x : slice(d, x, 1, first, last), slice(d, weights, 1, first, last), attributes);
-        sums = first ? d.emit.add(sums, part) : part;
+        sums = first ? d.build.add(sums, part) : part;
     }
     return nullptr;
 }
@@ -14433,7 +14433,7 @@ inline const char* decompose_conv_integer(decomposition& d) {
 }
 inline const char* decompose_qlinear_conv(decomposition& d) {
     const op_context& c = d.c;
-    emitter& e = d.emit;
+    emitter& e = d.build;
     if (d.any_empty()) return "it is empty";
     if (!scales_can_be_used(c, {1, 4, 6}, 6)) return "one of its scales is zero or not a number";
     value_id sums = no_value;
@@ -14474,14 +14474,14 @@ inline const char* integer_product(const decomposition& d, int a, int a_zero, in
     for (std::int64_t first = 0; first < terms; first += of) {
         const std::int64_t last = std::min(terms, first + of);
         const value_id part = whole(d, "MatMul", slice(d, x, left.rank() - 1, first, last), slice(d, y, right.rank() - 2, first, last), {});
-        sums = first ? d.emit.add(sums, part) : part;
+        sums = first ? d.build.add(sums, part) : part;
     }
     return nullptr;
 }
 inline const char* decompose_matmul_integer(decomposition& d) { return d.any_empty() ? "it is empty" : integer_product(d, 0, 2, 1, 3, d.out[0]); }
 inline const char* decompose_qlinear_matmul(decomposition& d) {
     const op_context& c = d.c;
-    emitter& e = d.emit;
+    emitter& e = d.build;
     if (d.any_empty()) return "it is empty";
     for (int i : {0, 3, 7})
         if (c.in[i].type != dtype::int8 && c.in[i].type != dtype::uint8) return "its types are not integers of 8 bits";
@@ -14533,7 +14533,7 @@ namespace detail {
 
 class recurrent_writer {
 public:
-    inline explicit recurrent_writer(decomposition& to) : d(to), e(to.emit), c(to.c) {}
+    inline explicit recurrent_writer(decomposition& to) : d(to), e(to.build), c(to.c) {}
 
     inline const char* write() {
         constexpr std::int64_t most_steps = 64;
@@ -14562,7 +14562,7 @@ private:
     // Elements [from, from + count) along an axis.
     inline value_id part(value_id x, int axis, std::int64_t from, std::int64_t count) {
         if (e.failure.ok() && from == 0 && e.extents(x)[axis] == count) return x;
-        return e.emit("Slice", {x, e.integers({from}), e.integers({from + count}), e.integers({axis})});
+        return e.apply("Slice", {x, e.integers({from}), e.integers({from + count}), e.integers({axis})});
     }
     // One direction of an input as a matrix, and of a bias as a row.
     inline value_id of_direction(int i, int direction, std::int64_t rows, std::int64_t columns) {
@@ -14580,7 +14580,7 @@ private:
             std::vector<attribute> attributes;
             if (alpha) attributes.push_back(real_attribute("alpha", static_cast<float>(f.alpha)));
             if (beta) attributes.push_back(real_attribute("beta", static_cast<float>(f.beta)));
-            return e.emit(op, {x}, std::move(attributes));
+            return e.apply(op, {x}, std::move(attributes));
         };
         switch (f.k) {
         case kind::relu: return named("Relu", false, false);
@@ -14588,8 +14588,8 @@ private:
         case kind::sigmoid: return named("Sigmoid", false, false);
         case kind::affine: return e.add(e.mul(x, e.number(f.alpha, x)), e.number(f.beta, x));
         case kind::leaky_relu: return named("LeakyRelu", true, false);
-        case kind::thresholded_relu: return d.where(e.emit("GreaterOrEqual", {x, e.number(f.alpha, x)}), x, 0);
-        case kind::scaled_tanh: return e.mul(e.emit("Tanh", {e.mul(x, e.number(f.beta, x))}), e.number(f.alpha, x));
+        case kind::thresholded_relu: return d.where(e.apply("GreaterOrEqual", {x, e.number(f.alpha, x)}), x, 0);
+        case kind::scaled_tanh: return e.mul(e.apply("Tanh", {e.mul(x, e.number(f.beta, x))}), e.number(f.alpha, x));
         case kind::hard_sigmoid: return named("HardSigmoid", true, true);
         case kind::elu: return named("Elu", true, false);
         case kind::softsign: return named("Softsign", false, false);
@@ -14597,7 +14597,7 @@ private:
         }
     }
     inline value_id clipped(value_id x, const ops::recurrent_activation& f) {
-        return active(p.clip > 0 ? e.emit("Clip", {x, e.number(-p.clip, x), e.number(p.clip, x)}) : x, f);
+        return active(p.clip > 0 ? e.apply("Clip", {x, e.number(-p.clip, x), e.number(p.clip, x)}) : x, f);
     }
     inline value_id from_state(value_id h, value_id weight) { return d.product(d.cast(h, type_), false, weight, true, sums_); }
 
@@ -14626,8 +14626,8 @@ private:
             value_id y = h;
             if (const value_id lives = c.has(4) ? running(t) : no_value; lives != no_value) {
                 y = d.where(lives, h, 0);
-                h = e.emit("Where", {lives, h, before});
-                if (p.gates == 4) cell = e.emit("Where", {lives, cell, cell_before});
+                h = e.apply("Where", {lives, h, before});
+                if (p.gates == 4) cell = e.apply("Where", {lives, cell, cell_before});
             }
             steps[static_cast<std::size_t>(t)] = e.reshape(y, {1, 1, p.batch, p.hidden});
         }
@@ -14751,7 +14751,7 @@ struct transform {
         const std::int64_t columns = bins * out_parts;
         const value_id made = d.constant(type, {used * parts, columns});
         if (made == no_value) return made;
-        tensor& data = d.emit.target().values[static_cast<std::size_t>(made)].constant;
+        tensor& data = d.build.target().values[static_cast<std::size_t>(made)].constant;
         std::vector<double> cosines, sines, row(static_cast<std::size_t>(columns));
         for (std::int64_t i = 0; i < n; ++i) {
             const double angle = 2 * ops::fourier::pi * static_cast<double>(i) / static_cast<double>(n);
@@ -14782,12 +14782,12 @@ inline const char* decompose_dft(decomposition& d) {
     f.used = std::min(length, p.inverse && p.onesided ? p.n / 2 + 1 : p.n);
     if (const char* why = f.refuse()) return why;
     const dtype type = c.in[0].type == dtype::float64 ? dtype::float64 : dtype::float32;
-    value_id v = d.emit.reshape(d.cast(d.in[0], type), {outer, length, inner, f.parts});
-    if (f.used < length) v = d.emit.emit("Slice", {v, d.emit.integers({0}), d.emit.integers({f.used}), d.emit.integers({1})});
+    value_id v = d.build.reshape(d.cast(d.in[0], type), {outer, length, inner, f.parts});
+    if (f.used < length) v = d.build.apply("Slice", {v, d.build.integers({0}), d.build.integers({f.used}), d.build.integers({1})});
     if (inner > 1) v = d.transpose(v, {0, 2, 1, 3});
-    v = d.emit.reshape(f.apply(d, d.emit.reshape(v, {outer * inner, f.used * f.parts}), type), {outer, inner, f.bins, f.out_parts});
+    v = d.build.reshape(f.apply(d, d.build.reshape(v, {outer * inner, f.used * f.parts}), type), {outer, inner, f.bins, f.out_parts});
     if (inner > 1) v = d.transpose(v, {0, 2, 1, 3});
-    d.out[0] = d.cast(d.emit.reshape(v, y), c.in[0].type);
+    d.out[0] = d.cast(d.build.reshape(v, y), c.in[0].type);
     return nullptr;
 }
 
@@ -14801,10 +14801,10 @@ inline const char* decompose_stft(decomposition& d) {
     f.n = p.frame, f.used = p.frame, f.parts = x[2], f.bins = p.bins;
     if (const char* why = f.refuse()) return why;
     const dtype type = c.in[0].type == dtype::float64 ? dtype::float64 : dtype::float32;
-    const value_id begin = d.emit.mul(d.numbers(0, {p.frames, 1}), d.emit.integers({p.step}));
-    value_id v = d.emit.emit("Gather", {d.cast(d.in[0], type), d.emit.add(begin, d.numbers(0, {1, p.frame}))}, {integer_attribute("axis", 1)});
-    if (c.has(2)) v = d.emit.mul(v, d.emit.reshape(d.cast(d.in[2], type), {p.frame, 1}));
-    d.out[0] = d.cast(d.emit.reshape(f.apply(d, d.emit.reshape(v, {x[0] * p.frames, p.frame * f.parts}), type), y), c.in[0].type);
+    const value_id begin = d.build.mul(d.numbers(0, {p.frames, 1}), d.build.integers({p.step}));
+    value_id v = d.build.apply("Gather", {d.cast(d.in[0], type), d.build.add(begin, d.numbers(0, {1, p.frame}))}, {integer_attribute("axis", 1)});
+    if (c.has(2)) v = d.build.mul(v, d.build.reshape(d.cast(d.in[2], type), {p.frame, 1}));
+    d.out[0] = d.cast(d.build.reshape(f.apply(d, d.build.reshape(v, {x[0] * p.frames, p.frame * f.parts}), type), y), c.in[0].type);
     return nullptr;
 }
 

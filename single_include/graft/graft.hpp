@@ -4064,7 +4064,7 @@ struct node {
     std::vector<value_id> inputs, outputs;
     std::vector<attribute> attributes;
     int version = 0;                ///< of the operator set that `domain` is imported at
-    const op_row* op = nullptr;     ///< its row of the op table, set by `verify`
+    const op_row* op = nullptr;     ///< its row of the op table, set by `verify_graph`
     bool on_device = false;         ///< lowered graphs only: it runs on the device beside the CPU
 
     const attribute* find(const char* attribute_name) const noexcept;
@@ -4099,7 +4099,7 @@ struct state_pair {
     int input = 0, output = 0;
 };
 
-/// A graph and what a model file says about it. Nodes are in an order in which they can run once `verify` has seen it.
+/// A graph and what a model file says about it. Nodes are in an order in which they can run once `verify_graph` has seen it.
 /// An initializer that is also an input is a default: it is in `inputs` and its value has a constant.
 struct graph {
     std::string name;
@@ -18700,12 +18700,12 @@ GRAFT_END_NAMESPACE
 #ifndef GRAFT_SINGLE_GRAFT_OPS_GRADIENT_COMMON_HPP
 #define GRAFT_SINGLE_GRAFT_OPS_GRADIENT_COMMON_HPP
 // ---- graft/ops/gradient_common.hpp
-// What gradient functions share: the forward node as its own inference sees it, and short ways to emit.
+// What gradient functions share: the forward node as its own inference sees it, and short ways to build.
 
 #ifndef GRAFT_SINGLE_GRAFT_GRAPH_GRADIENT_HPP
 #define GRAFT_SINGLE_GRAFT_GRAPH_GRADIENT_HPP
 // ---- graft/graph/gradient.hpp
-// Gradients: functions that emit, for one node, the nodes of back-propagation through it.
+// Gradients: functions that build, for one node, the nodes of back-propagation through it.
 
 #ifndef GRAFT_SINGLE_GRAFT_CORE_SHARDS_HPP
 #define GRAFT_SINGLE_GRAFT_CORE_SHARDS_HPP
@@ -18779,7 +18779,7 @@ struct dimension {
     dimension(const char* open) : name(open) {}
 };
 
-/// Attributes for `builder::emit`.
+/// Attributes for `builder::apply`.
 attribute integer_attribute(std::string name, std::int64_t value);
 attribute real_attribute(std::string name, float value);
 attribute string_attribute(std::string name, std::string value);
@@ -18831,9 +18831,9 @@ public:
     value_id input(std::string name, dtype type, std::initializer_list<dimension> extents);
     value_id constant(std::string name, tensor data);
     /// Any operator with one output; its shape stays unknown to the builder.
-    value_id emit(const std::string& op_type, std::vector<value_id> inputs, std::vector<attribute> attributes = {});
+    value_id apply(const std::string& op_type, std::vector<value_id> inputs, std::vector<attribute> attributes = {});
     /// Any operator with `count` outputs.
-    std::vector<value_id> emit_all(const std::string& op_type, std::vector<value_id> inputs, std::vector<attribute> attributes,
+    std::vector<value_id> apply_all(const std::string& op_type, std::vector<value_id> inputs, std::vector<attribute> attributes,
                                    int count);
 
     /// [N,C,H,W] to [N,channels,H',W'].
@@ -19043,7 +19043,7 @@ GRAFT_INLINE value_id builder::constant(std::string name, tensor data) {
     return graph_.add_constant(std::move(name), std::move(data));
 }
 
-GRAFT_INLINE std::vector<value_id> builder::emit_all(const std::string& op_type, std::vector<value_id> inputs,
+GRAFT_INLINE std::vector<value_id> builder::apply_all(const std::string& op_type, std::vector<value_id> inputs,
                                                      std::vector<attribute> attributes, int count) {
     node n;
     n.name = fresh(op_type.c_str());
@@ -19064,8 +19064,8 @@ GRAFT_INLINE std::vector<value_id> builder::emit_all(const std::string& op_type,
     return made;
 }
 
-GRAFT_INLINE value_id builder::emit(const std::string& op_type, std::vector<value_id> inputs, std::vector<attribute> attributes) {
-    return emit_all(op_type, std::move(inputs), std::move(attributes), 1)[0];
+GRAFT_INLINE value_id builder::apply(const std::string& op_type, std::vector<value_id> inputs, std::vector<attribute> attributes) {
+    return apply_all(op_type, std::move(inputs), std::move(attributes), 1)[0];
 }
 
 GRAFT_INLINE value_id builder::layer(const char* op_type, std::string name, std::vector<value_id> inputs,
@@ -19323,21 +19323,21 @@ public:
     emitter(graph& target, op_finder find, const limits& limit) : g_(target), find_(find), limit_(limit) {}
 
     /// An operator of ai.onnx with one output.
-    value_id emit(const char* op_type, std::vector<value_id> inputs, std::vector<attribute> attributes = {}) {
-        return emit_all("", op_type, std::move(inputs), std::move(attributes), 1)[0];
+    value_id apply(const char* op_type, std::vector<value_id> inputs, std::vector<attribute> attributes = {}) {
+        return apply_all("", op_type, std::move(inputs), std::move(attributes), 1)[0];
     }
     /// An operator of the domain graft with one output.
-    value_id emit_graft(const char* op_type, std::vector<value_id> inputs, std::vector<attribute> attributes = {}) {
-        return emit_all("graft", op_type, std::move(inputs), std::move(attributes), 1)[0];
+    value_id apply_graft(const char* op_type, std::vector<value_id> inputs, std::vector<attribute> attributes = {}) {
+        return apply_all("graft", op_type, std::move(inputs), std::move(attributes), 1)[0];
     }
     /// Any operator with `count` outputs.
-    std::vector<value_id> emit_all(const char* domain, const char* op_type, std::vector<value_id> inputs, std::vector<attribute> attributes, int count);
+    std::vector<value_id> apply_all(const char* domain, const char* op_type, std::vector<value_id> inputs, std::vector<attribute> attributes, int count);
 
-    value_id add(value_id a, value_id b) { return emit("Add", {a, b}); }
-    value_id sub(value_id a, value_id b) { return emit("Sub", {a, b}); }
-    value_id mul(value_id a, value_id b) { return emit("Mul", {a, b}); }
-    value_id div(value_id a, value_id b) { return emit("Div", {a, b}); }
-    value_id neg(value_id a) { return emit("Neg", {a}); }
+    value_id add(value_id a, value_id b) { return apply("Add", {a, b}); }
+    value_id sub(value_id a, value_id b) { return apply("Sub", {a, b}); }
+    value_id mul(value_id a, value_id b) { return apply("Mul", {a, b}); }
+    value_id div(value_id a, value_id b) { return apply("Div", {a, b}); }
+    value_id neg(value_id a) { return apply("Neg", {a}); }
     /// x reshaped to `to`, whose extents are known; x itself where it has that shape.
     value_id reshape(value_id x, const shape& to);
     /// A number of the type of `like`.
@@ -19372,7 +19372,7 @@ GRAFT_END_NAMESPACE
 #if GRAFT_HAS_BODIES
 GRAFT_BEGIN_NAMESPACE
 
-GRAFT_INLINE std::vector<value_id> emitter::emit_all(const char* domain, const char* op_type, std::vector<value_id> inputs, std::vector<attribute> attributes, int count) {
+GRAFT_INLINE std::vector<value_id> emitter::apply_all(const char* domain, const char* op_type, std::vector<value_id> inputs, std::vector<attribute> attributes, int count) {
     std::vector<value_id> made(static_cast<std::size_t>(count), no_value);
     if (!failure.ok()) return made;
     node n;
@@ -19416,7 +19416,7 @@ GRAFT_INLINE std::vector<value_id> emitter::emit_all(const char* domain, const c
 
 GRAFT_INLINE value_id emitter::reshape(value_id x, const shape& to) {
     if (!failure.ok() || x == no_value || extents(x) == to) return x;
-    return emit("Reshape", {x, integers(std::vector<std::int64_t>(to.begin(), to.end()))}, {integer_attribute("allowzero", 1)});
+    return apply("Reshape", {x, integers(std::vector<std::int64_t>(to.begin(), to.end()))}, {integer_attribute("allowzero", 1)});
 }
 GRAFT_INLINE value_id emitter::number(double v, value_id like) {
     if (!failure.ok() || like == no_value) return no_value;
@@ -19449,9 +19449,9 @@ GRAFT_END_NAMESPACE
 
 GRAFT_BEGIN_NAMESPACE
 
-/// What the gradient of an operator is given: the node, the gradients of its outputs, and where to emit. Every shape is known.
+/// What the gradient of an operator is given: the node, the gradients of its outputs, and where to build. Every shape is known.
 struct gradient_context {
-    emitter& emit;
+    emitter& build;
     const node& n;                       ///< the forward node; stays valid while nodes are emitted
     const std::vector<value_id>& given;  ///< gradient of each output; no_value: nothing flows from there
     const std::vector<char>& wanted;     ///< whether the gradient of each input is asked for
@@ -19468,14 +19468,14 @@ struct gradient_context {
     bool wants(int i) const noexcept { return i < static_cast<int>(wanted.size()) && wanted[static_cast<std::size_t>(i)] != 0; }
     void give(int i, value_id gradient) { made[static_cast<std::size_t>(i)] = gradient; }
     /// Gives the gradient of a broadcast input: sums it down to the input's shape.
-    void give_summed(int i, value_id gradient) { give(i, sum_to(gradient, emit.extents(in(i)))); }
+    void give_summed(int i, value_id gradient) { give(i, sum_to(gradient, build.extents(in(i)))); }
 
     /// x summed over the axes along which `to` was broadcast (numpy's rules), by the tree of shards where the batch is among them.
     value_id sum_to(value_id x, const shape& to) {
-        if (!emit.failure.ok() || x == no_value || emit.extents(x) == to) return x;
-        return emit.emit_graft("SumTo", {x}, {integers_attribute("shape", std::vector<std::int64_t>(to.begin(), to.end())), integer_attribute("shards", shards)});
+        if (!build.failure.ok() || x == no_value || build.extents(x) == to) return x;
+        return build.apply_graft("SumTo", {x}, {integers_attribute("shape", std::vector<std::int64_t>(to.begin(), to.end())), integer_attribute("shards", shards)});
     }
-    shape extents(value_id id) const { return emit.extents(id); }
+    shape extents(value_id id) const { return build.extents(id); }
     /// Contents of a constant input of integers, such as axes; false where they are not known.
     bool constant_integers(int i, std::vector<std::int64_t>& values) const;
 
@@ -19518,12 +19518,12 @@ GRAFT_BEGIN_NAMESPACE
 GRAFT_INLINE status gradient_context::refuse(const char* why) const { return fail(errc::train_no_gradient, place(n), why); }
 
 GRAFT_INLINE value_id gradient_context::also(int i) {
-    graph& g = emit.target();
+    graph& g = build.target();
     const std::size_t at = static_cast<std::size_t>(i);
     node* forward = nullptr;
     for (node& each : g.nodes)
         if (!each.outputs.empty() && each.outputs[0] == n.outputs[0]) forward = &each;
-    if (!forward || !emit.failure.ok()) return no_value;
+    if (!forward || !build.failure.ok()) return no_value;
     if (at < forward->outputs.size() && forward->outputs[at] != no_value) return forward->outputs[at];
     std::vector<tensor_view> in, out(at + 1);
     for (value_id id : forward->inputs) {
@@ -19533,8 +19533,8 @@ GRAFT_INLINE value_id gradient_context::also(int i) {
     if (forward->outputs.size() <= at) forward->outputs.resize(at + 1, no_value);
     const value_id more = g.add_value(g.values[static_cast<std::size_t>(n.outputs[0])].name + "." + std::to_string(i));
     forward->outputs[at] = more;
-    infer_context inferred{{*forward, in.data(), static_cast<int>(in.size()), out.data(), i + 1, emit.limit()}};
-    if (status s = forward->op->infer(inferred); !s.ok()) return emit.mistake(std::move(s)), no_value;
+    infer_context inferred{{*forward, in.data(), static_cast<int>(in.size()), out.data(), i + 1, build.limit()}};
+    if (status s = forward->op->infer(inferred); !s.ok()) return build.mistake(std::move(s)), no_value;
     value& v = g.values[static_cast<std::size_t>(more)];
     v.type = out[at].type;
     v.extents = out[at].extents;
@@ -19545,8 +19545,8 @@ GRAFT_INLINE value_id gradient_context::also(int i) {
 GRAFT_INLINE bool gradient_context::constant_integers(int i, std::vector<std::int64_t>& values) const {
     values.clear();
     if (in(i) == no_value) return false;
-    const tensor& t = emit.target().values[static_cast<std::size_t>(in(i))].constant;
-    if (!t) return emit.extents(in(i)).elements() == 0 && emit.extents(in(i)).rank() > 0;
+    const tensor& t = build.target().values[static_cast<std::size_t>(in(i))].constant;
+    if (!t) return build.extents(in(i)).elements() == 0 && build.extents(in(i)).rank() > 0;
     for (std::int64_t k = 0; k < t.elements(); ++k) values.push_back(element_as_int64(t.type(), t.raw(), k));
     return true;
 }
@@ -19895,22 +19895,22 @@ inline op_context forward_context(const gradient_context& c, std::vector<tensor_
             in.push_back({});
             continue;
         }
-        const value& v = c.emit.target().values[static_cast<std::size_t>(id)];
+        const value& v = c.build.target().values[static_cast<std::size_t>(id)];
         in.push_back(v.constant ? view(v.constant) : tensor_view{v.type, v.extents, nullptr});
     }
-    return {c.n, in.data(), static_cast<int>(in.size()), nullptr, 0, c.emit.limit()};
+    return {c.n, in.data(), static_cast<int>(in.size()), nullptr, 0, c.build.limit()};
 }
 
 /// Whether input i is left out, or its contents are known, or it has none.
 inline bool is_constant(const gradient_context& c, int i) {
     if (c.in(i) == no_value) return true;
-    const value& v = c.emit.target().values[static_cast<std::size_t>(c.in(i))];
+    const value& v = c.build.target().values[static_cast<std::size_t>(c.in(i))];
     return v.constant || elements_of(v.extents) == 0;
 }
 /// The one number that constant input i holds; false where it is no constant or holds more.
 inline bool constant_number(const gradient_context& c, int i, double& number) {
     if (c.in(i) == no_value) return false;
-    const tensor& t = c.emit.target().values[static_cast<std::size_t>(c.in(i))].constant;
+    const tensor& t = c.build.target().values[static_cast<std::size_t>(c.in(i))].constant;
     if (!t || t.elements() != 1) return false;
     number = element_as_double(t.type(), t.raw(), 0);
     return true;
@@ -19918,31 +19918,31 @@ inline bool constant_number(const gradient_context& c, int i, double& number) {
 
 /// x in another type; x itself where it has that type.
 inline value_id cast_to(gradient_context& c, value_id x, dtype type) {
-    if (x == no_value || c.emit.type(x) == type) return x;
-    return c.emit.emit("Cast", {x}, {integer_attribute("to", static_cast<std::int64_t>(type))});
+    if (x == no_value || c.build.type(x) == type) return x;
+    return c.build.apply("Cast", {x}, {integer_attribute("to", static_cast<std::int64_t>(type))});
 }
 /// x * factor; x itself where that is 1.
 inline value_id scaled(gradient_context& c, value_id x, double factor) {
-    return factor == 1 ? x : c.emit.mul(x, c.emit.number(factor, x));
+    return factor == 1 ? x : c.build.mul(x, c.build.number(factor, x));
 }
 /// x + term.
-inline value_id shifted(gradient_context& c, value_id x, double term) { return c.emit.add(x, c.emit.number(term, x)); }
+inline value_id shifted(gradient_context& c, value_id x, double term) { return c.build.add(x, c.build.number(term, x)); }
 /// Where `condition` holds x, elsewhere 0.
 inline value_id where(gradient_context& c, value_id condition, value_id x) {
-    return c.emit.emit("Where", {condition, x, c.emit.number(0, x)});
+    return c.build.apply("Where", {condition, x, c.build.number(0, x)});
 }
 /// x broadcast to `to`; x itself where it has that shape.
 inline value_id expanded(gradient_context& c, value_id x, const shape& to) {
     if (x == no_value || c.extents(x) == to) return x;
-    return c.emit.emit("Expand", {x, c.emit.integers(std::vector<std::int64_t>(to.begin(), to.end()))});
+    return c.build.apply("Expand", {x, c.build.integers(std::vector<std::int64_t>(to.begin(), to.end()))});
 }
 /// The sum of x along one axis, which is kept with the extent 1.
 inline value_id sum_along(gradient_context& c, value_id x, int axis) {
-    return c.emit.emit("ReduceSum", {x, c.emit.integers({axis})}, {integer_attribute("keepdims", 1)});
+    return c.build.apply("ReduceSum", {x, c.build.integers({axis})}, {integer_attribute("keepdims", 1)});
 }
 /// dy * act'(x) by graft.ActivationGrad.
 inline value_id activation_gradient(gradient_context& c, value_id dy, value_id x, cpu::activation kind, float alpha = 0, float beta = 0) {
-    return c.emit.emit_graft("ActivationGrad", {dy, x},
+    return c.build.apply_graft("ActivationGrad", {dy, x},
                              {integer_attribute("activation", static_cast<std::int64_t>(kind)), real_attribute("alpha", alpha), real_attribute("beta", beta)});
 }
 
@@ -20180,7 +20180,7 @@ inline status selu_gradient(gradient_context& c) {
 inline status celu_gradient(gradient_context& c) {
     const float alpha = c.real("alpha", 1.0f);
     if (!(alpha > 0)) return c.refuse("Celu can only be differentiated for alpha > 0: freeze what lies before it");
-    const value_id x = alpha == 1 ? c.in(0) : c.emit.div(c.in(0), c.emit.number(static_cast<double>(alpha), c.in(0)));
+    const value_id x = alpha == 1 ? c.in(0) : c.build.div(c.in(0), c.build.number(static_cast<double>(alpha), c.in(0)));
     c.give(0, activation_gradient(c, c.dy(), x, cpu::activation::elu, 1.0f));
     return {};
 }
@@ -20192,30 +20192,30 @@ inline status swish_gradient(gradient_context& c) {
 inline status swiglu_gradient(gradient_context& c) {
     const float alpha = c.real("alpha", 1.0f);
     const value_id a = c.in(0), b = c.in(1);
-    if (c.wants(0)) c.give(0, activation_gradient(c, c.emit.mul(c.dy(), b), scaled(c, a, static_cast<double>(alpha)), cpu::activation::silu));
-    if (c.wants(1)) c.give(1, c.emit.mul(c.dy(), c.emit.emit("Swish", {a}, {real_attribute("alpha", alpha)})));
+    if (c.wants(0)) c.give(0, activation_gradient(c, c.build.mul(c.dy(), b), scaled(c, a, static_cast<double>(alpha)), cpu::activation::silu));
+    if (c.wants(1)) c.give(1, c.build.mul(c.dy(), c.build.apply("Swish", {a}, {real_attribute("alpha", alpha)})));
     return {};
 }
 // dy where y > 0, which is where x > 0
 inline status relu_gradient(gradient_context& c) {
-    c.give(0, c.emit.emit_graft("ReluGrad", {c.dy(), c.out()}));
+    c.give(0, c.build.apply_graft("ReluGrad", {c.dy(), c.out()}));
     return {};
 }
 inline status thresholded_relu_gradient(gradient_context& c) {
-    const value_id alpha = c.emit.number(static_cast<double>(c.real("alpha", 1.0f)), c.in(0));
-    c.give(0, where(c, c.emit.emit("Greater", {c.in(0), alpha}), c.dy()));
+    const value_id alpha = c.build.number(static_cast<double>(c.real("alpha", 1.0f)), c.in(0));
+    c.give(0, where(c, c.build.apply("Greater", {c.in(0), alpha}), c.dy()));
     return {};
 }
 // dy / (1 + |x|)^2
 inline status softsign_gradient(gradient_context& c) {
-    const value_id d = shifted(c, c.emit.emit("Abs", {c.in(0)}), 1);
-    c.give(0, c.emit.div(c.dy(), c.emit.mul(d, d)));
+    const value_id d = shifted(c, c.build.apply("Abs", {c.in(0)}), 1);
+    c.give(0, c.build.div(c.dy(), c.build.mul(d, d)));
     return {};
 }
 inline status shrink_gradient(gradient_context& c) {
-    const value_id x = c.in(0), low = c.emit.number(-static_cast<double>(c.real("lambd", 0.5f)), x),
-                   high = c.emit.number(static_cast<double>(c.real("lambd", 0.5f)), x);
-    c.give(0, where(c, c.emit.emit("Or", {c.emit.emit("Less", {x, low}), c.emit.emit("Greater", {x, high})}), c.dy()));
+    const value_id x = c.in(0), low = c.build.number(-static_cast<double>(c.real("lambd", 0.5f)), x),
+                   high = c.build.number(static_cast<double>(c.real("lambd", 0.5f)), x);
+    c.give(0, where(c, c.build.apply("Or", {c.build.apply("Less", {x, low}), c.build.apply("Greater", {x, high})}), c.dy()));
     return {};
 }
 // Numbers: dy strictly inside of the bounds. Tensors: the bound that holds gets the rest; the upper one where both do, as it comes last.
@@ -20232,20 +20232,20 @@ inline status clip_gradient(gradient_context& c) {
     }
     const float first = static_cast<float>(low), last = static_cast<float>(high);
     if (numbers && static_cast<double>(first) == low && static_cast<double>(last) == high) { // bounds of float64 may be no floats
-        c.give(0, c.emit.emit_graft("ClipGrad", {c.dy(), c.out()}, {real_attribute("min", first), real_attribute("max", last)}));
+        c.give(0, c.build.apply_graft("ClipGrad", {c.dy(), c.out()}, {real_attribute("min", first), real_attribute("max", last)}));
         return {};
     }
     value_id above = no_value, below = no_value, raised = x;
     if (c.in(1) != no_value) {
-        const value_id bound = c.emit.reshape(c.in(1), shape{});
-        above = c.emit.emit("Greater", {x, bound});
-        raised = c.emit.emit("Max", {x, bound});
+        const value_id bound = c.build.reshape(c.in(1), shape{});
+        above = c.build.apply("Greater", {x, bound});
+        raised = c.build.apply("Max", {x, bound});
     }
-    if (c.in(2) != no_value) below = c.emit.emit("Less", {raised, c.emit.reshape(c.in(2), shape{})});
+    if (c.in(2) != no_value) below = c.build.apply("Less", {raised, c.build.reshape(c.in(2), shape{})});
     const value_id under = below == no_value ? c.dy() : where(c, below, c.dy());
     if (c.wants(0)) c.give(0, above == no_value ? under : where(c, above, under));
-    if (c.wants(1)) c.give(1, c.emit.reshape(c.sum_to(where(c, c.emit.emit("Not", {above}), under), shape{}), c.extents(c.in(1))));
-    if (c.wants(2)) c.give(2, c.emit.reshape(c.sum_to(where(c, c.emit.emit("Not", {below}), c.dy()), shape{}), c.extents(c.in(2))));
+    if (c.wants(1)) c.give(1, c.build.reshape(c.sum_to(where(c, c.build.apply("Not", {above}), under), shape{}), c.extents(c.in(1))));
+    if (c.wants(2)) c.give(2, c.build.reshape(c.sum_to(where(c, c.build.apply("Not", {below}), c.dy()), shape{}), c.extents(c.in(2))));
     return {};
 }
 // As torch has it: the slope counts at 0 too.
@@ -20253,11 +20253,11 @@ inline status prelu_gradient(gradient_context& c) {
     std::vector<tensor_view> in;
     shape slope;
     GRAFT_TRY(prelu_slope(forward_context(c, in), slope));
-    const value_id x = c.in(0), positive = c.emit.emit("Greater", {x, c.emit.number(0, x)});
-    if (c.wants(0)) c.give(0, c.emit.emit("Where", {positive, c.dy(), c.emit.mul(c.dy(), c.emit.reshape(c.in(1), slope))}));
+    const value_id x = c.in(0), positive = c.build.apply("Greater", {x, c.build.number(0, x)});
+    if (c.wants(0)) c.give(0, c.build.apply("Where", {positive, c.dy(), c.build.mul(c.dy(), c.build.reshape(c.in(1), slope))}));
     if (!c.wants(1)) return {};
-    const value_id g = c.emit.emit("Where", {positive, c.emit.number(0, x), c.emit.mul(c.dy(), x)});
-    c.give(1, c.emit.reshape(c.sum_to(g, slope), c.extents(c.in(1))));
+    const value_id g = c.build.apply("Where", {positive, c.build.number(0, x), c.build.mul(c.dy(), x)});
+    c.give(1, c.build.reshape(c.sum_to(g, slope), c.extents(c.in(1))));
     return {};
 }
 
@@ -20823,17 +20823,17 @@ inline status read_shards(const op_context& c, int& count) {
 
 /// The gradient of a vector that was added to, or multiplied with, the channels (axis 1): summed over all other axes.
 inline value_id sum_to_channels(gradient_context& c, value_id x, std::int64_t channels) {
-    if (!c.emit.failure.ok() || x == no_value) return no_value;
+    if (!c.build.failure.ok() || x == no_value) return no_value;
     shape kept = shape::filled(c.extents(x).rank(), 1);
     kept[1] = channels;
-    return c.emit.reshape(c.sum_to(x, kept), {channels});
+    return c.build.reshape(c.sum_to(x, kept), {channels});
 }
 /// A vector of one element a channel, seen with `rank` axes so that it is broadcast along axis 1.
 inline value_id along_channels(gradient_context& c, value_id x, int rank) {
-    if (!c.emit.failure.ok() || x == no_value) return no_value;
+    if (!c.build.failure.ok() || x == no_value) return no_value;
     shape s = shape::filled(rank, 1);
     s[1] = c.extents(x).elements();
-    return c.emit.reshape(x, s);
+    return c.build.reshape(x, s);
 }
 
 } // namespace ops
@@ -20969,13 +20969,13 @@ inline status softmax_lines(gradient_context& c, shape& lines, int& axis) {
     return {};
 }
 /// dX of a softmax along `axis` whose result was y.
-inline value_id emit_softmax_gradient(gradient_context& c, value_id dy, value_id y, int axis) { return c.emit.emit_graft("SoftmaxGrad", {dy, y}, {integer_attribute("axis", axis)}); }
+inline value_id emit_softmax_gradient(gradient_context& c, value_id dy, value_id y, int axis) { return c.build.apply_graft("SoftmaxGrad", {dy, y}, {integer_attribute("axis", axis)}); }
 inline status softmax_gradient(gradient_context& c) {
     shape lines;
     int axis = 0;
     GRAFT_TRY(softmax_lines(c, lines, axis));
-    const value_id dx = emit_softmax_gradient(c, c.emit.reshape(c.dy(), lines), c.emit.reshape(c.out(), lines), axis);
-    c.give(0, c.emit.reshape(dx, c.extents(c.in(0))));
+    const value_id dx = emit_softmax_gradient(c, c.build.reshape(c.dy(), lines), c.build.reshape(c.out(), lines), axis);
+    c.give(0, c.build.reshape(dx, c.extents(c.in(0))));
     return {};
 }
 
@@ -21012,9 +21012,9 @@ inline status log_softmax_gradient(gradient_context& c) {
     shape lines;
     int axis = 0;
     GRAFT_TRY(softmax_lines(c, lines, axis));
-    emitter& e = c.emit;
+    emitter& e = c.build;
     const value_id y = e.reshape(c.out(), lines), dy = e.reshape(c.dy(), lines);
-    const value_id dx = e.sub(dy, e.mul(e.emit("Exp", {y}), sum_along(c, dy, axis)));
+    const value_id dx = e.sub(dy, e.mul(e.apply("Exp", {y}), sum_along(c, dy, axis)));
     c.give(0, e.reshape(dx, c.extents(c.in(0))));
     return {};
 }
@@ -21270,17 +21270,17 @@ struct attention_gradient_plan {
 
     /// An input, or a gradient like it, as [batch, kv heads, rows, size]; `heads` of it.
     value_id split(value_id x, std::int64_t heads, std::int64_t length, std::int64_t size) const {
-        if (p.packed) x = c.emit.emit("Transpose", {c.emit.reshape(x, {p.batch, length, heads, size})}, {integers_attribute("perm", {0, 2, 1, 3})});
-        return c.emit.reshape(x, {p.batch, p.kv_heads, heads / p.kv_heads * length, size});
+        if (p.packed) x = c.build.apply("Transpose", {c.build.reshape(x, {p.batch, length, heads, size})}, {integers_attribute("perm", {0, 2, 1, 3})});
+        return c.build.reshape(x, {p.batch, p.kv_heads, heads / p.kv_heads * length, size});
     }
     /// The other way.
     value_id join(value_id x, std::int64_t heads, std::int64_t length, std::int64_t size) const {
-        x = c.emit.reshape(x, {p.batch, heads, length, size});
+        x = c.build.reshape(x, {p.batch, heads, length, size});
         if (!p.packed) return x;
-        return c.emit.reshape(c.emit.emit("Transpose", {x}, {integers_attribute("perm", {0, 2, 1, 3})}), {p.batch, length, heads * size});
+        return c.build.reshape(c.build.apply("Transpose", {x}, {integers_attribute("perm", {0, 2, 1, 3})}), {p.batch, length, heads * size});
     }
-    value_id transposed(value_id x) const { return c.emit.emit("Transpose", {x}, {integers_attribute("perm", {0, 1, 3, 2})}); }
-    value_id product(value_id a, value_id b) const { return c.emit.emit("MatMul", {a, b}); }
+    value_id transposed(value_id x) const { return c.build.apply("Transpose", {x}, {integers_attribute("perm", {0, 1, 3, 2})}); }
+    value_id product(value_id a, value_id b) const { return c.build.apply("MatMul", {a, b}); }
     shape scores() const { return {p.batch, p.q_heads, p.q_length, p.total}; }
     shape rows() const { return {p.batch, p.kv_heads, p.group * p.q_length, p.total}; }
 };
@@ -21290,21 +21290,21 @@ struct attention_gradient_plan {
 inline value_id emit_attention_mask(gradient_context& c, const attention_plan& p, value_id& bias) {
     value_id allowed = no_value;
     bias = no_value;
-    if (c.in(3) != no_value && c.emit.type(c.in(3)) == dtype::boolean)
+    if (c.in(3) != no_value && c.build.type(c.in(3)) == dtype::boolean)
         allowed = c.in(3);
     else if (c.in(3) != no_value) {
         // -infinity is a mask; a number as low keeps the differences finite.
-        const value_id m = cast_to(c, c.in(3), c.emit.type(c.in(0))), lowest = c.emit.number(-1e4, m);
-        allowed = c.emit.emit("Greater", {m, c.emit.number(-HUGE_VAL, m)});
-        bias = c.emit.emit("Where", {allowed, m, lowest});
+        const value_id m = cast_to(c, c.in(3), c.build.type(c.in(0))), lowest = c.build.number(-1e4, m);
+        allowed = c.build.apply("Greater", {m, c.build.number(-HUGE_VAL, m)});
+        bias = c.build.apply("Where", {allowed, m, lowest});
     }
     if (!c.integer("is_causal", 0)) return allowed;
     auto frontier = tensor::make(dtype::boolean, {p.q_length, p.total});
-    if (!frontier.ok()) return c.emit.mistake(frontier.take_status()), no_value;
+    if (!frontier.ok()) return c.build.mistake(frontier.take_status()), no_value;
     for (std::int64_t i = 0; i < p.q_length; ++i)
         for (std::int64_t j = 0; j < p.total; ++j) frontier->data<std::uint8_t>()[i * p.total + j] = j <= i;
-    const value_id causal = c.emit.constant(std::move(frontier).value(), "frontier");
-    return allowed == no_value ? causal : c.emit.emit("And", {allowed, causal});
+    const value_id causal = c.build.constant(std::move(frontier).value(), "frontier");
+    return allowed == no_value ? causal : c.build.apply("And", {allowed, causal});
 }
 
 // With S = softcap(scale * Q K^T) + bias, P = softmax(S), dP = dY V^T and dS = P * (dP - sum(dP * P)): dV = P^T dY, dbias = dS, and through
@@ -21320,10 +21320,10 @@ inline status attention_gradient(gradient_context& c) {
     if (c.in(4) != no_value || c.in(6) != no_value) return c.refuse("a cache of keys, or lengths of keys, have no gradient");
     if (c.integer("left_window_size", -1) >= 0 || c.integer("right_window_size", -1) >= 0) return c.refuse("windows have no gradient: write them as attn_mask");
     if (c.in(3) != no_value && c.extents(c.in(3)).back() != p.total) return c.refuse("attn_mask must be as long as the keys");
-    if (c.emit.type(c.in(2)) != c.emit.type(c.in(0))) return c.refuse("queries and values must be of one type");
+    if (c.build.type(c.in(2)) != c.build.type(c.in(0))) return c.refuse("queries and values must be of one type");
     if (c.extents(c.out()).elements() == 0 || p.total == 0 || p.size == 0) {
         for (int i = 0; i < 3; ++i)
-            if (c.wants(i)) c.give(i, c.emit.zeros(shape(c.extents(c.in(i))), c.in(i)));
+            if (c.wants(i)) c.give(i, c.build.zeros(shape(c.extents(c.in(i))), c.in(i)));
         return {};
     }
     const double cap = static_cast<double>(c.real("softcap", 0));
@@ -21333,24 +21333,24 @@ inline status attention_gradient(gradient_context& c) {
     const value_id dy = a.split(c.dy(), p.q_heads, p.q_length, p.v_size);
     value_id scores = scaled(c, a.product(q, a.transposed(k)), scale), bent = no_value, bias = no_value;
     if (cap > 0) {
-        bent = c.emit.emit("Tanh", {scaled(c, scores, 1 / cap)});
+        bent = c.build.apply("Tanh", {scaled(c, scores, 1 / cap)});
         scores = scaled(c, bent, cap);
     }
     const value_id allowed = emit_attention_mask(c, p, bias);
     if (allowed != no_value || bias != no_value) {
-        scores = c.emit.reshape(scores, a.scores());
-        if (bias != no_value) scores = c.emit.add(scores, bias);
-        if (allowed != no_value) scores = c.emit.emit("Where", {allowed, scores, c.emit.number(c.emit.type(scores) == dtype::float16 ? -6e4 : -1e30, scores)});
+        scores = c.build.reshape(scores, a.scores());
+        if (bias != no_value) scores = c.build.add(scores, bias);
+        if (allowed != no_value) scores = c.build.apply("Where", {allowed, scores, c.build.number(c.build.type(scores) == dtype::float16 ? -6e4 : -1e30, scores)});
     }
-    value_id weights = c.emit.emit("Softmax", {scores}, {integer_attribute("axis", -1)});
+    value_id weights = c.build.apply("Softmax", {scores}, {integer_attribute("axis", -1)});
     if (allowed != no_value) weights = where(c, allowed, weights); // a query that sees nothing gives zeros
-    weights = c.emit.reshape(weights, a.rows());
+    weights = c.build.reshape(weights, a.rows());
     if (c.wants(2)) c.give(2, a.join(a.product(a.transposed(weights), dy), p.kv_heads, p.total, p.v_size));
     if (!c.wants(0) && !c.wants(1) && !c.wants(3)) return {};
     const value_id dweights = a.product(dy, a.transposed(v));
     value_id dscores = emit_softmax_gradient(c, dweights, weights, 3);
-    if (c.wants(3)) c.give(3, cast_to(c, c.sum_to(c.emit.reshape(dscores, a.scores()), shape(c.extents(c.in(3)))), c.emit.type(c.in(3))));
-    if (bent != no_value) dscores = c.emit.mul(dscores, c.emit.sub(c.emit.number(1, bent), c.emit.mul(bent, bent)));
+    if (c.wants(3)) c.give(3, cast_to(c, c.sum_to(c.build.reshape(dscores, a.scores()), shape(c.extents(c.in(3)))), c.build.type(c.in(3))));
+    if (bent != no_value) dscores = c.build.mul(dscores, c.build.sub(c.build.number(1, bent), c.build.mul(bent, bent)));
     dscores = scaled(c, dscores, scale);
     if (c.wants(0)) c.give(0, a.join(a.product(dscores, k), p.q_heads, p.q_length, p.size));
     if (c.wants(1)) c.give(1, a.join(a.product(a.transposed(dscores), q), p.kv_heads, p.total, p.size));
@@ -21522,7 +21522,7 @@ inline status bit_cast_run(run_context& c) {
 
 // Floats to floats: back to the type it came from. Integers and bools let nothing through.
 inline status cast_gradient(gradient_context& c) {
-    c.give(0, cast_to(c, c.dy(), c.emit.type(c.in(0))));
+    c.give(0, cast_to(c, c.dy(), c.build.type(c.in(0))));
     return {};
 }
 
@@ -22438,12 +22438,12 @@ inline status conv_gradient(gradient_context& c) {
         std::vector<attribute> of_weight = attributes;
         of_weight.push_back(shape_attribute("shape", shape(c.extents(c.in(1)))));
         of_weight.push_back(integer_attribute("shards", c.shards));
-        c.give(1, c.emit.emit_graft("ConvGradWeight", {c.in(0), c.dy()}, std::move(of_weight)));
+        c.give(1, c.build.apply_graft("ConvGradWeight", {c.in(0), c.dy()}, std::move(of_weight)));
     }
     if (c.wants(2)) c.give(2, sum_to_channels(c, c.dy(), p.groups * p.oc));
     if (c.wants(0)) {
         attributes.push_back(shape_attribute("shape", shape(c.extents(c.in(0)))));
-        c.give(0, c.emit.emit_graft("ConvGradInput", {c.dy(), c.in(1)}, std::move(attributes)));
+        c.give(0, c.build.apply_graft("ConvGradInput", {c.dy(), c.in(1)}, std::move(attributes)));
     }
     return {};
 }
@@ -22712,7 +22712,7 @@ inline status conv_transpose_gradient(gradient_context& c) {
     if (!c.wants(0) && !c.wants(1)) return {};
     if (c.extents(c.in(0)).elements() == 0 || c.extents(c.out()).elements() == 0) {
         for (int i = 0; i < 2; ++i)
-            if (c.wants(i)) c.give(i, c.emit.zeros(shape(c.extents(c.in(i))), c.dy()));
+            if (c.wants(i)) c.give(i, c.build.zeros(shape(c.extents(c.in(i))), c.dy()));
         return {};
     }
     value_id dy = c.dy();
@@ -22727,14 +22727,14 @@ inline status conv_transpose_gradient(gradient_context& c) {
         ends.push_back(beyond >= a.stride ? reach : a.output);
         cut = cut || beyond >= a.stride;
     }
-    if (cut) dy = c.emit.emit("Slice", {dy, c.emit.integers(std::vector<std::int64_t>(axes.size(), 0)), c.emit.integers(ends), c.emit.integers(axes)});
+    if (cut) dy = c.build.apply("Slice", {dy, c.build.integers(std::vector<std::int64_t>(axes.size(), 0)), c.build.integers(ends), c.build.integers(axes)});
     std::vector<attribute> attributes = window_attributes(p.w);
     attributes.push_back(integer_attribute("group", p.groups));
-    if (c.wants(0)) c.give(0, c.emit.emit("Conv", {dy, c.in(1)}, attributes));
+    if (c.wants(0)) c.give(0, c.build.apply("Conv", {dy, c.in(1)}, attributes));
     if (c.wants(1)) {
         attributes.push_back(shape_attribute("shape", shape(c.extents(c.in(1)))));
         attributes.push_back(integer_attribute("shards", c.shards));
-        c.give(1, c.emit.emit_graft("ConvGradWeight", {dy, c.in(0)}, std::move(attributes)));
+        c.give(1, c.build.apply_graft("ConvGradWeight", {dy, c.in(0)}, std::move(attributes)));
     }
     return {};
 }
@@ -22869,7 +22869,7 @@ inline status cum_prod_run(run_context& c) { return cumulative_kernel(c, true); 
 
 // The same sum the other way round.
 inline status cum_sum_gradient(gradient_context& c) {
-    c.give(0, c.emit.emit("CumSum", {c.dy(), c.in(1)},
+    c.give(0, c.build.apply("CumSum", {c.dy(), c.in(1)},
                           {integer_attribute("exclusive", c.integer("exclusive", 0)), integer_attribute("reverse", !c.integer("reverse", 0))}));
     return {};
 }
@@ -23113,7 +23113,7 @@ inline status compress_run(run_context& c) {
 // dy added up at the places that the indices name. One constant index is a slice; along other axes than the first, the axis is brought
 // to the front and back.
 inline status gather_gradient(gradient_context& c) {
-    emitter& e = c.emit;
+    emitter& e = c.build;
     const shape x = c.extents(c.in(0)), indices = c.extents(c.in(1));
     const std::int64_t given = c.integer("axis", 0);
     const int axis = static_cast<int>(given < 0 ? given + x.rank() : given);
@@ -23122,7 +23122,7 @@ inline status gather_gradient(gradient_context& c) {
         shape part = x;
         part[axis] = 1;
         const std::int64_t at = static_cast<std::int64_t>(one);
-        c.give(0, e.emit_graft("SliceGrad", {e.reshape(c.dy(), part)},
+        c.give(0, e.apply_graft("SliceGrad", {e.reshape(c.dy(), part)},
                                {integers_attribute("starts", {at < 0 ? at + x[axis] : at}), integers_attribute("axes", {axis}),
                                 integers_attribute("steps", {1}), integers_attribute("shape", std::vector<std::int64_t>(x.begin(), x.end()))}));
         return {};
@@ -23139,20 +23139,20 @@ inline status gather_gradient(gradient_context& c) {
         forth.push_back(d);
         front.push_back(x[d]);
     }
-    if (axis) dy = e.emit("Transpose", {dy}, {integers_attribute("perm", forth)});
-    const value_id sums = e.emit("ScatterND", {e.zeros(front, dy), places, dy}, {string_attribute("reduction", "add")});
-    c.give(0, axis ? e.emit("Transpose", {sums}, {integers_attribute("perm", back)}) : sums);
+    if (axis) dy = e.apply("Transpose", {dy}, {integers_attribute("perm", forth)});
+    const value_id sums = e.apply("ScatterND", {e.zeros(front, dy), places, dy}, {string_attribute("reduction", "add")});
+    c.give(0, axis ? e.apply("Transpose", {sums}, {integers_attribute("perm", back)}) : sums);
     return {};
 }
 inline status gather_elements_gradient(gradient_context& c) {
     const shape x = c.extents(c.in(0));
-    c.give(0, c.emit.emit("ScatterElements", {c.emit.zeros(x, c.dy()), c.in(1), c.dy()},
+    c.give(0, c.build.apply("ScatterElements", {c.build.zeros(x, c.dy()), c.in(1), c.dy()},
                           {integer_attribute("axis", c.integer("axis", 0)), string_attribute("reduction", "add")}));
     return {};
 }
 // Shared batch axes become indices of their own: ScatterND has none.
 inline status gather_nd_gradient(gradient_context& c) {
-    emitter& e = c.emit;
+    emitter& e = c.build;
     const shape x = c.extents(c.in(0)), indices = c.extents(c.in(1));
     const int batch = static_cast<int>(c.integer("batch_dims", 0));
     value_id places = c.in(1);
@@ -23169,9 +23169,9 @@ inline status gather_nd_gradient(gradient_context& c) {
                 rest /= indices[d];
             }
         }
-        places = e.emit("Concat", {e.constant(std::move(made).value(), "batch"), places}, {integer_attribute("axis", -1)});
+        places = e.apply("Concat", {e.constant(std::move(made).value(), "batch"), places}, {integer_attribute("axis", -1)});
     }
-    c.give(0, e.emit("ScatterND", {e.zeros(x, c.dy()), places, c.dy()}, {string_attribute("reduction", "add")}));
+    c.give(0, e.apply("ScatterND", {e.zeros(x, c.dy()), places, c.dy()}, {string_attribute("reduction", "add")}));
     return {};
 }
 
@@ -23362,7 +23362,7 @@ inline status tensor_scatter_run(run_context& c) {
 // Where updates overwrite: data gets dy but where something was written, an update gets dy where it was written last, which a scatter
 // of the updates' numbers tells. Where they are added: both get all.
 inline status scatter_gradient(gradient_context& c, const char* scatter, const char* gather) {
-    emitter& e = c.emit;
+    emitter& e = c.build;
     const attribute* reduction = c.n.find("reduction");
     const bool adds = reduction && reduction->string == "add";
     if (reduction && !adds && reduction->string != "none")
@@ -23370,17 +23370,17 @@ inline status scatter_gradient(gradient_context& c, const char* scatter, const c
     std::vector<attribute> attributes;
     if (c.n.op_type != "ScatterND") attributes.push_back(integer_attribute("axis", c.integer("axis", 0)));
     const shape updates = c.extents(c.in(2)), data = c.extents(c.in(0));
-    if (c.wants(0)) c.give(0, adds ? c.dy() : e.emit(scatter, {c.dy(), c.in(1), e.zeros(updates, c.dy())}, attributes));
+    if (c.wants(0)) c.give(0, adds ? c.dy() : e.apply(scatter, {c.dy(), c.in(1), e.zeros(updates, c.dy())}, attributes));
     if (!c.wants(2)) return {};
-    const value_id taken = e.emit(gather, {c.dy(), c.in(1)}, attributes);
+    const value_id taken = e.apply(gather, {c.dy(), c.in(1)}, attributes);
     if (adds) return c.give(2, taken), status();
     tensor none, numbers;
     GRAFT_TRY_ASSIGN(none, tensor::zeros(dtype::int64, data));
     GRAFT_TRY_ASSIGN(numbers, tensor::make(dtype::int64, updates));
     for (std::int64_t i = 0; i < numbers.elements(); ++i) numbers.data<std::int64_t>()[i] = i;
     const value_id own = e.constant(std::move(numbers), "numbers");
-    const value_id last = e.emit(gather, {e.emit(scatter, {e.constant(std::move(none), "zeros"), c.in(1), own}, attributes), c.in(1)}, attributes);
-    c.give(2, where(c, e.emit("Equal", {last, own}), taken));
+    const value_id last = e.apply(gather, {e.apply(scatter, {e.constant(std::move(none), "zeros"), c.in(1), own}, attributes), c.in(1)}, attributes);
+    c.give(2, where(c, e.apply("Equal", {last, own}), taken));
     return {};
 }
 inline status scatter_elements_gradient(gradient_context& c) { return scatter_gradient(c, "ScatterElements", "GatherElements"); }
@@ -23575,16 +23575,16 @@ inline status col2im_gradient(gradient_context& c) {
     if (!is_constant(c, 1) || !is_constant(c, 2)) return c.refuse("image_shape and block_shape have to be constants");
     GRAFT_TRY(read_windows(forward, g));
     const shape x = c.extents(c.in(0)), o = c.extents(c.out());
-    if (x.elements() == 0) return c.give(0, c.emit.zeros(x, c.dy())), status();
+    if (x.elements() == 0) return c.give(0, c.build.zeros(x, c.dy())), status();
     shape planes{o[0] * o[1], 1}, taps{g.kernel, 1};
     for (int i = 0; i < g.image.size; ++i) planes.push_back(g.image[i]), taps.push_back(g.block[i]);
     tensor one_hot;
-    GRAFT_TRY_ASSIGN(one_hot, tensor::zeros(c.emit.type(c.dy()), taps));
+    GRAFT_TRY_ASSIGN(one_hot, tensor::zeros(c.build.type(c.dy()), taps));
     const double one = 1;
     for (std::int64_t i = 0; i < g.kernel; ++i) store_from_double(one_hot.type(), one_hot.raw(), i * g.kernel + i, 1, &one);
     std::vector<attribute> attributes;
     for (const char* name : {"strides", "dilations", "pads"}) c.copy_attribute(name, attributes);
-    c.give(0, c.emit.reshape(c.emit.emit("Conv", {c.emit.reshape(c.dy(), planes), c.emit.constant(std::move(one_hot), "taps")}, std::move(attributes)), x));
+    c.give(0, c.build.reshape(c.build.apply("Conv", {c.build.reshape(c.dy(), planes), c.build.constant(std::move(one_hot), "taps")}, std::move(attributes)), x));
     return {};
 }
 // dX = dY at the indices, which count over the tensor without the zeros that output_shape adds
@@ -23596,12 +23596,12 @@ inline status max_unpool_gradient(gradient_context& c) {
     if (!is_constant(c, 2)) return c.refuse("output_shape has to be a constant");
     GRAFT_TRY(read_unpooled(forward, unpooled, out));
     const shape x = c.extents(c.in(0));
-    if (x.elements() == 0) return c.give(0, c.emit.zeros(x, c.dy())), status();
+    if (x.elements() == 0) return c.give(0, c.build.zeros(x, c.dy())), status();
     value_id dy = c.dy();
     if (out != unpooled)
-        dy = c.emit.emit("Slice", {dy, c.emit.integers(std::vector<std::int64_t>(static_cast<std::size_t>(out.rank()), 0)),
-            c.emit.integers(std::vector<std::int64_t>(unpooled.begin(), unpooled.end()))});
-    c.give(0, c.emit.emit("Gather", {c.emit.reshape(dy, {unpooled.elements()}), c.in(1)}));
+        dy = c.build.apply("Slice", {dy, c.build.integers(std::vector<std::int64_t>(static_cast<std::size_t>(out.rank()), 0)),
+            c.build.integers(std::vector<std::int64_t>(unpooled.begin(), unpooled.end()))});
+    c.give(0, c.build.apply("Gather", {c.build.reshape(dy, {unpooled.elements()}), c.in(1)}));
     return {};
 }
 
@@ -23859,7 +23859,7 @@ inline status deform_conv_gradient(gradient_context& c) {
     if (!c.wants(0) && !c.wants(1) && !c.wants(2) && !c.wants(4)) return {};
     std::vector<value_id> inputs{c.dy(), c.in(0), c.in(1), c.in(2)};
     if (c.in(4) != no_value) inputs.push_back(c.in(4));
-    const std::vector<value_id> made = c.emit.emit_all("graft", "DeformConvGrad", std::move(inputs), std::move(attributes), c.in(4) != no_value ? 4 : 3);
+    const std::vector<value_id> made = c.build.apply_all("graft", "DeformConvGrad", std::move(inputs), std::move(attributes), c.in(4) != no_value ? 4 : 3);
     for (int i = 0; i < static_cast<int>(made.size()); ++i)
         if (c.wants(i < 3 ? i : 4)) c.give(i < 3 ? i : 4, made[static_cast<std::size_t>(i)]);
     return {};
@@ -24094,15 +24094,15 @@ inline status unique_run(run_context& c) {
 
 // dy goes back to the places that the values came from.
 inline status top_k_gradient(gradient_context& c) {
-    emitter& e = c.emit;
+    emitter& e = c.build;
     value_id places = c.out(1);
     if (places == no_value) {
         const value_id k = c.in(1) != no_value ? c.in(1) : e.integers({c.integer("k", 0)});
-        places = e.emit_all("", "TopK", {c.in(0), k}, {integer_attribute("axis", c.integer("axis", -1)), integer_attribute("largest", c.integer("largest", 1))},
+        places = e.apply_all("", "TopK", {c.in(0), k}, {integer_attribute("axis", c.integer("axis", -1)), integer_attribute("largest", c.integer("largest", 1))},
                             2)[1];
     }
     const shape x = c.extents(c.in(0));
-    c.give(0, e.emit("ScatterElements", {e.zeros(x, c.dy()), places, c.dy()},
+    c.give(0, e.apply("ScatterElements", {e.zeros(x, c.dy()), places, c.dy()},
                      {integer_attribute("axis", c.integer("axis", -1)), string_attribute("reduction", "add")}));
     return {};
 }
@@ -24374,7 +24374,7 @@ inline status roi_align_gradient(gradient_context& c) {
         c.n.version < 16 ? "output_half_pixel" : coordinates ? coordinates->string : "half_pixel"));
     const shape x = c.extents(c.in(0));
     attributes.push_back(integers_attribute("shape", std::vector<std::int64_t>(x.begin(), x.end())));
-    c.give(0, c.emit.emit_graft("RoiAlignGrad", {c.dy(), c.in(1), c.in(2)}, std::move(attributes)));
+    c.give(0, c.build.apply_graft("RoiAlignGrad", {c.dy(), c.in(1), c.in(2)}, std::move(attributes)));
     return {};
 }
 
@@ -24797,10 +24797,10 @@ inline status einsum_gradient_of(gradient_context& c, const einsum_plan& p, cons
         if (known[own.name[d]]) thin.push_back(extent);
     }
     equation += "->" + letters.term(own, known);
-    value_id g = c.emit.emit("Einsum", std::move(operands), {string_attribute("equation", equation)});
+    value_id g = c.build.apply("Einsum", std::move(operands), {string_attribute("equation", equation)});
     // Where every other operand and dY has the extent 1, so has the result, while the equation says more.
-    if (c.emit.failure.ok() && c.extents(g) != thin) g = expanded(c, g, thin);
-    c.give(i, c.sum_to(expanded(c, c.emit.reshape(g, apart), full), x));
+    if (c.build.failure.ok() && c.extents(g) != thin) g = expanded(c, g, thin);
+    c.give(i, c.sum_to(expanded(c, c.build.reshape(g, apart), full), x));
     return {};
 }
 inline status einsum_gradient(gradient_context& c) {
@@ -24984,11 +24984,11 @@ inline status read_operands(gradient_context& c, binary_operands& o) {
     shape out;
     GRAFT_TRY(binary_shapes(forward_context(c, in), o.second, out));
     o.a = c.in(0);
-    o.b = c.emit.reshape(c.in(1), o.second);
+    o.b = c.build.reshape(c.in(1), o.second);
     return {};
 }
 inline void give_second(gradient_context& c, const binary_operands& o, value_id gradient) {
-    c.give(1, c.emit.reshape(c.sum_to(gradient, o.second), c.extents(c.in(1))));
+    c.give(1, c.build.reshape(c.sum_to(gradient, o.second), c.extents(c.in(1))));
 }
 
 inline status add_gradient(gradient_context& c) {
@@ -25002,23 +25002,23 @@ inline status sub_gradient(gradient_context& c) {
     binary_operands o;
     GRAFT_TRY(read_operands(c, o));
     if (c.wants(0)) c.give_summed(0, c.dy());
-    if (c.wants(1)) give_second(c, o, c.emit.neg(c.dy()));
+    if (c.wants(1)) give_second(c, o, c.build.neg(c.dy()));
     return {};
 }
 inline status mul_gradient(gradient_context& c) {
     binary_operands o;
     GRAFT_TRY(read_operands(c, o));
-    if (c.wants(0)) c.give_summed(0, c.emit.mul(c.dy(), o.b));
-    if (c.wants(1)) give_second(c, o, c.emit.mul(c.dy(), o.a));
+    if (c.wants(0)) c.give_summed(0, c.build.mul(c.dy(), o.b));
+    if (c.wants(1)) give_second(c, o, c.build.mul(c.dy(), o.a));
     return {};
 }
 // d(a / b) = da / b - db * y / b
 inline status div_gradient(gradient_context& c) {
     binary_operands o;
     GRAFT_TRY(read_operands(c, o));
-    const value_id quotient = c.emit.div(c.dy(), o.b);
+    const value_id quotient = c.build.div(c.dy(), o.b);
     if (c.wants(0)) c.give_summed(0, quotient);
-    if (c.wants(1)) give_second(c, o, c.emit.neg(c.emit.mul(quotient, c.out())));
+    if (c.wants(1)) give_second(c, o, c.build.neg(c.build.mul(quotient, c.out())));
     return {};
 }
 // The quotient is constant between its steps.
@@ -25027,9 +25027,9 @@ inline status mod_gradient(gradient_context& c) {
     GRAFT_TRY(read_operands(c, o));
     if (c.wants(0)) c.give_summed(0, c.dy());
     if (!c.wants(1)) return {};
-    emitter& e = c.emit;
+    emitter& e = c.build;
     const value_id q = e.div(o.a, o.b);
-    const value_id whole = c.integer("fmod", 0) ? e.mul(e.emit("Sign", {q}), e.emit("Floor", {e.emit("Abs", {q})})) : e.emit("Floor", {q});
+    const value_id whole = c.integer("fmod", 0) ? e.mul(e.apply("Sign", {q}), e.apply("Floor", {e.apply("Abs", {q})})) : e.apply("Floor", {q});
     give_second(c, o, e.neg(e.mul(c.dy(), whole)));
     return {};
 }
@@ -25037,21 +25037,21 @@ inline status mod_gradient(gradient_context& c) {
 inline status pow_gradient(gradient_context& c) {
     binary_operands o;
     GRAFT_TRY(read_operands(c, o));
-    emitter& e = c.emit;
+    emitter& e = c.build;
     const value_id dy = c.dy(), b = cast_to(c, o.b, e.type(o.a));
     double power = 0;
     const bool number = constant_number(c, 1, power);
     if (c.wants(0) && number && power == 2)
         c.give_summed(0, e.mul(dy, scaled(c, o.a, 2)));
     else if (c.wants(0) && number && power != 0)
-        c.give_summed(0, e.mul(dy, scaled(c, e.emit("Pow", {o.a, e.number(power - 1, o.a)}), power)));
+        c.give_summed(0, e.mul(dy, scaled(c, e.apply("Pow", {o.a, e.number(power - 1, o.a)}), power)));
     else if (c.wants(0) && !number) {
-        const value_id slope = e.mul(b, e.emit("Pow", {o.a, shifted(c, b, -1)}));
-        c.give_summed(0, e.emit("Where", {e.emit("Equal", {b, e.number(0, b)}), e.number(0, b), e.mul(dy, slope)}));
+        const value_id slope = e.mul(b, e.apply("Pow", {o.a, shifted(c, b, -1)}));
+        c.give_summed(0, e.apply("Where", {e.apply("Equal", {b, e.number(0, b)}), e.number(0, b), e.mul(dy, slope)}));
     }
     if (!c.wants(1)) return {};
-    const value_id zero = e.number(0, b), none = e.emit("And", {e.emit("Equal", {o.a, zero}), e.emit("GreaterOrEqual", {b, zero})});
-    give_second(c, o, e.emit("Where", {none, zero, e.mul(dy, e.mul(c.out(), e.emit("Log", {o.a})))}));
+    const value_id zero = e.number(0, b), none = e.apply("And", {e.apply("Equal", {o.a, zero}), e.apply("GreaterOrEqual", {b, zero})});
+    give_second(c, o, e.apply("Where", {none, zero, e.mul(dy, e.mul(c.out(), e.apply("Log", {o.a})))}));
     return {};
 }
 
@@ -25207,30 +25207,30 @@ inline status identity_run(run_context& c) { return copy_input(c); }
 // Gradients: dx = dy * expression, where x is the input and y the output.
 #define GRAFT_UNARY_GRADIENT(id, expression)          \
     inline status id##_gradient(gradient_context& c) { \
-        emitter& e = c.emit;                          \
+        emitter& e = c.build;                          \
         const value_id x = c.in(0), y = c.out();      \
         const value_id dy = c.dy();                   \
         (void)e, (void)x, (void)y;                    \
         c.give(0, expression);                        \
         return {};                                    \
     }
-GRAFT_UNARY_GRADIENT(abs, e.mul(dy, e.emit("Sign", {x})))
+GRAFT_UNARY_GRADIENT(abs, e.mul(dy, e.apply("Sign", {x})))
 GRAFT_UNARY_GRADIENT(neg, e.neg(dy))
 GRAFT_UNARY_GRADIENT(sqrt, e.div(dy, scaled(c, y, 2)))
 GRAFT_UNARY_GRADIENT(reciprocal, e.neg(e.mul(dy, e.mul(y, y))))
 GRAFT_UNARY_GRADIENT(exp, e.mul(dy, y))
 GRAFT_UNARY_GRADIENT(log, e.div(dy, x))
-GRAFT_UNARY_GRADIENT(erf, e.mul(dy, scaled(c, e.emit("Exp", {e.neg(e.mul(x, x))}), 1.12837916709551257390))) // 2 / sqrt(pi)
-GRAFT_UNARY_GRADIENT(sin, e.mul(dy, e.emit("Cos", {x})))
-GRAFT_UNARY_GRADIENT(cos, e.neg(e.mul(dy, e.emit("Sin", {x}))))
+GRAFT_UNARY_GRADIENT(erf, e.mul(dy, scaled(c, e.apply("Exp", {e.neg(e.mul(x, x))}), 1.12837916709551257390))) // 2 / sqrt(pi)
+GRAFT_UNARY_GRADIENT(sin, e.mul(dy, e.apply("Cos", {x})))
+GRAFT_UNARY_GRADIENT(cos, e.neg(e.mul(dy, e.apply("Sin", {x}))))
 GRAFT_UNARY_GRADIENT(tan, e.mul(dy, shifted(c, e.mul(y, y), 1)))
-GRAFT_UNARY_GRADIENT(asin, e.div(dy, e.emit("Sqrt", {shifted(c, e.neg(e.mul(x, x)), 1)})))
-GRAFT_UNARY_GRADIENT(acos, e.neg(e.div(dy, e.emit("Sqrt", {shifted(c, e.neg(e.mul(x, x)), 1)}))))
+GRAFT_UNARY_GRADIENT(asin, e.div(dy, e.apply("Sqrt", {shifted(c, e.neg(e.mul(x, x)), 1)})))
+GRAFT_UNARY_GRADIENT(acos, e.neg(e.div(dy, e.apply("Sqrt", {shifted(c, e.neg(e.mul(x, x)), 1)}))))
 GRAFT_UNARY_GRADIENT(atan, e.div(dy, shifted(c, e.mul(x, x), 1)))
-GRAFT_UNARY_GRADIENT(sinh, e.mul(dy, e.emit("Cosh", {x})))
-GRAFT_UNARY_GRADIENT(cosh, e.mul(dy, e.emit("Sinh", {x})))
-GRAFT_UNARY_GRADIENT(asinh, e.div(dy, e.emit("Sqrt", {shifted(c, e.mul(x, x), 1)})))
-GRAFT_UNARY_GRADIENT(acosh, e.div(dy, e.emit("Sqrt", {shifted(c, e.mul(x, x), -1)})))
+GRAFT_UNARY_GRADIENT(sinh, e.mul(dy, e.apply("Cosh", {x})))
+GRAFT_UNARY_GRADIENT(cosh, e.mul(dy, e.apply("Sinh", {x})))
+GRAFT_UNARY_GRADIENT(asinh, e.div(dy, e.apply("Sqrt", {shifted(c, e.mul(x, x), 1)})))
+GRAFT_UNARY_GRADIENT(acosh, e.div(dy, e.apply("Sqrt", {shifted(c, e.mul(x, x), -1)})))
 GRAFT_UNARY_GRADIENT(atanh, e.div(dy, shifted(c, e.neg(e.mul(x, x)), 1)))
 GRAFT_UNARY_GRADIENT(identity, dy)
 #undef GRAFT_UNARY_GRADIENT
@@ -25370,13 +25370,13 @@ inline status mean_run(run_context& c) { return variadic_elementwise(c, sum_real
 
 // The inputs that hold the extreme share dy evenly, as torch.maximum has it for two.
 inline status extreme_gradient(gradient_context& c) {
-    emitter& e = c.emit;
+    emitter& e = c.build;
     const int count = static_cast<int>(c.n.inputs.size());
     if (count == 1) return c.give(0, c.dy()), status();
     std::vector<value_id> masks;
     value_id holders = no_value;
     for (int i = 0; i < count; ++i) {
-        masks.push_back(cast_to(c, e.emit("Equal", {c.in(i), c.out()}), e.type(c.out())));
+        masks.push_back(cast_to(c, e.apply("Equal", {c.in(i), c.out()}), e.type(c.out())));
         holders = holders == no_value ? masks.back() : e.add(holders, masks.back());
     }
     const value_id share = e.div(c.dy(), holders);
@@ -25962,7 +25962,7 @@ inline status grid_sample_grad_run(run_context& c) {
     return {};
 }
 inline status grid_sample_gradient(gradient_context& c) {
-    const std::vector<value_id> made = c.emit.emit_all("graft", "GridSampleGrad", {c.dy(), c.in(0), c.in(1)}, c.n.attributes, 2);
+    const std::vector<value_id> made = c.build.apply_all("graft", "GridSampleGrad", {c.dy(), c.in(0), c.in(1)}, c.n.attributes, 2);
     for (int i = 0; i < 2; ++i)
         if (c.wants(i)) c.give(i, made[static_cast<std::size_t>(i)]);
     return {};
@@ -25973,11 +25973,11 @@ inline status affine_grid_gradient(gradient_context& c) {
     const shape o = c.extents(c.out());
     const int d = o.rank() - 2;
     if (!c.wants(0)) return {};
-    if (o.elements() == 0) return c.give(0, c.emit.zeros(shape(c.extents(c.in(0))), c.dy())), status();
+    if (o.elements() == 0) return c.give(0, c.build.zeros(shape(c.extents(c.in(0))), c.dy())), status();
     const bool corners = c.integer("align_corners", 0) != 0;
     const std::int64_t points = o.product(1, o.rank() - 1);
     tensor places;
-    GRAFT_TRY_ASSIGN(places, tensor::make(c.emit.type(c.dy()), {points, d + 1}));
+    GRAFT_TRY_ASSIGN(places, tensor::make(c.build.type(c.dy()), {points, d + 1}));
     for (std::int64_t i = 0; i < points; ++i) {
         double place[4] = {1, 1, 1, 1};
         std::int64_t rest = i;
@@ -25989,8 +25989,8 @@ inline status affine_grid_gradient(gradient_context& c) {
         }
         store_from_double(places.type(), places.raw(), i * (d + 1), d + 1, place);
     }
-    const value_id turned = c.emit.emit("Transpose", {c.emit.reshape(c.dy(), {o[0], points, d})}, {integers_attribute("perm", {0, 2, 1})});
-    c.give(0, c.emit.emit("MatMul", {turned, c.emit.constant(std::move(places), "places")}));
+    const value_id turned = c.build.apply("Transpose", {c.build.reshape(c.dy(), {o[0], points, d})}, {integers_attribute("perm", {0, 2, 1})});
+    c.give(0, c.build.apply("MatMul", {turned, c.build.constant(std::move(places), "places")}));
     return {};
 }
 
@@ -26139,7 +26139,7 @@ inline status crop_gradient(gradient_context& c) {
     std::int64_t top = 0, left = 0, height = 0, width = 0;
     GRAFT_TRY(crop_window(forward_context(c, in), top, left, height, width));
     const shape x = c.extents(c.in(0));
-    c.give(0, c.emit.emit("Pad", {c.dy(), c.emit.integers({0, 0, top, left, 0, 0, x[2] - top - height, x[3] - left - width})}));
+    c.give(0, c.build.apply("Pad", {c.dy(), c.build.integers({0, 0, top, left, 0, 0, x[2] - top - height, x[3] - left - width})}));
     return {};
 }
 
@@ -26559,9 +26559,9 @@ inline status where_run(run_context& c) {
 }
 
 inline status where_gradient(gradient_context& c) {
-    const value_id dy = c.dy(), zero = c.emit.number(0, dy);
-    if (c.wants(1)) c.give_summed(1, c.emit.emit("Where", {c.in(0), dy, zero}));
-    if (c.wants(2)) c.give_summed(2, c.emit.emit("Where", {c.in(0), zero, dy}));
+    const value_id dy = c.dy(), zero = c.build.number(0, dy);
+    if (c.wants(1)) c.give_summed(1, c.build.apply("Where", {c.in(0), dy, zero}));
+    if (c.wants(2)) c.give_summed(2, c.build.apply("Where", {c.in(0), zero, dy}));
     return {};
 }
 
@@ -26680,23 +26680,23 @@ inline status softmax_cross_entropy_loss_run(run_context& c) { return loss_kerne
 // `chosen` becomes the one-hot form of the targets along the classes, 0 where they are ignored.
 inline status loss_shares(gradient_context& c, value_id& chosen, value_id& shares) {
     if (c.wants(2)) return c.refuse("class weights do not learn: leave them out of what is trained");
-    emitter& e = c.emit;
+    emitter& e = c.build;
     const value_id x = c.in(0);
     const shape target = c.extents(c.in(1));
     const std::int64_t classes = c.extents(x)[1];
     value_id t = cast_to(c, c.in(1), dtype::int64), counts = no_value;
     if (const attribute* ignore = c.n.find("ignore_index")) {
-        const value_id kept = e.emit("Not", {e.emit("Equal", {t, e.number(static_cast<double>(ignore->integer), t)})});
-        t = e.emit("Where", {kept, t, e.number(0, t)});
+        const value_id kept = e.apply("Not", {e.apply("Equal", {t, e.number(static_cast<double>(ignore->integer), t)})});
+        t = e.apply("Where", {kept, t, e.number(0, t)});
         counts = cast_to(c, kept, e.type(x));
     }
     tensor off_on;
     GRAFT_TRY_ASSIGN(off_on, tensor::zeros(e.type(x), shape{2}));
     const double one = 1;
     store_from_double(off_on.type(), off_on.raw(), 1, 1, &one);
-    chosen = e.emit("OneHot", {t, e.integers({classes}), e.constant(std::move(off_on), "off_on")}, {integer_attribute("axis", 1)});
+    chosen = e.apply("OneHot", {t, e.integers({classes}), e.constant(std::move(off_on), "off_on")}, {integer_attribute("axis", 1)});
     if (c.in(2) != no_value) {
-        const value_id weights = e.emit("Gather", {c.in(2), t});
+        const value_id weights = e.apply("Gather", {c.in(2), t});
         counts = counts == no_value ? weights : e.mul(weights, counts);
     }
     const attribute* reduction = c.n.find("reduction");
@@ -26712,13 +26712,13 @@ inline status loss_shares(gradient_context& c, value_id& chosen, value_id& share
 inline status negative_log_likelihood_loss_gradient(gradient_context& c) {
     value_id chosen = no_value, shares = no_value;
     GRAFT_TRY(loss_shares(c, chosen, shares));
-    c.give(0, c.emit.neg(c.emit.mul(chosen, shares)));
+    c.give(0, c.build.neg(c.build.mul(chosen, shares)));
     return {};
 }
 // (softmax(x) - chosen) * shares; of the second output, log_prob, as of LogSoftmax.
 inline status softmax_cross_entropy_loss_gradient(gradient_context& c) {
-    emitter& e = c.emit;
-    const value_id p = e.emit("Softmax", {c.in(0)}, {integer_attribute("axis", 1)});
+    emitter& e = c.build;
+    const value_id p = e.apply("Softmax", {c.in(0)}, {integer_attribute("axis", 1)});
     value_id dx = no_value;
     if (c.dy() != no_value) {
         value_id chosen = no_value, shares = no_value;
@@ -26953,21 +26953,21 @@ inline value_id transposed_matrices(gradient_context& c, value_id x) {
     const int rank = c.extents(x).rank();
     std::vector<std::int64_t> perm;
     for (int d = 0; d < rank; ++d) perm.push_back(d < rank - 2 ? d : 2 * rank - 3 - d);
-    return c.emit.emit("Transpose", {x}, {integers_attribute("perm", std::move(perm))});
+    return c.build.apply("Transpose", {x}, {integers_attribute("perm", std::move(perm))});
 }
 // The rows of x as one matrix.
 inline value_id rows_of(gradient_context& c, value_id x) {
     const shape s = c.extents(x);
-    return c.emit.reshape(x, shape{s.product(0, s.rank() - 1), s.back()});
+    return c.build.reshape(x, shape{s.product(0, s.rank() - 1), s.back()});
 }
 // Of a weight [K, N] that the rows of x are multiplied with: the sum over all rows by the tree of shards. [N, K] where `transposed`.
 inline value_id weight_gradient(gradient_context& c, value_id x, value_id dy, bool transposed) {
-    return c.emit.emit_graft("MatMulGradWeight", {x, dy}, {integer_attribute("shards", c.shards), integer_attribute("transposed", transposed)});
+    return c.build.apply_graft("MatMulGradWeight", {x, dy}, {integer_attribute("shards", c.shards), integer_attribute("transposed", transposed)});
 }
 
 // dA = dY * B', dB = A' * dY; vectors are matrices of one row or column.
 inline status matmul_gradient(gradient_context& c) {
-    emitter& e = c.emit;
+    emitter& e = c.build;
     shape a = c.extents(c.in(0)), b = c.extents(c.in(1)), y = c.extents(c.out());
     if (b.rank() == 1) {
         b.push_back(1);
@@ -26979,23 +26979,23 @@ inline status matmul_gradient(gradient_context& c) {
     }
     const value_id left = e.reshape(c.in(0), a), right = e.reshape(c.in(1), b), dy = e.reshape(c.dy(), y);
     if (b.rank() == 2) { // a weight
-        if (c.wants(0)) c.give(0, e.reshape(e.emit("Gemm", {rows_of(c, dy), right}, {integer_attribute("transB", 1)}), c.extents(c.in(0))));
+        if (c.wants(0)) c.give(0, e.reshape(e.apply("Gemm", {rows_of(c, dy), right}, {integer_attribute("transB", 1)}), c.extents(c.in(0))));
         if (c.wants(1)) c.give(1, e.reshape(weight_gradient(c, rows_of(c, left), rows_of(c, dy), false), c.extents(c.in(1))));
         return {};
     }
-    if (c.wants(0)) c.give(0, e.reshape(c.sum_to(e.emit("MatMul", {dy, transposed_matrices(c, right)}), a), c.extents(c.in(0))));
-    if (c.wants(1)) c.give(1, e.reshape(c.sum_to(e.emit("MatMul", {transposed_matrices(c, left), dy}), b), c.extents(c.in(1))));
+    if (c.wants(0)) c.give(0, e.reshape(c.sum_to(e.apply("MatMul", {dy, transposed_matrices(c, right)}), a), c.extents(c.in(0))));
+    if (c.wants(1)) c.give(1, e.reshape(c.sum_to(e.apply("MatMul", {transposed_matrices(c, left), dy}), b), c.extents(c.in(1))));
     return {};
 }
 inline status gemm_gradient(gradient_context& c) {
-    emitter& e = c.emit;
+    emitter& e = c.build;
     const bool trans_a = c.integer("transA", 0) != 0, trans_b = c.integer("transB", 0) != 0;
     const float alpha = c.real("alpha", 1);
     const value_id a = c.in(0), b = c.in(1), dy = c.dy();
     if (c.wants(0) && trans_a)
-        c.give(0, e.emit("Gemm", {b, dy}, {real_attribute("alpha", alpha), integer_attribute("transA", trans_b), integer_attribute("transB", 1)}));
+        c.give(0, e.apply("Gemm", {b, dy}, {real_attribute("alpha", alpha), integer_attribute("transA", trans_b), integer_attribute("transB", 1)}));
     else if (c.wants(0))
-        c.give(0, e.emit("Gemm", {dy, b}, {real_attribute("alpha", alpha), integer_attribute("transB", !trans_b)}));
+        c.give(0, e.apply("Gemm", {dy, b}, {real_attribute("alpha", alpha), integer_attribute("transB", !trans_b)}));
     if (c.wants(1)) c.give(1, scaled(c, weight_gradient(c, trans_a ? transposed_matrices(c, a) : a, dy, trans_b), static_cast<double>(alpha)));
     if (c.wants(2)) c.give_summed(2, scaled(c, dy, static_cast<double>(c.real("beta", 1))));
     return {};
@@ -27388,14 +27388,14 @@ inline status batch_norm_gradient(gradient_context& c) {
     const int rank = c.extents(c.in(0)).rank();
     if (rank < 2) return c.refuse("an input without channels has no gradient: freeze what lies before it");
     const std::int64_t channels = c.extents(c.in(1)).elements();
-    const value_id deviation = c.emit.emit("Sqrt", {shifted(c, cast_to(c, c.in(4), c.emit.type(c.in(1))), epsilon_of(forward))}), g = c.dy();
-    const dtype type = c.emit.type(g);
-    if (c.wants(0)) c.give(0, c.emit.mul(g, along_channels(c, cast_to(c, c.emit.div(c.in(1), deviation), type), rank)));
+    const value_id deviation = c.build.apply("Sqrt", {shifted(c, cast_to(c, c.in(4), c.build.type(c.in(1))), epsilon_of(forward))}), g = c.dy();
+    const dtype type = c.build.type(g);
+    if (c.wants(0)) c.give(0, c.build.mul(g, along_channels(c, cast_to(c, c.build.div(c.in(1), deviation), type), rank)));
     if (c.wants(1)) {
-        const value_id centred = c.emit.sub(c.in(0), along_channels(c, cast_to(c, c.in(3), type), rank));
-        c.give(1, c.emit.div(cast_to(c, sum_to_channels(c, c.emit.mul(g, centred), channels), c.emit.type(c.in(1))), deviation));
+        const value_id centred = c.build.sub(c.in(0), along_channels(c, cast_to(c, c.in(3), type), rank));
+        c.give(1, c.build.div(cast_to(c, sum_to_channels(c, c.build.mul(g, centred), channels), c.build.type(c.in(1))), deviation));
     }
-    if (c.wants(2)) c.give(2, cast_to(c, sum_to_channels(c, g, channels), c.emit.type(c.in(2))));
+    if (c.wants(2)) c.give(2, cast_to(c, sum_to_channels(c, g, channels), c.build.type(c.in(2))));
     return {};
 }
 
@@ -27406,16 +27406,16 @@ struct normalized {
 };
 inline normalized emit_normalized(gradient_context& c, value_id x, const shape& rows, double epsilon) {
     normalized made;
-    const dtype type = c.emit.type(x);
+    const dtype type = c.build.type(x);
     auto ones = tensor::make(type, shape{rows[1]});
-    if (!ones.ok()) return c.emit.mistake(ones.take_status()), made;
+    if (!ones.ok()) return c.build.mistake(ones.take_status()), made;
     const double one = 1;
     for (std::int64_t i = 0; i < rows[1]; ++i) store_from_double(type, ones->raw(), i, 1, &one);
     const std::int64_t stash = type == dtype::float64 ? static_cast<std::int64_t>(type) : 1;
-    const std::vector<value_id> out = c.emit.emit_all("", "LayerNormalization", {c.emit.reshape(x, rows), c.emit.constant(std::move(ones).value(), "ones")},
+    const std::vector<value_id> out = c.build.apply_all("", "LayerNormalization", {c.build.reshape(x, rows), c.build.constant(std::move(ones).value(), "ones")},
                                                       {integer_attribute("axis", 1), real_attribute("epsilon", static_cast<float>(epsilon)),
                                                           integer_attribute("stash_type", stash)}, 3);
-    if (!c.emit.failure.ok()) return made;
+    if (!c.build.failure.ok()) return made;
     made.x = out[0];
     made.mean = out[1];
     made.inverse = out[2];
@@ -27423,7 +27423,7 @@ inline normalized emit_normalized(gradient_context& c, value_id x, const shape& 
 }
 /// dX of rows [outer, n] that were normalised, by graft.LayerNormalizationGrad.
 inline value_id emit_row_gradient(gradient_context& c, value_id dy, value_id x, value_id mean, value_id inverse, value_id scale, int axis) {
-    return c.emit.emit_graft("LayerNormalizationGrad", {dy, x, mean, inverse, scale}, {integer_attribute("axis", axis)});
+    return c.build.apply_graft("LayerNormalizationGrad", {dy, x, mean, inverse, scale}, {integer_attribute("axis", axis)});
 }
 
 inline status group_norm_gradient(gradient_context& c) {
@@ -27432,21 +27432,21 @@ inline status group_norm_gradient(gradient_context& c) {
     const shape x = c.extents(c.in(0));
     if (x.elements() == 0) {
         for (int i = 0; i < 3; ++i)
-            if (c.wants(i)) c.give(i, c.emit.zeros(shape(c.extents(c.in(i))), c.in(i)));
+            if (c.wants(i)) c.give(i, c.build.zeros(shape(c.extents(c.in(i))), c.in(i)));
         return {};
     }
     const std::int64_t channels = x[1], groups = c.integer("num_groups", channels), plane = x.product(2, x.rank()), size = channels / groups;
     const shape parted{x[0], groups, size, plane}, rows{x[0] * groups, size * plane};
     // Parameters are by channel or, in GroupNormalization before opset 21, by group.
     const shape parameters{1, groups, c.extents(c.in(1)).elements() == channels ? size : 1, 1};
-    const value_id g = c.emit.reshape(c.dy(), parted);
-    if (c.wants(2)) c.give(2, c.emit.reshape(c.sum_to(g, parameters), shape(c.extents(c.in(2)))));
+    const value_id g = c.build.reshape(c.dy(), parted);
+    if (c.wants(2)) c.give(2, c.build.reshape(c.sum_to(g, parameters), shape(c.extents(c.in(2)))));
     if (!c.wants(0) && !c.wants(1)) return {};
     const normalized y = emit_normalized(c, c.in(0), rows, epsilon_of(forward));
-    if (c.wants(1)) c.give(1, c.emit.reshape(c.sum_to(c.emit.mul(g, c.emit.reshape(y.x, parted)), parameters), shape(c.extents(c.in(1)))));
+    if (c.wants(1)) c.give(1, c.build.reshape(c.sum_to(c.build.mul(g, c.build.reshape(y.x, parted)), parameters), shape(c.extents(c.in(1)))));
     if (!c.wants(0)) return {};
-    const value_id scaled_g = c.emit.reshape(c.emit.mul(g, c.emit.reshape(c.in(1), parameters)), rows);
-    c.give(0, c.emit.reshape(emit_row_gradient(c, scaled_g, c.emit.reshape(c.in(0), rows), y.mean, y.inverse, no_value, 1), x));
+    const value_id scaled_g = c.build.reshape(c.build.mul(g, c.build.reshape(c.in(1), parameters)), rows);
+    c.give(0, c.build.reshape(emit_row_gradient(c, scaled_g, c.build.reshape(c.in(0), rows), y.mean, y.inverse, no_value, 1), x));
     return {};
 }
 
@@ -27457,12 +27457,12 @@ inline status layer_norm_gradient(gradient_context& c) {
     const op_context forward = forward_context(c, in);
     const shape x = c.extents(c.in(0));
     const bool centred = c.n.op_type == "LayerNormalization";
-    const dtype type = c.emit.type(c.in(0));
+    const dtype type = c.build.type(c.in(0));
     int axis = 0;
     GRAFT_TRY(forward.axis(forward.integer("axis", -1), x.rank(), axis));
     if (x.elements() == 0) {
         for (int i = 0; i < 3; ++i)
-            if (c.wants(i)) c.give(i, c.emit.zeros(shape(c.extents(c.in(i))), c.in(i)));
+            if (c.wants(i)) c.give(i, c.build.zeros(shape(c.extents(c.in(i))), c.in(i)));
         return {};
     }
     const value_id dy = cast_to(c, c.dy(), type);
@@ -27474,12 +27474,12 @@ inline status layer_norm_gradient(gradient_context& c) {
         const normalized own = emit_normalized(c, c.in(0), {x.product(0, axis), x.product(axis, x.rank())}, epsilon_of(forward));
         shape each = x;
         for (int i = axis; i < x.rank(); ++i) each[i] = 1;
-        mean = c.emit.reshape(own.mean, each), inverse = c.emit.reshape(own.inverse, each);
+        mean = c.build.reshape(own.mean, each), inverse = c.build.reshape(own.inverse, each);
     } else {
         std::vector<std::int64_t> axes;
         for (int i = axis; i < x.rank(); ++i) axes.push_back(i);
-        const value_id squares = c.emit.emit("ReduceMean", {c.emit.mul(c.in(0), c.in(0)), c.emit.integers(axes)}, {integer_attribute("keepdims", 1)});
-        inverse = c.emit.emit("Reciprocal", {c.emit.emit("Sqrt", {shifted(c, squares, epsilon_of(forward))})});
+        const value_id squares = c.build.apply("ReduceMean", {c.build.mul(c.in(0), c.in(0)), c.build.integers(axes)}, {integer_attribute("keepdims", 1)});
+        inverse = c.build.apply("Reciprocal", {c.build.apply("Sqrt", {shifted(c, squares, epsilon_of(forward))})});
     }
     shape row;
     for (int i = axis; i < x.rank(); ++i) row.push_back(x[i]);
@@ -27487,18 +27487,18 @@ inline status layer_norm_gradient(gradient_context& c) {
     std::vector<value_id> sums(2, no_value);
     if (by_row && c.wants(1)) {
         const std::vector<attribute> attributes{integer_attribute("axis", axis), integer_attribute("shards", c.shards)};
-        sums = c.emit.emit_all("graft", "LayerNormalizationGradScale", {dy, c.in(0), mean, inverse}, attributes, bias_by_row && c.wants(2) ? 2 : 1);
+        sums = c.build.apply_all("graft", "LayerNormalizationGradScale", {dy, c.in(0), mean, inverse}, attributes, bias_by_row && c.wants(2) ? 2 : 1);
         sums.resize(2, no_value);
     } else if (c.wants(1)) {
-        value_id off = centred ? c.emit.sub(c.in(0), cast_to(c, mean, type)) : c.in(0);
-        off = c.emit.mul(off, cast_to(c, inverse, type));
-        sums[0] = c.emit.mul(dy, off);
+        value_id off = centred ? c.build.sub(c.in(0), cast_to(c, mean, type)) : c.in(0);
+        off = c.build.mul(off, cast_to(c, inverse, type));
+        sums[0] = c.build.mul(dy, off);
     }
     if (c.wants(2) && sums[1] == no_value) sums[1] = dy;
     for (int i = 0; i < 2; ++i)
-        if (c.wants(i + 1)) c.give(i + 1, cast_to(c, c.sum_to(sums[static_cast<std::size_t>(i)], shape(c.extents(c.in(i + 1)))), c.emit.type(c.in(i + 1))));
+        if (c.wants(i + 1)) c.give(i + 1, cast_to(c, c.sum_to(sums[static_cast<std::size_t>(i)], shape(c.extents(c.in(i + 1)))), c.build.type(c.in(i + 1))));
     if (!c.wants(0)) return {};
-    const value_id g = by_row ? dy : c.emit.mul(dy, cast_to(c, c.in(1), type));
+    const value_id g = by_row ? dy : c.build.mul(dy, cast_to(c, c.in(1), type));
     c.give(0, emit_row_gradient(c, g, c.in(0), mean, inverse, by_row ? c.in(1) : no_value, axis));
     return {};
 }
@@ -27510,18 +27510,18 @@ inline status mean_variance_gradient(gradient_context& c) {
     shape reduced;
     GRAFT_TRY(mean_variance_reduced(forward, reduced));
     const shape x = c.extents(c.in(0));
-    if (x.elements() == 0) return c.give(0, c.emit.zeros(x, c.in(0))), status();
+    if (x.elements() == 0) return c.give(0, c.build.zeros(x, c.in(0))), status();
     std::vector<std::int64_t> axes;
     for (int i = 0; i < x.rank(); ++i)
         if (reduced[i] != x[i]) axes.push_back(i);
-    if (axes.empty()) return c.give(0, c.emit.zeros(x, c.in(0))), status(); // X - X
-    const value_id over = c.emit.integers(axes), g = c.dy();
-    const auto mean = [&](value_id v) { return c.emit.emit("ReduceMean", {v, over}, {integer_attribute("keepdims", 1)}); };
-    const value_id d = c.emit.sub(c.in(0), mean(c.in(0))), s = c.emit.emit("Sqrt", {mean(c.emit.mul(d, d))});
+    if (axes.empty()) return c.give(0, c.build.zeros(x, c.in(0))), status(); // X - X
+    const value_id over = c.build.integers(axes), g = c.dy();
+    const auto mean = [&](value_id v) { return c.build.apply("ReduceMean", {v, over}, {integer_attribute("keepdims", 1)}); };
+    const value_id d = c.build.sub(c.in(0), mean(c.in(0))), s = c.build.apply("Sqrt", {mean(c.build.mul(d, d))});
     // Where all elements are equal d is 0, and so is its term.
-    const value_id safe = c.emit.emit("Where", {c.emit.emit("Equal", {s, c.emit.number(0, s)}), c.emit.number(1, s), s}), divisor = shifted(c, s, 1e-9);
-    const value_id along = c.emit.div(c.emit.div(mean(c.emit.mul(g, d)), safe), divisor);
-    c.give(0, c.emit.div(c.emit.sub(c.emit.sub(g, mean(g)), c.emit.mul(d, along)), divisor));
+    const value_id safe = c.build.apply("Where", {c.build.apply("Equal", {s, c.build.number(0, s)}), c.build.number(1, s), s}), divisor = shifted(c, s, 1e-9);
+    const value_id along = c.build.div(c.build.div(mean(c.build.mul(g, d)), safe), divisor);
+    c.give(0, c.build.div(c.build.sub(c.build.sub(g, mean(g)), c.build.mul(d, along)), divisor));
     return {};
 }
 
@@ -27529,19 +27529,19 @@ inline status mean_variance_gradient(gradient_context& c) {
 // neighbour X is of dY * X * b^(-beta - 1). Sums over channels are AveragePool's along an axis of its own.
 inline status lrn_gradient(gradient_context& c) {
     const shape x = c.extents(c.in(0));
-    if (x.elements() == 0) return c.give(0, c.emit.zeros(x, c.in(0))), status();
+    if (x.elements() == 0) return c.give(0, c.build.zeros(x, c.in(0))), status();
     const std::int64_t size = c.integer("size", 1), before = (size - 1) / 2, after = size - 1 - before;
     const double alpha = static_cast<double>(c.real("alpha", 1e-4f)), beta = static_cast<double>(c.real("beta", 0.75f)),
         bias = static_cast<double>(c.real("bias", 1.0f));
     const shape parted{x[0], 1, x[1], x.product(2, x.rank())};
     const auto average = [&](value_id v, std::int64_t begin, std::int64_t end) {
-        return c.emit.emit("AveragePool", {v}, {integers_attribute("kernel_shape", {size, 1}), integers_attribute("pads", {begin, 0, end, 0}),
+        return c.build.apply("AveragePool", {v}, {integers_attribute("kernel_shape", {size, 1}), integers_attribute("pads", {begin, 0, end, 0}),
             integer_attribute("count_include_pad", 1)});
     };
-    const value_id flat = c.emit.reshape(c.in(0), parted), b = shifted(c, scaled(c, average(c.emit.mul(flat, flat), before, after), alpha), bias);
-    const value_id g = c.emit.mul(c.emit.reshape(c.dy(), parted), c.emit.emit("Pow", {b, c.emit.number(-beta, b)}));
-    const value_id shared = average(c.emit.div(c.emit.mul(g, flat), b), after, before);
-    c.give(0, c.emit.reshape(c.emit.sub(g, c.emit.mul(scaled(c, flat, 2 * alpha * beta), shared)), x));
+    const value_id flat = c.build.reshape(c.in(0), parted), b = shifted(c, scaled(c, average(c.build.mul(flat, flat), before, after), alpha), bias);
+    const value_id g = c.build.mul(c.build.reshape(c.dy(), parted), c.build.apply("Pow", {b, c.build.number(-beta, b)}));
+    const value_id shared = average(c.build.div(c.build.mul(g, flat), b), after, before);
+    c.give(0, c.build.reshape(c.build.sub(g, c.build.mul(scaled(c, flat, 2 * alpha * beta), shared)), x));
     return {};
 }
 
@@ -27552,12 +27552,12 @@ inline status lp_norm_gradient(gradient_context& c) {
     int axis = 0;
     GRAFT_TRY(forward.axis(forward.integer("axis", -1), c.extents(c.in(0)).rank(), axis));
     const bool squares = c.integer("p", 2) == 2;
-    const value_id norm = c.emit.emit(squares ? "ReduceL2" : "ReduceL1", {c.in(0), c.emit.integers({axis})}, {integer_attribute("keepdims", 1)});
-    const value_id zero = c.emit.emit("Equal", {norm, c.emit.number(0, norm)});
-    const value_id inverse = c.emit.emit("Where", {zero, c.emit.number(0, norm), c.emit.emit("Reciprocal", {c.emit.emit("Where", {zero, c.emit.number(1,
+    const value_id norm = c.build.apply(squares ? "ReduceL2" : "ReduceL1", {c.in(0), c.build.integers({axis})}, {integer_attribute("keepdims", 1)});
+    const value_id zero = c.build.apply("Equal", {norm, c.build.number(0, norm)});
+    const value_id inverse = c.build.apply("Where", {zero, c.build.number(0, norm), c.build.apply("Reciprocal", {c.build.apply("Where", {zero, c.build.number(1,
         norm), norm})})});
-    const value_id along = sum_along(c, c.emit.mul(c.dy(), c.out()), axis);
-    c.give(0, c.emit.mul(c.emit.sub(c.dy(), c.emit.mul(squares ? c.out() : c.emit.emit("Sign", {c.in(0)}), along)), inverse));
+    const value_id along = sum_along(c, c.build.mul(c.dy(), c.out()), axis);
+    c.give(0, c.build.mul(c.build.sub(c.dy(), c.build.mul(squares ? c.out() : c.build.apply("Sign", {c.in(0)}), along)), inverse));
     return {};
 }
 
@@ -27770,8 +27770,8 @@ inline value_id without_borders(gradient_context& c, value_id dy, const shape& x
         axes.push_back(d);
     }
     if (axes.empty()) return dy;
-    if (cuts) return c.emit.emit("Pad", {dy, c.emit.integers(pads)});
-    return c.emit.emit("Slice", {dy, c.emit.integers(starts), c.emit.integers(ends), c.emit.integers(axes)});
+    if (cuts) return c.build.apply("Pad", {dy, c.build.integers(pads)});
+    return c.build.apply("Slice", {dy, c.build.integers(starts), c.build.integers(ends), c.build.integers(axes)});
 }
 inline status pad_gradient(gradient_context& c) {
     if (!is_constant(c, 1) || !is_constant(c, 3)) return c.refuse("its pads are computed in the graph: freeze what lies before it");
@@ -27784,13 +27784,13 @@ inline status pad_gradient(gradient_context& c) {
     if (!forward.is("mode", "constant", "constant")) {
         std::vector<std::int64_t> pads(border.begin, border.begin + x.rank());
         pads.insert(pads.end(), border.end, border.end + x.rank());
-        c.give(0, c.emit.emit_graft("PadGrad", {c.dy()}, {integers_attribute("pads", std::move(pads)), string_attribute("mode", forward.string("mode", "")),
+        c.give(0, c.build.apply_graft("PadGrad", {c.dy()}, {integers_attribute("pads", std::move(pads)), string_attribute("mode", forward.string("mode", "")),
                                                          integers_attribute("shape", std::vector<std::int64_t>(x.begin(), x.end()))}));
         return {};
     }
     const value_id inner = without_borders(c, c.dy(), x, border);
     c.give(0, inner);
-    if (c.wants(2)) c.give(2, c.emit.reshape(c.emit.sub(c.sum_to(c.dy(), shape{}), c.sum_to(inner, shape{})), c.extents(c.in(2))));
+    if (c.wants(2)) c.give(2, c.build.reshape(c.build.sub(c.sum_to(c.dy(), shape{}), c.sum_to(inner, shape{})), c.extents(c.in(2))));
     return {};
 }
 inline status center_crop_pad_gradient(gradient_context& c) {
@@ -28098,14 +28098,14 @@ inline status max_pool_gradient(gradient_context& c) {
     const op_context forward = forward_context(c, in);
     window w;
     GRAFT_TRY(plan_pool(forward, w));
-    if (c.wants(0) && c.dy() != no_value) c.give(0, c.emit.emit_graft("MaxPoolGrad", {c.dy(), c.in(0), c.out()}, window_attributes(w)));
+    if (c.wants(0) && c.dy() != no_value) c.give(0, c.build.apply_graft("MaxPoolGrad", {c.dy(), c.in(0), c.out()}, window_attributes(w)));
     return {};
 }
 inline value_id emit_average_pool_grad(gradient_context& c, value_id dy, const window& w, bool count_include_pad) {
     std::vector<attribute> attributes = window_attributes(w);
     attributes.push_back(integer_attribute("count_include_pad", count_include_pad));
     attributes.push_back(shape_attribute("shape", shape(c.extents(c.in(0)))));
-    return c.emit.emit_graft("AveragePoolGrad", {dy}, std::move(attributes));
+    return c.build.apply_graft("AveragePoolGrad", {dy}, std::move(attributes));
 }
 inline status average_pool_gradient(gradient_context& c) {
     std::vector<tensor_view> in;
@@ -28122,14 +28122,14 @@ inline value_id norm_pool_gradient(gradient_context& c, const window* w, value_i
     const double p = static_cast<double>(c.integer("p", 2));
     value_id x = c.in(0), y = c.out(), scaled = c.dy(), direction = x;
     if (p != 1) {
-        const value_id safe = c.emit.emit("Where", {c.emit.emit("Equal", {y, c.emit.number(0, y)}), c.emit.number(1, y), y});
-        scaled = c.emit.div(scaled, p == 2 ? safe : c.emit.emit("Pow", {safe, c.emit.number(p - 1, y)}));
+        const value_id safe = c.build.apply("Where", {c.build.apply("Equal", {y, c.build.number(0, y)}), c.build.number(1, y), y});
+        scaled = c.build.div(scaled, p == 2 ? safe : c.build.apply("Pow", {safe, c.build.number(p - 1, y)}));
     }
-    if (p != 2) direction = c.emit.emit("Sign", {x});
-    if (p > 2) direction = c.emit.mul(direction, c.emit.emit("Pow", {c.emit.emit("Abs", {x}), c.emit.number(p - 1, x)}));
+    if (p != 2) direction = c.build.apply("Sign", {x});
+    if (p > 2) direction = c.build.mul(direction, c.build.apply("Pow", {c.build.apply("Abs", {x}), c.build.number(p - 1, x)}));
     // The mean's gradient is the sum's after multiplying by the counts.
-    if (w) scaled = emit_average_pool_grad(c, c.emit.mul(scaled, counts), *w, false);
-    return c.emit.mul(direction, scaled);
+    if (w) scaled = emit_average_pool_grad(c, c.build.mul(scaled, counts), *w, false);
+    return c.build.mul(direction, scaled);
 }
 inline status lp_pool_gradient(gradient_context& c) {
     std::vector<tensor_view> in;
@@ -28138,7 +28138,7 @@ inline status lp_pool_gradient(gradient_context& c) {
     GRAFT_TRY(plan_pool(forward, w));
     if (!c.wants(0)) return {};
     tensor counts;
-    GRAFT_TRY_ASSIGN(counts, tensor::make(c.emit.type(c.out()), window_shape(1, 1, w)));
+    GRAFT_TRY_ASSIGN(counts, tensor::make(c.build.type(c.out()), window_shape(1, 1, w)));
     std::int64_t output[shape::max_rank] = {};
     for (std::int64_t i = 0; i < counts.elements(); ++i) {
         double n = 1;
@@ -28150,7 +28150,7 @@ inline status lp_pool_gradient(gradient_context& c) {
         store_from_double(counts.type(), counts.raw(), i, 1, &n);
         for (int k = w.rank - 1; k >= 0 && ++output[k] == w.axis[k].output; --k) output[k] = 0;
     }
-    c.give(0, norm_pool_gradient(c, &w, c.emit.constant(std::move(counts), "counts")));
+    c.give(0, norm_pool_gradient(c, &w, c.build.constant(std::move(counts), "counts")));
     return {};
 }
 inline status global_lp_pool_gradient(gradient_context& c) {
@@ -28162,7 +28162,7 @@ inline bool whole_window(gradient_context& c, window& w) {
     const shape x = c.extents(c.in(0));
     if (!c.wants(0)) return false;
     if (x.rank() == 2) return c.give(0, c.dy()), false;
-    if (x.elements() == 0) return c.give(0, c.emit.zeros(x, c.dy())), false;
+    if (x.elements() == 0) return c.give(0, c.build.zeros(x, c.dy())), false;
     w.rank = x.rank() - 2;
     for (int i = 0; i < w.rank; ++i) w.axis[i] = {x[i + 2], 1, x[i + 2], 1, 1, 0, 0};
     return true;
@@ -28174,7 +28174,7 @@ inline status global_average_pool_gradient(gradient_context& c) {
 }
 inline status global_max_pool_gradient(gradient_context& c) {
     window w;
-    if (whole_window(c, w)) c.give(0, c.emit.emit_graft("MaxPoolGrad", {c.dy(), c.in(0), c.out()}, window_attributes(w)));
+    if (whole_window(c, w)) c.give(0, c.build.apply_graft("MaxPoolGrad", {c.dy(), c.in(0), c.out()}, window_attributes(w)));
     return {};
 }
 
@@ -28587,7 +28587,7 @@ inline status fake_quantize_gradient(gradient_context& c) {
     quantization_layout q;
     GRAFT_TRY(plan_quantization(forward, q));
     if (!c.wants(0)) return {};
-    const dtype type = c.emit.type(c.in(0));
+    const dtype type = c.build.type(c.in(0));
     shape along; // of the parameters, so that they are broadcast
     if (!q.per_tensor) {
         along = shape::filled(c.extents(c.in(0)).rank(), 1);
@@ -28596,12 +28596,12 @@ inline status fake_quantize_gradient(gradient_context& c) {
         along[axis] = q.n;
         if (q.blocked) return c.refuse("scales in blocks have no gradient: freeze what lies before it");
     }
-    const auto parameter = [&](int i) { return c.emit.reshape(cast_to(c, c.in(i), type), along); };
-    value_id code = c.emit.emit("Round", {c.emit.div(c.in(0), parameter(1))});
-    if (c.in(2) != no_value) code = c.emit.add(code, parameter(2));
-    const value_id kept = c.emit.emit("Clip", {code, c.emit.number(static_cast<double>(c.integer("low", 0)), code),
-        c.emit.number(static_cast<double>(c.integer("high", 255)), code)});
-    c.give(0, where(c, c.emit.emit("Equal", {code, kept}), cast_to(c, c.dy(), type)));
+    const auto parameter = [&](int i) { return c.build.reshape(cast_to(c, c.in(i), type), along); };
+    value_id code = c.build.apply("Round", {c.build.div(c.in(0), parameter(1))});
+    if (c.in(2) != no_value) code = c.build.add(code, parameter(2));
+    const value_id kept = c.build.apply("Clip", {code, c.build.number(static_cast<double>(c.integer("low", 0)), code),
+        c.build.number(static_cast<double>(c.integer("high", 255)), code)});
+    c.give(0, where(c, c.build.apply("Equal", {code, kept}), cast_to(c, c.dy(), type)));
     return {};
 }
 
@@ -29062,7 +29062,7 @@ inline status training_dropout_run(run_context& c) {
 }
 inline status training_dropout_gradient(gradient_context& c) {
     if (c.n.outputs.size() < 2 || c.out(1) == no_value) return c.refuse("its mask is needed");
-    if (c.wants(0) && c.dy() != no_value) c.give(0, c.emit.mul(c.dy(), cast_to(c, c.out(1), c.emit.type(c.dy()))));
+    if (c.wants(0) && c.dy() != no_value) c.give(0, c.build.mul(c.dy(), cast_to(c, c.out(1), c.build.type(c.dy()))));
     return {};
 }
 // Without training_mode, or with a ratio of 0, Dropout is a copy.
@@ -29300,7 +29300,7 @@ inline status transpose_gradient(gradient_context& c) {
     GRAFT_TRY(read_permutation(forward_context(c, in), perm));
     std::vector<std::int64_t> inverse(static_cast<std::size_t>(perm.size));
     for (int d = 0; d < perm.size; ++d) inverse[static_cast<std::size_t>(perm[d])] = d;
-    c.give(0, c.emit.emit("Transpose", {c.dy()}, {integers_attribute("perm", std::move(inverse))}));
+    c.give(0, c.build.apply("Transpose", {c.dy()}, {integers_attribute("perm", std::move(inverse))}));
     return {};
 }
 inline status expand_gradient(gradient_context& c) {
@@ -29310,7 +29310,7 @@ inline status expand_gradient(gradient_context& c) {
 // dy seen as [repeats, extent] for each axis, summed over the repeats.
 inline status tile_gradient(gradient_context& c) {
     const shape x = c.extents(c.in(0)), y = c.extents(c.out());
-    if (elements_of(x) == 0 || elements_of(y) == 0) return c.give(0, c.emit.zeros(x, c.dy())), status();
+    if (elements_of(x) == 0 || elements_of(y) == 0) return c.give(0, c.build.zeros(x, c.dy())), status();
     shape apart, kept;
     for (int d = 0; d < x.rank(); ++d) {
         if (x[d] != y[d]) {
@@ -29321,14 +29321,14 @@ inline status tile_gradient(gradient_context& c) {
         apart.push_back(x[d]);
         kept.push_back(x[d]);
     }
-    c.give(0, c.emit.reshape(c.sum_to(c.emit.reshape(c.dy(), apart), kept), x));
+    c.give(0, c.build.reshape(c.sum_to(c.build.reshape(c.dy(), apart), kept), x));
     return {};
 }
 inline status block_gradient(gradient_context& c) {
     std::vector<attribute> attributes;
     c.copy_attribute("blocksize", attributes);
     c.copy_attribute("mode", attributes);
-    c.give(0, c.emit.emit(c.n.op_type == "DepthToSpace" ? "SpaceToDepth" : "DepthToSpace", {c.dy()}, std::move(attributes)));
+    c.give(0, c.build.apply(c.n.op_type == "DepthToSpace" ? "SpaceToDepth" : "DepthToSpace", {c.dy()}, std::move(attributes)));
     return {};
 }
 // Reversed again, everything is in its place.
@@ -29336,7 +29336,7 @@ inline status reverse_sequence_gradient(gradient_context& c) {
     std::vector<attribute> attributes;
     c.copy_attribute("batch_axis", attributes);
     c.copy_attribute("time_axis", attributes);
-    c.give(0, c.emit.emit("ReverseSequence", {c.dy(), c.in(1)}, std::move(attributes)));
+    c.give(0, c.build.apply("ReverseSequence", {c.dy(), c.in(1)}, std::move(attributes)));
     return {};
 }
 
@@ -29933,8 +29933,8 @@ inline status read_reduction(gradient_context& c, reduction_gradient& r) {
             r.count *= r.x[i];
             r.kept[i] = 1;
         }
-    r.dy = c.emit.reshape(c.dy(), r.kept);
-    r.y = c.emit.reshape(c.out(), r.kept);
+    r.dy = c.build.reshape(c.dy(), r.kept);
+    r.y = c.build.reshape(c.out(), r.kept);
     return {};
 }
 inline status reduce_sum_gradient(gradient_context& c) {
@@ -29953,12 +29953,12 @@ inline status reduce_mean_gradient(gradient_context& c) {
 inline status reduce_extreme_gradient(gradient_context& c) {
     reduction_gradient r;
     GRAFT_TRY(read_reduction(c, r));
-    emitter& e = c.emit;
-    const value_id mask = cast_to(c, e.emit("Equal", {c.in(0), r.y}), e.type(r.y));
+    emitter& e = c.build;
+    const value_id mask = cast_to(c, e.apply("Equal", {c.in(0), r.y}), e.type(r.y));
     std::vector<std::int64_t> axes;
     for (int i = 0; i < r.x.rank(); ++i)
         if (r.axes >> i & 1u) axes.push_back(i);
-    const value_id holders = axes.empty() ? mask : e.emit("ReduceSum", {mask, e.integers(axes)}, {integer_attribute("keepdims", 1)});
+    const value_id holders = axes.empty() ? mask : e.apply("ReduceSum", {mask, e.integers(axes)}, {integer_attribute("keepdims", 1)});
     c.give(0, e.mul(mask, e.div(r.dy, holders)));
     return {};
 }
@@ -29966,7 +29966,7 @@ inline status reduce_extreme_gradient(gradient_context& c) {
 inline status reduce_prod_gradient(gradient_context& c) {
     reduction_gradient r;
     GRAFT_TRY(read_reduction(c, r));
-    emitter& e = c.emit;
+    emitter& e = c.build;
     std::vector<std::int64_t> order, back(static_cast<std::size_t>(r.x.rank()));
     shape moved;
     for (std::uint32_t reduced = 0; reduced < 2; ++reduced)
@@ -29976,52 +29976,52 @@ inline status reduce_prod_gradient(gradient_context& c) {
                 order.push_back(i);
                 moved.push_back(r.x[i]);
             }
-    const value_id x = r.x.rank() > 1 ? e.emit("Transpose", {c.in(0)}, {integers_attribute("perm", order)}) : c.in(0);
+    const value_id x = r.x.rank() > 1 ? e.apply("Transpose", {c.in(0)}, {integers_attribute("perm", order)}) : c.in(0);
     const value_id lines = e.reshape(x, shape{r.kept.elements(), r.count}), axis = e.integers({1});
-    const value_id before = e.emit("CumProd", {lines, axis}, {integer_attribute("exclusive", 1)});
-    const value_id behind = e.emit("CumProd", {lines, axis}, {integer_attribute("exclusive", 1), integer_attribute("reverse", 1)});
+    const value_id before = e.apply("CumProd", {lines, axis}, {integer_attribute("exclusive", 1)});
+    const value_id behind = e.apply("CumProd", {lines, axis}, {integer_attribute("exclusive", 1), integer_attribute("reverse", 1)});
     const value_id others = e.reshape(e.mul(before, behind), moved);
-    c.give(0, e.mul(r.x.rank() > 1 ? e.emit("Transpose", {others}, {integers_attribute("perm", back)}) : others, r.dy));
+    c.give(0, e.mul(r.x.rank() > 1 ? e.apply("Transpose", {others}, {integers_attribute("perm", back)}) : others, r.dy));
     return {};
 }
 inline status reduce_l1_gradient(gradient_context& c) {
     reduction_gradient r;
     GRAFT_TRY(read_reduction(c, r));
-    c.give(0, c.emit.mul(c.emit.emit("Sign", {c.in(0)}), r.dy));
+    c.give(0, c.build.mul(c.build.apply("Sign", {c.in(0)}), r.dy));
     return {};
 }
 // dy * x / y, as torch 0 where y is 0
 inline status reduce_l2_gradient(gradient_context& c) {
     reduction_gradient r;
     GRAFT_TRY(read_reduction(c, r));
-    emitter& e = c.emit;
+    emitter& e = c.build;
     const value_id zero = e.number(0, r.y);
-    c.give(0, e.mul(c.in(0), e.emit("Where", {e.emit("Equal", {r.y, zero}), zero, e.div(r.dy, r.y)})));
+    c.give(0, e.mul(c.in(0), e.apply("Where", {e.apply("Equal", {r.y, zero}), zero, e.div(r.dy, r.y)})));
     return {};
 }
 inline status reduce_log_sum_gradient(gradient_context& c) {
     reduction_gradient r;
     GRAFT_TRY(read_reduction(c, r));
-    c.give(0, expanded(c, c.emit.div(r.dy, c.emit.emit("Exp", {r.y})), r.x));
+    c.give(0, expanded(c, c.build.div(r.dy, c.build.apply("Exp", {r.y})), r.x));
     return {};
 }
 inline status reduce_log_sum_exp_gradient(gradient_context& c) {
     reduction_gradient r;
     GRAFT_TRY(read_reduction(c, r));
-    c.give(0, c.emit.mul(c.emit.emit("Exp", {c.emit.sub(c.in(0), r.y)}), r.dy));
+    c.give(0, c.build.mul(c.build.apply("Exp", {c.build.sub(c.in(0), r.y)}), r.dy));
     return {};
 }
 inline status reduce_sum_square_gradient(gradient_context& c) {
     reduction_gradient r;
     GRAFT_TRY(read_reduction(c, r));
-    c.give(0, c.emit.mul(c.in(0), scaled(c, r.dy, 2)));
+    c.give(0, c.build.mul(c.in(0), scaled(c, r.dy, 2)));
     return {};
 }
 
 // Of graft.SumTo: every element of a sum gets the sum's gradient.
 inline status sum_to_gradient(gradient_context& c) {
     const shape& x = c.extents(c.in(0));
-    c.give(0, c.emit.emit("Expand", {c.dy(), c.emit.integers(std::vector<std::int64_t>(x.begin(), x.end()))}));
+    c.give(0, c.build.apply("Expand", {c.dy(), c.build.integers(std::vector<std::int64_t>(x.begin(), x.end()))}));
     return {};
 }
 #define GRAFT_REDUCE_ATTRIBUTES "axes:is keepdims:i noop_with_empty_axes:i"
@@ -30479,7 +30479,7 @@ inline status resize_gradient(gradient_context& c) {
     const shape x = c.extents(c.in(0));
     attributes.push_back(integers_attribute("shape", std::vector<std::int64_t>(x.begin(), x.end())));
     attributes.push_back(integer_attribute("version", c.n.version));
-    c.give(0, c.emit.emit_graft("ResizeGrad", std::move(inputs), std::move(attributes)));
+    c.give(0, c.build.apply_graft("ResizeGrad", std::move(inputs), std::move(attributes)));
     return {};
 }
 
@@ -30721,7 +30721,7 @@ inline status unsqueeze_infer(infer_context& c) {
 
 // The same elements in the shape that they had.
 inline status view_gradient(gradient_context& c) {
-    c.give(0, c.emit.reshape(c.dy(), c.extents(c.in(0))));
+    c.give(0, c.build.reshape(c.dy(), c.extents(c.in(0))));
     return {};
 }
 
@@ -31238,7 +31238,7 @@ inline status slice_run(run_context& c) {
 
 // `extent` elements of x from `first` on along `axis`.
 inline value_id part_of(gradient_context& c, value_id x, int axis, std::int64_t first, std::int64_t extent) {
-    return c.emit.emit("Slice", {x, c.emit.integers({first}), c.emit.integers({first + extent}), c.emit.integers({axis})});
+    return c.build.apply("Slice", {x, c.build.integers({first}), c.build.integers({first + extent}), c.build.integers({axis})});
 }
 
 // Every input gets its part of dy.
@@ -31259,7 +31259,7 @@ inline status concat_gradient(gradient_context& c) {
             if (c.wants(i)) c.give(i, part_of(c, c.dy(), axis, first, parts[static_cast<std::size_t>(i)]));
         return {};
     }
-    const std::vector<value_id> pieces = c.emit.emit_all("", "Split", {c.dy(), c.emit.integers(parts)}, {integer_attribute("axis", axis)}, count);
+    const std::vector<value_id> pieces = c.build.apply_all("", "Split", {c.dy(), c.build.integers(parts)}, {integer_attribute("axis", axis)}, count);
     for (int i = 0; i < count; ++i) c.give(i, pieces[static_cast<std::size_t>(i)]);
     return {};
 }
@@ -31267,9 +31267,9 @@ inline status split_gradient(gradient_context& c) {
     std::vector<value_id> parts;
     for (std::size_t i = 0; i < c.n.outputs.size(); ++i) {
         if (c.given[i] == no_value && c.n.outputs[i] == no_value) return c.refuse("one of its outputs has no name, so its size is not known: give it one");
-        parts.push_back(c.given[i] != no_value ? c.given[i] : c.emit.zeros(c.extents(c.n.outputs[i]), c.in(0)));
+        parts.push_back(c.given[i] != no_value ? c.given[i] : c.build.zeros(c.extents(c.n.outputs[i]), c.in(0)));
     }
-    const value_id joined = parts.size() == 1 ? parts[0] : c.emit.emit("Concat", std::move(parts), {integer_attribute("axis", c.integer("axis", 0))});
+    const value_id joined = parts.size() == 1 ? parts[0] : c.build.apply("Concat", std::move(parts), {integer_attribute("axis", c.integer("axis", 0))});
     c.give(0, joined);
     return {};
 }
@@ -31288,7 +31288,7 @@ inline status slice_gradient(gradient_context& c) {
             steps.push_back(range.step[d]);
         }
     if (axes.empty()) return c.give(0, c.dy()), status();
-    c.give(0, c.emit.emit_graft("SliceGrad", {c.dy()},
+    c.give(0, c.build.apply_graft("SliceGrad", {c.dy()},
                                 {integers_attribute("starts", std::move(starts)), integers_attribute("axes", std::move(axes)),
                                  integers_attribute("steps", std::move(steps)), integers_attribute("shape", std::vector<std::int64_t>(x.begin(), x.end()))}));
     return {};
@@ -33967,7 +33967,7 @@ GRAFT_BEGIN_NAMESPACE
 /// in an order in which they can run (else the order stays), and sets `node::op`, and `node::version` where it is 0. Errors:
 /// graph.duplicate, graph.dangling, graph.no_output, graph.cycle, op.unsupported, op.attribute, op.shape, model.too_deep,
 /// internal.
-status verify(graph& g, const op_table* tables, int count, const limits& limit);
+status verify_graph(graph& g, const op_table* tables, int count, const limits& limit);
 
 GRAFT_END_NAMESPACE
 
@@ -34339,7 +34339,7 @@ inline status verifier::run(graph& g, int depth) {
 
 } // namespace detail
 
-GRAFT_INLINE status verify(graph& g, const op_table* tables, int count, const limits& limit) {
+GRAFT_INLINE status verify_graph(graph& g, const op_table* tables, int count, const limits& limit) {
     detail::verifier v(g, tables, count, limit);
     return v.run(g, 0);
 }
@@ -34360,7 +34360,7 @@ GRAFT_BEGIN_NAMESPACE
 
 /// Reads a model from memory. `name` stands for it in messages; `directory` is the folder that external data lies in (empty:
 /// refused). `owner` keeps the bytes alive, so that large tensors may share them instead of being copied (null: always copied).
-/// Functions are written out, names are resolved; `verify` has to follow. Errors: model.*, graph.*, tensor.*, external.*,
+/// Functions are written out, names are resolved; `verify_graph` has to follow. Errors: model.*, graph.*, tensor.*, external.*,
 /// op.unsupported, op.attribute, memory.*.
 result<graph> read_onnx(const void* bytes, std::size_t size, const std::string& name, const std::string& directory,
                         const limits& limit, std::shared_ptr<const void> owner);
@@ -36868,7 +36868,7 @@ GRAFT_INLINE result<model> load_graph(graph g, const load_options& options, cons
     if (options.operators.size) tables.push_back(options.operators);
     const ops::table_list own = ops::all_op_tables();
     tables.insert(tables.end(), own.tables, own.tables + own.size);
-    GRAFT_TRY(verify(g, tables.data(), static_cast<int>(tables.size()), options.limits));
+    GRAFT_TRY(verify_graph(g, tables.data(), static_cast<int>(tables.size()), options.limits));
 
     auto state = std::make_shared<detail::model_state>();
     for (value_id id : g.inputs) state->inputs.push_back(detail::describe(g, id));
@@ -37960,7 +37960,7 @@ struct dimension {
     dimension(const char* open) : name(open) {}
 };
 
-/// Attributes for `builder::emit`.
+/// Attributes for `builder::apply`.
 attribute integer_attribute(std::string name, std::int64_t value);
 attribute real_attribute(std::string name, float value);
 attribute string_attribute(std::string name, std::string value);
@@ -38012,9 +38012,9 @@ public:
     value_id input(std::string name, dtype type, std::initializer_list<dimension> extents);
     value_id constant(std::string name, tensor data);
     /// Any operator with one output; its shape stays unknown to the builder.
-    value_id emit(const std::string& op_type, std::vector<value_id> inputs, std::vector<attribute> attributes = {});
+    value_id apply(const std::string& op_type, std::vector<value_id> inputs, std::vector<attribute> attributes = {});
     /// Any operator with `count` outputs.
-    std::vector<value_id> emit_all(const std::string& op_type, std::vector<value_id> inputs, std::vector<attribute> attributes,
+    std::vector<value_id> apply_all(const std::string& op_type, std::vector<value_id> inputs, std::vector<attribute> attributes,
                                    int count);
 
     /// [N,C,H,W] to [N,channels,H',W'].
@@ -38157,7 +38157,7 @@ GRAFT_INLINE value_id builder::constant(std::string name, tensor data) {
     return graph_.add_constant(std::move(name), std::move(data));
 }
 
-GRAFT_INLINE std::vector<value_id> builder::emit_all(const std::string& op_type, std::vector<value_id> inputs,
+GRAFT_INLINE std::vector<value_id> builder::apply_all(const std::string& op_type, std::vector<value_id> inputs,
                                                      std::vector<attribute> attributes, int count) {
     node n;
     n.name = fresh(op_type.c_str());
@@ -38178,8 +38178,8 @@ GRAFT_INLINE std::vector<value_id> builder::emit_all(const std::string& op_type,
     return made;
 }
 
-GRAFT_INLINE value_id builder::emit(const std::string& op_type, std::vector<value_id> inputs, std::vector<attribute> attributes) {
-    return emit_all(op_type, std::move(inputs), std::move(attributes), 1)[0];
+GRAFT_INLINE value_id builder::apply(const std::string& op_type, std::vector<value_id> inputs, std::vector<attribute> attributes) {
+    return apply_all(op_type, std::move(inputs), std::move(attributes), 1)[0];
 }
 
 GRAFT_INLINE value_id builder::layer(const char* op_type, std::string name, std::vector<value_id> inputs,
@@ -38824,7 +38824,7 @@ GRAFT_BEGIN_NAMESPACE
 
 /// Reads a model from memory. `name` stands for it in messages; `directory` is the folder that external data lies in (empty:
 /// refused). `owner` keeps the bytes alive, so that large tensors may share them instead of being copied (null: always copied).
-/// Functions are written out, names are resolved; `verify` has to follow. Errors: model.*, graph.*, tensor.*, external.*,
+/// Functions are written out, names are resolved; `verify_graph` has to follow. Errors: model.*, graph.*, tensor.*, external.*,
 /// op.unsupported, op.attribute, memory.*.
 result<graph> read_onnx(const void* bytes, std::size_t size, const std::string& name, const std::string& directory,
                         const limits& limit, std::shared_ptr<const void> owner);

@@ -4516,7 +4516,7 @@ GRAFT_END_NAMESPACE
 #ifndef GRAFT_SINGLE_GRAFT_GRAPH_GRADIENT_HPP
 #define GRAFT_SINGLE_GRAFT_GRAPH_GRADIENT_HPP
 // ---- graft/graph/gradient.hpp
-// Gradients: functions that emit, for one node, the nodes of back-propagation through it.
+// Gradients: functions that build, for one node, the nodes of back-propagation through it.
 
 #ifndef GRAFT_SINGLE_GRAFT_CORE_SHARDS_HPP
 #define GRAFT_SINGLE_GRAFT_CORE_SHARDS_HPP
@@ -4583,21 +4583,21 @@ public:
     emitter(graph& target, op_finder find, const limits& limit) : g_(target), find_(find), limit_(limit) {}
 
     /// An operator of ai.onnx with one output.
-    value_id emit(const char* op_type, std::vector<value_id> inputs, std::vector<attribute> attributes = {}) {
-        return emit_all("", op_type, std::move(inputs), std::move(attributes), 1)[0];
+    value_id apply(const char* op_type, std::vector<value_id> inputs, std::vector<attribute> attributes = {}) {
+        return apply_all("", op_type, std::move(inputs), std::move(attributes), 1)[0];
     }
     /// An operator of the domain graft with one output.
-    value_id emit_graft(const char* op_type, std::vector<value_id> inputs, std::vector<attribute> attributes = {}) {
-        return emit_all("graft", op_type, std::move(inputs), std::move(attributes), 1)[0];
+    value_id apply_graft(const char* op_type, std::vector<value_id> inputs, std::vector<attribute> attributes = {}) {
+        return apply_all("graft", op_type, std::move(inputs), std::move(attributes), 1)[0];
     }
     /// Any operator with `count` outputs.
-    std::vector<value_id> emit_all(const char* domain, const char* op_type, std::vector<value_id> inputs, std::vector<attribute> attributes, int count);
+    std::vector<value_id> apply_all(const char* domain, const char* op_type, std::vector<value_id> inputs, std::vector<attribute> attributes, int count);
 
-    value_id add(value_id a, value_id b) { return emit("Add", {a, b}); }
-    value_id sub(value_id a, value_id b) { return emit("Sub", {a, b}); }
-    value_id mul(value_id a, value_id b) { return emit("Mul", {a, b}); }
-    value_id div(value_id a, value_id b) { return emit("Div", {a, b}); }
-    value_id neg(value_id a) { return emit("Neg", {a}); }
+    value_id add(value_id a, value_id b) { return apply("Add", {a, b}); }
+    value_id sub(value_id a, value_id b) { return apply("Sub", {a, b}); }
+    value_id mul(value_id a, value_id b) { return apply("Mul", {a, b}); }
+    value_id div(value_id a, value_id b) { return apply("Div", {a, b}); }
+    value_id neg(value_id a) { return apply("Neg", {a}); }
     /// x reshaped to `to`, whose extents are known; x itself where it has that shape.
     value_id reshape(value_id x, const shape& to);
     /// A number of the type of `like`.
@@ -4632,7 +4632,7 @@ GRAFT_END_NAMESPACE
 #if GRAFT_HAS_BODIES
 GRAFT_BEGIN_NAMESPACE
 
-GRAFT_INLINE std::vector<value_id> emitter::emit_all(const char* domain, const char* op_type, std::vector<value_id> inputs, std::vector<attribute> attributes, int count) {
+GRAFT_INLINE std::vector<value_id> emitter::apply_all(const char* domain, const char* op_type, std::vector<value_id> inputs, std::vector<attribute> attributes, int count) {
     std::vector<value_id> made(static_cast<std::size_t>(count), no_value);
     if (!failure.ok()) return made;
     node n;
@@ -4676,7 +4676,7 @@ GRAFT_INLINE std::vector<value_id> emitter::emit_all(const char* domain, const c
 
 GRAFT_INLINE value_id emitter::reshape(value_id x, const shape& to) {
     if (!failure.ok() || x == no_value || extents(x) == to) return x;
-    return emit("Reshape", {x, integers(std::vector<std::int64_t>(to.begin(), to.end()))}, {integer_attribute("allowzero", 1)});
+    return apply("Reshape", {x, integers(std::vector<std::int64_t>(to.begin(), to.end()))}, {integer_attribute("allowzero", 1)});
 }
 GRAFT_INLINE value_id emitter::number(double v, value_id like) {
     if (!failure.ok() || like == no_value) return no_value;
@@ -4709,9 +4709,9 @@ GRAFT_END_NAMESPACE
 
 GRAFT_BEGIN_NAMESPACE
 
-/// What the gradient of an operator is given: the node, the gradients of its outputs, and where to emit. Every shape is known.
+/// What the gradient of an operator is given: the node, the gradients of its outputs, and where to build. Every shape is known.
 struct gradient_context {
-    emitter& emit;
+    emitter& build;
     const node& n;                       ///< the forward node; stays valid while nodes are emitted
     const std::vector<value_id>& given;  ///< gradient of each output; no_value: nothing flows from there
     const std::vector<char>& wanted;     ///< whether the gradient of each input is asked for
@@ -4728,14 +4728,14 @@ struct gradient_context {
     bool wants(int i) const noexcept { return i < static_cast<int>(wanted.size()) && wanted[static_cast<std::size_t>(i)] != 0; }
     void give(int i, value_id gradient) { made[static_cast<std::size_t>(i)] = gradient; }
     /// Gives the gradient of a broadcast input: sums it down to the input's shape.
-    void give_summed(int i, value_id gradient) { give(i, sum_to(gradient, emit.extents(in(i)))); }
+    void give_summed(int i, value_id gradient) { give(i, sum_to(gradient, build.extents(in(i)))); }
 
     /// x summed over the axes along which `to` was broadcast (numpy's rules), by the tree of shards where the batch is among them.
     value_id sum_to(value_id x, const shape& to) {
-        if (!emit.failure.ok() || x == no_value || emit.extents(x) == to) return x;
-        return emit.emit_graft("SumTo", {x}, {integers_attribute("shape", std::vector<std::int64_t>(to.begin(), to.end())), integer_attribute("shards", shards)});
+        if (!build.failure.ok() || x == no_value || build.extents(x) == to) return x;
+        return build.apply_graft("SumTo", {x}, {integers_attribute("shape", std::vector<std::int64_t>(to.begin(), to.end())), integer_attribute("shards", shards)});
     }
-    shape extents(value_id id) const { return emit.extents(id); }
+    shape extents(value_id id) const { return build.extents(id); }
     /// Contents of a constant input of integers, such as axes; false where they are not known.
     bool constant_integers(int i, std::vector<std::int64_t>& values) const;
 
@@ -4778,12 +4778,12 @@ GRAFT_BEGIN_NAMESPACE
 GRAFT_INLINE status gradient_context::refuse(const char* why) const { return fail(errc::train_no_gradient, place(n), why); }
 
 GRAFT_INLINE value_id gradient_context::also(int i) {
-    graph& g = emit.target();
+    graph& g = build.target();
     const std::size_t at = static_cast<std::size_t>(i);
     node* forward = nullptr;
     for (node& each : g.nodes)
         if (!each.outputs.empty() && each.outputs[0] == n.outputs[0]) forward = &each;
-    if (!forward || !emit.failure.ok()) return no_value;
+    if (!forward || !build.failure.ok()) return no_value;
     if (at < forward->outputs.size() && forward->outputs[at] != no_value) return forward->outputs[at];
     std::vector<tensor_view> in, out(at + 1);
     for (value_id id : forward->inputs) {
@@ -4793,8 +4793,8 @@ GRAFT_INLINE value_id gradient_context::also(int i) {
     if (forward->outputs.size() <= at) forward->outputs.resize(at + 1, no_value);
     const value_id more = g.add_value(g.values[static_cast<std::size_t>(n.outputs[0])].name + "." + std::to_string(i));
     forward->outputs[at] = more;
-    infer_context inferred{{*forward, in.data(), static_cast<int>(in.size()), out.data(), i + 1, emit.limit()}};
-    if (status s = forward->op->infer(inferred); !s.ok()) return emit.mistake(std::move(s)), no_value;
+    infer_context inferred{{*forward, in.data(), static_cast<int>(in.size()), out.data(), i + 1, build.limit()}};
+    if (status s = forward->op->infer(inferred); !s.ok()) return build.mistake(std::move(s)), no_value;
     value& v = g.values[static_cast<std::size_t>(more)];
     v.type = out[at].type;
     v.extents = out[at].extents;
@@ -4805,8 +4805,8 @@ GRAFT_INLINE value_id gradient_context::also(int i) {
 GRAFT_INLINE bool gradient_context::constant_integers(int i, std::vector<std::int64_t>& values) const {
     values.clear();
     if (in(i) == no_value) return false;
-    const tensor& t = emit.target().values[static_cast<std::size_t>(in(i))].constant;
-    if (!t) return emit.extents(in(i)).elements() == 0 && emit.extents(in(i)).rank() > 0;
+    const tensor& t = build.target().values[static_cast<std::size_t>(in(i))].constant;
+    if (!t) return build.extents(in(i)).elements() == 0 && build.extents(in(i)).rank() > 0;
     for (std::int64_t k = 0; k < t.elements(); ++k) values.push_back(element_as_int64(t.type(), t.raw(), k));
     return true;
 }
@@ -5028,7 +5028,7 @@ inline status batch_norm_training_gradient(gradient_context& c) {
     for (const char* name : {"activation", "alpha", "beta"}) c.copy_attribute(name, attributes);
     std::vector<value_id> inputs{c.dy(), c.in(0), c.in(1), c.out(3), c.out(4)};
     if (c.integer("activation", 0)) inputs.push_back(c.out());
-    const std::vector<value_id> made = c.emit.emit_all("graft", "BatchNormalizationGrad", std::move(inputs), std::move(attributes), residual ? 4 : 3);
+    const std::vector<value_id> made = c.build.apply_all("graft", "BatchNormalizationGrad", std::move(inputs), std::move(attributes), residual ? 4 : 3);
     for (int i = 0; i < 3; ++i)
         if (c.wants(i)) c.give(i, made[static_cast<std::size_t>(i)]);
     if (residual && c.wants(5)) c.give(5, made[3]);
@@ -5551,7 +5551,7 @@ struct running_statistic {
 ///   BatchNormalization whose scale learns  -> graft.BatchNormalizationTraining; its statistics are in the answer
 ///   Dropout with a ratio above 0           -> graft.Dropout, unless its mask is read or its ratio is no constant
 ///   QuantizeLinear and DequantizeLinear behind a value that learns -> graft.FakeQuantize (Jacob et al., 2018)
-/// Nodes have to be bound (`verify`) and in order; bodies of If, Loop and Scan are left as they are. Errors: train.no_gradient where
+/// Nodes have to be bound (`verify_graph`) and in order; bodies of If, Loop and Scan are left as they are. Errors: train.no_gradient where
 /// quantisation on the way to a value that learns has a form that gradients cannot pass; op.unsupported where a build lacks the operators.
 result<std::vector<running_statistic>> training_mode(graph& g, const training_mode_options& options);
 
@@ -20724,11 +20724,11 @@ GRAFT_INLINE result<grad_cam> grad_cam::make(graph g, value_id features, value_i
     at(chosen).extents = scores;
     at(chosen).has_shape = true;
     g.inputs.push_back(chosen);
-    emitter emit(g, ops::find_training_op, limit);
-    emit.prefix = "grad_cam";
+    emitter build(g, ops::find_training_op, limit);
+    build.prefix = "grad_cam";
     const value_id score =
-        emit.emit_graft("SumTo", {emit.mul(logits, chosen)}, {integers_attribute("shape", {}), integer_attribute("shards", 1)});
-    GRAFT_TRY(std::move(emit.failure));
+        build.apply_graft("SumTo", {build.mul(logits, chosen)}, {integers_attribute("shape", {}), integer_attribute("shards", 1)});
+    GRAFT_TRY(std::move(build.failure));
     std::vector<value_id> gradients;
     GRAFT_TRY_ASSIGN(gradients, differentiate(g, score, {features}, 1, limit));
     if (gradients[0] == no_value)
@@ -22629,7 +22629,7 @@ const char* name(loss_kind kind) noexcept;
 
 /// Emits scale * (sum over the samples of their losses), one number. `logits` and `targets` are [N, classes] of one type; `scale` is one
 /// number, 1 / (what the mean divides by); `teacher` holds a teacher's logits, or no_value. The sum is the tree over `shards`.
-value_id emit_loss(emitter& emit, const loss_options& options, value_id logits, value_id targets, value_id scale, value_id teacher, int shards);
+value_id emit_loss(emitter& build, const loss_options& options, value_id logits, value_id targets, value_id scale, value_id teacher, int shards);
 
 /// One row of targets for a label: probabilities with smoothing and class weights in them, `classes` floats. A mixed sample adds two
 /// rows, each with its share. Returns what the row adds to the number that the mean divides by: the weight of the class, as torch has it.
@@ -22661,29 +22661,29 @@ namespace detail {
 
 // sum_c t_c log softmax(x / temperature)_c, summed over everything, negative.
 inline value_id soft_cross_entropy(emitter& e, value_id logits, value_id targets) {
-    return e.neg(e.mul(targets, e.emit("LogSoftmax", {logits}, {integer_attribute("axis", 1)})));
+    return e.neg(e.mul(targets, e.apply("LogSoftmax", {logits}, {integer_attribute("axis", 1)})));
 }
 
 inline value_id elementwise_loss(emitter& e, const loss_options& o, value_id x, value_id t) {
     switch (o.kind) {
     case loss_kind::cross_entropy: return soft_cross_entropy(e, x, t);
     case loss_kind::focal: {
-        const value_id log_p = e.emit("LogSoftmax", {x}, {integer_attribute("axis", 1)});
-        const value_id rest = e.sub(e.number(1, x), e.emit("Exp", {log_p}));
-        return e.neg(e.mul(e.mul(t, e.emit("Pow", {rest, e.number(static_cast<double>(o.gamma), x)})), log_p));
+        const value_id log_p = e.apply("LogSoftmax", {x}, {integer_attribute("axis", 1)});
+        const value_id rest = e.sub(e.number(1, x), e.apply("Exp", {log_p}));
+        return e.neg(e.mul(e.mul(t, e.apply("Pow", {rest, e.number(static_cast<double>(o.gamma), x)})), log_p));
     }
     // max(x, 0) - x t + log(1 + exp(-|x|)) is softplus(x) - x t.
-    case loss_kind::bce_with_logits: return e.sub(e.emit("Softplus", {x}), e.mul(x, t));
+    case loss_kind::bce_with_logits: return e.sub(e.apply("Softplus", {x}), e.mul(x, t));
     case loss_kind::mse: {
         const value_id d = e.sub(x, t);
         return e.mul(d, d);
     }
-    case loss_kind::l1: return e.emit("Abs", {e.sub(x, t)});
+    case loss_kind::l1: return e.apply("Abs", {e.sub(x, t)});
     case loss_kind::huber: break;
     }
     // delta * (|d| - delta / 2) beyond delta is m (|d| - m / 2) with m = min(|d|, delta), everywhere.
-    const value_id d = e.emit("Abs", {e.sub(x, t)});
-    const value_id m = e.emit("Min", {d, e.number(static_cast<double>(o.delta), x)});
+    const value_id d = e.apply("Abs", {e.sub(x, t)});
+    const value_id m = e.apply("Min", {d, e.number(static_cast<double>(o.delta), x)});
     return e.mul(m, e.sub(d, e.mul(m, e.number(0.5, x))));
 }
 
@@ -22691,14 +22691,14 @@ inline value_id elementwise_loss(emitter& e, const loss_options& o, value_id x, 
 
 GRAFT_INLINE value_id emit_loss(emitter& e, const loss_options& o, value_id logits, value_id targets, value_id scale, value_id teacher, int shards) {
     e.prefix = "loss";
-    const auto sum = [&](value_id x) { return e.emit_graft("SumTo", {x}, {integers_attribute("shape", {}), integer_attribute("shards", shards)}); };
+    const auto sum = [&](value_id x) { return e.apply_graft("SumTo", {x}, {integers_attribute("shape", {}), integer_attribute("shards", shards)}); };
     value_id total = sum(detail::elementwise_loss(e, o, logits, targets));
     if (o.kind != loss_kind::cross_entropy && o.kind != loss_kind::focal && e.failure.ok())
         total = e.mul(total, e.number(1.0 / static_cast<double>(e.extents(logits).elements() / std::max<std::int64_t>(1, e.extents(logits)[0])), total));
     if (teacher != no_value && o.distillation > 0) {
         const double t = static_cast<double>(o.temperature), share = static_cast<double>(o.distillation);
         const value_id cold = e.number(1 / t, logits);
-        const value_id wanted = e.emit("Softmax", {e.mul(teacher, cold)}, {integer_attribute("axis", 1)});
+        const value_id wanted = e.apply("Softmax", {e.mul(teacher, cold)}, {integer_attribute("axis", 1)});
         const value_id soft = sum(detail::soft_cross_entropy(e, e.mul(logits, cold), wanted));
         total = e.add(e.mul(total, e.number(1 - share, total)), e.mul(soft, e.number(share * t * t, total)));
     }
@@ -22749,7 +22749,7 @@ std::vector<std::string> optimizer_states(const optimizer_options& options);
 
 /// Emits the update of one weight. `state` holds its optimiser states in the order of `optimizer_states`; the answer is the new weight
 /// and the new states, in that order. `rate` multiplies the learning rate; where `loss` is not finite nothing changes.
-std::vector<value_id> emit_update(emitter& emit, const optimizer_options& options, value_id weight, value_id gradient, const std::vector<value_id>& state,
+std::vector<value_id> emit_update(emitter& build, const optimizer_options& options, value_id weight, value_id gradient, const std::vector<value_id>& state,
                                   value_id learning_rate, value_id step, value_id loss, double rate);
 
 GRAFT_END_NAMESPACE
@@ -22782,15 +22782,15 @@ GRAFT_INLINE std::vector<value_id> emit_update(emitter& e, const optimizer_optio
     std::vector<value_id> made;
     if (o.kind == optimizer_kind::sgd) {
         const bool momentum = o.momentum > 0;
-        made = e.emit_all("graft", "SGD", {weight, gradient, momentum ? state[0] : no_value, learning_rate, loss},
+        made = e.apply_all("graft", "SGD", {weight, gradient, momentum ? state[0] : no_value, learning_rate, loss},
                           {real("momentum", o.momentum), real("dampening", 0), integer_attribute("nesterov", o.nesterov), real("weight_decay", o.weight_decay), real("rate", rate)},
                           momentum ? 2 : 1);
     } else
-        made = e.emit_all("graft", "Adam", {weight, gradient, state[0], state[1], learning_rate, step, loss},
+        made = e.apply_all("graft", "Adam", {weight, gradient, state[0], state[1], learning_rate, step, loss},
                           {real("beta1", o.beta1), real("beta2", o.beta2), real("epsilon", o.epsilon), real("weight_decay", o.weight_decay),
                            integer_attribute("decoupled", o.kind == optimizer_kind::adamw), real("rate", rate)},
                           3);
-    if (o.ema_decay > 0) made.push_back(e.emit_graft("ExponentialMovingAverage", {state.back(), made[0], loss}, {real("decay", o.ema_decay)}));
+    if (o.ema_decay > 0) made.push_back(e.apply_graft("ExponentialMovingAverage", {state.back(), made[0], loss}, {real("decay", o.ema_decay)}));
     return made;
 }
 
@@ -23537,15 +23537,15 @@ private:
         value_id decides = loss_, scaled_norm = no_value;  // an update is left out where this is not finite
         if (o_.loss_scaling) {
             const value_id inverse = g_.inputs[step_inputs::inverse_scale];
-            decides = scaled_norm = emit_.emit_graft("GlobalNorm", gradients_);
+            decides = scaled_norm = emit_.apply_graft("GlobalNorm", gradients_);
             for (value_id& id : gradients_) id = emit_.mul(id, inverse);
             g_.outputs[step_outputs::loss] = emit_.mul(loss_, inverse);
         }
         const auto input = [&](std::size_t state) { return g_.inputs[static_cast<std::size_t>(step_inputs::first_state) + state]; };
         std::vector<value_id> updated(state_.count(), no_value);
         if (o_.optimizer.clip_norm > 0) {
-            const value_id norm = emit_.emit_graft("GlobalNorm", gradients_);
-            for (value_id& id : gradients_) id = emit_.emit_graft("ScaleByNorm", {id, norm}, {real_attribute("max_norm", static_cast<float>(o_.optimizer.clip_norm))});
+            const value_id norm = emit_.apply_graft("GlobalNorm", gradients_);
+            for (value_id& id : gradients_) id = emit_.apply_graft("ScaleByNorm", {id, norm}, {real_attribute("max_norm", static_cast<float>(o_.optimizer.clip_norm))});
         }
         for (std::size_t w = 0; w < state_.weights.size() && emit_.failure.ok(); ++w) {
             std::vector<value_id> kept;
@@ -23737,7 +23737,7 @@ GRAFT_INLINE result<training_step> training_step::make(graph network, value_id l
     for (const node& n : network.nodes) bound &= n.op != nullptr;
     if (!bound) {
         const ops::table_list all = ops::all_op_tables();
-        GRAFT_TRY(verify(network, all.tables, all.size, options.limits));
+        GRAFT_TRY(verify_graph(network, all.tables, all.size, options.limits));
     }
     self.network = std::move(network);
     self.logits_value = logits;

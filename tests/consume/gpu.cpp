@@ -6,7 +6,7 @@
 int main() {
     using runtime = graft::runtime<graft::backends::cuda, graft::backends::cpu>;
     graft::builder net("net", 2);
-    net.output(net.emit("Relu", {net.input("x", graft::dtype::float32, {1, 4})}), "y");
+    net.output(net.apply("Relu", {net.input("x", graft::dtype::float32, {1, 4})}), "y");
     graft::load_options options;
     options.warn = [](const char* why) { std::printf("%s\n", why); };
     auto loaded = runtime::load(net.finish(), options);

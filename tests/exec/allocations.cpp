@@ -97,19 +97,19 @@ TEST_CASE("a transformer block runs without an allocation") {
         return b.constant(name, nets::random_tensor({from, to}, random, -0.3, 0.3));
     };
     const auto heads = [&](graft::value_id v, std::vector<std::int64_t> perm) {
-        const auto split = b.emit("Reshape", {v, b.constant("", nets::integers({1, 7, 3, 8}))});
-        return b.emit("Transpose", {split}, {graft::integers_attribute("perm", std::move(perm))});
+        const auto split = b.apply("Reshape", {v, b.constant("", nets::integers({1, 7, 3, 8}))});
+        return b.apply("Transpose", {split}, {graft::integers_attribute("perm", std::move(perm))});
     };
-    const auto norm = b.emit("LayerNormalization", {x, b.constant("s", nets::random_tensor({24}, random)),
+    const auto norm = b.apply("LayerNormalization", {x, b.constant("s", nets::random_tensor({24}, random)),
                                                     b.constant("t", nets::random_tensor({24}, random))});
-    const auto q = heads(b.emit("MatMul", {norm, weight("q", 24, 24)}), {0, 2, 1, 3}),
-               k = heads(b.emit("MatMul", {norm, weight("k", 24, 24)}), {0, 2, 3, 1}),
-               v = heads(b.emit("MatMul", {norm, weight("v", 24, 24)}), {0, 2, 1, 3});
-    const auto attention = b.emit("Softmax", {b.emit("MatMul", {q, k})});
-    const auto joined = b.emit(
-        "Reshape", {b.emit("Transpose", {b.emit("MatMul", {attention, v})}, {graft::integers_attribute("perm", {0, 2, 1, 3})}),
+    const auto q = heads(b.apply("MatMul", {norm, weight("q", 24, 24)}), {0, 2, 1, 3}),
+               k = heads(b.apply("MatMul", {norm, weight("k", 24, 24)}), {0, 2, 3, 1}),
+               v = heads(b.apply("MatMul", {norm, weight("v", 24, 24)}), {0, 2, 1, 3});
+    const auto attention = b.apply("Softmax", {b.apply("MatMul", {q, k})});
+    const auto joined = b.apply(
+        "Reshape", {b.apply("Transpose", {b.apply("MatMul", {attention, v})}, {graft::integers_attribute("perm", {0, 2, 1, 3})}),
                     b.constant("", nets::integers({1, 7, 24}))});
-    b.output(b.emit("Add", {x, b.emit("MatMul", {joined, weight("o", 24, 24)})}), "y");
+    b.output(b.apply("Add", {x, b.apply("MatMul", {joined, weight("o", 24, 24)})}), "y");
     auto built = b.finish();
     REQUIRE(built.ok());
     auto m = graft::load(std::move(built).value());

@@ -51,7 +51,7 @@ void keep_warning(const char* text) { warnings().push_back(text); }
 
 graft::graph exponential() {
     builder b;
-    b.output(b.emit("Exp", {b.input("x", f32, {3})}), "y");
+    b.output(b.apply("Exp", {b.input("x", f32, {3})}), "y");
     return b.finish();
 }
 graft::load_options asking(const char* device) {
@@ -142,7 +142,7 @@ TEST_CASE("a device that is open already is shared by the models that are given 
 
 TEST_CASE("a program without the CPU names the node that its only back end does not take") {
     builder b;
-    b.output(b.emit("NonZero", {b.emit("Exp", {b.input("x", f32, {3})})}), "y");
+    b.output(b.apply("NonZero", {b.apply("Exp", {b.input("x", f32, {3})})}), "y");
     const graft::graph g = b.finish();
     const auto refused = graft::runtime<host_backend>::load(g, asking("host"));
     CHECK(code_of(refused) == errc::placement_refused);

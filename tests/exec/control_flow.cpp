@@ -29,11 +29,11 @@ graft::graph branches() {
     builder b;
     const auto x = b.input("x", f32, {"N"}), choose = b.input("choose", dtype::boolean, {}), scale = b.input("scale", f32, {1});
     body_builder plus("plus"), times("times");
-    plus.b.output(plus.b.emit("Add", {plus.capture(f32, x), plus.b.constant("one", floats({1}))}), "sum");
-    times.b.output(times.b.emit("Mul", {times.capture(f32, x), times.capture(f32, scale)}), "product");
+    plus.b.output(plus.b.apply("Add", {plus.capture(f32, x), plus.b.constant("one", floats({1}))}), "sum");
+    times.b.output(times.b.apply("Mul", {times.capture(f32, x), times.capture(f32, scale)}), "product");
     const auto y =
-        b.emit("If", {choose}, {graph_attribute("then_branch", plus.finish()), graph_attribute("else_branch", times.finish())});
-    b.output(b.emit("Neg", {y}), "y");
+        b.apply("If", {choose}, {graph_attribute("then_branch", plus.finish()), graph_attribute("else_branch", times.finish())});
+    b.output(b.apply("Neg", {y}), "y");
     return b.finish();
 }
 
@@ -46,12 +46,12 @@ graft::graph counting_loop() {
     body.b.input("i", i64, {});
     body.b.input("go_on", dtype::boolean, {});
     const auto sum = body.b.input("sum", f32, {1});
-    const auto next = body.b.emit("Add", {sum, body.capture(f32, step)});
-    const auto less = body.b.emit("Less", {next, body.capture(f32, most)});
-    body.b.output(body.b.emit("Reshape", {less, body.b.constant("none", graft::tensor::make(i64, {0}))}), "go_on_out");
+    const auto next = body.b.apply("Add", {sum, body.capture(f32, step)});
+    const auto less = body.b.apply("Less", {next, body.capture(f32, most)});
+    body.b.output(body.b.apply("Reshape", {less, body.b.constant("none", graft::tensor::make(i64, {0}))}), "go_on_out");
     body.b.output(next, "next");
-    body.b.output(body.b.emit("Identity", {next}), "partial");
-    const auto out = b.emit_all("Loop", {trips, graft::no_value, start}, {graph_attribute("body", body.finish())}, 2);
+    body.b.output(body.b.apply("Identity", {next}), "partial");
+    const auto out = b.apply_all("Loop", {trips, graft::no_value, start}, {graph_attribute("body", body.finish())}, 2);
     b.output(out[0], "last");
     b.output(out[1], "partials");
     return b.finish();
@@ -108,8 +108,8 @@ TEST_CASE("a loop whose state grows changes shape from step to step") {
     body.b.input("i", i64, {});
     const auto go_on = body.b.input("go_on", dtype::boolean, {}), state = body.b.input("state", f32, {"K"});
     body.b.output(go_on, "go_on_out");
-    body.b.output(body.b.emit("Concat", {state, body.capture(f32, more)}, {integer_attribute("axis", 0)}), "grown");
-    b.output(b.emit_all("Loop", {trips, graft::no_value, start}, {graph_attribute("body", body.finish())}, 1)[0], "y");
+    body.b.output(body.b.apply("Concat", {state, body.capture(f32, more)}, {integer_attribute("axis", 0)}), "grown");
+    b.output(b.apply_all("Loop", {trips, graft::no_value, start}, {graph_attribute("body", body.finish())}, 1)[0], "y");
     graft::model m = graft::load(b.finish());
     const auto out = nets::run(m, {number(3), floats({1}), floats({2, 3})});
     REQUIRE_MESSAGE(out.error.empty(), out.error);
@@ -126,15 +126,15 @@ TEST_CASE("bodies in bodies capture through both") {
     const auto go_on = body.b.input("go_on", dtype::boolean, {}), state = body.b.input("state", f32, {1});
     const auto factor_in_body = body.capture(f32, factor);
     const auto odd =
-        body.b.emit("Equal", {body.b.emit("Mod", {i, body.b.constant("two", number(2))}), body.b.constant("one", number(1))});
+        body.b.apply("Equal", {body.b.apply("Mod", {i, body.b.constant("two", number(2))}), body.b.constant("one", number(1))});
     body_builder times("times"), plus("plus");
-    times.b.output(times.b.emit("Mul", {times.capture(f32, state), times.capture(f32, factor_in_body)}), "product");
-    plus.b.output(plus.b.emit("Add", {plus.capture(f32, state), plus.b.constant("c", floats({1}))}), "sum");
+    times.b.output(times.b.apply("Mul", {times.capture(f32, state), times.capture(f32, factor_in_body)}), "product");
+    plus.b.output(plus.b.apply("Add", {plus.capture(f32, state), plus.b.constant("c", floats({1}))}), "sum");
     const auto next =
-        body.b.emit("If", {odd}, {graph_attribute("then_branch", times.finish()), graph_attribute("else_branch", plus.finish())});
+        body.b.apply("If", {odd}, {graph_attribute("then_branch", times.finish()), graph_attribute("else_branch", plus.finish())});
     body.b.output(go_on, "go_on_out");
     body.b.output(next, "next");
-    b.output(b.emit_all("Loop", {trips, graft::no_value, start}, {graph_attribute("body", body.finish())}, 1)[0], "y");
+    b.output(b.apply_all("Loop", {trips, graft::no_value, start}, {graph_attribute("body", body.finish())}, 1)[0], "y");
     graft::model m = graft::load(b.finish());
     graft::session s(m, {2, nullptr});
     for (const float factor_value : {3.0f, -2.0f}) {
@@ -151,12 +151,12 @@ TEST_CASE("Scan walks along an axis, forwards and backwards") {
     const auto start = b.input("start", f32, {2}), rows = b.input("rows", f32, {"N", 2});
     body_builder body("body");
     const auto state = body.b.input("state", f32, {2}), row = body.b.input("row", f32, {2});
-    const auto sum = body.b.emit("Add", {state, row});
+    const auto sum = body.b.apply("Add", {state, row});
     body.b.output(sum, "sum");
-    body.b.output(body.b.emit("Identity", {sum}), "partial");
+    body.b.output(body.b.apply("Identity", {sum}), "partial");
     const graft::graph made = body.finish();
     for (const std::int64_t backwards : {0, 1}) {
-        const auto out = b.emit_all("Scan", {start, rows},
+        const auto out = b.apply_all("Scan", {start, rows},
                                     {graph_attribute("body", made), integer_attribute("num_scan_inputs", 1),
                                      integers_attribute("scan_input_directions", {backwards})},
                                     2);
@@ -176,22 +176,22 @@ TEST_CASE("Scan walks along an axis, forwards and backwards") {
 TEST_CASE("convolutions in a branch run on the fast kernels and agree with the same network written out") {
     const auto layers = [](builder& b, value_id x, value_id w) {
         const auto y =
-            b.emit("Conv", {x, w}, {integers_attribute("kernel_shape", {3, 3}), integers_attribute("pads", {1, 1, 1, 1})});
-        return b.emit("Relu", {y});
+            b.apply("Conv", {x, w}, {integers_attribute("kernel_shape", {3, 3}), integers_attribute("pads", {1, 1, 1, 1})});
+        return b.apply("Relu", {y});
     };
     nets::numbers random{1};
     const graft::tensor weight = nets::random_tensor({9, 5, 3, 3}, random), image = nets::random_tensor({1, 5, 12, 12}, random);
     builder b;
     const auto x = b.input("x", f32, {1, 5, 12, 12}), choose = b.input("choose", dtype::boolean, {});
-    const auto before = b.emit("Mul", {x, b.constant("h", floats({0.5f}))});
+    const auto before = b.apply("Mul", {x, b.constant("h", floats({0.5f}))});
     body_builder yes("yes"), no("no");
     yes.b.output(layers(yes.b, yes.capture(f32, before), yes.b.constant("w", weight)), "a");
-    no.b.output(no.b.emit("Identity", {no.capture(f32, before)}), "b");
-    b.output(b.emit("If", {choose}, {graph_attribute("then_branch", yes.finish()), graph_attribute("else_branch", no.finish())}),
+    no.b.output(no.b.apply("Identity", {no.capture(f32, before)}), "b");
+    b.output(b.apply("If", {choose}, {graph_attribute("then_branch", yes.finish()), graph_attribute("else_branch", no.finish())}),
              "y");
     builder plain;
     const auto p = plain.input("x", f32, {1, 5, 12, 12});
-    plain.output(layers(plain, plain.emit("Mul", {p, plain.constant("h", floats({0.5f}))}), plain.constant("w", weight)), "y");
+    plain.output(layers(plain, plain.apply("Mul", {p, plain.constant("h", floats({0.5f}))}), plain.constant("w", weight)), "y");
     graft::model with_if = graft::load(b.finish()), without = graft::load(plain.finish());
     const auto got = nets::run(with_if, {image, truth(true)}), want = nets::run(without, {image});
     REQUIRE_MESSAGE(got.error.empty(), got.error);
@@ -204,17 +204,17 @@ TEST_CASE("operators behind NonZero run with the shapes that it found") {
     builder b;
     const auto x = b.input("x", f32, {"N", 3}), threshold = b.input("threshold", f32, {1});
     const auto first =
-        b.emit("Squeeze",
-               {b.emit("Slice", {x, b.constant("", integers({0})), b.constant("", integers({1})), b.constant("", integers({1}))}),
+        b.apply("Squeeze",
+               {b.apply("Slice", {x, b.constant("", integers({0})), b.constant("", integers({1})), b.constant("", integers({1}))}),
                 b.constant("", integers({1}))});
-    const auto places = b.emit("NonZero", {b.emit("Greater", {first, threshold})});
+    const auto places = b.apply("NonZero", {b.apply("Greater", {first, threshold})});
     const auto rows =
-        b.emit("Gather", {x, b.emit("Squeeze", {places, b.constant("", integers({0}))})}, {integer_attribute("axis", 0)});
+        b.apply("Gather", {x, b.apply("Squeeze", {places, b.constant("", integers({0}))})}, {integer_attribute("axis", 0)});
     const float w[] = {1, 0, 0, 1, 1, 1};
-    const auto product = b.emit("MatMul", {rows, b.constant("w", graft::tensor::from(w, {3, 2}))});
-    b.output(b.emit("Relu", {product}), "y");
-    b.output(b.emit("Shape", {rows}), "shape");
-    b.output(b.emit("ReduceSum", {x, b.constant("", integers({0}))}, {integer_attribute("keepdims", 0)}), "sum");
+    const auto product = b.apply("MatMul", {rows, b.constant("w", graft::tensor::from(w, {3, 2}))});
+    b.output(b.apply("Relu", {product}), "y");
+    b.output(b.apply("Shape", {rows}), "shape");
+    b.output(b.apply("ReduceSum", {x, b.constant("", integers({0}))}, {integer_attribute("keepdims", 0)}), "sum");
     graft::model m = graft::load(b.finish());
     graft::session s(m, {2, nullptr});
     const float data[] = {1, 2, 3, -1, 5, 6, 7, 8, -9};
@@ -238,7 +238,7 @@ TEST_CASE("a shape that a graph claims for a value is not believed") {
     for (const std::int64_t claimed : {1, 1000000}) {
         builder b;
         const auto x = b.input("x", f32, {100}), to = b.input("to", i64, {"R"});
-        const auto y = b.emit("Reshape", {x, to});
+        const auto y = b.apply("Reshape", {x, to});
         b.output(y, "y");
         graft::graph g = b.finish();
         graft::value& v = g.values[static_cast<std::size_t>(g.outputs[0])];
@@ -258,16 +258,16 @@ TEST_CASE("sums of values without a shape stay what they are") {
     // Found by ONNX's affine_grid tests: fusion took two unknown shapes for equal ones.
     builder b;
     const auto n = b.input("n", i64, {});
-    const auto range = b.emit("Range", {b.constant("", number(0)), n, b.constant("", number(1))});
-    const auto real = b.emit("Cast", {range}, {integer_attribute("to", 1)});
-    b.output(b.emit("Relu", {b.emit("Sum", {real, b.emit("Neg", {real})})}), "zero");
-    b.output(b.emit("Add", {real, b.emit("Mul", {real, real})}), "y");
+    const auto range = b.apply("Range", {b.constant("", number(0)), n, b.constant("", number(1))});
+    const auto real = b.apply("Cast", {range}, {integer_attribute("to", 1)});
+    b.output(b.apply("Relu", {b.apply("Sum", {real, b.apply("Neg", {real})})}), "zero");
+    b.output(b.apply("Add", {real, b.apply("Mul", {real, real})}), "y");
     // A number has the rank that an unknown shape seems to have.
     const auto half = b.constant("half", graft::tensor::scalar(0.5f)), one = b.constant("one", graft::tensor::scalar(1.0f)),
                root = b.constant("root", graft::tensor::scalar(1.4142135623730951f));
-    b.output(b.emit("Add", {half, real}), "half more");
+    b.output(b.apply("Add", {half, real}), "half more");
     const auto gelu =
-        b.emit("Mul", {half, b.emit("Mul", {real, b.emit("Add", {one, b.emit("Erf", {b.emit("Div", {real, root})})})})});
+        b.apply("Mul", {half, b.apply("Mul", {real, b.apply("Add", {one, b.apply("Erf", {b.apply("Div", {real, root})})})})});
     b.output(gelu, "gelu");
     graft::model m = graft::load(b.finish());
     const auto out = nets::run(m, {number(4)});

@@ -59,8 +59,8 @@ graft::graph around(const char* op, const char* domain, std::vector<graft::attri
                     dtype type = dtype::float32) {
     graft::builder b;
     const auto x = b.input("x", type, {"N"});
-    const auto y = b.emit(op, {x}, std::move(attributes));
-    b.output(b.emit("Neg", {y}), "y");
+    const auto y = b.apply(op, {x}, std::move(attributes));
+    b.output(b.apply("Neg", {y}), "y");
     graft::graph g = b.finish();
     g.nodes[0].domain = domain;
     if (domain[0]) g.opsets.push_back({domain, 1});
@@ -95,7 +95,7 @@ TEST_CASE("an operator of the app's own takes the place of graft's") {
     }
     graft::builder b;
     const auto x = b.input("x", dtype::float32, {2, 2});
-    b.output(b.emit("MatMul", {x, x}), "y");
+    b.output(b.apply("MatMul", {x, x}), "y");
     auto m = graft::load(b.finish(), with_rows());
     REQUIRE(m.ok());
     graft::session s(*m, {1, nullptr});

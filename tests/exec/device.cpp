@@ -31,12 +31,12 @@ graft::graph attention_net() {
     nets::numbers random{11};
     const auto weight = [&](const char* name) { return b.constant(name, nets::random_tensor({8, 8}, random, -0.5, 0.5)); };
     const auto x = b.input("x", f32, {"N", 6, 8});
-    const auto q = b.emit("MatMul", {x, weight("q")}), k = b.emit("MatMul", {x, weight("k")}), v = b.emit("MatMul", {x, weight("v")});
-    const auto scores = b.emit("MatMul", {q, b.emit("Transpose", {k}, {integers_attribute("perm", {0, 2, 1})})});
-    const auto mixed = b.emit("MatMul", {b.emit("Softmax", {b.emit("Mul", {scores, b.constant("scale", floats({0.35f}))})}), v});
+    const auto q = b.apply("MatMul", {x, weight("q")}), k = b.apply("MatMul", {x, weight("k")}), v = b.apply("MatMul", {x, weight("v")});
+    const auto scores = b.apply("MatMul", {q, b.apply("Transpose", {k}, {integers_attribute("perm", {0, 2, 1})})});
+    const auto mixed = b.apply("MatMul", {b.apply("Softmax", {b.apply("Mul", {scores, b.constant("scale", floats({0.35f}))})}), v});
     const auto sum = b.add(x, mixed);
-    const auto y = b.emit("LayerNormalization", {sum, b.constant("gain", floats({1, 2, 1, 2, 1, 2, 1, 2})), b.constant("shift", floats({0, 1, 0, 1, 0, 1, 0, 1}))});
-    b.output(b.emit("Reshape", {b.emit("Reshape", {y, b.constant("flat", integers({0, 48}))}), b.constant("full", integers({0, 6, 8}))}), "y");
+    const auto y = b.apply("LayerNormalization", {sum, b.constant("gain", floats({1, 2, 1, 2, 1, 2, 1, 2})), b.constant("shift", floats({0, 1, 0, 1, 0, 1, 0, 1}))});
+    b.output(b.apply("Reshape", {b.apply("Reshape", {y, b.constant("flat", integers({0, 48}))}), b.constant("full", integers({0, 6, 8}))}), "y");
     return b.finish();
 }
 
@@ -45,16 +45,16 @@ graft::graph mixed_net() {
     builder b("mixed", 3);
     const auto x = b.input("x", f32, {"N", 4, 6, 6}), order = b.input("order", i64, {3});
     const auto c = b.constant("c", floats({2}));
-    const auto left = b.emit("Sigmoid", {b.emit("Mul", {x, c})}), right = b.emit("Tanh", {b.emit("Add", {x, c})});
-    const auto larger = b.emit("Greater", {left, right});
-    const auto chosen = b.emit("Where", {larger, left, right});
-    const auto rows = b.emit("Reshape", {chosen, b.constant("rows", integers({-1, 4, 36}))});
-    const auto next = b.emit("Mod", {b.emit("Add", {order, b.constant("one", integers({1}))}), b.constant("four", integers({4}))});
-    const auto picked = b.emit("Gather", {rows, next}, {integer_attribute("axis", 1)});
-    const auto best = b.emit("ArgMax", {picked}, {integer_attribute("axis", 2), integer_attribute("keepdims", 0)});
-    b.output(b.emit("ReduceSum", {picked, b.constant("axes", integers({2}))}, {integer_attribute("keepdims", 0)}), "sums");
+    const auto left = b.apply("Sigmoid", {b.apply("Mul", {x, c})}), right = b.apply("Tanh", {b.apply("Add", {x, c})});
+    const auto larger = b.apply("Greater", {left, right});
+    const auto chosen = b.apply("Where", {larger, left, right});
+    const auto rows = b.apply("Reshape", {chosen, b.constant("rows", integers({-1, 4, 36}))});
+    const auto next = b.apply("Mod", {b.apply("Add", {order, b.constant("one", integers({1}))}), b.constant("four", integers({4}))});
+    const auto picked = b.apply("Gather", {rows, next}, {integer_attribute("axis", 1)});
+    const auto best = b.apply("ArgMax", {picked}, {integer_attribute("axis", 2), integer_attribute("keepdims", 0)});
+    b.output(b.apply("ReduceSum", {picked, b.constant("axes", integers({2}))}, {integer_attribute("keepdims", 0)}), "sums");
     b.output(best, "best");
-    b.output(b.emit("Cast", {larger}, {integer_attribute("to", static_cast<std::int64_t>(f32))}), "larger");
+    b.output(b.apply("Cast", {larger}, {integer_attribute("to", static_cast<std::int64_t>(f32))}), "larger");
     return b.finish();
 }
 
@@ -176,12 +176,12 @@ TEST_CASE("a session on a device takes batches of any size, one after the other"
 TEST_CASE("bodies of If read values of the device, each brought over once") {
     builder b;
     const auto x = b.input("x", f32, {3}), choose = b.input("choose", dtype::boolean, {});
-    const auto doubled = b.emit("Add", {x, x}), squared = b.emit("Mul", {doubled, doubled});
+    const auto doubled = b.apply("Add", {x, x}), squared = b.apply("Mul", {doubled, doubled});
     nets::body_builder then_body("then"), else_body("else");
-    then_body.b.output(then_body.b.emit("Sub", {then_body.capture(f32, doubled), then_body.capture(f32, squared)}), "a");
-    else_body.b.output(else_body.b.emit("Exp", {else_body.capture(f32, doubled)}), "b");
-    const auto y = b.emit("If", {choose}, {graph_attribute("then_branch", then_body.finish()), graph_attribute("else_branch", else_body.finish())});
-    b.output(b.emit("Neg", {y}), "y");
+    then_body.b.output(then_body.b.apply("Sub", {then_body.capture(f32, doubled), then_body.capture(f32, squared)}), "a");
+    else_body.b.output(else_body.b.apply("Exp", {else_body.capture(f32, doubled)}), "b");
+    const auto y = b.apply("If", {choose}, {graph_attribute("then_branch", then_body.finish()), graph_attribute("else_branch", else_body.finish())});
+    b.output(b.apply("Neg", {y}), "y");
     b.output(squared, "squared");
     const graft::graph g = b.finish();
     const graft::model cpu = graft::load(g);
@@ -207,16 +207,16 @@ TEST_CASE("bodies of If read values of the device, each brought over once") {
 TEST_CASE("bodies of Loop read values of the device, and a node behind the loop stays on the host") {
     builder b;
     const auto trips = b.input("trips", i64, {}), x = b.input("x", f32, {2});
-    const auto step = b.emit("Mul", {x, x});
+    const auto step = b.apply("Mul", {x, x});
     nets::body_builder body("body");
     body.b.input("i", i64, {});
     const auto go_on = body.b.input("go_on", dtype::boolean, {});
     const auto sum = body.b.input("sum", f32, {2});
-    body.b.output(body.b.emit("Identity", {go_on}), "go_on_out");
-    body.b.output(body.b.emit("Add", {sum, body.capture(f32, step)}), "next");
-    const auto last = b.emit_all("Loop", {trips, graft::no_value, b.emit("Neg", {x})}, {graph_attribute("body", body.finish())}, 1)[0];
+    body.b.output(body.b.apply("Identity", {go_on}), "go_on_out");
+    body.b.output(body.b.apply("Add", {sum, body.capture(f32, step)}), "next");
+    const auto last = b.apply_all("Loop", {trips, graft::no_value, b.apply("Neg", {x})}, {graph_attribute("body", body.finish())}, 1)[0];
     // The reduction makes one number, whatever the loop makes.
-    b.output(b.emit("ReduceSum", {last}, {integer_attribute("keepdims", 0)}), "total");
+    b.output(b.apply("ReduceSum", {last}, {integer_attribute("keepdims", 0)}), "total");
     const graft::graph g = b.finish();
     const auto on = host_devices::make();
     const graft::model m = loaded(g, on), cpu = graft::load(g);
@@ -231,13 +231,13 @@ TEST_CASE("bodies of Loop read values of the device, and a node behind the loop 
 TEST_CASE("nodes whose shapes only a run can tell read values of the device") {
     builder b;
     const auto x = b.input("x", f32, {2, 3});
-    const auto twice = b.emit("Add", {x, x});
-    const auto places = b.emit("NonZero", {b.emit("Relu", {twice})});
-    const auto found = b.emit("GatherND", {twice, b.emit("Transpose", {places})});
+    const auto twice = b.apply("Add", {x, x});
+    const auto places = b.apply("NonZero", {b.apply("Relu", {twice})});
+    const auto found = b.apply("GatherND", {twice, b.apply("Transpose", {places})});
     b.output(found, "found");
-    b.output(b.emit("ReduceSum", {found}, {integer_attribute("keepdims", 0)}), "sum");
-    b.output(b.emit("Shape", {places}), "counted");
-    b.output(b.emit("Mul", {twice, twice}), "squared");
+    b.output(b.apply("ReduceSum", {found}, {integer_attribute("keepdims", 0)}), "sum");
+    b.output(b.apply("Shape", {places}), "counted");
+    b.output(b.apply("Mul", {twice, twice}), "squared");
     const graft::graph g = b.finish();
     const graft::model cpu = graft::load(g);
     for (std::uint64_t seed = 0; seed < 8; ++seed) {
@@ -256,11 +256,11 @@ TEST_CASE("outputs may be inputs, constants, views and the same value twice") {
     builder b;
     const auto x = b.input("x", f32, {2, 2});
     const auto c = b.constant("c", floats({7, 8}));
-    const auto y = b.emit("Mul", {x, c});
-    const auto flat = b.emit("Flatten", {y}, {integer_attribute("axis", 0)});
+    const auto y = b.apply("Mul", {x, c});
+    const auto flat = b.apply("Flatten", {y}, {integer_attribute("axis", 0)});
     b.output(y, "y");
     b.output(flat, "flat");
-    b.output(b.emit("Relu", {flat}), "relu");
+    b.output(b.apply("Relu", {flat}), "relu");
     graft::graph g = b.finish();
     g.outputs.push_back(y);
     g.outputs.push_back(x);
@@ -293,10 +293,10 @@ TEST_CASE("outputs may be inputs, constants, views and the same value twice") {
 TEST_CASE("the table of placements has a device, a kernel and a refusal for every node") {
     builder b;
     const auto x = b.input("x", f32, {4}), order = b.input("order", i64, {2});
-    const auto next = b.emit("Add", {order, b.constant("one", integers({1}))});
-    const auto y = b.emit("Gather", {b.emit("Exp", {x}), next});
-    b.output(b.emit("Sqrt", {y}), "y");
-    b.output(b.emit("NonZero", {y}), "places");
+    const auto next = b.apply("Add", {order, b.constant("one", integers({1}))});
+    const auto y = b.apply("Gather", {b.apply("Exp", {x}), next});
+    b.output(b.apply("Sqrt", {y}), "y");
+    b.output(b.apply("NonZero", {y}), "places");
     graft::graph g = b.finish();
     for (graft::node& n : g.nodes) n.name = "the " + n.op_type;
     const auto on = host_devices::make();
@@ -334,7 +334,7 @@ TEST_CASE("memory counts what the device is asked for, constants included") {
     builder b;
     const auto x = b.input("x", f32, {64, 64});
     const auto c = b.constant("c", graft::tensor::zeros(f32, {64, 64}));
-    b.output(b.emit("MatMul", {b.emit("MatMul", {x, c}), c}), "y");
+    b.output(b.apply("MatMul", {b.apply("MatMul", {x, c}), c}), "y");
     const graft::graph g = b.finish();
     const graft::model m = loaded(g, host_devices::make()), cpu = graft::load(g);
     auto use = m.memory({}), alone = cpu.memory({});
@@ -396,7 +396,7 @@ TEST_CASE("errors of a device reach the caller, and the session runs afterwards"
 
 TEST_CASE("a model whose shapes are known tells what its device cannot do when it is loaded") {
     builder b;
-    b.output(b.emit("Exp", {b.input("x", f32, {3})}), "y");
+    b.output(b.apply("Exp", {b.input("x", f32, {3})}), "y");
     const graft::graph g = b.finish();
     const auto on = host_devices::make();
     on->failing_load = 1;
@@ -432,7 +432,7 @@ TEST_CASE("sessions of several threads run on one device at the same time") {
 TEST_CASE("a default lies on the device as a constant, and what replaces it is brought there") {
     builder b;
     const auto x = b.input("x", f32, {2}), w = b.constant("w", floats({2, 3}));
-    b.output(b.emit("Mul", {x, w}), "y");
+    b.output(b.apply("Mul", {x, w}), "y");
     graft::graph g = b.finish();
     g.inputs.push_back(w);
     const auto on = host_devices::make();
@@ -450,21 +450,21 @@ TEST_CASE("a default lies on the device as a constant, and what replaces it is b
 TEST_CASE("empty tensors, half precision and random numbers come out as they do on the CPU") {
     builder empty;
     const auto none = empty.input("x", f32, {"N", 4});
-    empty.output(empty.emit("ReduceSum", {empty.emit("Exp", {none}), empty.constant("axes", integers({0}))}), "sums");
-    empty.output(empty.emit("Neg", {none}), "y");
+    empty.output(empty.apply("ReduceSum", {empty.apply("Exp", {none}), empty.constant("axes", integers({0}))}), "sums");
+    empty.output(empty.apply("Neg", {none}), "y");
 
     builder half("half", 7);
     nets::numbers random{3};
     const auto weight = [&](const char* name, const graft::shape& extents) { return half.constant(name, nets::random_tensor(extents, random, -0.5, 0.5, dtype::float16)); };
     const auto picture = half.input("x", dtype::float16, {"N", 8, 6, 6});
-    auto y = half.emit("Conv", {picture, weight("w", {8, 8, 3, 3})}, {integers_attribute("pads", {1, 1, 1, 1})});
-    y = half.emit("Relu", {half.emit("Add", {half.emit("Conv", {half.emit("Relu", {y}), weight("v", {8, 8, 1, 1})}), y})});
-    half.output(half.emit("Sigmoid", {half.emit("GlobalAveragePool", {y})}), "y");
+    auto y = half.apply("Conv", {picture, weight("w", {8, 8, 3, 3})}, {integers_attribute("pads", {1, 1, 1, 1})});
+    y = half.apply("Relu", {half.apply("Add", {half.apply("Conv", {half.apply("Relu", {y}), weight("v", {8, 8, 1, 1})}), y})});
+    half.output(half.apply("Sigmoid", {half.apply("GlobalAveragePool", {y})}), "y");
 
     builder drawn("drawn");
     const auto x = drawn.input("x", f32, {"N", 3});
-    const auto noise = drawn.emit("RandomUniform", {}, {integers_attribute("shape", {2, 3})});
-    drawn.output(drawn.emit("Add", {drawn.emit("Exp", {x}), noise}), "y");
+    const auto noise = drawn.apply("RandomUniform", {}, {integers_attribute("shape", {2, 3})});
+    drawn.output(drawn.apply("Add", {drawn.apply("Exp", {x}), noise}), "y");
 
     const struct {
         graft::graph g;

@@ -16,8 +16,8 @@ graft::graph two_inputs() {
     graft::builder b;
     const auto x = b.input("a", dtype::float32, {"N"}), y = b.input("b", dtype::float32, {"N"});
     const auto w = b.constant("w", floats({2}));
-    b.output(b.emit("Sub", {x, b.emit("Mul", {y, w})}), "y");
-    b.output(b.emit("Identity", {y}), "z");
+    b.output(b.apply("Sub", {x, b.apply("Mul", {y, w})}), "y");
+    b.output(b.apply("Identity", {y}), "z");
     graft::graph g = b.finish();
     g.inputs.push_back(w);
     return g;

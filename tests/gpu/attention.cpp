@@ -51,19 +51,19 @@ struct block {
     }
     value_id linear(value_id from, const char* name, std::int64_t out, std::uint64_t seed) {
         const std::string n = name;
-        return b.emit("Add", {b.emit("MatMul", {from, weights((n + "_w").c_str(), {heads * size, out}, seed)}), weights((n + "_b").c_str(), {out}, seed + 1)});
+        return b.apply("Add", {b.apply("MatMul", {from, weights((n + "_w").c_str(), {heads * size, out}, seed)}), weights((n + "_b").c_str(), {out}, seed + 1)});
     }
-    value_id transpose(value_id from, std::vector<std::int64_t> perm) { return b.emit("Transpose", {from}, {graft::integers_attribute("perm", std::move(perm))}); }
+    value_id transpose(value_id from, std::vector<std::int64_t> perm) { return b.apply("Transpose", {from}, {graft::integers_attribute("perm", std::move(perm))}); }
     // [batch, heads, length, size] of a projection of its own.
     value_id head(const char* name, std::uint64_t seed) {
         const std::string n = name;
-        return transpose(b.emit("Reshape", {linear(x, name, heads * size, seed), numbers((n + "_shape").c_str(), {0, 0, heads, size})}), {0, 2, 1, 3});
+        return transpose(b.apply("Reshape", {linear(x, name, heads * size, seed), numbers((n + "_shape").c_str(), {0, 0, heads, size})}), {0, 2, 1, 3});
     }
-    value_id softmax(value_id s) { return b.emit("Softmax", {s}, {graft::integer_attribute("axis", -1)}); }
+    value_id softmax(value_id s) { return b.apply("Softmax", {s}, {graft::integer_attribute("axis", -1)}); }
     // The end of the block, whose output the caller reads.
     graft::graph finish(value_id y) {
-        y = b.emit("Reshape", {transpose(y, {0, 2, 1, 3}), numbers("joined", {0, 0, heads * size})});
-        b.output(b.emit("Add", {linear(y, "out", heads * size, 30), x}), "y");
+        y = b.apply("Reshape", {transpose(y, {0, 2, 1, 3}), numbers("joined", {0, 0, heads * size})});
+        b.output(b.apply("Add", {linear(y, "out", heads * size, 30), x}), "y");
         return b.finish();
     }
 };
@@ -133,9 +133,9 @@ graft::graph scored(const std::function<value_id(block&, value_id)>& with_mask, 
     block n(type);
     const value_id q = n.head("q", 1), k = n.head("k", 3), v = n.head("v", 5);
     const bool div = std::string(scale) == "Div";
-    value_id s = n.b.emit(scale, {n.b.emit("MatMul", {q, n.transpose(k, {0, 1, 3, 2})}), n.number("root", div ? 4 : 0.25)});
+    value_id s = n.b.apply(scale, {n.b.apply("MatMul", {q, n.transpose(k, {0, 1, 3, 2})}), n.number("root", div ? 4 : 0.25)});
     s = with_mask(n, s);
-    return n.finish(n.b.emit("MatMul", {n.softmax(s), v}));
+    return n.finish(n.b.apply("MatMul", {n.softmax(s), v}));
 }
 value_id unmasked(block&, value_id s) { return s; }
 
@@ -147,44 +147,44 @@ TEST_CASE("attention of exported transformers is one kernel of the simulated cuD
     expect_fused(scored(unmasked, "Mul"), 7);
     SUBCASE("scaled_dot_product_attention: the root of the scale on queries and keys") {
         block n;
-        const value_id q = n.b.emit("Mul", {n.head("q", 1), n.number("root", 0.5)}), v = n.head("v", 5);
-        const value_id k = n.b.emit("Mul", {n.transpose(n.head("k", 3), {0, 1, 3, 2}), n.number("root2", 0.5)});
-        expect_fused(n.finish(n.b.emit("MatMul", {n.softmax(n.b.emit("MatMul", {q, k})), v})));
+        const value_id q = n.b.apply("Mul", {n.head("q", 1), n.number("root", 0.5)}), v = n.head("v", 5);
+        const value_id k = n.b.apply("Mul", {n.transpose(n.head("k", 3), {0, 1, 3, 2}), n.number("root2", 0.5)});
+        expect_fused(n.finish(n.b.apply("MatMul", {n.softmax(n.b.apply("MatMul", {q, k})), v})));
     }
     SUBCASE("one projection for all: taken apart behind its transposition") {
         for (const bool split : {false, true}) {
             CAPTURE(split);
             block n;
-            const value_id all = n.transpose(n.b.emit("Reshape", {n.linear(n.x, "qkv", 3 * block::heads * block::size, 1), n.numbers("five", {0, 0, 3, block::heads, block::size})}), {2, 0, 3, 1, 4});
+            const value_id all = n.transpose(n.b.apply("Reshape", {n.linear(n.x, "qkv", 3 * block::heads * block::size, 1), n.numbers("five", {0, 0, 3, block::heads, block::size})}), {2, 0, 3, 1, 4});
             value_id part[3];
-            const std::vector<value_id> parts = split ? n.b.emit_all("Split", {all, n.numbers("ones", {1, 1, 1})}, {graft::integer_attribute("axis", 0)}, 3) : std::vector<value_id>(3);
+            const std::vector<value_id> parts = split ? n.b.apply_all("Split", {all, n.numbers("ones", {1, 1, 1})}, {graft::integer_attribute("axis", 0)}, 3) : std::vector<value_id>(3);
             for (int i = 0; i < 3; ++i) {
                 const std::string name = "i" + std::to_string(i);
                 tensor index = tensor::make(dtype::int64, {});
                 index.data<std::int64_t>()[0] = i - (i == 2 ? 3 : 0);
-                part[i] = split ? n.b.emit("Squeeze", {parts[static_cast<std::size_t>(i)], n.numbers(name.c_str(), {0})})
-                                : n.b.emit("Gather", {all, n.b.constant(name, index)}, {graft::integer_attribute("axis", 0)});
+                part[i] = split ? n.b.apply("Squeeze", {parts[static_cast<std::size_t>(i)], n.numbers(name.c_str(), {0})})
+                                : n.b.apply("Gather", {all, n.b.constant(name, index)}, {graft::integer_attribute("axis", 0)});
             }
-            const value_id q = n.b.emit("Mul", {part[0], n.number("scale", 0.25)});
-            const graft::graph g = n.finish(n.b.emit("MatMul", {n.softmax(n.b.emit("MatMul", {q, n.transpose(part[1], {0, 1, 3, 2})})), part[2]}));
+            const value_id q = n.b.apply("Mul", {part[0], n.number("scale", 0.25)});
+            const graft::graph g = n.finish(n.b.apply("MatMul", {n.softmax(n.b.apply("MatMul", {q, n.transpose(part[1], {0, 1, 3, 2})})), part[2]}));
             expect_fused(g);
         }
     }
     SUBCASE("heads in the batch: three axes") {
         block n;
-        const auto three = [&](const char* name, std::uint64_t seed) { return n.b.emit("Reshape", {n.head(name, seed), n.numbers((std::string(name) + "3").c_str(), {-1, n.length, block::size})}); };
+        const auto three = [&](const char* name, std::uint64_t seed) { return n.b.apply("Reshape", {n.head(name, seed), n.numbers((std::string(name) + "3").c_str(), {-1, n.length, block::size})}); };
         const value_id q = three("q", 1), k = three("k", 3), v = three("v", 5);
-        const value_id y = n.b.emit("MatMul", {n.softmax(n.b.emit("Mul", {n.b.emit("MatMul", {q, n.transpose(k, {0, 2, 1})}), n.number("scale", 0.25)})), v});
-        expect_fused(n.finish(n.b.emit("Reshape", {y, n.numbers("four", {block::batch, block::heads, n.length, block::size})})));
+        const value_id y = n.b.apply("MatMul", {n.softmax(n.b.apply("Mul", {n.b.apply("MatMul", {q, n.transpose(k, {0, 2, 1})}), n.number("scale", 0.25)})), v});
+        expect_fused(n.finish(n.b.apply("Reshape", {y, n.numbers("four", {block::batch, block::heads, n.length, block::size})})));
     }
     SUBCASE("keys and values of half the length, by slices") {
         block n;
         const auto half = [&](value_id from, std::int64_t begin, const char* name) {
             const std::string s = name;
-            return n.b.emit("Slice", {from, n.numbers((s + "b").c_str(), {begin}), n.numbers((s + "e").c_str(), {begin + 5}), n.numbers((s + "a").c_str(), {2})});
+            return n.b.apply("Slice", {from, n.numbers((s + "b").c_str(), {begin}), n.numbers((s + "e").c_str(), {begin + 5}), n.numbers((s + "a").c_str(), {2})});
         };
         const value_id q = n.head("q", 1), k = half(n.head("k", 3), 2, "ks"), v = half(n.head("v", 5), 6, "vs");
-        expect_fused(n.finish(n.b.emit("MatMul", {n.softmax(n.b.emit("Div", {n.b.emit("MatMul", {q, n.transpose(k, {0, 1, 3, 2})}), n.number("root", 4)})), v})));
+        expect_fused(n.finish(n.b.apply("MatMul", {n.softmax(n.b.apply("Div", {n.b.apply("MatMul", {q, n.transpose(k, {0, 1, 3, 2})}), n.number("root", 4)})), v})));
     }
 }
 
@@ -192,13 +192,13 @@ TEST_CASE("a mask that is known when the network is lowered goes into the fused 
     for (const shape& extents : {shape{1, 3, 11, 11}, shape{11, 11}, shape{2, 1, 11, 11}, shape{2, 3, 11, 11}, shape{1, 1, 1, 11}}) {
         const std::string text = graft::text(extents);
         CAPTURE(text);
-        expect_fused(scored([&](block& n, value_id s) { return n.b.emit("Add", {s, n.weights("bias", extents, 9)}); }));
+        expect_fused(scored([&](block& n, value_id s) { return n.b.apply("Add", {s, n.weights("bias", extents, 9)}); }));
     }
     SUBCASE("behind it a number, and -infinity where a query may not look") {
         expect_fused(scored([](block& n, value_id s) {
             tensor frontier = tensor::make(dtype::float32, {11, 11});
             for (int i = 0; i < 121; ++i) frontier.data<float>()[i] = i % 11 > i / 11 ? -static_cast<float>(HUGE_VAL) : 0.25f * static_cast<float>(i % 7);
-            return n.b.emit("Mul", {n.b.emit("Add", {n.b.constant("frontier", frontier), s}), n.number("half", 0.5)});
+            return n.b.apply("Mul", {n.b.apply("Add", {n.b.constant("frontier", frontier), s}), n.number("half", 0.5)});
         }));
     }
 }
@@ -211,11 +211,11 @@ TEST_CASE("networks of halves have the fused attention on the simulated device t
             const graft::graph g = [&] {
                 block n(type);
                 const value_id q = n.head("q", 1), k = n.head("k", 3), v = n.head("v", 5);
-                value_id s = n.b.emit("Mul", {n.b.emit("MatMul", {q, n.transpose(k, {0, 1, 3, 2})}), n.number("scale", 0.25)});
-                if (casts) s = n.b.emit("Cast", {s}, {graft::integer_attribute("to", static_cast<std::int64_t>(dtype::float32))});
+                value_id s = n.b.apply("Mul", {n.b.apply("MatMul", {q, n.transpose(k, {0, 1, 3, 2})}), n.number("scale", 0.25)});
+                if (casts) s = n.b.apply("Cast", {s}, {graft::integer_attribute("to", static_cast<std::int64_t>(dtype::float32))});
                 s = n.softmax(s);
-                if (casts) s = n.b.emit("Cast", {s}, {graft::integer_attribute("to", static_cast<std::int64_t>(type))});
-                return n.finish(n.b.emit("MatMul", {s, v}));
+                if (casts) s = n.b.apply("Cast", {s}, {graft::integer_attribute("to", static_cast<std::int64_t>(type))});
+                return n.finish(n.b.apply("MatMul", {s, v}));
             }();
             const graft::model host = graft::load(g), device = graft::load(g, graft::on_device(with_precision("float32")));
             CHECK(kernels_of(device).fused == 1);
@@ -227,21 +227,21 @@ TEST_CASE("networks of halves have the fused attention on the simulated device t
 TEST_CASE("attention stays two products where the fused kernel would not do the same on the simulated device") {
     expect_apart(scored(unmasked), "float32");
     SUBCASE("a mask that is computed") {
-        expect_apart(scored([](block& n, value_id s) { return n.b.emit("Add", {s, n.b.emit("ReduceMax", {n.x, n.numbers("axes", {0, 2})}, {graft::integer_attribute("keepdims", 0)})}); }));
+        expect_apart(scored([](block& n, value_id s) { return n.b.apply("Add", {s, n.b.apply("ReduceMax", {n.x, n.numbers("axes", {0, 2})}, {graft::integer_attribute("keepdims", 0)})}); }));
     }
     SUBCASE("a mask that hides every key of a query") {
         const graft::graph g = scored([](block& n, value_id s) {
             tensor mask = tensor::make(dtype::float32, {11, 11});
             for (int i = 0; i < 121; ++i) mask.data<float>()[i] = i / 11 == 4 ? -static_cast<float>(HUGE_VAL) : 0.0f;
-            return n.b.emit("Add", {s, n.b.constant("mask", mask)});
+            return n.b.apply("Add", {s, n.b.constant("mask", mask)});
         });
         CHECK(kernels_of(graft::load(g, graft::on_device(with_precision("float16")))).fused == 0);
     }
     SUBCASE("scores that the caller reads as well") {
         block n;
         const value_id q = n.head("q", 1), k = n.head("k", 3), v = n.head("v", 5);
-        const value_id s = n.softmax(n.b.emit("MatMul", {q, n.transpose(k, {0, 1, 3, 2})}));
-        const value_id y = n.b.emit("MatMul", {s, v});
+        const value_id s = n.softmax(n.b.apply("MatMul", {q, n.transpose(k, {0, 1, 3, 2})}));
+        const value_id y = n.b.apply("MatMul", {s, v});
         n.b.output(s, "weights");
         const graft::model device = graft::load(n.finish(y), graft::on_device(with_precision("float16")));
         CHECK(kernels_of(device).fused == 0);
@@ -249,14 +249,14 @@ TEST_CASE("attention stays two products where the fused kernel would not do the 
     SUBCASE("a softmax along another axis") {
         block n;
         const value_id q = n.head("q", 1), k = n.head("k", 3), v = n.head("v", 5);
-        const value_id s = n.b.emit("Softmax", {n.b.emit("MatMul", {q, n.transpose(k, {0, 1, 3, 2})})}, {graft::integer_attribute("axis", 2)});
-        expect_apart(n.finish(n.b.emit("MatMul", {s, v})));
+        const value_id s = n.b.apply("Softmax", {n.b.apply("MatMul", {q, n.transpose(k, {0, 1, 3, 2})})}, {graft::integer_attribute("axis", 2)});
+        expect_apart(n.finish(n.b.apply("MatMul", {s, v})));
     }
     SUBCASE("heads of a size that is no multiple of 8") {
         graft::builder b("sizes", 1);
         const value_id x = b.input("x", dtype::float32, {2, 3, 9, 12});
-        const value_id y = b.emit("MatMul", {b.emit("Softmax", {b.emit("MatMul", {x, b.emit("Transpose", {x}, {graft::integers_attribute("perm", {0, 1, 3, 2})})})}, {graft::integer_attribute("axis", -1)}), x});
-        b.output(b.emit("Neg", {y}), "y");
+        const value_id y = b.apply("MatMul", {b.apply("Softmax", {b.apply("MatMul", {x, b.apply("Transpose", {x}, {graft::integers_attribute("perm", {0, 1, 3, 2})})})}, {graft::integer_attribute("axis", -1)}), x});
+        b.output(b.apply("Neg", {y}), "y");
         expect_apart(b.finish());
     }
 }
@@ -315,8 +315,8 @@ TEST_CASE("ONNX's Attention is the fused kernel on the simulated device where it
         const shape& e = c.q;
         const value_id q = e.rank() == 3 ? b.input("q", dtype::float32, {e[0], e[1], e[2]}) : b.input("q", dtype::float32, {e[0], e[1], e[2], e[3]}), k = b.constant("k", numbered(c.k, 2)), v = b.constant("v", numbered(c.v, 3));
         // Constants have no kernel that makes them: here they are computed.
-        const value_id zero = b.emit("ReduceMax", {b.emit("Mul", {q, b.constant("zero", tensor::zeros(dtype::float32, {}).value())})}, {graft::integer_attribute("keepdims", 0)});
-        b.output(b.emit("Attention", {q, b.emit("Add", {k, zero}), b.emit("Add", {v, zero})}, c.attributes), "y");
+        const value_id zero = b.apply("ReduceMax", {b.apply("Mul", {q, b.constant("zero", tensor::zeros(dtype::float32, {}).value())})}, {graft::integer_attribute("keepdims", 0)});
+        b.output(b.apply("Attention", {q, b.apply("Add", {k, zero}), b.apply("Add", {v, zero})}, c.attributes), "y");
         graft::graph g = b.finish();
         g.opsets[0].version = graft::newest_opset;
         for (graft::node& n : g.nodes) n.version = 0;

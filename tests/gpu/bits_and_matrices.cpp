@@ -51,11 +51,11 @@ TEST_CASE("BitCast keeps NaN of any payload on the CUDA simulator, whatever type
 
 TEST_CASE("what BitCast reads between other operators has all its bits on the CUDA simulator") {
     graft::builder b("bits", 2);
-    graft::value_id x = b.emit("Mul", {b.input("x", graft::dtype::float32, {2, 3, 8, 8}), b.input("y", graft::dtype::float32, {2, 3, 8, 8})});
-    x = b.emit("BitCast", {x}, {graft::integer_attribute("to", static_cast<std::int64_t>(graft::dtype::uint32))});
-    x = b.emit("BitwiseXor", {x, b.constant("flip", graft::tensor::from(std::vector<std::uint32_t>{0x80000001u}.data(), {1}))});
-    x = b.emit("BitCast", {x}, {graft::integer_attribute("to", static_cast<std::int64_t>(graft::dtype::float32))});
-    b.output(b.emit("Abs", {x}), "z");
+    graft::value_id x = b.apply("Mul", {b.input("x", graft::dtype::float32, {2, 3, 8, 8}), b.input("y", graft::dtype::float32, {2, 3, 8, 8})});
+    x = b.apply("BitCast", {x}, {graft::integer_attribute("to", static_cast<std::int64_t>(graft::dtype::uint32))});
+    x = b.apply("BitwiseXor", {x, b.constant("flip", graft::tensor::from(std::vector<std::uint32_t>{0x80000001u}.data(), {1}))});
+    x = b.apply("BitCast", {x}, {graft::integer_attribute("to", static_cast<std::int64_t>(graft::dtype::float32))});
+    b.output(b.apply("Abs", {x}), "z");
     graft::graph g = b.finish();
     g.opsets[0].version = 26;
     for (graft::node& n : g.nodes) n.version = 26;

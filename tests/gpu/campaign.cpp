@@ -38,12 +38,12 @@ graft::graph small_network() {
     graft::conv2d_options conv;
     conv.kernel = 3, conv.padding = 1, conv.name = "conv";
     graft::value_id x = b.conv2d(b.input("x", graft::dtype::float32, {"N", 2, 6, 6}), 4, conv);
-    x = b.emit("GlobalAveragePool", {b.emit("Sigmoid", {x})});
-    x = b.emit("Gemm", {b.emit("Flatten", {x}), b.constant("w", numbered({4, 3}, 1)), b.constant("b", numbered({3}, 2))});
+    x = b.apply("GlobalAveragePool", {b.apply("Sigmoid", {x})});
+    x = b.apply("Gemm", {b.apply("Flatten", {x}), b.constant("w", numbered({4, 3}, 1)), b.constant("b", numbered({3}, 2))});
     const std::int64_t three = 3;
-    const graft::value_id order = b.emit_all("TopK", {x, b.constant("k", graft::tensor::from(&three, {1}))}, {}, 2)[1];
-    x = b.emit("GatherElements", {x, order}, {graft::integer_attribute("axis", 1)});
-    b.output(b.emit("Softmax", {x}, {graft::integer_attribute("axis", 1)}), "y");
+    const graft::value_id order = b.apply_all("TopK", {x, b.constant("k", graft::tensor::from(&three, {1}))}, {}, 2)[1];
+    x = b.apply("GatherElements", {x, order}, {graft::integer_attribute("axis", 1)});
+    b.output(b.apply("Softmax", {x}, {graft::integer_attribute("axis", 1)}), "y");
     return b.finish();
 }
 

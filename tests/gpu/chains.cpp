@@ -61,10 +61,10 @@ std::vector<std::string> kernels(const network& net) {
 
 TEST_CASE("a sum that is normalised and goes on besides is one kernel with its normalisation") {
     const network net = {{{4, 7, 48}, {4, 7, 48}, {48}, {48}}, [](builder& b, const std::vector<value_id>& x) {
-                             const value_id sum = b.emit("Add", {x[0], x[1]});
-                             const value_id n = b.emit("LayerNormalization", {sum, x[2], x[3]});
-                             b.output(b.emit("Mul", {b.emit("Sigmoid", {n}), n}), "y");
-                             b.output(b.emit("Neg", {sum}), "z");
+                             const value_id sum = b.apply("Add", {x[0], x[1]});
+                             const value_id n = b.apply("LayerNormalization", {sum, x[2], x[3]});
+                             b.output(b.apply("Mul", {b.apply("Sigmoid", {n}), n}), "y");
+                             b.output(b.apply("Neg", {sum}), "z");
                          }};
     const std::vector<std::string> all = kernels(net);
     REQUIRE(all.size() == 2);  // and the one behind that reads the sum
@@ -73,18 +73,18 @@ TEST_CASE("a sum that is normalised and goes on besides is one kernel with its n
 
 TEST_CASE("what is computed element by element goes into the sum over it, and what follows goes behind") {
     const network net = {{{6, 5, 64}, {6, 5, 64}}, [](builder& b, const std::vector<value_id>& x) {
-                             const value_id product = b.emit("Mul", {b.emit("Tanh", {x[0]}), x[1]});
-                             const value_id p = b.emit("Softmax", {product}, {graft::integer_attribute("axis", -1)});
-                             b.output(b.emit("Mul", {p, x[1]}), "y");
+                             const value_id product = b.apply("Mul", {b.apply("Tanh", {x[0]}), x[1]});
+                             const value_id p = b.apply("Softmax", {product}, {graft::integer_attribute("axis", -1)});
+                             b.output(b.apply("Mul", {p, x[1]}), "y");
                          }};
     CHECK(kernels(net) == std::vector<std::string>{"sums along memory, 1 launch"});
 }
 
 TEST_CASE("two reductions are two kernels, with what lies between them in one of the two") {
     const network net = {{{3, 9, 32}}, [](builder& b, const std::vector<value_id>& x) {
-                             const value_id first = b.emit("Softmax", {b.emit("Neg", {x[0]})}, {graft::integer_attribute("axis", -1)});
-                             const value_id second = b.emit("LogSoftmax", {b.emit("Exp", {first})}, {graft::integer_attribute("axis", -1)});
-                             b.output(b.emit("Abs", {second}), "y");
+                             const value_id first = b.apply("Softmax", {b.apply("Neg", {x[0]})}, {graft::integer_attribute("axis", -1)});
+                             const value_id second = b.apply("LogSoftmax", {b.apply("Exp", {first})}, {graft::integer_attribute("axis", -1)});
+                             b.output(b.apply("Abs", {second}), "y");
                          }};
     CHECK(kernels(net).size() == 2);
 }
@@ -92,26 +92,26 @@ TEST_CASE("two reductions are two kernels, with what lies between them in one of
 TEST_CASE("a value that something before the group's end reads stays outside of the group") {
     // The mean of the sum goes into what is normalised with the sum: one kernel of both would wait for itself.
     const network net = {{{5, 40}, {5, 40}}, [](builder& b, const std::vector<value_id>& x) {
-                             const value_id sum = b.emit("Add", {x[0], x[1]});
-                             const value_id most = b.emit("ReduceMax", {sum}, {graft::integer_attribute("keepdims", 1)});
-                             b.output(b.emit("Softmax", {b.emit("Sub", {sum, most})}, {graft::integer_attribute("axis", -1)}), "y");
+                             const value_id sum = b.apply("Add", {x[0], x[1]});
+                             const value_id most = b.apply("ReduceMax", {sum}, {graft::integer_attribute("keepdims", 1)});
+                             b.output(b.apply("Softmax", {b.apply("Sub", {sum, most})}, {graft::integer_attribute("axis", -1)}), "y");
                          }};
     kernels(net);
 }
 
 TEST_CASE("a chain whose middle is an output is still one loop") {
     const network net = {{{3, 50}, {3, 50}}, [](builder& b, const std::vector<value_id>& x) {
-                             const value_id sum = b.emit("Add", {x[0], x[1]});
+                             const value_id sum = b.apply("Add", {x[0], x[1]});
                              b.output(sum, "sum");
-                             b.output(b.emit("Tanh", {b.emit("Mul", {sum, x[1]})}), "y");
+                             b.output(b.apply("Tanh", {b.apply("Mul", {sum, x[1]})}), "y");
                          }};
     CHECK(kernels(net) == std::vector<std::string>{"3 operators in one loop"});
 }
 
 TEST_CASE("statistics of a reduction are outputs of the kernel that goes on with it") {
     const network net = {{{4, 6, 24}, {24}, {24}}, [](builder& b, const std::vector<value_id>& x) {
-                             const std::vector<value_id> n = b.emit_all("LayerNormalization", {x[0], x[1], x[2]}, {}, 3);
-                             b.output(b.emit("Relu", {n[0]}), "y");
+                             const std::vector<value_id> n = b.apply_all("LayerNormalization", {x[0], x[1], x[2]}, {}, 3);
+                             b.output(b.apply("Relu", {n[0]}), "y");
                              b.output(n[1], "mean");
                              b.output(n[2], "deviation");
                          }};

@@ -351,12 +351,12 @@ graft::graph small_transformer() {
     graft::conv2d_options conv;
     conv.kernel = conv.stride = 2, conv.name = "conv1";
     graft::value_id x = b.conv2d(b.input("input", graft::dtype::float32, {"N", 3, 8, 8}), 12, conv);
-    x = b.emit("Transpose", {b.emit("Reshape", {x, b.constant("tokens", integers({0, 12, 16}))})}, {graft::integers_attribute("perm", {0, 2, 1})});
-    const graft::value_id k = b.emit("MatMul", {x, b.constant("key.weight", small_steps::numbered(60, {12, 6}))});
-    const graft::value_id v = b.emit("MatMul", {x, b.constant("value.weight", small_steps::numbered(61, {12, 6}))});
-    x = b.emit("Attention", {x, k, v}, {graft::integer_attribute("q_num_heads", 4), graft::integer_attribute("kv_num_heads", 2), graft::integer_attribute("is_causal", 1), graft::real_attribute("softcap", 4.0f)});
-    x = b.emit("Einsum", {x, b.constant("mix.weight", small_steps::numbered(62, {16, 12, 7}, 0.2))}, {graft::string_attribute("equation", "ntc,tcd->nd")});
-    x = b.emit("Gemm", {x, b.constant("fc.weight", small_steps::numbered(63, {5, 7}, 0.5)), b.constant("fc.bias", small_steps::numbered(64, {5}))}, {graft::integer_attribute("transB", 1)});
+    x = b.apply("Transpose", {b.apply("Reshape", {x, b.constant("tokens", integers({0, 12, 16}))})}, {graft::integers_attribute("perm", {0, 2, 1})});
+    const graft::value_id k = b.apply("MatMul", {x, b.constant("key.weight", small_steps::numbered(60, {12, 6}))});
+    const graft::value_id v = b.apply("MatMul", {x, b.constant("value.weight", small_steps::numbered(61, {12, 6}))});
+    x = b.apply("Attention", {x, k, v}, {graft::integer_attribute("q_num_heads", 4), graft::integer_attribute("kv_num_heads", 2), graft::integer_attribute("is_causal", 1), graft::real_attribute("softcap", 4.0f)});
+    x = b.apply("Einsum", {x, b.constant("mix.weight", small_steps::numbered(62, {16, 12, 7}, 0.2))}, {graft::string_attribute("equation", "ntc,tcd->nd")});
+    x = b.apply("Gemm", {x, b.constant("fc.weight", small_steps::numbered(63, {5, 7}, 0.5)), b.constant("fc.bias", small_steps::numbered(64, {5}))}, {graft::integer_attribute("transB", 1)});
     b.output(x, "logits");
     graft::graph g = b.finish();
     graft::value& logits = g.values[static_cast<std::size_t>(x)];

@@ -27,7 +27,7 @@ graft::graph inverted_residuals(std::int64_t side, bool norms) {
     if (norms)
         b.output(b.linear(b.flatten(b.global_average_pool(x)), 5), "logits");
     else  // an activation that cuDNN has not
-        b.output(b.emit("GlobalAveragePool", {b.emit("HardSwish", {unit(x, 16, 5, 1, 16)})}), "means");
+        b.output(b.apply("GlobalAveragePool", {b.apply("HardSwish", {unit(x, 16, 5, 1, 16)})}), "means");
     return b.finish();
 }
 

@@ -146,8 +146,8 @@ TEST_CASE("an index that only a run has is refused on the CUDA simulator as on t
 TEST_CASE("a fused kernel on the CUDA simulator tells which of its operators refuses") {
     builder b("net", 2);
     const value_id x = b.input("x", graft::dtype::float32, {12, 16}), i = b.input("i", graft::dtype::int64, {9}), j = b.input("j", graft::dtype::int64, {9});
-    const value_id first = b.emit("Relu", {b.emit("Gather", {x, i})}), second = b.emit("Sigmoid", {b.emit("Gather", {x, j})});
-    b.output(b.emit("Transpose", {b.emit("Add", {first, second})}), "y");
+    const value_id first = b.apply("Relu", {b.apply("Gather", {x, i})}), second = b.apply("Sigmoid", {b.apply("Gather", {x, j})});
+    b.output(b.apply("Transpose", {b.apply("Add", {first, second})}), "y");
     both nets(b.finish(), {reals({12, 16}), integers({0, 1, 2, 3, 4, 5, 6, 7, -1}), integers({11, -12, 9, 8, 7, 6, 5, 4, 3})});
     CHECK(nets.kernels() == std::vector<std::string>{"6 operators in one loop"});
     nets.expect_all({nets.good[0], integers({0, 1, 2, 3, 12, 5, 6, 7, -1}), nets.good[2]});
@@ -166,11 +166,11 @@ TEST_CASE("a fused kernel on the CUDA simulator tells which of its operators ref
 TEST_CASE("an index whose element nobody reads is refused on the CUDA simulator all the same") {
     builder b("net", 2);
     const value_id x = b.input("x", graft::dtype::float32, {12, 16}), i = b.input("i", graft::dtype::int64, {6}), mask = b.input("mask", graft::dtype::float32, {6, 16});
-    const value_id taken = b.emit("Gather", {x, i});
-    const value_id part = b.emit("Slice", {b.emit("Relu", {taken}), b.constant("from", integers({0})), b.constant("to", integers({3})), b.constant("axes", integers({0}))});
-    const value_id never = b.emit("Less", {mask, b.constant("none", tensor::zeros(graft::dtype::float32, {}))});
-    const value_id nowhere = b.emit("Where", {never, b.emit("Gather", {x, i}), mask});
-    b.output(b.emit("Neg", {part}), "y");
+    const value_id taken = b.apply("Gather", {x, i});
+    const value_id part = b.apply("Slice", {b.apply("Relu", {taken}), b.constant("from", integers({0})), b.constant("to", integers({3})), b.constant("axes", integers({0}))});
+    const value_id never = b.apply("Less", {mask, b.constant("none", tensor::zeros(graft::dtype::float32, {}))});
+    const value_id nowhere = b.apply("Where", {never, b.apply("Gather", {x, i}), mask});
+    b.output(b.apply("Neg", {part}), "y");
     b.output(nowhere, "z");
     both nets(b.finish(), {reals({12, 16}), integers({0, 1, 2, 3, 4, 5}), tensor::zeros(graft::dtype::float32, {6, 16})});
     nets.expect_all({nets.good[0], integers({0, 1, 2, 3, 4, 12}), nets.good[2]});
@@ -180,10 +180,10 @@ TEST_CASE("an index that is computed on the CUDA simulator is refused there") {
     // Where the largest elements are, times 2: out of range where they lie in the second half. In a part that is left out nothing is read.
     builder b("net", 2);
     const value_id x = b.input("x", graft::dtype::float32, {4, 32});
-    const value_id top = b.emit_all("TopK", {x, b.constant("k", integers({3}))}, {}, 2)[1];
-    const value_id places = b.emit("Mul", {top, b.constant("two", tensor::from(std::vector<std::int64_t>{2}.data(), {}))});
-    const value_id some = b.emit("Concat", {x, b.emit("GatherElements", {x, places}, {graft::integer_attribute("axis", 1)}), x}, {graft::integer_attribute("axis", 1)});
-    b.output(b.emit("Sqrt", {b.emit("Abs", {some})}), "y");
+    const value_id top = b.apply_all("TopK", {x, b.constant("k", integers({3}))}, {}, 2)[1];
+    const value_id places = b.apply("Mul", {top, b.constant("two", tensor::from(std::vector<std::int64_t>{2}.data(), {}))});
+    const value_id some = b.apply("Concat", {x, b.apply("GatherElements", {x, places}, {graft::integer_attribute("axis", 1)}), x}, {graft::integer_attribute("axis", 1)});
+    b.output(b.apply("Sqrt", {b.apply("Abs", {some})}), "y");
     const auto peaks = [](std::int64_t at) {
         tensor t = tensor::zeros(graft::dtype::float32, {4, 32});
         for (std::int64_t r = 0; r < 4; ++r)
@@ -198,8 +198,8 @@ TEST_CASE("an index that is computed on the CUDA simulator is refused there") {
 TEST_CASE("a run that goes through the host refuses on either side of it") {
     builder b("net", 2);
     const value_id x = b.input("x", graft::dtype::float32, {12, 16}), i = b.input("i", graft::dtype::int64, {4, 4}), j = b.input("j", graft::dtype::int64, {9});
-    const value_id first = b.emit("Relu", {b.emit("GatherElements", {x, i})});
-    b.output(b.emit("Mul", {b.emit("Gather", {x, j}), b.emit("Det", {first})}), "y");
+    const value_id first = b.apply("Relu", {b.apply("GatherElements", {x, i})});
+    b.output(b.apply("Mul", {b.apply("Gather", {x, j}), b.apply("Det", {first})}), "y");
     both nets(b.finish(), {reals({12, 16}), tensor::zeros(graft::dtype::int64, {4, 4}), integers({0, 1, 2, 3, 4, 5, 6, 7, 8})});
     for (std::int64_t k = 0; k < 16; ++k) nets.good[1].data<std::int64_t>()[k] = k * 7 % 12;
     CHECK(nets.kernels().size() >= 2);
@@ -210,7 +210,7 @@ TEST_CASE("a run that goes through the host refuses on either side of it") {
 TEST_CASE("two contexts on the CUDA simulator do not see each other's faults") {
     builder b("net", 2);
     const value_id x = b.input("x", graft::dtype::float32, {12, 16}), i = b.input("i", graft::dtype::int64, {9});
-    b.output(b.emit("Relu", {b.emit("Gather", {x, i})}), "y");
+    b.output(b.apply("Relu", {b.apply("Gather", {x, i})}), "y");
     const graft::graph g = b.finish();
     const graft::model on = graft::load(g, graft::on_device(simulated::exact_device()));
     const tensor data = reals({12, 16}), good = integers({0, 1, 2, 3, 4, 5, 6, 7, 8}), bad = integers({0, 1, 2, 3, 4, 5, 6, 7, 12});
@@ -234,14 +234,14 @@ TEST_CASE("a training step that refuses an index on the CUDA simulator leaves we
     builder b("net", 3);
     const value_id x = b.input("input", graft::dtype::float32, {"N", 6});
     const value_id from = b.constant("from", integers({0})), to = b.constant("to", integers({1})), axis = b.constant("axis", integers({1}));
-    const value_id place = b.emit("Squeeze", {b.emit("Cast", {b.emit("Slice", {x, from, to, axis})}, {graft::integer_attribute("to", 7)}), axis});
+    const value_id place = b.apply("Squeeze", {b.apply("Cast", {b.apply("Slice", {x, from, to, axis})}, {graft::integer_attribute("to", 7)}), axis});
     const value_id table = b.constant("table", tensor::from(std::vector<std::int64_t>{1, 2, 3, 1}.data(), {4, 1}));
-    const value_id factor = b.emit("Cast", {b.emit("Gather", {table, place})}, {graft::integer_attribute("to", 1)});
-    value_id y = b.emit("Mul", {b.emit("Sigmoid", {x}), factor});
-    y = b.emit("BatchNormalization", {y, b.constant("bn.weight", small_steps::numbered(74, {6}, 0.1, 1)), b.constant("bn.bias", small_steps::numbered(75, {6}, 0.1)),
+    const value_id factor = b.apply("Cast", {b.apply("Gather", {table, place})}, {graft::integer_attribute("to", 1)});
+    value_id y = b.apply("Mul", {b.apply("Sigmoid", {x}), factor});
+    y = b.apply("BatchNormalization", {y, b.constant("bn.weight", small_steps::numbered(74, {6}, 0.1, 1)), b.constant("bn.bias", small_steps::numbered(75, {6}, 0.1)),
                                       b.constant("bn.mean", small_steps::numbered(76, {6}, 0.1)), b.constant("bn.variance", small_steps::numbered(77, {6}, 0.1, 1))});
     const value_id weight = b.constant("fc.weight", small_steps::numbered(72, {5, 6}, 0.3)), bias = b.constant("fc.bias", small_steps::numbered(73, {5}));
-    y = b.emit("Gemm", {y, weight, bias}, {graft::integer_attribute("transB", 1)});
+    y = b.apply("Gemm", {y, weight, bias}, {graft::integer_attribute("transB", 1)});
     b.output(y, "logits");
     graft::graph g = b.finish();
     graft::value& v = g.values[static_cast<std::size_t>(y)];

@@ -75,26 +75,26 @@ private:
         switch (kind) {
         case 0:
         case 1:
-        case 2: y = e_.emit(unary[which], {x}); break;
+        case 2: y = e_.apply(unary[which], {x}); break;
         case 3:
         case 4:
-        case 5: y = e_.emit(binary[which % 5], {x, other(s)}); break;
+        case 5: y = e_.apply(binary[which % 5], {x, other(s)}); break;
         case 6: {  // continuous: of two numbers that are nearly alike, rounding decides which is the greater
             const value_id o = other(s);
-            y = e_.emit("Where", {e_.emit("Greater", {x, o}), x, o});
+            y = e_.apply("Where", {e_.apply("Greater", {x, o}), x, o});
             break;
         }
         case 7: {
             std::vector<std::int64_t> perm;
             for (int d = 0; d <= last; ++d) perm.insert(perm.begin() + draw(d + 1), d);
-            y = e_.emit("Transpose", {x}, {graft::integers_attribute("perm", perm)});
+            y = e_.apply("Transpose", {x}, {graft::integers_attribute("perm", perm)});
             break;
         }
         case 8: {
             const int d = draw(last + 1);
             const std::int64_t step = which % 2 ? 1 : -1;
             if (s[d] < 2) break;
-            y = e_.emit("Slice", {x, e_.integers({step > 0 ? 1 : s[d] - 1}), e_.integers({step > 0 ? s[d] : 0}), e_.integers({d}), e_.integers({step})});
+            y = e_.apply("Slice", {x, e_.integers({step > 0 ? 1 : s[d] - 1}), e_.integers({step > 0 ? s[d] : 0}), e_.integers({d}), e_.integers({step})});
             break;
         }
         case 9: {
@@ -105,7 +105,7 @@ private:
             for (int d = 0; d <= last; ++d)
                 if (s[d] < 3) pads[static_cast<std::size_t>(d)] = pads[static_cast<std::size_t>(d + last + 1)] = 0;
             static const char* modes[] = {"constant", "reflect", "edge", "wrap"};
-            y = e_.emit("Pad", {x, e_.integers(pads)}, {graft::string_attribute("mode", modes[which % 4])});
+            y = e_.apply("Pad", {x, e_.integers(pads)}, {graft::string_attribute("mode", modes[which % 4])});
             break;
         }
         case 10: {
@@ -113,16 +113,16 @@ private:
             graft::shape b = s;
             b[axis] = draw(2) ? 8 : 1 + draw(5);
             const std::vector<value_id> parts = draw(2) ? std::vector<value_id>{x, input(b)} : std::vector<value_id>{input(b), x};
-            y = e_.emit("Concat", parts, {graft::integer_attribute("axis", axis)});
+            y = e_.apply("Concat", parts, {graft::integer_attribute("axis", axis)});
             break;
         }
         case 11: y = e_.reshape(x, draw(2) ? graft::shape{s[0] * s[1], s.product(2, s.rank())} : graft::shape{s.elements()}); break;
-        case 12: y = e_.emit("Split", {x}, {graft::integer_attribute("axis", 1), graft::integer_attribute("num_outputs", 1)}); break;
-        default: y = e_.emit("Clip", {x, e_.number(-0.5, x), e_.number(1.25, x)});
+        case 12: y = e_.apply("Split", {x}, {graft::integer_attribute("axis", 1), graft::integer_attribute("num_outputs", 1)}); break;
+        default: y = e_.apply("Clip", {x, e_.number(-0.5, x), e_.number(1.25, x)});
         }
-        if (y == graft::no_value) y = e_.emit("Relu", {x});
+        if (y == graft::no_value) y = e_.apply("Relu", {x});
         if (graft::shape(e_.extents(y)).rank() < 2) y = e_.reshape(y, s);
-        if (graft::shape(e_.extents(y)).rank() == 2) y = e_.reshape(e_.emit("Abs", {y}), s);
+        if (graft::shape(e_.extents(y)).rank() == 2) y = e_.reshape(e_.apply("Abs", {y}), s);
         if (e_.extents(y).elements() <= 20000) live_.push_back(y);
     }
     void evaluate(example& x) {

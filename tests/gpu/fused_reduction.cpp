@@ -95,49 +95,49 @@ TEST_CASE("A reduction takes in what is computed before it and behind it") {
             {  // a bias's gradient behind an activation: relu's mask, summed to the channels
                 body b(type);
                 const value_id dy = b.input({3, 16, 9, 8}), y = b.input({3, 16, 9, 8});
-                const value_id mask = b.e.emit("Cast", {b.e.emit("Greater", {y, b.e.number(0, y)})}, {integer_attribute("to", static_cast<std::int64_t>(type))});
-                const value_id sum = b.e.emit_graft("SumTo", {b.e.mul(dy, mask)}, {integers_attribute("shape", {1, 16, 1, 1})});
+                const value_id mask = b.e.apply("Cast", {b.e.apply("Greater", {y, b.e.number(0, y)})}, {integer_attribute("to", static_cast<std::int64_t>(type))});
+                const value_id sum = b.e.apply_graft("SumTo", {b.e.mul(dy, mask)}, {integers_attribute("shape", {1, 16, 1, 1})});
                 keep(all, b.finish({b.e.mul(sum, b.e.number(0.5, sum))}, order, plain));
             }
             {  // a root mean square, and its reciprocal beside it
                 body b(type);
                 const value_id x = b.input({4, 6, 5, 16}), axes = b.e.integers({1, 2, 3});
-                const value_id mean = b.e.emit("ReduceMean", {b.e.mul(x, x), axes}, {integer_attribute("keepdims", 0)});
-                const value_id root = b.e.emit("Sqrt", {mean});
-                keep(all, b.finish({root, b.e.emit("Reciprocal", {root}), mean}, order, plain));
+                const value_id mean = b.e.apply("ReduceMean", {b.e.mul(x, x), axes}, {integer_attribute("keepdims", 0)});
+                const value_id root = b.e.apply("Sqrt", {mean});
+                keep(all, b.finish({root, b.e.apply("Reciprocal", {root}), mean}, order, plain));
             }
             {  // scores: scaled, masked, and made probabilities that are dropped
                 body b(type);
                 const value_id x = b.input({2, 3, 7, 24}), mask = b.input({1, 1, 7, 24});
-                const value_id p = b.e.emit("Softmax", {b.e.add(b.e.mul(x, b.e.number(0.25, x)), mask)}, {integer_attribute("axis", 3)});
+                const value_id p = b.e.apply("Softmax", {b.e.add(b.e.mul(x, b.e.number(0.25, x)), mask)}, {integer_attribute("axis", 3)});
                 keep(all, b.finish({b.e.mul(p, b.e.number(2, p))}, order, order));
             }
             {  // across the channels
                 body b(type);
                 const value_id x = b.input({2, 16, 5, 4}), y = b.input({2, 16, 5, 4});
-                const value_id p = b.e.emit("LogSoftmax", {b.e.sub(x, y)}, {integer_attribute("axis", 1)});
+                const value_id p = b.e.apply("LogSoftmax", {b.e.sub(x, y)}, {integer_attribute("axis", 1)});
                 keep(all, b.finish({b.e.neg(b.e.mul(p, y)), p}, order, order));
             }
             {  // a sum and its normalisation, with the statistics
                 body b(type);
                 const value_id x = b.input({2, 5, 32}), y = b.input({2, 5, 32}), scale = b.input({32}), shift = b.input({32});
                 const value_id sum = b.e.add(x, y);
-                const std::vector<value_id> n = b.e.emit_all("", "LayerNormalization", {sum, scale, shift}, {}, 3);
-                keep(all, b.finish({b.e.emit("Gelu", {n[0]}), sum, n[1], n[2]}, order, order));
+                const std::vector<value_id> n = b.e.apply_all("", "LayerNormalization", {sum, scale, shift}, {}, 3);
+                keep(all, b.finish({b.e.apply("Gelu", {n[0]}), sum, n[1], n[2]}, order, order));
             }
             {  // batch normalisation behind an addition, and an activation behind it
                 body b(type);
                 const value_id x = b.input({3, 8, 6, 4}), y = b.input({3, 8, 6, 4});
                 std::vector<value_id> in{b.e.add(x, y)};
                 for (int i = 0; i < 4; ++i) in.push_back(b.input({8}, 0.5, 2, graft::dtype::float32));
-                const std::vector<value_id> n = b.e.emit_all("graft", "BatchNormalizationTraining", in, {}, 5);
-                keep(all, b.finish({b.e.emit("HardSwish", {n[0]}), n[1], n[2], n[3], n[4]}, order, order));
+                const std::vector<value_id> n = b.e.apply_all("graft", "BatchNormalizationTraining", in, {}, 5);
+                keep(all, b.finish({b.e.apply("HardSwish", {n[0]}), n[1], n[2], n[3], n[4]}, order, order));
             }
         }
     {  // so many that parts are summed up apart
         body b(graft::dtype::float32);
         const value_id x = b.input({1, 60000}), y = b.input({1, 60000});
-        keep(all, b.finish({b.e.emit("Sqrt", {b.e.emit("ReduceSum", {b.e.mul(b.e.sub(x, y), b.e.sub(x, y))}, {integer_attribute("keepdims", 0)})})}, plain, plain));
+        keep(all, b.finish({b.e.apply("Sqrt", {b.e.apply("ReduceSum", {b.e.mul(b.e.sub(x, y), b.e.sub(x, y))}, {integer_attribute("keepdims", 0)})})}, plain, plain));
     }
     MESSAGE(all.size(), " programs");
     expect_all(all);
@@ -147,13 +147,13 @@ TEST_CASE("A reduction takes in what is computed before it and behind it") {
 TEST_CASE("What cannot be fused with a reduction is refused") {
     body two(graft::dtype::float32);
     const value_id x = two.input({4, 5});
-    const value_id sum = two.e.emit("ReduceSum", {x, two.e.integers({1})});
-    example a = two.finish({two.e.emit("ReduceSum", {sum})}, plain, plain);
+    const value_id sum = two.e.apply("ReduceSum", {x, two.e.integers({1})});
+    example a = two.finish({two.e.apply("ReduceSum", {sum})}, plain, plain);
     generate(a, 1);
     CHECK(a.refused == std::string("two reductions in one body"));
     body other(graft::dtype::float32);
     const value_id y = other.input({4, 5}), double_y = other.e.add(y, y);
-    example b = other.finish({other.e.emit("ReduceSum", {double_y}), double_y}, plain, plain);
+    example b = other.finish({other.e.apply("ReduceSum", {double_y}), double_y}, plain, plain);
     generate(b, 1);
     CHECK(b.refused == std::string("an output of the body that is not of the reduction's extents"));
 }

@@ -54,7 +54,7 @@ TEST_CASE("values are quantized on the CUDA simulator by scales that are compute
     // As exporters write it: quantized by what is in the batch, multiplied as integers, scaled back.
     problems::problem p = read("DynamicQuantizeLinear", "f32[6,50]");
     graft::graph& g = p.g;
-    const auto emit = [&](const char* op, std::vector<graft::value_id> inputs) {
+    const auto apply = [&](const char* op, std::vector<graft::value_id> inputs) {
         graft::node n;
         n.op_type = op;
         n.name = op;
@@ -67,7 +67,7 @@ TEST_CASE("values are quantized on the CUDA simulator by scales that are compute
     graft::tensor w = graft::tensor::make(graft::dtype::int8, {50, 4});
     for (std::int64_t i = 0; i < w.elements(); ++i) w.data<std::int8_t>()[i] = static_cast<std::int8_t>(i * 37 % 255 - 127);
     const std::vector<graft::value_id> q = g.nodes[0].outputs;
-    const graft::value_id product = emit("MatMulInteger", {q[0], g.add_constant("w", w), q[2]});
-    g.outputs = {emit("Mul", {emit("Cast", {product}), q[1]}), emit("DequantizeLinear", {q[0], q[1], q[2]})};
+    const graft::value_id product = apply("MatMulInteger", {q[0], g.add_constant("w", w), q[2]});
+    g.outputs = {apply("Mul", {apply("Cast", {product}), q[1]}), apply("DequantizeLinear", {q[0], q[1], q[2]})};
     expect(p, device);
 }

@@ -29,22 +29,22 @@ graft::graph spatial_transformer() {
     const value_id x = b.input("input", graft::dtype::float32, {4, 3, 12, 12});
     graft::conv2d_options conv;
     conv.kernel = 3, conv.padding = 1, conv.name = "localise";
-    value_id theta = b.emit("Flatten", {b.emit("GlobalAveragePool", {b.emit("Relu", {b.conv2d(x, 8, conv)})})});
-    theta = b.emit("Gemm", {theta, b.constant("theta.weight", numbered(72, {6, 8}, 0.1)), b.constant("theta.bias", graft::tensor::from(std::vector<float>{0.9f, 0.1f, 0.05f, -0.1f, 0.8f, -0.05f}.data(), {6}))},
+    value_id theta = b.apply("Flatten", {b.apply("GlobalAveragePool", {b.apply("Relu", {b.conv2d(x, 8, conv)})})});
+    theta = b.apply("Gemm", {theta, b.constant("theta.weight", numbered(72, {6, 8}, 0.1)), b.constant("theta.bias", graft::tensor::from(std::vector<float>{0.9f, 0.1f, 0.05f, -0.1f, 0.8f, -0.05f}.data(), {6}))},
                    {graft::integer_attribute("transB", 1)});
-    const value_id grid = b.emit("AffineGrid", {b.emit("Reshape", {theta, integers(b, "two_by_three", {4, 2, 3})}), integers(b, "size", {4, 3, 12, 12})});
+    const value_id grid = b.apply("AffineGrid", {b.apply("Reshape", {theta, integers(b, "two_by_three", {4, 2, 3})}), integers(b, "size", {4, 3, 12, 12})});
     const value_id kernel = b.constant("classify.weight", numbered(75, {8, 3, 3, 3}, 0.3));
-    value_id y = b.emit("Relu", {b.emit("Conv", {b.emit("GridSample", {x, grid}), kernel}, {graft::integers_attribute("pads", {1, 1, 1, 1})})});
-    y = b.emit("Flatten", {y});
+    value_id y = b.apply("Relu", {b.apply("Conv", {b.apply("GridSample", {x, grid}), kernel}, {graft::integers_attribute("pads", {1, 1, 1, 1})})});
+    y = b.apply("Flatten", {y});
     // the 40 largest features, those that their places name, and some that are listed, one of them many times
-    const std::vector<value_id> top = b.emit_all("TopK", {y, integers(b, "k", {40})}, {}, 2);
+    const std::vector<value_id> top = b.apply_all("TopK", {y, integers(b, "k", {40})}, {}, 2);
     const value_id last = b.constant("last", graft::tensor::from(std::vector<std::int64_t>{8 * 144 - 1}.data(), {1}));
-    const value_id opposite = b.emit("GatherElements", {y, b.emit("Sub", {last, top[1]})}, {graft::integer_attribute("axis", 1)});
+    const value_id opposite = b.apply("GatherElements", {y, b.apply("Sub", {last, top[1]})}, {graft::integer_attribute("axis", 1)});
     std::vector<std::int64_t> listed;
     for (std::int64_t i = 0; i < 40; ++i) listed.push_back(i % 3 ? 29 * i - 1152 : 5);
-    const value_id some = b.emit("Gather", {y, integers(b, "listed", listed)}, {graft::integer_attribute("axis", 1)});
-    y = b.emit("Add", {b.emit("Add", {top[0], opposite}), some});
-    y = b.emit("Gemm", {y, b.constant("fc.weight", numbered(73, {5, 40}, 0.1)), b.constant("fc.bias", numbered(74, {5}))}, {graft::integer_attribute("transB", 1)});
+    const value_id some = b.apply("Gather", {y, integers(b, "listed", listed)}, {graft::integer_attribute("axis", 1)});
+    y = b.apply("Add", {b.apply("Add", {top[0], opposite}), some});
+    y = b.apply("Gemm", {y, b.constant("fc.weight", numbered(73, {5, 40}, 0.1)), b.constant("fc.bias", numbered(74, {5}))}, {graft::integer_attribute("transB", 1)});
     return finished(b, y, {4, 5});
 }
 
@@ -54,15 +54,15 @@ graft::graph deformable() {
     const value_id x = b.input("input", graft::dtype::float32, {4, 3, 10, 10});
     graft::conv2d_options conv;
     conv.kernel = 3, conv.padding = 1, conv.name = "features";
-    const value_id features = b.emit("Relu", {b.conv2d(x, 8, conv)});
+    const value_id features = b.apply("Relu", {b.conv2d(x, 8, conv)});
     const std::vector<graft::attribute> pads{graft::integers_attribute("pads", {1, 1, 1, 1})};
-    const value_id offset = b.emit("Conv", {features, b.constant("offset.weight", graft::tensor::zeros(graft::dtype::float32, {36, 8, 3, 3}))}, pads);
-    const value_id mask = b.emit("Sigmoid", {b.emit("Conv", {features, b.constant("mask.weight", numbered(81, {18, 8, 3, 3}, 0.1))}, pads)});
+    const value_id offset = b.apply("Conv", {features, b.constant("offset.weight", graft::tensor::zeros(graft::dtype::float32, {36, 8, 3, 3}))}, pads);
+    const value_id mask = b.apply("Sigmoid", {b.apply("Conv", {features, b.constant("mask.weight", numbered(81, {18, 8, 3, 3}, 0.1))}, pads)});
     std::vector<graft::attribute> attributes = pads;
     attributes.push_back(graft::integer_attribute("offset_group", 2));
     const value_id kernel = b.constant("deform.weight", numbered(82, {12, 8, 3, 3}, 0.3)), bias = b.constant("deform.bias", numbered(83, {12}, 0.1));
-    const value_id y = b.emit("Flatten", {b.emit("GlobalAveragePool", {b.emit("Relu", {b.emit("DeformConv", {features, kernel, offset, bias, mask}, attributes)})})});
-    return finished(b, b.emit("Gemm", {y, b.constant("fc.weight", numbered(84, {5, 12}, 0.5)), b.constant("fc.bias", numbered(85, {5}))}, {graft::integer_attribute("transB", 1)}), {4, 5});
+    const value_id y = b.apply("Flatten", {b.apply("GlobalAveragePool", {b.apply("Relu", {b.apply("DeformConv", {features, kernel, offset, bias, mask}, attributes)})})});
+    return finished(b, b.apply("Gemm", {y, b.constant("fc.weight", numbered(84, {5, 12}, 0.5)), b.constant("fc.bias", numbered(85, {5}))}, {graft::integer_attribute("transB", 1)}), {4, 5});
 }
 
 // Regions of a picture's features: two by two bins each, and their sum.
@@ -71,11 +71,11 @@ graft::graph regions_of_features() {
     const value_id x = b.input("input", graft::dtype::float32, {2, 3, 16, 16}), scores = b.input("boxes", graft::dtype::float32, {2, 6, 4});
     graft::conv2d_options conv;
     conv.kernel = 3, conv.padding = 1, conv.name = "features";
-    const value_id features = b.emit("Relu", {b.conv2d(x, 8, conv)});
-    const value_id boxes = b.emit("Reshape", {b.emit("Mul", {scores, b.constant("side", numbered(1, {1}, 0, 15.0))}), integers(b, "rows", {12, 4})});
+    const value_id features = b.apply("Relu", {b.conv2d(x, 8, conv)});
+    const value_id boxes = b.apply("Reshape", {b.apply("Mul", {scores, b.constant("side", numbered(1, {1}, 0, 15.0))}), integers(b, "rows", {12, 4})});
     const value_id of = integers(b, "of", {0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1});
-    const value_id bins = b.emit("RoiAlign", {features, boxes, of}, {graft::integer_attribute("output_height", 2), graft::integer_attribute("output_width", 2), graft::integer_attribute("sampling_ratio", 2)});
-    return finished(b, b.emit("Softmax", {b.emit("Flatten", {bins})}), {12, 32});
+    const value_id bins = b.apply("RoiAlign", {features, boxes, of}, {graft::integer_attribute("output_height", 2), graft::integer_attribute("output_width", 2), graft::integer_attribute("sampling_ratio", 2)});
+    return finished(b, b.apply("Softmax", {b.apply("Flatten", {bins})}), {12, 32});
 }
 
 std::vector<graft::tensor> answers(const graft::model& m, const std::vector<graft::tensor>& in) {

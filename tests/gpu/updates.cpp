@@ -97,20 +97,20 @@ std::vector<example> update_examples() {
             std::vector<value_id> made;
             if (kind > 7) gradient = t.e.mul(gradient, rate);
             if (kind < 2 || kind == 8)
-                made = t.e.emit_all("graft", "SGD", {w, gradient, t.input(s), rate, loss}, {real_attribute("momentum", 0.9f), integer_attribute("nesterov", kind), real_attribute("weight_decay", 0.01f)}, 2);
+                made = t.e.apply_all("graft", "SGD", {w, gradient, t.input(s), rate, loss}, {real_attribute("momentum", 0.9f), integer_attribute("nesterov", kind), real_attribute("weight_decay", 0.01f)}, 2);
             else if (kind == 2)
-                t.e.emit_all("graft", "SGD", {w, gradient, graft::no_value, rate, loss}, {}, 1);
+                t.e.apply_all("graft", "SGD", {w, gradient, graft::no_value, rate, loss}, {}, 1);
             else if (kind < 5 || kind == 9)
-                made = t.e.emit_all("graft", "Adam", {w, gradient, t.input(s), t.input(s, 0, 1), rate, step, loss}, {integer_attribute("decoupled", kind % 2), real_attribute("weight_decay", 0.01f)}, 3);
+                made = t.e.apply_all("graft", "Adam", {w, gradient, t.input(s), t.input(s, 0, 1), rate, step, loss}, {integer_attribute("decoupled", kind % 2), real_attribute("weight_decay", 0.01f)}, 3);
             else if (kind == 5)
-                t.e.emit_graft("ExponentialMovingAverage", {w, gradient, loss}, {real_attribute("decay", 0.9f)});
+                t.e.apply_graft("ExponentialMovingAverage", {w, gradient, loss}, {real_attribute("decay", 0.9f)});
             else if (kind == 6)
-                t.e.emit_graft("ScaleByNorm", {gradient, rate}, {real_attribute("max_norm", 0.01f)});
+                t.e.apply_graft("ScaleByNorm", {gradient, rate}, {real_attribute("max_norm", 0.01f)});
             else {
                 t.g.states.push_back({static_cast<int>(t.g.inputs.size()) - 2, -1});
-                t.e.emit("Cast", {w}, {integer_attribute("to", static_cast<std::int64_t>(graft::dtype::bfloat16))});
+                t.e.apply("Cast", {w}, {integer_attribute("to", static_cast<std::int64_t>(graft::dtype::bfloat16))});
             }
-            if (kind > 7) t.e.emit_graft("ExponentialMovingAverage", {t.input(s), made[0], loss}, {real_attribute("decay", 0.9f)});
+            if (kind > 7) t.e.apply_graft("ExponentialMovingAverage", {t.input(s), made[0], loss}, {real_attribute("decay", 0.9f)});
         }
         all.push_back(t.finish());
         all.back().name += " " + std::to_string(kind);
@@ -209,8 +209,8 @@ TEST_CASE("weights whose gradients read each other, and themselves at other plac
     graft::builder b("net", 3);
     const value_id x = b.input("input", graft::dtype::float32, {"N", 40});
     const value_id w = b.constant("w", small_steps::numbered(80, {40, 40}, 0.5)), gain = b.constant("gain", small_steps::numbered(81, {40, 40}, 0.5));
-    const value_id own = b.emit("Mul", {b.emit("Mul", {w, b.emit("Transpose", {w})}), gain});
-    const value_id logits = b.emit("MatMul", {b.emit("MatMul", {x, own}), b.constant("v", small_steps::numbered(82, {40, 5}))});
+    const value_id own = b.apply("Mul", {b.apply("Mul", {w, b.apply("Transpose", {w})}), gain});
+    const value_id logits = b.apply("MatMul", {b.apply("MatMul", {x, own}), b.constant("v", small_steps::numbered(82, {40, 5}))});
     b.output(logits, "logits");
     graft::graph net = b.finish();
     graft::value& v = net.values[at(logits)];

@@ -117,9 +117,9 @@ TEST_CASE("The first mistake is kept and comes out at the end") {
 TEST_CASE("Any operator can be emitted, with attributes of every kind") {
     graft::builder b;
     const auto x = b.input("x", graft::dtype::float32, {2, 4});
-    const auto parts = b.emit_all("Split", {x}, {graft::integer_attribute("axis", 1)}, 2);
+    const auto parts = b.apply_all("Split", {x}, {graft::integer_attribute("axis", 1)}, 2);
     REQUIRE(parts.size() == 2);
-    b.output(b.emit("Mul", {parts[0], parts[1]}), "y");
+    b.output(b.apply("Mul", {parts[0], parts[1]}), "y");
     auto g = b.finish();
     REQUIRE(g.ok());
     CHECK(g->nodes.size() == 2);

@@ -20,7 +20,7 @@ std::string verdict(graft::graph& g, const graft::limits& limit = {}) {
         {"If", "", 11, 0, 1, 1, 1, -1, nothing, nothing, graft::op_flag::bodies, "then_branch:g else_branch:g", "f32[2]"},
     };
     const graft::op_table table{rows, 5};
-    const graft::status s = graft::verify(g, &table, 1, limit);
+    const graft::status s = graft::verify_graph(g, &table, 1, limit);
     return s.ok() ? "" : graft::text(s.error().code());
 }
 

@@ -127,10 +127,10 @@ TEST_CASE("the gradient of ConvTranspose is PyTorch's") {
     };
     const tensor xs = values(1, {2, 4, 3, 3}), ws = values(2, {4, 1, 3, 2});
     const graft::value_id x = input(xs), w = input(ws);
-    const graft::value_id y = e.emit("ConvTranspose", {x, w}, {graft::integers_attribute("strides", {2, 2}), graft::integers_attribute("pads", {1, 1, 1,
+    const graft::value_id y = e.apply("ConvTranspose", {x, w}, {graft::integers_attribute("strides", {2, 2}), graft::integers_attribute("pads", {1, 1, 1,
         1}), graft::integers_attribute("output_padding", {1, 1}), graft::integer_attribute("group", 2)});
     REQUIRE(e.failure.ok());
-    const graft::value_id loss = e.emit("ReduceSum", {e.mul(y, e.constant(values(4, e.extents(y))))}, {graft::integer_attribute("keepdims", 0)});
+    const graft::value_id loss = e.apply("ReduceSum", {e.mul(y, e.constant(values(4, e.extents(y))))}, {graft::integer_attribute("keepdims", 0)});
     auto gradients = graft::differentiate(g, loss, {x, w}, 8, graft::limits());
     REQUIRE(gradients.ok());
     std::vector<tensor> all(g.values.size());
@@ -267,7 +267,7 @@ TEST_CASE("FakeQuantize is what quantising and dequantising give") {
     graft::graph g;
     graft::emitter e(g, graft::ops::find_training_op, graft::limits());
     const graft::value_id in = e.constant(narrow), s = e.constant(scale), z = e.constant(zero);
-    const graft::value_id y = e.emit("DequantizeLinear", {e.emit("QuantizeLinear", {in, s, z}, {graft::integer_attribute("axis", 0)}), s, z},
+    const graft::value_id y = e.apply("DequantizeLinear", {e.apply("QuantizeLinear", {in, s, z}, {graft::integer_attribute("axis", 0)}), s, z},
         {graft::integer_attribute("axis", 0)});
     REQUIRE(e.failure.ok());
     std::vector<tensor> all(g.values.size());
@@ -286,7 +286,7 @@ TEST_CASE("operators of training refuse what does not fit") {
             in.push_back(g.add_value("x"));
             g.values.back().type = graft::dtype::float32, g.values.back().extents = s, g.values.back().has_shape = true;
         }
-        e.emit_all("graft", op_type, in, std::move(attributes), outputs);
+        e.apply_all("graft", op_type, in, std::move(attributes), outputs);
         return !e.failure.ok();
     };
     CHECK(fails("ConvGradInput", {{1, 2, 3, 3}, {2, 3, 3, 3}}, {}, 1));

@@ -41,20 +41,20 @@ public:
     value_id conv(value_id x, const graft::shape& weight, double scale, bool bias, std::int64_t stride = 1, std::int64_t padding = 0, std::int64_t groups = 1) {
         std::vector<value_id> in{x, made(weight, scale)};
         if (bias) in.push_back(made({weight[0]}));
-        return emit("Conv", in,
+        return apply("Conv", in,
                     {integers_attribute("strides", {stride, stride}), integers_attribute("pads", {padding, padding, padding, padding}),
                      integer_attribute("group", groups), integers_attribute("kernel_shape", {weight[2], weight[3]})});
     }
     value_id linear(value_id x, std::int64_t inputs, std::int64_t outputs, double scale) {
-        const value_id product = emit("MatMul", {x, made({inputs, outputs}, scale)});
-        return emit("Add", {product, made({outputs}, scale / 2)});
+        const value_id product = apply("MatMul", {x, made({inputs, outputs}, scale)});
+        return apply("Add", {product, made({outputs}, scale / 2)});
     }
     value_id classifier(value_id x, std::int64_t inputs, std::int64_t classes) {
         const value_id w = made({classes, inputs});
-        return emit("Gemm", {x, w, made({classes})}, {integer_attribute("transB", 1)});
+        return apply("Gemm", {x, w, made({classes})}, {integer_attribute("transB", 1)});
     }
-    value_id reshape(value_id x, const std::vector<std::int64_t>& to) { return emit("Reshape", {x, integers(to)}); }
-    value_id transpose(value_id x, std::vector<std::int64_t> perm) { return emit("Transpose", {x}, {integers_attribute("perm", std::move(perm))}); }
+    value_id reshape(value_id x, const std::vector<std::int64_t>& to) { return apply("Reshape", {x, integers(to)}); }
+    value_id transpose(value_id x, std::vector<std::int64_t> perm) { return apply("Transpose", {x}, {integers_attribute("perm", std::move(perm))}); }
 
     void compare(const golden_gradient* golden, std::size_t count) {
         REQUIRE(count == tensors.size() + 1);
@@ -85,16 +85,16 @@ TEST_CASE("a convolutional network with group normalisation has autograd's gradi
     x = n.conv(x, {8, 3, 3, 3}, 0.4, true, 1, 1);
     // As exporters write GroupNorm before opset 18.
     x = n.reshape(x, {0, 4, -1});
-    x = n.emit("InstanceNormalization", {x, n.constant(small_net::filled({4}, {1})), n.constant(small_net::filled({4}, {0}))});
+    x = n.apply("InstanceNormalization", {x, n.constant(small_net::filled({4}, {1})), n.constant(small_net::filled({4}, {0}))});
     x = n.reshape(x, {3, 8, 10, 12});
-    x = n.emit("Mul", {x, n.reshape(n.made({8}), {8, 1, 1})});
-    x = n.emit("Relu", {n.emit("Add", {x, n.reshape(n.made({8}), {8, 1, 1})})});
+    x = n.apply("Mul", {x, n.reshape(n.made({8}), {8, 1, 1})});
+    x = n.apply("Relu", {n.apply("Add", {x, n.reshape(n.made({8}), {8, 1, 1})})});
     x = n.conv(x, {8, 4, 3, 3}, 0.4, false, 2, 1, 2);
-    x = n.emit("Mul", {x, n.emit("Sigmoid", {x})});
-    x = n.emit("MaxPool", {x}, {integers_attribute("kernel_shape", {2, 2}), integers_attribute("strides", {2, 2})});
+    x = n.apply("Mul", {x, n.apply("Sigmoid", {x})});
+    x = n.apply("MaxPool", {x}, {integers_attribute("kernel_shape", {2, 2}), integers_attribute("strides", {2, 2})});
     x = n.conv(x, {6, 8, 1, 1}, 1, true);
-    x = n.classifier(n.emit("Flatten", {n.emit("GlobalAveragePool", {x})}), 6, 5);
-    n.finish(n.emit("SoftmaxCrossEntropyLoss", {x, n.integers({1, 4, 0})}));
+    x = n.classifier(n.apply("Flatten", {n.apply("GlobalAveragePool", {x})}), 6, 5);
+    n.finish(n.apply("SoftmaxCrossEntropyLoss", {x, n.integers({1, 4, 0})}));
     n.compare(golden_convolutions, sizeof golden_convolutions / sizeof golden_convolutions[0]);
 }
 
@@ -102,29 +102,29 @@ TEST_CASE("a transformer block with relative positions has autograd's gradients"
     numbered_net n;
     value_id x = n.made({2, 6, 8});
     value_id scale = n.made({8}), shift = n.made({8});
-    value_id h = n.linear(n.emit("LayerNormalization", {x, scale, shift}, {integer_attribute("axis", -1)}), 8, 24, 0.6);
-    const std::vector<value_id> qkv = n.emit_all("Split", {h, n.integers({8, 8, 8})}, {integer_attribute("axis", 2)}, 3);
+    value_id h = n.linear(n.apply("LayerNormalization", {x, scale, shift}, {integer_attribute("axis", -1)}), 8, 24, 0.6);
+    const std::vector<value_id> qkv = n.apply_all("Split", {h, n.integers({8, 8, 8})}, {integer_attribute("axis", 2)}, 3);
     std::vector<value_id> heads;
     for (value_id part : qkv) heads.push_back(n.transpose(n.reshape(part, {2, 6, 2, 4}), {0, 2, 1, 3}));
     std::vector<std::int64_t> places;
     for (std::int64_t i = 0; i < 36; ++i) places.push_back(i / 6 - i % 6 + 5);
-    value_id bias = n.reshape(n.emit("Gather", {n.made({11, 2}), n.integers(places)}), {6, 6, 2});
-    bias = n.emit("Unsqueeze", {n.transpose(bias, {2, 0, 1}), n.integers({0})});
-    h = n.emit("Mul", {n.emit("MatMul", {heads[0], n.transpose(heads[1], {0, 1, 3, 2})}), n.number(0.5)});
-    h = n.emit("MatMul", {n.emit("Softmax", {n.emit("Add", {h, bias})}, {integer_attribute("axis", -1)}), heads[2]});
-    x = n.emit("Add", {x, n.linear(n.reshape(n.transpose(h, {0, 2, 1, 3}), {2, 6, 8}), 8, 8, 0.6)});
+    value_id bias = n.reshape(n.apply("Gather", {n.made({11, 2}), n.integers(places)}), {6, 6, 2});
+    bias = n.apply("Unsqueeze", {n.transpose(bias, {2, 0, 1}), n.integers({0})});
+    h = n.apply("Mul", {n.apply("MatMul", {heads[0], n.transpose(heads[1], {0, 1, 3, 2})}), n.number(0.5)});
+    h = n.apply("MatMul", {n.apply("Softmax", {n.apply("Add", {h, bias})}, {integer_attribute("axis", -1)}), heads[2]});
+    x = n.apply("Add", {x, n.linear(n.reshape(n.transpose(h, {0, 2, 1, 3}), {2, 6, 8}), 8, 8, 0.6)});
     // LayerNorm and GELU as exporters of old opsets write them.
     scale = n.made({8}), shift = n.made({8});
-    const auto mean = [&](value_id v) { return n.emit("ReduceMean", {v}, {integers_attribute("axes", {-1})}); };
-    const value_id off = n.emit("Sub", {x, mean(x)});
-    const value_id deviation = n.emit("Sqrt", {n.emit("Add", {mean(n.emit("Pow", {off, n.number(2)})), n.number(1e-5)})});
-    h = n.emit("Add", {n.emit("Mul", {n.emit("Div", {off, deviation}), scale}), shift});
+    const auto mean = [&](value_id v) { return n.apply("ReduceMean", {v}, {integers_attribute("axes", {-1})}); };
+    const value_id off = n.apply("Sub", {x, mean(x)});
+    const value_id deviation = n.apply("Sqrt", {n.apply("Add", {mean(n.apply("Pow", {off, n.number(2)})), n.number(1e-5)})});
+    h = n.apply("Add", {n.apply("Mul", {n.apply("Div", {off, deviation}), scale}), shift});
     h = n.linear(h, 8, 16, 0.6);
-    const value_id bell = n.emit("Add", {n.emit("Erf", {n.emit("Div", {h, n.number(std::sqrt(2.0))})}), n.number(1)});
-    h = n.linear(n.emit("Mul", {n.emit("Mul", {h, bell}), n.number(0.5)}), 16, 8, 0.6);
-    x = n.emit("Gather", {n.emit("Add", {x, h}), n.constant(graft::tensor::scalar<std::int64_t>(0))}, {integer_attribute("axis", 1)});
+    const value_id bell = n.apply("Add", {n.apply("Erf", {n.apply("Div", {h, n.number(std::sqrt(2.0))})}), n.number(1)});
+    h = n.linear(n.apply("Mul", {n.apply("Mul", {h, bell}), n.number(0.5)}), 16, 8, 0.6);
+    x = n.apply("Gather", {n.apply("Add", {x, h}), n.constant(graft::tensor::scalar<std::int64_t>(0))}, {integer_attribute("axis", 1)});
     x = n.classifier(x, 8, 3);
-    n.finish(n.emit("SoftmaxCrossEntropyLoss", {x, n.integers({2, 0}), n.constant(small_net::filled({3}, {0.5, 1, 2}))}));
+    n.finish(n.apply("SoftmaxCrossEntropyLoss", {x, n.integers({2, 0}), n.constant(small_net::filled({3}, {0.5, 1, 2}))}));
     n.compare(golden_attention, sizeof golden_attention / sizeof golden_attention[0]);
 }
 
@@ -133,27 +133,27 @@ TEST_CASE("a segmentation network with squeeze, excitation, borders and upsampli
     const value_id x = n.made({2, 4, 9, 7});
     value_id a = n.conv(x, {6, 4, 3, 3}, 0.3, false, 1, 1);
     const value_id scale = n.made({6}), shift = n.made({6}, 0.2);
-    a = n.emit("BatchNormalization", {a, scale, shift, n.constant(numbered(90, {6}, 0.2)), n.constant(numbered(91, {6}, 0.2, 1))});
-    a = n.emit("Clip", {a, n.number(-0.5), n.number(0.5)});
-    value_id s = n.emit("ReduceMean", {a}, {integers_attribute("axes", {2, 3})});
-    s = n.emit("HardSwish", {n.conv(s, {3, 6, 1, 1}, 1, true)});
-    s = n.emit("HardSigmoid", {n.conv(s, {6, 3, 1, 1}, 1, true)}, {real_attribute("alpha", 0.25f), real_attribute("beta", 0.5f)});
-    a = n.emit("Mul", {a, s});
-    value_id y = n.emit("Add", {a, n.conv(x, {6, 4, 1, 1}, 1, false)});
-    y = n.emit("PRelu", {y, n.reshape(n.made({6}, 0.5), {6, 1, 1})});
-    y = n.emit("Concat", {y, a}, {integer_attribute("axis", 1)});
-    y = n.emit("Pad", {y, n.integers({0, 0, 1, 1, 0, 0, 1, 1})}, {string_attribute("mode", "reflect")});
-    y = n.emit("AveragePool", {y}, {integers_attribute("kernel_shape", {3, 3}), integers_attribute("strides", {2, 2})});
+    a = n.apply("BatchNormalization", {a, scale, shift, n.constant(numbered(90, {6}, 0.2)), n.constant(numbered(91, {6}, 0.2, 1))});
+    a = n.apply("Clip", {a, n.number(-0.5), n.number(0.5)});
+    value_id s = n.apply("ReduceMean", {a}, {integers_attribute("axes", {2, 3})});
+    s = n.apply("HardSwish", {n.conv(s, {3, 6, 1, 1}, 1, true)});
+    s = n.apply("HardSigmoid", {n.conv(s, {6, 3, 1, 1}, 1, true)}, {real_attribute("alpha", 0.25f), real_attribute("beta", 0.5f)});
+    a = n.apply("Mul", {a, s});
+    value_id y = n.apply("Add", {a, n.conv(x, {6, 4, 1, 1}, 1, false)});
+    y = n.apply("PRelu", {y, n.reshape(n.made({6}, 0.5), {6, 1, 1})});
+    y = n.apply("Concat", {y, a}, {integer_attribute("axis", 1)});
+    y = n.apply("Pad", {y, n.integers({0, 0, 1, 1, 0, 0, 1, 1})}, {string_attribute("mode", "reflect")});
+    y = n.apply("AveragePool", {y}, {integers_attribute("kernel_shape", {3, 3}), integers_attribute("strides", {2, 2})});
     const value_id w = n.made({12, 5, 2, 2});
-    y = n.emit("ConvTranspose", {y, w, n.made({5})}, {integers_attribute("kernel_shape", {2, 2}), integers_attribute("strides", {2, 2})});
+    y = n.apply("ConvTranspose", {y, w, n.made({5})}, {integers_attribute("kernel_shape", {2, 2}), integers_attribute("strides", {2, 2})});
     const float scales[] = {1, 1, 2, 2};
-    y = n.emit("Resize", {y, graft::no_value, n.constant(graft::tensor::from(scales, {4}))},
+    y = n.apply("Resize", {y, graft::no_value, n.constant(graft::tensor::from(scales, {4}))},
                {string_attribute("mode", "linear"), string_attribute("coordinate_transformation_mode", "half_pixel")});
-    y = n.emit("Slice", {y, n.integers({3}), n.integers({17}), n.integers({2}), n.integers({2})});
-    y = n.emit("LogSoftmax", {n.emit("LeakyRelu", {y}, {real_attribute("alpha", 0.125f)})}, {integer_attribute("axis", 1)});
+    y = n.apply("Slice", {y, n.integers({3}), n.integers({17}), n.integers({2}), n.integers({2})});
+    y = n.apply("LogSoftmax", {n.apply("LeakyRelu", {y}, {real_attribute("alpha", 0.125f)})}, {integer_attribute("axis", 1)});
     std::vector<std::int64_t> targets;
     for (std::int64_t i = 0; i < 2 * 7 * 16; ++i) targets.push_back((i * 7 + 3) % 6 == 5 ? 255 : (i * 7 + 3) % 6);
     const value_id t = n.constant(graft::tensor::from(targets.data(), {2, 7, 16}));
-    n.finish(n.emit("NegativeLogLikelihoodLoss", {y, t}, {integer_attribute("ignore_index", 255)}));
+    n.finish(n.apply("NegativeLogLikelihoodLoss", {y, t}, {integer_attribute("ignore_index", 255)}));
     n.compare(golden_segmentation, sizeof golden_segmentation / sizeof golden_segmentation[0]);
 }

@@ -66,8 +66,8 @@ std::vector<std::vector<double>> gradients_of(const char* op, const std::vector<
     net n;
     std::vector<value_id> ids;
     for (const tensor& t : inputs) ids.push_back(n.input(t.shape()));
-    const value_id y = n.emit(op, ids, std::move(attributes));
-    n.finish(n.sum(n.emit("Mul", {y, n.constant(filled({static_cast<std::int64_t>(weights.size())}, weights))})));
+    const value_id y = n.apply(op, ids, std::move(attributes));
+    n.finish(n.sum(n.apply("Mul", {y, n.constant(filled({static_cast<std::int64_t>(weights.size())}, weights))})));
     std::vector<std::vector<double>> all;
     auto made = n.differentiate(ids);
     REQUIRE_MESSAGE(made.ok(), std::string(made.ok() ? "" : made.error().what()));
@@ -104,7 +104,7 @@ TEST_CASE("gradients at kinks are torch's") {
 TEST_CASE("the bounds of Clip let nothing through, at the bounds and outside") {
     net n;
     const value_id x = n.input({5});
-    n.finish(n.sum(n.emit("Clip", {x, n.constant(filled({}, {0})), n.constant(filled({}, {6}))})));
+    n.finish(n.sum(n.apply("Clip", {x, n.constant(filled({}, {0})), n.constant(filled({}, {6}))})));
     auto made = n.differentiate({x});
     REQUIRE(made.ok());
     CHECK(n.contents(n.run({filled({5}, {-1, 0, 3, 6, 7})}), made.value()[0]) == list{0, 0, 1, 0, 0});
@@ -113,8 +113,8 @@ TEST_CASE("the bounds of Clip let nothing through, at the bounds and outside") {
 TEST_CASE("a value that several nodes read gets the sum of what comes back") {
     net n;
     const value_id x = n.input({2});
-    const value_id y = n.emit("Mul", {n.emit("Exp", {x}), x});
-    n.finish(n.sum(n.emit("Add", {y, n.emit("Mul", {x, x})})));  // x e^x + x^2
+    const value_id y = n.apply("Mul", {n.apply("Exp", {x}), x});
+    n.finish(n.sum(n.apply("Add", {y, n.apply("Mul", {x, x})})));  // x e^x + x^2
     auto made = n.differentiate({x});
     REQUIRE(made.ok());
     const list g = n.contents(n.run({filled({2}, {0, 1})}), made.value()[0]);
@@ -125,7 +125,7 @@ TEST_CASE("a value that several nodes read gets the sum of what comes back") {
 TEST_CASE("a weight that is used twice gets both gradients") {
     net n;
     const value_id x = n.input({3, 2}), w = n.input({2, 2});
-    n.finish(n.sum(n.emit("MatMul", {n.emit("Tanh", {n.emit("MatMul", {x, w})}), w})));
+    n.finish(n.sum(n.apply("MatMul", {n.apply("Tanh", {n.apply("MatMul", {x, w})}), w})));
     const gradients::outcome o = gradients::check_graph(n.g, {small_net::numbers({3, 2}, 1), small_net::numbers({2, 2}, 2)});
     CHECK_MESSAGE(o.error.empty(), o.error);
     CHECK(o.elements == 10);
@@ -134,9 +134,9 @@ TEST_CASE("a weight that is used twice gets both gradients") {
 TEST_CASE("what the loss does not depend on has no gradient, and what is frozen adds no nodes") {
     net n;
     const value_id x = n.input({4, 3}), frozen = n.input({3, 3}), learns = n.input({3, 2}), aside = n.input({2});
-    const value_id trunk = n.emit("Relu", {n.emit("MatMul", {n.emit("Sigmoid", {x}), frozen})});
-    const value_id head = n.emit("MatMul", {trunk, learns});
-    const value_id beside = n.emit("Exp", {aside});
+    const value_id trunk = n.apply("Relu", {n.apply("MatMul", {n.apply("Sigmoid", {x}), frozen})});
+    const value_id head = n.apply("MatMul", {trunk, learns});
+    const value_id beside = n.apply("Exp", {aside});
     n.finish(n.sum(head), beside);
     const std::size_t forward = n.g.nodes.size();
     auto made = n.differentiate({learns, aside});
@@ -155,9 +155,9 @@ TEST_CASE("an operator without a gradient is named where a weight lies before it
     for (bool before : {true, false}) {
         net n;
         const value_id x = n.input({3, 3}), w = n.input({3, 3});
-        value_id y = n.emit("MatMul", {x, w});
-        y = n.emit("Det", {before ? y : x});
-        n.finish(n.sum(n.emit("Mul", {y, n.sum(w)})));
+        value_id y = n.apply("MatMul", {x, w});
+        y = n.apply("Det", {before ? y : x});
+        n.finish(n.sum(n.apply("Mul", {y, n.sum(w)})));
         auto made = n.differentiate({w});
         CHECK(made.ok() != before);
         if (made.ok()) continue;
@@ -169,7 +169,7 @@ TEST_CASE("an operator without a gradient is named where a weight lies before it
 TEST_CASE("a gradient that an operator has not in one form is refused by its name") {
     net n;
     const value_id x = n.input({3, 3});
-    n.finish(n.sum(n.emit("Einsum", {x}, {graft::string_attribute("equation", "ii->i")})));
+    n.finish(n.sum(n.apply("Einsum", {x}, {graft::string_attribute("equation", "ii->i")})));
     auto made = n.differentiate({x});
     REQUIRE(!made.ok());
     CHECK(made.error().code() == graft::errc::train_no_gradient);
@@ -179,8 +179,8 @@ TEST_CASE("a gradient that an operator has not in one form is refused by its nam
 TEST_CASE("gradients keep the types of mixed graphs") {
     net n;
     const value_id x = n.input({4});
-    const value_id half = n.emit("Cast", {x}, {graft::integer_attribute("to", static_cast<std::int64_t>(graft::dtype::float16))});
-    const value_id back = n.emit("Cast", {n.emit("Mul", {half, half})}, {graft::integer_attribute("to", static_cast<std::int64_t>(graft::dtype::float64))});
+    const value_id half = n.apply("Cast", {x}, {graft::integer_attribute("to", static_cast<std::int64_t>(graft::dtype::float16))});
+    const value_id back = n.apply("Cast", {n.apply("Mul", {half, half})}, {graft::integer_attribute("to", static_cast<std::int64_t>(graft::dtype::float64))});
     n.finish(n.sum(back));
     auto made = n.differentiate({x});
     REQUIRE(made.ok());
@@ -191,7 +191,7 @@ TEST_CASE("gradients keep the types of mixed graphs") {
 TEST_CASE("a loss of more than one number is refused") {
     net n;
     const value_id x = n.input({4});
-    n.finish(n.emit("Exp", {x}));
+    n.finish(n.apply("Exp", {x}));
     auto made = n.differentiate({x});
     REQUIRE(!made.ok());
     CHECK(made.error().code() == graft::errc::op_shape);

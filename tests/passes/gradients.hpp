@@ -94,7 +94,7 @@ inline differentiated differentiate_graph(graft::graph g, const std::vector<tens
         return std::move(d);
     };
     const std::vector<graft::op_table> tables = all_tables();
-    graft::status s = graft::verify(g, tables.data(), static_cast<int>(tables.size()), limit);
+    graft::status s = graft::verify_graph(g, tables.data(), static_cast<int>(tables.size()), limit);
     if (!s.ok()) return failed(s.error());
     std::vector<graft::tensor_view> views;
     for (const tensor& t : inputs) views.push_back({t.type(), t.shape(), nullptr});
@@ -103,8 +103,8 @@ inline differentiated differentiate_graph(graft::graph g, const std::vector<tens
     d.g = std::move(made).value();
     d.forward = d.g.nodes.size();
 
-    graft::emitter emit(d.g, graft::ops::find_training_op, limit);
-    emit.prefix = "loss";
+    graft::emitter build(d.g, graft::ops::find_training_op, limit);
+    build.prefix = "loss";
     value_id loss = no_value;
     problems::numbers random{7};
     for (value_id id : d.g.outputs) {
@@ -117,11 +117,11 @@ inline differentiated differentiate_graph(graft::graph g, const std::vector<tens
         }
         d.outputs.push_back(id);
         d.weights.push_back(w);
-        const value_id sum = emit.emit("ReduceSum", {emit.mul(id, emit.constant(w))}, {graft::integer_attribute("keepdims", 0)});
-        loss = loss == no_value ? sum : emit.add(loss, sum);
+        const value_id sum = build.apply("ReduceSum", {build.mul(id, build.constant(w))}, {graft::integer_attribute("keepdims", 0)});
+        loss = loss == no_value ? sum : build.add(loss, sum);
     }
     if (loss == no_value) return d;  // nothing to be differentiated
-    if (!emit.failure.ok()) return failed(emit.failure.error());
+    if (!build.failure.ok()) return failed(build.failure.error());
     for (std::size_t i = 0; i < d.g.inputs.size(); ++i)
         if (d.g.values[index(d.g.inputs[i])].type == q.type && !among(q.constant, d.g.inputs[i])) d.wrt.push_back(d.g.inputs[i]);
     auto gradients = graft::differentiate(d.g, loss, d.wrt, q.shards, limit);

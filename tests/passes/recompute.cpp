@@ -24,11 +24,11 @@ struct chain {
         for (int i = 0; i < layers; ++i) {
             weights.push_back(n.input({64}));
             inputs.push_back(small_net::numbers({64}, 2 + static_cast<std::uint64_t>(i)));
-            const value_id y = n.emit("Tanh", {n.emit("Mul", {x, weights.back()})});
+            const value_id y = n.apply("Tanh", {n.apply("Mul", {x, weights.back()})});
             if (random && i % 4 == 1)
-                x = n.emit("Mul", {y, n.emit("RandomUniformLike", {y})});
+                x = n.apply("Mul", {y, n.apply("RandomUniformLike", {y})});
             else if (skips && i % 3 == 2)
-                x = n.emit("Add", {y, before}), before = x;
+                x = n.apply("Add", {y, before}), before = x;
             else
                 x = y;
         }
@@ -113,7 +113,7 @@ TEST_CASE("running statistics are renewed once") {
         wrt.push_back(n.input({4})), wrt.push_back(n.input({4}));
         inputs.push_back(small_net::numbers({4}, 20)), inputs.push_back(small_net::numbers({4}, 21));
         const value_id mean = n.constant(small_net::filled({4}, {0.1})), variance = n.constant(small_net::filled({4}, {0.9}));
-        x = n.emit("Tanh", {n.emit("BatchNormalization", {x, wrt[wrt.size() - 2], wrt.back(), mean, variance})});
+        x = n.apply("Tanh", {n.apply("BatchNormalization", {x, wrt[wrt.size() - 2], wrt.back(), mean, variance})});
     }
     n.finish(n.sum(x));
     graft::training_mode_options mode;

@@ -40,13 +40,13 @@ public:
     value_id constant(tensor t) { return b_.constant("c" + std::to_string(constants_++), std::move(t)); }
     value_id integers(const std::vector<std::int64_t>& v) { return constant(graft::tensor::from(v.data(), {static_cast<std::int64_t>(v.size())})); }
     value_id number(double v) { return constant(filled({}, {v})); }
-    value_id emit(const char* op, std::vector<value_id> inputs, std::vector<graft::attribute> attributes = {}) {
-        return b_.emit(op, std::move(inputs), std::move(attributes));
+    value_id apply(const char* op, std::vector<value_id> inputs, std::vector<graft::attribute> attributes = {}) {
+        return b_.apply(op, std::move(inputs), std::move(attributes));
     }
-    std::vector<value_id> emit_all(const char* op, std::vector<value_id> inputs, std::vector<graft::attribute> attributes, int count) {
-        return b_.emit_all(op, std::move(inputs), std::move(attributes), count);
+    std::vector<value_id> apply_all(const char* op, std::vector<value_id> inputs, std::vector<graft::attribute> attributes, int count) {
+        return b_.apply_all(op, std::move(inputs), std::move(attributes), count);
     }
-    value_id sum(value_id x) { return emit("ReduceSum", {x}, {graft::integer_attribute("keepdims", 0)}); }
+    value_id sum(value_id x) { return apply("ReduceSum", {x}, {graft::integer_attribute("keepdims", 0)}); }
 
     void finish(value_id loss, value_id other = graft::no_value) {
         b_.output(loss, "loss");
@@ -58,7 +58,7 @@ public:
             views.push_back({graft::dtype::float64, shapes_[i], nullptr});
         }
         const std::vector<graft::op_table> tables = gradients::all_tables();
-        const graft::status s = graft::verify(g, tables.data(), static_cast<int>(tables.size()), limit_);
+        const graft::status s = graft::verify_graph(g, tables.data(), static_cast<int>(tables.size()), limit_);
         REQUIRE_MESSAGE(s.ok(), std::string(s.ok() ? "" : s.error().what()));
         graft::executor serial;
         auto made = graft::specialize(std::move(g), views.data(), {limit_, serial, nullptr, 7});

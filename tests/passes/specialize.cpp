@@ -23,7 +23,7 @@ namespace {
 graph verified(builder& b) {
     graph g = b.finish();
     const graft::ops::table_list tables = graft::ops::all_op_tables();
-    graft::require(graft::verify(g, tables.tables, tables.size, {}));
+    graft::require(graft::verify_graph(g, tables.tables, tables.size, {}));
     return g;
 }
 
@@ -48,9 +48,9 @@ const graft::value& output(const graph& g, std::size_t i = 0) { return g.values[
 TEST_CASE("what is constant is folded, also before any shape is known") {
     builder b;
     const auto x = b.input("x", dtype::float32, {"N"});
-    const auto k = b.emit("Mul", {b.constant("two", floats({2})), b.emit("Exp", {b.constant("zero", floats({0}))})});
-    b.output(b.emit("Add", {x, k}), "y");
-    b.output(b.emit("Neg", {k}), "k");
+    const auto k = b.apply("Mul", {b.constant("two", floats({2})), b.apply("Exp", {b.constant("zero", floats({0}))})});
+    b.output(b.apply("Add", {x, k}), "y");
+    b.output(b.apply("Neg", {k}), "k");
     const graph g = specialized(verified(b));
     CHECK(operators(g) == "Add");
     CHECK(nets::values<float>(output(g, 1).constant) == std::vector<float>{-2});
@@ -60,9 +60,9 @@ TEST_CASE("what is constant is folded, also before any shape is known") {
 TEST_CASE("shapes follow from the inputs, and what is made of them is folded") {
     builder b;
     const auto x = b.input("x", dtype::float32, {"N", 3, "H", "W"});
-    const auto n = b.emit("Gather", {b.emit("Shape", {x}), b.constant("first", integers({0}))});
+    const auto n = b.apply("Gather", {b.apply("Shape", {x}), b.constant("first", integers({0}))});
     const auto flat =
-        b.emit("Reshape", {x, b.emit("Concat", {n, b.constant("rest", integers({-1}))}, {integer_attribute("axis", 0)})});
+        b.apply("Reshape", {x, b.apply("Concat", {n, b.constant("rest", integers({-1}))}, {integer_attribute("axis", 0)})});
     b.output(flat, "y");
     const graph g = verified(b);
     const graph two = specialized(g, {{2, 3, 4, 5}}), one = specialized(g, {{1, 3, 7, 7}});
@@ -76,11 +76,11 @@ TEST_CASE("If with a known condition is written out, with its captures, and the 
     for (const bool choose : {true, false}) {
         builder b, yes("yes"), no("no");
         const auto x = b.input("x", dtype::float32, {3});
-        const auto deeper = b.emit("Neg", {x});
+        const auto deeper = b.apply("Neg", {x});
         graph then_body, else_body;
         {
             const auto seen = yes.input("seen", dtype::float32, {});
-            yes.output(yes.emit("Abs", {yes.emit("Exp", {seen})}), "a");
+            yes.output(yes.apply("Abs", {yes.apply("Exp", {seen})}), "a");
             then_body = yes.finish();
             then_body.inputs.clear();
             then_body.captures = {{seen, deeper}};
@@ -90,9 +90,9 @@ TEST_CASE("If with a known condition is written out, with its captures, and the 
             else_body.inputs.clear();
             else_body.captures = {{other, deeper}};
         }
-        const auto y = b.emit("If", {b.constant("choose", graft::tensor::scalar(choose))},
+        const auto y = b.apply("If", {b.constant("choose", graft::tensor::scalar(choose))},
                               {graph_attribute("then_branch", then_body), graph_attribute("else_branch", else_body)});
-        b.output(b.emit("Relu", {y}), "y");
+        b.output(b.apply("Relu", {y}), "y");
         const graph g = specialized(verified(b), {{3}});
         CHECK(operators(g) == (choose ? "Neg Exp Abs Relu" : "Neg Relu"));
         CHECK(output(g).extents == shape{3});
@@ -102,7 +102,7 @@ TEST_CASE("If with a known condition is written out, with its captures, and the 
 TEST_CASE("what a file claims of inner values gives way to what inference says") {
     builder b;
     const auto x = b.input("x", dtype::float32, {"N", 4});
-    b.output(b.emit("Transpose", {x}), "y");
+    b.output(b.apply("Transpose", {x}), "y");
     graph g = verified(b);
     graft::value& y = g.values[static_cast<std::size_t>(g.outputs[0])];
     y.has_shape = true;
@@ -116,18 +116,18 @@ TEST_CASE("what a file claims of inner values gives way to what inference says")
 TEST_CASE("copies, dropout and what nobody reads are pruned; random and large constants are not folded") {
     builder b;
     const auto x = b.input("x", dtype::float32, {2, 2});
-    const auto kept = b.emit("Identity", {b.emit("Dropout", {b.emit("Identity", {x})})});
-    b.emit("Exp", {kept});
-    b.output(b.emit("Neg", {kept}), "y");
-    b.output(b.emit("Expand", {b.constant("one", floats({1})), b.constant("size", integers({4096, 4096}))}), "large");
-    b.output(b.emit("RandomNormal", {}, {graft::integers_attribute("shape", {2})}), "random");
+    const auto kept = b.apply("Identity", {b.apply("Dropout", {b.apply("Identity", {x})})});
+    b.apply("Exp", {kept});
+    b.output(b.apply("Neg", {kept}), "y");
+    b.output(b.apply("Expand", {b.constant("one", floats({1})), b.constant("size", integers({4096, 4096}))}), "large");
+    b.output(b.apply("RandomNormal", {}, {graft::integers_attribute("shape", {2})}), "random");
     const graph g = specialized(verified(b), {{2, 2}});
     CHECK(operators(g) == "Neg Expand RandomNormal");
     CHECK(output(g, 1).extents == shape{4096, 4096});
     graft::limits small;
     small.memory_bytes = 1 << 20;
     builder bomb;
-    bomb.output(bomb.emit("Expand", {bomb.constant("one", floats({1})), bomb.constant("size", integers({1 << 20, 1 << 20}))}),
+    bomb.output(bomb.apply("Expand", {bomb.constant("one", floats({1})), bomb.constant("size", integers({1 << 20, 1 << 20}))}),
                 "large");
     const auto refused = specialized(verified(bomb), {}, small);
     REQUIRE(!refused.ok());

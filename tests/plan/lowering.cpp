@@ -27,7 +27,7 @@ public:
         // Some values in the middle are outputs too, so that they cannot vanish.
         b_.output(pool_.back().id, "last");
         const std::size_t middle = below(pool_.size());
-        if (middle && middle + 1 < pool_.size()) b_.output(b_.emit("Identity", {pool_[middle].id}), "middle");
+        if (middle && middle + 1 < pool_.size()) b_.output(b_.apply("Identity", {pool_[middle].id}), "middle");
         return b_.finish();
     }
     shape input_shape() const { return pool_[0].extents; }
@@ -62,7 +62,7 @@ private:
         const double scale = 1.2 / std::sqrt(static_cast<double>(x.extents[1] / groups * kernel * kernel));
         std::vector<value_id> in{x.id, constant({channels, x.extents[1] / groups, kernel, kernel}, -scale, scale)};
         if (bias) in.push_back(constant({channels}));
-        return b_.emit("Conv", in,
+        return b_.apply("Conv", in,
                        {integers_attribute("kernel_shape", {kernel, kernel}), integers_attribute("strides", {stride, stride}),
                         integers_attribute("pads", {pad, pad, pad, pad}), integers_attribute("dilations", {dilation, dilation}),
                         integer_attribute("group", groups)});
@@ -76,28 +76,28 @@ private:
         const std::int64_t kind = below(14);
         text_ += "act" + std::to_string(kind) + " ";
         switch (kind) {
-        case 0: return b_.emit("Relu", {x});
-        case 1: return b_.emit("Mul", {x, b_.emit("Sigmoid", {x})}); // SiLU
+        case 0: return b_.apply("Relu", {x});
+        case 1: return b_.apply("Mul", {x, b_.apply("Sigmoid", {x})}); // SiLU
         case 2:
-            return b_.emit("Mul", {b_.emit("HardSigmoid", {x}, {real_attribute("alpha", 1.0f / 6), real_attribute("beta", 0.5f)}),
+            return b_.apply("Mul", {b_.apply("HardSigmoid", {x}, {real_attribute("alpha", 1.0f / 6), real_attribute("beta", 0.5f)}),
                                    x}); // HardSwish
         case 3: {                       // GELU by erf
-            const value_id e = b_.emit("Add", {b_.emit("Erf", {b_.emit("Div", {x, number(1.4142135623730951)})}), number(1)});
-            return chance(50) ? b_.emit("Mul", {b_.emit("Mul", {x, e}), number(0.5)})
-                              : b_.emit("Mul", {b_.emit("Mul", {x, number(0.5)}), e});
+            const value_id e = b_.apply("Add", {b_.apply("Erf", {b_.apply("Div", {x, number(1.4142135623730951)})}), number(1)});
+            return chance(50) ? b_.apply("Mul", {b_.apply("Mul", {x, e}), number(0.5)})
+                              : b_.apply("Mul", {b_.apply("Mul", {x, number(0.5)}), e});
         }
-        case 4: return b_.emit("Clip", {x, number(0), number(6)});
-        case 5: return b_.emit("LeakyRelu", {x}, {real_attribute("alpha", 0.1f)});
-        case 6: return b_.emit("HardSwish", {x});
-        case 7: return b_.emit("Sigmoid", {x});
-        case 8: return b_.emit("Tanh", {x});
-        case 9: return b_.emit("Elu", {x}, {real_attribute("alpha", 0.7f)});
+        case 4: return b_.apply("Clip", {x, number(0), number(6)});
+        case 5: return b_.apply("LeakyRelu", {x}, {real_attribute("alpha", 0.1f)});
+        case 6: return b_.apply("HardSwish", {x});
+        case 7: return b_.apply("Sigmoid", {x});
+        case 8: return b_.apply("Tanh", {x});
+        case 9: return b_.apply("Elu", {x}, {real_attribute("alpha", 0.7f)});
         case 10:
-            return b_.emit("Div", {b_.emit("Mul", {x, b_.emit("Clip", {b_.emit("Add", {x, number(3)}), number(0), number(6)})}),
+            return b_.apply("Div", {b_.apply("Mul", {x, b_.apply("Clip", {b_.apply("Add", {x, number(3)}), number(0), number(6)})}),
                                    number(6)}); // HardSwish, spelt out
-        case 11: return b_.emit("Softplus", {x});
-        case 12: return b_.emit("HardSigmoid", {x});
-        default: return b_.emit("Mul", {x, b_.emit("Tanh", {b_.emit("Softplus", {x})})}); // Mish
+        case 11: return b_.apply("Softplus", {x});
+        case 12: return b_.apply("HardSigmoid", {x});
+        default: return b_.apply("Mul", {x, b_.apply("Tanh", {b_.apply("Softplus", {x})})}); // Mish
         }
     }
 
@@ -119,10 +119,10 @@ private:
             const shape out{s[0], channels, extent(s[2], kernel, stride, pad, dilation),
                             extent(s[3], kernel, stride, pad, dilation)};
             if (chance(40))
-                y = b_.emit("BatchNormalization", {y, constant({channels}, 0.5, 1.5), constant({channels}), constant({channels}),
+                y = b_.apply("BatchNormalization", {y, constant({channels}, 0.5, 1.5), constant({channels}), constant({channels}),
                                                    constant({channels}, 0.5, 2)});
-            if (chance(20)) y = b_.emit("Mul", {y, constant({1, channels, 1, 1})});
-            if (chance(20)) y = b_.emit("Add", {constant({channels, 1, 1}), y});
+            if (chance(20)) y = b_.apply("Mul", {y, constant({1, channels, 1, 1})});
+            if (chance(20)) y = b_.apply("Add", {constant({channels, 1, 1}), y});
             if (chance(50)) y = activation(y);
             return add(y, out);
         }
@@ -130,7 +130,7 @@ private:
         case 4: { // residual, before or after an activation
             value_id y = conv(x, s[1], 3, 1, 1, 1, 1, true);
             if (chance(30)) y = activation(y);
-            y = chance(50) ? b_.emit("Add", {y, x.id}) : b_.emit("Sum", {x.id, y});
+            y = chance(50) ? b_.apply("Add", {y, x.id}) : b_.apply("Sum", {x.id, y});
             if (chance(60)) y = activation(y);
             return add(y, s);
         }
@@ -143,7 +143,7 @@ private:
                                             integers_attribute("strides", {stride, stride}),
                                             integers_attribute("pads", {pad, pad, pad, pad})};
             if (!max && chance(50)) a.push_back(integer_attribute("count_include_pad", 1));
-            return add(b_.emit(max ? "MaxPool" : "AveragePool", {x.id}, std::move(a)),
+            return add(b_.apply(max ? "MaxPool" : "AveragePool", {x.id}, std::move(a)),
                        {s[0], s[1], extent(s[2], kernel, stride, pad, 1), extent(s[3], kernel, stride, pad, 1)});
         }
         case 7:
@@ -154,48 +154,48 @@ private:
                 if (parts.size() < 4 && other.extents[0] == s[0] && other.extents[2] == s[2] && other.extents[3] == s[3] &&
                     chance(60) && channels + other.extents[1] < 80)
                     parts.push_back(other.id), channels += other.extents[1];
-            return add(b_.emit("Concat", parts, {integer_attribute("axis", 1)}), {s[0], channels, s[2], s[3]});
+            return add(b_.apply("Concat", parts, {integer_attribute("axis", 1)}), {s[0], channels, s[2], s[3]});
         }
         case 9: { // squeeze and excitation
-            const value_id pooled = chance(50) ? b_.emit("GlobalAveragePool", {x.id})
-                                               : b_.emit("ReduceMean", {x.id}, {integers_attribute("axes", {2, 3})});
+            const value_id pooled = chance(50) ? b_.apply("GlobalAveragePool", {x.id})
+                                               : b_.apply("ReduceMean", {x.id}, {integers_attribute("axes", {2, 3})});
             const made p{pooled, {s[0], s[1], 1, 1}};
-            const made squeezed{b_.emit("Relu", {conv(p, 5, 1, 1, 0, 1, 1, true)}), {s[0], 5, 1, 1}};
-            const value_id gate = b_.emit(chance(50) ? "Sigmoid" : "HardSigmoid", {conv(squeezed, s[1], 1, 1, 0, 1, 1, true)});
-            return add(chance(50) ? b_.emit("Mul", {x.id, gate}) : b_.emit("Mul", {gate, x.id}), s);
+            const made squeezed{b_.apply("Relu", {conv(p, 5, 1, 1, 0, 1, 1, true)}), {s[0], 5, 1, 1}};
+            const value_id gate = b_.apply(chance(50) ? "Sigmoid" : "HardSigmoid", {conv(squeezed, s[1], 1, 1, 0, 1, 1, true)});
+            return add(chance(50) ? b_.apply("Mul", {x.id, gate}) : b_.apply("Mul", {gate, x.id}), s);
         }
         case 10: { // sums and products of equal shapes
             for (const made& other : pool_)
                 if (other.extents == s && other.id != x.id) {
-                    value_id y = b_.emit(chance(60) ? "Add" : chance(50) ? "Mul" : "Sub", {x.id, other.id});
+                    value_id y = b_.apply(chance(60) ? "Add" : chance(50) ? "Mul" : "Sub", {x.id, other.id});
                     if (chance(50)) y = activation(y);
                     return add(y, s);
                 }
-            return add(b_.emit("Add", {x.id, x.id}), s);
+            return add(b_.apply("Add", {x.id, x.id}), s);
         }
         case 11: { // with numbers, and with a number a channel
             const value_id y =
-                chance(50) ? b_.emit("Mul", {x.id, number(0.75)}) : b_.emit("Add", {constant({1, s[1], 1, 1}), x.id});
+                chance(50) ? b_.apply("Mul", {x.id, number(0.75)}) : b_.apply("Add", {constant({1, s[1], 1, 1}), x.id});
             return add(y, s);
         }
         case 12: { // channel shuffle: what ShuffleNet does, in whole tensors
-            if (s[1] % 2) return add(b_.emit("Neg", {x.id}), s);
-            const value_id split = b_.emit("Reshape", {x.id, list({s[0], 2, s[1] / 2, s[2], s[3]})});
-            const value_id turned = b_.emit("Transpose", {split}, {integers_attribute("perm", {0, 2, 1, 3, 4})});
-            return add(b_.emit("Reshape", {turned, list({s[0], s[1], s[2], s[3]})}), s);
+            if (s[1] % 2) return add(b_.apply("Neg", {x.id}), s);
+            const value_id split = b_.apply("Reshape", {x.id, list({s[0], 2, s[1] / 2, s[2], s[3]})});
+            const value_id turned = b_.apply("Transpose", {split}, {integers_attribute("perm", {0, 2, 1, 3, 4})});
+            return add(b_.apply("Reshape", {turned, list({s[0], s[1], s[2], s[3]})}), s);
         }
         case 13: { // channels last, a matrix product, and back
             const std::int64_t channels = pick({3, 8, 21});
-            const value_id last = b_.emit("Transpose", {x.id}, {integers_attribute("perm", {0, 2, 3, 1})});
+            const value_id last = b_.apply("Transpose", {x.id}, {integers_attribute("perm", {0, 2, 3, 1})});
             const double scale = 1.2 / std::sqrt(static_cast<double>(s[1]));
             value_id y =
-                b_.emit("Add", {b_.emit("MatMul", {last, constant({s[1], channels}, -scale, scale)}), constant({channels})});
+                b_.apply("Add", {b_.apply("MatMul", {last, constant({s[1], channels}, -scale, scale)}), constant({channels})});
             if (chance(50)) y = activation(y);
-            return add(b_.emit("Transpose", {y}, {integers_attribute("perm", {0, 3, 1, 2})}), {s[0], channels, s[2], s[3]});
+            return add(b_.apply("Transpose", {y}, {integers_attribute("perm", {0, 3, 1, 2})}), {s[0], channels, s[2], s[3]});
         }
         default: { // a part of the channels
             const std::int64_t from = below(static_cast<int>(s[1])), to = from + 1 + below(static_cast<int>(s[1] - from));
-            return add(b_.emit("Slice", {x.id, list({from}), list({to}), list({1})}), {s[0], to - from, s[2], s[3]});
+            return add(b_.apply("Slice", {x.id, list({from}), list({to}), list({1})}), {s[0], to - from, s[2], s[3]});
         }
         }
     }
@@ -269,7 +269,7 @@ TEST_CASE("what every node gets is told, and why no faster kernel took it") {
     builder b;
     const auto x = b.input("x", dtype::float64, {1, 2, 4, 4});
     const auto w = b.constant("w", graft::tensor::zeros(dtype::float64, {2, 2, 1, 1}));
-    b.output(b.emit("Conv", {x, w}), "y");
+    b.output(b.apply("Conv", {x, w}), "y");
     auto m = graft::load(b.finish());
     REQUIRE(m.ok());
     auto placed = m->placements({m->inputs()[0]});

@@ -70,15 +70,15 @@ crossings crossings_of(const graft::graph& g, std::vector<std::string> taken) { 
 TEST_CASE("a value is brought over once, however many read it there") {
     builder b;
     const auto x = b.input("x", f32, {4});
-    const auto y = b.emit("Exp", {x}), z = b.emit("Exp", {b.emit("Exp", {x})});
-    b.output(b.emit("Mul", {b.emit("Mul", {x, y}), z}), "y");
+    const auto y = b.apply("Exp", {x}), z = b.apply("Exp", {b.apply("Exp", {x})});
+    b.output(b.apply("Mul", {b.apply("Mul", {x, y}), z}), "y");
     // All on the device: the input up, the output down.
     CHECK(crossings_of(b.finish(), {"Exp", "Mul"}) == crossings{1, 1, 1});
 
     builder c;
-    const auto from = c.emit("Exp", {c.input("x", f32, {4})});
-    const auto a = c.emit("Sqrt", {from}), d = c.emit("Tanh", {from}), e = c.emit("Sin", {from});
-    c.output(c.emit("Sum", {a, d, e, from}), "y");
+    const auto from = c.apply("Exp", {c.input("x", f32, {4})});
+    const auto a = c.apply("Sqrt", {from}), d = c.apply("Tanh", {from}), e = c.apply("Sin", {from});
+    c.output(c.apply("Sum", {a, d, e, from}), "y");
     c.output(from, "from");
     graft::graph g = c.finish();
     CHECK(crossings_of(g, {"Exp"}) == crossings{1, 1, 1});         // four nodes of the host and the caller read one copy
@@ -90,9 +90,9 @@ TEST_CASE("a value is brought over once, however many read it there") {
 TEST_CASE("branches that run side by side on both sides are run together") {
     builder b;
     const auto x = b.input("x", f32, {4});
-    value_id a = b.emit("Exp", {x}), c = b.emit("Tanh", {x});
+    value_id a = b.apply("Exp", {x}), c = b.apply("Tanh", {x});
     // The graph goes back and forth between the branches; neither waits for the other.
-    for (int i = 0; i < 4; ++i) a = b.emit("Exp", {a}), c = b.emit("Tanh", {c});
+    for (int i = 0; i < 4; ++i) a = b.apply("Exp", {a}), c = b.apply("Tanh", {c});
     b.output(a, "a");
     b.output(c, "c");
     const graft::graph g = b.finish();
@@ -104,15 +104,15 @@ TEST_CASE("branches that run side by side on both sides are run together") {
 TEST_CASE("a chain that alternates crosses where it has to and nowhere else") {
     builder b;
     value_id x = b.input("x", f32, {4});
-    for (int i = 0; i < 3; ++i) x = b.emit("Tanh", {b.emit("Exp", {b.emit("Exp", {x})})});
+    for (int i = 0; i < 3; ++i) x = b.apply("Tanh", {b.apply("Exp", {b.apply("Exp", {x})})});
     b.output(x, "y");
     CHECK(crossings_of(b.finish(), {"Exp"}) == crossings{3, 3, 3});
     // Two chains of which one alternates: the other does not make it worse.
     builder c;
     const auto start = c.input("x", f32, {4});
     value_id left = start, right = start;
-    for (int i = 0; i < 3; ++i) left = c.emit("Tanh", {c.emit("Exp", {left})}), right = c.emit("Exp", {right});
-    c.output(c.emit("Add", {left, right}), "y");
+    for (int i = 0; i < 3; ++i) left = c.apply("Tanh", {c.apply("Exp", {left})}), right = c.apply("Exp", {right});
+    c.output(c.apply("Add", {left, right}), "y");
     CHECK(crossings_of(c.finish(), {"Exp"}).segments == 3);
 }
 
@@ -123,8 +123,8 @@ TEST_CASE("what the CPU's lowering adds does not cut a run of the device's nodes
     graft::conv2d_options three;
     three.kernel = 3, three.padding = 1;
     const auto y = b.conv2d(b.conv2d(x, 16, three), 16, three);
-    const auto first = b.emit("Exp", {x});
-    b.output(b.emit("Mul", {b.emit("Exp", {first}), b.emit("Exp", {y})}), "y");
+    const auto first = b.apply("Exp", {x});
+    b.output(b.apply("Mul", {b.apply("Exp", {first}), b.apply("Exp", {y})}), "y");
     const auto p = plan_of(b.finish(), {"Exp", "Mul"});
     CHECK(crossings_of(*p) == crossings{2, 1, 1});
     bool put_back = false;
@@ -135,11 +135,11 @@ TEST_CASE("what the CPU's lowering adds does not cut a run of the device's nodes
 TEST_CASE("integers of shapes and indices stay with the host, and so does what only looks at its memory") {
     builder b;
     const auto x = b.input("x", f32, {2, 6}), order = b.input("order", i64, {3});
-    const auto next = b.emit("Mul", {b.emit("Add", {order, b.constant("one", integers({1}))}), b.constant("two", integers({2}))});
-    const auto tall = b.emit("Reshape", {x, b.constant("tall", integers({6, 2}))});
-    const auto y = b.emit("Gather", {tall, next});
-    const auto flat = b.emit("Reshape", {y, b.constant("flat", integers({-1}))});
-    b.output(b.emit("Exp", {flat}), "y");
+    const auto next = b.apply("Mul", {b.apply("Add", {order, b.constant("one", integers({1}))}), b.constant("two", integers({2}))});
+    const auto tall = b.apply("Reshape", {x, b.constant("tall", integers({6, 2}))});
+    const auto y = b.apply("Gather", {tall, next});
+    const auto flat = b.apply("Reshape", {y, b.constant("flat", integers({-1}))});
+    b.output(b.apply("Exp", {flat}), "y");
     const auto p = plan_of(b.finish(), {"Mul", "Add", "Reshape", "Gather", "Exp"});
     CHECK(crossings_of(*p) == crossings{2, 1, 1});
     std::set<std::string> on_device;
@@ -153,7 +153,7 @@ TEST_CASE("integers of shapes and indices stay with the host, and so does what o
 TEST_CASE("a constant that both sides read is copied by no step, and lies where it is read") {
     builder b;
     const auto x = b.input("x", f32, {4}), c = b.constant("c", floats({1, 2, 3, 4}));
-    b.output(b.emit("Sub", {b.emit("Mul", {x, c}), c}), "y");
+    b.output(b.apply("Sub", {b.apply("Mul", {x, c}), c}), "y");
     const auto p = plan_of(b.finish(), {"Mul"});
     CHECK(crossings_of(*p) == crossings{1, 1, 1});
     int there = 0, here = 0;
@@ -168,7 +168,7 @@ TEST_CASE("a constant that both sides read is copied by no step, and lies where 
 TEST_CASE("each side has memory of its own, and values of the device that live at different times share it") {
     builder b;
     value_id x = b.input("x", f32, {1024});
-    for (int i = 0; i < 10; ++i) x = b.emit(i % 2 ? "MatMul" : "Softmax", i % 2 ? std::vector<value_id>{x, b.constant("w" + std::to_string(i), graft::tensor::zeros(f32, {1024, 1024}))} : std::vector<value_id>{x});
+    for (int i = 0; i < 10; ++i) x = b.apply(i % 2 ? "MatMul" : "Softmax", i % 2 ? std::vector<value_id>{x, b.constant("w" + std::to_string(i), graft::tensor::zeros(f32, {1024, 1024}))} : std::vector<value_id>{x});
     b.output(x, "y");
     const graft::graph g = b.finish();
     const auto all = plan_of(g, {"MatMul", "Softmax"}), none = plan_of(g, {});
@@ -185,8 +185,8 @@ TEST_CASE("each side has memory of its own, and values of the device that live a
 TEST_CASE("strict placement is content where the host has only what belongs there") {
     builder b;
     const auto x = b.input("x", f32, {2, 6}), order = b.input("order", i64, {3});
-    const auto next = b.emit("Add", {order, b.constant("one", integers({1}))});
-    b.output(b.emit("Gather", {b.emit("Reshape", {x, b.constant("tall", integers({6, 2}))}), next}), "y");
+    const auto next = b.apply("Add", {order, b.constant("one", integers({1}))});
+    b.output(b.apply("Gather", {b.apply("Reshape", {x, b.constant("tall", integers({6, 2}))}), next}), "y");
     const graft::graph g = b.finish();
     CHECK(planned(g, {"Gather"}, true).ok());
     const plan_result refused = planned(g, {"Add"}, true);
@@ -231,12 +231,12 @@ TEST_CASE("a state is changed behind everybody who reads it as it was, through a
     for (const bool through_view : {false, true}) {
         CAPTURE(through_view);
         stateful s;
-        const auto was = through_view ? s.b.emit("Flatten", {s.w}, {integer_attribute("axis", 0)}) : s.w;
+        const auto was = through_view ? s.b.apply("Flatten", {s.w}, {integer_attribute("axis", 0)}) : s.w;
         const auto shape = s.b.constant("shape", through_view ? integers({1, 6}) : integers({2, 3}));
         // What reads the state needs the host's answer, so that without its edge the update would come first.
-        const auto late = s.b.emit("Reshape", {s.b.emit("Tanh", {s.b.emit("Exp", {s.x})}), shape});
-        s.b.output(s.b.emit("Mul", {was, late}), "y");
-        const graft::graph g = s.finish(s.b.emit("Sub", {s.w, s.b.constant("one", floats({1}))}));
+        const auto late = s.b.apply("Reshape", {s.b.apply("Tanh", {s.b.apply("Exp", {s.x})}), shape});
+        s.b.output(s.b.apply("Mul", {was, late}), "y");
+        const graft::graph g = s.finish(s.b.apply("Sub", {s.w, s.b.constant("one", floats({1}))}));
         CHECK(crossings_of_state(g, {"Exp", "Mul", "Sub", "Flatten"}) == crossings{2, 2, 2});
         CHECK(crossings_of_state(g, {"Exp", "Sub", "Flatten"}) == crossings{1, 2, 1});  // the state itself comes to the host
         CHECK(crossings_of_state(g, {"Exp", "Mul", "Flatten"}) == crossings{3, 2, 2});  // it is the host's, and goes up
@@ -246,21 +246,21 @@ TEST_CASE("a state is changed behind everybody who reads it as it was, through a
 
 TEST_CASE("a view of a state lies where the state does") {
     stateful s;
-    const auto flat = s.b.emit("Flatten", {s.w}, {integer_attribute("axis", 0)});
-    s.b.output(s.b.emit("Exp", {flat}), "on_device");
-    const graft::graph on_device = s.finish(s.b.emit("Sub", {s.w, s.b.constant("one", floats({1}))}));
+    const auto flat = s.b.apply("Flatten", {s.w}, {integer_attribute("axis", 0)});
+    s.b.output(s.b.apply("Exp", {flat}), "on_device");
+    const graft::graph on_device = s.finish(s.b.apply("Sub", {s.w, s.b.constant("one", floats({1}))}));
     CHECK(crossings_of_state(on_device, {"Flatten", "Exp", "Sub"}) == crossings{0, 1, 1});
     stateful t;
-    const auto rows = t.b.emit("Flatten", {t.w}, {integer_attribute("axis", 0)});
-    t.b.output(t.b.emit("Exp", {rows}), "on_host");
-    const graft::graph on_host = t.finish(t.b.emit("Sub", {t.w, t.b.constant("one", floats({1}))}));
+    const auto rows = t.b.apply("Flatten", {t.w}, {integer_attribute("axis", 0)});
+    t.b.output(t.b.apply("Exp", {rows}), "on_host");
+    const graft::graph on_host = t.finish(t.b.apply("Sub", {t.w, t.b.constant("one", floats({1}))}));
     CHECK(crossings_of_state(on_host, {"Flatten"}) == crossings{0, 0, 0});
 }
 
 TEST_CASE("a state that the caller wants as it was is copied before it is changed, in one run with the rest") {
     stateful s;
-    s.b.output(s.b.emit("Tanh", {s.b.emit("Exp", {s.x})}), "y");
-    const auto changed = s.b.emit("Sub", {s.w, s.b.constant("one", floats({1}))});
+    s.b.output(s.b.apply("Tanh", {s.b.apply("Exp", {s.x})}), "y");
+    const auto changed = s.b.apply("Sub", {s.w, s.b.constant("one", floats({1}))});
     graft::graph g = s.finish(changed);
     g.outputs.push_back(s.w);
     const plan_result p = plan_of_state(g, {"Exp", "Sub"});
@@ -276,8 +276,8 @@ TEST_CASE("a state that the caller wants as it was is copied before it is change
 
 TEST_CASE("a state that is only read lies on the device where something there reads it") {
     stateful s;
-    s.b.output(s.b.emit("Exp", {s.w}), "y");
-    s.b.output(s.b.emit("Tanh", {s.x}), "z");
+    s.b.output(s.b.apply("Exp", {s.w}), "y");
+    s.b.output(s.b.apply("Tanh", {s.x}), "z");
     graft::graph g = graft::load(s.b.finish()).value().graph();
     g.states = {{0, -1}, {1, -1}};
     CHECK(crossings_of_state(g, {"Exp"}) == crossings{0, 1, 1});

@@ -30,9 +30,9 @@ graft::graph two_branches(bool clipped, bool summed) {
     value_id x = b.max_pool(activated(b.input("input", graft::dtype::float32, {"N", 3, 19, 19}), 32, 3), pool);
     x = activated(x, 16, 1);
     x = b.concat({activated(x, 16, 1), activated(x, 32, 3)});
-    x = b.emit("Flatten", {b.emit("GlobalMaxPool", {x})});
-    x = b.emit("Gemm", {x, b.constant("fc.weight", numbered(72, {4, 48}, 0.2))}, {graft::integer_attribute("transB", 1)});
-    if (summed) x = b.emit("ReduceSum", {x}, {graft::integer_attribute("keepdims", 0)});
+    x = b.apply("Flatten", {b.apply("GlobalMaxPool", {x})});
+    x = b.apply("Gemm", {x, b.constant("fc.weight", numbered(72, {4, 48}, 0.2))}, {graft::integer_attribute("transB", 1)});
+    if (summed) x = b.apply("ReduceSum", {x}, {graft::integer_attribute("keepdims", 0)});
     b.output(x, "y");
     graft::graph g = b.finish();
     graft::value& y = g.values[static_cast<std::size_t>(x)];

@@ -22,8 +22,8 @@ graft::graph ends_in_gemm() {
 graft::graph ends_in_matmul_add() {
     graft::builder b("matmul", 1);
     const value_id x = b.flatten(b.global_average_pool(pictures(b)));
-    const value_id product = b.emit("MatMul", {x, b.constant("old.weight", small_steps::numbered(1, {6, 10}))});
-    b.output(b.emit("Add", {product, b.constant("old.bias", small_steps::numbered(2, {10}))}), "scores");
+    const value_id product = b.apply("MatMul", {x, b.constant("old.weight", small_steps::numbered(1, {6, 10}))});
+    b.output(b.apply("Add", {product, b.constant("old.bias", small_steps::numbered(2, {10}))}), "scores");
     return small_steps::loaded(b.finish());
 }
 graft::graph ends_in_conv_pool_softmax() {
@@ -115,7 +115,7 @@ TEST_CASE("Constant nodes become weights") {
     value.name = "value";
     value.kind = graft::attribute_kind::tensor;
     value.tensor = small_steps::numbered(1, {6, 3});
-    b.output(b.emit("MatMul", {x, b.emit("Constant", {}, {value})}), "y");
+    b.output(b.apply("MatMul", {x, b.apply("Constant", {}, {value})}), "y");
     graft::graph g = small_steps::loaded(b.finish());
     graft::constants_to_initializers(g);
     CHECK(graft::parameters_of(g).size() == 1);

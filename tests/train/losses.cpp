@@ -35,11 +35,11 @@ TEST_CASE("Losses and their gradients are torch's") {
             o.kind = graft::loss_of(name);
         small_net::net net;
         const graft::value_id x = net.input({4, 5}), t = net.input({4, 5}), scale = net.input({}), teacher = net.input({4, 5});
-        net.finish(net.emit("Add", {net.sum(net.emit("Add", {x, t})), net.emit("Add", {scale, net.sum(teacher)})}));
+        net.finish(net.apply("Add", {net.sum(net.apply("Add", {x, t})), net.apply("Add", {scale, net.sum(teacher)})}));
         const graft::limits limit;
-        graft::emitter emit(net.g, graft::ops::find_training_op, limit);
-        net.g.outputs[0] = graft::emit_loss(emit, o, x, t, scale, name == "distillation" ? teacher : graft::no_value, 8);
-        REQUIRE(emit.failure.ok());
+        graft::emitter build(net.g, graft::ops::find_training_op, limit);
+        net.g.outputs[0] = graft::emit_loss(build, o, x, t, scale, name == "distillation" ? teacher : graft::no_value, 8);
+        REQUIRE(build.failure.ok());
         auto gradients = net.differentiate({x});
         REQUIRE(gradients.ok());
         const bool soft = o.kind == graft::loss_kind::cross_entropy || o.kind == graft::loss_kind::focal;

@@ -46,12 +46,12 @@ inline graft::graph group_norm_dropout() {
     conv.kernel = 3, conv.padding = 1, conv.name = "conv1";
     x = b.conv2d(x, 8, conv);
     const graft::value_id scale = b.constant("scale", numbered(70, {8}, 0.2, 1)), shift = b.constant("shift", numbered(71, {8}));
-    x = b.emit("GroupNormalization", {x, scale, shift}, {graft::integer_attribute("num_groups", 2)});
-    x = b.emit("Relu", {x});
-    x = b.emit("Flatten", {x});
+    x = b.apply("GroupNormalization", {x, scale, shift}, {graft::integer_attribute("num_groups", 2)});
+    x = b.apply("Relu", {x});
+    x = b.apply("Flatten", {x});
     const float ratio = 0.25f;
-    x = b.emit("Dropout", {x, b.constant("ratio", graft::tensor::from(&ratio, {}))});
-    x = b.emit("Gemm", {x, b.constant("fc.weight", numbered(72, {5, 512}, 0.05)), b.constant("fc.bias", numbered(73, {5}))}, {graft::integer_attribute("transB", 1)});
+    x = b.apply("Dropout", {x, b.constant("ratio", graft::tensor::from(&ratio, {}))});
+    x = b.apply("Gemm", {x, b.constant("fc.weight", numbered(72, {5, 512}, 0.05)), b.constant("fc.bias", numbered(73, {5}))}, {graft::integer_attribute("transB", 1)});
     b.output(x, "logits");
     graft::graph g = b.finish();
     g.values[static_cast<std::size_t>(x)].type = graft::dtype::float32;

@@ -135,7 +135,7 @@ GRAFT_INLINE result<model> load_graph(graph g, const load_options& options, cons
     if (options.operators.size) tables.push_back(options.operators);
     const ops::table_list own = ops::all_op_tables();
     tables.insert(tables.end(), own.tables, own.tables + own.size);
-    GRAFT_TRY(verify(g, tables.data(), static_cast<int>(tables.size()), options.limits));
+    GRAFT_TRY(verify_graph(g, tables.data(), static_cast<int>(tables.size()), options.limits));
 
     auto state = std::make_shared<detail::model_state>();
     for (value_id id : g.inputs) state->inputs.push_back(detail::describe(g, id));

@@ -20,7 +20,7 @@ struct dimension {
     dimension(const char* open) : name(open) {}
 };
 
-/// Attributes for `builder::emit`.
+/// Attributes for `builder::apply`.
 attribute integer_attribute(std::string name, std::int64_t value);
 attribute real_attribute(std::string name, float value);
 attribute string_attribute(std::string name, std::string value);
@@ -72,9 +72,9 @@ public:
     value_id input(std::string name, dtype type, std::initializer_list<dimension> extents);
     value_id constant(std::string name, tensor data);
     /// Any operator with one output; its shape stays unknown to the builder.
-    value_id emit(const std::string& op_type, std::vector<value_id> inputs, std::vector<attribute> attributes = {});
+    value_id apply(const std::string& op_type, std::vector<value_id> inputs, std::vector<attribute> attributes = {});
     /// Any operator with `count` outputs.
-    std::vector<value_id> emit_all(const std::string& op_type, std::vector<value_id> inputs, std::vector<attribute> attributes,
+    std::vector<value_id> apply_all(const std::string& op_type, std::vector<value_id> inputs, std::vector<attribute> attributes,
                                    int count);
 
     /// [N,C,H,W] to [N,channels,H',W'].
@@ -218,7 +218,7 @@ GRAFT_INLINE value_id builder::constant(std::string name, tensor data) {
     return graph_.add_constant(std::move(name), std::move(data));
 }
 
-GRAFT_INLINE std::vector<value_id> builder::emit_all(const std::string& op_type, std::vector<value_id> inputs,
+GRAFT_INLINE std::vector<value_id> builder::apply_all(const std::string& op_type, std::vector<value_id> inputs,
                                                      std::vector<attribute> attributes, int count) {
     node n;
     n.name = fresh(op_type.c_str());
@@ -239,8 +239,8 @@ GRAFT_INLINE std::vector<value_id> builder::emit_all(const std::string& op_type,
     return made;
 }
 
-GRAFT_INLINE value_id builder::emit(const std::string& op_type, std::vector<value_id> inputs, std::vector<attribute> attributes) {
-    return emit_all(op_type, std::move(inputs), std::move(attributes), 1)[0];
+GRAFT_INLINE value_id builder::apply(const std::string& op_type, std::vector<value_id> inputs, std::vector<attribute> attributes) {
+    return apply_all(op_type, std::move(inputs), std::move(attributes), 1)[0];
 }
 
 GRAFT_INLINE value_id builder::layer(const char* op_type, std::string name, std::vector<value_id> inputs,

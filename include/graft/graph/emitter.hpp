@@ -19,21 +19,21 @@ public:
     emitter(graph& target, op_finder find, const limits& limit) : g_(target), find_(find), limit_(limit) {}
 
     /// An operator of ai.onnx with one output.
-    value_id emit(const char* op_type, std::vector<value_id> inputs, std::vector<attribute> attributes = {}) {
-        return emit_all("", op_type, std::move(inputs), std::move(attributes), 1)[0];
+    value_id apply(const char* op_type, std::vector<value_id> inputs, std::vector<attribute> attributes = {}) {
+        return apply_all("", op_type, std::move(inputs), std::move(attributes), 1)[0];
     }
     /// An operator of the domain graft with one output.
-    value_id emit_graft(const char* op_type, std::vector<value_id> inputs, std::vector<attribute> attributes = {}) {
-        return emit_all("graft", op_type, std::move(inputs), std::move(attributes), 1)[0];
+    value_id apply_graft(const char* op_type, std::vector<value_id> inputs, std::vector<attribute> attributes = {}) {
+        return apply_all("graft", op_type, std::move(inputs), std::move(attributes), 1)[0];
     }
     /// Any operator with `count` outputs.
-    std::vector<value_id> emit_all(const char* domain, const char* op_type, std::vector<value_id> inputs, std::vector<attribute> attributes, int count);
+    std::vector<value_id> apply_all(const char* domain, const char* op_type, std::vector<value_id> inputs, std::vector<attribute> attributes, int count);
 
-    value_id add(value_id a, value_id b) { return emit("Add", {a, b}); }
-    value_id sub(value_id a, value_id b) { return emit("Sub", {a, b}); }
-    value_id mul(value_id a, value_id b) { return emit("Mul", {a, b}); }
-    value_id div(value_id a, value_id b) { return emit("Div", {a, b}); }
-    value_id neg(value_id a) { return emit("Neg", {a}); }
+    value_id add(value_id a, value_id b) { return apply("Add", {a, b}); }
+    value_id sub(value_id a, value_id b) { return apply("Sub", {a, b}); }
+    value_id mul(value_id a, value_id b) { return apply("Mul", {a, b}); }
+    value_id div(value_id a, value_id b) { return apply("Div", {a, b}); }
+    value_id neg(value_id a) { return apply("Neg", {a}); }
     /// x reshaped to `to`, whose extents are known; x itself where it has that shape.
     value_id reshape(value_id x, const shape& to);
     /// A number of the type of `like`.
@@ -68,7 +68,7 @@ GRAFT_END_NAMESPACE
 #if GRAFT_HAS_BODIES
 GRAFT_BEGIN_NAMESPACE
 
-GRAFT_INLINE std::vector<value_id> emitter::emit_all(const char* domain, const char* op_type, std::vector<value_id> inputs, std::vector<attribute> attributes, int count) {
+GRAFT_INLINE std::vector<value_id> emitter::apply_all(const char* domain, const char* op_type, std::vector<value_id> inputs, std::vector<attribute> attributes, int count) {
     std::vector<value_id> made(static_cast<std::size_t>(count), no_value);
     if (!failure.ok()) return made;
     node n;
@@ -112,7 +112,7 @@ GRAFT_INLINE std::vector<value_id> emitter::emit_all(const char* domain, const c
 
 GRAFT_INLINE value_id emitter::reshape(value_id x, const shape& to) {
     if (!failure.ok() || x == no_value || extents(x) == to) return x;
-    return emit("Reshape", {x, integers(std::vector<std::int64_t>(to.begin(), to.end()))}, {integer_attribute("allowzero", 1)});
+    return apply("Reshape", {x, integers(std::vector<std::int64_t>(to.begin(), to.end()))}, {integer_attribute("allowzero", 1)});
 }
 GRAFT_INLINE value_id emitter::number(double v, value_id like) {
     if (!failure.ok() || like == no_value) return no_value;

@@ -1,4 +1,4 @@
-// Gradients: functions that emit, for one node, the nodes of back-propagation through it.
+// Gradients: functions that build, for one node, the nodes of back-propagation through it.
 #pragma once
 
 #include "../core/shards.hpp"
@@ -8,9 +8,9 @@
 
 GRAFT_BEGIN_NAMESPACE
 
-/// What the gradient of an operator is given: the node, the gradients of its outputs, and where to emit. Every shape is known.
+/// What the gradient of an operator is given: the node, the gradients of its outputs, and where to build. Every shape is known.
 struct gradient_context {
-    emitter& emit;
+    emitter& build;
     const node& n;                       ///< the forward node; stays valid while nodes are emitted
     const std::vector<value_id>& given;  ///< gradient of each output; no_value: nothing flows from there
     const std::vector<char>& wanted;     ///< whether the gradient of each input is asked for
@@ -27,14 +27,14 @@ struct gradient_context {
     bool wants(int i) const noexcept { return i < static_cast<int>(wanted.size()) && wanted[static_cast<std::size_t>(i)] != 0; }
     void give(int i, value_id gradient) { made[static_cast<std::size_t>(i)] = gradient; }
     /// Gives the gradient of a broadcast input: sums it down to the input's shape.
-    void give_summed(int i, value_id gradient) { give(i, sum_to(gradient, emit.extents(in(i)))); }
+    void give_summed(int i, value_id gradient) { give(i, sum_to(gradient, build.extents(in(i)))); }
 
     /// x summed over the axes along which `to` was broadcast (numpy's rules), by the tree of shards where the batch is among them.
     value_id sum_to(value_id x, const shape& to) {
-        if (!emit.failure.ok() || x == no_value || emit.extents(x) == to) return x;
-        return emit.emit_graft("SumTo", {x}, {integers_attribute("shape", std::vector<std::int64_t>(to.begin(), to.end())), integer_attribute("shards", shards)});
+        if (!build.failure.ok() || x == no_value || build.extents(x) == to) return x;
+        return build.apply_graft("SumTo", {x}, {integers_attribute("shape", std::vector<std::int64_t>(to.begin(), to.end())), integer_attribute("shards", shards)});
     }
-    shape extents(value_id id) const { return emit.extents(id); }
+    shape extents(value_id id) const { return build.extents(id); }
     /// Contents of a constant input of integers, such as axes; false where they are not known.
     bool constant_integers(int i, std::vector<std::int64_t>& values) const;
 
@@ -77,12 +77,12 @@ GRAFT_BEGIN_NAMESPACE
 GRAFT_INLINE status gradient_context::refuse(const char* why) const { return fail(errc::train_no_gradient, place(n), why); }
 
 GRAFT_INLINE value_id gradient_context::also(int i) {
-    graph& g = emit.target();
+    graph& g = build.target();
     const std::size_t at = static_cast<std::size_t>(i);
     node* forward = nullptr;
     for (node& each : g.nodes)
         if (!each.outputs.empty() && each.outputs[0] == n.outputs[0]) forward = &each;
-    if (!forward || !emit.failure.ok()) return no_value;
+    if (!forward || !build.failure.ok()) return no_value;
     if (at < forward->outputs.size() && forward->outputs[at] != no_value) return forward->outputs[at];
     std::vector<tensor_view> in, out(at + 1);
     for (value_id id : forward->inputs) {
@@ -92,8 +92,8 @@ GRAFT_INLINE value_id gradient_context::also(int i) {
     if (forward->outputs.size() <= at) forward->outputs.resize(at + 1, no_value);
     const value_id more = g.add_value(g.values[static_cast<std::size_t>(n.outputs[0])].name + "." + std::to_string(i));
     forward->outputs[at] = more;
-    infer_context inferred{{*forward, in.data(), static_cast<int>(in.size()), out.data(), i + 1, emit.limit()}};
-    if (status s = forward->op->infer(inferred); !s.ok()) return emit.mistake(std::move(s)), no_value;
+    infer_context inferred{{*forward, in.data(), static_cast<int>(in.size()), out.data(), i + 1, build.limit()}};
+    if (status s = forward->op->infer(inferred); !s.ok()) return build.mistake(std::move(s)), no_value;
     value& v = g.values[static_cast<std::size_t>(more)];
     v.type = out[at].type;
     v.extents = out[at].extents;
@@ -104,8 +104,8 @@ GRAFT_INLINE value_id gradient_context::also(int i) {
 GRAFT_INLINE bool gradient_context::constant_integers(int i, std::vector<std::int64_t>& values) const {
     values.clear();
     if (in(i) == no_value) return false;
-    const tensor& t = emit.target().values[static_cast<std::size_t>(in(i))].constant;
-    if (!t) return emit.extents(in(i)).elements() == 0 && emit.extents(in(i)).rank() > 0;
+    const tensor& t = build.target().values[static_cast<std::size_t>(in(i))].constant;
+    if (!t) return build.extents(in(i)).elements() == 0 && build.extents(in(i)).rank() > 0;
     for (std::int64_t k = 0; k < t.elements(); ++k) values.push_back(element_as_int64(t.type(), t.raw(), k));
     return true;
 }

@@ -42,7 +42,7 @@ struct node {
     std::vector<value_id> inputs, outputs;
     std::vector<attribute> attributes;
     int version = 0;                ///< of the operator set that `domain` is imported at
-    const op_row* op = nullptr;     ///< its row of the op table, set by `verify`
+    const op_row* op = nullptr;     ///< its row of the op table, set by `verify_graph`
     bool on_device = false;         ///< lowered graphs only: it runs on the device beside the CPU
 
     const attribute* find(const char* attribute_name) const noexcept;
@@ -77,7 +77,7 @@ struct state_pair {
     int input = 0, output = 0;
 };
 
-/// A graph and what a model file says about it. Nodes are in an order in which they can run once `verify` has seen it.
+/// A graph and what a model file says about it. Nodes are in an order in which they can run once `verify_graph` has seen it.
 /// An initializer that is also an input is a default: it is in `inputs` and its value has a constant.
 struct graph {
     std::string name;

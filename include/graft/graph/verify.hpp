@@ -9,7 +9,7 @@ GRAFT_BEGIN_NAMESPACE
 /// in an order in which they can run (else the order stays), and sets `node::op`, and `node::version` where it is 0. Errors:
 /// graph.duplicate, graph.dangling, graph.no_output, graph.cycle, op.unsupported, op.attribute, op.shape, model.too_deep,
 /// internal.
-status verify(graph& g, const op_table* tables, int count, const limits& limit);
+status verify_graph(graph& g, const op_table* tables, int count, const limits& limit);
 
 GRAFT_END_NAMESPACE
 
@@ -291,7 +291,7 @@ inline status verifier::run(graph& g, int depth) {
 
 } // namespace detail
 
-GRAFT_INLINE status verify(graph& g, const op_table* tables, int count, const limits& limit) {
+GRAFT_INLINE status verify_graph(graph& g, const op_table* tables, int count, const limits& limit) {
     detail::verifier v(g, tables, count, limit);
     return v.run(g, 0);
 }

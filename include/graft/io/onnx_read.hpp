@@ -12,7 +12,7 @@ GRAFT_BEGIN_NAMESPACE
 
 /// Reads a model from memory. `name` stands for it in messages; `directory` is the folder that external data lies in (empty:
 /// refused). `owner` keeps the bytes alive, so that large tensors may share them instead of being copied (null: always copied).
-/// Functions are written out, names are resolved; `verify` has to follow. Errors: model.*, graph.*, tensor.*, external.*,
+/// Functions are written out, names are resolved; `verify_graph` has to follow. Errors: model.*, graph.*, tensor.*, external.*,
 /// op.unsupported, op.attribute, memory.*.
 result<graph> read_onnx(const void* bytes, std::size_t size, const std::string& name, const std::string& directory,
                         const limits& limit, std::shared_ptr<const void> owner);

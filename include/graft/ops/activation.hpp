@@ -233,7 +233,7 @@ inline status selu_gradient(gradient_context& c) {
 inline status celu_gradient(gradient_context& c) {
     const float alpha = c.real("alpha", 1.0f);
     if (!(alpha > 0)) return c.refuse("Celu can only be differentiated for alpha > 0: freeze what lies before it");
-    const value_id x = alpha == 1 ? c.in(0) : c.emit.div(c.in(0), c.emit.number(static_cast<double>(alpha), c.in(0)));
+    const value_id x = alpha == 1 ? c.in(0) : c.build.div(c.in(0), c.build.number(static_cast<double>(alpha), c.in(0)));
     c.give(0, activation_gradient(c, c.dy(), x, cpu::activation::elu, 1.0f));
     return {};
 }
@@ -245,30 +245,30 @@ inline status swish_gradient(gradient_context& c) {
 inline status swiglu_gradient(gradient_context& c) {
     const float alpha = c.real("alpha", 1.0f);
     const value_id a = c.in(0), b = c.in(1);
-    if (c.wants(0)) c.give(0, activation_gradient(c, c.emit.mul(c.dy(), b), scaled(c, a, static_cast<double>(alpha)), cpu::activation::silu));
-    if (c.wants(1)) c.give(1, c.emit.mul(c.dy(), c.emit.emit("Swish", {a}, {real_attribute("alpha", alpha)})));
+    if (c.wants(0)) c.give(0, activation_gradient(c, c.build.mul(c.dy(), b), scaled(c, a, static_cast<double>(alpha)), cpu::activation::silu));
+    if (c.wants(1)) c.give(1, c.build.mul(c.dy(), c.build.apply("Swish", {a}, {real_attribute("alpha", alpha)})));
     return {};
 }
 // dy where y > 0, which is where x > 0
 inline status relu_gradient(gradient_context& c) {
-    c.give(0, c.emit.emit_graft("ReluGrad", {c.dy(), c.out()}));
+    c.give(0, c.build.apply_graft("ReluGrad", {c.dy(), c.out()}));
     return {};
 }
 inline status thresholded_relu_gradient(gradient_context& c) {
-    const value_id alpha = c.emit.number(static_cast<double>(c.real("alpha", 1.0f)), c.in(0));
-    c.give(0, where(c, c.emit.emit("Greater", {c.in(0), alpha}), c.dy()));
+    const value_id alpha = c.build.number(static_cast<double>(c.real("alpha", 1.0f)), c.in(0));
+    c.give(0, where(c, c.build.apply("Greater", {c.in(0), alpha}), c.dy()));
     return {};
 }
 // dy / (1 + |x|)^2
 inline status softsign_gradient(gradient_context& c) {
-    const value_id d = shifted(c, c.emit.emit("Abs", {c.in(0)}), 1);
-    c.give(0, c.emit.div(c.dy(), c.emit.mul(d, d)));
+    const value_id d = shifted(c, c.build.apply("Abs", {c.in(0)}), 1);
+    c.give(0, c.build.div(c.dy(), c.build.mul(d, d)));
     return {};
 }
 inline status shrink_gradient(gradient_context& c) {
-    const value_id x = c.in(0), low = c.emit.number(-static_cast<double>(c.real("lambd", 0.5f)), x),
-                   high = c.emit.number(static_cast<double>(c.real("lambd", 0.5f)), x);
-    c.give(0, where(c, c.emit.emit("Or", {c.emit.emit("Less", {x, low}), c.emit.emit("Greater", {x, high})}), c.dy()));
+    const value_id x = c.in(0), low = c.build.number(-static_cast<double>(c.real("lambd", 0.5f)), x),
+                   high = c.build.number(static_cast<double>(c.real("lambd", 0.5f)), x);
+    c.give(0, where(c, c.build.apply("Or", {c.build.apply("Less", {x, low}), c.build.apply("Greater", {x, high})}), c.dy()));
     return {};
 }
 // Numbers: dy strictly inside of the bounds. Tensors: the bound that holds gets the rest; the upper one where both do, as it comes last.
@@ -285,20 +285,20 @@ inline status clip_gradient(gradient_context& c) {
     }
     const float first = static_cast<float>(low), last = static_cast<float>(high);
     if (numbers && static_cast<double>(first) == low && static_cast<double>(last) == high) { // bounds of float64 may be no floats
-        c.give(0, c.emit.emit_graft("ClipGrad", {c.dy(), c.out()}, {real_attribute("min", first), real_attribute("max", last)}));
+        c.give(0, c.build.apply_graft("ClipGrad", {c.dy(), c.out()}, {real_attribute("min", first), real_attribute("max", last)}));
         return {};
     }
     value_id above = no_value, below = no_value, raised = x;
     if (c.in(1) != no_value) {
-        const value_id bound = c.emit.reshape(c.in(1), shape{});
-        above = c.emit.emit("Greater", {x, bound});
-        raised = c.emit.emit("Max", {x, bound});
+        const value_id bound = c.build.reshape(c.in(1), shape{});
+        above = c.build.apply("Greater", {x, bound});
+        raised = c.build.apply("Max", {x, bound});
     }
-    if (c.in(2) != no_value) below = c.emit.emit("Less", {raised, c.emit.reshape(c.in(2), shape{})});
+    if (c.in(2) != no_value) below = c.build.apply("Less", {raised, c.build.reshape(c.in(2), shape{})});
     const value_id under = below == no_value ? c.dy() : where(c, below, c.dy());
     if (c.wants(0)) c.give(0, above == no_value ? under : where(c, above, under));
-    if (c.wants(1)) c.give(1, c.emit.reshape(c.sum_to(where(c, c.emit.emit("Not", {above}), under), shape{}), c.extents(c.in(1))));
-    if (c.wants(2)) c.give(2, c.emit.reshape(c.sum_to(where(c, c.emit.emit("Not", {below}), c.dy()), shape{}), c.extents(c.in(2))));
+    if (c.wants(1)) c.give(1, c.build.reshape(c.sum_to(where(c, c.build.apply("Not", {above}), under), shape{}), c.extents(c.in(1))));
+    if (c.wants(2)) c.give(2, c.build.reshape(c.sum_to(where(c, c.build.apply("Not", {below}), c.dy()), shape{}), c.extents(c.in(2))));
     return {};
 }
 // As torch has it: the slope counts at 0 too.
@@ -306,11 +306,11 @@ inline status prelu_gradient(gradient_context& c) {
     std::vector<tensor_view> in;
     shape slope;
     GRAFT_TRY(prelu_slope(forward_context(c, in), slope));
-    const value_id x = c.in(0), positive = c.emit.emit("Greater", {x, c.emit.number(0, x)});
-    if (c.wants(0)) c.give(0, c.emit.emit("Where", {positive, c.dy(), c.emit.mul(c.dy(), c.emit.reshape(c.in(1), slope))}));
+    const value_id x = c.in(0), positive = c.build.apply("Greater", {x, c.build.number(0, x)});
+    if (c.wants(0)) c.give(0, c.build.apply("Where", {positive, c.dy(), c.build.mul(c.dy(), c.build.reshape(c.in(1), slope))}));
     if (!c.wants(1)) return {};
-    const value_id g = c.emit.emit("Where", {positive, c.emit.number(0, x), c.emit.mul(c.dy(), x)});
-    c.give(1, c.emit.reshape(c.sum_to(g, slope), c.extents(c.in(1))));
+    const value_id g = c.build.apply("Where", {positive, c.build.number(0, x), c.build.mul(c.dy(), x)});
+    c.give(1, c.build.reshape(c.sum_to(g, slope), c.extents(c.in(1))));
     return {};
 }
 

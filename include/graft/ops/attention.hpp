@@ -225,17 +225,17 @@ struct attention_gradient_plan {
 
     /// An input, or a gradient like it, as [batch, kv heads, rows, size]; `heads` of it.
     value_id split(value_id x, std::int64_t heads, std::int64_t length, std::int64_t size) const {
-        if (p.packed) x = c.emit.emit("Transpose", {c.emit.reshape(x, {p.batch, length, heads, size})}, {integers_attribute("perm", {0, 2, 1, 3})});
-        return c.emit.reshape(x, {p.batch, p.kv_heads, heads / p.kv_heads * length, size});
+        if (p.packed) x = c.build.apply("Transpose", {c.build.reshape(x, {p.batch, length, heads, size})}, {integers_attribute("perm", {0, 2, 1, 3})});
+        return c.build.reshape(x, {p.batch, p.kv_heads, heads / p.kv_heads * length, size});
     }
     /// The other way.
     value_id join(value_id x, std::int64_t heads, std::int64_t length, std::int64_t size) const {
-        x = c.emit.reshape(x, {p.batch, heads, length, size});
+        x = c.build.reshape(x, {p.batch, heads, length, size});
         if (!p.packed) return x;
-        return c.emit.reshape(c.emit.emit("Transpose", {x}, {integers_attribute("perm", {0, 2, 1, 3})}), {p.batch, length, heads * size});
+        return c.build.reshape(c.build.apply("Transpose", {x}, {integers_attribute("perm", {0, 2, 1, 3})}), {p.batch, length, heads * size});
     }
-    value_id transposed(value_id x) const { return c.emit.emit("Transpose", {x}, {integers_attribute("perm", {0, 1, 3, 2})}); }
-    value_id product(value_id a, value_id b) const { return c.emit.emit("MatMul", {a, b}); }
+    value_id transposed(value_id x) const { return c.build.apply("Transpose", {x}, {integers_attribute("perm", {0, 1, 3, 2})}); }
+    value_id product(value_id a, value_id b) const { return c.build.apply("MatMul", {a, b}); }
     shape scores() const { return {p.batch, p.q_heads, p.q_length, p.total}; }
     shape rows() const { return {p.batch, p.kv_heads, p.group * p.q_length, p.total}; }
 };
@@ -245,21 +245,21 @@ struct attention_gradient_plan {
 inline value_id emit_attention_mask(gradient_context& c, const attention_plan& p, value_id& bias) {
     value_id allowed = no_value;
     bias = no_value;
-    if (c.in(3) != no_value && c.emit.type(c.in(3)) == dtype::boolean)
+    if (c.in(3) != no_value && c.build.type(c.in(3)) == dtype::boolean)
         allowed = c.in(3);
     else if (c.in(3) != no_value) {
         // -infinity is a mask; a number as low keeps the differences finite.
-        const value_id m = cast_to(c, c.in(3), c.emit.type(c.in(0))), lowest = c.emit.number(-1e4, m);
-        allowed = c.emit.emit("Greater", {m, c.emit.number(-HUGE_VAL, m)});
-        bias = c.emit.emit("Where", {allowed, m, lowest});
+        const value_id m = cast_to(c, c.in(3), c.build.type(c.in(0))), lowest = c.build.number(-1e4, m);
+        allowed = c.build.apply("Greater", {m, c.build.number(-HUGE_VAL, m)});
+        bias = c.build.apply("Where", {allowed, m, lowest});
     }
     if (!c.integer("is_causal", 0)) return allowed;
     auto frontier = tensor::make(dtype::boolean, {p.q_length, p.total});
-    if (!frontier.ok()) return c.emit.mistake(frontier.take_status()), no_value;
+    if (!frontier.ok()) return c.build.mistake(frontier.take_status()), no_value;
     for (std::int64_t i = 0; i < p.q_length; ++i)
         for (std::int64_t j = 0; j < p.total; ++j) frontier->data<std::uint8_t>()[i * p.total + j] = j <= i;
-    const value_id causal = c.emit.constant(std::move(frontier).value(), "frontier");
-    return allowed == no_value ? causal : c.emit.emit("And", {allowed, causal});
+    const value_id causal = c.build.constant(std::move(frontier).value(), "frontier");
+    return allowed == no_value ? causal : c.build.apply("And", {allowed, causal});
 }
 
 // With S = softcap(scale * Q K^T) + bias, P = softmax(S), dP = dY V^T and dS = P * (dP - sum(dP * P)): dV = P^T dY, dbias = dS, and through
@@ -275,10 +275,10 @@ inline status attention_gradient(gradient_context& c) {
     if (c.in(4) != no_value || c.in(6) != no_value) return c.refuse("a cache of keys, or lengths of keys, have no gradient");
     if (c.integer("left_window_size", -1) >= 0 || c.integer("right_window_size", -1) >= 0) return c.refuse("windows have no gradient: write them as attn_mask");
     if (c.in(3) != no_value && c.extents(c.in(3)).back() != p.total) return c.refuse("attn_mask must be as long as the keys");
-    if (c.emit.type(c.in(2)) != c.emit.type(c.in(0))) return c.refuse("queries and values must be of one type");
+    if (c.build.type(c.in(2)) != c.build.type(c.in(0))) return c.refuse("queries and values must be of one type");
     if (c.extents(c.out()).elements() == 0 || p.total == 0 || p.size == 0) {
         for (int i = 0; i < 3; ++i)
-            if (c.wants(i)) c.give(i, c.emit.zeros(shape(c.extents(c.in(i))), c.in(i)));
+            if (c.wants(i)) c.give(i, c.build.zeros(shape(c.extents(c.in(i))), c.in(i)));
         return {};
     }
     const double cap = static_cast<double>(c.real("softcap", 0));
@@ -288,24 +288,24 @@ inline status attention_gradient(gradient_context& c) {
     const value_id dy = a.split(c.dy(), p.q_heads, p.q_length, p.v_size);
     value_id scores = scaled(c, a.product(q, a.transposed(k)), scale), bent = no_value, bias = no_value;
     if (cap > 0) {
-        bent = c.emit.emit("Tanh", {scaled(c, scores, 1 / cap)});
+        bent = c.build.apply("Tanh", {scaled(c, scores, 1 / cap)});
         scores = scaled(c, bent, cap);
     }
     const value_id allowed = emit_attention_mask(c, p, bias);
     if (allowed != no_value || bias != no_value) {
-        scores = c.emit.reshape(scores, a.scores());
-        if (bias != no_value) scores = c.emit.add(scores, bias);
-        if (allowed != no_value) scores = c.emit.emit("Where", {allowed, scores, c.emit.number(c.emit.type(scores) == dtype::float16 ? -6e4 : -1e30, scores)});
+        scores = c.build.reshape(scores, a.scores());
+        if (bias != no_value) scores = c.build.add(scores, bias);
+        if (allowed != no_value) scores = c.build.apply("Where", {allowed, scores, c.build.number(c.build.type(scores) == dtype::float16 ? -6e4 : -1e30, scores)});
     }
-    value_id weights = c.emit.emit("Softmax", {scores}, {integer_attribute("axis", -1)});
+    value_id weights = c.build.apply("Softmax", {scores}, {integer_attribute("axis", -1)});
     if (allowed != no_value) weights = where(c, allowed, weights); // a query that sees nothing gives zeros
-    weights = c.emit.reshape(weights, a.rows());
+    weights = c.build.reshape(weights, a.rows());
     if (c.wants(2)) c.give(2, a.join(a.product(a.transposed(weights), dy), p.kv_heads, p.total, p.v_size));
     if (!c.wants(0) && !c.wants(1) && !c.wants(3)) return {};
     const value_id dweights = a.product(dy, a.transposed(v));
     value_id dscores = emit_softmax_gradient(c, dweights, weights, 3);
-    if (c.wants(3)) c.give(3, cast_to(c, c.sum_to(c.emit.reshape(dscores, a.scores()), shape(c.extents(c.in(3)))), c.emit.type(c.in(3))));
-    if (bent != no_value) dscores = c.emit.mul(dscores, c.emit.sub(c.emit.number(1, bent), c.emit.mul(bent, bent)));
+    if (c.wants(3)) c.give(3, cast_to(c, c.sum_to(c.build.reshape(dscores, a.scores()), shape(c.extents(c.in(3)))), c.build.type(c.in(3))));
+    if (bent != no_value) dscores = c.build.mul(dscores, c.build.sub(c.build.number(1, bent), c.build.mul(bent, bent)));
     dscores = scaled(c, dscores, scale);
     if (c.wants(0)) c.give(0, a.join(a.product(dscores, k), p.q_heads, p.q_length, p.size));
     if (c.wants(1)) c.give(1, a.join(a.product(a.transposed(dscores), q), p.kv_heads, p.total, p.size));

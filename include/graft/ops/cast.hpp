@@ -139,7 +139,7 @@ inline status bit_cast_run(run_context& c) {
 
 // Floats to floats: back to the type it came from. Integers and bools let nothing through.
 inline status cast_gradient(gradient_context& c) {
-    c.give(0, cast_to(c, c.dy(), c.emit.type(c.in(0))));
+    c.give(0, cast_to(c, c.dy(), c.build.type(c.in(0))));
     return {};
 }
 

@@ -159,12 +159,12 @@ inline status conv_gradient(gradient_context& c) {
         std::vector<attribute> of_weight = attributes;
         of_weight.push_back(shape_attribute("shape", shape(c.extents(c.in(1)))));
         of_weight.push_back(integer_attribute("shards", c.shards));
-        c.give(1, c.emit.emit_graft("ConvGradWeight", {c.in(0), c.dy()}, std::move(of_weight)));
+        c.give(1, c.build.apply_graft("ConvGradWeight", {c.in(0), c.dy()}, std::move(of_weight)));
     }
     if (c.wants(2)) c.give(2, sum_to_channels(c, c.dy(), p.groups * p.oc));
     if (c.wants(0)) {
         attributes.push_back(shape_attribute("shape", shape(c.extents(c.in(0)))));
-        c.give(0, c.emit.emit_graft("ConvGradInput", {c.dy(), c.in(1)}, std::move(attributes)));
+        c.give(0, c.build.apply_graft("ConvGradInput", {c.dy(), c.in(1)}, std::move(attributes)));
     }
     return {};
 }

@@ -144,7 +144,7 @@ inline status conv_transpose_gradient(gradient_context& c) {
     if (!c.wants(0) && !c.wants(1)) return {};
     if (c.extents(c.in(0)).elements() == 0 || c.extents(c.out()).elements() == 0) {
         for (int i = 0; i < 2; ++i)
-            if (c.wants(i)) c.give(i, c.emit.zeros(shape(c.extents(c.in(i))), c.dy()));
+            if (c.wants(i)) c.give(i, c.build.zeros(shape(c.extents(c.in(i))), c.dy()));
         return {};
     }
     value_id dy = c.dy();
@@ -159,14 +159,14 @@ inline status conv_transpose_gradient(gradient_context& c) {
         ends.push_back(beyond >= a.stride ? reach : a.output);
         cut = cut || beyond >= a.stride;
     }
-    if (cut) dy = c.emit.emit("Slice", {dy, c.emit.integers(std::vector<std::int64_t>(axes.size(), 0)), c.emit.integers(ends), c.emit.integers(axes)});
+    if (cut) dy = c.build.apply("Slice", {dy, c.build.integers(std::vector<std::int64_t>(axes.size(), 0)), c.build.integers(ends), c.build.integers(axes)});
     std::vector<attribute> attributes = window_attributes(p.w);
     attributes.push_back(integer_attribute("group", p.groups));
-    if (c.wants(0)) c.give(0, c.emit.emit("Conv", {dy, c.in(1)}, attributes));
+    if (c.wants(0)) c.give(0, c.build.apply("Conv", {dy, c.in(1)}, attributes));
     if (c.wants(1)) {
         attributes.push_back(shape_attribute("shape", shape(c.extents(c.in(1)))));
         attributes.push_back(integer_attribute("shards", c.shards));
-        c.give(1, c.emit.emit_graft("ConvGradWeight", {dy, c.in(0)}, std::move(attributes)));
+        c.give(1, c.build.apply_graft("ConvGradWeight", {dy, c.in(0)}, std::move(attributes)));
     }
     return {};
 }

@@ -56,7 +56,7 @@ inline status cum_prod_run(run_context& c) { return cumulative_kernel(c, true); 
 
 // The same sum the other way round.
 inline status cum_sum_gradient(gradient_context& c) {
-    c.give(0, c.emit.emit("CumSum", {c.dy(), c.in(1)},
+    c.give(0, c.build.apply("CumSum", {c.dy(), c.in(1)},
                           {integer_attribute("exclusive", c.integer("exclusive", 0)), integer_attribute("reverse", !c.integer("reverse", 0))}));
     return {};
 }

@@ -236,7 +236,7 @@ inline status deform_conv_gradient(gradient_context& c) {
     if (!c.wants(0) && !c.wants(1) && !c.wants(2) && !c.wants(4)) return {};
     std::vector<value_id> inputs{c.dy(), c.in(0), c.in(1), c.in(2)};
     if (c.in(4) != no_value) inputs.push_back(c.in(4));
-    const std::vector<value_id> made = c.emit.emit_all("graft", "DeformConvGrad", std::move(inputs), std::move(attributes), c.in(4) != no_value ? 4 : 3);
+    const std::vector<value_id> made = c.build.apply_all("graft", "DeformConvGrad", std::move(inputs), std::move(attributes), c.in(4) != no_value ? 4 : 3);
     for (int i = 0; i < static_cast<int>(made.size()); ++i)
         if (c.wants(i < 3 ? i : 4)) c.give(i < 3 ? i : 4, made[static_cast<std::size_t>(i)]);
     return {};

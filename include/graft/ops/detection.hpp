@@ -247,7 +247,7 @@ inline status roi_align_gradient(gradient_context& c) {
         c.n.version < 16 ? "output_half_pixel" : coordinates ? coordinates->string : "half_pixel"));
     const shape x = c.extents(c.in(0));
     attributes.push_back(integers_attribute("shape", std::vector<std::int64_t>(x.begin(), x.end())));
-    c.give(0, c.emit.emit_graft("RoiAlignGrad", {c.dy(), c.in(1), c.in(2)}, std::move(attributes)));
+    c.give(0, c.build.apply_graft("RoiAlignGrad", {c.dy(), c.in(1), c.in(2)}, std::move(attributes)));
     return {};
 }
 

@@ -326,10 +326,10 @@ inline status einsum_gradient_of(gradient_context& c, const einsum_plan& p, cons
         if (known[own.name[d]]) thin.push_back(extent);
     }
     equation += "->" + letters.term(own, known);
-    value_id g = c.emit.emit("Einsum", std::move(operands), {string_attribute("equation", equation)});
+    value_id g = c.build.apply("Einsum", std::move(operands), {string_attribute("equation", equation)});
     // Where every other operand and dY has the extent 1, so has the result, while the equation says more.
-    if (c.emit.failure.ok() && c.extents(g) != thin) g = expanded(c, g, thin);
-    c.give(i, c.sum_to(expanded(c, c.emit.reshape(g, apart), full), x));
+    if (c.build.failure.ok() && c.extents(g) != thin) g = expanded(c, g, thin);
+    c.give(i, c.sum_to(expanded(c, c.build.reshape(g, apart), full), x));
     return {};
 }
 inline status einsum_gradient(gradient_context& c) {

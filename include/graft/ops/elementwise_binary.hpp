@@ -148,11 +148,11 @@ inline status read_operands(gradient_context& c, binary_operands& o) {
     shape out;
     GRAFT_TRY(binary_shapes(forward_context(c, in), o.second, out));
     o.a = c.in(0);
-    o.b = c.emit.reshape(c.in(1), o.second);
+    o.b = c.build.reshape(c.in(1), o.second);
     return {};
 }
 inline void give_second(gradient_context& c, const binary_operands& o, value_id gradient) {
-    c.give(1, c.emit.reshape(c.sum_to(gradient, o.second), c.extents(c.in(1))));
+    c.give(1, c.build.reshape(c.sum_to(gradient, o.second), c.extents(c.in(1))));
 }
 
 inline status add_gradient(gradient_context& c) {
@@ -166,23 +166,23 @@ inline status sub_gradient(gradient_context& c) {
     binary_operands o;
     GRAFT_TRY(read_operands(c, o));
     if (c.wants(0)) c.give_summed(0, c.dy());
-    if (c.wants(1)) give_second(c, o, c.emit.neg(c.dy()));
+    if (c.wants(1)) give_second(c, o, c.build.neg(c.dy()));
     return {};
 }
 inline status mul_gradient(gradient_context& c) {
     binary_operands o;
     GRAFT_TRY(read_operands(c, o));
-    if (c.wants(0)) c.give_summed(0, c.emit.mul(c.dy(), o.b));
-    if (c.wants(1)) give_second(c, o, c.emit.mul(c.dy(), o.a));
+    if (c.wants(0)) c.give_summed(0, c.build.mul(c.dy(), o.b));
+    if (c.wants(1)) give_second(c, o, c.build.mul(c.dy(), o.a));
     return {};
 }
 // d(a / b) = da / b - db * y / b
 inline status div_gradient(gradient_context& c) {
     binary_operands o;
     GRAFT_TRY(read_operands(c, o));
-    const value_id quotient = c.emit.div(c.dy(), o.b);
+    const value_id quotient = c.build.div(c.dy(), o.b);
     if (c.wants(0)) c.give_summed(0, quotient);
-    if (c.wants(1)) give_second(c, o, c.emit.neg(c.emit.mul(quotient, c.out())));
+    if (c.wants(1)) give_second(c, o, c.build.neg(c.build.mul(quotient, c.out())));
     return {};
 }
 // The quotient is constant between its steps.
@@ -191,9 +191,9 @@ inline status mod_gradient(gradient_context& c) {
     GRAFT_TRY(read_operands(c, o));
     if (c.wants(0)) c.give_summed(0, c.dy());
     if (!c.wants(1)) return {};
-    emitter& e = c.emit;
+    emitter& e = c.build;
     const value_id q = e.div(o.a, o.b);
-    const value_id whole = c.integer("fmod", 0) ? e.mul(e.emit("Sign", {q}), e.emit("Floor", {e.emit("Abs", {q})})) : e.emit("Floor", {q});
+    const value_id whole = c.integer("fmod", 0) ? e.mul(e.apply("Sign", {q}), e.apply("Floor", {e.apply("Abs", {q})})) : e.apply("Floor", {q});
     give_second(c, o, e.neg(e.mul(c.dy(), whole)));
     return {};
 }
@@ -201,21 +201,21 @@ inline status mod_gradient(gradient_context& c) {
 inline status pow_gradient(gradient_context& c) {
     binary_operands o;
     GRAFT_TRY(read_operands(c, o));
-    emitter& e = c.emit;
+    emitter& e = c.build;
     const value_id dy = c.dy(), b = cast_to(c, o.b, e.type(o.a));
     double power = 0;
     const bool number = constant_number(c, 1, power);
     if (c.wants(0) && number && power == 2)
         c.give_summed(0, e.mul(dy, scaled(c, o.a, 2)));
     else if (c.wants(0) && number && power != 0)
-        c.give_summed(0, e.mul(dy, scaled(c, e.emit("Pow", {o.a, e.number(power - 1, o.a)}), power)));
+        c.give_summed(0, e.mul(dy, scaled(c, e.apply("Pow", {o.a, e.number(power - 1, o.a)}), power)));
     else if (c.wants(0) && !number) {
-        const value_id slope = e.mul(b, e.emit("Pow", {o.a, shifted(c, b, -1)}));
-        c.give_summed(0, e.emit("Where", {e.emit("Equal", {b, e.number(0, b)}), e.number(0, b), e.mul(dy, slope)}));
+        const value_id slope = e.mul(b, e.apply("Pow", {o.a, shifted(c, b, -1)}));
+        c.give_summed(0, e.apply("Where", {e.apply("Equal", {b, e.number(0, b)}), e.number(0, b), e.mul(dy, slope)}));
     }
     if (!c.wants(1)) return {};
-    const value_id zero = e.number(0, b), none = e.emit("And", {e.emit("Equal", {o.a, zero}), e.emit("GreaterOrEqual", {b, zero})});
-    give_second(c, o, e.emit("Where", {none, zero, e.mul(dy, e.mul(c.out(), e.emit("Log", {o.a})))}));
+    const value_id zero = e.number(0, b), none = e.apply("And", {e.apply("Equal", {o.a, zero}), e.apply("GreaterOrEqual", {b, zero})});
+    give_second(c, o, e.apply("Where", {none, zero, e.mul(dy, e.mul(c.out(), e.apply("Log", {o.a})))}));
     return {};
 }
 

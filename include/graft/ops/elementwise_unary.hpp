@@ -105,30 +105,30 @@ inline status identity_run(run_context& c) { return copy_input(c); }
 // Gradients: dx = dy * expression, where x is the input and y the output.
 #define GRAFT_UNARY_GRADIENT(id, expression)          \
     inline status id##_gradient(gradient_context& c) { \
-        emitter& e = c.emit;                          \
+        emitter& e = c.build;                          \
         const value_id x = c.in(0), y = c.out();      \
         const value_id dy = c.dy();                   \
         (void)e, (void)x, (void)y;                    \
         c.give(0, expression);                        \
         return {};                                    \
     }
-GRAFT_UNARY_GRADIENT(abs, e.mul(dy, e.emit("Sign", {x})))
+GRAFT_UNARY_GRADIENT(abs, e.mul(dy, e.apply("Sign", {x})))
 GRAFT_UNARY_GRADIENT(neg, e.neg(dy))
 GRAFT_UNARY_GRADIENT(sqrt, e.div(dy, scaled(c, y, 2)))
 GRAFT_UNARY_GRADIENT(reciprocal, e.neg(e.mul(dy, e.mul(y, y))))
 GRAFT_UNARY_GRADIENT(exp, e.mul(dy, y))
 GRAFT_UNARY_GRADIENT(log, e.div(dy, x))
-GRAFT_UNARY_GRADIENT(erf, e.mul(dy, scaled(c, e.emit("Exp", {e.neg(e.mul(x, x))}), 1.12837916709551257390))) // 2 / sqrt(pi)
-GRAFT_UNARY_GRADIENT(sin, e.mul(dy, e.emit("Cos", {x})))
-GRAFT_UNARY_GRADIENT(cos, e.neg(e.mul(dy, e.emit("Sin", {x}))))
+GRAFT_UNARY_GRADIENT(erf, e.mul(dy, scaled(c, e.apply("Exp", {e.neg(e.mul(x, x))}), 1.12837916709551257390))) // 2 / sqrt(pi)
+GRAFT_UNARY_GRADIENT(sin, e.mul(dy, e.apply("Cos", {x})))
+GRAFT_UNARY_GRADIENT(cos, e.neg(e.mul(dy, e.apply("Sin", {x}))))
 GRAFT_UNARY_GRADIENT(tan, e.mul(dy, shifted(c, e.mul(y, y), 1)))
-GRAFT_UNARY_GRADIENT(asin, e.div(dy, e.emit("Sqrt", {shifted(c, e.neg(e.mul(x, x)), 1)})))
-GRAFT_UNARY_GRADIENT(acos, e.neg(e.div(dy, e.emit("Sqrt", {shifted(c, e.neg(e.mul(x, x)), 1)}))))
+GRAFT_UNARY_GRADIENT(asin, e.div(dy, e.apply("Sqrt", {shifted(c, e.neg(e.mul(x, x)), 1)})))
+GRAFT_UNARY_GRADIENT(acos, e.neg(e.div(dy, e.apply("Sqrt", {shifted(c, e.neg(e.mul(x, x)), 1)}))))
 GRAFT_UNARY_GRADIENT(atan, e.div(dy, shifted(c, e.mul(x, x), 1)))
-GRAFT_UNARY_GRADIENT(sinh, e.mul(dy, e.emit("Cosh", {x})))
-GRAFT_UNARY_GRADIENT(cosh, e.mul(dy, e.emit("Sinh", {x})))
-GRAFT_UNARY_GRADIENT(asinh, e.div(dy, e.emit("Sqrt", {shifted(c, e.mul(x, x), 1)})))
-GRAFT_UNARY_GRADIENT(acosh, e.div(dy, e.emit("Sqrt", {shifted(c, e.mul(x, x), -1)})))
+GRAFT_UNARY_GRADIENT(sinh, e.mul(dy, e.apply("Cosh", {x})))
+GRAFT_UNARY_GRADIENT(cosh, e.mul(dy, e.apply("Sinh", {x})))
+GRAFT_UNARY_GRADIENT(asinh, e.div(dy, e.apply("Sqrt", {shifted(c, e.mul(x, x), 1)})))
+GRAFT_UNARY_GRADIENT(acosh, e.div(dy, e.apply("Sqrt", {shifted(c, e.mul(x, x), -1)})))
 GRAFT_UNARY_GRADIENT(atanh, e.div(dy, shifted(c, e.neg(e.mul(x, x)), 1)))
 GRAFT_UNARY_GRADIENT(identity, dy)
 #undef GRAFT_UNARY_GRADIENT

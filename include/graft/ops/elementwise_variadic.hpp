@@ -68,13 +68,13 @@ inline status mean_run(run_context& c) { return variadic_elementwise(c, sum_real
 
 // The inputs that hold the extreme share dy evenly, as torch.maximum has it for two.
 inline status extreme_gradient(gradient_context& c) {
-    emitter& e = c.emit;
+    emitter& e = c.build;
     const int count = static_cast<int>(c.n.inputs.size());
     if (count == 1) return c.give(0, c.dy()), status();
     std::vector<value_id> masks;
     value_id holders = no_value;
     for (int i = 0; i < count; ++i) {
-        masks.push_back(cast_to(c, e.emit("Equal", {c.in(i), c.out()}), e.type(c.out())));
+        masks.push_back(cast_to(c, e.apply("Equal", {c.in(i), c.out()}), e.type(c.out())));
         holders = holders == no_value ? masks.back() : e.add(holders, masks.back());
     }
     const value_id share = e.div(c.dy(), holders);

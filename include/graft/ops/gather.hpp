@@ -201,7 +201,7 @@ inline status compress_run(run_context& c) {
 // dy added up at the places that the indices name. One constant index is a slice; along other axes than the first, the axis is brought
 // to the front and back.
 inline status gather_gradient(gradient_context& c) {
-    emitter& e = c.emit;
+    emitter& e = c.build;
     const shape x = c.extents(c.in(0)), indices = c.extents(c.in(1));
     const std::int64_t given = c.integer("axis", 0);
     const int axis = static_cast<int>(given < 0 ? given + x.rank() : given);
@@ -210,7 +210,7 @@ inline status gather_gradient(gradient_context& c) {
         shape part = x;
         part[axis] = 1;
         const std::int64_t at = static_cast<std::int64_t>(one);
-        c.give(0, e.emit_graft("SliceGrad", {e.reshape(c.dy(), part)},
+        c.give(0, e.apply_graft("SliceGrad", {e.reshape(c.dy(), part)},
                                {integers_attribute("starts", {at < 0 ? at + x[axis] : at}), integers_attribute("axes", {axis}),
                                 integers_attribute("steps", {1}), integers_attribute("shape", std::vector<std::int64_t>(x.begin(), x.end()))}));
         return {};
@@ -227,20 +227,20 @@ inline status gather_gradient(gradient_context& c) {
         forth.push_back(d);
         front.push_back(x[d]);
     }
-    if (axis) dy = e.emit("Transpose", {dy}, {integers_attribute("perm", forth)});
-    const value_id sums = e.emit("ScatterND", {e.zeros(front, dy), places, dy}, {string_attribute("reduction", "add")});
-    c.give(0, axis ? e.emit("Transpose", {sums}, {integers_attribute("perm", back)}) : sums);
+    if (axis) dy = e.apply("Transpose", {dy}, {integers_attribute("perm", forth)});
+    const value_id sums = e.apply("ScatterND", {e.zeros(front, dy), places, dy}, {string_attribute("reduction", "add")});
+    c.give(0, axis ? e.apply("Transpose", {sums}, {integers_attribute("perm", back)}) : sums);
     return {};
 }
 inline status gather_elements_gradient(gradient_context& c) {
     const shape x = c.extents(c.in(0));
-    c.give(0, c.emit.emit("ScatterElements", {c.emit.zeros(x, c.dy()), c.in(1), c.dy()},
+    c.give(0, c.build.apply("ScatterElements", {c.build.zeros(x, c.dy()), c.in(1), c.dy()},
                           {integer_attribute("axis", c.integer("axis", 0)), string_attribute("reduction", "add")}));
     return {};
 }
 // Shared batch axes become indices of their own: ScatterND has none.
 inline status gather_nd_gradient(gradient_context& c) {
-    emitter& e = c.emit;
+    emitter& e = c.build;
     const shape x = c.extents(c.in(0)), indices = c.extents(c.in(1));
     const int batch = static_cast<int>(c.integer("batch_dims", 0));
     value_id places = c.in(1);
@@ -257,9 +257,9 @@ inline status gather_nd_gradient(gradient_context& c) {
                 rest /= indices[d];
             }
         }
-        places = e.emit("Concat", {e.constant(std::move(made).value(), "batch"), places}, {integer_attribute("axis", -1)});
+        places = e.apply("Concat", {e.constant(std::move(made).value(), "batch"), places}, {integer_attribute("axis", -1)});
     }
-    c.give(0, e.emit("ScatterND", {e.zeros(x, c.dy()), places, c.dy()}, {string_attribute("reduction", "add")}));
+    c.give(0, e.apply("ScatterND", {e.zeros(x, c.dy()), places, c.dy()}, {string_attribute("reduction", "add")}));
     return {};
 }
 

@@ -289,7 +289,7 @@ inline status grid_sample_grad_run(run_context& c) {
     return {};
 }
 inline status grid_sample_gradient(gradient_context& c) {
-    const std::vector<value_id> made = c.emit.emit_all("graft", "GridSampleGrad", {c.dy(), c.in(0), c.in(1)}, c.n.attributes, 2);
+    const std::vector<value_id> made = c.build.apply_all("graft", "GridSampleGrad", {c.dy(), c.in(0), c.in(1)}, c.n.attributes, 2);
     for (int i = 0; i < 2; ++i)
         if (c.wants(i)) c.give(i, made[static_cast<std::size_t>(i)]);
     return {};
@@ -300,11 +300,11 @@ inline status affine_grid_gradient(gradient_context& c) {
     const shape o = c.extents(c.out());
     const int d = o.rank() - 2;
     if (!c.wants(0)) return {};
-    if (o.elements() == 0) return c.give(0, c.emit.zeros(shape(c.extents(c.in(0))), c.dy())), status();
+    if (o.elements() == 0) return c.give(0, c.build.zeros(shape(c.extents(c.in(0))), c.dy())), status();
     const bool corners = c.integer("align_corners", 0) != 0;
     const std::int64_t points = o.product(1, o.rank() - 1);
     tensor places;
-    GRAFT_TRY_ASSIGN(places, tensor::make(c.emit.type(c.dy()), {points, d + 1}));
+    GRAFT_TRY_ASSIGN(places, tensor::make(c.build.type(c.dy()), {points, d + 1}));
     for (std::int64_t i = 0; i < points; ++i) {
         double place[4] = {1, 1, 1, 1};
         std::int64_t rest = i;
@@ -316,8 +316,8 @@ inline status affine_grid_gradient(gradient_context& c) {
         }
         store_from_double(places.type(), places.raw(), i * (d + 1), d + 1, place);
     }
-    const value_id turned = c.emit.emit("Transpose", {c.emit.reshape(c.dy(), {o[0], points, d})}, {integers_attribute("perm", {0, 2, 1})});
-    c.give(0, c.emit.emit("MatMul", {turned, c.emit.constant(std::move(places), "places")}));
+    const value_id turned = c.build.apply("Transpose", {c.build.reshape(c.dy(), {o[0], points, d})}, {integers_attribute("perm", {0, 2, 1})});
+    c.give(0, c.build.apply("MatMul", {turned, c.build.constant(std::move(places), "places")}));
     return {};
 }
 

@@ -110,7 +110,7 @@ inline status crop_gradient(gradient_context& c) {
     std::int64_t top = 0, left = 0, height = 0, width = 0;
     GRAFT_TRY(crop_window(forward_context(c, in), top, left, height, width));
     const shape x = c.extents(c.in(0));
-    c.give(0, c.emit.emit("Pad", {c.dy(), c.emit.integers({0, 0, top, left, 0, 0, x[2] - top - height, x[3] - left - width})}));
+    c.give(0, c.build.apply("Pad", {c.dy(), c.build.integers({0, 0, top, left, 0, 0, x[2] - top - height, x[3] - left - width})}));
     return {};
 }
 

@@ -80,9 +80,9 @@ inline status where_run(run_context& c) {
 }
 
 inline status where_gradient(gradient_context& c) {
-    const value_id dy = c.dy(), zero = c.emit.number(0, dy);
-    if (c.wants(1)) c.give_summed(1, c.emit.emit("Where", {c.in(0), dy, zero}));
-    if (c.wants(2)) c.give_summed(2, c.emit.emit("Where", {c.in(0), zero, dy}));
+    const value_id dy = c.dy(), zero = c.build.number(0, dy);
+    if (c.wants(1)) c.give_summed(1, c.build.apply("Where", {c.in(0), dy, zero}));
+    if (c.wants(2)) c.give_summed(2, c.build.apply("Where", {c.in(0), zero, dy}));
     return {};
 }
 

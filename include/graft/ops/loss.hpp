@@ -74,23 +74,23 @@ inline status softmax_cross_entropy_loss_run(run_context& c) { return loss_kerne
 // `chosen` becomes the one-hot form of the targets along the classes, 0 where they are ignored.
 inline status loss_shares(gradient_context& c, value_id& chosen, value_id& shares) {
     if (c.wants(2)) return c.refuse("class weights do not learn: leave them out of what is trained");
-    emitter& e = c.emit;
+    emitter& e = c.build;
     const value_id x = c.in(0);
     const shape target = c.extents(c.in(1));
     const std::int64_t classes = c.extents(x)[1];
     value_id t = cast_to(c, c.in(1), dtype::int64), counts = no_value;
     if (const attribute* ignore = c.n.find("ignore_index")) {
-        const value_id kept = e.emit("Not", {e.emit("Equal", {t, e.number(static_cast<double>(ignore->integer), t)})});
-        t = e.emit("Where", {kept, t, e.number(0, t)});
+        const value_id kept = e.apply("Not", {e.apply("Equal", {t, e.number(static_cast<double>(ignore->integer), t)})});
+        t = e.apply("Where", {kept, t, e.number(0, t)});
         counts = cast_to(c, kept, e.type(x));
     }
     tensor off_on;
     GRAFT_TRY_ASSIGN(off_on, tensor::zeros(e.type(x), shape{2}));
     const double one = 1;
     store_from_double(off_on.type(), off_on.raw(), 1, 1, &one);
-    chosen = e.emit("OneHot", {t, e.integers({classes}), e.constant(std::move(off_on), "off_on")}, {integer_attribute("axis", 1)});
+    chosen = e.apply("OneHot", {t, e.integers({classes}), e.constant(std::move(off_on), "off_on")}, {integer_attribute("axis", 1)});
     if (c.in(2) != no_value) {
-        const value_id weights = e.emit("Gather", {c.in(2), t});
+        const value_id weights = e.apply("Gather", {c.in(2), t});
         counts = counts == no_value ? weights : e.mul(weights, counts);
     }
     const attribute* reduction = c.n.find("reduction");
@@ -106,13 +106,13 @@ inline status loss_shares(gradient_context& c, value_id& chosen, value_id& share
 inline status negative_log_likelihood_loss_gradient(gradient_context& c) {
     value_id chosen = no_value, shares = no_value;
     GRAFT_TRY(loss_shares(c, chosen, shares));
-    c.give(0, c.emit.neg(c.emit.mul(chosen, shares)));
+    c.give(0, c.build.neg(c.build.mul(chosen, shares)));
     return {};
 }
 // (softmax(x) - chosen) * shares; of the second output, log_prob, as of LogSoftmax.
 inline status softmax_cross_entropy_loss_gradient(gradient_context& c) {
-    emitter& e = c.emit;
-    const value_id p = e.emit("Softmax", {c.in(0)}, {integer_attribute("axis", 1)});
+    emitter& e = c.build;
+    const value_id p = e.apply("Softmax", {c.in(0)}, {integer_attribute("axis", 1)});
     value_id dx = no_value;
     if (c.dy() != no_value) {
         value_id chosen = no_value, shares = no_value;

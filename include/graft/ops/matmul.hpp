@@ -192,21 +192,21 @@ inline value_id transposed_matrices(gradient_context& c, value_id x) {
     const int rank = c.extents(x).rank();
     std::vector<std::int64_t> perm;
     for (int d = 0; d < rank; ++d) perm.push_back(d < rank - 2 ? d : 2 * rank - 3 - d);
-    return c.emit.emit("Transpose", {x}, {integers_attribute("perm", std::move(perm))});
+    return c.build.apply("Transpose", {x}, {integers_attribute("perm", std::move(perm))});
 }
 // The rows of x as one matrix.
 inline value_id rows_of(gradient_context& c, value_id x) {
     const shape s = c.extents(x);
-    return c.emit.reshape(x, shape{s.product(0, s.rank() - 1), s.back()});
+    return c.build.reshape(x, shape{s.product(0, s.rank() - 1), s.back()});
 }
 // Of a weight [K, N] that the rows of x are multiplied with: the sum over all rows by the tree of shards. [N, K] where `transposed`.
 inline value_id weight_gradient(gradient_context& c, value_id x, value_id dy, bool transposed) {
-    return c.emit.emit_graft("MatMulGradWeight", {x, dy}, {integer_attribute("shards", c.shards), integer_attribute("transposed", transposed)});
+    return c.build.apply_graft("MatMulGradWeight", {x, dy}, {integer_attribute("shards", c.shards), integer_attribute("transposed", transposed)});
 }
 
 // dA = dY * B', dB = A' * dY; vectors are matrices of one row or column.
 inline status matmul_gradient(gradient_context& c) {
-    emitter& e = c.emit;
+    emitter& e = c.build;
     shape a = c.extents(c.in(0)), b = c.extents(c.in(1)), y = c.extents(c.out());
     if (b.rank() == 1) {
         b.push_back(1);
@@ -218,23 +218,23 @@ inline status matmul_gradient(gradient_context& c) {
     }
     const value_id left = e.reshape(c.in(0), a), right = e.reshape(c.in(1), b), dy = e.reshape(c.dy(), y);
     if (b.rank() == 2) { // a weight
-        if (c.wants(0)) c.give(0, e.reshape(e.emit("Gemm", {rows_of(c, dy), right}, {integer_attribute("transB", 1)}), c.extents(c.in(0))));
+        if (c.wants(0)) c.give(0, e.reshape(e.apply("Gemm", {rows_of(c, dy), right}, {integer_attribute("transB", 1)}), c.extents(c.in(0))));
         if (c.wants(1)) c.give(1, e.reshape(weight_gradient(c, rows_of(c, left), rows_of(c, dy), false), c.extents(c.in(1))));
         return {};
     }
-    if (c.wants(0)) c.give(0, e.reshape(c.sum_to(e.emit("MatMul", {dy, transposed_matrices(c, right)}), a), c.extents(c.in(0))));
-    if (c.wants(1)) c.give(1, e.reshape(c.sum_to(e.emit("MatMul", {transposed_matrices(c, left), dy}), b), c.extents(c.in(1))));
+    if (c.wants(0)) c.give(0, e.reshape(c.sum_to(e.apply("MatMul", {dy, transposed_matrices(c, right)}), a), c.extents(c.in(0))));
+    if (c.wants(1)) c.give(1, e.reshape(c.sum_to(e.apply("MatMul", {transposed_matrices(c, left), dy}), b), c.extents(c.in(1))));
     return {};
 }
 inline status gemm_gradient(gradient_context& c) {
-    emitter& e = c.emit;
+    emitter& e = c.build;
     const bool trans_a = c.integer("transA", 0) != 0, trans_b = c.integer("transB", 0) != 0;
     const float alpha = c.real("alpha", 1);
     const value_id a = c.in(0), b = c.in(1), dy = c.dy();
     if (c.wants(0) && trans_a)
-        c.give(0, e.emit("Gemm", {b, dy}, {real_attribute("alpha", alpha), integer_attribute("transA", trans_b), integer_attribute("transB", 1)}));
+        c.give(0, e.apply("Gemm", {b, dy}, {real_attribute("alpha", alpha), integer_attribute("transA", trans_b), integer_attribute("transB", 1)}));
     else if (c.wants(0))
-        c.give(0, e.emit("Gemm", {dy, b}, {real_attribute("alpha", alpha), integer_attribute("transB", !trans_b)}));
+        c.give(0, e.apply("Gemm", {dy, b}, {real_attribute("alpha", alpha), integer_attribute("transB", !trans_b)}));
     if (c.wants(1)) c.give(1, scaled(c, weight_gradient(c, trans_a ? transposed_matrices(c, a) : a, dy, trans_b), static_cast<double>(alpha)));
     if (c.wants(2)) c.give_summed(2, scaled(c, dy, static_cast<double>(c.real("beta", 1))));
     return {};

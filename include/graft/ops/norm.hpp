@@ -320,14 +320,14 @@ inline status batch_norm_gradient(gradient_context& c) {
     const int rank = c.extents(c.in(0)).rank();
     if (rank < 2) return c.refuse("an input without channels has no gradient: freeze what lies before it");
     const std::int64_t channels = c.extents(c.in(1)).elements();
-    const value_id deviation = c.emit.emit("Sqrt", {shifted(c, cast_to(c, c.in(4), c.emit.type(c.in(1))), epsilon_of(forward))}), g = c.dy();
-    const dtype type = c.emit.type(g);
-    if (c.wants(0)) c.give(0, c.emit.mul(g, along_channels(c, cast_to(c, c.emit.div(c.in(1), deviation), type), rank)));
+    const value_id deviation = c.build.apply("Sqrt", {shifted(c, cast_to(c, c.in(4), c.build.type(c.in(1))), epsilon_of(forward))}), g = c.dy();
+    const dtype type = c.build.type(g);
+    if (c.wants(0)) c.give(0, c.build.mul(g, along_channels(c, cast_to(c, c.build.div(c.in(1), deviation), type), rank)));
     if (c.wants(1)) {
-        const value_id centred = c.emit.sub(c.in(0), along_channels(c, cast_to(c, c.in(3), type), rank));
-        c.give(1, c.emit.div(cast_to(c, sum_to_channels(c, c.emit.mul(g, centred), channels), c.emit.type(c.in(1))), deviation));
+        const value_id centred = c.build.sub(c.in(0), along_channels(c, cast_to(c, c.in(3), type), rank));
+        c.give(1, c.build.div(cast_to(c, sum_to_channels(c, c.build.mul(g, centred), channels), c.build.type(c.in(1))), deviation));
     }
-    if (c.wants(2)) c.give(2, cast_to(c, sum_to_channels(c, g, channels), c.emit.type(c.in(2))));
+    if (c.wants(2)) c.give(2, cast_to(c, sum_to_channels(c, g, channels), c.build.type(c.in(2))));
     return {};
 }
 
@@ -338,16 +338,16 @@ struct normalized {
 };
 inline normalized emit_normalized(gradient_context& c, value_id x, const shape& rows, double epsilon) {
     normalized made;
-    const dtype type = c.emit.type(x);
+    const dtype type = c.build.type(x);
     auto ones = tensor::make(type, shape{rows[1]});
-    if (!ones.ok()) return c.emit.mistake(ones.take_status()), made;
+    if (!ones.ok()) return c.build.mistake(ones.take_status()), made;
     const double one = 1;
     for (std::int64_t i = 0; i < rows[1]; ++i) store_from_double(type, ones->raw(), i, 1, &one);
     const std::int64_t stash = type == dtype::float64 ? static_cast<std::int64_t>(type) : 1;
-    const std::vector<value_id> out = c.emit.emit_all("", "LayerNormalization", {c.emit.reshape(x, rows), c.emit.constant(std::move(ones).value(), "ones")},
+    const std::vector<value_id> out = c.build.apply_all("", "LayerNormalization", {c.build.reshape(x, rows), c.build.constant(std::move(ones).value(), "ones")},
                                                       {integer_attribute("axis", 1), real_attribute("epsilon", static_cast<float>(epsilon)),
                                                           integer_attribute("stash_type", stash)}, 3);
-    if (!c.emit.failure.ok()) return made;
+    if (!c.build.failure.ok()) return made;
     made.x = out[0];
     made.mean = out[1];
     made.inverse = out[2];
@@ -355,7 +355,7 @@ inline normalized emit_normalized(gradient_context& c, value_id x, const shape& 
 }
 /// dX of rows [outer, n] that were normalised, by graft.LayerNormalizationGrad.
 inline value_id emit_row_gradient(gradient_context& c, value_id dy, value_id x, value_id mean, value_id inverse, value_id scale, int axis) {
-    return c.emit.emit_graft("LayerNormalizationGrad", {dy, x, mean, inverse, scale}, {integer_attribute("axis", axis)});
+    return c.build.apply_graft("LayerNormalizationGrad", {dy, x, mean, inverse, scale}, {integer_attribute("axis", axis)});
 }
 
 inline status group_norm_gradient(gradient_context& c) {
@@ -364,21 +364,21 @@ inline status group_norm_gradient(gradient_context& c) {
     const shape x = c.extents(c.in(0));
     if (x.elements() == 0) {
         for (int i = 0; i < 3; ++i)
-            if (c.wants(i)) c.give(i, c.emit.zeros(shape(c.extents(c.in(i))), c.in(i)));
+            if (c.wants(i)) c.give(i, c.build.zeros(shape(c.extents(c.in(i))), c.in(i)));
         return {};
     }
     const std::int64_t channels = x[1], groups = c.integer("num_groups", channels), plane = x.product(2, x.rank()), size = channels / groups;
     const shape parted{x[0], groups, size, plane}, rows{x[0] * groups, size * plane};
     // Parameters are by channel or, in GroupNormalization before opset 21, by group.
     const shape parameters{1, groups, c.extents(c.in(1)).elements() == channels ? size : 1, 1};
-    const value_id g = c.emit.reshape(c.dy(), parted);
-    if (c.wants(2)) c.give(2, c.emit.reshape(c.sum_to(g, parameters), shape(c.extents(c.in(2)))));
+    const value_id g = c.build.reshape(c.dy(), parted);
+    if (c.wants(2)) c.give(2, c.build.reshape(c.sum_to(g, parameters), shape(c.extents(c.in(2)))));
     if (!c.wants(0) && !c.wants(1)) return {};
     const normalized y = emit_normalized(c, c.in(0), rows, epsilon_of(forward));
-    if (c.wants(1)) c.give(1, c.emit.reshape(c.sum_to(c.emit.mul(g, c.emit.reshape(y.x, parted)), parameters), shape(c.extents(c.in(1)))));
+    if (c.wants(1)) c.give(1, c.build.reshape(c.sum_to(c.build.mul(g, c.build.reshape(y.x, parted)), parameters), shape(c.extents(c.in(1)))));
     if (!c.wants(0)) return {};
-    const value_id scaled_g = c.emit.reshape(c.emit.mul(g, c.emit.reshape(c.in(1), parameters)), rows);
-    c.give(0, c.emit.reshape(emit_row_gradient(c, scaled_g, c.emit.reshape(c.in(0), rows), y.mean, y.inverse, no_value, 1), x));
+    const value_id scaled_g = c.build.reshape(c.build.mul(g, c.build.reshape(c.in(1), parameters)), rows);
+    c.give(0, c.build.reshape(emit_row_gradient(c, scaled_g, c.build.reshape(c.in(0), rows), y.mean, y.inverse, no_value, 1), x));
     return {};
 }
 
@@ -389,12 +389,12 @@ inline status layer_norm_gradient(gradient_context& c) {
     const op_context forward = forward_context(c, in);
     const shape x = c.extents(c.in(0));
     const bool centred = c.n.op_type == "LayerNormalization";
-    const dtype type = c.emit.type(c.in(0));
+    const dtype type = c.build.type(c.in(0));
     int axis = 0;
     GRAFT_TRY(forward.axis(forward.integer("axis", -1), x.rank(), axis));
     if (x.elements() == 0) {
         for (int i = 0; i < 3; ++i)
-            if (c.wants(i)) c.give(i, c.emit.zeros(shape(c.extents(c.in(i))), c.in(i)));
+            if (c.wants(i)) c.give(i, c.build.zeros(shape(c.extents(c.in(i))), c.in(i)));
         return {};
     }
     const value_id dy = cast_to(c, c.dy(), type);
@@ -406,12 +406,12 @@ inline status layer_norm_gradient(gradient_context& c) {
         const normalized own = emit_normalized(c, c.in(0), {x.product(0, axis), x.product(axis, x.rank())}, epsilon_of(forward));
         shape each = x;
         for (int i = axis; i < x.rank(); ++i) each[i] = 1;
-        mean = c.emit.reshape(own.mean, each), inverse = c.emit.reshape(own.inverse, each);
+        mean = c.build.reshape(own.mean, each), inverse = c.build.reshape(own.inverse, each);
     } else {
         std::vector<std::int64_t> axes;
         for (int i = axis; i < x.rank(); ++i) axes.push_back(i);
-        const value_id squares = c.emit.emit("ReduceMean", {c.emit.mul(c.in(0), c.in(0)), c.emit.integers(axes)}, {integer_attribute("keepdims", 1)});
-        inverse = c.emit.emit("Reciprocal", {c.emit.emit("Sqrt", {shifted(c, squares, epsilon_of(forward))})});
+        const value_id squares = c.build.apply("ReduceMean", {c.build.mul(c.in(0), c.in(0)), c.build.integers(axes)}, {integer_attribute("keepdims", 1)});
+        inverse = c.build.apply("Reciprocal", {c.build.apply("Sqrt", {shifted(c, squares, epsilon_of(forward))})});
     }
     shape row;
     for (int i = axis; i < x.rank(); ++i) row.push_back(x[i]);
@@ -419,18 +419,18 @@ inline status layer_norm_gradient(gradient_context& c) {
     std::vector<value_id> sums(2, no_value);
     if (by_row && c.wants(1)) {
         const std::vector<attribute> attributes{integer_attribute("axis", axis), integer_attribute("shards", c.shards)};
-        sums = c.emit.emit_all("graft", "LayerNormalizationGradScale", {dy, c.in(0), mean, inverse}, attributes, bias_by_row && c.wants(2) ? 2 : 1);
+        sums = c.build.apply_all("graft", "LayerNormalizationGradScale", {dy, c.in(0), mean, inverse}, attributes, bias_by_row && c.wants(2) ? 2 : 1);
         sums.resize(2, no_value);
     } else if (c.wants(1)) {
-        value_id off = centred ? c.emit.sub(c.in(0), cast_to(c, mean, type)) : c.in(0);
-        off = c.emit.mul(off, cast_to(c, inverse, type));
-        sums[0] = c.emit.mul(dy, off);
+        value_id off = centred ? c.build.sub(c.in(0), cast_to(c, mean, type)) : c.in(0);
+        off = c.build.mul(off, cast_to(c, inverse, type));
+        sums[0] = c.build.mul(dy, off);
     }
     if (c.wants(2) && sums[1] == no_value) sums[1] = dy;
     for (int i = 0; i < 2; ++i)
-        if (c.wants(i + 1)) c.give(i + 1, cast_to(c, c.sum_to(sums[static_cast<std::size_t>(i)], shape(c.extents(c.in(i + 1)))), c.emit.type(c.in(i + 1))));
+        if (c.wants(i + 1)) c.give(i + 1, cast_to(c, c.sum_to(sums[static_cast<std::size_t>(i)], shape(c.extents(c.in(i + 1)))), c.build.type(c.in(i + 1))));
     if (!c.wants(0)) return {};
-    const value_id g = by_row ? dy : c.emit.mul(dy, cast_to(c, c.in(1), type));
+    const value_id g = by_row ? dy : c.build.mul(dy, cast_to(c, c.in(1), type));
     c.give(0, emit_row_gradient(c, g, c.in(0), mean, inverse, by_row ? c.in(1) : no_value, axis));
     return {};
 }
@@ -442,18 +442,18 @@ inline status mean_variance_gradient(gradient_context& c) {
     shape reduced;
     GRAFT_TRY(mean_variance_reduced(forward, reduced));
     const shape x = c.extents(c.in(0));
-    if (x.elements() == 0) return c.give(0, c.emit.zeros(x, c.in(0))), status();
+    if (x.elements() == 0) return c.give(0, c.build.zeros(x, c.in(0))), status();
     std::vector<std::int64_t> axes;
     for (int i = 0; i < x.rank(); ++i)
         if (reduced[i] != x[i]) axes.push_back(i);
-    if (axes.empty()) return c.give(0, c.emit.zeros(x, c.in(0))), status(); // X - X
-    const value_id over = c.emit.integers(axes), g = c.dy();
-    const auto mean = [&](value_id v) { return c.emit.emit("ReduceMean", {v, over}, {integer_attribute("keepdims", 1)}); };
-    const value_id d = c.emit.sub(c.in(0), mean(c.in(0))), s = c.emit.emit("Sqrt", {mean(c.emit.mul(d, d))});
+    if (axes.empty()) return c.give(0, c.build.zeros(x, c.in(0))), status(); // X - X
+    const value_id over = c.build.integers(axes), g = c.dy();
+    const auto mean = [&](value_id v) { return c.build.apply("ReduceMean", {v, over}, {integer_attribute("keepdims", 1)}); };
+    const value_id d = c.build.sub(c.in(0), mean(c.in(0))), s = c.build.apply("Sqrt", {mean(c.build.mul(d, d))});
     // Where all elements are equal d is 0, and so is its term.
-    const value_id safe = c.emit.emit("Where", {c.emit.emit("Equal", {s, c.emit.number(0, s)}), c.emit.number(1, s), s}), divisor = shifted(c, s, 1e-9);
-    const value_id along = c.emit.div(c.emit.div(mean(c.emit.mul(g, d)), safe), divisor);
-    c.give(0, c.emit.div(c.emit.sub(c.emit.sub(g, mean(g)), c.emit.mul(d, along)), divisor));
+    const value_id safe = c.build.apply("Where", {c.build.apply("Equal", {s, c.build.number(0, s)}), c.build.number(1, s), s}), divisor = shifted(c, s, 1e-9);
+    const value_id along = c.build.div(c.build.div(mean(c.build.mul(g, d)), safe), divisor);
+    c.give(0, c.build.div(c.build.sub(c.build.sub(g, mean(g)), c.build.mul(d, along)), divisor));
     return {};
 }
 
@@ -461,19 +461,19 @@ inline status mean_variance_gradient(gradient_context& c) {
 // neighbour X is of dY * X * b^(-beta - 1). Sums over channels are AveragePool's along an axis of its own.
 inline status lrn_gradient(gradient_context& c) {
     const shape x = c.extents(c.in(0));
-    if (x.elements() == 0) return c.give(0, c.emit.zeros(x, c.in(0))), status();
+    if (x.elements() == 0) return c.give(0, c.build.zeros(x, c.in(0))), status();
     const std::int64_t size = c.integer("size", 1), before = (size - 1) / 2, after = size - 1 - before;
     const double alpha = static_cast<double>(c.real("alpha", 1e-4f)), beta = static_cast<double>(c.real("beta", 0.75f)),
         bias = static_cast<double>(c.real("bias", 1.0f));
     const shape parted{x[0], 1, x[1], x.product(2, x.rank())};
     const auto average = [&](value_id v, std::int64_t begin, std::int64_t end) {
-        return c.emit.emit("AveragePool", {v}, {integers_attribute("kernel_shape", {size, 1}), integers_attribute("pads", {begin, 0, end, 0}),
+        return c.build.apply("AveragePool", {v}, {integers_attribute("kernel_shape", {size, 1}), integers_attribute("pads", {begin, 0, end, 0}),
             integer_attribute("count_include_pad", 1)});
     };
-    const value_id flat = c.emit.reshape(c.in(0), parted), b = shifted(c, scaled(c, average(c.emit.mul(flat, flat), before, after), alpha), bias);
-    const value_id g = c.emit.mul(c.emit.reshape(c.dy(), parted), c.emit.emit("Pow", {b, c.emit.number(-beta, b)}));
-    const value_id shared = average(c.emit.div(c.emit.mul(g, flat), b), after, before);
-    c.give(0, c.emit.reshape(c.emit.sub(g, c.emit.mul(scaled(c, flat, 2 * alpha * beta), shared)), x));
+    const value_id flat = c.build.reshape(c.in(0), parted), b = shifted(c, scaled(c, average(c.build.mul(flat, flat), before, after), alpha), bias);
+    const value_id g = c.build.mul(c.build.reshape(c.dy(), parted), c.build.apply("Pow", {b, c.build.number(-beta, b)}));
+    const value_id shared = average(c.build.div(c.build.mul(g, flat), b), after, before);
+    c.give(0, c.build.reshape(c.build.sub(g, c.build.mul(scaled(c, flat, 2 * alpha * beta), shared)), x));
     return {};
 }
 
@@ -484,12 +484,12 @@ inline status lp_norm_gradient(gradient_context& c) {
     int axis = 0;
     GRAFT_TRY(forward.axis(forward.integer("axis", -1), c.extents(c.in(0)).rank(), axis));
     const bool squares = c.integer("p", 2) == 2;
-    const value_id norm = c.emit.emit(squares ? "ReduceL2" : "ReduceL1", {c.in(0), c.emit.integers({axis})}, {integer_attribute("keepdims", 1)});
-    const value_id zero = c.emit.emit("Equal", {norm, c.emit.number(0, norm)});
-    const value_id inverse = c.emit.emit("Where", {zero, c.emit.number(0, norm), c.emit.emit("Reciprocal", {c.emit.emit("Where", {zero, c.emit.number(1,
+    const value_id norm = c.build.apply(squares ? "ReduceL2" : "ReduceL1", {c.in(0), c.build.integers({axis})}, {integer_attribute("keepdims", 1)});
+    const value_id zero = c.build.apply("Equal", {norm, c.build.number(0, norm)});
+    const value_id inverse = c.build.apply("Where", {zero, c.build.number(0, norm), c.build.apply("Reciprocal", {c.build.apply("Where", {zero, c.build.number(1,
         norm), norm})})});
-    const value_id along = sum_along(c, c.emit.mul(c.dy(), c.out()), axis);
-    c.give(0, c.emit.mul(c.emit.sub(c.dy(), c.emit.mul(squares ? c.out() : c.emit.emit("Sign", {c.in(0)}), along)), inverse));
+    const value_id along = sum_along(c, c.build.mul(c.dy(), c.out()), axis);
+    c.give(0, c.build.mul(c.build.sub(c.dy(), c.build.mul(squares ? c.out() : c.build.apply("Sign", {c.in(0)}), along)), inverse));
     return {};
 }
 

@@ -160,7 +160,7 @@ inline status batch_norm_training_gradient(gradient_context& c) {
     for (const char* name : {"activation", "alpha", "beta"}) c.copy_attribute(name, attributes);
     std::vector<value_id> inputs{c.dy(), c.in(0), c.in(1), c.out(3), c.out(4)};
     if (c.integer("activation", 0)) inputs.push_back(c.out());
-    const std::vector<value_id> made = c.emit.emit_all("graft", "BatchNormalizationGrad", std::move(inputs), std::move(attributes), residual ? 4 : 3);
+    const std::vector<value_id> made = c.build.apply_all("graft", "BatchNormalizationGrad", std::move(inputs), std::move(attributes), residual ? 4 : 3);
     for (int i = 0; i < 3; ++i)
         if (c.wants(i)) c.give(i, made[static_cast<std::size_t>(i)]);
     if (residual && c.wants(5)) c.give(5, made[3]);

@@ -164,8 +164,8 @@ inline value_id without_borders(gradient_context& c, value_id dy, const shape& x
         axes.push_back(d);
     }
     if (axes.empty()) return dy;
-    if (cuts) return c.emit.emit("Pad", {dy, c.emit.integers(pads)});
-    return c.emit.emit("Slice", {dy, c.emit.integers(starts), c.emit.integers(ends), c.emit.integers(axes)});
+    if (cuts) return c.build.apply("Pad", {dy, c.build.integers(pads)});
+    return c.build.apply("Slice", {dy, c.build.integers(starts), c.build.integers(ends), c.build.integers(axes)});
 }
 inline status pad_gradient(gradient_context& c) {
     if (!is_constant(c, 1) || !is_constant(c, 3)) return c.refuse("its pads are computed in the graph: freeze what lies before it");
@@ -178,13 +178,13 @@ inline status pad_gradient(gradient_context& c) {
     if (!forward.is("mode", "constant", "constant")) {
         std::vector<std::int64_t> pads(border.begin, border.begin + x.rank());
         pads.insert(pads.end(), border.end, border.end + x.rank());
-        c.give(0, c.emit.emit_graft("PadGrad", {c.dy()}, {integers_attribute("pads", std::move(pads)), string_attribute("mode", forward.string("mode", "")),
+        c.give(0, c.build.apply_graft("PadGrad", {c.dy()}, {integers_attribute("pads", std::move(pads)), string_attribute("mode", forward.string("mode", "")),
                                                          integers_attribute("shape", std::vector<std::int64_t>(x.begin(), x.end()))}));
         return {};
     }
     const value_id inner = without_borders(c, c.dy(), x, border);
     c.give(0, inner);
-    if (c.wants(2)) c.give(2, c.emit.reshape(c.emit.sub(c.sum_to(c.dy(), shape{}), c.sum_to(inner, shape{})), c.extents(c.in(2))));
+    if (c.wants(2)) c.give(2, c.build.reshape(c.build.sub(c.sum_to(c.dy(), shape{}), c.sum_to(inner, shape{})), c.extents(c.in(2))));
     return {};
 }
 inline status center_crop_pad_gradient(gradient_context& c) {

@@ -204,14 +204,14 @@ inline status max_pool_gradient(gradient_context& c) {
     const op_context forward = forward_context(c, in);
     window w;
     GRAFT_TRY(plan_pool(forward, w));
-    if (c.wants(0) && c.dy() != no_value) c.give(0, c.emit.emit_graft("MaxPoolGrad", {c.dy(), c.in(0), c.out()}, window_attributes(w)));
+    if (c.wants(0) && c.dy() != no_value) c.give(0, c.build.apply_graft("MaxPoolGrad", {c.dy(), c.in(0), c.out()}, window_attributes(w)));
     return {};
 }
 inline value_id emit_average_pool_grad(gradient_context& c, value_id dy, const window& w, bool count_include_pad) {
     std::vector<attribute> attributes = window_attributes(w);
     attributes.push_back(integer_attribute("count_include_pad", count_include_pad));
     attributes.push_back(shape_attribute("shape", shape(c.extents(c.in(0)))));
-    return c.emit.emit_graft("AveragePoolGrad", {dy}, std::move(attributes));
+    return c.build.apply_graft("AveragePoolGrad", {dy}, std::move(attributes));
 }
 inline status average_pool_gradient(gradient_context& c) {
     std::vector<tensor_view> in;
@@ -228,14 +228,14 @@ inline value_id norm_pool_gradient(gradient_context& c, const window* w, value_i
     const double p = static_cast<double>(c.integer("p", 2));
     value_id x = c.in(0), y = c.out(), scaled = c.dy(), direction = x;
     if (p != 1) {
-        const value_id safe = c.emit.emit("Where", {c.emit.emit("Equal", {y, c.emit.number(0, y)}), c.emit.number(1, y), y});
-        scaled = c.emit.div(scaled, p == 2 ? safe : c.emit.emit("Pow", {safe, c.emit.number(p - 1, y)}));
+        const value_id safe = c.build.apply("Where", {c.build.apply("Equal", {y, c.build.number(0, y)}), c.build.number(1, y), y});
+        scaled = c.build.div(scaled, p == 2 ? safe : c.build.apply("Pow", {safe, c.build.number(p - 1, y)}));
     }
-    if (p != 2) direction = c.emit.emit("Sign", {x});
-    if (p > 2) direction = c.emit.mul(direction, c.emit.emit("Pow", {c.emit.emit("Abs", {x}), c.emit.number(p - 1, x)}));
+    if (p != 2) direction = c.build.apply("Sign", {x});
+    if (p > 2) direction = c.build.mul(direction, c.build.apply("Pow", {c.build.apply("Abs", {x}), c.build.number(p - 1, x)}));
     // The mean's gradient is the sum's after multiplying by the counts.
-    if (w) scaled = emit_average_pool_grad(c, c.emit.mul(scaled, counts), *w, false);
-    return c.emit.mul(direction, scaled);
+    if (w) scaled = emit_average_pool_grad(c, c.build.mul(scaled, counts), *w, false);
+    return c.build.mul(direction, scaled);
 }
 inline status lp_pool_gradient(gradient_context& c) {
     std::vector<tensor_view> in;
@@ -244,7 +244,7 @@ inline status lp_pool_gradient(gradient_context& c) {
     GRAFT_TRY(plan_pool(forward, w));
     if (!c.wants(0)) return {};
     tensor counts;
-    GRAFT_TRY_ASSIGN(counts, tensor::make(c.emit.type(c.out()), window_shape(1, 1, w)));
+    GRAFT_TRY_ASSIGN(counts, tensor::make(c.build.type(c.out()), window_shape(1, 1, w)));
     std::int64_t output[shape::max_rank] = {};
     for (std::int64_t i = 0; i < counts.elements(); ++i) {
         double n = 1;
@@ -256,7 +256,7 @@ inline status lp_pool_gradient(gradient_context& c) {
         store_from_double(counts.type(), counts.raw(), i, 1, &n);
         for (int k = w.rank - 1; k >= 0 && ++output[k] == w.axis[k].output; --k) output[k] = 0;
     }
-    c.give(0, norm_pool_gradient(c, &w, c.emit.constant(std::move(counts), "counts")));
+    c.give(0, norm_pool_gradient(c, &w, c.build.constant(std::move(counts), "counts")));
     return {};
 }
 inline status global_lp_pool_gradient(gradient_context& c) {
@@ -268,7 +268,7 @@ inline bool whole_window(gradient_context& c, window& w) {
     const shape x = c.extents(c.in(0));
     if (!c.wants(0)) return false;
     if (x.rank() == 2) return c.give(0, c.dy()), false;
-    if (x.elements() == 0) return c.give(0, c.emit.zeros(x, c.dy())), false;
+    if (x.elements() == 0) return c.give(0, c.build.zeros(x, c.dy())), false;
     w.rank = x.rank() - 2;
     for (int i = 0; i < w.rank; ++i) w.axis[i] = {x[i + 2], 1, x[i + 2], 1, 1, 0, 0};
     return true;
@@ -280,7 +280,7 @@ inline status global_average_pool_gradient(gradient_context& c) {
 }
 inline status global_max_pool_gradient(gradient_context& c) {
     window w;
-    if (whole_window(c, w)) c.give(0, c.emit.emit_graft("MaxPoolGrad", {c.dy(), c.in(0), c.out()}, window_attributes(w)));
+    if (whole_window(c, w)) c.give(0, c.build.apply_graft("MaxPoolGrad", {c.dy(), c.in(0), c.out()}, window_attributes(w)));
     return {};
 }
 

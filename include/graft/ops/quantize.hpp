@@ -261,7 +261,7 @@ inline status fake_quantize_gradient(gradient_context& c) {
     quantization_layout q;
     GRAFT_TRY(plan_quantization(forward, q));
     if (!c.wants(0)) return {};
-    const dtype type = c.emit.type(c.in(0));
+    const dtype type = c.build.type(c.in(0));
     shape along; // of the parameters, so that they are broadcast
     if (!q.per_tensor) {
         along = shape::filled(c.extents(c.in(0)).rank(), 1);
@@ -270,12 +270,12 @@ inline status fake_quantize_gradient(gradient_context& c) {
         along[axis] = q.n;
         if (q.blocked) return c.refuse("scales in blocks have no gradient: freeze what lies before it");
     }
-    const auto parameter = [&](int i) { return c.emit.reshape(cast_to(c, c.in(i), type), along); };
-    value_id code = c.emit.emit("Round", {c.emit.div(c.in(0), parameter(1))});
-    if (c.in(2) != no_value) code = c.emit.add(code, parameter(2));
-    const value_id kept = c.emit.emit("Clip", {code, c.emit.number(static_cast<double>(c.integer("low", 0)), code),
-        c.emit.number(static_cast<double>(c.integer("high", 255)), code)});
-    c.give(0, where(c, c.emit.emit("Equal", {code, kept}), cast_to(c, c.dy(), type)));
+    const auto parameter = [&](int i) { return c.build.reshape(cast_to(c, c.in(i), type), along); };
+    value_id code = c.build.apply("Round", {c.build.div(c.in(0), parameter(1))});
+    if (c.in(2) != no_value) code = c.build.add(code, parameter(2));
+    const value_id kept = c.build.apply("Clip", {code, c.build.number(static_cast<double>(c.integer("low", 0)), code),
+        c.build.number(static_cast<double>(c.integer("high", 255)), code)});
+    c.give(0, where(c, c.build.apply("Equal", {code, kept}), cast_to(c, c.dy(), type)));
     return {};
 }
 

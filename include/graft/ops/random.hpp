@@ -179,7 +179,7 @@ inline status training_dropout_run(run_context& c) {
 }
 inline status training_dropout_gradient(gradient_context& c) {
     if (c.n.outputs.size() < 2 || c.out(1) == no_value) return c.refuse("its mask is needed");
-    if (c.wants(0) && c.dy() != no_value) c.give(0, c.emit.mul(c.dy(), cast_to(c, c.out(1), c.emit.type(c.dy()))));
+    if (c.wants(0) && c.dy() != no_value) c.give(0, c.build.mul(c.dy(), cast_to(c, c.out(1), c.build.type(c.dy()))));
     return {};
 }
 // Without training_mode, or with a ratio of 0, Dropout is a copy.

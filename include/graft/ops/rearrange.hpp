@@ -177,7 +177,7 @@ inline status transpose_gradient(gradient_context& c) {
     GRAFT_TRY(read_permutation(forward_context(c, in), perm));
     std::vector<std::int64_t> inverse(static_cast<std::size_t>(perm.size));
     for (int d = 0; d < perm.size; ++d) inverse[static_cast<std::size_t>(perm[d])] = d;
-    c.give(0, c.emit.emit("Transpose", {c.dy()}, {integers_attribute("perm", std::move(inverse))}));
+    c.give(0, c.build.apply("Transpose", {c.dy()}, {integers_attribute("perm", std::move(inverse))}));
     return {};
 }
 inline status expand_gradient(gradient_context& c) {
@@ -187,7 +187,7 @@ inline status expand_gradient(gradient_context& c) {
 // dy seen as [repeats, extent] for each axis, summed over the repeats.
 inline status tile_gradient(gradient_context& c) {
     const shape x = c.extents(c.in(0)), y = c.extents(c.out());
-    if (elements_of(x) == 0 || elements_of(y) == 0) return c.give(0, c.emit.zeros(x, c.dy())), status();
+    if (elements_of(x) == 0 || elements_of(y) == 0) return c.give(0, c.build.zeros(x, c.dy())), status();
     shape apart, kept;
     for (int d = 0; d < x.rank(); ++d) {
         if (x[d] != y[d]) {
@@ -198,14 +198,14 @@ inline status tile_gradient(gradient_context& c) {
         apart.push_back(x[d]);
         kept.push_back(x[d]);
     }
-    c.give(0, c.emit.reshape(c.sum_to(c.emit.reshape(c.dy(), apart), kept), x));
+    c.give(0, c.build.reshape(c.sum_to(c.build.reshape(c.dy(), apart), kept), x));
     return {};
 }
 inline status block_gradient(gradient_context& c) {
     std::vector<attribute> attributes;
     c.copy_attribute("blocksize", attributes);
     c.copy_attribute("mode", attributes);
-    c.give(0, c.emit.emit(c.n.op_type == "DepthToSpace" ? "SpaceToDepth" : "DepthToSpace", {c.dy()}, std::move(attributes)));
+    c.give(0, c.build.apply(c.n.op_type == "DepthToSpace" ? "SpaceToDepth" : "DepthToSpace", {c.dy()}, std::move(attributes)));
     return {};
 }
 // Reversed again, everything is in its place.
@@ -213,7 +213,7 @@ inline status reverse_sequence_gradient(gradient_context& c) {
     std::vector<attribute> attributes;
     c.copy_attribute("batch_axis", attributes);
     c.copy_attribute("time_axis", attributes);
-    c.give(0, c.emit.emit("ReverseSequence", {c.dy(), c.in(1)}, std::move(attributes)));
+    c.give(0, c.build.apply("ReverseSequence", {c.dy(), c.in(1)}, std::move(attributes)));
     return {};
 }
 

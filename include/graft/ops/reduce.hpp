@@ -261,8 +261,8 @@ inline status read_reduction(gradient_context& c, reduction_gradient& r) {
             r.count *= r.x[i];
             r.kept[i] = 1;
         }
-    r.dy = c.emit.reshape(c.dy(), r.kept);
-    r.y = c.emit.reshape(c.out(), r.kept);
+    r.dy = c.build.reshape(c.dy(), r.kept);
+    r.y = c.build.reshape(c.out(), r.kept);
     return {};
 }
 inline status reduce_sum_gradient(gradient_context& c) {
@@ -281,12 +281,12 @@ inline status reduce_mean_gradient(gradient_context& c) {
 inline status reduce_extreme_gradient(gradient_context& c) {
     reduction_gradient r;
     GRAFT_TRY(read_reduction(c, r));
-    emitter& e = c.emit;
-    const value_id mask = cast_to(c, e.emit("Equal", {c.in(0), r.y}), e.type(r.y));
+    emitter& e = c.build;
+    const value_id mask = cast_to(c, e.apply("Equal", {c.in(0), r.y}), e.type(r.y));
     std::vector<std::int64_t> axes;
     for (int i = 0; i < r.x.rank(); ++i)
         if (r.axes >> i & 1u) axes.push_back(i);
-    const value_id holders = axes.empty() ? mask : e.emit("ReduceSum", {mask, e.integers(axes)}, {integer_attribute("keepdims", 1)});
+    const value_id holders = axes.empty() ? mask : e.apply("ReduceSum", {mask, e.integers(axes)}, {integer_attribute("keepdims", 1)});
     c.give(0, e.mul(mask, e.div(r.dy, holders)));
     return {};
 }
@@ -294,7 +294,7 @@ inline status reduce_extreme_gradient(gradient_context& c) {
 inline status reduce_prod_gradient(gradient_context& c) {
     reduction_gradient r;
     GRAFT_TRY(read_reduction(c, r));
-    emitter& e = c.emit;
+    emitter& e = c.build;
     std::vector<std::int64_t> order, back(static_cast<std::size_t>(r.x.rank()));
     shape moved;
     for (std::uint32_t reduced = 0; reduced < 2; ++reduced)
@@ -304,52 +304,52 @@ inline status reduce_prod_gradient(gradient_context& c) {
                 order.push_back(i);
                 moved.push_back(r.x[i]);
             }
-    const value_id x = r.x.rank() > 1 ? e.emit("Transpose", {c.in(0)}, {integers_attribute("perm", order)}) : c.in(0);
+    const value_id x = r.x.rank() > 1 ? e.apply("Transpose", {c.in(0)}, {integers_attribute("perm", order)}) : c.in(0);
     const value_id lines = e.reshape(x, shape{r.kept.elements(), r.count}), axis = e.integers({1});
-    const value_id before = e.emit("CumProd", {lines, axis}, {integer_attribute("exclusive", 1)});
-    const value_id behind = e.emit("CumProd", {lines, axis}, {integer_attribute("exclusive", 1), integer_attribute("reverse", 1)});
+    const value_id before = e.apply("CumProd", {lines, axis}, {integer_attribute("exclusive", 1)});
+    const value_id behind = e.apply("CumProd", {lines, axis}, {integer_attribute("exclusive", 1), integer_attribute("reverse", 1)});
     const value_id others = e.reshape(e.mul(before, behind), moved);
-    c.give(0, e.mul(r.x.rank() > 1 ? e.emit("Transpose", {others}, {integers_attribute("perm", back)}) : others, r.dy));
+    c.give(0, e.mul(r.x.rank() > 1 ? e.apply("Transpose", {others}, {integers_attribute("perm", back)}) : others, r.dy));
     return {};
 }
 inline status reduce_l1_gradient(gradient_context& c) {
     reduction_gradient r;
     GRAFT_TRY(read_reduction(c, r));
-    c.give(0, c.emit.mul(c.emit.emit("Sign", {c.in(0)}), r.dy));
+    c.give(0, c.build.mul(c.build.apply("Sign", {c.in(0)}), r.dy));
     return {};
 }
 // dy * x / y, as torch 0 where y is 0
 inline status reduce_l2_gradient(gradient_context& c) {
     reduction_gradient r;
     GRAFT_TRY(read_reduction(c, r));
-    emitter& e = c.emit;
+    emitter& e = c.build;
     const value_id zero = e.number(0, r.y);
-    c.give(0, e.mul(c.in(0), e.emit("Where", {e.emit("Equal", {r.y, zero}), zero, e.div(r.dy, r.y)})));
+    c.give(0, e.mul(c.in(0), e.apply("Where", {e.apply("Equal", {r.y, zero}), zero, e.div(r.dy, r.y)})));
     return {};
 }
 inline status reduce_log_sum_gradient(gradient_context& c) {
     reduction_gradient r;
     GRAFT_TRY(read_reduction(c, r));
-    c.give(0, expanded(c, c.emit.div(r.dy, c.emit.emit("Exp", {r.y})), r.x));
+    c.give(0, expanded(c, c.build.div(r.dy, c.build.apply("Exp", {r.y})), r.x));
     return {};
 }
 inline status reduce_log_sum_exp_gradient(gradient_context& c) {
     reduction_gradient r;
     GRAFT_TRY(read_reduction(c, r));
-    c.give(0, c.emit.mul(c.emit.emit("Exp", {c.emit.sub(c.in(0), r.y)}), r.dy));
+    c.give(0, c.build.mul(c.build.apply("Exp", {c.build.sub(c.in(0), r.y)}), r.dy));
     return {};
 }
 inline status reduce_sum_square_gradient(gradient_context& c) {
     reduction_gradient r;
     GRAFT_TRY(read_reduction(c, r));
-    c.give(0, c.emit.mul(c.in(0), scaled(c, r.dy, 2)));
+    c.give(0, c.build.mul(c.in(0), scaled(c, r.dy, 2)));
     return {};
 }
 
 // Of graft.SumTo: every element of a sum gets the sum's gradient.
 inline status sum_to_gradient(gradient_context& c) {
     const shape& x = c.extents(c.in(0));
-    c.give(0, c.emit.emit("Expand", {c.dy(), c.emit.integers(std::vector<std::int64_t>(x.begin(), x.end()))}));
+    c.give(0, c.build.apply("Expand", {c.dy(), c.build.integers(std::vector<std::int64_t>(x.begin(), x.end()))}));
     return {};
 }
 #define GRAFT_REDUCE_ATTRIBUTES "axes:is keepdims:i noop_with_empty_axes:i"

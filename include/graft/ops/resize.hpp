@@ -332,7 +332,7 @@ inline status resize_gradient(gradient_context& c) {
     const shape x = c.extents(c.in(0));
     attributes.push_back(integers_attribute("shape", std::vector<std::int64_t>(x.begin(), x.end())));
     attributes.push_back(integer_attribute("version", c.n.version));
-    c.give(0, c.emit.emit_graft("ResizeGrad", std::move(inputs), std::move(attributes)));
+    c.give(0, c.build.apply_graft("ResizeGrad", std::move(inputs), std::move(attributes)));
     return {};
 }
 

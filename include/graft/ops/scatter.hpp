@@ -164,7 +164,7 @@ inline status tensor_scatter_run(run_context& c) {
 // Where updates overwrite: data gets dy but where something was written, an update gets dy where it was written last, which a scatter
 // of the updates' numbers tells. Where they are added: both get all.
 inline status scatter_gradient(gradient_context& c, const char* scatter, const char* gather) {
-    emitter& e = c.emit;
+    emitter& e = c.build;
     const attribute* reduction = c.n.find("reduction");
     const bool adds = reduction && reduction->string == "add";
     if (reduction && !adds && reduction->string != "none")
@@ -172,17 +172,17 @@ inline status scatter_gradient(gradient_context& c, const char* scatter, const c
     std::vector<attribute> attributes;
     if (c.n.op_type != "ScatterND") attributes.push_back(integer_attribute("axis", c.integer("axis", 0)));
     const shape updates = c.extents(c.in(2)), data = c.extents(c.in(0));
-    if (c.wants(0)) c.give(0, adds ? c.dy() : e.emit(scatter, {c.dy(), c.in(1), e.zeros(updates, c.dy())}, attributes));
+    if (c.wants(0)) c.give(0, adds ? c.dy() : e.apply(scatter, {c.dy(), c.in(1), e.zeros(updates, c.dy())}, attributes));
     if (!c.wants(2)) return {};
-    const value_id taken = e.emit(gather, {c.dy(), c.in(1)}, attributes);
+    const value_id taken = e.apply(gather, {c.dy(), c.in(1)}, attributes);
     if (adds) return c.give(2, taken), status();
     tensor none, numbers;
     GRAFT_TRY_ASSIGN(none, tensor::zeros(dtype::int64, data));
     GRAFT_TRY_ASSIGN(numbers, tensor::make(dtype::int64, updates));
     for (std::int64_t i = 0; i < numbers.elements(); ++i) numbers.data<std::int64_t>()[i] = i;
     const value_id own = e.constant(std::move(numbers), "numbers");
-    const value_id last = e.emit(gather, {e.emit(scatter, {e.constant(std::move(none), "zeros"), c.in(1), own}, attributes), c.in(1)}, attributes);
-    c.give(2, where(c, e.emit("Equal", {last, own}), taken));
+    const value_id last = e.apply(gather, {e.apply(scatter, {e.constant(std::move(none), "zeros"), c.in(1), own}, attributes), c.in(1)}, attributes);
+    c.give(2, where(c, e.apply("Equal", {last, own}), taken));
     return {};
 }
 inline status scatter_elements_gradient(gradient_context& c) { return scatter_gradient(c, "ScatterElements", "GatherElements"); }

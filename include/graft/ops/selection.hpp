@@ -192,15 +192,15 @@ inline status unique_run(run_context& c) {
 
 // dy goes back to the places that the values came from.
 inline status top_k_gradient(gradient_context& c) {
-    emitter& e = c.emit;
+    emitter& e = c.build;
     value_id places = c.out(1);
     if (places == no_value) {
         const value_id k = c.in(1) != no_value ? c.in(1) : e.integers({c.integer("k", 0)});
-        places = e.emit_all("", "TopK", {c.in(0), k}, {integer_attribute("axis", c.integer("axis", -1)), integer_attribute("largest", c.integer("largest", 1))},
+        places = e.apply_all("", "TopK", {c.in(0), k}, {integer_attribute("axis", c.integer("axis", -1)), integer_attribute("largest", c.integer("largest", 1))},
                             2)[1];
     }
     const shape x = c.extents(c.in(0));
-    c.give(0, e.emit("ScatterElements", {e.zeros(x, c.dy()), places, c.dy()},
+    c.give(0, e.apply("ScatterElements", {e.zeros(x, c.dy()), places, c.dy()},
                      {integer_attribute("axis", c.integer("axis", -1)), string_attribute("reduction", "add")}));
     return {};
 }

@@ -112,7 +112,7 @@ inline status unsqueeze_infer(infer_context& c) {
 
 // The same elements in the shape that they had.
 inline status view_gradient(gradient_context& c) {
-    c.give(0, c.emit.reshape(c.dy(), c.extents(c.in(0))));
+    c.give(0, c.build.reshape(c.dy(), c.extents(c.in(0))));
     return {};
 }
 

@@ -168,7 +168,7 @@ inline status slice_run(run_context& c) {
 
 // `extent` elements of x from `first` on along `axis`.
 inline value_id part_of(gradient_context& c, value_id x, int axis, std::int64_t first, std::int64_t extent) {
-    return c.emit.emit("Slice", {x, c.emit.integers({first}), c.emit.integers({first + extent}), c.emit.integers({axis})});
+    return c.build.apply("Slice", {x, c.build.integers({first}), c.build.integers({first + extent}), c.build.integers({axis})});
 }
 
 // Every input gets its part of dy.
@@ -189,7 +189,7 @@ inline status concat_gradient(gradient_context& c) {
             if (c.wants(i)) c.give(i, part_of(c, c.dy(), axis, first, parts[static_cast<std::size_t>(i)]));
         return {};
     }
-    const std::vector<value_id> pieces = c.emit.emit_all("", "Split", {c.dy(), c.emit.integers(parts)}, {integer_attribute("axis", axis)}, count);
+    const std::vector<value_id> pieces = c.build.apply_all("", "Split", {c.dy(), c.build.integers(parts)}, {integer_attribute("axis", axis)}, count);
     for (int i = 0; i < count; ++i) c.give(i, pieces[static_cast<std::size_t>(i)]);
     return {};
 }
@@ -197,9 +197,9 @@ inline status split_gradient(gradient_context& c) {
     std::vector<value_id> parts;
     for (std::size_t i = 0; i < c.n.outputs.size(); ++i) {
         if (c.given[i] == no_value && c.n.outputs[i] == no_value) return c.refuse("one of its outputs has no name, so its size is not known: give it one");
-        parts.push_back(c.given[i] != no_value ? c.given[i] : c.emit.zeros(c.extents(c.n.outputs[i]), c.in(0)));
+        parts.push_back(c.given[i] != no_value ? c.given[i] : c.build.zeros(c.extents(c.n.outputs[i]), c.in(0)));
     }
-    const value_id joined = parts.size() == 1 ? parts[0] : c.emit.emit("Concat", std::move(parts), {integer_attribute("axis", c.integer("axis", 0))});
+    const value_id joined = parts.size() == 1 ? parts[0] : c.build.apply("Concat", std::move(parts), {integer_attribute("axis", c.integer("axis", 0))});
     c.give(0, joined);
     return {};
 }
@@ -218,7 +218,7 @@ inline status slice_gradient(gradient_context& c) {
             steps.push_back(range.step[d]);
         }
     if (axes.empty()) return c.give(0, c.dy()), status();
-    c.give(0, c.emit.emit_graft("SliceGrad", {c.dy()},
+    c.give(0, c.build.apply_graft("SliceGrad", {c.dy()},
                                 {integers_attribute("starts", std::move(starts)), integers_attribute("axes", std::move(axes)),
                                  integers_attribute("steps", std::move(steps)), integers_attribute("shape", std::vector<std::int64_t>(x.begin(), x.end()))}));
     return {};

@@ -132,13 +132,13 @@ inline status softmax_lines(gradient_context& c, shape& lines, int& axis) {
     return {};
 }
 /// dX of a softmax along `axis` whose result was y.
-inline value_id emit_softmax_gradient(gradient_context& c, value_id dy, value_id y, int axis) { return c.emit.emit_graft("SoftmaxGrad", {dy, y}, {integer_attribute("axis", axis)}); }
+inline value_id emit_softmax_gradient(gradient_context& c, value_id dy, value_id y, int axis) { return c.build.apply_graft("SoftmaxGrad", {dy, y}, {integer_attribute("axis", axis)}); }
 inline status softmax_gradient(gradient_context& c) {
     shape lines;
     int axis = 0;
     GRAFT_TRY(softmax_lines(c, lines, axis));
-    const value_id dx = emit_softmax_gradient(c, c.emit.reshape(c.dy(), lines), c.emit.reshape(c.out(), lines), axis);
-    c.give(0, c.emit.reshape(dx, c.extents(c.in(0))));
+    const value_id dx = emit_softmax_gradient(c, c.build.reshape(c.dy(), lines), c.build.reshape(c.out(), lines), axis);
+    c.give(0, c.build.reshape(dx, c.extents(c.in(0))));
     return {};
 }
 
@@ -175,9 +175,9 @@ inline status log_softmax_gradient(gradient_context& c) {
     shape lines;
     int axis = 0;
     GRAFT_TRY(softmax_lines(c, lines, axis));
-    emitter& e = c.emit;
+    emitter& e = c.build;
     const value_id y = e.reshape(c.out(), lines), dy = e.reshape(c.dy(), lines);
-    const value_id dx = e.sub(dy, e.mul(e.emit("Exp", {y}), sum_along(c, dy, axis)));
+    const value_id dx = e.sub(dy, e.mul(e.apply("Exp", {y}), sum_along(c, dy, axis)));
     c.give(0, e.reshape(dx, c.extents(c.in(0))));
     return {};
 }

@@ -163,16 +163,16 @@ inline status col2im_gradient(gradient_context& c) {
     if (!is_constant(c, 1) || !is_constant(c, 2)) return c.refuse("image_shape and block_shape have to be constants");
     GRAFT_TRY(read_windows(forward, g));
     const shape x = c.extents(c.in(0)), o = c.extents(c.out());
-    if (x.elements() == 0) return c.give(0, c.emit.zeros(x, c.dy())), status();
+    if (x.elements() == 0) return c.give(0, c.build.zeros(x, c.dy())), status();
     shape planes{o[0] * o[1], 1}, taps{g.kernel, 1};
     for (int i = 0; i < g.image.size; ++i) planes.push_back(g.image[i]), taps.push_back(g.block[i]);
     tensor one_hot;
-    GRAFT_TRY_ASSIGN(one_hot, tensor::zeros(c.emit.type(c.dy()), taps));
+    GRAFT_TRY_ASSIGN(one_hot, tensor::zeros(c.build.type(c.dy()), taps));
     const double one = 1;
     for (std::int64_t i = 0; i < g.kernel; ++i) store_from_double(one_hot.type(), one_hot.raw(), i * g.kernel + i, 1, &one);
     std::vector<attribute> attributes;
     for (const char* name : {"strides", "dilations", "pads"}) c.copy_attribute(name, attributes);
-    c.give(0, c.emit.reshape(c.emit.emit("Conv", {c.emit.reshape(c.dy(), planes), c.emit.constant(std::move(one_hot), "taps")}, std::move(attributes)), x));
+    c.give(0, c.build.reshape(c.build.apply("Conv", {c.build.reshape(c.dy(), planes), c.build.constant(std::move(one_hot), "taps")}, std::move(attributes)), x));
     return {};
 }
 // dX = dY at the indices, which count over the tensor without the zeros that output_shape adds
@@ -184,12 +184,12 @@ inline status max_unpool_gradient(gradient_context& c) {
     if (!is_constant(c, 2)) return c.refuse("output_shape has to be a constant");
     GRAFT_TRY(read_unpooled(forward, unpooled, out));
     const shape x = c.extents(c.in(0));
-    if (x.elements() == 0) return c.give(0, c.emit.zeros(x, c.dy())), status();
+    if (x.elements() == 0) return c.give(0, c.build.zeros(x, c.dy())), status();
     value_id dy = c.dy();
     if (out != unpooled)
-        dy = c.emit.emit("Slice", {dy, c.emit.integers(std::vector<std::int64_t>(static_cast<std::size_t>(out.rank()), 0)),
-            c.emit.integers(std::vector<std::int64_t>(unpooled.begin(), unpooled.end()))});
-    c.give(0, c.emit.emit("Gather", {c.emit.reshape(dy, {unpooled.elements()}), c.in(1)}));
+        dy = c.build.apply("Slice", {dy, c.build.integers(std::vector<std::int64_t>(static_cast<std::size_t>(out.rank()), 0)),
+            c.build.integers(std::vector<std::int64_t>(unpooled.begin(), unpooled.end()))});
+    c.give(0, c.build.apply("Gather", {c.build.reshape(dy, {unpooled.elements()}), c.in(1)}));
     return {};
 }
 

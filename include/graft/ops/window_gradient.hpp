@@ -44,17 +44,17 @@ inline status read_shards(const op_context& c, int& count) {
 
 /// The gradient of a vector that was added to, or multiplied with, the channels (axis 1): summed over all other axes.
 inline value_id sum_to_channels(gradient_context& c, value_id x, std::int64_t channels) {
-    if (!c.emit.failure.ok() || x == no_value) return no_value;
+    if (!c.build.failure.ok() || x == no_value) return no_value;
     shape kept = shape::filled(c.extents(x).rank(), 1);
     kept[1] = channels;
-    return c.emit.reshape(c.sum_to(x, kept), {channels});
+    return c.build.reshape(c.sum_to(x, kept), {channels});
 }
 /// A vector of one element a channel, seen with `rank` axes so that it is broadcast along axis 1.
 inline value_id along_channels(gradient_context& c, value_id x, int rank) {
-    if (!c.emit.failure.ok() || x == no_value) return no_value;
+    if (!c.build.failure.ok() || x == no_value) return no_value;
     shape s = shape::filled(rank, 1);
     s[1] = c.extents(x).elements();
-    return c.emit.reshape(x, s);
+    return c.build.reshape(x, s);
 }
 
 } // namespace ops

@@ -26,7 +26,7 @@ struct running_statistic {
 ///   BatchNormalization whose scale learns  -> graft.BatchNormalizationTraining; its statistics are in the answer
 ///   Dropout with a ratio above 0           -> graft.Dropout, unless its mask is read or its ratio is no constant
 ///   QuantizeLinear and DequantizeLinear behind a value that learns -> graft.FakeQuantize (Jacob et al., 2018)
-/// Nodes have to be bound (`verify`) and in order; bodies of If, Loop and Scan are left as they are. Errors: train.no_gradient where
+/// Nodes have to be bound (`verify_graph`) and in order; bodies of If, Loop and Scan are left as they are. Errors: train.no_gradient where
 /// quantisation on the way to a value that learns has a form that gradients cannot pass; op.unsupported where a build lacks the operators.
 result<std::vector<running_statistic>> training_mode(graph& g, const training_mode_options& options);
 

@@ -79,11 +79,11 @@ GRAFT_INLINE result<grad_cam> grad_cam::make(graph g, value_id features, value_i
     at(chosen).extents = scores;
     at(chosen).has_shape = true;
     g.inputs.push_back(chosen);
-    emitter emit(g, ops::find_training_op, limit);
-    emit.prefix = "grad_cam";
+    emitter build(g, ops::find_training_op, limit);
+    build.prefix = "grad_cam";
     const value_id score =
-        emit.emit_graft("SumTo", {emit.mul(logits, chosen)}, {integers_attribute("shape", {}), integer_attribute("shards", 1)});
-    GRAFT_TRY(std::move(emit.failure));
+        build.apply_graft("SumTo", {build.mul(logits, chosen)}, {integers_attribute("shape", {}), integer_attribute("shards", 1)});
+    GRAFT_TRY(std::move(build.failure));
     std::vector<value_id> gradients;
     GRAFT_TRY_ASSIGN(gradients, differentiate(g, score, {features}, 1, limit));
     if (gradients[0] == no_value)

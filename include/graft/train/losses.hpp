@@ -33,7 +33,7 @@ const char* name(loss_kind kind) noexcept;
 
 /// Emits scale * (sum over the samples of their losses), one number. `logits` and `targets` are [N, classes] of one type; `scale` is one
 /// number, 1 / (what the mean divides by); `teacher` holds a teacher's logits, or no_value. The sum is the tree over `shards`.
-value_id emit_loss(emitter& emit, const loss_options& options, value_id logits, value_id targets, value_id scale, value_id teacher, int shards);
+value_id emit_loss(emitter& build, const loss_options& options, value_id logits, value_id targets, value_id scale, value_id teacher, int shards);
 
 /// One row of targets for a label: probabilities with smoothing and class weights in them, `classes` floats. A mixed sample adds two
 /// rows, each with its share. Returns what the row adds to the number that the mean divides by: the weight of the class, as torch has it.
@@ -65,29 +65,29 @@ namespace detail {
 
 // sum_c t_c log softmax(x / temperature)_c, summed over everything, negative.
 inline value_id soft_cross_entropy(emitter& e, value_id logits, value_id targets) {
-    return e.neg(e.mul(targets, e.emit("LogSoftmax", {logits}, {integer_attribute("axis", 1)})));
+    return e.neg(e.mul(targets, e.apply("LogSoftmax", {logits}, {integer_attribute("axis", 1)})));
 }
 
 inline value_id elementwise_loss(emitter& e, const loss_options& o, value_id x, value_id t) {
     switch (o.kind) {
     case loss_kind::cross_entropy: return soft_cross_entropy(e, x, t);
     case loss_kind::focal: {
-        const value_id log_p = e.emit("LogSoftmax", {x}, {integer_attribute("axis", 1)});
-        const value_id rest = e.sub(e.number(1, x), e.emit("Exp", {log_p}));
-        return e.neg(e.mul(e.mul(t, e.emit("Pow", {rest, e.number(static_cast<double>(o.gamma), x)})), log_p));
+        const value_id log_p = e.apply("LogSoftmax", {x}, {integer_attribute("axis", 1)});
+        const value_id rest = e.sub(e.number(1, x), e.apply("Exp", {log_p}));
+        return e.neg(e.mul(e.mul(t, e.apply("Pow", {rest, e.number(static_cast<double>(o.gamma), x)})), log_p));
     }
     // max(x, 0) - x t + log(1 + exp(-|x|)) is softplus(x) - x t.
-    case loss_kind::bce_with_logits: return e.sub(e.emit("Softplus", {x}), e.mul(x, t));
+    case loss_kind::bce_with_logits: return e.sub(e.apply("Softplus", {x}), e.mul(x, t));
     case loss_kind::mse: {
         const value_id d = e.sub(x, t);
         return e.mul(d, d);
     }
-    case loss_kind::l1: return e.emit("Abs", {e.sub(x, t)});
+    case loss_kind::l1: return e.apply("Abs", {e.sub(x, t)});
     case loss_kind::huber: break;
     }
     // delta * (|d| - delta / 2) beyond delta is m (|d| - m / 2) with m = min(|d|, delta), everywhere.
-    const value_id d = e.emit("Abs", {e.sub(x, t)});
-    const value_id m = e.emit("Min", {d, e.number(static_cast<double>(o.delta), x)});
+    const value_id d = e.apply("Abs", {e.sub(x, t)});
+    const value_id m = e.apply("Min", {d, e.number(static_cast<double>(o.delta), x)});
     return e.mul(m, e.sub(d, e.mul(m, e.number(0.5, x))));
 }
 
@@ -95,14 +95,14 @@ inline value_id elementwise_loss(emitter& e, const loss_options& o, value_id x, 
 
 GRAFT_INLINE value_id emit_loss(emitter& e, const loss_options& o, value_id logits, value_id targets, value_id scale, value_id teacher, int shards) {
     e.prefix = "loss";
-    const auto sum = [&](value_id x) { return e.emit_graft("SumTo", {x}, {integers_attribute("shape", {}), integer_attribute("shards", shards)}); };
+    const auto sum = [&](value_id x) { return e.apply_graft("SumTo", {x}, {integers_attribute("shape", {}), integer_attribute("shards", shards)}); };
     value_id total = sum(detail::elementwise_loss(e, o, logits, targets));
     if (o.kind != loss_kind::cross_entropy && o.kind != loss_kind::focal && e.failure.ok())
         total = e.mul(total, e.number(1.0 / static_cast<double>(e.extents(logits).elements() / std::max<std::int64_t>(1, e.extents(logits)[0])), total));
     if (teacher != no_value && o.distillation > 0) {
         const double t = static_cast<double>(o.temperature), share = static_cast<double>(o.distillation);
         const value_id cold = e.number(1 / t, logits);
-        const value_id wanted = e.emit("Softmax", {e.mul(teacher, cold)}, {integer_attribute("axis", 1)});
+        const value_id wanted = e.apply("Softmax", {e.mul(teacher, cold)}, {integer_attribute("axis", 1)});
         const value_id soft = sum(detail::soft_cross_entropy(e, e.mul(logits, cold), wanted));
         total = e.add(e.mul(total, e.number(1 - share, total)), e.mul(soft, e.number(share * t * t, total)));
     }

@@ -30,7 +30,7 @@ std::vector<std::string> optimizer_states(const optimizer_options& options);
 
 /// Emits the update of one weight. `state` holds its optimiser states in the order of `optimizer_states`; the answer is the new weight
 /// and the new states, in that order. `rate` multiplies the learning rate; where `loss` is not finite nothing changes.
-std::vector<value_id> emit_update(emitter& emit, const optimizer_options& options, value_id weight, value_id gradient, const std::vector<value_id>& state,
+std::vector<value_id> emit_update(emitter& build, const optimizer_options& options, value_id weight, value_id gradient, const std::vector<value_id>& state,
                                   value_id learning_rate, value_id step, value_id loss, double rate);
 
 GRAFT_END_NAMESPACE
@@ -63,15 +63,15 @@ GRAFT_INLINE std::vector<value_id> emit_update(emitter& e, const optimizer_optio
     std::vector<value_id> made;
     if (o.kind == optimizer_kind::sgd) {
         const bool momentum = o.momentum > 0;
-        made = e.emit_all("graft", "SGD", {weight, gradient, momentum ? state[0] : no_value, learning_rate, loss},
+        made = e.apply_all("graft", "SGD", {weight, gradient, momentum ? state[0] : no_value, learning_rate, loss},
                           {real("momentum", o.momentum), real("dampening", 0), integer_attribute("nesterov", o.nesterov), real("weight_decay", o.weight_decay), real("rate", rate)},
                           momentum ? 2 : 1);
     } else
-        made = e.emit_all("graft", "Adam", {weight, gradient, state[0], state[1], learning_rate, step, loss},
+        made = e.apply_all("graft", "Adam", {weight, gradient, state[0], state[1], learning_rate, step, loss},
                           {real("beta1", o.beta1), real("beta2", o.beta2), real("epsilon", o.epsilon), real("weight_decay", o.weight_decay),
                            integer_attribute("decoupled", o.kind == optimizer_kind::adamw), real("rate", rate)},
                           3);
-    if (o.ema_decay > 0) made.push_back(e.emit_graft("ExponentialMovingAverage", {state.back(), made[0], loss}, {real("decay", o.ema_decay)}));
+    if (o.ema_decay > 0) made.push_back(e.apply_graft("ExponentialMovingAverage", {state.back(), made[0], loss}, {real("decay", o.ema_decay)}));
     return made;
 }
 

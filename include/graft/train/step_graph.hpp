@@ -185,15 +185,15 @@ private:
         value_id decides = loss_, scaled_norm = no_value;  // an update is left out where this is not finite
         if (o_.loss_scaling) {
             const value_id inverse = g_.inputs[step_inputs::inverse_scale];
-            decides = scaled_norm = emit_.emit_graft("GlobalNorm", gradients_);
+            decides = scaled_norm = emit_.apply_graft("GlobalNorm", gradients_);
             for (value_id& id : gradients_) id = emit_.mul(id, inverse);
             g_.outputs[step_outputs::loss] = emit_.mul(loss_, inverse);
         }
         const auto input = [&](std::size_t state) { return g_.inputs[static_cast<std::size_t>(step_inputs::first_state) + state]; };
         std::vector<value_id> updated(state_.count(), no_value);
         if (o_.optimizer.clip_norm > 0) {
-            const value_id norm = emit_.emit_graft("GlobalNorm", gradients_);
-            for (value_id& id : gradients_) id = emit_.emit_graft("ScaleByNorm", {id, norm}, {real_attribute("max_norm", static_cast<float>(o_.optimizer.clip_norm))});
+            const value_id norm = emit_.apply_graft("GlobalNorm", gradients_);
+            for (value_id& id : gradients_) id = emit_.apply_graft("ScaleByNorm", {id, norm}, {real_attribute("max_norm", static_cast<float>(o_.optimizer.clip_norm))});
         }
         for (std::size_t w = 0; w < state_.weights.size() && emit_.failure.ok(); ++w) {
             std::vector<value_id> kept;

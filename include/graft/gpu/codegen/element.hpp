@@ -181,8 +181,8 @@ struct element_rule {
     const char* op;
     const char* domain;
     unsigned reads;                         ///< see below
-    operand (*emit)(const rule_call&);
-    const char* text;                       ///< for `emit`: what tells operators of one rule apart
+    operand (*build)(const rule_call&);
+    const char* text;                       ///< for `build`: what tells operators of one rule apart
 
     static constexpr unsigned same = 0;     ///< input elements at the output's place, broadcasting aside
     static constexpr unsigned moved = 1;    ///< at most one element of an input, at another place

@@ -286,7 +286,7 @@ GRAFT_INLINE operand element_emitter::compute(value_id v, const place& at) {
     for (value_id i : n.inputs) in.push_back(i == no_value ? tensor_view{} : body_.values[static_cast<std::size_t>(i)]);
     for (value_id o : n.outputs) out.push_back(o == no_value ? tensor_view{} : body_.values[static_cast<std::size_t>(o)]);
     const op_context c{n, in.data(), static_cast<int>(in.size()), out.data(), static_cast<int>(out.size()), *body_.limit};
-    const operand y = rule->emit({*this, c, rule->text, made.second, at});
+    const operand y = rule->build({*this, c, rule->text, made.second, at});
     if (!y && !failure) return refuse("its attributes do not fit its inputs");
     return convert(y, x.type);
 }

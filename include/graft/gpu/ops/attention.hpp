@@ -39,7 +39,7 @@ namespace detail {
 
 class attention_writer {
 public:
-    inline explicit attention_writer(decomposition& to) : d(to), e(to.emit), c(to.c) {}
+    inline explicit attention_writer(decomposition& to) : d(to), e(to.build), c(to.c) {}
 
     inline const char* write() {
         if (!ops::plan_attention(c, p).ok()) return "its shapes do not fit";
@@ -71,7 +71,7 @@ private:
         const value_id x = heads(i, p.kv_heads, p.kv_length, i == 1 ? p.size : p.v_size);
         if (p.past == 0) return x;
         if (p.kv_length == 0) return d.in[static_cast<std::size_t>(past)];
-        return e.emit("Concat", {d.in[static_cast<std::size_t>(past)], x}, {integer_attribute("axis", 2)});
+        return e.apply("Concat", {d.in[static_cast<std::size_t>(past)], x}, {integer_attribute("axis", 2)});
     }
     // scale * Q K^T as [batch, heads, queries, keys].
     inline value_id scores(value_id k) {
@@ -90,7 +90,7 @@ private:
         };
         tell(0);
         const double cap = static_cast<double>(c.real("softcap", 0));
-        if (cap > 0) s = e.mul(e.emit("Tanh", {e.mul(s, e.number(1 / cap, s))}), e.number(cap, s));
+        if (cap > 0) s = e.mul(e.apply("Tanh", {e.mul(s, e.number(1 / cap, s))}), e.number(cap, s));
         tell(1);
         value_id allowed = in_reach(), visible = allowed;
         if (c.has(3)) {
@@ -99,12 +99,12 @@ private:
                 visible = allowed = d.both(m, allowed);
             else {
                 s = e.add(s, m);
-                visible = d.both(e.emit("Greater", {m, e.number(-HUGE_VAL, m)}), allowed);
+                visible = d.both(e.apply("Greater", {m, e.number(-HUGE_VAL, m)}), allowed);
             }
         }
         if (allowed != no_value) s = d.where(allowed, s, -HUGE_VAL);
         tell(2);
-        s = e.emit("Softmax", {s}, {integer_attribute("axis", -1)});
+        s = e.apply("Softmax", {s}, {integer_attribute("axis", -1)});
         // With a frontier alone every query sees the first key or the one at its place.
         const bool blind = c.has(3) || c.has(6) || (c.integer("left_window_size", -1) >= 0 && p.q_length > p.kv_length);
         if (blind && visible != no_value) s = d.where(visible, s, 0);
@@ -119,7 +119,7 @@ private:
         if (x.back() == p.total) return m;
         std::vector<std::int64_t> pads(2 * static_cast<std::size_t>(x.rank()), 0);
         pads.back() = p.total - x.back();
-        return e.emit("Pad", {m, e.integers(pads), boolean ? no_value : e.number(-HUGE_VAL, m)});
+        return e.apply("Pad", {m, e.integers(pads), boolean ? no_value : e.number(-HUGE_VAL, m)});
     }
     // Where the frontier, the windows and the lengths of the keys let a query look; no_value: everywhere.
     inline value_id in_reach() {
@@ -132,13 +132,13 @@ private:
         value_id allowed = no_value, query = placed ? d.numbers(c.has(6) ? 0 : p.past, {p.q_length, 1}) : no_value;
         if (c.has(6)) {
             value_id valid = e.reshape(d.in[6], {p.batch, 1, 1, 1});
-            valid = e.emit("Max", {e.emit("Min", {valid, e.number(static_cast<double>(far), valid)}), e.number(-static_cast<double>(far), valid)});
-            allowed = e.emit("Less", {key, valid});
+            valid = e.apply("Max", {e.apply("Min", {valid, e.number(static_cast<double>(far), valid)}), e.number(-static_cast<double>(far), valid)});
+            allowed = e.apply("Less", {key, valid});
             if (placed) query = e.add(query, e.sub(valid, e.number(static_cast<double>(p.q_length), valid)));
         }
-        if (causal) allowed = d.both(allowed, e.emit("LessOrEqual", {key, query}));
-        if (left >= 0) allowed = d.both(allowed, e.emit("LessOrEqual", {e.sub(query, key), e.number(static_cast<double>(left), key)}));
-        if (right >= 0) allowed = d.both(allowed, e.emit("LessOrEqual", {e.sub(key, query), e.number(static_cast<double>(right), key)}));
+        if (causal) allowed = d.both(allowed, e.apply("LessOrEqual", {key, query}));
+        if (left >= 0) allowed = d.both(allowed, e.apply("LessOrEqual", {e.sub(query, key), e.number(static_cast<double>(left), key)}));
+        if (right >= 0) allowed = d.both(allowed, e.apply("LessOrEqual", {e.sub(key, query), e.number(static_cast<double>(right), key)}));
         return allowed;
     }
 

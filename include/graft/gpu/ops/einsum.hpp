@@ -31,7 +31,7 @@ struct named_value {
 
 class einsum_writer {
 public:
-    inline explicit einsum_writer(decomposition& to) : d(to), e(to.emit), c(to.c) {}
+    inline explicit einsum_writer(decomposition& to) : d(to), e(to.build), c(to.c) {}
 
     inline const char* write() {
         if (!ops::plan_einsum(c, p).ok()) return "its equation does not fit its inputs";
@@ -94,7 +94,7 @@ private:
             shape joined = extents(rest);
             joined.push_back(n * n);
             v.x = e.reshape(d.transpose(v.x, perm), joined);
-            v.x = e.emit("Slice", {v.x, e.integers({0}), e.integers({n * n}), e.integers({axis}), e.integers({n + 1})});
+            v.x = e.apply("Slice", {v.x, e.integers({0}), e.integers({n * n}), e.integers({axis}), e.integers({n + 1})});
             v.names = rest + name;
             k = 0;
         }

@@ -21,7 +21,7 @@ namespace detail {
 // S = exp(decay) * S; v = beta * (v - S^T k); S = S + k v^T; y = scale * S^T q
 inline const char* decompose_linear_attention(decomposition& d) {
     const op_context& c = d.c;
-    emitter& e = d.emit;
+    emitter& e = d.build;
     ops::linear_attention_plan p;
     constexpr std::int64_t most_steps = 64;
     if (!ops::plan_linear_attention(c, p).ok()) return "its shapes or attributes do not fit";
@@ -45,7 +45,7 @@ inline const char* decompose_linear_attention(decomposition& d) {
     value_id state = c.has(3) ? d.cast(d.in[3], dtype::float32) : d.constant(dtype::float32, {p.batch, p.kv_heads, p.k_size, p.v_size});
     std::vector<value_id> y;
     for (std::size_t t = 0; t < static_cast<std::size_t>(p.length) && e.failure.ok(); ++t) {
-        if (p.gated) state = e.mul(state, e.emit("Exp", {decay[t]}));
+        if (p.gated) state = e.mul(state, e.apply("Exp", {decay[t]}));
         value_id value = v[t];
         if (p.delta) value = e.mul(e.sub(value, d.product(d.cast(k[t], type), false, d.cast(state, type), false, dtype::float32)), beta[t]);
         state = e.add(state, e.mul(e.reshape(k[t], {p.batch, p.kv_heads, p.k_size, 1}), value));
@@ -60,7 +60,7 @@ inline const char* decompose_linear_attention(decomposition& d) {
 // Pairs (a, b) become (cos * a - sin * b, sin * a + cos * b); what is behind them stays.
 inline const char* decompose_rotary_embedding(decomposition& d) {
     const op_context& c = d.c;
-    emitter& e = d.emit;
+    emitter& e = d.build;
     ops::rotary_plan p;
     if (!ops::plan_rotary(c, p).ok()) return "its shapes do not fit";
     if (d.any_empty()) return "it is empty";
@@ -77,7 +77,7 @@ inline const char* decompose_rotary_embedding(decomposition& d) {
     const dtype type = c.in[0].type, sums = type == dtype::float64 ? type : dtype::float32;
     const std::int64_t axis = interleaved ? 4 : 3;
     const auto cut = [&](value_id x, std::int64_t along, std::int64_t from, std::int64_t to) {
-        return e.emit("Slice", {x, e.integers({from}), e.integers({to}), e.integers({along})});
+        return e.apply("Slice", {x, e.integers({from}), e.integers({to}), e.integers({along})});
     };
     const value_id x = e.reshape(d.in[0], whole);
     if (p.half == 0) {
@@ -88,8 +88,8 @@ inline const char* decompose_rotary_embedding(decomposition& d) {
     const value_id a = cut(front, axis, 0, 1), b = cut(front, axis, 1, 2);
     const value_id cosine = e.reshape(d.cast(d.in[1], sums), by), sine = e.reshape(d.cast(d.in[2], sums), by);
     const value_id first = e.sub(e.mul(cosine, a), e.mul(sine, b)), second = e.add(e.mul(sine, a), e.mul(cosine, b));
-    value_id y = d.cast(e.reshape(e.emit("Concat", {first, second}, {integer_attribute("axis", axis)}), turned), type);
-    if (2 * p.half != p.size) y = e.emit("Concat", {y, cut(x, 3, 2 * p.half, p.size)}, {integer_attribute("axis", 3)});
+    value_id y = d.cast(e.reshape(e.apply("Concat", {first, second}, {integer_attribute("axis", axis)}), turned), type);
+    if (2 * p.half != p.size) y = e.apply("Concat", {y, cut(x, 3, 2 * p.half, p.size)}, {integer_attribute("axis", 3)});
     d.out[0] = e.reshape(y, c.in[0].extents);
     return nullptr;
 }

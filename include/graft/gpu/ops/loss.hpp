@@ -27,7 +27,7 @@ inline const op_row* target_row() {
 }
 // Reports as the loss that it is a part of.
 inline value_id target_in_range(decomposition& d, value_id target, std::int64_t classes) {
-    if (!d.emit.failure.ok() || target == no_value) return no_value;
+    if (!d.build.failure.ok() || target == no_value) return no_value;
     node n;
     n.op_type = target_row()->name;
     n.domain = target_row()->domain;
@@ -37,7 +37,7 @@ inline value_id target_in_range(decomposition& d, value_id target, std::int64_t 
     n.attributes = {integer_attribute("classes", classes), string_attribute("loss", d.c.n.op_type)};
     if (d.c.has_attribute("ignore_index")) n.attributes.push_back(integer_attribute("ignore_index", d.c.integer("ignore_index", 0)));
     n.inputs = {target};
-    return d.append(std::move(n), dtype::boolean, d.emit.extents(target));
+    return d.append(std::move(n), dtype::boolean, d.build.extents(target));
 }
 inline operand emit_target_in_range(const rule_call& r) {
     const std::int64_t classes = r.c.integer("classes", 0);
@@ -53,20 +53,20 @@ inline operand emit_target_in_range(const rule_call& r) {
 
 inline const char* decompose_loss(decomposition& d, bool softmax) {
     const op_context& c = d.c;
-    emitter& e = d.emit;
+    emitter& e = d.build;
     if (d.any_empty()) return "it is empty";
     if (!c.wants(0)) return "its targets are checked, and the loss of them is not wanted";
     const shape target = c.in[1].extents, x = c.in[0].extents;
     const std::int64_t classes = x[1];
     const dtype type = c.in[0].type, sums = type == dtype::float64 ? type : dtype::float32;
     value_id scores = d.cast(d.in[0], sums);
-    if (softmax) scores = e.emit("LogSoftmax", {scores}, {integer_attribute("axis", 1)});
+    if (softmax) scores = e.apply("LogSoftmax", {scores}, {integer_attribute("axis", 1)});
     if (c.wants(1)) d.out[1] = d.cast(scores, type);
     shape apart = target, along;  // with an axis for the classes; with that axis alone
     apart.insert(1, 1);
     for (int i = 0; i < x.rank(); ++i) along.push_back(i == 1 ? classes : 1);
     const value_id t = d.cast(d.in[1], dtype::int64);
-    const value_id chosen = e.emit("Equal", {e.reshape(t, apart), d.numbers(0, along)});
+    const value_id chosen = e.apply("Equal", {e.reshape(t, apart), d.numbers(0, along)});
     const value_id inside = target_in_range(d, t, classes);
     value_id kept = no_value, weights = no_value, loss = d.sum(d.where(chosen, scores, 0), {1}, false);
     if (c.has(2)) {
@@ -75,7 +75,7 @@ inline const char* decompose_loss(decomposition& d, bool softmax) {
     }
     loss = d.where(inside, e.neg(loss), std::nan(""));
     if (c.has_attribute("ignore_index")) {
-        kept = e.emit("Not", {e.emit("Equal", {t, e.number(static_cast<double>(c.integer("ignore_index", 0)), t)})});
+        kept = e.apply("Not", {e.apply("Equal", {t, e.number(static_cast<double>(c.integer("ignore_index", 0)), t)})});
         loss = d.where(kept, loss, 0);
         weights = weights == no_value ? d.cast(kept, sums) : d.where(kept, weights, 0);
     }

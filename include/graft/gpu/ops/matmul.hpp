@@ -156,8 +156,8 @@ inline const char* decompose_gemm(decomposition& d) {
     const double beta = static_cast<double>(c.real("beta", 1));
     const value_id y = d.product(d.in[0], c.integer("transA", 0) != 0, d.in[1], c.integer("transB", 0) != 0, sums, static_cast<double>(c.real("alpha", 1)));
     value_id bias = d.cast(d.in[2], sums);
-    if (beta != 1) bias = d.emit.mul(bias, d.emit.number(beta, bias));
-    d.out[0] = d.cast(d.emit.add(y, bias), type);
+    if (beta != 1) bias = d.build.mul(bias, d.build.number(beta, bias));
+    d.out[0] = d.cast(d.build.add(y, bias), type);
     return nullptr;
 }
 

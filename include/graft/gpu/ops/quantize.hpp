@@ -72,26 +72,26 @@ inline operand emit_dequantize(const rule_call& r) {
 
 // What lies outside of [low, high] becomes its border, and what is no number `low`, as ops::saturate has it.
 inline value_id saturated(const decomposition& d, value_id x, double low, double high) {
-    emitter& e = d.emit;
+    emitter& e = d.build;
     const value_id least = e.number(low, x), most = e.number(high, x);
-    const value_id below = e.emit("Where", {e.emit("Greater", {x, least}), x, least});
-    return e.emit("Where", {e.emit("GreaterOrEqual", {x, most}), most, below});
+    const value_id below = e.apply("Where", {e.apply("Greater", {x, least}), x, least});
+    return e.apply("Where", {e.apply("GreaterOrEqual", {x, most}), most, below});
 }
 
 // What is no number is neither the least nor the most.
 inline const char* decompose_dynamic_quantize(decomposition& d) {
-    emitter& e = d.emit;
+    emitter& e = d.build;
     if (d.any_empty()) return "it is empty";
     const value_id x = d.in[0], zero = e.number(0, x);
     const auto border = [&](const char* compare, const char* reduce) {
-        return e.emit(reduce, {e.emit("Where", {e.emit(compare, {x, zero}), x, zero})}, {integer_attribute("keepdims", 0)});
+        return e.apply(reduce, {e.apply("Where", {e.apply(compare, {x, zero}), x, zero})}, {integer_attribute("keepdims", 0)});
     };
     const value_id low = border("Less", "ReduceMin"), high = border("Greater", "ReduceMax");
-    const value_id scale = e.emit("Where", {e.emit("Equal", {high, low}), e.number(1, x), e.div(e.sub(high, low), e.number(255, x))});
-    const value_id shift = e.emit("Round", {saturated(d, e.sub(zero, e.div(low, scale)), 0, 255)});
+    const value_id scale = e.apply("Where", {e.apply("Equal", {high, low}), e.number(1, x), e.div(e.sub(high, low), e.number(255, x))});
+    const value_id shift = e.apply("Round", {saturated(d, e.sub(zero, e.div(low, scale)), 0, 255)});
     d.out[1] = scale;
     d.out[2] = d.cast(shift, dtype::uint8);
-    d.out[0] = d.cast(saturated(d, e.add(e.emit("Round", {e.div(x, scale)}), shift), 0, 255), dtype::uint8);
+    d.out[0] = d.cast(saturated(d, e.add(e.apply("Round", {e.div(x, scale)}), shift), 0, 255), dtype::uint8);
     return nullptr;
 }
 

@@ -43,17 +43,17 @@ inline bool known(const op_context& c, int i, int z) { return c.in[i].data && (!
 
 // Input i less its zero point, in float32. `along`: the zero point's extents, so that it is broadcast.
 inline value_id centred(const decomposition& d, int i, int z, const shape& along) {
-    emitter& e = d.emit;
+    emitter& e = d.build;
     const value_id x = d.cast(d.in[static_cast<std::size_t>(i)], dtype::float32);
     return d.c.has(z) ? e.sub(x, e.reshape(d.cast(d.in[static_cast<std::size_t>(z)], dtype::float32), along)) : x;
 }
 inline value_id slice(const decomposition& d, value_id x, std::int64_t axis, std::int64_t first, std::int64_t last) {
-    if (!d.emit.failure.ok() || (first == 0 && last == d.emit.extents(x)[static_cast<int>(axis)])) return x;
-    return d.emit.emit("Slice", {x, d.emit.integers({first}), d.emit.integers({last}), d.emit.integers({axis})});
+    if (!d.build.failure.ok() || (first == 0 && last == d.build.extents(x)[static_cast<int>(axis)])) return x;
+    return d.build.apply("Slice", {x, d.build.integers({first}), d.build.integers({last}), d.build.integers({axis})});
 }
 inline value_id whole(const decomposition& d, const char* op, value_id a, value_id b, std::vector<attribute> attributes) {
-    const value_id y = d.emit.emit(op, {a, b}, std::move(attributes));
-    if (y != no_value) d.emit.target().nodes.back().attributes.push_back(integer_attribute("exact", 1));
+    const value_id y = d.build.apply(op, {a, b}, std::move(attributes));
+    if (y != no_value) d.build.target().nodes.back().attributes.push_back(integer_attribute("exact", 1));
     return d.cast(y, dtype::int32);
 }
 
@@ -75,10 +75,10 @@ inline std::int64_t sum_parts(const std::vector<double>& sizes, std::int64_t ter
 
 // saturate(round_half_even(float(sums) * scale) + zero)
 inline value_id requantized(const decomposition& d, value_id sums, value_id scale, value_id zero, dtype type) {
-    emitter& e = d.emit;
+    emitter& e = d.build;
     double low = 0, high = 0;
     ops::quantized_range(type, low, high);
-    return d.cast(saturated(d, e.add(e.emit("Round", {e.mul(d.cast(sums, dtype::float32), scale)}), d.cast(zero, dtype::float32)), low, high), type);
+    return d.cast(saturated(d, e.add(e.apply("Round", {e.mul(d.cast(sums, dtype::float32), scale)}), d.cast(zero, dtype::float32)), low, high), type);
 }
 inline bool scales_can_be_used(const op_context& c, std::initializer_list<int> scales, int divisor) {
     for (int i : scales)
@@ -112,7 +112,7 @@ inline const char* integer_convolution(const decomposition& d, int x_at, int x_z
     for (std::int64_t first = 0; first < channels; first += of) {
         const std::int64_t last = std::min(channels, first + of);
         const value_id part = whole(d, "Conv", parts == 1 ? x : slice(d, x, 1, first, last), slice(d, weights, 1, first, last), attributes);
-        sums = first ? d.emit.add(sums, part) : part;
+        sums = first ? d.build.add(sums, part) : part;
     }
     return nullptr;
 }
@@ -121,7 +121,7 @@ inline const char* decompose_conv_integer(decomposition& d) {
 }
 inline const char* decompose_qlinear_conv(decomposition& d) {
     const op_context& c = d.c;
-    emitter& e = d.emit;
+    emitter& e = d.build;
     if (d.any_empty()) return "it is empty";
     if (!scales_can_be_used(c, {1, 4, 6}, 6)) return "one of its scales is zero or not a number";
     value_id sums = no_value;
@@ -162,14 +162,14 @@ inline const char* integer_product(const decomposition& d, int a, int a_zero, in
     for (std::int64_t first = 0; first < terms; first += of) {
         const std::int64_t last = std::min(terms, first + of);
         const value_id part = whole(d, "MatMul", slice(d, x, left.rank() - 1, first, last), slice(d, y, right.rank() - 2, first, last), {});
-        sums = first ? d.emit.add(sums, part) : part;
+        sums = first ? d.build.add(sums, part) : part;
     }
     return nullptr;
 }
 inline const char* decompose_matmul_integer(decomposition& d) { return d.any_empty() ? "it is empty" : integer_product(d, 0, 2, 1, 3, d.out[0]); }
 inline const char* decompose_qlinear_matmul(decomposition& d) {
     const op_context& c = d.c;
-    emitter& e = d.emit;
+    emitter& e = d.build;
     if (d.any_empty()) return "it is empty";
     for (int i : {0, 3, 7})
         if (c.in[i].type != dtype::int8 && c.in[i].type != dtype::uint8) return "its types are not integers of 8 bits";

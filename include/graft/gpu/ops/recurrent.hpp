@@ -21,7 +21,7 @@ namespace detail {
 
 class recurrent_writer {
 public:
-    inline explicit recurrent_writer(decomposition& to) : d(to), e(to.emit), c(to.c) {}
+    inline explicit recurrent_writer(decomposition& to) : d(to), e(to.build), c(to.c) {}
 
     inline const char* write() {
         constexpr std::int64_t most_steps = 64;
@@ -50,7 +50,7 @@ private:
     // Elements [from, from + count) along an axis.
     inline value_id part(value_id x, int axis, std::int64_t from, std::int64_t count) {
         if (e.failure.ok() && from == 0 && e.extents(x)[axis] == count) return x;
-        return e.emit("Slice", {x, e.integers({from}), e.integers({from + count}), e.integers({axis})});
+        return e.apply("Slice", {x, e.integers({from}), e.integers({from + count}), e.integers({axis})});
     }
     // One direction of an input as a matrix, and of a bias as a row.
     inline value_id of_direction(int i, int direction, std::int64_t rows, std::int64_t columns) {
@@ -68,7 +68,7 @@ private:
             std::vector<attribute> attributes;
             if (alpha) attributes.push_back(real_attribute("alpha", static_cast<float>(f.alpha)));
             if (beta) attributes.push_back(real_attribute("beta", static_cast<float>(f.beta)));
-            return e.emit(op, {x}, std::move(attributes));
+            return e.apply(op, {x}, std::move(attributes));
         };
         switch (f.k) {
         case kind::relu: return named("Relu", false, false);
@@ -76,8 +76,8 @@ private:
         case kind::sigmoid: return named("Sigmoid", false, false);
         case kind::affine: return e.add(e.mul(x, e.number(f.alpha, x)), e.number(f.beta, x));
         case kind::leaky_relu: return named("LeakyRelu", true, false);
-        case kind::thresholded_relu: return d.where(e.emit("GreaterOrEqual", {x, e.number(f.alpha, x)}), x, 0);
-        case kind::scaled_tanh: return e.mul(e.emit("Tanh", {e.mul(x, e.number(f.beta, x))}), e.number(f.alpha, x));
+        case kind::thresholded_relu: return d.where(e.apply("GreaterOrEqual", {x, e.number(f.alpha, x)}), x, 0);
+        case kind::scaled_tanh: return e.mul(e.apply("Tanh", {e.mul(x, e.number(f.beta, x))}), e.number(f.alpha, x));
         case kind::hard_sigmoid: return named("HardSigmoid", true, true);
         case kind::elu: return named("Elu", true, false);
         case kind::softsign: return named("Softsign", false, false);
@@ -85,7 +85,7 @@ private:
         }
     }
     inline value_id clipped(value_id x, const ops::recurrent_activation& f) {
-        return active(p.clip > 0 ? e.emit("Clip", {x, e.number(-p.clip, x), e.number(p.clip, x)}) : x, f);
+        return active(p.clip > 0 ? e.apply("Clip", {x, e.number(-p.clip, x), e.number(p.clip, x)}) : x, f);
     }
     inline value_id from_state(value_id h, value_id weight) { return d.product(d.cast(h, type_), false, weight, true, sums_); }
 
@@ -114,8 +114,8 @@ private:
             value_id y = h;
             if (const value_id lives = c.has(4) ? running(t) : no_value; lives != no_value) {
                 y = d.where(lives, h, 0);
-                h = e.emit("Where", {lives, h, before});
-                if (p.gates == 4) cell = e.emit("Where", {lives, cell, cell_before});
+                h = e.apply("Where", {lives, h, before});
+                if (p.gates == 4) cell = e.apply("Where", {lives, cell, cell_before});
             }
             steps[static_cast<std::size_t>(t)] = e.reshape(y, {1, 1, p.batch, p.hidden});
         }

@@ -42,7 +42,7 @@ struct transform {
         const std::int64_t columns = bins * out_parts;
         const value_id made = d.constant(type, {used * parts, columns});
         if (made == no_value) return made;
-        tensor& data = d.emit.target().values[static_cast<std::size_t>(made)].constant;
+        tensor& data = d.build.target().values[static_cast<std::size_t>(made)].constant;
         std::vector<double> cosines, sines, row(static_cast<std::size_t>(columns));
         for (std::int64_t i = 0; i < n; ++i) {
             const double angle = 2 * ops::fourier::pi * static_cast<double>(i) / static_cast<double>(n);
@@ -73,12 +73,12 @@ inline const char* decompose_dft(decomposition& d) {
     f.used = std::min(length, p.inverse && p.onesided ? p.n / 2 + 1 : p.n);
     if (const char* why = f.refuse()) return why;
     const dtype type = c.in[0].type == dtype::float64 ? dtype::float64 : dtype::float32;
-    value_id v = d.emit.reshape(d.cast(d.in[0], type), {outer, length, inner, f.parts});
-    if (f.used < length) v = d.emit.emit("Slice", {v, d.emit.integers({0}), d.emit.integers({f.used}), d.emit.integers({1})});
+    value_id v = d.build.reshape(d.cast(d.in[0], type), {outer, length, inner, f.parts});
+    if (f.used < length) v = d.build.apply("Slice", {v, d.build.integers({0}), d.build.integers({f.used}), d.build.integers({1})});
     if (inner > 1) v = d.transpose(v, {0, 2, 1, 3});
-    v = d.emit.reshape(f.apply(d, d.emit.reshape(v, {outer * inner, f.used * f.parts}), type), {outer, inner, f.bins, f.out_parts});
+    v = d.build.reshape(f.apply(d, d.build.reshape(v, {outer * inner, f.used * f.parts}), type), {outer, inner, f.bins, f.out_parts});
     if (inner > 1) v = d.transpose(v, {0, 2, 1, 3});
-    d.out[0] = d.cast(d.emit.reshape(v, y), c.in[0].type);
+    d.out[0] = d.cast(d.build.reshape(v, y), c.in[0].type);
     return nullptr;
 }
 
@@ -92,10 +92,10 @@ inline const char* decompose_stft(decomposition& d) {
     f.n = p.frame, f.used = p.frame, f.parts = x[2], f.bins = p.bins;
     if (const char* why = f.refuse()) return why;
     const dtype type = c.in[0].type == dtype::float64 ? dtype::float64 : dtype::float32;
-    const value_id begin = d.emit.mul(d.numbers(0, {p.frames, 1}), d.emit.integers({p.step}));
-    value_id v = d.emit.emit("Gather", {d.cast(d.in[0], type), d.emit.add(begin, d.numbers(0, {1, p.frame}))}, {integer_attribute("axis", 1)});
-    if (c.has(2)) v = d.emit.mul(v, d.emit.reshape(d.cast(d.in[2], type), {p.frame, 1}));
-    d.out[0] = d.cast(d.emit.reshape(f.apply(d, d.emit.reshape(v, {x[0] * p.frames, p.frame * f.parts}), type), y), c.in[0].type);
+    const value_id begin = d.build.mul(d.numbers(0, {p.frames, 1}), d.build.integers({p.step}));
+    value_id v = d.build.apply("Gather", {d.cast(d.in[0], type), d.build.add(begin, d.numbers(0, {1, p.frame}))}, {integer_attribute("axis", 1)});
+    if (c.has(2)) v = d.build.mul(v, d.build.reshape(d.cast(d.in[2], type), {p.frame, 1}));
+    d.out[0] = d.cast(d.build.reshape(f.apply(d, d.build.reshape(v, {x[0] * p.frames, p.frame * f.parts}), type), y), c.in[0].type);
     return nullptr;
 }
 
