@@ -28,6 +28,7 @@
     X(graph_dangling, "graph.dangling", "a node reads a value that nothing makes")               \
     X(graph_duplicate, "graph.duplicate", "a value is made twice or a name is given twice")      \
     X(graph_no_output, "graph.no_output", "an output of the graph is never made")                \
+    X(graph_fixed_batch, "graph.fixed_batch", "a network was exported for one size of batch, and cannot be opened for others") \
     X(op_unsupported, "op.unsupported", "an operator, or this form of it, is not supported")     \
     X(op_attribute, "op.attribute", "an attribute is missing, of the wrong type or out of range") \
     X(op_shape, "op.shape", "shapes do not fit an operator")                                     \
@@ -54,6 +55,7 @@
     X(image_dimensions, "image.dimensions", "the sides of an image are zero or over the limit")  \
     X(image_budget, "image.budget", "decoding the image would take more than the limit allows")  \
     X(preprocess_crop, "preprocess.crop", "the image is smaller than the crop")                  \
+    X(classify_output, "classify.output", "an output of a model is not one number a class, so that it names nothing") \
     X(labels_count, "labels.count", "the number of labels does not fit the model")               \
     X(json_malformed, "json.malformed", "a JSON text is not well formed")                        \
     X(safetensors_malformed, "safetensors.malformed", "a safetensors file is not well formed")   \
