@@ -1,5 +1,6 @@
 // Classification: labels, probabilities, and the demo's model from a file to names.
 #include <graft/classify.hpp>
+#include <graft/graph/builder.hpp>
 #include <graft/core/file.hpp>
 
 #include <doctest/doctest.h>
@@ -129,12 +130,43 @@ TEST_CASE("any other number of labels is refused") {
     CHECK(read_labels("no/such/file", 2).error().code() == errc::file_open);
 }
 
-TEST_CASE("preprocessing is the caller's, else the model's, else raw for bytes, else imagenet") {
-    CHECK(choose_preprocess("unit", "raw", dtype::float32).value().source == preprocess_source::given);
-    CHECK(choose_preprocess("", "raw", dtype::float32).value().source == preprocess_source::metadata);
-    CHECK(choose_preprocess("", "", dtype::uint8).value().source == preprocess_source::raw_bytes);
-    CHECK(choose_preprocess("", "", dtype::float16).value().source == preprocess_source::assumed);
-    CHECK(choose_preprocess("nonsense", "", dtype::float32).error().code() == errc::usage_preprocess);
+TEST_CASE("preprocessing is the caller's, else the model's, else a guess that fits the input") {
+    const graft::input_format colours{dtype::float32, {1, 3, 8, 8}, true};
+    CHECK(choose_preprocess("unit", "raw", colours).value().source == preprocess_source::given);
+    CHECK(choose_preprocess("", "raw", colours).value().source == preprocess_source::metadata);
+    CHECK(choose_preprocess("nonsense", "", colours).error().code() == errc::usage_preprocess);
+    const struct {
+        graft::input_format input;
+        preprocess_source source;
+        const char* text;
+    } guesses[] = {
+        {{dtype::uint8, {1, 8, 8, 3}, true}, preprocess_source::raw_bytes, "raw"},
+        {{dtype::int8, {1, 3, -1, -1}, true}, preprocess_source::raw_bytes, "raw,crop=224"},
+        {colours, preprocess_source::assumed, "imagenet"},
+        {{dtype::float16, {-1, 3, -1, -1}, true}, preprocess_source::assumed, "imagenet,crop=224"},
+        {{dtype::float32, {1, 1, 28, 28}, true}, preprocess_source::assumed, "unit,order=gray"},
+        {{dtype::float32, {1, 64, 64, 1}, true}, preprocess_source::assumed, "unit,order=gray"},
+        {{dtype::float64, {-1, -1, -1, 1}, true}, preprocess_source::assumed, "unit,order=gray,crop=224"},
+    };
+    for (const auto& g : guesses) {
+        const auto choice = choose_preprocess("", "", g.input).value();
+        CHECK(choice.source == g.source);
+        CHECK(choice.text == g.text);
+        CHECK(complete(choice.spec, g.input).ok());
+    }
+}
+
+TEST_CASE("a row of classes is found in whatever a classifier gives, and nowhere else") {
+    CHECK(graft::classes_in({2, 10}, 2) == 10);
+    CHECK(graft::classes_in({2, 10, 1, 1}, 2) == 10);
+    CHECK(graft::classes_in({2, 1, 1, 10}, 2) == 10);
+    CHECK(graft::classes_in({10}, 1) == 10);
+    CHECK(graft::classes_in({10, 1}, 1) == 10);
+    CHECK(graft::classes_in({10}, 10) == -1);
+    CHECK(graft::classes_in({1, 10}, 2) == -1);  // one row for two pictures
+    CHECK(graft::classes_in({2, 1}, 2) == -1);
+    CHECK(graft::classes_in({1, 3, 4, 4}, 1) == -1);
+    CHECK(graft::classes_in({}, 1) == -1);
 }
 
 TEST_CASE("the demo's model names the demo's pictures") {
@@ -152,6 +184,61 @@ TEST_CASE("the demo's model names the demo's pictures") {
         CHECK(named.value()[0].probability >= named.value()[1].probability);
     }
     CHECK(net.classify("no/such/picture.png").error().code() == errc::image_open);
+}
+
+TEST_CASE("many pictures are named as they are one by one") {
+    classifier net = classifier::load(demo("model.onnx")).value();
+    std::vector<graft::image> pictures;
+    for (const std::string& name : net.labels())
+        for (const char* number : {"-1.png", "-2.png"})
+            if (auto picture = graft::decode_file(demo(("pictures/" + name + number).c_str())); picture.ok()) pictures.push_back(*picture);
+    const std::size_t given = pictures.size();
+    REQUIRE(given >= 8);
+    while (pictures.size() < 70) pictures.push_back(pictures[pictures.size() % given]);
+    const auto all = net.classify(pictures, 2).value();
+    REQUIRE(all.size() == pictures.size());
+    for (std::size_t i = 0; i < pictures.size(); ++i) {
+        const auto one = net.classify(pictures[i], 2).value();
+        REQUIRE(all[i].size() == 2);
+        CHECK(all[i][0].index == one[0].index);
+        CHECK(all[i][0].probability == doctest::Approx(one[0].probability));
+    }
+    CHECK(net.classify(std::vector<graft::image>()).value().empty());
+}
+
+TEST_CASE("a network for one picture at a time names many, and the output that is asked for") {
+    graft::builder b("two heads", 3);
+    const graft::value_id x = b.input("picture", dtype::float32, {1, 3, 8, 8});
+    const graft::value_id flat = b.apply("Reshape", {x, b.constant("to", graft::tensor::from(std::vector<std::int64_t>{1, 192}.data(), {2}))});
+    b.output(b.apply("Identity", {flat}), "pixels");
+    const graft::tensor weight = graft::tensor::zeros(dtype::float32, {192, 4});
+    for (int i = 0; i < 192; ++i) weight.data<float>()[i * 4 + i % 4] = 1;
+    b.output(b.apply("MatMul", {flat, b.constant("weight", weight)}), "classes");
+    b.output(b.apply("Identity", {x}), "map");
+    const graft::graph g = b.finish();
+    graft::load_options opened;
+    opened.open_batch = true;
+    graft::classifier_options how;
+    how.preprocess = "unit,resize=8x8";
+    how.output = "classes";
+    classifier net = classifier::make(graft::load(g, opened).value(), how).value();
+    CHECK(net.model().inputs()[0].extents[0] == graft::shape::unknown);
+    CHECK(net.classes().value() == 4);
+    std::vector<graft::image> pictures;
+    for (int k = 0; k < 3; ++k) {
+        graft::image p = graft::image::make(8, 8, 3);
+        for (int i = 0; i < 192; ++i) p.data()[i] = static_cast<std::uint8_t>(i % 7 == k ? 255 : 0);
+        pictures.push_back(p);
+    }
+    const auto rows = net.probabilities(pictures).value();
+    REQUIRE(rows.size() == 3);
+    for (std::size_t k = 0; k < 3; ++k) CHECK(rows[k] == net.probabilities(pictures[k]).value());
+    CHECK(rows[0] != rows[1]);
+
+    how.output = "map";
+    CHECK(classifier::make(graft::load(g, opened).value(), how).error().code() == errc::classify_output);
+    how.output = "nowhere";
+    CHECK(classifier::make(graft::load(g, opened).value(), how).error().code() == errc::input_name);
 }
 
 TEST_CASE("of equal probabilities the lower index comes first") {

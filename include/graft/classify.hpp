@@ -3,7 +3,8 @@
 
 #include "data/decode.hpp"
 #include "data/image.hpp"
-#include "data/preprocess.hpp"
+#include "data/preprocess_choice.hpp"
+#include "exec/class_scores.hpp"
 #include "exec/session.hpp"
 
 #include <string>
@@ -22,29 +23,17 @@ struct prediction {
 struct classifier_options {
     std::string labels;     ///< a text file with one name a line; empty: the model's own, else none
     std::string preprocess; ///< a specification such as "imagenet,crop=224"; empty: the model's own, else a guess
-    load_options load;
+    std::string output;     ///< the output that names classes; empty: the first
+    load_options load;      ///< `classifier::load` opens the batch of a network that was exported for a fixed one, whatever `open_batch` says
     session_options session;
 };
-
-/// Where a specification of preprocessing comes from: the caller, the model's metadata, its 8-bit input (raw), or nowhere
-/// (imagenet).
-enum class preprocess_source : std::uint8_t { given, metadata, raw_bytes, assumed };
-
-/// A specification and where it comes from.
-struct preprocess_choice {
-    preprocess_spec spec;
-    preprocess_source source = preprocess_source::given;
-};
-
-/// How pictures are prepared for an input of type `input`: by `given`, else by `metadata` (a model's graft.preprocess), else raw
-/// for 8-bit inputs, else by a guess, imagenet. Errors: usage.preprocess.
-result<preprocess_choice> choose_preprocess(const std::string& given, const std::string& metadata, dtype input);
 
 /// Names what is in pictures. It holds a session, so bring one a thread; copies of its model are cheap.
 class classifier {
 public:
     /// Loads a model with one picture input. Errors: those of `load`; file.open and labels.count (the labels);
-    /// usage.preprocess; input.name and input.shape (the model does not take one picture).
+    /// usage.preprocess; input.name and input.shape (the model does not take one picture); classify.output (what it gives is not one number
+    /// a class: seen here where the file tells the shape, else at the first picture).
     static result<classifier> load(const std::string& path, const classifier_options& options = {});
     /// The same of a model that is loaded already.
     static result<classifier> make(const model& m, const classifier_options& options = {});
@@ -54,30 +43,35 @@ public:
     result<std::vector<prediction>> classify(const std::string& path, int top = 5);
     /// The same of a picture in memory, RGB.
     result<std::vector<prediction>> classify(const image& picture, int top = 5);
+    /// The same of many pictures, in their order: at once as far as the model takes so many and they have one size when they are prepared.
+    result<std::vector<std::vector<prediction>>> classify(const std::vector<image>& pictures, int top = 5);
     /// The probability of every class, by index.
     result<std::vector<double>> probabilities(const image& picture);
+    /// The same of many pictures: a row for each.
+    result<std::vector<std::vector<double>>> probabilities(const std::vector<image>& pictures);
 
     const graft::model& model() const noexcept { return model_; }
     /// The names of the classes by index; empty where there are none.
     const std::vector<std::string>& labels() const noexcept { return labels_; }
     const preprocess_choice& preprocessing() const noexcept { return preprocess_; }
+    /// The place of the output that names classes among the model's.
+    std::size_t output() const noexcept { return output_; }
+    /// How many classes there are: as the file says, else by a run on a gray picture. Errors: classify.output, and those of a run.
+    result<std::int64_t> classes();
 
 private:
     classifier(const graft::model& m, const session_options& options) : model_(m), session_(m, options) {}
-    std::vector<prediction> best(const std::vector<double>& probabilities, int top) const;
+    result<std::vector<prediction>> best(const std::vector<double>& probabilities, int top);
+    status add_rows(const std::vector<tensor>& prepared, std::vector<std::vector<double>>& rows);
 
     graft::model model_;
     graft::session session_;
     preprocess_choice preprocess_;
     input_format format_;
     std::vector<std::string> labels_;
-    std::size_t input_ = 0;
+    std::size_t input_ = 0, output_ = 0;
     limits limits_;
 };
-
-/// The probabilities that the first output `scores` of a model stands for, one of each class, for one picture: the scores
-/// themselves where the graph ends in a Softmax, their softmax elsewhere; integers are scaled to a sum of one.
-std::vector<double> class_probabilities(const graph& g, const tensor& scores);
 
 /// Reads class names for a model with `classes` outputs: UTF-8, one a line. One line too few makes output 0 "background".
 /// Errors: file.open, labels.count.

@@ -11,72 +11,6 @@
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
-inline const node* producer_of(const graph& g, value_id id) noexcept {
-    for (const node& n : g.nodes)
-        for (value_id made : n.outputs)
-            if (made == id) return &n;
-    return nullptr;
-}
-
-// How a graph ends: whether in a Softmax, and the zero point of the quantisation behind it.
-struct graph_ending {
-    bool softmax = false;
-    bool quantized = false; // by a QuantizeLinear whose scale is a constant
-    double scale = 1, zero_point = 0;
-};
-
-inline graph_ending ending_of(const graph& g) {
-    static constexpr const char* passed[] = {"Reshape",  "Flatten",        "Squeeze",         "Cast",
-                                             "Identity", "QuantizeLinear", "DequantizeLinear"};
-    graph_ending end;
-    if (g.outputs.empty()) return end;
-    value_id at = g.outputs[0];
-    // A graph has no circles, but it may have a million nodes; what names look like stays short.
-    for (int steps = 0; steps < 64; ++steps) {
-        const node* n = producer_of(g, at);
-        if (!n || n->inputs.empty() || n->inputs[0] == no_value || !(n->domain.empty() || n->domain == "ai.onnx")) return end;
-        if (n->op_type == "Softmax") {
-            end.softmax = true;
-            return end;
-        }
-        bool known = false;
-        for (const char* name : passed) known |= n->op_type == name;
-        if (!known) return end;
-        if (n->op_type == "QuantizeLinear" && !end.quantized && n->inputs.size() > 1) {
-            const auto constant = [&](std::size_t i) {
-                return i < n->inputs.size() && n->inputs[i] != no_value
-                           ? g.values[static_cast<std::size_t>(n->inputs[i])].constant
-                           : tensor();
-            };
-            const tensor scale = constant(1), zero = constant(2);
-            if (scale && scale.elements() == 1) {
-                end.quantized = true;
-                end.scale = element_as_double(scale.type(), scale.raw(), 0);
-                if (zero && zero.elements() == 1) end.zero_point = element_as_double(zero.type(), zero.raw(), 0);
-            }
-        }
-        at = n->inputs[0];
-    }
-    return end;
-}
-
-inline void softmax_of(std::vector<double>& values) {
-    double most = -HUGE_VAL, sum = 0;
-    for (double v : values)
-        if (v > most) most = v;
-    // Infinite and undefined scores: what is largest shares the whole, undefined ones get nothing.
-    for (double& v : values) sum += v = std::isnan(v) ? 0 : v == most ? 1 : std::exp(v - most);
-    if (sum > 0)
-        for (double& v : values) v /= sum;
-}
-
-inline void scale_to_one(std::vector<double>& values) {
-    double sum = 0;
-    for (double v : values) sum += v;
-    if (sum > 0)
-        for (double& v : values) v /= sum;
-}
-
 inline GRAFT_COLD status labels_do_not_fit(const std::string& where, std::size_t names, std::int64_t classes) {
     return fail(errc::labels_count, where,
                 std::to_string(names) + " names, but the model has " + std::to_string(classes) + " outputs");
@@ -119,37 +53,26 @@ inline result<std::vector<std::string>> labels_of(const model& m, std::int64_t c
     return names;
 }
 
-// The number of classes that the first output has, -1 where only a run can tell.
-inline std::int64_t classes_of(const model& m) noexcept {
-    const value_info& output = m.outputs()[0];
-    if (!output.has_shape || output.extents.rank() < 1) return -1;
-    shape tail;
-    for (int i = output.extents.rank() > 1 ? 1 : 0; i < output.extents.rank(); ++i) tail.push_back(output.extents[i]);
-    return elements_of(tail);
+inline GRAFT_COLD status no_classes(const model& m, std::size_t output, const shape& scores) {
+    std::string others;
+    for (std::size_t i = 0; i < m.outputs().size() && i < 8 && m.outputs().size() > 1; ++i) others += (i ? ", " : "") + m.outputs()[i].name;
+    return fail(errc::classify_output, "output '" + m.outputs()[output].name + "'",
+                "it is " + text(scores) + ": a classifier gives one number a class for each picture" + (others.empty() ? "" : "; the outputs are " + others + "; --output NAME takes another"));
+}
+
+// The number of classes that an output has, -1 where only a run can tell. Errors: classify.output.
+inline result<std::int64_t> classes_of(const model& m, std::size_t output) {
+    const value_info& given = m.outputs()[output];
+    if (!given.has_shape) return -1;
+    shape one = given.extents;
+    if (one.rank() > 1 && one[0] < 0) one[0] = 1;
+    if (!one.known()) return -1;
+    const std::int64_t classes = classes_in(one, one.rank() > 1 ? one[0] : 1);
+    if (classes < 0) return no_classes(m, output, given.extents);
+    return classes;
 }
 
 } // namespace detail
-
-GRAFT_INLINE std::vector<double> class_probabilities(const graph& g, const tensor& scores) {
-    std::vector<double> values(static_cast<std::size_t>(scores.elements()));
-    load_as_double(scores.type(), scores.raw(), 0, scores.elements(), values.data());
-    const detail::graph_ending end = detail::ending_of(g);
-    if (is_float(scores.type())) {
-        if (!end.softmax) detail::softmax_of(values);
-        return values;
-    }
-    if (end.quantized && !end.softmax) {
-        for (double& v : values) v = (v - end.zero_point) * end.scale;
-        detail::softmax_of(values);
-        return values;
-    }
-    double zero = end.quantized ? end.zero_point : 0;
-    if (!end.quantized)
-        for (double v : values) zero = std::min(zero, v);
-    for (double& v : values) v -= zero;
-    detail::scale_to_one(values);
-    return values;
-}
 
 GRAFT_INLINE result<std::vector<std::string>> read_labels(const std::string& path, std::int64_t classes) {
     std::string text;
@@ -167,18 +90,6 @@ GRAFT_INLINE result<std::vector<std::string>> read_labels(const std::string& pat
     return names;
 }
 
-GRAFT_INLINE result<preprocess_choice> choose_preprocess(const std::string& given, const std::string& metadata, dtype input) {
-    preprocess_choice choice;
-    const bool bytes = input == dtype::uint8 || input == dtype::int8;
-    choice.source = !given.empty()      ? preprocess_source::given
-                    : !metadata.empty() ? preprocess_source::metadata
-                    : bytes             ? preprocess_source::raw_bytes
-                                        : preprocess_source::assumed;
-    const char* fallback = bytes ? "raw" : "imagenet";
-    GRAFT_TRY_ASSIGN(choice.spec, parse_preprocess(!given.empty() ? given : !metadata.empty() ? metadata : fallback));
-    return choice;
-}
-
 GRAFT_INLINE result<classifier> classifier::make(const graft::model& m, const classifier_options& options) {
     classifier made(m, options.session);
     made.limits_ = options.load.limits;
@@ -193,13 +104,16 @@ GRAFT_INLINE result<classifier> classifier::make(const graft::model& m, const cl
                     "the model asks for " + std::to_string(pictures) + " inputs; one picture is what it can be given");
     const value_info& input = m.inputs()[made.input_];
     if (m.outputs().empty()) return fail(errc::input_name, "classify", "the model has no output");
+    while (!options.output.empty() && made.output_ < m.outputs().size() && m.outputs()[made.output_].name != options.output) ++made.output_;
+    if (made.output_ == m.outputs().size()) return fail(errc::input_name, "--output " + options.output, "the model has no output of that name");
     made.format_ = {input.type, input.extents, true};
-    GRAFT_TRY_ASSIGN(made.preprocess_, choose_preprocess(options.preprocess, m.metadata("graft.preprocess"), input.type));
+    GRAFT_TRY_ASSIGN(made.preprocess_, choose_preprocess(options.preprocess, m.metadata("graft.preprocess"), made.format_));
     // What the specification asks of the model can be told before the first picture.
     auto complete_spec = complete(made.preprocess_.spec, made.format_);
     if (!complete_spec.ok()) return complete_spec.take_status();
 
-    const std::int64_t classes = detail::classes_of(m);
+    std::int64_t classes = -1;
+    GRAFT_TRY_ASSIGN(classes, detail::classes_of(m, made.output_));
     if (!options.labels.empty())
         GRAFT_TRY_ASSIGN(made.labels_, read_labels(options.labels, classes));
     else
@@ -209,36 +123,82 @@ GRAFT_INLINE result<classifier> classifier::make(const graft::model& m, const cl
 
 GRAFT_INLINE result<classifier> classifier::load(const std::string& path, const classifier_options& options) {
     graft::model m;
-    GRAFT_TRY_ASSIGN(m, graft::load(path, options.load));
+    load_options how = options.load;
+    how.open_batch = true;
+    GRAFT_TRY_ASSIGN(m, graft::load(path, how));
     return make(m, options);
 }
 
+// Runs pictures of one shape, and adds a row for each.
+GRAFT_INLINE status classifier::add_rows(const std::vector<tensor>& prepared, std::vector<std::vector<double>>& rows) {
+    const value_info& input = model_.inputs()[input_];
+    const auto wanted = static_cast<std::int64_t>(prepared.size());
+    // A model with a fixed batch gets the last picture as often as there is room.
+    const std::int64_t fixed = input.has_shape && input.extents.rank() > 0 ? input.extents[0] : -1, batch = fixed > 0 ? fixed : wanted;
+    tensor all = prepared[0];
+    if (batch > 1) {
+        shape extents = all.shape();
+        extents[0] = batch;
+        GRAFT_TRY_ASSIGN(all, tensor::make(all.type(), extents));
+        for (std::int64_t i = 0; i < batch; ++i) {
+            const tensor& one = prepared[static_cast<std::size_t>(std::min(i, wanted - 1))];
+            std::memcpy(all.raw() + static_cast<std::size_t>(i) * one.bytes(), one.raw(), one.bytes());
+        }
+    }
+    GRAFT_TRY(session_.set_input(input_, all));
+    GRAFT_TRY(session_.run());
+    const tensor& scores = session_.output(output_);
+    if (classes_in(scores.shape(), batch) < 1) return detail::no_classes(model_, output_, scores.shape());
+    for (std::int64_t i = 0; i < wanted; ++i) rows.push_back(class_probabilities(model_.graph(), scores, i, batch, output_));
+    return {};
+}
+
+GRAFT_INLINE result<std::vector<std::vector<double>>> classifier::probabilities(const std::vector<image>& pictures) {
+    constexpr std::size_t most = 32;  // at once: enough for every core, and little memory
+    const value_info& input = model_.inputs()[input_];
+    const std::size_t room = input.has_shape && input.extents.rank() > 0 && input.extents[0] > 0 ? static_cast<std::size_t>(input.extents[0]) : most;
+    std::vector<std::vector<double>> rows;
+    std::vector<tensor> prepared;
+    for (const image& picture : pictures) {
+        tensor pixels;
+        GRAFT_TRY_ASSIGN(pixels, preprocess(picture, preprocess_.spec, format_, limits_));
+        if (!prepared.empty() && (prepared.size() == room || pixels.shape() != prepared[0].shape())) {
+            GRAFT_TRY(add_rows(prepared, rows));
+            prepared.clear();
+        }
+        prepared.push_back(std::move(pixels));
+    }
+    if (!prepared.empty()) GRAFT_TRY(add_rows(prepared, rows));
+    return rows;
+}
 GRAFT_INLINE result<std::vector<double>> classifier::probabilities(const image& picture) {
     tensor pixels;
     GRAFT_TRY_ASSIGN(pixels, preprocess(picture, preprocess_.spec, format_, limits_));
-    // A model with a fixed batch gets the picture as many times as it asks for.
-    const value_info& input = model_.inputs()[input_];
-    if (input.has_shape && input.extents.rank() == pixels.shape().rank() && input.extents[0] > 1) {
-        shape extents = pixels.shape();
-        extents[0] = input.extents[0];
-        tensor repeated;
-        GRAFT_TRY_ASSIGN(repeated, tensor::make(pixels.type(), extents));
-        for (std::int64_t i = 0; i < extents[0]; ++i)
-            std::memcpy(repeated.raw() + static_cast<std::size_t>(i) * pixels.bytes(), pixels.raw(), pixels.bytes());
-        pixels = repeated;
-    }
-    GRAFT_TRY(session_.set_input(input_, pixels));
-    GRAFT_TRY(session_.run());
-    const tensor& scores = session_.output(0);
-    const std::int64_t batch = pixels.shape().rank() ? pixels.shape()[0] : 1;
-    const bool batched = scores.shape().rank() > 1 && scores.shape()[0] == batch;
-    const std::int64_t classes = batched ? scores.elements() / std::max<std::int64_t>(1, batch) : scores.elements();
-    if (classes < 1)
-        return fail(errc::op_shape, model_.outputs()[0].name, "the model's output is empty: " + text(scores.shape()));
-    return class_probabilities(model_.graph(), tensor(scores.type(), {classes}, scores.storage()));
+    std::vector<std::vector<double>> rows;
+    GRAFT_TRY(add_rows({pixels}, rows));
+    return std::move(rows[0]);
 }
 
-GRAFT_INLINE std::vector<prediction> classifier::best(const std::vector<double>& probabilities, int top) const {
+GRAFT_INLINE result<std::int64_t> classifier::classes() {
+    std::int64_t told = -1;
+    GRAFT_TRY_ASSIGN(told, detail::classes_of(model_, output_));
+    if (told > 0) return told;
+    preprocess_spec spec;
+    GRAFT_TRY_ASSIGN(spec, complete(preprocess_.spec, format_));
+    image gray;
+    const bool exact = spec.crop == preprocess_spec::crop_rule::exact;
+    GRAFT_TRY_ASSIGN(gray, image::make(exact ? spec.crop_height : 224, exact ? spec.crop_width : 224, 3));
+    std::memset(gray.data(), 128, static_cast<std::size_t>(gray.height * gray.width * 3));
+    if (!exact) spec.resize = preprocess_spec::size_rule::none;
+    tensor pixels;
+    GRAFT_TRY_ASSIGN(pixels, to_tensor(gray, spec, format_));
+    std::vector<std::vector<double>> rows;
+    GRAFT_TRY(add_rows({pixels}, rows));
+    return static_cast<std::int64_t>(rows[0].size());
+}
+
+GRAFT_INLINE result<std::vector<prediction>> classifier::best(const std::vector<double>& probabilities, int top) {
+    if (!labels_.empty()) GRAFT_TRY(detail::fit_labels(labels_, "labels", static_cast<std::int64_t>(probabilities.size())));
     std::vector<int> order(probabilities.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
     const std::size_t n = std::min(order.size(), static_cast<std::size_t>(std::max(top, 0)));
@@ -259,9 +219,14 @@ GRAFT_INLINE std::vector<prediction> classifier::best(const std::vector<double>&
 GRAFT_INLINE result<std::vector<prediction>> classifier::classify(const image& picture, int top) {
     std::vector<double> p;
     GRAFT_TRY_ASSIGN(p, probabilities(picture));
-    const std::int64_t classes = static_cast<std::int64_t>(p.size());
-    if (!labels_.empty()) GRAFT_TRY(detail::fit_labels(labels_, "labels", classes));
     return best(p, top);
+}
+GRAFT_INLINE result<std::vector<std::vector<prediction>>> classifier::classify(const std::vector<image>& pictures, int top) {
+    std::vector<std::vector<double>> rows;
+    GRAFT_TRY_ASSIGN(rows, probabilities(pictures));
+    std::vector<std::vector<prediction>> named(rows.size());
+    for (std::size_t i = 0; i < rows.size(); ++i) GRAFT_TRY_ASSIGN(named[i], best(rows[i], top));
+    return named;
 }
 
 GRAFT_INLINE result<std::vector<prediction>> classifier::classify(const std::string& path, int top) {

@@ -52,11 +52,13 @@ struct load_options {
     bool strict_placement = false; ///< a node that the device does not take is an error (placement.refused) instead of the CPU's
     void (*warn)(const char* text) = warn_on_stderr;  ///< told why `auto` did not take a device; once a process
     op_table operators{nullptr, 0};  ///< operators of the app's own; they come before graft's and must outlive the model
+    bool open_batch = false;       ///< a network with one input that was exported for a fixed batch takes any, where graft::open_batch can prove it; else it stays
 };
 
 /// Options that load onto a device that is open; null: onto the CPU, without a look at other devices.
-inline load_options on_device(std::shared_ptr<device> opened) {
+inline load_options on_device(std::shared_ptr<device> opened, op_table operators = {nullptr, 0}) {
     load_options options;
+    options.operators = operators;
     if (!opened) options.device = "cpu";
     options.opened = std::move(opened);
     return options;
@@ -73,7 +75,7 @@ public:
     const graft::graph& graph() const;
     /// A metadata property, or "" where there is none.
     std::string metadata(const std::string& key) const;
-    /// Writes the model as ONNX, at the opset it came with. Errors: file.write, op.unsupported (operators of the app's own).
+    /// Writes the model as ONNX, at the opset it came with. Errors: file.write, op.unsupported (an operator that no file can hold).
     status save(const std::string& path) const;
     /// What one run with these input shapes needs, in bytes: intermediates and scratch, without constants. Open extents have to be given.
     struct memory_use {

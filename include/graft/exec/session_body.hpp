@@ -7,6 +7,7 @@
 #include "../graph/verify.hpp"
 #include "../io/onnx_read.hpp"
 #include "../io/onnx_write.hpp"
+#include "../passes/open_batch.hpp"
 
 #include <atomic>
 
@@ -19,18 +20,21 @@ struct model_state {
     std::vector<value_info> inputs, outputs;
 };
 
-// Nodes that a row of the app's own runs in place of graft's get the long name of the domain, so that no pass or kernel that knows
-// the operator by its name takes them.
-inline void set_apart(graft::graph& g, const op_table& own) {
-    for (node& n : g.nodes) {
-        if (n.domain.empty() && n.op >= own.rows && n.op < own.rows + own.size) n.domain = "ai.onnx";
-        for (attribute& a : n.attributes)
-            if (a.graph) {
-                auto body = std::make_shared<graft::graph>(*a.graph);
-                set_apart(*body, own);
-                a.graph = std::move(body);
-            }
+// The batch of a network whose other extents are known; what cannot be opened stays as it is.
+inline result<graph> opened_where_possible(graph g, const limits& limit) {
+    const value* input = nullptr;
+    for (value_id id : g.inputs) {
+        const value& v = g.values[static_cast<std::size_t>(id)];
+        if (v.constant) continue;
+        if (input) return g;
+        input = &v;
     }
+    if (!input || !input->has_shape || input->extents.rank() < 1 || !input->extents.known()) return g;
+    executor serial;
+    auto opened = open_batch(g, input->extents, serial, limit);
+    if (opened.ok()) return opened;
+    if (opened.error().code() == errc::memory_oom) return opened;
+    return g;
 }
 
 inline value_info describe(const graph& g, value_id id) {
@@ -136,6 +140,8 @@ GRAFT_INLINE result<model> load_graph(graph g, const load_options& options, cons
     const ops::table_list own = ops::all_op_tables();
     tables.insert(tables.end(), own.tables, own.tables + own.size);
     GRAFT_TRY(verify_graph(g, tables.data(), static_cast<int>(tables.size()), options.limits));
+
+    if (options.open_batch) GRAFT_TRY_ASSIGN(g, detail::opened_where_possible(std::move(g), options.limits));
 
     auto state = std::make_shared<detail::model_state>();
     for (value_id id : g.inputs) state->inputs.push_back(detail::describe(g, id));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../data/batches_ahead.hpp"
+#include "../exec/class_scores.hpp"
 #include "../exec/session.hpp"
 #include "metrics.hpp"
 
@@ -32,20 +33,21 @@ struct evaluation_options {
     int threads = 0;          ///< of the network and of the loader each; 0: default_threads()
     double bad_share = 0.01;  ///< of the pictures that may be unreadable
     std::shared_ptr<image_cache> cache;
+    std::size_t output = 0;   ///< which of the network's outputs names classes
     void (*progress)(void* context, std::int64_t done, std::int64_t of) = nullptr;
     void* context = nullptr;
 };
 
 /// Runs a network over a dataset prepared by `spec`, without augmentation. `class_of` gives for each class of the dataset the network's
-/// output; empty: they are in the same order. Probabilities are the network's own where it ends in a Softmax. Errors: those of the
-/// loader and of a run.
+/// output; empty: they are in the same order. Scores of any type are taken for what they stand for (class_probabilities). Errors:
+/// classify.output (it gives no row of classes), data.label_range, those of the loader and of a run.
 result<evaluation_result> evaluate(const model& network, const dataset& data, const preprocess_spec& spec, const std::vector<std::int64_t>& class_of,
                                    const evaluation_options& options);
 
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
-#include "head.hpp"
+#include "batch_parts.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -54,30 +56,28 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
-// What the loss is taken of: the scores, or their logarithms where a Softmax made them.
-inline void to_logits(float* row, std::int64_t classes, bool probabilities) {
-    if (!probabilities) return;
-    for (std::int64_t c = 0; c < classes; ++c) row[c] = std::log(std::max(row[c], 1e-37f));
+// What the loss is taken of, for the first `pictures` rows of `batch`: scores that are logits as they are, else the logarithms of what they
+// stand for.
+inline result<std::vector<float>> logits_in(const graph& g, std::size_t output, const tensor& scores, std::int64_t pictures, std::int64_t batch) {
+    const std::int64_t classes = classes_in(scores.shape(), batch);
+    if (classes < 1)
+        return fail(errc::classify_output, g.values[static_cast<std::size_t>(g.outputs[output])].name, "it is " + text(scores.shape()) + " for " + std::to_string(batch) + " pictures: a classifier gives one number a class for each");
+    std::vector<float> rows(static_cast<std::size_t>(pictures * classes));
+    if (scores.type() == dtype::float32 && !ending_of(g, output).softmax) {
+        std::memcpy(rows.data(), scores.raw(), rows.size() * sizeof(float));
+        return rows;
+    }
+    for (std::int64_t i = 0; i < pictures; ++i) {
+        const std::vector<double> p = class_probabilities(g, scores, i, batch, output);
+        for (std::int64_t c = 0; c < classes; ++c) rows[static_cast<std::size_t>(i * classes + c)] = std::log(std::max(static_cast<float>(p[static_cast<std::size_t>(c)]), 1e-37f));
+    }
+    return rows;
 }
 
-// Repeats the last sample until there are `n`.
-inline status pad_batch(tensor& rows, std::int64_t n) {
-    shape extents = rows.shape();
-    const std::size_t size = rows.bytes() / static_cast<std::size_t>(extents[0]);
-    extents[0] = n;
-    tensor made;
-    GRAFT_TRY_ASSIGN(made, tensor::make(rows.type(), extents));
-    for (std::int64_t i = 0; i < n; ++i)
-        std::memcpy(made.raw() + static_cast<std::size_t>(i) * size, rows.raw() + static_cast<std::size_t>(std::min(i, rows.shape()[0] - 1)) * size, size);
-    rows = std::move(made);
-    return {};
-}
-
-// Adds pictures by their rows of scores, one a label, which become logits.
-inline status add_scores(evaluation_result& found, float* rows, std::int64_t classes, bool probabilities, const std::vector<std::int64_t>& labels, const std::int64_t* indices) {
+// Adds pictures by their rows of logits, one a label.
+inline status add_scores(evaluation_result& found, const float* rows, std::int64_t classes, const std::vector<std::int64_t>& labels, const std::int64_t* indices) {
     for (std::size_t i = 0; i < labels.size(); ++i) {
-        float* row = rows + static_cast<std::int64_t>(i) * classes;
-        to_logits(row, classes, probabilities);
+        const float* row = rows + static_cast<std::int64_t>(i) * classes;
         const sample_score s = score_sample(row, classes, labels[i]);
         found.pictures.push_back({indices[i], static_cast<std::int32_t>(labels[i]), static_cast<std::int32_t>(s.predicted), static_cast<float>(s.probability), static_cast<float>(s.loss)});
     }
@@ -90,7 +90,7 @@ GRAFT_INLINE result<evaluation_result> evaluate(const model& network, const data
                                                 const evaluation_options& options) {
     evaluation_result found;
     const graph& g = network.graph();
-    const bool probabilities = logits_of(g) != g.outputs[0];
+    if (options.output >= network.outputs().size()) return fail(errc::input_name, g.name, "the network has no such output");
     loader_options how;
     how.batch_size = options.batch;
     how.workers = options.threads;
@@ -118,21 +118,22 @@ GRAFT_INLINE result<evaluation_result> evaluate(const model& network, const data
         batch& b = batches.current();
         for (const bad_sample& s : b.bad) found.bad.push_back(s);
         if (b.labels.empty()) continue;
-        tensor scores;
-        if (fixed > b.inputs.shape()[0]) GRAFT_TRY(detail::pad_batch(b.inputs, fixed));
-        GRAFT_TRY_ASSIGN(scores, run.run(b.inputs, batches.next()));
-        const std::int64_t n = static_cast<std::int64_t>(b.labels.size()), classes = scores.elements() / scores.shape()[0];
-        if (scores.type() != dtype::float32 || scores.shape()[0] < n) return fail(errc::train_head, network.outputs()[0].name, "a classifier gives float32 [N, classes]; this one gives " + text(scores.shape()));
+        const std::int64_t n = static_cast<std::int64_t>(b.labels.size());
+        if (fixed > n) GRAFT_TRY(detail::filled_up(view(b.inputs), fixed, true, b.inputs));
+        tensor first_output;
+        GRAFT_TRY_ASSIGN(first_output, run.run(b.inputs, batches.next()));
+        std::vector<float> rows;
+        GRAFT_TRY_ASSIGN(rows, detail::logits_in(g, options.output, options.output ? run.output(options.output) : first_output, n, b.inputs.shape()[0]));
+        const std::int64_t classes = static_cast<std::int64_t>(rows.size()) / n;
         if (first) GRAFT_TRY_ASSIGN(found.metrics, classification_metrics::make(classes));
         first = false;
         std::vector<std::int64_t> labels;
-        std::vector<float> rows(scores.data<float>(), scores.data<float>() + n * classes);
         for (std::int64_t i = 0; i < n; ++i) {
             const std::size_t given = static_cast<std::size_t>(b.labels[static_cast<std::size_t>(i)]);
             labels.push_back(class_of.empty() ? static_cast<std::int64_t>(given) : class_of[given]);
             if (labels.back() < 0 || labels.back() >= classes) return fail(errc::data_label_range, data.name(b.indices[static_cast<std::size_t>(i)]), "its class is none of the network's " + std::to_string(classes));
         }
-        GRAFT_TRY(detail::add_scores(found, rows.data(), classes, probabilities, labels, b.indices.data()));
+        GRAFT_TRY(detail::add_scores(found, rows.data(), classes, labels, b.indices.data()));
         done += n;
         if (options.progress) options.progress(options.context, done, data.size());
     }
