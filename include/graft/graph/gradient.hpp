@@ -54,8 +54,6 @@ struct gradient_context {
     status refuse(const char* why) const;
 };
 
-using gradient_function = status (*)(gradient_context&);
-
 /// The gradient of an operator; null `gradient`: nothing ever flows through it (Shape, Floor, comparisons).
 struct gradient_row {
     const char* name;

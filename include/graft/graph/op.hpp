@@ -122,8 +122,10 @@ struct op_flag {
     static constexpr unsigned shape_only = 32;  ///< reads the shapes of its inputs, not their contents
 };
 
+struct gradient_context;
 using infer_function = status (*)(infer_context&);
 using run_function = status (*)(run_context&);
+using gradient_function = status (*)(gradient_context&);
 
 /// A row of the op table: one operator, or one range of versions of it that means the same.
 ///
@@ -143,6 +145,7 @@ struct op_row {
     unsigned flags;
     const char* attributes;
     const char* problems;
+    gradient_function gradient = nullptr;  ///< of an app's own operators, which train by it; graft's own gradients are in ops/gradients.hpp
 };
 
 /// A run of rows.

@@ -11,6 +11,12 @@ GRAFT_BEGIN_NAMESPACE
 /// internal.
 status verify_graph(graph& g, const op_table* tables, int count, const limits& limit);
 
+namespace detail {
+// Nodes that a row of the app's own runs in place of graft's get the long name of the domain, so that no pass or kernel that knows
+// the operator by its name takes them.
+void set_apart(graph& g, const op_table& own);
+}  // namespace detail
+
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
@@ -287,6 +293,18 @@ inline status verifier::run(graph& g, int depth) {
                 return fail(body.error().code(), body.error().where() + " in the body of " + place(n), body.error().detail());
         }
     return {};
+}
+
+GRAFT_INLINE void set_apart(graph& g, const op_table& own) {
+    for (node& n : g.nodes) {
+        if (n.domain.empty() && n.op >= own.rows && n.op < own.rows + own.size) n.domain = "ai.onnx";
+        for (attribute& a : n.attributes)
+            if (a.graph) {
+                auto body = std::make_shared<graph>(*a.graph);
+                set_apart(*body, own);
+                a.graph = std::move(body);
+            }
+    }
 }
 
 } // namespace detail

@@ -67,7 +67,8 @@ private:
             asked |= wanted.back() != 0;
         }
         if (!flows || !asked) return {};
-        const gradient_row* row = ops::find_gradient(n);
+        const gradient_row own{n.op_type.c_str(), n.domain.c_str(), n.op ? n.op->gradient : nullptr};
+        const gradient_row* row = own.gradient ? &own : ops::find_gradient(n);
         if (!row) return fail(errc::train_no_gradient, place(n), "this operator has no gradient, and a weight that learns lies before it: freeze what lies before it");
         if (!row->gradient) return {};
         emit_.prefix = "gradient/" + (n.name.empty() ? n.op_type : n.name);
