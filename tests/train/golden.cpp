@@ -62,6 +62,21 @@ TEST_CASE("A golden sample is read back to the bit, and is much smaller than its
     CHECK(graft::encode_golden(whole).error().code() == graft::errc::tensor_dtype);
 }
 
+TEST_CASE("A picture of bytes is kept as bytes") {
+    for (const graft::dtype type : {graft::dtype::uint8, graft::dtype::int8}) {
+        graft::golden_sample s = sample();
+        s.input = graft::tensor::make(type, {1, 5, 7, 3}).value();
+        for (std::int64_t i = 0; i < s.input.elements(); ++i) s.input.raw()[i] = static_cast<std::byte>(i * 31);
+        const graft::golden_sample back = graft::decode_golden(graft::encode_golden(s).value(), "m.onnx").value();
+        CHECK(back.input.type() == type);
+        CHECK(back.input.shape() == s.input.shape());
+        CHECK(std::memcmp(back.input.raw(), s.input.raw(), s.input.bytes()) == 0);
+    }
+    std::string text = graft::encode_golden(sample()).value();
+    text.insert(text.find("\"data\":"), "\"dtype\":\"int64\",");
+    CHECK(graft::decode_golden(text, "m").error().code() == graft::errc::model_malformed);
+}
+
 TEST_CASE("An output is the golden one within the tolerance of its range") {
     const graft::golden_sample s = sample();
     const auto with = [&](float first) {

@@ -1,9 +1,9 @@
-// Small parts of the training step: rows of batches, sums of parts, and the search for the first value that is not finite.
+// Small parts of the training step: sums of parts, and the search for the first value that is not finite.
 #pragma once
 
-#include "../core/shards.hpp"
 #include "../exec/context.hpp"
 #include "backends.hpp"
+#include "batch_parts.hpp"
 
 #include <cmath>
 #include <cstring>
@@ -12,21 +12,6 @@
 
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
-
-// Samples [first, last) of a batch, where they lie.
-inline tensor_view rows_of(const tensor& batch, std::int64_t first, std::int64_t last) {
-    tensor_view v = view(batch);
-    const std::int64_t n = v.extents[0];
-    v.data = static_cast<unsigned char*>(v.data) + (n ? static_cast<std::int64_t>(batch.bytes()) / n * first : 0);
-    v.extents[0] = last - first;
-    return v;
-}
-
-inline std::int64_t largest_part(const shards& cut, std::int64_t n) {
-    std::int64_t most = 0;
-    for (int s = 0; s < cut.count; ++s) most = std::max(most, cut.last(n, s) - cut.first(n, s));
-    return most;
-}
 
 inline bool same_shapes(const std::vector<tensor>& a, const std::vector<tensor>& b) {
     bool same = a.size() == b.size();

@@ -3,6 +3,7 @@
 
 #include "../data/batches_ahead.hpp"
 #include "../exec/session.hpp"
+#include "batch_parts.hpp"
 #include "head.hpp"
 
 #include <string>
@@ -26,7 +27,7 @@ cut_network cut_at(const graph& g, value_id features);
 
 /// Runs the trunk over a dataset. Errors: memory.budget (the features are over the limit of memory), those of the loader and of a run.
 result<cached_features> cache_features(const graph& trunk, const dataset& data, const loader_options& how, int threads, void (*progress)(void*, std::int64_t, std::int64_t), void* context,
-                                       std::shared_ptr<device> on = nullptr);
+                                       const load_options& loading = on_device(nullptr));
 
 /// Whether what lies before `features` gives the same for the same picture in training as afterwards.
 bool is_fixed_before(const graph& g, value_id features);
@@ -65,27 +66,33 @@ GRAFT_INLINE bool is_fixed_before(const graph& g, value_id features) {
 }
 
 GRAFT_INLINE result<cached_features> cache_features(const graph& trunk, const dataset& data, const loader_options& how, int threads, void (*progress)(void*, std::int64_t, std::int64_t), void* context,
-                                                    std::shared_ptr<device> on) {
+                                                    const load_options& loading) {
     model network;
-    GRAFT_TRY_ASSIGN(network, load(trunk, on_device(std::move(on))));
+    GRAFT_TRY_ASSIGN(network, load(trunk, loading));
     session run(network, {threads, nullptr});
+    loader_options batches_of = how;
+    // A network that is fixed to one batch is fed by it.
+    const value_info& picture = network.inputs()[0];
+    const std::int64_t fixed = picture.extents.rank() > 0 ? picture.extents[0] : 0;
+    if (fixed > 0) batches_of.batch_size = fixed;
     loader source;
-    GRAFT_TRY_ASSIGN(source, loader::make(data, how));
+    GRAFT_TRY_ASSIGN(source, loader::make(data, batches_of));
     GRAFT_TRY(source.start(0));
     cached_features made;
     std::int64_t filled = 0;
     batches_ahead<loader> batches(source, source.batches(), std::strcmp(network.device(), "cpu") != 0);
     for (std::int64_t i = 0; i < source.batches(); ++i) {
         GRAFT_TRY(batches.advance());
-        const batch& b = batches.current();
+        batch& b = batches.current();
         for (const bad_sample& s : b.bad) made.bad.push_back(s);
         const std::int64_t n = static_cast<std::int64_t>(b.labels.size());
         if (n == 0) continue;
+        if (fixed > n) GRAFT_TRY(detail::filled_up(view(b.inputs), fixed, true, b.inputs));
         tensor features;
         GRAFT_TRY_ASSIGN(features, run.run(b.inputs, batches.next()));
-        if (features.type() != dtype::float32 || features.shape().rank() < 1 || features.shape()[0] != n)
-            return fail(errc::train_head, network.outputs()[0].name, "the trunk gives " + text(features.shape()) + " for a batch of " + std::to_string(n) + "; a row for each picture is needed");
-        const std::int64_t row = features.elements() / n;
+        if (features.type() != dtype::float32 || features.shape().rank() < 1 || features.shape()[0] != b.inputs.shape()[0])
+            return fail(errc::train_head, network.outputs()[0].name, "the trunk gives " + text(features.shape()) + " for a batch of " + std::to_string(b.inputs.shape()[0]) + "; a row for each picture is needed");
+        const std::int64_t row = features.elements() / features.shape()[0];
         if (!made.rows) {
             shape all = features.shape();
             all[0] = data.size();
@@ -94,7 +101,7 @@ GRAFT_INLINE result<cached_features> cache_features(const graph& trunk, const da
             GRAFT_TRY_ASSIGN(made.rows, tensor::make(dtype::float32, all));
         }
         if (made.rows.elements() / made.rows.shape()[0] != row) return fail(errc::train_head, network.outputs()[0].name, "the trunk gives features of different sizes");
-        std::memcpy(made.rows.data<float>() + filled * row, features.raw(), features.bytes());
+        std::memcpy(made.rows.data<float>() + filled * row, features.raw(), static_cast<std::size_t>(n * row) * sizeof(float));
         filled += n;
         made.indices.insert(made.indices.end(), b.indices.begin(), b.indices.end());
         made.labels.insert(made.labels.end(), b.labels.begin(), b.labels.end());

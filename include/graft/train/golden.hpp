@@ -16,12 +16,13 @@ inline constexpr const char* golden_key = "graft.golden";
 /// One input of a model and the output that belongs to it.
 struct golden_sample {
     std::string input_name, output_name;
-    tensor input, output;    ///< float32
+    tensor input;            ///< float32, uint8 or int8
+    tensor output;           ///< float32
     double tolerance = 1e-4; ///< of the output's range (largest less smallest): how far another run may be off
 };
 
-/// The sample as a JSON text: shapes, and data as base64 of zlib of the bytes, all first bytes of the elements before all second
-/// ones. Errors: tensor.dtype (only float32).
+/// The sample as a JSON text: shapes, types other than float32, and data as base64 of zlib of the bytes, all first bytes of the elements
+/// before all second ones. Errors: tensor.dtype.
 result<std::string> encode_golden(const golden_sample& sample);
 /// Reads it back, exact to the bit. `name` stands for the model in messages. Errors: model.malformed, memory.budget where a
 /// tensor is larger than `limit.fold_bytes`, memory.oom, tensor.overflow.
@@ -46,12 +47,14 @@ inline void write_golden_tensor(json_writer& w, const char* key, const std::stri
     w.key(key).begin_object().key("name").string(name).key("shape").begin_array();
     for (const std::int64_t d : t.shape()) w.integer(d);
     // Neighbours differ in their low bytes and agree in their high ones: apart, they compress.
-    const std::size_t n = static_cast<std::size_t>(t.elements());
-    std::string planes(n * 4, '\0');
-    const char* bytes = t.data<char>();
+    const std::size_t n = static_cast<std::size_t>(t.elements()), size = static_cast<std::size_t>(size_of(t.type()));
+    std::string planes(n * size, '\0');
+    const auto* bytes = reinterpret_cast<const char*>(t.raw());
     for (std::size_t i = 0; i < n; ++i)
-        for (std::size_t b = 0; b < 4; ++b) planes[b * n + i] = bytes[i * 4 + b];
-    w.end_array().key("data").string(base64_encode(zlib_compress(planes.data(), planes.size()))).end_object();
+        for (std::size_t b = 0; b < size; ++b) planes[b * n + i] = bytes[i * size + b];
+    w.end_array();
+    if (t.type() != dtype::float32) w.key("dtype").string(graft::name(t.type()));
+    w.key("data").string(base64_encode(zlib_compress(planes.data(), planes.size()))).end_object();
 }
 
 // Where inflated bytes go: as many as are expected, and not one more.
@@ -80,8 +83,14 @@ inline status read_golden_tensor(const json* part, const std::string& where, con
         if (!d.is_integer || d.integer < 0) return fault("a shape in its golden sample is not legal");
         dims[rank++] = d.integer;
     }
+    dtype type = dtype::float32;
+    if (const json* named = part->find("dtype")) {
+        for (dtype t : {dtype::uint8, dtype::int8})
+            if (named->type == json::kind::string && named->string == graft::name(t)) type = t;
+        if (type == dtype::float32) return fault("a type in its golden sample is not known");
+    }
     const shape extent = shape::from(dims, dims + rank);
-    const std::int64_t bytes = bytes_of(dtype::float32, extent);
+    const std::int64_t bytes = bytes_of(type, extent);
     if (bytes < 0) return fail(errc::tensor_overflow, where, "the size of a shape in its golden sample overflows");
     if (bytes > limit.fold_bytes) return fail(errc::memory_budget, where, "its golden sample is larger than the limit");
     std::string packed;
@@ -94,11 +103,11 @@ inline status read_golden_tensor(const json* part, const std::string& where, con
     if (end == inflate_end::no_memory) return fail(errc::memory_oom, where, "there is no memory to unpack its golden sample");
     if (end != inflate_end::done || sink.bytes.size() != sink.most)
         return fault("the data of its golden sample do not fill its shape");
-    GRAFT_TRY_ASSIGN(out, tensor::make(dtype::float32, extent));
-    const std::size_t n = sink.most / 4;
-    char* to = out.data<char>();
+    GRAFT_TRY_ASSIGN(out, tensor::make(type, extent));
+    const std::size_t size = static_cast<std::size_t>(size_of(type)), n = sink.most / size;
+    auto* to = reinterpret_cast<char*>(out.raw());
     for (std::size_t i = 0; i < n; ++i)
-        for (std::size_t b = 0; b < 4; ++b) to[i * 4 + b] = sink.bytes[b * n + i];
+        for (std::size_t b = 0; b < size; ++b) to[i * size + b] = sink.bytes[b * n + i];
     name = given->string;
     return {};
 }
@@ -106,8 +115,9 @@ inline status read_golden_tensor(const json* part, const std::string& where, con
 } // namespace detail
 
 GRAFT_INLINE result<std::string> encode_golden(const golden_sample& sample) {
-    if (sample.input.type() != dtype::float32 || sample.output.type() != dtype::float32)
-        return fail(errc::tensor_dtype, golden_key, "a golden sample holds float32 only");
+    const dtype in = sample.input.type();
+    if ((in != dtype::float32 && in != dtype::uint8 && in != dtype::int8) || sample.output.type() != dtype::float32)
+        return fail(errc::tensor_dtype, golden_key, "a golden sample holds float32, and 8-bit pictures");
     json_writer w;
     w.begin_object().key("version").integer(1).key("tolerance").number(sample.tolerance);
     detail::write_golden_tensor(w, "input", sample.input_name, sample.input);

@@ -1,7 +1,7 @@
 // The parameters of a network: which of a graph's constants are weights, and which of them learn.
 #pragma once
 
-#include "../graph/graph.hpp"
+#include "../graph/op.hpp"
 
 #include <string>
 #include <vector>
@@ -19,7 +19,7 @@ struct parameter {
 
 /// The weights of a graph, in the order in which the network reads them: float constants with more than one element that a layer takes
 /// as weight, bias, scale or shift, directly or through Reshape, Transpose, Identity and their like, and float terms and factors of
-/// element-wise operators. Numbers such as the 0.5 of a GELU, statistics of normalisations and quantisation scales are none.
+/// element-wise operators; and what an operator of an app's own with a gradient takes behind its first input. Numbers such as the 0.5 of a GELU, statistics of normalisations and quantisation scales are none.
 std::vector<parameter> parameters_of(const graph& g);
 
 /// The running statistics (mean, variance) of the BatchNormalization nodes whose scale is among `learning`, in the order of the nodes.
@@ -36,6 +36,11 @@ namespace detail {
 
 // Whether input i of a node is a weight of it.
 inline bool is_weight_slot(const graph& g, const node& n, std::size_t i) {
+    const value& given = g.values[static_cast<std::size_t>(n.inputs[i])];
+    // One number is a formula's, not the network's; what lies behind a Transpose may have no shape before the network is planned.
+    const bool many = !given.has_shape || given.extents.elements() > 1;
+    // Of an operator of the app's own that has a gradient, whatever it takes beside what is computed.
+    if (n.op && n.op->gradient) return i > 0 && many;
     if (!n.domain.empty()) return false;
     struct slots {
         const char* op;
@@ -48,15 +53,12 @@ inline bool is_weight_slot(const graph& g, const node& n, std::size_t i) {
     };
     for (const slots& s : known)
         if (n.op_type == s.op) {
-            if (i > 7 || !(s.mask >> i & 1)) return false;
-            // One number is a formula's, not the network's; what lies behind a Transpose may have no shape before the network is planned.
-            const value& v = g.values[static_cast<std::size_t>(n.inputs[i])];
-            return !v.has_shape || v.extents.elements() > 1;
+            return i <= 7 && (s.mask >> i & 1) && many;
         }
     return false;
 }
 inline bool passes_weights_on(const node& n) {
-    static constexpr const char* names[] = {"Identity", "Reshape", "Transpose", "Flatten", "Squeeze", "Unsqueeze", "Expand", "Cast"};
+    static constexpr const char* names[] = {"Identity", "Reshape", "Transpose", "Flatten", "Squeeze", "Unsqueeze", "Expand", "Tile", "Cast"};
     if (!n.domain.empty()) return false;
     for (const char* name : names)
         if (n.op_type == name) return true;

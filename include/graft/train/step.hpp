@@ -33,8 +33,11 @@ struct step_options {
     int micro_batches = 1;           ///< parts that a batch is computed in, to save memory: a power of two, at most `shards`
     bool loss_scaling = false;       ///< the loss is multiplied, so that float16 gradients do not vanish (Micikevicius et al. 2018)
     bool recompute = false;          ///< activations are computed again for the backward pass instead of kept
+    std::int64_t fixed_batch = 0;    ///< above 0: the network takes so many samples and no others (prepared_classifier): a batch is computed in parts of these, whatever
+                                     ///< `micro_batches` says, and running statistics stay as they are; the last part is filled up where there are cross_entropy or focal
     graft::limits limits;
     std::shared_ptr<device> on;      ///< the device that computes it (runtime::open); null: the CPU
+    op_table operators{nullptr, 0};  ///< operators of the app's own, as load_options has them; those with a gradient learn
 };
 
 /// One batch, as a step takes it. All views are only read, and only during the call, but for `next`.
@@ -75,7 +78,7 @@ public:
     training_step& operator=(training_step&&) noexcept;
 
     /// `network` is a verified graph whose first input without a default takes the batch; `logits` the value that the loss is taken of,
-    /// [N, classes]. Of `parameters`, those that learn become state, beginning with the graph's constants. Errors: train.freeze
+    /// [N, classes], or with other extents of 1. Of `parameters`, those that learn become state, beginning with the graph's constants. Errors: train.freeze
     /// (nothing learns), op.unsupported, train.no_gradient.
     static result<training_step> make(graph network, value_id logits, std::vector<parameter> parameters, const step_options& options);
 

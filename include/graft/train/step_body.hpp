@@ -41,7 +41,7 @@ struct training_step::implementation {
     // A batch in parts while it runs.
     struct parted {
         const step_input& in;
-        shards cut;
+        detail::batch_parts cut;
         shape part;          // of the largest part
         bool plain = false;  // whether the gradients are added, and not what they are made of
         std::int64_t diverged = -1;  // the first sample of the first part whose loss is not finite
@@ -56,8 +56,11 @@ struct training_step::implementation {
     void give_back_others(const planned& p);
     status run_whole(const step_input& in, executor& pool);
     status run_parts(parted& p, executor& pool);
-    result<sums> sum_part(parted& p, int part, executor& pool);
-    result<sums> sum_parts(parted& p, int first, int count, executor& pool);
+    result<sums> sum_part(parted& p, std::int64_t part, executor& pool);
+    result<sums> sum_parts(parted& p, std::int64_t first, std::int64_t count, executor& pool);
+    bool in_parts() const { return options.micro_batches > 1 || options.fixed_batch > 0; }
+    detail::batch_parts parts() const { return {{options.micro_batches}, options.fixed_batch}; }
+    status find_classes(const shape& batch, executor& pool);
     status run_checked(const step_input& in, executor& pool);
     status check_learnt(std::int64_t at, executor& pool) const;
     status rescale(std::int64_t at);
@@ -72,10 +75,7 @@ struct training_step::implementation {
                 bytes += static_cast<std::int64_t>(state[static_cast<std::size_t>(s.input - detail::step_inputs::first_state)].value.bytes());
         return bytes;
     }
-    std::int64_t classes() const {
-        const shape& extents = network.values[static_cast<std::size_t>(logits_value)].extents;
-        return extents.rank() == 2 ? extents[1] : 0;
-    }
+    std::int64_t classes = 0;  // numbers in a row of the logits
 };
 
 GRAFT_INLINE training_step::training_step() = default;
@@ -142,8 +142,12 @@ GRAFT_INLINE result<training_step> training_step::make(graph network, value_id l
     for (parameter& p : parameters)
         if (p.learns) self.learning.push_back(std::move(p));
     if (self.learning.empty()) return fail(errc::train_freeze, self.network.name, "every weight is frozen, so that nothing can learn; --freeze none lets all of them");
+    const loss_kind loss = options.loss.kind;
+    if (options.fixed_batch > 1 && ((loss != loss_kind::cross_entropy && loss != loss_kind::focal) || options.loss.distillation > 0))
+        return fail(errc::usage, "loss", "this network only takes " + std::to_string(options.fixed_batch) + " samples at a time; what fills up the last of them would count in every loss but cross_entropy and focal, without a teacher");
+    if (options.fixed_batch > 0) self.options.batch_norm = false;
     for (const parameter& p : self.learning) self.layout.weights.push_back(p.id);
-    if (options.batch_norm) self.layout.statistics = running_statistics(self.network, self.layout.weights);
+    if (self.options.batch_norm) self.layout.statistics = running_statistics(self.network, self.layout.weights);
     self.layout.kept = optimizer_states(options.optimizer);
     GRAFT_TRY(self.make_state());
     if (self.options.reference) self.options.on.reset();
@@ -168,7 +172,7 @@ GRAFT_INLINE result<training_step::implementation::planned*> training_step::impl
     made->batch = batch;
     made->part = part;
     made->plain = plain;
-    const tensor_view targets{dtype::float32, {batch.rank() ? batch[0] : 1, classes()}, nullptr};
+    const tensor_view targets{dtype::float32, {batch.rank() ? batch[0] : 1, classes}, nullptr};
     made->inputs = views({type, batch, nullptr}, targets, options.loss.distillation > 0 ? targets : view(nothing));
     for (tensor_view& v : made->inputs) v.data = nullptr;
     GRAFT_TRY_ASSIGN(made->what.graph, detail::step_builder(network, logits_value, learning, layout, options).build(made->inputs, part, plain, pool));
@@ -202,13 +206,14 @@ GRAFT_INLINE result<step_memory> training_step::prepare(const shape& batch, exec
 }
 
 GRAFT_INLINE result<step_memory> training_step::implementation::prepare(const shape& batch, executor& pool) {
-    const bool parts = options.micro_batches > 1;
+    const bool by_parts = in_parts();
     const dtype type = network.values[static_cast<std::size_t>(input_value)].type;
+    GRAFT_TRY(find_classes(batch, pool));
     shape part = batch;
-    if (parts && part.rank()) part[0] = detail::largest_part({options.micro_batches}, part[0]);
+    if (by_parts) part[0] = parts().largest(part[0]);
     implementation::planned* p = nullptr;
     std::shared_ptr<const plan> found;
-    GRAFT_TRY_ASSIGN(p, plan_for(part, type, parts ? detail::step_part::sums : detail::step_part::whole, false, pool));
+    GRAFT_TRY_ASSIGN(p, plan_for(part, type, by_parts ? detail::step_part::sums : detail::step_part::whole, false, pool));
     GRAFT_TRY_ASSIGN(found, plan_of(*p, pool));
     step_memory m;
     m.activations = found->arena_bytes;
@@ -216,7 +221,7 @@ GRAFT_INLINE result<step_memory> training_step::implementation::prepare(const sh
     const auto on_device = [](const plan& of) { return of.device_arena_bytes + (of.loaded ? of.loaded->constant_bytes() : 0); };
     m.device = on_device(*found);
     for (const training_state& s : state) m.state += static_cast<std::int64_t>(s.value.bytes());
-    if (!parts) {
+    if (!by_parts) {
         m.device += state_on_device(*found);
         return m;
     }
@@ -225,11 +230,30 @@ GRAFT_INLINE result<step_memory> training_step::implementation::prepare(const sh
     std::int64_t of_sums = 0, levels = 1;
     for (std::size_t i = detail::step_inputs::first_state + state.size(); i < p->inputs.size(); ++i)
         of_sums += bytes_of(p->inputs[i].type, p->inputs[i].extents);
-    while (std::int64_t(1) << (levels - 1) < options.micro_batches) ++levels;
+    while (std::int64_t(1) << (levels - 1) < parts().count(batch[0])) ++levels;
     m.activations += found->arena_bytes + levels * of_sums;
     m.constants += found->constant_bytes;
     m.device += on_device(*found) + state_on_device(*found);
     return m;
+}
+
+// How many classes there are, where the network does not say: by its shapes for this batch.
+GRAFT_INLINE status training_step::implementation::find_classes(const shape& batch, executor& pool) {
+    if (classes > 0) return {};
+    const value& declared = network.values[static_cast<std::size_t>(logits_value)];
+    if (declared.has_shape && declared.extents.rank() == 2 && declared.extents[1] > 0) {
+        classes = declared.extents[1];
+        return {};
+    }
+    shape part = batch;
+    if (options.fixed_batch > 0 && part.rank()) part[0] = options.fixed_batch;
+    graph known;
+    GRAFT_TRY_ASSIGN(known, specialize_first_input(network, part, pool, options.limits));
+    const value& v = known.values[static_cast<std::size_t>(logits_value)];
+    if (!v.has_shape || !v.extents.known() || v.extents.rank() < 1 || v.extents[0] < 1)
+        return fail(errc::train_head, v.name, "how many classes it tells apart can only be told by running");
+    classes = v.extents.elements() / v.extents[0];
+    return {};
 }
 
 GRAFT_INLINE status training_step::implementation::run_whole(const step_input& in, executor& pool) {
@@ -250,8 +274,9 @@ GRAFT_INLINE status training_step::run(const step_input& in, executor& pool) {
     implementation& self = *self_;
     const shape& x = in.inputs->shape();
     if (x.rank() < 1 || x[0] < 1) return fail(errc::input_shape, "batch", "a batch holds at least one sample; this has the shape " + text(x));
-    if (in.targets->type() != dtype::float32 || in.targets->shape() != shape{x[0], self.classes()})
-        return fail(errc::input_shape, "targets", "they have the shape " + text(in.targets->shape()) + " and have to have " + text(shape{x[0], self.classes()}) + ", float32");
+    GRAFT_TRY(self.find_classes(x, pool));
+    if (in.targets->type() != dtype::float32 || in.targets->shape() != shape{x[0], self.classes})
+        return fail(errc::input_shape, "targets", "they have the shape " + text(in.targets->shape()) + " and have to have " + text(shape{x[0], self.classes}) + ", float32");
     if (self.options.loss.distillation > 0 && !in.teacher) return fail(errc::input_name, "teacher", "distillation needs the logits of a teacher");
     const double factor = self.options.loss_scaling ? self.scaling.factor : 1;
     self.scale.data<float>()[0] = static_cast<float>(in.scale * factor);
@@ -268,12 +293,12 @@ GRAFT_INLINE status training_step::run(const step_input& in, executor& pool) {
 }
 
 GRAFT_INLINE status training_step::implementation::run_checked(const step_input& in, executor& pool) {
-    parted parts{in, {options.micro_batches}, {}, false, -1};
-    if (options.micro_batches == 1)
+    parted by_parts{in, parts(), {}, false, -1};
+    if (!in_parts())
         GRAFT_TRY(run_whole(in, pool));
     else
-        GRAFT_TRY(run_parts(parts, pool));
-    if (!std::isfinite(last_loss)) return diverged(in, parts.diverged, pool);
+        GRAFT_TRY(run_parts(by_parts, pool));
+    if (!std::isfinite(last_loss)) return diverged(in, by_parts.diverged, pool);
     return options.loss_scaling ? rescale(in.step) : check_learnt(in.step, pool);
 }
 

@@ -1,12 +1,14 @@
 // Builds the graph of a training step: the network, its loss, the gradients and the updates, with the state as inputs and outputs.
 #pragma once
 
+#include "../graph/verify.hpp"
 #include "../passes/differentiate.hpp"
 #include "../passes/recompute.hpp"
 #include "../passes/specialize.hpp"
 #include "../passes/training_mode.hpp"
 #include "batch_sums.hpp"
 #include "step.hpp"
+#include "trunk.hpp"
 
 #include <algorithm>
 
@@ -38,7 +40,9 @@ struct step_state {
 class step_builder {
 public:
     step_builder(const graph& network, value_id logits, const std::vector<parameter>& learning, const step_state& state, const step_options& o)
-        : g_(network), logits_(logits), learning_(learning), state_(state), o_(o), emit_(g_, ops::find_training_op, o.limits) {}
+        : g_(network), logits_(logits), learning_(learning), state_(state), o_(o), emit_(g_, ops::find_training_op, o.limits) {
+        set_apart(g_, o.operators);
+    }
 
     // `views` are those of the inputs that every graph of a step has, in order. `plain`: the sums are the gradients themselves.
     result<graph> build(const std::vector<tensor_view>& views, step_part part, bool plain, executor& pool) {
@@ -85,7 +89,7 @@ private:
         mode.batch_norm = o_.batch_norm;
         mode.counter = g_.inputs[step_inputs::counter];
         mode.seed = o_.seed;
-        mode.shards = shards_ = o_.shards / (parts ? o_.micro_batches : 1);
+        mode.shards = shards_ = !parts ? o_.shards : o_.fixed_batch > 0 ? 1 : o_.shards / o_.micro_batches;
         GRAFT_TRY_ASSIGN(running_, training_mode(g_, mode));
         if (parts && !running_.empty()) return across("a layer of BatchNormalization");
         // The logits stay a value of their own, and so do the new statistics.
@@ -93,8 +97,8 @@ private:
         for (const running_statistic& r : running_) g_.outputs.push_back(r.updated);
         const evaluation with{o_.limits, pool, nullptr, o_.seed};
         GRAFT_TRY_ASSIGN(g_, specialize(std::move(g_), views.data(), with));
-        GRAFT_TRY(check_logits());
-        if (parts) GRAFT_TRY(check_samples_apart());
+        GRAFT_TRY(rows_of_logits());
+        if (parts && o_.fixed_batch == 0) GRAFT_TRY(check_samples_apart());
         loss_ = emit_loss(emit_, o_.loss, logits_, g_.inputs[step_inputs::targets], g_.inputs[step_inputs::scale],
                           o_.loss.distillation > 0 ? g_.inputs[step_inputs::teacher] : no_value, shards_);
         forward_ = g_.nodes.size();
@@ -173,10 +177,15 @@ private:
             for (const std::string& kept : state_.kept) add_input(learning_[w].name + "." + kept, views[g_.inputs.size()]);
     }
 
-    status check_logits() {
+    // A row for each sample, whatever else: a network that holds its batch somewhere would learn from the first sample alone.
+    status rows_of_logits() {
         const value& v = g_.values[index(logits_)];
-        if (!v.has_shape || v.extents.rank() != 2) return fail(errc::train_head, v.name, "what the loss is taken of has to be [N, classes]; it is " + (v.has_shape ? text(v.extents) : "of a shape that is not known"));
-        return {};
+        const std::int64_t n = g_.values[index(g_.inputs[step_inputs::batch])].extents[0];
+        const bool known = v.has_shape && v.extents.known() && v.extents.rank() >= 1, row = known && (v.extents.rank() == 2 || class_axis(v.extents) > 0);
+        if (!row || v.extents[0] != n || v.extents.elements() < n)
+            return fail(errc::train_head, v.name, "what the loss is taken of has to be [N, classes]; for " + std::to_string(n) + " samples it is " + (v.has_shape ? text(v.extents) : "of a shape that is not known"));
+        if (v.extents.rank() != 2) logits_ = emit_.reshape(logits_, {n, v.extents.elements() / n});
+        return std::move(emit_.failure);
     }
 
     void finish_updates(const std::vector<running_statistic>& running) {

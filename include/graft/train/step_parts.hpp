@@ -6,10 +6,17 @@
 GRAFT_BEGIN_NAMESPACE
 
 // One part: the sums over its samples, and its logits into their place.
-GRAFT_INLINE result<training_step::implementation::sums> training_step::implementation::sum_part(parted& q, int part, executor& pool) {
+GRAFT_INLINE result<training_step::implementation::sums> training_step::implementation::sum_part(parted& q, std::int64_t part, executor& pool) {
     const std::int64_t n = q.in.inputs->shape()[0], first = q.cut.first(n, part), last = q.cut.last(n, part);
     if (first == last) return sums();
-    const tensor_view x = detail::rows_of(*q.in.inputs, first, last), t = detail::rows_of(*q.in.targets, first, last);
+    tensor_view x = detail::rows_of(*q.in.inputs, first, last), t = detail::rows_of(*q.in.targets, first, last);
+    tensor more_inputs, more_targets;
+    if (q.cut.each > last - first) {
+        // Samples without a target cost nothing.
+        GRAFT_TRY(detail::filled_up(x, q.cut.each, true, more_inputs));
+        GRAFT_TRY(detail::filled_up(t, q.cut.each, false, more_targets));
+        x = view(more_inputs), t = view(more_targets);
+    }
     planned* p = nullptr;
     GRAFT_TRY_ASSIGN(p, plan_for(x.extents, x.type, detail::step_part::sums, q.plain, pool));
     give_back_others(*p);
@@ -18,14 +25,14 @@ GRAFT_INLINE result<training_step::implementation::sums> training_step::implemen
     GRAFT_TRY(p->runner->run(all.data()));
     if (q.diverged < 0 && !std::isfinite(p->runner->output(detail::step_outputs::loss).data<float>()[0])) q.diverged = first;
     const tensor& logits = p->runner->output(detail::step_outputs::logits);
-    std::memcpy(last_logits.data<float>() + first * classes(), logits.raw(), logits.bytes());
+    std::memcpy(last_logits.data<float>() + first * classes, logits.raw(), static_cast<std::size_t>((last - first) * classes) * sizeof(float));
     sums found;
     for (std::size_t i = detail::step_outputs::first_state; i < p->what.graph.outputs.size(); ++i) found.push_back(p->runner->output(i));
     return found;
 }
 
 // The parts [first, first + count) added as the tree of shards has it.
-GRAFT_INLINE result<training_step::implementation::sums> training_step::implementation::sum_parts(parted& q, int first, int count, executor& pool) {
+GRAFT_INLINE result<training_step::implementation::sums> training_step::implementation::sum_parts(parted& q, std::int64_t first, std::int64_t count, executor& pool) {
     if (count == 1) return sum_part(q, first, pool);
     sums left, right;
     GRAFT_TRY_ASSIGN(left, sum_parts(q, first, count / 2, pool));
@@ -41,8 +48,8 @@ GRAFT_INLINE result<training_step::implementation::sums> training_step::implemen
 GRAFT_INLINE status training_step::implementation::choose_sums(parted& q, executor& pool) {
     const std::int64_t n = q.in.inputs->shape()[0];
     bool single = false;
-    for (int s = 0; s < q.cut.count; ++s) single |= q.cut.last(n, s) - q.cut.first(n, s) == 1;
-    if (!single || q.part[0] == 1) return {};
+    for (std::int64_t s = 0; s < q.cut.count(n); ++s) single |= q.cut.last(n, s) - q.cut.first(n, s) == 1;
+    if (!single || q.part[0] == 1 || q.cut.each > 0) return {};
     std::vector<std::string> names[2];
     for (std::vector<std::string>& of : names) {
         shape x = q.part;
@@ -58,12 +65,12 @@ GRAFT_INLINE status training_step::implementation::choose_sums(parted& q, execut
 GRAFT_INLINE status training_step::implementation::run_parts(parted& q, executor& pool) {
     const std::int64_t n = q.in.inputs->shape()[0];
     last_logits = tensor();
-    GRAFT_TRY_ASSIGN(last_logits, tensor::make(dtype::float32, {n, classes()}));
+    GRAFT_TRY_ASSIGN(last_logits, tensor::make(dtype::float32, {n, classes}));
     q.part = q.in.inputs->shape();
-    q.part[0] = detail::largest_part(q.cut, n);
+    q.part[0] = q.cut.largest(n);
     GRAFT_TRY(choose_sums(q, pool));
     sums total;
-    GRAFT_TRY_ASSIGN(total, sum_parts(q, 0, q.cut.count, pool));
+    GRAFT_TRY_ASSIGN(total, sum_parts(q, 0, q.cut.count(n), pool));
     planned* p = nullptr;
     GRAFT_TRY_ASSIGN(p, plan_for(q.part, q.in.inputs->type(), detail::step_part::update, q.plain, pool));
     const std::size_t own = detail::step_inputs::first_state + state.size();
@@ -96,12 +103,19 @@ GRAFT_INLINE status training_step::implementation::diverged(const step_input& in
     const std::int64_t n = in.inputs->shape()[0];
     std::int64_t last = n;
     if (first < 0) first = 0;
-    const shards cut{options.micro_batches};
-    for (int s = 0; s < cut.count; ++s)
+    const detail::batch_parts cut = parts();
+    for (std::int64_t s = 0; s < cut.count(n); ++s)
         if (cut.first(n, s) <= first && first < cut.last(n, s)) last = cut.last(n, s);
     counter.data<std::int64_t>()[1] = first;
     const tensor_view teacher = in.teacher ? detail::rows_of(*in.teacher, first, last) : view(nothing);
-    const std::vector<tensor_view> all = views(detail::rows_of(*in.inputs, first, last), detail::rows_of(*in.targets, first, last), teacher);
+    tensor_view x = detail::rows_of(*in.inputs, first, last), t = detail::rows_of(*in.targets, first, last);
+    tensor more_inputs, more_targets;
+    if (cut.each > last - first) {
+        GRAFT_TRY(detail::filled_up(x, cut.each, true, more_inputs));
+        GRAFT_TRY(detail::filled_up(t, cut.each, false, more_targets));
+        x = view(more_inputs), t = view(more_targets);
+    }
+    const std::vector<tensor_view> all = views(x, t, teacher);
     std::vector<tensor_view> shapes = all;
     for (tensor_view& v : shapes) v.data = nullptr;
     graph forward;

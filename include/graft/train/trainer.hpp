@@ -81,6 +81,7 @@ public:
     inline virtual void on_epoch(const epoch_record&) {}
     /// May add figures of the epoch's training, such as what a device did, to what metrics.jsonl and TensorBoard get.
     inline virtual void add_figures(named_numbers&) {}
+    inline virtual void on_note(const std::string&) {}                 ///< what was done to the network before it learns
     inline virtual void on_warning(const std::string&) {}
 };
 
@@ -102,6 +103,7 @@ struct training_network {
     value_id logits = no_value;
     std::vector<parameter> parameters;
     value_id features = no_value;              ///< what the head reads; no_value where there is no head apart
+    std::int64_t fixed_batch = 0;              ///< above 0: it takes so many samples and no others; see step_options
 };
 
 /// Trains. Everything is a function of the options, the data and the instruction set: neither threads nor workers nor interruptions change

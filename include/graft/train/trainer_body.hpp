@@ -98,6 +98,7 @@ private:
     };
 
     std::size_t classes() const { return data_.training.classes().size(); }
+    load_options loading_model() const { return on_device(o_.step.on, o_.step.operators); }
 
     loader_options loading(bool training) const {
         loader_options l;
@@ -118,7 +119,6 @@ private:
         network_text_ = network_fingerprint(g);
         for (value_id id : g.inputs)
             if (!g.values[static_cast<std::size_t>(id)].constant && !format_.known) format_ = {g.values[static_cast<std::size_t>(id)].type, g.values[static_cast<std::size_t>(id)].extents, true};
-        if (format_.type != dtype::float32) return fail(errc::input_dtype, g.name, std::string("training takes networks with a float32 input; this one has ") + graft::name(format_.type));
         GRAFT_TRY_ASSIGN(spec_, complete(o_.preprocess, format_));
         if (data_.training.size() < 1 || data_.validation.size() < 1) return fail(errc::data_no_classes, "dataset", "there has to be at least one picture to learn from and one to score by");
         if (o_.batch < 1) return fail(errc::usage, "batch", "a batch holds at least one picture");
@@ -129,9 +129,9 @@ private:
             const auto progress = [](void* c, std::int64_t done, std::int64_t of) { static_cast<training_observer*>(c)->on_validation(done, of); };
             loader_options l = loading(false);
             cached_features features;
-            GRAFT_TRY_ASSIGN(features, cache_features(cut.trunk, data_.training, l, pool_.threads(), progress, &observer_, o_.step.on));
+            GRAFT_TRY_ASSIGN(features, cache_features(cut.trunk, data_.training, l, pool_.threads(), progress, &observer_, loading_model()));
             count_bad(features.bad);
-            GRAFT_TRY_ASSIGN(validation_features_, cache_features(cut.trunk, data_.validation, l, pool_.threads(), progress, &observer_, o_.step.on));
+            GRAFT_TRY_ASSIGN(validation_features_, cache_features(cut.trunk, data_.validation, l, pool_.threads(), progress, &observer_, loading_model()));
             count_bad(validation_features_.bad);
             shape rows = features.rows.shape();
             rows[0] = std::min(o_.batch, static_cast<std::int64_t>(features.labels.size()));
@@ -206,6 +206,7 @@ private:
         step_options s = o_.step;
         s.seed = o_.seed;
         if (cached_) return training_step::make(g, network_.logits, parameters, s);
+        s.fixed_batch = network_.fixed_batch;
         if (batch_shape_.rank() == 0) {
             sample_maker samples;
             GRAFT_TRY_ASSIGN(samples, sample_maker::make(data_.training, loading(true).sample));
@@ -225,7 +226,7 @@ private:
             }
             if (!s.recompute)
                 s.recompute = true;
-            else if (s.micro_batches < s.shards && s.micro_batches * 2 <= batch_shape_[0])
+            else if (s.fixed_batch == 0 && s.micro_batches < s.shards && s.micro_batches * 2 <= batch_shape_[0])
                 s.micro_batches *= 2;
             else
                 return fail(errc::memory_budget, "--max-ram", "a step needs " + std::to_string(m.total()) + " bytes at least, and may take " + std::to_string(o_.max_ram) + ": take a smaller --batch, or freeze more");
@@ -359,7 +360,7 @@ private:
 
     result<evaluation_result> score(const graph& g) {
         model network;
-        GRAFT_TRY_ASSIGN(network, load(g, on_device(o_.step.on)));
+        GRAFT_TRY_ASSIGN(network, load(g, loading_model()));
         if (!cached_) return evaluate(network, data_.validation, o_.preprocess, {}, scoring());
         return score_rows(network, validation_features_, scoring());
     }
@@ -378,7 +379,6 @@ private:
         evaluation_result found;
         found.bad = from.bad;
         GRAFT_TRY_ASSIGN(found.metrics, classification_metrics::make(static_cast<std::int64_t>(classes())));
-        const bool probabilities = logits_of(network.graph()) != network.graph().outputs[0];
         session run(network, {e.threads, nullptr});
         const std::int64_t count = static_cast<std::int64_t>(classes()), width = from.rows.elements() / from.rows.shape()[0];
         shape extents = from.rows.shape();
@@ -389,7 +389,9 @@ private:
             std::memcpy(in.raw(), from.rows.data<float>() + first * width, in.bytes());
             GRAFT_TRY_ASSIGN(scores, run.run(in));
             const std::vector<std::int64_t> labels(from.labels.begin() + first, from.labels.begin() + first + extents[0]);
-            GRAFT_TRY(add_scores(found, scores.data<float>(), count, probabilities, labels, from.indices.data() + first));
+            std::vector<float> rows;
+            GRAFT_TRY_ASSIGN(rows, logits_in(network.graph(), 0, scores, extents[0], extents[0]));
+            GRAFT_TRY(add_scores(found, rows.data(), count, labels, from.indices.data() + first));
         }
         return found;
     }

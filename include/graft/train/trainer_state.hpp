@@ -198,8 +198,8 @@ inline status training_run::write_best() {
         GRAFT_TRY_ASSIGN(input, preprocess(*picture, o_.preprocess, format_));
         // A network that is fixed to one batch gets copies.
         const std::int64_t fixed = format_.extents.rank() > 0 ? format_.extents[0] : 0;
-        if (fixed > 1) GRAFT_TRY(pad_batch(input, fixed));
-        return write_verified_model(g, input, files_.path("model.onnx"), pool_.threads());
+        if (fixed > 1) GRAFT_TRY(filled_up(view(input), fixed, true, input));
+        return write_verified_model(g, input, files_.path("model.onnx"), pool_.threads(), o_.step.operators);
     }
     return fail(errc::data_too_many_bad, "validation", "no picture of it can be read");
 }
@@ -220,7 +220,7 @@ inline status training_run::finish() {
     // A run that was resumed after its best epoch has the best network on disk alone.
     if (result_.network.values.empty() && files_.wanted()) {
         model best;
-        GRAFT_TRY_ASSIGN(best, load(files_.path("model.onnx"), on_device(o_.step.on)));
+        GRAFT_TRY_ASSIGN(best, load(files_.path("model.onnx"), loading_model()));
         result_.network = best.graph();
         GRAFT_TRY_ASSIGN(result_.validation, evaluate(best, data_.validation, o_.preprocess, {}, scoring()));
     }

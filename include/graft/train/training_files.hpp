@@ -20,7 +20,7 @@ void describe_classifier(graph& g, const std::vector<std::string>& classes, cons
 
 /// Runs a picture through the network, keeps it and the answer as `graft.golden`, writes the file, and holds what was written against the
 /// sample by loading it again. Errors: file.write, op.value (what was written answers otherwise), those of loading and running.
-status write_verified_model(graph& g, const tensor& picture, const std::string& path, int threads);
+status write_verified_model(graph& g, const tensor& picture, const std::string& path, int threads, op_table operators = {nullptr, 0});
 
 namespace detail {
 
@@ -77,7 +77,8 @@ GRAFT_INLINE void describe_classifier(graph& g, const std::vector<std::string>& 
     put("graft.preprocess", text(complete_spec));
 }
 
-GRAFT_INLINE status write_verified_model(graph& g, const tensor& picture, const std::string& path, int threads) {
+GRAFT_INLINE status write_verified_model(graph& g, const tensor& picture, const std::string& path, int threads, op_table operators) {
+    const load_options how = on_device(nullptr, operators);
     const auto answer = [&](const model& m, golden_sample& sample) -> status {
         session run(m, {threads, nullptr});
         std::vector<named_tensor> out;
@@ -91,7 +92,7 @@ GRAFT_INLINE status write_verified_model(graph& g, const tensor& picture, const 
         if (sample.input_name.empty() && !g.values[static_cast<std::size_t>(id)].constant) sample.input_name = g.values[static_cast<std::size_t>(id)].name;
     sample.input = picture;
     model before, after;
-    GRAFT_TRY_ASSIGN(before, load(g));
+    GRAFT_TRY_ASSIGN(before, load(g, how));
     GRAFT_TRY(answer(before, sample));
     std::string text;
     GRAFT_TRY_ASSIGN(text, encode_golden(sample));
@@ -100,7 +101,7 @@ GRAFT_INLINE status write_verified_model(graph& g, const tensor& picture, const 
         if (entry.first == golden_key) entry.second = text, there = true;
     if (!there) g.metadata.emplace_back(golden_key, std::move(text));
     GRAFT_TRY(write_onnx_file(g, path));
-    GRAFT_TRY_ASSIGN(after, load(path));
+    GRAFT_TRY_ASSIGN(after, load(path, how));
     golden_sample again = sample;
     GRAFT_TRY(answer(after, again));
     return check_golden(sample, again.output);

@@ -1,0 +1,129 @@
+// Fine-tuning in one call: a classifier that somebody trained, and pictures of other classes.
+#pragma once
+
+#include "prepare_classifier.hpp"
+#include "preprocess_search.hpp"
+#include "trainer.hpp"
+
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// What `finetune` is told beside what every training is. The defaults are those of the program `graft finetune`.
+struct finetune_options : trainer_options {
+    std::string preprocessing = "auto";  ///< how pictures are prepared, as a specification; auto: by the model's own, else by `search_preprocess`
+    std::string output;                  ///< the output that is the classifier's; empty: the only one there is
+    std::string trunk;                   ///< the value or node to put the new head on; empty: what the classifier reads
+    std::string freeze = "none";         ///< none, trunk, names, or a number of stages: see graft::freeze
+    std::vector<std::string> frozen;     ///< the weights that `names` freezes
+};
+
+/// A model with a new head for the classes of a dataset, and how pictures come to it.
+struct finetune_setup {
+    training_network network;
+    std::vector<std::string> head;            ///< names of the new layer's weights
+    input_format picture;                     ///< the network's input
+    shape batch;                              ///< the shape of two pictures, or of as many as the network is fixed to
+    preprocess_spec preprocess;               ///< complete
+    preprocess_choice choice;                 ///< where that comes from
+    std::vector<preprocess_trial> tried;      ///< where it was searched for, best first
+    value_id maps = no_value;                 ///< what was cut behind: features of places of the picture, where it has any
+    std::vector<std::string> notes;           ///< what was done to the network, in sentences
+};
+
+/// Puts a new head on a model: it is brought into float32, its batch is opened, and its classifier replaced. Nothing is frozen yet. Errors:
+/// train.head, usage.preprocess, input.*, op.unsupported, and those of running the network where the preprocessing is searched for.
+result<finetune_setup> set_up_finetuning(const model& from, const dataset& training, const finetune_options& options);
+
+/// Fine-tunes: what `graft finetune` does. With `options.out` the folder gets model.onnx, checkpoints and logs; the result holds the best
+/// network in any case. Errors: those of set_up_finetuning, of freeze and of train.
+result<training_result> finetune(const dataset_splits& data, const model& from, const finetune_options& options, training_observer& observer);
+/// The same from a dataset and an ONNX file by their paths, without being watched. Errors: those of open_splits and load as well.
+result<training_result> finetune(const std::string& data, const std::string& model_path, const finetune_options& options = {});
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include "freeze.hpp"
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Whether what was tried tells more than that features are of no use for these classes.
+inline bool is_telling(const std::vector<preprocess_trial>& tried) { return !tried.empty() && tried[0].error < 0.95 * tried[0].chance; }
+
+inline std::string search_note(const finetune_setup& made, std::size_t pictures) {
+    char numbers[160];
+    if (!is_telling(made.tried)) return "the model does not say how pictures are to be prepared, and its features tell too little of these classes to try it out: " + made.choice.text + " is assumed; --preprocess SPEC says otherwise";
+    const preprocess_trial &best = made.tried[0], *next = made.tried.size() > 1 ? &made.tried[1] : nullptr;
+    std::snprintf(numbers, sizeof numbers, " does best on its features (held-out error %.3f on %zu pictures%s", best.error, pictures, next ? "; " : ")");
+    std::string note = "the model does not say how pictures are to be prepared; " + best.text + numbers;
+    if (next) std::snprintf(numbers, sizeof numbers, " %.3f, next)", next->error), note += next->text + numbers;
+    return note + " and is taken; --preprocess SPEC says otherwise";
+}
+
+}  // namespace detail
+
+GRAFT_INLINE result<finetune_setup> set_up_finetuning(const model& from, const dataset& training, const finetune_options& options) {
+    finetune_setup made;
+    pool_executor pool(options.threads);
+    graph g = from.graph();
+    input_format declared;
+    GRAFT_TRY_ASSIGN(declared, picture_input(g));
+    const bool automatic = options.preprocessing == "auto" || options.preprocessing.empty();
+    GRAFT_TRY_ASSIGN(made.choice, choose_preprocess(automatic ? "" : options.preprocessing, from.metadata("graft.preprocess"), declared));
+    GRAFT_TRY_ASSIGN(made.preprocess, complete(made.choice.spec, declared));
+    prepared_classifier prepared;
+    GRAFT_TRY_ASSIGN(prepared, prepare_classifier(std::move(g), options.output, made.preprocess, pool, options.step.limits));
+    made.notes = text(prepared);
+    made.picture = prepared.picture;
+    made.batch = prepared.batch;
+    trunk_cut cut;
+    GRAFT_TRY_ASSIGN(cut, find_trunk(prepared.graph, options.trunk, prepared.batch, pool, options.step.limits));
+    if (made.choice.source == preprocess_source::assumed) {
+        const std::size_t pictures = search_sample(training).size();
+        GRAFT_TRY_ASSIGN(made.tried, search_preprocess(prepared.graph, cut, training, prepared.picture, pool.threads(), on_device(options.step.on, options.step.operators)));
+        if (detail::is_telling(made.tried)) made.choice.text = made.tried[0].text;
+        GRAFT_TRY_ASSIGN(made.choice.spec, parse_preprocess(made.choice.text));
+        made.notes.push_back(detail::search_note(made, pictures));
+    }
+    // A float16 model is written in float32, and takes that.
+    GRAFT_TRY_ASSIGN(made.preprocess, complete(made.choice.spec, prepared.picture));
+    grafted head;
+    GRAFT_TRY_ASSIGN(head, replace_head(std::move(prepared.graph), cut, static_cast<std::int64_t>(training.classes().size()), options.seed));
+    made.network.graph = std::move(head.graph);
+    made.network.logits = head.logits;
+    made.network.features = head.features;
+    made.network.parameters = parameters_of(made.network.graph);
+    made.network.fixed_batch = prepared.fixed_batch;
+    made.head = std::move(head.head);
+    made.maps = cut.features;
+    return made;
+}
+
+GRAFT_INLINE result<training_result> finetune(const dataset_splits& data, const model& from, const finetune_options& options, training_observer& observer) {
+    finetune_setup setup;
+    GRAFT_TRY_ASSIGN(setup, set_up_finetuning(from, data.training, options));
+    for (const std::string& note : setup.notes) observer.on_note(note);
+    pool_executor pool(options.threads);
+    GRAFT_TRY(freeze(setup.network.graph, setup.network.parameters, options.freeze, setup.head, options.frozen, setup.batch, pool, options.step.limits));
+    trainer_options how = options;
+    how.preprocess = setup.preprocess;
+    return train(std::move(setup.network), data, how, observer);
+}
+
+GRAFT_INLINE result<training_result> finetune(const std::string& data, const std::string& model_path, const finetune_options& options) {
+    dataset_options opening;
+    opening.seed = options.seed;
+    opening.limits = options.step.limits;
+    dataset_splits splits;
+    GRAFT_TRY_ASSIGN(splits, open_splits(data, opening));
+    model from;
+    GRAFT_TRY_ASSIGN(from, load(model_path, on_device(nullptr, options.step.operators)));
+    training_observer nobody;
+    return finetune(splits, from, options, nobody);
+}
+
+GRAFT_END_NAMESPACE
+#endif
