@@ -120,7 +120,7 @@ void print_rows(const terminal& screen, const std::vector<named_picture>& all, i
 
 graft::result<int> classify(const common_options& common, const classify_options& options) {
     const double begun = now_ms();
-    auto loaded = load_classifier(common, options.model, options.labels, options.preprocess);
+    auto loaded = load_classifier(common, options.model, options.labels, options.preprocess, options.output);
     if (!loaded.ok()) return loaded.take_status();
     graft::classifier classifier = std::move(loaded).value();
     const double load_ms = now_ms() - begun;

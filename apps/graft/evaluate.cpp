@@ -39,11 +39,6 @@ graft::result<std::vector<std::int64_t>> outputs_of(const std::vector<std::strin
                            "; --labels names the model's classes");
 }
 
-std::int64_t classes_of(const graft::model& model) {
-    const graft::value_info& out = model.outputs()[0];
-    return out.has_shape && out.extents.rank() >= 2 ? out.extents[1] : -1;
-}
-
 void print_table(const terminal& screen, const std::vector<std::string>& classes, const graft::classification_metrics& m) {
     text_table table({"class", ">pictures", ">precision", ">recall", ">F1", "mostly taken for"});
     std::int64_t rows = 0, present = 0;
@@ -92,9 +87,9 @@ void print_matrix(const terminal& screen, const std::vector<std::string>& classe
 } // namespace
 
 graft::result<int> evaluate(const common_options& common, const evaluate_options& options) {
-    auto loaded = load_classifier(common, options.model, options.labels, options.preprocess);
+    auto loaded = load_classifier(common, options.model, options.labels, options.preprocess, options.output);
     if (!loaded.ok()) return loaded.take_status();
-    const graft::classifier classifier = std::move(loaded).value();
+    graft::classifier classifier = std::move(loaded).value();
     graft::dataset_options opening;
     opening.allow_empty = true;
     graft::dataset data;
@@ -102,8 +97,11 @@ graft::result<int> evaluate(const common_options& common, const evaluate_options
     for (const graft::dataset_problem& p : data.problems()) warn(common, p.path + ": " + p.detail);
     std::vector<std::string> classes = classifier.labels();
     // Without names the outputs are called by their numbers, as the digits of an IDX file are.
-    for (std::int64_t i = 0, n = classes.empty() ? classes_of(classifier.model()) : 0; i < n; ++i)
-        classes.push_back(std::to_string(i));
+    if (classes.empty()) {
+        std::int64_t count = 0;
+        GRAFT_TRY_ASSIGN(count, classifier.classes());
+        for (std::int64_t i = 0; i < count; ++i) classes.push_back(std::to_string(i));
+    }
     std::vector<std::int64_t> outputs;
     GRAFT_TRY_ASSIGN(outputs, outputs_of(data.classes(), classes, options.data));
 
@@ -111,6 +109,7 @@ graft::result<int> evaluate(const common_options& common, const evaluate_options
     graft::evaluation_options how;
     how.batch = options.batch;
     how.threads = thread_count(common);
+    how.output = classifier.output();
     how.progress = [](void* context, std::int64_t done, std::int64_t) { static_cast<progress*>(context)->step(done); };
     how.context = &bar;
     const double begun = now_ms();

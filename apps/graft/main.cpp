@@ -141,6 +141,7 @@ void declare(CLI::App& app, all_options& o) {
         ->check(CLI::Range(1, 1 << 20));
     v->add_option("--preprocess", o.classify.preprocess, "How pictures become tensors (default: the model's own)")
         ->type_name("SPEC");
+    v->add_option("--output", o.classify.output, "The output that names classes (default: the first)")->type_name("NAME");
     v->add_option("--preview", o.classify.preview, "Columns of the picture beside the names, 0 for none")
         ->type_name("N")
         ->check(CLI::Range(0, 200));
@@ -157,6 +158,7 @@ void declare(CLI::App& app, all_options& o) {
         ->type_name("FILE");
     v->add_option("--preprocess", o.evaluate.preprocess, "How pictures become tensors (default: the model's own)")
         ->type_name("SPEC");
+    v->add_option("--output", o.evaluate.output, "The output that names classes (default: the first)")->type_name("NAME");
     v->add_option("--batch", o.evaluate.batch, "Pictures at once (default: 32)")->type_name("B")->check(CLI::Range(1, 1 << 20));
 
     v = add_verb(app, "check", "What is wrong with a dataset, before training", o);

@@ -39,7 +39,7 @@ graft::result<int> preprocess(const common_options& common, const preprocess_opt
         // A wrong specification is wrong usage, whatever the model is.
         if (!options.preprocess.empty()) GRAFT_TRY_ASSIGN(choice.spec, graft::parse_preprocess(options.preprocess));
         GRAFT_TRY(read_format(options.model, format, metadata));
-        GRAFT_TRY_ASSIGN(choice, graft::choose_preprocess(options.preprocess, metadata, format.type));
+        GRAFT_TRY_ASSIGN(choice, graft::choose_preprocess(options.preprocess, metadata, format));
     }
     warn_where_assumed(common, choice);
     GRAFT_TRY_ASSIGN(choice.spec, graft::complete(choice.spec, format));

@@ -46,7 +46,7 @@ struct run_options {
     std::vector<std::string> inputs;
 };
 struct classify_options {
-    std::string model, labels, preprocess;
+    std::string model, labels, preprocess, output;
     std::vector<std::string> images;
     int top = 0, preview = -1; ///< 0 and -1: as suits the output
 };
@@ -70,7 +70,7 @@ struct augment_options {
     int images = 6;
 };
 struct evaluate_options {
-    std::string model, data, labels, preprocess;
+    std::string model, data, labels, preprocess, output;
     int batch = 32;
 };
 /// Of finetune and train. Numbers that are negative and texts that are empty were not given: trainer_options_of decides.
@@ -81,7 +81,7 @@ struct training_options {
     double lr = -1, trunk_lr = -1, trunk_rate = -1, momentum = 0.9, weight_decay = -1, warmup = -1;
     double label_smoothing = -1, focal_gamma = 2, distillation = -1, temperature = 4, mixup = -1, cutmix = -1;
     double ema = -1, clip_norm = 0, bad_share = 0.01, validation = 0.2, checkpoint_every = 20;
-    std::string optimizer = "adamw", schedule = "cosine", loss = "cross_entropy", class_weights, teacher, freeze = "none", trunk;
+    std::string optimizer = "adamw", schedule = "cosine", loss = "cross_entropy", class_weights, teacher, freeze = "none", trunk, output;
     std::string batch_norm = "train", augment, preprocess, max_ram, cache;
     bool nesterov = false, strict = false, allow_empty = false, resume = false, find_lr = false;
 };
@@ -124,7 +124,7 @@ std::string device_name(const std::shared_ptr<graft::device>& device);
 graft::result<graft::load_options> load_options_of(const common_options& common);
 /// A model that names pictures, with the options of the command line. Errors: usage.preprocess, before the model is read; those of loading.
 graft::result<graft::classifier> load_classifier(const common_options& common, const std::string& model, const std::string& labels,
-                                                 const std::string& preprocess);
+                                                 const std::string& preprocess, const std::string& output);
 /// Warns where neither the model nor the command line says how pictures are prepared.
 void warn_where_assumed(const common_options& common, const graft::preprocess_choice& choice);
 /// "cpu, avx2", or as "cuda:0 NVIDIA H200".

@@ -136,12 +136,13 @@ graft::result<graft::load_options> load_options_of(const common_options& common)
 }
 
 graft::result<graft::classifier> load_classifier(const common_options& common, const std::string& model, const std::string& labels,
-                                                 const std::string& preprocess) {
+                                                 const std::string& preprocess, const std::string& output) {
     graft::classifier_options with;
     GRAFT_TRY_ASSIGN(with.load, load_options_of(common));
     with.session.threads = common.threads;
     with.labels = labels;
     with.preprocess = preprocess;
+    with.output = output;
     // A wrong specification is wrong usage, whatever the model is.
     if (!preprocess.empty()) {
         auto spec = graft::parse_preprocess(preprocess);
@@ -155,7 +156,7 @@ graft::result<graft::classifier> load_classifier(const common_options& common, c
 void warn_where_assumed(const common_options& common, const graft::preprocess_choice& choice) {
     if (choice.source == graft::preprocess_source::assumed)
         warn(common,
-             "the model does not say how pictures are to be prepared; imagenet is assumed; --preprocess SPEC says otherwise");
+             "the model does not say how pictures are to be prepared; " + choice.text + " is assumed; --preprocess SPEC says otherwise");
 }
 
 graft::result<std::int64_t> size_of_text(const std::string& text, const char* option) {

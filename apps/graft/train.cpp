@@ -229,8 +229,8 @@ void print_result(const common_options& common, const graft::trainer_options& wi
     std::printf("\nNext: graft classify %s PHOTO.jpg\n", printable(model).c_str());
 }
 
-void print_json(const training_options& o, const graft::dataset_splits& data, const graft::trainer_options& with,
-                const graft::training_result& found, const found_batch& batch) {
+void print_json(const training_options& o, const training_setup& setup, const graft::dataset_splits& data,
+                const graft::trainer_options& with, const graft::training_result& found, const found_batch& batch) {
     json history = json::array();
     for (const graft::epoch_record& r : found.history)
         history.push_back({{"epoch", r.epoch + 1},
@@ -254,6 +254,9 @@ void print_json(const training_options& o, const graft::dataset_splits& data, co
                 {"device_bytes", found.memory.device},
                 {"device", device_name(with.step.on)},
                 {"threads", with.threads},
+                {"preprocess", graft::text(with.preprocess)},
+                {"preprocess_assumed", setup.assumed},
+                {"notes", setup.notes},
                 {"classes", data.training.classes()},
                 {"training_images", data.training.size()},
                 {"validation_images", data.validation.size()},
@@ -280,7 +283,7 @@ graft::result<int> train(const common_options& common, const training_options& o
     GRAFT_TRY(set_class_weights(options, data.training, with.step.loss));
     if (!options.cache.empty()) GRAFT_TRY_ASSIGN(with.cache, graft::image_cache::open(options.cache));
     training_setup setup;
-    GRAFT_TRY_ASSIGN(setup, set_up_training(common, options, data, with));
+    GRAFT_TRY_ASSIGN(setup, set_up_training(options, data, with));
     setup.data = options.data;
     with.preprocess = setup.preprocess;
     found_batch batch;
@@ -289,6 +292,7 @@ graft::result<int> train(const common_options& common, const training_options& o
 
     watcher watch(common, setup, with);
     tell_data(watch, common, options, data, with);
+    for (const std::string& note : setup.notes) watch.note("network: " + note);
     graft::training_network network = setup.network;
     graft::training_result found;
     GRAFT_TRY_ASSIGN(found, graft::train(std::move(network), data, with, watch));
@@ -296,7 +300,7 @@ graft::result<int> train(const common_options& common, const training_options& o
     if (with.cache && !with.cache->trouble().empty()) watch.on_warning(with.cache->trouble());
     GRAFT_TRY(write_training_report(setup, data, with, found, watch.figures, device_and_precision(common, with.step.on)));
     if (common.json)
-        print_json(options, data, with, found, batch);
+        print_json(options, setup, data, with, found, batch);
     else
         print_result(common, with, found);
     return exit_done;

@@ -18,6 +18,9 @@ struct training_setup {
     graft::preprocess_spec preprocess; ///< complete
     graft::value_id maps =
         graft::no_value; ///< the last features that are still images, for Grad-CAM; no_value where there are none
+    bool assumed = false; ///< whether nothing said how pictures are prepared
+    std::vector<graft::preprocess_trial> tried; ///< specifications that were tried on the network, best first
+    std::vector<std::string> notes; ///< what was done to the network, in sentences
     std::string source;  ///< the model's file, or the architecture
     std::string data;    ///< the dataset, as it was given
 };
@@ -36,8 +39,8 @@ graft::result<graft::trainer_options> trainer_options_of(const common_options& c
 
 /// The grafted network of `finetune`, or the new one of `train`, for the classes of a dataset. Errors: those of loading,
 /// train.head, train.freeze, usage.
-graft::result<training_setup> set_up_training(const common_options& common, const training_options& options,
-                                              const graft::dataset_splits& data, const graft::trainer_options& with);
+graft::result<training_setup> set_up_training(const training_options& options, const graft::dataset_splits& data,
+                                              const graft::trainer_options& with);
 
 /// The shape of a batch of pictures as the network of a setup sees it. Errors: input.name, data.*.
 graft::result<graft::shape> batch_shape_of(const training_setup& setup, const graft::dataset_splits& data, std::int64_t batch);

@@ -39,6 +39,7 @@ void declare_network(CLI::App& verb, training_options& o) {
         return verb.add_option(name, to, what)->group(group)->type_name(type);
     };
     if (!o.from_scratch) {
+        option("--output", o.output, "NAME", "The output that is the classifier's, of a network with several");
         option("--trunk", o.trunk, "NAME", "The value or node to put the new head on (default: what the classifier reads)");
         option("--freeze", o.freeze, "RULE",
                "none, trunk, a number of stages counted from the input, or a regular expression on weight names (default: none)");

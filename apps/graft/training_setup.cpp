@@ -13,20 +13,6 @@ constexpr std::size_t longest_matched_name = 4096;
 
 std::size_t index_of(graft::value_id id) { return static_cast<std::size_t>(id); }
 
-graft::result<graft::input_format> picture_input(const graft::graph& g, const std::string& source) {
-    graft::input_format format;
-    for (graft::value_id id : g.inputs) {
-        const graft::value& v = g.values[index_of(id)];
-        if (v.constant) continue;
-        if (format.known)
-            return graft::fail(graft::errc::input_name, source,
-                               "the model asks for more than one input; one picture is what it can be given");
-        format = {v.type, v.extents, true};
-    }
-    if (!format.known) return graft::fail(graft::errc::input_name, source, "the model has no input");
-    return format;
-}
-
 // The shape of a batch as the step will see it.
 graft::result<graft::shape> batch_shape(const training_setup& setup, const graft::input_format& format,
                                         const graft::dataset_splits& data, std::int64_t batch) {
@@ -83,36 +69,27 @@ graft::status freeze_by(const training_options& o, graft::training_network& netw
     return graft::freeze(network.graph, network.parameters, "names", head, named, batch, pool);
 }
 
-graft::result<training_setup> graft_network(const common_options& common, const training_options& o,
-                                            const graft::dataset_splits& data, const graft::trainer_options& with) {
+graft::result<training_setup> graft_network(const training_options& o, const graft::dataset_splits& data,
+                                            const graft::trainer_options& with) {
     training_setup setup;
     setup.source = o.from;
     graft::model model;
     GRAFT_TRY_ASSIGN(model, graft::load(o.from, graft::on_device(nullptr)));
-    graft::graph g = model.graph();
-    graft::input_format format;
-    GRAFT_TRY_ASSIGN(format, picture_input(g, o.from));
-    graft::preprocess_choice choice;
-    GRAFT_TRY_ASSIGN(choice, graft::choose_preprocess(o.preprocess, model.metadata("graft.preprocess"), format.type));
-    warn_where_assumed(common, choice);
-    GRAFT_TRY_ASSIGN(setup.preprocess, graft::complete(choice.spec, format));
-    graft::shape batch;
-    GRAFT_TRY_ASSIGN(batch, batch_shape(setup, format, data, with.batch));
+    graft::finetune_options how;
+    static_cast<graft::trainer_options&>(how) = with;
+    how.preprocessing = o.preprocess.empty() ? "auto" : o.preprocess;
+    how.output = o.output;
+    how.trunk = o.trunk;
+    graft::finetune_setup made;
+    GRAFT_TRY_ASSIGN(made, graft::set_up_finetuning(model, data.training, how));
+    setup.network = std::move(made.network);
+    setup.preprocess = made.preprocess;
+    setup.assumed = made.choice.source == graft::preprocess_source::assumed;
+    setup.tried = std::move(made.tried);
+    setup.notes = std::move(made.notes);
     graft::pool_executor pool(with.threads);
-    graft::constants_to_initializers(g);
-    graft::trunk_cut cut;
-    GRAFT_TRY_ASSIGN(cut, graft::find_trunk(g, o.trunk, batch, pool));
-    graft::grafted made;
-    GRAFT_TRY_ASSIGN(
-        made, graft::replace_head(std::move(g), cut, static_cast<std::int64_t>(data.training.classes().size()), with.seed));
-    graft::training_network& network = setup.network;
-    network.graph = std::move(made.graph);
-    network.logits = made.logits;
-    network.parameters = graft::parameters_of(network.graph);
-    // What the new layer reads is behind the pooling, so that features that are kept are small.
-    network.features = network.graph.nodes[static_cast<std::size_t>(maker_of(network.graph, made.logits))].inputs[0];
-    setup.maps = last_images(network.graph, cut.features, batch, pool);
-    GRAFT_TRY(freeze_by(o, network, made.head, batch, pool));
+    setup.maps = last_images(setup.network.graph, made.maps, made.batch, pool);
+    GRAFT_TRY(freeze_by(o, setup.network, made.head, made.batch, pool));
     return setup;
 }
 
@@ -143,7 +120,7 @@ graft::result<training_setup> build_network(const training_options& o, const gra
     GRAFT_TRY_ASSIGN(verified, graft::load(std::move(built).value()));
     network.graph = verified.graph();
     graft::input_format format;
-    GRAFT_TRY_ASSIGN(format, picture_input(network.graph, o.arch));
+    GRAFT_TRY_ASSIGN(format, graft::picture_input(network.graph));
     GRAFT_TRY_ASSIGN(setup.preprocess, graft::complete(wanted, format));
     network.logits = graft::logits_of(network.graph);
     network.parameters = graft::parameters_of(network.graph);
@@ -165,13 +142,12 @@ int maker_of(const graft::graph& g, graft::value_id id) {
 
 graft::result<graft::shape> batch_shape_of(const training_setup& setup, const graft::dataset_splits& data, std::int64_t batch) {
     graft::input_format format;
-    GRAFT_TRY_ASSIGN(format, picture_input(setup.network.graph, setup.source));
+    GRAFT_TRY_ASSIGN(format, graft::picture_input(setup.network.graph));
     return batch_shape(setup, format, data, batch);
 }
 
-graft::result<training_setup> set_up_training(const common_options& common, const training_options& options,
-                                              const graft::dataset_splits& data, const graft::trainer_options& with) {
-    return options.from_scratch ? build_network(options, data, with) : graft_network(common, options, data, with);
+graft::result<training_setup> set_up_training(const training_options& options, const graft::dataset_splits& data, const graft::trainer_options& with) {
+    return options.from_scratch ? build_network(options, data, with) : graft_network(options, data, with);
 }
 
 } // namespace program
