@@ -1,15 +1,15 @@
-# Makes the target graft::split out of graft::graft and one source file. Read by the build of graft and by its installed package
-# alike: the file is compiled with the options of the project that uses it, so that exceptions, sanitizers and GRAFT_OPS agree.
+# Makes the target graft::split out of graft::graft and two source files. Read by the build of graft and by its installed package
+# alike: the files are compiled with the options of the project that uses it, so that exceptions, sanitizers and GRAFT_OPS agree.
 #   GRAFT_OPS      operators to compile in; empty or not set: all
 #   GRAFT_LIBJPEG  decode JPEG by libjpeg-turbo where it is found
 if(TARGET graft_split)
   return()
 endif()
 
-add_library(graft_split STATIC EXCLUDE_FROM_ALL ${CMAKE_CURRENT_LIST_DIR}/graft_split.cpp)
+add_library(graft_split STATIC EXCLUDE_FROM_ALL ${CMAKE_CURRENT_LIST_DIR}/graft_split.cpp ${CMAKE_CURRENT_LIST_DIR}/graft_kernels.cpp)
 add_library(graft::split ALIAS graft_split)
 target_link_libraries(graft_split PUBLIC graft::graft)
-target_compile_definitions(graft_split PUBLIC GRAFT_SPLIT)
+target_compile_definitions(graft_split PUBLIC GRAFT_SPLIT PRIVATE GRAFT_KERNELS_APART)
 set_target_properties(graft_split PROPERTIES POSITION_INDEPENDENT_CODE ON)
 if(GRAFT_OPS)
   target_compile_definitions(graft_split PUBLIC "GRAFT_OPS=\"${GRAFT_OPS}\"")

@@ -10,6 +10,7 @@ install(EXPORT graftTargets NAMESPACE graft:: DESTINATION ${graft_package_dir})
 configure_package_config_file(cmake/graftConfig.cmake.in ${PROJECT_BINARY_DIR}/graftConfig.cmake INSTALL_DESTINATION ${graft_package_dir})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/graftConfigVersion.cmake COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
 install(FILES ${PROJECT_BINARY_DIR}/graftConfig.cmake ${PROJECT_BINARY_DIR}/graftConfigVersion.cmake cmake/graftSplit.cmake cmake/graft_split.cpp
+        cmake/graft_kernels.cpp
         DESTINATION ${graft_package_dir})
 if(EXISTS ${PROJECT_SOURCE_DIR}/LICENSE)
   install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})

@@ -3,6 +3,8 @@
 //
 //   GRAFT_SPLIT            headers declare only; exactly one translation unit defines GRAFT_IMPLEMENTATION as well
 //   GRAFT_IMPLEMENTATION   (with GRAFT_SPLIT) this translation unit holds the definitions
+//   GRAFT_KERNELS_APART    (with GRAFT_SPLIT) the definitions come without the CPU's kernels, which another translation unit holds: the one that
+//                          defines GRAFT_KERNELS and includes cpu/dispatch.hpp and cpu/training/dispatch.hpp, as cmake/graft_kernels.cpp does
 //   GRAFT_OPS              the operators to compile in, as a string: "Conv,Relu,Gemm"; default: all (`graft info --ops MODEL` prints it)
 //   GRAFT_NO_EXCEPTIONS    set by itself where exceptions are off: a result<T> that holds an error then calls GRAFT_FATAL when forced
 //   GRAFT_FATAL(text)      what to do with such an error; default: print it and abort
@@ -15,6 +17,13 @@
 #define GRAFT_HAS_BODIES 0
 #else
 #define GRAFT_HAS_BODIES 1
+#endif
+
+// Where the kernels' text is compiled: with the definitions, or in a translation unit of its own.
+#if defined(GRAFT_KERNELS) || (GRAFT_HAS_BODIES && !defined(GRAFT_KERNELS_APART))
+#define GRAFT_HAS_KERNELS 1
+#else
+#define GRAFT_HAS_KERNELS 0
 #endif
 
 #if defined(GRAFT_SPLIT)

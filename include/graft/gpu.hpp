@@ -2,6 +2,7 @@
 #pragma once
 
 #include "graft.hpp"
+#include "gpu/hardware.hpp"
 #include "gpu/libraries.hpp"
 #include "gpu/devices.hpp"
 #include "gpu/watch.hpp"

@@ -4,6 +4,7 @@
 
 #include <graft/core/dtype.hpp>
 
+#include <array>
 #include <atomic>
 #include <cmath>
 #include <cstring>
@@ -100,28 +101,60 @@ bool advance(std::vector<std::int64_t>& at, const std::vector<std::int64_t>& ext
     return false;
 }
 
+// Every element of a tensor, at its place, as an engine takes it for a factor.
+std::vector<double> factors(const running_tensor& t, const arithmetic& a) {
+    std::vector<double> all(static_cast<std::size_t>(t.span()));
+    std::vector<std::int64_t> at(t.extents.size(), 0);
+    do {
+        std::int64_t place = 0;
+        for (std::size_t i = 0; i < at.size(); ++i) place += at[i] * t.strides[i];
+        all[static_cast<std::size_t>(place)] = factor(t.load(place), a);
+    } while (advance(at, t.extents));
+    return all;
+}
+
+// An element of a filter: where it lies in w, and how far from the corner of its window its element of x lies.
+struct filter_tap {
+    std::int64_t of_x = 0, of_w = 0;
+    std::array<std::int64_t, 8> from_corner{};
+};
+
 // Visits every product of a convolution in the order of y, then of w: tells the elements' places in x, w and y.
 template <class Visit>
 void visit_products(const cudnn_descriptor& c, const running_tensor& x, const running_tensor& w, const running_tensor& y, const Visit& visit) {
     const auto &stride = c.integers(attribute::convolution_strides), &dilation = c.integers(attribute::convolution_dilations), &pad = c.integers(attribute::convolution_pre_paddings);
     const std::int64_t groups = x.extents[1] / w.extents[1], filters = w.extents[0] / groups;
-    std::vector<std::int64_t> o(y.extents.size(), 0);
+    const std::size_t axes = y.extents.size() - 2;
+    std::vector<filter_tap> taps;
+    const std::vector<std::int64_t> of_filter(w.extents.begin() + 1, w.extents.end());
+    std::vector<std::int64_t> k(of_filter.size(), 0);
     do {
-        const std::vector<std::int64_t> taps(w.extents.begin() + 1, w.extents.end());
-        std::vector<std::int64_t> k(taps.size(), 0);
-        std::int64_t of_y = 0;
-        for (std::size_t i = 0; i < o.size(); ++i) of_y += o[i] * y.strides[i];
-        do {
-            std::int64_t of_x = o[0] * x.strides[0] + (o[1] / filters * w.extents[1] + k[0]) * x.strides[1], of_w = o[1] * w.strides[0] + k[0] * w.strides[1];
+        filter_tap t;
+        t.of_x = k[0] * x.strides[1];
+        t.of_w = k[0] * w.strides[1];
+        for (std::size_t i = 0; i < axes; ++i) {
+            t.from_corner[i] = k[i + 1] * dilation[i];
+            t.of_x += t.from_corner[i] * x.strides[i + 2];
+            t.of_w += k[i + 1] * w.strides[i + 2];
+        }
+        taps.push_back(t);
+    } while (advance(k, of_filter));
+    std::vector<std::int64_t> o(y.extents.size(), 0), corner(axes);
+    do {
+        std::int64_t of_y = o[0] * y.strides[0] + o[1] * y.strides[1], of_x = o[0] * x.strides[0] + o[1] / filters * w.extents[1] * x.strides[1];
+        for (std::size_t i = 0; i < axes; ++i) {
+            corner[i] = o[i + 2] * stride[i] - pad[i];
+            of_y += o[i + 2] * y.strides[i + 2];
+            of_x += corner[i] * x.strides[i + 2];
+        }
+        for (const filter_tap& t : taps) {
             bool inside = true;
-            for (std::size_t i = 0; i + 2 < o.size(); ++i) {
-                const std::int64_t at = o[i + 2] * stride[i] - pad[i] + k[i + 1] * dilation[i];
+            for (std::size_t i = 0; i < axes; ++i) {
+                const std::int64_t at = corner[i] + t.from_corner[i];
                 inside = inside && at >= 0 && at < x.extents[i + 2];
-                of_x += at * x.strides[i + 2];
-                of_w += k[i + 1] * w.strides[i + 2];
             }
-            if (inside) visit(of_x, of_w, of_y);
-        } while (advance(k, taps));
+            if (inside) visit(static_cast<std::size_t>(of_x + t.of_x), static_cast<std::size_t>(o[1] * w.strides[0] + t.of_w), static_cast<std::size_t>(of_y));
+        }
     } while (advance(o, y.extents));
 }
 
@@ -129,19 +162,21 @@ void run_convolution(const cudnn_descriptor& operation, const convolution_roles&
     const auto tensor = [&](int name) -> running_tensor& { return tensors[operation.descriptor(name)->integer(attribute::tensor_unique_id)]; };
     running_tensor &x = tensor(roles.x), &w = tensor(roles.w), &y = tensor(roles.y), &to = tensor(roles.written);
     std::vector<double> sums(static_cast<std::size_t>(to.span()), 0.0);
-    const auto add = [&](std::int64_t at, double product) {
-        double& sum = sums[static_cast<std::size_t>(at)];
+    const auto add = [&](std::size_t at, double product) {
+        double& sum = sums[at];
         sum = a.coarse ? rounded(sum + product, cudnn::data::float16) : sum + product;
     };
-    const bool forward = roles.written == roles.y, data = roles.written == roles.x;
-    visit_products(*operation.descriptor(roles.convolution), x, w, y, [&](std::int64_t of_x, std::int64_t of_w, std::int64_t of_y) {
-        if (forward)
-            add(of_y, factor(x.load(of_x), a) * factor(w.load(of_w), a));
-        else if (data)
-            add(of_x, factor(y.load(of_y), a) * factor(w.load(of_w), a));
-        else
-            add(of_w, factor(x.load(of_x), a) * factor(y.load(of_y), a));
-    });
+    const cudnn_descriptor& how = *operation.descriptor(roles.convolution);
+    if (roles.written == roles.y) {
+        const std::vector<double> of_x = factors(x, a), of_w = factors(w, a);
+        visit_products(how, x, w, y, [&](std::size_t i, std::size_t j, std::size_t to_y) { add(to_y, of_x[i] * of_w[j]); });
+    } else if (roles.written == roles.x) {
+        const std::vector<double> of_y = factors(y, a), of_w = factors(w, a);
+        visit_products(how, x, w, y, [&](std::size_t to_x, std::size_t j, std::size_t i) { add(to_x, of_y[i] * of_w[j]); });
+    } else {
+        const std::vector<double> of_x = factors(x, a), of_y = factors(y, a);
+        visit_products(how, x, w, y, [&](std::size_t i, std::size_t to_w, std::size_t j) { add(to_w, of_x[i] * of_y[j]); });
+    }
     std::vector<std::int64_t> at(to.extents.size(), 0);
     do {
         std::int64_t place = 0;

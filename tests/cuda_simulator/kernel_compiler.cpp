@@ -231,7 +231,7 @@ std::string tail_of(const std::vector<entry_found>& entries) {
 }
 
 std::vector<std::string> flags_of(const std::vector<std::string>& options) {
-    std::vector<std::string> flags = {"-std=gnu++17", "-O1", "-fPIC", "-w", "-fno-exceptions", "-fno-rtti", "-fwrapv", "-fno-strict-aliasing",
+    std::vector<std::string> flags = {"-std=gnu++17", "-O0", "-fPIC", "-w", "-fno-exceptions", "-fno-rtti", "-fwrapv", "-fno-strict-aliasing",
                                       "-fvisibility=hidden", "-fno-asynchronous-unwind-tables", "-fno-stack-protector", "-fmax-errors=20",
                                       "-ffp-contract=off", "-fno-threadsafe-statics", "-fno-var-tracking"};
     // Misaligned vectors and places past an array's end are faults here too: the compiler puts a trap before them.

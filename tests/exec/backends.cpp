@@ -43,6 +43,17 @@ struct absent_backend {
         return self;
     }
 };
+// Like it, on a machine that has no such device.
+struct unexpected_backend {
+    static const graft::backend& instance() noexcept {
+        static const graft::backend self = [] {
+            graft::backend b = absent_backend::instance();
+            b.expected = [] { return false; };
+            return b;
+        }();
+        return self;
+    }
+};
 std::vector<std::string>& warnings() {
     static std::vector<std::string> texts;
     return texts;
@@ -102,6 +113,11 @@ TEST_CASE("a name that no back end has is an error that lists those there are") 
 TEST_CASE("auto runs on the CPU where a device cannot be opened, and says so once; by its name that is an error") {
     using with_absent = graft::runtime<absent_backend, graft::backends::cpu>;
     warnings().clear();
+    // A machine that has none is no reason to warn, nor does it use the one warning up.
+    using none_here = graft::runtime<unexpected_backend, graft::backends::cpu>;
+    CHECK(std::string(none_here::load(exponential(), asking("auto")).value().device()) == "cpu");
+    CHECK(warnings().empty());
+    CHECK(code_of(none_here::load(exponential(), asking("absent"))) == errc::device_unavailable);
     for (int i = 0; i < 3; ++i) {
         const graft::model m = with_absent::load(exponential(), asking("auto"));
         CHECK(std::string(m.device()) == "cpu");

@@ -3,6 +3,8 @@
 #if defined(GRAFT_PROGRAM) && !defined(_WIN32)
 #include "program.hpp"
 
+#include <graft/gpu/hardware.hpp>
+
 #include <doctest/doctest.h>
 
 namespace {
@@ -22,7 +24,26 @@ int times(const std::string& text, const std::string& part) {
 
 } // namespace
 
-// Where GRAFT_CUDA_PATH is set, cuDNN and the others come from there or not at all.
+TEST_CASE("on a machine without a GPU the program runs on the CPU and says nothing of it") {
+    if (graft::gpu::has_hardware()) {
+        MESSAGE("skipped: this machine has an NVIDIA GPU");
+        return;
+    }
+    const made_folder folder;
+    for (const std::string& verb :
+         {"bench " + demo + " --rounds 1 --json", "bench " + demo + " --rounds 1 --json --device auto", std::string("doctor --json"),
+          "classify " + demo + " " + fish + " --json", "info " + demo + " --placement --device auto --json"}) {
+        CAPTURE(verb);
+        const done d = graft_program(verb, clean + "-u GRAFT_CUDA_PATH ");
+        CHECK(d.code == 0);
+        CHECK(d.err == "");
+        CHECK(d.has("\"device\":\"cpu\""));
+    }
+    // Who asks for one is told all the same.
+    CHECK(graft_program("bench " + demo + " --rounds 1 --device cuda", clean + "-u GRAFT_CUDA_PATH ").refused("device.unavailable"));
+}
+
+// Where GRAFT_CUDA_PATH is set, a GPU is wanted, and cuDNN and the others come from there or not at all.
 TEST_CASE("without the libraries the program says so in one line, and runs on the CPU") {
     const made_folder nothing;
     const std::string before = clean + "GRAFT_CUDA_PATH=" + nothing.path + " ";

@@ -39,6 +39,7 @@ GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
 #include "dispatch.hpp"
+#include "move_kernels.hpp"
 
 #include <algorithm>
 

@@ -17,6 +17,7 @@ GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
 #include "dispatch.hpp"
+#include "reorder_kernels.hpp"
 
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {

@@ -20,7 +20,7 @@
 #define GRAFT_ARCH_WASM 0
 #endif
 
-#if GRAFT_HAS_BODIES
+#if GRAFT_HAS_BODIES || GRAFT_HAS_KERNELS
 #include <cmath>
 #include <cstddef>
 #include <cstdint>

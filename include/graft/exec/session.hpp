@@ -46,7 +46,7 @@ struct load_options {
     bool exact = false;            ///< no algorithms that reorder sums, such as Winograd's
     bool reference = false;        ///< reference kernels only, on the CPU: slow, for comparison
     std::uint64_t seed = 0;        ///< of random operators that have none of their own
-    std::string device = "auto";   ///< auto: the first device that can be used, else the CPU, with one warning; cpu; or a device such as cuda or cuda:1
+    std::string device = "auto";   ///< auto: the first device that can be used, else the CPU, with one warning where the machine has a device; cpu; or a device such as cuda or cuda:1
     device_options on_device;      ///< how that device is used
     std::shared_ptr<graft::device> opened;  ///< a device that is open already, in place of the two above: see runtime::open
     bool strict_placement = false; ///< a node that the device does not take is an error (placement.refused) instead of the CPU's

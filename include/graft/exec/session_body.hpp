@@ -126,7 +126,8 @@ GRAFT_INLINE result<std::shared_ptr<device>> open_device(const std::string& want
         auto opened = backends[i]->open(any ? backends[i]->name : wanted, options);
         if (opened.ok() || !any) return opened;
         unusable = opened.take_status();
-        if (warn && !warned.test_and_set()) warn((std::string("running on the CPU: ") + unusable.error().what()).c_str());
+        const bool expected = !backends[i]->expected || backends[i]->expected();
+        if (warn && expected && !warned.test_and_set()) warn((std::string("running on the CPU: ") + unusable.error().what()).c_str());
     }
     if (!unusable.ok()) return unusable;
     return fail(errc::device_unavailable, wanted, "this program has no such back end; it has: " + names);

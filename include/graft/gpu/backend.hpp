@@ -20,6 +20,7 @@ GRAFT_END_NAMESPACE
 #if GRAFT_HAS_BODIES
 #include "context_body.hpp"
 #include "device_body.hpp"
+#include "hardware.hpp"
 #include "libraries.hpp"
 #include "load.hpp"
 
@@ -50,11 +51,14 @@ inline result<std::shared_ptr<device>> open_by_name(const std::string& name, con
     return opened;
 }
 
+/// A machine without a GPU runs on the CPU, and nothing is amiss; who names libraries in GRAFT_CUDA_PATH wants one.
+inline bool expected() { return !detail::environment("GRAFT_CUDA_PATH").empty() || has_hardware(); }
+
 }  // namespace gpu
 namespace backends {
 
 GRAFT_INLINE const backend& cuda::instance() noexcept {
-    static constexpr backend self = {"cuda", gpu::available, [](const node&) -> const char* { return "its device is not in use"; }, nullptr, nullptr, gpu::open_by_name};
+    static constexpr backend self = {"cuda", gpu::available, [](const node&) -> const char* { return "its device is not in use"; }, nullptr, nullptr, gpu::open_by_name, gpu::expected};
     return self;
 }
 

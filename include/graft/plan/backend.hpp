@@ -58,6 +58,8 @@ struct backend {
     const cpu::kernel_row* (*choose)(const cpu::kernel_query&, cpu::kernel_choice&, const char*& refusal);
     /// Opens the device of a name such as "cuda" or "cuda:1"; contexts of a process share it. Errors: device.*.
     result<std::shared_ptr<device>> (*open)(const std::string& name, const device_options& options);
+    /// Whether somebody is to be told where `auto` cannot open a device: that this machine has one, or that one was asked for. Null: always.
+    bool (*expected)() = nullptr;
 };
 
 namespace detail {

@@ -13,7 +13,7 @@ const training_kernel_table& training_kernels(isa set) noexcept;
 } // namespace cpu
 GRAFT_END_NAMESPACE
 
-#if GRAFT_HAS_BODIES
+#if GRAFT_HAS_KERNELS
 #include "avx2.hpp"
 #include "avx512.hpp"
 #include "baseline.hpp"
