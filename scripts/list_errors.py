@@ -77,7 +77,7 @@ ADVICE = {
     "npy.malformed": "Save the array again with `numpy.save`.",
     "npy.dtype": "Arrays of text, of objects, complex and big-endian ones are refused, and types that .npy lacks (bfloat16, 8-bit floats, 4-bit integers); convert first.",
     "cpu.isa": "`GRAFT_ISA` takes the names that the message lists; unset it to use the best.",
-    "device.unavailable": "The message names the library or the device that is missing, and the fix; `graft doctor` lists them all. `--device cpu` runs on the CPU.",
+    "device.unavailable": "The message names the library or the device that is missing, and the fix; `graft doctor` lists them all. `--device cpu` runs on the CPU. Of `precision`: this device computes in other ones only; leave `--precision` out.",
     "device.lost": "Start the process again and resume from the last checkpoint; if it happens again, look at `dmesg` and `nvidia-smi`.",
     "device.compile": "Remove the folder of compiled kernels (`graft doctor` tells it) and update NVRTC; else report it, with the message.",
     "placement.refused": "The message names the node and each back end's reason.",

@@ -106,6 +106,18 @@ GRAFT_INLINE result<std::vector<placement>> model::placements(const std::vector<
     return all;
 }
 
+namespace detail {
+// What the CPU says to numbers that it was asked for. `unusable`: why another device was not taken, where one might have been.
+inline status host_precision(const std::string& precision, const status& unusable = {}) {
+    if (precision == "auto" || precision == "float32") return {};
+    for (const char* known : {"tf32", "float16", "bfloat16"})
+        if (precision == known)
+            return fail(errc::device_unavailable, "precision", precision + " is a precision of GPUs, and this runs on the CPU, which computes in float32: leave it out, or take a GPU (--device cuda)" +
+                                                                   (unusable.ok() ? "" : ". No GPU was taken: " + unusable.error().detail()));
+    return fail(errc::usage, "precision", "'" + precision + "' is none of auto, float32, tf32, float16, bfloat16");
+}
+}  // namespace detail
+
 GRAFT_INLINE result<std::shared_ptr<device>> open_device(const std::string& wanted, const device_options& options, void (*warn)(const char*), const backend* const* backends, int count) {
     static std::atomic_flag warned = ATOMIC_FLAG_INIT;
     const bool any = wanted == "auto";
@@ -117,18 +129,20 @@ GRAFT_INLINE result<std::shared_ptr<device>> open_device(const std::string& want
         if (!any && (backends[i]->open ? kind : wanted) != backends[i]->name) continue;
         if (!backends[i]->open) {
             GRAFT_TRY(backends[i]->available());
+            GRAFT_TRY(detail::host_precision(options.precision, unusable));
             return std::shared_ptr<device>();
         }
         auto opened = backends[i]->open(any ? backends[i]->name : wanted, options);
         if (opened.ok() || !any) return opened;
         unusable = opened.take_status();
-        if (warn && !warned.test_and_set()) warn((std::string("running on the CPU: ") + unusable.error().what()).c_str());
+        if (warn && detail::host_precision(options.precision).ok() && !warned.test_and_set()) warn((std::string("running on the CPU: ") + unusable.error().what()).c_str());
     }
     if (!unusable.ok()) return unusable;
     return fail(errc::device_unavailable, wanted, "this program has no such back end; it has: " + names);
 }
 
 GRAFT_INLINE result<model> load_graph(graph g, const load_options& options, const backend* const* backends, int count) {
+    if (options.reference) GRAFT_TRY(detail::host_precision(options.on_device.precision));
     std::shared_ptr<device> on = options.reference ? nullptr : options.opened;
     if (!on && !options.reference) GRAFT_TRY_ASSIGN(on, open_device(options.device, options.on_device, options.warn, backends, count));
     std::vector<op_table> tables;
