@@ -1,6 +1,8 @@
 // Pictures to names: a model, its labels and its preprocessing in one object.
 #pragma once
 
+#include "macros_begin.inl"
+
 #include "data/decode.hpp"
 #include "data/image.hpp"
 #include "data/preprocess.hpp"
@@ -88,3 +90,5 @@ GRAFT_END_NAMESPACE
 #if GRAFT_HAS_BODIES
 #include "classify_body.hpp"
 #endif
+
+#include "macros_end.inl"

@@ -7,9 +7,28 @@
 //   GRAFT_NO_EXCEPTIONS    set by itself where exceptions are off: a result<T> that holds an error then calls GRAFT_FATAL when forced
 //   GRAFT_FATAL(text)      what to do with such an error; default: print it and abort
 //   GRAFT_HAS_LIBJPEG      1: decode JPEG by libjpeg-turbo (link it); default 0, stb_image where it is found
+//
+// What the headers define for their users:
+//
+//   GRAFT_VERSION_MAJOR, GRAFT_VERSION_MINOR, GRAFT_VERSION_PATCH
+//   GRAFT_TRY(...), GRAFT_TRY_ASSIGN(target, ...)   hand a failure on to the caller
+//   GRAFT_OP(...)          a row of a table of operators
+//   GRAFT_ERROR_CODES(X)   X(id, name, meaning) for each error code
+//   GRAFT_ISA_LIST(X)      X(id, width, here) for each instruction set
+//
+// The headers' own, which may change: GRAFT_ABI..., GRAFT_ARCH_..., GRAFT_BEGIN_..., GRAFT_END_..., GRAFT_TARGET_..., GRAFT_SINGLE_...,
+// GRAFT_CONCAT, GRAFT_CONCAT_TEXT, GRAFT_COLD, GRAFT_FORCE_INLINE, GRAFT_HAS_BODIES, GRAFT_INLINE, GRAFT_NOINLINE, GRAFT_PRAGMA,
+// GRAFT_PREFETCH, GRAFT_STB_IMAGE, GRAFT_UNROLL, GRAFT_VECTOR, GRAFT_GPU_MEMBER, GRAFT_GPU_TRY, GRAFT_CUBLASLT_FUNCTIONS,
+// GRAFT_CUDNN_FUNCTIONS, GRAFT_DRIVER_FUNCTIONS, GRAFT_NCCL_FUNCTIONS, GRAFT_NVML_FUNCTIONS, GRAFT_NVRTC_FUNCTIONS. No other macro is
+// left behind, and those that a program has defined do not disturb the headers of include/graft itself (graft.hpp, train.hpp,
+// gpu.hpp, ...): scripts/check_macros.py says so.
 #pragma once
 
 #include "version.hpp"
+
+#if !defined(GRAFT_MACROS_ASIDE) && (defined(min) || defined(max) || defined(near) || defined(far) || defined(small) || defined(I))
+#error "graft: min, max, near, far, small or I is a macro here: include graft.hpp, train.hpp or gpu.hpp, which set such macros aside, before single parts"
+#endif
 
 #if defined(GRAFT_SPLIT) && !defined(GRAFT_IMPLEMENTATION)
 #define GRAFT_HAS_BODIES 0

@@ -1,6 +1,8 @@
 // graft: everything for inference. Models from ONNX files or built in code, sessions, pictures, classification.
 #pragma once
 
+#include "macros_begin.inl"
+
 #include "classify.hpp"
 #include "config.hpp"
 #include "core/error.hpp"
@@ -36,3 +38,5 @@ constexpr const char* version() noexcept {
 }
 
 GRAFT_END_NAMESPACE
+
+#include "macros_end.inl"

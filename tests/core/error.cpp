@@ -70,12 +70,12 @@ TEST_CASE("a result that holds an error throws it when it is forced") {
     const auto force = [](int n) -> int { return half(n); };
     CHECK(force(8) == 4);
     CHECK_THROWS_AS(force(7), graft::error);
-    CHECK_THROWS_AS(graft::require(check(5)), graft::error);
+    CHECK_THROWS_AS(graft::must(check(5)), graft::error);
     try {
         half(9).value();
     } catch (const std::exception& e) {
         CHECK(std::string(e.what()) == "op.value: half: 9 is odd");
     }
-    graft::require(check(8));
+    graft::must(check(8));
 }
 #endif

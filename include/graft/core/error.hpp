@@ -163,7 +163,7 @@ private:
 };
 
 /// Throws (or ends the program, without exceptions) if `s` holds an error.
-inline void require(status s) {
+inline void must(status s) {
     if (s.ok()) return;
 #ifdef GRAFT_NO_EXCEPTIONS
     fatal(s.error().what());
