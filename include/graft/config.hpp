@@ -3,7 +3,7 @@
 //
 //   GRAFT_SPLIT            headers declare only; exactly one translation unit defines GRAFT_IMPLEMENTATION as well
 //   GRAFT_IMPLEMENTATION   (with GRAFT_SPLIT) this translation unit holds the definitions
-//   GRAFT_OPS              the operators to compile in, as a string: "Conv,Relu,Gemm"; default: all (`graft info --ops MODEL` prints it)
+//   GRAFT_OPS              the operators to compile in: Conv,Relu,Gemm, in quotes or without; default: all (`graft info --ops MODEL` prints them)
 //   GRAFT_NO_EXCEPTIONS    set by itself where exceptions are off: a result<T> that holds an error then calls GRAFT_FATAL when forced
 //   GRAFT_FATAL(text)      what to do with such an error; default: print it and abort
 //   GRAFT_HAS_LIBJPEG      1: decode JPEG by libjpeg-turbo (link it); default 0, stb_image where it is found
@@ -26,6 +26,16 @@
 
 #include "version.hpp"
 
+#if (defined(_MSVC_LANG) ? _MSVC_LANG : __cplusplus) < 201703L
+#error "graft needs C++17: compile with -std=c++17 or newer (MSVC: /std:c++17)"
+#endif
+#if defined(__FAST_MATH__) || defined(_M_FP_FAST) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__)
+#error "graft relies on infinities, NaN and the order of sums: leave out -ffast-math, -Ofast, -ffinite-math-only, /fp:fast for files that include it"
+#endif
+#include <cstddef>
+#if (defined(__GLIBCXX__) && !defined(_GLIBCXX_HAS_GTHREADS)) || defined(_LIBCPP_HAS_NO_THREADS) || (defined(_LIBCPP_HAS_THREADS) && !_LIBCPP_HAS_THREADS)
+#error "graft needs a standard library that has threads: of mingw-w64, the compiler with the posix thread model (x86_64-w64-mingw32-g++-posix)"
+#endif
 #if !defined(GRAFT_MACROS_ASIDE) && (defined(min) || defined(max) || defined(near) || defined(far) || defined(small) || defined(I))
 #error "graft: min, max, near, far, small or I is a macro here: include graft.hpp, train.hpp or gpu.hpp, which set such macros aside, before single parts"
 #endif
@@ -66,9 +76,15 @@
 #else
 #define GRAFT_ABI_JPEG
 #endif
-#define GRAFT_CONCAT_TEXT(a, b, c, d, e, f) a##b##_##c##d##e##f
-#define GRAFT_CONCAT(a, b, c, d, e, f) GRAFT_CONCAT_TEXT(a, b, c, d, e, f)
-#define GRAFT_ABI GRAFT_CONCAT(v, GRAFT_VERSION_MAJOR, GRAFT_VERSION_MINOR, GRAFT_ABI_EXCEPTIONS, GRAFT_ABI_OPS, GRAFT_ABI_JPEG)
+// A linker that lacks the definitions prints this name, so it says what to do.
+#ifdef GRAFT_SPLIT
+#define GRAFT_ABI_SPLIT _split_with_GRAFT_IMPLEMENTATION_in_one_file
+#else
+#define GRAFT_ABI_SPLIT
+#endif
+#define GRAFT_CONCAT_TEXT(a, b, c, d, e, f, g) a##b##_##c##d##e##f##g
+#define GRAFT_CONCAT(a, b, c, d, e, f, g) GRAFT_CONCAT_TEXT(a, b, c, d, e, f, g)
+#define GRAFT_ABI GRAFT_CONCAT(v, GRAFT_VERSION_MAJOR, GRAFT_VERSION_MINOR, GRAFT_ABI_EXCEPTIONS, GRAFT_ABI_OPS, GRAFT_ABI_JPEG, GRAFT_ABI_SPLIT)
 
 #define GRAFT_BEGIN_NAMESPACE \
     namespace graft {         \
