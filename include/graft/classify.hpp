@@ -59,10 +59,14 @@ public:
     /// The probability of every class, by index.
     result<std::vector<double>> probabilities(const image& picture);
 
-    const graft::model& model() const noexcept { return model_; }
+    const graft::model& model() const& noexcept { return model_; }
     /// The names of the classes by index; empty where there are none.
-    const std::vector<std::string>& labels() const noexcept { return labels_; }
-    const preprocess_choice& preprocessing() const noexcept { return preprocess_; }
+    const std::vector<std::string>& labels() const& noexcept { return labels_; }
+    const preprocess_choice& preprocessing() const& noexcept { return preprocess_; }
+    // Of a temporary the thing itself.
+    graft::model model() && { return std::move(model_); }
+    std::vector<std::string> labels() && { return std::move(labels_); }
+    preprocess_choice preprocessing() && { return std::move(preprocess_); }
 
 private:
     classifier(const graft::model& m, const session_options& options) : model_(m), session_(m, options) {}

@@ -117,8 +117,8 @@ public:
     bool ok() const noexcept { return !error_; }
     explicit operator bool() const noexcept { return ok(); }
     /// The error; only to be asked for when there is one.
-    const class error& error() const noexcept { return *error_; }
-    class error take() { return std::move(*error_); }
+    const class error& error() const& noexcept { return *error_; }
+    class error error() && { return std::move(*error_); }
 
 private:
     std::unique_ptr<class error> error_;
@@ -139,15 +139,20 @@ public:
     result(class error e) : status_(std::move(e)) {}
     bool ok() const noexcept { return status_.ok(); }
     explicit operator bool() const noexcept { return ok(); }
-    const class error& error() const noexcept { return status_.error(); }
+    const class error& error() const& noexcept { return status_.error(); }
+    class error error() && { return std::move(status_).error(); }
     /// The failure itself, to be handed on.
     status take_status() { return std::move(status_); }
     T& value() & { return force(), *value_; }
     const T& value() const& { return force(), *value_; }
-    T&& value() && { return force(), std::move(*value_); }
+    /// Of a temporary the value itself, so that `for (auto& p : c.classify(f).value())` keeps it.
+    T value() && { return force(), std::move(*value_); }
     operator T() && { return force(), std::move(*value_); }
     T* operator->() { return &value(); }
+    const T* operator->() const { return &value(); }
     T& operator*() & { return value(); }
+    const T& operator*() const& { return value(); }
+    T operator*() && { return std::move(*this).value(); }
 
 private:
     void force() const {
@@ -168,7 +173,7 @@ inline void must(status s) {
 #ifdef GRAFT_NO_EXCEPTIONS
     fatal(s.error().what());
 #else
-    throw graft::error(s.take());
+    throw graft::error(std::move(s).error());
 #endif
 }
 

@@ -62,15 +62,20 @@ inline load_options on_device(std::shared_ptr<device> opened) {
     return options;
 }
 
-/// A loaded network: immutable, cheap to copy, shared by any number of threads.
+/// A loaded network: immutable, cheap to copy, shared by any number of threads. One that was made and not loaded is empty: it has no
+/// inputs, and what has to run or write it is `usage`.
 class model {
 public:
     model() = default;
     /// Inputs in the file's order; those with a default come too.
-    const std::vector<value_info>& inputs() const;
-    const std::vector<value_info>& outputs() const;
+    const std::vector<value_info>& inputs() const&;
+    const std::vector<value_info>& outputs() const&;
     /// The graph as it was loaded, verified, before any pass.
-    const graft::graph& graph() const;
+    const graft::graph& graph() const&;
+    // Of a temporary a copy, for loops over `load(path).value().inputs()`.
+    std::vector<value_info> inputs() &&;
+    std::vector<value_info> outputs() &&;
+    graft::graph graph() &&;
     /// A metadata property, or "" where there is none.
     std::string metadata(const std::string& key) const;
     /// Writes the model as ONNX, at the opset it came with. Errors: file.write, op.unsupported (operators of the app's own).

@@ -19,6 +19,13 @@ struct model_state {
     std::vector<value_info> inputs, outputs;
 };
 
+// Of a model that was made and not loaded: nothing.
+inline const model_state& state_of(const std::shared_ptr<const model_state>& state) {
+    static const model_state none;
+    return state ? *state : none;
+}
+inline status no_model(const char* where) { return fail(errc::usage, where, "its model is empty: give it what graft::load returns"); }
+
 // Nodes that a row of the app's own runs in place of graft's get the long name of the domain, so that no pass or kernel that knows
 // the operator by its name takes them.
 inline void set_apart(graft::graph& g, const op_table& own) {
@@ -40,14 +47,17 @@ inline value_info describe(const graph& g, value_id id) {
 
 }  // namespace detail
 
-GRAFT_INLINE const std::vector<value_info>& model::inputs() const { return state_->inputs; }
-GRAFT_INLINE const std::vector<value_info>& model::outputs() const { return state_->outputs; }
-GRAFT_INLINE const graph& model::graph() const { return state_->source; }
+GRAFT_INLINE const std::vector<value_info>& model::inputs() const& { return detail::state_of(state_).inputs; }
+GRAFT_INLINE const std::vector<value_info>& model::outputs() const& { return detail::state_of(state_).outputs; }
+GRAFT_INLINE const graph& model::graph() const& { return detail::state_of(state_).source; }
+GRAFT_INLINE std::vector<value_info> model::inputs() && { return detail::state_of(state_).inputs; }
+GRAFT_INLINE std::vector<value_info> model::outputs() && { return detail::state_of(state_).outputs; }
+GRAFT_INLINE graph model::graph() && { return detail::state_of(state_).source; }
 GRAFT_INLINE std::string model::metadata(const std::string& key) const {
-    const std::string* found = state_->source.find_metadata(key);
+    const std::string* found = graph().find_metadata(key);
     return found ? *found : std::string();
 }
-GRAFT_INLINE status model::save(const std::string& path) const { return write_onnx_file(state_->source, path); }
+GRAFT_INLINE status model::save(const std::string& path) const { return state_ ? write_onnx_file(state_->source, path) : detail::no_model("model"); }
 
 namespace detail {
 inline std::vector<tensor_view> views_of(const model_state& state, const std::vector<value_info>& given) {
@@ -71,10 +81,11 @@ inline result<std::shared_ptr<const plan>> plan_of(const model_state& state, con
 }
 }  // namespace detail
 
-GRAFT_INLINE const char* model::device() const noexcept { return state_->folded.on ? state_->folded.on->name().c_str() : "cpu"; }
+GRAFT_INLINE const char* model::device() const noexcept { return state_ && state_->folded.on ? state_->folded.on->name().c_str() : "cpu"; }
 GRAFT_INLINE void warn_on_stderr(const char* text) { std::fprintf(stderr, "graft: warning: %s\n", text); }
 
 GRAFT_INLINE result<model::memory_use> model::memory(const std::vector<value_info>& inputs) const {
+    if (!state_) return detail::no_model("model");
     std::shared_ptr<const plan> p;
     GRAFT_TRY_ASSIGN(p, detail::plan_of(*state_, inputs));
     memory_use use;
@@ -88,6 +99,7 @@ GRAFT_INLINE result<model::memory_use> model::memory(const std::vector<value_inf
 }
 
 GRAFT_INLINE result<std::vector<placement>> model::placements(const std::vector<value_info>& inputs) const {
+    if (!state_) return detail::no_model("model");
     std::shared_ptr<const plan> p;
     GRAFT_TRY_ASSIGN(p, detail::plan_of(*state_, inputs));
     std::vector<placement> all;
@@ -226,10 +238,10 @@ struct session::state {
     detail::context* last = nullptr;
     std::vector<tensor> inputs;
     std::vector<tensor_view> views;
-    tensor nothing;
 };
 
-GRAFT_INLINE session::session(const model& m, const session_options& options) : state_(new state) {
+GRAFT_INLINE session::session(const model& m, const session_options& options) : state_(m.state_ ? new state : nullptr) {
+    if (!state_) return;
     state_->model = m.state_;
     if (!options.pool) state_->own_pool = std::make_unique<pool_executor>(options.threads);
     state_->pool = options.pool ? options.pool : state_->own_pool.get();
@@ -243,6 +255,7 @@ GRAFT_INLINE session::session(session&&) noexcept = default;
 GRAFT_INLINE session& session::operator=(session&&) noexcept = default;
 
 GRAFT_INLINE status session::set_input(std::size_t i, const tensor& value) {
+    if (!state_) return detail::no_model("session");
     if (i >= state_->inputs.size()) return fail(errc::input_name, "input " + std::to_string(i), "the model has " + std::to_string(state_->inputs.size()) + " inputs");
     const value_info& info = state_->model->inputs[i];
     if (value && info.type != dtype::undefined && value.type() != info.type)
@@ -259,6 +272,7 @@ GRAFT_INLINE status session::set_input(std::size_t i, const tensor& value) {
 GRAFT_INLINE status session::run() { return run_inputs(0, nullptr); }
 // `next`: where input `coming` of the next run lies; null where that is not known.
 GRAFT_INLINE status session::run_inputs(std::size_t coming, const void* next) {
+    if (!state_) return detail::no_model("session");
     bool replaces = false;
     for (std::size_t i = 0; i < state_->inputs.size(); ++i) {
         const value_info& info = state_->model->inputs[i];
@@ -269,9 +283,13 @@ GRAFT_INLINE status session::run_inputs(std::size_t coming, const void* next) {
     state_->last = replaces ? state_->replaced.get() : state_->folded.get();
     GRAFT_CATCH_BAD_ALLOC("run", state_->last->run(state_->views.data(), next, static_cast<std::int64_t>(coming)));
 }
-GRAFT_INLINE const tensor& session::output(std::size_t i) const { return state_->last ? state_->last->output(i) : state_->nothing; }
+GRAFT_INLINE const tensor& session::output(std::size_t i) const {
+    static const tensor none;
+    return state_ && state_->last ? state_->last->output(i) : none;
+}
 
 GRAFT_INLINE result<std::vector<named_tensor>> session::run(const std::vector<named_tensor>& inputs) {
+    if (!state_) return detail::no_model("session");
     for (tensor& t : state_->inputs) t = tensor();
     for (const named_tensor& given : inputs) {
         std::size_t i = 0;
@@ -286,6 +304,7 @@ GRAFT_INLINE result<std::vector<named_tensor>> session::run(const std::vector<na
 }
 
 GRAFT_INLINE result<tensor> session::run(const tensor& input, const tensor* next) {
+    if (!state_) return detail::no_model("session");
     std::size_t only = state_->inputs.size();
     for (std::size_t i = 0; i < state_->inputs.size(); ++i) {
         state_->inputs[i] = tensor();
@@ -301,6 +320,7 @@ GRAFT_INLINE result<tensor> session::run(const tensor& input, const tensor* next
 }
 
 GRAFT_INLINE void session::trim() {
+    if (!state_) return;
     state_->folded->trim();
     state_->replaced->trim();
     state_->last = nullptr;

@@ -39,7 +39,8 @@ public:
     }
 
     dtype type() const noexcept { return type_; }
-    const graft::shape& shape() const noexcept { return shape_; }
+    const graft::shape& shape() const& noexcept { return shape_; }
+    graft::shape shape() && noexcept { return shape_; }
     std::int64_t elements() const noexcept { return shape_.elements(); }
     std::size_t bytes() const noexcept { return static_cast<std::size_t>(elements()) * size_of(type_); }
     /// Whether there is a tensor at all (a default-made one has no type).
