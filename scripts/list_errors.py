@@ -55,7 +55,7 @@ ADVICE = {
     "tensor.shape": "An extent is negative, or there are more than 16 of them.",
     "tensor.overflow": "The shape is not one that memory can hold; the file is damaged, or an input is far too large.",
     "tensor.bytes": "The file gives a tensor too few or too many bytes for its shape; download or export it again.",
-    "tensor.dtype": "The element type is unknown, or cannot be used in this place.",
+    "tensor.dtype": "The element type is unknown, or cannot be used in this place. Thrown by `tensor::data<T>()`: ask for the elements as what they are (`type()`).",
     "external.path": "External data have to lie in the model's folder or below it, as regular files, with no links. Models in memory cannot have any.",
     "external.range": "The file with the weights is shorter than the model says; it is from another export, or was cut.",
     "memory.budget": "Make the batch or the picture smaller, or raise `limits::memory_bytes`.",

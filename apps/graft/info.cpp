@@ -237,7 +237,7 @@ graft::result<int> info(const common_options& common, const info_options& option
     row("model", styled(screen, style::bold, printable(options.file)) + "  (" + origin + ")");
     const auto list = [&](const char* one, const std::vector<graft::value_info>& values, bool defaults) {
         for (const graft::value_info& v : values)
-            if (v.has_default == defaults) row(one, printable(v.name) + "  " + graft::name(v.type) + " " + shape_text(v));
+            if (v.has_default == defaults) row(one, printable(v.name) + "  " + graft::name(v.type) + " " + printable(graft::shape_text(v)));
     };
     list("input", model.inputs(), false);
     list("default", model.inputs(), true);

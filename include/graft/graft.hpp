@@ -11,8 +11,10 @@
 #include "cpu/isa.hpp"
 #include "data/decode.hpp"
 #include "data/image.hpp"
+#include "data/png_encode.hpp"
 #include "data/preprocess.hpp"
 #include "data/resize.hpp"
+#include "data/to_image.hpp"
 #include "exec/backends.hpp"
 #include "exec/session.hpp"
 #include "graph/builder.hpp"
@@ -24,6 +26,7 @@
 #include "io/safetensors.hpp"
 #include "ops/ops.hpp"
 #include "tensor/convert.hpp"
+#include "tensor/print.hpp"
 #include "tensor/tensor.hpp"
 
 GRAFT_BEGIN_NAMESPACE

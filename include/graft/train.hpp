@@ -10,7 +10,6 @@
 #include "data/image_cache.hpp"
 #include "data/loader.hpp"
 #include "data/mix.hpp"
-#include "data/png_encode.hpp"
 #include "data/splits.hpp"
 #include "ops/gradients.hpp"
 #include "passes/differentiate.hpp"

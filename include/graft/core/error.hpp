@@ -129,6 +129,10 @@ private:
 
 /// Ends the program, or whatever GRAFT_FATAL says, when an error is forced open without exceptions.
 [[noreturn]] void fatal(const char* what);
+namespace detail {
+// Throws the error, or calls `fatal` without exceptions.
+[[noreturn]] void raise(const error& e);
+} // namespace detail
 
 /// A value or an error. Becomes its value (throwing `graft::error` if there is none), or is asked for its error.
 template <class T>
@@ -156,12 +160,7 @@ public:
 
 private:
     void force() const {
-        if (status_.ok()) return;
-#ifdef GRAFT_NO_EXCEPTIONS
-        fatal(status_.error().what());
-#else
-        throw graft::error(status_.error());
-#endif
+        if (!status_.ok()) detail::raise(status_.error());
     }
     std::optional<T> value_;
     status status_;
@@ -169,12 +168,7 @@ private:
 
 /// Throws (or ends the program, without exceptions) if `s` holds an error.
 inline void must(status s) {
-    if (s.ok()) return;
-#ifdef GRAFT_NO_EXCEPTIONS
-    fatal(s.error().what());
-#else
-    throw graft::error(std::move(s).error());
-#endif
+    if (!s.ok()) detail::raise(s.error());
 }
 
 /// `text` with control characters and backslashes escaped, cut after 200 bytes: names come from files.
@@ -257,6 +251,14 @@ GRAFT_INLINE void fatal(const char* what) {
     std::fprintf(stderr, "graft: error: %s\n", what);
 #endif
     std::abort();
+}
+
+GRAFT_INLINE GRAFT_COLD void detail::raise(const error& e) {
+#ifdef GRAFT_NO_EXCEPTIONS
+    fatal(e.what());
+#else
+    throw e;
+#endif
 }
 
 GRAFT_END_NAMESPACE

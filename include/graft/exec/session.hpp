@@ -6,6 +6,7 @@
 #include "../graph/graph.hpp"
 #include "../graph/op.hpp"
 #include "../plan/backend.hpp"
+#include "../tensor/print.hpp"
 
 #include <cstddef>
 #include <memory>
@@ -30,6 +31,13 @@ struct value_info {
     std::vector<std::string> dimensions;
     bool has_default = false;  ///< inputs only: an initializer serves where the caller gives nothing
 };
+
+/// Its shape, "[N,3,224,224]", or "of any rank".
+std::string shape_text(const value_info& v);
+/// Its name, type and shape: "input float32 [N,3,224,224]".
+std::string to_string(const value_info& v);
+/// `std::cout << model.inputs()[0]`: what `to_string` says.
+template <class Stream, class = detail::stream_of_text<Stream>> Stream& operator<<(Stream& out, const value_info& v) { return out << to_string(v).c_str(), out; }
 
 /// A tensor with the name of an input or an output.
 struct named_tensor {

@@ -81,6 +81,18 @@ inline result<std::shared_ptr<const plan>> plan_of(const model_state& state, con
 }
 }  // namespace detail
 
+GRAFT_INLINE std::string shape_text(const value_info& v) {
+    if (!v.has_shape) return "of any rank";
+    std::string out = "[";
+    for (int i = 0; i < v.extents.rank(); ++i) {
+        const auto at = static_cast<std::size_t>(i);
+        const bool named = at < v.dimensions.size() && !v.dimensions[at].empty();
+        out += (i ? "," : "") + (v.extents[i] >= 0 ? std::to_string(v.extents[i]) : named ? escape(v.dimensions[at]) : "?");
+    }
+    return out + "]";
+}
+GRAFT_INLINE std::string to_string(const value_info& v) { return escape(v.name) + " " + name(v.type) + " " + shape_text(v); }
+
 GRAFT_INLINE const char* model::device() const noexcept { return state_ && state_->folded.on ? state_->folded.on->name().c_str() : "cpu"; }
 GRAFT_INLINE void warn_on_stderr(const char* text) { std::fprintf(stderr, "graft: warning: %s\n", text); }
 

@@ -48,7 +48,7 @@ inline void write_golden_tensor(json_writer& w, const char* key, const std::stri
     // Neighbours differ in their low bytes and agree in their high ones: apart, they compress.
     const std::size_t n = static_cast<std::size_t>(t.elements());
     std::string planes(n * 4, '\0');
-    const char* bytes = t.data<char>();
+    const auto* bytes = reinterpret_cast<const char*>(t.raw());
     for (std::size_t i = 0; i < n; ++i)
         for (std::size_t b = 0; b < 4; ++b) planes[b * n + i] = bytes[i * 4 + b];
     w.end_array().key("data").string(base64_encode(zlib_compress(planes.data(), planes.size()))).end_object();
@@ -96,7 +96,7 @@ inline status read_golden_tensor(const json* part, const std::string& where, con
         return fault("the data of its golden sample do not fill its shape");
     GRAFT_TRY_ASSIGN(out, tensor::make(dtype::float32, extent));
     const std::size_t n = sink.most / 4;
-    char* to = out.data<char>();
+    auto* to = reinterpret_cast<char*>(out.raw());
     for (std::size_t i = 0; i < n; ++i)
         for (std::size_t b = 0; b < 4; ++b) to[i * 4 + b] = sink.bytes[b * n + i];
     name = given->string;
