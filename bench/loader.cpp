@@ -38,7 +38,7 @@ void parts(const dataset& data, const sample_options& options) {
         static_cast<void>(resized_crop(p, box, samples.height(), samples.width()).value());
     });
     std::vector<std::byte> out(static_cast<std::size_t>(samples.sample_bytes()));
-    const double all = seconds_each(n, [&](std::int64_t i) { require(samples.write(i, 0, out.data())); });
+    const double all = seconds_each(n, [&](std::int64_t i) { must(samples.write(i, 0, out.data())); });
     std::printf(
         "one thread, microseconds a picture: read and decode %.0f, crop and resize %.0f, everything %.0f (%.0f images/s)\n",
         decoding * 1e6, resizing * 1e6, all * 1e6, 1 / all);
@@ -62,9 +62,9 @@ int main(int count, char** arguments) {
     for (int epoch = 0; epoch < 5; ++epoch) {
         const double began = now();
         std::int64_t images = 0;
-        require(l.start(epoch));
+        must(l.start(epoch));
         for (std::int64_t i = 0; i < l.batches(); ++i) {
-            require(l.next(b));
+            must(l.next(b));
             images += b.size();
         }
         const double rate = static_cast<double>(images) / (now() - began);

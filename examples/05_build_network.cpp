@@ -24,7 +24,7 @@ int main(int count, char** arguments) try {
     b.output(b.softmax(x), "probabilities");
 
     const graft::model net = graft::load(b.finish().value());
-    graft::require(net.save(arguments[1]));
+    graft::must(net.save(arguments[1]));
     const graft::model again = graft::load(arguments[1]);
 
     const graft::tensor images = graft::tensor::zeros(graft::dtype::float32, {2, 1, 28, 28});

@@ -10,9 +10,9 @@
 graft.hpp comes first; train.hpp and gpu.hpp hold what graft.hpp does not, and begin by including it. What both need is in both.
 
 Rules, each enforced: a header is written once, at its first include; where that first include stands under a condition that a later
-one does not have, it is written again there, and a guard keeps the compiler from seeing it twice. Kernel texts (.inl) are written at
-every include, once for each instruction set. Standard headers stay where they are, and none stands inside a target region or a
-namespace, stb_image aside.
+one does not have, it is written again there, and a guard keeps the compiler from seeing it twice. Texts (.inl) are written at
+every include: those of kernels once for each instruction set, macros_begin and macros_end around each umbrella. Standard headers stay
+where they are, and none stands inside a target region or a namespace, stb_image aside.
 """
 import argparse
 import pathlib

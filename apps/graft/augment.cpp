@@ -184,12 +184,7 @@ graft::result<int> augment(const common_options& common, const augment_options& 
     if (!shown)
         return graft::fail(graft::errc::data_too_many_bad, options.data, "none of the pictures chosen for the sheet can be read");
     GRAFT_TRY_ASSIGN(sheet, graft::crop(sheet, 0, 0, top, sheet.width));
-    std::string png;
-    GRAFT_TRY_ASSIGN(png, graft::encode_png(sheet));
-    graft::atomic_file file;
-    GRAFT_TRY(file.open(options.preview));
-    GRAFT_TRY(file.write(png.data(), png.size()));
-    GRAFT_TRY(file.commit());
+    GRAFT_TRY(graft::write_png(options.preview, sheet));
     const std::string text = options.augment == "each" ? "each" : graft::text(rows[0].augment);
     if (common.json)
         print(json{{"images", shown}, {"preview", options.preview}, {"augment", text}});

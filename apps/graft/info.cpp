@@ -144,7 +144,7 @@ graft::result<int> info(const common_options& common, const info_options& option
     graft::load_options with = graft::on_device(nullptr);
     with.exact = common.exact, with.seed = common.seed;
     // Nothing runs here: `auto` need not look for a GPU unless it is asked where nodes would run.
-    if (options.placement || device.compare(0, 4, "cuda") == 0) GRAFT_TRY_ASSIGN(with, load_options_of(common));
+    if (options.placement || device.compare(0, 4, "cuda") == 0 || common.precision != "auto") GRAFT_TRY_ASSIGN(with, load_options_of(common));
     graft::model model;
     GRAFT_TRY_ASSIGN(model, graft::load(options.file, with));
     const graft::graph& g = model.graph();
@@ -237,7 +237,7 @@ graft::result<int> info(const common_options& common, const info_options& option
     row("model", styled(screen, style::bold, printable(options.file)) + "  (" + origin + ")");
     const auto list = [&](const char* one, const std::vector<graft::value_info>& values, bool defaults) {
         for (const graft::value_info& v : values)
-            if (v.has_default == defaults) row(one, printable(v.name) + "  " + graft::name(v.type) + " " + shape_text(v));
+            if (v.has_default == defaults) row(one, printable(v.name) + "  " + graft::name(v.type) + " " + printable(graft::shape_text(v)));
     };
     list("input", model.inputs(), false);
     list("default", model.inputs(), true);

@@ -109,8 +109,6 @@ void warn(const common_options& common, const std::string& text);
 
 /// Prints one JSON object on stdout, in one line when `common.json` is set.
 void print(const json& object);
-/// "float32 [N,3,224,224]"'s second half, with the names of open dimensions.
-std::string shape_text(const graft::value_info& value);
 /// The shape as the contract has it: numbers, names of open dimensions, "?"; null where even the rank is open.
 json shape_json(const graft::value_info& value);
 json shape_json(const graft::shape& extents);

@@ -55,20 +55,6 @@ json shape_json(const graft::value_info& value) {
     return list;
 }
 
-std::string shape_text(const graft::value_info& value) {
-    if (!value.has_shape) return "of any rank";
-    std::string out = "[";
-    for (int i = 0; i < value.extents.rank(); ++i) {
-        const std::size_t at = static_cast<std::size_t>(i);
-        if (i) out += ',';
-        if (value.extents[i] >= 0)
-            out += std::to_string(value.extents[i]);
-        else
-            out += at < value.dimensions.size() && !value.dimensions[at].empty() ? printable(value.dimensions[at]) : "?";
-    }
-    return out + "]";
-}
-
 graft::result<std::string> wanted_device(const common_options& common) {
     std::string device = common.device, from = "--device";
     if (device.empty()) {

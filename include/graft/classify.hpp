@@ -1,6 +1,8 @@
 // Pictures to names: a model, its labels and its preprocessing in one object.
 #pragma once
 
+#include "macros_begin.inl"
+
 #include "data/decode.hpp"
 #include "data/image.hpp"
 #include "data/preprocess_choice.hpp"
@@ -50,14 +52,18 @@ public:
     /// The same of many pictures: a row for each.
     result<std::vector<std::vector<double>>> probabilities(const std::vector<image>& pictures);
 
-    const graft::model& model() const noexcept { return model_; }
+    const graft::model& model() const& noexcept { return model_; }
     /// The names of the classes by index; empty where there are none.
-    const std::vector<std::string>& labels() const noexcept { return labels_; }
-    const preprocess_choice& preprocessing() const noexcept { return preprocess_; }
+    const std::vector<std::string>& labels() const& noexcept { return labels_; }
+    const preprocess_choice& preprocessing() const& noexcept { return preprocess_; }
     /// The place of the output that names classes among the model's.
     std::size_t output() const noexcept { return output_; }
     /// How many classes there are: as the file says, else by a run on a gray picture. Errors: classify.output, and those of a run.
     result<std::int64_t> classes();
+    // Of a temporary the thing itself.
+    graft::model model() && { return std::move(model_); }
+    std::vector<std::string> labels() && { return std::move(labels_); }
+    preprocess_choice preprocessing() && { return std::move(preprocess_); }
 
 private:
     classifier(const graft::model& m, const session_options& options) : model_(m), session_(m, options) {}
@@ -82,3 +88,5 @@ GRAFT_END_NAMESPACE
 #if GRAFT_HAS_BODIES
 #include "classify_body.hpp"
 #endif
+
+#include "macros_end.inl"

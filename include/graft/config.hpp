@@ -5,13 +5,42 @@
 //   GRAFT_IMPLEMENTATION   (with GRAFT_SPLIT) this translation unit holds the definitions
 //   GRAFT_KERNELS_APART    (with GRAFT_SPLIT) the definitions come without the CPU's kernels, which another translation unit holds: the one that
 //                          defines GRAFT_KERNELS and includes cpu/dispatch.hpp and cpu/training/dispatch.hpp, as cmake/graft_kernels.cpp does
-//   GRAFT_OPS              the operators to compile in, as a string: "Conv,Relu,Gemm"; default: all (`graft info --ops MODEL` prints it)
+//   GRAFT_OPS              the operators to compile in: Conv,Relu,Gemm, in quotes or without; default: all (`graft info --ops MODEL` prints them)
 //   GRAFT_NO_EXCEPTIONS    set by itself where exceptions are off: a result<T> that holds an error then calls GRAFT_FATAL when forced
 //   GRAFT_FATAL(text)      what to do with such an error; default: print it and abort
 //   GRAFT_HAS_LIBJPEG      1: decode JPEG by libjpeg-turbo (link it); default 0, stb_image where it is found
+//
+// What the headers define for their users:
+//
+//   GRAFT_VERSION_MAJOR, GRAFT_VERSION_MINOR, GRAFT_VERSION_PATCH
+//   GRAFT_TRY(...), GRAFT_TRY_ASSIGN(target, ...)   hand a failure on to the caller
+//   GRAFT_OP(...)          a row of a table of operators
+//   GRAFT_ERROR_CODES(X)   X(id, name, meaning) for each error code
+//   GRAFT_ISA_LIST(X)      X(id, width, here) for each instruction set
+//
+// The headers' own, which may change: GRAFT_ABI..., GRAFT_ARCH_..., GRAFT_BEGIN_..., GRAFT_END_..., GRAFT_TARGET_..., GRAFT_SINGLE_...,
+// GRAFT_CONCAT, GRAFT_CONCAT_TEXT, GRAFT_COLD, GRAFT_FORCE_INLINE, GRAFT_HAS_BODIES, GRAFT_INLINE, GRAFT_NOINLINE, GRAFT_PRAGMA,
+// GRAFT_PREFETCH, GRAFT_STB_IMAGE, GRAFT_UNROLL, GRAFT_VECTOR, GRAFT_GPU_MEMBER, GRAFT_GPU_TRY, GRAFT_CUBLASLT_FUNCTIONS,
+// GRAFT_CUDNN_FUNCTIONS, GRAFT_DRIVER_FUNCTIONS, GRAFT_NCCL_FUNCTIONS, GRAFT_NVML_FUNCTIONS, GRAFT_NVRTC_FUNCTIONS. No other macro is
+// left behind, and those that a program has defined do not disturb the headers of include/graft itself (graft.hpp, train.hpp,
+// gpu.hpp, ...): scripts/check_macros.py says so.
 #pragma once
 
 #include "version.hpp"
+
+#if (defined(_MSVC_LANG) ? _MSVC_LANG : __cplusplus) < 201703L
+#error "graft needs C++17: compile with -std=c++17 or newer (MSVC: /std:c++17)"
+#endif
+#if defined(__FAST_MATH__) || defined(_M_FP_FAST) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__)
+#error "graft relies on infinities, NaN and the order of sums: leave out -ffast-math, -Ofast, -ffinite-math-only, /fp:fast for files that include it"
+#endif
+#include <cstddef>
+#if (defined(__GLIBCXX__) && !defined(_GLIBCXX_HAS_GTHREADS)) || defined(_LIBCPP_HAS_NO_THREADS) || (defined(_LIBCPP_HAS_THREADS) && !_LIBCPP_HAS_THREADS)
+#error "graft needs a standard library that has threads: of mingw-w64, the compiler with the posix thread model (x86_64-w64-mingw32-g++-posix)"
+#endif
+#if !defined(GRAFT_MACROS_ASIDE) && (defined(min) || defined(max) || defined(near) || defined(far) || defined(small) || defined(I))
+#error "graft: min, max, near, far, small or I is a macro here: include graft.hpp, train.hpp or gpu.hpp, which set such macros aside, before single parts"
+#endif
 
 #if defined(GRAFT_SPLIT) && !defined(GRAFT_IMPLEMENTATION)
 #define GRAFT_HAS_BODIES 0
@@ -56,9 +85,15 @@
 #else
 #define GRAFT_ABI_JPEG
 #endif
-#define GRAFT_CONCAT_TEXT(a, b, c, d, e, f) a##b##_##c##d##e##f
-#define GRAFT_CONCAT(a, b, c, d, e, f) GRAFT_CONCAT_TEXT(a, b, c, d, e, f)
-#define GRAFT_ABI GRAFT_CONCAT(v, GRAFT_VERSION_MAJOR, GRAFT_VERSION_MINOR, GRAFT_ABI_EXCEPTIONS, GRAFT_ABI_OPS, GRAFT_ABI_JPEG)
+// A linker that lacks the definitions prints this name, so it says what to do.
+#ifdef GRAFT_SPLIT
+#define GRAFT_ABI_SPLIT _split_with_GRAFT_IMPLEMENTATION_in_one_file
+#else
+#define GRAFT_ABI_SPLIT
+#endif
+#define GRAFT_CONCAT_TEXT(a, b, c, d, e, f, g) a##b##_##c##d##e##f##g
+#define GRAFT_CONCAT(a, b, c, d, e, f, g) GRAFT_CONCAT_TEXT(a, b, c, d, e, f, g)
+#define GRAFT_ABI GRAFT_CONCAT(v, GRAFT_VERSION_MAJOR, GRAFT_VERSION_MINOR, GRAFT_ABI_EXCEPTIONS, GRAFT_ABI_OPS, GRAFT_ABI_JPEG, GRAFT_ABI_SPLIT)
 
 #define GRAFT_BEGIN_NAMESPACE \
     namespace graft {         \

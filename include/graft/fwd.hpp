@@ -1,6 +1,8 @@
 // Every public name, declared and not defined: costs nothing to include.
 #pragma once
 
+#include "macros_begin.inl"
+
 #include "config.hpp"
 
 #include <cstddef>
@@ -178,3 +180,5 @@ struct preprocess_choice;
 enum class preprocess_source : std::uint8_t;
 
 GRAFT_END_NAMESPACE
+
+#include "macros_end.inl"

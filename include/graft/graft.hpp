@@ -1,6 +1,8 @@
 // graft: everything for inference. Models from ONNX files or built in code, sessions, pictures, classification.
 #pragma once
 
+#include "macros_begin.inl"
+
 #include "classify.hpp"
 #include "config.hpp"
 #include "core/error.hpp"
@@ -9,8 +11,10 @@
 #include "cpu/isa.hpp"
 #include "data/decode.hpp"
 #include "data/image.hpp"
+#include "data/png_encode.hpp"
 #include "data/preprocess.hpp"
 #include "data/resize.hpp"
+#include "data/to_image.hpp"
 #include "exec/backends.hpp"
 #include "exec/session.hpp"
 #include "graph/builder.hpp"
@@ -22,6 +26,7 @@
 #include "io/safetensors.hpp"
 #include "ops/ops.hpp"
 #include "tensor/convert.hpp"
+#include "tensor/print.hpp"
 #include "tensor/tensor.hpp"
 
 GRAFT_BEGIN_NAMESPACE
@@ -36,3 +41,5 @@ constexpr const char* version() noexcept {
 }
 
 GRAFT_END_NAMESPACE
+
+#include "macros_end.inl"

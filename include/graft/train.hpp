@@ -1,6 +1,8 @@
 // graft with training: everything of graft.hpp, and what turns a folder of pictures and a model into a better model.
 #pragma once
 
+#include "macros_begin.inl"
+
 #include "graft.hpp"
 #include "data/augment.hpp"
 #include "data/check.hpp"
@@ -8,7 +10,6 @@
 #include "data/image_cache.hpp"
 #include "data/loader.hpp"
 #include "data/mix.hpp"
-#include "data/png_encode.hpp"
 #include "data/splits.hpp"
 #include "ops/gradients.hpp"
 #include "passes/differentiate.hpp"
@@ -29,3 +30,5 @@
 #include "train/tensorboard.hpp"
 #include "train/trainer.hpp"
 #include "train/training_files.hpp"
+
+#include "macros_end.inl"

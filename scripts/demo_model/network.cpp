@@ -42,7 +42,7 @@ int main(int count, char** arguments) try {
     n.b.output(n.b.linear(n.b.flatten(n.b.global_average_pool(x)), 8), "logits");
     graft::graph g = n.b.finish().value();
     g.metadata.emplace_back("graft.preprocess", "imagenet,resize=64x64,crop=none");
-    graft::require(graft::load(std::move(g)).value().save(arguments[1]));
+    graft::must(graft::load(std::move(g)).value().save(arguments[1]));
 } catch (const graft::error& e) {
     std::fprintf(stderr, "%s\n", e.what());
     return 1;

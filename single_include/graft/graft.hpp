@@ -124,7 +124,6 @@
     X(graph_dangling, "graph.dangling", "a node reads a value that nothing makes")               \
     X(graph_duplicate, "graph.duplicate", "a value is made twice or a name is given twice")      \
     X(graph_no_output, "graph.no_output", "an output of the graph is never made")                \
-    X(graph_fixed_batch, "graph.fixed_batch", "a network was exported for one size of batch, and cannot be opened for others") \
     X(op_unsupported, "op.unsupported", "an operator, or this form of it, is not supported")     \
     X(op_attribute, "op.attribute", "an attribute is missing, of the wrong type or out of range") \
     X(op_shape, "op.shape", "shapes do not fit an operator")                                     \
@@ -151,7 +150,6 @@
     X(image_dimensions, "image.dimensions", "the sides of an image are zero or over the limit")  \
     X(image_budget, "image.budget", "decoding the image would take more than the limit allows")  \
     X(preprocess_crop, "preprocess.crop", "the image is smaller than the crop")                  \
-    X(classify_output, "classify.output", "an output of a model is not one number a class, so that it names nothing") \
     X(labels_count, "labels.count", "the number of labels does not fit the model")               \
     X(json_malformed, "json.malformed", "a JSON text is not well formed")                        \
     X(safetensors_malformed, "safetensors.malformed", "a safetensors file is not well formed")   \
@@ -2343,9 +2341,6 @@ GRAFT_INLINE result<image> decode_file(const std::string& path, const limits& ca
 
 GRAFT_END_NAMESPACE
 #endif
-// ---- graft/data/preprocess_choice.hpp
-// Where a specification of preprocessing comes from: the caller, the model, or a guess.
-
 // ---- graft/data/preprocess.hpp
 // From a picture to the tensor that a model takes: gray, resize, crop, and normalisation by table.
 
@@ -3775,330 +3770,6 @@ GRAFT_INLINE result<tensor> preprocess(const image& picture, const preprocess_sp
 
 GRAFT_END_NAMESPACE
 #endif
-
-#include <string>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// Where a specification of preprocessing comes from: the caller, the model's metadata, its 8-bit input (raw), or a guess by its input
-/// alone.
-enum class preprocess_source : std::uint8_t { given, metadata, raw_bytes, assumed };
-
-/// A specification and where it comes from.
-struct preprocess_choice {
-    preprocess_spec spec;
-    preprocess_source source = preprocess_source::given;
-    std::string text; ///< as it was given, or guessed
-};
-
-/// How pictures are prepared for an input: by `given`, else by `metadata` (a model's graft.preprocess), else by a guess that fits it: raw
-/// for 8-bit inputs, "unit,order=gray" for one channel, imagenet for three; with crop=224 where its sides are open. Errors: usage.preprocess.
-result<preprocess_choice> choose_preprocess(const std::string& given, const std::string& metadata, const input_format& input);
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-GRAFT_BEGIN_NAMESPACE
-
-GRAFT_INLINE result<preprocess_choice> choose_preprocess(const std::string& given, const std::string& metadata, const input_format& input) {
-    preprocess_choice choice;
-    const bool bytes = input.type == dtype::uint8 || input.type == dtype::int8;
-    const shape& e = input.extents;
-    const bool pictures = input.known && e.rank() == 4, nhwc = detail::is_nhwc(e);
-    std::string guess = bytes ? "raw" : pictures && e[nhwc ? 3 : 1] == 1 ? "unit,order=gray" : "imagenet";
-    if (pictures && (e[nhwc ? 1 : 2] < 1 || e[nhwc ? 2 : 3] < 1)) guess += ",crop=224";
-    choice.source = !given.empty()      ? preprocess_source::given
-                    : !metadata.empty() ? preprocess_source::metadata
-                    : bytes             ? preprocess_source::raw_bytes
-                                        : preprocess_source::assumed;
-    choice.text = !given.empty() ? given : !metadata.empty() ? metadata : guess;
-    GRAFT_TRY_ASSIGN(choice.spec, parse_preprocess(choice.text));
-    return choice;
-}
-
-GRAFT_END_NAMESPACE
-#endif
-// ---- graft/exec/class_scores.hpp
-// What the scores of a classifier mean: which axis counts classes, and the probabilities that a row stands for.
-
-// ---- graft/graph/graph.hpp
-// The graph of ONNX operators: values in SSA form, nodes, attributes. A plain value that passes copy and change.
-
-
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <utility>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-
-struct graph;
-struct op_row;
-
-/// Index of a value in `graph::values`; `no_value` is an input or output that was left out.
-using value_id = std::int32_t;
-constexpr value_id no_value = -1;
-
-/// What an attribute holds.
-enum class attribute_kind : std::uint8_t { none, real, integer, string, tensor, graph, reals, integers, strings };
-
-/// A named attribute of a node, as ONNX has them.
-struct attribute {
-    std::string name;
-    attribute_kind kind = attribute_kind::none;
-    float real = 0;
-    std::int64_t integer = 0;
-    std::string string;
-    std::vector<float> reals;
-    std::vector<std::int64_t> integers;
-    std::vector<std::string> strings;
-    graft::tensor tensor;
-    std::shared_ptr<graft::graph> graph;  ///< body of If, Loop, Scan; shared, never changed once a model is loaded
-};
-
-/// An operator applied to values.
-struct node {
-    std::string name, op_type, domain;  ///< the domain "" is ai.onnx
-    std::vector<value_id> inputs, outputs;
-    std::vector<attribute> attributes;
-    int version = 0;                ///< of the operator set that `domain` is imported at
-    const op_row* op = nullptr;     ///< its row of the op table, set by `verify_graph`
-    bool on_device = false;         ///< lowered graphs only: it runs on the device beside the CPU
-
-    const attribute* find(const char* attribute_name) const noexcept;
-};
-
-/// A value: an input, a constant, or what a node makes.
-struct value {
-    std::string name;
-    dtype type = dtype::undefined;
-    bool has_shape = false;                 ///< whether `extents` says anything; the rank is known then
-    graft::shape extents;                   ///< open extents are shape::unknown
-    std::vector<std::string> dimensions;    ///< names of open extents, as the file gives them ("" where it has a number or nothing)
-    graft::tensor constant;                 ///< set for initializers and for what folding made
-    int block = 0;                          ///< lowered graphs only: 0 row-major, c > 0 the blocked layout NCHWc, -1 channels last (NHWC)
-    bool on_device = false;                 ///< lowered graphs only: it lies in the memory of the device beside the CPU
-};
-
-/// A version of an operator set.
-struct opset {
-    std::string domain;
-    int version = 0;
-};
-
-/// A value of an outer graph that a body reads.
-struct capture {
-    value_id inner = no_value, outer = no_value;
-};
-
-/// State that a step changes in place: output `output` lies in the memory of input `input` (their places in the graph's lists). Output -1:
-/// the graph only reads it.
-struct state_pair {
-    int input = 0, output = 0;
-};
-
-/// A graph and what a model file says about it. Nodes are in an order in which they can run once `verify_graph` has seen it.
-/// An initializer that is also an input is a default: it is in `inputs` and its value has a constant.
-struct graph {
-    std::string name;
-    std::vector<value> values;
-    std::vector<node> nodes;
-    std::vector<value_id> inputs, outputs;
-    std::vector<capture> captures;  ///< bodies only: what they read of the graph around them
-    std::vector<state_pair> states; ///< training steps only: inputs that outputs take the place of
-
-    std::vector<opset> opsets;
-    std::int64_t ir_version = 8;
-    std::string producer_name, producer_version, model_domain, description;
-    std::int64_t model_version = 0;
-    std::vector<std::pair<std::string, std::string>> metadata;
-
-    /// A new value without a type.
-    value_id add_value(std::string value_name);
-    /// A new value that is a constant.
-    value_id add_constant(std::string value_name, graft::tensor data);
-    /// Version of a domain's operator set, 0 if it is not imported.
-    int version_of(const std::string& domain) const noexcept;
-    /// The metadata entry of that key, or null.
-    const std::string* find_metadata(const std::string& key) const noexcept;
-};
-
-/// The opsets 7 to this one can be loaded; older forms where the operator still means the same.
-constexpr int newest_opset = 28;
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-GRAFT_BEGIN_NAMESPACE
-GRAFT_INLINE const attribute* node::find(const char* attribute_name) const noexcept {
-    for (const attribute& a : attributes)
-        if (a.name == attribute_name) return &a;
-    return nullptr;
-}
-GRAFT_INLINE value_id graph::add_value(std::string value_name) {
-    values.emplace_back();
-    values.back().name = std::move(value_name);
-    return static_cast<value_id>(values.size() - 1);
-}
-GRAFT_INLINE value_id graph::add_constant(std::string value_name, graft::tensor data) {
-    const value_id id = add_value(std::move(value_name));
-    value& v = values[static_cast<std::size_t>(id)];
-    v.type = data.type();
-    v.has_shape = true;
-    v.extents = data.shape();
-    v.constant = std::move(data);
-    return id;
-}
-GRAFT_INLINE int graph::version_of(const std::string& domain) const noexcept {
-    for (const opset& o : opsets)
-        if (o.domain == domain || (domain.empty() && o.domain == "ai.onnx")) return o.version;
-    return 0;
-}
-GRAFT_INLINE const std::string* graph::find_metadata(const std::string& key) const noexcept {
-    for (const auto& entry : metadata)
-        if (entry.first == key) return &entry.second;
-    return nullptr;
-}
-GRAFT_END_NAMESPACE
-#endif
-
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// The axis along which an output of that shape has one number a class, samples first: the only other one with more than one number; -1 where
-/// there are more of those, or none.
-int class_axis(const shape& scores) noexcept;
-/// How many classes an output of that shape tells apart for so many pictures: it has a row for each, or is one row; -1 where it is none.
-std::int64_t classes_in(const shape& scores, std::int64_t pictures) noexcept;
-
-/// The probabilities that row `picture` of an output of a model stands for, one of each class: the scores themselves where the graph ends
-/// in a Softmax, their softmax elsewhere; integers are scaled to a sum of one. `scores` holds as many numbers for each of `pictures`; `output`
-/// is its place among the graph's.
-std::vector<double> class_probabilities(const graph& g, const tensor& scores, std::int64_t picture = 0, std::int64_t pictures = 1, std::size_t output = 0);
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-
-#include <algorithm>
-#include <cmath>
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-inline const node* producer_of(const graph& g, value_id id) noexcept {
-    for (const node& n : g.nodes)
-        for (value_id made : n.outputs)
-            if (made == id) return &n;
-    return nullptr;
-}
-
-// How a graph ends: whether in a Softmax, and the zero point of the quantisation behind it.
-struct graph_ending {
-    bool softmax = false;
-    bool quantized = false; // by a QuantizeLinear whose scale is a constant
-    double scale = 1, zero_point = 0;
-};
-
-inline graph_ending ending_of(const graph& g, std::size_t output = 0) {
-    static constexpr const char* passed[] = {"Reshape",  "Flatten",        "Squeeze",         "Cast",
-                                             "Identity", "QuantizeLinear", "DequantizeLinear"};
-    graph_ending end;
-    if (output >= g.outputs.size()) return end;
-    value_id at = g.outputs[output];
-    // A graph has no circles, but it may have a million nodes; what names look like stays short.
-    for (int steps = 0; steps < 64; ++steps) {
-        const node* n = producer_of(g, at);
-        if (!n || n->inputs.empty() || n->inputs[0] == no_value || !(n->domain.empty() || n->domain == "ai.onnx")) return end;
-        if (n->op_type == "Softmax") {
-            end.softmax = true;
-            return end;
-        }
-        bool known = false;
-        for (const char* name : passed) known |= n->op_type == name;
-        if (!known) return end;
-        if (n->op_type == "QuantizeLinear" && !end.quantized && n->inputs.size() > 1) {
-            const auto constant = [&](std::size_t i) {
-                return i < n->inputs.size() && n->inputs[i] != no_value
-                           ? g.values[static_cast<std::size_t>(n->inputs[i])].constant
-                           : tensor();
-            };
-            const tensor scale = constant(1), zero = constant(2);
-            if (scale && scale.elements() == 1) {
-                end.quantized = true;
-                end.scale = element_as_double(scale.type(), scale.raw(), 0);
-                if (zero && zero.elements() == 1) end.zero_point = element_as_double(zero.type(), zero.raw(), 0);
-            }
-        }
-        at = n->inputs[0];
-    }
-    return end;
-}
-
-inline void softmax_of(std::vector<double>& values) {
-    double most = -HUGE_VAL, sum = 0;
-    for (double v : values)
-        if (v > most) most = v;
-    // Infinite and undefined scores: what is largest shares the whole, undefined ones get nothing.
-    for (double& v : values) sum += v = std::isnan(v) ? 0 : v == most ? 1 : std::exp(v - most);
-    if (sum > 0)
-        for (double& v : values) v /= sum;
-}
-
-inline void scale_to_one(std::vector<double>& values) {
-    double sum = 0;
-    for (double v : values) sum += v;
-    if (sum > 0)
-        for (double& v : values) v /= sum;
-}
-
-}  // namespace detail
-
-GRAFT_INLINE int class_axis(const shape& scores) noexcept {
-    int axis = -1;
-    for (int a = 1; a < scores.rank(); ++a) {
-        if (scores[a] == 1) continue;
-        if (axis > 0) return -1;
-        axis = a;
-    }
-    return axis;
-}
-GRAFT_INLINE std::int64_t classes_in(const shape& scores, std::int64_t pictures) noexcept {
-    if (scores.rank() == 1 && pictures == 1) return scores[0] > 1 ? scores[0] : -1;
-    const int axis = class_axis(scores);
-    if (axis > 0) return scores[0] == pictures ? scores[axis] : -1;
-    // One picture's row may come as [classes, 1].
-    bool column = pictures == 1 && scores.rank() > 1 && scores[0] > 1;
-    for (int a = 1; a < scores.rank(); ++a) column = column && scores[a] == 1;
-    return column ? scores[0] : -1;
-}
-
-GRAFT_INLINE std::vector<double> class_probabilities(const graph& g, const tensor& scores, std::int64_t picture, std::int64_t pictures, std::size_t output) {
-    const std::int64_t classes = pictures > 0 ? scores.elements() / pictures : 0;
-    std::vector<double> values(static_cast<std::size_t>(classes));
-    load_as_double(scores.type(), scores.raw(), picture * classes, classes, values.data());
-    const detail::graph_ending end = detail::ending_of(g, output);
-    if (is_float(scores.type())) {
-        if (!end.softmax) detail::softmax_of(values);
-        return values;
-    }
-    if (end.quantized && !end.softmax) {
-        for (double& v : values) v = (v - end.zero_point) * end.scale;
-        detail::softmax_of(values);
-        return values;
-    }
-    double zero = end.quantized ? end.zero_point : 0;
-    if (!end.quantized)
-        for (double v : values) zero = std::min(zero, v);
-    for (double& v : values) v -= zero;
-    detail::scale_to_one(values);
-    return values;
-}
-
-GRAFT_END_NAMESPACE
-#endif
 // ---- graft/exec/session.hpp
 // Models and sessions: load once, share, run from any number of threads.
 
@@ -4351,6 +4022,147 @@ GRAFT_INLINE void pool_executor::run_on_pool(std::int64_t tasks, void (*body)(vo
 GRAFT_END_NAMESPACE
 #endif
 #endif
+// ---- graft/graph/graph.hpp
+// The graph of ONNX operators: values in SSA form, nodes, attributes. A plain value that passes copy and change.
+
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+struct graph;
+struct op_row;
+
+/// Index of a value in `graph::values`; `no_value` is an input or output that was left out.
+using value_id = std::int32_t;
+constexpr value_id no_value = -1;
+
+/// What an attribute holds.
+enum class attribute_kind : std::uint8_t { none, real, integer, string, tensor, graph, reals, integers, strings };
+
+/// A named attribute of a node, as ONNX has them.
+struct attribute {
+    std::string name;
+    attribute_kind kind = attribute_kind::none;
+    float real = 0;
+    std::int64_t integer = 0;
+    std::string string;
+    std::vector<float> reals;
+    std::vector<std::int64_t> integers;
+    std::vector<std::string> strings;
+    graft::tensor tensor;
+    std::shared_ptr<graft::graph> graph;  ///< body of If, Loop, Scan; shared, never changed once a model is loaded
+};
+
+/// An operator applied to values.
+struct node {
+    std::string name, op_type, domain;  ///< the domain "" is ai.onnx
+    std::vector<value_id> inputs, outputs;
+    std::vector<attribute> attributes;
+    int version = 0;                ///< of the operator set that `domain` is imported at
+    const op_row* op = nullptr;     ///< its row of the op table, set by `verify_graph`
+    bool on_device = false;         ///< lowered graphs only: it runs on the device beside the CPU
+
+    const attribute* find(const char* attribute_name) const noexcept;
+};
+
+/// A value: an input, a constant, or what a node makes.
+struct value {
+    std::string name;
+    dtype type = dtype::undefined;
+    bool has_shape = false;                 ///< whether `extents` says anything; the rank is known then
+    graft::shape extents;                   ///< open extents are shape::unknown
+    std::vector<std::string> dimensions;    ///< names of open extents, as the file gives them ("" where it has a number or nothing)
+    graft::tensor constant;                 ///< set for initializers and for what folding made
+    int block = 0;                          ///< lowered graphs only: 0 row-major, c > 0 the blocked layout NCHWc, -1 channels last (NHWC)
+    bool on_device = false;                 ///< lowered graphs only: it lies in the memory of the device beside the CPU
+};
+
+/// A version of an operator set.
+struct opset {
+    std::string domain;
+    int version = 0;
+};
+
+/// A value of an outer graph that a body reads.
+struct capture {
+    value_id inner = no_value, outer = no_value;
+};
+
+/// State that a step changes in place: output `output` lies in the memory of input `input` (their places in the graph's lists). Output -1:
+/// the graph only reads it.
+struct state_pair {
+    int input = 0, output = 0;
+};
+
+/// A graph and what a model file says about it. Nodes are in an order in which they can run once `verify_graph` has seen it.
+/// An initializer that is also an input is a default: it is in `inputs` and its value has a constant.
+struct graph {
+    std::string name;
+    std::vector<value> values;
+    std::vector<node> nodes;
+    std::vector<value_id> inputs, outputs;
+    std::vector<capture> captures;  ///< bodies only: what they read of the graph around them
+    std::vector<state_pair> states; ///< training steps only: inputs that outputs take the place of
+
+    std::vector<opset> opsets;
+    std::int64_t ir_version = 8;
+    std::string producer_name, producer_version, model_domain, description;
+    std::int64_t model_version = 0;
+    std::vector<std::pair<std::string, std::string>> metadata;
+
+    /// A new value without a type.
+    value_id add_value(std::string value_name);
+    /// A new value that is a constant.
+    value_id add_constant(std::string value_name, graft::tensor data);
+    /// Version of a domain's operator set, 0 if it is not imported.
+    int version_of(const std::string& domain) const noexcept;
+    /// The metadata entry of that key, or null.
+    const std::string* find_metadata(const std::string& key) const noexcept;
+};
+
+/// The opsets 7 to this one can be loaded; older forms where the operator still means the same.
+constexpr int newest_opset = 28;
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+GRAFT_BEGIN_NAMESPACE
+GRAFT_INLINE const attribute* node::find(const char* attribute_name) const noexcept {
+    for (const attribute& a : attributes)
+        if (a.name == attribute_name) return &a;
+    return nullptr;
+}
+GRAFT_INLINE value_id graph::add_value(std::string value_name) {
+    values.emplace_back();
+    values.back().name = std::move(value_name);
+    return static_cast<value_id>(values.size() - 1);
+}
+GRAFT_INLINE value_id graph::add_constant(std::string value_name, graft::tensor data) {
+    const value_id id = add_value(std::move(value_name));
+    value& v = values[static_cast<std::size_t>(id)];
+    v.type = data.type();
+    v.has_shape = true;
+    v.extents = data.shape();
+    v.constant = std::move(data);
+    return id;
+}
+GRAFT_INLINE int graph::version_of(const std::string& domain) const noexcept {
+    for (const opset& o : opsets)
+        if (o.domain == domain || (domain.empty() && o.domain == "ai.onnx")) return o.version;
+    return 0;
+}
+GRAFT_INLINE const std::string* graph::find_metadata(const std::string& key) const noexcept {
+    for (const auto& entry : metadata)
+        if (entry.first == key) return &entry.second;
+    return nullptr;
+}
+GRAFT_END_NAMESPACE
+#endif
 // ---- graft/graph/op.hpp
 // What the op table is made of: the row of an operator, and what its functions are given.
 
@@ -4496,10 +4308,8 @@ struct op_flag {
     static constexpr unsigned shape_only = 32;  ///< reads the shapes of its inputs, not their contents
 };
 
-struct gradient_context;
 using infer_function = status (*)(infer_context&);
 using run_function = status (*)(run_context&);
-using gradient_function = status (*)(gradient_context&);
 
 /// A row of the op table: one operator, or one range of versions of it that means the same.
 ///
@@ -4519,7 +4329,6 @@ struct op_row {
     unsigned flags;
     const char* attributes;
     const char* problems;
-    gradient_function gradient = nullptr;  ///< of an app's own operators, which train by it; graft's own gradients are in ops/gradients.hpp
 };
 
 /// A run of rows.
@@ -5177,13 +4986,11 @@ struct load_options {
     bool strict_placement = false; ///< a node that the device does not take is an error (placement.refused) instead of the CPU's
     void (*warn)(const char* text) = warn_on_stderr;  ///< told why `auto` did not take a device; once a process
     op_table operators{nullptr, 0};  ///< operators of the app's own; they come before graft's and must outlive the model
-    bool open_batch = false;       ///< a network with one input that was exported for a fixed batch takes any, where graft::open_batch can prove it; else it stays
 };
 
 /// Options that load onto a device that is open; null: onto the CPU, without a look at other devices.
-inline load_options on_device(std::shared_ptr<device> opened, op_table operators = {nullptr, 0}) {
+inline load_options on_device(std::shared_ptr<device> opened) {
     load_options options;
-    options.operators = operators;
     if (!opened) options.device = "cpu";
     options.opened = std::move(opened);
     return options;
@@ -5200,7 +5007,7 @@ public:
     const graft::graph& graph() const;
     /// A metadata property, or "" where there is none.
     std::string metadata(const std::string& key) const;
-    /// Writes the model as ONNX, at the opset it came with. Errors: file.write, op.unsupported (an operator that no file can hold).
+    /// Writes the model as ONNX, at the opset it came with. Errors: file.write, op.unsupported (operators of the app's own).
     status save(const std::string& path) const;
     /// What one run with these input shapes needs, in bytes: intermediates and scratch, without constants. Open extents have to be given.
     struct memory_use {
@@ -19688,6 +19495,8 @@ struct gradient_context {
     status refuse(const char* why) const;
 };
 
+using gradient_function = status (*)(gradient_context&);
+
 /// The gradient of an operator; null `gradient`: nothing ever flows through it (Shape, Floor, comparisons).
 struct gradient_row {
     const char* name;
@@ -34160,12 +33969,6 @@ GRAFT_BEGIN_NAMESPACE
 /// internal.
 status verify_graph(graph& g, const op_table* tables, int count, const limits& limit);
 
-namespace detail {
-// Nodes that a row of the app's own runs in place of graft's get the long name of the domain, so that no pass or kernel that knows
-// the operator by its name takes them.
-void set_apart(graph& g, const op_table& own);
-}  // namespace detail
-
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
@@ -34532,18 +34335,6 @@ inline status verifier::run(graph& g, int depth) {
                 return fail(body.error().code(), body.error().where() + " in the body of " + place(n), body.error().detail());
         }
     return {};
-}
-
-GRAFT_INLINE void set_apart(graph& g, const op_table& own) {
-    for (node& n : g.nodes) {
-        if (n.domain.empty() && n.op >= own.rows && n.op < own.rows + own.size) n.domain = "ai.onnx";
-        for (attribute& a : n.attributes)
-            if (a.graph) {
-                auto body = std::make_shared<graph>(*a.graph);
-                set_apart(*body, own);
-                a.graph = std::move(body);
-            }
-    }
 }
 
 } // namespace detail
@@ -36949,1074 +36740,6 @@ GRAFT_INLINE status write_onnx_file(const graph& g, const std::string& path, std
 GRAFT_END_NAMESPACE
 #endif
 #endif
-#ifndef GRAFT_SINGLE_GRAFT_PASSES_OPEN_BATCH_HPP
-#define GRAFT_SINGLE_GRAFT_PASSES_OPEN_BATCH_HPP
-// ---- graft/passes/open_batch.hpp
-// Opens the batch of a network that was exported for a fixed one: what holds it is rewritten, and every sample is computed as it was alone.
-
-
-GRAFT_BEGIN_NAMESPACE
-
-/// The network for any number of samples along the first axis of its input; its outputs get a row for each. `input` is the shape that its
-/// input has as the network stands, the samples first, every extent known; extents that the network leaves open are fixed to it. A network
-/// that takes any batch already comes back as it is. Nodes have to be bound (`verify_graph`).
-///
-/// Every value is followed from the input: along which axis, and where within it, it holds the samples. As long as each operator computes
-/// samples apart, each slice of a value stays what it was for that sample alone, whichever of the possible places a Reshape gives the samples;
-/// a place that leads nowhere is taken back. Errors: graph.fixed_batch (names the node that the samples cannot pass), input.name (there is no
-/// input, or more than one), those of shape inference.
-result<graph> open_batch(graph g, const shape& input, executor& pool, const limits& limit = {});
-
-/// Whether the network gives as many rows as it is given samples: its outputs for two, by shape inference. `input` as above.
-bool takes_any_batch(const graph& g, const shape& input, executor& pool, const limits& limit = {});
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-#ifndef GRAFT_SINGLE_GRAFT_PASSES_BATCH_REWRITER_HPP
-#define GRAFT_SINGLE_GRAFT_PASSES_BATCH_REWRITER_HPP
-// ---- graft/passes/batch_rewriter.hpp
-// Writes a graph for any number of samples, once it is known where every value holds them.
-
-#ifndef GRAFT_SINGLE_GRAFT_PASSES_BATCH_CARRIER_HPP
-#define GRAFT_SINGLE_GRAFT_PASSES_BATCH_CARRIER_HPP
-// ---- graft/passes/batch_carrier.hpp
-// One node on the way of a batch through a graph: where its inputs hold the samples, and what is answered of its outputs.
-
-
-#include <string>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-// Where a value holds the samples: along `axis` its index is (outer, sample, inner), so that its memory is [P][samples][Q] with P the
-// product of the extents before the axis, times `outer`. axis -1: it is the same for all samples.
-struct batch_axis {
-    int axis = -1;
-    std::int64_t outer = 1;
-    bool none() const { return axis < 0; }
-    bool operator==(const batch_axis& o) const { return axis == o.axis && outer == o.outer; }
-    bool operator!=(const batch_axis& o) const { return !(*this == o); }
-};
-
-// How a node has to be changed, beside repeating inputs, to take any number of samples.
-enum class batch_change : std::uint8_t {
-    none,
-    reshape,    // to its extents of now, with -1 along the axis of the output
-    expand,     // its target has 1 along the axis of the output, counted from the right as Expand does
-    slice,      // it takes all there is along the axis of the input
-    sizes,      // of Resize: those along the axis of the input follow the batch
-    gather,     // along the samples' own axis: within each sample, and then reshaped
-};
-
-struct batch_carrier {
-    struct repeated {
-        int input, axis;
-    };
-
-    const graph& g;
-    const node& n;
-    const std::vector<batch_axis>& states;  // of every value
-    std::int64_t samples;                   // that the graph is fixed to
-
-    std::vector<batch_axis> out;       // answers, one an output
-    std::vector<batch_axis> options;   // where there is a choice for output 0: best first
-    int natural = -1;                  // of a view: the axis of output 0 that the samples' own axis becomes; -1: it goes
-    std::vector<repeated> repeats;     // inputs without samples that are repeated for each
-    batch_change change = batch_change::none;
-    std::string why;                   // the samples cannot pass
-
-    batch_carrier(const graph& graph_, const node& node_, const std::vector<batch_axis>& states_, std::int64_t samples_)
-        : g(graph_), n(node_), states(states_), samples(samples_), out(node_.outputs.size()) {}
-
-    int inputs() const { return static_cast<int>(n.inputs.size()); }
-    value_id in(int i) const { return i >= 0 && i < inputs() ? n.inputs[static_cast<std::size_t>(i)] : no_value; }
-    bool has(int i) const { return in(i) != no_value; }
-    const value& value_in(int i) const { return g.values[static_cast<std::size_t>(in(i))]; }
-    const shape& extents(int i) const { return value_in(i).extents; }
-    const shape& output_extents(int i = 0) const { return g.values[static_cast<std::size_t>(n.outputs[static_cast<std::size_t>(i)])].extents; }
-    bool wants(int output) const { return output < static_cast<int>(n.outputs.size()) && n.outputs[static_cast<std::size_t>(output)] != no_value; }
-    batch_axis state(int i) const { return has(i) ? states[static_cast<std::size_t>(in(i))] : batch_axis(); }
-    bool carries(int i) const { return !state(i).none(); }
-    std::int64_t extent(int i) const { return extents(i)[state(i).axis]; }  // along the samples' axis
-    // The product of the extents before the place of the samples in memory.
-    std::int64_t before(int i) const {
-        std::int64_t p = state(i).outer;
-        for (int a = 0; a < state(i).axis; ++a) p *= extents(i)[a];
-        return p;
-    }
-    std::int64_t integer(const char* name, std::int64_t otherwise) const {
-        const attribute* a = n.find(name);
-        return a ? a->integer : otherwise;
-    }
-    // The integers of an attribute, or else of a constant input; false where neither is known.
-    bool integers(const char* name, int input, std::vector<std::int64_t>& values) const {
-        values.clear();
-        if (const attribute* a = n.find(name)) return values = a->integers, true;
-        if (!has(input) || !value_in(input).constant) return false;
-        const tensor& t = value_in(input).constant;
-        for (std::int64_t i = 0; i < t.elements(); ++i) values.push_back(element_as_int64(t.type(), t.raw(), i));
-        return true;
-    }
-
-    bool conflict(std::string text) { return why = std::move(text), false; }
-    // Output i holds the samples there.
-    bool answer(int i, batch_axis where) {
-        if (wants(i)) out[static_cast<std::size_t>(i)] = where;
-        return true;
-    }
-    bool answer_all(batch_axis where) {
-        for (int i = 0; i < static_cast<int>(n.outputs.size()); ++i) answer(i, where);
-        return true;
-    }
-    // All inputs but those in `data` have to be without samples.
-    bool only(unsigned data) {
-        for (int i = 0; i < inputs(); ++i)
-            if (carries(i) && !(i < 32 && data >> i & 1)) return conflict("its input " + std::to_string(i) + " depends on the sample");
-        return true;
-    }
-    // An input without samples stands where others have `extent` along the samples' axis: one for all, or as many, to be repeated.
-    bool fits_beside(int i, int axis, std::int64_t extent, std::int64_t outer) {
-        return extents(i)[axis] == 1 || one_for_each(i, axis, extent, outer);
-    }
-    // The same where there is no broadcasting.
-    bool one_for_each(int i, int axis, std::int64_t extent, std::int64_t outer) {
-        if (extents(i)[axis] != extent) return conflict("its input " + std::to_string(i) + " is broadcast along the samples");
-        if (outer != 1) return conflict("its input " + std::to_string(i) + " would have to be repeated within an axis");
-        if (samples > 1 && !alike(i, axis)) return conflict("its input " + std::to_string(i) + " differs from sample to sample");
-        repeats.push_back({i, axis});
-        return true;
-    }
-
-private:
-    // Whether a constant holds the same for each of the samples along an axis.
-    bool alike(int i, int axis) const {
-        const tensor& t = value_in(i).constant;
-        if (!t || t.shape()[axis] % samples) return false;
-        std::int64_t rows = 1, inner = 1;
-        for (int a = 0; a < axis; ++a) rows *= t.shape()[a];
-        for (int a = axis + 1; a < t.shape().rank(); ++a) inner *= t.shape()[a];
-        const std::int64_t part = t.shape()[axis] / samples * inner;
-        for (std::int64_t r = 0; r < rows; ++r)
-            for (std::int64_t k = part; k < part * samples; ++k)
-                if (element_as_double(t.type(), t.raw(), r * part * samples + k) != element_as_double(t.type(), t.raw(), r * part * samples + k % part)) return false;
-        return true;
-    }
-};
-
-}  // namespace detail
-GRAFT_END_NAMESPACE
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_PASSES_NODE_WRITER_HPP
-#define GRAFT_SINGLE_GRAFT_PASSES_NODE_WRITER_HPP
-// ---- graft/passes/node_writer.hpp
-// Adds nodes to a graph as its file would have them: at the operator set that it imports, bound to their rows, under names nobody has.
-
-
-#include <string>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-// Nodes go to the end of the graph's list. The first mistake is kept in `failure`.
-class node_writer {
-public:
-    // `tag` tells in the names what wrote them.
-    node_writer(graph& g, std::string tag) : g_(g), tag_("/" + std::move(tag) + "_") {
-        for (std::size_t i = 0; i < g.values.size(); ++i)
-            if (g.values[i].name.find(tag_) != std::string::npos) tag_ += "_", i = 0;
-    }
-
-    value_id add(const char* op_type, const std::string& stem, std::vector<value_id> inputs, std::vector<attribute> attributes = {}, dtype type = dtype::undefined) {
-        const value_id made = g_.add_value(fresh(stem));
-        g_.values.back().type = type;
-        node n;
-        n.name = g_.values.back().name;
-        n.inputs = std::move(inputs);
-        n.outputs = {made};
-        n.attributes = std::move(attributes);
-        become(n, op_type);
-        g_.nodes.push_back(std::move(n));
-        return made;
-    }
-    // The same under that name, or that name with a number behind it where it is taken.
-    value_id named(const char* op_type, const std::string& wanted, std::vector<value_id> inputs, std::vector<attribute> attributes = {}, dtype type = dtype::undefined) {
-        const std::string name = free_name(wanted);
-        const value_id made = add(op_type, wanted, std::move(inputs), std::move(attributes), type);
-        g_.values[static_cast<std::size_t>(made)].name = g_.nodes.back().name = name;
-        return made;
-    }
-    std::string free_name(const std::string& wanted) const {
-        for (int tries = 0;; ++tries) {
-            std::string candidate = tries ? wanted + "_" + std::to_string(tries) : wanted;
-            bool taken = false;
-            for (const value& v : g_.values) taken |= v.name == candidate;
-            if (!taken) return candidate;
-        }
-    }
-    // The node is of another operator from now on.
-    void become(node& n, const char* op_type) {
-        n.op_type = op_type;
-        n.domain.clear();
-        n.version = g_.version_of("");
-        n.op = ops::find_op("", op_type, n.version);
-        if (!n.op || !n.op->infer) mistake(fail(errc::op_unsupported, place(n), "this build does not hold the operator, which rewriting the network needs"));
-    }
-    value_id integers(const std::string& stem, const std::vector<std::int64_t>& values) {
-        auto t = tensor::make(dtype::int64, shape{static_cast<std::int64_t>(values.size())});
-        if (!t.ok()) return mistake(t.take_status()), no_value;
-        for (std::size_t i = 0; i < values.size(); ++i) t->data<std::int64_t>()[i] = values[i];
-        return constant(stem, std::move(t).value());
-    }
-    // A float32 scalar.
-    value_id number(const std::string& stem, double v) {
-        auto t = tensor::make(dtype::float32, shape{});
-        if (!t.ok()) return mistake(t.take_status()), no_value;
-        t->data<float>()[0] = static_cast<float>(v);
-        return constant(stem, std::move(t).value());
-    }
-    value_id constant(const std::string& stem, tensor data) { return g_.add_constant(fresh(stem), std::move(data)); }
-    std::string fresh(const std::string& stem) { return stem + tag_ + std::to_string(++made_); }
-    void mistake(status s) {
-        if (failure.ok()) failure = std::move(s);
-    }
-
-    status failure;
-
-private:
-    graph& g_;
-    std::string tag_;
-    std::int64_t made_ = 0;
-};
-
-}  // namespace detail
-GRAFT_END_NAMESPACE
-#endif
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-// What has to be done to a node.
-struct batch_step {
-    batch_change change = batch_change::none;
-    std::vector<batch_carrier::repeated> repeats;
-    int natural = -1;
-};
-
-class batch_rewriter {
-public:
-    batch_rewriter(const graph& fixed, value_id input, std::int64_t samples, const std::vector<batch_axis>& states, const std::vector<batch_step>& steps)
-        : fixed_(fixed), g_(fixed), write_(g_, "batch"), input_(input), samples_(samples), states_(states), steps_(steps) {}
-
-    result<graph> run() {
-        g_.nodes.clear();
-        for (std::size_t i = 0; i < fixed_.nodes.size(); ++i) {
-            node n = fixed_.nodes[i];
-            for (const batch_carrier::repeated& r : steps_[i].repeats) n.inputs[static_cast<std::size_t>(r.input)] = repeat(n, r);
-            change(n, steps_[i]);
-            g_.nodes.push_back(std::move(n));
-        }
-        for (value_id& id : g_.outputs) id = rows_first(id);
-        forget_shapes();
-        GRAFT_TRY(std::move(write_.failure));
-        return std::move(g_);
-    }
-
-private:
-    static std::size_t index(value_id id) { return static_cast<std::size_t>(id); }
-    const shape& extents(value_id id) const { return fixed_.values[index(id)].extents; }
-    batch_axis state(value_id id) const { return states_[index(id)]; }
-
-    // How many samples there are, int64 [1].
-    value_id count() {
-        if (count_ == no_value) {
-            const value_id all = write_.add("Shape", fixed_.values[index(input_)].name, {input_});
-            count_ = write_.add("Gather", fixed_.values[index(input_)].name, {all, write_.integers("first", {0})}, {integer_attribute("axis", 0)});
-        }
-        return count_;
-    }
-    // `values` with the one at `axis` as a multiple of the samples.
-    value_id with_samples(const std::string& stem, const std::vector<std::int64_t>& values, std::size_t axis, std::int64_t times) {
-        value_id there = count();
-        if (times != 1) there = write_.add("Mul", stem, {there, write_.integers(stem, {times})});
-        std::vector<value_id> parts;
-        if (axis > 0) parts.push_back(write_.integers(stem, {values.begin(), values.begin() + static_cast<std::ptrdiff_t>(axis)}));
-        parts.push_back(there);
-        if (axis + 1 < values.size()) parts.push_back(write_.integers(stem, {values.begin() + static_cast<std::ptrdiff_t>(axis) + 1, values.end()}));
-        return parts.size() == 1 ? there : write_.add("Concat", stem, parts, {integer_attribute("axis", 0)});
-    }
-
-    value_id repeat(const node& n, const batch_carrier::repeated& r) {
-        value_id from = n.inputs[static_cast<std::size_t>(r.input)];
-        const std::string stem = fixed_.values[index(from)].name;
-        const shape was = extents(from);
-        if (samples_ > 1) {
-            // It is the same for each of the samples that it was made for: one of them.
-            const value_id starts = write_.integers(stem, {0}), ends = write_.integers(stem, {was[r.axis] / samples_}), axes = write_.integers(stem, {r.axis});
-            if (fixed_.version_of("") < 10) {
-                from = write_.add("Slice", stem, {from}, {integers_attribute("starts", {0}), integers_attribute("ends", {was[r.axis] / samples_}), integers_attribute("axes", {r.axis})});
-            } else
-                from = write_.add("Slice", stem, {from, starts, ends, axes});
-        }
-        return write_.add("Tile", stem, {from, with_samples(stem, std::vector<std::int64_t>(static_cast<std::size_t>(was.rank()), 1), static_cast<std::size_t>(r.axis), 1)});
-    }
-
-    // The extents of a value with -1 along an axis.
-    static std::vector<std::int64_t> open_along(const shape& extents, int axis) {
-        std::vector<std::int64_t> target(extents.begin(), extents.end());
-        target[static_cast<std::size_t>(axis)] = -1;
-        return target;
-    }
-    // Whether a view already does with more samples what it has to.
-    bool follows(const node& n, const batch_step& step) const {
-        const batch_axis from = state(n.inputs[0]), to = state(n.outputs[0]);
-        if (n.op_type != "Reshape") return to.axis == step.natural;
-        if (n.inputs.size() < 2 || n.find("allowzero")) return false;
-        const tensor& target = fixed_.values[index(n.inputs[1])].constant;
-        if (!target || target.elements() <= to.axis) return false;
-        const std::int64_t there = element_as_int64(target.type(), target.raw(), to.axis);
-        return there == -1 || (there == 0 && from == to);
-    }
-
-    void change(node& n, const batch_step& step) {
-        if (step.change == batch_change::none) return;
-        const value_id in = n.inputs[0], out = n.outputs[0];
-        const std::string stem = n.name.empty() ? fixed_.values[index(out)].name : n.name;
-        const int axis = state(out).axis;
-        switch (step.change) {
-        case batch_change::none: break;
-        case batch_change::gather: {
-            std::vector<std::int64_t> parts(extents(in).begin(), extents(in).end());
-            const auto along = static_cast<std::ptrdiff_t>(state(in).axis);
-            parts.insert(parts.begin() + along, -1);
-            const value_id apart = write_.add("Reshape", stem, {in, write_.integers(stem, parts)});
-            const value_id taken = write_.add("Gather", stem, {apart, n.inputs[1]}, {integer_attribute("axis", along + 1)});
-            become_reshape(n, taken, stem, open_along(extents(out), axis));
-            break;
-        }
-        case batch_change::reshape:
-            if (n.op_type == "Gather" || !follows(n, step)) become_reshape(n, in, stem, open_along(extents(out), axis));
-            break;
-        case batch_change::expand: {
-            // As many extents as the target had: it may have fewer than the output.
-            std::vector<std::int64_t> target(extents(out).begin(), extents(out).end());
-            target[static_cast<std::size_t>(axis)] = 1;
-            n.inputs[1] = write_.integers(stem, target);
-            break;
-        }
-        case batch_change::slice: take_all(n, stem, axis); break;
-        case batch_change::sizes: {
-            std::vector<std::int64_t> sizes;
-            const tensor& given = fixed_.values[index(n.inputs[3])].constant;
-            for (std::int64_t i = 0; i < given.elements(); ++i) sizes.push_back(element_as_int64(given.type(), given.raw(), i));
-            std::size_t at = static_cast<std::size_t>(axis);
-            if (const attribute* axes = n.find("axes"))
-                for (std::size_t i = 0; i < axes->integers.size(); ++i)
-                    if (axes->integers[i] == axis || axes->integers[i] + extents(in).rank() == axis) at = i;
-            n.inputs[3] = with_samples(stem, sizes, at, sizes[at] / samples_);
-            break;
-        }
-        }
-    }
-    void become_reshape(node& n, value_id from, const std::string& stem, const std::vector<std::int64_t>& target) {
-        write_.become(n, "Reshape");
-        n.attributes.clear();
-        n.inputs = {from, write_.integers(stem, target)};
-    }
-    void take_all(node& n, const std::string& stem, int axis) {
-        const int rank = extents(n.inputs[0]).rank();
-        std::vector<std::int64_t> axes, ends;
-        const auto read = [&](const char* name, std::size_t input, std::vector<std::int64_t>& values) {
-            if (const attribute* a = n.find(name)) values = a->integers;
-            if (input >= n.inputs.size() || n.inputs[input] == no_value) return;
-            const tensor& t = fixed_.values[index(n.inputs[input])].constant;
-            for (std::int64_t i = 0; i < t.elements(); ++i) values.push_back(element_as_int64(t.type(), t.raw(), i));
-        };
-        read("ends", 2, ends);
-        read("axes", 3, axes);
-        for (std::size_t i = 0; i < ends.size(); ++i) {
-            const std::int64_t along = axes.empty() ? static_cast<std::int64_t>(i) : axes[i] + (axes[i] < 0 ? rank : 0);
-            if (along == axis) ends[i] = INT64_MAX;
-        }
-        if (n.inputs.size() > 2)
-            n.inputs[2] = write_.integers(stem, ends);
-        else
-            for (attribute& a : n.attributes)
-                if (a.name == "ends") a.integers = ends;
-    }
-
-    // An output with a row for each sample; the name stays with what is handed out.
-    value_id rows_first(value_id id) {
-        const batch_axis where = state(id);
-        if (where.none()) return id;
-        const shape e = extents(id);
-        if (where.axis == 0 && where.outer == 1 && e[0] == samples_) {
-            rows_.emplace_back(id, e);
-            rows_.back().second[0] = shape::unknown;
-            return id;
-        }
-        std::int64_t before = where.outer, behind = 1;
-        for (int a = 0; a < where.axis; ++a) before *= e[a];
-        behind = e.elements() / (before * samples_);
-        // One sample as it was, without the axis that was the batch's alone.
-        std::vector<std::int64_t> rows{-1};
-        for (int a = 0; a < e.rank(); ++a)
-            if (a != where.axis || e[a] != samples_) rows.push_back(a == where.axis ? e[a] / samples_ : e[a]);
-        const std::string name = g_.values[index(id)].name;
-        g_.values[index(id)].name = write_.fresh(name);
-        value_id made = id;
-        if (before > 1) {
-            made = write_.add("Reshape", name, {made, write_.integers(name, {before, -1, behind})});
-            made = write_.add("Transpose", name, {made}, {integers_attribute("perm", {1, 0, 2})});
-        }
-        made = write_.add("Reshape", name, {made, write_.integers(name, rows)});
-        g_.values[index(made)].name = name;
-        g_.values[index(made)].type = fixed_.values[index(id)].type;
-        rows_.emplace_back(made, shape::from(rows.data(), rows.data() + rows.size()));
-        return made;
-    }
-
-    // Shapes were those of the fixed batch; what comes in and what goes out is told with the samples open.
-    void forget_shapes() {
-        for (const node& n : g_.nodes)
-            for (value_id id : n.outputs)
-                if (id != no_value) g_.values[index(id)].has_shape = false, g_.values[index(id)].dimensions.clear();
-        shape in = extents(input_);
-        in[0] = shape::unknown;
-        tell(input_, in);
-        for (const auto& row : rows_) tell(row.first, row.second);
-    }
-    void tell(value_id id, const shape& e) {
-        value& v = g_.values[index(id)];
-        v.has_shape = true;
-        v.extents = e;
-        v.dimensions.assign(static_cast<std::size_t>(e.rank()), "");
-        v.dimensions[0] = "batch";
-    }
-
-    const graph& fixed_;
-    graph g_;
-    node_writer write_;
-    value_id input_;
-    std::int64_t samples_;
-    const std::vector<batch_axis>& states_;
-    const std::vector<batch_step>& steps_;
-    value_id count_ = no_value;
-    std::vector<std::pair<value_id, shape>> rows_;  // the outputs that hold samples, and what is known of their extents
-};
-
-}  // namespace detail
-GRAFT_END_NAMESPACE
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_PASSES_BATCH_RULES_HPP
-#define GRAFT_SINGLE_GRAFT_PASSES_BATCH_RULES_HPP
-// ---- graft/passes/batch_rules.hpp
-// How each operator carries a batch: where its outputs hold the samples once it is told of its inputs. By a rule every slice of the output
-// that belongs to a sample is what the operator makes of that sample's slices alone; whatever has no such rule is a conflict.
-
-
-#include <algorithm>
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-using batch_rule = bool (*)(batch_carrier&);
-
-// Axes counted from the front; false where one is out of range.
-inline bool count_from_front(std::vector<std::int64_t>& axes, int rank) {
-    bool fits = true;
-    for (std::int64_t& a : axes) a += a < 0 ? rank : 0, fits &= a >= 0 && a < rank;
-    return fits;
-}
-inline bool is_among(const std::vector<std::int64_t>& axes, std::int64_t axis) { return std::find(axes.begin(), axes.end(), axis) != axes.end(); }
-
-// Inputs that meet by broadcasting: all that hold samples hold them along one axis, counted from the right. `first` to `last` are those inputs.
-inline bool carry_broadcast(batch_carrier& c, int first, int last, int& from_right, batch_axis& where) {
-    std::int64_t extent = 0;
-    from_right = 0;
-    for (int i = first; i < last; ++i) {
-        if (!c.carries(i)) continue;
-        const int here = c.state(i).axis - c.extents(i).rank();
-        if (from_right == 0) from_right = here, where = c.state(i), extent = c.extent(i);
-        if (here != from_right || c.state(i).outer != where.outer || c.extent(i) != extent) return c.conflict("its inputs hold the samples along different axes");
-    }
-    for (int i = first; i < last && from_right; ++i) {
-        if (!c.has(i) || c.carries(i)) continue;
-        const int axis = c.extents(i).rank() + from_right;
-        if (axis >= 0 && !c.fits_beside(i, axis, extent, where.outer)) return false;
-    }
-    return true;
-}
-
-inline bool carry_elementwise(batch_carrier& c) {
-    int from_right = 0;
-    batch_axis where;
-    // The second input of CastLike only names a type.
-    if (!carry_broadcast(c, 0, c.n.op_type == "CastLike" ? 1 : c.inputs(), from_right, where)) return false;
-    return from_right == 0 || c.answer_all({c.output_extents().rank() + from_right, where.outer});
-}
-
-// The samples stay along the first axis, and each of its entries is computed apart.
-template <unsigned Data>
-inline bool carry_first_axis(batch_carrier& c) {
-    if (!c.only(Data)) return false;
-    batch_axis where;
-    std::int64_t extent = 0;
-    for (int i = 0; i < c.inputs(); ++i)
-        if (c.carries(i)) where = c.state(i), extent = c.extent(i);
-    for (int i = 0; i < c.inputs() && i < 32; ++i) {
-        if (!c.has(i) || !(Data >> i & 1)) continue;
-        if (c.carries(i) && (c.state(i).axis != 0 || c.state(i) != where)) return c.conflict("it takes the samples along the first axis, and they lie elsewhere");
-        // Where one entry stood for all, it is repeated for each.
-        if (!c.carries(i) && c.extents(i).rank() > 0 && !c.one_for_each(i, 0, extent, where.outer)) return false;
-    }
-    return c.answer_all(where);
-}
-
-inline bool carry_pool(batch_carrier& c) {
-    if (c.wants(1)) return c.conflict("the places of its largest elements count over all samples");
-    if (!c.only(1)) return false;
-    if (c.state(0).axis > 1) return c.conflict("it pools over the samples");
-    return c.answer(0, c.state(0));
-}
-
-inline bool carry_batch_norm(batch_carrier& c) {
-    if (c.integer("training_mode", 0)) return c.conflict("it takes the statistics of the batch");
-    return carry_first_axis<1>(c);
-}
-
-// Something is done along `axes` of input 0; the samples have to lie along another.
-inline bool carry_beside(batch_carrier& c, std::vector<std::int64_t> axes) {
-    if (!c.only(1)) return false;
-    if (!count_from_front(axes, c.extents(0).rank())) return c.conflict("its axis is out of range");
-    if (is_among(axes, c.state(0).axis)) return c.conflict("it works along the axis of the samples");
-    return c.answer_all(c.state(0));
-}
-inline bool carry_axis_last(batch_carrier& c) { return carry_beside(c, {c.integer("axis", -1)}); }
-inline bool carry_axis_first(batch_carrier& c) { return carry_beside(c, {c.integer("axis", 0)}); }
-inline bool carry_matrix(batch_carrier& c) { return carry_beside(c, {-2, -1}); }
-
-// All axes from one on are normalised together.
-inline bool carry_from_axis(batch_carrier& c, std::int64_t otherwise) {
-    if (!c.only(1)) return false;
-    std::int64_t axis = c.integer("axis", otherwise);
-    axis += axis < 0 ? c.extents(0).rank() : 0;
-    if (c.state(0).axis >= axis) return c.conflict("it normalises over the samples");
-    return c.answer_all(c.state(0));
-}
-inline bool carry_layer_norm(batch_carrier& c) { return carry_from_axis(c, -1); }
-inline bool carry_softmax(batch_carrier& c) { return c.n.version < 13 ? carry_from_axis(c, 1) : carry_axis_last(c); }
-inline bool carry_mean_variance(batch_carrier& c) {
-    std::vector<std::int64_t> axes;
-    if (!c.integers("axes", -1, axes)) axes = {0, 2, 3};
-    return carry_beside(c, axes);
-}
-inline bool carry_cumulative(batch_carrier& c) {
-    std::vector<std::int64_t> axis;
-    if (!c.integers("axis", 1, axis)) return c.conflict("its axis depends on contents");
-    return carry_beside(c, axis);
-}
-
-// Axes that are summed over go, or keep an extent of 1.
-inline bool carry_dropping(batch_carrier& c, std::vector<std::int64_t> axes, bool keep) {
-    if (!carry_beside(c, axes)) return false;
-    count_from_front(axes, c.extents(0).rank());
-    batch_axis where = c.state(0);
-    int gone = 0;
-    for (int a = 0; a < where.axis; ++a) gone += is_among(axes, a);
-    if (!keep) where.axis -= gone;
-    return c.answer_all(where);
-}
-inline bool carry_reduce(batch_carrier& c) {
-    std::vector<std::int64_t> axes;
-    if (c.has(1) && !c.integers("axes", 1, axes)) return c.conflict("its axes depend on contents");
-    c.integers("axes", 1, axes);
-    if (axes.empty() && c.integer("noop_with_empty_axes", 0)) return c.answer(0, c.state(0));
-    if (axes.empty()) return c.conflict("it reduces over the samples");
-    return carry_dropping(c, axes, c.integer("keepdims", 1) != 0);
-}
-inline bool carry_arg(batch_carrier& c) { return carry_dropping(c, {c.integer("axis", 0)}, c.integer("keepdims", 1) != 0); }
-
-inline bool carry_transpose(batch_carrier& c) {
-    std::vector<std::int64_t> order;
-    const int rank = c.extents(0).rank();
-    if (!c.integers("perm", -1, order))
-        for (int a = rank; a-- > 0;) order.push_back(a);
-    for (int a = 0; a < static_cast<int>(order.size()); ++a)
-        if (order[static_cast<std::size_t>(a)] == c.state(0).axis) return c.answer(0, {a, c.state(0).outer});
-    return c.conflict("its order of axes is not legal");
-}
-
-inline bool carry_concat(batch_carrier& c) {
-    batch_axis where;
-    std::int64_t extent = 0;
-    for (int i = 0; i < c.inputs(); ++i) {
-        if (!c.carries(i)) continue;
-        if (where.none()) where = c.state(i), extent = c.extent(i);
-        if (c.state(i) != where || c.extent(i) != extent) return c.conflict("its inputs hold the samples along different axes");
-    }
-    std::vector<std::int64_t> axis{c.integer("axis", 1)};
-    if (!count_from_front(axis, c.output_extents().rank()) || axis[0] == where.axis) return c.conflict("it joins along the axis of the samples");
-    for (int i = 0; i < c.inputs(); ++i) {
-        if (c.has(i) && !c.carries(i) && !c.one_for_each(i, where.axis, extent, where.outer)) return false;
-    }
-    return c.answer(0, where);
-}
-
-inline bool carry_slice(batch_carrier& c) {
-    if (!c.only(1)) return false;
-    std::vector<std::int64_t> starts, ends, axes, steps;
-    if (!c.integers("starts", 1, starts) || !c.integers("ends", 2, ends)) return c.conflict("what it takes depends on contents");
-    if (!c.integers("axes", 3, axes))
-        for (std::size_t i = 0; i < starts.size(); ++i) axes.push_back(static_cast<std::int64_t>(i));
-    c.integers("steps", 4, steps);
-    if (!count_from_front(axes, c.extents(0).rank())) return c.conflict("its axis is out of range");
-    for (std::size_t i = 0; i < axes.size(); ++i) {
-        if (axes[i] != c.state(0).axis) continue;
-        if ((i < steps.size() && steps[i] != 1) || c.output_extents()[c.state(0).axis] != c.extent(0)) return c.conflict("it takes some of the samples");
-        c.change = batch_change::slice;
-    }
-    return c.answer(0, c.state(0));
-}
-
-inline bool carry_pad(batch_carrier& c) {
-    if (!c.only(1)) return false;
-    // What it adds along the axis of the samples shows in the extents, but for as much taken off on the other side.
-    std::vector<std::int64_t> pads, axes;
-    if (!c.integers("pads", 1, pads)) return c.conflict("what it adds depends on contents");
-    if (!c.has(3) || !c.integers("", 3, axes))
-        for (int a = 0; a < c.extents(0).rank(); ++a) axes.push_back(a);
-    if (!count_from_front(axes, c.extents(0).rank()) || pads.size() != 2 * axes.size()) return c.conflict("its pads are not legal");
-    for (std::size_t i = 0; i < axes.size(); ++i)
-        if (axes[i] == c.state(0).axis && (pads[i] || pads[i + axes.size()])) return c.conflict("it adds to the samples");
-    return c.answer(0, c.state(0));
-}
-
-inline bool carry_expand(batch_carrier& c) {
-    if (!c.only(1)) return false;
-    const int axis = c.state(0).axis + c.output_extents().rank() - c.extents(0).rank();
-    if (!c.value_in(1).constant) return c.conflict("its shape depends on contents");
-    if (c.output_extents()[axis] != c.extent(0)) return c.conflict("it broadcasts the axis of the samples");
-    c.change = batch_change::expand;
-    return c.answer(0, {axis, c.state(0).outer});
-}
-
-// The old index becomes the inner one.
-inline bool carry_tile(batch_carrier& c) {
-    std::vector<std::int64_t> repeats;
-    if (!c.only(1)) return false;
-    if (!c.integers("", 1, repeats) || static_cast<int>(repeats.size()) != c.extents(0).rank()) return c.conflict("its repeats depend on contents");
-    const batch_axis where = c.state(0);
-    return c.answer(0, {where.axis, where.outer * repeats[static_cast<std::size_t>(where.axis)]});
-}
-
-inline bool carry_resize(batch_carrier& c) {
-    if (!c.only(1)) return false;
-    const int axis = c.state(0).axis;
-    if (c.output_extents()[axis] != c.extent(0)) return c.conflict("it resizes along the samples");
-    std::vector<std::int64_t> sizes, axes;
-    const bool sized = c.n.op_type == "Resize" && c.has(3) && c.value_in(3).extents.elements() > 0;
-    if (sized && !c.integers("", 3, sizes)) return c.conflict("its sizes depend on contents");
-    if (!c.integers("axes", -1, axes))
-        for (int a = 0; a < c.extents(0).rank(); ++a) axes.push_back(a);
-    if (!count_from_front(axes, c.extents(0).rank())) return c.conflict("its axis is out of range");
-    if (sized && is_among(axes, axis)) c.change = batch_change::sizes;
-    return c.answer(0, c.state(0));
-}
-
-// The product of two operands of numpy's matmul, at inputs a and b.
-inline bool carry_product(batch_carrier& c, int a, int b) {
-    const int rank[] = {c.extents(a).rank(), c.extents(b).rank()}, out_rank = c.output_extents().rank();
-    const bool vector[] = {rank[0] == 1, rank[1] == 1};
-    if (c.carries(a) && (vector[0] || c.state(a).axis == rank[0] - 1)) return c.conflict("it sums over the samples");
-    if (c.carries(b) && (vector[1] || c.state(b).axis == rank[1] - 2)) return c.conflict("it sums over the samples");
-    const bool row = c.carries(a) && c.state(a).axis == rank[0] - 2, column = c.carries(b) && c.state(b).axis == rank[1] - 1;
-    if (row || column) {
-        if (c.carries(a) && c.carries(b)) return c.conflict("its inputs hold the samples along different axes");
-        const int axis = column ? out_rank - 1 : out_rank - (vector[1] ? 1 : 2);
-        return c.answer(0, {axis, c.state(row ? a : b).outer});
-    }
-    // Along the axes of many products: both have them at one place from the right.
-    int from_right = 0;
-    batch_axis where;
-    std::int64_t extent = 0;
-    for (int i : {a, b}) {
-        if (!c.carries(i)) continue;
-        const int here = c.state(i).axis - c.extents(i).rank();
-        if (from_right == 0) from_right = here, where = c.state(i), extent = c.extent(i);
-        if (here != from_right || c.state(i).outer != where.outer || c.extent(i) != extent) return c.conflict("its inputs hold the samples along different axes");
-    }
-    for (int i : {a, b}) {
-        const int axis = c.extents(i).rank() + from_right;
-        if (!c.carries(i) && axis >= 0 && !c.fits_beside(i, axis, extent, where.outer)) return false;
-    }
-    const int shift = (vector[0] ? 1 : 0) + (vector[1] ? 1 : 0);  // axes that the output lacks
-    return c.answer(0, {out_rank + from_right + shift, where.outer});
-}
-inline bool carry_matmul(batch_carrier& c) { return c.only(3) && carry_product(c, 0, 1); }
-inline bool carry_qlinear_matmul(batch_carrier& c) { return c.only(9) && carry_product(c, 0, 3); }
-
-inline bool carry_gemm(batch_carrier& c) {
-    const bool a = c.carries(0), b = c.carries(1);
-    if (a && c.state(0).axis != (c.integer("transA", 0) ? 1 : 0)) return c.conflict("it sums over the samples");
-    if (b && c.state(1).axis != (c.integer("transB", 0) ? 0 : 1)) return c.conflict("it sums over the samples");
-    if (a && b) return c.conflict("its inputs hold the samples along different axes");
-    batch_axis where{a ? 0 : 1, c.state(a ? 0 : 1).outer};
-    if (!a && !b) where = {c.state(2).axis + 2 - c.extents(2).rank(), c.state(2).outer};
-    if (!c.has(2)) return c.answer(0, where);
-    const int axis = where.axis + c.extents(2).rank() - 2;
-    const std::int64_t extent = c.output_extents()[where.axis];
-    if (c.carries(2) && (c.state(2).axis != axis || c.state(2).outer != where.outer || c.extent(2) != extent)) return c.conflict("its inputs hold the samples along different axes");
-    if (!c.carries(2) && axis >= 0 && !c.fits_beside(2, axis, extent, where.outer)) return false;
-    return c.answer(0, where);
-}
-
-inline bool carry_einsum(batch_carrier& c) {
-    std::vector<tensor_view> in(c.n.inputs.size());
-    for (int i = 0; i < c.inputs(); ++i) in[static_cast<std::size_t>(i)] = {c.value_in(i).type, c.extents(i), nullptr};
-    tensor_view made;
-    const limits none;
-    const op_context context{c.n, in.data(), c.inputs(), &made, 1, none};
-    ops::einsum_plan plan;
-    if (!ops::plan_einsum(context, plan).ok()) return c.conflict("its equation is not legal");
-    int label = -1;
-    batch_axis where;
-    std::int64_t extent = 0;
-    const auto name = [&](int i) { return static_cast<int>(plan.terms[static_cast<std::size_t>(i)].name[c.state(i).axis]); };
-    for (int i = 0; i < c.inputs(); ++i) {
-        if (!c.carries(i)) continue;
-        if (label < 0) label = name(i), where = c.state(i), extent = c.extent(i);
-        if (name(i) != label || c.state(i).outer != where.outer || c.extent(i) != extent) return c.conflict("its inputs hold the samples along different axes");
-    }
-    for (int i = 0; i < c.inputs(); ++i) {
-        const ops::einsum_term& term = plan.terms[static_cast<std::size_t>(i)];
-        int times = 0;
-        for (int a = 0; a < term.rank; ++a) times += term.name[a] == label;
-        if (times > 1) return c.conflict("it takes a diagonal of the samples");
-        const int axis = term.find(static_cast<std::uint8_t>(label));
-        if (!c.carries(i) && axis >= 0 && !c.fits_beside(i, axis, extent, where.outer)) return false;
-    }
-    const int axis = plan.output.find(static_cast<std::uint8_t>(label));
-    if (axis < 0) return c.conflict("it sums over the samples");
-    return c.answer(0, {axis, where.outer});
-}
-
-// RNN, GRU, LSTM: X, W, R, B, sequence_lens, initial states.
-inline bool carry_recurrent(batch_carrier& c) {
-    const bool batch_first = c.integer("layout", 0) != 0;
-    const int axis = batch_first ? 0 : 1;
-    if (!c.only(1 | 32 | 64) || !c.carries(0) || c.state(0).axis != axis) return c.conflict(c.why.empty() ? "its samples do not lie along the batch" : c.why);
-    const batch_axis where = c.state(0);
-    for (int i : {4, 5, 6}) {
-        if (!c.has(i)) continue;
-        const int along = i == 4 ? 0 : axis;
-        if (c.carries(i) && (c.state(i).axis != along || c.state(i).outer != where.outer)) return c.conflict("its inputs hold the samples along different axes");
-        if (!c.carries(i) && !c.one_for_each(i, along, c.extent(0), where.outer)) return false;
-    }
-    c.answer(0, {batch_first ? 0 : 2, where.outer});
-    for (int i : {1, 2}) c.answer(i, {axis, where.outer});
-    return true;
-}
-
-inline bool carry_quantize(batch_carrier& c) {
-    if (!c.only(1)) return false;
-    if (c.integer("block_size", 0)) return c.conflict("it has scales by blocks");
-    return c.extents(1).elements() > 1 ? carry_beside(c, {c.integer("axis", 1)}) : c.answer(0, c.state(0));
-}
-
-// Where the samples may lie in a view of input 0, best first: alone along the axis where they were (`natural`), alone elsewhere, within an axis.
-inline void list_places(batch_carrier& c, int natural) {
-    const shape& to = c.output_extents();
-    const std::int64_t before = c.before(0);
-    c.natural = natural;
-    struct ranked {
-        int tier;
-        batch_axis where;
-    };
-    std::vector<ranked> found;
-    std::int64_t prefix = 1;
-    for (int a = 0; a < to.rank() && prefix > 0 && prefix <= before; prefix *= to[a], ++a) {
-        if (before % prefix) continue;
-        const std::int64_t outer = before / prefix;
-        if (to[a] < 1 || to[a] % (outer * c.samples)) continue;
-        const bool alone = to[a] == c.samples && outer == 1;
-        const int tier = alone ? (a == natural ? 0 : 1) : 2 + 2 * (a == to.rank() - 1) + (outer != 1);
-        found.push_back({tier, {a, outer}});
-    }
-    std::stable_sort(found.begin(), found.end(), [](const ranked& a, const ranked& b) { return a.tier < b.tier; });
-    for (const ranked& r : found) c.options.push_back(r.where);
-}
-
-inline bool carry_view(batch_carrier& c) {
-    if (!c.only(1)) return false;
-    const shape &from = c.extents(0), &to = c.output_extents();
-    if (from.elements() < 1) return c.conflict("it is empty");
-    int natural = c.state(0).axis;
-    std::vector<std::int64_t> axes;
-    if (c.n.op_type == "Flatten") natural = natural < c.integer("axis", 1) ? 0 : 1;
-    if (c.n.op_type == "Squeeze") {
-        if (!c.integers("axes", 1, axes))
-            for (int a = 0; a < from.rank(); ++a)
-                if (from[a] == 1) axes.push_back(a);
-        count_from_front(axes, from.rank());
-        int gone = 0;
-        for (int a = 0; a < natural; ++a) gone += is_among(axes, a);
-        natural = is_among(axes, natural) ? -1 : natural - gone;
-    }
-    if (c.n.op_type == "Unsqueeze" && c.integers("axes", 1, axes)) {
-        count_from_front(axes, to.rank());
-        for (int a = 0; a <= natural; ++a) natural += is_among(axes, a);
-    }
-    list_places(c, natural);
-    c.change = batch_change::reshape;
-    return !c.options.empty() || c.conflict("the samples have no place in its shape " + text(to));
-}
-
-inline bool carry_gather(batch_carrier& c) {
-    if (!c.only(3)) return false;
-    if (c.carries(0) && c.carries(1)) return c.conflict("its indices depend on the sample");
-    std::vector<std::int64_t> axis{c.integer("axis", 0)}, indices;
-    if (!count_from_front(axis, c.extents(0).rank())) return c.conflict("its axis is out of range");
-    const int along = static_cast<int>(axis[0]);
-    if (c.carries(1)) return c.answer(0, {along + c.state(1).axis, c.state(1).outer});
-    if (along != c.state(0).axis) return c.answer(0, {c.state(0).axis + (along < c.state(0).axis ? c.extents(1).rank() - 1 : 0), c.state(0).outer});
-    // Along the samples' own axis, whose index is (sample, inner): within each of them.
-    if (c.state(0).outer != 1 || c.samples != 1) return c.conflict("it takes some of the samples");
-    if (!c.integers("", 1, indices)) return c.conflict("its indices depend on contents");
-    std::int64_t place = 0;
-    bool all = static_cast<std::int64_t>(indices.size()) == c.extent(0);
-    for (const std::int64_t i : indices) all &= i == place++;
-    list_places(c, c.extents(1).rank() ? along : -1);
-    c.change = all ? batch_change::reshape : batch_change::gather;
-    return !c.options.empty() || c.conflict("the samples have no place in its shape " + text(c.output_extents()));
-}
-
-// Indices of whole slices: into axes behind which the samples lie, or apart for each sample.
-inline bool carry_gather_nd(batch_carrier& c) {
-    if (!c.only(3)) return false;
-    const std::int64_t batch_axes = c.integer("batch_dims", 0), into = batch_axes + c.extents(1)[c.extents(1).rank() - 1];
-    if (!c.carries(1) && c.state(0).axis >= into) return c.answer(0, {c.state(0).axis - static_cast<int>(into) + c.extents(1).rank() - 1, c.state(0).outer});
-    const batch_axis where = c.carries(0) ? c.state(0) : c.state(1);
-    if (where.axis >= batch_axes || (c.carries(0) && c.carries(1) && c.state(0) != c.state(1))) return c.conflict("it takes some of the samples");
-    for (int i : {0, 1})
-        if (!c.carries(i) && !c.one_for_each(i, where.axis, c.extent(1 - i), where.outer)) return false;
-    return c.answer(0, where);
-}
-
-// Indices, and what is written at them, beside the data: all hold the samples along one axis, which is not the one that is indexed.
-inline bool carry_indexed(batch_carrier& c) {
-    std::vector<std::int64_t> axis{c.integer("axis", 0)};
-    batch_axis where;
-    std::int64_t extent = 0;
-    for (int i = 0; i < c.inputs(); ++i)
-        if (c.carries(i)) where = c.state(i), extent = c.extent(i);
-    if (!count_from_front(axis, c.extents(0).rank()) || axis[0] == where.axis) return c.conflict("it works along the axis of the samples");
-    for (int i = 0; i < c.inputs(); ++i) {
-        if (c.carries(i) && (c.state(i) != where || c.extent(i) != extent)) return c.conflict("its inputs hold the samples along different axes");
-        if (!c.carries(i) && !c.one_for_each(i, where.axis, extent, where.outer)) return false;
-    }
-    return c.answer(0, where);
-}
-
-/// The rule of an operator; null where there is none.
-inline batch_rule batch_rule_of(const node& n) {
-    struct row {
-        const char* op_type;
-        batch_rule rule;
-    };
-    static constexpr row rows[] = {
-        {"ArgMax", carry_arg}, {"ArgMin", carry_arg}, {"Attention", carry_first_axis<7>}, {"AveragePool", carry_pool}, {"BatchNormalization", carry_batch_norm},
-        {"Col2Im", carry_first_axis<1>}, {"Concat", carry_concat}, {"Conv", carry_first_axis<1>}, {"ConvInteger", carry_first_axis<1>}, {"ConvTranspose", carry_first_axis<1>},
-        {"Crop", carry_first_axis<1>}, {"CumProd", carry_cumulative}, {"CumSum", carry_cumulative}, {"DeformConv", carry_first_axis<21>},
-        {"DepthToSpace", carry_first_axis<1>}, {"DequantizeLinear", carry_quantize}, {"Det", carry_matrix}, {"Dropout", carry_elementwise},
-        {"Einsum", carry_einsum}, {"Expand", carry_expand}, {"GRU", carry_recurrent}, {"Gather", carry_gather}, {"GatherElements", carry_indexed}, {"GatherND", carry_gather_nd},
-        {"Gemm", carry_gemm}, {"GlobalAveragePool", carry_pool}, {"GlobalLpPool", carry_pool}, {"GlobalMaxPool", carry_pool},
-        {"GridSample", carry_first_axis<3>}, {"GroupNormalization", carry_first_axis<1>}, {"Hardmax", carry_softmax}, {"ImageScaler", carry_first_axis<1>},
-        {"InstanceNormalization", carry_first_axis<1>}, {"LRN", carry_first_axis<1>}, {"LSTM", carry_recurrent}, {"LayerNormalization", carry_layer_norm},
-        {"LogSoftmax", carry_softmax}, {"LpNormalization", carry_axis_last}, {"LpPool", carry_pool}, {"MatMul", carry_matmul}, {"MatMulInteger", carry_matmul},
-        {"MaxPool", carry_pool}, {"MeanVarianceNormalization", carry_mean_variance}, {"Pad", carry_pad}, {"QLinearConv", carry_first_axis<1>},
-        {"QLinearMatMul", carry_qlinear_matmul}, {"QuantizeLinear", carry_quantize}, {"RMSNormalization", carry_layer_norm}, {"RNN", carry_recurrent},
-        {"ReduceL1", carry_reduce}, {"ReduceL2", carry_reduce}, {"ReduceLogSum", carry_reduce}, {"ReduceLogSumExp", carry_reduce}, {"ReduceMax", carry_reduce},
-        {"ReduceMean", carry_reduce}, {"ReduceMin", carry_reduce}, {"ReduceProd", carry_reduce}, {"ReduceSum", carry_reduce}, {"ReduceSumSquare", carry_reduce},
-        {"Resize", carry_resize}, {"RotaryEmbedding", carry_first_axis<9>}, {"ScatterElements", carry_indexed}, {"Slice", carry_slice}, {"Softmax", carry_softmax}, {"SpaceToDepth", carry_first_axis<1>},
-        {"Split", carry_axis_first}, {"Tile", carry_tile}, {"TopK", carry_axis_last}, {"Transpose", carry_transpose}, {"Trilu", carry_matrix},
-        {"Upsample", carry_resize},
-    };
-    if (n.op && (n.op->flags & op_flag::random)) return nullptr;
-    if (n.op && (n.op->flags & op_flag::elementwise)) return carry_elementwise;
-    if (n.op && (n.op->flags & op_flag::view) && n.op_type != "Identity") return carry_view;
-    if (!n.domain.empty()) return nullptr;
-    if (n.op_type == "Identity") return carry_elementwise;
-    for (const row& r : rows)
-        if (n.op_type == r.op_type) return r.rule;
-    return nullptr;
-}
-
-}  // namespace detail
-GRAFT_END_NAMESPACE
-#endif
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-// Follows the samples through a graph whose shapes are known.
-class batch_follower {
-public:
-    batch_follower(const graph& g, value_id input, std::int64_t samples) : g_(g), samples_(samples), input_(input), states_(g.values.size()), maker_(g.values.size(), -1) {
-        for (std::size_t i = 0; i < g.nodes.size(); ++i)
-            for (value_id id : g.nodes[i].outputs)
-                if (id != no_value) maker_[index(id)] = static_cast<int>(i);
-    }
-
-    status run() {
-        states_[index(input_)] = {0, 1};
-        steps_.resize(g_.nodes.size());
-        // A choice that was wrong is made anew a few times; more than that has not been seen to help.
-        std::int64_t visits = 64 * static_cast<std::int64_t>(g_.nodes.size());
-        for (std::size_t i = 0; i < g_.nodes.size();) {
-            if (--visits < 0) return std::move(first_);
-            std::string why;
-            if (pass(i, why)) {
-                ++i;
-                continue;
-            }
-            // What is told in the end is what stood in the way of the likeliest places.
-            if (first_.ok()) first_ = blocked(g_.nodes[i], why);
-            const int back = latest_choice(i);
-            if (back < 0) return std::move(first_);
-            ++steps_[static_cast<std::size_t>(back)].chosen;
-            for (std::size_t k = static_cast<std::size_t>(back) + 1; k <= i; ++k) steps_[k].chosen = 0;
-            i = static_cast<std::size_t>(back);
-        }
-        return {};
-    }
-
-    const std::vector<batch_axis>& states() const { return states_; }
-    batch_step& step(std::size_t i) { return steps_[i].step; }
-
-private:
-    struct visited {
-        batch_step step;
-        std::size_t options = 0, chosen = 0;
-    };
-    static std::size_t index(value_id id) { return static_cast<std::size_t>(id); }
-    static status blocked(const node& n, const std::string& why) {
-        return fail(errc::graph_fixed_batch, place(n), why + ", so that the network only takes the batch that it was exported with");
-    }
-
-    bool pass(std::size_t i, std::string& why) {
-        const node& n = g_.nodes[i];
-        visited& at = steps_[i];
-        at.step = batch_step();
-        at.options = 0;
-        bool carries = false, shapes = true;
-        for (value_id id : n.inputs)
-            if (id != no_value) carries |= !states_[index(id)].none(), shapes &= has_shape(id);
-        for (const attribute& a : n.attributes)
-            if (a.graph)
-                for (const capture& c : a.graph->captures) carries |= !states_[index(c.outer)].none();
-        for (value_id id : n.outputs)
-            if (id != no_value) states_[index(id)] = {}, shapes &= has_shape(id);
-        if (!carries) return true;
-        if (!shapes) return why = "its shape can only be told by running", false;
-        const batch_rule rule = batch_rule_of(n);
-        if (!rule) return why = "the operator may mix samples", false;
-        batch_carrier c(g_, n, states_, samples_);
-        if (!rule(c)) return why = c.why, false;
-        at.options = c.options.size();
-        if (at.options) c.out[0] = c.options[at.chosen];
-        for (std::size_t k = 0; k < n.outputs.size(); ++k)
-            if (n.outputs[k] != no_value) states_[index(n.outputs[k])] = c.out[k];
-        at.step.change = c.change;
-        at.step.repeats = std::move(c.repeats);
-        at.step.natural = c.natural;
-        return true;
-    }
-    bool has_shape(value_id id) const { return g_.values[index(id)].has_shape && g_.values[index(id)].extents.known(); }
-
-    // The last node before node i that had a choice and that node i depends on; -1: none has one left.
-    int latest_choice(std::size_t i) const {
-        std::vector<char> needed(i + 1, 0);
-        needed[i] = 1;
-        for (std::size_t k = i + 1; k-- > 0;) {
-            if (!needed[k]) continue;
-            if (k < i && steps_[k].chosen + 1 < steps_[k].options) return static_cast<int>(k);
-            for (value_id id : g_.nodes[k].inputs)
-                if (id != no_value && maker_[index(id)] >= 0 && maker_[index(id)] < static_cast<int>(k)) needed[static_cast<std::size_t>(maker_[index(id)])] = 1;
-        }
-        return -1;
-    }
-
-    const graph& g_;
-    std::int64_t samples_;
-    value_id input_;
-    std::vector<batch_axis> states_;
-    std::vector<int> maker_;
-    std::vector<visited> steps_;
-    status first_;
-};
-
-// With three times the samples every value has to have three times the extent along their axis, and the others as they were.
-inline status check_opened(const graph& fixed, const graph& opened, const shape& input, const std::vector<batch_axis>& states, executor& pool, const limits& limit) {
-    shape more = input;
-    more[0] *= 3;
-    graph g;
-    GRAFT_TRY_ASSIGN(g, specialize_first_input(opened, more, pool, limit));
-    for (const node& n : g.nodes)
-        for (value_id id : n.outputs) {
-            const std::size_t i = static_cast<std::size_t>(id);
-            if (id == no_value || i >= states.size() || !g.values[i].has_shape) continue;
-            shape expected = fixed.values[i].extents;
-            if (!states[i].none()) expected[states[i].axis] *= 3;
-            if (fixed.values[i].has_shape && g.values[i].extents != expected)
-                return fail(errc::graph_fixed_batch, place(n), "for three times the samples its shape is " + text(g.values[i].extents) + " and not " + text(expected));
-        }
-    return {};
-}
-
-}  // namespace detail
-
-GRAFT_INLINE bool takes_any_batch(const graph& g, const shape& input, executor& pool, const limits& limit) {
-    shape two = input;
-    two[0] = 2;
-    for (value_id id : g.inputs) {
-        const value& v = g.values[static_cast<std::size_t>(id)];
-        if (v.constant) continue;
-        if (v.has_shape && v.extents.rank() && v.extents[0] >= 0) return false;
-        break;
-    }
-    auto known = specialize_first_input(g, two, pool, limit);
-    if (!known.ok()) return false;
-    for (value_id id : known->outputs) {
-        const value& v = known->values[static_cast<std::size_t>(id)];
-        if (v.has_shape && (v.extents.rank() < 1 || v.extents[0] != 2)) return false;
-    }
-    return true;
-}
-
-GRAFT_INLINE result<graph> open_batch(graph g, const shape& input, executor& pool, const limits& limit) {
-    std::vector<value_id> open;
-    for (value_id id : g.inputs)
-        if (!g.values[static_cast<std::size_t>(id)].constant) open.push_back(id);
-    if (open.size() != 1) return fail(errc::input_name, g.name, "a network has to have one input for its batch to be opened; this one asks for " + std::to_string(open.size()));
-    if (input.rank() < 1 || !input.known() || input[0] < 1) return fail(errc::input_shape, g.name, "the shape of a batch has to be known: " + text(input));
-    if (takes_any_batch(g, input, pool, limit)) return g;
-    GRAFT_TRY_ASSIGN(g, specialize_first_input(std::move(g), input, pool, limit));
-    detail::batch_follower follower(g, open[0], input[0]);
-    GRAFT_TRY(follower.run());
-    std::vector<detail::batch_step> steps;
-    for (std::size_t i = 0; i < g.nodes.size(); ++i) steps.push_back(std::move(follower.step(i)));
-    graph made;
-    GRAFT_TRY_ASSIGN(made, detail::batch_rewriter(g, open[0], input[0], follower.states(), steps).run());
-    GRAFT_TRY(detail::check_opened(g, made, input, follower.states(), pool, limit));
-    return made;
-}
-
-GRAFT_END_NAMESPACE
-#endif
-#endif
 
 #include <atomic>
 
@@ -38029,21 +36752,18 @@ struct model_state {
     std::vector<value_info> inputs, outputs;
 };
 
-// The batch of a network whose other extents are known; what cannot be opened stays as it is.
-inline result<graph> opened_where_possible(graph g, const limits& limit) {
-    const value* input = nullptr;
-    for (value_id id : g.inputs) {
-        const value& v = g.values[static_cast<std::size_t>(id)];
-        if (v.constant) continue;
-        if (input) return g;
-        input = &v;
+// Nodes that a row of the app's own runs in place of graft's get the long name of the domain, so that no pass or kernel that knows
+// the operator by its name takes them.
+inline void set_apart(graft::graph& g, const op_table& own) {
+    for (node& n : g.nodes) {
+        if (n.domain.empty() && n.op >= own.rows && n.op < own.rows + own.size) n.domain = "ai.onnx";
+        for (attribute& a : n.attributes)
+            if (a.graph) {
+                auto body = std::make_shared<graft::graph>(*a.graph);
+                set_apart(*body, own);
+                a.graph = std::move(body);
+            }
     }
-    if (!input || !input->has_shape || input->extents.rank() < 1 || !input->extents.known()) return g;
-    executor serial;
-    auto opened = open_batch(g, input->extents, serial, limit);
-    if (opened.ok()) return opened;
-    if (opened.error().code() == errc::memory_oom) return opened;
-    return g;
 }
 
 inline value_info describe(const graph& g, value_id id) {
@@ -38149,8 +36869,6 @@ GRAFT_INLINE result<model> load_graph(graph g, const load_options& options, cons
     const ops::table_list own = ops::all_op_tables();
     tables.insert(tables.end(), own.tables, own.tables + own.size);
     GRAFT_TRY(verify_graph(g, tables.data(), static_cast<int>(tables.size()), options.limits));
-
-    if (options.open_batch) GRAFT_TRY_ASSIGN(g, detail::opened_where_possible(std::move(g), options.limits));
 
     auto state = std::make_shared<detail::model_state>();
     for (value_id id : g.inputs) state->inputs.push_back(detail::describe(g, id));
@@ -38328,17 +37046,29 @@ struct prediction {
 struct classifier_options {
     std::string labels;     ///< a text file with one name a line; empty: the model's own, else none
     std::string preprocess; ///< a specification such as "imagenet,crop=224"; empty: the model's own, else a guess
-    std::string output;     ///< the output that names classes; empty: the first
-    load_options load;      ///< `classifier::load` opens the batch of a network that was exported for a fixed one, whatever `open_batch` says
+    load_options load;
     session_options session;
 };
+
+/// Where a specification of preprocessing comes from: the caller, the model's metadata, its 8-bit input (raw), or nowhere
+/// (imagenet).
+enum class preprocess_source : std::uint8_t { given, metadata, raw_bytes, assumed };
+
+/// A specification and where it comes from.
+struct preprocess_choice {
+    preprocess_spec spec;
+    preprocess_source source = preprocess_source::given;
+};
+
+/// How pictures are prepared for an input of type `input`: by `given`, else by `metadata` (a model's graft.preprocess), else raw
+/// for 8-bit inputs, else by a guess, imagenet. Errors: usage.preprocess.
+result<preprocess_choice> choose_preprocess(const std::string& given, const std::string& metadata, dtype input);
 
 /// Names what is in pictures. It holds a session, so bring one a thread; copies of its model are cheap.
 class classifier {
 public:
     /// Loads a model with one picture input. Errors: those of `load`; file.open and labels.count (the labels);
-    /// usage.preprocess; input.name and input.shape (the model does not take one picture); classify.output (what it gives is not one number
-    /// a class: seen here where the file tells the shape, else at the first picture).
+    /// usage.preprocess; input.name and input.shape (the model does not take one picture).
     static result<classifier> load(const std::string& path, const classifier_options& options = {});
     /// The same of a model that is loaded already.
     static result<classifier> make(const model& m, const classifier_options& options = {});
@@ -38348,35 +37078,30 @@ public:
     result<std::vector<prediction>> classify(const std::string& path, int top = 5);
     /// The same of a picture in memory, RGB.
     result<std::vector<prediction>> classify(const image& picture, int top = 5);
-    /// The same of many pictures, in their order: at once as far as the model takes so many and they have one size when they are prepared.
-    result<std::vector<std::vector<prediction>>> classify(const std::vector<image>& pictures, int top = 5);
     /// The probability of every class, by index.
     result<std::vector<double>> probabilities(const image& picture);
-    /// The same of many pictures: a row for each.
-    result<std::vector<std::vector<double>>> probabilities(const std::vector<image>& pictures);
 
     const graft::model& model() const noexcept { return model_; }
     /// The names of the classes by index; empty where there are none.
     const std::vector<std::string>& labels() const noexcept { return labels_; }
     const preprocess_choice& preprocessing() const noexcept { return preprocess_; }
-    /// The place of the output that names classes among the model's.
-    std::size_t output() const noexcept { return output_; }
-    /// How many classes there are: as the file says, else by a run on a gray picture. Errors: classify.output, and those of a run.
-    result<std::int64_t> classes();
 
 private:
     classifier(const graft::model& m, const session_options& options) : model_(m), session_(m, options) {}
-    result<std::vector<prediction>> best(const std::vector<double>& probabilities, int top);
-    status add_rows(const std::vector<tensor>& prepared, std::vector<std::vector<double>>& rows);
+    std::vector<prediction> best(const std::vector<double>& probabilities, int top) const;
 
     graft::model model_;
     graft::session session_;
     preprocess_choice preprocess_;
     input_format format_;
     std::vector<std::string> labels_;
-    std::size_t input_ = 0, output_ = 0;
+    std::size_t input_ = 0;
     limits limits_;
 };
+
+/// The probabilities that the first output `scores` of a model stands for, one of each class, for one picture: the scores
+/// themselves where the graph ends in a Softmax, their softmax elsewhere; integers are scaled to a sum of one.
+std::vector<double> class_probabilities(const graph& g, const tensor& scores);
 
 /// Reads class names for a model with `classes` outputs: UTF-8, one a line. One line too few makes output 0 "background".
 /// Errors: file.open, labels.count.
@@ -38919,6 +37644,72 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
+inline const node* producer_of(const graph& g, value_id id) noexcept {
+    for (const node& n : g.nodes)
+        for (value_id made : n.outputs)
+            if (made == id) return &n;
+    return nullptr;
+}
+
+// How a graph ends: whether in a Softmax, and the zero point of the quantisation behind it.
+struct graph_ending {
+    bool softmax = false;
+    bool quantized = false; // by a QuantizeLinear whose scale is a constant
+    double scale = 1, zero_point = 0;
+};
+
+inline graph_ending ending_of(const graph& g) {
+    static constexpr const char* passed[] = {"Reshape",  "Flatten",        "Squeeze",         "Cast",
+                                             "Identity", "QuantizeLinear", "DequantizeLinear"};
+    graph_ending end;
+    if (g.outputs.empty()) return end;
+    value_id at = g.outputs[0];
+    // A graph has no circles, but it may have a million nodes; what names look like stays short.
+    for (int steps = 0; steps < 64; ++steps) {
+        const node* n = producer_of(g, at);
+        if (!n || n->inputs.empty() || n->inputs[0] == no_value || !(n->domain.empty() || n->domain == "ai.onnx")) return end;
+        if (n->op_type == "Softmax") {
+            end.softmax = true;
+            return end;
+        }
+        bool known = false;
+        for (const char* name : passed) known |= n->op_type == name;
+        if (!known) return end;
+        if (n->op_type == "QuantizeLinear" && !end.quantized && n->inputs.size() > 1) {
+            const auto constant = [&](std::size_t i) {
+                return i < n->inputs.size() && n->inputs[i] != no_value
+                           ? g.values[static_cast<std::size_t>(n->inputs[i])].constant
+                           : tensor();
+            };
+            const tensor scale = constant(1), zero = constant(2);
+            if (scale && scale.elements() == 1) {
+                end.quantized = true;
+                end.scale = element_as_double(scale.type(), scale.raw(), 0);
+                if (zero && zero.elements() == 1) end.zero_point = element_as_double(zero.type(), zero.raw(), 0);
+            }
+        }
+        at = n->inputs[0];
+    }
+    return end;
+}
+
+inline void softmax_of(std::vector<double>& values) {
+    double most = -HUGE_VAL, sum = 0;
+    for (double v : values)
+        if (v > most) most = v;
+    // Infinite and undefined scores: what is largest shares the whole, undefined ones get nothing.
+    for (double& v : values) sum += v = std::isnan(v) ? 0 : v == most ? 1 : std::exp(v - most);
+    if (sum > 0)
+        for (double& v : values) v /= sum;
+}
+
+inline void scale_to_one(std::vector<double>& values) {
+    double sum = 0;
+    for (double v : values) sum += v;
+    if (sum > 0)
+        for (double& v : values) v /= sum;
+}
+
 inline GRAFT_COLD status labels_do_not_fit(const std::string& where, std::size_t names, std::int64_t classes) {
     return fail(errc::labels_count, where,
                 std::to_string(names) + " names, but the model has " + std::to_string(classes) + " outputs");
@@ -38961,26 +37752,37 @@ inline result<std::vector<std::string>> labels_of(const model& m, std::int64_t c
     return names;
 }
 
-inline GRAFT_COLD status no_classes(const model& m, std::size_t output, const shape& scores) {
-    std::string others;
-    for (std::size_t i = 0; i < m.outputs().size() && i < 8 && m.outputs().size() > 1; ++i) others += (i ? ", " : "") + m.outputs()[i].name;
-    return fail(errc::classify_output, "output '" + m.outputs()[output].name + "'",
-                "it is " + text(scores) + ": a classifier gives one number a class for each picture" + (others.empty() ? "" : "; the outputs are " + others + "; --output NAME takes another"));
-}
-
-// The number of classes that an output has, -1 where only a run can tell. Errors: classify.output.
-inline result<std::int64_t> classes_of(const model& m, std::size_t output) {
-    const value_info& given = m.outputs()[output];
-    if (!given.has_shape) return -1;
-    shape one = given.extents;
-    if (one.rank() > 1 && one[0] < 0) one[0] = 1;
-    if (!one.known()) return -1;
-    const std::int64_t classes = classes_in(one, one.rank() > 1 ? one[0] : 1);
-    if (classes < 0) return no_classes(m, output, given.extents);
-    return classes;
+// The number of classes that the first output has, -1 where only a run can tell.
+inline std::int64_t classes_of(const model& m) noexcept {
+    const value_info& output = m.outputs()[0];
+    if (!output.has_shape || output.extents.rank() < 1) return -1;
+    shape tail;
+    for (int i = output.extents.rank() > 1 ? 1 : 0; i < output.extents.rank(); ++i) tail.push_back(output.extents[i]);
+    return elements_of(tail);
 }
 
 } // namespace detail
+
+GRAFT_INLINE std::vector<double> class_probabilities(const graph& g, const tensor& scores) {
+    std::vector<double> values(static_cast<std::size_t>(scores.elements()));
+    load_as_double(scores.type(), scores.raw(), 0, scores.elements(), values.data());
+    const detail::graph_ending end = detail::ending_of(g);
+    if (is_float(scores.type())) {
+        if (!end.softmax) detail::softmax_of(values);
+        return values;
+    }
+    if (end.quantized && !end.softmax) {
+        for (double& v : values) v = (v - end.zero_point) * end.scale;
+        detail::softmax_of(values);
+        return values;
+    }
+    double zero = end.quantized ? end.zero_point : 0;
+    if (!end.quantized)
+        for (double v : values) zero = std::min(zero, v);
+    for (double& v : values) v -= zero;
+    detail::scale_to_one(values);
+    return values;
+}
 
 GRAFT_INLINE result<std::vector<std::string>> read_labels(const std::string& path, std::int64_t classes) {
     std::string text;
@@ -38998,6 +37800,18 @@ GRAFT_INLINE result<std::vector<std::string>> read_labels(const std::string& pat
     return names;
 }
 
+GRAFT_INLINE result<preprocess_choice> choose_preprocess(const std::string& given, const std::string& metadata, dtype input) {
+    preprocess_choice choice;
+    const bool bytes = input == dtype::uint8 || input == dtype::int8;
+    choice.source = !given.empty()      ? preprocess_source::given
+                    : !metadata.empty() ? preprocess_source::metadata
+                    : bytes             ? preprocess_source::raw_bytes
+                                        : preprocess_source::assumed;
+    const char* fallback = bytes ? "raw" : "imagenet";
+    GRAFT_TRY_ASSIGN(choice.spec, parse_preprocess(!given.empty() ? given : !metadata.empty() ? metadata : fallback));
+    return choice;
+}
+
 GRAFT_INLINE result<classifier> classifier::make(const graft::model& m, const classifier_options& options) {
     classifier made(m, options.session);
     made.limits_ = options.load.limits;
@@ -39012,16 +37826,13 @@ GRAFT_INLINE result<classifier> classifier::make(const graft::model& m, const cl
                     "the model asks for " + std::to_string(pictures) + " inputs; one picture is what it can be given");
     const value_info& input = m.inputs()[made.input_];
     if (m.outputs().empty()) return fail(errc::input_name, "classify", "the model has no output");
-    while (!options.output.empty() && made.output_ < m.outputs().size() && m.outputs()[made.output_].name != options.output) ++made.output_;
-    if (made.output_ == m.outputs().size()) return fail(errc::input_name, "--output " + options.output, "the model has no output of that name");
     made.format_ = {input.type, input.extents, true};
-    GRAFT_TRY_ASSIGN(made.preprocess_, choose_preprocess(options.preprocess, m.metadata("graft.preprocess"), made.format_));
+    GRAFT_TRY_ASSIGN(made.preprocess_, choose_preprocess(options.preprocess, m.metadata("graft.preprocess"), input.type));
     // What the specification asks of the model can be told before the first picture.
     auto complete_spec = complete(made.preprocess_.spec, made.format_);
     if (!complete_spec.ok()) return complete_spec.take_status();
 
-    std::int64_t classes = -1;
-    GRAFT_TRY_ASSIGN(classes, detail::classes_of(m, made.output_));
+    const std::int64_t classes = detail::classes_of(m);
     if (!options.labels.empty())
         GRAFT_TRY_ASSIGN(made.labels_, read_labels(options.labels, classes));
     else
@@ -39031,82 +37842,36 @@ GRAFT_INLINE result<classifier> classifier::make(const graft::model& m, const cl
 
 GRAFT_INLINE result<classifier> classifier::load(const std::string& path, const classifier_options& options) {
     graft::model m;
-    load_options how = options.load;
-    how.open_batch = true;
-    GRAFT_TRY_ASSIGN(m, graft::load(path, how));
+    GRAFT_TRY_ASSIGN(m, graft::load(path, options.load));
     return make(m, options);
 }
 
-// Runs pictures of one shape, and adds a row for each.
-GRAFT_INLINE status classifier::add_rows(const std::vector<tensor>& prepared, std::vector<std::vector<double>>& rows) {
-    const value_info& input = model_.inputs()[input_];
-    const auto wanted = static_cast<std::int64_t>(prepared.size());
-    // A model with a fixed batch gets the last picture as often as there is room.
-    const std::int64_t fixed = input.has_shape && input.extents.rank() > 0 ? input.extents[0] : -1, batch = fixed > 0 ? fixed : wanted;
-    tensor all = prepared[0];
-    if (batch > 1) {
-        shape extents = all.shape();
-        extents[0] = batch;
-        GRAFT_TRY_ASSIGN(all, tensor::make(all.type(), extents));
-        for (std::int64_t i = 0; i < batch; ++i) {
-            const tensor& one = prepared[static_cast<std::size_t>(std::min(i, wanted - 1))];
-            std::memcpy(all.raw() + static_cast<std::size_t>(i) * one.bytes(), one.raw(), one.bytes());
-        }
-    }
-    GRAFT_TRY(session_.set_input(input_, all));
-    GRAFT_TRY(session_.run());
-    const tensor& scores = session_.output(output_);
-    if (classes_in(scores.shape(), batch) < 1) return detail::no_classes(model_, output_, scores.shape());
-    for (std::int64_t i = 0; i < wanted; ++i) rows.push_back(class_probabilities(model_.graph(), scores, i, batch, output_));
-    return {};
-}
-
-GRAFT_INLINE result<std::vector<std::vector<double>>> classifier::probabilities(const std::vector<image>& pictures) {
-    constexpr std::size_t most = 32;  // at once: enough for every core, and little memory
-    const value_info& input = model_.inputs()[input_];
-    const std::size_t room = input.has_shape && input.extents.rank() > 0 && input.extents[0] > 0 ? static_cast<std::size_t>(input.extents[0]) : most;
-    std::vector<std::vector<double>> rows;
-    std::vector<tensor> prepared;
-    for (const image& picture : pictures) {
-        tensor pixels;
-        GRAFT_TRY_ASSIGN(pixels, preprocess(picture, preprocess_.spec, format_, limits_));
-        if (!prepared.empty() && (prepared.size() == room || pixels.shape() != prepared[0].shape())) {
-            GRAFT_TRY(add_rows(prepared, rows));
-            prepared.clear();
-        }
-        prepared.push_back(std::move(pixels));
-    }
-    if (!prepared.empty()) GRAFT_TRY(add_rows(prepared, rows));
-    return rows;
-}
 GRAFT_INLINE result<std::vector<double>> classifier::probabilities(const image& picture) {
     tensor pixels;
     GRAFT_TRY_ASSIGN(pixels, preprocess(picture, preprocess_.spec, format_, limits_));
-    std::vector<std::vector<double>> rows;
-    GRAFT_TRY(add_rows({pixels}, rows));
-    return std::move(rows[0]);
+    // A model with a fixed batch gets the picture as many times as it asks for.
+    const value_info& input = model_.inputs()[input_];
+    if (input.has_shape && input.extents.rank() == pixels.shape().rank() && input.extents[0] > 1) {
+        shape extents = pixels.shape();
+        extents[0] = input.extents[0];
+        tensor repeated;
+        GRAFT_TRY_ASSIGN(repeated, tensor::make(pixels.type(), extents));
+        for (std::int64_t i = 0; i < extents[0]; ++i)
+            std::memcpy(repeated.raw() + static_cast<std::size_t>(i) * pixels.bytes(), pixels.raw(), pixels.bytes());
+        pixels = repeated;
+    }
+    GRAFT_TRY(session_.set_input(input_, pixels));
+    GRAFT_TRY(session_.run());
+    const tensor& scores = session_.output(0);
+    const std::int64_t batch = pixels.shape().rank() ? pixels.shape()[0] : 1;
+    const bool batched = scores.shape().rank() > 1 && scores.shape()[0] == batch;
+    const std::int64_t classes = batched ? scores.elements() / std::max<std::int64_t>(1, batch) : scores.elements();
+    if (classes < 1)
+        return fail(errc::op_shape, model_.outputs()[0].name, "the model's output is empty: " + text(scores.shape()));
+    return class_probabilities(model_.graph(), tensor(scores.type(), {classes}, scores.storage()));
 }
 
-GRAFT_INLINE result<std::int64_t> classifier::classes() {
-    std::int64_t told = -1;
-    GRAFT_TRY_ASSIGN(told, detail::classes_of(model_, output_));
-    if (told > 0) return told;
-    preprocess_spec spec;
-    GRAFT_TRY_ASSIGN(spec, complete(preprocess_.spec, format_));
-    image gray;
-    const bool exact = spec.crop == preprocess_spec::crop_rule::exact;
-    GRAFT_TRY_ASSIGN(gray, image::make(exact ? spec.crop_height : 224, exact ? spec.crop_width : 224, 3));
-    std::memset(gray.data(), 128, static_cast<std::size_t>(gray.height * gray.width * 3));
-    if (!exact) spec.resize = preprocess_spec::size_rule::none;
-    tensor pixels;
-    GRAFT_TRY_ASSIGN(pixels, to_tensor(gray, spec, format_));
-    std::vector<std::vector<double>> rows;
-    GRAFT_TRY(add_rows({pixels}, rows));
-    return static_cast<std::int64_t>(rows[0].size());
-}
-
-GRAFT_INLINE result<std::vector<prediction>> classifier::best(const std::vector<double>& probabilities, int top) {
-    if (!labels_.empty()) GRAFT_TRY(detail::fit_labels(labels_, "labels", static_cast<std::int64_t>(probabilities.size())));
+GRAFT_INLINE std::vector<prediction> classifier::best(const std::vector<double>& probabilities, int top) const {
     std::vector<int> order(probabilities.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
     const std::size_t n = std::min(order.size(), static_cast<std::size_t>(std::max(top, 0)));
@@ -39127,14 +37892,9 @@ GRAFT_INLINE result<std::vector<prediction>> classifier::best(const std::vector<
 GRAFT_INLINE result<std::vector<prediction>> classifier::classify(const image& picture, int top) {
     std::vector<double> p;
     GRAFT_TRY_ASSIGN(p, probabilities(picture));
+    const std::int64_t classes = static_cast<std::int64_t>(p.size());
+    if (!labels_.empty()) GRAFT_TRY(detail::fit_labels(labels_, "labels", classes));
     return best(p, top);
-}
-GRAFT_INLINE result<std::vector<std::vector<prediction>>> classifier::classify(const std::vector<image>& pictures, int top) {
-    std::vector<std::vector<double>> rows;
-    GRAFT_TRY_ASSIGN(rows, probabilities(pictures));
-    std::vector<std::vector<prediction>> named(rows.size());
-    for (std::size_t i = 0; i < rows.size(); ++i) GRAFT_TRY_ASSIGN(named[i], best(rows[i], top));
-    return named;
 }
 
 GRAFT_INLINE result<std::vector<prediction>> classifier::classify(const std::string& path, int top) {

@@ -4755,6 +4755,8 @@ struct gradient_context {
     status refuse(const char* why) const;
 };
 
+using gradient_function = status (*)(gradient_context&);
+
 /// The gradient of an operator; null `gradient`: nothing ever flows through it (Shape, Floor, comparisons).
 struct gradient_row {
     const char* name;
@@ -5486,8 +5488,7 @@ private:
             asked |= wanted.back() != 0;
         }
         if (!flows || !asked) return {};
-        const gradient_row own{n.op_type.c_str(), n.domain.c_str(), n.op ? n.op->gradient : nullptr};
-        const gradient_row* row = own.gradient ? &own : ops::find_gradient(n);
+        const gradient_row* row = ops::find_gradient(n);
         if (!row) return fail(errc::train_no_gradient, place(n), "this operator has no gradient, and a weight that learns lies before it: freeze what lies before it");
         if (!row->gradient) return {};
         emit_.prefix = "gradient/" + (n.name.empty() ? n.op_type : n.name);
@@ -5519,622 +5520,6 @@ GRAFT_INLINE result<std::vector<value_id>> differentiate(graph& g, value_id loss
     std::vector<value_id> gradients;
     GRAFT_TRY(detail::differentiator(g, shards, limit).run(loss, wrt, gradients));
     return gradients;
-}
-
-GRAFT_END_NAMESPACE
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_PASSES_OPEN_BATCH_HPP
-#define GRAFT_SINGLE_GRAFT_PASSES_OPEN_BATCH_HPP
-// ---- graft/passes/open_batch.hpp
-// Opens the batch of a network that was exported for a fixed one: what holds it is rewritten, and every sample is computed as it was alone.
-
-
-GRAFT_BEGIN_NAMESPACE
-
-/// The network for any number of samples along the first axis of its input; its outputs get a row for each. `input` is the shape that its
-/// input has as the network stands, the samples first, every extent known; extents that the network leaves open are fixed to it. A network
-/// that takes any batch already comes back as it is. Nodes have to be bound (`verify_graph`).
-///
-/// Every value is followed from the input: along which axis, and where within it, it holds the samples. As long as each operator computes
-/// samples apart, each slice of a value stays what it was for that sample alone, whichever of the possible places a Reshape gives the samples;
-/// a place that leads nowhere is taken back. Errors: graph.fixed_batch (names the node that the samples cannot pass), input.name (there is no
-/// input, or more than one), those of shape inference.
-result<graph> open_batch(graph g, const shape& input, executor& pool, const limits& limit = {});
-
-/// Whether the network gives as many rows as it is given samples: its outputs for two, by shape inference. `input` as above.
-bool takes_any_batch(const graph& g, const shape& input, executor& pool, const limits& limit = {});
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-// Follows the samples through a graph whose shapes are known.
-class batch_follower {
-public:
-    batch_follower(const graph& g, value_id input, std::int64_t samples) : g_(g), samples_(samples), input_(input), states_(g.values.size()), maker_(g.values.size(), -1) {
-        for (std::size_t i = 0; i < g.nodes.size(); ++i)
-            for (value_id id : g.nodes[i].outputs)
-                if (id != no_value) maker_[index(id)] = static_cast<int>(i);
-    }
-
-    status run() {
-        states_[index(input_)] = {0, 1};
-        steps_.resize(g_.nodes.size());
-        // A choice that was wrong is made anew a few times; more than that has not been seen to help.
-        std::int64_t visits = 64 * static_cast<std::int64_t>(g_.nodes.size());
-        for (std::size_t i = 0; i < g_.nodes.size();) {
-            if (--visits < 0) return std::move(first_);
-            std::string why;
-            if (pass(i, why)) {
-                ++i;
-                continue;
-            }
-            // What is told in the end is what stood in the way of the likeliest places.
-            if (first_.ok()) first_ = blocked(g_.nodes[i], why);
-            const int back = latest_choice(i);
-            if (back < 0) return std::move(first_);
-            ++steps_[static_cast<std::size_t>(back)].chosen;
-            for (std::size_t k = static_cast<std::size_t>(back) + 1; k <= i; ++k) steps_[k].chosen = 0;
-            i = static_cast<std::size_t>(back);
-        }
-        return {};
-    }
-
-    const std::vector<batch_axis>& states() const { return states_; }
-    batch_step& step(std::size_t i) { return steps_[i].step; }
-
-private:
-    struct visited {
-        batch_step step;
-        std::size_t options = 0, chosen = 0;
-    };
-    static std::size_t index(value_id id) { return static_cast<std::size_t>(id); }
-    static status blocked(const node& n, const std::string& why) {
-        return fail(errc::graph_fixed_batch, place(n), why + ", so that the network only takes the batch that it was exported with");
-    }
-
-    bool pass(std::size_t i, std::string& why) {
-        const node& n = g_.nodes[i];
-        visited& at = steps_[i];
-        at.step = batch_step();
-        at.options = 0;
-        bool carries = false, shapes = true;
-        for (value_id id : n.inputs)
-            if (id != no_value) carries |= !states_[index(id)].none(), shapes &= has_shape(id);
-        for (const attribute& a : n.attributes)
-            if (a.graph)
-                for (const capture& c : a.graph->captures) carries |= !states_[index(c.outer)].none();
-        for (value_id id : n.outputs)
-            if (id != no_value) states_[index(id)] = {}, shapes &= has_shape(id);
-        if (!carries) return true;
-        if (!shapes) return why = "its shape can only be told by running", false;
-        const batch_rule rule = batch_rule_of(n);
-        if (!rule) return why = "the operator may mix samples", false;
-        batch_carrier c(g_, n, states_, samples_);
-        if (!rule(c)) return why = c.why, false;
-        at.options = c.options.size();
-        if (at.options) c.out[0] = c.options[at.chosen];
-        for (std::size_t k = 0; k < n.outputs.size(); ++k)
-            if (n.outputs[k] != no_value) states_[index(n.outputs[k])] = c.out[k];
-        at.step.change = c.change;
-        at.step.repeats = std::move(c.repeats);
-        at.step.natural = c.natural;
-        return true;
-    }
-    bool has_shape(value_id id) const { return g_.values[index(id)].has_shape && g_.values[index(id)].extents.known(); }
-
-    // The last node before node i that had a choice and that node i depends on; -1: none has one left.
-    int latest_choice(std::size_t i) const {
-        std::vector<char> needed(i + 1, 0);
-        needed[i] = 1;
-        for (std::size_t k = i + 1; k-- > 0;) {
-            if (!needed[k]) continue;
-            if (k < i && steps_[k].chosen + 1 < steps_[k].options) return static_cast<int>(k);
-            for (value_id id : g_.nodes[k].inputs)
-                if (id != no_value && maker_[index(id)] >= 0 && maker_[index(id)] < static_cast<int>(k)) needed[static_cast<std::size_t>(maker_[index(id)])] = 1;
-        }
-        return -1;
-    }
-
-    const graph& g_;
-    std::int64_t samples_;
-    value_id input_;
-    std::vector<batch_axis> states_;
-    std::vector<int> maker_;
-    std::vector<visited> steps_;
-    status first_;
-};
-
-// With three times the samples every value has to have three times the extent along their axis, and the others as they were.
-inline status check_opened(const graph& fixed, const graph& opened, const shape& input, const std::vector<batch_axis>& states, executor& pool, const limits& limit) {
-    shape more = input;
-    more[0] *= 3;
-    graph g;
-    GRAFT_TRY_ASSIGN(g, specialize_first_input(opened, more, pool, limit));
-    for (const node& n : g.nodes)
-        for (value_id id : n.outputs) {
-            const std::size_t i = static_cast<std::size_t>(id);
-            if (id == no_value || i >= states.size() || !g.values[i].has_shape) continue;
-            shape expected = fixed.values[i].extents;
-            if (!states[i].none()) expected[states[i].axis] *= 3;
-            if (fixed.values[i].has_shape && g.values[i].extents != expected)
-                return fail(errc::graph_fixed_batch, place(n), "for three times the samples its shape is " + text(g.values[i].extents) + " and not " + text(expected));
-        }
-    return {};
-}
-
-}  // namespace detail
-
-GRAFT_INLINE bool takes_any_batch(const graph& g, const shape& input, executor& pool, const limits& limit) {
-    shape two = input;
-    two[0] = 2;
-    for (value_id id : g.inputs) {
-        const value& v = g.values[static_cast<std::size_t>(id)];
-        if (v.constant) continue;
-        if (v.has_shape && v.extents.rank() && v.extents[0] >= 0) return false;
-        break;
-    }
-    auto known = specialize_first_input(g, two, pool, limit);
-    if (!known.ok()) return false;
-    for (value_id id : known->outputs) {
-        const value& v = known->values[static_cast<std::size_t>(id)];
-        if (v.has_shape && (v.extents.rank() < 1 || v.extents[0] != 2)) return false;
-    }
-    return true;
-}
-
-GRAFT_INLINE result<graph> open_batch(graph g, const shape& input, executor& pool, const limits& limit) {
-    std::vector<value_id> open;
-    for (value_id id : g.inputs)
-        if (!g.values[static_cast<std::size_t>(id)].constant) open.push_back(id);
-    if (open.size() != 1) return fail(errc::input_name, g.name, "a network has to have one input for its batch to be opened; this one asks for " + std::to_string(open.size()));
-    if (input.rank() < 1 || !input.known() || input[0] < 1) return fail(errc::input_shape, g.name, "the shape of a batch has to be known: " + text(input));
-    if (takes_any_batch(g, input, pool, limit)) return g;
-    GRAFT_TRY_ASSIGN(g, specialize_first_input(std::move(g), input, pool, limit));
-    detail::batch_follower follower(g, open[0], input[0]);
-    GRAFT_TRY(follower.run());
-    std::vector<detail::batch_step> steps;
-    for (std::size_t i = 0; i < g.nodes.size(); ++i) steps.push_back(std::move(follower.step(i)));
-    graph made;
-    GRAFT_TRY_ASSIGN(made, detail::batch_rewriter(g, open[0], input[0], follower.states(), steps).run());
-    GRAFT_TRY(detail::check_opened(g, made, input, follower.states(), pool, limit));
-    return made;
-}
-
-GRAFT_END_NAMESPACE
-#endif
-#endif
-// ---- graft/passes/to_float32.hpp
-// A network in float32: half precision and double converted, quantised weights and activations told by the numbers that they stand for.
-
-
-#include <string>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// What `to_float32` had to change; both false: the network was float32 already.
-struct float32_changes {
-    dtype converted = dtype::undefined;  ///< the first other floating type that was met: float16, bfloat16 or float64
-    bool dequantized = false;            ///< QuantizeLinear, QLinearConv and their like are gone, and weights are what their integers stand for
-};
-
-/// The network with all floating-point values in float32, an input of such a type included; an input of integers stays. Values of integers
-/// that stand for numbers by a scale and a zero point become those numbers, and QuantizeLinear a Clip to the numbers that its type can stand
-/// for: rounding goes, saturation stays, for networks rely on it (a ReLU6 that has become part of a scale). `input` is the shape of one batch;
-/// nodes have to be bound (`verify_graph`), and stay so. Errors: op.unsupported (names an operator that does arithmetic on integers of
-/// which that form is not known), memory.oom, those of shape inference.
-result<graph> to_float32(graph g, const shape& input, executor& pool, const limits& limit, float32_changes& changes);
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-class float32_rewriter {
-public:
-    float32_rewriter(graph g, const graph& known) : g_(std::move(g)), known_(known), write_(g_, "float32"), kept_(g_.values.size(), 0), alias_(g_.values.size(), no_value) {
-        std::vector<value_id> ids = g_.outputs;
-        for (const node& n : g_.nodes) append_captures(n, ids);
-        for (value_id id : ids) kept_[index(id)] = 1;
-    }
-
-    result<graph> run(float32_changes& changes) {
-        std::vector<node> nodes = std::move(g_.nodes);
-        g_.nodes.clear();
-        for (std::size_t i = 0; i < g_.values.size(); ++i) GRAFT_TRY(convert(g_.values[i], changes));
-        for (node& n : nodes) {
-            GRAFT_TRY(convert_attributes(n, changes));
-            for (value_id& id : n.inputs)
-                if (id != no_value && index(id) < alias_.size() && alias_[index(id)] != no_value) id = alias_[index(id)];
-            bool done = false;
-            GRAFT_TRY(dequantize(n, done));
-            changes.dequantized |= done;
-            if (!done) g_.nodes.push_back(std::move(n));
-        }
-        for (value_id id : g_.outputs) hand_out(id);
-        GRAFT_TRY(std::move(write_.failure));
-        return std::move(g_);
-    }
-
-private:
-    // A value of integers that stands for (integer - zero) * scale, and the float32 value of that.
-    struct quantized {
-        value_id real = no_value, scale = no_value, zero = no_value;
-        std::int64_t axis = 1;
-    };
-    static std::size_t index(value_id id) { return static_cast<std::size_t>(id); }
-    static bool is_other_float(dtype t) { return t == dtype::float16 || t == dtype::bfloat16 || t == dtype::float64; }
-    dtype type_of(value_id id) const { return index(id) < known_.values.size() ? known_.values[index(id)].type : g_.values[index(id)].type; }
-    const shape& extents(value_id id) const { return known_.values[index(id)].extents; }
-    static value_id input(const node& n, std::size_t i) { return i < n.inputs.size() ? n.inputs[i] : no_value; }
-    const tensor* constant(value_id id) const { return id != no_value && g_.values[index(id)].constant ? &g_.values[index(id)].constant : nullptr; }
-
-    static result<tensor> converted(const tensor& from) {
-        tensor to;
-        GRAFT_TRY_ASSIGN(to, tensor::make(dtype::float32, from.shape()));
-        for (std::int64_t i = 0; i < from.elements(); ++i) to.data<float>()[i] = static_cast<float>(element_as_double(from.type(), from.raw(), i));
-        return to;
-    }
-    static status convert(value& v, float32_changes& changes) {
-        if (!is_other_float(v.constant ? v.constant.type() : v.type)) return {};
-        if (changes.converted == dtype::undefined) changes.converted = v.constant ? v.constant.type() : v.type;
-        if (v.constant) GRAFT_TRY_ASSIGN(v.constant, converted(v.constant));
-        v.type = dtype::float32;
-        return {};
-    }
-    // Types that nodes name, and tensors that they hold.
-    static status convert_attributes(node& n, float32_changes& changes) {
-        for (attribute& a : n.attributes) {
-            const bool names_type = (n.op_type == "Cast" && a.name == "to") || a.name == "dtype" || a.name == "output_datatype";
-            if (names_type && is_other_float(static_cast<dtype>(a.integer))) {
-                if (changes.converted == dtype::undefined) changes.converted = static_cast<dtype>(a.integer);
-                a.integer = static_cast<std::int64_t>(dtype::float32);
-            }
-            if (a.kind == attribute_kind::tensor && is_other_float(a.tensor.type())) GRAFT_TRY_ASSIGN(a.tensor, converted(a.tensor));
-            if (!a.graph) continue;
-            auto body = std::make_shared<graph>(*a.graph);
-            for (value& v : body->values) GRAFT_TRY(convert(v, changes));
-            for (node& inner : body->nodes) GRAFT_TRY(convert_attributes(inner, changes));
-            a.graph = std::move(body);
-        }
-        return {};
-    }
-
-    // -- quantisation --
-
-    bool is_quantized(value_id id) const { return id != no_value && index(id) < quantized_.size() && quantized_[index(id)].real != no_value; }
-    bool same(value_id a, value_id b) const {
-        if (a == b) return true;
-        const tensor *x = constant(a), *y = constant(b);
-        if (a == no_value || b == no_value) {
-            // A zero point that is left out is zero.
-            const tensor* other = a == no_value ? y : x;
-            for (std::int64_t i = 0; other && i < other->elements(); ++i)
-                if (element_as_double(other->type(), other->raw(), i) != 0) return false;
-            return other != nullptr;
-        }
-        if (!x || !y || x->elements() != y->elements()) return false;
-        for (std::int64_t i = 0; i < x->elements(); ++i)
-            if (element_as_double(x->type(), x->raw(), i) != element_as_double(y->type(), y->raw(), i)) return false;
-        return true;
-    }
-    void mark(value_id id, value_id real, value_id scale, value_id zero, std::int64_t axis) {
-        quantized_.resize(g_.values.size());
-        quantized_[index(id)] = {real, scale, zero, axis};
-    }
-
-    // A scale or zero point as float32, shaped to meet a value of that rank by broadcasting.
-    result<tensor> along(value_id id, int rank, std::int64_t axis) const {
-        const tensor& from = *constant(id);
-        tensor to;
-        shape e;
-        if (from.elements() > 1) e = shape::filled(rank, 1), e[static_cast<int>(axis < 0 ? axis + rank : axis)] = from.elements();
-        GRAFT_TRY_ASSIGN(to, tensor::make(dtype::float32, e));
-        for (std::int64_t i = 0; i < from.elements(); ++i) to.data<float>()[i] = static_cast<float>(element_as_double(from.type(), from.raw(), i));
-        return to;
-    }
-    std::string name_of(value_id id) const { return g_.values[index(id)].name; }
-
-    status need_constants(const node& n, std::initializer_list<value_id> ids) const {
-        for (value_id id : ids)
-            if (id != no_value && !constant(id)) return fail(errc::op_unsupported, place(n), "its scales and zero points have to be constants for the network to learn in float32");
-        return {};
-    }
-
-    // What the integers of `id` stand for by this scale and zero point: a constant, what is known of the value, or DequantizeLinear of an input.
-    status real_of(const node& n, value_id id, value_id scale, value_id zero, std::int64_t axis, value_id& real) {
-        GRAFT_TRY(need_constants(n, {scale, zero}));
-        const int rank = extents(id).rank();
-        if (const tensor* t = constant(id)) {
-            const tensor &s = *constant(scale), *z = constant(zero);
-            tensor made;
-            GRAFT_TRY_ASSIGN(made, tensor::make(dtype::float32, t->shape()));
-            std::int64_t inner = 1;
-            const std::int64_t at = axis < 0 ? axis + rank : axis;
-            if (s.elements() > 1 && (at < 0 || at >= rank || t->shape()[static_cast<int>(at)] != s.elements()))
-                return fail(errc::op_unsupported, place(n), "it has scales by blocks, of which the form in float32 is not known");
-            for (int a = static_cast<int>(at) + 1; a < rank; ++a) inner *= t->shape()[a];
-            for (std::int64_t i = 0; i < t->elements(); ++i) {
-                const std::int64_t k = s.elements() > 1 ? i / inner % s.elements() : 0;
-                const double off = z ? element_as_double(z->type(), z->raw(), z->elements() > 1 ? k : 0) : 0;
-                made.data<float>()[i] = static_cast<float>((element_as_double(t->type(), t->raw(), i) - off) * element_as_double(s.type(), s.raw(), k));
-            }
-            real = write_.constant(name_of(id), std::move(made));
-            return {};
-        }
-        if (!is_quantized(id)) {
-            std::vector<value_id> in{id, scale};
-            if (zero != no_value) in.push_back(zero);
-            real = write_.add("DequantizeLinear", name_of(id), in, constant(scale)->elements() > 1 ? std::vector<attribute>{integer_attribute("axis", axis)} : std::vector<attribute>(), dtype::float32);
-            return {};
-        }
-        const quantized q = quantized_[index(id)];
-        real = q.real;
-        if (same(q.scale, scale) && same(q.zero, zero)) return {};
-        // The integers first, then by the other scale: (real / s + z - z') * s'.
-        GRAFT_TRY(whole_of(id, real));
-        if (zero != no_value) {
-            tensor z;
-            GRAFT_TRY_ASSIGN(z, along(zero, rank, axis));
-            real = write_.add("Sub", name_of(id), {real, write_.constant(name_of(zero), std::move(z))}, {}, dtype::float32);
-        }
-        tensor s;
-        GRAFT_TRY_ASSIGN(s, along(scale, rank, axis));
-        real = write_.add("Mul", name_of(id), {real, write_.constant(name_of(scale), std::move(s))}, {}, dtype::float32);
-        return {};
-    }
-    // The integers themselves, as float32 that are not rounded.
-    status whole_of(value_id id, value_id& whole) {
-        const quantized q = quantized_[index(id)];
-        const int rank = extents(id).rank();
-        tensor s;
-        whole = q.real;
-        if (q.scale != no_value) {
-            GRAFT_TRY_ASSIGN(s, along(q.scale, rank, q.axis));
-            whole = write_.add("Div", name_of(id), {whole, write_.constant(name_of(q.scale), std::move(s))}, {}, dtype::float32);
-        }
-        if (q.zero == no_value) return {};
-        tensor z;
-        GRAFT_TRY_ASSIGN(z, along(q.zero, rank, q.axis));
-        whole = write_.add("Add", name_of(id), {whole, write_.constant(name_of(q.zero), std::move(z))}, {}, dtype::float32);
-        return {};
-    }
-
-    // `real` cut to what integers of a type can stand for.
-    status saturated(const node& n, value_id& real, value_id out, dtype type, value_id scale, value_id zero, std::int64_t axis) {
-        double low = 0, high = 0;
-        if (!ops::quantized_range(type, low, high)) return {};  // to a small float: it saturates far beyond what is met
-        GRAFT_TRY(need_constants(n, {scale, zero}));
-        tensor least, most;
-        GRAFT_TRY_ASSIGN(least, along(scale, extents(out).rank(), axis));
-        GRAFT_TRY_ASSIGN(most, along(scale, extents(out).rank(), axis));
-        const tensor* z = constant(zero);
-        for (std::int64_t i = 0; i < least.elements(); ++i) {
-            const double s = static_cast<double>(least.data<float>()[i]), off = z ? element_as_double(z->type(), z->raw(), z->elements() > 1 ? i : 0) : 0;
-            least.data<float>()[i] = static_cast<float>((low - off) * s);
-            most.data<float>()[i] = static_cast<float>((high - off) * s);
-        }
-        const std::string stem = name_of(out);
-        if (least.elements() > 1) {
-            real = write_.add("Max", stem, {real, write_.constant(stem, std::move(least))}, {}, dtype::float32);
-            real = write_.add("Min", stem, {real, write_.constant(stem, std::move(most))}, {}, dtype::float32);
-        } else if (g_.version_of("") < 11)
-            real = write_.add("Clip", stem, {real}, {real_attribute("min", least.data<float>()[0]), real_attribute("max", most.data<float>()[0])}, dtype::float32);
-        else
-            real = write_.add("Clip", stem, {real, write_.number(stem, static_cast<double>(least.data<float>()[0])), write_.number(stem, static_cast<double>(most.data<float>()[0]))}, {}, dtype::float32);
-        return {};
-    }
-
-    static bool moves_only(const node& n) {
-        if (n.op && (n.op->flags & op_flag::view)) return true;
-        for (const char* name : {"Transpose", "MaxPool", "GlobalMaxPool", "Slice", "Split", "Gather", "Expand", "Tile", "DepthToSpace", "SpaceToDepth", "Concat"})
-            if (n.op_type == name) return true;
-        return false;
-    }
-
-    // Does away with a node of quantised arithmetic; `done`: what it made is told otherwise now.
-    status dequantize(node& n, bool& done) {
-        bool reads = false;
-        for (value_id id : n.inputs) reads |= is_quantized(id);
-        if (n.domain.empty()) {
-            done = true;
-            if (n.op_type == "QuantizeLinear") return quantize_linear(n);
-            if (n.op_type == "DequantizeLinear") return dequantize_linear(n, done);
-            if (n.op_type == "DynamicQuantizeLinear") return dynamic_quantize(n);
-            if (n.op_type == "QLinearConv") return qlinear_conv(n);
-            if (n.op_type == "QLinearMatMul") return qlinear_matmul(n);
-            if (n.op_type == "ConvInteger" || n.op_type == "MatMulInteger") return integer_product(n);
-            if (reads && n.op_type == "Cast") return cast_quantized(n);
-            if (reads && moves_only(n)) return move_quantized(n);
-            done = false;
-        }
-        if (reads) return fail(errc::op_unsupported, place(n), "it works on quantised integers, and its form in float32 is not known");
-        return {};
-    }
-
-    status quantize_linear(node& n) {
-        const std::int64_t axis = integer(n, "axis", 1);
-        value_id real = n.inputs[0];
-        const value_id zero = input(n, 2);
-        const dtype type = zero != no_value ? type_of(zero) : static_cast<dtype>(integer(n, "output_dtype", static_cast<std::int64_t>(dtype::uint8)));
-        if (integer(n, "block_size", 0)) return fail(errc::op_unsupported, place(n), "it has scales by blocks, of which the form in float32 is not known");
-        GRAFT_TRY(saturated(n, real, n.outputs[0], type, n.inputs[1], zero, axis));
-        mark(n.outputs[0], real, n.inputs[1], zero, axis);
-        return {};
-    }
-    status dequantize_linear(node& n, bool& done) {
-        const std::int64_t axis = integer(n, "axis", 1);
-        const value& folded = known_.values[index(n.outputs[0])];
-        if (folded.constant) {
-            tensor made;
-            GRAFT_TRY_ASSIGN(made, converted(folded.constant));
-            return become_constant(n.outputs[0], std::move(made));
-        }
-        if (!constant(n.inputs[0]) && !is_quantized(n.inputs[0])) return done = false, status();  // integers from outside
-        value_id real = no_value;
-        GRAFT_TRY(real_of(n, n.inputs[0], n.inputs[1], input(n, 2), axis, real));
-        return stands_for(n.outputs[0], real);
-    }
-    status become_constant(value_id id, tensor made) {
-        value& v = g_.values[index(id)];
-        v.type = made.type();
-        v.extents = made.shape();
-        v.has_shape = true;
-        v.constant = std::move(made);
-        return {};
-    }
-    // Whatever reads `id` gets `real`.
-    status stands_for(value_id id, value_id real) {
-        if (const tensor* t = constant(real)) return become_constant(id, *t);
-        if (!kept_[index(id)]) return alias_[index(id)] = real, status();
-        node copy;
-        copy.name = name_of(id);
-        copy.inputs = {real};
-        copy.outputs = {id};
-        write_.become(copy, "Identity");
-        g_.nodes.push_back(std::move(copy));
-        g_.values[index(id)].type = dtype::float32;
-        return {};
-    }
-    // By a scale of 1: the numbers stand for themselves, and the scale that comes out is that.
-    status dynamic_quantize(node& n) {
-        mark(n.outputs[0], n.inputs[0], no_value, no_value, 1);
-        for (std::size_t i = 1; i < n.outputs.size(); ++i) {
-            if (n.outputs[i] == no_value) continue;
-            tensor made;
-            GRAFT_TRY_ASSIGN(made, tensor::zeros(i == 1 ? dtype::float32 : dtype::uint8, shape{}));
-            if (i == 1) made.data<float>()[0] = 1;
-            GRAFT_TRY(become_constant(n.outputs[i], std::move(made)));
-        }
-        return {};
-    }
-    status qlinear_conv(node& n) {
-        value_id x = no_value, w = no_value, bias = no_value;
-        GRAFT_TRY(real_of(n, n.inputs[0], n.inputs[1], n.inputs[2], 1, x));
-        GRAFT_TRY(real_of(n, n.inputs[3], n.inputs[4], n.inputs[5], 0, w));
-        if (input(n, 8) != no_value) GRAFT_TRY(real_bias(n, n.inputs[8], n.inputs[1], n.inputs[4], bias));
-        std::vector<value_id> in{x, w};
-        if (bias != no_value) in.push_back(bias);
-        value_id y = write_.add("Conv", name_of(n.outputs[0]), in, n.attributes, dtype::float32);
-        GRAFT_TRY(saturated(n, y, n.outputs[0], type_of(n.inputs[7]), n.inputs[6], n.inputs[7], 1));
-        mark(n.outputs[0], y, n.inputs[6], n.inputs[7], 1);
-        return {};
-    }
-    // A bias of integers stands for itself times both scales.
-    status real_bias(const node& n, value_id id, value_id x_scale, value_id w_scale, value_id& bias) {
-        GRAFT_TRY(need_constants(n, {id, x_scale, w_scale}));
-        const tensor &b = *constant(id), &x = *constant(x_scale), &w = *constant(w_scale);
-        tensor made;
-        GRAFT_TRY_ASSIGN(made, converted(b));
-        for (std::int64_t i = 0; i < made.elements(); ++i)
-            made.data<float>()[i] = static_cast<float>(element_as_double(b.type(), b.raw(), i) * element_as_double(x.type(), x.raw(), 0) * element_as_double(w.type(), w.raw(), w.elements() > 1 ? i : 0));
-        bias = write_.constant(name_of(id), std::move(made));
-        return {};
-    }
-    status qlinear_matmul(node& n) {
-        value_id a = no_value, b = no_value;
-        const int out_rank = extents(n.outputs[0]).rank();
-        GRAFT_TRY(real_of(n, n.inputs[0], n.inputs[1], n.inputs[2], -2, a));
-        GRAFT_TRY(real_of(n, n.inputs[3], n.inputs[4], n.inputs[5], -1, b));
-        value_id y = write_.add("MatMul", name_of(n.outputs[0]), {a, b}, {}, dtype::float32);
-        GRAFT_TRY(saturated(n, y, n.outputs[0], type_of(n.inputs[7]), n.inputs[6], n.inputs[7], out_rank - 2));
-        mark(n.outputs[0], y, n.inputs[6], n.inputs[7], out_rank - 2);
-        return {};
-    }
-    // Sums of products of integers less their zero points: exact numbers of their own.
-    status integer_product(node& n) {
-        const bool conv = n.op_type == "ConvInteger";
-        value_id in[2] = {no_value, no_value};
-        for (int i = 0; i < 2; ++i) {
-            const value_id id = n.inputs[static_cast<std::size_t>(i)], zero = input(n, static_cast<std::size_t>(i) + 2);
-            GRAFT_TRY(need_constants(n, {zero}));
-            if (!is_quantized(id) && !constant(id)) {
-                in[i] = write_.add("Cast", name_of(id), {id}, {integer_attribute("to", static_cast<std::int64_t>(dtype::float32))}, dtype::float32);
-            } else if (constant(id)) {
-                tensor made;
-                GRAFT_TRY_ASSIGN(made, converted(*constant(id)));
-                in[i] = write_.constant(name_of(id), std::move(made));
-            } else
-                GRAFT_TRY(whole_of(id, in[i]));
-            const tensor* z = constant(zero);
-            bool any = false;
-            for (std::int64_t k = 0; z && k < z->elements(); ++k) any |= element_as_double(z->type(), z->raw(), k) != 0;
-            if (!any) continue;
-            tensor off;
-            const int rank = extents(id).rank();
-            GRAFT_TRY_ASSIGN(off, along(zero, rank, conv ? 0 : i ? rank - 1 : rank - 2));
-            in[i] = write_.add("Sub", name_of(id), {in[i], write_.constant(name_of(zero), std::move(off))}, {}, dtype::float32);
-        }
-        const value_id y = write_.add(conv ? "Conv" : "MatMul", name_of(n.outputs[0]), {in[0], in[1]}, conv ? n.attributes : std::vector<attribute>(), dtype::float32);
-        mark(n.outputs[0], y, no_value, no_value, 1);
-        return {};
-    }
-    status cast_quantized(node& n) {
-        value_id whole = no_value;
-        GRAFT_TRY(whole_of(n.inputs[0], whole));
-        if (!is_float(static_cast<dtype>(integer(n, "to", 1)))) return mark(n.outputs[0], whole, no_value, no_value, 1), status();
-        return stands_for(n.outputs[0], whole);
-    }
-    status move_quantized(node& n) {
-        if (!is_quantized(n.inputs[0])) return fail(errc::op_unsupported, place(n), "it works on quantised integers, and its form in float32 is not known");
-        const quantized first = quantized_[index(n.inputs[0])];
-        if (constant(first.scale) && constant(first.scale)->elements() > 1) return fail(errc::op_unsupported, place(n), "it moves integers that have a scale a channel");
-        const bool joins = n.op_type == "Concat";
-        for (std::size_t i = 0; i < (joins ? n.inputs.size() : 1); ++i) GRAFT_TRY(real_of(n, n.inputs[i], first.scale, first.zero, 1, n.inputs[i]));
-        for (value_id& id : n.outputs) {
-            if (id == no_value) continue;
-            const value_id real = g_.add_value(write_.fresh(name_of(id)));
-            g_.values.back().type = dtype::float32;
-            mark(id, real, first.scale, first.zero, 1);
-            id = real;
-        }
-        g_.nodes.push_back(std::move(n));
-        return {};
-    }
-
-    // An output of integers is quantised again: what is handed out stays what it was.
-    void hand_out(value_id id) {
-        if (!is_quantized(id)) return;
-        const quantized q = quantized_[index(id)];
-        const bool plain = q.scale == no_value;
-        node n;
-        n.name = name_of(id);
-        n.inputs = {q.real};
-        n.outputs = {id};
-        if (!plain) n.inputs.push_back(q.scale);
-        if (!plain && q.zero != no_value) n.inputs.push_back(q.zero);
-        if (plain)
-            n.attributes.push_back(integer_attribute("to", static_cast<std::int64_t>(type_of(id))));
-        else if (constant(q.scale)->elements() > 1)
-            n.attributes.push_back(integer_attribute("axis", q.axis));
-        write_.become(n, plain ? "Cast" : "QuantizeLinear");
-        g_.nodes.push_back(std::move(n));
-        quantized_[index(id)] = {};
-    }
-    static std::int64_t integer(const node& n, const char* name, std::int64_t otherwise) {
-        const attribute* a = n.find(name);
-        return a ? a->integer : otherwise;
-    }
-
-    graph g_;
-    const graph& known_;  // with the types and shapes of all values
-    node_writer write_;
-    std::vector<char> kept_;          // outputs, and what bodies read: they need a value of their own
-    std::vector<value_id> alias_;     // what is read in place of a value
-    std::vector<quantized> quantized_;
-};
-
-}  // namespace detail
-
-GRAFT_INLINE result<graph> to_float32(graph g, const shape& input, executor& pool, const limits& limit, float32_changes& changes) {
-    graph known;
-    GRAFT_TRY_ASSIGN(known, specialize_first_input(g, input, pool, limit));
-    return detail::float32_rewriter(std::move(g), known).run(changes);
 }
 
 GRAFT_END_NAMESPACE
@@ -7424,263 +6809,67 @@ struct evaluation_options {
     int threads = 0;          ///< of the network and of the loader each; 0: default_threads()
     double bad_share = 0.01;  ///< of the pictures that may be unreadable
     std::shared_ptr<image_cache> cache;
-    std::size_t output = 0;   ///< which of the network's outputs names classes
     void (*progress)(void* context, std::int64_t done, std::int64_t of) = nullptr;
     void* context = nullptr;
 };
 
 /// Runs a network over a dataset prepared by `spec`, without augmentation. `class_of` gives for each class of the dataset the network's
-/// output; empty: they are in the same order. Scores of any type are taken for what they stand for (class_probabilities). Errors:
-/// classify.output (it gives no row of classes), data.label_range, those of the loader and of a run.
+/// output; empty: they are in the same order. Probabilities are the network's own where it ends in a Softmax. Errors: those of the
+/// loader and of a run.
 result<evaluation_result> evaluate(const model& network, const dataset& data, const preprocess_spec& spec, const std::vector<std::int64_t>& class_of,
                                    const evaluation_options& options);
 
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
-#ifndef GRAFT_SINGLE_GRAFT_TRAIN_BATCH_PARTS_HPP
-#define GRAFT_SINGLE_GRAFT_TRAIN_BATCH_PARTS_HPP
-// ---- graft/train/batch_parts.hpp
-// Rows of batches: the parts that one is computed in, where they lie, and how a part is filled up.
-
-
-#include <algorithm>
-#include <cstring>
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-// Samples [first, last) of a batch, where they lie.
-inline tensor_view rows_of(const tensor& batch, std::int64_t first, std::int64_t last) {
-    tensor_view v = view(batch);
-    const std::int64_t n = v.extents[0];
-    v.data = static_cast<unsigned char*>(v.data) + (n ? static_cast<std::int64_t>(batch.bytes()) / n * first : 0);
-    v.extents[0] = last - first;
-    return v;
-}
-
-// The parts that a batch is computed in: as shards are cut, or of `each` samples. Their number is a power of two, and some may be empty.
-struct batch_parts {
-    shards cut;
-    std::int64_t each = 0;
-
-    std::int64_t count(std::int64_t n) const {
-        std::int64_t parts = each > 0 ? 1 : cut.count;
-        while (each > 0 && parts * each < n) parts *= 2;
-        return parts;
-    }
-    std::int64_t first(std::int64_t n, std::int64_t s) const { return each > 0 ? std::min(n, s * each) : cut.first(n, static_cast<int>(s)); }
-    std::int64_t last(std::int64_t n, std::int64_t s) const { return first(n, s + 1); }
-    // Samples of the largest part, as it is planned.
-    std::int64_t largest(std::int64_t n) const {
-        std::int64_t most = each;
-        for (std::int64_t s = 0; each == 0 && s < cut.count; ++s) most = std::max(most, last(n, s) - first(n, s));
-        return most;
-    }
-};
-
-// Repeats the last sample until there are `n`; `fill` false: zeros instead.
-inline status filled_up(const tensor_view& rows, std::int64_t n, bool fill, tensor& made) {
-    shape extents = rows.extents;
-    const std::int64_t had = extents[0];
-    const std::size_t size = static_cast<std::size_t>(bytes_of(rows.type, extents) / had);
-    extents[0] = n;
-    tensor all;  // `made` may be what the rows lie in
-    GRAFT_TRY_ASSIGN(all, tensor::zeros(rows.type, extents));
-    const auto* from = static_cast<const std::byte*>(rows.data);
-    for (std::int64_t i = 0; i < (fill ? n : had); ++i) std::memcpy(all.raw() + static_cast<std::size_t>(i) * size, from + static_cast<std::size_t>(std::min(i, had - 1)) * size, size);
-    made = std::move(all);
-    return {};
-}
-
-}  // namespace detail
-GRAFT_END_NAMESPACE
-#endif
-
-#include <algorithm>
-#include <cmath>
-#include <cstring>
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-// What the loss is taken of, for the first `pictures` rows of `batch`: scores that are logits as they are, else the logarithms of what they
-// stand for.
-inline result<std::vector<float>> logits_in(const graph& g, std::size_t output, const tensor& scores, std::int64_t pictures, std::int64_t batch) {
-    const std::int64_t classes = classes_in(scores.shape(), batch);
-    if (classes < 1)
-        return fail(errc::classify_output, g.values[static_cast<std::size_t>(g.outputs[output])].name, "it is " + text(scores.shape()) + " for " + std::to_string(batch) + " pictures: a classifier gives one number a class for each");
-    std::vector<float> rows(static_cast<std::size_t>(pictures * classes));
-    if (scores.type() == dtype::float32 && !ending_of(g, output).softmax) {
-        std::memcpy(rows.data(), scores.raw(), rows.size() * sizeof(float));
-        return rows;
-    }
-    for (std::int64_t i = 0; i < pictures; ++i) {
-        const std::vector<double> p = class_probabilities(g, scores, i, batch, output);
-        for (std::int64_t c = 0; c < classes; ++c) rows[static_cast<std::size_t>(i * classes + c)] = std::log(std::max(static_cast<float>(p[static_cast<std::size_t>(c)]), 1e-37f));
-    }
-    return rows;
-}
-
-// Adds pictures by their rows of logits, one a label.
-inline status add_scores(evaluation_result& found, const float* rows, std::int64_t classes, const std::vector<std::int64_t>& labels, const std::int64_t* indices) {
-    for (std::size_t i = 0; i < labels.size(); ++i) {
-        const float* row = rows + static_cast<std::int64_t>(i) * classes;
-        const sample_score s = score_sample(row, classes, labels[i]);
-        found.pictures.push_back({indices[i], static_cast<std::int32_t>(labels[i]), static_cast<std::int32_t>(s.predicted), static_cast<float>(s.probability), static_cast<float>(s.loss)});
-    }
-    return found.metrics.add(rows, labels.data(), static_cast<std::int64_t>(labels.size()));
-}
-
-}  // namespace detail
-
-GRAFT_INLINE result<evaluation_result> evaluate(const model& network, const dataset& data, const preprocess_spec& spec, const std::vector<std::int64_t>& class_of,
-                                                const evaluation_options& options) {
-    evaluation_result found;
-    const graph& g = network.graph();
-    if (options.output >= network.outputs().size()) return fail(errc::input_name, g.name, "the network has no such output");
-    loader_options how;
-    how.batch_size = options.batch;
-    how.workers = options.threads;
-    how.shuffle = false;
-    how.bad_share = options.bad_share;
-    how.sample.preprocess = spec;
-    how.sample.cache = options.cache;
-    std::size_t input = 0;
-    while (input < network.inputs().size() && network.inputs()[input].has_default) ++input;
-    if (input == network.inputs().size()) return fail(errc::input_name, g.name, "the network has no input");
-    const value_info& picture = network.inputs()[input];
-    // A network that is fixed to one batch is fed by it.
-    const std::int64_t fixed = picture.extents.rank() > 0 ? picture.extents[0] : 0;
-    if (fixed > 0) how.batch_size = fixed;
-    how.sample.format = {picture.type, picture.extents, true};
-    loader source;
-    GRAFT_TRY_ASSIGN(source, loader::make(data, how));
-    session run(network, {options.threads, nullptr});
-    GRAFT_TRY(source.start(0));
-    std::int64_t done = 0;
-    bool first = true;
-    batches_ahead<loader> batches(source, source.batches(), std::strcmp(network.device(), "cpu") != 0);
-    for (std::int64_t number = 0; number < source.batches(); ++number) {
-        GRAFT_TRY(batches.advance());
-        batch& b = batches.current();
-        for (const bad_sample& s : b.bad) found.bad.push_back(s);
-        if (b.labels.empty()) continue;
-        const std::int64_t n = static_cast<std::int64_t>(b.labels.size());
-        if (fixed > n) GRAFT_TRY(detail::filled_up(view(b.inputs), fixed, true, b.inputs));
-        tensor first_output;
-        GRAFT_TRY_ASSIGN(first_output, run.run(b.inputs, batches.next()));
-        std::vector<float> rows;
-        GRAFT_TRY_ASSIGN(rows, detail::logits_in(g, options.output, options.output ? run.output(options.output) : first_output, n, b.inputs.shape()[0]));
-        const std::int64_t classes = static_cast<std::int64_t>(rows.size()) / n;
-        if (first) GRAFT_TRY_ASSIGN(found.metrics, classification_metrics::make(classes));
-        first = false;
-        std::vector<std::int64_t> labels;
-        for (std::int64_t i = 0; i < n; ++i) {
-            const std::size_t given = static_cast<std::size_t>(b.labels[static_cast<std::size_t>(i)]);
-            labels.push_back(class_of.empty() ? static_cast<std::int64_t>(given) : class_of[given]);
-            if (labels.back() < 0 || labels.back() >= classes) return fail(errc::data_label_range, data.name(b.indices[static_cast<std::size_t>(i)]), "its class is none of the network's " + std::to_string(classes));
-        }
-        GRAFT_TRY(detail::add_scores(found, rows.data(), classes, labels, b.indices.data()));
-        done += n;
-        if (options.progress) options.progress(options.context, done, data.size());
-    }
-    return found;
-}
-
-GRAFT_END_NAMESPACE
-#endif
-// ---- graft/train/feature_cache.hpp
-// Features of a frozen trunk: computed once for each picture, so that epochs train the head alone.
-
-#ifndef GRAFT_SINGLE_GRAFT_TRAIN_BATCH_PARTS_HPP
-#define GRAFT_SINGLE_GRAFT_TRAIN_BATCH_PARTS_HPP
-// ---- graft/train/batch_parts.hpp
-// Rows of batches: the parts that one is computed in, where they lie, and how a part is filled up.
-
-
-#include <algorithm>
-#include <cstring>
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-// Samples [first, last) of a batch, where they lie.
-inline tensor_view rows_of(const tensor& batch, std::int64_t first, std::int64_t last) {
-    tensor_view v = view(batch);
-    const std::int64_t n = v.extents[0];
-    v.data = static_cast<unsigned char*>(v.data) + (n ? static_cast<std::int64_t>(batch.bytes()) / n * first : 0);
-    v.extents[0] = last - first;
-    return v;
-}
-
-// The parts that a batch is computed in: as shards are cut, or of `each` samples. Their number is a power of two, and some may be empty.
-struct batch_parts {
-    shards cut;
-    std::int64_t each = 0;
-
-    std::int64_t count(std::int64_t n) const {
-        std::int64_t parts = each > 0 ? 1 : cut.count;
-        while (each > 0 && parts * each < n) parts *= 2;
-        return parts;
-    }
-    std::int64_t first(std::int64_t n, std::int64_t s) const { return each > 0 ? std::min(n, s * each) : cut.first(n, static_cast<int>(s)); }
-    std::int64_t last(std::int64_t n, std::int64_t s) const { return first(n, s + 1); }
-    // Samples of the largest part, as it is planned.
-    std::int64_t largest(std::int64_t n) const {
-        std::int64_t most = each;
-        for (std::int64_t s = 0; each == 0 && s < cut.count; ++s) most = std::max(most, last(n, s) - first(n, s));
-        return most;
-    }
-};
-
-// Repeats the last sample until there are `n`; `fill` false: zeros instead.
-inline status filled_up(const tensor_view& rows, std::int64_t n, bool fill, tensor& made) {
-    shape extents = rows.extents;
-    const std::int64_t had = extents[0];
-    const std::size_t size = static_cast<std::size_t>(bytes_of(rows.type, extents) / had);
-    extents[0] = n;
-    tensor all;  // `made` may be what the rows lie in
-    GRAFT_TRY_ASSIGN(all, tensor::zeros(rows.type, extents));
-    const auto* from = static_cast<const std::byte*>(rows.data);
-    for (std::int64_t i = 0; i < (fill ? n : had); ++i) std::memcpy(all.raw() + static_cast<std::size_t>(i) * size, from + static_cast<std::size_t>(std::min(i, had - 1)) * size, size);
-    made = std::move(all);
-    return {};
-}
-
-}  // namespace detail
-GRAFT_END_NAMESPACE
-#endif
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_HEAD_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_HEAD_HPP
 // ---- graft/train/head.hpp
 // Grafting: cuts the classifier off a network and puts one for other classes in its place.
 
-// ---- graft/train/trunk.hpp
-// Where a classifier begins in a network: what its last layer reads.
-
 
 #include <string>
+#include <vector>
 
 GRAFT_BEGIN_NAMESPACE
 
 /// Where a network's classifier begins.
 struct trunk_cut {
-    value_id features = no_value;  ///< what the classifier reads: a row a picture, or maps and tokens that are pooled to one
-    value_id logits = no_value;    ///< what it makes of them, before any Softmax; no_value where there is no layer to take away, or the cut was named
+    value_id features = no_value;  ///< what the classifier reads: [N, C], or [N, C, H, W] where it pools them itself
+    value_id logits = no_value;    ///< what it makes of them, before any Softmax; no_value where the cut was named
     bool softmax = false;          ///< whether the network ends in a Softmax
-    std::int64_t channels = 0;     ///< features of a picture
-    int rank = 0;                  ///< of the features, samples first
-    int channel_axis = 1;          ///< along which they are counted; the other axes but the first are pooled
+    std::int64_t channels = 0;     ///< C
+    int rank = 0;                  ///< of the features: 2 or 4
 };
 
-/// Finds the classifier: the last Gemm, MatMul or Conv with constant weights on the way to the first output, as long as every operator behind
-/// it has one input that is computed. Where that way forks before any such layer, what the output is made of is taken for features. `at` names
-/// a value or a node to cut behind instead; "" finds it. `input` is the shape of one batch. Errors: train.head (the output is not one number a
-/// class; no such name; nothing to pool).
+/// Finds the classifier: the last Gemm, MatMul or pointwise Conv with constant weights before the first output, behind which there are
+/// only a bias, pooling, Softmax and changes of shape. `at` names a value or a node to cut behind instead; "" finds it. `input` is the
+/// shape of one batch. Errors: train.head.
 result<trunk_cut> find_trunk(const graph& g, const std::string& at, const shape& input, executor& pool, const limits& limit = {});
+
+/// The network with a new classifier on its trunk.
+struct grafted {
+    graft::graph graph;
+    value_id logits = no_value;          ///< [N, classes]
+    std::vector<std::string> head;       ///< names of the classifier's weights
+};
+
+/// Puts GlobalAveragePool and Flatten (where the features are images) and a Gemm on the trunk. Its weights are drawn as torch's Linear
+/// draws them: uniform within 1 / sqrt(C); by `seed`. The output keeps its name, and its Softmax where it has one; other outputs go.
+/// Errors: train.head, memory.oom.
+result<grafted> replace_head(graph g, const trunk_cut& cut, std::int64_t classes, std::uint64_t seed);
+
+/// The value that a loss is to be taken of in a network that is to be trained as it is: its first output, or what its last Softmax reads.
+value_id logits_of(const graph& g);
+
+/// Turns Constant nodes, and initializers shared through Identity, into initializers of their own, so that each can learn.
+void constants_to_initializers(graph& g);
 
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+
+#include <cmath>
 
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
@@ -7697,171 +6886,34 @@ inline bool is_any(const node& n, std::initializer_list<const char*> names) {
         if (n.op_type == name) return true;
     return false;
 }
-
-// The input of a node that is computed from the picture; no_value where there are several, or none.
-inline value_id only_computed_input(const node& n, const std::vector<char>& computed) {
-    value_id only = no_value;
-    for (value_id id : n.inputs) {
-        if (id == no_value || !computed[static_cast<std::size_t>(id)]) continue;
-        if (only != no_value && only != id) return no_value;
-        only = id;
-    }
-    return only;
-}
-// Which values depend on the first input without a default.
-inline std::vector<char> computed_values(const graph& g) {
-    std::vector<char> computed(g.values.size(), 0);
-    for (value_id id : g.inputs)
-        if (!g.values[static_cast<std::size_t>(id)].constant) computed[static_cast<std::size_t>(id)] = 1;
-    for (const node& n : g.nodes) {
-        bool any = false;
-        for (value_id id : n.inputs) any |= id != no_value && computed[static_cast<std::size_t>(id)];
-        // A shape is not what a picture holds.
-        if (n.op && (n.op->flags & op_flag::shape_only)) any = false;
-        for (value_id id : n.outputs)
-            if (id != no_value) computed[static_cast<std::size_t>(id)] |= any;
-    }
-    return computed;
-}
-
-// The shapes of all values for one batch.
-class known_shapes {
-public:
-    static result<known_shapes> of(const graph& g, const shape& input, executor& pool, const limits& limit) {
-        known_shapes made;
-        GRAFT_TRY_ASSIGN(made.known_, specialize_first_input(g, input, pool, limit));
-        return made;
-    }
-    status find(value_id id, shape& extents) const {
-        const value& v = known_.values[static_cast<std::size_t>(id)];
-        if (!v.has_shape || !v.extents.known()) return fail(errc::train_head, v.name, "its shape can only be told by running");
-        extents = v.extents;
-        return {};
-    }
-
-private:
-    graph known_;
-};
-
-inline status check_row(const graph& g, const known_shapes& shapes, std::int64_t samples) {
-    const value& out = g.values[static_cast<std::size_t>(g.outputs[0])];
-    shape extents;
-    GRAFT_TRY(shapes.find(g.outputs[0], extents));
-    if (extents.rank() >= 2 && extents[0] == samples && class_axis(extents) > 0) return {};
-    return fail(errc::train_head, "output '" + out.name + "'",
-                "it is " + text(extents) + " for " + std::to_string(samples) + (samples == 1 ? " picture" : " pictures") +
-                    "; a classifier gives a row of numbers for each, one a class. To learn classes on the trunk of this network, name the value or node to put them on with --trunk");
-}
-
-// Where the channels of features are that no layer tells of: maps of a picture are as high as wide as a rule, and tokens have theirs last.
-inline int likely_channel_axis(const shape& e) {
-    if (e.rank() == 3) return 2;
-    return e.rank() == 4 && e[1] == e[2] && e[2] != e[3] ? 3 : 1;
-}
-
-}  // namespace detail
-
-GRAFT_INLINE result<trunk_cut> find_trunk(const graph& g, const std::string& at, const shape& input, executor& pool, const limits& limit) {
-    if (g.outputs.empty()) return fail(errc::train_head, g.name, "the network has no output");
-    trunk_cut cut;
-    detail::known_shapes shapes;
-    GRAFT_TRY_ASSIGN(shapes, detail::known_shapes::of(g, input, pool, limit));
-    // `axis` < 0 counts from behind, 0 means that it has to be guessed.
-    const auto measure = [&](int axis) -> status {
-        shape extents;
-        GRAFT_TRY(shapes.find(cut.features, extents));
-        const std::string& name = g.values[static_cast<std::size_t>(cut.features)].name;
-        cut.rank = extents.rank();
-        if (cut.rank < 2 || cut.rank > 5 || extents[0] != input[0])
-            return fail(errc::train_head, name, "the trunk makes values of the shape " + text(extents) + " for a batch of " + std::to_string(input[0]) + "; a classifier takes a row, maps or tokens for each picture. Name another place with --trunk");
-        cut.channel_axis = axis < 0 ? cut.rank + axis : axis > 0 ? axis : detail::likely_channel_axis(extents);
-        cut.channels = extents[cut.channel_axis];
-        if (extents.elements() < 1) return fail(errc::train_head, name, "the trunk makes no features");
-        return {};
-    };
-    if (!at.empty()) {
-        for (std::size_t i = 0; i < g.values.size() && cut.features == no_value; ++i)
-            if (g.values[i].name == at && !g.values[i].constant) cut.features = static_cast<value_id>(i);
-        for (const node& n : g.nodes)
-            if (cut.features == no_value && n.name == at && !n.outputs.empty()) cut.features = n.outputs[0];
-        if (cut.features == no_value) return fail(errc::train_head, at, "the network has no value and no node of that name; graft info lists them");
-        GRAFT_TRY(measure(0));
-        return cut;
-    }
-    GRAFT_TRY(detail::check_row(g, shapes, input[0]));
-    const std::vector<char> computed = detail::computed_values(g);
-    value_id id = g.outputs[0], before_softmax = id;
-    bool normalised = false;
-    for (int i = detail::maker_of(g, id), steps = 0; i >= 0 && steps < 64; i = detail::maker_of(g, id), ++steps) {
-        const node& n = g.nodes[static_cast<std::size_t>(i)];
-        const value_id from = detail::only_computed_input(n, computed);
-        if (from == no_value) break;
-        if (detail::is_any(n, {"Conv", "Gemm", "MatMul"})) {
-            cut.features = from;
-            cut.logits = id;
-            // A Conv whose statistics are normalised behind it is part of the trunk.
-            const bool last = n.inputs[0] == from && !(normalised && n.op_type == "Conv");
-            if (last && measure(n.op_type == "MatMul" ? -1 : 1).ok()) return cut;
-            break;
-        }
-        normalised |= detail::is_any(n, {"BatchNormalization"});
-        if (detail::is_any(n, {"Softmax", "LogSoftmax"}) && before_softmax == g.outputs[0]) {
-            cut.softmax = n.op_type == "Softmax";
-            before_softmax = from;
-        }
-        id = from;
-    }
-    cut.features = before_softmax;
-    cut.logits = no_value;
-    shape extents;
-    GRAFT_TRY(shapes.find(before_softmax, extents));
-    GRAFT_TRY(measure(class_axis(extents)));
-    return cut;
-}
-
-GRAFT_END_NAMESPACE
-#endif
-
-#include <string>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// The network with a new classifier on its trunk.
-struct grafted {
-    graft::graph graph;
-    value_id logits = no_value;          ///< [N, classes]
-    value_id features = no_value;        ///< [N, C]: what the new layer reads, pooled
-    std::vector<std::string> head;       ///< names of the classifier's weights
-};
-
-/// Puts what pools the features to a row (GlobalAveragePool and Flatten, or ReduceMean where channels come last) and a Gemm on the trunk. Its
-/// weights are drawn as torch's Linear draws them: uniform within 1 / sqrt(C); by `seed`. The output keeps its name, and its Softmax where it
-/// has one; other outputs go, and so do inputs that have a default: those are weights, and learn. Errors: train.head, memory.oom.
-result<grafted> replace_head(graph g, const trunk_cut& cut, std::int64_t classes, std::uint64_t seed);
-
-/// The value that a loss is to be taken of in a network that is to be trained as it is: its first output, or what its last Softmax reads.
-value_id logits_of(const graph& g);
-
-namespace detail {
-/// Inputs with a default are weights, which files of IR versions before 4 had to list so: they are inputs no more.
-void drop_default_inputs(graph& g);
-}  // namespace detail
-
-/// Turns Constant nodes, and initializers shared through Identity, into initializers of their own, so that each can learn.
-void constants_to_initializers(graph& g);
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-
-#include <cmath>
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
 inline bool changes_shape_only(const node& n) {
     return is_any(n, {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Cast", "Dropout", "QuantizeLinear", "DequantizeLinear"});
+}
+inline bool pools_everything(const node& n) { return is_any(n, {"GlobalAveragePool", "AveragePool", "ReduceMean"}); }
+
+// Whether an input is a constant, or made of constants alone by a few nodes (a transposed or dequantised weight).
+inline bool made_of_constants(const graph& g, value_id id, int depth = 0) {
+    if (id == no_value) return false;
+    if (g.values[static_cast<std::size_t>(id)].constant) return true;
+    const int i = maker_of(g, id);
+    if (i < 0 || depth > 6) return false;
+    const node& n = g.nodes[static_cast<std::size_t>(i)];
+    if (is_any(n, {"Constant"})) return true;
+    if (n.inputs.empty()) return false;
+    for (value_id in : n.inputs)
+        if (in != no_value && !made_of_constants(g, in, depth + 1)) return false;
+    return true;
+}
+
+// Extents of a value when the first input has that shape; false where only a run can tell.
+inline status shape_of_value(const graph& g, value_id id, const shape& input, executor& pool, const limits& limit, shape& extents) {
+    graph copy = g;
+    copy.outputs = {id};
+    GRAFT_TRY_ASSIGN(copy, specialize_first_input(std::move(copy), input, pool, limit));
+    const value& v = copy.values[static_cast<std::size_t>(id)];
+    if (!v.has_shape || !v.extents.known()) return fail(errc::train_head, v.name, "its shape cannot be told before running");
+    extents = v.extents;
+    return {};
 }
 
 }  // namespace detail
@@ -7906,18 +6958,82 @@ GRAFT_INLINE value_id logits_of(const graph& g) {
     return g.outputs[0];
 }
 
-namespace detail {
-
-GRAFT_INLINE void drop_default_inputs(graph& g) {
-    std::vector<value_id> asked;
-    for (value_id id : g.inputs)
-        if (!g.values[static_cast<std::size_t>(id)].constant) asked.push_back(id);
-    if (asked.size() < g.inputs.size()) g.ir_version = std::max<std::int64_t>(g.ir_version, 4);
-    g.inputs = std::move(asked);
+GRAFT_INLINE result<trunk_cut> find_trunk(const graph& g, const std::string& at, const shape& input, executor& pool, const limits& limit) {
+    trunk_cut cut;
+    const auto measure = [&]() -> status {
+        shape extents;
+        GRAFT_TRY(detail::shape_of_value(g, cut.features, input, pool, limit, extents));
+        const std::string& name = g.values[static_cast<std::size_t>(cut.features)].name;
+        cut.rank = extents.rank();
+        if (cut.rank != 2 && cut.rank != 4) return fail(errc::train_head, name, "the trunk makes values of the shape " + text(extents) + "; a classifier takes [N, C] or [N, C, H, W]. Name another place with --trunk");
+        cut.channels = extents[1];
+        if (cut.channels < 1) return fail(errc::train_head, name, "the trunk makes no features");
+        return {};
+    };
+    if (!at.empty()) {
+        for (std::size_t i = 0; i < g.values.size() && cut.features == no_value; ++i)
+            if (g.values[i].name == at && !g.values[i].constant) cut.features = static_cast<value_id>(i);
+        for (const node& n : g.nodes)
+            if (cut.features == no_value && n.name == at && !n.outputs.empty()) cut.features = n.outputs[0];
+        if (cut.features == no_value) return fail(errc::train_head, at, "the network has no value and no node of that name; graft info lists them");
+        GRAFT_TRY(measure());
+        return cut;
+    }
+    value_id id = g.outputs.empty() ? no_value : g.outputs[0];
+    for (int i = detail::maker_of(g, id); i >= 0; i = detail::maker_of(g, id)) {
+        const node& n = g.nodes[static_cast<std::size_t>(i)];
+        const bool weighs = detail::is_any(n, {"Gemm", "MatMul", "Conv"}) && n.inputs.size() > 1 && detail::made_of_constants(g, n.inputs[1]);
+        if (weighs) {
+            cut.features = n.inputs[0];
+            cut.logits = id;
+            GRAFT_TRY(measure());
+            if (n.op_type == "Conv" && cut.rank != 4) break;
+            return cut;
+        }
+        // What a Conv in front of it is followed by: a bias, an activation, pooling.
+        std::size_t through = 0;
+        if (detail::is_any(n, {"Softmax", "LogSoftmax"}))
+            cut.softmax = n.op_type == "Softmax";
+        else if (detail::is_any(n, {"Add", "Sub", "Mul", "Affine"}) && n.inputs.size() > 1)
+            through = detail::made_of_constants(g, n.inputs[0]) ? 1 : 0;
+        else if (!detail::changes_shape_only(n) && !detail::pools_everything(n) && !detail::is_any(n, {"Relu", "Clip"}))
+            break;
+        id = n.inputs[through];
+    }
+    return fail(errc::train_head, g.outputs.empty() ? g.name : g.values[static_cast<std::size_t>(g.outputs[0])].name,
+                "no Gemm, MatMul or Conv with constant weights was found right before this output; name the place to cut at with --trunk");
 }
 
-// Values that nothing makes or reads any more give their names away.
-inline void drop_unused_names(graph& g) {
+GRAFT_INLINE result<grafted> replace_head(graph g, const trunk_cut& cut, std::int64_t classes, std::uint64_t seed) {
+    if (classes < 1 || classes > (1 << 24)) return fail(errc::train_head, g.name, std::to_string(classes) + " classes cannot be told apart");
+    grafted made;
+    const int version = g.version_of("");
+    const std::string output_name = g.values[static_cast<std::size_t>(g.outputs[0])].name;
+    const auto fresh = [&](std::string wanted) {
+        for (int tries = 0;; ++tries) {
+            const std::string candidate = tries ? wanted + "_" + std::to_string(tries) : wanted;
+            bool taken = false;
+            for (const value& v : g.values) taken |= v.name == candidate;
+            if (!taken) return candidate;
+        }
+    };
+    const auto add = [&](const char* op, const std::string& value_name, std::vector<value_id> inputs, std::vector<attribute> attributes) {
+        node n;
+        n.op_type = op;
+        n.name = value_name;
+        n.version = version;
+        n.op = ops::find_op("", op, version);
+        n.inputs = std::move(inputs);
+        n.attributes = std::move(attributes);
+        const value_id id = g.add_value(value_name);
+        g.values.back().type = dtype::float32;
+        n.outputs = {id};
+        g.nodes.push_back(std::move(n));
+        return id;
+    };
+    // What the trunk does not need gives its names away.
+    g.outputs = {cut.features};
+    drop_unread(g);
     std::vector<char> lives(g.values.size(), 0);
     const auto mark = [&](const std::vector<value_id>& ids) {
         for (value_id id : ids)
@@ -7928,69 +7044,407 @@ inline void drop_unused_names(graph& g) {
     for (const node& n : g.nodes) mark(n.inputs), mark(n.outputs);
     for (std::size_t i = 0; i < g.values.size(); ++i)
         if (!lives[i]) g.values[i].name.clear();
-}
-inline result<tensor> uniform_weights(const shape& extents, double bound, const random_stream& random) {
-    tensor made;
-    GRAFT_TRY_ASSIGN(made, tensor::make(dtype::float32, extents));
-    for (std::int64_t i = 0; i < made.elements(); ++i) made.data<float>()[i] = static_cast<float>(bound * (2 * random.uniform(static_cast<std::uint64_t>(i)) - 1));
-    return made;
-}
-
-// Features to a row for each picture.
-inline value_id pooled(node_writer& write, const graph& g, const trunk_cut& cut) {
+    if (g.values[static_cast<std::size_t>(cut.features)].name == output_name) g.values[static_cast<std::size_t>(cut.features)].name = fresh("features");
     value_id x = cut.features;
-    if (cut.rank == 2) return x;
-    if (cut.channel_axis == 1) {
-        x = write.named("GlobalAveragePool", "head_pool", {x}, {}, dtype::float32);
-        return write.named("Flatten", "head_flatten", {x}, {integer_attribute("axis", 1)}, dtype::float32);
+    if (cut.rank == 4) {
+        x = add("GlobalAveragePool", fresh("head_pool"), {x}, {});
+        x = add("Flatten", fresh("head_flatten"), {x}, {integer_attribute("axis", 1)});
     }
-    std::vector<std::int64_t> axes;
-    for (int a = 1; a < cut.rank; ++a)
-        if (a != cut.channel_axis) axes.push_back(a);
-    if (g.version_of("") < 18) return write.named("ReduceMean", "head_pool", {x}, {integers_attribute("axes", axes), integer_attribute("keepdims", 0)}, dtype::float32);
-    return write.named("ReduceMean", "head_pool", {x, write.integers("head_pool", axes)}, {integer_attribute("keepdims", 0)}, dtype::float32);
-}
-
-}  // namespace detail
-
-GRAFT_INLINE result<grafted> replace_head(graph g, const trunk_cut& cut, std::int64_t classes, std::uint64_t seed) {
-    if (classes < 1 || classes > (1 << 24)) return fail(errc::train_head, g.name, std::to_string(classes) + " classes cannot be told apart");
-    const auto at = [&g](value_id id) -> value& { return g.values[static_cast<std::size_t>(id)]; };
-    const std::string output_name = at(g.outputs[0]).name;
-    detail::drop_default_inputs(g);
-    g.outputs = {cut.features};
-    drop_unread(g);
-    detail::drop_unused_names(g);
-    grafted made;
-    detail::node_writer write(g, "head");
-    if (at(cut.features).name == output_name) at(cut.features).name = write.free_name("features");
-    made.features = detail::pooled(write, g, cut);
     tensor weight, bias;
+    GRAFT_TRY_ASSIGN(weight, tensor::make(dtype::float32, {classes, cut.channels}));
+    GRAFT_TRY_ASSIGN(bias, tensor::make(dtype::float32, {classes}));
     const double bound = 1 / std::sqrt(static_cast<double>(cut.channels));
-    GRAFT_TRY_ASSIGN(weight, detail::uniform_weights({classes, cut.channels}, bound, random_stream(seed, 0x68656164)));
-    GRAFT_TRY_ASSIGN(bias, detail::uniform_weights({classes}, bound, random_stream(seed, 0x62696173)));
-    made.head = {write.free_name("head.weight"), write.free_name("head.bias")};
+    const random_stream weights(seed, 0x68656164), biases(seed, 0x62696173);
+    for (std::int64_t i = 0; i < weight.elements(); ++i) weight.data<float>()[i] = static_cast<float>(bound * (2 * weights.uniform(static_cast<std::uint64_t>(i)) - 1));
+    for (std::int64_t i = 0; i < classes; ++i) bias.data<float>()[i] = static_cast<float>(bound * (2 * biases.uniform(static_cast<std::uint64_t>(i)) - 1));
+    made.head = {fresh("head.weight"), fresh("head.bias")};
     const value_id w = g.add_constant(made.head[0], std::move(weight)), b = g.add_constant(made.head[1], std::move(bias));
-    made.logits = write.named("Gemm", cut.softmax ? "logits" : output_name, {made.features, w, b}, {integer_attribute("transB", 1)}, dtype::float32);
-    const value_id last = cut.softmax ? write.named("Softmax", output_name, {made.logits}, {integer_attribute("axis", 1)}, dtype::float32) : made.logits;
+    made.logits = add("Gemm", cut.softmax ? fresh("logits") : output_name, {x, w, b}, {integer_attribute("transB", 1)});
+    value_id last = made.logits;
+    if (cut.softmax) last = add("Softmax", output_name, {last}, {integer_attribute("axis", 1)});
     for (value_id id : {last, made.logits}) {
-        at(id).has_shape = true;
-        at(id).extents = {shape::unknown, classes};
-        at(id).dimensions = {"N", ""};
+        value& v = g.values[static_cast<std::size_t>(id)];
+        v.has_shape = true;
+        v.extents = {shape::unknown, classes};
+        v.dimensions = {"N", ""};
         // A network whose batch is fixed keeps it.
-        const value& in = at(g.inputs[0]);
-        if (!in.has_shape || in.extents.rank() < 1) continue;
-        if (in.extents[0] > 0) at(id).extents[0] = in.extents[0], at(id).dimensions = {"", ""};
-        else if (!in.dimensions.empty() && !in.dimensions[0].empty()) at(id).dimensions[0] = in.dimensions[0];
+        for (value_id i : g.inputs) {
+            const value& in = g.values[static_cast<std::size_t>(i)];
+            if (in.constant || !in.has_shape || in.extents.rank() < 1) continue;
+            if (in.extents[0] > 0) v.extents[0] = in.extents[0], v.dimensions = {"", ""};
+            else if (!in.dimensions.empty() && !in.dimensions[0].empty()) v.dimensions[0] = in.dimensions[0];
+            break;
+        }
     }
     g.outputs = {last};
     drop_unread(g);
-    GRAFT_TRY(std::move(write.failure));
     made.graph = std::move(g);
     return made;
 }
 
 GRAFT_END_NAMESPACE
+#endif
+#endif
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// What the loss is taken of: the scores, or their logarithms where a Softmax made them.
+inline void to_logits(float* row, std::int64_t classes, bool probabilities) {
+    if (!probabilities) return;
+    for (std::int64_t c = 0; c < classes; ++c) row[c] = std::log(std::max(row[c], 1e-37f));
+}
+
+// Repeats the last sample until there are `n`.
+inline status pad_batch(tensor& rows, std::int64_t n) {
+    shape extents = rows.shape();
+    const std::size_t size = rows.bytes() / static_cast<std::size_t>(extents[0]);
+    extents[0] = n;
+    tensor made;
+    GRAFT_TRY_ASSIGN(made, tensor::make(rows.type(), extents));
+    for (std::int64_t i = 0; i < n; ++i)
+        std::memcpy(made.raw() + static_cast<std::size_t>(i) * size, rows.raw() + static_cast<std::size_t>(std::min(i, rows.shape()[0] - 1)) * size, size);
+    rows = std::move(made);
+    return {};
+}
+
+// Adds pictures by their rows of scores, one a label, which become logits.
+inline status add_scores(evaluation_result& found, float* rows, std::int64_t classes, bool probabilities, const std::vector<std::int64_t>& labels, const std::int64_t* indices) {
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+        float* row = rows + static_cast<std::int64_t>(i) * classes;
+        to_logits(row, classes, probabilities);
+        const sample_score s = score_sample(row, classes, labels[i]);
+        found.pictures.push_back({indices[i], static_cast<std::int32_t>(labels[i]), static_cast<std::int32_t>(s.predicted), static_cast<float>(s.probability), static_cast<float>(s.loss)});
+    }
+    return found.metrics.add(rows, labels.data(), static_cast<std::int64_t>(labels.size()));
+}
+
+}  // namespace detail
+
+GRAFT_INLINE result<evaluation_result> evaluate(const model& network, const dataset& data, const preprocess_spec& spec, const std::vector<std::int64_t>& class_of,
+                                                const evaluation_options& options) {
+    evaluation_result found;
+    const graph& g = network.graph();
+    const bool probabilities = logits_of(g) != g.outputs[0];
+    loader_options how;
+    how.batch_size = options.batch;
+    how.workers = options.threads;
+    how.shuffle = false;
+    how.bad_share = options.bad_share;
+    how.sample.preprocess = spec;
+    how.sample.cache = options.cache;
+    std::size_t input = 0;
+    while (input < network.inputs().size() && network.inputs()[input].has_default) ++input;
+    if (input == network.inputs().size()) return fail(errc::input_name, g.name, "the network has no input");
+    const value_info& picture = network.inputs()[input];
+    // A network that is fixed to one batch is fed by it.
+    const std::int64_t fixed = picture.extents.rank() > 0 ? picture.extents[0] : 0;
+    if (fixed > 0) how.batch_size = fixed;
+    how.sample.format = {picture.type, picture.extents, true};
+    loader source;
+    GRAFT_TRY_ASSIGN(source, loader::make(data, how));
+    session run(network, {options.threads, nullptr});
+    GRAFT_TRY(source.start(0));
+    std::int64_t done = 0;
+    bool first = true;
+    batches_ahead<loader> batches(source, source.batches(), std::strcmp(network.device(), "cpu") != 0);
+    for (std::int64_t number = 0; number < source.batches(); ++number) {
+        GRAFT_TRY(batches.advance());
+        batch& b = batches.current();
+        for (const bad_sample& s : b.bad) found.bad.push_back(s);
+        if (b.labels.empty()) continue;
+        tensor scores;
+        if (fixed > b.inputs.shape()[0]) GRAFT_TRY(detail::pad_batch(b.inputs, fixed));
+        GRAFT_TRY_ASSIGN(scores, run.run(b.inputs, batches.next()));
+        const std::int64_t n = static_cast<std::int64_t>(b.labels.size()), classes = scores.elements() / scores.shape()[0];
+        if (scores.type() != dtype::float32 || scores.shape()[0] < n) return fail(errc::train_head, network.outputs()[0].name, "a classifier gives float32 [N, classes]; this one gives " + text(scores.shape()));
+        if (first) GRAFT_TRY_ASSIGN(found.metrics, classification_metrics::make(classes));
+        first = false;
+        std::vector<std::int64_t> labels;
+        std::vector<float> rows(scores.data<float>(), scores.data<float>() + n * classes);
+        for (std::int64_t i = 0; i < n; ++i) {
+            const std::size_t given = static_cast<std::size_t>(b.labels[static_cast<std::size_t>(i)]);
+            labels.push_back(class_of.empty() ? static_cast<std::int64_t>(given) : class_of[given]);
+            if (labels.back() < 0 || labels.back() >= classes) return fail(errc::data_label_range, data.name(b.indices[static_cast<std::size_t>(i)]), "its class is none of the network's " + std::to_string(classes));
+        }
+        GRAFT_TRY(detail::add_scores(found, rows.data(), classes, probabilities, labels, b.indices.data()));
+        done += n;
+        if (options.progress) options.progress(options.context, done, data.size());
+    }
+    return found;
+}
+
+GRAFT_END_NAMESPACE
+#endif
+// ---- graft/train/feature_cache.hpp
+// Features of a frozen trunk: computed once for each picture, so that epochs train the head alone.
+
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_HEAD_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_HEAD_HPP
+// ---- graft/train/head.hpp
+// Grafting: cuts the classifier off a network and puts one for other classes in its place.
+
+
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// Where a network's classifier begins.
+struct trunk_cut {
+    value_id features = no_value;  ///< what the classifier reads: [N, C], or [N, C, H, W] where it pools them itself
+    value_id logits = no_value;    ///< what it makes of them, before any Softmax; no_value where the cut was named
+    bool softmax = false;          ///< whether the network ends in a Softmax
+    std::int64_t channels = 0;     ///< C
+    int rank = 0;                  ///< of the features: 2 or 4
+};
+
+/// Finds the classifier: the last Gemm, MatMul or pointwise Conv with constant weights before the first output, behind which there are
+/// only a bias, pooling, Softmax and changes of shape. `at` names a value or a node to cut behind instead; "" finds it. `input` is the
+/// shape of one batch. Errors: train.head.
+result<trunk_cut> find_trunk(const graph& g, const std::string& at, const shape& input, executor& pool, const limits& limit = {});
+
+/// The network with a new classifier on its trunk.
+struct grafted {
+    graft::graph graph;
+    value_id logits = no_value;          ///< [N, classes]
+    std::vector<std::string> head;       ///< names of the classifier's weights
+};
+
+/// Puts GlobalAveragePool and Flatten (where the features are images) and a Gemm on the trunk. Its weights are drawn as torch's Linear
+/// draws them: uniform within 1 / sqrt(C); by `seed`. The output keeps its name, and its Softmax where it has one; other outputs go.
+/// Errors: train.head, memory.oom.
+result<grafted> replace_head(graph g, const trunk_cut& cut, std::int64_t classes, std::uint64_t seed);
+
+/// The value that a loss is to be taken of in a network that is to be trained as it is: its first output, or what its last Softmax reads.
+value_id logits_of(const graph& g);
+
+/// Turns Constant nodes, and initializers shared through Identity, into initializers of their own, so that each can learn.
+void constants_to_initializers(graph& g);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+#include <cmath>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+inline int maker_of(const graph& g, value_id id) {
+    for (std::size_t i = g.nodes.size(); i-- > 0;)
+        for (value_id out : g.nodes[i].outputs)
+            if (out == id && id != no_value) return static_cast<int>(i);
+    return -1;
+}
+inline bool is_any(const node& n, std::initializer_list<const char*> names) {
+    if (!n.domain.empty()) return false;
+    for (const char* name : names)
+        if (n.op_type == name) return true;
+    return false;
+}
+inline bool changes_shape_only(const node& n) {
+    return is_any(n, {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Cast", "Dropout", "QuantizeLinear", "DequantizeLinear"});
+}
+inline bool pools_everything(const node& n) { return is_any(n, {"GlobalAveragePool", "AveragePool", "ReduceMean"}); }
+
+// Whether an input is a constant, or made of constants alone by a few nodes (a transposed or dequantised weight).
+inline bool made_of_constants(const graph& g, value_id id, int depth = 0) {
+    if (id == no_value) return false;
+    if (g.values[static_cast<std::size_t>(id)].constant) return true;
+    const int i = maker_of(g, id);
+    if (i < 0 || depth > 6) return false;
+    const node& n = g.nodes[static_cast<std::size_t>(i)];
+    if (is_any(n, {"Constant"})) return true;
+    if (n.inputs.empty()) return false;
+    for (value_id in : n.inputs)
+        if (in != no_value && !made_of_constants(g, in, depth + 1)) return false;
+    return true;
+}
+
+// Extents of a value when the first input has that shape; false where only a run can tell.
+inline status shape_of_value(const graph& g, value_id id, const shape& input, executor& pool, const limits& limit, shape& extents) {
+    graph copy = g;
+    copy.outputs = {id};
+    GRAFT_TRY_ASSIGN(copy, specialize_first_input(std::move(copy), input, pool, limit));
+    const value& v = copy.values[static_cast<std::size_t>(id)];
+    if (!v.has_shape || !v.extents.known()) return fail(errc::train_head, v.name, "its shape cannot be told before running");
+    extents = v.extents;
+    return {};
+}
+
+}  // namespace detail
+
+GRAFT_INLINE void constants_to_initializers(graph& g) {
+    std::vector<node> kept;
+    for (node& n : g.nodes) {
+        const attribute* a = n.op_type == "Constant" && n.domain.empty() && n.outputs.size() == 1 ? n.find("value") : nullptr;
+        bool output = false;
+        for (value_id id : g.outputs) output |= !n.outputs.empty() && id == n.outputs[0];
+        // Exporters share equal initializers through Identity; each is a weight of its own.
+        if (n.op_type == "Identity" && n.domain.empty() && n.inputs.size() == 1 && n.outputs.size() == 1 && !output && g.values[static_cast<std::size_t>(n.inputs[0])].constant) {
+            const tensor shared = g.values[static_cast<std::size_t>(n.inputs[0])].constant;
+            value& own = g.values[static_cast<std::size_t>(n.outputs[0])];
+            own.constant = shared;
+            own.type = shared.type();
+            own.extents = shared.shape();
+            own.has_shape = true;
+            continue;
+        }
+        if (!a || !a->tensor || output) {
+            kept.push_back(std::move(n));
+            continue;
+        }
+        value& v = g.values[static_cast<std::size_t>(n.outputs[0])];
+        v.constant = a->tensor;
+        v.type = v.constant.type();
+        v.extents = v.constant.shape();
+        v.has_shape = true;
+    }
+    g.nodes = std::move(kept);
+}
+
+GRAFT_INLINE value_id logits_of(const graph& g) {
+    value_id id = g.outputs[0];
+    for (int i = detail::maker_of(g, id); i >= 0; i = detail::maker_of(g, id)) {
+        const node& n = g.nodes[static_cast<std::size_t>(i)];
+        if (detail::is_any(n, {"Softmax", "LogSoftmax"})) return n.inputs[0];
+        if (!detail::changes_shape_only(n)) break;
+        id = n.inputs[0];
+    }
+    return g.outputs[0];
+}
+
+GRAFT_INLINE result<trunk_cut> find_trunk(const graph& g, const std::string& at, const shape& input, executor& pool, const limits& limit) {
+    trunk_cut cut;
+    const auto measure = [&]() -> status {
+        shape extents;
+        GRAFT_TRY(detail::shape_of_value(g, cut.features, input, pool, limit, extents));
+        const std::string& name = g.values[static_cast<std::size_t>(cut.features)].name;
+        cut.rank = extents.rank();
+        if (cut.rank != 2 && cut.rank != 4) return fail(errc::train_head, name, "the trunk makes values of the shape " + text(extents) + "; a classifier takes [N, C] or [N, C, H, W]. Name another place with --trunk");
+        cut.channels = extents[1];
+        if (cut.channels < 1) return fail(errc::train_head, name, "the trunk makes no features");
+        return {};
+    };
+    if (!at.empty()) {
+        for (std::size_t i = 0; i < g.values.size() && cut.features == no_value; ++i)
+            if (g.values[i].name == at && !g.values[i].constant) cut.features = static_cast<value_id>(i);
+        for (const node& n : g.nodes)
+            if (cut.features == no_value && n.name == at && !n.outputs.empty()) cut.features = n.outputs[0];
+        if (cut.features == no_value) return fail(errc::train_head, at, "the network has no value and no node of that name; graft info lists them");
+        GRAFT_TRY(measure());
+        return cut;
+    }
+    value_id id = g.outputs.empty() ? no_value : g.outputs[0];
+    for (int i = detail::maker_of(g, id); i >= 0; i = detail::maker_of(g, id)) {
+        const node& n = g.nodes[static_cast<std::size_t>(i)];
+        const bool weighs = detail::is_any(n, {"Gemm", "MatMul", "Conv"}) && n.inputs.size() > 1 && detail::made_of_constants(g, n.inputs[1]);
+        if (weighs) {
+            cut.features = n.inputs[0];
+            cut.logits = id;
+            GRAFT_TRY(measure());
+            if (n.op_type == "Conv" && cut.rank != 4) break;
+            return cut;
+        }
+        // What a Conv in front of it is followed by: a bias, an activation, pooling.
+        std::size_t through = 0;
+        if (detail::is_any(n, {"Softmax", "LogSoftmax"}))
+            cut.softmax = n.op_type == "Softmax";
+        else if (detail::is_any(n, {"Add", "Sub", "Mul", "Affine"}) && n.inputs.size() > 1)
+            through = detail::made_of_constants(g, n.inputs[0]) ? 1 : 0;
+        else if (!detail::changes_shape_only(n) && !detail::pools_everything(n) && !detail::is_any(n, {"Relu", "Clip"}))
+            break;
+        id = n.inputs[through];
+    }
+    return fail(errc::train_head, g.outputs.empty() ? g.name : g.values[static_cast<std::size_t>(g.outputs[0])].name,
+                "no Gemm, MatMul or Conv with constant weights was found right before this output; name the place to cut at with --trunk");
+}
+
+GRAFT_INLINE result<grafted> replace_head(graph g, const trunk_cut& cut, std::int64_t classes, std::uint64_t seed) {
+    if (classes < 1 || classes > (1 << 24)) return fail(errc::train_head, g.name, std::to_string(classes) + " classes cannot be told apart");
+    grafted made;
+    const int version = g.version_of("");
+    const std::string output_name = g.values[static_cast<std::size_t>(g.outputs[0])].name;
+    const auto fresh = [&](std::string wanted) {
+        for (int tries = 0;; ++tries) {
+            const std::string candidate = tries ? wanted + "_" + std::to_string(tries) : wanted;
+            bool taken = false;
+            for (const value& v : g.values) taken |= v.name == candidate;
+            if (!taken) return candidate;
+        }
+    };
+    const auto add = [&](const char* op, const std::string& value_name, std::vector<value_id> inputs, std::vector<attribute> attributes) {
+        node n;
+        n.op_type = op;
+        n.name = value_name;
+        n.version = version;
+        n.op = ops::find_op("", op, version);
+        n.inputs = std::move(inputs);
+        n.attributes = std::move(attributes);
+        const value_id id = g.add_value(value_name);
+        g.values.back().type = dtype::float32;
+        n.outputs = {id};
+        g.nodes.push_back(std::move(n));
+        return id;
+    };
+    // What the trunk does not need gives its names away.
+    g.outputs = {cut.features};
+    drop_unread(g);
+    std::vector<char> lives(g.values.size(), 0);
+    const auto mark = [&](const std::vector<value_id>& ids) {
+        for (value_id id : ids)
+            if (id != no_value) lives[static_cast<std::size_t>(id)] = 1;
+    };
+    mark(g.inputs);
+    mark(g.outputs);
+    for (const node& n : g.nodes) mark(n.inputs), mark(n.outputs);
+    for (std::size_t i = 0; i < g.values.size(); ++i)
+        if (!lives[i]) g.values[i].name.clear();
+    if (g.values[static_cast<std::size_t>(cut.features)].name == output_name) g.values[static_cast<std::size_t>(cut.features)].name = fresh("features");
+    value_id x = cut.features;
+    if (cut.rank == 4) {
+        x = add("GlobalAveragePool", fresh("head_pool"), {x}, {});
+        x = add("Flatten", fresh("head_flatten"), {x}, {integer_attribute("axis", 1)});
+    }
+    tensor weight, bias;
+    GRAFT_TRY_ASSIGN(weight, tensor::make(dtype::float32, {classes, cut.channels}));
+    GRAFT_TRY_ASSIGN(bias, tensor::make(dtype::float32, {classes}));
+    const double bound = 1 / std::sqrt(static_cast<double>(cut.channels));
+    const random_stream weights(seed, 0x68656164), biases(seed, 0x62696173);
+    for (std::int64_t i = 0; i < weight.elements(); ++i) weight.data<float>()[i] = static_cast<float>(bound * (2 * weights.uniform(static_cast<std::uint64_t>(i)) - 1));
+    for (std::int64_t i = 0; i < classes; ++i) bias.data<float>()[i] = static_cast<float>(bound * (2 * biases.uniform(static_cast<std::uint64_t>(i)) - 1));
+    made.head = {fresh("head.weight"), fresh("head.bias")};
+    const value_id w = g.add_constant(made.head[0], std::move(weight)), b = g.add_constant(made.head[1], std::move(bias));
+    made.logits = add("Gemm", cut.softmax ? fresh("logits") : output_name, {x, w, b}, {integer_attribute("transB", 1)});
+    value_id last = made.logits;
+    if (cut.softmax) last = add("Softmax", output_name, {last}, {integer_attribute("axis", 1)});
+    for (value_id id : {last, made.logits}) {
+        value& v = g.values[static_cast<std::size_t>(id)];
+        v.has_shape = true;
+        v.extents = {shape::unknown, classes};
+        v.dimensions = {"N", ""};
+        // A network whose batch is fixed keeps it.
+        for (value_id i : g.inputs) {
+            const value& in = g.values[static_cast<std::size_t>(i)];
+            if (in.constant || !in.has_shape || in.extents.rank() < 1) continue;
+            if (in.extents[0] > 0) v.extents[0] = in.extents[0], v.dimensions = {"", ""};
+            else if (!in.dimensions.empty() && !in.dimensions[0].empty()) v.dimensions[0] = in.dimensions[0];
+            break;
+        }
+    }
+    g.outputs = {last};
+    drop_unread(g);
+    made.graph = std::move(g);
+    return made;
+}
+
+GRAFT_END_NAMESPACE
+#endif
 #endif
 
 #include <string>
@@ -8014,7 +7468,7 @@ cut_network cut_at(const graph& g, value_id features);
 
 /// Runs the trunk over a dataset. Errors: memory.budget (the features are over the limit of memory), those of the loader and of a run.
 result<cached_features> cache_features(const graph& trunk, const dataset& data, const loader_options& how, int threads, void (*progress)(void*, std::int64_t, std::int64_t), void* context,
-                                       const load_options& loading = on_device(nullptr));
+                                       std::shared_ptr<device> on = nullptr);
 
 /// Whether what lies before `features` gives the same for the same picture in training as afterwards.
 bool is_fixed_before(const graph& g, value_id features);
@@ -8053,33 +7507,27 @@ GRAFT_INLINE bool is_fixed_before(const graph& g, value_id features) {
 }
 
 GRAFT_INLINE result<cached_features> cache_features(const graph& trunk, const dataset& data, const loader_options& how, int threads, void (*progress)(void*, std::int64_t, std::int64_t), void* context,
-                                                    const load_options& loading) {
+                                                    std::shared_ptr<device> on) {
     model network;
-    GRAFT_TRY_ASSIGN(network, load(trunk, loading));
+    GRAFT_TRY_ASSIGN(network, load(trunk, on_device(std::move(on))));
     session run(network, {threads, nullptr});
-    loader_options batches_of = how;
-    // A network that is fixed to one batch is fed by it.
-    const value_info& picture = network.inputs()[0];
-    const std::int64_t fixed = picture.extents.rank() > 0 ? picture.extents[0] : 0;
-    if (fixed > 0) batches_of.batch_size = fixed;
     loader source;
-    GRAFT_TRY_ASSIGN(source, loader::make(data, batches_of));
+    GRAFT_TRY_ASSIGN(source, loader::make(data, how));
     GRAFT_TRY(source.start(0));
     cached_features made;
     std::int64_t filled = 0;
     batches_ahead<loader> batches(source, source.batches(), std::strcmp(network.device(), "cpu") != 0);
     for (std::int64_t i = 0; i < source.batches(); ++i) {
         GRAFT_TRY(batches.advance());
-        batch& b = batches.current();
+        const batch& b = batches.current();
         for (const bad_sample& s : b.bad) made.bad.push_back(s);
         const std::int64_t n = static_cast<std::int64_t>(b.labels.size());
         if (n == 0) continue;
-        if (fixed > n) GRAFT_TRY(detail::filled_up(view(b.inputs), fixed, true, b.inputs));
         tensor features;
         GRAFT_TRY_ASSIGN(features, run.run(b.inputs, batches.next()));
-        if (features.type() != dtype::float32 || features.shape().rank() < 1 || features.shape()[0] != b.inputs.shape()[0])
-            return fail(errc::train_head, network.outputs()[0].name, "the trunk gives " + text(features.shape()) + " for a batch of " + std::to_string(b.inputs.shape()[0]) + "; a row for each picture is needed");
-        const std::int64_t row = features.elements() / features.shape()[0];
+        if (features.type() != dtype::float32 || features.shape().rank() < 1 || features.shape()[0] != n)
+            return fail(errc::train_head, network.outputs()[0].name, "the trunk gives " + text(features.shape()) + " for a batch of " + std::to_string(n) + "; a row for each picture is needed");
+        const std::int64_t row = features.elements() / n;
         if (!made.rows) {
             shape all = features.shape();
             all[0] = data.size();
@@ -8088,7 +7536,7 @@ GRAFT_INLINE result<cached_features> cache_features(const graph& trunk, const da
             GRAFT_TRY_ASSIGN(made.rows, tensor::make(dtype::float32, all));
         }
         if (made.rows.elements() / made.rows.shape()[0] != row) return fail(errc::train_head, network.outputs()[0].name, "the trunk gives features of different sizes");
-        std::memcpy(made.rows.data<float>() + filled * row, features.raw(), static_cast<std::size_t>(n * row) * sizeof(float));
+        std::memcpy(made.rows.data<float>() + filled * row, features.raw(), features.bytes());
         filled += n;
         made.indices.insert(made.indices.end(), b.indices.begin(), b.indices.end());
         made.labels.insert(made.labels.end(), b.labels.begin(), b.labels.end());
@@ -8099,1296 +7547,252 @@ GRAFT_INLINE result<cached_features> cache_features(const graph& trunk, const da
 
 GRAFT_END_NAMESPACE
 #endif
-// ---- graft/train/finetune.hpp
-// Fine-tuning in one call: a classifier that somebody trained, and pictures of other classes.
-
-// ---- graft/train/prepare_classifier.hpp
-// Whatever classifier somebody brings, as a network that can learn: one picture in, one row out, in float32, for any number of pictures.
+// ---- graft/train/golden.hpp
+// A model's golden sample: one input and the output it has to give, small enough for the model's metadata.
 
 
 #include <string>
-#include <vector>
+#include <string_view>
 
 GRAFT_BEGIN_NAMESPACE
 
-/// A classifier made ready to learn, still with the head that it came with.
-struct prepared_classifier {
-    graft::graph graph;            ///< constants are initializers; its one output is the one that was asked for
-    input_format picture;          ///< its input, with the batch open
-    shape batch;                   ///< the shape of two pictures as it takes them, or of `fixed_batch`
-    float32_changes changes;       ///< what was not float32
-    bool opened = false;           ///< its batch was fixed, and is open now
-    std::int64_t fixed_batch = 0;  ///< above 0: it takes so many pictures at once and no others: training goes through a batch in parts of these
-    std::string fixed_because;     ///< why that could not be changed
+/// The key of a golden sample in a model's metadata.
+inline constexpr const char* golden_key = "graft.golden";
+
+/// One input of a model and the output that belongs to it.
+struct golden_sample {
+    std::string input_name, output_name;
+    tensor input, output;    ///< float32
+    double tolerance = 1e-4; ///< of the output's range (largest less smallest): how far another run may be off
 };
 
-/// The one input that is to be given a picture. Errors: train.head (there is none or more than one, or it is no picture of 1 or 3 channels).
-result<input_format> picture_input(const graph& g);
-
-/// Prepares a loaded network for pictures of `spec`, which has to be complete. `output` names the output that is the classifier's; empty: the
-/// only one there is. Errors: train.head, op.unsupported, those of shape inference and memory.
-result<prepared_classifier> prepare_classifier(graph g, const std::string& output, const preprocess_spec& spec, executor& pool, const limits& limit = {});
-
-/// What was done to a network, in sentences for people; empty where nothing was.
-std::vector<std::string> text(const prepared_classifier& made);
+/// The sample as a JSON text: shapes, and data as base64 of zlib of the bytes, all first bytes of the elements before all second
+/// ones. Errors: tensor.dtype (only float32).
+result<std::string> encode_golden(const golden_sample& sample);
+/// Reads it back, exact to the bit. `name` stands for the model in messages. Errors: model.malformed, memory.budget where a
+/// tensor is larger than `limit.fold_bytes`, memory.oom, tensor.overflow.
+result<golden_sample> decode_golden(std::string_view text, const std::string& name, const limits& limit = {});
+/// Whether an output is the sample's, within its tolerance. Errors: op.value, with the largest difference; op.shape.
+status check_golden(const golden_sample& sample, const tensor& output);
 
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-// The names of a graph's outputs, for a message.
-inline std::string output_names(const graph& g) {
-    std::string all;
-    for (std::size_t i = 0; i < g.outputs.size() && i < 12; ++i) all += (i ? ", " : "") + g.values[static_cast<std::size_t>(g.outputs[i])].name;
-    return all + (g.outputs.size() > 12 ? ", ..." : "");
-}
-inline status choose_output(graph& g, const std::string& output) {
-    if (g.outputs.empty()) return fail(errc::train_head, g.name, "the network has no output");
-    if (output.empty() && g.outputs.size() > 1)
-        return fail(errc::train_head, g.name, "the network has " + std::to_string(g.outputs.size()) + " outputs: " + output_names(g) + "; say which one is the classifier's with --output NAME");
-    value_id found = no_value;
-    for (value_id id : g.outputs)
-        if (output.empty() || g.values[static_cast<std::size_t>(id)].name == output) found = id;
-    if (found == no_value) return fail(errc::input_name, "--output " + output, "the network has no output of that name; it has " + output_names(g));
-    g.outputs = {found};
-    drop_unread(g);
-    return {};
-}
-
-// The shape of so many pictures as the network takes them.
-inline shape pictures_shape(std::int64_t pictures, const preprocess_spec& spec, std::int64_t height, std::int64_t width) {
-    const std::int64_t channels = spec.order == preprocess_spec::channels::gray ? 1 : 3;
-    return spec.layout == preprocess_spec::axes::nhwc ? shape{pictures, height, width, channels} : shape{pictures, channels, height, width};
-}
-
-}  // namespace detail
-
-GRAFT_INLINE result<input_format> picture_input(const graph& g) {
-    const value* input = nullptr;
-    for (value_id id : g.inputs) {
-        const value& v = g.values[static_cast<std::size_t>(id)];
-        if (v.constant) continue;
-        if (input) return fail(errc::train_head, g.name, "the network asks for more than one input ('" + input->name + "', '" + v.name + "'); a classifier takes one picture");
-        input = &v;
-    }
-    if (!input) return fail(errc::train_head, g.name, "the network has no input; a classifier takes a picture");
-    const std::string where = "input '" + input->name + "'";
-    const shape& e = input->extents;
-    if (!input->has_shape || e.rank() != 4) return fail(errc::train_head, where, "it is " + (input->has_shape ? text(e) : std::string("of any rank")) + "; pictures have 4 dimensions: [N, channels, height, width] or [N, height, width, channels]");
-    const std::int64_t channels = e[detail::is_nhwc(e) ? 3 : 1];
-    if (channels >= 0 && channels != 1 && channels != 3) return fail(errc::train_head, where, "it is " + text(e) + ": pictures have 1 channel (gray) or 3 (colours), not " + std::to_string(channels));
-    return input_format{input->type, e, true};
-}
-
-GRAFT_INLINE result<prepared_classifier> prepare_classifier(graph g, const std::string& output, const preprocess_spec& spec, executor& pool, const limits& limit) {
-    prepared_classifier made;
-    GRAFT_TRY_ASSIGN(made.picture, picture_input(g));
-    detail::drop_default_inputs(g);
-    GRAFT_TRY(detail::choose_output(g, output));
-    constants_to_initializers(g);
-    const shape declared = made.picture.extents;
-    const bool nhwc = spec.layout == preprocess_spec::axes::nhwc;
-    // What the specification leaves open, such as a whole picture of any size, the network has to tell.
-    std::int64_t height = declared[nhwc ? 1 : 2], width = declared[nhwc ? 2 : 3];
-    if (spec.crop == preprocess_spec::crop_rule::exact) height = spec.crop_height, width = spec.crop_width;
-    else if (spec.resize == preprocess_spec::size_rule::exact) height = spec.resize_height, width = spec.resize_width;
-    if (height < 1 || width < 1) return fail(errc::usage_preprocess, text(spec), "`crop` or `resize=HxW` is needed, as neither it nor the network says how large pictures are");
-    const std::int64_t fixed = declared[0] > 0 ? declared[0] : 1;
-    const shape one = detail::pictures_shape(fixed, spec, height, width);
-    GRAFT_TRY_ASSIGN(g, to_float32(std::move(g), one, pool, limit, made.changes));
-    auto opened = open_batch(g, one, pool, limit);
-    made.batch = detail::pictures_shape(2, spec, height, width);
-    if (opened.ok()) {
-        made.opened = !takes_any_batch(g, one, pool, limit);
-        g = std::move(opened).value();
-    } else if (opened.error().code() == errc::graph_fixed_batch && declared[0] > 0) {
-        made.fixed_batch = fixed;
-        made.fixed_because = opened.error().where() + ": " + opened.error().detail();
-        made.batch = one;
-    } else
-        return opened.take_status();
-    made.graph = std::move(g);
-    GRAFT_TRY_ASSIGN(made.picture, picture_input(made.graph));
-    return made;
-}
-
-GRAFT_INLINE std::vector<std::string> text(const prepared_classifier& made) {
-    std::vector<std::string> notes;
-    if (made.changes.dequantized) notes.push_back("its quantised weights were dequantised: it learns, and is written, in float32");
-    if (made.changes.converted != dtype::undefined) notes.push_back(std::string("its ") + name(made.changes.converted) + " values were converted: it learns, and is written, in float32");
-    if (made.opened) notes.push_back("it was exported for a fixed batch, which is open now");
-    if (made.fixed_batch > 0)
-        notes.push_back("it only takes " + std::to_string(made.fixed_batch) + " at a time, so that batches are computed in parts of as many and statistics of normalisation stay as they are (" + made.fixed_because + ")");
-    return notes;
-}
-
-GRAFT_END_NAMESPACE
-#endif
-// ---- graft/train/preprocess_search.hpp
-// Which of the named specifications a network was trained with, where nothing says: the one whose features tell the new classes apart best.
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_BASE64_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_BASE64_HPP
+// ---- graft/train/base64.hpp
+// Base64 (RFC 4648): bytes as text, for pictures in a page and arrays in a model's metadata.
 
 
 #include <string>
-#include <vector>
+#include <string_view>
 
 GRAFT_BEGIN_NAMESPACE
 
-/// A specification that was tried, and how well a linear classifier on the network's features did with it.
-struct preprocess_trial {
-    std::string text;     ///< as --preprocess takes it
-    double error = 0;     ///< mean squared error over pictures left out one at a time: 0 is perfect, 1 - 1 / classes is chance
-    double accuracy = 0;  ///< share of those that were named right
-    double chance = 0;    ///< the error of one that knows nothing: 1 - 1 / classes
-};
-
-/// The pictures that a search looks at: up to 96, of up to 12 classes, evenly drawn. The same for the same dataset.
-std::vector<std::int64_t> search_sample(const dataset& data);
-
-/// Tries the named specifications that fit the input `picture` of a network on some of the pictures, and returns them, best first: for each
-/// the features that the classifier reads go into ridge regression on the labels, and every picture is told by what was learnt from the
-/// others (the closed form of leave-one-out, as of Golub, Heath and Wahba 1979). How sure a network is of its own answers is no guide:
-/// inputs that are far too large make it surest. Errors: those of the loader and of a run.
-result<std::vector<preprocess_trial>> search_preprocess(const graph& network, const trunk_cut& cut, const dataset& data, const input_format& picture, int threads,
-                                                        const load_options& loading);
-
-namespace detail {
-/// The squared error and the accuracy of ridge regression when each row of `features` (n x d, row-major) is left out in turn; the best of
-/// four strengths.
-preprocess_trial leave_one_out(std::vector<double> features, const std::vector<std::int32_t>& labels, std::size_t width, std::size_t classes);
-}  // namespace detail
+/// The bytes in base64, with padding and without line breaks.
+std::string base64_encode(std::string_view bytes);
+/// The bytes of a text as `base64_encode` writes it; false for anything else.
+bool base64_decode(std::string_view text, std::string& bytes);
 
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
-
-#include <algorithm>
-#include <cmath>
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-// The inverse of a symmetric positive definite matrix, in place, by Cholesky's factors.
-inline void invert(std::vector<double>& a, std::size_t n) {
-    for (std::size_t j = 0; j < n; ++j) {
-        for (std::size_t k = 0; k < j; ++k)
-            for (std::size_t i = j; i < n; ++i) a[i * n + j] -= a[i * n + k] * a[j * n + k];
-        const double root = std::sqrt(std::max(a[j * n + j], 1e-300));
-        for (std::size_t i = j; i < n; ++i) a[i * n + j] /= root;
-    }
-    // The inverse of the lower factor, then its product with itself.
-    for (std::size_t j = 0; j < n; ++j) {
-        a[j * n + j] = 1 / a[j * n + j];
-        for (std::size_t i = j + 1; i < n; ++i) {
-            double sum = 0;
-            for (std::size_t k = j; k < i; ++k) sum += a[i * n + k] * a[k * n + j];
-            a[i * n + j] = -sum / a[i * n + i];
-        }
-    }
-    for (std::size_t i = 0; i < n; ++i)
-        for (std::size_t j = 0; j <= i; ++j) {
-            double sum = 0;
-            for (std::size_t k = i; k < n; ++k) sum += a[k * n + i] * a[k * n + j];
-            a[j * n + i] = sum;  // the upper half: the lower one is still needed
-        }
-    for (std::size_t i = 0; i < n; ++i)
-        for (std::size_t j = 0; j < i; ++j) a[i * n + j] = a[j * n + i];
-}
-
-inline preprocess_trial leave_one_out(std::vector<double> x, const std::vector<std::int32_t>& labels, std::size_t width, std::size_t classes) {
-    const std::size_t n = labels.size();
-    // Features about zero and of one size, so that a strength means the same for all networks.
-    double square = 0;
-    for (std::size_t k = 0; k < width; ++k) {
-        double mean = 0;
-        for (std::size_t i = 0; i < n; ++i) mean += x[i * width + k] / static_cast<double>(n);
-        for (std::size_t i = 0; i < n; ++i) x[i * width + k] -= mean, square += x[i * width + k] * x[i * width + k];
-    }
-    const double scale = 1 / std::max(square / static_cast<double>(n), 1e-300);
-    constexpr double bias = 9;  // of a constant feature, hardly held back
-    std::vector<double> products(n * n);
-    for (std::size_t i = 0; i < n; ++i)
-        for (std::size_t j = 0; j <= i; ++j) {
-            double sum = 0;
-            for (std::size_t k = 0; k < width; ++k) sum += x[i * width + k] * x[j * width + k];
-            products[i * n + j] = products[j * n + i] = sum * scale + bias;
-        }
-    preprocess_trial best;
-    best.error = HUGE_VAL;
-    const double share = 1 / static_cast<double>(classes);
-    for (const double strength : {1e-3, 1e-2, 1e-1, 1.0}) {
-        std::vector<double> inverse = products;
-        for (std::size_t i = 0; i < n; ++i) inverse[i * n + i] += strength;
-        invert(inverse, n);
-        preprocess_trial now;
-        now.chance = 1 - share;
-        for (std::size_t i = 0; i < n; ++i) {
-            std::size_t named = 0;
-            double most = -HUGE_VAL;
-            for (std::size_t c = 0; c < classes; ++c) {
-                double sum = 0;
-                for (std::size_t j = 0; j < n; ++j) sum += inverse[i * n + j] * ((static_cast<std::size_t>(labels[j]) == c ? 1.0 : 0.0) - share);
-                const double off = sum / inverse[i * n + i], told = (static_cast<std::size_t>(labels[i]) == c ? 1.0 : 0.0) - share - off;
-                now.error += off * off / static_cast<double>(n);
-                if (told > most) most = told, named = c;
-            }
-            now.accuracy += (named == static_cast<std::size_t>(labels[i]) ? 1.0 : 0.0) / static_cast<double>(n);
-        }
-        if (now.error < best.error) best = now;
-    }
-    return best;
-}
-
-// The features of each picture as a row: maps and tokens by their mean.
-inline std::vector<double> pooled_rows(const tensor& rows, const trunk_cut& cut) {
-    const shape& e = rows.shape();
-    const std::int64_t n = e[0], channels = e[cut.channel_axis];
-    std::int64_t before = 1, behind = 1;
-    for (int a = 1; a < cut.channel_axis; ++a) before *= e[a];
-    for (int a = cut.channel_axis + 1; a < e.rank(); ++a) behind *= e[a];
-    std::vector<double> made(static_cast<std::size_t>(n * channels));
-    const float* x = rows.data<float>();
-    for (std::int64_t i = 0; i < n; ++i)
-        for (std::int64_t b = 0; b < before; ++b)
-            for (std::int64_t c = 0; c < channels; ++c)
-                for (std::int64_t k = 0; k < behind; ++k)
-                    made[static_cast<std::size_t>(i * channels + c)] += static_cast<double>(x[((i * before + b) * channels + c) * behind + k]) / static_cast<double>(before * behind);
-    return made;
-}
-
-}  // namespace detail
-
-GRAFT_INLINE std::vector<std::int64_t> search_sample(const dataset& data) {
-    constexpr std::size_t most = 96, most_classes = 12;
-    std::vector<std::vector<std::int64_t>> members(data.classes().size());
-    for (std::int64_t i = 0; i < data.size(); ++i) members[static_cast<std::size_t>(data.label(i))].push_back(i);
-    members.erase(std::remove_if(members.begin(), members.end(), [](const auto& m) { return m.empty(); }), members.end());
-    const std::size_t taken = std::min(members.size(), most_classes);
-    std::vector<std::int64_t> chosen;
-    for (std::size_t k = 0; k < taken; ++k) {
-        const std::vector<std::int64_t>& of = members[k * members.size() / taken];
-        const std::size_t wanted = std::min(of.size(), most / taken);
-        for (std::size_t i = 0; i < wanted; ++i) chosen.push_back(of[i * of.size() / wanted]);
-    }
-    std::sort(chosen.begin(), chosen.end());
-    return chosen;
-}
-
-GRAFT_INLINE result<std::vector<preprocess_trial>> search_preprocess(const graph& network, const trunk_cut& cut, const dataset& data, const input_format& picture, int threads,
-                                                                     const load_options& loading) {
-    const shape& e = picture.extents;
-    const bool nhwc = detail::is_nhwc(e), gray = e[nhwc ? 3 : 1] == 1, open = e[nhwc ? 1 : 2] < 1 || e[nhwc ? 2 : 3] < 1;
-    const graph trunk = cut_at(network, cut.features).trunk;
-    const dataset some = data.subset(search_sample(data));
-    std::vector<preprocess_trial> tried;
-    for (const char* name : {"imagenet", "signed", "unit", "caffe", "raw"}) {
-        const std::string of = name;
-        if (gray && (of == "imagenet" || of == "caffe")) continue;  // those tell colours apart
-        const std::string text = of + (gray ? ",order=gray" : "") + (open ? ",crop=224" : "");
-        loader_options how;
-        how.batch_size = 16;
-        how.workers = threads;
-        how.shuffle = false;
-        how.bad_share = 1;
-        how.sample.format = picture;
-        GRAFT_TRY_ASSIGN(how.sample.preprocess, parse_preprocess(text));
-        cached_features features;
-        GRAFT_TRY_ASSIGN(features, cache_features(trunk, some, how, threads, nullptr, nullptr, loading));
-        if (features.labels.size() < 2) return fail(errc::data_too_many_bad, "preprocess", "too few of the pictures can be read to tell how they have to be prepared; --preprocess SPEC says it");
-        // Classes are counted among what was drawn.
-        std::vector<std::int32_t> labels = features.labels, present = features.labels;
-        std::sort(present.begin(), present.end());
-        present.erase(std::unique(present.begin(), present.end()), present.end());
-        for (std::int32_t& l : labels) l = static_cast<std::int32_t>(std::lower_bound(present.begin(), present.end(), l) - present.begin());
-        shape rows = features.rows.shape();
-        rows[0] = static_cast<std::int64_t>(labels.size());
-        preprocess_trial trial = detail::leave_one_out(detail::pooled_rows(tensor(dtype::float32, rows, features.rows.storage()), cut), labels,
-                                                       static_cast<std::size_t>(rows[cut.channel_axis]), present.size());
-        trial.text = text;
-        tried.push_back(std::move(trial));
-    }
-    std::stable_sort(tried.begin(), tried.end(), [](const preprocess_trial& a, const preprocess_trial& b) { return a.error < b.error; });
-    return tried;
-}
-
-GRAFT_END_NAMESPACE
-#endif
-// ---- graft/train/trainer.hpp
-// Fine-tuning from a dataset to a model: the loop over epochs, with scoring, checkpoints, logs and the best model.
-
-// ---- graft/train/freeze.hpp
-// Freezing: which parameters of a network learn.
-
-// ---- graft/train/parameters.hpp
-// The parameters of a network: which of a graph's constants are weights, and which of them learn.
-
-
-#include <string>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// A constant of a graph that training may change.
-struct parameter {
-    value_id id = no_value;
-    std::string name;       ///< of the constant, as in the file
-    int node = 0;           ///< the first node that reads it: parameters are in the order of those, the input's first
-    bool learns = true;
-    double rate = 1;        ///< multiplies the learning rate
-};
-
-/// The weights of a graph, in the order in which the network reads them: float constants with more than one element that a layer takes
-/// as weight, bias, scale or shift, directly or through Reshape, Transpose, Identity and their like, and float terms and factors of
-/// element-wise operators; and what an operator of an app's own with a gradient takes behind its first input. Numbers such as the 0.5 of a GELU, statistics of normalisations and quantisation scales are none.
-std::vector<parameter> parameters_of(const graph& g);
-
-/// The running statistics (mean, variance) of the BatchNormalization nodes whose scale is among `learning`, in the order of the nodes.
-std::vector<value_id> running_statistics(const graph& g, const std::vector<value_id>& learning);
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-#include <algorithm>
-#include <cstring>
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-// Whether input i of a node is a weight of it.
-inline bool is_weight_slot(const graph& g, const node& n, std::size_t i) {
-    const value& given = g.values[static_cast<std::size_t>(n.inputs[i])];
-    // One number is a formula's, not the network's; what lies behind a Transpose may have no shape before the network is planned.
-    const bool many = !given.has_shape || given.extents.elements() > 1;
-    // Of an operator of the app's own that has a gradient, whatever it takes beside what is computed.
-    if (n.op && n.op->gradient) return i > 0 && many;
-    if (!n.domain.empty()) return false;
-    struct slots {
-        const char* op;
-        unsigned mask;
-    };
-    static constexpr slots known[] = {
-        {"Conv", 6}, {"ConvTranspose", 6}, {"DeformConv", 10}, {"Gemm", 7}, {"MatMul", 3}, {"BatchNormalization", 6}, {"InstanceNormalization", 6},
-        {"GroupNormalization", 6}, {"LayerNormalization", 6}, {"RMSNormalization", 2}, {"PRelu", 2}, {"Gather", 1}, {"Einsum", 255},
-        {"Add", 3}, {"Sub", 3}, {"Mul", 3}, {"Div", 3}, {"Sum", 255}, {"Concat", 255},
-    };
-    for (const slots& s : known)
-        if (n.op_type == s.op) {
-            return i <= 7 && (s.mask >> i & 1) && many;
-        }
-    return false;
-}
-inline bool passes_weights_on(const node& n) {
-    static constexpr const char* names[] = {"Identity", "Reshape", "Transpose", "Flatten", "Squeeze", "Unsqueeze", "Expand", "Tile", "Cast"};
-    if (!n.domain.empty()) return false;
-    for (const char* name : names)
-        if (n.op_type == name) return true;
-    return false;
-}
-
-}  // namespace detail
-
-GRAFT_INLINE std::vector<parameter> parameters_of(const graph& g) {
-    std::vector<char> weight(g.values.size(), 0);
-    // Backwards, so that what a view is used for is known before the view is met.
-    std::vector<int> reader(g.values.size(), -1);
-    for (std::size_t k = g.nodes.size(); k-- > 0;) {
-        const node& n = g.nodes[k];
-        const bool passes = detail::passes_weights_on(n) && n.outputs[0] != no_value && weight[static_cast<std::size_t>(n.outputs[0])];
-        for (std::size_t i = 0; i < n.inputs.size(); ++i) {
-            const value_id id = n.inputs[i];
-            if (id == no_value) continue;
-            const bool taken = detail::is_weight_slot(g, n, i) || (i == 0 && passes);
-            if (!taken) continue;
-            weight[static_cast<std::size_t>(id)] = 1;
-            reader[static_cast<std::size_t>(id)] = static_cast<int>(k);
-        }
-    }
-    std::vector<parameter> found;
-    for (std::size_t i = 0; i < g.values.size(); ++i) {
-        const value& v = g.values[i];
-        if (!weight[i] || !v.constant || v.constant.elements() < 2 || (v.type != dtype::float32 && v.type != dtype::float64)) continue;
-        parameter p;
-        p.id = static_cast<value_id>(i);
-        p.name = v.name;
-        p.node = reader[i];
-        found.push_back(std::move(p));
-    }
-    std::stable_sort(found.begin(), found.end(), [](const parameter& a, const parameter& b) { return a.node < b.node; });
-    return found;
-}
-
-GRAFT_INLINE std::vector<value_id> running_statistics(const graph& g, const std::vector<value_id>& learning) {
-    std::vector<value_id> found;
-    for (const node& n : g.nodes) {
-        if (n.op_type != "BatchNormalization" || !n.domain.empty() || n.inputs.size() < 5) continue;
-        if (std::find(learning.begin(), learning.end(), n.inputs[1]) == learning.end()) continue;
-        for (std::size_t i : {std::size_t(3), std::size_t(4)})
-            if (std::find(found.begin(), found.end(), n.inputs[i]) == found.end()) found.push_back(n.inputs[i]);
-    }
-    return found;
-}
-
-GRAFT_END_NAMESPACE
-#endif
-
-#include <string>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// Sets `learns` of every parameter by a rule:
-///   "none"    all of them learn
-///   "trunk"   those whose names are in `head` learn, the others do not
-///   a number  the parameters of the first N stages do not; a stage ends where the picture gets smaller
-///   "names"   those whose names are in `named` do not
-/// `input` is the shape of one batch. Errors: train.freeze (nothing is left to learn, there are fewer stages, no such name), usage.
-status freeze(const graph& g, std::vector<parameter>& parameters, const std::string& rule, const std::vector<std::string>& head, const std::vector<std::string>& named,
-              const shape& input, executor& pool, const limits& limit = {});
-
-/// The stage of each parameter, counted from 1: how many times the picture has become smaller before the layer's output, the layer's own
-/// stride included. Layers behind the last picture belong to the last stage.
-result<std::vector<int>> stages_of(const graph& g, const std::vector<parameter>& parameters, const shape& input, executor& pool, const limits& limit = {});
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-
-#include <algorithm>
-#include <cstdlib>
-
-GRAFT_BEGIN_NAMESPACE
-
-GRAFT_INLINE result<std::vector<int>> stages_of(const graph& g, const std::vector<parameter>& parameters, const shape& input, executor& pool, const limits& limit) {
-    graph known;
-    GRAFT_TRY_ASSIGN(known, specialize_first_input(g, input, pool, limit));
-    std::vector<int> stages;
-    std::int64_t smallest = INT64_MAX;
-    int stage = 0;
-    for (const parameter& p : parameters) {
-        // Where a weight reaches its layer through a Transpose or a Reshape, the layer is the next reader of that.
-        std::size_t at = static_cast<std::size_t>(p.node);
-        const node& n = g.nodes[at];
-        const value& y = known.values[static_cast<std::size_t>(n.outputs[0])];
-        const bool picture = y.has_shape && y.extents.rank() == 4 && y.extents.known() && !(n.inputs[0] == p.id);
-        const std::int64_t side = picture ? std::min(y.extents[2], y.extents[3]) : smallest;
-        // Squeezing to 1 x 1, as pooling and excitation do, is no stage.
-        if (stage == 0 || (side < smallest && side > 1)) {
-            ++stage;
-            smallest = side;
-        }
-        stages.push_back(stage);
-    }
-    return stages;
-}
-
-GRAFT_INLINE status freeze(const graph& g, std::vector<parameter>& parameters, const std::string& rule, const std::vector<std::string>& head, const std::vector<std::string>& named,
-                           const shape& input, executor& pool, const limits& limit) {
-    const auto among = [](const std::vector<std::string>& names, const std::string& name) { return std::find(names.begin(), names.end(), name) != names.end(); };
-    char* end = nullptr;
-    const long stages = std::strtol(rule.c_str(), &end, 10);
-    const bool number = !rule.empty() && rule[0] >= '0' && rule[0] <= '9' && !*end;
-    if (!number && rule != "none" && rule != "trunk" && rule != "names") return fail(errc::usage, rule, "freeze takes none, trunk, a number of stages, or names");
-    std::vector<int> stage(parameters.size(), 1);
-    if (number && stages > 0) {
-        GRAFT_TRY_ASSIGN(stage, stages_of(g, parameters, input, pool, limit));
-        const int most = stage.empty() ? 0 : stage.back();
-        if (stages > most) return fail(errc::train_freeze, rule, "the network has " + std::to_string(most) + " stages");
-    }
-    bool any = false;
-    for (std::size_t i = 0; i < parameters.size(); ++i) {
-        parameter& p = parameters[i];
-        const bool in_head = among(head, p.name);
-        if (rule == "trunk")
-            p.learns = in_head;
-        else if (rule == "names")
-            p.learns = !among(named, p.name);
-        else if (number)
-            p.learns = in_head || stage[i] > stages;
-        else
-            p.learns = true;
-        any |= p.learns;
-    }
-    if (!any) return fail(errc::train_freeze, rule, "nothing is left to learn");
-    return {};
-}
-
-GRAFT_END_NAMESPACE
-#endif
-// ---- graft/train/metrics_log.hpp
-// metrics.jsonl: one JSON object a line, written as training goes; a run that resumes cuts it back to its checkpoint.
-
-// ---- graft/train/log_file.hpp
-// The file of a log: it grows by whole entries, each of which is there as soon as it is written.
-
-
 #include <cstddef>
-#include <cstdio>
-#include <string>
-#include <utility>
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-// Owns the stream; one that was moved from, or closed, is not open.
-class log_file {
-public:
-    log_file() noexcept = default;
-    log_file(std::FILE* stream, std::string path) noexcept : path_(std::move(path)), stream_(stream) {}
-    log_file(log_file&& other) noexcept : path_(std::move(other.path_)), stream_(std::exchange(other.stream_, nullptr)) {}
-    log_file& operator=(log_file&& other) noexcept {
-        std::swap(path_, other.path_);
-        std::swap(stream_, other.stream_);
-        return *this;
-    }
-    ~log_file() { (void)close(); }
-
-    // Errors of both: file.write, which the system may tell only when closing.
-    status write(const void* bytes, std::size_t size);
-    status close();
-    const std::string& path() const noexcept { return path_; }
-
-private:
-    std::string path_;
-    std::FILE* stream_ = nullptr;
-};
-
-}  // namespace detail
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-#include <cerrno>
-#include <cstring>
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-GRAFT_INLINE status log_file::write(const void* bytes, std::size_t size) {
-    if (!stream_) return fail(errc::file_write, path_, "the log is not open");
-    if (std::fwrite(bytes, 1, size, stream_) != size || std::fflush(stream_) != 0)
-        return fail(errc::file_write, path_, std::string("writing failed: ") + std::strerror(errno));
-    return {};
-}
-
-GRAFT_INLINE status log_file::close() {
-    std::FILE* const stream = std::exchange(stream_, nullptr);
-    if (stream && std::fclose(stream) != 0)
-        return fail(errc::file_write, path_, std::string("closing failed: ") + std::strerror(errno));
-    return {};
-}
-
-}  // namespace detail
-GRAFT_END_NAMESPACE
-#endif
-
 #include <cstdint>
-#include <string>
-#include <utility>
-#include <vector>
-
 GRAFT_BEGIN_NAMESPACE
 
-/// Figures by name, in the order in which they are written.
-using named_numbers = std::vector<std::pair<std::string, double>>;
-
-/// Appends lines such as {"step":120,"epoch":3,"split":"val","loss":0.41,"top1":0.88} to a file, each flushed as a whole.
-class metrics_log {
-public:
-    /// Opens the file. Lines before the first whose "step" is over `keep_step`, or that is not whole, are kept, the rest is cut
-    /// off, so that no step stands there twice; -1 begins afresh. Errors: file.open (a log over 1 GiB), file.write.
-    static result<metrics_log> open(const std::string& path, std::int64_t keep_step);
-
-    /// Writes a line: the step, the epoch, the split ("train", "val"), and figures; NaN and infinities as null. Errors:
-    /// file.write.
-    status append(std::int64_t step, std::int64_t epoch, const std::string& split, const named_numbers& figures);
-    /// Errors: file.write, which the system may tell only now.
-    status close() { return file_.close(); }
-
-private:
-    detail::log_file file_;
-};
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-
-#include <cerrno>
-#include <cstring>
-#include <string_view>
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-// Bytes of whole lines up to the step.
-inline std::size_t metrics_to_keep(std::string_view text, std::int64_t step) {
-    std::size_t kept = 0;
-    while (kept < text.size()) {
-        const std::size_t end = text.find('\n', kept);
-        if (end == std::string_view::npos) break;
-        auto line = parse_json(text.substr(kept, end - kept), "metrics");
-        const json* at = line.ok() ? line->find("step") : nullptr;
-        if (!at || !at->is_integer || at->integer > step) break;
-        kept = end + 1;
-    }
-    return kept;
-}
-
-} // namespace detail
-
-GRAFT_INLINE result<metrics_log> metrics_log::open(const std::string& path, std::int64_t keep_step) {
-    std::shared_ptr<const mapped_file> old;
-    std::size_t kept = 0;
-    if (keep_step >= 0) {
-        std::FILE* there = std::fopen(path.c_str(), "rb");
-        if (there) {
-            std::fclose(there);
-            GRAFT_TRY_ASSIGN(old, mapped_file::open(path, std::int64_t(1) << 30, errc::file_open));
-            kept = detail::metrics_to_keep({reinterpret_cast<const char*>(old->data()), old->size()}, keep_step);
-        } else if (errno != ENOENT)
-            return fail(errc::file_open, path, std::strerror(errno));
-    }
-    if (!old || kept != old->size()) {
-        atomic_file cut;
-        GRAFT_TRY(cut.open(path));
-        if (kept) GRAFT_TRY(cut.write(old->data(), kept));
-        old.reset();
-        GRAFT_TRY(cut.commit());
-    }
-    metrics_log log;
-    std::FILE* const file = std::fopen(path.c_str(), "ab");
-    if (!file) return fail(errc::file_write, path, std::strerror(errno));
-    log.file_ = {file, path};
-    return log;
-}
-
-GRAFT_INLINE status metrics_log::append(std::int64_t step, std::int64_t epoch, const std::string& split,
-                                        const named_numbers& figures) {
-    json_writer w;
-    w.begin_object().key("step").integer(step).key("epoch").integer(epoch).key("split").string(split);
-    for (const auto& f : figures) w.key(f.first).number(f.second);
-    w.end_object();
-    const std::string line = w.text() + "\n";
-    return file_.write(line.data(), line.size());
-}
-
-GRAFT_END_NAMESPACE
-#endif
-// ---- graft/train/schedule.hpp
-// Learning-rate schedules: the rate as a function of the step, by the formulas of torch.optim.lr_scheduler.
-
-
-#include <cstdint>
-#include <limits>
-#include <string>
-#include <string_view>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// The schedules, named after torch's.
-enum class schedule_kind : std::uint8_t {
-    constant,
-    step,       ///< StepLR: times `factor` every `epochs` epochs
-    multi_step, ///< MultiStepLR: times `factor` at each of `milestones`
-    cosine,     ///< CosineAnnealingLR over all steps, down to `minimum`
-    one_cycle,  ///< OneCycleLR with cosine annealing in two phases
-    plateau     ///< ReduceLROnPlateau on the validation loss (mode min, relative threshold)
-};
-
-/// How the learning rate moves. Defaults are torch's.
-struct schedule {
-    schedule_kind kind = schedule_kind::constant;
-    double warmup = 0;                    ///< linear warm-up: a share of all steps below 1, else a number of steps
-    double factor = 0.1;                  ///< step, multi_step, plateau
-    std::int64_t epochs = 10;             ///< step
-    std::vector<std::int64_t> milestones; ///< multi_step: epochs, ascending
-    double minimum = 0;                   ///< cosine (eta_min), plateau (min_lr)
-    double peak = 0;                      ///< one_cycle: the highest rate (max_lr); 0: the base rate
-    double start_share = 0.3;             ///< one_cycle: share of the steps that go up (pct_start)
-    double start_divisor = 25;            ///< one_cycle: the first rate is peak / this (div_factor)
-    double end_divisor = 1e4;             ///< one_cycle: the last rate is the first / this (final_div_factor)
-    std::int64_t patience = 10;           ///< plateau: epochs without a better loss that are let pass
-    std::int64_t cooldown = 0;            ///< plateau: epochs after a reduction in which none counts as bad
-    double threshold = 1e-4;              ///< plateau: better is below best * (1 - threshold)
-};
-
-/// What a plateau schedule remembers from epoch to epoch; belongs into a checkpoint.
-struct plateau_state {
-    double rate = 0; ///< the rate now, before warm-up; the base rate at the start
-    double best = std::numeric_limits<double>::infinity();
-    std::int64_t bad_epochs = 0, cooldown_left = 0;
-};
-
-/// Where training is: `step` counts updates from 0 over the whole run, `epoch` from 0.
-struct schedule_position {
-    std::int64_t step = 0, total_steps = 1, epoch = 0;
-};
-
-/// Reads "cosine,warmup=0.05", "step=10:0.1" (epochs:factor), "multistep=30/60/90:0.1", "cosine=1e-6" (minimum),
-/// "onecycle=0.01:0.3" (peak:share that goes up), "plateau=0.1:3" (factor:patience), "constant"; after the kind, separated by
-/// commas: warmup=, minimum=, cooldown=, threshold=, start_divisor=, end_divisor=. Errors: usage, naming the item and what it may
-/// be.
-result<schedule> parse_schedule(std::string_view text);
-/// The text that `parse_schedule` reads back as the same schedule; for logs and checkpoints.
-std::string text(const schedule& s);
-
-/// Steps of the linear warm-up: rates rate*(t+1)/steps for t = 0 ... steps-1, as LinearLR with start_factor 1/steps. Never more
-/// than all steps.
-std::int64_t warmup_steps(const schedule& s, std::int64_t total_steps) noexcept;
-
-/// The learning rate of an update, from the base rate. Cosine and one-cycle begin when the warm-up is over and share what is left
-/// of the steps (torch's SequentialLR); the others are scaled by it. A plateau's rate is `state->rate`, the base where there is
-/// no state. Groups of weights that learn at their own pace take a fixed multiple of this rate.
-double learning_rate(const schedule& s, double base, const schedule_position& at, const plateau_state* state = nullptr) noexcept;
-
-/// Takes in the validation loss at the end of an epoch and lowers `state.rate` where it is time. NaN is never better.
-void update_plateau(const schedule& s, plateau_state& state, double loss) noexcept;
-
-/// Text of a plateau's state for a checkpoint, exact to the bit, and back. Errors: json.malformed.
-std::string text(const plateau_state& state);
-result<plateau_state> parse_plateau_state(std::string_view text);
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-
-#include <algorithm>
-#include <cmath>
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-inline GRAFT_COLD status schedule_fault(std::string_view item, const char* fix) {
-    return fail(errc::usage, "schedule item '" + std::string(item) + "'", fix);
-}
-
-// A number in [low, high].
-inline bool schedule_number(std::string_view text, double low, double high, double& value) {
-    double read = 0;
-    if (text.empty() || !read_decimal(text.data(), text.data() + text.size(), read) || read < low || read > high) return false;
-    value = read;
-    return true;
-}
-inline bool schedule_count(std::string_view text, std::int64_t low, std::int64_t& value) {
-    double read = 0;
-    if (!schedule_number(text, static_cast<double>(low), 1e9, read) || read != std::floor(read)) return false;
-    value = static_cast<std::int64_t>(read);
-    return true;
-}
-
-// The part before the separator; `text` keeps what stands behind it.
-inline std::string_view cut_front(std::string_view& text, char separator) {
-    const std::size_t at = text.find(separator);
-    const std::string_view front = text.substr(0, at);
-    text.remove_prefix(at == std::string_view::npos ? text.size() : at + 1);
-    return front;
-}
-
-inline bool schedule_milestones(std::string_view text, std::vector<std::int64_t>& milestones) {
-    while (!text.empty()) {
-        std::int64_t epoch = 0;
-        if (milestones.size() >= 1000 || !schedule_count(cut_front(text, '/'), 1, epoch)) return false;
-        if (!milestones.empty() && epoch <= milestones.back()) return false;
-        milestones.push_back(epoch);
-    }
-    return !milestones.empty();
-}
-
-// The first item: a kind and, behind '=', its own numbers, separated by colons.
-inline status parse_schedule_kind(std::string_view item, schedule& s) {
-    std::string_view rest = item;
-    const std::string_view name = cut_front(rest, '=');
-    const bool given = name.size() < item.size();
-    std::string_view second = rest;
-    const std::string_view first = cut_front(second, ':');
-    const bool two = first.size() < rest.size();
-    const auto number = [](std::string_view t, bool is_given, double low, double high, double& out) {
-        return !is_given || schedule_number(t, low, high, out);
-    };
-    if (name == "constant") {
-        if (given) return schedule_fault(item, "constant takes no number");
-    } else if (name == "step") {
-        s.kind = schedule_kind::step;
-        if (given && (!schedule_count(first, 1, s.epochs) || !number(second, two, 0, 1, s.factor)))
-            return schedule_fault(item, "it must be step=EPOCHS:FACTOR, such as step=10:0.1, with a factor of 0 to 1");
-    } else if (name == "multistep") {
-        s.kind = schedule_kind::multi_step;
-        if (!given || !schedule_milestones(first, s.milestones) || !number(second, two, 0, 1, s.factor))
-            return schedule_fault(item,
-                                  "it must be multistep=EPOCH/EPOCH:FACTOR, such as multistep=30/60:0.1, with ascending epochs");
-    } else if (name == "cosine") {
-        s.kind = schedule_kind::cosine;
-        if (two || !number(first, given, 0, 1e6, s.minimum))
-            return schedule_fault(item, "it must be cosine or cosine=MINIMUM, a rate of at least 0");
-    } else if (name == "onecycle") {
-        s.kind = schedule_kind::one_cycle;
-        if (!number(first, given, 0, 1e6, s.peak) || !number(second, two, 0, 1, s.start_share))
-            return schedule_fault(item, "it must be onecycle, onecycle=PEAK or onecycle=PEAK:SHARE, such as onecycle=0.01:0.3");
-    } else if (name == "plateau") {
-        s.kind = schedule_kind::plateau;
-        if (!number(first, given, 0, 1, s.factor) || s.factor >= 1 || (two && !schedule_count(second, 0, s.patience)))
-            return schedule_fault(item, "it must be plateau=FACTOR:PATIENCE, such as plateau=0.1:3, with a factor below 1");
-    } else
-        return schedule_fault(item, "a schedule begins with constant, step, multistep, cosine, onecycle or plateau");
-    return {};
-}
-
-inline status parse_schedule_option(std::string_view item, schedule& s) {
-    std::string_view value = item;
-    const std::string_view name = cut_front(value, '=');
-    if (name == "warmup") {
-        if (!schedule_number(value, 0, 1e9, s.warmup) || (s.warmup > 1 && s.warmup != std::floor(s.warmup)))
-            return schedule_fault(item, "warmup is a share of all steps below 1, or a whole number of steps");
-        return {};
-    }
-    const bool plateau = s.kind == schedule_kind::plateau, cycle = s.kind == schedule_kind::one_cycle;
-    bool good = false;
-    if (name == "minimum" && (plateau || s.kind == schedule_kind::cosine))
-        good = schedule_number(value, 0, 1e6, s.minimum);
-    else if (name == "cooldown" && plateau)
-        good = schedule_count(value, 0, s.cooldown);
-    else if (name == "threshold" && plateau)
-        good = schedule_number(value, 0, 1, s.threshold);
-    else if (name == "start_divisor" && cycle)
-        good = schedule_number(value, 1, 1e12, s.start_divisor);
-    else if (name == "end_divisor" && cycle)
-        good = schedule_number(value, 1, 1e12, s.end_divisor);
-    else
-        return schedule_fault(item, "this schedule has no such option; warmup= goes with all, minimum= with cosine and plateau, "
-                                    "cooldown= and threshold= with plateau, start_divisor= and end_divisor= with onecycle");
-    return good ? status() : schedule_fault(item, "its number is not one, or out of range");
-}
-
-inline std::string schedule_decimal(double value) {
-    return value == std::floor(value) && value < 1e9 ? std::to_string(static_cast<std::int64_t>(value)) : shortest(value, false);
-}
-
-// torch's _annealing_cos: from `start` at 0 to `end` at 1.
-inline double anneal_cosine(double start, double end, double share) noexcept {
-    return end + (start - end) / 2.0 * (std::cos(3.14159265358979323846 * share) + 1);
-}
-
-inline double one_cycle_rate(const schedule& s, double peak, double step, double total) noexcept {
-    const double first = peak / s.start_divisor, last = first / s.end_divisor;
-    const double top = s.start_share * total - 1, end = total - 1;
-    if (step <= top && top > 0) return anneal_cosine(first, peak, step / top);
-    const double begin = top > 0 || top < 0 ? top : 0;
-    return end > begin ? anneal_cosine(peak, last, (step - begin) / (end - begin)) : last;
-}
-
-} // namespace detail
-
-GRAFT_INLINE result<schedule> parse_schedule(std::string_view text) {
-    schedule s;
-    GRAFT_TRY(detail::parse_schedule_kind(detail::cut_front(text, ','), s));
-    while (!text.empty()) GRAFT_TRY(detail::parse_schedule_option(detail::cut_front(text, ','), s));
-    return s;
-}
-
-GRAFT_INLINE std::string text(const schedule& s) {
-    using detail::schedule_decimal;
-    const schedule plain;
+GRAFT_INLINE std::string base64_encode(std::string_view bytes) {
+    static constexpr char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     std::string out;
-    switch (s.kind) {
-    case schedule_kind::constant: out = "constant"; break;
-    case schedule_kind::step: out = "step=" + std::to_string(s.epochs) + ":" + schedule_decimal(s.factor); break;
-    case schedule_kind::multi_step:
-        out = "multistep=";
-        for (std::size_t i = 0; i < s.milestones.size(); ++i) out += (i ? "/" : "") + std::to_string(s.milestones[i]);
-        out += ":" + schedule_decimal(s.factor);
-        break;
-    case schedule_kind::cosine: out = "cosine"; break;
-    case schedule_kind::one_cycle: out = "onecycle=" + schedule_decimal(s.peak) + ":" + schedule_decimal(s.start_share); break;
-    case schedule_kind::plateau: out = "plateau=" + schedule_decimal(s.factor) + ":" + std::to_string(s.patience); break;
+    out.reserve((bytes.size() + 2) / 3 * 4);
+    for (std::size_t i = 0; i < bytes.size(); i += 3) {
+        std::uint32_t three = 0;
+        for (std::size_t k = 0; k < 3; ++k)
+            three = three << 8 | (i + k < bytes.size() ? static_cast<std::uint8_t>(bytes[i + k]) : 0u);
+        out += digits[three >> 18];
+        out += digits[three >> 12 & 63];
+        out += i + 1 < bytes.size() ? digits[three >> 6 & 63] : '=';
+        out += i + 2 < bytes.size() ? digits[three & 63] : '=';
     }
-    const bool plateau = s.kind == schedule_kind::plateau, cycle = s.kind == schedule_kind::one_cycle;
-    if (s.minimum > 0 && (plateau || s.kind == schedule_kind::cosine)) out += ",minimum=" + schedule_decimal(s.minimum);
-    if (plateau && s.cooldown) out += ",cooldown=" + std::to_string(s.cooldown);
-    if (plateau && s.threshold != plain.threshold) out += ",threshold=" + schedule_decimal(s.threshold);
-    if (cycle && s.start_divisor != plain.start_divisor) out += ",start_divisor=" + schedule_decimal(s.start_divisor);
-    if (cycle && s.end_divisor != plain.end_divisor) out += ",end_divisor=" + schedule_decimal(s.end_divisor);
-    if (s.warmup > 0) out += ",warmup=" + schedule_decimal(s.warmup);
     return out;
 }
 
-GRAFT_INLINE std::int64_t warmup_steps(const schedule& s, std::int64_t total_steps) noexcept {
-    if (!(s.warmup > 0) || total_steps < 1) return 0;
-    const auto total = static_cast<double>(total_steps);
-    return static_cast<std::int64_t>(s.warmup < 1 ? std::ceil(s.warmup * total - 1e-9) : std::min(std::floor(s.warmup), total));
-}
-
-GRAFT_INLINE double learning_rate(const schedule& s, double base, const schedule_position& at,
-                                  const plateau_state* state) noexcept {
-    const std::int64_t warm = warmup_steps(s, at.total_steps);
-    const std::int64_t last = std::max<std::int64_t>(at.total_steps, 1) - 1;
-    const std::int64_t step = std::min(std::max<std::int64_t>(at.step, 0), last);
-    // While it is warming up, the schedule stands at its beginning.
-    const auto t = static_cast<double>(std::max<std::int64_t>(step - warm, 0));
-    const auto total = static_cast<double>(std::max<std::int64_t>(at.total_steps - warm, 1));
-    double rate = base;
-    switch (s.kind) {
-    case schedule_kind::constant: break;
-    case schedule_kind::step:
-        rate = base * std::pow(s.factor, static_cast<double>(at.epoch / std::max<std::int64_t>(s.epochs, 1)));
-        break;
-    case schedule_kind::multi_step:
-        rate =
-            base * std::pow(s.factor, static_cast<double>(std::upper_bound(s.milestones.begin(), s.milestones.end(), at.epoch) -
-                                                          s.milestones.begin()));
-        break;
-    case schedule_kind::cosine: rate = detail::anneal_cosine(base, s.minimum, t / total); break;
-    case schedule_kind::one_cycle: rate = detail::one_cycle_rate(s, s.peak > 0 ? s.peak : base, t, total); break;
-    case schedule_kind::plateau: rate = state ? state->rate : base; break;
+GRAFT_INLINE bool base64_decode(std::string_view text, std::string& bytes) {
+    bytes.clear();
+    if (text.size() % 4) return false;
+    const std::size_t padding =
+        text.empty() ? 0 : (text[text.size() - 1] == '=') + (text[text.size() - 1] == '=' && text[text.size() - 2] == '=');
+    bytes.reserve(text.size() / 4 * 3);
+    std::uint32_t bits = 0;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        const char c = text[i];
+        const int digit = c >= 'A' && c <= 'Z'         ? c - 'A'
+                          : c >= 'a' && c <= 'z'       ? c - 'a' + 26
+                          : c >= '0' && c <= '9'       ? c - '0' + 52
+                          : c == '+'                   ? 62
+                          : c == '/'                   ? 63
+                          : i >= text.size() - padding ? 0
+                                                       : -1;
+        if (digit < 0) return false;
+        bits = bits << 6 | static_cast<std::uint32_t>(digit);
+        if (i % 4 != 3) continue;
+        for (int shift = 16; shift >= 0; shift -= 8) bytes += static_cast<char>(bits >> shift & 255);
+        bits = 0;
     }
-    return step < warm ? rate * (static_cast<double>(step + 1) / static_cast<double>(warm)) : rate;
+    bytes.resize(bytes.size() - padding);
+    return true;
 }
 
-GRAFT_INLINE void update_plateau(const schedule& s, plateau_state& state, double loss) noexcept {
-    if (loss < state.best * (1.0 - s.threshold)) {
-        state.best = loss;
-        state.bad_epochs = 0;
-    } else
-        ++state.bad_epochs;
-    if (state.cooldown_left > 0) {
-        --state.cooldown_left;
-        state.bad_epochs = 0;
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+#include <cmath>
+#include <cstring>
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+inline void write_golden_tensor(json_writer& w, const char* key, const std::string& name, const tensor& t) {
+    w.key(key).begin_object().key("name").string(name).key("shape").begin_array();
+    for (const std::int64_t d : t.shape()) w.integer(d);
+    // Neighbours differ in their low bytes and agree in their high ones: apart, they compress.
+    const std::size_t n = static_cast<std::size_t>(t.elements());
+    std::string planes(n * 4, '\0');
+    const char* bytes = t.data<char>();
+    for (std::size_t i = 0; i < n; ++i)
+        for (std::size_t b = 0; b < 4; ++b) planes[b * n + i] = bytes[i * 4 + b];
+    w.end_array().key("data").string(base64_encode(zlib_compress(planes.data(), planes.size()))).end_object();
+}
+
+// Where inflated bytes go: as many as are expected, and not one more.
+struct golden_sink {
+    std::string bytes;
+    std::size_t most;
+};
+inline bool fill_golden(void* context, const std::uint8_t* bytes, std::size_t n) {
+    auto& sink = *static_cast<golden_sink*>(context);
+    if (n > sink.most - sink.bytes.size()) return false;
+    sink.bytes.append(reinterpret_cast<const char*>(bytes), n);
+    return true;
+}
+
+inline status read_golden_tensor(const json* part, const std::string& where, const limits& limit, std::string& name,
+                                 tensor& out) {
+    const auto fault = [&where](const char* what) { return fail(errc::model_malformed, where, what); };
+    const json *given = part ? part->find("name") : nullptr, *extents = part ? part->find("shape") : nullptr;
+    const json* data = part ? part->find("data") : nullptr;
+    if (!given || given->type != json::kind::string || !extents || extents->type != json::kind::array || !data ||
+        data->type != json::kind::string || extents->items.size() > static_cast<std::size_t>(shape::max_rank))
+        return fault("its golden sample lacks a name, a shape or data");
+    std::int64_t dims[shape::max_rank] = {};
+    int rank = 0;
+    for (const json& d : extents->items) {
+        if (!d.is_integer || d.integer < 0) return fault("a shape in its golden sample is not legal");
+        dims[rank++] = d.integer;
     }
-    if (state.bad_epochs <= s.patience) return;
-    const double lower = std::max(state.rate * s.factor, s.minimum);
-    // torch's eps: a step of nothing is not taken.
-    if (state.rate - lower > 1e-8) state.rate = lower;
-    state.cooldown_left = s.cooldown;
-    state.bad_epochs = 0;
+    const shape extent = shape::from(dims, dims + rank);
+    const std::int64_t bytes = bytes_of(dtype::float32, extent);
+    if (bytes < 0) return fail(errc::tensor_overflow, where, "the size of a shape in its golden sample overflows");
+    if (bytes > limit.fold_bytes) return fail(errc::memory_budget, where, "its golden sample is larger than the limit");
+    std::string packed;
+    if (!base64_decode(data->string, packed) || packed.size() < 6)
+        return fault("the data of its golden sample are no base64 of zlib");
+    golden_sink sink{{}, static_cast<std::size_t>(bytes)};
+    // zlib's two bytes at the front; its Adler-32 behind is weaker than the comparison that the sample is for.
+    inflater stream(reinterpret_cast<const std::uint8_t*>(packed.data()) + 2, packed.size() - 2, fill_golden, &sink);
+    const inflate_end end = stream.run();
+    if (end == inflate_end::no_memory) return fail(errc::memory_oom, where, "there is no memory to unpack its golden sample");
+    if (end != inflate_end::done || sink.bytes.size() != sink.most)
+        return fault("the data of its golden sample do not fill its shape");
+    GRAFT_TRY_ASSIGN(out, tensor::make(dtype::float32, extent));
+    const std::size_t n = sink.most / 4;
+    char* to = out.data<char>();
+    for (std::size_t i = 0; i < n; ++i)
+        for (std::size_t b = 0; b < 4; ++b) to[i * 4 + b] = sink.bytes[b * n + i];
+    name = given->string;
+    return {};
 }
 
-GRAFT_INLINE std::string text(const plateau_state& state) {
+} // namespace detail
+
+GRAFT_INLINE result<std::string> encode_golden(const golden_sample& sample) {
+    if (sample.input.type() != dtype::float32 || sample.output.type() != dtype::float32)
+        return fail(errc::tensor_dtype, golden_key, "a golden sample holds float32 only");
     json_writer w;
-    w.begin_object().key("rate").number(state.rate).key("best").number(state.best); // infinity is written as null
-    w.key("bad_epochs").integer(state.bad_epochs).key("cooldown_left").integer(state.cooldown_left).end_object();
+    w.begin_object().key("version").integer(1).key("tolerance").number(sample.tolerance);
+    detail::write_golden_tensor(w, "input", sample.input_name, sample.input);
+    detail::write_golden_tensor(w, "output", sample.output_name, sample.output);
+    w.end_object();
     return w.text();
 }
 
-GRAFT_INLINE result<plateau_state> parse_plateau_state(std::string_view text) {
-    json tree;
-    GRAFT_TRY_ASSIGN(tree, parse_json(text, "state of the plateau schedule"));
-    const json *rate = tree.find("rate"), *best = tree.find("best"), *bad = tree.find("bad_epochs"),
-               *cool = tree.find("cooldown_left");
-    if (!rate || rate->type != json::kind::number || !best || !bad || !bad->is_integer || !cool || !cool->is_integer)
-        return fail(errc::json_malformed, "state of the plateau schedule", "rate, best, bad_epochs or cooldown_left is missing");
-    plateau_state state;
-    state.rate = rate->real;
-    if (best->type == json::kind::number) state.best = best->real;
-    state.bad_epochs = bad->integer;
-    state.cooldown_left = cool->integer;
-    return state;
+GRAFT_INLINE result<golden_sample> decode_golden(std::string_view text, const std::string& name, const limits& limit) {
+    auto parsed = parse_json(text, name, limit);
+    if (!parsed.ok()) return fail(errc::model_malformed, name, "its golden sample is no JSON: " + parsed.error().detail());
+    const json *version = parsed->find("version"), *tolerance = parsed->find("tolerance");
+    if (!version || !version->is_integer || version->integer != 1 || !tolerance || tolerance->type != json::kind::number)
+        return fail(errc::model_malformed, name, "its golden sample is of an unknown version, or has no tolerance");
+    golden_sample sample;
+    sample.tolerance = tolerance->real;
+    GRAFT_TRY(detail::read_golden_tensor(parsed->find("input"), name, limit, sample.input_name, sample.input));
+    GRAFT_TRY(detail::read_golden_tensor(parsed->find("output"), name, limit, sample.output_name, sample.output));
+    return sample;
+}
+
+GRAFT_INLINE status check_golden(const golden_sample& sample, const tensor& output) {
+    const std::string where = "output '" + sample.output_name + "'";
+    if (output.type() != dtype::float32 || output.shape() != sample.output.shape())
+        return fail(errc::op_shape, where,
+                    "it is " + text(output.shape()) + ", the golden output " + text(sample.output.shape()));
+    const float *want = sample.output.data<float>(), *got = output.data<float>();
+    double low = 0, high = 0, worst = 0;
+    bool finite = true;
+    for (std::int64_t i = 0; i < output.elements(); ++i) {
+        const double w = want[i], g = got[i];
+        low = i == 0 || w < low ? w : low;
+        high = i == 0 || w > high ? w : high;
+        finite = finite && std::isfinite(g) && std::isfinite(w);
+        worst = std::fabs(g - w) > worst ? std::fabs(g - w) : worst;
+    }
+    // An output of one number, or of equal ones, has no range: its own size stands in.
+    const double range = high > low ? high - low : std::fabs(high) > 0 ? std::fabs(high) : 1;
+    if (finite && worst <= sample.tolerance * range) return {};
+    char numbers[120];
+    std::snprintf(numbers, sizeof numbers, "the largest difference from the golden output is %.3g; %.3g is allowed", worst,
+                  sample.tolerance * range);
+    return fail(errc::op_value, where, finite ? numbers : "it, or the golden output, is not finite");
 }
 
 GRAFT_END_NAMESPACE
 #endif
-// ---- graft/train/step.hpp
-// The training step: forward, loss, backward and update as one planned graph, over state that it changes in place.
+// ---- graft/train/grad_cam.hpp
+// Grad-CAM: which places of a picture spoke for a class.
 
-// ---- graft/train/losses.hpp
-// Losses: what is summed over a batch and differentiated. They are emitted as nodes, so that they run wherever the network does.
-
-
-#include <string>
-
-GRAFT_BEGIN_NAMESPACE
-
-enum class loss_kind : std::uint8_t {
-    cross_entropy,    ///< -sum_c t_c log softmax(x)_c; targets are probabilities, so smoothed, mixed and weighted ones need nothing more
-    bce_with_logits,  ///< sum_c max(x, 0) - x t + log(1 + exp(-|x|)), the mean over c
-    focal,            ///< -sum_c t_c (1 - p_c)^gamma log p_c, p = softmax(x): Lin et al., "Focal Loss for Dense Object Detection" (2017)
-    mse,              ///< mean over c of (x - t)^2
-    l1,               ///< mean over c of |x - t|
-    huber,            ///< mean over c of d^2 / 2 where |d| = |x - t| <= delta, else delta (|d| - delta / 2)
-};
-
-/// Which loss, and its parameters.
-struct loss_options {
-    loss_kind kind = loss_kind::cross_entropy;
-    float label_smoothing = 0.0f;          ///< cross_entropy, focal: targets become (1 - s) t + s / classes, as torch has it
-    float gamma = 2.0f;                    ///< focal
-    float delta = 1.0f;                    ///< huber
-    std::vector<float> class_weights;      ///< cross_entropy, focal: weight of each class; empty: all 1
-    float distillation = 0.0f;             ///< share of the teacher's part: Hinton et al., "Distilling the Knowledge in a Neural Network" (2015)
-    float temperature = 4.0f;              ///< of distillation; its part is scaled by temperature^2
-};
-
-/// Reads "cross_entropy", "bce_with_logits", "focal", "mse", "l1" or "huber". Errors: usage.
-result<loss_kind> loss_of(const std::string& name);
-const char* name(loss_kind kind) noexcept;
-
-/// Emits scale * (sum over the samples of their losses), one number. `logits` and `targets` are [N, classes] of one type; `scale` is one
-/// number, 1 / (what the mean divides by); `teacher` holds a teacher's logits, or no_value. The sum is the tree over `shards`.
-value_id emit_loss(emitter& build, const loss_options& options, value_id logits, value_id targets, value_id scale, value_id teacher, int shards);
-
-/// One row of targets for a label: probabilities with smoothing and class weights in them, `classes` floats. A mixed sample adds two
-/// rows, each with its share. Returns what the row adds to the number that the mean divides by: the weight of the class, as torch has it.
-double write_target(const loss_options& options, std::int64_t label, double share, std::int64_t classes, float* row, bool add);
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-GRAFT_BEGIN_NAMESPACE
-
-namespace detail {
-inline const char* loss_name(int i) noexcept {
-    constexpr const char* names[] = {"cross_entropy", "bce_with_logits", "focal", "mse", "l1", "huber"};
-    return i < 6 ? names[i] : nullptr;
-}
-}  // namespace detail
-
-GRAFT_INLINE const char* name(loss_kind kind) noexcept { return detail::loss_name(static_cast<int>(kind)); }
-GRAFT_INLINE result<loss_kind> loss_of(const std::string& given) {
-    std::string all;
-    for (int i = 0; detail::loss_name(i); ++i) {
-        if (given == detail::loss_name(i)) return static_cast<loss_kind>(i);
-        all += std::string(i ? ", " : "") + detail::loss_name(i);
-    }
-    return fail(errc::usage, given, "there is no such loss; the losses are " + all);
-}
-
-namespace detail {
-
-// sum_c t_c log softmax(x / temperature)_c, summed over everything, negative.
-inline value_id soft_cross_entropy(emitter& e, value_id logits, value_id targets) {
-    return e.neg(e.mul(targets, e.apply("LogSoftmax", {logits}, {integer_attribute("axis", 1)})));
-}
-
-inline value_id elementwise_loss(emitter& e, const loss_options& o, value_id x, value_id t) {
-    switch (o.kind) {
-    case loss_kind::cross_entropy: return soft_cross_entropy(e, x, t);
-    case loss_kind::focal: {
-        const value_id log_p = e.apply("LogSoftmax", {x}, {integer_attribute("axis", 1)});
-        const value_id rest = e.sub(e.number(1, x), e.apply("Exp", {log_p}));
-        return e.neg(e.mul(e.mul(t, e.apply("Pow", {rest, e.number(static_cast<double>(o.gamma), x)})), log_p));
-    }
-    // max(x, 0) - x t + log(1 + exp(-|x|)) is softplus(x) - x t.
-    case loss_kind::bce_with_logits: return e.sub(e.apply("Softplus", {x}), e.mul(x, t));
-    case loss_kind::mse: {
-        const value_id d = e.sub(x, t);
-        return e.mul(d, d);
-    }
-    case loss_kind::l1: return e.apply("Abs", {e.sub(x, t)});
-    case loss_kind::huber: break;
-    }
-    // delta * (|d| - delta / 2) beyond delta is m (|d| - m / 2) with m = min(|d|, delta), everywhere.
-    const value_id d = e.apply("Abs", {e.sub(x, t)});
-    const value_id m = e.apply("Min", {d, e.number(static_cast<double>(o.delta), x)});
-    return e.mul(m, e.sub(d, e.mul(m, e.number(0.5, x))));
-}
-
-}  // namespace detail
-
-GRAFT_INLINE value_id emit_loss(emitter& e, const loss_options& o, value_id logits, value_id targets, value_id scale, value_id teacher, int shards) {
-    e.prefix = "loss";
-    const auto sum = [&](value_id x) { return e.apply_graft("SumTo", {x}, {integers_attribute("shape", {}), integer_attribute("shards", shards)}); };
-    value_id total = sum(detail::elementwise_loss(e, o, logits, targets));
-    if (o.kind != loss_kind::cross_entropy && o.kind != loss_kind::focal && e.failure.ok())
-        total = e.mul(total, e.number(1.0 / static_cast<double>(e.extents(logits).elements() / std::max<std::int64_t>(1, e.extents(logits)[0])), total));
-    if (teacher != no_value && o.distillation > 0) {
-        const double t = static_cast<double>(o.temperature), share = static_cast<double>(o.distillation);
-        const value_id cold = e.number(1 / t, logits);
-        const value_id wanted = e.apply("Softmax", {e.mul(teacher, cold)}, {integer_attribute("axis", 1)});
-        const value_id soft = sum(detail::soft_cross_entropy(e, e.mul(logits, cold), wanted));
-        total = e.add(e.mul(total, e.number(1 - share, total)), e.mul(soft, e.number(share * t * t, total)));
-    }
-    return e.mul(total, scale);
-}
-
-GRAFT_INLINE double write_target(const loss_options& o, std::int64_t label, double share, std::int64_t classes, float* row, bool add) {
-    const bool probabilities = o.kind == loss_kind::cross_entropy || o.kind == loss_kind::focal;
-    const double smoothing = probabilities ? static_cast<double>(o.label_smoothing) : 0;
-    for (std::int64_t c = 0; c < classes; ++c) {
-        const double weight = probabilities && !o.class_weights.empty() ? static_cast<double>(o.class_weights[static_cast<std::size_t>(c)]) : 1;
-        const double t = share * weight * ((c == label ? 1 - smoothing : 0) + smoothing / static_cast<double>(classes));
-        row[c] = static_cast<float>(add ? static_cast<double>(row[c]) + t : t);
-    }
-    return share * (probabilities && !o.class_weights.empty() ? static_cast<double>(o.class_weights[static_cast<std::size_t>(label)]) : 1);
-}
-
-GRAFT_END_NAMESPACE
-#endif
-// ---- graft/train/optimizers.hpp
-// Optimisers: how a gradient changes a weight. They are emitted as nodes of the training step.
-
-
-#include <string>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-
-enum class optimizer_kind : std::uint8_t { sgd, adam, adamw };
-
-/// torch.optim's optimisers with its names, its defaults and its order of operations.
-struct optimizer_options {
-    optimizer_kind kind = optimizer_kind::adamw;
-    double momentum = 0.9;        ///< sgd; 0: none
-    bool nesterov = false;        ///< sgd
-    double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;  ///< adam, adamw: Kingma and Ba (2014); Loshchilov and Hutter (2017)
-    double weight_decay = 0.01;   ///< adamw: apart from the gradient; else added to it
-    double clip_norm = 0;         ///< > 0: gradients are scaled so that their norm together is at most this
-    double ema_decay = 0;         ///< > 0: a running average of the weights is kept, and is what is scored and saved
-};
-
-/// Reads "sgd", "adam" or "adamw". Errors: usage.
-result<optimizer_kind> optimizer_of(const std::string& name);
-const char* name(optimizer_kind kind) noexcept;
-
-/// What an optimiser keeps for each weight beside it: the endings of the states' names.
-std::vector<std::string> optimizer_states(const optimizer_options& options);
-
-/// Emits the update of one weight. `state` holds its optimiser states in the order of `optimizer_states`; the answer is the new weight
-/// and the new states, in that order. `rate` multiplies the learning rate; where `loss` is not finite nothing changes.
-std::vector<value_id> emit_update(emitter& build, const optimizer_options& options, value_id weight, value_id gradient, const std::vector<value_id>& state,
-                                  value_id learning_rate, value_id step, value_id loss, double rate);
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-GRAFT_BEGIN_NAMESPACE
-
-GRAFT_INLINE const char* name(optimizer_kind kind) noexcept {
-    return kind == optimizer_kind::sgd ? "sgd" : kind == optimizer_kind::adam ? "adam" : "adamw";
-}
-GRAFT_INLINE result<optimizer_kind> optimizer_of(const std::string& given) {
-    for (optimizer_kind kind : {optimizer_kind::sgd, optimizer_kind::adam, optimizer_kind::adamw})
-        if (given == name(kind)) return kind;
-    return fail(errc::usage, given, "there is no such optimizer; there are sgd, adam and adamw");
-}
-
-GRAFT_INLINE std::vector<std::string> optimizer_states(const optimizer_options& o) {
-    std::vector<std::string> names;
-    if (o.kind != optimizer_kind::sgd)
-        names = {"exp_avg", "exp_avg_sq"};
-    else if (o.momentum > 0)
-        names = {"momentum_buffer"};
-    if (o.ema_decay > 0) names.push_back("ema");
-    return names;
-}
-
-GRAFT_INLINE std::vector<value_id> emit_update(emitter& e, const optimizer_options& o, value_id weight, value_id gradient, const std::vector<value_id>& state,
-                                               value_id learning_rate, value_id step, value_id loss, double rate) {
-    const auto real = [](const char* key, double v) { return real_attribute(key, static_cast<float>(v)); };
-    std::vector<value_id> made;
-    if (o.kind == optimizer_kind::sgd) {
-        const bool momentum = o.momentum > 0;
-        made = e.apply_all("graft", "SGD", {weight, gradient, momentum ? state[0] : no_value, learning_rate, loss},
-                          {real("momentum", o.momentum), real("dampening", 0), integer_attribute("nesterov", o.nesterov), real("weight_decay", o.weight_decay), real("rate", rate)},
-                          momentum ? 2 : 1);
-    } else
-        made = e.apply_all("graft", "Adam", {weight, gradient, state[0], state[1], learning_rate, step, loss},
-                          {real("beta1", o.beta1), real("beta2", o.beta2), real("epsilon", o.epsilon), real("weight_decay", o.weight_decay),
-                           integer_attribute("decoupled", o.kind == optimizer_kind::adamw), real("rate", rate)},
-                          3);
-    if (o.ema_decay > 0) made.push_back(e.apply_graft("ExponentialMovingAverage", {state.back(), made[0], loss}, {real("decay", o.ema_decay)}));
-    return made;
-}
-
-GRAFT_END_NAMESPACE
-#endif
 
 #include <cstdint>
 #include <memory>
-#include <string>
-#include <vector>
 
 GRAFT_BEGIN_NAMESPACE
 
-/// A tensor of training's state: a weight, a running statistic, or what an optimiser keeps for a weight ("<weight>.exp_avg").
-struct training_state {
-    std::string name;
-    tensor value;
-};
-
-/// What a step is made of.
-struct step_options {
-    loss_options loss;
-    optimizer_options optimizer;
-    int shards = 8;                  ///< of sums over the batch; a power of two
-    bool batch_norm = true;          ///< layers of BatchNormalization that learn use the batch's statistics; else the running ones
-    std::uint64_t seed = 0;          ///< of Dropout
-    bool exact = false;              ///< no algorithms that reorder sums
-    bool reference = false;          ///< reference kernels alone, of the CPU, for comparison
-    int micro_batches = 1;           ///< parts that a batch is computed in, to save memory: a power of two, at most `shards`
-    bool loss_scaling = false;       ///< the loss is multiplied, so that float16 gradients do not vanish (Micikevicius et al. 2018)
-    bool recompute = false;          ///< activations are computed again for the backward pass instead of kept
-    std::int64_t fixed_batch = 0;    ///< above 0: the network takes so many samples and no others (prepared_classifier): a batch is computed in parts of these, whatever
-                                     ///< `micro_batches` says, and running statistics stay as they are; the last part is filled up where there are cross_entropy or focal
-    graft::limits limits;
-    std::shared_ptr<device> on;      ///< the device that computes it (runtime::open); null: the CPU
-    op_table operators{nullptr, 0};  ///< operators of the app's own, as load_options has them; those with a gradient learn
-};
-
-/// One batch, as a step takes it. All views are only read, and only during the call, but for `next`.
-struct step_input {
-    const tensor* inputs = nullptr;   ///< what the network's input takes, N samples along axis 0
-    const tensor* targets = nullptr;  ///< float32 [N, classes]: see write_target
-    const tensor* teacher = nullptr;  ///< float32 [N, classes]; only with distillation
-    double scale = 0;                 ///< 1 / (what the mean divides by)
-    double learning_rate = 0;
-    std::int64_t step = 0;            ///< 0 before the first update; what random layers draw depends on it
-    const tensor* next = nullptr;     ///< what `inputs` will be at the next step, if that is known: a device brings it over while it computes
-                                      ///< this one; it has to stay as it is until the next step has ended
-};
-
-/// Memory of a planned step, in bytes.
-struct step_memory {
-    std::int64_t activations = 0;  ///< the arena: activations, gradients and scratch
-    std::int64_t state = 0;        ///< weights, statistics and what the optimiser keeps
-    std::int64_t constants = 0;    ///< of the frozen part, packed
-    std::int64_t device = 0;       ///< of the device's memory, for all of these; the others are the host's
-    std::int64_t total() const noexcept { return activations + state + constants; }
-};
-
-/// By what a loss is multiplied, as torch.amp.GradScaler has it: halved where a gradient overflows, which leaves the state as it was;
-/// doubled after 2,000 steps without that.
-struct loss_scale {
-    double factor = 65536;
-    std::int64_t steps = 0;    ///< since the last change
-    std::int64_t skipped = 0;  ///< steps that changed nothing
-};
-
-/// Trains a network, step by step. Deterministic: the same bits for any number of threads.
-class training_step {
+/// Maps of where a network looks: Selvaraju et al., "Grad-CAM: Visual Explanations from Deep Networks via Gradient-based
+/// Localization" (2017). With the features A [1, K, H, W] and the logit y of a class, the weights are w_k = mean over the places
+/// of dy / dA_k, and the map is relu(sum_k w_k A_k). Planned once, run for any number of pictures.
+class grad_cam {
 public:
-    training_step();
-    ~training_step();
-    training_step(training_step&&) noexcept;
-    training_step& operator=(training_step&&) noexcept;
+    grad_cam();
+    ~grad_cam();
+    grad_cam(grad_cam&&) noexcept;
+    grad_cam& operator=(grad_cam&&) noexcept;
 
-    /// `network` is a verified graph whose first input without a default takes the batch; `logits` the value that the loss is taken of,
-    /// [N, classes], or with other extents of 1. Of `parameters`, those that learn become state, beginning with the graph's constants. Errors: train.freeze
-    /// (nothing learns), op.unsupported, train.no_gradient.
-    static result<training_step> make(graph network, value_id logits, std::vector<parameter> parameters, const step_options& options);
+    /// `features` is a value of rank 4 on the way from the network's first open input to `logits`, [1, classes]; `input` the
+    /// shape of one picture, batch 1. `pool` has to outlive the object. Errors: train.no_gradient, op.unsupported, input.shape (a
+    /// value of another rank, or a batch of several), memory.*.
+    static result<grad_cam> make(graph network, value_id features, value_id logits, const shape& input, executor& pool,
+                                 const limits& limit = {});
 
-    /// Plans the step for a batch of that shape (else done at its first run), and tells what it needs. Errors: memory.budget and those
-    /// of planning.
-    result<step_memory> prepare(const shape& batch, executor& pool);
-
-    /// Runs one step. Where the loss is not finite, or memory is wanting, the state stays as it is; where an operator refuses what it is given,
-    /// such as an index that is out of range, weights and what the optimiser keeps do. Where the loss is finite and a
-    /// gradient is not, the weights are spoilt: go back to a checkpoint; on a device that shows at the step after. With loss scaling such a
-    /// step changes nothing and is no error. Errors: input.shape, train.diverged (names the first bad
-    /// tensor), op.*, memory.*.
-    status run(const step_input& batch, executor& pool);
-    /// The loss of the last run: the scaled sum.
-    double loss() const noexcept;
-    /// With step_options::loss_scaling: part of what a checkpoint has to hold.
-    loss_scale& scaling() noexcept;
-    /// The logits of the last run, [N, classes]; they stay as they are until the next.
-    const tensor& logits() const noexcept;
-
-    /// Brings the state back from the device that computes the steps, before it is read; on the CPU there is nothing to do. Errors: device.lost.
-    status read_state();
-    /// Everything that a checkpoint has to hold, always in the same order. Tensors may be overwritten between steps, after
-    /// `read_state` and with `state_changed` behind it.
-    const std::vector<training_state>& state() const noexcept;
-    std::vector<training_state>& state() noexcept;
-    void state_changed() noexcept;
-    /// The network with the weights and statistics of now; `averaged` takes the running average of the weights where one is kept.
-    result<graph> network(bool averaged = true) const;
+    /// The map [H, W] of one picture for a class, float32 from 0 up, not scaled; memory of its own. Errors: data.label_range,
+    /// input.shape, memory.oom.
+    result<tensor> map(const tensor& picture, std::int64_t label);
 
 private:
     struct implementation;
@@ -9398,16 +7802,6 @@ private:
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
-#ifndef GRAFT_SINGLE_GRAFT_TRAIN_STEP_PARTS_HPP
-#define GRAFT_SINGLE_GRAFT_TRAIN_STEP_PARTS_HPP
-// ---- graft/train/step_parts.hpp
-// Bodies of train/step.hpp: batches in parts, and the search for what made a loss infinite.
-
-#ifndef GRAFT_SINGLE_GRAFT_TRAIN_STEP_BODY_HPP
-#define GRAFT_SINGLE_GRAFT_TRAIN_STEP_BODY_HPP
-// ---- graft/train/step_body.hpp
-// Bodies of train/step.hpp.
-
 #ifndef GRAFT_SINGLE_GRAFT_TRAIN_BACKENDS_HPP
 #define GRAFT_SINGLE_GRAFT_TRAIN_BACKENDS_HPP
 // ---- graft/train/backends.hpp
@@ -22293,2774 +20687,6 @@ GRAFT_INLINE const backend& cpu_training::instance() noexcept {
 GRAFT_END_NAMESPACE
 #endif
 #endif
-#ifndef GRAFT_SINGLE_GRAFT_TRAIN_DIVERGENCE_HPP
-#define GRAFT_SINGLE_GRAFT_TRAIN_DIVERGENCE_HPP
-// ---- graft/train/divergence.hpp
-// Small parts of the training step: sums of parts, and the search for the first value that is not finite.
-
-
-#include <cmath>
-#include <cstring>
-#include <string>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-inline bool same_shapes(const std::vector<tensor>& a, const std::vector<tensor>& b) {
-    bool same = a.size() == b.size();
-    for (std::size_t i = 0; same && i < a.size(); ++i) same = a[i].type() == b[i].type() && a[i].shape() == b[i].shape();
-    return same;
-}
-
-// a += b, element by element; `b` without contents stands for zeros, which take the sign from a -0 as they do in the tree of shards.
-inline status add_into(tensor& a, const tensor& b, executor& pool) {
-    if (a.type() != dtype::float32) return fail(errc::op_type, "a batch in parts", std::string("its sums have to be float32, and one is ") + name(a.type()));
-    constexpr std::int64_t piece = 1 << 16;
-    float* to = a.data<float>();
-    const float* from = b ? b.data<float>() : nullptr;
-    const std::int64_t n = a.elements();
-    parallel_for(pool, (n + piece - 1) / piece, [&](std::int64_t p) {
-        for (std::int64_t i = p * piece; i < std::min(n, (p + 1) * piece); ++i) to[i] += from ? from[i] : 0.0f;
-    });
-    return {};
-}
-
-// NaN, and infinities apart from it.
-struct finiteness {
-    bool nan = false, infinite = false;
-    bool finite() const noexcept { return !nan && !infinite; }
-};
-inline finiteness finiteness_of(const tensor_view& v) {
-    finiteness f;
-    const std::int64_t n = is_float(v.type) && v.data ? v.extents.elements() : 0;
-    for (std::int64_t i = 0; i < n; ++i) {
-        const double x = v.type == dtype::float32 ? static_cast<double>(static_cast<const float*>(v.data)[i]) : element_as_double(v.type, v.data, i);
-        f.nan |= std::isnan(x);
-        f.infinite |= std::isinf(x);
-    }
-    return f;
-}
-inline bool all_finite(const tensor_view& v) {
-    if (v.type != dtype::float32 || !v.data) return finiteness_of(v).finite();
-    // By the bits, for which compilers take vectors: every step looks at all weights.
-    constexpr std::uint32_t exponent = 0x7f800000;
-    const auto* bytes = static_cast<const unsigned char*>(v.data);
-    std::uint32_t found = 0;
-    for (std::int64_t i = 0, n = v.extents.elements(); i < n; ++i) {
-        std::uint32_t bits = 0;
-        std::memcpy(&bits, bytes + 4 * i, 4);
-        found |= static_cast<std::uint32_t>((bits & exponent) == exponent);
-    }
-    return !found;
-}
-
-// The first value in the order of the nodes that holds NaN or infinity, as "'value' of Op 'node'"; "" where none does. Infinities that
-// come from a constant, as those of masks do, are meant. The nodes are run again with their outputs kept, as many at a time as take
-// little memory.
-inline result<std::string> first_not_finite(const graph& forward, const std::vector<tensor_view>& inputs, const limits& limit, std::uint64_t seed, executor& pool) {
-    constexpr std::int64_t most = std::int64_t(64) << 20;
-    std::vector<char> meant(forward.values.size(), 0);
-    for (std::size_t i = 0; i < meant.size(); ++i)
-        if (forward.values[i].constant) meant[i] = finiteness_of(view(forward.values[i].constant)).infinite;
-    for (std::size_t next = 0; next < forward.nodes.size();) {
-        executable again;
-        again.graph = forward;
-        again.graph.outputs.clear();
-        again.limit = limit;
-        again.seed = seed;
-        again.backends = {&backends::cpu_training::instance()};
-        again.packed = std::make_shared<pack_cache>();
-        std::vector<std::size_t> made_by;
-        for (std::int64_t bytes = 0; next < forward.nodes.size() && bytes < most; ++next)
-            for (value_id id : forward.nodes[next].outputs) {
-                if (id == no_value || !is_float(forward.values[static_cast<std::size_t>(id)].type)) continue;
-                again.graph.outputs.push_back(id);
-                made_by.push_back(next);
-                bytes += std::max<std::int64_t>(0, bytes_of(forward.values[static_cast<std::size_t>(id)].type, forward.values[static_cast<std::size_t>(id)].extents));
-            }
-        if (made_by.empty()) continue;
-        context run(again, pool);
-        GRAFT_TRY(run.run(inputs.data()));
-        for (std::size_t i = 0; i < made_by.size(); ++i) {
-            const node& n = forward.nodes[made_by[i]];
-            const value_id id = again.graph.outputs[i];
-            const finiteness found = finiteness_of(view(run.output(i)));
-            if (found.finite()) continue;
-            bool from_meant = false;
-            for (value_id in : n.inputs) from_meant |= in != no_value && meant[static_cast<std::size_t>(in)];
-            if (found.nan || !from_meant) {
-                const std::string of = n.name.empty() ? n.op_type : n.op_type + " '" + n.name + "'";
-                return "'" + forward.values[static_cast<std::size_t>(id)].name + "' of " + of;
-            }
-            meant[static_cast<std::size_t>(id)] = 1;
-        }
-    }
-    return std::string();
-}
-
-}  // namespace detail
-GRAFT_END_NAMESPACE
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_TRAIN_STEP_GRAPH_HPP
-#define GRAFT_SINGLE_GRAFT_TRAIN_STEP_GRAPH_HPP
-// ---- graft/train/step_graph.hpp
-// Builds the graph of a training step: the network, its loss, the gradients and the updates, with the state as inputs and outputs.
-
-#ifndef GRAFT_SINGLE_GRAFT_PASSES_RECOMPUTE_HPP
-#define GRAFT_SINGLE_GRAFT_PASSES_RECOMPUTE_HPP
-// ---- graft/passes/recompute.hpp
-// Recomputation as a pass: what the backward part of a training step reads is computed once more instead of kept.
-
-
-#include <cstddef>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// The graph of a step with less to keep in memory. Its first `forward` nodes are the forward part, the others the backward part; shapes
-/// are known. The forward part is cut into segments; what passes from one to the next is kept, and the rest of a segment is computed
-/// again right before the backward part first reads it (Chen et al., "Training Deep Nets with Sublinear Memory Cost", 2016). The number
-/// of segments is the one by which the largest sum of bytes that are alive at once is least; where none helps, the graph stays as it is.
-/// Same operators on the same numbers, so same bits. Nodes that draw numbers of their own, or whose shapes only a run can tell, run once;
-/// running statistics are renewed once.
-graph recompute(graph g, std::size_t forward);
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-
-#include <algorithm>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-class recomputer {
-public:
-    recomputer(const graph& g, std::size_t forward) : g_(g), forward_(std::min(forward, g.nodes.size())), maker_(g.values.size(), -1), bytes_(g.values.size(), 0) {
-        for (std::size_t i = 0; i < g_.nodes.size(); ++i)
-            for (value_id id : g_.nodes[i].outputs)
-                if (id != no_value) maker_[index(id)] = static_cast<int>(i);
-        for (std::size_t i = 0; i < bytes_.size(); ++i) {
-            const value& v = g_.values[i];
-            if (v.has_shape && v.extents.known() && maker_[i] >= 0) bytes_[i] = std::max<std::int64_t>(0, bytes_of(v.type, v.extents));
-            if (maker_[i] >= 0 && maker_[i] < static_cast<int>(forward_)) largest_ = std::max(largest_, bytes_[i]);
-        }
-        find_last_forward_reads();
-    }
-
-    graph run() {
-        graph best = g_;
-        std::int64_t least = peak(g_);
-        for (std::size_t segments : {2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64}) {
-            if (segments > forward_) break;
-            graph made = with_segments(segments);
-            const std::int64_t needs = peak(made);
-            if (needs >= least) continue;
-            least = needs;
-            best = std::move(made);
-        }
-        return best;
-    }
-
-private:
-    static std::size_t index(value_id id) { return static_cast<std::size_t>(id); }
-
-    void find_last_forward_reads() {
-        last_read_.assign(g_.values.size(), -1);
-        std::vector<value_id> ids;
-        for (std::size_t i = 0; i < forward_; ++i) {
-            ids = g_.nodes[i].inputs;
-            append_captures(g_.nodes[i], ids);
-            for (value_id id : ids)
-                if (id != no_value) last_read_[index(id)] = static_cast<int>(i);
-        }
-    }
-
-    // Where the segments end (one past their last nodes): each at the place with least to keep among those that part the bytes evenly.
-    std::vector<std::size_t> cuts(std::size_t segments) const {
-        std::vector<std::int64_t> crossing(forward_ + 1, 0), sum(forward_ + 1, 0);
-        for (std::size_t v = 0; v < bytes_.size(); ++v) {
-            const int made = maker_[v];
-            if (made < 0 || made >= static_cast<int>(forward_)) continue;
-            sum[static_cast<std::size_t>(made) + 1] += bytes_[v];
-            if (last_read_[v] <= made) continue;
-            crossing[static_cast<std::size_t>(made) + 1] += bytes_[v];
-            crossing[static_cast<std::size_t>(last_read_[v]) + 1] -= bytes_[v];
-        }
-        for (std::size_t i = 1; i <= forward_; ++i) sum[i] += sum[i - 1], crossing[i] += crossing[i - 1];
-        const double share = static_cast<double>(sum[forward_]) / static_cast<double>(segments);
-        std::vector<std::size_t> ends;
-        for (std::size_t s = 1; s < segments; ++s) {
-            const double target = share * static_cast<double>(s);
-            std::size_t best = 0;
-            for (std::size_t i = 1; i < forward_; ++i) {
-                const double at = static_cast<double>(sum[i]);
-                if (at < target - share / 3 || at > target + share / 3 || (!ends.empty() && i <= ends.back())) continue;
-                if (best == 0 || crossing[i] < crossing[best]) best = i;
-            }
-            if (best) ends.push_back(best);
-        }
-        ends.push_back(forward_);
-        return ends;
-    }
-
-    static bool repeatable(const node& n) { return n.op && !(n.op->flags & (op_flag::random | op_flag::allocates | op_flag::bodies)); }
-    // Statistics of the batch are small, and those of the run must not be renewed twice: such a node's first output alone is made again.
-    static bool normalizes(const node& n) { return n.op_type == "BatchNormalizationTraining" && n.domain == "graft"; }
-
-    graph with_segments(std::size_t segments) const {
-        const std::vector<std::size_t> ends = cuts(segments);
-        std::vector<int> segment(forward_, 0);
-        for (std::size_t i = 0, s = 0; i < forward_; ++i) {
-            while (i >= ends[s]) ++s;
-            segment[i] = static_cast<int>(s);
-        }
-        const int last = static_cast<int>(ends.size()) - 1;
-        std::vector<char> kept(g_.values.size(), 1);
-        for (std::size_t v = 0; v < kept.size(); ++v) {
-            const int made = maker_[v];
-            if (made < 0 || made >= static_cast<int>(forward_)) continue;
-            const node& n = g_.nodes[static_cast<std::size_t>(made)];
-            const int own = segment[static_cast<std::size_t>(made)];
-            const bool crosses = last_read_[v] >= 0 && segment[static_cast<std::size_t>(last_read_[v])] > own;
-            kept[v] = crosses || own == last || !repeatable(n) || (normalizes(n) && n.outputs[0] != static_cast<value_id>(v)) || bytes_[v] <= largest_ / 1024;
-        }
-        for (value_id id : g_.outputs) kept[index(id)] = 1;
-
-        graph made = g_;
-        made.nodes.assign(g_.nodes.begin(), g_.nodes.begin() + static_cast<std::ptrdiff_t>(forward_));
-        std::vector<value_id> again(g_.values.size(), no_value);
-        std::vector<char> done(static_cast<std::size_t>(last) + 1, 0);
-        for (std::size_t i = forward_; i < g_.nodes.size(); ++i) {
-            node n = g_.nodes[i];
-            for (value_id id : n.inputs) {
-                if (id == no_value || kept[index(id)]) continue;
-                const int s = segment[static_cast<std::size_t>(maker_[index(id)])];
-                if (!done[static_cast<std::size_t>(s)]) repeat(made, s, segment, kept, again);
-                done[static_cast<std::size_t>(s)] = 1;
-            }
-            rename(n, again);
-            made.nodes.push_back(std::move(n));
-        }
-        return made;
-    }
-
-    // Appends the nodes of a segment that make what the backward part reads of it and is not kept.
-    void repeat(graph& made, int s, const std::vector<int>& segment, const std::vector<char>& kept, std::vector<value_id>& again) const {
-        std::vector<char> needed(g_.values.size(), 0);
-        const auto need = [&](const node& n) {
-            for (value_id id : n.inputs)
-                if (id != no_value && !kept[index(id)] && segment[static_cast<std::size_t>(maker_[index(id)])] == s) needed[index(id)] = 1;
-        };
-        for (std::size_t i = forward_; i < g_.nodes.size(); ++i) need(g_.nodes[i]);
-        std::vector<std::size_t> nodes;
-        for (std::size_t i = forward_; i-- > 0;) {
-            if (segment[i] != s) continue;
-            bool any = false;
-            for (value_id id : g_.nodes[i].outputs) any |= id != no_value && needed[index(id)];
-            if (!any) continue;
-            nodes.push_back(i);
-            need(g_.nodes[i]);
-        }
-        for (std::size_t k = nodes.size(); k-- > 0;) {
-            node n = g_.nodes[nodes[k]];
-            n.name += "/again";
-            rename(n, again);
-            // What it makes does not depend on the running statistics, the memory of which may hold the new ones by now.
-            if (normalizes(n)) n.inputs[3] = n.inputs[4] = n.inputs[1];
-            for (std::size_t o = 0; o < n.outputs.size(); ++o) {
-                value_id& id = n.outputs[o];
-                if (id == no_value) continue;
-                if (o > 0 && normalizes(n)) {
-                    id = no_value;
-                    continue;
-                }
-                value copy = g_.values[index(id)];
-                copy.name += "/again";
-                made.values.push_back(std::move(copy));
-                const value_id fresh = static_cast<value_id>(made.values.size() - 1);
-                if (!kept[index(id)]) again[index(id)] = fresh;
-                id = fresh;
-            }
-            made.nodes.push_back(std::move(n));
-        }
-    }
-    void rename(node& n, const std::vector<value_id>& again) const {
-        for (value_id& id : n.inputs)
-            if (id != no_value && again[index(id)] != no_value) id = again[index(id)];
-    }
-
-    // The largest sum of bytes that are alive at once. Views share the memory of what they look at; state and constants are not counted.
-    static std::int64_t peak(const graph& g) {
-        std::vector<value_id> root(g.values.size());
-        for (std::size_t i = 0; i < root.size(); ++i) root[i] = static_cast<value_id>(i);
-        std::vector<int> first(g.values.size(), -1), last(g.values.size(), -1);
-        std::vector<value_id> ids;
-        for (std::size_t i = 0; i < g.nodes.size(); ++i) {
-            const node& n = g.nodes[i];
-            ids = n.inputs;
-            append_captures(n, ids);
-            for (value_id id : ids)
-                if (id != no_value) last[index(root[index(id)])] = static_cast<int>(i);
-            for (value_id id : n.outputs)
-                if (id != no_value) first[index(id)] = last[index(id)] = static_cast<int>(i);
-            if (n.op && (n.op->flags & op_flag::view) && n.outputs[0] != no_value && !n.inputs.empty() && n.inputs[0] != no_value) {
-                root[index(n.outputs[0])] = root[index(n.inputs[0])];
-                first[index(n.outputs[0])] = -1;
-            }
-        }
-        for (value_id id : g.outputs) last[index(root[index(id)])] = static_cast<int>(g.nodes.size());
-        std::vector<std::int64_t> change(g.nodes.size() + 2, 0);
-        for (std::size_t v = 0; v < first.size(); ++v) {
-            const value& made = g.values[v];
-            if (first[v] < 0 || !made.has_shape || !made.extents.known()) continue;
-            const std::int64_t bytes = std::max<std::int64_t>(0, bytes_of(made.type, made.extents));
-            change[static_cast<std::size_t>(first[v])] += bytes;
-            change[static_cast<std::size_t>(last[v]) + 1] -= bytes;
-        }
-        std::int64_t alive = 0, most = 0;
-        for (std::int64_t c : change) most = std::max(most, alive += c);
-        return most;
-    }
-
-    const graph& g_;
-    std::size_t forward_;
-    std::vector<int> maker_, last_read_;  // of each value: the node that makes it, the last forward node that reads it
-    std::vector<std::int64_t> bytes_;
-    std::int64_t largest_ = 0;
-};
-
-}  // namespace detail
-
-GRAFT_INLINE graph recompute(graph g, std::size_t forward) { return detail::recomputer(g, forward).run(); }
-
-GRAFT_END_NAMESPACE
-#endif
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_TRAIN_BATCH_SUMS_HPP
-#define GRAFT_SINGLE_GRAFT_TRAIN_BATCH_SUMS_HPP
-// ---- graft/train/batch_sums.hpp
-// Sums over a batch in the graph of a step: what batches that are computed in parts have to add up.
-
-
-#include <cstddef>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-// Finds the values that are sums over the batch, and what is made of them linearly and without the samples. Adding the parts' sums and
-// going on from there gives the bits of the whole batch, as adding what is behind them would not.
-class batch_sums {
-public:
-    // `samples`: the inputs that differ from part to part.
-    batch_sums(const graph& g, const std::vector<value_id>& samples) : g_(g), kind_(g.values.size(), apart), maker_(g.values.size(), -1) {
-        for (value_id id : samples) kind_[index(id)] = mixed;
-        for (std::size_t i = 0; i < g.nodes.size(); ++i) {
-            const node& n = g.nodes[i];
-            bool depends = false;
-            for (value_id id : n.inputs) depends |= id != no_value && kind_[index(id)] != apart;
-            for (value_id id : n.outputs) {
-                if (id == no_value) continue;
-                maker_[index(id)] = static_cast<int>(i);
-                kind_[index(id)] = !depends ? apart : sums_batch(n) ? sum : is_linear(n) ? linear : mixed;
-            }
-        }
-    }
-
-    // The sums that the `wanted` values are made of, each once; a value that is made otherwise stands for itself, one that does not
-    // depend on the samples is left out. `plain`: each value stands for itself.
-    std::vector<value_id> behind(const std::vector<value_id>& wanted, bool plain) const {
-        std::vector<value_id> found, open(wanted.rbegin(), wanted.rend());
-        std::vector<char> seen(g_.values.size(), 0);
-        while (!open.empty()) {
-            const value_id id = open.back();
-            open.pop_back();
-            if (id == no_value || seen[index(id)] || kind_[index(id)] == apart) continue;
-            seen[index(id)] = 1;
-            if (plain || kind_[index(id)] != linear) {
-                found.push_back(id);
-                continue;
-            }
-            const std::vector<value_id>& inputs = g_.nodes[static_cast<std::size_t>(maker_[index(id)])].inputs;
-            open.insert(open.end(), inputs.rbegin(), inputs.rend());
-        }
-        return found;
-    }
-
-private:
-    enum kind : char { apart, mixed, sum, linear };  // of values: free of the samples, dependent on them, a sum over them, made of such sums
-
-    static std::size_t index(value_id id) { return static_cast<std::size_t>(id); }
-    bool any(const node& n, const char* const* names, std::size_t count) const {
-        for (std::size_t i = 0; i < count; ++i)
-            if (n.domain.empty() && n.op_type == names[i]) return true;
-        return false;
-    }
-
-    bool sums_batch(const node& n) const {
-        if (n.domain != "graft" || !n.find("shards")) return false;
-        if (n.op_type != "SumTo") return true;
-        const shape &x = g_.values[index(n.inputs[0])].extents, &y = g_.values[index(n.outputs[0])].extents;
-        return y.rank() < x.rank() || (y.rank() > 0 && y[0] == 1);
-    }
-    bool is_linear(const node& n) const {
-        static constexpr const char* moves[] = {"Identity", "Neg", "Reshape", "Transpose", "Squeeze", "Unsqueeze"};
-        static constexpr const char* adds[] = {"Add", "Sub"};
-        const auto summed = [&](std::size_t i) { return i < n.inputs.size() && n.inputs[i] != no_value && kind_[index(n.inputs[i])] >= sum; };
-        const auto free = [&](std::size_t i) { return i >= n.inputs.size() || n.inputs[i] == no_value || kind_[index(n.inputs[i])] == apart; };
-        if (any(n, moves, 6)) return summed(0) && free(1);
-        if (any(n, adds, 2)) return summed(0) && summed(1);
-        if (n.domain.empty() && n.op_type == "Mul") return (summed(0) && free(1)) || (free(0) && summed(1));
-        return n.domain.empty() && n.op_type == "Div" && summed(0) && free(1);
-    }
-
-    const graph& g_;
-    std::vector<kind> kind_;
-    std::vector<int> maker_;
-};
-
-}  // namespace detail
-GRAFT_END_NAMESPACE
-#endif
-
-#include <algorithm>
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-// Which part of a step a graph computes: all of it, or, for batches in parts, the sums over one part, or the update by the sums over all;
-// or the forward part alone.
-enum class step_part : std::uint8_t { whole, sums, update, forward };
-
-// Places of the inputs of a step's graph; the state follows.
-struct step_inputs {
-    static constexpr int batch = 0, targets = 1, scale = 2, learning_rate = 3, step = 4, counter = 5, teacher = 6, inverse_scale = 7, first_state = 8;
-};
-// Places of its outputs: the loss, the logits, and then the new state (`whole`, but the update has no logits) or the sums. With loss
-// scaling the norm of all gradients is the last.
-struct step_outputs {
-    static constexpr int loss = 0, logits = 1, first_state = 2;
-};
-
-// What a step changes: weights, then running statistics, then what the optimiser keeps, weight by weight.
-struct step_state {
-    std::vector<value_id> weights, statistics;
-    std::vector<std::string> kept;  // endings of the optimiser's states
-    std::size_t count() const { return weights.size() * (1 + kept.size()) + statistics.size(); }
-    std::size_t kept_of(std::size_t weight, std::size_t which) const { return weights.size() + statistics.size() + weight * kept.size() + which; }
-};
-
-class step_builder {
-public:
-    step_builder(const graph& network, value_id logits, const std::vector<parameter>& learning, const step_state& state, const step_options& o)
-        : g_(network), logits_(logits), learning_(learning), state_(state), o_(o), emit_(g_, ops::find_training_op, o.limits) {
-        set_apart(g_, o.operators);
-    }
-
-    // `views` are those of the inputs that every graph of a step has, in order. `plain`: the sums are the gradients themselves.
-    result<graph> build(const std::vector<tensor_view>& views, step_part part, bool plain, executor& pool) {
-        GRAFT_TRY(build_loss(views, part, pool));
-        if (part == step_part::forward) return std::move(g_);
-        GRAFT_TRY(build_gradients());
-        if (part == step_part::sums || part == step_part::update) {
-            std::vector<value_id> samples;
-            for (int i : {step_inputs::batch, step_inputs::targets, step_inputs::counter, step_inputs::teacher}) samples.push_back(g_.inputs[static_cast<std::size_t>(i)]);
-            const batch_sums sums(g_, samples);
-            std::vector<value_id> wanted = gradients_;
-            wanted.insert(wanted.begin(), loss_);
-            const std::vector<value_id> found = sums.behind(wanted, plain);
-            if (part == step_part::sums) {
-                g_.outputs = {loss_, logits_};
-                g_.outputs.insert(g_.outputs.end(), found.begin(), found.end());
-                if (o_.recompute) g_ = recompute(std::move(g_), forward_);
-                for (std::size_t s = 0; s < state_.count(); ++s) g_.states.push_back({step_inputs::first_state + static_cast<int>(s), -1});
-                return std::move(g_);
-            }
-            start_from(found, wanted);
-            g_.outputs = {loss_};
-            finish_updates({});
-        } else {
-            g_.outputs = {loss_, logits_};
-            for (const running_statistic& r : running_) g_.outputs.push_back(r.updated);
-            if (o_.recompute) g_ = recompute(std::move(g_), forward_);
-            g_.outputs = {loss_, logits_};
-            finish_updates(running_);
-        }
-        GRAFT_TRY(std::move(emit_.failure));
-        return std::move(g_);
-    }
-
-private:
-    static std::size_t index(value_id id) { return static_cast<std::size_t>(id); }
-
-    // The network as it trains, and its loss.
-    status build_loss(const std::vector<tensor_view>& views, step_part part, executor& pool) {
-        declare_inputs(views);
-        const bool parts = part == step_part::sums || part == step_part::update;
-        training_mode_options mode;
-        mode.learning = state_.weights;
-        mode.batch_norm = o_.batch_norm;
-        mode.counter = g_.inputs[step_inputs::counter];
-        mode.seed = o_.seed;
-        mode.shards = shards_ = !parts ? o_.shards : o_.fixed_batch > 0 ? 1 : o_.shards / o_.micro_batches;
-        GRAFT_TRY_ASSIGN(running_, training_mode(g_, mode));
-        if (parts && !running_.empty()) return across("a layer of BatchNormalization");
-        // The logits stay a value of their own, and so do the new statistics.
-        g_.outputs = {logits_};
-        for (const running_statistic& r : running_) g_.outputs.push_back(r.updated);
-        const evaluation with{o_.limits, pool, nullptr, o_.seed};
-        GRAFT_TRY_ASSIGN(g_, specialize(std::move(g_), views.data(), with));
-        GRAFT_TRY(rows_of_logits());
-        if (parts && o_.fixed_batch == 0) GRAFT_TRY(check_samples_apart());
-        loss_ = emit_loss(emit_, o_.loss, logits_, g_.inputs[step_inputs::targets], g_.inputs[step_inputs::scale],
-                          o_.loss.distillation > 0 ? g_.inputs[step_inputs::teacher] : no_value, shards_);
-        forward_ = g_.nodes.size();
-        return std::move(emit_.failure);
-    }
-    status build_gradients() {
-        GRAFT_TRY_ASSIGN(gradients_, differentiate(g_, loss_, state_.weights, shards_, o_.limits));
-        emit_.prefix = "update";
-        for (std::size_t i = 0; i < gradients_.size(); ++i)
-            if (gradients_[i] == no_value) gradients_[i] = emit_.zeros(g_.values[index(state_.weights[i])].extents, state_.weights[i]);
-        return std::move(emit_.failure);
-    }
-
-    status across(const std::string& what) const {
-        return fail(errc::memory_budget, g_.name, what + " looks across the batch, so that a batch cannot be computed in parts: take a smaller --batch");
-    }
-    // Whatever depends on the samples has them along its first axis: where one has not, its layer may have mixed them.
-    status check_samples_apart() const {
-        const std::int64_t n = g_.values[index(g_.inputs[step_inputs::batch])].extents[0];
-        std::vector<char> depends(g_.values.size(), 0);
-        depends[index(g_.inputs[step_inputs::batch])] = 1;
-        for (const node& m : g_.nodes) {
-            bool any = false;
-            for (value_id id : m.inputs) any |= id != no_value && depends[index(id)];
-            for (value_id id : m.outputs) {
-                if (id == no_value || !any) continue;
-                depends[index(id)] = 1;
-                const value& v = g_.values[index(id)];
-                if (v.has_shape && (v.extents.rank() < 1 || v.extents[0] % n != 0)) return across("'" + (m.name.empty() ? m.op_type : m.name) + "'");
-            }
-        }
-        return {};
-    }
-
-    // The graph from the sums on: they become inputs, behind the others.
-    void start_from(const std::vector<value_id>& sums, const std::vector<value_id>& wanted) {
-        std::vector<char> given(g_.values.size(), 0);
-        for (value_id id : sums) given[index(id)] = 1;
-        const auto makes_one = [&](const node& n) {
-            for (value_id id : n.outputs)
-                if (id != no_value && given[index(id)]) return true;
-            return false;
-        };
-        g_.nodes.erase(std::remove_if(g_.nodes.begin(), g_.nodes.end(), makes_one), g_.nodes.end());
-        for (value_id id : sums) g_.inputs.push_back(id);
-        g_.outputs = wanted;
-        drop_unread(g_);
-    }
-
-    value_id add_input(std::string name, const tensor_view& v) {
-        const value_id id = g_.add_value(std::move(name));
-        become_input(id, v);
-        return id;
-    }
-    void become_input(value_id id, const tensor_view& v) {
-        value& made = g_.values[index(id)];
-        made.constant = tensor();
-        made.type = v.type;
-        made.extents = v.extents;
-        made.has_shape = true;
-        g_.inputs.push_back(id);
-    }
-
-    void declare_inputs(const std::vector<tensor_view>& views) {
-        g_.states.clear();
-        // An initializer that is an input as well is a default that nobody replaces here.
-        std::vector<value_id> open;
-        for (value_id id : g_.inputs)
-            if (!g_.values[index(id)].constant) open.push_back(id);
-        g_.inputs.clear();
-        become_input(open[0], views[step_inputs::batch]);
-        for (const char* name : {"targets", "scale", "learning_rate", "step", "counter", "teacher", "inverse_scale"}) add_input(std::string("training/") + name, views[g_.inputs.size()]);
-        for (value_id id : state_.weights) become_input(id, views[g_.inputs.size()]);
-        for (value_id id : state_.statistics) become_input(id, views[g_.inputs.size()]);
-        for (std::size_t w = 0; w < state_.weights.size(); ++w)
-            for (const std::string& kept : state_.kept) add_input(learning_[w].name + "." + kept, views[g_.inputs.size()]);
-    }
-
-    // A row for each sample, whatever else: a network that holds its batch somewhere would learn from the first sample alone.
-    status rows_of_logits() {
-        const value& v = g_.values[index(logits_)];
-        const std::int64_t n = g_.values[index(g_.inputs[step_inputs::batch])].extents[0];
-        const bool known = v.has_shape && v.extents.known() && v.extents.rank() >= 1, row = known && (v.extents.rank() == 2 || class_axis(v.extents) > 0);
-        if (!row || v.extents[0] != n || v.extents.elements() < n)
-            return fail(errc::train_head, v.name, "what the loss is taken of has to be [N, classes]; for " + std::to_string(n) + " samples it is " + (v.has_shape ? text(v.extents) : "of a shape that is not known"));
-        if (v.extents.rank() != 2) logits_ = emit_.reshape(logits_, {n, v.extents.elements() / n});
-        return std::move(emit_.failure);
-    }
-
-    void finish_updates(const std::vector<running_statistic>& running) {
-        const std::size_t first_update = g_.nodes.size();
-        emit_.prefix = "update";
-        value_id decides = loss_, scaled_norm = no_value;  // an update is left out where this is not finite
-        if (o_.loss_scaling) {
-            const value_id inverse = g_.inputs[step_inputs::inverse_scale];
-            decides = scaled_norm = emit_.apply_graft("GlobalNorm", gradients_);
-            for (value_id& id : gradients_) id = emit_.mul(id, inverse);
-            g_.outputs[step_outputs::loss] = emit_.mul(loss_, inverse);
-        }
-        const auto input = [&](std::size_t state) { return g_.inputs[static_cast<std::size_t>(step_inputs::first_state) + state]; };
-        std::vector<value_id> updated(state_.count(), no_value);
-        if (o_.optimizer.clip_norm > 0) {
-            const value_id norm = emit_.apply_graft("GlobalNorm", gradients_);
-            for (value_id& id : gradients_) id = emit_.apply_graft("ScaleByNorm", {id, norm}, {real_attribute("max_norm", static_cast<float>(o_.optimizer.clip_norm))});
-        }
-        for (std::size_t w = 0; w < state_.weights.size() && emit_.failure.ok(); ++w) {
-            std::vector<value_id> kept;
-            for (std::size_t k = 0; k < state_.kept.size(); ++k) kept.push_back(input(state_.kept_of(w, k)));
-            const std::vector<value_id> made =
-                emit_update(emit_, o_.optimizer, state_.weights[w], gradients_[w], kept, g_.inputs[step_inputs::learning_rate], g_.inputs[step_inputs::step], decides, learning_[w].rate);
-            updated[w] = made[0];
-            for (std::size_t k = 0; k < state_.kept.size(); ++k) updated[state_.kept_of(w, k)] = made[k + 1];
-        }
-        for (const running_statistic& r : running)
-            for (std::size_t s = 0; s < state_.statistics.size(); ++s)
-                if (state_.statistics[s] == r.current) updated[state_.weights.size() + s] = r.updated;
-        if (!emit_.failure.ok()) return;
-        for (std::size_t s = 0; s < updated.size(); ++s) {
-            const bool changes = updated[s] != no_value;
-            g_.states.push_back({step_inputs::first_state + static_cast<int>(s), changes ? static_cast<int>(g_.outputs.size()) : -1});
-            if (changes) g_.outputs.push_back(updated[s]);
-        }
-        if (scaled_norm != no_value) g_.outputs.push_back(scaled_norm);
-        schedule(first_update);
-    }
-
-    // Each update runs as soon as its gradient is there and nobody needs the weight as it was, so that gradients do not pile up.
-    void schedule(std::size_t first_update) {
-        std::vector<std::size_t> ready(g_.values.size(), 0);
-        std::vector<value_id> root(g_.values.size());  // whose memory it is: a view may be read long after it was made
-        for (std::size_t i = 0; i < root.size(); ++i) root[i] = static_cast<value_id>(i);
-        for (std::size_t i = 0; i < first_update; ++i) {
-            const node& n = g_.nodes[i];
-            for (value_id id : n.inputs)
-                if (id != no_value) ready[index(id)] = ready[index(root[index(id)])] = i;
-            for (value_id id : n.outputs)
-                if (id != no_value) ready[index(id)] = i;
-            if ((n.op->flags & op_flag::view) && n.outputs[0] != no_value && n.inputs[0] != no_value) root[index(n.outputs[0])] = root[index(n.inputs[0])];
-        }
-        std::vector<std::pair<std::size_t, node>> order;
-        for (std::size_t i = 0; i < g_.nodes.size(); ++i) {
-            std::size_t key = 2 * i;
-            if (i >= first_update) {
-                key = 0;
-                for (value_id id : g_.nodes[i].inputs)
-                    if (id != no_value) key = std::max(key, 2 * ready[index(id)] + 1);
-                for (value_id id : g_.nodes[i].outputs)
-                    if (id != no_value) ready[index(id)] = key / 2;
-            }
-            order.emplace_back(key, std::move(g_.nodes[i]));
-        }
-        std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-        for (std::size_t i = 0; i < order.size(); ++i) g_.nodes[i] = std::move(order[i].second);
-    }
-
-    graph g_;
-    value_id logits_;
-    const std::vector<parameter>& learning_;
-    const step_state& state_;
-    const step_options& o_;
-    emitter emit_;
-    int shards_ = 1;
-    std::size_t forward_ = 0;  // nodes of the forward part
-    value_id loss_ = no_value;
-    std::vector<running_statistic> running_;
-    std::vector<value_id> gradients_;
-};
-
-}  // namespace detail
-GRAFT_END_NAMESPACE
-#endif
-
-#include <cmath>
-
-GRAFT_BEGIN_NAMESPACE
-
-struct training_step::implementation {
-    graph network;
-    value_id logits_value = no_value, input_value = no_value;
-    std::vector<parameter> learning;
-    step_options options;
-    detail::step_state layout;
-    std::vector<training_state> state;
-    std::unique_ptr<device_state> resident;  // what the device holds of it
-    double last_loss = 0, last_norm = 0;
-    tensor last_logits;
-    // The small inputs of a step, in the order of detail::step_inputs.
-    tensor scale, learning_rate, step, counter, inverse_scale, nothing;
-    loss_scale scaling;
-
-    // A graph planned for one shape of batch.
-    struct planned {
-        shape batch;
-        detail::step_part part = detail::step_part::whole;
-        bool plain = false;
-        detail::executable what;
-        std::unique_ptr<detail::context> runner;
-        std::vector<tensor_view> inputs;  // their types and shapes
-    };
-    std::vector<std::unique_ptr<planned>> plans;
-    // Of a batch, or of a part of it: what its samples are summed to; nothing where there are none.
-    using sums = std::vector<tensor>;
-    // A batch in parts while it runs.
-    struct parted {
-        const step_input& in;
-        detail::batch_parts cut;
-        shape part;          // of the largest part
-        bool plain = false;  // whether the gradients are added, and not what they are made of
-        std::int64_t diverged = -1;  // the first sample of the first part whose loss is not finite
-    };
-
-    status make_state();
-    result<step_memory> prepare(const shape& batch, executor& pool);
-    std::vector<tensor_view> views(const tensor_view& batch, const tensor_view& targets, const tensor_view& teacher) const;
-    result<planned*> plan_for(const shape& batch, dtype type, detail::step_part part, bool plain, executor& pool);
-    status choose_sums(parted& p, executor& pool);
-    result<std::shared_ptr<const plan>> plan_of(const planned& p, executor& pool) const { return p.what.plan_for(p.inputs.data(), pool); }
-    void give_back_others(const planned& p);
-    status run_whole(const step_input& in, executor& pool);
-    status run_parts(parted& p, executor& pool);
-    result<sums> sum_part(parted& p, std::int64_t part, executor& pool);
-    result<sums> sum_parts(parted& p, std::int64_t first, std::int64_t count, executor& pool);
-    bool in_parts() const { return options.micro_batches > 1 || options.fixed_batch > 0; }
-    detail::batch_parts parts() const { return {{options.micro_batches}, options.fixed_batch}; }
-    status find_classes(const shape& batch, executor& pool);
-    status run_checked(const step_input& in, executor& pool);
-    status check_learnt(std::int64_t at, executor& pool) const;
-    status rescale(std::int64_t at);
-    void read_norm(const planned& p) {
-        if (options.loss_scaling) last_norm = static_cast<double>(p.runner->output(p.what.graph.outputs.size() - 1).data<float>()[0]);
-    }
-    status diverged(const step_input& in, std::int64_t first, executor& pool);
-    std::int64_t state_on_device(const plan& p) const {
-        std::int64_t bytes = 0;
-        for (const state_pair& s : p.lowered.states)
-            if (p.lowered.values[static_cast<std::size_t>(p.lowered.inputs[static_cast<std::size_t>(s.input)])].on_device)
-                bytes += static_cast<std::int64_t>(state[static_cast<std::size_t>(s.input - detail::step_inputs::first_state)].value.bytes());
-        return bytes;
-    }
-    std::int64_t classes = 0;  // numbers in a row of the logits
-};
-
-GRAFT_INLINE training_step::training_step() = default;
-GRAFT_INLINE training_step::~training_step() = default;
-GRAFT_INLINE training_step::training_step(training_step&&) noexcept = default;
-GRAFT_INLINE training_step& training_step::operator=(training_step&&) noexcept = default;
-GRAFT_INLINE double training_step::loss() const noexcept { return self_->last_loss; }
-GRAFT_INLINE loss_scale& training_step::scaling() noexcept { return self_->scaling; }
-GRAFT_INLINE const tensor& training_step::logits() const noexcept { return self_->last_logits; }
-GRAFT_INLINE const std::vector<training_state>& training_step::state() const noexcept { return self_->state; }
-GRAFT_INLINE std::vector<training_state>& training_step::state() noexcept { return self_->state; }
-
-GRAFT_INLINE status training_step::read_state() { return self_->resident ? self_->resident->read_back(nullptr) : status(); }
-GRAFT_INLINE void training_step::state_changed() noexcept {
-    if (self_->resident) self_->resident->host_changed(nullptr);
-}
-
-GRAFT_INLINE status training_step::implementation::make_state() {
-    const auto add = [&](std::string state_name, const tensor& from, bool zero) -> status {
-        tensor made;
-        GRAFT_TRY_ASSIGN(made, zero ? tensor::zeros(from.type(), from.shape()) : tensor::make(from.type(), from.shape()));
-        if (!zero && made.bytes()) std::memcpy(made.raw(), from.raw(), made.bytes());
-        state.push_back({std::move(state_name), std::move(made)});
-        return {};
-    };
-    const auto constant = [&](value_id id) -> const tensor& { return network.values[static_cast<std::size_t>(id)].constant; };
-    const auto add_constant = [&](value_id id) -> status {
-        value& v = network.values[static_cast<std::size_t>(id)];
-        GRAFT_TRY(add(v.name, v.constant, false));
-        v.constant = state.back().value;  // what the network came with gives its memory back
-        return {};
-    };
-    for (value_id id : layout.weights) GRAFT_TRY(add_constant(id));
-    for (value_id id : layout.statistics) GRAFT_TRY(add_constant(id));
-    for (const parameter& p : learning)
-        for (const std::string& kept : layout.kept) GRAFT_TRY(add(p.name + "." + kept, constant(p.id), kept != "ema"));
-    GRAFT_TRY_ASSIGN(scale, tensor::zeros(dtype::float32, shape{}));
-    GRAFT_TRY_ASSIGN(learning_rate, tensor::zeros(dtype::float32, shape{}));
-    GRAFT_TRY_ASSIGN(step, tensor::zeros(dtype::int64, shape{}));
-    GRAFT_TRY_ASSIGN(counter, tensor::zeros(dtype::int64, shape{2}));
-    GRAFT_TRY_ASSIGN(inverse_scale, tensor::zeros(dtype::float32, shape{}));
-    GRAFT_TRY_ASSIGN(nothing, tensor::zeros(dtype::float32, shape{1, 1}));
-    return {};
-}
-
-GRAFT_INLINE result<training_step> training_step::make(graph network, value_id logits, std::vector<parameter> parameters, const step_options& options) {
-    if (!shards::legal(options.shards) || !shards::legal(options.micro_batches) || options.micro_batches > options.shards)
-        return fail(errc::usage, "shards", "shards and the parts of a batch are powers of two up to 256, and there are at least as many shards as parts");
-    training_step made;
-    made.self_.reset(new implementation);
-    implementation& self = *made.self_;
-    bool bound = true;
-    for (const node& n : network.nodes) bound &= n.op != nullptr;
-    if (!bound) {
-        const ops::table_list all = ops::all_op_tables();
-        GRAFT_TRY(verify_graph(network, all.tables, all.size, options.limits));
-    }
-    self.network = std::move(network);
-    self.logits_value = logits;
-    self.options = options;
-    for (value_id id : self.network.inputs)
-        if (self.input_value == no_value && !self.network.values[static_cast<std::size_t>(id)].constant) self.input_value = id;
-    if (self.input_value == no_value) return fail(errc::input_name, self.network.name, "the network has no input");
-    for (parameter& p : parameters)
-        if (p.learns) self.learning.push_back(std::move(p));
-    if (self.learning.empty()) return fail(errc::train_freeze, self.network.name, "every weight is frozen, so that nothing can learn; --freeze none lets all of them");
-    const loss_kind loss = options.loss.kind;
-    if (options.fixed_batch > 1 && ((loss != loss_kind::cross_entropy && loss != loss_kind::focal) || options.loss.distillation > 0))
-        return fail(errc::usage, "loss", "this network only takes " + std::to_string(options.fixed_batch) + " samples at a time; what fills up the last of them would count in every loss but cross_entropy and focal, without a teacher");
-    if (options.fixed_batch > 0) self.options.batch_norm = false;
-    for (const parameter& p : self.learning) self.layout.weights.push_back(p.id);
-    if (self.options.batch_norm) self.layout.statistics = running_statistics(self.network, self.layout.weights);
-    self.layout.kept = optimizer_states(options.optimizer);
-    GRAFT_TRY(self.make_state());
-    if (self.options.reference) self.options.on.reset();
-    if (self.options.on) GRAFT_TRY_ASSIGN(self.resident, self.options.on->make_state());
-    return made;
-}
-
-GRAFT_INLINE std::vector<tensor_view> training_step::implementation::views(const tensor_view& batch, const tensor_view& targets, const tensor_view& teacher) const {
-    std::vector<tensor_view> all{batch, targets, view(scale), view(learning_rate), view(step), view(counter), teacher, view(inverse_scale)};
-    for (const training_state& s : state) all.push_back(view(s.value));
-    return all;
-}
-
-GRAFT_INLINE result<training_step::implementation::planned*> training_step::implementation::plan_for(const shape& batch, dtype type, detail::step_part part, bool plain,
-                                                                                                     executor& pool) {
-    for (const auto& p : plans)
-        if (p->batch == batch && p->part == part && p->plain == plain) {
-            p->runner->use(pool);
-            return p.get();
-        }
-    std::unique_ptr<planned> made(new planned);
-    made->batch = batch;
-    made->part = part;
-    made->plain = plain;
-    const tensor_view targets{dtype::float32, {batch.rank() ? batch[0] : 1, classes}, nullptr};
-    made->inputs = views({type, batch, nullptr}, targets, options.loss.distillation > 0 ? targets : view(nothing));
-    for (tensor_view& v : made->inputs) v.data = nullptr;
-    GRAFT_TRY_ASSIGN(made->what.graph, detail::step_builder(network, logits_value, learning, layout, options).build(made->inputs, part, plain, pool));
-    for (std::size_t i = made->inputs.size(); i < made->what.graph.inputs.size(); ++i) {
-        const value& v = made->what.graph.values[static_cast<std::size_t>(made->what.graph.inputs[i])];
-        made->inputs.push_back({v.type, v.extents, nullptr});
-    }
-    made->what.limit = options.limits;
-    made->what.exact = options.exact;
-    made->what.reference = options.reference;
-    made->what.seed = options.seed;
-    made->what.backends = {&backends::cpu_training::instance()};
-    made->what.packed = std::make_shared<pack_cache>();
-    made->what.on = options.on;
-    made->runner.reset(new detail::context(made->what, pool, resident.get()));
-    std::shared_ptr<const plan> planned_step;
-    GRAFT_TRY_ASSIGN(planned_step, plan_of(*made, pool));
-    if (plans.size() >= 8) plans.erase(plans.begin());
-    plans.push_back(std::move(made));
-    return plans.back().get();
-}
-
-// Batches of another size leave their memory to this one; the update of parts, which is small and runs between them, keeps its own.
-GRAFT_INLINE void training_step::implementation::give_back_others(const planned& p) {
-    for (const auto& other : plans)
-        if (other.get() != &p && (other->part == detail::step_part::update) == (p.part == detail::step_part::update)) other->runner->trim();
-}
-
-GRAFT_INLINE result<step_memory> training_step::prepare(const shape& batch, executor& pool) {
-    return detail::or_out_of_memory<result<step_memory>>("a step", [&] { return self_->prepare(batch, pool); });
-}
-
-GRAFT_INLINE result<step_memory> training_step::implementation::prepare(const shape& batch, executor& pool) {
-    const bool by_parts = in_parts();
-    const dtype type = network.values[static_cast<std::size_t>(input_value)].type;
-    GRAFT_TRY(find_classes(batch, pool));
-    shape part = batch;
-    if (by_parts) part[0] = parts().largest(part[0]);
-    implementation::planned* p = nullptr;
-    std::shared_ptr<const plan> found;
-    GRAFT_TRY_ASSIGN(p, plan_for(part, type, by_parts ? detail::step_part::sums : detail::step_part::whole, false, pool));
-    GRAFT_TRY_ASSIGN(found, plan_of(*p, pool));
-    step_memory m;
-    m.activations = found->arena_bytes;
-    m.constants = found->constant_bytes;
-    const auto on_device = [](const plan& of) { return of.device_arena_bytes + (of.loaded ? of.loaded->constant_bytes() : 0); };
-    m.device = on_device(*found);
-    for (const training_state& s : state) m.state += static_cast<std::int64_t>(s.value.bytes());
-    if (!by_parts) {
-        m.device += state_on_device(*found);
-        return m;
-    }
-    GRAFT_TRY_ASSIGN(p, plan_for(part, type, detail::step_part::update, false, pool));
-    GRAFT_TRY_ASSIGN(found, plan_of(*p, pool));
-    std::int64_t of_sums = 0, levels = 1;
-    for (std::size_t i = detail::step_inputs::first_state + state.size(); i < p->inputs.size(); ++i)
-        of_sums += bytes_of(p->inputs[i].type, p->inputs[i].extents);
-    while (std::int64_t(1) << (levels - 1) < parts().count(batch[0])) ++levels;
-    m.activations += found->arena_bytes + levels * of_sums;
-    m.constants += found->constant_bytes;
-    m.device += on_device(*found) + state_on_device(*found);
-    return m;
-}
-
-// How many classes there are, where the network does not say: by its shapes for this batch.
-GRAFT_INLINE status training_step::implementation::find_classes(const shape& batch, executor& pool) {
-    if (classes > 0) return {};
-    const value& declared = network.values[static_cast<std::size_t>(logits_value)];
-    if (declared.has_shape && declared.extents.rank() == 2 && declared.extents[1] > 0) {
-        classes = declared.extents[1];
-        return {};
-    }
-    shape part = batch;
-    if (options.fixed_batch > 0 && part.rank()) part[0] = options.fixed_batch;
-    graph known;
-    GRAFT_TRY_ASSIGN(known, specialize_first_input(network, part, pool, options.limits));
-    const value& v = known.values[static_cast<std::size_t>(logits_value)];
-    if (!v.has_shape || !v.extents.known() || v.extents.rank() < 1 || v.extents[0] < 1)
-        return fail(errc::train_head, v.name, "how many classes it tells apart can only be told by running");
-    classes = v.extents.elements() / v.extents[0];
-    return {};
-}
-
-GRAFT_INLINE status training_step::implementation::run_whole(const step_input& in, executor& pool) {
-    planned* p = nullptr;
-    GRAFT_TRY_ASSIGN(p, plan_for(in.inputs->shape(), in.inputs->type(), detail::step_part::whole, false, pool));
-    give_back_others(*p);
-    last_logits = tensor();  // given back, so that the run need not allocate another
-    const std::vector<tensor_view> all = views(view(*in.inputs), view(*in.targets), in.teacher ? view(*in.teacher) : view(nothing));
-    const bool alike = in.next && in.next->shape() == in.inputs->shape() && in.next->type() == in.inputs->type();
-    GRAFT_TRY(p->runner->run(all.data(), alike ? in.next->raw() : nullptr));
-    last_loss = static_cast<double>(p->runner->output(detail::step_outputs::loss).data<float>()[0]);
-    last_logits = p->runner->output(detail::step_outputs::logits);
-    read_norm(*p);
-    return {};
-}
-
-GRAFT_INLINE status training_step::run(const step_input& in, executor& pool) {
-    implementation& self = *self_;
-    const shape& x = in.inputs->shape();
-    if (x.rank() < 1 || x[0] < 1) return fail(errc::input_shape, "batch", "a batch holds at least one sample; this has the shape " + text(x));
-    GRAFT_TRY(self.find_classes(x, pool));
-    if (in.targets->type() != dtype::float32 || in.targets->shape() != shape{x[0], self.classes})
-        return fail(errc::input_shape, "targets", "they have the shape " + text(in.targets->shape()) + " and have to have " + text(shape{x[0], self.classes}) + ", float32");
-    if (self.options.loss.distillation > 0 && !in.teacher) return fail(errc::input_name, "teacher", "distillation needs the logits of a teacher");
-    const double factor = self.options.loss_scaling ? self.scaling.factor : 1;
-    self.scale.data<float>()[0] = static_cast<float>(in.scale * factor);
-    self.inverse_scale.data<float>()[0] = static_cast<float>(1 / factor);
-    self.learning_rate.data<float>()[0] = static_cast<float>(in.learning_rate);
-    self.step.data<std::int64_t>()[0] = in.step + 1;
-    self.counter.data<std::int64_t>()[0] = in.step;
-    self.counter.data<std::int64_t>()[1] = 0;
-    status done = detail::or_out_of_memory<status>("a step", [&] { return self.run_checked(in, pool); });
-    // What was had of the memory goes back: a smaller batch may follow, or the same one where there is more room by then.
-    if (!done.ok() && done.error().code() == errc::memory_oom)
-        for (const auto& p : self.plans) p->runner->trim();
-    return done;
-}
-
-GRAFT_INLINE status training_step::implementation::run_checked(const step_input& in, executor& pool) {
-    parted by_parts{in, parts(), {}, false, -1};
-    if (!in_parts())
-        GRAFT_TRY(run_whole(in, pool));
-    else
-        GRAFT_TRY(run_parts(by_parts, pool));
-    if (!std::isfinite(last_loss)) return diverged(in, by_parts.diverged, pool);
-    return options.loss_scaling ? rescale(in.step) : check_learnt(in.step, pool);
-}
-
-// Where a gradient has overflown, nothing was changed.
-GRAFT_INLINE status training_step::implementation::rescale(std::int64_t at) {
-    constexpr double least = 1.0 / (1 << 14);
-    if (std::isfinite(last_norm)) {
-        if (++scaling.steps == 2000 && scaling.factor < 1e30) scaling.factor *= 2, scaling.steps = 0;
-        return {};
-    }
-    ++scaling.skipped;
-    scaling.steps = 0;
-    scaling.factor /= 2;
-    if (scaling.factor >= least) return {};
-    return fail(errc::train_diverged, "step " + std::to_string(at), "gradients are not finite, however small the loss is made. Go back to a checkpoint; a smaller --lr, clipping of gradients or bfloat16 may help");
-}
-
-// A gradient may overflow where the loss does not. Updates run before all gradients are there, so that it shows in the weights.
-GRAFT_INLINE status training_step::implementation::check_learnt(std::int64_t at, executor& pool) const {
-    if (resident) return {};  // not worth bringing all of it back: what is spoilt spoils the next loss
-    const std::size_t count = layout.weights.size() + layout.statistics.size();
-    std::vector<char> finite(count);
-    parallel_for(pool, static_cast<std::int64_t>(count), [&](std::int64_t i) { finite[static_cast<std::size_t>(i)] = detail::all_finite(view(state[static_cast<std::size_t>(i)].value)); });
-    for (std::size_t i = 0; i < count; ++i)
-        if (!finite[i])
-            return fail(errc::train_diverged, "step " + std::to_string(at),
-                        "the loss is finite, but '" + state[i].name + "' no longer is after this step: its gradient or the step was too large. Go back to a checkpoint; a smaller --lr or clipping of gradients may help");
-    return {};
-}
-
-GRAFT_INLINE result<graph> training_step::network(bool averaged) const {
-    const implementation& self = *self_;
-    if (self.resident) GRAFT_TRY(self.resident->read_back(nullptr));
-    graph g = self.network;
-    const std::size_t weights = self.layout.weights.size();
-    const bool ema = averaged && self.options.optimizer.ema_decay > 0;
-    const auto put = [&](value_id id, const tensor& from) -> status {
-        tensor copy;
-        GRAFT_TRY_ASSIGN(copy, tensor::make(from.type(), from.shape()));
-        if (copy.bytes()) std::memcpy(copy.raw(), from.raw(), copy.bytes());
-        g.values[static_cast<std::size_t>(id)].constant = std::move(copy);
-        return {};
-    };
-    for (std::size_t w = 0; w < weights; ++w)
-        GRAFT_TRY(put(self.layout.weights[w], self.state[ema ? self.layout.kept_of(w, self.layout.kept.size() - 1) : w].value));
-    for (std::size_t s = 0; s < self.layout.statistics.size(); ++s) GRAFT_TRY(put(self.layout.statistics[s], self.state[weights + s].value));
-    return g;
-}
-
-GRAFT_END_NAMESPACE
-#endif
-
-GRAFT_BEGIN_NAMESPACE
-
-// One part: the sums over its samples, and its logits into their place.
-GRAFT_INLINE result<training_step::implementation::sums> training_step::implementation::sum_part(parted& q, std::int64_t part, executor& pool) {
-    const std::int64_t n = q.in.inputs->shape()[0], first = q.cut.first(n, part), last = q.cut.last(n, part);
-    if (first == last) return sums();
-    tensor_view x = detail::rows_of(*q.in.inputs, first, last), t = detail::rows_of(*q.in.targets, first, last);
-    tensor more_inputs, more_targets;
-    if (q.cut.each > last - first) {
-        // Samples without a target cost nothing.
-        GRAFT_TRY(detail::filled_up(x, q.cut.each, true, more_inputs));
-        GRAFT_TRY(detail::filled_up(t, q.cut.each, false, more_targets));
-        x = view(more_inputs), t = view(more_targets);
-    }
-    planned* p = nullptr;
-    GRAFT_TRY_ASSIGN(p, plan_for(x.extents, x.type, detail::step_part::sums, q.plain, pool));
-    give_back_others(*p);
-    counter.data<std::int64_t>()[1] = first;
-    const std::vector<tensor_view> all = views(x, t, q.in.teacher ? detail::rows_of(*q.in.teacher, first, last) : view(nothing));
-    GRAFT_TRY(p->runner->run(all.data()));
-    if (q.diverged < 0 && !std::isfinite(p->runner->output(detail::step_outputs::loss).data<float>()[0])) q.diverged = first;
-    const tensor& logits = p->runner->output(detail::step_outputs::logits);
-    std::memcpy(last_logits.data<float>() + first * classes, logits.raw(), static_cast<std::size_t>((last - first) * classes) * sizeof(float));
-    sums found;
-    for (std::size_t i = detail::step_outputs::first_state; i < p->what.graph.outputs.size(); ++i) found.push_back(p->runner->output(i));
-    return found;
-}
-
-// The parts [first, first + count) added as the tree of shards has it.
-GRAFT_INLINE result<training_step::implementation::sums> training_step::implementation::sum_parts(parted& q, std::int64_t first, std::int64_t count, executor& pool) {
-    if (count == 1) return sum_part(q, first, pool);
-    sums left, right;
-    GRAFT_TRY_ASSIGN(left, sum_parts(q, first, count / 2, pool));
-    GRAFT_TRY_ASSIGN(right, sum_parts(q, first + count / 2, count / 2, pool));
-    if (left.empty() && right.empty()) return left;
-    sums& into = left.empty() ? right : left;
-    if (!left.empty() && !right.empty() && !detail::same_shapes(left, right)) return fail(errc::internal, network.name, "the parts of a batch make different sums");
-    for (std::size_t i = 0; i < into.size(); ++i) GRAFT_TRY(detail::add_into(into[i], left.empty() || right.empty() ? tensor() : right[i], pool));
-    return std::move(into);
-}
-
-// A part of one sample may have no sum where others have one. The gradients themselves are alike, whatever the size of a part.
-GRAFT_INLINE status training_step::implementation::choose_sums(parted& q, executor& pool) {
-    const std::int64_t n = q.in.inputs->shape()[0];
-    bool single = false;
-    for (std::int64_t s = 0; s < q.cut.count(n); ++s) single |= q.cut.last(n, s) - q.cut.first(n, s) == 1;
-    if (!single || q.part[0] == 1 || q.cut.each > 0) return {};
-    std::vector<std::string> names[2];
-    for (std::vector<std::string>& of : names) {
-        shape x = q.part;
-        if (&of == names) x[0] = 1;
-        planned* p = nullptr;
-        GRAFT_TRY_ASSIGN(p, plan_for(x, q.in.inputs->type(), detail::step_part::sums, false, pool));
-        for (value_id id : p->what.graph.outputs) of.push_back(p->what.graph.values[static_cast<std::size_t>(id)].name);
-    }
-    q.plain = names[0] != names[1];
-    return {};
-}
-
-GRAFT_INLINE status training_step::implementation::run_parts(parted& q, executor& pool) {
-    const std::int64_t n = q.in.inputs->shape()[0];
-    last_logits = tensor();
-    GRAFT_TRY_ASSIGN(last_logits, tensor::make(dtype::float32, {n, classes}));
-    q.part = q.in.inputs->shape();
-    q.part[0] = q.cut.largest(n);
-    GRAFT_TRY(choose_sums(q, pool));
-    sums total;
-    GRAFT_TRY_ASSIGN(total, sum_parts(q, 0, q.cut.count(n), pool));
-    planned* p = nullptr;
-    GRAFT_TRY_ASSIGN(p, plan_for(q.part, q.in.inputs->type(), detail::step_part::update, q.plain, pool));
-    const std::size_t own = detail::step_inputs::first_state + state.size();
-    if (own + total.size() != p->inputs.size()) return fail(errc::internal, network.name, "the parts of a batch do not make what its update takes");
-    std::vector<tensor_view> all = p->inputs;
-    const std::vector<tensor_view> now = views(all[detail::step_inputs::batch], all[detail::step_inputs::targets], all[detail::step_inputs::teacher]);
-    std::copy(now.begin(), now.end(), all.begin());
-    for (std::size_t i = 0; i < total.size(); ++i) {
-        if (total[i].shape() != all[own + i].extents) return fail(errc::internal, network.name, "the parts of a batch do not make what its update takes");
-        all[own + i] = view(total[i]);
-    }
-    GRAFT_TRY(p->runner->run(all.data()));
-    last_loss = static_cast<double>(p->runner->output(detail::step_outputs::loss).data<float>()[0]);
-    read_norm(*p);
-    return {};
-}
-
-// Names what is not finite: of the samples, of the state, or the first value that the forward part makes. In parts, of the part.
-GRAFT_INLINE status training_step::implementation::diverged(const step_input& in, std::int64_t first, executor& pool) {
-    const auto stop = [&](const std::string& what) {
-        const std::string where = "step " + std::to_string(in.step);
-        return fail(errc::train_diverged, where, "the loss is no longer finite: " + what + "; the weights are those before this step. A smaller --lr or clipping of gradients may help");
-    };
-    if (!detail::all_finite(view(*in.inputs))) return stop("the batch's pictures hold NaN or infinity");
-    if (!detail::all_finite(view(*in.targets))) return stop("the batch's targets hold NaN or infinity");
-    if (in.teacher && !detail::all_finite(view(*in.teacher))) return stop("the teacher's logits hold NaN or infinity");
-    if (resident) GRAFT_TRY(resident->read_back(nullptr));
-    for (const training_state& s : state)
-        if (!detail::all_finite(view(s.value))) return stop("'" + s.name + "' holds NaN or infinity");
-    const std::int64_t n = in.inputs->shape()[0];
-    std::int64_t last = n;
-    if (first < 0) first = 0;
-    const detail::batch_parts cut = parts();
-    for (std::int64_t s = 0; s < cut.count(n); ++s)
-        if (cut.first(n, s) <= first && first < cut.last(n, s)) last = cut.last(n, s);
-    counter.data<std::int64_t>()[1] = first;
-    const tensor_view teacher = in.teacher ? detail::rows_of(*in.teacher, first, last) : view(nothing);
-    tensor_view x = detail::rows_of(*in.inputs, first, last), t = detail::rows_of(*in.targets, first, last);
-    tensor more_inputs, more_targets;
-    if (cut.each > last - first) {
-        GRAFT_TRY(detail::filled_up(x, cut.each, true, more_inputs));
-        GRAFT_TRY(detail::filled_up(t, cut.each, false, more_targets));
-        x = view(more_inputs), t = view(more_targets);
-    }
-    const std::vector<tensor_view> all = views(x, t, teacher);
-    std::vector<tensor_view> shapes = all;
-    for (tensor_view& v : shapes) v.data = nullptr;
-    graph forward;
-    GRAFT_TRY_ASSIGN(forward, detail::step_builder(network, logits_value, learning, layout, options).build(shapes, detail::step_part::forward, false, pool));
-    for (const auto& p : plans) p->runner->trim();
-    std::string name;
-    GRAFT_TRY_ASSIGN(name, detail::first_not_finite(forward, all, options.limits, options.seed, pool));
-    return stop(name.empty() ? "the sum over the batch overflows" : "the first of its values is the output " + name);
-}
-
-GRAFT_END_NAMESPACE
-#endif
-#endif
-
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// What a run of training is told. The defaults fine-tune a pretrained classifier.
-struct trainer_options {
-    std::int64_t epochs = 10;
-    std::int64_t batch = 32;           ///< samples of one update
-    double learning_rate = 3e-3;       ///< of the head; the rest takes `trunk_rate` of it
-    double trunk_rate = 1.0 / 30;
-    graft::schedule schedule;          ///< default: cosine with a short warm-up
-    step_options step;                 ///< loss, optimizer, shards, ...
-    graft::augmentation augmentation = default_augmentation();
-    preprocess_spec preprocess;
-    std::int64_t unfreeze_epoch = 0;   ///< before this epoch the head alone learns
-    std::int64_t patience = 0;         ///< early stopping: epochs without a better score that are let pass; 0: never
-    std::int64_t max_ram = 0;          ///< bytes that a step may take: fitted by computing again and in parts; 0: as it comes
-    double bad_share = 0.01;           ///< of the pictures that may be unreadable
-    std::shared_ptr<image_cache> cache;  ///< of decoded pictures; null: none
-    double checkpoint_seconds = 20;    ///< between checkpoints, at most 30
-    std::uint64_t seed = 0;
-    int threads = 0;                   ///< of the step; 0: default_threads()
-    int workers = 0;                   ///< of the loader; 0: as many as threads
-    std::string out;                   ///< folder for what is written; empty: nothing is
-    bool resume = false;               ///< go on from the folder's checkpoint, if it has one
-    std::string command;               ///< for the report
-    std::string precision = "auto";    ///< as the device of `step` was asked for it: a run goes on with the same
-    std::string teacher;               ///< a model whose answers are learnt too; see loss_options::distillation
-    trainer_options() {
-        schedule.kind = schedule_kind::cosine;
-        schedule.warmup = 0.05;
-        step.loss.label_smoothing = 0.1f;
-    }
-};
-
-/// Where a run is, for whoever shows it.
-struct trainer_progress {
-    std::int64_t epoch = 0, epochs = 0;   ///< epoch counts from 0
-    std::int64_t step = 0, steps = 0;     ///< of this epoch
-    double loss = 0, top1 = 0;            ///< of the training batches of this epoch so far; of the validation part in `on_epoch`
-    double learning_rate = 0;
-    double images_per_s = 0, seconds_left = 0;
-    double wait_share = 0;                ///< share of the time that steps waited for data
-};
-
-/// One epoch in numbers.
-struct epoch_record {
-    std::int64_t epoch = 0, step = 0;     ///< updates so far
-    double training_loss = 0, training_top1 = 0;
-    double loss = 0, top1 = 0, top5 = 0;  ///< of the validation part
-    double learning_rate = 0, seconds = 0, images_per_s = 0, wait_share = 0;
-    bool best = false;
-};
-
-/// Is told what happens. Called from the thread that trains.
-class training_observer {
-public:
-    inline virtual ~training_observer() {}
-    inline virtual void on_start(const step_memory&, std::int64_t) {}  ///< what a step needs, and how many weights learn
-    inline virtual void on_step(const trainer_progress&) {}
-    inline virtual void on_validation(std::int64_t, std::int64_t) {}   ///< pictures done, of how many
-    inline virtual void on_epoch(const epoch_record&) {}
-    /// May add figures of the epoch's training, such as what a device did, to what metrics.jsonl and TensorBoard get.
-    inline virtual void add_figures(named_numbers&) {}
-    inline virtual void on_note(const std::string&) {}                 ///< what was done to the network before it learns
-    inline virtual void on_warning(const std::string&) {}
-};
-
-/// What came of a run.
-struct training_result {
-    double best_top1 = 0, best_loss = 0;
-    std::int64_t best_epoch = -1, epochs = 0;  ///< epochs done, over all resumed parts
-    double images_per_s = 0, wait_share = 0, seconds = 0;
-    std::int64_t bad_pictures = 0;
-    step_memory memory;
-    std::vector<epoch_record> history;
-    graft::graph network;                      ///< the best epoch's, with labels and preprocessing in its metadata
-    evaluation_result validation;              ///< of the best epoch's network
-};
-
-/// A network that is to learn, and how much of it.
-struct training_network {
-    graft::graph graph;
-    value_id logits = no_value;
-    std::vector<parameter> parameters;
-    value_id features = no_value;              ///< what the head reads; no_value where there is no head apart
-    std::int64_t fixed_batch = 0;              ///< above 0: it takes so many samples and no others; see step_options
-};
-
-/// Trains. Everything is a function of the options, the data and the instruction set: neither threads nor workers nor interruptions change
-/// a byte of the result. With `out`, the folder gets model.onnx (renewed at every better epoch), checkpoint.safetensors, metrics.jsonl
-/// and TensorBoard events. Errors: data.*, train.*, memory.*, checkpoint.*, resume.mismatch, file.write.
-result<training_result> train(training_network network, const dataset_splits& data, const trainer_options& options, training_observer& observer);
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-#ifndef GRAFT_SINGLE_GRAFT_TRAIN_TRAINER_STATE_HPP
-#define GRAFT_SINGLE_GRAFT_TRAIN_TRAINER_STATE_HPP
-// ---- graft/train/trainer_state.hpp
-// How a run of training is kept: its settings, its checkpoints, its logs, and going on from them.
-
-#ifndef GRAFT_SINGLE_GRAFT_TRAIN_TRAINER_BODY_HPP
-#define GRAFT_SINGLE_GRAFT_TRAIN_TRAINER_BODY_HPP
-// ---- graft/train/trainer_body.hpp
-// Bodies of train/trainer.hpp.
-
-#ifndef GRAFT_SINGLE_GRAFT_TRAIN_TRAINING_FILES_HPP
-#define GRAFT_SINGLE_GRAFT_TRAIN_TRAINING_FILES_HPP
-// ---- graft/train/training_files.hpp
-// What a run of training writes into its folder: the model, the checkpoint, the logs.
-
-#ifndef GRAFT_SINGLE_GRAFT_TRAIN_GOLDEN_HPP
-#define GRAFT_SINGLE_GRAFT_TRAIN_GOLDEN_HPP
-// ---- graft/train/golden.hpp
-// A model's golden sample: one input and the output it has to give, small enough for the model's metadata.
-
-
-#include <string>
-#include <string_view>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// The key of a golden sample in a model's metadata.
-inline constexpr const char* golden_key = "graft.golden";
-
-/// One input of a model and the output that belongs to it.
-struct golden_sample {
-    std::string input_name, output_name;
-    tensor input;            ///< float32, uint8 or int8
-    tensor output;           ///< float32
-    double tolerance = 1e-4; ///< of the output's range (largest less smallest): how far another run may be off
-};
-
-/// The sample as a JSON text: shapes, types other than float32, and data as base64 of zlib of the bytes, all first bytes of the elements
-/// before all second ones. Errors: tensor.dtype.
-result<std::string> encode_golden(const golden_sample& sample);
-/// Reads it back, exact to the bit. `name` stands for the model in messages. Errors: model.malformed, memory.budget where a
-/// tensor is larger than `limit.fold_bytes`, memory.oom, tensor.overflow.
-result<golden_sample> decode_golden(std::string_view text, const std::string& name, const limits& limit = {});
-/// Whether an output is the sample's, within its tolerance. Errors: op.value, with the largest difference; op.shape.
-status check_golden(const golden_sample& sample, const tensor& output);
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-#ifndef GRAFT_SINGLE_GRAFT_TRAIN_BASE64_HPP
-#define GRAFT_SINGLE_GRAFT_TRAIN_BASE64_HPP
-// ---- graft/train/base64.hpp
-// Base64 (RFC 4648): bytes as text, for pictures in a page and arrays in a model's metadata.
-
-
-#include <string>
-#include <string_view>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// The bytes in base64, with padding and without line breaks.
-std::string base64_encode(std::string_view bytes);
-/// The bytes of a text as `base64_encode` writes it; false for anything else.
-bool base64_decode(std::string_view text, std::string& bytes);
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-#include <cstddef>
-#include <cstdint>
-GRAFT_BEGIN_NAMESPACE
-
-GRAFT_INLINE std::string base64_encode(std::string_view bytes) {
-    static constexpr char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    std::string out;
-    out.reserve((bytes.size() + 2) / 3 * 4);
-    for (std::size_t i = 0; i < bytes.size(); i += 3) {
-        std::uint32_t three = 0;
-        for (std::size_t k = 0; k < 3; ++k)
-            three = three << 8 | (i + k < bytes.size() ? static_cast<std::uint8_t>(bytes[i + k]) : 0u);
-        out += digits[three >> 18];
-        out += digits[three >> 12 & 63];
-        out += i + 1 < bytes.size() ? digits[three >> 6 & 63] : '=';
-        out += i + 2 < bytes.size() ? digits[three & 63] : '=';
-    }
-    return out;
-}
-
-GRAFT_INLINE bool base64_decode(std::string_view text, std::string& bytes) {
-    bytes.clear();
-    if (text.size() % 4) return false;
-    const std::size_t padding =
-        text.empty() ? 0 : (text[text.size() - 1] == '=') + (text[text.size() - 1] == '=' && text[text.size() - 2] == '=');
-    bytes.reserve(text.size() / 4 * 3);
-    std::uint32_t bits = 0;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-        const char c = text[i];
-        const int digit = c >= 'A' && c <= 'Z'         ? c - 'A'
-                          : c >= 'a' && c <= 'z'       ? c - 'a' + 26
-                          : c >= '0' && c <= '9'       ? c - '0' + 52
-                          : c == '+'                   ? 62
-                          : c == '/'                   ? 63
-                          : i >= text.size() - padding ? 0
-                                                       : -1;
-        if (digit < 0) return false;
-        bits = bits << 6 | static_cast<std::uint32_t>(digit);
-        if (i % 4 != 3) continue;
-        for (int shift = 16; shift >= 0; shift -= 8) bytes += static_cast<char>(bits >> shift & 255);
-        bits = 0;
-    }
-    bytes.resize(bytes.size() - padding);
-    return true;
-}
-
-GRAFT_END_NAMESPACE
-#endif
-#endif
-
-#include <cmath>
-#include <cstring>
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-inline void write_golden_tensor(json_writer& w, const char* key, const std::string& name, const tensor& t) {
-    w.key(key).begin_object().key("name").string(name).key("shape").begin_array();
-    for (const std::int64_t d : t.shape()) w.integer(d);
-    // Neighbours differ in their low bytes and agree in their high ones: apart, they compress.
-    const std::size_t n = static_cast<std::size_t>(t.elements()), size = static_cast<std::size_t>(size_of(t.type()));
-    std::string planes(n * size, '\0');
-    const auto* bytes = reinterpret_cast<const char*>(t.raw());
-    for (std::size_t i = 0; i < n; ++i)
-        for (std::size_t b = 0; b < size; ++b) planes[b * n + i] = bytes[i * size + b];
-    w.end_array();
-    if (t.type() != dtype::float32) w.key("dtype").string(graft::name(t.type()));
-    w.key("data").string(base64_encode(zlib_compress(planes.data(), planes.size()))).end_object();
-}
-
-// Where inflated bytes go: as many as are expected, and not one more.
-struct golden_sink {
-    std::string bytes;
-    std::size_t most;
-};
-inline bool fill_golden(void* context, const std::uint8_t* bytes, std::size_t n) {
-    auto& sink = *static_cast<golden_sink*>(context);
-    if (n > sink.most - sink.bytes.size()) return false;
-    sink.bytes.append(reinterpret_cast<const char*>(bytes), n);
-    return true;
-}
-
-inline status read_golden_tensor(const json* part, const std::string& where, const limits& limit, std::string& name,
-                                 tensor& out) {
-    const auto fault = [&where](const char* what) { return fail(errc::model_malformed, where, what); };
-    const json *given = part ? part->find("name") : nullptr, *extents = part ? part->find("shape") : nullptr;
-    const json* data = part ? part->find("data") : nullptr;
-    if (!given || given->type != json::kind::string || !extents || extents->type != json::kind::array || !data ||
-        data->type != json::kind::string || extents->items.size() > static_cast<std::size_t>(shape::max_rank))
-        return fault("its golden sample lacks a name, a shape or data");
-    std::int64_t dims[shape::max_rank] = {};
-    int rank = 0;
-    for (const json& d : extents->items) {
-        if (!d.is_integer || d.integer < 0) return fault("a shape in its golden sample is not legal");
-        dims[rank++] = d.integer;
-    }
-    dtype type = dtype::float32;
-    if (const json* named = part->find("dtype")) {
-        for (dtype t : {dtype::uint8, dtype::int8})
-            if (named->type == json::kind::string && named->string == graft::name(t)) type = t;
-        if (type == dtype::float32) return fault("a type in its golden sample is not known");
-    }
-    const shape extent = shape::from(dims, dims + rank);
-    const std::int64_t bytes = bytes_of(type, extent);
-    if (bytes < 0) return fail(errc::tensor_overflow, where, "the size of a shape in its golden sample overflows");
-    if (bytes > limit.fold_bytes) return fail(errc::memory_budget, where, "its golden sample is larger than the limit");
-    std::string packed;
-    if (!base64_decode(data->string, packed) || packed.size() < 6)
-        return fault("the data of its golden sample are no base64 of zlib");
-    golden_sink sink{{}, static_cast<std::size_t>(bytes)};
-    // zlib's two bytes at the front; its Adler-32 behind is weaker than the comparison that the sample is for.
-    inflater stream(reinterpret_cast<const std::uint8_t*>(packed.data()) + 2, packed.size() - 2, fill_golden, &sink);
-    const inflate_end end = stream.run();
-    if (end == inflate_end::no_memory) return fail(errc::memory_oom, where, "there is no memory to unpack its golden sample");
-    if (end != inflate_end::done || sink.bytes.size() != sink.most)
-        return fault("the data of its golden sample do not fill its shape");
-    GRAFT_TRY_ASSIGN(out, tensor::make(type, extent));
-    const std::size_t size = static_cast<std::size_t>(size_of(type)), n = sink.most / size;
-    auto* to = reinterpret_cast<char*>(out.raw());
-    for (std::size_t i = 0; i < n; ++i)
-        for (std::size_t b = 0; b < size; ++b) to[i * size + b] = sink.bytes[b * n + i];
-    name = given->string;
-    return {};
-}
-
-} // namespace detail
-
-GRAFT_INLINE result<std::string> encode_golden(const golden_sample& sample) {
-    const dtype in = sample.input.type();
-    if ((in != dtype::float32 && in != dtype::uint8 && in != dtype::int8) || sample.output.type() != dtype::float32)
-        return fail(errc::tensor_dtype, golden_key, "a golden sample holds float32, and 8-bit pictures");
-    json_writer w;
-    w.begin_object().key("version").integer(1).key("tolerance").number(sample.tolerance);
-    detail::write_golden_tensor(w, "input", sample.input_name, sample.input);
-    detail::write_golden_tensor(w, "output", sample.output_name, sample.output);
-    w.end_object();
-    return w.text();
-}
-
-GRAFT_INLINE result<golden_sample> decode_golden(std::string_view text, const std::string& name, const limits& limit) {
-    auto parsed = parse_json(text, name, limit);
-    if (!parsed.ok()) return fail(errc::model_malformed, name, "its golden sample is no JSON: " + parsed.error().detail());
-    const json *version = parsed->find("version"), *tolerance = parsed->find("tolerance");
-    if (!version || !version->is_integer || version->integer != 1 || !tolerance || tolerance->type != json::kind::number)
-        return fail(errc::model_malformed, name, "its golden sample is of an unknown version, or has no tolerance");
-    golden_sample sample;
-    sample.tolerance = tolerance->real;
-    GRAFT_TRY(detail::read_golden_tensor(parsed->find("input"), name, limit, sample.input_name, sample.input));
-    GRAFT_TRY(detail::read_golden_tensor(parsed->find("output"), name, limit, sample.output_name, sample.output));
-    return sample;
-}
-
-GRAFT_INLINE status check_golden(const golden_sample& sample, const tensor& output) {
-    const std::string where = "output '" + sample.output_name + "'";
-    if (output.type() != dtype::float32 || output.shape() != sample.output.shape())
-        return fail(errc::op_shape, where,
-                    "it is " + text(output.shape()) + ", the golden output " + text(sample.output.shape()));
-    const float *want = sample.output.data<float>(), *got = output.data<float>();
-    double low = 0, high = 0, worst = 0;
-    bool finite = true;
-    for (std::int64_t i = 0; i < output.elements(); ++i) {
-        const double w = want[i], g = got[i];
-        low = i == 0 || w < low ? w : low;
-        high = i == 0 || w > high ? w : high;
-        finite = finite && std::isfinite(g) && std::isfinite(w);
-        worst = std::fabs(g - w) > worst ? std::fabs(g - w) : worst;
-    }
-    // An output of one number, or of equal ones, has no range: its own size stands in.
-    const double range = high > low ? high - low : std::fabs(high) > 0 ? std::fabs(high) : 1;
-    if (finite && worst <= sample.tolerance * range) return {};
-    char numbers[120];
-    std::snprintf(numbers, sizeof numbers, "the largest difference from the golden output is %.3g; %.3g is allowed", worst,
-                  sample.tolerance * range);
-    return fail(errc::op_value, where, finite ? numbers : "it, or the golden output, is not finite");
-}
-
-GRAFT_END_NAMESPACE
-#endif
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_TRAIN_TENSORBOARD_HPP
-#define GRAFT_SINGLE_GRAFT_TRAIN_TENSORBOARD_HPP
-// ---- graft/train/tensorboard.hpp
-// TensorBoard's event files: scalars and pictures as TFRecords of Event messages (tensorflow/core/util/event.proto).
-
-
-#include <cstdint>
-#include <string>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// Writes one event file. Each event is flushed as a whole, so that a running TensorBoard shows it and a killed run loses none.
-class event_writer {
-public:
-    /// A new file in a folder that exists: "events.out.tfevents.<seconds>.graft" and a number where that is taken. `first_step` >
-    /// 0 tells TensorBoard to forget what earlier files of the folder say about that step and later ones: a resumed run. Errors:
-    /// file.write.
-    static result<event_writer> open(const std::string& folder, double wall_time, std::int64_t first_step = 0);
-
-    /// A figure; names with '/' are grouped by what stands before it. `wall_time` in seconds since 1970. Errors: file.write.
-    status scalar(const std::string& name, std::int64_t step, double value, double wall_time);
-    /// A PNG file as a picture of `height` x `width` with 1 (gray) or 3 channels.
-    status picture(const std::string& name, std::int64_t step, const std::string& png, std::int64_t height, std::int64_t width,
-                   int channels, double wall_time);
-    status close() { return file_.close(); }
-    const std::string& path() const noexcept { return file_.path(); }
-
-private:
-    status record(const std::vector<std::uint8_t>& event);
-
-    detail::log_file file_;
-};
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-
-#include <cerrno>
-#include <cstring>
-#if !defined(_WIN32)
-#include <fcntl.h>
-#include <unistd.h>
-#endif
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-// A CRC that may be stored beside what it is the CRC of, as TensorFlow masks it.
-inline std::uint32_t masked_crc32c(const void* bytes, std::size_t n) noexcept {
-    const std::uint32_t crc = crc32c(0, bytes, n);
-    return (crc >> 15 | crc << 17) + 0xa282ead8u;
-}
-
-inline wire_writer begin_event(std::vector<std::uint8_t>& out, double wall_time, std::int64_t step) {
-    wire_writer w(out);
-    w.tag(1, 1);
-    w.raw(&wall_time, sizeof wall_time);
-    if (step) w.integer(2, step);
-    return w;
-}
-
-// A file that did not exist: whoever logs into the same folder in the same second has one of their own.
-inline std::FILE* make_event_file(const std::string& base, std::string& path) {
-    for (int i = 0; i < 1000; ++i) {
-        char number[16] = "";
-        if (i) std::snprintf(number, sizeof number, ".%03d", i);
-        path = base + number;
-#if defined(_WIN32)
-        if (std::FILE* there = std::fopen(path.c_str(), "rb")) {
-            std::fclose(there);
-            continue;
-        }
-        return std::fopen(path.c_str(), "wb");
-#else
-        const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (descriptor >= 0) return ::fdopen(descriptor, "wb");
-        if (errno != EEXIST) return nullptr;
-#endif
-    }
-    return nullptr;
-}
-
-} // namespace detail
-
-GRAFT_INLINE result<event_writer> event_writer::open(const std::string& folder, double wall_time, std::int64_t first_step) {
-    event_writer made;
-    const std::string seconds = std::to_string(static_cast<std::int64_t>(wall_time));
-    std::string path;
-    std::FILE* const file = detail::make_event_file(folder + "/events.out.tfevents." + seconds + ".graft", path);
-    if (!file) return fail(errc::file_write, path, std::strerror(errno));
-    made.file_ = {file, path};
-    std::vector<std::uint8_t> event;
-    detail::begin_event(event, wall_time, 0).text(3, "brain.Event:2");
-    GRAFT_TRY(made.record(event));
-    if (first_step > 0) {
-        event.clear();
-        wire_writer w = detail::begin_event(event, wall_time, first_step);
-        const std::size_t log = w.begin(7); // session_log
-        w.integer(1, 1);                    // START: older events from this step on are void
-        w.end(log);
-        GRAFT_TRY(made.record(event));
-    }
-    return made;
-}
-
-// A TFRecord: length, its CRC, the bytes, their CRC.
-GRAFT_INLINE status event_writer::record(const std::vector<std::uint8_t>& event) {
-    std::vector<std::uint8_t> out;
-    wire_writer w(out);
-    const std::uint64_t size = event.size();
-    const std::uint32_t size_crc = detail::masked_crc32c(&size, sizeof size),
-                        crc = detail::masked_crc32c(event.data(), event.size());
-    w.raw(&size, sizeof size);
-    w.raw(&size_crc, sizeof size_crc);
-    w.raw(event.data(), event.size());
-    w.raw(&crc, sizeof crc);
-    return file_.write(out.data(), out.size());
-}
-
-GRAFT_INLINE status event_writer::scalar(const std::string& name, std::int64_t step, double value, double wall_time) {
-    std::vector<std::uint8_t> event;
-    wire_writer w = detail::begin_event(event, wall_time, step);
-    const std::size_t summary = w.begin(5), entry = w.begin(1);
-    w.text(1, name);
-    w.real(2, static_cast<float>(value));
-    w.end(entry);
-    w.end(summary);
-    return record(event);
-}
-
-GRAFT_INLINE status event_writer::picture(const std::string& name, std::int64_t step, const std::string& png, std::int64_t height,
-                                          std::int64_t width, int channels, double wall_time) {
-    std::vector<std::uint8_t> event;
-    wire_writer w = detail::begin_event(event, wall_time, step);
-    const std::size_t summary = w.begin(5), entry = w.begin(1);
-    w.text(1, name);
-    const std::size_t image = w.begin(4);
-    w.integer(1, height);
-    w.integer(2, width);
-    w.integer(3, channels);
-    w.text(4, png);
-    w.end(image);
-    w.end(entry);
-    w.end(summary);
-    return record(event);
-}
-
-GRAFT_END_NAMESPACE
-#endif
-#endif
-
-#include <string>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// Puts what a classifier needs into a model's metadata: `graft.labels` (JSON), `class_names` (one a line, for others' tools) and
-/// `graft.preprocess` (a complete SPEC). Entries that were there are replaced.
-void describe_classifier(graph& g, const std::vector<std::string>& classes, const preprocess_spec& complete_spec);
-
-/// Runs a picture through the network, keeps it and the answer as `graft.golden`, writes the file, and holds what was written against the
-/// sample by loading it again. Errors: file.write, op.value (what was written answers otherwise), those of loading and running.
-status write_verified_model(graph& g, const tensor& picture, const std::string& path, int threads, op_table operators = {nullptr, 0});
-
-namespace detail {
-
-// The folder of a run; with an empty path nothing is written.
-class training_files {
-public:
-    explicit training_files(std::string folder) : folder_(std::move(folder)) {}
-
-    bool wanted() const { return !folder_.empty(); }
-    std::string path(const char* name) const { return join_path(folder_, name); }
-    std::string checkpoint() const { return path("checkpoint.safetensors"); }
-
-    // Makes the folder and opens the logs; lines of steps after `step` are of a run that was cut off, and go.
-    status open(std::int64_t step, double wall_time);
-    status log(const char* split, std::int64_t step, std::int64_t epoch, const named_numbers& figures, double wall_time);
-    status close();
-
-private:
-    std::string folder_;
-    metrics_log log_;
-    event_writer events_;
-};
-
-}  // namespace detail
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-
-
-GRAFT_BEGIN_NAMESPACE
-
-GRAFT_INLINE void describe_classifier(graph& g, const std::vector<std::string>& classes, const preprocess_spec& complete_spec) {
-    const auto put = [&](const char* key, std::string text) {
-        for (auto& entry : g.metadata)
-            if (entry.first == key) {
-                entry.second = std::move(text);
-                return;
-            }
-        g.metadata.emplace_back(key, std::move(text));
-    };
-    json_writer labels;
-    std::string lines;
-    labels.begin_array();
-    for (const std::string& c : classes) {
-        labels.string(c);
-        lines += (lines.empty() ? "" : "\n") + c;
-    }
-    labels.end_array();
-    put("graft.labels", labels.text());
-    put("class_names", lines);
-    put("graft.preprocess", text(complete_spec));
-}
-
-GRAFT_INLINE status write_verified_model(graph& g, const tensor& picture, const std::string& path, int threads, op_table operators) {
-    const load_options how = on_device(nullptr, operators);
-    const auto answer = [&](const model& m, golden_sample& sample) -> status {
-        session run(m, {threads, nullptr});
-        std::vector<named_tensor> out;
-        GRAFT_TRY_ASSIGN(out, run.run({{sample.input_name, picture}}));
-        sample.output = out[0].value;
-        sample.output_name = out[0].name;
-        return {};
-    };
-    golden_sample sample;
-    for (value_id id : g.inputs)
-        if (sample.input_name.empty() && !g.values[static_cast<std::size_t>(id)].constant) sample.input_name = g.values[static_cast<std::size_t>(id)].name;
-    sample.input = picture;
-    model before, after;
-    GRAFT_TRY_ASSIGN(before, load(g, how));
-    GRAFT_TRY(answer(before, sample));
-    std::string text;
-    GRAFT_TRY_ASSIGN(text, encode_golden(sample));
-    bool there = false;
-    for (auto& entry : g.metadata)
-        if (entry.first == golden_key) entry.second = text, there = true;
-    if (!there) g.metadata.emplace_back(golden_key, std::move(text));
-    GRAFT_TRY(write_onnx_file(g, path));
-    GRAFT_TRY_ASSIGN(after, load(path, how));
-    golden_sample again = sample;
-    GRAFT_TRY(answer(after, again));
-    return check_golden(sample, again.output);
-}
-
-namespace detail {
-
-inline status training_files::open(std::int64_t step, double wall_time) {
-    if (!wanted()) return {};
-    GRAFT_TRY(make_folder(folder_));
-    GRAFT_TRY_ASSIGN(log_, metrics_log::open(path("metrics.jsonl"), step));
-    GRAFT_TRY_ASSIGN(events_, event_writer::open(folder_, wall_time, step > 0 ? step + 1 : 0));
-    return {};
-}
-inline status training_files::log(const char* split, std::int64_t step, std::int64_t epoch, const named_numbers& figures, double wall_time) {
-    if (!wanted()) return {};
-    GRAFT_TRY(log_.append(step, epoch, split, figures));
-    for (const auto& f : figures) GRAFT_TRY(events_.scalar(f.first + "/" + split, step, f.second, wall_time));
-    return {};
-}
-inline status training_files::close() {
-    if (!wanted()) return {};
-    GRAFT_TRY(log_.close());
-    return events_.close();
-}
-
-}  // namespace detail
-GRAFT_END_NAMESPACE
-#endif
-#endif
-
-#include <algorithm>
-#include <chrono>
-#include <cmath>
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-inline double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
-// Batches for training: pictures from the loader, or rows of cached features in the same order.
-class batch_source {
-public:
-    inline virtual ~batch_source() {}
-    inline virtual std::int64_t batches() const = 0;
-    inline virtual status start(std::int64_t epoch, std::int64_t first) = 0;
-    inline virtual status next(batch& b) = 0;
-    inline virtual double waited() const = 0;
-};
-
-class loader_source final : public batch_source {
-public:
-    explicit loader_source(loader from) : from_(std::move(from)) {}
-    inline std::int64_t batches() const override { return from_.batches(); }
-    inline status start(std::int64_t epoch, std::int64_t first) override { return from_.start(epoch, first); }
-    inline status next(batch& b) override { return from_.next(b); }
-    inline double waited() const override { return from_.waited_seconds(); }
-
-private:
-    loader from_;
-};
-
-class feature_source final : public batch_source {
-public:
-    feature_source(cached_features from, std::int64_t size, std::uint64_t seed) : from_(std::move(from)), size_(size), seed_(seed) {}
-    inline std::int64_t batches() const override { return (rows() + size_ - 1) / size_; }
-    inline status start(std::int64_t epoch, std::int64_t first) override {
-        order_ = epoch_order(seed_, epoch, rows());
-        next_ = first * size_;
-        return {};
-    }
-    inline status next(batch& b) override {
-        b.labels.clear();
-        b.indices.clear();
-        b.bad.clear();
-        const std::int64_t n = std::min(size_, rows() - next_), row = from_.rows.elements() / from_.rows.shape()[0];
-        shape extents = from_.rows.shape();
-        extents[0] = n;
-        if (!b.inputs || b.inputs.shape() != extents) GRAFT_TRY_ASSIGN(b.inputs, tensor::make(dtype::float32, extents));
-        for (std::int64_t i = 0; i < n; ++i, ++next_) {
-            const std::int64_t from = order_[static_cast<std::size_t>(next_)];
-            std::memcpy(b.inputs.data<float>() + i * row, from_.rows.data<float>() + from * row, static_cast<std::size_t>(row) * 4);
-            b.labels.push_back(from_.labels[static_cast<std::size_t>(from)]);
-            b.indices.push_back(from_.indices[static_cast<std::size_t>(from)]);
-        }
-        return {};
-    }
-    inline double waited() const override { return 0; }
-
-private:
-    std::int64_t rows() const { return static_cast<std::int64_t>(from_.labels.size()); }
-    cached_features from_;
-    std::int64_t size_, next_ = 0;
-    std::uint64_t seed_;
-    std::vector<std::int64_t> order_;
-};
-
-class training_run {
-public:
-    training_run(training_network network, const dataset_splits& data, const trainer_options& options, training_observer& observer)
-        : network_(std::move(network)), data_(data), o_(options), observer_(observer), pool_(options.threads), files_(options.out) {}
-
-    result<training_result> run() {
-        GRAFT_TRY(prepare());
-        GRAFT_TRY(resume());
-        began_ = seconds_now();
-        last_checkpoint_ = began_;
-        while (position_.epoch < o_.epochs && !stopped_) GRAFT_TRY(run_epoch());
-        GRAFT_TRY(finish());
-        return std::move(result_);
-    }
-
-private:
-    // Everything that a checkpoint has to hold beside the tensors.
-    struct place {
-        std::int64_t epoch = 0, batch = 0, step = 0;
-        double loss_sum = 0, weight_sum = 0;  // of this epoch so far
-        std::int64_t correct = 0, seen = 0;
-    };
-
-    std::size_t classes() const { return data_.training.classes().size(); }
-    load_options loading_model() const { return on_device(o_.step.on, o_.step.operators); }
-
-    loader_options loading(bool training) const {
-        loader_options l;
-        l.batch_size = o_.batch;
-        l.workers = o_.workers ? o_.workers : pool_.threads();
-        l.shuffle = training;
-        l.bad_share = o_.bad_share;
-        l.sample.preprocess = o_.preprocess;
-        l.sample.format = format_;
-        l.sample.seed = o_.seed;
-        l.sample.cache = o_.cache;
-        if (training) l.sample.augment = o_.augmentation;
-        return l;
-    }
-
-    status prepare() {
-        const graph& g = network_.graph;
-        network_text_ = network_fingerprint(g);
-        for (value_id id : g.inputs)
-            if (!g.values[static_cast<std::size_t>(id)].constant && !format_.known) format_ = {g.values[static_cast<std::size_t>(id)].type, g.values[static_cast<std::size_t>(id)].extents, true};
-        GRAFT_TRY_ASSIGN(spec_, complete(o_.preprocess, format_));
-        if (data_.training.size() < 1 || data_.validation.size() < 1) return fail(errc::data_no_classes, "dataset", "there has to be at least one picture to learn from and one to score by");
-        if (o_.batch < 1) return fail(errc::usage, "batch", "a batch holds at least one picture");
-        cached_ = network_.features != no_value && !is_random(o_.augmentation) && only_head_learns() && is_fixed_before(g, network_.features);
-        GRAFT_TRY(make_step(o_.unfreeze_epoch > 0));
-        if (cached_) {
-            cut_network cut = cut_at(g, network_.features);
-            const auto progress = [](void* c, std::int64_t done, std::int64_t of) { static_cast<training_observer*>(c)->on_validation(done, of); };
-            loader_options l = loading(false);
-            cached_features features;
-            GRAFT_TRY_ASSIGN(features, cache_features(cut.trunk, data_.training, l, pool_.threads(), progress, &observer_, loading_model()));
-            count_bad(features.bad);
-            GRAFT_TRY_ASSIGN(validation_features_, cache_features(cut.trunk, data_.validation, l, pool_.threads(), progress, &observer_, loading_model()));
-            count_bad(validation_features_.bad);
-            shape rows = features.rows.shape();
-            rows[0] = std::min(o_.batch, static_cast<std::int64_t>(features.labels.size()));
-            source_.reset(new feature_source(std::move(features), o_.batch, o_.seed));
-            GRAFT_TRY_ASSIGN(result_.memory, step_.prepare(rows, pool_));
-            observer_.on_start(result_.memory, count_learning(network_.parameters));
-        } else {
-            loader from;
-            GRAFT_TRY_ASSIGN(from, loader::make(data_.training, loading(true)));
-            source_.reset(new loader_source(std::move(from)));
-        }
-        if (!o_.teacher.empty()) {
-            GRAFT_TRY_ASSIGN(teacher_, load(o_.teacher, on_device(o_.step.on)));
-            teacher_session_.reset(new session(teacher_, {o_.threads, nullptr}));
-        }
-        plateau_.rate = o_.learning_rate;
-        return {};
-    }
-
-    bool only_head_learns() const {
-        const int cut = maker_of(network_.graph, network_.features);
-        for (const parameter& p : network_.parameters)
-            if (p.learns && p.node <= cut) return false;
-        return true;
-    }
-
-    std::int64_t count_learning(const std::vector<parameter>& parameters) const {
-        std::int64_t learning = 0;
-        for (const parameter& p : parameters)
-            if (p.learns) learning += network_.graph.values[static_cast<std::size_t>(p.id)].constant.elements();
-        return learning;
-    }
-
-    // The step for what learns now; state goes over from the one before by its names.
-    status make_step(bool head_alone) {
-        head_alone_ = head_alone;
-        std::vector<parameter> parameters = network_.parameters;
-        const int cut = network_.features == no_value ? -1 : maker_of(network_.graph, network_.features);
-        for (parameter& p : parameters)
-            if (p.node <= cut) p.rate *= o_.trunk_rate;
-        std::vector<training_state> before;
-        if (step_made_) {
-            GRAFT_TRY(step_.read_state());
-            before = std::move(step_.state());
-        }
-        step_ = training_step();
-        if (head_alone) {
-            // What will be needed once all of it learns has to fit from the first step on.
-            GRAFT_TRY_ASSIGN(step_, fitting_step(network_.graph, parameters));
-            for (parameter& p : parameters)
-                if (p.node <= cut) p.learns = false;
-        }
-        GRAFT_TRY_ASSIGN(step_, fitting_step(cached_ ? cut_at(network_.graph, network_.features).head : network_.graph, parameters));
-        step_made_ = true;
-        for (training_state& now : step_.state())
-            for (const training_state& was : before)
-                if (was.name == now.name && was.value.shape() == now.value.shape()) std::memcpy(now.value.raw(), was.value.raw(), now.value.bytes());
-        step_.state_changed();
-        share_weights();
-        return {};
-    }
-
-    // The weights that the network came with give their memory back: from here on they are those of the step.
-    void share_weights() {
-        for (const parameter& p : network_.parameters)
-            for (const training_state& now : step_.state())
-                if (now.name == p.name) network_.graph.values[static_cast<std::size_t>(p.id)].constant = now.value;
-    }
-
-    // Within --max-ram: first computing activations again, then the batch in parts.
-    result<training_step> fitting_step(const graph& g, const std::vector<parameter>& parameters) {
-        step_options s = o_.step;
-        s.seed = o_.seed;
-        if (cached_) return training_step::make(g, network_.logits, parameters, s);
-        s.fixed_batch = network_.fixed_batch;
-        if (batch_shape_.rank() == 0) {
-            sample_maker samples;
-            GRAFT_TRY_ASSIGN(samples, sample_maker::make(data_.training, loading(true).sample));
-            batch_shape_ = samples.batch_shape(std::min(o_.batch, data_.training.size()));
-        }
-        for (;;) {
-            training_step made;
-            step_memory m;
-            GRAFT_TRY_ASSIGN(made, training_step::make(g, network_.logits, parameters, s));
-            GRAFT_TRY_ASSIGN(m, made.prepare(batch_shape_, pool_));
-            if (o_.max_ram <= 0 || m.total() <= o_.max_ram) {
-                if (result_.memory.total() == 0) {
-                    result_.memory = m;
-                    observer_.on_start(m, count_learning(parameters));
-                }
-                return made;
-            }
-            if (!s.recompute)
-                s.recompute = true;
-            else if (s.fixed_batch == 0 && s.micro_batches < s.shards && s.micro_batches * 2 <= batch_shape_[0])
-                s.micro_batches *= 2;
-            else
-                return fail(errc::memory_budget, "--max-ram", "a step needs " + std::to_string(m.total()) + " bytes at least, and may take " + std::to_string(o_.max_ram) + ": take a smaller --batch, or freeze more");
-        }
-    }
-
-    void count_bad(const std::vector<bad_sample>& bad) {
-        for (const bad_sample& b : bad) {
-            ++result_.bad_pictures;
-            observer_.on_warning(b.name + ": left out: " + b.detail);
-        }
-    }
-
-    std::int64_t steps_per_epoch() const { return source_->batches(); }
-
-    status run_epoch() {
-        GRAFT_TRY(source_->start(position_.epoch, position_.batch));
-        const double epoch_began = seconds_now(), waited_before = source_->waited();
-        const std::int64_t seen_before = position_.seen;
-        double rate = 0;
-        batches_ahead<batch_source> batches(*source_, steps_per_epoch() - position_.batch, o_.step.on != nullptr);
-        while (position_.batch < steps_per_epoch()) {
-            status made = batches.advance();
-            const batch& b = batches.current();
-            count_bad(b.bad);  // also those that are one too many
-            GRAFT_TRY(std::move(made));
-            if (!b.labels.empty()) GRAFT_TRY(run_step(b, batches.next(), rate));
-            ++position_.batch;
-            const double now = seconds_now(), elapsed = now - epoch_began;
-            trainer_progress p;
-            p.epoch = position_.epoch, p.epochs = o_.epochs, p.step = position_.batch, p.steps = steps_per_epoch();
-            p.loss = position_.weight_sum > 0 ? position_.loss_sum / position_.weight_sum : 0;
-            p.top1 = position_.seen ? static_cast<double>(position_.correct) / static_cast<double>(position_.seen) : 0;
-            p.learning_rate = rate;
-            p.images_per_s = elapsed > 0 ? static_cast<double>(position_.seen - seen_before) / elapsed : 0;
-            const double left = static_cast<double>((o_.epochs - p.epoch) * data_.training.size() - position_.seen);
-            p.seconds_left = p.images_per_s > 0 ? left / p.images_per_s : 0;
-            p.wait_share = elapsed > 0 ? (source_->waited() - waited_before) / elapsed : 0;
-            observer_.on_step(p);
-            if (now - last_checkpoint_ >= std::min(o_.checkpoint_seconds, 30.0)) GRAFT_TRY(save());
-        }
-        epoch_record r;
-        r.epoch = position_.epoch;
-        r.step = position_.step;
-        r.training_loss = position_.weight_sum > 0 ? position_.loss_sum / position_.weight_sum : 0;
-        r.training_top1 = position_.seen ? static_cast<double>(position_.correct) / static_cast<double>(position_.seen) : 0;
-        r.learning_rate = rate;
-        r.seconds = seconds_now() - epoch_began;
-        r.images_per_s = r.seconds > 0 ? static_cast<double>(position_.seen - seen_before) / r.seconds : 0;
-        r.wait_share = r.seconds > 0 ? (source_->waited() - waited_before) / r.seconds : 0;
-        trained_seconds_ += r.seconds;
-        trained_pictures_ += position_.seen - seen_before;
-        waited_seconds_ += source_->waited() - waited_before;
-        return end_epoch(r);
-    }
-
-    status run_step(const batch& b, const tensor* next, double& rate) {
-        const std::int64_t n = static_cast<std::int64_t>(b.labels.size()), count = static_cast<std::int64_t>(classes());
-        if (!targets_ || targets_.shape()[0] != n) GRAFT_TRY_ASSIGN(targets_, tensor::make(dtype::float32, {n, count}));
-        double weight = 0;
-        for (std::int64_t i = 0; i < n; ++i) {
-            float* row = targets_.data<float>() + i * count;
-            const std::size_t at = static_cast<std::size_t>(i);
-            const double share = b.other_labels.empty() ? 1 : static_cast<double>(b.lambda[at]);
-            weight += write_target(o_.step.loss, b.labels[at], share, count, row, false);
-            if (!b.other_labels.empty()) weight += write_target(o_.step.loss, b.other_labels[at], 1 - share, count, row, true);
-        }
-        const std::int64_t total = o_.epochs * steps_per_epoch();
-        rate = learning_rate(o_.schedule, o_.learning_rate, {position_.step, total, position_.epoch}, &plateau_);
-        tensor teacher;
-        if (teacher_session_) GRAFT_TRY_ASSIGN(teacher, teacher_session_->run(b.inputs));
-        step_input in;
-        in.inputs = &b.inputs;
-        in.targets = &targets_;
-        in.teacher = teacher_session_ ? &teacher : nullptr;
-        in.scale = weight > 0 ? 1 / weight : 0;
-        in.learning_rate = rate;
-        in.step = position_.step;
-        in.next = next;
-        status done = step_.run(in, pool_);
-        if (!done.ok()) return diverged(std::move(done));
-        ++position_.step;
-        position_.loss_sum += step_.loss() * weight;
-        position_.weight_sum += weight;
-        const float* logits = step_.logits().data<float>();
-        for (std::int64_t i = 0; i < n; ++i)
-            position_.correct += std::max_element(logits + i * count, logits + (i + 1) * count) - (logits + i * count) == b.labels[static_cast<std::size_t>(i)];
-        position_.seen += n;
-        return {};
-    }
-
-    // What to go back to, after the loss has gone to infinity.
-    status diverged(status s) {
-        if (s.error().code() != errc::train_diverged || o_.out.empty()) return s;
-        return fail(s.error().code(), s.error().where(), s.error().detail() + (good_checkpoint_.empty() ? "; there is no checkpoint yet" : "; the last good checkpoint is " + good_checkpoint_));
-    }
-
-    status end_epoch(epoch_record r) {
-        evaluation_result scored;
-        graph g;
-        GRAFT_TRY_ASSIGN(g, step_.network());
-        GRAFT_TRY_ASSIGN(scored, score(g));
-        if (!cached_) count_bad(scored.bad);
-        r.loss = scored.metrics.loss();
-        r.top1 = scored.metrics.top1();
-        r.top5 = scored.metrics.top_k();
-        r.best = result_.best_epoch < 0 || r.top1 > result_.best_top1 || (r.top1 == result_.best_top1 && r.loss < result_.best_loss);
-        if (r.best) {
-            result_.best_top1 = r.top1;
-            result_.best_loss = r.loss;
-            result_.best_epoch = r.epoch;
-            result_.validation = std::move(scored);
-            GRAFT_TRY_ASSIGN(result_.network, whole_network(g));
-            GRAFT_TRY(write_best());
-        }
-        result_.history.push_back(r);
-        update_plateau(o_.schedule, plateau_, r.loss);
-        if (o_.patience > 0 && r.epoch - result_.best_epoch >= o_.patience) stopped_ = true;
-        place next;
-        next.epoch = position_.epoch + 1, next.step = position_.step;
-        position_ = next;
-        // Before the checkpoint, so that it holds the state of what learns next.
-        GRAFT_TRY(unfreeze());
-        GRAFT_TRY(log_epoch(r));
-        GRAFT_TRY(save());
-        observer_.on_epoch(r);
-        return {};
-    }
-
-    status unfreeze() { return head_alone_ && position_.epoch >= o_.unfreeze_epoch && position_.epoch < o_.epochs ? make_step(false) : status(); }
-
-    result<evaluation_result> score(const graph& g) {
-        model network;
-        GRAFT_TRY_ASSIGN(network, load(g, loading_model()));
-        if (!cached_) return evaluate(network, data_.validation, o_.preprocess, {}, scoring());
-        return score_rows(network, validation_features_, scoring());
-    }
-    evaluation_options scoring() {
-        evaluation_options e;
-        e.batch = o_.batch;
-        e.threads = pool_.threads();
-        e.bad_share = o_.bad_share;
-        e.cache = o_.cache;
-        e.progress = [](void* c, std::int64_t done, std::int64_t of) { static_cast<training_observer*>(c)->on_validation(done, of); };
-        e.context = &observer_;
-        return e;
-    }
-
-    result<evaluation_result> score_rows(const model& network, const cached_features& from, const evaluation_options& e) {
-        evaluation_result found;
-        found.bad = from.bad;
-        GRAFT_TRY_ASSIGN(found.metrics, classification_metrics::make(static_cast<std::int64_t>(classes())));
-        session run(network, {e.threads, nullptr});
-        const std::int64_t count = static_cast<std::int64_t>(classes()), width = from.rows.elements() / from.rows.shape()[0];
-        shape extents = from.rows.shape();
-        for (std::int64_t first = 0; first < static_cast<std::int64_t>(from.labels.size()); first += e.batch) {
-            extents[0] = std::min(e.batch, static_cast<std::int64_t>(from.labels.size()) - first);
-            tensor in, scores;
-            GRAFT_TRY_ASSIGN(in, tensor::make(dtype::float32, extents));
-            std::memcpy(in.raw(), from.rows.data<float>() + first * width, in.bytes());
-            GRAFT_TRY_ASSIGN(scores, run.run(in));
-            const std::vector<std::int64_t> labels(from.labels.begin() + first, from.labels.begin() + first + extents[0]);
-            std::vector<float> rows;
-            GRAFT_TRY_ASSIGN(rows, logits_in(network.graph(), 0, scores, extents[0], extents[0]));
-            GRAFT_TRY(add_scores(found, rows.data(), count, labels, from.indices.data() + first));
-        }
-        return found;
-    }
-
-    // The whole network with what the step has learnt, where the step has the head alone.
-    result<graph> whole_network(graph g) {
-        if (!cached_) return g;
-        graph whole = network_.graph;
-        for (const parameter& p : network_.parameters)
-            if (p.learns) whole.values[static_cast<std::size_t>(p.id)].constant = g.values[static_cast<std::size_t>(p.id)].constant;
-        return whole;
-    }
-
-    status write_best();
-    status log_epoch(const epoch_record& r);
-    static std::string network_fingerprint(const graph& g);
-    named_texts settings() const;
-    status save();
-    status resume();
-    status finish();
-
-    training_network network_;
-    const dataset_splits& data_;
-    const trainer_options& o_;
-    training_observer& observer_;
-    pool_executor pool_;
-    training_files files_;
-    input_format format_;
-    preprocess_spec spec_;
-    std::string good_checkpoint_;  // the newest of this run: what lies in the folder may be another's
-    std::string network_text_;  // of the network that the run began with
-    training_step step_;
-    bool step_made_ = false, cached_ = false, head_alone_ = false, checkpoint_verified_ = false, stopped_ = false;
-    std::unique_ptr<batch_source> source_;
-    shape batch_shape_;
-    cached_features validation_features_;
-    model teacher_;
-    std::unique_ptr<session> teacher_session_;
-    plateau_state plateau_;
-    place position_;
-    tensor targets_;
-    training_result result_;
-    double began_ = 0, last_checkpoint_ = 0, trained_seconds_ = 0, waited_seconds_ = 0;
-    std::int64_t trained_pictures_ = 0;
-};
-
-}  // namespace detail
-GRAFT_END_NAMESPACE
-#endif
-
-#include <cstdio>
-#include <cstdlib>
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-// Exact to the bit, and the same in every locale that a program may have set.
-inline std::string number_text(double v) {
-    char text[64];
-    std::snprintf(text, sizeof text, "%a", v);
-    return text;
-}
-inline double number_in(const std::string* text) { return text ? std::strtod(text->c_str(), nullptr) : 0; }
-inline std::int64_t integer_in(const std::string* text) { return text ? std::strtoll(text->c_str(), nullptr, 10) : 0; }
-
-inline double wall_time() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
-
-// A hash over the names and labels of a dataset: what the run was begun with.
-inline std::string fingerprint(const dataset& data) {
-    std::uint64_t hash = fnv1a_basis;
-    const auto add = [&](const void* bytes, std::size_t size) { hash = fnv1a(bytes, size, hash); };
-    for (const std::string& c : data.classes()) add(c.c_str(), c.size() + 1);
-    for (std::int64_t i = 0; i < data.size(); ++i) {
-        const std::string name = data.name(i);
-        const int label = data.label(i);
-        const std::size_t slash = name.find_last_of('/');
-        add(name.c_str() + (slash == std::string::npos ? 0 : slash), name.size() - (slash == std::string::npos ? 0 : slash));
-        add(&label, sizeof label);
-    }
-    char text[48];
-    std::snprintf(text, sizeof text, "%lld pictures, %016llx", static_cast<long long>(data.size()), static_cast<unsigned long long>(hash));
-    return text;
-}
-
-// A hash over the nodes and constants of a network: what is frozen is in no checkpoint.
-inline std::string training_run::network_fingerprint(const graph& g) {
-    std::uint64_t hash = fnv1a_basis;
-    const auto add = [&](const void* bytes, std::size_t size) { hash = fnv1a(bytes, size, hash); };
-    for (const node& n : g.nodes) {
-        add(n.op_type.c_str(), n.op_type.size() + 1);
-        for (const std::vector<value_id>* ids : {&n.inputs, &n.outputs}) add(ids->data(), ids->size() * sizeof(value_id));
-        for (const attribute& a : n.attributes) {
-            add(a.name.c_str(), a.name.size() + 1);
-            add(&a.integer, sizeof a.integer);
-            add(&a.real, sizeof a.real);
-            add(a.integers.data(), a.integers.size() * sizeof(std::int64_t));
-            add(a.string.c_str(), a.string.size() + 1);
-        }
-    }
-    for (const value& v : g.values)
-        if (v.constant && v.constant.bytes()) hash = xxh64(v.constant.raw(), v.constant.bytes(), hash);
-    char text[48];
-    std::snprintf(text, sizeof text, "%lld nodes, %016llx", static_cast<long long>(g.nodes.size()), static_cast<unsigned long long>(hash));
-    return text;
-}
-
-inline named_texts training_run::settings() const {
-    const optimizer_options& p = o_.step.optimizer;
-    const loss_options& l = o_.step.loss;
-    named_texts s;
-    const auto number = [&](const char* key, double v) { s.emplace_back(key, number_text(v)); };
-    const auto integer = [&](const char* key, std::int64_t v) { s.emplace_back(key, std::to_string(v)); };
-    s.emplace_back("version", std::to_string(GRAFT_VERSION_MAJOR) + "." + std::to_string(GRAFT_VERSION_MINOR));
-    auto level = cpu::active_isa();
-    s.emplace_back("isa", level.ok() ? cpu::name(*level) : "");
-    s.emplace_back("training data", fingerprint(data_.training));
-    s.emplace_back("validation data", fingerprint(data_.validation));
-    integer("epochs", o_.epochs);
-    integer("batch", o_.batch);
-    integer("shards", o_.step.shards);
-    integer("seed", static_cast<std::int64_t>(o_.seed));
-    s.emplace_back("network", network_text_);
-    number("lr", o_.learning_rate);
-    number("trunk rate", o_.trunk_rate);
-    s.emplace_back("schedule", text(o_.schedule));
-    s.emplace_back("optimizer", name(p.kind));
-    const std::pair<const char*, double> optimizer[] = {{"momentum", p.momentum}, {"nesterov", double(p.nesterov)}, {"beta1", p.beta1}, {"beta2", p.beta2}, {"epsilon", p.epsilon},
-                                                        {"weight decay", p.weight_decay}, {"clip norm", p.clip_norm}, {"ema", p.ema_decay}};
-    for (const auto& o : optimizer) number(o.first, o.second);
-    s.emplace_back("teacher", o_.teacher);
-    s.emplace_back("loss", name(l.kind));
-    const std::pair<const char*, float> loss[] = {{"label smoothing", l.label_smoothing}, {"focal gamma", l.gamma}, {"huber delta", l.delta}, {"distillation", l.distillation}, {"temperature", l.temperature}};
-    for (const auto& o : loss) number(o.first, static_cast<double>(o.second));
-    std::string weights;
-    for (float v : l.class_weights) weights += (weights.empty() ? "" : " ") + number_text(static_cast<double>(v));
-    s.emplace_back("class weights", weights);
-    s.emplace_back("augmentation", text(o_.augmentation));
-    s.emplace_back("preprocess", text(spec_));
-    integer("unfreeze epoch", o_.unfreeze_epoch);
-    integer("patience", o_.patience);
-    integer("batch norm", o_.step.batch_norm);
-    integer("exact", o_.step.exact);
-    s.emplace_back("precision", o_.precision);
-    // The parts of a batch are equal to the whole to the bit only where sums keep their order.
-    if (!o_.step.exact) integer("max ram", o_.max_ram);
-    std::string frozen;
-    std::int64_t learning = 0;
-    for (const parameter& q : network_.parameters) (q.learns ? ++learning : 0), frozen += q.learns ? 'l' : 'f';
-    s.emplace_back("weights that learn", std::to_string(learning) + " of " + std::to_string(network_.parameters.size()) + ": " + frozen);
-    return s;
-}
-
-inline status training_run::save() {
-    last_checkpoint_ = seconds_now();
-    if (!files_.wanted()) return {};
-    checkpoint c;
-    GRAFT_TRY(step_.read_state());
-    for (const training_state& s : step_.state()) {
-        // What is not finite would take the good checkpoint's place.
-        if (!all_finite(view(s.value)))
-            return diverged(fail(errc::train_diverged, "step " + std::to_string(position_.step), "'" + s.name + "' is no longer finite. A smaller --lr or clipping of gradients may help"));
-        c.tensors.emplace_back(s.name, s.value);
-    }
-    c.settings = settings();
-    const auto number = [&](const std::string& key, double v) { c.state.emplace_back(key, number_text(v)); };
-    const auto integer = [&](const std::string& key, std::int64_t v) { c.state.emplace_back(key, std::to_string(v)); };
-    integer("epoch", position_.epoch), integer("batch", position_.batch), integer("step", position_.step);
-    integer("correct", position_.correct), integer("seen", position_.seen);
-    if (o_.step.loss_scaling) number("loss_scale", step_.scaling().factor), integer("loss_scale_steps", step_.scaling().steps), integer("skipped_steps", step_.scaling().skipped);
-    number("loss_sum", position_.loss_sum), number("weight_sum", position_.weight_sum);
-    integer("stopped", stopped_), integer("best_epoch", result_.best_epoch);
-    number("best_top1", result_.best_top1), number("best_loss", result_.best_loss);
-    integer("bad_pictures", result_.bad_pictures), integer("trained_pictures", trained_pictures_);
-    number("trained_seconds", trained_seconds_), number("waited_seconds", waited_seconds_);
-    c.state.emplace_back("plateau", text(plateau_));
-    integer("epochs_done", static_cast<std::int64_t>(result_.history.size()));
-    for (std::size_t i = 0; i < result_.history.size(); ++i) {
-        const epoch_record& r = result_.history[i];
-        const std::string at = "history." + std::to_string(i) + ".";
-        integer(at + "step", r.step), integer(at + "best", r.best);
-        const double figures[] = {r.training_loss, r.training_top1, r.loss, r.top1, r.top5, r.learning_rate, r.seconds, r.images_per_s, r.wait_share};
-        for (std::size_t k = 0; k < sizeof figures / sizeof figures[0]; ++k) number(at + std::to_string(k), figures[k]);
-    }
-    GRAFT_TRY(save_checkpoint(files_.checkpoint(), c, checkpoint_verified_));
-    checkpoint_verified_ = true;
-    good_checkpoint_ = files_.checkpoint();
-    return {};
-}
-
-inline status training_run::resume() {
-    loaded_checkpoint found;
-    if (files_.wanted() && o_.resume) GRAFT_TRY_ASSIGN(found, load_checkpoint(files_.checkpoint()));
-    if (!found.found) return files_.open(-1, wall_time());
-    const checkpoint& c = found.contents;
-    checkpoint_verified_ = !found.previous;
-    good_checkpoint_ = found.previous ? previous_checkpoint(files_.checkpoint()) : files_.checkpoint();
-    if (found.previous) observer_.on_warning(found.note);
-    GRAFT_TRY(compare_settings(c.settings, settings()));
-    position_.epoch = integer_in(c.find_state("epoch")), position_.batch = integer_in(c.find_state("batch")), position_.step = integer_in(c.find_state("step"));
-    position_.correct = integer_in(c.find_state("correct")), position_.seen = integer_in(c.find_state("seen"));
-    position_.loss_sum = number_in(c.find_state("loss_sum")), position_.weight_sum = number_in(c.find_state("weight_sum"));
-    stopped_ = integer_in(c.find_state("stopped")) != 0;
-    result_.best_epoch = integer_in(c.find_state("best_epoch"));
-    result_.best_top1 = number_in(c.find_state("best_top1")), result_.best_loss = number_in(c.find_state("best_loss"));
-    result_.bad_pictures = integer_in(c.find_state("bad_pictures")), trained_pictures_ = integer_in(c.find_state("trained_pictures"));
-    trained_seconds_ = number_in(c.find_state("trained_seconds")), waited_seconds_ = number_in(c.find_state("waited_seconds"));
-    if (const std::string* p = c.find_state("plateau")) GRAFT_TRY_ASSIGN(plateau_, parse_plateau_state(*p));
-    const std::int64_t done = std::min(integer_in(c.find_state("epochs_done")), o_.epochs);
-    for (std::int64_t i = 0; i < done; ++i) {
-        const std::string at = "history." + std::to_string(i) + ".";
-        epoch_record r;
-        r.epoch = i;
-        r.step = integer_in(c.find_state(at + "step")), r.best = integer_in(c.find_state(at + "best")) != 0;
-        double* figures[] = {&r.training_loss, &r.training_top1, &r.loss, &r.top1, &r.top5, &r.learning_rate, &r.seconds, &r.images_per_s, &r.wait_share};
-        for (std::size_t k = 0; k < sizeof figures / sizeof figures[0]; ++k) *figures[k] = number_in(c.find_state(at + std::to_string(k)));
-        result_.history.push_back(r);
-    }
-    GRAFT_TRY(unfreeze());
-    for (training_state& s : step_.state()) {
-        const tensor* from = c.find(s.name);
-        if (!from || from->shape() != s.value.shape() || from->type() != s.value.type())
-            return fail(errc::resume_mismatch, files_.checkpoint(), "it has no '" + s.name + "' of the shape " + text(s.value.shape()) + ": it is of another network or of other settings");
-        if (s.value.bytes()) std::memcpy(s.value.raw(), from->raw(), s.value.bytes());
-    }
-    step_.state_changed();
-    if (o_.step.loss_scaling && c.find_state("loss_scale"))
-        step_.scaling() = {number_in(c.find_state("loss_scale")), integer_in(c.find_state("loss_scale_steps")), integer_in(c.find_state("skipped_steps"))};
-    return files_.open(position_.step, wall_time());
-}
-
-// The first validation picture that can be read, as the network sees it.
-inline status training_run::write_best() {
-    graph& g = result_.network;
-    describe_classifier(g, data_.training.classes(), spec_);
-    if (!files_.wanted()) return {};
-    for (std::int64_t i = 0; i < data_.validation.size(); ++i) {
-        auto picture = data_.validation.read(i);
-        if (!picture.ok()) continue;
-        tensor input;
-        GRAFT_TRY_ASSIGN(input, preprocess(*picture, o_.preprocess, format_));
-        // A network that is fixed to one batch gets copies.
-        const std::int64_t fixed = format_.extents.rank() > 0 ? format_.extents[0] : 0;
-        if (fixed > 1) GRAFT_TRY(filled_up(view(input), fixed, true, input));
-        return write_verified_model(g, input, files_.path("model.onnx"), pool_.threads(), o_.step.operators);
-    }
-    return fail(errc::data_too_many_bad, "validation", "no picture of it can be read");
-}
-
-inline status training_run::log_epoch(const epoch_record& r) {
-    const double now = wall_time();
-    named_numbers figures{{"loss", r.training_loss}, {"top1", r.training_top1}, {"lr", r.learning_rate}, {"images_per_s", r.images_per_s}, {"wait_share", r.wait_share}};
-    observer_.add_figures(figures);
-    GRAFT_TRY(files_.log("train", r.step, r.epoch, figures, now));
-    return files_.log("val", r.step, r.epoch, {{"loss", r.loss}, {"top1", r.top1}, {"top5", r.top5}}, now);
-}
-
-inline status training_run::finish() {
-    result_.epochs = static_cast<std::int64_t>(result_.history.size());
-    result_.seconds = seconds_now() - began_;
-    result_.images_per_s = trained_seconds_ > 0 ? static_cast<double>(trained_pictures_) / trained_seconds_ : 0;
-    result_.wait_share = trained_seconds_ > 0 ? waited_seconds_ / trained_seconds_ : 0;
-    // A run that was resumed after its best epoch has the best network on disk alone.
-    if (result_.network.values.empty() && files_.wanted()) {
-        model best;
-        GRAFT_TRY_ASSIGN(best, load(files_.path("model.onnx"), loading_model()));
-        result_.network = best.graph();
-        GRAFT_TRY_ASSIGN(result_.validation, evaluate(best, data_.validation, o_.preprocess, {}, scoring()));
-    }
-    return files_.close();
-}
-
-}  // namespace detail
-
-GRAFT_INLINE result<training_result> train(training_network network, const dataset_splits& data, const trainer_options& options, training_observer& observer) {
-    return detail::or_out_of_memory<result<training_result>>("training", [&] { return detail::training_run(std::move(network), data, options, observer).run(); });
-}
-
-GRAFT_END_NAMESPACE
-#endif
-#endif
-
-#include <string>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// What `finetune` is told beside what every training is. The defaults are those of the program `graft finetune`.
-struct finetune_options : trainer_options {
-    std::string preprocessing = "auto";  ///< how pictures are prepared, as a specification; auto: by the model's own, else by `search_preprocess`
-    std::string output;                  ///< the output that is the classifier's; empty: the only one there is
-    std::string trunk;                   ///< the value or node to put the new head on; empty: what the classifier reads
-    std::string freeze = "none";         ///< none, trunk, names, or a number of stages: see graft::freeze
-    std::vector<std::string> frozen;     ///< the weights that `names` freezes
-};
-
-/// A model with a new head for the classes of a dataset, and how pictures come to it.
-struct finetune_setup {
-    training_network network;
-    std::vector<std::string> head;            ///< names of the new layer's weights
-    input_format picture;                     ///< the network's input
-    shape batch;                              ///< the shape of two pictures, or of as many as the network is fixed to
-    preprocess_spec preprocess;               ///< complete
-    preprocess_choice choice;                 ///< where that comes from
-    std::vector<preprocess_trial> tried;      ///< where it was searched for, best first
-    value_id maps = no_value;                 ///< what was cut behind: features of places of the picture, where it has any
-    std::vector<std::string> notes;           ///< what was done to the network, in sentences
-};
-
-/// Puts a new head on a model: it is brought into float32, its batch is opened, and its classifier replaced. Nothing is frozen yet. Errors:
-/// train.head, usage.preprocess, input.*, op.unsupported, and those of running the network where the preprocessing is searched for.
-result<finetune_setup> set_up_finetuning(const model& from, const dataset& training, const finetune_options& options);
-
-/// Fine-tunes: what `graft finetune` does. With `options.out` the folder gets model.onnx, checkpoints and logs; the result holds the best
-/// network in any case. Errors: those of set_up_finetuning, of freeze and of train.
-result<training_result> finetune(const dataset_splits& data, const model& from, const finetune_options& options, training_observer& observer);
-/// The same from a dataset and an ONNX file by their paths, without being watched. Errors: those of open_splits and load as well.
-result<training_result> finetune(const std::string& data, const std::string& model_path, const finetune_options& options = {});
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-// Whether what was tried tells more than that features are of no use for these classes.
-inline bool is_telling(const std::vector<preprocess_trial>& tried) { return !tried.empty() && tried[0].error < 0.95 * tried[0].chance; }
-
-inline std::string search_note(const finetune_setup& made, std::size_t pictures) {
-    char numbers[160];
-    if (!is_telling(made.tried)) return "the model does not say how pictures are to be prepared, and its features tell too little of these classes to try it out: " + made.choice.text + " is assumed; --preprocess SPEC says otherwise";
-    const preprocess_trial &best = made.tried[0], *next = made.tried.size() > 1 ? &made.tried[1] : nullptr;
-    std::snprintf(numbers, sizeof numbers, " does best on its features (held-out error %.3f on %zu pictures%s", best.error, pictures, next ? "; " : ")");
-    std::string note = "the model does not say how pictures are to be prepared; " + best.text + numbers;
-    if (next) std::snprintf(numbers, sizeof numbers, " %.3f, next)", next->error), note += next->text + numbers;
-    return note + " and is taken; --preprocess SPEC says otherwise";
-}
-
-}  // namespace detail
-
-GRAFT_INLINE result<finetune_setup> set_up_finetuning(const model& from, const dataset& training, const finetune_options& options) {
-    finetune_setup made;
-    pool_executor pool(options.threads);
-    graph g = from.graph();
-    input_format declared;
-    GRAFT_TRY_ASSIGN(declared, picture_input(g));
-    const bool automatic = options.preprocessing == "auto" || options.preprocessing.empty();
-    GRAFT_TRY_ASSIGN(made.choice, choose_preprocess(automatic ? "" : options.preprocessing, from.metadata("graft.preprocess"), declared));
-    GRAFT_TRY_ASSIGN(made.preprocess, complete(made.choice.spec, declared));
-    prepared_classifier prepared;
-    GRAFT_TRY_ASSIGN(prepared, prepare_classifier(std::move(g), options.output, made.preprocess, pool, options.step.limits));
-    made.notes = text(prepared);
-    made.picture = prepared.picture;
-    made.batch = prepared.batch;
-    trunk_cut cut;
-    GRAFT_TRY_ASSIGN(cut, find_trunk(prepared.graph, options.trunk, prepared.batch, pool, options.step.limits));
-    if (made.choice.source == preprocess_source::assumed) {
-        const std::size_t pictures = search_sample(training).size();
-        GRAFT_TRY_ASSIGN(made.tried, search_preprocess(prepared.graph, cut, training, prepared.picture, pool.threads(), on_device(options.step.on, options.step.operators)));
-        if (detail::is_telling(made.tried)) made.choice.text = made.tried[0].text;
-        GRAFT_TRY_ASSIGN(made.choice.spec, parse_preprocess(made.choice.text));
-        made.notes.push_back(detail::search_note(made, pictures));
-    }
-    // A float16 model is written in float32, and takes that.
-    GRAFT_TRY_ASSIGN(made.preprocess, complete(made.choice.spec, prepared.picture));
-    grafted head;
-    GRAFT_TRY_ASSIGN(head, replace_head(std::move(prepared.graph), cut, static_cast<std::int64_t>(training.classes().size()), options.seed));
-    made.network.graph = std::move(head.graph);
-    made.network.logits = head.logits;
-    made.network.features = head.features;
-    made.network.parameters = parameters_of(made.network.graph);
-    made.network.fixed_batch = prepared.fixed_batch;
-    made.head = std::move(head.head);
-    made.maps = cut.features;
-    return made;
-}
-
-GRAFT_INLINE result<training_result> finetune(const dataset_splits& data, const model& from, const finetune_options& options, training_observer& observer) {
-    finetune_setup setup;
-    GRAFT_TRY_ASSIGN(setup, set_up_finetuning(from, data.training, options));
-    for (const std::string& note : setup.notes) observer.on_note(note);
-    pool_executor pool(options.threads);
-    GRAFT_TRY(freeze(setup.network.graph, setup.network.parameters, options.freeze, setup.head, options.frozen, setup.batch, pool, options.step.limits));
-    trainer_options how = options;
-    how.preprocess = setup.preprocess;
-    return train(std::move(setup.network), data, how, observer);
-}
-
-GRAFT_INLINE result<training_result> finetune(const std::string& data, const std::string& model_path, const finetune_options& options) {
-    dataset_options opening;
-    opening.seed = options.seed;
-    opening.limits = options.step.limits;
-    dataset_splits splits;
-    GRAFT_TRY_ASSIGN(splits, open_splits(data, opening));
-    model from;
-    GRAFT_TRY_ASSIGN(from, load(model_path, on_device(nullptr, options.step.operators)));
-    training_observer nobody;
-    return finetune(splits, from, options, nobody);
-}
-
-GRAFT_END_NAMESPACE
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_TRAIN_GOLDEN_HPP
-#define GRAFT_SINGLE_GRAFT_TRAIN_GOLDEN_HPP
-// ---- graft/train/golden.hpp
-// A model's golden sample: one input and the output it has to give, small enough for the model's metadata.
-
-
-#include <string>
-#include <string_view>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// The key of a golden sample in a model's metadata.
-inline constexpr const char* golden_key = "graft.golden";
-
-/// One input of a model and the output that belongs to it.
-struct golden_sample {
-    std::string input_name, output_name;
-    tensor input;            ///< float32, uint8 or int8
-    tensor output;           ///< float32
-    double tolerance = 1e-4; ///< of the output's range (largest less smallest): how far another run may be off
-};
-
-/// The sample as a JSON text: shapes, types other than float32, and data as base64 of zlib of the bytes, all first bytes of the elements
-/// before all second ones. Errors: tensor.dtype.
-result<std::string> encode_golden(const golden_sample& sample);
-/// Reads it back, exact to the bit. `name` stands for the model in messages. Errors: model.malformed, memory.budget where a
-/// tensor is larger than `limit.fold_bytes`, memory.oom, tensor.overflow.
-result<golden_sample> decode_golden(std::string_view text, const std::string& name, const limits& limit = {});
-/// Whether an output is the sample's, within its tolerance. Errors: op.value, with the largest difference; op.shape.
-status check_golden(const golden_sample& sample, const tensor& output);
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-
-#include <cmath>
-#include <cstring>
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-inline void write_golden_tensor(json_writer& w, const char* key, const std::string& name, const tensor& t) {
-    w.key(key).begin_object().key("name").string(name).key("shape").begin_array();
-    for (const std::int64_t d : t.shape()) w.integer(d);
-    // Neighbours differ in their low bytes and agree in their high ones: apart, they compress.
-    const std::size_t n = static_cast<std::size_t>(t.elements()), size = static_cast<std::size_t>(size_of(t.type()));
-    std::string planes(n * size, '\0');
-    const auto* bytes = reinterpret_cast<const char*>(t.raw());
-    for (std::size_t i = 0; i < n; ++i)
-        for (std::size_t b = 0; b < size; ++b) planes[b * n + i] = bytes[i * size + b];
-    w.end_array();
-    if (t.type() != dtype::float32) w.key("dtype").string(graft::name(t.type()));
-    w.key("data").string(base64_encode(zlib_compress(planes.data(), planes.size()))).end_object();
-}
-
-// Where inflated bytes go: as many as are expected, and not one more.
-struct golden_sink {
-    std::string bytes;
-    std::size_t most;
-};
-inline bool fill_golden(void* context, const std::uint8_t* bytes, std::size_t n) {
-    auto& sink = *static_cast<golden_sink*>(context);
-    if (n > sink.most - sink.bytes.size()) return false;
-    sink.bytes.append(reinterpret_cast<const char*>(bytes), n);
-    return true;
-}
-
-inline status read_golden_tensor(const json* part, const std::string& where, const limits& limit, std::string& name,
-                                 tensor& out) {
-    const auto fault = [&where](const char* what) { return fail(errc::model_malformed, where, what); };
-    const json *given = part ? part->find("name") : nullptr, *extents = part ? part->find("shape") : nullptr;
-    const json* data = part ? part->find("data") : nullptr;
-    if (!given || given->type != json::kind::string || !extents || extents->type != json::kind::array || !data ||
-        data->type != json::kind::string || extents->items.size() > static_cast<std::size_t>(shape::max_rank))
-        return fault("its golden sample lacks a name, a shape or data");
-    std::int64_t dims[shape::max_rank] = {};
-    int rank = 0;
-    for (const json& d : extents->items) {
-        if (!d.is_integer || d.integer < 0) return fault("a shape in its golden sample is not legal");
-        dims[rank++] = d.integer;
-    }
-    dtype type = dtype::float32;
-    if (const json* named = part->find("dtype")) {
-        for (dtype t : {dtype::uint8, dtype::int8})
-            if (named->type == json::kind::string && named->string == graft::name(t)) type = t;
-        if (type == dtype::float32) return fault("a type in its golden sample is not known");
-    }
-    const shape extent = shape::from(dims, dims + rank);
-    const std::int64_t bytes = bytes_of(type, extent);
-    if (bytes < 0) return fail(errc::tensor_overflow, where, "the size of a shape in its golden sample overflows");
-    if (bytes > limit.fold_bytes) return fail(errc::memory_budget, where, "its golden sample is larger than the limit");
-    std::string packed;
-    if (!base64_decode(data->string, packed) || packed.size() < 6)
-        return fault("the data of its golden sample are no base64 of zlib");
-    golden_sink sink{{}, static_cast<std::size_t>(bytes)};
-    // zlib's two bytes at the front; its Adler-32 behind is weaker than the comparison that the sample is for.
-    inflater stream(reinterpret_cast<const std::uint8_t*>(packed.data()) + 2, packed.size() - 2, fill_golden, &sink);
-    const inflate_end end = stream.run();
-    if (end == inflate_end::no_memory) return fail(errc::memory_oom, where, "there is no memory to unpack its golden sample");
-    if (end != inflate_end::done || sink.bytes.size() != sink.most)
-        return fault("the data of its golden sample do not fill its shape");
-    GRAFT_TRY_ASSIGN(out, tensor::make(type, extent));
-    const std::size_t size = static_cast<std::size_t>(size_of(type)), n = sink.most / size;
-    auto* to = reinterpret_cast<char*>(out.raw());
-    for (std::size_t i = 0; i < n; ++i)
-        for (std::size_t b = 0; b < size; ++b) to[i * size + b] = sink.bytes[b * n + i];
-    name = given->string;
-    return {};
-}
-
-} // namespace detail
-
-GRAFT_INLINE result<std::string> encode_golden(const golden_sample& sample) {
-    const dtype in = sample.input.type();
-    if ((in != dtype::float32 && in != dtype::uint8 && in != dtype::int8) || sample.output.type() != dtype::float32)
-        return fail(errc::tensor_dtype, golden_key, "a golden sample holds float32, and 8-bit pictures");
-    json_writer w;
-    w.begin_object().key("version").integer(1).key("tolerance").number(sample.tolerance);
-    detail::write_golden_tensor(w, "input", sample.input_name, sample.input);
-    detail::write_golden_tensor(w, "output", sample.output_name, sample.output);
-    w.end_object();
-    return w.text();
-}
-
-GRAFT_INLINE result<golden_sample> decode_golden(std::string_view text, const std::string& name, const limits& limit) {
-    auto parsed = parse_json(text, name, limit);
-    if (!parsed.ok()) return fail(errc::model_malformed, name, "its golden sample is no JSON: " + parsed.error().detail());
-    const json *version = parsed->find("version"), *tolerance = parsed->find("tolerance");
-    if (!version || !version->is_integer || version->integer != 1 || !tolerance || tolerance->type != json::kind::number)
-        return fail(errc::model_malformed, name, "its golden sample is of an unknown version, or has no tolerance");
-    golden_sample sample;
-    sample.tolerance = tolerance->real;
-    GRAFT_TRY(detail::read_golden_tensor(parsed->find("input"), name, limit, sample.input_name, sample.input));
-    GRAFT_TRY(detail::read_golden_tensor(parsed->find("output"), name, limit, sample.output_name, sample.output));
-    return sample;
-}
-
-GRAFT_INLINE status check_golden(const golden_sample& sample, const tensor& output) {
-    const std::string where = "output '" + sample.output_name + "'";
-    if (output.type() != dtype::float32 || output.shape() != sample.output.shape())
-        return fail(errc::op_shape, where,
-                    "it is " + text(output.shape()) + ", the golden output " + text(sample.output.shape()));
-    const float *want = sample.output.data<float>(), *got = output.data<float>();
-    double low = 0, high = 0, worst = 0;
-    bool finite = true;
-    for (std::int64_t i = 0; i < output.elements(); ++i) {
-        const double w = want[i], g = got[i];
-        low = i == 0 || w < low ? w : low;
-        high = i == 0 || w > high ? w : high;
-        finite = finite && std::isfinite(g) && std::isfinite(w);
-        worst = std::fabs(g - w) > worst ? std::fabs(g - w) : worst;
-    }
-    // An output of one number, or of equal ones, has no range: its own size stands in.
-    const double range = high > low ? high - low : std::fabs(high) > 0 ? std::fabs(high) : 1;
-    if (finite && worst <= sample.tolerance * range) return {};
-    char numbers[120];
-    std::snprintf(numbers, sizeof numbers, "the largest difference from the golden output is %.3g; %.3g is allowed", worst,
-                  sample.tolerance * range);
-    return fail(errc::op_value, where, finite ? numbers : "it, or the golden output, is not finite");
-}
-
-GRAFT_END_NAMESPACE
-#endif
-#endif
-// ---- graft/train/grad_cam.hpp
-// Grad-CAM: which places of a picture spoke for a class.
-
-
-#include <cstdint>
-#include <memory>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// Maps of where a network looks: Selvaraju et al., "Grad-CAM: Visual Explanations from Deep Networks via Gradient-based
-/// Localization" (2017). With the features A [1, K, H, W] and the logit y of a class, the weights are w_k = mean over the places
-/// of dy / dA_k, and the map is relu(sum_k w_k A_k). Planned once, run for any number of pictures.
-class grad_cam {
-public:
-    grad_cam();
-    ~grad_cam();
-    grad_cam(grad_cam&&) noexcept;
-    grad_cam& operator=(grad_cam&&) noexcept;
-
-    /// `features` is a value of rank 4 on the way from the network's first open input to `logits`, [1, classes]; `input` the
-    /// shape of one picture, batch 1. `pool` has to outlive the object. Errors: train.no_gradient, op.unsupported, input.shape (a
-    /// value of another rank, or a batch of several), memory.*.
-    static result<grad_cam> make(graph network, value_id features, value_id logits, const shape& input, executor& pool,
-                                 const limits& limit = {});
-
-    /// The map [H, W] of one picture for a class, float32 from 0 up, not scaled; memory of its own. Errors: data.label_range,
-    /// input.shape, memory.oom.
-    result<tensor> map(const tensor& picture, std::int64_t label);
-
-private:
-    struct implementation;
-    std::unique_ptr<implementation> self_;
-};
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
 
 #include <algorithm>
 
@@ -25239,6 +20865,163 @@ GRAFT_INLINE result<image> overlay_heat_map(const image& picture, const float* m
         }
     }
     return out;
+}
+
+GRAFT_END_NAMESPACE
+#endif
+// ---- graft/train/metrics_log.hpp
+// metrics.jsonl: one JSON object a line, written as training goes; a run that resumes cuts it back to its checkpoint.
+
+// ---- graft/train/log_file.hpp
+// The file of a log: it grows by whole entries, each of which is there as soon as it is written.
+
+
+#include <cstddef>
+#include <cstdio>
+#include <string>
+#include <utility>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Owns the stream; one that was moved from, or closed, is not open.
+class log_file {
+public:
+    log_file() noexcept = default;
+    log_file(std::FILE* stream, std::string path) noexcept : path_(std::move(path)), stream_(stream) {}
+    log_file(log_file&& other) noexcept : path_(std::move(other.path_)), stream_(std::exchange(other.stream_, nullptr)) {}
+    log_file& operator=(log_file&& other) noexcept {
+        std::swap(path_, other.path_);
+        std::swap(stream_, other.stream_);
+        return *this;
+    }
+    ~log_file() { (void)close(); }
+
+    // Errors of both: file.write, which the system may tell only when closing.
+    status write(const void* bytes, std::size_t size);
+    status close();
+    const std::string& path() const noexcept { return path_; }
+
+private:
+    std::string path_;
+    std::FILE* stream_ = nullptr;
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include <cerrno>
+#include <cstring>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+GRAFT_INLINE status log_file::write(const void* bytes, std::size_t size) {
+    if (!stream_) return fail(errc::file_write, path_, "the log is not open");
+    if (std::fwrite(bytes, 1, size, stream_) != size || std::fflush(stream_) != 0)
+        return fail(errc::file_write, path_, std::string("writing failed: ") + std::strerror(errno));
+    return {};
+}
+
+GRAFT_INLINE status log_file::close() {
+    std::FILE* const stream = std::exchange(stream_, nullptr);
+    if (stream && std::fclose(stream) != 0)
+        return fail(errc::file_write, path_, std::string("closing failed: ") + std::strerror(errno));
+    return {};
+}
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// Figures by name, in the order in which they are written.
+using named_numbers = std::vector<std::pair<std::string, double>>;
+
+/// Appends lines such as {"step":120,"epoch":3,"split":"val","loss":0.41,"top1":0.88} to a file, each flushed as a whole.
+class metrics_log {
+public:
+    /// Opens the file. Lines before the first whose "step" is over `keep_step`, or that is not whole, are kept, the rest is cut
+    /// off, so that no step stands there twice; -1 begins afresh. Errors: file.open (a log over 1 GiB), file.write.
+    static result<metrics_log> open(const std::string& path, std::int64_t keep_step);
+
+    /// Writes a line: the step, the epoch, the split ("train", "val"), and figures; NaN and infinities as null. Errors:
+    /// file.write.
+    status append(std::int64_t step, std::int64_t epoch, const std::string& split, const named_numbers& figures);
+    /// Errors: file.write, which the system may tell only now.
+    status close() { return file_.close(); }
+
+private:
+    detail::log_file file_;
+};
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Bytes of whole lines up to the step.
+inline std::size_t metrics_to_keep(std::string_view text, std::int64_t step) {
+    std::size_t kept = 0;
+    while (kept < text.size()) {
+        const std::size_t end = text.find('\n', kept);
+        if (end == std::string_view::npos) break;
+        auto line = parse_json(text.substr(kept, end - kept), "metrics");
+        const json* at = line.ok() ? line->find("step") : nullptr;
+        if (!at || !at->is_integer || at->integer > step) break;
+        kept = end + 1;
+    }
+    return kept;
+}
+
+} // namespace detail
+
+GRAFT_INLINE result<metrics_log> metrics_log::open(const std::string& path, std::int64_t keep_step) {
+    std::shared_ptr<const mapped_file> old;
+    std::size_t kept = 0;
+    if (keep_step >= 0) {
+        std::FILE* there = std::fopen(path.c_str(), "rb");
+        if (there) {
+            std::fclose(there);
+            GRAFT_TRY_ASSIGN(old, mapped_file::open(path, std::int64_t(1) << 30, errc::file_open));
+            kept = detail::metrics_to_keep({reinterpret_cast<const char*>(old->data()), old->size()}, keep_step);
+        } else if (errno != ENOENT)
+            return fail(errc::file_open, path, std::strerror(errno));
+    }
+    if (!old || kept != old->size()) {
+        atomic_file cut;
+        GRAFT_TRY(cut.open(path));
+        if (kept) GRAFT_TRY(cut.write(old->data(), kept));
+        old.reset();
+        GRAFT_TRY(cut.commit());
+    }
+    metrics_log log;
+    std::FILE* const file = std::fopen(path.c_str(), "ab");
+    if (!file) return fail(errc::file_write, path, std::strerror(errno));
+    log.file_ = {file, path};
+    return log;
+}
+
+GRAFT_INLINE status metrics_log::append(std::int64_t step, std::int64_t epoch, const std::string& split,
+                                        const named_numbers& figures) {
+    json_writer w;
+    w.begin_object().key("step").integer(step).key("epoch").integer(epoch).key("split").string(split);
+    for (const auto& f : figures) w.key(f.first).number(f.second);
+    w.end_object();
+    const std::string line = w.text() + "\n";
+    return file_.write(line.data(), line.size());
 }
 
 GRAFT_END_NAMESPACE
@@ -26152,8 +21935,6 @@ GRAFT_INLINE void batch_finder::add(double samples_per_s) {
 
 GRAFT_END_NAMESPACE
 #endif
-#ifndef GRAFT_SINGLE_GRAFT_TRAIN_TENSORBOARD_HPP
-#define GRAFT_SINGLE_GRAFT_TRAIN_TENSORBOARD_HPP
 // ---- graft/train/tensorboard.hpp
 // TensorBoard's event files: scalars and pictures as TFRecords of Event messages (tensorflow/core/util/event.proto).
 
@@ -26297,6 +22078,2865 @@ GRAFT_INLINE status event_writer::picture(const std::string& name, std::int64_t 
     w.end(entry);
     w.end(summary);
     return record(event);
+}
+
+GRAFT_END_NAMESPACE
+#endif
+// ---- graft/train/trainer.hpp
+// Fine-tuning from a dataset to a model: the loop over epochs, with scoring, checkpoints, logs and the best model.
+
+// ---- graft/train/freeze.hpp
+// Freezing: which parameters of a network learn.
+
+// ---- graft/train/parameters.hpp
+// The parameters of a network: which of a graph's constants are weights, and which of them learn.
+
+
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// A constant of a graph that training may change.
+struct parameter {
+    value_id id = no_value;
+    std::string name;       ///< of the constant, as in the file
+    int node = 0;           ///< the first node that reads it: parameters are in the order of those, the input's first
+    bool learns = true;
+    double rate = 1;        ///< multiplies the learning rate
+};
+
+/// The weights of a graph, in the order in which the network reads them: float constants with more than one element that a layer takes
+/// as weight, bias, scale or shift, directly or through Reshape, Transpose, Identity and their like, and float terms and factors of
+/// element-wise operators. Numbers such as the 0.5 of a GELU, statistics of normalisations and quantisation scales are none.
+std::vector<parameter> parameters_of(const graph& g);
+
+/// The running statistics (mean, variance) of the BatchNormalization nodes whose scale is among `learning`, in the order of the nodes.
+std::vector<value_id> running_statistics(const graph& g, const std::vector<value_id>& learning);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include <algorithm>
+#include <cstring>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Whether input i of a node is a weight of it.
+inline bool is_weight_slot(const graph& g, const node& n, std::size_t i) {
+    if (!n.domain.empty()) return false;
+    struct slots {
+        const char* op;
+        unsigned mask;
+    };
+    static constexpr slots known[] = {
+        {"Conv", 6}, {"ConvTranspose", 6}, {"DeformConv", 10}, {"Gemm", 7}, {"MatMul", 3}, {"BatchNormalization", 6}, {"InstanceNormalization", 6},
+        {"GroupNormalization", 6}, {"LayerNormalization", 6}, {"RMSNormalization", 2}, {"PRelu", 2}, {"Gather", 1}, {"Einsum", 255},
+        {"Add", 3}, {"Sub", 3}, {"Mul", 3}, {"Div", 3}, {"Sum", 255}, {"Concat", 255},
+    };
+    for (const slots& s : known)
+        if (n.op_type == s.op) {
+            if (i > 7 || !(s.mask >> i & 1)) return false;
+            // One number is a formula's, not the network's; what lies behind a Transpose may have no shape before the network is planned.
+            const value& v = g.values[static_cast<std::size_t>(n.inputs[i])];
+            return !v.has_shape || v.extents.elements() > 1;
+        }
+    return false;
+}
+inline bool passes_weights_on(const node& n) {
+    static constexpr const char* names[] = {"Identity", "Reshape", "Transpose", "Flatten", "Squeeze", "Unsqueeze", "Expand", "Cast"};
+    if (!n.domain.empty()) return false;
+    for (const char* name : names)
+        if (n.op_type == name) return true;
+    return false;
+}
+
+}  // namespace detail
+
+GRAFT_INLINE std::vector<parameter> parameters_of(const graph& g) {
+    std::vector<char> weight(g.values.size(), 0);
+    // Backwards, so that what a view is used for is known before the view is met.
+    std::vector<int> reader(g.values.size(), -1);
+    for (std::size_t k = g.nodes.size(); k-- > 0;) {
+        const node& n = g.nodes[k];
+        const bool passes = detail::passes_weights_on(n) && n.outputs[0] != no_value && weight[static_cast<std::size_t>(n.outputs[0])];
+        for (std::size_t i = 0; i < n.inputs.size(); ++i) {
+            const value_id id = n.inputs[i];
+            if (id == no_value) continue;
+            const bool taken = detail::is_weight_slot(g, n, i) || (i == 0 && passes);
+            if (!taken) continue;
+            weight[static_cast<std::size_t>(id)] = 1;
+            reader[static_cast<std::size_t>(id)] = static_cast<int>(k);
+        }
+    }
+    std::vector<parameter> found;
+    for (std::size_t i = 0; i < g.values.size(); ++i) {
+        const value& v = g.values[i];
+        if (!weight[i] || !v.constant || v.constant.elements() < 2 || (v.type != dtype::float32 && v.type != dtype::float64)) continue;
+        parameter p;
+        p.id = static_cast<value_id>(i);
+        p.name = v.name;
+        p.node = reader[i];
+        found.push_back(std::move(p));
+    }
+    std::stable_sort(found.begin(), found.end(), [](const parameter& a, const parameter& b) { return a.node < b.node; });
+    return found;
+}
+
+GRAFT_INLINE std::vector<value_id> running_statistics(const graph& g, const std::vector<value_id>& learning) {
+    std::vector<value_id> found;
+    for (const node& n : g.nodes) {
+        if (n.op_type != "BatchNormalization" || !n.domain.empty() || n.inputs.size() < 5) continue;
+        if (std::find(learning.begin(), learning.end(), n.inputs[1]) == learning.end()) continue;
+        for (std::size_t i : {std::size_t(3), std::size_t(4)})
+            if (std::find(found.begin(), found.end(), n.inputs[i]) == found.end()) found.push_back(n.inputs[i]);
+    }
+    return found;
+}
+
+GRAFT_END_NAMESPACE
+#endif
+
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// Sets `learns` of every parameter by a rule:
+///   "none"    all of them learn
+///   "trunk"   those whose names are in `head` learn, the others do not
+///   a number  the parameters of the first N stages do not; a stage ends where the picture gets smaller
+///   "names"   those whose names are in `named` do not
+/// `input` is the shape of one batch. Errors: train.freeze (nothing is left to learn, there are fewer stages, no such name), usage.
+status freeze(const graph& g, std::vector<parameter>& parameters, const std::string& rule, const std::vector<std::string>& head, const std::vector<std::string>& named,
+              const shape& input, executor& pool, const limits& limit = {});
+
+/// The stage of each parameter, counted from 1: how many times the picture has become smaller before the layer's output, the layer's own
+/// stride included. Layers behind the last picture belong to the last stage.
+result<std::vector<int>> stages_of(const graph& g, const std::vector<parameter>& parameters, const shape& input, executor& pool, const limits& limit = {});
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+#include <algorithm>
+#include <cstdlib>
+
+GRAFT_BEGIN_NAMESPACE
+
+GRAFT_INLINE result<std::vector<int>> stages_of(const graph& g, const std::vector<parameter>& parameters, const shape& input, executor& pool, const limits& limit) {
+    graph known;
+    GRAFT_TRY_ASSIGN(known, specialize_first_input(g, input, pool, limit));
+    std::vector<int> stages;
+    std::int64_t smallest = INT64_MAX;
+    int stage = 0;
+    for (const parameter& p : parameters) {
+        // Where a weight reaches its layer through a Transpose or a Reshape, the layer is the next reader of that.
+        std::size_t at = static_cast<std::size_t>(p.node);
+        const node& n = g.nodes[at];
+        const value& y = known.values[static_cast<std::size_t>(n.outputs[0])];
+        const bool picture = y.has_shape && y.extents.rank() == 4 && y.extents.known() && !(n.inputs[0] == p.id);
+        const std::int64_t side = picture ? std::min(y.extents[2], y.extents[3]) : smallest;
+        // Squeezing to 1 x 1, as pooling and excitation do, is no stage.
+        if (stage == 0 || (side < smallest && side > 1)) {
+            ++stage;
+            smallest = side;
+        }
+        stages.push_back(stage);
+    }
+    return stages;
+}
+
+GRAFT_INLINE status freeze(const graph& g, std::vector<parameter>& parameters, const std::string& rule, const std::vector<std::string>& head, const std::vector<std::string>& named,
+                           const shape& input, executor& pool, const limits& limit) {
+    const auto among = [](const std::vector<std::string>& names, const std::string& name) { return std::find(names.begin(), names.end(), name) != names.end(); };
+    char* end = nullptr;
+    const long stages = std::strtol(rule.c_str(), &end, 10);
+    const bool number = !rule.empty() && rule[0] >= '0' && rule[0] <= '9' && !*end;
+    if (!number && rule != "none" && rule != "trunk" && rule != "names") return fail(errc::usage, rule, "freeze takes none, trunk, a number of stages, or names");
+    std::vector<int> stage(parameters.size(), 1);
+    if (number && stages > 0) {
+        GRAFT_TRY_ASSIGN(stage, stages_of(g, parameters, input, pool, limit));
+        const int most = stage.empty() ? 0 : stage.back();
+        if (stages > most) return fail(errc::train_freeze, rule, "the network has " + std::to_string(most) + " stages");
+    }
+    bool any = false;
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+        parameter& p = parameters[i];
+        const bool in_head = among(head, p.name);
+        if (rule == "trunk")
+            p.learns = in_head;
+        else if (rule == "names")
+            p.learns = !among(named, p.name);
+        else if (number)
+            p.learns = in_head || stage[i] > stages;
+        else
+            p.learns = true;
+        any |= p.learns;
+    }
+    if (!any) return fail(errc::train_freeze, rule, "nothing is left to learn");
+    return {};
+}
+
+GRAFT_END_NAMESPACE
+#endif
+// ---- graft/train/schedule.hpp
+// Learning-rate schedules: the rate as a function of the step, by the formulas of torch.optim.lr_scheduler.
+
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// The schedules, named after torch's.
+enum class schedule_kind : std::uint8_t {
+    constant,
+    step,       ///< StepLR: times `factor` every `epochs` epochs
+    multi_step, ///< MultiStepLR: times `factor` at each of `milestones`
+    cosine,     ///< CosineAnnealingLR over all steps, down to `minimum`
+    one_cycle,  ///< OneCycleLR with cosine annealing in two phases
+    plateau     ///< ReduceLROnPlateau on the validation loss (mode min, relative threshold)
+};
+
+/// How the learning rate moves. Defaults are torch's.
+struct schedule {
+    schedule_kind kind = schedule_kind::constant;
+    double warmup = 0;                    ///< linear warm-up: a share of all steps below 1, else a number of steps
+    double factor = 0.1;                  ///< step, multi_step, plateau
+    std::int64_t epochs = 10;             ///< step
+    std::vector<std::int64_t> milestones; ///< multi_step: epochs, ascending
+    double minimum = 0;                   ///< cosine (eta_min), plateau (min_lr)
+    double peak = 0;                      ///< one_cycle: the highest rate (max_lr); 0: the base rate
+    double start_share = 0.3;             ///< one_cycle: share of the steps that go up (pct_start)
+    double start_divisor = 25;            ///< one_cycle: the first rate is peak / this (div_factor)
+    double end_divisor = 1e4;             ///< one_cycle: the last rate is the first / this (final_div_factor)
+    std::int64_t patience = 10;           ///< plateau: epochs without a better loss that are let pass
+    std::int64_t cooldown = 0;            ///< plateau: epochs after a reduction in which none counts as bad
+    double threshold = 1e-4;              ///< plateau: better is below best * (1 - threshold)
+};
+
+/// What a plateau schedule remembers from epoch to epoch; belongs into a checkpoint.
+struct plateau_state {
+    double rate = 0; ///< the rate now, before warm-up; the base rate at the start
+    double best = std::numeric_limits<double>::infinity();
+    std::int64_t bad_epochs = 0, cooldown_left = 0;
+};
+
+/// Where training is: `step` counts updates from 0 over the whole run, `epoch` from 0.
+struct schedule_position {
+    std::int64_t step = 0, total_steps = 1, epoch = 0;
+};
+
+/// Reads "cosine,warmup=0.05", "step=10:0.1" (epochs:factor), "multistep=30/60/90:0.1", "cosine=1e-6" (minimum),
+/// "onecycle=0.01:0.3" (peak:share that goes up), "plateau=0.1:3" (factor:patience), "constant"; after the kind, separated by
+/// commas: warmup=, minimum=, cooldown=, threshold=, start_divisor=, end_divisor=. Errors: usage, naming the item and what it may
+/// be.
+result<schedule> parse_schedule(std::string_view text);
+/// The text that `parse_schedule` reads back as the same schedule; for logs and checkpoints.
+std::string text(const schedule& s);
+
+/// Steps of the linear warm-up: rates rate*(t+1)/steps for t = 0 ... steps-1, as LinearLR with start_factor 1/steps. Never more
+/// than all steps.
+std::int64_t warmup_steps(const schedule& s, std::int64_t total_steps) noexcept;
+
+/// The learning rate of an update, from the base rate. Cosine and one-cycle begin when the warm-up is over and share what is left
+/// of the steps (torch's SequentialLR); the others are scaled by it. A plateau's rate is `state->rate`, the base where there is
+/// no state. Groups of weights that learn at their own pace take a fixed multiple of this rate.
+double learning_rate(const schedule& s, double base, const schedule_position& at, const plateau_state* state = nullptr) noexcept;
+
+/// Takes in the validation loss at the end of an epoch and lowers `state.rate` where it is time. NaN is never better.
+void update_plateau(const schedule& s, plateau_state& state, double loss) noexcept;
+
+/// Text of a plateau's state for a checkpoint, exact to the bit, and back. Errors: json.malformed.
+std::string text(const plateau_state& state);
+result<plateau_state> parse_plateau_state(std::string_view text);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+#include <algorithm>
+#include <cmath>
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+inline GRAFT_COLD status schedule_fault(std::string_view item, const char* fix) {
+    return fail(errc::usage, "schedule item '" + std::string(item) + "'", fix);
+}
+
+// A number in [low, high].
+inline bool schedule_number(std::string_view text, double low, double high, double& value) {
+    double read = 0;
+    if (text.empty() || !read_decimal(text.data(), text.data() + text.size(), read) || read < low || read > high) return false;
+    value = read;
+    return true;
+}
+inline bool schedule_count(std::string_view text, std::int64_t low, std::int64_t& value) {
+    double read = 0;
+    if (!schedule_number(text, static_cast<double>(low), 1e9, read) || read != std::floor(read)) return false;
+    value = static_cast<std::int64_t>(read);
+    return true;
+}
+
+// The part before the separator; `text` keeps what stands behind it.
+inline std::string_view cut_front(std::string_view& text, char separator) {
+    const std::size_t at = text.find(separator);
+    const std::string_view front = text.substr(0, at);
+    text.remove_prefix(at == std::string_view::npos ? text.size() : at + 1);
+    return front;
+}
+
+inline bool schedule_milestones(std::string_view text, std::vector<std::int64_t>& milestones) {
+    while (!text.empty()) {
+        std::int64_t epoch = 0;
+        if (milestones.size() >= 1000 || !schedule_count(cut_front(text, '/'), 1, epoch)) return false;
+        if (!milestones.empty() && epoch <= milestones.back()) return false;
+        milestones.push_back(epoch);
+    }
+    return !milestones.empty();
+}
+
+// The first item: a kind and, behind '=', its own numbers, separated by colons.
+inline status parse_schedule_kind(std::string_view item, schedule& s) {
+    std::string_view rest = item;
+    const std::string_view name = cut_front(rest, '=');
+    const bool given = name.size() < item.size();
+    std::string_view second = rest;
+    const std::string_view first = cut_front(second, ':');
+    const bool two = first.size() < rest.size();
+    const auto number = [](std::string_view t, bool is_given, double low, double high, double& out) {
+        return !is_given || schedule_number(t, low, high, out);
+    };
+    if (name == "constant") {
+        if (given) return schedule_fault(item, "constant takes no number");
+    } else if (name == "step") {
+        s.kind = schedule_kind::step;
+        if (given && (!schedule_count(first, 1, s.epochs) || !number(second, two, 0, 1, s.factor)))
+            return schedule_fault(item, "it must be step=EPOCHS:FACTOR, such as step=10:0.1, with a factor of 0 to 1");
+    } else if (name == "multistep") {
+        s.kind = schedule_kind::multi_step;
+        if (!given || !schedule_milestones(first, s.milestones) || !number(second, two, 0, 1, s.factor))
+            return schedule_fault(item,
+                                  "it must be multistep=EPOCH/EPOCH:FACTOR, such as multistep=30/60:0.1, with ascending epochs");
+    } else if (name == "cosine") {
+        s.kind = schedule_kind::cosine;
+        if (two || !number(first, given, 0, 1e6, s.minimum))
+            return schedule_fault(item, "it must be cosine or cosine=MINIMUM, a rate of at least 0");
+    } else if (name == "onecycle") {
+        s.kind = schedule_kind::one_cycle;
+        if (!number(first, given, 0, 1e6, s.peak) || !number(second, two, 0, 1, s.start_share))
+            return schedule_fault(item, "it must be onecycle, onecycle=PEAK or onecycle=PEAK:SHARE, such as onecycle=0.01:0.3");
+    } else if (name == "plateau") {
+        s.kind = schedule_kind::plateau;
+        if (!number(first, given, 0, 1, s.factor) || s.factor >= 1 || (two && !schedule_count(second, 0, s.patience)))
+            return schedule_fault(item, "it must be plateau=FACTOR:PATIENCE, such as plateau=0.1:3, with a factor below 1");
+    } else
+        return schedule_fault(item, "a schedule begins with constant, step, multistep, cosine, onecycle or plateau");
+    return {};
+}
+
+inline status parse_schedule_option(std::string_view item, schedule& s) {
+    std::string_view value = item;
+    const std::string_view name = cut_front(value, '=');
+    if (name == "warmup") {
+        if (!schedule_number(value, 0, 1e9, s.warmup) || (s.warmup > 1 && s.warmup != std::floor(s.warmup)))
+            return schedule_fault(item, "warmup is a share of all steps below 1, or a whole number of steps");
+        return {};
+    }
+    const bool plateau = s.kind == schedule_kind::plateau, cycle = s.kind == schedule_kind::one_cycle;
+    bool good = false;
+    if (name == "minimum" && (plateau || s.kind == schedule_kind::cosine))
+        good = schedule_number(value, 0, 1e6, s.minimum);
+    else if (name == "cooldown" && plateau)
+        good = schedule_count(value, 0, s.cooldown);
+    else if (name == "threshold" && plateau)
+        good = schedule_number(value, 0, 1, s.threshold);
+    else if (name == "start_divisor" && cycle)
+        good = schedule_number(value, 1, 1e12, s.start_divisor);
+    else if (name == "end_divisor" && cycle)
+        good = schedule_number(value, 1, 1e12, s.end_divisor);
+    else
+        return schedule_fault(item, "this schedule has no such option; warmup= goes with all, minimum= with cosine and plateau, "
+                                    "cooldown= and threshold= with plateau, start_divisor= and end_divisor= with onecycle");
+    return good ? status() : schedule_fault(item, "its number is not one, or out of range");
+}
+
+inline std::string schedule_decimal(double value) {
+    return value == std::floor(value) && value < 1e9 ? std::to_string(static_cast<std::int64_t>(value)) : shortest(value, false);
+}
+
+// torch's _annealing_cos: from `start` at 0 to `end` at 1.
+inline double anneal_cosine(double start, double end, double share) noexcept {
+    return end + (start - end) / 2.0 * (std::cos(3.14159265358979323846 * share) + 1);
+}
+
+inline double one_cycle_rate(const schedule& s, double peak, double step, double total) noexcept {
+    const double first = peak / s.start_divisor, last = first / s.end_divisor;
+    const double top = s.start_share * total - 1, end = total - 1;
+    if (step <= top && top > 0) return anneal_cosine(first, peak, step / top);
+    const double begin = top > 0 || top < 0 ? top : 0;
+    return end > begin ? anneal_cosine(peak, last, (step - begin) / (end - begin)) : last;
+}
+
+} // namespace detail
+
+GRAFT_INLINE result<schedule> parse_schedule(std::string_view text) {
+    schedule s;
+    GRAFT_TRY(detail::parse_schedule_kind(detail::cut_front(text, ','), s));
+    while (!text.empty()) GRAFT_TRY(detail::parse_schedule_option(detail::cut_front(text, ','), s));
+    return s;
+}
+
+GRAFT_INLINE std::string text(const schedule& s) {
+    using detail::schedule_decimal;
+    const schedule plain;
+    std::string out;
+    switch (s.kind) {
+    case schedule_kind::constant: out = "constant"; break;
+    case schedule_kind::step: out = "step=" + std::to_string(s.epochs) + ":" + schedule_decimal(s.factor); break;
+    case schedule_kind::multi_step:
+        out = "multistep=";
+        for (std::size_t i = 0; i < s.milestones.size(); ++i) out += (i ? "/" : "") + std::to_string(s.milestones[i]);
+        out += ":" + schedule_decimal(s.factor);
+        break;
+    case schedule_kind::cosine: out = "cosine"; break;
+    case schedule_kind::one_cycle: out = "onecycle=" + schedule_decimal(s.peak) + ":" + schedule_decimal(s.start_share); break;
+    case schedule_kind::plateau: out = "plateau=" + schedule_decimal(s.factor) + ":" + std::to_string(s.patience); break;
+    }
+    const bool plateau = s.kind == schedule_kind::plateau, cycle = s.kind == schedule_kind::one_cycle;
+    if (s.minimum > 0 && (plateau || s.kind == schedule_kind::cosine)) out += ",minimum=" + schedule_decimal(s.minimum);
+    if (plateau && s.cooldown) out += ",cooldown=" + std::to_string(s.cooldown);
+    if (plateau && s.threshold != plain.threshold) out += ",threshold=" + schedule_decimal(s.threshold);
+    if (cycle && s.start_divisor != plain.start_divisor) out += ",start_divisor=" + schedule_decimal(s.start_divisor);
+    if (cycle && s.end_divisor != plain.end_divisor) out += ",end_divisor=" + schedule_decimal(s.end_divisor);
+    if (s.warmup > 0) out += ",warmup=" + schedule_decimal(s.warmup);
+    return out;
+}
+
+GRAFT_INLINE std::int64_t warmup_steps(const schedule& s, std::int64_t total_steps) noexcept {
+    if (!(s.warmup > 0) || total_steps < 1) return 0;
+    const auto total = static_cast<double>(total_steps);
+    return static_cast<std::int64_t>(s.warmup < 1 ? std::ceil(s.warmup * total - 1e-9) : std::min(std::floor(s.warmup), total));
+}
+
+GRAFT_INLINE double learning_rate(const schedule& s, double base, const schedule_position& at,
+                                  const plateau_state* state) noexcept {
+    const std::int64_t warm = warmup_steps(s, at.total_steps);
+    const std::int64_t last = std::max<std::int64_t>(at.total_steps, 1) - 1;
+    const std::int64_t step = std::min(std::max<std::int64_t>(at.step, 0), last);
+    // While it is warming up, the schedule stands at its beginning.
+    const auto t = static_cast<double>(std::max<std::int64_t>(step - warm, 0));
+    const auto total = static_cast<double>(std::max<std::int64_t>(at.total_steps - warm, 1));
+    double rate = base;
+    switch (s.kind) {
+    case schedule_kind::constant: break;
+    case schedule_kind::step:
+        rate = base * std::pow(s.factor, static_cast<double>(at.epoch / std::max<std::int64_t>(s.epochs, 1)));
+        break;
+    case schedule_kind::multi_step:
+        rate =
+            base * std::pow(s.factor, static_cast<double>(std::upper_bound(s.milestones.begin(), s.milestones.end(), at.epoch) -
+                                                          s.milestones.begin()));
+        break;
+    case schedule_kind::cosine: rate = detail::anneal_cosine(base, s.minimum, t / total); break;
+    case schedule_kind::one_cycle: rate = detail::one_cycle_rate(s, s.peak > 0 ? s.peak : base, t, total); break;
+    case schedule_kind::plateau: rate = state ? state->rate : base; break;
+    }
+    return step < warm ? rate * (static_cast<double>(step + 1) / static_cast<double>(warm)) : rate;
+}
+
+GRAFT_INLINE void update_plateau(const schedule& s, plateau_state& state, double loss) noexcept {
+    if (loss < state.best * (1.0 - s.threshold)) {
+        state.best = loss;
+        state.bad_epochs = 0;
+    } else
+        ++state.bad_epochs;
+    if (state.cooldown_left > 0) {
+        --state.cooldown_left;
+        state.bad_epochs = 0;
+    }
+    if (state.bad_epochs <= s.patience) return;
+    const double lower = std::max(state.rate * s.factor, s.minimum);
+    // torch's eps: a step of nothing is not taken.
+    if (state.rate - lower > 1e-8) state.rate = lower;
+    state.cooldown_left = s.cooldown;
+    state.bad_epochs = 0;
+}
+
+GRAFT_INLINE std::string text(const plateau_state& state) {
+    json_writer w;
+    w.begin_object().key("rate").number(state.rate).key("best").number(state.best); // infinity is written as null
+    w.key("bad_epochs").integer(state.bad_epochs).key("cooldown_left").integer(state.cooldown_left).end_object();
+    return w.text();
+}
+
+GRAFT_INLINE result<plateau_state> parse_plateau_state(std::string_view text) {
+    json tree;
+    GRAFT_TRY_ASSIGN(tree, parse_json(text, "state of the plateau schedule"));
+    const json *rate = tree.find("rate"), *best = tree.find("best"), *bad = tree.find("bad_epochs"),
+               *cool = tree.find("cooldown_left");
+    if (!rate || rate->type != json::kind::number || !best || !bad || !bad->is_integer || !cool || !cool->is_integer)
+        return fail(errc::json_malformed, "state of the plateau schedule", "rate, best, bad_epochs or cooldown_left is missing");
+    plateau_state state;
+    state.rate = rate->real;
+    if (best->type == json::kind::number) state.best = best->real;
+    state.bad_epochs = bad->integer;
+    state.cooldown_left = cool->integer;
+    return state;
+}
+
+GRAFT_END_NAMESPACE
+#endif
+// ---- graft/train/step.hpp
+// The training step: forward, loss, backward and update as one planned graph, over state that it changes in place.
+
+// ---- graft/train/losses.hpp
+// Losses: what is summed over a batch and differentiated. They are emitted as nodes, so that they run wherever the network does.
+
+
+#include <string>
+
+GRAFT_BEGIN_NAMESPACE
+
+enum class loss_kind : std::uint8_t {
+    cross_entropy,    ///< -sum_c t_c log softmax(x)_c; targets are probabilities, so smoothed, mixed and weighted ones need nothing more
+    bce_with_logits,  ///< sum_c max(x, 0) - x t + log(1 + exp(-|x|)), the mean over c
+    focal,            ///< -sum_c t_c (1 - p_c)^gamma log p_c, p = softmax(x): Lin et al., "Focal Loss for Dense Object Detection" (2017)
+    mse,              ///< mean over c of (x - t)^2
+    l1,               ///< mean over c of |x - t|
+    huber,            ///< mean over c of d^2 / 2 where |d| = |x - t| <= delta, else delta (|d| - delta / 2)
+};
+
+/// Which loss, and its parameters.
+struct loss_options {
+    loss_kind kind = loss_kind::cross_entropy;
+    float label_smoothing = 0.0f;          ///< cross_entropy, focal: targets become (1 - s) t + s / classes, as torch has it
+    float gamma = 2.0f;                    ///< focal
+    float delta = 1.0f;                    ///< huber
+    std::vector<float> class_weights;      ///< cross_entropy, focal: weight of each class; empty: all 1
+    float distillation = 0.0f;             ///< share of the teacher's part: Hinton et al., "Distilling the Knowledge in a Neural Network" (2015)
+    float temperature = 4.0f;              ///< of distillation; its part is scaled by temperature^2
+};
+
+/// Reads "cross_entropy", "bce_with_logits", "focal", "mse", "l1" or "huber". Errors: usage.
+result<loss_kind> loss_of(const std::string& name);
+const char* name(loss_kind kind) noexcept;
+
+/// Emits scale * (sum over the samples of their losses), one number. `logits` and `targets` are [N, classes] of one type; `scale` is one
+/// number, 1 / (what the mean divides by); `teacher` holds a teacher's logits, or no_value. The sum is the tree over `shards`.
+value_id emit_loss(emitter& build, const loss_options& options, value_id logits, value_id targets, value_id scale, value_id teacher, int shards);
+
+/// One row of targets for a label: probabilities with smoothing and class weights in them, `classes` floats. A mixed sample adds two
+/// rows, each with its share. Returns what the row adds to the number that the mean divides by: the weight of the class, as torch has it.
+double write_target(const loss_options& options, std::int64_t label, double share, std::int64_t classes, float* row, bool add);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+GRAFT_BEGIN_NAMESPACE
+
+namespace detail {
+inline const char* loss_name(int i) noexcept {
+    constexpr const char* names[] = {"cross_entropy", "bce_with_logits", "focal", "mse", "l1", "huber"};
+    return i < 6 ? names[i] : nullptr;
+}
+}  // namespace detail
+
+GRAFT_INLINE const char* name(loss_kind kind) noexcept { return detail::loss_name(static_cast<int>(kind)); }
+GRAFT_INLINE result<loss_kind> loss_of(const std::string& given) {
+    std::string all;
+    for (int i = 0; detail::loss_name(i); ++i) {
+        if (given == detail::loss_name(i)) return static_cast<loss_kind>(i);
+        all += std::string(i ? ", " : "") + detail::loss_name(i);
+    }
+    return fail(errc::usage, given, "there is no such loss; the losses are " + all);
+}
+
+namespace detail {
+
+// sum_c t_c log softmax(x / temperature)_c, summed over everything, negative.
+inline value_id soft_cross_entropy(emitter& e, value_id logits, value_id targets) {
+    return e.neg(e.mul(targets, e.apply("LogSoftmax", {logits}, {integer_attribute("axis", 1)})));
+}
+
+inline value_id elementwise_loss(emitter& e, const loss_options& o, value_id x, value_id t) {
+    switch (o.kind) {
+    case loss_kind::cross_entropy: return soft_cross_entropy(e, x, t);
+    case loss_kind::focal: {
+        const value_id log_p = e.apply("LogSoftmax", {x}, {integer_attribute("axis", 1)});
+        const value_id rest = e.sub(e.number(1, x), e.apply("Exp", {log_p}));
+        return e.neg(e.mul(e.mul(t, e.apply("Pow", {rest, e.number(static_cast<double>(o.gamma), x)})), log_p));
+    }
+    // max(x, 0) - x t + log(1 + exp(-|x|)) is softplus(x) - x t.
+    case loss_kind::bce_with_logits: return e.sub(e.apply("Softplus", {x}), e.mul(x, t));
+    case loss_kind::mse: {
+        const value_id d = e.sub(x, t);
+        return e.mul(d, d);
+    }
+    case loss_kind::l1: return e.apply("Abs", {e.sub(x, t)});
+    case loss_kind::huber: break;
+    }
+    // delta * (|d| - delta / 2) beyond delta is m (|d| - m / 2) with m = min(|d|, delta), everywhere.
+    const value_id d = e.apply("Abs", {e.sub(x, t)});
+    const value_id m = e.apply("Min", {d, e.number(static_cast<double>(o.delta), x)});
+    return e.mul(m, e.sub(d, e.mul(m, e.number(0.5, x))));
+}
+
+}  // namespace detail
+
+GRAFT_INLINE value_id emit_loss(emitter& e, const loss_options& o, value_id logits, value_id targets, value_id scale, value_id teacher, int shards) {
+    e.prefix = "loss";
+    const auto sum = [&](value_id x) { return e.apply_graft("SumTo", {x}, {integers_attribute("shape", {}), integer_attribute("shards", shards)}); };
+    value_id total = sum(detail::elementwise_loss(e, o, logits, targets));
+    if (o.kind != loss_kind::cross_entropy && o.kind != loss_kind::focal && e.failure.ok())
+        total = e.mul(total, e.number(1.0 / static_cast<double>(e.extents(logits).elements() / std::max<std::int64_t>(1, e.extents(logits)[0])), total));
+    if (teacher != no_value && o.distillation > 0) {
+        const double t = static_cast<double>(o.temperature), share = static_cast<double>(o.distillation);
+        const value_id cold = e.number(1 / t, logits);
+        const value_id wanted = e.apply("Softmax", {e.mul(teacher, cold)}, {integer_attribute("axis", 1)});
+        const value_id soft = sum(detail::soft_cross_entropy(e, e.mul(logits, cold), wanted));
+        total = e.add(e.mul(total, e.number(1 - share, total)), e.mul(soft, e.number(share * t * t, total)));
+    }
+    return e.mul(total, scale);
+}
+
+GRAFT_INLINE double write_target(const loss_options& o, std::int64_t label, double share, std::int64_t classes, float* row, bool add) {
+    const bool probabilities = o.kind == loss_kind::cross_entropy || o.kind == loss_kind::focal;
+    const double smoothing = probabilities ? static_cast<double>(o.label_smoothing) : 0;
+    for (std::int64_t c = 0; c < classes; ++c) {
+        const double weight = probabilities && !o.class_weights.empty() ? static_cast<double>(o.class_weights[static_cast<std::size_t>(c)]) : 1;
+        const double t = share * weight * ((c == label ? 1 - smoothing : 0) + smoothing / static_cast<double>(classes));
+        row[c] = static_cast<float>(add ? static_cast<double>(row[c]) + t : t);
+    }
+    return share * (probabilities && !o.class_weights.empty() ? static_cast<double>(o.class_weights[static_cast<std::size_t>(label)]) : 1);
+}
+
+GRAFT_END_NAMESPACE
+#endif
+// ---- graft/train/optimizers.hpp
+// Optimisers: how a gradient changes a weight. They are emitted as nodes of the training step.
+
+
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+enum class optimizer_kind : std::uint8_t { sgd, adam, adamw };
+
+/// torch.optim's optimisers with its names, its defaults and its order of operations.
+struct optimizer_options {
+    optimizer_kind kind = optimizer_kind::adamw;
+    double momentum = 0.9;        ///< sgd; 0: none
+    bool nesterov = false;        ///< sgd
+    double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;  ///< adam, adamw: Kingma and Ba (2014); Loshchilov and Hutter (2017)
+    double weight_decay = 0.01;   ///< adamw: apart from the gradient; else added to it
+    double clip_norm = 0;         ///< > 0: gradients are scaled so that their norm together is at most this
+    double ema_decay = 0;         ///< > 0: a running average of the weights is kept, and is what is scored and saved
+};
+
+/// Reads "sgd", "adam" or "adamw". Errors: usage.
+result<optimizer_kind> optimizer_of(const std::string& name);
+const char* name(optimizer_kind kind) noexcept;
+
+/// What an optimiser keeps for each weight beside it: the endings of the states' names.
+std::vector<std::string> optimizer_states(const optimizer_options& options);
+
+/// Emits the update of one weight. `state` holds its optimiser states in the order of `optimizer_states`; the answer is the new weight
+/// and the new states, in that order. `rate` multiplies the learning rate; where `loss` is not finite nothing changes.
+std::vector<value_id> emit_update(emitter& build, const optimizer_options& options, value_id weight, value_id gradient, const std::vector<value_id>& state,
+                                  value_id learning_rate, value_id step, value_id loss, double rate);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+GRAFT_BEGIN_NAMESPACE
+
+GRAFT_INLINE const char* name(optimizer_kind kind) noexcept {
+    return kind == optimizer_kind::sgd ? "sgd" : kind == optimizer_kind::adam ? "adam" : "adamw";
+}
+GRAFT_INLINE result<optimizer_kind> optimizer_of(const std::string& given) {
+    for (optimizer_kind kind : {optimizer_kind::sgd, optimizer_kind::adam, optimizer_kind::adamw})
+        if (given == name(kind)) return kind;
+    return fail(errc::usage, given, "there is no such optimizer; there are sgd, adam and adamw");
+}
+
+GRAFT_INLINE std::vector<std::string> optimizer_states(const optimizer_options& o) {
+    std::vector<std::string> names;
+    if (o.kind != optimizer_kind::sgd)
+        names = {"exp_avg", "exp_avg_sq"};
+    else if (o.momentum > 0)
+        names = {"momentum_buffer"};
+    if (o.ema_decay > 0) names.push_back("ema");
+    return names;
+}
+
+GRAFT_INLINE std::vector<value_id> emit_update(emitter& e, const optimizer_options& o, value_id weight, value_id gradient, const std::vector<value_id>& state,
+                                               value_id learning_rate, value_id step, value_id loss, double rate) {
+    const auto real = [](const char* key, double v) { return real_attribute(key, static_cast<float>(v)); };
+    std::vector<value_id> made;
+    if (o.kind == optimizer_kind::sgd) {
+        const bool momentum = o.momentum > 0;
+        made = e.apply_all("graft", "SGD", {weight, gradient, momentum ? state[0] : no_value, learning_rate, loss},
+                          {real("momentum", o.momentum), real("dampening", 0), integer_attribute("nesterov", o.nesterov), real("weight_decay", o.weight_decay), real("rate", rate)},
+                          momentum ? 2 : 1);
+    } else
+        made = e.apply_all("graft", "Adam", {weight, gradient, state[0], state[1], learning_rate, step, loss},
+                          {real("beta1", o.beta1), real("beta2", o.beta2), real("epsilon", o.epsilon), real("weight_decay", o.weight_decay),
+                           integer_attribute("decoupled", o.kind == optimizer_kind::adamw), real("rate", rate)},
+                          3);
+    if (o.ema_decay > 0) made.push_back(e.apply_graft("ExponentialMovingAverage", {state.back(), made[0], loss}, {real("decay", o.ema_decay)}));
+    return made;
+}
+
+GRAFT_END_NAMESPACE
+#endif
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// A tensor of training's state: a weight, a running statistic, or what an optimiser keeps for a weight ("<weight>.exp_avg").
+struct training_state {
+    std::string name;
+    tensor value;
+};
+
+/// What a step is made of.
+struct step_options {
+    loss_options loss;
+    optimizer_options optimizer;
+    int shards = 8;                  ///< of sums over the batch; a power of two
+    bool batch_norm = true;          ///< layers of BatchNormalization that learn use the batch's statistics; else the running ones
+    std::uint64_t seed = 0;          ///< of Dropout
+    bool exact = false;              ///< no algorithms that reorder sums
+    bool reference = false;          ///< reference kernels alone, of the CPU, for comparison
+    int micro_batches = 1;           ///< parts that a batch is computed in, to save memory: a power of two, at most `shards`
+    bool loss_scaling = false;       ///< the loss is multiplied, so that float16 gradients do not vanish (Micikevicius et al. 2018)
+    bool recompute = false;          ///< activations are computed again for the backward pass instead of kept
+    graft::limits limits;
+    std::shared_ptr<device> on;      ///< the device that computes it (runtime::open); null: the CPU
+};
+
+/// One batch, as a step takes it. All views are only read, and only during the call, but for `next`.
+struct step_input {
+    const tensor* inputs = nullptr;   ///< what the network's input takes, N samples along axis 0
+    const tensor* targets = nullptr;  ///< float32 [N, classes]: see write_target
+    const tensor* teacher = nullptr;  ///< float32 [N, classes]; only with distillation
+    double scale = 0;                 ///< 1 / (what the mean divides by)
+    double learning_rate = 0;
+    std::int64_t step = 0;            ///< 0 before the first update; what random layers draw depends on it
+    const tensor* next = nullptr;     ///< what `inputs` will be at the next step, if that is known: a device brings it over while it computes
+                                      ///< this one; it has to stay as it is until the next step has ended
+};
+
+/// Memory of a planned step, in bytes.
+struct step_memory {
+    std::int64_t activations = 0;  ///< the arena: activations, gradients and scratch
+    std::int64_t state = 0;        ///< weights, statistics and what the optimiser keeps
+    std::int64_t constants = 0;    ///< of the frozen part, packed
+    std::int64_t device = 0;       ///< of the device's memory, for all of these; the others are the host's
+    std::int64_t total() const noexcept { return activations + state + constants; }
+};
+
+/// By what a loss is multiplied, as torch.amp.GradScaler has it: halved where a gradient overflows, which leaves the state as it was;
+/// doubled after 2,000 steps without that.
+struct loss_scale {
+    double factor = 65536;
+    std::int64_t steps = 0;    ///< since the last change
+    std::int64_t skipped = 0;  ///< steps that changed nothing
+};
+
+/// Trains a network, step by step. Deterministic: the same bits for any number of threads.
+class training_step {
+public:
+    training_step();
+    ~training_step();
+    training_step(training_step&&) noexcept;
+    training_step& operator=(training_step&&) noexcept;
+
+    /// `network` is a verified graph whose first input without a default takes the batch; `logits` the value that the loss is taken of,
+    /// [N, classes]. Of `parameters`, those that learn become state, beginning with the graph's constants. Errors: train.freeze
+    /// (nothing learns), op.unsupported, train.no_gradient.
+    static result<training_step> make(graph network, value_id logits, std::vector<parameter> parameters, const step_options& options);
+
+    /// Plans the step for a batch of that shape (else done at its first run), and tells what it needs. Errors: memory.budget and those
+    /// of planning.
+    result<step_memory> prepare(const shape& batch, executor& pool);
+
+    /// Runs one step. Where the loss is not finite, or memory is wanting, the state stays as it is; where an operator refuses what it is given,
+    /// such as an index that is out of range, weights and what the optimiser keeps do. Where the loss is finite and a
+    /// gradient is not, the weights are spoilt: go back to a checkpoint; on a device that shows at the step after. With loss scaling such a
+    /// step changes nothing and is no error. Errors: input.shape, train.diverged (names the first bad
+    /// tensor), op.*, memory.*.
+    status run(const step_input& batch, executor& pool);
+    /// The loss of the last run: the scaled sum.
+    double loss() const noexcept;
+    /// With step_options::loss_scaling: part of what a checkpoint has to hold.
+    loss_scale& scaling() noexcept;
+    /// The logits of the last run, [N, classes]; they stay as they are until the next.
+    const tensor& logits() const noexcept;
+
+    /// Brings the state back from the device that computes the steps, before it is read; on the CPU there is nothing to do. Errors: device.lost.
+    status read_state();
+    /// Everything that a checkpoint has to hold, always in the same order. Tensors may be overwritten between steps, after
+    /// `read_state` and with `state_changed` behind it.
+    const std::vector<training_state>& state() const noexcept;
+    std::vector<training_state>& state() noexcept;
+    void state_changed() noexcept;
+    /// The network with the weights and statistics of now; `averaged` takes the running average of the weights where one is kept.
+    result<graph> network(bool averaged = true) const;
+
+private:
+    struct implementation;
+    std::unique_ptr<implementation> self_;
+};
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_STEP_PARTS_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_STEP_PARTS_HPP
+// ---- graft/train/step_parts.hpp
+// Bodies of train/step.hpp: batches in parts, and the search for what made a loss infinite.
+
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_STEP_BODY_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_STEP_BODY_HPP
+// ---- graft/train/step_body.hpp
+// Bodies of train/step.hpp.
+
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_DIVERGENCE_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_DIVERGENCE_HPP
+// ---- graft/train/divergence.hpp
+// Small parts of the training step: rows of batches, sums of parts, and the search for the first value that is not finite.
+
+
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Samples [first, last) of a batch, where they lie.
+inline tensor_view rows_of(const tensor& batch, std::int64_t first, std::int64_t last) {
+    tensor_view v = view(batch);
+    const std::int64_t n = v.extents[0];
+    v.data = static_cast<unsigned char*>(v.data) + (n ? static_cast<std::int64_t>(batch.bytes()) / n * first : 0);
+    v.extents[0] = last - first;
+    return v;
+}
+
+inline std::int64_t largest_part(const shards& cut, std::int64_t n) {
+    std::int64_t most = 0;
+    for (int s = 0; s < cut.count; ++s) most = std::max(most, cut.last(n, s) - cut.first(n, s));
+    return most;
+}
+
+inline bool same_shapes(const std::vector<tensor>& a, const std::vector<tensor>& b) {
+    bool same = a.size() == b.size();
+    for (std::size_t i = 0; same && i < a.size(); ++i) same = a[i].type() == b[i].type() && a[i].shape() == b[i].shape();
+    return same;
+}
+
+// a += b, element by element; `b` without contents stands for zeros, which take the sign from a -0 as they do in the tree of shards.
+inline status add_into(tensor& a, const tensor& b, executor& pool) {
+    if (a.type() != dtype::float32) return fail(errc::op_type, "a batch in parts", std::string("its sums have to be float32, and one is ") + name(a.type()));
+    constexpr std::int64_t piece = 1 << 16;
+    float* to = a.data<float>();
+    const float* from = b ? b.data<float>() : nullptr;
+    const std::int64_t n = a.elements();
+    parallel_for(pool, (n + piece - 1) / piece, [&](std::int64_t p) {
+        for (std::int64_t i = p * piece; i < std::min(n, (p + 1) * piece); ++i) to[i] += from ? from[i] : 0.0f;
+    });
+    return {};
+}
+
+// NaN, and infinities apart from it.
+struct finiteness {
+    bool nan = false, infinite = false;
+    bool finite() const noexcept { return !nan && !infinite; }
+};
+inline finiteness finiteness_of(const tensor_view& v) {
+    finiteness f;
+    const std::int64_t n = is_float(v.type) && v.data ? v.extents.elements() : 0;
+    for (std::int64_t i = 0; i < n; ++i) {
+        const double x = v.type == dtype::float32 ? static_cast<double>(static_cast<const float*>(v.data)[i]) : element_as_double(v.type, v.data, i);
+        f.nan |= std::isnan(x);
+        f.infinite |= std::isinf(x);
+    }
+    return f;
+}
+inline bool all_finite(const tensor_view& v) {
+    if (v.type != dtype::float32 || !v.data) return finiteness_of(v).finite();
+    // By the bits, for which compilers take vectors: every step looks at all weights.
+    constexpr std::uint32_t exponent = 0x7f800000;
+    const auto* bytes = static_cast<const unsigned char*>(v.data);
+    std::uint32_t found = 0;
+    for (std::int64_t i = 0, n = v.extents.elements(); i < n; ++i) {
+        std::uint32_t bits = 0;
+        std::memcpy(&bits, bytes + 4 * i, 4);
+        found |= static_cast<std::uint32_t>((bits & exponent) == exponent);
+    }
+    return !found;
+}
+
+// The first value in the order of the nodes that holds NaN or infinity, as "'value' of Op 'node'"; "" where none does. Infinities that
+// come from a constant, as those of masks do, are meant. The nodes are run again with their outputs kept, as many at a time as take
+// little memory.
+inline result<std::string> first_not_finite(const graph& forward, const std::vector<tensor_view>& inputs, const limits& limit, std::uint64_t seed, executor& pool) {
+    constexpr std::int64_t most = std::int64_t(64) << 20;
+    std::vector<char> meant(forward.values.size(), 0);
+    for (std::size_t i = 0; i < meant.size(); ++i)
+        if (forward.values[i].constant) meant[i] = finiteness_of(view(forward.values[i].constant)).infinite;
+    for (std::size_t next = 0; next < forward.nodes.size();) {
+        executable again;
+        again.graph = forward;
+        again.graph.outputs.clear();
+        again.limit = limit;
+        again.seed = seed;
+        again.backends = {&backends::cpu_training::instance()};
+        again.packed = std::make_shared<pack_cache>();
+        std::vector<std::size_t> made_by;
+        for (std::int64_t bytes = 0; next < forward.nodes.size() && bytes < most; ++next)
+            for (value_id id : forward.nodes[next].outputs) {
+                if (id == no_value || !is_float(forward.values[static_cast<std::size_t>(id)].type)) continue;
+                again.graph.outputs.push_back(id);
+                made_by.push_back(next);
+                bytes += std::max<std::int64_t>(0, bytes_of(forward.values[static_cast<std::size_t>(id)].type, forward.values[static_cast<std::size_t>(id)].extents));
+            }
+        if (made_by.empty()) continue;
+        context run(again, pool);
+        GRAFT_TRY(run.run(inputs.data()));
+        for (std::size_t i = 0; i < made_by.size(); ++i) {
+            const node& n = forward.nodes[made_by[i]];
+            const value_id id = again.graph.outputs[i];
+            const finiteness found = finiteness_of(view(run.output(i)));
+            if (found.finite()) continue;
+            bool from_meant = false;
+            for (value_id in : n.inputs) from_meant |= in != no_value && meant[static_cast<std::size_t>(in)];
+            if (found.nan || !from_meant) {
+                const std::string of = n.name.empty() ? n.op_type : n.op_type + " '" + n.name + "'";
+                return "'" + forward.values[static_cast<std::size_t>(id)].name + "' of " + of;
+            }
+            meant[static_cast<std::size_t>(id)] = 1;
+        }
+    }
+    return std::string();
+}
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_STEP_GRAPH_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_STEP_GRAPH_HPP
+// ---- graft/train/step_graph.hpp
+// Builds the graph of a training step: the network, its loss, the gradients and the updates, with the state as inputs and outputs.
+
+#ifndef GRAFT_SINGLE_GRAFT_PASSES_RECOMPUTE_HPP
+#define GRAFT_SINGLE_GRAFT_PASSES_RECOMPUTE_HPP
+// ---- graft/passes/recompute.hpp
+// Recomputation as a pass: what the backward part of a training step reads is computed once more instead of kept.
+
+
+#include <cstddef>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// The graph of a step with less to keep in memory. Its first `forward` nodes are the forward part, the others the backward part; shapes
+/// are known. The forward part is cut into segments; what passes from one to the next is kept, and the rest of a segment is computed
+/// again right before the backward part first reads it (Chen et al., "Training Deep Nets with Sublinear Memory Cost", 2016). The number
+/// of segments is the one by which the largest sum of bytes that are alive at once is least; where none helps, the graph stays as it is.
+/// Same operators on the same numbers, so same bits. Nodes that draw numbers of their own, or whose shapes only a run can tell, run once;
+/// running statistics are renewed once.
+graph recompute(graph g, std::size_t forward);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+#include <algorithm>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+class recomputer {
+public:
+    recomputer(const graph& g, std::size_t forward) : g_(g), forward_(std::min(forward, g.nodes.size())), maker_(g.values.size(), -1), bytes_(g.values.size(), 0) {
+        for (std::size_t i = 0; i < g_.nodes.size(); ++i)
+            for (value_id id : g_.nodes[i].outputs)
+                if (id != no_value) maker_[index(id)] = static_cast<int>(i);
+        for (std::size_t i = 0; i < bytes_.size(); ++i) {
+            const value& v = g_.values[i];
+            if (v.has_shape && v.extents.known() && maker_[i] >= 0) bytes_[i] = std::max<std::int64_t>(0, bytes_of(v.type, v.extents));
+            if (maker_[i] >= 0 && maker_[i] < static_cast<int>(forward_)) largest_ = std::max(largest_, bytes_[i]);
+        }
+        find_last_forward_reads();
+    }
+
+    graph run() {
+        graph best = g_;
+        std::int64_t least = peak(g_);
+        for (std::size_t segments : {2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64}) {
+            if (segments > forward_) break;
+            graph made = with_segments(segments);
+            const std::int64_t needs = peak(made);
+            if (needs >= least) continue;
+            least = needs;
+            best = std::move(made);
+        }
+        return best;
+    }
+
+private:
+    static std::size_t index(value_id id) { return static_cast<std::size_t>(id); }
+
+    void find_last_forward_reads() {
+        last_read_.assign(g_.values.size(), -1);
+        std::vector<value_id> ids;
+        for (std::size_t i = 0; i < forward_; ++i) {
+            ids = g_.nodes[i].inputs;
+            append_captures(g_.nodes[i], ids);
+            for (value_id id : ids)
+                if (id != no_value) last_read_[index(id)] = static_cast<int>(i);
+        }
+    }
+
+    // Where the segments end (one past their last nodes): each at the place with least to keep among those that part the bytes evenly.
+    std::vector<std::size_t> cuts(std::size_t segments) const {
+        std::vector<std::int64_t> crossing(forward_ + 1, 0), sum(forward_ + 1, 0);
+        for (std::size_t v = 0; v < bytes_.size(); ++v) {
+            const int made = maker_[v];
+            if (made < 0 || made >= static_cast<int>(forward_)) continue;
+            sum[static_cast<std::size_t>(made) + 1] += bytes_[v];
+            if (last_read_[v] <= made) continue;
+            crossing[static_cast<std::size_t>(made) + 1] += bytes_[v];
+            crossing[static_cast<std::size_t>(last_read_[v]) + 1] -= bytes_[v];
+        }
+        for (std::size_t i = 1; i <= forward_; ++i) sum[i] += sum[i - 1], crossing[i] += crossing[i - 1];
+        const double share = static_cast<double>(sum[forward_]) / static_cast<double>(segments);
+        std::vector<std::size_t> ends;
+        for (std::size_t s = 1; s < segments; ++s) {
+            const double target = share * static_cast<double>(s);
+            std::size_t best = 0;
+            for (std::size_t i = 1; i < forward_; ++i) {
+                const double at = static_cast<double>(sum[i]);
+                if (at < target - share / 3 || at > target + share / 3 || (!ends.empty() && i <= ends.back())) continue;
+                if (best == 0 || crossing[i] < crossing[best]) best = i;
+            }
+            if (best) ends.push_back(best);
+        }
+        ends.push_back(forward_);
+        return ends;
+    }
+
+    static bool repeatable(const node& n) { return n.op && !(n.op->flags & (op_flag::random | op_flag::allocates | op_flag::bodies)); }
+    // Statistics of the batch are small, and those of the run must not be renewed twice: such a node's first output alone is made again.
+    static bool normalizes(const node& n) { return n.op_type == "BatchNormalizationTraining" && n.domain == "graft"; }
+
+    graph with_segments(std::size_t segments) const {
+        const std::vector<std::size_t> ends = cuts(segments);
+        std::vector<int> segment(forward_, 0);
+        for (std::size_t i = 0, s = 0; i < forward_; ++i) {
+            while (i >= ends[s]) ++s;
+            segment[i] = static_cast<int>(s);
+        }
+        const int last = static_cast<int>(ends.size()) - 1;
+        std::vector<char> kept(g_.values.size(), 1);
+        for (std::size_t v = 0; v < kept.size(); ++v) {
+            const int made = maker_[v];
+            if (made < 0 || made >= static_cast<int>(forward_)) continue;
+            const node& n = g_.nodes[static_cast<std::size_t>(made)];
+            const int own = segment[static_cast<std::size_t>(made)];
+            const bool crosses = last_read_[v] >= 0 && segment[static_cast<std::size_t>(last_read_[v])] > own;
+            kept[v] = crosses || own == last || !repeatable(n) || (normalizes(n) && n.outputs[0] != static_cast<value_id>(v)) || bytes_[v] <= largest_ / 1024;
+        }
+        for (value_id id : g_.outputs) kept[index(id)] = 1;
+
+        graph made = g_;
+        made.nodes.assign(g_.nodes.begin(), g_.nodes.begin() + static_cast<std::ptrdiff_t>(forward_));
+        std::vector<value_id> again(g_.values.size(), no_value);
+        std::vector<char> done(static_cast<std::size_t>(last) + 1, 0);
+        for (std::size_t i = forward_; i < g_.nodes.size(); ++i) {
+            node n = g_.nodes[i];
+            for (value_id id : n.inputs) {
+                if (id == no_value || kept[index(id)]) continue;
+                const int s = segment[static_cast<std::size_t>(maker_[index(id)])];
+                if (!done[static_cast<std::size_t>(s)]) repeat(made, s, segment, kept, again);
+                done[static_cast<std::size_t>(s)] = 1;
+            }
+            rename(n, again);
+            made.nodes.push_back(std::move(n));
+        }
+        return made;
+    }
+
+    // Appends the nodes of a segment that make what the backward part reads of it and is not kept.
+    void repeat(graph& made, int s, const std::vector<int>& segment, const std::vector<char>& kept, std::vector<value_id>& again) const {
+        std::vector<char> needed(g_.values.size(), 0);
+        const auto need = [&](const node& n) {
+            for (value_id id : n.inputs)
+                if (id != no_value && !kept[index(id)] && segment[static_cast<std::size_t>(maker_[index(id)])] == s) needed[index(id)] = 1;
+        };
+        for (std::size_t i = forward_; i < g_.nodes.size(); ++i) need(g_.nodes[i]);
+        std::vector<std::size_t> nodes;
+        for (std::size_t i = forward_; i-- > 0;) {
+            if (segment[i] != s) continue;
+            bool any = false;
+            for (value_id id : g_.nodes[i].outputs) any |= id != no_value && needed[index(id)];
+            if (!any) continue;
+            nodes.push_back(i);
+            need(g_.nodes[i]);
+        }
+        for (std::size_t k = nodes.size(); k-- > 0;) {
+            node n = g_.nodes[nodes[k]];
+            n.name += "/again";
+            rename(n, again);
+            // What it makes does not depend on the running statistics, the memory of which may hold the new ones by now.
+            if (normalizes(n)) n.inputs[3] = n.inputs[4] = n.inputs[1];
+            for (std::size_t o = 0; o < n.outputs.size(); ++o) {
+                value_id& id = n.outputs[o];
+                if (id == no_value) continue;
+                if (o > 0 && normalizes(n)) {
+                    id = no_value;
+                    continue;
+                }
+                value copy = g_.values[index(id)];
+                copy.name += "/again";
+                made.values.push_back(std::move(copy));
+                const value_id fresh = static_cast<value_id>(made.values.size() - 1);
+                if (!kept[index(id)]) again[index(id)] = fresh;
+                id = fresh;
+            }
+            made.nodes.push_back(std::move(n));
+        }
+    }
+    void rename(node& n, const std::vector<value_id>& again) const {
+        for (value_id& id : n.inputs)
+            if (id != no_value && again[index(id)] != no_value) id = again[index(id)];
+    }
+
+    // The largest sum of bytes that are alive at once. Views share the memory of what they look at; state and constants are not counted.
+    static std::int64_t peak(const graph& g) {
+        std::vector<value_id> root(g.values.size());
+        for (std::size_t i = 0; i < root.size(); ++i) root[i] = static_cast<value_id>(i);
+        std::vector<int> first(g.values.size(), -1), last(g.values.size(), -1);
+        std::vector<value_id> ids;
+        for (std::size_t i = 0; i < g.nodes.size(); ++i) {
+            const node& n = g.nodes[i];
+            ids = n.inputs;
+            append_captures(n, ids);
+            for (value_id id : ids)
+                if (id != no_value) last[index(root[index(id)])] = static_cast<int>(i);
+            for (value_id id : n.outputs)
+                if (id != no_value) first[index(id)] = last[index(id)] = static_cast<int>(i);
+            if (n.op && (n.op->flags & op_flag::view) && n.outputs[0] != no_value && !n.inputs.empty() && n.inputs[0] != no_value) {
+                root[index(n.outputs[0])] = root[index(n.inputs[0])];
+                first[index(n.outputs[0])] = -1;
+            }
+        }
+        for (value_id id : g.outputs) last[index(root[index(id)])] = static_cast<int>(g.nodes.size());
+        std::vector<std::int64_t> change(g.nodes.size() + 2, 0);
+        for (std::size_t v = 0; v < first.size(); ++v) {
+            const value& made = g.values[v];
+            if (first[v] < 0 || !made.has_shape || !made.extents.known()) continue;
+            const std::int64_t bytes = std::max<std::int64_t>(0, bytes_of(made.type, made.extents));
+            change[static_cast<std::size_t>(first[v])] += bytes;
+            change[static_cast<std::size_t>(last[v]) + 1] -= bytes;
+        }
+        std::int64_t alive = 0, most = 0;
+        for (std::int64_t c : change) most = std::max(most, alive += c);
+        return most;
+    }
+
+    const graph& g_;
+    std::size_t forward_;
+    std::vector<int> maker_, last_read_;  // of each value: the node that makes it, the last forward node that reads it
+    std::vector<std::int64_t> bytes_;
+    std::int64_t largest_ = 0;
+};
+
+}  // namespace detail
+
+GRAFT_INLINE graph recompute(graph g, std::size_t forward) { return detail::recomputer(g, forward).run(); }
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_BATCH_SUMS_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_BATCH_SUMS_HPP
+// ---- graft/train/batch_sums.hpp
+// Sums over a batch in the graph of a step: what batches that are computed in parts have to add up.
+
+
+#include <cstddef>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Finds the values that are sums over the batch, and what is made of them linearly and without the samples. Adding the parts' sums and
+// going on from there gives the bits of the whole batch, as adding what is behind them would not.
+class batch_sums {
+public:
+    // `samples`: the inputs that differ from part to part.
+    batch_sums(const graph& g, const std::vector<value_id>& samples) : g_(g), kind_(g.values.size(), apart), maker_(g.values.size(), -1) {
+        for (value_id id : samples) kind_[index(id)] = mixed;
+        for (std::size_t i = 0; i < g.nodes.size(); ++i) {
+            const node& n = g.nodes[i];
+            bool depends = false;
+            for (value_id id : n.inputs) depends |= id != no_value && kind_[index(id)] != apart;
+            for (value_id id : n.outputs) {
+                if (id == no_value) continue;
+                maker_[index(id)] = static_cast<int>(i);
+                kind_[index(id)] = !depends ? apart : sums_batch(n) ? sum : is_linear(n) ? linear : mixed;
+            }
+        }
+    }
+
+    // The sums that the `wanted` values are made of, each once; a value that is made otherwise stands for itself, one that does not
+    // depend on the samples is left out. `plain`: each value stands for itself.
+    std::vector<value_id> behind(const std::vector<value_id>& wanted, bool plain) const {
+        std::vector<value_id> found, open(wanted.rbegin(), wanted.rend());
+        std::vector<char> seen(g_.values.size(), 0);
+        while (!open.empty()) {
+            const value_id id = open.back();
+            open.pop_back();
+            if (id == no_value || seen[index(id)] || kind_[index(id)] == apart) continue;
+            seen[index(id)] = 1;
+            if (plain || kind_[index(id)] != linear) {
+                found.push_back(id);
+                continue;
+            }
+            const std::vector<value_id>& inputs = g_.nodes[static_cast<std::size_t>(maker_[index(id)])].inputs;
+            open.insert(open.end(), inputs.rbegin(), inputs.rend());
+        }
+        return found;
+    }
+
+private:
+    enum kind : char { apart, mixed, sum, linear };  // of values: free of the samples, dependent on them, a sum over them, made of such sums
+
+    static std::size_t index(value_id id) { return static_cast<std::size_t>(id); }
+    bool any(const node& n, const char* const* names, std::size_t count) const {
+        for (std::size_t i = 0; i < count; ++i)
+            if (n.domain.empty() && n.op_type == names[i]) return true;
+        return false;
+    }
+
+    bool sums_batch(const node& n) const {
+        if (n.domain != "graft" || !n.find("shards")) return false;
+        if (n.op_type != "SumTo") return true;
+        const shape &x = g_.values[index(n.inputs[0])].extents, &y = g_.values[index(n.outputs[0])].extents;
+        return y.rank() < x.rank() || (y.rank() > 0 && y[0] == 1);
+    }
+    bool is_linear(const node& n) const {
+        static constexpr const char* moves[] = {"Identity", "Neg", "Reshape", "Transpose", "Squeeze", "Unsqueeze"};
+        static constexpr const char* adds[] = {"Add", "Sub"};
+        const auto summed = [&](std::size_t i) { return i < n.inputs.size() && n.inputs[i] != no_value && kind_[index(n.inputs[i])] >= sum; };
+        const auto free = [&](std::size_t i) { return i >= n.inputs.size() || n.inputs[i] == no_value || kind_[index(n.inputs[i])] == apart; };
+        if (any(n, moves, 6)) return summed(0) && free(1);
+        if (any(n, adds, 2)) return summed(0) && summed(1);
+        if (n.domain.empty() && n.op_type == "Mul") return (summed(0) && free(1)) || (free(0) && summed(1));
+        return n.domain.empty() && n.op_type == "Div" && summed(0) && free(1);
+    }
+
+    const graph& g_;
+    std::vector<kind> kind_;
+    std::vector<int> maker_;
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+
+#include <algorithm>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Which part of a step a graph computes: all of it, or, for batches in parts, the sums over one part, or the update by the sums over all;
+// or the forward part alone.
+enum class step_part : std::uint8_t { whole, sums, update, forward };
+
+// Places of the inputs of a step's graph; the state follows.
+struct step_inputs {
+    static constexpr int batch = 0, targets = 1, scale = 2, learning_rate = 3, step = 4, counter = 5, teacher = 6, inverse_scale = 7, first_state = 8;
+};
+// Places of its outputs: the loss, the logits, and then the new state (`whole`, but the update has no logits) or the sums. With loss
+// scaling the norm of all gradients is the last.
+struct step_outputs {
+    static constexpr int loss = 0, logits = 1, first_state = 2;
+};
+
+// What a step changes: weights, then running statistics, then what the optimiser keeps, weight by weight.
+struct step_state {
+    std::vector<value_id> weights, statistics;
+    std::vector<std::string> kept;  // endings of the optimiser's states
+    std::size_t count() const { return weights.size() * (1 + kept.size()) + statistics.size(); }
+    std::size_t kept_of(std::size_t weight, std::size_t which) const { return weights.size() + statistics.size() + weight * kept.size() + which; }
+};
+
+class step_builder {
+public:
+    step_builder(const graph& network, value_id logits, const std::vector<parameter>& learning, const step_state& state, const step_options& o)
+        : g_(network), logits_(logits), learning_(learning), state_(state), o_(o), emit_(g_, ops::find_training_op, o.limits) {}
+
+    // `views` are those of the inputs that every graph of a step has, in order. `plain`: the sums are the gradients themselves.
+    result<graph> build(const std::vector<tensor_view>& views, step_part part, bool plain, executor& pool) {
+        GRAFT_TRY(build_loss(views, part, pool));
+        if (part == step_part::forward) return std::move(g_);
+        GRAFT_TRY(build_gradients());
+        if (part == step_part::sums || part == step_part::update) {
+            std::vector<value_id> samples;
+            for (int i : {step_inputs::batch, step_inputs::targets, step_inputs::counter, step_inputs::teacher}) samples.push_back(g_.inputs[static_cast<std::size_t>(i)]);
+            const batch_sums sums(g_, samples);
+            std::vector<value_id> wanted = gradients_;
+            wanted.insert(wanted.begin(), loss_);
+            const std::vector<value_id> found = sums.behind(wanted, plain);
+            if (part == step_part::sums) {
+                g_.outputs = {loss_, logits_};
+                g_.outputs.insert(g_.outputs.end(), found.begin(), found.end());
+                if (o_.recompute) g_ = recompute(std::move(g_), forward_);
+                for (std::size_t s = 0; s < state_.count(); ++s) g_.states.push_back({step_inputs::first_state + static_cast<int>(s), -1});
+                return std::move(g_);
+            }
+            start_from(found, wanted);
+            g_.outputs = {loss_};
+            finish_updates({});
+        } else {
+            g_.outputs = {loss_, logits_};
+            for (const running_statistic& r : running_) g_.outputs.push_back(r.updated);
+            if (o_.recompute) g_ = recompute(std::move(g_), forward_);
+            g_.outputs = {loss_, logits_};
+            finish_updates(running_);
+        }
+        GRAFT_TRY(std::move(emit_.failure));
+        return std::move(g_);
+    }
+
+private:
+    static std::size_t index(value_id id) { return static_cast<std::size_t>(id); }
+
+    // The network as it trains, and its loss.
+    status build_loss(const std::vector<tensor_view>& views, step_part part, executor& pool) {
+        declare_inputs(views);
+        const bool parts = part == step_part::sums || part == step_part::update;
+        training_mode_options mode;
+        mode.learning = state_.weights;
+        mode.batch_norm = o_.batch_norm;
+        mode.counter = g_.inputs[step_inputs::counter];
+        mode.seed = o_.seed;
+        mode.shards = shards_ = o_.shards / (parts ? o_.micro_batches : 1);
+        GRAFT_TRY_ASSIGN(running_, training_mode(g_, mode));
+        if (parts && !running_.empty()) return across("a layer of BatchNormalization");
+        // The logits stay a value of their own, and so do the new statistics.
+        g_.outputs = {logits_};
+        for (const running_statistic& r : running_) g_.outputs.push_back(r.updated);
+        const evaluation with{o_.limits, pool, nullptr, o_.seed};
+        GRAFT_TRY_ASSIGN(g_, specialize(std::move(g_), views.data(), with));
+        GRAFT_TRY(check_logits());
+        if (parts) GRAFT_TRY(check_samples_apart());
+        loss_ = emit_loss(emit_, o_.loss, logits_, g_.inputs[step_inputs::targets], g_.inputs[step_inputs::scale],
+                          o_.loss.distillation > 0 ? g_.inputs[step_inputs::teacher] : no_value, shards_);
+        forward_ = g_.nodes.size();
+        return std::move(emit_.failure);
+    }
+    status build_gradients() {
+        GRAFT_TRY_ASSIGN(gradients_, differentiate(g_, loss_, state_.weights, shards_, o_.limits));
+        emit_.prefix = "update";
+        for (std::size_t i = 0; i < gradients_.size(); ++i)
+            if (gradients_[i] == no_value) gradients_[i] = emit_.zeros(g_.values[index(state_.weights[i])].extents, state_.weights[i]);
+        return std::move(emit_.failure);
+    }
+
+    status across(const std::string& what) const {
+        return fail(errc::memory_budget, g_.name, what + " looks across the batch, so that a batch cannot be computed in parts: take a smaller --batch");
+    }
+    // Whatever depends on the samples has them along its first axis: where one has not, its layer may have mixed them.
+    status check_samples_apart() const {
+        const std::int64_t n = g_.values[index(g_.inputs[step_inputs::batch])].extents[0];
+        std::vector<char> depends(g_.values.size(), 0);
+        depends[index(g_.inputs[step_inputs::batch])] = 1;
+        for (const node& m : g_.nodes) {
+            bool any = false;
+            for (value_id id : m.inputs) any |= id != no_value && depends[index(id)];
+            for (value_id id : m.outputs) {
+                if (id == no_value || !any) continue;
+                depends[index(id)] = 1;
+                const value& v = g_.values[index(id)];
+                if (v.has_shape && (v.extents.rank() < 1 || v.extents[0] % n != 0)) return across("'" + (m.name.empty() ? m.op_type : m.name) + "'");
+            }
+        }
+        return {};
+    }
+
+    // The graph from the sums on: they become inputs, behind the others.
+    void start_from(const std::vector<value_id>& sums, const std::vector<value_id>& wanted) {
+        std::vector<char> given(g_.values.size(), 0);
+        for (value_id id : sums) given[index(id)] = 1;
+        const auto makes_one = [&](const node& n) {
+            for (value_id id : n.outputs)
+                if (id != no_value && given[index(id)]) return true;
+            return false;
+        };
+        g_.nodes.erase(std::remove_if(g_.nodes.begin(), g_.nodes.end(), makes_one), g_.nodes.end());
+        for (value_id id : sums) g_.inputs.push_back(id);
+        g_.outputs = wanted;
+        drop_unread(g_);
+    }
+
+    value_id add_input(std::string name, const tensor_view& v) {
+        const value_id id = g_.add_value(std::move(name));
+        become_input(id, v);
+        return id;
+    }
+    void become_input(value_id id, const tensor_view& v) {
+        value& made = g_.values[index(id)];
+        made.constant = tensor();
+        made.type = v.type;
+        made.extents = v.extents;
+        made.has_shape = true;
+        g_.inputs.push_back(id);
+    }
+
+    void declare_inputs(const std::vector<tensor_view>& views) {
+        g_.states.clear();
+        // An initializer that is an input as well is a default that nobody replaces here.
+        std::vector<value_id> open;
+        for (value_id id : g_.inputs)
+            if (!g_.values[index(id)].constant) open.push_back(id);
+        g_.inputs.clear();
+        become_input(open[0], views[step_inputs::batch]);
+        for (const char* name : {"targets", "scale", "learning_rate", "step", "counter", "teacher", "inverse_scale"}) add_input(std::string("training/") + name, views[g_.inputs.size()]);
+        for (value_id id : state_.weights) become_input(id, views[g_.inputs.size()]);
+        for (value_id id : state_.statistics) become_input(id, views[g_.inputs.size()]);
+        for (std::size_t w = 0; w < state_.weights.size(); ++w)
+            for (const std::string& kept : state_.kept) add_input(learning_[w].name + "." + kept, views[g_.inputs.size()]);
+    }
+
+    status check_logits() {
+        const value& v = g_.values[index(logits_)];
+        if (!v.has_shape || v.extents.rank() != 2) return fail(errc::train_head, v.name, "what the loss is taken of has to be [N, classes]; it is " + (v.has_shape ? text(v.extents) : "of a shape that is not known"));
+        return {};
+    }
+
+    void finish_updates(const std::vector<running_statistic>& running) {
+        const std::size_t first_update = g_.nodes.size();
+        emit_.prefix = "update";
+        value_id decides = loss_, scaled_norm = no_value;  // an update is left out where this is not finite
+        if (o_.loss_scaling) {
+            const value_id inverse = g_.inputs[step_inputs::inverse_scale];
+            decides = scaled_norm = emit_.apply_graft("GlobalNorm", gradients_);
+            for (value_id& id : gradients_) id = emit_.mul(id, inverse);
+            g_.outputs[step_outputs::loss] = emit_.mul(loss_, inverse);
+        }
+        const auto input = [&](std::size_t state) { return g_.inputs[static_cast<std::size_t>(step_inputs::first_state) + state]; };
+        std::vector<value_id> updated(state_.count(), no_value);
+        if (o_.optimizer.clip_norm > 0) {
+            const value_id norm = emit_.apply_graft("GlobalNorm", gradients_);
+            for (value_id& id : gradients_) id = emit_.apply_graft("ScaleByNorm", {id, norm}, {real_attribute("max_norm", static_cast<float>(o_.optimizer.clip_norm))});
+        }
+        for (std::size_t w = 0; w < state_.weights.size() && emit_.failure.ok(); ++w) {
+            std::vector<value_id> kept;
+            for (std::size_t k = 0; k < state_.kept.size(); ++k) kept.push_back(input(state_.kept_of(w, k)));
+            const std::vector<value_id> made =
+                emit_update(emit_, o_.optimizer, state_.weights[w], gradients_[w], kept, g_.inputs[step_inputs::learning_rate], g_.inputs[step_inputs::step], decides, learning_[w].rate);
+            updated[w] = made[0];
+            for (std::size_t k = 0; k < state_.kept.size(); ++k) updated[state_.kept_of(w, k)] = made[k + 1];
+        }
+        for (const running_statistic& r : running)
+            for (std::size_t s = 0; s < state_.statistics.size(); ++s)
+                if (state_.statistics[s] == r.current) updated[state_.weights.size() + s] = r.updated;
+        if (!emit_.failure.ok()) return;
+        for (std::size_t s = 0; s < updated.size(); ++s) {
+            const bool changes = updated[s] != no_value;
+            g_.states.push_back({step_inputs::first_state + static_cast<int>(s), changes ? static_cast<int>(g_.outputs.size()) : -1});
+            if (changes) g_.outputs.push_back(updated[s]);
+        }
+        if (scaled_norm != no_value) g_.outputs.push_back(scaled_norm);
+        schedule(first_update);
+    }
+
+    // Each update runs as soon as its gradient is there and nobody needs the weight as it was, so that gradients do not pile up.
+    void schedule(std::size_t first_update) {
+        std::vector<std::size_t> ready(g_.values.size(), 0);
+        std::vector<value_id> root(g_.values.size());  // whose memory it is: a view may be read long after it was made
+        for (std::size_t i = 0; i < root.size(); ++i) root[i] = static_cast<value_id>(i);
+        for (std::size_t i = 0; i < first_update; ++i) {
+            const node& n = g_.nodes[i];
+            for (value_id id : n.inputs)
+                if (id != no_value) ready[index(id)] = ready[index(root[index(id)])] = i;
+            for (value_id id : n.outputs)
+                if (id != no_value) ready[index(id)] = i;
+            if ((n.op->flags & op_flag::view) && n.outputs[0] != no_value && n.inputs[0] != no_value) root[index(n.outputs[0])] = root[index(n.inputs[0])];
+        }
+        std::vector<std::pair<std::size_t, node>> order;
+        for (std::size_t i = 0; i < g_.nodes.size(); ++i) {
+            std::size_t key = 2 * i;
+            if (i >= first_update) {
+                key = 0;
+                for (value_id id : g_.nodes[i].inputs)
+                    if (id != no_value) key = std::max(key, 2 * ready[index(id)] + 1);
+                for (value_id id : g_.nodes[i].outputs)
+                    if (id != no_value) ready[index(id)] = key / 2;
+            }
+            order.emplace_back(key, std::move(g_.nodes[i]));
+        }
+        std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+        for (std::size_t i = 0; i < order.size(); ++i) g_.nodes[i] = std::move(order[i].second);
+    }
+
+    graph g_;
+    value_id logits_;
+    const std::vector<parameter>& learning_;
+    const step_state& state_;
+    const step_options& o_;
+    emitter emit_;
+    int shards_ = 1;
+    std::size_t forward_ = 0;  // nodes of the forward part
+    value_id loss_ = no_value;
+    std::vector<running_statistic> running_;
+    std::vector<value_id> gradients_;
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+
+#include <cmath>
+
+GRAFT_BEGIN_NAMESPACE
+
+struct training_step::implementation {
+    graph network;
+    value_id logits_value = no_value, input_value = no_value;
+    std::vector<parameter> learning;
+    step_options options;
+    detail::step_state layout;
+    std::vector<training_state> state;
+    std::unique_ptr<device_state> resident;  // what the device holds of it
+    double last_loss = 0, last_norm = 0;
+    tensor last_logits;
+    // The small inputs of a step, in the order of detail::step_inputs.
+    tensor scale, learning_rate, step, counter, inverse_scale, nothing;
+    loss_scale scaling;
+
+    // A graph planned for one shape of batch.
+    struct planned {
+        shape batch;
+        detail::step_part part = detail::step_part::whole;
+        bool plain = false;
+        detail::executable what;
+        std::unique_ptr<detail::context> runner;
+        std::vector<tensor_view> inputs;  // their types and shapes
+    };
+    std::vector<std::unique_ptr<planned>> plans;
+    // Of a batch, or of a part of it: what its samples are summed to; nothing where there are none.
+    using sums = std::vector<tensor>;
+    // A batch in parts while it runs.
+    struct parted {
+        const step_input& in;
+        shards cut;
+        shape part;          // of the largest part
+        bool plain = false;  // whether the gradients are added, and not what they are made of
+        std::int64_t diverged = -1;  // the first sample of the first part whose loss is not finite
+    };
+
+    status make_state();
+    result<step_memory> prepare(const shape& batch, executor& pool);
+    std::vector<tensor_view> views(const tensor_view& batch, const tensor_view& targets, const tensor_view& teacher) const;
+    result<planned*> plan_for(const shape& batch, dtype type, detail::step_part part, bool plain, executor& pool);
+    status choose_sums(parted& p, executor& pool);
+    result<std::shared_ptr<const plan>> plan_of(const planned& p, executor& pool) const { return p.what.plan_for(p.inputs.data(), pool); }
+    void give_back_others(const planned& p);
+    status run_whole(const step_input& in, executor& pool);
+    status run_parts(parted& p, executor& pool);
+    result<sums> sum_part(parted& p, int part, executor& pool);
+    result<sums> sum_parts(parted& p, int first, int count, executor& pool);
+    status run_checked(const step_input& in, executor& pool);
+    status check_learnt(std::int64_t at, executor& pool) const;
+    status rescale(std::int64_t at);
+    void read_norm(const planned& p) {
+        if (options.loss_scaling) last_norm = static_cast<double>(p.runner->output(p.what.graph.outputs.size() - 1).data<float>()[0]);
+    }
+    status diverged(const step_input& in, std::int64_t first, executor& pool);
+    std::int64_t state_on_device(const plan& p) const {
+        std::int64_t bytes = 0;
+        for (const state_pair& s : p.lowered.states)
+            if (p.lowered.values[static_cast<std::size_t>(p.lowered.inputs[static_cast<std::size_t>(s.input)])].on_device)
+                bytes += static_cast<std::int64_t>(state[static_cast<std::size_t>(s.input - detail::step_inputs::first_state)].value.bytes());
+        return bytes;
+    }
+    std::int64_t classes() const {
+        const shape& extents = network.values[static_cast<std::size_t>(logits_value)].extents;
+        return extents.rank() == 2 ? extents[1] : 0;
+    }
+};
+
+GRAFT_INLINE training_step::training_step() = default;
+GRAFT_INLINE training_step::~training_step() = default;
+GRAFT_INLINE training_step::training_step(training_step&&) noexcept = default;
+GRAFT_INLINE training_step& training_step::operator=(training_step&&) noexcept = default;
+GRAFT_INLINE double training_step::loss() const noexcept { return self_->last_loss; }
+GRAFT_INLINE loss_scale& training_step::scaling() noexcept { return self_->scaling; }
+GRAFT_INLINE const tensor& training_step::logits() const noexcept { return self_->last_logits; }
+GRAFT_INLINE const std::vector<training_state>& training_step::state() const noexcept { return self_->state; }
+GRAFT_INLINE std::vector<training_state>& training_step::state() noexcept { return self_->state; }
+
+GRAFT_INLINE status training_step::read_state() { return self_->resident ? self_->resident->read_back(nullptr) : status(); }
+GRAFT_INLINE void training_step::state_changed() noexcept {
+    if (self_->resident) self_->resident->host_changed(nullptr);
+}
+
+GRAFT_INLINE status training_step::implementation::make_state() {
+    const auto add = [&](std::string state_name, const tensor& from, bool zero) -> status {
+        tensor made;
+        GRAFT_TRY_ASSIGN(made, zero ? tensor::zeros(from.type(), from.shape()) : tensor::make(from.type(), from.shape()));
+        if (!zero && made.bytes()) std::memcpy(made.raw(), from.raw(), made.bytes());
+        state.push_back({std::move(state_name), std::move(made)});
+        return {};
+    };
+    const auto constant = [&](value_id id) -> const tensor& { return network.values[static_cast<std::size_t>(id)].constant; };
+    const auto add_constant = [&](value_id id) -> status {
+        value& v = network.values[static_cast<std::size_t>(id)];
+        GRAFT_TRY(add(v.name, v.constant, false));
+        v.constant = state.back().value;  // what the network came with gives its memory back
+        return {};
+    };
+    for (value_id id : layout.weights) GRAFT_TRY(add_constant(id));
+    for (value_id id : layout.statistics) GRAFT_TRY(add_constant(id));
+    for (const parameter& p : learning)
+        for (const std::string& kept : layout.kept) GRAFT_TRY(add(p.name + "." + kept, constant(p.id), kept != "ema"));
+    GRAFT_TRY_ASSIGN(scale, tensor::zeros(dtype::float32, shape{}));
+    GRAFT_TRY_ASSIGN(learning_rate, tensor::zeros(dtype::float32, shape{}));
+    GRAFT_TRY_ASSIGN(step, tensor::zeros(dtype::int64, shape{}));
+    GRAFT_TRY_ASSIGN(counter, tensor::zeros(dtype::int64, shape{2}));
+    GRAFT_TRY_ASSIGN(inverse_scale, tensor::zeros(dtype::float32, shape{}));
+    GRAFT_TRY_ASSIGN(nothing, tensor::zeros(dtype::float32, shape{1, 1}));
+    return {};
+}
+
+GRAFT_INLINE result<training_step> training_step::make(graph network, value_id logits, std::vector<parameter> parameters, const step_options& options) {
+    if (!shards::legal(options.shards) || !shards::legal(options.micro_batches) || options.micro_batches > options.shards)
+        return fail(errc::usage, "shards", "shards and the parts of a batch are powers of two up to 256, and there are at least as many shards as parts");
+    training_step made;
+    made.self_.reset(new implementation);
+    implementation& self = *made.self_;
+    bool bound = true;
+    for (const node& n : network.nodes) bound &= n.op != nullptr;
+    if (!bound) {
+        const ops::table_list all = ops::all_op_tables();
+        GRAFT_TRY(verify_graph(network, all.tables, all.size, options.limits));
+    }
+    self.network = std::move(network);
+    self.logits_value = logits;
+    self.options = options;
+    for (value_id id : self.network.inputs)
+        if (self.input_value == no_value && !self.network.values[static_cast<std::size_t>(id)].constant) self.input_value = id;
+    if (self.input_value == no_value) return fail(errc::input_name, self.network.name, "the network has no input");
+    for (parameter& p : parameters)
+        if (p.learns) self.learning.push_back(std::move(p));
+    if (self.learning.empty()) return fail(errc::train_freeze, self.network.name, "every weight is frozen, so that nothing can learn; --freeze none lets all of them");
+    for (const parameter& p : self.learning) self.layout.weights.push_back(p.id);
+    if (options.batch_norm) self.layout.statistics = running_statistics(self.network, self.layout.weights);
+    self.layout.kept = optimizer_states(options.optimizer);
+    GRAFT_TRY(self.make_state());
+    if (self.options.reference) self.options.on.reset();
+    if (self.options.on) GRAFT_TRY_ASSIGN(self.resident, self.options.on->make_state());
+    return made;
+}
+
+GRAFT_INLINE std::vector<tensor_view> training_step::implementation::views(const tensor_view& batch, const tensor_view& targets, const tensor_view& teacher) const {
+    std::vector<tensor_view> all{batch, targets, view(scale), view(learning_rate), view(step), view(counter), teacher, view(inverse_scale)};
+    for (const training_state& s : state) all.push_back(view(s.value));
+    return all;
+}
+
+GRAFT_INLINE result<training_step::implementation::planned*> training_step::implementation::plan_for(const shape& batch, dtype type, detail::step_part part, bool plain,
+                                                                                                     executor& pool) {
+    for (const auto& p : plans)
+        if (p->batch == batch && p->part == part && p->plain == plain) {
+            p->runner->use(pool);
+            return p.get();
+        }
+    std::unique_ptr<planned> made(new planned);
+    made->batch = batch;
+    made->part = part;
+    made->plain = plain;
+    const tensor_view targets{dtype::float32, {batch.rank() ? batch[0] : 1, classes()}, nullptr};
+    made->inputs = views({type, batch, nullptr}, targets, options.loss.distillation > 0 ? targets : view(nothing));
+    for (tensor_view& v : made->inputs) v.data = nullptr;
+    GRAFT_TRY_ASSIGN(made->what.graph, detail::step_builder(network, logits_value, learning, layout, options).build(made->inputs, part, plain, pool));
+    for (std::size_t i = made->inputs.size(); i < made->what.graph.inputs.size(); ++i) {
+        const value& v = made->what.graph.values[static_cast<std::size_t>(made->what.graph.inputs[i])];
+        made->inputs.push_back({v.type, v.extents, nullptr});
+    }
+    made->what.limit = options.limits;
+    made->what.exact = options.exact;
+    made->what.reference = options.reference;
+    made->what.seed = options.seed;
+    made->what.backends = {&backends::cpu_training::instance()};
+    made->what.packed = std::make_shared<pack_cache>();
+    made->what.on = options.on;
+    made->runner.reset(new detail::context(made->what, pool, resident.get()));
+    std::shared_ptr<const plan> planned_step;
+    GRAFT_TRY_ASSIGN(planned_step, plan_of(*made, pool));
+    if (plans.size() >= 8) plans.erase(plans.begin());
+    plans.push_back(std::move(made));
+    return plans.back().get();
+}
+
+// Batches of another size leave their memory to this one; the update of parts, which is small and runs between them, keeps its own.
+GRAFT_INLINE void training_step::implementation::give_back_others(const planned& p) {
+    for (const auto& other : plans)
+        if (other.get() != &p && (other->part == detail::step_part::update) == (p.part == detail::step_part::update)) other->runner->trim();
+}
+
+GRAFT_INLINE result<step_memory> training_step::prepare(const shape& batch, executor& pool) {
+    return detail::or_out_of_memory<result<step_memory>>("a step", [&] { return self_->prepare(batch, pool); });
+}
+
+GRAFT_INLINE result<step_memory> training_step::implementation::prepare(const shape& batch, executor& pool) {
+    const bool parts = options.micro_batches > 1;
+    const dtype type = network.values[static_cast<std::size_t>(input_value)].type;
+    shape part = batch;
+    if (parts && part.rank()) part[0] = detail::largest_part({options.micro_batches}, part[0]);
+    implementation::planned* p = nullptr;
+    std::shared_ptr<const plan> found;
+    GRAFT_TRY_ASSIGN(p, plan_for(part, type, parts ? detail::step_part::sums : detail::step_part::whole, false, pool));
+    GRAFT_TRY_ASSIGN(found, plan_of(*p, pool));
+    step_memory m;
+    m.activations = found->arena_bytes;
+    m.constants = found->constant_bytes;
+    const auto on_device = [](const plan& of) { return of.device_arena_bytes + (of.loaded ? of.loaded->constant_bytes() : 0); };
+    m.device = on_device(*found);
+    for (const training_state& s : state) m.state += static_cast<std::int64_t>(s.value.bytes());
+    if (!parts) {
+        m.device += state_on_device(*found);
+        return m;
+    }
+    GRAFT_TRY_ASSIGN(p, plan_for(part, type, detail::step_part::update, false, pool));
+    GRAFT_TRY_ASSIGN(found, plan_of(*p, pool));
+    std::int64_t of_sums = 0, levels = 1;
+    for (std::size_t i = detail::step_inputs::first_state + state.size(); i < p->inputs.size(); ++i)
+        of_sums += bytes_of(p->inputs[i].type, p->inputs[i].extents);
+    while (std::int64_t(1) << (levels - 1) < options.micro_batches) ++levels;
+    m.activations += found->arena_bytes + levels * of_sums;
+    m.constants += found->constant_bytes;
+    m.device += on_device(*found) + state_on_device(*found);
+    return m;
+}
+
+GRAFT_INLINE status training_step::implementation::run_whole(const step_input& in, executor& pool) {
+    planned* p = nullptr;
+    GRAFT_TRY_ASSIGN(p, plan_for(in.inputs->shape(), in.inputs->type(), detail::step_part::whole, false, pool));
+    give_back_others(*p);
+    last_logits = tensor();  // given back, so that the run need not allocate another
+    const std::vector<tensor_view> all = views(view(*in.inputs), view(*in.targets), in.teacher ? view(*in.teacher) : view(nothing));
+    const bool alike = in.next && in.next->shape() == in.inputs->shape() && in.next->type() == in.inputs->type();
+    GRAFT_TRY(p->runner->run(all.data(), alike ? in.next->raw() : nullptr));
+    last_loss = static_cast<double>(p->runner->output(detail::step_outputs::loss).data<float>()[0]);
+    last_logits = p->runner->output(detail::step_outputs::logits);
+    read_norm(*p);
+    return {};
+}
+
+GRAFT_INLINE status training_step::run(const step_input& in, executor& pool) {
+    implementation& self = *self_;
+    const shape& x = in.inputs->shape();
+    if (x.rank() < 1 || x[0] < 1) return fail(errc::input_shape, "batch", "a batch holds at least one sample; this has the shape " + text(x));
+    if (in.targets->type() != dtype::float32 || in.targets->shape() != shape{x[0], self.classes()})
+        return fail(errc::input_shape, "targets", "they have the shape " + text(in.targets->shape()) + " and have to have " + text(shape{x[0], self.classes()}) + ", float32");
+    if (self.options.loss.distillation > 0 && !in.teacher) return fail(errc::input_name, "teacher", "distillation needs the logits of a teacher");
+    const double factor = self.options.loss_scaling ? self.scaling.factor : 1;
+    self.scale.data<float>()[0] = static_cast<float>(in.scale * factor);
+    self.inverse_scale.data<float>()[0] = static_cast<float>(1 / factor);
+    self.learning_rate.data<float>()[0] = static_cast<float>(in.learning_rate);
+    self.step.data<std::int64_t>()[0] = in.step + 1;
+    self.counter.data<std::int64_t>()[0] = in.step;
+    self.counter.data<std::int64_t>()[1] = 0;
+    status done = detail::or_out_of_memory<status>("a step", [&] { return self.run_checked(in, pool); });
+    // What was had of the memory goes back: a smaller batch may follow, or the same one where there is more room by then.
+    if (!done.ok() && done.error().code() == errc::memory_oom)
+        for (const auto& p : self.plans) p->runner->trim();
+    return done;
+}
+
+GRAFT_INLINE status training_step::implementation::run_checked(const step_input& in, executor& pool) {
+    parted parts{in, {options.micro_batches}, {}, false, -1};
+    if (options.micro_batches == 1)
+        GRAFT_TRY(run_whole(in, pool));
+    else
+        GRAFT_TRY(run_parts(parts, pool));
+    if (!std::isfinite(last_loss)) return diverged(in, parts.diverged, pool);
+    return options.loss_scaling ? rescale(in.step) : check_learnt(in.step, pool);
+}
+
+// Where a gradient has overflown, nothing was changed.
+GRAFT_INLINE status training_step::implementation::rescale(std::int64_t at) {
+    constexpr double least = 1.0 / (1 << 14);
+    if (std::isfinite(last_norm)) {
+        if (++scaling.steps == 2000 && scaling.factor < 1e30) scaling.factor *= 2, scaling.steps = 0;
+        return {};
+    }
+    ++scaling.skipped;
+    scaling.steps = 0;
+    scaling.factor /= 2;
+    if (scaling.factor >= least) return {};
+    return fail(errc::train_diverged, "step " + std::to_string(at), "gradients are not finite, however small the loss is made. Go back to a checkpoint; a smaller --lr, clipping of gradients or bfloat16 may help");
+}
+
+// A gradient may overflow where the loss does not. Updates run before all gradients are there, so that it shows in the weights.
+GRAFT_INLINE status training_step::implementation::check_learnt(std::int64_t at, executor& pool) const {
+    if (resident) return {};  // not worth bringing all of it back: what is spoilt spoils the next loss
+    const std::size_t count = layout.weights.size() + layout.statistics.size();
+    std::vector<char> finite(count);
+    parallel_for(pool, static_cast<std::int64_t>(count), [&](std::int64_t i) { finite[static_cast<std::size_t>(i)] = detail::all_finite(view(state[static_cast<std::size_t>(i)].value)); });
+    for (std::size_t i = 0; i < count; ++i)
+        if (!finite[i])
+            return fail(errc::train_diverged, "step " + std::to_string(at),
+                        "the loss is finite, but '" + state[i].name + "' no longer is after this step: its gradient or the step was too large. Go back to a checkpoint; a smaller --lr or clipping of gradients may help");
+    return {};
+}
+
+GRAFT_INLINE result<graph> training_step::network(bool averaged) const {
+    const implementation& self = *self_;
+    if (self.resident) GRAFT_TRY(self.resident->read_back(nullptr));
+    graph g = self.network;
+    const std::size_t weights = self.layout.weights.size();
+    const bool ema = averaged && self.options.optimizer.ema_decay > 0;
+    const auto put = [&](value_id id, const tensor& from) -> status {
+        tensor copy;
+        GRAFT_TRY_ASSIGN(copy, tensor::make(from.type(), from.shape()));
+        if (copy.bytes()) std::memcpy(copy.raw(), from.raw(), copy.bytes());
+        g.values[static_cast<std::size_t>(id)].constant = std::move(copy);
+        return {};
+    };
+    for (std::size_t w = 0; w < weights; ++w)
+        GRAFT_TRY(put(self.layout.weights[w], self.state[ema ? self.layout.kept_of(w, self.layout.kept.size() - 1) : w].value));
+    for (std::size_t s = 0; s < self.layout.statistics.size(); ++s) GRAFT_TRY(put(self.layout.statistics[s], self.state[weights + s].value));
+    return g;
+}
+
+GRAFT_END_NAMESPACE
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+
+// One part: the sums over its samples, and its logits into their place.
+GRAFT_INLINE result<training_step::implementation::sums> training_step::implementation::sum_part(parted& q, int part, executor& pool) {
+    const std::int64_t n = q.in.inputs->shape()[0], first = q.cut.first(n, part), last = q.cut.last(n, part);
+    if (first == last) return sums();
+    const tensor_view x = detail::rows_of(*q.in.inputs, first, last), t = detail::rows_of(*q.in.targets, first, last);
+    planned* p = nullptr;
+    GRAFT_TRY_ASSIGN(p, plan_for(x.extents, x.type, detail::step_part::sums, q.plain, pool));
+    give_back_others(*p);
+    counter.data<std::int64_t>()[1] = first;
+    const std::vector<tensor_view> all = views(x, t, q.in.teacher ? detail::rows_of(*q.in.teacher, first, last) : view(nothing));
+    GRAFT_TRY(p->runner->run(all.data()));
+    if (q.diverged < 0 && !std::isfinite(p->runner->output(detail::step_outputs::loss).data<float>()[0])) q.diverged = first;
+    const tensor& logits = p->runner->output(detail::step_outputs::logits);
+    std::memcpy(last_logits.data<float>() + first * classes(), logits.raw(), logits.bytes());
+    sums found;
+    for (std::size_t i = detail::step_outputs::first_state; i < p->what.graph.outputs.size(); ++i) found.push_back(p->runner->output(i));
+    return found;
+}
+
+// The parts [first, first + count) added as the tree of shards has it.
+GRAFT_INLINE result<training_step::implementation::sums> training_step::implementation::sum_parts(parted& q, int first, int count, executor& pool) {
+    if (count == 1) return sum_part(q, first, pool);
+    sums left, right;
+    GRAFT_TRY_ASSIGN(left, sum_parts(q, first, count / 2, pool));
+    GRAFT_TRY_ASSIGN(right, sum_parts(q, first + count / 2, count / 2, pool));
+    if (left.empty() && right.empty()) return left;
+    sums& into = left.empty() ? right : left;
+    if (!left.empty() && !right.empty() && !detail::same_shapes(left, right)) return fail(errc::internal, network.name, "the parts of a batch make different sums");
+    for (std::size_t i = 0; i < into.size(); ++i) GRAFT_TRY(detail::add_into(into[i], left.empty() || right.empty() ? tensor() : right[i], pool));
+    return std::move(into);
+}
+
+// A part of one sample may have no sum where others have one. The gradients themselves are alike, whatever the size of a part.
+GRAFT_INLINE status training_step::implementation::choose_sums(parted& q, executor& pool) {
+    const std::int64_t n = q.in.inputs->shape()[0];
+    bool single = false;
+    for (int s = 0; s < q.cut.count; ++s) single |= q.cut.last(n, s) - q.cut.first(n, s) == 1;
+    if (!single || q.part[0] == 1) return {};
+    std::vector<std::string> names[2];
+    for (std::vector<std::string>& of : names) {
+        shape x = q.part;
+        if (&of == names) x[0] = 1;
+        planned* p = nullptr;
+        GRAFT_TRY_ASSIGN(p, plan_for(x, q.in.inputs->type(), detail::step_part::sums, false, pool));
+        for (value_id id : p->what.graph.outputs) of.push_back(p->what.graph.values[static_cast<std::size_t>(id)].name);
+    }
+    q.plain = names[0] != names[1];
+    return {};
+}
+
+GRAFT_INLINE status training_step::implementation::run_parts(parted& q, executor& pool) {
+    const std::int64_t n = q.in.inputs->shape()[0];
+    last_logits = tensor();
+    GRAFT_TRY_ASSIGN(last_logits, tensor::make(dtype::float32, {n, classes()}));
+    q.part = q.in.inputs->shape();
+    q.part[0] = detail::largest_part(q.cut, n);
+    GRAFT_TRY(choose_sums(q, pool));
+    sums total;
+    GRAFT_TRY_ASSIGN(total, sum_parts(q, 0, q.cut.count, pool));
+    planned* p = nullptr;
+    GRAFT_TRY_ASSIGN(p, plan_for(q.part, q.in.inputs->type(), detail::step_part::update, q.plain, pool));
+    const std::size_t own = detail::step_inputs::first_state + state.size();
+    if (own + total.size() != p->inputs.size()) return fail(errc::internal, network.name, "the parts of a batch do not make what its update takes");
+    std::vector<tensor_view> all = p->inputs;
+    const std::vector<tensor_view> now = views(all[detail::step_inputs::batch], all[detail::step_inputs::targets], all[detail::step_inputs::teacher]);
+    std::copy(now.begin(), now.end(), all.begin());
+    for (std::size_t i = 0; i < total.size(); ++i) {
+        if (total[i].shape() != all[own + i].extents) return fail(errc::internal, network.name, "the parts of a batch do not make what its update takes");
+        all[own + i] = view(total[i]);
+    }
+    GRAFT_TRY(p->runner->run(all.data()));
+    last_loss = static_cast<double>(p->runner->output(detail::step_outputs::loss).data<float>()[0]);
+    read_norm(*p);
+    return {};
+}
+
+// Names what is not finite: of the samples, of the state, or the first value that the forward part makes. In parts, of the part.
+GRAFT_INLINE status training_step::implementation::diverged(const step_input& in, std::int64_t first, executor& pool) {
+    const auto stop = [&](const std::string& what) {
+        const std::string where = "step " + std::to_string(in.step);
+        return fail(errc::train_diverged, where, "the loss is no longer finite: " + what + "; the weights are those before this step. A smaller --lr or clipping of gradients may help");
+    };
+    if (!detail::all_finite(view(*in.inputs))) return stop("the batch's pictures hold NaN or infinity");
+    if (!detail::all_finite(view(*in.targets))) return stop("the batch's targets hold NaN or infinity");
+    if (in.teacher && !detail::all_finite(view(*in.teacher))) return stop("the teacher's logits hold NaN or infinity");
+    if (resident) GRAFT_TRY(resident->read_back(nullptr));
+    for (const training_state& s : state)
+        if (!detail::all_finite(view(s.value))) return stop("'" + s.name + "' holds NaN or infinity");
+    const std::int64_t n = in.inputs->shape()[0];
+    std::int64_t last = n;
+    if (first < 0) first = 0;
+    const shards cut{options.micro_batches};
+    for (int s = 0; s < cut.count; ++s)
+        if (cut.first(n, s) <= first && first < cut.last(n, s)) last = cut.last(n, s);
+    counter.data<std::int64_t>()[1] = first;
+    const tensor_view teacher = in.teacher ? detail::rows_of(*in.teacher, first, last) : view(nothing);
+    const std::vector<tensor_view> all = views(detail::rows_of(*in.inputs, first, last), detail::rows_of(*in.targets, first, last), teacher);
+    std::vector<tensor_view> shapes = all;
+    for (tensor_view& v : shapes) v.data = nullptr;
+    graph forward;
+    GRAFT_TRY_ASSIGN(forward, detail::step_builder(network, logits_value, learning, layout, options).build(shapes, detail::step_part::forward, false, pool));
+    for (const auto& p : plans) p->runner->trim();
+    std::string name;
+    GRAFT_TRY_ASSIGN(name, detail::first_not_finite(forward, all, options.limits, options.seed, pool));
+    return stop(name.empty() ? "the sum over the batch overflows" : "the first of its values is the output " + name);
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// What a run of training is told. The defaults fine-tune a pretrained classifier.
+struct trainer_options {
+    std::int64_t epochs = 10;
+    std::int64_t batch = 32;           ///< samples of one update
+    double learning_rate = 3e-3;       ///< of the head; the rest takes `trunk_rate` of it
+    double trunk_rate = 1.0 / 30;
+    graft::schedule schedule;          ///< default: cosine with a short warm-up
+    step_options step;                 ///< loss, optimizer, shards, ...
+    graft::augmentation augmentation = default_augmentation();
+    preprocess_spec preprocess;
+    std::int64_t unfreeze_epoch = 0;   ///< before this epoch the head alone learns
+    std::int64_t patience = 0;         ///< early stopping: epochs without a better score that are let pass; 0: never
+    std::int64_t max_ram = 0;          ///< bytes that a step may take: fitted by computing again and in parts; 0: as it comes
+    double bad_share = 0.01;           ///< of the pictures that may be unreadable
+    std::shared_ptr<image_cache> cache;  ///< of decoded pictures; null: none
+    double checkpoint_seconds = 20;    ///< between checkpoints, at most 30
+    std::uint64_t seed = 0;
+    int threads = 0;                   ///< of the step; 0: default_threads()
+    int workers = 0;                   ///< of the loader; 0: as many as threads
+    std::string out;                   ///< folder for what is written; empty: nothing is
+    bool resume = false;               ///< go on from the folder's checkpoint, if it has one
+    std::string command;               ///< for the report
+    std::string precision = "auto";    ///< as the device of `step` was asked for it: a run goes on with the same
+    std::string teacher;               ///< a model whose answers are learnt too; see loss_options::distillation
+    trainer_options() {
+        schedule.kind = schedule_kind::cosine;
+        schedule.warmup = 0.05;
+        step.loss.label_smoothing = 0.1f;
+    }
+};
+
+/// Where a run is, for whoever shows it.
+struct trainer_progress {
+    std::int64_t epoch = 0, epochs = 0;   ///< epoch counts from 0
+    std::int64_t step = 0, steps = 0;     ///< of this epoch
+    double loss = 0, top1 = 0;            ///< of the training batches of this epoch so far; of the validation part in `on_epoch`
+    double learning_rate = 0;
+    double images_per_s = 0, seconds_left = 0;
+    double wait_share = 0;                ///< share of the time that steps waited for data
+};
+
+/// One epoch in numbers.
+struct epoch_record {
+    std::int64_t epoch = 0, step = 0;     ///< updates so far
+    double training_loss = 0, training_top1 = 0;
+    double loss = 0, top1 = 0, top5 = 0;  ///< of the validation part
+    double learning_rate = 0, seconds = 0, images_per_s = 0, wait_share = 0;
+    bool best = false;
+};
+
+/// Is told what happens. Called from the thread that trains.
+class training_observer {
+public:
+    inline virtual ~training_observer() {}
+    inline virtual void on_start(const step_memory&, std::int64_t) {}  ///< what a step needs, and how many weights learn
+    inline virtual void on_step(const trainer_progress&) {}
+    inline virtual void on_validation(std::int64_t, std::int64_t) {}   ///< pictures done, of how many
+    inline virtual void on_epoch(const epoch_record&) {}
+    /// May add figures of the epoch's training, such as what a device did, to what metrics.jsonl and TensorBoard get.
+    inline virtual void add_figures(named_numbers&) {}
+    inline virtual void on_warning(const std::string&) {}
+};
+
+/// What came of a run.
+struct training_result {
+    double best_top1 = 0, best_loss = 0;
+    std::int64_t best_epoch = -1, epochs = 0;  ///< epochs done, over all resumed parts
+    double images_per_s = 0, wait_share = 0, seconds = 0;
+    std::int64_t bad_pictures = 0;
+    step_memory memory;
+    std::vector<epoch_record> history;
+    graft::graph network;                      ///< the best epoch's, with labels and preprocessing in its metadata
+    evaluation_result validation;              ///< of the best epoch's network
+};
+
+/// A network that is to learn, and how much of it.
+struct training_network {
+    graft::graph graph;
+    value_id logits = no_value;
+    std::vector<parameter> parameters;
+    value_id features = no_value;              ///< what the head reads; no_value where there is no head apart
+};
+
+/// Trains. Everything is a function of the options, the data and the instruction set: neither threads nor workers nor interruptions change
+/// a byte of the result. With `out`, the folder gets model.onnx (renewed at every better epoch), checkpoint.safetensors, metrics.jsonl
+/// and TensorBoard events. Errors: data.*, train.*, memory.*, checkpoint.*, resume.mismatch, file.write.
+result<training_result> train(training_network network, const dataset_splits& data, const trainer_options& options, training_observer& observer);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_TRAINER_STATE_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_TRAINER_STATE_HPP
+// ---- graft/train/trainer_state.hpp
+// How a run of training is kept: its settings, its checkpoints, its logs, and going on from them.
+
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_TRAINER_BODY_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_TRAINER_BODY_HPP
+// ---- graft/train/trainer_body.hpp
+// Bodies of train/trainer.hpp.
+
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_TRAINING_FILES_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_TRAINING_FILES_HPP
+// ---- graft/train/training_files.hpp
+// What a run of training writes into its folder: the model, the checkpoint, the logs.
+
+
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// Puts what a classifier needs into a model's metadata: `graft.labels` (JSON), `class_names` (one a line, for others' tools) and
+/// `graft.preprocess` (a complete SPEC). Entries that were there are replaced.
+void describe_classifier(graph& g, const std::vector<std::string>& classes, const preprocess_spec& complete_spec);
+
+/// Runs a picture through the network, keeps it and the answer as `graft.golden`, writes the file, and holds what was written against the
+/// sample by loading it again. Errors: file.write, op.value (what was written answers otherwise), those of loading and running.
+status write_verified_model(graph& g, const tensor& picture, const std::string& path, int threads);
+
+namespace detail {
+
+// The folder of a run; with an empty path nothing is written.
+class training_files {
+public:
+    explicit training_files(std::string folder) : folder_(std::move(folder)) {}
+
+    bool wanted() const { return !folder_.empty(); }
+    std::string path(const char* name) const { return join_path(folder_, name); }
+    std::string checkpoint() const { return path("checkpoint.safetensors"); }
+
+    // Makes the folder and opens the logs; lines of steps after `step` are of a run that was cut off, and go.
+    status open(std::int64_t step, double wall_time);
+    status log(const char* split, std::int64_t step, std::int64_t epoch, const named_numbers& figures, double wall_time);
+    status close();
+
+private:
+    std::string folder_;
+    metrics_log log_;
+    event_writer events_;
+};
+
+}  // namespace detail
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+
+GRAFT_BEGIN_NAMESPACE
+
+GRAFT_INLINE void describe_classifier(graph& g, const std::vector<std::string>& classes, const preprocess_spec& complete_spec) {
+    const auto put = [&](const char* key, std::string text) {
+        for (auto& entry : g.metadata)
+            if (entry.first == key) {
+                entry.second = std::move(text);
+                return;
+            }
+        g.metadata.emplace_back(key, std::move(text));
+    };
+    json_writer labels;
+    std::string lines;
+    labels.begin_array();
+    for (const std::string& c : classes) {
+        labels.string(c);
+        lines += (lines.empty() ? "" : "\n") + c;
+    }
+    labels.end_array();
+    put("graft.labels", labels.text());
+    put("class_names", lines);
+    put("graft.preprocess", text(complete_spec));
+}
+
+GRAFT_INLINE status write_verified_model(graph& g, const tensor& picture, const std::string& path, int threads) {
+    const auto answer = [&](const model& m, golden_sample& sample) -> status {
+        session run(m, {threads, nullptr});
+        std::vector<named_tensor> out;
+        GRAFT_TRY_ASSIGN(out, run.run({{sample.input_name, picture}}));
+        sample.output = out[0].value;
+        sample.output_name = out[0].name;
+        return {};
+    };
+    golden_sample sample;
+    for (value_id id : g.inputs)
+        if (sample.input_name.empty() && !g.values[static_cast<std::size_t>(id)].constant) sample.input_name = g.values[static_cast<std::size_t>(id)].name;
+    sample.input = picture;
+    model before, after;
+    GRAFT_TRY_ASSIGN(before, load(g));
+    GRAFT_TRY(answer(before, sample));
+    std::string text;
+    GRAFT_TRY_ASSIGN(text, encode_golden(sample));
+    bool there = false;
+    for (auto& entry : g.metadata)
+        if (entry.first == golden_key) entry.second = text, there = true;
+    if (!there) g.metadata.emplace_back(golden_key, std::move(text));
+    GRAFT_TRY(write_onnx_file(g, path));
+    GRAFT_TRY_ASSIGN(after, load(path));
+    golden_sample again = sample;
+    GRAFT_TRY(answer(after, again));
+    return check_golden(sample, again.output);
+}
+
+namespace detail {
+
+inline status training_files::open(std::int64_t step, double wall_time) {
+    if (!wanted()) return {};
+    GRAFT_TRY(make_folder(folder_));
+    GRAFT_TRY_ASSIGN(log_, metrics_log::open(path("metrics.jsonl"), step));
+    GRAFT_TRY_ASSIGN(events_, event_writer::open(folder_, wall_time, step > 0 ? step + 1 : 0));
+    return {};
+}
+inline status training_files::log(const char* split, std::int64_t step, std::int64_t epoch, const named_numbers& figures, double wall_time) {
+    if (!wanted()) return {};
+    GRAFT_TRY(log_.append(step, epoch, split, figures));
+    for (const auto& f : figures) GRAFT_TRY(events_.scalar(f.first + "/" + split, step, f.second, wall_time));
+    return {};
+}
+inline status training_files::close() {
+    if (!wanted()) return {};
+    GRAFT_TRY(log_.close());
+    return events_.close();
+}
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+inline double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+// Batches for training: pictures from the loader, or rows of cached features in the same order.
+class batch_source {
+public:
+    inline virtual ~batch_source() {}
+    inline virtual std::int64_t batches() const = 0;
+    inline virtual status start(std::int64_t epoch, std::int64_t first) = 0;
+    inline virtual status next(batch& b) = 0;
+    inline virtual double waited() const = 0;
+};
+
+class loader_source final : public batch_source {
+public:
+    explicit loader_source(loader from) : from_(std::move(from)) {}
+    inline std::int64_t batches() const override { return from_.batches(); }
+    inline status start(std::int64_t epoch, std::int64_t first) override { return from_.start(epoch, first); }
+    inline status next(batch& b) override { return from_.next(b); }
+    inline double waited() const override { return from_.waited_seconds(); }
+
+private:
+    loader from_;
+};
+
+class feature_source final : public batch_source {
+public:
+    feature_source(cached_features from, std::int64_t size, std::uint64_t seed) : from_(std::move(from)), size_(size), seed_(seed) {}
+    inline std::int64_t batches() const override { return (rows() + size_ - 1) / size_; }
+    inline status start(std::int64_t epoch, std::int64_t first) override {
+        order_ = epoch_order(seed_, epoch, rows());
+        next_ = first * size_;
+        return {};
+    }
+    inline status next(batch& b) override {
+        b.labels.clear();
+        b.indices.clear();
+        b.bad.clear();
+        const std::int64_t n = std::min(size_, rows() - next_), row = from_.rows.elements() / from_.rows.shape()[0];
+        shape extents = from_.rows.shape();
+        extents[0] = n;
+        if (!b.inputs || b.inputs.shape() != extents) GRAFT_TRY_ASSIGN(b.inputs, tensor::make(dtype::float32, extents));
+        for (std::int64_t i = 0; i < n; ++i, ++next_) {
+            const std::int64_t from = order_[static_cast<std::size_t>(next_)];
+            std::memcpy(b.inputs.data<float>() + i * row, from_.rows.data<float>() + from * row, static_cast<std::size_t>(row) * 4);
+            b.labels.push_back(from_.labels[static_cast<std::size_t>(from)]);
+            b.indices.push_back(from_.indices[static_cast<std::size_t>(from)]);
+        }
+        return {};
+    }
+    inline double waited() const override { return 0; }
+
+private:
+    std::int64_t rows() const { return static_cast<std::int64_t>(from_.labels.size()); }
+    cached_features from_;
+    std::int64_t size_, next_ = 0;
+    std::uint64_t seed_;
+    std::vector<std::int64_t> order_;
+};
+
+class training_run {
+public:
+    training_run(training_network network, const dataset_splits& data, const trainer_options& options, training_observer& observer)
+        : network_(std::move(network)), data_(data), o_(options), observer_(observer), pool_(options.threads), files_(options.out) {}
+
+    result<training_result> run() {
+        GRAFT_TRY(prepare());
+        GRAFT_TRY(resume());
+        began_ = seconds_now();
+        last_checkpoint_ = began_;
+        while (position_.epoch < o_.epochs && !stopped_) GRAFT_TRY(run_epoch());
+        GRAFT_TRY(finish());
+        return std::move(result_);
+    }
+
+private:
+    // Everything that a checkpoint has to hold beside the tensors.
+    struct place {
+        std::int64_t epoch = 0, batch = 0, step = 0;
+        double loss_sum = 0, weight_sum = 0;  // of this epoch so far
+        std::int64_t correct = 0, seen = 0;
+    };
+
+    std::size_t classes() const { return data_.training.classes().size(); }
+
+    loader_options loading(bool training) const {
+        loader_options l;
+        l.batch_size = o_.batch;
+        l.workers = o_.workers ? o_.workers : pool_.threads();
+        l.shuffle = training;
+        l.bad_share = o_.bad_share;
+        l.sample.preprocess = o_.preprocess;
+        l.sample.format = format_;
+        l.sample.seed = o_.seed;
+        l.sample.cache = o_.cache;
+        if (training) l.sample.augment = o_.augmentation;
+        return l;
+    }
+
+    status prepare() {
+        const graph& g = network_.graph;
+        network_text_ = network_fingerprint(g);
+        for (value_id id : g.inputs)
+            if (!g.values[static_cast<std::size_t>(id)].constant && !format_.known) format_ = {g.values[static_cast<std::size_t>(id)].type, g.values[static_cast<std::size_t>(id)].extents, true};
+        if (format_.type != dtype::float32) return fail(errc::input_dtype, g.name, std::string("training takes networks with a float32 input; this one has ") + graft::name(format_.type));
+        GRAFT_TRY_ASSIGN(spec_, complete(o_.preprocess, format_));
+        if (data_.training.size() < 1 || data_.validation.size() < 1) return fail(errc::data_no_classes, "dataset", "there has to be at least one picture to learn from and one to score by");
+        if (o_.batch < 1) return fail(errc::usage, "batch", "a batch holds at least one picture");
+        cached_ = network_.features != no_value && !is_random(o_.augmentation) && only_head_learns() && is_fixed_before(g, network_.features);
+        GRAFT_TRY(make_step(o_.unfreeze_epoch > 0));
+        if (cached_) {
+            cut_network cut = cut_at(g, network_.features);
+            const auto progress = [](void* c, std::int64_t done, std::int64_t of) { static_cast<training_observer*>(c)->on_validation(done, of); };
+            loader_options l = loading(false);
+            cached_features features;
+            GRAFT_TRY_ASSIGN(features, cache_features(cut.trunk, data_.training, l, pool_.threads(), progress, &observer_, o_.step.on));
+            count_bad(features.bad);
+            GRAFT_TRY_ASSIGN(validation_features_, cache_features(cut.trunk, data_.validation, l, pool_.threads(), progress, &observer_, o_.step.on));
+            count_bad(validation_features_.bad);
+            shape rows = features.rows.shape();
+            rows[0] = std::min(o_.batch, static_cast<std::int64_t>(features.labels.size()));
+            source_.reset(new feature_source(std::move(features), o_.batch, o_.seed));
+            GRAFT_TRY_ASSIGN(result_.memory, step_.prepare(rows, pool_));
+            observer_.on_start(result_.memory, count_learning(network_.parameters));
+        } else {
+            loader from;
+            GRAFT_TRY_ASSIGN(from, loader::make(data_.training, loading(true)));
+            source_.reset(new loader_source(std::move(from)));
+        }
+        if (!o_.teacher.empty()) {
+            GRAFT_TRY_ASSIGN(teacher_, load(o_.teacher, on_device(o_.step.on)));
+            teacher_session_.reset(new session(teacher_, {o_.threads, nullptr}));
+        }
+        plateau_.rate = o_.learning_rate;
+        return {};
+    }
+
+    bool only_head_learns() const {
+        const int cut = maker_of(network_.graph, network_.features);
+        for (const parameter& p : network_.parameters)
+            if (p.learns && p.node <= cut) return false;
+        return true;
+    }
+
+    std::int64_t count_learning(const std::vector<parameter>& parameters) const {
+        std::int64_t learning = 0;
+        for (const parameter& p : parameters)
+            if (p.learns) learning += network_.graph.values[static_cast<std::size_t>(p.id)].constant.elements();
+        return learning;
+    }
+
+    // The step for what learns now; state goes over from the one before by its names.
+    status make_step(bool head_alone) {
+        head_alone_ = head_alone;
+        std::vector<parameter> parameters = network_.parameters;
+        const int cut = network_.features == no_value ? -1 : maker_of(network_.graph, network_.features);
+        for (parameter& p : parameters)
+            if (p.node <= cut) p.rate *= o_.trunk_rate;
+        std::vector<training_state> before;
+        if (step_made_) {
+            GRAFT_TRY(step_.read_state());
+            before = std::move(step_.state());
+        }
+        step_ = training_step();
+        if (head_alone) {
+            // What will be needed once all of it learns has to fit from the first step on.
+            GRAFT_TRY_ASSIGN(step_, fitting_step(network_.graph, parameters));
+            for (parameter& p : parameters)
+                if (p.node <= cut) p.learns = false;
+        }
+        GRAFT_TRY_ASSIGN(step_, fitting_step(cached_ ? cut_at(network_.graph, network_.features).head : network_.graph, parameters));
+        step_made_ = true;
+        for (training_state& now : step_.state())
+            for (const training_state& was : before)
+                if (was.name == now.name && was.value.shape() == now.value.shape()) std::memcpy(now.value.raw(), was.value.raw(), now.value.bytes());
+        step_.state_changed();
+        share_weights();
+        return {};
+    }
+
+    // The weights that the network came with give their memory back: from here on they are those of the step.
+    void share_weights() {
+        for (const parameter& p : network_.parameters)
+            for (const training_state& now : step_.state())
+                if (now.name == p.name) network_.graph.values[static_cast<std::size_t>(p.id)].constant = now.value;
+    }
+
+    // Within --max-ram: first computing activations again, then the batch in parts.
+    result<training_step> fitting_step(const graph& g, const std::vector<parameter>& parameters) {
+        step_options s = o_.step;
+        s.seed = o_.seed;
+        if (cached_) return training_step::make(g, network_.logits, parameters, s);
+        if (batch_shape_.rank() == 0) {
+            sample_maker samples;
+            GRAFT_TRY_ASSIGN(samples, sample_maker::make(data_.training, loading(true).sample));
+            batch_shape_ = samples.batch_shape(std::min(o_.batch, data_.training.size()));
+        }
+        for (;;) {
+            training_step made;
+            step_memory m;
+            GRAFT_TRY_ASSIGN(made, training_step::make(g, network_.logits, parameters, s));
+            GRAFT_TRY_ASSIGN(m, made.prepare(batch_shape_, pool_));
+            if (o_.max_ram <= 0 || m.total() <= o_.max_ram) {
+                if (result_.memory.total() == 0) {
+                    result_.memory = m;
+                    observer_.on_start(m, count_learning(parameters));
+                }
+                return made;
+            }
+            if (!s.recompute)
+                s.recompute = true;
+            else if (s.micro_batches < s.shards && s.micro_batches * 2 <= batch_shape_[0])
+                s.micro_batches *= 2;
+            else
+                return fail(errc::memory_budget, "--max-ram", "a step needs " + std::to_string(m.total()) + " bytes at least, and may take " + std::to_string(o_.max_ram) + ": take a smaller --batch, or freeze more");
+        }
+    }
+
+    void count_bad(const std::vector<bad_sample>& bad) {
+        for (const bad_sample& b : bad) {
+            ++result_.bad_pictures;
+            observer_.on_warning(b.name + ": left out: " + b.detail);
+        }
+    }
+
+    std::int64_t steps_per_epoch() const { return source_->batches(); }
+
+    status run_epoch() {
+        GRAFT_TRY(source_->start(position_.epoch, position_.batch));
+        const double epoch_began = seconds_now(), waited_before = source_->waited();
+        const std::int64_t seen_before = position_.seen;
+        double rate = 0;
+        batches_ahead<batch_source> batches(*source_, steps_per_epoch() - position_.batch, o_.step.on != nullptr);
+        while (position_.batch < steps_per_epoch()) {
+            status made = batches.advance();
+            const batch& b = batches.current();
+            count_bad(b.bad);  // also those that are one too many
+            GRAFT_TRY(std::move(made));
+            if (!b.labels.empty()) GRAFT_TRY(run_step(b, batches.next(), rate));
+            ++position_.batch;
+            const double now = seconds_now(), elapsed = now - epoch_began;
+            trainer_progress p;
+            p.epoch = position_.epoch, p.epochs = o_.epochs, p.step = position_.batch, p.steps = steps_per_epoch();
+            p.loss = position_.weight_sum > 0 ? position_.loss_sum / position_.weight_sum : 0;
+            p.top1 = position_.seen ? static_cast<double>(position_.correct) / static_cast<double>(position_.seen) : 0;
+            p.learning_rate = rate;
+            p.images_per_s = elapsed > 0 ? static_cast<double>(position_.seen - seen_before) / elapsed : 0;
+            const double left = static_cast<double>((o_.epochs - p.epoch) * data_.training.size() - position_.seen);
+            p.seconds_left = p.images_per_s > 0 ? left / p.images_per_s : 0;
+            p.wait_share = elapsed > 0 ? (source_->waited() - waited_before) / elapsed : 0;
+            observer_.on_step(p);
+            if (now - last_checkpoint_ >= std::min(o_.checkpoint_seconds, 30.0)) GRAFT_TRY(save());
+        }
+        epoch_record r;
+        r.epoch = position_.epoch;
+        r.step = position_.step;
+        r.training_loss = position_.weight_sum > 0 ? position_.loss_sum / position_.weight_sum : 0;
+        r.training_top1 = position_.seen ? static_cast<double>(position_.correct) / static_cast<double>(position_.seen) : 0;
+        r.learning_rate = rate;
+        r.seconds = seconds_now() - epoch_began;
+        r.images_per_s = r.seconds > 0 ? static_cast<double>(position_.seen - seen_before) / r.seconds : 0;
+        r.wait_share = r.seconds > 0 ? (source_->waited() - waited_before) / r.seconds : 0;
+        trained_seconds_ += r.seconds;
+        trained_pictures_ += position_.seen - seen_before;
+        waited_seconds_ += source_->waited() - waited_before;
+        return end_epoch(r);
+    }
+
+    status run_step(const batch& b, const tensor* next, double& rate) {
+        const std::int64_t n = static_cast<std::int64_t>(b.labels.size()), count = static_cast<std::int64_t>(classes());
+        if (!targets_ || targets_.shape()[0] != n) GRAFT_TRY_ASSIGN(targets_, tensor::make(dtype::float32, {n, count}));
+        double weight = 0;
+        for (std::int64_t i = 0; i < n; ++i) {
+            float* row = targets_.data<float>() + i * count;
+            const std::size_t at = static_cast<std::size_t>(i);
+            const double share = b.other_labels.empty() ? 1 : static_cast<double>(b.lambda[at]);
+            weight += write_target(o_.step.loss, b.labels[at], share, count, row, false);
+            if (!b.other_labels.empty()) weight += write_target(o_.step.loss, b.other_labels[at], 1 - share, count, row, true);
+        }
+        const std::int64_t total = o_.epochs * steps_per_epoch();
+        rate = learning_rate(o_.schedule, o_.learning_rate, {position_.step, total, position_.epoch}, &plateau_);
+        tensor teacher;
+        if (teacher_session_) GRAFT_TRY_ASSIGN(teacher, teacher_session_->run(b.inputs));
+        step_input in;
+        in.inputs = &b.inputs;
+        in.targets = &targets_;
+        in.teacher = teacher_session_ ? &teacher : nullptr;
+        in.scale = weight > 0 ? 1 / weight : 0;
+        in.learning_rate = rate;
+        in.step = position_.step;
+        in.next = next;
+        status done = step_.run(in, pool_);
+        if (!done.ok()) return diverged(std::move(done));
+        ++position_.step;
+        position_.loss_sum += step_.loss() * weight;
+        position_.weight_sum += weight;
+        const float* logits = step_.logits().data<float>();
+        for (std::int64_t i = 0; i < n; ++i)
+            position_.correct += std::max_element(logits + i * count, logits + (i + 1) * count) - (logits + i * count) == b.labels[static_cast<std::size_t>(i)];
+        position_.seen += n;
+        return {};
+    }
+
+    // What to go back to, after the loss has gone to infinity.
+    status diverged(status s) {
+        if (s.error().code() != errc::train_diverged || o_.out.empty()) return s;
+        return fail(s.error().code(), s.error().where(), s.error().detail() + (good_checkpoint_.empty() ? "; there is no checkpoint yet" : "; the last good checkpoint is " + good_checkpoint_));
+    }
+
+    status end_epoch(epoch_record r) {
+        evaluation_result scored;
+        graph g;
+        GRAFT_TRY_ASSIGN(g, step_.network());
+        GRAFT_TRY_ASSIGN(scored, score(g));
+        if (!cached_) count_bad(scored.bad);
+        r.loss = scored.metrics.loss();
+        r.top1 = scored.metrics.top1();
+        r.top5 = scored.metrics.top_k();
+        r.best = result_.best_epoch < 0 || r.top1 > result_.best_top1 || (r.top1 == result_.best_top1 && r.loss < result_.best_loss);
+        if (r.best) {
+            result_.best_top1 = r.top1;
+            result_.best_loss = r.loss;
+            result_.best_epoch = r.epoch;
+            result_.validation = std::move(scored);
+            GRAFT_TRY_ASSIGN(result_.network, whole_network(g));
+            GRAFT_TRY(write_best());
+        }
+        result_.history.push_back(r);
+        update_plateau(o_.schedule, plateau_, r.loss);
+        if (o_.patience > 0 && r.epoch - result_.best_epoch >= o_.patience) stopped_ = true;
+        place next;
+        next.epoch = position_.epoch + 1, next.step = position_.step;
+        position_ = next;
+        // Before the checkpoint, so that it holds the state of what learns next.
+        GRAFT_TRY(unfreeze());
+        GRAFT_TRY(log_epoch(r));
+        GRAFT_TRY(save());
+        observer_.on_epoch(r);
+        return {};
+    }
+
+    status unfreeze() { return head_alone_ && position_.epoch >= o_.unfreeze_epoch && position_.epoch < o_.epochs ? make_step(false) : status(); }
+
+    result<evaluation_result> score(const graph& g) {
+        model network;
+        GRAFT_TRY_ASSIGN(network, load(g, on_device(o_.step.on)));
+        if (!cached_) return evaluate(network, data_.validation, o_.preprocess, {}, scoring());
+        return score_rows(network, validation_features_, scoring());
+    }
+    evaluation_options scoring() {
+        evaluation_options e;
+        e.batch = o_.batch;
+        e.threads = pool_.threads();
+        e.bad_share = o_.bad_share;
+        e.cache = o_.cache;
+        e.progress = [](void* c, std::int64_t done, std::int64_t of) { static_cast<training_observer*>(c)->on_validation(done, of); };
+        e.context = &observer_;
+        return e;
+    }
+
+    result<evaluation_result> score_rows(const model& network, const cached_features& from, const evaluation_options& e) {
+        evaluation_result found;
+        found.bad = from.bad;
+        GRAFT_TRY_ASSIGN(found.metrics, classification_metrics::make(static_cast<std::int64_t>(classes())));
+        const bool probabilities = logits_of(network.graph()) != network.graph().outputs[0];
+        session run(network, {e.threads, nullptr});
+        const std::int64_t count = static_cast<std::int64_t>(classes()), width = from.rows.elements() / from.rows.shape()[0];
+        shape extents = from.rows.shape();
+        for (std::int64_t first = 0; first < static_cast<std::int64_t>(from.labels.size()); first += e.batch) {
+            extents[0] = std::min(e.batch, static_cast<std::int64_t>(from.labels.size()) - first);
+            tensor in, scores;
+            GRAFT_TRY_ASSIGN(in, tensor::make(dtype::float32, extents));
+            std::memcpy(in.raw(), from.rows.data<float>() + first * width, in.bytes());
+            GRAFT_TRY_ASSIGN(scores, run.run(in));
+            const std::vector<std::int64_t> labels(from.labels.begin() + first, from.labels.begin() + first + extents[0]);
+            GRAFT_TRY(add_scores(found, scores.data<float>(), count, probabilities, labels, from.indices.data() + first));
+        }
+        return found;
+    }
+
+    // The whole network with what the step has learnt, where the step has the head alone.
+    result<graph> whole_network(graph g) {
+        if (!cached_) return g;
+        graph whole = network_.graph;
+        for (const parameter& p : network_.parameters)
+            if (p.learns) whole.values[static_cast<std::size_t>(p.id)].constant = g.values[static_cast<std::size_t>(p.id)].constant;
+        return whole;
+    }
+
+    status write_best();
+    status log_epoch(const epoch_record& r);
+    static std::string network_fingerprint(const graph& g);
+    named_texts settings() const;
+    status save();
+    status resume();
+    status finish();
+
+    training_network network_;
+    const dataset_splits& data_;
+    const trainer_options& o_;
+    training_observer& observer_;
+    pool_executor pool_;
+    training_files files_;
+    input_format format_;
+    preprocess_spec spec_;
+    std::string good_checkpoint_;  // the newest of this run: what lies in the folder may be another's
+    std::string network_text_;  // of the network that the run began with
+    training_step step_;
+    bool step_made_ = false, cached_ = false, head_alone_ = false, checkpoint_verified_ = false, stopped_ = false;
+    std::unique_ptr<batch_source> source_;
+    shape batch_shape_;
+    cached_features validation_features_;
+    model teacher_;
+    std::unique_ptr<session> teacher_session_;
+    plateau_state plateau_;
+    place position_;
+    tensor targets_;
+    training_result result_;
+    double began_ = 0, last_checkpoint_ = 0, trained_seconds_ = 0, waited_seconds_ = 0;
+    std::int64_t trained_pictures_ = 0;
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+
+#include <cstdio>
+#include <cstdlib>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Exact to the bit, and the same in every locale that a program may have set.
+inline std::string number_text(double v) {
+    char text[64];
+    std::snprintf(text, sizeof text, "%a", v);
+    return text;
+}
+inline double number_in(const std::string* text) { return text ? std::strtod(text->c_str(), nullptr) : 0; }
+inline std::int64_t integer_in(const std::string* text) { return text ? std::strtoll(text->c_str(), nullptr, 10) : 0; }
+
+inline double wall_time() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
+
+// A hash over the names and labels of a dataset: what the run was begun with.
+inline std::string fingerprint(const dataset& data) {
+    std::uint64_t hash = fnv1a_basis;
+    const auto add = [&](const void* bytes, std::size_t size) { hash = fnv1a(bytes, size, hash); };
+    for (const std::string& c : data.classes()) add(c.c_str(), c.size() + 1);
+    for (std::int64_t i = 0; i < data.size(); ++i) {
+        const std::string name = data.name(i);
+        const int label = data.label(i);
+        const std::size_t slash = name.find_last_of('/');
+        add(name.c_str() + (slash == std::string::npos ? 0 : slash), name.size() - (slash == std::string::npos ? 0 : slash));
+        add(&label, sizeof label);
+    }
+    char text[48];
+    std::snprintf(text, sizeof text, "%lld pictures, %016llx", static_cast<long long>(data.size()), static_cast<unsigned long long>(hash));
+    return text;
+}
+
+// A hash over the nodes and constants of a network: what is frozen is in no checkpoint.
+inline std::string training_run::network_fingerprint(const graph& g) {
+    std::uint64_t hash = fnv1a_basis;
+    const auto add = [&](const void* bytes, std::size_t size) { hash = fnv1a(bytes, size, hash); };
+    for (const node& n : g.nodes) {
+        add(n.op_type.c_str(), n.op_type.size() + 1);
+        for (const std::vector<value_id>* ids : {&n.inputs, &n.outputs}) add(ids->data(), ids->size() * sizeof(value_id));
+        for (const attribute& a : n.attributes) {
+            add(a.name.c_str(), a.name.size() + 1);
+            add(&a.integer, sizeof a.integer);
+            add(&a.real, sizeof a.real);
+            add(a.integers.data(), a.integers.size() * sizeof(std::int64_t));
+            add(a.string.c_str(), a.string.size() + 1);
+        }
+    }
+    for (const value& v : g.values)
+        if (v.constant && v.constant.bytes()) hash = xxh64(v.constant.raw(), v.constant.bytes(), hash);
+    char text[48];
+    std::snprintf(text, sizeof text, "%lld nodes, %016llx", static_cast<long long>(g.nodes.size()), static_cast<unsigned long long>(hash));
+    return text;
+}
+
+inline named_texts training_run::settings() const {
+    const optimizer_options& p = o_.step.optimizer;
+    const loss_options& l = o_.step.loss;
+    named_texts s;
+    const auto number = [&](const char* key, double v) { s.emplace_back(key, number_text(v)); };
+    const auto integer = [&](const char* key, std::int64_t v) { s.emplace_back(key, std::to_string(v)); };
+    s.emplace_back("version", std::to_string(GRAFT_VERSION_MAJOR) + "." + std::to_string(GRAFT_VERSION_MINOR));
+    auto level = cpu::active_isa();
+    s.emplace_back("isa", level.ok() ? cpu::name(*level) : "");
+    s.emplace_back("training data", fingerprint(data_.training));
+    s.emplace_back("validation data", fingerprint(data_.validation));
+    integer("epochs", o_.epochs);
+    integer("batch", o_.batch);
+    integer("shards", o_.step.shards);
+    integer("seed", static_cast<std::int64_t>(o_.seed));
+    s.emplace_back("network", network_text_);
+    number("lr", o_.learning_rate);
+    number("trunk rate", o_.trunk_rate);
+    s.emplace_back("schedule", text(o_.schedule));
+    s.emplace_back("optimizer", name(p.kind));
+    const std::pair<const char*, double> optimizer[] = {{"momentum", p.momentum}, {"nesterov", double(p.nesterov)}, {"beta1", p.beta1}, {"beta2", p.beta2}, {"epsilon", p.epsilon},
+                                                        {"weight decay", p.weight_decay}, {"clip norm", p.clip_norm}, {"ema", p.ema_decay}};
+    for (const auto& o : optimizer) number(o.first, o.second);
+    s.emplace_back("teacher", o_.teacher);
+    s.emplace_back("loss", name(l.kind));
+    const std::pair<const char*, float> loss[] = {{"label smoothing", l.label_smoothing}, {"focal gamma", l.gamma}, {"huber delta", l.delta}, {"distillation", l.distillation}, {"temperature", l.temperature}};
+    for (const auto& o : loss) number(o.first, static_cast<double>(o.second));
+    std::string weights;
+    for (float v : l.class_weights) weights += (weights.empty() ? "" : " ") + number_text(static_cast<double>(v));
+    s.emplace_back("class weights", weights);
+    s.emplace_back("augmentation", text(o_.augmentation));
+    s.emplace_back("preprocess", text(spec_));
+    integer("unfreeze epoch", o_.unfreeze_epoch);
+    integer("patience", o_.patience);
+    integer("batch norm", o_.step.batch_norm);
+    integer("exact", o_.step.exact);
+    s.emplace_back("precision", o_.precision);
+    // The parts of a batch are equal to the whole to the bit only where sums keep their order.
+    if (!o_.step.exact) integer("max ram", o_.max_ram);
+    std::string frozen;
+    std::int64_t learning = 0;
+    for (const parameter& q : network_.parameters) (q.learns ? ++learning : 0), frozen += q.learns ? 'l' : 'f';
+    s.emplace_back("weights that learn", std::to_string(learning) + " of " + std::to_string(network_.parameters.size()) + ": " + frozen);
+    return s;
+}
+
+inline status training_run::save() {
+    last_checkpoint_ = seconds_now();
+    if (!files_.wanted()) return {};
+    checkpoint c;
+    GRAFT_TRY(step_.read_state());
+    for (const training_state& s : step_.state()) {
+        // What is not finite would take the good checkpoint's place.
+        if (!all_finite(view(s.value)))
+            return diverged(fail(errc::train_diverged, "step " + std::to_string(position_.step), "'" + s.name + "' is no longer finite. A smaller --lr or clipping of gradients may help"));
+        c.tensors.emplace_back(s.name, s.value);
+    }
+    c.settings = settings();
+    const auto number = [&](const std::string& key, double v) { c.state.emplace_back(key, number_text(v)); };
+    const auto integer = [&](const std::string& key, std::int64_t v) { c.state.emplace_back(key, std::to_string(v)); };
+    integer("epoch", position_.epoch), integer("batch", position_.batch), integer("step", position_.step);
+    integer("correct", position_.correct), integer("seen", position_.seen);
+    if (o_.step.loss_scaling) number("loss_scale", step_.scaling().factor), integer("loss_scale_steps", step_.scaling().steps), integer("skipped_steps", step_.scaling().skipped);
+    number("loss_sum", position_.loss_sum), number("weight_sum", position_.weight_sum);
+    integer("stopped", stopped_), integer("best_epoch", result_.best_epoch);
+    number("best_top1", result_.best_top1), number("best_loss", result_.best_loss);
+    integer("bad_pictures", result_.bad_pictures), integer("trained_pictures", trained_pictures_);
+    number("trained_seconds", trained_seconds_), number("waited_seconds", waited_seconds_);
+    c.state.emplace_back("plateau", text(plateau_));
+    integer("epochs_done", static_cast<std::int64_t>(result_.history.size()));
+    for (std::size_t i = 0; i < result_.history.size(); ++i) {
+        const epoch_record& r = result_.history[i];
+        const std::string at = "history." + std::to_string(i) + ".";
+        integer(at + "step", r.step), integer(at + "best", r.best);
+        const double figures[] = {r.training_loss, r.training_top1, r.loss, r.top1, r.top5, r.learning_rate, r.seconds, r.images_per_s, r.wait_share};
+        for (std::size_t k = 0; k < sizeof figures / sizeof figures[0]; ++k) number(at + std::to_string(k), figures[k]);
+    }
+    GRAFT_TRY(save_checkpoint(files_.checkpoint(), c, checkpoint_verified_));
+    checkpoint_verified_ = true;
+    good_checkpoint_ = files_.checkpoint();
+    return {};
+}
+
+inline status training_run::resume() {
+    loaded_checkpoint found;
+    if (files_.wanted() && o_.resume) GRAFT_TRY_ASSIGN(found, load_checkpoint(files_.checkpoint()));
+    if (!found.found) return files_.open(-1, wall_time());
+    const checkpoint& c = found.contents;
+    checkpoint_verified_ = !found.previous;
+    good_checkpoint_ = found.previous ? previous_checkpoint(files_.checkpoint()) : files_.checkpoint();
+    if (found.previous) observer_.on_warning(found.note);
+    GRAFT_TRY(compare_settings(c.settings, settings()));
+    position_.epoch = integer_in(c.find_state("epoch")), position_.batch = integer_in(c.find_state("batch")), position_.step = integer_in(c.find_state("step"));
+    position_.correct = integer_in(c.find_state("correct")), position_.seen = integer_in(c.find_state("seen"));
+    position_.loss_sum = number_in(c.find_state("loss_sum")), position_.weight_sum = number_in(c.find_state("weight_sum"));
+    stopped_ = integer_in(c.find_state("stopped")) != 0;
+    result_.best_epoch = integer_in(c.find_state("best_epoch"));
+    result_.best_top1 = number_in(c.find_state("best_top1")), result_.best_loss = number_in(c.find_state("best_loss"));
+    result_.bad_pictures = integer_in(c.find_state("bad_pictures")), trained_pictures_ = integer_in(c.find_state("trained_pictures"));
+    trained_seconds_ = number_in(c.find_state("trained_seconds")), waited_seconds_ = number_in(c.find_state("waited_seconds"));
+    if (const std::string* p = c.find_state("plateau")) GRAFT_TRY_ASSIGN(plateau_, parse_plateau_state(*p));
+    const std::int64_t done = std::min(integer_in(c.find_state("epochs_done")), o_.epochs);
+    for (std::int64_t i = 0; i < done; ++i) {
+        const std::string at = "history." + std::to_string(i) + ".";
+        epoch_record r;
+        r.epoch = i;
+        r.step = integer_in(c.find_state(at + "step")), r.best = integer_in(c.find_state(at + "best")) != 0;
+        double* figures[] = {&r.training_loss, &r.training_top1, &r.loss, &r.top1, &r.top5, &r.learning_rate, &r.seconds, &r.images_per_s, &r.wait_share};
+        for (std::size_t k = 0; k < sizeof figures / sizeof figures[0]; ++k) *figures[k] = number_in(c.find_state(at + std::to_string(k)));
+        result_.history.push_back(r);
+    }
+    GRAFT_TRY(unfreeze());
+    for (training_state& s : step_.state()) {
+        const tensor* from = c.find(s.name);
+        if (!from || from->shape() != s.value.shape() || from->type() != s.value.type())
+            return fail(errc::resume_mismatch, files_.checkpoint(), "it has no '" + s.name + "' of the shape " + text(s.value.shape()) + ": it is of another network or of other settings");
+        if (s.value.bytes()) std::memcpy(s.value.raw(), from->raw(), s.value.bytes());
+    }
+    step_.state_changed();
+    if (o_.step.loss_scaling && c.find_state("loss_scale"))
+        step_.scaling() = {number_in(c.find_state("loss_scale")), integer_in(c.find_state("loss_scale_steps")), integer_in(c.find_state("skipped_steps"))};
+    return files_.open(position_.step, wall_time());
+}
+
+// The first validation picture that can be read, as the network sees it.
+inline status training_run::write_best() {
+    graph& g = result_.network;
+    describe_classifier(g, data_.training.classes(), spec_);
+    if (!files_.wanted()) return {};
+    for (std::int64_t i = 0; i < data_.validation.size(); ++i) {
+        auto picture = data_.validation.read(i);
+        if (!picture.ok()) continue;
+        tensor input;
+        GRAFT_TRY_ASSIGN(input, preprocess(*picture, o_.preprocess, format_));
+        // A network that is fixed to one batch gets copies.
+        const std::int64_t fixed = format_.extents.rank() > 0 ? format_.extents[0] : 0;
+        if (fixed > 1) GRAFT_TRY(pad_batch(input, fixed));
+        return write_verified_model(g, input, files_.path("model.onnx"), pool_.threads());
+    }
+    return fail(errc::data_too_many_bad, "validation", "no picture of it can be read");
+}
+
+inline status training_run::log_epoch(const epoch_record& r) {
+    const double now = wall_time();
+    named_numbers figures{{"loss", r.training_loss}, {"top1", r.training_top1}, {"lr", r.learning_rate}, {"images_per_s", r.images_per_s}, {"wait_share", r.wait_share}};
+    observer_.add_figures(figures);
+    GRAFT_TRY(files_.log("train", r.step, r.epoch, figures, now));
+    return files_.log("val", r.step, r.epoch, {{"loss", r.loss}, {"top1", r.top1}, {"top5", r.top5}}, now);
+}
+
+inline status training_run::finish() {
+    result_.epochs = static_cast<std::int64_t>(result_.history.size());
+    result_.seconds = seconds_now() - began_;
+    result_.images_per_s = trained_seconds_ > 0 ? static_cast<double>(trained_pictures_) / trained_seconds_ : 0;
+    result_.wait_share = trained_seconds_ > 0 ? waited_seconds_ / trained_seconds_ : 0;
+    // A run that was resumed after its best epoch has the best network on disk alone.
+    if (result_.network.values.empty() && files_.wanted()) {
+        model best;
+        GRAFT_TRY_ASSIGN(best, load(files_.path("model.onnx"), on_device(o_.step.on)));
+        result_.network = best.graph();
+        GRAFT_TRY_ASSIGN(result_.validation, evaluate(best, data_.validation, o_.preprocess, {}, scoring()));
+    }
+    return files_.close();
+}
+
+}  // namespace detail
+
+GRAFT_INLINE result<training_result> train(training_network network, const dataset_splits& data, const trainer_options& options, training_observer& observer) {
+    return detail::or_out_of_memory<result<training_result>>("training", [&] { return detail::training_run(std::move(network), data, options, observer).run(); });
 }
 
 GRAFT_END_NAMESPACE
@@ -26535,7 +25175,7 @@ void describe_classifier(graph& g, const std::vector<std::string>& classes, cons
 
 /// Runs a picture through the network, keeps it and the answer as `graft.golden`, writes the file, and holds what was written against the
 /// sample by loading it again. Errors: file.write, op.value (what was written answers otherwise), those of loading and running.
-status write_verified_model(graph& g, const tensor& picture, const std::string& path, int threads, op_table operators = {nullptr, 0});
+status write_verified_model(graph& g, const tensor& picture, const std::string& path, int threads);
 
 namespace detail {
 
@@ -26590,8 +25230,7 @@ GRAFT_INLINE void describe_classifier(graph& g, const std::vector<std::string>& 
     put("graft.preprocess", text(complete_spec));
 }
 
-GRAFT_INLINE status write_verified_model(graph& g, const tensor& picture, const std::string& path, int threads, op_table operators) {
-    const load_options how = on_device(nullptr, operators);
+GRAFT_INLINE status write_verified_model(graph& g, const tensor& picture, const std::string& path, int threads) {
     const auto answer = [&](const model& m, golden_sample& sample) -> status {
         session run(m, {threads, nullptr});
         std::vector<named_tensor> out;
@@ -26605,7 +25244,7 @@ GRAFT_INLINE status write_verified_model(graph& g, const tensor& picture, const 
         if (sample.input_name.empty() && !g.values[static_cast<std::size_t>(id)].constant) sample.input_name = g.values[static_cast<std::size_t>(id)].name;
     sample.input = picture;
     model before, after;
-    GRAFT_TRY_ASSIGN(before, load(g, how));
+    GRAFT_TRY_ASSIGN(before, load(g));
     GRAFT_TRY(answer(before, sample));
     std::string text;
     GRAFT_TRY_ASSIGN(text, encode_golden(sample));
@@ -26614,7 +25253,7 @@ GRAFT_INLINE status write_verified_model(graph& g, const tensor& picture, const 
         if (entry.first == golden_key) entry.second = text, there = true;
     if (!there) g.metadata.emplace_back(golden_key, std::move(text));
     GRAFT_TRY(write_onnx_file(g, path));
-    GRAFT_TRY_ASSIGN(after, load(path, how));
+    GRAFT_TRY_ASSIGN(after, load(path));
     golden_sample again = sample;
     GRAFT_TRY(answer(after, again));
     return check_golden(sample, again.output);

@@ -5,6 +5,9 @@
 
 #include <set>
 #include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
 
 using graft::errc;
 
@@ -23,6 +26,8 @@ graft::status check(int n) {
     GRAFT_TRY(quarter(n).take_status());
     return {};
 }
+
+graft::result<std::vector<std::string>> words(int n) { return std::vector<std::string>(static_cast<std::size_t>(n), "a word that is too long to be held inline"); }
 
 } // namespace
 
@@ -61,8 +66,26 @@ TEST_CASE("results hand on their value or their failure") {
     CHECK(!check(7));
     graft::status moved = check(7), target = std::move(moved);
     CHECK(moved.ok());
-    CHECK(target.take().code() == errc::op_value);
+    CHECK(std::move(target).error().code() == errc::op_value);
     CHECK(sizeof(graft::status) == sizeof(void*));
+}
+
+TEST_CASE("a loop over what a temporary result holds keeps it alive") {
+    std::size_t letters = 0;
+    for (const std::string& word : words(3).value()) letters += word.size();
+    CHECK(letters == 3 * words(1).value()[0].size());
+    for (const std::string& word : *words(2)) letters += word.size();
+    CHECK(letters == 5 * words(1)->front().size());
+
+    using numbers = graft::result<std::vector<int>>;
+    static_assert(std::is_same_v<decltype(std::declval<numbers>().value()), std::vector<int>>, "by value: nothing else outlives a temporary");
+    static_assert(std::is_same_v<decltype(*std::declval<numbers>()), std::vector<int>>, "by value");
+    static_assert(std::is_same_v<decltype(std::declval<numbers>().error()), graft::error>, "by value");
+    static_assert(std::is_same_v<decltype(std::declval<graft::status>().error()), graft::error>, "by value");
+    static_assert(std::is_same_v<decltype(std::declval<numbers&>().value()), std::vector<int>&>, "a result that stays gives its own value");
+    static_assert(std::is_same_v<decltype(*std::declval<const numbers&>()), const std::vector<int>&>, "and to be read where it is const");
+    const graft::error& kept = half(3).error();
+    CHECK(kept.detail() == "3 is odd");
 }
 
 #ifndef GRAFT_NO_EXCEPTIONS
@@ -70,12 +93,12 @@ TEST_CASE("a result that holds an error throws it when it is forced") {
     const auto force = [](int n) -> int { return half(n); };
     CHECK(force(8) == 4);
     CHECK_THROWS_AS(force(7), graft::error);
-    CHECK_THROWS_AS(graft::require(check(5)), graft::error);
+    CHECK_THROWS_AS(graft::must(check(5)), graft::error);
     try {
         half(9).value();
     } catch (const std::exception& e) {
         CHECK(std::string(e.what()) == "op.value: half: 9 is odd");
     }
-    graft::require(check(8));
+    graft::must(check(8));
 }
 #endif

@@ -141,6 +141,34 @@ TEST_CASE("auto runs on the CPU where a device cannot be opened, and says so onc
     CHECK(warnings().size() == 1);
 }
 
+TEST_CASE("a precision that the CPU cannot honour is an error, wherever the CPU is what runs") {
+    using both = graft::runtime<host_backend, graft::backends::cpu>;
+    using with_absent = graft::runtime<absent_backend, graft::backends::cpu>;
+    warnings().clear();
+    for (const char* precision : {"auto", "float32", "tf32", "float16", "bfloat16", "float64", ""}) {
+        CAPTURE(precision);
+        const bool honoured = std::string(precision) == "auto" || std::string(precision) == "float32";
+        const bool known = honoured || std::string(precision).find("16") != std::string::npos || std::string(precision) == "tf32";
+        const auto with = [&](const char* device) {
+            graft::load_options o = asking(device);
+            o.on_device.precision = precision;
+            return o;
+        };
+        graft::load_options reference = with("auto");
+        reference.reference = true;
+        for (const auto& m : {graft::load(exponential(), with("cpu")), both::load(exponential(), with("cpu")), with_absent::load(exponential(), with("auto")), both::load(exponential(), reference)}) {
+            REQUIRE(m.ok() == honoured);
+            if (honoured) continue;
+            CHECK(m.error().code() == (known ? errc::device_unavailable : errc::usage));
+            CHECK(m.error().where() == "precision");
+            CHECK(m.error().detail().find(precision) != std::string::npos);
+        }
+        if (known && !honoured) CHECK(with_absent::load(exponential(), with("auto")).error().detail().find("its library is not installed") != std::string::npos);
+        CHECK(both::load(exponential(), with("auto")).ok());  // the device has its own say
+    }
+    for (const std::string& text : warnings()) CHECK(text.find("precision") == std::string::npos);
+}
+
 TEST_CASE("a device that is open already is shared by the models that are given it") {
     using both = graft::runtime<host_backend, graft::backends::cpu>;
     const std::shared_ptr<graft::device> on = both::open("host:1");

@@ -82,7 +82,7 @@ TEST_CASE("a query that sees no key gives zeros on the CUDA simulator") {
         graft::tensor& m = p.inputs[3];
         for (std::int64_t i = 0; i < m.shape()[1]; ++i)
             if (m.type() == graft::dtype::boolean)
-                m.data<std::uint8_t>()[m.shape()[1] + i] = 0;
+                m.data<bool>()[m.shape()[1] + i] = false;
             else
                 m.data<float>()[m.shape()[1] + i] = -HUGE_VALF;
         expect(p, 2e-5, simulated::exact_device());

@@ -154,7 +154,7 @@ TEST_CASE("Types below one byte are unpacked, with their sign, and bools become 
     CHECK((u[0] == 15 && u[1] == 8 && u[2] == 7));
     g = read(with_tensor(tensor("w", dims({2}, 9).text(t::raw_data, std::string("\0\5", 2)))));
     REQUIRE(g.ok());
-    CHECK((g->values[1].constant.data<std::uint8_t>()[0] == 0 && g->values[1].constant.data<std::uint8_t>()[1] == 1));
+    CHECK((static_cast<int>(g->values[1].constant.raw()[0]) == 0 && static_cast<int>(g->values[1].constant.raw()[1]) == 1));
 }
 
 TEST_CASE("An initializer that is an input as well is its default") {

@@ -27,6 +27,20 @@ TEST_CASE("wrong usage exits with 2 and one line") {
     CHECK(graft_program("preprocess " + fish + " --preprocess std=0 -o x.npy").code == 2);
 }
 
+TEST_CASE("a precision that the CPU does not have is refused and not passed over") {
+    for (const std::string& verb : {"classify " + model + " " + fish, "bench " + model + " --rounds 1", "info " + model}) {
+        CAPTURE(verb);
+        for (const char* precision : {"tf32", "float16", "bfloat16"}) {
+            const done d = graft_program(verb + " --device cpu --precision " + precision);
+            CHECK(d.code == 1);
+            CHECK(d.refused("device.unavailable"));
+            CHECK(d.last().find(precision) != std::string::npos);
+        }
+    }
+    CHECK(graft_program("classify " + model + " " + fish + " --device cpu --precision float32").code == 0);
+    CHECK(graft_program("classify " + model + " " + fish + " --device cpu --precision double").refused("usage"));
+}
+
 TEST_CASE("help and version are no errors") {
     for (const char* arguments : {"--help", "info --help", "--version"}) {
         const done d = graft_program(arguments);

@@ -148,6 +148,20 @@ TEST_CASE("--device takes the device of that number, among those that CUDA_VISIB
     CHECK(times(none.err, "graft: warning: ") == 1);
 }
 
+TEST_CASE("a precision that a GPU does not have is refused, and does not run on the CPU instead") {
+    const std::string old = "GRAFT_SIMULATOR_COMPUTE=7.5 ", verb = "classify " + demo + " " + fish + " --json ";
+    for (const char* device : {"", "--device cuda ", "--device cuda:0 "})
+        for (const char* precision : {"--precision bfloat16", "--precision tf32"}) {
+            CAPTURE(device);
+            const done d = on_devices(1, verb + device + precision, old);
+            CHECK(d.refused("device.unavailable"));
+            CHECK(d.last().find("needs compute capability 8.0; this device has 7.5") != std::string::npos);
+            CHECK(d.out.empty());
+            CHECK(times(d.err, "graft: warning: ") == 0);
+        }
+    CHECK(on_devices(1, verb + "--precision float16", old).has("\"device\":\"cuda:0\""));
+}
+
 TEST_CASE("info --placement tells the device of each node") {
     const done gpu = on_devices(2, "info " + demo + " --placement --device cuda:1 --json");
     REQUIRE(gpu.code == 0);

@@ -27,7 +27,7 @@ graft::training_report report_of(int classes) {
         const std::int64_t label = i % classes, taken = i % 3 ? label : (label + 1) % classes;
         for (auto& l : logits) l = 0;
         logits[static_cast<std::size_t>(taken)] = 3;
-        graft::require(r.metrics.add(logits.data(), &label, 1));
+        graft::must(r.metrics.add(logits.data(), &label, 1));
     }
     for (int i = 0; i < classes; ++i) r.classes.push_back("class " + std::to_string(i));
     for (int e = 1; e <= 5; ++e) {

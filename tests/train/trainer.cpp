@@ -236,6 +236,18 @@ TEST_CASE("A run that is killed and resumed ends with the bytes of one that is n
 }
 #endif
 
+TEST_CASE("A precision that the CPU does not have is refused before anything is read or written") {
+    const made_folder folder;
+    graft::trainer_options o = small_options(folder.path + "/run");
+    graft::training_observer watcher;
+    o.precision = "bfloat16";
+    const auto made = graft::train(small_network("none"), {}, o, watcher);
+    REQUIRE(!made.ok());
+    CHECK(made.error().code() == graft::errc::device_unavailable);
+    CHECK(made.error().where() == "precision");
+    CHECK(file(o.out + "/checkpoint.safetensors").empty());
+}
+
 TEST_CASE("Going on with another setting, dataset or network is refused, and the first that differs is named") {
     const made_folder folder, more;
     put_pictures(folder);
@@ -270,7 +282,7 @@ TEST_CASE("Going on with another setting, dataset or network is refused, and the
     CHECK(with([](graft::trainer_options& other) { other.step.loss.kind = graft::loss_of("focal"); }) == "loss");
     CHECK(with([](graft::trainer_options& other) { other.augmentation = graft::parse_augmentation("none"); }) == "augmentation");
     CHECK(with([](graft::trainer_options& other) { other.preprocess = graft::parse_preprocess("unit,resize=8x8"); }) == "preprocess");
-    CHECK(with([](graft::trainer_options& other) { other.precision = "bfloat16"; }) == "precision");
+    CHECK(with([](graft::trainer_options& other) { other.precision = "float32"; }) == "precision");
     CHECK(refused(o, small_network("none"), more) == "training data");
     CHECK(refused(o, small_network("trunk"), folder) == "weights that learn");
     // The same layers with one other number, as those of another file would have.

@@ -119,8 +119,8 @@ public:
     bool ok() const noexcept { return !error_; }
     explicit operator bool() const noexcept { return ok(); }
     /// The error; only to be asked for when there is one.
-    const class error& error() const noexcept { return *error_; }
-    class error take() { return std::move(*error_); }
+    const class error& error() const& noexcept { return *error_; }
+    class error error() && { return std::move(*error_); }
 
 private:
     std::unique_ptr<class error> error_;
@@ -131,6 +131,10 @@ private:
 
 /// Ends the program, or whatever GRAFT_FATAL says, when an error is forced open without exceptions.
 [[noreturn]] void fatal(const char* what);
+namespace detail {
+// Throws the error, or calls `fatal` without exceptions.
+[[noreturn]] void raise(const error& e);
+} // namespace detail
 
 /// A value or an error. Becomes its value (throwing `graft::error` if there is none), or is asked for its error.
 template <class T>
@@ -141,37 +145,32 @@ public:
     result(class error e) : status_(std::move(e)) {}
     bool ok() const noexcept { return status_.ok(); }
     explicit operator bool() const noexcept { return ok(); }
-    const class error& error() const noexcept { return status_.error(); }
+    const class error& error() const& noexcept { return status_.error(); }
+    class error error() && { return std::move(status_).error(); }
     /// The failure itself, to be handed on.
     status take_status() { return std::move(status_); }
     T& value() & { return force(), *value_; }
     const T& value() const& { return force(), *value_; }
-    T&& value() && { return force(), std::move(*value_); }
+    /// Of a temporary the value itself, so that `for (auto& p : c.classify(f).value())` keeps it.
+    T value() && { return force(), std::move(*value_); }
     operator T() && { return force(), std::move(*value_); }
     T* operator->() { return &value(); }
+    const T* operator->() const { return &value(); }
     T& operator*() & { return value(); }
+    const T& operator*() const& { return value(); }
+    T operator*() && { return std::move(*this).value(); }
 
 private:
     void force() const {
-        if (status_.ok()) return;
-#ifdef GRAFT_NO_EXCEPTIONS
-        fatal(status_.error().what());
-#else
-        throw graft::error(status_.error());
-#endif
+        if (!status_.ok()) detail::raise(status_.error());
     }
     std::optional<T> value_;
     status status_;
 };
 
 /// Throws (or ends the program, without exceptions) if `s` holds an error.
-inline void require(status s) {
-    if (s.ok()) return;
-#ifdef GRAFT_NO_EXCEPTIONS
-    fatal(s.error().what());
-#else
-    throw graft::error(s.take());
-#endif
+inline void must(status s) {
+    if (!s.ok()) detail::raise(s.error());
 }
 
 /// `text` with control characters and backslashes escaped, cut after 200 bytes: names come from files.
@@ -254,6 +253,14 @@ GRAFT_INLINE void fatal(const char* what) {
     std::fprintf(stderr, "graft: error: %s\n", what);
 #endif
     std::abort();
+}
+
+GRAFT_INLINE GRAFT_COLD void detail::raise(const error& e) {
+#ifdef GRAFT_NO_EXCEPTIONS
+    fatal(e.what());
+#else
+    throw e;
+#endif
 }
 
 GRAFT_END_NAMESPACE

@@ -242,12 +242,12 @@ GRAFT_INLINE status atomic_file::open(const std::string& path) {
 }
 
 GRAFT_INLINE status atomic_file::write(const void* data, std::size_t bytes) {
-    if (bytes && std::fwrite(data, 1, bytes, static_cast<std::FILE*>(stream_)) != bytes) return failed("writing failed");
+    if (bytes && (!stream_ || std::fwrite(data, 1, bytes, static_cast<std::FILE*>(stream_)) != bytes)) return failed("writing failed");
     return {};
 }
 
 GRAFT_INLINE status atomic_file::commit() {
-    const int closed = std::fclose(static_cast<std::FILE*>(stream_));
+    const int closed = stream_ ? std::fclose(static_cast<std::FILE*>(stream_)) : EOF;
     stream_ = nullptr;
     if (closed != 0) return failed("closing failed");
     std::remove(path_.c_str());

@@ -20,28 +20,31 @@ public:
     /// How many samples there are.
     std::int64_t size() const noexcept { return order_ ? static_cast<std::int64_t>(order_->size()) : 0; }
     /// Names of the classes, in the order of the labels; of the training part, for every part of one dataset.
-    const std::vector<std::string>& classes() const noexcept;
-    /// The class of sample `i`, an index into `classes()`; 0 <= i < size(), as everywhere.
+    const std::vector<std::string>& classes() const& noexcept;
+    std::vector<std::string> classes() &&;  // of a temporary a copy
+    /// The class of sample `i`, an index into `classes()`; -1 where there is no such sample.
     int label(std::int64_t i) const noexcept;
-    /// Its path, or a file and an index in it: "mnist/train-images-idx3-ubyte[17]".
+    /// Its path, or a file and an index in it: "mnist/train-images-idx3-ubyte[17]"; "" where there is no such sample.
     std::string name(std::int64_t i) const;
-    /// Its contents, undecoded. Errors: data.open (gone, unreadable, no regular file), image.budget.
+    /// Its contents, undecoded. Errors: data.open (gone, unreadable, no regular file; no such sample), image.budget.
     result<sample_bytes> fetch(std::int64_t i) const;
     /// Its picture: RGB, 8 bits, gray expanded. Errors: those of `fetch` and of graft::decode.
     result<image> read(std::int64_t i) const;
     /// The picture of contents that were fetched; `name` stands in error messages. Errors: those of graft::decode.
     static result<image> decode(const sample_bytes& contents, const std::string& name, const limits& caps = {});
-    /// Some of the samples, in the order given; indices are into this one.
+    /// Some of the samples, in the order given; indices are into this one, and those of no sample are left out.
     dataset subset(const std::vector<std::int64_t>& indices) const;
     /// How many samples each class has, in the order of `classes()`.
     std::vector<std::int64_t> class_counts() const;
     /// What was passed over when it was opened, in every part of the dataset.
-    const std::vector<dataset_problem>& problems() const noexcept;
+    const std::vector<dataset_problem>& problems() const& noexcept;
+    std::vector<dataset_problem> problems() &&;
     /// The limits it was opened with.
     const limits& caps() const noexcept;
 
 private:
     friend struct detail::dataset_views;
+    bool has(std::int64_t i) const noexcept { return i >= 0 && i < size(); }
     std::shared_ptr<const detail::dataset_state> state_;
     std::shared_ptr<const std::vector<std::int64_t>> order_;
 };
@@ -164,17 +167,20 @@ inline status first_refusal(const std::string& path, const dataset_state& state)
 
 } // namespace detail
 
-GRAFT_INLINE const std::vector<std::string>& dataset::classes() const noexcept { return state_ ? state_->classes : detail::no_dataset().classes; }
-GRAFT_INLINE const std::vector<dataset_problem>& dataset::problems() const noexcept {
+GRAFT_INLINE const std::vector<std::string>& dataset::classes() const& noexcept { return state_ ? state_->classes : detail::no_dataset().classes; }
+GRAFT_INLINE std::vector<std::string> dataset::classes() && { return classes(); }
+GRAFT_INLINE const std::vector<dataset_problem>& dataset::problems() const& noexcept {
     return state_ ? state_->problems : detail::no_dataset().problems;
 }
+GRAFT_INLINE std::vector<dataset_problem> dataset::problems() && { return problems(); }
 GRAFT_INLINE const limits& dataset::caps() const noexcept { return state_ ? state_->caps : detail::no_dataset().caps; }
 
 GRAFT_INLINE int dataset::label(std::int64_t i) const noexcept {
-    return state_->labels[static_cast<std::size_t>((*order_)[static_cast<std::size_t>(i)])];
+    return has(i) ? state_->labels[static_cast<std::size_t>((*order_)[static_cast<std::size_t>(i)])] : -1;
 }
 
 GRAFT_INLINE std::string dataset::name(std::int64_t i) const {
+    if (!has(i)) return "";
     const std::int64_t at = (*order_)[static_cast<std::size_t>(i)];
     if (state_->blocks.empty()) return state_->file_name(at);
     const detail::raw_block& block = state_->block_of(at);
@@ -182,6 +188,7 @@ GRAFT_INLINE std::string dataset::name(std::int64_t i) const {
 }
 
 GRAFT_INLINE result<sample_bytes> dataset::fetch(std::int64_t i) const {
+    if (!has(i)) return fail(errc::data_open, "sample " + std::to_string(i), "the dataset has " + std::to_string(size()) + " samples");
     const std::int64_t at = (*order_)[static_cast<std::size_t>(i)];
     sample_bytes out;
     if (state_->blocks.empty()) {
@@ -221,7 +228,8 @@ GRAFT_INLINE result<image> dataset::read(std::int64_t i) const {
 GRAFT_INLINE dataset dataset::subset(const std::vector<std::int64_t>& indices) const {
     std::vector<std::int64_t> order;
     order.reserve(indices.size());
-    for (std::int64_t i : indices) order.push_back((*order_)[static_cast<std::size_t>(i)]);
+    for (std::int64_t i : indices)
+        if (has(i)) order.push_back((*order_)[static_cast<std::size_t>(i)]);
     return detail::dataset_views::of(state_, std::move(order));
 }
 

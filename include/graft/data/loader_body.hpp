@@ -251,7 +251,10 @@ GRAFT_INLINE result<loader> loader::make(const dataset& data, const loader_optio
 }
 
 GRAFT_INLINE std::int64_t loader::batches() const noexcept { return queue_ ? queue_->batches() : 0; }
-GRAFT_INLINE const sample_maker& loader::samples() const noexcept { return queue_->samples(); }
+GRAFT_INLINE const sample_maker& loader::samples() const noexcept {
+    static const sample_maker none;
+    return queue_ ? queue_->samples() : none;
+}
 
 GRAFT_INLINE status loader::start(std::int64_t epoch, std::int64_t first) {
     if (!queue_ || epoch < 0 || first < 0 || first > queue_->batches())

@@ -10,10 +10,13 @@ GRAFT_BEGIN_NAMESPACE
 /// The picture as a PNG file, 8 bits, gray or RGB; equal pixels give equal bytes. Errors: image.dimensions (no picture, or
 /// neither 1 nor 3 channels).
 result<std::string> encode_png(const image& picture);
+/// The same, written to a file that is there whole or not at all. Errors: those of `encode_png`, and file.write.
+status write_png(const std::string& path, const image& picture);
 
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#include "../core/file.hpp"
 #include "deflate.hpp"
 #include "png_decode.hpp"
 
@@ -87,6 +90,15 @@ GRAFT_INLINE result<std::string> encode_png(const image& picture) {
         detail::append_png_chunk(file, "IDAT", packed.substr(at, std::size_t(1) << 30));
     detail::append_png_chunk(file, "IEND", "");
     return file;
+}
+
+GRAFT_INLINE status write_png(const std::string& path, const image& picture) {
+    std::string png;
+    GRAFT_TRY_ASSIGN(png, encode_png(picture));
+    atomic_file file;
+    GRAFT_TRY(file.open(path));
+    GRAFT_TRY(file.write(png.data(), png.size()));
+    return file.commit();
 }
 
 GRAFT_END_NAMESPACE

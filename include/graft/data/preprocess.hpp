@@ -23,7 +23,7 @@ result<image> resize_and_crop(const image& picture, const preprocess_spec& spec,
                               const limits& caps = {});
 
 /// The second half: (pixel - mean) / std in float32, rounded half to even and clamped for integers; shape (1, C, H, W) or
-/// (1, H, W, C). Errors: usage.preprocess (three means for one channel), memory.oom, and those of `complete`.
+/// (1, H, W, C). Errors: image.dimensions (no picture), usage.preprocess (three means for one channel), memory.oom, and those of `complete`.
 result<tensor> to_tensor(const image& picture, const preprocess_spec& spec, const input_format& model = {});
 
 /// Both halves: a picture to a batch of one.
@@ -158,6 +158,7 @@ GRAFT_INLINE result<image> resize_and_crop(const image& picture, const preproces
 }
 
 GRAFT_INLINE result<tensor> to_tensor(const image& picture, const preprocess_spec& spec, const input_format& model) {
+    if (!picture) return fail(errc::image_dimensions, "preprocess", "the picture is empty");
     preprocess_spec s = spec;
     // Here the picture has its size already.
     if (s.crop == preprocess_spec::crop_rule::model) s.crop = preprocess_spec::crop_rule::none;

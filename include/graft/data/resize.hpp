@@ -281,4 +281,5 @@ GRAFT_INLINE result<image> resize_window(const image& picture, std::int64_t heig
 }
 
 GRAFT_END_NAMESPACE
+#undef GRAFT_RESIZE_SSE2
 #endif

@@ -6,6 +6,7 @@
 #include "../graph/graph.hpp"
 #include "../graph/op.hpp"
 #include "../plan/backend.hpp"
+#include "../tensor/print.hpp"
 
 #include <cstddef>
 #include <memory>
@@ -30,6 +31,13 @@ struct value_info {
     std::vector<std::string> dimensions;
     bool has_default = false;  ///< inputs only: an initializer serves where the caller gives nothing
 };
+
+/// Its shape, "[N,3,224,224]", or "of any rank".
+std::string shape_text(const value_info& v);
+/// Its name, type and shape: "input float32 [N,3,224,224]".
+std::string to_string(const value_info& v);
+/// `std::cout << model.inputs()[0]`: what `to_string` says.
+template <class Stream, class = detail::stream_of_text<Stream>> Stream& operator<<(Stream& out, const value_info& v) { return out << to_string(v).c_str(), out; }
 
 /// A tensor with the name of an input or an output.
 struct named_tensor {
@@ -64,15 +72,20 @@ inline load_options on_device(std::shared_ptr<device> opened, op_table operators
     return options;
 }
 
-/// A loaded network: immutable, cheap to copy, shared by any number of threads.
+/// A loaded network: immutable, cheap to copy, shared by any number of threads. One that was made and not loaded is empty: it has no
+/// inputs, and what has to run or write it is `usage`.
 class model {
 public:
     model() = default;
     /// Inputs in the file's order; those with a default come too.
-    const std::vector<value_info>& inputs() const;
-    const std::vector<value_info>& outputs() const;
+    const std::vector<value_info>& inputs() const&;
+    const std::vector<value_info>& outputs() const&;
     /// The graph as it was loaded, verified, before any pass.
-    const graft::graph& graph() const;
+    const graft::graph& graph() const&;
+    // Of a temporary a copy, for loops over `load(path).value().inputs()`.
+    std::vector<value_info> inputs() &&;
+    std::vector<value_info> outputs() &&;
+    graft::graph graph() &&;
     /// A metadata property, or "" where there is none.
     std::string metadata(const std::string& key) const;
     /// Writes the model as ONNX, at the opset it came with. Errors: file.write, op.unsupported (an operator that no file can hold).

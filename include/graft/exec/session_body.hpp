@@ -20,6 +20,13 @@ struct model_state {
     std::vector<value_info> inputs, outputs;
 };
 
+// Of a model that was made and not loaded: nothing.
+inline const model_state& state_of(const std::shared_ptr<const model_state>& state) {
+    static const model_state none;
+    return state ? *state : none;
+}
+inline status no_model(const char* where) { return fail(errc::usage, where, "its model is empty: give it what graft::load returns"); }
+
 // The batch of a network whose other extents are known; what cannot be opened stays as it is.
 inline result<graph> opened_where_possible(graph g, const limits& limit) {
     const value* input = nullptr;
@@ -44,14 +51,17 @@ inline value_info describe(const graph& g, value_id id) {
 
 }  // namespace detail
 
-GRAFT_INLINE const std::vector<value_info>& model::inputs() const { return state_->inputs; }
-GRAFT_INLINE const std::vector<value_info>& model::outputs() const { return state_->outputs; }
-GRAFT_INLINE const graph& model::graph() const { return state_->source; }
+GRAFT_INLINE const std::vector<value_info>& model::inputs() const& { return detail::state_of(state_).inputs; }
+GRAFT_INLINE const std::vector<value_info>& model::outputs() const& { return detail::state_of(state_).outputs; }
+GRAFT_INLINE const graph& model::graph() const& { return detail::state_of(state_).source; }
+GRAFT_INLINE std::vector<value_info> model::inputs() && { return detail::state_of(state_).inputs; }
+GRAFT_INLINE std::vector<value_info> model::outputs() && { return detail::state_of(state_).outputs; }
+GRAFT_INLINE graph model::graph() && { return detail::state_of(state_).source; }
 GRAFT_INLINE std::string model::metadata(const std::string& key) const {
-    const std::string* found = state_->source.find_metadata(key);
+    const std::string* found = graph().find_metadata(key);
     return found ? *found : std::string();
 }
-GRAFT_INLINE status model::save(const std::string& path) const { return write_onnx_file(state_->source, path); }
+GRAFT_INLINE status model::save(const std::string& path) const { return state_ ? write_onnx_file(state_->source, path) : detail::no_model("model"); }
 
 namespace detail {
 inline std::vector<tensor_view> views_of(const model_state& state, const std::vector<value_info>& given) {
@@ -75,10 +85,23 @@ inline result<std::shared_ptr<const plan>> plan_of(const model_state& state, con
 }
 }  // namespace detail
 
-GRAFT_INLINE const char* model::device() const noexcept { return state_->folded.on ? state_->folded.on->name().c_str() : "cpu"; }
+GRAFT_INLINE std::string shape_text(const value_info& v) {
+    if (!v.has_shape) return "of any rank";
+    std::string out = "[";
+    for (int i = 0; i < v.extents.rank(); ++i) {
+        const auto at = static_cast<std::size_t>(i);
+        const bool named = at < v.dimensions.size() && !v.dimensions[at].empty();
+        out += (i ? "," : "") + (v.extents[i] >= 0 ? std::to_string(v.extents[i]) : named ? escape(v.dimensions[at]) : "?");
+    }
+    return out + "]";
+}
+GRAFT_INLINE std::string to_string(const value_info& v) { return escape(v.name) + " " + name(v.type) + " " + shape_text(v); }
+
+GRAFT_INLINE const char* model::device() const noexcept { return state_ && state_->folded.on ? state_->folded.on->name().c_str() : "cpu"; }
 GRAFT_INLINE void warn_on_stderr(const char* text) { std::fprintf(stderr, "graft: warning: %s\n", text); }
 
 GRAFT_INLINE result<model::memory_use> model::memory(const std::vector<value_info>& inputs) const {
+    if (!state_) return detail::no_model("model");
     std::shared_ptr<const plan> p;
     GRAFT_TRY_ASSIGN(p, detail::plan_of(*state_, inputs));
     memory_use use;
@@ -92,6 +115,7 @@ GRAFT_INLINE result<model::memory_use> model::memory(const std::vector<value_inf
 }
 
 GRAFT_INLINE result<std::vector<placement>> model::placements(const std::vector<value_info>& inputs) const {
+    if (!state_) return detail::no_model("model");
     std::shared_ptr<const plan> p;
     GRAFT_TRY_ASSIGN(p, detail::plan_of(*state_, inputs));
     std::vector<placement> all;
@@ -110,6 +134,18 @@ GRAFT_INLINE result<std::vector<placement>> model::placements(const std::vector<
     return all;
 }
 
+namespace detail {
+// What the CPU says to numbers that it was asked for. `unusable`: why another device was not taken, where one might have been.
+inline status host_precision(const std::string& precision, const status& unusable = {}) {
+    if (precision == "auto" || precision == "float32") return {};
+    for (const char* known : {"tf32", "float16", "bfloat16"})
+        if (precision == known)
+            return fail(errc::device_unavailable, "precision", precision + " is a precision of GPUs, and this runs on the CPU, which computes in float32: leave it out, or take a GPU (--device cuda)" +
+                                                                   (unusable.ok() ? "" : ". No GPU was taken: " + unusable.error().detail()));
+    return fail(errc::usage, "precision", "'" + precision + "' is none of auto, float32, tf32, float16, bfloat16");
+}
+}  // namespace detail
+
 GRAFT_INLINE result<std::shared_ptr<device>> open_device(const std::string& wanted, const device_options& options, void (*warn)(const char*), const backend* const* backends, int count) {
     static std::atomic_flag warned = ATOMIC_FLAG_INIT;
     const bool any = wanted == "auto";
@@ -121,19 +157,21 @@ GRAFT_INLINE result<std::shared_ptr<device>> open_device(const std::string& want
         if (!any && (backends[i]->open ? kind : wanted) != backends[i]->name) continue;
         if (!backends[i]->open) {
             GRAFT_TRY(backends[i]->available());
+            GRAFT_TRY(detail::host_precision(options.precision, unusable));
             return std::shared_ptr<device>();
         }
         auto opened = backends[i]->open(any ? backends[i]->name : wanted, options);
         if (opened.ok() || !any) return opened;
         unusable = opened.take_status();
         const bool expected = !backends[i]->expected || backends[i]->expected();
-        if (warn && expected && !warned.test_and_set()) warn((std::string("running on the CPU: ") + unusable.error().what()).c_str());
+        if (warn && expected && detail::host_precision(options.precision).ok() && !warned.test_and_set()) warn((std::string("running on the CPU: ") + unusable.error().what()).c_str());
     }
     if (!unusable.ok()) return unusable;
     return fail(errc::device_unavailable, wanted, "this program has no such back end; it has: " + names);
 }
 
 GRAFT_INLINE result<model> load_graph(graph g, const load_options& options, const backend* const* backends, int count) {
+    if (options.reference) GRAFT_TRY(detail::host_precision(options.on_device.precision));
     std::shared_ptr<device> on = options.reference ? nullptr : options.opened;
     if (!on && !options.reference) GRAFT_TRY_ASSIGN(on, open_device(options.device, options.on_device, options.warn, backends, count));
     std::vector<op_table> tables;
@@ -219,10 +257,10 @@ struct session::state {
     detail::context* last = nullptr;
     std::vector<tensor> inputs;
     std::vector<tensor_view> views;
-    tensor nothing;
 };
 
-GRAFT_INLINE session::session(const model& m, const session_options& options) : state_(new state) {
+GRAFT_INLINE session::session(const model& m, const session_options& options) : state_(m.state_ ? new state : nullptr) {
+    if (!state_) return;
     state_->model = m.state_;
     if (!options.pool) state_->own_pool = std::make_unique<pool_executor>(options.threads);
     state_->pool = options.pool ? options.pool : state_->own_pool.get();
@@ -236,6 +274,7 @@ GRAFT_INLINE session::session(session&&) noexcept = default;
 GRAFT_INLINE session& session::operator=(session&&) noexcept = default;
 
 GRAFT_INLINE status session::set_input(std::size_t i, const tensor& value) {
+    if (!state_) return detail::no_model("session");
     if (i >= state_->inputs.size()) return fail(errc::input_name, "input " + std::to_string(i), "the model has " + std::to_string(state_->inputs.size()) + " inputs");
     const value_info& info = state_->model->inputs[i];
     if (value && info.type != dtype::undefined && value.type() != info.type)
@@ -252,6 +291,7 @@ GRAFT_INLINE status session::set_input(std::size_t i, const tensor& value) {
 GRAFT_INLINE status session::run() { return run_inputs(0, nullptr); }
 // `next`: where input `coming` of the next run lies; null where that is not known.
 GRAFT_INLINE status session::run_inputs(std::size_t coming, const void* next) {
+    if (!state_) return detail::no_model("session");
     bool replaces = false;
     for (std::size_t i = 0; i < state_->inputs.size(); ++i) {
         const value_info& info = state_->model->inputs[i];
@@ -262,9 +302,13 @@ GRAFT_INLINE status session::run_inputs(std::size_t coming, const void* next) {
     state_->last = replaces ? state_->replaced.get() : state_->folded.get();
     GRAFT_CATCH_BAD_ALLOC("run", state_->last->run(state_->views.data(), next, static_cast<std::int64_t>(coming)));
 }
-GRAFT_INLINE const tensor& session::output(std::size_t i) const { return state_->last ? state_->last->output(i) : state_->nothing; }
+GRAFT_INLINE const tensor& session::output(std::size_t i) const {
+    static const tensor none;
+    return state_ && state_->last ? state_->last->output(i) : none;
+}
 
 GRAFT_INLINE result<std::vector<named_tensor>> session::run(const std::vector<named_tensor>& inputs) {
+    if (!state_) return detail::no_model("session");
     for (tensor& t : state_->inputs) t = tensor();
     for (const named_tensor& given : inputs) {
         std::size_t i = 0;
@@ -279,6 +323,7 @@ GRAFT_INLINE result<std::vector<named_tensor>> session::run(const std::vector<na
 }
 
 GRAFT_INLINE result<tensor> session::run(const tensor& input, const tensor* next) {
+    if (!state_) return detail::no_model("session");
     std::size_t only = state_->inputs.size();
     for (std::size_t i = 0; i < state_->inputs.size(); ++i) {
         state_->inputs[i] = tensor();
@@ -294,6 +339,7 @@ GRAFT_INLINE result<tensor> session::run(const tensor& input, const tensor* next
 }
 
 GRAFT_INLINE void session::trim() {
+    if (!state_) return;
     state_->folded->trim();
     state_->replaced->trim();
     state_->last = nullptr;

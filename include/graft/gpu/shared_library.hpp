@@ -41,32 +41,52 @@ GRAFT_END_NAMESPACE
 #include <cstdlib>
 #include <utility>
 #if defined(_WIN32)
-#ifndef NOMINMAX
-#define NOMINMAX
-#endif
-#include <windows.h>
+#include <cstdint>
+struct HINSTANCE__;
 #else
 #include <dlfcn.h>
 #endif
 
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {
+#if defined(_WIN32)
+// What is used of windows.h, declared as it does. Included, it would leave its macros (near, far, ...) to every user of graft, and
+// NOMINMAX or WIN32_LEAN_AND_MEAN would be decided here.
+namespace windows {
+#if defined(NO_STRICT)
+using module = void*;
+#else
+using module = HINSTANCE__*;
+#endif
+using procedure = std::intptr_t(__stdcall*)();
+constexpr unsigned long search_beside_and_system = 0x1100, search_system = 0x1000;  // LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR, _DEFAULT_DIRS
+constexpr unsigned long by_address_uncounted = 6;  // GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS, _UNCHANGED_REFCOUNT
+extern "C" {
+__declspec(dllimport) module __stdcall LoadLibraryExA(const char* name, void* file, unsigned long flags);
+__declspec(dllimport) module __stdcall GetModuleHandleA(const char* name);
+__declspec(dllimport) int __stdcall GetModuleHandleExA(unsigned long flags, const char* name, module* found);
+__declspec(dllimport) unsigned long __stdcall GetModuleFileNameA(module of, char* path, unsigned long size);
+__declspec(dllimport) procedure __stdcall GetProcAddress(module of, const char* name);
+__declspec(dllimport) unsigned long __stdcall GetLastError();
+}
+}  // namespace windows
+#endif
 namespace detail {
 
 #if defined(_WIN32)
 constexpr char path_separator = ';';
 inline void* open_file(const std::string& path, std::string& why) {
     // what the library itself needs is looked for beside it and in the system's folders, not in PATH
-    void* handle = reinterpret_cast<void*>(LoadLibraryExA(path.c_str(), nullptr, LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR | LOAD_LIBRARY_SEARCH_DEFAULT_DIRS));
-    if (!handle) why = "LoadLibrary's error " + std::to_string(GetLastError());
+    void* handle = reinterpret_cast<void*>(windows::LoadLibraryExA(path.c_str(), nullptr, windows::search_beside_and_system));
+    if (!handle) why = "LoadLibrary's error " + std::to_string(windows::GetLastError());
     return handle;
 }
 inline void* open_name(const std::string& name, std::string& why) {
-    void* handle = reinterpret_cast<void*>(LoadLibraryExA(name.c_str(), nullptr, LOAD_LIBRARY_SEARCH_DEFAULT_DIRS));
-    if (!handle) why = "LoadLibrary's error " + std::to_string(GetLastError());
+    void* handle = reinterpret_cast<void*>(windows::LoadLibraryExA(name.c_str(), nullptr, windows::search_system));
+    if (!handle) why = "LoadLibrary's error " + std::to_string(windows::GetLastError());
     return handle;
 }
-inline void* open_already(const std::string& name) { return reinterpret_cast<void*>(GetModuleHandleA(name.c_str())); }
+inline void* open_already(const std::string& name) { return reinterpret_cast<void*>(windows::GetModuleHandleA(name.c_str())); }
 inline bool absolute(const std::string& path) {
     return path.rfind("\\\\", 0) == 0 || (path.size() > 2 && path[1] == ':' && (path[2] == '\\' || path[2] == '/'));
 }
@@ -248,7 +268,7 @@ GRAFT_INLINE void open_beside(const std::string& path, const std::string& name) 
 
 GRAFT_INLINE void* find_symbol(void* handle, const char* name) noexcept {
 #if defined(_WIN32)
-    return reinterpret_cast<void*>(GetProcAddress(reinterpret_cast<HMODULE>(handle), name));
+    return reinterpret_cast<void*>(windows::GetProcAddress(reinterpret_cast<windows::module>(handle), name));
 #else
     return dlsym(handle, name);
 #endif
@@ -256,11 +276,10 @@ GRAFT_INLINE void* find_symbol(void* handle, const char* name) noexcept {
 
 GRAFT_INLINE std::string file_of(void* address) {
 #if defined(_WIN32)
-    HMODULE module = nullptr;
+    windows::module module = nullptr;
     char path[1024];
-    if (!GetModuleHandleExA(GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS | GET_MODULE_HANDLE_EX_FLAG_UNCHANGED_REFCOUNT, static_cast<const char*>(address), &module))
-        return "";
-    const DWORD length = GetModuleFileNameA(module, path, sizeof path);
+    if (!windows::GetModuleHandleExA(windows::by_address_uncounted, static_cast<const char*>(address), &module)) return "";
+    const unsigned long length = windows::GetModuleFileNameA(module, path, sizeof path);
     return length && length < sizeof path ? std::string(path, length) : "";
 #else
     Dl_info about;

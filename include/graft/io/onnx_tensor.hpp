@@ -172,7 +172,7 @@ inline status onnx_tensor_reader::raw(const std::uint8_t* data, std::size_t size
         return {};
     }
     GRAFT_TRY(allocate(out));
-    auto* to = out.data<std::uint8_t>();
+    auto* to = reinterpret_cast<std::uint8_t*>(out.raw());
     if (packed)
         unpack_elements(type_, data, elements_, to);
     else if (size)
@@ -272,14 +272,15 @@ inline status onnx_tensor_reader::typed(tensor& out) {
                                    : std::string("the data are in a field that does not go with ") + graft::name(type_));
     GRAFT_TRY(allocate(out));
     std::vector<std::uint8_t> codes(packed ? static_cast<std::size_t>(stored) : 0);
+    auto* to = reinterpret_cast<std::uint8_t*>(out.raw());
     std::int64_t at = 0;
     for (const wire_bytes& part : parts_) {
         wire_reader r(c_.source, part);
         while (r.next())
-            if (r.field() == field) GRAFT_TRY(store(r, packed ? codes.data() : out.data<std::uint8_t>(), at, stored));
+            if (r.field() == field) GRAFT_TRY(store(r, packed ? codes.data() : to, at, stored));
         GRAFT_TRY(r.finish());
     }
-    if (packed) unpack_elements(type_, codes.data(), elements_, out.data<std::uint8_t>());
+    if (packed) unpack_elements(type_, codes.data(), elements_, to);
     return {};
 }
 

@@ -308,10 +308,11 @@ inline status onnx_writer::write_tensor(std::uint32_t number, const tensor& t, c
     if (bits < 8) {
         const std::int64_t per_byte = 8 / bits;
         std::vector<std::uint8_t> packed(static_cast<std::size_t>((t.elements() + per_byte - 1) / per_byte), 0);
+        const auto* codes = reinterpret_cast<const std::uint8_t*>(t.raw());
         for (std::int64_t i = 0; i < t.elements(); ++i)
             packed[static_cast<std::size_t>(i / per_byte)] =
                 static_cast<std::uint8_t>(packed[static_cast<std::size_t>(i / per_byte)] |
-                                          (t.data<std::uint8_t>()[i] & ((1 << bits) - 1)) << (i % per_byte * bits));
+                                          (codes[i] & ((1 << bits) - 1)) << (i % per_byte * bits));
         w_.bytes(field::raw_data, packed.data(), packed.size());
     } else if (data_ && may_go_out && t.bytes() >= 1024)
         GRAFT_TRY(write_external(t));

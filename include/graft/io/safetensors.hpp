@@ -286,7 +286,7 @@ GRAFT_INLINE result<tensor> safetensors::load(const safetensors_entry& entry) co
     GRAFT_TRY_ASSIGN(made, tensor::make(entry.type, shape::from(entry.extents.begin(), entry.extents.end())));
     if (entry.bytes) std::memcpy(made.raw(), entry.data, entry.bytes);
     if (entry.type == dtype::boolean)
-        for (std::size_t i = 0; i < entry.bytes; ++i) made.data<std::uint8_t>()[i] = entry.data[i] != 0;
+        for (std::size_t i = 0; i < entry.bytes; ++i) made.data<bool>()[i] = entry.data[i] != 0;
     return made;
 }
 
@@ -360,7 +360,7 @@ GRAFT_INLINE status write_safetensors(const named_tensors& tensors, const named_
     GRAFT_TRY(detail::safetensors_header(tensors, metadata, header, order));
     out.assign(header.begin(), header.end());
     for (const std::size_t i : order) {
-        const auto* p = tensors[i].second.data<std::uint8_t>();
+        const auto* p = reinterpret_cast<const std::uint8_t*>(tensors[i].second.raw());
         if (tensors[i].second.bytes()) out.insert(out.end(), p, p + tensors[i].second.bytes());
     }
     return {};

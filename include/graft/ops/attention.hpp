@@ -257,7 +257,7 @@ inline value_id emit_attention_mask(gradient_context& c, const attention_plan& p
     auto frontier = tensor::make(dtype::boolean, {p.q_length, p.total});
     if (!frontier.ok()) return c.build.mistake(frontier.take_status()), no_value;
     for (std::int64_t i = 0; i < p.q_length; ++i)
-        for (std::int64_t j = 0; j < p.total; ++j) frontier->data<std::uint8_t>()[i * p.total + j] = j <= i;
+        for (std::int64_t j = 0; j < p.total; ++j) frontier->data<bool>()[i * p.total + j] = j <= i;
     const value_id causal = c.build.constant(std::move(frontier).value(), "frontier");
     return allowed == no_value ? causal : c.build.apply("And", {allowed, causal});
 }

@@ -135,7 +135,7 @@ inline bool condition_may_end(const graph& body) noexcept {
         const value& v = body.values[static_cast<std::size_t>(id)];
         if (id == body.inputs[1]) return false;
         if (v.constant)
-            return !(v.constant.type() == dtype::boolean && v.constant.elements() == 1 && v.constant.data<std::uint8_t>()[0]);
+            return !(v.constant.type() == dtype::boolean && v.constant.elements() == 1 && v.constant.data<bool>()[0]);
         const node* maker = nullptr;
         for (const node& n : body.nodes)
             for (value_id o : n.outputs)
@@ -183,7 +183,7 @@ inline status loop_run(run_context& c) {
         GRAFT_TRY(run_body(c, *body, views, next));
         if (next[0].type() != dtype::boolean || next[0].elements() != 1)
             return c.fail(errc::op_type, "the condition that the body gives is not one bool");
-        condition = next[0].data<std::uint8_t>()[0] != 0;
+        condition = next[0].data<bool>()[0];
         for (int i = 0; i < stores; ++i)
             GRAFT_TRY(append(c, rows[static_cast<std::size_t>(i)], view(next[static_cast<std::size_t>(1 + states + i)]), budget));
         state.swap(next);

@@ -106,7 +106,8 @@ private:
         to = with_.packed ? with_.packed->find(from.raw(), "float32") : tensor();
         if (to) return {};
         GRAFT_TRY_ASSIGN(to, tensor::make(dtype::float32, from.shape()));
-        for (std::int64_t k = 0; k < from.elements(); ++k) to.data<float>()[k] = static_cast<float>(element_as_double(from.type(), from.raw(), k));
+        float* const out = to.data<float>();
+        for (std::int64_t k = 0; k < from.elements(); ++k) out[k] = static_cast<float>(element_as_double(from.type(), from.raw(), k));
         if (with_.packed) with_.packed->add(from, "float32", to);
         return {};
     }

@@ -5,9 +5,19 @@
 #include "../core/shape.hpp"
 
 #include <cstring>
+#include <type_traits>
 #include <utility>
 
 GRAFT_BEGIN_NAMESPACE
+
+namespace detail {
+// Whether a type that C++ has no type for is held, one element a byte, as the type `bytes`.
+constexpr bool held_as(dtype type, dtype bytes) noexcept {
+    if (bytes == dtype::int8) return type == dtype::int4 || type == dtype::int2;
+    return bytes == dtype::uint8 && type >= dtype::float8e4m3fn && type != dtype::int4 && type != dtype::int2;
+}
+[[noreturn]] void refuse_type(dtype type, dtype asked);
+}  // namespace detail
 
 /// An array of one element type. Contiguous, row-major; copying shares the memory. Elements below one byte
 /// (int4 and the like) take one byte each, and bool is one byte, 0 or 1.
@@ -39,16 +49,21 @@ public:
     }
 
     dtype type() const noexcept { return type_; }
-    const graft::shape& shape() const noexcept { return shape_; }
+    const graft::shape& shape() const& noexcept { return shape_; }
+    graft::shape shape() && noexcept { return shape_; }
     std::int64_t elements() const noexcept { return shape_.elements(); }
     std::size_t bytes() const noexcept { return static_cast<std::size_t>(elements()) * size_of(type_); }
     /// Whether there is a tensor at all (a default-made one has no type).
     explicit operator bool() const noexcept { return type_ != dtype::undefined; }
     std::byte* raw() const noexcept { return data_.data(); }
     const buffer& storage() const noexcept { return data_; }
-    /// The elements; T must be the C++ type of `type()`.
+    /// The elements. T is the C++ type of `type()`: float for float32, bool for boolean, and for what C++ has no type for
+    /// std::int8_t (int4, int2) or std::uint8_t (uint4, uint2, floats of a byte or less). Another T is the error tensor.dtype, which
+    /// is thrown (or ends the program, without exceptions); `raw()` asks nothing.
     template <class T>
-    T* data() const noexcept {
+    T* data() const {
+        constexpr dtype asked = dtype_of<std::remove_cv_t<T>>::value;
+        if (asked != type_ && !detail::held_as(type_, asked)) detail::refuse_type(type_, asked);
         return reinterpret_cast<T*>(data_.data());
     }
     /// The same memory seen with another shape of as many elements.
@@ -70,6 +85,10 @@ GRAFT_END_NAMESPACE
 #if GRAFT_HAS_BODIES
 #include "convert.hpp"
 GRAFT_BEGIN_NAMESPACE
+GRAFT_INLINE GRAFT_COLD void detail::refuse_type(dtype type, dtype asked) {
+    const std::string held = type == dtype::undefined ? "there is no tensor" : std::string("the elements are ") + name(type);
+    raise({errc::tensor_dtype, "tensor::data", held + "; they were asked for as " + name(asked)});
+}
 GRAFT_INLINE result<tensor> tensor::make(dtype type, const graft::shape& extents) {
     if (!size_of(type)) return fail(errc::tensor_dtype, name(type), "tensors of this element type cannot be made");
     const std::int64_t bytes = bytes_of(type, extents);

@@ -90,6 +90,7 @@ GRAFT_INLINE result<evaluation_result> evaluate(const model& network, const data
                                                 const evaluation_options& options) {
     evaluation_result found;
     const graph& g = network.graph();
+    if (g.outputs.empty()) return fail(errc::usage, "evaluate", "the model is empty: give it what graft::load returns");
     if (options.output >= network.outputs().size()) return fail(errc::input_name, g.name, "the network has no such output");
     loader_options how;
     how.batch_size = options.batch;

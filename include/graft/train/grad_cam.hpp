@@ -99,6 +99,7 @@ GRAFT_INLINE result<grad_cam> grad_cam::make(graph g, value_id features, value_i
 }
 
 GRAFT_INLINE result<tensor> grad_cam::map(const tensor& picture, std::int64_t label) {
+    if (!self_) return fail(errc::usage, "Grad-CAM", "it is empty: take what grad_cam::make returns");
     implementation& self = *self_;
     const std::int64_t classes = self.chosen.elements();
     if (label < 0 || label >= classes)

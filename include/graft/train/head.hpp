@@ -79,6 +79,7 @@ GRAFT_INLINE void constants_to_initializers(graph& g) {
 }
 
 GRAFT_INLINE value_id logits_of(const graph& g) {
+    if (g.outputs.empty()) return no_value;
     value_id id = g.outputs[0];
     for (int i = detail::maker_of(g, id); i >= 0; i = detail::maker_of(g, id)) {
         const node& n = g.nodes[static_cast<std::size_t>(i)];
@@ -138,6 +139,8 @@ inline value_id pooled(node_writer& write, const graph& g, const trunk_cut& cut)
 
 GRAFT_INLINE result<grafted> replace_head(graph g, const trunk_cut& cut, std::int64_t classes, std::uint64_t seed) {
     if (classes < 1 || classes > (1 << 24)) return fail(errc::train_head, g.name, std::to_string(classes) + " classes cannot be told apart");
+    if (g.outputs.empty() || g.inputs.empty() || cut.features < 0 || cut.features >= static_cast<value_id>(g.values.size()))
+        return fail(errc::train_head, g.name, "there is no trunk to put a classifier on: give the network and what find_trunk said of it");
     const auto at = [&g](value_id id) -> value& { return g.values[static_cast<std::size_t>(id)]; };
     const std::string output_name = at(g.outputs[0]).name;
     detail::drop_default_inputs(g);

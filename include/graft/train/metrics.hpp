@@ -219,6 +219,7 @@ GRAFT_INLINE double classification_metrics::top_k() const noexcept {
     return detail::metrics_ratio(static_cast<double>(correct_k_), samples_);
 }
 GRAFT_INLINE std::int64_t classification_metrics::confusion(std::int64_t truth, std::int64_t predicted) const noexcept {
+    if (truth < 0 || predicted < 0 || truth >= classes_ || predicted >= classes_) return 0;
     return confusion_[static_cast<std::size_t>(truth * classes_ + predicted)];
 }
 

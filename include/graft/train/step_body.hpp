@@ -76,9 +76,13 @@ struct training_step::implementation {
         return bytes;
     }
     std::int64_t classes = 0;  // numbers in a row of the logits
+    status usable() const {
+        if (input_value != no_value) return {};
+        return fail(errc::usage, "training step", "it is empty: take what training_step::make returns");
+    }
 };
 
-GRAFT_INLINE training_step::training_step() = default;
+GRAFT_INLINE training_step::training_step() : self_(new implementation) {}
 GRAFT_INLINE training_step::~training_step() = default;
 GRAFT_INLINE training_step::training_step(training_step&&) noexcept = default;
 GRAFT_INLINE training_step& training_step::operator=(training_step&&) noexcept = default;
@@ -125,7 +129,6 @@ GRAFT_INLINE result<training_step> training_step::make(graph network, value_id l
     if (!shards::legal(options.shards) || !shards::legal(options.micro_batches) || options.micro_batches > options.shards)
         return fail(errc::usage, "shards", "shards and the parts of a batch are powers of two up to 256, and there are at least as many shards as parts");
     training_step made;
-    made.self_.reset(new implementation);
     implementation& self = *made.self_;
     bool bound = true;
     for (const node& n : network.nodes) bound &= n.op != nullptr;
@@ -202,6 +205,7 @@ GRAFT_INLINE void training_step::implementation::give_back_others(const planned&
 }
 
 GRAFT_INLINE result<step_memory> training_step::prepare(const shape& batch, executor& pool) {
+    GRAFT_TRY(self_->usable());
     return detail::or_out_of_memory<result<step_memory>>("a step", [&] { return self_->prepare(batch, pool); });
 }
 
@@ -272,6 +276,8 @@ GRAFT_INLINE status training_step::implementation::run_whole(const step_input& i
 
 GRAFT_INLINE status training_step::run(const step_input& in, executor& pool) {
     implementation& self = *self_;
+    GRAFT_TRY(self.usable());
+    if (!in.inputs || !in.targets) return fail(errc::input_name, "batch", "a step takes inputs and targets");
     const shape& x = in.inputs->shape();
     if (x.rank() < 1 || x[0] < 1) return fail(errc::input_shape, "batch", "a batch holds at least one sample; this has the shape " + text(x));
     GRAFT_TRY(self.find_classes(x, pool));
@@ -331,6 +337,7 @@ GRAFT_INLINE status training_step::implementation::check_learnt(std::int64_t at,
 
 GRAFT_INLINE result<graph> training_step::network(bool averaged) const {
     const implementation& self = *self_;
+    GRAFT_TRY(self.usable());
     if (self.resident) GRAFT_TRY(self.resident->read_back(nullptr));
     graph g = self.network;
     const std::size_t weights = self.layout.weights.size();

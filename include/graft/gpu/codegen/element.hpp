@@ -102,7 +102,7 @@ public:
     }
 
     /// Reports a fault where `fits` does not hold: `value` is what the error tells.
-    void require(const operand& fits, const operand& value, const fault& what);
+    void demand(const operand& fits, const operand& value, const fault& what);
     /// The statement that reports it, for kernels that decide by themselves; without its semicolon.
     std::string report(const std::string& value, const fault& what);
     /// Whether one has been reported since the run began.

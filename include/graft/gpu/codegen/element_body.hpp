@@ -218,7 +218,7 @@ GRAFT_INLINE std::string element_emitter::report(const std::string& value, const
     reports_ = true;
     return "*fault_seen = 1, atomicMax(faults + " + number + ", " + (what.counted ? "~" : "") + "(unsigned long long)" + value + ")";
 }
-GRAFT_INLINE void element_emitter::require(const operand& fits, const operand& value, const fault& what) {
+GRAFT_INLINE void element_emitter::demand(const operand& fits, const operand& value, const fault& what) {
     if (!fits || !value || fits.text == "true") return;
     const level where = detail::deeper(detail::deeper(fits.level, value.level), guard_ ? guard_.level : level::thread);
     const std::string statement = "if (" + (guard_ ? guard_.text + " && " : std::string()) + "!" + fits.text + ") " + report(value.text, what);

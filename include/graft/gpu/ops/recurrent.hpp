@@ -159,7 +159,7 @@ private:
         bool all = true;
         for (std::int64_t b = 0; b < p.batch; ++b) {
             const bool lives = t < c.in[4].integer(b);
-            made->data<std::uint8_t>()[b] = lives;
+            made->data<bool>()[b] = lives;
             all = all && lives;
         }
         return all ? no_value : e.constant(std::move(made).value(), "running");
