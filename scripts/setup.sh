@@ -2,7 +2,7 @@
 
 # What is missing, as Debian's package names: install_missing program|tests|clang|python|consumers|aarch64|mingw|wasm ...
 install_missing() {
-    missing=
+    missing= optional=
     command -v c++ >/dev/null || missing="$missing g++"
     command -v cmake >/dev/null || missing="$missing cmake"
     command -v make >/dev/null || command -v ninja >/dev/null || missing="$missing make"
@@ -13,6 +13,7 @@ install_missing() {
             has_header nlohmann/json.hpp || missing="$missing nlohmann-json3-dev"
             has_header stb/stb_image.h || has_header stb_image.h || missing="$missing libstb-dev"
             has_header jpeglib.h || missing="$missing libjpeg-dev"
+            has_header webp/decode.h || optional=libwebp-dev
             ;;
         tests) has_header doctest/doctest.h || missing="$missing doctest-dev" ;;
         clang) command -v clang++ >/dev/null || missing="$missing clang" ;;
@@ -44,6 +45,8 @@ install_missing() {
         command -v sudo >/dev/null || cannot_install "you are not root and there is no sudo"
         as_root=sudo
     fi
+    # What is only nice to have comes along where something is installed at all.
+    missing="$missing${optional:+ $optional}"
     echo "Installing:$missing"
     log=$(mktemp)
     # shellcheck disable=SC2086

@@ -133,7 +133,7 @@ void declare(CLI::App& app, all_options& o) {
 
     v = add_verb(app, "classify", "Names what is in pictures", o);
     v->add_option("MODEL", o.classify.model, "The model")->required();
-    v->add_option("IMAGE", o.classify.images, "JPEG, PNG, BMP or PNM files")->required();
+    v->add_option("IMAGE", o.classify.images, "JPEG, PNG, BMP, PNM or WebP files")->required();
     v->add_option("--labels", o.classify.labels, "Names of the classes, one a line (default: the model's own)")
         ->type_name("FILE");
     v->add_option("--top", o.classify.top, "How many names a picture (default: 5)")

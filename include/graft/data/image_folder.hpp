@@ -2,6 +2,7 @@
 #pragma once
 
 #include "dataset_state.hpp"
+#include "image_kinds.hpp"
 
 #if GRAFT_HAS_BODIES
 #include <algorithm>
@@ -23,12 +24,10 @@ inline bool has_picture_suffix(const std::string& name) {
 inline bool starts_like_picture(const std::string& path) {
     std::FILE* file = std::fopen(path.c_str(), "rb");
     if (!file) return true; // what cannot be read is reported when it is fetched
-    unsigned char p[8] = {};
+    std::uint8_t p[12] = {};
     const std::size_t n = std::fread(p, 1, sizeof p, file);
     std::fclose(file);
-    return (n == 8 && std::memcmp(p, "\x89PNG\r\n\x1a\n", 8) == 0) || (n >= 3 && std::memcmp(p, "\xff\xd8\xff", 3) == 0) ||
-           (n >= 2 && p[0] == 'B' && p[1] == 'M') ||
-           (n >= 3 && p[0] == 'P' && p[1] >= '1' && p[1] <= '6' && (p[2] == '#' || p[2] == ' ' || (p[2] >= '\t' && p[2] <= '\r')));
+    return is_png(p, n) || is_jpeg(p, n) || is_bmp(p, n) || is_pnm(p, n) || (GRAFT_HAS_LIBWEBP && is_webp(p, n));
 }
 
 class image_folder_reader {
