@@ -7,7 +7,7 @@
 namespace program {
 namespace {
 
-constexpr std::size_t most_wrong = 12;
+constexpr std::size_t most_wrong_shown = 12;
 
 // A name as short as it stays clear: the path below the dataset.
 std::string short_name(const std::string& path) {
@@ -29,12 +29,8 @@ graft::report_picture picture_of(const graft::dataset& data, const graft::scored
 }
 
 void add_wrong(graft::training_report& report, const graft::dataset& data, const graft::evaluation_result& scored) {
-    std::vector<const graft::scored_picture*> order;
-    for (const graft::scored_picture& p : scored.pictures)
-        if (p.label != p.predicted) order.push_back(&p);
-    std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) { return a->loss > b->loss; });
-    for (std::size_t i = 0; i < order.size() && report.wrong.size() < most_wrong; ++i) {
-        graft::report_picture p = picture_of(data, *order[i]);
+    for (const graft::scored_picture& wrong : graft::most_wrong(scored, most_wrong_shown)) {
+        graft::report_picture p = picture_of(data, wrong);
         if (p.picture) report.wrong.push_back(std::move(p));
     }
 }

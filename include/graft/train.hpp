@@ -26,3 +26,4 @@
 #include "train/tensorboard.hpp"
 #include "train/trainer.hpp"
 #include "train/training_files.hpp"
+#include "train/training_pictures.hpp"
