@@ -87,6 +87,7 @@ struct input_format;
 class dataset;
 struct dataset_options;
 struct dataset_problem;
+struct picture_files;
 struct dataset_report;
 struct dataset_splits;
 struct sample_bytes;

@@ -8,6 +8,7 @@
 #include "data/image_cache.hpp"
 #include "data/loader.hpp"
 #include "data/mix.hpp"
+#include "data/picture_files.hpp"
 #include "data/png_encode.hpp"
 #include "data/splits.hpp"
 #include "ops/gradients.hpp"
