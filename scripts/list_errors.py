@@ -28,6 +28,7 @@ ADVICE = {
     "train.diverged": "Take a smaller `--lr`, a longer warm-up, or `--clip-norm 1`; the last good checkpoint is kept.",
     "train.head": "Name the value to cut at with `--trunk`; `graft info MODEL` lists the network's values.",
     "train.freeze": "`--freeze none`, or a smaller number of stages.",
+    "explain.features": "Only networks with convolutions or patches can show where they look; networks of dense layers alone cannot.",
     "checkpoint.write": "Make room, or write elsewhere (`--out`); the checkpoint before is untouched.",
     "checkpoint.malformed": "Remove the checkpoint and its predecessor to begin afresh.",
     "resume.mismatch": "Resume with the settings of the first run, or begin afresh in another folder.",

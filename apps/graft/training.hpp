@@ -16,8 +16,6 @@ namespace program {
 struct training_setup {
     graft::training_network network;
     graft::preprocess_spec preprocess; ///< complete
-    graft::value_id maps =
-        graft::no_value; ///< the last features that are still images, for Grad-CAM; no_value where there are none
     std::string source;  ///< the model's file, or the architecture
     std::string data;    ///< the dataset, as it was given
 };

@@ -170,11 +170,14 @@ struct training_report;
 struct report_picture;
 struct epoch_figures;
 class grad_cam;
+struct feature_map;
 
 // Classification.
 class classifier;
 struct classifier_options;
 struct prediction;
+class explainer;
+struct explanation;
 struct preprocess_choice;
 enum class preprocess_source : std::uint8_t;
 

@@ -11,6 +11,7 @@
 #include "data/picture_files.hpp"
 #include "data/png_encode.hpp"
 #include "data/splits.hpp"
+#include "explain.hpp"
 #include "ops/gradients.hpp"
 #include "passes/differentiate.hpp"
 #include "passes/training_mode.hpp"
