@@ -207,7 +207,9 @@ std::vector<graft::result<std::vector<graft::prediction>>> name_pictures(graft::
 } // namespace
 
 graft::result<int> classify(const common_options& common, const classify_options& options) {
-    constexpr std::size_t at_once = 8; // pictures
+    // So many pictures are named in one go, fewer where they are large.
+    constexpr std::size_t at_once = 8;
+    constexpr std::int64_t bytes_at_once = std::int64_t(128) << 20;
     GRAFT_TRY(check_csv(options, common.json));
     const double begun = now_ms();
     auto loaded = load_classifier(common, options.model, options.labels, options.preprocess);
@@ -234,12 +236,14 @@ graft::result<int> classify(const common_options& common, const classify_options
     while (all.size() < images) {
         std::vector<named_picture> some;
         std::vector<graft::image> decoded; // those of `some` that have not failed
-        for (std::size_t i = all.size(); i < std::min(images, all.size() + at_once); ++i) {
+        std::int64_t bytes = 0;
+        for (std::size_t i = all.size(); i < std::min(images, all.size() + at_once) && bytes < bytes_at_once; ++i) {
             some.push_back({pictures[i].path, {}, {}, false, {}});
             auto picture = ahead.next();
-            if (picture.ok())
+            if (picture.ok()) {
+                bytes += picture->bytes();
                 decoded.push_back(std::move(picture).value());
-            else
+            } else
                 some.back().failed = picture.error();
         }
         auto answers = name_pictures(classifier, decoded, top);
