@@ -2,6 +2,7 @@
 # alike: the files are compiled with the options of the project that uses it, so that exceptions, sanitizers and GRAFT_OPS agree.
 #   GRAFT_OPS      operators to compile in; empty or not set: all
 #   GRAFT_LIBJPEG  decode JPEG by libjpeg-turbo where it is found
+#   GRAFT_LIBWEBP  decode WebP by libwebp where it is found
 if(TARGET graft_split)
   return()
 endif()
@@ -26,6 +27,22 @@ if(GRAFT_LIBJPEG)
   if(JPEG_FOUND)
     target_link_libraries(graft_split PRIVATE JPEG::JPEG)
     target_compile_definitions(graft_split PUBLIC GRAFT_HAS_LIBJPEG=1)
+  endif()
+endif()
+
+if(GRAFT_LIBWEBP)
+  find_path(GRAFT_WEBP_INCLUDE_DIR NAMES webp/decode.h DOC "The folder that webp/decode.h lies in")
+  find_library(GRAFT_WEBP_LIBRARY NAMES webp DOC "libwebp")
+  mark_as_advanced(GRAFT_WEBP_INCLUDE_DIR GRAFT_WEBP_LIBRARY)
+  if(GRAFT_WEBP_INCLUDE_DIR AND GRAFT_WEBP_LIBRARY)
+    add_library(graft_webp INTERFACE)
+    target_link_libraries(graft_webp INTERFACE ${GRAFT_WEBP_LIBRARY})
+    list(FIND CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES "${GRAFT_WEBP_INCLUDE_DIR}" graft_webp_known)
+    if(graft_webp_known EQUAL -1)
+      target_include_directories(graft_webp SYSTEM INTERFACE ${GRAFT_WEBP_INCLUDE_DIR})
+    endif()
+    target_link_libraries(graft_split PRIVATE graft_webp)
+    target_compile_definitions(graft_split PUBLIC GRAFT_HAS_LIBWEBP=1)
   endif()
 endif()
 

@@ -116,7 +116,9 @@ def compile_and_run(say, library, work):
     if not library:
         library = work / "graft_split.o"
         subprocess.run([*CXX, *FLAGS, "-O1", "-DGRAFT_SPLIT", f"-I{ROOT / 'include'}", "-c", ROOT / "cmake/graft_split.cpp", "-o", library], check=True)
-    jpeg = b"jpeg_start_decompress" in subprocess.run(["nm", library], capture_output=True).stdout
+    symbols = subprocess.run(["nm", library], capture_output=True).stdout
+    decoders = [which for symbol, which in ((b"jpeg_start_decompress", "jpeg"), (b"WebPDecode", "webp")) if symbol in symbols]
+    defined, linked = [f"-DGRAFT_HAS_LIB{d.upper()}=1" for d in decoders], [f"-l{d}" for d in decoders]
     count = 0
     for page in PAGES:
         for number, block in enumerate(BLOCK.finditer(page.read_text())):
@@ -127,8 +129,7 @@ def compile_and_run(say, library, work):
             place = f"{page.relative_to(ROOT)}: program {number}"
             source, program = work / "block.cpp", work / "block"
             source.write_text(code)
-            done = subprocess.run([*CXX, *FLAGS, "-DGRAFT_SPLIT", *(["-DGRAFT_HAS_LIBJPEG=1"] if jpeg else []), f"-I{ROOT / 'include'}", source, library,
-                                   *(["-ljpeg"] if jpeg else []), "-o", program], capture_output=True, text=True)
+            done = subprocess.run([*CXX, *FLAGS, "-DGRAFT_SPLIT", *defined, f"-I{ROOT / 'include'}", source, library, *linked, "-o", program], capture_output=True, text=True)
             if done.returncode:
                 say(f"{place} does not compile:\n{done.stderr[:2000]}")
                 continue

@@ -2,7 +2,7 @@
 
 # What is missing, as Debian's package names: install_missing program|tests|clang|python|consumers|aarch64|mingw|wasm ...
 install_missing() {
-    missing=
+    missing= optional=
     command -v c++ >/dev/null || missing="$missing g++"
     command -v cmake >/dev/null || missing="$missing cmake"
     # ninja, because it builds what it can at once; make for those who call cmake themselves.
@@ -14,6 +14,7 @@ install_missing() {
             has_header nlohmann/json.hpp || missing="$missing nlohmann-json3-dev"
             has_header stb/stb_image.h || has_header stb_image.h || missing="$missing libstb-dev"
             has_header jpeglib.h || missing="$missing libjpeg-dev"
+            has_header webp/decode.h || optional=libwebp-dev
             ;;
         tests) has_header doctest/doctest.h || missing="$missing doctest-dev" ;;
         clang) command -v clang++ >/dev/null || missing="$missing clang" ;;
@@ -49,6 +50,8 @@ install_missing() {
         # Here, where the question for a password can be seen and answered.
         sudo true || cannot_install "sudo refused"
     fi
+    # What is only nice to have comes along where something is installed at all.
+    missing="$missing${optional:+ $optional}"
     echo "Installing:$missing"
     follow "Installing" install_packages || cannot_install "apt-get failed"
 }

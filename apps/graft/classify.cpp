@@ -1,5 +1,9 @@
-// graft classify: names what is in pictures.
-#include "program.hpp"
+// graft classify: names what is in pictures, and puts them into folders by what they show.
+#include "pictures.hpp"
+
+#include <graft/core/directory.hpp>
+#include <graft/core/file.hpp>
+#include <graft/core/read_file.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -14,18 +18,27 @@ struct named_picture {
     std::string path;
     std::vector<graft::prediction> top;
     std::optional<graft::error> failed;
+    bool unsure = false;
+    std::string sorted; // the copy of it; empty where there is none
 };
 
-json to_json(const named_picture& p) {
-    if (p.failed)
-        return {{"image", p.path}, {"error", {{"code", graft::text(p.failed->code())}, {"detail", p.failed->detail()}}}};
+json to_json(const named_picture& p, const classify_options& options) {
+    if (p.failed) return {{"image", p.path}, {"error", error_json(*p.failed)}};
     json top = json::array();
     for (const graft::prediction& one : p.top)
         top.push_back({{"index", one.index}, {"label", one.label}, {"probability", one.probability}});
-    return {{"image", p.path}, {"top", top}};
+    json object{{"image", p.path}, {"top", top}};
+    if (options.unsure > 0) object["unsure"] = p.unsure;
+    if (!p.sorted.empty()) object["sorted"] = p.sorted;
+    return object;
 }
 
-std::string base_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
+// A path on a card: whole where there is room or nobody looks, else its last part.
+std::string card_title(const terminal& screen, const std::string& path, const std::string& sides, int columns) {
+    const std::string whole = printable(path) + sides;
+    if (!screen.interactive || display_width(whole) <= columns) return whole;
+    return shortened(printable(base_name(path)) + sides, columns);
+}
 
 // A picture beside its names and their bars, `columns` wide.
 std::vector<std::string> card(const terminal& screen, const named_picture& p, const graft::image& pixels, int preview,
@@ -33,7 +46,8 @@ std::vector<std::string> card(const terminal& screen, const named_picture& p, co
     const std::vector<std::string> picture = preview ? small_picture(screen, pixels, preview) : std::vector<std::string>();
     const int left = picture.empty() ? 0 : preview + 3;
     const std::string sides = pixels ? "  " + std::to_string(pixels.width) + "x" + std::to_string(pixels.height) : "";
-    std::vector<std::string> text{styled(screen, style::dim, shortened(printable(base_name(p.path)) + sides, columns - left))};
+    std::vector<std::string> text{styled(screen, style::dim, card_title(screen, p.path, sides, columns - left - (p.unsure ? 8 : 0))) +
+                                  (p.unsure ? styled(screen, style::yellow, "  unsure") : "")};
     if (p.failed)
         text.push_back(
             styled(screen, style::red,
@@ -102,23 +116,106 @@ void print_rows(const terminal& screen, const std::vector<named_picture>& all, i
         head.push_back(i == 1 ? "top 1" : std::to_string(i));
         head.push_back(">%");
     }
+    head.push_back("");
     text_table table(head);
     for (const named_picture& p : all) {
-        std::vector<std::string> row{shortened(printable(p.path), 60)};
+        std::vector<std::string> row{printable(p.path)};
         if (p.failed) row.push_back(std::string(graft::text(p.failed->code())));
         for (std::size_t i = 0; i < p.top.size() && i < static_cast<std::size_t>(top); ++i) {
             const std::string share = percent_text(p.top[i].probability);
-            row.push_back(shortened(printable(p.top[i].label), 28));
+            row.push_back(printable(p.top[i].label));
             row.push_back(share.substr(0, share.size() - 2));
         }
+        row.resize(head.size());
+        if (p.unsure) row.back() = "unsure";
         table.add(row);
     }
     table.print(screen);
 }
 
+// A field by RFC 4180.
+std::string csv_field(const std::string& text) {
+    if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+    std::string out = "\"";
+    for (char c : text) out += c == '"' ? "\"\"" : std::string(1, c);
+    return out + "\"";
+}
+
+// The first label's column is called as a dataset's is, so that the table can be read as one.
+std::string csv_table(const std::vector<named_picture>& all, const classify_options& options) {
+    std::size_t most = 1;
+    for (const named_picture& p : all) most = std::max(most, p.top.size());
+    std::string out = "path";
+    for (std::size_t i = 1; i <= most; ++i) {
+        const std::string number = i > 1 ? "_" + std::to_string(i) : "";
+        out += ",label" + number + ",probability" + number;
+    }
+    out += options.unsure > 0 ? ",unsure,error\n" : ",error\n";
+    for (const named_picture& p : all) {
+        out += csv_field(p.path);
+        for (std::size_t i = 0; i < most; ++i)
+            out += i < p.top.size() && !p.failed ? "," + csv_field(p.top[i].label) + "," + formatted("%.9g", p.top[i].probability) : ",,";
+        if (options.unsure > 0) out += p.failed ? "," : p.unsure ? ",true" : ",false";
+        out += "," + (p.failed ? csv_field(std::string(graft::text(p.failed->code())) + ": " + p.failed->detail()) : "") + "\n";
+    }
+    return out;
+}
+
+graft::status write_csv(const std::string& table, const std::string& path) {
+    graft::atomic_file file;
+    GRAFT_TRY(file.open(path));
+    GRAFT_TRY(file.write(table.data(), table.size()));
+    return file.commit();
+}
+
+graft::status check_csv(const classify_options& options, bool json) {
+    const std::string& name = options.csv;
+    const bool file = name.size() > 4 && (name.compare(name.size() - 4, 4, ".csv") == 0 || name.compare(name.size() - 4, 4, ".CSV") == 0);
+    if (!name.empty() && name != "-" && !file)
+        return graft::fail(graft::errc::usage, "--csv",
+                           "it takes a file whose name ends in .csv, or nothing, and then stands last or before another option; \"" + printable(name) + "\" is neither");
+    if (name == "-" && json) return graft::fail(graft::errc::usage, "--csv", "standard output holds JSON or CSV, not both; give --csv FILE.csv");
+    return {};
+}
+
+// Copies of pictures in a folder for each label, "unsure" for those that are.
+class picture_sorter {
+public:
+    explicit picture_sorter(const classify_options& options) : options_(options) {}
+
+    graft::result<std::string> sort(const named_picture& p) {
+        std::string folder = "unsure";
+        // A class of that name has a folder of its own.
+        if (!p.unsure) folder = options_.unsure > 0 && p.top[0].label == folder ? "%75nsure" : legal_name(p.top[0].label);
+        std::string bytes;
+        GRAFT_TRY_ASSIGN(bytes, graft::read_file(p.path, graft::limits().image_bytes, graft::errc::image_open, graft::errc::image_budget));
+        return files_.write(graft::join_path(options_.sort_into, folder), base_name(p.path), bytes);
+    }
+
+private:
+    const classify_options& options_;
+    new_files files_;
+};
+
+// What a classifier says of some pictures, all at once where it can be; one that fails is an error of its own.
+std::vector<graft::result<std::vector<graft::prediction>>> name_pictures(graft::classifier& classifier, const std::vector<graft::image>& pictures, int top) {
+    std::vector<graft::result<std::vector<graft::prediction>>> answers;
+    auto together = classifier.classify(pictures, top);
+    if (together.ok()) {
+        for (auto& answer : together.value()) answers.emplace_back(std::move(answer));
+        return answers;
+    }
+    for (const graft::image& picture : pictures) answers.push_back(classifier.classify(picture, top));
+    return answers;
+}
+
 } // namespace
 
 graft::result<int> classify(const common_options& common, const classify_options& options) {
+    // So many pictures are named in one go, fewer where they are large.
+    constexpr std::size_t at_once = 8;
+    constexpr std::int64_t bytes_at_once = std::int64_t(128) << 20;
+    GRAFT_TRY(check_csv(options, common.json));
     const double begun = now_ms();
     auto loaded = load_classifier(common, options.model, options.labels, options.preprocess, options.output);
     if (!loaded.ok()) return loaded.take_status();
@@ -126,35 +223,59 @@ graft::result<int> classify(const common_options& common, const classify_options
     const double load_ms = now_ms() - begun;
 
     const terminal screen = look_at(stdout, common.color);
-    const std::size_t images = options.images.size();
+    const std::vector<picture_argument> pictures = pictures_of(common, options.images, options.sort_into);
+    const std::size_t images = pictures.size();
     // On a terminal, few pictures are shown large, one below the other; many are small, two beside each other where there is
     // room.
-    const bool few = images <= 4, cards = !common.json && (screen.interactive || common.color == "always");
+    const bool few = images <= 4, csv = options.csv == "-", cards = !common.json && !csv && (screen.interactive || common.color == "always");
     const int preview = options.preview >= 0 ? options.preview : few ? 24 : 12;
     const int across = !few && screen.columns >= 96 ? 2 : 1, columns = (screen.columns - 2 * (across - 1)) / across;
     const int top = options.top > 0 ? options.top : 5, shown = options.top > 0 ? options.top : cards && few ? 5 : 3;
     std::vector<named_picture> all;
     progress bar("classify", static_cast<std::int64_t>(images), common.quiet || cards);
     card_printer printer(columns, across);
+    picture_sorter sorter(options);
     const double start = now_ms();
     int failures = 0;
-    for (const std::string& path : options.images) {
-        named_picture p{path, {}, {}};
-        auto decoded = graft::decode_file(path);
-        graft::image picture;
-        if (decoded.ok()) {
-            picture = decoded.value();
-            auto named = classifier.classify(picture, top);
-            if (named.ok())
-                p.top = std::move(named).value();
-            else
-                p.failed = named.error();
-        } else
-            p.failed = decoded.error();
-        failures += p.failed.has_value();
-        if (cards) printer.add(card(screen, p, picture, preview, columns, static_cast<std::size_t>(shown)));
-        all.push_back(std::move(p));
-        bar.step(static_cast<std::int64_t>(all.size()));
+    decoded_ahead ahead(pictures, thread_count(common));
+    while (all.size() < images) {
+        std::vector<named_picture> some;
+        std::vector<graft::image> decoded; // those of `some` that have not failed
+        std::int64_t bytes = 0;
+        for (std::size_t i = all.size(); i < std::min(images, all.size() + at_once) && bytes < bytes_at_once; ++i) {
+            some.push_back({pictures[i].path, {}, {}, false, {}});
+            auto picture = ahead.next();
+            if (picture.ok()) {
+                bytes += picture->bytes();
+                decoded.push_back(std::move(picture).value());
+            } else
+                some.back().failed = picture.error();
+        }
+        auto answers = name_pictures(classifier, decoded, top);
+        std::size_t next = 0;
+        for (named_picture& p : some) {
+            graft::image picture;
+            if (!p.failed) {
+                picture = decoded[next];
+                auto& named = answers[next++];
+                if (named.ok())
+                    p.top = std::move(named).value();
+                else
+                    p.failed = named.error();
+            }
+            p.unsure = !p.failed && options.unsure > 0 && !(p.top[0].probability >= options.unsure);
+            if (!p.failed && !options.sort_into.empty()) {
+                auto copy = sorter.sort(p);
+                if (copy.ok())
+                    p.sorted = std::move(copy).value();
+                else
+                    p.failed = copy.error();
+            }
+            failures += p.failed.has_value();
+            if (cards) printer.add(card(screen, p, picture, preview, columns, static_cast<std::size_t>(shown)));
+            all.push_back(std::move(p));
+            bar.step(static_cast<std::int64_t>(all.size()));
+        }
     }
     printer.flush();
     bar.finish();
@@ -162,13 +283,16 @@ graft::result<int> classify(const common_options& common, const classify_options
 
     if (common.json) {
         json results = json::array();
-        for (const named_picture& p : all) results.push_back(to_json(p));
+        for (const named_picture& p : all) results.push_back(to_json(p, options));
         print(json{{"results", results}, {"model", options.model}, {"device", classifier.model().device()}, {"load_ms", load_ms}, {"total_ms", took}});
-    } else {
+    } else if (csv)
+        std::fputs(csv_table(all, options).c_str(), stdout);
+    else {
         if (!cards) print_rows(screen, all, shown);
         std::printf("%zu %s in %s on %s, after %s of loading\n", images, images == 1 ? "picture" : "pictures",
                     milliseconds_text(took).c_str(), classifier.model().device(), milliseconds_text(load_ms).c_str());
     }
+    if (!options.csv.empty() && !csv) GRAFT_TRY(write_csv(csv_table(all, options), options.csv));
     for (const named_picture& p : all)
         if (p.failed) report(graft::error(p.failed->code(), p.path, p.failed->detail()));
     return failures ? exit_failed : exit_done;

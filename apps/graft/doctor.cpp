@@ -10,6 +10,9 @@
 #include <cstdio>
 #include <jpeglib.h>
 #endif
+#if GRAFT_HAS_LIBWEBP
+#include <webp/decode.h>
+#endif
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -45,6 +48,15 @@ json library(const char* name, const std::string& version, bool used, const char
     return {{"name", name}, {"version", version}, {"used", used}, {"for", what}};
 }
 
+json webp_library() {
+#if GRAFT_HAS_LIBWEBP
+    const int version = WebPGetDecoderVersion();
+    return library("libwebp", std::to_string(version >> 16) + "." + std::to_string(version >> 8 & 255) + "." + std::to_string(version & 255), true, "WebP");
+#else
+    return library("libwebp", "", false, "WebP; install libwebp-dev and build again");
+#endif
+}
+
 json libraries() {
     json list = json::array();
 #if GRAFT_HAS_LIBJPEG && defined(LIBJPEG_TURBO_VERSION)
@@ -58,6 +70,7 @@ json libraries() {
 #else
     list.push_back(library("stb_image", "", false, "JPEG: neither libjpeg nor stb_image was there when this program was built"));
 #endif
+    list.push_back(webp_library());
     list.push_back(library("CLI11", CLI11_VERSION, true, "the command line"));
     list.push_back(library("nlohmann/json",
                            std::to_string(NLOHMANN_JSON_VERSION_MAJOR) + "." + std::to_string(NLOHMANN_JSON_VERSION_MINOR) + "." +
@@ -97,7 +110,7 @@ graft::result<int> doctor(const common_options& common, const doctor_options&) {
     if (devices.ok())
         for (const auto& d : devices.value()) gpus.push_back(gpu_json(d));
     const graft::status usable = graft::gpu::available();
-    const bool jpeg = all[0]["used"].get<bool>();
+    const bool jpeg = all[0]["used"].get<bool>(), webp = all[1]["used"].get<bool>();
     const int threads = thread_count(common);
     json verdicts = json::array();
     verdicts.push_back({{"ok", true},
@@ -105,8 +118,8 @@ graft::result<int> doctor(const common_options& common, const doctor_options&) {
                                      std::to_string(threads) + (threads == 1 ? " thread" : " threads")}});
     verdicts.push_back(
         {{"ok", jpeg},
-         {"what", jpeg ? "JPEG, PNG, BMP and PNM pictures can be read"
-                       : "PNG, BMP and PNM pictures can be read; for JPEG install libjpeg-dev or libstb-dev and build again"}});
+         {"what", std::string(jpeg ? "JPEG, " : "") + (webp ? "PNG, BMP, PNM and WebP" : "PNG, BMP and PNM") + " pictures can be read" +
+                      (jpeg ? "" : "; for JPEG install libjpeg-dev or libstb-dev and build again")}});
     verdicts.push_back({{"ok", usable.ok()}, {"what", gpu_verdict(usable)}});
     if (active == graft::cpu::isa::baseline)
         verdicts.push_back(
@@ -150,7 +163,7 @@ graft::result<int> doctor(const common_options& common, const doctor_options&) {
                            ", " + printable(d.pci_bus_id));
     for (const auto& l : all)
         if (!l.contains("verdict"))
-            row("library", l["name"].get<std::string>() + " " + l["version"].get<std::string>() +
+            row("library", l["name"].get<std::string>() + (l["version"].get<std::string>().empty() ? "" : " ") + l["version"].get<std::string>() +
                                (l["used"].get<bool>() ? ": " : " missing: ") + l["for"].get<std::string>());
     print_gpu_libraries(screen);
     row("device", wanted + (opened.ok() ? ": models run on " + device_title(*opened) : " cannot be had"));

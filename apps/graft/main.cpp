@@ -22,6 +22,7 @@ struct all_options {
     info_options info;
     run_options run;
     classify_options classify;
+    explain_options explain;
     bench_options bench;
     decode_options decode;
     preprocess_options preprocess;
@@ -31,8 +32,8 @@ struct all_options {
     training_options finetune, train;
 };
 
-constexpr const char* verb_names[] = {"doctor",   "monitor", "info",  "run",     "classify", "finetune",  "train",
-                                      "evaluate", "bench",   "check", "augment", "decode",   "preprocess"};
+constexpr const char* verb_names[] = {"doctor",   "monitor", "info",  "run",     "classify", "explain",   "finetune",
+                                      "train",    "evaluate", "bench", "check",   "augment",  "decode",    "preprocess"};
 
 // The least number of letters to insert, delete or change between two words.
 std::size_t distance(const std::string& a, const std::string& b) {
@@ -133,7 +134,7 @@ void declare(CLI::App& app, all_options& o) {
 
     v = add_verb(app, "classify", "Names what is in pictures", o);
     v->add_option("MODEL", o.classify.model, "The model")->required();
-    v->add_option("IMAGE", o.classify.images, "JPEG, PNG, BMP or PNM files")->required();
+    v->add_option("IMAGE", o.classify.images, "JPEG, PNG, BMP, PNM or WebP files, and folders of them")->required();
     v->add_option("--labels", o.classify.labels, "Names of the classes, one a line (default: the model's own)")
         ->type_name("FILE");
     v->add_option("--top", o.classify.top, "How many names a picture (default: 5)")
@@ -145,6 +146,29 @@ void declare(CLI::App& app, all_options& o) {
     v->add_option("--preview", o.classify.preview, "Columns of the picture beside the names, 0 for none")
         ->type_name("N")
         ->check(CLI::Range(0, 200));
+
+    v->add_option("--csv", o.classify.csv, "A table as CSV into FILE.csv, or, without it, to standard output")
+        ->type_name("[FILE.csv]")
+        ->expected(0, 1)
+        ->default_str("-");
+    v->add_option("--sort-into", o.classify.sort_into, "Copy each picture into DIR/LABEL/, under its own name; nothing there is overwritten")
+        ->type_name("DIR");
+    v->add_option("--unsure", o.classify.unsure, "Mark pictures whose best probability is below P, and sort them into DIR/unsure/")
+        ->type_name("P")
+        ->check(CLI::Range(0.0, 1.0));
+
+    v = add_verb(app, "explain", "Where in a picture a network looks, as pictures (Grad-CAM)", o);
+    v->add_option("MODEL", o.explain.model, "The model")->required();
+    v->add_option("IMAGE", o.explain.images, "JPEG, PNG, BMP, PNM or WebP files, and folders of them")->required();
+    v->add_option("--out", o.explain.out, "The folder for the pictures; nothing there is overwritten")->type_name("DIR")->required();
+    CLI::Option* which = v->add_option("--label", o.explain.label, "The class to explain, by name or index (default: the likeliest)")->type_name("NAME|INDEX");
+    v->add_option("--top", o.explain.top, "Explain the K likeliest classes of each picture (default: 1)")
+        ->type_name("K")
+        ->check(CLI::Range(1, 1 << 20))
+        ->excludes(which);
+    v->add_option("--labels", o.explain.labels, "Names of the classes, one a line (default: the model's own)")->type_name("FILE");
+    v->add_option("--preprocess", o.explain.preprocess, "How pictures become tensors (default: the model's own)")->type_name("SPEC");
+    v->add_option("--output", o.explain.output, "The output that names classes (default: the first)")->type_name("NAME");
 
     declare_training(*add_verb(app, "finetune", "Turns a model and labelled pictures into a model of their classes", o),
                      o.finetune);
@@ -210,6 +234,7 @@ graft::result<int> call(const CLI::App& app, const all_options& o) {
     if (verb == "info") return info(o.common, o.info);
     if (verb == "run") return run(o.common, o.run);
     if (verb == "classify") return classify(o.common, o.classify);
+    if (verb == "explain") return explain(o.common, o.explain);
     if (verb == "bench" && o.bench.model.empty() && o.bench.arch.empty())
         return graft::fail(graft::errc::usage, "bench", "MODEL is required");
     if (verb == "bench") return o.bench.train.empty() ? bench(o.common, o.bench) : bench_training(o.common, o.bench);

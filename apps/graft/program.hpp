@@ -46,9 +46,15 @@ struct run_options {
     std::vector<std::string> inputs;
 };
 struct classify_options {
-    std::string model, labels, preprocess, output;
+    std::string model, labels, preprocess, output, csv, sort_into; ///< csv: a file, "-" for standard output, or nothing
     std::vector<std::string> images;
+    double unsure = 0;         ///< least probability of what is sure
     int top = 0, preview = -1; ///< 0 and -1: as suits the output
+};
+struct explain_options {
+    std::string model, labels, preprocess, output, out, label; ///< label: a class by its name or its index; empty: the likeliest
+    std::vector<std::string> images;
+    int top = 1;
 };
 struct bench_options {
     std::string model;
@@ -92,6 +98,7 @@ graft::result<int> monitor(const common_options&, const monitor_options&);
 graft::result<int> info(const common_options&, const info_options&);
 graft::result<int> run(const common_options&, const run_options&);
 graft::result<int> classify(const common_options&, const classify_options&);
+graft::result<int> explain(const common_options&, const explain_options&);
 graft::result<int> bench(const common_options&, const bench_options&);
 graft::result<int> decode(const common_options&, const decode_options&);
 graft::result<int> preprocess(const common_options&, const preprocess_options&);
@@ -109,6 +116,8 @@ void warn(const common_options& common, const std::string& text);
 
 /// Prints one JSON object on stdout, in one line when `common.json` is set.
 void print(const json& object);
+/// `code` and `detail`.
+json error_json(const graft::error& e);
 /// The shape as the contract has it: numbers, names of open dimensions, "?"; null where even the rank is open.
 json shape_json(const graft::value_info& value);
 json shape_json(const graft::shape& extents);
@@ -123,6 +132,9 @@ graft::result<graft::load_options> load_options_of(const common_options& common)
 /// A model that names pictures, with the options of the command line. Errors: usage.preprocess, before the model is read; those of loading.
 graft::result<graft::classifier> load_classifier(const common_options& common, const std::string& model, const std::string& labels,
                                                  const std::string& preprocess, const std::string& output);
+/// What `load_classifier` loads with. Errors: usage, usage.preprocess, device.*.
+graft::result<graft::classifier_options> classifier_options_of(const common_options& common, const std::string& labels, const std::string& preprocess,
+                                                               const std::string& output);
 /// Warns where neither the model nor the command line says how pictures are prepared.
 void warn_where_assumed(const common_options& common, const graft::preprocess_choice& choice);
 /// "cpu, avx2", or as "cuda:0 NVIDIA H200".

@@ -35,6 +35,8 @@ void print(const json& object) {
     std::printf("%s\n", text.c_str());
 }
 
+json error_json(const graft::error& e) { return {{"code", graft::text(e.code())}, {"detail", e.detail()}}; }
+
 json shape_json(const graft::shape& extents) {
     json list = json::array();
     for (std::int64_t e : extents) list.push_back(e);
@@ -121,8 +123,8 @@ graft::result<graft::load_options> load_options_of(const common_options& common)
     return options;
 }
 
-graft::result<graft::classifier> load_classifier(const common_options& common, const std::string& model, const std::string& labels,
-                                                 const std::string& preprocess, const std::string& output) {
+graft::result<graft::classifier_options> classifier_options_of(const common_options& common, const std::string& labels, const std::string& preprocess,
+                                                               const std::string& output) {
     graft::classifier_options with;
     GRAFT_TRY_ASSIGN(with.load, load_options_of(common));
     with.session.threads = common.threads;
@@ -134,6 +136,13 @@ graft::result<graft::classifier> load_classifier(const common_options& common, c
         auto spec = graft::parse_preprocess(preprocess);
         if (!spec.ok()) return spec.take_status();
     }
+    return with;
+}
+
+graft::result<graft::classifier> load_classifier(const common_options& common, const std::string& model, const std::string& labels,
+                                                 const std::string& preprocess, const std::string& output) {
+    graft::classifier_options with;
+    GRAFT_TRY_ASSIGN(with, classifier_options_of(common, labels, preprocess, output));
     auto loaded = graft::classifier::load(model, with);
     if (loaded.ok()) warn_where_assumed(common, loaded.value().preprocessing());
     return loaded;

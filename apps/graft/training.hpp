@@ -16,8 +16,6 @@ namespace program {
 struct training_setup {
     graft::training_network network;
     graft::preprocess_spec preprocess; ///< complete
-    graft::value_id maps =
-        graft::no_value; ///< the last features that are still images, for Grad-CAM; no_value where there are none
     bool assumed = false; ///< whether nothing said how pictures are prepared
     std::vector<graft::preprocess_trial> tried; ///< specifications that were tried on the network, best first
     std::vector<std::string> notes; ///< what was done to the network, in sentences

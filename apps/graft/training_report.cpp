@@ -7,7 +7,7 @@
 namespace program {
 namespace {
 
-constexpr std::size_t most_wrong = 12;
+constexpr std::size_t most_wrong_shown = 12;
 
 // A name as short as it stays clear: the path below the dataset.
 std::string short_name(const std::string& path) {
@@ -29,12 +29,8 @@ graft::report_picture picture_of(const graft::dataset& data, const graft::scored
 }
 
 void add_wrong(graft::training_report& report, const graft::dataset& data, const graft::evaluation_result& scored) {
-    std::vector<const graft::scored_picture*> order;
-    for (const graft::scored_picture& p : scored.pictures)
-        if (p.label != p.predicted) order.push_back(&p);
-    std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) { return a->loss > b->loss; });
-    for (std::size_t i = 0; i < order.size() && report.wrong.size() < most_wrong; ++i) {
-        graft::report_picture p = picture_of(data, *order[i]);
+    for (const graft::scored_picture& wrong : graft::most_wrong(scored, most_wrong_shown)) {
+        graft::report_picture p = picture_of(data, wrong);
         if (p.picture) report.wrong.push_back(std::move(p));
     }
 }
@@ -69,20 +65,11 @@ graft::input_format input_of(const graft::graph& g) {
 
 graft::status add_maps(graft::training_report& report, const training_setup& setup, const graft::dataset& data,
                        const graft::trainer_options& with, const graft::training_result& found) {
-    if (setup.maps == graft::no_value) return {};
     const graft::graph& network = found.network;
     const graft::input_format format = input_of(network);
-    if (format.extents.rank() > 0 && format.extents[0] > 1) return {}; // one picture at a time does not fit
-    // The file of a resumed run numbers its values anew.
-    const auto named = [&network](const std::string& name) {
-        for (std::size_t i = 0; i < network.values.size(); ++i)
-            if (network.values[i].name == name) return static_cast<graft::value_id>(i);
-        return graft::no_value;
-    };
-    const auto& values = setup.network.graph.values;
-    const graft::value_id features = named(values[static_cast<std::size_t>(setup.maps)].name);
-    const graft::value_id logits = named(values[static_cast<std::size_t>(setup.network.logits)].name);
-    if (features == graft::no_value || logits == graft::no_value) return {};
+    if (format.extents.rank() > 0 && format.extents[0] > 1)
+        return graft::fail(graft::errc::input_shape, network.name, "the network is fixed to batches of " + std::to_string(format.extents[0]) + ", and a map takes one picture");
+    const graft::value_id logits = graft::logits_of(network);
     graft::pool_executor pool(with.threads);
     graft::grad_cam cam;
     bool planned = false;
@@ -93,7 +80,11 @@ graft::status add_maps(graft::training_report& report, const training_setup& set
         graft::image seen;
         GRAFT_TRY_ASSIGN(seen, graft::resize_and_crop(p.picture, setup.preprocess, format));
         GRAFT_TRY_ASSIGN(input, graft::to_tensor(seen, setup.preprocess, format));
-        if (!planned) GRAFT_TRY_ASSIGN(cam, graft::grad_cam::make(network, features, logits, input.shape(), pool));
+        if (!planned) {
+            graft::feature_map features;
+            GRAFT_TRY_ASSIGN(features, graft::find_feature_map(network, logits, input.shape(), pool));
+            GRAFT_TRY_ASSIGN(cam, graft::grad_cam::make(network, features, logits, input.shape(), pool));
+        }
         planned = true;
         GRAFT_TRY_ASSIGN(map, cam.map(input, scored->predicted));
         GRAFT_TRY_ASSIGN(p.picture, graft::overlay_heat_map(seen, map.data<float>(), map.shape()[0], map.shape()[1]));

@@ -1,8 +1,6 @@
 // The network that finetune and train begin with: a grafted trunk, or an architecture with random weights.
 #include "training.hpp"
 
-#include <graft/passes/specialize.hpp>
-
 #include <algorithm>
 #include <regex>
 
@@ -22,20 +20,6 @@ graft::result<graft::shape> batch_shape(const training_setup& setup, const graft
     graft::sample_maker samples;
     GRAFT_TRY_ASSIGN(samples, graft::sample_maker::make(data.training, sample));
     return samples.batch_shape(std::min<std::int64_t>(batch, data.training.size()));
-}
-
-// The last images on the way to `id`: what Grad-CAM weighs.
-graft::value_id last_images(const graft::graph& g, graft::value_id id, const graft::shape& batch, graft::executor& pool) {
-    auto known = graft::specialize_first_input(g, batch, pool, {});
-    if (!known.ok()) return graft::no_value; // the report does without maps
-    for (int i = 0; i < 64 && id != graft::no_value; ++i) {
-        const graft::value& v = known->values[index_of(id)];
-        if (v.has_shape && v.extents.rank() == 4 && v.extents[2] * v.extents[3] > 1) return id;
-        const int maker = maker_of(g, id);
-        if (maker < 0 || g.nodes[static_cast<std::size_t>(maker)].inputs.empty()) break;
-        id = g.nodes[static_cast<std::size_t>(maker)].inputs[0];
-    }
-    return graft::no_value;
 }
 
 graft::status freeze_by(const training_options& o, graft::training_network& network, const std::vector<std::string>& head,
@@ -88,7 +72,6 @@ graft::result<training_setup> graft_network(const training_options& o, const gra
     setup.tried = std::move(made.tried);
     setup.notes = std::move(made.notes);
     graft::pool_executor pool(with.threads);
-    setup.maps = last_images(setup.network.graph, made.maps, made.batch, pool);
     GRAFT_TRY(freeze_by(o, setup.network, made.head, made.batch, pool));
     return setup;
 }
@@ -124,10 +107,6 @@ graft::result<training_setup> build_network(const training_options& o, const gra
     GRAFT_TRY_ASSIGN(setup.preprocess, graft::complete(wanted, format));
     network.logits = graft::logits_of(network.graph);
     network.parameters = graft::parameters_of(network.graph);
-    graft::pool_executor pool(with.threads);
-    graft::shape batch;
-    GRAFT_TRY_ASSIGN(batch, batch_shape(setup, format, data, with.batch));
-    setup.maps = last_images(network.graph, network.logits, batch, pool);
     return setup;
 }
 

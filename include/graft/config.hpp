@@ -9,6 +9,7 @@
 //   GRAFT_NO_EXCEPTIONS    set by itself where exceptions are off: a result<T> that holds an error then calls GRAFT_FATAL when forced
 //   GRAFT_FATAL(text)      what to do with such an error; default: print it and abort
 //   GRAFT_HAS_LIBJPEG      1: decode JPEG by libjpeg-turbo (link it); default 0, stb_image where it is found
+//   GRAFT_HAS_LIBWEBP      1: decode WebP by libwebp (link it); default 0, WebP is refused
 //
 // What the headers define for their users:
 //
@@ -68,6 +69,9 @@
 #ifndef GRAFT_HAS_LIBJPEG
 #define GRAFT_HAS_LIBJPEG 0
 #endif
+#ifndef GRAFT_HAS_LIBWEBP
+#define GRAFT_HAS_LIBWEBP 0
+#endif
 
 // What changes the meaning of inline bodies is part of the namespace, so that differing translation units cannot be mixed up.
 #ifdef GRAFT_NO_EXCEPTIONS
@@ -91,9 +95,15 @@
 #else
 #define GRAFT_ABI_SPLIT
 #endif
-#define GRAFT_CONCAT_TEXT(a, b, c, d, e, f, g) a##b##_##c##d##e##f##g
-#define GRAFT_CONCAT(a, b, c, d, e, f, g) GRAFT_CONCAT_TEXT(a, b, c, d, e, f, g)
-#define GRAFT_ABI GRAFT_CONCAT(v, GRAFT_VERSION_MAJOR, GRAFT_VERSION_MINOR, GRAFT_ABI_EXCEPTIONS, GRAFT_ABI_OPS, GRAFT_ABI_JPEG, GRAFT_ABI_SPLIT)
+#if GRAFT_HAS_LIBWEBP
+#define GRAFT_ABI_WEBP _webp
+#else
+#define GRAFT_ABI_WEBP
+#endif
+#define GRAFT_CONCAT_TEXT(a, b, c, d, e, f, g, h) a##b##_##c##d##e##f##g##h
+#define GRAFT_CONCAT(a, b, c, d, e, f, g, h) GRAFT_CONCAT_TEXT(a, b, c, d, e, f, g, h)
+#define GRAFT_ABI \
+    GRAFT_CONCAT(v, GRAFT_VERSION_MAJOR, GRAFT_VERSION_MINOR, GRAFT_ABI_EXCEPTIONS, GRAFT_ABI_OPS, GRAFT_ABI_JPEG, GRAFT_ABI_WEBP, GRAFT_ABI_SPLIT)
 
 #define GRAFT_BEGIN_NAMESPACE \
     namespace graft {         \

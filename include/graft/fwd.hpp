@@ -89,6 +89,7 @@ struct input_format;
 class dataset;
 struct dataset_options;
 struct dataset_problem;
+struct picture_files;
 struct dataset_report;
 struct dataset_splits;
 struct sample_bytes;
@@ -171,11 +172,14 @@ struct training_report;
 struct report_picture;
 struct epoch_figures;
 class grad_cam;
+struct feature_map;
 
 // Classification.
 class classifier;
 struct classifier_options;
 struct prediction;
+class explainer;
+struct explanation;
 struct preprocess_choice;
 enum class preprocess_source : std::uint8_t;
 

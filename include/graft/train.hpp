@@ -10,7 +10,10 @@
 #include "data/image_cache.hpp"
 #include "data/loader.hpp"
 #include "data/mix.hpp"
+#include "data/picture_files.hpp"
+#include "data/png_encode.hpp"
 #include "data/splits.hpp"
+#include "explain.hpp"
 #include "ops/gradients.hpp"
 #include "passes/differentiate.hpp"
 #include "passes/open_batch.hpp"
@@ -30,5 +33,6 @@
 #include "train/tensorboard.hpp"
 #include "train/trainer.hpp"
 #include "train/training_files.hpp"
+#include "train/training_pictures.hpp"
 
 #include "macros_end.inl"

@@ -104,6 +104,40 @@ def pictures():
     yield "jpeg cmyk without a marker", cmyk[:at] + cmyk[at + 2 + struct.unpack(">H", cmyk[at + 2:at + 4])[0]:]
     # The last byte of Adobe's marker says how the colours lie: 2 is YCCK. Pillow writes CMYK only, and reads both.
     yield "jpeg ycck", cmyk[:at + 15] + b"\x02" + cmyk[at + 16:]
+    yield from webps()
+
+
+def webps():
+    image, alpha = Image.fromarray(waves(12, 17)), Image.fromarray(noise(12, 17, 4))
+    turned = Image.Exif()
+    turned[0x112] = 6
+    yield "webp lossless", saved(image, "WEBP", lossless=True)
+    yield "webp lossless, noise", saved(Image.fromarray(noise(9, 5, 3)), "WEBP", lossless=True)
+    yield "webp lossless, few colours", saved(Image.fromarray(waves(12, 17) // 96 * 96), "WEBP", lossless=True)
+    yield "webp lossless, colours under alpha", saved(alpha, "WEBP", lossless=True, exact=True)
+    yield "webp lossy", saved(image, "WEBP", quality=70)
+    yield "webp lossy, large", saved(Image.fromarray(waves(61, 75)), "WEBP", quality=40)
+    yield "webp lossy, with alpha", saved(alpha, "WEBP", quality=60)
+    yield "webp lossy, one pixel", saved(Image.fromarray(waves(1, 1)), "WEBP", quality=60)
+    for n in range(1, 9):
+        turned[0x112] = n
+        yield f"webp exif {n}", saved(Image.fromarray(waves(4, 3)), "WEBP", lossless=True, exif=turned.tobytes())
+    marked = saved(image, "WEBP", lossless=True, exif=turned.tobytes())
+    yield "webp exif that the header does not name", marked[:20] + bytes([marked[20] & ~8]) + marked[21:]
+    yield "webp xmp 3", saved(image, "WEBP", lossless=True, xmp=b'<x:xmpmeta><rdf:Description tiff:Orientation="3"/></x:xmpmeta>')
+    frames = [Image.fromarray(waves(12, 17) ^ flip) for flip in (0, 255)]
+    yield "webp animated", saved(frames[0], "WEBP", save_all=True, append_images=frames[1:], lossless=True)
+    yield "webp animated, lossy", saved(frames[0], "WEBP", save_all=True, append_images=frames[1:], quality=50)
+    # A first frame that is smaller than the animation: of 17x12 on 23x19, at (4, 6).
+    part = saved(image, "WEBP", lossless=True)[12:]
+    three = lambda n: struct.pack("<I", n)[:3]
+    frame = three(2) + three(3) + three(16) + three(11) + three(100) + b"\0" + part
+    body = riff(b"VP8X", b"\x02\0\0\0" + three(22) + three(18)) + riff(b"ANIM", b"\xff\x80\x40\xff\0\0") + riff(b"ANMF", frame)
+    yield "webp animated, a small first frame", riff(b"RIFF", b"WEBP" + body)
+
+
+def riff(kind, data):
+    return kind + struct.pack("<I", len(data)) + data + b"\0" * (len(data) % 2)
 
 
 def rgb(data):

@@ -37,6 +37,17 @@ void put_demo_pictures(const made_folder& folder, const std::vector<std::string>
                            file_contents(GRAFT_SOURCE_DIR "/apps/graft/demo/pictures/" + name + "-" + number + ".png"));
 }
 
+// How often a text stands in the TensorBoard events of a run.
+int in_events(const std::string& out, const std::string& text) {
+    int count = 0;
+    for (const auto& file : std::filesystem::directory_iterator(out)) {
+        if (file.path().filename().string().rfind("events.out.tfevents.", 0) != 0) continue;
+        const std::string bytes = file_contents(file.path().string());
+        for (std::size_t at = 0; (at = bytes.find(text, at)) != std::string::npos; ++at) ++count;
+    }
+    return count;
+}
+
 const std::string demo = GRAFT_SOURCE_DIR "/apps/graft/demo/model.onnx";
 
 } // namespace
@@ -59,8 +70,8 @@ TEST_CASE("train writes a model that evaluate finds as good as it was said to be
     made_folder folder;
     put_stripes(folder);
     const std::string out = folder.path + "/out";
-    const done trained =
-        graft_program("train " + folder.path + " --arch lenet --epochs 10 --batch 4 --lr 0.003 --threads 2 --json --out " + out);
+    const std::string run = "train " + folder.path + " --arch lenet --epochs 10 --batch 4 --lr 0.003 --threads 2 --json --out " + out;
+    const done trained = graft_program(run);
     CAPTURE(trained.err);
     REQUIRE(trained.code == 0);
     for (const char* key :
@@ -73,6 +84,10 @@ TEST_CASE("train writes a model that evaluate finds as good as it was said to be
     CHECK(trained.number("best_top1") == 1);
     CHECK(contains(trained.err, "2 classes, 32 pictures to learn from, 16 to score by"));
     CHECK(contains(file_contents(out + "/report.html"), "Grad-CAM"));
+    CHECK(in_events(out, "confusion_matrix/val") == 1);
+    CHECK(in_events(out, "most_wrong/val") == 0); // nothing was wrong
+    CHECK(graft_program(run + " --resume").code == 0);
+    CHECK(in_events(out, "confusion_matrix/val") == 1); // nothing was learnt anew
 
     const done scored = graft_program("evaluate " + out + "/model.onnx " + folder.path + "/val --json");
     REQUIRE(scored.code == 0);

@@ -407,6 +407,7 @@ private:
 
     status write_best();
     status log_epoch(const epoch_record& r);
+    status log_pictures();
     static std::string network_fingerprint(const graph& g);
     named_texts settings() const;
     status save();
@@ -435,7 +436,7 @@ private:
     tensor targets_;
     training_result result_;
     double began_ = 0, last_checkpoint_ = 0, trained_seconds_ = 0, waited_seconds_ = 0;
-    std::int64_t trained_pictures_ = 0;
+    std::int64_t trained_pictures_ = 0, first_epoch_ = 0;  // the epoch that this process began with
 };
 
 }  // namespace detail

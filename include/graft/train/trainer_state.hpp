@@ -5,6 +5,7 @@
 #include "../core/xxhash.hpp"
 #include "../io/onnx_read.hpp"
 #include "trainer_body.hpp"
+#include "training_pictures.hpp"
 
 #include <cstdio>
 #include <cstdlib>
@@ -157,6 +158,7 @@ inline status training_run::resume() {
     position_.epoch = integer_in(c.find_state("epoch")), position_.batch = integer_in(c.find_state("batch")), position_.step = integer_in(c.find_state("step"));
     position_.correct = integer_in(c.find_state("correct")), position_.seen = integer_in(c.find_state("seen"));
     position_.loss_sum = number_in(c.find_state("loss_sum")), position_.weight_sum = number_in(c.find_state("weight_sum"));
+    first_epoch_ = position_.epoch;
     stopped_ = integer_in(c.find_state("stopped")) != 0;
     result_.best_epoch = integer_in(c.find_state("best_epoch"));
     result_.best_top1 = number_in(c.find_state("best_top1")), result_.best_loss = number_in(c.find_state("best_loss"));
@@ -212,6 +214,17 @@ inline status training_run::log_epoch(const epoch_record& r) {
     return files_.log("val", r.step, r.epoch, {{"loss", r.loss}, {"top1", r.top1}, {"top5", r.top5}}, now);
 }
 
+// Of the network that is kept, at the step of its epoch.
+inline status training_run::log_pictures() {
+    if (!files_.wanted() || result_.epochs <= first_epoch_ || result_.best_epoch < 0) return {};
+    const std::int64_t step = result_.history[static_cast<std::size_t>(result_.best_epoch)].step;
+    image matrix, wrong;
+    if (classes() <= 4096) GRAFT_TRY_ASSIGN(matrix, confusion_image(result_.validation.metrics, data_.training.classes()));
+    GRAFT_TRY_ASSIGN(wrong, wrong_pictures_image(data_.validation, most_wrong(result_.validation, 12)));
+    GRAFT_TRY(files_.log_picture("confusion_matrix/val", step, matrix, wall_time()));
+    return files_.log_picture("most_wrong/val", step, wrong, wall_time());
+}
+
 inline status training_run::finish() {
     result_.epochs = static_cast<std::int64_t>(result_.history.size());
     result_.seconds = seconds_now() - began_;
@@ -224,6 +237,7 @@ inline status training_run::finish() {
         result_.network = best.graph();
         GRAFT_TRY_ASSIGN(result_.validation, evaluate(best, data_.validation, o_.preprocess, {}, scoring()));
     }
+    GRAFT_TRY(log_pictures());
     return files_.close();
 }
 

@@ -36,6 +36,8 @@ public:
     // Makes the folder and opens the logs; lines of steps after `step` are of a run that was cut off, and go.
     status open(std::int64_t step, double wall_time);
     status log(const char* split, std::int64_t step, std::int64_t epoch, const named_numbers& figures, double wall_time);
+    // For TensorBoard; a picture without sides is none.
+    status log_picture(const char* name, std::int64_t step, const image& picture, double wall_time);
     status close();
 
 private:
@@ -50,8 +52,8 @@ GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
 #include "../core/json.hpp"
+#include "../data/png_encode.hpp"
 #include "../io/onnx_write.hpp"
-
 
 GRAFT_BEGIN_NAMESPACE
 
@@ -121,6 +123,12 @@ inline status training_files::log(const char* split, std::int64_t step, std::int
     GRAFT_TRY(log_.append(step, epoch, split, figures));
     for (const auto& f : figures) GRAFT_TRY(events_.scalar(f.first + "/" + split, step, f.second, wall_time));
     return {};
+}
+inline status training_files::log_picture(const char* name, std::int64_t step, const image& picture, double wall_time) {
+    if (!wanted() || !picture) return {};
+    std::string png;
+    GRAFT_TRY_ASSIGN(png, encode_png(picture));
+    return events_.picture(name, step, png, picture.height, picture.width, picture.channels, wall_time);
 }
 inline status training_files::close() {
     if (!wanted()) return {};

@@ -1,0 +1,47 @@
+// The explainer: answers with their maps, in code.
+#include <graft/explain.hpp>
+#include <graft/graft.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+namespace {
+
+const std::string demo = GRAFT_SOURCE_DIR "/apps/graft/demo/";
+
+} // namespace
+
+TEST_CASE("a classifier's answers come with maps of what spoke for them") {
+    graft::classifier_options options;
+    options.load = graft::on_device(nullptr);
+    options.session.threads = 2;
+    graft::explainer explain = graft::explainer::load(demo + "model.onnx", options);
+    CHECK(explain.features().channels == 96);
+    CHECK(explain.features().height == 8);
+    const graft::image fish = graft::decode_file(demo + "pictures/fish-1.png");
+    const std::vector<graft::explanation> two = explain.best(fish, 2);
+    REQUIRE(two.size() == 2);
+    CHECK(two[0].answer.label == "fish");
+    CHECK(two[0].answer.probability > 0.9);
+    REQUIRE(two[0].map.shape() == graft::shape{8, 8});
+    // The fish swims in the middle; its map has nothing in the corners.
+    const float* map = two[0].map.data<float>();
+    const std::int64_t hottest = std::max_element(map, map + 64) - map;
+    CHECK(hottest / 8 >= 2);
+    CHECK(hottest / 8 <= 5);
+    CHECK(hottest % 8 >= 1);
+    CHECK(hottest % 8 <= 6);
+    for (int corner : {0, 7, 56, 63}) CHECK(map[corner] < 0.5f * map[hottest]);
+    CHECK(two[0].picture.width == 256);
+    CHECK(two[0].picture.channels == 3);
+
+    const graft::explanation again = explain.of(fish, two[1].answer.index);
+    CHECK(again.answer.label == two[1].answer.label);
+    CHECK(again.answer.probability == two[1].answer.probability);
+    CHECK(std::equal(again.map.data<float>(), again.map.data<float>() + 64, two[1].map.data<float>()));
+    const auto wrong = explain.of(fish, 8);
+    REQUIRE(!wrong.ok());
+    CHECK(wrong.error().code() == graft::errc::data_label_range);
+    CHECK(!explain.of(fish, -1).ok());
+}
