@@ -9,8 +9,6 @@ namespace {
 
 constexpr std::size_t longest_matched_name = 4096;
 
-std::size_t index_of(graft::value_id id) { return static_cast<std::size_t>(id); }
-
 // The shape of a batch as the step will see it.
 graft::result<graft::shape> batch_shape(const training_setup& setup, const graft::input_format& format,
                                         const graft::dataset_splits& data, std::int64_t batch) {
