@@ -66,7 +66,8 @@ def run(make, smoothing=0.0, weights=False, clip=0.0, ema=0.0):
         optimizer.step()
         losses.append(loss.item())
         if ema:
-            average = [ema * a + (1 - ema) * p.detach() for a, p in zip(average, parameters)]
+            decay = min(ema, (2 + step) / (11 + step))
+            average = [decay * a + (1 - decay) * p.detach() for a, p in zip(average, parameters)]
     dots = []
     for k, p in enumerate(average if ema else parameters):
         values = p.detach().double().numpy().ravel()

@@ -103,14 +103,14 @@ std::vector<example> update_examples() {
             else if (kind < 5 || kind == 9)
                 made = t.e.apply_all("graft", "Adam", {w, gradient, t.input(s), t.input(s, 0, 1), rate, step, loss}, {integer_attribute("decoupled", kind % 2), real_attribute("weight_decay", 0.01f)}, 3);
             else if (kind == 5)
-                t.e.apply_graft("ExponentialMovingAverage", {w, gradient, loss}, {real_attribute("decay", 0.9f)});
+                t.e.apply_graft("ExponentialMovingAverage", {w, gradient, loss, step}, {real_attribute("decay", 0.9f)});
             else if (kind == 6)
                 t.e.apply_graft("ScaleByNorm", {gradient, rate}, {real_attribute("max_norm", 0.01f)});
             else {
                 t.g.states.push_back({static_cast<int>(t.g.inputs.size()) - 2, -1});
                 t.e.apply("Cast", {w}, {integer_attribute("to", static_cast<std::int64_t>(graft::dtype::bfloat16))});
             }
-            if (kind > 7) t.e.apply_graft("ExponentialMovingAverage", {t.input(s), made[0], loss}, {real_attribute("decay", 0.9f)});
+            if (kind > 7) t.e.apply_graft("ExponentialMovingAverage", {t.input(s), made[0], loss, step}, {real_attribute("decay", 0.9f)});
         }
         all.push_back(t.finish());
         all.back().name += " " + std::to_string(kind);

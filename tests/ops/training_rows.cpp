@@ -219,6 +219,10 @@ TEST_CASE("four steps of each optimiser end where torch.optim does") {
     check_equal(norm, layer_gradients::norm);
     check_equal(run("ScaleByNorm", {a, norm}, {real("max_norm", 1.5f)}, 1)[0], layer_gradients::clipped);
     check_equal(run("ExponentialMovingAverage", {values(24, {6}), values(25, {6}), scalar(1)}, {real("decay", 0.9f)}, 1)[0], layer_gradients::ema);
+    // At its second update the average forgets 3/4 of what was before, however much it is to keep later.
+    const tensor before = values(24, {6}), w = values(25, {6}), early = run("ExponentialMovingAverage", {before, w, scalar(1), count(2)}, {real("decay", 0.9f)}, 1)[0];
+    for (std::int64_t i = 0; i < 6; ++i) CHECK(early.data<double>()[i] == doctest::Approx(0.25 * before.data<double>()[i] + 0.75 * w.data<double>()[i]).epsilon(1e-14));
+    check_equal(run("ExponentialMovingAverage", {before, w, scalar(1), count(100)}, {real("decay", 0.9f)}, 1)[0], layer_gradients::ema);
 }
 
 TEST_CASE("where the loss is not finite, an update leaves everything as it was") {

@@ -201,7 +201,8 @@ TEST_CASE("explain says why a network cannot be explained, before any picture is
     const std::string picture_and_out = " nothing.png --preprocess unit,resize=8x8,crop=none --out " + folder.path + "/maps";
     CHECK(graft_program("explain " + written(folder, false) + " " + demo + "pictures/boat-1.png --preprocess unit,resize=8x8,crop=none --out " + folder.path + "/maps").code == 0);
     CHECK(graft_program("explain " + written(folder, true) + picture_and_out).refused("explain.features"));
-    CHECK(graft_program("explain " + written(folder, false, 4) + picture_and_out).refused("input.shape"));
+    // Batches that are fixed are opened, so that the first thing to miss is the picture.
+    CHECK(graft_program("explain " + written(folder, false, 4) + picture_and_out).refused("image.open"));
     CHECK(graft_program("explain " + written(folder, false, 1) + picture_and_out).refused("image.open"));
 }
 #endif

@@ -114,16 +114,18 @@ inline status adam_run(run_context& c) {
     return {};
 }
 
-// graft.ExponentialMovingAverage(E, W, loss?) -> E' = decay * E + (1 - decay) * W, as torch.optim.swa_utils has it
+// graft.ExponentialMovingAverage(E, W, loss?, step?) -> E' = decay * E + (1 - decay) * W, as torch.optim.swa_utils has it; with a step, by
+// cpu::warm_decay
 inline status average_infer(infer_context& c) {
-    GRAFT_TRY(check_update(c, 2, {2}));
+    GRAFT_TRY(check_update(c, 2, {2, 3}));
     if (c.has(2)) GRAFT_TRY(need_arithmetic_float(c, 2));
+    if (c.has(3) && c.in[3].type != dtype::int64) return c.fail(errc::op_type, "the step must be int64");
     return c.set(0, c.in[0].type, c.in[0].extents);
 }
 inline status average_run(run_context& c) {
     if (is_empty(c.in[0])) return {};
     if (!loss_is_finite(c, 2)) return keep_all(c, {0});
-    const double decay = decimal(c, "decay", 0.999);
+    const double given = decimal(c, "decay", 0.999), decay = c.has(3) ? cpu::warm_decay(given, c.in[3].integer(0)) : given;
     for_update(c, {0, 1}, {0, -1}, [&](int n, double (*block)[block_size]) {
         for (int i = 0; i < n; ++i) block[0][i] = decay * block[0][i] + (1 - decay) * block[1][i];
     });
@@ -177,8 +179,8 @@ inline op_table optimizer_ops() {
          "f32[5,17] f32[5,17] f32[5,17] f32[5,17]~0:1 f32(0.01) i64(1) f32(1); f32[1000] f32[1000] f32[1000] f32[1000]~0:1 f32(0.01) i64(7) f32(1) weight_decay=0.1 decoupled=1 rate=0.5; "
          "f32[33] f32[33] f32[33] f32[33]~0:1 f32(0.01) i64(100) - beta1=0.8 beta2=0.99 epsilon=0.001 weight_decay=0.1; f64[9] f64[9] f64[9] f64[9]~0:1 f64(0.01) i64(2) f64(1); "
          "f32[0] f32[0] f32[0] f32[0] f32(0.1) i64(1) f32(1)"},
-        {"ExponentialMovingAverage", "graft", 1, 0, 2, 3, 1, 1, average_infer, average_run, op_flag::none, "decay:f",
-         "f32[5,17] f32[5,17] f32(1) decay=0.9; f32[1000] f32[1000]; f64[9] f64[9] f64(1) decay=0.5; f32[0] f32[0] f32(1)"},
+        {"ExponentialMovingAverage", "graft", 1, 0, 2, 4, 1, 1, average_infer, average_run, op_flag::none, "decay:f",
+         "f32[5,17] f32[5,17] f32(1) decay=0.9; f32[1000] f32[1000]; f64[9] f64[9] f64(1) decay=0.5; f32[33] f32[33] f32(1) i64(3) decay=0.9; f32[0] f32[0] f32(1) i64(1)"},
         {"GlobalNorm", "graft", 1, 0, 1, -1, 1, 1, global_norm_infer, global_norm_run, op_flag::none, "",
             "f32[5,17]; f32[1000] f32[3,5] f32(2); f64[9]; f32[0] f32[7]"},
         {"ScaleByNorm", "graft", 1, 0, 2, 2, 1, 1, scale_by_norm_infer, scale_by_norm_run, op_flag::none, "max_norm:f",

@@ -18,7 +18,7 @@ struct optimizer_options {
     double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;  ///< adam, adamw: Kingma and Ba (2014); Loshchilov and Hutter (2017)
     double weight_decay = 0.01;   ///< adamw: apart from the gradient; else added to it
     double clip_norm = 0;         ///< > 0: gradients are scaled so that their norm together is at most this
-    double ema_decay = 0;         ///< > 0: a running average of the weights is kept, and is what is scored and saved
+    double ema_decay = 0;         ///< > 0: a running average of the weights is kept, and is what is scored and saved; at update t by min(this, (1 + t) / (10 + t))
 };
 
 /// Reads "sgd", "adam" or "adamw". Errors: usage.
@@ -71,7 +71,7 @@ GRAFT_INLINE std::vector<value_id> emit_update(emitter& e, const optimizer_optio
                           {real("beta1", o.beta1), real("beta2", o.beta2), real("epsilon", o.epsilon), real("weight_decay", o.weight_decay),
                            integer_attribute("decoupled", o.kind == optimizer_kind::adamw), real("rate", rate)},
                           3);
-    if (o.ema_decay > 0) made.push_back(e.apply_graft("ExponentialMovingAverage", {state.back(), made[0], loss}, {real("decay", o.ema_decay)}));
+    if (o.ema_decay > 0) made.push_back(e.apply_graft("ExponentialMovingAverage", {state.back(), made[0], loss, step}, {real("decay", o.ema_decay)}));
     return made;
 }
 

@@ -76,9 +76,17 @@ inline operand emit_adam(const rule_call& r) {
 }
 
 inline operand emit_average(const rule_call& r) {
-    const double decay = ops::decimal(r.c, "decay", 0.999);
-    const operand average = r.in(0), w = like_weight(r, 1);
-    return if_finite(r, 2, r.e.make(r.type(), "% * % + % * %", {r.number(decay), average, r.number(1 - decay), w}), average);
+    const dtype type = r.type();
+    element_emitter& e = r.e;
+    const operand average = r.in(0), w = like_weight(r, 1), most = meant(r, "decay", 0.999);
+    operand decay = most;
+    if (r.c.has(3)) {
+        // cpu::warm_decay
+        const operand counted = e.make(dtype::int64, "% < 1 ? 1 : %", {r.scalar(3, {}), r.scalar(3, {})}), step = e.convert(counted, type);
+        const operand early = e.make(type, "(1 + %) / (10 + %)", {step, step});
+        decay = e.make(type, "% < % ? % : %", {early, most, early, most});
+    }
+    return if_finite(r, 2, e.make(type, "% * % + (1 - %) * %", {decay, average, decay, w}), average);
 }
 // A norm that is no number makes the gradient that.
 inline operand emit_scale_by_norm(const rule_call& r) {

@@ -1,8 +1,9 @@
-// Numbers that a user wrote in decimal and a file keeps as float32.
+// Numbers of optimisers: those that a user wrote in decimal and a file keeps as float32, and those that change with the step.
 #pragma once
 
 #include "../../../config.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -22,6 +23,13 @@ inline double decimal_of(float x) {
         if (static_cast<float>(whole / power) == static_cast<float>(size)) return wide < 0 ? -whole / power : whole / power;
     }
     return wide;
+}
+
+// The decay of a running average at its step t, counted from 1. It begins low, so that the random weights that learning starts from are soon
+// forgotten: min(decay, (1 + t) / (10 + t)), as tf.train.ExponentialMovingAverage has it with num_updates.
+inline double warm_decay(double decay, std::int64_t step) {
+    const double t = static_cast<double>(std::max<std::int64_t>(step, 1));
+    return std::min(decay, (1 + t) / (10 + t));
 }
 
 }  // namespace cpu

@@ -92,16 +92,18 @@ inline void run_adam_kernel(const kernel_call& c) {
     run_adam(c.level, step, c.input(0), c.input(1), c.input(2), c.input(3), c.output(0), c.output(1), c.output(2), c.in[0].elements(), c.pool);
 }
 
-// E, W, loss or nothing
+// E, W, loss or nothing, step or nothing
 inline const char* choose_moving_average(const kernel_query& q, kernel_choice& choice) {
-    if (const char* reason = refuse_update(q, 2, 2)) return reason;
+    if (const char* reason = refuse_update(q, 2, 2, 3)) return reason;
     choice.set(decimal_of(real_of(q.n, "decay", 0.999f)));
     choice.note = "update in place";
     return nullptr;
 }
 inline void run_moving_average_kernel(const kernel_call& c) {
     if (!finite_loss(c, 2)) return leave_as_it_was(c, 0, 0);
-    run_moving_average(c.level, c.parameters<double>(), c.input(0), c.input(1), c.output(0), c.in[0].elements(), c.pool);
+    const double given = c.parameters<double>();
+    const std::int64_t* step = c.inputs > 3 ? c.in[3].as<const std::int64_t>() : nullptr;
+    run_moving_average(c.level, step ? warm_decay(given, *step) : given, c.input(0), c.input(1), c.output(0), c.in[0].elements(), c.pool);
 }
 
 inline const char* choose_global_norm(const kernel_query& q, kernel_choice& choice) {
