@@ -4,6 +4,7 @@
 
 #include <graft/core/rng.hpp>
 #include <graft/cpu/isa.hpp>
+#include <graft/passes/open_batch.hpp>
 #include <graft/tensor/convert.hpp>
 
 #include <nlohmann/json.hpp>
@@ -32,19 +33,26 @@ graft::result<graft::tensor> random_tensor(const graft::value_info& input, std::
     return t;
 }
 
-// The model with another first extent of its inputs. What the file says about the shapes in between no longer holds.
+// The model with another first extent of its inputs, opened where it is fixed to one. What the file says about the shapes in between no longer
+// holds.
 graft::result<graft::model> with_batch(const graft::model& model, std::int64_t batch, const graft::load_options& with) {
+    const std::vector<graft::value_info> inputs = assumed_inputs(model, 1);
+    bool differs = false;
+    for (const graft::value_info& input : model.inputs())
+        differs |= !input.has_default && input.has_shape && input.extents.rank() > 0 && input.extents[0] >= 0 && input.extents[0] != batch;
+    if (!differs) return model;
     graft::graph g = model.graph();
-    bool changed = false;
+    if (inputs.size() == 1 && inputs[0].extents.rank() > 0) {
+        graft::executor serial;
+        GRAFT_TRY_ASSIGN(g, graft::open_batch(std::move(g), inputs[0].extents, serial, with.limits));
+    }
     std::vector<bool> is_input(g.values.size());
     for (graft::value_id id : g.inputs) {
         graft::value& v = g.values[static_cast<std::size_t>(id)];
         is_input[static_cast<std::size_t>(id)] = true;
         if (v.constant || !v.has_shape || v.extents.rank() == 0) continue;
-        changed |= v.extents[0] >= 0 && v.extents[0] != batch;
         v.extents[0] = batch;
     }
-    if (!changed) return model;
     for (std::size_t i = 0; i < g.values.size(); ++i)
         if (!is_input[i] && !g.values[i].constant) g.values[i].has_shape = false;
     return graft::load(std::move(g), with);
@@ -66,8 +74,8 @@ graft::status give_inputs(graft::session& session, const graft::model& model, co
 graft::result<graft::model> in_batches(const graft::model& model, const std::string& name, std::int64_t batch,
                                        const graft::load_options& with) {
     auto changed = with_batch(model, batch, with);
-    if (!changed.ok() && changed.error().code() != graft::errc::memory_oom &&
-        changed.error().code() != graft::errc::memory_budget)
+    const graft::errc code = changed.ok() ? graft::errc() : changed.error().code();
+    if (!changed.ok() && code != graft::errc::memory_oom && code != graft::errc::memory_budget && code != graft::errc::graph_fixed_batch)
         return graft::fail(graft::errc::input_shape, name,
                            "the model does not allow batch " + std::to_string(batch) + ": " + changed.error().what());
     return changed;

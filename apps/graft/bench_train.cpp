@@ -3,7 +3,10 @@
 #include "deterministic_cost.hpp"
 #include "training.hpp"
 
+#include <graft/exec/class_scores.hpp>
+#include <graft/passes/open_batch.hpp>
 #include <graft/passes/specialize.hpp>
+#include <graft/passes/to_float32.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -36,9 +39,12 @@ graft::result<measured_network> network_of(graft::graph g, const std::string& so
     graft::model model;
     GRAFT_TRY_ASSIGN(model, graft::load(std::move(net.graph)));
     net.graph = model.graph();
-    const std::vector<graft::value_info> inputs = assumed_inputs(model, batch);
-    if (inputs.empty() || inputs[0].type != graft::dtype::float32 || inputs[0].extents.rank() < 2)
-        return graft::fail(graft::errc::input_dtype, source, "training takes networks with a float32 input");
+    const std::vector<graft::value_info> inputs = assumed_inputs(model, 1);
+    if (inputs.size() != 1 || inputs[0].extents.rank() < 2)
+        return graft::fail(graft::errc::input_name, source, "training takes networks with one input of two dimensions or more, samples first");
+    graft::float32_changes changes;
+    GRAFT_TRY_ASSIGN(net.graph, graft::to_float32(std::move(net.graph), inputs[0].extents, pool, {}, changes));
+    GRAFT_TRY_ASSIGN(net.graph, graft::open_batch(std::move(net.graph), inputs[0].extents, pool));
     net.batch = inputs[0].extents;
     net.batch[0] = batch;
     net.logits = graft::logits_of(net.graph);
@@ -46,13 +52,10 @@ graft::result<measured_network> network_of(graft::graph g, const std::string& so
     graft::graph known;
     GRAFT_TRY_ASSIGN(known, graft::specialize_first_input(net.graph, net.batch, pool, {}));
     const graft::shape scores = known.values[static_cast<std::size_t>(net.logits)].extents;
-    if (scores.rank() != 2)
+    net.classes = graft::classes_in(scores, batch);
+    if (net.classes < 1)
         return graft::fail(graft::errc::train_head, source,
                            "what the loss is taken of has to be [N, classes]; it is " + graft::text(scores));
-    net.classes = scores[1];
-    graft::value& v = net.graph.values[static_cast<std::size_t>(net.logits)];
-    v.has_shape = true;
-    v.extents = {graft::shape::unknown, net.classes};
     if (head_alone) {
         graft::trunk_cut cut;
         GRAFT_TRY_ASSIGN(cut, graft::find_trunk(net.graph, "", net.batch, pool));

@@ -2,6 +2,9 @@
 #if defined(GRAFT_PROGRAM) && !defined(_WIN32)
 #include "program.hpp"
 
+#include <graft/graph/builder.hpp>
+#include <graft/io/onnx_write.hpp>
+
 #include <doctest/doctest.h>
 
 namespace {
@@ -105,6 +108,23 @@ TEST_CASE("bench gives one number a round") {
     int commas = 0;
     for (char c : list) commas += c == ',';
     CHECK(commas == 2);
+}
+
+TEST_CASE("bench --batch opens a network that was exported for another batch") {
+    const made_folder folder;
+    graft::builder net;
+    graft::tensor rows = graft::tensor::make(graft::dtype::int64, graft::shape{2});
+    rows.data<std::int64_t>()[0] = 1, rows.data<std::int64_t>()[1] = 192;
+    const graft::value_id x = net.input("x", graft::dtype::float32, {1, 3, 8, 8});
+    const graft::value_id flat = net.apply("Reshape", {x, net.constant("rows", rows)}), w = net.constant("w", graft::tensor::zeros(graft::dtype::float32, {192, 4}));
+    net.output(net.apply("MatMul", {flat, w}), "y");
+    const std::string path = folder.path + "/fixed.onnx";
+    REQUIRE(graft::write_onnx_file(net.finish(), path).ok());
+    const done d = graft_program("bench " + path + " --batch 8 --rounds 1 --json");
+    CHECK(d.code == 0);
+    CHECK(d.has("\"batch\":8"));
+    const done learnt = graft_program("bench " + path + " --train full --batch 8 --rounds 1 --json");
+    CHECK(learnt.code == 0);
 }
 
 TEST_CASE("a device that is not there is refused, not replaced") {
