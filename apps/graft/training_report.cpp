@@ -116,7 +116,7 @@ graft::report_rows settings_of(const training_setup& setup, const graft::trainer
     rows.emplace_back("loss", loss);
     rows.emplace_back("batch", std::to_string(o.batch));
     rows.emplace_back("augmentation", graft::text(o.augmentation));
-    rows.emplace_back("preprocessing", graft::text(setup.preprocess));
+    rows.emplace_back("preprocessing", graft::text(setup.preprocess) + (setup.assumed ? " (assumed, the model does not say)" : ""));
     std::int64_t learning = 0;
     for (const graft::parameter& q : setup.network.parameters) learning += q.learns;
     rows.emplace_back("weights that learn",
@@ -182,6 +182,7 @@ graft::status write_training_report(const training_setup& setup, const graft::da
     for (std::size_t i = 0; i < seen.learning_rates.size(); i += every) report.learning_rates.push_back(seen.learning_rates[i]);
     report.settings = settings_of(setup, with);
     constexpr std::size_t most_notes = 10;
+    for (const std::string& note : setup.notes) report.notes.push_back("Network: " + printable(note));
     for (std::size_t i = 0; i < seen.warnings.size() && i < most_notes; ++i) report.notes.push_back(printable(seen.warnings[i]));
     if (seen.warnings.size() > most_notes)
         report.notes.push_back(std::to_string(seen.warnings.size() - most_notes) + " warnings more are not shown");
