@@ -202,8 +202,8 @@ void tell_data(watcher& watch, const common_options& common, const training_opti
                " to score by" + (data.validation_given ? "" : " (drawn from each class by --seed)"));
     for (const graft::dataset_problem& p : data.training.problems()) watch.on_warning(p.path + ": " + p.detail);
     watch.note("device:  " + device_and_precision(common, with.step.on) + ", " + plural(with.threads, "thread", "threads"));
-    const std::string changes = graft::text(with.augmentation);
-    const bool kept = !o.from_scratch && o.freeze == "trunk" && !graft::is_random(with.augmentation);
+    const std::string changes = graft::text(*with.augmentation);
+    const bool kept = !o.from_scratch && o.freeze == "trunk" && !graft::is_random(*with.augmentation);
     watch.note("changes: " + changes + (kept ? "; the trunk is frozen, so that its features are computed once and kept" : ""));
 }
 
@@ -293,6 +293,7 @@ graft::result<int> train(const common_options& common, const training_options& o
     watcher watch(common, setup, with);
     tell_data(watch, common, options, data, with);
     for (const std::string& note : setup.notes) watch.note("network: " + note);
+    with = graft::settled(std::move(with), setup.network);
     graft::training_network network = setup.network;
     graft::training_result found;
     GRAFT_TRY_ASSIGN(found, graft::train(std::move(network), data, with, watch));

@@ -2,7 +2,7 @@
 #if defined(GRAFT_PROGRAM) && !defined(_WIN32)
 #include "program.hpp"
 
-#include <graft/graft.hpp>
+#include <graft/train.hpp>
 
 #include <doctest/doctest.h>
 

@@ -93,7 +93,7 @@ inline named_texts training_run::settings() const {
     std::string weights;
     for (float v : l.class_weights) weights += (weights.empty() ? "" : " ") + number_text(static_cast<double>(v));
     s.emplace_back("class weights", weights);
-    s.emplace_back("augmentation", text(o_.augmentation));
+    s.emplace_back("augmentation", text(*o_.augmentation));
     s.emplace_back("preprocess", text(spec_));
     integer("unfreeze epoch", o_.unfreeze_epoch);
     integer("patience", o_.patience);
