@@ -158,6 +158,7 @@ graft::status write_training_report(const training_setup& setup, const graft::da
         report.epochs.push_back(e);
     }
     report.best_epoch = found.best_epoch + 1;
+    report.head_alone = with.unfreeze_epoch;
     report.stopped_early = found.epochs < with.epochs;
     report.metrics = found.validation.metrics;
     report.images_per_s = found.images_per_s;

@@ -65,6 +65,7 @@ struct trainer_progress {
     double learning_rate = 0;
     double images_per_s = 0, seconds_left = 0;
     double wait_share = 0;                ///< share of the time that steps waited for data
+    bool head_alone = false;              ///< whether the trunk does not learn yet
 };
 
 /// One epoch in numbers.
@@ -73,7 +74,7 @@ struct epoch_record {
     double training_loss = 0, training_top1 = 0;
     double loss = 0, top1 = 0, top5 = 0;  ///< of the validation part
     double learning_rate = 0, seconds = 0, images_per_s = 0, wait_share = 0;
-    bool best = false;
+    bool best = false, head_alone = false;  ///< head_alone: the trunk did not learn yet
 };
 
 /// Is told what happens. Called from the thread that trains.
@@ -111,10 +112,10 @@ struct training_network {
     std::int64_t fixed_batch = 0;              ///< above 0: it takes so many samples and no others; see step_options
 };
 
-/// Trains. Everything is a function of the options, the data and the instruction set: neither threads nor workers nor interruptions change
 /// The options with everything decided that they leave open, for a network of which it is said what learns. `train` does this itself.
 trainer_options settled(trainer_options options, const training_network& network);
 
+/// Trains. Everything is a function of the options, the data and the instruction set: neither threads nor workers nor interruptions change
 /// a byte of the result. With `out`, the folder gets model.onnx (renewed at every better epoch), checkpoint.safetensors, metrics.jsonl
 /// and TensorBoard events. Errors: data.*, train.*, memory.*, checkpoint.*, resume.mismatch, file.write.
 result<training_result> train(training_network network, const dataset_splits& data, const trainer_options& options, training_observer& observer);

@@ -259,12 +259,14 @@ private:
             const double left = static_cast<double>((o_.epochs - p.epoch) * data_.training.size() - position_.seen);
             p.seconds_left = p.images_per_s > 0 ? left / p.images_per_s : 0;
             p.wait_share = elapsed > 0 ? (source_->waited() - waited_before) / elapsed : 0;
+            p.head_alone = head_alone_;
             observer_.on_step(p);
             if (now - last_checkpoint_ >= std::min(o_.checkpoint_seconds, 30.0)) GRAFT_TRY(save());
         }
         epoch_record r;
         r.epoch = position_.epoch;
         r.step = position_.step;
+        r.head_alone = head_alone_;
         r.training_loss = position_.weight_sum > 0 ? position_.loss_sum / position_.weight_sum : 0;
         r.training_top1 = position_.seen ? static_cast<double>(position_.correct) / static_cast<double>(position_.seen) : 0;
         r.learning_rate = rate;
