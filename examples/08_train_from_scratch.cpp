@@ -58,7 +58,6 @@ int main(int count, char** arguments) try {
 
     graft::trainer_options how;
     how.epochs = 30, how.batch = 16, how.learning_rate = 0.003;
-    how.trunk_rate = 1; // nothing was learnt before, so every layer takes the full rate
     how.augmentation = graft::parse_augmentation("none");
     how.preprocess = graft::parse_preprocess(graft::default_preprocess("lenet"));
     how.out = std::string(arguments[1]) + "/trained";

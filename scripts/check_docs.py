@@ -19,6 +19,8 @@ import subprocess
 import sys
 import tempfile
 
+import defaults
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 INCLUDE = ROOT / "include/graft"
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
@@ -139,6 +141,8 @@ def compile_and_run(say, library, work):
                 done = subprocess.run([program, *shlex.split(run.group(1))], capture_output=True, text=True, cwd=work)
                 if done.returncode or (prints.group(1) != ".*" and done.stdout.strip() != prints.group(1)):
                     say(f"{place} ends with {done.returncode} and prints {done.stdout!r} {done.stderr!r}")
+    for path in defaults.differing(library):
+        say(f"{path.relative_to(ROOT)}: its defaults are stale: scripts/defaults.py")
     if count < 6:
         say(f"only {count} programs were found")
     return count

@@ -171,7 +171,7 @@ graft::result<int> augment(const common_options& common, const augment_options& 
                                                        gap + (draws + 1) * (width + gap), 3));
             std::memset(sheet.data(), 255, static_cast<std::size_t>(sheet.bytes()));
             for (std::int64_t c = 0; c <= draws; ++c)
-                write_text(sheet, gap, gap + c * (width + gap), c == 0 ? "evaluation" : "epoch " + std::to_string(c - 1));
+                write_text(sheet, gap, gap + c * (width + gap), c == 0 ? "evaluation" : "epoch " + std::to_string(c));
         }
         for (std::size_t c = 0; c < cells.size(); ++c)
             paste(sheet, top, gap + static_cast<std::int64_t>(c) * (width + gap), cells[c]);

@@ -89,7 +89,7 @@ graft::result<graft::step_memory> training_memory(graft::graph g, const std::str
     measured_network net;
     GRAFT_TRY_ASSIGN(net, network_of(std::move(g), source, batch, false, pool));
     graft::step_options how;
-    how.optimizer.ema_decay = 0.95;
+    how.optimizer.ema_decay = graft::training_defaults::ema;
     graft::training_step step;
     GRAFT_TRY_ASSIGN(step, graft::training_step::make(std::move(net.graph), net.logits, std::move(net.parameters), how));
     return step.prepare(net.batch, pool);

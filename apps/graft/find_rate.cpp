@@ -47,7 +47,7 @@ graft::result<int> find_learning_rate(const common_options& common, const traini
     loading.drop_last = data.training.size() > with.batch;
     loading.sample.preprocess = with.preprocess;
     loading.sample.seed = with.seed;
-    loading.sample.augment = with.augmentation;
+    loading.sample.augment = *with.augmentation;
     loading.sample.cache = with.cache;
     for (graft::value_id id : network.graph.inputs) {
         const graft::value& v = network.graph.values[static_cast<std::size_t>(id)];

@@ -3,7 +3,9 @@
 
 #include "console.hpp"
 
+#include <graft/core/suggest.hpp>
 #include <graft/graft.hpp>
+#include <graft/train.hpp>
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -17,7 +19,7 @@ namespace program {
 using json = nlohmann::ordered_json;
 
 constexpr int exit_done = 0, exit_failed = 1, exit_usage = 2;
-constexpr int batch_auto = -1; ///< --batch auto
+constexpr int batch_auto = -2; ///< --batch auto
 
 /// Options that every verb takes.
 struct common_options {
@@ -79,16 +81,15 @@ struct evaluate_options {
     std::string model, data, labels, preprocess, output;
     int batch = 32;
 };
-/// Of finetune and train. Numbers that are negative and texts that are empty were not given: trainer_options_of decides.
+/// Of finetune and train. What is not given is as the library has it; numbers that are negative and texts that are empty are decided later.
 struct training_options {
     bool from_scratch = false; ///< train
     std::string data, from, arch, out, command;
-    int epochs = 10, batch = 32, unfreeze_epoch = -1, patience = 0, workers = 0, shards = 8;
-    double lr = -1, trunk_lr = -1, trunk_rate = -1, momentum = 0.9, weight_decay = -1, warmup = -1;
-    double label_smoothing = -1, focal_gamma = 2, distillation = -1, temperature = 4, mixup = -1, cutmix = -1;
-    double ema = -1, clip_norm = 0, bad_share = 0.01, validation = 0.2, checkpoint_every = 20;
-    std::string optimizer = "adamw", schedule = "cosine", loss = "cross_entropy", class_weights, teacher, freeze = "none", trunk, output;
-    std::string batch_norm = "train", augment, preprocess, max_ram, cache;
+    graft::finetune_options with; ///< what the options go into, and where their defaults come from
+    int batch = static_cast<int>(with.batch);
+    double trunk_lr = -1, warmup = -1, mixup = -1, cutmix = -1, validation = graft::dataset_options().validation_fraction;
+    std::string optimizer = graft::name(with.step.optimizer.kind), loss = graft::name(with.step.loss.kind), schedule, class_weights, trunk, output, freeze = with.freeze;
+    std::string batch_norm = with.step.batch_norm ? "train" : "frozen", augment, preprocess, max_ram, cache;
     bool nesterov = false, strict = false, allow_empty = false, resume = false, find_lr = false;
 };
 

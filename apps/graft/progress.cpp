@@ -49,6 +49,7 @@ std::vector<std::string> figures(const terminal& screen, const training_figures&
     };
     add(at.seconds_left, "ETA", clock_text(at.seconds_left));
     add(at.loss, "loss", formatted("%.3f", at.loss));
+    if (at.joins > 0) out.push_back(styled(screen, style::dim, "head alone until epoch") + " " + std::to_string(at.joins));
     add(at.images_per_s, "", rate_text(at.images_per_s) + " img/s");
     add(at.top1, "top-1", percent_text(at.top1));
     add(at.data_wait, "wait", formatted("%.0f %%", at.data_wait * 100));
@@ -107,6 +108,7 @@ std::string summary_line(const terminal& screen, const epoch_summary& done) {
     const auto add = [&](const std::string& part) {
         if (!screen.interactive || display_width(out) + 2 + display_width(part) < screen.columns) out += "  " + part;
     };
+    if (done.head_alone) add(styled(screen, style::dim, "head alone"));
     if (done.best) add(styled(screen, style::green, screen.unicode ? "\u2605 best" : "* best"));
     if (std::isfinite(done.seconds)) add(done.seconds < 9.95 ? formatted("%.1f s", done.seconds) : clock_text(done.seconds));
     if (std::isfinite(done.images_per_s)) add(rate_text(done.images_per_s) + " images/s");

@@ -18,6 +18,7 @@ struct training_figures {
     double loss = none, top1 = none;                         ///< running means of the epoch; top1 is a share
     double images_per_s = none, data_wait = none;            ///< data_wait: share of the time in which the step waited, 0..1
     double seconds_left = none;                              ///< of the whole run
+    std::int64_t joins = 0;                                  ///< while the head learns alone: the epoch in which the trunk joins
     gpu_figures gpu;
 };
 
@@ -29,6 +30,7 @@ struct epoch_summary {
     double learning_rate = none, images_per_s = none, data_wait = none, seconds = none;
     gpu_figures gpu;
     bool best = false; ///< the best so far, which was kept
+    bool head_alone = false;
 };
 
 /// The bar for a terminal, never wider than it: what matters least is left out first.

@@ -27,7 +27,10 @@ public:
         std::int64_t all = 0;
         for (const graft::parameter& p : setup_.network.parameters)
             all += setup_.network.graph.values[static_cast<std::size_t>(p.id)].constant.elements();
-        screen_.note("network: " + setup_.source + ", " + count_text(learning) + " of " + count_text(all) + " weights learn");
+        screen_.note("network: " + setup_.source + ", " + count_text(learning) + " of " + count_text(all) + " weights learn" +
+                     (with_.unfreeze_epoch <= 0               ? ""
+                      : with_.unfreeze_epoch >= with_.epochs ? ", of these the head's alone"
+                                                              : "; the head alone until epoch " + std::to_string(with_.unfreeze_epoch + 1)));
         std::string parts = bytes_text(memory.activations) + " of activations, " + bytes_text(memory.state) +
                             " of weights and their optimizer's state";
         if (memory.constants) parts += ", " + bytes_text(memory.constants) + " of frozen weights";
@@ -45,6 +48,7 @@ public:
         at.epoch = p.epoch + 1, at.epochs = p.epochs, at.step = p.step, at.steps = p.steps;
         at.loss = p.loss, at.top1 = p.top1, at.images_per_s = p.images_per_s, at.data_wait = p.wait_share,
         at.seconds_left = p.seconds_left;
+        if (p.head_alone && with_.unfreeze_epoch < p.epochs) at.joins = with_.unfreeze_epoch + 1;
         epoch_ = p.epoch + 1;
         gpu_.poll();
         at.gpu = gpu_.latest();
@@ -68,12 +72,14 @@ public:
         done.epoch = r.epoch + 1, done.epochs = with_.epochs, done.train_loss = r.training_loss,
         done.train_top1 = r.training_top1;
         done.val_loss = r.loss, done.val_top1 = r.top1, done.learning_rate = r.learning_rate, done.images_per_s = r.images_per_s;
-        done.data_wait = r.wait_share, done.seconds = r.seconds, done.best = r.best;
+        done.data_wait = r.wait_share, done.seconds = r.seconds, done.best = r.best, done.head_alone = r.head_alone;
         if (gpu_.watching()) {
             done.gpu = means_;
             figures.gpu.emplace_back(r.epoch, means_);
         }
         screen_.epoch_done(done);
+        if (r.epoch + 1 == with_.unfreeze_epoch && r.epoch + 1 < with_.epochs)
+            screen_.note("network: the trunk joins; from epoch " + std::to_string(r.epoch + 2) + " on it learns too");
         warn_if_waiting(r);
         warn_if_throttled(r);
     }
@@ -202,8 +208,8 @@ void tell_data(watcher& watch, const common_options& common, const training_opti
                " to score by" + (data.validation_given ? "" : " (drawn from each class by --seed)"));
     for (const graft::dataset_problem& p : data.training.problems()) watch.on_warning(p.path + ": " + p.detail);
     watch.note("device:  " + device_and_precision(common, with.step.on) + ", " + plural(with.threads, "thread", "threads"));
-    const std::string changes = graft::text(with.augmentation);
-    const bool kept = !o.from_scratch && o.freeze == "trunk" && !graft::is_random(with.augmentation);
+    const std::string changes = graft::text(*with.augmentation);
+    const bool kept = !o.from_scratch && o.freeze == "trunk" && !graft::is_random(*with.augmentation);
     watch.note("changes: " + changes + (kept ? "; the trunk is frozen, so that its features are computed once and kept" : ""));
 }
 
@@ -240,6 +246,7 @@ void print_json(const training_options& o, const training_setup& setup, const gr
                            {"top1", r.top1},
                            {"top5", r.top5},
                            {"lr", r.learning_rate},
+                           {"head_alone", r.head_alone},
                            {"seconds", r.seconds}});
     json object{{"best_top1", found.best_top1},
                 {"best_loss", found.best_loss},
@@ -286,6 +293,7 @@ graft::result<int> train(const common_options& common, const training_options& o
     GRAFT_TRY_ASSIGN(setup, set_up_training(options, data, with));
     setup.data = options.data;
     with.preprocess = setup.preprocess;
+    with = graft::settled(std::move(with), setup.network, data.training.size());
     found_batch batch;
     if (options.batch == batch_auto) GRAFT_TRY(choose_batch(common, setup, data, with, batch));
     if (options.find_lr) return find_learning_rate(common, setup, data, with);

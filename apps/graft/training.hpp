@@ -27,7 +27,7 @@ struct training_setup {
 struct run_figures {
     std::vector<std::string> warnings;
     std::vector<std::pair<double, double>> learning_rates; ///< (epochs done, rate) of every step
-    std::vector<std::pair<std::int64_t, gpu_figures>> gpu; ///< epochs from 0, and means over their training
+    std::vector<std::pair<std::int64_t, gpu_figures>> gpu; ///< epoch_record::epoch, and means over their training
     double features_seconds = 0, scored_seconds = 0;       ///< computing features that are kept; scoring
 };
 

@@ -16,4 +16,10 @@ void declare_training(CLI::App& verb, training_options& options);
 /// For --batch: a number from 1 on, or auto, which becomes batch_auto.
 CLI::Validator batch_or_auto();
 
+/// One of some words, with a guess which was meant.
+CLI::Validator one_of(const std::vector<std::string>& words);
+
+/// For --arch: one of graft::architecture_names().
+CLI::Validator architecture();
+
 } // namespace program

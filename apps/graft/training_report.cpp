@@ -115,7 +115,7 @@ graft::report_rows settings_of(const training_setup& setup, const graft::trainer
         loss += ", " + number_text(static_cast<double>(o.step.loss.distillation)) + " of it from " + o.teacher;
     rows.emplace_back("loss", loss);
     rows.emplace_back("batch", std::to_string(o.batch));
-    rows.emplace_back("augmentation", graft::text(o.augmentation));
+    rows.emplace_back("augmentation", graft::text(*o.augmentation));
     rows.emplace_back("preprocessing", graft::text(setup.preprocess) + (setup.assumed ? " (assumed, the model does not say)" : ""));
     std::int64_t learning = 0;
     for (const graft::parameter& q : setup.network.parameters) learning += q.learns;
@@ -158,6 +158,7 @@ graft::status write_training_report(const training_setup& setup, const graft::da
         report.epochs.push_back(e);
     }
     report.best_epoch = found.best_epoch + 1;
+    report.head_alone = with.unfreeze_epoch;
     report.stopped_early = found.epochs < with.epochs;
     report.metrics = found.validation.metrics;
     report.images_per_s = found.images_per_s;

@@ -148,6 +148,8 @@ struct training_state;
 struct cut_network;
 struct cached_features;
 struct trainer_options;
+struct training_defaults;
+struct training_setting;
 struct trainer_progress;
 struct training_network;
 struct training_result;

@@ -2,7 +2,7 @@
 #if defined(GRAFT_PROGRAM) && !defined(_WIN32)
 #include "program.hpp"
 
-#include <graft/graft.hpp>
+#include <graft/train.hpp>
 
 #include <doctest/doctest.h>
 
@@ -98,6 +98,38 @@ TEST_CASE("train writes a model that evaluate finds as good as it was said to be
     CHECK(written.metadata("graft.labels") == "[\"lying\",\"standing\"]");
     CHECK(contains(written.metadata("graft.preprocess"), "order=gray"));
     CHECK(!written.metadata("graft.golden").empty());
+}
+
+TEST_CASE("finetune and the same call in code have the same defaults, and say while the head learns alone") {
+    made_folder folder;
+    put_demo_pictures(folder, {"boat", "fish"});
+    const std::string out = folder.path + "/out", again = folder.path + "/again";
+    const done d = graft_program("finetune " + folder.path + " --from " + demo + " --epochs 3 --json --out " + out);
+    CAPTURE(d.err);
+    REQUIRE(d.code == 0);
+    CHECK(contains(d.err, "weights learn; the head alone until epoch 2\n"));
+    CHECK(contains(d.err, "the trunk joins; from epoch 2 on"));
+    CHECK(contains(d.out, "\"history\":[{\"epoch\":1,"));
+    CHECK(contains(d.out, "\"head_alone\":true"));
+    const std::string metrics = file_contents(out + "/metrics.jsonl");
+    CHECK(metrics.find("\"epoch\":1,\"split\":\"train\"") < metrics.find("\"epoch\":2,"));
+    CHECK(!contains(metrics, "\"epoch\":0"));
+    CHECK(contains(metrics, "\"epoch\":3,"));
+    CHECK(metrics.find("\"head_alone\":1") < metrics.find("\"head_alone\":0"));
+    CHECK(contains(file_contents(out + "/report.html"), ">trunk joins<"));
+
+    graft::finetune_options options;
+    options.epochs = 3;
+    options.out = again;
+    REQUIRE(graft::finetune(folder.path, demo, options).ok());
+    CHECK(file_contents(again + "/model.onnx") == file_contents(out + "/model.onnx"));
+
+    const std::string help = graft_program("finetune --help").out;
+    for (const graft::training_setting& s : graft::training_settings()) {
+        if (s.option == "--seed") continue; // of all verbs
+        CHECK_MESSAGE(contains(help, s.option), s.option);
+        CHECK_MESSAGE(contains(help, "(default: " + s.by_default.substr(0, s.by_default.find(' '))), s.option);
+    }
 }
 
 TEST_CASE("the bytes of a model do not depend on threads, workers, or how often the run was killed") {

@@ -57,6 +57,9 @@ graft::trainer_options small_options(const std::string& out) {
     o.batch = 5;
     o.learning_rate = 0.01;
     o.trunk_rate = 0.1;
+    o.unfreeze_epoch = 0;
+    o.augmentation = graft::default_augmentation();
+    o.step.optimizer.ema_decay = 0;
     o.seed = 9;
     o.threads = 1;
     o.workers = 1;

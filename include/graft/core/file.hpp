@@ -99,6 +99,7 @@ GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::from_descri
     } close_at_end{descriptor};
     struct stat info;
     if (::fstat(descriptor, &info) != 0) return fail(errc::file_open, name, std::strerror(errno));
+    if (S_ISDIR(info.st_mode)) return fail(errc::file_open, name, "this is a folder, and a file is wanted");
     if (!S_ISREG(info.st_mode)) return fail(errc::file_open, name, "this is not a regular file");
     if (info.st_size > most)
         return fail(too_large, name,

@@ -31,6 +31,7 @@ GRAFT_INLINE result<std::string> read_file(const std::string& path, std::int64_t
     // Asked before opening: to open a FIFO would wait for ever.
     struct stat about;
     if (::stat(path.c_str(), &about) != 0) return fail(cannot_open, path, std::strerror(errno));
+    if (S_ISDIR(about.st_mode)) return fail(cannot_open, path, "this is a folder, and a file is wanted");
     if (!S_ISREG(about.st_mode)) return fail(cannot_open, path, "not a regular file");
     if (about.st_size > most)
         return fail(too_large, path, std::to_string(about.st_size) + " bytes; the limit is " + std::to_string(most));

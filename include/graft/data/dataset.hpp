@@ -69,6 +69,7 @@ GRAFT_END_NAMESPACE
 #if GRAFT_HAS_BODIES
 #include "../core/read_file.hpp"
 #include "cifar.hpp"
+#include "../core/file_kind.hpp"
 #include "csv_manifest.hpp"
 #include "dataset_state.hpp"
 #include "decode.hpp"
@@ -120,6 +121,14 @@ inline bool looks_like_idx(const std::string& head) noexcept {
     return head.size() >= 8 && head[0] == 0 && head[1] == 0 && head[2] == 8 && (head[3] == 1 || head[3] == 3) && head[4] == 0;
 }
 
+// What a file is that is known to be no dataset; "" for any other, and for text, which CSV is as well.
+GRAFT_COLD inline std::string not_a_dataset(const std::string& head) {
+    const auto* bytes = reinterpret_cast<const std::uint8_t*>(head.data());
+    const file_kind kind = kind_of_file(bytes, head.size());
+    if (is_text(bytes, head.size())) return "";
+    return wrong_kind(kind, "a dataset", "a folder with a folder of pictures for each class, IDX or CIFAR files, or a CSV file with the header line path,label");
+}
+
 // A file: IDX by its name or its first bytes, CSV by its header line, else CIFAR, which has neither.
 inline status open_dataset_file(const std::string& path, const dataset_options& options, dataset_state& state) {
     state.folder = folder_part(path);
@@ -130,9 +139,13 @@ inline status open_dataset_file(const std::string& path, const dataset_options& 
     if (csv_manifest_reader::recognised(head)) return csv_manifest_reader(state).read(path);
     const bool named_binary = name.find(".bin") != std::string::npos;
     if (!named_binary && looks_like_idx(head)) return idx_reader(state, options).read_file_pair(name);
-    if (named_binary || head.find('\0') != std::string::npos) return cifar_reader(state).read_file(name);
+    const std::string other = not_a_dataset(head);
+    if (named_binary || head.find('\0') != std::string::npos) {
+        GRAFT_TRY(cifar_reader(state).read_file(name));
+        return state.size() == 0 && !other.empty() ? fail(errc::data_format, path, other) : status();
+    }
     return fail(errc::data_format, path,
-                "this is no dataset: not an IDX file, nor CIFAR's records, nor CSV with the header line path,label or path,label,split");
+                !other.empty() ? other : "this is no dataset: not an IDX file, nor CIFAR's records, nor CSV with the header line path,label or path,label,split");
 }
 
 inline status open_dataset_folder(const std::string& path, const dataset_options& options, dataset_state& state) {

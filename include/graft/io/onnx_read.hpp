@@ -22,6 +22,7 @@ result<graph> read_onnx_file(const std::string& path, const limits& limit = {});
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#include "../core/file_kind.hpp"
 #include "onnx_graph.hpp"
 GRAFT_BEGIN_NAMESPACE
 
@@ -75,6 +76,21 @@ inline status read_model(onnx_context& c, graph& out) {
     if (out.ir_version >= 8) GRAFT_TRY(known.read(functions));
     return onnx_graph_reader(c, known, out).read(graphs);
 }
+
+// What a file is that is known not to be ONNX, and what makes ONNX of it; "" for any other.
+GRAFT_COLD inline std::string not_onnx(const std::uint8_t* bytes, std::size_t size) {
+    const file_kind kind = kind_of_file(bytes, size);
+    if (kind.family == file_family::model) return "";
+    if (kind.family == file_family::picture) return wrong_kind(kind, "a model", "an ONNX file, named before the pictures");
+    const std::string hint = kind.family == file_family::other_model && kind.convert ? std::string("an ONNX file; ") + kind.convert : "an ONNX file";
+    return wrong_kind(kind, "a model", hint.c_str());
+}
+
+// TensorFlow keeps a model as a folder.
+GRAFT_COLD inline status cannot_open_model(const std::string& path, status why) {
+    if (!mapped_file::open(path + "/saved_model.pb", INT64_MAX, errc::file_open).ok()) return why;
+    return fail(errc::file_open, path, "this is a TensorFlow SavedModel, and an ONNX file is wanted; `python -m tf2onnx.convert --saved-model folder --output model.onnx` makes one of it");
+}
 } // namespace detail
 
 GRAFT_INLINE result<graph> read_onnx(const void* bytes, std::size_t size, const std::string& name, const std::string& directory,
@@ -82,6 +98,8 @@ GRAFT_INLINE result<graph> read_onnx(const void* bytes, std::size_t size, const 
     if (size > static_cast<std::size_t>(limit.model_bytes))
         return fail(errc::model_too_large, name,
                     "the model has " + std::to_string(size) + " bytes; the limit is " + std::to_string(limit.model_bytes));
+    const std::string other = detail::not_onnx(static_cast<const std::uint8_t*>(bytes), size);
+    if (!other.empty()) return fail(errc::model_malformed, name, other);
     detail::onnx_context c(limit);
     c.source.bytes = {static_cast<const std::uint8_t*>(bytes), size};
     c.source.name = name;
@@ -95,7 +113,9 @@ GRAFT_INLINE result<graph> read_onnx(const void* bytes, std::size_t size, const 
 
 GRAFT_INLINE result<graph> read_onnx_file(const std::string& path, const limits& limit) {
     std::shared_ptr<const mapped_file> file;
-    GRAFT_TRY_ASSIGN(file, mapped_file::open(path, limit.model_bytes, errc::model_too_large));
+    auto opened = mapped_file::open(path, limit.model_bytes, errc::model_too_large);
+    if (!opened.ok()) return detail::cannot_open_model(path, opened.take_status());
+    file = std::move(opened).value();
     return read_onnx(file->data(), file->size(), path, folder_of(path), limit, file);
 }
 

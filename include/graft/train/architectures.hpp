@@ -5,6 +5,7 @@
 #include "initializers.hpp"
 
 #include <string>
+#include <vector>
 
 GRAFT_BEGIN_NAMESPACE
 
@@ -22,6 +23,9 @@ struct architecture_options {
 ///   mobilenet_v2  Sandler et al. (2018), width 1, for 3x224x224; torchvision's layers and initial weights
 /// Errors: usage (no such name), op.shape (pictures too small for it).
 result<graph> build_architecture(const std::string& name, const architecture_options& options);
+
+/// The names that it takes.
+std::vector<std::string> architecture_names();
 
 /// How pictures become tensors for an architecture where nothing else is said: a SPEC of preprocessing; "" for an unknown one.
 const char* default_preprocess(const std::string& architecture);
@@ -137,22 +141,32 @@ GRAFT_INLINE const char* default_preprocess(const std::string& architecture) {
     return architecture == "mobilenet_v2" ? "imagenet,crop=224" : "";
 }
 
+namespace detail {
+struct known_architecture {
+    const char* name;
+    std::int64_t channels, side;
+    void (*build)(architect&, value_id, std::int64_t);
+};
+constexpr known_architecture known_architectures[] = {{"lenet", 1, 28, build_lenet}, {"resnet20", 3, 32, build_resnet20}, {"mobilenet_v2", 3, 224, build_mobilenet_v2}};
+
+}  // namespace detail
+
+GRAFT_INLINE std::vector<std::string> architecture_names() {
+    std::vector<std::string> names;
+    for (const detail::known_architecture& k : detail::known_architectures) names.push_back(k.name);
+    return names;
+}
+
 GRAFT_INLINE result<graph> build_architecture(const std::string& name, const architecture_options& o) {
-    struct known {
-        const char* name;
-        std::int64_t channels, side;
-        void (*build)(detail::architect&, value_id, std::int64_t);
-    };
-    static constexpr known all[] = {{"lenet", 1, 28, detail::build_lenet}, {"resnet20", 3, 32, detail::build_resnet20}, {"mobilenet_v2", 3, 224, detail::build_mobilenet_v2}};
     if (o.classes < 1 || o.classes > (1 << 20)) return fail(errc::usage, name, "a network for " + std::to_string(o.classes) + " classes cannot be built");
-    for (const known& k : all) {
+    for (const detail::known_architecture& k : detail::known_architectures) {
         if (name != k.name) continue;
         detail::architect a(k.name, o);
         const value_id x = a.b.input("input", dtype::float32, {"N", o.channels ? o.channels : k.channels, o.height ? o.height : k.side, o.width ? o.width : k.side});
         k.build(a, x, o.classes);
         return a.b.finish();
     }
-    return fail(errc::usage, name, "there is no such architecture; there are lenet, resnet20 and mobilenet_v2");
+    return fail(errc::usage, name, "there is no such architecture; there are lenet, resnet20 and mobilenet_v2. A network that was trained elsewhere comes as an ONNX file: graft finetune DATA --from MODEL.onnx");
 }
 
 GRAFT_END_NAMESPACE

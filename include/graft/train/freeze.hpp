@@ -27,11 +27,24 @@ GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
 #include "../passes/specialize.hpp"
+#include "trunk.hpp"
 
 #include <algorithm>
 #include <cstdlib>
 
 GRAFT_BEGIN_NAMESPACE
+
+namespace detail {
+
+// Whether anything before the head learns; a network without a head of its own has no trunk.
+inline bool trunk_learns(const graph& g, const std::vector<parameter>& parameters, value_id features) {
+    const int cut = maker_of(g, features);
+    for (const parameter& p : parameters)
+        if (p.learns && p.node <= cut) return true;
+    return false;
+}
+
+}  // namespace detail
 
 GRAFT_INLINE result<std::vector<int>> stages_of(const graph& g, const std::vector<parameter>& parameters, const shape& input, executor& pool, const limits& limit) {
     graph known;

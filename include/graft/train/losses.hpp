@@ -42,6 +42,8 @@ double write_target(const loss_options& options, std::int64_t label, double shar
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#include "../core/suggest.hpp"
+
 GRAFT_BEGIN_NAMESPACE
 
 namespace detail {
@@ -53,12 +55,12 @@ inline const char* loss_name(int i) noexcept {
 
 GRAFT_INLINE const char* name(loss_kind kind) noexcept { return detail::loss_name(static_cast<int>(kind)); }
 GRAFT_INLINE result<loss_kind> loss_of(const std::string& given) {
-    std::string all;
+    std::vector<std::string> all;
     for (int i = 0; detail::loss_name(i); ++i) {
         if (given == detail::loss_name(i)) return static_cast<loss_kind>(i);
-        all += std::string(i ? ", " : "") + detail::loss_name(i);
+        all.push_back(detail::loss_name(i));
     }
-    return fail(errc::usage, given, "there is no such loss; the losses are " + all);
+    return fail(errc::usage, given, "there is no such loss; the losses are " + detail::names_and_nearest(given, all, "and"));
 }
 
 namespace detail {

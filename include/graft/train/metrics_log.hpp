@@ -20,7 +20,7 @@ public:
     /// off, so that no step stands there twice; -1 begins afresh. Errors: file.open (a log over 1 GiB), file.write.
     static result<metrics_log> open(const std::string& path, std::int64_t keep_step);
 
-    /// Writes a line: the step, the epoch, the split ("train", "val"), and figures; NaN and infinities as null. Errors:
+    /// Writes a line: the step, the epoch (from 1), the split ("train", "val"), and figures; NaN and infinities as null. Errors:
     /// file.write.
     status append(std::int64_t step, std::int64_t epoch, const std::string& split, const named_numbers& figures);
     /// Errors: file.write, which the system may tell only now.

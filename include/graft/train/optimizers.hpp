@@ -36,15 +36,20 @@ std::vector<value_id> emit_update(emitter& build, const optimizer_options& optio
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#include "../core/suggest.hpp"
+
 GRAFT_BEGIN_NAMESPACE
 
 GRAFT_INLINE const char* name(optimizer_kind kind) noexcept {
     return kind == optimizer_kind::sgd ? "sgd" : kind == optimizer_kind::adam ? "adam" : "adamw";
 }
 GRAFT_INLINE result<optimizer_kind> optimizer_of(const std::string& given) {
-    for (optimizer_kind kind : {optimizer_kind::sgd, optimizer_kind::adam, optimizer_kind::adamw})
+    std::vector<std::string> all;
+    for (optimizer_kind kind : {optimizer_kind::sgd, optimizer_kind::adam, optimizer_kind::adamw}) {
         if (given == name(kind)) return kind;
-    return fail(errc::usage, given, "there is no such optimizer; there are sgd, adam and adamw");
+        all.push_back(name(kind));
+    }
+    return fail(errc::usage, given, "there is no such optimizer; there are " + detail::names_and_nearest(given, all, "and"));
 }
 
 GRAFT_INLINE std::vector<std::string> optimizer_states(const optimizer_options& o) {

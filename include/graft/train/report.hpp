@@ -43,6 +43,7 @@ struct training_report {
     std::vector<epoch_figures> epochs;
     std::int64_t best_epoch = 0; ///< from 1; the epoch that was kept
     bool stopped_early = false;
+    std::int64_t head_alone = 0; ///< for so many epochs the head learnt alone, then the trunk joined
     std::vector<std::pair<double, double>> step_losses;    ///< (epochs done, loss) of single steps
     std::vector<std::pair<double, double>> learning_rates; ///< (epochs done, rate)
     classification_metrics metrics;                        ///< of the kept model on the validation set; without samples: left out
@@ -152,9 +153,10 @@ inline void append_chart(std::string& out, line_chart c, const training_report& 
     if (c.series.empty()) return;
     c.x_name = "epoch";
     if (r.best_epoch > 0 && !c.logarithmic) {
-        c.mark = static_cast<double>(r.best_epoch);
-        c.mark_name = "the epoch that was kept";
+        c.marks.push_back({static_cast<double>(r.best_epoch), "the epoch that was kept", ""});
     }
+    if (r.head_alone > 0 && r.head_alone < static_cast<std::int64_t>(r.epochs.size()))
+        c.marks.push_back({static_cast<double>(r.head_alone), "before this the head learnt alone", "trunk joins"});
     out += line_chart_html(c);
 }
 

@@ -67,12 +67,17 @@ struct chart_series {
     bool faint = false;
 };
 
+// An x to be marked, with a tip and, if it has one, a word that stands there.
+struct chart_mark {
+    double x;
+    std::string tip, word;
+};
+
 struct line_chart {
     std::string title, x_name;
     std::vector<chart_series> series;
     bool percent = false, logarithmic = false;
-    double mark = std::numeric_limits<double>::quiet_NaN(); // an x to be marked
-    std::string mark_name;
+    std::vector<chart_mark> marks;
 };
 
 // Where a value lies in the picture.
@@ -186,9 +191,14 @@ inline std::string line_chart_html(const line_chart& c) {
         out += "<text class=\"tick\" x=\"" + coordinate(x.place(t)) + "\" y=\"231\" text-anchor=\"middle\">" +
                report_number(t, "%.6g") + "</text>";
     out += "<text class=\"tick\" x=\"237\" y=\"247\" text-anchor=\"middle\">" + html_text(c.x_name) + "</text>";
-    if (std::isfinite(c.mark))
-        out += "<path class=\"mark\" d=\"M" + coordinate(x.place(c.mark)) + " 12V214\"><title>" + html_text(c.mark_name) +
-               "</title></path>";
+    for (const chart_mark& m : c.marks) {
+        const double at = x.place(m.x);
+        const bool left = at > 330; // else the word would run out of the picture
+        out += "<path class=\"mark\" d=\"M" + coordinate(at) + " 12V214\"><title>" + html_text(m.tip) + "</title></path>";
+        if (!m.word.empty())
+            out += "<text class=\"tick\" x=\"" + coordinate(at + (left ? -4 : 4)) + "\" y=\"22\"" + (left ? " text-anchor=\"end\"" : "") + ">" +
+                   html_text(m.word) + "</text>";
+    }
     for (const chart_series& s : c.series) append_line(out, c, s, x, y);
     return out + "</svg></figure>";
 }

@@ -16,22 +16,24 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 GRAFT_BEGIN_NAMESPACE
 
-/// What a run of training is told. The defaults fine-tune a pretrained classifier.
+/// What a run of training is told. What is default-made is what the program `graft finetune` takes; what is below 0 is decided by what is
+/// trained: see `settled`, and docs/finetuning.md for all of them.
 struct trainer_options {
     std::int64_t epochs = 10;
-    std::int64_t batch = 32;           ///< samples of one update
-    double learning_rate = 3e-3;       ///< of the head; the rest takes `trunk_rate` of it
-    double trunk_rate = 1.0 / 30;
+    std::int64_t batch = -1;           ///< samples of one update; below 0: 8 to 32, so that an epoch has 16 updates
+    double learning_rate = -1;         ///< of the head, or of a new network; below 0: 0.003; 0.01 with sgd
+    double trunk_rate = 0.1;           ///< of everything before the head, as a multiple of `learning_rate`
     graft::schedule schedule;          ///< default: cosine with a short warm-up
     step_options step;                 ///< loss, optimizer, shards, ...
-    graft::augmentation augmentation = default_augmentation();
+    std::optional<graft::augmentation> augmentation;  ///< none given: default_augmentation(); nothing where the trunk is frozen
     preprocess_spec preprocess;
-    std::int64_t unfreeze_epoch = 0;   ///< before this epoch the head alone learns
+    std::int64_t unfreeze_epoch = -1;  ///< for so many epochs the head learns alone; below 0: 1/3 of the epochs; 0 where the trunk is frozen
     std::int64_t patience = 0;         ///< early stopping: epochs without a better score that are let pass; 0: never
     std::int64_t max_ram = 0;          ///< bytes that a step may take: fitted by computing again and in parts; 0: as it comes
     double bad_share = 0.01;           ///< of the pictures that may be unreadable
@@ -48,7 +50,10 @@ struct trainer_options {
     trainer_options() {
         schedule.kind = schedule_kind::cosine;
         schedule.warmup = 0.05;
-        step.loss.label_smoothing = 0.1f;
+        step.loss.label_smoothing = -1;    ///< below 0: 0.1 with cross_entropy and focal, else 0
+        step.loss.distillation = -1;       ///< below 0: 0.5 with a teacher
+        step.optimizer.weight_decay = -1;  ///< below 0: 0.01 with adamw, else 0
+        step.optimizer.ema_decay = -1;     ///< below 0: 0.95
     }
 };
 
@@ -60,6 +65,7 @@ struct trainer_progress {
     double learning_rate = 0;
     double images_per_s = 0, seconds_left = 0;
     double wait_share = 0;                ///< share of the time that steps waited for data
+    bool head_alone = false;              ///< whether the trunk does not learn yet
 };
 
 /// One epoch in numbers.
@@ -68,7 +74,7 @@ struct epoch_record {
     double training_loss = 0, training_top1 = 0;
     double loss = 0, top1 = 0, top5 = 0;  ///< of the validation part
     double learning_rate = 0, seconds = 0, images_per_s = 0, wait_share = 0;
-    bool best = false;
+    bool best = false, head_alone = false;  ///< head_alone: the trunk did not learn yet
 };
 
 /// Is told what happens. Called from the thread that trains.
@@ -105,6 +111,10 @@ struct training_network {
     value_id features = no_value;              ///< what the head reads; no_value where there is no head apart
     std::int64_t fixed_batch = 0;              ///< above 0: it takes so many samples and no others; see step_options
 };
+
+/// The options with everything decided that they leave open, for a network of which it is said what learns, and so many training pictures.
+/// `train` does this itself.
+trainer_options settled(trainer_options options, const training_network& network, std::int64_t pictures);
 
 /// Trains. Everything is a function of the options, the data and the instruction set: neither threads nor workers nor interruptions change
 /// a byte of the result. With `out`, the folder gets model.onnx (renewed at every better epoch), checkpoint.safetensors, metrics.jsonl

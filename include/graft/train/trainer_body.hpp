@@ -4,6 +4,7 @@
 #include "../data/batches_ahead.hpp"
 #include "../io/onnx_write.hpp"
 #include "checkpoint.hpp"
+#include "defaults.hpp"
 #include "feature_cache.hpp"
 #include "trainer.hpp"
 #include "training_files.hpp"
@@ -77,7 +78,7 @@ private:
 class training_run {
 public:
     training_run(training_network network, const dataset_splits& data, const trainer_options& options, training_observer& observer)
-        : network_(std::move(network)), data_(data), o_(options), observer_(observer), pool_(options.threads), files_(options.out) {}
+        : network_(std::move(network)), data_(data), o_(settled(options, network_, data.training.size())), observer_(observer), pool_(options.threads), files_(options.out) {}
 
     result<training_result> run() {
         GRAFT_TRY(prepare());
@@ -110,7 +111,7 @@ private:
         l.sample.format = format_;
         l.sample.seed = o_.seed;
         l.sample.cache = o_.cache;
-        if (training) l.sample.augment = o_.augmentation;
+        if (training) l.sample.augment = *o_.augmentation;
         return l;
     }
 
@@ -122,7 +123,7 @@ private:
         GRAFT_TRY_ASSIGN(spec_, complete(o_.preprocess, format_));
         if (data_.training.size() < 1 || data_.validation.size() < 1) return fail(errc::data_no_classes, "dataset", "there has to be at least one picture to learn from and one to score by");
         if (o_.batch < 1) return fail(errc::usage, "batch", "a batch holds at least one picture");
-        cached_ = network_.features != no_value && !is_random(o_.augmentation) && only_head_learns() && is_fixed_before(g, network_.features);
+        cached_ = network_.features != no_value && !is_random(*o_.augmentation) && !trunk_learns(network_.graph, network_.parameters, network_.features) && is_fixed_before(g, network_.features);
         GRAFT_TRY(make_step(o_.unfreeze_epoch > 0));
         if (cached_) {
             cut_network cut = cut_at(g, network_.features);
@@ -149,13 +150,6 @@ private:
         }
         plateau_.rate = o_.learning_rate;
         return {};
-    }
-
-    bool only_head_learns() const {
-        const int cut = maker_of(network_.graph, network_.features);
-        for (const parameter& p : network_.parameters)
-            if (p.learns && p.node <= cut) return false;
-        return true;
     }
 
     std::int64_t count_learning(const std::vector<parameter>& parameters) const {
@@ -265,12 +259,14 @@ private:
             const double left = static_cast<double>((o_.epochs - p.epoch) * data_.training.size() - position_.seen);
             p.seconds_left = p.images_per_s > 0 ? left / p.images_per_s : 0;
             p.wait_share = elapsed > 0 ? (source_->waited() - waited_before) / elapsed : 0;
+            p.head_alone = head_alone_;
             observer_.on_step(p);
             if (now - last_checkpoint_ >= std::min(o_.checkpoint_seconds, 30.0)) GRAFT_TRY(save());
         }
         epoch_record r;
         r.epoch = position_.epoch;
         r.step = position_.step;
+        r.head_alone = head_alone_;
         r.training_loss = position_.weight_sum > 0 ? position_.loss_sum / position_.weight_sum : 0;
         r.training_top1 = position_.seen ? static_cast<double>(position_.correct) / static_cast<double>(position_.seen) : 0;
         r.learning_rate = rate;
@@ -416,7 +412,7 @@ private:
 
     training_network network_;
     const dataset_splits& data_;
-    const trainer_options& o_;
+    const trainer_options o_;
     training_observer& observer_;
     pool_executor pool_;
     training_files files_;

@@ -93,7 +93,7 @@ inline named_texts training_run::settings() const {
     std::string weights;
     for (float v : l.class_weights) weights += (weights.empty() ? "" : " ") + number_text(static_cast<double>(v));
     s.emplace_back("class weights", weights);
-    s.emplace_back("augmentation", text(o_.augmentation));
+    s.emplace_back("augmentation", text(*o_.augmentation));
     s.emplace_back("preprocess", text(spec_));
     integer("unfreeze epoch", o_.unfreeze_epoch);
     integer("patience", o_.patience);
@@ -170,6 +170,7 @@ inline status training_run::resume() {
         const std::string at = "history." + std::to_string(i) + ".";
         epoch_record r;
         r.epoch = i;
+        r.head_alone = i < o_.unfreeze_epoch;
         r.step = integer_in(c.find_state(at + "step")), r.best = integer_in(c.find_state(at + "best")) != 0;
         double* figures[] = {&r.training_loss, &r.training_top1, &r.loss, &r.top1, &r.top5, &r.learning_rate, &r.seconds, &r.images_per_s, &r.wait_share};
         for (std::size_t k = 0; k < sizeof figures / sizeof figures[0]; ++k) *figures[k] = number_in(c.find_state(at + std::to_string(k)));
@@ -209,9 +210,10 @@ inline status training_run::write_best() {
 inline status training_run::log_epoch(const epoch_record& r) {
     const double now = wall_time();
     named_numbers figures{{"loss", r.training_loss}, {"top1", r.training_top1}, {"lr", r.learning_rate}, {"images_per_s", r.images_per_s}, {"wait_share", r.wait_share}};
+    if (o_.unfreeze_epoch > 0) figures.emplace_back("head_alone", r.head_alone);
     observer_.add_figures(figures);
-    GRAFT_TRY(files_.log("train", r.step, r.epoch, figures, now));
-    return files_.log("val", r.step, r.epoch, {{"loss", r.loss}, {"top1", r.top1}, {"top5", r.top5}}, now);
+    GRAFT_TRY(files_.log("train", r.step, r.epoch + 1, figures, now));
+    return files_.log("val", r.step, r.epoch + 1, {{"loss", r.loss}, {"top1", r.top1}, {"top5", r.top5}}, now);
 }
 
 // Of the network that is kept, at the step of its epoch.

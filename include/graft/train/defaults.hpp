@@ -1,0 +1,64 @@
+// What trainer_options means where it leaves something open: the numbers, each in this one place, and the rules.
+#pragma once
+
+#include "trainer.hpp"
+
+GRAFT_BEGIN_NAMESPACE
+
+/// The numbers that stand for what trainer_options leaves open; the others are its members' own. Which one holds depends on what is trained.
+struct training_defaults {
+    static constexpr std::int64_t batch = 32;               ///< samples of one update where there are many; measured: few pictures want more updates,
+    static constexpr std::int64_t least_batch = 8;          ///< so that a pretrained network gets down to so many while
+    static constexpr std::int64_t updates = 16;             ///< an epoch has fewer updates than this
+    static constexpr double head_rate = 3e-3;               ///< learning rate of a new head, and of a new network with few weights
+    static constexpr double new_rate = 1e-3;                ///< of a new network
+    static constexpr double sgd_rate = 1e-2;                ///< with sgd, of either
+    static constexpr std::int64_t few_weights = 100000;     ///< a network with fewer learns best at the rate of a head: measured
+    static constexpr double adamw_decay = 0.01;             ///< weight decay with adamw; with the others there is none
+    static constexpr double ema = 0.95;                     ///< decay of the running average of a pretrained network; a new one keeps none
+    static constexpr int head_alone = 3;                    ///< of so many parts of the epochs the head has the first one for itself
+    static constexpr float label_smoothing = 0.1f;          ///< where the loss knows it
+    static constexpr float distillation = 0.5f;             ///< where there is a teacher
+
+    /// The samples of one update of so many pictures.
+    static constexpr std::int64_t batch_of(std::int64_t pictures, bool pretrained) noexcept {
+        std::int64_t samples = batch;
+        while (pretrained && samples > least_batch && pictures < updates * samples) samples /= 2;
+        return samples;
+    }
+    /// The learning rate of a pretrained network's head, or of a new network with so many weights.
+    static constexpr double learning_rate(optimizer_kind kind, bool pretrained, std::int64_t weights) noexcept {
+        return kind == optimizer_kind::sgd ? sgd_rate : pretrained || weights < few_weights ? head_rate : new_rate;
+    }
+};
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include "freeze.hpp"
+
+GRAFT_BEGIN_NAMESPACE
+
+GRAFT_INLINE trainer_options settled(trainer_options o, const training_network& network, std::int64_t pictures) {
+    using defaults = training_defaults;
+    optimizer_options& optimizer = o.step.optimizer;
+    loss_options& loss = o.step.loss;
+    const bool pretrained = network.features != no_value, trunk_learns = detail::trunk_learns(network.graph, network.parameters, network.features);
+    std::int64_t weights = 0;
+    for (const parameter& p : network.parameters) weights += network.graph.values[static_cast<std::size_t>(p.id)].constant.elements();
+    if (o.batch < 0) o.batch = defaults::batch_of(pictures, pretrained);
+    if (o.learning_rate < 0) o.learning_rate = defaults::learning_rate(optimizer.kind, pretrained, weights);
+    if (optimizer.weight_decay < 0) optimizer.weight_decay = optimizer.kind == optimizer_kind::adamw ? defaults::adamw_decay : 0;
+    if (optimizer.ema_decay < 0) optimizer.ema_decay = pretrained ? defaults::ema : 0;
+    if (loss.label_smoothing < 0) loss.label_smoothing = loss.kind == loss_kind::cross_entropy || loss.kind == loss_kind::focal ? defaults::label_smoothing : 0;
+    if (loss.distillation < 0) loss.distillation = o.teacher.empty() ? 0 : defaults::distillation;
+    // A head that has learnt something first spoils less of the trunk: Kumar et al. (2022), and measured.
+    if (o.unfreeze_epoch < 0) o.unfreeze_epoch = (o.epochs + 1) / defaults::head_alone;
+    if (!trunk_learns) o.unfreeze_epoch = 0;
+    // Without random changes the features of a trunk that stays as it is are computed once.
+    if (!o.augmentation) o.augmentation = pretrained && !trunk_learns ? graft::augmentation() : default_augmentation();
+    return o;
+}
+
+GRAFT_END_NAMESPACE
+#endif

@@ -1,0 +1,100 @@
+// The defaults of training: what the list says is what a run takes, and what is decided by what is trained.
+#include "small_steps.hpp"
+
+#include <graft/train.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+namespace {
+
+const graft::training_setting& setting(const std::vector<graft::training_setting>& all, const std::string& option) {
+    const auto found = std::find_if(all.begin(), all.end(), [&](const graft::training_setting& s) { return s.option == option; });
+    REQUIRE_MESSAGE(found != all.end(), option);
+    return *found;
+}
+
+// Two layers; `features` says whether the second is a head.
+graft::training_network network(bool features, bool trunk_learns, std::int64_t width = 8) {
+    graft::builder b;
+    graft::linear_options first, second;
+    first.name = "trunk", second.name = "head";
+    const auto x = b.input("x", graft::dtype::float32, {graft::shape::unknown, 4});
+    const auto hidden = b.relu(b.linear(x, width, first));
+    b.output(b.linear(hidden, 3, second), "logits");
+    graft::training_network n;
+    n.graph = small_steps::loaded(b.finish());
+    n.logits = graft::logits_of(n.graph);
+    n.parameters = graft::parameters_of(n.graph);
+    if (features) n.features = n.graph.nodes.back().inputs[0];
+    for (graft::parameter& p : n.parameters) p.learns = trunk_learns || p.name.rfind("head", 0) == 0;
+    return n;
+}
+
+} // namespace
+
+TEST_CASE("What nobody gives is decided by what is trained, as the list of defaults says") {
+    const std::vector<graft::training_setting> finetune = graft::training_settings(), train = graft::training_settings(true);
+    const auto says = [&](const char* option, const std::string& text) { return setting(finetune, option).by_default.find(text) != std::string::npos; };
+    graft::trainer_options o;
+    o.epochs = 10;
+    const graft::trainer_options whole = graft::settled(o, network(true, true), 1000);
+    CHECK(whole.learning_rate == 0.003);
+    CHECK(says("--lr", "0.003"));
+    CHECK(whole.step.optimizer.weight_decay == 0.01);
+    CHECK(says("--weight-decay", "0.01 with adamw"));
+    CHECK(says("--ema", std::to_string(whole.step.optimizer.ema_decay).substr(0, 4)));
+    CHECK(whole.step.loss.label_smoothing == 0.1f);
+    CHECK(says("--label-smoothing", "0.1 with"));
+    CHECK(whole.step.loss.distillation == 0);
+    CHECK(whole.unfreeze_epoch == 3);
+    CHECK(says("--unfreeze-epoch", "1/3 of the epochs"));
+    CHECK(graft::text(*whole.augmentation) == graft::text(graft::default_augmentation()));
+    CHECK(says("--augment", graft::text(graft::default_augmentation())));
+    CHECK(says("--trunk-rate", "0.1"));
+    CHECK(whole.trunk_rate == 0.1);
+    CHECK(whole.batch == 32);
+    CHECK(graft::settled(o, network(true, true), 500).batch == 16);
+    CHECK(graft::settled(o, network(true, true), 40).batch == 8);
+    CHECK(says("--batch", "8 to 32"));
+    CHECK(graft::settled(o, network(false, true), 40).batch == 32);
+    CHECK(says("--epochs", std::to_string(graft::trainer_options().epochs)));
+
+    const graft::trainer_options head = graft::settled(o, network(true, false), 1000);
+    CHECK(head.unfreeze_epoch == 0);
+    CHECK(!graft::is_random(*head.augmentation));
+    CHECK(head.learning_rate == 0.003);
+
+    const graft::trainer_options small = graft::settled(o, network(false, true), 1000), large = graft::settled(o, network(false, true, 20000), 1000);
+    CHECK(small.step.optimizer.ema_decay == 0);
+    CHECK(small.unfreeze_epoch == 0);
+    CHECK(small.learning_rate == 0.003);
+    CHECK(large.learning_rate == 0.001);
+    CHECK(graft::is_random(*large.augmentation));
+    CHECK(setting(train, "--lr").by_default == "0.001, 0.003 for fewer than 100000 weights; 0.01 with sgd");
+
+    o.step.optimizer.kind = graft::optimizer_kind::sgd;
+    o.step.loss.kind = graft::loss_kind::mse;
+    o.teacher = "teacher.onnx";
+    const graft::trainer_options other = graft::settled(o, network(true, true), 1000);
+    CHECK(other.learning_rate == 0.01);
+    CHECK(other.step.optimizer.weight_decay == 0);
+    CHECK(other.step.loss.label_smoothing == 0);
+    CHECK(other.step.loss.distillation == 0.5f);
+}
+
+TEST_CASE("What is given stays, and what is settled is settled") {
+    graft::trainer_options o;
+    o.learning_rate = 0.5, o.unfreeze_epoch = 2, o.augmentation = graft::augmentation();
+    o.step.optimizer.ema_decay = 0, o.step.optimizer.weight_decay = 0.25, o.step.loss.label_smoothing = 0;
+    const graft::trainer_options same = graft::settled(o, network(true, true), 1000), again = graft::settled(same, network(true, true), 1000);
+    for (const graft::trainer_options* s : {&same, &again}) {
+        CHECK(s->learning_rate == 0.5);
+        CHECK(s->unfreeze_epoch == 2);
+        CHECK(!graft::is_random(*s->augmentation));
+        CHECK(s->step.optimizer.ema_decay == 0);
+        CHECK(s->step.optimizer.weight_decay == 0.25);
+        CHECK(s->step.loss.label_smoothing == 0);
+    }
+}
