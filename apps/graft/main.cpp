@@ -35,31 +35,54 @@ struct all_options {
 constexpr const char* verb_names[] = {"doctor",   "monitor", "info",  "run",     "classify", "explain",   "finetune",
                                       "train",    "evaluate", "bench", "check",   "augment",  "decode",    "preprocess"};
 
-// The least number of letters to insert, delete or change between two words.
-std::size_t distance(const std::string& a, const std::string& b) {
-    std::vector<std::size_t> row(b.size() + 1);
-    for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-    for (std::size_t i = 1; i <= a.size(); ++i) {
-        std::size_t corner = row[0];
-        row[0] = i;
-        for (std::size_t j = 1; j <= b.size(); ++j) {
-            const std::size_t up = row[j];
-            row[j] = std::min({row[j] + 1, row[j - 1] + 1, corner + (a[i - 1] != b[j - 1])});
-            corner = up;
-        }
-    }
-    return row[b.size()];
+graft::status unknown_verb(const std::string& given) {
+    const std::string meant = graft::nearest_name(given, {std::begin(verb_names), std::end(verb_names)});
+    std::string all;
+    for (const char* name : verb_names) all += std::string(all.empty() ? "" : ", ") + name;
+    return graft::fail(graft::errc::usage, given,
+                       meant.empty() ? "there is no such verb; the verbs are " + all
+                                     : "there is no such verb; did you mean " + meant + "?");
 }
 
-graft::status unknown_verb(const std::string& given) {
-    std::string all, near;
-    for (const char* name : verb_names) {
-        all += std::string(all.empty() ? "" : ", ") + name;
-        if (near.empty() && given.size() < 32 && distance(given, name) <= 2) near = name;
-    }
+// What other programs call these options.
+constexpr const char* known_elsewhere[][2] = {
+    {"learning-rate", "lr"}, {"learning_rate", "lr"}, {"bs", "batch"}, {"batch_size", "batch"}, {"num-epochs", "epochs"},
+    {"model", "from"}, {"weights", "from"}, {"pretrained", "from"}, {"wd", "weight-decay"}, {"num-workers", "workers"},
+    {"save-dir", "out"}, {"output-folder", "out"}, {"topk", "top"}, {"gpu", "device"}, {"dtype", "precision"},
+};
+
+graft::status unknown_option(const CLI::App& verb, const std::string& given) {
+    std::vector<std::string> names;
+    for (const CLI::Option* option : verb.get_options())
+        for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    std::string meant;
+    for (const auto& k : known_elsewhere)
+        if (given == std::string("--") + k[0] && verb.get_option_no_throw(std::string("--") + k[1])) meant = std::string("--") + k[1];
+    if (meant.empty()) meant = graft::nearest_name(given, names);
+    for (const std::string& name : names) // --freeze-trunk
+        if (meant.empty() && given.compare(0, name.size() + 1, name + "-") == 0) meant = name;
     return graft::fail(graft::errc::usage, given,
-                       near.empty() ? "there is no such verb; the verbs are " + all
-                                    : "there is no such verb; did you mean " + near + "?");
+                       "graft " + verb.get_name() + " has no such option" +
+                           (meant.empty() ? "; graft " + verb.get_name() + " --help lists them" : "; did you mean " + meant + "?"));
+}
+
+// The first word of the command line that should be an option of the verb and is none. CLI11 would first say what is missing, or take
+// the option's value for an argument.
+graft::status check_options(CLI::App& app, int argc, char** argv) {
+    if (argc < 3 || argv[1][0] == '-') return {};
+    CLI::App& verb = *app.get_subcommand(argv[1]);
+    for (int i = 2; i < argc; ++i) {
+        const std::string word = argv[i];
+        if (word == "--") break;
+        if (word.size() < 2 || word[0] != '-' || (word[1] >= '0' && word[1] <= '9') || word[1] == '.') continue;
+        const std::size_t equals = word.find('=');
+        const std::string name = word[1] == '-' ? word.substr(0, equals) : word.substr(0, 2);
+        const CLI::Option* option = verb.get_option_no_throw(name);
+        if (!option) return unknown_option(verb, name);
+        const bool inside = word[1] == '-' ? equals != std::string::npos : word.size() > 2;
+        if (!inside && option->get_items_expected_min() > 0) ++i;
+    }
+    return {};
 }
 
 void add_common(CLI::App& verb, common_options& common) {
@@ -71,13 +94,13 @@ void add_common(CLI::App& verb, common_options& common) {
         ->type_name("N")
         ->check(CLI::Range(0, 1024));
     verb.add_option("--seed", common.seed, "Seed of everything random")->group(group)->type_name("N");
-    verb.add_option("--device", common.device, "auto, cpu, cuda or cuda:0,1 (default: GRAFT_DEVICE, else auto)")
+    verb.add_option("--device", common.device, "auto, cpu, cuda or cuda:N: one device (default: GRAFT_DEVICE, else auto)")
         ->group(group)
         ->type_name("D");
     verb.add_option("--precision", common.precision, "Numbers of a GPU: auto (tf32 where it has it), float32, tf32, float16 or bfloat16")
         ->group(group)
         ->type_name("P")
-        ->check(CLI::IsMember({"auto", "float32", "tf32", "float16", "bfloat16"}));
+        ->check(one_of({"auto", "float32", "tf32", "float16", "bfloat16"}));
     verb.add_option("--memory-limit", common.memory_limit, "What a GPU's memory may be used up to, such as 4GiB")
         ->group(group)
         ->type_name("SIZE");
@@ -88,7 +111,7 @@ void add_common(CLI::App& verb, common_options& common) {
     verb.add_option("--color", common.color, "auto, always or never")
         ->group(group)
         ->type_name("WHEN")
-        ->check(CLI::IsMember({"auto", "always", "never"}));
+        ->check(one_of({"auto", "always", "never"}));
 }
 
 CLI::App* add_verb(CLI::App& app, const char* name, const char* what, all_options& o) {
@@ -203,9 +226,10 @@ void declare(CLI::App& app, all_options& o) {
     CLI::Option* scope =
         v->add_option("--train", o.bench.train, "A training step instead of a run: full, or head for the last layer alone")
             ->type_name("SCOPE")
-            ->check(CLI::IsMember({"full", "head"}));
+            ->check(one_of({"full", "head"}));
     v->add_option("--arch", o.bench.arch, "lenet, resnet20 or mobilenet_v2 in place of MODEL")
         ->type_name("NAME")
+        ->check(architecture())
         ->needs(scope)
         ->excludes(measured);
     v->add_option("--batch", o.bench.batch, "Batch size, or auto: the fastest that fits (default: the model's, else 1)")
@@ -260,6 +284,8 @@ int start(int argc, char** argv) {
         std::fprintf(stderr, "%s", app.help().c_str());
         return report(graft::fail(graft::errc::usage, "graft", "a verb is missing").error());
     }
+    const graft::status known = check_options(app, argc, argv);
+    if (!known.ok()) return report(known.error());
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& e) {

@@ -66,11 +66,16 @@ graft::result<std::string> wanted_device(const common_options& common) {
     }
     const std::string kind = device.substr(0, device.find(':'));
     const std::string numbers = kind.size() < device.size() ? device.substr(kind.size() + 1) : "0";
-    const bool known = kind == "cuda" ? !numbers.empty() && numbers.find_first_not_of("0123456789,") == std::string::npos
-                                      : device == "auto" || device == "cpu";
-    if (!known)
+    if (kind == "cuda" && numbers.find(',') != std::string::npos)
         return graft::fail(graft::errc::usage, from,
-                           "\"" + printable(device) + "\" is no device; say auto, cpu, cuda or cuda:0,1");
+                           "\"" + printable(device) + "\" names several devices, and one is taken: say cuda:N, and start a process for each");
+    const bool known = kind == "cuda" ? !numbers.empty() && numbers.find_first_not_of("0123456789") == std::string::npos
+                                      : device == "auto" || device == "cpu";
+    if (!known) {
+        const std::string meant = graft::nearest_name(device, {"auto", "cpu", "cuda"});
+        return graft::fail(graft::errc::usage, from,
+                           "\"" + printable(device) + "\" is no device; say auto, cpu, cuda or cuda:N" + (meant.empty() ? "" : "; did you mean " + meant + "?"));
+    }
     return device;
 }
 
@@ -83,10 +88,6 @@ graft::result<std::shared_ptr<graft::device>> open_device(const common_options& 
         return graft::fail(graft::errc::device_unavailable, "GRAFT_REQUIRE_GPU",
                            "a GPU is asked for, and --device or GRAFT_DEVICE asks for the CPU");
     if (required && wanted == "auto") wanted = "cuda";
-    if (wanted.find(',') != std::string::npos)
-        return graft::fail(graft::errc::device_unavailable, wanted,
-                           "this version runs on one device at a time: start one process for each, with CUDA_VISIBLE_DEVICES or "
-                           "--device cuda:N");
     graft::device_options how;
     how.precision = common.precision;
     how.deterministic = common.deterministic;

@@ -27,6 +27,41 @@ TEST_CASE("wrong usage exits with 2 and one line") {
     CHECK(graft_program("preprocess " + fish + " --preprocess std=0 -o x.npy").code == 2);
 }
 
+TEST_CASE("a misspelt option, verb or word is told with the one that may be meant") {
+    const std::pair<const char*, const char*> all[] = {
+        {"finetun", "did you mean finetune?"},
+        {"finetune data --epoch 3", "did you mean --epochs?"},
+        {"finetune --epoch=3 data --from m.onnx --out o", "did you mean --epochs?"},
+        {"finetune data --learning-rate 0.1", "did you mean --lr?"},
+        {"train data --bs 4", "did you mean --batch?"},
+        {"train data --batch-size 4", "did you mean --batch?"},
+        {"finetune data --freeze-trunk", "did you mean --freeze?"},
+        {"train data --unfreeze-epoch 4", "graft train --help lists them"},
+        {"classify m.onnx a.jpg --tpo 3", "did you mean --top?"},
+        {"classify m.onnx a.jpg -x", "has no such option"},
+        {"info m.onnx --precision floa16", "did you mean float16?"},
+        {"info m.onnx --device cdua", "did you mean cuda?"},
+        {"info m.onnx --device cuda:0,1", "one is taken"},
+        {"finetune data --from m.onnx --out o --optimizer admw", "did you mean adamw?"},
+        {"finetune data --from m.onnx --out o --loss cross_entopy", "did you mean cross_entropy?"},
+        {"train data --out o --arch resnet50", "lenet, resnet20 and mobilenet_v2. A network that was trained elsewhere comes as an ONNX file: graft finetune DATA --from"}};
+    for (const auto& given : all) {
+        CAPTURE(given.first);
+        const done d = graft_program(given.first);
+        CHECK(d.code == 2);
+        CHECK(d.refused("usage"));
+        CHECK_MESSAGE(contains(d.last(), given.second), d.last());
+    }
+    // A value may look like an option, and a number like a flag.
+    CHECK(graft_program("classify " + model + " " + fish + " --labels --nowhere").refused("file.open"));
+    CHECK(contains(graft_program("finetune data --from m.onnx --out o --lr -1").last(), "--lr"));
+    // What was given in place of what was wanted.
+    CHECK(contains(graft_program("classify " + fish + " " + model).last(), "this is a PNG picture, and a model is wanted"));
+    CHECK(contains(graft_program("finetune " + model + " --from " + model + " --out /nonexistent/o").last(), "this is an ONNX model, and a dataset is wanted"));
+    CHECK(contains(graft_program("check " + fish).last(), "this is a PNG picture, and a dataset is wanted"));
+    CHECK(contains(graft_program("decode " GRAFT_SOURCE_DIR " -o /nonexistent/o.npy").last(), "this is a folder"));
+}
+
 TEST_CASE("a precision that the CPU does not have is refused and not passed over") {
     for (const std::string& verb : {"classify " + model + " " + fish, "bench " + model + " --rounds 1", "info " + model}) {
         CAPTURE(verb);
