@@ -46,10 +46,9 @@ graft::status unknown_verb(const std::string& given) {
 
 // What other programs call these options.
 constexpr const char* known_elsewhere[][2] = {
-    {"learning-rate", "lr"}, {"learning_rate", "lr"}, {"bs", "batch"}, {"batch-size", "batch"},
-    {"batch_size", "batch"}, {"num-epochs", "epochs"}, {"model", "from"}, {"weights", "from"},
-    {"pretrained", "from"}, {"wd", "weight-decay"}, {"num-workers", "workers"}, {"save-dir", "out"},
-    {"output-folder", "out"}, {"topk", "top"}, {"gpu", "device"}, {"dtype", "precision"},
+    {"learning-rate", "lr"}, {"learning_rate", "lr"}, {"bs", "batch"}, {"batch_size", "batch"}, {"num-epochs", "epochs"},
+    {"model", "from"}, {"weights", "from"}, {"pretrained", "from"}, {"wd", "weight-decay"}, {"num-workers", "workers"},
+    {"save-dir", "out"}, {"output-folder", "out"}, {"topk", "top"}, {"gpu", "device"}, {"dtype", "precision"},
 };
 
 graft::status unknown_option(const CLI::App& verb, const std::string& given) {
@@ -60,6 +59,8 @@ graft::status unknown_option(const CLI::App& verb, const std::string& given) {
     for (const auto& k : known_elsewhere)
         if (given == std::string("--") + k[0] && verb.get_option_no_throw(std::string("--") + k[1])) meant = std::string("--") + k[1];
     if (meant.empty()) meant = graft::nearest_name(given, names);
+    for (const std::string& name : names) // --freeze-trunk
+        if (meant.empty() && given.compare(0, name.size() + 1, name + "-") == 0) meant = name;
     return graft::fail(graft::errc::usage, given,
                        "graft " + verb.get_name() + " has no such option" +
                            (meant.empty() ? "; graft " + verb.get_name() + " --help lists them" : "; did you mean " + meant + "?"));

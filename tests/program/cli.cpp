@@ -37,6 +37,8 @@ TEST_CASE("a misspelt option, verb or word is told with the one that may be mean
         {"finetune --epoch=3 data --from m.onnx --out o", "did you mean --epochs?"},
         {"finetune data --learning-rate 0.1", "did you mean --lr?"},
         {"train data --bs 4", "did you mean --batch?"},
+        {"train data --batch-size 4", "did you mean --batch?"},
+        {"finetune data --freeze-trunk", "did you mean --freeze?"},
         {"train data --unfreeze-epoch 4", "graft train --help lists them"},
         {"classify m.onnx a.jpg --tpo 3", "did you mean --top?"},
         {"classify m.onnx a.jpg -x", "has no such option"},
