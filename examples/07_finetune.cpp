@@ -29,6 +29,7 @@ int main(int count, char** arguments) try {
     how.epochs = 20, how.batch = 8, how.learning_rate = 0.01; // of the new layer
     how.trunk_rate = 0.3;                                      // the trunk's share of it
     how.preprocess = graft::parse_preprocess(old.metadata("graft.preprocess"));
+    how.overwrite = true;  // what an earlier run of this left there
     how.out = "finetuned"; // gets model.onnx, checkpoint.safetensors, metrics.jsonl, TensorBoard events
     printer shown;
     graft::training_network network;

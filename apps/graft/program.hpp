@@ -89,7 +89,7 @@ struct training_options {
     double ema = -1, clip_norm = 0, bad_share = 0.01, validation = 0.2, checkpoint_every = 20;
     std::string optimizer = "adamw", schedule = "cosine", loss = "cross_entropy", class_weights, teacher, freeze = "none", trunk, output;
     std::string batch_norm = "train", augment, preprocess, max_ram, cache;
-    bool nesterov = false, strict = false, allow_empty = false, resume = false, find_lr = false;
+    bool nesterov = false, strict = false, allow_empty = false, resume = false, overwrite = false, find_lr = false;
 };
 
 // One function a verb, each in the file of its name. They return the exit code, or fail and leave the message to main.

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 
 namespace program {
 namespace {
@@ -267,11 +268,24 @@ void print_json(const training_options& o, const training_setup& setup, const gr
     print(object);
 }
 
+// Before anything takes time. What the run is to learn from must not be what it replaces.
+graft::status check_folder(const training_options& o) {
+    GRAFT_TRY(graft::check_out(o.out, o.resume, o.overwrite));
+    const std::string model = graft::join_path(o.out, "model.onnx");
+    for (const std::string& given : {o.from, o.teacher}) {
+        std::error_code none;
+        if (o.overwrite && std::filesystem::equivalent(given, model, none))
+            return graft::fail(graft::errc::usage, "--overwrite", printable(given) + " is part of the run that would be replaced: take another --out");
+    }
+    return {};
+}
+
 } // namespace
 
 graft::result<int> train(const common_options& common, const training_options& options) {
     graft::trainer_options with;
     GRAFT_TRY_ASSIGN(with, trainer_options_of(common, options));
+    if (!options.find_lr) GRAFT_TRY(check_folder(options));
     GRAFT_TRY_ASSIGN(with.step.on, open_device(common));
     with.step.loss_scaling = with.step.on && common.precision == "float16";
     graft::dataset_options opening;

@@ -101,7 +101,8 @@ void declare_run(CLI::App& verb, training_options& o) {
     const auto option = [&](const char* name, auto& to, const char* type, const char* what) {
         return verb.add_option(name, to, what)->group(group)->type_name(type);
     };
-    verb.add_flag("--resume", o.resume, "Go on from the folder's checkpoint, or begin where there is none")->group(group);
+    CLI::Option* resume = verb.add_flag("--resume", o.resume, "Go on from the folder's checkpoint, or begin where there is no run")->group(group);
+    verb.add_flag("--overwrite", o.overwrite, "Replace the run that the folder holds; other files there stay")->group(group)->excludes(resume);
     option("--checkpoint-every", o.checkpoint_every, "S", "Seconds between checkpoints, at most 30 (default: 20)")
         ->check(CLI::Range(0.0, 30.0));
     option("--max-ram", o.max_ram, "SIZE", "What a step may take, such as 512M or 2G (default: as it comes)");
@@ -229,6 +230,7 @@ graft::result<graft::trainer_options> trainer_options_of(const common_options& c
     t.workers = o.workers;
     t.out = o.out;
     t.resume = o.resume;
+    t.overwrite = o.overwrite;
     t.command = o.command;
     t.step.shards = o.shards;
     t.step.batch_norm = o.batch_norm == "train";

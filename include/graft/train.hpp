@@ -29,6 +29,7 @@
 #include "train/heat_map.hpp"
 #include "train/metrics_log.hpp"
 #include "train/report.hpp"
+#include "train/run_folder.hpp"
 #include "train/search.hpp"
 #include "train/tensorboard.hpp"
 #include "train/trainer.hpp"

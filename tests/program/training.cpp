@@ -123,6 +123,27 @@ TEST_CASE("the bytes of a model do not depend on threads, workers, or how often 
     CHECK(contains(other.err, "graft: error: resume.mismatch: lr: "));
 }
 
+TEST_CASE("a folder that holds a run is refused before anything is read, unless it is to be replaced") {
+    made_folder folder;
+    put_stripes(folder);
+    const std::string out = folder.path + "/out", run = "train " + folder.path + " --arch lenet --epochs 1 --batch 8 -q --out " + out;
+    REQUIRE(graft_program(run).code == 0);
+    const std::string model = file_contents(out + "/model.onnx");
+    const done refused = graft_program("train " + folder.path + "/nowhere --arch lenet --out " + out);
+    CHECK(refused.code == 1);
+    CHECK(refused.refused("train.out_in_use"));
+    for (const char* word : {"checkpoint.safetensors", "--resume", "--overwrite", "/out-2"}) CHECK(contains(refused.last(), word));
+    CHECK(file_contents(out + "/model.onnx") == model);
+    CHECK(graft_program(run + " --seed 5 --overwrite").code == 0);
+    CHECK(file_contents(out + "/model.onnx") != model);
+    CHECK(in_events(out, "loss/train") == 1);
+    CHECK(graft_program(run + " --overwrite --resume").code == 2);
+    // What it would learn from is part of what it would replace.
+    const done own = graft_program("finetune " + folder.path + " --from " + out + "/../out/model.onnx --overwrite --out " + out);
+    CHECK(own.code == 2);
+    CHECK(contains(own.last(), "--overwrite"));
+}
+
 TEST_CASE("finetune puts a head for other classes on a trunk and keeps the names of its input and output") {
     made_folder folder;
     put_demo_pictures(folder, {"sun", "tree", "moon"});
@@ -137,11 +158,11 @@ TEST_CASE("finetune puts a head for other classes on a trunk and keeps the names
     CHECK(after.outputs()[0].name == before.outputs()[0].name);
     CHECK(after.outputs()[0].extents[1] == 3);
     CHECK(after.metadata("graft.labels") == "[\"moon\",\"sun\",\"tree\"]");
-    CHECK(graft_program(run + " --freeze '^(?!head)' --epochs 1 -q").code == 0);
-    CHECK(graft_program(run + " --freeze 2 --epochs 1 --optimizer sgd --nesterov --schedule constant --ema 0.9 --clip-norm 1 "
+    CHECK(graft_program(run + "/named --freeze '^(?!head)' --epochs 1 -q").code == 0);
+    CHECK(graft_program(run + "/staged --freeze 2 --epochs 1 --optimizer sgd --nesterov --schedule constant --ema 0.9 --clip-norm 1 "
                               "--class-weights 1:2:1 -q")
               .code == 0);
-    CHECK(graft_program(run + " --teacher " + out + "/model.onnx --epochs 1 --loss cross_entropy -q").code == 0);
+    CHECK(graft_program(run + "/taught --teacher " + out + "/model.onnx --epochs 1 --loss cross_entropy -q").code == 0);
 }
 
 TEST_CASE("what --max-ram cannot fit ends with memory.budget, and what it can fit is fitted") {
@@ -224,7 +245,7 @@ TEST_CASE("--batch auto tries powers of two, keeps the fastest, and goes on with
     CHECK(again.code == 0);
     CHECK(again.number("batch") == batch);
     CHECK(contains(again.out, "\"batch_trials\":[]"));
-    CHECK(graft_program(run + "--max-ram 10K").refused("memory.budget"));
+    CHECK(graft_program(run + "--overwrite --max-ram 10K").refused("memory.budget"));
 
     const done timed = graft_program("bench --arch lenet --train full --batch auto --rounds 1 --device cpu --json -q");
     REQUIRE(timed.code == 0);

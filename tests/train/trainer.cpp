@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 
@@ -132,6 +134,63 @@ TEST_CASE("A run learns, writes its files, and gives the same model for any thre
     graft::trainer_options o = small_options(folder.path + "/other");
     o.seed = 10;
     CHECK(trained(folder, o, small_network("none")).model != first.model);
+}
+
+TEST_CASE("A folder that holds a run is refused, its own files are replaced where that is asked for, and nothing else is touched") {
+    const made_folder folder;
+    put_pictures(folder);
+    graft::trainer_options o = small_options(folder.path + "/run");
+    o.epochs = 1;
+    const auto runs = [&] {
+        const graft::dataset_splits data = graft::open_splits(folder.path + "/data");
+        graft::training_observer watcher;
+        return graft::train(small_network("none"), data, o, watcher);
+    };
+    const auto event_files = [&] {
+        const std::vector<std::string> names = graft::run_files(o.out);
+        return std::count_if(names.begin(), names.end(), [](const std::string& name) { return name[0] == 'e'; });
+    };
+    folder.put("run/notes.txt", "mine");
+    REQUIRE(runs().ok());
+    const std::string model = file(o.out + "/model.onnx"), checkpoint = file(o.out + "/checkpoint.safetensors"), log = file(o.out + "/metrics.jsonl");
+    CHECK(event_files() == 1);
+    o.seed = 10;
+    const auto refused = runs();
+    REQUIRE(!refused.ok());
+    CHECK(refused.error().code() == graft::errc::train_out_in_use);
+    CHECK(file(o.out + "/model.onnx") == model);
+    CHECK(file(o.out + "/checkpoint.safetensors") == checkpoint);
+    CHECK(file(o.out + "/metrics.jsonl") == log);
+    // TensorBoard would show the points of both.
+    o.overwrite = true;
+    REQUIRE(runs().ok());
+    CHECK(event_files() == 1);
+    CHECK(file(o.out + "/model.onnx") != model);
+    CHECK(file(o.out + "/notes.txt") == "mine");
+    // What a resumed run adds stands beside what was there.
+    o.overwrite = false, o.resume = true;
+    REQUIRE(runs().ok());
+    CHECK(event_files() == 2);
+    // Without its checkpoint a run is over: its model is not replaced by a run that begins anew.
+    std::remove((o.out + "/checkpoint.safetensors").c_str());
+    std::remove((o.out + "/checkpoint.previous.safetensors").c_str());
+    CHECK(runs().error().code() == graft::errc::train_out_in_use);
+}
+
+TEST_CASE("A model is written only beside a checkpoint to go on from") {
+    // The first picture of the validation part vanishes when that is scored, so that writing the model fails behind the first epoch.
+    const made_folder folder;
+    put_pictures(folder);
+    struct remover final : graft::training_observer {
+        std::string folder;
+        inline void on_validation(std::int64_t, std::int64_t) override { std::filesystem::remove_all(folder + "/data/val"); }
+    } watcher;
+    watcher.folder = folder.path;
+    const graft::trainer_options o = small_options(folder.path + "/run");
+    const graft::dataset_splits data = graft::open_splits(folder.path + "/data");
+    CHECK(!graft::train(small_network("none"), data, o, watcher).ok());
+    CHECK(file(o.out + "/model.onnx").empty());
+    CHECK(!file(o.out + "/checkpoint.safetensors").empty());
 }
 
 TEST_CASE("A run on a device ends with the model that the reference kernels of the CPU make, also where the trunk joins later") {
@@ -478,6 +537,7 @@ TEST_CASE("A run that diverges names the step, and the last good checkpoint stay
     CHECK(*kept.contents.find_state("step") == "1");
     // Another run in the same folder does not take that checkpoint for its own.
     o.checkpoint_seconds = 30;
+    o.overwrite = true;
     auto again = graft::train(small_network("none"), data, o, watcher);
     REQUIRE(!again.ok());
     CHECK(again.error().detail().find("; there is no checkpoint yet") != std::string::npos);

@@ -40,8 +40,9 @@ struct trainer_options {
     std::uint64_t seed = 0;
     int threads = 0;                   ///< of the step; 0: default_threads()
     int workers = 0;                   ///< of the loader; 0: as many as threads
-    std::string out;                   ///< folder for what is written; empty: nothing is
-    bool resume = false;               ///< go on from the folder's checkpoint, if it has one
+    std::string out;                   ///< folder for what is written; empty: nothing is; one that holds a run is refused, but for
+    bool resume = false;               ///< going on from its checkpoint (a folder without a run begins one), and for
+    bool overwrite = false;            ///< replacing it: its own files go, others stay
     std::string command;               ///< for the report
     std::string precision = "auto";    ///< as the device of `step` was asked for it: a run goes on with the same
     std::string teacher;               ///< a model whose answers are learnt too; see loss_options::distillation
@@ -108,7 +109,7 @@ struct training_network {
 
 /// Trains. Everything is a function of the options, the data and the instruction set: neither threads nor workers nor interruptions change
 /// a byte of the result. With `out`, the folder gets model.onnx (renewed at every better epoch), checkpoint.safetensors, metrics.jsonl
-/// and TensorBoard events. Errors: data.*, train.*, memory.*, checkpoint.*, resume.mismatch, file.write.
+/// and TensorBoard events. Errors: data.*, train.*, memory.*, checkpoint.*, resume.mismatch, file.write, usage.
 result<training_result> train(training_network network, const dataset_splits& data, const trainer_options& options, training_observer& observer);
 
 GRAFT_END_NAMESPACE

@@ -80,6 +80,7 @@ public:
         : network_(std::move(network)), data_(data), o_(options), observer_(observer), pool_(options.threads), files_(options.out) {}
 
     result<training_result> run() {
+        if (files_.wanted()) GRAFT_TRY(check_out(o_.out, o_.resume, o_.overwrite));
         GRAFT_TRY(prepare());
         GRAFT_TRY(resume());
         began_ = seconds_now();
@@ -334,6 +335,8 @@ private:
         r.top1 = scored.metrics.top1();
         r.top5 = scored.metrics.top_k();
         r.best = result_.best_epoch < 0 || r.top1 > result_.best_top1 || (r.top1 == result_.best_top1 && r.loss < result_.best_loss);
+        // A model is never without a checkpoint beside it, so that --resume takes no folder of a run that is over for one that was cut off.
+        if (good_checkpoint_.empty()) GRAFT_TRY(save());
         if (r.best) {
             result_.best_top1 = r.top1;
             result_.best_loss = r.loss;

@@ -149,7 +149,10 @@ inline status training_run::save() {
 inline status training_run::resume() {
     loaded_checkpoint found;
     if (files_.wanted() && o_.resume) GRAFT_TRY_ASSIGN(found, load_checkpoint(files_.checkpoint()));
-    if (!found.found) return files_.open(-1, wall_time());
+    if (!found.found) {
+        if (files_.wanted()) GRAFT_TRY(remove_run(o_.out));
+        return files_.open(-1, wall_time());
+    }
     const checkpoint& c = found.contents;
     checkpoint_verified_ = !found.previous;
     good_checkpoint_ = found.previous ? previous_checkpoint(files_.checkpoint()) : files_.checkpoint();
