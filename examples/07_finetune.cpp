@@ -9,7 +9,10 @@
 #include <cstdio>
 
 struct printer final : graft::training_observer {
-    void on_epoch(const graft::epoch_record& r) override { std::fprintf(stderr, "epoch %lld: %.0f %%\n", static_cast<long long>(r.epoch + 1), 100 * r.top1); }
+    graft::verdict on_epoch(const graft::epoch_record& r) override {
+        std::fprintf(stderr, "epoch %lld: %.0f %%\n", static_cast<long long>(r.epoch + 1), 100 * r.top1);
+        return graft::verdict::go_on; // or stop, to resume it later
+    }
     void on_warning(const std::string& text) override { std::fprintf(stderr, "%s\n", text.c_str()); }
 };
 

@@ -17,6 +17,7 @@ namespace program {
 using json = nlohmann::ordered_json;
 
 constexpr int exit_done = 0, exit_failed = 1, exit_usage = 2;
+constexpr int exit_stopped = 128; ///< and the number of the signal that asked for it, as shells have it
 constexpr int batch_auto = -1; ///< --batch auto
 
 /// Options that every verb takes.
@@ -82,7 +83,7 @@ struct evaluate_options {
 /// Of finetune and train. Numbers that are negative and texts that are empty were not given: trainer_options_of decides.
 struct training_options {
     bool from_scratch = false; ///< train
-    std::string data, from, arch, out, command;
+    std::string data, from, arch, out, command, resume_command; ///< command: for a shell, as it was typed; resume_command: to go on with what it began
     int epochs = 10, batch = 32, unfreeze_epoch = -1, patience = 0, workers = 0, shards = 8;
     double lr = -1, trunk_lr = -1, trunk_rate = -1, momentum = 0.9, weight_decay = -1, warmup = -1;
     double label_smoothing = -1, focal_gamma = 2, distillation = -1, temperature = 4, mixup = -1, cutmix = -1;

@@ -153,6 +153,7 @@ struct training_network;
 struct training_result;
 struct epoch_record;
 class training_observer;
+enum class verdict : std::uint8_t;
 
 // What came of it.
 class classification_metrics;

@@ -144,6 +144,37 @@ TEST_CASE("a folder that holds a run is refused before anything is read, unless 
     CHECK(contains(own.last(), "--overwrite"));
 }
 
+TEST_CASE("a signal ends a run with a checkpoint and the line to go on with, which ends with the bytes of a run that was left alone") {
+    made_folder folder;
+    put_stripes(folder);
+    const std::string run = "train " + folder.path + " --arch lenet --epochs 60 --batch 2 --seed 3 --threads 1 --out ";
+    REQUIRE(graft_program(run + folder.path + "/whole -q").code == 0);
+    // A shell that runs no jobs lets what is in the background ignore SIGINT, but not SIGTERM.
+    const std::string out = folder.path + "/it's cut off", quoted = "\"" + out + "\"", wait_for = "while [ ! -s " + quoted + "/metrics.jsonl ]; do sleep 0.01; done; ";
+    const std::string log = folder.path + "/log", errors = folder.path + "/errors";
+    const std::string command = GRAFT_PROGRAM " " + run + quoted + " --overwrite >" + log + " 2>" + errors + " & pid=$!; " + wait_for;
+    int ended = std::system((command + "kill -INT $pid; sleep 0.05; kill -TERM $pid; wait $pid").c_str());
+    const std::string told = file_contents(log);
+    CAPTURE(told);
+    CAPTURE(file_contents(errors));
+    CHECK(WEXITSTATUS(ended) == 143);
+    CHECK(contains(file_contents(errors), "graft: stopping as soon as the checkpoint is written; Ctrl-C again ends at once\n"));
+    CHECK(contains(told, "of 60 epochs"));
+    const std::string before = "To go on: ";
+    const std::size_t at = told.find(before);
+    REQUIRE(at != std::string::npos);
+    const std::string line = told.substr(at + before.size(), told.find('\n', at) - at - before.size());
+    CHECK(line == GRAFT_PROGRAM " " + run + "'" + folder.path + "/it'\\''s cut off' --resume");
+    ended = std::system((line + " -q >" + log).c_str());
+    CHECK(WEXITSTATUS(ended) == 0);
+    CHECK(file_contents(out + "/model.onnx") == file_contents(folder.path + "/whole/model.onnx"));
+    // In front, Ctrl-C does the same.
+    const done in_front = graft_program("train " + folder.path + " --arch lenet --epochs 1000000 --batch 2 --json --out " + folder.path + "/long", "timeout --preserve-status -s INT 2 ");
+    CHECK(in_front.code == 130);
+    CHECK(contains(in_front.out, "\"stopped\":true"));
+    CHECK(contains(in_front.out, "--resume\""));
+}
+
 TEST_CASE("finetune puts a head for other classes on a trunk and keeps the names of its input and output") {
     made_folder folder;
     put_demo_pictures(folder, {"sun", "tree", "moon"});

@@ -71,10 +71,11 @@ graft::trainer_options small_options(const std::string& out) {
 class killer final : public graft::training_observer {
 public:
     explicit killer(int steps) : left_(steps) {}
-    inline void on_step(const graft::trainer_progress&) override {
+    inline graft::verdict on_step(const graft::trainer_progress&) override {
 #if !defined(_WIN32)
         if (--left_ == 0) ::_exit(7);
 #endif
+        return graft::verdict::go_on;
     }
 
 private:
@@ -178,12 +179,14 @@ TEST_CASE("A folder that holds a run is refused, its own files are replaced wher
 }
 
 TEST_CASE("A model is written only beside a checkpoint to go on from") {
-    // The first picture of the validation part vanishes when that is scored, so that writing the model fails behind the first epoch.
+    // The pictures of the validation part vanish once they are scored, so that writing the model fails behind the first epoch.
     const made_folder folder;
     put_pictures(folder);
     struct remover final : graft::training_observer {
         std::string folder;
-        inline void on_validation(std::int64_t, std::int64_t) override { std::filesystem::remove_all(folder + "/data/val"); }
+        inline void on_validation(std::int64_t done, std::int64_t of) override {
+            if (done == of) std::filesystem::remove_all(folder + "/data/val");
+        }
     } watcher;
     watcher.folder = folder.path;
     const graft::trainer_options o = small_options(folder.path + "/run");
@@ -250,6 +253,58 @@ TEST_CASE("A frozen trunk that a device runs once for each picture gives the hea
     const outcome device = trained(folder, o, small_network("trunk"));
     CHECK(weight(device.result.network, "conv1.weight") == weight(cpu.result.network, "conv1.weight"));
     CHECK(device.result.history[2].loss == doctest::Approx(cpu.result.history[2].loss).epsilon(1e-4));
+}
+
+TEST_CASE("A run that its observer stops keeps a checkpoint and goes on to the bytes of one that was not") {
+    struct stopper final : graft::training_observer {
+        std::int64_t steps = 0, epochs = 0;  // left
+        inline graft::verdict on_step(const graft::trainer_progress&) override { return --steps == 0 ? graft::verdict::stop : graft::verdict::go_on; }
+        inline graft::verdict on_epoch(const graft::epoch_record&) override { return --epochs == 0 ? graft::verdict::stop : graft::verdict::go_on; }
+    };
+    const made_folder folder;
+    put_pictures(folder);
+    graft::trainer_options o = small_options(folder.path + "/whole");
+    o.unfreeze_epoch = 1;
+    const outcome whole = trained(folder, o, small_network("none"));
+    CHECK(!whole.result.stopped);
+    const graft::dataset_splits data = graft::open_splits(folder.path + "/data");
+    // Five steps an epoch: in the middle of the first, at its last step, behind its end, and in the middle of the second.
+    const struct {
+        std::int64_t steps, epochs, done;
+    } stops[] = {{2, 0, 0}, {5, 0, 0}, {0, 1, 1}, {7, 0, 1}};
+    for (const auto& at : stops) {
+        CAPTURE(at.steps);
+        CAPTURE(at.epochs);
+        graft::trainer_options with = o;
+        with.out = folder.path + "/stopped" + std::to_string(at.steps);
+        stopper watcher;
+        watcher.steps = at.steps, watcher.epochs = at.epochs;
+        auto stopped = graft::train(small_network("none"), data, with, watcher);
+        REQUIRE(stopped.ok());
+        CHECK(stopped->stopped);
+        CHECK(stopped->epochs == at.done);
+        CHECK(stopped->network.values.empty() == (at.done == 0));
+        CHECK(stopped->images_per_s > 0);
+        const graft::loaded_checkpoint kept = graft::load_checkpoint(with.out + "/checkpoint.safetensors");
+        REQUIRE(kept.found);
+        CHECK(*kept.contents.find_state("step") == std::to_string(at.steps ? at.steps : 5));
+        with.resume = true;
+        const outcome resumed = trained(folder, with, small_network("none"));
+        CHECK(!resumed.result.stopped);
+        CHECK(resumed.model == whole.model);
+        CHECK(resumed.result.history.size() == 3);
+    }
+    // Without a folder there is what the epochs before have found; behind the last one there is nothing to stop.
+    o.out = "";
+    stopper watcher;
+    watcher.epochs = 2;
+    const auto second = graft::train(small_network("none"), data, o, watcher);
+    REQUIRE(second.ok());
+    CHECK(second->stopped);
+    CHECK(second->epochs == 2);
+    CHECK(!second->network.values.empty());
+    watcher.epochs = 3;
+    CHECK(!graft::train(small_network("none"), data, o, watcher)->stopped);
 }
 
 #if !defined(_WIN32)

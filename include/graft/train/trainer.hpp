@@ -72,14 +72,18 @@ struct epoch_record {
     bool best = false;
 };
 
-/// Is told what happens. Called from the thread that trains.
+/// Whether a run goes on.
+enum class verdict : std::uint8_t { go_on, stop };
+
+/// Is told what happens, and may end the run. Called from the thread that trains. A run that is stopped writes its checkpoint and ends without
+/// an error, see training_result::stopped; `resume` goes on from there to the bytes of one that was not.
 class training_observer {
 public:
     inline virtual ~training_observer() {}
     inline virtual void on_start(const step_memory&, std::int64_t) {}  ///< what a step needs, and how many weights learn
-    inline virtual void on_step(const trainer_progress&) {}
+    inline virtual verdict on_step(const trainer_progress&) { return verdict::go_on; }
     inline virtual void on_validation(std::int64_t, std::int64_t) {}   ///< pictures done, of how many
-    inline virtual void on_epoch(const epoch_record&) {}
+    inline virtual verdict on_epoch(const epoch_record&) { return verdict::go_on; }
     /// May add figures of the epoch's training, such as what a device did, to what metrics.jsonl and TensorBoard get.
     inline virtual void add_figures(named_numbers&) {}
     inline virtual void on_note(const std::string&) {}                 ///< what was done to the network before it learns
@@ -94,8 +98,10 @@ struct training_result {
     std::int64_t bad_pictures = 0;
     step_memory memory;
     std::vector<epoch_record> history;
-    graft::graph network;                      ///< the best epoch's, with labels and preprocessing in its metadata
-    evaluation_result validation;              ///< of the best epoch's network
+    bool stopped = false;                      ///< by the observer, before it was over
+    graft::graph network;                      ///< the best epoch's, with labels and preprocessing in its metadata; of a run that was
+                                               ///< stopped, the best of the epochs that ended in this call, empty where none did
+    evaluation_result validation;              ///< of that network
 };
 
 /// A network that is to learn, and how much of it.

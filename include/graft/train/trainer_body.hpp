@@ -85,7 +85,7 @@ public:
         GRAFT_TRY(resume());
         began_ = seconds_now();
         last_checkpoint_ = began_;
-        while (position_.epoch < o_.epochs && !stopped_) GRAFT_TRY(run_epoch());
+        while (position_.epoch < o_.epochs && !stopped_ && !result_.stopped) GRAFT_TRY(run_epoch());
         GRAFT_TRY(finish());
         return std::move(result_);
     }
@@ -247,6 +247,11 @@ private:
         GRAFT_TRY(source_->start(position_.epoch, position_.batch));
         const double epoch_began = seconds_now(), waited_before = source_->waited();
         const std::int64_t seen_before = position_.seen;
+        const auto count_work = [&] {
+            trained_seconds_ += seconds_now() - epoch_began;
+            trained_pictures_ += position_.seen - seen_before;
+            waited_seconds_ += source_->waited() - waited_before;
+        };
         double rate = 0;
         batches_ahead<batch_source> batches(*source_, steps_per_epoch() - position_.batch, o_.step.on != nullptr);
         while (position_.batch < steps_per_epoch()) {
@@ -266,7 +271,11 @@ private:
             const double left = static_cast<double>((o_.epochs - p.epoch) * data_.training.size() - position_.seen);
             p.seconds_left = p.images_per_s > 0 ? left / p.images_per_s : 0;
             p.wait_share = elapsed > 0 ? (source_->waited() - waited_before) / elapsed : 0;
-            observer_.on_step(p);
+            if (observer_.on_step(p) == verdict::stop) {
+                count_work();
+                result_.stopped = true;
+                return save();
+            }
             if (now - last_checkpoint_ >= std::min(o_.checkpoint_seconds, 30.0)) GRAFT_TRY(save());
         }
         epoch_record r;
@@ -278,9 +287,7 @@ private:
         r.seconds = seconds_now() - epoch_began;
         r.images_per_s = r.seconds > 0 ? static_cast<double>(position_.seen - seen_before) / r.seconds : 0;
         r.wait_share = r.seconds > 0 ? (source_->waited() - waited_before) / r.seconds : 0;
-        trained_seconds_ += r.seconds;
-        trained_pictures_ += position_.seen - seen_before;
-        waited_seconds_ += source_->waited() - waited_before;
+        count_work();
         return end_epoch(r);
     }
 
@@ -355,7 +362,7 @@ private:
         GRAFT_TRY(unfreeze());
         GRAFT_TRY(log_epoch(r));
         GRAFT_TRY(save());
-        observer_.on_epoch(r);
+        result_.stopped = observer_.on_epoch(r) == verdict::stop && position_.epoch < o_.epochs && !stopped_;
         return {};
     }
 

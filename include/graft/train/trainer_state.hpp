@@ -219,7 +219,7 @@ inline status training_run::log_epoch(const epoch_record& r) {
 
 // Of the network that is kept, at the step of its epoch.
 inline status training_run::log_pictures() {
-    if (!files_.wanted() || result_.epochs <= first_epoch_ || result_.best_epoch < 0) return {};
+    if (!files_.wanted() || result_.stopped || result_.epochs <= first_epoch_ || result_.best_epoch < 0) return {};
     const std::int64_t step = result_.history[static_cast<std::size_t>(result_.best_epoch)].step;
     image matrix, wrong;
     if (classes() <= 4096) GRAFT_TRY_ASSIGN(matrix, confusion_image(result_.validation.metrics, data_.training.classes()));
@@ -234,7 +234,7 @@ inline status training_run::finish() {
     result_.images_per_s = trained_seconds_ > 0 ? static_cast<double>(trained_pictures_) / trained_seconds_ : 0;
     result_.wait_share = trained_seconds_ > 0 ? waited_seconds_ / trained_seconds_ : 0;
     // A run that was resumed after its best epoch has the best network on disk alone.
-    if (result_.network.values.empty() && files_.wanted()) {
+    if (result_.network.values.empty() && files_.wanted() && !result_.stopped) {
         model best;
         GRAFT_TRY_ASSIGN(best, load(files_.path("model.onnx"), loading_model()));
         result_.network = best.graph();
