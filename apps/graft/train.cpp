@@ -313,6 +313,8 @@ graft::status check_folder(const training_options& o) {
 
 graft::result<int> train(const common_options& common, const training_options& options) {
     graft::trainer_options with;
+    if (options.out.empty() && !options.find_lr)
+        return graft::fail(graft::errc::usage, options.from_scratch ? "train" : "finetune", "--out is required: the folder for what is written");
     GRAFT_TRY_ASSIGN(with, trainer_options_of(common, options));
     if (!options.find_lr) GRAFT_TRY(check_folder(options));
     GRAFT_TRY_ASSIGN(with.step.on, open_device(common));

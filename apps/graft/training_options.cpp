@@ -93,7 +93,7 @@ void declare_learning(CLI::App& verb, training_options& o) {
     option("--clip-norm", o.clip_norm, "NORM", "Scale gradients down to this norm (default: not)")->check(CLI::Range(0.0, 1e9));
     option("--patience", o.patience, "N", "Stop after so many epochs without a better score (default: never)")
         ->check(CLI::Range(0, 1000000));
-    verb.add_flag("--find-lr", o.find_lr, "Sweep the learning rate, print which to take, and train nothing")->group(group);
+    verb.add_flag("--find-lr", o.find_lr, "Sweep the learning rate, draw the losses and which to take, and train nothing; without --out")->group(group);
 }
 
 void declare_run(CLI::App& verb, training_options& o) {
@@ -202,9 +202,8 @@ void declare_training(CLI::App& verb, training_options& o) {
     else
         verb.add_option("--from", o.from, "The model whose trunk learns on")->type_name("MODEL")->required();
     verb.add_option("-o,--out", o.out,
-                    "Folder for model.onnx, checkpoint.safetensors, metrics.jsonl, report.html and TensorBoard events")
-        ->type_name("DIR")
-        ->required();
+                    "Folder for model.onnx, checkpoint.safetensors, metrics.jsonl, report.html and TensorBoard events; needed but with --find-lr")
+        ->type_name("DIR");
     declare_learning(verb, o);
     declare_network(verb, o);
     declare_data(verb, o);

@@ -37,13 +37,18 @@ void put_demo_pictures(const made_folder& folder, const std::vector<std::string>
                            file_contents(GRAFT_SOURCE_DIR "/apps/graft/demo/pictures/" + name + "-" + number + ".png"));
 }
 
+int times(const std::string& text, const std::string& part) {
+    int count = 0;
+    for (std::size_t at = 0; (at = text.find(part, at)) != std::string::npos; ++at) ++count;
+    return count;
+}
+
 // How often a text stands in the TensorBoard events of a run.
 int in_events(const std::string& out, const std::string& text) {
     int count = 0;
     for (const auto& file : std::filesystem::directory_iterator(out)) {
         if (file.path().filename().string().rfind("events.out.tfevents.", 0) != 0) continue;
-        const std::string bytes = file_contents(file.path().string());
-        for (std::size_t at = 0; (at = bytes.find(text, at)) != std::string::npos; ++at) ++count;
+        count += times(file_contents(file.path().string()), text);
     }
     return count;
 }
@@ -293,9 +298,36 @@ TEST_CASE("train --find-lr suggests a rate and writes no model") {
     made_folder folder;
     put_stripes(folder);
     const done found =
-        graft_program("train " + folder.path + " --arch lenet --batch 8 --find-lr --json --out " + folder.path + "/out");
+        graft_program("train " + folder.path + " --arch lenet --batch 8 --find-lr --json");
     REQUIRE(found.code == 0);
     CHECK(found.number("suggestion") > 0);
-    CHECK(file_contents(folder.path + "/out/model.onnx").empty());
+    for (const char* name : {"rates", "losses", "smoothed", "device"}) CHECK(contains(found.out, "\"" + std::string(name) + "\":"));
+    // A folder that holds a run is as it was.
+    folder.put("out/model.onnx", "mine");
+    const std::string sweep = "train " + folder.path + " --arch lenet --batch 8 --find-lr -q --out " + folder.path + "/out";
+    const done shown = graft_program(sweep), plain = graft_program(sweep, "LC_ALL=POSIX TERM=linux ");
+    REQUIRE(shown.code == 0);
+    CHECK(file_contents(folder.path + "/out/model.onnx") == "mine");
+    CHECK(!contains(file_contents(folder.path + "/out/metrics.jsonl"), "step"));
+    char suggested[32];
+    std::snprintf(suggested, sizeof suggested, "--lr %.2g", found.number("suggestion"));
+    for (const done& d : {shown, plain}) {
+        CHECK(contains(d.out, "1e-7"));
+        CHECK(times(d.out, suggested) == 2);
+        // Twelve rows of the curve, the axis, its numbers, the mark: none wider than 80 columns.
+        int rows = 0;
+        for (std::size_t at = 0, end; (end = d.out.find('\n', at)) != std::string::npos; at = end + 1, ++rows) {
+            int columns = 0;
+            for (std::size_t i = at; i < end; ++i) columns += (d.out[i] & 0xc0) != 0x80;
+            CHECK(columns <= 80);
+        }
+        CHECK(rows >= 16);
+    }
+    CHECK(contains(shown.out, "\xe2\xa0"));
+    CHECK(!contains(plain.out, "\xe2"));
+    CHECK(contains(plain.out, "*"));
+    const done nowhere = graft_program("train " + folder.path + " --arch lenet");
+    CHECK(nowhere.code == 2);
+    CHECK(contains(nowhere.last(), "--out"));
 }
 #endif
