@@ -53,6 +53,11 @@ graft::result<int> find_learning_rate(const common_options& common, const traini
         const graft::value& v = network.graph.values[static_cast<std::size_t>(id)];
         if (!v.constant && !loading.sample.format.known) loading.sample.format = {v.type, v.extents, true};
     }
+    graft::teacher_model teacher;
+    if (!with.teacher.empty()) {
+        GRAFT_TRY_ASSIGN(teacher, graft::teacher_model::load(with.teacher, data.training.classes(), with.threads, graft::on_device(how.on, how.operators)));
+        loading.teacher = teacher.view();
+    }
     graft::loader source;
     GRAFT_TRY_ASSIGN(source, graft::loader::make(data.training, loading));
 
@@ -81,7 +86,10 @@ graft::result<int> find_learning_rate(const common_options& common, const traini
             if (!b.other_labels.empty())
                 weight += graft::write_target(how.loss, b.other_labels[s], 1 - share, classes, row, true);
         }
+        graft::tensor taught;
+        if (teacher) GRAFT_TRY_ASSIGN(taught, teacher.logits(b.teacher_inputs));
         graft::step_input in;
+        in.teacher = teacher ? &taught : nullptr;
         in.inputs = &b.inputs, in.targets = &targets, in.scale = weight > 0 ? 1 / weight : 0, in.learning_rate = finder.rate(i),
         in.step = i;
         const graft::status done = step.run(in, pool);

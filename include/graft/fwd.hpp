@@ -147,6 +147,7 @@ struct step_memory;
 struct training_state;
 struct cut_network;
 struct cached_features;
+class teacher_model;
 struct trainer_options;
 struct trainer_progress;
 struct training_network;

@@ -31,6 +31,7 @@
 #include "train/report.hpp"
 #include "train/run_folder.hpp"
 #include "train/search.hpp"
+#include "train/teacher.hpp"
 #include "train/tensorboard.hpp"
 #include "train/trainer.hpp"
 #include "train/training_files.hpp"

@@ -13,6 +13,7 @@
 #include "parameters.hpp"
 #include "schedule.hpp"
 #include "step.hpp"
+#include "teacher.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -45,7 +46,7 @@ struct trainer_options {
     bool overwrite = false;            ///< replacing it: its own files go, others stay
     std::string command;               ///< for the report
     std::string precision = "auto";    ///< as the device of `step` was asked for it: a run goes on with the same
-    std::string teacher;               ///< a model whose answers are learnt too; see loss_options::distillation
+    std::string teacher;               ///< a model whose answers are learnt too, by its own preprocessing; see teacher_model and loss_options::distillation
     trainer_options() {
         schedule.kind = schedule_kind::cosine;
         schedule.warmup = 0.05;

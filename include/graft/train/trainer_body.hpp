@@ -112,6 +112,7 @@ private:
         l.sample.seed = o_.seed;
         l.sample.cache = o_.cache;
         if (training) l.sample.augment = o_.augmentation;
+        if (training && teacher_) l.teacher = teacher_.view();
         return l;
     }
 
@@ -125,6 +126,11 @@ private:
         if (o_.batch < 1) return fail(errc::usage, "batch", "a batch holds at least one picture");
         cached_ = network_.features != no_value && !is_random(o_.augmentation) && only_head_learns() && is_fixed_before(g, network_.features);
         GRAFT_TRY(make_step(o_.unfreeze_epoch > 0));
+        if (!o_.teacher.empty()) {
+            GRAFT_TRY_ASSIGN(teacher_, teacher_model::load(o_.teacher, data_.training.classes(), o_.threads, loading_model()));
+            const preprocess_choice& seen = teacher_.preprocessing();
+            if (seen.source == preprocess_source::assumed) observer_.on_warning(o_.teacher + ": the teacher does not say how pictures are prepared; " + seen.text + " is assumed");
+        }
         if (cached_) {
             cut_network cut = cut_at(g, network_.features);
             const auto progress = [](void* c, std::int64_t done, std::int64_t of) { static_cast<training_observer*>(c)->on_validation(done, of); };
@@ -132,6 +138,7 @@ private:
             cached_features features;
             GRAFT_TRY_ASSIGN(features, cache_features(cut.trunk, data_.training, l, pool_.threads(), progress, &observer_, loading_model()));
             count_bad(features.bad);
+            if (teacher_) GRAFT_TRY_ASSIGN(teacher_answers_, teacher_.answers(data_.training, l, features.bad, progress, &observer_));
             GRAFT_TRY_ASSIGN(validation_features_, cache_features(cut.trunk, data_.validation, l, pool_.threads(), progress, &observer_, loading_model()));
             count_bad(validation_features_.bad);
             shape rows = features.rows.shape();
@@ -143,10 +150,6 @@ private:
             loader from;
             GRAFT_TRY_ASSIGN(from, loader::make(data_.training, loading(true)));
             source_.reset(new loader_source(std::move(from)));
-        }
-        if (!o_.teacher.empty()) {
-            GRAFT_TRY_ASSIGN(teacher_, load(o_.teacher, on_device(o_.step.on)));
-            teacher_session_.reset(new session(teacher_, {o_.threads, nullptr}));
         }
         plateau_.rate = o_.learning_rate;
         return {};
@@ -305,11 +308,11 @@ private:
         const std::int64_t total = o_.epochs * steps_per_epoch();
         rate = learning_rate(o_.schedule, o_.learning_rate, {position_.step, total, position_.epoch}, &plateau_);
         tensor teacher;
-        if (teacher_session_) GRAFT_TRY_ASSIGN(teacher, teacher_session_->run(b.inputs));
+        if (teacher_) GRAFT_TRY_ASSIGN(teacher, taught(b));
         step_input in;
         in.inputs = &b.inputs;
         in.targets = &targets_;
-        in.teacher = teacher_session_ ? &teacher : nullptr;
+        in.teacher = teacher_ ? &teacher : nullptr;
         in.scale = weight > 0 ? 1 / weight : 0;
         in.learning_rate = rate;
         in.step = position_.step;
@@ -324,6 +327,17 @@ private:
             position_.correct += std::max_element(logits + i * count, logits + (i + 1) * count) - (logits + i * count) == b.labels[static_cast<std::size_t>(i)];
         position_.seen += n;
         return {};
+    }
+
+    // The teacher's logits for a batch.
+    result<tensor> taught(const batch& b) {
+        if (!cached_) return teacher_.logits(b.teacher_inputs);
+        const std::int64_t count = static_cast<std::int64_t>(classes());
+        tensor rows;
+        GRAFT_TRY_ASSIGN(rows, tensor::make(dtype::float32, {b.size(), count}));
+        for (std::size_t i = 0; i < b.indices.size(); ++i)
+            std::memcpy(rows.data<float>() + static_cast<std::int64_t>(i) * count, teacher_answers_.data<float>() + b.indices[i] * count, static_cast<std::size_t>(count) * sizeof(float));
+        return rows;
     }
 
     // What to go back to, after the loss has gone to infinity.
@@ -439,8 +453,8 @@ private:
     std::unique_ptr<batch_source> source_;
     shape batch_shape_;
     cached_features validation_features_;
-    model teacher_;
-    std::unique_ptr<session> teacher_session_;
+    teacher_model teacher_;
+    tensor teacher_answers_;  // where features are cached: a row for each training picture
     plateau_state plateau_;
     place position_;
     tensor targets_;

@@ -86,7 +86,7 @@ inline named_texts training_run::settings() const {
     const std::pair<const char*, double> optimizer[] = {{"momentum", p.momentum}, {"nesterov", double(p.nesterov)}, {"beta1", p.beta1}, {"beta2", p.beta2}, {"epsilon", p.epsilon},
                                                         {"weight decay", p.weight_decay}, {"clip norm", p.clip_norm}, {"ema", p.ema_decay}};
     for (const auto& o : optimizer) number(o.first, o.second);
-    s.emplace_back("teacher", o_.teacher);
+    s.emplace_back("teacher", teacher_ ? network_fingerprint(teacher_.graph()) + ", " + text(teacher_.view().preprocess) : "");
     s.emplace_back("loss", name(l.kind));
     const std::pair<const char*, float> loss[] = {{"label smoothing", l.label_smoothing}, {"focal gamma", l.gamma}, {"huber delta", l.delta}, {"distillation", l.distillation}, {"temperature", l.temperature}};
     for (const auto& o : loss) number(o.first, static_cast<double>(o.second));
