@@ -87,8 +87,9 @@ struct training_options {
     int epochs = 10, batch = 32, unfreeze_epoch = -1, patience = 0, workers = 0, shards = 8;
     double lr = -1, trunk_lr = -1, trunk_rate = -1, momentum = 0.9, weight_decay = -1, warmup = -1;
     double label_smoothing = -1, focal_gamma = 2, distillation = -1, temperature = 4, mixup = -1, cutmix = -1;
-    double ema = -1, clip_norm = 0, bad_share = 0.01, validation = 0.2, checkpoint_every = 20;
+    double layer_decay = 1, ema = -1, clip_norm = 0, bad_share = 0.01, validation = 0.2, checkpoint_every = 20;
     std::string optimizer = "adamw", schedule = "cosine", loss = "cross_entropy", class_weights, teacher, freeze = "none", trunk, output;
+    std::vector<std::string> rates; ///< REGEX=FACTOR
     std::string batch_norm = "train", augment, preprocess, max_ram, cache;
     bool nesterov = false, strict = false, allow_empty = false, resume = false, overwrite = false, find_lr = false;
 };

@@ -338,6 +338,8 @@ graft::result<int> train(const common_options& common, const training_options& o
     watcher watch(common, setup, with);
     tell_data(watch, common, options, data, with);
     for (const std::string& note : setup.notes) watch.note("network: " + note);
+    const std::string rates = graft::rates_text(setup.network.parameters);
+    if (!rates.empty()) watch.note("rates:   " + rates);
     graft::training_network network = setup.network;
     graft::training_result found;
     GRAFT_TRY_ASSIGN(found, graft::train(std::move(network), data, with, watch));

@@ -72,6 +72,12 @@ void declare_learning(CLI::App& verb, training_options& o) {
             ->check(CLI::Range(0.0, 1e6))
             ->excludes(rate);
     }
+    option("--rate", o.rates, "REGEX=FACTOR", "A factor on the rate of the weights whose names match; may be given again, the last match holds")
+        ->expected(1)
+        ->take_all()
+        ->allow_extra_args(false);
+    option("--layer-decay", o.layer_decay, "D", "Each stage, counted from the head, learns at D times the rate of the next (default: 1)")
+        ->check(CLI::Range(1e-6, 1.0));
     option("--optimizer", o.optimizer, "NAME", "sgd, adam or adamw (default: adamw)");
     option("--momentum", o.momentum, "M", "Of sgd (default: 0.9)")->check(share);
     verb.add_flag("--nesterov", o.nesterov, "Nesterov's momentum, of sgd")->group(group);

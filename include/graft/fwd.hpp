@@ -148,6 +148,7 @@ struct training_state;
 struct cut_network;
 struct cached_features;
 class teacher_model;
+struct named_rate;
 struct trainer_options;
 struct trainer_progress;
 struct training_network;

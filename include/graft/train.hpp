@@ -28,6 +28,7 @@
 #include "train/grad_cam.hpp"
 #include "train/heat_map.hpp"
 #include "train/metrics_log.hpp"
+#include "train/rates.hpp"
 #include "train/report.hpp"
 #include "train/run_folder.hpp"
 #include "train/search.hpp"

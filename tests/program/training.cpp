@@ -198,6 +198,13 @@ TEST_CASE("finetune puts a head for other classes on a trunk and keeps the names
     CHECK(graft_program(run + "/staged --freeze 2 --epochs 1 --optimizer sgd --nesterov --schedule constant --ema 0.9 --clip-norm 1 "
                               "--class-weights 1:2:1 -q")
               .code == 0);
+    // Factors by name and by stage are multiplied; the report tells them.
+    const done rates = graft_program(run + "/rates --epochs 1 --rate '^stem=0.5' --rate '^stem.*bias=0' --layer-decay 0.5 --trunk-rate 0.1");
+    CAPTURE(rates.err);
+    CHECK(rates.code == 0);
+    CHECK(contains(rates.err, "rates:   "));
+    CHECK(contains(file_contents(out + "/rates/report.html"), "rates by layer"));
+    CHECK(contains(graft_program(run + "/none --rate nowhere=2").last(), "some of them are "));
     CHECK(graft_program(run + "/taught --teacher " + out + "/model.onnx --epochs 1 --loss cross_entropy -q").code == 0);
 }
 
@@ -219,7 +226,8 @@ TEST_CASE("wrong options of training exit with 2 and name the option") {
     for (const char* wrong :
          {"--epochs 0", "--batch x", "--optimizer rmsprop", "--loss hinge", "--schedule linear", "--warmup 1.5",
           "--augment zoom=2", "--max-ram much", "--shards 3", "--batch-norm maybe", "--nesterov", "--class-weights 1:2:3",
-          "--class-weights a", "--checkpoint-every 31", "--ema 1", "--distillation 0.5", "--freeze trunk"}) {
+          "--class-weights a", "--checkpoint-every 31", "--ema 1", "--distillation 0.5", "--freeze trunk", "--rate conv", "--rate '(=1'", "--rate conv1=-1", "--rate nowhere=1",
+          "--layer-decay 0", "--layer-decay 2"}) {
         CAPTURE(wrong);
         const done refused = graft_program(run + wrong);
         CHECK(refused.code == 2);

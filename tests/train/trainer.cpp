@@ -1,16 +1,9 @@
 // Whole runs on a small folder of pictures: the same model for any threads and workers and after any interruption; frozen trunks.
-#include "../data/made_dataset.hpp"
 #include "../exec/host_device.hpp"
-#include "small_steps.hpp"
-
-#include <graft/data/png_encode.hpp>
+#include "small_runs.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #if !defined(_WIN32)
 #include <sys/wait.h>
@@ -18,54 +11,6 @@
 #endif
 
 namespace {
-
-// Three classes of pictures of 12 x 12, each of its own colour under noise: 8 of each to learn from, 3 to score by.
-void put_pictures(const made_folder& folder) {
-    std::uint64_t k = 1000;
-    for (const char* part : {"train", "val"})
-        for (int label = 0; label < 3; ++label)
-            for (int i = 0; i < (part[0] == 't' ? 8 : 3); ++i, ++k) {
-                const graft::image picture = graft::image::make(12, 12, 3);
-                for (std::int64_t p = 0; p < 12 * 12 * 3; ++p)
-                    picture.data()[p] = static_cast<std::uint8_t>(128 + 50 * small_steps::hashed(k, static_cast<std::uint64_t>(p)) + (p % 3 == label ? 60 : -20));
-                folder.put(std::string("data/") + part + "/" + "abc"[label] + "/" + std::to_string(i) + ".png", graft::encode_png(picture));
-            }
-}
-
-graft::training_network small_network(const std::string& freeze, bool features = true) {
-    graft::builder b("small", 4);
-    graft::conv2d_options conv;
-    conv.kernel = 3, conv.stride = 2, conv.name = "conv1";
-    graft::value_id x = b.relu(b.conv2d(b.input("input", graft::dtype::float32, {"N", 3, 8, 8}), 8, conv));
-    conv.name = "conv2", conv.stride = 1;
-    x = b.flatten(b.global_average_pool(b.relu(b.conv2d(x, 12, conv))));
-    graft::linear_options fc;
-    fc.name = "fc";
-    b.output(b.linear(x, 3, fc), "logits");
-    graft::training_network n;
-    n.graph = small_steps::loaded(b.finish());
-    n.logits = graft::logits_of(n.graph);
-    n.parameters = graft::parameters_of(n.graph);
-    if (features) n.features = n.graph.nodes.back().inputs[0];
-    graft::executor serial;
-    const graft::status frozen = graft::freeze(n.graph, n.parameters, freeze, {"fc.weight", "fc.bias"}, {}, {1, 3, 8, 8}, serial);
-    REQUIRE(frozen.ok());
-    return n;
-}
-
-graft::trainer_options small_options(const std::string& out) {
-    graft::trainer_options o;
-    o.epochs = 3;
-    o.batch = 5;
-    o.learning_rate = 0.01;
-    o.trunk_rate = 0.1;
-    o.seed = 9;
-    o.threads = 1;
-    o.workers = 1;
-    o.out = out;
-    o.preprocess = graft::parse_preprocess("imagenet,resize=8x8");
-    return o;
-}
 
 // Ends the process at a step, as a kill would.
 class killer final : public graft::training_observer {
@@ -81,32 +26,6 @@ public:
 private:
     int left_;
 };
-
-std::string file(const std::string& path) {
-    std::ifstream in(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
-}
-
-struct outcome {
-    graft::training_result result;
-    std::string model;
-};
-outcome trained(const made_folder& folder, const graft::trainer_options& o, graft::training_network network) {
-    const graft::dataset_splits data = graft::open_splits(folder.path + "/data");
-    graft::training_observer watcher;
-    auto made = graft::train(std::move(network), data, o, watcher);
-    REQUIRE_MESSAGE(made.ok(), std::string(made.ok() ? "" : made.error().what()));
-    outcome r;
-    r.result = std::move(made).value();
-    if (!o.out.empty()) r.model = file(o.out + "/model.onnx");
-    return r;
-}
-
-std::string weight(const graft::graph& g, const char* name) {
-    for (const graft::value& v : g.values)
-        if (v.name == name && v.constant) return {reinterpret_cast<const char*>(v.constant.raw()), v.constant.bytes()};
-    return "";
-}
 
 }  // namespace
 
@@ -135,65 +54,6 @@ TEST_CASE("A run learns, writes its files, and gives the same model for any thre
     graft::trainer_options o = small_options(folder.path + "/other");
     o.seed = 10;
     CHECK(trained(folder, o, small_network("none")).model != first.model);
-}
-
-TEST_CASE("A folder that holds a run is refused, its own files are replaced where that is asked for, and nothing else is touched") {
-    const made_folder folder;
-    put_pictures(folder);
-    graft::trainer_options o = small_options(folder.path + "/run");
-    o.epochs = 1;
-    const auto runs = [&] {
-        const graft::dataset_splits data = graft::open_splits(folder.path + "/data");
-        graft::training_observer watcher;
-        return graft::train(small_network("none"), data, o, watcher);
-    };
-    const auto event_files = [&] {
-        const std::vector<std::string> names = graft::run_files(o.out);
-        return std::count_if(names.begin(), names.end(), [](const std::string& name) { return name[0] == 'e'; });
-    };
-    folder.put("run/notes.txt", "mine");
-    REQUIRE(runs().ok());
-    const std::string model = file(o.out + "/model.onnx"), checkpoint = file(o.out + "/checkpoint.safetensors"), log = file(o.out + "/metrics.jsonl");
-    CHECK(event_files() == 1);
-    o.seed = 10;
-    const auto refused = runs();
-    REQUIRE(!refused.ok());
-    CHECK(refused.error().code() == graft::errc::train_out_in_use);
-    CHECK(file(o.out + "/model.onnx") == model);
-    CHECK(file(o.out + "/checkpoint.safetensors") == checkpoint);
-    CHECK(file(o.out + "/metrics.jsonl") == log);
-    // TensorBoard would show the points of both.
-    o.overwrite = true;
-    REQUIRE(runs().ok());
-    CHECK(event_files() == 1);
-    CHECK(file(o.out + "/model.onnx") != model);
-    CHECK(file(o.out + "/notes.txt") == "mine");
-    // What a resumed run adds stands beside what was there.
-    o.overwrite = false, o.resume = true;
-    REQUIRE(runs().ok());
-    CHECK(event_files() == 2);
-    // Without its checkpoint a run is over: its model is not replaced by a run that begins anew.
-    std::remove((o.out + "/checkpoint.safetensors").c_str());
-    std::remove((o.out + "/checkpoint.previous.safetensors").c_str());
-    CHECK(runs().error().code() == graft::errc::train_out_in_use);
-}
-
-TEST_CASE("A model is written only beside a checkpoint to go on from") {
-    // The pictures of the validation part vanish once they are scored, so that writing the model fails behind the first epoch.
-    const made_folder folder;
-    put_pictures(folder);
-    struct remover final : graft::training_observer {
-        std::string folder;
-        inline void on_validation(std::int64_t done, std::int64_t of) override {
-            if (done == of) std::filesystem::remove_all(folder + "/data/val");
-        }
-    } watcher;
-    watcher.folder = folder.path;
-    const graft::trainer_options o = small_options(folder.path + "/run");
-    const graft::dataset_splits data = graft::open_splits(folder.path + "/data");
-    CHECK(!graft::train(small_network("none"), data, o, watcher).ok());
-    CHECK(file(o.out + "/model.onnx").empty());
-    CHECK(!file(o.out + "/checkpoint.safetensors").empty());
 }
 
 TEST_CASE("A run on a device ends with the model that the reference kernels of the CPU make, also where the trunk joins later") {
@@ -253,58 +113,6 @@ TEST_CASE("A frozen trunk that a device runs once for each picture gives the hea
     const outcome device = trained(folder, o, small_network("trunk"));
     CHECK(weight(device.result.network, "conv1.weight") == weight(cpu.result.network, "conv1.weight"));
     CHECK(device.result.history[2].loss == doctest::Approx(cpu.result.history[2].loss).epsilon(1e-4));
-}
-
-TEST_CASE("A run that its observer stops keeps a checkpoint and goes on to the bytes of one that was not") {
-    struct stopper final : graft::training_observer {
-        std::int64_t steps = 0, epochs = 0;  // left
-        inline graft::verdict on_step(const graft::trainer_progress&) override { return --steps == 0 ? graft::verdict::stop : graft::verdict::go_on; }
-        inline graft::verdict on_epoch(const graft::epoch_record&) override { return --epochs == 0 ? graft::verdict::stop : graft::verdict::go_on; }
-    };
-    const made_folder folder;
-    put_pictures(folder);
-    graft::trainer_options o = small_options(folder.path + "/whole");
-    o.unfreeze_epoch = 1;
-    const outcome whole = trained(folder, o, small_network("none"));
-    CHECK(!whole.result.stopped);
-    const graft::dataset_splits data = graft::open_splits(folder.path + "/data");
-    // Five steps an epoch: in the middle of the first, at its last step, behind its end, and in the middle of the second.
-    const struct {
-        std::int64_t steps, epochs, done;
-    } stops[] = {{2, 0, 0}, {5, 0, 0}, {0, 1, 1}, {7, 0, 1}};
-    for (const auto& at : stops) {
-        CAPTURE(at.steps);
-        CAPTURE(at.epochs);
-        graft::trainer_options with = o;
-        with.out = folder.path + "/stopped" + std::to_string(at.steps);
-        stopper watcher;
-        watcher.steps = at.steps, watcher.epochs = at.epochs;
-        auto stopped = graft::train(small_network("none"), data, with, watcher);
-        REQUIRE(stopped.ok());
-        CHECK(stopped->stopped);
-        CHECK(stopped->epochs == at.done);
-        CHECK(stopped->network.values.empty() == (at.done == 0));
-        CHECK(stopped->images_per_s > 0);
-        const graft::loaded_checkpoint kept = graft::load_checkpoint(with.out + "/checkpoint.safetensors");
-        REQUIRE(kept.found);
-        CHECK(*kept.contents.find_state("step") == std::to_string(at.steps ? at.steps : 5));
-        with.resume = true;
-        const outcome resumed = trained(folder, with, small_network("none"));
-        CHECK(!resumed.result.stopped);
-        CHECK(resumed.model == whole.model);
-        CHECK(resumed.result.history.size() == 3);
-    }
-    // Without a folder there is what the epochs before have found; behind the last one there is nothing to stop.
-    o.out = "";
-    stopper watcher;
-    watcher.epochs = 2;
-    const auto second = graft::train(small_network("none"), data, o, watcher);
-    REQUIRE(second.ok());
-    CHECK(second->stopped);
-    CHECK(second->epochs == 2);
-    CHECK(!second->network.values.empty());
-    watcher.epochs = 3;
-    CHECK(!graft::train(small_network("none"), data, o, watcher)->stopped);
 }
 
 #if !defined(_WIN32)

@@ -11,6 +11,7 @@
 #include "metrics.hpp"
 #include "metrics_log.hpp"
 #include "parameters.hpp"
+#include "rates.hpp"
 #include "schedule.hpp"
 #include "step.hpp"
 #include "teacher.hpp"

@@ -81,6 +81,7 @@ inline named_texts training_run::settings() const {
     s.emplace_back("network", network_text_);
     number("lr", o_.learning_rate);
     number("trunk rate", o_.trunk_rate);
+    s.emplace_back("rates", rates_text(network_.parameters));
     s.emplace_back("schedule", text(o_.schedule));
     s.emplace_back("optimizer", name(p.kind));
     const std::pair<const char*, double> optimizer[] = {{"momentum", p.momentum}, {"nesterov", double(p.nesterov)}, {"beta1", p.beta1}, {"beta2", p.beta2}, {"epsilon", p.epsilon},
