@@ -116,7 +116,7 @@ def graft_run(a, seed, folder):
         options = ["finetune", a.data, "--from", a.model] + (["--preprocess", a.preprocess] if a.preprocess else []) + a.options
     if a.task != "finetune":
         options += ["--warmup", "0", "--label-smoothing", "0", "--lr", repr(a.lr), "--batch", str(a.batch), "--epochs", str(a.epochs)]
-    command = [a.graft] + options + ["--seed", str(seed), "--threads", str(a.threads), "--out", out, "--json", "-q"]
+    command = [a.graft] + options + ["--seed", str(seed), "--threads", str(a.threads), "--out", out, "--overwrite", "--json", "-q"]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if done.returncode:
         raise SystemExit(" ".join(command) + "\n" + done.stderr)

@@ -60,7 +60,7 @@ int main(int count, char** arguments) try {
     how.epochs = 30, how.batch = 16, how.learning_rate = 0.003;
     how.augmentation = graft::parse_augmentation("none");
     how.preprocess = graft::parse_preprocess(graft::default_preprocess("lenet"));
-    how.out = std::string(arguments[1]) + "/trained";
+    how.out = std::string(arguments[1]) + "/trained", how.overwrite = true;
     graft::training_observer silent;
     const graft::training_result done = graft::train(network, data, how, silent);
     std::printf("after training, %s of the 48 are right\n", done.best_top1 >= 0.9 ? "nine tenths or more" : "less than nine tenths");

@@ -28,6 +28,7 @@ ADVICE = {
     "train.diverged": "Take a smaller `--lr`, a longer warm-up, or `--clip-norm 1`; the last good checkpoint is kept.",
     "train.head": "The network is no classifier of one picture, has several outputs (`--output NAME` says which), or ends in a way that gives no row of features: name the value to cut at with `--trunk`; `graft info MODEL` lists the network's values.",
     "train.freeze": "`--freeze none`, or a smaller number of stages.",
+    "train.out_in_use": "`--resume` goes on with the run, `--overwrite` replaces its files, another `--out` leaves it alone; the message names one that is free.",
     "explain.features": "Only networks with convolutions or patches can show where they look; networks of dense layers alone cannot.",
     "checkpoint.write": "Make room, or write elsewhere (`--out`); the checkpoint before is untouched.",
     "checkpoint.malformed": "Remove the checkpoint and its predecessor to begin afresh.",

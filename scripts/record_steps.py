@@ -91,7 +91,7 @@ def losses():
             "mse": lambda: F.mse_loss(x, plain, reduction="sum") / 5,
             "l1": lambda: F.l1_loss(x, plain, reduction="sum") / 5,
             "huber": lambda: F.huber_loss(x, plain, reduction="sum", delta=0.7) / 5,
-            "distillation": lambda: 0.7 * F.cross_entropy(x, soft, reduction="sum") + 0.3 * 9 * F.cross_entropy(x / 3, torch.softmax(teacher / 3, 1), reduction="sum"),
+            "distillation": lambda: 0.7 * F.cross_entropy(x, soft, reduction="sum") + 0.3 * 9 * F.kl_div(torch.log_softmax(x / 3, 1), torch.log_softmax(teacher / 3, 1), reduction="sum", log_target=True),
         }[name]() / 3.5
         total.backward()
         made.append((name, total.item(), x.grad.numpy().ravel().tolist()))

@@ -1,4 +1,5 @@
 // finetune --find-lr and train --find-lr: a sweep of the learning rate on the way to a suggestion.
+#include "plot.hpp"
 #include "training.hpp"
 
 #include <nlohmann/json.hpp>
@@ -10,21 +11,20 @@
 namespace program {
 namespace {
 
-// The losses over the rates as bars, a row for each factor of about two.
+// The smoothed losses over the rates.
 void print_sweep(const terminal& screen, const graft::rate_finder& finder, double suggestion) {
-    const std::vector<double>& smoothed = finder.smoothed();
-    if (smoothed.empty()) return;
-    const double most = *std::max_element(smoothed.begin(), smoothed.end());
-    double next = 0;
-    for (std::size_t i = 0; i < smoothed.size(); ++i) {
-        const double rate = finder.rate(static_cast<std::int64_t>(i));
-        const bool chosen = rate == suggestion;
-        if (rate < next && !chosen) continue;
-        if (!chosen) next = rate * 2;
-        char text[64];
-        std::snprintf(text, sizeof text, "%9.2e  %7.4f  ", rate, smoothed[i]);
-        std::printf("%s%s%s\n", text, bar(screen, most > 0 ? smoothed[i] / most : 0, 40).c_str(), chosen ? "  steepest" : "");
-    }
+    log_plot plot;
+    plot.y = finder.smoothed();
+    if (plot.y.empty()) return;
+    for (std::size_t i = 0; i < plot.y.size(); ++i) plot.x.push_back(finder.rate(static_cast<std::int64_t>(i)));
+    const double first = plot.y.front(), most = *std::max_element(plot.y.begin(), plot.y.end());
+    plot.low = *std::min_element(plot.y.begin(), plot.y.end());
+    // The end of a sweep is an explosion, beside which a fall could not be seen.
+    plot.high = std::min(most, first + std::max(first - plot.low, 0.1 * first));
+    plot.mark = suggestion;
+    if (suggestion > 0) plot.mark_text = "--lr " + formatted("%.2g", suggestion);
+    std::printf("%s\n", styled(screen, style::dim, "    loss   over the learning rate").c_str());
+    for (const std::string& line : drawn(screen, plot)) std::printf("%s\n", line.c_str());
 }
 
 } // namespace
@@ -52,6 +52,11 @@ graft::result<int> find_learning_rate(const common_options& common, const traini
     for (graft::value_id id : network.graph.inputs) {
         const graft::value& v = network.graph.values[static_cast<std::size_t>(id)];
         if (!v.constant && !loading.sample.format.known) loading.sample.format = {v.type, v.extents, true};
+    }
+    graft::teacher_model teacher;
+    if (!with.teacher.empty()) {
+        GRAFT_TRY_ASSIGN(teacher, graft::teacher_model::load(with.teacher, data.training.classes(), with.threads, graft::on_device(how.on, how.operators)));
+        loading.teacher = teacher.view();
     }
     graft::loader source;
     GRAFT_TRY_ASSIGN(source, graft::loader::make(data.training, loading));
@@ -81,7 +86,10 @@ graft::result<int> find_learning_rate(const common_options& common, const traini
             if (!b.other_labels.empty())
                 weight += graft::write_target(how.loss, b.other_labels[s], 1 - share, classes, row, true);
         }
+        graft::tensor taught;
+        if (teacher) GRAFT_TRY_ASSIGN(taught, teacher.logits(b.teacher_inputs));
         graft::step_input in;
+        in.teacher = teacher ? &taught : nullptr;
         in.inputs = &b.inputs, in.targets = &targets, in.scale = weight > 0 ? 1 / weight : 0, in.learning_rate = finder.rate(i),
         in.step = i;
         const graft::status done = step.run(in, pool);

@@ -1,4 +1,5 @@
 // graft, the program: reads the command line, calls the verb, turns every failure into one line and an exit code.
+#include "interrupt.hpp"
 #include "program.hpp"
 #include "training_flags.hpp"
 
@@ -271,6 +272,22 @@ graft::result<int> call(const CLI::App& app, const all_options& o) {
     return preprocess(o.common, o.preprocess);
 }
 
+// The command line for a shell: as it was typed, or so that it goes on with the run that it began.
+std::string typed(int argc, char** argv, bool going_on) {
+    std::string line;
+    bool resumes = !going_on;
+    const auto add = [&](const std::string& word) { line += (line.empty() ? "" : " ") + shell_quoted(word); };
+    for (int i = 0; i < argc; ++i) {
+        const std::string word = argv[i];
+        if (going_on && word == "--overwrite") continue;
+        if (!resumes && word == "--") add("--resume"), resumes = true;
+        resumes |= word == "--resume";
+        add(word);
+    }
+    if (!resumes) add("--resume");
+    return line;
+}
+
 int start(int argc, char** argv) {
     if (argc > 1 && argv[1][0] != '-' &&
         std::none_of(std::begin(verb_names), std::end(verb_names), [&](const char* name) { return !std::strcmp(name, argv[1]); }))
@@ -278,8 +295,10 @@ int start(int argc, char** argv) {
     CLI::App app("Runs image models from ONNX files, and trains them.");
     all_options options;
     declare(app, options);
-    for (int i = 0; i < argc; ++i) options.train.command += (i ? " " : "") + std::string(argv[i]);
+    options.train.command = typed(argc, argv, false);
+    options.train.resume_command = typed(argc, argv, true);
     options.finetune.command = options.train.command;
+    options.finetune.resume_command = options.train.resume_command;
     if (argc == 1) {
         std::fprintf(stderr, "%s", app.help().c_str());
         return report(graft::fail(graft::errc::usage, "graft", "a verb is missing").error());

@@ -19,6 +19,7 @@ namespace program {
 using json = nlohmann::ordered_json;
 
 constexpr int exit_done = 0, exit_failed = 1, exit_usage = 2;
+constexpr int exit_stopped = 128; ///< and the number of the signal that asked for it, as shells have it
 constexpr int batch_auto = -2; ///< --batch auto
 
 /// Options that every verb takes.
@@ -84,13 +85,14 @@ struct evaluate_options {
 /// Of finetune and train. What is not given is as the library has it; numbers that are negative and texts that are empty are decided later.
 struct training_options {
     bool from_scratch = false; ///< train
-    std::string data, from, arch, out, command;
+    std::string data, from, arch, out, command, resume_command; ///< command: for a shell, as it was typed; resume_command: to go on with what it began
     graft::finetune_options with; ///< what the options go into, and where their defaults come from
     int batch = static_cast<int>(with.batch);
     double trunk_lr = -1, warmup = -1, mixup = -1, cutmix = -1, validation = graft::dataset_options().validation_fraction;
     std::string optimizer = graft::name(with.step.optimizer.kind), loss = graft::name(with.step.loss.kind), schedule, class_weights, trunk, output, freeze = with.freeze;
+    std::vector<std::string> rates; ///< REGEX=FACTOR
     std::string batch_norm = with.step.batch_norm ? "train" : "frozen", augment, preprocess, max_ram, cache;
-    bool nesterov = false, strict = false, allow_empty = false, resume = false, find_lr = false;
+    bool nesterov = false, strict = false, allow_empty = false, resume = false, overwrite = false, find_lr = false;
 };
 
 // One function a verb, each in the file of its name. They return the exit code, or fail and leave the message to main.

@@ -1,5 +1,6 @@
 // graft finetune and graft train: from a dataset to a model.
 #include "batch_search.hpp"
+#include "interrupt.hpp"
 #include "training.hpp"
 
 #include <graft/data/augment_spec.hpp>
@@ -11,6 +12,8 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <memory>
 
 namespace program {
 namespace {
@@ -21,9 +24,13 @@ std::string plural(std::int64_t n, const char* one, const char* many) { return s
 class watcher final : public graft::training_observer {
 public:
     watcher(const common_options& common, const training_setup& setup, const graft::trainer_options& with)
-        : screen_(common.quiet, common.color), setup_(setup), with_(with), gpu_(device_name(with.step.on)) {}
+        : quiet_(common.quiet), screen_(common.quiet, common.color), setup_(setup), with_(with), gpu_(device_name(with.step.on)) {}
 
     void on_start(const graft::step_memory& memory, std::int64_t learning) override {
+        // From here on there is something to keep.
+        const bool bar = look_at(stderr, "auto").interactive;
+        interrupt_ = std::make_unique<interrupt_guard>(
+            quiet_ ? "" : std::string(bar ? "\n" : "graft: ") + "stopping as soon as the checkpoint is written; Ctrl-C again ends at once\n");
         std::int64_t all = 0;
         for (const graft::parameter& p : setup_.network.parameters)
             all += setup_.network.graph.values[static_cast<std::size_t>(p.id)].constant.elements();
@@ -38,7 +45,7 @@ public:
         screen_.note("memory:  a step of " + plural(with_.batch, "picture", "pictures") + " takes " + bytes_text(memory.total()) +
                      ": " + parts);
     }
-    void on_step(const graft::trainer_progress& p) override {
+    graft::verdict on_step(const graft::trainer_progress& p) override {
         if (scoring_ && !epoch_) figures.features_seconds += (now_ms() - scoring_since_) / 1e3;
         scoring_ = false;
         if (p.steps > 0)
@@ -54,6 +61,7 @@ public:
         at.gpu = gpu_.latest();
         warn_if_lost();
         screen_.update(at);
+        return judged();
     }
     void on_validation(std::int64_t done, std::int64_t of) override {
         if (!scoring_) scoring_ = true, scoring_since_ = now_ms();
@@ -65,7 +73,7 @@ public:
         at.gpu = gpu_.latest();
         screen_.update(at);
     }
-    void on_epoch(const graft::epoch_record& r) override {
+    graft::verdict on_epoch(const graft::epoch_record& r) override {
         if (scoring_) figures.scored_seconds += (now_ms() - scoring_since_) / 1e3;
         scoring_ = false;
         epoch_summary done;
@@ -82,6 +90,7 @@ public:
             screen_.note("network: the trunk joins; from epoch " + std::to_string(r.epoch + 2) + " on it learns too");
         warn_if_waiting(r);
         warn_if_throttled(r);
+        return judged();
     }
     void add_figures(graft::named_numbers& log) override {
         if (!gpu_.watching()) return;
@@ -100,10 +109,17 @@ public:
     }
     void note(const std::string& text) { screen_.note(text); }
     void clear() { screen_.clear(); }
+    /// The run is over: Ctrl-C does what it did before. Returns the signal that came, 0 where none did.
+    int release() {
+        const int caught = interrupt_ ? interrupt_->caught() : 0;
+        interrupt_.reset();
+        return caught;
+    }
 
     run_figures figures;
 
 private:
+    graft::verdict judged() const { return interrupt_ && interrupt_->caught() ? graft::verdict::stop : graft::verdict::go_on; }
     void warn_if_waiting(const graft::epoch_record& r) {
         // A quarter of an epoch, and not of one that is over at once.
         if (waiting_told_ || !with_.step.on || r.wait_share < 0.25 || r.wait_share * r.seconds < 1) return;
@@ -131,7 +147,9 @@ private:
                    "--resume, or on another --device");
     }
 
+    const bool quiet_;
     training_progress screen_;
+    std::unique_ptr<interrupt_guard> interrupt_;
     const training_setup& setup_;
     const graft::trainer_options& with_;
     gpu_use gpu_;
@@ -235,6 +253,16 @@ void print_result(const common_options& common, const graft::trainer_options& wi
     std::printf("\nNext: graft classify %s PHOTO.jpg\n", printable(model).c_str());
 }
 
+void print_stopped(const common_options& common, const training_options& o, const graft::trainer_options& with, const graft::training_result& found) {
+    const terminal screen = look_at(stdout, common.color);
+    std::string best;
+    if (found.best_epoch >= 0) best = "; best " + percent_text(found.best_top1) + " top-1, in epoch " + std::to_string(found.best_epoch + 1);
+    std::printf("%s  behind %lld of %lld epochs%s\n", styled(screen, style::dim, "stopped   ").c_str(), static_cast<long long>(found.epochs),
+                static_cast<long long>(with.epochs), best.c_str());
+    std::printf("%s  %s\n", styled(screen, style::dim, "checkpoint").c_str(), printable(graft::join_path(with.out, "checkpoint.safetensors")).c_str());
+    std::printf("\nTo go on: %s\n", o.resume_command.c_str());
+}
+
 void print_json(const training_options& o, const training_setup& setup, const graft::dataset_splits& data,
                 const graft::trainer_options& with, const graft::training_result& found, const found_batch& batch) {
     json history = json::array();
@@ -268,17 +296,34 @@ void print_json(const training_options& o, const training_setup& setup, const gr
                 {"training_images", data.training.size()},
                 {"validation_images", data.validation.size()},
                 {"bad_images", found.bad_pictures},
+                {"stopped", found.stopped},
                 {"model", graft::join_path(o.out, "model.onnx")},
                 {"history", history}};
+    if (found.stopped) object["resume_command"] = o.resume_command;
     if (o.batch == batch_auto) object["batch_trials"] = tried_json(batch.tried);
     print(object);
+}
+
+// Before anything takes time. What the run is to learn from must not be what it replaces.
+graft::status check_folder(const training_options& o) {
+    GRAFT_TRY(graft::check_out(o.out, o.resume, o.overwrite));
+    const std::string model = graft::join_path(o.out, "model.onnx");
+    for (const std::string& given : {o.from, o.with.teacher}) {
+        std::error_code none;
+        if (o.overwrite && std::filesystem::equivalent(given, model, none))
+            return graft::fail(graft::errc::usage, "--overwrite", printable(given) + " is part of the run that would be replaced: take another --out");
+    }
+    return {};
 }
 
 } // namespace
 
 graft::result<int> train(const common_options& common, const training_options& options) {
     graft::trainer_options with;
+    if (options.out.empty() && !options.find_lr)
+        return graft::fail(graft::errc::usage, options.from_scratch ? "train" : "finetune", "--out is required: the folder for what is written");
     GRAFT_TRY_ASSIGN(with, trainer_options_of(common, options));
+    if (!options.find_lr) GRAFT_TRY(check_folder(options));
     GRAFT_TRY_ASSIGN(with.step.on, open_device(common));
     with.step.loss_scaling = with.step.on && common.precision == "float16";
     graft::dataset_options opening;
@@ -301,11 +346,21 @@ graft::result<int> train(const common_options& common, const training_options& o
     watcher watch(common, setup, with);
     tell_data(watch, common, options, data, with);
     for (const std::string& note : setup.notes) watch.note("network: " + note);
+    const std::string rates = graft::rates_text(setup.network.parameters);
+    if (!rates.empty()) watch.note("rates:   " + rates);
     graft::training_network network = setup.network;
     graft::training_result found;
     GRAFT_TRY_ASSIGN(found, graft::train(std::move(network), data, with, watch));
+    const int signal = watch.release();
     watch.clear();
     if (with.cache && !with.cache->trouble().empty()) watch.on_warning(with.cache->trouble());
+    if (found.stopped) {
+        if (common.json)
+            print_json(options, setup, data, with, found, batch);
+        else
+            print_stopped(common, options, with, found);
+        return exit_stopped + signal;
+    }
     GRAFT_TRY(write_training_report(setup, data, with, found, watch.figures, device_and_precision(common, with.step.on)));
     if (common.json)
         print_json(options, setup, data, with, found, batch);

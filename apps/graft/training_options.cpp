@@ -71,6 +71,8 @@ void declare_learning(CLI::App& verb, training_options& o, const settings& all) 
         CLI::Option* rate = option("--trunk-lr", o.trunk_lr, "RATE")->check(CLI::Range(0.0, 1e6));
         option("--trunk-rate", o.with.trunk_rate, "FACTOR")->check(CLI::Range(0.0, 1e6))->excludes(rate);
     }
+    option("--rate", o.rates, "REGEX=FACTOR")->expected(1)->take_all()->allow_extra_args(false);
+    option("--layer-decay", o.with.layer_decay, "D")->check(CLI::Range(1e-6, 1.0));
     option("--optimizer", o.optimizer, "NAME");
     option("--momentum", optimizer.momentum, "M")->check(share);
     verb.add_flag("--nesterov", optimizer.nesterov, told(all, "--nesterov"))->group(group);
@@ -86,7 +88,7 @@ void declare_learning(CLI::App& verb, training_options& o, const settings& all) 
     option("--temperature", loss.temperature, "T")->check(CLI::Range(0.01, 1000.0))->needs(teacher);
     option("--clip-norm", optimizer.clip_norm, "NORM")->check(CLI::Range(0.0, 1e9));
     option("--patience", o.with.patience, "N")->check(CLI::Range(0, 1000000));
-    verb.add_flag("--find-lr", o.find_lr, "Sweep the learning rate, print which to take, and train nothing")->group(group);
+    verb.add_flag("--find-lr", o.find_lr, "Sweep the learning rate, draw the losses and which to take, and train nothing; without --out")->group(group);
 }
 
 void declare_run(CLI::App& verb, training_options& o, const settings& all) {
@@ -94,7 +96,8 @@ void declare_run(CLI::App& verb, training_options& o, const settings& all) {
     const auto option = [&](const char* name, auto& to, const char* type) {
         return verb.add_option(name, to, told(all, name))->group(group)->type_name(type);
     };
-    verb.add_flag("--resume", o.resume, "Go on from the folder's checkpoint, or begin where there is none")->group(group);
+    CLI::Option* resume = verb.add_flag("--resume", o.resume, "Go on from the folder's checkpoint, or begin where there is no run")->group(group);
+    verb.add_flag("--overwrite", o.overwrite, "Replace the run that the folder holds; other files there stay")->group(group)->excludes(resume);
     option("--checkpoint-every", o.with.checkpoint_seconds, "S")->check(CLI::Range(0.0, 30.0));
     option("--max-ram", o.max_ram, "SIZE");
     option("--shards", o.with.step.shards, "S")->check(CLI::IsMember({1, 2, 4, 8, 16, 32, 64, 128, 256}));
@@ -207,9 +210,8 @@ void declare_training(CLI::App& verb, training_options& o) {
     else
         verb.add_option("--from", o.from, "The model whose trunk learns on")->type_name("MODEL")->required();
     verb.add_option("-o,--out", o.out,
-                    "Folder for model.onnx, checkpoint.safetensors, metrics.jsonl, report.html and TensorBoard events")
-        ->type_name("DIR")
-        ->required();
+                    "Folder for model.onnx, checkpoint.safetensors, metrics.jsonl, report.html and TensorBoard events; needed but with --find-lr")
+        ->type_name("DIR");
     const settings all = graft::training_settings(o.from_scratch);
     declare_learning(verb, o, all);
     declare_network(verb, o, all);
@@ -230,6 +232,7 @@ graft::result<graft::trainer_options> trainer_options_of(const common_options& c
     t.threads = thread_count(common);
     t.out = o.out;
     t.resume = o.resume;
+    t.overwrite = o.overwrite;
     t.command = o.command;
     t.step.batch_norm = o.batch_norm == "train";
     t.step.exact = common.exact;

@@ -106,6 +106,8 @@ graft::report_rows settings_of(const training_setup& setup, const graft::trainer
     if (setup.network.features != graft::no_value && o.trunk_rate != 1)
         rate += " for the head, " + number_text(o.learning_rate * o.trunk_rate) + " for the trunk";
     rows.emplace_back("learning rate", rate);
+    const std::string rates = graft::rates_text(setup.network.parameters);
+    if (!rates.empty()) rows.emplace_back("rates by layer", rates);
     rows.emplace_back("schedule", graft::text(o.schedule));
     std::string loss = graft::name(o.step.loss.kind);
     if (o.step.loss.label_smoothing > 0)

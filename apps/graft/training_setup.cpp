@@ -2,6 +2,7 @@
 #include "training.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <regex>
 
 namespace program {
@@ -20,6 +21,43 @@ graft::result<graft::shape> batch_shape(const training_setup& setup, const graft
     return samples.batch_shape(std::min<std::int64_t>(batch, data.training.size()));
 }
 
+// The names that a regular expression matches; `takes` says what the option may be given.
+graft::result<std::vector<std::string>> matching(const char* option, const std::string& text, const char* takes, graft::errc none, const std::vector<graft::parameter>& parameters) {
+    std::vector<std::string> named;
+    try {
+        const std::regex pattern(text, std::regex::ECMAScript | std::regex::optimize);
+        for (const graft::parameter& p : parameters) {
+            // libstdc++ matches by recursion, a frame or more for each character.
+            if (p.name.size() > longest_matched_name)
+                return graft::fail(none, option, "the network has a weight whose name is " + std::to_string(p.name.size()) + " bytes long, too long for a regular expression");
+            if (std::regex_search(p.name, pattern)) named.push_back(p.name);
+        }
+    } catch (const std::regex_error& e) {
+        return graft::fail(graft::errc::usage, option, "\"" + printable(text) + "\" is no regular expression: " + e.what() + "; it takes " + takes);
+    }
+    if (!named.empty()) return named;
+    std::string some;
+    for (std::size_t i = 0; i < parameters.size(); i += parameters.size() / 4 + 1) some += (i ? ", " : "") + printable(parameters[i].name);
+    return graft::fail(none, option, "no weight's name matches \"" + printable(text) + "\"; some of them are " + some);
+}
+
+// Rates by layer, as --rate and --layer-decay have them.
+graft::status set_rates(const training_options& o, graft::training_network& network, const std::vector<std::string>& head, const graft::shape& batch, graft::executor& pool) {
+    std::vector<graft::named_rate> rates;
+    for (const std::string& given : o.rates) {
+        const std::size_t at = given.rfind('=');
+        char* end = nullptr;
+        graft::named_rate r;
+        if (at != std::string::npos) r.factor = std::strtod(given.c_str() + at + 1, &end);
+        if (!end || end == given.c_str() + at + 1 || *end || !(r.factor >= 0 && r.factor <= 1e6))
+            return graft::fail(graft::errc::usage, "--rate", "it takes a regular expression on weight names and a factor from 0 on, such as 'layer1=0.1', not \"" + printable(given) + "\"");
+        GRAFT_TRY_ASSIGN(r.names, matching("--rate", given.substr(0, at), "REGEX=FACTOR", graft::errc::usage, network.parameters));
+        rates.push_back(std::move(r));
+    }
+    GRAFT_TRY(graft::scale_rates(network.parameters, rates));
+    return o.with.layer_decay == 1 ? graft::status() : graft::decay_rates(network.graph, network.parameters, o.with.layer_decay, head, batch, pool);
+}
+
 graft::status freeze_by(const training_options& o, graft::training_network& network, const std::vector<std::string>& head,
                         const graft::shape& batch, graft::executor& pool) {
     const bool number = !o.freeze.empty() && o.freeze.find_first_not_of("0123456789") == std::string::npos;
@@ -29,25 +67,7 @@ graft::status freeze_by(const training_options& o, graft::training_network& netw
         return graft::freeze(network.graph, network.parameters, o.freeze, head, {}, batch, pool);
     }
     std::vector<std::string> named;
-    try {
-        const std::regex pattern(o.freeze, std::regex::ECMAScript | std::regex::optimize);
-        for (const graft::parameter& p : network.parameters) {
-            // libstdc++ matches by recursion, a frame or more for each character.
-            if (p.name.size() > longest_matched_name)
-                return graft::fail(graft::errc::train_freeze, "--freeze",
-                                   "the network has a weight whose name is " + std::to_string(p.name.size()) +
-                                       " bytes long, too long for a regular expression; take none, trunk or a number of stages");
-            if (std::regex_search(p.name, pattern)) named.push_back(p.name);
-        }
-    } catch (const std::regex_error& e) {
-        return graft::fail(graft::errc::usage, "--freeze",
-                           "\"" + printable(o.freeze) + "\" is no regular expression: " + e.what() +
-                               "; it takes none, trunk, a number of stages, or a regular expression on weight names");
-    }
-    if (named.empty())
-        return graft::fail(graft::errc::train_freeze, "--freeze",
-                           "no weight's name matches \"" + printable(o.freeze) + "\"; the first is \"" +
-                               printable(network.parameters.empty() ? "" : network.parameters[0].name) + "\"");
+    GRAFT_TRY_ASSIGN(named, matching("--freeze", o.freeze, "none, trunk, a number of stages, or a regular expression on weight names", graft::errc::train_freeze, network.parameters));
     return graft::freeze(network.graph, network.parameters, "names", head, named, batch, pool);
 }
 
@@ -71,6 +91,7 @@ graft::result<training_setup> graft_network(const training_options& o, const gra
     setup.notes = std::move(made.notes);
     graft::pool_executor pool(with.threads);
     GRAFT_TRY(freeze_by(o, setup.network, made.head, made.batch, pool));
+    GRAFT_TRY(set_rates(o, setup.network, made.head, made.batch, pool));
     return setup;
 }
 
@@ -105,6 +126,10 @@ graft::result<training_setup> build_network(const training_options& o, const gra
     GRAFT_TRY_ASSIGN(setup.preprocess, graft::complete(wanted, format));
     network.logits = graft::logits_of(network.graph);
     network.parameters = graft::parameters_of(network.graph);
+    graft::pool_executor pool(with.threads);
+    graft::shape batch;
+    GRAFT_TRY_ASSIGN(batch, batch_shape(setup, format, data, with.batch));
+    GRAFT_TRY(set_rates(o, network, {}, batch, pool));
     return setup;
 }
 

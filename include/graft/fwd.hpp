@@ -147,6 +147,8 @@ struct step_memory;
 struct training_state;
 struct cut_network;
 struct cached_features;
+class teacher_model;
+struct named_rate;
 struct trainer_options;
 struct training_defaults;
 struct training_setting;
@@ -155,6 +157,7 @@ struct training_network;
 struct training_result;
 struct epoch_record;
 class training_observer;
+enum class verdict : std::uint8_t;
 
 // What came of it.
 class classification_metrics;

@@ -6,8 +6,10 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <set>
 #include <thread>
@@ -318,6 +320,57 @@ TEST_CASE("a mixed batch says whom each sample was mixed with") {
             CHECK(b.inputs.data<float>()[k * n] == doctest::Approx(share * own + (1 - share) * other).epsilon(1e-5));
         }
     }
+}
+
+TEST_CASE("a teacher sees the same samples, changed in the same way, in its own size, layout and type") {
+    const picture_folder folder(21, {5});
+    const dataset data = folder.open();
+    const auto batches_of = [&](loader_options o, const char* spec) {
+        o.bad_share = 1;
+        o.teacher = teacher_view{parse_preprocess(spec).value(), {}};
+        loader from = loader::make(data, o).value();
+        REQUIRE(from.start(3).ok());
+        std::vector<batch> all(static_cast<std::size_t>(from.batches()));
+        for (batch& b : all) REQUIRE(from.next(b).ok());
+        return all;
+    };
+    // In the same size and colours it is the same picture, to the byte, whatever is drawn: crops, flips, colours, erasing, mixing.
+    for (const char* changes : {"none", "random_resized_crop=0.3:1,random_horizontal_flip,color_jitter=0.4:0.4:0.4:0.1,random_erasing=0.5,mixup=0.4,cutmix=1"}) {
+        CAPTURE(changes);
+        for (const batch& b : batches_of(options_of(changes), "imagenet,crop=32")) {
+            REQUIRE(b.teacher_inputs.shape() == b.inputs.shape());
+            CHECK(!std::memcmp(b.teacher_inputs.raw(), b.inputs.raw(), b.inputs.bytes()));
+        }
+    }
+    // Bytes that a network takes as they are, gray and interleaved: as many as the batch has, also where one is missing.
+    std::int64_t seen = 0;
+    for (const batch& b : batches_of(options_of("random_resized_crop=0.3:1,random_erasing=1"), "raw,crop=16,order=gray,layout=nhwc,dtype=uint8")) {
+        CHECK(b.teacher_inputs.shape() == shape{b.size(), 16, 16, 1});
+        CHECK(b.teacher_inputs.type() == dtype::uint8);
+        seen += b.size();
+    }
+    CHECK(seen == 20);
+    // Twice as large, and made smaller again: nearly the same, and far from another sample.
+    loader_options o = options_of("random_resized_crop=0.5:1,random_horizontal_flip=0.5");
+    o.sample.preprocess = parse_preprocess("unit,crop=16").value();
+    for (const batch& b : batches_of(o, "unit,crop=32")) {
+        const float *small = b.inputs.data<float>(), *large = b.teacher_inputs.data<float>();
+        const auto difference = [&](std::int64_t i, std::int64_t other) {
+            double sum = 0;
+            for (std::int64_t c = 0; c < 3; ++c)
+                for (std::int64_t y = 0; y < 16; ++y)
+                    for (std::int64_t x = 0; x < 16; ++x) {
+                        const float* at = large + ((other * 3 + c) * 32 + 2 * y) * 32 + 2 * x;
+                        sum += std::fabs(static_cast<double>(small[((i * 3 + c) * 16 + y) * 16 + x]) - static_cast<double>(at[0] + at[1] + at[32] + at[33]) / 4);
+                    }
+            return sum / (3 * 16 * 16);
+        };
+        for (std::int64_t i = 0; i < b.size(); ++i) CHECK(difference(i, i) < 0.5 * difference(i, (i + 1) % b.size()));
+    }
+    // What cannot be mixed is refused.
+    o.sample.augment = parse_augmentation("mixup=0.4").value();
+    o.teacher = teacher_view{parse_preprocess("raw,crop=16,dtype=uint8").value(), {}};
+    CHECK(loader::make(data, o).error().code() == errc::usage);
 }
 
 TEST_CASE("the last batch is ragged, or left out") {

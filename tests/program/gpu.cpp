@@ -222,7 +222,7 @@ TEST_CASE("a GPU that is slower for heat is told once, with what to do") {
     CHECK(contains(hot.err, "nvidia-smi -pl"));
     CHECK(times(hot.err, "ran slower") == 1);
     CHECK(times(file_contents(folder.path + "/out/metrics.jsonl"), "\"gpu_throttled\":1") == 2);
-    const done capped = on_devices(1, lenet(folder) + "--epochs 1", "GRAFT_SIMULATOR_THROTTLE=0x4 ");
+    const done capped = on_devices(1, lenet(folder) + "--epochs 1 --overwrite", "GRAFT_SIMULATOR_THROTTLE=0x4 ");
     CHECK(times(capped.err, "ran slower") == 0);
 }
 

@@ -37,13 +37,18 @@ void put_demo_pictures(const made_folder& folder, const std::vector<std::string>
                            file_contents(GRAFT_SOURCE_DIR "/apps/graft/demo/pictures/" + name + "-" + number + ".png"));
 }
 
+int times(const std::string& text, const std::string& part) {
+    int count = 0;
+    for (std::size_t at = 0; (at = text.find(part, at)) != std::string::npos; ++at) ++count;
+    return count;
+}
+
 // How often a text stands in the TensorBoard events of a run.
 int in_events(const std::string& out, const std::string& text) {
     int count = 0;
     for (const auto& file : std::filesystem::directory_iterator(out)) {
         if (file.path().filename().string().rfind("events.out.tfevents.", 0) != 0) continue;
-        const std::string bytes = file_contents(file.path().string());
-        for (std::size_t at = 0; (at = bytes.find(text, at)) != std::string::npos; ++at) ++count;
+        count += times(file_contents(file.path().string()), text);
     }
     return count;
 }
@@ -155,6 +160,58 @@ TEST_CASE("the bytes of a model do not depend on threads, workers, or how often 
     CHECK(contains(other.err, "graft: error: resume.mismatch: lr: "));
 }
 
+TEST_CASE("a folder that holds a run is refused before anything is read, unless it is to be replaced") {
+    made_folder folder;
+    put_stripes(folder);
+    const std::string out = folder.path + "/out", run = "train " + folder.path + " --arch lenet --epochs 1 --batch 8 -q --out " + out;
+    REQUIRE(graft_program(run).code == 0);
+    const std::string model = file_contents(out + "/model.onnx");
+    const done refused = graft_program("train " + folder.path + "/nowhere --arch lenet --out " + out);
+    CHECK(refused.code == 1);
+    CHECK(refused.refused("train.out_in_use"));
+    for (const char* word : {"checkpoint.safetensors", "--resume", "--overwrite", "/out-2"}) CHECK(contains(refused.last(), word));
+    CHECK(file_contents(out + "/model.onnx") == model);
+    CHECK(graft_program(run + " --seed 5 --overwrite").code == 0);
+    CHECK(file_contents(out + "/model.onnx") != model);
+    CHECK(in_events(out, "loss/train") == 1);
+    CHECK(graft_program(run + " --overwrite --resume").code == 2);
+    // What it would learn from is part of what it would replace.
+    const done own = graft_program("finetune " + folder.path + " --from " + out + "/../out/model.onnx --overwrite --out " + out);
+    CHECK(own.code == 2);
+    CHECK(contains(own.last(), "--overwrite"));
+}
+
+TEST_CASE("a signal ends a run with a checkpoint and the line to go on with, which ends with the bytes of a run that was left alone") {
+    made_folder folder;
+    put_stripes(folder);
+    const std::string run = "train " + folder.path + " --arch lenet --epochs 60 --batch 2 --seed 3 --threads 1 --out ";
+    REQUIRE(graft_program(run + folder.path + "/whole -q").code == 0);
+    // A shell that runs no jobs lets what is in the background ignore SIGINT, but not SIGTERM.
+    const std::string out = folder.path + "/it's cut off", quoted = "\"" + out + "\"", wait_for = "while [ ! -s " + quoted + "/metrics.jsonl ]; do sleep 0.01; done; ";
+    const std::string log = folder.path + "/log", errors = folder.path + "/errors";
+    const std::string command = GRAFT_PROGRAM " " + run + quoted + " --overwrite >" + log + " 2>" + errors + " & pid=$!; " + wait_for;
+    int ended = std::system((command + "kill -INT $pid; sleep 0.05; kill -TERM $pid; wait $pid").c_str());
+    const std::string told = file_contents(log);
+    CAPTURE(told);
+    CAPTURE(file_contents(errors));
+    CHECK(WEXITSTATUS(ended) == 143);
+    CHECK(contains(file_contents(errors), "graft: stopping as soon as the checkpoint is written; Ctrl-C again ends at once\n"));
+    CHECK(contains(told, "of 60 epochs"));
+    const std::string before = "To go on: ";
+    const std::size_t at = told.find(before);
+    REQUIRE(at != std::string::npos);
+    const std::string line = told.substr(at + before.size(), told.find('\n', at) - at - before.size());
+    CHECK(line == GRAFT_PROGRAM " " + run + "'" + folder.path + "/it'\\''s cut off' --resume");
+    ended = std::system((line + " -q >" + log).c_str());
+    CHECK(WEXITSTATUS(ended) == 0);
+    CHECK(file_contents(out + "/model.onnx") == file_contents(folder.path + "/whole/model.onnx"));
+    // In front, Ctrl-C does the same.
+    const done in_front = graft_program("train " + folder.path + " --arch lenet --epochs 1000000 --batch 2 --json --out " + folder.path + "/long", "timeout --preserve-status -s INT 2 ");
+    CHECK(in_front.code == 130);
+    CHECK(contains(in_front.out, "\"stopped\":true"));
+    CHECK(contains(in_front.out, "--resume\""));
+}
+
 TEST_CASE("finetune puts a head for other classes on a trunk and keeps the names of its input and output") {
     made_folder folder;
     put_demo_pictures(folder, {"sun", "tree", "moon"});
@@ -169,11 +226,18 @@ TEST_CASE("finetune puts a head for other classes on a trunk and keeps the names
     CHECK(after.outputs()[0].name == before.outputs()[0].name);
     CHECK(after.outputs()[0].extents[1] == 3);
     CHECK(after.metadata("graft.labels") == "[\"moon\",\"sun\",\"tree\"]");
-    CHECK(graft_program(run + " --freeze '^(?!head)' --epochs 1 -q").code == 0);
-    CHECK(graft_program(run + " --freeze 2 --epochs 1 --optimizer sgd --nesterov --schedule constant --ema 0.9 --clip-norm 1 "
+    CHECK(graft_program(run + "/named --freeze '^(?!head)' --epochs 1 -q").code == 0);
+    CHECK(graft_program(run + "/staged --freeze 2 --epochs 1 --optimizer sgd --nesterov --schedule constant --ema 0.9 --clip-norm 1 "
                               "--class-weights 1:2:1 -q")
               .code == 0);
-    CHECK(graft_program(run + " --teacher " + out + "/model.onnx --epochs 1 --loss cross_entropy -q").code == 0);
+    // Factors by name and by stage are multiplied; the report tells them.
+    const done rates = graft_program(run + "/rates --epochs 1 --rate '^stem=0.5' --rate '^stem.*bias=0' --layer-decay 0.5 --trunk-rate 0.1");
+    CAPTURE(rates.err);
+    CHECK(rates.code == 0);
+    CHECK(contains(rates.err, "rates:   "));
+    CHECK(contains(file_contents(out + "/rates/report.html"), "rates by layer"));
+    CHECK(contains(graft_program(run + "/none --rate nowhere=2").last(), "some of them are "));
+    CHECK(graft_program(run + "/taught --teacher " + out + "/model.onnx --epochs 1 --loss cross_entropy -q").code == 0);
 }
 
 TEST_CASE("what --max-ram cannot fit ends with memory.budget, and what it can fit is fitted") {
@@ -194,7 +258,8 @@ TEST_CASE("wrong options of training exit with 2 and name the option") {
     for (const char* wrong :
          {"--epochs 0", "--batch x", "--optimizer rmsprop", "--loss hinge", "--schedule linear", "--warmup 1.5",
           "--augment zoom=2", "--max-ram much", "--shards 3", "--batch-norm maybe", "--nesterov", "--class-weights 1:2:3",
-          "--class-weights a", "--checkpoint-every 31", "--ema 1", "--distillation 0.5", "--freeze trunk"}) {
+          "--class-weights a", "--checkpoint-every 31", "--ema 1", "--distillation 0.5", "--freeze trunk", "--rate conv", "--rate '(=1'", "--rate conv1=-1", "--rate nowhere=1",
+          "--layer-decay 0", "--layer-decay 2"}) {
         CAPTURE(wrong);
         const done refused = graft_program(run + wrong);
         CHECK(refused.code == 2);
@@ -256,7 +321,7 @@ TEST_CASE("--batch auto tries powers of two, keeps the fastest, and goes on with
     CHECK(again.code == 0);
     CHECK(again.number("batch") == batch);
     CHECK(contains(again.out, "\"batch_trials\":[]"));
-    CHECK(graft_program(run + "--max-ram 10K").refused("memory.budget"));
+    CHECK(graft_program(run + "--overwrite --max-ram 10K").refused("memory.budget"));
 
     const done timed = graft_program("bench --arch lenet --train full --batch auto --rounds 1 --device cpu --json -q");
     REQUIRE(timed.code == 0);
@@ -273,9 +338,36 @@ TEST_CASE("train --find-lr suggests a rate and writes no model") {
     made_folder folder;
     put_stripes(folder);
     const done found =
-        graft_program("train " + folder.path + " --arch lenet --batch 8 --find-lr --json --out " + folder.path + "/out");
+        graft_program("train " + folder.path + " --arch lenet --batch 8 --find-lr --json");
     REQUIRE(found.code == 0);
     CHECK(found.number("suggestion") > 0);
-    CHECK(file_contents(folder.path + "/out/model.onnx").empty());
+    for (const char* name : {"rates", "losses", "smoothed", "device"}) CHECK(contains(found.out, "\"" + std::string(name) + "\":"));
+    // A folder that holds a run is as it was.
+    folder.put("out/model.onnx", "mine");
+    const std::string sweep = "train " + folder.path + " --arch lenet --batch 8 --find-lr -q --out " + folder.path + "/out";
+    const done shown = graft_program(sweep), plain = graft_program(sweep, "LC_ALL=POSIX TERM=linux ");
+    REQUIRE(shown.code == 0);
+    CHECK(file_contents(folder.path + "/out/model.onnx") == "mine");
+    CHECK(!contains(file_contents(folder.path + "/out/metrics.jsonl"), "step"));
+    char suggested[32];
+    std::snprintf(suggested, sizeof suggested, "--lr %.2g", found.number("suggestion"));
+    for (const done& d : {shown, plain}) {
+        CHECK(contains(d.out, "1e-7"));
+        CHECK(times(d.out, suggested) == 2);
+        // Twelve rows of the curve, the axis, its numbers, the mark: none wider than 80 columns.
+        int rows = 0;
+        for (std::size_t at = 0, end; (end = d.out.find('\n', at)) != std::string::npos; at = end + 1, ++rows) {
+            int columns = 0;
+            for (std::size_t i = at; i < end; ++i) columns += (d.out[i] & 0xc0) != 0x80;
+            CHECK(columns <= 80);
+        }
+        CHECK(rows >= 16);
+    }
+    CHECK(contains(shown.out, "\xe2\xa0"));
+    CHECK(!contains(plain.out, "\xe2"));
+    CHECK(contains(plain.out, "*"));
+    const done nowhere = graft_program("train " + folder.path + " --arch lenet");
+    CHECK(nowhere.code == 2);
+    CHECK(contains(nowhere.last(), "--out"));
 }
 #endif

@@ -79,7 +79,10 @@ public:
     std::vector<std::string> notes;
     std::vector<graft::epoch_record> epochs;
     void on_note(const std::string& text) override { notes.push_back(text); }
-    void on_epoch(const graft::epoch_record& r) override { epochs.push_back(r); }
+    graft::verdict on_epoch(const graft::epoch_record& r) override {
+        epochs.push_back(r);
+        return graft::verdict::go_on;
+    }
 };
 
 }  // namespace

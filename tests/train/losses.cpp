@@ -55,6 +55,20 @@ TEST_CASE("Losses and their gradients are torch's") {
     }
 }
 
+TEST_CASE("A student that answers as its teacher does has a loss of nothing, in what the teacher says") {
+    graft::loss_options o;
+    o.distillation = 1, o.temperature = 3;
+    small_net::net net;
+    const graft::value_id x = net.input({4, 5}), t = net.input({4, 5}), scale = net.input({}), teacher = net.input({4, 5});
+    net.finish(net.apply("Add", {net.sum(net.apply("Add", {x, t})), net.apply("Add", {scale, net.sum(teacher)})}));
+    const graft::limits limit;
+    graft::emitter build(net.g, graft::ops::find_training_op, limit);
+    net.g.outputs[0] = graft::emit_loss(build, o, x, t, scale, teacher, 8);
+    REQUIRE(build.failure.ok());
+    const std::vector<graft::tensor> values = net.run({numbered(500, 2), softmax(numbered(501, 2)), small_net::filled({}, {1 / 3.5}), numbered(500, 2)});
+    CHECK(small_net::net::contents(values, net.g.outputs[0])[0] == 0);
+}
+
 TEST_CASE("A row of targets holds smoothing, class weights and shares") {
     graft::loss_options o;
     o.label_smoothing = 0.1f;

@@ -145,6 +145,12 @@ TEST_CASE("The rate finder stops where the loss explodes and suggests where it f
     for (int i = 0; i < 5; ++i) CHECK(rising.add(1 + i * 0.1));
     CHECK(rising.suggestion() == 0);
     CHECK(!rising.add(std::numeric_limits<double>::infinity()));
+    // Behind the explosion the loss may fall more steeply than it did when it learnt.
+    graft::rate_finder wild(1e-6, 10, 100);
+    for (int i = 0; i < 80; ++i) CHECK(wild.add(i < 60 ? 2 - 0.01 * i : 1.4));
+    for (const double loss : {30.0, 30.0, 30.0, 0.0, 0.0}) CHECK(wild.add(loss));
+    CHECK(wild.suggestion() > 0);
+    CHECK(wild.suggestion() < wild.rate(80));
 }
 
 namespace {

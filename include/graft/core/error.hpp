@@ -75,6 +75,7 @@
     X(train_diverged, "train.diverged", "the loss or a gradient is no longer finite")            \
     X(train_head, "train.head", "no classifier was found at the end of a model, or it does not fit") \
     X(train_freeze, "train.freeze", "what is to be frozen leaves nothing to learn, or names nothing") \
+    X(train_out_in_use, "train.out_in_use", "the folder for a run holds one already")             \
     X(explain_features, "explain.features", "a network has no features that lie by the places of the picture") \
     X(checkpoint_write, "checkpoint.write", "a checkpoint cannot be written; the one before is untouched") \
     X(checkpoint_malformed, "checkpoint.malformed", "a checkpoint is damaged, and so is the one before it") \

@@ -4,6 +4,8 @@
 #include "mix.hpp"
 #include "sample_maker.hpp"
 
+#include <optional>
+
 GRAFT_BEGIN_NAMESPACE
 
 /// A sample that could not be read, and why.
@@ -17,6 +19,7 @@ struct bad_sample {
 /// What a loader hands out.
 struct batch {
     tensor inputs;                     ///< (N, C, H, W) or (N, H, W, C), of the type that the preprocessing says
+    tensor teacher_inputs;             ///< the same samples as loader_options::teacher has them; empty without
     std::vector<std::int32_t> labels;  ///< N of them
     std::vector<std::int64_t> indices; ///< in the dataset, N of them
     /// Where the batch was mixed: sample i is lambda[i] of `labels[i]` and the rest of `other_labels[i]`. Else both are empty.
@@ -26,6 +29,12 @@ struct batch {
     std::int64_t number = 0;     ///< in the epoch
 
     std::int64_t size() const noexcept { return static_cast<std::int64_t>(labels.size()); }
+};
+
+/// How a teacher sees pictures: the same ones, changed in the same way, prepared for another network.
+struct teacher_view {
+    preprocess_spec preprocess;
+    input_format format;
 };
 
 /// How a loader goes through its dataset.
@@ -40,6 +49,9 @@ struct loader_options {
     /// data.too_many_bad. `strict`: the first one ends it, with its own error.
     double bad_share = 0.01;
     bool strict = false;
+    /// Makes `batch::teacher_inputs` too: crops, flips and all else are drawn once for both. Erasing leaves out what is not float32, and mixing
+    /// is refused there.
+    std::optional<teacher_view> teacher;
 };
 
 namespace detail {

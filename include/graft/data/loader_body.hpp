@@ -19,8 +19,8 @@ namespace detail {
 // to its place. Whoever finishes the last sample of a batch closes it. So a batch never depends on who made what.
 class loader_queue {
 public:
-    loader_queue(const dataset& data, const loader_options& options, sample_maker&& samples)
-        : data_(data), options_(options), samples_(std::move(samples)),
+    loader_queue(const dataset& data, const loader_options& options, sample_maker&& samples, std::optional<sample_maker>&& teacher)
+        : data_(data), options_(options), samples_(std::move(samples)), teacher_(std::move(teacher)),
           workers_(options.workers ? options.workers : default_threads()),
           chunk_(std::max<std::int64_t>(1, std::min<std::int64_t>(32, 16384 / (samples_.height() * samples_.width())))),
           slots_(static_cast<std::size_t>(options.ahead)) {
@@ -124,7 +124,21 @@ private:
             s.made.inputs = tensor(samples_.type(), samples_.batch_shape(s.count), std::move(memory).value());
         else
             s.failed = memory.take_status();
-        return memory.ok();
+        if (memory.ok() && teacher_) {
+            auto made = tensor::make(teacher_->type(), teacher_->batch_shape(s.count));
+            if (made.ok())
+                s.made.teacher_inputs = std::move(made).value();
+            else
+                s.failed = made.take_status();
+        }
+        return s.failed.ok();
+    }
+
+    // The numbers that a sample is changed by depend on its place alone, so that both makers draw the same ones.
+    status write(slot& s, std::int64_t i) const {
+        const std::int64_t index = index_at(s.first + i);
+        GRAFT_TRY(samples_.write(index, epoch_, s.made.inputs.raw() + i * samples_.sample_bytes()));
+        return teacher_ ? teacher_->write(index, epoch_, s.made.teacher_inputs.raw() + i * teacher_->sample_bytes()) : status();
     }
 
     std::int64_t index_at(std::int64_t place) const noexcept {
@@ -152,9 +166,7 @@ private:
             }
             lock.unlock();
             for (std::int64_t i = begin; i < end; ++i)
-                s.outcome[static_cast<std::size_t>(i)] = or_out_of_memory<status>("loader", [&] {
-                    return samples_.write(index_at(s.first + i), epoch_, s.made.inputs.raw() + i * samples_.sample_bytes());
-                });
+                s.outcome[static_cast<std::size_t>(i)] = or_out_of_memory<status>("loader", [&] { return write(s, i); });
             lock.lock();
             if (s.left -= end - begin) continue;
             lock.unlock();
@@ -167,14 +179,18 @@ private:
 
     // Bad samples go, the others move up in their order; then labels, and the mixing.
     void close(slot& s) {
-        const std::int64_t bytes = samples_.sample_bytes();
+        const auto move_up = [](tensor& rows, std::int64_t bytes, std::int64_t to, std::int64_t from) {
+            if (rows) std::memcpy(rows.raw() + to * bytes, rows.raw() + from * bytes, static_cast<std::size_t>(bytes));
+        };
         std::int64_t kept = 0;
-        std::byte* memory = s.made.inputs.raw();
         for (std::int64_t i = 0; i < s.count; ++i) {
             const std::int64_t index = index_at(s.first + i);
             status& outcome = s.outcome[static_cast<std::size_t>(i)];
             if (outcome.ok()) {
-                if (kept != i) std::memcpy(memory + kept * bytes, memory + i * bytes, static_cast<std::size_t>(bytes));
+                if (kept != i) {
+                    move_up(s.made.inputs, samples_.sample_bytes(), kept, i);
+                    if (teacher_) move_up(s.made.teacher_inputs, teacher_->sample_bytes(), kept, i);
+                }
                 s.made.labels.push_back(data_.label(index));
                 s.made.indices.push_back(index);
                 ++kept;
@@ -190,16 +206,22 @@ private:
             s.made.bad.push_back({index, data_.name(index), code, outcome.error().detail()});
         }
         s.made.inputs = tensor(samples_.type(), samples_.batch_shape(kept), s.made.inputs.storage());
+        if (teacher_) s.made.teacher_inputs = tensor(teacher_->type(), teacher_->batch_shape(kept), s.made.teacher_inputs.storage());
         if (s.failed.ok()) s.failed = mix_batch(s.made);
     }
 
-    status mix_batch(batch& made) {
+    mix_plan plan_for(const sample_maker& samples, const batch& made) const {
         random_sequence random(data_stream(options_.sample.seed, random_purpose::batch, epoch_, made.number));
-        const mix_plan plan = draw_mix(options_.sample.augment, samples_.height(), samples_.width(), random);
+        return draw_mix(options_.sample.augment, samples.height(), samples.width(), random);
+    }
+
+    status mix_batch(batch& made) {
+        const mix_plan plan = plan_for(samples_, made);
         if (plan.kind == mix_plan::way::none || !made.size()) return {};
         made.other_labels.assign(1, made.labels.back());
         made.other_labels.insert(made.other_labels.end(), made.labels.begin(), made.labels.end() - 1);
         made.lambda.assign(made.labels.size(), static_cast<float>(plan.lambda));
+        if (teacher_) GRAFT_TRY(mix(made.teacher_inputs, plan_for(*teacher_, made), teacher_->nchw()));
         return mix(made.inputs, plan, samples_.nchw());
     }
 
@@ -217,6 +239,7 @@ private:
     const dataset data_;
     const loader_options options_;
     const sample_maker samples_;
+    const std::optional<sample_maker> teacher_;
     const int workers_;
     const std::int64_t chunk_; // samples that are taken at a time: small pictures are made faster than locks are
     std::int64_t batches_ = 0;
@@ -241,12 +264,27 @@ GRAFT_INLINE result<loader> loader::make(const dataset& data, const loader_optio
         return fail(errc::usage, "loader", "workers must be 0 to 1024, batches ahead 1 to 1024");
     if (!(options.bad_share >= 0 && options.bad_share <= 1))
         return fail(errc::usage, "loader", "the share of bad samples must be in [0, 1]");
+    const auto make_samples = [&](const sample_options& how) -> result<sample_maker> {
+        sample_maker samples;
+        GRAFT_TRY_ASSIGN(samples, sample_maker::make(data, how));
+        if (bytes_of(samples.type(), samples.batch_shape(options.batch_size)) < 0)
+            return fail(errc::tensor_overflow, text(samples.batch_shape(options.batch_size)), "the size of a batch overflows");
+        return samples;
+    };
     sample_maker samples;
-    GRAFT_TRY_ASSIGN(samples, sample_maker::make(data, options.sample));
-    if (bytes_of(samples.type(), samples.batch_shape(options.batch_size)) < 0)
-        return fail(errc::tensor_overflow, text(samples.batch_shape(options.batch_size)), "the size of a batch overflows");
+    GRAFT_TRY_ASSIGN(samples, make_samples(options.sample));
+    std::optional<sample_maker> teacher;
+    if (options.teacher) {
+        sample_options how = options.sample;
+        how.preprocess = options.teacher->preprocess;
+        how.format = options.teacher->format;
+        preprocess_spec seen;
+        GRAFT_TRY_ASSIGN(seen, complete(how.preprocess, how.format));
+        if (seen.type != dtype::float32) how.augment.random_erasing = 0;
+        GRAFT_TRY_ASSIGN(teacher, make_samples(how));
+    }
     loader made;
-    made.queue_ = std::make_shared<detail::loader_queue>(data, options, std::move(samples));
+    made.queue_ = std::make_shared<detail::loader_queue>(data, options, std::move(samples), std::move(teacher));
     return made;
 }
 

@@ -17,6 +17,8 @@ struct finetune_options : trainer_options {
     std::string trunk;                   ///< the value or node to put the new head on; empty: what the classifier reads
     std::string freeze = "none";         ///< none, trunk, names, or a number of stages: see graft::freeze
     std::vector<std::string> frozen;     ///< the weights that `names` freezes
+    std::vector<named_rate> rates;       ///< factors on the learning rates of weights: see scale_rates
+    double layer_decay = 1;              ///< what each stage's rate is of the next one's: see decay_rates
 };
 
 /// A model with a new head for the classes of a dataset, and how pictures come to it.
@@ -108,6 +110,8 @@ GRAFT_INLINE result<training_result> finetune(const dataset_splits& data, const 
     for (const std::string& note : setup.notes) observer.on_note(note);
     pool_executor pool(options.threads);
     GRAFT_TRY(freeze(setup.network.graph, setup.network.parameters, options.freeze, setup.head, options.frozen, setup.batch, pool, options.step.limits));
+    GRAFT_TRY(scale_rates(setup.network.parameters, options.rates));
+    GRAFT_TRY(decay_rates(setup.network.graph, setup.network.parameters, options.layer_decay, setup.head, setup.batch, pool, options.step.limits));
     trainer_options how = options;
     how.preprocess = setup.preprocess;
     return train(std::move(setup.network), data, how, observer);

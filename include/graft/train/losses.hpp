@@ -23,7 +23,7 @@ struct loss_options {
     float gamma = 2.0f;                    ///< focal
     float delta = 1.0f;                    ///< huber
     std::vector<float> class_weights;      ///< cross_entropy, focal: weight of each class; empty: all 1
-    float distillation = 0.0f;             ///< share of the teacher's part: Hinton et al., "Distilling the Knowledge in a Neural Network" (2015)
+    float distillation = 0.0f;             ///< share of the teacher's part, KL(teacher || network): Hinton et al., "Distilling the Knowledge in a Neural Network" (2015)
     float temperature = 4.0f;              ///< of distillation; its part is scaled by temperature^2
 };
 
@@ -104,8 +104,10 @@ GRAFT_INLINE value_id emit_loss(emitter& e, const loss_options& o, value_id logi
     if (teacher != no_value && o.distillation > 0) {
         const double t = static_cast<double>(o.temperature), share = static_cast<double>(o.distillation);
         const value_id cold = e.number(1 / t, logits);
-        const value_id wanted = e.apply("Softmax", {e.mul(teacher, cold)}, {integer_attribute("axis", 1)});
-        const value_id soft = sum(detail::soft_cross_entropy(e, e.mul(logits, cold), wanted));
+        const value_id taught = e.mul(teacher, cold);
+        const value_id wanted = e.apply("Softmax", {taught}, {integer_attribute("axis", 1)});
+        // Without the teacher's own entropy, which no student could take away: 0 where the student equals it.
+        const value_id soft = sum(e.sub(detail::soft_cross_entropy(e, e.mul(logits, cold), wanted), detail::soft_cross_entropy(e, taught, wanted)));
         total = e.add(e.mul(total, e.number(1 - share, total)), e.mul(soft, e.number(share * t * t, total)));
     }
     return e.mul(total, scale);

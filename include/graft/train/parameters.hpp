@@ -14,7 +14,7 @@ struct parameter {
     std::string name;       ///< of the constant, as in the file
     int node = 0;           ///< the first node that reads it: parameters are in the order of those, the input's first
     bool learns = true;
-    double rate = 1;        ///< multiplies the learning rate
+    double rate = 1;        ///< multiplies the learning rate; see scale_rates and decay_rates
 };
 
 /// The weights of a graph, in the order in which the network reads them: float constants with more than one element that a layer takes

@@ -40,7 +40,8 @@ public:
     const std::vector<double>& losses() const noexcept { return losses_; }
     const std::vector<double>& smoothed() const noexcept { return smoothed_; }
     /// The rate at which the smoothed loss falls most steeply over the logarithm of the rate (central differences, as
-    /// numpy.gradient), the first tenth aside; 0 where fewer than 4 losses were seen or none falls.
+    /// numpy.gradient), the first tenth aside, up to the least loss: what falls behind that has exploded before; 0 where fewer than 4 losses were
+    /// seen or none falls.
     double suggestion() const noexcept;
 
 private:
@@ -82,6 +83,7 @@ private:
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#include <algorithm>
 #include <cmath>
 GRAFT_BEGIN_NAMESPACE
 
@@ -115,7 +117,8 @@ GRAFT_INLINE double rate_finder::suggestion() const noexcept {
     if (n < 4) return 0;
     double steepest = 0;
     std::size_t at = n;
-    for (std::size_t i = n / 10; i < n; ++i) {
+    const std::size_t least = static_cast<std::size_t>(std::min_element(smoothed_.begin(), smoothed_.end()) - smoothed_.begin());
+    for (std::size_t i = n / 10; i <= least; ++i) {
         const std::size_t before = i ? i - 1 : 0, after = i + 1 < n ? i + 1 : i;
         const double slope = (smoothed_[after] - smoothed_[before]) / static_cast<double>(after - before);
         if (slope < steepest) {

@@ -67,6 +67,8 @@ GRAFT_INLINE std::vector<training_setting> training_settings(bool from_scratch) 
         all.push_back({"--trunk-lr", "", "--trunk-rate times --lr", "The same as a rate of its own"});
     }
     const std::vector<training_setting> learning{
+        {"--rate", "rates", "none", "A factor on the rate of the weights whose names match, as REGEX=FACTOR; may be given again, the last match holds"},
+        {"--layer-decay", "layer_decay", number(o.layer_decay), "Each stage, counted from the head, learns at so many times the rate of the next"},
         {"--optimizer", "step.optimizer.kind", name(p.kind), "sgd, adam or adamw"},
         {"--momentum", "step.optimizer.momentum", number(p.momentum), "Of sgd"},
         {"--nesterov", "step.optimizer.nesterov", p.nesterov ? "on" : "off", "Nesterov's momentum, of sgd"},

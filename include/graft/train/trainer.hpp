@@ -11,8 +11,10 @@
 #include "metrics.hpp"
 #include "metrics_log.hpp"
 #include "parameters.hpp"
+#include "rates.hpp"
 #include "schedule.hpp"
 #include "step.hpp"
+#include "teacher.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -42,11 +44,12 @@ struct trainer_options {
     std::uint64_t seed = 0;
     int threads = 0;                   ///< of the step; 0: default_threads()
     int workers = 0;                   ///< of the loader; 0: as many as threads
-    std::string out;                   ///< folder for what is written; empty: nothing is
-    bool resume = false;               ///< go on from the folder's checkpoint, if it has one
+    std::string out;                   ///< folder for what is written; empty: nothing is; one that holds a run is refused, but for
+    bool resume = false;               ///< going on from its checkpoint (a folder without a run begins one), and for
+    bool overwrite = false;            ///< replacing it: its own files go, others stay
     std::string command;               ///< for the report
     std::string precision = "auto";    ///< as the device of `step` was asked for it: a run goes on with the same
-    std::string teacher;               ///< a model whose answers are learnt too; see loss_options::distillation
+    std::string teacher;               ///< a model whose answers are learnt too, by its own preprocessing; see teacher_model and loss_options::distillation
     trainer_options() {
         schedule.kind = schedule_kind::cosine;
         schedule.warmup = 0.05;
@@ -77,14 +80,18 @@ struct epoch_record {
     bool best = false, head_alone = false;  ///< head_alone: the trunk did not learn yet
 };
 
-/// Is told what happens. Called from the thread that trains.
+/// Whether a run goes on.
+enum class verdict : std::uint8_t { go_on, stop };
+
+/// Is told what happens, and may end the run. Called from the thread that trains. A run that is stopped writes its checkpoint and ends without
+/// an error, see training_result::stopped; `resume` goes on from there to the bytes of one that was not.
 class training_observer {
 public:
     inline virtual ~training_observer() {}
     inline virtual void on_start(const step_memory&, std::int64_t) {}  ///< what a step needs, and how many weights learn
-    inline virtual void on_step(const trainer_progress&) {}
+    inline virtual verdict on_step(const trainer_progress&) { return verdict::go_on; }
     inline virtual void on_validation(std::int64_t, std::int64_t) {}   ///< pictures done, of how many
-    inline virtual void on_epoch(const epoch_record&) {}
+    inline virtual verdict on_epoch(const epoch_record&) { return verdict::go_on; }
     /// May add figures of the epoch's training, such as what a device did, to what metrics.jsonl and TensorBoard get.
     inline virtual void add_figures(named_numbers&) {}
     inline virtual void on_note(const std::string&) {}                 ///< what was done to the network before it learns
@@ -99,8 +106,10 @@ struct training_result {
     std::int64_t bad_pictures = 0;
     step_memory memory;
     std::vector<epoch_record> history;
-    graft::graph network;                      ///< the best epoch's, with labels and preprocessing in its metadata
-    evaluation_result validation;              ///< of the best epoch's network
+    bool stopped = false;                      ///< by the observer, before it was over
+    graft::graph network;                      ///< the best epoch's, with labels and preprocessing in its metadata; of a run that was
+                                               ///< stopped, the best of the epochs that ended in this call, empty where none did
+    evaluation_result validation;              ///< of that network
 };
 
 /// A network that is to learn, and how much of it.
@@ -118,7 +127,7 @@ trainer_options settled(trainer_options options, const training_network& network
 
 /// Trains. Everything is a function of the options, the data and the instruction set: neither threads nor workers nor interruptions change
 /// a byte of the result. With `out`, the folder gets model.onnx (renewed at every better epoch), checkpoint.safetensors, metrics.jsonl
-/// and TensorBoard events. Errors: data.*, train.*, memory.*, checkpoint.*, resume.mismatch, file.write.
+/// and TensorBoard events. Errors: data.*, train.*, memory.*, checkpoint.*, resume.mismatch, file.write, usage.
 result<training_result> train(training_network network, const dataset_splits& data, const trainer_options& options, training_observer& observer);
 
 GRAFT_END_NAMESPACE

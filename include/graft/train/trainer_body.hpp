@@ -81,11 +81,12 @@ public:
         : network_(std::move(network)), data_(data), o_(settled(options, network_, data.training.size())), observer_(observer), pool_(options.threads), files_(options.out) {}
 
     result<training_result> run() {
+        if (files_.wanted()) GRAFT_TRY(check_out(o_.out, o_.resume, o_.overwrite));
         GRAFT_TRY(prepare());
         GRAFT_TRY(resume());
         began_ = seconds_now();
         last_checkpoint_ = began_;
-        while (position_.epoch < o_.epochs && !stopped_) GRAFT_TRY(run_epoch());
+        while (position_.epoch < o_.epochs && !stopped_ && !result_.stopped) GRAFT_TRY(run_epoch());
         GRAFT_TRY(finish());
         return std::move(result_);
     }
@@ -112,6 +113,7 @@ private:
         l.sample.seed = o_.seed;
         l.sample.cache = o_.cache;
         if (training) l.sample.augment = *o_.augmentation;
+        if (training && teacher_) l.teacher = teacher_.view();
         return l;
     }
 
@@ -125,6 +127,11 @@ private:
         if (o_.batch < 1) return fail(errc::usage, "batch", "a batch holds at least one picture");
         cached_ = network_.features != no_value && !is_random(*o_.augmentation) && !trunk_learns(network_.graph, network_.parameters, network_.features) && is_fixed_before(g, network_.features);
         GRAFT_TRY(make_step(o_.unfreeze_epoch > 0));
+        if (!o_.teacher.empty()) {
+            GRAFT_TRY_ASSIGN(teacher_, teacher_model::load(o_.teacher, data_.training.classes(), o_.threads, loading_model()));
+            const preprocess_choice& seen = teacher_.preprocessing();
+            if (seen.source == preprocess_source::assumed) observer_.on_warning(o_.teacher + ": the teacher does not say how pictures are prepared; " + seen.text + " is assumed");
+        }
         if (cached_) {
             cut_network cut = cut_at(g, network_.features);
             const auto progress = [](void* c, std::int64_t done, std::int64_t of) { static_cast<training_observer*>(c)->on_validation(done, of); };
@@ -132,6 +139,7 @@ private:
             cached_features features;
             GRAFT_TRY_ASSIGN(features, cache_features(cut.trunk, data_.training, l, pool_.threads(), progress, &observer_, loading_model()));
             count_bad(features.bad);
+            if (teacher_) GRAFT_TRY_ASSIGN(teacher_answers_, teacher_.answers(data_.training, l, features.bad, progress, &observer_));
             GRAFT_TRY_ASSIGN(validation_features_, cache_features(cut.trunk, data_.validation, l, pool_.threads(), progress, &observer_, loading_model()));
             count_bad(validation_features_.bad);
             shape rows = features.rows.shape();
@@ -143,10 +151,6 @@ private:
             loader from;
             GRAFT_TRY_ASSIGN(from, loader::make(data_.training, loading(true)));
             source_.reset(new loader_source(std::move(from)));
-        }
-        if (!o_.teacher.empty()) {
-            GRAFT_TRY_ASSIGN(teacher_, load(o_.teacher, on_device(o_.step.on)));
-            teacher_session_.reset(new session(teacher_, {o_.threads, nullptr}));
         }
         plateau_.rate = o_.learning_rate;
         return {};
@@ -240,6 +244,11 @@ private:
         GRAFT_TRY(source_->start(position_.epoch, position_.batch));
         const double epoch_began = seconds_now(), waited_before = source_->waited();
         const std::int64_t seen_before = position_.seen;
+        const auto count_work = [&] {
+            trained_seconds_ += seconds_now() - epoch_began;
+            trained_pictures_ += position_.seen - seen_before;
+            waited_seconds_ += source_->waited() - waited_before;
+        };
         double rate = 0;
         batches_ahead<batch_source> batches(*source_, steps_per_epoch() - position_.batch, o_.step.on != nullptr);
         while (position_.batch < steps_per_epoch()) {
@@ -260,7 +269,11 @@ private:
             p.seconds_left = p.images_per_s > 0 ? left / p.images_per_s : 0;
             p.wait_share = elapsed > 0 ? (source_->waited() - waited_before) / elapsed : 0;
             p.head_alone = head_alone_;
-            observer_.on_step(p);
+            if (observer_.on_step(p) == verdict::stop) {
+                count_work();
+                result_.stopped = true;
+                return save();
+            }
             if (now - last_checkpoint_ >= std::min(o_.checkpoint_seconds, 30.0)) GRAFT_TRY(save());
         }
         epoch_record r;
@@ -273,9 +286,7 @@ private:
         r.seconds = seconds_now() - epoch_began;
         r.images_per_s = r.seconds > 0 ? static_cast<double>(position_.seen - seen_before) / r.seconds : 0;
         r.wait_share = r.seconds > 0 ? (source_->waited() - waited_before) / r.seconds : 0;
-        trained_seconds_ += r.seconds;
-        trained_pictures_ += position_.seen - seen_before;
-        waited_seconds_ += source_->waited() - waited_before;
+        count_work();
         return end_epoch(r);
     }
 
@@ -293,11 +304,11 @@ private:
         const std::int64_t total = o_.epochs * steps_per_epoch();
         rate = learning_rate(o_.schedule, o_.learning_rate, {position_.step, total, position_.epoch}, &plateau_);
         tensor teacher;
-        if (teacher_session_) GRAFT_TRY_ASSIGN(teacher, teacher_session_->run(b.inputs));
+        if (teacher_) GRAFT_TRY_ASSIGN(teacher, taught(b));
         step_input in;
         in.inputs = &b.inputs;
         in.targets = &targets_;
-        in.teacher = teacher_session_ ? &teacher : nullptr;
+        in.teacher = teacher_ ? &teacher : nullptr;
         in.scale = weight > 0 ? 1 / weight : 0;
         in.learning_rate = rate;
         in.step = position_.step;
@@ -312,6 +323,17 @@ private:
             position_.correct += std::max_element(logits + i * count, logits + (i + 1) * count) - (logits + i * count) == b.labels[static_cast<std::size_t>(i)];
         position_.seen += n;
         return {};
+    }
+
+    // The teacher's logits for a batch.
+    result<tensor> taught(const batch& b) {
+        if (!cached_) return teacher_.logits(b.teacher_inputs);
+        const std::int64_t count = static_cast<std::int64_t>(classes());
+        tensor rows;
+        GRAFT_TRY_ASSIGN(rows, tensor::make(dtype::float32, {b.size(), count}));
+        for (std::size_t i = 0; i < b.indices.size(); ++i)
+            std::memcpy(rows.data<float>() + static_cast<std::int64_t>(i) * count, teacher_answers_.data<float>() + b.indices[i] * count, static_cast<std::size_t>(count) * sizeof(float));
+        return rows;
     }
 
     // What to go back to, after the loss has gone to infinity.
@@ -330,6 +352,8 @@ private:
         r.top1 = scored.metrics.top1();
         r.top5 = scored.metrics.top_k();
         r.best = result_.best_epoch < 0 || r.top1 > result_.best_top1 || (r.top1 == result_.best_top1 && r.loss < result_.best_loss);
+        // A model is never without a checkpoint beside it, so that --resume takes no folder of a run that is over for one that was cut off.
+        if (good_checkpoint_.empty()) GRAFT_TRY(save());
         if (r.best) {
             result_.best_top1 = r.top1;
             result_.best_loss = r.loss;
@@ -348,7 +372,7 @@ private:
         GRAFT_TRY(unfreeze());
         GRAFT_TRY(log_epoch(r));
         GRAFT_TRY(save());
-        observer_.on_epoch(r);
+        result_.stopped = observer_.on_epoch(r) == verdict::stop && position_.epoch < o_.epochs && !stopped_;
         return {};
     }
 
@@ -425,8 +449,8 @@ private:
     std::unique_ptr<batch_source> source_;
     shape batch_shape_;
     cached_features validation_features_;
-    model teacher_;
-    std::unique_ptr<session> teacher_session_;
+    teacher_model teacher_;
+    tensor teacher_answers_;  // where features are cached: a row for each training picture
     plateau_state plateau_;
     place position_;
     tensor targets_;

@@ -81,12 +81,13 @@ inline named_texts training_run::settings() const {
     s.emplace_back("network", network_text_);
     number("lr", o_.learning_rate);
     number("trunk rate", o_.trunk_rate);
+    s.emplace_back("rates", rates_text(network_.parameters));
     s.emplace_back("schedule", text(o_.schedule));
     s.emplace_back("optimizer", name(p.kind));
     const std::pair<const char*, double> optimizer[] = {{"momentum", p.momentum}, {"nesterov", double(p.nesterov)}, {"beta1", p.beta1}, {"beta2", p.beta2}, {"epsilon", p.epsilon},
                                                         {"weight decay", p.weight_decay}, {"clip norm", p.clip_norm}, {"ema", p.ema_decay}};
     for (const auto& o : optimizer) number(o.first, o.second);
-    s.emplace_back("teacher", o_.teacher);
+    s.emplace_back("teacher", teacher_ ? network_fingerprint(teacher_.graph()) + ", " + text(teacher_.view().preprocess) : "");
     s.emplace_back("loss", name(l.kind));
     const std::pair<const char*, float> loss[] = {{"label smoothing", l.label_smoothing}, {"focal gamma", l.gamma}, {"huber delta", l.delta}, {"distillation", l.distillation}, {"temperature", l.temperature}};
     for (const auto& o : loss) number(o.first, static_cast<double>(o.second));
@@ -149,7 +150,10 @@ inline status training_run::save() {
 inline status training_run::resume() {
     loaded_checkpoint found;
     if (files_.wanted() && o_.resume) GRAFT_TRY_ASSIGN(found, load_checkpoint(files_.checkpoint()));
-    if (!found.found) return files_.open(-1, wall_time());
+    if (!found.found) {
+        if (files_.wanted()) GRAFT_TRY(remove_run(o_.out));
+        return files_.open(-1, wall_time());
+    }
     const checkpoint& c = found.contents;
     checkpoint_verified_ = !found.previous;
     good_checkpoint_ = found.previous ? previous_checkpoint(files_.checkpoint()) : files_.checkpoint();
@@ -218,7 +222,7 @@ inline status training_run::log_epoch(const epoch_record& r) {
 
 // Of the network that is kept, at the step of its epoch.
 inline status training_run::log_pictures() {
-    if (!files_.wanted() || result_.epochs <= first_epoch_ || result_.best_epoch < 0) return {};
+    if (!files_.wanted() || result_.stopped || result_.epochs <= first_epoch_ || result_.best_epoch < 0) return {};
     const std::int64_t step = result_.history[static_cast<std::size_t>(result_.best_epoch)].step;
     image matrix, wrong;
     if (classes() <= 4096) GRAFT_TRY_ASSIGN(matrix, confusion_image(result_.validation.metrics, data_.training.classes()));
@@ -233,7 +237,7 @@ inline status training_run::finish() {
     result_.images_per_s = trained_seconds_ > 0 ? static_cast<double>(trained_pictures_) / trained_seconds_ : 0;
     result_.wait_share = trained_seconds_ > 0 ? waited_seconds_ / trained_seconds_ : 0;
     // A run that was resumed after its best epoch has the best network on disk alone.
-    if (result_.network.values.empty() && files_.wanted()) {
+    if (result_.network.values.empty() && files_.wanted() && !result_.stopped) {
         model best;
         GRAFT_TRY_ASSIGN(best, load(files_.path("model.onnx"), loading_model()));
         result_.network = best.graph();

@@ -7,6 +7,7 @@
 #include "../exec/session.hpp"
 #include "golden.hpp"
 #include "metrics_log.hpp"
+#include "run_folder.hpp"
 #include "tensorboard.hpp"
 
 #include <string>
