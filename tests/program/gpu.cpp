@@ -266,7 +266,7 @@ TEST_CASE("float16 is trained with a scaled loss, and its checkpoints hold the s
     put_grays(folder);
     for (const char* precision : {"float16", "bfloat16"}) {
         CAPTURE(precision);
-        const done d = on_devices(1, lenet(folder) + "--epochs 1 --json --precision " + precision);
+        const done d = on_devices(1, lenet(folder) + "--epochs 1 --overwrite --json --precision " + precision);
         CAPTURE(d.err);
         REQUIRE(d.code == 0);
         CHECK(contains(file_contents(folder.path + "/out/checkpoint.safetensors"), "loss_scale") ==
