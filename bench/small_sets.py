@@ -108,7 +108,7 @@ def graft_run(a, data, options, seed):
         # The written model is the best epoch's.
         if a.folds:
             return history[-1], max(history), float("nan")
-        scored = json.loads(subprocess.run([a.graft, "evaluate", os.path.join(out, "model.onnx"), data, "--json", "-q"], capture_output=True, text=True, check=True).stdout)
+        scored = json.loads(subprocess.run([a.graft, "evaluate", os.path.join(out, "model.onnx"), os.path.join(data, "val"), "--json", "-q"], capture_output=True, text=True, check=True).stdout)
         confusion = np.array(scored["confusion"])
         return history[-1], max(history), float(np.mean(np.diag(confusion) / confusion.sum(1)))
 

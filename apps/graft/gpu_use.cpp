@@ -30,6 +30,7 @@ void gpu_use::sample() {
     lost_ = lost_ || s.lost;
     latest_ = gpu_figures();
     if (s.utilization >= 0) latest_.busy = s.utilization / 100.0;
+    if (s.memory_access >= 0) latest_.memory_access = s.memory_access / 100.0;
     if (s.memory_used >= 0) latest_.bytes = static_cast<double>(s.memory_used);
     if (s.watts >= 0) latest_.watts = s.watts;
     if (s.celsius >= 0) latest_.celsius = s.celsius;
@@ -41,7 +42,7 @@ void gpu_use::sample() {
     const auto add = [](mean& to, double value) {
         if (std::isfinite(value)) to.sum += value, to.count += 1;
     };
-    add(busy_, latest_.busy), add(bytes_, latest_.bytes), add(watts_, latest_.watts), add(celsius_, latest_.celsius);
+    add(busy_, latest_.busy), add(memory_access_, latest_.memory_access), add(bytes_, latest_.bytes), add(watts_, latest_.watts), add(celsius_, latest_.celsius);
     add(throttled_, latest_.throttled);
 }
 
@@ -51,7 +52,7 @@ void gpu_use::poll() {
 
 gpu_figures gpu_use::take_means() {
     if (watch_ && !(busy_.count + bytes_.count + watts_.count + celsius_.count > 0)) sample();
-    return {busy_.take(), bytes_.take(), watts_.take(), celsius_.take(), throttled_.take(), why_};
+    return {busy_.take(), memory_access_.take(), bytes_.take(), watts_.take(), celsius_.take(), throttled_.take(), why_};
 }
 
 } // namespace program

@@ -13,6 +13,7 @@ namespace program {
 struct gpu_figures {
     static constexpr double none = std::numeric_limits<double>::quiet_NaN();
     double busy = none; ///< share of the time in which a kernel ran, 0..1
+    double memory_access = none; ///< share of the time in which its memory was read or written, 0..1
     double bytes = none, watts = none, celsius = none;
     double throttled = none; ///< 1 while heat or its power supply makes it slower, else 0; their mean is a share of the time
     graft::gpu::throttle why = graft::gpu::throttle::none; ///< of `throttled`; of means, the last reason
@@ -41,7 +42,7 @@ private:
 
     std::unique_ptr<graft::gpu::device_watch> watch_;
     gpu_figures latest_;
-    mean busy_, bytes_, watts_, celsius_, throttled_;
+    mean busy_, memory_access_, bytes_, watts_, celsius_, throttled_;
     graft::gpu::throttle why_ = graft::gpu::throttle::none;
     double last_ = -1e9;
     bool lost_ = false;

@@ -32,6 +32,7 @@ std::string use_text(const device_sample& s) {
     if (s.lost) return "lost";
     return or_dash(s.utilization >= 0, std::to_string(s.utilization) + " %");
 }
+std::string access_text(const device_sample& s) { return or_dash(s.memory_access >= 0, std::to_string(s.memory_access) + " %"); }
 std::string power_text(const device_sample& s) { return or_dash(s.watts >= 0, formatted("%.0f W", s.watts)); }
 std::string throttle_text(const device_sample& s) { return name(s.throttled); }
 std::string heat_text(const device_sample& s) { return or_dash(s.celsius >= 0, std::to_string(s.celsius) + " C"); }
@@ -39,6 +40,7 @@ std::string heat_text(const device_sample& s) { return or_dash(s.celsius >= 0, s
 json sample_json(const device_info& device, const device_sample& s) {
     json out = gpu_json(device);
     out["utilization"] = s.utilization < 0 ? json() : json(s.utilization);
+    out["memory_access"] = s.memory_access < 0 ? json() : json(s.memory_access);
     out["memory_used"] = s.memory_used < 0 ? json() : json(s.memory_used);
     out["free_bytes"] = s.memory_used < 0 || s.memory_bytes < 0 ? json() : json(s.memory_bytes - s.memory_used);
     out["power_w"] = s.watts < 0 ? json() : json(s.watts);
@@ -50,18 +52,18 @@ json sample_json(const device_info& device, const device_sample& s) {
 
 // The lines that the table takes.
 int print_table(const terminal& screen, const std::vector<device_info>& devices, const std::vector<device_sample>& samples) {
-    text_table table({"GPU", ">busy", "", ">memory", ">power", ">temperature", "slowed by"});
+    text_table table({"GPU", ">busy", "", ">accesses", ">memory", ">power", ">temperature", "slowed by"});
     for (std::size_t i = 0; i < devices.size(); ++i)
         table.add({gpu_title(devices[i]), use_text(samples[i]), bar(screen, samples[i].utilization / 100.0, 10),
-                   memory_text(samples[i]), power_text(samples[i]), heat_text(samples[i]), throttle_text(samples[i])});
+                   access_text(samples[i]), memory_text(samples[i]), power_text(samples[i]), heat_text(samples[i]), throttle_text(samples[i])});
     table.print(screen);
     return static_cast<int>(devices.size()) + 1;
 }
 void print_line(const std::vector<device_info>& devices, const std::vector<device_sample>& samples) {
     std::string line = time_text(std::time(nullptr));
     for (std::size_t i = 0; i < devices.size(); ++i)
-        line += "  cuda:" + std::to_string(devices[i].ordinal) + " " + use_text(samples[i]) + ", " + memory_text(samples[i]) +
-                ", " + power_text(samples[i]) + ", " + heat_text(samples[i]) +
+        line += "  cuda:" + std::to_string(devices[i].ordinal) + " " + use_text(samples[i]) + ", " + access_text(samples[i]) +
+                " memory accesses, " + memory_text(samples[i]) + ", " + power_text(samples[i]) + ", " + heat_text(samples[i]) +
                 (throttle_text(samples[i]).empty() ? "" : ", slowed by " + throttle_text(samples[i]));
     std::printf("%s\n", line.c_str());
 }

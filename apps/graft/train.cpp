@@ -96,6 +96,7 @@ public:
         if (!gpu_.watching()) return;
         means_ = gpu_.take_means();
         log.emplace_back("gpu_utilization", means_.busy);
+        log.emplace_back("gpu_memory_access", means_.memory_access);
         log.emplace_back("gpu_memory_bytes", means_.bytes);
         log.emplace_back("gpu_watts", means_.watts);
         log.emplace_back("gpu_celsius", means_.celsius);

@@ -63,7 +63,7 @@ int nvmlDeviceGetHandleByPciBusId_v2(const char* id, void** device) {
 }
 int nvmlDeviceGetIndex(void* device, unsigned* index) { *index = reinterpret_cast<unsigned long>(device) - 1; return 0; }
 int nvmlDeviceGetMemoryInfo(void*, nvml::memory* bytes) { bytes->total = 12ull << 30, bytes->free = 9ull << 30, bytes->used = 3ull << 30; return 0; }
-int nvmlDeviceGetUtilizationRates(void* device, nvml::utilization* rates) { rates->gpu = device == reinterpret_cast<void*>(2) ? 87 : 5; return 0; }
+int nvmlDeviceGetUtilizationRates(void* device, nvml::utilization* rates) { const int second = device == reinterpret_cast<void*>(2); rates->gpu = second ? 87 : 5; rates->memory = second ? 43 : 2; return 0; }
 int nvmlDeviceGetPowerUsage(void* device, unsigned* milliwatts) { *milliwatts = 123400; return device == reinterpret_cast<void*>(2) ? 0 : 3; }
 int nvmlDeviceGetTemperature(void*, int, unsigned* celsius) { *celsius = 61; return 0; }
 int nvmlDeviceGetCurrentClocksThrottleReasons(void* device, unsigned long long* reasons) { *reasons = device == reinterpret_cast<void*>(2) ? 0x49 : 0x5; return 0; }
@@ -106,13 +106,13 @@ TEST_CASE("monitor tells what each device tells, and leaves out the rest") {
     REQUIRE(made_libraries::build(folder, "libnvidia-ml.so.1", "nvml", two_watched));
     const done d = with(folder, "monitor --json");
     CHECK(d.code == 0);
-    CHECK(d.has(R"("utilization":87,"memory_used":3221225472,"power_w":123.4,"lost":false,"temperature_c":61,"throttled":"heat"})"));
-    CHECK(d.has(R"("utilization":5,"memory_used":3221225472,"power_w":null,"lost":false,"temperature_c":61,"throttled":"power limit"})"));
+    CHECK(d.has(R"("utilization":87,"memory_access":43,"memory_used":3221225472,"power_w":123.4,"lost":false,"temperature_c":61,"throttled":"heat"})"));
+    CHECK(d.has(R"("utilization":5,"memory_access":2,"memory_used":3221225472,"power_w":null,"lost":false,"temperature_c":61,"throttled":"power limit"})"));
     const done lines = with(folder, "monitor --count 2 --interval 0.05");
     int count = 0;
     for (char c : lines.out) count += c == '\n';
     CHECK(count == 2);
-    CHECK(lines.has("cuda:0 87 %, "));
+    CHECK(lines.has("cuda:0 87 %, 43 % memory accesses, "));
     CHECK(lines.has("123 W, 61 C, slowed by heat"));
     CHECK(lines.has(", -, 61 C, slowed by power limit"));
     CHECK(with(folder, "monitor --interval 0").code == 2);

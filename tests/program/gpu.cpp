@@ -194,7 +194,7 @@ TEST_CASE("a model that was trained on one device scores alike on the others, an
     CHECK(trained.number("device_bytes") > 0);
     CHECK(contains(trained.err, "device:  cuda:1 "));
     const std::string log = file_contents(out + "/metrics.jsonl");
-    for (const char* key : {"gpu_utilization", "gpu_memory_bytes", "gpu_watts", "gpu_celsius", "gpu_throttled"})
+    for (const char* key : {"gpu_utilization", "gpu_memory_access", "gpu_memory_bytes", "gpu_watts", "gpu_celsius", "gpu_throttled"})
         CHECK(times(log, "\"" + std::string(key) + "\":") == 4);
     CHECK(times(log, "null") == 0);
     CHECK(contains(file_contents(out + "/report.html"), "What the GPU did"));
@@ -266,7 +266,7 @@ TEST_CASE("float16 is trained with a scaled loss, and its checkpoints hold the s
     put_grays(folder);
     for (const char* precision : {"float16", "bfloat16"}) {
         CAPTURE(precision);
-        const done d = on_devices(1, lenet(folder) + "--epochs 1 --json --precision " + precision);
+        const done d = on_devices(1, lenet(folder) + "--epochs 1 --overwrite --json --precision " + precision);
         CAPTURE(d.err);
         REQUIRE(d.code == 0);
         CHECK(contains(file_contents(folder.path + "/out/checkpoint.safetensors"), "loss_scale") ==

@@ -28,9 +28,22 @@ TEST_CASE("A folder holds a run where it has a file that a run writes, and other
         CHECK(code_of(graft::check_out(one.path, false, false)) == "train.out_in_use");
         CHECK(graft::check_out(one.path, false, true).ok());
         // A model is written behind the first checkpoint: alone it is of a run that is over.
-        CHECK(graft::check_out(one.path, true, false).ok() == (std::string(own) != "model.onnx"));
+        CHECK(graft::check_out(one.path, true, false).ok() == (std::string(own) != "model.onnx" && std::string(own) != "report.html"));
         CHECK(code_of(graft::check_out(one.path, true, true)) == "usage");
     }
+}
+
+TEST_CASE("What a run left that ended before its first checkpoint is no hindrance to the next") {
+    const made_folder folder;
+    folder.put("metrics.jsonl", "");
+    folder.put("events.out.tfevents.1700000000.graft", "a head alone");
+    CHECK(graft::check_out(folder.path, false, false).ok());
+    CHECK(graft::check_out(folder.path, true, false).ok());
+    folder.put("metrics.jsonl", "{}\n");
+    CHECK(code_of(graft::check_out(folder.path, false, false)) == "train.out_in_use");
+    folder.put("metrics.jsonl", "");
+    folder.put("checkpoint.safetensors", "");
+    CHECK(code_of(graft::check_out(folder.path, false, false)) == "train.out_in_use");
 }
 
 TEST_CASE("What is refused names what is there, what to type, and a folder that is free") {

@@ -22,6 +22,7 @@ const char* name(throttle why) noexcept;
 /// A device at one moment, everything that runs on it together. What the device or its driver does not tell is -1.
 struct device_sample {
     int utilization = -1;  ///< percent of the driver's last sampling period (up to a second) in which a kernel ran
+    int memory_access = -1;  ///< percent of it in which the device's memory was read or written
     std::int64_t memory_used = -1, memory_bytes = -1;
     double watts = -1;
     int celsius = -1;
@@ -86,7 +87,10 @@ GRAFT_INLINE device_sample device_watch::sample(std::size_t device) const {
         return answer == api::nvml::result::success;
     };
     api::nvml::utilization rates;
-    if (told(f.nvmlDeviceGetUtilizationRates(handle, &rates))) out.utilization = static_cast<int>(rates.gpu);
+    if (told(f.nvmlDeviceGetUtilizationRates(handle, &rates))) {
+        out.utilization = static_cast<int>(rates.gpu);
+        out.memory_access = static_cast<int>(rates.memory);
+    }
     api::nvml::memory bytes;
     if (told(f.nvmlDeviceGetMemoryInfo(handle, &bytes))) {
         out.memory_used = static_cast<std::int64_t>(bytes.used);

@@ -13,7 +13,8 @@ GRAFT_BEGIN_NAMESPACE
 result<std::vector<std::string>> run_files(const std::string& folder);
 
 /// Whether a run may write into a folder: it is not there yet, or holds no file that a run would write, or the run goes on from the checkpoint
-/// there (`resume`), or is to replace what is there (`overwrite`). Other files are no hindrance. Errors: train.out_in_use, which names a folder
+/// there (`resume`), or is to replace what is there (`overwrite`). Other files are no hindrance, nor is what a run has left that ended before
+/// its first checkpoint: logs without a line. Errors: train.out_in_use, which names a folder
 /// beside it that is free; usage (both are asked for); file.open.
 status check_out(const std::string& folder, bool resume, bool overwrite);
 
@@ -49,6 +50,13 @@ inline bool is_run_file(const std::string& name) {
     for (const char* own : {"checkpoint.safetensors", "checkpoint.previous.safetensors", "model.onnx", "metrics.jsonl", "report.html"})
         if (name == own) return true;
     return is_event_file(name);
+}
+
+inline bool is_empty_file(const std::string& path) {
+    std::FILE* file = std::fopen(path.c_str(), "rb");
+    const bool empty = file && std::fgetc(file) == EOF && !std::ferror(file);
+    if (file) std::fclose(file);
+    return empty;
 }
 
 // "run" -> "run-2", "run-2" -> "run-3": the first beside it where nothing is.
@@ -98,13 +106,14 @@ GRAFT_INLINE status check_out(const std::string& folder, bool resume, bool overw
     std::string shown;
     for (std::size_t i = 0; i < names.size() && i < 3; ++i) shown += (i ? ", " : "") + names[i];
     if (names.size() > 3) shown += ", ...";
-    bool checkpoint = false, model = false;
+    bool checkpoint = false, model = false, logged = true;
     for (const std::string& name : names) {
         checkpoint |= name.compare(0, 11, "checkpoint.") == 0;
-        model |= name == "model.onnx";
+        model |= name == "model.onnx" || name == "report.html";
+        if (name == "metrics.jsonl") logged = !detail::is_empty_file(join_path(folder, name));
     }
-    // A run that was cut off before its first checkpoint has written no model.
-    if (names.empty() || overwrite || (resume && (checkpoint || !model))) return {};
+    // A run that was cut off before its first checkpoint has written no model and no line of its log.
+    if (names.empty() || overwrite || (resume && checkpoint) || (!checkpoint && !model && (resume || !logged))) return {};
     return fail(errc::train_out_in_use, folder,
                 "it holds a run (" + shown + "): " + (checkpoint ? "--resume goes on with it" : "there is no checkpoint to --resume from") + ", --overwrite replaces it, --out " +
                     detail::free_folder_beside(folder) + " begins beside it");
