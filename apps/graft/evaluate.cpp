@@ -109,6 +109,7 @@ graft::result<int> evaluate(const common_options& common, const evaluate_options
     graft::evaluation_options how;
     how.batch = options.batch;
     how.threads = thread_count(common);
+    how.bad_share = options.bad_share;
     how.output = classifier.output();
     how.progress = [](void* context, std::int64_t done, std::int64_t) { static_cast<progress*>(context)->step(done); };
     how.context = &bar;

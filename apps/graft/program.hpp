@@ -78,6 +78,7 @@ struct augment_options {
 struct evaluate_options {
     std::string model, data, labels, preprocess, output;
     int batch = 32;
+    double bad_share = 0.01;
 };
 /// Of finetune and train. Numbers that are negative and texts that are empty were not given: trainer_options_of decides.
 struct training_options {

@@ -27,7 +27,7 @@ void declare_data(CLI::App& verb, training_options& o) {
         ->check(CLI::Range(0.001, 0.9));
     option("--workers", o.workers, "N", "Threads that load pictures (default: as --threads)")->check(CLI::Range(0, 1024));
     option("--cache", o.cache, "DIR", "Keep decoded pictures there between epochs and runs");
-    option("--bad-share", o.bad_share, "SHARE", "Share of the pictures that may be unreadable (default: 0.01)")
+    option("--bad-share", o.bad_share, "SHARE", "Share of the pictures that may be unreadable (default: 0.01, and one at least)")
         ->check(CLI::Range(0.0, 1.0));
     verb.add_flag("--strict", o.strict, "Stop at the first unreadable picture")->group(group);
     verb.add_flag("--allow-empty", o.allow_empty, "Take classes without pictures")->group(group);

@@ -34,7 +34,7 @@ struct trainer_options {
     std::int64_t unfreeze_epoch = 0;   ///< before this epoch the head alone learns
     std::int64_t patience = 0;         ///< early stopping: epochs without a better score that are let pass; 0: never
     std::int64_t max_ram = 0;          ///< bytes that a step may take: fitted by computing again and in parts; 0: as it comes
-    double bad_share = 0.01;           ///< of the pictures that may be unreadable
+    double bad_share = 0.01;           ///< of each part's pictures that may be unreadable: see allowed_bad
     std::shared_ptr<image_cache> cache;  ///< of decoded pictures; null: none
     double checkpoint_seconds = 20;    ///< between checkpoints, at most 30
     std::uint64_t seed = 0;
@@ -90,7 +90,7 @@ struct training_result {
     double best_top1 = 0, best_loss = 0;
     std::int64_t best_epoch = -1, epochs = 0;  ///< epochs done, over all resumed parts
     double images_per_s = 0, wait_share = 0, seconds = 0;
-    std::int64_t bad_pictures = 0;
+    std::int64_t bad_pictures = 0;             ///< that could not be read, each counted once
     step_memory memory;
     std::vector<epoch_record> history;
     graft::graph network;                      ///< the best epoch's, with labels and preprocessing in its metadata

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <set>
 
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
@@ -130,9 +131,9 @@ private:
             loader_options l = loading(false);
             cached_features features;
             GRAFT_TRY_ASSIGN(features, cache_features(cut.trunk, data_.training, l, pool_.threads(), progress, &observer_, loading_model()));
-            count_bad(features.bad);
+            count_bad(features.bad, bad_training_);
             GRAFT_TRY_ASSIGN(validation_features_, cache_features(cut.trunk, data_.validation, l, pool_.threads(), progress, &observer_, loading_model()));
-            count_bad(validation_features_.bad);
+            count_bad(validation_features_.bad, bad_validation_);
             shape rows = features.rows.shape();
             rows[0] = std::min(o_.batch, static_cast<std::int64_t>(features.labels.size()));
             source_.reset(new feature_source(std::move(features), o_.batch, o_.seed));
@@ -233,11 +234,11 @@ private:
         }
     }
 
-    void count_bad(const std::vector<bad_sample>& bad) {
-        for (const bad_sample& b : bad) {
-            ++result_.bad_pictures;
-            observer_.on_warning(b.name + ": left out: " + b.detail);
-        }
+    // Each is told once, however many epochs meet it.
+    void count_bad(const std::vector<bad_sample>& bad, std::set<std::int64_t>& known) {
+        for (const bad_sample& b : bad)
+            if (known.insert(b.index).second) observer_.on_warning(b.name + ": left out: " + b.detail);
+        result_.bad_pictures = static_cast<std::int64_t>(bad_training_.size() + bad_validation_.size());
     }
 
     std::int64_t steps_per_epoch() const { return source_->batches(); }
@@ -251,7 +252,7 @@ private:
         while (position_.batch < steps_per_epoch()) {
             status made = batches.advance();
             const batch& b = batches.current();
-            count_bad(b.bad);  // also those that are one too many
+            count_bad(b.bad, bad_training_);  // also those that are one too many
             GRAFT_TRY(std::move(made));
             if (!b.labels.empty()) GRAFT_TRY(run_step(b, batches.next(), rate));
             ++position_.batch;
@@ -329,7 +330,7 @@ private:
         graph g;
         GRAFT_TRY_ASSIGN(g, step_.network());
         GRAFT_TRY_ASSIGN(scored, score(g));
-        if (!cached_) count_bad(scored.bad);
+        if (!cached_) count_bad(scored.bad, bad_validation_);
         r.loss = scored.metrics.loss();
         r.top1 = scored.metrics.top1();
         r.top5 = scored.metrics.top_k();
@@ -435,6 +436,7 @@ private:
     place position_;
     tensor targets_;
     training_result result_;
+    std::set<std::int64_t> bad_training_, bad_validation_;  // by their indices in the two parts
     double began_ = 0, last_checkpoint_ = 0, trained_seconds_ = 0, waited_seconds_ = 0;
     std::int64_t trained_pictures_ = 0, first_epoch_ = 0;  // the epoch that this process began with
 };

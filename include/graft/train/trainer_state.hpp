@@ -22,6 +22,18 @@ inline std::string number_text(double v) {
 inline double number_in(const std::string* text) { return text ? std::strtod(text->c_str(), nullptr) : 0; }
 inline std::int64_t integer_in(const std::string* text) { return text ? std::strtoll(text->c_str(), nullptr, 10) : 0; }
 
+// Indices as text, and back again.
+inline std::string indices_text(const std::set<std::int64_t>& indices) {
+    std::string out;
+    for (std::int64_t i : indices) out += (out.empty() ? "" : " ") + std::to_string(i);
+    return out;
+}
+inline void add_indices(const std::string* text, std::set<std::int64_t>& to) {
+    const char* at = text ? text->c_str() : "";
+    char* end = nullptr;
+    for (long long i = std::strtoll(at, &end, 10); end != at; i = std::strtoll(at, &end, 10)) to.insert(i), at = end;
+}
+
 inline double wall_time() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
 // A hash over the names and labels of a dataset: what the run was begun with.
@@ -129,7 +141,8 @@ inline status training_run::save() {
     number("loss_sum", position_.loss_sum), number("weight_sum", position_.weight_sum);
     integer("stopped", stopped_), integer("best_epoch", result_.best_epoch);
     number("best_top1", result_.best_top1), number("best_loss", result_.best_loss);
-    integer("bad_pictures", result_.bad_pictures), integer("trained_pictures", trained_pictures_);
+    c.state.emplace_back("bad_training", indices_text(bad_training_)), c.state.emplace_back("bad_validation", indices_text(bad_validation_));
+    integer("trained_pictures", trained_pictures_);
     number("trained_seconds", trained_seconds_), number("waited_seconds", waited_seconds_);
     c.state.emplace_back("plateau", text(plateau_));
     integer("epochs_done", static_cast<std::int64_t>(result_.history.size()));
@@ -162,7 +175,9 @@ inline status training_run::resume() {
     stopped_ = integer_in(c.find_state("stopped")) != 0;
     result_.best_epoch = integer_in(c.find_state("best_epoch"));
     result_.best_top1 = number_in(c.find_state("best_top1")), result_.best_loss = number_in(c.find_state("best_loss"));
-    result_.bad_pictures = integer_in(c.find_state("bad_pictures")), trained_pictures_ = integer_in(c.find_state("trained_pictures"));
+    add_indices(c.find_state("bad_training"), bad_training_), add_indices(c.find_state("bad_validation"), bad_validation_);
+    count_bad({}, bad_training_);
+    trained_pictures_ = integer_in(c.find_state("trained_pictures"));
     trained_seconds_ = number_in(c.find_state("trained_seconds")), waited_seconds_ = number_in(c.find_state("waited_seconds"));
     if (const std::string* p = c.find_state("plateau")) GRAFT_TRY_ASSIGN(plateau_, parse_plateau_state(*p));
     const std::int64_t done = std::min(integer_in(c.find_state("epochs_done")), o_.epochs);
