@@ -23,6 +23,7 @@ ADVICE = {
     "data.no_classes": "Put pictures into `<class>/` or `train/<class>/`, at least two classes of them.",
     "data.class_mismatch": "Rename or remove the class that the message names; validation may have fewer classes than training, not others.",
     "data.leak": "Remove the picture from one of the two parts: the score would be better than the truth.",
+    "data.label_conflict": "Decide which class the picture is of, and remove it from the other: a network cannot learn both.",
     "data.too_many_bad": "`graft check DATA` lists the pictures that cannot be read; remove them, fetch them again, or pass the `--bad-share` that the error names.",
     "train.no_gradient": "Freeze what lies before the operator that the message names (`--freeze`), or export the network without it.",
     "train.diverged": "Take a smaller `--lr`, a longer warm-up, or `--clip-norm 1`; the last good checkpoint is kept.",

@@ -200,6 +200,9 @@ void tell_data(watcher& watch, const common_options& common, const training_opti
                plural(static_cast<std::int64_t>(data.training.classes().size()), "class", "classes") + ", " +
                plural(data.training.size(), "picture", "pictures") + " to learn from, " + std::to_string(data.validation.size()) +
                " to score by" + (data.validation_given ? "" : " (drawn from each class by --seed)"));
+    if (data.copies)
+        watch.note("copies:  " + plural(data.copies, "picture is a copy of another", "pictures are copies of others") +
+                   ": they are kept on one side of the draw (`graft check` lists them)");
     for (const graft::dataset_problem& p : data.training.problems()) watch.on_warning(p.path + ": " + p.detail);
     watch.note("device:  " + device_and_precision(common, with.step.on) + ", " + plural(with.threads, "thread", "threads"));
     const std::string changes = graft::text(with.augmentation);
@@ -278,8 +281,13 @@ graft::result<int> train(const common_options& common, const training_options& o
     opening.seed = common.seed;
     opening.validation_fraction = options.validation;
     opening.allow_empty = options.allow_empty;
+    opening.threads = with.threads;
     graft::dataset_splits data;
-    GRAFT_TRY_ASSIGN(data, graft::open_splits(options.data, opening));
+    {
+        dataset_bar bar("copies", common.quiet);
+        opening.progress = bar.told();
+        GRAFT_TRY_ASSIGN(data, graft::open_splits(options.data, opening));
+    }
     GRAFT_TRY(set_class_weights(options, data.training, with.step.loss));
     if (!options.cache.empty()) GRAFT_TRY_ASSIGN(with.cache, graft::image_cache::open(options.cache));
     training_setup setup;
