@@ -67,6 +67,7 @@ public:
         epoch_summary done;
         done.epoch = r.epoch + 1, done.epochs = with_.epochs, done.train_loss = r.training_loss,
         done.train_top1 = r.training_top1;
+        if (uneven) done.val_balanced = r.balanced_accuracy, done.val_majority = r.majority;
         done.val_loss = r.loss, done.val_top1 = r.top1, done.learning_rate = r.learning_rate, done.images_per_s = r.images_per_s;
         done.data_wait = r.wait_share, done.seconds = r.seconds, done.best = r.best;
         if (gpu_.watching()) {
@@ -96,6 +97,7 @@ public:
     void clear() { screen_.clear(); }
 
     run_figures figures;
+    bool uneven = false; ///< whether the classes that are scored by are
 
 private:
     void warn_if_waiting(const graft::epoch_record& r) {
@@ -196,6 +198,7 @@ graft::status choose_batch(const common_options& common, const training_setup& s
 
 void tell_data(watcher& watch, const common_options& common, const training_options& o, const graft::dataset_splits& data,
                const graft::trainer_options& with) {
+    watch.uneven = graft::is_imbalanced(data.validation.class_counts());
     watch.note("data:    " + o.data + ", " +
                plural(static_cast<std::int64_t>(data.training.classes().size()), "class", "classes") + ", " +
                plural(data.training.size(), "picture", "pictures") + " to learn from, " + std::to_string(data.validation.size()) +
@@ -218,7 +221,9 @@ void print_result(const common_options& common, const graft::trainer_options& wi
     char text[160];
     std::snprintf(text, sizeof text, ", loss %.4f, in epoch %lld of %lld", found.best_loss,
                   static_cast<long long>(found.best_epoch + 1), static_cast<long long>(found.epochs));
-    row("best", styled(screen, style::bold, percent_text(found.best_top1) + " top-1") + text);
+    const graft::classification_metrics& m = found.validation.metrics;
+    const bool uneven = graft::is_imbalanced(m.supports());
+    row("best", styled(screen, style::bold, percent_text(found.best_top1) + " top-1") + (uneven ? uneven_text(m.balanced_accuracy(), m.majority()) : "") + text);
     std::snprintf(text, sizeof text, "%s, %.*f images/s, %.0f %% of it waiting for data", clock_text(found.seconds).c_str(),
                   found.images_per_s < 9.95 ? 1 : 0, found.images_per_s, 100 * found.wait_share);
     row("training", text);
@@ -242,10 +247,14 @@ void print_json(const training_options& o, const training_setup& setup, const gr
                            {"loss", r.loss},
                            {"top1", r.top1},
                            {"top5", r.top5},
+                           {"balanced_accuracy", r.balanced_accuracy},
                            {"lr", r.learning_rate},
                            {"seconds", r.seconds}});
     json object{{"best_top1", found.best_top1},
                 {"best_loss", found.best_loss},
+                {"balanced_accuracy", found.validation.metrics.balanced_accuracy()},
+                {"majority", found.validation.metrics.majority()},
+                {"never_predicted", named(data.training.classes(), found.validation.metrics.never_predicted())},
                 {"best_epoch", found.best_epoch + 1},
                 {"epochs", found.epochs},
                 {"images_per_s", found.images_per_s},

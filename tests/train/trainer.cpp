@@ -404,6 +404,42 @@ TEST_CASE("One unreadable picture in either part stops no run that asks for noth
     }
 }
 
+TEST_CASE("A run on uneven classes tells balanced accuracy, and which class its network never answers") {
+    const made_folder folder;
+    put_pictures(folder);
+    for (const char* part : {"train/", "val/"})
+        for (const char* rare : {"b", "c"})
+            for (int i = 1; i < 8; ++i) std::filesystem::remove(folder.path + "/data/" + part + rare + "/" + std::to_string(i) + ".png");
+    const graft::dataset_splits data = graft::open_splits(folder.path + "/data");
+    graft::trainer_options o = small_options(folder.path + "/run");
+    o.epochs = 1;
+    o.learning_rate = 1e-12;
+    graft::training_network network = small_network("none");
+    // A network that answers "a" whatever it sees.
+    for (graft::value& v : network.graph.values)
+        if (v.name == "fc.bias") v.constant.data<float>()[0] = 100;
+    listener heard;
+    auto made = graft::train(network, data, o, heard);
+    REQUIRE_MESSAGE(made.ok(), std::string(made.ok() ? "" : made.error().what()));
+    REQUIRE(made->history.size() == 1);
+    CHECK(made->history[0].top1 == doctest::Approx(0.6));
+    CHECK(made->history[0].majority == doctest::Approx(0.6));
+    CHECK(made->history[0].balanced_accuracy == doctest::Approx(1.0 / 3));
+    CHECK(file(o.out + "/metrics.jsonl").find("\"balanced_accuracy\":0.333") != std::string::npos);
+    CHECK(heard.count("the best network never answers \"b\", \"c\" (top-1 60.0 %, balanced 33.3 %); the classes are uneven: --class-weights balanced") == 1);
+    // Who has asked for weights is not told to.
+    o.step.loss.class_weights = {0.1f, 1, 1};
+    listener weighed;
+    REQUIRE(graft::train(network, data, o, weighed).ok());
+    CHECK(weighed.count("never answers") == 1);
+    CHECK(weighed.count("--class-weights") == 0);
+    // The figures are there again when a run goes on.
+    o.resume = true;
+    auto again = graft::train(network, data, o, weighed);
+    REQUIRE(again.ok());
+    CHECK(again->history[0].balanced_accuracy == made->history[0].balanced_accuracy);
+}
+
 TEST_CASE("A checkpoint that cannot be written ends a run with its path") {
     const made_folder folder;
     put_pictures(folder);

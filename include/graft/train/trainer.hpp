@@ -67,6 +67,8 @@ struct epoch_record {
     std::int64_t epoch = 0, step = 0;     ///< updates so far
     double training_loss = 0, training_top1 = 0;
     double loss = 0, top1 = 0, top5 = 0;  ///< of the validation part
+    double balanced_accuracy = 0;         ///< mean recall of its classes
+    double majority = 0;                  ///< share of its largest class: what always naming it would score
     double learning_rate = 0, seconds = 0, images_per_s = 0, wait_share = 0;
     bool best = false;
 };

@@ -334,6 +334,8 @@ private:
         r.loss = scored.metrics.loss();
         r.top1 = scored.metrics.top1();
         r.top5 = scored.metrics.top_k();
+        r.balanced_accuracy = scored.metrics.balanced_accuracy();
+        r.majority = scored.metrics.majority();
         r.best = result_.best_epoch < 0 || r.top1 > result_.best_top1 || (r.top1 == result_.best_top1 && r.loss < result_.best_loss);
         if (r.best) {
             result_.best_top1 = r.top1;
@@ -409,6 +411,7 @@ private:
     status write_best();
     status log_epoch(const epoch_record& r);
     status log_pictures();
+    void warn_of_classes();
     static std::string network_fingerprint(const graph& g);
     named_texts settings() const;
     status save();

@@ -3,6 +3,7 @@
 
 #include "../core/fnv1a.hpp"
 #include "../core/xxhash.hpp"
+#include "../data/splits.hpp"
 #include "../io/onnx_read.hpp"
 #include "trainer_body.hpp"
 #include "training_pictures.hpp"
@@ -150,7 +151,7 @@ inline status training_run::save() {
         const epoch_record& r = result_.history[i];
         const std::string at = "history." + std::to_string(i) + ".";
         integer(at + "step", r.step), integer(at + "best", r.best);
-        const double figures[] = {r.training_loss, r.training_top1, r.loss, r.top1, r.top5, r.learning_rate, r.seconds, r.images_per_s, r.wait_share};
+        const double figures[] = {r.training_loss, r.training_top1, r.loss, r.top1, r.top5, r.learning_rate, r.seconds, r.images_per_s, r.wait_share, r.balanced_accuracy, r.majority};
         for (std::size_t k = 0; k < sizeof figures / sizeof figures[0]; ++k) number(at + std::to_string(k), figures[k]);
     }
     GRAFT_TRY(save_checkpoint(files_.checkpoint(), c, checkpoint_verified_));
@@ -186,7 +187,7 @@ inline status training_run::resume() {
         epoch_record r;
         r.epoch = i;
         r.step = integer_in(c.find_state(at + "step")), r.best = integer_in(c.find_state(at + "best")) != 0;
-        double* figures[] = {&r.training_loss, &r.training_top1, &r.loss, &r.top1, &r.top5, &r.learning_rate, &r.seconds, &r.images_per_s, &r.wait_share};
+        double* figures[] = {&r.training_loss, &r.training_top1, &r.loss, &r.top1, &r.top5, &r.learning_rate, &r.seconds, &r.images_per_s, &r.wait_share, &r.balanced_accuracy, &r.majority};
         for (std::size_t k = 0; k < sizeof figures / sizeof figures[0]; ++k) *figures[k] = number_in(c.find_state(at + std::to_string(k)));
         result_.history.push_back(r);
     }
@@ -226,7 +227,7 @@ inline status training_run::log_epoch(const epoch_record& r) {
     named_numbers figures{{"loss", r.training_loss}, {"top1", r.training_top1}, {"lr", r.learning_rate}, {"images_per_s", r.images_per_s}, {"wait_share", r.wait_share}};
     observer_.add_figures(figures);
     GRAFT_TRY(files_.log("train", r.step, r.epoch, figures, now));
-    return files_.log("val", r.step, r.epoch, {{"loss", r.loss}, {"top1", r.top1}, {"top5", r.top5}}, now);
+    return files_.log("val", r.step, r.epoch, {{"loss", r.loss}, {"top1", r.top1}, {"top5", r.top5}, {"balanced_accuracy", r.balanced_accuracy}}, now);
 }
 
 // Of the network that is kept, at the step of its epoch.
@@ -238,6 +239,37 @@ inline status training_run::log_pictures() {
     GRAFT_TRY_ASSIGN(wrong, wrong_pictures_image(data_.validation, most_wrong(result_.validation, 12)));
     GRAFT_TRY(files_.log_picture("confusion_matrix/val", step, matrix, wall_time()));
     return files_.log_picture("most_wrong/val", step, wrong, wall_time());
+}
+
+// Where the network that is kept says nothing of some classes, or no more than always naming one would.
+inline void training_run::warn_of_classes() {
+    const classification_metrics& m = result_.validation.metrics;
+    if (m.samples() == 0) return;
+    const std::vector<std::string>& names = data_.training.classes();
+    const std::vector<std::int64_t> never = m.never_predicted(), supports = m.supports();
+    const auto percent = [](double share) {
+        char text[16];
+        std::snprintf(text, sizeof text, "%.1f %%", 100 * share);
+        return std::string(text);
+    };
+    std::string what;
+    constexpr std::size_t most_named = 5;
+    if (!never.empty()) {
+        what = "the best network never answers ";
+        for (std::size_t i = 0; i < never.size() && i < most_named; ++i) what += (i ? ", \"" : "\"") + escape(names[static_cast<std::size_t>(never[i])]) + "\"";
+        if (never.size() > most_named) what += " and " + std::to_string(never.size() - most_named) + " other classes";
+        what += " (top-1 " + percent(m.top1()) + ", balanced " + percent(m.balanced_accuracy()) + ")";
+    } else if (m.top1() <= m.majority()) {
+        const auto largest = static_cast<std::size_t>(std::max_element(supports.begin(), supports.end()) - supports.begin());
+        what = "the best network's top-1 of " + percent(m.top1()) + " is not above what always answering \"" + escape(names[largest]) + "\" scores, " + percent(m.majority());
+    } else
+        return;
+    const bool uneven = is_imbalanced(data_.training.class_counts());
+    if (uneven && o_.step.loss.class_weights.empty())
+        what += "; the classes are uneven: --class-weights balanced makes rare ones count as much as common ones";
+    else
+        what += "; more --epochs, or more pictures of it, may help";
+    observer_.on_warning(what);
 }
 
 inline status training_run::finish() {
@@ -252,6 +284,7 @@ inline status training_run::finish() {
         result_.network = best.graph();
         GRAFT_TRY_ASSIGN(result_.validation, evaluate(best, data_.validation, o_.preprocess, {}, scoring()));
     }
+    warn_of_classes();
     GRAFT_TRY(log_pictures());
     return files_.close();
 }
