@@ -285,6 +285,26 @@ TEST_CASE("Going on with another setting, dataset or network is refused, and the
     CHECK(with([](graft::trainer_options& other) { other.precision = "float32"; }) == "precision");
     CHECK(refused(o, small_network("none"), more) == "training data");
     CHECK(refused(o, small_network("trunk"), folder) == "weights that learn");
+    // Other pictures under the same names, one of them in either part; another encoding of the same size is another picture too.
+    for (const char* name : {"data/train/b/3.png", "data/val/c/1.png"}) {
+        const std::string was = file(folder.path + "/" + name);
+        folder.put(name, file(folder.path + "/data/train/a/1.png"));
+        CHECK(refused(o, small_network("none"), folder) == (name[5] == 't' ? "training pictures" : "validation pictures"));
+        std::string touched = was;
+        touched[was.size() / 2] = static_cast<char>(touched[was.size() / 2] ^ 1);
+        folder.put(name, touched);
+        CHECK(refused(o, small_network("none"), folder) == (name[5] == 't' ? "training pictures" : "validation pictures"));
+        folder.put(name, was);
+    }
+    {
+        graft::trainer_options changed = o;
+        changed.learning_rate = 0.003;
+        graft::training_observer watcher;
+        const graft::dataset_splits data = graft::open_splits(folder.path + "/data");
+        const std::string said = graft::train(small_network("none"), data, changed, watcher).error().detail();
+        CHECK(said.find("the learning rate was 0.01 when the checkpoint was made, and is 0.003 now") == 0);
+        CHECK(said.find("0x") == std::string::npos);
+    }
     // The same layers with one other number, as those of another file would have.
     graft::training_network other = small_network("none");
     for (graft::value& v : other.graph.values)

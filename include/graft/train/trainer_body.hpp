@@ -428,6 +428,7 @@ private:
     preprocess_spec spec_;
     std::string good_checkpoint_;  // the newest of this run: what lies in the folder may be another's
     std::string network_text_;  // of the network that the run began with
+    std::string training_contents_, validation_contents_;  // of the pictures it began with
     training_step step_;
     bool step_made_ = false, cached_ = false, head_alone_ = false, checkpoint_verified_ = false, stopped_ = false;
     std::unique_ptr<batch_source> source_;

@@ -54,6 +54,20 @@ inline std::string fingerprint(const dataset& data) {
     return text;
 }
 
+// A hash over what the files of a dataset hold, by their tags: of 20,000 of them, evenly drawn, where there are more.
+inline std::string contents_fingerprint(const dataset& data, executor& pool) {
+    constexpr std::int64_t most = 20000;
+    const std::int64_t step = std::max<std::int64_t>(1, (data.size() + most - 1) / most);
+    std::vector<std::uint64_t> tags(static_cast<std::size_t>((data.size() + step - 1) / step));
+    parallel_for(pool, static_cast<std::int64_t>(tags.size()), [&](std::int64_t i) {
+        auto tag = data.tag(i * step);
+        tags[static_cast<std::size_t>(i)] = tag.ok() ? *tag : 0;
+    });
+    char text[32];
+    std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(xxh64(tags.data(), tags.size() * sizeof tags[0])));
+    return text;
+}
+
 // A hash over the nodes and constants of a network: what is frozen is in no checkpoint.
 inline std::string training_run::network_fingerprint(const graph& g) {
     std::uint64_t hash = fnv1a_basis;
@@ -87,6 +101,8 @@ inline named_texts training_run::settings() const {
     s.emplace_back("isa", level.ok() ? cpu::name(*level) : "");
     s.emplace_back("training data", fingerprint(data_.training));
     s.emplace_back("validation data", fingerprint(data_.validation));
+    s.emplace_back("training pictures", training_contents_);
+    s.emplace_back("validation pictures", validation_contents_);
     integer("epochs", o_.epochs);
     integer("batch", o_.batch);
     integer("shards", o_.step.shards);
@@ -161,6 +177,10 @@ inline status training_run::save() {
 }
 
 inline status training_run::resume() {
+    if (files_.wanted()) {
+        training_contents_ = contents_fingerprint(data_.training, pool_);
+        validation_contents_ = contents_fingerprint(data_.validation, pool_);
+    }
     loaded_checkpoint found;
     if (files_.wanted() && o_.resume) GRAFT_TRY_ASSIGN(found, load_checkpoint(files_.checkpoint()));
     if (!found.found) return files_.open(-1, wall_time());
@@ -168,7 +188,11 @@ inline status training_run::resume() {
     checkpoint_verified_ = !found.previous;
     good_checkpoint_ = found.previous ? previous_checkpoint(files_.checkpoint()) : files_.checkpoint();
     if (found.previous) observer_.on_warning(found.note);
-    GRAFT_TRY(compare_settings(c.settings, settings()));
+    status same = compare_settings(c.settings, settings());
+    if (!same.ok() && (same.error().where() == "training pictures" || same.error().where() == "validation pictures"))
+        return fail(errc::resume_mismatch, same.error().where(),
+                    "files of the same names are not what they were when the checkpoint was made (by their sizes and samples of their contents): bring those back, or train into another folder");
+    GRAFT_TRY(std::move(same));
     position_.epoch = integer_in(c.find_state("epoch")), position_.batch = integer_in(c.find_state("batch")), position_.step = integer_in(c.find_state("step"));
     position_.correct = integer_in(c.find_state("correct")), position_.seen = integer_in(c.find_state("seen"));
     position_.loss_sum = number_in(c.find_state("loss_sum")), position_.weight_sum = number_in(c.find_state("weight_sum"));
