@@ -133,7 +133,7 @@ void print_advice(const graft::dataset_report& report) {
     if (report.imbalanced)
         std::printf("imbalanced: \"%s\" has %.3g times the pictures of \"%s\"; always naming it scores %s: train with --class-weights balanced\n",
                     printable(report.classes[report.largest]).c_str(), report.ratio, printable(report.classes[report.smallest]).c_str(), percent_text(report.majority).c_str());
-    if (report.verdict.ok() && report.bad_share > 0.01)
+    if (report.verdict.ok() && report.bad_share > 0.01 && report.images - report.readable > 1) // a single one stops nothing
         std::printf("%s of a part cannot be read: training leaves them out with --bad-share %.3g\n", percent_text(report.bad_share).c_str(), std::min(1.0, std::ceil(report.bad_share * 100 + 1) / 100));
 }
 
