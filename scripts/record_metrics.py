@@ -84,7 +84,8 @@ def metrics(n, classes):
         if inside.any():
             ece += abs(right[inside].mean() - confidence[inside].mean()) * inside.mean()
     top1 = skm.accuracy_score(labels, predicted)
-    return [loss, top1, top5, ece, f.mean(), *p, *r, *f], [*s, *matrix.ravel()]
+    balanced = skm.balanced_accuracy_score(labels, predicted)
+    return [loss, top1, top5, ece, f.mean(), *p, *r, *f, balanced], [*s, *matrix.ravel()]
 
 
 def finder():
@@ -126,7 +127,7 @@ def main():
     for text, per_epoch, values in SCHEDULES:
         print(f'    {{"{text}", {per_epoch}, {{{lines(values, real)}}}}},')
     print("    };\n    return all;\n}\n")
-    print("// Of each: loss, top-1, top-5, ECE, macro F1, then precision, recall and F1 of each class; then support and the matrix.")
+    print("// Of each: loss, top-1, top-5, ECE, macro F1, then precision, recall and F1 of each class, balanced accuracy; then support and the matrix.")
     print("struct golden_metrics {\n    int samples, classes;\n    std::vector<double> reals;\n    std::vector<std::int64_t> counts;\n};\n")
     print("inline const std::vector<golden_metrics>& golden_metrics_all() {\n    static const std::vector<golden_metrics> all = {")
     for n, classes in [(100, 7), (37, 3), (500, 12), (1, 2)]:

@@ -151,6 +151,7 @@ graft::result<int> augment(const common_options& common, const augment_options& 
     }
     graft::dataset_options opening;
     opening.seed = common.seed;
+    opening.together = false; // a sheet of a few pictures need not read all of them
     graft::dataset_splits splits;
     GRAFT_TRY_ASSIGN(splits, graft::open_splits(options.data, opening));
     std::vector<sheet_row> rows;

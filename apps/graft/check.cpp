@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
-#include <memory>
 
 namespace program {
 namespace {
@@ -17,6 +17,24 @@ constexpr std::size_t shown = 20; // rows of a table; --json has all
 
 // JSON escapes control characters by itself; bytes that are no UTF-8 are written out, so that names stay apart.
 std::string json_text(const std::string& text) { return graft::is_utf8(text) ? text : printable(text); }
+
+using overlap = graft::dataset_report::overlap;
+constexpr overlap overlaps[] = {overlap::in_class, overlap::across_classes, overlap::across_parts};
+
+const char* name_of(overlap where) {
+    return where == overlap::in_class ? "class" : where == overlap::across_classes ? "classes" : "parts";
+}
+
+json copies_json(const graft::dataset_report& report) {
+    json listed = json::array(), exact = json::object(), near = json::object();
+    for (const graft::dataset_report::copy& c : report.copies)
+        listed.push_back({{"path", json_text(c.path)}, {"of", json_text(c.of)}, {"within", name_of(c.where)}, {"kind", c.exact ? "exact" : "near"}});
+    for (const overlap where : overlaps) {
+        exact[name_of(where)] = report.exact_copies[static_cast<int>(where)];
+        near[name_of(where)] = report.near_copies[static_cast<int>(where)];
+    }
+    return json{{"exact", exact}, {"near", near}, {"near_searched", report.near_searched}, {"listed", listed}};
+}
 
 void print_json(const graft::dataset_report& report) {
     json classes = json::array(), problems = json::array();
@@ -29,6 +47,11 @@ void print_json(const graft::dataset_report& report) {
                {"training", report.training},
                {"validation", report.validation},
                {"test", report.test},
+               {"bad_share", report.bad_share},
+               {"copies", copies_json(report)},
+               {"imbalanced", report.imbalanced},
+               {"majority", report.majority},
+               {"ratio", report.ratio},
                {"problems", problems}});
 }
 
@@ -68,6 +91,52 @@ void print_problems(const terminal& screen, const std::string& data, const graft
     if (report.problems.size() > shown) std::printf("... and %zu problems more; --json lists all\n", report.problems.size() - shown);
 }
 
+// Copies that are no problems of their own: two pictures of one class.
+void print_copies(const terminal& screen, const std::string& data, const graft::dataset_report& report) {
+    text_table table({"copy", "of", "kind"});
+    std::size_t rows = 0;
+    for (const graft::dataset_report::copy& c : report.copies) {
+        if (c.where != overlap::in_class || rows == shown) continue;
+        ++rows;
+        const int room = std::max(24, screen.columns / 3);
+        table.add({place(c.path, data, room), place(c.of, data, room), c.exact ? "exact" : "near"});
+    }
+    const int kind = static_cast<int>(overlap::in_class);
+    const std::int64_t all = report.exact_copies[kind] + report.near_copies[kind];
+    if (!table.empty()) {
+        std::printf("\n");
+        table.print(screen);
+        if (all > static_cast<std::int64_t>(rows)) std::printf("... and %lld copies more; --json lists up to %zu\n", static_cast<long long>(all) - static_cast<long long>(rows), graft::dataset_report::most_copies);
+    }
+    if (!report.near_searched)
+        std::printf("\nonly exact copies were looked for: %s\n", report.images > (1 << 18) ? "there are more than 262144 pictures" : "too many of the pictures look alike");
+}
+
+// "12 copies in one class (7 exact), 3 across classes, ..."; nothing where there are none.
+std::string copies_text(const graft::dataset_report& report) {
+    static const char* const places[] = {" within a class", " across classes", " across parts"};
+    std::string text;
+    for (const overlap where : overlaps) {
+        const int kind = static_cast<int>(where);
+        const std::int64_t exact = report.exact_copies[kind], near = report.near_copies[kind];
+        if (!exact && !near) continue;
+        text += (text.empty() ? "copies: " : "; ") + (exact ? std::to_string(exact) + " exact" : "") + (exact && near ? ", " : "") +
+                (near ? std::to_string(near) + " near" : "") + places[kind];
+    }
+    return text;
+}
+
+// What is no problem of a single picture: too few of some class, or too many that cannot be read.
+void print_advice(const graft::dataset_report& report) {
+    const std::string copies = copies_text(report);
+    if (!copies.empty()) std::printf("%s\n", copies.c_str());
+    if (report.imbalanced)
+        std::printf("imbalanced: \"%s\" has %.3g times the pictures of \"%s\"; always naming it scores %s: train with --class-weights balanced\n",
+                    printable(report.classes[report.largest]).c_str(), report.ratio, printable(report.classes[report.smallest]).c_str(), percent_text(report.majority).c_str());
+    if (report.verdict.ok() && report.bad_share > 0.01 && report.images - report.readable > 1) // a single one stops nothing
+        std::printf("%s of a part cannot be read: training leaves them out with --bad-share %.3g\n", percent_text(report.bad_share).c_str(), std::min(1.0, std::ceil(report.bad_share * 100 + 1) / 100));
+}
+
 void print_summary(const terminal& screen, const std::string& data, const graft::dataset_report& report) {
     const std::size_t n = report.problems.size();
     const std::string verdict = n == 0   ? styled(screen, style::green, "nothing is wrong")
@@ -78,6 +147,7 @@ void print_summary(const terminal& screen, const std::string& data, const graft:
         what = std::to_string(report.images) + " pictures of " + std::to_string(report.classes.size()) + " classes, " +
                (report.readable == report.images ? "all" : std::to_string(report.readable)) + " can be read: ";
     std::printf("\n%s: %s%s\n", printable(data).c_str(), what.c_str(), verdict.c_str());
+    print_advice(report);
 }
 
 } // namespace
@@ -88,19 +158,8 @@ graft::result<int> check(const common_options& common, const check_options& opti
     graft::pool_executor pool(thread_count(common));
     graft::dataset_report report;
     {
-        // The bar knows its length once the dataset is open.
-        struct watcher {
-            bool quiet;
-            std::unique_ptr<progress> bar;
-        } watch{common.quiet, nullptr};
-        graft::check_progress told;
-        told.context = &watch;
-        told.report = [](void* context, std::int64_t done, std::int64_t total) {
-            watcher& w = *static_cast<watcher*>(context);
-            if (!w.bar) w.bar = std::make_unique<progress>("check", total, w.quiet);
-            w.bar->step(done);
-        };
-        report = graft::check_dataset(options.data, with, pool, told);
+        dataset_bar bar("check", common.quiet);
+        report = graft::check_dataset(options.data, with, pool, bar.told());
     }
     if (common.json) {
         print_json(report);
@@ -108,6 +167,7 @@ graft::result<int> check(const common_options& common, const check_options& opti
         const terminal screen = look_at(stdout, common.color);
         print_classes(screen, report);
         print_problems(screen, options.data, report);
+        print_copies(screen, options.data, report);
         print_summary(screen, options.data, report);
     }
     GRAFT_TRY(std::move(report.verdict));

@@ -1,6 +1,8 @@
 // graft evaluate: how well a model knows a dataset.
 #include "program.hpp"
+#include "progress.hpp"
 
+#include <graft/data/splits.hpp>
 #include <graft/train.hpp>
 
 #include <nlohmann/json.hpp>
@@ -109,6 +111,7 @@ graft::result<int> evaluate(const common_options& common, const evaluate_options
     graft::evaluation_options how;
     how.batch = options.batch;
     how.threads = thread_count(common);
+    how.bad_share = options.bad_share;
     how.output = classifier.output();
     how.progress = [](void* context, std::int64_t done, std::int64_t) { static_cast<progress*>(context)->step(done); };
     how.context = &bar;
@@ -138,6 +141,9 @@ graft::result<int> evaluate(const common_options& common, const evaluate_options
                    {"confusion", confusion},
                    {"scores", scores},
                    {"macro_f1", m.macro_f1()},
+                   {"balanced_accuracy", m.balanced_accuracy()},
+                   {"majority", m.majority()},
+                   {"never_predicted", named(classes, m.never_predicted())},
                    {"calibration_error", m.calibration_error()},
                    {"bad_images", found.bad.size()},
                    {"images_per_s", rate},
@@ -150,7 +156,13 @@ graft::result<int> evaluate(const common_options& common, const evaluate_options
     char text[200];
     std::snprintf(text, sizeof text, "  top-5 %s  loss %.4f  macro F1 %.3f  calibration error %.4f",
                   percent_text(m.top_k()).c_str(), m.loss(), m.macro_f1(), m.calibration_error());
-    std::printf("%s%s\n", styled(screen, style::bold, "top-1 " + percent_text(m.top1())).c_str(), text);
+    const bool uneven = graft::is_imbalanced(m.supports());
+    std::printf("%s%s%s\n", styled(screen, style::bold, "top-1 " + percent_text(m.top1())).c_str(),
+                uneven ? uneven_text(m.balanced_accuracy(), m.majority()).c_str() : "", text);
+    const std::vector<std::string> never = named(classes, m.never_predicted());
+    std::string some;
+    for (std::size_t i = 0; i < never.size() && i < 10; ++i) some += (i ? ", " : "") + printable(never[i]);
+    if (!never.empty()) std::printf("never answered: %s%s\n", some.c_str(), never.size() > 10 ? ", ..." : "");
     std::printf("%lld pictures in %s on %s, %.0f a second%s\n", static_cast<long long>(m.samples()),
                 milliseconds_text(seconds * 1e3).c_str(), classifier.model().device(), rate,
                 found.bad.empty() ? "" : (", " + std::to_string(found.bad.size()) + " could not be read").c_str());

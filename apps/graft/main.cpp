@@ -208,6 +208,9 @@ void declare(CLI::App& app, all_options& o) {
         ->type_name("SPEC");
     v->add_option("--output", o.evaluate.output, "The output that names classes (default: the first)")->type_name("NAME");
     v->add_option("--batch", o.evaluate.batch, "Pictures at once (default: 32)")->type_name("B")->check(CLI::Range(1, 1 << 20));
+    v->add_option("--bad-share", o.evaluate.bad_share, "Share of the pictures that may be unreadable (default: 0.01, and one at least)")
+        ->type_name("SHARE")
+        ->check(CLI::Range(0.0, 1.0));
 
     v = add_verb(app, "check", "What is wrong with a dataset, before training", o);
     v->add_option("DATA", o.check.data, "Image folder, IDX or CIFAR files, or a CSV file")->required();

@@ -4,6 +4,7 @@
 #include "console.hpp"
 
 #include <graft/core/suggest.hpp>
+#include <graft/data/sample.hpp>
 #include <graft/graft.hpp>
 #include <graft/train.hpp>
 
@@ -81,6 +82,7 @@ struct augment_options {
 struct evaluate_options {
     std::string model, data, labels, preprocess, output;
     int batch = 32;
+    double bad_share = 0.01;
 };
 /// Of finetune and train. What is not given is as the library has it; numbers that are negative and texts that are empty are decided later.
 struct training_options {
@@ -151,6 +153,22 @@ int thread_count(const common_options& common);
 
 /// Inputs that a caller must give, with every open extent replaced: the first by `batch`, pixels by 224, others by 1.
 std::vector<graft::value_info> assumed_inputs(const graft::model& model, std::int64_t batch);
+
+/// A bar for what goes through a dataset, whose length is known once that is open. Gone with the object.
+class dataset_bar {
+public:
+    dataset_bar(const char* what, bool quiet) : what_(what), quiet_(quiet) {}
+    /// Holds on to this object.
+    graft::dataset_progress told();
+
+private:
+    const char* what_;
+    bool quiet_;
+    std::unique_ptr<progress> bar_;
+};
+
+/// The names of some classes.
+std::vector<std::string> named(const std::vector<std::string>& classes, const std::vector<std::int64_t>& indices);
 
 /// Milliseconds of a steady clock.
 double now_ms();

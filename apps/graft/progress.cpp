@@ -104,6 +104,7 @@ std::string summary_line(const terminal& screen, const epoch_summary& done) {
     };
     pair("train", done.train_loss, done.train_top1);
     pair("val", done.val_loss, done.val_top1);
+    out += uneven_text(done.val_balanced, done.val_majority);
     // What does not fit the line is left out, the least telling first.
     const auto add = [&](const std::string& part) {
         if (!screen.interactive || display_width(out) + 2 + display_width(part) < screen.columns) out += "  " + part;
@@ -116,6 +117,10 @@ std::string summary_line(const terminal& screen, const epoch_summary& done) {
     if (const std::string gpu = gpu_text(done.gpu); !gpu.empty()) add(styled(screen, style::dim, "GPU ") + gpu);
     if (std::isfinite(done.learning_rate)) add(styled(screen, style::dim, "lr ") + formatted("%.2g", done.learning_rate));
     return out;
+}
+
+std::string uneven_text(double balanced, double majority) {
+    return std::isfinite(balanced) ? ", balanced " + percent_text(balanced) + " (majority " + percent_text(majority) + ")" : "";
 }
 
 training_progress::training_progress(bool quiet, const std::string& color) : quiet_(quiet), screen_(look_at(stderr, color)) {}

@@ -27,6 +27,7 @@ struct epoch_summary {
     static constexpr double none = std::numeric_limits<double>::quiet_NaN();
     std::int64_t epoch = 0, epochs = 0;
     double train_loss = none, train_top1 = none, val_loss = none, val_top1 = none;
+    double val_balanced = none, val_majority = none; ///< balanced accuracy, and the share of the largest class: where classes are uneven
     double learning_rate = none, images_per_s = none, data_wait = none, seconds = none;
     gpu_figures gpu;
     bool best = false; ///< the best so far, which was kept
@@ -39,6 +40,8 @@ std::string progress_line(const terminal& screen, const training_figures& at);
 std::string progress_log(const training_figures& at);
 /// The line that stays of an epoch.
 std::string summary_line(const terminal& screen, const epoch_summary& done);
+/// ", balanced 50.0 % (majority 92.3 %)"; nothing where they are NaN.
+std::string uneven_text(double balanced, double majority);
 /// "9 s", "1:23", "2:03:04".
 std::string clock_text(double seconds);
 

@@ -190,6 +190,23 @@ std::vector<graft::value_info> assumed_inputs(const graft::model& model, std::in
     return inputs;
 }
 
+graft::dataset_progress dataset_bar::told() {
+    graft::dataset_progress told;
+    told.context = this;
+    told.report = [](void* context, std::int64_t done, std::int64_t total) {
+        dataset_bar& b = *static_cast<dataset_bar*>(context);
+        if (!b.bar_) b.bar_ = std::make_unique<progress>(b.what_, total, b.quiet_);
+        b.bar_->step(done);
+    };
+    return told;
+}
+
+std::vector<std::string> named(const std::vector<std::string>& classes, const std::vector<std::int64_t>& indices) {
+    std::vector<std::string> names;
+    for (const std::int64_t i : indices) names.push_back(classes[static_cast<std::size_t>(i)]);
+    return names;
+}
+
 double now_ms() { return seconds_now() * 1e3; }
 
 double peak_rss_mb() {

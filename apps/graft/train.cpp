@@ -79,6 +79,7 @@ public:
         epoch_summary done;
         done.epoch = r.epoch + 1, done.epochs = with_.epochs, done.train_loss = r.training_loss,
         done.train_top1 = r.training_top1;
+        if (uneven) done.val_balanced = r.balanced_accuracy, done.val_majority = r.majority;
         done.val_loss = r.loss, done.val_top1 = r.top1, done.learning_rate = r.learning_rate, done.images_per_s = r.images_per_s;
         done.data_wait = r.wait_share, done.seconds = r.seconds, done.best = r.best, done.head_alone = r.head_alone;
         if (gpu_.watching()) {
@@ -118,6 +119,7 @@ public:
     }
 
     run_figures figures;
+    bool uneven = false; ///< whether the classes that are scored by are
 
 private:
     graft::verdict judged() const { return interrupt_ && interrupt_->caught() ? graft::verdict::stop : graft::verdict::go_on; }
@@ -221,10 +223,14 @@ graft::status choose_batch(const common_options& common, const training_setup& s
 
 void tell_data(watcher& watch, const common_options& common, const training_options& o, const graft::dataset_splits& data,
                const graft::trainer_options& with) {
+    watch.uneven = graft::is_imbalanced(data.validation.class_counts());
     watch.note("data:    " + o.data + ", " +
                plural(static_cast<std::int64_t>(data.training.classes().size()), "class", "classes") + ", " +
                plural(data.training.size(), "picture", "pictures") + " to learn from, " + std::to_string(data.validation.size()) +
                " to score by" + (data.validation_given ? "" : " (drawn from each class by --seed)"));
+    if (data.copies)
+        watch.note("copies:  " + plural(data.copies, "picture is a copy of another", "pictures are copies of others") +
+                   ": they are kept on one side of the draw (`graft check` lists them)");
     for (const graft::dataset_problem& p : data.training.problems()) watch.on_warning(p.path + ": " + p.detail);
     watch.note("device:  " + device_and_precision(common, with.step.on) + ", " + plural(with.threads, "thread", "threads"));
     const std::string changes = graft::text(*with.augmentation);
@@ -240,7 +246,9 @@ void print_result(const common_options& common, const graft::trainer_options& wi
     char text[160];
     std::snprintf(text, sizeof text, ", loss %.4f, in epoch %lld of %lld", found.best_loss,
                   static_cast<long long>(found.best_epoch + 1), static_cast<long long>(found.epochs));
-    row("best", styled(screen, style::bold, percent_text(found.best_top1) + " top-1") + text);
+    const graft::classification_metrics& m = found.validation.metrics;
+    const bool uneven = graft::is_imbalanced(m.supports());
+    row("best", styled(screen, style::bold, percent_text(found.best_top1) + " top-1") + (uneven ? uneven_text(m.balanced_accuracy(), m.majority()) : "") + text);
     std::snprintf(text, sizeof text, "%s, %.*f images/s, %.0f %% of it waiting for data", clock_text(found.seconds).c_str(),
                   found.images_per_s < 9.95 ? 1 : 0, found.images_per_s, 100 * found.wait_share);
     row("training", text);
@@ -274,11 +282,15 @@ void print_json(const training_options& o, const training_setup& setup, const gr
                            {"loss", r.loss},
                            {"top1", r.top1},
                            {"top5", r.top5},
+                           {"balanced_accuracy", r.balanced_accuracy},
                            {"lr", r.learning_rate},
                            {"head_alone", r.head_alone},
                            {"seconds", r.seconds}});
     json object{{"best_top1", found.best_top1},
                 {"best_loss", found.best_loss},
+                {"balanced_accuracy", found.validation.metrics.balanced_accuracy()},
+                {"majority", found.validation.metrics.majority()},
+                {"never_predicted", named(data.training.classes(), found.validation.metrics.never_predicted())},
                 {"best_epoch", found.best_epoch + 1},
                 {"epochs", found.epochs},
                 {"images_per_s", found.images_per_s},
@@ -331,8 +343,13 @@ graft::result<int> train(const common_options& common, const training_options& o
     opening.seed = common.seed;
     opening.validation_fraction = options.validation;
     opening.allow_empty = options.allow_empty;
+    opening.threads = with.threads;
     graft::dataset_splits data;
-    GRAFT_TRY_ASSIGN(data, graft::open_splits(options.data, opening));
+    {
+        dataset_bar bar("copies", common.quiet);
+        opening.progress = bar.told();
+        GRAFT_TRY_ASSIGN(data, graft::open_splits(options.data, opening));
+    }
     GRAFT_TRY(set_class_weights(options, data.training, with.step.loss));
     if (!options.cache.empty()) GRAFT_TRY_ASSIGN(with.cache, graft::image_cache::open(options.cache));
     training_setup setup;

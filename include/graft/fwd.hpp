@@ -96,7 +96,7 @@ struct sample_bytes;
 struct split_indices;
 enum class entry_kind : std::uint8_t;
 struct folder_entry;
-struct check_progress;
+struct dataset_progress;
 
 // Batches of them.
 class loader;

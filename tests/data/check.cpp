@@ -72,7 +72,7 @@ TEST_CASE("the report does not depend on the threads, and progress ends at the e
         std::int64_t last = -1, total = 0;
         bool rising = true;
     } seen;
-    check_progress progress;
+    dataset_progress progress;
     progress.context = &seen;
     progress.report = [](void* context, std::int64_t done, std::int64_t total) {
         steps& s = *static_cast<steps*>(context);
@@ -93,7 +93,7 @@ TEST_CASE("the report does not depend on the threads, and progress ends at the e
     }
 }
 
-TEST_CASE("pictures that two parts share are leaks, pictures twice in one part are not") {
+TEST_CASE("pictures that two parts share are leaks, pictures twice in one class of one part are not") {
     made_folder folder;
     put_classes(folder, "train/", 3);
     put_classes(folder, "val/", 2, 100);
@@ -125,9 +125,24 @@ TEST_CASE("a class of the validation part that training lacks is a problem, trai
     CHECK(count_problems(report.problems, errc::data_class_mismatch, "/val/z") == 1);
 }
 
+TEST_CASE("uneven classes and the share of unreadable pictures are told") {
+    made_folder folder;
+    put_classes(folder, "", 5);
+    CHECK(!checked(folder.path).imbalanced);
+    for (int i = 0; i < 55; ++i) folder.put("b/more" + std::to_string(i) + ".pgm", picture(20 + i));
+    folder.put("a/bad.pgm", "no picture");
+    const dataset_report report = checked(folder.path);
+    CHECK(report.imbalanced);
+    CHECK(report.classes[report.largest] == "b");
+    CHECK(report.classes[report.smallest] == "a");
+    CHECK(report.majority == doctest::Approx(60.0 / 65));
+    CHECK(report.ratio == doctest::Approx(12));
+    CHECK(report.bad_share == doctest::Approx(1.0 / 66));
+}
+
 TEST_CASE("numbers left out among class names are a problem") {
     made_folder folder;
-    for (const char* name : {"0", "1", "2", "4", "10"}) folder.put(std::string(name) + "/1.pgm", picture(1));
+    for (const char* name : {"0", "1", "2", "4", "10"}) folder.put(std::string(name) + "/1.pgm", picture(std::atoi(name)));
     const dataset_report report = checked(folder.path);
     CHECK(report.verdict.ok());
     REQUIRE(report.problems.size() == 1);

@@ -193,7 +193,7 @@ TEST_CASE("bad samples are left out, named and counted, up to the share allowed"
     CHECK(seen == 38);
     CHECK(names.size() == 2);
 
-    o.bad_share = 0.01;
+    o.bad_share = 0;
     l = loader::make(data, o).value();
     REQUIRE(l.start(0).ok());
     status s;
@@ -202,6 +202,7 @@ TEST_CASE("bad samples are left out, named and counted, up to the share allowed"
     REQUIRE(!s.ok());
     CHECK(s.error().code() == errc::data_too_many_bad);
     CHECK(s.error().where() == names[0]);
+    CHECK(s.error().detail().find("2 of 40 pictures cannot be read, 0 may") != std::string::npos);
 
     o.strict = true;
     o.bad_share = 1;
@@ -277,23 +278,60 @@ TEST_CASE("pictures that vanish, shrink and grow in the middle of an epoch leave
     CHECK(seen == order);
 }
 
-TEST_CASE("one sample in a hundred may be bad where nothing else is said") {
-    for (const int count : {99, 100}) {
-        const picture_folder folder(count, {50});
+TEST_CASE("one sample in a hundred may be bad where nothing else is said, and one in any case") {
+    const auto outcome = [](const picture_folder& folder, double share, batch& b) {
         const dataset data = folder.open();
         loader_options o = options_of("none");
+        o.bad_share = share;
+        loader l = loader::make(data, o).value();
+        REQUIRE(l.start(0).ok());
+        status s;
+        for (std::int64_t i = 0; s.ok() && i < l.batches(); ++i) s = l.next(b);
+        return s;
+    };
+    const double usual = loader_options().bad_share;
+    batch b;
+    for (const int count : {3, 20, 100}) CHECK(outcome(picture_folder(count, {1}), usual, b).ok());
+    CHECK(!outcome(picture_folder(20, {1}), 0, b).ok());
+    CHECK(!outcome(picture_folder(2, {1}), usual, b).ok()); // one picture is nothing to learn from
+    CHECK(outcome(picture_folder(200, {1, 150}), usual, b).ok());
+    CHECK(allowed_bad(0.29, 100) == 29);
+    CHECK(allowed_bad(0.01, 0) == 0);
+    CHECK(allowed_bad(1, 5) == 5);
+}
+
+TEST_CASE("where too many samples are bad, the error names some and a share that does") {
+    const picture_folder folder(99, {3, 21, 50, 51, 98});
+    const dataset data = folder.open();
+    for (const bool shuffle : {false, true}) {
+        loader_options o = options_of("none", 2, 1);
+        o.shuffle = shuffle;
         o.bad_share = loader_options().bad_share;
         loader l = loader::make(data, o).value();
         REQUIRE(l.start(0).ok());
         batch b;
         status s;
-        for (std::int64_t i = 0; s.ok() && i < l.batches(); ++i) s = l.next(b);
-        CHECK(s.ok() == (count == 100));
-        if (s.ok()) continue;
+        std::set<std::string> met;
+        for (std::int64_t i = 0; s.ok() && i < l.batches(); ++i) {
+            s = l.next(b);
+            for (const bad_sample& bad : b.bad) met.insert(bad.name);
+        }
+        REQUIRE(!s.ok());
         CHECK(s.error().code() == errc::data_too_many_bad);
-        CHECK(s.error().where() == folder.files[50]);
-        CHECK(s.error().detail().find("1 of 99 samples cannot be read, 0 may") != std::string::npos);
-        CHECK(b.bad.size() == 1); // the list goes on to the last
+        const std::string& what = s.error().detail();
+        // All are counted, also those that no batch has come to.
+        CHECK(what.find("5 of 99 pictures cannot be read, 1 may. This one: image.truncated: ") == 0);
+        for (const std::string& name : met) CHECK((s.error().where() == name || what.find(name) != std::string::npos));
+        CHECK(met.size() >= 2);
+        const std::size_t at = what.find("--bad-share ");
+        REQUIRE(at != std::string::npos);
+        const double share = std::strtod(what.c_str() + at + 12, nullptr);
+        CHECK(share == doctest::Approx(0.051));
+        CHECK(allowed_bad(share, 99) == 5);
+        o.bad_share = share;
+        l = loader::make(data, o).value();
+        REQUIRE(l.start(0).ok());
+        for (std::int64_t i = 0; i < l.batches(); ++i) CHECK(l.next(b).ok());
     }
 }
 

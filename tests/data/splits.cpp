@@ -118,3 +118,14 @@ TEST_CASE("class weights are scikit-learn's balanced ones with mean 1") {
     CHECK(class_weights({0, 0}) == std::vector<float>{0, 0});
     CHECK(class_weights({}).empty());
 }
+
+TEST_CASE("classes are uneven where the largest has over 1.5 times its share, or over four times the smallest") {
+    CHECK(is_imbalanced({60, 5}));
+    CHECK(!is_imbalanced({70, 30}));
+    CHECK(is_imbalanced({80, 20}));
+    CHECK(is_imbalanced({100, 100, 100, 20}));
+    CHECK(!is_imbalanced({100, 100, 100, 25}));
+    CHECK(!is_imbalanced({10, 0, 10}));
+    CHECK(!is_imbalanced({10, 0}));
+    CHECK(!is_imbalanced({}));
+}

@@ -37,10 +37,14 @@ TEST_CASE("Settings that differ are named, with both values") {
     REQUIRE(!batch.ok());
     CHECK(batch.error().code() == graft::errc::resume_mismatch);
     CHECK(batch.error().where() == "batch");
-    CHECK(batch.error().detail().find("'16', this run has '32'") != std::string::npos);
+    CHECK(batch.error().detail().find("it was 16 when the checkpoint was made, and is 32 now") != std::string::npos);
     CHECK(graft::compare_settings(saved, {{"batch", "16"}}).error().where() == "model");
-    CHECK(graft::compare_settings(saved, {{"batch", "16"}, {"model", "a"}, {"lr", "1"}}).error().detail().find("with nothing") !=
-          std::string::npos);
+    CHECK(graft::compare_settings(saved, {{"batch", "16"}, {"model", "a"}, {"lr", "1"}}).error().detail().find("the learning rate was nothing when") == 0);
+    // Numbers are kept to the bit, and told as they were given.
+    const auto told = [](const char* before, const char* now) { return graft::compare_settings({{"lr", before}}, {{"lr", now}}).error().detail(); };
+    CHECK(told("0x1.89374bc6a7efap-9", "0x1.47ae147ae147bp-7").find("was 0.003 when the checkpoint was made, and is 0.01 now") != std::string::npos);
+    CHECK(told("0x1.99999ap-4 -0x1p+1", "0x0p+0").find("was 0.1 -2 when the checkpoint was made, and is 0 now") != std::string::npos);
+    CHECK(told("0xgreen 0x", "a\x1b").find("was 0xgreen 0x when the checkpoint was made, and is a\\x1b now") != std::string::npos);
 }
 
 #if !defined(_WIN32)

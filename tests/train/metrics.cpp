@@ -54,12 +54,14 @@ TEST_CASE("Metrics are those of scikit-learn and torch") {
         CHECK(m.top_k() == doctest::Approx(want[2]).epsilon(1e-12));
         CHECK(m.calibration_error() == doctest::Approx(want[3]).epsilon(1e-9));
         CHECK(m.macro_f1() == doctest::Approx(want[4]).epsilon(1e-12));
+        CHECK(m.balanced_accuracy() == doctest::Approx(want[5 + 3 * c]).epsilon(1e-12));
         for (int i = 0; i < c; ++i) {
             const graft::class_score s = m.score(i);
             CHECK(s.precision == doctest::Approx(want[5 + i]).epsilon(1e-12));
             CHECK(s.recall == doctest::Approx(want[5 + c + i]).epsilon(1e-12));
             CHECK(s.f1 == doctest::Approx(want[5 + 2 * c + i]).epsilon(1e-12));
             CHECK(s.support == golden.counts[static_cast<std::size_t>(i)]);
+            CHECK(m.supports()[static_cast<std::size_t>(i)] == s.support);
             for (int k = 0; k < c; ++k) CHECK(m.confusion(i, k) == golden.counts[static_cast<std::size_t>(c + i * c + k)]);
         }
     }
@@ -83,6 +85,23 @@ TEST_CASE("Metrics do not depend on how samples are cut into batches, on their o
     for (int i = 0; i < 6; ++i)
         for (int k = 0; k < 6; ++k) CHECK(first.confusion(i, k) == whole.confusion(i, k));
     CHECK(!first.merge(graft::classification_metrics::make(5).value()).ok());
+}
+
+TEST_CASE("Uneven classes: the majority's share, and the classes that are never predicted") {
+    graft::classification_metrics m = graft::classification_metrics::make(4).value();
+    const float first[4] = {3, 1, 0, 0}, second[4] = {0, 2, 0, 0};
+    const std::int64_t zero = 0, one = 1, two = 2;
+    for (int i = 0; i < 12; ++i) REQUIRE(m.add(first, &zero, 1).ok());
+    REQUIRE(m.add(first, &two, 1).ok());
+    CHECK(m.top1() == doctest::Approx(12.0 / 13));
+    CHECK(m.majority() == doctest::Approx(12.0 / 13));
+    CHECK(m.balanced_accuracy() == doctest::Approx(0.5)); // of the two classes that have samples
+    CHECK(m.never_predicted() == std::vector<std::int64_t>{2});
+    REQUIRE(m.add(second, &one, 1).ok());
+    CHECK(m.never_predicted() == std::vector<std::int64_t>{2});
+    CHECK(m.balanced_accuracy() == doctest::Approx(2.0 / 3));
+    CHECK(graft::classification_metrics().balanced_accuracy() == 0);
+    CHECK(graft::classification_metrics().majority() == 0);
 }
 
 TEST_CASE("Of equal logits the lower index comes first") {

@@ -71,6 +71,7 @@
     X(data_class_mismatch, "data.class_mismatch", "the classes of two splits, or of a dataset and a model, differ") \
     X(data_too_many_bad, "data.too_many_bad", "more samples are unreadable than the policy allows") \
     X(data_leak, "data.leak", "a part of a dataset holds a sample that another part has as well") \
+    X(data_label_conflict, "data.label_conflict", "a picture lies in two classes of a dataset") \
     X(train_no_gradient, "train.no_gradient", "an operator between the loss and a weight that learns has no gradient") \
     X(train_diverged, "train.diverged", "the loss or a gradient is no longer finite")            \
     X(train_head, "train.head", "no classifier was found at the end of a model, or it does not fit") \

@@ -12,15 +12,19 @@ GRAFT_BEGIN_NAMESPACE
 /// has more than `most` bytes.
 result<std::string> read_file(const std::string& path, std::int64_t most, errc cannot_open, errc too_large);
 
+/// A number that regular files of other contents hardly share, without reading all of them: XXH64 of the first, the middle and the last
+/// 4 KiB, seeded by the size. `cannot_open` is the code where the file is absent, not regular or unreadable.
+result<std::uint64_t> file_tag(const std::string& path, errc cannot_open);
+
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#include "xxhash.hpp"
+
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#if !defined(_WIN32)
 #include <sys/stat.h>
-#endif
 
 GRAFT_BEGIN_NAMESPACE
 
@@ -54,6 +58,45 @@ GRAFT_INLINE result<std::string> read_file(const std::string& path, std::int64_t
     if (static_cast<std::int64_t>(have) > most) return fail(too_large, path, "more than " + std::to_string(most) + " bytes");
     bytes.resize(have);
     return bytes;
+}
+
+GRAFT_INLINE result<std::uint64_t> file_tag(const std::string& path, errc cannot_open) {
+    constexpr std::int64_t part = 4096;
+    if (path.find('\0') != std::string::npos) return fail(cannot_open, path, "a path cannot hold a NUL byte");
+#if defined(_WIN32)
+    struct _stat64 about;
+    if (::_stat64(path.c_str(), &about) != 0) return fail(cannot_open, path, std::strerror(errno));
+    const bool regular = (about.st_mode & _S_IFMT) == _S_IFREG;
+#else
+    struct stat about;
+    if (::stat(path.c_str(), &about) != 0) return fail(cannot_open, path, std::strerror(errno));
+    const bool regular = S_ISREG(about.st_mode);
+#endif
+    if (!regular) return fail(cannot_open, path, "not a regular file");
+    std::FILE* file = std::fopen(path.c_str(), "rb");
+    if (!file) return fail(cannot_open, path, std::strerror(errno));
+    std::setvbuf(file, nullptr, _IONBF, 0);
+    const std::int64_t size = about.st_size;
+    std::uint64_t hash = static_cast<std::uint64_t>(size);
+    bool good = true;
+    char bytes[part];
+    std::int64_t done = 0; // parts of small files overlap, and are read once
+    for (const std::int64_t wanted : {std::int64_t(0), (size - part) / 2, size - part}) {
+        const std::int64_t at = wanted < done ? done : wanted, left = size - at < part ? size - at : part;
+        if (left <= 0) break;
+#if defined(_WIN32)
+        good = good && ::_fseeki64(file, at, SEEK_SET) == 0;
+#else
+        good = good && ::fseeko(file, static_cast<off_t>(at), SEEK_SET) == 0;
+#endif
+        const std::size_t got = good ? std::fread(bytes, 1, static_cast<std::size_t>(left), file) : 0;
+        good = good && !std::ferror(file);
+        hash = xxh64(bytes, got, hash);
+        done = at + left;
+    }
+    std::fclose(file);
+    if (!good) return fail(cannot_open, path, "reading failed");
+    return hash;
 }
 
 GRAFT_END_NAMESPACE

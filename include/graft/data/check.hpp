@@ -8,37 +8,47 @@ GRAFT_BEGIN_NAMESPACE
 
 /// What a check found.
 struct dataset_report {
+    /// Pictures that are copies of others, by where the two lie: in one class of one part, in two classes, in two parts.
+    enum class overlap : std::uint8_t { in_class, across_classes, across_parts };
+    struct copy {
+        std::string path, of; ///< the copy, and what it is a copy of, which comes first
+        overlap where = overlap::in_class;
+        bool exact = false;   ///< the same contents or the same pixels; else nearly the same
+    };
+    static constexpr std::size_t most_copies = 1000; ///< that are listed of each overlap
+
     std::int64_t images = 0;   ///< samples of all parts
     std::int64_t readable = 0; ///< those of them that can be decoded
+    double bad_share = 0;      ///< the largest share of a part to learn from or to score by that cannot be decoded
     std::vector<std::string> classes;
     /// Samples of each class in each part, readable or not, in the order of `classes`.
     std::vector<std::int64_t> training, validation, test;
-    /// Everything found: first about the dataset, then about single samples in their order, then samples that two parts share.
+    std::vector<copy> copies;  ///< in the order of the dataset: training, validation, test
+    std::int64_t exact_copies[3] = {}, near_copies[3] = {}; ///< how many there are, by `overlap`
+    bool near_searched = true; ///< whether near copies were looked for: not among more than 2^18 pictures, or too many that are alike
+    /// Of the readable samples to learn from: the share of the largest class, and how many times the samples of the smallest one it has; 0
+    /// where there are none.
+    double majority = 0, ratio = 0;
+    std::size_t largest = 0, smallest = 0; ///< these classes: indices into `classes`
+    bool imbalanced = false;               ///< as is_imbalanced has it
+    /// Everything found: first about the dataset, then about single samples in their order, then copies across classes and across parts.
     std::vector<dataset_problem> problems;
     /// Fails where nothing is left to train on: data.open, data.format, ..., data.no_classes (pictures of fewer than two
     /// classes), data.too_many_bad (no picture can be read).
     status verdict;
 };
 
-/// Told from time to time, on the calling thread, how many samples are done.
-struct check_progress {
-    void (*report)(void* context, std::int64_t done, std::int64_t total) = nullptr;
-    void* context = nullptr;
-};
-
 /// Opens a dataset as `open_splits` does, but goes on past what is wrong with it; decodes every sample on the threads of `pool`;
-/// and looks for samples of one part that lie, byte for byte, in another one as well (data.leak: the score would be too good).
-/// Class names that are all numbers with some left out are `data.empty_class`. The report does not depend on the threads.
-dataset_report check_dataset(const std::string& path, const dataset_options& options, executor& pool, const check_progress& progress = {});
+/// and looks for copies, exact ones and near ones (re-encoded, resized, slightly brighter): across parts they are problems data.leak (the
+/// score would be too good), across classes data.label_conflict (one of the labels is wrong). Class names that are all numbers with some left out are `data.empty_class`. The report does not depend on the threads.
+dataset_report check_dataset(const std::string& path, const dataset_options& options, executor& pool, const dataset_progress& progress = {});
 
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
-#include "../core/fnv1a.hpp"
 #include "dataset_state.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
@@ -47,7 +57,7 @@ class dataset_checker {
 public:
     dataset_checker(const std::string& path, const dataset_options& options) : path_(path), options_(options) {}
 
-    dataset_report run(executor& pool, const check_progress& progress) {
+    dataset_report run(executor& pool, const dataset_progress& progress) {
         auto state = std::make_shared<dataset_state>();
         status opened = load_dataset(path_, options_, *state);
         report_.problems = state->problems;
@@ -63,7 +73,8 @@ public:
         if (state_->blocks.empty()) find_missing_numbers();
         decode_all(pool, progress);
         count();
-        find_leaks();
+        find_copies(pool);
+        weigh_classes();
         judge();
         return std::move(report_);
     }
@@ -75,8 +86,6 @@ private:
             if (p.code == e.code() && p.path == e.where()) return;
         note(e.where(), e.code(), e.detail());
     }
-    bool has_parts() const { return state_->count(state_->parts.empty() ? data_part::training : state_->parts[0]) != state_->size(); }
-
     // Numbers left out among class names that are numbers: most often a class that was lost on the way here.
     void find_missing_numbers() {
         std::vector<std::int64_t> numbers;
@@ -97,33 +106,32 @@ private:
                      ", but there is no " + some + (missing > told ? ", ... (" + std::to_string(missing) + " are missing)" : ""));
     }
 
-    void decode_all(executor& pool, const check_progress& progress) {
-        constexpr std::int64_t block = 256;
+    void decode_all(executor& pool, const dataset_progress& progress) {
         const std::size_t n = static_cast<std::size_t>(report_.images);
-        const bool compare = has_parts();
         good_.assign(n, 0);
-        if (compare) hashes_.assign(n, 0);
-        std::vector<status> results(block);
-        if (progress.report) progress.report(progress.context, 0, report_.images);
-        for (std::int64_t from = 0; from < report_.images; from += block) {
-            const std::int64_t count = std::min(block, report_.images - from);
-            parallel_for(pool, count, [&](std::int64_t k) { results[static_cast<std::size_t>(k)] = look_at_sample(from + k, compare); });
-            for (std::int64_t k = 0; k < count; ++k) {
-                const status& done = results[static_cast<std::size_t>(k)];
-                if (!done.ok()) note(samples_.name(from + k), done.error().code(), done.error().detail());
-                good_[static_cast<std::size_t>(from + k)] = done.ok();
-            }
-            if (progress.report) progress.report(progress.context, from + count, report_.images);
+        // Copies are told with the sample of the earlier part, whatever the order of a manifest.
+        for (const data_part part : {data_part::training, data_part::validation, data_part::test})
+            for (std::size_t i = 0; i < n; ++i)
+                if (state_->parts[i] == part) in_parts_.push_back(static_cast<std::int64_t>(i));
+        std::vector<std::int64_t> place(n);
+        for (std::size_t k = 0; k < n; ++k) place[static_cast<std::size_t>(in_parts_[k])] = static_cast<std::int64_t>(k);
+        finder_.reset(new copy_finder(report_.images, can_look_alike(*state_)));
+        std::vector<status> results(n);
+        in_blocks(pool, report_.images, progress, [&](std::int64_t i) {
+            results[static_cast<std::size_t>(i)] = look_at_sample(i, place[static_cast<std::size_t>(i)]);
+        });
+        for (std::size_t i = 0; i < n; ++i) {
+            good_[i] = results[i].ok();
+            if (!good_[i]) note(samples_.name(static_cast<std::int64_t>(i)), results[i].error().code(), results[i].error().detail());
         }
     }
-    status look_at_sample(std::int64_t i, bool compare) {
+    status look_at_sample(std::int64_t i, std::int64_t place) {
         sample_bytes contents;
         GRAFT_TRY_ASSIGN(contents, samples_.fetch(i));
-        if (compare) hashes_[static_cast<std::size_t>(i)] = fnv1a(contents.data, contents.size);
-        if (contents.height) return {}; // raw pixels were checked as a whole
+        if (contents.height && !can_look_alike(*state_)) return finder_->add(place, contents, nullptr); // raw pixels were checked as a whole
         image picture;
         GRAFT_TRY_ASSIGN(picture, dataset::decode(contents, samples_.name(i), state_->caps));
-        return {};
+        return finder_->add(place, contents, &picture);
     }
 
     void count() {
@@ -139,6 +147,12 @@ private:
             report_.readable += good_[i];
             if (part == base_) readable_[label] += good_[i], ++base_images_;
         }
+        for (const data_part part : {data_part::training, data_part::validation}) {
+            std::int64_t all = 0, bad = 0;
+            for (std::size_t i = 0; i < good_.size(); ++i)
+                if (state_->parts[i] == part) ++all, bad += !good_[i];
+            if (all) report_.bad_share = std::max(report_.bad_share, static_cast<double>(bad) / static_cast<double>(all));
+        }
         const std::vector<std::int64_t>& base = base_ == data_part::training     ? report_.training
                                                 : base_ == data_part::validation ? report_.validation
                                                                                  : report_.test;
@@ -146,27 +160,42 @@ private:
             if (base[c] && !readable_[c]) note(path_, errc::data_empty_class, "no picture of class \"" + escape(report_.classes[c]) + "\" can be read");
     }
 
-    // Samples of a later part whose contents an earlier part has as well.
-    void find_leaks() {
-        if (hashes_.empty()) return;
-        std::vector<std::int64_t> order;
-        for (std::size_t i = 0; i < hashes_.size(); ++i)
-            if (good_[i]) order.push_back(static_cast<std::int64_t>(i));
-        const auto key = [this](std::int64_t i) { return std::make_pair(hashes_[static_cast<std::size_t>(i)], state_->parts[static_cast<std::size_t>(i)]); };
-        std::sort(order.begin(), order.end(), [&key](std::int64_t a, std::int64_t b) { return key(a) != key(b) ? key(a) < key(b) : a < b; });
-        std::vector<std::pair<std::int64_t, std::int64_t>> leaks; // the later sample, the earlier one
-        for (std::size_t from = 0, i = 0; i < order.size(); ++i) {
-            if (key(order[i]).first != key(order[from]).first) from = i;
-            if (key(order[i]).second != key(order[from]).second && same_contents(order[from], order[i])) leaks.emplace_back(order[i], order[from]);
+    void find_copies(executor& pool) {
+        using overlap = dataset_report::overlap;
+        const picture_copies found = finder_->find(pool);
+        report_.near_searched = found.near_searched;
+        for (const picture_copy& c : found.copies) {
+            const std::size_t later = static_cast<std::size_t>(in_parts_[static_cast<std::size_t>(c.index)]), first = static_cast<std::size_t>(in_parts_[static_cast<std::size_t>(c.of)]);
+            const bool other_class = state_->labels[later] != state_->labels[first];
+            const overlap where = state_->parts[later] != state_->parts[first] ? overlap::across_parts : other_class ? overlap::across_classes : overlap::in_class;
+            const std::size_t kind = static_cast<std::size_t>(where);
+            ++(c.exact ? report_.exact_copies : report_.near_copies)[kind];
+            if (report_.exact_copies[kind] + report_.near_copies[kind] > static_cast<std::int64_t>(dataset_report::most_copies)) continue;
+            report_.copies.push_back({samples_.name(static_cast<std::int64_t>(later)), samples_.name(static_cast<std::int64_t>(first)), where, c.exact});
+            const dataset_report::copy& told = report_.copies.back();
+            const std::string what = (c.exact ? "the same picture as " : "nearly the same picture as ") + escape(told.of);
+            const std::string label = other_class ? ", which has another label" : "";
+            if (where == overlap::across_parts)
+                note(told.path, errc::data_leak, what + " in another part" + label + "; keep it in one of them");
+            else if (where == overlap::across_classes)
+                note(told.path, errc::data_label_conflict, what + label + "; keep it in one class");
         }
-        std::sort(leaks.begin(), leaks.end());
-        for (const auto& leak : leaks)
-            note(samples_.name(leak.first), errc::data_leak,
-                 "the same contents as " + escape(samples_.name(leak.second)) + " in another part; keep it in one of them");
     }
-    bool same_contents(std::int64_t a, std::int64_t b) const {
-        auto one = samples_.fetch(a), other = samples_.fetch(b);
-        return one.ok() && other.ok() && one->size == other->size && std::memcmp(one->data, other->data, one->size) == 0;
+
+    // Among the readable ones to learn from.
+    void weigh_classes() {
+        std::int64_t all = 0;
+        std::size_t& most = report_.largest;
+        std::size_t& least = report_.smallest;
+        for (std::size_t c = 0; c < readable_.size(); ++c) {
+            all += readable_[c];
+            if (readable_[c] > readable_[most]) most = c;
+            if (readable_[c] && (!readable_[least] || readable_[c] < readable_[least])) least = c;
+        }
+        if (!all) return;
+        report_.majority = static_cast<double>(readable_[most]) / static_cast<double>(all);
+        report_.ratio = static_cast<double>(readable_[most]) / static_cast<double>(readable_[least]);
+        report_.imbalanced = is_imbalanced(readable_);
     }
 
     void judge() {
@@ -190,13 +219,14 @@ private:
     data_part base_ = data_part::training;
     std::int64_t base_images_ = 0;
     std::vector<std::uint8_t> good_;
-    std::vector<std::uint64_t> hashes_;
+    std::unique_ptr<copy_finder> finder_;
+    std::vector<std::int64_t> in_parts_; // samples, training first
     std::vector<std::int64_t> readable_; // of the part that is learnt from, by class
 };
 
 } // namespace detail
 
-GRAFT_INLINE dataset_report check_dataset(const std::string& path, const dataset_options& options, executor& pool, const check_progress& progress) {
+GRAFT_INLINE dataset_report check_dataset(const std::string& path, const dataset_options& options, executor& pool, const dataset_progress& progress) {
     return detail::dataset_checker(path, options).run(pool, progress);
 }
 

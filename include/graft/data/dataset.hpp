@@ -32,6 +32,8 @@ public:
     result<image> read(std::int64_t i) const;
     /// The picture of contents that were fetched; `name` stands in error messages. Errors: those of graft::decode.
     static result<image> decode(const sample_bytes& contents, const std::string& name, const limits& caps = {});
+    /// A number that other contents hardly share: of a file's size and its first, middle and last 4 KiB, of all of raw pixels. Errors: data.open.
+    result<std::uint64_t> tag(std::int64_t i) const;
     /// Some of the samples, in the order given; indices are into this one, and those of no sample are left out.
     dataset subset(const std::vector<std::int64_t>& indices) const;
     /// How many samples each class has, in the order of `classes()`.
@@ -53,6 +55,8 @@ private:
 struct dataset_splits {
     dataset training, validation;
     bool validation_given = false; ///< whether the dataset brought its validation part, rather than a stratified draw
+    /// Pictures of a drawn split that are copies of others, exact ones or near ones: they lie where those do.
+    std::int64_t copies = 0;
 };
 
 /// Opens exactly the folder or file named, all parts of it or the one that `options.split` names. Errors: usage (no such split
@@ -60,14 +64,17 @@ struct dataset_splits {
 /// data.class_mismatch, memory.budget.
 result<dataset> open_dataset(const std::string& path, const dataset_options& options = {});
 /// Opens a dataset to learn from: `train/` and `val/`, IDX `train-*` and `t10k-*`, CIFAR `data_batch_*` and `test_batch`, the
-/// split column of a CSV file; where there is no validation part, a stratified draw by seed. A part named "test" of a folder or
-/// a CSV file is left alone. Errors: as open_dataset; data.no_classes also where there are fewer than two classes.
+/// split column of a CSV file; where there is no validation part, a stratified draw by seed that keeps copies together (see
+/// `dataset_options::together`). Of a validation part that was given, pictures whose contents the training part has as well are a problem
+/// data.leak. A part named "test" of a folder or a CSV file is left alone. Errors: as open_dataset; data.no_classes also where there
+/// are fewer than two classes.
 result<dataset_splits> open_splits(const std::string& path, const dataset_options& options = {});
 
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
 #include "../core/read_file.hpp"
+#include "../core/xxhash.hpp"
 #include "cifar.hpp"
 #include "../core/file_kind.hpp"
 #include "csv_manifest.hpp"
@@ -75,7 +82,6 @@ GRAFT_END_NAMESPACE
 #include "decode.hpp"
 #include "idx.hpp"
 #include "image_folder.hpp"
-#include "splits.hpp"
 
 #include <cstring>
 
@@ -224,6 +230,13 @@ GRAFT_INLINE result<sample_bytes> dataset::fetch(std::int64_t i) const {
     return out;
 }
 
+GRAFT_INLINE result<std::uint64_t> dataset::tag(std::int64_t i) const {
+    if (has(i) && state_->blocks.empty()) return file_tag(state_->file_name((*order_)[static_cast<std::size_t>(i)]), errc::data_open);
+    sample_bytes contents;
+    GRAFT_TRY_ASSIGN(contents, fetch(i));
+    return xxh64(contents.data, contents.size, contents.size);
+}
+
 GRAFT_INLINE result<image> dataset::decode(const sample_bytes& contents, const std::string& name, const limits& caps) {
     if (!contents.height) return graft::decode(contents.data, contents.size, name, caps);
     image picture;
@@ -267,27 +280,6 @@ GRAFT_INLINE result<dataset> open_dataset(const std::string& path, const dataset
     return detail::dataset_views::part(state, part);
 }
 
-GRAFT_INLINE result<dataset_splits> open_splits(const std::string& path, const dataset_options& options) {
-    auto state = std::make_shared<detail::dataset_state>();
-    GRAFT_TRY(detail::load_dataset(path, options, *state));
-    GRAFT_TRY(detail::first_refusal(path, *state));
-    if (state->classes.size() < 2)
-        return fail(errc::data_no_classes, path, "there is only one class, \"" + escape(state->classes[0]) + "\"; at least two are needed to learn from");
-    if (state->count(detail::data_part::training) == 0)
-        return fail(errc::data_no_classes, path, "the dataset holds a part to score by, but no pictures to learn from");
-    dataset_splits out;
-    out.training = detail::dataset_views::part(state, detail::data_part::training);
-    out.validation = detail::dataset_views::part(state, detail::data_part::validation);
-    out.validation_given = out.validation.size() > 0;
-    if (out.validation_given) return out;
-    std::vector<int> labels;
-    for (std::int64_t i = 0; i < out.training.size(); ++i) labels.push_back(out.training.label(i));
-    split_indices drawn;
-    GRAFT_TRY_ASSIGN(drawn, stratified_split(labels, state->classes, options.validation_fraction, options.seed));
-    out.validation = out.training.subset(drawn.validation);
-    out.training = out.training.subset(drawn.training);
-    return out;
-}
-
 GRAFT_END_NAMESPACE
+#include "open_splits.hpp"
 #endif

@@ -45,14 +45,18 @@ struct loader_options {
     bool drop_last = false; ///< whether a last batch that is not full is left out
     int workers = 0;        ///< threads; 0: default_threads()
     int ahead = 4;          ///< batches made or being made before they are asked for; >= 1
-    /// The share of the samples that may be bad in one epoch (of those that were visited since `start`), rounded down; more is
-    /// data.too_many_bad. `strict`: the first one ends it, with its own error.
+    /// The share of the samples that may be bad in one epoch (of those that were visited since `start`): see `allowed_bad`; more is
+    /// data.too_many_bad, which says what share there is. `strict`: the first one ends it, with its own error.
     double bad_share = 0.01;
     bool strict = false;
     /// Makes `batch::teacher_inputs` too: crops, flips and all else are drawn once for both. Erasing leaves out what is not float32, and mixing
     /// is refused there.
     std::optional<teacher_view> teacher;
 };
+
+/// How many of so many samples may be bad: the share, rounded down, but one at least, so that a single damaged file stops nothing where the
+/// share is not 0 and two samples are left.
+std::int64_t allowed_bad(double share, std::int64_t samples) noexcept;
 
 namespace detail {
 class loader_queue;

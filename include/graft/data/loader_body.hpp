@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -41,6 +42,7 @@ public:
         next_batch_ = delivered_ = first;
         next_sample_ = 0;
         bad_ = 0;
+        first_bad_.clear();
         for (slot& s : slots_) s = {};
         waited_ = elapsed_ = 0;
         began_ = std::chrono::steady_clock::now();
@@ -226,14 +228,40 @@ private:
     }
 
     status judge(const batch& made) {
+        constexpr std::size_t most_named = 4;
+        for (const bad_sample& b : made.bad)
+            if (first_bad_.size() < most_named) first_bad_.push_back(b);
         bad_ += static_cast<std::int64_t>(made.bad.size());
-        const auto allowed = static_cast<std::int64_t>(options_.bad_share * static_cast<double>(data_.size()));
-        if (made.bad.empty() || bad_ <= allowed) return {};
-        const bad_sample& last = made.bad.back();
-        return fail(errc::data_too_many_bad, last.name,
-                    std::to_string(bad_) + " of " + std::to_string(data_.size()) + " samples cannot be read, " +
-                        std::to_string(allowed) + " may; this one: " + text(last.code) + ": " + last.detail +
-                        " (`graft check` lists them all)");
+        if (made.bad.empty() || bad_ <= allowed_bad(options_.bad_share, data_.size())) return {};
+        return too_many();
+    }
+
+    // What was met so far is more than may be. The rest is looked at too, so that the share that is named is one that does.
+    GRAFT_COLD status too_many() {
+        constexpr std::int64_t most_looked_at = 4096;
+        stop();
+        const std::int64_t n = data_.size(), first = std::min(n, delivered_ * options_.batch_size), rest = n - first;
+        const std::int64_t step = (rest + most_looked_at - 1) / most_looked_at, looked_at = rest ? (rest + step - 1) / step : 0;
+        std::vector<std::uint8_t> bad(static_cast<std::size_t>(looked_at));
+        pool_executor pool(workers_);
+        parallel_for(pool, looked_at, [&](std::int64_t i) {
+            const status done = or_out_of_memory<status>("loader", [&] { return samples_.pixels(index_at(first + i * step), epoch_).take_status(); });
+            bad[static_cast<std::size_t>(i)] = !done.ok();
+        });
+        std::int64_t all = bad_;
+        for (const std::uint8_t b : bad) all += b * step;
+        // Where only some were looked at, there may be more.
+        if (step > 1) all += all / 4;
+        all = std::min(all, n);
+        const bad_sample& one = first_bad_[0];
+        std::string what = (step > 1 ? "about " : "") + std::to_string(all) + " of " + std::to_string(n) + " pictures cannot be read, " +
+                           std::to_string(allowed_bad(options_.bad_share, n)) + " may. This one: " + text(one.code) + ": " + one.detail;
+        for (std::size_t i = 1; i < first_bad_.size(); ++i) what += (i == 1 ? "; others: " : ", ") + escape(first_bad_[i].name);
+        // Rounded up, so that the share of so many is that of all of them.
+        char share[32];
+        std::snprintf(share, sizeof share, "%.4g", std::ceil(1000 * static_cast<double>(all) / static_cast<double>(n)) / 1000);
+        if (all < n) what += std::string(". --bad-share ") + share + " leaves them out";
+        return fail(errc::data_too_many_bad, one.name, what + "; `graft check` lists them all");
     }
 
     const dataset data_;
@@ -246,6 +274,7 @@ private:
     std::vector<std::int64_t> order_;
     std::vector<slot> slots_;
     std::vector<buffer> spare_;
+    std::vector<bad_sample> first_bad_; // of this epoch, a few
     std::vector<std::thread> threads_;
     std::mutex lock_;
     std::condition_variable work_, ready_;
@@ -256,6 +285,12 @@ private:
 };
 
 } // namespace detail
+
+GRAFT_INLINE std::int64_t allowed_bad(double share, std::int64_t samples) noexcept {
+    // A share of 0.29 of 100 is 29, whatever binary makes of it.
+    const auto allowed = static_cast<std::int64_t>(share * static_cast<double>(samples) + 1e-6);
+    return share > 0 && samples >= 3 && allowed < 1 ? 1 : allowed;
+}
 
 GRAFT_INLINE result<loader> loader::make(const dataset& data, const loader_options& options) {
     if (options.batch_size < 1 || options.batch_size > (1 << 24))

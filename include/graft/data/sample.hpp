@@ -10,6 +10,12 @@
 
 GRAFT_BEGIN_NAMESPACE
 
+/// Told from time to time, on the calling thread, how many samples are done.
+struct dataset_progress {
+    void (*report)(void* context, std::int64_t done, std::int64_t total) = nullptr;
+    void* context = nullptr;
+};
+
 /// How a dataset is opened and divided.
 struct dataset_options {
     /// What its files may ask for: `image_*` for a picture, `memory_bytes` for the pixels that IDX and CIFAR files hold in all.
@@ -18,6 +24,11 @@ struct dataset_options {
     double validation_fraction = 0.2;
     /// Decides which ones are kept.
     std::uint64_t seed = 0;
+    /// Whether copies of a picture come to one side of a draw: every picture is read and decoded once for that (`find_copies`), on `threads`
+    /// threads (0: default_threads()), and `progress` is told.
+    bool together = true;
+    int threads = 0;
+    dataset_progress progress;
     /// Whether a class without pictures is taken; else it is `data.empty_class`.
     bool allow_empty = false;
     /// The part that `open_dataset` gives: "train", "validation" (or "val"), "test"; "" for all of them.

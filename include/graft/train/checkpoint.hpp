@@ -59,6 +59,8 @@ GRAFT_END_NAMESPACE
 #include "checkpoint_file.hpp"
 #include "crc32c.hpp"
 
+#include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <vector>
 GRAFT_BEGIN_NAMESPACE
@@ -77,6 +79,31 @@ inline std::string pairs_text(const named_texts& pairs) {
     for (const auto& p : pairs) w.begin_array().string(p.first).string(p.second).end_array();
     w.end_array();
     return w.text();
+}
+
+// A value as people read it: numbers are kept as hexadecimal fractions, to the bit, and told by the fewest digits that mean them.
+inline std::string setting_text(const std::string& value) {
+    std::string out;
+    for (std::size_t at = 0; at < value.size();) {
+        const std::size_t end = std::min(value.find(' ', at), value.size());
+        const std::string word = value.substr(at, end - at);
+        char* stop = nullptr;
+        const double number = std::strtod(word.c_str(), &stop);
+        if (word.find("0x") <= 1 && stop == word.c_str() + word.size()) {
+            const bool single = static_cast<double>(static_cast<float>(number)) == number;
+            char text[40];
+            for (int digits = 1; digits <= 17; ++digits) {
+                std::snprintf(text, sizeof text, "%.*g", digits, number);
+                const double back = std::strtod(text, nullptr);
+                if (back == number || (single && static_cast<float>(back) == static_cast<float>(number))) break;
+            }
+            out += text;
+        } else
+            out += escape(word);
+        if (end < value.size()) out += ' ';
+        at = end + 1;
+    }
+    return value.empty() ? "nothing" : out;
 }
 
 inline status parse_pairs(const std::string& text, const std::string& name, const limits& limit, named_texts& out) {
@@ -236,10 +263,10 @@ GRAFT_INLINE result<loaded_checkpoint> load_checkpoint(const std::string& path, 
 
 GRAFT_INLINE status compare_settings(const named_texts& saved, const named_texts& now) {
     const auto differs = [](const std::string& field, const std::string* before, const std::string* here) {
-        const auto quoted = [](const std::string* value) { return value ? "'" + escape(*value) + "'" : std::string("nothing"); };
+        const auto value = [](const std::string* text) { return text ? detail::setting_text(*text) : std::string("nothing"); };
         return fail(errc::resume_mismatch, field,
-                    "the checkpoint was made with " + quoted(before) + ", this run has " + quoted(here) +
-                        "; go on with what the checkpoint has, or train into another folder");
+                    (field == "lr" ? "the learning rate was " : "it was ") + value(before) + " when the checkpoint was made, and is " + value(here) +
+                        " now; go on with what the checkpoint has, or train into another folder");
     };
     for (const auto& field : now) {
         const std::string* before = detail::find_text(saved, field.first);

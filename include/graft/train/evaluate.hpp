@@ -31,7 +31,7 @@ struct evaluation_result {
 struct evaluation_options {
     std::int64_t batch = 32;
     int threads = 0;          ///< of the network and of the loader each; 0: default_threads()
-    double bad_share = 0.01;  ///< of the pictures that may be unreadable
+    double bad_share = 0.01;  ///< of the pictures that may be unreadable: see allowed_bad
     std::shared_ptr<image_cache> cache;
     std::size_t output = 0;   ///< which of the network's outputs names classes
     void (*progress)(void* context, std::int64_t done, std::int64_t of) = nullptr;

@@ -107,6 +107,7 @@ GRAFT_INLINE result<cached_features> cache_features(const graph& trunk, const da
         made.labels.insert(made.labels.end(), b.labels.begin(), b.labels.end());
         if (progress) progress(context, filled, data.size());
     }
+    if (!made.rows) return fail(errc::data_too_many_bad, made.bad.empty() ? "the dataset" : made.bad[0].name, "no picture can be read, of which features would be kept");
     return made;
 }
 

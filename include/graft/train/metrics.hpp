@@ -80,6 +80,12 @@ public:
     std::int64_t confusion(std::int64_t truth, std::int64_t predicted) const noexcept;
     class_score score(std::int64_t label) const noexcept;
     double macro_f1() const noexcept; ///< mean of the F1 of all classes
+    /// Mean recall of the classes that have samples: as scikit-learn's balanced_accuracy_score. 1 / classes is chance, whatever their sizes.
+    double balanced_accuracy() const noexcept;
+    std::vector<std::int64_t> supports() const; ///< samples of each class
+    double majority() const noexcept;           ///< share of the largest class: what always naming it scores
+    /// Classes that have samples, and that no sample was taken for.
+    std::vector<std::int64_t> never_predicted() const;
     calibration_bin calibration(int bin) const noexcept;
     /// Expected calibration error over the bins: sum of |accuracy - confidence| weighted by samples.
     double calibration_error() const noexcept;
@@ -240,6 +246,45 @@ GRAFT_INLINE double classification_metrics::macro_f1() const noexcept {
     double sum = 0;
     for (std::int64_t c = 0; c < classes_; ++c) sum += score(c).f1;
     return detail::metrics_ratio(sum, classes_);
+}
+
+GRAFT_INLINE std::vector<std::int64_t> classification_metrics::supports() const {
+    std::vector<std::int64_t> out(static_cast<std::size_t>(classes_));
+    for (std::int64_t t = 0; t < classes_; ++t)
+        for (std::int64_t p = 0; p < classes_; ++p) out[static_cast<std::size_t>(t)] += confusion(t, p);
+    return out;
+}
+
+GRAFT_INLINE double classification_metrics::balanced_accuracy() const noexcept {
+    double sum = 0;
+    std::int64_t present = 0;
+    for (std::int64_t t = 0; t < classes_; ++t) {
+        std::int64_t support = 0;
+        for (std::int64_t p = 0; p < classes_; ++p) support += confusion(t, p);
+        present += support > 0;
+        sum += detail::metrics_ratio(static_cast<double>(confusion(t, t)), support);
+    }
+    return detail::metrics_ratio(sum, present);
+}
+
+GRAFT_INLINE double classification_metrics::majority() const noexcept {
+    std::int64_t most = 0;
+    for (std::int64_t t = 0; t < classes_; ++t) {
+        std::int64_t support = 0;
+        for (std::int64_t p = 0; p < classes_; ++p) support += confusion(t, p);
+        most = support > most ? support : most;
+    }
+    return detail::metrics_ratio(static_cast<double>(most), samples_);
+}
+
+GRAFT_INLINE std::vector<std::int64_t> classification_metrics::never_predicted() const {
+    const std::vector<std::int64_t> support = supports();
+    std::vector<std::int64_t> predicted(support.size()), out;
+    for (std::int64_t t = 0; t < classes_; ++t)
+        for (std::int64_t p = 0; p < classes_; ++p) predicted[static_cast<std::size_t>(p)] += confusion(t, p);
+    for (std::size_t c = 0; c < support.size(); ++c)
+        if (support[c] && !predicted[c]) out.push_back(static_cast<std::int64_t>(c));
+    return out;
 }
 
 GRAFT_INLINE calibration_bin classification_metrics::calibration(int bin) const noexcept {

@@ -70,6 +70,7 @@ GRAFT_END_NAMESPACE
 #include "../core/file.hpp"
 #include "../data/png_encode.hpp"
 #include "../data/resize.hpp"
+#include "../data/splits.hpp"
 #include "base64.hpp"
 #include "report_charts.hpp"
 #include "report_style.hpp"
@@ -120,6 +121,10 @@ inline void append_header(std::string& out, const training_report& r) {
     out += "<div class=\"tiles\">";
     if (scored) {
         append_tile(out, report_percent(r.metrics.top1()), "top-1 on validation");
+        if (is_imbalanced(r.metrics.supports())) {
+            append_tile(out, report_percent(r.metrics.balanced_accuracy()), "balanced accuracy");
+            append_tile(out, report_percent(r.metrics.majority()), "by always naming the largest class");
+        }
         if (r.metrics.classes() > r.metrics.k())
             append_tile(out, report_percent(r.metrics.top_k()), ("top-" + std::to_string(r.metrics.k())).c_str());
         append_tile(out, report_number(r.metrics.loss(), "%.4g"), "validation loss");

@@ -100,7 +100,7 @@ GRAFT_INLINE std::vector<training_setting> training_settings(bool from_scratch) 
         {"--validation", "", number(dataset_options().validation_fraction), "Share held out of each class where the data bring no validation part"},
         {"--workers", "workers", o.workers > 0 ? std::to_string(o.workers) : "as --threads", "Threads that load pictures"},
         {"--cache", "cache", "none", "Keep decoded pictures there between epochs and runs"},
-        {"--bad-share", "bad_share", number(o.bad_share), "Share of the pictures that may be unreadable"},
+        {"--bad-share", "bad_share", number(o.bad_share) + ", and one at least", "Share of the pictures that may be unreadable"},
         {"--checkpoint-every", "checkpoint_seconds", number(o.checkpoint_seconds), "Seconds between checkpoints, at most 30"},
         {"--max-ram", "max_ram", o.max_ram > 0 ? std::to_string(o.max_ram) : "as it comes", "What a step may take, such as 512M or 2G"},
         {"--shards", "step.shards", std::to_string(o.step.shards), "Parts of the fixed tree that sums over a batch are added in; a power of two"},

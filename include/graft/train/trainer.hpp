@@ -38,7 +38,7 @@ struct trainer_options {
     std::int64_t unfreeze_epoch = -1;  ///< for so many epochs the head learns alone; below 0: 1/3 of the epochs; 0 where the trunk is frozen
     std::int64_t patience = 0;         ///< early stopping: epochs without a better score that are let pass; 0: never
     std::int64_t max_ram = 0;          ///< bytes that a step may take: fitted by computing again and in parts; 0: as it comes
-    double bad_share = 0.01;           ///< of the pictures that may be unreadable
+    double bad_share = 0.01;           ///< of each part's pictures that may be unreadable: see allowed_bad
     std::shared_ptr<image_cache> cache;  ///< of decoded pictures; null: none
     double checkpoint_seconds = 20;    ///< between checkpoints, at most 30
     std::uint64_t seed = 0;
@@ -76,6 +76,8 @@ struct epoch_record {
     std::int64_t epoch = 0, step = 0;     ///< updates so far
     double training_loss = 0, training_top1 = 0;
     double loss = 0, top1 = 0, top5 = 0;  ///< of the validation part
+    double balanced_accuracy = 0;         ///< mean recall of its classes
+    double majority = 0;                  ///< share of its largest class: what always naming it would score
     double learning_rate = 0, seconds = 0, images_per_s = 0, wait_share = 0;
     bool best = false, head_alone = false;  ///< head_alone: the trunk did not learn yet
 };
@@ -103,7 +105,7 @@ struct training_result {
     double best_top1 = 0, best_loss = 0;
     std::int64_t best_epoch = -1, epochs = 0;  ///< epochs done, over all resumed parts
     double images_per_s = 0, wait_share = 0, seconds = 0;
-    std::int64_t bad_pictures = 0;
+    std::int64_t bad_pictures = 0;             ///< that could not be read, each counted once
     step_memory memory;
     std::vector<epoch_record> history;
     bool stopped = false;                      ///< by the observer, before it was over

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <set>
 
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
@@ -138,10 +139,10 @@ private:
             loader_options l = loading(false);
             cached_features features;
             GRAFT_TRY_ASSIGN(features, cache_features(cut.trunk, data_.training, l, pool_.threads(), progress, &observer_, loading_model()));
-            count_bad(features.bad);
+            count_bad(features.bad, bad_training_);
             if (teacher_) GRAFT_TRY_ASSIGN(teacher_answers_, teacher_.answers(data_.training, l, features.bad, progress, &observer_));
             GRAFT_TRY_ASSIGN(validation_features_, cache_features(cut.trunk, data_.validation, l, pool_.threads(), progress, &observer_, loading_model()));
-            count_bad(validation_features_.bad);
+            count_bad(validation_features_.bad, bad_validation_);
             shape rows = features.rows.shape();
             rows[0] = std::min(o_.batch, static_cast<std::int64_t>(features.labels.size()));
             source_.reset(new feature_source(std::move(features), o_.batch, o_.seed));
@@ -231,11 +232,11 @@ private:
         }
     }
 
-    void count_bad(const std::vector<bad_sample>& bad) {
-        for (const bad_sample& b : bad) {
-            ++result_.bad_pictures;
-            observer_.on_warning(b.name + ": left out: " + b.detail);
-        }
+    // Each is told once, however many epochs meet it.
+    void count_bad(const std::vector<bad_sample>& bad, std::set<std::int64_t>& known) {
+        for (const bad_sample& b : bad)
+            if (known.insert(b.index).second) observer_.on_warning(b.name + ": left out: " + b.detail);
+        result_.bad_pictures = static_cast<std::int64_t>(bad_training_.size() + bad_validation_.size());
     }
 
     std::int64_t steps_per_epoch() const { return source_->batches(); }
@@ -254,7 +255,7 @@ private:
         while (position_.batch < steps_per_epoch()) {
             status made = batches.advance();
             const batch& b = batches.current();
-            count_bad(b.bad);  // also those that are one too many
+            count_bad(b.bad, bad_training_);  // also those that are one too many
             GRAFT_TRY(std::move(made));
             if (!b.labels.empty()) GRAFT_TRY(run_step(b, batches.next(), rate));
             ++position_.batch;
@@ -347,10 +348,12 @@ private:
         graph g;
         GRAFT_TRY_ASSIGN(g, step_.network());
         GRAFT_TRY_ASSIGN(scored, score(g));
-        if (!cached_) count_bad(scored.bad);
+        if (!cached_) count_bad(scored.bad, bad_validation_);
         r.loss = scored.metrics.loss();
         r.top1 = scored.metrics.top1();
         r.top5 = scored.metrics.top_k();
+        r.balanced_accuracy = scored.metrics.balanced_accuracy();
+        r.majority = scored.metrics.majority();
         r.best = result_.best_epoch < 0 || r.top1 > result_.best_top1 || (r.top1 == result_.best_top1 && r.loss < result_.best_loss);
         // A model is never without a checkpoint beside it, so that --resume takes no folder of a run that is over for one that was cut off.
         if (good_checkpoint_.empty()) GRAFT_TRY(save());
@@ -428,6 +431,7 @@ private:
     status write_best();
     status log_epoch(const epoch_record& r);
     status log_pictures();
+    void warn_of_classes();
     static std::string network_fingerprint(const graph& g);
     named_texts settings() const;
     status save();
@@ -444,6 +448,7 @@ private:
     preprocess_spec spec_;
     std::string good_checkpoint_;  // the newest of this run: what lies in the folder may be another's
     std::string network_text_;  // of the network that the run began with
+    std::string training_contents_, validation_contents_;  // of the pictures it began with
     training_step step_;
     bool step_made_ = false, cached_ = false, head_alone_ = false, checkpoint_verified_ = false, stopped_ = false;
     std::unique_ptr<batch_source> source_;
@@ -455,6 +460,7 @@ private:
     place position_;
     tensor targets_;
     training_result result_;
+    std::set<std::int64_t> bad_training_, bad_validation_;  // by their indices in the two parts
     double began_ = 0, last_checkpoint_ = 0, trained_seconds_ = 0, waited_seconds_ = 0;
     std::int64_t trained_pictures_ = 0, first_epoch_ = 0;  // the epoch that this process began with
 };

@@ -3,6 +3,7 @@
 
 #include "../core/fnv1a.hpp"
 #include "../core/xxhash.hpp"
+#include "../data/splits.hpp"
 #include "../io/onnx_read.hpp"
 #include "trainer_body.hpp"
 #include "training_pictures.hpp"
@@ -22,6 +23,18 @@ inline std::string number_text(double v) {
 inline double number_in(const std::string* text) { return text ? std::strtod(text->c_str(), nullptr) : 0; }
 inline std::int64_t integer_in(const std::string* text) { return text ? std::strtoll(text->c_str(), nullptr, 10) : 0; }
 
+// Indices as text, and back again.
+inline std::string indices_text(const std::set<std::int64_t>& indices) {
+    std::string out;
+    for (std::int64_t i : indices) out += (out.empty() ? "" : " ") + std::to_string(i);
+    return out;
+}
+inline void add_indices(const std::string* text, std::set<std::int64_t>& to) {
+    const char* at = text ? text->c_str() : "";
+    char* end = nullptr;
+    for (long long i = std::strtoll(at, &end, 10); end != at; i = std::strtoll(at, &end, 10)) to.insert(i), at = end;
+}
+
 inline double wall_time() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
 // A hash over the names and labels of a dataset: what the run was begun with.
@@ -38,6 +51,20 @@ inline std::string fingerprint(const dataset& data) {
     }
     char text[48];
     std::snprintf(text, sizeof text, "%lld pictures, %016llx", static_cast<long long>(data.size()), static_cast<unsigned long long>(hash));
+    return text;
+}
+
+// A hash over what the files of a dataset hold, by their tags: of 20,000 of them, evenly drawn, where there are more.
+inline std::string contents_fingerprint(const dataset& data, executor& pool) {
+    constexpr std::int64_t most = 20000;
+    const std::int64_t step = std::max<std::int64_t>(1, (data.size() + most - 1) / most);
+    std::vector<std::uint64_t> tags(static_cast<std::size_t>((data.size() + step - 1) / step));
+    parallel_for(pool, static_cast<std::int64_t>(tags.size()), [&](std::int64_t i) {
+        auto tag = data.tag(i * step);
+        tags[static_cast<std::size_t>(i)] = tag.ok() ? *tag : 0;
+    });
+    char text[32];
+    std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(xxh64(tags.data(), tags.size() * sizeof tags[0])));
     return text;
 }
 
@@ -74,6 +101,8 @@ inline named_texts training_run::settings() const {
     s.emplace_back("isa", level.ok() ? cpu::name(*level) : "");
     s.emplace_back("training data", fingerprint(data_.training));
     s.emplace_back("validation data", fingerprint(data_.validation));
+    s.emplace_back("training pictures", training_contents_);
+    s.emplace_back("validation pictures", validation_contents_);
     integer("epochs", o_.epochs);
     integer("batch", o_.batch);
     integer("shards", o_.step.shards);
@@ -130,7 +159,8 @@ inline status training_run::save() {
     number("loss_sum", position_.loss_sum), number("weight_sum", position_.weight_sum);
     integer("stopped", stopped_), integer("best_epoch", result_.best_epoch);
     number("best_top1", result_.best_top1), number("best_loss", result_.best_loss);
-    integer("bad_pictures", result_.bad_pictures), integer("trained_pictures", trained_pictures_);
+    c.state.emplace_back("bad_training", indices_text(bad_training_)), c.state.emplace_back("bad_validation", indices_text(bad_validation_));
+    integer("trained_pictures", trained_pictures_);
     number("trained_seconds", trained_seconds_), number("waited_seconds", waited_seconds_);
     c.state.emplace_back("plateau", text(plateau_));
     integer("epochs_done", static_cast<std::int64_t>(result_.history.size()));
@@ -138,7 +168,7 @@ inline status training_run::save() {
         const epoch_record& r = result_.history[i];
         const std::string at = "history." + std::to_string(i) + ".";
         integer(at + "step", r.step), integer(at + "best", r.best);
-        const double figures[] = {r.training_loss, r.training_top1, r.loss, r.top1, r.top5, r.learning_rate, r.seconds, r.images_per_s, r.wait_share};
+        const double figures[] = {r.training_loss, r.training_top1, r.loss, r.top1, r.top5, r.learning_rate, r.seconds, r.images_per_s, r.wait_share, r.balanced_accuracy, r.majority};
         for (std::size_t k = 0; k < sizeof figures / sizeof figures[0]; ++k) number(at + std::to_string(k), figures[k]);
     }
     GRAFT_TRY(save_checkpoint(files_.checkpoint(), c, checkpoint_verified_));
@@ -148,6 +178,10 @@ inline status training_run::save() {
 }
 
 inline status training_run::resume() {
+    if (files_.wanted()) {
+        training_contents_ = contents_fingerprint(data_.training, pool_);
+        validation_contents_ = contents_fingerprint(data_.validation, pool_);
+    }
     loaded_checkpoint found;
     if (files_.wanted() && o_.resume) GRAFT_TRY_ASSIGN(found, load_checkpoint(files_.checkpoint()));
     if (!found.found) {
@@ -158,7 +192,11 @@ inline status training_run::resume() {
     checkpoint_verified_ = !found.previous;
     good_checkpoint_ = found.previous ? previous_checkpoint(files_.checkpoint()) : files_.checkpoint();
     if (found.previous) observer_.on_warning(found.note);
-    GRAFT_TRY(compare_settings(c.settings, settings()));
+    status same = compare_settings(c.settings, settings());
+    if (!same.ok() && (same.error().where() == "training pictures" || same.error().where() == "validation pictures"))
+        return fail(errc::resume_mismatch, same.error().where(),
+                    "files of the same names are not what they were when the checkpoint was made (by their sizes and samples of their contents): bring those back, or train into another folder");
+    GRAFT_TRY(std::move(same));
     position_.epoch = integer_in(c.find_state("epoch")), position_.batch = integer_in(c.find_state("batch")), position_.step = integer_in(c.find_state("step"));
     position_.correct = integer_in(c.find_state("correct")), position_.seen = integer_in(c.find_state("seen"));
     position_.loss_sum = number_in(c.find_state("loss_sum")), position_.weight_sum = number_in(c.find_state("weight_sum"));
@@ -166,7 +204,9 @@ inline status training_run::resume() {
     stopped_ = integer_in(c.find_state("stopped")) != 0;
     result_.best_epoch = integer_in(c.find_state("best_epoch"));
     result_.best_top1 = number_in(c.find_state("best_top1")), result_.best_loss = number_in(c.find_state("best_loss"));
-    result_.bad_pictures = integer_in(c.find_state("bad_pictures")), trained_pictures_ = integer_in(c.find_state("trained_pictures"));
+    add_indices(c.find_state("bad_training"), bad_training_), add_indices(c.find_state("bad_validation"), bad_validation_);
+    count_bad({}, bad_training_);
+    trained_pictures_ = integer_in(c.find_state("trained_pictures"));
     trained_seconds_ = number_in(c.find_state("trained_seconds")), waited_seconds_ = number_in(c.find_state("waited_seconds"));
     if (const std::string* p = c.find_state("plateau")) GRAFT_TRY_ASSIGN(plateau_, parse_plateau_state(*p));
     const std::int64_t done = std::min(integer_in(c.find_state("epochs_done")), o_.epochs);
@@ -176,7 +216,7 @@ inline status training_run::resume() {
         r.epoch = i;
         r.head_alone = i < o_.unfreeze_epoch;
         r.step = integer_in(c.find_state(at + "step")), r.best = integer_in(c.find_state(at + "best")) != 0;
-        double* figures[] = {&r.training_loss, &r.training_top1, &r.loss, &r.top1, &r.top5, &r.learning_rate, &r.seconds, &r.images_per_s, &r.wait_share};
+        double* figures[] = {&r.training_loss, &r.training_top1, &r.loss, &r.top1, &r.top5, &r.learning_rate, &r.seconds, &r.images_per_s, &r.wait_share, &r.balanced_accuracy, &r.majority};
         for (std::size_t k = 0; k < sizeof figures / sizeof figures[0]; ++k) *figures[k] = number_in(c.find_state(at + std::to_string(k)));
         result_.history.push_back(r);
     }
@@ -217,7 +257,7 @@ inline status training_run::log_epoch(const epoch_record& r) {
     if (o_.unfreeze_epoch > 0) figures.emplace_back("head_alone", r.head_alone);
     observer_.add_figures(figures);
     GRAFT_TRY(files_.log("train", r.step, r.epoch + 1, figures, now));
-    return files_.log("val", r.step, r.epoch + 1, {{"loss", r.loss}, {"top1", r.top1}, {"top5", r.top5}}, now);
+    return files_.log("val", r.step, r.epoch + 1, {{"loss", r.loss}, {"top1", r.top1}, {"top5", r.top5}, {"balanced_accuracy", r.balanced_accuracy}}, now);
 }
 
 // Of the network that is kept, at the step of its epoch.
@@ -229,6 +269,37 @@ inline status training_run::log_pictures() {
     GRAFT_TRY_ASSIGN(wrong, wrong_pictures_image(data_.validation, most_wrong(result_.validation, 12)));
     GRAFT_TRY(files_.log_picture("confusion_matrix/val", step, matrix, wall_time()));
     return files_.log_picture("most_wrong/val", step, wrong, wall_time());
+}
+
+// Where the network that is kept says nothing of some classes, or no more than always naming one would.
+inline void training_run::warn_of_classes() {
+    const classification_metrics& m = result_.validation.metrics;
+    if (m.samples() == 0) return;
+    const std::vector<std::string>& names = data_.training.classes();
+    const std::vector<std::int64_t> never = m.never_predicted(), supports = m.supports();
+    const auto percent = [](double share) {
+        char text[16];
+        std::snprintf(text, sizeof text, "%.1f %%", 100 * share);
+        return std::string(text);
+    };
+    std::string what;
+    constexpr std::size_t most_named = 5;
+    if (!never.empty()) {
+        what = "the best network never answers ";
+        for (std::size_t i = 0; i < never.size() && i < most_named; ++i) what += (i ? ", \"" : "\"") + escape(names[static_cast<std::size_t>(never[i])]) + "\"";
+        if (never.size() > most_named) what += " and " + std::to_string(never.size() - most_named) + " other classes";
+        what += " (top-1 " + percent(m.top1()) + ", balanced " + percent(m.balanced_accuracy()) + ")";
+    } else if (m.top1() <= m.majority()) {
+        const auto largest = static_cast<std::size_t>(std::max_element(supports.begin(), supports.end()) - supports.begin());
+        what = "the best network's top-1 of " + percent(m.top1()) + " is not above what always answering \"" + escape(names[largest]) + "\" scores, " + percent(m.majority());
+    } else
+        return;
+    const bool uneven = is_imbalanced(data_.training.class_counts());
+    if (uneven && o_.step.loss.class_weights.empty())
+        what += "; the classes are uneven: --class-weights balanced makes rare ones count as much as common ones";
+    else
+        what += "; more --epochs, or more pictures of it, may help";
+    observer_.on_warning(what);
 }
 
 inline status training_run::finish() {
@@ -243,6 +314,7 @@ inline status training_run::finish() {
         result_.network = best.graph();
         GRAFT_TRY_ASSIGN(result_.validation, evaluate(best, data_.validation, o_.preprocess, {}, scoring()));
     }
+    warn_of_classes();
     GRAFT_TRY(log_pictures());
     return files_.close();
 }
