@@ -5,7 +5,323 @@
 // ---- graft/gpu.hpp
 // graft with NVIDIA GPUs: everything of graft.hpp, and the back end that finds the vendor's libraries at run time.
 
+// ---- graft/macros_begin.inl
+// Sets aside macros that other headers define and graft's own text uses as plain words: of windows.h, Qt, Apple, complex.h, curses,
+// Arduino. Every header of include/graft itself that has code begins with this and ends with macros_end.inl, which brings them back.
+// Read at every include, so without #pragma once. scripts/check_macros.py knows whose words they are.
+#pragma push_macro("I")
+#undef I
+#pragma push_macro("abs")
+#undef abs
+#pragma push_macro("border")
+#undef border
+#pragma push_macro("check")
+#undef check
+#pragma push_macro("columns")
+#undef columns
+#pragma push_macro("far")
+#undef far
+#pragma push_macro("lines")
+#undef lines
+#pragma push_macro("max")
+#undef max
+#pragma push_macro("min")
+#undef min
+#pragma push_macro("near")
+#undef near
+#pragma push_macro("newline")
+#undef newline
+#pragma push_macro("round")
+#undef round
+#pragma push_macro("slots")
+#undef slots
+#pragma push_macro("small")
+#undef small
+#pragma push_macro("word")
+#undef word
+#pragma push_macro("GRAFT_MACROS_ASIDE")
+#undef GRAFT_MACROS_ASIDE
+#define GRAFT_MACROS_ASIDE
+
 #include "graft.hpp"
+// ---- graft/gpu/hardware.hpp
+// Whether the machine has an NVIDIA GPU at all, asked of the system and not of NVIDIA's software.
+
+
+#include <string>
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+/// Whether the system knows an NVIDIA GPU, whatever is installed to use it: a device file of its driver (/dev/nvidia*), a device of the PCI vendor
+/// 10de, or WSL's /dev/dxg; on Windows the driver's nvcuda.dll. `root`: the folder to look in ("": the system's own), which tests make.
+bool has_hardware(const std::string& root = "");
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_CORE_DIRECTORY_HPP
+#define GRAFT_SINGLE_GRAFT_CORE_DIRECTORY_HPP
+// ---- graft/core/directory.hpp
+// Folders: what lies in one, in an order that no locale changes, with what is no regular file told apart.
+
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// What a path leads to once links are followed.
+enum class entry_kind : std::uint8_t { file, folder, other };
+
+/// One name in a folder.
+struct folder_entry {
+    std::string name; ///< without the folder; bytes as the file system has them
+    entry_kind kind = entry_kind::other;
+    /// For `other`, what it is: "a FIFO", "a broken link", ... Static storage.
+    const char* what = "";
+    /// For folders: device and inode, the same for the same folder however it was reached; (0, 0) where the system has none.
+    std::pair<std::uint64_t, std::uint64_t> identity{0, 0};
+};
+
+/// What a path leads to; `name` is the path. Nothing is opened. Errors: `cannot_open` (nothing there, no permission to look).
+result<folder_entry> look_at(const std::string& path, errc cannot_open);
+/// Everything in a folder but "." and "..", sorted by the bytes of the names. Links are followed; on Windows, links to folders
+/// are `other`. Errors: `cannot_open`, also where there are more than `most` names.
+result<std::vector<folder_entry>> list_folder(const std::string& path, errc cannot_open, std::size_t most = std::size_t(1) << 26);
+/// "folder/name", without a second slash; the name alone where the folder is "".
+std::string join_path(const std::string& folder, const std::string& name);
+/// Makes a folder and those above it that are missing. Errors: file.write.
+status make_folder(const std::string& path);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#if defined(_WIN32)
+#include <direct.h>
+#include <io.h>
+#else
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#endif
+GRAFT_BEGIN_NAMESPACE
+
+GRAFT_INLINE std::string join_path(const std::string& folder, const std::string& name) {
+    if (folder.empty()) return name;
+    const char last = folder.back();
+#if defined(_WIN32)
+    const bool separated = last == '/' || last == '\\';
+#else
+    const bool separated = last == '/';
+#endif
+    return separated ? folder + name : folder + "/" + name;
+}
+
+GRAFT_INLINE status make_folder(const std::string& path) {
+    for (std::size_t i = 1; i <= path.size(); ++i) {
+        if (i < path.size() && path[i] != '/') continue;
+        const std::string part = path.substr(0, i);
+#if defined(_WIN32)
+        const int made = ::_mkdir(part.c_str());
+#else
+        const int made = ::mkdir(part.c_str(), 0777);
+#endif
+        if (made != 0 && errno != EEXIST) return fail(errc::file_write, part, std::string("the folder cannot be made: ") + std::strerror(errno));
+    }
+    return {};
+}
+
+namespace detail {
+inline void sort_entries(std::vector<folder_entry>& entries) {
+    // char_traits compares bytes as unsigned, whatever the locale.
+    std::sort(entries.begin(), entries.end(), [](const folder_entry& a, const folder_entry& b) { return a.name < b.name; });
+}
+inline GRAFT_COLD status too_many_entries(const std::string& path, errc cannot_open, std::size_t most) {
+    return fail(cannot_open, path, "the folder holds more than " + std::to_string(most) + " names");
+}
+} // namespace detail
+
+#if !defined(_WIN32)
+
+namespace detail {
+inline void describe(const struct stat& about, folder_entry& entry) {
+    if (S_ISREG(about.st_mode)) {
+        entry.kind = entry_kind::file;
+    } else if (S_ISDIR(about.st_mode)) {
+        entry.kind = entry_kind::folder;
+        entry.identity = {static_cast<std::uint64_t>(about.st_dev), static_cast<std::uint64_t>(about.st_ino)};
+    } else {
+        entry.what = S_ISFIFO(about.st_mode)   ? "a FIFO"
+                     : S_ISSOCK(about.st_mode) ? "a socket"
+                     : S_ISCHR(about.st_mode)  ? "a character device"
+                     : S_ISBLK(about.st_mode)  ? "a block device"
+                                               : "of an unknown kind";
+    }
+}
+} // namespace detail
+
+GRAFT_INLINE result<folder_entry> look_at(const std::string& path, errc cannot_open) {
+    if (path.find('\0') != std::string::npos) return fail(cannot_open, path, "a path cannot hold a NUL byte");
+    struct stat about;
+    if (::stat(path.c_str(), &about) != 0) return fail(cannot_open, path, std::strerror(errno));
+    folder_entry entry;
+    entry.name = path;
+    detail::describe(about, entry);
+    return entry;
+}
+
+GRAFT_INLINE result<std::vector<folder_entry>> list_folder(const std::string& path, errc cannot_open, std::size_t most) {
+    if (path.find('\0') != std::string::npos) return fail(cannot_open, path, "a path cannot hold a NUL byte");
+    DIR* folder = ::opendir(path.c_str());
+    if (!folder) return fail(cannot_open, path, std::strerror(errno));
+    struct closer {
+        DIR* folder;
+        ~closer() { ::closedir(folder); }
+    } close_at_end{folder};
+    std::vector<folder_entry> entries;
+    for (;;) {
+        errno = 0;
+        const dirent* found = ::readdir(folder);
+        if (!found) break;
+        if (!std::strcmp(found->d_name, ".") || !std::strcmp(found->d_name, "..")) continue;
+        if (entries.size() >= most) return detail::too_many_entries(path, cannot_open, most);
+        folder_entry entry;
+        entry.name = found->d_name;
+#if defined(DT_REG)
+        // Most names are plain files, and most systems say so at once: a million calls of stat are seconds.
+        if (found->d_type == DT_REG) {
+            entry.kind = entry_kind::file;
+            entries.push_back(std::move(entry));
+            continue;
+        }
+#endif
+        struct stat about;
+        if (::fstatat(::dirfd(folder), found->d_name, &about, 0) == 0)
+            detail::describe(about, entry);
+        else
+            entry.what = errno == ENOENT || errno == ELOOP ? "a broken link" : "not to be looked at";
+        entries.push_back(std::move(entry));
+    }
+    if (errno != 0) return fail(cannot_open, path, std::strerror(errno));
+    detail::sort_entries(entries);
+    return entries;
+}
+
+#else
+
+namespace detail {
+inline void describe(const _finddata64i32_t& found, folder_entry& entry) {
+    constexpr unsigned reparse_point = 0x400; // links and junctions, which alone could make a loop
+    const bool folder = (found.attrib & _A_SUBDIR) != 0;
+    if (folder && (found.attrib & reparse_point))
+        entry.what = "a link to a folder";
+    else
+        entry.kind = folder ? entry_kind::folder : entry_kind::file;
+}
+} // namespace detail
+
+GRAFT_INLINE result<folder_entry> look_at(const std::string& path, errc cannot_open) {
+    if (path.find('\0') != std::string::npos) return fail(cannot_open, path, "a path cannot hold a NUL byte");
+    if (path.empty()) return fail(cannot_open, path, "the path is empty");
+    std::string plain = path;
+    while (plain.size() > 1 && (plain.back() == '/' || plain.back() == '\\')) plain.pop_back();
+    folder_entry entry;
+    entry.name = path;
+    if (plain.find_first_of("*?") != std::string::npos) return fail(cannot_open, path, "a path cannot hold * or ?");
+    // Roots and "." have no name that could be found.
+    if (plain == "." || plain == ".." || plain.back() == '/' || plain.back() == '\\' || plain.back() == ':') {
+        entry.kind = entry_kind::folder;
+        return entry;
+    }
+    _finddata64i32_t found;
+    const std::intptr_t search = _findfirst64i32(plain.c_str(), &found);
+    if (search == -1) return fail(cannot_open, path, std::strerror(errno));
+    _findclose(search);
+    detail::describe(found, entry);
+    // The path itself was chosen by the caller: a link there is followed.
+    if (entry.kind == entry_kind::other) entry.kind = entry_kind::folder;
+    return entry;
+}
+
+GRAFT_INLINE result<std::vector<folder_entry>> list_folder(const std::string& path, errc cannot_open, std::size_t most) {
+    if (path.find('\0') != std::string::npos) return fail(cannot_open, path, "a path cannot hold a NUL byte");
+    std::vector<folder_entry> entries;
+    _finddata64i32_t found;
+    const std::intptr_t search = _findfirst64i32(join_path(path, "*").c_str(), &found);
+    if (search == -1) return fail(cannot_open, path, std::strerror(errno));
+    do {
+        if (!std::strcmp(found.name, ".") || !std::strcmp(found.name, "..")) continue;
+        if (entries.size() >= most) {
+            _findclose(search);
+            return detail::too_many_entries(path, cannot_open, most);
+        }
+        folder_entry entry;
+        entry.name = found.name;
+        detail::describe(found, entry);
+        entries.push_back(std::move(entry));
+    } while (_findnext64i32(search, &found) == 0);
+    _findclose(search);
+    detail::sort_entries(entries);
+    return entries;
+}
+
+#endif
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+namespace detail {
+
+// The names in a folder; none where it cannot be read.
+inline std::vector<folder_entry> entries_of(const std::string& folder) {
+    auto entries = list_folder(folder, errc::file_open, 1 << 16);
+    return entries.ok() ? std::move(entries).value() : std::vector<folder_entry>();
+}
+
+// sysfs writes "0x10de" and the end of the line.
+inline bool is_of_nvidia(const std::string& vendor_file) {
+    char text[8] = "";
+    if (std::FILE* file = std::fopen(vendor_file.c_str(), "rb")) {
+        text[std::fread(text, 1, sizeof text - 1, file)] = 0;
+        std::fclose(file);
+    }
+    return std::strncmp(text, "0x10de", 6) == 0;
+}
+
+}  // namespace detail
+
+GRAFT_INLINE bool has_hardware(const std::string& root) {
+#if defined(_WIN32)
+    const char* told = std::getenv("SystemRoot");
+    const std::string windows = !root.empty() ? root : told ? told : "C:\\Windows";
+    return look_at(join_path(windows, "System32/nvcuda.dll"), errc::file_open).ok();
+#else
+    for (const folder_entry& file : detail::entries_of(root + "/dev"))
+        if (file.name.rfind("nvidia", 0) == 0 || file.name == "dxg") return true;
+    const std::string devices = root + "/sys/bus/pci/devices";
+    for (const folder_entry& device : detail::entries_of(devices))
+        if (detail::is_of_nvidia(join_path(join_path(devices, device.name), "vendor"))) return true;
+    return false;
+#endif
+}
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
 // ---- graft/gpu/libraries.hpp
 // The vendor's libraries in this process: found, opened and judged at their first use, each once. Nothing is linked.
 
@@ -1069,253 +1385,57 @@ std::string file_of(void* address);
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
-#ifndef GRAFT_SINGLE_GRAFT_CORE_DIRECTORY_HPP
-#define GRAFT_SINGLE_GRAFT_CORE_DIRECTORY_HPP
-// ---- graft/core/directory.hpp
-// Folders: what lies in one, in an order that no locale changes, with what is no regular file told apart.
-
-
-#include <cstdint>
-#include <string>
-#include <utility>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// What a path leads to once links are followed.
-enum class entry_kind : std::uint8_t { file, folder, other };
-
-/// One name in a folder.
-struct folder_entry {
-    std::string name; ///< without the folder; bytes as the file system has them
-    entry_kind kind = entry_kind::other;
-    /// For `other`, what it is: "a FIFO", "a broken link", ... Static storage.
-    const char* what = "";
-    /// For folders: device and inode, the same for the same folder however it was reached; (0, 0) where the system has none.
-    std::pair<std::uint64_t, std::uint64_t> identity{0, 0};
-};
-
-/// What a path leads to; `name` is the path. Nothing is opened. Errors: `cannot_open` (nothing there, no permission to look).
-result<folder_entry> look_at(const std::string& path, errc cannot_open);
-/// Everything in a folder but "." and "..", sorted by the bytes of the names. Links are followed; on Windows, links to folders
-/// are `other`. Errors: `cannot_open`, also where there are more than `most` names.
-result<std::vector<folder_entry>> list_folder(const std::string& path, errc cannot_open, std::size_t most = std::size_t(1) << 26);
-/// "folder/name", without a second slash; the name alone where the folder is "".
-std::string join_path(const std::string& folder, const std::string& name);
-/// Makes a folder and those above it that are missing. Errors: file.write.
-status make_folder(const std::string& path);
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-#include <algorithm>
-#include <cerrno>
-#include <cstring>
-#if defined(_WIN32)
-#include <direct.h>
-#include <io.h>
-#else
-#include <dirent.h>
-#include <fcntl.h>
-#include <sys/stat.h>
-#endif
-GRAFT_BEGIN_NAMESPACE
-
-GRAFT_INLINE std::string join_path(const std::string& folder, const std::string& name) {
-    if (folder.empty()) return name;
-    const char last = folder.back();
-#if defined(_WIN32)
-    const bool separated = last == '/' || last == '\\';
-#else
-    const bool separated = last == '/';
-#endif
-    return separated ? folder + name : folder + "/" + name;
-}
-
-GRAFT_INLINE status make_folder(const std::string& path) {
-    for (std::size_t i = 1; i <= path.size(); ++i) {
-        if (i < path.size() && path[i] != '/') continue;
-        const std::string part = path.substr(0, i);
-#if defined(_WIN32)
-        const int made = ::_mkdir(part.c_str());
-#else
-        const int made = ::mkdir(part.c_str(), 0777);
-#endif
-        if (made != 0 && errno != EEXIST) return fail(errc::file_write, part, std::string("the folder cannot be made: ") + std::strerror(errno));
-    }
-    return {};
-}
-
-namespace detail {
-inline void sort_entries(std::vector<folder_entry>& entries) {
-    // char_traits compares bytes as unsigned, whatever the locale.
-    std::sort(entries.begin(), entries.end(), [](const folder_entry& a, const folder_entry& b) { return a.name < b.name; });
-}
-inline GRAFT_COLD status too_many_entries(const std::string& path, errc cannot_open, std::size_t most) {
-    return fail(cannot_open, path, "the folder holds more than " + std::to_string(most) + " names");
-}
-} // namespace detail
-
-#if !defined(_WIN32)
-
-namespace detail {
-inline void describe(const struct stat& about, folder_entry& entry) {
-    if (S_ISREG(about.st_mode)) {
-        entry.kind = entry_kind::file;
-    } else if (S_ISDIR(about.st_mode)) {
-        entry.kind = entry_kind::folder;
-        entry.identity = {static_cast<std::uint64_t>(about.st_dev), static_cast<std::uint64_t>(about.st_ino)};
-    } else {
-        entry.what = S_ISFIFO(about.st_mode)   ? "a FIFO"
-                     : S_ISSOCK(about.st_mode) ? "a socket"
-                     : S_ISCHR(about.st_mode)  ? "a character device"
-                     : S_ISBLK(about.st_mode)  ? "a block device"
-                                               : "of an unknown kind";
-    }
-}
-} // namespace detail
-
-GRAFT_INLINE result<folder_entry> look_at(const std::string& path, errc cannot_open) {
-    if (path.find('\0') != std::string::npos) return fail(cannot_open, path, "a path cannot hold a NUL byte");
-    struct stat about;
-    if (::stat(path.c_str(), &about) != 0) return fail(cannot_open, path, std::strerror(errno));
-    folder_entry entry;
-    entry.name = path;
-    detail::describe(about, entry);
-    return entry;
-}
-
-GRAFT_INLINE result<std::vector<folder_entry>> list_folder(const std::string& path, errc cannot_open, std::size_t most) {
-    if (path.find('\0') != std::string::npos) return fail(cannot_open, path, "a path cannot hold a NUL byte");
-    DIR* folder = ::opendir(path.c_str());
-    if (!folder) return fail(cannot_open, path, std::strerror(errno));
-    struct closer {
-        DIR* folder;
-        ~closer() { ::closedir(folder); }
-    } close_at_end{folder};
-    std::vector<folder_entry> entries;
-    for (;;) {
-        errno = 0;
-        const dirent* found = ::readdir(folder);
-        if (!found) break;
-        if (!std::strcmp(found->d_name, ".") || !std::strcmp(found->d_name, "..")) continue;
-        if (entries.size() >= most) return detail::too_many_entries(path, cannot_open, most);
-        folder_entry entry;
-        entry.name = found->d_name;
-#if defined(DT_REG)
-        // Most names are plain files, and most systems say so at once: a million calls of stat are seconds.
-        if (found->d_type == DT_REG) {
-            entry.kind = entry_kind::file;
-            entries.push_back(std::move(entry));
-            continue;
-        }
-#endif
-        struct stat about;
-        if (::fstatat(::dirfd(folder), found->d_name, &about, 0) == 0)
-            detail::describe(about, entry);
-        else
-            entry.what = errno == ENOENT || errno == ELOOP ? "a broken link" : "not to be looked at";
-        entries.push_back(std::move(entry));
-    }
-    if (errno != 0) return fail(cannot_open, path, std::strerror(errno));
-    detail::sort_entries(entries);
-    return entries;
-}
-
-#else
-
-namespace detail {
-inline void describe(const _finddata64i32_t& found, folder_entry& entry) {
-    constexpr unsigned reparse_point = 0x400; // links and junctions, which alone could make a loop
-    const bool folder = (found.attrib & _A_SUBDIR) != 0;
-    if (folder && (found.attrib & reparse_point))
-        entry.what = "a link to a folder";
-    else
-        entry.kind = folder ? entry_kind::folder : entry_kind::file;
-}
-} // namespace detail
-
-GRAFT_INLINE result<folder_entry> look_at(const std::string& path, errc cannot_open) {
-    if (path.find('\0') != std::string::npos) return fail(cannot_open, path, "a path cannot hold a NUL byte");
-    if (path.empty()) return fail(cannot_open, path, "the path is empty");
-    std::string plain = path;
-    while (plain.size() > 1 && (plain.back() == '/' || plain.back() == '\\')) plain.pop_back();
-    folder_entry entry;
-    entry.name = path;
-    if (plain.find_first_of("*?") != std::string::npos) return fail(cannot_open, path, "a path cannot hold * or ?");
-    // Roots and "." have no name that could be found.
-    if (plain == "." || plain == ".." || plain.back() == '/' || plain.back() == '\\' || plain.back() == ':') {
-        entry.kind = entry_kind::folder;
-        return entry;
-    }
-    _finddata64i32_t found;
-    const std::intptr_t search = _findfirst64i32(plain.c_str(), &found);
-    if (search == -1) return fail(cannot_open, path, std::strerror(errno));
-    _findclose(search);
-    detail::describe(found, entry);
-    // The path itself was chosen by the caller: a link there is followed.
-    if (entry.kind == entry_kind::other) entry.kind = entry_kind::folder;
-    return entry;
-}
-
-GRAFT_INLINE result<std::vector<folder_entry>> list_folder(const std::string& path, errc cannot_open, std::size_t most) {
-    if (path.find('\0') != std::string::npos) return fail(cannot_open, path, "a path cannot hold a NUL byte");
-    std::vector<folder_entry> entries;
-    _finddata64i32_t found;
-    const std::intptr_t search = _findfirst64i32(join_path(path, "*").c_str(), &found);
-    if (search == -1) return fail(cannot_open, path, std::strerror(errno));
-    do {
-        if (!std::strcmp(found.name, ".") || !std::strcmp(found.name, "..")) continue;
-        if (entries.size() >= most) {
-            _findclose(search);
-            return detail::too_many_entries(path, cannot_open, most);
-        }
-        folder_entry entry;
-        entry.name = found.name;
-        detail::describe(found, entry);
-        entries.push_back(std::move(entry));
-    } while (_findnext64i32(search, &found) == 0);
-    _findclose(search);
-    detail::sort_entries(entries);
-    return entries;
-}
-
-#endif
-
-GRAFT_END_NAMESPACE
-#endif
-#endif
 
 #include <algorithm>
 #include <cstdlib>
 #include <utility>
 #if defined(_WIN32)
-#ifndef NOMINMAX
-#define NOMINMAX
-#endif
-#include <windows.h>
+#include <cstdint>
+struct HINSTANCE__;
 #else
 #include <dlfcn.h>
 #endif
 
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {
+#if defined(_WIN32)
+// What is used of windows.h, declared as it does. Included, it would leave its macros (near, far, ...) to every user of graft, and
+// NOMINMAX or WIN32_LEAN_AND_MEAN would be decided here.
+namespace windows {
+#if defined(NO_STRICT)
+using module = void*;
+#else
+using module = HINSTANCE__*;
+#endif
+using procedure = std::intptr_t(__stdcall*)();
+constexpr unsigned long search_beside_and_system = 0x1100, search_system = 0x1000;  // LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR, _DEFAULT_DIRS
+constexpr unsigned long by_address_uncounted = 6;  // GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS, _UNCHANGED_REFCOUNT
+extern "C" {
+__declspec(dllimport) module __stdcall LoadLibraryExA(const char* name, void* file, unsigned long flags);
+__declspec(dllimport) module __stdcall GetModuleHandleA(const char* name);
+__declspec(dllimport) int __stdcall GetModuleHandleExA(unsigned long flags, const char* name, module* found);
+__declspec(dllimport) unsigned long __stdcall GetModuleFileNameA(module of, char* path, unsigned long size);
+__declspec(dllimport) procedure __stdcall GetProcAddress(module of, const char* name);
+__declspec(dllimport) unsigned long __stdcall GetLastError();
+}
+}  // namespace windows
+#endif
 namespace detail {
 
 #if defined(_WIN32)
 constexpr char path_separator = ';';
 inline void* open_file(const std::string& path, std::string& why) {
     // what the library itself needs is looked for beside it and in the system's folders, not in PATH
-    void* handle = reinterpret_cast<void*>(LoadLibraryExA(path.c_str(), nullptr, LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR | LOAD_LIBRARY_SEARCH_DEFAULT_DIRS));
-    if (!handle) why = "LoadLibrary's error " + std::to_string(GetLastError());
+    void* handle = reinterpret_cast<void*>(windows::LoadLibraryExA(path.c_str(), nullptr, windows::search_beside_and_system));
+    if (!handle) why = "LoadLibrary's error " + std::to_string(windows::GetLastError());
     return handle;
 }
 inline void* open_name(const std::string& name, std::string& why) {
-    void* handle = reinterpret_cast<void*>(LoadLibraryExA(name.c_str(), nullptr, LOAD_LIBRARY_SEARCH_DEFAULT_DIRS));
-    if (!handle) why = "LoadLibrary's error " + std::to_string(GetLastError());
+    void* handle = reinterpret_cast<void*>(windows::LoadLibraryExA(name.c_str(), nullptr, windows::search_system));
+    if (!handle) why = "LoadLibrary's error " + std::to_string(windows::GetLastError());
     return handle;
 }
-inline void* open_already(const std::string& name) { return reinterpret_cast<void*>(GetModuleHandleA(name.c_str())); }
+inline void* open_already(const std::string& name) { return reinterpret_cast<void*>(windows::GetModuleHandleA(name.c_str())); }
 inline bool absolute(const std::string& path) {
     return path.rfind("\\\\", 0) == 0 || (path.size() > 2 && path[1] == ':' && (path[2] == '\\' || path[2] == '/'));
 }
@@ -1497,7 +1617,7 @@ GRAFT_INLINE void open_beside(const std::string& path, const std::string& name) 
 
 GRAFT_INLINE void* find_symbol(void* handle, const char* name) noexcept {
 #if defined(_WIN32)
-    return reinterpret_cast<void*>(GetProcAddress(reinterpret_cast<HMODULE>(handle), name));
+    return reinterpret_cast<void*>(windows::GetProcAddress(reinterpret_cast<windows::module>(handle), name));
 #else
     return dlsym(handle, name);
 #endif
@@ -1505,11 +1625,10 @@ GRAFT_INLINE void* find_symbol(void* handle, const char* name) noexcept {
 
 GRAFT_INLINE std::string file_of(void* address) {
 #if defined(_WIN32)
-    HMODULE module = nullptr;
+    windows::module module = nullptr;
     char path[1024];
-    if (!GetModuleHandleExA(GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS | GET_MODULE_HANDLE_EX_FLAG_UNCHANGED_REFCOUNT, static_cast<const char*>(address), &module))
-        return "";
-    const DWORD length = GetModuleFileNameA(module, path, sizeof path);
+    if (!windows::GetModuleHandleExA(windows::by_address_uncounted, static_cast<const char*>(address), &module)) return "";
+    const unsigned long length = windows::GetModuleFileNameA(module, path, sizeof path);
     return length && length < sizeof path ? std::string(path, length) : "";
 #else
     Dl_info about;
@@ -2031,6 +2150,7 @@ const char* name(throttle why) noexcept;
 /// A device at one moment, everything that runs on it together. What the device or its driver does not tell is -1.
 struct device_sample {
     int utilization = -1;  ///< percent of the driver's last sampling period (up to a second) in which a kernel ran
+    int memory_access = -1;  ///< percent of it in which the device's memory was read or written
     std::int64_t memory_used = -1, memory_bytes = -1;
     double watts = -1;
     int celsius = -1;
@@ -2095,7 +2215,10 @@ GRAFT_INLINE device_sample device_watch::sample(std::size_t device) const {
         return answer == api::nvml::result::success;
     };
     api::nvml::utilization rates;
-    if (told(f.nvmlDeviceGetUtilizationRates(handle, &rates))) out.utilization = static_cast<int>(rates.gpu);
+    if (told(f.nvmlDeviceGetUtilizationRates(handle, &rates))) {
+        out.utilization = static_cast<int>(rates.gpu);
+        out.memory_access = static_cast<int>(rates.memory);
+    }
     api::nvml::memory bytes;
     if (told(f.nvmlDeviceGetMemoryInfo(handle, &bytes))) {
         out.memory_used = static_cast<std::int64_t>(bytes.used);
@@ -4790,7 +4913,7 @@ public:
     }
 
     /// Reports a fault where `fits` does not hold: `value` is what the error tells.
-    void require(const operand& fits, const operand& value, const fault& what);
+    void demand(const operand& fits, const operand& value, const fault& what);
     /// The statement that reports it, for kernels that decide by themselves; without its semicolon.
     std::string report(const std::string& value, const fault& what);
     /// Whether one has been reported since the run began.
@@ -5110,7 +5233,7 @@ GRAFT_INLINE std::string element_emitter::report(const std::string& value, const
     reports_ = true;
     return "*fault_seen = 1, atomicMax(faults + " + number + ", " + (what.counted ? "~" : "") + "(unsigned long long)" + value + ")";
 }
-GRAFT_INLINE void element_emitter::require(const operand& fits, const operand& value, const fault& what) {
+GRAFT_INLINE void element_emitter::demand(const operand& fits, const operand& value, const fault& what) {
     if (!fits || !value || fits.text == "true") return;
     const level where = detail::deeper(detail::deeper(fits.level, value.level), guard_ ? guard_.level : level::thread);
     const std::string statement = "if (" + (guard_ ? guard_.text + " && " : std::string()) + "!" + fits.text + ") " + report(value.text, what);
@@ -6820,7 +6943,7 @@ inline operand emit_reverse_sequence(const rule_call& r) {
         if (ops::index_at(r.c.in[1], b) < 0 || ops::index_at(r.c.in[1], b) > x[time]) return r.e.refuse("one of its lengths is out of range");
     const operand length = r.in(1, with_axes(r.at, {batch})), t = r.e.as_value(r.e.axis(r.at, time));
     const operand fits = r.e.make(dtype::boolean, ("% >= 0 && % <= " + std::to_string(x[time])).c_str(), {length, length});
-    if (!known) r.e.require(fits, length, {errc::op_index, graft::place(r.c.n), ops::length_out_of_range, x[time]});
+    if (!known) r.e.demand(fits, length, {errc::op_index, graft::place(r.c.n), ops::length_out_of_range, x[time]});
     const operand from = r.e.make(dtype::int64, "% && % < % ? % - 1 - % : %", {fits, t, length, length, t, t});
     const place there = moved_along(r.at, time, r.e.as_index(from, x[time]), x);
     return r.e.where(known ? operand{} : fits, nothing_there(r), [&] { return r.in(0, there); });
@@ -6905,7 +7028,7 @@ inline index resolved_index(const rule_call& r, const place& where, std::int64_t
     if (known) return e.as_index(counted, extent);
     if (extent == 0) return e.refuse("there is nothing that its indices could name"), index();
     const operand fits = e.make(dtype::boolean, ("% >= 0 && % < " + n).c_str(), {counted, counted});
-    e.require(fits, k, {errc::op_index, graft::place(r.c.n), ops::index_out_of_range, extent});
+    e.demand(fits, k, {errc::op_index, graft::place(r.c.n), ops::index_out_of_range, extent});
     inside = e.both(inside, fits);
     return e.as_index(e.make(k.type, "% ? % : 0", {fits, counted}), extent);
 }
@@ -7379,7 +7502,7 @@ public:
         const operand one = e.convert(k, dtype::int64);
         const operand at = e.make(dtype::int64, ("% < 0 ? % + " + decimal(extent) + " : %").c_str(), {one, one, one});
         const operand fits = e.make(dtype::boolean, ("% >= 0 && % < " + decimal(extent)).c_str(), {at, at});
-        if (!known) e.require(fits, one, {errc::op_index, graft::place(n), ops::index_out_of_range, extent});
+        if (!known) e.demand(fits, one, {errc::op_index, graft::place(n), ops::index_out_of_range, extent});
         inside = e.both(inside, fits);
         sum += " + " + at.text + " * " + decimal(stride);
     }
@@ -7458,7 +7581,7 @@ inline operand emit_tensor_scatter(const rule_call& r) {
     const std::string extent = decimal(n), length = decimal(taken);
     if (r.c.has(2) && !r.c.in[2].data) {
         const operand fits = e.make(dtype::boolean, circular ? "% >= 0" : ("% >= 0 && % <= " + decimal(n - taken)).c_str(), {first, first});
-        e.require(fits, first, {errc::op_index, graft::place(r.c.n), ops::index_out_of_range, n});
+        e.demand(fits, first, {errc::op_index, graft::place(r.c.n), ops::index_out_of_range, n});
     }
     const operand behind = circular ? e.make(dtype::int64, ("(% - % % " + extent + " + " + extent + ") % " + extent).c_str(), {position, first})
                                     : e.make(dtype::int64, "% - %", {position, first});
@@ -8163,7 +8286,7 @@ inline operand emit_target_in_range(const rule_call& r) {
     node loss;
     loss.name = r.c.n.name;
     loss.op_type = r.c.string("loss", "");
-    r.e.require(fits, target, {errc::op_index, graft::place(loss), ops::target_out_of_range, classes});
+    r.e.demand(fits, target, {errc::op_index, graft::place(loss), ops::target_out_of_range, classes});
     return inside;
 }
 
@@ -8678,9 +8801,10 @@ GRAFT_END_NAMESPACE
 #ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_DECIMAL_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_DECIMAL_HPP
 // ---- graft/cpu/ops/training/decimal.hpp
-// Numbers that a user wrote in decimal and a file keeps as float32.
+// Numbers of optimisers: those that a user wrote in decimal and a file keeps as float32, and those that change with the step.
 
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -8700,6 +8824,13 @@ inline double decimal_of(float x) {
         if (static_cast<float>(whole / power) == static_cast<float>(size)) return wide < 0 ? -whole / power : whole / power;
     }
     return wide;
+}
+
+// The decay of a running average at its step t, counted from 1. It begins low, so that the random weights that learning starts from are soon
+// forgotten: min(decay, (1 + t) / (10 + t)), as tf.train.ExponentialMovingAverage has it with num_updates.
+inline double warm_decay(double decay, std::int64_t step) {
+    const double t = static_cast<double>(std::max<std::int64_t>(step, 1));
+    return std::min(decay, (1 + t) / (10 + t));
 }
 
 }  // namespace cpu
@@ -8816,16 +8947,18 @@ inline status adam_run(run_context& c) {
     return {};
 }
 
-// graft.ExponentialMovingAverage(E, W, loss?) -> E' = decay * E + (1 - decay) * W, as torch.optim.swa_utils has it
+// graft.ExponentialMovingAverage(E, W, loss?, step?) -> E' = decay * E + (1 - decay) * W, as torch.optim.swa_utils has it; with a step, by
+// cpu::warm_decay
 inline status average_infer(infer_context& c) {
-    GRAFT_TRY(check_update(c, 2, {2}));
+    GRAFT_TRY(check_update(c, 2, {2, 3}));
     if (c.has(2)) GRAFT_TRY(need_arithmetic_float(c, 2));
+    if (c.has(3) && c.in[3].type != dtype::int64) return c.fail(errc::op_type, "the step must be int64");
     return c.set(0, c.in[0].type, c.in[0].extents);
 }
 inline status average_run(run_context& c) {
     if (is_empty(c.in[0])) return {};
     if (!loss_is_finite(c, 2)) return keep_all(c, {0});
-    const double decay = decimal(c, "decay", 0.999);
+    const double given = decimal(c, "decay", 0.999), decay = c.has(3) ? cpu::warm_decay(given, c.in[3].integer(0)) : given;
     for_update(c, {0, 1}, {0, -1}, [&](int n, double (*block)[block_size]) {
         for (int i = 0; i < n; ++i) block[0][i] = decay * block[0][i] + (1 - decay) * block[1][i];
     });
@@ -8879,8 +9012,8 @@ inline op_table optimizer_ops() {
          "f32[5,17] f32[5,17] f32[5,17] f32[5,17]~0:1 f32(0.01) i64(1) f32(1); f32[1000] f32[1000] f32[1000] f32[1000]~0:1 f32(0.01) i64(7) f32(1) weight_decay=0.1 decoupled=1 rate=0.5; "
          "f32[33] f32[33] f32[33] f32[33]~0:1 f32(0.01) i64(100) - beta1=0.8 beta2=0.99 epsilon=0.001 weight_decay=0.1; f64[9] f64[9] f64[9] f64[9]~0:1 f64(0.01) i64(2) f64(1); "
          "f32[0] f32[0] f32[0] f32[0] f32(0.1) i64(1) f32(1)"},
-        {"ExponentialMovingAverage", "graft", 1, 0, 2, 3, 1, 1, average_infer, average_run, op_flag::none, "decay:f",
-         "f32[5,17] f32[5,17] f32(1) decay=0.9; f32[1000] f32[1000]; f64[9] f64[9] f64(1) decay=0.5; f32[0] f32[0] f32(1)"},
+        {"ExponentialMovingAverage", "graft", 1, 0, 2, 4, 1, 1, average_infer, average_run, op_flag::none, "decay:f",
+         "f32[5,17] f32[5,17] f32(1) decay=0.9; f32[1000] f32[1000]; f64[9] f64[9] f64(1) decay=0.5; f32[33] f32[33] f32(1) i64(3) decay=0.9; f32[0] f32[0] f32(1) i64(1)"},
         {"GlobalNorm", "graft", 1, 0, 1, -1, 1, 1, global_norm_infer, global_norm_run, op_flag::none, "",
             "f32[5,17]; f32[1000] f32[3,5] f32(2); f64[9]; f32[0] f32[7]"},
         {"ScaleByNorm", "graft", 1, 0, 2, 2, 1, 1, scale_by_norm_infer, scale_by_norm_run, op_flag::none, "max_norm:f",
@@ -8955,9 +9088,17 @@ inline operand emit_adam(const rule_call& r) {
 }
 
 inline operand emit_average(const rule_call& r) {
-    const double decay = ops::decimal(r.c, "decay", 0.999);
-    const operand average = r.in(0), w = like_weight(r, 1);
-    return if_finite(r, 2, r.e.make(r.type(), "% * % + % * %", {r.number(decay), average, r.number(1 - decay), w}), average);
+    const dtype type = r.type();
+    element_emitter& e = r.e;
+    const operand average = r.in(0), w = like_weight(r, 1), most = meant(r, "decay", 0.999);
+    operand decay = most;
+    if (r.c.has(3)) {
+        // cpu::warm_decay
+        const operand counted = e.make(dtype::int64, "% < 1 ? 1 : %", {r.scalar(3, {}), r.scalar(3, {})}), step = e.convert(counted, type);
+        const operand early = e.make(type, "(1 + %) / (10 + %)", {step, step});
+        decay = e.make(type, "% < % ? % : %", {early, most, early, most});
+    }
+    return if_finite(r, 2, e.make(type, "% * % + (1 - %) * %", {decay, average, decay, w}), average);
 }
 // A norm that is no number makes the gradient that.
 inline operand emit_scale_by_norm(const rule_call& r) {
@@ -12772,7 +12913,7 @@ inline const char* generate_max_unpool(const kernel_query& q, program& p) {
     row_text to(body, x);
     const operand rest = to.e.value(body.inputs[1], walk(x, layout::row_major, to.u));
     to.inside = to.e.make(dtype::boolean, ("% >= 0 && % < " + decimal(places)).c_str(), {rest, rest});
-    if (!is_known(q, 1)) to.e.require(to.inside, rest, {errc::op_index, graft::place(q.n), ops::index_out_of_range, places});
+    if (!is_known(q, 1)) to.e.demand(to.inside, rest, {errc::op_index, graft::place(q.n), ops::index_out_of_range, places});
     std::int64_t inner = 1;
     const std::vector<std::int64_t> strides = strides_of(out, layout::row_major);
     for (int d = x.rank() - 1; d >= 0; inner *= unpooled[d--])
@@ -14671,7 +14812,7 @@ private:
         bool all = true;
         for (std::int64_t b = 0; b < p.batch; ++b) {
             const bool lives = t < c.in[4].integer(b);
-            made->data<std::uint8_t>()[b] = lives;
+            made->data<bool>()[b] = lives;
             all = all && lives;
         }
         return all ? no_value : e.constant(std::move(made).value(), "running");
@@ -15585,78 +15726,6 @@ void keep_file(const std::string& key, const char* ending, const std::string& co
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
-#ifndef GRAFT_SINGLE_GRAFT_CORE_XXHASH_HPP
-#define GRAFT_SINGLE_GRAFT_CORE_XXHASH_HPP
-// ---- graft/core/xxhash.hpp
-// XXH64: a fast 64-bit checksum (Yann Collet's published algorithm). Against accidents, not against attackers.
-
-
-#include <cstddef>
-#include <cstdint>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// XXH64 of the bytes; a number of its own for every seed. Equal on every machine.
-std::uint64_t xxh64(const void* bytes, std::size_t size, std::uint64_t seed = 0) noexcept;
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-#include <cstring>
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-constexpr std::uint64_t xxh_prime1 = 0x9e3779b185ebca87u, xxh_prime2 = 0xc2b2ae3d27d4eb4fu, xxh_prime3 = 0x165667b19e3779f9u;
-constexpr std::uint64_t xxh_prime4 = 0x85ebca77c2b2ae63u, xxh_prime5 = 0x27d4eb2f165667c5u;
-
-inline std::uint64_t rotate_left(std::uint64_t x, int n) noexcept { return x << n | x >> (64 - n); }
-
-// Little-endian whatever the machine; compilers make one load of it.
-inline std::uint64_t little_endian(const std::uint8_t* p, int n) noexcept {
-    std::uint64_t v = 0;
-    for (int i = 0; i < n; ++i) v |= std::uint64_t(p[i]) << (8 * i);
-    return v;
-}
-
-inline std::uint64_t xxh_round(std::uint64_t lane, std::uint64_t word) noexcept {
-    return rotate_left(lane + word * xxh_prime2, 31) * xxh_prime1;
-}
-
-} // namespace detail
-
-GRAFT_INLINE std::uint64_t xxh64(const void* bytes, std::size_t size, std::uint64_t seed) noexcept {
-    using namespace detail;
-    const auto* p = static_cast<const std::uint8_t*>(bytes);
-    std::size_t left = size;
-    std::uint64_t hash = seed + xxh_prime5;
-    if (size >= 32) {
-        std::uint64_t lanes[4] = {seed + xxh_prime1 + xxh_prime2, seed + xxh_prime2, seed, seed - xxh_prime1};
-        for (; left >= 32; left -= 32)
-            for (std::uint64_t& lane : lanes) {
-                lane = xxh_round(lane, little_endian(p, 8));
-                p += 8;
-            }
-        hash = rotate_left(lanes[0], 1) + rotate_left(lanes[1], 7) + rotate_left(lanes[2], 12) + rotate_left(lanes[3], 18);
-        for (const std::uint64_t lane : lanes) hash = (hash ^ xxh_round(0, lane)) * xxh_prime1 + xxh_prime4;
-    }
-    hash += size;
-    for (; left >= 8; left -= 8, p += 8)
-        hash = rotate_left(hash ^ xxh_round(0, little_endian(p, 8)), 27) * xxh_prime1 + xxh_prime4;
-    if (left >= 4) {
-        hash = rotate_left(hash ^ little_endian(p, 4) * xxh_prime1, 23) * xxh_prime2 + xxh_prime3;
-        left -= 4;
-        p += 4;
-    }
-    for (; left; --left, ++p) hash = rotate_left(hash ^ *p * xxh_prime5, 11) * xxh_prime1;
-    hash = (hash ^ hash >> 33) * xxh_prime2;
-    hash = (hash ^ hash >> 29) * xxh_prime3;
-    return hash ^ hash >> 32;
-}
-
-GRAFT_END_NAMESPACE
-#endif
-#endif
 
 #include <cstdio>
 #include <cstdlib>
@@ -17289,14 +17358,36 @@ inline result<std::shared_ptr<device>> open_by_name(const std::string& name, con
     return opened;
 }
 
+/// A machine without a GPU runs on the CPU, and nothing is amiss; who names libraries in GRAFT_CUDA_PATH wants one.
+inline bool expected() { return !detail::environment("GRAFT_CUDA_PATH").empty() || has_hardware(); }
+
 }  // namespace gpu
 namespace backends {
 
 GRAFT_INLINE const backend& cuda::instance() noexcept {
-    static constexpr backend self = {"cuda", gpu::available, [](const node&) -> const char* { return "its device is not in use"; }, nullptr, nullptr, gpu::open_by_name};
+    static constexpr backend self = {"cuda", gpu::available, [](const node&) -> const char* { return "its device is not in use"; }, nullptr, nullptr, gpu::open_by_name, gpu::expected};
     return self;
 }
 
 }  // namespace backends
 GRAFT_END_NAMESPACE
 #endif
+
+// ---- graft/macros_end.inl
+// Brings back what macros_begin.inl has set aside.
+#pragma pop_macro("I")
+#pragma pop_macro("abs")
+#pragma pop_macro("border")
+#pragma pop_macro("check")
+#pragma pop_macro("columns")
+#pragma pop_macro("far")
+#pragma pop_macro("lines")
+#pragma pop_macro("max")
+#pragma pop_macro("min")
+#pragma pop_macro("near")
+#pragma pop_macro("newline")
+#pragma pop_macro("round")
+#pragma pop_macro("slots")
+#pragma pop_macro("small")
+#pragma pop_macro("word")
+#pragma pop_macro("GRAFT_MACROS_ASIDE")

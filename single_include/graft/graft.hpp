@@ -5,8 +5,84 @@
 // ---- graft/graft.hpp
 // graft: everything for inference. Models from ONNX files or built in code, sessions, pictures, classification.
 
+// ---- graft/macros_begin.inl
+// Sets aside macros that other headers define and graft's own text uses as plain words: of windows.h, Qt, Apple, complex.h, curses,
+// Arduino. Every header of include/graft itself that has code begins with this and ends with macros_end.inl, which brings them back.
+// Read at every include, so without #pragma once. scripts/check_macros.py knows whose words they are.
+#pragma push_macro("I")
+#undef I
+#pragma push_macro("abs")
+#undef abs
+#pragma push_macro("border")
+#undef border
+#pragma push_macro("check")
+#undef check
+#pragma push_macro("columns")
+#undef columns
+#pragma push_macro("far")
+#undef far
+#pragma push_macro("lines")
+#undef lines
+#pragma push_macro("max")
+#undef max
+#pragma push_macro("min")
+#undef min
+#pragma push_macro("near")
+#undef near
+#pragma push_macro("newline")
+#undef newline
+#pragma push_macro("round")
+#undef round
+#pragma push_macro("slots")
+#undef slots
+#pragma push_macro("small")
+#undef small
+#pragma push_macro("word")
+#undef word
+#pragma push_macro("GRAFT_MACROS_ASIDE")
+#undef GRAFT_MACROS_ASIDE
+#define GRAFT_MACROS_ASIDE
+
 // ---- graft/classify.hpp
 // Pictures to names: a model, its labels and its preprocessing in one object.
+
+// ---- graft/macros_begin.inl
+// Sets aside macros that other headers define and graft's own text uses as plain words: of windows.h, Qt, Apple, complex.h, curses,
+// Arduino. Every header of include/graft itself that has code begins with this and ends with macros_end.inl, which brings them back.
+// Read at every include, so without #pragma once. scripts/check_macros.py knows whose words they are.
+#pragma push_macro("I")
+#undef I
+#pragma push_macro("abs")
+#undef abs
+#pragma push_macro("border")
+#undef border
+#pragma push_macro("check")
+#undef check
+#pragma push_macro("columns")
+#undef columns
+#pragma push_macro("far")
+#undef far
+#pragma push_macro("lines")
+#undef lines
+#pragma push_macro("max")
+#undef max
+#pragma push_macro("min")
+#undef min
+#pragma push_macro("near")
+#undef near
+#pragma push_macro("newline")
+#undef newline
+#pragma push_macro("round")
+#undef round
+#pragma push_macro("slots")
+#undef slots
+#pragma push_macro("small")
+#undef small
+#pragma push_macro("word")
+#undef word
+#pragma push_macro("GRAFT_MACROS_ASIDE")
+#undef GRAFT_MACROS_ASIDE
+#define GRAFT_MACROS_ASIDE
 
 // ---- graft/data/decode.hpp
 // Encoded pictures to pixels. The content says what the format is, never the name.
@@ -26,10 +102,28 @@
 //
 //   GRAFT_SPLIT            headers declare only; exactly one translation unit defines GRAFT_IMPLEMENTATION as well
 //   GRAFT_IMPLEMENTATION   (with GRAFT_SPLIT) this translation unit holds the definitions
-//   GRAFT_OPS              the operators to compile in, as a string: "Conv,Relu,Gemm"; default: all (`graft info --ops MODEL` prints it)
+//   GRAFT_KERNELS_APART    (with GRAFT_SPLIT) the definitions come without the CPU's kernels, which another translation unit holds: the one that
+//                          defines GRAFT_KERNELS and includes cpu/dispatch.hpp and cpu/training/dispatch.hpp, as cmake/graft_kernels.cpp does
+//   GRAFT_OPS              the operators to compile in: Conv,Relu,Gemm, in quotes or without; default: all (`graft info --ops MODEL` prints them)
 //   GRAFT_NO_EXCEPTIONS    set by itself where exceptions are off: a result<T> that holds an error then calls GRAFT_FATAL when forced
 //   GRAFT_FATAL(text)      what to do with such an error; default: print it and abort
 //   GRAFT_HAS_LIBJPEG      1: decode JPEG by libjpeg-turbo (link it); default 0, stb_image where it is found
+//   GRAFT_HAS_LIBWEBP      1: decode WebP by libwebp (link it); default 0, WebP is refused
+//
+// What the headers define for their users:
+//
+//   GRAFT_VERSION_MAJOR, GRAFT_VERSION_MINOR, GRAFT_VERSION_PATCH
+//   GRAFT_TRY(...), GRAFT_TRY_ASSIGN(target, ...)   hand a failure on to the caller
+//   GRAFT_OP(...)          a row of a table of operators
+//   GRAFT_ERROR_CODES(X)   X(id, name, meaning) for each error code
+//   GRAFT_ISA_LIST(X)      X(id, width, here) for each instruction set
+//
+// The headers' own, which may change: GRAFT_ABI..., GRAFT_ARCH_..., GRAFT_BEGIN_..., GRAFT_END_..., GRAFT_TARGET_..., GRAFT_SINGLE_...,
+// GRAFT_CONCAT, GRAFT_CONCAT_TEXT, GRAFT_COLD, GRAFT_FORCE_INLINE, GRAFT_HAS_BODIES, GRAFT_HAS_KERNELS, GRAFT_INLINE, GRAFT_NOINLINE, GRAFT_PRAGMA,
+// GRAFT_PREFETCH, GRAFT_STB_IMAGE, GRAFT_UNROLL, GRAFT_VECTOR, GRAFT_GPU_MEMBER, GRAFT_GPU_TRY, GRAFT_CUBLASLT_FUNCTIONS,
+// GRAFT_CUDNN_FUNCTIONS, GRAFT_DRIVER_FUNCTIONS, GRAFT_NCCL_FUNCTIONS, GRAFT_NVML_FUNCTIONS, GRAFT_NVRTC_FUNCTIONS. No other macro is
+// left behind, and those that a program has defined do not disturb the headers of include/graft itself (graft.hpp, train.hpp,
+// gpu.hpp, ...): scripts/check_macros.py says so.
 
 // ---- graft/version.hpp
 // The version of graft: read by CMake, Meson and the amalgamator, so keep one number a line.
@@ -38,10 +132,31 @@
 #define GRAFT_VERSION_MINOR 1
 #define GRAFT_VERSION_PATCH 0
 
+#if (defined(_MSVC_LANG) ? _MSVC_LANG : __cplusplus) < 201703L
+#error "graft needs C++17: compile with -std=c++17 or newer (MSVC: /std:c++17)"
+#endif
+#if defined(__FAST_MATH__) || defined(_M_FP_FAST) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__)
+#error "graft relies on infinities, NaN and the order of sums: leave out -ffast-math, -Ofast, -ffinite-math-only, /fp:fast for files that include it"
+#endif
+#include <cstddef>
+#if (defined(__GLIBCXX__) && !defined(_GLIBCXX_HAS_GTHREADS)) || defined(_LIBCPP_HAS_NO_THREADS) || (defined(_LIBCPP_HAS_THREADS) && !_LIBCPP_HAS_THREADS)
+#error "graft needs a standard library that has threads: of mingw-w64, the compiler with the posix thread model (x86_64-w64-mingw32-g++-posix)"
+#endif
+#if !defined(GRAFT_MACROS_ASIDE) && (defined(min) || defined(max) || defined(near) || defined(far) || defined(small) || defined(I))
+#error "graft: min, max, near, far, small or I is a macro here: include graft.hpp, train.hpp or gpu.hpp, which set such macros aside, before single parts"
+#endif
+
 #if defined(GRAFT_SPLIT) && !defined(GRAFT_IMPLEMENTATION)
 #define GRAFT_HAS_BODIES 0
 #else
 #define GRAFT_HAS_BODIES 1
+#endif
+
+// Where the kernels' text is compiled: with the definitions, or in a translation unit of its own.
+#if defined(GRAFT_KERNELS) || (GRAFT_HAS_BODIES && !defined(GRAFT_KERNELS_APART))
+#define GRAFT_HAS_KERNELS 1
+#else
+#define GRAFT_HAS_KERNELS 0
 #endif
 
 #if defined(GRAFT_SPLIT)
@@ -56,6 +171,9 @@
 
 #ifndef GRAFT_HAS_LIBJPEG
 #define GRAFT_HAS_LIBJPEG 0
+#endif
+#ifndef GRAFT_HAS_LIBWEBP
+#define GRAFT_HAS_LIBWEBP 0
 #endif
 
 // What changes the meaning of inline bodies is part of the namespace, so that differing translation units cannot be mixed up.
@@ -74,9 +192,21 @@
 #else
 #define GRAFT_ABI_JPEG
 #endif
-#define GRAFT_CONCAT_TEXT(a, b, c, d, e, f) a##b##_##c##d##e##f
-#define GRAFT_CONCAT(a, b, c, d, e, f) GRAFT_CONCAT_TEXT(a, b, c, d, e, f)
-#define GRAFT_ABI GRAFT_CONCAT(v, GRAFT_VERSION_MAJOR, GRAFT_VERSION_MINOR, GRAFT_ABI_EXCEPTIONS, GRAFT_ABI_OPS, GRAFT_ABI_JPEG)
+// A linker that lacks the definitions prints this name, so it says what to do.
+#ifdef GRAFT_SPLIT
+#define GRAFT_ABI_SPLIT _split_with_GRAFT_IMPLEMENTATION_in_one_file
+#else
+#define GRAFT_ABI_SPLIT
+#endif
+#if GRAFT_HAS_LIBWEBP
+#define GRAFT_ABI_WEBP _webp
+#else
+#define GRAFT_ABI_WEBP
+#endif
+#define GRAFT_CONCAT_TEXT(a, b, c, d, e, f, g, h) a##b##_##c##d##e##f##g##h
+#define GRAFT_CONCAT(a, b, c, d, e, f, g, h) GRAFT_CONCAT_TEXT(a, b, c, d, e, f, g, h)
+#define GRAFT_ABI \
+    GRAFT_CONCAT(v, GRAFT_VERSION_MAJOR, GRAFT_VERSION_MINOR, GRAFT_ABI_EXCEPTIONS, GRAFT_ABI_OPS, GRAFT_ABI_JPEG, GRAFT_ABI_WEBP, GRAFT_ABI_SPLIT)
 
 #define GRAFT_BEGIN_NAMESPACE \
     namespace graft {         \
@@ -124,6 +254,7 @@
     X(graph_dangling, "graph.dangling", "a node reads a value that nothing makes")               \
     X(graph_duplicate, "graph.duplicate", "a value is made twice or a name is given twice")      \
     X(graph_no_output, "graph.no_output", "an output of the graph is never made")                \
+    X(graph_fixed_batch, "graph.fixed_batch", "a network was exported for one size of batch, and cannot be opened for others") \
     X(op_unsupported, "op.unsupported", "an operator, or this form of it, is not supported")     \
     X(op_attribute, "op.attribute", "an attribute is missing, of the wrong type or out of range") \
     X(op_shape, "op.shape", "shapes do not fit an operator")                                     \
@@ -150,6 +281,7 @@
     X(image_dimensions, "image.dimensions", "the sides of an image are zero or over the limit")  \
     X(image_budget, "image.budget", "decoding the image would take more than the limit allows")  \
     X(preprocess_crop, "preprocess.crop", "the image is smaller than the crop")                  \
+    X(classify_output, "classify.output", "an output of a model is not one number a class, so that it names nothing") \
     X(labels_count, "labels.count", "the number of labels does not fit the model")               \
     X(json_malformed, "json.malformed", "a JSON text is not well formed")                        \
     X(safetensors_malformed, "safetensors.malformed", "a safetensors file is not well formed")   \
@@ -165,10 +297,13 @@
     X(data_class_mismatch, "data.class_mismatch", "the classes of two splits, or of a dataset and a model, differ") \
     X(data_too_many_bad, "data.too_many_bad", "more samples are unreadable than the policy allows") \
     X(data_leak, "data.leak", "a part of a dataset holds a sample that another part has as well") \
+    X(data_label_conflict, "data.label_conflict", "a picture lies in two classes of a dataset") \
     X(train_no_gradient, "train.no_gradient", "an operator between the loss and a weight that learns has no gradient") \
     X(train_diverged, "train.diverged", "the loss or a gradient is no longer finite")            \
     X(train_head, "train.head", "no classifier was found at the end of a model, or it does not fit") \
     X(train_freeze, "train.freeze", "what is to be frozen leaves nothing to learn, or names nothing") \
+    X(train_out_in_use, "train.out_in_use", "the folder for a run holds one already")             \
+    X(explain_features, "explain.features", "a network has no features that lie by the places of the picture") \
     X(checkpoint_write, "checkpoint.write", "a checkpoint cannot be written; the one before is untouched") \
     X(checkpoint_malformed, "checkpoint.malformed", "a checkpoint is damaged, and so is the one before it") \
     X(resume_mismatch, "resume.mismatch", "a checkpoint was made with other settings")           \
@@ -213,8 +348,8 @@ public:
     bool ok() const noexcept { return !error_; }
     explicit operator bool() const noexcept { return ok(); }
     /// The error; only to be asked for when there is one.
-    const class error& error() const noexcept { return *error_; }
-    class error take() { return std::move(*error_); }
+    const class error& error() const& noexcept { return *error_; }
+    class error error() && { return std::move(*error_); }
 
 private:
     std::unique_ptr<class error> error_;
@@ -225,6 +360,10 @@ private:
 
 /// Ends the program, or whatever GRAFT_FATAL says, when an error is forced open without exceptions.
 [[noreturn]] void fatal(const char* what);
+namespace detail {
+// Throws the error, or calls `fatal` without exceptions.
+[[noreturn]] void raise(const error& e);
+} // namespace detail
 
 /// A value or an error. Becomes its value (throwing `graft::error` if there is none), or is asked for its error.
 template <class T>
@@ -235,37 +374,32 @@ public:
     result(class error e) : status_(std::move(e)) {}
     bool ok() const noexcept { return status_.ok(); }
     explicit operator bool() const noexcept { return ok(); }
-    const class error& error() const noexcept { return status_.error(); }
+    const class error& error() const& noexcept { return status_.error(); }
+    class error error() && { return std::move(status_).error(); }
     /// The failure itself, to be handed on.
     status take_status() { return std::move(status_); }
     T& value() & { return force(), *value_; }
     const T& value() const& { return force(), *value_; }
-    T&& value() && { return force(), std::move(*value_); }
+    /// Of a temporary the value itself, so that `for (auto& p : c.classify(f).value())` keeps it.
+    T value() && { return force(), std::move(*value_); }
     operator T() && { return force(), std::move(*value_); }
     T* operator->() { return &value(); }
+    const T* operator->() const { return &value(); }
     T& operator*() & { return value(); }
+    const T& operator*() const& { return value(); }
+    T operator*() && { return std::move(*this).value(); }
 
 private:
     void force() const {
-        if (status_.ok()) return;
-#ifdef GRAFT_NO_EXCEPTIONS
-        fatal(status_.error().what());
-#else
-        throw graft::error(status_.error());
-#endif
+        if (!status_.ok()) detail::raise(status_.error());
     }
     std::optional<T> value_;
     status status_;
 };
 
 /// Throws (or ends the program, without exceptions) if `s` holds an error.
-inline void require(status s) {
-    if (s.ok()) return;
-#ifdef GRAFT_NO_EXCEPTIONS
-    fatal(s.error().what());
-#else
-    throw graft::error(s.take());
-#endif
+inline void must(status s) {
+    if (!s.ok()) detail::raise(s.error());
 }
 
 /// `text` with control characters and backslashes escaped, cut after 200 bytes: names come from files.
@@ -348,6 +482,14 @@ GRAFT_INLINE void fatal(const char* what) {
     std::fprintf(stderr, "graft: error: %s\n", what);
 #endif
     std::abort();
+}
+
+GRAFT_INLINE GRAFT_COLD void detail::raise(const error& e) {
+#ifdef GRAFT_NO_EXCEPTIONS
+    fatal(e.what());
+#else
+    throw e;
+#endif
 }
 
 GRAFT_END_NAMESPACE
@@ -573,10 +715,11 @@ GRAFT_END_NAMESPACE
 
 GRAFT_BEGIN_NAMESPACE
 
-/// Decodes a JPEG, PNG, BMP or PNM file in memory to RGB, 8 bits. EXIF orientation is applied; alpha, ICC profiles and gamma are
-/// dropped; 16 bits keep their high byte; of an animated PNG it is the default image. Lossless formats equal Pillow's pixels.
-/// `name` stands in error messages. Errors: image.truncated, image.malformed, image.unsupported (names the kind),
-/// image.dimensions, image.budget, image.no_decoder (JPEG, where the build found neither stb_image nor libjpeg), memory.oom.
+/// Decodes a JPEG, PNG, BMP, PNM or (GRAFT_HAS_LIBWEBP) WebP file in memory to RGB, 8 bits. EXIF orientation is applied; alpha, ICC
+/// profiles and gamma are dropped; 16 bits keep their high byte; of an animated PNG it is the default image, of an animated WebP the first
+/// frame. Lossless formats and WebP equal Pillow's pixels. `name` stands in error messages. Errors: image.truncated, image.malformed,
+/// image.unsupported (names the kind, and what converts it), image.dimensions, image.budget, image.no_decoder (JPEG, where the build found
+/// neither stb_image nor libjpeg), memory.oom.
 result<image> decode(const void* bytes, std::size_t size, const std::string& name, const limits& caps = {});
 
 /// Reads and decodes a file; more errors: image.open.
@@ -600,15 +743,90 @@ GRAFT_BEGIN_NAMESPACE
 /// has more than `most` bytes.
 result<std::string> read_file(const std::string& path, std::int64_t most, errc cannot_open, errc too_large);
 
+/// A number that regular files of other contents hardly share, without reading all of them: XXH64 of the first, the middle and the last
+/// 4 KiB, seeded by the size. `cannot_open` is the code where the file is absent, not regular or unreadable.
+result<std::uint64_t> file_tag(const std::string& path, errc cannot_open);
+
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_CORE_XXHASH_HPP
+#define GRAFT_SINGLE_GRAFT_CORE_XXHASH_HPP
+// ---- graft/core/xxhash.hpp
+// XXH64: a fast 64-bit checksum (Yann Collet's published algorithm). Against accidents, not against attackers.
+
+
+#include <cstddef>
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// XXH64 of the bytes; a number of its own for every seed. Equal on every machine.
+std::uint64_t xxh64(const void* bytes, std::size_t size, std::uint64_t seed = 0) noexcept;
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include <cstring>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+constexpr std::uint64_t xxh_prime1 = 0x9e3779b185ebca87u, xxh_prime2 = 0xc2b2ae3d27d4eb4fu, xxh_prime3 = 0x165667b19e3779f9u;
+constexpr std::uint64_t xxh_prime4 = 0x85ebca77c2b2ae63u, xxh_prime5 = 0x27d4eb2f165667c5u;
+
+inline std::uint64_t rotate_left(std::uint64_t x, int n) noexcept { return x << n | x >> (64 - n); }
+
+// Little-endian whatever the machine; compilers make one load of it.
+inline std::uint64_t little_endian(const std::uint8_t* p, int n) noexcept {
+    std::uint64_t v = 0;
+    for (int i = 0; i < n; ++i) v |= std::uint64_t(p[i]) << (8 * i);
+    return v;
+}
+
+inline std::uint64_t xxh_round(std::uint64_t lane, std::uint64_t word) noexcept {
+    return rotate_left(lane + word * xxh_prime2, 31) * xxh_prime1;
+}
+
+} // namespace detail
+
+GRAFT_INLINE std::uint64_t xxh64(const void* bytes, std::size_t size, std::uint64_t seed) noexcept {
+    using namespace detail;
+    const auto* p = static_cast<const std::uint8_t*>(bytes);
+    std::size_t left = size;
+    std::uint64_t hash = seed + xxh_prime5;
+    if (size >= 32) {
+        std::uint64_t lanes[4] = {seed + xxh_prime1 + xxh_prime2, seed + xxh_prime2, seed, seed - xxh_prime1};
+        for (; left >= 32; left -= 32)
+            for (std::uint64_t& lane : lanes) {
+                lane = xxh_round(lane, little_endian(p, 8));
+                p += 8;
+            }
+        hash = rotate_left(lanes[0], 1) + rotate_left(lanes[1], 7) + rotate_left(lanes[2], 12) + rotate_left(lanes[3], 18);
+        for (const std::uint64_t lane : lanes) hash = (hash ^ xxh_round(0, lane)) * xxh_prime1 + xxh_prime4;
+    }
+    hash += size;
+    for (; left >= 8; left -= 8, p += 8)
+        hash = rotate_left(hash ^ xxh_round(0, little_endian(p, 8)), 27) * xxh_prime1 + xxh_prime4;
+    if (left >= 4) {
+        hash = rotate_left(hash ^ little_endian(p, 4) * xxh_prime1, 23) * xxh_prime2 + xxh_prime3;
+        left -= 4;
+        p += 4;
+    }
+    for (; left; --left, ++p) hash = rotate_left(hash ^ *p * xxh_prime5, 11) * xxh_prime1;
+    hash = (hash ^ hash >> 33) * xxh_prime2;
+    hash = (hash ^ hash >> 29) * xxh_prime3;
+    return hash ^ hash >> 32;
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#if !defined(_WIN32)
 #include <sys/stat.h>
-#endif
 
 GRAFT_BEGIN_NAMESPACE
 
@@ -619,6 +837,7 @@ GRAFT_INLINE result<std::string> read_file(const std::string& path, std::int64_t
     // Asked before opening: to open a FIFO would wait for ever.
     struct stat about;
     if (::stat(path.c_str(), &about) != 0) return fail(cannot_open, path, std::strerror(errno));
+    if (S_ISDIR(about.st_mode)) return fail(cannot_open, path, "this is a folder, and a file is wanted");
     if (!S_ISREG(about.st_mode)) return fail(cannot_open, path, "not a regular file");
     if (about.st_size > most)
         return fail(too_large, path, std::to_string(about.st_size) + " bytes; the limit is " + std::to_string(most));
@@ -641,6 +860,45 @@ GRAFT_INLINE result<std::string> read_file(const std::string& path, std::int64_t
     if (static_cast<std::int64_t>(have) > most) return fail(too_large, path, "more than " + std::to_string(most) + " bytes");
     bytes.resize(have);
     return bytes;
+}
+
+GRAFT_INLINE result<std::uint64_t> file_tag(const std::string& path, errc cannot_open) {
+    constexpr std::int64_t part = 4096;
+    if (path.find('\0') != std::string::npos) return fail(cannot_open, path, "a path cannot hold a NUL byte");
+#if defined(_WIN32)
+    struct _stat64 about;
+    if (::_stat64(path.c_str(), &about) != 0) return fail(cannot_open, path, std::strerror(errno));
+    const bool regular = (about.st_mode & _S_IFMT) == _S_IFREG;
+#else
+    struct stat about;
+    if (::stat(path.c_str(), &about) != 0) return fail(cannot_open, path, std::strerror(errno));
+    const bool regular = S_ISREG(about.st_mode);
+#endif
+    if (!regular) return fail(cannot_open, path, "not a regular file");
+    std::FILE* file = std::fopen(path.c_str(), "rb");
+    if (!file) return fail(cannot_open, path, std::strerror(errno));
+    std::setvbuf(file, nullptr, _IONBF, 0);
+    const std::int64_t size = about.st_size;
+    std::uint64_t hash = static_cast<std::uint64_t>(size);
+    bool good = true;
+    char bytes[part];
+    std::int64_t done = 0; // parts of small files overlap, and are read once
+    for (const std::int64_t wanted : {std::int64_t(0), (size - part) / 2, size - part}) {
+        const std::int64_t at = wanted < done ? done : wanted, left = size - at < part ? size - at : part;
+        if (left <= 0) break;
+#if defined(_WIN32)
+        good = good && ::_fseeki64(file, at, SEEK_SET) == 0;
+#else
+        good = good && ::fseeko(file, static_cast<off_t>(at), SEEK_SET) == 0;
+#endif
+        const std::size_t got = good ? std::fread(bytes, 1, static_cast<std::size_t>(left), file) : 0;
+        good = good && !std::ferror(file);
+        hash = xxh64(bytes, got, hash);
+        done = at + left;
+    }
+    std::fclose(file);
+    if (!good) return fail(cannot_open, path, "reading failed");
+    return hash;
 }
 
 GRAFT_END_NAMESPACE
@@ -842,6 +1100,280 @@ inline result<image> decode_bmp(const std::uint8_t* bytes, std::size_t size, con
         bmp.read_row(first + y * (runs ? static_cast<std::size_t>(bmp.width) : stride),
                      picture.row(static_cast<std::int64_t>(bmp.top_down ? y : rows - 1 - y)));
     return picture;
+}
+
+} // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_DATA_IMAGE_KINDS_HPP
+#define GRAFT_SINGLE_GRAFT_DATA_IMAGE_KINDS_HPP
+// ---- graft/data/image_kinds.hpp
+// Kinds of pictures that are known by their first bytes and not decoded, each with what turns it into one that is.
+
+#ifndef GRAFT_SINGLE_GRAFT_CORE_FILE_KIND_HPP
+#define GRAFT_SINGLE_GRAFT_CORE_FILE_KIND_HPP
+// ---- graft/core/file_kind.hpp
+// What a file is, by its first bytes: said where something else was wanted, with what turns it into that.
+
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_CORE_UTF8_HPP
+#define GRAFT_SINGLE_GRAFT_CORE_UTF8_HPP
+// ---- graft/core/utf8.hpp
+// UTF-8: checking, and writing code points.
+
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// Bytes of the well-formed character at the start of `text`, 0 where there is none (overlong forms, surrogates and what lies
+/// past U+10FFFF are not well formed).
+std::size_t utf8_length(std::string_view text) noexcept;
+/// Whether all of the text is well-formed UTF-8.
+bool is_utf8(std::string_view text) noexcept;
+/// Appends a code point; it must be one (not a surrogate, at most U+10FFFF).
+void append_utf8(std::string& out, std::uint32_t code_point);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+GRAFT_BEGIN_NAMESPACE
+
+GRAFT_INLINE std::size_t utf8_length(std::string_view text) noexcept {
+    if (text.empty()) return 0;
+    const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<std::uint8_t>(text[i]) : std::uint8_t(0); };
+    const auto follows = [&](std::size_t i) { return (byte(i) & 0xc0) == 0x80; };
+    const std::uint8_t a = byte(0), b = byte(1);
+    if (a < 0x80) return 1;
+    if (a < 0xc2) return 0;
+    if (a < 0xe0) return follows(1) ? 2 : 0;
+    if (a < 0xf0) {
+        if (!follows(1) || !follows(2) || (a == 0xe0 && b < 0xa0) || (a == 0xed && b >= 0xa0)) return 0;
+        return 3;
+    }
+    if (a > 0xf4 || !follows(1) || !follows(2) || !follows(3) || (a == 0xf0 && b < 0x90) || (a == 0xf4 && b >= 0x90)) return 0;
+    return 4;
+}
+
+GRAFT_INLINE bool is_utf8(std::string_view text) noexcept {
+    while (!text.empty()) {
+        const std::size_t n = utf8_length(text);
+        if (!n) return false;
+        text.remove_prefix(n);
+    }
+    return true;
+}
+
+GRAFT_INLINE void append_utf8(std::string& out, std::uint32_t c) {
+    const auto put = [&](std::uint32_t byte) { out += static_cast<char>(byte); };
+    if (c < 0x80) return put(c);
+    if (c < 0x800)
+        put(0xc0 | c >> 6);
+    else if (c < 0x10000)
+        put(0xe0 | c >> 12), put(0x80 | (c >> 6 & 0x3f));
+    else
+        put(0xf0 | c >> 18), put(0x80 | (c >> 12 & 0x3f)), put(0x80 | (c >> 6 & 0x3f));
+    put(0x80 | (c & 0x3f));
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+#include <cstring>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+inline bool is_png(const std::uint8_t* p, std::size_t n) noexcept { return n >= 8 && std::memcmp(p, "\x89PNG\r\n\x1a\n", 8) == 0; }
+inline bool is_jpeg(const std::uint8_t* p, std::size_t n) noexcept { return n >= 3 && std::memcmp(p, "\xff\xd8\xff", 3) == 0; }
+inline bool is_bmp(const std::uint8_t* p, std::size_t n) noexcept { return n >= 2 && p[0] == 'B' && p[1] == 'M'; }
+inline bool is_pnm(const std::uint8_t* p, std::size_t n) noexcept {
+    return n >= 3 && p[0] == 'P' && p[1] >= '1' && p[1] <= '6' && (p[2] == '#' || p[2] == ' ' || (p[2] >= '\t' && p[2] <= '\r'));
+}
+inline bool is_webp(const std::uint8_t* p, std::size_t n) noexcept {
+    return n >= 12 && std::memcmp(p, "RIFF", 4) == 0 && std::memcmp(p + 8, "WEBP", 4) == 0;
+}
+
+enum class file_family : std::uint8_t { unknown, picture, model, other_model, archive, other };
+
+struct file_kind {
+    const char* title = nullptr;   // behind "this is"; null where it is not known
+    const char* convert = nullptr; // a picture: a command whose last word is one that can be decoded; a model: what makes ONNX of it; an archive: what unpacks it
+    file_family family = file_family::unknown;
+};
+
+// Among the first `most` bytes.
+inline bool has_bytes(const std::uint8_t* p, std::size_t n, const char* wanted, std::size_t most = 4096) noexcept {
+    const std::size_t length = std::strlen(wanted), end = n < most ? n : most;
+    for (std::size_t i = 0; i + length <= end; ++i)
+        if (std::memcmp(p + i, wanted, length) == 0) return true;
+    return false;
+}
+
+inline bool looks_like_svg(const std::string& head) noexcept {
+    const bool markup = head.compare(0, 2, "<?") == 0 || head.compare(0, 4, "<!--") == 0 || head.compare(0, 5, "<!DOC") == 0;
+    return head.compare(0, 4, "<svg") == 0 || (markup && head.find("<svg") != std::string::npos);
+}
+
+// The IR version, and behind it a field that a model begins with: producer, opset or graph.
+inline bool is_onnx(const std::uint8_t* p, std::size_t n) noexcept {
+    return n >= 3 && p[0] == 0x08 && p[1] >= 1 && p[1] <= 32 && (p[2] == 0x12 || p[2] == 0x1a || p[2] == 0x22 || p[2] == 0x28 || p[2] == 0x32 || p[2] == 0x3a || p[2] == 0x42);
+}
+
+inline bool is_text(const std::uint8_t* p, std::size_t n) noexcept {
+    const std::size_t end = n < 512 ? n : 512;
+    for (std::size_t i = 0; i < end; ++i)
+        if (p[i] == 127 || (p[i] < 32 && p[i] != '\n' && p[i] != '\r' && p[i] != '\t')) return false;
+    // The last character may be cut off.
+    const std::string_view head(reinterpret_cast<const char*>(p), end);
+    for (std::size_t i = 0; i < head.size();) {
+        const std::size_t length = utf8_length(head.substr(i));
+        if (length == 0) return n > end && head.size() - i < 4;
+        i += length;
+    }
+    return n > 0;
+}
+
+// ZIP files are PyTorch's since 1.6, Keras's since 3, and NumPy's too: told by the names inside.
+inline file_kind kind_of_zip(const std::uint8_t* p, std::size_t n) {
+    constexpr const char* torch = "load it in Python and write it with torch.onnx.export(net, (x,), \"model.onnx\")";
+    if (has_bytes(p, n, "/data.pkl") || has_bytes(p, n, "/version") || has_bytes(p, n, "/constants.pkl") || has_bytes(p, n, "/.format_version"))
+        return {"a PyTorch file", torch, file_family::other_model};
+    if (has_bytes(p, n, "model.weights.h5", 1 << 16) || (has_bytes(p, n, "metadata.json") && has_bytes(p, n, "config.json", 1 << 16)))
+        return {"a Keras model", "keras.saving.load_model(file).export(\"model.onnx\", format=\"onnx\")", file_family::other_model};
+    if (has_bytes(p, n, ".npy")) return {"a file of NumPy arrays", nullptr, file_family::other};
+    return {"a ZIP archive", "unzip a.zip -d folder", file_family::archive};
+}
+
+// The kind of a file by its first bytes; those of a kind that is decoded are told as pictures too.
+inline file_kind kind_of_file(const std::uint8_t* p, std::size_t n) {
+    using family = file_family;
+    if (is_png(p, n)) return {"a PNG picture", nullptr, family::picture};
+    if (is_jpeg(p, n)) return {"a JPEG picture", nullptr, family::picture};
+    if (is_webp(p, n)) return {"a WebP picture", "dwebp a.webp -o a.png", family::picture};
+    if (is_onnx(p, n)) return {"an ONNX model", nullptr, family::model};
+    if (n >= 4 && std::memcmp(p, "PK\3\4", 4) == 0) return kind_of_zip(p, n);
+    constexpr const char* torch = "load it in Python and write it with torch.onnx.export(net, (x,), \"model.onnx\")";
+    struct signature {
+        const char* bytes;
+        unsigned short length, at;
+        file_kind kind;
+    };
+    static constexpr file_kind tiff = {"a TIFF picture", "magick 'a.tif[0]' a.png", family::picture}, heic = {"a HEIC picture", "heif-convert a.heic a.jpg", family::picture},
+                                avif = {"an AVIF picture", "avifdec a.avif a.png", family::picture}, jpeg_2000 = {"a JPEG 2000 picture", "opj_decompress -i a.jp2 -o a.png", family::picture},
+                                jpeg_xl = {"a JPEG XL picture", "djxl a.jxl a.png", family::picture}, pfm = {"a PFM picture", "magick a.pfm a.png", family::picture};
+    static constexpr signature signatures[] = {
+        {"GIF8", 4, 0, {"a GIF picture", "magick 'a.gif[0]' a.png", family::picture}},
+        {"II*\0", 4, 0, tiff},
+        {"MM\0*", 4, 0, tiff},
+        {"II+\0", 4, 0, tiff},
+        {"MM\0+", 4, 0, tiff},
+        {"II\xbc", 3, 0, {"a JPEG XR picture", "magick a.jxr a.png", family::picture}},
+        {"ftyphe", 6, 4, heic},
+        {"ftypmif1", 8, 4, heic},
+        {"ftypmsf1", 8, 4, heic},
+        {"ftypavif", 8, 4, avif},
+        {"ftypavis", 8, 4, avif},
+        {"ftyp", 4, 4, {"a video or another ISO media file", "ffmpeg -i a.mp4 -frames:v 1 a.png", family::picture}},
+        {"jP  \r\n\x87\n", 8, 4, jpeg_2000},
+        {"\xff\x4f\xff\x51", 4, 0, jpeg_2000},
+        {"JXL \r\n\x87\n", 8, 4, jpeg_xl},
+        {"\xff\x0a", 2, 0, jpeg_xl},
+        {"\0\0\1\0", 4, 0, {"an icon (ICO)", "magick 'a.ico[0]' a.png", family::picture}},
+        {"\0\0\2\0", 4, 0, {"a cursor (CUR)", "magick 'a.cur[0]' a.png", family::picture}},
+        {"8BPS", 4, 0, {"a Photoshop picture (PSD)", "magick 'a.psd[0]' a.png", family::picture}},
+        {"qoif", 4, 0, {"a QOI picture", "magick a.qoi a.png", family::picture}},
+        {"DDS ", 4, 0, {"a DDS picture", "magick a.dds a.png", family::picture}},
+        {"\x76\x2f\x31\x01", 4, 0, {"an OpenEXR picture", "magick a.exr a.png", family::picture}},
+        {"#?RADIANCE", 10, 0, {"a Radiance HDR picture", "magick a.hdr a.png", family::picture}},
+        {"\x8aMNG", 4, 0, {"a MNG picture", "magick 'a.mng[0]' a.png", family::picture}},
+        {"\x8bJNG", 4, 0, {"a JNG picture", "magick a.jng a.png", family::picture}},
+        {"%PDF", 4, 0, {"a PDF document", "pdftoppm -png -singlefile a.pdf a", family::picture}},
+        {"P7\n", 3, 0, {"a PAM picture", "magick a.pam a.png", family::picture}},
+        {"Pf", 2, 0, pfm},
+        {"PF", 2, 0, pfm},
+        {"\x89HDF\r\n\x1a\n", 8, 0, {"an HDF5 file, such as Keras writes", "keras.models.load_model(file).export(\"model.onnx\", format=\"onnx\")", family::other_model}},
+        {"TFL3", 4, 4, {"a TensorFlow Lite model", "python -m tf2onnx.convert --tflite a.tflite --output model.onnx", family::other_model}},
+        {"ORTM", 4, 4, {"a model in ONNX Runtime's own format", "give the ONNX file that it was made of", family::other_model}},
+        {"GGUF", 4, 0, {"a GGUF language model", nullptr, family::other}},
+        {"7767517\n", 8, 0, {"an ncnn network", "give the ONNX file that it was made of", family::other_model}},
+        {"\x80\2", 2, 0, {"a Python pickle, such as old PyTorch files are", torch, family::other_model}},
+        {"\x80\3", 2, 0, {"a Python pickle", torch, family::other_model}},
+        {"\x80\4", 2, 0, {"a Python pickle", torch, family::other_model}},
+        {"\x80\5", 2, 0, {"a Python pickle", torch, family::other_model}},
+        {"\x93NUMPY", 6, 0, {"a NumPy array", nullptr, family::other}},
+        {"version https://git-lfs", 23, 0, {"a pointer of Git LFS and not the file itself, which `git lfs pull` gets", nullptr, family::other}},
+        {"ustar", 5, 257, {"a tar archive", "tar xf a.tar -C folder", family::archive}},
+        {"\x1f\x8b", 2, 0, {"a gzip archive", "tar xzf a.tar.gz -C folder", family::archive}},
+        {"BZh", 3, 0, {"a bzip2 archive", "tar xjf a.tar.bz2 -C folder", family::archive}},
+        {"\xfd""7zXZ", 5, 0, {"an xz archive", "tar xJf a.tar.xz -C folder", family::archive}},
+        {"\x28\xb5\x2f\xfd", 4, 0, {"a Zstandard archive", "tar --zstd -xf a.tar.zst -C folder", family::archive}},
+        {"7z\xbc\xaf\x27\x1c", 6, 0, {"a 7z archive", "7z x a.7z -ofolder", family::archive}},
+        {"Rar!", 4, 0, {"a RAR archive", "unrar x a.rar folder/", family::archive}},
+    };
+    for (const signature& s : signatures)
+        if (n >= std::size_t(s.at) + s.length && std::memcmp(p + s.at, s.bytes, s.length) == 0) return s.kind;
+    // A length of 64 bits, of which no real file fills the upper half, and a brace.
+    if (n >= 9 && p[5] == 0 && p[6] == 0 && p[7] == 0 && p[8] == '{')
+        return {"a safetensors file: weights without a network", "build the network in Python, load them, and write it with torch.onnx.export(net, (x,), \"model.onnx\")", family::other_model};
+    std::size_t at = n >= 3 && p[0] == 0xef && p[1] == 0xbb && p[2] == 0xbf ? 3 : 0;
+    while (at < n && (p[at] == ' ' || (p[at] >= '\t' && p[at] <= '\r'))) ++at;
+    const std::string head(reinterpret_cast<const char*>(p) + at, n - at < 1024 ? n - at : 1024);
+    if (looks_like_svg(head)) return {"an SVG drawing", "rsvg-convert a.svg -o a.png", family::picture};
+    if (head.compare(0, 5, "<?xml") == 0 && head.find("<net ") != std::string::npos) return {"an OpenVINO network", "give the ONNX file that it was made of", family::other_model};
+    if (head.compare(0, 5, "<?xml") == 0 || head.compare(0, 5, "<html") == 0 || head.compare(0, 9, "<!DOCTYPE") == 0 || head.compare(0, 9, "<!doctype") == 0)
+        return {"XML or HTML (a download may have got a page about it)", nullptr, family::other};
+    if (is_bmp(p, n) && n >= 26 && !is_text(p, n)) return {"a BMP picture", nullptr, family::picture};
+    if (is_pnm(p, n)) return {"a PNM picture", nullptr, family::picture};
+    if (is_text(p, n)) return {"text", nullptr, family::other};
+    return {};
+}
+
+// "this is a JPEG picture, and WANTED is wanted", with what helps. `wanted` is such as "a model"; empty text where the kind is not known.
+GRAFT_COLD inline std::string wrong_kind(const file_kind& kind, const char* wanted, const char* hint) {
+    if (!kind.title) return "";
+    std::string text = std::string("this is ") + kind.title;
+    if (kind.family == file_family::archive) return text + "; unpack it: `" + kind.convert + "`";
+    text += std::string(", and ") + wanted + " is wanted";
+    return *hint ? text + ": " + hint : text;
+}
+
+} // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+#if GRAFT_HAS_BODIES
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// What graft decodes, for sentences.
+inline const char* decoded_kinds() noexcept { return GRAFT_HAS_LIBWEBP ? "JPEG, PNG, BMP, PNM and WebP" : "JPEG, PNG, BMP and PNM"; }
+
+// What is said of a file that is none of the kinds decoded.
+GRAFT_COLD inline status unsupported_image(const std::uint8_t* bytes, std::size_t size, const std::string& name) {
+    const file_kind kind = kind_of_file(bytes, size);
+    if (kind.family == file_family::unknown) return fail(errc::image_unsupported, name, std::string("not a picture of a kind that is known; ") + decoded_kinds() + " can be read");
+    if (kind.family != file_family::picture) return fail(errc::image_unsupported, name, wrong_kind(kind, "a picture", ""));
+    std::string text = std::string("this is ") + kind.title;
+    if (is_webp(bytes, size)) text += ", which takes a graft that was built with libwebp";
+    if (kind.convert) {
+        const std::string command = kind.convert;
+        const bool jpeg = command.compare(command.size() - 4, 4, ".jpg") == 0;
+        text += "; `" + command + "` makes a " + (jpeg ? "JPEG" : "PNG") + " of it";
+    }
+    return fail(errc::image_unsupported, name, text);
 }
 
 } // namespace detail
@@ -2239,6 +2771,155 @@ inline result<image> decode_pnm(const std::uint8_t* bytes, std::size_t size, con
 GRAFT_END_NAMESPACE
 #endif
 #endif
+#ifndef GRAFT_SINGLE_GRAFT_DATA_WEBP_DECODE_HPP
+#define GRAFT_SINGLE_GRAFT_DATA_WEBP_DECODE_HPP
+// ---- graft/data/webp_decode.hpp
+// WebP by libwebp, where GRAFT_HAS_LIBWEBP says that the program is linked with it: a walk over the chunks of the file, which tells how
+// large the picture is and whether it is whole, then libwebp on the one that holds its first frame.
+
+
+#if GRAFT_HAS_BODIES && GRAFT_HAS_LIBWEBP
+#include <cstring>
+
+#include <webp/decode.h>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// A chunk of a RIFF file: four letters, a length, and what it holds.
+struct webp_chunk {
+    const std::uint8_t* bytes = nullptr; // with its letters and its length
+    std::size_t size = 0;                // of what it holds
+    const std::uint8_t* body() const noexcept { return bytes + 8; }
+    bool is(const char* letters) const noexcept { return std::memcmp(bytes, letters, 4) == 0; }
+    bool is_frame() const noexcept { return is("VP8 ") || is("VP8L"); }
+};
+
+struct webp_header {
+    std::int64_t width = 0, height = 0; // of the picture, or of what an animation is played on
+    std::int64_t left = 0, top = 0, frame_width = 0, frame_height = 0;
+    webp_chunk frame;
+    std::string exif, xmp;
+};
+
+GRAFT_COLD inline status webp_error(errc code, const std::string& name, const std::string& what) {
+    return fail(code, name, "WebP: " + what);
+}
+
+inline std::int64_t webp_number(const std::uint8_t* p, int bytes) noexcept {
+    std::int64_t n = 0;
+    for (int i = 0; i < bytes; ++i) n |= std::int64_t(p[i]) << (8 * i);
+    return n;
+}
+
+// The chunk at `at`, which moves behind it; `found` stays empty at the end.
+inline status next_webp_chunk(const std::uint8_t* bytes, std::size_t end, std::size_t& at, const std::string& name, webp_chunk& found) {
+    found = {};
+    if (at >= end) return {};
+    if (end - at < 8) return webp_error(errc::image_malformed, name, "there are a few bytes where a chunk should begin");
+    const std::int64_t size = webp_number(bytes + at + 4, 4);
+    if (size > static_cast<std::int64_t>(end - at - 8)) return webp_error(errc::image_malformed, name, "a chunk reaches past the end of the file");
+    found.bytes = bytes + at;
+    found.size = static_cast<std::size_t>(size);
+    at += 8 + found.size + (found.size & 1); // chunks begin at even places
+    return {};
+}
+
+// The first frame of an animation: where it lies, then the chunks of a picture.
+inline status read_webp_frame(const webp_chunk& animated, const std::string& name, webp_header& header) {
+    if (animated.size < 16) return webp_error(errc::image_malformed, name, "the header of a frame is too short");
+    const std::uint8_t* p = animated.body();
+    header.left = 2 * webp_number(p, 3);
+    header.top = 2 * webp_number(p + 3, 3);
+    header.frame_width = 1 + webp_number(p + 6, 3);
+    header.frame_height = 1 + webp_number(p + 9, 3);
+    if (header.left + header.frame_width > header.width || header.top + header.frame_height > header.height)
+        return webp_error(errc::image_malformed, name, "a frame lies outside of the picture");
+    webp_chunk part;
+    for (std::size_t at = 16; !header.frame.bytes;) {
+        GRAFT_TRY(next_webp_chunk(p, animated.size, at, name, part));
+        if (!part.bytes) return webp_error(errc::image_malformed, name, "a frame without a picture");
+        if (part.is_frame()) header.frame = part;
+    }
+    return {};
+}
+
+inline status scan_webp(const std::uint8_t* bytes, std::size_t size, const std::string& name, const limits& caps, webp_header& header) {
+    if (size < 20) return webp_error(errc::image_truncated, name, "the file ends within its header");
+    const std::int64_t whole = 8 + webp_number(bytes + 4, 4);
+    if (whole > static_cast<std::int64_t>(size)) return webp_error(errc::image_truncated, name, "the file ends before the end that it names");
+    const auto end = static_cast<std::size_t>(whole);
+    std::size_t at = 12;
+    webp_chunk chunk;
+    GRAFT_TRY(next_webp_chunk(bytes, end, at, name, chunk));
+    if (chunk.bytes && chunk.is_frame()) {
+        header.frame = chunk;
+        return {};
+    }
+    if (!chunk.bytes || !chunk.is("VP8X") || chunk.size != 10) return webp_error(errc::image_malformed, name, "it begins with none of the chunks of a picture");
+    const std::uint8_t* p = chunk.body();
+    const bool animated = (p[0] & 0x02) != 0, has_exif = (p[0] & 0x08) != 0, has_xmp = (p[0] & 0x04) != 0;
+    header.width = 1 + webp_number(p + 4, 3);
+    header.height = 1 + webp_number(p + 7, 3);
+    GRAFT_TRY(check_image_size(header.width, header.height, name, caps));
+    for (;;) {
+        GRAFT_TRY(next_webp_chunk(bytes, end, at, name, chunk));
+        if (!chunk.bytes) break;
+        const auto* text = reinterpret_cast<const char*>(chunk.body());
+        if (!header.frame.bytes && animated && chunk.is("ANMF")) GRAFT_TRY(read_webp_frame(chunk, name, header));
+        if (!header.frame.bytes && !animated && chunk.is_frame()) header.frame = chunk;
+        if (has_exif && chunk.is("EXIF")) header.exif.assign(text, chunk.size);
+        if (has_xmp && chunk.is("XMP ")) header.xmp.assign(text, chunk.size);
+    }
+    if (!header.frame.bytes) return webp_error(errc::image_malformed, name, "there is no picture in it");
+    return {};
+}
+
+GRAFT_COLD inline status webp_failed(VP8StatusCode code, const std::string& name) {
+    if (code == VP8_STATUS_OUT_OF_MEMORY) return webp_error(errc::memory_oom, name, "the system has not enough memory for this");
+    if (code == VP8_STATUS_NOT_ENOUGH_DATA || code == VP8_STATUS_SUSPENDED) return webp_error(errc::image_truncated, name, "picture data is missing");
+    if (code == VP8_STATUS_UNSUPPORTED_FEATURE) return webp_error(errc::image_unsupported, name, "a kind of coding that libwebp does not know");
+    return webp_error(errc::image_malformed, name, "the picture is damaged");
+}
+
+inline result<image> decode_webp(const std::uint8_t* bytes, std::size_t size, const std::string& name, const limits& caps) {
+    webp_header header;
+    GRAFT_TRY(scan_webp(bytes, size, name, caps, header));
+    const std::uint8_t* data = header.frame.bytes;
+    const std::size_t n = 8 + header.frame.size;
+    // The entry points that the inline functions of libwebp's header call: those are static.
+    WebPDecoderConfig config;
+    if (!WebPInitDecoderConfigInternal(&config, WEBP_DECODER_ABI_VERSION))
+        return webp_error(errc::image_no_decoder, name, "the libwebp of this machine is another one than the program was built for");
+    VP8StatusCode code = WebPGetFeaturesInternal(data, n, &config.input, WEBP_DECODER_ABI_VERSION);
+    if (code != VP8_STATUS_OK) return webp_failed(code, name);
+    const std::int64_t width = config.input.width, height = config.input.height;
+    if (!header.width) {
+        header.width = width, header.height = height;
+        GRAFT_TRY(check_image_size(width, height, name, caps));
+    }
+    if (!header.frame_width) header.frame_width = header.width, header.frame_height = header.height;
+    if (width != header.frame_width || height != header.frame_height)
+        return webp_error(errc::image_malformed, name, "the picture has not the size that the file gives it");
+    image picture;
+    GRAFT_TRY_ASSIGN(picture, image::make(header.height, header.width, 3));
+    // What the first frame of an animation leaves free is black, as in Pillow.
+    if (width != header.width || height != header.height) std::memset(picture.data(), 0, static_cast<std::size_t>(picture.bytes()));
+    config.output.colorspace = MODE_RGB;
+    config.output.is_external_memory = 1;
+    config.output.u.RGBA.rgba = picture.row(header.top) + 3 * header.left;
+    config.output.u.RGBA.stride = static_cast<int>(picture.stride());
+    config.output.u.RGBA.size = static_cast<std::size_t>((height - 1) * picture.stride() + 3 * width);
+    code = WebPDecode(data, n, &config);
+    WebPFreeDecBuffer(&config.output);
+    if (code != VP8_STATUS_OK) return webp_failed(code, name);
+    return orient(picture, orientation_of(header.exif, header.xmp));
+}
+
+} // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+#endif
 
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
@@ -2259,58 +2940,6 @@ inline result<image> decode_jpeg(const std::uint8_t* bytes, std::size_t size, co
     return orient(*decoded, orientation_of(header.exif, header.xmp));
 }
 
-// The name of a format that is known but not decoded, or null.
-inline const char* unsupported_image_kind(const std::uint8_t* p, std::size_t n) {
-    struct signature {
-        const char* bytes;
-        unsigned char length, at;
-        const char* kind;
-    };
-    static constexpr signature signatures[] = {
-        {"GIF8", 4, 0, "GIF"},
-        {"WEBP", 4, 8, "WebP"},
-        {"II*\0", 4, 0, "TIFF"},
-        {"MM\0*", 4, 0, "TIFF"},
-        {"II+\0", 4, 0, "BigTIFF"},
-        {"MM\0+", 4, 0, "BigTIFF"},
-        {"II\xbc", 3, 0, "JPEG XR"},
-        {"ftyphe", 6, 4, "HEIC"},
-        {"ftypmif1", 8, 4, "HEIF"},
-        {"ftypmsf1", 8, 4, "HEIF"},
-        {"ftypavif", 8, 4, "AVIF"},
-        {"ftypavis", 8, 4, "AVIF"},
-        {"ftyp", 4, 4, "ISO media"},
-        {"jP  \r\n\x87\n", 8, 4, "JPEG 2000"},
-        {"\xff\x4f\xff\x51", 4, 0, "JPEG 2000"},
-        {"JXL \r\n\x87\n", 8, 4, "JPEG XL"},
-        {"\xff\x0a", 2, 0, "JPEG XL"},
-        {"\0\0\1\0", 4, 0, "ICO"},
-        {"\0\0\2\0", 4, 0, "CUR"},
-        {"8BPS", 4, 0, "Photoshop"},
-        {"qoif", 4, 0, "QOI"},
-        {"DDS ", 4, 0, "DDS"},
-        {"\x76\x2f\x31\x01", 4, 0, "OpenEXR"},
-        {"#?RADIANCE", 10, 0, "Radiance HDR"},
-        {"\x8aMNG", 4, 0, "MNG"},
-        {"\x8bJNG", 4, 0, "JNG"},
-        {"%PDF", 4, 0, "PDF"},
-        {"P7\n", 3, 0, "PAM"},
-        {"Pf", 2, 0, "PFM"},
-        {"PF", 2, 0, "PFM"},
-    };
-    for (const signature& s : signatures)
-        if (n >= std::size_t(s.at) + s.length && std::memcmp(p + s.at, s.bytes, s.length) == 0) return s.kind;
-    std::size_t at = n >= 3 && p[0] == 0xef && p[1] == 0xbb && p[2] == 0xbf ? 3 : 0;
-    while (at < n && pnm_reader::space(p[at])) ++at;
-    const std::string head(reinterpret_cast<const char*>(p) + at, n - at < 1024 ? n - at : 1024);
-    if (head.compare(0, 4, "<svg") == 0 || (head.compare(0, 2, "<?") == 0 && head.find("<svg") != std::string::npos) ||
-        (head.compare(0, 4, "<!--") == 0 && head.find("<svg") != std::string::npos))
-        return "SVG";
-    if (head.compare(0, 5, "<?xml") == 0 || head.compare(0, 5, "<html") == 0 || head.compare(0, 9, "<!DOCTYPE") == 0)
-        return "XML or HTML";
-    return nullptr;
-}
-
 } // namespace detail
 
 GRAFT_INLINE result<image> decode(const void* data, std::size_t size, const std::string& name, const limits& caps) {
@@ -2318,19 +2947,18 @@ GRAFT_INLINE result<image> decode(const void* data, std::size_t size, const std:
     if (size == 0) return fail(errc::image_truncated, name, "the file is empty");
     if (size > static_cast<std::size_t>(caps.image_bytes))
         return fail(errc::image_budget, name, std::to_string(size) + " bytes; the limit is " + std::to_string(caps.image_bytes));
-    static constexpr std::uint8_t png[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
-    static constexpr std::uint8_t jpeg[3] = {0xff, 0xd8, 0xff};
-    if (size >= 8 && std::memcmp(bytes, png, 8) == 0) return detail::decode_png(bytes, size, name, caps);
-    if (size >= 3 && std::memcmp(bytes, jpeg, 3) == 0) return detail::decode_jpeg(bytes, size, name, caps);
-    if (size >= 2 && bytes[0] == 'B' && bytes[1] == 'M') return detail::decode_bmp(bytes, size, name, caps);
-    if (size >= 3 && bytes[0] == 'P' && bytes[1] >= '1' && bytes[1] <= '6' &&
-        (detail::pnm_reader::space(bytes[2]) || bytes[2] == '#'))
-        return detail::decode_pnm(bytes, size, name, caps);
-    if (const char* kind = detail::unsupported_image_kind(bytes, size))
-        return fail(errc::image_unsupported, name, std::string(kind) + " is not supported; JPEG, PNG, BMP and PNM are");
-    if ((size < 8 && std::memcmp(bytes, png, size) == 0) || (size < 3 && std::memcmp(bytes, jpeg, size) == 0))
+    if (detail::is_png(bytes, size)) return detail::decode_png(bytes, size, name, caps);
+    if (detail::is_jpeg(bytes, size)) return detail::decode_jpeg(bytes, size, name, caps);
+    if (detail::is_bmp(bytes, size)) return detail::decode_bmp(bytes, size, name, caps);
+    if (detail::is_pnm(bytes, size)) return detail::decode_pnm(bytes, size, name, caps);
+#if GRAFT_HAS_LIBWEBP
+    if (detail::is_webp(bytes, size)) return detail::decode_webp(bytes, size, name, caps);
+#endif
+    static constexpr char png[] = "\x89PNG\r\n\x1a\n", jpeg[] = "\xff\xd8\xff", riff[] = "RIFF";
+    if ((size < 8 && std::memcmp(bytes, png, size) == 0) || (size < 3 && std::memcmp(bytes, jpeg, size) == 0) ||
+        (size < 12 && std::memcmp(bytes, riff, size < 4 ? size : 4) == 0))
         return fail(errc::image_truncated, name, "the file ends within its signature");
-    return fail(errc::image_unsupported, name, "not a picture of a kind that is known; JPEG, PNG, BMP and PNM are");
+    return detail::unsupported_image(bytes, size, name);
 }
 
 GRAFT_INLINE result<image> decode_file(const std::string& path, const limits& caps) {
@@ -2341,6 +2969,9 @@ GRAFT_INLINE result<image> decode_file(const std::string& path, const limits& ca
 
 GRAFT_END_NAMESPACE
 #endif
+// ---- graft/data/preprocess_choice.hpp
+// Where a specification of preprocessing comes from: the caller, the model, or a guess.
+
 // ---- graft/data/preprocess.hpp
 // From a picture to the tensor that a model takes: gray, resize, crop, and normalisation by table.
 
@@ -2685,9 +3316,19 @@ GRAFT_END_NAMESPACE
 #endif
 
 #include <cstring>
+#include <type_traits>
 #include <utility>
 
 GRAFT_BEGIN_NAMESPACE
+
+namespace detail {
+// Whether a type that C++ has no type for is held, one element a byte, as the type `bytes`.
+constexpr bool held_as(dtype type, dtype bytes) noexcept {
+    if (bytes == dtype::int8) return type == dtype::int4 || type == dtype::int2;
+    return bytes == dtype::uint8 && type >= dtype::float8e4m3fn && type != dtype::int4 && type != dtype::int2;
+}
+[[noreturn]] void refuse_type(dtype type, dtype asked);
+}  // namespace detail
 
 /// An array of one element type. Contiguous, row-major; copying shares the memory. Elements below one byte
 /// (int4 and the like) take one byte each, and bool is one byte, 0 or 1.
@@ -2719,16 +3360,21 @@ public:
     }
 
     dtype type() const noexcept { return type_; }
-    const graft::shape& shape() const noexcept { return shape_; }
+    const graft::shape& shape() const& noexcept { return shape_; }
+    graft::shape shape() && noexcept { return shape_; }
     std::int64_t elements() const noexcept { return shape_.elements(); }
     std::size_t bytes() const noexcept { return static_cast<std::size_t>(elements()) * size_of(type_); }
     /// Whether there is a tensor at all (a default-made one has no type).
     explicit operator bool() const noexcept { return type_ != dtype::undefined; }
     std::byte* raw() const noexcept { return data_.data(); }
     const buffer& storage() const noexcept { return data_; }
-    /// The elements; T must be the C++ type of `type()`.
+    /// The elements. T is the C++ type of `type()`: float for float32, bool for boolean, and for what C++ has no type for
+    /// std::int8_t (int4, int2) or std::uint8_t (uint4, uint2, floats of a byte or less). Another T is the error tensor.dtype, which
+    /// is thrown (or ends the program, without exceptions); `raw()` asks nothing.
     template <class T>
-    T* data() const noexcept {
+    T* data() const {
+        constexpr dtype asked = dtype_of<std::remove_cv_t<T>>::value;
+        if (asked != type_ && !detail::held_as(type_, asked)) detail::refuse_type(type_, asked);
         return reinterpret_cast<T*>(data_.data());
     }
     /// The same memory seen with another shape of as many elements.
@@ -2991,6 +3637,10 @@ GRAFT_END_NAMESPACE
 #endif
 #endif
 GRAFT_BEGIN_NAMESPACE
+GRAFT_INLINE GRAFT_COLD void detail::refuse_type(dtype type, dtype asked) {
+    const std::string held = type == dtype::undefined ? "there is no tensor" : std::string("the elements are ") + name(type);
+    raise({errc::tensor_dtype, "tensor::data", held + "; they were asked for as " + name(asked)});
+}
 GRAFT_INLINE result<tensor> tensor::make(dtype type, const graft::shape& extents) {
     if (!size_of(type)) return fail(errc::tensor_dtype, name(type), "tensors of this element type cannot be made");
     const std::int64_t bytes = bytes_of(type, extents);
@@ -3301,6 +3951,7 @@ GRAFT_INLINE result<image> resize_window(const image& picture, std::int64_t heig
 }
 
 GRAFT_END_NAMESPACE
+#undef GRAFT_RESIZE_SSE2
 #endif
 
 #include <string>
@@ -3592,7 +4243,7 @@ result<image> resize_and_crop(const image& picture, const preprocess_spec& spec,
                               const limits& caps = {});
 
 /// The second half: (pixel - mean) / std in float32, rounded half to even and clamped for integers; shape (1, C, H, W) or
-/// (1, H, W, C). Errors: usage.preprocess (three means for one channel), memory.oom, and those of `complete`.
+/// (1, H, W, C). Errors: image.dimensions (no picture), usage.preprocess (three means for one channel), memory.oom, and those of `complete`.
 result<tensor> to_tensor(const image& picture, const preprocess_spec& spec, const input_format& model = {});
 
 /// Both halves: a picture to a batch of one.
@@ -3727,6 +4378,7 @@ GRAFT_INLINE result<image> resize_and_crop(const image& picture, const preproces
 }
 
 GRAFT_INLINE result<tensor> to_tensor(const image& picture, const preprocess_spec& spec, const input_format& model) {
+    if (!picture) return fail(errc::image_dimensions, "preprocess", "the picture is empty");
     preprocess_spec s = spec;
     // Here the picture has its size already.
     if (s.crop == preprocess_spec::crop_rule::model) s.crop = preprocess_spec::crop_rule::none;
@@ -3766,6 +4418,330 @@ GRAFT_INLINE result<tensor> preprocess(const image& picture, const preprocess_sp
     image ready;
     GRAFT_TRY_ASSIGN(ready, resize_and_crop(picture, spec, model, caps));
     return to_tensor(ready, spec, model);
+}
+
+GRAFT_END_NAMESPACE
+#endif
+
+#include <string>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// Where a specification of preprocessing comes from: the caller, the model's metadata, its 8-bit input (raw), or a guess by its input
+/// alone.
+enum class preprocess_source : std::uint8_t { given, metadata, raw_bytes, assumed };
+
+/// A specification and where it comes from.
+struct preprocess_choice {
+    preprocess_spec spec;
+    preprocess_source source = preprocess_source::given;
+    std::string text; ///< as it was given, or guessed
+};
+
+/// How pictures are prepared for an input: by `given`, else by `metadata` (a model's graft.preprocess), else by a guess that fits it: raw
+/// for 8-bit inputs, "unit,order=gray" for one channel, imagenet for three; with crop=224 where its sides are open. Errors: usage.preprocess.
+result<preprocess_choice> choose_preprocess(const std::string& given, const std::string& metadata, const input_format& input);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+GRAFT_BEGIN_NAMESPACE
+
+GRAFT_INLINE result<preprocess_choice> choose_preprocess(const std::string& given, const std::string& metadata, const input_format& input) {
+    preprocess_choice choice;
+    const bool bytes = input.type == dtype::uint8 || input.type == dtype::int8;
+    const shape& e = input.extents;
+    const bool pictures = input.known && e.rank() == 4, nhwc = detail::is_nhwc(e);
+    std::string guess = bytes ? "raw" : pictures && e[nhwc ? 3 : 1] == 1 ? "unit,order=gray" : "imagenet";
+    if (pictures && (e[nhwc ? 1 : 2] < 1 || e[nhwc ? 2 : 3] < 1)) guess += ",crop=224";
+    choice.source = !given.empty()      ? preprocess_source::given
+                    : !metadata.empty() ? preprocess_source::metadata
+                    : bytes             ? preprocess_source::raw_bytes
+                                        : preprocess_source::assumed;
+    choice.text = !given.empty() ? given : !metadata.empty() ? metadata : guess;
+    GRAFT_TRY_ASSIGN(choice.spec, parse_preprocess(choice.text));
+    return choice;
+}
+
+GRAFT_END_NAMESPACE
+#endif
+// ---- graft/exec/class_scores.hpp
+// What the scores of a classifier mean: which axis counts classes, and the probabilities that a row stands for.
+
+// ---- graft/graph/graph.hpp
+// The graph of ONNX operators: values in SSA form, nodes, attributes. A plain value that passes copy and change.
+
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+struct graph;
+struct op_row;
+
+/// Index of a value in `graph::values`; `no_value` is an input or output that was left out.
+using value_id = std::int32_t;
+constexpr value_id no_value = -1;
+
+/// What an attribute holds.
+enum class attribute_kind : std::uint8_t { none, real, integer, string, tensor, graph, reals, integers, strings };
+
+/// A named attribute of a node, as ONNX has them.
+struct attribute {
+    std::string name;
+    attribute_kind kind = attribute_kind::none;
+    float real = 0;
+    std::int64_t integer = 0;
+    std::string string;
+    std::vector<float> reals;
+    std::vector<std::int64_t> integers;
+    std::vector<std::string> strings;
+    graft::tensor tensor;
+    std::shared_ptr<graft::graph> graph;  ///< body of If, Loop, Scan; shared, never changed once a model is loaded
+};
+
+/// An operator applied to values.
+struct node {
+    std::string name, op_type, domain;  ///< the domain "" is ai.onnx
+    std::vector<value_id> inputs, outputs;
+    std::vector<attribute> attributes;
+    int version = 0;                ///< of the operator set that `domain` is imported at
+    const op_row* op = nullptr;     ///< its row of the op table, set by `verify_graph`
+    bool on_device = false;         ///< lowered graphs only: it runs on the device beside the CPU
+
+    const attribute* find(const char* attribute_name) const noexcept;
+};
+
+/// A value: an input, a constant, or what a node makes.
+struct value {
+    std::string name;
+    dtype type = dtype::undefined;
+    bool has_shape = false;                 ///< whether `extents` says anything; the rank is known then
+    graft::shape extents;                   ///< open extents are shape::unknown
+    std::vector<std::string> dimensions;    ///< names of open extents, as the file gives them ("" where it has a number or nothing)
+    graft::tensor constant;                 ///< set for initializers and for what folding made
+    int block = 0;                          ///< lowered graphs only: 0 row-major, c > 0 the blocked layout NCHWc, -1 channels last (NHWC)
+    bool on_device = false;                 ///< lowered graphs only: it lies in the memory of the device beside the CPU
+};
+
+/// A version of an operator set.
+struct opset {
+    std::string domain;
+    int version = 0;
+};
+
+/// A value of an outer graph that a body reads.
+struct capture {
+    value_id inner = no_value, outer = no_value;
+};
+
+/// State that a step changes in place: output `output` lies in the memory of input `input` (their places in the graph's lists). Output -1:
+/// the graph only reads it.
+struct state_pair {
+    int input = 0, output = 0;
+};
+
+/// A graph and what a model file says about it. Nodes are in an order in which they can run once `verify_graph` has seen it.
+/// An initializer that is also an input is a default: it is in `inputs` and its value has a constant.
+struct graph {
+    std::string name;
+    std::vector<value> values;
+    std::vector<node> nodes;
+    std::vector<value_id> inputs, outputs;
+    std::vector<capture> captures;  ///< bodies only: what they read of the graph around them
+    std::vector<state_pair> states; ///< training steps only: inputs that outputs take the place of
+
+    std::vector<opset> opsets;
+    std::int64_t ir_version = 8;
+    std::string producer_name, producer_version, model_domain, description;
+    std::int64_t model_version = 0;
+    std::vector<std::pair<std::string, std::string>> metadata;
+
+    /// A new value without a type.
+    value_id add_value(std::string value_name);
+    /// A new value that is a constant.
+    value_id add_constant(std::string value_name, graft::tensor data);
+    /// Version of a domain's operator set, 0 if it is not imported.
+    int version_of(const std::string& domain) const noexcept;
+    /// The metadata entry of that key, or null.
+    const std::string* find_metadata(const std::string& key) const noexcept;
+};
+
+/// The opsets 7 to this one can be loaded; older forms where the operator still means the same.
+constexpr int newest_opset = 28;
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+GRAFT_BEGIN_NAMESPACE
+GRAFT_INLINE const attribute* node::find(const char* attribute_name) const noexcept {
+    for (const attribute& a : attributes)
+        if (a.name == attribute_name) return &a;
+    return nullptr;
+}
+GRAFT_INLINE value_id graph::add_value(std::string value_name) {
+    values.emplace_back();
+    values.back().name = std::move(value_name);
+    return static_cast<value_id>(values.size() - 1);
+}
+GRAFT_INLINE value_id graph::add_constant(std::string value_name, graft::tensor data) {
+    const value_id id = add_value(std::move(value_name));
+    value& v = values[static_cast<std::size_t>(id)];
+    v.type = data.type();
+    v.has_shape = true;
+    v.extents = data.shape();
+    v.constant = std::move(data);
+    return id;
+}
+GRAFT_INLINE int graph::version_of(const std::string& domain) const noexcept {
+    for (const opset& o : opsets)
+        if (o.domain == domain || (domain.empty() && o.domain == "ai.onnx")) return o.version;
+    return 0;
+}
+GRAFT_INLINE const std::string* graph::find_metadata(const std::string& key) const noexcept {
+    for (const auto& entry : metadata)
+        if (entry.first == key) return &entry.second;
+    return nullptr;
+}
+GRAFT_END_NAMESPACE
+#endif
+
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// The axis along which an output of that shape has one number a class, samples first: the only other one with more than one number; -1 where
+/// there are more of those, or none.
+int class_axis(const shape& scores) noexcept;
+/// How many classes an output of that shape tells apart for so many pictures: it has a row for each, or is one row; -1 where it is none.
+std::int64_t classes_in(const shape& scores, std::int64_t pictures) noexcept;
+
+/// The probabilities that row `picture` of an output of a model stands for, one of each class: the scores themselves where the graph ends
+/// in a Softmax, their softmax elsewhere; integers are scaled to a sum of one. `scores` holds as many numbers for each of `pictures`; `output`
+/// is its place among the graph's.
+std::vector<double> class_probabilities(const graph& g, const tensor& scores, std::int64_t picture = 0, std::int64_t pictures = 1, std::size_t output = 0);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+#include <algorithm>
+#include <cmath>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+inline const node* producer_of(const graph& g, value_id id) noexcept {
+    for (const node& n : g.nodes)
+        for (value_id made : n.outputs)
+            if (made == id) return &n;
+    return nullptr;
+}
+
+// How a graph ends: whether in a Softmax, and the zero point of the quantisation behind it.
+struct graph_ending {
+    bool softmax = false;
+    bool quantized = false; // by a QuantizeLinear whose scale is a constant
+    double scale = 1, zero_point = 0;
+};
+
+inline graph_ending ending_of(const graph& g, std::size_t output = 0) {
+    static constexpr const char* passed[] = {"Reshape",  "Flatten",        "Squeeze",         "Cast",
+                                             "Identity", "QuantizeLinear", "DequantizeLinear"};
+    graph_ending end;
+    if (output >= g.outputs.size()) return end;
+    value_id at = g.outputs[output];
+    // A graph has no circles, but it may have a million nodes; what names look like stays short.
+    for (int steps = 0; steps < 64; ++steps) {
+        const node* n = producer_of(g, at);
+        if (!n || n->inputs.empty() || n->inputs[0] == no_value || !(n->domain.empty() || n->domain == "ai.onnx")) return end;
+        if (n->op_type == "Softmax") {
+            end.softmax = true;
+            return end;
+        }
+        bool known = false;
+        for (const char* name : passed) known |= n->op_type == name;
+        if (!known) return end;
+        if (n->op_type == "QuantizeLinear" && !end.quantized && n->inputs.size() > 1) {
+            const auto constant = [&](std::size_t i) {
+                return i < n->inputs.size() && n->inputs[i] != no_value
+                           ? g.values[static_cast<std::size_t>(n->inputs[i])].constant
+                           : tensor();
+            };
+            const tensor scale = constant(1), zero = constant(2);
+            if (scale && scale.elements() == 1) {
+                end.quantized = true;
+                end.scale = element_as_double(scale.type(), scale.raw(), 0);
+                if (zero && zero.elements() == 1) end.zero_point = element_as_double(zero.type(), zero.raw(), 0);
+            }
+        }
+        at = n->inputs[0];
+    }
+    return end;
+}
+
+inline void softmax_of(std::vector<double>& values) {
+    double most = -HUGE_VAL, sum = 0;
+    for (double v : values)
+        if (v > most) most = v;
+    // Infinite and undefined scores: what is largest shares the whole, undefined ones get nothing.
+    for (double& v : values) sum += v = std::isnan(v) ? 0 : v == most ? 1 : std::exp(v - most);
+    if (sum > 0)
+        for (double& v : values) v /= sum;
+}
+
+inline void scale_to_one(std::vector<double>& values) {
+    double sum = 0;
+    for (double v : values) sum += v;
+    if (sum > 0)
+        for (double& v : values) v /= sum;
+}
+
+}  // namespace detail
+
+GRAFT_INLINE int class_axis(const shape& scores) noexcept {
+    int axis = -1;
+    for (int a = 1; a < scores.rank(); ++a) {
+        if (scores[a] == 1) continue;
+        if (axis > 0) return -1;
+        axis = a;
+    }
+    return axis;
+}
+GRAFT_INLINE std::int64_t classes_in(const shape& scores, std::int64_t pictures) noexcept {
+    if (scores.rank() == 1 && pictures == 1) return scores[0] > 1 ? scores[0] : -1;
+    const int axis = class_axis(scores);
+    if (axis > 0) return scores[0] == pictures ? scores[axis] : -1;
+    // One picture's row may come as [classes, 1].
+    bool column = pictures == 1 && scores.rank() > 1 && scores[0] > 1;
+    for (int a = 1; a < scores.rank(); ++a) column = column && scores[a] == 1;
+    return column ? scores[0] : -1;
+}
+
+GRAFT_INLINE std::vector<double> class_probabilities(const graph& g, const tensor& scores, std::int64_t picture, std::int64_t pictures, std::size_t output) {
+    const std::int64_t classes = pictures > 0 ? scores.elements() / pictures : 0;
+    std::vector<double> values(static_cast<std::size_t>(classes));
+    load_as_double(scores.type(), scores.raw(), picture * classes, classes, values.data());
+    const detail::graph_ending end = detail::ending_of(g, output);
+    if (is_float(scores.type())) {
+        if (!end.softmax) detail::softmax_of(values);
+        return values;
+    }
+    if (end.quantized && !end.softmax) {
+        for (double& v : values) v = (v - end.zero_point) * end.scale;
+        detail::softmax_of(values);
+        return values;
+    }
+    double zero = end.quantized ? end.zero_point : 0;
+    if (!end.quantized)
+        for (double v : values) zero = std::min(zero, v);
+    for (double& v : values) v -= zero;
+    detail::scale_to_one(values);
+    return values;
 }
 
 GRAFT_END_NAMESPACE
@@ -4022,147 +4998,6 @@ GRAFT_INLINE void pool_executor::run_on_pool(std::int64_t tasks, void (*body)(vo
 GRAFT_END_NAMESPACE
 #endif
 #endif
-// ---- graft/graph/graph.hpp
-// The graph of ONNX operators: values in SSA form, nodes, attributes. A plain value that passes copy and change.
-
-
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <utility>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-
-struct graph;
-struct op_row;
-
-/// Index of a value in `graph::values`; `no_value` is an input or output that was left out.
-using value_id = std::int32_t;
-constexpr value_id no_value = -1;
-
-/// What an attribute holds.
-enum class attribute_kind : std::uint8_t { none, real, integer, string, tensor, graph, reals, integers, strings };
-
-/// A named attribute of a node, as ONNX has them.
-struct attribute {
-    std::string name;
-    attribute_kind kind = attribute_kind::none;
-    float real = 0;
-    std::int64_t integer = 0;
-    std::string string;
-    std::vector<float> reals;
-    std::vector<std::int64_t> integers;
-    std::vector<std::string> strings;
-    graft::tensor tensor;
-    std::shared_ptr<graft::graph> graph;  ///< body of If, Loop, Scan; shared, never changed once a model is loaded
-};
-
-/// An operator applied to values.
-struct node {
-    std::string name, op_type, domain;  ///< the domain "" is ai.onnx
-    std::vector<value_id> inputs, outputs;
-    std::vector<attribute> attributes;
-    int version = 0;                ///< of the operator set that `domain` is imported at
-    const op_row* op = nullptr;     ///< its row of the op table, set by `verify_graph`
-    bool on_device = false;         ///< lowered graphs only: it runs on the device beside the CPU
-
-    const attribute* find(const char* attribute_name) const noexcept;
-};
-
-/// A value: an input, a constant, or what a node makes.
-struct value {
-    std::string name;
-    dtype type = dtype::undefined;
-    bool has_shape = false;                 ///< whether `extents` says anything; the rank is known then
-    graft::shape extents;                   ///< open extents are shape::unknown
-    std::vector<std::string> dimensions;    ///< names of open extents, as the file gives them ("" where it has a number or nothing)
-    graft::tensor constant;                 ///< set for initializers and for what folding made
-    int block = 0;                          ///< lowered graphs only: 0 row-major, c > 0 the blocked layout NCHWc, -1 channels last (NHWC)
-    bool on_device = false;                 ///< lowered graphs only: it lies in the memory of the device beside the CPU
-};
-
-/// A version of an operator set.
-struct opset {
-    std::string domain;
-    int version = 0;
-};
-
-/// A value of an outer graph that a body reads.
-struct capture {
-    value_id inner = no_value, outer = no_value;
-};
-
-/// State that a step changes in place: output `output` lies in the memory of input `input` (their places in the graph's lists). Output -1:
-/// the graph only reads it.
-struct state_pair {
-    int input = 0, output = 0;
-};
-
-/// A graph and what a model file says about it. Nodes are in an order in which they can run once `verify_graph` has seen it.
-/// An initializer that is also an input is a default: it is in `inputs` and its value has a constant.
-struct graph {
-    std::string name;
-    std::vector<value> values;
-    std::vector<node> nodes;
-    std::vector<value_id> inputs, outputs;
-    std::vector<capture> captures;  ///< bodies only: what they read of the graph around them
-    std::vector<state_pair> states; ///< training steps only: inputs that outputs take the place of
-
-    std::vector<opset> opsets;
-    std::int64_t ir_version = 8;
-    std::string producer_name, producer_version, model_domain, description;
-    std::int64_t model_version = 0;
-    std::vector<std::pair<std::string, std::string>> metadata;
-
-    /// A new value without a type.
-    value_id add_value(std::string value_name);
-    /// A new value that is a constant.
-    value_id add_constant(std::string value_name, graft::tensor data);
-    /// Version of a domain's operator set, 0 if it is not imported.
-    int version_of(const std::string& domain) const noexcept;
-    /// The metadata entry of that key, or null.
-    const std::string* find_metadata(const std::string& key) const noexcept;
-};
-
-/// The opsets 7 to this one can be loaded; older forms where the operator still means the same.
-constexpr int newest_opset = 28;
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-GRAFT_BEGIN_NAMESPACE
-GRAFT_INLINE const attribute* node::find(const char* attribute_name) const noexcept {
-    for (const attribute& a : attributes)
-        if (a.name == attribute_name) return &a;
-    return nullptr;
-}
-GRAFT_INLINE value_id graph::add_value(std::string value_name) {
-    values.emplace_back();
-    values.back().name = std::move(value_name);
-    return static_cast<value_id>(values.size() - 1);
-}
-GRAFT_INLINE value_id graph::add_constant(std::string value_name, graft::tensor data) {
-    const value_id id = add_value(std::move(value_name));
-    value& v = values[static_cast<std::size_t>(id)];
-    v.type = data.type();
-    v.has_shape = true;
-    v.extents = data.shape();
-    v.constant = std::move(data);
-    return id;
-}
-GRAFT_INLINE int graph::version_of(const std::string& domain) const noexcept {
-    for (const opset& o : opsets)
-        if (o.domain == domain || (domain.empty() && o.domain == "ai.onnx")) return o.version;
-    return 0;
-}
-GRAFT_INLINE const std::string* graph::find_metadata(const std::string& key) const noexcept {
-    for (const auto& entry : metadata)
-        if (entry.first == key) return &entry.second;
-    return nullptr;
-}
-GRAFT_END_NAMESPACE
-#endif
 // ---- graft/graph/op.hpp
 // What the op table is made of: the row of an operator, and what its functions are given.
 
@@ -4172,23 +5007,45 @@ GRAFT_END_NAMESPACE
 
 GRAFT_BEGIN_NAMESPACE
 
-/// Whether the operator `name` is compiled in: GRAFT_OPS is a comma-separated list, matched by whole items.
-/// A row that says `wanted("Conv") ? &conv : nullptr` keeps the body out of builds that do not want it.
-constexpr bool wanted(const char* name) noexcept {
-#ifdef GRAFT_OPS
-    const char* list = GRAFT_OPS;
+namespace detail {
+constexpr bool in_name(char c) noexcept { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
+
+// Whether a list names `name`. What is no part of a name stands between names: commas, spaces, and the quotes of a string.
+constexpr bool names(const char* list, const char* name) noexcept {
     while (*list) {
         const char* n = name;
         while (*n && *list == *n) ++n, ++list;
-        if (!*n && (!*list || *list == ',')) return true;
-        while (*list && *list != ',') ++list;
-        if (*list) ++list;
+        if (!*n && !in_name(*list)) return true;
+        while (in_name(*list)) ++list;
+        while (*list && !in_name(*list)) ++list;
     }
     return false;
+}
+constexpr bool has_letter(const char* list) noexcept {
+    while (*list && (!in_name(*list) || *list <= '9')) ++list;
+    return *list != 0;
+}
+}  // namespace detail
+
+// GRAFT_OPS as text, whether it is a string or the bare names that a shell leaves of one.
+#define GRAFT_TEXT_OF(...) #__VA_ARGS__
+#define GRAFT_TEXT(...) GRAFT_TEXT_OF(__VA_ARGS__)
+
+/// Whether the operator `name` is compiled in: GRAFT_OPS is a list of names, matched by whole names.
+/// A row that says `wanted("Conv") ? &conv : nullptr` keeps the body out of builds that do not want it.
+constexpr bool wanted(const char* name) noexcept {
+#ifdef GRAFT_OPS
+    return detail::names(GRAFT_TEXT(GRAFT_OPS), name);
 #else
     return name != nullptr;
 #endif
 }
+
+#ifdef GRAFT_OPS
+static_assert(detail::has_letter(GRAFT_TEXT(GRAFT_OPS)), "GRAFT_OPS names no operator; it is a list such as Conv,Relu,Gemm");
+#endif
+#undef GRAFT_TEXT
+#undef GRAFT_TEXT_OF
 
 GRAFT_END_NAMESPACE
 
@@ -4308,8 +5165,10 @@ struct op_flag {
     static constexpr unsigned shape_only = 32;  ///< reads the shapes of its inputs, not their contents
 };
 
+struct gradient_context;
 using infer_function = status (*)(infer_context&);
 using run_function = status (*)(run_context&);
+using gradient_function = status (*)(gradient_context&);
 
 /// A row of the op table: one operator, or one range of versions of it that means the same.
 ///
@@ -4329,6 +5188,7 @@ struct op_row {
     unsigned flags;
     const char* attributes;
     const char* problems;
+    gradient_function gradient = nullptr;  ///< of an app's own operators, which train by it; graft's own gradients are in ops/gradients.hpp
 };
 
 /// A run of rows.
@@ -4506,7 +5366,7 @@ GRAFT_END_NAMESPACE
 #define GRAFT_ARCH_WASM 0
 #endif
 
-#if GRAFT_HAS_BODIES
+#if GRAFT_HAS_BODIES || GRAFT_HAS_KERNELS
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -4893,6 +5753,8 @@ struct backend {
     const cpu::kernel_row* (*choose)(const cpu::kernel_query&, cpu::kernel_choice&, const char*& refusal);
     /// Opens the device of a name such as "cuda" or "cuda:1"; contexts of a process share it. Errors: device.*.
     result<std::shared_ptr<device>> (*open)(const std::string& name, const device_options& options);
+    /// Whether somebody is to be told where `auto` cannot open a device: that this machine has one, or that one was asked for. Null: always.
+    bool (*expected)() = nullptr;
 };
 
 namespace detail {
@@ -4940,6 +5802,60 @@ GRAFT_INLINE void pack_cache::add(const tensor& source, const std::string& key, 
 
 GRAFT_END_NAMESPACE
 #endif
+// ---- graft/tensor/print.hpp
+// Tensors, shapes and element types as text, for messages, logs and streams of any kind.
+
+
+#include <string>
+#include <utility>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// As `name` has it: "float32".
+inline std::string to_string(dtype type) { return name(type); }
+/// As `text` has it: "[2,3,?]".
+inline std::string to_string(const shape& s) { return text(s); }
+/// The element type, the shape and the first elements: "float32 [2,3]: 0.5, 1, 2, 3, 4, 5".
+std::string to_string(const tensor& t);
+
+namespace detail {
+// Whatever text can be written to: std::ostream and its like, which are not included for it.
+template <class Stream> using stream_of_text = decltype(std::declval<Stream&>() << std::declval<const char*>());
+}  // namespace detail
+
+/// `std::cout << t.shape()`: what `to_string` says.
+template <class Stream, class = detail::stream_of_text<Stream>> Stream& operator<<(Stream& out, dtype type) { return out << name(type), out; }
+template <class Stream, class = detail::stream_of_text<Stream>> Stream& operator<<(Stream& out, const shape& s) { return out << to_string(s).c_str(), out; }
+template <class Stream, class = detail::stream_of_text<Stream>> Stream& operator<<(Stream& out, const tensor& t) { return out << to_string(t).c_str(), out; }
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include <cstdio>
+
+GRAFT_BEGIN_NAMESPACE
+
+GRAFT_INLINE std::string to_string(const tensor& t) {
+    constexpr std::int64_t shown = 8;
+    if (!t) return "no tensor";
+    std::string out = std::string(name(t.type())) + " " + text(t.shape());
+    for (std::int64_t i = 0; i < t.elements() && i < shown; ++i) {
+        char number[40];
+        if (is_float(t.type()))
+            std::snprintf(number, sizeof number, "%.6g", element_as_double(t.type(), t.raw(), i));
+        else if (is_unsigned(t.type()))
+            std::snprintf(number, sizeof number, "%llu", static_cast<unsigned long long>(element_as_int64(t.type(), t.raw(), i)));
+        else
+            std::snprintf(number, sizeof number, "%lld", static_cast<long long>(element_as_int64(t.type(), t.raw(), i)));
+        for (char& c : number)
+            if (c == ',') c = '.';  // what some locales have for a point
+        out += (i ? ", " : ": ") + std::string(number);
+    }
+    return t.elements() > shown ? out + ", ..." : out;
+}
+
+GRAFT_END_NAMESPACE
+#endif
 
 #include <cstddef>
 #include <memory>
@@ -4965,6 +5881,13 @@ struct value_info {
     bool has_default = false;  ///< inputs only: an initializer serves where the caller gives nothing
 };
 
+/// Its shape, "[N,3,224,224]", or "of any rank".
+std::string shape_text(const value_info& v);
+/// Its name, type and shape: "input float32 [N,3,224,224]".
+std::string to_string(const value_info& v);
+/// `std::cout << model.inputs()[0]`: what `to_string` says.
+template <class Stream, class = detail::stream_of_text<Stream>> Stream& operator<<(Stream& out, const value_info& v) { return out << to_string(v).c_str(), out; }
+
 /// A tensor with the name of an input or an output.
 struct named_tensor {
     std::string name;
@@ -4980,34 +5903,41 @@ struct load_options {
     bool exact = false;            ///< no algorithms that reorder sums, such as Winograd's
     bool reference = false;        ///< reference kernels only, on the CPU: slow, for comparison
     std::uint64_t seed = 0;        ///< of random operators that have none of their own
-    std::string device = "auto";   ///< auto: the first device that can be used, else the CPU, with one warning; cpu; or a device such as cuda or cuda:1
+    std::string device = "auto";   ///< auto: the first device that can be used, else the CPU, with one warning where the machine has a device; cpu; or a device such as cuda or cuda:1
     device_options on_device;      ///< how that device is used
     std::shared_ptr<graft::device> opened;  ///< a device that is open already, in place of the two above: see runtime::open
     bool strict_placement = false; ///< a node that the device does not take is an error (placement.refused) instead of the CPU's
     void (*warn)(const char* text) = warn_on_stderr;  ///< told why `auto` did not take a device; once a process
     op_table operators{nullptr, 0};  ///< operators of the app's own; they come before graft's and must outlive the model
+    bool open_batch = false;       ///< a network with one input that was exported for a fixed batch takes any, where graft::open_batch can prove it; else it stays
 };
 
 /// Options that load onto a device that is open; null: onto the CPU, without a look at other devices.
-inline load_options on_device(std::shared_ptr<device> opened) {
+inline load_options on_device(std::shared_ptr<device> opened, op_table operators = {nullptr, 0}) {
     load_options options;
+    options.operators = operators;
     if (!opened) options.device = "cpu";
     options.opened = std::move(opened);
     return options;
 }
 
-/// A loaded network: immutable, cheap to copy, shared by any number of threads.
+/// A loaded network: immutable, cheap to copy, shared by any number of threads. One that was made and not loaded is empty: it has no
+/// inputs, and what has to run or write it is `usage`.
 class model {
 public:
     model() = default;
     /// Inputs in the file's order; those with a default come too.
-    const std::vector<value_info>& inputs() const;
-    const std::vector<value_info>& outputs() const;
+    const std::vector<value_info>& inputs() const&;
+    const std::vector<value_info>& outputs() const&;
     /// The graph as it was loaded, verified, before any pass.
-    const graft::graph& graph() const;
+    const graft::graph& graph() const&;
+    // Of a temporary a copy, for loops over `load(path).value().inputs()`.
+    std::vector<value_info> inputs() &&;
+    std::vector<value_info> outputs() &&;
+    graft::graph graph() &&;
     /// A metadata property, or "" where there is none.
     std::string metadata(const std::string& key) const;
-    /// Writes the model as ONNX, at the opset it came with. Errors: file.write, op.unsupported (operators of the app's own).
+    /// Writes the model as ONNX, at the opset it came with. Errors: file.write, op.unsupported (an operator that no file can hold).
     status save(const std::string& path) const;
     /// What one run with these input shapes needs, in bytes: intermediates and scratch, without constants. Open extents have to be given.
     struct memory_use {
@@ -5329,7 +6259,7 @@ const kernel_table& kernels(isa set) noexcept;
 } // namespace cpu
 GRAFT_END_NAMESPACE
 
-#if GRAFT_HAS_BODIES
+#if GRAFT_HAS_KERNELS
 #ifndef GRAFT_SINGLE_GRAFT_CPU_AVX2_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_AVX2_HPP
 // ---- graft/cpu/avx2.hpp
@@ -16888,6 +17818,83 @@ GRAFT_END_NAMESPACE
 // ---- graft/cpu/elementwise.hpp
 // Elementwise float32 functions over whole tensors: unary, binary with broadcasting, per channel.
 
+#ifndef GRAFT_SINGLE_GRAFT_CPU_ELEMENTWISE_KERNELS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_ELEMENTWISE_KERNELS_HPP
+// ---- graft/cpu/elementwise_kernels.hpp
+// Elementwise float32 kernels that each instruction set fills, and what they are given.
+
+
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// Functions of one element beyond the activations. round: half to even; erf and exp within 2 ulp, log within 2.
+enum class unary : std::uint8_t { abs, neg, exp, log, sqrt, reciprocal, floor, ceil, round, sign, erf, square };
+
+/// Functions of two elements. max and min hand NaN on; pow is powf; prelu is a < 0 ? a * b : a.
+enum class binary : std::uint8_t { add, sub, mul, div, max, min, pow, prelu };
+
+/// Whether an operator that this build holds can come to need the function: by itself, or fused from several.
+constexpr bool activation_wanted(activation kind) noexcept {
+    switch (kind) {
+    case activation::leaky_relu: return wanted("LeakyRelu");
+    case activation::sigmoid: return wanted("Sigmoid");
+    case activation::silu: return wanted("Sigmoid") || wanted("Swish");
+    case activation::hard_sigmoid: return wanted("HardSigmoid");
+    case activation::hard_swish: return wanted("HardSigmoid") || wanted("HardSwish");
+    case activation::tanh: return wanted("Tanh");
+    case activation::gelu: return wanted("Erf") || wanted("Gelu");
+    case activation::gelu_tanh: return wanted("Gelu");
+    case activation::elu: return wanted("Elu");
+    case activation::softplus: return wanted("Softplus");
+    case activation::mish: return wanted("Mish");
+    default: return true;
+    }
+}
+constexpr bool unary_wanted(unary op) noexcept {
+    constexpr const char* names[] = {"Abs", "Neg", "Exp", "Log", "Sqrt", "Reciprocal", "Floor", "Ceil", "Round", "Sign", "Erf"};
+    return op == unary::square || wanted(names[static_cast<int>(op)]);
+}
+
+/// Rows of a binary function: y[r][i] = clamp(op(a[r][i], b[r][i])), r < rows, i < n.
+struct binary_rows {
+    binary op;
+    const float* a;
+    const float* b;
+    float* y;
+    std::int64_t rows, n;
+    std::int64_t a_row, b_row, y_row; ///< elements from one row to the next
+    int a_step, b_step;               ///< 1, or 0 where a row has one element for all i
+    float low, high;                  ///< bounds; -infinity and infinity for none
+};
+
+/// Rows of a per-channel function: y = clamp(x * scale[c] + shift[c]), or x < 0 ? x * scale[c] : x.
+/// A row is a channel of `run` elements, or (`width` > 1) a block of `width` channels, interleaved.
+struct channel_rows {
+    const float* x;
+    float* y;
+    const float* scale; ///< null: 1
+    const float* shift; ///< null: 0
+    std::int64_t first, rows, run;
+    std::int64_t channels, rows_per_image;
+    std::int64_t scale_image, shift_image; ///< elements from one image's scales to the next's; 0: the same for all
+    int width;
+    bool prelu;
+    float low, high;
+};
+
+/// The elementwise kernels of one instruction set.
+struct elementwise_kernels {
+    void (*unary_run)(unary op, const float* x, float* y, std::int64_t n);
+    void (*activation_run)(activation kind, float alpha, float beta, const float* x, float* y, std::int64_t n);
+    void (*binary_run)(const binary_rows&);
+    void (*channel_run)(const channel_rows&);
+};
+
+} // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
 
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
@@ -17082,6 +18089,58 @@ GRAFT_END_NAMESPACE
 // ---- graft/cpu/gemm.hpp
 // Matrix products: C = act(alpha * A * B + bias + residual), batched, with B packed once where it is constant.
 
+#ifndef GRAFT_SINGLE_GRAFT_CPU_GEMM_KERNELS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_GEMM_KERNELS_HPP
+// ---- graft/cpu/gemm_kernels.hpp
+// Matrix product kernels that each instruction set fills, and what they are given.
+
+
+#include <cstdint>
+
+#if defined(__GNUC__) || defined(__clang__)
+#define GRAFT_PREFETCH(address) __builtin_prefetch(address)
+#else
+#define GRAFT_PREFETCH(address) (void)(address)
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// What is added to the rows or columns of a product.
+enum class bias_kind : std::uint8_t { none, column, row };
+
+/// A block of C = act(alpha * A * B + bias + residual), m rows by n columns, all of k.
+struct gemm_block {
+    const float* a;      ///< row-major, `lda` apart
+    const float* b;      ///< panels of `columns` columns: element (l, j) of panel p is b[p * b_panel + l * b_step + j]
+    const float* b_last; ///< the last, partial panel where B is read in place; null: it lies with the others
+    const float* bias;
+    const float* residual;
+    float* c;
+    std::int64_t m, n, k, lda, b_panel, b_step, ldc, ld_residual;
+    float alpha;
+    bias_kind bias_of;
+    epilogue ep;
+};
+
+/// Columns [first, last) of panels to pack: panel p holds columns [p * columns, (p + 1) * columns) of B, row by row, zero past n.
+struct gemm_pack {
+    const float* b;
+    std::int64_t ldb, k, n, first_panel, last_panel;
+    bool transposed; ///< b is n x k
+    float* packed;   ///< of panel 0
+};
+
+/// The matrix product kernels of one instruction set.
+struct gemm_kernels {
+    int rows, columns; ///< of a register tile; `columns` is the width of a packed panel
+    void (*block)(const gemm_block&);
+    void (*pack)(const gemm_pack&);
+};
+
+} // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
 
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
@@ -17116,6 +18175,35 @@ void run_gemm(isa set, const gemm_problem& problem, const float* a, const float*
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_CPU_MOVE_KERNELS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_MOVE_KERNELS_HPP
+// ---- graft/cpu/move_kernels.hpp
+// Kernels that move and convert elements: what each instruction set fills.
+
+
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// The moving kernels of one instruction set.
+struct move_kernels {
+    /// y[j * y_row + i] = x[i * x_row + j] for i < rows, j < columns; elements of `size` 1, 2, 4 or 8 bytes.
+    void (*transpose)(int size, const void* x, std::int64_t x_row, void* y, std::int64_t y_row, std::int64_t rows,
+                      std::int64_t columns);
+    void (*from_float16)(const std::uint16_t* x, float* y, std::int64_t n);
+    void (*to_float16)(const float* x, std::uint16_t* y, std::int64_t n);
+    void (*from_bfloat16)(const std::uint16_t* x, float* y, std::int64_t n);
+    void (*to_bfloat16)(const float* x, std::uint16_t* y, std::int64_t n);
+    /// y = saturate(round(x / scale) + zero), half to even; NaN becomes `zero`. is_signed: int8, else uint8.
+    void (*quantize)(const float* x, void* y, std::int64_t n, float scale, int zero, bool is_signed);
+    /// y = (x - zero) * scale.
+    void (*dequantize)(const void* x, float* y, std::int64_t n, float scale, int zero, bool is_signed);
+};
+
+} // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
 
 #include <algorithm>
 
@@ -18030,6 +19118,45 @@ GRAFT_END_NAMESPACE
 // ---- graft/cpu/pool.hpp
 // Pooling of float32 images, on planes and on blocks of channels. NaN goes through.
 
+#ifndef GRAFT_SINGLE_GRAFT_CPU_POOL_KERNELS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_POOL_KERNELS_HPP
+// ---- graft/cpu/pool_kernels.hpp
+// Pooling as kernels see it: the problem, one run's arguments, and the table that each instruction set fills.
+
+
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// A window that moves over each channel of float32 images; 1-D comes as height 1, with one row in the window. The pads of the
+/// bottom and the right matter only for count_include_pad. The layout is the same before and after.
+struct pool_problem {
+    std::int64_t n = 1, c = 1, ih = 1, iw = 1, oh = 1, ow = 1;
+    int kh = 1, kw = 1, sh = 1, sw = 1, dh = 1, dw = 1, pt = 0, pl = 0, pb = 0, pr = 0;
+    bool count_include_pad = false;
+    layout l = layout::blocked;
+};
+
+/// One run of a pooling, as its tasks read it.
+struct pool_args {
+    pool_problem p;
+    const float* x = nullptr;
+    float* y = nullptr;
+    std::int64_t bands = 0, band_rows = 0; // how the rows of a plane are cut into tasks
+};
+
+/// The whole-plane kernels take n planes (or blocks of channels) of `pixels` each and give one value (vector) for each.
+struct pool_kernels {
+    void (*max)(const pool_args&, std::int64_t task);
+    void (*average)(const pool_args&, std::int64_t task);
+    void (*global_average)(const float* x, std::int64_t planes, std::int64_t pixels, bool blocked, float* y);
+    void (*global_max)(const float* x, std::int64_t planes, std::int64_t pixels, bool blocked, float* y);
+};
+
+} // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
 
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
@@ -18126,6 +19253,26 @@ void to_nchw(isa set, const float* x, std::int64_t n, std::int64_t c, std::int64
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_CPU_REORDER_KERNELS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_REORDER_KERNELS_HPP
+// ---- graft/cpu/reorder_kernels.hpp
+// Changes of layout as kernels see them: the table that each instruction set fills.
+
+
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// Pixels [first, last) of one block of channels (at most W, `channels` real ones) between planes and vectors.
+struct reorder_kernels {
+    void (*to_blocked)(const float* x, std::int64_t plane, int channels, std::int64_t first, std::int64_t last, float* y);
+    void (*to_nchw)(const float* x, std::int64_t plane, int channels, std::int64_t first, std::int64_t last, float* y);
+};
+
+} // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
 
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
@@ -18275,6 +19422,53 @@ GRAFT_END_NAMESPACE
 // ---- graft/cpu/rows.hpp
 // Float32 functions along one dimension: softmax, normalisation, reductions, argmax.
 
+#ifndef GRAFT_SINGLE_GRAFT_CPU_ROWS_KERNELS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_ROWS_KERNELS_HPP
+// ---- graft/cpu/rows_kernels.hpp
+// Kernels over rows and columns that each instruction set fills: softmax, normalisation, reductions.
+
+
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// What a reduction adds up or looks for. max and min hand NaN on.
+enum class reduction : std::uint8_t { sum, max, min, sum_square, sum_abs };
+
+/// Rows to normalise: y = (x - mean) / sqrt(variance + epsilon) * gamma + beta.
+struct normalize_rows {
+    const float* x;
+    float* y;
+    const float* gamma; ///< null: 1
+    const float* beta;  ///< null: 0
+    float* mean;        ///< of each row; null: not wanted
+    float* inverse_deviation;
+    std::int64_t first, rows, n;
+    std::int64_t span;   ///< elements of a row that share one gamma and beta; 0: gamma and beta have one number for each element
+    std::int64_t groups; ///< with a span: rows after which the channels start again
+    float epsilon;
+    bool centered; ///< false: the mean is taken to be 0 (RMS norm)
+};
+
+/// The row kernels of one instruction set.
+struct rows_kernels {
+    /// Softmax, or its logarithm, of rows of n.
+    void (*softmax)(const float* x, float* y, std::int64_t rows, std::int64_t n, bool logarithm);
+    /// The same along the first dimension of [n, inner], for `count` columns from x on.
+    void (*softmax_columns)(const float* x, float* y, std::int64_t n, std::int64_t inner, std::int64_t count, bool logarithm);
+    void (*normalize)(const normalize_rows&);
+    void (*reduce)(reduction kind, const float* x, float* y, std::int64_t rows, std::int64_t n);
+    void (*reduce_columns)(reduction kind, const float* x, float* y, std::int64_t n, std::int64_t inner, std::int64_t count);
+    /// Places of the highest (or lowest) elements; NaN counts as beyond every number.
+    void (*arg)(bool lowest, bool last, const float* x, std::int64_t* y, std::int64_t rows, std::int64_t n);
+    void (*arg_columns)(bool lowest, bool last, const float* x, std::int64_t* y, std::int64_t n, std::int64_t inner,
+                        std::int64_t count);
+};
+
+} // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
 
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
@@ -19494,8 +20688,6 @@ struct gradient_context {
     /// Refuses: train.no_gradient at this node.
     status refuse(const char* why) const;
 };
-
-using gradient_function = status (*)(gradient_context&);
 
 /// The gradient of an operator; null `gradient`: nothing ever flows through it (Shape, Floor, comparisons).
 struct gradient_row {
@@ -21302,7 +22494,7 @@ inline value_id emit_attention_mask(gradient_context& c, const attention_plan& p
     auto frontier = tensor::make(dtype::boolean, {p.q_length, p.total});
     if (!frontier.ok()) return c.build.mistake(frontier.take_status()), no_value;
     for (std::int64_t i = 0; i < p.q_length; ++i)
-        for (std::int64_t j = 0; j < p.total; ++j) frontier->data<std::uint8_t>()[i * p.total + j] = j <= i;
+        for (std::int64_t j = 0; j < p.total; ++j) frontier->data<bool>()[i * p.total + j] = j <= i;
     const value_id causal = c.build.constant(std::move(frontier).value(), "frontier");
     return allowed == no_value ? causal : c.build.apply("And", {allowed, causal});
 }
@@ -21996,7 +23188,7 @@ inline bool condition_may_end(const graph& body) noexcept {
         const value& v = body.values[static_cast<std::size_t>(id)];
         if (id == body.inputs[1]) return false;
         if (v.constant)
-            return !(v.constant.type() == dtype::boolean && v.constant.elements() == 1 && v.constant.data<std::uint8_t>()[0]);
+            return !(v.constant.type() == dtype::boolean && v.constant.elements() == 1 && v.constant.data<bool>()[0]);
         const node* maker = nullptr;
         for (const node& n : body.nodes)
             for (value_id o : n.outputs)
@@ -22044,7 +23236,7 @@ inline status loop_run(run_context& c) {
         GRAFT_TRY(run_body(c, *body, views, next));
         if (next[0].type() != dtype::boolean || next[0].elements() != 1)
             return c.fail(errc::op_type, "the condition that the body gives is not one bool");
-        condition = next[0].data<std::uint8_t>()[0] != 0;
+        condition = next[0].data<bool>()[0];
         for (int i = 0; i < stores; ++i)
             GRAFT_TRY(append(c, rows[static_cast<std::size_t>(i)], view(next[static_cast<std::size_t>(1 + states + i)]), budget));
         state.swap(next);
@@ -32808,7 +34000,8 @@ private:
         to = with_.packed ? with_.packed->find(from.raw(), "float32") : tensor();
         if (to) return {};
         GRAFT_TRY_ASSIGN(to, tensor::make(dtype::float32, from.shape()));
-        for (std::int64_t k = 0; k < from.elements(); ++k) to.data<float>()[k] = static_cast<float>(element_as_double(from.type(), from.raw(), k));
+        float* const out = to.data<float>();
+        for (std::int64_t k = 0; k < from.elements(); ++k) out[k] = static_cast<float>(element_as_double(from.type(), from.raw(), k));
         if (with_.packed) with_.packed->add(from, "float32", to);
         return {};
     }
@@ -33969,6 +35162,12 @@ GRAFT_BEGIN_NAMESPACE
 /// internal.
 status verify_graph(graph& g, const op_table* tables, int count, const limits& limit);
 
+namespace detail {
+// Nodes that a row of the app's own runs in place of graft's get the long name of the domain, so that no pass or kernel that knows
+// the operator by its name takes them.
+void set_apart(graph& g, const op_table& own);
+}  // namespace detail
+
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
@@ -34337,6 +35536,18 @@ inline status verifier::run(graph& g, int depth) {
     return {};
 }
 
+GRAFT_INLINE void set_apart(graph& g, const op_table& own) {
+    for (node& n : g.nodes) {
+        if (n.domain.empty() && n.op >= own.rows && n.op < own.rows + own.size) n.domain = "ai.onnx";
+        for (attribute& a : n.attributes)
+            if (a.graph) {
+                auto body = std::make_shared<graph>(*a.graph);
+                set_apart(*body, own);
+                a.graph = std::move(body);
+            }
+    }
+}
+
 } // namespace detail
 
 GRAFT_INLINE status verify_graph(graph& g, const op_table* tables, int count, const limits& limit) {
@@ -34497,6 +35708,7 @@ GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::from_descri
     } close_at_end{descriptor};
     struct stat info;
     if (::fstat(descriptor, &info) != 0) return fail(errc::file_open, name, std::strerror(errno));
+    if (S_ISDIR(info.st_mode)) return fail(errc::file_open, name, "this is a folder, and a file is wanted");
     if (!S_ISREG(info.st_mode)) return fail(errc::file_open, name, "this is not a regular file");
     if (info.st_size > most)
         return fail(too_large, name,
@@ -34640,12 +35852,12 @@ GRAFT_INLINE status atomic_file::open(const std::string& path) {
 }
 
 GRAFT_INLINE status atomic_file::write(const void* data, std::size_t bytes) {
-    if (bytes && std::fwrite(data, 1, bytes, static_cast<std::FILE*>(stream_)) != bytes) return failed("writing failed");
+    if (bytes && (!stream_ || std::fwrite(data, 1, bytes, static_cast<std::FILE*>(stream_)) != bytes)) return failed("writing failed");
     return {};
 }
 
 GRAFT_INLINE status atomic_file::commit() {
-    const int closed = std::fclose(static_cast<std::FILE*>(stream_));
+    const int closed = stream_ ? std::fclose(static_cast<std::FILE*>(stream_)) : EOF;
     stream_ = nullptr;
     if (closed != 0) return failed("closing failed");
     std::remove(path_.c_str());
@@ -35418,7 +36630,7 @@ inline status onnx_tensor_reader::raw(const std::uint8_t* data, std::size_t size
         return {};
     }
     GRAFT_TRY(allocate(out));
-    auto* to = out.data<std::uint8_t>();
+    auto* to = reinterpret_cast<std::uint8_t*>(out.raw());
     if (packed)
         unpack_elements(type_, data, elements_, to);
     else if (size)
@@ -35518,14 +36730,15 @@ inline status onnx_tensor_reader::typed(tensor& out) {
                                    : std::string("the data are in a field that does not go with ") + graft::name(type_));
     GRAFT_TRY(allocate(out));
     std::vector<std::uint8_t> codes(packed ? static_cast<std::size_t>(stored) : 0);
+    auto* to = reinterpret_cast<std::uint8_t*>(out.raw());
     std::int64_t at = 0;
     for (const wire_bytes& part : parts_) {
         wire_reader r(c_.source, part);
         while (r.next())
-            if (r.field() == field) GRAFT_TRY(store(r, packed ? codes.data() : out.data<std::uint8_t>(), at, stored));
+            if (r.field() == field) GRAFT_TRY(store(r, packed ? codes.data() : to, at, stored));
         GRAFT_TRY(r.finish());
     }
-    if (packed) unpack_elements(type_, codes.data(), elements_, out.data<std::uint8_t>());
+    if (packed) unpack_elements(type_, codes.data(), elements_, to);
     return {};
 }
 
@@ -36347,6 +37560,21 @@ inline status read_model(onnx_context& c, graph& out) {
     if (out.ir_version >= 8) GRAFT_TRY(known.read(functions));
     return onnx_graph_reader(c, known, out).read(graphs);
 }
+
+// What a file is that is known not to be ONNX, and what makes ONNX of it; "" for any other.
+GRAFT_COLD inline std::string not_onnx(const std::uint8_t* bytes, std::size_t size) {
+    const file_kind kind = kind_of_file(bytes, size);
+    if (kind.family == file_family::model) return "";
+    if (kind.family == file_family::picture) return wrong_kind(kind, "a model", "an ONNX file, named before the pictures");
+    const std::string hint = kind.family == file_family::other_model && kind.convert ? std::string("an ONNX file; ") + kind.convert : "an ONNX file";
+    return wrong_kind(kind, "a model", hint.c_str());
+}
+
+// TensorFlow keeps a model as a folder.
+GRAFT_COLD inline status cannot_open_model(const std::string& path, status why) {
+    if (!mapped_file::open(path + "/saved_model.pb", INT64_MAX, errc::file_open).ok()) return why;
+    return fail(errc::file_open, path, "this is a TensorFlow SavedModel, and an ONNX file is wanted; `python -m tf2onnx.convert --saved-model folder --output model.onnx` makes one of it");
+}
 } // namespace detail
 
 GRAFT_INLINE result<graph> read_onnx(const void* bytes, std::size_t size, const std::string& name, const std::string& directory,
@@ -36354,6 +37582,8 @@ GRAFT_INLINE result<graph> read_onnx(const void* bytes, std::size_t size, const 
     if (size > static_cast<std::size_t>(limit.model_bytes))
         return fail(errc::model_too_large, name,
                     "the model has " + std::to_string(size) + " bytes; the limit is " + std::to_string(limit.model_bytes));
+    const std::string other = detail::not_onnx(static_cast<const std::uint8_t*>(bytes), size);
+    if (!other.empty()) return fail(errc::model_malformed, name, other);
     detail::onnx_context c(limit);
     c.source.bytes = {static_cast<const std::uint8_t*>(bytes), size};
     c.source.name = name;
@@ -36367,7 +37597,9 @@ GRAFT_INLINE result<graph> read_onnx(const void* bytes, std::size_t size, const 
 
 GRAFT_INLINE result<graph> read_onnx_file(const std::string& path, const limits& limit) {
     std::shared_ptr<const mapped_file> file;
-    GRAFT_TRY_ASSIGN(file, mapped_file::open(path, limit.model_bytes, errc::model_too_large));
+    auto opened = mapped_file::open(path, limit.model_bytes, errc::model_too_large);
+    if (!opened.ok()) return detail::cannot_open_model(path, opened.take_status());
+    file = std::move(opened).value();
     return read_onnx(file->data(), file->size(), path, folder_of(path), limit, file);
 }
 
@@ -36679,10 +37911,11 @@ inline status onnx_writer::write_tensor(std::uint32_t number, const tensor& t, c
     if (bits < 8) {
         const std::int64_t per_byte = 8 / bits;
         std::vector<std::uint8_t> packed(static_cast<std::size_t>((t.elements() + per_byte - 1) / per_byte), 0);
+        const auto* codes = reinterpret_cast<const std::uint8_t*>(t.raw());
         for (std::int64_t i = 0; i < t.elements(); ++i)
             packed[static_cast<std::size_t>(i / per_byte)] =
                 static_cast<std::uint8_t>(packed[static_cast<std::size_t>(i / per_byte)] |
-                                          (t.data<std::uint8_t>()[i] & ((1 << bits) - 1)) << (i % per_byte * bits));
+                                          (codes[i] & ((1 << bits) - 1)) << (i % per_byte * bits));
         w_.bytes(field::raw_data, packed.data(), packed.size());
     } else if (data_ && may_go_out && t.bytes() >= 1024)
         GRAFT_TRY(write_external(t));
@@ -36740,6 +37973,1074 @@ GRAFT_INLINE status write_onnx_file(const graph& g, const std::string& path, std
 GRAFT_END_NAMESPACE
 #endif
 #endif
+#ifndef GRAFT_SINGLE_GRAFT_PASSES_OPEN_BATCH_HPP
+#define GRAFT_SINGLE_GRAFT_PASSES_OPEN_BATCH_HPP
+// ---- graft/passes/open_batch.hpp
+// Opens the batch of a network that was exported for a fixed one: what holds it is rewritten, and every sample is computed as it was alone.
+
+
+GRAFT_BEGIN_NAMESPACE
+
+/// The network for any number of samples along the first axis of its input; its outputs get a row for each. `input` is the shape that its
+/// input has as the network stands, the samples first, every extent known; extents that the network leaves open are fixed to it. A network
+/// that takes any batch already comes back as it is. Nodes have to be bound (`verify_graph`).
+///
+/// Every value is followed from the input: along which axis, and where within it, it holds the samples. As long as each operator computes
+/// samples apart, each slice of a value stays what it was for that sample alone, whichever of the possible places a Reshape gives the samples;
+/// a place that leads nowhere is taken back. Errors: graph.fixed_batch (names the node that the samples cannot pass), input.name (there is no
+/// input, or more than one), those of shape inference.
+result<graph> open_batch(graph g, const shape& input, executor& pool, const limits& limit = {});
+
+/// Whether the network gives as many rows as it is given samples: its outputs for two, by shape inference. `input` as above.
+bool takes_any_batch(const graph& g, const shape& input, executor& pool, const limits& limit = {});
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_PASSES_BATCH_REWRITER_HPP
+#define GRAFT_SINGLE_GRAFT_PASSES_BATCH_REWRITER_HPP
+// ---- graft/passes/batch_rewriter.hpp
+// Writes a graph for any number of samples, once it is known where every value holds them.
+
+#ifndef GRAFT_SINGLE_GRAFT_PASSES_BATCH_CARRIER_HPP
+#define GRAFT_SINGLE_GRAFT_PASSES_BATCH_CARRIER_HPP
+// ---- graft/passes/batch_carrier.hpp
+// One node on the way of a batch through a graph: where its inputs hold the samples, and what is answered of its outputs.
+
+
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Where a value holds the samples: along `axis` its index is (outer, sample, inner), so that its memory is [P][samples][Q] with P the
+// product of the extents before the axis, times `outer`. axis -1: it is the same for all samples.
+struct batch_axis {
+    int axis = -1;
+    std::int64_t outer = 1;
+    bool none() const { return axis < 0; }
+    bool operator==(const batch_axis& o) const { return axis == o.axis && outer == o.outer; }
+    bool operator!=(const batch_axis& o) const { return !(*this == o); }
+};
+
+// How a node has to be changed, beside repeating inputs, to take any number of samples.
+enum class batch_change : std::uint8_t {
+    none,
+    reshape,    // to its extents of now, with -1 along the axis of the output
+    expand,     // its target has 1 along the axis of the output, counted from the right as Expand does
+    slice,      // it takes all there is along the axis of the input
+    sizes,      // of Resize: those along the axis of the input follow the batch
+    gather,     // along the samples' own axis: within each sample, and then reshaped
+};
+
+struct batch_carrier {
+    struct repeated {
+        int input, axis;
+    };
+
+    const graph& g;
+    const node& n;
+    const std::vector<batch_axis>& states;  // of every value
+    std::int64_t samples;                   // that the graph is fixed to
+
+    std::vector<batch_axis> out;       // answers, one an output
+    std::vector<batch_axis> options;   // where there is a choice for output 0: best first
+    int natural = -1;                  // of a view: the axis of output 0 that the samples' own axis becomes; -1: it goes
+    std::vector<repeated> repeats;     // inputs without samples that are repeated for each
+    batch_change change = batch_change::none;
+    std::string why;                   // the samples cannot pass
+
+    batch_carrier(const graph& graph_, const node& node_, const std::vector<batch_axis>& states_, std::int64_t samples_)
+        : g(graph_), n(node_), states(states_), samples(samples_), out(node_.outputs.size()) {}
+
+    int inputs() const { return static_cast<int>(n.inputs.size()); }
+    value_id in(int i) const { return i >= 0 && i < inputs() ? n.inputs[static_cast<std::size_t>(i)] : no_value; }
+    bool has(int i) const { return in(i) != no_value; }
+    const value& value_in(int i) const { return g.values[static_cast<std::size_t>(in(i))]; }
+    const shape& extents(int i) const { return value_in(i).extents; }
+    const shape& output_extents(int i = 0) const { return g.values[static_cast<std::size_t>(n.outputs[static_cast<std::size_t>(i)])].extents; }
+    bool wants(int output) const { return output < static_cast<int>(n.outputs.size()) && n.outputs[static_cast<std::size_t>(output)] != no_value; }
+    batch_axis state(int i) const { return has(i) ? states[static_cast<std::size_t>(in(i))] : batch_axis(); }
+    bool carries(int i) const { return !state(i).none(); }
+    std::int64_t extent(int i) const { return extents(i)[state(i).axis]; }  // along the samples' axis
+    // The product of the extents before the place of the samples in memory.
+    std::int64_t before(int i) const {
+        std::int64_t p = state(i).outer;
+        for (int a = 0; a < state(i).axis; ++a) p *= extents(i)[a];
+        return p;
+    }
+    std::int64_t integer(const char* name, std::int64_t otherwise) const {
+        const attribute* a = n.find(name);
+        return a ? a->integer : otherwise;
+    }
+    // The integers of an attribute, or else of a constant input; false where neither is known.
+    bool integers(const char* name, int input, std::vector<std::int64_t>& values) const {
+        values.clear();
+        if (const attribute* a = n.find(name)) return values = a->integers, true;
+        if (!has(input) || !value_in(input).constant) return false;
+        const tensor& t = value_in(input).constant;
+        for (std::int64_t i = 0; i < t.elements(); ++i) values.push_back(element_as_int64(t.type(), t.raw(), i));
+        return true;
+    }
+
+    bool conflict(std::string text) { return why = std::move(text), false; }
+    // Output i holds the samples there.
+    bool answer(int i, batch_axis where) {
+        if (wants(i)) out[static_cast<std::size_t>(i)] = where;
+        return true;
+    }
+    bool answer_all(batch_axis where) {
+        for (int i = 0; i < static_cast<int>(n.outputs.size()); ++i) answer(i, where);
+        return true;
+    }
+    // All inputs but those in `data` have to be without samples.
+    bool only(unsigned data) {
+        for (int i = 0; i < inputs(); ++i)
+            if (carries(i) && !(i < 32 && data >> i & 1)) return conflict("its input " + std::to_string(i) + " depends on the sample");
+        return true;
+    }
+    // An input without samples stands where others have `extent` along the samples' axis: one for all, or as many, to be repeated.
+    bool fits_beside(int i, int axis, std::int64_t extent, std::int64_t outer) {
+        return extents(i)[axis] == 1 || one_for_each(i, axis, extent, outer);
+    }
+    // The same where there is no broadcasting.
+    bool one_for_each(int i, int axis, std::int64_t extent, std::int64_t outer) {
+        if (extents(i)[axis] != extent) return conflict("its input " + std::to_string(i) + " is broadcast along the samples");
+        if (outer != 1) return conflict("its input " + std::to_string(i) + " would have to be repeated within an axis");
+        if (samples > 1 && !alike(i, axis)) return conflict("its input " + std::to_string(i) + " differs from sample to sample");
+        repeats.push_back({i, axis});
+        return true;
+    }
+
+private:
+    // Whether a constant holds the same for each of the samples along an axis.
+    bool alike(int i, int axis) const {
+        const tensor& t = value_in(i).constant;
+        if (!t || t.shape()[axis] % samples) return false;
+        std::int64_t rows = 1, inner = 1;
+        for (int a = 0; a < axis; ++a) rows *= t.shape()[a];
+        for (int a = axis + 1; a < t.shape().rank(); ++a) inner *= t.shape()[a];
+        const std::int64_t part = t.shape()[axis] / samples * inner;
+        for (std::int64_t r = 0; r < rows; ++r)
+            for (std::int64_t k = part; k < part * samples; ++k)
+                if (element_as_double(t.type(), t.raw(), r * part * samples + k) != element_as_double(t.type(), t.raw(), r * part * samples + k % part)) return false;
+        return true;
+    }
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_PASSES_NODE_WRITER_HPP
+#define GRAFT_SINGLE_GRAFT_PASSES_NODE_WRITER_HPP
+// ---- graft/passes/node_writer.hpp
+// Adds nodes to a graph as its file would have them: at the operator set that it imports, bound to their rows, under names nobody has.
+
+
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Nodes go to the end of the graph's list. The first mistake is kept in `failure`.
+class node_writer {
+public:
+    // `tag` tells in the names what wrote them.
+    node_writer(graph& g, std::string tag) : g_(g), tag_("/" + std::move(tag) + "_") {
+        for (std::size_t i = 0; i < g.values.size(); ++i)
+            if (g.values[i].name.find(tag_) != std::string::npos) tag_ += "_", i = 0;
+    }
+
+    value_id add(const char* op_type, const std::string& stem, std::vector<value_id> inputs, std::vector<attribute> attributes = {}, dtype type = dtype::undefined) {
+        const value_id made = g_.add_value(fresh(stem));
+        g_.values.back().type = type;
+        node n;
+        n.name = g_.values.back().name;
+        n.inputs = std::move(inputs);
+        n.outputs = {made};
+        n.attributes = std::move(attributes);
+        become(n, op_type);
+        g_.nodes.push_back(std::move(n));
+        return made;
+    }
+    // The same under that name, or that name with a number behind it where it is taken.
+    value_id named(const char* op_type, const std::string& wanted, std::vector<value_id> inputs, std::vector<attribute> attributes = {}, dtype type = dtype::undefined) {
+        const std::string name = free_name(wanted);
+        const value_id made = add(op_type, wanted, std::move(inputs), std::move(attributes), type);
+        g_.values[static_cast<std::size_t>(made)].name = g_.nodes.back().name = name;
+        return made;
+    }
+    std::string free_name(const std::string& wanted) const {
+        for (int tries = 0;; ++tries) {
+            std::string candidate = tries ? wanted + "_" + std::to_string(tries) : wanted;
+            bool taken = false;
+            for (const value& v : g_.values) taken |= v.name == candidate;
+            if (!taken) return candidate;
+        }
+    }
+    // The node is of another operator from now on.
+    void become(node& n, const char* op_type) {
+        n.op_type = op_type;
+        n.domain.clear();
+        n.version = g_.version_of("");
+        n.op = ops::find_op("", op_type, n.version);
+        if (!n.op || !n.op->infer) mistake(fail(errc::op_unsupported, place(n), "this build does not hold the operator, which rewriting the network needs"));
+    }
+    value_id integers(const std::string& stem, const std::vector<std::int64_t>& values) {
+        auto t = tensor::make(dtype::int64, shape{static_cast<std::int64_t>(values.size())});
+        if (!t.ok()) return mistake(t.take_status()), no_value;
+        for (std::size_t i = 0; i < values.size(); ++i) t->data<std::int64_t>()[i] = values[i];
+        return constant(stem, std::move(t).value());
+    }
+    // A float32 scalar.
+    value_id number(const std::string& stem, double v) {
+        auto t = tensor::make(dtype::float32, shape{});
+        if (!t.ok()) return mistake(t.take_status()), no_value;
+        t->data<float>()[0] = static_cast<float>(v);
+        return constant(stem, std::move(t).value());
+    }
+    value_id constant(const std::string& stem, tensor data) { return g_.add_constant(fresh(stem), std::move(data)); }
+    std::string fresh(const std::string& stem) { return stem + tag_ + std::to_string(++made_); }
+    void mistake(status s) {
+        if (failure.ok()) failure = std::move(s);
+    }
+
+    status failure;
+
+private:
+    graph& g_;
+    std::string tag_;
+    std::int64_t made_ = 0;
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// What has to be done to a node.
+struct batch_step {
+    batch_change change = batch_change::none;
+    std::vector<batch_carrier::repeated> repeats;
+    int natural = -1;
+};
+
+class batch_rewriter {
+public:
+    batch_rewriter(const graph& fixed, value_id input, std::int64_t samples, const std::vector<batch_axis>& states, const std::vector<batch_step>& steps)
+        : fixed_(fixed), g_(fixed), write_(g_, "batch"), input_(input), samples_(samples), states_(states), steps_(steps) {}
+
+    result<graph> run() {
+        g_.nodes.clear();
+        for (std::size_t i = 0; i < fixed_.nodes.size(); ++i) {
+            node n = fixed_.nodes[i];
+            for (const batch_carrier::repeated& r : steps_[i].repeats) n.inputs[static_cast<std::size_t>(r.input)] = repeat(n, r);
+            change(n, steps_[i]);
+            g_.nodes.push_back(std::move(n));
+        }
+        for (value_id& id : g_.outputs) id = rows_first(id);
+        forget_shapes();
+        GRAFT_TRY(std::move(write_.failure));
+        return std::move(g_);
+    }
+
+private:
+    static std::size_t index(value_id id) { return static_cast<std::size_t>(id); }
+    const shape& extents(value_id id) const { return fixed_.values[index(id)].extents; }
+    batch_axis state(value_id id) const { return states_[index(id)]; }
+
+    // How many samples there are, int64 [1].
+    value_id count() {
+        if (count_ == no_value) {
+            const value_id all = write_.add("Shape", fixed_.values[index(input_)].name, {input_});
+            count_ = write_.add("Gather", fixed_.values[index(input_)].name, {all, write_.integers("first", {0})}, {integer_attribute("axis", 0)});
+        }
+        return count_;
+    }
+    // `values` with the one at `axis` as a multiple of the samples.
+    value_id with_samples(const std::string& stem, const std::vector<std::int64_t>& values, std::size_t axis, std::int64_t times) {
+        value_id there = count();
+        if (times != 1) there = write_.add("Mul", stem, {there, write_.integers(stem, {times})});
+        std::vector<value_id> parts;
+        if (axis > 0) parts.push_back(write_.integers(stem, {values.begin(), values.begin() + static_cast<std::ptrdiff_t>(axis)}));
+        parts.push_back(there);
+        if (axis + 1 < values.size()) parts.push_back(write_.integers(stem, {values.begin() + static_cast<std::ptrdiff_t>(axis) + 1, values.end()}));
+        return parts.size() == 1 ? there : write_.add("Concat", stem, parts, {integer_attribute("axis", 0)});
+    }
+
+    value_id repeat(const node& n, const batch_carrier::repeated& r) {
+        value_id from = n.inputs[static_cast<std::size_t>(r.input)];
+        const std::string stem = fixed_.values[index(from)].name;
+        const shape was = extents(from);
+        if (samples_ > 1) {
+            // It is the same for each of the samples that it was made for: one of them.
+            const value_id starts = write_.integers(stem, {0}), ends = write_.integers(stem, {was[r.axis] / samples_}), axes = write_.integers(stem, {r.axis});
+            if (fixed_.version_of("") < 10) {
+                from = write_.add("Slice", stem, {from}, {integers_attribute("starts", {0}), integers_attribute("ends", {was[r.axis] / samples_}), integers_attribute("axes", {r.axis})});
+            } else
+                from = write_.add("Slice", stem, {from, starts, ends, axes});
+        }
+        return write_.add("Tile", stem, {from, with_samples(stem, std::vector<std::int64_t>(static_cast<std::size_t>(was.rank()), 1), static_cast<std::size_t>(r.axis), 1)});
+    }
+
+    // The extents of a value with -1 along an axis.
+    static std::vector<std::int64_t> open_along(const shape& extents, int axis) {
+        std::vector<std::int64_t> target(extents.begin(), extents.end());
+        target[static_cast<std::size_t>(axis)] = -1;
+        return target;
+    }
+    // Whether a view already does with more samples what it has to.
+    bool follows(const node& n, const batch_step& step) const {
+        const batch_axis from = state(n.inputs[0]), to = state(n.outputs[0]);
+        if (n.op_type != "Reshape") return to.axis == step.natural;
+        if (n.inputs.size() < 2 || n.find("allowzero")) return false;
+        const tensor& target = fixed_.values[index(n.inputs[1])].constant;
+        if (!target || target.elements() <= to.axis) return false;
+        const std::int64_t there = element_as_int64(target.type(), target.raw(), to.axis);
+        return there == -1 || (there == 0 && from == to);
+    }
+
+    void change(node& n, const batch_step& step) {
+        if (step.change == batch_change::none) return;
+        const value_id in = n.inputs[0], out = n.outputs[0];
+        const std::string stem = n.name.empty() ? fixed_.values[index(out)].name : n.name;
+        const int axis = state(out).axis;
+        switch (step.change) {
+        case batch_change::none: break;
+        case batch_change::gather: {
+            std::vector<std::int64_t> parts(extents(in).begin(), extents(in).end());
+            const auto along = static_cast<std::ptrdiff_t>(state(in).axis);
+            parts.insert(parts.begin() + along, -1);
+            const value_id apart = write_.add("Reshape", stem, {in, write_.integers(stem, parts)});
+            const value_id taken = write_.add("Gather", stem, {apart, n.inputs[1]}, {integer_attribute("axis", along + 1)});
+            become_reshape(n, taken, stem, open_along(extents(out), axis));
+            break;
+        }
+        case batch_change::reshape:
+            if (n.op_type == "Gather" || !follows(n, step)) become_reshape(n, in, stem, open_along(extents(out), axis));
+            break;
+        case batch_change::expand: {
+            // As many extents as the target had: it may have fewer than the output.
+            std::vector<std::int64_t> target(extents(out).begin(), extents(out).end());
+            target[static_cast<std::size_t>(axis)] = 1;
+            n.inputs[1] = write_.integers(stem, target);
+            break;
+        }
+        case batch_change::slice: take_all(n, stem, axis); break;
+        case batch_change::sizes: {
+            std::vector<std::int64_t> sizes;
+            const tensor& given = fixed_.values[index(n.inputs[3])].constant;
+            for (std::int64_t i = 0; i < given.elements(); ++i) sizes.push_back(element_as_int64(given.type(), given.raw(), i));
+            std::size_t at = static_cast<std::size_t>(axis);
+            if (const attribute* axes = n.find("axes"))
+                for (std::size_t i = 0; i < axes->integers.size(); ++i)
+                    if (axes->integers[i] == axis || axes->integers[i] + extents(in).rank() == axis) at = i;
+            n.inputs[3] = with_samples(stem, sizes, at, sizes[at] / samples_);
+            break;
+        }
+        }
+    }
+    void become_reshape(node& n, value_id from, const std::string& stem, const std::vector<std::int64_t>& target) {
+        write_.become(n, "Reshape");
+        n.attributes.clear();
+        n.inputs = {from, write_.integers(stem, target)};
+    }
+    void take_all(node& n, const std::string& stem, int axis) {
+        const int rank = extents(n.inputs[0]).rank();
+        std::vector<std::int64_t> axes, ends;
+        const auto read = [&](const char* name, std::size_t input, std::vector<std::int64_t>& values) {
+            if (const attribute* a = n.find(name)) values = a->integers;
+            if (input >= n.inputs.size() || n.inputs[input] == no_value) return;
+            const tensor& t = fixed_.values[index(n.inputs[input])].constant;
+            for (std::int64_t i = 0; i < t.elements(); ++i) values.push_back(element_as_int64(t.type(), t.raw(), i));
+        };
+        read("ends", 2, ends);
+        read("axes", 3, axes);
+        for (std::size_t i = 0; i < ends.size(); ++i) {
+            const std::int64_t along = axes.empty() ? static_cast<std::int64_t>(i) : axes[i] + (axes[i] < 0 ? rank : 0);
+            if (along == axis) ends[i] = INT64_MAX;
+        }
+        if (n.inputs.size() > 2)
+            n.inputs[2] = write_.integers(stem, ends);
+        else
+            for (attribute& a : n.attributes)
+                if (a.name == "ends") a.integers = ends;
+    }
+
+    // An output with a row for each sample; the name stays with what is handed out.
+    value_id rows_first(value_id id) {
+        const batch_axis where = state(id);
+        if (where.none()) return id;
+        const shape e = extents(id);
+        if (where.axis == 0 && where.outer == 1 && e[0] == samples_) {
+            rows_.emplace_back(id, e);
+            rows_.back().second[0] = shape::unknown;
+            return id;
+        }
+        std::int64_t before = where.outer, behind = 1;
+        for (int a = 0; a < where.axis; ++a) before *= e[a];
+        behind = e.elements() / (before * samples_);
+        // One sample as it was, without the axis that was the batch's alone.
+        std::vector<std::int64_t> rows{-1};
+        for (int a = 0; a < e.rank(); ++a)
+            if (a != where.axis || e[a] != samples_) rows.push_back(a == where.axis ? e[a] / samples_ : e[a]);
+        const std::string name = g_.values[index(id)].name;
+        g_.values[index(id)].name = write_.fresh(name);
+        value_id made = id;
+        if (before > 1) {
+            made = write_.add("Reshape", name, {made, write_.integers(name, {before, -1, behind})});
+            made = write_.add("Transpose", name, {made}, {integers_attribute("perm", {1, 0, 2})});
+        }
+        made = write_.add("Reshape", name, {made, write_.integers(name, rows)});
+        g_.values[index(made)].name = name;
+        g_.values[index(made)].type = fixed_.values[index(id)].type;
+        rows_.emplace_back(made, shape::from(rows.data(), rows.data() + rows.size()));
+        return made;
+    }
+
+    // Shapes were those of the fixed batch; what comes in and what goes out is told with the samples open.
+    void forget_shapes() {
+        for (const node& n : g_.nodes)
+            for (value_id id : n.outputs)
+                if (id != no_value) g_.values[index(id)].has_shape = false, g_.values[index(id)].dimensions.clear();
+        shape in = extents(input_);
+        in[0] = shape::unknown;
+        tell(input_, in);
+        for (const auto& row : rows_) tell(row.first, row.second);
+    }
+    void tell(value_id id, const shape& e) {
+        value& v = g_.values[index(id)];
+        v.has_shape = true;
+        v.extents = e;
+        v.dimensions.assign(static_cast<std::size_t>(e.rank()), "");
+        v.dimensions[0] = "batch";
+    }
+
+    const graph& fixed_;
+    graph g_;
+    node_writer write_;
+    value_id input_;
+    std::int64_t samples_;
+    const std::vector<batch_axis>& states_;
+    const std::vector<batch_step>& steps_;
+    value_id count_ = no_value;
+    std::vector<std::pair<value_id, shape>> rows_;  // the outputs that hold samples, and what is known of their extents
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_PASSES_BATCH_RULES_HPP
+#define GRAFT_SINGLE_GRAFT_PASSES_BATCH_RULES_HPP
+// ---- graft/passes/batch_rules.hpp
+// How each operator carries a batch: where its outputs hold the samples once it is told of its inputs. By a rule every slice of the output
+// that belongs to a sample is what the operator makes of that sample's slices alone; whatever has no such rule is a conflict.
+
+
+#include <algorithm>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+using batch_rule = bool (*)(batch_carrier&);
+
+// Axes counted from the front; false where one is out of range.
+inline bool count_from_front(std::vector<std::int64_t>& axes, int rank) {
+    bool fits = true;
+    for (std::int64_t& a : axes) a += a < 0 ? rank : 0, fits &= a >= 0 && a < rank;
+    return fits;
+}
+inline bool is_among(const std::vector<std::int64_t>& axes, std::int64_t axis) { return std::find(axes.begin(), axes.end(), axis) != axes.end(); }
+
+// Inputs that meet by broadcasting: all that hold samples hold them along one axis, counted from the right. `first` to `last` are those inputs.
+inline bool carry_broadcast(batch_carrier& c, int first, int last, int& from_right, batch_axis& where) {
+    std::int64_t extent = 0;
+    from_right = 0;
+    for (int i = first; i < last; ++i) {
+        if (!c.carries(i)) continue;
+        const int here = c.state(i).axis - c.extents(i).rank();
+        if (from_right == 0) from_right = here, where = c.state(i), extent = c.extent(i);
+        if (here != from_right || c.state(i).outer != where.outer || c.extent(i) != extent) return c.conflict("its inputs hold the samples along different axes");
+    }
+    for (int i = first; i < last && from_right; ++i) {
+        if (!c.has(i) || c.carries(i)) continue;
+        const int axis = c.extents(i).rank() + from_right;
+        if (axis >= 0 && !c.fits_beside(i, axis, extent, where.outer)) return false;
+    }
+    return true;
+}
+
+inline bool carry_elementwise(batch_carrier& c) {
+    int from_right = 0;
+    batch_axis where;
+    // The second input of CastLike only names a type.
+    if (!carry_broadcast(c, 0, c.n.op_type == "CastLike" ? 1 : c.inputs(), from_right, where)) return false;
+    return from_right == 0 || c.answer_all({c.output_extents().rank() + from_right, where.outer});
+}
+
+// The samples stay along the first axis, and each of its entries is computed apart.
+template <unsigned Data>
+inline bool carry_first_axis(batch_carrier& c) {
+    if (!c.only(Data)) return false;
+    batch_axis where;
+    std::int64_t extent = 0;
+    for (int i = 0; i < c.inputs(); ++i)
+        if (c.carries(i)) where = c.state(i), extent = c.extent(i);
+    for (int i = 0; i < c.inputs() && i < 32; ++i) {
+        if (!c.has(i) || !(Data >> i & 1)) continue;
+        if (c.carries(i) && (c.state(i).axis != 0 || c.state(i) != where)) return c.conflict("it takes the samples along the first axis, and they lie elsewhere");
+        // Where one entry stood for all, it is repeated for each.
+        if (!c.carries(i) && c.extents(i).rank() > 0 && !c.one_for_each(i, 0, extent, where.outer)) return false;
+    }
+    return c.answer_all(where);
+}
+
+inline bool carry_pool(batch_carrier& c) {
+    if (c.wants(1)) return c.conflict("the places of its largest elements count over all samples");
+    if (!c.only(1)) return false;
+    if (c.state(0).axis > 1) return c.conflict("it pools over the samples");
+    return c.answer(0, c.state(0));
+}
+
+inline bool carry_batch_norm(batch_carrier& c) {
+    if (c.integer("training_mode", 0)) return c.conflict("it takes the statistics of the batch");
+    return carry_first_axis<1>(c);
+}
+
+// Something is done along `axes` of input 0; the samples have to lie along another.
+inline bool carry_beside(batch_carrier& c, std::vector<std::int64_t> axes) {
+    if (!c.only(1)) return false;
+    if (!count_from_front(axes, c.extents(0).rank())) return c.conflict("its axis is out of range");
+    if (is_among(axes, c.state(0).axis)) return c.conflict("it works along the axis of the samples");
+    return c.answer_all(c.state(0));
+}
+inline bool carry_axis_last(batch_carrier& c) { return carry_beside(c, {c.integer("axis", -1)}); }
+inline bool carry_axis_first(batch_carrier& c) { return carry_beside(c, {c.integer("axis", 0)}); }
+inline bool carry_matrix(batch_carrier& c) { return carry_beside(c, {-2, -1}); }
+
+// All axes from one on are normalised together.
+inline bool carry_from_axis(batch_carrier& c, std::int64_t otherwise) {
+    if (!c.only(1)) return false;
+    std::int64_t axis = c.integer("axis", otherwise);
+    axis += axis < 0 ? c.extents(0).rank() : 0;
+    if (c.state(0).axis >= axis) return c.conflict("it normalises over the samples");
+    return c.answer_all(c.state(0));
+}
+inline bool carry_layer_norm(batch_carrier& c) { return carry_from_axis(c, -1); }
+inline bool carry_softmax(batch_carrier& c) { return c.n.version < 13 ? carry_from_axis(c, 1) : carry_axis_last(c); }
+inline bool carry_mean_variance(batch_carrier& c) {
+    std::vector<std::int64_t> axes;
+    if (!c.integers("axes", -1, axes)) axes = {0, 2, 3};
+    return carry_beside(c, axes);
+}
+inline bool carry_cumulative(batch_carrier& c) {
+    std::vector<std::int64_t> axis;
+    if (!c.integers("axis", 1, axis)) return c.conflict("its axis depends on contents");
+    return carry_beside(c, axis);
+}
+
+// Axes that are summed over go, or keep an extent of 1.
+inline bool carry_dropping(batch_carrier& c, std::vector<std::int64_t> axes, bool keep) {
+    if (!carry_beside(c, axes)) return false;
+    count_from_front(axes, c.extents(0).rank());
+    batch_axis where = c.state(0);
+    int gone = 0;
+    for (int a = 0; a < where.axis; ++a) gone += is_among(axes, a);
+    if (!keep) where.axis -= gone;
+    return c.answer_all(where);
+}
+inline bool carry_reduce(batch_carrier& c) {
+    std::vector<std::int64_t> axes;
+    if (c.has(1) && !c.integers("axes", 1, axes)) return c.conflict("its axes depend on contents");
+    c.integers("axes", 1, axes);
+    if (axes.empty() && c.integer("noop_with_empty_axes", 0)) return c.answer(0, c.state(0));
+    if (axes.empty()) return c.conflict("it reduces over the samples");
+    return carry_dropping(c, axes, c.integer("keepdims", 1) != 0);
+}
+inline bool carry_arg(batch_carrier& c) { return carry_dropping(c, {c.integer("axis", 0)}, c.integer("keepdims", 1) != 0); }
+
+inline bool carry_transpose(batch_carrier& c) {
+    std::vector<std::int64_t> order;
+    const int rank = c.extents(0).rank();
+    if (!c.integers("perm", -1, order))
+        for (int a = rank; a-- > 0;) order.push_back(a);
+    for (int a = 0; a < static_cast<int>(order.size()); ++a)
+        if (order[static_cast<std::size_t>(a)] == c.state(0).axis) return c.answer(0, {a, c.state(0).outer});
+    return c.conflict("its order of axes is not legal");
+}
+
+inline bool carry_concat(batch_carrier& c) {
+    batch_axis where;
+    std::int64_t extent = 0;
+    for (int i = 0; i < c.inputs(); ++i) {
+        if (!c.carries(i)) continue;
+        if (where.none()) where = c.state(i), extent = c.extent(i);
+        if (c.state(i) != where || c.extent(i) != extent) return c.conflict("its inputs hold the samples along different axes");
+    }
+    std::vector<std::int64_t> axis{c.integer("axis", 1)};
+    if (!count_from_front(axis, c.output_extents().rank()) || axis[0] == where.axis) return c.conflict("it joins along the axis of the samples");
+    for (int i = 0; i < c.inputs(); ++i) {
+        if (c.has(i) && !c.carries(i) && !c.one_for_each(i, where.axis, extent, where.outer)) return false;
+    }
+    return c.answer(0, where);
+}
+
+inline bool carry_slice(batch_carrier& c) {
+    if (!c.only(1)) return false;
+    std::vector<std::int64_t> starts, ends, axes, steps;
+    if (!c.integers("starts", 1, starts) || !c.integers("ends", 2, ends)) return c.conflict("what it takes depends on contents");
+    if (!c.integers("axes", 3, axes))
+        for (std::size_t i = 0; i < starts.size(); ++i) axes.push_back(static_cast<std::int64_t>(i));
+    c.integers("steps", 4, steps);
+    if (!count_from_front(axes, c.extents(0).rank())) return c.conflict("its axis is out of range");
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+        if (axes[i] != c.state(0).axis) continue;
+        if ((i < steps.size() && steps[i] != 1) || c.output_extents()[c.state(0).axis] != c.extent(0)) return c.conflict("it takes some of the samples");
+        c.change = batch_change::slice;
+    }
+    return c.answer(0, c.state(0));
+}
+
+inline bool carry_pad(batch_carrier& c) {
+    if (!c.only(1)) return false;
+    // What it adds along the axis of the samples shows in the extents, but for as much taken off on the other side.
+    std::vector<std::int64_t> pads, axes;
+    if (!c.integers("pads", 1, pads)) return c.conflict("what it adds depends on contents");
+    if (!c.has(3) || !c.integers("", 3, axes))
+        for (int a = 0; a < c.extents(0).rank(); ++a) axes.push_back(a);
+    if (!count_from_front(axes, c.extents(0).rank()) || pads.size() != 2 * axes.size()) return c.conflict("its pads are not legal");
+    for (std::size_t i = 0; i < axes.size(); ++i)
+        if (axes[i] == c.state(0).axis && (pads[i] || pads[i + axes.size()])) return c.conflict("it adds to the samples");
+    return c.answer(0, c.state(0));
+}
+
+inline bool carry_expand(batch_carrier& c) {
+    if (!c.only(1)) return false;
+    const int axis = c.state(0).axis + c.output_extents().rank() - c.extents(0).rank();
+    if (!c.value_in(1).constant) return c.conflict("its shape depends on contents");
+    if (c.output_extents()[axis] != c.extent(0)) return c.conflict("it broadcasts the axis of the samples");
+    c.change = batch_change::expand;
+    return c.answer(0, {axis, c.state(0).outer});
+}
+
+// The old index becomes the inner one.
+inline bool carry_tile(batch_carrier& c) {
+    std::vector<std::int64_t> repeats;
+    if (!c.only(1)) return false;
+    if (!c.integers("", 1, repeats) || static_cast<int>(repeats.size()) != c.extents(0).rank()) return c.conflict("its repeats depend on contents");
+    const batch_axis where = c.state(0);
+    return c.answer(0, {where.axis, where.outer * repeats[static_cast<std::size_t>(where.axis)]});
+}
+
+inline bool carry_resize(batch_carrier& c) {
+    if (!c.only(1)) return false;
+    const int axis = c.state(0).axis;
+    if (c.output_extents()[axis] != c.extent(0)) return c.conflict("it resizes along the samples");
+    std::vector<std::int64_t> sizes, axes;
+    const bool sized = c.n.op_type == "Resize" && c.has(3) && c.value_in(3).extents.elements() > 0;
+    if (sized && !c.integers("", 3, sizes)) return c.conflict("its sizes depend on contents");
+    if (!c.integers("axes", -1, axes))
+        for (int a = 0; a < c.extents(0).rank(); ++a) axes.push_back(a);
+    if (!count_from_front(axes, c.extents(0).rank())) return c.conflict("its axis is out of range");
+    if (sized && is_among(axes, axis)) c.change = batch_change::sizes;
+    return c.answer(0, c.state(0));
+}
+
+// The product of two operands of numpy's matmul, at inputs a and b.
+inline bool carry_product(batch_carrier& c, int a, int b) {
+    const int rank[] = {c.extents(a).rank(), c.extents(b).rank()}, out_rank = c.output_extents().rank();
+    const bool vector[] = {rank[0] == 1, rank[1] == 1};
+    if (c.carries(a) && (vector[0] || c.state(a).axis == rank[0] - 1)) return c.conflict("it sums over the samples");
+    if (c.carries(b) && (vector[1] || c.state(b).axis == rank[1] - 2)) return c.conflict("it sums over the samples");
+    const bool row = c.carries(a) && c.state(a).axis == rank[0] - 2, column = c.carries(b) && c.state(b).axis == rank[1] - 1;
+    if (row || column) {
+        if (c.carries(a) && c.carries(b)) return c.conflict("its inputs hold the samples along different axes");
+        const int axis = column ? out_rank - 1 : out_rank - (vector[1] ? 1 : 2);
+        return c.answer(0, {axis, c.state(row ? a : b).outer});
+    }
+    // Along the axes of many products: both have them at one place from the right.
+    int from_right = 0;
+    batch_axis where;
+    std::int64_t extent = 0;
+    for (int i : {a, b}) {
+        if (!c.carries(i)) continue;
+        const int here = c.state(i).axis - c.extents(i).rank();
+        if (from_right == 0) from_right = here, where = c.state(i), extent = c.extent(i);
+        if (here != from_right || c.state(i).outer != where.outer || c.extent(i) != extent) return c.conflict("its inputs hold the samples along different axes");
+    }
+    for (int i : {a, b}) {
+        const int axis = c.extents(i).rank() + from_right;
+        if (!c.carries(i) && axis >= 0 && !c.fits_beside(i, axis, extent, where.outer)) return false;
+    }
+    const int shift = (vector[0] ? 1 : 0) + (vector[1] ? 1 : 0);  // axes that the output lacks
+    return c.answer(0, {out_rank + from_right + shift, where.outer});
+}
+inline bool carry_matmul(batch_carrier& c) { return c.only(3) && carry_product(c, 0, 1); }
+inline bool carry_qlinear_matmul(batch_carrier& c) { return c.only(9) && carry_product(c, 0, 3); }
+
+inline bool carry_gemm(batch_carrier& c) {
+    const bool a = c.carries(0), b = c.carries(1);
+    if (a && c.state(0).axis != (c.integer("transA", 0) ? 1 : 0)) return c.conflict("it sums over the samples");
+    if (b && c.state(1).axis != (c.integer("transB", 0) ? 0 : 1)) return c.conflict("it sums over the samples");
+    if (a && b) return c.conflict("its inputs hold the samples along different axes");
+    batch_axis where{a ? 0 : 1, c.state(a ? 0 : 1).outer};
+    if (!a && !b) where = {c.state(2).axis + 2 - c.extents(2).rank(), c.state(2).outer};
+    if (!c.has(2)) return c.answer(0, where);
+    const int axis = where.axis + c.extents(2).rank() - 2;
+    const std::int64_t extent = c.output_extents()[where.axis];
+    if (c.carries(2) && (c.state(2).axis != axis || c.state(2).outer != where.outer || c.extent(2) != extent)) return c.conflict("its inputs hold the samples along different axes");
+    if (!c.carries(2) && axis >= 0 && !c.fits_beside(2, axis, extent, where.outer)) return false;
+    return c.answer(0, where);
+}
+
+inline bool carry_einsum(batch_carrier& c) {
+    std::vector<tensor_view> in(c.n.inputs.size());
+    for (int i = 0; i < c.inputs(); ++i) in[static_cast<std::size_t>(i)] = {c.value_in(i).type, c.extents(i), nullptr};
+    tensor_view made;
+    const limits none;
+    const op_context context{c.n, in.data(), c.inputs(), &made, 1, none};
+    ops::einsum_plan plan;
+    if (!ops::plan_einsum(context, plan).ok()) return c.conflict("its equation is not legal");
+    int label = -1;
+    batch_axis where;
+    std::int64_t extent = 0;
+    const auto name = [&](int i) { return static_cast<int>(plan.terms[static_cast<std::size_t>(i)].name[c.state(i).axis]); };
+    for (int i = 0; i < c.inputs(); ++i) {
+        if (!c.carries(i)) continue;
+        if (label < 0) label = name(i), where = c.state(i), extent = c.extent(i);
+        if (name(i) != label || c.state(i).outer != where.outer || c.extent(i) != extent) return c.conflict("its inputs hold the samples along different axes");
+    }
+    for (int i = 0; i < c.inputs(); ++i) {
+        const ops::einsum_term& term = plan.terms[static_cast<std::size_t>(i)];
+        int times = 0;
+        for (int a = 0; a < term.rank; ++a) times += term.name[a] == label;
+        if (times > 1) return c.conflict("it takes a diagonal of the samples");
+        const int axis = term.find(static_cast<std::uint8_t>(label));
+        if (!c.carries(i) && axis >= 0 && !c.fits_beside(i, axis, extent, where.outer)) return false;
+    }
+    const int axis = plan.output.find(static_cast<std::uint8_t>(label));
+    if (axis < 0) return c.conflict("it sums over the samples");
+    return c.answer(0, {axis, where.outer});
+}
+
+// RNN, GRU, LSTM: X, W, R, B, sequence_lens, initial states.
+inline bool carry_recurrent(batch_carrier& c) {
+    const bool batch_first = c.integer("layout", 0) != 0;
+    const int axis = batch_first ? 0 : 1;
+    if (!c.only(1 | 32 | 64) || !c.carries(0) || c.state(0).axis != axis) return c.conflict(c.why.empty() ? "its samples do not lie along the batch" : c.why);
+    const batch_axis where = c.state(0);
+    for (int i : {4, 5, 6}) {
+        if (!c.has(i)) continue;
+        const int along = i == 4 ? 0 : axis;
+        if (c.carries(i) && (c.state(i).axis != along || c.state(i).outer != where.outer)) return c.conflict("its inputs hold the samples along different axes");
+        if (!c.carries(i) && !c.one_for_each(i, along, c.extent(0), where.outer)) return false;
+    }
+    c.answer(0, {batch_first ? 0 : 2, where.outer});
+    for (int i : {1, 2}) c.answer(i, {axis, where.outer});
+    return true;
+}
+
+inline bool carry_quantize(batch_carrier& c) {
+    if (!c.only(1)) return false;
+    if (c.integer("block_size", 0)) return c.conflict("it has scales by blocks");
+    return c.extents(1).elements() > 1 ? carry_beside(c, {c.integer("axis", 1)}) : c.answer(0, c.state(0));
+}
+
+// Where the samples may lie in a view of input 0, best first: alone along the axis where they were (`natural`), alone elsewhere, within an axis.
+inline void list_places(batch_carrier& c, int natural) {
+    const shape& to = c.output_extents();
+    const std::int64_t before = c.before(0);
+    c.natural = natural;
+    struct ranked {
+        int tier;
+        batch_axis where;
+    };
+    std::vector<ranked> found;
+    std::int64_t prefix = 1;
+    for (int a = 0; a < to.rank() && prefix > 0 && prefix <= before; prefix *= to[a], ++a) {
+        if (before % prefix) continue;
+        const std::int64_t outer = before / prefix;
+        if (to[a] < 1 || to[a] % (outer * c.samples)) continue;
+        const bool alone = to[a] == c.samples && outer == 1;
+        const int tier = alone ? (a == natural ? 0 : 1) : 2 + 2 * (a == to.rank() - 1) + (outer != 1);
+        found.push_back({tier, {a, outer}});
+    }
+    std::stable_sort(found.begin(), found.end(), [](const ranked& a, const ranked& b) { return a.tier < b.tier; });
+    for (const ranked& r : found) c.options.push_back(r.where);
+}
+
+inline bool carry_view(batch_carrier& c) {
+    if (!c.only(1)) return false;
+    const shape &from = c.extents(0), &to = c.output_extents();
+    if (from.elements() < 1) return c.conflict("it is empty");
+    int natural = c.state(0).axis;
+    std::vector<std::int64_t> axes;
+    if (c.n.op_type == "Flatten") natural = natural < c.integer("axis", 1) ? 0 : 1;
+    if (c.n.op_type == "Squeeze") {
+        if (!c.integers("axes", 1, axes))
+            for (int a = 0; a < from.rank(); ++a)
+                if (from[a] == 1) axes.push_back(a);
+        count_from_front(axes, from.rank());
+        int gone = 0;
+        for (int a = 0; a < natural; ++a) gone += is_among(axes, a);
+        natural = is_among(axes, natural) ? -1 : natural - gone;
+    }
+    if (c.n.op_type == "Unsqueeze" && c.integers("axes", 1, axes)) {
+        count_from_front(axes, to.rank());
+        for (int a = 0; a <= natural; ++a) natural += is_among(axes, a);
+    }
+    list_places(c, natural);
+    c.change = batch_change::reshape;
+    return !c.options.empty() || c.conflict("the samples have no place in its shape " + text(to));
+}
+
+inline bool carry_gather(batch_carrier& c) {
+    if (!c.only(3)) return false;
+    if (c.carries(0) && c.carries(1)) return c.conflict("its indices depend on the sample");
+    std::vector<std::int64_t> axis{c.integer("axis", 0)}, indices;
+    if (!count_from_front(axis, c.extents(0).rank())) return c.conflict("its axis is out of range");
+    const int along = static_cast<int>(axis[0]);
+    if (c.carries(1)) return c.answer(0, {along + c.state(1).axis, c.state(1).outer});
+    if (along != c.state(0).axis) return c.answer(0, {c.state(0).axis + (along < c.state(0).axis ? c.extents(1).rank() - 1 : 0), c.state(0).outer});
+    // Along the samples' own axis, whose index is (sample, inner): within each of them.
+    if (c.state(0).outer != 1 || c.samples != 1) return c.conflict("it takes some of the samples");
+    if (!c.integers("", 1, indices)) return c.conflict("its indices depend on contents");
+    std::int64_t place = 0;
+    bool all = static_cast<std::int64_t>(indices.size()) == c.extent(0);
+    for (const std::int64_t i : indices) all &= i == place++;
+    list_places(c, c.extents(1).rank() ? along : -1);
+    c.change = all ? batch_change::reshape : batch_change::gather;
+    return !c.options.empty() || c.conflict("the samples have no place in its shape " + text(c.output_extents()));
+}
+
+// Indices of whole slices: into axes behind which the samples lie, or apart for each sample.
+inline bool carry_gather_nd(batch_carrier& c) {
+    if (!c.only(3)) return false;
+    const std::int64_t batch_axes = c.integer("batch_dims", 0), into = batch_axes + c.extents(1)[c.extents(1).rank() - 1];
+    if (!c.carries(1) && c.state(0).axis >= into) return c.answer(0, {c.state(0).axis - static_cast<int>(into) + c.extents(1).rank() - 1, c.state(0).outer});
+    const batch_axis where = c.carries(0) ? c.state(0) : c.state(1);
+    if (where.axis >= batch_axes || (c.carries(0) && c.carries(1) && c.state(0) != c.state(1))) return c.conflict("it takes some of the samples");
+    for (int i : {0, 1})
+        if (!c.carries(i) && !c.one_for_each(i, where.axis, c.extent(1 - i), where.outer)) return false;
+    return c.answer(0, where);
+}
+
+// Indices, and what is written at them, beside the data: all hold the samples along one axis, which is not the one that is indexed.
+inline bool carry_indexed(batch_carrier& c) {
+    std::vector<std::int64_t> axis{c.integer("axis", 0)};
+    batch_axis where;
+    std::int64_t extent = 0;
+    for (int i = 0; i < c.inputs(); ++i)
+        if (c.carries(i)) where = c.state(i), extent = c.extent(i);
+    if (!count_from_front(axis, c.extents(0).rank()) || axis[0] == where.axis) return c.conflict("it works along the axis of the samples");
+    for (int i = 0; i < c.inputs(); ++i) {
+        if (c.carries(i) && (c.state(i) != where || c.extent(i) != extent)) return c.conflict("its inputs hold the samples along different axes");
+        if (!c.carries(i) && !c.one_for_each(i, where.axis, extent, where.outer)) return false;
+    }
+    return c.answer(0, where);
+}
+
+/// The rule of an operator; null where there is none.
+inline batch_rule batch_rule_of(const node& n) {
+    struct row {
+        const char* op_type;
+        batch_rule rule;
+    };
+    static constexpr row rows[] = {
+        {"ArgMax", carry_arg}, {"ArgMin", carry_arg}, {"Attention", carry_first_axis<7>}, {"AveragePool", carry_pool}, {"BatchNormalization", carry_batch_norm},
+        {"Col2Im", carry_first_axis<1>}, {"Concat", carry_concat}, {"Conv", carry_first_axis<1>}, {"ConvInteger", carry_first_axis<1>}, {"ConvTranspose", carry_first_axis<1>},
+        {"Crop", carry_first_axis<1>}, {"CumProd", carry_cumulative}, {"CumSum", carry_cumulative}, {"DeformConv", carry_first_axis<21>},
+        {"DepthToSpace", carry_first_axis<1>}, {"DequantizeLinear", carry_quantize}, {"Det", carry_matrix}, {"Dropout", carry_elementwise},
+        {"Einsum", carry_einsum}, {"Expand", carry_expand}, {"GRU", carry_recurrent}, {"Gather", carry_gather}, {"GatherElements", carry_indexed}, {"GatherND", carry_gather_nd},
+        {"Gemm", carry_gemm}, {"GlobalAveragePool", carry_pool}, {"GlobalLpPool", carry_pool}, {"GlobalMaxPool", carry_pool},
+        {"GridSample", carry_first_axis<3>}, {"GroupNormalization", carry_first_axis<1>}, {"Hardmax", carry_softmax}, {"ImageScaler", carry_first_axis<1>},
+        {"InstanceNormalization", carry_first_axis<1>}, {"LRN", carry_first_axis<1>}, {"LSTM", carry_recurrent}, {"LayerNormalization", carry_layer_norm},
+        {"LogSoftmax", carry_softmax}, {"LpNormalization", carry_axis_last}, {"LpPool", carry_pool}, {"MatMul", carry_matmul}, {"MatMulInteger", carry_matmul},
+        {"MaxPool", carry_pool}, {"MeanVarianceNormalization", carry_mean_variance}, {"Pad", carry_pad}, {"QLinearConv", carry_first_axis<1>},
+        {"QLinearMatMul", carry_qlinear_matmul}, {"QuantizeLinear", carry_quantize}, {"RMSNormalization", carry_layer_norm}, {"RNN", carry_recurrent},
+        {"ReduceL1", carry_reduce}, {"ReduceL2", carry_reduce}, {"ReduceLogSum", carry_reduce}, {"ReduceLogSumExp", carry_reduce}, {"ReduceMax", carry_reduce},
+        {"ReduceMean", carry_reduce}, {"ReduceMin", carry_reduce}, {"ReduceProd", carry_reduce}, {"ReduceSum", carry_reduce}, {"ReduceSumSquare", carry_reduce},
+        {"Resize", carry_resize}, {"RotaryEmbedding", carry_first_axis<9>}, {"ScatterElements", carry_indexed}, {"Slice", carry_slice}, {"Softmax", carry_softmax}, {"SpaceToDepth", carry_first_axis<1>},
+        {"Split", carry_axis_first}, {"Tile", carry_tile}, {"TopK", carry_axis_last}, {"Transpose", carry_transpose}, {"Trilu", carry_matrix},
+        {"Upsample", carry_resize},
+    };
+    if (n.op && (n.op->flags & op_flag::random)) return nullptr;
+    if (n.op && (n.op->flags & op_flag::elementwise)) return carry_elementwise;
+    if (n.op && (n.op->flags & op_flag::view) && n.op_type != "Identity") return carry_view;
+    if (!n.domain.empty()) return nullptr;
+    if (n.op_type == "Identity") return carry_elementwise;
+    for (const row& r : rows)
+        if (n.op_type == r.op_type) return r.rule;
+    return nullptr;
+}
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Follows the samples through a graph whose shapes are known.
+class batch_follower {
+public:
+    batch_follower(const graph& g, value_id input, std::int64_t samples) : g_(g), samples_(samples), input_(input), states_(g.values.size()), maker_(g.values.size(), -1) {
+        for (std::size_t i = 0; i < g.nodes.size(); ++i)
+            for (value_id id : g.nodes[i].outputs)
+                if (id != no_value) maker_[index(id)] = static_cast<int>(i);
+    }
+
+    status run() {
+        states_[index(input_)] = {0, 1};
+        steps_.resize(g_.nodes.size());
+        // A choice that was wrong is made anew a few times; more than that has not been seen to help.
+        std::int64_t visits = 64 * static_cast<std::int64_t>(g_.nodes.size());
+        for (std::size_t i = 0; i < g_.nodes.size();) {
+            if (--visits < 0) return std::move(first_);
+            std::string why;
+            if (pass(i, why)) {
+                ++i;
+                continue;
+            }
+            // What is told in the end is what stood in the way of the likeliest places.
+            if (first_.ok()) first_ = blocked(g_.nodes[i], why);
+            const int back = latest_choice(i);
+            if (back < 0) return std::move(first_);
+            ++steps_[static_cast<std::size_t>(back)].chosen;
+            for (std::size_t k = static_cast<std::size_t>(back) + 1; k <= i; ++k) steps_[k].chosen = 0;
+            i = static_cast<std::size_t>(back);
+        }
+        return {};
+    }
+
+    const std::vector<batch_axis>& states() const { return states_; }
+    batch_step& step(std::size_t i) { return steps_[i].step; }
+
+private:
+    struct visited {
+        batch_step step;
+        std::size_t options = 0, chosen = 0;
+    };
+    static std::size_t index(value_id id) { return static_cast<std::size_t>(id); }
+    static status blocked(const node& n, const std::string& why) {
+        return fail(errc::graph_fixed_batch, place(n), why + ", so that the network only takes the batch that it was exported with");
+    }
+
+    bool pass(std::size_t i, std::string& why) {
+        const node& n = g_.nodes[i];
+        visited& at = steps_[i];
+        at.step = batch_step();
+        at.options = 0;
+        bool carries = false, shapes = true;
+        for (value_id id : n.inputs)
+            if (id != no_value) carries |= !states_[index(id)].none(), shapes &= has_shape(id);
+        for (const attribute& a : n.attributes)
+            if (a.graph)
+                for (const capture& c : a.graph->captures) carries |= !states_[index(c.outer)].none();
+        for (value_id id : n.outputs)
+            if (id != no_value) states_[index(id)] = {}, shapes &= has_shape(id);
+        if (!carries) return true;
+        if (!shapes) return why = "its shape can only be told by running", false;
+        const batch_rule rule = batch_rule_of(n);
+        if (!rule) return why = "the operator may mix samples", false;
+        batch_carrier c(g_, n, states_, samples_);
+        if (!rule(c)) return why = c.why, false;
+        at.options = c.options.size();
+        if (at.options) c.out[0] = c.options[at.chosen];
+        for (std::size_t k = 0; k < n.outputs.size(); ++k)
+            if (n.outputs[k] != no_value) states_[index(n.outputs[k])] = c.out[k];
+        at.step.change = c.change;
+        at.step.repeats = std::move(c.repeats);
+        at.step.natural = c.natural;
+        return true;
+    }
+    bool has_shape(value_id id) const { return g_.values[index(id)].has_shape && g_.values[index(id)].extents.known(); }
+
+    // The last node before node i that had a choice and that node i depends on; -1: none has one left.
+    int latest_choice(std::size_t i) const {
+        std::vector<char> needed(i + 1, 0);
+        needed[i] = 1;
+        for (std::size_t k = i + 1; k-- > 0;) {
+            if (!needed[k]) continue;
+            if (k < i && steps_[k].chosen + 1 < steps_[k].options) return static_cast<int>(k);
+            for (value_id id : g_.nodes[k].inputs)
+                if (id != no_value && maker_[index(id)] >= 0 && maker_[index(id)] < static_cast<int>(k)) needed[static_cast<std::size_t>(maker_[index(id)])] = 1;
+        }
+        return -1;
+    }
+
+    const graph& g_;
+    std::int64_t samples_;
+    value_id input_;
+    std::vector<batch_axis> states_;
+    std::vector<int> maker_;
+    std::vector<visited> steps_;
+    status first_;
+};
+
+// With three times the samples every value has to have three times the extent along their axis, and the others as they were.
+inline status check_opened(const graph& fixed, const graph& opened, const shape& input, const std::vector<batch_axis>& states, executor& pool, const limits& limit) {
+    shape more = input;
+    more[0] *= 3;
+    graph g;
+    GRAFT_TRY_ASSIGN(g, specialize_first_input(opened, more, pool, limit));
+    for (const node& n : g.nodes)
+        for (value_id id : n.outputs) {
+            const std::size_t i = static_cast<std::size_t>(id);
+            if (id == no_value || i >= states.size() || !g.values[i].has_shape) continue;
+            shape expected = fixed.values[i].extents;
+            if (!states[i].none()) expected[states[i].axis] *= 3;
+            if (fixed.values[i].has_shape && g.values[i].extents != expected)
+                return fail(errc::graph_fixed_batch, place(n), "for three times the samples its shape is " + text(g.values[i].extents) + " and not " + text(expected));
+        }
+    return {};
+}
+
+}  // namespace detail
+
+GRAFT_INLINE bool takes_any_batch(const graph& g, const shape& input, executor& pool, const limits& limit) {
+    shape two = input;
+    two[0] = 2;
+    for (value_id id : g.inputs) {
+        const value& v = g.values[static_cast<std::size_t>(id)];
+        if (v.constant) continue;
+        if (v.has_shape && v.extents.rank() && v.extents[0] >= 0) return false;
+        break;
+    }
+    auto known = specialize_first_input(g, two, pool, limit);
+    if (!known.ok()) return false;
+    for (value_id id : known->outputs) {
+        const value& v = known->values[static_cast<std::size_t>(id)];
+        if (v.has_shape && (v.extents.rank() < 1 || v.extents[0] != 2)) return false;
+    }
+    return true;
+}
+
+GRAFT_INLINE result<graph> open_batch(graph g, const shape& input, executor& pool, const limits& limit) {
+    std::vector<value_id> open;
+    for (value_id id : g.inputs)
+        if (!g.values[static_cast<std::size_t>(id)].constant) open.push_back(id);
+    if (open.size() != 1) return fail(errc::input_name, g.name, "a network has to have one input for its batch to be opened; this one asks for " + std::to_string(open.size()));
+    if (input.rank() < 1 || !input.known() || input[0] < 1) return fail(errc::input_shape, g.name, "the shape of a batch has to be known: " + text(input));
+    if (takes_any_batch(g, input, pool, limit)) return g;
+    GRAFT_TRY_ASSIGN(g, specialize_first_input(std::move(g), input, pool, limit));
+    detail::batch_follower follower(g, open[0], input[0]);
+    GRAFT_TRY(follower.run());
+    std::vector<detail::batch_step> steps;
+    for (std::size_t i = 0; i < g.nodes.size(); ++i) steps.push_back(std::move(follower.step(i)));
+    graph made;
+    GRAFT_TRY_ASSIGN(made, detail::batch_rewriter(g, open[0], input[0], follower.states(), steps).run());
+    GRAFT_TRY(detail::check_opened(g, made, input, follower.states(), pool, limit));
+    return made;
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
 
 #include <atomic>
 
@@ -36752,18 +39053,28 @@ struct model_state {
     std::vector<value_info> inputs, outputs;
 };
 
-// Nodes that a row of the app's own runs in place of graft's get the long name of the domain, so that no pass or kernel that knows
-// the operator by its name takes them.
-inline void set_apart(graft::graph& g, const op_table& own) {
-    for (node& n : g.nodes) {
-        if (n.domain.empty() && n.op >= own.rows && n.op < own.rows + own.size) n.domain = "ai.onnx";
-        for (attribute& a : n.attributes)
-            if (a.graph) {
-                auto body = std::make_shared<graft::graph>(*a.graph);
-                set_apart(*body, own);
-                a.graph = std::move(body);
-            }
+// Of a model that was made and not loaded: nothing.
+inline const model_state& state_of(const std::shared_ptr<const model_state>& state) {
+    static const model_state none;
+    return state ? *state : none;
+}
+inline status no_model(const char* where) { return fail(errc::usage, where, "its model is empty: give it what graft::load returns"); }
+
+// The batch of a network whose other extents are known; what cannot be opened stays as it is.
+inline result<graph> opened_where_possible(graph g, const limits& limit) {
+    const value* input = nullptr;
+    for (value_id id : g.inputs) {
+        const value& v = g.values[static_cast<std::size_t>(id)];
+        if (v.constant) continue;
+        if (input) return g;
+        input = &v;
     }
+    if (!input || !input->has_shape || input->extents.rank() < 1 || !input->extents.known()) return g;
+    executor serial;
+    auto opened = open_batch(g, input->extents, serial, limit);
+    if (opened.ok()) return opened;
+    if (opened.error().code() == errc::memory_oom) return opened;
+    return g;
 }
 
 inline value_info describe(const graph& g, value_id id) {
@@ -36773,14 +39084,17 @@ inline value_info describe(const graph& g, value_id id) {
 
 }  // namespace detail
 
-GRAFT_INLINE const std::vector<value_info>& model::inputs() const { return state_->inputs; }
-GRAFT_INLINE const std::vector<value_info>& model::outputs() const { return state_->outputs; }
-GRAFT_INLINE const graph& model::graph() const { return state_->source; }
+GRAFT_INLINE const std::vector<value_info>& model::inputs() const& { return detail::state_of(state_).inputs; }
+GRAFT_INLINE const std::vector<value_info>& model::outputs() const& { return detail::state_of(state_).outputs; }
+GRAFT_INLINE const graph& model::graph() const& { return detail::state_of(state_).source; }
+GRAFT_INLINE std::vector<value_info> model::inputs() && { return detail::state_of(state_).inputs; }
+GRAFT_INLINE std::vector<value_info> model::outputs() && { return detail::state_of(state_).outputs; }
+GRAFT_INLINE graph model::graph() && { return detail::state_of(state_).source; }
 GRAFT_INLINE std::string model::metadata(const std::string& key) const {
-    const std::string* found = state_->source.find_metadata(key);
+    const std::string* found = graph().find_metadata(key);
     return found ? *found : std::string();
 }
-GRAFT_INLINE status model::save(const std::string& path) const { return write_onnx_file(state_->source, path); }
+GRAFT_INLINE status model::save(const std::string& path) const { return state_ ? write_onnx_file(state_->source, path) : detail::no_model("model"); }
 
 namespace detail {
 inline std::vector<tensor_view> views_of(const model_state& state, const std::vector<value_info>& given) {
@@ -36804,10 +39118,23 @@ inline result<std::shared_ptr<const plan>> plan_of(const model_state& state, con
 }
 }  // namespace detail
 
-GRAFT_INLINE const char* model::device() const noexcept { return state_->folded.on ? state_->folded.on->name().c_str() : "cpu"; }
+GRAFT_INLINE std::string shape_text(const value_info& v) {
+    if (!v.has_shape) return "of any rank";
+    std::string out = "[";
+    for (int i = 0; i < v.extents.rank(); ++i) {
+        const auto at = static_cast<std::size_t>(i);
+        const bool named = at < v.dimensions.size() && !v.dimensions[at].empty();
+        out += (i ? "," : "") + (v.extents[i] >= 0 ? std::to_string(v.extents[i]) : named ? escape(v.dimensions[at]) : "?");
+    }
+    return out + "]";
+}
+GRAFT_INLINE std::string to_string(const value_info& v) { return escape(v.name) + " " + name(v.type) + " " + shape_text(v); }
+
+GRAFT_INLINE const char* model::device() const noexcept { return state_ && state_->folded.on ? state_->folded.on->name().c_str() : "cpu"; }
 GRAFT_INLINE void warn_on_stderr(const char* text) { std::fprintf(stderr, "graft: warning: %s\n", text); }
 
 GRAFT_INLINE result<model::memory_use> model::memory(const std::vector<value_info>& inputs) const {
+    if (!state_) return detail::no_model("model");
     std::shared_ptr<const plan> p;
     GRAFT_TRY_ASSIGN(p, detail::plan_of(*state_, inputs));
     memory_use use;
@@ -36821,6 +39148,7 @@ GRAFT_INLINE result<model::memory_use> model::memory(const std::vector<value_inf
 }
 
 GRAFT_INLINE result<std::vector<placement>> model::placements(const std::vector<value_info>& inputs) const {
+    if (!state_) return detail::no_model("model");
     std::shared_ptr<const plan> p;
     GRAFT_TRY_ASSIGN(p, detail::plan_of(*state_, inputs));
     std::vector<placement> all;
@@ -36839,6 +39167,18 @@ GRAFT_INLINE result<std::vector<placement>> model::placements(const std::vector<
     return all;
 }
 
+namespace detail {
+// What the CPU says to numbers that it was asked for. `unusable`: why another device was not taken, where one might have been.
+inline status host_precision(const std::string& precision, const status& unusable = {}) {
+    if (precision == "auto" || precision == "float32") return {};
+    for (const char* known : {"tf32", "float16", "bfloat16"})
+        if (precision == known)
+            return fail(errc::device_unavailable, "precision", precision + " is a precision of GPUs, and this runs on the CPU, which computes in float32: leave it out, or take a GPU (--device cuda)" +
+                                                                   (unusable.ok() ? "" : ". No GPU was taken: " + unusable.error().detail()));
+    return fail(errc::usage, "precision", "'" + precision + "' is none of auto, float32, tf32, float16, bfloat16");
+}
+}  // namespace detail
+
 GRAFT_INLINE result<std::shared_ptr<device>> open_device(const std::string& wanted, const device_options& options, void (*warn)(const char*), const backend* const* backends, int count) {
     static std::atomic_flag warned = ATOMIC_FLAG_INIT;
     const bool any = wanted == "auto";
@@ -36850,18 +39190,21 @@ GRAFT_INLINE result<std::shared_ptr<device>> open_device(const std::string& want
         if (!any && (backends[i]->open ? kind : wanted) != backends[i]->name) continue;
         if (!backends[i]->open) {
             GRAFT_TRY(backends[i]->available());
+            GRAFT_TRY(detail::host_precision(options.precision, unusable));
             return std::shared_ptr<device>();
         }
         auto opened = backends[i]->open(any ? backends[i]->name : wanted, options);
         if (opened.ok() || !any) return opened;
         unusable = opened.take_status();
-        if (warn && !warned.test_and_set()) warn((std::string("running on the CPU: ") + unusable.error().what()).c_str());
+        const bool expected = !backends[i]->expected || backends[i]->expected();
+        if (warn && expected && detail::host_precision(options.precision).ok() && !warned.test_and_set()) warn((std::string("running on the CPU: ") + unusable.error().what()).c_str());
     }
     if (!unusable.ok()) return unusable;
     return fail(errc::device_unavailable, wanted, "this program has no such back end; it has: " + names);
 }
 
 GRAFT_INLINE result<model> load_graph(graph g, const load_options& options, const backend* const* backends, int count) {
+    if (options.reference) GRAFT_TRY(detail::host_precision(options.on_device.precision));
     std::shared_ptr<device> on = options.reference ? nullptr : options.opened;
     if (!on && !options.reference) GRAFT_TRY_ASSIGN(on, open_device(options.device, options.on_device, options.warn, backends, count));
     std::vector<op_table> tables;
@@ -36869,6 +39212,8 @@ GRAFT_INLINE result<model> load_graph(graph g, const load_options& options, cons
     const ops::table_list own = ops::all_op_tables();
     tables.insert(tables.end(), own.tables, own.tables + own.size);
     GRAFT_TRY(verify_graph(g, tables.data(), static_cast<int>(tables.size()), options.limits));
+
+    if (options.open_batch) GRAFT_TRY_ASSIGN(g, detail::opened_where_possible(std::move(g), options.limits));
 
     auto state = std::make_shared<detail::model_state>();
     for (value_id id : g.inputs) state->inputs.push_back(detail::describe(g, id));
@@ -36945,10 +39290,10 @@ struct session::state {
     detail::context* last = nullptr;
     std::vector<tensor> inputs;
     std::vector<tensor_view> views;
-    tensor nothing;
 };
 
-GRAFT_INLINE session::session(const model& m, const session_options& options) : state_(new state) {
+GRAFT_INLINE session::session(const model& m, const session_options& options) : state_(m.state_ ? new state : nullptr) {
+    if (!state_) return;
     state_->model = m.state_;
     if (!options.pool) state_->own_pool = std::make_unique<pool_executor>(options.threads);
     state_->pool = options.pool ? options.pool : state_->own_pool.get();
@@ -36962,6 +39307,7 @@ GRAFT_INLINE session::session(session&&) noexcept = default;
 GRAFT_INLINE session& session::operator=(session&&) noexcept = default;
 
 GRAFT_INLINE status session::set_input(std::size_t i, const tensor& value) {
+    if (!state_) return detail::no_model("session");
     if (i >= state_->inputs.size()) return fail(errc::input_name, "input " + std::to_string(i), "the model has " + std::to_string(state_->inputs.size()) + " inputs");
     const value_info& info = state_->model->inputs[i];
     if (value && info.type != dtype::undefined && value.type() != info.type)
@@ -36978,6 +39324,7 @@ GRAFT_INLINE status session::set_input(std::size_t i, const tensor& value) {
 GRAFT_INLINE status session::run() { return run_inputs(0, nullptr); }
 // `next`: where input `coming` of the next run lies; null where that is not known.
 GRAFT_INLINE status session::run_inputs(std::size_t coming, const void* next) {
+    if (!state_) return detail::no_model("session");
     bool replaces = false;
     for (std::size_t i = 0; i < state_->inputs.size(); ++i) {
         const value_info& info = state_->model->inputs[i];
@@ -36988,9 +39335,13 @@ GRAFT_INLINE status session::run_inputs(std::size_t coming, const void* next) {
     state_->last = replaces ? state_->replaced.get() : state_->folded.get();
     GRAFT_CATCH_BAD_ALLOC("run", state_->last->run(state_->views.data(), next, static_cast<std::int64_t>(coming)));
 }
-GRAFT_INLINE const tensor& session::output(std::size_t i) const { return state_->last ? state_->last->output(i) : state_->nothing; }
+GRAFT_INLINE const tensor& session::output(std::size_t i) const {
+    static const tensor none;
+    return state_ && state_->last ? state_->last->output(i) : none;
+}
 
 GRAFT_INLINE result<std::vector<named_tensor>> session::run(const std::vector<named_tensor>& inputs) {
+    if (!state_) return detail::no_model("session");
     for (tensor& t : state_->inputs) t = tensor();
     for (const named_tensor& given : inputs) {
         std::size_t i = 0;
@@ -37005,6 +39356,7 @@ GRAFT_INLINE result<std::vector<named_tensor>> session::run(const std::vector<na
 }
 
 GRAFT_INLINE result<tensor> session::run(const tensor& input, const tensor* next) {
+    if (!state_) return detail::no_model("session");
     std::size_t only = state_->inputs.size();
     for (std::size_t i = 0; i < state_->inputs.size(); ++i) {
         state_->inputs[i] = tensor();
@@ -37020,6 +39372,7 @@ GRAFT_INLINE result<tensor> session::run(const tensor& input, const tensor* next
 }
 
 GRAFT_INLINE void session::trim() {
+    if (!state_) return;
     state_->folded->trim();
     state_->replaced->trim();
     state_->last = nullptr;
@@ -37046,29 +39399,17 @@ struct prediction {
 struct classifier_options {
     std::string labels;     ///< a text file with one name a line; empty: the model's own, else none
     std::string preprocess; ///< a specification such as "imagenet,crop=224"; empty: the model's own, else a guess
-    load_options load;
+    std::string output;     ///< the output that names classes; empty: the first
+    load_options load;      ///< `classifier::load` opens the batch of a network that was exported for a fixed one, whatever `open_batch` says
     session_options session;
 };
-
-/// Where a specification of preprocessing comes from: the caller, the model's metadata, its 8-bit input (raw), or nowhere
-/// (imagenet).
-enum class preprocess_source : std::uint8_t { given, metadata, raw_bytes, assumed };
-
-/// A specification and where it comes from.
-struct preprocess_choice {
-    preprocess_spec spec;
-    preprocess_source source = preprocess_source::given;
-};
-
-/// How pictures are prepared for an input of type `input`: by `given`, else by `metadata` (a model's graft.preprocess), else raw
-/// for 8-bit inputs, else by a guess, imagenet. Errors: usage.preprocess.
-result<preprocess_choice> choose_preprocess(const std::string& given, const std::string& metadata, dtype input);
 
 /// Names what is in pictures. It holds a session, so bring one a thread; copies of its model are cheap.
 class classifier {
 public:
     /// Loads a model with one picture input. Errors: those of `load`; file.open and labels.count (the labels);
-    /// usage.preprocess; input.name and input.shape (the model does not take one picture).
+    /// usage.preprocess; input.name and input.shape (the model does not take one picture); classify.output (what it gives is not one number
+    /// a class: seen here where the file tells the shape, else at the first picture).
     static result<classifier> load(const std::string& path, const classifier_options& options = {});
     /// The same of a model that is loaded already.
     static result<classifier> make(const model& m, const classifier_options& options = {});
@@ -37078,30 +39419,39 @@ public:
     result<std::vector<prediction>> classify(const std::string& path, int top = 5);
     /// The same of a picture in memory, RGB.
     result<std::vector<prediction>> classify(const image& picture, int top = 5);
+    /// The same of many pictures, in their order: at once as far as the model takes so many and they have one size when they are prepared.
+    result<std::vector<std::vector<prediction>>> classify(const std::vector<image>& pictures, int top = 5);
     /// The probability of every class, by index.
     result<std::vector<double>> probabilities(const image& picture);
+    /// The same of many pictures: a row for each.
+    result<std::vector<std::vector<double>>> probabilities(const std::vector<image>& pictures);
 
-    const graft::model& model() const noexcept { return model_; }
+    const graft::model& model() const& noexcept { return model_; }
     /// The names of the classes by index; empty where there are none.
-    const std::vector<std::string>& labels() const noexcept { return labels_; }
-    const preprocess_choice& preprocessing() const noexcept { return preprocess_; }
+    const std::vector<std::string>& labels() const& noexcept { return labels_; }
+    const preprocess_choice& preprocessing() const& noexcept { return preprocess_; }
+    /// The place of the output that names classes among the model's.
+    std::size_t output() const noexcept { return output_; }
+    /// How many classes there are: as the file says, else by a run on a gray picture. Errors: classify.output, and those of a run.
+    result<std::int64_t> classes();
+    // Of a temporary the thing itself.
+    graft::model model() && { return std::move(model_); }
+    std::vector<std::string> labels() && { return std::move(labels_); }
+    preprocess_choice preprocessing() && { return std::move(preprocess_); }
 
 private:
     classifier(const graft::model& m, const session_options& options) : model_(m), session_(m, options) {}
-    std::vector<prediction> best(const std::vector<double>& probabilities, int top) const;
+    result<std::vector<prediction>> best(const std::vector<double>& probabilities, int top);
+    status add_rows(const std::vector<tensor>& prepared, std::vector<std::vector<double>>& rows);
 
     graft::model model_;
     graft::session session_;
     preprocess_choice preprocess_;
     input_format format_;
     std::vector<std::string> labels_;
-    std::size_t input_ = 0;
+    std::size_t input_ = 0, output_ = 0;
     limits limits_;
 };
-
-/// The probabilities that the first output `scores` of a model stands for, one of each class, for one picture: the scores
-/// themselves where the graph ends in a Softmax, their softmax elsewhere; integers are scaled to a sum of one.
-std::vector<double> class_probabilities(const graph& g, const tensor& scores);
 
 /// Reads class names for a model with `classes` outputs: UTF-8, one a line. One line too few makes output 0 "background".
 /// Errors: file.open, labels.count.
@@ -37115,6 +39465,13 @@ GRAFT_END_NAMESPACE
 // ---- graft/classify_body.hpp
 // Bodies of classify.hpp.
 
+#ifndef GRAFT_SINGLE_GRAFT_EXEC_CLASS_LABELS_HPP
+#define GRAFT_SINGLE_GRAFT_EXEC_CLASS_LABELS_HPP
+// ---- graft/exec/class_labels.hpp
+// How many classes a model tells apart, and what it calls them itself.
+
+
+#if GRAFT_HAS_BODIES
 #ifndef GRAFT_SINGLE_GRAFT_CORE_JSON_HPP
 #define GRAFT_SINGLE_GRAFT_CORE_JSON_HPP
 // ---- graft/core/json.hpp
@@ -37238,72 +39595,6 @@ private:
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
-#ifndef GRAFT_SINGLE_GRAFT_CORE_UTF8_HPP
-#define GRAFT_SINGLE_GRAFT_CORE_UTF8_HPP
-// ---- graft/core/utf8.hpp
-// UTF-8: checking, and writing code points.
-
-
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// Bytes of the well-formed character at the start of `text`, 0 where there is none (overlong forms, surrogates and what lies
-/// past U+10FFFF are not well formed).
-std::size_t utf8_length(std::string_view text) noexcept;
-/// Whether all of the text is well-formed UTF-8.
-bool is_utf8(std::string_view text) noexcept;
-/// Appends a code point; it must be one (not a surrogate, at most U+10FFFF).
-void append_utf8(std::string& out, std::uint32_t code_point);
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-GRAFT_BEGIN_NAMESPACE
-
-GRAFT_INLINE std::size_t utf8_length(std::string_view text) noexcept {
-    if (text.empty()) return 0;
-    const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<std::uint8_t>(text[i]) : std::uint8_t(0); };
-    const auto follows = [&](std::size_t i) { return (byte(i) & 0xc0) == 0x80; };
-    const std::uint8_t a = byte(0), b = byte(1);
-    if (a < 0x80) return 1;
-    if (a < 0xc2) return 0;
-    if (a < 0xe0) return follows(1) ? 2 : 0;
-    if (a < 0xf0) {
-        if (!follows(1) || !follows(2) || (a == 0xe0 && b < 0xa0) || (a == 0xed && b >= 0xa0)) return 0;
-        return 3;
-    }
-    if (a > 0xf4 || !follows(1) || !follows(2) || !follows(3) || (a == 0xf0 && b < 0x90) || (a == 0xf4 && b >= 0x90)) return 0;
-    return 4;
-}
-
-GRAFT_INLINE bool is_utf8(std::string_view text) noexcept {
-    while (!text.empty()) {
-        const std::size_t n = utf8_length(text);
-        if (!n) return false;
-        text.remove_prefix(n);
-    }
-    return true;
-}
-
-GRAFT_INLINE void append_utf8(std::string& out, std::uint32_t c) {
-    const auto put = [&](std::uint32_t byte) { out += static_cast<char>(byte); };
-    if (c < 0x80) return put(c);
-    if (c < 0x800)
-        put(0xc0 | c >> 6);
-    else if (c < 0x10000)
-        put(0xe0 | c >> 12), put(0x80 | (c >> 6 & 0x3f));
-    else
-        put(0xf0 | c >> 18), put(0x80 | (c >> 12 & 0x3f)), put(0x80 | (c >> 6 & 0x3f));
-    put(0x80 | (c & 0x3f));
-}
-
-GRAFT_END_NAMESPACE
-#endif
-#endif
 
 #include <charconv>
 #include <cstdlib>
@@ -37638,77 +39929,11 @@ GRAFT_END_NAMESPACE
 #endif
 #endif
 
-#include <algorithm>
-#include <cmath>
+#include <string>
+#include <vector>
 
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
-
-inline const node* producer_of(const graph& g, value_id id) noexcept {
-    for (const node& n : g.nodes)
-        for (value_id made : n.outputs)
-            if (made == id) return &n;
-    return nullptr;
-}
-
-// How a graph ends: whether in a Softmax, and the zero point of the quantisation behind it.
-struct graph_ending {
-    bool softmax = false;
-    bool quantized = false; // by a QuantizeLinear whose scale is a constant
-    double scale = 1, zero_point = 0;
-};
-
-inline graph_ending ending_of(const graph& g) {
-    static constexpr const char* passed[] = {"Reshape",  "Flatten",        "Squeeze",         "Cast",
-                                             "Identity", "QuantizeLinear", "DequantizeLinear"};
-    graph_ending end;
-    if (g.outputs.empty()) return end;
-    value_id at = g.outputs[0];
-    // A graph has no circles, but it may have a million nodes; what names look like stays short.
-    for (int steps = 0; steps < 64; ++steps) {
-        const node* n = producer_of(g, at);
-        if (!n || n->inputs.empty() || n->inputs[0] == no_value || !(n->domain.empty() || n->domain == "ai.onnx")) return end;
-        if (n->op_type == "Softmax") {
-            end.softmax = true;
-            return end;
-        }
-        bool known = false;
-        for (const char* name : passed) known |= n->op_type == name;
-        if (!known) return end;
-        if (n->op_type == "QuantizeLinear" && !end.quantized && n->inputs.size() > 1) {
-            const auto constant = [&](std::size_t i) {
-                return i < n->inputs.size() && n->inputs[i] != no_value
-                           ? g.values[static_cast<std::size_t>(n->inputs[i])].constant
-                           : tensor();
-            };
-            const tensor scale = constant(1), zero = constant(2);
-            if (scale && scale.elements() == 1) {
-                end.quantized = true;
-                end.scale = element_as_double(scale.type(), scale.raw(), 0);
-                if (zero && zero.elements() == 1) end.zero_point = element_as_double(zero.type(), zero.raw(), 0);
-            }
-        }
-        at = n->inputs[0];
-    }
-    return end;
-}
-
-inline void softmax_of(std::vector<double>& values) {
-    double most = -HUGE_VAL, sum = 0;
-    for (double v : values)
-        if (v > most) most = v;
-    // Infinite and undefined scores: what is largest shares the whole, undefined ones get nothing.
-    for (double& v : values) sum += v = std::isnan(v) ? 0 : v == most ? 1 : std::exp(v - most);
-    if (sum > 0)
-        for (double& v : values) v /= sum;
-}
-
-inline void scale_to_one(std::vector<double>& values) {
-    double sum = 0;
-    for (double v : values) sum += v;
-    if (sum > 0)
-        for (double& v : values) v /= sum;
-}
 
 inline GRAFT_COLD status labels_do_not_fit(const std::string& where, std::size_t names, std::int64_t classes) {
     return fail(errc::labels_count, where,
@@ -37752,38 +39977,34 @@ inline result<std::vector<std::string>> labels_of(const model& m, std::int64_t c
     return names;
 }
 
-// The number of classes that the first output has, -1 where only a run can tell.
-inline std::int64_t classes_of(const model& m) noexcept {
-    const value_info& output = m.outputs()[0];
-    if (!output.has_shape || output.extents.rank() < 1) return -1;
-    shape tail;
-    for (int i = output.extents.rank() > 1 ? 1 : 0; i < output.extents.rank(); ++i) tail.push_back(output.extents[i]);
-    return elements_of(tail);
+inline GRAFT_COLD status no_classes(const model& m, std::size_t output, const shape& scores) {
+    std::string others;
+    for (std::size_t i = 0; i < m.outputs().size() && i < 8 && m.outputs().size() > 1; ++i) others += (i ? ", " : "") + m.outputs()[i].name;
+    return fail(errc::classify_output, "output '" + m.outputs()[output].name + "'",
+                "it is " + text(scores) + ": a classifier gives one number a class for each picture" + (others.empty() ? "" : "; the outputs are " + others + "; --output NAME takes another"));
+}
+
+// The number of classes that an output has, -1 where only a run can tell. Errors: classify.output.
+inline result<std::int64_t> classes_of(const model& m, std::size_t output) {
+    const value_info& given = m.outputs()[output];
+    if (!given.has_shape) return -1;
+    shape one = given.extents;
+    if (one.rank() > 1 && one[0] < 0) one[0] = 1;
+    if (!one.known()) return -1;
+    const std::int64_t classes = classes_in(one, one.rank() > 1 ? one[0] : 1);
+    if (classes < 0) return no_classes(m, output, given.extents);
+    return classes;
 }
 
 } // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+#endif
 
-GRAFT_INLINE std::vector<double> class_probabilities(const graph& g, const tensor& scores) {
-    std::vector<double> values(static_cast<std::size_t>(scores.elements()));
-    load_as_double(scores.type(), scores.raw(), 0, scores.elements(), values.data());
-    const detail::graph_ending end = detail::ending_of(g);
-    if (is_float(scores.type())) {
-        if (!end.softmax) detail::softmax_of(values);
-        return values;
-    }
-    if (end.quantized && !end.softmax) {
-        for (double& v : values) v = (v - end.zero_point) * end.scale;
-        detail::softmax_of(values);
-        return values;
-    }
-    double zero = end.quantized ? end.zero_point : 0;
-    if (!end.quantized)
-        for (double v : values) zero = std::min(zero, v);
-    for (double& v : values) v -= zero;
-    detail::scale_to_one(values);
-    return values;
-}
+#include <algorithm>
+#include <cmath>
 
+GRAFT_BEGIN_NAMESPACE
 GRAFT_INLINE result<std::vector<std::string>> read_labels(const std::string& path, std::int64_t classes) {
     std::string text;
     GRAFT_TRY_ASSIGN(text, read_file(path, std::int64_t(64) << 20, errc::file_open, errc::labels_count));
@@ -37800,18 +40021,6 @@ GRAFT_INLINE result<std::vector<std::string>> read_labels(const std::string& pat
     return names;
 }
 
-GRAFT_INLINE result<preprocess_choice> choose_preprocess(const std::string& given, const std::string& metadata, dtype input) {
-    preprocess_choice choice;
-    const bool bytes = input == dtype::uint8 || input == dtype::int8;
-    choice.source = !given.empty()      ? preprocess_source::given
-                    : !metadata.empty() ? preprocess_source::metadata
-                    : bytes             ? preprocess_source::raw_bytes
-                                        : preprocess_source::assumed;
-    const char* fallback = bytes ? "raw" : "imagenet";
-    GRAFT_TRY_ASSIGN(choice.spec, parse_preprocess(!given.empty() ? given : !metadata.empty() ? metadata : fallback));
-    return choice;
-}
-
 GRAFT_INLINE result<classifier> classifier::make(const graft::model& m, const classifier_options& options) {
     classifier made(m, options.session);
     made.limits_ = options.load.limits;
@@ -37826,13 +40035,16 @@ GRAFT_INLINE result<classifier> classifier::make(const graft::model& m, const cl
                     "the model asks for " + std::to_string(pictures) + " inputs; one picture is what it can be given");
     const value_info& input = m.inputs()[made.input_];
     if (m.outputs().empty()) return fail(errc::input_name, "classify", "the model has no output");
+    while (!options.output.empty() && made.output_ < m.outputs().size() && m.outputs()[made.output_].name != options.output) ++made.output_;
+    if (made.output_ == m.outputs().size()) return fail(errc::input_name, "--output " + options.output, "the model has no output of that name");
     made.format_ = {input.type, input.extents, true};
-    GRAFT_TRY_ASSIGN(made.preprocess_, choose_preprocess(options.preprocess, m.metadata("graft.preprocess"), input.type));
+    GRAFT_TRY_ASSIGN(made.preprocess_, choose_preprocess(options.preprocess, m.metadata("graft.preprocess"), made.format_));
     // What the specification asks of the model can be told before the first picture.
     auto complete_spec = complete(made.preprocess_.spec, made.format_);
     if (!complete_spec.ok()) return complete_spec.take_status();
 
-    const std::int64_t classes = detail::classes_of(m);
+    std::int64_t classes = -1;
+    GRAFT_TRY_ASSIGN(classes, detail::classes_of(m, made.output_));
     if (!options.labels.empty())
         GRAFT_TRY_ASSIGN(made.labels_, read_labels(options.labels, classes));
     else
@@ -37842,36 +40054,82 @@ GRAFT_INLINE result<classifier> classifier::make(const graft::model& m, const cl
 
 GRAFT_INLINE result<classifier> classifier::load(const std::string& path, const classifier_options& options) {
     graft::model m;
-    GRAFT_TRY_ASSIGN(m, graft::load(path, options.load));
+    load_options how = options.load;
+    how.open_batch = true;
+    GRAFT_TRY_ASSIGN(m, graft::load(path, how));
     return make(m, options);
 }
 
+// Runs pictures of one shape, and adds a row for each.
+GRAFT_INLINE status classifier::add_rows(const std::vector<tensor>& prepared, std::vector<std::vector<double>>& rows) {
+    const value_info& input = model_.inputs()[input_];
+    const auto wanted = static_cast<std::int64_t>(prepared.size());
+    // A model with a fixed batch gets the last picture as often as there is room.
+    const std::int64_t fixed = input.has_shape && input.extents.rank() > 0 ? input.extents[0] : -1, batch = fixed > 0 ? fixed : wanted;
+    tensor all = prepared[0];
+    if (batch > 1) {
+        shape extents = all.shape();
+        extents[0] = batch;
+        GRAFT_TRY_ASSIGN(all, tensor::make(all.type(), extents));
+        for (std::int64_t i = 0; i < batch; ++i) {
+            const tensor& one = prepared[static_cast<std::size_t>(std::min(i, wanted - 1))];
+            std::memcpy(all.raw() + static_cast<std::size_t>(i) * one.bytes(), one.raw(), one.bytes());
+        }
+    }
+    GRAFT_TRY(session_.set_input(input_, all));
+    GRAFT_TRY(session_.run());
+    const tensor& scores = session_.output(output_);
+    if (classes_in(scores.shape(), batch) < 1) return detail::no_classes(model_, output_, scores.shape());
+    for (std::int64_t i = 0; i < wanted; ++i) rows.push_back(class_probabilities(model_.graph(), scores, i, batch, output_));
+    return {};
+}
+
+GRAFT_INLINE result<std::vector<std::vector<double>>> classifier::probabilities(const std::vector<image>& pictures) {
+    constexpr std::size_t most = 32;  // at once: enough for every core, and little memory
+    const value_info& input = model_.inputs()[input_];
+    const std::size_t room = input.has_shape && input.extents.rank() > 0 && input.extents[0] > 0 ? static_cast<std::size_t>(input.extents[0]) : most;
+    std::vector<std::vector<double>> rows;
+    std::vector<tensor> prepared;
+    for (const image& picture : pictures) {
+        tensor pixels;
+        GRAFT_TRY_ASSIGN(pixels, preprocess(picture, preprocess_.spec, format_, limits_));
+        if (!prepared.empty() && (prepared.size() == room || pixels.shape() != prepared[0].shape())) {
+            GRAFT_TRY(add_rows(prepared, rows));
+            prepared.clear();
+        }
+        prepared.push_back(std::move(pixels));
+    }
+    if (!prepared.empty()) GRAFT_TRY(add_rows(prepared, rows));
+    return rows;
+}
 GRAFT_INLINE result<std::vector<double>> classifier::probabilities(const image& picture) {
     tensor pixels;
     GRAFT_TRY_ASSIGN(pixels, preprocess(picture, preprocess_.spec, format_, limits_));
-    // A model with a fixed batch gets the picture as many times as it asks for.
-    const value_info& input = model_.inputs()[input_];
-    if (input.has_shape && input.extents.rank() == pixels.shape().rank() && input.extents[0] > 1) {
-        shape extents = pixels.shape();
-        extents[0] = input.extents[0];
-        tensor repeated;
-        GRAFT_TRY_ASSIGN(repeated, tensor::make(pixels.type(), extents));
-        for (std::int64_t i = 0; i < extents[0]; ++i)
-            std::memcpy(repeated.raw() + static_cast<std::size_t>(i) * pixels.bytes(), pixels.raw(), pixels.bytes());
-        pixels = repeated;
-    }
-    GRAFT_TRY(session_.set_input(input_, pixels));
-    GRAFT_TRY(session_.run());
-    const tensor& scores = session_.output(0);
-    const std::int64_t batch = pixels.shape().rank() ? pixels.shape()[0] : 1;
-    const bool batched = scores.shape().rank() > 1 && scores.shape()[0] == batch;
-    const std::int64_t classes = batched ? scores.elements() / std::max<std::int64_t>(1, batch) : scores.elements();
-    if (classes < 1)
-        return fail(errc::op_shape, model_.outputs()[0].name, "the model's output is empty: " + text(scores.shape()));
-    return class_probabilities(model_.graph(), tensor(scores.type(), {classes}, scores.storage()));
+    std::vector<std::vector<double>> rows;
+    GRAFT_TRY(add_rows({pixels}, rows));
+    return std::move(rows[0]);
 }
 
-GRAFT_INLINE std::vector<prediction> classifier::best(const std::vector<double>& probabilities, int top) const {
+GRAFT_INLINE result<std::int64_t> classifier::classes() {
+    std::int64_t told = -1;
+    GRAFT_TRY_ASSIGN(told, detail::classes_of(model_, output_));
+    if (told > 0) return told;
+    preprocess_spec spec;
+    GRAFT_TRY_ASSIGN(spec, complete(preprocess_.spec, format_));
+    image gray;
+    const bool exact = spec.crop == preprocess_spec::crop_rule::exact;
+    GRAFT_TRY_ASSIGN(gray, image::make(exact ? spec.crop_height : 224, exact ? spec.crop_width : 224, 3));
+    std::memset(gray.data(), 128, static_cast<std::size_t>(gray.height * gray.width * 3));
+    if (!exact) spec.resize = preprocess_spec::size_rule::none;
+    tensor pixels;
+    GRAFT_TRY_ASSIGN(pixels, to_tensor(gray, spec, format_));
+    std::vector<std::vector<double>> rows;
+    GRAFT_TRY(add_rows({pixels}, rows));
+    return static_cast<std::int64_t>(rows[0].size());
+}
+
+GRAFT_INLINE result<std::vector<prediction>> classifier::best(const std::vector<double>& probabilities, int top) {
+    if (!labels_.empty()) GRAFT_TRY(detail::fit_labels(labels_, "labels", static_cast<std::int64_t>(probabilities.size())));
     std::vector<int> order(probabilities.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
     const std::size_t n = std::min(order.size(), static_cast<std::size_t>(std::max(top, 0)));
@@ -37892,9 +40150,14 @@ GRAFT_INLINE std::vector<prediction> classifier::best(const std::vector<double>&
 GRAFT_INLINE result<std::vector<prediction>> classifier::classify(const image& picture, int top) {
     std::vector<double> p;
     GRAFT_TRY_ASSIGN(p, probabilities(picture));
-    const std::int64_t classes = static_cast<std::int64_t>(p.size());
-    if (!labels_.empty()) GRAFT_TRY(detail::fit_labels(labels_, "labels", classes));
     return best(p, top);
+}
+GRAFT_INLINE result<std::vector<std::vector<prediction>>> classifier::classify(const std::vector<image>& pictures, int top) {
+    std::vector<std::vector<double>> rows;
+    GRAFT_TRY_ASSIGN(rows, probabilities(pictures));
+    std::vector<std::vector<prediction>> named(rows.size());
+    for (std::size_t i = 0; i < rows.size(); ++i) GRAFT_TRY_ASSIGN(named[i], best(rows[i], top));
+    return named;
 }
 
 GRAFT_INLINE result<std::vector<prediction>> classifier::classify(const std::string& path, int top) {
@@ -37905,6 +40168,471 @@ GRAFT_INLINE result<std::vector<prediction>> classifier::classify(const std::str
 
 GRAFT_END_NAMESPACE
 #endif
+#endif
+
+// ---- graft/macros_end.inl
+// Brings back what macros_begin.inl has set aside.
+#pragma pop_macro("I")
+#pragma pop_macro("abs")
+#pragma pop_macro("border")
+#pragma pop_macro("check")
+#pragma pop_macro("columns")
+#pragma pop_macro("far")
+#pragma pop_macro("lines")
+#pragma pop_macro("max")
+#pragma pop_macro("min")
+#pragma pop_macro("near")
+#pragma pop_macro("newline")
+#pragma pop_macro("round")
+#pragma pop_macro("slots")
+#pragma pop_macro("small")
+#pragma pop_macro("word")
+#pragma pop_macro("GRAFT_MACROS_ASIDE")
+// ---- graft/data/png_encode.hpp
+// Pictures as PNG files in memory: previews, sheets, reports.
+
+
+#include <string>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// The picture as a PNG file, 8 bits, gray or RGB; equal pixels give equal bytes. Errors: image.dimensions (no picture, or
+/// neither 1 nor 3 channels).
+result<std::string> encode_png(const image& picture);
+/// The same, written to a file that is there whole or not at all. Errors: those of `encode_png`, and file.write.
+status write_png(const std::string& path, const image& picture);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_DATA_DEFLATE_HPP
+#define GRAFT_SINGLE_GRAFT_DATA_DEFLATE_HPP
+// ---- graft/data/deflate.hpp
+// DEFLATE (RFC 1951) in a zlib wrapper (RFC 1950), for writing: hash chains and Huffman codes made for each block.
+
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// The bytes as a zlib stream that any inflater reads; equal input gives equal output. Size and speed are near zlib's level 6.
+std::string zlib_compress(const void* bytes, std::size_t size);
+
+namespace detail {
+// The checksum at the end of a zlib stream.
+inline std::uint32_t adler32(const std::uint8_t* p, std::size_t n) noexcept {
+    std::uint32_t a = 1, b = 0;
+    while (n) {
+        // As many as fit before b could pass 2^32.
+        std::size_t run = n < 5552 ? n : 5552;
+        n -= run;
+        for (; run; --run, ++p) b += a += *p;
+        a %= 65521;
+        b %= 65521;
+    }
+    return b << 16 | a;
+}
+} // namespace detail
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Lengths of a Huffman code for `n` <= 288 symbols, none over `most`; 0 where the count is 0. Where a length comes out over
+// `most`, counts are halved and it is tried again: they end up equal, and equal counts give 9 bits at the most.
+inline void huffman_lengths(const std::uint32_t* counts, int n, int most, std::uint8_t* lengths) {
+    std::uint32_t weight[288], inner[288];
+    int order[288], parent[576], depth[576], leaves = 0;
+    for (int i = 0; i < n; ++i) {
+        weight[i] = counts[i];
+        lengths[i] = 0;
+        if (counts[i]) order[leaves++] = i;
+    }
+    for (int longest = most + 1; leaves > 1 && longest > most;) {
+        std::sort(order, order + leaves,
+                  [&weight](int a, int b) { return weight[a] != weight[b] ? weight[a] < weight[b] : a < b; });
+        // Leaves in order and the nodes made so far are two sorted queues: the lightest two are at their fronts.
+        int leaf = 0, taken = 0;
+        for (int made = 0; made < leaves - 1; ++made) {
+            inner[made] = 0;
+            for (int k = 0; k < 2; ++k) {
+                const bool is_leaf = leaf < leaves && (taken == made || weight[order[leaf]] <= inner[taken]);
+                inner[made] += is_leaf ? weight[order[leaf]] : inner[taken];
+                parent[is_leaf ? leaf++ : leaves + taken++] = leaves + made;
+            }
+        }
+        longest = 0;
+        depth[2 * leaves - 2] = 0;
+        for (int node = 2 * leaves - 3; node >= 0; --node) {
+            depth[node] = depth[parent[node]] + 1;
+            longest = std::max(longest, depth[node]);
+        }
+        for (int i = 0; i < leaves; ++i) {
+            lengths[order[i]] = static_cast<std::uint8_t>(depth[i]);
+            weight[order[i]] = (weight[order[i]] + 1) / 2;
+        }
+    }
+    if (leaves == 1) lengths[order[0]] = 1;
+}
+
+// The codes of RFC 1951 3.2.2, their bits turned around, as they are sent.
+inline void huffman_codes(const std::uint8_t* lengths, int n, std::uint16_t* codes) {
+    std::uint32_t next = 0;
+    for (int length = 1; length <= 15; ++length, next <<= 1)
+        for (int i = 0; i < n; ++i) {
+            if (lengths[i] != length) continue;
+            std::uint32_t turned = 0;
+            for (int b = 0; b < length; ++b) turned |= (next >> b & 1) << (length - 1 - b);
+            codes[i] = static_cast<std::uint16_t>(turned);
+            ++next;
+        }
+}
+
+class deflater {
+public:
+    explicit deflater(std::string& out) : out_(out), head_(1 << hash_bits, -1), previous_(window, -1) {
+        for (int code = 0; code < 29; ++code)
+            for (int length = length_base(code); length <= 258 && (code == 28 || length < length_base(code + 1)); ++length)
+                length_code_[length] = static_cast<std::uint8_t>(code);
+    }
+
+    void run(const std::uint8_t* in, std::size_t n) {
+        in_ = in;
+        size_ = static_cast<std::int64_t>(n);
+        for (std::int64_t at = 0; at < size_;) {
+            int length = 0, distance = 0;
+            match(at, length, distance);
+            // One byte later there may be a better one.
+            if (length >= 3 && length < 64 && at + 1 < size_) {
+                int later = 0, unused = 0;
+                enter(at);
+                match(at + 1, later, unused);
+                if (later > length) length = 0;
+                push(length, length ? distance : in_[at]);
+                for (std::int64_t i = at + 1; i < at + length; ++i) enter(i);
+            } else {
+                push(length >= 3 ? length : 0, length >= 3 ? distance : in_[at]);
+                for (std::int64_t i = at; i < at + std::max(length, 1); ++i) enter(i);
+            }
+            at += std::max(length, 1);
+            if (symbols_.size() >= block_symbols) finish_block(false);
+        }
+        finish_block(true);
+        if (used_) out_ += static_cast<char>(bits_);
+    }
+
+private:
+    static constexpr int hash_bits = 15, window = 32768, chain = 48;
+    static constexpr std::size_t block_symbols = 1 << 15;
+    struct symbol {
+        std::uint16_t length, value; // 0 and a byte, or a length and a distance
+    };
+
+    static int length_base(int code) noexcept {
+        return code == 28 ? 258 : code < 8 ? code + 3 : ((4 + (code & 3)) << (code / 4 - 1)) + 3;
+    }
+    static int length_extra(int code) noexcept { return code < 8 || code == 28 ? 0 : code / 4 - 1; }
+    static int distance_base(int code) noexcept { return code < 4 ? code + 1 : ((2 + (code & 1)) << (code / 2 - 1)) + 1; }
+    static int distance_extra(int code) noexcept { return code < 4 ? 0 : code / 2 - 1; }
+    static int distance_code(int distance) noexcept {
+        int code = 0;
+        for (int over = distance - 1; over >= 4; over >>= 1) code += 2;
+        return code + ((distance - 1) >> (code / 2));
+    }
+
+    std::uint32_t hash(std::int64_t at) const noexcept {
+        const std::uint32_t three = in_[at] | std::uint32_t(in_[at + 1]) << 8 | std::uint32_t(in_[at + 2]) << 16;
+        return (three * 0x9e3779b1u) >> (32 - hash_bits);
+    }
+    void enter(std::int64_t at) noexcept {
+        if (at + 3 > size_) return;
+        std::int64_t& head = head_[hash(at)];
+        previous_[static_cast<std::size_t>(at % window)] = head;
+        head = at;
+    }
+    // The longest earlier match of what stands at `at`; positions from `at` on have not been entered.
+    void match(std::int64_t at, int& length, int& distance) const noexcept {
+        length = 0;
+        if (at + 3 > size_) return;
+        const int most = static_cast<int>(std::min<std::int64_t>(258, size_ - at));
+        std::int64_t from = head_[hash(at)];
+        for (int tries = chain; tries && from >= 0 && at - from <= window; --tries) {
+            if (in_[from + length] == in_[at + length] && std::memcmp(in_ + from, in_ + at, 3) == 0) {
+                int n = 3;
+                while (n < most && in_[from + n] == in_[at + n]) ++n;
+                if (n > length) {
+                    length = n;
+                    distance = static_cast<int>(at - from);
+                    if (n == most) return;
+                }
+            }
+            // A slot that has been taken again points forwards.
+            const std::int64_t before = previous_[static_cast<std::size_t>(from % window)];
+            if (before >= from) break;
+            from = before;
+        }
+    }
+    void push(int length, int value) {
+        symbols_.push_back({static_cast<std::uint16_t>(length), static_cast<std::uint16_t>(value)});
+        ++literals_[length ? 257 + length_code_[length] : value];
+        if (length) ++distances_[distance_code(value)];
+    }
+
+    void put(std::uint32_t value, int bits) {
+        bits_ |= std::uint64_t(value) << used_;
+        for (used_ += bits; used_ >= 8; used_ -= 8, bits_ >>= 8) out_ += static_cast<char>(bits_ & 255);
+    }
+
+    // How the lengths of both codes are sent: symbols of the third alphabet, with what follows 16, 17 and 18.
+    static std::size_t run_lengths(const std::uint8_t* lengths, std::size_t n, std::uint8_t (*runs)[2]) noexcept {
+        std::size_t count = 0;
+        for (std::size_t i = 0; i < n;) {
+            std::size_t same = 1;
+            while (i + same < n && lengths[i + same] == lengths[i]) ++same;
+            std::uint8_t code = lengths[i], extra = 0;
+            if (lengths[i] == 0 && same >= 3) {
+                same = std::min<std::size_t>(same, 138);
+                code = same < 11 ? 17 : 18;
+                extra = static_cast<std::uint8_t>(same - (same < 11 ? 3 : 11));
+            } else if (i && lengths[i - 1] == lengths[i] && same >= 3) {
+                same = std::min<std::size_t>(same, 6);
+                code = 16;
+                extra = static_cast<std::uint8_t>(same - 3);
+            } else
+                same = 1;
+            runs[count][0] = code;
+            runs[count++][1] = extra;
+            i += same;
+        }
+        return count;
+    }
+
+    void finish_block(bool last) {
+        // Two distances at least: some readers know no code of a single one.
+        std::uint8_t lengths[288 + 32] = {}, distance_lengths[30];
+        ++literals_[256];
+        for (int i = 0; i < 2; ++i) distances_[i] += distances_[i] == 0;
+        huffman_lengths(literals_, 286, 15, lengths);
+        huffman_lengths(distances_, 30, 15, distance_lengths);
+        huffman_codes(lengths, 286, literal_codes_);
+        huffman_codes(distance_lengths, 30, distance_codes_);
+        int literals = 286, distances = 30;
+        while (literals > 257 && !lengths[literals - 1]) --literals;
+        while (distances > 1 && !distance_lengths[distances - 1]) --distances;
+        std::copy(distance_lengths, distance_lengths + distances, lengths + literals);
+
+        std::uint8_t runs[320][2], order_lengths[19];
+        const std::size_t count = run_lengths(lengths, static_cast<std::size_t>(literals + distances), runs);
+        std::uint32_t run_counts[19] = {};
+        std::uint16_t run_codes[19];
+        for (std::size_t i = 0; i < count; ++i) ++run_counts[runs[i][0]];
+        huffman_lengths(run_counts, 19, 7, order_lengths);
+        huffman_codes(order_lengths, 19, run_codes);
+        static constexpr std::uint8_t order[19] = {16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15};
+        int sent = 19;
+        while (sent > 4 && !order_lengths[order[sent - 1]]) --sent;
+
+        put(last ? 1 : 0, 1);
+        put(2, 2);
+        put(static_cast<std::uint32_t>(literals - 257), 5);
+        put(static_cast<std::uint32_t>(distances - 1), 5);
+        put(static_cast<std::uint32_t>(sent - 4), 4);
+        for (int i = 0; i < sent; ++i) put(order_lengths[order[i]], 3);
+        for (std::size_t i = 0; i < count; ++i) {
+            const int code = runs[i][0];
+            put(run_codes[code], order_lengths[code]);
+            if (code >= 16) put(runs[i][1], code == 16 ? 2 : code == 17 ? 3 : 7);
+        }
+        for (const symbol& s : symbols_) send(s, lengths, distance_lengths);
+        put(literal_codes_[256], lengths[256]);
+        symbols_.clear();
+        std::memset(literals_, 0, sizeof literals_);
+        std::memset(distances_, 0, sizeof distances_);
+    }
+
+    void send(const symbol& s, const std::uint8_t* lengths, const std::uint8_t* distance_lengths) {
+        if (!s.length) return put(literal_codes_[s.value], lengths[s.value]);
+        const int code = length_code_[s.length], far = distance_code(s.value);
+        put(literal_codes_[257 + code], lengths[257 + code]);
+        put(static_cast<std::uint32_t>(s.length - length_base(code)), length_extra(code));
+        put(distance_codes_[far], distance_lengths[far]);
+        put(static_cast<std::uint32_t>(s.value - distance_base(far)), distance_extra(far));
+    }
+
+    std::string& out_;
+    const std::uint8_t* in_ = nullptr;
+    std::int64_t size_ = 0;
+    std::vector<std::int64_t> head_, previous_;
+    std::vector<symbol> symbols_;
+    std::uint32_t literals_[286] = {}, distances_[30] = {};
+    std::uint16_t literal_codes_[286] = {}, distance_codes_[30] = {};
+    std::uint8_t length_code_[259] = {};
+    std::uint64_t bits_ = 0;
+    int used_ = 0;
+};
+
+} // namespace detail
+
+GRAFT_INLINE std::string zlib_compress(const void* bytes, std::size_t size) {
+    const auto* p = static_cast<const std::uint8_t*>(bytes);
+    std::string out("\x78\x9c", 2);
+    detail::deflater(out).run(p, size);
+    const std::uint32_t sum = detail::adler32(p, size);
+    for (int shift = 24; shift >= 0; shift -= 8) out += static_cast<char>(sum >> shift & 255);
+    return out;
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// One row by one of PNG's five filters; the row above is null at the top.
+inline void filter_png_row(int kind, const std::uint8_t* row, const std::uint8_t* above, std::int64_t n, int step,
+                           std::uint8_t* out) noexcept {
+    for (std::int64_t i = 0; i < n; ++i) {
+        const int left = i >= step ? row[i - step] : 0, up = above ? above[i] : 0;
+        const int corner = above && i >= step ? above[i - step] : 0;
+        int guess = 0;
+        if (kind == 1) guess = left;
+        if (kind == 2) guess = up;
+        if (kind == 3) guess = (left + up) / 2;
+        if (kind == 4) {
+            const int to_left = std::abs(up - corner), to_up = std::abs(left - corner),
+                      to_corner = std::abs(left + up - 2 * corner);
+            guess = to_left <= to_up && to_left <= to_corner ? left : to_up <= to_corner ? up : corner;
+        }
+        out[i] = static_cast<std::uint8_t>(row[i] - guess);
+    }
+}
+
+inline void append_png_chunk(std::string& file, const char* type, const std::string& data) {
+    const auto append = [&file](std::uint32_t v) {
+        for (int shift = 24; shift >= 0; shift -= 8) file += static_cast<char>(v >> shift & 255);
+    };
+    append(static_cast<std::uint32_t>(data.size()));
+    const std::size_t start = file.size();
+    file += type;
+    file += data;
+    append(crc32(0, reinterpret_cast<const std::uint8_t*>(file.data()) + start, file.size() - start));
+}
+
+} // namespace detail
+
+GRAFT_INLINE result<std::string> encode_png(const image& picture) {
+    if (!picture || (picture.channels != 1 && picture.channels != 3))
+        return fail(errc::image_dimensions, "png", "only pictures with 1 or 3 channels become PNG files");
+    // A row's filter is the one whose bytes, taken as signed, are the smallest together: PNG's own advice.
+    const std::int64_t n = picture.stride();
+    std::string rows, tried(static_cast<std::size_t>(n), '\0'), best;
+    rows.reserve(static_cast<std::size_t>(picture.bytes() + picture.height));
+    for (std::int64_t y = 0; y < picture.height; ++y) {
+        std::int64_t least = INT64_MAX;
+        int chosen = 0;
+        for (int kind = 0; kind < 5; ++kind) {
+            detail::filter_png_row(kind, picture.row(y), y ? picture.row(y - 1) : nullptr, n, picture.channels,
+                                   reinterpret_cast<std::uint8_t*>(&tried[0]));
+            std::int64_t sum = 0;
+            for (const char c : tried) sum += std::abs(static_cast<int>(static_cast<signed char>(c)));
+            if (sum >= least) continue;
+            least = sum;
+            chosen = kind;
+            best = tried;
+        }
+        rows += static_cast<char>(chosen);
+        rows += best;
+    }
+    std::string header;
+    for (const std::int64_t side : {picture.width, picture.height})
+        for (int shift = 24; shift >= 0; shift -= 8) header += static_cast<char>(side >> shift & 255);
+    header += {8, static_cast<char>(picture.channels == 3 ? 2 : 0), 0, 0, 0};
+    const std::string packed = zlib_compress(rows.data(), rows.size());
+    std::string file("\x89PNG\r\n\x1a\n", 8);
+    detail::append_png_chunk(file, "IHDR", header);
+    // A chunk cannot be longer than 2^31 - 1 bytes.
+    for (std::size_t at = 0; at < packed.size(); at += std::size_t(1) << 30)
+        detail::append_png_chunk(file, "IDAT", packed.substr(at, std::size_t(1) << 30));
+    detail::append_png_chunk(file, "IEND", "");
+    return file;
+}
+
+GRAFT_INLINE status write_png(const std::string& path, const image& picture) {
+    std::string png;
+    GRAFT_TRY_ASSIGN(png, encode_png(picture));
+    atomic_file file;
+    GRAFT_TRY(file.open(path));
+    GRAFT_TRY(file.write(png.data(), png.size()));
+    return file.commit();
+}
+
+GRAFT_END_NAMESPACE
+#endif
+// ---- graft/data/to_image.hpp
+// From a tensor to a picture: what networks that make pictures give.
+
+
+GRAFT_BEGIN_NAMESPACE
+
+/// The picture that a tensor holds: [H,W], [C,H,W] or [H,W,C], with any extents of 1 before it, C being 1 (gray) or 3 (RGB); where both
+/// would do, the channels are the first. uint8 is taken as it is; of float types `low` becomes 0 and `high` 255, the nearest pixel value
+/// in between, and what is outside or NaN the nearest end (NaN: 0). Errors: input.dtype, input.shape (no picture, or several),
+/// memory.oom.
+result<image> to_image(const tensor& t, double low = 0, double high = 1);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include <string>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+inline std::uint8_t pixel_of(double value, double low, double high) noexcept {
+    const double scaled = (value - low) / (high - low) * 255 + 0.5;
+    return static_cast<std::uint8_t>(scaled >= 255 ? 255 : scaled >= 0 ? scaled : 0);
+}
+
+} // namespace detail
+
+GRAFT_INLINE result<image> to_image(const tensor& t, double low, double high) {
+    if (t.type() != dtype::uint8 && t.type() != dtype::float32 && t.type() != dtype::float64 && t.type() != dtype::float16 && t.type() != dtype::bfloat16)
+        return fail(errc::input_dtype, "to_image", std::string("pictures are made of uint8 or of floats, not of ") + name(t.type()));
+    if (!(low < high)) return fail(errc::usage, "to_image", "the value that is black has to be below the one that is white");
+    const auto refused = [&] {
+        return fail(errc::input_shape, "to_image", "a picture is [H,W], [C,H,W] or [H,W,C] with 1 or 3 channels, or a batch of one; this is " + text(t.shape()));
+    };
+    int first = 0;
+    while (t.shape().rank() - first > 3 && t.shape()[first] == 1) ++first;
+    const shape e = shape::from(t.shape().begin() + first, t.shape().end());
+    const auto is_channels = [](std::int64_t n) { return n == 1 || n == 3; };
+    if (e.rank() != 2 && (e.rank() != 3 || (!is_channels(e[0]) && !is_channels(e[2])))) return refused();
+    const bool planes = e.rank() == 3 && is_channels(e[0]);
+    const std::int64_t channels = e.rank() == 2 ? 1 : planes ? e[0] : e[2];
+    const std::int64_t height = e[planes ? 1 : 0], width = e[planes ? 2 : 1], places = height * width;
+    if (height < 1 || width < 1) return refused();
+    image made;
+    GRAFT_TRY_ASSIGN(made, image::make(height, width, static_cast<int>(channels)));
+    for (std::int64_t i = 0; i < places; ++i)
+        for (std::int64_t c = 0; c < channels; ++c) {
+            const std::int64_t at = planes ? c * places + i : i * channels + c;
+            made.data()[i * channels + c] =
+                t.type() == dtype::uint8 ? t.data<std::uint8_t>()[at] : detail::pixel_of(element_as_double(t.type(), t.raw(), at), low, high);
+        }
+    return made;
+}
+
+GRAFT_END_NAMESPACE
 #endif
 #ifndef GRAFT_SINGLE_GRAFT_EXEC_BACKENDS_HPP
 #define GRAFT_SINGLE_GRAFT_EXEC_BACKENDS_HPP
@@ -38886,6 +41614,21 @@ inline status read_model(onnx_context& c, graph& out) {
     if (out.ir_version >= 8) GRAFT_TRY(known.read(functions));
     return onnx_graph_reader(c, known, out).read(graphs);
 }
+
+// What a file is that is known not to be ONNX, and what makes ONNX of it; "" for any other.
+GRAFT_COLD inline std::string not_onnx(const std::uint8_t* bytes, std::size_t size) {
+    const file_kind kind = kind_of_file(bytes, size);
+    if (kind.family == file_family::model) return "";
+    if (kind.family == file_family::picture) return wrong_kind(kind, "a model", "an ONNX file, named before the pictures");
+    const std::string hint = kind.family == file_family::other_model && kind.convert ? std::string("an ONNX file; ") + kind.convert : "an ONNX file";
+    return wrong_kind(kind, "a model", hint.c_str());
+}
+
+// TensorFlow keeps a model as a folder.
+GRAFT_COLD inline status cannot_open_model(const std::string& path, status why) {
+    if (!mapped_file::open(path + "/saved_model.pb", INT64_MAX, errc::file_open).ok()) return why;
+    return fail(errc::file_open, path, "this is a TensorFlow SavedModel, and an ONNX file is wanted; `python -m tf2onnx.convert --saved-model folder --output model.onnx` makes one of it");
+}
 } // namespace detail
 
 GRAFT_INLINE result<graph> read_onnx(const void* bytes, std::size_t size, const std::string& name, const std::string& directory,
@@ -38893,6 +41636,8 @@ GRAFT_INLINE result<graph> read_onnx(const void* bytes, std::size_t size, const 
     if (size > static_cast<std::size_t>(limit.model_bytes))
         return fail(errc::model_too_large, name,
                     "the model has " + std::to_string(size) + " bytes; the limit is " + std::to_string(limit.model_bytes));
+    const std::string other = detail::not_onnx(static_cast<const std::uint8_t*>(bytes), size);
+    if (!other.empty()) return fail(errc::model_malformed, name, other);
     detail::onnx_context c(limit);
     c.source.bytes = {static_cast<const std::uint8_t*>(bytes), size};
     c.source.name = name;
@@ -38906,7 +41651,9 @@ GRAFT_INLINE result<graph> read_onnx(const void* bytes, std::size_t size, const 
 
 GRAFT_INLINE result<graph> read_onnx_file(const std::string& path, const limits& limit) {
     std::shared_ptr<const mapped_file> file;
-    GRAFT_TRY_ASSIGN(file, mapped_file::open(path, limit.model_bytes, errc::model_too_large));
+    auto opened = mapped_file::open(path, limit.model_bytes, errc::model_too_large);
+    if (!opened.ok()) return detail::cannot_open_model(path, opened.take_status());
+    file = std::move(opened).value();
     return read_onnx(file->data(), file->size(), path, folder_of(path), limit, file);
 }
 
@@ -39218,10 +41965,11 @@ inline status onnx_writer::write_tensor(std::uint32_t number, const tensor& t, c
     if (bits < 8) {
         const std::int64_t per_byte = 8 / bits;
         std::vector<std::uint8_t> packed(static_cast<std::size_t>((t.elements() + per_byte - 1) / per_byte), 0);
+        const auto* codes = reinterpret_cast<const std::uint8_t*>(t.raw());
         for (std::int64_t i = 0; i < t.elements(); ++i)
             packed[static_cast<std::size_t>(i / per_byte)] =
                 static_cast<std::uint8_t>(packed[static_cast<std::size_t>(i / per_byte)] |
-                                          (t.data<std::uint8_t>()[i] & ((1 << bits) - 1)) << (i % per_byte * bits));
+                                          (codes[i] & ((1 << bits) - 1)) << (i % per_byte * bits));
         w_.bytes(field::raw_data, packed.data(), packed.size());
     } else if (data_ && may_go_out && t.bytes() >= 1024)
         GRAFT_TRY(write_external(t));
@@ -39561,7 +42309,7 @@ GRAFT_INLINE result<tensor> safetensors::load(const safetensors_entry& entry) co
     GRAFT_TRY_ASSIGN(made, tensor::make(entry.type, shape::from(entry.extents.begin(), entry.extents.end())));
     if (entry.bytes) std::memcpy(made.raw(), entry.data, entry.bytes);
     if (entry.type == dtype::boolean)
-        for (std::size_t i = 0; i < entry.bytes; ++i) made.data<std::uint8_t>()[i] = entry.data[i] != 0;
+        for (std::size_t i = 0; i < entry.bytes; ++i) made.data<bool>()[i] = entry.data[i] != 0;
     return made;
 }
 
@@ -39635,7 +42383,7 @@ GRAFT_INLINE status write_safetensors(const named_tensors& tensors, const named_
     GRAFT_TRY(detail::safetensors_header(tensors, metadata, header, order));
     out.assign(header.begin(), header.end());
     for (const std::size_t i : order) {
-        const auto* p = tensors[i].second.data<std::uint8_t>();
+        const auto* p = reinterpret_cast<const std::uint8_t*>(tensors[i].second.raw());
         if (tensors[i].second.bytes()) out.insert(out.end(), p, p + tensors[i].second.bytes());
     }
     return {};
@@ -39963,3 +42711,22 @@ constexpr const char* version() noexcept {
 }
 
 GRAFT_END_NAMESPACE
+
+// ---- graft/macros_end.inl
+// Brings back what macros_begin.inl has set aside.
+#pragma pop_macro("I")
+#pragma pop_macro("abs")
+#pragma pop_macro("border")
+#pragma pop_macro("check")
+#pragma pop_macro("columns")
+#pragma pop_macro("far")
+#pragma pop_macro("lines")
+#pragma pop_macro("max")
+#pragma pop_macro("min")
+#pragma pop_macro("near")
+#pragma pop_macro("newline")
+#pragma pop_macro("round")
+#pragma pop_macro("slots")
+#pragma pop_macro("small")
+#pragma pop_macro("word")
+#pragma pop_macro("GRAFT_MACROS_ASIDE")

@@ -5,6 +5,44 @@
 // ---- graft/train.hpp
 // graft with training: everything of graft.hpp, and what turns a folder of pictures and a model into a better model.
 
+// ---- graft/macros_begin.inl
+// Sets aside macros that other headers define and graft's own text uses as plain words: of windows.h, Qt, Apple, complex.h, curses,
+// Arduino. Every header of include/graft itself that has code begins with this and ends with macros_end.inl, which brings them back.
+// Read at every include, so without #pragma once. scripts/check_macros.py knows whose words they are.
+#pragma push_macro("I")
+#undef I
+#pragma push_macro("abs")
+#undef abs
+#pragma push_macro("border")
+#undef border
+#pragma push_macro("check")
+#undef check
+#pragma push_macro("columns")
+#undef columns
+#pragma push_macro("far")
+#undef far
+#pragma push_macro("lines")
+#undef lines
+#pragma push_macro("max")
+#undef max
+#pragma push_macro("min")
+#undef min
+#pragma push_macro("near")
+#undef near
+#pragma push_macro("newline")
+#undef newline
+#pragma push_macro("round")
+#undef round
+#pragma push_macro("slots")
+#undef slots
+#pragma push_macro("small")
+#undef small
+#pragma push_macro("word")
+#undef word
+#pragma push_macro("GRAFT_MACROS_ASIDE")
+#undef GRAFT_MACROS_ASIDE
+#define GRAFT_MACROS_ASIDE
+
 #include "graft.hpp"
 // ---- graft/data/augment.hpp
 // Random changes of one training picture. Names, parameters and maths are torchvision's.
@@ -1100,6 +1138,12 @@ GRAFT_END_NAMESPACE
 
 GRAFT_BEGIN_NAMESPACE
 
+/// Told from time to time, on the calling thread, how many samples are done.
+struct dataset_progress {
+    void (*report)(void* context, std::int64_t done, std::int64_t total) = nullptr;
+    void* context = nullptr;
+};
+
 /// How a dataset is opened and divided.
 struct dataset_options {
     /// What its files may ask for: `image_*` for a picture, `memory_bytes` for the pixels that IDX and CIFAR files hold in all.
@@ -1108,6 +1152,11 @@ struct dataset_options {
     double validation_fraction = 0.2;
     /// Decides which ones are kept.
     std::uint64_t seed = 0;
+    /// Whether copies of a picture come to one side of a draw: every picture is read and decoded once for that (`find_copies`), on `threads`
+    /// threads (0: default_threads()), and `progress` is told.
+    bool together = true;
+    int threads = 0;
+    dataset_progress progress;
     /// Whether a class without pictures is taken; else it is `data.empty_class`.
     bool allow_empty = false;
     /// The part that `open_dataset` gives: "train", "validation" (or "val"), "test"; "" for all of them.
@@ -1151,28 +1200,33 @@ public:
     /// How many samples there are.
     std::int64_t size() const noexcept { return order_ ? static_cast<std::int64_t>(order_->size()) : 0; }
     /// Names of the classes, in the order of the labels; of the training part, for every part of one dataset.
-    const std::vector<std::string>& classes() const noexcept;
-    /// The class of sample `i`, an index into `classes()`; 0 <= i < size(), as everywhere.
+    const std::vector<std::string>& classes() const& noexcept;
+    std::vector<std::string> classes() &&;  // of a temporary a copy
+    /// The class of sample `i`, an index into `classes()`; -1 where there is no such sample.
     int label(std::int64_t i) const noexcept;
-    /// Its path, or a file and an index in it: "mnist/train-images-idx3-ubyte[17]".
+    /// Its path, or a file and an index in it: "mnist/train-images-idx3-ubyte[17]"; "" where there is no such sample.
     std::string name(std::int64_t i) const;
-    /// Its contents, undecoded. Errors: data.open (gone, unreadable, no regular file), image.budget.
+    /// Its contents, undecoded. Errors: data.open (gone, unreadable, no regular file; no such sample), image.budget.
     result<sample_bytes> fetch(std::int64_t i) const;
     /// Its picture: RGB, 8 bits, gray expanded. Errors: those of `fetch` and of graft::decode.
     result<image> read(std::int64_t i) const;
     /// The picture of contents that were fetched; `name` stands in error messages. Errors: those of graft::decode.
     static result<image> decode(const sample_bytes& contents, const std::string& name, const limits& caps = {});
-    /// Some of the samples, in the order given; indices are into this one.
+    /// A number that other contents hardly share: of a file's size and its first, middle and last 4 KiB, of all of raw pixels. Errors: data.open.
+    result<std::uint64_t> tag(std::int64_t i) const;
+    /// Some of the samples, in the order given; indices are into this one, and those of no sample are left out.
     dataset subset(const std::vector<std::int64_t>& indices) const;
     /// How many samples each class has, in the order of `classes()`.
     std::vector<std::int64_t> class_counts() const;
     /// What was passed over when it was opened, in every part of the dataset.
-    const std::vector<dataset_problem>& problems() const noexcept;
+    const std::vector<dataset_problem>& problems() const& noexcept;
+    std::vector<dataset_problem> problems() &&;
     /// The limits it was opened with.
     const limits& caps() const noexcept;
 
 private:
     friend struct detail::dataset_views;
+    bool has(std::int64_t i) const noexcept { return i >= 0 && i < size(); }
     std::shared_ptr<const detail::dataset_state> state_;
     std::shared_ptr<const std::vector<std::int64_t>> order_;
 };
@@ -1181,6 +1235,8 @@ private:
 struct dataset_splits {
     dataset training, validation;
     bool validation_given = false; ///< whether the dataset brought its validation part, rather than a stratified draw
+    /// Pictures of a drawn split that are copies of others, exact ones or near ones: they lie where those do.
+    std::int64_t copies = 0;
 };
 
 /// Opens exactly the folder or file named, all parts of it or the one that `options.split` names. Errors: usage (no such split
@@ -1188,8 +1244,10 @@ struct dataset_splits {
 /// data.class_mismatch, memory.budget.
 result<dataset> open_dataset(const std::string& path, const dataset_options& options = {});
 /// Opens a dataset to learn from: `train/` and `val/`, IDX `train-*` and `t10k-*`, CIFAR `data_batch_*` and `test_batch`, the
-/// split column of a CSV file; where there is no validation part, a stratified draw by seed. A part named "test" of a folder or
-/// a CSV file is left alone. Errors: as open_dataset; data.no_classes also where there are fewer than two classes.
+/// split column of a CSV file; where there is no validation part, a stratified draw by seed that keeps copies together (see
+/// `dataset_options::together`). Of a validation part that was given, pictures whose contents the training part has as well are a problem
+/// data.leak. A part named "test" of a folder or a CSV file is left alone. Errors: as open_dataset; data.no_classes also where there
+/// are fewer than two classes.
 result<dataset_splits> open_splits(const std::string& path, const dataset_options& options = {});
 
 GRAFT_END_NAMESPACE
@@ -2283,11 +2341,38 @@ GRAFT_END_NAMESPACE
 // ---- graft/data/image_folder.hpp
 // Image folders: one folder a class, or train/ and val/ with one folder a class in each. The order is torchvision's.
 
+#ifndef GRAFT_SINGLE_GRAFT_DATA_PICTURE_FILES_HPP
+#define GRAFT_SINGLE_GRAFT_DATA_PICTURE_FILES_HPP
+// ---- graft/data/picture_files.hpp
+// The pictures below a folder, however deep: image folders are read by this, and whoever is given a folder in place of pictures.
+
+
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// The pictures below a folder.
+struct picture_files {
+    std::vector<std::string> paths;        ///< with the folder before them, sorted by their bytes
+    std::vector<dataset_problem> problems; ///< what was passed over, and why
+};
+
+/// Finds them: regular files whose name ends as pictures' names do (`.jpg`, `.PNG`, `.webp`, `.heic`, ..., so that one that cannot be read is
+/// told), and others that begin like a picture that can be decoded. Names that begin with a dot are not seen. Links are followed; each folder is
+/// read once, whatever loops there are, and none more than 32 deep. `leave_out` is a folder that is not looked into, where it lies below. Errors:
+/// image.open (the folder cannot be read).
+result<picture_files> find_pictures(const std::string& folder, const std::string& leave_out = "");
+
+GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <set>
+#include <utility>
 
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
@@ -2304,22 +2389,134 @@ inline bool has_picture_suffix(const std::string& name) {
 inline bool starts_like_picture(const std::string& path) {
     std::FILE* file = std::fopen(path.c_str(), "rb");
     if (!file) return true; // what cannot be read is reported when it is fetched
-    unsigned char p[8] = {};
+    std::uint8_t p[12] = {};
     const std::size_t n = std::fread(p, 1, sizeof p, file);
     std::fclose(file);
-    return (n == 8 && std::memcmp(p, "\x89PNG\r\n\x1a\n", 8) == 0) || (n >= 3 && std::memcmp(p, "\xff\xd8\xff", 3) == 0) ||
-           (n >= 2 && p[0] == 'B' && p[1] == 'M') ||
-           (n >= 3 && p[0] == 'P' && p[1] >= '1' && p[1] <= '6' && (p[2] == '#' || p[2] == ' ' || (p[2] >= '\t' && p[2] <= '\r')));
+    return is_png(p, n) || is_jpeg(p, n) || is_bmp(p, n) || is_pnm(p, n) || (GRAFT_HAS_LIBWEBP && is_webp(p, n));
 }
+
+// Walks below folders of one dataset, or of one folder, and never into the same one twice.
+class picture_walk {
+public:
+    using file_identity = std::pair<std::uint64_t, std::uint64_t>;
+
+    // Paths are relative to `base`; what is passed over is added to `problems`.
+    picture_walk(const std::string& base, std::vector<dataset_problem>& problems) : base_(base), problems_(problems) {}
+
+    // Whether a folder was not reached before.
+    bool claim(const file_identity& identity) { return identity == file_identity(0, 0) || visited_.insert(identity).second; }
+    void claim(const std::string& path) {
+        const auto entry = look_at(path, errc::data_open);
+        if (entry.ok()) claim(entry.value().identity);
+    }
+
+    // A folder that is passed over without a word.
+    void leave_out(const std::string& path) {
+        const auto entry = look_at(path, errc::data_open);
+        if (entry.ok()) left_out_ = entry.value().identity;
+    }
+
+    // All pictures under a folder, as deep as they lie: folders by path, files by name within each.
+    std::vector<std::string> below(const std::string& top) {
+        std::vector<std::pair<std::string, int>> waiting{{top, 0}}; // and how deep
+        std::vector<folder_files> found;
+        while (!waiting.empty()) {
+            const std::pair<std::string, int> folder = std::move(waiting.back());
+            waiting.pop_back();
+            const std::string path = join_path(base_, folder.first);
+            if (folder.second > deepest) {
+                note(path, errc::data_format, "folders lie more than " + std::to_string(deepest) + " deep; this one is left out");
+                continue;
+            }
+            auto listed = list_folder(path, errc::data_open);
+            if (!listed.ok()) {
+                note(path, errc::data_open, listed.error().detail());
+                continue;
+            }
+            folder_files files{folder.first, {}};
+            for (folder_entry& e : listed.value()) {
+                const bool left_out = e.kind == entry_kind::folder && e.identity == left_out_ && left_out_ != file_identity(0, 0);
+                if (e.name[0] == '.' || left_out) continue;
+                if (e.kind == entry_kind::folder && !claim(e.identity))
+                    second_visit(join_path(path, e.name));
+                else if (e.kind == entry_kind::folder)
+                    waiting.emplace_back(join_path(folder.first, e.name), folder.second + 1);
+                else if (is_picture(join_path(path, e.name), e))
+                    files.names.push_back(std::move(e.name));
+            }
+            found.push_back(std::move(files));
+        }
+        std::sort(found.begin(), found.end(), [](const folder_files& a, const folder_files& b) { return a.relative < b.relative; });
+        std::vector<std::string> paths;
+        for (const folder_files& folder : found)
+            for (const std::string& name : folder.names) paths.push_back(join_path(folder.relative, name));
+        return paths;
+    }
+
+    void second_visit(const std::string& path) {
+        note(path, errc::data_format, "a link to a folder that is read elsewhere; each is read once only");
+    }
+    void skip_other(const std::string& path, const folder_entry& e) {
+        note(path, errc::data_open, std::string(e.what) + ", not a regular file; it is passed over");
+    }
+
+private:
+    static constexpr int deepest = 32;
+
+    struct folder_files {
+        std::string relative;
+        std::vector<std::string> names;
+    };
+
+    bool is_picture(const std::string& path, const folder_entry& e) {
+        if (e.kind == entry_kind::other) return skip_other(path, e), false;
+        if (has_picture_suffix(e.name) || starts_like_picture(path)) return true;
+        note(path, errc::image_unsupported, "not a picture; it is passed over");
+        return false;
+    }
+    void note(std::string path, errc code, std::string detail) { problems_.push_back({std::move(path), code, std::move(detail), false}); }
+
+    const std::string& base_;
+    std::vector<dataset_problem>& problems_;
+    file_identity left_out_{0, 0};
+    std::set<file_identity> visited_; // against loops of links, and against doubling by them
+};
+
+} // namespace detail
+
+GRAFT_INLINE result<picture_files> find_pictures(const std::string& folder, const std::string& leave_out) {
+    folder_entry top;
+    GRAFT_TRY_ASSIGN(top, look_at(folder, errc::image_open));
+    if (top.kind != entry_kind::folder) return fail(errc::image_open, folder, "not a folder");
+    auto listed = list_folder(folder, errc::image_open);
+    if (!listed.ok()) return listed.take_status();
+    picture_files found;
+    detail::picture_walk walk(folder, found.problems);
+    walk.claim(top.identity);
+    if (!leave_out.empty()) walk.leave_out(leave_out);
+    for (const std::string& path : walk.below("")) found.paths.push_back(join_path(folder, path));
+    std::sort(found.paths.begin(), found.paths.end());
+    return found;
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+#if GRAFT_HAS_BODIES
+#include <algorithm>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
 
 class image_folder_reader {
 public:
-    image_folder_reader(dataset_state& state, const dataset_options& options) : state_(state), options_(options) {}
+    image_folder_reader(dataset_state& state, const dataset_options& options) : state_(state), options_(options), walk_(state.folder, state.problems) {}
 
     status read(const std::vector<folder_entry>& top) {
         bool divided = false;
         GRAFT_TRY(find_training_part(top, divided));
-        claim(state_.folder);
+        walk_.claim(state_.folder);
         if (!divided) {
             GRAFT_TRY(list_part("", top, data_part::training));
         } else {
@@ -2337,21 +2534,11 @@ public:
     }
 
 private:
-    static constexpr int deepest = 32;
-    using file_identity = std::pair<std::uint64_t, std::uint64_t>;
-
     struct class_folder {
         std::string relative, name;
         data_part part;
         bool first; // reached for the first time: no link to another class folder
     };
-
-    // Whether a folder was not reached before.
-    bool claim(const file_identity& identity) { return identity == file_identity(0, 0) || visited_.insert(identity).second; }
-    void claim(const std::string& path) {
-        const auto entry = look_at(path, errc::data_open);
-        if (entry.ok()) claim(entry.value().identity);
-    }
 
     static bool is_folder(const std::vector<folder_entry>& entries, const std::string& name) {
         for (const folder_entry& e : entries)
@@ -2373,7 +2560,7 @@ private:
         const std::string path = join_path(state_.folder, name);
         std::vector<folder_entry> entries;
         GRAFT_TRY_ASSIGN(entries, list_folder(path, errc::data_open));
-        claim(path);
+        walk_.claim(path);
         return list_part(name, entries, part);
     }
     status list_part(const std::string& part_name, const std::vector<folder_entry>& entries, data_part part) {
@@ -2384,9 +2571,9 @@ private:
             if (e.kind == entry_kind::folder) {
                 ++classes;
                 if (part == data_part::training) state_.classes.push_back(e.name);
-                folders_.push_back({join_path(part_name, e.name), e.name, part, claim(e.identity)});
+                folders_.push_back({join_path(part_name, e.name), e.name, part, walk_.claim(e.identity)});
             } else if (e.kind == entry_kind::other) {
-                skip_other(join_path(path, e.name), e);
+                walk_.skip_other(join_path(path, e.name), e);
             } else
                 unlabelled += has_picture_suffix(e.name);
         }
@@ -2408,10 +2595,10 @@ private:
             return {};
         }
         const std::int64_t before = state_.size();
+        if (!folder.first) walk_.second_visit(path);
         if (folder.first)
-            GRAFT_TRY(walk(folder.relative, static_cast<int>(at - state_.classes.begin()), folder.part));
-        else
-            second_visit(path);
+            for (const std::string& file : walk_.below(folder.relative))
+                GRAFT_TRY(state_.add_file(file, static_cast<int>(at - state_.classes.begin()), folder.part));
         if (state_.size() != before) return {};
         if (folder.part != data_part::training)
             state_.note(path, errc::data_empty_class, "the folder holds no pictures");
@@ -2419,59 +2606,6 @@ private:
             state_.refuse(path, errc::data_empty_class,
                           "the class folder holds no pictures; fill it, remove it, or allow empty classes (--allow-empty)");
         return {};
-    }
-    void second_visit(const std::string& path) {
-        state_.note(path, errc::data_format, "a link to a folder that belongs elsewhere in the dataset; each is read once only");
-    }
-
-    struct folder_files {
-        std::string relative;
-        std::vector<std::string> names;
-    };
-
-    // All pictures under a class folder, as deep as they lie: folders by path, files by name within each.
-    status walk(const std::string& top, int label, data_part part) {
-        std::vector<std::pair<std::string, int>> waiting{{top, 0}}; // and how deep
-        std::vector<folder_files> found;
-        while (!waiting.empty()) {
-            const std::pair<std::string, int> folder = std::move(waiting.back());
-            waiting.pop_back();
-            const std::string path = join_path(state_.folder, folder.first);
-            if (folder.second > deepest) {
-                state_.note(path, errc::data_format, "folders lie more than " + std::to_string(deepest) + " deep; this one is left out");
-                continue;
-            }
-            auto listed = list_folder(path, errc::data_open);
-            if (!listed.ok()) {
-                state_.note(path, errc::data_open, listed.error().detail());
-                continue;
-            }
-            folder_files files{folder.first, {}};
-            for (folder_entry& e : listed.value()) {
-                if (e.name[0] == '.') continue;
-                if (e.kind == entry_kind::folder && !claim(e.identity))
-                    second_visit(join_path(path, e.name));
-                else if (e.kind == entry_kind::folder)
-                    waiting.emplace_back(join_path(folder.first, e.name), folder.second + 1);
-                else if (is_sample(join_path(path, e.name), e))
-                    files.names.push_back(std::move(e.name));
-            }
-            found.push_back(std::move(files));
-        }
-        std::sort(found.begin(), found.end(), [](const folder_files& a, const folder_files& b) { return a.relative < b.relative; });
-        for (const folder_files& folder : found)
-            for (const std::string& name : folder.names) GRAFT_TRY(state_.add_file(join_path(folder.relative, name), label, part));
-        return {};
-    }
-
-    bool is_sample(const std::string& path, const folder_entry& e) {
-        if (e.kind == entry_kind::other) return skip_other(path, e), false;
-        if (has_picture_suffix(e.name) || starts_like_picture(path)) return true;
-        state_.note(path, errc::image_unsupported, "not a picture; it is passed over");
-        return false;
-    }
-    void skip_other(const std::string& path, const folder_entry& e) {
-        state_.note(path, errc::data_open, std::string(e.what) + ", not a regular file; it is passed over");
     }
 
     // Names that some file systems cannot keep apart: copied there, two classes become one.
@@ -2504,88 +2638,10 @@ private:
     dataset_state& state_;
     const dataset_options& options_;
     std::vector<class_folder> folders_;
-    std::set<file_identity> visited_; // against loops of links, and against doubling by them
+    picture_walk walk_;
 };
 
 } // namespace detail
-GRAFT_END_NAMESPACE
-#endif
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_DATA_SPLITS_HPP
-#define GRAFT_SINGLE_GRAFT_DATA_SPLITS_HPP
-// ---- graft/data/splits.hpp
-// Dividing a dataset, and weighing its classes.
-
-
-#include <cstdint>
-#include <string>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// Which samples a stratified draw keeps for training and for validation, each in rising order.
-struct split_indices {
-    std::vector<std::int64_t> training, validation;
-};
-
-/// Draws, of samples with these labels (indices into `classes`), the share `fraction` of each class for validation, rounded to the
-/// nearest number of samples; of a class with two or more, at least one goes to either side (with `fraction` > 0), a single one to
-/// training. What is drawn of a class depends on the seed, the name of the class and its own samples alone: another class that
-/// comes or goes changes nothing. Errors: usage (a fraction outside of [0, 1)).
-result<split_indices> stratified_split(const std::vector<int>& labels, const std::vector<std::string>& classes, double fraction,
-                                       std::uint64_t seed);
-
-/// A weight for each class, in inverse proportion to its share of the samples, for a loss that minds rare classes as much as
-/// common ones: samples / (classes * count), scaled so that the mean over the classes that have samples is 1. A class without
-/// samples gets 0.
-std::vector<float> class_weights(const std::vector<std::int64_t>& counts);
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-
-#include <algorithm>
-
-GRAFT_BEGIN_NAMESPACE
-
-GRAFT_INLINE result<split_indices> stratified_split(const std::vector<int>& labels, const std::vector<std::string>& classes, double fraction,
-                                                    std::uint64_t seed) {
-    if (!(fraction >= 0 && fraction < 1))
-        return fail(errc::usage, "validation_fraction", "the share of the validation part is in [0, 1), such as 0.2");
-    std::vector<std::vector<std::int64_t>> members(classes.size());
-    for (std::size_t i = 0; i < labels.size(); ++i) members[static_cast<std::size_t>(labels[i])].push_back(static_cast<std::int64_t>(i));
-    split_indices out;
-    for (std::size_t c = 0; c < members.size(); ++c) {
-        std::vector<std::int64_t>& all = members[c];
-        const std::int64_t n = static_cast<std::int64_t>(all.size());
-        std::int64_t drawn = static_cast<std::int64_t>(static_cast<double>(n) * fraction + 0.5);
-        if (n >= 2 && fraction > 0) drawn = std::min(std::max<std::int64_t>(drawn, 1), n - 1);
-        if (n < 2) drawn = 0;
-        // The first steps of a shuffle by Fisher and Yates.
-        const random_stream random(seed, fnv1a(classes[c].data(), classes[c].size()));
-        for (std::int64_t i = 0; i < drawn; ++i) {
-            const std::uint64_t j = random.below(static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(n - i));
-            std::swap(all[static_cast<std::size_t>(i)], all[static_cast<std::size_t>(i) + j]);
-        }
-        out.validation.insert(out.validation.end(), all.begin(), all.begin() + drawn);
-        out.training.insert(out.training.end(), all.begin() + drawn, all.end());
-    }
-    std::sort(out.training.begin(), out.training.end());
-    std::sort(out.validation.begin(), out.validation.end());
-    return out;
-}
-
-GRAFT_INLINE std::vector<float> class_weights(const std::vector<std::int64_t>& counts) {
-    double sum = 0;
-    std::int64_t present = 0;
-    for (std::int64_t n : counts)
-        if (n > 0) sum += 1 / static_cast<double>(n), ++present;
-    std::vector<float> weights;
-    for (std::int64_t n : counts)
-        weights.push_back(n > 0 ? static_cast<float>(static_cast<double>(present) / (static_cast<double>(n) * sum)) : 0.0f);
-    return weights;
-}
-
 GRAFT_END_NAMESPACE
 #endif
 #endif
@@ -2634,6 +2690,14 @@ inline bool looks_like_idx(const std::string& head) noexcept {
     return head.size() >= 8 && head[0] == 0 && head[1] == 0 && head[2] == 8 && (head[3] == 1 || head[3] == 3) && head[4] == 0;
 }
 
+// What a file is that is known to be no dataset; "" for any other, and for text, which CSV is as well.
+GRAFT_COLD inline std::string not_a_dataset(const std::string& head) {
+    const auto* bytes = reinterpret_cast<const std::uint8_t*>(head.data());
+    const file_kind kind = kind_of_file(bytes, head.size());
+    if (is_text(bytes, head.size())) return "";
+    return wrong_kind(kind, "a dataset", "a folder with a folder of pictures for each class, IDX or CIFAR files, or a CSV file with the header line path,label");
+}
+
 // A file: IDX by its name or its first bytes, CSV by its header line, else CIFAR, which has neither.
 inline status open_dataset_file(const std::string& path, const dataset_options& options, dataset_state& state) {
     state.folder = folder_part(path);
@@ -2644,9 +2708,13 @@ inline status open_dataset_file(const std::string& path, const dataset_options& 
     if (csv_manifest_reader::recognised(head)) return csv_manifest_reader(state).read(path);
     const bool named_binary = name.find(".bin") != std::string::npos;
     if (!named_binary && looks_like_idx(head)) return idx_reader(state, options).read_file_pair(name);
-    if (named_binary || head.find('\0') != std::string::npos) return cifar_reader(state).read_file(name);
+    const std::string other = not_a_dataset(head);
+    if (named_binary || head.find('\0') != std::string::npos) {
+        GRAFT_TRY(cifar_reader(state).read_file(name));
+        return state.size() == 0 && !other.empty() ? fail(errc::data_format, path, other) : status();
+    }
     return fail(errc::data_format, path,
-                "this is no dataset: not an IDX file, nor CIFAR's records, nor CSV with the header line path,label or path,label,split");
+                !other.empty() ? other : "this is no dataset: not an IDX file, nor CIFAR's records, nor CSV with the header line path,label or path,label,split");
 }
 
 inline status open_dataset_folder(const std::string& path, const dataset_options& options, dataset_state& state) {
@@ -2681,17 +2749,20 @@ inline status first_refusal(const std::string& path, const dataset_state& state)
 
 } // namespace detail
 
-GRAFT_INLINE const std::vector<std::string>& dataset::classes() const noexcept { return state_ ? state_->classes : detail::no_dataset().classes; }
-GRAFT_INLINE const std::vector<dataset_problem>& dataset::problems() const noexcept {
+GRAFT_INLINE const std::vector<std::string>& dataset::classes() const& noexcept { return state_ ? state_->classes : detail::no_dataset().classes; }
+GRAFT_INLINE std::vector<std::string> dataset::classes() && { return classes(); }
+GRAFT_INLINE const std::vector<dataset_problem>& dataset::problems() const& noexcept {
     return state_ ? state_->problems : detail::no_dataset().problems;
 }
+GRAFT_INLINE std::vector<dataset_problem> dataset::problems() && { return problems(); }
 GRAFT_INLINE const limits& dataset::caps() const noexcept { return state_ ? state_->caps : detail::no_dataset().caps; }
 
 GRAFT_INLINE int dataset::label(std::int64_t i) const noexcept {
-    return state_->labels[static_cast<std::size_t>((*order_)[static_cast<std::size_t>(i)])];
+    return has(i) ? state_->labels[static_cast<std::size_t>((*order_)[static_cast<std::size_t>(i)])] : -1;
 }
 
 GRAFT_INLINE std::string dataset::name(std::int64_t i) const {
+    if (!has(i)) return "";
     const std::int64_t at = (*order_)[static_cast<std::size_t>(i)];
     if (state_->blocks.empty()) return state_->file_name(at);
     const detail::raw_block& block = state_->block_of(at);
@@ -2699,6 +2770,7 @@ GRAFT_INLINE std::string dataset::name(std::int64_t i) const {
 }
 
 GRAFT_INLINE result<sample_bytes> dataset::fetch(std::int64_t i) const {
+    if (!has(i)) return fail(errc::data_open, "sample " + std::to_string(i), "the dataset has " + std::to_string(size()) + " samples");
     const std::int64_t at = (*order_)[static_cast<std::size_t>(i)];
     sample_bytes out;
     if (state_->blocks.empty()) {
@@ -2721,6 +2793,13 @@ GRAFT_INLINE result<sample_bytes> dataset::fetch(std::int64_t i) const {
     return out;
 }
 
+GRAFT_INLINE result<std::uint64_t> dataset::tag(std::int64_t i) const {
+    if (has(i) && state_->blocks.empty()) return file_tag(state_->file_name((*order_)[static_cast<std::size_t>(i)]), errc::data_open);
+    sample_bytes contents;
+    GRAFT_TRY_ASSIGN(contents, fetch(i));
+    return xxh64(contents.data, contents.size, contents.size);
+}
+
 GRAFT_INLINE result<image> dataset::decode(const sample_bytes& contents, const std::string& name, const limits& caps) {
     if (!contents.height) return graft::decode(contents.data, contents.size, name, caps);
     image picture;
@@ -2738,7 +2817,8 @@ GRAFT_INLINE result<image> dataset::read(std::int64_t i) const {
 GRAFT_INLINE dataset dataset::subset(const std::vector<std::int64_t>& indices) const {
     std::vector<std::int64_t> order;
     order.reserve(indices.size());
-    for (std::int64_t i : indices) order.push_back((*order_)[static_cast<std::size_t>(i)]);
+    for (std::int64_t i : indices)
+        if (has(i)) order.push_back((*order_)[static_cast<std::size_t>(i)]);
     return detail::dataset_views::of(state_, std::move(order));
 }
 
@@ -2763,6 +2843,498 @@ GRAFT_INLINE result<dataset> open_dataset(const std::string& path, const dataset
     return detail::dataset_views::part(state, part);
 }
 
+GRAFT_END_NAMESPACE
+#ifndef GRAFT_SINGLE_GRAFT_DATA_OPEN_SPLITS_HPP
+#define GRAFT_SINGLE_GRAFT_DATA_OPEN_SPLITS_HPP
+// ---- graft/data/open_splits.hpp
+// Bodies of data/dataset.hpp: what is learnt from, and what it is scored by.
+
+
+#if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_DATA_COPIES_HPP
+#define GRAFT_SINGLE_GRAFT_DATA_COPIES_HPP
+// ---- graft/data/copies.hpp
+// Copies among pictures: the same contents, the same pixels, or a picture that was encoded, resized or brightened anew.
+
+
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// A picture that is a copy of one before it.
+struct picture_copy {
+    std::int64_t index = 0; ///< of the picture
+    std::int64_t of = 0;    ///< of the earlier one
+    bool exact = false;     ///< the same contents or the same pixels; else nearly the same
+};
+
+/// The copies among some pictures.
+struct picture_copies {
+    std::vector<picture_copy> copies; ///< one for each picture that has a copy before it, by rising index
+    /// For each picture the first of all those that it is a copy of, directly or by way of others; its own index where there is none.
+    std::vector<std::int64_t> groups;
+    bool near_searched = true; ///< whether near copies were looked for among all that can be compared
+};
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// What near copies are known by. Measured on photos: see docs/data.md.
+struct picture_print {
+    static constexpr int side = 32, patches = 4;
+    std::uint64_t across = 0, down = 0;    // of 8 x 8 pairs of neighbours in a picture of 9 x 8 and of 8 x 9: which one is lighter
+    std::uint64_t light = 0;               // the cells of a picture of 8 x 8 that are lighter than its mean
+    std::uint8_t luma[side * side] = {};   // the picture at 32 x 32
+    std::int16_t color[patches * patches * 2] = {}; // R - G and B - G of 4 x 4 patches
+    float mean = 0, deviation = 0;         // of `luma`
+    bool comparable = false;
+
+    // Copies of a picture agree in its detail, distinct pictures of one scene only in its masses.
+    static void detail_of(const picture_print& p, std::int16_t* out) noexcept {
+        for (int y = 1; y < side - 1; ++y)
+            for (int x = 1; x < side - 1; ++x) {
+                const std::uint8_t* at = p.luma + y * side + x;
+                *out++ = static_cast<std::int16_t>(4 * at[0] - at[-1] - at[1] - at[-side] - at[side]);
+            }
+    }
+};
+
+inline int bits_in(std::uint64_t x) noexcept {
+    x -= x >> 1 & 0x5555555555555555u;
+    x = (x & 0x3333333333333333u) + (x >> 2 & 0x3333333333333333u);
+    x = (x + (x >> 4)) & 0x0f0f0f0f0f0f0f0fu;
+    return static_cast<int>(x * 0x0101010101010101u >> 56);
+}
+
+// Finds copies among `pictures` of them. Each is added once, or not where it cannot be read; from any thread.
+class copy_finder {
+public:
+    // `by_looks`: whether some may be large enough to be compared by how they look.
+    copy_finder(std::int64_t pictures, bool by_looks) : keys_(static_cast<std::size_t>(pictures)), by_looks_(by_looks) {
+        if (by_looks && pictures <= most_near) prints_.resize(keys_.size());
+    }
+
+    // `picture` may be null: then it is known by its contents alone.
+    status add(std::int64_t i, const sample_bytes& contents, const image* picture) {
+        key& k = keys_[static_cast<std::size_t>(i)];
+        k.known = true;
+        k.contents = xxh64(contents.data, contents.size, contents.size ^ static_cast<std::uint64_t>(contents.height) << 48);
+        k.pixels = k.contents;
+        if (!picture) return {};
+        if (!contents.height)
+            k.pixels = xxh64(picture->data(), static_cast<std::size_t>(picture->bytes()), static_cast<std::uint64_t>(picture->height) << 32 | static_cast<std::uint64_t>(picture->width));
+        if (!prints_.empty() && picture->height >= picture_print::side && picture->width >= picture_print::side)
+            GRAFT_TRY(print(*picture, prints_[static_cast<std::size_t>(i)]));
+        return {};
+    }
+
+    picture_copies find(executor& pool) {
+        picture_copies out;
+        group_.resize(keys_.size());
+        for (std::size_t i = 0; i < group_.size(); ++i) group_[i] = static_cast<std::int64_t>(i);
+        join_equal(&key::contents);
+        join_equal(&key::pixels);
+        if (by_looks_) out.near_searched = !prints_.empty() && join_near(pool);
+        for (std::size_t i = 0; i < group_.size(); ++i) out.groups.push_back(first_of(static_cast<std::int64_t>(i)));
+        // Each is told with the first one that it was found to be like; one that is only like later ones, with the first of all.
+        std::sort(found_.begin(), found_.end(), [](const picture_copy& a, const picture_copy& b) {
+            return a.index != b.index ? a.index < b.index : a.exact != b.exact ? a.exact : a.of < b.of;
+        });
+        std::size_t at = 0;
+        for (std::size_t i = 0; i < group_.size(); ++i) {
+            const auto index = static_cast<std::int64_t>(i);
+            if (at < found_.size() && found_[at].index == index)
+                out.copies.push_back(found_[at]);
+            else if (out.groups[i] != index)
+                out.copies.push_back({index, out.groups[i], false});
+            while (at < found_.size() && found_[at].index == index) ++at;
+        }
+        return out;
+    }
+
+private:
+    static constexpr std::int64_t most_near = std::int64_t(1) << 18; // prints of more would take too much memory
+    static constexpr std::int64_t most_looks = std::int64_t(1) << 31;
+    static constexpr int most_bits = 7, blocks = 4, block_bits = 16;
+
+    struct key {
+        std::uint64_t contents = 0, pixels = 0;
+        bool known = false;
+    };
+
+    std::int64_t first_of(std::int64_t i) {
+        while (group_[static_cast<std::size_t>(i)] != i) i = group_[static_cast<std::size_t>(i)] = group_[static_cast<std::size_t>(group_[static_cast<std::size_t>(i)])];
+        return i;
+    }
+    void join(std::int64_t later, std::int64_t earlier, bool exact) {
+        found_.push_back({later, earlier, exact});
+        const std::int64_t a = first_of(later), b = first_of(earlier);
+        group_[static_cast<std::size_t>(std::max(a, b))] = std::min(a, b);
+    }
+
+    void join_equal(std::uint64_t key::*what) {
+        std::vector<std::int64_t> order;
+        for (std::size_t i = 0; i < keys_.size(); ++i)
+            if (keys_[i].known) order.push_back(static_cast<std::int64_t>(i));
+        const auto value = [&](std::int64_t i) { return keys_[static_cast<std::size_t>(i)].*what; };
+        std::sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) { return value(a) != value(b) ? value(a) < value(b) : a < b; });
+        for (std::size_t first = 0, i = 1; i < order.size(); ++i) {
+            if (value(order[i]) != value(order[first]))
+                first = i;
+            else if (first_of(order[i]) != first_of(order[first]))
+                join(order[i], order[first], true);
+        }
+    }
+
+    // Bit k of 64 goes to block k % 4, so that no block holds only what most pictures have in common, such as the sky.
+    static std::uint64_t spread(const std::uint8_t* grid, int width, int step) noexcept {
+        std::uint64_t bits = 0;
+        for (int k = 0; k < 64; ++k) {
+            const std::uint8_t* at = grid + k / 8 * width + k % 8;
+            if (at[step] > at[0]) bits |= std::uint64_t(1) << (k % blocks * block_bits + k / blocks);
+        }
+        return bits;
+    }
+
+    static status print(const image& picture, picture_print& p) {
+        constexpr int side = picture_print::side;
+        image small, gray, wide, tall, coarse, patches;
+        GRAFT_TRY_ASSIGN(small, resize(picture, side, side, filter::box));
+        GRAFT_TRY_ASSIGN(gray, to_gray(small));
+        GRAFT_TRY_ASSIGN(wide, resize(gray, 8, 9, filter::box));
+        GRAFT_TRY_ASSIGN(tall, resize(gray, 9, 8, filter::box));
+        GRAFT_TRY_ASSIGN(coarse, resize(gray, 8, 8, filter::box));
+        GRAFT_TRY_ASSIGN(patches, resize(small, picture_print::patches, picture_print::patches, filter::box));
+        p.across = spread(wide.data(), 9, 1);
+        p.down = spread(tall.data(), 8, 8);
+        int light = 0;
+        for (int k = 0; k < 64; ++k) light += coarse.data()[k];
+        for (int k = 0; k < 64; ++k) p.light |= std::uint64_t(64 * coarse.data()[k] > light) << k;
+        std::memcpy(p.luma, gray.data(), sizeof p.luma);
+        for (int i = 0; i < picture_print::patches * picture_print::patches && patches.channels == 3; ++i) {
+            const std::uint8_t* rgb = patches.data() + 3 * i;
+            p.color[2 * i] = static_cast<std::int16_t>(rgb[0] - rgb[1]);
+            p.color[2 * i + 1] = static_cast<std::int16_t>(rgb[2] - rgb[1]);
+        }
+        double sum = 0, squares = 0;
+        constexpr double n = side * side;
+        for (const std::uint8_t v : p.luma) sum += v, squares += v * v;
+        p.mean = static_cast<float>(sum / n);
+        p.deviation = static_cast<float>(std::sqrt(std::max(squares / n - sum / n * (sum / n), 0.0)));
+        p.comparable = p.deviation >= 4; // an even picture is like every other
+        return {};
+    }
+
+    template <class T> static double correlation(const T* a, const T* b, int n) noexcept {
+        std::int64_t sa = 0, sb = 0, aa = 0, bb = 0, ab = 0;
+        for (int i = 0; i < n; ++i) sa += a[i], sb += b[i], aa += a[i] * a[i], bb += b[i] * b[i], ab += a[i] * b[i];
+        const double va = static_cast<double>(aa * n - sa * sa), vb = static_cast<double>(bb * n - sb * sb);
+        return va > 0 && vb > 0 ? static_cast<double>(ab * n - sa * sb) / std::sqrt(va * vb) : 0;
+    }
+
+    // Hashes collide, for simple pictures often: what is alike at 32 x 32, in masses, detail and color, is a copy.
+    static bool alike(const picture_print& a, const picture_print& b) noexcept {
+        constexpr int side = picture_print::side, inner = (side - 2) * (side - 2);
+        std::int32_t product = 0;
+        for (int i = 0; i < side * side; ++i) product += a.luma[i] * b.luma[i];
+        const float n = side * side;
+        if (static_cast<float>(product) / n - a.mean * b.mean < 0.98f * a.deviation * b.deviation) return false;
+        for (std::size_t i = 0; i < sizeof a.color / sizeof a.color[0]; ++i)
+            if (std::abs(a.color[i] - b.color[i]) > 40) return false;
+        std::int16_t detail_a[inner], detail_b[inner];
+        picture_print::detail_of(a, detail_a);
+        picture_print::detail_of(b, detail_b);
+        return correlation(detail_a, detail_b, inner) >= 0.95;
+    }
+
+    static std::size_t block(std::uint64_t hash, int b) noexcept { return hash >> (b * block_bits) & 0xffff; }
+
+    // A block with one bit changed, or with none where that is -1.
+    static std::size_t near_block(std::size_t k, int flip) noexcept { return flip < 0 ? k : k ^ std::size_t(1) << flip; }
+
+    // Multi-index hashing (Norouzi, Punjani and Fleet 2012): of two hashes that differ in at most 7 bits, some block of four differs in at most
+    // one. Whether all could be looked at.
+    bool join_near(executor& pool) {
+        std::vector<std::int64_t> items; // one of each group of equal ones
+        for (std::size_t i = 0; i < keys_.size(); ++i)
+            if (prints_[i].comparable && group_[i] == static_cast<std::int64_t>(i)) items.push_back(static_cast<std::int64_t>(i));
+        struct hashes {
+            std::uint64_t across, down, light;
+        };
+        std::vector<hashes> hash; // close together: most looks end at them
+        for (std::int64_t i : items) {
+            const picture_print& p = prints_[static_cast<std::size_t>(i)];
+            hash.push_back({p.across, p.down, p.light});
+        }
+        std::vector<std::uint32_t> starts[blocks], order[blocks];
+        std::int64_t looks = 0;
+        for (int b = 0; b < blocks; ++b) {
+            std::vector<std::uint32_t> held(std::size_t(1) << block_bits);
+            for (std::size_t i = 0; i < items.size(); ++i) ++held[block(hash[i].across, b)];
+            starts[b].assign(1, 0);
+            for (std::size_t k = 0; k < held.size(); ++k) {
+                for (int flip = -1; flip < block_bits; ++flip) looks += std::int64_t(held[k]) * held[near_block(k, flip)];
+                starts[b].push_back(starts[b].back() + held[k]);
+            }
+            order[b].resize(items.size());
+            std::vector<std::uint32_t> next(starts[b].begin(), starts[b].end() - 1);
+            for (std::size_t i = 0; i < items.size(); ++i) order[b][next[block(hash[i].across, b)]++] = static_cast<std::uint32_t>(i);
+        }
+        if (looks / 2 > most_looks) return false;
+        constexpr std::size_t chunk = 256;
+        const std::size_t chunks = (items.size() + chunk - 1) / chunk;
+        std::vector<std::vector<std::pair<std::size_t, std::size_t>>> pairs(chunks);
+        parallel_for(pool, static_cast<std::int64_t>(chunks), [&](std::int64_t c) {
+            const std::size_t from = static_cast<std::size_t>(c) * chunk, end = std::min(from + chunk, items.size());
+            for (std::size_t i = from; i < end; ++i) {
+                const hashes p = hash[i];
+                for (int b = 0; b < blocks; ++b)
+                    for (int flip = -1; flip < block_bits; ++flip) {
+                        const std::size_t k = near_block(block(p.across, b), flip);
+                        for (std::uint32_t at = starts[b][k]; at < starts[b][k + 1] && order[b][at] < i; ++at) {
+                            const hashes q = hash[order[b][at]];
+                            const std::uint64_t differ = p.across ^ q.across;
+                            if (bits_in(differ) > most_bits || bits_in(p.light ^ q.light) > most_bits || bits_in(p.down ^ q.down) > most_bits) continue;
+                            bool met = false; // by a block before
+                            for (int before = 0; before < b; ++before) met |= bits_in(block(differ, before)) <= 1;
+                            if (met) continue;
+                            const std::int64_t other = items[order[b][at]];
+                            if (alike(prints_[static_cast<std::size_t>(items[i])], prints_[static_cast<std::size_t>(other)])) pairs[static_cast<std::size_t>(c)].emplace_back(i, order[b][at]);
+                        }
+                    }
+            }
+        });
+        for (const auto& some : pairs)
+            for (const auto& pair : some) join(items[pair.first], items[pair.second], false);
+        return true;
+    }
+
+    std::vector<key> keys_;
+    bool by_looks_;
+    std::vector<picture_print> prints_;
+    std::vector<std::int64_t> group_; // of each an earlier one of its group, or itself
+    std::vector<picture_copy> found_;
+};
+
+} // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_DATA_SPLITS_HPP
+#define GRAFT_SINGLE_GRAFT_DATA_SPLITS_HPP
+// ---- graft/data/splits.hpp
+// Dividing a dataset, and weighing its classes.
+
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// Which samples a stratified draw keeps for training and for validation, each in rising order.
+struct split_indices {
+    std::vector<std::int64_t> training, validation;
+};
+
+/// Draws, of samples with these labels (indices into `classes`), the share `fraction` of each class for validation, rounded to the
+/// nearest number of samples; of a class with two or more, at least one goes to either side (with `fraction` > 0), a single one to
+/// training. What is drawn of a class depends on the seed, the name of the class and its own samples alone: another class that
+/// comes or goes changes nothing.
+///
+/// `groups` names for each sample a group, by any number; those of one group go to one side (empty: each is its own). They are taken in the
+/// order drawn where they bring a class nearer to its share and leave each class something to learn from. A class whose samples are groups of
+/// their own is drawn as it is without `groups`. Errors: usage (a fraction outside of [0, 1), groups of another number than samples).
+result<split_indices> stratified_split(const std::vector<int>& labels, const std::vector<std::string>& classes, double fraction,
+                                       std::uint64_t seed, const std::vector<std::int64_t>& groups = {});
+
+/// A weight for each class, in inverse proportion to its share of the samples, for a loss that minds rare classes as much as
+/// common ones: samples / (classes * count), scaled so that the mean over the classes that have samples is 1. A class without
+/// samples gets 0.
+std::vector<float> class_weights(const std::vector<std::int64_t>& counts);
+
+/// Whether classes of so many samples are so uneven that the share of right answers says little: the largest has over 1.5 times its even
+/// share (always naming it scores as much), or over 4 times the samples of the smallest. Classes without samples do not count.
+bool is_imbalanced(const std::vector<std::int64_t>& counts) noexcept;
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+#include <algorithm>
+#include <map>
+
+GRAFT_BEGIN_NAMESPACE
+
+GRAFT_INLINE result<split_indices> stratified_split(const std::vector<int>& labels, const std::vector<std::string>& classes, double fraction,
+                                                    std::uint64_t seed, const std::vector<std::int64_t>& groups) {
+    if (!(fraction >= 0 && fraction < 1))
+        return fail(errc::usage, "validation_fraction", "the share of the validation part is in [0, 1), such as 0.2");
+    if (!groups.empty() && groups.size() != labels.size())
+        return fail(errc::usage, "groups", std::to_string(groups.size()) + " groups for " + std::to_string(labels.size()) + " samples");
+    std::vector<std::vector<std::int64_t>> members(classes.size());
+    for (std::size_t i = 0; i < labels.size(); ++i) members[static_cast<std::size_t>(labels[i])].push_back(static_cast<std::int64_t>(i));
+    // The groups by numbers from 0, and what is in each.
+    std::map<std::int64_t, std::size_t> numbers;
+    std::vector<std::size_t> group_of;
+    std::vector<std::vector<std::int64_t>> together;
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+        group_of.push_back(groups.empty() ? i : numbers.emplace(groups[i], numbers.size()).first->second);
+        together.resize(std::max(together.size(), group_of[i] + 1));
+        together[group_of[i]].push_back(static_cast<std::int64_t>(i));
+    }
+    std::vector<bool> considered(together.size()), held_out(together.size());
+    std::vector<std::int64_t> taken(classes.size());
+    const auto count_in = [&](std::size_t g, std::size_t c) {
+        return std::count_if(together[g].begin(), together[g].end(), [&](std::int64_t i) { return static_cast<std::size_t>(labels[static_cast<std::size_t>(i)]) == c; });
+    };
+    const auto take = [&](std::size_t g) {
+        held_out[g] = true;
+        for (std::int64_t i : together[g]) ++taken[static_cast<std::size_t>(labels[static_cast<std::size_t>(i)])];
+    };
+    // Whether every class keeps something to learn from without a group.
+    const auto can_go = [&](std::size_t g) {
+        for (std::int64_t i : together[g]) {
+            const std::size_t c = static_cast<std::size_t>(labels[static_cast<std::size_t>(i)]);
+            if (taken[c] + count_in(g, c) >= static_cast<std::int64_t>(members[c].size())) return false;
+        }
+        return true;
+    };
+    for (std::size_t c = 0; c < members.size(); ++c) {
+        std::vector<std::int64_t>& all = members[c];
+        const std::int64_t n = static_cast<std::int64_t>(all.size());
+        std::int64_t wanted = static_cast<std::int64_t>(static_cast<double>(n) * fraction + 0.5);
+        if (n >= 2 && fraction > 0) wanted = std::min(std::max<std::int64_t>(wanted, 1), n - 1);
+        if (n < 2) wanted = 0;
+        // The first steps of a shuffle by Fisher and Yates.
+        const random_stream random(seed, fnv1a(classes[c].data(), classes[c].size()));
+        std::size_t least = together.size(); // the smallest group that could go
+        for (std::int64_t i = 0; i < n && taken[c] < wanted; ++i) {
+            const std::uint64_t j = random.below(static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(n - i));
+            std::swap(all[static_cast<std::size_t>(i)], all[static_cast<std::size_t>(i) + j]);
+            const std::size_t g = group_of[static_cast<std::size_t>(all[static_cast<std::size_t>(i)])];
+            if (considered[g]) continue;
+            considered[g] = true;
+            if (!can_go(g)) continue;
+            if (least == together.size() || together[g].size() < together[least].size()) least = g;
+            if (count_in(g, c) < 2 * (wanted - taken[c])) take(g);
+        }
+        if (taken[c] == 0 && wanted > 0 && least < together.size()) take(least);
+    }
+    split_indices out;
+    for (std::size_t i = 0; i < labels.size(); ++i) (held_out[group_of[i]] ? out.validation : out.training).push_back(static_cast<std::int64_t>(i));
+    return out;
+}
+
+GRAFT_INLINE std::vector<float> class_weights(const std::vector<std::int64_t>& counts) {
+    double sum = 0;
+    std::int64_t present = 0;
+    for (std::int64_t n : counts)
+        if (n > 0) sum += 1 / static_cast<double>(n), ++present;
+    std::vector<float> weights;
+    for (std::int64_t n : counts)
+        weights.push_back(n > 0 ? static_cast<float>(static_cast<double>(present) / (static_cast<double>(n) * sum)) : 0.0f);
+    return weights;
+}
+
+GRAFT_INLINE bool is_imbalanced(const std::vector<std::int64_t>& counts) noexcept {
+    std::int64_t all = 0, present = 0, most = 0, least = 0;
+    for (std::int64_t n : counts) {
+        if (n < 1) continue;
+        all += n, ++present;
+        most = std::max(most, n);
+        least = least ? std::min(least, n) : n;
+    }
+    return present > 1 && (static_cast<double>(most) * static_cast<double>(present) > 1.5 * static_cast<double>(all) || most > 4 * least);
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+#include <algorithm>
+#include <cstring>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Whether samples may be large enough to be compared by how they look.
+inline bool can_look_alike(const dataset_state& state) noexcept {
+    bool can = state.blocks.empty();
+    for (const raw_block& b : state.blocks) can |= b.height >= picture_print::side && b.width >= picture_print::side;
+    return can;
+}
+
+// For each i in [0, n) on the threads of a pool, telling how many are done.
+template <class F> inline void in_blocks(executor& pool, std::int64_t n, const dataset_progress& progress, const F& f) {
+    constexpr std::int64_t block = 256;
+    if (progress.report) progress.report(progress.context, 0, n);
+    for (std::int64_t from = 0; from < n; from += block) {
+        const std::int64_t count = std::min(block, n - from);
+        parallel_for(pool, count, [&](std::int64_t k) { f(from + k); });
+        if (progress.report) progress.report(progress.context, from + count, n);
+    }
+}
+
+inline bool same_contents(const dataset& one, std::int64_t i, const dataset& other, std::int64_t k) {
+    auto a = one.fetch(i), b = other.fetch(k);
+    return a.ok() && b.ok() && a->size == b->size && std::memcmp(a->data, b->data, a->size) == 0;
+}
+
+// Validation pictures whose contents are learnt from, told in one problem. What cannot be read is told when it is used.
+inline void note_leaks(const dataset& training, const dataset& validation, executor& pool, std::vector<dataset_problem>& problems) {
+    std::vector<std::pair<std::uint64_t, std::int64_t>> learnt(static_cast<std::size_t>(training.size())), scored(static_cast<std::size_t>(validation.size()));
+    const auto tag = [](const dataset& of, std::vector<std::pair<std::uint64_t, std::int64_t>>& to, std::int64_t i) {
+        auto read = of.tag(i);
+        to[static_cast<std::size_t>(i)] = {read.ok() ? *read : 0, read.ok() ? i : -1};
+    };
+    in_blocks(pool, training.size(), {}, [&](std::int64_t i) { tag(training, learnt, i); });
+    in_blocks(pool, validation.size(), {}, [&](std::int64_t i) { tag(validation, scored, i); });
+    std::sort(learnt.begin(), learnt.end());
+    std::int64_t leaks = 0, leaked = -1, of = -1;
+    for (const auto& s : scored) {
+        auto at = std::lower_bound(learnt.begin(), learnt.end(), std::make_pair(s.first, std::int64_t(0)));
+        for (; s.second >= 0 && at != learnt.end() && at->first == s.first; ++at) {
+            if (!same_contents(validation, s.second, training, at->second)) continue;
+            if (!leaks++) leaked = s.second, of = at->second;
+            break;
+        }
+    }
+    if (!leaks) return;
+    const std::string others = leaks == 1 ? "" : ", and so for " + std::to_string(leaks - 1) + " others";
+    problems.push_back({validation.name(leaked), errc::data_leak,
+                        "the same contents as " + escape(training.name(of)) + ", which is learnt from" + others +
+                            ": the score is too good by them; `graft check` lists them",
+                        false});
+}
+
+// The groups of copies among pictures, for a draw that keeps each on one side.
+inline picture_copies find_copies(const dataset& data, bool by_looks, executor& pool, const dataset_progress& progress) {
+    copy_finder finder(data.size(), by_looks);
+    in_blocks(pool, data.size(), progress, [&](std::int64_t i) {
+        // What cannot be read has no copies, and is told when it is used.
+        (void)or_out_of_memory<status>("copies", [&]() -> status {
+            sample_bytes contents;
+            GRAFT_TRY_ASSIGN(contents, data.fetch(i));
+            if (!by_looks && contents.height) return finder.add(i, contents, nullptr);
+            image picture;
+            GRAFT_TRY_ASSIGN(picture, dataset::decode(contents, data.name(i), data.caps()));
+            return finder.add(i, contents, &picture);
+        });
+    });
+    return finder.find(pool);
+}
+
+} // namespace detail
+
 GRAFT_INLINE result<dataset_splits> open_splits(const std::string& path, const dataset_options& options) {
     auto state = std::make_shared<detail::dataset_state>();
     GRAFT_TRY(detail::load_dataset(path, options, *state));
@@ -2775,11 +3347,21 @@ GRAFT_INLINE result<dataset_splits> open_splits(const std::string& path, const d
     out.training = detail::dataset_views::part(state, detail::data_part::training);
     out.validation = detail::dataset_views::part(state, detail::data_part::validation);
     out.validation_given = out.validation.size() > 0;
-    if (out.validation_given) return out;
+    pool_executor pool(options.threads);
+    if (out.validation_given) {
+        detail::note_leaks(out.training, out.validation, pool, state->problems);
+        return out;
+    }
     std::vector<int> labels;
     for (std::int64_t i = 0; i < out.training.size(); ++i) labels.push_back(out.training.label(i));
+    std::vector<std::int64_t> groups;
+    if (options.together && options.validation_fraction > 0) {
+        picture_copies found = detail::find_copies(out.training, detail::can_look_alike(*state), pool, options.progress);
+        out.copies = static_cast<std::int64_t>(found.copies.size());
+        groups = std::move(found.groups);
+    }
     split_indices drawn;
-    GRAFT_TRY_ASSIGN(drawn, stratified_split(labels, state->classes, options.validation_fraction, options.seed));
+    GRAFT_TRY_ASSIGN(drawn, stratified_split(labels, state->classes, options.validation_fraction, options.seed, groups));
     out.validation = out.training.subset(drawn.validation);
     out.training = out.training.subset(drawn.training);
     return out;
@@ -2787,40 +3369,53 @@ GRAFT_INLINE result<dataset_splits> open_splits(const std::string& path, const d
 
 GRAFT_END_NAMESPACE
 #endif
+#endif
+#endif
 
 GRAFT_BEGIN_NAMESPACE
 
 /// What a check found.
 struct dataset_report {
+    /// Pictures that are copies of others, by where the two lie: in one class of one part, in two classes, in two parts.
+    enum class overlap : std::uint8_t { in_class, across_classes, across_parts };
+    struct copy {
+        std::string path, of; ///< the copy, and what it is a copy of, which comes first
+        overlap where = overlap::in_class;
+        bool exact = false;   ///< the same contents or the same pixels; else nearly the same
+    };
+    static constexpr std::size_t most_copies = 1000; ///< that are listed of each overlap
+
     std::int64_t images = 0;   ///< samples of all parts
     std::int64_t readable = 0; ///< those of them that can be decoded
+    double bad_share = 0;      ///< the largest share of a part to learn from or to score by that cannot be decoded
     std::vector<std::string> classes;
     /// Samples of each class in each part, readable or not, in the order of `classes`.
     std::vector<std::int64_t> training, validation, test;
-    /// Everything found: first about the dataset, then about single samples in their order, then samples that two parts share.
+    std::vector<copy> copies;  ///< in the order of the dataset: training, validation, test
+    std::int64_t exact_copies[3] = {}, near_copies[3] = {}; ///< how many there are, by `overlap`
+    bool near_searched = true; ///< whether near copies were looked for: not among more than 2^18 pictures, or too many that are alike
+    /// Of the readable samples to learn from: the share of the largest class, and how many times the samples of the smallest one it has; 0
+    /// where there are none.
+    double majority = 0, ratio = 0;
+    std::size_t largest = 0, smallest = 0; ///< these classes: indices into `classes`
+    bool imbalanced = false;               ///< as is_imbalanced has it
+    /// Everything found: first about the dataset, then about single samples in their order, then copies across classes and across parts.
     std::vector<dataset_problem> problems;
     /// Fails where nothing is left to train on: data.open, data.format, ..., data.no_classes (pictures of fewer than two
     /// classes), data.too_many_bad (no picture can be read).
     status verdict;
 };
 
-/// Told from time to time, on the calling thread, how many samples are done.
-struct check_progress {
-    void (*report)(void* context, std::int64_t done, std::int64_t total) = nullptr;
-    void* context = nullptr;
-};
-
 /// Opens a dataset as `open_splits` does, but goes on past what is wrong with it; decodes every sample on the threads of `pool`;
-/// and looks for samples of one part that lie, byte for byte, in another one as well (data.leak: the score would be too good).
-/// Class names that are all numbers with some left out are `data.empty_class`. The report does not depend on the threads.
-dataset_report check_dataset(const std::string& path, const dataset_options& options, executor& pool, const check_progress& progress = {});
+/// and looks for copies, exact ones and near ones (re-encoded, resized, slightly brighter): across parts they are problems data.leak (the
+/// score would be too good), across classes data.label_conflict (one of the labels is wrong). Class names that are all numbers with some left out are `data.empty_class`. The report does not depend on the threads.
+dataset_report check_dataset(const std::string& path, const dataset_options& options, executor& pool, const dataset_progress& progress = {});
 
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
 
 #include <algorithm>
-#include <cstring>
 
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
@@ -2829,7 +3424,7 @@ class dataset_checker {
 public:
     dataset_checker(const std::string& path, const dataset_options& options) : path_(path), options_(options) {}
 
-    dataset_report run(executor& pool, const check_progress& progress) {
+    dataset_report run(executor& pool, const dataset_progress& progress) {
         auto state = std::make_shared<dataset_state>();
         status opened = load_dataset(path_, options_, *state);
         report_.problems = state->problems;
@@ -2845,7 +3440,8 @@ public:
         if (state_->blocks.empty()) find_missing_numbers();
         decode_all(pool, progress);
         count();
-        find_leaks();
+        find_copies(pool);
+        weigh_classes();
         judge();
         return std::move(report_);
     }
@@ -2857,8 +3453,6 @@ private:
             if (p.code == e.code() && p.path == e.where()) return;
         note(e.where(), e.code(), e.detail());
     }
-    bool has_parts() const { return state_->count(state_->parts.empty() ? data_part::training : state_->parts[0]) != state_->size(); }
-
     // Numbers left out among class names that are numbers: most often a class that was lost on the way here.
     void find_missing_numbers() {
         std::vector<std::int64_t> numbers;
@@ -2879,33 +3473,32 @@ private:
                      ", but there is no " + some + (missing > told ? ", ... (" + std::to_string(missing) + " are missing)" : ""));
     }
 
-    void decode_all(executor& pool, const check_progress& progress) {
-        constexpr std::int64_t block = 256;
+    void decode_all(executor& pool, const dataset_progress& progress) {
         const std::size_t n = static_cast<std::size_t>(report_.images);
-        const bool compare = has_parts();
         good_.assign(n, 0);
-        if (compare) hashes_.assign(n, 0);
-        std::vector<status> results(block);
-        if (progress.report) progress.report(progress.context, 0, report_.images);
-        for (std::int64_t from = 0; from < report_.images; from += block) {
-            const std::int64_t count = std::min(block, report_.images - from);
-            parallel_for(pool, count, [&](std::int64_t k) { results[static_cast<std::size_t>(k)] = look_at_sample(from + k, compare); });
-            for (std::int64_t k = 0; k < count; ++k) {
-                const status& done = results[static_cast<std::size_t>(k)];
-                if (!done.ok()) note(samples_.name(from + k), done.error().code(), done.error().detail());
-                good_[static_cast<std::size_t>(from + k)] = done.ok();
-            }
-            if (progress.report) progress.report(progress.context, from + count, report_.images);
+        // Copies are told with the sample of the earlier part, whatever the order of a manifest.
+        for (const data_part part : {data_part::training, data_part::validation, data_part::test})
+            for (std::size_t i = 0; i < n; ++i)
+                if (state_->parts[i] == part) in_parts_.push_back(static_cast<std::int64_t>(i));
+        std::vector<std::int64_t> place(n);
+        for (std::size_t k = 0; k < n; ++k) place[static_cast<std::size_t>(in_parts_[k])] = static_cast<std::int64_t>(k);
+        finder_.reset(new copy_finder(report_.images, can_look_alike(*state_)));
+        std::vector<status> results(n);
+        in_blocks(pool, report_.images, progress, [&](std::int64_t i) {
+            results[static_cast<std::size_t>(i)] = look_at_sample(i, place[static_cast<std::size_t>(i)]);
+        });
+        for (std::size_t i = 0; i < n; ++i) {
+            good_[i] = results[i].ok();
+            if (!good_[i]) note(samples_.name(static_cast<std::int64_t>(i)), results[i].error().code(), results[i].error().detail());
         }
     }
-    status look_at_sample(std::int64_t i, bool compare) {
+    status look_at_sample(std::int64_t i, std::int64_t place) {
         sample_bytes contents;
         GRAFT_TRY_ASSIGN(contents, samples_.fetch(i));
-        if (compare) hashes_[static_cast<std::size_t>(i)] = fnv1a(contents.data, contents.size);
-        if (contents.height) return {}; // raw pixels were checked as a whole
+        if (contents.height && !can_look_alike(*state_)) return finder_->add(place, contents, nullptr); // raw pixels were checked as a whole
         image picture;
         GRAFT_TRY_ASSIGN(picture, dataset::decode(contents, samples_.name(i), state_->caps));
-        return {};
+        return finder_->add(place, contents, &picture);
     }
 
     void count() {
@@ -2921,6 +3514,12 @@ private:
             report_.readable += good_[i];
             if (part == base_) readable_[label] += good_[i], ++base_images_;
         }
+        for (const data_part part : {data_part::training, data_part::validation}) {
+            std::int64_t all = 0, bad = 0;
+            for (std::size_t i = 0; i < good_.size(); ++i)
+                if (state_->parts[i] == part) ++all, bad += !good_[i];
+            if (all) report_.bad_share = std::max(report_.bad_share, static_cast<double>(bad) / static_cast<double>(all));
+        }
         const std::vector<std::int64_t>& base = base_ == data_part::training     ? report_.training
                                                 : base_ == data_part::validation ? report_.validation
                                                                                  : report_.test;
@@ -2928,27 +3527,42 @@ private:
             if (base[c] && !readable_[c]) note(path_, errc::data_empty_class, "no picture of class \"" + escape(report_.classes[c]) + "\" can be read");
     }
 
-    // Samples of a later part whose contents an earlier part has as well.
-    void find_leaks() {
-        if (hashes_.empty()) return;
-        std::vector<std::int64_t> order;
-        for (std::size_t i = 0; i < hashes_.size(); ++i)
-            if (good_[i]) order.push_back(static_cast<std::int64_t>(i));
-        const auto key = [this](std::int64_t i) { return std::make_pair(hashes_[static_cast<std::size_t>(i)], state_->parts[static_cast<std::size_t>(i)]); };
-        std::sort(order.begin(), order.end(), [&key](std::int64_t a, std::int64_t b) { return key(a) != key(b) ? key(a) < key(b) : a < b; });
-        std::vector<std::pair<std::int64_t, std::int64_t>> leaks; // the later sample, the earlier one
-        for (std::size_t from = 0, i = 0; i < order.size(); ++i) {
-            if (key(order[i]).first != key(order[from]).first) from = i;
-            if (key(order[i]).second != key(order[from]).second && same_contents(order[from], order[i])) leaks.emplace_back(order[i], order[from]);
+    void find_copies(executor& pool) {
+        using overlap = dataset_report::overlap;
+        const picture_copies found = finder_->find(pool);
+        report_.near_searched = found.near_searched;
+        for (const picture_copy& c : found.copies) {
+            const std::size_t later = static_cast<std::size_t>(in_parts_[static_cast<std::size_t>(c.index)]), first = static_cast<std::size_t>(in_parts_[static_cast<std::size_t>(c.of)]);
+            const bool other_class = state_->labels[later] != state_->labels[first];
+            const overlap where = state_->parts[later] != state_->parts[first] ? overlap::across_parts : other_class ? overlap::across_classes : overlap::in_class;
+            const std::size_t kind = static_cast<std::size_t>(where);
+            ++(c.exact ? report_.exact_copies : report_.near_copies)[kind];
+            if (report_.exact_copies[kind] + report_.near_copies[kind] > static_cast<std::int64_t>(dataset_report::most_copies)) continue;
+            report_.copies.push_back({samples_.name(static_cast<std::int64_t>(later)), samples_.name(static_cast<std::int64_t>(first)), where, c.exact});
+            const dataset_report::copy& told = report_.copies.back();
+            const std::string what = (c.exact ? "the same picture as " : "nearly the same picture as ") + escape(told.of);
+            const std::string label = other_class ? ", which has another label" : "";
+            if (where == overlap::across_parts)
+                note(told.path, errc::data_leak, what + " in another part" + label + "; keep it in one of them");
+            else if (where == overlap::across_classes)
+                note(told.path, errc::data_label_conflict, what + label + "; keep it in one class");
         }
-        std::sort(leaks.begin(), leaks.end());
-        for (const auto& leak : leaks)
-            note(samples_.name(leak.first), errc::data_leak,
-                 "the same contents as " + escape(samples_.name(leak.second)) + " in another part; keep it in one of them");
     }
-    bool same_contents(std::int64_t a, std::int64_t b) const {
-        auto one = samples_.fetch(a), other = samples_.fetch(b);
-        return one.ok() && other.ok() && one->size == other->size && std::memcmp(one->data, other->data, one->size) == 0;
+
+    // Among the readable ones to learn from.
+    void weigh_classes() {
+        std::int64_t all = 0;
+        std::size_t& most = report_.largest;
+        std::size_t& least = report_.smallest;
+        for (std::size_t c = 0; c < readable_.size(); ++c) {
+            all += readable_[c];
+            if (readable_[c] > readable_[most]) most = c;
+            if (readable_[c] && (!readable_[least] || readable_[c] < readable_[least])) least = c;
+        }
+        if (!all) return;
+        report_.majority = static_cast<double>(readable_[most]) / static_cast<double>(all);
+        report_.ratio = static_cast<double>(readable_[most]) / static_cast<double>(readable_[least]);
+        report_.imbalanced = is_imbalanced(readable_);
     }
 
     void judge() {
@@ -2972,13 +3586,14 @@ private:
     data_part base_ = data_part::training;
     std::int64_t base_images_ = 0;
     std::vector<std::uint8_t> good_;
-    std::vector<std::uint64_t> hashes_;
+    std::unique_ptr<copy_finder> finder_;
+    std::vector<std::int64_t> in_parts_; // samples, training first
     std::vector<std::int64_t> readable_; // of the part that is learnt from, by class
 };
 
 } // namespace detail
 
-GRAFT_INLINE dataset_report check_dataset(const std::string& path, const dataset_options& options, executor& pool, const check_progress& progress) {
+GRAFT_INLINE dataset_report check_dataset(const std::string& path, const dataset_options& options, executor& pool, const dataset_progress& progress) {
     return detail::dataset_checker(path, options).run(pool, progress);
 }
 
@@ -3036,78 +3651,6 @@ private:
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
-#ifndef GRAFT_SINGLE_GRAFT_CORE_XXHASH_HPP
-#define GRAFT_SINGLE_GRAFT_CORE_XXHASH_HPP
-// ---- graft/core/xxhash.hpp
-// XXH64: a fast 64-bit checksum (Yann Collet's published algorithm). Against accidents, not against attackers.
-
-
-#include <cstddef>
-#include <cstdint>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// XXH64 of the bytes; a number of its own for every seed. Equal on every machine.
-std::uint64_t xxh64(const void* bytes, std::size_t size, std::uint64_t seed = 0) noexcept;
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-#include <cstring>
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-constexpr std::uint64_t xxh_prime1 = 0x9e3779b185ebca87u, xxh_prime2 = 0xc2b2ae3d27d4eb4fu, xxh_prime3 = 0x165667b19e3779f9u;
-constexpr std::uint64_t xxh_prime4 = 0x85ebca77c2b2ae63u, xxh_prime5 = 0x27d4eb2f165667c5u;
-
-inline std::uint64_t rotate_left(std::uint64_t x, int n) noexcept { return x << n | x >> (64 - n); }
-
-// Little-endian whatever the machine; compilers make one load of it.
-inline std::uint64_t little_endian(const std::uint8_t* p, int n) noexcept {
-    std::uint64_t v = 0;
-    for (int i = 0; i < n; ++i) v |= std::uint64_t(p[i]) << (8 * i);
-    return v;
-}
-
-inline std::uint64_t xxh_round(std::uint64_t lane, std::uint64_t word) noexcept {
-    return rotate_left(lane + word * xxh_prime2, 31) * xxh_prime1;
-}
-
-} // namespace detail
-
-GRAFT_INLINE std::uint64_t xxh64(const void* bytes, std::size_t size, std::uint64_t seed) noexcept {
-    using namespace detail;
-    const auto* p = static_cast<const std::uint8_t*>(bytes);
-    std::size_t left = size;
-    std::uint64_t hash = seed + xxh_prime5;
-    if (size >= 32) {
-        std::uint64_t lanes[4] = {seed + xxh_prime1 + xxh_prime2, seed + xxh_prime2, seed, seed - xxh_prime1};
-        for (; left >= 32; left -= 32)
-            for (std::uint64_t& lane : lanes) {
-                lane = xxh_round(lane, little_endian(p, 8));
-                p += 8;
-            }
-        hash = rotate_left(lanes[0], 1) + rotate_left(lanes[1], 7) + rotate_left(lanes[2], 12) + rotate_left(lanes[3], 18);
-        for (const std::uint64_t lane : lanes) hash = (hash ^ xxh_round(0, lane)) * xxh_prime1 + xxh_prime4;
-    }
-    hash += size;
-    for (; left >= 8; left -= 8, p += 8)
-        hash = rotate_left(hash ^ xxh_round(0, little_endian(p, 8)), 27) * xxh_prime1 + xxh_prime4;
-    if (left >= 4) {
-        hash = rotate_left(hash ^ little_endian(p, 4) * xxh_prime1, 23) * xxh_prime2 + xxh_prime3;
-        left -= 4;
-        p += 4;
-    }
-    for (; left; --left, ++p) hash = rotate_left(hash ^ *p * xxh_prime5, 11) * xxh_prime1;
-    hash = (hash ^ hash >> 33) * xxh_prime2;
-    hash = (hash ^ hash >> 29) * xxh_prime3;
-    return hash ^ hash >> 32;
-}
-
-GRAFT_END_NAMESPACE
-#endif
-#endif
 
 #include <cerrno>
 #include <cstring>
@@ -3700,6 +4243,8 @@ GRAFT_INLINE status sample_maker::write(std::int64_t index, std::int64_t epoch, 
 GRAFT_END_NAMESPACE
 #endif
 
+#include <optional>
+
 GRAFT_BEGIN_NAMESPACE
 
 /// A sample that could not be read, and why.
@@ -3713,6 +4258,7 @@ struct bad_sample {
 /// What a loader hands out.
 struct batch {
     tensor inputs;                     ///< (N, C, H, W) or (N, H, W, C), of the type that the preprocessing says
+    tensor teacher_inputs;             ///< the same samples as loader_options::teacher has them; empty without
     std::vector<std::int32_t> labels;  ///< N of them
     std::vector<std::int64_t> indices; ///< in the dataset, N of them
     /// Where the batch was mixed: sample i is lambda[i] of `labels[i]` and the rest of `other_labels[i]`. Else both are empty.
@@ -3724,6 +4270,12 @@ struct batch {
     std::int64_t size() const noexcept { return static_cast<std::int64_t>(labels.size()); }
 };
 
+/// How a teacher sees pictures: the same ones, changed in the same way, prepared for another network.
+struct teacher_view {
+    preprocess_spec preprocess;
+    input_format format;
+};
+
 /// How a loader goes through its dataset.
 struct loader_options {
     sample_options sample;
@@ -3732,11 +4284,18 @@ struct loader_options {
     bool drop_last = false; ///< whether a last batch that is not full is left out
     int workers = 0;        ///< threads; 0: default_threads()
     int ahead = 4;          ///< batches made or being made before they are asked for; >= 1
-    /// The share of the samples that may be bad in one epoch (of those that were visited since `start`), rounded down; more is
-    /// data.too_many_bad. `strict`: the first one ends it, with its own error.
+    /// The share of the samples that may be bad in one epoch (of those that were visited since `start`): see `allowed_bad`; more is
+    /// data.too_many_bad, which says what share there is. `strict`: the first one ends it, with its own error.
     double bad_share = 0.01;
     bool strict = false;
+    /// Makes `batch::teacher_inputs` too: crops, flips and all else are drawn once for both. Erasing leaves out what is not float32, and mixing
+    /// is refused there.
+    std::optional<teacher_view> teacher;
 };
+
+/// How many of so many samples may be bad: the share, rounded down, but one at least, so that a single damaged file stops nothing where the
+/// share is not 0 and two samples are left.
+std::int64_t allowed_bad(double share, std::int64_t samples) noexcept;
 
 namespace detail {
 class loader_queue;
@@ -3785,6 +4344,7 @@ GRAFT_END_NAMESPACE
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -3796,8 +4356,8 @@ namespace detail {
 // to its place. Whoever finishes the last sample of a batch closes it. So a batch never depends on who made what.
 class loader_queue {
 public:
-    loader_queue(const dataset& data, const loader_options& options, sample_maker&& samples)
-        : data_(data), options_(options), samples_(std::move(samples)),
+    loader_queue(const dataset& data, const loader_options& options, sample_maker&& samples, std::optional<sample_maker>&& teacher)
+        : data_(data), options_(options), samples_(std::move(samples)), teacher_(std::move(teacher)),
           workers_(options.workers ? options.workers : default_threads()),
           chunk_(std::max<std::int64_t>(1, std::min<std::int64_t>(32, 16384 / (samples_.height() * samples_.width())))),
           slots_(static_cast<std::size_t>(options.ahead)) {
@@ -3818,6 +4378,7 @@ public:
         next_batch_ = delivered_ = first;
         next_sample_ = 0;
         bad_ = 0;
+        first_bad_.clear();
         for (slot& s : slots_) s = {};
         waited_ = elapsed_ = 0;
         began_ = std::chrono::steady_clock::now();
@@ -3901,7 +4462,21 @@ private:
             s.made.inputs = tensor(samples_.type(), samples_.batch_shape(s.count), std::move(memory).value());
         else
             s.failed = memory.take_status();
-        return memory.ok();
+        if (memory.ok() && teacher_) {
+            auto made = tensor::make(teacher_->type(), teacher_->batch_shape(s.count));
+            if (made.ok())
+                s.made.teacher_inputs = std::move(made).value();
+            else
+                s.failed = made.take_status();
+        }
+        return s.failed.ok();
+    }
+
+    // The numbers that a sample is changed by depend on its place alone, so that both makers draw the same ones.
+    status write(slot& s, std::int64_t i) const {
+        const std::int64_t index = index_at(s.first + i);
+        GRAFT_TRY(samples_.write(index, epoch_, s.made.inputs.raw() + i * samples_.sample_bytes()));
+        return teacher_ ? teacher_->write(index, epoch_, s.made.teacher_inputs.raw() + i * teacher_->sample_bytes()) : status();
     }
 
     std::int64_t index_at(std::int64_t place) const noexcept {
@@ -3929,9 +4504,7 @@ private:
             }
             lock.unlock();
             for (std::int64_t i = begin; i < end; ++i)
-                s.outcome[static_cast<std::size_t>(i)] = or_out_of_memory<status>("loader", [&] {
-                    return samples_.write(index_at(s.first + i), epoch_, s.made.inputs.raw() + i * samples_.sample_bytes());
-                });
+                s.outcome[static_cast<std::size_t>(i)] = or_out_of_memory<status>("loader", [&] { return write(s, i); });
             lock.lock();
             if (s.left -= end - begin) continue;
             lock.unlock();
@@ -3944,14 +4517,18 @@ private:
 
     // Bad samples go, the others move up in their order; then labels, and the mixing.
     void close(slot& s) {
-        const std::int64_t bytes = samples_.sample_bytes();
+        const auto move_up = [](tensor& rows, std::int64_t bytes, std::int64_t to, std::int64_t from) {
+            if (rows) std::memcpy(rows.raw() + to * bytes, rows.raw() + from * bytes, static_cast<std::size_t>(bytes));
+        };
         std::int64_t kept = 0;
-        std::byte* memory = s.made.inputs.raw();
         for (std::int64_t i = 0; i < s.count; ++i) {
             const std::int64_t index = index_at(s.first + i);
             status& outcome = s.outcome[static_cast<std::size_t>(i)];
             if (outcome.ok()) {
-                if (kept != i) std::memcpy(memory + kept * bytes, memory + i * bytes, static_cast<std::size_t>(bytes));
+                if (kept != i) {
+                    move_up(s.made.inputs, samples_.sample_bytes(), kept, i);
+                    if (teacher_) move_up(s.made.teacher_inputs, teacher_->sample_bytes(), kept, i);
+                }
                 s.made.labels.push_back(data_.label(index));
                 s.made.indices.push_back(index);
                 ++kept;
@@ -3967,39 +4544,73 @@ private:
             s.made.bad.push_back({index, data_.name(index), code, outcome.error().detail()});
         }
         s.made.inputs = tensor(samples_.type(), samples_.batch_shape(kept), s.made.inputs.storage());
+        if (teacher_) s.made.teacher_inputs = tensor(teacher_->type(), teacher_->batch_shape(kept), s.made.teacher_inputs.storage());
         if (s.failed.ok()) s.failed = mix_batch(s.made);
     }
 
-    status mix_batch(batch& made) {
+    mix_plan plan_for(const sample_maker& samples, const batch& made) const {
         random_sequence random(data_stream(options_.sample.seed, random_purpose::batch, epoch_, made.number));
-        const mix_plan plan = draw_mix(options_.sample.augment, samples_.height(), samples_.width(), random);
+        return draw_mix(options_.sample.augment, samples.height(), samples.width(), random);
+    }
+
+    status mix_batch(batch& made) {
+        const mix_plan plan = plan_for(samples_, made);
         if (plan.kind == mix_plan::way::none || !made.size()) return {};
         made.other_labels.assign(1, made.labels.back());
         made.other_labels.insert(made.other_labels.end(), made.labels.begin(), made.labels.end() - 1);
         made.lambda.assign(made.labels.size(), static_cast<float>(plan.lambda));
+        if (teacher_) GRAFT_TRY(mix(made.teacher_inputs, plan_for(*teacher_, made), teacher_->nchw()));
         return mix(made.inputs, plan, samples_.nchw());
     }
 
     status judge(const batch& made) {
+        constexpr std::size_t most_named = 4;
+        for (const bad_sample& b : made.bad)
+            if (first_bad_.size() < most_named) first_bad_.push_back(b);
         bad_ += static_cast<std::int64_t>(made.bad.size());
-        const auto allowed = static_cast<std::int64_t>(options_.bad_share * static_cast<double>(data_.size()));
-        if (made.bad.empty() || bad_ <= allowed) return {};
-        const bad_sample& last = made.bad.back();
-        return fail(errc::data_too_many_bad, last.name,
-                    std::to_string(bad_) + " of " + std::to_string(data_.size()) + " samples cannot be read, " +
-                        std::to_string(allowed) + " may; this one: " + text(last.code) + ": " + last.detail +
-                        " (`graft check` lists them all)");
+        if (made.bad.empty() || bad_ <= allowed_bad(options_.bad_share, data_.size())) return {};
+        return too_many();
+    }
+
+    // What was met so far is more than may be. The rest is looked at too, so that the share that is named is one that does.
+    GRAFT_COLD status too_many() {
+        constexpr std::int64_t most_looked_at = 4096;
+        stop();
+        const std::int64_t n = data_.size(), first = std::min(n, delivered_ * options_.batch_size), rest = n - first;
+        const std::int64_t step = (rest + most_looked_at - 1) / most_looked_at, looked_at = rest ? (rest + step - 1) / step : 0;
+        std::vector<std::uint8_t> bad(static_cast<std::size_t>(looked_at));
+        pool_executor pool(workers_);
+        parallel_for(pool, looked_at, [&](std::int64_t i) {
+            const status done = or_out_of_memory<status>("loader", [&] { return samples_.pixels(index_at(first + i * step), epoch_).take_status(); });
+            bad[static_cast<std::size_t>(i)] = !done.ok();
+        });
+        std::int64_t all = bad_;
+        for (const std::uint8_t b : bad) all += b * step;
+        // Where only some were looked at, there may be more.
+        if (step > 1) all += all / 4;
+        all = std::min(all, n);
+        const bad_sample& one = first_bad_[0];
+        std::string what = (step > 1 ? "about " : "") + std::to_string(all) + " of " + std::to_string(n) + " pictures cannot be read, " +
+                           std::to_string(allowed_bad(options_.bad_share, n)) + " may. This one: " + text(one.code) + ": " + one.detail;
+        for (std::size_t i = 1; i < first_bad_.size(); ++i) what += (i == 1 ? "; others: " : ", ") + escape(first_bad_[i].name);
+        // Rounded up, so that the share of so many is that of all of them.
+        char share[32];
+        std::snprintf(share, sizeof share, "%.4g", std::ceil(1000 * static_cast<double>(all) / static_cast<double>(n)) / 1000);
+        if (all < n) what += std::string(". --bad-share ") + share + " leaves them out";
+        return fail(errc::data_too_many_bad, one.name, what + "; `graft check` lists them all");
     }
 
     const dataset data_;
     const loader_options options_;
     const sample_maker samples_;
+    const std::optional<sample_maker> teacher_;
     const int workers_;
     const std::int64_t chunk_; // samples that are taken at a time: small pictures are made faster than locks are
     std::int64_t batches_ = 0;
     std::vector<std::int64_t> order_;
     std::vector<slot> slots_;
     std::vector<buffer> spare_;
+    std::vector<bad_sample> first_bad_; // of this epoch, a few
     std::vector<std::thread> threads_;
     std::mutex lock_;
     std::condition_variable work_, ready_;
@@ -4011,6 +4622,12 @@ private:
 
 } // namespace detail
 
+GRAFT_INLINE std::int64_t allowed_bad(double share, std::int64_t samples) noexcept {
+    // A share of 0.29 of 100 is 29, whatever binary makes of it.
+    const auto allowed = static_cast<std::int64_t>(share * static_cast<double>(samples) + 1e-6);
+    return share > 0 && samples >= 3 && allowed < 1 ? 1 : allowed;
+}
+
 GRAFT_INLINE result<loader> loader::make(const dataset& data, const loader_options& options) {
     if (options.batch_size < 1 || options.batch_size > (1 << 24))
         return fail(errc::usage, "loader", "a batch size of " + std::to_string(options.batch_size) + " makes no sense");
@@ -4018,17 +4635,35 @@ GRAFT_INLINE result<loader> loader::make(const dataset& data, const loader_optio
         return fail(errc::usage, "loader", "workers must be 0 to 1024, batches ahead 1 to 1024");
     if (!(options.bad_share >= 0 && options.bad_share <= 1))
         return fail(errc::usage, "loader", "the share of bad samples must be in [0, 1]");
+    const auto make_samples = [&](const sample_options& how) -> result<sample_maker> {
+        sample_maker samples;
+        GRAFT_TRY_ASSIGN(samples, sample_maker::make(data, how));
+        if (bytes_of(samples.type(), samples.batch_shape(options.batch_size)) < 0)
+            return fail(errc::tensor_overflow, text(samples.batch_shape(options.batch_size)), "the size of a batch overflows");
+        return samples;
+    };
     sample_maker samples;
-    GRAFT_TRY_ASSIGN(samples, sample_maker::make(data, options.sample));
-    if (bytes_of(samples.type(), samples.batch_shape(options.batch_size)) < 0)
-        return fail(errc::tensor_overflow, text(samples.batch_shape(options.batch_size)), "the size of a batch overflows");
+    GRAFT_TRY_ASSIGN(samples, make_samples(options.sample));
+    std::optional<sample_maker> teacher;
+    if (options.teacher) {
+        sample_options how = options.sample;
+        how.preprocess = options.teacher->preprocess;
+        how.format = options.teacher->format;
+        preprocess_spec seen;
+        GRAFT_TRY_ASSIGN(seen, complete(how.preprocess, how.format));
+        if (seen.type != dtype::float32) how.augment.random_erasing = 0;
+        GRAFT_TRY_ASSIGN(teacher, make_samples(how));
+    }
     loader made;
-    made.queue_ = std::make_shared<detail::loader_queue>(data, options, std::move(samples));
+    made.queue_ = std::make_shared<detail::loader_queue>(data, options, std::move(samples), std::move(teacher));
     return made;
 }
 
 GRAFT_INLINE std::int64_t loader::batches() const noexcept { return queue_ ? queue_->batches() : 0; }
-GRAFT_INLINE const sample_maker& loader::samples() const noexcept { return queue_->samples(); }
+GRAFT_INLINE const sample_maker& loader::samples() const noexcept {
+    static const sample_maker none;
+    return queue_ ? queue_->samples() : none;
+}
 
 GRAFT_INLINE status loader::start(std::int64_t epoch, std::int64_t first) {
     if (!queue_ || epoch < 0 || first < 0 || first > queue_->batches())
@@ -4053,384 +4688,166 @@ GRAFT_END_NAMESPACE
 #endif
 #endif
 #endif
-// ---- graft/data/png_encode.hpp
-// Pictures as PNG files in memory: previews, sheets, reports.
+#ifndef GRAFT_SINGLE_GRAFT_DATA_PICTURE_FILES_HPP
+#define GRAFT_SINGLE_GRAFT_DATA_PICTURE_FILES_HPP
+// ---- graft/data/picture_files.hpp
+// The pictures below a folder, however deep: image folders are read by this, and whoever is given a folder in place of pictures.
 
 
 #include <string>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// The picture as a PNG file, 8 bits, gray or RGB; equal pixels give equal bytes. Errors: image.dimensions (no picture, or
-/// neither 1 nor 3 channels).
-result<std::string> encode_png(const image& picture);
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-#ifndef GRAFT_SINGLE_GRAFT_DATA_DEFLATE_HPP
-#define GRAFT_SINGLE_GRAFT_DATA_DEFLATE_HPP
-// ---- graft/data/deflate.hpp
-// DEFLATE (RFC 1951) in a zlib wrapper (RFC 1950), for writing: hash chains and Huffman codes made for each block.
-
-
-#include <cstddef>
-#include <cstdint>
-#include <string>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// The bytes as a zlib stream that any inflater reads; equal input gives equal output. Size and speed are near zlib's level 6.
-std::string zlib_compress(const void* bytes, std::size_t size);
-
-namespace detail {
-// The checksum at the end of a zlib stream.
-inline std::uint32_t adler32(const std::uint8_t* p, std::size_t n) noexcept {
-    std::uint32_t a = 1, b = 0;
-    while (n) {
-        // As many as fit before b could pass 2^32.
-        std::size_t run = n < 5552 ? n : 5552;
-        n -= run;
-        for (; run; --run, ++p) b += a += *p;
-        a %= 65521;
-        b %= 65521;
-    }
-    return b << 16 | a;
-}
-} // namespace detail
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-#include <algorithm>
-#include <cstdint>
-#include <cstring>
 #include <vector>
 
 GRAFT_BEGIN_NAMESPACE
+
+/// The pictures below a folder.
+struct picture_files {
+    std::vector<std::string> paths;        ///< with the folder before them, sorted by their bytes
+    std::vector<dataset_problem> problems; ///< what was passed over, and why
+};
+
+/// Finds them: regular files whose name ends as pictures' names do (`.jpg`, `.PNG`, `.webp`, `.heic`, ..., so that one that cannot be read is
+/// told), and others that begin like a picture that can be decoded. Names that begin with a dot are not seen. Links are followed; each folder is
+/// read once, whatever loops there are, and none more than 32 deep. `leave_out` is a folder that is not looked into, where it lies below. Errors:
+/// image.open (the folder cannot be read).
+result<picture_files> find_pictures(const std::string& folder, const std::string& leave_out = "");
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <set>
+#include <utility>
+
+GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
-// Lengths of a Huffman code for `n` <= 288 symbols, none over `most`; 0 where the count is 0. Where a length comes out over
-// `most`, counts are halved and it is tried again: they end up equal, and equal counts give 9 bits at the most.
-inline void huffman_lengths(const std::uint32_t* counts, int n, int most, std::uint8_t* lengths) {
-    std::uint32_t weight[288], inner[288];
-    int order[288], parent[576], depth[576], leaves = 0;
-    for (int i = 0; i < n; ++i) {
-        weight[i] = counts[i];
-        lengths[i] = 0;
-        if (counts[i]) order[leaves++] = i;
-    }
-    for (int longest = most + 1; leaves > 1 && longest > most;) {
-        std::sort(order, order + leaves,
-                  [&weight](int a, int b) { return weight[a] != weight[b] ? weight[a] < weight[b] : a < b; });
-        // Leaves in order and the nodes made so far are two sorted queues: the lightest two are at their fronts.
-        int leaf = 0, taken = 0;
-        for (int made = 0; made < leaves - 1; ++made) {
-            inner[made] = 0;
-            for (int k = 0; k < 2; ++k) {
-                const bool is_leaf = leaf < leaves && (taken == made || weight[order[leaf]] <= inner[taken]);
-                inner[made] += is_leaf ? weight[order[leaf]] : inner[taken];
-                parent[is_leaf ? leaf++ : leaves + taken++] = leaves + made;
-            }
-        }
-        longest = 0;
-        depth[2 * leaves - 2] = 0;
-        for (int node = 2 * leaves - 3; node >= 0; --node) {
-            depth[node] = depth[parent[node]] + 1;
-            longest = std::max(longest, depth[node]);
-        }
-        for (int i = 0; i < leaves; ++i) {
-            lengths[order[i]] = static_cast<std::uint8_t>(depth[i]);
-            weight[order[i]] = (weight[order[i]] + 1) / 2;
-        }
-    }
-    if (leaves == 1) lengths[order[0]] = 1;
+// Whether a name ends as pictures' names do, of kinds that are decoded or are known to be pictures all the same.
+inline bool has_picture_suffix(const std::string& name) {
+    const std::size_t dot = name.rfind('.');
+    if (dot == std::string::npos) return false;
+    std::string suffix = " " + name.substr(dot + 1) + " ";
+    for (char& c : suffix) c = ascii_lower(c);
+    return std::strstr(" jpg jpeg jpe jfif png apng bmp dib pbm pgm ppm pnm gif tif tiff webp heic heif avif jp2 jxl ", suffix.c_str()) != nullptr;
+}
+// Whether a regular file starts like a picture that can be decoded.
+inline bool starts_like_picture(const std::string& path) {
+    std::FILE* file = std::fopen(path.c_str(), "rb");
+    if (!file) return true; // what cannot be read is reported when it is fetched
+    std::uint8_t p[12] = {};
+    const std::size_t n = std::fread(p, 1, sizeof p, file);
+    std::fclose(file);
+    return is_png(p, n) || is_jpeg(p, n) || is_bmp(p, n) || is_pnm(p, n) || (GRAFT_HAS_LIBWEBP && is_webp(p, n));
 }
 
-// The codes of RFC 1951 3.2.2, their bits turned around, as they are sent.
-inline void huffman_codes(const std::uint8_t* lengths, int n, std::uint16_t* codes) {
-    std::uint32_t next = 0;
-    for (int length = 1; length <= 15; ++length, next <<= 1)
-        for (int i = 0; i < n; ++i) {
-            if (lengths[i] != length) continue;
-            std::uint32_t turned = 0;
-            for (int b = 0; b < length; ++b) turned |= (next >> b & 1) << (length - 1 - b);
-            codes[i] = static_cast<std::uint16_t>(turned);
-            ++next;
-        }
-}
-
-class deflater {
+// Walks below folders of one dataset, or of one folder, and never into the same one twice.
+class picture_walk {
 public:
-    explicit deflater(std::string& out) : out_(out), head_(1 << hash_bits, -1), previous_(window, -1) {
-        for (int code = 0; code < 29; ++code)
-            for (int length = length_base(code); length <= 258 && (code == 28 || length < length_base(code + 1)); ++length)
-                length_code_[length] = static_cast<std::uint8_t>(code);
+    using file_identity = std::pair<std::uint64_t, std::uint64_t>;
+
+    // Paths are relative to `base`; what is passed over is added to `problems`.
+    picture_walk(const std::string& base, std::vector<dataset_problem>& problems) : base_(base), problems_(problems) {}
+
+    // Whether a folder was not reached before.
+    bool claim(const file_identity& identity) { return identity == file_identity(0, 0) || visited_.insert(identity).second; }
+    void claim(const std::string& path) {
+        const auto entry = look_at(path, errc::data_open);
+        if (entry.ok()) claim(entry.value().identity);
     }
 
-    void run(const std::uint8_t* in, std::size_t n) {
-        in_ = in;
-        size_ = static_cast<std::int64_t>(n);
-        for (std::int64_t at = 0; at < size_;) {
-            int length = 0, distance = 0;
-            match(at, length, distance);
-            // One byte later there may be a better one.
-            if (length >= 3 && length < 64 && at + 1 < size_) {
-                int later = 0, unused = 0;
-                enter(at);
-                match(at + 1, later, unused);
-                if (later > length) length = 0;
-                push(length, length ? distance : in_[at]);
-                for (std::int64_t i = at + 1; i < at + length; ++i) enter(i);
-            } else {
-                push(length >= 3 ? length : 0, length >= 3 ? distance : in_[at]);
-                for (std::int64_t i = at; i < at + std::max(length, 1); ++i) enter(i);
+    // A folder that is passed over without a word.
+    void leave_out(const std::string& path) {
+        const auto entry = look_at(path, errc::data_open);
+        if (entry.ok()) left_out_ = entry.value().identity;
+    }
+
+    // All pictures under a folder, as deep as they lie: folders by path, files by name within each.
+    std::vector<std::string> below(const std::string& top) {
+        std::vector<std::pair<std::string, int>> waiting{{top, 0}}; // and how deep
+        std::vector<folder_files> found;
+        while (!waiting.empty()) {
+            const std::pair<std::string, int> folder = std::move(waiting.back());
+            waiting.pop_back();
+            const std::string path = join_path(base_, folder.first);
+            if (folder.second > deepest) {
+                note(path, errc::data_format, "folders lie more than " + std::to_string(deepest) + " deep; this one is left out");
+                continue;
             }
-            at += std::max(length, 1);
-            if (symbols_.size() >= block_symbols) finish_block(false);
+            auto listed = list_folder(path, errc::data_open);
+            if (!listed.ok()) {
+                note(path, errc::data_open, listed.error().detail());
+                continue;
+            }
+            folder_files files{folder.first, {}};
+            for (folder_entry& e : listed.value()) {
+                const bool left_out = e.kind == entry_kind::folder && e.identity == left_out_ && left_out_ != file_identity(0, 0);
+                if (e.name[0] == '.' || left_out) continue;
+                if (e.kind == entry_kind::folder && !claim(e.identity))
+                    second_visit(join_path(path, e.name));
+                else if (e.kind == entry_kind::folder)
+                    waiting.emplace_back(join_path(folder.first, e.name), folder.second + 1);
+                else if (is_picture(join_path(path, e.name), e))
+                    files.names.push_back(std::move(e.name));
+            }
+            found.push_back(std::move(files));
         }
-        finish_block(true);
-        if (used_) out_ += static_cast<char>(bits_);
+        std::sort(found.begin(), found.end(), [](const folder_files& a, const folder_files& b) { return a.relative < b.relative; });
+        std::vector<std::string> paths;
+        for (const folder_files& folder : found)
+            for (const std::string& name : folder.names) paths.push_back(join_path(folder.relative, name));
+        return paths;
+    }
+
+    void second_visit(const std::string& path) {
+        note(path, errc::data_format, "a link to a folder that is read elsewhere; each is read once only");
+    }
+    void skip_other(const std::string& path, const folder_entry& e) {
+        note(path, errc::data_open, std::string(e.what) + ", not a regular file; it is passed over");
     }
 
 private:
-    static constexpr int hash_bits = 15, window = 32768, chain = 48;
-    static constexpr std::size_t block_symbols = 1 << 15;
-    struct symbol {
-        std::uint16_t length, value; // 0 and a byte, or a length and a distance
+    static constexpr int deepest = 32;
+
+    struct folder_files {
+        std::string relative;
+        std::vector<std::string> names;
     };
 
-    static int length_base(int code) noexcept {
-        return code == 28 ? 258 : code < 8 ? code + 3 : ((4 + (code & 3)) << (code / 4 - 1)) + 3;
+    bool is_picture(const std::string& path, const folder_entry& e) {
+        if (e.kind == entry_kind::other) return skip_other(path, e), false;
+        if (has_picture_suffix(e.name) || starts_like_picture(path)) return true;
+        note(path, errc::image_unsupported, "not a picture; it is passed over");
+        return false;
     }
-    static int length_extra(int code) noexcept { return code < 8 || code == 28 ? 0 : code / 4 - 1; }
-    static int distance_base(int code) noexcept { return code < 4 ? code + 1 : ((2 + (code & 1)) << (code / 2 - 1)) + 1; }
-    static int distance_extra(int code) noexcept { return code < 4 ? 0 : code / 2 - 1; }
-    static int distance_code(int distance) noexcept {
-        int code = 0;
-        for (int over = distance - 1; over >= 4; over >>= 1) code += 2;
-        return code + ((distance - 1) >> (code / 2));
-    }
+    void note(std::string path, errc code, std::string detail) { problems_.push_back({std::move(path), code, std::move(detail), false}); }
 
-    std::uint32_t hash(std::int64_t at) const noexcept {
-        const std::uint32_t three = in_[at] | std::uint32_t(in_[at + 1]) << 8 | std::uint32_t(in_[at + 2]) << 16;
-        return (three * 0x9e3779b1u) >> (32 - hash_bits);
-    }
-    void enter(std::int64_t at) noexcept {
-        if (at + 3 > size_) return;
-        std::int64_t& head = head_[hash(at)];
-        previous_[static_cast<std::size_t>(at % window)] = head;
-        head = at;
-    }
-    // The longest earlier match of what stands at `at`; positions from `at` on have not been entered.
-    void match(std::int64_t at, int& length, int& distance) const noexcept {
-        length = 0;
-        if (at + 3 > size_) return;
-        const int most = static_cast<int>(std::min<std::int64_t>(258, size_ - at));
-        std::int64_t from = head_[hash(at)];
-        for (int tries = chain; tries && from >= 0 && at - from <= window; --tries) {
-            if (in_[from + length] == in_[at + length] && std::memcmp(in_ + from, in_ + at, 3) == 0) {
-                int n = 3;
-                while (n < most && in_[from + n] == in_[at + n]) ++n;
-                if (n > length) {
-                    length = n;
-                    distance = static_cast<int>(at - from);
-                    if (n == most) return;
-                }
-            }
-            // A slot that has been taken again points forwards.
-            const std::int64_t before = previous_[static_cast<std::size_t>(from % window)];
-            if (before >= from) break;
-            from = before;
-        }
-    }
-    void push(int length, int value) {
-        symbols_.push_back({static_cast<std::uint16_t>(length), static_cast<std::uint16_t>(value)});
-        ++literals_[length ? 257 + length_code_[length] : value];
-        if (length) ++distances_[distance_code(value)];
-    }
-
-    void put(std::uint32_t value, int bits) {
-        bits_ |= std::uint64_t(value) << used_;
-        for (used_ += bits; used_ >= 8; used_ -= 8, bits_ >>= 8) out_ += static_cast<char>(bits_ & 255);
-    }
-
-    // How the lengths of both codes are sent: symbols of the third alphabet, with what follows 16, 17 and 18.
-    static std::size_t run_lengths(const std::uint8_t* lengths, std::size_t n, std::uint8_t (*runs)[2]) noexcept {
-        std::size_t count = 0;
-        for (std::size_t i = 0; i < n;) {
-            std::size_t same = 1;
-            while (i + same < n && lengths[i + same] == lengths[i]) ++same;
-            std::uint8_t code = lengths[i], extra = 0;
-            if (lengths[i] == 0 && same >= 3) {
-                same = std::min<std::size_t>(same, 138);
-                code = same < 11 ? 17 : 18;
-                extra = static_cast<std::uint8_t>(same - (same < 11 ? 3 : 11));
-            } else if (i && lengths[i - 1] == lengths[i] && same >= 3) {
-                same = std::min<std::size_t>(same, 6);
-                code = 16;
-                extra = static_cast<std::uint8_t>(same - 3);
-            } else
-                same = 1;
-            runs[count][0] = code;
-            runs[count++][1] = extra;
-            i += same;
-        }
-        return count;
-    }
-
-    void finish_block(bool last) {
-        // Two distances at least: some readers know no code of a single one.
-        std::uint8_t lengths[288 + 32] = {}, distance_lengths[30];
-        ++literals_[256];
-        for (int i = 0; i < 2; ++i) distances_[i] += distances_[i] == 0;
-        huffman_lengths(literals_, 286, 15, lengths);
-        huffman_lengths(distances_, 30, 15, distance_lengths);
-        huffman_codes(lengths, 286, literal_codes_);
-        huffman_codes(distance_lengths, 30, distance_codes_);
-        int literals = 286, distances = 30;
-        while (literals > 257 && !lengths[literals - 1]) --literals;
-        while (distances > 1 && !distance_lengths[distances - 1]) --distances;
-        std::copy(distance_lengths, distance_lengths + distances, lengths + literals);
-
-        std::uint8_t runs[320][2], order_lengths[19];
-        const std::size_t count = run_lengths(lengths, static_cast<std::size_t>(literals + distances), runs);
-        std::uint32_t run_counts[19] = {};
-        std::uint16_t run_codes[19];
-        for (std::size_t i = 0; i < count; ++i) ++run_counts[runs[i][0]];
-        huffman_lengths(run_counts, 19, 7, order_lengths);
-        huffman_codes(order_lengths, 19, run_codes);
-        static constexpr std::uint8_t order[19] = {16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15};
-        int sent = 19;
-        while (sent > 4 && !order_lengths[order[sent - 1]]) --sent;
-
-        put(last ? 1 : 0, 1);
-        put(2, 2);
-        put(static_cast<std::uint32_t>(literals - 257), 5);
-        put(static_cast<std::uint32_t>(distances - 1), 5);
-        put(static_cast<std::uint32_t>(sent - 4), 4);
-        for (int i = 0; i < sent; ++i) put(order_lengths[order[i]], 3);
-        for (std::size_t i = 0; i < count; ++i) {
-            const int code = runs[i][0];
-            put(run_codes[code], order_lengths[code]);
-            if (code >= 16) put(runs[i][1], code == 16 ? 2 : code == 17 ? 3 : 7);
-        }
-        for (const symbol& s : symbols_) send(s, lengths, distance_lengths);
-        put(literal_codes_[256], lengths[256]);
-        symbols_.clear();
-        std::memset(literals_, 0, sizeof literals_);
-        std::memset(distances_, 0, sizeof distances_);
-    }
-
-    void send(const symbol& s, const std::uint8_t* lengths, const std::uint8_t* distance_lengths) {
-        if (!s.length) return put(literal_codes_[s.value], lengths[s.value]);
-        const int code = length_code_[s.length], far = distance_code(s.value);
-        put(literal_codes_[257 + code], lengths[257 + code]);
-        put(static_cast<std::uint32_t>(s.length - length_base(code)), length_extra(code));
-        put(distance_codes_[far], distance_lengths[far]);
-        put(static_cast<std::uint32_t>(s.value - distance_base(far)), distance_extra(far));
-    }
-
-    std::string& out_;
-    const std::uint8_t* in_ = nullptr;
-    std::int64_t size_ = 0;
-    std::vector<std::int64_t> head_, previous_;
-    std::vector<symbol> symbols_;
-    std::uint32_t literals_[286] = {}, distances_[30] = {};
-    std::uint16_t literal_codes_[286] = {}, distance_codes_[30] = {};
-    std::uint8_t length_code_[259] = {};
-    std::uint64_t bits_ = 0;
-    int used_ = 0;
+    const std::string& base_;
+    std::vector<dataset_problem>& problems_;
+    file_identity left_out_{0, 0};
+    std::set<file_identity> visited_; // against loops of links, and against doubling by them
 };
 
 } // namespace detail
 
-GRAFT_INLINE std::string zlib_compress(const void* bytes, std::size_t size) {
-    const auto* p = static_cast<const std::uint8_t*>(bytes);
-    std::string out("\x78\x9c", 2);
-    detail::deflater(out).run(p, size);
-    const std::uint32_t sum = detail::adler32(p, size);
-    for (int shift = 24; shift >= 0; shift -= 8) out += static_cast<char>(sum >> shift & 255);
-    return out;
+GRAFT_INLINE result<picture_files> find_pictures(const std::string& folder, const std::string& leave_out) {
+    folder_entry top;
+    GRAFT_TRY_ASSIGN(top, look_at(folder, errc::image_open));
+    if (top.kind != entry_kind::folder) return fail(errc::image_open, folder, "not a folder");
+    auto listed = list_folder(folder, errc::image_open);
+    if (!listed.ok()) return listed.take_status();
+    picture_files found;
+    detail::picture_walk walk(folder, found.problems);
+    walk.claim(top.identity);
+    if (!leave_out.empty()) walk.leave_out(leave_out);
+    for (const std::string& path : walk.below("")) found.paths.push_back(join_path(folder, path));
+    std::sort(found.paths.begin(), found.paths.end());
+    return found;
 }
 
 GRAFT_END_NAMESPACE
 #endif
-#endif
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-// One row by one of PNG's five filters; the row above is null at the top.
-inline void filter_png_row(int kind, const std::uint8_t* row, const std::uint8_t* above, std::int64_t n, int step,
-                           std::uint8_t* out) noexcept {
-    for (std::int64_t i = 0; i < n; ++i) {
-        const int left = i >= step ? row[i - step] : 0, up = above ? above[i] : 0;
-        const int corner = above && i >= step ? above[i - step] : 0;
-        int guess = 0;
-        if (kind == 1) guess = left;
-        if (kind == 2) guess = up;
-        if (kind == 3) guess = (left + up) / 2;
-        if (kind == 4) {
-            const int to_left = std::abs(up - corner), to_up = std::abs(left - corner),
-                      to_corner = std::abs(left + up - 2 * corner);
-            guess = to_left <= to_up && to_left <= to_corner ? left : to_up <= to_corner ? up : corner;
-        }
-        out[i] = static_cast<std::uint8_t>(row[i] - guess);
-    }
-}
-
-inline void append_png_chunk(std::string& file, const char* type, const std::string& data) {
-    const auto append = [&file](std::uint32_t v) {
-        for (int shift = 24; shift >= 0; shift -= 8) file += static_cast<char>(v >> shift & 255);
-    };
-    append(static_cast<std::uint32_t>(data.size()));
-    const std::size_t start = file.size();
-    file += type;
-    file += data;
-    append(crc32(0, reinterpret_cast<const std::uint8_t*>(file.data()) + start, file.size() - start));
-}
-
-} // namespace detail
-
-GRAFT_INLINE result<std::string> encode_png(const image& picture) {
-    if (!picture || (picture.channels != 1 && picture.channels != 3))
-        return fail(errc::image_dimensions, "png", "only pictures with 1 or 3 channels become PNG files");
-    // A row's filter is the one whose bytes, taken as signed, are the smallest together: PNG's own advice.
-    const std::int64_t n = picture.stride();
-    std::string rows, tried(static_cast<std::size_t>(n), '\0'), best;
-    rows.reserve(static_cast<std::size_t>(picture.bytes() + picture.height));
-    for (std::int64_t y = 0; y < picture.height; ++y) {
-        std::int64_t least = INT64_MAX;
-        int chosen = 0;
-        for (int kind = 0; kind < 5; ++kind) {
-            detail::filter_png_row(kind, picture.row(y), y ? picture.row(y - 1) : nullptr, n, picture.channels,
-                                   reinterpret_cast<std::uint8_t*>(&tried[0]));
-            std::int64_t sum = 0;
-            for (const char c : tried) sum += std::abs(static_cast<int>(static_cast<signed char>(c)));
-            if (sum >= least) continue;
-            least = sum;
-            chosen = kind;
-            best = tried;
-        }
-        rows += static_cast<char>(chosen);
-        rows += best;
-    }
-    std::string header;
-    for (const std::int64_t side : {picture.width, picture.height})
-        for (int shift = 24; shift >= 0; shift -= 8) header += static_cast<char>(side >> shift & 255);
-    header += {8, static_cast<char>(picture.channels == 3 ? 2 : 0), 0, 0, 0};
-    const std::string packed = zlib_compress(rows.data(), rows.size());
-    std::string file("\x89PNG\r\n\x1a\n", 8);
-    detail::append_png_chunk(file, "IHDR", header);
-    // A chunk cannot be longer than 2^31 - 1 bytes.
-    for (std::size_t at = 0; at < packed.size(); at += std::size_t(1) << 30)
-        detail::append_png_chunk(file, "IDAT", packed.substr(at, std::size_t(1) << 30));
-    detail::append_png_chunk(file, "IEND", "");
-    return file;
-}
-
-GRAFT_END_NAMESPACE
 #endif
 #ifndef GRAFT_SINGLE_GRAFT_DATA_SPLITS_HPP
 #define GRAFT_SINGLE_GRAFT_DATA_SPLITS_HPP
@@ -4452,47 +4869,89 @@ struct split_indices {
 /// Draws, of samples with these labels (indices into `classes`), the share `fraction` of each class for validation, rounded to the
 /// nearest number of samples; of a class with two or more, at least one goes to either side (with `fraction` > 0), a single one to
 /// training. What is drawn of a class depends on the seed, the name of the class and its own samples alone: another class that
-/// comes or goes changes nothing. Errors: usage (a fraction outside of [0, 1)).
+/// comes or goes changes nothing.
+///
+/// `groups` names for each sample a group, by any number; those of one group go to one side (empty: each is its own). They are taken in the
+/// order drawn where they bring a class nearer to its share and leave each class something to learn from. A class whose samples are groups of
+/// their own is drawn as it is without `groups`. Errors: usage (a fraction outside of [0, 1), groups of another number than samples).
 result<split_indices> stratified_split(const std::vector<int>& labels, const std::vector<std::string>& classes, double fraction,
-                                       std::uint64_t seed);
+                                       std::uint64_t seed, const std::vector<std::int64_t>& groups = {});
 
 /// A weight for each class, in inverse proportion to its share of the samples, for a loss that minds rare classes as much as
 /// common ones: samples / (classes * count), scaled so that the mean over the classes that have samples is 1. A class without
 /// samples gets 0.
 std::vector<float> class_weights(const std::vector<std::int64_t>& counts);
 
+/// Whether classes of so many samples are so uneven that the share of right answers says little: the largest has over 1.5 times its even
+/// share (always naming it scores as much), or over 4 times the samples of the smallest. Classes without samples do not count.
+bool is_imbalanced(const std::vector<std::int64_t>& counts) noexcept;
+
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
 
 #include <algorithm>
+#include <map>
 
 GRAFT_BEGIN_NAMESPACE
 
 GRAFT_INLINE result<split_indices> stratified_split(const std::vector<int>& labels, const std::vector<std::string>& classes, double fraction,
-                                                    std::uint64_t seed) {
+                                                    std::uint64_t seed, const std::vector<std::int64_t>& groups) {
     if (!(fraction >= 0 && fraction < 1))
         return fail(errc::usage, "validation_fraction", "the share of the validation part is in [0, 1), such as 0.2");
+    if (!groups.empty() && groups.size() != labels.size())
+        return fail(errc::usage, "groups", std::to_string(groups.size()) + " groups for " + std::to_string(labels.size()) + " samples");
     std::vector<std::vector<std::int64_t>> members(classes.size());
     for (std::size_t i = 0; i < labels.size(); ++i) members[static_cast<std::size_t>(labels[i])].push_back(static_cast<std::int64_t>(i));
-    split_indices out;
+    // The groups by numbers from 0, and what is in each.
+    std::map<std::int64_t, std::size_t> numbers;
+    std::vector<std::size_t> group_of;
+    std::vector<std::vector<std::int64_t>> together;
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+        group_of.push_back(groups.empty() ? i : numbers.emplace(groups[i], numbers.size()).first->second);
+        together.resize(std::max(together.size(), group_of[i] + 1));
+        together[group_of[i]].push_back(static_cast<std::int64_t>(i));
+    }
+    std::vector<bool> considered(together.size()), held_out(together.size());
+    std::vector<std::int64_t> taken(classes.size());
+    const auto count_in = [&](std::size_t g, std::size_t c) {
+        return std::count_if(together[g].begin(), together[g].end(), [&](std::int64_t i) { return static_cast<std::size_t>(labels[static_cast<std::size_t>(i)]) == c; });
+    };
+    const auto take = [&](std::size_t g) {
+        held_out[g] = true;
+        for (std::int64_t i : together[g]) ++taken[static_cast<std::size_t>(labels[static_cast<std::size_t>(i)])];
+    };
+    // Whether every class keeps something to learn from without a group.
+    const auto can_go = [&](std::size_t g) {
+        for (std::int64_t i : together[g]) {
+            const std::size_t c = static_cast<std::size_t>(labels[static_cast<std::size_t>(i)]);
+            if (taken[c] + count_in(g, c) >= static_cast<std::int64_t>(members[c].size())) return false;
+        }
+        return true;
+    };
     for (std::size_t c = 0; c < members.size(); ++c) {
         std::vector<std::int64_t>& all = members[c];
         const std::int64_t n = static_cast<std::int64_t>(all.size());
-        std::int64_t drawn = static_cast<std::int64_t>(static_cast<double>(n) * fraction + 0.5);
-        if (n >= 2 && fraction > 0) drawn = std::min(std::max<std::int64_t>(drawn, 1), n - 1);
-        if (n < 2) drawn = 0;
+        std::int64_t wanted = static_cast<std::int64_t>(static_cast<double>(n) * fraction + 0.5);
+        if (n >= 2 && fraction > 0) wanted = std::min(std::max<std::int64_t>(wanted, 1), n - 1);
+        if (n < 2) wanted = 0;
         // The first steps of a shuffle by Fisher and Yates.
         const random_stream random(seed, fnv1a(classes[c].data(), classes[c].size()));
-        for (std::int64_t i = 0; i < drawn; ++i) {
+        std::size_t least = together.size(); // the smallest group that could go
+        for (std::int64_t i = 0; i < n && taken[c] < wanted; ++i) {
             const std::uint64_t j = random.below(static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(n - i));
             std::swap(all[static_cast<std::size_t>(i)], all[static_cast<std::size_t>(i) + j]);
+            const std::size_t g = group_of[static_cast<std::size_t>(all[static_cast<std::size_t>(i)])];
+            if (considered[g]) continue;
+            considered[g] = true;
+            if (!can_go(g)) continue;
+            if (least == together.size() || together[g].size() < together[least].size()) least = g;
+            if (count_in(g, c) < 2 * (wanted - taken[c])) take(g);
         }
-        out.validation.insert(out.validation.end(), all.begin(), all.begin() + drawn);
-        out.training.insert(out.training.end(), all.begin() + drawn, all.end());
+        if (taken[c] == 0 && wanted > 0 && least < together.size()) take(least);
     }
-    std::sort(out.training.begin(), out.training.end());
-    std::sort(out.validation.begin(), out.validation.end());
+    split_indices out;
+    for (std::size_t i = 0; i < labels.size(); ++i) (held_out[group_of[i]] ? out.validation : out.training).push_back(static_cast<std::int64_t>(i));
     return out;
 }
 
@@ -4507,313 +4966,76 @@ GRAFT_INLINE std::vector<float> class_weights(const std::vector<std::int64_t>& c
     return weights;
 }
 
+GRAFT_INLINE bool is_imbalanced(const std::vector<std::int64_t>& counts) noexcept {
+    std::int64_t all = 0, present = 0, most = 0, least = 0;
+    for (std::int64_t n : counts) {
+        if (n < 1) continue;
+        all += n, ++present;
+        most = std::max(most, n);
+        least = least ? std::min(least, n) : n;
+    }
+    return present > 1 && (static_cast<double>(most) * static_cast<double>(present) > 1.5 * static_cast<double>(all) || most > 4 * least);
+}
+
 GRAFT_END_NAMESPACE
 #endif
 #endif
-// ---- graft/ops/gradients.hpp
-// The gradients of the operators, and the operators of the domain `graft` that training adds. Part of train.hpp.
+// ---- graft/explain.hpp
+// Why a classifier answers what it answers: a map over the picture of the places that spoke for a class.
 
-#ifndef GRAFT_SINGLE_GRAFT_GRAPH_GRADIENT_HPP
-#define GRAFT_SINGLE_GRAFT_GRAPH_GRADIENT_HPP
-// ---- graft/graph/gradient.hpp
-// Gradients: functions that build, for one node, the nodes of back-propagation through it.
+// ---- graft/train/grad_cam.hpp
+// Grad-CAM: which places of a picture spoke for a class.
 
-#ifndef GRAFT_SINGLE_GRAFT_CORE_SHARDS_HPP
-#define GRAFT_SINGLE_GRAFT_CORE_SHARDS_HPP
-// ---- graft/core/shards.hpp
-// Sums over a batch as one fixed tree over logical shards, so that neither threads nor replicas change a bit of them.
+// ---- graft/train/feature_map.hpp
+// Where a network's last features still tell the places of the picture apart: what a map of where it looks is made of.
 
 
 #include <cstdint>
 
 GRAFT_BEGIN_NAMESPACE
 
-/// How a batch is cut: the samples in halves (the second one the larger), and those in halves, until there are `count` parts; some are
-/// empty where there are fewer samples. Each shard is summed by itself, in the order of its samples; the sums are joined in pairs,
-/// ((0+1)+(2+3))+((4+5)+(6+7)), empty ones as +0. So half of a batch in half of the shards is a batch of its own, cut in the same places.
-struct shards {
-    static constexpr int most = 256;
-    int count = 8;  ///< a power of two, 1 ... most
-
-    static constexpr bool legal(std::int64_t count) noexcept { return count >= 1 && count <= most && (count & (count - 1)) == 0; }
-    /// The first sample of shard s of n samples; n for s = count.
-    constexpr std::int64_t first(std::int64_t n, int s) const noexcept {
-        if (s >= count) return n;
-        std::int64_t low = 0, high = n;
-        for (int part = count / 2; part > 0; part /= 2) {
-            const std::int64_t middle = low + (high - low) / 2;
-            if (s & part)
-                low = middle;
-            else
-                high = middle;
-        }
-        return low;
-    }
-    constexpr std::int64_t last(std::int64_t n, int s) const noexcept { return first(n, s + 1); }
+/// Features of one picture by place: images [1, K, H, W] or [1, H, W, K], or tokens [1, T, K] (also [T, 1, K]) of which H * W stand for the
+/// picture's patches, row by row. Element k of a place p is at first + p * place_stride + k * channel_stride.
+struct feature_map {
+    value_id features = no_value;
+    std::int64_t height = 0, width = 0, channels = 0;
+    std::int64_t first = 0, place_stride = 1, channel_stride = 0; ///< in elements; `first` is behind tokens of classes
+    bool tokens = false;
 };
 
-/// Sums leaf(s) over the shards [first, first + count) by the tree; `count` is a power of two.
-template <class T, class F>
-inline T sum_shards(int first, int count, const F& leaf) {
-    if (count == 1) return leaf(first);
-    const T left = sum_shards<T>(first, count / 2, leaf);
-    return left + sum_shards<T>(first + count / 2, count / 2, leaf);
-}
-
-GRAFT_END_NAMESPACE
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_GRAPH_EMITTER_HPP
-#define GRAFT_SINGLE_GRAFT_GRAPH_EMITTER_HPP
-// ---- graft/graph/emitter.hpp
-// Adds nodes to a graph whose shapes are known: what gradients, losses and optimisers are written with.
-
-
-#include <string>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// Finds the row of an operator; null where there is none.
-using op_finder = const op_row* (*)(const char* domain, const char* name, int version);
-
-/// Appends nodes at the newest opset, each bound to its row and with the types and shapes of its outputs inferred at once, so every
-/// input has to have a known shape. The first mistake is kept in `failure`; after it every call gives `no_value`.
-class emitter {
-public:
-    emitter(graph& target, op_finder find, const limits& limit) : g_(target), find_(find), limit_(limit) {}
-
-    /// An operator of ai.onnx with one output.
-    value_id apply(const char* op_type, std::vector<value_id> inputs, std::vector<attribute> attributes = {}) {
-        return apply_all("", op_type, std::move(inputs), std::move(attributes), 1)[0];
-    }
-    /// An operator of the domain graft with one output.
-    value_id apply_graft(const char* op_type, std::vector<value_id> inputs, std::vector<attribute> attributes = {}) {
-        return apply_all("graft", op_type, std::move(inputs), std::move(attributes), 1)[0];
-    }
-    /// Any operator with `count` outputs.
-    std::vector<value_id> apply_all(const char* domain, const char* op_type, std::vector<value_id> inputs, std::vector<attribute> attributes, int count);
-
-    value_id add(value_id a, value_id b) { return apply("Add", {a, b}); }
-    value_id sub(value_id a, value_id b) { return apply("Sub", {a, b}); }
-    value_id mul(value_id a, value_id b) { return apply("Mul", {a, b}); }
-    value_id div(value_id a, value_id b) { return apply("Div", {a, b}); }
-    value_id neg(value_id a) { return apply("Neg", {a}); }
-    /// x reshaped to `to`, whose extents are known; x itself where it has that shape.
-    value_id reshape(value_id x, const shape& to);
-    /// A number of the type of `like`.
-    value_id number(double v, value_id like);
-    /// A constant of one dimension.
-    value_id integers(const std::vector<std::int64_t>& v);
-    value_id constant(tensor data, const char* stem = "constant");
-    /// Zeros of the type of `like`.
-    value_id zeros(const shape& extents, value_id like);
-
-    shape extents(value_id id) const { return g_.values[static_cast<std::size_t>(id)].extents; }
-    dtype type(value_id id) const { return g_.values[static_cast<std::size_t>(id)].type; }
-    const limits& limit() const { return limit_; }
-    graph& target() { return g_; }
-    /// Keeps the first mistake.
-    void mistake(status s) {
-        if (failure.ok()) failure = std::move(s);
-    }
-
-    /// What nodes are called: "<prefix>/<operator>".
-    std::string prefix;
-    status failure;
-
-private:
-    graph& g_;
-    op_finder find_;
-    const limits& limit_;
-};
+/// The last features that everything goes through on the way from the network's first open input to `logits`, that lie by place, and whose
+/// places the logits depend on; of a transformer that answers by a class token the tokens as its last attention reads them. `input` is the
+/// shape of one picture, [1, C, H, W] or [1, H, W, C]. Which axes are the places is told by the picture's ratio of sides. Errors:
+/// explain.features (there are none: a network of dense layers), input.shape (no picture, a batch of several), op.shape and the like.
+result<feature_map> find_feature_map(const graph& network, value_id logits, const shape& input, executor& pool, const limits& limit = {});
 
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
-GRAFT_BEGIN_NAMESPACE
+#ifndef GRAFT_SINGLE_GRAFT_PASSES_DIFFERENTIATE_HPP
+#define GRAFT_SINGLE_GRAFT_PASSES_DIFFERENTIATE_HPP
+// ---- graft/passes/differentiate.hpp
+// Differentiation as a pass: appends the nodes of back-propagation to a graph whose shapes are known.
 
-GRAFT_INLINE std::vector<value_id> emitter::apply_all(const char* domain, const char* op_type, std::vector<value_id> inputs, std::vector<attribute> attributes, int count) {
-    std::vector<value_id> made(static_cast<std::size_t>(count), no_value);
-    if (!failure.ok()) return made;
-    node n;
-    n.op_type = op_type;
-    n.domain = domain;
-    n.version = newest_opset;
-    n.op = find_(domain, op_type, newest_opset);
-    n.inputs = std::move(inputs);
-    n.attributes = std::move(attributes);
-    n.name = prefix + "/" + op_type + "_" + std::to_string(g_.nodes.size());
-    if (!n.op || !n.op->infer) return mistake(fail(errc::op_unsupported, place(n), "this build does not hold the operator, which training needs")), made;
-    std::vector<tensor_view> in;
-    for (value_id id : n.inputs) {
-        if (id == no_value) {
-            in.push_back({});
-            continue;
-        }
-        const value& v = g_.values[static_cast<std::size_t>(id)];
-        if (!v.constant && (!v.has_shape || !v.extents.known()))
-            return mistake(fail(errc::train_no_gradient, place(n), "the shape of its input '" + v.name + "' cannot be told before running")), made;
-        in.push_back(v.constant ? view(v.constant) : tensor_view{v.type, v.extents, nullptr});
-    }
-    for (int i = 0; i < count; ++i) {
-        made[static_cast<std::size_t>(i)] = g_.add_value(n.name + (i ? "." + std::to_string(i) : std::string()));
-        n.outputs.push_back(made[static_cast<std::size_t>(i)]);
-    }
-    std::vector<tensor_view> out(made.size());
-    infer_context c{{n, in.data(), static_cast<int>(in.size()), out.data(), count, limit_}};
-    status inferred = n.op->infer(c);
-    if (inferred.ok() && c.deferred) inferred = fail(errc::train_no_gradient, place(n), "its shape cannot be told before running");
-    if (!inferred.ok()) return mistake(std::move(inferred)), made;
-    for (std::size_t i = 0; i < made.size(); ++i) {
-        value& v = g_.values[static_cast<std::size_t>(made[i])];
-        v.type = out[i].type;
-        v.extents = out[i].extents;
-        v.has_shape = true;
-    }
-    g_.nodes.push_back(std::move(n));
-    return made;
-}
-
-GRAFT_INLINE value_id emitter::reshape(value_id x, const shape& to) {
-    if (!failure.ok() || x == no_value || extents(x) == to) return x;
-    return apply("Reshape", {x, integers(std::vector<std::int64_t>(to.begin(), to.end()))}, {integer_attribute("allowzero", 1)});
-}
-GRAFT_INLINE value_id emitter::number(double v, value_id like) {
-    if (!failure.ok() || like == no_value) return no_value;
-    auto made = tensor::make(type(like), shape{});
-    if (!made.ok()) return mistake(made.take_status()), no_value;
-    store_from_double(made->type(), made->raw(), 0, 1, &v);
-    return g_.add_constant(prefix + "/number_" + std::to_string(g_.values.size()), std::move(made).value());
-}
-GRAFT_INLINE value_id emitter::integers(const std::vector<std::int64_t>& v) {
-    auto made = tensor::make(dtype::int64, shape{static_cast<std::int64_t>(v.size())});
-    if (!made.ok()) return mistake(made.take_status()), no_value;
-    for (std::size_t i = 0; i < v.size(); ++i) made->data<std::int64_t>()[i] = v[i];
-    return g_.add_constant(prefix + "/integers_" + std::to_string(g_.values.size()), std::move(made).value());
-}
-GRAFT_INLINE value_id emitter::constant(tensor data, const char* stem) {
-    return g_.add_constant(prefix + "/" + stem + "_" + std::to_string(g_.values.size()), std::move(data));
-}
-GRAFT_INLINE value_id emitter::zeros(const shape& extents, value_id like) {
-    if (!failure.ok()) return no_value;
-    auto made = tensor::zeros(type(like), extents);
-    if (!made.ok()) return mistake(made.take_status()), no_value;
-    return constant(std::move(made).value(), "zeros");
-}
-
-GRAFT_END_NAMESPACE
-#endif
-#endif
 
 #include <vector>
 
 GRAFT_BEGIN_NAMESPACE
 
-/// What the gradient of an operator is given: the node, the gradients of its outputs, and where to build. Every shape is known.
-struct gradient_context {
-    emitter& build;
-    const node& n;                       ///< the forward node; stays valid while nodes are emitted
-    const std::vector<value_id>& given;  ///< gradient of each output; no_value: nothing flows from there
-    const std::vector<char>& wanted;     ///< whether the gradient of each input is asked for
-    std::vector<value_id>& made;         ///< answers, one an input; no_value stands for zero
-    int shards;                          ///< of sums over the batch: the attribute of operators that make them
-
-    /// Input i, or no_value where it was left out.
-    value_id in(int i) const noexcept { return i < static_cast<int>(n.inputs.size()) ? n.inputs[static_cast<std::size_t>(i)] : no_value; }
-    value_id out(int i = 0) const noexcept { return n.outputs[static_cast<std::size_t>(i)]; }
-    /// Output i of the forward node, which is asked to make it where nobody has yet.
-    value_id also(int i);
-    /// Gradient of output i; no_value where nothing flows from it.
-    value_id dy(int i = 0) const noexcept { return given[static_cast<std::size_t>(i)]; }
-    bool wants(int i) const noexcept { return i < static_cast<int>(wanted.size()) && wanted[static_cast<std::size_t>(i)] != 0; }
-    void give(int i, value_id gradient) { made[static_cast<std::size_t>(i)] = gradient; }
-    /// Gives the gradient of a broadcast input: sums it down to the input's shape.
-    void give_summed(int i, value_id gradient) { give(i, sum_to(gradient, build.extents(in(i)))); }
-
-    /// x summed over the axes along which `to` was broadcast (numpy's rules), by the tree of shards where the batch is among them.
-    value_id sum_to(value_id x, const shape& to) {
-        if (!build.failure.ok() || x == no_value || build.extents(x) == to) return x;
-        return build.apply_graft("SumTo", {x}, {integers_attribute("shape", std::vector<std::int64_t>(to.begin(), to.end())), integer_attribute("shards", shards)});
-    }
-    shape extents(value_id id) const { return build.extents(id); }
-    /// Contents of a constant input of integers, such as axes; false where they are not known.
-    bool constant_integers(int i, std::vector<std::int64_t>& values) const;
-
-    std::int64_t integer(const char* name, std::int64_t otherwise) const noexcept {
-        const attribute* a = n.find(name);
-        return a ? a->integer : otherwise;
-    }
-    float real(const char* name, float otherwise) const noexcept {
-        const attribute* a = n.find(name);
-        return a ? a->real : otherwise;
-    }
-    /// The attribute of that name as the node has it, for an operator that takes the same; nothing where it is left out.
-    void copy_attribute(const char* name, std::vector<attribute>& to) const {
-        if (const attribute* a = n.find(name)) to.push_back(*a);
-    }
-    /// Refuses: train.no_gradient at this node.
-    status refuse(const char* why) const;
-};
-
-using gradient_function = status (*)(gradient_context&);
-
-/// The gradient of an operator; null `gradient`: nothing ever flows through it (Shape, Floor, comparisons).
-struct gradient_row {
-    const char* name;
-    const char* domain;
-    gradient_function gradient;
-};
-
-/// A run of gradient rows.
-struct gradient_table {
-    const gradient_row* rows;
-    int size;
-};
+/// Appends to `g` what computes the gradient of `loss`, which holds one number, for each value of `wrt`, and returns those gradients:
+/// one of the shape of its value each, or no_value where the loss does not depend on it. Reverse mode; a value that several nodes read
+/// gets the sum of what comes back, in the reverse order of those nodes. Shapes have to be known (`specialize`). Sums over the batch
+/// are trees over `shards`. Errors: train.no_gradient (names the node), memory.oom.
+result<std::vector<value_id>> differentiate(graph& g, value_id loss, const std::vector<value_id>& wrt, int shards, const limits& limit);
 
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
-GRAFT_BEGIN_NAMESPACE
+#ifndef GRAFT_SINGLE_GRAFT_OPS_GRADIENTS_HPP
+#define GRAFT_SINGLE_GRAFT_OPS_GRADIENTS_HPP
+// ---- graft/ops/gradients.hpp
+// The gradients of the operators, and the operators of the domain `graft` that training adds. Part of train.hpp.
 
-GRAFT_INLINE status gradient_context::refuse(const char* why) const { return fail(errc::train_no_gradient, place(n), why); }
-
-GRAFT_INLINE value_id gradient_context::also(int i) {
-    graph& g = build.target();
-    const std::size_t at = static_cast<std::size_t>(i);
-    node* forward = nullptr;
-    for (node& each : g.nodes)
-        if (!each.outputs.empty() && each.outputs[0] == n.outputs[0]) forward = &each;
-    if (!forward || !build.failure.ok()) return no_value;
-    if (at < forward->outputs.size() && forward->outputs[at] != no_value) return forward->outputs[at];
-    std::vector<tensor_view> in, out(at + 1);
-    for (value_id id : forward->inputs) {
-        const value* v = id == no_value ? nullptr : &g.values[static_cast<std::size_t>(id)];
-        in.push_back(!v ? tensor_view{} : v->constant ? view(v->constant) : tensor_view{v->type, v->extents, nullptr});
-    }
-    if (forward->outputs.size() <= at) forward->outputs.resize(at + 1, no_value);
-    const value_id more = g.add_value(g.values[static_cast<std::size_t>(n.outputs[0])].name + "." + std::to_string(i));
-    forward->outputs[at] = more;
-    infer_context inferred{{*forward, in.data(), static_cast<int>(in.size()), out.data(), i + 1, build.limit()}};
-    if (status s = forward->op->infer(inferred); !s.ok()) return build.mistake(std::move(s)), no_value;
-    value& v = g.values[static_cast<std::size_t>(more)];
-    v.type = out[at].type;
-    v.extents = out[at].extents;
-    v.has_shape = true;
-    return more;
-}
-
-GRAFT_INLINE bool gradient_context::constant_integers(int i, std::vector<std::int64_t>& values) const {
-    values.clear();
-    if (in(i) == no_value) return false;
-    const tensor& t = build.target().values[static_cast<std::size_t>(in(i))].constant;
-    if (!t) return build.extents(in(i)).elements() == 0 && build.extents(in(i)).rank() > 0;
-    for (std::int64_t k = 0; k < t.elements(); ++k) values.push_back(element_as_int64(t.type(), t.raw(), k));
-    return true;
-}
-
-GRAFT_END_NAMESPACE
-#endif
-#endif
 
 GRAFT_BEGIN_NAMESPACE
 namespace ops {
@@ -4845,9 +5067,10 @@ GRAFT_END_NAMESPACE
 #ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_DECIMAL_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_DECIMAL_HPP
 // ---- graft/cpu/ops/training/decimal.hpp
-// Numbers that a user wrote in decimal and a file keeps as float32.
+// Numbers of optimisers: those that a user wrote in decimal and a file keeps as float32, and those that change with the step.
 
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -4867,6 +5090,13 @@ inline double decimal_of(float x) {
         if (static_cast<float>(whole / power) == static_cast<float>(size)) return wide < 0 ? -whole / power : whole / power;
     }
     return wide;
+}
+
+// The decay of a running average at its step t, counted from 1. It begins low, so that the random weights that learning starts from are soon
+// forgotten: min(decay, (1 + t) / (10 + t)), as tf.train.ExponentialMovingAverage has it with num_updates.
+inline double warm_decay(double decay, std::int64_t step) {
+    const double t = static_cast<double>(std::max<std::int64_t>(step, 1));
+    return std::min(decay, (1 + t) / (10 + t));
 }
 
 }  // namespace cpu
@@ -5292,16 +5522,18 @@ inline status adam_run(run_context& c) {
     return {};
 }
 
-// graft.ExponentialMovingAverage(E, W, loss?) -> E' = decay * E + (1 - decay) * W, as torch.optim.swa_utils has it
+// graft.ExponentialMovingAverage(E, W, loss?, step?) -> E' = decay * E + (1 - decay) * W, as torch.optim.swa_utils has it; with a step, by
+// cpu::warm_decay
 inline status average_infer(infer_context& c) {
-    GRAFT_TRY(check_update(c, 2, {2}));
+    GRAFT_TRY(check_update(c, 2, {2, 3}));
     if (c.has(2)) GRAFT_TRY(need_arithmetic_float(c, 2));
+    if (c.has(3) && c.in[3].type != dtype::int64) return c.fail(errc::op_type, "the step must be int64");
     return c.set(0, c.in[0].type, c.in[0].extents);
 }
 inline status average_run(run_context& c) {
     if (is_empty(c.in[0])) return {};
     if (!loss_is_finite(c, 2)) return keep_all(c, {0});
-    const double decay = decimal(c, "decay", 0.999);
+    const double given = decimal(c, "decay", 0.999), decay = c.has(3) ? cpu::warm_decay(given, c.in[3].integer(0)) : given;
     for_update(c, {0, 1}, {0, -1}, [&](int n, double (*block)[block_size]) {
         for (int i = 0; i < n; ++i) block[0][i] = decay * block[0][i] + (1 - decay) * block[1][i];
     });
@@ -5355,8 +5587,8 @@ inline op_table optimizer_ops() {
          "f32[5,17] f32[5,17] f32[5,17] f32[5,17]~0:1 f32(0.01) i64(1) f32(1); f32[1000] f32[1000] f32[1000] f32[1000]~0:1 f32(0.01) i64(7) f32(1) weight_decay=0.1 decoupled=1 rate=0.5; "
          "f32[33] f32[33] f32[33] f32[33]~0:1 f32(0.01) i64(100) - beta1=0.8 beta2=0.99 epsilon=0.001 weight_decay=0.1; f64[9] f64[9] f64[9] f64[9]~0:1 f64(0.01) i64(2) f64(1); "
          "f32[0] f32[0] f32[0] f32[0] f32(0.1) i64(1) f32(1)"},
-        {"ExponentialMovingAverage", "graft", 1, 0, 2, 3, 1, 1, average_infer, average_run, op_flag::none, "decay:f",
-         "f32[5,17] f32[5,17] f32(1) decay=0.9; f32[1000] f32[1000]; f64[9] f64[9] f64(1) decay=0.5; f32[0] f32[0] f32(1)"},
+        {"ExponentialMovingAverage", "graft", 1, 0, 2, 4, 1, 1, average_infer, average_run, op_flag::none, "decay:f",
+         "f32[5,17] f32[5,17] f32(1) decay=0.9; f32[1000] f32[1000]; f64[9] f64[9] f64(1) decay=0.5; f32[33] f32[33] f32(1) i64(3) decay=0.9; f32[0] f32[0] f32(1) i64(1)"},
         {"GlobalNorm", "graft", 1, 0, 1, -1, 1, 1, global_norm_infer, global_norm_run, op_flag::none, "",
             "f32[5,17]; f32[1000] f32[3,5] f32(2); f64[9]; f32[0] f32[7]"},
         {"ScaleByNorm", "graft", 1, 0, 2, 2, 1, 1, scale_by_norm_infer, scale_by_norm_run, op_flag::none, "max_norm:f",
@@ -5421,23 +5653,7 @@ GRAFT_INLINE const op_row* find_training_op(const char* domain, const char* name
 }  // namespace ops
 GRAFT_END_NAMESPACE
 #endif
-// ---- graft/passes/differentiate.hpp
-// Differentiation as a pass: appends the nodes of back-propagation to a graph whose shapes are known.
-
-
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// Appends to `g` what computes the gradient of `loss`, which holds one number, for each value of `wrt`, and returns those gradients:
-/// one of the shape of its value each, or no_value where the loss does not depend on it. Reverse mode; a value that several nodes read
-/// gets the sum of what comes back, in the reverse order of those nodes. Shapes have to be known (`specialize`). Sums over the batch
-/// are trees over `shards`. Errors: train.no_gradient (names the node), memory.oom.
-result<std::vector<value_id>> differentiate(graph& g, value_id loss, const std::vector<value_id>& wrt, int shards, const limits& limit);
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
+#endif
 
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
@@ -5488,7 +5704,8 @@ private:
             asked |= wanted.back() != 0;
         }
         if (!flows || !asked) return {};
-        const gradient_row* row = ops::find_gradient(n);
+        const gradient_row own{n.op_type.c_str(), n.domain.c_str(), n.op ? n.op->gradient : nullptr};
+        const gradient_row* row = own.gradient ? &own : ops::find_gradient(n);
         if (!row) return fail(errc::train_no_gradient, place(n), "this operator has no gradient, and a weight that learns lies before it: freeze what lies before it");
         if (!row->gradient) return {};
         emit_.prefix = "gradient/" + (n.name.empty() ? n.op_type : n.name);
@@ -5524,2284 +5741,7 @@ GRAFT_INLINE result<std::vector<value_id>> differentiate(graph& g, value_id loss
 
 GRAFT_END_NAMESPACE
 #endif
-// ---- graft/passes/training_mode.hpp
-// Rewrites a graph for training: statistics of the batch, Dropout that drops, quantisation that lets gradients through.
-
-
-#include <cstdint>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// What `training_mode` is told.
-struct training_mode_options {
-    std::vector<value_id> learning;  ///< the values that are trained: weights, scales, biases
-    bool batch_norm = true;          ///< layers of BatchNormalization whose scale learns use the batch's statistics
-    value_id counter = no_value;     ///< int64 [2], {step, place of the first sample}: what Dropout draws by; no_value: nothing is dropped
-    std::uint64_t seed = 0;          ///< of Dropout; every layer has numbers of its own
-    int shards = 8;                  ///< of sums over the batch
-};
-
-/// A running mean or variance of BatchNormalization, and the value that a step gives it.
-struct running_statistic {
-    value_id current = no_value, updated = no_value;
-};
-
-/// Rewrites nodes in place; all values keep their ids, and shapes need not be known.
-///   BatchNormalization whose scale learns  -> graft.BatchNormalizationTraining; its statistics are in the answer
-///   Dropout with a ratio above 0           -> graft.Dropout, unless its mask is read or its ratio is no constant
-///   QuantizeLinear and DequantizeLinear behind a value that learns -> graft.FakeQuantize (Jacob et al., 2018)
-/// Nodes have to be bound (`verify_graph`) and in order; bodies of If, Loop and Scan are left as they are. Errors: train.no_gradient where
-/// quantisation on the way to a value that learns has a form that gradients cannot pass; op.unsupported where a build lacks the operators.
-result<std::vector<running_statistic>> training_mode(graph& g, const training_mode_options& options);
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-
-#include <algorithm>
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-class training_rewriter {
-public:
-    training_rewriter(graph& g, const training_mode_options& o) : g_(g), o_(o), learns_(g.values.size(), 0), maker_(g.values.size(), nullptr),
-        readers_(g.values.size(), 0) {
-        for (value_id id : o.learning)
-            if (id != no_value) learns_[index(id)] = 1;
-        for (value_id id : g.outputs) ++readers_[index(id)];
-        for (const node& n : g.nodes)
-            for (value_id id : n.inputs)
-                if (id != no_value) ++readers_[index(id)];
-    }
-
-    result<std::vector<running_statistic>> run() {
-        std::vector<char> behind = learns_;
-        for (node& n : g_.nodes) {
-            bool any = false;
-            for (value_id id : n.inputs) any |= id != no_value && index(id) < behind.size() && behind[index(id)];
-            for (value_id id : n.outputs) {
-                if (id == no_value || index(id) >= behind.size()) continue;
-                behind[index(id)] |= any;
-                maker_[index(id)] = &n;
-            }
-            if (!n.domain.empty()) continue;
-            if (n.op_type == "BatchNormalization") GRAFT_TRY(by_batch(n));
-            if (n.op_type == "Dropout") GRAFT_TRY(dropping(n));
-            if (n.op_type == "DequantizeLinear" && any) GRAFT_TRY(through_quantization(n));
-        }
-        drop_unread_quantizers();
-        return std::move(running_);
-    }
-
-private:
-    static std::size_t index(value_id id) { return static_cast<std::size_t>(id); }
-    bool is_read(const node& n, std::size_t output) const { return output < n.outputs.size() && n.outputs[output] != no_value &&
-        readers_[index(n.outputs[output])] > 0; }
-    static value_id input(const node& n, std::size_t i) { return i < n.inputs.size() ? n.inputs[i] : no_value; }
-    const tensor* constant(value_id id) const { return id != no_value && g_.values[index(id)].constant ? &g_.values[index(id)].constant : nullptr; }
-
-    // The node becomes one of the domain graft; its name stays.
-    status become(node& n, const char* op_type, std::vector<attribute> attributes) {
-        const op_row* row = ops::find_training_op("graft", op_type, newest_opset);
-        if (!row || !row->run) return fail(errc::op_unsupported, place(n), "this build does not hold the operator that training needs for it");
-        n.op_type = op_type;
-        n.domain = "graft";
-        n.version = newest_opset;
-        n.op = row;
-        n.attributes = std::move(attributes);
-        return {};
-    }
-    value_id beside(value_id id, const char* ending) { return g_.add_value(g_.values[index(id)].name + ending); }
-
-    status by_batch(node& n) {
-        const value_id scale = input(n, 1);
-        if (!o_.batch_norm || n.inputs.size() < 5 || scale == no_value || index(scale) >= learns_.size() || !learns_[index(scale)]) return {};
-        const attribute* spatial = n.find("spatial");
-        // Statistics of single elements, and outputs that keep the batch's variance, are forms that exporters no longer write.
-        if ((n.version < 9 && spatial && !spatial->integer) || is_read(n, 3) || is_read(n, 4) || !is_read(n, 0)) return {};
-        std::vector<attribute> kept;
-        for (const char* name : {"epsilon", "momentum"})
-            if (const attribute* a = n.find(name)) kept.push_back(*a);
-        kept.push_back(integer_attribute("shards", o_.shards));
-        GRAFT_TRY(become(n, "BatchNormalizationTraining", std::move(kept)));
-        const value_id y = n.outputs[0];
-        n.outputs.resize(5, no_value);
-        const char* endings[] = {"", "/running_mean", "/running_var", "/saved_mean", "/saved_inv_std"};
-        for (std::size_t i = 1; i < 5; ++i)
-            if (i > 2 || n.outputs[i] == no_value) n.outputs[i] = beside(y, endings[i]);
-        running_.push_back({n.inputs[3], n.outputs[1]});
-        running_.push_back({n.inputs[4], n.outputs[2]});
-        return {};
-    }
-
-    status dropping(node& n) {
-        if (o_.counter == no_value || is_read(n, 1) || !is_read(n, 0)) return {};
-        const std::uint64_t ordinal = dropouts_++;
-        double ratio = 0.5;
-        if (n.version < 12) {
-            if (const attribute* a = n.find("ratio")) ratio = static_cast<double>(a->real);
-        } else if (input(n, 1) != no_value) {
-            const tensor* t = constant(n.inputs[1]);
-            if (!t || t->elements() != 1) return {};
-            ratio = element_as_double(t->type(), t->raw(), 0);
-        }
-        if (!(ratio > 0 && ratio < 1)) return {};
-        const auto seed = static_cast<std::int64_t>(random_stream(o_.seed, UINT64_MAX).bits(ordinal));
-        GRAFT_TRY(become(n, "Dropout", {real_attribute("ratio", static_cast<float>(ratio)), integer_attribute("seed", seed)}));
-        const value_id y = n.outputs[0];
-        n.inputs = {n.inputs[0], o_.counter};
-        n.outputs = {y, beside(y, "/mask")};
-        return {};
-    }
-
-    static bool same(const tensor& a, const tensor& b) {
-        if (a.type() != b.type() || a.elements() != b.elements()) return false;
-        for (std::int64_t i = 0; i < a.elements(); ++i)
-            if (element_as_double(a.type(), a.raw(), i) != element_as_double(b.type(), b.raw(), i)) return false;
-        return true;
-    }
-    bool same(value_id a, value_id b) const {
-        if (a == b) return true;
-        const tensor *x = constant(a), *y = constant(b);
-        return x && y && same(*x, *y);
-    }
-    static std::int64_t integer(const node& n, const char* name, std::int64_t otherwise) {
-        const attribute* a = n.find(name);
-        return a ? a->integer : otherwise;
-    }
-    // A left-out zero point is one of zeros.
-    bool all_zero(value_id id) const {
-        if (id == no_value) return true;
-        const tensor* t = constant(id);
-        for (std::int64_t i = 0; t && i < t->elements(); ++i)
-            if (element_as_double(t->type(), t->raw(), i) != 0) return false;
-        return t != nullptr;
-    }
-
-    status through_quantization(node& n) {
-        const auto refuse = [&](const char* why) { return fail(errc::train_no_gradient, place(n), std::string(why) + ": freeze what lies before it"); };
-        const node* q = input(n, 0) != no_value ? maker_[index(n.inputs[0])] : nullptr;
-        if (!q || q->op_type != "QuantizeLinear" ||
-            !q->domain.empty()) return refuse("a value that learns comes here through integers that are no QuantizeLinear's");
-        const value_id zero = input(*q, 2);
-        if (!same(q->inputs[1], n.inputs[1]) || !(same(zero, input(n, 2)) || (all_zero(zero) && all_zero(input(n, 2)))))
-            return refuse("it dequantizes by other scales or zero points than QuantizeLinear quantized by");
-        if (integer(*q, "block_size", 0) || integer(n, "block_size", 0)) return refuse("quantisation in blocks lets no gradient through");
-        const std::int64_t named = integer(*q, "output_dtype", 0);
-        const dtype type = zero != no_value ? g_.values[index(zero)].type : named ? static_cast<dtype>(named) : dtype::uint8;
-        double low = 0, high = 0;
-        if (!ops::quantized_range(type, low, high)) return refuse("quantisation to floats lets no gradient through");
-        const std::int64_t axis = q->version < 13 ? 1 : integer(*q, "axis", 1);
-        std::vector<value_id> inputs{q->inputs[0], q->inputs[1]};
-        if (zero != no_value) inputs.push_back(zero);
-        --readers_[index(n.inputs[0])];
-        GRAFT_TRY(become(n, "FakeQuantize",
-                         {integer_attribute("axis", axis), integer_attribute("low", static_cast<std::int64_t>(low)), integer_attribute("high",
-                             static_cast<std::int64_t>(high))}));
-        n.inputs = std::move(inputs);
-        return {};
-    }
-    void drop_unread_quantizers() {
-        const auto unread = [&](const node& n) { return n.op_type == "QuantizeLinear" && n.domain.empty() && index(n.outputs[0]) < readers_.size() &&
-            readers_[index(n.outputs[0])] <= 0; };
-        g_.nodes.erase(std::remove_if(g_.nodes.begin(), g_.nodes.end(), unread), g_.nodes.end());
-    }
-
-    graph& g_;
-    const training_mode_options& o_;
-    std::vector<char> learns_;
-    std::vector<const node*> maker_;
-    std::vector<int> readers_;
-    std::vector<running_statistic> running_;
-    std::uint64_t dropouts_ = 0;
-};
-
-}  // namespace detail
-
-GRAFT_INLINE result<std::vector<running_statistic>> training_mode(graph& g, const training_mode_options& options) {
-    return detail::training_rewriter(g, options).run();
-}
-
-GRAFT_END_NAMESPACE
 #endif
-// ---- graft/train/architectures.hpp
-// Networks to train from scratch: LeNet, a residual network for CIFAR, MobileNetV2.
-
-// ---- graft/train/initializers.hpp
-// Initial weights: the distributions that networks are usually begun with.
-
-
-#include <cstdint>
-
-GRAFT_BEGIN_NAMESPACE
-
-enum class initializer : std::uint8_t {
-    zeros,
-    ones,
-    kaiming_uniform,         ///< within sqrt(6 / fan_in): He et al., "Delving Deep into Rectifiers" (2015)
-    kaiming_normal,          ///< deviation sqrt(2 / fan_in)
-    kaiming_normal_fan_out,  ///< deviation sqrt(2 / fan_out)
-    xavier_uniform,          ///< within sqrt(6 / (fan_in + fan_out)): Glorot and Bengio (2010)
-    xavier_normal,           ///< deviation sqrt(2 / (fan_in + fan_out))
-    torch_default,           ///< what torch's Conv2d and Linear begin with: within 1 / sqrt(fan_in)
-    normal_001,              ///< deviation 0.01
-    truncated_normal_002,    ///< deviation 0.02, cut at two deviations
-};
-
-/// A float32 tensor [outputs, inputs, taps...] drawn by (seed, stream): the same on every machine. `fan_in` > 0 stands for the shape's
-/// own, as biases need it. Errors: memory.oom.
-result<tensor> initial(initializer kind, const shape& extents, std::uint64_t seed, std::uint64_t stream, std::int64_t fan_in = 0);
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-
-#include <cmath>
-
-GRAFT_BEGIN_NAMESPACE
-
-GRAFT_INLINE result<tensor> initial(initializer kind, const shape& extents, std::uint64_t seed, std::uint64_t stream, std::int64_t fan_in) {
-    tensor made;
-    GRAFT_TRY_ASSIGN(made, tensor::make(dtype::float32, extents));
-    const std::int64_t taps = extents.rank() > 2 ? extents.product(2, extents.rank()) : 1;
-    const double in = static_cast<double>(fan_in > 0 ? fan_in : extents.rank() > 1 ? extents[1] * taps : extents.elements());
-    const double out = static_cast<double>(extents.rank() > 0 ? extents[0] * taps : 1);
-    double bound = 0, deviation = 0;
-    switch (kind) {
-    case initializer::zeros:
-    case initializer::ones: break;
-    case initializer::kaiming_uniform: bound = std::sqrt(6 / in); break;
-    case initializer::kaiming_normal: deviation = std::sqrt(2 / in); break;
-    case initializer::kaiming_normal_fan_out: deviation = std::sqrt(2 / out); break;
-    case initializer::xavier_uniform: bound = std::sqrt(6 / (in + out)); break;
-    case initializer::xavier_normal: deviation = std::sqrt(2 / (in + out)); break;
-    case initializer::torch_default: bound = 1 / std::sqrt(in); break;
-    case initializer::normal_001: deviation = 0.01; break;
-    case initializer::truncated_normal_002: deviation = 0.02; break;
-    }
-    const random_stream random(seed, stream);
-    float* to = made.data<float>();
-    for (std::int64_t i = 0; i < made.elements(); ++i) {
-        const std::uint64_t at = static_cast<std::uint64_t>(i);
-        double v = kind == initializer::ones ? 1 : 0;
-        if (bound > 0) v = bound * (2 * random.uniform(at) - 1);
-        if (deviation > 0) v = random.normal(at);
-        // Draws beyond the cut are drawn again, from places that nobody else uses.
-        for (std::uint64_t again = 1; kind == initializer::truncated_normal_002 && std::fabs(v) > 2 && again < 64; ++again)
-            v = random.normal(at + again * static_cast<std::uint64_t>(made.elements()));
-        if (deviation > 0) v *= deviation;
-        to[i] = static_cast<float>(v);
-    }
-    return made;
-}
-
-GRAFT_END_NAMESPACE
-#endif
-
-#include <string>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// What a network is built for.
-struct architecture_options {
-    std::int64_t classes = 10;
-    std::int64_t channels = 0, height = 0, width = 0;  ///< of its pictures; 0: what the architecture was made for
-    std::uint64_t seed = 0;                            ///< of its weights
-};
-
-/// Builds an architecture by name, its batch open ("N"), its input "input" and its output "logits":
-///   lenet         5x5x6, pool, 5x5x16, pool, 120, 84, with ReLU and without padding (LeCun et al., 1998), for 1x28x28; torch's initial weights
-///   resnet20      He et al. (2016), section 4.2: three stages of 3 blocks of 16, 32 and 64 channels; where the channels change the
-///                 shortcut is a 1x1 convolution (option B); for 3x32x32; Kaiming normal by fan-out
-///   mobilenet_v2  Sandler et al. (2018), width 1, for 3x224x224; torchvision's layers and initial weights
-/// Errors: usage (no such name), op.shape (pictures too small for it).
-result<graph> build_architecture(const std::string& name, const architecture_options& options);
-
-/// How pictures become tensors for an architecture where nothing else is said: a SPEC of preprocessing; "" for an unknown one.
-const char* default_preprocess(const std::string& architecture);
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-// A builder whose weights come from initializers, each from a stream of its own.
-class architect {
-public:
-    architect(const char* name, const architecture_options& o) : b(name, o.seed), seed_(o.seed) {}
-
-    value_id conv(value_id x, const std::string& name, std::int64_t channels, std::int64_t kernel, std::int64_t stride, std::int64_t padding, std::int64_t groups, bool bias,
-                  initializer kind) {
-        conv2d_options o;
-        o.kernel = kernel, o.stride = stride, o.padding = padding, o.groups = groups, o.bias = bias, o.name = name;
-        const std::int64_t inputs = b.shape_of(x).rank() == 4 ? b.shape_of(x)[1] / groups : 1;
-        o.weight = draw(kind, {channels, inputs, kernel, kernel});
-        if (bias) o.bias_values = draw(kind == initializer::torch_default ? kind : initializer::zeros, {channels}, inputs * kernel * kernel);
-        return b.conv2d(x, channels, o);
-    }
-    value_id norm(value_id x, const std::string& name) {
-        batch_norm_options o;
-        o.name = name;
-        return b.batch_norm(x, o);
-    }
-    value_id linear(value_id x, const std::string& name, std::int64_t features, initializer kind) {
-        linear_options o;
-        o.name = name;
-        const std::int64_t inputs = b.shape_of(x).rank() == 2 ? b.shape_of(x)[1] : 1;
-        o.weight = draw(kind, {features, inputs});
-        o.bias_values = draw(kind == initializer::torch_default ? kind : initializer::zeros, {features}, inputs);
-        return b.linear(x, features, o);
-    }
-    builder b;
-
-private:
-    tensor draw(initializer kind, const shape& extents, std::int64_t fan_in = 0) {
-        auto made = initial(kind, extents, seed_, ++stream_, fan_in);
-        return made.ok() ? std::move(made).value() : tensor();
-    }
-    std::uint64_t seed_, stream_ = 0;
-};
-
-inline void build_lenet(architect& a, value_id x, std::int64_t classes) {
-    constexpr initializer kind = initializer::torch_default;
-    builder& b = a.b;
-    x = b.max_pool(b.relu(a.conv(x, "conv1", 6, 5, 1, 0, 1, true, kind)));
-    x = b.max_pool(b.relu(a.conv(x, "conv2", 16, 5, 1, 0, 1, true, kind)));
-    x = b.flatten(x);
-    x = b.relu(a.linear(x, "fc1", 120, kind));
-    x = b.relu(a.linear(x, "fc2", 84, kind));
-    b.output(a.linear(x, "fc3", classes, kind), "logits");
-}
-
-inline void build_resnet20(architect& a, value_id x, std::int64_t classes) {
-    constexpr initializer kind = initializer::kaiming_normal_fan_out;
-    builder& b = a.b;
-    x = b.relu(a.norm(a.conv(x, "conv1", 16, 3, 1, 1, 1, false, kind), "bn1"));
-    std::int64_t channels = 16;
-    for (int stage = 0; stage < 3; ++stage)
-        for (int block = 0; block < 3; ++block) {
-            const std::string name = "layer" + std::to_string(stage + 1) + "." + std::to_string(block);
-            const std::int64_t wide = std::int64_t(16) << stage, stride = stage > 0 && block == 0 ? 2 : 1;
-            value_id y = b.relu(a.norm(a.conv(x, name + ".conv1", wide, 3, stride, 1, 1, false, kind), name + ".bn1"));
-            y = a.norm(a.conv(y, name + ".conv2", wide, 3, 1, 1, 1, false, kind), name + ".bn2");
-            if (wide != channels) x = a.norm(a.conv(x, name + ".downsample.0", wide, 1, stride, 0, 1, false, kind), name + ".downsample.1");
-            channels = wide;
-            x = b.relu(b.add(y, x));
-        }
-    b.output(a.linear(b.flatten(b.global_average_pool(x)), "fc", classes, initializer::torch_default), "logits");
-}
-
-inline void build_mobilenet_v2(architect& a, value_id x, std::int64_t classes) {
-    constexpr initializer kind = initializer::kaiming_normal_fan_out;
-    builder& b = a.b;
-    const auto unit = [&](value_id v, const std::string& name, std::int64_t channels, std::int64_t kernel, std::int64_t stride, std::int64_t groups) {
-        return b.clip(a.norm(a.conv(v, name + ".0", channels, kernel, stride, kernel / 2, groups, false, kind), name + ".1"), 0, 6);
-    };
-    struct stage {
-        int expansion, channels, blocks, stride;
-    };
-    static constexpr stage stages[] = {{1, 16, 1, 1}, {6, 24, 2, 2}, {6, 32, 3, 2}, {6, 64, 4, 2}, {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}};
-    x = unit(x, "features.0", 32, 3, 2, 1);
-    std::int64_t channels = 32;
-    int index = 1;
-    for (const stage& s : stages)
-        for (int block = 0; block < s.blocks; ++block, ++index) {
-            const std::string name = "features." + std::to_string(index) + ".conv";
-            const std::int64_t stride = block == 0 ? s.stride : 1, hidden = channels * s.expansion;
-            value_id y = x;
-            int part = 0;
-            if (s.expansion != 1) y = unit(y, name + "." + std::to_string(part++), hidden, 1, 1, 1);
-            y = unit(y, name + "." + std::to_string(part++), hidden, 3, stride, hidden);
-            y = a.conv(y, name + "." + std::to_string(part), s.channels, 1, 1, 0, 1, false, kind);
-            y = a.norm(y, name + "." + std::to_string(part + 1));
-            x = stride == 1 && channels == s.channels ? b.add(x, y) : y;
-            channels = s.channels;
-        }
-    x = unit(x, "features." + std::to_string(index), 1280, 1, 1, 1);
-    x = b.flatten(b.global_average_pool(x));
-    b.output(a.linear(x, "classifier.1", classes, initializer::normal_001), "logits");
-}
-
-}  // namespace detail
-
-GRAFT_INLINE const char* default_preprocess(const std::string& architecture) {
-    if (architecture == "lenet") return "resize=28x28,order=gray,unit";
-    if (architecture == "resnet20") return "imagenet,resize=32x32";
-    return architecture == "mobilenet_v2" ? "imagenet,crop=224" : "";
-}
-
-GRAFT_INLINE result<graph> build_architecture(const std::string& name, const architecture_options& o) {
-    struct known {
-        const char* name;
-        std::int64_t channels, side;
-        void (*build)(detail::architect&, value_id, std::int64_t);
-    };
-    static constexpr known all[] = {{"lenet", 1, 28, detail::build_lenet}, {"resnet20", 3, 32, detail::build_resnet20}, {"mobilenet_v2", 3, 224, detail::build_mobilenet_v2}};
-    if (o.classes < 1 || o.classes > (1 << 20)) return fail(errc::usage, name, "a network for " + std::to_string(o.classes) + " classes cannot be built");
-    for (const known& k : all) {
-        if (name != k.name) continue;
-        detail::architect a(k.name, o);
-        const value_id x = a.b.input("input", dtype::float32, {"N", o.channels ? o.channels : k.channels, o.height ? o.height : k.side, o.width ? o.width : k.side});
-        k.build(a, x, o.classes);
-        return a.b.finish();
-    }
-    return fail(errc::usage, name, "there is no such architecture; there are lenet, resnet20 and mobilenet_v2");
-}
-
-GRAFT_END_NAMESPACE
-#endif
-// ---- graft/train/checkpoint.hpp
-// Checkpoints: one safetensors file with a checksum of everything in it, of which two are kept and the newest good one is read.
-
-
-#include <string>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// Everything a run needs to go on. Tensors share their memory with whoever made them: who saves in the background hands in
-/// copies.
-struct checkpoint {
-    named_tensors tensors; ///< weights, moments, running statistics
-    named_texts settings;  ///< what must be the same on resume: "batch" -> "16"; in the order in which they are compared
-    named_texts state;     ///< counters and the like: "step" -> "1200"
-
-    const tensor* find(const std::string& name) const noexcept;
-    /// The text of a part of the state; null where there is none.
-    const std::string* find_state(const std::string& key) const noexcept;
-};
-
-/// What `load_checkpoint` found.
-struct loaded_checkpoint {
-    bool found = false;    ///< false: there is no checkpoint yet
-    bool previous = false; ///< the newest is damaged or absent, this is the one before
-    std::string note;      ///< why the newest was not taken, and what was; for the log
-    checkpoint contents;
-};
-
-/// The name under which the checkpoint before is kept: "x.safetensors" -> "x.previous.safetensors".
-std::string previous_checkpoint(const std::string& path);
-
-/// Writes a checkpoint: a temporary in the same folder (mode 0600), synced, renamed, the folder synced. The one there before is
-/// kept as `previous_checkpoint`, if it verifies; at every moment one of the two names holds a whole file. Tensors are written
-/// from where they lie, nothing is copied. With `newest_verified` the caller vouches for the file that is there (it has written
-/// or loaded it itself), which spares reading it. Temporaries of killed runs are removed. Errors: checkpoint.write, naming the
-/// path; then the newest is what it was and the temporary is gone. tensor.dtype and graph.duplicate for tensors that the format
-/// cannot hold.
-status save_checkpoint(const std::string& path, const checkpoint& contents, bool newest_verified = false);
-
-/// Reads the newest checkpoint that verifies: the file itself, else the one before; memory of its own. Nothing there is no error,
-/// see `found`. Errors: checkpoint.malformed where there are files and none verifies, memory.oom.
-result<loaded_checkpoint> load_checkpoint(const std::string& path, const limits& limit = {});
-
-/// Compares the settings of a checkpoint with those of the run that wants to go on. Errors: resume.mismatch, naming the first
-/// field that differs and both its values.
-status compare_settings(const named_texts& saved, const named_texts& now);
-
-/// A copy of every tensor's memory, for saving in the background while training goes on. Errors: memory.oom.
-result<named_tensors> copy_tensors(const named_tensors& tensors);
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-#ifndef GRAFT_SINGLE_GRAFT_TRAIN_CHECKPOINT_FILE_HPP
-#define GRAFT_SINGLE_GRAFT_TRAIN_CHECKPOINT_FILE_HPP
-// ---- graft/train/checkpoint_file.hpp
-// The file under a checkpoint: a temporary of its own that becomes the newest, while the newest becomes the one before.
-
-
-#if GRAFT_HAS_BODIES
-
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-#include <string>
-#if defined(_WIN32)
-#include <fcntl.h>
-#include <io.h>
-#include <process.h>
-#include <sys/stat.h>
-#else
-#include <dirent.h>
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
-#endif
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-// A checkpoint under construction. The writer holds a lock on its temporary, so that those of killed runs can be told from those
-// of living ones: the system takes the lock away with the process.
-class checkpoint_file {
-public:
-    checkpoint_file() noexcept = default;
-    checkpoint_file(const checkpoint_file&) = delete;
-    checkpoint_file& operator=(const checkpoint_file&) = delete;
-    ~checkpoint_file();
-    status open(const std::string& path);
-    status write(const void* data, std::size_t bytes);
-    // Syncs, then puts the file in place of `path`; with `keep`, what was there goes to `previous` first.
-    status commit(const std::string& previous, bool keep);
-
-private:
-    status failed(const char* what) const {
-        return fail(errc::checkpoint_write, path_, std::string(what) + ": " + std::strerror(errno));
-    }
-    void remove_stale();
-    status sync_and_close();
-    status keep_previous(const std::string& previous);
-
-    std::string path_, folder_, prefix_, temporary_; // prefix_: what the names of temporaries begin with
-    int descriptor_ = -1;
-};
-
-inline bool file_exists(const std::string& path) {
-#if defined(_WIN32)
-    return ::_access(path.c_str(), 0) == 0;
-#else
-    struct stat info;
-    return ::lstat(path.c_str(), &info) == 0 || errno != ENOENT;
-#endif
-}
-
-inline checkpoint_file::~checkpoint_file() {
-#if defined(_WIN32)
-    if (descriptor_ >= 0) ::_close(descriptor_);
-    if (!temporary_.empty()) std::remove(temporary_.c_str());
-#else
-    // Removed while it is still locked: nobody else takes it for stale.
-    if (!temporary_.empty()) ::unlink(temporary_.c_str());
-    if (descriptor_ >= 0) ::close(descriptor_);
-#endif
-}
-
-inline status checkpoint_file::open(const std::string& path) {
-    path_ = path;
-    if (path.empty() || path.find('\0') != std::string::npos)
-        return fail(errc::checkpoint_write, path, "a path cannot be empty or hold a NUL byte");
-    folder_ = folder_of(path);
-    const std::size_t slash = path.find_last_of(
-#if defined(_WIN32)
-        "/\\"
-#else
-        '/'
-#endif
-    );
-    const std::string folder = slash == std::string::npos ? "" : path.substr(0, slash + 1);
-    prefix_ = "." + path.substr(folder.size()) + ".";
-    remove_stale();
-    for (int attempt = 0; attempt < 100; ++attempt) {
-#if defined(_WIN32)
-        std::string candidate = folder + prefix_ + std::to_string(::_getpid()) + "-" + std::to_string(attempt) + ".tmp";
-        descriptor_ = ::_open(candidate.c_str(), _O_WRONLY | _O_CREAT | _O_EXCL | _O_BINARY | _O_NOINHERIT, _S_IREAD | _S_IWRITE);
-        if (descriptor_ >= 0) temporary_ = std::move(candidate);
-#else
-        std::string candidate = folder + prefix_ + std::to_string(::getpid()) + "-" + std::to_string(attempt) + ".tmp";
-        descriptor_ = ::open(candidate.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-        if (descriptor_ >= 0) {
-            temporary_ = std::move(candidate);
-            (void)::flock(descriptor_, LOCK_EX | LOCK_NB); // where a file system knows no locks, files of killed runs stay
-        }
-#endif
-        if (descriptor_ >= 0) return {};
-        if (errno != EEXIST) break;
-    }
-    return failed("a temporary file cannot be made in its folder");
-}
-
-inline status checkpoint_file::write(const void* data, std::size_t bytes) {
-    const char* p = static_cast<const char*>(data);
-    while (bytes) {
-        const std::size_t part = bytes < (std::size_t(1) << 30) ? bytes : std::size_t(1) << 30;
-#if defined(_WIN32)
-        const int n = ::_write(descriptor_, p, static_cast<unsigned>(part));
-#else
-        const ssize_t n = ::write(descriptor_, p, part);
-        if (n < 0 && errno == EINTR) continue;
-#endif
-        if (n <= 0) return failed("writing failed");
-        p += n;
-        bytes -= static_cast<std::size_t>(n);
-    }
-    return {};
-}
-
-inline status checkpoint_file::commit(const std::string& previous, bool keep) {
-    GRAFT_TRY(sync_and_close());
-    if (keep) GRAFT_TRY(keep_previous(previous));
-#if defined(_WIN32)
-    std::remove(path_.c_str()); // rename replaces nothing here; what was there is `previous` by now, or was damaged
-#endif
-    if (std::rename(temporary_.c_str(), path_.c_str()) != 0) return failed("renaming failed");
-    temporary_.clear();
-#if !defined(_WIN32)
-    const int folder = ::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (folder >= 0) {
-        // Some file systems cannot sync a folder and say so: the rename itself is done.
-        (void)::fsync(folder);
-        ::close(folder);
-    }
-#endif
-    return {};
-}
-
-inline status checkpoint_file::sync_and_close() {
-#if defined(_WIN32)
-    if (::_commit(descriptor_) != 0) return failed("syncing failed");
-    const int closed = ::_close(descriptor_);
-    descriptor_ = -1;
-    return closed == 0 ? status() : failed("closing failed");
-#else
-    // The lock lives as long as any descriptor of the open file: close tells about late errors, the copy keeps the lock.
-    const int copy = ::fcntl(descriptor_, F_DUPFD_CLOEXEC, 0);
-    if (copy < 0) return failed("duplicating its descriptor failed");
-    status bad;
-    if (::fsync(descriptor_) != 0) bad = failed("syncing failed");
-    if (::close(descriptor_) != 0 && bad.ok()) bad = failed("closing failed");
-    descriptor_ = copy;
-    return bad;
-#endif
-}
-
-// At every moment one of the two names holds a whole file. With links `path_` never goes away; where there are none it is
-// renamed, and then the previous name holds it.
-inline status checkpoint_file::keep_previous(const std::string& previous) {
-#if defined(_WIN32)
-    std::remove(previous.c_str());
-#else
-    const std::string step = temporary_ + ".previous";
-    ::unlink(step.c_str());
-    if (::link(path_.c_str(), step.c_str()) == 0) {
-        status bad;
-        if (::rename(step.c_str(), previous.c_str()) != 0) bad = failed("keeping the one before failed");
-        ::unlink(step.c_str()); // rename leaves it where both names are one file already
-        return bad;
-    }
-#endif
-    return std::rename(path_.c_str(), previous.c_str()) == 0 ? status() : failed("keeping the one before failed");
-}
-
-// Temporaries that nobody writes any more: a killed run's.
-inline void checkpoint_file::remove_stale() {
-#if !defined(_WIN32)
-    DIR* const folder = ::opendir(folder_.c_str());
-    if (!folder) return;
-    const auto ends = [](const char* name, std::size_t length, const char* end) {
-        const std::size_t n = std::strlen(end);
-        return length >= n && std::memcmp(name + length - n, end, n) == 0;
-    };
-    while (const dirent* entry = ::readdir(folder)) {
-        const char* name = entry->d_name;
-        const std::size_t length = std::strlen(name);
-        const bool link = ends(name, length, ".tmp.previous");
-        if (std::strncmp(name, prefix_.c_str(), prefix_.size()) != 0 || (!link && !ends(name, length, ".tmp"))) continue;
-        // The second name of a checkpoint is not locked; its writer's file is.
-        const std::string lock_name(name, link ? length - std::strlen(".previous") : length);
-        const int file = ::openat(::dirfd(folder), lock_name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-        if (file < 0 && !(link && errno == ENOENT)) continue;
-        if (file < 0 || ::flock(file, LOCK_EX | LOCK_NB) == 0) (void)::unlinkat(::dirfd(folder), name, 0);
-        if (file >= 0) ::close(file);
-    }
-    ::closedir(folder);
-#endif
-}
-
-} // namespace detail
-GRAFT_END_NAMESPACE
-#endif
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_TRAIN_CRC32C_HPP
-#define GRAFT_SINGLE_GRAFT_TRAIN_CRC32C_HPP
-// ---- graft/train/crc32c.hpp
-// CRC-32C (Castagnoli, RFC 3720): the checksum of checkpoints and of TensorBoard's files.
-
-
-#include <cstddef>
-#include <cstdint>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// The CRC-32C of bytes; `crc` is that of what came before them, 0 at the start.
-std::uint32_t crc32c(std::uint32_t crc, const void* bytes, std::size_t n) noexcept;
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-#include <cstring>
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-// Eight tables: [k][b] is the CRC of byte b followed by k zero bytes.
-struct crc32c_tables {
-    std::uint32_t at[8][256] = {};
-    constexpr crc32c_tables() {
-        for (std::uint32_t b = 0; b < 256; ++b) {
-            std::uint32_t crc = b;
-            for (int bit = 0; bit < 8; ++bit) crc = crc & 1 ? crc >> 1 ^ 0x82f63b78u : crc >> 1;
-            at[0][b] = crc;
-        }
-        for (int k = 1; k < 8; ++k)
-            for (std::uint32_t b = 0; b < 256; ++b) at[k][b] = at[k - 1][b] >> 8 ^ at[0][at[k - 1][b] & 255];
-    }
-};
-
-} // namespace detail
-
-GRAFT_INLINE std::uint32_t crc32c(std::uint32_t crc, const void* bytes, std::size_t n) noexcept {
-    static constexpr detail::crc32c_tables table;
-    const auto* p = static_cast<const std::uint8_t*>(bytes);
-    crc = ~crc;
-    for (; n >= 8; n -= 8, p += 8) {
-        std::uint32_t low = 0, high = 0;
-        std::memcpy(&low, p, 4);
-        std::memcpy(&high, p + 4, 4);
-        low ^= crc;
-        crc = table.at[7][low & 255] ^ table.at[6][low >> 8 & 255] ^ table.at[5][low >> 16 & 255] ^ table.at[4][low >> 24] ^
-              table.at[3][high & 255] ^ table.at[2][high >> 8 & 255] ^ table.at[1][high >> 16 & 255] ^ table.at[0][high >> 24];
-    }
-    for (; n; --n, ++p) crc = table.at[0][(crc ^ *p) & 255] ^ crc >> 8;
-    return ~crc;
-}
-
-GRAFT_END_NAMESPACE
-#endif
-#endif
-
-#include <cstring>
-#include <vector>
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-inline const std::string* find_text(const named_texts& texts, const std::string& key) noexcept {
-    for (const auto& t : texts)
-        if (t.first == key) return &t.second;
-    return nullptr;
-}
-
-// Pairs as a JSON array of pairs: their order is kept.
-inline std::string pairs_text(const named_texts& pairs) {
-    json_writer w;
-    w.begin_array();
-    for (const auto& p : pairs) w.begin_array().string(p.first).string(p.second).end_array();
-    w.end_array();
-    return w.text();
-}
-
-inline status parse_pairs(const std::string& text, const std::string& name, const limits& limit, named_texts& out) {
-    json tree;
-    GRAFT_TRY_ASSIGN(tree, parse_json(text, name, limit));
-    bool good = tree.type == json::kind::array;
-    for (json& pair : tree.items) {
-        good = good && pair.type == json::kind::array && pair.items.size() == 2 && pair.items[0].type == json::kind::string &&
-               pair.items[1].type == json::kind::string;
-        if (!good) break;
-        out.emplace_back(std::move(pair.items[0].string), std::move(pair.items[1].string));
-    }
-    return good ? status() : fail(errc::checkpoint_malformed, name, "its settings or its state are no list of pairs");
-}
-
-inline std::string hex_text(std::uint32_t value) {
-    char hex[12];
-    std::snprintf(hex, sizeof hex, "%08x", static_cast<unsigned>(value));
-    return hex;
-}
-
-// A tensor's type, shape and checksum: "F32[3,4] 1a2b3c4d". A header that lies about a shape is found out by it.
-inline std::string tensor_checksum(const char* type, const std::int64_t* extents, std::size_t rank, const void* data,
-                                   std::size_t bytes) {
-    std::string out = std::string(type) + "[";
-    for (std::size_t i = 0; i < rank; ++i) out += (i ? "," : "") + std::to_string(extents[i]);
-    return out + "] " + hex_text(crc32c(0, data, bytes));
-}
-
-// One number over all texts, each with its length before it.
-inline std::string texts_checksum(const named_texts& texts) {
-    std::uint32_t crc = 0;
-    for (const auto& t : texts)
-        for (const std::string* part : {&t.first, &t.second}) {
-            const std::uint64_t size = part->size();
-            crc = crc32c(crc, &size, sizeof size);
-            crc = crc32c(crc, part->data(), part->size());
-        }
-    return hex_text(crc);
-}
-
-inline const char* safetensors_name(dtype type) noexcept {
-    int count = 0;
-    const safetensors_type* types = safetensors_types(count);
-    for (int i = 0; i < count; ++i)
-        if (types[i].type == type && type != dtype::undefined) return types[i].name;
-    return "";
-}
-
-inline named_texts checkpoint_metadata(const checkpoint& c) {
-    named_texts sums;
-    for (const auto& t : c.tensors) {
-        const tensor& x = t.second;
-        std::vector<std::int64_t> extents;
-        for (const std::int64_t d : x.shape()) extents.push_back(d);
-        sums.emplace_back(t.first,
-                          tensor_checksum(safetensors_name(x.type()), extents.data(), extents.size(), x.raw(), x.bytes()));
-    }
-    named_texts out = {{"format", "graft.checkpoint.1"},
-                       {"settings", pairs_text(c.settings)},
-                       {"state", pairs_text(c.state)},
-                       {"crc32c", pairs_text(sums)}};
-    out.emplace_back("crc32c.metadata", texts_checksum(out));
-    return out;
-}
-
-// Checks a file against its own checksums. `sums` and the texts of `out` are read, tensors are not.
-inline status verify_checkpoint(const safetensors& file, const std::string& path, const limits& limit, checkpoint& out) {
-    const auto fault = [&path](const std::string& what) { return fail(errc::checkpoint_malformed, path, what); };
-    named_texts texts;
-    for (const char* key : {"format", "settings", "state", "crc32c"}) {
-        const std::string* value = file.find_metadata(key);
-        if (!value) return fault("its metadata have no '" + std::string(key) + "': this is no checkpoint of graft");
-        texts.emplace_back(key, *value);
-    }
-    if (texts[0].second != "graft.checkpoint.1")
-        return fault("it was written by another version of graft: '" + escape(texts[0].second) + "'");
-    const std::string* own = file.find_metadata("crc32c.metadata");
-    if (!own || *own != texts_checksum(texts)) return fault("the checksum of its metadata does not fit");
-    GRAFT_TRY(parse_pairs(texts[1].second, path, limit, out.settings));
-    GRAFT_TRY(parse_pairs(texts[2].second, path, limit, out.state));
-    named_texts sums;
-    GRAFT_TRY(parse_pairs(texts[3].second, path, limit, sums));
-    if (sums.size() != file.tensors.size()) return fault("it has not the tensors that it had when it was written");
-    for (const auto& sum : sums) {
-        const safetensors_entry* e = file.find(sum.first);
-        if (!e) return fault("tensor '" + escape(sum.first) + "' is missing");
-        if (tensor_checksum(e->type_name.c_str(), e->extents.data(), e->extents.size(), e->data, e->bytes) != sum.second)
-            return fault("the checksum of tensor '" + escape(sum.first) + "' does not fit");
-        out.tensors.emplace_back(sum.first, tensor());
-    }
-    return {};
-}
-
-inline status read_checkpoint(const std::string& path, const limits& limit, bool load, checkpoint& out) {
-    out = {};
-    safetensors file;
-    GRAFT_TRY_ASSIGN(file, read_safetensors_file(path, limit));
-    GRAFT_TRY(verify_checkpoint(file, path, limit, out));
-    if (!load) return {};
-    for (auto& t : out.tensors) GRAFT_TRY_ASSIGN(t.second, file.load(*file.find(t.first)));
-    return {};
-}
-
-} // namespace detail
-
-GRAFT_INLINE const tensor* checkpoint::find(const std::string& name) const noexcept {
-    for (const auto& t : tensors)
-        if (t.first == name) return &t.second;
-    return nullptr;
-}
-GRAFT_INLINE const std::string* checkpoint::find_state(const std::string& key) const noexcept {
-    return detail::find_text(state, key);
-}
-
-GRAFT_INLINE std::string previous_checkpoint(const std::string& path) {
-    const std::size_t slash = path.find_last_of("/\\"), dot = path.find_last_of('.');
-    const bool suffix = dot != std::string::npos && dot > 0 && (slash == std::string::npos || dot > slash + 1);
-    return suffix ? path.substr(0, dot) + ".previous" + path.substr(dot) : path + ".previous";
-}
-
-GRAFT_INLINE status save_checkpoint(const std::string& path, const checkpoint& contents, bool newest_verified) {
-    std::string header;
-    std::vector<std::size_t> order;
-    GRAFT_TRY(detail::safetensors_header(contents.tensors, detail::checkpoint_metadata(contents), header, order));
-    detail::checkpoint_file file;
-    GRAFT_TRY(file.open(path));
-    GRAFT_TRY(file.write(header.data(), header.size()));
-    for (const std::size_t i : order) GRAFT_TRY(file.write(contents.tensors[i].second.raw(), contents.tensors[i].second.bytes()));
-    // A damaged file must not push out the good one before it.
-    checkpoint there;
-    const bool keep =
-        detail::file_exists(path) && (newest_verified || detail::read_checkpoint(path, limits(), false, there).ok());
-    return file.commit(previous_checkpoint(path), keep);
-}
-
-GRAFT_INLINE result<loaded_checkpoint> load_checkpoint(const std::string& path, const limits& limit) {
-    loaded_checkpoint out;
-    std::string faults;
-    for (const bool previous : {false, true}) {
-        const std::string name = previous ? previous_checkpoint(path) : path;
-        if (!detail::file_exists(name)) continue;
-        const status read = detail::read_checkpoint(name, limit, true, out.contents);
-        if (read.ok()) {
-            out.found = true;
-            out.previous = previous;
-            if (previous) out.note = (faults.empty() ? path + " is not there" : faults) + "; the one before is taken: " + name;
-            return out;
-        }
-        if (read.error().code() == errc::memory_oom) return fail(errc::memory_oom, name, read.error().detail());
-        faults += (faults.empty() ? "" : "; ") + std::string(read.error().what());
-    }
-    if (faults.empty()) return out;
-    return fail(errc::checkpoint_malformed, path,
-                "no checkpoint here is whole (" + faults + "); remove them, or train into another folder, to begin afresh");
-}
-
-GRAFT_INLINE status compare_settings(const named_texts& saved, const named_texts& now) {
-    const auto differs = [](const std::string& field, const std::string* before, const std::string* here) {
-        const auto quoted = [](const std::string* value) { return value ? "'" + escape(*value) + "'" : std::string("nothing"); };
-        return fail(errc::resume_mismatch, field,
-                    "the checkpoint was made with " + quoted(before) + ", this run has " + quoted(here) +
-                        "; go on with what the checkpoint has, or train into another folder");
-    };
-    for (const auto& field : now) {
-        const std::string* before = detail::find_text(saved, field.first);
-        if (!before || *before != field.second) return differs(field.first, before, &field.second);
-    }
-    for (const auto& field : saved)
-        if (!detail::find_text(now, field.first)) return differs(field.first, &field.second, nullptr);
-    return {};
-}
-
-GRAFT_INLINE result<named_tensors> copy_tensors(const named_tensors& tensors) {
-    named_tensors out;
-    out.reserve(tensors.size());
-    for (const auto& t : tensors) {
-        tensor copy;
-        GRAFT_TRY_ASSIGN(copy, tensor::make(t.second.type(), t.second.shape()));
-        if (copy.bytes()) std::memcpy(copy.raw(), t.second.raw(), copy.bytes());
-        out.emplace_back(t.first, std::move(copy));
-    }
-    return out;
-}
-
-GRAFT_END_NAMESPACE
-#endif
-// ---- graft/train/evaluate.hpp
-// Scores a network on a dataset, every picture exactly once.
-
-// ---- graft/data/batches_ahead.hpp
-// Batches one after the other, with the one behind at hand.
-
-
-#include <utility>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// Goes through the batches of a source that was started. Where `ahead` says so, the one behind is there while one is worked on, so
-/// that a device can bring it over; that keeps two in memory.
-template <class Source>
-class batches_ahead {
-public:
-    /// `count`: how many the source has left. The source must outlive this.
-    batches_ahead(Source& from, std::int64_t count, bool ahead) noexcept : from_(from), left_(count), ahead_(ahead) {}
-
-    /// Goes on to the next batch. Errors: the source's, for that batch; what was found bad in it is in current() all the same.
-    status advance() {
-        status made;
-        if (has_next_)
-            std::swap(current_, next_), made = std::move(made_next_);
-        else
-            made = from_.next(current_);
-        has_next_ = ahead_ && --left_ > 0 && made.ok();
-        if (has_next_) made_next_ = from_.next(next_);
-        return made;
-    }
-    batch& current() noexcept { return current_; }
-    /// Inputs of the batch behind, which stay as they are and where they are until it has been worked on; null where that is not known.
-    const tensor* next() const noexcept { return has_next_ && made_next_.ok() && !next_.labels.empty() ? &next_.inputs : nullptr; }
-
-private:
-    Source& from_;
-    std::int64_t left_;
-    bool ahead_, has_next_ = false;
-    batch current_, next_;
-    status made_next_;
-};
-
-GRAFT_END_NAMESPACE
-// ---- graft/train/metrics.hpp
-// What a classifier got right: loss, top-k, confusion matrix, precision and recall, calibration; the same for any batches.
-
-
-#include <cstdint>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// A sum of numbers that does not depend on their order: each is rounded to a multiple of 2^-36 once, the rest is integers.
-class exact_sum {
-public:
-    /// Numbers that are not finite, or 2^52 and more, make the sum infinite.
-    void add(double value) noexcept;
-    void add(const exact_sum& other) noexcept;
-    double value() const noexcept;
-
-private:
-    std::int64_t whole_ = 0, part_ = 0; // part_ in units of 2^-36, below 2^36 after each addition
-    bool infinite_ = false;
-};
-
-/// How one sample was answered.
-struct sample_score {
-    std::int64_t predicted = 0; ///< class with the largest logit, the lower index where several are
-    std::int64_t rank = 0;      ///< classes that come before the true one: 0 is right, below k is in the top k
-    double probability = 0;     ///< softmax of the predicted class
-    double loss = 0;            ///< cross-entropy, -log softmax of the true class, in nats
-    bool finite = true;         ///< false: a logit is NaN or infinite; rank is then the number of classes and loss infinite
-};
-
-/// Scores `classes` logits against the true class, which must be one of them. Computed in double.
-sample_score score_sample(const float* logits, std::int64_t classes, std::int64_t label) noexcept;
-
-/// One class in a confusion matrix. Ratios without a denominator are 0, as in scikit-learn with zero_division=0.
-struct class_score {
-    std::int64_t support = 0;   ///< samples that are of the class
-    std::int64_t predicted = 0; ///< samples that were taken for it
-    std::int64_t correct = 0;   ///< both
-    double precision = 0, recall = 0, f1 = 0;
-};
-
-/// Samples whose predicted probability lies in (low, high].
-struct calibration_bin {
-    double low = 0, high = 0;
-    std::int64_t samples = 0, correct = 0;
-    double confidence = 0; ///< mean predicted probability; 0 where there are no samples
-    double accuracy = 0;
-};
-
-/// Gathers the scores of any number of batches. Counts are integers and sums are exact, so that neither the size of the batches
-/// nor their order, nor the merging of several such objects, changes a bit.
-class classification_metrics {
-public:
-    static constexpr int bins = 15; ///< of the calibration: Guo et al., "On Calibration of Modern Neural Networks" (2017)
-
-    /// `top_k` is the k of `top_k()`. Errors: usage (fewer than one class, k below 1), memory.budget (over 16384 classes, whose
-    /// matrix would take over 2 GiB).
-    static result<classification_metrics> make(std::int64_t classes, int top_k = 5);
-
-    /// Logits [n, classes] float32, labels [n] int64. Errors: input.dtype, input.shape, data.label_range; nothing is added then.
-    status add(const tensor& logits, const tensor& labels);
-    /// The same for `n` rows in memory.
-    status add(const float* logits, const std::int64_t* labels, std::int64_t n);
-    /// Adds what another object of as many classes and the same k has seen. Errors: usage.
-    status merge(const classification_metrics& other);
-
-    std::int64_t classes() const noexcept { return classes_; }
-    int k() const noexcept { return top_k_; }
-    std::int64_t samples() const noexcept { return samples_; }
-    std::int64_t correct() const noexcept { return correct_; }
-    std::int64_t correct_in_top_k() const noexcept { return correct_k_; }
-    std::int64_t not_finite() const noexcept { return not_finite_; } ///< samples with a NaN or infinite logit; counted as wrong
-    double loss() const noexcept;                                    ///< mean cross-entropy; 0 without samples
-    double top1() const noexcept;                                    ///< share, 0..1
-    double top_k() const noexcept;
-    /// Samples of class `truth` that were taken for `predicted`.
-    std::int64_t confusion(std::int64_t truth, std::int64_t predicted) const noexcept;
-    class_score score(std::int64_t label) const noexcept;
-    double macro_f1() const noexcept; ///< mean of the F1 of all classes
-    calibration_bin calibration(int bin) const noexcept;
-    /// Expected calibration error over the bins: sum of |accuracy - confidence| weighted by samples.
-    double calibration_error() const noexcept;
-
-private:
-    std::int64_t classes_ = 0, samples_ = 0, correct_ = 0, correct_k_ = 0, not_finite_ = 0;
-    int top_k_ = 5;
-    exact_sum loss_;
-    std::vector<std::int64_t> confusion_; // [true, predicted]
-    std::int64_t bin_samples_[bins] = {}, bin_correct_[bins] = {};
-    exact_sum bin_confidence_[bins];
-};
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-#include <cmath>
-#include <limits>
-#include <string>
-GRAFT_BEGIN_NAMESPACE
-
-GRAFT_INLINE void exact_sum::add(double value) noexcept {
-    if (!(std::fabs(value) < 4503599627370496.0)) {
-        infinite_ = true;
-        return;
-    }
-    const double whole = std::floor(value);
-    whole_ += static_cast<std::int64_t>(whole);
-    part_ += static_cast<std::int64_t>(std::nearbyint((value - whole) * 68719476736.0));
-    whole_ += part_ >> 36;
-    part_ &= (std::int64_t(1) << 36) - 1;
-}
-GRAFT_INLINE void exact_sum::add(const exact_sum& other) noexcept {
-    infinite_ |= other.infinite_;
-    whole_ += other.whole_;
-    part_ += other.part_;
-    whole_ += part_ >> 36;
-    part_ &= (std::int64_t(1) << 36) - 1;
-}
-GRAFT_INLINE double exact_sum::value() const noexcept {
-    if (infinite_) return std::numeric_limits<double>::infinity();
-    return static_cast<double>(whole_) + static_cast<double>(part_) / 68719476736.0;
-}
-
-GRAFT_INLINE sample_score score_sample(const float* logits, std::int64_t classes, std::int64_t label) noexcept {
-    sample_score s;
-    for (std::int64_t c = 0; c < classes; ++c) {
-        s.finite &= std::isfinite(logits[c]);
-        if (logits[c] > logits[s.predicted] || std::isnan(logits[s.predicted])) s.predicted = c;
-        s.rank += logits[c] > logits[label] || (logits[c] == logits[label] && c < label);
-    }
-    if (!s.finite) {
-        s.rank = classes;
-        s.loss = std::numeric_limits<double>::infinity();
-        return s;
-    }
-    double sum = 0;
-    const double most = logits[s.predicted];
-    for (std::int64_t c = 0; c < classes; ++c) sum += std::exp(logits[c] - most);
-    s.probability = 1 / sum;
-    s.loss = std::log(sum) - (logits[label] - most);
-    return s;
-}
-
-GRAFT_INLINE result<classification_metrics> classification_metrics::make(std::int64_t classes, int top_k) {
-    if (classes < 1 || top_k < 1) return fail(errc::usage, "metrics", "there must be a class, and k must be at least 1");
-    if (classes > 16384)
-        return fail(errc::memory_budget, "metrics",
-                    "a confusion matrix of " + std::to_string(classes) + " classes is over the limit of 16384");
-    classification_metrics made;
-    made.classes_ = classes;
-    made.top_k_ = top_k;
-    made.confusion_.assign(static_cast<std::size_t>(classes * classes), 0);
-    return made;
-}
-
-GRAFT_INLINE status classification_metrics::add(const tensor& logits, const tensor& labels) {
-    if (logits.type() != dtype::float32 || labels.type() != dtype::int64)
-        return fail(errc::input_dtype, "metrics", "logits must be float32 and labels int64");
-    if (logits.shape().rank() != 2 || logits.shape()[1] != classes_ || labels.shape().rank() != 1 ||
-        labels.shape()[0] != logits.shape()[0])
-        return fail(errc::input_shape, "metrics",
-                    "logits " + text(logits.shape()) + " and labels " + text(labels.shape()) + " are not [n, " +
-                        std::to_string(classes_) + "] and [n]");
-    return add(logits.data<float>(), labels.data<std::int64_t>(), logits.shape()[0]);
-}
-
-GRAFT_INLINE status classification_metrics::add(const float* logits, const std::int64_t* labels, std::int64_t n) {
-    for (std::int64_t i = 0; i < n; ++i)
-        if (labels[i] < 0 || labels[i] >= classes_)
-            return fail(errc::data_label_range, "label " + std::to_string(labels[i]),
-                        "it must be 0 to " + std::to_string(classes_ - 1) + ", one of the classes");
-    for (std::int64_t i = 0; i < n; ++i) {
-        const sample_score s = score_sample(logits + i * classes_, classes_, labels[i]);
-        const bool right = s.rank == 0;
-        ++samples_;
-        correct_ += right;
-        correct_k_ += s.rank < top_k_ && s.finite;
-        not_finite_ += !s.finite;
-        loss_.add(s.loss);
-        ++confusion_[static_cast<std::size_t>(labels[i] * classes_ + s.predicted)];
-        const int bin = static_cast<int>(std::ceil(s.probability * bins)) - 1;
-        const int at = bin < 0 ? 0 : bin >= bins ? bins - 1 : bin;
-        ++bin_samples_[at];
-        bin_correct_[at] += right;
-        bin_confidence_[at].add(s.probability);
-    }
-    return {};
-}
-
-GRAFT_INLINE status classification_metrics::merge(const classification_metrics& other) {
-    if (other.classes_ != classes_ || other.top_k_ != top_k_)
-        return fail(errc::usage, "metrics", "only metrics of the same classes and the same k can be merged");
-    samples_ += other.samples_;
-    correct_ += other.correct_;
-    correct_k_ += other.correct_k_;
-    not_finite_ += other.not_finite_;
-    loss_.add(other.loss_);
-    for (std::size_t i = 0; i < confusion_.size(); ++i) confusion_[i] += other.confusion_[i];
-    for (int b = 0; b < bins; ++b) {
-        bin_samples_[b] += other.bin_samples_[b];
-        bin_correct_[b] += other.bin_correct_[b];
-        bin_confidence_[b].add(other.bin_confidence_[b]);
-    }
-    return {};
-}
-
-namespace detail {
-inline double metrics_ratio(double part, std::int64_t of) noexcept { return of ? part / static_cast<double>(of) : 0; }
-} // namespace detail
-
-GRAFT_INLINE double classification_metrics::loss() const noexcept { return detail::metrics_ratio(loss_.value(), samples_); }
-GRAFT_INLINE double classification_metrics::top1() const noexcept {
-    return detail::metrics_ratio(static_cast<double>(correct_), samples_);
-}
-GRAFT_INLINE double classification_metrics::top_k() const noexcept {
-    return detail::metrics_ratio(static_cast<double>(correct_k_), samples_);
-}
-GRAFT_INLINE std::int64_t classification_metrics::confusion(std::int64_t truth, std::int64_t predicted) const noexcept {
-    return confusion_[static_cast<std::size_t>(truth * classes_ + predicted)];
-}
-
-GRAFT_INLINE class_score classification_metrics::score(std::int64_t label) const noexcept {
-    class_score s;
-    for (std::int64_t c = 0; c < classes_; ++c) {
-        s.support += confusion(label, c);
-        s.predicted += confusion(c, label);
-    }
-    s.correct = confusion(label, label);
-    s.precision = detail::metrics_ratio(static_cast<double>(s.correct), s.predicted);
-    s.recall = detail::metrics_ratio(static_cast<double>(s.correct), s.support);
-    s.f1 = detail::metrics_ratio(2 * static_cast<double>(s.correct), s.support + s.predicted);
-    return s;
-}
-
-GRAFT_INLINE double classification_metrics::macro_f1() const noexcept {
-    double sum = 0;
-    for (std::int64_t c = 0; c < classes_; ++c) sum += score(c).f1;
-    return detail::metrics_ratio(sum, classes_);
-}
-
-GRAFT_INLINE calibration_bin classification_metrics::calibration(int bin) const noexcept {
-    calibration_bin b;
-    b.low = static_cast<double>(bin) / bins;
-    b.high = static_cast<double>(bin + 1) / bins;
-    b.samples = bin_samples_[bin];
-    b.correct = bin_correct_[bin];
-    b.confidence = detail::metrics_ratio(bin_confidence_[bin].value(), b.samples);
-    b.accuracy = detail::metrics_ratio(static_cast<double>(b.correct), b.samples);
-    return b;
-}
-
-GRAFT_INLINE double classification_metrics::calibration_error() const noexcept {
-    double sum = 0;
-    for (int i = 0; i < bins; ++i) {
-        const calibration_bin b = calibration(i);
-        sum += std::fabs(b.accuracy - b.confidence) * static_cast<double>(b.samples);
-    }
-    return detail::metrics_ratio(sum, samples_);
-}
-
-GRAFT_END_NAMESPACE
-#endif
-
-#include <string>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// How one picture was answered.
-struct scored_picture {
-    std::int64_t index = 0;      ///< in the dataset
-    std::int32_t label = 0;      ///< the true class
-    std::int32_t predicted = 0;
-    float probability = 0;       ///< of the predicted class
-    float loss = 0;              ///< cross-entropy, nats
-};
-
-/// What an evaluation found.
-struct evaluation_result {
-    classification_metrics metrics;
-    std::vector<scored_picture> pictures;  ///< in the order of the dataset
-    std::vector<bad_sample> bad;           ///< pictures that could not be read
-};
-
-/// How a network is scored.
-struct evaluation_options {
-    std::int64_t batch = 32;
-    int threads = 0;          ///< of the network and of the loader each; 0: default_threads()
-    double bad_share = 0.01;  ///< of the pictures that may be unreadable
-    std::shared_ptr<image_cache> cache;
-    void (*progress)(void* context, std::int64_t done, std::int64_t of) = nullptr;
-    void* context = nullptr;
-};
-
-/// Runs a network over a dataset prepared by `spec`, without augmentation. `class_of` gives for each class of the dataset the network's
-/// output; empty: they are in the same order. Probabilities are the network's own where it ends in a Softmax. Errors: those of the
-/// loader and of a run.
-result<evaluation_result> evaluate(const model& network, const dataset& data, const preprocess_spec& spec, const std::vector<std::int64_t>& class_of,
-                                   const evaluation_options& options);
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-#ifndef GRAFT_SINGLE_GRAFT_TRAIN_HEAD_HPP
-#define GRAFT_SINGLE_GRAFT_TRAIN_HEAD_HPP
-// ---- graft/train/head.hpp
-// Grafting: cuts the classifier off a network and puts one for other classes in its place.
-
-
-#include <string>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// Where a network's classifier begins.
-struct trunk_cut {
-    value_id features = no_value;  ///< what the classifier reads: [N, C], or [N, C, H, W] where it pools them itself
-    value_id logits = no_value;    ///< what it makes of them, before any Softmax; no_value where the cut was named
-    bool softmax = false;          ///< whether the network ends in a Softmax
-    std::int64_t channels = 0;     ///< C
-    int rank = 0;                  ///< of the features: 2 or 4
-};
-
-/// Finds the classifier: the last Gemm, MatMul or pointwise Conv with constant weights before the first output, behind which there are
-/// only a bias, pooling, Softmax and changes of shape. `at` names a value or a node to cut behind instead; "" finds it. `input` is the
-/// shape of one batch. Errors: train.head.
-result<trunk_cut> find_trunk(const graph& g, const std::string& at, const shape& input, executor& pool, const limits& limit = {});
-
-/// The network with a new classifier on its trunk.
-struct grafted {
-    graft::graph graph;
-    value_id logits = no_value;          ///< [N, classes]
-    std::vector<std::string> head;       ///< names of the classifier's weights
-};
-
-/// Puts GlobalAveragePool and Flatten (where the features are images) and a Gemm on the trunk. Its weights are drawn as torch's Linear
-/// draws them: uniform within 1 / sqrt(C); by `seed`. The output keeps its name, and its Softmax where it has one; other outputs go.
-/// Errors: train.head, memory.oom.
-result<grafted> replace_head(graph g, const trunk_cut& cut, std::int64_t classes, std::uint64_t seed);
-
-/// The value that a loss is to be taken of in a network that is to be trained as it is: its first output, or what its last Softmax reads.
-value_id logits_of(const graph& g);
-
-/// Turns Constant nodes, and initializers shared through Identity, into initializers of their own, so that each can learn.
-void constants_to_initializers(graph& g);
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-
-#include <cmath>
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-inline int maker_of(const graph& g, value_id id) {
-    for (std::size_t i = g.nodes.size(); i-- > 0;)
-        for (value_id out : g.nodes[i].outputs)
-            if (out == id && id != no_value) return static_cast<int>(i);
-    return -1;
-}
-inline bool is_any(const node& n, std::initializer_list<const char*> names) {
-    if (!n.domain.empty()) return false;
-    for (const char* name : names)
-        if (n.op_type == name) return true;
-    return false;
-}
-inline bool changes_shape_only(const node& n) {
-    return is_any(n, {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Cast", "Dropout", "QuantizeLinear", "DequantizeLinear"});
-}
-inline bool pools_everything(const node& n) { return is_any(n, {"GlobalAveragePool", "AveragePool", "ReduceMean"}); }
-
-// Whether an input is a constant, or made of constants alone by a few nodes (a transposed or dequantised weight).
-inline bool made_of_constants(const graph& g, value_id id, int depth = 0) {
-    if (id == no_value) return false;
-    if (g.values[static_cast<std::size_t>(id)].constant) return true;
-    const int i = maker_of(g, id);
-    if (i < 0 || depth > 6) return false;
-    const node& n = g.nodes[static_cast<std::size_t>(i)];
-    if (is_any(n, {"Constant"})) return true;
-    if (n.inputs.empty()) return false;
-    for (value_id in : n.inputs)
-        if (in != no_value && !made_of_constants(g, in, depth + 1)) return false;
-    return true;
-}
-
-// Extents of a value when the first input has that shape; false where only a run can tell.
-inline status shape_of_value(const graph& g, value_id id, const shape& input, executor& pool, const limits& limit, shape& extents) {
-    graph copy = g;
-    copy.outputs = {id};
-    GRAFT_TRY_ASSIGN(copy, specialize_first_input(std::move(copy), input, pool, limit));
-    const value& v = copy.values[static_cast<std::size_t>(id)];
-    if (!v.has_shape || !v.extents.known()) return fail(errc::train_head, v.name, "its shape cannot be told before running");
-    extents = v.extents;
-    return {};
-}
-
-}  // namespace detail
-
-GRAFT_INLINE void constants_to_initializers(graph& g) {
-    std::vector<node> kept;
-    for (node& n : g.nodes) {
-        const attribute* a = n.op_type == "Constant" && n.domain.empty() && n.outputs.size() == 1 ? n.find("value") : nullptr;
-        bool output = false;
-        for (value_id id : g.outputs) output |= !n.outputs.empty() && id == n.outputs[0];
-        // Exporters share equal initializers through Identity; each is a weight of its own.
-        if (n.op_type == "Identity" && n.domain.empty() && n.inputs.size() == 1 && n.outputs.size() == 1 && !output && g.values[static_cast<std::size_t>(n.inputs[0])].constant) {
-            const tensor shared = g.values[static_cast<std::size_t>(n.inputs[0])].constant;
-            value& own = g.values[static_cast<std::size_t>(n.outputs[0])];
-            own.constant = shared;
-            own.type = shared.type();
-            own.extents = shared.shape();
-            own.has_shape = true;
-            continue;
-        }
-        if (!a || !a->tensor || output) {
-            kept.push_back(std::move(n));
-            continue;
-        }
-        value& v = g.values[static_cast<std::size_t>(n.outputs[0])];
-        v.constant = a->tensor;
-        v.type = v.constant.type();
-        v.extents = v.constant.shape();
-        v.has_shape = true;
-    }
-    g.nodes = std::move(kept);
-}
-
-GRAFT_INLINE value_id logits_of(const graph& g) {
-    value_id id = g.outputs[0];
-    for (int i = detail::maker_of(g, id); i >= 0; i = detail::maker_of(g, id)) {
-        const node& n = g.nodes[static_cast<std::size_t>(i)];
-        if (detail::is_any(n, {"Softmax", "LogSoftmax"})) return n.inputs[0];
-        if (!detail::changes_shape_only(n)) break;
-        id = n.inputs[0];
-    }
-    return g.outputs[0];
-}
-
-GRAFT_INLINE result<trunk_cut> find_trunk(const graph& g, const std::string& at, const shape& input, executor& pool, const limits& limit) {
-    trunk_cut cut;
-    const auto measure = [&]() -> status {
-        shape extents;
-        GRAFT_TRY(detail::shape_of_value(g, cut.features, input, pool, limit, extents));
-        const std::string& name = g.values[static_cast<std::size_t>(cut.features)].name;
-        cut.rank = extents.rank();
-        if (cut.rank != 2 && cut.rank != 4) return fail(errc::train_head, name, "the trunk makes values of the shape " + text(extents) + "; a classifier takes [N, C] or [N, C, H, W]. Name another place with --trunk");
-        cut.channels = extents[1];
-        if (cut.channels < 1) return fail(errc::train_head, name, "the trunk makes no features");
-        return {};
-    };
-    if (!at.empty()) {
-        for (std::size_t i = 0; i < g.values.size() && cut.features == no_value; ++i)
-            if (g.values[i].name == at && !g.values[i].constant) cut.features = static_cast<value_id>(i);
-        for (const node& n : g.nodes)
-            if (cut.features == no_value && n.name == at && !n.outputs.empty()) cut.features = n.outputs[0];
-        if (cut.features == no_value) return fail(errc::train_head, at, "the network has no value and no node of that name; graft info lists them");
-        GRAFT_TRY(measure());
-        return cut;
-    }
-    value_id id = g.outputs.empty() ? no_value : g.outputs[0];
-    for (int i = detail::maker_of(g, id); i >= 0; i = detail::maker_of(g, id)) {
-        const node& n = g.nodes[static_cast<std::size_t>(i)];
-        const bool weighs = detail::is_any(n, {"Gemm", "MatMul", "Conv"}) && n.inputs.size() > 1 && detail::made_of_constants(g, n.inputs[1]);
-        if (weighs) {
-            cut.features = n.inputs[0];
-            cut.logits = id;
-            GRAFT_TRY(measure());
-            if (n.op_type == "Conv" && cut.rank != 4) break;
-            return cut;
-        }
-        // What a Conv in front of it is followed by: a bias, an activation, pooling.
-        std::size_t through = 0;
-        if (detail::is_any(n, {"Softmax", "LogSoftmax"}))
-            cut.softmax = n.op_type == "Softmax";
-        else if (detail::is_any(n, {"Add", "Sub", "Mul", "Affine"}) && n.inputs.size() > 1)
-            through = detail::made_of_constants(g, n.inputs[0]) ? 1 : 0;
-        else if (!detail::changes_shape_only(n) && !detail::pools_everything(n) && !detail::is_any(n, {"Relu", "Clip"}))
-            break;
-        id = n.inputs[through];
-    }
-    return fail(errc::train_head, g.outputs.empty() ? g.name : g.values[static_cast<std::size_t>(g.outputs[0])].name,
-                "no Gemm, MatMul or Conv with constant weights was found right before this output; name the place to cut at with --trunk");
-}
-
-GRAFT_INLINE result<grafted> replace_head(graph g, const trunk_cut& cut, std::int64_t classes, std::uint64_t seed) {
-    if (classes < 1 || classes > (1 << 24)) return fail(errc::train_head, g.name, std::to_string(classes) + " classes cannot be told apart");
-    grafted made;
-    const int version = g.version_of("");
-    const std::string output_name = g.values[static_cast<std::size_t>(g.outputs[0])].name;
-    const auto fresh = [&](std::string wanted) {
-        for (int tries = 0;; ++tries) {
-            const std::string candidate = tries ? wanted + "_" + std::to_string(tries) : wanted;
-            bool taken = false;
-            for (const value& v : g.values) taken |= v.name == candidate;
-            if (!taken) return candidate;
-        }
-    };
-    const auto add = [&](const char* op, const std::string& value_name, std::vector<value_id> inputs, std::vector<attribute> attributes) {
-        node n;
-        n.op_type = op;
-        n.name = value_name;
-        n.version = version;
-        n.op = ops::find_op("", op, version);
-        n.inputs = std::move(inputs);
-        n.attributes = std::move(attributes);
-        const value_id id = g.add_value(value_name);
-        g.values.back().type = dtype::float32;
-        n.outputs = {id};
-        g.nodes.push_back(std::move(n));
-        return id;
-    };
-    // What the trunk does not need gives its names away.
-    g.outputs = {cut.features};
-    drop_unread(g);
-    std::vector<char> lives(g.values.size(), 0);
-    const auto mark = [&](const std::vector<value_id>& ids) {
-        for (value_id id : ids)
-            if (id != no_value) lives[static_cast<std::size_t>(id)] = 1;
-    };
-    mark(g.inputs);
-    mark(g.outputs);
-    for (const node& n : g.nodes) mark(n.inputs), mark(n.outputs);
-    for (std::size_t i = 0; i < g.values.size(); ++i)
-        if (!lives[i]) g.values[i].name.clear();
-    if (g.values[static_cast<std::size_t>(cut.features)].name == output_name) g.values[static_cast<std::size_t>(cut.features)].name = fresh("features");
-    value_id x = cut.features;
-    if (cut.rank == 4) {
-        x = add("GlobalAveragePool", fresh("head_pool"), {x}, {});
-        x = add("Flatten", fresh("head_flatten"), {x}, {integer_attribute("axis", 1)});
-    }
-    tensor weight, bias;
-    GRAFT_TRY_ASSIGN(weight, tensor::make(dtype::float32, {classes, cut.channels}));
-    GRAFT_TRY_ASSIGN(bias, tensor::make(dtype::float32, {classes}));
-    const double bound = 1 / std::sqrt(static_cast<double>(cut.channels));
-    const random_stream weights(seed, 0x68656164), biases(seed, 0x62696173);
-    for (std::int64_t i = 0; i < weight.elements(); ++i) weight.data<float>()[i] = static_cast<float>(bound * (2 * weights.uniform(static_cast<std::uint64_t>(i)) - 1));
-    for (std::int64_t i = 0; i < classes; ++i) bias.data<float>()[i] = static_cast<float>(bound * (2 * biases.uniform(static_cast<std::uint64_t>(i)) - 1));
-    made.head = {fresh("head.weight"), fresh("head.bias")};
-    const value_id w = g.add_constant(made.head[0], std::move(weight)), b = g.add_constant(made.head[1], std::move(bias));
-    made.logits = add("Gemm", cut.softmax ? fresh("logits") : output_name, {x, w, b}, {integer_attribute("transB", 1)});
-    value_id last = made.logits;
-    if (cut.softmax) last = add("Softmax", output_name, {last}, {integer_attribute("axis", 1)});
-    for (value_id id : {last, made.logits}) {
-        value& v = g.values[static_cast<std::size_t>(id)];
-        v.has_shape = true;
-        v.extents = {shape::unknown, classes};
-        v.dimensions = {"N", ""};
-        // A network whose batch is fixed keeps it.
-        for (value_id i : g.inputs) {
-            const value& in = g.values[static_cast<std::size_t>(i)];
-            if (in.constant || !in.has_shape || in.extents.rank() < 1) continue;
-            if (in.extents[0] > 0) v.extents[0] = in.extents[0], v.dimensions = {"", ""};
-            else if (!in.dimensions.empty() && !in.dimensions[0].empty()) v.dimensions[0] = in.dimensions[0];
-            break;
-        }
-    }
-    g.outputs = {last};
-    drop_unread(g);
-    made.graph = std::move(g);
-    return made;
-}
-
-GRAFT_END_NAMESPACE
-#endif
-#endif
-
-#include <algorithm>
-#include <cmath>
-#include <cstring>
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-// What the loss is taken of: the scores, or their logarithms where a Softmax made them.
-inline void to_logits(float* row, std::int64_t classes, bool probabilities) {
-    if (!probabilities) return;
-    for (std::int64_t c = 0; c < classes; ++c) row[c] = std::log(std::max(row[c], 1e-37f));
-}
-
-// Repeats the last sample until there are `n`.
-inline status pad_batch(tensor& rows, std::int64_t n) {
-    shape extents = rows.shape();
-    const std::size_t size = rows.bytes() / static_cast<std::size_t>(extents[0]);
-    extents[0] = n;
-    tensor made;
-    GRAFT_TRY_ASSIGN(made, tensor::make(rows.type(), extents));
-    for (std::int64_t i = 0; i < n; ++i)
-        std::memcpy(made.raw() + static_cast<std::size_t>(i) * size, rows.raw() + static_cast<std::size_t>(std::min(i, rows.shape()[0] - 1)) * size, size);
-    rows = std::move(made);
-    return {};
-}
-
-// Adds pictures by their rows of scores, one a label, which become logits.
-inline status add_scores(evaluation_result& found, float* rows, std::int64_t classes, bool probabilities, const std::vector<std::int64_t>& labels, const std::int64_t* indices) {
-    for (std::size_t i = 0; i < labels.size(); ++i) {
-        float* row = rows + static_cast<std::int64_t>(i) * classes;
-        to_logits(row, classes, probabilities);
-        const sample_score s = score_sample(row, classes, labels[i]);
-        found.pictures.push_back({indices[i], static_cast<std::int32_t>(labels[i]), static_cast<std::int32_t>(s.predicted), static_cast<float>(s.probability), static_cast<float>(s.loss)});
-    }
-    return found.metrics.add(rows, labels.data(), static_cast<std::int64_t>(labels.size()));
-}
-
-}  // namespace detail
-
-GRAFT_INLINE result<evaluation_result> evaluate(const model& network, const dataset& data, const preprocess_spec& spec, const std::vector<std::int64_t>& class_of,
-                                                const evaluation_options& options) {
-    evaluation_result found;
-    const graph& g = network.graph();
-    const bool probabilities = logits_of(g) != g.outputs[0];
-    loader_options how;
-    how.batch_size = options.batch;
-    how.workers = options.threads;
-    how.shuffle = false;
-    how.bad_share = options.bad_share;
-    how.sample.preprocess = spec;
-    how.sample.cache = options.cache;
-    std::size_t input = 0;
-    while (input < network.inputs().size() && network.inputs()[input].has_default) ++input;
-    if (input == network.inputs().size()) return fail(errc::input_name, g.name, "the network has no input");
-    const value_info& picture = network.inputs()[input];
-    // A network that is fixed to one batch is fed by it.
-    const std::int64_t fixed = picture.extents.rank() > 0 ? picture.extents[0] : 0;
-    if (fixed > 0) how.batch_size = fixed;
-    how.sample.format = {picture.type, picture.extents, true};
-    loader source;
-    GRAFT_TRY_ASSIGN(source, loader::make(data, how));
-    session run(network, {options.threads, nullptr});
-    GRAFT_TRY(source.start(0));
-    std::int64_t done = 0;
-    bool first = true;
-    batches_ahead<loader> batches(source, source.batches(), std::strcmp(network.device(), "cpu") != 0);
-    for (std::int64_t number = 0; number < source.batches(); ++number) {
-        GRAFT_TRY(batches.advance());
-        batch& b = batches.current();
-        for (const bad_sample& s : b.bad) found.bad.push_back(s);
-        if (b.labels.empty()) continue;
-        tensor scores;
-        if (fixed > b.inputs.shape()[0]) GRAFT_TRY(detail::pad_batch(b.inputs, fixed));
-        GRAFT_TRY_ASSIGN(scores, run.run(b.inputs, batches.next()));
-        const std::int64_t n = static_cast<std::int64_t>(b.labels.size()), classes = scores.elements() / scores.shape()[0];
-        if (scores.type() != dtype::float32 || scores.shape()[0] < n) return fail(errc::train_head, network.outputs()[0].name, "a classifier gives float32 [N, classes]; this one gives " + text(scores.shape()));
-        if (first) GRAFT_TRY_ASSIGN(found.metrics, classification_metrics::make(classes));
-        first = false;
-        std::vector<std::int64_t> labels;
-        std::vector<float> rows(scores.data<float>(), scores.data<float>() + n * classes);
-        for (std::int64_t i = 0; i < n; ++i) {
-            const std::size_t given = static_cast<std::size_t>(b.labels[static_cast<std::size_t>(i)]);
-            labels.push_back(class_of.empty() ? static_cast<std::int64_t>(given) : class_of[given]);
-            if (labels.back() < 0 || labels.back() >= classes) return fail(errc::data_label_range, data.name(b.indices[static_cast<std::size_t>(i)]), "its class is none of the network's " + std::to_string(classes));
-        }
-        GRAFT_TRY(detail::add_scores(found, rows.data(), classes, probabilities, labels, b.indices.data()));
-        done += n;
-        if (options.progress) options.progress(options.context, done, data.size());
-    }
-    return found;
-}
-
-GRAFT_END_NAMESPACE
-#endif
-// ---- graft/train/feature_cache.hpp
-// Features of a frozen trunk: computed once for each picture, so that epochs train the head alone.
-
-#ifndef GRAFT_SINGLE_GRAFT_TRAIN_HEAD_HPP
-#define GRAFT_SINGLE_GRAFT_TRAIN_HEAD_HPP
-// ---- graft/train/head.hpp
-// Grafting: cuts the classifier off a network and puts one for other classes in its place.
-
-
-#include <string>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// Where a network's classifier begins.
-struct trunk_cut {
-    value_id features = no_value;  ///< what the classifier reads: [N, C], or [N, C, H, W] where it pools them itself
-    value_id logits = no_value;    ///< what it makes of them, before any Softmax; no_value where the cut was named
-    bool softmax = false;          ///< whether the network ends in a Softmax
-    std::int64_t channels = 0;     ///< C
-    int rank = 0;                  ///< of the features: 2 or 4
-};
-
-/// Finds the classifier: the last Gemm, MatMul or pointwise Conv with constant weights before the first output, behind which there are
-/// only a bias, pooling, Softmax and changes of shape. `at` names a value or a node to cut behind instead; "" finds it. `input` is the
-/// shape of one batch. Errors: train.head.
-result<trunk_cut> find_trunk(const graph& g, const std::string& at, const shape& input, executor& pool, const limits& limit = {});
-
-/// The network with a new classifier on its trunk.
-struct grafted {
-    graft::graph graph;
-    value_id logits = no_value;          ///< [N, classes]
-    std::vector<std::string> head;       ///< names of the classifier's weights
-};
-
-/// Puts GlobalAveragePool and Flatten (where the features are images) and a Gemm on the trunk. Its weights are drawn as torch's Linear
-/// draws them: uniform within 1 / sqrt(C); by `seed`. The output keeps its name, and its Softmax where it has one; other outputs go.
-/// Errors: train.head, memory.oom.
-result<grafted> replace_head(graph g, const trunk_cut& cut, std::int64_t classes, std::uint64_t seed);
-
-/// The value that a loss is to be taken of in a network that is to be trained as it is: its first output, or what its last Softmax reads.
-value_id logits_of(const graph& g);
-
-/// Turns Constant nodes, and initializers shared through Identity, into initializers of their own, so that each can learn.
-void constants_to_initializers(graph& g);
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-
-#include <cmath>
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-inline int maker_of(const graph& g, value_id id) {
-    for (std::size_t i = g.nodes.size(); i-- > 0;)
-        for (value_id out : g.nodes[i].outputs)
-            if (out == id && id != no_value) return static_cast<int>(i);
-    return -1;
-}
-inline bool is_any(const node& n, std::initializer_list<const char*> names) {
-    if (!n.domain.empty()) return false;
-    for (const char* name : names)
-        if (n.op_type == name) return true;
-    return false;
-}
-inline bool changes_shape_only(const node& n) {
-    return is_any(n, {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Cast", "Dropout", "QuantizeLinear", "DequantizeLinear"});
-}
-inline bool pools_everything(const node& n) { return is_any(n, {"GlobalAveragePool", "AveragePool", "ReduceMean"}); }
-
-// Whether an input is a constant, or made of constants alone by a few nodes (a transposed or dequantised weight).
-inline bool made_of_constants(const graph& g, value_id id, int depth = 0) {
-    if (id == no_value) return false;
-    if (g.values[static_cast<std::size_t>(id)].constant) return true;
-    const int i = maker_of(g, id);
-    if (i < 0 || depth > 6) return false;
-    const node& n = g.nodes[static_cast<std::size_t>(i)];
-    if (is_any(n, {"Constant"})) return true;
-    if (n.inputs.empty()) return false;
-    for (value_id in : n.inputs)
-        if (in != no_value && !made_of_constants(g, in, depth + 1)) return false;
-    return true;
-}
-
-// Extents of a value when the first input has that shape; false where only a run can tell.
-inline status shape_of_value(const graph& g, value_id id, const shape& input, executor& pool, const limits& limit, shape& extents) {
-    graph copy = g;
-    copy.outputs = {id};
-    GRAFT_TRY_ASSIGN(copy, specialize_first_input(std::move(copy), input, pool, limit));
-    const value& v = copy.values[static_cast<std::size_t>(id)];
-    if (!v.has_shape || !v.extents.known()) return fail(errc::train_head, v.name, "its shape cannot be told before running");
-    extents = v.extents;
-    return {};
-}
-
-}  // namespace detail
-
-GRAFT_INLINE void constants_to_initializers(graph& g) {
-    std::vector<node> kept;
-    for (node& n : g.nodes) {
-        const attribute* a = n.op_type == "Constant" && n.domain.empty() && n.outputs.size() == 1 ? n.find("value") : nullptr;
-        bool output = false;
-        for (value_id id : g.outputs) output |= !n.outputs.empty() && id == n.outputs[0];
-        // Exporters share equal initializers through Identity; each is a weight of its own.
-        if (n.op_type == "Identity" && n.domain.empty() && n.inputs.size() == 1 && n.outputs.size() == 1 && !output && g.values[static_cast<std::size_t>(n.inputs[0])].constant) {
-            const tensor shared = g.values[static_cast<std::size_t>(n.inputs[0])].constant;
-            value& own = g.values[static_cast<std::size_t>(n.outputs[0])];
-            own.constant = shared;
-            own.type = shared.type();
-            own.extents = shared.shape();
-            own.has_shape = true;
-            continue;
-        }
-        if (!a || !a->tensor || output) {
-            kept.push_back(std::move(n));
-            continue;
-        }
-        value& v = g.values[static_cast<std::size_t>(n.outputs[0])];
-        v.constant = a->tensor;
-        v.type = v.constant.type();
-        v.extents = v.constant.shape();
-        v.has_shape = true;
-    }
-    g.nodes = std::move(kept);
-}
-
-GRAFT_INLINE value_id logits_of(const graph& g) {
-    value_id id = g.outputs[0];
-    for (int i = detail::maker_of(g, id); i >= 0; i = detail::maker_of(g, id)) {
-        const node& n = g.nodes[static_cast<std::size_t>(i)];
-        if (detail::is_any(n, {"Softmax", "LogSoftmax"})) return n.inputs[0];
-        if (!detail::changes_shape_only(n)) break;
-        id = n.inputs[0];
-    }
-    return g.outputs[0];
-}
-
-GRAFT_INLINE result<trunk_cut> find_trunk(const graph& g, const std::string& at, const shape& input, executor& pool, const limits& limit) {
-    trunk_cut cut;
-    const auto measure = [&]() -> status {
-        shape extents;
-        GRAFT_TRY(detail::shape_of_value(g, cut.features, input, pool, limit, extents));
-        const std::string& name = g.values[static_cast<std::size_t>(cut.features)].name;
-        cut.rank = extents.rank();
-        if (cut.rank != 2 && cut.rank != 4) return fail(errc::train_head, name, "the trunk makes values of the shape " + text(extents) + "; a classifier takes [N, C] or [N, C, H, W]. Name another place with --trunk");
-        cut.channels = extents[1];
-        if (cut.channels < 1) return fail(errc::train_head, name, "the trunk makes no features");
-        return {};
-    };
-    if (!at.empty()) {
-        for (std::size_t i = 0; i < g.values.size() && cut.features == no_value; ++i)
-            if (g.values[i].name == at && !g.values[i].constant) cut.features = static_cast<value_id>(i);
-        for (const node& n : g.nodes)
-            if (cut.features == no_value && n.name == at && !n.outputs.empty()) cut.features = n.outputs[0];
-        if (cut.features == no_value) return fail(errc::train_head, at, "the network has no value and no node of that name; graft info lists them");
-        GRAFT_TRY(measure());
-        return cut;
-    }
-    value_id id = g.outputs.empty() ? no_value : g.outputs[0];
-    for (int i = detail::maker_of(g, id); i >= 0; i = detail::maker_of(g, id)) {
-        const node& n = g.nodes[static_cast<std::size_t>(i)];
-        const bool weighs = detail::is_any(n, {"Gemm", "MatMul", "Conv"}) && n.inputs.size() > 1 && detail::made_of_constants(g, n.inputs[1]);
-        if (weighs) {
-            cut.features = n.inputs[0];
-            cut.logits = id;
-            GRAFT_TRY(measure());
-            if (n.op_type == "Conv" && cut.rank != 4) break;
-            return cut;
-        }
-        // What a Conv in front of it is followed by: a bias, an activation, pooling.
-        std::size_t through = 0;
-        if (detail::is_any(n, {"Softmax", "LogSoftmax"}))
-            cut.softmax = n.op_type == "Softmax";
-        else if (detail::is_any(n, {"Add", "Sub", "Mul", "Affine"}) && n.inputs.size() > 1)
-            through = detail::made_of_constants(g, n.inputs[0]) ? 1 : 0;
-        else if (!detail::changes_shape_only(n) && !detail::pools_everything(n) && !detail::is_any(n, {"Relu", "Clip"}))
-            break;
-        id = n.inputs[through];
-    }
-    return fail(errc::train_head, g.outputs.empty() ? g.name : g.values[static_cast<std::size_t>(g.outputs[0])].name,
-                "no Gemm, MatMul or Conv with constant weights was found right before this output; name the place to cut at with --trunk");
-}
-
-GRAFT_INLINE result<grafted> replace_head(graph g, const trunk_cut& cut, std::int64_t classes, std::uint64_t seed) {
-    if (classes < 1 || classes > (1 << 24)) return fail(errc::train_head, g.name, std::to_string(classes) + " classes cannot be told apart");
-    grafted made;
-    const int version = g.version_of("");
-    const std::string output_name = g.values[static_cast<std::size_t>(g.outputs[0])].name;
-    const auto fresh = [&](std::string wanted) {
-        for (int tries = 0;; ++tries) {
-            const std::string candidate = tries ? wanted + "_" + std::to_string(tries) : wanted;
-            bool taken = false;
-            for (const value& v : g.values) taken |= v.name == candidate;
-            if (!taken) return candidate;
-        }
-    };
-    const auto add = [&](const char* op, const std::string& value_name, std::vector<value_id> inputs, std::vector<attribute> attributes) {
-        node n;
-        n.op_type = op;
-        n.name = value_name;
-        n.version = version;
-        n.op = ops::find_op("", op, version);
-        n.inputs = std::move(inputs);
-        n.attributes = std::move(attributes);
-        const value_id id = g.add_value(value_name);
-        g.values.back().type = dtype::float32;
-        n.outputs = {id};
-        g.nodes.push_back(std::move(n));
-        return id;
-    };
-    // What the trunk does not need gives its names away.
-    g.outputs = {cut.features};
-    drop_unread(g);
-    std::vector<char> lives(g.values.size(), 0);
-    const auto mark = [&](const std::vector<value_id>& ids) {
-        for (value_id id : ids)
-            if (id != no_value) lives[static_cast<std::size_t>(id)] = 1;
-    };
-    mark(g.inputs);
-    mark(g.outputs);
-    for (const node& n : g.nodes) mark(n.inputs), mark(n.outputs);
-    for (std::size_t i = 0; i < g.values.size(); ++i)
-        if (!lives[i]) g.values[i].name.clear();
-    if (g.values[static_cast<std::size_t>(cut.features)].name == output_name) g.values[static_cast<std::size_t>(cut.features)].name = fresh("features");
-    value_id x = cut.features;
-    if (cut.rank == 4) {
-        x = add("GlobalAveragePool", fresh("head_pool"), {x}, {});
-        x = add("Flatten", fresh("head_flatten"), {x}, {integer_attribute("axis", 1)});
-    }
-    tensor weight, bias;
-    GRAFT_TRY_ASSIGN(weight, tensor::make(dtype::float32, {classes, cut.channels}));
-    GRAFT_TRY_ASSIGN(bias, tensor::make(dtype::float32, {classes}));
-    const double bound = 1 / std::sqrt(static_cast<double>(cut.channels));
-    const random_stream weights(seed, 0x68656164), biases(seed, 0x62696173);
-    for (std::int64_t i = 0; i < weight.elements(); ++i) weight.data<float>()[i] = static_cast<float>(bound * (2 * weights.uniform(static_cast<std::uint64_t>(i)) - 1));
-    for (std::int64_t i = 0; i < classes; ++i) bias.data<float>()[i] = static_cast<float>(bound * (2 * biases.uniform(static_cast<std::uint64_t>(i)) - 1));
-    made.head = {fresh("head.weight"), fresh("head.bias")};
-    const value_id w = g.add_constant(made.head[0], std::move(weight)), b = g.add_constant(made.head[1], std::move(bias));
-    made.logits = add("Gemm", cut.softmax ? fresh("logits") : output_name, {x, w, b}, {integer_attribute("transB", 1)});
-    value_id last = made.logits;
-    if (cut.softmax) last = add("Softmax", output_name, {last}, {integer_attribute("axis", 1)});
-    for (value_id id : {last, made.logits}) {
-        value& v = g.values[static_cast<std::size_t>(id)];
-        v.has_shape = true;
-        v.extents = {shape::unknown, classes};
-        v.dimensions = {"N", ""};
-        // A network whose batch is fixed keeps it.
-        for (value_id i : g.inputs) {
-            const value& in = g.values[static_cast<std::size_t>(i)];
-            if (in.constant || !in.has_shape || in.extents.rank() < 1) continue;
-            if (in.extents[0] > 0) v.extents[0] = in.extents[0], v.dimensions = {"", ""};
-            else if (!in.dimensions.empty() && !in.dimensions[0].empty()) v.dimensions[0] = in.dimensions[0];
-            break;
-        }
-    }
-    g.outputs = {last};
-    drop_unread(g);
-    made.graph = std::move(g);
-    return made;
-}
-
-GRAFT_END_NAMESPACE
-#endif
-#endif
-
-#include <string>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// What a trunk makes of a dataset: a row for each picture that could be read.
-struct cached_features {
-    tensor rows;                          ///< float32 [pictures, ...]
-    std::vector<std::int64_t> indices;    ///< of each row in the dataset
-    std::vector<std::int32_t> labels;
-    std::vector<bad_sample> bad;
-};
-
-/// A network cut in two at its features: `trunk` makes them, `head` has them as its input. Values keep their ids in both.
-struct cut_network {
-    graph trunk, head;
-};
-cut_network cut_at(const graph& g, value_id features);
-
-/// Runs the trunk over a dataset. Errors: memory.budget (the features are over the limit of memory), those of the loader and of a run.
-result<cached_features> cache_features(const graph& trunk, const dataset& data, const loader_options& how, int threads, void (*progress)(void*, std::int64_t, std::int64_t), void* context,
-                                       std::shared_ptr<device> on = nullptr);
-
-/// Whether what lies before `features` gives the same for the same picture in training as afterwards.
-bool is_fixed_before(const graph& g, value_id features);
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-#include <cstring>
-
-GRAFT_BEGIN_NAMESPACE
-
-GRAFT_INLINE cut_network cut_at(const graph& g, value_id features) {
-    cut_network cut{g, g};
-    cut.trunk.outputs = {features};
-    drop_unread(cut.trunk);
-    graph& head = cut.head;
-    std::vector<node> kept;
-    for (node& n : head.nodes) {
-        bool makes = false;
-        for (value_id id : n.outputs) makes |= id == features;
-        if (!makes) kept.push_back(std::move(n));
-    }
-    head.nodes = std::move(kept);
-    head.inputs = {features};
-    head.values[static_cast<std::size_t>(features)].type = dtype::float32;
-    drop_unread(head);
-    return cut;
-}
-
-GRAFT_INLINE bool is_fixed_before(const graph& g, value_id features) {
-    for (const node& n : cut_at(g, features).trunk.nodes) {
-        if (n.op && (n.op->flags & op_flag::random)) return false;
-        if (n.op_type == "Dropout") return false;
-    }
-    return true;
-}
-
-GRAFT_INLINE result<cached_features> cache_features(const graph& trunk, const dataset& data, const loader_options& how, int threads, void (*progress)(void*, std::int64_t, std::int64_t), void* context,
-                                                    std::shared_ptr<device> on) {
-    model network;
-    GRAFT_TRY_ASSIGN(network, load(trunk, on_device(std::move(on))));
-    session run(network, {threads, nullptr});
-    loader source;
-    GRAFT_TRY_ASSIGN(source, loader::make(data, how));
-    GRAFT_TRY(source.start(0));
-    cached_features made;
-    std::int64_t filled = 0;
-    batches_ahead<loader> batches(source, source.batches(), std::strcmp(network.device(), "cpu") != 0);
-    for (std::int64_t i = 0; i < source.batches(); ++i) {
-        GRAFT_TRY(batches.advance());
-        const batch& b = batches.current();
-        for (const bad_sample& s : b.bad) made.bad.push_back(s);
-        const std::int64_t n = static_cast<std::int64_t>(b.labels.size());
-        if (n == 0) continue;
-        tensor features;
-        GRAFT_TRY_ASSIGN(features, run.run(b.inputs, batches.next()));
-        if (features.type() != dtype::float32 || features.shape().rank() < 1 || features.shape()[0] != n)
-            return fail(errc::train_head, network.outputs()[0].name, "the trunk gives " + text(features.shape()) + " for a batch of " + std::to_string(n) + "; a row for each picture is needed");
-        const std::int64_t row = features.elements() / n;
-        if (!made.rows) {
-            shape all = features.shape();
-            all[0] = data.size();
-            const std::int64_t bytes = bytes_of(dtype::float32, all);
-            if (bytes < 0 || bytes > limits().memory_bytes) return fail(errc::memory_budget, network.outputs()[0].name, "the features of all pictures would take " + std::to_string(bytes) + " bytes");
-            GRAFT_TRY_ASSIGN(made.rows, tensor::make(dtype::float32, all));
-        }
-        if (made.rows.elements() / made.rows.shape()[0] != row) return fail(errc::train_head, network.outputs()[0].name, "the trunk gives features of different sizes");
-        std::memcpy(made.rows.data<float>() + filled * row, features.raw(), features.bytes());
-        filled += n;
-        made.indices.insert(made.indices.end(), b.indices.begin(), b.indices.end());
-        made.labels.insert(made.labels.end(), b.labels.begin(), b.labels.end());
-        if (progress) progress(context, filled, data.size());
-    }
-    return made;
-}
-
-GRAFT_END_NAMESPACE
-#endif
-// ---- graft/train/golden.hpp
-// A model's golden sample: one input and the output it has to give, small enough for the model's metadata.
-
-
-#include <string>
-#include <string_view>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// The key of a golden sample in a model's metadata.
-inline constexpr const char* golden_key = "graft.golden";
-
-/// One input of a model and the output that belongs to it.
-struct golden_sample {
-    std::string input_name, output_name;
-    tensor input, output;    ///< float32
-    double tolerance = 1e-4; ///< of the output's range (largest less smallest): how far another run may be off
-};
-
-/// The sample as a JSON text: shapes, and data as base64 of zlib of the bytes, all first bytes of the elements before all second
-/// ones. Errors: tensor.dtype (only float32).
-result<std::string> encode_golden(const golden_sample& sample);
-/// Reads it back, exact to the bit. `name` stands for the model in messages. Errors: model.malformed, memory.budget where a
-/// tensor is larger than `limit.fold_bytes`, memory.oom, tensor.overflow.
-result<golden_sample> decode_golden(std::string_view text, const std::string& name, const limits& limit = {});
-/// Whether an output is the sample's, within its tolerance. Errors: op.value, with the largest difference; op.shape.
-status check_golden(const golden_sample& sample, const tensor& output);
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-#ifndef GRAFT_SINGLE_GRAFT_TRAIN_BASE64_HPP
-#define GRAFT_SINGLE_GRAFT_TRAIN_BASE64_HPP
-// ---- graft/train/base64.hpp
-// Base64 (RFC 4648): bytes as text, for pictures in a page and arrays in a model's metadata.
-
-
-#include <string>
-#include <string_view>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// The bytes in base64, with padding and without line breaks.
-std::string base64_encode(std::string_view bytes);
-/// The bytes of a text as `base64_encode` writes it; false for anything else.
-bool base64_decode(std::string_view text, std::string& bytes);
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-#include <cstddef>
-#include <cstdint>
-GRAFT_BEGIN_NAMESPACE
-
-GRAFT_INLINE std::string base64_encode(std::string_view bytes) {
-    static constexpr char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    std::string out;
-    out.reserve((bytes.size() + 2) / 3 * 4);
-    for (std::size_t i = 0; i < bytes.size(); i += 3) {
-        std::uint32_t three = 0;
-        for (std::size_t k = 0; k < 3; ++k)
-            three = three << 8 | (i + k < bytes.size() ? static_cast<std::uint8_t>(bytes[i + k]) : 0u);
-        out += digits[three >> 18];
-        out += digits[three >> 12 & 63];
-        out += i + 1 < bytes.size() ? digits[three >> 6 & 63] : '=';
-        out += i + 2 < bytes.size() ? digits[three & 63] : '=';
-    }
-    return out;
-}
-
-GRAFT_INLINE bool base64_decode(std::string_view text, std::string& bytes) {
-    bytes.clear();
-    if (text.size() % 4) return false;
-    const std::size_t padding =
-        text.empty() ? 0 : (text[text.size() - 1] == '=') + (text[text.size() - 1] == '=' && text[text.size() - 2] == '=');
-    bytes.reserve(text.size() / 4 * 3);
-    std::uint32_t bits = 0;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-        const char c = text[i];
-        const int digit = c >= 'A' && c <= 'Z'         ? c - 'A'
-                          : c >= 'a' && c <= 'z'       ? c - 'a' + 26
-                          : c >= '0' && c <= '9'       ? c - '0' + 52
-                          : c == '+'                   ? 62
-                          : c == '/'                   ? 63
-                          : i >= text.size() - padding ? 0
-                                                       : -1;
-        if (digit < 0) return false;
-        bits = bits << 6 | static_cast<std::uint32_t>(digit);
-        if (i % 4 != 3) continue;
-        for (int shift = 16; shift >= 0; shift -= 8) bytes += static_cast<char>(bits >> shift & 255);
-        bits = 0;
-    }
-    bytes.resize(bytes.size() - padding);
-    return true;
-}
-
-GRAFT_END_NAMESPACE
-#endif
-#endif
-
-#include <cmath>
-#include <cstring>
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-inline void write_golden_tensor(json_writer& w, const char* key, const std::string& name, const tensor& t) {
-    w.key(key).begin_object().key("name").string(name).key("shape").begin_array();
-    for (const std::int64_t d : t.shape()) w.integer(d);
-    // Neighbours differ in their low bytes and agree in their high ones: apart, they compress.
-    const std::size_t n = static_cast<std::size_t>(t.elements());
-    std::string planes(n * 4, '\0');
-    const char* bytes = t.data<char>();
-    for (std::size_t i = 0; i < n; ++i)
-        for (std::size_t b = 0; b < 4; ++b) planes[b * n + i] = bytes[i * 4 + b];
-    w.end_array().key("data").string(base64_encode(zlib_compress(planes.data(), planes.size()))).end_object();
-}
-
-// Where inflated bytes go: as many as are expected, and not one more.
-struct golden_sink {
-    std::string bytes;
-    std::size_t most;
-};
-inline bool fill_golden(void* context, const std::uint8_t* bytes, std::size_t n) {
-    auto& sink = *static_cast<golden_sink*>(context);
-    if (n > sink.most - sink.bytes.size()) return false;
-    sink.bytes.append(reinterpret_cast<const char*>(bytes), n);
-    return true;
-}
-
-inline status read_golden_tensor(const json* part, const std::string& where, const limits& limit, std::string& name,
-                                 tensor& out) {
-    const auto fault = [&where](const char* what) { return fail(errc::model_malformed, where, what); };
-    const json *given = part ? part->find("name") : nullptr, *extents = part ? part->find("shape") : nullptr;
-    const json* data = part ? part->find("data") : nullptr;
-    if (!given || given->type != json::kind::string || !extents || extents->type != json::kind::array || !data ||
-        data->type != json::kind::string || extents->items.size() > static_cast<std::size_t>(shape::max_rank))
-        return fault("its golden sample lacks a name, a shape or data");
-    std::int64_t dims[shape::max_rank] = {};
-    int rank = 0;
-    for (const json& d : extents->items) {
-        if (!d.is_integer || d.integer < 0) return fault("a shape in its golden sample is not legal");
-        dims[rank++] = d.integer;
-    }
-    const shape extent = shape::from(dims, dims + rank);
-    const std::int64_t bytes = bytes_of(dtype::float32, extent);
-    if (bytes < 0) return fail(errc::tensor_overflow, where, "the size of a shape in its golden sample overflows");
-    if (bytes > limit.fold_bytes) return fail(errc::memory_budget, where, "its golden sample is larger than the limit");
-    std::string packed;
-    if (!base64_decode(data->string, packed) || packed.size() < 6)
-        return fault("the data of its golden sample are no base64 of zlib");
-    golden_sink sink{{}, static_cast<std::size_t>(bytes)};
-    // zlib's two bytes at the front; its Adler-32 behind is weaker than the comparison that the sample is for.
-    inflater stream(reinterpret_cast<const std::uint8_t*>(packed.data()) + 2, packed.size() - 2, fill_golden, &sink);
-    const inflate_end end = stream.run();
-    if (end == inflate_end::no_memory) return fail(errc::memory_oom, where, "there is no memory to unpack its golden sample");
-    if (end != inflate_end::done || sink.bytes.size() != sink.most)
-        return fault("the data of its golden sample do not fill its shape");
-    GRAFT_TRY_ASSIGN(out, tensor::make(dtype::float32, extent));
-    const std::size_t n = sink.most / 4;
-    char* to = out.data<char>();
-    for (std::size_t i = 0; i < n; ++i)
-        for (std::size_t b = 0; b < 4; ++b) to[i * 4 + b] = sink.bytes[b * n + i];
-    name = given->string;
-    return {};
-}
-
-} // namespace detail
-
-GRAFT_INLINE result<std::string> encode_golden(const golden_sample& sample) {
-    if (sample.input.type() != dtype::float32 || sample.output.type() != dtype::float32)
-        return fail(errc::tensor_dtype, golden_key, "a golden sample holds float32 only");
-    json_writer w;
-    w.begin_object().key("version").integer(1).key("tolerance").number(sample.tolerance);
-    detail::write_golden_tensor(w, "input", sample.input_name, sample.input);
-    detail::write_golden_tensor(w, "output", sample.output_name, sample.output);
-    w.end_object();
-    return w.text();
-}
-
-GRAFT_INLINE result<golden_sample> decode_golden(std::string_view text, const std::string& name, const limits& limit) {
-    auto parsed = parse_json(text, name, limit);
-    if (!parsed.ok()) return fail(errc::model_malformed, name, "its golden sample is no JSON: " + parsed.error().detail());
-    const json *version = parsed->find("version"), *tolerance = parsed->find("tolerance");
-    if (!version || !version->is_integer || version->integer != 1 || !tolerance || tolerance->type != json::kind::number)
-        return fail(errc::model_malformed, name, "its golden sample is of an unknown version, or has no tolerance");
-    golden_sample sample;
-    sample.tolerance = tolerance->real;
-    GRAFT_TRY(detail::read_golden_tensor(parsed->find("input"), name, limit, sample.input_name, sample.input));
-    GRAFT_TRY(detail::read_golden_tensor(parsed->find("output"), name, limit, sample.output_name, sample.output));
-    return sample;
-}
-
-GRAFT_INLINE status check_golden(const golden_sample& sample, const tensor& output) {
-    const std::string where = "output '" + sample.output_name + "'";
-    if (output.type() != dtype::float32 || output.shape() != sample.output.shape())
-        return fail(errc::op_shape, where,
-                    "it is " + text(output.shape()) + ", the golden output " + text(sample.output.shape()));
-    const float *want = sample.output.data<float>(), *got = output.data<float>();
-    double low = 0, high = 0, worst = 0;
-    bool finite = true;
-    for (std::int64_t i = 0; i < output.elements(); ++i) {
-        const double w = want[i], g = got[i];
-        low = i == 0 || w < low ? w : low;
-        high = i == 0 || w > high ? w : high;
-        finite = finite && std::isfinite(g) && std::isfinite(w);
-        worst = std::fabs(g - w) > worst ? std::fabs(g - w) : worst;
-    }
-    // An output of one number, or of equal ones, has no range: its own size stands in.
-    const double range = high > low ? high - low : std::fabs(high) > 0 ? std::fabs(high) : 1;
-    if (finite && worst <= sample.tolerance * range) return {};
-    char numbers[120];
-    std::snprintf(numbers, sizeof numbers, "the largest difference from the golden output is %.3g; %.3g is allowed", worst,
-                  sample.tolerance * range);
-    return fail(errc::op_value, where, finite ? numbers : "it, or the golden output, is not finite");
-}
-
-GRAFT_END_NAMESPACE
-#endif
-// ---- graft/train/grad_cam.hpp
-// Grad-CAM: which places of a picture spoke for a class.
-
-
-#include <cstdint>
-#include <memory>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// Maps of where a network looks: Selvaraju et al., "Grad-CAM: Visual Explanations from Deep Networks via Gradient-based
-/// Localization" (2017). With the features A [1, K, H, W] and the logit y of a class, the weights are w_k = mean over the places
-/// of dy / dA_k, and the map is relu(sum_k w_k A_k). Planned once, run for any number of pictures.
-class grad_cam {
-public:
-    grad_cam();
-    ~grad_cam();
-    grad_cam(grad_cam&&) noexcept;
-    grad_cam& operator=(grad_cam&&) noexcept;
-
-    /// `features` is a value of rank 4 on the way from the network's first open input to `logits`, [1, classes]; `input` the
-    /// shape of one picture, batch 1. `pool` has to outlive the object. Errors: train.no_gradient, op.unsupported, input.shape (a
-    /// value of another rank, or a batch of several), memory.*.
-    static result<grad_cam> make(graph network, value_id features, value_id logits, const shape& input, executor& pool,
-                                 const limits& limit = {});
-
-    /// The map [H, W] of one picture for a class, float32 from 0 up, not scaled; memory of its own. Errors: data.label_range,
-    /// input.shape, memory.oom.
-    result<tensor> map(const tensor& picture, std::int64_t label);
-
-private:
-    struct implementation;
-    std::unique_ptr<implementation> self_;
-};
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
 #ifndef GRAFT_SINGLE_GRAFT_TRAIN_BACKENDS_HPP
 #define GRAFT_SINGLE_GRAFT_TRAIN_BACKENDS_HPP
 // ---- graft/train/backends.hpp
@@ -8103,7 +6043,7 @@ const training_kernel_table& training_kernels(isa set) noexcept;
 } // namespace cpu
 GRAFT_END_NAMESPACE
 
-#if GRAFT_HAS_BODIES
+#if GRAFT_HAS_KERNELS
 #ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_AVX2_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_TRAINING_AVX2_HPP
 // ---- graft/cpu/training/avx2.hpp
@@ -18762,6 +16702,35 @@ GRAFT_END_NAMESPACE
 // ---- graft/cpu/training/elementwise_grad.hpp
 // Gradients of elementwise float32 functions over whole tensors.
 
+#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_ELEMENTWISE_GRAD_KERNELS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_ELEMENTWISE_GRAD_KERNELS_HPP
+// ---- graft/cpu/training/elementwise_grad_kernels.hpp
+// Gradients of elementwise functions that each instruction set fills.
+
+
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// What a gradient passes: everything, or only what went through a relu or a clip in the forward pass.
+enum class gradient_mask : std::uint8_t {
+    none,
+    relu, ///< where y > 0
+    clip, ///< where low < y < high
+};
+
+/// The gradients of elementwise functions of one instruction set; n elements each, dx may be dy.
+struct elementwise_grad_kernels {
+    /// dx[i] = dy[i] where y[i] passes the mask, else 0.
+    void (*masked)(gradient_mask mask, float low, float high, const float* dy, const float* y, float* dx, std::int64_t n);
+    /// dx[i] = dy[i] * act'(x[i]).
+    void (*activation_grad)(activation kind, float alpha, float beta, const float* dy, const float* x, float* dx, std::int64_t n);
+};
+
+} // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
 
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
@@ -18887,6 +16856,38 @@ GRAFT_END_NAMESPACE
 // ---- graft/cpu/training/matmul_grad.hpp
 // The gradient of a matrix product's weights: A^T B, summed over the batch by the tree of shards.
 
+#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_MATMUL_GRAD_KERNELS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_MATMUL_GRAD_KERNELS_HPP
+// ---- graft/cpu/training/matmul_grad_kernels.hpp
+// Products summed over the rows of two matrices by the tree of shards, that each instruction set fills.
+
+
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// A block of C = A^T B: C is rows x columns, A has n rows of `rows` numbers, B n rows of `columns`. Each element is summed over
+/// every shard of n by itself, in order; the shards are joined by the tree.
+struct product_sum_block {
+    const float* a;
+    const float* b;
+    float* c;
+    std::int64_t rows, columns, n, lda, ldb, ldc;
+    shards tree;
+    float* levels;           ///< partial blocks: one for each level of the tree
+    std::int64_t level_step; ///< floats of a level: the block in whole tiles
+};
+
+/// The kernels of one instruction set.
+struct matmul_grad_kernels {
+    int rows, columns; ///< of a register tile
+    void (*block)(const product_sum_block&);
+};
+
+} // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
 
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
@@ -19012,6 +17013,57 @@ GRAFT_END_NAMESPACE
 // ---- graft/cpu/training/norm_grad.hpp
 // Batch normalisation in training: statistics of a batch, the normalised batch, and the gradient, on planes and on blocks of channels.
 
+#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_NORM_GRAD_KERNELS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_NORM_GRAD_KERNELS_HPP
+// ---- graft/cpu/training/norm_grad_kernels.hpp
+// Batch normalisation in training: kernels that each instruction set fills, and what they are given.
+
+
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// Rows of one vector each that share their channels: the pixels of a block of channels, a piece of one channel's plane, or a few
+/// columns of a matrix. `whole` rows are full, then `tail` rows have `tail_lanes`; `step` floats from one to the next.
+struct norm_rows {
+    std::int64_t whole, tail, step;
+    int tail_lanes;
+    int channels; ///< lanes that are channels; 0: all lanes are of one channel
+};
+
+/// y = clamp((x - mean) * scale + shift + residual); a null residual is 0. One number for each lane's channel.
+struct norm_forward {
+    const float *x, *residual, *mean, *scale, *shift;
+    float* y;
+    float low, high;
+};
+
+/// The backward pass: `mask` looks at y, and `masked` (or null) takes what it left of dy. dx = (dy - shift - (x - mean) * slope) * scale.
+struct norm_backward {
+    const float *dy, *x, *y, *mean, *scale, *slope, *shift;
+    float *masked, *dx;
+    gradient_mask mask;
+    float low, high;
+};
+
+/// The kernels of one instruction set. Sums over rows are made in float for some hundred rows, then carried in double, one result
+/// for each lane (or one, where a row is of one channel). `images` repeat the rows `image_step` floats apart.
+struct norm_grad_kernels {
+    /// Mean, and sum of squared distances from it.
+    void (*moments)(const norm_rows&, const float* x, std::int64_t images, std::int64_t image_step, double* mean, double* square);
+    /// The moments of two sets together, n channels: those of a become those of both. Chan, Golub, LeVeque 1979.
+    void (*merge)(double* mean_a, double* square_a, double count_a, const double* mean_b, const double* square_b, double count_b,
+                  std::int64_t n);
+    void (*normalize)(const norm_rows&, const norm_forward&);
+    /// Sums of dy and of dy * (x - mean).
+    void (*sums)(const norm_rows&, const norm_backward&, std::int64_t images, std::int64_t image_step, double* sum, double* product);
+    void (*gradient)(const norm_rows&, const norm_backward&);
+};
+
+} // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
 
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
@@ -19382,6 +17434,45 @@ GRAFT_END_NAMESPACE
 // ---- graft/cpu/training/optimizer.hpp
 // Optimizers: the updates of torch.optim, with its order of float operations; norms of gradients and averages of weights.
 
+#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_OPTIMIZER_KERNELS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_OPTIMIZER_KERNELS_HPP
+// ---- graft/cpu/training/optimizer_kernels.hpp
+// Updates of weights that each instruction set fills, and the numbers of a step.
+
+
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// One step of torch.optim.SGD: g += weight_decay * w; m = momentum * m + g; w -= rate * m (with nesterov: rate * (g + momentum * m)).
+struct sgd_step {
+    float minus_rate, momentum, weight_decay;
+    bool nesterov;
+};
+
+/// One step of torch.optim.Adam, or AdamW where `shrink` is not 1: w *= shrink; g += weight_decay * w; m += share * (g - m);
+/// v = keep * v + square_share * g * g; w += minus_step * m / (sqrt(v) / correction + epsilon).
+struct adam_step {
+    float shrink, weight_decay, share, keep, square_share, correction, epsilon, minus_step;
+};
+
+/// The updates of one instruction set, n numbers each. Each result may be the memory that it follows from.
+struct optimizer_kernels {
+    /// m and new_m null: no momentum.
+    void (*sgd)(const sgd_step&, const float* w, const float* g, const float* m, float* new_w, float* new_m, std::int64_t n);
+    void (*adam)(const adam_step&, const float* w, const float* g, const float* m, const float* v, float* new_w, float* new_m, float* new_v,
+                 std::int64_t n);
+    /// y = a + share * (b - a)
+    void (*blend)(float share, const float* a, const float* b, float* y, std::int64_t n);
+    void (*scale)(float factor, const float* x, float* y, std::int64_t n);
+    /// The sum of squares, in double.
+    double (*square_sum)(const float* x, std::int64_t n);
+};
+
+} // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
 
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
@@ -19611,16 +17702,18 @@ inline void run_adam_kernel(const kernel_call& c) {
     run_adam(c.level, step, c.input(0), c.input(1), c.input(2), c.input(3), c.output(0), c.output(1), c.output(2), c.in[0].elements(), c.pool);
 }
 
-// E, W, loss or nothing
+// E, W, loss or nothing, step or nothing
 inline const char* choose_moving_average(const kernel_query& q, kernel_choice& choice) {
-    if (const char* reason = refuse_update(q, 2, 2)) return reason;
+    if (const char* reason = refuse_update(q, 2, 2, 3)) return reason;
     choice.set(decimal_of(real_of(q.n, "decay", 0.999f)));
     choice.note = "update in place";
     return nullptr;
 }
 inline void run_moving_average_kernel(const kernel_call& c) {
     if (!finite_loss(c, 2)) return leave_as_it_was(c, 0, 0);
-    run_moving_average(c.level, c.parameters<double>(), c.input(0), c.input(1), c.output(0), c.in[0].elements(), c.pool);
+    const double given = c.parameters<double>();
+    const std::int64_t* step = c.inputs > 3 ? c.in[3].as<const std::int64_t>() : nullptr;
+    run_moving_average(c.level, step ? warm_decay(given, *step) : given, c.input(0), c.input(1), c.output(0), c.in[0].elements(), c.pool);
 }
 
 inline const char* choose_global_norm(const kernel_query& q, kernel_choice& choice) {
@@ -19673,6 +17766,43 @@ GRAFT_END_NAMESPACE
 // ---- graft/cpu/training/pool_grad.hpp
 // Gradients of pooling, on planes and on blocks of channels.
 
+#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_POOL_GRAD_KERNELS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_POOL_GRAD_KERNELS_HPP
+// ---- graft/cpu/training/pool_grad_kernels.hpp
+// Gradients of pooling that each instruction set fills.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// One run of a gradient of pooling; `p` is the problem of the forward pass.
+struct pool_grad_args {
+    pool_problem p;
+    const float* dy = nullptr;
+    const std::uint8_t* places = nullptr; ///< max only
+    float* dx = nullptr;
+};
+
+/// One run of max pooling as training needs it; `y` may be null.
+struct max_places_args {
+    pool_problem p;
+    const float* x = nullptr;
+    float* y = nullptr;
+    std::uint8_t* places = nullptr;
+};
+
+/// Each call does `count` planes, or blocks of channels, from `first` on.
+struct pool_grad_kernels {
+    void (*max_places)(const max_places_args&, std::int64_t first, std::int64_t count);
+    void (*max)(const pool_grad_args&, std::int64_t first, std::int64_t count);
+    void (*average)(const pool_grad_args&, std::int64_t first, std::int64_t count);
+    /// Whole planes: each pixel gets its plane's gradient over the number of pixels.
+    void (*global_average)(const float* dy, std::int64_t planes, std::int64_t pixels, bool blocked, float* dx);
+};
+
+} // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
 
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
@@ -19827,6 +17957,29 @@ GRAFT_END_NAMESPACE
 // ---- graft/cpu/training/reduce_sum.hpp
 // Sums of a tensor over some of its axes, the first of them by the tree of shards.
 
+#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_REDUCE_SUM_KERNELS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_REDUCE_SUM_KERNELS_HPP
+// ---- graft/cpu/training/reduce_sum_kernels.hpp
+// Sums of rows and columns in double, that each instruction set fills.
+
+
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// The sums of one instruction set. They run in float for some ten rows, then go on in double.
+struct reduce_sum_kernels {
+    int columns; ///< how many columns are summed at once at most
+    /// sum[j] += x[i * step + j] for i < rows, j < lanes <= columns.
+    void (*add_columns)(const float* x, std::int64_t rows, std::int64_t step, int lanes, double* sum);
+    /// x[0] + ... + x[n - 1].
+    double (*row)(const float* x, std::int64_t n);
+};
+
+} // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
 
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
@@ -20091,6 +18244,42 @@ GRAFT_END_NAMESPACE
 // ---- graft/cpu/training/rows_grad.hpp
 // Gradients of softmax and of layer normalisation.
 
+#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_ROWS_GRAD_KERNELS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_ROWS_GRAD_KERNELS_HPP
+// ---- graft/cpu/training/rows_grad_kernels.hpp
+// Gradients of functions along rows that each instruction set fills: softmax, layer normalisation.
+
+
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// Rows of n that were normalised: x' = (x - mean) * inverse with a mean and an inverse for each.
+struct normalized_rows_grad {
+    const float *dy, *x;
+    const float* mean;    ///< null: 0, and its gradient is left out (RMS norm)
+    const float* inverse;
+    const float* scale;   ///< null: 1
+    float* dx;
+    std::int64_t rows, n;
+};
+
+/// The kernels of one instruction set; dx may be dy.
+struct rows_grad_kernels {
+    /// dx = y * (dy - sum(dy * y)) of rows of n.
+    void (*softmax)(const float* dy, const float* y, float* dx, std::int64_t rows, std::int64_t n);
+    /// The same along the first dimension of [n, inner], for `count` columns.
+    void (*softmax_columns)(const float* dy, const float* y, float* dx, std::int64_t n, std::int64_t inner, std::int64_t count);
+    /// dx = inverse * (g - mean(g) - x' * mean(g * x')) with g = dy * scale.
+    void (*layer_norm)(const normalized_rows_grad&);
+    /// Adds the sums over rows of dy * x' and of dy (either null: not wanted) for `count` columns from `first` on.
+    void (*layer_norm_sums)(const normalized_rows_grad&, std::int64_t first, std::int64_t count, double* scale, double* bias);
+};
+
+} // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
 
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
@@ -20689,6 +18878,346 @@ GRAFT_END_NAMESPACE
 #endif
 
 #include <algorithm>
+#include <cmath>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+GRAFT_COLD inline status no_logit_gradient(const graph& g, const std::string& where) {
+    bool rounds = false;
+    for (const node& n : g.nodes) rounds |= n.op_type.compare(0, 8, "Quantize") == 0 || n.op_type.compare(0, 7, "QLinear") == 0;
+    return fail(errc::train_no_gradient, where,
+                rounds ? "no gradient comes back from the logits to these features, since the network rounds between them: explain the float network that this one was quantised from"
+                       : "no gradient comes back from the logits to these features");
+}
+
+// A graph of known shapes with another input, one weight for each of the logits; its outputs are `wanted`, then the gradients of the weighted
+// logits' sum for each of those.
+inline result<graph> with_logit_gradients(graph g, value_id logits, const std::vector<value_id>& wanted, const limits& limit) {
+    const auto at = [&g](value_id id) -> value& { return g.values[static_cast<std::size_t>(id)]; };
+    const shape scores = at(logits).extents;
+    const dtype type = at(logits).type;
+    const value_id weights = g.add_value("grad_cam/weights");
+    at(weights).type = type;
+    at(weights).extents = scores;
+    at(weights).has_shape = true;
+    g.inputs.push_back(weights);
+    emitter build(g, ops::find_training_op, limit);
+    build.prefix = "grad_cam";
+    const value_id score = build.apply_graft("SumTo", {build.mul(logits, weights)}, {integers_attribute("shape", {}), integer_attribute("shards", 1)});
+    GRAFT_TRY(std::move(build.failure));
+    std::vector<value_id> gradients;
+    GRAFT_TRY_ASSIGN(gradients, differentiate(g, score, wanted, 1, limit));
+    g.outputs = wanted;
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+        if (gradients[i] == no_value) return no_logit_gradient(g, at(wanted[i]).name);
+        g.outputs.push_back(gradients[i]);
+    }
+    drop_unread(g);
+    return g;
+}
+
+// Such a graph, ready to run.
+inline void make_executable(graph g, const limits& limit, executable& what) {
+    what.graph = std::move(g);
+    what.limit = limit;
+    what.backends = {&backends::cpu_training::instance()};
+    what.packed = std::make_shared<pack_cache>();
+}
+
+class feature_finder {
+public:
+    feature_finder(const graph& network, value_id logits, const shape& input, executor& pool, const limits& limit)
+        : limit_(limit), pool_(pool), input_(input), known_(network.values.size()), logits_(logits), g_(network) {}
+
+    result<feature_map> find() {
+        if (input_.rank() != 4 || input_[0] != 1) return fail(errc::input_shape, g_.name, "a map takes one picture, [1, C, H, W] or [1, H, W, C]; this network is given " + text(input_));
+        const bool last = (input_[3] == 1 || input_[3] == 3) && input_[1] != 1 && input_[1] != 3;
+        height_ = input_[last ? 1 : 2], width_ = input_[last ? 2 : 3];
+        if (logits_ < 0 || static_cast<std::size_t>(logits_) >= known_) return fail(errc::input_name, g_.name, "the logits are no value of this network");
+        g_.outputs = {logits_};
+        drop_unread(g_);
+        GRAFT_TRY_ASSIGN(g_, specialize_first_input(std::move(g_), input_, pool_, limit_));
+        collect();
+        const std::size_t all = found_.size();
+        dtype other = dtype::undefined;
+        found_.erase(std::remove_if(found_.begin(), found_.end(),
+                                    [&](const feature_map& m) {
+                                        const dtype type = at(m.features).type;
+                                        return type != dtype::float32 && (other = type, true);
+                                    }),
+                     found_.end());
+        if (all && found_.empty())
+            return fail(errc::input_dtype, at(logits_).name, std::string("the network computes in ") + graft::name(other) + "; maps are made of float32 features: convert it to float32 first");
+        // Tokens of classes may be all that is read in the end; whatever has none is read as a whole.
+        std::size_t from = found_.size();
+        while (from > 0 && (from == found_.size() || found_[from].first > 0) && found_.size() - from < most_tried) --from;
+        std::vector<feature_map> tried(found_.begin() + static_cast<std::ptrdiff_t>(from), found_.end());
+        while (!tried.empty()) {
+            if (tried.back().first == 0) return tried.back();
+            std::vector<char> read;
+            status probed = probe(tried, read);
+            // An operator without a gradient may stand before the ones that matter.
+            if (!probed.ok() && probed.error().code() == errc::train_no_gradient && tried.size() > 1) {
+                tried.erase(tried.begin(), tried.begin() + static_cast<std::ptrdiff_t>((tried.size() + 1) / 2));
+                continue;
+            }
+            GRAFT_TRY(std::move(probed));
+            for (std::size_t i = tried.size(); i-- > 0;)
+                if (read[i]) return tried[i];
+            return fail(errc::train_no_gradient, at(logits_).name, "these logits do not depend on the places of a picture: every gradient is zero");
+        }
+        return fail(errc::explain_features, at(logits_).name,
+                    "before these logits nothing lies by the places of the picture (images of features, or tokens of patches) behind the first layer, so that there is no map of where "
+                    "the network looks; a network of dense layers alone has none");
+    }
+
+private:
+    static constexpr std::size_t most_tried = 24;
+
+    const value& at(value_id id) const { return g_.values[static_cast<std::size_t>(id)]; }
+
+    static bool weighs(const node& n) {
+        if (!n.domain.empty()) return false;
+        for (const char* op : {"Conv", "MatMul", "Gemm", "ConvTranspose", "QLinearConv", "QLinearMatMul", "ConvInteger", "MatMulInteger", "Einsum", "Attention"})
+            if (n.op_type == op) return true;
+        return false;
+    }
+
+    static bool makes_images(const node& n) {
+        for (const char* op : {"Conv", "MaxPool", "AveragePool", "QLinearConv", "ConvInteger"})
+            if (n.op_type == op && n.domain.empty() && !n.outputs.empty() && n.outputs[0] != no_value) return true;
+        return false;
+    }
+
+    // Values that everything which depends on the picture goes through, by what is still to be read behind each node.
+    void collect() {
+        std::vector<std::size_t> last(g_.values.size(), 0);
+        std::vector<char> depends(g_.values.size(), 0);
+        std::vector<value_id> ids;
+        const auto inputs_of = [&ids](const node& n) {
+            ids = n.inputs;
+            append_captures(n, ids);
+        };
+        for (std::size_t i = 0; i < g_.nodes.size(); ++i) {
+            inputs_of(g_.nodes[i]);
+            for (value_id id : ids)
+                if (id != no_value) last[static_cast<std::size_t>(id)] = i;
+        }
+        last[static_cast<std::size_t>(logits_)] = g_.nodes.size();
+        std::int64_t open = 0; // values that depend on the picture and are read further on
+        for (value_id id : g_.inputs)
+            if (!at(id).constant) depends[static_cast<std::size_t>(id)] = 1, ++open;
+        bool behind_layer = false;
+        for (std::size_t i = 0; i < g_.nodes.size(); ++i) {
+            const node& n = g_.nodes[i];
+            inputs_of(n);
+            std::sort(ids.begin(), ids.end());
+            ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+            bool any = false;
+            for (value_id id : ids) {
+                if (id == no_value || !depends[static_cast<std::size_t>(id)]) continue;
+                any = true;
+                open -= last[static_cast<std::size_t>(id)] == i;
+            }
+            if (!any) continue;
+            behind_layer = behind_layer || weighs(n);
+            value_id made = no_value;
+            for (value_id id : n.outputs)
+                if (id != no_value && last[static_cast<std::size_t>(id)] > i) depends[static_cast<std::size_t>(id)] = 1, ++open, made = id;
+            if (makes_images(n) && at(made).has_shape && at(made).extents.rank() == 4 && at(made).extents.known() && is_grid(at(made).extents[2], at(made).extents[3]))
+                grids_.push_back({at(made).extents[2], at(made).extents[3]});
+            feature_map m;
+            if (open != 1 || !behind_layer || made == no_value || made == logits_) continue;
+            add_layer_inputs(first_node_, i);
+            first_node_ = i;
+            passed_ = made;
+            if (static_cast<std::size_t>(made) < known_ && lies_by_place(made, m)) found_.push_back(m);
+        }
+    }
+
+    // Tokens as the first layers behind the value that all goes through read them: normalised, most often. Those do not depend on the scale of
+    // what the normalisation reads, so that the product of that and its gradient is nothing.
+    void add_layer_inputs(std::size_t from, std::size_t to) {
+        feature_map m;
+        if (passed_ == no_value || !lies_by_place(passed_, m) || !m.tokens) return;
+        std::vector<value_id> derived{passed_}, read;
+        const auto is_derived = [&derived](value_id id) { return id != no_value && std::find(derived.begin(), derived.end(), id) != derived.end(); };
+        for (std::size_t i = from + 1; i < to; ++i) {
+            const node& n = g_.nodes[i];
+            const auto input = std::find_if(n.inputs.begin(), n.inputs.end(), is_derived);
+            if (input == n.inputs.end()) continue;
+            if (!weighs(n))
+                derived.insert(derived.end(), n.outputs.begin(), n.outputs.end());
+            else if (*input != passed_ && std::find(read.begin(), read.end(), *input) == read.end())
+                read.push_back(*input);
+        }
+        for (value_id id : read)
+            if (static_cast<std::size_t>(id) < known_ && lies_by_place(id, m) && m.tokens) found_.push_back(m);
+    }
+
+    // How far the ratio of sides is from the picture's, as a factor of at least 1.
+    double distortion(std::int64_t h, std::int64_t w) const {
+        const double r = static_cast<double>(h) * static_cast<double>(width_) / (static_cast<double>(w) * static_cast<double>(height_));
+        return r < 1 ? 1 / r : r;
+    }
+    bool is_grid(std::int64_t h, std::int64_t w) const { return h >= 1 && w >= 1 && h * w > 1 && h <= height_ && w <= width_ && distortion(h, w) <= 2; }
+
+    bool lies_by_place(value_id id, feature_map& m) const {
+        const value& v = at(id);
+        if (!v.has_shape || !v.extents.known()) return false;
+        m = {};
+        m.features = id;
+        const shape& e = v.extents;
+        return e.rank() == 4 && e[0] == 1 ? are_images(e, m) : e.rank() == 3 && (e[0] == 1 || e[1] == 1) && are_tokens(e[0] == 1 ? e[1] : e[0], e[2], m);
+    }
+
+    bool are_images(const shape& e, feature_map& m) const {
+        const bool first = is_grid(e[2], e[3]), last = is_grid(e[1], e[2]), nchw = first && (!last || distortion(e[2], e[3]) <= distortion(e[1], e[2]));
+        if (!first && !last) return false;
+        m.height = e[nchw ? 2 : 1], m.width = e[nchw ? 3 : 2], m.channels = e[nchw ? 1 : 3];
+        m.place_stride = nchw ? 1 : m.channels;
+        m.channel_stride = nchw ? m.height * m.width : 1;
+        return true;
+    }
+
+    // Tokens stand for a grid that images of features had before them, else for one of the picture's ratio, with few others beside.
+    bool are_tokens(std::int64_t tokens, std::int64_t channels, feature_map& m) const {
+        constexpr std::int64_t most_extra = 16;
+        std::int64_t extra = most_extra + 1;
+        const auto consider = [&](std::int64_t h, std::int64_t w) {
+            if (h * w < 4 || h * w > tokens || tokens - h * w >= extra) return;
+            m.height = h, m.width = w, extra = tokens - h * w;
+        };
+        for (const grid& g : grids_) consider(g.height, g.width);
+        for (const grid& g : grids_)
+            if (extra > most_extra && g.height * g.width == channels) { // [1, K, H * W]
+                m.height = g.height, m.width = g.width, m.channels = tokens;
+                m.channel_stride = channels;
+                return true;
+            }
+        if (extra > most_extra)
+            for (std::int64_t h = 1; h <= height_ && h <= tokens; ++h)
+                if (h * width_ % height_ == 0) consider(h, h * width_ / height_);
+        m.tokens = true;
+        m.channels = m.place_stride = channels;
+        m.channel_stride = 1;
+        m.first = leading_tokens(tokens, extra) * channels;
+        return extra <= most_extra;
+    }
+
+    // How many of the tokens beside the patches stand before them: told by where both were joined, else all.
+    std::int64_t leading_tokens(std::int64_t tokens, std::int64_t extra) const {
+        for (const node& n : g_.nodes) {
+            if (!extra || n.op_type != "Concat" || !n.domain.empty() || n.outputs.empty() || !at(n.outputs[0]).has_shape) continue;
+            const shape& e = at(n.outputs[0]).extents;
+            const int axis = e.rank() == 3 ? (e[0] == 1 && e[1] == tokens ? 1 : e[1] == 1 && e[0] == tokens ? 0 : -1) : -1;
+            std::int64_t before = 0;
+            for (value_id id : n.inputs) {
+                if (axis < 0 || id == no_value || !at(id).has_shape || at(id).extents.rank() != 3) break;
+                if (at(id).extents[axis] == tokens - extra) return before;
+                before += at(id).extents[axis];
+            }
+        }
+        return extra;
+    }
+
+    // Which of the features have a gradient at any place, for a picture of noise and random weights of the logits.
+    status probe(const std::vector<feature_map>& maps, std::vector<char>& read) const {
+        std::vector<value_id> wanted;
+        for (const feature_map& m : maps) wanted.push_back(m.features);
+        graph g;
+        GRAFT_TRY_ASSIGN(g, with_logit_gradients(g_, logits_, wanted, limit_));
+        tensor inputs[2];
+        for (std::size_t i = 0; i < 2; ++i) {
+            const value& v = g.values[static_cast<std::size_t>(g.inputs[i])];
+            GRAFT_TRY_ASSIGN(inputs[i], tensor::make(v.type, v.extents));
+            const random_stream noise(1, i);
+            for (std::int64_t k = 0; k < inputs[i].elements(); ++k) {
+                const double x = is_float(v.type) ? 2 * noise.uniform(static_cast<std::uint64_t>(k)) - 1 : std::floor(100 * noise.uniform(static_cast<std::uint64_t>(k)));
+                store_from_double(v.type, inputs[i].raw(), k, 1, &x);
+            }
+        }
+        executable what;
+        make_executable(std::move(g), limit_, what);
+        context runner(what, pool_);
+        const tensor_view views[] = {view(inputs[0]), view(inputs[1])};
+        GRAFT_TRY(runner.run(views));
+        read.assign(maps.size(), 0);
+        for (std::size_t i = 0; i < maps.size(); ++i) {
+            const feature_map& m = maps[i];
+            const tensor& gradient = runner.output(maps.size() + i);
+            std::vector<double> values(static_cast<std::size_t>(m.height * m.width * m.channels));
+            load_as_double(gradient.type(), gradient.raw(), m.first, m.height * m.width * m.channels, values.data());
+            for (double v : values) read[i] |= v != 0;
+        }
+        return {};
+    }
+
+    struct grid {
+        std::int64_t height, width;
+    };
+    const limits& limit_;
+    executor& pool_;
+    shape input_;
+    std::size_t known_; // values of the network itself: specialisation may add others
+    value_id logits_;
+    graph g_;
+    std::int64_t height_ = 0, width_ = 0; // of the picture
+    std::vector<grid> grids_;             // of images of features so far
+    std::vector<feature_map> found_;      // in the order of the network
+    value_id passed_ = no_value;          // the last value that everything goes through
+    std::size_t first_node_ = 0;          // that makes it
+};
+
+} // namespace detail
+
+GRAFT_INLINE result<feature_map> find_feature_map(const graph& network, value_id logits, const shape& input, executor& pool, const limits& limit) {
+    return detail::feature_finder(network, logits, input, pool, limit).find();
+}
+
+GRAFT_END_NAMESPACE
+#endif
+
+#include <cstdint>
+#include <memory>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// Maps of where a network looks. Of images of features it is Grad-CAM: Selvaraju et al., "Grad-CAM: Visual Explanations from Deep Networks
+/// via Gradient-based Localization" (2017). With the features A [K, H, W] and the logit y of a class, the weights are w_k = mean over the
+/// places of dy / dA_k, and the map is relu(sum_k w_k A_k). Of tokens it is relu(sum_k A_k dy / dA_k) with the gradient of each place (HiResCAM:
+/// Draelos and Carin, 2020): one weight for all places says little where attention chose among them. Planned once, run for any number of
+/// pictures.
+class grad_cam {
+public:
+    grad_cam();
+    ~grad_cam();
+    grad_cam(grad_cam&&) noexcept;
+    grad_cam& operator=(grad_cam&&) noexcept;
+
+    /// `features` is what `find_feature_map` finds, or another such value on the way from the network's first open input to `logits`, of which
+    /// every element is the logit of a class; `input` the shape of one picture, batch 1. `pool` has to outlive the object. Errors:
+    /// train.no_gradient, op.unsupported, input.shape (features that are not as described), input.dtype, memory.*.
+    static result<grad_cam> make(graph network, const feature_map& features, value_id logits, const shape& input, executor& pool,
+                                 const limits& limit = {});
+
+    /// The map [H, W] of one picture for a class, float32 from 0 up, not scaled; memory of its own. Errors: data.label_range,
+    /// input.shape, memory.oom.
+    result<tensor> map(const tensor& picture, std::int64_t label);
+
+private:
+    struct implementation;
+    std::unique_ptr<implementation> self_;
+};
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include <algorithm>
 
 GRAFT_BEGIN_NAMESPACE
 
@@ -20696,6 +19225,7 @@ struct grad_cam::implementation {
     detail::executable what;
     std::unique_ptr<detail::context> runner;
     tensor chosen; // 1 at the class that is asked about, 0 elsewhere
+    feature_map map;
 };
 
 GRAFT_INLINE grad_cam::grad_cam() = default;
@@ -20703,47 +19233,41 @@ GRAFT_INLINE grad_cam::~grad_cam() = default;
 GRAFT_INLINE grad_cam::grad_cam(grad_cam&&) noexcept = default;
 GRAFT_INLINE grad_cam& grad_cam::operator=(grad_cam&&) noexcept = default;
 
-GRAFT_INLINE result<grad_cam> grad_cam::make(graph g, value_id features, value_id logits, const shape& input, executor& pool,
+GRAFT_INLINE result<grad_cam> grad_cam::make(graph g, const feature_map& map, value_id logits, const shape& input, executor& pool,
                                              const limits& limit) {
     const auto at = [&g](value_id id) -> value& { return g.values[static_cast<std::size_t>(id)]; };
-    g.outputs = {features, logits};
+    const auto last = static_cast<value_id>(g.values.size());
+    if (map.features < 0 || map.features >= last || logits < 0 || logits >= last)
+        return fail(errc::input_name, g.name, "the features or the logits are no value of this network");
+    g.outputs = {map.features, logits};
     drop_unread(g);
     GRAFT_TRY_ASSIGN(g, specialize_first_input(std::move(g), input, pool, limit));
-    const shape places = at(features).extents, scores = at(logits).extents;
-    if (!at(features).has_shape || places.rank() != 4 || places[0] != 1)
-        return fail(errc::input_shape, at(features).name,
-                    "Grad-CAM takes the features of one picture, [1, K, H, W]; these are " + text(places));
-    if (!at(logits).has_shape || scores.rank() != 2 || scores[0] != 1)
-        return fail(errc::input_shape, at(logits).name, "Grad-CAM takes logits [1, classes]; these are " + text(scores));
+    const value &features = at(map.features), &scores = at(logits);
+    const bool inside = map.height > 0 && map.width > 0 && map.channels > 0 && map.first >= 0 && map.place_stride > 0 && map.channel_stride > 0 &&
+                        features.has_shape && features.extents.known() &&
+                        static_cast<double>(map.first) + (static_cast<double>(map.height) * static_cast<double>(map.width) - 1) * static_cast<double>(map.place_stride) +
+                                static_cast<double>(map.channels - 1) * static_cast<double>(map.channel_stride) <
+                            static_cast<double>(elements_of(features.extents));
+    if (!inside)
+        return fail(errc::input_shape, features.name,
+                    text(features.extents) + " does not hold features of " + std::to_string(map.height) + "x" + std::to_string(map.width) + " places");
+    if (features.type != dtype::float32 || scores.type != dtype::float32)
+        return fail(errc::input_dtype, features.name, "maps are made of float32 features and logits");
+    if (!scores.has_shape || !scores.extents.known() || scores.extents.rank() < 1 || scores.extents[0] != 1 || input.rank() < 1 || input[0] != 1)
+        return fail(errc::input_shape, scores.name, "a map takes the logits of one picture, [1, classes]; these are " + text(scores.extents));
     grad_cam made;
     made.self_.reset(new implementation);
     implementation& self = *made.self_;
-    GRAFT_TRY_ASSIGN(self.chosen, tensor::zeros(dtype::float32, scores));
-    const value_id chosen = g.add_value("grad_cam/chosen");
-    at(chosen).type = dtype::float32;
-    at(chosen).extents = scores;
-    at(chosen).has_shape = true;
-    g.inputs.push_back(chosen);
-    emitter build(g, ops::find_training_op, limit);
-    build.prefix = "grad_cam";
-    const value_id score =
-        build.apply_graft("SumTo", {build.mul(logits, chosen)}, {integers_attribute("shape", {}), integer_attribute("shards", 1)});
-    GRAFT_TRY(std::move(build.failure));
-    std::vector<value_id> gradients;
-    GRAFT_TRY_ASSIGN(gradients, differentiate(g, score, {features}, 1, limit));
-    if (gradients[0] == no_value)
-        return fail(errc::train_no_gradient, at(features).name, "the logits do not depend on these features");
-    g.outputs = {features, gradients[0]};
-    drop_unread(g);
-    self.what.graph = std::move(g);
-    self.what.limit = limit;
-    self.what.backends = {&backends::cpu_training::instance()};
-    self.what.packed = std::make_shared<pack_cache>();
+    self.map = map;
+    GRAFT_TRY_ASSIGN(self.chosen, tensor::zeros(dtype::float32, scores.extents));
+    GRAFT_TRY_ASSIGN(g, detail::with_logit_gradients(std::move(g), logits, {map.features}, limit));
+    detail::make_executable(std::move(g), limit, self.what);
     self.runner.reset(new detail::context(self.what, pool));
     return made;
 }
 
 GRAFT_INLINE result<tensor> grad_cam::map(const tensor& picture, std::int64_t label) {
+    if (!self_) return fail(errc::usage, "Grad-CAM", "it is empty: take what grad_cam::make returns");
     implementation& self = *self_;
     const std::int64_t classes = self.chosen.elements();
     if (label < 0 || label >= classes)
@@ -20757,18 +19281,18 @@ GRAFT_INLINE result<tensor> grad_cam::map(const tensor& picture, std::int64_t la
                     "it has the shape " + text(picture.shape()) + "; the map was planned for " + text(in.extents));
     const tensor_view all[] = {view(picture), view(self.chosen)};
     GRAFT_TRY(self.runner->run(all));
-    const tensor &features = self.runner->output(0), &gradient = self.runner->output(1);
-    const std::int64_t channels = features.shape()[1], height = features.shape()[2], width = features.shape()[3],
-                       places = height * width;
+    const float *features = self.runner->output(0).data<float>() + self.map.first, *gradient = self.runner->output(1).data<float>() + self.map.first;
+    const std::int64_t places = self.map.height * self.map.width, step = self.map.place_stride;
     tensor made;
-    GRAFT_TRY_ASSIGN(made, tensor::zeros(dtype::float32, {height, width}));
+    GRAFT_TRY_ASSIGN(made, tensor::zeros(dtype::float32, {self.map.height, self.map.width}));
     std::vector<double> sums(static_cast<std::size_t>(places), 0.0);
-    for (std::int64_t k = 0; k < channels; ++k) {
-        const float *a = features.data<float>() + k * places, *d = gradient.data<float>() + k * places;
-        double weight = 0;
-        for (std::int64_t i = 0; i < places; ++i) weight += static_cast<double>(d[i]);
-        weight /= static_cast<double>(places);
-        for (std::int64_t i = 0; i < places; ++i) sums[static_cast<std::size_t>(i)] += weight * static_cast<double>(a[i]);
+    for (std::int64_t k = 0; k < self.map.channels; ++k) {
+        const float *a = features + k * self.map.channel_stride, *d = gradient + k * self.map.channel_stride;
+        double mean = 0;
+        for (std::int64_t i = 0; i < places; ++i) mean += static_cast<double>(d[i * step]);
+        mean /= static_cast<double>(places);
+        for (std::int64_t i = 0; i < places; ++i)
+            sums[static_cast<std::size_t>(i)] += (self.map.tokens ? static_cast<double>(d[i * step]) : mean) * static_cast<double>(a[i * step]);
     }
     for (std::int64_t i = 0; i < places; ++i)
         made.data<float>()[i] = static_cast<float>(std::max(0.0, sums[static_cast<std::size_t>(i)]));
@@ -20777,6 +19301,1282 @@ GRAFT_INLINE result<tensor> grad_cam::map(const tensor& picture, std::int64_t la
 
 GRAFT_END_NAMESPACE
 #endif
+
+#include <memory>
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// An answer, and what in the picture spoke for it.
+struct explanation {
+    prediction answer;
+    tensor map;           ///< [H, W], float32 from 0 up: how much each place spoke for the class; its scale says nothing
+    graft::image picture; ///< what the network saw, in gray under the map in colours, the answer below it; small ones enlarged
+};
+
+/// Explains a classifier's answers by Grad-CAM (`grad_cam`), on the CPU. It holds a session and scratch memory, so bring one a thread.
+class explainer {
+public:
+    /// Loads a model and finds the features to look at. Errors: those of `classifier::load`; `prepare_classifier`; explain.features (a
+    /// network of dense layers alone), input.shape (its batch is fixed to more than one), train.no_gradient (an operator between those features and
+    /// the logits has none).
+    static result<explainer> load(const std::string& path, const classifier_options& options = {});
+    /// The same of a model that is loaded already, for the CPU.
+    static result<explainer> make(const model& m, const classifier_options& options = {});
+
+    /// The `top` likeliest classes of a picture, likeliest first, each with its map. Errors: those of `classifier::classify` and `grad_cam`.
+    result<std::vector<explanation>> best(const image& picture, int top = 1);
+    /// The same of one class, an index of the model's outputs. Errors: those, and data.label_range.
+    result<explanation> of(const image& picture, int index);
+
+    const classifier& named() const noexcept { return named_; }
+    const feature_map& features() const noexcept { return features_; }
+    /// The name of the value whose places the maps weigh.
+    const std::string& features_name() const noexcept { return network_.values[static_cast<std::size_t>(features_.features)].name; }
+
+private:
+    explainer(classifier named, const classifier_options& options) : named_(std::move(named)), limits_(options.load.limits), pool_(new pool_executor(options.session.threads)) {}
+    status plan(const shape& input);
+    status prepare(const image& picture, image& seen, tensor& input);
+    result<explanation> explain(const image& seen, const tensor& input, prediction answer);
+
+    classifier named_;
+    limits limits_;
+    std::unique_ptr<pool_executor> pool_;
+    graph network_; // as `prepare_classifier` makes it
+    input_format format_;
+    preprocess_spec preprocess_;
+    shape planned_;
+    feature_map features_;
+    grad_cam cam_;
+};
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_DRAW_TEXT_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_DRAW_TEXT_HPP
+// ---- graft/train/draw_text.hpp
+// Text in pictures, by graft's own font: captions of heat maps, tables for TensorBoard.
+
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_BITMAP_FONT_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_BITMAP_FONT_HPP
+// ---- graft/train/bitmap_font.hpp
+// A font of one size for captions and tables in pictures: cells of 8 x 13, ASCII and Latin-1; written by scripts/draw_font.py.
+
+
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+constexpr int font_width = 8, font_height = 13;
+
+// Rows of the characters U+0020 to U+007E, then U+00A0 to U+00FF; the highest bit is the pixel on the left.
+inline constexpr std::uint8_t font_rows[191][font_height] = {
+    {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},
+    {0, 0, 16, 16, 16, 16, 16, 16, 0, 16, 16, 0, 0},
+    {0, 0, 40, 40, 40, 0, 0, 0, 0, 0, 0, 0, 0},
+    {0, 0, 40, 40, 254, 40, 40, 40, 254, 40, 40, 0, 0},
+    {0, 16, 16, 120, 148, 144, 120, 20, 148, 120, 16, 16, 0},
+    {0, 0, 196, 200, 8, 16, 16, 32, 64, 76, 140, 0, 0},
+    {0, 0, 48, 72, 72, 48, 48, 74, 140, 140, 114, 0, 0},
+    {0, 0, 16, 16, 16, 0, 0, 0, 0, 0, 0, 0, 0},
+    {0, 0, 8, 16, 32, 32, 32, 32, 32, 16, 8, 0, 0},
+    {0, 0, 32, 16, 8, 8, 8, 8, 8, 16, 32, 0, 0},
+    {0, 0, 0, 16, 84, 56, 16, 56, 84, 16, 0, 0, 0},
+    {0, 0, 0, 0, 16, 16, 124, 16, 16, 0, 0, 0, 0},
+    {0, 0, 0, 0, 0, 0, 0, 0, 0, 16, 16, 32, 0},
+    {0, 0, 0, 0, 0, 0, 124, 0, 0, 0, 0, 0, 0},
+    {0, 0, 0, 0, 0, 0, 0, 0, 0, 48, 48, 0, 0},
+    {0, 0, 4, 8, 8, 16, 16, 32, 64, 64, 128, 0, 0},
+    {0, 0, 120, 132, 140, 148, 148, 164, 196, 132, 120, 0, 0},
+    {0, 0, 16, 48, 80, 16, 16, 16, 16, 16, 124, 0, 0},
+    {0, 0, 120, 132, 4, 4, 8, 16, 32, 64, 252, 0, 0},
+    {0, 0, 120, 132, 4, 4, 56, 4, 4, 132, 120, 0, 0},
+    {0, 0, 8, 24, 40, 40, 72, 252, 8, 8, 8, 0, 0},
+    {0, 0, 252, 128, 128, 248, 4, 4, 4, 132, 120, 0, 0},
+    {0, 0, 120, 132, 128, 128, 248, 132, 132, 132, 120, 0, 0},
+    {0, 0, 252, 4, 8, 8, 16, 16, 32, 32, 32, 0, 0},
+    {0, 0, 120, 132, 132, 132, 120, 132, 132, 132, 120, 0, 0},
+    {0, 0, 120, 132, 132, 132, 124, 4, 4, 132, 120, 0, 0},
+    {0, 0, 0, 0, 0, 48, 48, 0, 0, 48, 48, 0, 0},
+    {0, 0, 0, 0, 0, 48, 48, 0, 0, 16, 16, 32, 0},
+    {0, 0, 4, 8, 16, 32, 64, 32, 16, 8, 4, 0, 0},
+    {0, 0, 0, 0, 0, 252, 0, 0, 252, 0, 0, 0, 0},
+    {0, 0, 64, 32, 16, 8, 4, 8, 16, 32, 64, 0, 0},
+    {0, 0, 120, 132, 4, 8, 16, 16, 0, 16, 16, 0, 0},
+    {0, 0, 120, 132, 132, 156, 148, 156, 128, 128, 124, 0, 0},
+    {0, 0, 48, 72, 72, 132, 132, 252, 132, 132, 132, 0, 0},
+    {0, 0, 248, 132, 132, 132, 248, 132, 132, 132, 248, 0, 0},
+    {0, 0, 120, 132, 128, 128, 128, 128, 128, 132, 120, 0, 0},
+    {0, 0, 240, 136, 132, 132, 132, 132, 132, 136, 240, 0, 0},
+    {0, 0, 252, 128, 128, 128, 248, 128, 128, 128, 252, 0, 0},
+    {0, 0, 252, 128, 128, 128, 248, 128, 128, 128, 128, 0, 0},
+    {0, 0, 120, 132, 128, 128, 128, 156, 132, 132, 120, 0, 0},
+    {0, 0, 132, 132, 132, 132, 252, 132, 132, 132, 132, 0, 0},
+    {0, 0, 124, 16, 16, 16, 16, 16, 16, 16, 124, 0, 0},
+    {0, 0, 4, 4, 4, 4, 4, 4, 132, 132, 120, 0, 0},
+    {0, 0, 132, 136, 144, 160, 192, 160, 144, 136, 132, 0, 0},
+    {0, 0, 128, 128, 128, 128, 128, 128, 128, 128, 252, 0, 0},
+    {0, 0, 130, 198, 170, 146, 130, 130, 130, 130, 130, 0, 0},
+    {0, 0, 132, 132, 132, 196, 164, 148, 140, 132, 132, 0, 0},
+    {0, 0, 120, 132, 132, 132, 132, 132, 132, 132, 120, 0, 0},
+    {0, 0, 248, 132, 132, 132, 132, 248, 128, 128, 128, 0, 0},
+    {0, 0, 120, 132, 132, 132, 132, 132, 148, 140, 124, 2, 0},
+    {0, 0, 248, 132, 132, 132, 132, 248, 144, 136, 132, 0, 0},
+    {0, 0, 120, 132, 128, 128, 120, 4, 4, 132, 120, 0, 0},
+    {0, 0, 254, 16, 16, 16, 16, 16, 16, 16, 16, 0, 0},
+    {0, 0, 132, 132, 132, 132, 132, 132, 132, 132, 120, 0, 0},
+    {0, 0, 130, 130, 130, 130, 66, 68, 68, 40, 16, 0, 0},
+    {0, 0, 130, 130, 130, 130, 130, 146, 170, 198, 130, 0, 0},
+    {0, 0, 132, 132, 72, 48, 16, 48, 72, 132, 132, 0, 0},
+    {0, 0, 130, 130, 68, 40, 16, 16, 16, 16, 16, 0, 0},
+    {0, 0, 252, 4, 8, 16, 16, 32, 64, 128, 252, 0, 0},
+    {0, 0, 56, 32, 32, 32, 32, 32, 32, 32, 56, 0, 0},
+    {0, 0, 128, 64, 64, 32, 16, 16, 8, 8, 4, 0, 0},
+    {0, 0, 56, 8, 8, 8, 8, 8, 8, 8, 56, 0, 0},
+    {0, 0, 0, 16, 40, 68, 0, 0, 0, 0, 0, 0, 0},
+    {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 254, 0},
+    {0, 0, 32, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0},
+    {0, 0, 0, 0, 0, 120, 4, 124, 132, 140, 116, 0, 0},
+    {0, 0, 128, 128, 128, 248, 132, 132, 132, 132, 248, 0, 0},
+    {0, 0, 0, 0, 0, 120, 132, 128, 128, 132, 120, 0, 0},
+    {0, 0, 4, 4, 4, 124, 132, 132, 132, 132, 124, 0, 0},
+    {0, 0, 0, 0, 0, 120, 132, 132, 252, 128, 120, 0, 0},
+    {0, 0, 24, 36, 32, 248, 32, 32, 32, 32, 32, 0, 0},
+    {0, 0, 0, 0, 0, 124, 132, 132, 132, 132, 124, 4, 120},
+    {0, 0, 128, 128, 128, 248, 132, 132, 132, 132, 132, 0, 0},
+    {0, 0, 16, 16, 0, 112, 16, 16, 16, 16, 124, 0, 0},
+    {0, 0, 8, 8, 0, 56, 8, 8, 8, 8, 8, 8, 112},
+    {0, 0, 128, 128, 128, 136, 144, 224, 144, 136, 132, 0, 0},
+    {0, 0, 112, 16, 16, 16, 16, 16, 16, 16, 124, 0, 0},
+    {0, 0, 0, 0, 0, 236, 146, 146, 146, 146, 146, 0, 0},
+    {0, 0, 0, 0, 0, 248, 132, 132, 132, 132, 132, 0, 0},
+    {0, 0, 0, 0, 0, 120, 132, 132, 132, 132, 120, 0, 0},
+    {0, 0, 0, 0, 0, 248, 132, 132, 132, 132, 248, 128, 128},
+    {0, 0, 0, 0, 0, 124, 132, 132, 132, 132, 124, 4, 4},
+    {0, 0, 0, 0, 0, 184, 196, 128, 128, 128, 128, 0, 0},
+    {0, 0, 0, 0, 0, 120, 132, 120, 4, 132, 120, 0, 0},
+    {0, 0, 0, 32, 32, 248, 32, 32, 32, 36, 24, 0, 0},
+    {0, 0, 0, 0, 0, 132, 132, 132, 132, 140, 116, 0, 0},
+    {0, 0, 0, 0, 0, 130, 130, 68, 40, 16, 16, 0, 0},
+    {0, 0, 0, 0, 0, 130, 130, 146, 146, 90, 108, 0, 0},
+    {0, 0, 0, 0, 0, 132, 72, 48, 48, 72, 132, 0, 0},
+    {0, 0, 0, 0, 0, 132, 132, 132, 132, 132, 124, 4, 120},
+    {0, 0, 0, 0, 0, 252, 8, 16, 32, 64, 252, 0, 0},
+    {0, 0, 12, 16, 16, 16, 32, 16, 16, 16, 12, 0, 0},
+    {0, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 0},
+    {0, 0, 96, 16, 16, 16, 8, 16, 16, 16, 96, 0, 0},
+    {0, 0, 0, 0, 0, 0, 100, 152, 0, 0, 0, 0, 0},
+    {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},
+    {0, 0, 16, 16, 0, 16, 16, 16, 16, 16, 16, 0, 0},
+    {0, 0, 0, 16, 16, 120, 148, 144, 144, 148, 120, 16, 16},
+    {0, 0, 24, 36, 32, 32, 248, 32, 32, 32, 252, 0, 0},
+    {0, 0, 0, 0, 132, 120, 72, 72, 120, 132, 0, 0, 0},
+    {0, 0, 130, 130, 68, 40, 124, 16, 124, 16, 16, 0, 0},
+    {0, 16, 16, 16, 16, 16, 0, 0, 16, 16, 16, 16, 0},
+    {0, 56, 68, 64, 56, 68, 68, 68, 56, 4, 68, 56, 0},
+    {0, 0, 72, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},
+    {0, 0, 124, 130, 186, 170, 162, 170, 186, 130, 124, 0, 0},
+    {0, 0, 112, 8, 56, 72, 56, 0, 120, 0, 0, 0, 0},
+    {0, 0, 0, 0, 0, 36, 72, 144, 72, 36, 0, 0, 0},
+    {0, 0, 0, 0, 0, 0, 252, 4, 4, 0, 0, 0, 0},
+    {0, 0, 0, 0, 0, 0, 124, 0, 0, 0, 0, 0, 0},
+    {0, 0, 124, 130, 178, 170, 178, 170, 170, 130, 124, 0, 0},
+    {0, 0, 124, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},
+    {0, 0, 48, 72, 72, 48, 0, 0, 0, 0, 0, 0, 0},
+    {0, 0, 0, 0, 16, 16, 124, 16, 16, 0, 124, 0, 0},
+    {0, 0, 112, 8, 8, 16, 32, 120, 0, 0, 0, 0, 0},
+    {0, 0, 112, 8, 48, 8, 8, 112, 0, 0, 0, 0, 0},
+    {0, 0, 8, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0},
+    {0, 0, 0, 0, 0, 132, 132, 132, 132, 140, 244, 128, 128},
+    {0, 0, 124, 148, 148, 148, 116, 20, 20, 20, 20, 0, 0},
+    {0, 0, 0, 0, 0, 0, 48, 48, 0, 0, 0, 0, 0},
+    {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 16, 8, 48},
+    {0, 0, 32, 96, 32, 32, 32, 112, 0, 0, 0, 0, 0},
+    {0, 0, 48, 72, 72, 72, 48, 0, 120, 0, 0, 0, 0},
+    {0, 0, 0, 0, 0, 144, 72, 36, 72, 144, 0, 0, 0},
+    {0, 0, 66, 68, 68, 72, 16, 42, 42, 78, 130, 2, 0},
+    {0, 0, 66, 68, 68, 72, 16, 46, 34, 68, 132, 14, 0},
+    {0, 0, 226, 68, 36, 200, 16, 42, 42, 78, 130, 2, 0},
+    {0, 0, 16, 16, 0, 16, 16, 32, 64, 132, 120, 0, 0},
+    {64, 32, 0, 48, 72, 72, 132, 252, 132, 132, 132, 0, 0},
+    {8, 16, 0, 48, 72, 72, 132, 252, 132, 132, 132, 0, 0},
+    {48, 72, 0, 48, 72, 72, 132, 252, 132, 132, 132, 0, 0},
+    {100, 152, 0, 48, 72, 72, 132, 252, 132, 132, 132, 0, 0},
+    {72, 72, 0, 48, 72, 72, 132, 252, 132, 132, 132, 0, 0},
+    {48, 72, 48, 48, 72, 72, 132, 252, 132, 132, 132, 0, 0},
+    {0, 0, 30, 16, 48, 48, 60, 112, 80, 144, 158, 0, 0},
+    {0, 0, 120, 132, 128, 128, 128, 128, 128, 132, 120, 16, 96},
+    {64, 32, 0, 252, 128, 128, 128, 248, 128, 128, 252, 0, 0},
+    {8, 16, 0, 252, 128, 128, 128, 248, 128, 128, 252, 0, 0},
+    {48, 72, 0, 252, 128, 128, 128, 248, 128, 128, 252, 0, 0},
+    {72, 72, 0, 252, 128, 128, 128, 248, 128, 128, 252, 0, 0},
+    {32, 16, 0, 124, 16, 16, 16, 16, 16, 16, 124, 0, 0},
+    {4, 8, 0, 124, 16, 16, 16, 16, 16, 16, 124, 0, 0},
+    {24, 36, 0, 124, 16, 16, 16, 16, 16, 16, 124, 0, 0},
+    {36, 36, 0, 124, 16, 16, 16, 16, 16, 16, 124, 0, 0},
+    {0, 0, 112, 72, 68, 68, 244, 68, 68, 72, 112, 0, 0},
+    {100, 152, 0, 132, 132, 132, 196, 180, 140, 132, 132, 0, 0},
+    {64, 32, 0, 120, 132, 132, 132, 132, 132, 132, 120, 0, 0},
+    {8, 16, 0, 120, 132, 132, 132, 132, 132, 132, 120, 0, 0},
+    {48, 72, 0, 120, 132, 132, 132, 132, 132, 132, 120, 0, 0},
+    {100, 152, 0, 120, 132, 132, 132, 132, 132, 132, 120, 0, 0},
+    {72, 72, 0, 120, 132, 132, 132, 132, 132, 132, 120, 0, 0},
+    {0, 0, 0, 0, 68, 40, 16, 40, 68, 0, 0, 0, 0},
+    {0, 0, 124, 140, 140, 148, 148, 164, 196, 196, 248, 0, 0},
+    {64, 32, 0, 132, 132, 132, 132, 132, 132, 132, 120, 0, 0},
+    {8, 16, 0, 132, 132, 132, 132, 132, 132, 132, 120, 0, 0},
+    {48, 72, 0, 132, 132, 132, 132, 132, 132, 132, 120, 0, 0},
+    {72, 72, 0, 132, 132, 132, 132, 132, 132, 132, 120, 0, 0},
+    {4, 8, 0, 130, 130, 68, 40, 16, 16, 16, 16, 0, 0},
+    {0, 0, 128, 128, 248, 132, 132, 132, 248, 128, 128, 0, 0},
+    {0, 0, 112, 136, 136, 144, 136, 132, 132, 132, 184, 0, 0},
+    {0, 0, 64, 32, 0, 120, 4, 124, 132, 140, 116, 0, 0},
+    {0, 0, 8, 16, 0, 120, 4, 124, 132, 140, 116, 0, 0},
+    {0, 0, 48, 72, 0, 120, 4, 124, 132, 140, 116, 0, 0},
+    {0, 0, 100, 152, 0, 120, 4, 124, 132, 140, 116, 0, 0},
+    {0, 0, 72, 72, 0, 120, 4, 124, 132, 140, 116, 0, 0},
+    {0, 48, 72, 48, 0, 120, 4, 124, 132, 140, 116, 0, 0},
+    {0, 0, 0, 0, 0, 236, 18, 18, 126, 144, 110, 0, 0},
+    {0, 0, 0, 0, 0, 120, 132, 128, 128, 132, 120, 16, 96},
+    {0, 0, 64, 32, 0, 120, 132, 132, 252, 128, 120, 0, 0},
+    {0, 0, 8, 16, 0, 120, 132, 132, 252, 128, 120, 0, 0},
+    {0, 0, 48, 72, 0, 120, 132, 132, 252, 128, 120, 0, 0},
+    {0, 0, 72, 72, 0, 120, 132, 132, 252, 128, 120, 0, 0},
+    {0, 0, 32, 16, 0, 112, 16, 16, 16, 16, 124, 0, 0},
+    {0, 0, 4, 8, 0, 112, 16, 16, 16, 16, 124, 0, 0},
+    {0, 0, 24, 36, 0, 112, 16, 16, 16, 16, 124, 0, 0},
+    {0, 0, 36, 36, 0, 112, 16, 16, 16, 16, 124, 0, 0},
+    {0, 0, 72, 48, 80, 8, 124, 132, 132, 132, 120, 0, 0},
+    {0, 0, 100, 152, 0, 248, 132, 132, 132, 132, 132, 0, 0},
+    {0, 0, 64, 32, 0, 120, 132, 132, 132, 132, 120, 0, 0},
+    {0, 0, 8, 16, 0, 120, 132, 132, 132, 132, 120, 0, 0},
+    {0, 0, 48, 72, 0, 120, 132, 132, 132, 132, 120, 0, 0},
+    {0, 0, 100, 152, 0, 120, 132, 132, 132, 132, 120, 0, 0},
+    {0, 0, 72, 72, 0, 120, 132, 132, 132, 132, 120, 0, 0},
+    {0, 0, 0, 0, 16, 0, 124, 0, 16, 0, 0, 0, 0},
+    {0, 0, 0, 0, 0, 124, 140, 148, 164, 196, 248, 0, 0},
+    {0, 0, 64, 32, 0, 132, 132, 132, 132, 140, 116, 0, 0},
+    {0, 0, 8, 16, 0, 132, 132, 132, 132, 140, 116, 0, 0},
+    {0, 0, 48, 72, 0, 132, 132, 132, 132, 140, 116, 0, 0},
+    {0, 0, 72, 72, 0, 132, 132, 132, 132, 140, 116, 0, 0},
+    {0, 0, 8, 16, 0, 132, 132, 132, 132, 132, 124, 4, 120},
+    {0, 0, 128, 128, 128, 248, 132, 132, 132, 132, 248, 128, 128},
+    {0, 0, 72, 72, 0, 132, 132, 132, 132, 132, 124, 4, 120},
+};
+
+} // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+struct color {
+    std::uint8_t red, green, blue;
+};
+
+// The rows of the letter at the start of `text`, which then begins behind it; null where the font has no such letter.
+inline const std::uint8_t* next_letter(std::string_view& text) {
+    const std::size_t bytes = utf8_length(text);
+    const auto byte = [&](std::size_t i) { return static_cast<std::uint32_t>(static_cast<std::uint8_t>(text[i])); };
+    const std::uint32_t code = bytes == 1 ? byte(0) : bytes == 2 ? (byte(0) & 0x1f) << 6 | (byte(1) & 0x3f) : 0;
+    text.remove_prefix(std::max<std::size_t>(bytes, 1));
+    if (code >= 0x20 && code < 0x7f) return font_rows[code - 0x20];
+    if (code >= 0xa0 && code < 0x100) return font_rows[code - 0xa0 + 0x5f];
+    return nullptr;
+}
+
+inline bool can_draw(std::string_view text) {
+    while (!text.empty())
+        if (!next_letter(text)) return false;
+    return true;
+}
+
+// A class as it can be drawn: its name, or its number where the font lacks letters of the name.
+inline std::string drawn_name(const std::string& name, std::int64_t index) {
+    return !name.empty() && can_draw(name) ? name : "class " + std::to_string(index);
+}
+
+// Letters of a text that can be drawn.
+inline int letters_in(std::string_view text) {
+    int n = 0;
+    for (; !text.empty(); ++n) next_letter(text);
+    return n;
+}
+
+// A text that can be drawn, cut to so many letters; "..." where something is missing.
+inline std::string cut_text(const std::string& text, int letters) {
+    if (letters_in(text) <= letters) return text;
+    std::string_view rest = text;
+    for (int i = 0; i < letters - 3; ++i) next_letter(rest);
+    return text.substr(0, text.size() - rest.size()) + std::string("...", static_cast<std::size_t>(std::max(0, std::min(letters, 3))));
+}
+
+// A rectangle in one colour; what lies outside of an RGB picture is left out.
+inline void fill(image& to, std::int64_t top, std::int64_t left, std::int64_t height, std::int64_t width, color c) {
+    for (std::int64_t y = std::max<std::int64_t>(0, top); y < std::min(to.height, top + height); ++y)
+        for (std::int64_t x = std::max<std::int64_t>(0, left); x < std::min(to.width, left + width); ++x) {
+            std::uint8_t* pixel = to.row(y) + 3 * x;
+            pixel[0] = c.red, pixel[1] = c.green, pixel[2] = c.blue;
+        }
+}
+
+// Text whose cells begin at (top, left) of an RGB picture. Letters that the font lacks leave their cell empty.
+inline void draw_text(image& to, std::int64_t top, std::int64_t left, std::string_view text, color c) {
+    for (; !text.empty(); left += font_width)
+        if (const std::uint8_t* rows = next_letter(text))
+            for (int y = 0; y < font_height; ++y)
+                for (int x = 0; x < font_width; ++x)
+                    if (rows[y] & 0x80 >> x) fill(to, top + y, left + x, 1, 1, c);
+}
+
+inline void paste(image& to, std::int64_t top, std::int64_t left, const image& from) {
+    const std::int64_t width = std::min(from.width, to.width - left);
+    for (std::int64_t y = 0; y < std::min(from.height, to.height - top) && width > 0; ++y)
+        std::memcpy(to.row(top + y) + 3 * left, from.row(y), static_cast<std::size_t>(3 * width));
+}
+
+// An RGB picture with lines of text below it, light on dark, as wide as the picture.
+inline result<image> with_caption(const image& picture, const std::vector<std::string>& lines) {
+    constexpr std::int64_t edge = 4;
+    const auto rows = static_cast<std::int64_t>(lines.size());
+    image made;
+    GRAFT_TRY_ASSIGN(made, image::make(picture.height + rows * font_height + 2 * edge, picture.width, 3));
+    paste(made, 0, 0, picture);
+    fill(made, picture.height, 0, made.height - picture.height, made.width, {29, 33, 37});
+    for (std::int64_t i = 0; i < rows; ++i)
+        draw_text(made, picture.height + edge + i * font_height, edge,
+                  cut_text(lines[static_cast<std::size_t>(i)], static_cast<int>((made.width - 2 * edge) / font_width)), {231, 233, 235});
+    return made;
+}
+
+} // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_HEAD_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_HEAD_HPP
+// ---- graft/train/head.hpp
+// Grafting: cuts the classifier off a network and puts one for other classes in its place.
+
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_TRUNK_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_TRUNK_HPP
+// ---- graft/train/trunk.hpp
+// Where a classifier begins in a network: what its last layer reads.
+
+
+#include <string>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// Where a network's classifier begins.
+struct trunk_cut {
+    value_id features = no_value;  ///< what the classifier reads: a row a picture, or maps and tokens that are pooled to one
+    value_id logits = no_value;    ///< what it makes of them, before any Softmax; no_value where there is no layer to take away, or the cut was named
+    bool softmax = false;          ///< whether the network ends in a Softmax
+    std::int64_t channels = 0;     ///< features of a picture
+    int rank = 0;                  ///< of the features, samples first
+    int channel_axis = 1;          ///< along which they are counted; the other axes but the first are pooled
+};
+
+/// Finds the classifier: the last Gemm, MatMul or Conv with constant weights on the way to the first output, as long as every operator behind
+/// it has one input that is computed. Where that way forks before any such layer, what the output is made of is taken for features. `at` names
+/// a value or a node to cut behind instead; "" finds it. `input` is the shape of one batch. Errors: train.head (the output is not one number a
+/// class; no such name; nothing to pool).
+result<trunk_cut> find_trunk(const graph& g, const std::string& at, const shape& input, executor& pool, const limits& limit = {});
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+inline int maker_of(const graph& g, value_id id) {
+    for (std::size_t i = g.nodes.size(); i-- > 0;)
+        for (value_id out : g.nodes[i].outputs)
+            if (out == id && id != no_value) return static_cast<int>(i);
+    return -1;
+}
+inline bool is_any(const node& n, std::initializer_list<const char*> names) {
+    if (!n.domain.empty()) return false;
+    for (const char* name : names)
+        if (n.op_type == name) return true;
+    return false;
+}
+
+// The input of a node that is computed from the picture; no_value where there are several, or none.
+inline value_id only_computed_input(const node& n, const std::vector<char>& computed) {
+    value_id only = no_value;
+    for (value_id id : n.inputs) {
+        if (id == no_value || !computed[static_cast<std::size_t>(id)]) continue;
+        if (only != no_value && only != id) return no_value;
+        only = id;
+    }
+    return only;
+}
+// Which values depend on the first input without a default.
+inline std::vector<char> computed_values(const graph& g) {
+    std::vector<char> computed(g.values.size(), 0);
+    for (value_id id : g.inputs)
+        if (!g.values[static_cast<std::size_t>(id)].constant) computed[static_cast<std::size_t>(id)] = 1;
+    for (const node& n : g.nodes) {
+        bool any = false;
+        for (value_id id : n.inputs) any |= id != no_value && computed[static_cast<std::size_t>(id)];
+        // A shape is not what a picture holds.
+        if (n.op && (n.op->flags & op_flag::shape_only)) any = false;
+        for (value_id id : n.outputs)
+            if (id != no_value) computed[static_cast<std::size_t>(id)] |= any;
+    }
+    return computed;
+}
+
+// The shapes of all values for one batch.
+class known_shapes {
+public:
+    static result<known_shapes> of(const graph& g, const shape& input, executor& pool, const limits& limit) {
+        known_shapes made;
+        GRAFT_TRY_ASSIGN(made.known_, specialize_first_input(g, input, pool, limit));
+        return made;
+    }
+    status find(value_id id, shape& extents) const {
+        const value& v = known_.values[static_cast<std::size_t>(id)];
+        if (!v.has_shape || !v.extents.known()) return fail(errc::train_head, v.name, "its shape can only be told by running");
+        extents = v.extents;
+        return {};
+    }
+
+private:
+    graph known_;
+};
+
+inline status check_row(const graph& g, const known_shapes& shapes, std::int64_t samples) {
+    const value& out = g.values[static_cast<std::size_t>(g.outputs[0])];
+    shape extents;
+    GRAFT_TRY(shapes.find(g.outputs[0], extents));
+    if (extents.rank() >= 2 && extents[0] == samples && class_axis(extents) > 0) return {};
+    return fail(errc::train_head, "output '" + out.name + "'",
+                "it is " + text(extents) + " for " + std::to_string(samples) + (samples == 1 ? " picture" : " pictures") +
+                    "; a classifier gives a row of numbers for each, one a class. To learn classes on the trunk of this network, name the value or node to put them on with --trunk");
+}
+
+// Where the channels of features are that no layer tells of: maps of a picture are as high as wide as a rule, and tokens have theirs last.
+inline int likely_channel_axis(const shape& e) {
+    if (e.rank() == 3) return 2;
+    return e.rank() == 4 && e[1] == e[2] && e[2] != e[3] ? 3 : 1;
+}
+
+}  // namespace detail
+
+GRAFT_INLINE result<trunk_cut> find_trunk(const graph& g, const std::string& at, const shape& input, executor& pool, const limits& limit) {
+    if (g.outputs.empty()) return fail(errc::train_head, g.name, "the network has no output");
+    trunk_cut cut;
+    detail::known_shapes shapes;
+    GRAFT_TRY_ASSIGN(shapes, detail::known_shapes::of(g, input, pool, limit));
+    // `axis` < 0 counts from behind, 0 means that it has to be guessed.
+    const auto measure = [&](int axis) -> status {
+        shape extents;
+        GRAFT_TRY(shapes.find(cut.features, extents));
+        const std::string& name = g.values[static_cast<std::size_t>(cut.features)].name;
+        cut.rank = extents.rank();
+        if (cut.rank < 2 || cut.rank > 5 || extents[0] != input[0])
+            return fail(errc::train_head, name, "the trunk makes values of the shape " + text(extents) + " for a batch of " + std::to_string(input[0]) + "; a classifier takes a row, maps or tokens for each picture. Name another place with --trunk");
+        cut.channel_axis = axis < 0 ? cut.rank + axis : axis > 0 ? axis : detail::likely_channel_axis(extents);
+        cut.channels = extents[cut.channel_axis];
+        if (extents.elements() < 1) return fail(errc::train_head, name, "the trunk makes no features");
+        return {};
+    };
+    if (!at.empty()) {
+        for (std::size_t i = 0; i < g.values.size() && cut.features == no_value; ++i)
+            if (g.values[i].name == at && !g.values[i].constant) cut.features = static_cast<value_id>(i);
+        for (const node& n : g.nodes)
+            if (cut.features == no_value && n.name == at && !n.outputs.empty()) cut.features = n.outputs[0];
+        if (cut.features == no_value) return fail(errc::train_head, at, "the network has no value and no node of that name; graft info lists them");
+        GRAFT_TRY(measure(0));
+        return cut;
+    }
+    GRAFT_TRY(detail::check_row(g, shapes, input[0]));
+    const std::vector<char> computed = detail::computed_values(g);
+    value_id id = g.outputs[0], before_softmax = id;
+    bool normalised = false;
+    for (int i = detail::maker_of(g, id), steps = 0; i >= 0 && steps < 64; i = detail::maker_of(g, id), ++steps) {
+        const node& n = g.nodes[static_cast<std::size_t>(i)];
+        const value_id from = detail::only_computed_input(n, computed);
+        if (from == no_value) break;
+        if (detail::is_any(n, {"Conv", "Gemm", "MatMul"})) {
+            cut.features = from;
+            cut.logits = id;
+            // A Conv whose statistics are normalised behind it is part of the trunk.
+            const bool last = n.inputs[0] == from && !(normalised && n.op_type == "Conv");
+            if (last && measure(n.op_type == "MatMul" ? -1 : 1).ok()) return cut;
+            break;
+        }
+        normalised |= detail::is_any(n, {"BatchNormalization"});
+        if (detail::is_any(n, {"Softmax", "LogSoftmax"}) && before_softmax == g.outputs[0]) {
+            cut.softmax = n.op_type == "Softmax";
+            before_softmax = from;
+        }
+        id = from;
+    }
+    cut.features = before_softmax;
+    cut.logits = no_value;
+    shape extents;
+    GRAFT_TRY(shapes.find(before_softmax, extents));
+    GRAFT_TRY(measure(class_axis(extents)));
+    return cut;
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// The network with a new classifier on its trunk.
+struct grafted {
+    graft::graph graph;
+    value_id logits = no_value;          ///< [N, classes]
+    value_id features = no_value;        ///< [N, C]: what the new layer reads, pooled
+    std::vector<std::string> head;       ///< names of the classifier's weights
+};
+
+/// Puts what pools the features to a row (GlobalAveragePool and Flatten, or ReduceMean where channels come last) and a Gemm on the trunk. Its
+/// weights are drawn as torch's Linear draws them: uniform within 1 / sqrt(C); by `seed`. The output keeps its name, and its Softmax where it
+/// has one; other outputs go, and so do inputs that have a default: those are weights, and learn. Errors: train.head, memory.oom.
+result<grafted> replace_head(graph g, const trunk_cut& cut, std::int64_t classes, std::uint64_t seed);
+
+/// The value that a loss is to be taken of in a network that is to be trained as it is: its first output, or what its last Softmax reads.
+value_id logits_of(const graph& g);
+
+namespace detail {
+/// Inputs with a default are weights, which files of IR versions before 4 had to list so: they are inputs no more.
+void drop_default_inputs(graph& g);
+}  // namespace detail
+
+/// Turns Constant nodes, and initializers shared through Identity, into initializers of their own, so that each can learn.
+void constants_to_initializers(graph& g);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+#include <cmath>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+inline bool changes_shape_only(const node& n) {
+    return is_any(n, {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Cast", "Dropout", "QuantizeLinear", "DequantizeLinear"});
+}
+
+}  // namespace detail
+
+GRAFT_INLINE void constants_to_initializers(graph& g) {
+    std::vector<node> kept;
+    for (node& n : g.nodes) {
+        const attribute* a = n.op_type == "Constant" && n.domain.empty() && n.outputs.size() == 1 ? n.find("value") : nullptr;
+        bool output = false;
+        for (value_id id : g.outputs) output |= !n.outputs.empty() && id == n.outputs[0];
+        // Exporters share equal initializers through Identity; each is a weight of its own.
+        if (n.op_type == "Identity" && n.domain.empty() && n.inputs.size() == 1 && n.outputs.size() == 1 && !output && g.values[static_cast<std::size_t>(n.inputs[0])].constant) {
+            const tensor shared = g.values[static_cast<std::size_t>(n.inputs[0])].constant;
+            value& own = g.values[static_cast<std::size_t>(n.outputs[0])];
+            own.constant = shared;
+            own.type = shared.type();
+            own.extents = shared.shape();
+            own.has_shape = true;
+            continue;
+        }
+        if (!a || !a->tensor || output) {
+            kept.push_back(std::move(n));
+            continue;
+        }
+        value& v = g.values[static_cast<std::size_t>(n.outputs[0])];
+        v.constant = a->tensor;
+        v.type = v.constant.type();
+        v.extents = v.constant.shape();
+        v.has_shape = true;
+    }
+    g.nodes = std::move(kept);
+}
+
+GRAFT_INLINE value_id logits_of(const graph& g) {
+    if (g.outputs.empty()) return no_value;
+    value_id id = g.outputs[0];
+    for (int i = detail::maker_of(g, id); i >= 0; i = detail::maker_of(g, id)) {
+        const node& n = g.nodes[static_cast<std::size_t>(i)];
+        if (detail::is_any(n, {"Softmax", "LogSoftmax"})) return n.inputs[0];
+        if (!detail::changes_shape_only(n)) break;
+        id = n.inputs[0];
+    }
+    return g.outputs[0];
+}
+
+namespace detail {
+
+GRAFT_INLINE void drop_default_inputs(graph& g) {
+    std::vector<value_id> asked;
+    for (value_id id : g.inputs)
+        if (!g.values[static_cast<std::size_t>(id)].constant) asked.push_back(id);
+    if (asked.size() < g.inputs.size()) g.ir_version = std::max<std::int64_t>(g.ir_version, 4);
+    g.inputs = std::move(asked);
+}
+
+// Values that nothing makes or reads any more give their names away.
+inline void drop_unused_names(graph& g) {
+    std::vector<char> lives(g.values.size(), 0);
+    const auto mark = [&](const std::vector<value_id>& ids) {
+        for (value_id id : ids)
+            if (id != no_value) lives[static_cast<std::size_t>(id)] = 1;
+    };
+    mark(g.inputs);
+    mark(g.outputs);
+    for (const node& n : g.nodes) mark(n.inputs), mark(n.outputs);
+    for (std::size_t i = 0; i < g.values.size(); ++i)
+        if (!lives[i]) g.values[i].name.clear();
+}
+inline result<tensor> uniform_weights(const shape& extents, double bound, const random_stream& random) {
+    tensor made;
+    GRAFT_TRY_ASSIGN(made, tensor::make(dtype::float32, extents));
+    for (std::int64_t i = 0; i < made.elements(); ++i) made.data<float>()[i] = static_cast<float>(bound * (2 * random.uniform(static_cast<std::uint64_t>(i)) - 1));
+    return made;
+}
+
+// Features to a row for each picture.
+inline value_id pooled(node_writer& write, const graph& g, const trunk_cut& cut) {
+    value_id x = cut.features;
+    if (cut.rank == 2) return x;
+    if (cut.channel_axis == 1) {
+        x = write.named("GlobalAveragePool", "head_pool", {x}, {}, dtype::float32);
+        return write.named("Flatten", "head_flatten", {x}, {integer_attribute("axis", 1)}, dtype::float32);
+    }
+    std::vector<std::int64_t> axes;
+    for (int a = 1; a < cut.rank; ++a)
+        if (a != cut.channel_axis) axes.push_back(a);
+    if (g.version_of("") < 18) return write.named("ReduceMean", "head_pool", {x}, {integers_attribute("axes", axes), integer_attribute("keepdims", 0)}, dtype::float32);
+    return write.named("ReduceMean", "head_pool", {x, write.integers("head_pool", axes)}, {integer_attribute("keepdims", 0)}, dtype::float32);
+}
+
+}  // namespace detail
+
+GRAFT_INLINE result<grafted> replace_head(graph g, const trunk_cut& cut, std::int64_t classes, std::uint64_t seed) {
+    if (classes < 1 || classes > (1 << 24)) return fail(errc::train_head, g.name, std::to_string(classes) + " classes cannot be told apart");
+    if (g.outputs.empty() || g.inputs.empty() || cut.features < 0 || cut.features >= static_cast<value_id>(g.values.size()))
+        return fail(errc::train_head, g.name, "there is no trunk to put a classifier on: give the network and what find_trunk said of it");
+    const auto at = [&g](value_id id) -> value& { return g.values[static_cast<std::size_t>(id)]; };
+    const std::string output_name = at(g.outputs[0]).name;
+    detail::drop_default_inputs(g);
+    g.outputs = {cut.features};
+    drop_unread(g);
+    detail::drop_unused_names(g);
+    grafted made;
+    detail::node_writer write(g, "head");
+    if (at(cut.features).name == output_name) at(cut.features).name = write.free_name("features");
+    made.features = detail::pooled(write, g, cut);
+    tensor weight, bias;
+    const double bound = 1 / std::sqrt(static_cast<double>(cut.channels));
+    GRAFT_TRY_ASSIGN(weight, detail::uniform_weights({classes, cut.channels}, bound, random_stream(seed, 0x68656164)));
+    GRAFT_TRY_ASSIGN(bias, detail::uniform_weights({classes}, bound, random_stream(seed, 0x62696173)));
+    made.head = {write.free_name("head.weight"), write.free_name("head.bias")};
+    const value_id w = g.add_constant(made.head[0], std::move(weight)), b = g.add_constant(made.head[1], std::move(bias));
+    made.logits = write.named("Gemm", cut.softmax ? "logits" : output_name, {made.features, w, b}, {integer_attribute("transB", 1)}, dtype::float32);
+    const value_id last = cut.softmax ? write.named("Softmax", output_name, {made.logits}, {integer_attribute("axis", 1)}, dtype::float32) : made.logits;
+    for (value_id id : {last, made.logits}) {
+        at(id).has_shape = true;
+        at(id).extents = {shape::unknown, classes};
+        at(id).dimensions = {"N", ""};
+        // A network whose batch is fixed keeps it.
+        const value& in = at(g.inputs[0]);
+        if (!in.has_shape || in.extents.rank() < 1) continue;
+        if (in.extents[0] > 0) at(id).extents[0] = in.extents[0], at(id).dimensions = {"", ""};
+        else if (!in.dimensions.empty() && !in.dimensions[0].empty()) at(id).dimensions[0] = in.dimensions[0];
+    }
+    g.outputs = {last};
+    drop_unread(g);
+    GRAFT_TRY(std::move(write.failure));
+    made.graph = std::move(g);
+    return made;
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_PREPARE_CLASSIFIER_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_PREPARE_CLASSIFIER_HPP
+// ---- graft/train/prepare_classifier.hpp
+// Whatever classifier somebody brings, as a network that can learn: one picture in, one row out, in float32, for any number of pictures.
+
+#ifndef GRAFT_SINGLE_GRAFT_PASSES_TO_FLOAT32_HPP
+#define GRAFT_SINGLE_GRAFT_PASSES_TO_FLOAT32_HPP
+// ---- graft/passes/to_float32.hpp
+// A network in float32: half precision and double converted, quantised weights and activations told by the numbers that they stand for.
+
+
+#include <string>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// What `to_float32` had to change; both false: the network was float32 already.
+struct float32_changes {
+    dtype converted = dtype::undefined;  ///< the first other floating type that was met: float16, bfloat16 or float64
+    bool dequantized = false;            ///< QuantizeLinear, QLinearConv and their like are gone, and weights are what their integers stand for
+};
+
+/// The network with all floating-point values in float32, an input of such a type included; an input of integers stays. Values of integers
+/// that stand for numbers by a scale and a zero point become those numbers, and QuantizeLinear a Clip to the numbers that its type can stand
+/// for: rounding goes, saturation stays, for networks rely on it (a ReLU6 that has become part of a scale). `input` is the shape of one batch;
+/// nodes have to be bound (`verify_graph`), and stay so. Errors: op.unsupported (names an operator that does arithmetic on integers of
+/// which that form is not known), memory.oom, those of shape inference.
+result<graph> to_float32(graph g, const shape& input, executor& pool, const limits& limit, float32_changes& changes);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+class float32_rewriter {
+public:
+    float32_rewriter(graph g, const graph& known) : g_(std::move(g)), known_(known), write_(g_, "float32"), kept_(g_.values.size(), 0), alias_(g_.values.size(), no_value) {
+        std::vector<value_id> ids = g_.outputs;
+        for (const node& n : g_.nodes) append_captures(n, ids);
+        for (value_id id : ids) kept_[index(id)] = 1;
+    }
+
+    result<graph> run(float32_changes& changes) {
+        std::vector<node> nodes = std::move(g_.nodes);
+        g_.nodes.clear();
+        for (std::size_t i = 0; i < g_.values.size(); ++i) GRAFT_TRY(convert(g_.values[i], changes));
+        for (node& n : nodes) {
+            GRAFT_TRY(convert_attributes(n, changes));
+            for (value_id& id : n.inputs)
+                if (id != no_value && index(id) < alias_.size() && alias_[index(id)] != no_value) id = alias_[index(id)];
+            bool done = false;
+            GRAFT_TRY(dequantize(n, done));
+            changes.dequantized |= done;
+            if (!done) g_.nodes.push_back(std::move(n));
+        }
+        for (value_id id : g_.outputs) hand_out(id);
+        GRAFT_TRY(std::move(write_.failure));
+        return std::move(g_);
+    }
+
+private:
+    // A value of integers that stands for (integer - zero) * scale, and the float32 value of that.
+    struct quantized {
+        value_id real = no_value, scale = no_value, zero = no_value;
+        std::int64_t axis = 1;
+    };
+    static std::size_t index(value_id id) { return static_cast<std::size_t>(id); }
+    static bool is_other_float(dtype t) { return t == dtype::float16 || t == dtype::bfloat16 || t == dtype::float64; }
+    dtype type_of(value_id id) const { return index(id) < known_.values.size() ? known_.values[index(id)].type : g_.values[index(id)].type; }
+    const shape& extents(value_id id) const { return known_.values[index(id)].extents; }
+    static value_id input(const node& n, std::size_t i) { return i < n.inputs.size() ? n.inputs[i] : no_value; }
+    const tensor* constant(value_id id) const { return id != no_value && g_.values[index(id)].constant ? &g_.values[index(id)].constant : nullptr; }
+
+    static result<tensor> converted(const tensor& from) {
+        tensor to;
+        GRAFT_TRY_ASSIGN(to, tensor::make(dtype::float32, from.shape()));
+        for (std::int64_t i = 0; i < from.elements(); ++i) to.data<float>()[i] = static_cast<float>(element_as_double(from.type(), from.raw(), i));
+        return to;
+    }
+    static status convert(value& v, float32_changes& changes) {
+        if (!is_other_float(v.constant ? v.constant.type() : v.type)) return {};
+        if (changes.converted == dtype::undefined) changes.converted = v.constant ? v.constant.type() : v.type;
+        if (v.constant) GRAFT_TRY_ASSIGN(v.constant, converted(v.constant));
+        v.type = dtype::float32;
+        return {};
+    }
+    // Types that nodes name, and tensors that they hold.
+    static status convert_attributes(node& n, float32_changes& changes) {
+        for (attribute& a : n.attributes) {
+            const bool names_type = (n.op_type == "Cast" && a.name == "to") || a.name == "dtype" || a.name == "output_datatype";
+            if (names_type && is_other_float(static_cast<dtype>(a.integer))) {
+                if (changes.converted == dtype::undefined) changes.converted = static_cast<dtype>(a.integer);
+                a.integer = static_cast<std::int64_t>(dtype::float32);
+            }
+            if (a.kind == attribute_kind::tensor && is_other_float(a.tensor.type())) GRAFT_TRY_ASSIGN(a.tensor, converted(a.tensor));
+            if (!a.graph) continue;
+            auto body = std::make_shared<graph>(*a.graph);
+            for (value& v : body->values) GRAFT_TRY(convert(v, changes));
+            for (node& inner : body->nodes) GRAFT_TRY(convert_attributes(inner, changes));
+            a.graph = std::move(body);
+        }
+        return {};
+    }
+
+    // -- quantisation --
+
+    bool is_quantized(value_id id) const { return id != no_value && index(id) < quantized_.size() && quantized_[index(id)].real != no_value; }
+    bool same(value_id a, value_id b) const {
+        if (a == b) return true;
+        const tensor *x = constant(a), *y = constant(b);
+        if (a == no_value || b == no_value) {
+            // A zero point that is left out is zero.
+            const tensor* other = a == no_value ? y : x;
+            for (std::int64_t i = 0; other && i < other->elements(); ++i)
+                if (element_as_double(other->type(), other->raw(), i) != 0) return false;
+            return other != nullptr;
+        }
+        if (!x || !y || x->elements() != y->elements()) return false;
+        for (std::int64_t i = 0; i < x->elements(); ++i)
+            if (element_as_double(x->type(), x->raw(), i) != element_as_double(y->type(), y->raw(), i)) return false;
+        return true;
+    }
+    void mark(value_id id, value_id real, value_id scale, value_id zero, std::int64_t axis) {
+        quantized_.resize(g_.values.size());
+        quantized_[index(id)] = {real, scale, zero, axis};
+    }
+
+    // A scale or zero point as float32, shaped to meet a value of that rank by broadcasting.
+    result<tensor> along(value_id id, int rank, std::int64_t axis) const {
+        const tensor& from = *constant(id);
+        tensor to;
+        shape e;
+        if (from.elements() > 1) e = shape::filled(rank, 1), e[static_cast<int>(axis < 0 ? axis + rank : axis)] = from.elements();
+        GRAFT_TRY_ASSIGN(to, tensor::make(dtype::float32, e));
+        for (std::int64_t i = 0; i < from.elements(); ++i) to.data<float>()[i] = static_cast<float>(element_as_double(from.type(), from.raw(), i));
+        return to;
+    }
+    std::string name_of(value_id id) const { return g_.values[index(id)].name; }
+
+    status need_constants(const node& n, std::initializer_list<value_id> ids) const {
+        for (value_id id : ids)
+            if (id != no_value && !constant(id)) return fail(errc::op_unsupported, place(n), "its scales and zero points have to be constants for the network to learn in float32");
+        return {};
+    }
+
+    // What the integers of `id` stand for by this scale and zero point: a constant, what is known of the value, or DequantizeLinear of an input.
+    status real_of(const node& n, value_id id, value_id scale, value_id zero, std::int64_t axis, value_id& real) {
+        GRAFT_TRY(need_constants(n, {scale, zero}));
+        const int rank = extents(id).rank();
+        if (const tensor* t = constant(id)) {
+            const tensor &s = *constant(scale), *z = constant(zero);
+            tensor made;
+            GRAFT_TRY_ASSIGN(made, tensor::make(dtype::float32, t->shape()));
+            std::int64_t inner = 1;
+            const std::int64_t at = axis < 0 ? axis + rank : axis;
+            if (s.elements() > 1 && (at < 0 || at >= rank || t->shape()[static_cast<int>(at)] != s.elements()))
+                return fail(errc::op_unsupported, place(n), "it has scales by blocks, of which the form in float32 is not known");
+            for (int a = static_cast<int>(at) + 1; a < rank; ++a) inner *= t->shape()[a];
+            for (std::int64_t i = 0; i < t->elements(); ++i) {
+                const std::int64_t k = s.elements() > 1 ? i / inner % s.elements() : 0;
+                const double off = z ? element_as_double(z->type(), z->raw(), z->elements() > 1 ? k : 0) : 0;
+                made.data<float>()[i] = static_cast<float>((element_as_double(t->type(), t->raw(), i) - off) * element_as_double(s.type(), s.raw(), k));
+            }
+            real = write_.constant(name_of(id), std::move(made));
+            return {};
+        }
+        if (!is_quantized(id)) {
+            std::vector<value_id> in{id, scale};
+            if (zero != no_value) in.push_back(zero);
+            real = write_.add("DequantizeLinear", name_of(id), in, constant(scale)->elements() > 1 ? std::vector<attribute>{integer_attribute("axis", axis)} : std::vector<attribute>(), dtype::float32);
+            return {};
+        }
+        const quantized q = quantized_[index(id)];
+        real = q.real;
+        if (same(q.scale, scale) && same(q.zero, zero)) return {};
+        // The integers first, then by the other scale: (real / s + z - z') * s'.
+        GRAFT_TRY(whole_of(id, real));
+        if (zero != no_value) {
+            tensor z;
+            GRAFT_TRY_ASSIGN(z, along(zero, rank, axis));
+            real = write_.add("Sub", name_of(id), {real, write_.constant(name_of(zero), std::move(z))}, {}, dtype::float32);
+        }
+        tensor s;
+        GRAFT_TRY_ASSIGN(s, along(scale, rank, axis));
+        real = write_.add("Mul", name_of(id), {real, write_.constant(name_of(scale), std::move(s))}, {}, dtype::float32);
+        return {};
+    }
+    // The integers themselves, as float32 that are not rounded.
+    status whole_of(value_id id, value_id& whole) {
+        const quantized q = quantized_[index(id)];
+        const int rank = extents(id).rank();
+        tensor s;
+        whole = q.real;
+        if (q.scale != no_value) {
+            GRAFT_TRY_ASSIGN(s, along(q.scale, rank, q.axis));
+            whole = write_.add("Div", name_of(id), {whole, write_.constant(name_of(q.scale), std::move(s))}, {}, dtype::float32);
+        }
+        if (q.zero == no_value) return {};
+        tensor z;
+        GRAFT_TRY_ASSIGN(z, along(q.zero, rank, q.axis));
+        whole = write_.add("Add", name_of(id), {whole, write_.constant(name_of(q.zero), std::move(z))}, {}, dtype::float32);
+        return {};
+    }
+
+    // `real` cut to what integers of a type can stand for.
+    status saturated(const node& n, value_id& real, value_id out, dtype type, value_id scale, value_id zero, std::int64_t axis) {
+        double low = 0, high = 0;
+        if (!ops::quantized_range(type, low, high)) return {};  // to a small float: it saturates far beyond what is met
+        GRAFT_TRY(need_constants(n, {scale, zero}));
+        tensor least, most;
+        GRAFT_TRY_ASSIGN(least, along(scale, extents(out).rank(), axis));
+        GRAFT_TRY_ASSIGN(most, along(scale, extents(out).rank(), axis));
+        const tensor* z = constant(zero);
+        for (std::int64_t i = 0; i < least.elements(); ++i) {
+            const double s = static_cast<double>(least.data<float>()[i]), off = z ? element_as_double(z->type(), z->raw(), z->elements() > 1 ? i : 0) : 0;
+            least.data<float>()[i] = static_cast<float>((low - off) * s);
+            most.data<float>()[i] = static_cast<float>((high - off) * s);
+        }
+        const std::string stem = name_of(out);
+        if (least.elements() > 1) {
+            real = write_.add("Max", stem, {real, write_.constant(stem, std::move(least))}, {}, dtype::float32);
+            real = write_.add("Min", stem, {real, write_.constant(stem, std::move(most))}, {}, dtype::float32);
+        } else if (g_.version_of("") < 11)
+            real = write_.add("Clip", stem, {real}, {real_attribute("min", least.data<float>()[0]), real_attribute("max", most.data<float>()[0])}, dtype::float32);
+        else
+            real = write_.add("Clip", stem, {real, write_.number(stem, static_cast<double>(least.data<float>()[0])), write_.number(stem, static_cast<double>(most.data<float>()[0]))}, {}, dtype::float32);
+        return {};
+    }
+
+    static bool moves_only(const node& n) {
+        if (n.op && (n.op->flags & op_flag::view)) return true;
+        for (const char* name : {"Transpose", "MaxPool", "GlobalMaxPool", "Slice", "Split", "Gather", "Expand", "Tile", "DepthToSpace", "SpaceToDepth", "Concat"})
+            if (n.op_type == name) return true;
+        return false;
+    }
+
+    // Does away with a node of quantised arithmetic; `done`: what it made is told otherwise now.
+    status dequantize(node& n, bool& done) {
+        bool reads = false;
+        for (value_id id : n.inputs) reads |= is_quantized(id);
+        if (n.domain.empty()) {
+            done = true;
+            if (n.op_type == "QuantizeLinear") return quantize_linear(n);
+            if (n.op_type == "DequantizeLinear") return dequantize_linear(n, done);
+            if (n.op_type == "DynamicQuantizeLinear") return dynamic_quantize(n);
+            if (n.op_type == "QLinearConv") return qlinear_conv(n);
+            if (n.op_type == "QLinearMatMul") return qlinear_matmul(n);
+            if (n.op_type == "ConvInteger" || n.op_type == "MatMulInteger") return integer_product(n);
+            if (reads && n.op_type == "Cast") return cast_quantized(n);
+            if (reads && moves_only(n)) return move_quantized(n);
+            done = false;
+        }
+        if (reads) return fail(errc::op_unsupported, place(n), "it works on quantised integers, and its form in float32 is not known");
+        return {};
+    }
+
+    status quantize_linear(node& n) {
+        const std::int64_t axis = integer(n, "axis", 1);
+        value_id real = n.inputs[0];
+        const value_id zero = input(n, 2);
+        const dtype type = zero != no_value ? type_of(zero) : static_cast<dtype>(integer(n, "output_dtype", static_cast<std::int64_t>(dtype::uint8)));
+        if (integer(n, "block_size", 0)) return fail(errc::op_unsupported, place(n), "it has scales by blocks, of which the form in float32 is not known");
+        GRAFT_TRY(saturated(n, real, n.outputs[0], type, n.inputs[1], zero, axis));
+        mark(n.outputs[0], real, n.inputs[1], zero, axis);
+        return {};
+    }
+    status dequantize_linear(node& n, bool& done) {
+        const std::int64_t axis = integer(n, "axis", 1);
+        const value& folded = known_.values[index(n.outputs[0])];
+        if (folded.constant) {
+            tensor made;
+            GRAFT_TRY_ASSIGN(made, converted(folded.constant));
+            return become_constant(n.outputs[0], std::move(made));
+        }
+        if (!constant(n.inputs[0]) && !is_quantized(n.inputs[0])) return done = false, status();  // integers from outside
+        value_id real = no_value;
+        GRAFT_TRY(real_of(n, n.inputs[0], n.inputs[1], input(n, 2), axis, real));
+        return stands_for(n.outputs[0], real);
+    }
+    status become_constant(value_id id, tensor made) {
+        value& v = g_.values[index(id)];
+        v.type = made.type();
+        v.extents = made.shape();
+        v.has_shape = true;
+        v.constant = std::move(made);
+        return {};
+    }
+    // Whatever reads `id` gets `real`.
+    status stands_for(value_id id, value_id real) {
+        if (const tensor* t = constant(real)) return become_constant(id, *t);
+        if (!kept_[index(id)]) return alias_[index(id)] = real, status();
+        node copy;
+        copy.name = name_of(id);
+        copy.inputs = {real};
+        copy.outputs = {id};
+        write_.become(copy, "Identity");
+        g_.nodes.push_back(std::move(copy));
+        g_.values[index(id)].type = dtype::float32;
+        return {};
+    }
+    // By a scale of 1: the numbers stand for themselves, and the scale that comes out is that.
+    status dynamic_quantize(node& n) {
+        mark(n.outputs[0], n.inputs[0], no_value, no_value, 1);
+        for (std::size_t i = 1; i < n.outputs.size(); ++i) {
+            if (n.outputs[i] == no_value) continue;
+            tensor made;
+            GRAFT_TRY_ASSIGN(made, tensor::zeros(i == 1 ? dtype::float32 : dtype::uint8, shape{}));
+            if (i == 1) made.data<float>()[0] = 1;
+            GRAFT_TRY(become_constant(n.outputs[i], std::move(made)));
+        }
+        return {};
+    }
+    status qlinear_conv(node& n) {
+        value_id x = no_value, w = no_value, bias = no_value;
+        GRAFT_TRY(real_of(n, n.inputs[0], n.inputs[1], n.inputs[2], 1, x));
+        GRAFT_TRY(real_of(n, n.inputs[3], n.inputs[4], n.inputs[5], 0, w));
+        if (input(n, 8) != no_value) GRAFT_TRY(real_bias(n, n.inputs[8], n.inputs[1], n.inputs[4], bias));
+        std::vector<value_id> in{x, w};
+        if (bias != no_value) in.push_back(bias);
+        value_id y = write_.add("Conv", name_of(n.outputs[0]), in, n.attributes, dtype::float32);
+        GRAFT_TRY(saturated(n, y, n.outputs[0], type_of(n.inputs[7]), n.inputs[6], n.inputs[7], 1));
+        mark(n.outputs[0], y, n.inputs[6], n.inputs[7], 1);
+        return {};
+    }
+    // A bias of integers stands for itself times both scales.
+    status real_bias(const node& n, value_id id, value_id x_scale, value_id w_scale, value_id& bias) {
+        GRAFT_TRY(need_constants(n, {id, x_scale, w_scale}));
+        const tensor &b = *constant(id), &x = *constant(x_scale), &w = *constant(w_scale);
+        tensor made;
+        GRAFT_TRY_ASSIGN(made, converted(b));
+        for (std::int64_t i = 0; i < made.elements(); ++i)
+            made.data<float>()[i] = static_cast<float>(element_as_double(b.type(), b.raw(), i) * element_as_double(x.type(), x.raw(), 0) * element_as_double(w.type(), w.raw(), w.elements() > 1 ? i : 0));
+        bias = write_.constant(name_of(id), std::move(made));
+        return {};
+    }
+    status qlinear_matmul(node& n) {
+        value_id a = no_value, b = no_value;
+        const int out_rank = extents(n.outputs[0]).rank();
+        GRAFT_TRY(real_of(n, n.inputs[0], n.inputs[1], n.inputs[2], -2, a));
+        GRAFT_TRY(real_of(n, n.inputs[3], n.inputs[4], n.inputs[5], -1, b));
+        value_id y = write_.add("MatMul", name_of(n.outputs[0]), {a, b}, {}, dtype::float32);
+        GRAFT_TRY(saturated(n, y, n.outputs[0], type_of(n.inputs[7]), n.inputs[6], n.inputs[7], out_rank - 2));
+        mark(n.outputs[0], y, n.inputs[6], n.inputs[7], out_rank - 2);
+        return {};
+    }
+    // Sums of products of integers less their zero points: exact numbers of their own.
+    status integer_product(node& n) {
+        const bool conv = n.op_type == "ConvInteger";
+        value_id in[2] = {no_value, no_value};
+        for (int i = 0; i < 2; ++i) {
+            const value_id id = n.inputs[static_cast<std::size_t>(i)], zero = input(n, static_cast<std::size_t>(i) + 2);
+            GRAFT_TRY(need_constants(n, {zero}));
+            if (!is_quantized(id) && !constant(id)) {
+                in[i] = write_.add("Cast", name_of(id), {id}, {integer_attribute("to", static_cast<std::int64_t>(dtype::float32))}, dtype::float32);
+            } else if (constant(id)) {
+                tensor made;
+                GRAFT_TRY_ASSIGN(made, converted(*constant(id)));
+                in[i] = write_.constant(name_of(id), std::move(made));
+            } else
+                GRAFT_TRY(whole_of(id, in[i]));
+            const tensor* z = constant(zero);
+            bool any = false;
+            for (std::int64_t k = 0; z && k < z->elements(); ++k) any |= element_as_double(z->type(), z->raw(), k) != 0;
+            if (!any) continue;
+            tensor off;
+            const int rank = extents(id).rank();
+            GRAFT_TRY_ASSIGN(off, along(zero, rank, conv ? 0 : i ? rank - 1 : rank - 2));
+            in[i] = write_.add("Sub", name_of(id), {in[i], write_.constant(name_of(zero), std::move(off))}, {}, dtype::float32);
+        }
+        const value_id y = write_.add(conv ? "Conv" : "MatMul", name_of(n.outputs[0]), {in[0], in[1]}, conv ? n.attributes : std::vector<attribute>(), dtype::float32);
+        mark(n.outputs[0], y, no_value, no_value, 1);
+        return {};
+    }
+    status cast_quantized(node& n) {
+        value_id whole = no_value;
+        GRAFT_TRY(whole_of(n.inputs[0], whole));
+        if (!is_float(static_cast<dtype>(integer(n, "to", 1)))) return mark(n.outputs[0], whole, no_value, no_value, 1), status();
+        return stands_for(n.outputs[0], whole);
+    }
+    status move_quantized(node& n) {
+        if (!is_quantized(n.inputs[0])) return fail(errc::op_unsupported, place(n), "it works on quantised integers, and its form in float32 is not known");
+        const quantized first = quantized_[index(n.inputs[0])];
+        if (constant(first.scale) && constant(first.scale)->elements() > 1) return fail(errc::op_unsupported, place(n), "it moves integers that have a scale a channel");
+        const bool joins = n.op_type == "Concat";
+        for (std::size_t i = 0; i < (joins ? n.inputs.size() : 1); ++i) GRAFT_TRY(real_of(n, n.inputs[i], first.scale, first.zero, 1, n.inputs[i]));
+        for (value_id& id : n.outputs) {
+            if (id == no_value) continue;
+            const value_id real = g_.add_value(write_.fresh(name_of(id)));
+            g_.values.back().type = dtype::float32;
+            mark(id, real, first.scale, first.zero, 1);
+            id = real;
+        }
+        g_.nodes.push_back(std::move(n));
+        return {};
+    }
+
+    // An output of integers is quantised again: what is handed out stays what it was.
+    void hand_out(value_id id) {
+        if (!is_quantized(id)) return;
+        const quantized q = quantized_[index(id)];
+        const bool plain = q.scale == no_value;
+        node n;
+        n.name = name_of(id);
+        n.inputs = {q.real};
+        n.outputs = {id};
+        if (!plain) n.inputs.push_back(q.scale);
+        if (!plain && q.zero != no_value) n.inputs.push_back(q.zero);
+        if (plain)
+            n.attributes.push_back(integer_attribute("to", static_cast<std::int64_t>(type_of(id))));
+        else if (constant(q.scale)->elements() > 1)
+            n.attributes.push_back(integer_attribute("axis", q.axis));
+        write_.become(n, plain ? "Cast" : "QuantizeLinear");
+        g_.nodes.push_back(std::move(n));
+        quantized_[index(id)] = {};
+    }
+    static std::int64_t integer(const node& n, const char* name, std::int64_t otherwise) {
+        const attribute* a = n.find(name);
+        return a ? a->integer : otherwise;
+    }
+
+    graph g_;
+    const graph& known_;  // with the types and shapes of all values
+    node_writer write_;
+    std::vector<char> kept_;          // outputs, and what bodies read: they need a value of their own
+    std::vector<value_id> alias_;     // what is read in place of a value
+    std::vector<quantized> quantized_;
+};
+
+}  // namespace detail
+
+GRAFT_INLINE result<graph> to_float32(graph g, const shape& input, executor& pool, const limits& limit, float32_changes& changes) {
+    graph known;
+    GRAFT_TRY_ASSIGN(known, specialize_first_input(g, input, pool, limit));
+    return detail::float32_rewriter(std::move(g), known).run(changes);
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// A classifier made ready to learn, still with the head that it came with.
+struct prepared_classifier {
+    graft::graph graph;            ///< constants are initializers; its one output is the one that was asked for
+    input_format picture;          ///< its input, with the batch open
+    shape batch;                   ///< the shape of two pictures as it takes them, or of `fixed_batch`
+    float32_changes changes;       ///< what was not float32
+    bool opened = false;           ///< its batch was fixed, and is open now
+    std::int64_t fixed_batch = 0;  ///< above 0: it takes so many pictures at once and no others: training goes through a batch in parts of these
+    std::string fixed_because;     ///< why that could not be changed
+};
+
+/// The one input that is to be given a picture. Errors: train.head (there is none or more than one, or it is no picture of 1 or 3 channels).
+result<input_format> picture_input(const graph& g);
+
+/// Prepares a loaded network for pictures of `spec`, which has to be complete. `output` names the output that is the classifier's; empty: the
+/// only one there is. Errors: train.head, op.unsupported, those of shape inference and memory.
+result<prepared_classifier> prepare_classifier(graph g, const std::string& output, const preprocess_spec& spec, executor& pool, const limits& limit = {});
+
+/// What was done to a network, in sentences for people; empty where nothing was.
+std::vector<std::string> text(const prepared_classifier& made);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// The names of a graph's outputs, for a message.
+inline std::string output_names(const graph& g) {
+    std::string all;
+    for (std::size_t i = 0; i < g.outputs.size() && i < 12; ++i) all += (i ? ", " : "") + g.values[static_cast<std::size_t>(g.outputs[i])].name;
+    return all + (g.outputs.size() > 12 ? ", ..." : "");
+}
+inline status choose_output(graph& g, const std::string& output) {
+    if (g.outputs.empty()) return fail(errc::train_head, g.name, "the network has no output");
+    if (output.empty() && g.outputs.size() > 1)
+        return fail(errc::train_head, g.name, "the network has " + std::to_string(g.outputs.size()) + " outputs: " + output_names(g) + "; say which one is the classifier's with --output NAME");
+    value_id found = no_value;
+    for (value_id id : g.outputs)
+        if (output.empty() || g.values[static_cast<std::size_t>(id)].name == output) found = id;
+    if (found == no_value) return fail(errc::input_name, "--output " + output, "the network has no output of that name; it has " + output_names(g));
+    g.outputs = {found};
+    drop_unread(g);
+    return {};
+}
+
+// The shape of so many pictures as the network takes them.
+inline shape pictures_shape(std::int64_t pictures, const preprocess_spec& spec, std::int64_t height, std::int64_t width) {
+    const std::int64_t channels = spec.order == preprocess_spec::channels::gray ? 1 : 3;
+    return spec.layout == preprocess_spec::axes::nhwc ? shape{pictures, height, width, channels} : shape{pictures, channels, height, width};
+}
+
+}  // namespace detail
+
+GRAFT_INLINE result<input_format> picture_input(const graph& g) {
+    const value* input = nullptr;
+    for (value_id id : g.inputs) {
+        const value& v = g.values[static_cast<std::size_t>(id)];
+        if (v.constant) continue;
+        if (input) return fail(errc::train_head, g.name, "the network asks for more than one input ('" + input->name + "', '" + v.name + "'); a classifier takes one picture");
+        input = &v;
+    }
+    if (!input) return fail(errc::train_head, g.name, "the network has no input; a classifier takes a picture");
+    const std::string where = "input '" + input->name + "'";
+    const shape& e = input->extents;
+    if (!input->has_shape || e.rank() != 4) return fail(errc::train_head, where, "it is " + (input->has_shape ? text(e) : std::string("of any rank")) + "; pictures have 4 dimensions: [N, channels, height, width] or [N, height, width, channels]");
+    const std::int64_t channels = e[detail::is_nhwc(e) ? 3 : 1];
+    if (channels >= 0 && channels != 1 && channels != 3) return fail(errc::train_head, where, "it is " + text(e) + ": pictures have 1 channel (gray) or 3 (colours), not " + std::to_string(channels));
+    return input_format{input->type, e, true};
+}
+
+GRAFT_INLINE result<prepared_classifier> prepare_classifier(graph g, const std::string& output, const preprocess_spec& spec, executor& pool, const limits& limit) {
+    prepared_classifier made;
+    GRAFT_TRY_ASSIGN(made.picture, picture_input(g));
+    detail::drop_default_inputs(g);
+    GRAFT_TRY(detail::choose_output(g, output));
+    constants_to_initializers(g);
+    const shape declared = made.picture.extents;
+    const bool nhwc = spec.layout == preprocess_spec::axes::nhwc;
+    // What the specification leaves open, such as a whole picture of any size, the network has to tell.
+    std::int64_t height = declared[nhwc ? 1 : 2], width = declared[nhwc ? 2 : 3];
+    if (spec.crop == preprocess_spec::crop_rule::exact) height = spec.crop_height, width = spec.crop_width;
+    else if (spec.resize == preprocess_spec::size_rule::exact) height = spec.resize_height, width = spec.resize_width;
+    if (height < 1 || width < 1) return fail(errc::usage_preprocess, text(spec), "`crop` or `resize=HxW` is needed, as neither it nor the network says how large pictures are");
+    const std::int64_t fixed = declared[0] > 0 ? declared[0] : 1;
+    const shape one = detail::pictures_shape(fixed, spec, height, width);
+    GRAFT_TRY_ASSIGN(g, to_float32(std::move(g), one, pool, limit, made.changes));
+    auto opened = open_batch(g, one, pool, limit);
+    made.batch = detail::pictures_shape(2, spec, height, width);
+    if (opened.ok()) {
+        made.opened = !takes_any_batch(g, one, pool, limit);
+        g = std::move(opened).value();
+    } else if (opened.error().code() == errc::graph_fixed_batch && declared[0] > 0) {
+        made.fixed_batch = fixed;
+        made.fixed_because = opened.error().where() + ": " + opened.error().detail();
+        made.batch = one;
+    } else
+        return opened.take_status();
+    made.graph = std::move(g);
+    GRAFT_TRY_ASSIGN(made.picture, picture_input(made.graph));
+    return made;
+}
+
+GRAFT_INLINE std::vector<std::string> text(const prepared_classifier& made) {
+    std::vector<std::string> notes;
+    if (made.changes.dequantized) notes.push_back("its quantised weights were dequantised: it learns, and is written, in float32");
+    if (made.changes.converted != dtype::undefined) notes.push_back(std::string("its ") + name(made.changes.converted) + " values were converted: it learns, and is written, in float32");
+    if (made.opened) notes.push_back("it was exported for a fixed batch, which is open now");
+    if (made.fixed_batch > 0)
+        notes.push_back("it only takes " + std::to_string(made.fixed_batch) + " at a time, so that batches are computed in parts of as many and statistics of normalisation stay as they are (" + made.fixed_because + ")");
+    return notes;
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_HEAT_MAP_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_HEAT_MAP_HPP
 // ---- graft/train/heat_map.hpp
 // Where a network looked: a map of weights laid over the picture in colours of even steps, as for Grad-CAM.
 
@@ -20869,6 +20669,3318 @@ GRAFT_INLINE result<image> overlay_heat_map(const image& picture, const float* m
 
 GRAFT_END_NAMESPACE
 #endif
+#endif
+
+#include <algorithm>
+#include <cstdio>
+
+GRAFT_BEGIN_NAMESPACE
+
+GRAFT_INLINE result<explainer> explainer::load(const std::string& path, const classifier_options& options) {
+    load_options how = options.load;
+    how.open_batch = true;
+    graft::model m;
+    GRAFT_TRY_ASSIGN(m, graft::load(path, how));
+    return make(m, options);
+}
+
+GRAFT_INLINE result<explainer> explainer::make(const graft::model& m, const classifier_options& options) {
+    auto named = classifier::make(m, options);
+    if (!named.ok()) return named.take_status();
+    explainer made(std::move(named).value(), options);
+    input_format declared;
+    GRAFT_TRY_ASSIGN(declared, picture_input(m.graph()));
+    const preprocess_spec& wanted = made.named_.preprocessing().spec;
+    GRAFT_TRY_ASSIGN(made.preprocess_, complete(wanted, declared));
+    // Gradients are of float32, whatever the network came in.
+    prepared_classifier prepared;
+    GRAFT_TRY_ASSIGN(prepared, prepare_classifier(m.graph(), m.outputs()[made.named_.output()].name, made.preprocess_, *made.pool_, made.limits_));
+    if (prepared.fixed_batch > 1)
+        return fail(errc::input_shape, "input", "the network is fixed to batches of " + std::to_string(prepared.fixed_batch) + ", and a map takes one picture: export it with an open batch, or with 1");
+    made.network_ = std::move(prepared.graph);
+    made.format_ = prepared.picture;
+    GRAFT_TRY_ASSIGN(made.preprocess_, complete(wanted, made.format_));
+    // What the network lacks is told before the first picture.
+    shape one = prepared.batch;
+    one[0] = 1;
+    GRAFT_TRY(made.plan(one));
+    return made;
+}
+
+GRAFT_INLINE status explainer::plan(const shape& input) {
+    if (planned_ == input && planned_.rank() > 0) return {};
+    for (int i = 0; i < input.rank() && format_.extents.rank() == input.rank(); ++i)
+        if (format_.extents[i] >= 0 && format_.extents[i] != input[i])
+            return fail(errc::input_shape, "explain", "prepared pictures have the shape " + text(input) + "; the network asks for " + text(format_.extents) + ": --preprocess says how they are prepared");
+    const value_id logits = logits_of(network_);
+    GRAFT_TRY_ASSIGN(features_, find_feature_map(network_, logits, input, *pool_, limits_));
+    GRAFT_TRY_ASSIGN(cam_, grad_cam::make(network_, features_, logits, input, *pool_, limits_));
+    planned_ = input;
+    return {};
+}
+
+GRAFT_INLINE status explainer::prepare(const image& picture, image& seen, tensor& input) {
+    GRAFT_TRY_ASSIGN(seen, resize_and_crop(picture, preprocess_, format_, limits_));
+    GRAFT_TRY_ASSIGN(input, to_tensor(seen, preprocess_, format_));
+    return plan(input.shape());
+}
+
+GRAFT_INLINE result<explanation> explainer::explain(const image& seen, const tensor& input, prediction answer) {
+    constexpr std::int64_t least_side = 160, wanted_side = 224;
+    explanation e;
+    GRAFT_TRY_ASSIGN(e.map, cam_.map(input, answer.index));
+    const std::int64_t side = std::min(seen.height, seen.width), times = side < least_side ? (wanted_side + side - 1) / side : 1;
+    image large;
+    GRAFT_TRY_ASSIGN(large, resize(seen, seen.height * times, seen.width * times, filter::nearest));
+    GRAFT_TRY_ASSIGN(e.picture, overlay_heat_map(large, e.map.data<float>(), e.map.shape()[0], e.map.shape()[1]));
+    char share[32];
+    std::snprintf(share, sizeof share, " %.1f %%", 100 * answer.probability);
+    const int room = static_cast<int>(large.width / detail::font_width) - 1 - static_cast<int>(std::strlen(share));
+    GRAFT_TRY_ASSIGN(e.picture, detail::with_caption(e.picture, {detail::cut_text(detail::drawn_name(answer.label, answer.index), room) + share}));
+    e.answer = std::move(answer);
+    return e;
+}
+
+GRAFT_INLINE result<std::vector<explanation>> explainer::best(const image& picture, int top) {
+    std::vector<prediction> answers;
+    GRAFT_TRY_ASSIGN(answers, named_.classify(picture, top));
+    image seen;
+    tensor input;
+    GRAFT_TRY(prepare(picture, seen, input));
+    std::vector<explanation> all;
+    for (prediction& answer : answers) {
+        explanation e;
+        GRAFT_TRY_ASSIGN(e, explain(seen, input, std::move(answer)));
+        all.push_back(std::move(e));
+    }
+    return all;
+}
+
+GRAFT_INLINE result<explanation> explainer::of(const image& picture, int index) {
+    std::vector<double> probabilities;
+    GRAFT_TRY_ASSIGN(probabilities, named_.probabilities(picture));
+    const std::size_t at = static_cast<std::size_t>(index);
+    if (index < 0 || at >= probabilities.size())
+        return fail(errc::data_label_range, "class " + std::to_string(index), "the network has " + std::to_string(probabilities.size()) + " classes");
+    const std::vector<std::string>& names = named_.labels();
+    image seen;
+    tensor input;
+    GRAFT_TRY(prepare(picture, seen, input));
+    return explain(seen, input, {index, at < names.size() ? names[at] : std::to_string(index), probabilities[at]});
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_OPS_GRADIENTS_HPP
+#define GRAFT_SINGLE_GRAFT_OPS_GRADIENTS_HPP
+// ---- graft/ops/gradients.hpp
+// The gradients of the operators, and the operators of the domain `graft` that training adds. Part of train.hpp.
+
+#ifndef GRAFT_SINGLE_GRAFT_GRAPH_GRADIENT_HPP
+#define GRAFT_SINGLE_GRAFT_GRAPH_GRADIENT_HPP
+// ---- graft/graph/gradient.hpp
+// Gradients: functions that build, for one node, the nodes of back-propagation through it.
+
+#ifndef GRAFT_SINGLE_GRAFT_CORE_SHARDS_HPP
+#define GRAFT_SINGLE_GRAFT_CORE_SHARDS_HPP
+// ---- graft/core/shards.hpp
+// Sums over a batch as one fixed tree over logical shards, so that neither threads nor replicas change a bit of them.
+
+
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// How a batch is cut: the samples in halves (the second one the larger), and those in halves, until there are `count` parts; some are
+/// empty where there are fewer samples. Each shard is summed by itself, in the order of its samples; the sums are joined in pairs,
+/// ((0+1)+(2+3))+((4+5)+(6+7)), empty ones as +0. So half of a batch in half of the shards is a batch of its own, cut in the same places.
+struct shards {
+    static constexpr int most = 256;
+    int count = 8;  ///< a power of two, 1 ... most
+
+    static constexpr bool legal(std::int64_t count) noexcept { return count >= 1 && count <= most && (count & (count - 1)) == 0; }
+    /// The first sample of shard s of n samples; n for s = count.
+    constexpr std::int64_t first(std::int64_t n, int s) const noexcept {
+        if (s >= count) return n;
+        std::int64_t low = 0, high = n;
+        for (int part = count / 2; part > 0; part /= 2) {
+            const std::int64_t middle = low + (high - low) / 2;
+            if (s & part)
+                low = middle;
+            else
+                high = middle;
+        }
+        return low;
+    }
+    constexpr std::int64_t last(std::int64_t n, int s) const noexcept { return first(n, s + 1); }
+};
+
+/// Sums leaf(s) over the shards [first, first + count) by the tree; `count` is a power of two.
+template <class T, class F>
+inline T sum_shards(int first, int count, const F& leaf) {
+    if (count == 1) return leaf(first);
+    const T left = sum_shards<T>(first, count / 2, leaf);
+    return left + sum_shards<T>(first + count / 2, count / 2, leaf);
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_GRAPH_EMITTER_HPP
+#define GRAFT_SINGLE_GRAFT_GRAPH_EMITTER_HPP
+// ---- graft/graph/emitter.hpp
+// Adds nodes to a graph whose shapes are known: what gradients, losses and optimisers are written with.
+
+
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// Finds the row of an operator; null where there is none.
+using op_finder = const op_row* (*)(const char* domain, const char* name, int version);
+
+/// Appends nodes at the newest opset, each bound to its row and with the types and shapes of its outputs inferred at once, so every
+/// input has to have a known shape. The first mistake is kept in `failure`; after it every call gives `no_value`.
+class emitter {
+public:
+    emitter(graph& target, op_finder find, const limits& limit) : g_(target), find_(find), limit_(limit) {}
+
+    /// An operator of ai.onnx with one output.
+    value_id apply(const char* op_type, std::vector<value_id> inputs, std::vector<attribute> attributes = {}) {
+        return apply_all("", op_type, std::move(inputs), std::move(attributes), 1)[0];
+    }
+    /// An operator of the domain graft with one output.
+    value_id apply_graft(const char* op_type, std::vector<value_id> inputs, std::vector<attribute> attributes = {}) {
+        return apply_all("graft", op_type, std::move(inputs), std::move(attributes), 1)[0];
+    }
+    /// Any operator with `count` outputs.
+    std::vector<value_id> apply_all(const char* domain, const char* op_type, std::vector<value_id> inputs, std::vector<attribute> attributes, int count);
+
+    value_id add(value_id a, value_id b) { return apply("Add", {a, b}); }
+    value_id sub(value_id a, value_id b) { return apply("Sub", {a, b}); }
+    value_id mul(value_id a, value_id b) { return apply("Mul", {a, b}); }
+    value_id div(value_id a, value_id b) { return apply("Div", {a, b}); }
+    value_id neg(value_id a) { return apply("Neg", {a}); }
+    /// x reshaped to `to`, whose extents are known; x itself where it has that shape.
+    value_id reshape(value_id x, const shape& to);
+    /// A number of the type of `like`.
+    value_id number(double v, value_id like);
+    /// A constant of one dimension.
+    value_id integers(const std::vector<std::int64_t>& v);
+    value_id constant(tensor data, const char* stem = "constant");
+    /// Zeros of the type of `like`.
+    value_id zeros(const shape& extents, value_id like);
+
+    shape extents(value_id id) const { return g_.values[static_cast<std::size_t>(id)].extents; }
+    dtype type(value_id id) const { return g_.values[static_cast<std::size_t>(id)].type; }
+    const limits& limit() const { return limit_; }
+    graph& target() { return g_; }
+    /// Keeps the first mistake.
+    void mistake(status s) {
+        if (failure.ok()) failure = std::move(s);
+    }
+
+    /// What nodes are called: "<prefix>/<operator>".
+    std::string prefix;
+    status failure;
+
+private:
+    graph& g_;
+    op_finder find_;
+    const limits& limit_;
+};
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+GRAFT_BEGIN_NAMESPACE
+
+GRAFT_INLINE std::vector<value_id> emitter::apply_all(const char* domain, const char* op_type, std::vector<value_id> inputs, std::vector<attribute> attributes, int count) {
+    std::vector<value_id> made(static_cast<std::size_t>(count), no_value);
+    if (!failure.ok()) return made;
+    node n;
+    n.op_type = op_type;
+    n.domain = domain;
+    n.version = newest_opset;
+    n.op = find_(domain, op_type, newest_opset);
+    n.inputs = std::move(inputs);
+    n.attributes = std::move(attributes);
+    n.name = prefix + "/" + op_type + "_" + std::to_string(g_.nodes.size());
+    if (!n.op || !n.op->infer) return mistake(fail(errc::op_unsupported, place(n), "this build does not hold the operator, which training needs")), made;
+    std::vector<tensor_view> in;
+    for (value_id id : n.inputs) {
+        if (id == no_value) {
+            in.push_back({});
+            continue;
+        }
+        const value& v = g_.values[static_cast<std::size_t>(id)];
+        if (!v.constant && (!v.has_shape || !v.extents.known()))
+            return mistake(fail(errc::train_no_gradient, place(n), "the shape of its input '" + v.name + "' cannot be told before running")), made;
+        in.push_back(v.constant ? view(v.constant) : tensor_view{v.type, v.extents, nullptr});
+    }
+    for (int i = 0; i < count; ++i) {
+        made[static_cast<std::size_t>(i)] = g_.add_value(n.name + (i ? "." + std::to_string(i) : std::string()));
+        n.outputs.push_back(made[static_cast<std::size_t>(i)]);
+    }
+    std::vector<tensor_view> out(made.size());
+    infer_context c{{n, in.data(), static_cast<int>(in.size()), out.data(), count, limit_}};
+    status inferred = n.op->infer(c);
+    if (inferred.ok() && c.deferred) inferred = fail(errc::train_no_gradient, place(n), "its shape cannot be told before running");
+    if (!inferred.ok()) return mistake(std::move(inferred)), made;
+    for (std::size_t i = 0; i < made.size(); ++i) {
+        value& v = g_.values[static_cast<std::size_t>(made[i])];
+        v.type = out[i].type;
+        v.extents = out[i].extents;
+        v.has_shape = true;
+    }
+    g_.nodes.push_back(std::move(n));
+    return made;
+}
+
+GRAFT_INLINE value_id emitter::reshape(value_id x, const shape& to) {
+    if (!failure.ok() || x == no_value || extents(x) == to) return x;
+    return apply("Reshape", {x, integers(std::vector<std::int64_t>(to.begin(), to.end()))}, {integer_attribute("allowzero", 1)});
+}
+GRAFT_INLINE value_id emitter::number(double v, value_id like) {
+    if (!failure.ok() || like == no_value) return no_value;
+    auto made = tensor::make(type(like), shape{});
+    if (!made.ok()) return mistake(made.take_status()), no_value;
+    store_from_double(made->type(), made->raw(), 0, 1, &v);
+    return g_.add_constant(prefix + "/number_" + std::to_string(g_.values.size()), std::move(made).value());
+}
+GRAFT_INLINE value_id emitter::integers(const std::vector<std::int64_t>& v) {
+    auto made = tensor::make(dtype::int64, shape{static_cast<std::int64_t>(v.size())});
+    if (!made.ok()) return mistake(made.take_status()), no_value;
+    for (std::size_t i = 0; i < v.size(); ++i) made->data<std::int64_t>()[i] = v[i];
+    return g_.add_constant(prefix + "/integers_" + std::to_string(g_.values.size()), std::move(made).value());
+}
+GRAFT_INLINE value_id emitter::constant(tensor data, const char* stem) {
+    return g_.add_constant(prefix + "/" + stem + "_" + std::to_string(g_.values.size()), std::move(data));
+}
+GRAFT_INLINE value_id emitter::zeros(const shape& extents, value_id like) {
+    if (!failure.ok()) return no_value;
+    auto made = tensor::zeros(type(like), extents);
+    if (!made.ok()) return mistake(made.take_status()), no_value;
+    return constant(std::move(made).value(), "zeros");
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// What the gradient of an operator is given: the node, the gradients of its outputs, and where to build. Every shape is known.
+struct gradient_context {
+    emitter& build;
+    const node& n;                       ///< the forward node; stays valid while nodes are emitted
+    const std::vector<value_id>& given;  ///< gradient of each output; no_value: nothing flows from there
+    const std::vector<char>& wanted;     ///< whether the gradient of each input is asked for
+    std::vector<value_id>& made;         ///< answers, one an input; no_value stands for zero
+    int shards;                          ///< of sums over the batch: the attribute of operators that make them
+
+    /// Input i, or no_value where it was left out.
+    value_id in(int i) const noexcept { return i < static_cast<int>(n.inputs.size()) ? n.inputs[static_cast<std::size_t>(i)] : no_value; }
+    value_id out(int i = 0) const noexcept { return n.outputs[static_cast<std::size_t>(i)]; }
+    /// Output i of the forward node, which is asked to make it where nobody has yet.
+    value_id also(int i);
+    /// Gradient of output i; no_value where nothing flows from it.
+    value_id dy(int i = 0) const noexcept { return given[static_cast<std::size_t>(i)]; }
+    bool wants(int i) const noexcept { return i < static_cast<int>(wanted.size()) && wanted[static_cast<std::size_t>(i)] != 0; }
+    void give(int i, value_id gradient) { made[static_cast<std::size_t>(i)] = gradient; }
+    /// Gives the gradient of a broadcast input: sums it down to the input's shape.
+    void give_summed(int i, value_id gradient) { give(i, sum_to(gradient, build.extents(in(i)))); }
+
+    /// x summed over the axes along which `to` was broadcast (numpy's rules), by the tree of shards where the batch is among them.
+    value_id sum_to(value_id x, const shape& to) {
+        if (!build.failure.ok() || x == no_value || build.extents(x) == to) return x;
+        return build.apply_graft("SumTo", {x}, {integers_attribute("shape", std::vector<std::int64_t>(to.begin(), to.end())), integer_attribute("shards", shards)});
+    }
+    shape extents(value_id id) const { return build.extents(id); }
+    /// Contents of a constant input of integers, such as axes; false where they are not known.
+    bool constant_integers(int i, std::vector<std::int64_t>& values) const;
+
+    std::int64_t integer(const char* name, std::int64_t otherwise) const noexcept {
+        const attribute* a = n.find(name);
+        return a ? a->integer : otherwise;
+    }
+    float real(const char* name, float otherwise) const noexcept {
+        const attribute* a = n.find(name);
+        return a ? a->real : otherwise;
+    }
+    /// The attribute of that name as the node has it, for an operator that takes the same; nothing where it is left out.
+    void copy_attribute(const char* name, std::vector<attribute>& to) const {
+        if (const attribute* a = n.find(name)) to.push_back(*a);
+    }
+    /// Refuses: train.no_gradient at this node.
+    status refuse(const char* why) const;
+};
+
+/// The gradient of an operator; null `gradient`: nothing ever flows through it (Shape, Floor, comparisons).
+struct gradient_row {
+    const char* name;
+    const char* domain;
+    gradient_function gradient;
+};
+
+/// A run of gradient rows.
+struct gradient_table {
+    const gradient_row* rows;
+    int size;
+};
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+GRAFT_BEGIN_NAMESPACE
+
+GRAFT_INLINE status gradient_context::refuse(const char* why) const { return fail(errc::train_no_gradient, place(n), why); }
+
+GRAFT_INLINE value_id gradient_context::also(int i) {
+    graph& g = build.target();
+    const std::size_t at = static_cast<std::size_t>(i);
+    node* forward = nullptr;
+    for (node& each : g.nodes)
+        if (!each.outputs.empty() && each.outputs[0] == n.outputs[0]) forward = &each;
+    if (!forward || !build.failure.ok()) return no_value;
+    if (at < forward->outputs.size() && forward->outputs[at] != no_value) return forward->outputs[at];
+    std::vector<tensor_view> in, out(at + 1);
+    for (value_id id : forward->inputs) {
+        const value* v = id == no_value ? nullptr : &g.values[static_cast<std::size_t>(id)];
+        in.push_back(!v ? tensor_view{} : v->constant ? view(v->constant) : tensor_view{v->type, v->extents, nullptr});
+    }
+    if (forward->outputs.size() <= at) forward->outputs.resize(at + 1, no_value);
+    const value_id more = g.add_value(g.values[static_cast<std::size_t>(n.outputs[0])].name + "." + std::to_string(i));
+    forward->outputs[at] = more;
+    infer_context inferred{{*forward, in.data(), static_cast<int>(in.size()), out.data(), i + 1, build.limit()}};
+    if (status s = forward->op->infer(inferred); !s.ok()) return build.mistake(std::move(s)), no_value;
+    value& v = g.values[static_cast<std::size_t>(more)];
+    v.type = out[at].type;
+    v.extents = out[at].extents;
+    v.has_shape = true;
+    return more;
+}
+
+GRAFT_INLINE bool gradient_context::constant_integers(int i, std::vector<std::int64_t>& values) const {
+    values.clear();
+    if (in(i) == no_value) return false;
+    const tensor& t = build.target().values[static_cast<std::size_t>(in(i))].constant;
+    if (!t) return build.extents(in(i)).elements() == 0 && build.extents(in(i)).rank() > 0;
+    for (std::int64_t k = 0; k < t.elements(); ++k) values.push_back(element_as_int64(t.type(), t.raw(), k));
+    return true;
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+namespace ops {
+
+/// The gradient of an operator; null where it has none.
+const gradient_row* find_gradient(const node& n);
+
+/// `find_op`, and after it the operators that only training has: gradients that are kernels of their own, optimisers.
+const op_row* find_training_op(const char* domain, const char* name, int version);
+
+/// The tables of both, for tests and documents.
+struct gradient_table_list {
+    const gradient_table* tables;
+    int size;
+};
+gradient_table_list all_gradient_tables();
+table_list all_training_op_tables();
+
+}  // namespace ops
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+#include <cstring>
+
+GRAFT_BEGIN_NAMESPACE
+namespace ops {
+
+// Each family's file ends with these, beside its rows.
+GRAFT_INLINE gradient_table_list all_gradient_tables() {
+    static const gradient_table tables[] = {
+        activation_gradients(), arg_gradients(), cast_gradients(), cumulative_gradients(), einsum_gradients(), elementwise_binary_gradients(),
+        elementwise_unary_gradients(), elementwise_variadic_gradients(), gather_gradients(), generate_gradients(), legacy_gradients(),
+        logical_gradients(), loss_gradients(), matmul_gradients(), pad_gradients(), rearrange_gradients(), reduce_gradients(), scatter_gradients(),
+        selection_gradients(), shape_gradients(), slice_gradients(), softmax_gradients(), conv_gradients(), conv_transpose_gradients(),
+        pool_gradients(), norm_gradients(), norm_training_gradients(), random_gradients(), quantize_gradients(), resize_gradients(),
+        attention_gradients(), grid_gradients(), unfold_gradients(), detection_gradients(), deform_conv_gradients(),
+    };
+    return {tables, static_cast<int>(sizeof tables / sizeof tables[0])};
+}
+GRAFT_INLINE table_list all_training_op_tables() {
+    static const op_table tables[] = {
+        activation_training_ops(), softmax_training_ops(), matmul_training_ops(), pad_training_ops(), reduce_training_ops(), slice_training_ops(), conv_training_ops(),
+        conv_transpose_training_ops(), pool_training_ops(), norm_training_ops(), layer_norm_training_ops(), random_training_ops(), quantize_training_ops(), optimizer_ops(),
+        resize_training_ops(), grid_training_ops(), detection_training_ops(), deform_conv_training_ops(),
+    };
+    return {tables, static_cast<int>(sizeof tables / sizeof tables[0])};
+}
+
+GRAFT_INLINE const gradient_row* find_gradient(const node& n) {
+    const gradient_table_list list = all_gradient_tables();
+    for (int t = 0; t < list.size; ++t)
+        for (int i = 0; i < list.tables[t].size; ++i) {
+            const gradient_row& row = list.tables[t].rows[i];
+            if (n.op_type == row.name && n.domain == row.domain) return &row;
+        }
+    return nullptr;
+}
+
+GRAFT_INLINE const op_row* find_training_op(const char* domain, const char* name, int version) {
+    if (const op_row* row = find_op(domain, name, version)) return row;
+    const table_list list = all_training_op_tables();
+    const op_table lowered = training_lowered_ops();
+    for (int t = 0; t <= list.size; ++t) {
+        const op_table& table = t < list.size ? list.tables[t] : lowered;
+        for (int i = 0; i < table.size; ++i)
+            if (!std::strcmp(table.rows[i].name, name) && !std::strcmp(table.rows[i].domain, domain)) return table.rows + i;
+    }
+    return nullptr;
+}
+
+}  // namespace ops
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_PASSES_DIFFERENTIATE_HPP
+#define GRAFT_SINGLE_GRAFT_PASSES_DIFFERENTIATE_HPP
+// ---- graft/passes/differentiate.hpp
+// Differentiation as a pass: appends the nodes of back-propagation to a graph whose shapes are known.
+
+
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// Appends to `g` what computes the gradient of `loss`, which holds one number, for each value of `wrt`, and returns those gradients:
+/// one of the shape of its value each, or no_value where the loss does not depend on it. Reverse mode; a value that several nodes read
+/// gets the sum of what comes back, in the reverse order of those nodes. Shapes have to be known (`specialize`). Sums over the batch
+/// are trees over `shards`. Errors: train.no_gradient (names the node), memory.oom.
+result<std::vector<value_id>> differentiate(graph& g, value_id loss, const std::vector<value_id>& wrt, int shards, const limits& limit);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+class differentiator {
+public:
+    differentiator(graph& g, int shards, const limits& limit) : g_(g), emit_(g, ops::find_training_op, limit), shards_(shards) {}
+
+    status run(value_id loss, const std::vector<value_id>& wrt, std::vector<value_id>& gradients) {
+        const std::size_t forward = g_.nodes.size();
+        std::vector<char> depends(g_.values.size(), 0);
+        for (value_id id : wrt) depends[index(id)] = 1;
+        for (std::size_t i = 0; i < forward; ++i) {
+            const node& n = g_.nodes[i];
+            bool any = false;
+            for (value_id id : n.inputs) any |= id != no_value && depends[index(id)];
+            for (value_id id : n.outputs)
+                if (id != no_value) depends[index(id)] |= any;
+        }
+        gradient_.assign(g_.values.size(), no_value);
+        auto one = tensor::make(g_.values[index(loss)].type, g_.values[index(loss)].extents);
+        if (!one.ok()) return one.take_status();
+        if (one->elements() != 1) return fail(errc::op_shape, g_.values[index(loss)].name, "a loss is one number; this has the shape " + text(one->shape()));
+        const double seed = 1;
+        store_from_double(one->type(), one->raw(), 0, 1, &seed);
+        emit_.prefix = "gradient";
+        gradient_[index(loss)] = emit_.constant(std::move(one).value(), "seed");
+        for (std::size_t i = forward; i-- > 0;) GRAFT_TRY(through(i, depends));
+        gradients.clear();
+        for (value_id id : wrt) gradients.push_back(gradient_[index(id)]);
+        return std::move(emit_.failure);
+    }
+
+private:
+    static std::size_t index(value_id id) { return static_cast<std::size_t>(id); }
+
+    status through(std::size_t i, const std::vector<char>& depends) {
+        const node n = g_.nodes[i];  // a copy: the list grows
+        std::vector<value_id> given, made(n.inputs.size(), no_value);
+        std::vector<char> wanted;
+        bool flows = false, asked = false;
+        for (value_id id : n.outputs) {
+            given.push_back(id == no_value ? no_value : gradient_[index(id)]);
+            flows |= given.back() != no_value;
+        }
+        for (value_id id : n.inputs) {
+            wanted.push_back(id != no_value && depends[index(id)] && is_float(g_.values[index(id)].type));
+            asked |= wanted.back() != 0;
+        }
+        if (!flows || !asked) return {};
+        const gradient_row own{n.op_type.c_str(), n.domain.c_str(), n.op ? n.op->gradient : nullptr};
+        const gradient_row* row = own.gradient ? &own : ops::find_gradient(n);
+        if (!row) return fail(errc::train_no_gradient, place(n), "this operator has no gradient, and a weight that learns lies before it: freeze what lies before it");
+        if (!row->gradient) return {};
+        emit_.prefix = "gradient/" + (n.name.empty() ? n.op_type : n.name);
+        gradient_context c{emit_, n, given, wanted, made, shards_};
+        GRAFT_TRY(row->gradient(c));
+        GRAFT_TRY(std::move(emit_.failure));
+        for (std::size_t k = 0; k < made.size(); ++k) {
+            if (made[k] == no_value || !wanted[k]) continue;
+            if (emit_.extents(made[k]) != emit_.extents(n.inputs[k]))
+                return fail(errc::internal, place(n), "its gradient for input " + std::to_string(k) + " has shape " + text(emit_.extents(made[k])) + " and not " + text(emit_.extents(n.inputs[k])));
+            gradient_.resize(g_.values.size(), no_value);
+            value_id& sum = gradient_[index(n.inputs[k])];
+            const value_id joined = sum == no_value ? made[k] : emit_.add(sum, made[k]);
+            gradient_.resize(g_.values.size(), no_value);
+            gradient_[index(n.inputs[k])] = joined;
+        }
+        return std::move(emit_.failure);
+    }
+
+    graph& g_;
+    emitter emit_;
+    int shards_;
+    std::vector<value_id> gradient_;
+};
+
+}  // namespace detail
+
+GRAFT_INLINE result<std::vector<value_id>> differentiate(graph& g, value_id loss, const std::vector<value_id>& wrt, int shards, const limits& limit) {
+    std::vector<value_id> gradients;
+    GRAFT_TRY(detail::differentiator(g, shards, limit).run(loss, wrt, gradients));
+    return gradients;
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_PASSES_OPEN_BATCH_HPP
+#define GRAFT_SINGLE_GRAFT_PASSES_OPEN_BATCH_HPP
+// ---- graft/passes/open_batch.hpp
+// Opens the batch of a network that was exported for a fixed one: what holds it is rewritten, and every sample is computed as it was alone.
+
+
+GRAFT_BEGIN_NAMESPACE
+
+/// The network for any number of samples along the first axis of its input; its outputs get a row for each. `input` is the shape that its
+/// input has as the network stands, the samples first, every extent known; extents that the network leaves open are fixed to it. A network
+/// that takes any batch already comes back as it is. Nodes have to be bound (`verify_graph`).
+///
+/// Every value is followed from the input: along which axis, and where within it, it holds the samples. As long as each operator computes
+/// samples apart, each slice of a value stays what it was for that sample alone, whichever of the possible places a Reshape gives the samples;
+/// a place that leads nowhere is taken back. Errors: graph.fixed_batch (names the node that the samples cannot pass), input.name (there is no
+/// input, or more than one), those of shape inference.
+result<graph> open_batch(graph g, const shape& input, executor& pool, const limits& limit = {});
+
+/// Whether the network gives as many rows as it is given samples: its outputs for two, by shape inference. `input` as above.
+bool takes_any_batch(const graph& g, const shape& input, executor& pool, const limits& limit = {});
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Follows the samples through a graph whose shapes are known.
+class batch_follower {
+public:
+    batch_follower(const graph& g, value_id input, std::int64_t samples) : g_(g), samples_(samples), input_(input), states_(g.values.size()), maker_(g.values.size(), -1) {
+        for (std::size_t i = 0; i < g.nodes.size(); ++i)
+            for (value_id id : g.nodes[i].outputs)
+                if (id != no_value) maker_[index(id)] = static_cast<int>(i);
+    }
+
+    status run() {
+        states_[index(input_)] = {0, 1};
+        steps_.resize(g_.nodes.size());
+        // A choice that was wrong is made anew a few times; more than that has not been seen to help.
+        std::int64_t visits = 64 * static_cast<std::int64_t>(g_.nodes.size());
+        for (std::size_t i = 0; i < g_.nodes.size();) {
+            if (--visits < 0) return std::move(first_);
+            std::string why;
+            if (pass(i, why)) {
+                ++i;
+                continue;
+            }
+            // What is told in the end is what stood in the way of the likeliest places.
+            if (first_.ok()) first_ = blocked(g_.nodes[i], why);
+            const int back = latest_choice(i);
+            if (back < 0) return std::move(first_);
+            ++steps_[static_cast<std::size_t>(back)].chosen;
+            for (std::size_t k = static_cast<std::size_t>(back) + 1; k <= i; ++k) steps_[k].chosen = 0;
+            i = static_cast<std::size_t>(back);
+        }
+        return {};
+    }
+
+    const std::vector<batch_axis>& states() const { return states_; }
+    batch_step& step(std::size_t i) { return steps_[i].step; }
+
+private:
+    struct visited {
+        batch_step step;
+        std::size_t options = 0, chosen = 0;
+    };
+    static std::size_t index(value_id id) { return static_cast<std::size_t>(id); }
+    static status blocked(const node& n, const std::string& why) {
+        return fail(errc::graph_fixed_batch, place(n), why + ", so that the network only takes the batch that it was exported with");
+    }
+
+    bool pass(std::size_t i, std::string& why) {
+        const node& n = g_.nodes[i];
+        visited& at = steps_[i];
+        at.step = batch_step();
+        at.options = 0;
+        bool carries = false, shapes = true;
+        for (value_id id : n.inputs)
+            if (id != no_value) carries |= !states_[index(id)].none(), shapes &= has_shape(id);
+        for (const attribute& a : n.attributes)
+            if (a.graph)
+                for (const capture& c : a.graph->captures) carries |= !states_[index(c.outer)].none();
+        for (value_id id : n.outputs)
+            if (id != no_value) states_[index(id)] = {}, shapes &= has_shape(id);
+        if (!carries) return true;
+        if (!shapes) return why = "its shape can only be told by running", false;
+        const batch_rule rule = batch_rule_of(n);
+        if (!rule) return why = "the operator may mix samples", false;
+        batch_carrier c(g_, n, states_, samples_);
+        if (!rule(c)) return why = c.why, false;
+        at.options = c.options.size();
+        if (at.options) c.out[0] = c.options[at.chosen];
+        for (std::size_t k = 0; k < n.outputs.size(); ++k)
+            if (n.outputs[k] != no_value) states_[index(n.outputs[k])] = c.out[k];
+        at.step.change = c.change;
+        at.step.repeats = std::move(c.repeats);
+        at.step.natural = c.natural;
+        return true;
+    }
+    bool has_shape(value_id id) const { return g_.values[index(id)].has_shape && g_.values[index(id)].extents.known(); }
+
+    // The last node before node i that had a choice and that node i depends on; -1: none has one left.
+    int latest_choice(std::size_t i) const {
+        std::vector<char> needed(i + 1, 0);
+        needed[i] = 1;
+        for (std::size_t k = i + 1; k-- > 0;) {
+            if (!needed[k]) continue;
+            if (k < i && steps_[k].chosen + 1 < steps_[k].options) return static_cast<int>(k);
+            for (value_id id : g_.nodes[k].inputs)
+                if (id != no_value && maker_[index(id)] >= 0 && maker_[index(id)] < static_cast<int>(k)) needed[static_cast<std::size_t>(maker_[index(id)])] = 1;
+        }
+        return -1;
+    }
+
+    const graph& g_;
+    std::int64_t samples_;
+    value_id input_;
+    std::vector<batch_axis> states_;
+    std::vector<int> maker_;
+    std::vector<visited> steps_;
+    status first_;
+};
+
+// With three times the samples every value has to have three times the extent along their axis, and the others as they were.
+inline status check_opened(const graph& fixed, const graph& opened, const shape& input, const std::vector<batch_axis>& states, executor& pool, const limits& limit) {
+    shape more = input;
+    more[0] *= 3;
+    graph g;
+    GRAFT_TRY_ASSIGN(g, specialize_first_input(opened, more, pool, limit));
+    for (const node& n : g.nodes)
+        for (value_id id : n.outputs) {
+            const std::size_t i = static_cast<std::size_t>(id);
+            if (id == no_value || i >= states.size() || !g.values[i].has_shape) continue;
+            shape expected = fixed.values[i].extents;
+            if (!states[i].none()) expected[states[i].axis] *= 3;
+            if (fixed.values[i].has_shape && g.values[i].extents != expected)
+                return fail(errc::graph_fixed_batch, place(n), "for three times the samples its shape is " + text(g.values[i].extents) + " and not " + text(expected));
+        }
+    return {};
+}
+
+}  // namespace detail
+
+GRAFT_INLINE bool takes_any_batch(const graph& g, const shape& input, executor& pool, const limits& limit) {
+    shape two = input;
+    two[0] = 2;
+    for (value_id id : g.inputs) {
+        const value& v = g.values[static_cast<std::size_t>(id)];
+        if (v.constant) continue;
+        if (v.has_shape && v.extents.rank() && v.extents[0] >= 0) return false;
+        break;
+    }
+    auto known = specialize_first_input(g, two, pool, limit);
+    if (!known.ok()) return false;
+    for (value_id id : known->outputs) {
+        const value& v = known->values[static_cast<std::size_t>(id)];
+        if (v.has_shape && (v.extents.rank() < 1 || v.extents[0] != 2)) return false;
+    }
+    return true;
+}
+
+GRAFT_INLINE result<graph> open_batch(graph g, const shape& input, executor& pool, const limits& limit) {
+    std::vector<value_id> open;
+    for (value_id id : g.inputs)
+        if (!g.values[static_cast<std::size_t>(id)].constant) open.push_back(id);
+    if (open.size() != 1) return fail(errc::input_name, g.name, "a network has to have one input for its batch to be opened; this one asks for " + std::to_string(open.size()));
+    if (input.rank() < 1 || !input.known() || input[0] < 1) return fail(errc::input_shape, g.name, "the shape of a batch has to be known: " + text(input));
+    if (takes_any_batch(g, input, pool, limit)) return g;
+    GRAFT_TRY_ASSIGN(g, specialize_first_input(std::move(g), input, pool, limit));
+    detail::batch_follower follower(g, open[0], input[0]);
+    GRAFT_TRY(follower.run());
+    std::vector<detail::batch_step> steps;
+    for (std::size_t i = 0; i < g.nodes.size(); ++i) steps.push_back(std::move(follower.step(i)));
+    graph made;
+    GRAFT_TRY_ASSIGN(made, detail::batch_rewriter(g, open[0], input[0], follower.states(), steps).run());
+    GRAFT_TRY(detail::check_opened(g, made, input, follower.states(), pool, limit));
+    return made;
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_PASSES_TO_FLOAT32_HPP
+#define GRAFT_SINGLE_GRAFT_PASSES_TO_FLOAT32_HPP
+// ---- graft/passes/to_float32.hpp
+// A network in float32: half precision and double converted, quantised weights and activations told by the numbers that they stand for.
+
+
+#include <string>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// What `to_float32` had to change; both false: the network was float32 already.
+struct float32_changes {
+    dtype converted = dtype::undefined;  ///< the first other floating type that was met: float16, bfloat16 or float64
+    bool dequantized = false;            ///< QuantizeLinear, QLinearConv and their like are gone, and weights are what their integers stand for
+};
+
+/// The network with all floating-point values in float32, an input of such a type included; an input of integers stays. Values of integers
+/// that stand for numbers by a scale and a zero point become those numbers, and QuantizeLinear a Clip to the numbers that its type can stand
+/// for: rounding goes, saturation stays, for networks rely on it (a ReLU6 that has become part of a scale). `input` is the shape of one batch;
+/// nodes have to be bound (`verify_graph`), and stay so. Errors: op.unsupported (names an operator that does arithmetic on integers of
+/// which that form is not known), memory.oom, those of shape inference.
+result<graph> to_float32(graph g, const shape& input, executor& pool, const limits& limit, float32_changes& changes);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+class float32_rewriter {
+public:
+    float32_rewriter(graph g, const graph& known) : g_(std::move(g)), known_(known), write_(g_, "float32"), kept_(g_.values.size(), 0), alias_(g_.values.size(), no_value) {
+        std::vector<value_id> ids = g_.outputs;
+        for (const node& n : g_.nodes) append_captures(n, ids);
+        for (value_id id : ids) kept_[index(id)] = 1;
+    }
+
+    result<graph> run(float32_changes& changes) {
+        std::vector<node> nodes = std::move(g_.nodes);
+        g_.nodes.clear();
+        for (std::size_t i = 0; i < g_.values.size(); ++i) GRAFT_TRY(convert(g_.values[i], changes));
+        for (node& n : nodes) {
+            GRAFT_TRY(convert_attributes(n, changes));
+            for (value_id& id : n.inputs)
+                if (id != no_value && index(id) < alias_.size() && alias_[index(id)] != no_value) id = alias_[index(id)];
+            bool done = false;
+            GRAFT_TRY(dequantize(n, done));
+            changes.dequantized |= done;
+            if (!done) g_.nodes.push_back(std::move(n));
+        }
+        for (value_id id : g_.outputs) hand_out(id);
+        GRAFT_TRY(std::move(write_.failure));
+        return std::move(g_);
+    }
+
+private:
+    // A value of integers that stands for (integer - zero) * scale, and the float32 value of that.
+    struct quantized {
+        value_id real = no_value, scale = no_value, zero = no_value;
+        std::int64_t axis = 1;
+    };
+    static std::size_t index(value_id id) { return static_cast<std::size_t>(id); }
+    static bool is_other_float(dtype t) { return t == dtype::float16 || t == dtype::bfloat16 || t == dtype::float64; }
+    dtype type_of(value_id id) const { return index(id) < known_.values.size() ? known_.values[index(id)].type : g_.values[index(id)].type; }
+    const shape& extents(value_id id) const { return known_.values[index(id)].extents; }
+    static value_id input(const node& n, std::size_t i) { return i < n.inputs.size() ? n.inputs[i] : no_value; }
+    const tensor* constant(value_id id) const { return id != no_value && g_.values[index(id)].constant ? &g_.values[index(id)].constant : nullptr; }
+
+    static result<tensor> converted(const tensor& from) {
+        tensor to;
+        GRAFT_TRY_ASSIGN(to, tensor::make(dtype::float32, from.shape()));
+        for (std::int64_t i = 0; i < from.elements(); ++i) to.data<float>()[i] = static_cast<float>(element_as_double(from.type(), from.raw(), i));
+        return to;
+    }
+    static status convert(value& v, float32_changes& changes) {
+        if (!is_other_float(v.constant ? v.constant.type() : v.type)) return {};
+        if (changes.converted == dtype::undefined) changes.converted = v.constant ? v.constant.type() : v.type;
+        if (v.constant) GRAFT_TRY_ASSIGN(v.constant, converted(v.constant));
+        v.type = dtype::float32;
+        return {};
+    }
+    // Types that nodes name, and tensors that they hold.
+    static status convert_attributes(node& n, float32_changes& changes) {
+        for (attribute& a : n.attributes) {
+            const bool names_type = (n.op_type == "Cast" && a.name == "to") || a.name == "dtype" || a.name == "output_datatype";
+            if (names_type && is_other_float(static_cast<dtype>(a.integer))) {
+                if (changes.converted == dtype::undefined) changes.converted = static_cast<dtype>(a.integer);
+                a.integer = static_cast<std::int64_t>(dtype::float32);
+            }
+            if (a.kind == attribute_kind::tensor && is_other_float(a.tensor.type())) GRAFT_TRY_ASSIGN(a.tensor, converted(a.tensor));
+            if (!a.graph) continue;
+            auto body = std::make_shared<graph>(*a.graph);
+            for (value& v : body->values) GRAFT_TRY(convert(v, changes));
+            for (node& inner : body->nodes) GRAFT_TRY(convert_attributes(inner, changes));
+            a.graph = std::move(body);
+        }
+        return {};
+    }
+
+    // -- quantisation --
+
+    bool is_quantized(value_id id) const { return id != no_value && index(id) < quantized_.size() && quantized_[index(id)].real != no_value; }
+    bool same(value_id a, value_id b) const {
+        if (a == b) return true;
+        const tensor *x = constant(a), *y = constant(b);
+        if (a == no_value || b == no_value) {
+            // A zero point that is left out is zero.
+            const tensor* other = a == no_value ? y : x;
+            for (std::int64_t i = 0; other && i < other->elements(); ++i)
+                if (element_as_double(other->type(), other->raw(), i) != 0) return false;
+            return other != nullptr;
+        }
+        if (!x || !y || x->elements() != y->elements()) return false;
+        for (std::int64_t i = 0; i < x->elements(); ++i)
+            if (element_as_double(x->type(), x->raw(), i) != element_as_double(y->type(), y->raw(), i)) return false;
+        return true;
+    }
+    void mark(value_id id, value_id real, value_id scale, value_id zero, std::int64_t axis) {
+        quantized_.resize(g_.values.size());
+        quantized_[index(id)] = {real, scale, zero, axis};
+    }
+
+    // A scale or zero point as float32, shaped to meet a value of that rank by broadcasting.
+    result<tensor> along(value_id id, int rank, std::int64_t axis) const {
+        const tensor& from = *constant(id);
+        tensor to;
+        shape e;
+        if (from.elements() > 1) e = shape::filled(rank, 1), e[static_cast<int>(axis < 0 ? axis + rank : axis)] = from.elements();
+        GRAFT_TRY_ASSIGN(to, tensor::make(dtype::float32, e));
+        for (std::int64_t i = 0; i < from.elements(); ++i) to.data<float>()[i] = static_cast<float>(element_as_double(from.type(), from.raw(), i));
+        return to;
+    }
+    std::string name_of(value_id id) const { return g_.values[index(id)].name; }
+
+    status need_constants(const node& n, std::initializer_list<value_id> ids) const {
+        for (value_id id : ids)
+            if (id != no_value && !constant(id)) return fail(errc::op_unsupported, place(n), "its scales and zero points have to be constants for the network to learn in float32");
+        return {};
+    }
+
+    // What the integers of `id` stand for by this scale and zero point: a constant, what is known of the value, or DequantizeLinear of an input.
+    status real_of(const node& n, value_id id, value_id scale, value_id zero, std::int64_t axis, value_id& real) {
+        GRAFT_TRY(need_constants(n, {scale, zero}));
+        const int rank = extents(id).rank();
+        if (const tensor* t = constant(id)) {
+            const tensor &s = *constant(scale), *z = constant(zero);
+            tensor made;
+            GRAFT_TRY_ASSIGN(made, tensor::make(dtype::float32, t->shape()));
+            std::int64_t inner = 1;
+            const std::int64_t at = axis < 0 ? axis + rank : axis;
+            if (s.elements() > 1 && (at < 0 || at >= rank || t->shape()[static_cast<int>(at)] != s.elements()))
+                return fail(errc::op_unsupported, place(n), "it has scales by blocks, of which the form in float32 is not known");
+            for (int a = static_cast<int>(at) + 1; a < rank; ++a) inner *= t->shape()[a];
+            for (std::int64_t i = 0; i < t->elements(); ++i) {
+                const std::int64_t k = s.elements() > 1 ? i / inner % s.elements() : 0;
+                const double off = z ? element_as_double(z->type(), z->raw(), z->elements() > 1 ? k : 0) : 0;
+                made.data<float>()[i] = static_cast<float>((element_as_double(t->type(), t->raw(), i) - off) * element_as_double(s.type(), s.raw(), k));
+            }
+            real = write_.constant(name_of(id), std::move(made));
+            return {};
+        }
+        if (!is_quantized(id)) {
+            std::vector<value_id> in{id, scale};
+            if (zero != no_value) in.push_back(zero);
+            real = write_.add("DequantizeLinear", name_of(id), in, constant(scale)->elements() > 1 ? std::vector<attribute>{integer_attribute("axis", axis)} : std::vector<attribute>(), dtype::float32);
+            return {};
+        }
+        const quantized q = quantized_[index(id)];
+        real = q.real;
+        if (same(q.scale, scale) && same(q.zero, zero)) return {};
+        // The integers first, then by the other scale: (real / s + z - z') * s'.
+        GRAFT_TRY(whole_of(id, real));
+        if (zero != no_value) {
+            tensor z;
+            GRAFT_TRY_ASSIGN(z, along(zero, rank, axis));
+            real = write_.add("Sub", name_of(id), {real, write_.constant(name_of(zero), std::move(z))}, {}, dtype::float32);
+        }
+        tensor s;
+        GRAFT_TRY_ASSIGN(s, along(scale, rank, axis));
+        real = write_.add("Mul", name_of(id), {real, write_.constant(name_of(scale), std::move(s))}, {}, dtype::float32);
+        return {};
+    }
+    // The integers themselves, as float32 that are not rounded.
+    status whole_of(value_id id, value_id& whole) {
+        const quantized q = quantized_[index(id)];
+        const int rank = extents(id).rank();
+        tensor s;
+        whole = q.real;
+        if (q.scale != no_value) {
+            GRAFT_TRY_ASSIGN(s, along(q.scale, rank, q.axis));
+            whole = write_.add("Div", name_of(id), {whole, write_.constant(name_of(q.scale), std::move(s))}, {}, dtype::float32);
+        }
+        if (q.zero == no_value) return {};
+        tensor z;
+        GRAFT_TRY_ASSIGN(z, along(q.zero, rank, q.axis));
+        whole = write_.add("Add", name_of(id), {whole, write_.constant(name_of(q.zero), std::move(z))}, {}, dtype::float32);
+        return {};
+    }
+
+    // `real` cut to what integers of a type can stand for.
+    status saturated(const node& n, value_id& real, value_id out, dtype type, value_id scale, value_id zero, std::int64_t axis) {
+        double low = 0, high = 0;
+        if (!ops::quantized_range(type, low, high)) return {};  // to a small float: it saturates far beyond what is met
+        GRAFT_TRY(need_constants(n, {scale, zero}));
+        tensor least, most;
+        GRAFT_TRY_ASSIGN(least, along(scale, extents(out).rank(), axis));
+        GRAFT_TRY_ASSIGN(most, along(scale, extents(out).rank(), axis));
+        const tensor* z = constant(zero);
+        for (std::int64_t i = 0; i < least.elements(); ++i) {
+            const double s = static_cast<double>(least.data<float>()[i]), off = z ? element_as_double(z->type(), z->raw(), z->elements() > 1 ? i : 0) : 0;
+            least.data<float>()[i] = static_cast<float>((low - off) * s);
+            most.data<float>()[i] = static_cast<float>((high - off) * s);
+        }
+        const std::string stem = name_of(out);
+        if (least.elements() > 1) {
+            real = write_.add("Max", stem, {real, write_.constant(stem, std::move(least))}, {}, dtype::float32);
+            real = write_.add("Min", stem, {real, write_.constant(stem, std::move(most))}, {}, dtype::float32);
+        } else if (g_.version_of("") < 11)
+            real = write_.add("Clip", stem, {real}, {real_attribute("min", least.data<float>()[0]), real_attribute("max", most.data<float>()[0])}, dtype::float32);
+        else
+            real = write_.add("Clip", stem, {real, write_.number(stem, static_cast<double>(least.data<float>()[0])), write_.number(stem, static_cast<double>(most.data<float>()[0]))}, {}, dtype::float32);
+        return {};
+    }
+
+    static bool moves_only(const node& n) {
+        if (n.op && (n.op->flags & op_flag::view)) return true;
+        for (const char* name : {"Transpose", "MaxPool", "GlobalMaxPool", "Slice", "Split", "Gather", "Expand", "Tile", "DepthToSpace", "SpaceToDepth", "Concat"})
+            if (n.op_type == name) return true;
+        return false;
+    }
+
+    // Does away with a node of quantised arithmetic; `done`: what it made is told otherwise now.
+    status dequantize(node& n, bool& done) {
+        bool reads = false;
+        for (value_id id : n.inputs) reads |= is_quantized(id);
+        if (n.domain.empty()) {
+            done = true;
+            if (n.op_type == "QuantizeLinear") return quantize_linear(n);
+            if (n.op_type == "DequantizeLinear") return dequantize_linear(n, done);
+            if (n.op_type == "DynamicQuantizeLinear") return dynamic_quantize(n);
+            if (n.op_type == "QLinearConv") return qlinear_conv(n);
+            if (n.op_type == "QLinearMatMul") return qlinear_matmul(n);
+            if (n.op_type == "ConvInteger" || n.op_type == "MatMulInteger") return integer_product(n);
+            if (reads && n.op_type == "Cast") return cast_quantized(n);
+            if (reads && moves_only(n)) return move_quantized(n);
+            done = false;
+        }
+        if (reads) return fail(errc::op_unsupported, place(n), "it works on quantised integers, and its form in float32 is not known");
+        return {};
+    }
+
+    status quantize_linear(node& n) {
+        const std::int64_t axis = integer(n, "axis", 1);
+        value_id real = n.inputs[0];
+        const value_id zero = input(n, 2);
+        const dtype type = zero != no_value ? type_of(zero) : static_cast<dtype>(integer(n, "output_dtype", static_cast<std::int64_t>(dtype::uint8)));
+        if (integer(n, "block_size", 0)) return fail(errc::op_unsupported, place(n), "it has scales by blocks, of which the form in float32 is not known");
+        GRAFT_TRY(saturated(n, real, n.outputs[0], type, n.inputs[1], zero, axis));
+        mark(n.outputs[0], real, n.inputs[1], zero, axis);
+        return {};
+    }
+    status dequantize_linear(node& n, bool& done) {
+        const std::int64_t axis = integer(n, "axis", 1);
+        const value& folded = known_.values[index(n.outputs[0])];
+        if (folded.constant) {
+            tensor made;
+            GRAFT_TRY_ASSIGN(made, converted(folded.constant));
+            return become_constant(n.outputs[0], std::move(made));
+        }
+        if (!constant(n.inputs[0]) && !is_quantized(n.inputs[0])) return done = false, status();  // integers from outside
+        value_id real = no_value;
+        GRAFT_TRY(real_of(n, n.inputs[0], n.inputs[1], input(n, 2), axis, real));
+        return stands_for(n.outputs[0], real);
+    }
+    status become_constant(value_id id, tensor made) {
+        value& v = g_.values[index(id)];
+        v.type = made.type();
+        v.extents = made.shape();
+        v.has_shape = true;
+        v.constant = std::move(made);
+        return {};
+    }
+    // Whatever reads `id` gets `real`.
+    status stands_for(value_id id, value_id real) {
+        if (const tensor* t = constant(real)) return become_constant(id, *t);
+        if (!kept_[index(id)]) return alias_[index(id)] = real, status();
+        node copy;
+        copy.name = name_of(id);
+        copy.inputs = {real};
+        copy.outputs = {id};
+        write_.become(copy, "Identity");
+        g_.nodes.push_back(std::move(copy));
+        g_.values[index(id)].type = dtype::float32;
+        return {};
+    }
+    // By a scale of 1: the numbers stand for themselves, and the scale that comes out is that.
+    status dynamic_quantize(node& n) {
+        mark(n.outputs[0], n.inputs[0], no_value, no_value, 1);
+        for (std::size_t i = 1; i < n.outputs.size(); ++i) {
+            if (n.outputs[i] == no_value) continue;
+            tensor made;
+            GRAFT_TRY_ASSIGN(made, tensor::zeros(i == 1 ? dtype::float32 : dtype::uint8, shape{}));
+            if (i == 1) made.data<float>()[0] = 1;
+            GRAFT_TRY(become_constant(n.outputs[i], std::move(made)));
+        }
+        return {};
+    }
+    status qlinear_conv(node& n) {
+        value_id x = no_value, w = no_value, bias = no_value;
+        GRAFT_TRY(real_of(n, n.inputs[0], n.inputs[1], n.inputs[2], 1, x));
+        GRAFT_TRY(real_of(n, n.inputs[3], n.inputs[4], n.inputs[5], 0, w));
+        if (input(n, 8) != no_value) GRAFT_TRY(real_bias(n, n.inputs[8], n.inputs[1], n.inputs[4], bias));
+        std::vector<value_id> in{x, w};
+        if (bias != no_value) in.push_back(bias);
+        value_id y = write_.add("Conv", name_of(n.outputs[0]), in, n.attributes, dtype::float32);
+        GRAFT_TRY(saturated(n, y, n.outputs[0], type_of(n.inputs[7]), n.inputs[6], n.inputs[7], 1));
+        mark(n.outputs[0], y, n.inputs[6], n.inputs[7], 1);
+        return {};
+    }
+    // A bias of integers stands for itself times both scales.
+    status real_bias(const node& n, value_id id, value_id x_scale, value_id w_scale, value_id& bias) {
+        GRAFT_TRY(need_constants(n, {id, x_scale, w_scale}));
+        const tensor &b = *constant(id), &x = *constant(x_scale), &w = *constant(w_scale);
+        tensor made;
+        GRAFT_TRY_ASSIGN(made, converted(b));
+        for (std::int64_t i = 0; i < made.elements(); ++i)
+            made.data<float>()[i] = static_cast<float>(element_as_double(b.type(), b.raw(), i) * element_as_double(x.type(), x.raw(), 0) * element_as_double(w.type(), w.raw(), w.elements() > 1 ? i : 0));
+        bias = write_.constant(name_of(id), std::move(made));
+        return {};
+    }
+    status qlinear_matmul(node& n) {
+        value_id a = no_value, b = no_value;
+        const int out_rank = extents(n.outputs[0]).rank();
+        GRAFT_TRY(real_of(n, n.inputs[0], n.inputs[1], n.inputs[2], -2, a));
+        GRAFT_TRY(real_of(n, n.inputs[3], n.inputs[4], n.inputs[5], -1, b));
+        value_id y = write_.add("MatMul", name_of(n.outputs[0]), {a, b}, {}, dtype::float32);
+        GRAFT_TRY(saturated(n, y, n.outputs[0], type_of(n.inputs[7]), n.inputs[6], n.inputs[7], out_rank - 2));
+        mark(n.outputs[0], y, n.inputs[6], n.inputs[7], out_rank - 2);
+        return {};
+    }
+    // Sums of products of integers less their zero points: exact numbers of their own.
+    status integer_product(node& n) {
+        const bool conv = n.op_type == "ConvInteger";
+        value_id in[2] = {no_value, no_value};
+        for (int i = 0; i < 2; ++i) {
+            const value_id id = n.inputs[static_cast<std::size_t>(i)], zero = input(n, static_cast<std::size_t>(i) + 2);
+            GRAFT_TRY(need_constants(n, {zero}));
+            if (!is_quantized(id) && !constant(id)) {
+                in[i] = write_.add("Cast", name_of(id), {id}, {integer_attribute("to", static_cast<std::int64_t>(dtype::float32))}, dtype::float32);
+            } else if (constant(id)) {
+                tensor made;
+                GRAFT_TRY_ASSIGN(made, converted(*constant(id)));
+                in[i] = write_.constant(name_of(id), std::move(made));
+            } else
+                GRAFT_TRY(whole_of(id, in[i]));
+            const tensor* z = constant(zero);
+            bool any = false;
+            for (std::int64_t k = 0; z && k < z->elements(); ++k) any |= element_as_double(z->type(), z->raw(), k) != 0;
+            if (!any) continue;
+            tensor off;
+            const int rank = extents(id).rank();
+            GRAFT_TRY_ASSIGN(off, along(zero, rank, conv ? 0 : i ? rank - 1 : rank - 2));
+            in[i] = write_.add("Sub", name_of(id), {in[i], write_.constant(name_of(zero), std::move(off))}, {}, dtype::float32);
+        }
+        const value_id y = write_.add(conv ? "Conv" : "MatMul", name_of(n.outputs[0]), {in[0], in[1]}, conv ? n.attributes : std::vector<attribute>(), dtype::float32);
+        mark(n.outputs[0], y, no_value, no_value, 1);
+        return {};
+    }
+    status cast_quantized(node& n) {
+        value_id whole = no_value;
+        GRAFT_TRY(whole_of(n.inputs[0], whole));
+        if (!is_float(static_cast<dtype>(integer(n, "to", 1)))) return mark(n.outputs[0], whole, no_value, no_value, 1), status();
+        return stands_for(n.outputs[0], whole);
+    }
+    status move_quantized(node& n) {
+        if (!is_quantized(n.inputs[0])) return fail(errc::op_unsupported, place(n), "it works on quantised integers, and its form in float32 is not known");
+        const quantized first = quantized_[index(n.inputs[0])];
+        if (constant(first.scale) && constant(first.scale)->elements() > 1) return fail(errc::op_unsupported, place(n), "it moves integers that have a scale a channel");
+        const bool joins = n.op_type == "Concat";
+        for (std::size_t i = 0; i < (joins ? n.inputs.size() : 1); ++i) GRAFT_TRY(real_of(n, n.inputs[i], first.scale, first.zero, 1, n.inputs[i]));
+        for (value_id& id : n.outputs) {
+            if (id == no_value) continue;
+            const value_id real = g_.add_value(write_.fresh(name_of(id)));
+            g_.values.back().type = dtype::float32;
+            mark(id, real, first.scale, first.zero, 1);
+            id = real;
+        }
+        g_.nodes.push_back(std::move(n));
+        return {};
+    }
+
+    // An output of integers is quantised again: what is handed out stays what it was.
+    void hand_out(value_id id) {
+        if (!is_quantized(id)) return;
+        const quantized q = quantized_[index(id)];
+        const bool plain = q.scale == no_value;
+        node n;
+        n.name = name_of(id);
+        n.inputs = {q.real};
+        n.outputs = {id};
+        if (!plain) n.inputs.push_back(q.scale);
+        if (!plain && q.zero != no_value) n.inputs.push_back(q.zero);
+        if (plain)
+            n.attributes.push_back(integer_attribute("to", static_cast<std::int64_t>(type_of(id))));
+        else if (constant(q.scale)->elements() > 1)
+            n.attributes.push_back(integer_attribute("axis", q.axis));
+        write_.become(n, plain ? "Cast" : "QuantizeLinear");
+        g_.nodes.push_back(std::move(n));
+        quantized_[index(id)] = {};
+    }
+    static std::int64_t integer(const node& n, const char* name, std::int64_t otherwise) {
+        const attribute* a = n.find(name);
+        return a ? a->integer : otherwise;
+    }
+
+    graph g_;
+    const graph& known_;  // with the types and shapes of all values
+    node_writer write_;
+    std::vector<char> kept_;          // outputs, and what bodies read: they need a value of their own
+    std::vector<value_id> alias_;     // what is read in place of a value
+    std::vector<quantized> quantized_;
+};
+
+}  // namespace detail
+
+GRAFT_INLINE result<graph> to_float32(graph g, const shape& input, executor& pool, const limits& limit, float32_changes& changes) {
+    graph known;
+    GRAFT_TRY_ASSIGN(known, specialize_first_input(g, input, pool, limit));
+    return detail::float32_rewriter(std::move(g), known).run(changes);
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+// ---- graft/passes/training_mode.hpp
+// Rewrites a graph for training: statistics of the batch, Dropout that drops, quantisation that lets gradients through.
+
+
+#include <cstdint>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// What `training_mode` is told.
+struct training_mode_options {
+    std::vector<value_id> learning;  ///< the values that are trained: weights, scales, biases
+    bool batch_norm = true;          ///< layers of BatchNormalization whose scale learns use the batch's statistics
+    value_id counter = no_value;     ///< int64 [2], {step, place of the first sample}: what Dropout draws by; no_value: nothing is dropped
+    std::uint64_t seed = 0;          ///< of Dropout; every layer has numbers of its own
+    int shards = 8;                  ///< of sums over the batch
+};
+
+/// A running mean or variance of BatchNormalization, and the value that a step gives it.
+struct running_statistic {
+    value_id current = no_value, updated = no_value;
+};
+
+/// Rewrites nodes in place; all values keep their ids, and shapes need not be known.
+///   BatchNormalization whose scale learns  -> graft.BatchNormalizationTraining; its statistics are in the answer
+///   Dropout with a ratio above 0           -> graft.Dropout, unless its mask is read or its ratio is no constant
+///   QuantizeLinear and DequantizeLinear behind a value that learns -> graft.FakeQuantize (Jacob et al., 2018)
+/// Nodes have to be bound (`verify_graph`) and in order; bodies of If, Loop and Scan are left as they are. Errors: train.no_gradient where
+/// quantisation on the way to a value that learns has a form that gradients cannot pass; op.unsupported where a build lacks the operators.
+result<std::vector<running_statistic>> training_mode(graph& g, const training_mode_options& options);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+#include <algorithm>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+class training_rewriter {
+public:
+    training_rewriter(graph& g, const training_mode_options& o) : g_(g), o_(o), learns_(g.values.size(), 0), maker_(g.values.size(), nullptr),
+        readers_(g.values.size(), 0) {
+        for (value_id id : o.learning)
+            if (id != no_value) learns_[index(id)] = 1;
+        for (value_id id : g.outputs) ++readers_[index(id)];
+        for (const node& n : g.nodes)
+            for (value_id id : n.inputs)
+                if (id != no_value) ++readers_[index(id)];
+    }
+
+    result<std::vector<running_statistic>> run() {
+        std::vector<char> behind = learns_;
+        for (node& n : g_.nodes) {
+            bool any = false;
+            for (value_id id : n.inputs) any |= id != no_value && index(id) < behind.size() && behind[index(id)];
+            for (value_id id : n.outputs) {
+                if (id == no_value || index(id) >= behind.size()) continue;
+                behind[index(id)] |= any;
+                maker_[index(id)] = &n;
+            }
+            if (!n.domain.empty()) continue;
+            if (n.op_type == "BatchNormalization") GRAFT_TRY(by_batch(n));
+            if (n.op_type == "Dropout") GRAFT_TRY(dropping(n));
+            if (n.op_type == "DequantizeLinear" && any) GRAFT_TRY(through_quantization(n));
+        }
+        drop_unread_quantizers();
+        return std::move(running_);
+    }
+
+private:
+    static std::size_t index(value_id id) { return static_cast<std::size_t>(id); }
+    bool is_read(const node& n, std::size_t output) const { return output < n.outputs.size() && n.outputs[output] != no_value &&
+        readers_[index(n.outputs[output])] > 0; }
+    static value_id input(const node& n, std::size_t i) { return i < n.inputs.size() ? n.inputs[i] : no_value; }
+    const tensor* constant(value_id id) const { return id != no_value && g_.values[index(id)].constant ? &g_.values[index(id)].constant : nullptr; }
+
+    // The node becomes one of the domain graft; its name stays.
+    status become(node& n, const char* op_type, std::vector<attribute> attributes) {
+        const op_row* row = ops::find_training_op("graft", op_type, newest_opset);
+        if (!row || !row->run) return fail(errc::op_unsupported, place(n), "this build does not hold the operator that training needs for it");
+        n.op_type = op_type;
+        n.domain = "graft";
+        n.version = newest_opset;
+        n.op = row;
+        n.attributes = std::move(attributes);
+        return {};
+    }
+    value_id beside(value_id id, const char* ending) { return g_.add_value(g_.values[index(id)].name + ending); }
+
+    status by_batch(node& n) {
+        const value_id scale = input(n, 1);
+        if (!o_.batch_norm || n.inputs.size() < 5 || scale == no_value || index(scale) >= learns_.size() || !learns_[index(scale)]) return {};
+        const attribute* spatial = n.find("spatial");
+        // Statistics of single elements, and outputs that keep the batch's variance, are forms that exporters no longer write.
+        if ((n.version < 9 && spatial && !spatial->integer) || is_read(n, 3) || is_read(n, 4) || !is_read(n, 0)) return {};
+        std::vector<attribute> kept;
+        for (const char* name : {"epsilon", "momentum"})
+            if (const attribute* a = n.find(name)) kept.push_back(*a);
+        kept.push_back(integer_attribute("shards", o_.shards));
+        GRAFT_TRY(become(n, "BatchNormalizationTraining", std::move(kept)));
+        const value_id y = n.outputs[0];
+        n.outputs.resize(5, no_value);
+        const char* endings[] = {"", "/running_mean", "/running_var", "/saved_mean", "/saved_inv_std"};
+        for (std::size_t i = 1; i < 5; ++i)
+            if (i > 2 || n.outputs[i] == no_value) n.outputs[i] = beside(y, endings[i]);
+        running_.push_back({n.inputs[3], n.outputs[1]});
+        running_.push_back({n.inputs[4], n.outputs[2]});
+        return {};
+    }
+
+    status dropping(node& n) {
+        if (o_.counter == no_value || is_read(n, 1) || !is_read(n, 0)) return {};
+        const std::uint64_t ordinal = dropouts_++;
+        double ratio = 0.5;
+        if (n.version < 12) {
+            if (const attribute* a = n.find("ratio")) ratio = static_cast<double>(a->real);
+        } else if (input(n, 1) != no_value) {
+            const tensor* t = constant(n.inputs[1]);
+            if (!t || t->elements() != 1) return {};
+            ratio = element_as_double(t->type(), t->raw(), 0);
+        }
+        if (!(ratio > 0 && ratio < 1)) return {};
+        const auto seed = static_cast<std::int64_t>(random_stream(o_.seed, UINT64_MAX).bits(ordinal));
+        GRAFT_TRY(become(n, "Dropout", {real_attribute("ratio", static_cast<float>(ratio)), integer_attribute("seed", seed)}));
+        const value_id y = n.outputs[0];
+        n.inputs = {n.inputs[0], o_.counter};
+        n.outputs = {y, beside(y, "/mask")};
+        return {};
+    }
+
+    static bool same(const tensor& a, const tensor& b) {
+        if (a.type() != b.type() || a.elements() != b.elements()) return false;
+        for (std::int64_t i = 0; i < a.elements(); ++i)
+            if (element_as_double(a.type(), a.raw(), i) != element_as_double(b.type(), b.raw(), i)) return false;
+        return true;
+    }
+    bool same(value_id a, value_id b) const {
+        if (a == b) return true;
+        const tensor *x = constant(a), *y = constant(b);
+        return x && y && same(*x, *y);
+    }
+    static std::int64_t integer(const node& n, const char* name, std::int64_t otherwise) {
+        const attribute* a = n.find(name);
+        return a ? a->integer : otherwise;
+    }
+    // A left-out zero point is one of zeros.
+    bool all_zero(value_id id) const {
+        if (id == no_value) return true;
+        const tensor* t = constant(id);
+        for (std::int64_t i = 0; t && i < t->elements(); ++i)
+            if (element_as_double(t->type(), t->raw(), i) != 0) return false;
+        return t != nullptr;
+    }
+
+    status through_quantization(node& n) {
+        const auto refuse = [&](const char* why) { return fail(errc::train_no_gradient, place(n), std::string(why) + ": freeze what lies before it"); };
+        const node* q = input(n, 0) != no_value ? maker_[index(n.inputs[0])] : nullptr;
+        if (!q || q->op_type != "QuantizeLinear" ||
+            !q->domain.empty()) return refuse("a value that learns comes here through integers that are no QuantizeLinear's");
+        const value_id zero = input(*q, 2);
+        if (!same(q->inputs[1], n.inputs[1]) || !(same(zero, input(n, 2)) || (all_zero(zero) && all_zero(input(n, 2)))))
+            return refuse("it dequantizes by other scales or zero points than QuantizeLinear quantized by");
+        if (integer(*q, "block_size", 0) || integer(n, "block_size", 0)) return refuse("quantisation in blocks lets no gradient through");
+        const std::int64_t named = integer(*q, "output_dtype", 0);
+        const dtype type = zero != no_value ? g_.values[index(zero)].type : named ? static_cast<dtype>(named) : dtype::uint8;
+        double low = 0, high = 0;
+        if (!ops::quantized_range(type, low, high)) return refuse("quantisation to floats lets no gradient through");
+        const std::int64_t axis = q->version < 13 ? 1 : integer(*q, "axis", 1);
+        std::vector<value_id> inputs{q->inputs[0], q->inputs[1]};
+        if (zero != no_value) inputs.push_back(zero);
+        --readers_[index(n.inputs[0])];
+        GRAFT_TRY(become(n, "FakeQuantize",
+                         {integer_attribute("axis", axis), integer_attribute("low", static_cast<std::int64_t>(low)), integer_attribute("high",
+                             static_cast<std::int64_t>(high))}));
+        n.inputs = std::move(inputs);
+        return {};
+    }
+    void drop_unread_quantizers() {
+        const auto unread = [&](const node& n) { return n.op_type == "QuantizeLinear" && n.domain.empty() && index(n.outputs[0]) < readers_.size() &&
+            readers_[index(n.outputs[0])] <= 0; };
+        g_.nodes.erase(std::remove_if(g_.nodes.begin(), g_.nodes.end(), unread), g_.nodes.end());
+    }
+
+    graph& g_;
+    const training_mode_options& o_;
+    std::vector<char> learns_;
+    std::vector<const node*> maker_;
+    std::vector<int> readers_;
+    std::vector<running_statistic> running_;
+    std::uint64_t dropouts_ = 0;
+};
+
+}  // namespace detail
+
+GRAFT_INLINE result<std::vector<running_statistic>> training_mode(graph& g, const training_mode_options& options) {
+    return detail::training_rewriter(g, options).run();
+}
+
+GRAFT_END_NAMESPACE
+#endif
+// ---- graft/train/architectures.hpp
+// Networks to train from scratch: LeNet, a residual network for CIFAR, MobileNetV2.
+
+// ---- graft/train/initializers.hpp
+// Initial weights: the distributions that networks are usually begun with.
+
+
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+
+enum class initializer : std::uint8_t {
+    zeros,
+    ones,
+    kaiming_uniform,         ///< within sqrt(6 / fan_in): He et al., "Delving Deep into Rectifiers" (2015)
+    kaiming_normal,          ///< deviation sqrt(2 / fan_in)
+    kaiming_normal_fan_out,  ///< deviation sqrt(2 / fan_out)
+    xavier_uniform,          ///< within sqrt(6 / (fan_in + fan_out)): Glorot and Bengio (2010)
+    xavier_normal,           ///< deviation sqrt(2 / (fan_in + fan_out))
+    torch_default,           ///< what torch's Conv2d and Linear begin with: within 1 / sqrt(fan_in)
+    normal_001,              ///< deviation 0.01
+    truncated_normal_002,    ///< deviation 0.02, cut at two deviations
+};
+
+/// A float32 tensor [outputs, inputs, taps...] drawn by (seed, stream): the same on every machine. `fan_in` > 0 stands for the shape's
+/// own, as biases need it. Errors: memory.oom.
+result<tensor> initial(initializer kind, const shape& extents, std::uint64_t seed, std::uint64_t stream, std::int64_t fan_in = 0);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+#include <cmath>
+
+GRAFT_BEGIN_NAMESPACE
+
+GRAFT_INLINE result<tensor> initial(initializer kind, const shape& extents, std::uint64_t seed, std::uint64_t stream, std::int64_t fan_in) {
+    tensor made;
+    GRAFT_TRY_ASSIGN(made, tensor::make(dtype::float32, extents));
+    const std::int64_t taps = extents.rank() > 2 ? extents.product(2, extents.rank()) : 1;
+    const double in = static_cast<double>(fan_in > 0 ? fan_in : extents.rank() > 1 ? extents[1] * taps : extents.elements());
+    const double out = static_cast<double>(extents.rank() > 0 ? extents[0] * taps : 1);
+    double bound = 0, deviation = 0;
+    switch (kind) {
+    case initializer::zeros:
+    case initializer::ones: break;
+    case initializer::kaiming_uniform: bound = std::sqrt(6 / in); break;
+    case initializer::kaiming_normal: deviation = std::sqrt(2 / in); break;
+    case initializer::kaiming_normal_fan_out: deviation = std::sqrt(2 / out); break;
+    case initializer::xavier_uniform: bound = std::sqrt(6 / (in + out)); break;
+    case initializer::xavier_normal: deviation = std::sqrt(2 / (in + out)); break;
+    case initializer::torch_default: bound = 1 / std::sqrt(in); break;
+    case initializer::normal_001: deviation = 0.01; break;
+    case initializer::truncated_normal_002: deviation = 0.02; break;
+    }
+    const random_stream random(seed, stream);
+    float* to = made.data<float>();
+    for (std::int64_t i = 0; i < made.elements(); ++i) {
+        const std::uint64_t at = static_cast<std::uint64_t>(i);
+        double v = kind == initializer::ones ? 1 : 0;
+        if (bound > 0) v = bound * (2 * random.uniform(at) - 1);
+        if (deviation > 0) v = random.normal(at);
+        // Draws beyond the cut are drawn again, from places that nobody else uses.
+        for (std::uint64_t again = 1; kind == initializer::truncated_normal_002 && std::fabs(v) > 2 && again < 64; ++again)
+            v = random.normal(at + again * static_cast<std::uint64_t>(made.elements()));
+        if (deviation > 0) v *= deviation;
+        to[i] = static_cast<float>(v);
+    }
+    return made;
+}
+
+GRAFT_END_NAMESPACE
+#endif
+
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// What a network is built for.
+struct architecture_options {
+    std::int64_t classes = 10;
+    std::int64_t channels = 0, height = 0, width = 0;  ///< of its pictures; 0: what the architecture was made for
+    std::uint64_t seed = 0;                            ///< of its weights
+};
+
+/// Builds an architecture by name, its batch open ("N"), its input "input" and its output "logits":
+///   lenet         5x5x6, pool, 5x5x16, pool, 120, 84, with ReLU and without padding (LeCun et al., 1998), for 1x28x28; torch's initial weights
+///   resnet20      He et al. (2016), section 4.2: three stages of 3 blocks of 16, 32 and 64 channels; where the channels change the
+///                 shortcut is a 1x1 convolution (option B); for 3x32x32; Kaiming normal by fan-out
+///   mobilenet_v2  Sandler et al. (2018), width 1, for 3x224x224; torchvision's layers and initial weights
+/// Errors: usage (no such name), op.shape (pictures too small for it).
+result<graph> build_architecture(const std::string& name, const architecture_options& options);
+
+/// The names that it takes.
+std::vector<std::string> architecture_names();
+
+/// How pictures become tensors for an architecture where nothing else is said: a SPEC of preprocessing; "" for an unknown one.
+const char* default_preprocess(const std::string& architecture);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// A builder whose weights come from initializers, each from a stream of its own.
+class architect {
+public:
+    architect(const char* name, const architecture_options& o) : b(name, o.seed), seed_(o.seed) {}
+
+    value_id conv(value_id x, const std::string& name, std::int64_t channels, std::int64_t kernel, std::int64_t stride, std::int64_t padding, std::int64_t groups, bool bias,
+                  initializer kind) {
+        conv2d_options o;
+        o.kernel = kernel, o.stride = stride, o.padding = padding, o.groups = groups, o.bias = bias, o.name = name;
+        const std::int64_t inputs = b.shape_of(x).rank() == 4 ? b.shape_of(x)[1] / groups : 1;
+        o.weight = draw(kind, {channels, inputs, kernel, kernel});
+        if (bias) o.bias_values = draw(kind == initializer::torch_default ? kind : initializer::zeros, {channels}, inputs * kernel * kernel);
+        return b.conv2d(x, channels, o);
+    }
+    value_id norm(value_id x, const std::string& name) {
+        batch_norm_options o;
+        o.name = name;
+        return b.batch_norm(x, o);
+    }
+    value_id linear(value_id x, const std::string& name, std::int64_t features, initializer kind) {
+        linear_options o;
+        o.name = name;
+        const std::int64_t inputs = b.shape_of(x).rank() == 2 ? b.shape_of(x)[1] : 1;
+        o.weight = draw(kind, {features, inputs});
+        o.bias_values = draw(kind == initializer::torch_default ? kind : initializer::zeros, {features}, inputs);
+        return b.linear(x, features, o);
+    }
+    builder b;
+
+private:
+    tensor draw(initializer kind, const shape& extents, std::int64_t fan_in = 0) {
+        auto made = initial(kind, extents, seed_, ++stream_, fan_in);
+        return made.ok() ? std::move(made).value() : tensor();
+    }
+    std::uint64_t seed_, stream_ = 0;
+};
+
+inline void build_lenet(architect& a, value_id x, std::int64_t classes) {
+    constexpr initializer kind = initializer::torch_default;
+    builder& b = a.b;
+    x = b.max_pool(b.relu(a.conv(x, "conv1", 6, 5, 1, 0, 1, true, kind)));
+    x = b.max_pool(b.relu(a.conv(x, "conv2", 16, 5, 1, 0, 1, true, kind)));
+    x = b.flatten(x);
+    x = b.relu(a.linear(x, "fc1", 120, kind));
+    x = b.relu(a.linear(x, "fc2", 84, kind));
+    b.output(a.linear(x, "fc3", classes, kind), "logits");
+}
+
+inline void build_resnet20(architect& a, value_id x, std::int64_t classes) {
+    constexpr initializer kind = initializer::kaiming_normal_fan_out;
+    builder& b = a.b;
+    x = b.relu(a.norm(a.conv(x, "conv1", 16, 3, 1, 1, 1, false, kind), "bn1"));
+    std::int64_t channels = 16;
+    for (int stage = 0; stage < 3; ++stage)
+        for (int block = 0; block < 3; ++block) {
+            const std::string name = "layer" + std::to_string(stage + 1) + "." + std::to_string(block);
+            const std::int64_t wide = std::int64_t(16) << stage, stride = stage > 0 && block == 0 ? 2 : 1;
+            value_id y = b.relu(a.norm(a.conv(x, name + ".conv1", wide, 3, stride, 1, 1, false, kind), name + ".bn1"));
+            y = a.norm(a.conv(y, name + ".conv2", wide, 3, 1, 1, 1, false, kind), name + ".bn2");
+            if (wide != channels) x = a.norm(a.conv(x, name + ".downsample.0", wide, 1, stride, 0, 1, false, kind), name + ".downsample.1");
+            channels = wide;
+            x = b.relu(b.add(y, x));
+        }
+    b.output(a.linear(b.flatten(b.global_average_pool(x)), "fc", classes, initializer::torch_default), "logits");
+}
+
+inline void build_mobilenet_v2(architect& a, value_id x, std::int64_t classes) {
+    constexpr initializer kind = initializer::kaiming_normal_fan_out;
+    builder& b = a.b;
+    const auto unit = [&](value_id v, const std::string& name, std::int64_t channels, std::int64_t kernel, std::int64_t stride, std::int64_t groups) {
+        return b.clip(a.norm(a.conv(v, name + ".0", channels, kernel, stride, kernel / 2, groups, false, kind), name + ".1"), 0, 6);
+    };
+    struct stage {
+        int expansion, channels, blocks, stride;
+    };
+    static constexpr stage stages[] = {{1, 16, 1, 1}, {6, 24, 2, 2}, {6, 32, 3, 2}, {6, 64, 4, 2}, {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}};
+    x = unit(x, "features.0", 32, 3, 2, 1);
+    std::int64_t channels = 32;
+    int index = 1;
+    for (const stage& s : stages)
+        for (int block = 0; block < s.blocks; ++block, ++index) {
+            const std::string name = "features." + std::to_string(index) + ".conv";
+            const std::int64_t stride = block == 0 ? s.stride : 1, hidden = channels * s.expansion;
+            value_id y = x;
+            int part = 0;
+            if (s.expansion != 1) y = unit(y, name + "." + std::to_string(part++), hidden, 1, 1, 1);
+            y = unit(y, name + "." + std::to_string(part++), hidden, 3, stride, hidden);
+            y = a.conv(y, name + "." + std::to_string(part), s.channels, 1, 1, 0, 1, false, kind);
+            y = a.norm(y, name + "." + std::to_string(part + 1));
+            x = stride == 1 && channels == s.channels ? b.add(x, y) : y;
+            channels = s.channels;
+        }
+    x = unit(x, "features." + std::to_string(index), 1280, 1, 1, 1);
+    x = b.flatten(b.global_average_pool(x));
+    b.output(a.linear(x, "classifier.1", classes, initializer::normal_001), "logits");
+}
+
+}  // namespace detail
+
+GRAFT_INLINE const char* default_preprocess(const std::string& architecture) {
+    if (architecture == "lenet") return "resize=28x28,order=gray,unit";
+    if (architecture == "resnet20") return "imagenet,resize=32x32";
+    return architecture == "mobilenet_v2" ? "imagenet,crop=224" : "";
+}
+
+namespace detail {
+struct known_architecture {
+    const char* name;
+    std::int64_t channels, side;
+    void (*build)(architect&, value_id, std::int64_t);
+};
+constexpr known_architecture known_architectures[] = {{"lenet", 1, 28, build_lenet}, {"resnet20", 3, 32, build_resnet20}, {"mobilenet_v2", 3, 224, build_mobilenet_v2}};
+
+}  // namespace detail
+
+GRAFT_INLINE std::vector<std::string> architecture_names() {
+    std::vector<std::string> names;
+    for (const detail::known_architecture& k : detail::known_architectures) names.push_back(k.name);
+    return names;
+}
+
+GRAFT_INLINE result<graph> build_architecture(const std::string& name, const architecture_options& o) {
+    if (o.classes < 1 || o.classes > (1 << 20)) return fail(errc::usage, name, "a network for " + std::to_string(o.classes) + " classes cannot be built");
+    for (const detail::known_architecture& k : detail::known_architectures) {
+        if (name != k.name) continue;
+        detail::architect a(k.name, o);
+        const value_id x = a.b.input("input", dtype::float32, {"N", o.channels ? o.channels : k.channels, o.height ? o.height : k.side, o.width ? o.width : k.side});
+        k.build(a, x, o.classes);
+        return a.b.finish();
+    }
+    return fail(errc::usage, name, "there is no such architecture; there are lenet, resnet20 and mobilenet_v2. A network that was trained elsewhere comes as an ONNX file: graft finetune DATA --from MODEL.onnx");
+}
+
+GRAFT_END_NAMESPACE
+#endif
+// ---- graft/train/checkpoint.hpp
+// Checkpoints: one safetensors file with a checksum of everything in it, of which two are kept and the newest good one is read.
+
+
+#include <string>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// Everything a run needs to go on. Tensors share their memory with whoever made them: who saves in the background hands in
+/// copies.
+struct checkpoint {
+    named_tensors tensors; ///< weights, moments, running statistics
+    named_texts settings;  ///< what must be the same on resume: "batch" -> "16"; in the order in which they are compared
+    named_texts state;     ///< counters and the like: "step" -> "1200"
+
+    const tensor* find(const std::string& name) const noexcept;
+    /// The text of a part of the state; null where there is none.
+    const std::string* find_state(const std::string& key) const noexcept;
+};
+
+/// What `load_checkpoint` found.
+struct loaded_checkpoint {
+    bool found = false;    ///< false: there is no checkpoint yet
+    bool previous = false; ///< the newest is damaged or absent, this is the one before
+    std::string note;      ///< why the newest was not taken, and what was; for the log
+    checkpoint contents;
+};
+
+/// The name under which the checkpoint before is kept: "x.safetensors" -> "x.previous.safetensors".
+std::string previous_checkpoint(const std::string& path);
+
+/// Writes a checkpoint: a temporary in the same folder (mode 0600), synced, renamed, the folder synced. The one there before is
+/// kept as `previous_checkpoint`, if it verifies; at every moment one of the two names holds a whole file. Tensors are written
+/// from where they lie, nothing is copied. With `newest_verified` the caller vouches for the file that is there (it has written
+/// or loaded it itself), which spares reading it. Temporaries of killed runs are removed. Errors: checkpoint.write, naming the
+/// path; then the newest is what it was and the temporary is gone. tensor.dtype and graph.duplicate for tensors that the format
+/// cannot hold.
+status save_checkpoint(const std::string& path, const checkpoint& contents, bool newest_verified = false);
+
+/// Reads the newest checkpoint that verifies: the file itself, else the one before; memory of its own. Nothing there is no error,
+/// see `found`. Errors: checkpoint.malformed where there are files and none verifies, memory.oom.
+result<loaded_checkpoint> load_checkpoint(const std::string& path, const limits& limit = {});
+
+/// Compares the settings of a checkpoint with those of the run that wants to go on. Errors: resume.mismatch, naming the first
+/// field that differs and both its values.
+status compare_settings(const named_texts& saved, const named_texts& now);
+
+/// A copy of every tensor's memory, for saving in the background while training goes on. Errors: memory.oom.
+result<named_tensors> copy_tensors(const named_tensors& tensors);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_CHECKPOINT_FILE_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_CHECKPOINT_FILE_HPP
+// ---- graft/train/checkpoint_file.hpp
+// The file under a checkpoint: a temporary of its own that becomes the newest, while the newest becomes the one before.
+
+
+#if GRAFT_HAS_BODIES
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#if defined(_WIN32)
+#include <fcntl.h>
+#include <io.h>
+#include <process.h>
+#include <sys/stat.h>
+#else
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#endif
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// A checkpoint under construction. The writer holds a lock on its temporary, so that those of killed runs can be told from those
+// of living ones: the system takes the lock away with the process.
+class checkpoint_file {
+public:
+    checkpoint_file() noexcept = default;
+    checkpoint_file(const checkpoint_file&) = delete;
+    checkpoint_file& operator=(const checkpoint_file&) = delete;
+    ~checkpoint_file();
+    status open(const std::string& path);
+    status write(const void* data, std::size_t bytes);
+    // Syncs, then puts the file in place of `path`; with `keep`, what was there goes to `previous` first.
+    status commit(const std::string& previous, bool keep);
+
+private:
+    status failed(const char* what) const {
+        return fail(errc::checkpoint_write, path_, std::string(what) + ": " + std::strerror(errno));
+    }
+    void remove_stale();
+    status sync_and_close();
+    status keep_previous(const std::string& previous);
+
+    std::string path_, folder_, prefix_, temporary_; // prefix_: what the names of temporaries begin with
+    int descriptor_ = -1;
+};
+
+inline bool file_exists(const std::string& path) {
+#if defined(_WIN32)
+    return ::_access(path.c_str(), 0) == 0;
+#else
+    struct stat info;
+    return ::lstat(path.c_str(), &info) == 0 || errno != ENOENT;
+#endif
+}
+
+inline checkpoint_file::~checkpoint_file() {
+#if defined(_WIN32)
+    if (descriptor_ >= 0) ::_close(descriptor_);
+    if (!temporary_.empty()) std::remove(temporary_.c_str());
+#else
+    // Removed while it is still locked: nobody else takes it for stale.
+    if (!temporary_.empty()) ::unlink(temporary_.c_str());
+    if (descriptor_ >= 0) ::close(descriptor_);
+#endif
+}
+
+inline status checkpoint_file::open(const std::string& path) {
+    path_ = path;
+    if (path.empty() || path.find('\0') != std::string::npos)
+        return fail(errc::checkpoint_write, path, "a path cannot be empty or hold a NUL byte");
+    folder_ = folder_of(path);
+    const std::size_t slash = path.find_last_of(
+#if defined(_WIN32)
+        "/\\"
+#else
+        '/'
+#endif
+    );
+    const std::string folder = slash == std::string::npos ? "" : path.substr(0, slash + 1);
+    prefix_ = "." + path.substr(folder.size()) + ".";
+    remove_stale();
+    for (int attempt = 0; attempt < 100; ++attempt) {
+#if defined(_WIN32)
+        std::string candidate = folder + prefix_ + std::to_string(::_getpid()) + "-" + std::to_string(attempt) + ".tmp";
+        descriptor_ = ::_open(candidate.c_str(), _O_WRONLY | _O_CREAT | _O_EXCL | _O_BINARY | _O_NOINHERIT, _S_IREAD | _S_IWRITE);
+        if (descriptor_ >= 0) temporary_ = std::move(candidate);
+#else
+        std::string candidate = folder + prefix_ + std::to_string(::getpid()) + "-" + std::to_string(attempt) + ".tmp";
+        descriptor_ = ::open(candidate.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+        if (descriptor_ >= 0) {
+            temporary_ = std::move(candidate);
+            (void)::flock(descriptor_, LOCK_EX | LOCK_NB); // where a file system knows no locks, files of killed runs stay
+        }
+#endif
+        if (descriptor_ >= 0) return {};
+        if (errno != EEXIST) break;
+    }
+    return failed("a temporary file cannot be made in its folder");
+}
+
+inline status checkpoint_file::write(const void* data, std::size_t bytes) {
+    const char* p = static_cast<const char*>(data);
+    while (bytes) {
+        const std::size_t part = bytes < (std::size_t(1) << 30) ? bytes : std::size_t(1) << 30;
+#if defined(_WIN32)
+        const int n = ::_write(descriptor_, p, static_cast<unsigned>(part));
+#else
+        const ssize_t n = ::write(descriptor_, p, part);
+        if (n < 0 && errno == EINTR) continue;
+#endif
+        if (n <= 0) return failed("writing failed");
+        p += n;
+        bytes -= static_cast<std::size_t>(n);
+    }
+    return {};
+}
+
+inline status checkpoint_file::commit(const std::string& previous, bool keep) {
+    GRAFT_TRY(sync_and_close());
+    if (keep) GRAFT_TRY(keep_previous(previous));
+#if defined(_WIN32)
+    std::remove(path_.c_str()); // rename replaces nothing here; what was there is `previous` by now, or was damaged
+#endif
+    if (std::rename(temporary_.c_str(), path_.c_str()) != 0) return failed("renaming failed");
+    temporary_.clear();
+#if !defined(_WIN32)
+    const int folder = ::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder >= 0) {
+        // Some file systems cannot sync a folder and say so: the rename itself is done.
+        (void)::fsync(folder);
+        ::close(folder);
+    }
+#endif
+    return {};
+}
+
+inline status checkpoint_file::sync_and_close() {
+#if defined(_WIN32)
+    if (::_commit(descriptor_) != 0) return failed("syncing failed");
+    const int closed = ::_close(descriptor_);
+    descriptor_ = -1;
+    return closed == 0 ? status() : failed("closing failed");
+#else
+    // The lock lives as long as any descriptor of the open file: close tells about late errors, the copy keeps the lock.
+    const int copy = ::fcntl(descriptor_, F_DUPFD_CLOEXEC, 0);
+    if (copy < 0) return failed("duplicating its descriptor failed");
+    status bad;
+    if (::fsync(descriptor_) != 0) bad = failed("syncing failed");
+    if (::close(descriptor_) != 0 && bad.ok()) bad = failed("closing failed");
+    descriptor_ = copy;
+    return bad;
+#endif
+}
+
+// At every moment one of the two names holds a whole file. With links `path_` never goes away; where there are none it is
+// renamed, and then the previous name holds it.
+inline status checkpoint_file::keep_previous(const std::string& previous) {
+#if defined(_WIN32)
+    std::remove(previous.c_str());
+#else
+    const std::string step = temporary_ + ".previous";
+    ::unlink(step.c_str());
+    if (::link(path_.c_str(), step.c_str()) == 0) {
+        status bad;
+        if (::rename(step.c_str(), previous.c_str()) != 0) bad = failed("keeping the one before failed");
+        ::unlink(step.c_str()); // rename leaves it where both names are one file already
+        return bad;
+    }
+#endif
+    return std::rename(path_.c_str(), previous.c_str()) == 0 ? status() : failed("keeping the one before failed");
+}
+
+// Temporaries that nobody writes any more: a killed run's.
+inline void checkpoint_file::remove_stale() {
+#if !defined(_WIN32)
+    DIR* const folder = ::opendir(folder_.c_str());
+    if (!folder) return;
+    const auto ends = [](const char* name, std::size_t length, const char* end) {
+        const std::size_t n = std::strlen(end);
+        return length >= n && std::memcmp(name + length - n, end, n) == 0;
+    };
+    while (const dirent* entry = ::readdir(folder)) {
+        const char* name = entry->d_name;
+        const std::size_t length = std::strlen(name);
+        const bool link = ends(name, length, ".tmp.previous");
+        if (std::strncmp(name, prefix_.c_str(), prefix_.size()) != 0 || (!link && !ends(name, length, ".tmp"))) continue;
+        // The second name of a checkpoint is not locked; its writer's file is.
+        const std::string lock_name(name, link ? length - std::strlen(".previous") : length);
+        const int file = ::openat(::dirfd(folder), lock_name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+        if (file < 0 && !(link && errno == ENOENT)) continue;
+        if (file < 0 || ::flock(file, LOCK_EX | LOCK_NB) == 0) (void)::unlinkat(::dirfd(folder), name, 0);
+        if (file >= 0) ::close(file);
+    }
+    ::closedir(folder);
+#endif
+}
+
+} // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_CRC32C_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_CRC32C_HPP
+// ---- graft/train/crc32c.hpp
+// CRC-32C (Castagnoli, RFC 3720): the checksum of checkpoints and of TensorBoard's files.
+
+
+#include <cstddef>
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// The CRC-32C of bytes; `crc` is that of what came before them, 0 at the start.
+std::uint32_t crc32c(std::uint32_t crc, const void* bytes, std::size_t n) noexcept;
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include <cstring>
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Eight tables: [k][b] is the CRC of byte b followed by k zero bytes.
+struct crc32c_tables {
+    std::uint32_t at[8][256] = {};
+    constexpr crc32c_tables() {
+        for (std::uint32_t b = 0; b < 256; ++b) {
+            std::uint32_t crc = b;
+            for (int bit = 0; bit < 8; ++bit) crc = crc & 1 ? crc >> 1 ^ 0x82f63b78u : crc >> 1;
+            at[0][b] = crc;
+        }
+        for (int k = 1; k < 8; ++k)
+            for (std::uint32_t b = 0; b < 256; ++b) at[k][b] = at[k - 1][b] >> 8 ^ at[0][at[k - 1][b] & 255];
+    }
+};
+
+} // namespace detail
+
+GRAFT_INLINE std::uint32_t crc32c(std::uint32_t crc, const void* bytes, std::size_t n) noexcept {
+    static constexpr detail::crc32c_tables table;
+    const auto* p = static_cast<const std::uint8_t*>(bytes);
+    crc = ~crc;
+    for (; n >= 8; n -= 8, p += 8) {
+        std::uint32_t low = 0, high = 0;
+        std::memcpy(&low, p, 4);
+        std::memcpy(&high, p + 4, 4);
+        low ^= crc;
+        crc = table.at[7][low & 255] ^ table.at[6][low >> 8 & 255] ^ table.at[5][low >> 16 & 255] ^ table.at[4][low >> 24] ^
+              table.at[3][high & 255] ^ table.at[2][high >> 8 & 255] ^ table.at[1][high >> 16 & 255] ^ table.at[0][high >> 24];
+    }
+    for (; n; --n, ++p) crc = table.at[0][(crc ^ *p) & 255] ^ crc >> 8;
+    return ~crc;
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+inline const std::string* find_text(const named_texts& texts, const std::string& key) noexcept {
+    for (const auto& t : texts)
+        if (t.first == key) return &t.second;
+    return nullptr;
+}
+
+// Pairs as a JSON array of pairs: their order is kept.
+inline std::string pairs_text(const named_texts& pairs) {
+    json_writer w;
+    w.begin_array();
+    for (const auto& p : pairs) w.begin_array().string(p.first).string(p.second).end_array();
+    w.end_array();
+    return w.text();
+}
+
+// A value as people read it: numbers are kept as hexadecimal fractions, to the bit, and told by the fewest digits that mean them.
+inline std::string setting_text(const std::string& value) {
+    std::string out;
+    for (std::size_t at = 0; at < value.size();) {
+        const std::size_t end = std::min(value.find(' ', at), value.size());
+        const std::string word = value.substr(at, end - at);
+        char* stop = nullptr;
+        const double number = std::strtod(word.c_str(), &stop);
+        if (word.find("0x") <= 1 && stop == word.c_str() + word.size()) {
+            const bool single = static_cast<double>(static_cast<float>(number)) == number;
+            char text[40];
+            for (int digits = 1; digits <= 17; ++digits) {
+                std::snprintf(text, sizeof text, "%.*g", digits, number);
+                const double back = std::strtod(text, nullptr);
+                if (back == number || (single && static_cast<float>(back) == static_cast<float>(number))) break;
+            }
+            out += text;
+        } else
+            out += escape(word);
+        if (end < value.size()) out += ' ';
+        at = end + 1;
+    }
+    return value.empty() ? "nothing" : out;
+}
+
+inline status parse_pairs(const std::string& text, const std::string& name, const limits& limit, named_texts& out) {
+    json tree;
+    GRAFT_TRY_ASSIGN(tree, parse_json(text, name, limit));
+    bool good = tree.type == json::kind::array;
+    for (json& pair : tree.items) {
+        good = good && pair.type == json::kind::array && pair.items.size() == 2 && pair.items[0].type == json::kind::string &&
+               pair.items[1].type == json::kind::string;
+        if (!good) break;
+        out.emplace_back(std::move(pair.items[0].string), std::move(pair.items[1].string));
+    }
+    return good ? status() : fail(errc::checkpoint_malformed, name, "its settings or its state are no list of pairs");
+}
+
+inline std::string hex_text(std::uint32_t value) {
+    char hex[12];
+    std::snprintf(hex, sizeof hex, "%08x", static_cast<unsigned>(value));
+    return hex;
+}
+
+// A tensor's type, shape and checksum: "F32[3,4] 1a2b3c4d". A header that lies about a shape is found out by it.
+inline std::string tensor_checksum(const char* type, const std::int64_t* extents, std::size_t rank, const void* data,
+                                   std::size_t bytes) {
+    std::string out = std::string(type) + "[";
+    for (std::size_t i = 0; i < rank; ++i) out += (i ? "," : "") + std::to_string(extents[i]);
+    return out + "] " + hex_text(crc32c(0, data, bytes));
+}
+
+// One number over all texts, each with its length before it.
+inline std::string texts_checksum(const named_texts& texts) {
+    std::uint32_t crc = 0;
+    for (const auto& t : texts)
+        for (const std::string* part : {&t.first, &t.second}) {
+            const std::uint64_t size = part->size();
+            crc = crc32c(crc, &size, sizeof size);
+            crc = crc32c(crc, part->data(), part->size());
+        }
+    return hex_text(crc);
+}
+
+inline const char* safetensors_name(dtype type) noexcept {
+    int count = 0;
+    const safetensors_type* types = safetensors_types(count);
+    for (int i = 0; i < count; ++i)
+        if (types[i].type == type && type != dtype::undefined) return types[i].name;
+    return "";
+}
+
+inline named_texts checkpoint_metadata(const checkpoint& c) {
+    named_texts sums;
+    for (const auto& t : c.tensors) {
+        const tensor& x = t.second;
+        std::vector<std::int64_t> extents;
+        for (const std::int64_t d : x.shape()) extents.push_back(d);
+        sums.emplace_back(t.first,
+                          tensor_checksum(safetensors_name(x.type()), extents.data(), extents.size(), x.raw(), x.bytes()));
+    }
+    named_texts out = {{"format", "graft.checkpoint.1"},
+                       {"settings", pairs_text(c.settings)},
+                       {"state", pairs_text(c.state)},
+                       {"crc32c", pairs_text(sums)}};
+    out.emplace_back("crc32c.metadata", texts_checksum(out));
+    return out;
+}
+
+// Checks a file against its own checksums. `sums` and the texts of `out` are read, tensors are not.
+inline status verify_checkpoint(const safetensors& file, const std::string& path, const limits& limit, checkpoint& out) {
+    const auto fault = [&path](const std::string& what) { return fail(errc::checkpoint_malformed, path, what); };
+    named_texts texts;
+    for (const char* key : {"format", "settings", "state", "crc32c"}) {
+        const std::string* value = file.find_metadata(key);
+        if (!value) return fault("its metadata have no '" + std::string(key) + "': this is no checkpoint of graft");
+        texts.emplace_back(key, *value);
+    }
+    if (texts[0].second != "graft.checkpoint.1")
+        return fault("it was written by another version of graft: '" + escape(texts[0].second) + "'");
+    const std::string* own = file.find_metadata("crc32c.metadata");
+    if (!own || *own != texts_checksum(texts)) return fault("the checksum of its metadata does not fit");
+    GRAFT_TRY(parse_pairs(texts[1].second, path, limit, out.settings));
+    GRAFT_TRY(parse_pairs(texts[2].second, path, limit, out.state));
+    named_texts sums;
+    GRAFT_TRY(parse_pairs(texts[3].second, path, limit, sums));
+    if (sums.size() != file.tensors.size()) return fault("it has not the tensors that it had when it was written");
+    for (const auto& sum : sums) {
+        const safetensors_entry* e = file.find(sum.first);
+        if (!e) return fault("tensor '" + escape(sum.first) + "' is missing");
+        if (tensor_checksum(e->type_name.c_str(), e->extents.data(), e->extents.size(), e->data, e->bytes) != sum.second)
+            return fault("the checksum of tensor '" + escape(sum.first) + "' does not fit");
+        out.tensors.emplace_back(sum.first, tensor());
+    }
+    return {};
+}
+
+inline status read_checkpoint(const std::string& path, const limits& limit, bool load, checkpoint& out) {
+    out = {};
+    safetensors file;
+    GRAFT_TRY_ASSIGN(file, read_safetensors_file(path, limit));
+    GRAFT_TRY(verify_checkpoint(file, path, limit, out));
+    if (!load) return {};
+    for (auto& t : out.tensors) GRAFT_TRY_ASSIGN(t.second, file.load(*file.find(t.first)));
+    return {};
+}
+
+} // namespace detail
+
+GRAFT_INLINE const tensor* checkpoint::find(const std::string& name) const noexcept {
+    for (const auto& t : tensors)
+        if (t.first == name) return &t.second;
+    return nullptr;
+}
+GRAFT_INLINE const std::string* checkpoint::find_state(const std::string& key) const noexcept {
+    return detail::find_text(state, key);
+}
+
+GRAFT_INLINE std::string previous_checkpoint(const std::string& path) {
+    const std::size_t slash = path.find_last_of("/\\"), dot = path.find_last_of('.');
+    const bool suffix = dot != std::string::npos && dot > 0 && (slash == std::string::npos || dot > slash + 1);
+    return suffix ? path.substr(0, dot) + ".previous" + path.substr(dot) : path + ".previous";
+}
+
+GRAFT_INLINE status save_checkpoint(const std::string& path, const checkpoint& contents, bool newest_verified) {
+    std::string header;
+    std::vector<std::size_t> order;
+    GRAFT_TRY(detail::safetensors_header(contents.tensors, detail::checkpoint_metadata(contents), header, order));
+    detail::checkpoint_file file;
+    GRAFT_TRY(file.open(path));
+    GRAFT_TRY(file.write(header.data(), header.size()));
+    for (const std::size_t i : order) GRAFT_TRY(file.write(contents.tensors[i].second.raw(), contents.tensors[i].second.bytes()));
+    // A damaged file must not push out the good one before it.
+    checkpoint there;
+    const bool keep =
+        detail::file_exists(path) && (newest_verified || detail::read_checkpoint(path, limits(), false, there).ok());
+    return file.commit(previous_checkpoint(path), keep);
+}
+
+GRAFT_INLINE result<loaded_checkpoint> load_checkpoint(const std::string& path, const limits& limit) {
+    loaded_checkpoint out;
+    std::string faults;
+    for (const bool previous : {false, true}) {
+        const std::string name = previous ? previous_checkpoint(path) : path;
+        if (!detail::file_exists(name)) continue;
+        const status read = detail::read_checkpoint(name, limit, true, out.contents);
+        if (read.ok()) {
+            out.found = true;
+            out.previous = previous;
+            if (previous) out.note = (faults.empty() ? path + " is not there" : faults) + "; the one before is taken: " + name;
+            return out;
+        }
+        if (read.error().code() == errc::memory_oom) return fail(errc::memory_oom, name, read.error().detail());
+        faults += (faults.empty() ? "" : "; ") + std::string(read.error().what());
+    }
+    if (faults.empty()) return out;
+    return fail(errc::checkpoint_malformed, path,
+                "no checkpoint here is whole (" + faults + "); remove them, or train into another folder, to begin afresh");
+}
+
+GRAFT_INLINE status compare_settings(const named_texts& saved, const named_texts& now) {
+    const auto differs = [](const std::string& field, const std::string* before, const std::string* here) {
+        const auto value = [](const std::string* text) { return text ? detail::setting_text(*text) : std::string("nothing"); };
+        return fail(errc::resume_mismatch, field,
+                    (field == "lr" ? "the learning rate was " : "it was ") + value(before) + " when the checkpoint was made, and is " + value(here) +
+                        " now; go on with what the checkpoint has, or train into another folder");
+    };
+    for (const auto& field : now) {
+        const std::string* before = detail::find_text(saved, field.first);
+        if (!before || *before != field.second) return differs(field.first, before, &field.second);
+    }
+    for (const auto& field : saved)
+        if (!detail::find_text(now, field.first)) return differs(field.first, &field.second, nullptr);
+    return {};
+}
+
+GRAFT_INLINE result<named_tensors> copy_tensors(const named_tensors& tensors) {
+    named_tensors out;
+    out.reserve(tensors.size());
+    for (const auto& t : tensors) {
+        tensor copy;
+        GRAFT_TRY_ASSIGN(copy, tensor::make(t.second.type(), t.second.shape()));
+        if (copy.bytes()) std::memcpy(copy.raw(), t.second.raw(), copy.bytes());
+        out.emplace_back(t.first, std::move(copy));
+    }
+    return out;
+}
+
+GRAFT_END_NAMESPACE
+#endif
+// ---- graft/train/defaults.hpp
+// What trainer_options means where it leaves something open: the numbers, each in this one place, and the rules.
+
+// ---- graft/train/trainer.hpp
+// Fine-tuning from a dataset to a model: the loop over epochs, with scoring, checkpoints, logs and the best model.
+
+// ---- graft/train/evaluate.hpp
+// Scores a network on a dataset, every picture exactly once.
+
+// ---- graft/data/batches_ahead.hpp
+// Batches one after the other, with the one behind at hand.
+
+
+#include <utility>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// Goes through the batches of a source that was started. Where `ahead` says so, the one behind is there while one is worked on, so
+/// that a device can bring it over; that keeps two in memory.
+template <class Source>
+class batches_ahead {
+public:
+    /// `count`: how many the source has left. The source must outlive this.
+    batches_ahead(Source& from, std::int64_t count, bool ahead) noexcept : from_(from), left_(count), ahead_(ahead) {}
+
+    /// Goes on to the next batch. Errors: the source's, for that batch; what was found bad in it is in current() all the same.
+    status advance() {
+        status made;
+        if (has_next_)
+            std::swap(current_, next_), made = std::move(made_next_);
+        else
+            made = from_.next(current_);
+        has_next_ = ahead_ && --left_ > 0 && made.ok();
+        if (has_next_) made_next_ = from_.next(next_);
+        return made;
+    }
+    batch& current() noexcept { return current_; }
+    /// Inputs of the batch behind, which stay as they are and where they are until it has been worked on; null where that is not known.
+    const tensor* next() const noexcept { return has_next_ && made_next_.ok() && !next_.labels.empty() ? &next_.inputs : nullptr; }
+
+private:
+    Source& from_;
+    std::int64_t left_;
+    bool ahead_, has_next_ = false;
+    batch current_, next_;
+    status made_next_;
+};
+
+GRAFT_END_NAMESPACE
+// ---- graft/train/metrics.hpp
+// What a classifier got right: loss, top-k, confusion matrix, precision and recall, calibration; the same for any batches.
+
+
+#include <cstdint>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// A sum of numbers that does not depend on their order: each is rounded to a multiple of 2^-36 once, the rest is integers.
+class exact_sum {
+public:
+    /// Numbers that are not finite, or 2^52 and more, make the sum infinite.
+    void add(double value) noexcept;
+    void add(const exact_sum& other) noexcept;
+    double value() const noexcept;
+
+private:
+    std::int64_t whole_ = 0, part_ = 0; // part_ in units of 2^-36, below 2^36 after each addition
+    bool infinite_ = false;
+};
+
+/// How one sample was answered.
+struct sample_score {
+    std::int64_t predicted = 0; ///< class with the largest logit, the lower index where several are
+    std::int64_t rank = 0;      ///< classes that come before the true one: 0 is right, below k is in the top k
+    double probability = 0;     ///< softmax of the predicted class
+    double loss = 0;            ///< cross-entropy, -log softmax of the true class, in nats
+    bool finite = true;         ///< false: a logit is NaN or infinite; rank is then the number of classes and loss infinite
+};
+
+/// Scores `classes` logits against the true class, which must be one of them. Computed in double.
+sample_score score_sample(const float* logits, std::int64_t classes, std::int64_t label) noexcept;
+
+/// One class in a confusion matrix. Ratios without a denominator are 0, as in scikit-learn with zero_division=0.
+struct class_score {
+    std::int64_t support = 0;   ///< samples that are of the class
+    std::int64_t predicted = 0; ///< samples that were taken for it
+    std::int64_t correct = 0;   ///< both
+    double precision = 0, recall = 0, f1 = 0;
+};
+
+/// Samples whose predicted probability lies in (low, high].
+struct calibration_bin {
+    double low = 0, high = 0;
+    std::int64_t samples = 0, correct = 0;
+    double confidence = 0; ///< mean predicted probability; 0 where there are no samples
+    double accuracy = 0;
+};
+
+/// Gathers the scores of any number of batches. Counts are integers and sums are exact, so that neither the size of the batches
+/// nor their order, nor the merging of several such objects, changes a bit.
+class classification_metrics {
+public:
+    static constexpr int bins = 15; ///< of the calibration: Guo et al., "On Calibration of Modern Neural Networks" (2017)
+
+    /// `top_k` is the k of `top_k()`. Errors: usage (fewer than one class, k below 1), memory.budget (over 16384 classes, whose
+    /// matrix would take over 2 GiB).
+    static result<classification_metrics> make(std::int64_t classes, int top_k = 5);
+
+    /// Logits [n, classes] float32, labels [n] int64. Errors: input.dtype, input.shape, data.label_range; nothing is added then.
+    status add(const tensor& logits, const tensor& labels);
+    /// The same for `n` rows in memory.
+    status add(const float* logits, const std::int64_t* labels, std::int64_t n);
+    /// Adds what another object of as many classes and the same k has seen. Errors: usage.
+    status merge(const classification_metrics& other);
+
+    std::int64_t classes() const noexcept { return classes_; }
+    int k() const noexcept { return top_k_; }
+    std::int64_t samples() const noexcept { return samples_; }
+    std::int64_t correct() const noexcept { return correct_; }
+    std::int64_t correct_in_top_k() const noexcept { return correct_k_; }
+    std::int64_t not_finite() const noexcept { return not_finite_; } ///< samples with a NaN or infinite logit; counted as wrong
+    double loss() const noexcept;                                    ///< mean cross-entropy; 0 without samples
+    double top1() const noexcept;                                    ///< share, 0..1
+    double top_k() const noexcept;
+    /// Samples of class `truth` that were taken for `predicted`.
+    std::int64_t confusion(std::int64_t truth, std::int64_t predicted) const noexcept;
+    class_score score(std::int64_t label) const noexcept;
+    double macro_f1() const noexcept; ///< mean of the F1 of all classes
+    /// Mean recall of the classes that have samples: as scikit-learn's balanced_accuracy_score. 1 / classes is chance, whatever their sizes.
+    double balanced_accuracy() const noexcept;
+    std::vector<std::int64_t> supports() const; ///< samples of each class
+    double majority() const noexcept;           ///< share of the largest class: what always naming it scores
+    /// Classes that have samples, and that no sample was taken for.
+    std::vector<std::int64_t> never_predicted() const;
+    calibration_bin calibration(int bin) const noexcept;
+    /// Expected calibration error over the bins: sum of |accuracy - confidence| weighted by samples.
+    double calibration_error() const noexcept;
+
+private:
+    std::int64_t classes_ = 0, samples_ = 0, correct_ = 0, correct_k_ = 0, not_finite_ = 0;
+    int top_k_ = 5;
+    exact_sum loss_;
+    std::vector<std::int64_t> confusion_; // [true, predicted]
+    std::int64_t bin_samples_[bins] = {}, bin_correct_[bins] = {};
+    exact_sum bin_confidence_[bins];
+};
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include <cmath>
+#include <limits>
+#include <string>
+GRAFT_BEGIN_NAMESPACE
+
+GRAFT_INLINE void exact_sum::add(double value) noexcept {
+    if (!(std::fabs(value) < 4503599627370496.0)) {
+        infinite_ = true;
+        return;
+    }
+    const double whole = std::floor(value);
+    whole_ += static_cast<std::int64_t>(whole);
+    part_ += static_cast<std::int64_t>(std::nearbyint((value - whole) * 68719476736.0));
+    whole_ += part_ >> 36;
+    part_ &= (std::int64_t(1) << 36) - 1;
+}
+GRAFT_INLINE void exact_sum::add(const exact_sum& other) noexcept {
+    infinite_ |= other.infinite_;
+    whole_ += other.whole_;
+    part_ += other.part_;
+    whole_ += part_ >> 36;
+    part_ &= (std::int64_t(1) << 36) - 1;
+}
+GRAFT_INLINE double exact_sum::value() const noexcept {
+    if (infinite_) return std::numeric_limits<double>::infinity();
+    return static_cast<double>(whole_) + static_cast<double>(part_) / 68719476736.0;
+}
+
+GRAFT_INLINE sample_score score_sample(const float* logits, std::int64_t classes, std::int64_t label) noexcept {
+    sample_score s;
+    for (std::int64_t c = 0; c < classes; ++c) {
+        s.finite &= std::isfinite(logits[c]);
+        if (logits[c] > logits[s.predicted] || std::isnan(logits[s.predicted])) s.predicted = c;
+        s.rank += logits[c] > logits[label] || (logits[c] == logits[label] && c < label);
+    }
+    if (!s.finite) {
+        s.rank = classes;
+        s.loss = std::numeric_limits<double>::infinity();
+        return s;
+    }
+    double sum = 0;
+    const double most = logits[s.predicted];
+    for (std::int64_t c = 0; c < classes; ++c) sum += std::exp(logits[c] - most);
+    s.probability = 1 / sum;
+    s.loss = std::log(sum) - (logits[label] - most);
+    return s;
+}
+
+GRAFT_INLINE result<classification_metrics> classification_metrics::make(std::int64_t classes, int top_k) {
+    if (classes < 1 || top_k < 1) return fail(errc::usage, "metrics", "there must be a class, and k must be at least 1");
+    if (classes > 16384)
+        return fail(errc::memory_budget, "metrics",
+                    "a confusion matrix of " + std::to_string(classes) + " classes is over the limit of 16384");
+    classification_metrics made;
+    made.classes_ = classes;
+    made.top_k_ = top_k;
+    made.confusion_.assign(static_cast<std::size_t>(classes * classes), 0);
+    return made;
+}
+
+GRAFT_INLINE status classification_metrics::add(const tensor& logits, const tensor& labels) {
+    if (logits.type() != dtype::float32 || labels.type() != dtype::int64)
+        return fail(errc::input_dtype, "metrics", "logits must be float32 and labels int64");
+    if (logits.shape().rank() != 2 || logits.shape()[1] != classes_ || labels.shape().rank() != 1 ||
+        labels.shape()[0] != logits.shape()[0])
+        return fail(errc::input_shape, "metrics",
+                    "logits " + text(logits.shape()) + " and labels " + text(labels.shape()) + " are not [n, " +
+                        std::to_string(classes_) + "] and [n]");
+    return add(logits.data<float>(), labels.data<std::int64_t>(), logits.shape()[0]);
+}
+
+GRAFT_INLINE status classification_metrics::add(const float* logits, const std::int64_t* labels, std::int64_t n) {
+    for (std::int64_t i = 0; i < n; ++i)
+        if (labels[i] < 0 || labels[i] >= classes_)
+            return fail(errc::data_label_range, "label " + std::to_string(labels[i]),
+                        "it must be 0 to " + std::to_string(classes_ - 1) + ", one of the classes");
+    for (std::int64_t i = 0; i < n; ++i) {
+        const sample_score s = score_sample(logits + i * classes_, classes_, labels[i]);
+        const bool right = s.rank == 0;
+        ++samples_;
+        correct_ += right;
+        correct_k_ += s.rank < top_k_ && s.finite;
+        not_finite_ += !s.finite;
+        loss_.add(s.loss);
+        ++confusion_[static_cast<std::size_t>(labels[i] * classes_ + s.predicted)];
+        const int bin = static_cast<int>(std::ceil(s.probability * bins)) - 1;
+        const int at = bin < 0 ? 0 : bin >= bins ? bins - 1 : bin;
+        ++bin_samples_[at];
+        bin_correct_[at] += right;
+        bin_confidence_[at].add(s.probability);
+    }
+    return {};
+}
+
+GRAFT_INLINE status classification_metrics::merge(const classification_metrics& other) {
+    if (other.classes_ != classes_ || other.top_k_ != top_k_)
+        return fail(errc::usage, "metrics", "only metrics of the same classes and the same k can be merged");
+    samples_ += other.samples_;
+    correct_ += other.correct_;
+    correct_k_ += other.correct_k_;
+    not_finite_ += other.not_finite_;
+    loss_.add(other.loss_);
+    for (std::size_t i = 0; i < confusion_.size(); ++i) confusion_[i] += other.confusion_[i];
+    for (int b = 0; b < bins; ++b) {
+        bin_samples_[b] += other.bin_samples_[b];
+        bin_correct_[b] += other.bin_correct_[b];
+        bin_confidence_[b].add(other.bin_confidence_[b]);
+    }
+    return {};
+}
+
+namespace detail {
+inline double metrics_ratio(double part, std::int64_t of) noexcept { return of ? part / static_cast<double>(of) : 0; }
+} // namespace detail
+
+GRAFT_INLINE double classification_metrics::loss() const noexcept { return detail::metrics_ratio(loss_.value(), samples_); }
+GRAFT_INLINE double classification_metrics::top1() const noexcept {
+    return detail::metrics_ratio(static_cast<double>(correct_), samples_);
+}
+GRAFT_INLINE double classification_metrics::top_k() const noexcept {
+    return detail::metrics_ratio(static_cast<double>(correct_k_), samples_);
+}
+GRAFT_INLINE std::int64_t classification_metrics::confusion(std::int64_t truth, std::int64_t predicted) const noexcept {
+    if (truth < 0 || predicted < 0 || truth >= classes_ || predicted >= classes_) return 0;
+    return confusion_[static_cast<std::size_t>(truth * classes_ + predicted)];
+}
+
+GRAFT_INLINE class_score classification_metrics::score(std::int64_t label) const noexcept {
+    class_score s;
+    for (std::int64_t c = 0; c < classes_; ++c) {
+        s.support += confusion(label, c);
+        s.predicted += confusion(c, label);
+    }
+    s.correct = confusion(label, label);
+    s.precision = detail::metrics_ratio(static_cast<double>(s.correct), s.predicted);
+    s.recall = detail::metrics_ratio(static_cast<double>(s.correct), s.support);
+    s.f1 = detail::metrics_ratio(2 * static_cast<double>(s.correct), s.support + s.predicted);
+    return s;
+}
+
+GRAFT_INLINE double classification_metrics::macro_f1() const noexcept {
+    double sum = 0;
+    for (std::int64_t c = 0; c < classes_; ++c) sum += score(c).f1;
+    return detail::metrics_ratio(sum, classes_);
+}
+
+GRAFT_INLINE std::vector<std::int64_t> classification_metrics::supports() const {
+    std::vector<std::int64_t> out(static_cast<std::size_t>(classes_));
+    for (std::int64_t t = 0; t < classes_; ++t)
+        for (std::int64_t p = 0; p < classes_; ++p) out[static_cast<std::size_t>(t)] += confusion(t, p);
+    return out;
+}
+
+GRAFT_INLINE double classification_metrics::balanced_accuracy() const noexcept {
+    double sum = 0;
+    std::int64_t present = 0;
+    for (std::int64_t t = 0; t < classes_; ++t) {
+        std::int64_t support = 0;
+        for (std::int64_t p = 0; p < classes_; ++p) support += confusion(t, p);
+        present += support > 0;
+        sum += detail::metrics_ratio(static_cast<double>(confusion(t, t)), support);
+    }
+    return detail::metrics_ratio(sum, present);
+}
+
+GRAFT_INLINE double classification_metrics::majority() const noexcept {
+    std::int64_t most = 0;
+    for (std::int64_t t = 0; t < classes_; ++t) {
+        std::int64_t support = 0;
+        for (std::int64_t p = 0; p < classes_; ++p) support += confusion(t, p);
+        most = support > most ? support : most;
+    }
+    return detail::metrics_ratio(static_cast<double>(most), samples_);
+}
+
+GRAFT_INLINE std::vector<std::int64_t> classification_metrics::never_predicted() const {
+    const std::vector<std::int64_t> support = supports();
+    std::vector<std::int64_t> predicted(support.size()), out;
+    for (std::int64_t t = 0; t < classes_; ++t)
+        for (std::int64_t p = 0; p < classes_; ++p) predicted[static_cast<std::size_t>(p)] += confusion(t, p);
+    for (std::size_t c = 0; c < support.size(); ++c)
+        if (support[c] && !predicted[c]) out.push_back(static_cast<std::int64_t>(c));
+    return out;
+}
+
+GRAFT_INLINE calibration_bin classification_metrics::calibration(int bin) const noexcept {
+    calibration_bin b;
+    b.low = static_cast<double>(bin) / bins;
+    b.high = static_cast<double>(bin + 1) / bins;
+    b.samples = bin_samples_[bin];
+    b.correct = bin_correct_[bin];
+    b.confidence = detail::metrics_ratio(bin_confidence_[bin].value(), b.samples);
+    b.accuracy = detail::metrics_ratio(static_cast<double>(b.correct), b.samples);
+    return b;
+}
+
+GRAFT_INLINE double classification_metrics::calibration_error() const noexcept {
+    double sum = 0;
+    for (int i = 0; i < bins; ++i) {
+        const calibration_bin b = calibration(i);
+        sum += std::fabs(b.accuracy - b.confidence) * static_cast<double>(b.samples);
+    }
+    return detail::metrics_ratio(sum, samples_);
+}
+
+GRAFT_END_NAMESPACE
+#endif
+
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// How one picture was answered.
+struct scored_picture {
+    std::int64_t index = 0;      ///< in the dataset
+    std::int32_t label = 0;      ///< the true class
+    std::int32_t predicted = 0;
+    float probability = 0;       ///< of the predicted class
+    float loss = 0;              ///< cross-entropy, nats
+};
+
+/// What an evaluation found.
+struct evaluation_result {
+    classification_metrics metrics;
+    std::vector<scored_picture> pictures;  ///< in the order of the dataset
+    std::vector<bad_sample> bad;           ///< pictures that could not be read
+};
+
+/// How a network is scored.
+struct evaluation_options {
+    std::int64_t batch = 32;
+    int threads = 0;          ///< of the network and of the loader each; 0: default_threads()
+    double bad_share = 0.01;  ///< of the pictures that may be unreadable: see allowed_bad
+    std::shared_ptr<image_cache> cache;
+    std::size_t output = 0;   ///< which of the network's outputs names classes
+    void (*progress)(void* context, std::int64_t done, std::int64_t of) = nullptr;
+    void* context = nullptr;
+};
+
+/// Runs a network over a dataset prepared by `spec`, without augmentation. `class_of` gives for each class of the dataset the network's
+/// output; empty: they are in the same order. Scores of any type are taken for what they stand for (class_probabilities). Errors:
+/// classify.output (it gives no row of classes), data.label_range, those of the loader and of a run.
+result<evaluation_result> evaluate(const model& network, const dataset& data, const preprocess_spec& spec, const std::vector<std::int64_t>& class_of,
+                                   const evaluation_options& options);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_BATCH_PARTS_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_BATCH_PARTS_HPP
+// ---- graft/train/batch_parts.hpp
+// Rows of batches: the parts that one is computed in, where they lie, and how a part is filled up.
+
+
+#include <algorithm>
+#include <cstring>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Samples [first, last) of a batch, where they lie.
+inline tensor_view rows_of(const tensor& batch, std::int64_t first, std::int64_t last) {
+    tensor_view v = view(batch);
+    const std::int64_t n = v.extents[0];
+    v.data = static_cast<unsigned char*>(v.data) + (n ? static_cast<std::int64_t>(batch.bytes()) / n * first : 0);
+    v.extents[0] = last - first;
+    return v;
+}
+
+// The parts that a batch is computed in: as shards are cut, or of `each` samples. Their number is a power of two, and some may be empty.
+struct batch_parts {
+    shards cut;
+    std::int64_t each = 0;
+
+    std::int64_t count(std::int64_t n) const {
+        std::int64_t parts = each > 0 ? 1 : cut.count;
+        while (each > 0 && parts * each < n) parts *= 2;
+        return parts;
+    }
+    std::int64_t first(std::int64_t n, std::int64_t s) const { return each > 0 ? std::min(n, s * each) : cut.first(n, static_cast<int>(s)); }
+    std::int64_t last(std::int64_t n, std::int64_t s) const { return first(n, s + 1); }
+    // Samples of the largest part, as it is planned.
+    std::int64_t largest(std::int64_t n) const {
+        std::int64_t most = each;
+        for (std::int64_t s = 0; each == 0 && s < cut.count; ++s) most = std::max(most, last(n, s) - first(n, s));
+        return most;
+    }
+};
+
+// Repeats the last sample until there are `n`; `fill` false: zeros instead.
+inline status filled_up(const tensor_view& rows, std::int64_t n, bool fill, tensor& made) {
+    shape extents = rows.extents;
+    const std::int64_t had = extents[0];
+    const std::size_t size = static_cast<std::size_t>(bytes_of(rows.type, extents) / had);
+    extents[0] = n;
+    tensor all;  // `made` may be what the rows lie in
+    GRAFT_TRY_ASSIGN(all, tensor::zeros(rows.type, extents));
+    const auto* from = static_cast<const std::byte*>(rows.data);
+    for (std::int64_t i = 0; i < (fill ? n : had); ++i) std::memcpy(all.raw() + static_cast<std::size_t>(i) * size, from + static_cast<std::size_t>(std::min(i, had - 1)) * size, size);
+    made = std::move(all);
+    return {};
+}
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// What the loss is taken of, for the first `pictures` rows of `batch`: scores that are logits as they are, else the logarithms of what they
+// stand for.
+inline result<std::vector<float>> logits_in(const graph& g, std::size_t output, const tensor& scores, std::int64_t pictures, std::int64_t batch) {
+    const std::int64_t classes = classes_in(scores.shape(), batch);
+    if (classes < 1)
+        return fail(errc::classify_output, g.values[static_cast<std::size_t>(g.outputs[output])].name, "it is " + text(scores.shape()) + " for " + std::to_string(batch) + " pictures: a classifier gives one number a class for each");
+    std::vector<float> rows(static_cast<std::size_t>(pictures * classes));
+    if (scores.type() == dtype::float32 && !ending_of(g, output).softmax) {
+        std::memcpy(rows.data(), scores.raw(), rows.size() * sizeof(float));
+        return rows;
+    }
+    for (std::int64_t i = 0; i < pictures; ++i) {
+        const std::vector<double> p = class_probabilities(g, scores, i, batch, output);
+        for (std::int64_t c = 0; c < classes; ++c) rows[static_cast<std::size_t>(i * classes + c)] = std::log(std::max(static_cast<float>(p[static_cast<std::size_t>(c)]), 1e-37f));
+    }
+    return rows;
+}
+
+// Adds pictures by their rows of logits, one a label.
+inline status add_scores(evaluation_result& found, const float* rows, std::int64_t classes, const std::vector<std::int64_t>& labels, const std::int64_t* indices) {
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+        const float* row = rows + static_cast<std::int64_t>(i) * classes;
+        const sample_score s = score_sample(row, classes, labels[i]);
+        found.pictures.push_back({indices[i], static_cast<std::int32_t>(labels[i]), static_cast<std::int32_t>(s.predicted), static_cast<float>(s.probability), static_cast<float>(s.loss)});
+    }
+    return found.metrics.add(rows, labels.data(), static_cast<std::int64_t>(labels.size()));
+}
+
+}  // namespace detail
+
+GRAFT_INLINE result<evaluation_result> evaluate(const model& network, const dataset& data, const preprocess_spec& spec, const std::vector<std::int64_t>& class_of,
+                                                const evaluation_options& options) {
+    evaluation_result found;
+    const graph& g = network.graph();
+    if (g.outputs.empty()) return fail(errc::usage, "evaluate", "the model is empty: give it what graft::load returns");
+    if (options.output >= network.outputs().size()) return fail(errc::input_name, g.name, "the network has no such output");
+    loader_options how;
+    how.batch_size = options.batch;
+    how.workers = options.threads;
+    how.shuffle = false;
+    how.bad_share = options.bad_share;
+    how.sample.preprocess = spec;
+    how.sample.cache = options.cache;
+    std::size_t input = 0;
+    while (input < network.inputs().size() && network.inputs()[input].has_default) ++input;
+    if (input == network.inputs().size()) return fail(errc::input_name, g.name, "the network has no input");
+    const value_info& picture = network.inputs()[input];
+    // A network that is fixed to one batch is fed by it.
+    const std::int64_t fixed = picture.extents.rank() > 0 ? picture.extents[0] : 0;
+    if (fixed > 0) how.batch_size = fixed;
+    how.sample.format = {picture.type, picture.extents, true};
+    loader source;
+    GRAFT_TRY_ASSIGN(source, loader::make(data, how));
+    session run(network, {options.threads, nullptr});
+    GRAFT_TRY(source.start(0));
+    std::int64_t done = 0;
+    bool first = true;
+    batches_ahead<loader> batches(source, source.batches(), std::strcmp(network.device(), "cpu") != 0);
+    for (std::int64_t number = 0; number < source.batches(); ++number) {
+        GRAFT_TRY(batches.advance());
+        batch& b = batches.current();
+        for (const bad_sample& s : b.bad) found.bad.push_back(s);
+        if (b.labels.empty()) continue;
+        const std::int64_t n = static_cast<std::int64_t>(b.labels.size());
+        if (fixed > n) GRAFT_TRY(detail::filled_up(view(b.inputs), fixed, true, b.inputs));
+        tensor first_output;
+        GRAFT_TRY_ASSIGN(first_output, run.run(b.inputs, batches.next()));
+        std::vector<float> rows;
+        GRAFT_TRY_ASSIGN(rows, detail::logits_in(g, options.output, options.output ? run.output(options.output) : first_output, n, b.inputs.shape()[0]));
+        const std::int64_t classes = static_cast<std::int64_t>(rows.size()) / n;
+        if (first) GRAFT_TRY_ASSIGN(found.metrics, classification_metrics::make(classes));
+        first = false;
+        std::vector<std::int64_t> labels;
+        for (std::int64_t i = 0; i < n; ++i) {
+            const std::size_t given = static_cast<std::size_t>(b.labels[static_cast<std::size_t>(i)]);
+            labels.push_back(class_of.empty() ? static_cast<std::int64_t>(given) : class_of[given]);
+            if (labels.back() < 0 || labels.back() >= classes) return fail(errc::data_label_range, data.name(b.indices[static_cast<std::size_t>(i)]), "its class is none of the network's " + std::to_string(classes));
+        }
+        GRAFT_TRY(detail::add_scores(found, rows.data(), classes, labels, b.indices.data()));
+        done += n;
+        if (options.progress) options.progress(options.context, done, data.size());
+    }
+    return found;
+}
+
+GRAFT_END_NAMESPACE
+#endif
+// ---- graft/train/freeze.hpp
+// Freezing: which parameters of a network learn.
+
+// ---- graft/train/parameters.hpp
+// The parameters of a network: which of a graph's constants are weights, and which of them learn.
+
+
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// A constant of a graph that training may change.
+struct parameter {
+    value_id id = no_value;
+    std::string name;       ///< of the constant, as in the file
+    int node = 0;           ///< the first node that reads it: parameters are in the order of those, the input's first
+    bool learns = true;
+    double rate = 1;        ///< multiplies the learning rate; see scale_rates and decay_rates
+};
+
+/// The weights of a graph, in the order in which the network reads them: float constants with more than one element that a layer takes
+/// as weight, bias, scale or shift, directly or through Reshape, Transpose, Identity and their like, and float terms and factors of
+/// element-wise operators; and what an operator of an app's own with a gradient takes behind its first input. Numbers such as the 0.5 of a GELU, statistics of normalisations and quantisation scales are none.
+std::vector<parameter> parameters_of(const graph& g);
+
+/// The running statistics (mean, variance) of the BatchNormalization nodes whose scale is among `learning`, in the order of the nodes.
+std::vector<value_id> running_statistics(const graph& g, const std::vector<value_id>& learning);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include <algorithm>
+#include <cstring>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Whether input i of a node is a weight of it.
+inline bool is_weight_slot(const graph& g, const node& n, std::size_t i) {
+    const value& given = g.values[static_cast<std::size_t>(n.inputs[i])];
+    // One number is a formula's, not the network's; what lies behind a Transpose may have no shape before the network is planned.
+    const bool many = !given.has_shape || given.extents.elements() > 1;
+    // Of an operator of the app's own that has a gradient, whatever it takes beside what is computed.
+    if (n.op && n.op->gradient) return i > 0 && many;
+    if (!n.domain.empty()) return false;
+    struct slots {
+        const char* op;
+        unsigned mask;
+    };
+    static constexpr slots known[] = {
+        {"Conv", 6}, {"ConvTranspose", 6}, {"DeformConv", 10}, {"Gemm", 7}, {"MatMul", 3}, {"BatchNormalization", 6}, {"InstanceNormalization", 6},
+        {"GroupNormalization", 6}, {"LayerNormalization", 6}, {"RMSNormalization", 2}, {"PRelu", 2}, {"Gather", 1}, {"Einsum", 255},
+        {"Add", 3}, {"Sub", 3}, {"Mul", 3}, {"Div", 3}, {"Sum", 255}, {"Concat", 255},
+    };
+    for (const slots& s : known)
+        if (n.op_type == s.op) {
+            return i <= 7 && (s.mask >> i & 1) && many;
+        }
+    return false;
+}
+inline bool passes_weights_on(const node& n) {
+    static constexpr const char* names[] = {"Identity", "Reshape", "Transpose", "Flatten", "Squeeze", "Unsqueeze", "Expand", "Tile", "Cast"};
+    if (!n.domain.empty()) return false;
+    for (const char* name : names)
+        if (n.op_type == name) return true;
+    return false;
+}
+
+}  // namespace detail
+
+GRAFT_INLINE std::vector<parameter> parameters_of(const graph& g) {
+    std::vector<char> weight(g.values.size(), 0);
+    // Backwards, so that what a view is used for is known before the view is met.
+    std::vector<int> reader(g.values.size(), -1);
+    for (std::size_t k = g.nodes.size(); k-- > 0;) {
+        const node& n = g.nodes[k];
+        const bool passes = detail::passes_weights_on(n) && n.outputs[0] != no_value && weight[static_cast<std::size_t>(n.outputs[0])];
+        for (std::size_t i = 0; i < n.inputs.size(); ++i) {
+            const value_id id = n.inputs[i];
+            if (id == no_value) continue;
+            const bool taken = detail::is_weight_slot(g, n, i) || (i == 0 && passes);
+            if (!taken) continue;
+            weight[static_cast<std::size_t>(id)] = 1;
+            reader[static_cast<std::size_t>(id)] = static_cast<int>(k);
+        }
+    }
+    std::vector<parameter> found;
+    for (std::size_t i = 0; i < g.values.size(); ++i) {
+        const value& v = g.values[i];
+        if (!weight[i] || !v.constant || v.constant.elements() < 2 || (v.type != dtype::float32 && v.type != dtype::float64)) continue;
+        parameter p;
+        p.id = static_cast<value_id>(i);
+        p.name = v.name;
+        p.node = reader[i];
+        found.push_back(std::move(p));
+    }
+    std::stable_sort(found.begin(), found.end(), [](const parameter& a, const parameter& b) { return a.node < b.node; });
+    return found;
+}
+
+GRAFT_INLINE std::vector<value_id> running_statistics(const graph& g, const std::vector<value_id>& learning) {
+    std::vector<value_id> found;
+    for (const node& n : g.nodes) {
+        if (n.op_type != "BatchNormalization" || !n.domain.empty() || n.inputs.size() < 5) continue;
+        if (std::find(learning.begin(), learning.end(), n.inputs[1]) == learning.end()) continue;
+        for (std::size_t i : {std::size_t(3), std::size_t(4)})
+            if (std::find(found.begin(), found.end(), n.inputs[i]) == found.end()) found.push_back(n.inputs[i]);
+    }
+    return found;
+}
+
+GRAFT_END_NAMESPACE
+#endif
+
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// Sets `learns` of every parameter by a rule:
+///   "none"    all of them learn
+///   "trunk"   those whose names are in `head` learn, the others do not
+///   a number  the parameters of the first N stages do not; a stage ends where the picture gets smaller
+///   "names"   those whose names are in `named` do not
+/// `input` is the shape of one batch. Errors: train.freeze (nothing is left to learn, there are fewer stages, no such name), usage.
+status freeze(const graph& g, std::vector<parameter>& parameters, const std::string& rule, const std::vector<std::string>& head, const std::vector<std::string>& named,
+              const shape& input, executor& pool, const limits& limit = {});
+
+/// The stage of each parameter, counted from 1: how many times the picture has become smaller before the layer's output, the layer's own
+/// stride included. Layers behind the last picture belong to the last stage.
+result<std::vector<int>> stages_of(const graph& g, const std::vector<parameter>& parameters, const shape& input, executor& pool, const limits& limit = {});
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+#include <algorithm>
+#include <cstdlib>
+
+GRAFT_BEGIN_NAMESPACE
+
+namespace detail {
+
+// Whether anything before the head learns; a network without a head of its own has no trunk.
+inline bool trunk_learns(const graph& g, const std::vector<parameter>& parameters, value_id features) {
+    const int cut = maker_of(g, features);
+    for (const parameter& p : parameters)
+        if (p.learns && p.node <= cut) return true;
+    return false;
+}
+
+}  // namespace detail
+
+GRAFT_INLINE result<std::vector<int>> stages_of(const graph& g, const std::vector<parameter>& parameters, const shape& input, executor& pool, const limits& limit) {
+    graph known;
+    GRAFT_TRY_ASSIGN(known, specialize_first_input(g, input, pool, limit));
+    std::vector<int> stages;
+    std::int64_t smallest = INT64_MAX;
+    int stage = 0;
+    for (const parameter& p : parameters) {
+        // Where a weight reaches its layer through a Transpose or a Reshape, the layer is the next reader of that.
+        std::size_t at = static_cast<std::size_t>(p.node);
+        const node& n = g.nodes[at];
+        const value& y = known.values[static_cast<std::size_t>(n.outputs[0])];
+        const bool picture = y.has_shape && y.extents.rank() == 4 && y.extents.known() && !(n.inputs[0] == p.id);
+        const std::int64_t side = picture ? std::min(y.extents[2], y.extents[3]) : smallest;
+        // Squeezing to 1 x 1, as pooling and excitation do, is no stage.
+        if (stage == 0 || (side < smallest && side > 1)) {
+            ++stage;
+            smallest = side;
+        }
+        stages.push_back(stage);
+    }
+    return stages;
+}
+
+GRAFT_INLINE status freeze(const graph& g, std::vector<parameter>& parameters, const std::string& rule, const std::vector<std::string>& head, const std::vector<std::string>& named,
+                           const shape& input, executor& pool, const limits& limit) {
+    const auto among = [](const std::vector<std::string>& names, const std::string& name) { return std::find(names.begin(), names.end(), name) != names.end(); };
+    char* end = nullptr;
+    const long stages = std::strtol(rule.c_str(), &end, 10);
+    const bool number = !rule.empty() && rule[0] >= '0' && rule[0] <= '9' && !*end;
+    if (!number && rule != "none" && rule != "trunk" && rule != "names") return fail(errc::usage, rule, "freeze takes none, trunk, a number of stages, or names");
+    std::vector<int> stage(parameters.size(), 1);
+    if (number && stages > 0) {
+        GRAFT_TRY_ASSIGN(stage, stages_of(g, parameters, input, pool, limit));
+        const int most = stage.empty() ? 0 : stage.back();
+        if (stages > most) return fail(errc::train_freeze, rule, "the network has " + std::to_string(most) + " stages");
+    }
+    bool any = false;
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+        parameter& p = parameters[i];
+        const bool in_head = among(head, p.name);
+        if (rule == "trunk")
+            p.learns = in_head;
+        else if (rule == "names")
+            p.learns = !among(named, p.name);
+        else if (number)
+            p.learns = in_head || stage[i] > stages;
+        else
+            p.learns = true;
+        any |= p.learns;
+    }
+    if (!any) return fail(errc::train_freeze, rule, "nothing is left to learn");
+    return {};
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_HEAD_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_HEAD_HPP
+// ---- graft/train/head.hpp
+// Grafting: cuts the classifier off a network and puts one for other classes in its place.
+
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_TRUNK_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_TRUNK_HPP
+// ---- graft/train/trunk.hpp
+// Where a classifier begins in a network: what its last layer reads.
+
+
+#include <string>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// Where a network's classifier begins.
+struct trunk_cut {
+    value_id features = no_value;  ///< what the classifier reads: a row a picture, or maps and tokens that are pooled to one
+    value_id logits = no_value;    ///< what it makes of them, before any Softmax; no_value where there is no layer to take away, or the cut was named
+    bool softmax = false;          ///< whether the network ends in a Softmax
+    std::int64_t channels = 0;     ///< features of a picture
+    int rank = 0;                  ///< of the features, samples first
+    int channel_axis = 1;          ///< along which they are counted; the other axes but the first are pooled
+};
+
+/// Finds the classifier: the last Gemm, MatMul or Conv with constant weights on the way to the first output, as long as every operator behind
+/// it has one input that is computed. Where that way forks before any such layer, what the output is made of is taken for features. `at` names
+/// a value or a node to cut behind instead; "" finds it. `input` is the shape of one batch. Errors: train.head (the output is not one number a
+/// class; no such name; nothing to pool).
+result<trunk_cut> find_trunk(const graph& g, const std::string& at, const shape& input, executor& pool, const limits& limit = {});
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+inline int maker_of(const graph& g, value_id id) {
+    for (std::size_t i = g.nodes.size(); i-- > 0;)
+        for (value_id out : g.nodes[i].outputs)
+            if (out == id && id != no_value) return static_cast<int>(i);
+    return -1;
+}
+inline bool is_any(const node& n, std::initializer_list<const char*> names) {
+    if (!n.domain.empty()) return false;
+    for (const char* name : names)
+        if (n.op_type == name) return true;
+    return false;
+}
+
+// The input of a node that is computed from the picture; no_value where there are several, or none.
+inline value_id only_computed_input(const node& n, const std::vector<char>& computed) {
+    value_id only = no_value;
+    for (value_id id : n.inputs) {
+        if (id == no_value || !computed[static_cast<std::size_t>(id)]) continue;
+        if (only != no_value && only != id) return no_value;
+        only = id;
+    }
+    return only;
+}
+// Which values depend on the first input without a default.
+inline std::vector<char> computed_values(const graph& g) {
+    std::vector<char> computed(g.values.size(), 0);
+    for (value_id id : g.inputs)
+        if (!g.values[static_cast<std::size_t>(id)].constant) computed[static_cast<std::size_t>(id)] = 1;
+    for (const node& n : g.nodes) {
+        bool any = false;
+        for (value_id id : n.inputs) any |= id != no_value && computed[static_cast<std::size_t>(id)];
+        // A shape is not what a picture holds.
+        if (n.op && (n.op->flags & op_flag::shape_only)) any = false;
+        for (value_id id : n.outputs)
+            if (id != no_value) computed[static_cast<std::size_t>(id)] |= any;
+    }
+    return computed;
+}
+
+// The shapes of all values for one batch.
+class known_shapes {
+public:
+    static result<known_shapes> of(const graph& g, const shape& input, executor& pool, const limits& limit) {
+        known_shapes made;
+        GRAFT_TRY_ASSIGN(made.known_, specialize_first_input(g, input, pool, limit));
+        return made;
+    }
+    status find(value_id id, shape& extents) const {
+        const value& v = known_.values[static_cast<std::size_t>(id)];
+        if (!v.has_shape || !v.extents.known()) return fail(errc::train_head, v.name, "its shape can only be told by running");
+        extents = v.extents;
+        return {};
+    }
+
+private:
+    graph known_;
+};
+
+inline status check_row(const graph& g, const known_shapes& shapes, std::int64_t samples) {
+    const value& out = g.values[static_cast<std::size_t>(g.outputs[0])];
+    shape extents;
+    GRAFT_TRY(shapes.find(g.outputs[0], extents));
+    if (extents.rank() >= 2 && extents[0] == samples && class_axis(extents) > 0) return {};
+    return fail(errc::train_head, "output '" + out.name + "'",
+                "it is " + text(extents) + " for " + std::to_string(samples) + (samples == 1 ? " picture" : " pictures") +
+                    "; a classifier gives a row of numbers for each, one a class. To learn classes on the trunk of this network, name the value or node to put them on with --trunk");
+}
+
+// Where the channels of features are that no layer tells of: maps of a picture are as high as wide as a rule, and tokens have theirs last.
+inline int likely_channel_axis(const shape& e) {
+    if (e.rank() == 3) return 2;
+    return e.rank() == 4 && e[1] == e[2] && e[2] != e[3] ? 3 : 1;
+}
+
+}  // namespace detail
+
+GRAFT_INLINE result<trunk_cut> find_trunk(const graph& g, const std::string& at, const shape& input, executor& pool, const limits& limit) {
+    if (g.outputs.empty()) return fail(errc::train_head, g.name, "the network has no output");
+    trunk_cut cut;
+    detail::known_shapes shapes;
+    GRAFT_TRY_ASSIGN(shapes, detail::known_shapes::of(g, input, pool, limit));
+    // `axis` < 0 counts from behind, 0 means that it has to be guessed.
+    const auto measure = [&](int axis) -> status {
+        shape extents;
+        GRAFT_TRY(shapes.find(cut.features, extents));
+        const std::string& name = g.values[static_cast<std::size_t>(cut.features)].name;
+        cut.rank = extents.rank();
+        if (cut.rank < 2 || cut.rank > 5 || extents[0] != input[0])
+            return fail(errc::train_head, name, "the trunk makes values of the shape " + text(extents) + " for a batch of " + std::to_string(input[0]) + "; a classifier takes a row, maps or tokens for each picture. Name another place with --trunk");
+        cut.channel_axis = axis < 0 ? cut.rank + axis : axis > 0 ? axis : detail::likely_channel_axis(extents);
+        cut.channels = extents[cut.channel_axis];
+        if (extents.elements() < 1) return fail(errc::train_head, name, "the trunk makes no features");
+        return {};
+    };
+    if (!at.empty()) {
+        for (std::size_t i = 0; i < g.values.size() && cut.features == no_value; ++i)
+            if (g.values[i].name == at && !g.values[i].constant) cut.features = static_cast<value_id>(i);
+        for (const node& n : g.nodes)
+            if (cut.features == no_value && n.name == at && !n.outputs.empty()) cut.features = n.outputs[0];
+        if (cut.features == no_value) return fail(errc::train_head, at, "the network has no value and no node of that name; graft info lists them");
+        GRAFT_TRY(measure(0));
+        return cut;
+    }
+    GRAFT_TRY(detail::check_row(g, shapes, input[0]));
+    const std::vector<char> computed = detail::computed_values(g);
+    value_id id = g.outputs[0], before_softmax = id;
+    bool normalised = false;
+    for (int i = detail::maker_of(g, id), steps = 0; i >= 0 && steps < 64; i = detail::maker_of(g, id), ++steps) {
+        const node& n = g.nodes[static_cast<std::size_t>(i)];
+        const value_id from = detail::only_computed_input(n, computed);
+        if (from == no_value) break;
+        if (detail::is_any(n, {"Conv", "Gemm", "MatMul"})) {
+            cut.features = from;
+            cut.logits = id;
+            // A Conv whose statistics are normalised behind it is part of the trunk.
+            const bool last = n.inputs[0] == from && !(normalised && n.op_type == "Conv");
+            if (last && measure(n.op_type == "MatMul" ? -1 : 1).ok()) return cut;
+            break;
+        }
+        normalised |= detail::is_any(n, {"BatchNormalization"});
+        if (detail::is_any(n, {"Softmax", "LogSoftmax"}) && before_softmax == g.outputs[0]) {
+            cut.softmax = n.op_type == "Softmax";
+            before_softmax = from;
+        }
+        id = from;
+    }
+    cut.features = before_softmax;
+    cut.logits = no_value;
+    shape extents;
+    GRAFT_TRY(shapes.find(before_softmax, extents));
+    GRAFT_TRY(measure(class_axis(extents)));
+    return cut;
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// The network with a new classifier on its trunk.
+struct grafted {
+    graft::graph graph;
+    value_id logits = no_value;          ///< [N, classes]
+    value_id features = no_value;        ///< [N, C]: what the new layer reads, pooled
+    std::vector<std::string> head;       ///< names of the classifier's weights
+};
+
+/// Puts what pools the features to a row (GlobalAveragePool and Flatten, or ReduceMean where channels come last) and a Gemm on the trunk. Its
+/// weights are drawn as torch's Linear draws them: uniform within 1 / sqrt(C); by `seed`. The output keeps its name, and its Softmax where it
+/// has one; other outputs go, and so do inputs that have a default: those are weights, and learn. Errors: train.head, memory.oom.
+result<grafted> replace_head(graph g, const trunk_cut& cut, std::int64_t classes, std::uint64_t seed);
+
+/// The value that a loss is to be taken of in a network that is to be trained as it is: its first output, or what its last Softmax reads.
+value_id logits_of(const graph& g);
+
+namespace detail {
+/// Inputs with a default are weights, which files of IR versions before 4 had to list so: they are inputs no more.
+void drop_default_inputs(graph& g);
+}  // namespace detail
+
+/// Turns Constant nodes, and initializers shared through Identity, into initializers of their own, so that each can learn.
+void constants_to_initializers(graph& g);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+#include <cmath>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+inline bool changes_shape_only(const node& n) {
+    return is_any(n, {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Cast", "Dropout", "QuantizeLinear", "DequantizeLinear"});
+}
+
+}  // namespace detail
+
+GRAFT_INLINE void constants_to_initializers(graph& g) {
+    std::vector<node> kept;
+    for (node& n : g.nodes) {
+        const attribute* a = n.op_type == "Constant" && n.domain.empty() && n.outputs.size() == 1 ? n.find("value") : nullptr;
+        bool output = false;
+        for (value_id id : g.outputs) output |= !n.outputs.empty() && id == n.outputs[0];
+        // Exporters share equal initializers through Identity; each is a weight of its own.
+        if (n.op_type == "Identity" && n.domain.empty() && n.inputs.size() == 1 && n.outputs.size() == 1 && !output && g.values[static_cast<std::size_t>(n.inputs[0])].constant) {
+            const tensor shared = g.values[static_cast<std::size_t>(n.inputs[0])].constant;
+            value& own = g.values[static_cast<std::size_t>(n.outputs[0])];
+            own.constant = shared;
+            own.type = shared.type();
+            own.extents = shared.shape();
+            own.has_shape = true;
+            continue;
+        }
+        if (!a || !a->tensor || output) {
+            kept.push_back(std::move(n));
+            continue;
+        }
+        value& v = g.values[static_cast<std::size_t>(n.outputs[0])];
+        v.constant = a->tensor;
+        v.type = v.constant.type();
+        v.extents = v.constant.shape();
+        v.has_shape = true;
+    }
+    g.nodes = std::move(kept);
+}
+
+GRAFT_INLINE value_id logits_of(const graph& g) {
+    if (g.outputs.empty()) return no_value;
+    value_id id = g.outputs[0];
+    for (int i = detail::maker_of(g, id); i >= 0; i = detail::maker_of(g, id)) {
+        const node& n = g.nodes[static_cast<std::size_t>(i)];
+        if (detail::is_any(n, {"Softmax", "LogSoftmax"})) return n.inputs[0];
+        if (!detail::changes_shape_only(n)) break;
+        id = n.inputs[0];
+    }
+    return g.outputs[0];
+}
+
+namespace detail {
+
+GRAFT_INLINE void drop_default_inputs(graph& g) {
+    std::vector<value_id> asked;
+    for (value_id id : g.inputs)
+        if (!g.values[static_cast<std::size_t>(id)].constant) asked.push_back(id);
+    if (asked.size() < g.inputs.size()) g.ir_version = std::max<std::int64_t>(g.ir_version, 4);
+    g.inputs = std::move(asked);
+}
+
+// Values that nothing makes or reads any more give their names away.
+inline void drop_unused_names(graph& g) {
+    std::vector<char> lives(g.values.size(), 0);
+    const auto mark = [&](const std::vector<value_id>& ids) {
+        for (value_id id : ids)
+            if (id != no_value) lives[static_cast<std::size_t>(id)] = 1;
+    };
+    mark(g.inputs);
+    mark(g.outputs);
+    for (const node& n : g.nodes) mark(n.inputs), mark(n.outputs);
+    for (std::size_t i = 0; i < g.values.size(); ++i)
+        if (!lives[i]) g.values[i].name.clear();
+}
+inline result<tensor> uniform_weights(const shape& extents, double bound, const random_stream& random) {
+    tensor made;
+    GRAFT_TRY_ASSIGN(made, tensor::make(dtype::float32, extents));
+    for (std::int64_t i = 0; i < made.elements(); ++i) made.data<float>()[i] = static_cast<float>(bound * (2 * random.uniform(static_cast<std::uint64_t>(i)) - 1));
+    return made;
+}
+
+// Features to a row for each picture.
+inline value_id pooled(node_writer& write, const graph& g, const trunk_cut& cut) {
+    value_id x = cut.features;
+    if (cut.rank == 2) return x;
+    if (cut.channel_axis == 1) {
+        x = write.named("GlobalAveragePool", "head_pool", {x}, {}, dtype::float32);
+        return write.named("Flatten", "head_flatten", {x}, {integer_attribute("axis", 1)}, dtype::float32);
+    }
+    std::vector<std::int64_t> axes;
+    for (int a = 1; a < cut.rank; ++a)
+        if (a != cut.channel_axis) axes.push_back(a);
+    if (g.version_of("") < 18) return write.named("ReduceMean", "head_pool", {x}, {integers_attribute("axes", axes), integer_attribute("keepdims", 0)}, dtype::float32);
+    return write.named("ReduceMean", "head_pool", {x, write.integers("head_pool", axes)}, {integer_attribute("keepdims", 0)}, dtype::float32);
+}
+
+}  // namespace detail
+
+GRAFT_INLINE result<grafted> replace_head(graph g, const trunk_cut& cut, std::int64_t classes, std::uint64_t seed) {
+    if (classes < 1 || classes > (1 << 24)) return fail(errc::train_head, g.name, std::to_string(classes) + " classes cannot be told apart");
+    if (g.outputs.empty() || g.inputs.empty() || cut.features < 0 || cut.features >= static_cast<value_id>(g.values.size()))
+        return fail(errc::train_head, g.name, "there is no trunk to put a classifier on: give the network and what find_trunk said of it");
+    const auto at = [&g](value_id id) -> value& { return g.values[static_cast<std::size_t>(id)]; };
+    const std::string output_name = at(g.outputs[0]).name;
+    detail::drop_default_inputs(g);
+    g.outputs = {cut.features};
+    drop_unread(g);
+    detail::drop_unused_names(g);
+    grafted made;
+    detail::node_writer write(g, "head");
+    if (at(cut.features).name == output_name) at(cut.features).name = write.free_name("features");
+    made.features = detail::pooled(write, g, cut);
+    tensor weight, bias;
+    const double bound = 1 / std::sqrt(static_cast<double>(cut.channels));
+    GRAFT_TRY_ASSIGN(weight, detail::uniform_weights({classes, cut.channels}, bound, random_stream(seed, 0x68656164)));
+    GRAFT_TRY_ASSIGN(bias, detail::uniform_weights({classes}, bound, random_stream(seed, 0x62696173)));
+    made.head = {write.free_name("head.weight"), write.free_name("head.bias")};
+    const value_id w = g.add_constant(made.head[0], std::move(weight)), b = g.add_constant(made.head[1], std::move(bias));
+    made.logits = write.named("Gemm", cut.softmax ? "logits" : output_name, {made.features, w, b}, {integer_attribute("transB", 1)}, dtype::float32);
+    const value_id last = cut.softmax ? write.named("Softmax", output_name, {made.logits}, {integer_attribute("axis", 1)}, dtype::float32) : made.logits;
+    for (value_id id : {last, made.logits}) {
+        at(id).has_shape = true;
+        at(id).extents = {shape::unknown, classes};
+        at(id).dimensions = {"N", ""};
+        // A network whose batch is fixed keeps it.
+        const value& in = at(g.inputs[0]);
+        if (!in.has_shape || in.extents.rank() < 1) continue;
+        if (in.extents[0] > 0) at(id).extents[0] = in.extents[0], at(id).dimensions = {"", ""};
+        else if (!in.dimensions.empty() && !in.dimensions[0].empty()) at(id).dimensions[0] = in.dimensions[0];
+    }
+    g.outputs = {last};
+    drop_unread(g);
+    GRAFT_TRY(std::move(write.failure));
+    made.graph = std::move(g);
+    return made;
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
 // ---- graft/train/metrics_log.hpp
 // metrics.jsonl: one JSON object a line, written as training goes; a run that resumes cuts it back to its checkpoint.
 
@@ -20952,7 +24064,7 @@ public:
     /// off, so that no step stands there twice; -1 begins afresh. Errors: file.open (a log over 1 GiB), file.write.
     static result<metrics_log> open(const std::string& path, std::int64_t keep_step);
 
-    /// Writes a line: the step, the epoch, the split ("train", "val"), and figures; NaN and infinities as null. Errors:
+    /// Writes a line: the step, the epoch (from 1), the split ("train", "val"), and figures; NaN and infinities as null. Errors:
     /// file.write.
     status append(std::int64_t step, std::int64_t epoch, const std::string& split, const named_numbers& figures);
     /// Errors: file.write, which the system may tell only now.
@@ -21026,1257 +24138,81 @@ GRAFT_INLINE status metrics_log::append(std::int64_t step, std::int64_t epoch, c
 
 GRAFT_END_NAMESPACE
 #endif
-// ---- graft/train/report.hpp
-// report.html: what a training run did, on one page that needs nothing but a browser.
+// ---- graft/train/rates.hpp
+// Learning rates by layer: factors on the rates of parameters, by name and by stage.
 
 
-#include <cstdint>
-#include <limits>
 #include <string>
-#include <utility>
 #include <vector>
 
 GRAFT_BEGIN_NAMESPACE
 
-/// Figures of one epoch; those that were not taken are NaN.
-struct epoch_figures {
-    static constexpr double none = std::numeric_limits<double>::quiet_NaN();
-    std::int64_t epoch = 0; ///< from 1
-    double train_loss = none, train_top1 = none;
-    double val_loss = none, val_top1 = none, val_top_k = none; ///< shares are 0..1
-    double learning_rate = none, seconds = none;
-    double device_busy = none, device_bytes = none, device_watts = none, device_celsius = none; ///< of a GPU; device_busy is a share
+/// A factor on the learning rate of some weights.
+struct named_rate {
+    std::vector<std::string> names;
+    double factor = 1;
 };
 
-/// A picture of the validation set and what the model made of it.
-struct report_picture {
-    image picture; ///< any size; shown small
-    std::string path;
-    std::int64_t truth = 0, predicted = 0; ///< indices of classes
-    double probability = 0;                ///< of the predicted class
-    double loss = epoch_figures::none;
-};
+/// Multiplies the rate of every parameter by the factor of the last entry that names it. Errors: usage (a factor below 0 or not finite, a name
+/// that no parameter has).
+status scale_rates(std::vector<parameter>& parameters, const std::vector<named_rate>& rates);
 
-/// A name and a value, both shown as they are.
-using report_rows = std::vector<std::pair<std::string, std::string>>;
+/// Multiplies the rates so that each stage, counted from the head, learns at `decay` times the rate of the next: the weights in `head` at 1, the
+/// last stage before it at `decay`, the one before that at decay^2, as timm's layer_decay has it. Without a head of its own (`head` is empty) the
+/// last stage learns at 1. Stages are those of stages_of; `input` is the shape of one batch. Errors: usage (a decay that is not above 0 and at
+/// most 1), those of stages_of.
+status decay_rates(const graph& g, std::vector<parameter>& parameters, double decay, const std::vector<std::string>& head, const shape& input, executor& pool, const limits& limit = {});
 
-/// Everything that a report shows. What is empty is left out.
-struct training_report {
-    std::string title = "Training report";
-    std::string model, data, device, command, version; ///< what was trained, on what, where, how, by which graft
-    std::vector<std::string> classes;                  ///< as many as `metrics` has
-    std::vector<epoch_figures> epochs;
-    std::int64_t best_epoch = 0; ///< from 1; the epoch that was kept
-    bool stopped_early = false;
-    std::vector<std::pair<double, double>> step_losses;    ///< (epochs done, loss) of single steps
-    std::vector<std::pair<double, double>> learning_rates; ///< (epochs done, rate)
-    classification_metrics metrics;                        ///< of the kept model on the validation set; without samples: left out
-    double images_per_s = epoch_figures::none, seconds = epoch_figures::none;
-    double data_wait = epoch_figures::none; ///< share of the time in which the step waited for data, 0..1
-    std::int64_t train_images = 0, val_images = 0, parameters = 0, peak_bytes = 0; ///< 0: not shown
-    std::vector<report_picture> wrong;                                             ///< the most wrong first
-    std::vector<report_picture> maps;                   ///< pictures with a Grad-CAM over them (`overlay_heat_map`)
-    std::vector<std::pair<std::string, double>> timing; ///< part of the run, seconds
-    report_rows settings;
-    std::vector<std::string> notes; ///< sentences a reader should see first: skipped pictures, warnings
-};
-
-/// The page: one HTML text without scripts and without anything from elsewhere; charts are SVG, pictures PNG inside. Equal
-/// reports give equal bytes. Errors: labels.count (classes and metrics disagree), data.label_range (a picture's class),
-/// memory.oom.
-result<std::string> report_html(const training_report& report);
-/// Writes it to a file, which stays what it was until the new one is whole. Errors: those of `report_html`, file.write.
-status write_report(const training_report& report, const std::string& path);
+/// The rates in the order of the network, "19 weights at 0.25, 12 at 0.5, 2 at 1"; empty where all of them are 1.
+std::string rates_text(const std::vector<parameter>& parameters);
 
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
-#ifndef GRAFT_SINGLE_GRAFT_TRAIN_REPORT_CHARTS_HPP
-#define GRAFT_SINGLE_GRAFT_TRAIN_REPORT_CHARTS_HPP
-// ---- graft/train/report_charts.hpp
-// Charts of a report: lines, reliability and confusion as inline SVG that follows the page's colours and needs no script.
-
-
-#if GRAFT_HAS_BODIES
-
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <string>
-#include <utility>
-#include <vector>
+
 GRAFT_BEGIN_NAMESPACE
-namespace detail {
 
-// Text as HTML: nothing in it is markup, control characters and bytes that are no UTF-8 are shown as \xNN.
-inline std::string html_text(const std::string& raw) {
-    std::string out;
-    for (std::size_t i = 0; i < raw.size();) {
-        const std::size_t n = utf8_length(std::string_view(raw).substr(i));
-        const auto c = static_cast<unsigned char>(raw[i]);
-        if (n == 0 || (n == 1 && (c < 32 || c == 127))) {
-            char hex[8];
-            std::snprintf(hex, sizeof hex, "\\x%02x", c);
-            out += hex;
-            ++i;
-            continue;
-        }
-        if (c == '&')
-            out += "&amp;";
-        else if (c == '<')
-            out += "&lt;";
-        else if (c == '>')
-            out += "&gt;";
-        else if (c == '"')
-            out += "&quot;";
-        else if (c == '\'')
-            out += "&#39;";
-        else
-            out.append(raw, i, n);
-        i += n;
-    }
-    return out;
-}
-
-// A number with a point whatever the locale; a dash where there is none.
-inline std::string report_number(double value, const char* format) {
-    if (!std::isfinite(value)) return "\u2013";
-    char digits[64];
-    std::snprintf(digits, sizeof digits, format, value);
-    for (char* c = digits; *c; ++c)
-        if (*c == ',') *c = '.';
-    return digits;
-}
-inline std::string report_percent(double share) {
-    return report_number(share * 100, "%.1f") + (std::isfinite(share) ? "\u202f%" : "");
-}
-inline std::string coordinate(double value) { return report_number(value, "%.1f"); }
-
-struct chart_series {
-    std::string name;
-    const char* color; // a class of the page: "c1" ... "c4"
-    std::vector<std::pair<double, double>> points;
-    bool dots = true; // with the figures as a tip
-    bool faint = false;
-};
-
-struct line_chart {
-    std::string title, x_name;
-    std::vector<chart_series> series;
-    bool percent = false, logarithmic = false;
-    double mark = std::numeric_limits<double>::quiet_NaN(); // an x to be marked
-    std::string mark_name;
-};
-
-// Where a value lies in the picture.
-struct chart_axis {
-    double low, high, at_low, at_high;
-    bool logarithmic = false;
-    std::vector<double> ticks;
-
-    double place(double v) const noexcept {
-        const double part =
-            logarithmic ? (std::log10(v) - std::log10(low)) / (std::log10(high) - std::log10(low)) : (v - low) / (high - low);
-        return at_low + part * (at_high - at_low);
-    }
-    // Round numbers, 1, 2 or 5 times a power of ten apart.
-    void choose_ticks(int wanted, bool whole) {
-        if (logarithmic) {
-            low = std::pow(10, std::floor(std::log10(low) + 1e-9));
-            high = std::pow(10, std::ceil(std::log10(high) - 1e-9));
-            if (high <= low) high = low * 10;
-            const double decades = std::log10(high / low), apart = std::ceil(decades / 6);
-            for (double e = 0; e <= decades + 1e-9; e += apart) ticks.push_back(low * std::pow(10, e));
-            return;
-        }
-        if (!(high > low)) high = low + (low != 0 ? std::fabs(low) * 0.1 : 1);
-        const double rough = (high - low) / wanted, power = std::pow(10, std::floor(std::log10(rough)));
-        double apart = rough / power <= 1 ? power : rough / power <= 2 ? 2 * power : rough / power <= 5 ? 5 * power : 10 * power;
-        if (whole) apart = std::max(apart, 1.0);
-        const double first = std::ceil(low / apart - 1e-9) * apart;
-        for (int i = 0; i < 20; ++i) { // counted, since a step may be too small to change a large number
-            const double t = first + i * apart;
-            if (t > high + apart * 1e-9) break;
-            ticks.push_back(std::fabs(t) < apart * 1e-9 ? 0 : t);
+GRAFT_INLINE status scale_rates(std::vector<parameter>& parameters, const std::vector<named_rate>& rates) {
+    std::vector<double> factors(parameters.size(), 1);
+    for (const named_rate& r : rates) {
+        if (!(r.factor >= 0) || !std::isfinite(r.factor)) return fail(errc::usage, "rate", "a factor on a learning rate is a number of at least 0, not " + std::to_string(r.factor));
+        for (const std::string& name : r.names) {
+            bool any = false;
+            for (std::size_t i = 0; i < parameters.size(); ++i)
+                if (parameters[i].name == name) factors[i] = r.factor, any = true;
+            if (!any) return fail(errc::usage, "rate", "the network has no weight '" + name + "'");
         }
     }
-};
-
-// Means of runs of points: a line of a page has no use for more.
-inline std::vector<std::pair<double, double>> thinned(const std::vector<std::pair<double, double>>& points, std::size_t most) {
-    if (points.size() <= most) return points;
-    std::vector<std::pair<double, double>> out;
-    for (std::size_t i = 0; i < most; ++i) {
-        const std::size_t begin = i * points.size() / most, end = (i + 1) * points.size() / most;
-        double x = 0, y = 0;
-        for (std::size_t k = begin; k < end; ++k) x += points[k].first, y += points[k].second;
-        const auto n = static_cast<double>(end - begin);
-        out.emplace_back(x / n, y / n);
-    }
-    return out;
-}
-
-inline void chart_range(const line_chart& c, chart_axis& x, chart_axis& y) {
-    x.low = y.low = HUGE_VAL;
-    x.high = y.high = -HUGE_VAL;
-    for (const chart_series& s : c.series)
-        for (const auto& p : s.points) {
-            if (!std::isfinite(p.first) || !std::isfinite(p.second) || (c.logarithmic && p.second <= 0)) continue;
-            x.low = std::min(x.low, p.first), x.high = std::max(x.high, p.first);
-            y.low = std::min(y.low, p.second), y.high = std::max(y.high, p.second);
-        }
-    if (x.high < x.low) x.low = y.low = c.logarithmic ? 0.1 : 0, x.high = y.high = 1;
-    if (!(x.high > x.low)) x.low -= 0.5, x.high += 0.5;
-    if (c.logarithmic) return;
-    const double margin = (y.high - y.low) * 0.06;
-    y.low = y.low >= 0 ? std::max(0.0, y.low - margin) : y.low - margin;
-    y.high = c.percent ? std::min(1.0, y.high + margin) : y.high + margin;
-}
-
-inline std::string chart_value(const line_chart& c, double v) {
-    return c.percent ? report_percent(v) : report_number(v, c.logarithmic ? "%.3g" : "%.4g");
-}
-
-inline void append_line(std::string& out, const line_chart& c, const chart_series& s, const chart_axis& x, const chart_axis& y) {
-    const auto points = thinned(s.points, 400);
-    std::string path, dots;
-    bool pen_up = true;
-    for (const auto& p : points) {
-        if (!std::isfinite(p.first) || !std::isfinite(p.second) || (c.logarithmic && p.second <= 0)) {
-            pen_up = true; // a gap says that there was no figure
-            continue;
-        }
-        const std::string px = coordinate(x.place(p.first)), py = coordinate(y.place(p.second));
-        path += (pen_up ? "M" : "L") + px + " " + py;
-        pen_up = false;
-        if (s.dots && points.size() <= 60)
-            dots += "<circle class=\"dot " + std::string(s.color) + "\" cx=\"" + px + "\" cy=\"" + py + "\" r=\"3\"><title>" +
-                    html_text(s.name) + ", " + html_text(c.x_name) + " " + report_number(p.first, "%.6g") + ": " +
-                    chart_value(c, p.second) + "</title></circle>";
-    }
-    out += "<path class=\"line " + std::string(s.color) + (s.faint ? " faint" : "") + "\" d=\"" + path + "\"><title>" +
-           html_text(s.name) + "</title></path>" + dots;
-}
-
-// A chart with its legend, 440 wide in its own units.
-inline std::string line_chart_html(const line_chart& c) {
-    chart_axis x{0, 1, 52, 428, false, {}}, y{0, 1, 214, 12, c.logarithmic, {}};
-    chart_range(c, x, y);
-    x.choose_ticks(6, true);
-    y.choose_ticks(5, false);
-    std::string out = "<figure class=\"chart\"><figcaption>" + html_text(c.title) + "</figcaption><p class=\"legend\">";
-    for (const chart_series& s : c.series)
-        out += "<span><i class=\"key " + std::string(s.color) + (s.faint ? " faint" : "") + "\"></i>" + html_text(s.name) +
-               "</span>";
-    out += "</p><svg viewBox=\"0 0 440 250\" role=\"img\" aria-label=\"" + html_text(c.title) + "\">";
-    for (const double t : y.ticks) {
-        const std::string at = coordinate(y.place(t));
-        out += "<path class=\"grid\" d=\"M52 " + at + "H428\"/><text class=\"tick\" x=\"46\" y=\"" + at +
-               "\" dy=\"4\" text-anchor=\"end\">" +
-               (c.percent ? report_number(t * 100, "%.4g") + "%" : report_number(t, "%.3g")) + "</text>";
-    }
-    for (const double t : x.ticks)
-        out += "<text class=\"tick\" x=\"" + coordinate(x.place(t)) + "\" y=\"231\" text-anchor=\"middle\">" +
-               report_number(t, "%.6g") + "</text>";
-    out += "<text class=\"tick\" x=\"237\" y=\"247\" text-anchor=\"middle\">" + html_text(c.x_name) + "</text>";
-    if (std::isfinite(c.mark))
-        out += "<path class=\"mark\" d=\"M" + coordinate(x.place(c.mark)) + " 12V214\"><title>" + html_text(c.mark_name) +
-               "</title></path>";
-    for (const chart_series& s : c.series) append_line(out, c, s, x, y);
-    return out + "</svg></figure>";
-}
-
-// Bars of accuracy over confidence; more samples, more colour.
-inline std::string reliability_html(const classification_metrics& m) {
-    std::string out = "<figure class=\"chart\"><figcaption>Reliability</figcaption><p class=\"legend\"><span><i class=\"key "
-                      "c1\"></i>accuracy of a bin; "
-                      "stronger where it has more samples</span><span><i class=\"key dash\"></i>perfectly calibrated</span></p>"
-                      "<svg viewBox=\"0 0 440 250\" role=\"img\" aria-label=\"Reliability diagram\">";
-    const auto px = [](double v) { return 46 + v * 382; };
-    const auto py = [](double v) { return 214 - v * 202; };
-    std::int64_t most = 1;
-    for (int i = 0; i < m.bins; ++i) most = std::max(most, m.calibration(i).samples);
-    for (const int t : {0, 20, 40, 60, 80, 100}) {
-        const std::string number = std::to_string(t) + "%", y = coordinate(py(t / 100.0));
-        out += "<path class=\"grid\" d=\"M46 " + y + "H428\"/><text class=\"tick\" x=\"40\" y=\"" + y +
-               "\" dy=\"4\" text-anchor=\"end\">" + number + "</text>" + "<text class=\"tick\" x=\"" + coordinate(px(t / 100.0)) +
-               "\" y=\"231\" text-anchor=\"middle\">" + number + "</text>";
-    }
-    out += "<text class=\"tick\" x=\"237\" y=\"247\" text-anchor=\"middle\">predicted probability</text>";
-    for (int i = 0; i < m.bins; ++i) {
-        const calibration_bin b = m.calibration(i);
-        if (!b.samples) continue;
-        const double strength = 0.25 + 0.75 * std::sqrt(static_cast<double>(b.samples) / static_cast<double>(most));
-        const double height = std::max(b.accuracy * 202, 1.0);
-        out += "<rect class=\"bin\" x=\"" + coordinate(px(b.low) + 1) + "\" y=\"" + coordinate(214 - height) + "\" width=\"" +
-               coordinate(382.0 / m.bins - 2) + "\" height=\"" + coordinate(height) + "\" rx=\"2\" fill-opacity=\"" +
-               report_number(strength, "%.2f") + "\"><title>" + std::to_string(b.samples) + " samples, mean probability " +
-               report_percent(b.confidence) + ", right " + report_percent(b.accuracy) + "</title></rect>";
-    }
-    return out + "<path class=\"ideal\" d=\"M46 214L428 12\"/></svg></figure>";
-}
-
-// The matrix as a heat map: right answers in one colour, confusions in another, as shares of the row.
-inline std::string confusion_html(const classification_metrics& m, const std::vector<std::string>& classes) {
-    const auto n = static_cast<int>(m.classes());
-    const bool counts = n <= 25;
-    const double cell = n <= 12 ? 44 : counts ? 32 : 12;
-    std::size_t longest = 1;
-    const auto shortened = [](const std::string& name) {
-        std::string out;
-        std::size_t letters = 0, i = 0;
-        for (; i < name.size() && letters < 16; ++letters) {
-            const std::size_t bytes = std::max<std::size_t>(utf8_length(std::string_view(name).substr(i)), 1);
-            out.append(name, i, bytes);
-            i += bytes;
-        }
-        return i < name.size() ? out + "\u2026" : out;
-    };
-    for (const auto& c : classes) longest = std::max(longest, std::min<std::size_t>(c.size(), 17));
-    const double label = 14 + 7.2 * static_cast<double>(longest), side = cell * n, slant = counts ? label * 0.72 : label;
-    const double width = label + side + (counts ? slant * 0.75 : 10), height = slant + 22 + side + 6, top = slant + 22;
-    std::string out = std::string("<div class=\"scroll") + (n > 12 ? " wide" : "") +
-                      "\"><svg class=\"matrix\" style=\"max-width:" + coordinate(width * 1.1) +
-                      "px;min-width:" + coordinate(std::min(width, cell * n * 0.8 + label)) + "px\" viewBox=\"0 0 " +
-                      coordinate(width) + " " + coordinate(height) + "\" role=\"img\" aria-label=\"Confusion matrix\">" +
-                      "<text class=\"tick\" x=\"0\" y=\"12\">rows: true, columns: predicted</text>";
-    for (int r = 0; r < n; ++r) {
-        const std::string name = html_text(shortened(classes[static_cast<std::size_t>(r)])),
-                          middle = coordinate(top + (r + 0.5) * cell);
-        const std::string x = coordinate(label + (r + 0.5) * cell + (counts ? 2 : 4)), y = coordinate(top - 7),
-                          turn = counts ? "-42 " : "-90 ";
-        if (counts || cell >= 12)
-            out += "<text class=\"name\" x=\"" + coordinate(label - 8) + "\" y=\"" + middle + "\" dy=\"4\" text-anchor=\"end\">" +
-                   name + "</text>" + "<text class=\"name\" transform=\"rotate(" + turn + x + " " + y + ")\" x=\"" + x +
-                   "\" y=\"" + y + "\">" + name + "</text>";
-        const std::int64_t support = m.score(r).support;
-        for (int p = 0; p < n; ++p) {
-            const std::int64_t count = m.confusion(r, p);
-            const double share = support ? static_cast<double>(count) / static_cast<double>(support) : 0;
-            const double strength = count ? 0.12 + 0.88 * std::sqrt(share) : 1;
-            out += "<g><rect class=\"" +
-                   std::string(!count   ? "never"
-                               : r == p ? "right"
-                                        : "wrong") +
-                   "\" x=\"" + coordinate(label + p * cell + 1) + "\" y=\"" + coordinate(top + r * cell + 1) + "\" width=\"" +
-                   coordinate(cell - 2) + "\" height=\"" + coordinate(cell - 2) + "\" rx=\"" + (counts ? "4" : "1") +
-                   "\" fill-opacity=\"" + report_number(strength, "%.2f") + "\"/>";
-            if (counts && count)
-                out += "<text class=\"count" + std::string(strength > 0.6 ? " on" : "") + "\" x=\"" +
-                       coordinate(label + (p + 0.5) * cell) + "\" y=\"" + middle + "\" dy=\"4.5\" text-anchor=\"middle\">" +
-                       std::to_string(count) + "</text>";
-            out += "<title>" + html_text(classes[static_cast<std::size_t>(r)]) + " taken for " +
-                   html_text(classes[static_cast<std::size_t>(p)]) + ": " + std::to_string(count) + " of " +
-                   std::to_string(support) + "</title></g>";
-        }
-    }
-    return out + "</svg></div>";
-}
-
-} // namespace detail
-GRAFT_END_NAMESPACE
-#endif
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_TRAIN_REPORT_STYLE_HPP
-#define GRAFT_SINGLE_GRAFT_TRAIN_REPORT_STYLE_HPP
-// ---- graft/train/report_style.hpp
-// The look of a report: light and dark, wide and narrow.
-
-
-#if GRAFT_HAS_BODIES
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-inline const char* report_style() {
-    return R"css(
-:root{color-scheme:light dark;--page:#f6f6f4;--card:#fff;--text:#1d2125;--dim:#667079;--line:#e3e5e8;--c1:#2166c4;--c2:#d4591f;--c3:#2a8a63;
---c4:#7a4fc0;--on:#fff;--note:#fff5dc}
-@media(prefers-color-scheme:dark){:root{--page:#121416;--card:#1b1e21;--text:#e7e9eb;--dim:#98a2ab;--line:#30363b;--c1:#6aa8f7;--c2:#f58d55;
---c3:#5cc79b;--c4:#b795f2;--on:#0d0f11;--note:#332b14}}
-*{box-sizing:border-box}
-body{margin:0 auto;padding:clamp(12px,3vw,36px);max-width:1120px;background:var(--page);color:var(--text);
-font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",sans-serif}
-h1{font-size:clamp(22px,4vw,30px);line-height:1.2;margin:0 0 6px;letter-spacing:-.01em;overflow-wrap:anywhere}
-h2{font-size:19px;margin:0 0 10px;letter-spacing:-.005em}
-h3{font-size:15px;margin:0 0 6px}
-p{margin:0 0 12px}
-header,section{background:var(--card);border:1px solid var(--line);border-radius:14px;padding:clamp(14px,2.4vw,26px);margin-bottom:16px}
-.facts{color:var(--dim);display:flex;flex-wrap:wrap;gap:2px 20px}
-.facts span{color:var(--text);overflow-wrap:anywhere}
-.facts i{font-style:normal;color:var(--dim)}
-pre{margin:0 0 14px;padding:9px 12px;background:var(--page);border-radius:8px;
-font:13px/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;white-space:pre-wrap;overflow-wrap:anywhere}
-.note{background:var(--note);border-radius:8px;padding:8px 12px}
-.tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(136px,1fr));gap:10px}
-.tile{background:var(--page);border-radius:10px;padding:10px 14px}
-.tile b{display:block;font-size:21px;line-height:1.25;font-weight:650;font-variant-numeric:tabular-nums}
-.tile:first-child b{color:var(--c3)}
-.tile span{color:var(--dim);font-size:13px}
-.charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,430px),1fr));gap:18px 26px}
-figure{margin:0}
-.chart figcaption{font-weight:600}
-.chart svg{display:block;width:100%;height:auto}
-.legend{display:flex;flex-wrap:wrap;gap:2px 16px;margin:0 0 2px;color:var(--dim);font-size:13px}
-.key{display:inline-block;width:14px;height:4px;border-radius:2px;margin-right:6px;vertical-align:3px;background:var(--c)}
-.key.faint{opacity:.4}
-.key.dash{height:0;border-top:2px dashed var(--dim);border-radius:0}
-.c1{--c:var(--c1)}.c2{--c:var(--c2)}.c3{--c:var(--c3)}.c4{--c:var(--c4)}
-.line{fill:none;stroke:var(--c);stroke-width:2;stroke-linejoin:round;stroke-linecap:round}
-.line.faint{stroke-width:1;opacity:.35}
-.dot{fill:var(--c);stroke:var(--card);stroke-width:1.5}
-.grid{stroke:var(--line);stroke-width:1}
-.mark{stroke:var(--dim);stroke-width:1;stroke-dasharray:3 4}
-.ideal{stroke:var(--dim);stroke-width:1.5;stroke-dasharray:5 5;fill:none}
-.bin{fill:var(--c1)}
-svg text{fill:var(--dim);font-size:12px;font-family:inherit;font-variant-numeric:tabular-nums}
-svg .name{fill:var(--text);font-size:12.5px}
-.matrix{display:block;width:100%;height:auto}
-.matrix .never{fill:var(--page)}.matrix .right{fill:var(--c3)}.matrix .wrong{fill:var(--c2)}
-svg .count{fill:var(--text);font-size:13px}svg .count.on{fill:var(--on)}
-.split{display:flex;flex-wrap:wrap;gap:20px 36px;align-items:flex-start}
-.split>*{flex:1 1 320px;min-width:0}
-.split>.wide{flex-basis:100%}
-.scroll{overflow-x:auto}
-table{border-collapse:collapse;width:100%;font-size:14px;font-variant-numeric:tabular-nums}
-th,td{text-align:right;padding:5px 10px;border-bottom:1px solid var(--line);white-space:nowrap}
-th{color:var(--dim);font-weight:500}
-tr:last-child td,tr:last-child th{border-bottom:0}
-.text{text-align:left}
-td.text{white-space:normal;min-width:6.5em;overflow-wrap:anywhere}
-.best td{font-weight:650}
-td.bar{text-align:left;min-width:112px;width:23%}
-.bar b{display:inline-block;width:4em;font-weight:500}
-.bar span{display:inline-block;width:calc(100% - 4.2em);height:8px;border-radius:4px;background:var(--page);vertical-align:1px}
-.bar i{display:block;height:100%;border-radius:4px;background:var(--c);max-width:100%}
-.epochs th,.epochs td{padding:3px 6px}
-.epochs{font-size:13px}
-.charts details{margin:0}
-.settings th{width:34%}
-.timing td.text{width:45%}
-.pictures{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(45%,150px),1fr));gap:16px}
-.pictures figure{min-width:0}
-.pictures img{display:block;width:100%;height:auto;aspect-ratio:1;object-fit:contain;background:var(--page);border-radius:10px}
-.pictures .tiny{image-rendering:pixelated}
-.pictures figcaption{font-size:13.5px;line-height:1.35;padding-top:6px;overflow-wrap:anywhere}
-.pictures small{display:block;color:var(--dim);font-size:12px;margin-top:2px;overflow:hidden;text-overflow:ellipsis;white-space:nowrap}
-.good{color:var(--c3)}.bad{color:var(--c2)}
-details{margin-top:14px}
-summary{cursor:pointer;color:var(--dim)}
-@media(max-width:640px){.classes .bar span{display:none}.classes td.bar,.classes .bar b{min-width:0;width:auto}th,td{padding:5px 7px}}
-@media print{body{background:#fff}header,section{break-inside:avoid}}
-)css";
-}
-
-} // namespace detail
-GRAFT_END_NAMESPACE
-#endif
-#endif
-
-#include <algorithm>
-#include <cmath>
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-inline std::string duration_text(double seconds) {
-    if (!std::isfinite(seconds)) return "\u2013";
-    if (seconds < 10) return report_number(seconds, "%.1f") + " s";
-    const auto s = static_cast<std::int64_t>(seconds + 0.5);
-    if (s < 60) return std::to_string(s) + " s";
-    char text[64];
-    if (s < 3600)
-        std::snprintf(text, sizeof text, "%d min %02d s", static_cast<int>(s / 60), static_cast<int>(s % 60));
-    else
-        std::snprintf(text, sizeof text, "%lld h %02d min", static_cast<long long>(s / 3600), static_cast<int>(s / 60 % 60));
-    return text;
-}
-
-inline std::string quantity_text(double value, const char* unit) {
-    const char* prefixes[] = {"", "k", "M", "G", "T"};
-    int at = 0;
-    while (value >= 999.5 && at < 4) value /= 1000, ++at;
-    return report_number(value, at == 0 || value >= 99.5 ? "%.0f"
-                                : value >= 9.95          ? "%.1f"
-                                                         : "%.2f") +
-           "\u202f" + prefixes[at] + unit;
-}
-
-inline void append_tile(std::string& out, const std::string& value, const char* name) {
-    out += "<div class=\"tile\"><b>" + html_text(value) + "</b><span>" + name + "</span></div>";
-}
-
-inline void append_header(std::string& out, const training_report& r) {
-    const bool scored = r.metrics.samples() > 0;
-    out += "<header><h1>" + html_text(r.title) + "</h1>";
-    std::string facts;
-    const std::pair<const char*, const std::string*> all[] = {
-        {"model", &r.model}, {"data", &r.data}, {"device", &r.device}, {"graft", &r.version}};
-    for (const auto& f : all)
-        if (!f.second->empty()) facts += std::string("<span><i>") + f.first + "</i> " + html_text(*f.second) + "</span>";
-    if (!facts.empty()) out += "<p class=\"facts\">" + facts + "</p>";
-    if (!r.command.empty()) out += "<pre>" + html_text(r.command) + "</pre>";
-    for (const std::string& note : r.notes) out += "<p class=\"note\">" + html_text(note) + "</p>";
-    out += "<div class=\"tiles\">";
-    if (scored) {
-        append_tile(out, report_percent(r.metrics.top1()), "top-1 on validation");
-        if (r.metrics.classes() > r.metrics.k())
-            append_tile(out, report_percent(r.metrics.top_k()), ("top-" + std::to_string(r.metrics.k())).c_str());
-        append_tile(out, report_number(r.metrics.loss(), "%.4g"), "validation loss");
-        append_tile(out, report_number(r.metrics.macro_f1(), "%.3f"), "macro F1");
-    }
-    if (!r.epochs.empty())
-        append_tile(out, std::to_string(r.epochs.size()) + (r.best_epoch > 0 ? ", best " + std::to_string(r.best_epoch) : ""),
-                    r.stopped_early ? "epochs, stopped early" : "epochs");
-    if (std::isfinite(r.seconds)) append_tile(out, duration_text(r.seconds), "training time");
-    if (std::isfinite(r.images_per_s)) append_tile(out, quantity_text(r.images_per_s, ""), "images/s");
-    if (std::isfinite(r.data_wait)) append_tile(out, report_percent(r.data_wait), "waiting for data");
-    if (r.peak_bytes > 0) append_tile(out, quantity_text(static_cast<double>(r.peak_bytes), "B"), "peak memory");
-    if (r.parameters > 0) append_tile(out, quantity_text(static_cast<double>(r.parameters), ""), "parameters");
-    if (r.train_images > 0 || r.val_images > 0)
-        append_tile(out, std::to_string(r.train_images) + " + " + std::to_string(r.val_images), "images, train + val");
-    out += "</div></header>";
-}
-
-// One figure of every epoch, as points.
-inline chart_series epoch_series(const training_report& r, const char* name, const char* color, double epoch_figures::*figure) {
-    chart_series s{name, color, {}, true, false};
-    for (const epoch_figures& e : r.epochs) s.points.emplace_back(static_cast<double>(e.epoch), e.*figure);
-    const auto given = [](const std::pair<double, double>& p) { return std::isfinite(p.second); };
-    if (std::none_of(s.points.begin(), s.points.end(), given)) s.points.clear();
-    return s;
-}
-
-inline void append_chart(std::string& out, line_chart c, const training_report& r) {
-    c.series.erase(std::remove_if(c.series.begin(), c.series.end(), [](const chart_series& s) { return s.points.empty(); }),
-                   c.series.end());
-    if (c.series.empty()) return;
-    c.x_name = "epoch";
-    if (r.best_epoch > 0 && !c.logarithmic) {
-        c.mark = static_cast<double>(r.best_epoch);
-        c.mark_name = "the epoch that was kept";
-    }
-    out += line_chart_html(c);
-}
-
-inline void append_curves(std::string& out, const training_report& r) {
-    if (r.epochs.empty() && r.step_losses.empty()) return;
-    out += "<section><h2>Progress</h2><div class=\"charts\">";
-    line_chart loss, top1, rate;
-    loss.title = "Loss";
-    loss.series = {{"single steps", "c1", r.step_losses, false, true},
-                   epoch_series(r, "training", "c1", &epoch_figures::train_loss),
-                   epoch_series(r, "validation", "c2", &epoch_figures::val_loss)};
-    top1.title = "Accuracy";
-    top1.percent = true;
-    top1.series = {epoch_series(r, "training top-1", "c1", &epoch_figures::train_top1),
-                   epoch_series(r, "validation top-1", "c2", &epoch_figures::val_top1)};
-    if (r.metrics.classes() > r.metrics.k())
-        top1.series.push_back(
-            epoch_series(r, ("validation top-" + std::to_string(r.metrics.k())).c_str(), "c3", &epoch_figures::val_top_k));
-    rate.title = "Learning rate";
-    rate.series = {{"learning rate", "c4", r.learning_rates, false, false}};
-    if (r.learning_rates.empty()) rate.series = {epoch_series(r, "learning rate", "c4", &epoch_figures::learning_rate)};
-    for (const line_chart* c : {&loss, &top1, &rate}) append_chart(out, *c, r);
-    if (!r.epochs.empty()) {
-        out += std::string("<details") + (r.epochs.size() <= 12 ? " open" : "") +
-               "><summary>Every epoch in numbers</summary><div class=\"scroll\"><table class=\"epochs\"><tr><th>epoch<th>train "
-               "loss<th>top-1<th>val "
-               "loss<th>top-1<th>rate<th>time</tr>";
-        for (const epoch_figures& e : r.epochs)
-            out += std::string(e.epoch == r.best_epoch ? "<tr class=\"best\">" : "<tr>") + "<td>" + std::to_string(e.epoch) +
-                   "<td>" + report_number(e.train_loss, "%.4f") + "<td>" + report_percent(e.train_top1) + "<td>" +
-                   report_number(e.val_loss, "%.4f") + "<td>" + report_percent(e.val_top1) + "<td>" +
-                   report_number(e.learning_rate, "%.2g") + "<td>" + duration_text(e.seconds) + "</tr>";
-        out += "</table></div></details>";
-    }
-    out += "</div></section>";
-}
-
-inline void append_confused_pairs(std::string& out, const training_report& r) {
-    struct pair {
-        std::int64_t count, truth, predicted;
-    };
-    std::vector<pair> pairs;
-    const std::int64_t n = r.metrics.classes();
-    for (std::int64_t t = 0; t < n; ++t)
-        for (std::int64_t p = 0; p < n; ++p)
-            if (t != p && r.metrics.confusion(t, p)) pairs.push_back({r.metrics.confusion(t, p), t, p});
-    if (pairs.empty()) return;
-    std::stable_sort(pairs.begin(), pairs.end(), [](const pair& a, const pair& b) { return a.count > b.count; });
-    if (pairs.size() > (n > 60 ? 24u : 8u)) pairs.resize(n > 60 ? 24 : 8);
-    out += "<div><h3>Confused most often</h3><table class=\"pairs\"><tr><th class=\"text\">true class<th class=\"text\">taken "
-           "for<th>times<th>of</tr>";
-    for (const pair& p : pairs)
-        out += "<tr><td class=\"text\">" + html_text(r.classes[static_cast<std::size_t>(p.truth)]) + "<td class=\"text\">" +
-               html_text(r.classes[static_cast<std::size_t>(p.predicted)]) + "<td>" + std::to_string(p.count) + "<td>" +
-               std::to_string(r.metrics.score(p.truth).support) + "</tr>";
-    out += "</table></div>";
-}
-
-inline std::string bar_cell(double share, const char* color, const std::string& value) {
-    return "<td class=\"bar\"><b>" + value + "</b><span class=\"" + color +
-           "\"><i style=\"width:" + report_number(share * 100, "%.1f") + "%\"></i></span>";
-}
-inline std::string share_cell(double share, const char* color) { return bar_cell(share, color, report_number(share, "%.3f")); }
-
-inline void append_classes(std::string& out, const training_report& r) {
-    if (!r.metrics.samples()) return;
-    out += "<section><h2>Which classes are confused</h2><div class=\"split\">";
-    if (r.metrics.classes() <= 60) out += confusion_html(r.metrics, r.classes);
-    append_confused_pairs(out, r);
-    out += "</div></section><section><h2>Class by class</h2>";
-    std::vector<std::int64_t> order;
-    std::vector<double> f1;
-    for (std::int64_t c = 0; c < r.metrics.classes(); ++c) {
-        order.push_back(c);
-        f1.push_back(r.metrics.score(c).f1);
-    }
-    std::string about = "Precision: how many of those taken for the class are of it. Recall: how many of the class were found.";
-    if (order.size() > 200) {
-        // The page stays readable: the rest is in the program's JSON.
-        std::stable_sort(order.begin(), order.end(), [&f1](std::int64_t a, std::int64_t b) {
-            return f1[static_cast<std::size_t>(a)] < f1[static_cast<std::size_t>(b)];
-        });
-        order.resize(200);
-        about += " The 200 classes with the lowest F1 of " + std::to_string(r.metrics.classes()) + ".";
-    }
-    out += "<p>" + about +
-           "</p><div class=\"scroll\"><table class=\"classes\"><tr><th class=\"text\">class<th class=\"text\">precision<th "
-           "class=\"text\">recall<th class=\"text\">F1<th>images</tr>";
-    for (const std::int64_t c : order) {
-        const class_score s = r.metrics.score(c);
-        out += "<tr><td class=\"text\">" + html_text(r.classes[static_cast<std::size_t>(c)]) + share_cell(s.precision, "c1") +
-               share_cell(s.recall, "c2") + share_cell(s.f1, "c3") + "<td>" + std::to_string(s.support) + "</tr>";
-    }
-    out += "</table></div></section>";
-}
-
-inline void append_calibration(std::string& out, const training_report& r) {
-    if (!r.metrics.samples()) return;
-    std::int64_t sure = 0, sure_right = 0;
-    for (int i = 0; i < r.metrics.bins; ++i) {
-        const calibration_bin b = r.metrics.calibration(i);
-        if (b.low < 0.8 - 1e-9) continue;
-        sure += b.samples;
-        sure_right += b.correct;
-    }
-    out += "<section><h2>Can its probabilities be believed?</h2><div class=\"split\">" + reliability_html(r.metrics) +
-           "<div><p>Expected calibration error <b>" + report_number(r.metrics.calibration_error(), "%.4f") +
-           "</b>: this is how far, on average, the probability that the model gives its answer is from the "
-           "share of answers that are right.</p>";
-    if (sure)
-        out += "<p>With a probability over 80\u202f% it answered " + std::to_string(sure) + " of " +
-               std::to_string(r.metrics.samples()) + " pictures, and " +
-               report_percent(static_cast<double>(sure_right) / static_cast<double>(sure)) + " of those were right.</p>";
-    out += "</div></div></section>";
-}
-
-inline status append_pictures(std::string& out, const training_report& r, const std::vector<report_picture>& pictures,
-                              const char* title, const char* about) {
-    if (pictures.empty()) return {};
-    out += "<section><h2>" + std::string(title) + "</h2><p>" + about + "</p><div class=\"pictures\">";
-    for (const report_picture& p : pictures) {
-        const auto n = static_cast<std::int64_t>(r.classes.size());
-        if (p.truth < 0 || p.truth >= n || p.predicted < 0 || p.predicted >= n)
-            return fail(errc::data_label_range, "'" + p.path + "'", "its class is none of the report's " + std::to_string(n));
-        image small = p.picture;
-        constexpr std::int64_t most = 224;
-        if (small.height > most || small.width > most) {
-            const double shrink = static_cast<double>(most) / static_cast<double>(std::max(small.height, small.width));
-            const auto side = [shrink](std::int64_t v) {
-                return std::max<std::int64_t>(1, std::llround(static_cast<double>(v) * shrink));
-            };
-            GRAFT_TRY_ASSIGN(small, resize(p.picture, side(p.picture.height), side(p.picture.width)));
-        }
-        std::string png;
-        GRAFT_TRY_ASSIGN(png, encode_png(small));
-        const std::string truth = html_text(r.classes[static_cast<std::size_t>(p.truth)]),
-                          taken = html_text(r.classes[static_cast<std::size_t>(p.predicted)]);
-        const bool tiny = std::max(small.height, small.width) <= 64;
-        out += "<figure><img" + std::string(tiny ? " class=\"tiny\"" : "") + " alt=\"" + html_text(p.path) + "\" width=\"" +
-               std::to_string(small.width) + "\" height=\"" + std::to_string(small.height) + "\" src=\"data:image/png;base64," +
-               base64_encode(png) + "\"><figcaption>";
-        if (p.truth == p.predicted)
-            out += "<b class=\"good\">" + taken + "</b> " + report_percent(p.probability);
-        else
-            out += "<b>" + truth + "</b><br>taken for <b class=\"bad\">" + taken + "</b> " + report_percent(p.probability);
-        out += "<small title=\"" + html_text(p.path) + "\">" + html_text(p.path) +
-               (std::isfinite(p.loss) ? ", loss " + report_number(p.loss, "%.2f") : "") + "</small></figcaption></figure>";
-    }
-    out += "</div></section>";
+    for (std::size_t i = 0; i < parameters.size(); ++i) parameters[i].rate *= factors[i];
     return {};
 }
 
-inline void append_timing(std::string& out, const training_report& r) {
-    double all = 0;
-    for (const auto& t : r.timing) all += std::isfinite(t.second) ? t.second : 0;
-    if (!(all > 0)) return;
-    out += "<section><h2>Where the time went</h2><table class=\"timing\"><tr><th class=\"text\">part<th "
-           "class=\"text\">share<th>time</tr>";
-    for (const auto& t : r.timing) {
-        const double share = t.second / all;
-        out += "<tr><td class=\"text\">" + html_text(t.first) + bar_cell(share, "c1", report_percent(share)) + "<td>" +
-               duration_text(t.second) + "</tr>";
-    }
-    out += "</table></section>";
-}
-
-// What the device did in each epoch: a chart of how busy it was, and the rest in numbers.
-inline void append_device(std::string& out, const training_report& r) {
-    const auto told = [](const epoch_figures& e) {
-        return std::isfinite(e.device_busy) || std::isfinite(e.device_bytes) || std::isfinite(e.device_watts) || std::isfinite(e.device_celsius);
-    };
-    if (std::none_of(r.epochs.begin(), r.epochs.end(), told)) return;
-    out += "<section><h2>What the GPU did</h2><p>Means over each epoch's training, of everything that ran on it.</p><div class=\"charts\">";
-    line_chart busy;
-    busy.title = "Busy";
-    busy.percent = true;
-    busy.series = {epoch_series(r, "share of the time in which a kernel ran", "c1", &epoch_figures::device_busy)};
-    append_chart(out, busy, r);
-    out += "<div class=\"scroll\"><table class=\"epochs\"><tr><th>epoch<th>busy<th>memory<th>power<th>temperature</tr>";
-    const auto cell = [](double value, const char* format, const char* unit) {
-        return "<td>" + report_number(value, format) + (std::isfinite(value) ? std::string("\u202f") + unit : "");
-    };
-    for (const epoch_figures& e : r.epochs)
-        if (told(e))
-            out += "<tr><td>" + std::to_string(e.epoch) + "<td>" + report_percent(e.device_busy) + "<td>" +
-                   (std::isfinite(e.device_bytes) ? quantity_text(e.device_bytes, "B") : std::string("\u2013")) +
-                   cell(e.device_watts, "%.0f", "W") + cell(e.device_celsius, "%.0f", "\u00b0C") + "</tr>";
-    out += "</table></div></div></section>";
-}
-
-inline void append_settings(std::string& out, const training_report& r) {
-    if (r.settings.empty()) return;
-    out += "<section><h2>Settings</h2><div class=\"scroll\"><table class=\"settings\">";
-    for (const auto& s : r.settings)
-        out += "<tr><th class=\"text\">" + html_text(s.first) + "<td class=\"text\">" + html_text(s.second) + "</tr>";
-    out += "</table></div></section>";
-}
-
-} // namespace detail
-
-GRAFT_INLINE result<std::string> report_html(const training_report& r) {
-    if (r.metrics.samples() && static_cast<std::int64_t>(r.classes.size()) != r.metrics.classes())
-        return fail(errc::labels_count, "report",
-                    std::to_string(r.classes.size()) + " names for " + std::to_string(r.metrics.classes()) + " classes");
-    std::string out = "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
-                      "content=\"width=device-width,initial-scale=1\"><title>";
-    out += detail::html_text(r.title) + "</title><style>" + detail::report_style() + "</style></head><body>";
-    detail::append_header(out, r);
-    detail::append_curves(out, r);
-    detail::append_classes(out, r);
-    GRAFT_TRY(detail::append_pictures(
-        out, r, r.wrong, "Where it is most wrong",
-        "Pictures of the validation set with the highest loss: a wrong label, an odd picture, or something to learn."));
-    GRAFT_TRY(detail::append_pictures(out, r, r.maps, "Where it looks",
-                                      "Grad-CAM: the brighter, the more a place spoke for the predicted class."));
-    detail::append_calibration(out, r);
-    detail::append_timing(out, r);
-    detail::append_device(out, r);
-    detail::append_settings(out, r);
-    out += "</body></html>\n";
-    return out;
-}
-
-GRAFT_INLINE status write_report(const training_report& report, const std::string& path) {
-    std::string page;
-    GRAFT_TRY_ASSIGN(page, report_html(report));
-    atomic_file file;
-    GRAFT_TRY(file.open(path));
-    GRAFT_TRY(file.write(page.data(), page.size()));
-    return file.commit();
-}
-
-GRAFT_END_NAMESPACE
-#endif
-// ---- graft/train/search.hpp
-// When to stop, and what to begin with: early stopping, the learning-rate finder and the batch finder.
-
-
-#include <cstdint>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// Stops when a figure has not become better for a while. The members `best` and `bad_epochs` belong into a checkpoint.
-struct early_stopping {
-    std::int64_t patience = 0;     ///< epochs without a better figure after which to stop; 0: never
-    double min_delta = 0;          ///< better is better by more than this
-    bool larger_is_better = false; ///< false for a loss, true for an accuracy
-
-    bool any = false; ///< whether there was a figure yet
-    double best = 0;
-    std::int64_t bad_epochs = 0;
-
-    /// Takes in an epoch's figure; true: stop now. NaN is never better.
-    bool update(double figure) noexcept;
-};
-
-/// Finds a learning rate by a sweep: one step at each of a row of rates that grow by a constant factor, until the loss explodes.
-/// Smith, "Cyclical Learning Rates for Training Neural Networks" (2017); smoothing and end as in fastai.
-class rate_finder {
-public:
-    /// `steps` rates from `low` to `high`, both above 0; at least 2 steps.
-    rate_finder(double low, double high, std::int64_t steps) noexcept : low_(low), high_(high), steps_(steps < 2 ? 2 : steps) {}
-
-    /// The rate of step i: low * (high / low)^(i / (steps - 1)).
-    double rate(std::int64_t i) const noexcept;
-    /// Takes in the loss of the next step; false: enough was seen (the last rate, or a loss over four times the best or not
-    /// finite).
-    bool add(double loss);
-
-    std::int64_t steps() const noexcept { return steps_; }
-    /// Losses as they came, and smoothed by an exponential mean of weight 0.98 that is corrected for its beginning.
-    const std::vector<double>& losses() const noexcept { return losses_; }
-    const std::vector<double>& smoothed() const noexcept { return smoothed_; }
-    /// The rate at which the smoothed loss falls most steeply over the logarithm of the rate (central differences, as
-    /// numpy.gradient), the first tenth aside; 0 where fewer than 4 losses were seen or none falls.
-    double suggestion() const noexcept;
-
-private:
-    double low_, high_, mean_ = 0, weight_ = 1, best_ = 0;
-    std::int64_t steps_;
-    std::vector<double> losses_, smoothed_;
-};
-
-/// Finds the size of batch with the best throughput: powers of two from 8 on, until one does not fit, is no longer faster by 3 %, or is
-/// larger than there is use for. Where 8 does not fit, it goes down to the first that does.
-class batch_finder {
-public:
-    struct trial {
-        std::int64_t batch = 0;
-        double samples_per_s = 0; ///< 0: it did not fit
-    };
-
-    /// `most`: the largest batch that there is use for, at least 1.
-    explicit batch_finder(std::int64_t most) noexcept : most_(most < 1 ? 1 : most) {}
-
-    /// The batch to try next; 0: enough was seen.
-    std::int64_t next() const noexcept;
-    /// Takes in how fast the batch of `next` was; 0: there was not the memory for it.
-    void add(double samples_per_s);
-    /// No further trials: the time is up.
-    void stop() noexcept { stopped_ = true; }
-
-    const std::vector<trial>& trials() const noexcept { return trials_; }
-    /// The smallest batch to which the next larger one added less than 3 %; 0 where none fitted.
-    std::int64_t best() const noexcept { return best_.batch; }
-
-private:
-    std::int64_t most_;
-    bool stopped_ = false;
-    trial best_;
-    std::vector<trial> trials_;
-};
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-#include <cmath>
-GRAFT_BEGIN_NAMESPACE
-
-GRAFT_INLINE bool early_stopping::update(double figure) noexcept {
-    const bool better = larger_is_better ? figure > best + min_delta : figure < best - min_delta;
-    if (figure == figure && (!any || better)) {
-        any = true;
-        best = figure;
-        bad_epochs = 0;
-    } else
-        ++bad_epochs;
-    return patience > 0 && bad_epochs >= patience;
-}
-
-GRAFT_INLINE double rate_finder::rate(std::int64_t i) const noexcept {
-    return low_ * std::pow(high_ / low_, static_cast<double>(i) / static_cast<double>(steps_ - 1));
-}
-
-GRAFT_INLINE bool rate_finder::add(double loss) {
-    if (!std::isfinite(loss)) return false;
-    losses_.push_back(loss);
-    weight_ *= 0.98;
-    mean_ = 0.98 * mean_ + 0.02 * loss;
-    smoothed_.push_back(mean_ / (1 - weight_));
-    if (losses_.size() == 1 || smoothed_.back() < best_) best_ = smoothed_.back();
-    return static_cast<std::int64_t>(losses_.size()) < steps_ && !(smoothed_.back() > 4 * best_);
-}
-
-GRAFT_INLINE double rate_finder::suggestion() const noexcept {
-    const std::size_t n = smoothed_.size();
-    if (n < 4) return 0;
-    double steepest = 0;
-    std::size_t at = n;
-    for (std::size_t i = n / 10; i < n; ++i) {
-        const std::size_t before = i ? i - 1 : 0, after = i + 1 < n ? i + 1 : i;
-        const double slope = (smoothed_[after] - smoothed_[before]) / static_cast<double>(after - before);
-        if (slope < steepest) {
-            steepest = slope;
-            at = i;
-        }
-    }
-    return at < n ? rate(static_cast<std::int64_t>(at)) : 0;
-}
-
-GRAFT_INLINE std::int64_t batch_finder::next() const noexcept {
-    if (stopped_) return 0;
-    if (trials_.empty()) {
-        std::int64_t first = 8;
-        while (first > most_) first /= 2;
-        return first;
-    }
-    const trial& last = trials_.back();
-    if (last.samples_per_s <= 0) return best_.batch ? 0 : last.batch / 2;
-    const bool came_down = trials_.front().samples_per_s <= 0;
-    return came_down || best_.batch != last.batch || last.batch > most_ / 2 ? 0 : last.batch * 2;
-}
-
-GRAFT_INLINE void batch_finder::add(double samples_per_s) {
-    trials_.push_back({next(), samples_per_s});
-    if (samples_per_s > 0 && samples_per_s >= 1.03 * best_.samples_per_s) best_ = trials_.back();
-}
-
-GRAFT_END_NAMESPACE
-#endif
-// ---- graft/train/tensorboard.hpp
-// TensorBoard's event files: scalars and pictures as TFRecords of Event messages (tensorflow/core/util/event.proto).
-
-
-#include <cstdint>
-#include <string>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// Writes one event file. Each event is flushed as a whole, so that a running TensorBoard shows it and a killed run loses none.
-class event_writer {
-public:
-    /// A new file in a folder that exists: "events.out.tfevents.<seconds>.graft" and a number where that is taken. `first_step` >
-    /// 0 tells TensorBoard to forget what earlier files of the folder say about that step and later ones: a resumed run. Errors:
-    /// file.write.
-    static result<event_writer> open(const std::string& folder, double wall_time, std::int64_t first_step = 0);
-
-    /// A figure; names with '/' are grouped by what stands before it. `wall_time` in seconds since 1970. Errors: file.write.
-    status scalar(const std::string& name, std::int64_t step, double value, double wall_time);
-    /// A PNG file as a picture of `height` x `width` with 1 (gray) or 3 channels.
-    status picture(const std::string& name, std::int64_t step, const std::string& png, std::int64_t height, std::int64_t width,
-                   int channels, double wall_time);
-    status close() { return file_.close(); }
-    const std::string& path() const noexcept { return file_.path(); }
-
-private:
-    status record(const std::vector<std::uint8_t>& event);
-
-    detail::log_file file_;
-};
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-
-#include <cerrno>
-#include <cstring>
-#if !defined(_WIN32)
-#include <fcntl.h>
-#include <unistd.h>
-#endif
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-// A CRC that may be stored beside what it is the CRC of, as TensorFlow masks it.
-inline std::uint32_t masked_crc32c(const void* bytes, std::size_t n) noexcept {
-    const std::uint32_t crc = crc32c(0, bytes, n);
-    return (crc >> 15 | crc << 17) + 0xa282ead8u;
-}
-
-inline wire_writer begin_event(std::vector<std::uint8_t>& out, double wall_time, std::int64_t step) {
-    wire_writer w(out);
-    w.tag(1, 1);
-    w.raw(&wall_time, sizeof wall_time);
-    if (step) w.integer(2, step);
-    return w;
-}
-
-// A file that did not exist: whoever logs into the same folder in the same second has one of their own.
-inline std::FILE* make_event_file(const std::string& base, std::string& path) {
-    for (int i = 0; i < 1000; ++i) {
-        char number[16] = "";
-        if (i) std::snprintf(number, sizeof number, ".%03d", i);
-        path = base + number;
-#if defined(_WIN32)
-        if (std::FILE* there = std::fopen(path.c_str(), "rb")) {
-            std::fclose(there);
-            continue;
-        }
-        return std::fopen(path.c_str(), "wb");
-#else
-        const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (descriptor >= 0) return ::fdopen(descriptor, "wb");
-        if (errno != EEXIST) return nullptr;
-#endif
-    }
-    return nullptr;
-}
-
-} // namespace detail
-
-GRAFT_INLINE result<event_writer> event_writer::open(const std::string& folder, double wall_time, std::int64_t first_step) {
-    event_writer made;
-    const std::string seconds = std::to_string(static_cast<std::int64_t>(wall_time));
-    std::string path;
-    std::FILE* const file = detail::make_event_file(folder + "/events.out.tfevents." + seconds + ".graft", path);
-    if (!file) return fail(errc::file_write, path, std::strerror(errno));
-    made.file_ = {file, path};
-    std::vector<std::uint8_t> event;
-    detail::begin_event(event, wall_time, 0).text(3, "brain.Event:2");
-    GRAFT_TRY(made.record(event));
-    if (first_step > 0) {
-        event.clear();
-        wire_writer w = detail::begin_event(event, wall_time, first_step);
-        const std::size_t log = w.begin(7); // session_log
-        w.integer(1, 1);                    // START: older events from this step on are void
-        w.end(log);
-        GRAFT_TRY(made.record(event));
-    }
-    return made;
-}
-
-// A TFRecord: length, its CRC, the bytes, their CRC.
-GRAFT_INLINE status event_writer::record(const std::vector<std::uint8_t>& event) {
-    std::vector<std::uint8_t> out;
-    wire_writer w(out);
-    const std::uint64_t size = event.size();
-    const std::uint32_t size_crc = detail::masked_crc32c(&size, sizeof size),
-                        crc = detail::masked_crc32c(event.data(), event.size());
-    w.raw(&size, sizeof size);
-    w.raw(&size_crc, sizeof size_crc);
-    w.raw(event.data(), event.size());
-    w.raw(&crc, sizeof crc);
-    return file_.write(out.data(), out.size());
-}
-
-GRAFT_INLINE status event_writer::scalar(const std::string& name, std::int64_t step, double value, double wall_time) {
-    std::vector<std::uint8_t> event;
-    wire_writer w = detail::begin_event(event, wall_time, step);
-    const std::size_t summary = w.begin(5), entry = w.begin(1);
-    w.text(1, name);
-    w.real(2, static_cast<float>(value));
-    w.end(entry);
-    w.end(summary);
-    return record(event);
-}
-
-GRAFT_INLINE status event_writer::picture(const std::string& name, std::int64_t step, const std::string& png, std::int64_t height,
-                                          std::int64_t width, int channels, double wall_time) {
-    std::vector<std::uint8_t> event;
-    wire_writer w = detail::begin_event(event, wall_time, step);
-    const std::size_t summary = w.begin(5), entry = w.begin(1);
-    w.text(1, name);
-    const std::size_t image = w.begin(4);
-    w.integer(1, height);
-    w.integer(2, width);
-    w.integer(3, channels);
-    w.text(4, png);
-    w.end(image);
-    w.end(entry);
-    w.end(summary);
-    return record(event);
-}
-
-GRAFT_END_NAMESPACE
-#endif
-// ---- graft/train/trainer.hpp
-// Fine-tuning from a dataset to a model: the loop over epochs, with scoring, checkpoints, logs and the best model.
-
-// ---- graft/train/freeze.hpp
-// Freezing: which parameters of a network learn.
-
-// ---- graft/train/parameters.hpp
-// The parameters of a network: which of a graph's constants are weights, and which of them learn.
-
-
-#include <string>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// A constant of a graph that training may change.
-struct parameter {
-    value_id id = no_value;
-    std::string name;       ///< of the constant, as in the file
-    int node = 0;           ///< the first node that reads it: parameters are in the order of those, the input's first
-    bool learns = true;
-    double rate = 1;        ///< multiplies the learning rate
-};
-
-/// The weights of a graph, in the order in which the network reads them: float constants with more than one element that a layer takes
-/// as weight, bias, scale or shift, directly or through Reshape, Transpose, Identity and their like, and float terms and factors of
-/// element-wise operators. Numbers such as the 0.5 of a GELU, statistics of normalisations and quantisation scales are none.
-std::vector<parameter> parameters_of(const graph& g);
-
-/// The running statistics (mean, variance) of the BatchNormalization nodes whose scale is among `learning`, in the order of the nodes.
-std::vector<value_id> running_statistics(const graph& g, const std::vector<value_id>& learning);
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-#include <algorithm>
-#include <cstring>
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-// Whether input i of a node is a weight of it.
-inline bool is_weight_slot(const graph& g, const node& n, std::size_t i) {
-    if (!n.domain.empty()) return false;
-    struct slots {
-        const char* op;
-        unsigned mask;
-    };
-    static constexpr slots known[] = {
-        {"Conv", 6}, {"ConvTranspose", 6}, {"DeformConv", 10}, {"Gemm", 7}, {"MatMul", 3}, {"BatchNormalization", 6}, {"InstanceNormalization", 6},
-        {"GroupNormalization", 6}, {"LayerNormalization", 6}, {"RMSNormalization", 2}, {"PRelu", 2}, {"Gather", 1}, {"Einsum", 255},
-        {"Add", 3}, {"Sub", 3}, {"Mul", 3}, {"Div", 3}, {"Sum", 255}, {"Concat", 255},
-    };
-    for (const slots& s : known)
-        if (n.op_type == s.op) {
-            if (i > 7 || !(s.mask >> i & 1)) return false;
-            // One number is a formula's, not the network's; what lies behind a Transpose may have no shape before the network is planned.
-            const value& v = g.values[static_cast<std::size_t>(n.inputs[i])];
-            return !v.has_shape || v.extents.elements() > 1;
-        }
-    return false;
-}
-inline bool passes_weights_on(const node& n) {
-    static constexpr const char* names[] = {"Identity", "Reshape", "Transpose", "Flatten", "Squeeze", "Unsqueeze", "Expand", "Cast"};
-    if (!n.domain.empty()) return false;
-    for (const char* name : names)
-        if (n.op_type == name) return true;
-    return false;
-}
-
-}  // namespace detail
-
-GRAFT_INLINE std::vector<parameter> parameters_of(const graph& g) {
-    std::vector<char> weight(g.values.size(), 0);
-    // Backwards, so that what a view is used for is known before the view is met.
-    std::vector<int> reader(g.values.size(), -1);
-    for (std::size_t k = g.nodes.size(); k-- > 0;) {
-        const node& n = g.nodes[k];
-        const bool passes = detail::passes_weights_on(n) && n.outputs[0] != no_value && weight[static_cast<std::size_t>(n.outputs[0])];
-        for (std::size_t i = 0; i < n.inputs.size(); ++i) {
-            const value_id id = n.inputs[i];
-            if (id == no_value) continue;
-            const bool taken = detail::is_weight_slot(g, n, i) || (i == 0 && passes);
-            if (!taken) continue;
-            weight[static_cast<std::size_t>(id)] = 1;
-            reader[static_cast<std::size_t>(id)] = static_cast<int>(k);
-        }
-    }
-    std::vector<parameter> found;
-    for (std::size_t i = 0; i < g.values.size(); ++i) {
-        const value& v = g.values[i];
-        if (!weight[i] || !v.constant || v.constant.elements() < 2 || (v.type != dtype::float32 && v.type != dtype::float64)) continue;
-        parameter p;
-        p.id = static_cast<value_id>(i);
-        p.name = v.name;
-        p.node = reader[i];
-        found.push_back(std::move(p));
-    }
-    std::stable_sort(found.begin(), found.end(), [](const parameter& a, const parameter& b) { return a.node < b.node; });
-    return found;
-}
-
-GRAFT_INLINE std::vector<value_id> running_statistics(const graph& g, const std::vector<value_id>& learning) {
-    std::vector<value_id> found;
-    for (const node& n : g.nodes) {
-        if (n.op_type != "BatchNormalization" || !n.domain.empty() || n.inputs.size() < 5) continue;
-        if (std::find(learning.begin(), learning.end(), n.inputs[1]) == learning.end()) continue;
-        for (std::size_t i : {std::size_t(3), std::size_t(4)})
-            if (std::find(found.begin(), found.end(), n.inputs[i]) == found.end()) found.push_back(n.inputs[i]);
-    }
-    return found;
-}
-
-GRAFT_END_NAMESPACE
-#endif
-
-#include <string>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// Sets `learns` of every parameter by a rule:
-///   "none"    all of them learn
-///   "trunk"   those whose names are in `head` learn, the others do not
-///   a number  the parameters of the first N stages do not; a stage ends where the picture gets smaller
-///   "names"   those whose names are in `named` do not
-/// `input` is the shape of one batch. Errors: train.freeze (nothing is left to learn, there are fewer stages, no such name), usage.
-status freeze(const graph& g, std::vector<parameter>& parameters, const std::string& rule, const std::vector<std::string>& head, const std::vector<std::string>& named,
-              const shape& input, executor& pool, const limits& limit = {});
-
-/// The stage of each parameter, counted from 1: how many times the picture has become smaller before the layer's output, the layer's own
-/// stride included. Layers behind the last picture belong to the last stage.
-result<std::vector<int>> stages_of(const graph& g, const std::vector<parameter>& parameters, const shape& input, executor& pool, const limits& limit = {});
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-
-#include <algorithm>
-#include <cstdlib>
-
-GRAFT_BEGIN_NAMESPACE
-
-GRAFT_INLINE result<std::vector<int>> stages_of(const graph& g, const std::vector<parameter>& parameters, const shape& input, executor& pool, const limits& limit) {
-    graph known;
-    GRAFT_TRY_ASSIGN(known, specialize_first_input(g, input, pool, limit));
+GRAFT_INLINE status decay_rates(const graph& g, std::vector<parameter>& parameters, double decay, const std::vector<std::string>& head, const shape& input, executor& pool, const limits& limit) {
+    if (!(decay > 0 && decay <= 1)) return fail(errc::usage, "layer decay", "it is above 0 and at most 1, not " + std::to_string(decay));
     std::vector<int> stages;
-    std::int64_t smallest = INT64_MAX;
-    int stage = 0;
-    for (const parameter& p : parameters) {
-        // Where a weight reaches its layer through a Transpose or a Reshape, the layer is the next reader of that.
-        std::size_t at = static_cast<std::size_t>(p.node);
-        const node& n = g.nodes[at];
-        const value& y = known.values[static_cast<std::size_t>(n.outputs[0])];
-        const bool picture = y.has_shape && y.extents.rank() == 4 && y.extents.known() && !(n.inputs[0] == p.id);
-        const std::int64_t side = picture ? std::min(y.extents[2], y.extents[3]) : smallest;
-        // Squeezing to 1 x 1, as pooling and excitation do, is no stage.
-        if (stage == 0 || (side < smallest && side > 1)) {
-            ++stage;
-            smallest = side;
-        }
-        stages.push_back(stage);
-    }
-    return stages;
+    GRAFT_TRY_ASSIGN(stages, stages_of(g, parameters, input, pool, limit));
+    const int last = stages.empty() ? 0 : stages.back() + (head.empty() ? 0 : 1);
+    for (std::size_t i = 0; i < parameters.size(); ++i)
+        if (std::find(head.begin(), head.end(), parameters[i].name) == head.end()) parameters[i].rate *= std::pow(decay, last - stages[i]);
+    return {};
 }
 
-GRAFT_INLINE status freeze(const graph& g, std::vector<parameter>& parameters, const std::string& rule, const std::vector<std::string>& head, const std::vector<std::string>& named,
-                           const shape& input, executor& pool, const limits& limit) {
-    const auto among = [](const std::vector<std::string>& names, const std::string& name) { return std::find(names.begin(), names.end(), name) != names.end(); };
-    char* end = nullptr;
-    const long stages = std::strtol(rule.c_str(), &end, 10);
-    const bool number = !rule.empty() && rule[0] >= '0' && rule[0] <= '9' && !*end;
-    if (!number && rule != "none" && rule != "trunk" && rule != "names") return fail(errc::usage, rule, "freeze takes none, trunk, a number of stages, or names");
-    std::vector<int> stage(parameters.size(), 1);
-    if (number && stages > 0) {
-        GRAFT_TRY_ASSIGN(stage, stages_of(g, parameters, input, pool, limit));
-        const int most = stage.empty() ? 0 : stage.back();
-        if (stages > most) return fail(errc::train_freeze, rule, "the network has " + std::to_string(most) + " stages");
-    }
+GRAFT_INLINE std::string rates_text(const std::vector<parameter>& parameters) {
+    std::string all;
     bool any = false;
-    for (std::size_t i = 0; i < parameters.size(); ++i) {
-        parameter& p = parameters[i];
-        const bool in_head = among(head, p.name);
-        if (rule == "trunk")
-            p.learns = in_head;
-        else if (rule == "names")
-            p.learns = !among(named, p.name);
-        else if (number)
-            p.learns = in_head || stage[i] > stages;
-        else
-            p.learns = true;
-        any |= p.learns;
+    for (std::size_t i = 0; i < parameters.size();) {
+        std::size_t end = i;
+        while (end < parameters.size() && parameters[end].rate == parameters[i].rate) ++end;
+        any |= parameters[i].rate != 1;
+        char part[64];
+        std::snprintf(part, sizeof part, "%s%zu%s at %.9g", i ? ", " : "", end - i, i ? "" : end - i == 1 ? " weight" : " weights", parameters[i].rate);
+        all += part;
+        i = end;
     }
-    if (!any) return fail(errc::train_freeze, rule, "nothing is left to learn");
-    return {};
+    return any ? all : "";
 }
 
 GRAFT_END_NAMESPACE
@@ -22619,7 +24555,7 @@ struct loss_options {
     float gamma = 2.0f;                    ///< focal
     float delta = 1.0f;                    ///< huber
     std::vector<float> class_weights;      ///< cross_entropy, focal: weight of each class; empty: all 1
-    float distillation = 0.0f;             ///< share of the teacher's part: Hinton et al., "Distilling the Knowledge in a Neural Network" (2015)
+    float distillation = 0.0f;             ///< share of the teacher's part, KL(teacher || network): Hinton et al., "Distilling the Knowledge in a Neural Network" (2015)
     float temperature = 4.0f;              ///< of distillation; its part is scaled by temperature^2
 };
 
@@ -22638,6 +24574,69 @@ double write_target(const loss_options& options, std::int64_t label, double shar
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_CORE_SUGGEST_HPP
+#define GRAFT_SINGLE_GRAFT_CORE_SUGGEST_HPP
+// ---- graft/core/suggest.hpp
+// Which known name a misspelt one may mean.
+
+
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// Of these names the one that `given` is nearest to: one letter off in a word of up to four, two in a longer one; "" where none is.
+std::string nearest_name(const std::string& given, const std::vector<std::string>& names);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include <algorithm>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// The least number of letters to insert, delete, change or swap with their neighbour between two words.
+inline std::size_t edit_distance(const std::string& a, const std::string& b) {
+    std::vector<std::size_t> before, row(b.size() + 1), next(b.size() + 1);
+    for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+    for (std::size_t i = 1; i <= a.size(); ++i) {
+        next[0] = i;
+        for (std::size_t j = 1; j <= b.size(); ++j) {
+            next[j] = std::min({row[j] + 1, next[j - 1] + 1, row[j - 1] + (a[i - 1] != b[j - 1])});
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) next[j] = std::min(next[j], before[j - 2] + 1);
+        }
+        before = row;
+        row = next;
+    }
+    return row[b.size()];
+}
+
+// "a, b or c", and with "; did you mean b?" behind it where one is near.
+inline std::string names_and_nearest(const std::string& given, const std::vector<std::string>& names, const char* last) {
+    std::string all;
+    for (std::size_t i = 0; i < names.size(); ++i) all += (i == 0 ? "" : i + 1 < names.size() ? ", " : std::string(" ") + last + " ") + names[i];
+    const std::string meant = nearest_name(given, names);
+    return meant.empty() ? all : all + "; did you mean " + meant + "?";
+}
+
+}  // namespace detail
+
+GRAFT_INLINE std::string nearest_name(const std::string& given, const std::vector<std::string>& names) {
+    std::string best;
+    if (given.size() > 64) return best;
+    std::size_t least = given.size() <= 4 ? 2 : 3;
+    for (const std::string& name : names) {
+        const std::size_t off = detail::edit_distance(given, name);
+        if (off < least) best = name, least = off;
+    }
+    return best;
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
 GRAFT_BEGIN_NAMESPACE
 
 namespace detail {
@@ -22649,12 +24648,12 @@ inline const char* loss_name(int i) noexcept {
 
 GRAFT_INLINE const char* name(loss_kind kind) noexcept { return detail::loss_name(static_cast<int>(kind)); }
 GRAFT_INLINE result<loss_kind> loss_of(const std::string& given) {
-    std::string all;
+    std::vector<std::string> all;
     for (int i = 0; detail::loss_name(i); ++i) {
         if (given == detail::loss_name(i)) return static_cast<loss_kind>(i);
-        all += std::string(i ? ", " : "") + detail::loss_name(i);
+        all.push_back(detail::loss_name(i));
     }
-    return fail(errc::usage, given, "there is no such loss; the losses are " + all);
+    return fail(errc::usage, given, "there is no such loss; the losses are " + detail::names_and_nearest(given, all, "and"));
 }
 
 namespace detail {
@@ -22698,8 +24697,10 @@ GRAFT_INLINE value_id emit_loss(emitter& e, const loss_options& o, value_id logi
     if (teacher != no_value && o.distillation > 0) {
         const double t = static_cast<double>(o.temperature), share = static_cast<double>(o.distillation);
         const value_id cold = e.number(1 / t, logits);
-        const value_id wanted = e.apply("Softmax", {e.mul(teacher, cold)}, {integer_attribute("axis", 1)});
-        const value_id soft = sum(detail::soft_cross_entropy(e, e.mul(logits, cold), wanted));
+        const value_id taught = e.mul(teacher, cold);
+        const value_id wanted = e.apply("Softmax", {taught}, {integer_attribute("axis", 1)});
+        // Without the teacher's own entropy, which no student could take away: 0 where the student equals it.
+        const value_id soft = sum(e.sub(detail::soft_cross_entropy(e, e.mul(logits, cold), wanted), detail::soft_cross_entropy(e, taught, wanted)));
         total = e.add(e.mul(total, e.number(1 - share, total)), e.mul(soft, e.number(share * t * t, total)));
     }
     return e.mul(total, scale);
@@ -22737,7 +24738,7 @@ struct optimizer_options {
     double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;  ///< adam, adamw: Kingma and Ba (2014); Loshchilov and Hutter (2017)
     double weight_decay = 0.01;   ///< adamw: apart from the gradient; else added to it
     double clip_norm = 0;         ///< > 0: gradients are scaled so that their norm together is at most this
-    double ema_decay = 0;         ///< > 0: a running average of the weights is kept, and is what is scored and saved
+    double ema_decay = 0;         ///< > 0: a running average of the weights is kept, and is what is scored and saved; at update t by min(this, (1 + t) / (10 + t))
 };
 
 /// Reads "sgd", "adam" or "adamw". Errors: usage.
@@ -22755,15 +24756,19 @@ std::vector<value_id> emit_update(emitter& build, const optimizer_options& optio
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+
 GRAFT_BEGIN_NAMESPACE
 
 GRAFT_INLINE const char* name(optimizer_kind kind) noexcept {
     return kind == optimizer_kind::sgd ? "sgd" : kind == optimizer_kind::adam ? "adam" : "adamw";
 }
 GRAFT_INLINE result<optimizer_kind> optimizer_of(const std::string& given) {
-    for (optimizer_kind kind : {optimizer_kind::sgd, optimizer_kind::adam, optimizer_kind::adamw})
+    std::vector<std::string> all;
+    for (optimizer_kind kind : {optimizer_kind::sgd, optimizer_kind::adam, optimizer_kind::adamw}) {
         if (given == name(kind)) return kind;
-    return fail(errc::usage, given, "there is no such optimizer; there are sgd, adam and adamw");
+        all.push_back(name(kind));
+    }
+    return fail(errc::usage, given, "there is no such optimizer; there are " + detail::names_and_nearest(given, all, "and"));
 }
 
 GRAFT_INLINE std::vector<std::string> optimizer_states(const optimizer_options& o) {
@@ -22790,7 +24795,7 @@ GRAFT_INLINE std::vector<value_id> emit_update(emitter& e, const optimizer_optio
                           {real("beta1", o.beta1), real("beta2", o.beta2), real("epsilon", o.epsilon), real("weight_decay", o.weight_decay),
                            integer_attribute("decoupled", o.kind == optimizer_kind::adamw), real("rate", rate)},
                           3);
-    if (o.ema_decay > 0) made.push_back(e.apply_graft("ExponentialMovingAverage", {state.back(), made[0], loss}, {real("decay", o.ema_decay)}));
+    if (o.ema_decay > 0) made.push_back(e.apply_graft("ExponentialMovingAverage", {state.back(), made[0], loss, step}, {real("decay", o.ema_decay)}));
     return made;
 }
 
@@ -22822,8 +24827,11 @@ struct step_options {
     int micro_batches = 1;           ///< parts that a batch is computed in, to save memory: a power of two, at most `shards`
     bool loss_scaling = false;       ///< the loss is multiplied, so that float16 gradients do not vanish (Micikevicius et al. 2018)
     bool recompute = false;          ///< activations are computed again for the backward pass instead of kept
+    std::int64_t fixed_batch = 0;    ///< above 0: the network takes so many samples and no others (prepared_classifier): a batch is computed in parts of these, whatever
+                                     ///< `micro_batches` says, and running statistics stay as they are; the last part is filled up where there are cross_entropy or focal
     graft::limits limits;
     std::shared_ptr<device> on;      ///< the device that computes it (runtime::open); null: the CPU
+    op_table operators{nullptr, 0};  ///< operators of the app's own, as load_options has them; those with a gradient learn
 };
 
 /// One batch, as a step takes it. All views are only read, and only during the call, but for `next`.
@@ -22864,7 +24872,7 @@ public:
     training_step& operator=(training_step&&) noexcept;
 
     /// `network` is a verified graph whose first input without a default takes the batch; `logits` the value that the loss is taken of,
-    /// [N, classes]. Of `parameters`, those that learn become state, beginning with the graph's constants. Errors: train.freeze
+    /// [N, classes], or with other extents of 1. Of `parameters`, those that learn become state, beginning with the graph's constants. Errors: train.freeze
     /// (nothing learns), op.unsupported, train.no_gradient.
     static result<training_step> make(graph network, value_id logits, std::vector<parameter> parameters, const step_options& options);
 
@@ -22916,7 +24924,7 @@ GRAFT_END_NAMESPACE
 #ifndef GRAFT_SINGLE_GRAFT_TRAIN_DIVERGENCE_HPP
 #define GRAFT_SINGLE_GRAFT_TRAIN_DIVERGENCE_HPP
 // ---- graft/train/divergence.hpp
-// Small parts of the training step: rows of batches, sums of parts, and the search for the first value that is not finite.
+// Small parts of the training step: sums of parts, and the search for the first value that is not finite.
 
 
 #include <cmath>
@@ -22926,21 +24934,6 @@ GRAFT_END_NAMESPACE
 
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
-
-// Samples [first, last) of a batch, where they lie.
-inline tensor_view rows_of(const tensor& batch, std::int64_t first, std::int64_t last) {
-    tensor_view v = view(batch);
-    const std::int64_t n = v.extents[0];
-    v.data = static_cast<unsigned char*>(v.data) + (n ? static_cast<std::int64_t>(batch.bytes()) / n * first : 0);
-    v.extents[0] = last - first;
-    return v;
-}
-
-inline std::int64_t largest_part(const shards& cut, std::int64_t n) {
-    std::int64_t most = 0;
-    for (int s = 0; s < cut.count; ++s) most = std::max(most, cut.last(n, s) - cut.first(n, s));
-    return most;
-}
 
 inline bool same_shapes(const std::vector<tensor>& a, const std::vector<tensor>& b) {
     bool same = a.size() == b.size();
@@ -23390,7 +25383,9 @@ struct step_state {
 class step_builder {
 public:
     step_builder(const graph& network, value_id logits, const std::vector<parameter>& learning, const step_state& state, const step_options& o)
-        : g_(network), logits_(logits), learning_(learning), state_(state), o_(o), emit_(g_, ops::find_training_op, o.limits) {}
+        : g_(network), logits_(logits), learning_(learning), state_(state), o_(o), emit_(g_, ops::find_training_op, o.limits) {
+        set_apart(g_, o.operators);
+    }
 
     // `views` are those of the inputs that every graph of a step has, in order. `plain`: the sums are the gradients themselves.
     result<graph> build(const std::vector<tensor_view>& views, step_part part, bool plain, executor& pool) {
@@ -23437,7 +25432,7 @@ private:
         mode.batch_norm = o_.batch_norm;
         mode.counter = g_.inputs[step_inputs::counter];
         mode.seed = o_.seed;
-        mode.shards = shards_ = o_.shards / (parts ? o_.micro_batches : 1);
+        mode.shards = shards_ = !parts ? o_.shards : o_.fixed_batch > 0 ? 1 : o_.shards / o_.micro_batches;
         GRAFT_TRY_ASSIGN(running_, training_mode(g_, mode));
         if (parts && !running_.empty()) return across("a layer of BatchNormalization");
         // The logits stay a value of their own, and so do the new statistics.
@@ -23445,8 +25440,8 @@ private:
         for (const running_statistic& r : running_) g_.outputs.push_back(r.updated);
         const evaluation with{o_.limits, pool, nullptr, o_.seed};
         GRAFT_TRY_ASSIGN(g_, specialize(std::move(g_), views.data(), with));
-        GRAFT_TRY(check_logits());
-        if (parts) GRAFT_TRY(check_samples_apart());
+        GRAFT_TRY(rows_of_logits());
+        if (parts && o_.fixed_batch == 0) GRAFT_TRY(check_samples_apart());
         loss_ = emit_loss(emit_, o_.loss, logits_, g_.inputs[step_inputs::targets], g_.inputs[step_inputs::scale],
                           o_.loss.distillation > 0 ? g_.inputs[step_inputs::teacher] : no_value, shards_);
         forward_ = g_.nodes.size();
@@ -23525,10 +25520,15 @@ private:
             for (const std::string& kept : state_.kept) add_input(learning_[w].name + "." + kept, views[g_.inputs.size()]);
     }
 
-    status check_logits() {
+    // A row for each sample, whatever else: a network that holds its batch somewhere would learn from the first sample alone.
+    status rows_of_logits() {
         const value& v = g_.values[index(logits_)];
-        if (!v.has_shape || v.extents.rank() != 2) return fail(errc::train_head, v.name, "what the loss is taken of has to be [N, classes]; it is " + (v.has_shape ? text(v.extents) : "of a shape that is not known"));
-        return {};
+        const std::int64_t n = g_.values[index(g_.inputs[step_inputs::batch])].extents[0];
+        const bool known = v.has_shape && v.extents.known() && v.extents.rank() >= 1, row = known && (v.extents.rank() == 2 || class_axis(v.extents) > 0);
+        if (!row || v.extents[0] != n || v.extents.elements() < n)
+            return fail(errc::train_head, v.name, "what the loss is taken of has to be [N, classes]; for " + std::to_string(n) + " samples it is " + (v.has_shape ? text(v.extents) : "of a shape that is not known"));
+        if (v.extents.rank() != 2) logits_ = emit_.reshape(logits_, {n, v.extents.elements() / n});
+        return std::move(emit_.failure);
     }
 
     void finish_updates(const std::vector<running_statistic>& running) {
@@ -23647,7 +25647,7 @@ struct training_step::implementation {
     // A batch in parts while it runs.
     struct parted {
         const step_input& in;
-        shards cut;
+        detail::batch_parts cut;
         shape part;          // of the largest part
         bool plain = false;  // whether the gradients are added, and not what they are made of
         std::int64_t diverged = -1;  // the first sample of the first part whose loss is not finite
@@ -23662,8 +25662,11 @@ struct training_step::implementation {
     void give_back_others(const planned& p);
     status run_whole(const step_input& in, executor& pool);
     status run_parts(parted& p, executor& pool);
-    result<sums> sum_part(parted& p, int part, executor& pool);
-    result<sums> sum_parts(parted& p, int first, int count, executor& pool);
+    result<sums> sum_part(parted& p, std::int64_t part, executor& pool);
+    result<sums> sum_parts(parted& p, std::int64_t first, std::int64_t count, executor& pool);
+    bool in_parts() const { return options.micro_batches > 1 || options.fixed_batch > 0; }
+    detail::batch_parts parts() const { return {{options.micro_batches}, options.fixed_batch}; }
+    status find_classes(const shape& batch, executor& pool);
     status run_checked(const step_input& in, executor& pool);
     status check_learnt(std::int64_t at, executor& pool) const;
     status rescale(std::int64_t at);
@@ -23678,13 +25681,14 @@ struct training_step::implementation {
                 bytes += static_cast<std::int64_t>(state[static_cast<std::size_t>(s.input - detail::step_inputs::first_state)].value.bytes());
         return bytes;
     }
-    std::int64_t classes() const {
-        const shape& extents = network.values[static_cast<std::size_t>(logits_value)].extents;
-        return extents.rank() == 2 ? extents[1] : 0;
+    std::int64_t classes = 0;  // numbers in a row of the logits
+    status usable() const {
+        if (input_value != no_value) return {};
+        return fail(errc::usage, "training step", "it is empty: take what training_step::make returns");
     }
 };
 
-GRAFT_INLINE training_step::training_step() = default;
+GRAFT_INLINE training_step::training_step() : self_(new implementation) {}
 GRAFT_INLINE training_step::~training_step() = default;
 GRAFT_INLINE training_step::training_step(training_step&&) noexcept = default;
 GRAFT_INLINE training_step& training_step::operator=(training_step&&) noexcept = default;
@@ -23731,7 +25735,6 @@ GRAFT_INLINE result<training_step> training_step::make(graph network, value_id l
     if (!shards::legal(options.shards) || !shards::legal(options.micro_batches) || options.micro_batches > options.shards)
         return fail(errc::usage, "shards", "shards and the parts of a batch are powers of two up to 256, and there are at least as many shards as parts");
     training_step made;
-    made.self_.reset(new implementation);
     implementation& self = *made.self_;
     bool bound = true;
     for (const node& n : network.nodes) bound &= n.op != nullptr;
@@ -23748,8 +25751,12 @@ GRAFT_INLINE result<training_step> training_step::make(graph network, value_id l
     for (parameter& p : parameters)
         if (p.learns) self.learning.push_back(std::move(p));
     if (self.learning.empty()) return fail(errc::train_freeze, self.network.name, "every weight is frozen, so that nothing can learn; --freeze none lets all of them");
+    const loss_kind loss = options.loss.kind;
+    if (options.fixed_batch > 1 && ((loss != loss_kind::cross_entropy && loss != loss_kind::focal) || options.loss.distillation > 0))
+        return fail(errc::usage, "loss", "this network only takes " + std::to_string(options.fixed_batch) + " samples at a time; what fills up the last of them would count in every loss but cross_entropy and focal, without a teacher");
+    if (options.fixed_batch > 0) self.options.batch_norm = false;
     for (const parameter& p : self.learning) self.layout.weights.push_back(p.id);
-    if (options.batch_norm) self.layout.statistics = running_statistics(self.network, self.layout.weights);
+    if (self.options.batch_norm) self.layout.statistics = running_statistics(self.network, self.layout.weights);
     self.layout.kept = optimizer_states(options.optimizer);
     GRAFT_TRY(self.make_state());
     if (self.options.reference) self.options.on.reset();
@@ -23774,7 +25781,7 @@ GRAFT_INLINE result<training_step::implementation::planned*> training_step::impl
     made->batch = batch;
     made->part = part;
     made->plain = plain;
-    const tensor_view targets{dtype::float32, {batch.rank() ? batch[0] : 1, classes()}, nullptr};
+    const tensor_view targets{dtype::float32, {batch.rank() ? batch[0] : 1, classes}, nullptr};
     made->inputs = views({type, batch, nullptr}, targets, options.loss.distillation > 0 ? targets : view(nothing));
     for (tensor_view& v : made->inputs) v.data = nullptr;
     GRAFT_TRY_ASSIGN(made->what.graph, detail::step_builder(network, logits_value, learning, layout, options).build(made->inputs, part, plain, pool));
@@ -23804,17 +25811,19 @@ GRAFT_INLINE void training_step::implementation::give_back_others(const planned&
 }
 
 GRAFT_INLINE result<step_memory> training_step::prepare(const shape& batch, executor& pool) {
+    GRAFT_TRY(self_->usable());
     return detail::or_out_of_memory<result<step_memory>>("a step", [&] { return self_->prepare(batch, pool); });
 }
 
 GRAFT_INLINE result<step_memory> training_step::implementation::prepare(const shape& batch, executor& pool) {
-    const bool parts = options.micro_batches > 1;
+    const bool by_parts = in_parts();
     const dtype type = network.values[static_cast<std::size_t>(input_value)].type;
+    GRAFT_TRY(find_classes(batch, pool));
     shape part = batch;
-    if (parts && part.rank()) part[0] = detail::largest_part({options.micro_batches}, part[0]);
+    if (by_parts) part[0] = parts().largest(part[0]);
     implementation::planned* p = nullptr;
     std::shared_ptr<const plan> found;
-    GRAFT_TRY_ASSIGN(p, plan_for(part, type, parts ? detail::step_part::sums : detail::step_part::whole, false, pool));
+    GRAFT_TRY_ASSIGN(p, plan_for(part, type, by_parts ? detail::step_part::sums : detail::step_part::whole, false, pool));
     GRAFT_TRY_ASSIGN(found, plan_of(*p, pool));
     step_memory m;
     m.activations = found->arena_bytes;
@@ -23822,7 +25831,7 @@ GRAFT_INLINE result<step_memory> training_step::implementation::prepare(const sh
     const auto on_device = [](const plan& of) { return of.device_arena_bytes + (of.loaded ? of.loaded->constant_bytes() : 0); };
     m.device = on_device(*found);
     for (const training_state& s : state) m.state += static_cast<std::int64_t>(s.value.bytes());
-    if (!parts) {
+    if (!by_parts) {
         m.device += state_on_device(*found);
         return m;
     }
@@ -23831,11 +25840,30 @@ GRAFT_INLINE result<step_memory> training_step::implementation::prepare(const sh
     std::int64_t of_sums = 0, levels = 1;
     for (std::size_t i = detail::step_inputs::first_state + state.size(); i < p->inputs.size(); ++i)
         of_sums += bytes_of(p->inputs[i].type, p->inputs[i].extents);
-    while (std::int64_t(1) << (levels - 1) < options.micro_batches) ++levels;
+    while (std::int64_t(1) << (levels - 1) < parts().count(batch[0])) ++levels;
     m.activations += found->arena_bytes + levels * of_sums;
     m.constants += found->constant_bytes;
     m.device += on_device(*found) + state_on_device(*found);
     return m;
+}
+
+// How many classes there are, where the network does not say: by its shapes for this batch.
+GRAFT_INLINE status training_step::implementation::find_classes(const shape& batch, executor& pool) {
+    if (classes > 0) return {};
+    const value& declared = network.values[static_cast<std::size_t>(logits_value)];
+    if (declared.has_shape && declared.extents.rank() == 2 && declared.extents[1] > 0) {
+        classes = declared.extents[1];
+        return {};
+    }
+    shape part = batch;
+    if (options.fixed_batch > 0 && part.rank()) part[0] = options.fixed_batch;
+    graph known;
+    GRAFT_TRY_ASSIGN(known, specialize_first_input(network, part, pool, options.limits));
+    const value& v = known.values[static_cast<std::size_t>(logits_value)];
+    if (!v.has_shape || !v.extents.known() || v.extents.rank() < 1 || v.extents[0] < 1)
+        return fail(errc::train_head, v.name, "how many classes it tells apart can only be told by running");
+    classes = v.extents.elements() / v.extents[0];
+    return {};
 }
 
 GRAFT_INLINE status training_step::implementation::run_whole(const step_input& in, executor& pool) {
@@ -23854,10 +25882,13 @@ GRAFT_INLINE status training_step::implementation::run_whole(const step_input& i
 
 GRAFT_INLINE status training_step::run(const step_input& in, executor& pool) {
     implementation& self = *self_;
+    GRAFT_TRY(self.usable());
+    if (!in.inputs || !in.targets) return fail(errc::input_name, "batch", "a step takes inputs and targets");
     const shape& x = in.inputs->shape();
     if (x.rank() < 1 || x[0] < 1) return fail(errc::input_shape, "batch", "a batch holds at least one sample; this has the shape " + text(x));
-    if (in.targets->type() != dtype::float32 || in.targets->shape() != shape{x[0], self.classes()})
-        return fail(errc::input_shape, "targets", "they have the shape " + text(in.targets->shape()) + " and have to have " + text(shape{x[0], self.classes()}) + ", float32");
+    GRAFT_TRY(self.find_classes(x, pool));
+    if (in.targets->type() != dtype::float32 || in.targets->shape() != shape{x[0], self.classes})
+        return fail(errc::input_shape, "targets", "they have the shape " + text(in.targets->shape()) + " and have to have " + text(shape{x[0], self.classes}) + ", float32");
     if (self.options.loss.distillation > 0 && !in.teacher) return fail(errc::input_name, "teacher", "distillation needs the logits of a teacher");
     const double factor = self.options.loss_scaling ? self.scaling.factor : 1;
     self.scale.data<float>()[0] = static_cast<float>(in.scale * factor);
@@ -23874,12 +25905,12 @@ GRAFT_INLINE status training_step::run(const step_input& in, executor& pool) {
 }
 
 GRAFT_INLINE status training_step::implementation::run_checked(const step_input& in, executor& pool) {
-    parted parts{in, {options.micro_batches}, {}, false, -1};
-    if (options.micro_batches == 1)
+    parted by_parts{in, parts(), {}, false, -1};
+    if (!in_parts())
         GRAFT_TRY(run_whole(in, pool));
     else
-        GRAFT_TRY(run_parts(parts, pool));
-    if (!std::isfinite(last_loss)) return diverged(in, parts.diverged, pool);
+        GRAFT_TRY(run_parts(by_parts, pool));
+    if (!std::isfinite(last_loss)) return diverged(in, by_parts.diverged, pool);
     return options.loss_scaling ? rescale(in.step) : check_learnt(in.step, pool);
 }
 
@@ -23912,6 +25943,7 @@ GRAFT_INLINE status training_step::implementation::check_learnt(std::int64_t at,
 
 GRAFT_INLINE result<graph> training_step::network(bool averaged) const {
     const implementation& self = *self_;
+    GRAFT_TRY(self.usable());
     if (self.resident) GRAFT_TRY(self.resident->read_back(nullptr));
     graph g = self.network;
     const std::size_t weights = self.layout.weights.size();
@@ -23935,10 +25967,17 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 
 // One part: the sums over its samples, and its logits into their place.
-GRAFT_INLINE result<training_step::implementation::sums> training_step::implementation::sum_part(parted& q, int part, executor& pool) {
+GRAFT_INLINE result<training_step::implementation::sums> training_step::implementation::sum_part(parted& q, std::int64_t part, executor& pool) {
     const std::int64_t n = q.in.inputs->shape()[0], first = q.cut.first(n, part), last = q.cut.last(n, part);
     if (first == last) return sums();
-    const tensor_view x = detail::rows_of(*q.in.inputs, first, last), t = detail::rows_of(*q.in.targets, first, last);
+    tensor_view x = detail::rows_of(*q.in.inputs, first, last), t = detail::rows_of(*q.in.targets, first, last);
+    tensor more_inputs, more_targets;
+    if (q.cut.each > last - first) {
+        // Samples without a target cost nothing.
+        GRAFT_TRY(detail::filled_up(x, q.cut.each, true, more_inputs));
+        GRAFT_TRY(detail::filled_up(t, q.cut.each, false, more_targets));
+        x = view(more_inputs), t = view(more_targets);
+    }
     planned* p = nullptr;
     GRAFT_TRY_ASSIGN(p, plan_for(x.extents, x.type, detail::step_part::sums, q.plain, pool));
     give_back_others(*p);
@@ -23947,14 +25986,14 @@ GRAFT_INLINE result<training_step::implementation::sums> training_step::implemen
     GRAFT_TRY(p->runner->run(all.data()));
     if (q.diverged < 0 && !std::isfinite(p->runner->output(detail::step_outputs::loss).data<float>()[0])) q.diverged = first;
     const tensor& logits = p->runner->output(detail::step_outputs::logits);
-    std::memcpy(last_logits.data<float>() + first * classes(), logits.raw(), logits.bytes());
+    std::memcpy(last_logits.data<float>() + first * classes, logits.raw(), static_cast<std::size_t>((last - first) * classes) * sizeof(float));
     sums found;
     for (std::size_t i = detail::step_outputs::first_state; i < p->what.graph.outputs.size(); ++i) found.push_back(p->runner->output(i));
     return found;
 }
 
 // The parts [first, first + count) added as the tree of shards has it.
-GRAFT_INLINE result<training_step::implementation::sums> training_step::implementation::sum_parts(parted& q, int first, int count, executor& pool) {
+GRAFT_INLINE result<training_step::implementation::sums> training_step::implementation::sum_parts(parted& q, std::int64_t first, std::int64_t count, executor& pool) {
     if (count == 1) return sum_part(q, first, pool);
     sums left, right;
     GRAFT_TRY_ASSIGN(left, sum_parts(q, first, count / 2, pool));
@@ -23970,8 +26009,8 @@ GRAFT_INLINE result<training_step::implementation::sums> training_step::implemen
 GRAFT_INLINE status training_step::implementation::choose_sums(parted& q, executor& pool) {
     const std::int64_t n = q.in.inputs->shape()[0];
     bool single = false;
-    for (int s = 0; s < q.cut.count; ++s) single |= q.cut.last(n, s) - q.cut.first(n, s) == 1;
-    if (!single || q.part[0] == 1) return {};
+    for (std::int64_t s = 0; s < q.cut.count(n); ++s) single |= q.cut.last(n, s) - q.cut.first(n, s) == 1;
+    if (!single || q.part[0] == 1 || q.cut.each > 0) return {};
     std::vector<std::string> names[2];
     for (std::vector<std::string>& of : names) {
         shape x = q.part;
@@ -23987,12 +26026,12 @@ GRAFT_INLINE status training_step::implementation::choose_sums(parted& q, execut
 GRAFT_INLINE status training_step::implementation::run_parts(parted& q, executor& pool) {
     const std::int64_t n = q.in.inputs->shape()[0];
     last_logits = tensor();
-    GRAFT_TRY_ASSIGN(last_logits, tensor::make(dtype::float32, {n, classes()}));
+    GRAFT_TRY_ASSIGN(last_logits, tensor::make(dtype::float32, {n, classes}));
     q.part = q.in.inputs->shape();
-    q.part[0] = detail::largest_part(q.cut, n);
+    q.part[0] = q.cut.largest(n);
     GRAFT_TRY(choose_sums(q, pool));
     sums total;
-    GRAFT_TRY_ASSIGN(total, sum_parts(q, 0, q.cut.count, pool));
+    GRAFT_TRY_ASSIGN(total, sum_parts(q, 0, q.cut.count(n), pool));
     planned* p = nullptr;
     GRAFT_TRY_ASSIGN(p, plan_for(q.part, q.in.inputs->type(), detail::step_part::update, q.plain, pool));
     const std::size_t own = detail::step_inputs::first_state + state.size();
@@ -24025,12 +26064,19 @@ GRAFT_INLINE status training_step::implementation::diverged(const step_input& in
     const std::int64_t n = in.inputs->shape()[0];
     std::int64_t last = n;
     if (first < 0) first = 0;
-    const shards cut{options.micro_batches};
-    for (int s = 0; s < cut.count; ++s)
+    const detail::batch_parts cut = parts();
+    for (std::int64_t s = 0; s < cut.count(n); ++s)
         if (cut.first(n, s) <= first && first < cut.last(n, s)) last = cut.last(n, s);
     counter.data<std::int64_t>()[1] = first;
     const tensor_view teacher = in.teacher ? detail::rows_of(*in.teacher, first, last) : view(nothing);
-    const std::vector<tensor_view> all = views(detail::rows_of(*in.inputs, first, last), detail::rows_of(*in.targets, first, last), teacher);
+    tensor_view x = detail::rows_of(*in.inputs, first, last), t = detail::rows_of(*in.targets, first, last);
+    tensor more_inputs, more_targets;
+    if (cut.each > last - first) {
+        GRAFT_TRY(detail::filled_up(x, cut.each, true, more_inputs));
+        GRAFT_TRY(detail::filled_up(t, cut.each, false, more_targets));
+        x = view(more_inputs), t = view(more_targets);
+    }
+    const std::vector<tensor_view> all = views(x, t, teacher);
     std::vector<tensor_view> shapes = all;
     for (tensor_view& v : shapes) v.data = nullptr;
     graph forward;
@@ -24044,42 +26090,206 @@ GRAFT_INLINE status training_step::implementation::diverged(const step_input& in
 GRAFT_END_NAMESPACE
 #endif
 #endif
+// ---- graft/train/teacher.hpp
+// Distillation's other half: a model whose answers are learnt, with pictures prepared in its own way and classes in the dataset's order.
 
-#include <cstdint>
+
 #include <memory>
 #include <string>
 #include <vector>
 
 GRAFT_BEGIN_NAMESPACE
 
-/// What a run of training is told. The defaults fine-tune a pretrained classifier.
+/// A teacher. Empty until it is loaded. One thread at a time may use it.
+class teacher_model {
+public:
+    teacher_model() = default;
+
+    /// Loads a classifier for the classes of a dataset. Its preprocessing is that of its metadata, else a guess that fits its input
+    /// (choose_preprocess). Its labels have to be the classes, in any order; a model without labels has them in the dataset's order. Errors:
+    /// those of loading, input.name, classify.output, usage.preprocess, data.class_mismatch, labels.count.
+    static result<teacher_model> load(const std::string& path, const std::vector<std::string>& classes, int threads, const load_options& how);
+
+    explicit operator bool() const noexcept { return session_ != nullptr; }
+    const graft::graph& graph() const noexcept { return model_.graph(); }
+    /// How its pictures are prepared, for loader_options::teacher.
+    const teacher_view& view() const noexcept { return view_; }
+    /// Whether that was guessed, and what is assumed.
+    const preprocess_choice& preprocessing() const noexcept { return choice_; }
+
+    /// Its logits for a batch of prepared pictures, float32 [N, classes], in the order of the dataset's classes; of a model that ends in a Softmax
+    /// the logarithms of what it gives. Errors: labels.count, classify.output, those of a run.
+    result<tensor> logits(const tensor& inputs);
+    /// The same for every picture of a dataset, without augmentation: row i is of sample i. Errors: those of the samples that cannot be read,
+    /// but for those in `bad`; memory.budget, those of the loader and of a run.
+    result<tensor> answers(const dataset& data, loader_options how, const std::vector<bad_sample>& bad, void (*progress)(void*, std::int64_t, std::int64_t), void* context);
+
+private:
+    model model_;
+    std::unique_ptr<session> session_;
+    preprocess_choice choice_;
+    teacher_view view_;
+    std::int64_t classes_ = 0;
+    std::vector<std::int64_t> column_;  // of each class of the dataset; empty: the same
+};
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+#include <algorithm>
+#include <cstring>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+inline status teacher_classes(std::int64_t has, std::size_t wanted, const std::string& path) {
+    if (has == static_cast<std::int64_t>(wanted)) return {};
+    return fail(errc::labels_count, path, "the teacher answers for " + std::to_string(has) + " classes, and the data have " + std::to_string(wanted) + ": it has to know the same ones");
+}
+
+// Which of the teacher's labels each class is.
+inline result<std::vector<std::int64_t>> teacher_columns(const std::vector<std::string>& labels, const std::vector<std::string>& classes, const std::string& path) {
+    const auto missing = [&](const std::vector<std::string>& from, const std::vector<std::string>& in) -> const std::string* {
+        for (const std::string& name : from)
+            if (std::find(in.begin(), in.end(), name) == in.end()) return &name;
+        return nullptr;
+    };
+    const std::string* unknown = missing(classes, labels);
+    const std::string* more = missing(labels, classes);
+    if (unknown || more)
+        return fail(errc::data_class_mismatch, path,
+                    unknown ? "class \"" + *unknown + "\" of the data is none of the teacher's " + std::to_string(labels.size()) : "the teacher also knows \"" + *more + "\", which is no class of the data");
+    GRAFT_TRY(teacher_classes(static_cast<std::int64_t>(labels.size()), classes.size(), path));
+    std::vector<std::int64_t> columns;
+    for (const std::string& name : classes) columns.push_back(std::find(labels.begin(), labels.end(), name) - labels.begin());
+    return columns;
+}
+
+}  // namespace detail
+
+GRAFT_INLINE result<teacher_model> teacher_model::load(const std::string& path, const std::vector<std::string>& classes, int threads, const load_options& how) {
+    teacher_model made;
+    load_options opening = how;
+    opening.open_batch = true;
+    GRAFT_TRY_ASSIGN(made.model_, graft::load(path, opening));
+    const model& m = made.model_;
+    std::size_t pictures = 0;
+    for (const value_info& input : m.inputs())
+        if (!input.has_default) {
+            ++pictures;
+            made.view_.format = {input.type, input.extents, true};
+        }
+    if (pictures != 1 || m.outputs().empty()) return fail(errc::input_name, path, "a teacher takes one picture and gives one number a class; this model has " + std::to_string(pictures) + " inputs and " + std::to_string(m.outputs().size()) + " outputs");
+    GRAFT_TRY_ASSIGN(made.choice_, choose_preprocess("", m.metadata("graft.preprocess"), made.view_.format));
+    GRAFT_TRY_ASSIGN(made.view_.preprocess, complete(made.choice_.spec, made.view_.format));
+    made.classes_ = static_cast<std::int64_t>(classes.size());
+    std::int64_t declared = -1;
+    std::vector<std::string> labels;
+    GRAFT_TRY_ASSIGN(declared, detail::classes_of(m, 0));
+    GRAFT_TRY_ASSIGN(labels, detail::labels_of(m, declared, how.limits));
+    if (!labels.empty())
+        GRAFT_TRY_ASSIGN(made.column_, detail::teacher_columns(labels, classes, path));
+    else if (declared >= 0)
+        GRAFT_TRY(detail::teacher_classes(declared, classes.size(), path));
+    made.session_.reset(new session(made.model_, {threads, nullptr}));
+    return made;
+}
+
+GRAFT_INLINE result<tensor> teacher_model::logits(const tensor& inputs) {
+    if (!session_) return fail(errc::usage, "teacher", "it is empty: give it what teacher_model::load returns");
+    const std::int64_t n = inputs.shape()[0];
+    // A network that is fixed to one batch is fed by it.
+    const std::int64_t fixed = view_.format.extents.rank() > 0 ? view_.format.extents[0] : 0, each = fixed > 0 ? fixed : n;
+    tensor all;
+    GRAFT_TRY_ASSIGN(all, tensor::make(dtype::float32, {n, classes_}));
+    for (std::int64_t first = 0; first < n; first += each) {
+        const std::int64_t count = std::min(each, n - first);
+        tensor part = inputs, scores;
+        if (each != n) GRAFT_TRY(detail::filled_up(detail::rows_of(inputs, first, first + count), each, true, part));
+        GRAFT_TRY_ASSIGN(scores, session_->run(part));
+        std::vector<float> rows;
+        GRAFT_TRY_ASSIGN(rows, detail::logits_in(model_.graph(), 0, scores, count, each));
+        GRAFT_TRY(detail::teacher_classes(static_cast<std::int64_t>(rows.size()) / count, static_cast<std::size_t>(classes_), model_.graph().name));
+        float* to = all.data<float>() + first * classes_;
+        for (std::int64_t i = 0; i < count; ++i)
+            for (std::int64_t c = 0; c < classes_; ++c) to[i * classes_ + c] = rows[static_cast<std::size_t>(i * classes_ + (column_.empty() ? c : column_[static_cast<std::size_t>(c)]))];
+    }
+    return all;
+}
+
+GRAFT_INLINE result<tensor> teacher_model::answers(const dataset& data, loader_options how, const std::vector<bad_sample>& bad, void (*progress)(void*, std::int64_t, std::int64_t), void* context) {
+    how.shuffle = false;
+    how.sample.preprocess = view_.preprocess;
+    how.sample.format = view_.format;
+    loader source;
+    GRAFT_TRY_ASSIGN(source, loader::make(data, how));
+    GRAFT_TRY(source.start(0));
+    const std::int64_t bytes = bytes_of(dtype::float32, {data.size(), classes_});
+    if (bytes < 0 || bytes > limits().memory_bytes) return fail(errc::memory_budget, "teacher", "its answers for all pictures would take " + std::to_string(bytes) + " bytes");
+    tensor all;
+    GRAFT_TRY_ASSIGN(all, tensor::zeros(dtype::float32, {data.size(), classes_}));
+    batch b;
+    std::int64_t done = 0;
+    for (std::int64_t i = 0; i < source.batches(); ++i) {
+        GRAFT_TRY(source.next(b));
+        for (const bad_sample& s : b.bad)
+            if (std::none_of(bad.begin(), bad.end(), [&](const bad_sample& known) { return known.index == s.index; })) return fail(s.code, s.name, "for the teacher: " + s.detail);
+        if (b.labels.empty()) continue;
+        tensor rows;
+        GRAFT_TRY_ASSIGN(rows, logits(b.inputs));
+        for (std::size_t k = 0; k < b.indices.size(); ++k)
+            std::memcpy(all.data<float>() + b.indices[k] * classes_, rows.data<float>() + static_cast<std::int64_t>(k) * classes_, static_cast<std::size_t>(classes_) * sizeof(float));
+        done += b.size();
+        if (progress) progress(context, done, data.size());
+    }
+    return all;
+}
+
+GRAFT_END_NAMESPACE
+#endif
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// What a run of training is told. What is default-made is what the program `graft finetune` takes; what is below 0 is decided by what is
+/// trained: see `settled`, and docs/finetuning.md for all of them.
 struct trainer_options {
     std::int64_t epochs = 10;
-    std::int64_t batch = 32;           ///< samples of one update
-    double learning_rate = 3e-3;       ///< of the head; the rest takes `trunk_rate` of it
-    double trunk_rate = 1.0 / 30;
+    std::int64_t batch = -1;           ///< samples of one update; below 0: 8 to 32, so that an epoch has 16 updates
+    double learning_rate = -1;         ///< of the head, or of a new network; below 0: 0.003; 0.01 with sgd
+    double trunk_rate = 0.1;           ///< of everything before the head, as a multiple of `learning_rate`
     graft::schedule schedule;          ///< default: cosine with a short warm-up
     step_options step;                 ///< loss, optimizer, shards, ...
-    graft::augmentation augmentation = default_augmentation();
+    std::optional<graft::augmentation> augmentation;  ///< none given: default_augmentation(); nothing where the trunk is frozen
     preprocess_spec preprocess;
-    std::int64_t unfreeze_epoch = 0;   ///< before this epoch the head alone learns
+    std::int64_t unfreeze_epoch = -1;  ///< for so many epochs the head learns alone; below 0: 1/3 of the epochs; 0 where the trunk is frozen
     std::int64_t patience = 0;         ///< early stopping: epochs without a better score that are let pass; 0: never
     std::int64_t max_ram = 0;          ///< bytes that a step may take: fitted by computing again and in parts; 0: as it comes
-    double bad_share = 0.01;           ///< of the pictures that may be unreadable
+    double bad_share = 0.01;           ///< of each part's pictures that may be unreadable: see allowed_bad
     std::shared_ptr<image_cache> cache;  ///< of decoded pictures; null: none
     double checkpoint_seconds = 20;    ///< between checkpoints, at most 30
     std::uint64_t seed = 0;
     int threads = 0;                   ///< of the step; 0: default_threads()
     int workers = 0;                   ///< of the loader; 0: as many as threads
-    std::string out;                   ///< folder for what is written; empty: nothing is
-    bool resume = false;               ///< go on from the folder's checkpoint, if it has one
+    std::string out;                   ///< folder for what is written; empty: nothing is; one that holds a run is refused, but for
+    bool resume = false;               ///< going on from its checkpoint (a folder without a run begins one), and for
+    bool overwrite = false;            ///< replacing it: its own files go, others stay
     std::string command;               ///< for the report
     std::string precision = "auto";    ///< as the device of `step` was asked for it: a run goes on with the same
-    std::string teacher;               ///< a model whose answers are learnt too; see loss_options::distillation
+    std::string teacher;               ///< a model whose answers are learnt too, by its own preprocessing; see teacher_model and loss_options::distillation
     trainer_options() {
         schedule.kind = schedule_kind::cosine;
         schedule.warmup = 0.05;
-        step.loss.label_smoothing = 0.1f;
+        step.loss.label_smoothing = -1;    ///< below 0: 0.1 with cross_entropy and focal, else 0
+        step.loss.distillation = -1;       ///< below 0: 0.5 with a teacher
+        step.optimizer.weight_decay = -1;  ///< below 0: 0.01 with adamw, else 0
+        step.optimizer.ema_decay = -1;     ///< below 0: 0.95
     }
 };
 
@@ -24091,6 +26301,7 @@ struct trainer_progress {
     double learning_rate = 0;
     double images_per_s = 0, seconds_left = 0;
     double wait_share = 0;                ///< share of the time that steps waited for data
+    bool head_alone = false;              ///< whether the trunk does not learn yet
 };
 
 /// One epoch in numbers.
@@ -24098,20 +26309,27 @@ struct epoch_record {
     std::int64_t epoch = 0, step = 0;     ///< updates so far
     double training_loss = 0, training_top1 = 0;
     double loss = 0, top1 = 0, top5 = 0;  ///< of the validation part
+    double balanced_accuracy = 0;         ///< mean recall of its classes
+    double majority = 0;                  ///< share of its largest class: what always naming it would score
     double learning_rate = 0, seconds = 0, images_per_s = 0, wait_share = 0;
-    bool best = false;
+    bool best = false, head_alone = false;  ///< head_alone: the trunk did not learn yet
 };
 
-/// Is told what happens. Called from the thread that trains.
+/// Whether a run goes on.
+enum class verdict : std::uint8_t { go_on, stop };
+
+/// Is told what happens, and may end the run. Called from the thread that trains. A run that is stopped writes its checkpoint and ends without
+/// an error, see training_result::stopped; `resume` goes on from there to the bytes of one that was not.
 class training_observer {
 public:
     inline virtual ~training_observer() {}
     inline virtual void on_start(const step_memory&, std::int64_t) {}  ///< what a step needs, and how many weights learn
-    inline virtual void on_step(const trainer_progress&) {}
+    inline virtual verdict on_step(const trainer_progress&) { return verdict::go_on; }
     inline virtual void on_validation(std::int64_t, std::int64_t) {}   ///< pictures done, of how many
-    inline virtual void on_epoch(const epoch_record&) {}
+    inline virtual verdict on_epoch(const epoch_record&) { return verdict::go_on; }
     /// May add figures of the epoch's training, such as what a device did, to what metrics.jsonl and TensorBoard get.
     inline virtual void add_figures(named_numbers&) {}
+    inline virtual void on_note(const std::string&) {}                 ///< what was done to the network before it learns
     inline virtual void on_warning(const std::string&) {}
 };
 
@@ -24120,11 +26338,13 @@ struct training_result {
     double best_top1 = 0, best_loss = 0;
     std::int64_t best_epoch = -1, epochs = 0;  ///< epochs done, over all resumed parts
     double images_per_s = 0, wait_share = 0, seconds = 0;
-    std::int64_t bad_pictures = 0;
+    std::int64_t bad_pictures = 0;             ///< that could not be read, each counted once
     step_memory memory;
     std::vector<epoch_record> history;
-    graft::graph network;                      ///< the best epoch's, with labels and preprocessing in its metadata
-    evaluation_result validation;              ///< of the best epoch's network
+    bool stopped = false;                      ///< by the observer, before it was over
+    graft::graph network;                      ///< the best epoch's, with labels and preprocessing in its metadata; of a run that was
+                                               ///< stopped, the best of the epochs that ended in this call, empty where none did
+    evaluation_result validation;              ///< of that network
 };
 
 /// A network that is to learn, and how much of it.
@@ -24133,11 +26353,16 @@ struct training_network {
     value_id logits = no_value;
     std::vector<parameter> parameters;
     value_id features = no_value;              ///< what the head reads; no_value where there is no head apart
+    std::int64_t fixed_batch = 0;              ///< above 0: it takes so many samples and no others; see step_options
 };
+
+/// The options with everything decided that they leave open, for a network of which it is said what learns, and so many training pictures.
+/// `train` does this itself.
+trainer_options settled(trainer_options options, const training_network& network, std::int64_t pictures);
 
 /// Trains. Everything is a function of the options, the data and the instruction set: neither threads nor workers nor interruptions change
 /// a byte of the result. With `out`, the folder gets model.onnx (renewed at every better epoch), checkpoint.safetensors, metrics.jsonl
-/// and TensorBoard events. Errors: data.*, train.*, memory.*, checkpoint.*, resume.mismatch, file.write.
+/// and TensorBoard events. Errors: data.*, train.*, memory.*, checkpoint.*, resume.mismatch, file.write, usage.
 result<training_result> train(training_network network, const dataset_splits& data, const trainer_options& options, training_observer& observer);
 
 GRAFT_END_NAMESPACE
@@ -24153,11 +26378,630 @@ GRAFT_END_NAMESPACE
 // ---- graft/train/trainer_body.hpp
 // Bodies of train/trainer.hpp.
 
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_FEATURE_CACHE_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_FEATURE_CACHE_HPP
+// ---- graft/train/feature_cache.hpp
+// Features of a frozen trunk: computed once for each picture, so that epochs train the head alone.
+
+
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// What a trunk makes of a dataset: a row for each picture that could be read.
+struct cached_features {
+    tensor rows;                          ///< float32 [pictures, ...]
+    std::vector<std::int64_t> indices;    ///< of each row in the dataset
+    std::vector<std::int32_t> labels;
+    std::vector<bad_sample> bad;
+};
+
+/// A network cut in two at its features: `trunk` makes them, `head` has them as its input. Values keep their ids in both.
+struct cut_network {
+    graph trunk, head;
+};
+cut_network cut_at(const graph& g, value_id features);
+
+/// Runs the trunk over a dataset. Errors: memory.budget (the features are over the limit of memory), those of the loader and of a run.
+result<cached_features> cache_features(const graph& trunk, const dataset& data, const loader_options& how, int threads, void (*progress)(void*, std::int64_t, std::int64_t), void* context,
+                                       const load_options& loading = on_device(nullptr));
+
+/// Whether what lies before `features` gives the same for the same picture in training as afterwards.
+bool is_fixed_before(const graph& g, value_id features);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include <cstring>
+
+GRAFT_BEGIN_NAMESPACE
+
+GRAFT_INLINE cut_network cut_at(const graph& g, value_id features) {
+    cut_network cut{g, g};
+    cut.trunk.outputs = {features};
+    drop_unread(cut.trunk);
+    graph& head = cut.head;
+    std::vector<node> kept;
+    for (node& n : head.nodes) {
+        bool makes = false;
+        for (value_id id : n.outputs) makes |= id == features;
+        if (!makes) kept.push_back(std::move(n));
+    }
+    head.nodes = std::move(kept);
+    head.inputs = {features};
+    head.values[static_cast<std::size_t>(features)].type = dtype::float32;
+    drop_unread(head);
+    return cut;
+}
+
+GRAFT_INLINE bool is_fixed_before(const graph& g, value_id features) {
+    for (const node& n : cut_at(g, features).trunk.nodes) {
+        if (n.op && (n.op->flags & op_flag::random)) return false;
+        if (n.op_type == "Dropout") return false;
+    }
+    return true;
+}
+
+GRAFT_INLINE result<cached_features> cache_features(const graph& trunk, const dataset& data, const loader_options& how, int threads, void (*progress)(void*, std::int64_t, std::int64_t), void* context,
+                                                    const load_options& loading) {
+    model network;
+    GRAFT_TRY_ASSIGN(network, load(trunk, loading));
+    session run(network, {threads, nullptr});
+    loader_options batches_of = how;
+    // A network that is fixed to one batch is fed by it.
+    const value_info& picture = network.inputs()[0];
+    const std::int64_t fixed = picture.extents.rank() > 0 ? picture.extents[0] : 0;
+    if (fixed > 0) batches_of.batch_size = fixed;
+    loader source;
+    GRAFT_TRY_ASSIGN(source, loader::make(data, batches_of));
+    GRAFT_TRY(source.start(0));
+    cached_features made;
+    std::int64_t filled = 0;
+    batches_ahead<loader> batches(source, source.batches(), std::strcmp(network.device(), "cpu") != 0);
+    for (std::int64_t i = 0; i < source.batches(); ++i) {
+        GRAFT_TRY(batches.advance());
+        batch& b = batches.current();
+        for (const bad_sample& s : b.bad) made.bad.push_back(s);
+        const std::int64_t n = static_cast<std::int64_t>(b.labels.size());
+        if (n == 0) continue;
+        if (fixed > n) GRAFT_TRY(detail::filled_up(view(b.inputs), fixed, true, b.inputs));
+        tensor features;
+        GRAFT_TRY_ASSIGN(features, run.run(b.inputs, batches.next()));
+        if (features.type() != dtype::float32 || features.shape().rank() < 1 || features.shape()[0] != b.inputs.shape()[0])
+            return fail(errc::train_head, network.outputs()[0].name, "the trunk gives " + text(features.shape()) + " for a batch of " + std::to_string(b.inputs.shape()[0]) + "; a row for each picture is needed");
+        const std::int64_t row = features.elements() / features.shape()[0];
+        if (!made.rows) {
+            shape all = features.shape();
+            all[0] = data.size();
+            const std::int64_t bytes = bytes_of(dtype::float32, all);
+            if (bytes < 0 || bytes > limits().memory_bytes) return fail(errc::memory_budget, network.outputs()[0].name, "the features of all pictures would take " + std::to_string(bytes) + " bytes");
+            GRAFT_TRY_ASSIGN(made.rows, tensor::make(dtype::float32, all));
+        }
+        if (made.rows.elements() / made.rows.shape()[0] != row) return fail(errc::train_head, network.outputs()[0].name, "the trunk gives features of different sizes");
+        std::memcpy(made.rows.data<float>() + filled * row, features.raw(), static_cast<std::size_t>(n * row) * sizeof(float));
+        filled += n;
+        made.indices.insert(made.indices.end(), b.indices.begin(), b.indices.end());
+        made.labels.insert(made.labels.end(), b.labels.begin(), b.labels.end());
+        if (progress) progress(context, filled, data.size());
+    }
+    if (!made.rows) return fail(errc::data_too_many_bad, made.bad.empty() ? "the dataset" : made.bad[0].name, "no picture can be read, of which features would be kept");
+    return made;
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
 #ifndef GRAFT_SINGLE_GRAFT_TRAIN_TRAINING_FILES_HPP
 #define GRAFT_SINGLE_GRAFT_TRAIN_TRAINING_FILES_HPP
 // ---- graft/train/training_files.hpp
 // What a run of training writes into its folder: the model, the checkpoint, the logs.
 
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_GOLDEN_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_GOLDEN_HPP
+// ---- graft/train/golden.hpp
+// A model's golden sample: one input and the output it has to give, small enough for the model's metadata.
+
+
+#include <string>
+#include <string_view>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// The key of a golden sample in a model's metadata.
+inline constexpr const char* golden_key = "graft.golden";
+
+/// One input of a model and the output that belongs to it.
+struct golden_sample {
+    std::string input_name, output_name;
+    tensor input;            ///< float32, uint8 or int8
+    tensor output;           ///< float32
+    double tolerance = 1e-4; ///< of the output's range (largest less smallest): how far another run may be off
+};
+
+/// The sample as a JSON text: shapes, types other than float32, and data as base64 of zlib of the bytes, all first bytes of the elements
+/// before all second ones. Errors: tensor.dtype.
+result<std::string> encode_golden(const golden_sample& sample);
+/// Reads it back, exact to the bit. `name` stands for the model in messages. Errors: model.malformed, memory.budget where a
+/// tensor is larger than `limit.fold_bytes`, memory.oom, tensor.overflow.
+result<golden_sample> decode_golden(std::string_view text, const std::string& name, const limits& limit = {});
+/// Whether an output is the sample's, within its tolerance. Errors: op.value, with the largest difference; op.shape.
+status check_golden(const golden_sample& sample, const tensor& output);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_BASE64_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_BASE64_HPP
+// ---- graft/train/base64.hpp
+// Base64 (RFC 4648): bytes as text, for pictures in a page and arrays in a model's metadata.
+
+
+#include <string>
+#include <string_view>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// The bytes in base64, with padding and without line breaks.
+std::string base64_encode(std::string_view bytes);
+/// The bytes of a text as `base64_encode` writes it; false for anything else.
+bool base64_decode(std::string_view text, std::string& bytes);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include <cstddef>
+#include <cstdint>
+GRAFT_BEGIN_NAMESPACE
+
+GRAFT_INLINE std::string base64_encode(std::string_view bytes) {
+    static constexpr char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    std::string out;
+    out.reserve((bytes.size() + 2) / 3 * 4);
+    for (std::size_t i = 0; i < bytes.size(); i += 3) {
+        std::uint32_t three = 0;
+        for (std::size_t k = 0; k < 3; ++k)
+            three = three << 8 | (i + k < bytes.size() ? static_cast<std::uint8_t>(bytes[i + k]) : 0u);
+        out += digits[three >> 18];
+        out += digits[three >> 12 & 63];
+        out += i + 1 < bytes.size() ? digits[three >> 6 & 63] : '=';
+        out += i + 2 < bytes.size() ? digits[three & 63] : '=';
+    }
+    return out;
+}
+
+GRAFT_INLINE bool base64_decode(std::string_view text, std::string& bytes) {
+    bytes.clear();
+    if (text.size() % 4) return false;
+    const std::size_t padding =
+        text.empty() ? 0 : (text[text.size() - 1] == '=') + (text[text.size() - 1] == '=' && text[text.size() - 2] == '=');
+    bytes.reserve(text.size() / 4 * 3);
+    std::uint32_t bits = 0;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        const char c = text[i];
+        const int digit = c >= 'A' && c <= 'Z'         ? c - 'A'
+                          : c >= 'a' && c <= 'z'       ? c - 'a' + 26
+                          : c >= '0' && c <= '9'       ? c - '0' + 52
+                          : c == '+'                   ? 62
+                          : c == '/'                   ? 63
+                          : i >= text.size() - padding ? 0
+                                                       : -1;
+        if (digit < 0) return false;
+        bits = bits << 6 | static_cast<std::uint32_t>(digit);
+        if (i % 4 != 3) continue;
+        for (int shift = 16; shift >= 0; shift -= 8) bytes += static_cast<char>(bits >> shift & 255);
+        bits = 0;
+    }
+    bytes.resize(bytes.size() - padding);
+    return true;
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+#include <cmath>
+#include <cstring>
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+inline void write_golden_tensor(json_writer& w, const char* key, const std::string& name, const tensor& t) {
+    w.key(key).begin_object().key("name").string(name).key("shape").begin_array();
+    for (const std::int64_t d : t.shape()) w.integer(d);
+    // Neighbours differ in their low bytes and agree in their high ones: apart, they compress.
+    const std::size_t n = static_cast<std::size_t>(t.elements()), size = static_cast<std::size_t>(size_of(t.type()));
+    std::string planes(n * size, '\0');
+    const auto* bytes = reinterpret_cast<const char*>(t.raw());
+    for (std::size_t i = 0; i < n; ++i)
+        for (std::size_t b = 0; b < size; ++b) planes[b * n + i] = bytes[i * size + b];
+    w.end_array();
+    if (t.type() != dtype::float32) w.key("dtype").string(graft::name(t.type()));
+    w.key("data").string(base64_encode(zlib_compress(planes.data(), planes.size()))).end_object();
+}
+
+// Where inflated bytes go: as many as are expected, and not one more.
+struct golden_sink {
+    std::string bytes;
+    std::size_t most;
+};
+inline bool fill_golden(void* context, const std::uint8_t* bytes, std::size_t n) {
+    auto& sink = *static_cast<golden_sink*>(context);
+    if (n > sink.most - sink.bytes.size()) return false;
+    sink.bytes.append(reinterpret_cast<const char*>(bytes), n);
+    return true;
+}
+
+inline status read_golden_tensor(const json* part, const std::string& where, const limits& limit, std::string& name,
+                                 tensor& out) {
+    const auto fault = [&where](const char* what) { return fail(errc::model_malformed, where, what); };
+    const json *given = part ? part->find("name") : nullptr, *extents = part ? part->find("shape") : nullptr;
+    const json* data = part ? part->find("data") : nullptr;
+    if (!given || given->type != json::kind::string || !extents || extents->type != json::kind::array || !data ||
+        data->type != json::kind::string || extents->items.size() > static_cast<std::size_t>(shape::max_rank))
+        return fault("its golden sample lacks a name, a shape or data");
+    std::int64_t dims[shape::max_rank] = {};
+    int rank = 0;
+    for (const json& d : extents->items) {
+        if (!d.is_integer || d.integer < 0) return fault("a shape in its golden sample is not legal");
+        dims[rank++] = d.integer;
+    }
+    dtype type = dtype::float32;
+    if (const json* named = part->find("dtype")) {
+        for (dtype t : {dtype::uint8, dtype::int8})
+            if (named->type == json::kind::string && named->string == graft::name(t)) type = t;
+        if (type == dtype::float32) return fault("a type in its golden sample is not known");
+    }
+    const shape extent = shape::from(dims, dims + rank);
+    const std::int64_t bytes = bytes_of(type, extent);
+    if (bytes < 0) return fail(errc::tensor_overflow, where, "the size of a shape in its golden sample overflows");
+    if (bytes > limit.fold_bytes) return fail(errc::memory_budget, where, "its golden sample is larger than the limit");
+    std::string packed;
+    if (!base64_decode(data->string, packed) || packed.size() < 6)
+        return fault("the data of its golden sample are no base64 of zlib");
+    golden_sink sink{{}, static_cast<std::size_t>(bytes)};
+    // zlib's two bytes at the front; its Adler-32 behind is weaker than the comparison that the sample is for.
+    inflater stream(reinterpret_cast<const std::uint8_t*>(packed.data()) + 2, packed.size() - 2, fill_golden, &sink);
+    const inflate_end end = stream.run();
+    if (end == inflate_end::no_memory) return fail(errc::memory_oom, where, "there is no memory to unpack its golden sample");
+    if (end != inflate_end::done || sink.bytes.size() != sink.most)
+        return fault("the data of its golden sample do not fill its shape");
+    GRAFT_TRY_ASSIGN(out, tensor::make(type, extent));
+    const std::size_t size = static_cast<std::size_t>(size_of(type)), n = sink.most / size;
+    auto* to = reinterpret_cast<char*>(out.raw());
+    for (std::size_t i = 0; i < n; ++i)
+        for (std::size_t b = 0; b < size; ++b) to[i * size + b] = sink.bytes[b * n + i];
+    name = given->string;
+    return {};
+}
+
+} // namespace detail
+
+GRAFT_INLINE result<std::string> encode_golden(const golden_sample& sample) {
+    const dtype in = sample.input.type();
+    if ((in != dtype::float32 && in != dtype::uint8 && in != dtype::int8) || sample.output.type() != dtype::float32)
+        return fail(errc::tensor_dtype, golden_key, "a golden sample holds float32, and 8-bit pictures");
+    json_writer w;
+    w.begin_object().key("version").integer(1).key("tolerance").number(sample.tolerance);
+    detail::write_golden_tensor(w, "input", sample.input_name, sample.input);
+    detail::write_golden_tensor(w, "output", sample.output_name, sample.output);
+    w.end_object();
+    return w.text();
+}
+
+GRAFT_INLINE result<golden_sample> decode_golden(std::string_view text, const std::string& name, const limits& limit) {
+    auto parsed = parse_json(text, name, limit);
+    if (!parsed.ok()) return fail(errc::model_malformed, name, "its golden sample is no JSON: " + parsed.error().detail());
+    const json *version = parsed->find("version"), *tolerance = parsed->find("tolerance");
+    if (!version || !version->is_integer || version->integer != 1 || !tolerance || tolerance->type != json::kind::number)
+        return fail(errc::model_malformed, name, "its golden sample is of an unknown version, or has no tolerance");
+    golden_sample sample;
+    sample.tolerance = tolerance->real;
+    GRAFT_TRY(detail::read_golden_tensor(parsed->find("input"), name, limit, sample.input_name, sample.input));
+    GRAFT_TRY(detail::read_golden_tensor(parsed->find("output"), name, limit, sample.output_name, sample.output));
+    return sample;
+}
+
+GRAFT_INLINE status check_golden(const golden_sample& sample, const tensor& output) {
+    const std::string where = "output '" + sample.output_name + "'";
+    if (output.type() != dtype::float32 || output.shape() != sample.output.shape())
+        return fail(errc::op_shape, where,
+                    "it is " + text(output.shape()) + ", the golden output " + text(sample.output.shape()));
+    const float *want = sample.output.data<float>(), *got = output.data<float>();
+    double low = 0, high = 0, worst = 0;
+    bool finite = true;
+    for (std::int64_t i = 0; i < output.elements(); ++i) {
+        const double w = want[i], g = got[i];
+        low = i == 0 || w < low ? w : low;
+        high = i == 0 || w > high ? w : high;
+        finite = finite && std::isfinite(g) && std::isfinite(w);
+        worst = std::fabs(g - w) > worst ? std::fabs(g - w) : worst;
+    }
+    // An output of one number, or of equal ones, has no range: its own size stands in.
+    const double range = high > low ? high - low : std::fabs(high) > 0 ? std::fabs(high) : 1;
+    if (finite && worst <= sample.tolerance * range) return {};
+    char numbers[120];
+    std::snprintf(numbers, sizeof numbers, "the largest difference from the golden output is %.3g; %.3g is allowed", worst,
+                  sample.tolerance * range);
+    return fail(errc::op_value, where, finite ? numbers : "it, or the golden output, is not finite");
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_RUN_FOLDER_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_RUN_FOLDER_HPP
+// ---- graft/train/run_folder.hpp
+// The folder of a run: which files of a folder are a run's, so that none is destroyed by another that is begun there.
+
+
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// The names of the files in a folder that a run of training writes, sorted: model.onnx, checkpoints, metrics.jsonl, report.html and event
+/// files of graft. None where the folder is not there. Errors: file.open.
+result<std::vector<std::string>> run_files(const std::string& folder);
+
+/// Whether a run may write into a folder: it is not there yet, or holds no file that a run would write, or the run goes on from the checkpoint
+/// there (`resume`), or is to replace what is there (`overwrite`). Other files are no hindrance, nor is what a run has left that ended before
+/// its first checkpoint: logs without a line. Errors: train.out_in_use, which names a folder
+/// beside it that is free; usage (both are asked for); file.open.
+status check_out(const std::string& folder, bool resume, bool overwrite);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+#include <cctype>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Whether a name is one that event_writer gives: other programs' event files end otherwise.
+inline bool is_event_file(const std::string& name) {
+    const std::string before = "events.out.tfevents.";
+    if (name.compare(0, before.size(), before) != 0) return false;
+    std::size_t at = before.size();
+    const auto digits = [&] {
+        const std::size_t from = at;
+        while (at < name.size() && std::isdigit(static_cast<unsigned char>(name[at]))) ++at;
+        return at > from;
+    };
+    if (!digits() || name.compare(at, 6, ".graft") != 0) return false;
+    at += 6;
+    return at == name.size() || (name[at++] == '.' && digits() && at == name.size());
+}
+inline bool is_run_file(const std::string& name) {
+    for (const char* own : {"checkpoint.safetensors", "checkpoint.previous.safetensors", "model.onnx", "metrics.jsonl", "report.html"})
+        if (name == own) return true;
+    return is_event_file(name);
+}
+
+inline bool is_empty_file(const std::string& path) {
+    std::FILE* file = std::fopen(path.c_str(), "rb");
+    const bool empty = file && std::fgetc(file) == EOF && !std::ferror(file);
+    if (file) std::fclose(file);
+    return empty;
+}
+
+// "run" -> "run-2", "run-2" -> "run-3": the first beside it where nothing is.
+inline std::string free_folder_beside(std::string folder) {
+    while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
+    const std::size_t name = folder.find_last_of('/') + 1;
+    if (folder.find_first_not_of('.', name) == std::string::npos) folder = join_path(folder, "run");
+    const std::size_t dash = folder.find_last_of('-');
+    long number = 1;
+    if (dash != std::string::npos && dash > name && dash + 1 < folder.size() && folder.size() - dash < 7 && folder.find_first_not_of("0123456789", dash + 1) == std::string::npos) {
+        number = std::strtol(folder.c_str() + dash + 1, nullptr, 10);
+        folder.resize(dash);
+    }
+    std::string next;
+    do next = folder + "-" + std::to_string(++number);
+    while (look_at(next, errc::file_open).ok());
+    return next;
+}
+
+// Removes a run's files, those to go on from first: what is left behind by a kill in the middle is not taken for a run that can be resumed.
+inline status remove_run(const std::string& folder) {
+    std::vector<std::string> names;
+    GRAFT_TRY_ASSIGN(names, run_files(folder));
+    for (const std::string& name : names) {
+        const std::string path = join_path(folder, name);
+        if (std::remove(path.c_str()) != 0 && errno != ENOENT) return fail(errc::file_write, path, std::string("it cannot be removed: ") + std::strerror(errno));
+    }
+    return {};
+}
+
+}  // namespace detail
+
+GRAFT_INLINE result<std::vector<std::string>> run_files(const std::string& folder) {
+    std::vector<std::string> names;
+    if (!look_at(folder, errc::file_open).ok()) return names;
+    std::vector<folder_entry> entries;
+    GRAFT_TRY_ASSIGN(entries, list_folder(folder, errc::file_open));
+    for (const folder_entry& e : entries)
+        if (e.kind == entry_kind::file && detail::is_run_file(e.name)) names.push_back(e.name);
+    return names;
+}
+
+GRAFT_INLINE status check_out(const std::string& folder, bool resume, bool overwrite) {
+    if (resume && overwrite) return fail(errc::usage, "--overwrite", "a run is resumed or overwritten, not both");
+    std::vector<std::string> names;
+    GRAFT_TRY_ASSIGN(names, run_files(folder));
+    std::string shown;
+    for (std::size_t i = 0; i < names.size() && i < 3; ++i) shown += (i ? ", " : "") + names[i];
+    if (names.size() > 3) shown += ", ...";
+    bool checkpoint = false, model = false, logged = true;
+    for (const std::string& name : names) {
+        checkpoint |= name.compare(0, 11, "checkpoint.") == 0;
+        model |= name == "model.onnx" || name == "report.html";
+        if (name == "metrics.jsonl") logged = !detail::is_empty_file(join_path(folder, name));
+    }
+    // A run that was cut off before its first checkpoint has written no model and no line of its log.
+    if (names.empty() || overwrite || (resume && checkpoint) || (!checkpoint && !model && (resume || !logged))) return {};
+    return fail(errc::train_out_in_use, folder,
+                "it holds a run (" + shown + "): " + (checkpoint ? "--resume goes on with it" : "there is no checkpoint to --resume from") + ", --overwrite replaces it, --out " +
+                    detail::free_folder_beside(folder) + " begins beside it");
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_TENSORBOARD_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_TENSORBOARD_HPP
+// ---- graft/train/tensorboard.hpp
+// TensorBoard's event files: scalars and pictures as TFRecords of Event messages (tensorflow/core/util/event.proto).
+
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// Writes one event file. Each event is flushed as a whole, so that a running TensorBoard shows it and a killed run loses none.
+class event_writer {
+public:
+    /// A new file in a folder that exists: "events.out.tfevents.<seconds>.graft" and a number where that is taken. `first_step` >
+    /// 0 tells TensorBoard to forget what earlier files of the folder say about that step and later ones: a resumed run. Errors:
+    /// file.write.
+    static result<event_writer> open(const std::string& folder, double wall_time, std::int64_t first_step = 0);
+
+    /// A figure; names with '/' are grouped by what stands before it. `wall_time` in seconds since 1970. Errors: file.write.
+    status scalar(const std::string& name, std::int64_t step, double value, double wall_time);
+    /// A PNG file as a picture of `height` x `width` with 1 (gray) or 3 channels.
+    status picture(const std::string& name, std::int64_t step, const std::string& png, std::int64_t height, std::int64_t width,
+                   int channels, double wall_time);
+    status close() { return file_.close(); }
+    const std::string& path() const noexcept { return file_.path(); }
+
+private:
+    status record(const std::vector<std::uint8_t>& event);
+
+    detail::log_file file_;
+};
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+#include <cerrno>
+#include <cstring>
+#if !defined(_WIN32)
+#include <fcntl.h>
+#include <unistd.h>
+#endif
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// A CRC that may be stored beside what it is the CRC of, as TensorFlow masks it.
+inline std::uint32_t masked_crc32c(const void* bytes, std::size_t n) noexcept {
+    const std::uint32_t crc = crc32c(0, bytes, n);
+    return (crc >> 15 | crc << 17) + 0xa282ead8u;
+}
+
+inline wire_writer begin_event(std::vector<std::uint8_t>& out, double wall_time, std::int64_t step) {
+    wire_writer w(out);
+    w.tag(1, 1);
+    w.raw(&wall_time, sizeof wall_time);
+    if (step) w.integer(2, step);
+    return w;
+}
+
+// A file that did not exist: whoever logs into the same folder in the same second has one of their own.
+inline std::FILE* make_event_file(const std::string& base, std::string& path) {
+    for (int i = 0; i < 1000; ++i) {
+        char number[16] = "";
+        if (i) std::snprintf(number, sizeof number, ".%03d", i);
+        path = base + number;
+#if defined(_WIN32)
+        if (std::FILE* there = std::fopen(path.c_str(), "rb")) {
+            std::fclose(there);
+            continue;
+        }
+        return std::fopen(path.c_str(), "wb");
+#else
+        const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (descriptor >= 0) return ::fdopen(descriptor, "wb");
+        if (errno != EEXIST) return nullptr;
+#endif
+    }
+    return nullptr;
+}
+
+} // namespace detail
+
+GRAFT_INLINE result<event_writer> event_writer::open(const std::string& folder, double wall_time, std::int64_t first_step) {
+    event_writer made;
+    const std::string seconds = std::to_string(static_cast<std::int64_t>(wall_time));
+    std::string path;
+    std::FILE* const file = detail::make_event_file(folder + "/events.out.tfevents." + seconds + ".graft", path);
+    if (!file) return fail(errc::file_write, path, std::strerror(errno));
+    made.file_ = {file, path};
+    std::vector<std::uint8_t> event;
+    detail::begin_event(event, wall_time, 0).text(3, "brain.Event:2");
+    GRAFT_TRY(made.record(event));
+    if (first_step > 0) {
+        event.clear();
+        wire_writer w = detail::begin_event(event, wall_time, first_step);
+        const std::size_t log = w.begin(7); // session_log
+        w.integer(1, 1);                    // START: older events from this step on are void
+        w.end(log);
+        GRAFT_TRY(made.record(event));
+    }
+    return made;
+}
+
+// A TFRecord: length, its CRC, the bytes, their CRC.
+GRAFT_INLINE status event_writer::record(const std::vector<std::uint8_t>& event) {
+    std::vector<std::uint8_t> out;
+    wire_writer w(out);
+    const std::uint64_t size = event.size();
+    const std::uint32_t size_crc = detail::masked_crc32c(&size, sizeof size),
+                        crc = detail::masked_crc32c(event.data(), event.size());
+    w.raw(&size, sizeof size);
+    w.raw(&size_crc, sizeof size_crc);
+    w.raw(event.data(), event.size());
+    w.raw(&crc, sizeof crc);
+    return file_.write(out.data(), out.size());
+}
+
+GRAFT_INLINE status event_writer::scalar(const std::string& name, std::int64_t step, double value, double wall_time) {
+    std::vector<std::uint8_t> event;
+    wire_writer w = detail::begin_event(event, wall_time, step);
+    const std::size_t summary = w.begin(5), entry = w.begin(1);
+    w.text(1, name);
+    w.real(2, static_cast<float>(value));
+    w.end(entry);
+    w.end(summary);
+    return record(event);
+}
+
+GRAFT_INLINE status event_writer::picture(const std::string& name, std::int64_t step, const std::string& png, std::int64_t height,
+                                          std::int64_t width, int channels, double wall_time) {
+    std::vector<std::uint8_t> event;
+    wire_writer w = detail::begin_event(event, wall_time, step);
+    const std::size_t summary = w.begin(5), entry = w.begin(1);
+    w.text(1, name);
+    const std::size_t image = w.begin(4);
+    w.integer(1, height);
+    w.integer(2, width);
+    w.integer(3, channels);
+    w.text(4, png);
+    w.end(image);
+    w.end(entry);
+    w.end(summary);
+    return record(event);
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
 
 #include <string>
 #include <vector>
@@ -24170,7 +27014,7 @@ void describe_classifier(graph& g, const std::vector<std::string>& classes, cons
 
 /// Runs a picture through the network, keeps it and the answer as `graft.golden`, writes the file, and holds what was written against the
 /// sample by loading it again. Errors: file.write, op.value (what was written answers otherwise), those of loading and running.
-status write_verified_model(graph& g, const tensor& picture, const std::string& path, int threads);
+status write_verified_model(graph& g, const tensor& picture, const std::string& path, int threads, op_table operators = {nullptr, 0});
 
 namespace detail {
 
@@ -24186,6 +27030,8 @@ public:
     // Makes the folder and opens the logs; lines of steps after `step` are of a run that was cut off, and go.
     status open(std::int64_t step, double wall_time);
     status log(const char* split, std::int64_t step, std::int64_t epoch, const named_numbers& figures, double wall_time);
+    // For TensorBoard; a picture without sides is none.
+    status log_picture(const char* name, std::int64_t step, const image& picture, double wall_time);
     status close();
 
 private:
@@ -24199,7 +27045,6 @@ private:
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
-
 
 GRAFT_BEGIN_NAMESPACE
 
@@ -24225,7 +27070,8 @@ GRAFT_INLINE void describe_classifier(graph& g, const std::vector<std::string>& 
     put("graft.preprocess", text(complete_spec));
 }
 
-GRAFT_INLINE status write_verified_model(graph& g, const tensor& picture, const std::string& path, int threads) {
+GRAFT_INLINE status write_verified_model(graph& g, const tensor& picture, const std::string& path, int threads, op_table operators) {
+    const load_options how = on_device(nullptr, operators);
     const auto answer = [&](const model& m, golden_sample& sample) -> status {
         session run(m, {threads, nullptr});
         std::vector<named_tensor> out;
@@ -24239,7 +27085,7 @@ GRAFT_INLINE status write_verified_model(graph& g, const tensor& picture, const 
         if (sample.input_name.empty() && !g.values[static_cast<std::size_t>(id)].constant) sample.input_name = g.values[static_cast<std::size_t>(id)].name;
     sample.input = picture;
     model before, after;
-    GRAFT_TRY_ASSIGN(before, load(g));
+    GRAFT_TRY_ASSIGN(before, load(g, how));
     GRAFT_TRY(answer(before, sample));
     std::string text;
     GRAFT_TRY_ASSIGN(text, encode_golden(sample));
@@ -24248,7 +27094,7 @@ GRAFT_INLINE status write_verified_model(graph& g, const tensor& picture, const 
         if (entry.first == golden_key) entry.second = text, there = true;
     if (!there) g.metadata.emplace_back(golden_key, std::move(text));
     GRAFT_TRY(write_onnx_file(g, path));
-    GRAFT_TRY_ASSIGN(after, load(path));
+    GRAFT_TRY_ASSIGN(after, load(path, how));
     golden_sample again = sample;
     GRAFT_TRY(answer(after, again));
     return check_golden(sample, again.output);
@@ -24269,6 +27115,12 @@ inline status training_files::log(const char* split, std::int64_t step, std::int
     for (const auto& f : figures) GRAFT_TRY(events_.scalar(f.first + "/" + split, step, f.second, wall_time));
     return {};
 }
+inline status training_files::log_picture(const char* name, std::int64_t step, const image& picture, double wall_time) {
+    if (!wanted() || !picture) return {};
+    std::string png;
+    GRAFT_TRY_ASSIGN(png, encode_png(picture));
+    return events_.picture(name, step, png, picture.height, picture.width, picture.channels, wall_time);
+}
 inline status training_files::close() {
     if (!wanted()) return {};
     GRAFT_TRY(log_.close());
@@ -24283,6 +27135,7 @@ GRAFT_END_NAMESPACE
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <set>
 
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
@@ -24349,14 +27202,15 @@ private:
 class training_run {
 public:
     training_run(training_network network, const dataset_splits& data, const trainer_options& options, training_observer& observer)
-        : network_(std::move(network)), data_(data), o_(options), observer_(observer), pool_(options.threads), files_(options.out) {}
+        : network_(std::move(network)), data_(data), o_(settled(options, network_, data.training.size())), observer_(observer), pool_(options.threads), files_(options.out) {}
 
     result<training_result> run() {
+        if (files_.wanted()) GRAFT_TRY(check_out(o_.out, o_.resume, o_.overwrite));
         GRAFT_TRY(prepare());
         GRAFT_TRY(resume());
         began_ = seconds_now();
         last_checkpoint_ = began_;
-        while (position_.epoch < o_.epochs && !stopped_) GRAFT_TRY(run_epoch());
+        while (position_.epoch < o_.epochs && !stopped_ && !result_.stopped) GRAFT_TRY(run_epoch());
         GRAFT_TRY(finish());
         return std::move(result_);
     }
@@ -24370,6 +27224,7 @@ private:
     };
 
     std::size_t classes() const { return data_.training.classes().size(); }
+    load_options loading_model() const { return on_device(o_.step.on, o_.step.operators); }
 
     loader_options loading(bool training) const {
         loader_options l;
@@ -24381,7 +27236,8 @@ private:
         l.sample.format = format_;
         l.sample.seed = o_.seed;
         l.sample.cache = o_.cache;
-        if (training) l.sample.augment = o_.augmentation;
+        if (training) l.sample.augment = *o_.augmentation;
+        if (training && teacher_) l.teacher = teacher_.view();
         return l;
     }
 
@@ -24390,21 +27246,26 @@ private:
         network_text_ = network_fingerprint(g);
         for (value_id id : g.inputs)
             if (!g.values[static_cast<std::size_t>(id)].constant && !format_.known) format_ = {g.values[static_cast<std::size_t>(id)].type, g.values[static_cast<std::size_t>(id)].extents, true};
-        if (format_.type != dtype::float32) return fail(errc::input_dtype, g.name, std::string("training takes networks with a float32 input; this one has ") + graft::name(format_.type));
         GRAFT_TRY_ASSIGN(spec_, complete(o_.preprocess, format_));
         if (data_.training.size() < 1 || data_.validation.size() < 1) return fail(errc::data_no_classes, "dataset", "there has to be at least one picture to learn from and one to score by");
         if (o_.batch < 1) return fail(errc::usage, "batch", "a batch holds at least one picture");
-        cached_ = network_.features != no_value && !is_random(o_.augmentation) && only_head_learns() && is_fixed_before(g, network_.features);
+        cached_ = network_.features != no_value && !is_random(*o_.augmentation) && !trunk_learns(network_.graph, network_.parameters, network_.features) && is_fixed_before(g, network_.features);
         GRAFT_TRY(make_step(o_.unfreeze_epoch > 0));
+        if (!o_.teacher.empty()) {
+            GRAFT_TRY_ASSIGN(teacher_, teacher_model::load(o_.teacher, data_.training.classes(), o_.threads, loading_model()));
+            const preprocess_choice& seen = teacher_.preprocessing();
+            if (seen.source == preprocess_source::assumed) observer_.on_warning(o_.teacher + ": the teacher does not say how pictures are prepared; " + seen.text + " is assumed");
+        }
         if (cached_) {
             cut_network cut = cut_at(g, network_.features);
             const auto progress = [](void* c, std::int64_t done, std::int64_t of) { static_cast<training_observer*>(c)->on_validation(done, of); };
             loader_options l = loading(false);
             cached_features features;
-            GRAFT_TRY_ASSIGN(features, cache_features(cut.trunk, data_.training, l, pool_.threads(), progress, &observer_, o_.step.on));
-            count_bad(features.bad);
-            GRAFT_TRY_ASSIGN(validation_features_, cache_features(cut.trunk, data_.validation, l, pool_.threads(), progress, &observer_, o_.step.on));
-            count_bad(validation_features_.bad);
+            GRAFT_TRY_ASSIGN(features, cache_features(cut.trunk, data_.training, l, pool_.threads(), progress, &observer_, loading_model()));
+            count_bad(features.bad, bad_training_);
+            if (teacher_) GRAFT_TRY_ASSIGN(teacher_answers_, teacher_.answers(data_.training, l, features.bad, progress, &observer_));
+            GRAFT_TRY_ASSIGN(validation_features_, cache_features(cut.trunk, data_.validation, l, pool_.threads(), progress, &observer_, loading_model()));
+            count_bad(validation_features_.bad, bad_validation_);
             shape rows = features.rows.shape();
             rows[0] = std::min(o_.batch, static_cast<std::int64_t>(features.labels.size()));
             source_.reset(new feature_source(std::move(features), o_.batch, o_.seed));
@@ -24415,19 +27276,8 @@ private:
             GRAFT_TRY_ASSIGN(from, loader::make(data_.training, loading(true)));
             source_.reset(new loader_source(std::move(from)));
         }
-        if (!o_.teacher.empty()) {
-            GRAFT_TRY_ASSIGN(teacher_, load(o_.teacher, on_device(o_.step.on)));
-            teacher_session_.reset(new session(teacher_, {o_.threads, nullptr}));
-        }
         plateau_.rate = o_.learning_rate;
         return {};
-    }
-
-    bool only_head_learns() const {
-        const int cut = maker_of(network_.graph, network_.features);
-        for (const parameter& p : network_.parameters)
-            if (p.learns && p.node <= cut) return false;
-        return true;
     }
 
     std::int64_t count_learning(const std::vector<parameter>& parameters) const {
@@ -24478,6 +27328,7 @@ private:
         step_options s = o_.step;
         s.seed = o_.seed;
         if (cached_) return training_step::make(g, network_.logits, parameters, s);
+        s.fixed_batch = network_.fixed_batch;
         if (batch_shape_.rank() == 0) {
             sample_maker samples;
             GRAFT_TRY_ASSIGN(samples, sample_maker::make(data_.training, loading(true).sample));
@@ -24497,18 +27348,18 @@ private:
             }
             if (!s.recompute)
                 s.recompute = true;
-            else if (s.micro_batches < s.shards && s.micro_batches * 2 <= batch_shape_[0])
+            else if (s.fixed_batch == 0 && s.micro_batches < s.shards && s.micro_batches * 2 <= batch_shape_[0])
                 s.micro_batches *= 2;
             else
                 return fail(errc::memory_budget, "--max-ram", "a step needs " + std::to_string(m.total()) + " bytes at least, and may take " + std::to_string(o_.max_ram) + ": take a smaller --batch, or freeze more");
         }
     }
 
-    void count_bad(const std::vector<bad_sample>& bad) {
-        for (const bad_sample& b : bad) {
-            ++result_.bad_pictures;
-            observer_.on_warning(b.name + ": left out: " + b.detail);
-        }
+    // Each is told once, however many epochs meet it.
+    void count_bad(const std::vector<bad_sample>& bad, std::set<std::int64_t>& known) {
+        for (const bad_sample& b : bad)
+            if (known.insert(b.index).second) observer_.on_warning(b.name + ": left out: " + b.detail);
+        result_.bad_pictures = static_cast<std::int64_t>(bad_training_.size() + bad_validation_.size());
     }
 
     std::int64_t steps_per_epoch() const { return source_->batches(); }
@@ -24517,12 +27368,17 @@ private:
         GRAFT_TRY(source_->start(position_.epoch, position_.batch));
         const double epoch_began = seconds_now(), waited_before = source_->waited();
         const std::int64_t seen_before = position_.seen;
+        const auto count_work = [&] {
+            trained_seconds_ += seconds_now() - epoch_began;
+            trained_pictures_ += position_.seen - seen_before;
+            waited_seconds_ += source_->waited() - waited_before;
+        };
         double rate = 0;
         batches_ahead<batch_source> batches(*source_, steps_per_epoch() - position_.batch, o_.step.on != nullptr);
         while (position_.batch < steps_per_epoch()) {
             status made = batches.advance();
             const batch& b = batches.current();
-            count_bad(b.bad);  // also those that are one too many
+            count_bad(b.bad, bad_training_);  // also those that are one too many
             GRAFT_TRY(std::move(made));
             if (!b.labels.empty()) GRAFT_TRY(run_step(b, batches.next(), rate));
             ++position_.batch;
@@ -24536,21 +27392,25 @@ private:
             const double left = static_cast<double>((o_.epochs - p.epoch) * data_.training.size() - position_.seen);
             p.seconds_left = p.images_per_s > 0 ? left / p.images_per_s : 0;
             p.wait_share = elapsed > 0 ? (source_->waited() - waited_before) / elapsed : 0;
-            observer_.on_step(p);
+            p.head_alone = head_alone_;
+            if (observer_.on_step(p) == verdict::stop) {
+                count_work();
+                result_.stopped = true;
+                return save();
+            }
             if (now - last_checkpoint_ >= std::min(o_.checkpoint_seconds, 30.0)) GRAFT_TRY(save());
         }
         epoch_record r;
         r.epoch = position_.epoch;
         r.step = position_.step;
+        r.head_alone = head_alone_;
         r.training_loss = position_.weight_sum > 0 ? position_.loss_sum / position_.weight_sum : 0;
         r.training_top1 = position_.seen ? static_cast<double>(position_.correct) / static_cast<double>(position_.seen) : 0;
         r.learning_rate = rate;
         r.seconds = seconds_now() - epoch_began;
         r.images_per_s = r.seconds > 0 ? static_cast<double>(position_.seen - seen_before) / r.seconds : 0;
         r.wait_share = r.seconds > 0 ? (source_->waited() - waited_before) / r.seconds : 0;
-        trained_seconds_ += r.seconds;
-        trained_pictures_ += position_.seen - seen_before;
-        waited_seconds_ += source_->waited() - waited_before;
+        count_work();
         return end_epoch(r);
     }
 
@@ -24568,11 +27428,11 @@ private:
         const std::int64_t total = o_.epochs * steps_per_epoch();
         rate = learning_rate(o_.schedule, o_.learning_rate, {position_.step, total, position_.epoch}, &plateau_);
         tensor teacher;
-        if (teacher_session_) GRAFT_TRY_ASSIGN(teacher, teacher_session_->run(b.inputs));
+        if (teacher_) GRAFT_TRY_ASSIGN(teacher, taught(b));
         step_input in;
         in.inputs = &b.inputs;
         in.targets = &targets_;
-        in.teacher = teacher_session_ ? &teacher : nullptr;
+        in.teacher = teacher_ ? &teacher : nullptr;
         in.scale = weight > 0 ? 1 / weight : 0;
         in.learning_rate = rate;
         in.step = position_.step;
@@ -24589,6 +27449,17 @@ private:
         return {};
     }
 
+    // The teacher's logits for a batch.
+    result<tensor> taught(const batch& b) {
+        if (!cached_) return teacher_.logits(b.teacher_inputs);
+        const std::int64_t count = static_cast<std::int64_t>(classes());
+        tensor rows;
+        GRAFT_TRY_ASSIGN(rows, tensor::make(dtype::float32, {b.size(), count}));
+        for (std::size_t i = 0; i < b.indices.size(); ++i)
+            std::memcpy(rows.data<float>() + static_cast<std::int64_t>(i) * count, teacher_answers_.data<float>() + b.indices[i] * count, static_cast<std::size_t>(count) * sizeof(float));
+        return rows;
+    }
+
     // What to go back to, after the loss has gone to infinity.
     status diverged(status s) {
         if (s.error().code() != errc::train_diverged || o_.out.empty()) return s;
@@ -24600,11 +27471,15 @@ private:
         graph g;
         GRAFT_TRY_ASSIGN(g, step_.network());
         GRAFT_TRY_ASSIGN(scored, score(g));
-        if (!cached_) count_bad(scored.bad);
+        if (!cached_) count_bad(scored.bad, bad_validation_);
         r.loss = scored.metrics.loss();
         r.top1 = scored.metrics.top1();
         r.top5 = scored.metrics.top_k();
+        r.balanced_accuracy = scored.metrics.balanced_accuracy();
+        r.majority = scored.metrics.majority();
         r.best = result_.best_epoch < 0 || r.top1 > result_.best_top1 || (r.top1 == result_.best_top1 && r.loss < result_.best_loss);
+        // A model is never without a checkpoint beside it, so that --resume takes no folder of a run that is over for one that was cut off.
+        if (good_checkpoint_.empty()) GRAFT_TRY(save());
         if (r.best) {
             result_.best_top1 = r.top1;
             result_.best_loss = r.loss;
@@ -24623,7 +27498,7 @@ private:
         GRAFT_TRY(unfreeze());
         GRAFT_TRY(log_epoch(r));
         GRAFT_TRY(save());
-        observer_.on_epoch(r);
+        result_.stopped = observer_.on_epoch(r) == verdict::stop && position_.epoch < o_.epochs && !stopped_;
         return {};
     }
 
@@ -24631,7 +27506,7 @@ private:
 
     result<evaluation_result> score(const graph& g) {
         model network;
-        GRAFT_TRY_ASSIGN(network, load(g, on_device(o_.step.on)));
+        GRAFT_TRY_ASSIGN(network, load(g, loading_model()));
         if (!cached_) return evaluate(network, data_.validation, o_.preprocess, {}, scoring());
         return score_rows(network, validation_features_, scoring());
     }
@@ -24650,7 +27525,6 @@ private:
         evaluation_result found;
         found.bad = from.bad;
         GRAFT_TRY_ASSIGN(found.metrics, classification_metrics::make(static_cast<std::int64_t>(classes())));
-        const bool probabilities = logits_of(network.graph()) != network.graph().outputs[0];
         session run(network, {e.threads, nullptr});
         const std::int64_t count = static_cast<std::int64_t>(classes()), width = from.rows.elements() / from.rows.shape()[0];
         shape extents = from.rows.shape();
@@ -24661,7 +27535,9 @@ private:
             std::memcpy(in.raw(), from.rows.data<float>() + first * width, in.bytes());
             GRAFT_TRY_ASSIGN(scores, run.run(in));
             const std::vector<std::int64_t> labels(from.labels.begin() + first, from.labels.begin() + first + extents[0]);
-            GRAFT_TRY(add_scores(found, scores.data<float>(), count, probabilities, labels, from.indices.data() + first));
+            std::vector<float> rows;
+            GRAFT_TRY_ASSIGN(rows, logits_in(network.graph(), 0, scores, extents[0], extents[0]));
+            GRAFT_TRY(add_scores(found, rows.data(), count, labels, from.indices.data() + first));
         }
         return found;
     }
@@ -24677,6 +27553,8 @@ private:
 
     status write_best();
     status log_epoch(const epoch_record& r);
+    status log_pictures();
+    void warn_of_classes();
     static std::string network_fingerprint(const graph& g);
     named_texts settings() const;
     status save();
@@ -24685,7 +27563,7 @@ private:
 
     training_network network_;
     const dataset_splits& data_;
-    const trainer_options& o_;
+    const trainer_options o_;
     training_observer& observer_;
     pool_executor pool_;
     training_files files_;
@@ -24693,23 +27571,183 @@ private:
     preprocess_spec spec_;
     std::string good_checkpoint_;  // the newest of this run: what lies in the folder may be another's
     std::string network_text_;  // of the network that the run began with
+    std::string training_contents_, validation_contents_;  // of the pictures it began with
     training_step step_;
     bool step_made_ = false, cached_ = false, head_alone_ = false, checkpoint_verified_ = false, stopped_ = false;
     std::unique_ptr<batch_source> source_;
     shape batch_shape_;
     cached_features validation_features_;
-    model teacher_;
-    std::unique_ptr<session> teacher_session_;
+    teacher_model teacher_;
+    tensor teacher_answers_;  // where features are cached: a row for each training picture
     plateau_state plateau_;
     place position_;
     tensor targets_;
     training_result result_;
+    std::set<std::int64_t> bad_training_, bad_validation_;  // by their indices in the two parts
     double began_ = 0, last_checkpoint_ = 0, trained_seconds_ = 0, waited_seconds_ = 0;
-    std::int64_t trained_pictures_ = 0;
+    std::int64_t trained_pictures_ = 0, first_epoch_ = 0;  // the epoch that this process began with
 };
 
 }  // namespace detail
 GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_TRAINING_PICTURES_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_TRAINING_PICTURES_HPP
+// ---- graft/train/training_pictures.hpp
+// Pictures of how a network does: its confusion matrix, and what it is most wrong about. TensorBoard gets them at the end of a run.
+
+
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// The pictures that were answered wrongly, at most `most` of them, those with the highest loss first.
+std::vector<scored_picture> most_wrong(const evaluation_result& scored, std::size_t most);
+
+/// The confusion matrix, RGB: rows are the true classes, columns what they were taken for; green is right, orange wrong, the stronger the larger
+/// the share of the row. Up to 60 classes have their names (their numbers where a name is not Latin), up to 25 their counts. Errors:
+/// labels.count (`classes` and the metrics disagree), usage (more than 4096 classes, one pixel each), memory.oom.
+result<image> confusion_image(const classification_metrics& metrics, const std::vector<std::string>& classes);
+
+/// A sheet of pictures of a dataset with what they are and what they were taken for, RGB, four in a row. Those that cannot be read are left
+/// out; no picture at all is an image without sides. Errors: data.label_range, memory.oom.
+result<image> wrong_pictures_image(const dataset& data, const std::vector<scored_picture>& wrong);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+constexpr color ink_color = {29, 33, 37}, paper_color = {255, 255, 255}, right_color = {42, 138, 99}, wrong_color = {212, 89, 31};
+
+inline color mixed(color strong, double strength) noexcept {
+    const auto part = [strength](std::uint8_t c) { return static_cast<std::uint8_t>(std::lround(255 + strength * (c - 255))); };
+    return {part(strong.red), part(strong.green), part(strong.blue)};
+}
+
+// Where the parts of a confusion matrix lie in its picture.
+struct matrix_layout {
+    std::int64_t classes, cell, names; // names: pixels on the left and above; 0: none
+    bool counts;
+    explicit matrix_layout(const classification_metrics& m, const std::vector<std::string>& drawn) : classes(m.classes()) {
+        std::int64_t most = 1;
+        for (std::int64_t t = 0; t < classes && classes <= 25; ++t)
+            for (std::int64_t p = 0; p < classes; ++p) most = std::max(most, m.confusion(t, p));
+        const auto digits = static_cast<std::int64_t>(std::to_string(most).size());
+        counts = classes <= 25;
+        cell = counts ? std::max<std::int64_t>(classes <= 12 ? 40 : 28, digits * font_width + 6) : std::max<std::int64_t>(1, (classes <= 60 ? 900 : 1024) / classes);
+        int longest = 0;
+        for (const std::string& name : drawn) longest = std::max(longest, letters_in(name));
+        names = classes <= 60 ? longest * font_width + 8 : 0;
+    }
+    std::int64_t top() const noexcept { return names + font_height + 8; }
+    std::int64_t left() const noexcept { return names + 4; }
+};
+
+// Text that is read from below: drawn from the left to the right, then turned.
+inline status draw_upward(image& to, std::int64_t bottom, std::int64_t left, const std::string& text) {
+    image line;
+    GRAFT_TRY_ASSIGN(line, image::make(font_height, std::max(1, letters_in(text) * font_width), 3));
+    fill(line, 0, 0, line.height, line.width, paper_color);
+    draw_text(line, 0, 0, text, ink_color);
+    GRAFT_TRY_ASSIGN(line, orient(line, 8));
+    paste(to, bottom - line.height, left, line);
+    return {};
+}
+
+inline void draw_confusion_cell(image& to, const matrix_layout& at, std::int64_t truth, std::int64_t predicted, std::int64_t count, std::int64_t support) {
+    const std::int64_t gap = at.cell >= 8 ? 1 : 0, y = at.top() + truth * at.cell, x = at.left() + predicted * at.cell;
+    const double share = support ? static_cast<double>(count) / static_cast<double>(support) : 0, strength = count ? 0.12 + 0.88 * std::sqrt(share) : 0;
+    const color c = count ? mixed(truth == predicted ? right_color : wrong_color, strength) : color{244, 244, 242};
+    fill(to, y, x, at.cell - gap, at.cell - gap, c);
+    if (!at.counts || !count) return;
+    const std::string text = std::to_string(count);
+    draw_text(to, y + (at.cell - gap - font_height) / 2, x + (at.cell - gap - static_cast<std::int64_t>(text.size()) * font_width) / 2 + 1, text,
+              strength > 0.6 ? paper_color : ink_color);
+}
+
+} // namespace detail
+
+GRAFT_INLINE std::vector<scored_picture> most_wrong(const evaluation_result& scored, std::size_t most) {
+    std::vector<scored_picture> wrong;
+    for (const scored_picture& p : scored.pictures)
+        if (p.label != p.predicted) wrong.push_back(p);
+    std::stable_sort(wrong.begin(), wrong.end(), [](const scored_picture& a, const scored_picture& b) { return a.loss > b.loss; });
+    if (wrong.size() > most) wrong.resize(most);
+    return wrong;
+}
+
+GRAFT_INLINE result<image> confusion_image(const classification_metrics& metrics, const std::vector<std::string>& classes) {
+    const std::int64_t n = metrics.classes();
+    if (static_cast<std::int64_t>(classes.size()) != n)
+        return fail(errc::labels_count, "confusion matrix", std::to_string(classes.size()) + " names for " + std::to_string(n) + " classes");
+    if (n < 1 || n > 4096) return fail(errc::usage, "confusion matrix", "a picture has room for 1 to 4096 classes, not " + std::to_string(n));
+    std::vector<std::string> drawn;
+    for (std::size_t i = 0; i < classes.size(); ++i) drawn.push_back(detail::cut_text(detail::drawn_name(classes[i], static_cast<std::int64_t>(i)), 18));
+    const detail::matrix_layout at(metrics, drawn);
+    const std::string title = "rows: true, columns: predicted";
+    const std::int64_t side = n * at.cell;
+    image made;
+    GRAFT_TRY_ASSIGN(made, image::make(at.top() + side + 4, std::max(at.left() + side + 4, static_cast<std::int64_t>(title.size()) * detail::font_width + 8), 3));
+    detail::fill(made, 0, 0, made.height, made.width, detail::paper_color);
+    detail::draw_text(made, 2, 4, title, {102, 112, 121});
+    for (std::int64_t t = 0; t < n; ++t) {
+        if (at.names) {
+            const std::string& name = drawn[static_cast<std::size_t>(t)];
+            const std::int64_t middle = t * at.cell + (at.cell - detail::font_height) / 2;
+            detail::draw_text(made, at.top() + middle, at.left() - 4 - detail::letters_in(name) * detail::font_width, name, detail::ink_color);
+            GRAFT_TRY(detail::draw_upward(made, at.top() - 3, at.left() + middle, name));
+        }
+        const std::int64_t support = metrics.score(t).support;
+        for (std::int64_t p = 0; p < n; ++p) detail::draw_confusion_cell(made, at, t, p, metrics.confusion(t, p), support);
+    }
+    return made;
+}
+
+GRAFT_INLINE result<image> wrong_pictures_image(const dataset& data, const std::vector<scored_picture>& wrong) {
+    constexpr std::int64_t across = 4, side = 208, gap = 8;
+    std::vector<image> cards;
+    for (const scored_picture& w : wrong) {
+        const auto classes = static_cast<std::int64_t>(data.classes().size());
+        if (w.index < 0 || w.index >= data.size() || w.label < 0 || w.label >= classes || w.predicted < 0 || w.predicted >= classes)
+            return fail(errc::data_label_range, "picture " + std::to_string(w.index), "it or its class is none of the dataset's");
+        auto read = data.read(w.index);
+        if (!read.ok()) continue;
+        const image& whole = read.value();
+        const double scale = static_cast<double>(side) / static_cast<double>(std::max(whole.height, whole.width));
+        const auto scaled = [scale](std::int64_t v) { return std::max<std::int64_t>(1, std::llround(static_cast<double>(v) * scale)); };
+        image small, card;
+        // Small pictures show their pixels.
+        GRAFT_TRY_ASSIGN(small, resize(whole, scaled(whole.height), scaled(whole.width), scale > 1 ? filter::nearest : filter::bilinear));
+        GRAFT_TRY_ASSIGN(card, image::make(side, side, 3));
+        detail::fill(card, 0, 0, side, side, {244, 244, 242});
+        detail::paste(card, (side - small.height) / 2, (side - small.width) / 2, small);
+        const auto name = [&data](std::int32_t c) { return detail::drawn_name(data.classes()[static_cast<std::size_t>(c)], c); };
+        char share[32];
+        std::snprintf(share, sizeof share, " %.0f %%", 100 * static_cast<double>(w.probability));
+        const int room = static_cast<int>((side - 8) / detail::font_width - static_cast<std::int64_t>(std::strlen(share)));
+        GRAFT_TRY_ASSIGN(card, detail::with_caption(card, {name(w.label), detail::cut_text("taken for " + name(w.predicted), room) + share}));
+        cards.push_back(std::move(card));
+    }
+    if (cards.empty()) return image();
+    const auto count = static_cast<std::int64_t>(cards.size()), columns = std::min(count, across), rows = (count + across - 1) / across;
+    image made;
+    GRAFT_TRY_ASSIGN(made, image::make(gap + rows * (cards[0].height + gap), gap + columns * (side + gap), 3));
+    detail::fill(made, 0, 0, made.height, made.width, detail::paper_color);
+    for (std::int64_t i = 0; i < count; ++i)
+        detail::paste(made, gap + i / across * (cards[0].height + gap), gap + i % across * (side + gap), cards[static_cast<std::size_t>(i)]);
+    return made;
+}
+
+GRAFT_END_NAMESPACE
+#endif
 #endif
 
 #include <cstdio>
@@ -24727,6 +27765,18 @@ inline std::string number_text(double v) {
 inline double number_in(const std::string* text) { return text ? std::strtod(text->c_str(), nullptr) : 0; }
 inline std::int64_t integer_in(const std::string* text) { return text ? std::strtoll(text->c_str(), nullptr, 10) : 0; }
 
+// Indices as text, and back again.
+inline std::string indices_text(const std::set<std::int64_t>& indices) {
+    std::string out;
+    for (std::int64_t i : indices) out += (out.empty() ? "" : " ") + std::to_string(i);
+    return out;
+}
+inline void add_indices(const std::string* text, std::set<std::int64_t>& to) {
+    const char* at = text ? text->c_str() : "";
+    char* end = nullptr;
+    for (long long i = std::strtoll(at, &end, 10); end != at; i = std::strtoll(at, &end, 10)) to.insert(i), at = end;
+}
+
 inline double wall_time() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
 // A hash over the names and labels of a dataset: what the run was begun with.
@@ -24743,6 +27793,20 @@ inline std::string fingerprint(const dataset& data) {
     }
     char text[48];
     std::snprintf(text, sizeof text, "%lld pictures, %016llx", static_cast<long long>(data.size()), static_cast<unsigned long long>(hash));
+    return text;
+}
+
+// A hash over what the files of a dataset hold, by their tags: of 20,000 of them, evenly drawn, where there are more.
+inline std::string contents_fingerprint(const dataset& data, executor& pool) {
+    constexpr std::int64_t most = 20000;
+    const std::int64_t step = std::max<std::int64_t>(1, (data.size() + most - 1) / most);
+    std::vector<std::uint64_t> tags(static_cast<std::size_t>((data.size() + step - 1) / step));
+    parallel_for(pool, static_cast<std::int64_t>(tags.size()), [&](std::int64_t i) {
+        auto tag = data.tag(i * step);
+        tags[static_cast<std::size_t>(i)] = tag.ok() ? *tag : 0;
+    });
+    char text[32];
+    std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(xxh64(tags.data(), tags.size() * sizeof tags[0])));
     return text;
 }
 
@@ -24779,6 +27843,8 @@ inline named_texts training_run::settings() const {
     s.emplace_back("isa", level.ok() ? cpu::name(*level) : "");
     s.emplace_back("training data", fingerprint(data_.training));
     s.emplace_back("validation data", fingerprint(data_.validation));
+    s.emplace_back("training pictures", training_contents_);
+    s.emplace_back("validation pictures", validation_contents_);
     integer("epochs", o_.epochs);
     integer("batch", o_.batch);
     integer("shards", o_.step.shards);
@@ -24786,19 +27852,20 @@ inline named_texts training_run::settings() const {
     s.emplace_back("network", network_text_);
     number("lr", o_.learning_rate);
     number("trunk rate", o_.trunk_rate);
+    s.emplace_back("rates", rates_text(network_.parameters));
     s.emplace_back("schedule", text(o_.schedule));
     s.emplace_back("optimizer", name(p.kind));
     const std::pair<const char*, double> optimizer[] = {{"momentum", p.momentum}, {"nesterov", double(p.nesterov)}, {"beta1", p.beta1}, {"beta2", p.beta2}, {"epsilon", p.epsilon},
                                                         {"weight decay", p.weight_decay}, {"clip norm", p.clip_norm}, {"ema", p.ema_decay}};
     for (const auto& o : optimizer) number(o.first, o.second);
-    s.emplace_back("teacher", o_.teacher);
+    s.emplace_back("teacher", teacher_ ? network_fingerprint(teacher_.graph()) + ", " + text(teacher_.view().preprocess) : "");
     s.emplace_back("loss", name(l.kind));
     const std::pair<const char*, float> loss[] = {{"label smoothing", l.label_smoothing}, {"focal gamma", l.gamma}, {"huber delta", l.delta}, {"distillation", l.distillation}, {"temperature", l.temperature}};
     for (const auto& o : loss) number(o.first, static_cast<double>(o.second));
     std::string weights;
     for (float v : l.class_weights) weights += (weights.empty() ? "" : " ") + number_text(static_cast<double>(v));
     s.emplace_back("class weights", weights);
-    s.emplace_back("augmentation", text(o_.augmentation));
+    s.emplace_back("augmentation", text(*o_.augmentation));
     s.emplace_back("preprocess", text(spec_));
     integer("unfreeze epoch", o_.unfreeze_epoch);
     integer("patience", o_.patience);
@@ -24834,7 +27901,8 @@ inline status training_run::save() {
     number("loss_sum", position_.loss_sum), number("weight_sum", position_.weight_sum);
     integer("stopped", stopped_), integer("best_epoch", result_.best_epoch);
     number("best_top1", result_.best_top1), number("best_loss", result_.best_loss);
-    integer("bad_pictures", result_.bad_pictures), integer("trained_pictures", trained_pictures_);
+    c.state.emplace_back("bad_training", indices_text(bad_training_)), c.state.emplace_back("bad_validation", indices_text(bad_validation_));
+    integer("trained_pictures", trained_pictures_);
     number("trained_seconds", trained_seconds_), number("waited_seconds", waited_seconds_);
     c.state.emplace_back("plateau", text(plateau_));
     integer("epochs_done", static_cast<std::int64_t>(result_.history.size()));
@@ -24842,7 +27910,7 @@ inline status training_run::save() {
         const epoch_record& r = result_.history[i];
         const std::string at = "history." + std::to_string(i) + ".";
         integer(at + "step", r.step), integer(at + "best", r.best);
-        const double figures[] = {r.training_loss, r.training_top1, r.loss, r.top1, r.top5, r.learning_rate, r.seconds, r.images_per_s, r.wait_share};
+        const double figures[] = {r.training_loss, r.training_top1, r.loss, r.top1, r.top5, r.learning_rate, r.seconds, r.images_per_s, r.wait_share, r.balanced_accuracy, r.majority};
         for (std::size_t k = 0; k < sizeof figures / sizeof figures[0]; ++k) number(at + std::to_string(k), figures[k]);
     }
     GRAFT_TRY(save_checkpoint(files_.checkpoint(), c, checkpoint_verified_));
@@ -24852,21 +27920,35 @@ inline status training_run::save() {
 }
 
 inline status training_run::resume() {
+    if (files_.wanted()) {
+        training_contents_ = contents_fingerprint(data_.training, pool_);
+        validation_contents_ = contents_fingerprint(data_.validation, pool_);
+    }
     loaded_checkpoint found;
     if (files_.wanted() && o_.resume) GRAFT_TRY_ASSIGN(found, load_checkpoint(files_.checkpoint()));
-    if (!found.found) return files_.open(-1, wall_time());
+    if (!found.found) {
+        if (files_.wanted()) GRAFT_TRY(remove_run(o_.out));
+        return files_.open(-1, wall_time());
+    }
     const checkpoint& c = found.contents;
     checkpoint_verified_ = !found.previous;
     good_checkpoint_ = found.previous ? previous_checkpoint(files_.checkpoint()) : files_.checkpoint();
     if (found.previous) observer_.on_warning(found.note);
-    GRAFT_TRY(compare_settings(c.settings, settings()));
+    status same = compare_settings(c.settings, settings());
+    if (!same.ok() && (same.error().where() == "training pictures" || same.error().where() == "validation pictures"))
+        return fail(errc::resume_mismatch, same.error().where(),
+                    "files of the same names are not what they were when the checkpoint was made (by their sizes and samples of their contents): bring those back, or train into another folder");
+    GRAFT_TRY(std::move(same));
     position_.epoch = integer_in(c.find_state("epoch")), position_.batch = integer_in(c.find_state("batch")), position_.step = integer_in(c.find_state("step"));
     position_.correct = integer_in(c.find_state("correct")), position_.seen = integer_in(c.find_state("seen"));
     position_.loss_sum = number_in(c.find_state("loss_sum")), position_.weight_sum = number_in(c.find_state("weight_sum"));
+    first_epoch_ = position_.epoch;
     stopped_ = integer_in(c.find_state("stopped")) != 0;
     result_.best_epoch = integer_in(c.find_state("best_epoch"));
     result_.best_top1 = number_in(c.find_state("best_top1")), result_.best_loss = number_in(c.find_state("best_loss"));
-    result_.bad_pictures = integer_in(c.find_state("bad_pictures")), trained_pictures_ = integer_in(c.find_state("trained_pictures"));
+    add_indices(c.find_state("bad_training"), bad_training_), add_indices(c.find_state("bad_validation"), bad_validation_);
+    count_bad({}, bad_training_);
+    trained_pictures_ = integer_in(c.find_state("trained_pictures"));
     trained_seconds_ = number_in(c.find_state("trained_seconds")), waited_seconds_ = number_in(c.find_state("waited_seconds"));
     if (const std::string* p = c.find_state("plateau")) GRAFT_TRY_ASSIGN(plateau_, parse_plateau_state(*p));
     const std::int64_t done = std::min(integer_in(c.find_state("epochs_done")), o_.epochs);
@@ -24874,8 +27956,9 @@ inline status training_run::resume() {
         const std::string at = "history." + std::to_string(i) + ".";
         epoch_record r;
         r.epoch = i;
+        r.head_alone = i < o_.unfreeze_epoch;
         r.step = integer_in(c.find_state(at + "step")), r.best = integer_in(c.find_state(at + "best")) != 0;
-        double* figures[] = {&r.training_loss, &r.training_top1, &r.loss, &r.top1, &r.top5, &r.learning_rate, &r.seconds, &r.images_per_s, &r.wait_share};
+        double* figures[] = {&r.training_loss, &r.training_top1, &r.loss, &r.top1, &r.top5, &r.learning_rate, &r.seconds, &r.images_per_s, &r.wait_share, &r.balanced_accuracy, &r.majority};
         for (std::size_t k = 0; k < sizeof figures / sizeof figures[0]; ++k) *figures[k] = number_in(c.find_state(at + std::to_string(k)));
         result_.history.push_back(r);
     }
@@ -24904,8 +27987,8 @@ inline status training_run::write_best() {
         GRAFT_TRY_ASSIGN(input, preprocess(*picture, o_.preprocess, format_));
         // A network that is fixed to one batch gets copies.
         const std::int64_t fixed = format_.extents.rank() > 0 ? format_.extents[0] : 0;
-        if (fixed > 1) GRAFT_TRY(pad_batch(input, fixed));
-        return write_verified_model(g, input, files_.path("model.onnx"), pool_.threads());
+        if (fixed > 1) GRAFT_TRY(filled_up(view(input), fixed, true, input));
+        return write_verified_model(g, input, files_.path("model.onnx"), pool_.threads(), o_.step.operators);
     }
     return fail(errc::data_too_many_bad, "validation", "no picture of it can be read");
 }
@@ -24913,9 +27996,52 @@ inline status training_run::write_best() {
 inline status training_run::log_epoch(const epoch_record& r) {
     const double now = wall_time();
     named_numbers figures{{"loss", r.training_loss}, {"top1", r.training_top1}, {"lr", r.learning_rate}, {"images_per_s", r.images_per_s}, {"wait_share", r.wait_share}};
+    if (o_.unfreeze_epoch > 0) figures.emplace_back("head_alone", r.head_alone);
     observer_.add_figures(figures);
-    GRAFT_TRY(files_.log("train", r.step, r.epoch, figures, now));
-    return files_.log("val", r.step, r.epoch, {{"loss", r.loss}, {"top1", r.top1}, {"top5", r.top5}}, now);
+    GRAFT_TRY(files_.log("train", r.step, r.epoch + 1, figures, now));
+    return files_.log("val", r.step, r.epoch + 1, {{"loss", r.loss}, {"top1", r.top1}, {"top5", r.top5}, {"balanced_accuracy", r.balanced_accuracy}}, now);
+}
+
+// Of the network that is kept, at the step of its epoch.
+inline status training_run::log_pictures() {
+    if (!files_.wanted() || result_.stopped || result_.epochs <= first_epoch_ || result_.best_epoch < 0) return {};
+    const std::int64_t step = result_.history[static_cast<std::size_t>(result_.best_epoch)].step;
+    image matrix, wrong;
+    if (classes() <= 4096) GRAFT_TRY_ASSIGN(matrix, confusion_image(result_.validation.metrics, data_.training.classes()));
+    GRAFT_TRY_ASSIGN(wrong, wrong_pictures_image(data_.validation, most_wrong(result_.validation, 12)));
+    GRAFT_TRY(files_.log_picture("confusion_matrix/val", step, matrix, wall_time()));
+    return files_.log_picture("most_wrong/val", step, wrong, wall_time());
+}
+
+// Where the network that is kept says nothing of some classes, or no more than always naming one would.
+inline void training_run::warn_of_classes() {
+    const classification_metrics& m = result_.validation.metrics;
+    if (m.samples() == 0) return;
+    const std::vector<std::string>& names = data_.training.classes();
+    const std::vector<std::int64_t> never = m.never_predicted(), supports = m.supports();
+    const auto percent = [](double share) {
+        char text[16];
+        std::snprintf(text, sizeof text, "%.1f %%", 100 * share);
+        return std::string(text);
+    };
+    std::string what;
+    constexpr std::size_t most_named = 5;
+    if (!never.empty()) {
+        what = "the best network never answers ";
+        for (std::size_t i = 0; i < never.size() && i < most_named; ++i) what += (i ? ", \"" : "\"") + escape(names[static_cast<std::size_t>(never[i])]) + "\"";
+        if (never.size() > most_named) what += " and " + std::to_string(never.size() - most_named) + " other classes";
+        what += " (top-1 " + percent(m.top1()) + ", balanced " + percent(m.balanced_accuracy()) + ")";
+    } else if (m.top1() <= m.majority()) {
+        const auto largest = static_cast<std::size_t>(std::max_element(supports.begin(), supports.end()) - supports.begin());
+        what = "the best network's top-1 of " + percent(m.top1()) + " is not above what always answering \"" + escape(names[largest]) + "\" scores, " + percent(m.majority());
+    } else
+        return;
+    const bool uneven = is_imbalanced(data_.training.class_counts());
+    if (uneven && o_.step.loss.class_weights.empty())
+        what += "; the classes are uneven: --class-weights balanced makes rare ones count as much as common ones";
+    else
+        what += "; more --epochs, or more pictures of it, may help";
+    observer_.on_warning(what);
 }
 
 inline status training_run::finish() {
@@ -24924,19 +28050,2270 @@ inline status training_run::finish() {
     result_.images_per_s = trained_seconds_ > 0 ? static_cast<double>(trained_pictures_) / trained_seconds_ : 0;
     result_.wait_share = trained_seconds_ > 0 ? waited_seconds_ / trained_seconds_ : 0;
     // A run that was resumed after its best epoch has the best network on disk alone.
-    if (result_.network.values.empty() && files_.wanted()) {
+    if (result_.network.values.empty() && files_.wanted() && !result_.stopped) {
         model best;
-        GRAFT_TRY_ASSIGN(best, load(files_.path("model.onnx"), on_device(o_.step.on)));
+        GRAFT_TRY_ASSIGN(best, load(files_.path("model.onnx"), loading_model()));
         result_.network = best.graph();
         GRAFT_TRY_ASSIGN(result_.validation, evaluate(best, data_.validation, o_.preprocess, {}, scoring()));
     }
+    warn_of_classes();
+    GRAFT_TRY(log_pictures());
     return files_.close();
 }
 
 }  // namespace detail
 
 GRAFT_INLINE result<training_result> train(training_network network, const dataset_splits& data, const trainer_options& options, training_observer& observer) {
+    if (!options.step.on) GRAFT_TRY(detail::host_precision(options.precision));
     return detail::or_out_of_memory<result<training_result>>("training", [&] { return detail::training_run(std::move(network), data, options, observer).run(); });
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+
+/// The numbers that stand for what trainer_options leaves open; the others are its members' own. Which one holds depends on what is trained.
+struct training_defaults {
+    static constexpr std::int64_t batch = 32;               ///< samples of one update where there are many; measured: few pictures want more updates,
+    static constexpr std::int64_t least_batch = 8;          ///< so that a pretrained network gets down to so many while
+    static constexpr std::int64_t updates = 16;             ///< an epoch has fewer updates than this
+    static constexpr double head_rate = 3e-3;               ///< learning rate of a new head, and of a new network with few weights
+    static constexpr double new_rate = 1e-3;                ///< of a new network
+    static constexpr double sgd_rate = 1e-2;                ///< with sgd, of either
+    static constexpr std::int64_t few_weights = 100000;     ///< a network with fewer learns best at the rate of a head: measured
+    static constexpr double adamw_decay = 0.01;             ///< weight decay with adamw; with the others there is none
+    static constexpr double ema = 0.95;                     ///< decay of the running average of a pretrained network; a new one keeps none
+    static constexpr int head_alone = 3;                    ///< of so many parts of the epochs the head has the first one for itself
+    static constexpr float label_smoothing = 0.1f;          ///< where the loss knows it
+    static constexpr float distillation = 0.5f;             ///< where there is a teacher
+
+    /// The samples of one update of so many pictures.
+    static constexpr std::int64_t batch_of(std::int64_t pictures, bool pretrained) noexcept {
+        std::int64_t samples = batch;
+        while (pretrained && samples > least_batch && pictures < updates * samples) samples /= 2;
+        return samples;
+    }
+    /// The learning rate of a pretrained network's head, or of a new network with so many weights.
+    static constexpr double learning_rate(optimizer_kind kind, bool pretrained, std::int64_t weights) noexcept {
+        return kind == optimizer_kind::sgd ? sgd_rate : pretrained || weights < few_weights ? head_rate : new_rate;
+    }
+};
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+GRAFT_BEGIN_NAMESPACE
+
+GRAFT_INLINE trainer_options settled(trainer_options o, const training_network& network, std::int64_t pictures) {
+    using defaults = training_defaults;
+    optimizer_options& optimizer = o.step.optimizer;
+    loss_options& loss = o.step.loss;
+    const bool pretrained = network.features != no_value, trunk_learns = detail::trunk_learns(network.graph, network.parameters, network.features);
+    std::int64_t weights = 0;
+    for (const parameter& p : network.parameters) weights += network.graph.values[static_cast<std::size_t>(p.id)].constant.elements();
+    if (o.batch < 0) o.batch = defaults::batch_of(pictures, pretrained);
+    if (o.learning_rate < 0) o.learning_rate = defaults::learning_rate(optimizer.kind, pretrained, weights);
+    if (optimizer.weight_decay < 0) optimizer.weight_decay = optimizer.kind == optimizer_kind::adamw ? defaults::adamw_decay : 0;
+    if (optimizer.ema_decay < 0) optimizer.ema_decay = pretrained ? defaults::ema : 0;
+    if (loss.label_smoothing < 0) loss.label_smoothing = loss.kind == loss_kind::cross_entropy || loss.kind == loss_kind::focal ? defaults::label_smoothing : 0;
+    if (loss.distillation < 0) loss.distillation = o.teacher.empty() ? 0 : defaults::distillation;
+    // A head that has learnt something first spoils less of the trunk: Kumar et al. (2022), and measured.
+    if (o.unfreeze_epoch < 0) o.unfreeze_epoch = (o.epochs + 1) / defaults::head_alone;
+    if (!trunk_learns) o.unfreeze_epoch = 0;
+    // Without random changes the features of a trunk that stays as it is are computed once.
+    if (!o.augmentation) o.augmentation = pretrained && !trunk_learns ? graft::augmentation() : default_augmentation();
+    return o;
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_FEATURE_CACHE_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_FEATURE_CACHE_HPP
+// ---- graft/train/feature_cache.hpp
+// Features of a frozen trunk: computed once for each picture, so that epochs train the head alone.
+
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_BATCH_PARTS_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_BATCH_PARTS_HPP
+// ---- graft/train/batch_parts.hpp
+// Rows of batches: the parts that one is computed in, where they lie, and how a part is filled up.
+
+
+#include <algorithm>
+#include <cstring>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Samples [first, last) of a batch, where they lie.
+inline tensor_view rows_of(const tensor& batch, std::int64_t first, std::int64_t last) {
+    tensor_view v = view(batch);
+    const std::int64_t n = v.extents[0];
+    v.data = static_cast<unsigned char*>(v.data) + (n ? static_cast<std::int64_t>(batch.bytes()) / n * first : 0);
+    v.extents[0] = last - first;
+    return v;
+}
+
+// The parts that a batch is computed in: as shards are cut, or of `each` samples. Their number is a power of two, and some may be empty.
+struct batch_parts {
+    shards cut;
+    std::int64_t each = 0;
+
+    std::int64_t count(std::int64_t n) const {
+        std::int64_t parts = each > 0 ? 1 : cut.count;
+        while (each > 0 && parts * each < n) parts *= 2;
+        return parts;
+    }
+    std::int64_t first(std::int64_t n, std::int64_t s) const { return each > 0 ? std::min(n, s * each) : cut.first(n, static_cast<int>(s)); }
+    std::int64_t last(std::int64_t n, std::int64_t s) const { return first(n, s + 1); }
+    // Samples of the largest part, as it is planned.
+    std::int64_t largest(std::int64_t n) const {
+        std::int64_t most = each;
+        for (std::int64_t s = 0; each == 0 && s < cut.count; ++s) most = std::max(most, last(n, s) - first(n, s));
+        return most;
+    }
+};
+
+// Repeats the last sample until there are `n`; `fill` false: zeros instead.
+inline status filled_up(const tensor_view& rows, std::int64_t n, bool fill, tensor& made) {
+    shape extents = rows.extents;
+    const std::int64_t had = extents[0];
+    const std::size_t size = static_cast<std::size_t>(bytes_of(rows.type, extents) / had);
+    extents[0] = n;
+    tensor all;  // `made` may be what the rows lie in
+    GRAFT_TRY_ASSIGN(all, tensor::zeros(rows.type, extents));
+    const auto* from = static_cast<const std::byte*>(rows.data);
+    for (std::int64_t i = 0; i < (fill ? n : had); ++i) std::memcpy(all.raw() + static_cast<std::size_t>(i) * size, from + static_cast<std::size_t>(std::min(i, had - 1)) * size, size);
+    made = std::move(all);
+    return {};
+}
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// What a trunk makes of a dataset: a row for each picture that could be read.
+struct cached_features {
+    tensor rows;                          ///< float32 [pictures, ...]
+    std::vector<std::int64_t> indices;    ///< of each row in the dataset
+    std::vector<std::int32_t> labels;
+    std::vector<bad_sample> bad;
+};
+
+/// A network cut in two at its features: `trunk` makes them, `head` has them as its input. Values keep their ids in both.
+struct cut_network {
+    graph trunk, head;
+};
+cut_network cut_at(const graph& g, value_id features);
+
+/// Runs the trunk over a dataset. Errors: memory.budget (the features are over the limit of memory), those of the loader and of a run.
+result<cached_features> cache_features(const graph& trunk, const dataset& data, const loader_options& how, int threads, void (*progress)(void*, std::int64_t, std::int64_t), void* context,
+                                       const load_options& loading = on_device(nullptr));
+
+/// Whether what lies before `features` gives the same for the same picture in training as afterwards.
+bool is_fixed_before(const graph& g, value_id features);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include <cstring>
+
+GRAFT_BEGIN_NAMESPACE
+
+GRAFT_INLINE cut_network cut_at(const graph& g, value_id features) {
+    cut_network cut{g, g};
+    cut.trunk.outputs = {features};
+    drop_unread(cut.trunk);
+    graph& head = cut.head;
+    std::vector<node> kept;
+    for (node& n : head.nodes) {
+        bool makes = false;
+        for (value_id id : n.outputs) makes |= id == features;
+        if (!makes) kept.push_back(std::move(n));
+    }
+    head.nodes = std::move(kept);
+    head.inputs = {features};
+    head.values[static_cast<std::size_t>(features)].type = dtype::float32;
+    drop_unread(head);
+    return cut;
+}
+
+GRAFT_INLINE bool is_fixed_before(const graph& g, value_id features) {
+    for (const node& n : cut_at(g, features).trunk.nodes) {
+        if (n.op && (n.op->flags & op_flag::random)) return false;
+        if (n.op_type == "Dropout") return false;
+    }
+    return true;
+}
+
+GRAFT_INLINE result<cached_features> cache_features(const graph& trunk, const dataset& data, const loader_options& how, int threads, void (*progress)(void*, std::int64_t, std::int64_t), void* context,
+                                                    const load_options& loading) {
+    model network;
+    GRAFT_TRY_ASSIGN(network, load(trunk, loading));
+    session run(network, {threads, nullptr});
+    loader_options batches_of = how;
+    // A network that is fixed to one batch is fed by it.
+    const value_info& picture = network.inputs()[0];
+    const std::int64_t fixed = picture.extents.rank() > 0 ? picture.extents[0] : 0;
+    if (fixed > 0) batches_of.batch_size = fixed;
+    loader source;
+    GRAFT_TRY_ASSIGN(source, loader::make(data, batches_of));
+    GRAFT_TRY(source.start(0));
+    cached_features made;
+    std::int64_t filled = 0;
+    batches_ahead<loader> batches(source, source.batches(), std::strcmp(network.device(), "cpu") != 0);
+    for (std::int64_t i = 0; i < source.batches(); ++i) {
+        GRAFT_TRY(batches.advance());
+        batch& b = batches.current();
+        for (const bad_sample& s : b.bad) made.bad.push_back(s);
+        const std::int64_t n = static_cast<std::int64_t>(b.labels.size());
+        if (n == 0) continue;
+        if (fixed > n) GRAFT_TRY(detail::filled_up(view(b.inputs), fixed, true, b.inputs));
+        tensor features;
+        GRAFT_TRY_ASSIGN(features, run.run(b.inputs, batches.next()));
+        if (features.type() != dtype::float32 || features.shape().rank() < 1 || features.shape()[0] != b.inputs.shape()[0])
+            return fail(errc::train_head, network.outputs()[0].name, "the trunk gives " + text(features.shape()) + " for a batch of " + std::to_string(b.inputs.shape()[0]) + "; a row for each picture is needed");
+        const std::int64_t row = features.elements() / features.shape()[0];
+        if (!made.rows) {
+            shape all = features.shape();
+            all[0] = data.size();
+            const std::int64_t bytes = bytes_of(dtype::float32, all);
+            if (bytes < 0 || bytes > limits().memory_bytes) return fail(errc::memory_budget, network.outputs()[0].name, "the features of all pictures would take " + std::to_string(bytes) + " bytes");
+            GRAFT_TRY_ASSIGN(made.rows, tensor::make(dtype::float32, all));
+        }
+        if (made.rows.elements() / made.rows.shape()[0] != row) return fail(errc::train_head, network.outputs()[0].name, "the trunk gives features of different sizes");
+        std::memcpy(made.rows.data<float>() + filled * row, features.raw(), static_cast<std::size_t>(n * row) * sizeof(float));
+        filled += n;
+        made.indices.insert(made.indices.end(), b.indices.begin(), b.indices.end());
+        made.labels.insert(made.labels.end(), b.labels.begin(), b.labels.end());
+        if (progress) progress(context, filled, data.size());
+    }
+    if (!made.rows) return fail(errc::data_too_many_bad, made.bad.empty() ? "the dataset" : made.bad[0].name, "no picture can be read, of which features would be kept");
+    return made;
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+// ---- graft/train/finetune.hpp
+// Fine-tuning in one call: a classifier that somebody trained, and pictures of other classes.
+
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_PREPARE_CLASSIFIER_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_PREPARE_CLASSIFIER_HPP
+// ---- graft/train/prepare_classifier.hpp
+// Whatever classifier somebody brings, as a network that can learn: one picture in, one row out, in float32, for any number of pictures.
+
+
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// A classifier made ready to learn, still with the head that it came with.
+struct prepared_classifier {
+    graft::graph graph;            ///< constants are initializers; its one output is the one that was asked for
+    input_format picture;          ///< its input, with the batch open
+    shape batch;                   ///< the shape of two pictures as it takes them, or of `fixed_batch`
+    float32_changes changes;       ///< what was not float32
+    bool opened = false;           ///< its batch was fixed, and is open now
+    std::int64_t fixed_batch = 0;  ///< above 0: it takes so many pictures at once and no others: training goes through a batch in parts of these
+    std::string fixed_because;     ///< why that could not be changed
+};
+
+/// The one input that is to be given a picture. Errors: train.head (there is none or more than one, or it is no picture of 1 or 3 channels).
+result<input_format> picture_input(const graph& g);
+
+/// Prepares a loaded network for pictures of `spec`, which has to be complete. `output` names the output that is the classifier's; empty: the
+/// only one there is. Errors: train.head, op.unsupported, those of shape inference and memory.
+result<prepared_classifier> prepare_classifier(graph g, const std::string& output, const preprocess_spec& spec, executor& pool, const limits& limit = {});
+
+/// What was done to a network, in sentences for people; empty where nothing was.
+std::vector<std::string> text(const prepared_classifier& made);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// The names of a graph's outputs, for a message.
+inline std::string output_names(const graph& g) {
+    std::string all;
+    for (std::size_t i = 0; i < g.outputs.size() && i < 12; ++i) all += (i ? ", " : "") + g.values[static_cast<std::size_t>(g.outputs[i])].name;
+    return all + (g.outputs.size() > 12 ? ", ..." : "");
+}
+inline status choose_output(graph& g, const std::string& output) {
+    if (g.outputs.empty()) return fail(errc::train_head, g.name, "the network has no output");
+    if (output.empty() && g.outputs.size() > 1)
+        return fail(errc::train_head, g.name, "the network has " + std::to_string(g.outputs.size()) + " outputs: " + output_names(g) + "; say which one is the classifier's with --output NAME");
+    value_id found = no_value;
+    for (value_id id : g.outputs)
+        if (output.empty() || g.values[static_cast<std::size_t>(id)].name == output) found = id;
+    if (found == no_value) return fail(errc::input_name, "--output " + output, "the network has no output of that name; it has " + output_names(g));
+    g.outputs = {found};
+    drop_unread(g);
+    return {};
+}
+
+// The shape of so many pictures as the network takes them.
+inline shape pictures_shape(std::int64_t pictures, const preprocess_spec& spec, std::int64_t height, std::int64_t width) {
+    const std::int64_t channels = spec.order == preprocess_spec::channels::gray ? 1 : 3;
+    return spec.layout == preprocess_spec::axes::nhwc ? shape{pictures, height, width, channels} : shape{pictures, channels, height, width};
+}
+
+}  // namespace detail
+
+GRAFT_INLINE result<input_format> picture_input(const graph& g) {
+    const value* input = nullptr;
+    for (value_id id : g.inputs) {
+        const value& v = g.values[static_cast<std::size_t>(id)];
+        if (v.constant) continue;
+        if (input) return fail(errc::train_head, g.name, "the network asks for more than one input ('" + input->name + "', '" + v.name + "'); a classifier takes one picture");
+        input = &v;
+    }
+    if (!input) return fail(errc::train_head, g.name, "the network has no input; a classifier takes a picture");
+    const std::string where = "input '" + input->name + "'";
+    const shape& e = input->extents;
+    if (!input->has_shape || e.rank() != 4) return fail(errc::train_head, where, "it is " + (input->has_shape ? text(e) : std::string("of any rank")) + "; pictures have 4 dimensions: [N, channels, height, width] or [N, height, width, channels]");
+    const std::int64_t channels = e[detail::is_nhwc(e) ? 3 : 1];
+    if (channels >= 0 && channels != 1 && channels != 3) return fail(errc::train_head, where, "it is " + text(e) + ": pictures have 1 channel (gray) or 3 (colours), not " + std::to_string(channels));
+    return input_format{input->type, e, true};
+}
+
+GRAFT_INLINE result<prepared_classifier> prepare_classifier(graph g, const std::string& output, const preprocess_spec& spec, executor& pool, const limits& limit) {
+    prepared_classifier made;
+    GRAFT_TRY_ASSIGN(made.picture, picture_input(g));
+    detail::drop_default_inputs(g);
+    GRAFT_TRY(detail::choose_output(g, output));
+    constants_to_initializers(g);
+    const shape declared = made.picture.extents;
+    const bool nhwc = spec.layout == preprocess_spec::axes::nhwc;
+    // What the specification leaves open, such as a whole picture of any size, the network has to tell.
+    std::int64_t height = declared[nhwc ? 1 : 2], width = declared[nhwc ? 2 : 3];
+    if (spec.crop == preprocess_spec::crop_rule::exact) height = spec.crop_height, width = spec.crop_width;
+    else if (spec.resize == preprocess_spec::size_rule::exact) height = spec.resize_height, width = spec.resize_width;
+    if (height < 1 || width < 1) return fail(errc::usage_preprocess, text(spec), "`crop` or `resize=HxW` is needed, as neither it nor the network says how large pictures are");
+    const std::int64_t fixed = declared[0] > 0 ? declared[0] : 1;
+    const shape one = detail::pictures_shape(fixed, spec, height, width);
+    GRAFT_TRY_ASSIGN(g, to_float32(std::move(g), one, pool, limit, made.changes));
+    auto opened = open_batch(g, one, pool, limit);
+    made.batch = detail::pictures_shape(2, spec, height, width);
+    if (opened.ok()) {
+        made.opened = !takes_any_batch(g, one, pool, limit);
+        g = std::move(opened).value();
+    } else if (opened.error().code() == errc::graph_fixed_batch && declared[0] > 0) {
+        made.fixed_batch = fixed;
+        made.fixed_because = opened.error().where() + ": " + opened.error().detail();
+        made.batch = one;
+    } else
+        return opened.take_status();
+    made.graph = std::move(g);
+    GRAFT_TRY_ASSIGN(made.picture, picture_input(made.graph));
+    return made;
+}
+
+GRAFT_INLINE std::vector<std::string> text(const prepared_classifier& made) {
+    std::vector<std::string> notes;
+    if (made.changes.dequantized) notes.push_back("its quantised weights were dequantised: it learns, and is written, in float32");
+    if (made.changes.converted != dtype::undefined) notes.push_back(std::string("its ") + name(made.changes.converted) + " values were converted: it learns, and is written, in float32");
+    if (made.opened) notes.push_back("it was exported for a fixed batch, which is open now");
+    if (made.fixed_batch > 0)
+        notes.push_back("it only takes " + std::to_string(made.fixed_batch) + " at a time, so that batches are computed in parts of as many and statistics of normalisation stay as they are (" + made.fixed_because + ")");
+    return notes;
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+// ---- graft/train/preprocess_search.hpp
+// Which of the named specifications a network was trained with, where nothing says: the one whose features tell the new classes apart best.
+
+
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// A specification that was tried, and how well a linear classifier on the network's features did with it.
+struct preprocess_trial {
+    std::string text;     ///< as --preprocess takes it
+    double error = 0;     ///< mean squared error over pictures left out one at a time: 0 is perfect, 1 - 1 / classes is chance
+    double accuracy = 0;  ///< share of those that were named right
+    double chance = 0;    ///< the error of one that knows nothing: 1 - 1 / classes
+};
+
+/// The pictures that a search looks at: up to 96, of up to 12 classes, evenly drawn. The same for the same dataset.
+std::vector<std::int64_t> search_sample(const dataset& data);
+
+/// Tries the named specifications that fit the input `picture` of a network on some of the pictures, and returns them, best first: for each
+/// the features that the classifier reads go into ridge regression on the labels, and every picture is told by what was learnt from the
+/// others (the closed form of leave-one-out, as of Golub, Heath and Wahba 1979). How sure a network is of its own answers is no guide:
+/// inputs that are far too large make it surest. Errors: those of the loader and of a run.
+result<std::vector<preprocess_trial>> search_preprocess(const graph& network, const trunk_cut& cut, const dataset& data, const input_format& picture, int threads,
+                                                        const load_options& loading);
+
+namespace detail {
+/// The squared error and the accuracy of ridge regression when each row of `features` (n x d, row-major) is left out in turn; the best of
+/// four strengths.
+preprocess_trial leave_one_out(std::vector<double> features, const std::vector<std::int32_t>& labels, std::size_t width, std::size_t classes);
+}  // namespace detail
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+#include <algorithm>
+#include <cmath>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// The inverse of a symmetric positive definite matrix, in place, by Cholesky's factors.
+inline void invert(std::vector<double>& a, std::size_t n) {
+    for (std::size_t j = 0; j < n; ++j) {
+        for (std::size_t k = 0; k < j; ++k)
+            for (std::size_t i = j; i < n; ++i) a[i * n + j] -= a[i * n + k] * a[j * n + k];
+        const double root = std::sqrt(std::max(a[j * n + j], 1e-300));
+        for (std::size_t i = j; i < n; ++i) a[i * n + j] /= root;
+    }
+    // The inverse of the lower factor, then its product with itself.
+    for (std::size_t j = 0; j < n; ++j) {
+        a[j * n + j] = 1 / a[j * n + j];
+        for (std::size_t i = j + 1; i < n; ++i) {
+            double sum = 0;
+            for (std::size_t k = j; k < i; ++k) sum += a[i * n + k] * a[k * n + j];
+            a[i * n + j] = -sum / a[i * n + i];
+        }
+    }
+    for (std::size_t i = 0; i < n; ++i)
+        for (std::size_t j = 0; j <= i; ++j) {
+            double sum = 0;
+            for (std::size_t k = i; k < n; ++k) sum += a[k * n + i] * a[k * n + j];
+            a[j * n + i] = sum;  // the upper half: the lower one is still needed
+        }
+    for (std::size_t i = 0; i < n; ++i)
+        for (std::size_t j = 0; j < i; ++j) a[i * n + j] = a[j * n + i];
+}
+
+inline preprocess_trial leave_one_out(std::vector<double> x, const std::vector<std::int32_t>& labels, std::size_t width, std::size_t classes) {
+    const std::size_t n = labels.size();
+    // Features about zero and of one size, so that a strength means the same for all networks.
+    double square = 0;
+    for (std::size_t k = 0; k < width; ++k) {
+        double mean = 0;
+        for (std::size_t i = 0; i < n; ++i) mean += x[i * width + k] / static_cast<double>(n);
+        for (std::size_t i = 0; i < n; ++i) x[i * width + k] -= mean, square += x[i * width + k] * x[i * width + k];
+    }
+    const double scale = 1 / std::max(square / static_cast<double>(n), 1e-300);
+    constexpr double bias = 9;  // of a constant feature, hardly held back
+    std::vector<double> products(n * n);
+    for (std::size_t i = 0; i < n; ++i)
+        for (std::size_t j = 0; j <= i; ++j) {
+            double sum = 0;
+            for (std::size_t k = 0; k < width; ++k) sum += x[i * width + k] * x[j * width + k];
+            products[i * n + j] = products[j * n + i] = sum * scale + bias;
+        }
+    preprocess_trial best;
+    best.error = HUGE_VAL;
+    const double share = 1 / static_cast<double>(classes);
+    for (const double strength : {1e-3, 1e-2, 1e-1, 1.0}) {
+        std::vector<double> inverse = products;
+        for (std::size_t i = 0; i < n; ++i) inverse[i * n + i] += strength;
+        invert(inverse, n);
+        preprocess_trial now;
+        now.chance = 1 - share;
+        for (std::size_t i = 0; i < n; ++i) {
+            std::size_t named = 0;
+            double most = -HUGE_VAL;
+            for (std::size_t c = 0; c < classes; ++c) {
+                double sum = 0;
+                for (std::size_t j = 0; j < n; ++j) sum += inverse[i * n + j] * ((static_cast<std::size_t>(labels[j]) == c ? 1.0 : 0.0) - share);
+                const double off = sum / inverse[i * n + i], told = (static_cast<std::size_t>(labels[i]) == c ? 1.0 : 0.0) - share - off;
+                now.error += off * off / static_cast<double>(n);
+                if (told > most) most = told, named = c;
+            }
+            now.accuracy += (named == static_cast<std::size_t>(labels[i]) ? 1.0 : 0.0) / static_cast<double>(n);
+        }
+        if (now.error < best.error) best = now;
+    }
+    return best;
+}
+
+// The features of each picture as a row: maps and tokens by their mean.
+inline std::vector<double> pooled_rows(const tensor& rows, const trunk_cut& cut) {
+    const shape& e = rows.shape();
+    const std::int64_t n = e[0], channels = e[cut.channel_axis];
+    std::int64_t before = 1, behind = 1;
+    for (int a = 1; a < cut.channel_axis; ++a) before *= e[a];
+    for (int a = cut.channel_axis + 1; a < e.rank(); ++a) behind *= e[a];
+    std::vector<double> made(static_cast<std::size_t>(n * channels));
+    const float* x = rows.data<float>();
+    for (std::int64_t i = 0; i < n; ++i)
+        for (std::int64_t b = 0; b < before; ++b)
+            for (std::int64_t c = 0; c < channels; ++c)
+                for (std::int64_t k = 0; k < behind; ++k)
+                    made[static_cast<std::size_t>(i * channels + c)] += static_cast<double>(x[((i * before + b) * channels + c) * behind + k]) / static_cast<double>(before * behind);
+    return made;
+}
+
+}  // namespace detail
+
+GRAFT_INLINE std::vector<std::int64_t> search_sample(const dataset& data) {
+    constexpr std::size_t most = 96, most_classes = 12;
+    std::vector<std::vector<std::int64_t>> members(data.classes().size());
+    for (std::int64_t i = 0; i < data.size(); ++i) members[static_cast<std::size_t>(data.label(i))].push_back(i);
+    members.erase(std::remove_if(members.begin(), members.end(), [](const auto& m) { return m.empty(); }), members.end());
+    const std::size_t taken = std::min(members.size(), most_classes);
+    std::vector<std::int64_t> chosen;
+    for (std::size_t k = 0; k < taken; ++k) {
+        const std::vector<std::int64_t>& of = members[k * members.size() / taken];
+        const std::size_t wanted = std::min(of.size(), most / taken);
+        for (std::size_t i = 0; i < wanted; ++i) chosen.push_back(of[i * of.size() / wanted]);
+    }
+    std::sort(chosen.begin(), chosen.end());
+    return chosen;
+}
+
+GRAFT_INLINE result<std::vector<preprocess_trial>> search_preprocess(const graph& network, const trunk_cut& cut, const dataset& data, const input_format& picture, int threads,
+                                                                     const load_options& loading) {
+    const shape& e = picture.extents;
+    const bool nhwc = detail::is_nhwc(e), gray = e[nhwc ? 3 : 1] == 1, open = e[nhwc ? 1 : 2] < 1 || e[nhwc ? 2 : 3] < 1;
+    const graph trunk = cut_at(network, cut.features).trunk;
+    const dataset some = data.subset(search_sample(data));
+    std::vector<preprocess_trial> tried;
+    for (const char* name : {"imagenet", "signed", "unit", "caffe", "raw"}) {
+        const std::string of = name;
+        if (gray && (of == "imagenet" || of == "caffe")) continue;  // those tell colours apart
+        const std::string text = of + (gray ? ",order=gray" : "") + (open ? ",crop=224" : "");
+        loader_options how;
+        how.batch_size = 16;
+        how.workers = threads;
+        how.shuffle = false;
+        how.bad_share = 1;
+        how.sample.format = picture;
+        GRAFT_TRY_ASSIGN(how.sample.preprocess, parse_preprocess(text));
+        cached_features features;
+        GRAFT_TRY_ASSIGN(features, cache_features(trunk, some, how, threads, nullptr, nullptr, loading));
+        if (features.labels.size() < 2) return fail(errc::data_too_many_bad, "preprocess", "too few of the pictures can be read to tell how they have to be prepared; --preprocess SPEC says it");
+        // Classes are counted among what was drawn.
+        std::vector<std::int32_t> labels = features.labels, present = features.labels;
+        std::sort(present.begin(), present.end());
+        present.erase(std::unique(present.begin(), present.end()), present.end());
+        for (std::int32_t& l : labels) l = static_cast<std::int32_t>(std::lower_bound(present.begin(), present.end(), l) - present.begin());
+        shape rows = features.rows.shape();
+        rows[0] = static_cast<std::int64_t>(labels.size());
+        preprocess_trial trial = detail::leave_one_out(detail::pooled_rows(tensor(dtype::float32, rows, features.rows.storage()), cut), labels,
+                                                       static_cast<std::size_t>(rows[cut.channel_axis]), present.size());
+        trial.text = text;
+        tried.push_back(std::move(trial));
+    }
+    std::stable_sort(tried.begin(), tried.end(), [](const preprocess_trial& a, const preprocess_trial& b) { return a.error < b.error; });
+    return tried;
+}
+
+GRAFT_END_NAMESPACE
+#endif
+
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// What `finetune` is told beside what every training is. The defaults are those of the program `graft finetune`.
+struct finetune_options : trainer_options {
+    std::string preprocessing = "auto";  ///< how pictures are prepared, as a specification; auto: by the model's own, else by `search_preprocess`
+    std::string output;                  ///< the output that is the classifier's; empty: the only one there is
+    std::string trunk;                   ///< the value or node to put the new head on; empty: what the classifier reads
+    std::string freeze = "none";         ///< none, trunk, names, or a number of stages: see graft::freeze
+    std::vector<std::string> frozen;     ///< the weights that `names` freezes
+    std::vector<named_rate> rates;       ///< factors on the learning rates of weights: see scale_rates
+    double layer_decay = 1;              ///< what each stage's rate is of the next one's: see decay_rates
+};
+
+/// A model with a new head for the classes of a dataset, and how pictures come to it.
+struct finetune_setup {
+    training_network network;
+    std::vector<std::string> head;            ///< names of the new layer's weights
+    input_format picture;                     ///< the network's input
+    shape batch;                              ///< the shape of two pictures, or of as many as the network is fixed to
+    preprocess_spec preprocess;               ///< complete
+    preprocess_choice choice;                 ///< where that comes from
+    std::vector<preprocess_trial> tried;      ///< where it was searched for, best first
+    value_id maps = no_value;                 ///< what was cut behind: features of places of the picture, where it has any
+    std::vector<std::string> notes;           ///< what was done to the network, in sentences
+};
+
+/// Puts a new head on a model: it is brought into float32, its batch is opened, and its classifier replaced. Nothing is frozen yet. Errors:
+/// train.head, usage.preprocess, input.*, op.unsupported, and those of running the network where the preprocessing is searched for.
+result<finetune_setup> set_up_finetuning(const model& from, const dataset& training, const finetune_options& options);
+
+/// Fine-tunes: what `graft finetune` does. With `options.out` the folder gets model.onnx, checkpoints and logs; the result holds the best
+/// network in any case. Errors: those of set_up_finetuning, of freeze and of train.
+result<training_result> finetune(const dataset_splits& data, const model& from, const finetune_options& options, training_observer& observer);
+/// The same from a dataset and an ONNX file by their paths, without being watched. Errors: those of open_splits and load as well.
+result<training_result> finetune(const std::string& data, const std::string& model_path, const finetune_options& options = {});
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Whether what was tried tells more than that features are of no use for these classes.
+inline bool is_telling(const std::vector<preprocess_trial>& tried) { return !tried.empty() && tried[0].error < 0.95 * tried[0].chance; }
+
+inline std::string search_note(const finetune_setup& made, std::size_t pictures) {
+    char numbers[160];
+    if (!is_telling(made.tried)) return "the model does not say how pictures are to be prepared, and its features tell too little of these classes to try it out: " + made.choice.text + " is assumed; --preprocess SPEC says otherwise";
+    const preprocess_trial &best = made.tried[0], *next = made.tried.size() > 1 ? &made.tried[1] : nullptr;
+    std::snprintf(numbers, sizeof numbers, " does best on its features (held-out error %.3f on %zu pictures%s", best.error, pictures, next ? "; " : ")");
+    std::string note = "the model does not say how pictures are to be prepared; " + best.text + numbers;
+    if (next) std::snprintf(numbers, sizeof numbers, " %.3f, next)", next->error), note += next->text + numbers;
+    return note + " and is taken; --preprocess SPEC says otherwise";
+}
+
+}  // namespace detail
+
+GRAFT_INLINE result<finetune_setup> set_up_finetuning(const model& from, const dataset& training, const finetune_options& options) {
+    finetune_setup made;
+    pool_executor pool(options.threads);
+    graph g = from.graph();
+    input_format declared;
+    GRAFT_TRY_ASSIGN(declared, picture_input(g));
+    const bool automatic = options.preprocessing == "auto" || options.preprocessing.empty();
+    GRAFT_TRY_ASSIGN(made.choice, choose_preprocess(automatic ? "" : options.preprocessing, from.metadata("graft.preprocess"), declared));
+    GRAFT_TRY_ASSIGN(made.preprocess, complete(made.choice.spec, declared));
+    prepared_classifier prepared;
+    GRAFT_TRY_ASSIGN(prepared, prepare_classifier(std::move(g), options.output, made.preprocess, pool, options.step.limits));
+    made.notes = text(prepared);
+    made.picture = prepared.picture;
+    made.batch = prepared.batch;
+    trunk_cut cut;
+    GRAFT_TRY_ASSIGN(cut, find_trunk(prepared.graph, options.trunk, prepared.batch, pool, options.step.limits));
+    if (made.choice.source == preprocess_source::assumed) {
+        const std::size_t pictures = search_sample(training).size();
+        GRAFT_TRY_ASSIGN(made.tried, search_preprocess(prepared.graph, cut, training, prepared.picture, pool.threads(), on_device(options.step.on, options.step.operators)));
+        if (detail::is_telling(made.tried)) made.choice.text = made.tried[0].text;
+        GRAFT_TRY_ASSIGN(made.choice.spec, parse_preprocess(made.choice.text));
+        made.notes.push_back(detail::search_note(made, pictures));
+    }
+    // A float16 model is written in float32, and takes that.
+    GRAFT_TRY_ASSIGN(made.preprocess, complete(made.choice.spec, prepared.picture));
+    grafted head;
+    GRAFT_TRY_ASSIGN(head, replace_head(std::move(prepared.graph), cut, static_cast<std::int64_t>(training.classes().size()), options.seed));
+    made.network.graph = std::move(head.graph);
+    made.network.logits = head.logits;
+    made.network.features = head.features;
+    made.network.parameters = parameters_of(made.network.graph);
+    made.network.fixed_batch = prepared.fixed_batch;
+    made.head = std::move(head.head);
+    made.maps = cut.features;
+    return made;
+}
+
+GRAFT_INLINE result<training_result> finetune(const dataset_splits& data, const model& from, const finetune_options& options, training_observer& observer) {
+    finetune_setup setup;
+    GRAFT_TRY_ASSIGN(setup, set_up_finetuning(from, data.training, options));
+    for (const std::string& note : setup.notes) observer.on_note(note);
+    pool_executor pool(options.threads);
+    GRAFT_TRY(freeze(setup.network.graph, setup.network.parameters, options.freeze, setup.head, options.frozen, setup.batch, pool, options.step.limits));
+    GRAFT_TRY(scale_rates(setup.network.parameters, options.rates));
+    GRAFT_TRY(decay_rates(setup.network.graph, setup.network.parameters, options.layer_decay, setup.head, setup.batch, pool, options.step.limits));
+    trainer_options how = options;
+    how.preprocess = setup.preprocess;
+    return train(std::move(setup.network), data, how, observer);
+}
+
+GRAFT_INLINE result<training_result> finetune(const std::string& data, const std::string& model_path, const finetune_options& options) {
+    dataset_options opening;
+    opening.seed = options.seed;
+    opening.limits = options.step.limits;
+    dataset_splits splits;
+    GRAFT_TRY_ASSIGN(splits, open_splits(data, opening));
+    model from;
+    GRAFT_TRY_ASSIGN(from, load(model_path, on_device(nullptr, options.step.operators)));
+    training_observer nobody;
+    return finetune(splits, from, options, nobody);
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_GOLDEN_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_GOLDEN_HPP
+// ---- graft/train/golden.hpp
+// A model's golden sample: one input and the output it has to give, small enough for the model's metadata.
+
+
+#include <string>
+#include <string_view>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// The key of a golden sample in a model's metadata.
+inline constexpr const char* golden_key = "graft.golden";
+
+/// One input of a model and the output that belongs to it.
+struct golden_sample {
+    std::string input_name, output_name;
+    tensor input;            ///< float32, uint8 or int8
+    tensor output;           ///< float32
+    double tolerance = 1e-4; ///< of the output's range (largest less smallest): how far another run may be off
+};
+
+/// The sample as a JSON text: shapes, types other than float32, and data as base64 of zlib of the bytes, all first bytes of the elements
+/// before all second ones. Errors: tensor.dtype.
+result<std::string> encode_golden(const golden_sample& sample);
+/// Reads it back, exact to the bit. `name` stands for the model in messages. Errors: model.malformed, memory.budget where a
+/// tensor is larger than `limit.fold_bytes`, memory.oom, tensor.overflow.
+result<golden_sample> decode_golden(std::string_view text, const std::string& name, const limits& limit = {});
+/// Whether an output is the sample's, within its tolerance. Errors: op.value, with the largest difference; op.shape.
+status check_golden(const golden_sample& sample, const tensor& output);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+#include <cmath>
+#include <cstring>
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+inline void write_golden_tensor(json_writer& w, const char* key, const std::string& name, const tensor& t) {
+    w.key(key).begin_object().key("name").string(name).key("shape").begin_array();
+    for (const std::int64_t d : t.shape()) w.integer(d);
+    // Neighbours differ in their low bytes and agree in their high ones: apart, they compress.
+    const std::size_t n = static_cast<std::size_t>(t.elements()), size = static_cast<std::size_t>(size_of(t.type()));
+    std::string planes(n * size, '\0');
+    const auto* bytes = reinterpret_cast<const char*>(t.raw());
+    for (std::size_t i = 0; i < n; ++i)
+        for (std::size_t b = 0; b < size; ++b) planes[b * n + i] = bytes[i * size + b];
+    w.end_array();
+    if (t.type() != dtype::float32) w.key("dtype").string(graft::name(t.type()));
+    w.key("data").string(base64_encode(zlib_compress(planes.data(), planes.size()))).end_object();
+}
+
+// Where inflated bytes go: as many as are expected, and not one more.
+struct golden_sink {
+    std::string bytes;
+    std::size_t most;
+};
+inline bool fill_golden(void* context, const std::uint8_t* bytes, std::size_t n) {
+    auto& sink = *static_cast<golden_sink*>(context);
+    if (n > sink.most - sink.bytes.size()) return false;
+    sink.bytes.append(reinterpret_cast<const char*>(bytes), n);
+    return true;
+}
+
+inline status read_golden_tensor(const json* part, const std::string& where, const limits& limit, std::string& name,
+                                 tensor& out) {
+    const auto fault = [&where](const char* what) { return fail(errc::model_malformed, where, what); };
+    const json *given = part ? part->find("name") : nullptr, *extents = part ? part->find("shape") : nullptr;
+    const json* data = part ? part->find("data") : nullptr;
+    if (!given || given->type != json::kind::string || !extents || extents->type != json::kind::array || !data ||
+        data->type != json::kind::string || extents->items.size() > static_cast<std::size_t>(shape::max_rank))
+        return fault("its golden sample lacks a name, a shape or data");
+    std::int64_t dims[shape::max_rank] = {};
+    int rank = 0;
+    for (const json& d : extents->items) {
+        if (!d.is_integer || d.integer < 0) return fault("a shape in its golden sample is not legal");
+        dims[rank++] = d.integer;
+    }
+    dtype type = dtype::float32;
+    if (const json* named = part->find("dtype")) {
+        for (dtype t : {dtype::uint8, dtype::int8})
+            if (named->type == json::kind::string && named->string == graft::name(t)) type = t;
+        if (type == dtype::float32) return fault("a type in its golden sample is not known");
+    }
+    const shape extent = shape::from(dims, dims + rank);
+    const std::int64_t bytes = bytes_of(type, extent);
+    if (bytes < 0) return fail(errc::tensor_overflow, where, "the size of a shape in its golden sample overflows");
+    if (bytes > limit.fold_bytes) return fail(errc::memory_budget, where, "its golden sample is larger than the limit");
+    std::string packed;
+    if (!base64_decode(data->string, packed) || packed.size() < 6)
+        return fault("the data of its golden sample are no base64 of zlib");
+    golden_sink sink{{}, static_cast<std::size_t>(bytes)};
+    // zlib's two bytes at the front; its Adler-32 behind is weaker than the comparison that the sample is for.
+    inflater stream(reinterpret_cast<const std::uint8_t*>(packed.data()) + 2, packed.size() - 2, fill_golden, &sink);
+    const inflate_end end = stream.run();
+    if (end == inflate_end::no_memory) return fail(errc::memory_oom, where, "there is no memory to unpack its golden sample");
+    if (end != inflate_end::done || sink.bytes.size() != sink.most)
+        return fault("the data of its golden sample do not fill its shape");
+    GRAFT_TRY_ASSIGN(out, tensor::make(type, extent));
+    const std::size_t size = static_cast<std::size_t>(size_of(type)), n = sink.most / size;
+    auto* to = reinterpret_cast<char*>(out.raw());
+    for (std::size_t i = 0; i < n; ++i)
+        for (std::size_t b = 0; b < size; ++b) to[i * size + b] = sink.bytes[b * n + i];
+    name = given->string;
+    return {};
+}
+
+} // namespace detail
+
+GRAFT_INLINE result<std::string> encode_golden(const golden_sample& sample) {
+    const dtype in = sample.input.type();
+    if ((in != dtype::float32 && in != dtype::uint8 && in != dtype::int8) || sample.output.type() != dtype::float32)
+        return fail(errc::tensor_dtype, golden_key, "a golden sample holds float32, and 8-bit pictures");
+    json_writer w;
+    w.begin_object().key("version").integer(1).key("tolerance").number(sample.tolerance);
+    detail::write_golden_tensor(w, "input", sample.input_name, sample.input);
+    detail::write_golden_tensor(w, "output", sample.output_name, sample.output);
+    w.end_object();
+    return w.text();
+}
+
+GRAFT_INLINE result<golden_sample> decode_golden(std::string_view text, const std::string& name, const limits& limit) {
+    auto parsed = parse_json(text, name, limit);
+    if (!parsed.ok()) return fail(errc::model_malformed, name, "its golden sample is no JSON: " + parsed.error().detail());
+    const json *version = parsed->find("version"), *tolerance = parsed->find("tolerance");
+    if (!version || !version->is_integer || version->integer != 1 || !tolerance || tolerance->type != json::kind::number)
+        return fail(errc::model_malformed, name, "its golden sample is of an unknown version, or has no tolerance");
+    golden_sample sample;
+    sample.tolerance = tolerance->real;
+    GRAFT_TRY(detail::read_golden_tensor(parsed->find("input"), name, limit, sample.input_name, sample.input));
+    GRAFT_TRY(detail::read_golden_tensor(parsed->find("output"), name, limit, sample.output_name, sample.output));
+    return sample;
+}
+
+GRAFT_INLINE status check_golden(const golden_sample& sample, const tensor& output) {
+    const std::string where = "output '" + sample.output_name + "'";
+    if (output.type() != dtype::float32 || output.shape() != sample.output.shape())
+        return fail(errc::op_shape, where,
+                    "it is " + text(output.shape()) + ", the golden output " + text(sample.output.shape()));
+    const float *want = sample.output.data<float>(), *got = output.data<float>();
+    double low = 0, high = 0, worst = 0;
+    bool finite = true;
+    for (std::int64_t i = 0; i < output.elements(); ++i) {
+        const double w = want[i], g = got[i];
+        low = i == 0 || w < low ? w : low;
+        high = i == 0 || w > high ? w : high;
+        finite = finite && std::isfinite(g) && std::isfinite(w);
+        worst = std::fabs(g - w) > worst ? std::fabs(g - w) : worst;
+    }
+    // An output of one number, or of equal ones, has no range: its own size stands in.
+    const double range = high > low ? high - low : std::fabs(high) > 0 ? std::fabs(high) : 1;
+    if (finite && worst <= sample.tolerance * range) return {};
+    char numbers[120];
+    std::snprintf(numbers, sizeof numbers, "the largest difference from the golden output is %.3g; %.3g is allowed", worst,
+                  sample.tolerance * range);
+    return fail(errc::op_value, where, finite ? numbers : "it, or the golden output, is not finite");
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_HEAT_MAP_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_HEAT_MAP_HPP
+// ---- graft/train/heat_map.hpp
+// Where a network looked: a map of weights laid over the picture in colours of even steps, as for Grad-CAM.
+
+
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// A colour between dark violet (0) and pale yellow (1), in sRGB. Its lightness in OKLab grows evenly, so that equal differences
+/// of the value look equal, in gray too (Ottosson, "A perceptual color space for image processing", 2020).
+void heat_color(double value, std::uint8_t rgb[3]) noexcept;
+
+/// The picture in gray with a map over it: the map, [height, width] row-major, is stretched to the picture between the centres of
+/// its cells, its smallest value becomes 0 and its largest 1; where it is larger there is more colour. `strength` is how much
+/// colour there is at 1, from 0 to 1. Values that are not finite count as the smallest, and an even map has no colour. Errors:
+/// input.shape (no map, no picture), memory.oom.
+result<image> overlay_heat_map(const image& picture, const float* map, std::int64_t height, std::int64_t width,
+                               double strength = 0.75);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include <algorithm>
+#include <cmath>
+#include <string>
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+inline std::uint8_t srgb_byte(double linear) noexcept {
+    const double v = std::min(std::max(linear, 0.0), 1.0);
+    return static_cast<std::uint8_t>(std::lround(255 * (v <= 0.0031308 ? 12.92 * v : 1.055 * std::pow(v, 1 / 2.4) - 0.055)));
+}
+
+} // namespace detail
+
+GRAFT_INLINE void heat_color(double value, std::uint8_t rgb[3]) noexcept {
+    // Lightness is even; a and b turn from violet over red and orange to yellow.
+    static constexpr double stops[6][2] = {{0.02, -0.10}, {0.12, -0.12}, {0.18, -0.02},
+                                           {0.15, 0.10},  {0.06, 0.15},  {-0.03, 0.12}};
+    const double v = value >= 0 ? std::min(value, 1.0) : 0;
+    const int at = std::min(static_cast<int>(v * 5), 4);
+    const double part = v * 5 - at;
+    const double L = 0.22 + 0.74 * v;
+    const double a = stops[at][0] + part * (stops[at + 1][0] - stops[at][0]),
+                 b = stops[at][1] + part * (stops[at + 1][1] - stops[at][1]);
+    const double l = std::pow(L + 0.3963377774 * a + 0.2158037573 * b, 3),
+                 m = std::pow(L - 0.1055613458 * a - 0.0638541728 * b, 3);
+    const double s = std::pow(L - 0.0894841775 * a - 1.2914855480 * b, 3);
+    rgb[0] = detail::srgb_byte(4.0767416621 * l - 3.3077115913 * m + 0.2309699292 * s);
+    rgb[1] = detail::srgb_byte(-1.2684380046 * l + 2.6097574011 * m - 0.3413193965 * s);
+    rgb[2] = detail::srgb_byte(-0.0041960863 * l - 0.7034186147 * m + 1.7076147010 * s);
+}
+
+GRAFT_INLINE result<image> overlay_heat_map(const image& picture, const float* map, std::int64_t height, std::int64_t width,
+                                            double strength) {
+    if (!picture || !map || height < 1 || width < 1 || (picture.channels != 1 && picture.channels != 3))
+        return fail(errc::input_shape, "heat map",
+                    "there must be a picture of one or three channels and a map with at least one value");
+    double low = HUGE_VAL, high = -HUGE_VAL;
+    for (std::int64_t i = 0; i < height * width; ++i)
+        if (std::isfinite(map[i])) low = std::min(low, double(map[i])), high = std::max(high, double(map[i]));
+    image gray, out;
+    GRAFT_TRY_ASSIGN(gray, to_gray(picture));
+    GRAFT_TRY_ASSIGN(out, image::make(picture.height, picture.width, 3));
+    const auto cell = [&](std::int64_t y, std::int64_t x) {
+        const double v =
+            map[std::min(std::max<std::int64_t>(y, 0), height - 1) * width + std::min(std::max<std::int64_t>(x, 0), width - 1)];
+        return std::isfinite(v) && high > low ? (v - low) / (high - low) : 0.0;
+    };
+    for (std::int64_t y = 0; y < picture.height; ++y) {
+        const double v = (static_cast<double>(y) + 0.5) * static_cast<double>(height) / static_cast<double>(picture.height) - 0.5;
+        const auto y0 = static_cast<std::int64_t>(std::floor(v));
+        const double fy = v - static_cast<double>(y0);
+        for (std::int64_t x = 0; x < picture.width; ++x) {
+            const double u =
+                (static_cast<double>(x) + 0.5) * static_cast<double>(width) / static_cast<double>(picture.width) - 0.5;
+            const auto x0 = static_cast<std::int64_t>(std::floor(u));
+            const double fx = u - static_cast<double>(x0);
+            const double heat = (1 - fy) * ((1 - fx) * cell(y0, x0) + fx * cell(y0, x0 + 1)) +
+                                fy * ((1 - fx) * cell(y0 + 1, x0) + fx * cell(y0 + 1, x0 + 1));
+            std::uint8_t color[3];
+            heat_color(heat, color);
+            const double share = strength * std::sqrt(heat), shade = gray.row(y)[x];
+            for (int c = 0; c < 3; ++c)
+                out.row(y)[x * 3 + c] = static_cast<std::uint8_t>(std::lround(shade + share * (color[c] - shade)));
+        }
+    }
+    return out;
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+// ---- graft/train/report.hpp
+// report.html: what a training run did, on one page that needs nothing but a browser.
+
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// Figures of one epoch; those that were not taken are NaN.
+struct epoch_figures {
+    static constexpr double none = std::numeric_limits<double>::quiet_NaN();
+    std::int64_t epoch = 0; ///< from 1
+    double train_loss = none, train_top1 = none;
+    double val_loss = none, val_top1 = none, val_top_k = none; ///< shares are 0..1
+    double learning_rate = none, seconds = none;
+    double device_busy = none, device_bytes = none, device_watts = none, device_celsius = none; ///< of a GPU; device_busy is a share
+};
+
+/// A picture of the validation set and what the model made of it.
+struct report_picture {
+    image picture; ///< any size; shown small
+    std::string path;
+    std::int64_t truth = 0, predicted = 0; ///< indices of classes
+    double probability = 0;                ///< of the predicted class
+    double loss = epoch_figures::none;
+};
+
+/// A name and a value, both shown as they are.
+using report_rows = std::vector<std::pair<std::string, std::string>>;
+
+/// Everything that a report shows. What is empty is left out.
+struct training_report {
+    std::string title = "Training report";
+    std::string model, data, device, command, version; ///< what was trained, on what, where, how, by which graft
+    std::vector<std::string> classes;                  ///< as many as `metrics` has
+    std::vector<epoch_figures> epochs;
+    std::int64_t best_epoch = 0; ///< from 1; the epoch that was kept
+    bool stopped_early = false;
+    std::int64_t head_alone = 0; ///< for so many epochs the head learnt alone, then the trunk joined
+    std::vector<std::pair<double, double>> step_losses;    ///< (epochs done, loss) of single steps
+    std::vector<std::pair<double, double>> learning_rates; ///< (epochs done, rate)
+    classification_metrics metrics;                        ///< of the kept model on the validation set; without samples: left out
+    double images_per_s = epoch_figures::none, seconds = epoch_figures::none;
+    double data_wait = epoch_figures::none; ///< share of the time in which the step waited for data, 0..1
+    std::int64_t train_images = 0, val_images = 0, parameters = 0, peak_bytes = 0; ///< 0: not shown
+    std::vector<report_picture> wrong;                                             ///< the most wrong first
+    std::vector<report_picture> maps;                   ///< pictures with a Grad-CAM over them (`overlay_heat_map`)
+    std::vector<std::pair<std::string, double>> timing; ///< part of the run, seconds
+    report_rows settings;
+    std::vector<std::string> notes; ///< sentences a reader should see first: skipped pictures, warnings
+};
+
+/// The page: one HTML text without scripts and without anything from elsewhere; charts are SVG, pictures PNG inside. Equal
+/// reports give equal bytes. Errors: labels.count (classes and metrics disagree), data.label_range (a picture's class),
+/// memory.oom.
+result<std::string> report_html(const training_report& report);
+/// Writes it to a file, which stays what it was until the new one is whole. Errors: those of `report_html`, file.write.
+status write_report(const training_report& report, const std::string& path);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_REPORT_CHARTS_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_REPORT_CHARTS_HPP
+// ---- graft/train/report_charts.hpp
+// Charts of a report: lines, reliability and confusion as inline SVG that follows the page's colours and needs no script.
+
+
+#if GRAFT_HAS_BODIES
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <string>
+#include <utility>
+#include <vector>
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Text as HTML: nothing in it is markup, control characters and bytes that are no UTF-8 are shown as \xNN.
+inline std::string html_text(const std::string& raw) {
+    std::string out;
+    for (std::size_t i = 0; i < raw.size();) {
+        const std::size_t n = utf8_length(std::string_view(raw).substr(i));
+        const auto c = static_cast<unsigned char>(raw[i]);
+        if (n == 0 || (n == 1 && (c < 32 || c == 127))) {
+            char hex[8];
+            std::snprintf(hex, sizeof hex, "\\x%02x", c);
+            out += hex;
+            ++i;
+            continue;
+        }
+        if (c == '&')
+            out += "&amp;";
+        else if (c == '<')
+            out += "&lt;";
+        else if (c == '>')
+            out += "&gt;";
+        else if (c == '"')
+            out += "&quot;";
+        else if (c == '\'')
+            out += "&#39;";
+        else
+            out.append(raw, i, n);
+        i += n;
+    }
+    return out;
+}
+
+// A number with a point whatever the locale; a dash where there is none.
+inline std::string report_number(double value, const char* format) {
+    if (!std::isfinite(value)) return "\u2013";
+    char digits[64];
+    std::snprintf(digits, sizeof digits, format, value);
+    for (char* c = digits; *c; ++c)
+        if (*c == ',') *c = '.';
+    return digits;
+}
+inline std::string report_percent(double share) {
+    return report_number(share * 100, "%.1f") + (std::isfinite(share) ? "\u202f%" : "");
+}
+inline std::string coordinate(double value) { return report_number(value, "%.1f"); }
+
+struct chart_series {
+    std::string name;
+    const char* color; // a class of the page: "c1" ... "c4"
+    std::vector<std::pair<double, double>> points;
+    bool dots = true; // with the figures as a tip
+    bool faint = false;
+};
+
+// An x to be marked, with a tip and, if it has one, a word that stands there.
+struct chart_mark {
+    double x;
+    std::string tip, word;
+};
+
+struct line_chart {
+    std::string title, x_name;
+    std::vector<chart_series> series;
+    bool percent = false, logarithmic = false;
+    std::vector<chart_mark> marks;
+};
+
+// Where a value lies in the picture.
+struct chart_axis {
+    double low, high, at_low, at_high;
+    bool logarithmic = false;
+    std::vector<double> ticks;
+
+    double place(double v) const noexcept {
+        const double part =
+            logarithmic ? (std::log10(v) - std::log10(low)) / (std::log10(high) - std::log10(low)) : (v - low) / (high - low);
+        return at_low + part * (at_high - at_low);
+    }
+    // Round numbers, 1, 2 or 5 times a power of ten apart.
+    void choose_ticks(int wanted, bool whole) {
+        if (logarithmic) {
+            low = std::pow(10, std::floor(std::log10(low) + 1e-9));
+            high = std::pow(10, std::ceil(std::log10(high) - 1e-9));
+            if (high <= low) high = low * 10;
+            const double decades = std::log10(high / low), apart = std::ceil(decades / 6);
+            for (double e = 0; e <= decades + 1e-9; e += apart) ticks.push_back(low * std::pow(10, e));
+            return;
+        }
+        if (!(high > low)) high = low + (low != 0 ? std::fabs(low) * 0.1 : 1);
+        const double rough = (high - low) / wanted, power = std::pow(10, std::floor(std::log10(rough)));
+        double apart = rough / power <= 1 ? power : rough / power <= 2 ? 2 * power : rough / power <= 5 ? 5 * power : 10 * power;
+        if (whole) apart = std::max(apart, 1.0);
+        const double first = std::ceil(low / apart - 1e-9) * apart;
+        for (int i = 0; i < 20; ++i) { // counted, since a step may be too small to change a large number
+            const double t = first + i * apart;
+            if (t > high + apart * 1e-9) break;
+            ticks.push_back(std::fabs(t) < apart * 1e-9 ? 0 : t);
+        }
+    }
+};
+
+// Means of runs of points: a line of a page has no use for more.
+inline std::vector<std::pair<double, double>> thinned(const std::vector<std::pair<double, double>>& points, std::size_t most) {
+    if (points.size() <= most) return points;
+    std::vector<std::pair<double, double>> out;
+    for (std::size_t i = 0; i < most; ++i) {
+        const std::size_t begin = i * points.size() / most, end = (i + 1) * points.size() / most;
+        double x = 0, y = 0;
+        for (std::size_t k = begin; k < end; ++k) x += points[k].first, y += points[k].second;
+        const auto n = static_cast<double>(end - begin);
+        out.emplace_back(x / n, y / n);
+    }
+    return out;
+}
+
+inline void chart_range(const line_chart& c, chart_axis& x, chart_axis& y) {
+    x.low = y.low = HUGE_VAL;
+    x.high = y.high = -HUGE_VAL;
+    for (const chart_series& s : c.series)
+        for (const auto& p : s.points) {
+            if (!std::isfinite(p.first) || !std::isfinite(p.second) || (c.logarithmic && p.second <= 0)) continue;
+            x.low = std::min(x.low, p.first), x.high = std::max(x.high, p.first);
+            y.low = std::min(y.low, p.second), y.high = std::max(y.high, p.second);
+        }
+    if (x.high < x.low) x.low = y.low = c.logarithmic ? 0.1 : 0, x.high = y.high = 1;
+    if (!(x.high > x.low)) x.low -= 0.5, x.high += 0.5;
+    if (c.logarithmic) return;
+    const double margin = (y.high - y.low) * 0.06;
+    y.low = y.low >= 0 ? std::max(0.0, y.low - margin) : y.low - margin;
+    y.high = c.percent ? std::min(1.0, y.high + margin) : y.high + margin;
+}
+
+inline std::string chart_value(const line_chart& c, double v) {
+    return c.percent ? report_percent(v) : report_number(v, c.logarithmic ? "%.3g" : "%.4g");
+}
+
+inline void append_line(std::string& out, const line_chart& c, const chart_series& s, const chart_axis& x, const chart_axis& y) {
+    const auto points = thinned(s.points, 400);
+    std::string path, dots;
+    bool pen_up = true;
+    for (const auto& p : points) {
+        if (!std::isfinite(p.first) || !std::isfinite(p.second) || (c.logarithmic && p.second <= 0)) {
+            pen_up = true; // a gap says that there was no figure
+            continue;
+        }
+        const std::string px = coordinate(x.place(p.first)), py = coordinate(y.place(p.second));
+        path += (pen_up ? "M" : "L") + px + " " + py;
+        pen_up = false;
+        if (s.dots && points.size() <= 60)
+            dots += "<circle class=\"dot " + std::string(s.color) + "\" cx=\"" + px + "\" cy=\"" + py + "\" r=\"3\"><title>" +
+                    html_text(s.name) + ", " + html_text(c.x_name) + " " + report_number(p.first, "%.6g") + ": " +
+                    chart_value(c, p.second) + "</title></circle>";
+    }
+    out += "<path class=\"line " + std::string(s.color) + (s.faint ? " faint" : "") + "\" d=\"" + path + "\"><title>" +
+           html_text(s.name) + "</title></path>" + dots;
+}
+
+// A chart with its legend, 440 wide in its own units.
+inline std::string line_chart_html(const line_chart& c) {
+    chart_axis x{0, 1, 52, 428, false, {}}, y{0, 1, 214, 12, c.logarithmic, {}};
+    chart_range(c, x, y);
+    x.choose_ticks(6, true);
+    y.choose_ticks(5, false);
+    std::string out = "<figure class=\"chart\"><figcaption>" + html_text(c.title) + "</figcaption><p class=\"legend\">";
+    for (const chart_series& s : c.series)
+        out += "<span><i class=\"key " + std::string(s.color) + (s.faint ? " faint" : "") + "\"></i>" + html_text(s.name) +
+               "</span>";
+    out += "</p><svg viewBox=\"0 0 440 250\" role=\"img\" aria-label=\"" + html_text(c.title) + "\">";
+    for (const double t : y.ticks) {
+        const std::string at = coordinate(y.place(t));
+        out += "<path class=\"grid\" d=\"M52 " + at + "H428\"/><text class=\"tick\" x=\"46\" y=\"" + at +
+               "\" dy=\"4\" text-anchor=\"end\">" +
+               (c.percent ? report_number(t * 100, "%.4g") + "%" : report_number(t, "%.3g")) + "</text>";
+    }
+    for (const double t : x.ticks)
+        out += "<text class=\"tick\" x=\"" + coordinate(x.place(t)) + "\" y=\"231\" text-anchor=\"middle\">" +
+               report_number(t, "%.6g") + "</text>";
+    out += "<text class=\"tick\" x=\"237\" y=\"247\" text-anchor=\"middle\">" + html_text(c.x_name) + "</text>";
+    for (const chart_mark& m : c.marks) {
+        const double at = x.place(m.x);
+        const bool left = at > 330; // else the word would run out of the picture
+        out += "<path class=\"mark\" d=\"M" + coordinate(at) + " 12V214\"><title>" + html_text(m.tip) + "</title></path>";
+        if (!m.word.empty())
+            out += "<text class=\"tick\" x=\"" + coordinate(at + (left ? -4 : 4)) + "\" y=\"22\"" + (left ? " text-anchor=\"end\"" : "") + ">" +
+                   html_text(m.word) + "</text>";
+    }
+    for (const chart_series& s : c.series) append_line(out, c, s, x, y);
+    return out + "</svg></figure>";
+}
+
+// Bars of accuracy over confidence; more samples, more colour.
+inline std::string reliability_html(const classification_metrics& m) {
+    std::string out = "<figure class=\"chart\"><figcaption>Reliability</figcaption><p class=\"legend\"><span><i class=\"key "
+                      "c1\"></i>accuracy of a bin; "
+                      "stronger where it has more samples</span><span><i class=\"key dash\"></i>perfectly calibrated</span></p>"
+                      "<svg viewBox=\"0 0 440 250\" role=\"img\" aria-label=\"Reliability diagram\">";
+    const auto px = [](double v) { return 46 + v * 382; };
+    const auto py = [](double v) { return 214 - v * 202; };
+    std::int64_t most = 1;
+    for (int i = 0; i < m.bins; ++i) most = std::max(most, m.calibration(i).samples);
+    for (const int t : {0, 20, 40, 60, 80, 100}) {
+        const std::string number = std::to_string(t) + "%", y = coordinate(py(t / 100.0));
+        out += "<path class=\"grid\" d=\"M46 " + y + "H428\"/><text class=\"tick\" x=\"40\" y=\"" + y +
+               "\" dy=\"4\" text-anchor=\"end\">" + number + "</text>" + "<text class=\"tick\" x=\"" + coordinate(px(t / 100.0)) +
+               "\" y=\"231\" text-anchor=\"middle\">" + number + "</text>";
+    }
+    out += "<text class=\"tick\" x=\"237\" y=\"247\" text-anchor=\"middle\">predicted probability</text>";
+    for (int i = 0; i < m.bins; ++i) {
+        const calibration_bin b = m.calibration(i);
+        if (!b.samples) continue;
+        const double strength = 0.25 + 0.75 * std::sqrt(static_cast<double>(b.samples) / static_cast<double>(most));
+        const double height = std::max(b.accuracy * 202, 1.0);
+        out += "<rect class=\"bin\" x=\"" + coordinate(px(b.low) + 1) + "\" y=\"" + coordinate(214 - height) + "\" width=\"" +
+               coordinate(382.0 / m.bins - 2) + "\" height=\"" + coordinate(height) + "\" rx=\"2\" fill-opacity=\"" +
+               report_number(strength, "%.2f") + "\"><title>" + std::to_string(b.samples) + " samples, mean probability " +
+               report_percent(b.confidence) + ", right " + report_percent(b.accuracy) + "</title></rect>";
+    }
+    return out + "<path class=\"ideal\" d=\"M46 214L428 12\"/></svg></figure>";
+}
+
+// The matrix as a heat map: right answers in one colour, confusions in another, as shares of the row.
+inline std::string confusion_html(const classification_metrics& m, const std::vector<std::string>& classes) {
+    const auto n = static_cast<int>(m.classes());
+    const bool counts = n <= 25;
+    const double cell = n <= 12 ? 44 : counts ? 32 : 12;
+    std::size_t longest = 1;
+    const auto shortened = [](const std::string& name) {
+        std::string out;
+        std::size_t letters = 0, i = 0;
+        for (; i < name.size() && letters < 16; ++letters) {
+            const std::size_t bytes = std::max<std::size_t>(utf8_length(std::string_view(name).substr(i)), 1);
+            out.append(name, i, bytes);
+            i += bytes;
+        }
+        return i < name.size() ? out + "\u2026" : out;
+    };
+    for (const auto& c : classes) longest = std::max(longest, std::min<std::size_t>(c.size(), 17));
+    const double label = 14 + 7.2 * static_cast<double>(longest), side = cell * n, slant = counts ? label * 0.72 : label;
+    const double width = label + side + (counts ? slant * 0.75 : 10), height = slant + 22 + side + 6, top = slant + 22;
+    std::string out = std::string("<div class=\"scroll") + (n > 12 ? " wide" : "") +
+                      "\"><svg class=\"matrix\" style=\"max-width:" + coordinate(width * 1.1) +
+                      "px;min-width:" + coordinate(std::min(width, cell * n * 0.8 + label)) + "px\" viewBox=\"0 0 " +
+                      coordinate(width) + " " + coordinate(height) + "\" role=\"img\" aria-label=\"Confusion matrix\">" +
+                      "<text class=\"tick\" x=\"0\" y=\"12\">rows: true, columns: predicted</text>";
+    for (int r = 0; r < n; ++r) {
+        const std::string name = html_text(shortened(classes[static_cast<std::size_t>(r)])),
+                          middle = coordinate(top + (r + 0.5) * cell);
+        const std::string x = coordinate(label + (r + 0.5) * cell + (counts ? 2 : 4)), y = coordinate(top - 7),
+                          turn = counts ? "-42 " : "-90 ";
+        if (counts || cell >= 12)
+            out += "<text class=\"name\" x=\"" + coordinate(label - 8) + "\" y=\"" + middle + "\" dy=\"4\" text-anchor=\"end\">" +
+                   name + "</text>" + "<text class=\"name\" transform=\"rotate(" + turn + x + " " + y + ")\" x=\"" + x +
+                   "\" y=\"" + y + "\">" + name + "</text>";
+        const std::int64_t support = m.score(r).support;
+        for (int p = 0; p < n; ++p) {
+            const std::int64_t count = m.confusion(r, p);
+            const double share = support ? static_cast<double>(count) / static_cast<double>(support) : 0;
+            const double strength = count ? 0.12 + 0.88 * std::sqrt(share) : 1;
+            out += "<g><rect class=\"" +
+                   std::string(!count   ? "never"
+                               : r == p ? "right"
+                                        : "wrong") +
+                   "\" x=\"" + coordinate(label + p * cell + 1) + "\" y=\"" + coordinate(top + r * cell + 1) + "\" width=\"" +
+                   coordinate(cell - 2) + "\" height=\"" + coordinate(cell - 2) + "\" rx=\"" + (counts ? "4" : "1") +
+                   "\" fill-opacity=\"" + report_number(strength, "%.2f") + "\"/>";
+            if (counts && count)
+                out += "<text class=\"count" + std::string(strength > 0.6 ? " on" : "") + "\" x=\"" +
+                       coordinate(label + (p + 0.5) * cell) + "\" y=\"" + middle + "\" dy=\"4.5\" text-anchor=\"middle\">" +
+                       std::to_string(count) + "</text>";
+            out += "<title>" + html_text(classes[static_cast<std::size_t>(r)]) + " taken for " +
+                   html_text(classes[static_cast<std::size_t>(p)]) + ": " + std::to_string(count) + " of " +
+                   std::to_string(support) + "</title></g>";
+        }
+    }
+    return out + "</svg></div>";
+}
+
+} // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_REPORT_STYLE_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_REPORT_STYLE_HPP
+// ---- graft/train/report_style.hpp
+// The look of a report: light and dark, wide and narrow.
+
+
+#if GRAFT_HAS_BODIES
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+inline const char* report_style() {
+    return R"css(
+:root{color-scheme:light dark;--page:#f6f6f4;--card:#fff;--text:#1d2125;--dim:#667079;--line:#e3e5e8;--c1:#2166c4;--c2:#d4591f;--c3:#2a8a63;
+--c4:#7a4fc0;--on:#fff;--note:#fff5dc}
+@media(prefers-color-scheme:dark){:root{--page:#121416;--card:#1b1e21;--text:#e7e9eb;--dim:#98a2ab;--line:#30363b;--c1:#6aa8f7;--c2:#f58d55;
+--c3:#5cc79b;--c4:#b795f2;--on:#0d0f11;--note:#332b14}}
+*{box-sizing:border-box}
+body{margin:0 auto;padding:clamp(12px,3vw,36px);max-width:1120px;background:var(--page);color:var(--text);
+font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",sans-serif}
+h1{font-size:clamp(22px,4vw,30px);line-height:1.2;margin:0 0 6px;letter-spacing:-.01em;overflow-wrap:anywhere}
+h2{font-size:19px;margin:0 0 10px;letter-spacing:-.005em}
+h3{font-size:15px;margin:0 0 6px}
+p{margin:0 0 12px}
+header,section{background:var(--card);border:1px solid var(--line);border-radius:14px;padding:clamp(14px,2.4vw,26px);margin-bottom:16px}
+.facts{color:var(--dim);display:flex;flex-wrap:wrap;gap:2px 20px}
+.facts span{color:var(--text);overflow-wrap:anywhere}
+.facts i{font-style:normal;color:var(--dim)}
+pre{margin:0 0 14px;padding:9px 12px;background:var(--page);border-radius:8px;
+font:13px/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;white-space:pre-wrap;overflow-wrap:anywhere}
+.note{background:var(--note);border-radius:8px;padding:8px 12px}
+.tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(136px,1fr));gap:10px}
+.tile{background:var(--page);border-radius:10px;padding:10px 14px}
+.tile b{display:block;font-size:21px;line-height:1.25;font-weight:650;font-variant-numeric:tabular-nums}
+.tile:first-child b{color:var(--c3)}
+.tile span{color:var(--dim);font-size:13px}
+.charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,430px),1fr));gap:18px 26px}
+figure{margin:0}
+.chart figcaption{font-weight:600}
+.chart svg{display:block;width:100%;height:auto}
+.legend{display:flex;flex-wrap:wrap;gap:2px 16px;margin:0 0 2px;color:var(--dim);font-size:13px}
+.key{display:inline-block;width:14px;height:4px;border-radius:2px;margin-right:6px;vertical-align:3px;background:var(--c)}
+.key.faint{opacity:.4}
+.key.dash{height:0;border-top:2px dashed var(--dim);border-radius:0}
+.c1{--c:var(--c1)}.c2{--c:var(--c2)}.c3{--c:var(--c3)}.c4{--c:var(--c4)}
+.line{fill:none;stroke:var(--c);stroke-width:2;stroke-linejoin:round;stroke-linecap:round}
+.line.faint{stroke-width:1;opacity:.35}
+.dot{fill:var(--c);stroke:var(--card);stroke-width:1.5}
+.grid{stroke:var(--line);stroke-width:1}
+.mark{stroke:var(--dim);stroke-width:1;stroke-dasharray:3 4}
+.ideal{stroke:var(--dim);stroke-width:1.5;stroke-dasharray:5 5;fill:none}
+.bin{fill:var(--c1)}
+svg text{fill:var(--dim);font-size:12px;font-family:inherit;font-variant-numeric:tabular-nums}
+svg .name{fill:var(--text);font-size:12.5px}
+.matrix{display:block;width:100%;height:auto}
+.matrix .never{fill:var(--page)}.matrix .right{fill:var(--c3)}.matrix .wrong{fill:var(--c2)}
+svg .count{fill:var(--text);font-size:13px}svg .count.on{fill:var(--on)}
+.split{display:flex;flex-wrap:wrap;gap:20px 36px;align-items:flex-start}
+.split>*{flex:1 1 320px;min-width:0}
+.split>.wide{flex-basis:100%}
+.scroll{overflow-x:auto}
+table{border-collapse:collapse;width:100%;font-size:14px;font-variant-numeric:tabular-nums}
+th,td{text-align:right;padding:5px 10px;border-bottom:1px solid var(--line);white-space:nowrap}
+th{color:var(--dim);font-weight:500}
+tr:last-child td,tr:last-child th{border-bottom:0}
+.text{text-align:left}
+td.text{white-space:normal;min-width:6.5em;overflow-wrap:anywhere}
+.best td{font-weight:650}
+td.bar{text-align:left;min-width:112px;width:23%}
+.bar b{display:inline-block;width:4em;font-weight:500}
+.bar span{display:inline-block;width:calc(100% - 4.2em);height:8px;border-radius:4px;background:var(--page);vertical-align:1px}
+.bar i{display:block;height:100%;border-radius:4px;background:var(--c);max-width:100%}
+.epochs th,.epochs td{padding:3px 6px}
+.epochs{font-size:13px}
+.charts details{margin:0}
+.settings th{width:34%}
+.timing td.text{width:45%}
+.pictures{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(45%,150px),1fr));gap:16px}
+.pictures figure{min-width:0}
+.pictures img{display:block;width:100%;height:auto;aspect-ratio:1;object-fit:contain;background:var(--page);border-radius:10px}
+.pictures .tiny{image-rendering:pixelated}
+.pictures figcaption{font-size:13.5px;line-height:1.35;padding-top:6px;overflow-wrap:anywhere}
+.pictures small{display:block;color:var(--dim);font-size:12px;margin-top:2px;overflow:hidden;text-overflow:ellipsis;white-space:nowrap}
+.good{color:var(--c3)}.bad{color:var(--c2)}
+details{margin-top:14px}
+summary{cursor:pointer;color:var(--dim)}
+@media(max-width:640px){.classes .bar span{display:none}.classes td.bar,.classes .bar b{min-width:0;width:auto}th,td{padding:5px 7px}}
+@media print{body{background:#fff}header,section{break-inside:avoid}}
+)css";
+}
+
+} // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+#include <algorithm>
+#include <cmath>
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+inline std::string duration_text(double seconds) {
+    if (!std::isfinite(seconds)) return "\u2013";
+    if (seconds < 10) return report_number(seconds, "%.1f") + " s";
+    const auto s = static_cast<std::int64_t>(seconds + 0.5);
+    if (s < 60) return std::to_string(s) + " s";
+    char text[64];
+    if (s < 3600)
+        std::snprintf(text, sizeof text, "%d min %02d s", static_cast<int>(s / 60), static_cast<int>(s % 60));
+    else
+        std::snprintf(text, sizeof text, "%lld h %02d min", static_cast<long long>(s / 3600), static_cast<int>(s / 60 % 60));
+    return text;
+}
+
+inline std::string quantity_text(double value, const char* unit) {
+    const char* prefixes[] = {"", "k", "M", "G", "T"};
+    int at = 0;
+    while (value >= 999.5 && at < 4) value /= 1000, ++at;
+    return report_number(value, at == 0 || value >= 99.5 ? "%.0f"
+                                : value >= 9.95          ? "%.1f"
+                                                         : "%.2f") +
+           "\u202f" + prefixes[at] + unit;
+}
+
+inline void append_tile(std::string& out, const std::string& value, const char* name) {
+    out += "<div class=\"tile\"><b>" + html_text(value) + "</b><span>" + name + "</span></div>";
+}
+
+inline void append_header(std::string& out, const training_report& r) {
+    const bool scored = r.metrics.samples() > 0;
+    out += "<header><h1>" + html_text(r.title) + "</h1>";
+    std::string facts;
+    const std::pair<const char*, const std::string*> all[] = {
+        {"model", &r.model}, {"data", &r.data}, {"device", &r.device}, {"graft", &r.version}};
+    for (const auto& f : all)
+        if (!f.second->empty()) facts += std::string("<span><i>") + f.first + "</i> " + html_text(*f.second) + "</span>";
+    if (!facts.empty()) out += "<p class=\"facts\">" + facts + "</p>";
+    if (!r.command.empty()) out += "<pre>" + html_text(r.command) + "</pre>";
+    for (const std::string& note : r.notes) out += "<p class=\"note\">" + html_text(note) + "</p>";
+    out += "<div class=\"tiles\">";
+    if (scored) {
+        append_tile(out, report_percent(r.metrics.top1()), "top-1 on validation");
+        if (is_imbalanced(r.metrics.supports())) {
+            append_tile(out, report_percent(r.metrics.balanced_accuracy()), "balanced accuracy");
+            append_tile(out, report_percent(r.metrics.majority()), "by always naming the largest class");
+        }
+        if (r.metrics.classes() > r.metrics.k())
+            append_tile(out, report_percent(r.metrics.top_k()), ("top-" + std::to_string(r.metrics.k())).c_str());
+        append_tile(out, report_number(r.metrics.loss(), "%.4g"), "validation loss");
+        append_tile(out, report_number(r.metrics.macro_f1(), "%.3f"), "macro F1");
+    }
+    if (!r.epochs.empty())
+        append_tile(out, std::to_string(r.epochs.size()) + (r.best_epoch > 0 ? ", best " + std::to_string(r.best_epoch) : ""),
+                    r.stopped_early ? "epochs, stopped early" : "epochs");
+    if (std::isfinite(r.seconds)) append_tile(out, duration_text(r.seconds), "training time");
+    if (std::isfinite(r.images_per_s)) append_tile(out, quantity_text(r.images_per_s, ""), "images/s");
+    if (std::isfinite(r.data_wait)) append_tile(out, report_percent(r.data_wait), "waiting for data");
+    if (r.peak_bytes > 0) append_tile(out, quantity_text(static_cast<double>(r.peak_bytes), "B"), "peak memory");
+    if (r.parameters > 0) append_tile(out, quantity_text(static_cast<double>(r.parameters), ""), "parameters");
+    if (r.train_images > 0 || r.val_images > 0)
+        append_tile(out, std::to_string(r.train_images) + " + " + std::to_string(r.val_images), "images, train + val");
+    out += "</div></header>";
+}
+
+// One figure of every epoch, as points.
+inline chart_series epoch_series(const training_report& r, const char* name, const char* color, double epoch_figures::*figure) {
+    chart_series s{name, color, {}, true, false};
+    for (const epoch_figures& e : r.epochs) s.points.emplace_back(static_cast<double>(e.epoch), e.*figure);
+    const auto given = [](const std::pair<double, double>& p) { return std::isfinite(p.second); };
+    if (std::none_of(s.points.begin(), s.points.end(), given)) s.points.clear();
+    return s;
+}
+
+inline void append_chart(std::string& out, line_chart c, const training_report& r) {
+    c.series.erase(std::remove_if(c.series.begin(), c.series.end(), [](const chart_series& s) { return s.points.empty(); }),
+                   c.series.end());
+    if (c.series.empty()) return;
+    c.x_name = "epoch";
+    if (r.best_epoch > 0 && !c.logarithmic) {
+        c.marks.push_back({static_cast<double>(r.best_epoch), "the epoch that was kept", ""});
+    }
+    if (r.head_alone > 0 && r.head_alone < static_cast<std::int64_t>(r.epochs.size()))
+        c.marks.push_back({static_cast<double>(r.head_alone), "before this the head learnt alone", "trunk joins"});
+    out += line_chart_html(c);
+}
+
+inline void append_curves(std::string& out, const training_report& r) {
+    if (r.epochs.empty() && r.step_losses.empty()) return;
+    out += "<section><h2>Progress</h2><div class=\"charts\">";
+    line_chart loss, top1, rate;
+    loss.title = "Loss";
+    loss.series = {{"single steps", "c1", r.step_losses, false, true},
+                   epoch_series(r, "training", "c1", &epoch_figures::train_loss),
+                   epoch_series(r, "validation", "c2", &epoch_figures::val_loss)};
+    top1.title = "Accuracy";
+    top1.percent = true;
+    top1.series = {epoch_series(r, "training top-1", "c1", &epoch_figures::train_top1),
+                   epoch_series(r, "validation top-1", "c2", &epoch_figures::val_top1)};
+    if (r.metrics.classes() > r.metrics.k())
+        top1.series.push_back(
+            epoch_series(r, ("validation top-" + std::to_string(r.metrics.k())).c_str(), "c3", &epoch_figures::val_top_k));
+    rate.title = "Learning rate";
+    rate.series = {{"learning rate", "c4", r.learning_rates, false, false}};
+    if (r.learning_rates.empty()) rate.series = {epoch_series(r, "learning rate", "c4", &epoch_figures::learning_rate)};
+    for (const line_chart* c : {&loss, &top1, &rate}) append_chart(out, *c, r);
+    if (!r.epochs.empty()) {
+        out += std::string("<details") + (r.epochs.size() <= 12 ? " open" : "") +
+               "><summary>Every epoch in numbers</summary><div class=\"scroll\"><table class=\"epochs\"><tr><th>epoch<th>train "
+               "loss<th>top-1<th>val "
+               "loss<th>top-1<th>rate<th>time</tr>";
+        for (const epoch_figures& e : r.epochs)
+            out += std::string(e.epoch == r.best_epoch ? "<tr class=\"best\">" : "<tr>") + "<td>" + std::to_string(e.epoch) +
+                   "<td>" + report_number(e.train_loss, "%.4f") + "<td>" + report_percent(e.train_top1) + "<td>" +
+                   report_number(e.val_loss, "%.4f") + "<td>" + report_percent(e.val_top1) + "<td>" +
+                   report_number(e.learning_rate, "%.2g") + "<td>" + duration_text(e.seconds) + "</tr>";
+        out += "</table></div></details>";
+    }
+    out += "</div></section>";
+}
+
+inline void append_confused_pairs(std::string& out, const training_report& r) {
+    struct pair {
+        std::int64_t count, truth, predicted;
+    };
+    std::vector<pair> pairs;
+    const std::int64_t n = r.metrics.classes();
+    for (std::int64_t t = 0; t < n; ++t)
+        for (std::int64_t p = 0; p < n; ++p)
+            if (t != p && r.metrics.confusion(t, p)) pairs.push_back({r.metrics.confusion(t, p), t, p});
+    if (pairs.empty()) return;
+    std::stable_sort(pairs.begin(), pairs.end(), [](const pair& a, const pair& b) { return a.count > b.count; });
+    if (pairs.size() > (n > 60 ? 24u : 8u)) pairs.resize(n > 60 ? 24 : 8);
+    out += "<div><h3>Confused most often</h3><table class=\"pairs\"><tr><th class=\"text\">true class<th class=\"text\">taken "
+           "for<th>times<th>of</tr>";
+    for (const pair& p : pairs)
+        out += "<tr><td class=\"text\">" + html_text(r.classes[static_cast<std::size_t>(p.truth)]) + "<td class=\"text\">" +
+               html_text(r.classes[static_cast<std::size_t>(p.predicted)]) + "<td>" + std::to_string(p.count) + "<td>" +
+               std::to_string(r.metrics.score(p.truth).support) + "</tr>";
+    out += "</table></div>";
+}
+
+inline std::string bar_cell(double share, const char* color, const std::string& value) {
+    return "<td class=\"bar\"><b>" + value + "</b><span class=\"" + color +
+           "\"><i style=\"width:" + report_number(share * 100, "%.1f") + "%\"></i></span>";
+}
+inline std::string share_cell(double share, const char* color) { return bar_cell(share, color, report_number(share, "%.3f")); }
+
+inline void append_classes(std::string& out, const training_report& r) {
+    if (!r.metrics.samples()) return;
+    out += "<section><h2>Which classes are confused</h2><div class=\"split\">";
+    if (r.metrics.classes() <= 60) out += confusion_html(r.metrics, r.classes);
+    append_confused_pairs(out, r);
+    out += "</div></section><section><h2>Class by class</h2>";
+    std::vector<std::int64_t> order;
+    std::vector<double> f1;
+    for (std::int64_t c = 0; c < r.metrics.classes(); ++c) {
+        order.push_back(c);
+        f1.push_back(r.metrics.score(c).f1);
+    }
+    std::string about = "Precision: how many of those taken for the class are of it. Recall: how many of the class were found.";
+    if (order.size() > 200) {
+        // The page stays readable: the rest is in the program's JSON.
+        std::stable_sort(order.begin(), order.end(), [&f1](std::int64_t a, std::int64_t b) {
+            return f1[static_cast<std::size_t>(a)] < f1[static_cast<std::size_t>(b)];
+        });
+        order.resize(200);
+        about += " The 200 classes with the lowest F1 of " + std::to_string(r.metrics.classes()) + ".";
+    }
+    out += "<p>" + about +
+           "</p><div class=\"scroll\"><table class=\"classes\"><tr><th class=\"text\">class<th class=\"text\">precision<th "
+           "class=\"text\">recall<th class=\"text\">F1<th>images</tr>";
+    for (const std::int64_t c : order) {
+        const class_score s = r.metrics.score(c);
+        out += "<tr><td class=\"text\">" + html_text(r.classes[static_cast<std::size_t>(c)]) + share_cell(s.precision, "c1") +
+               share_cell(s.recall, "c2") + share_cell(s.f1, "c3") + "<td>" + std::to_string(s.support) + "</tr>";
+    }
+    out += "</table></div></section>";
+}
+
+inline void append_calibration(std::string& out, const training_report& r) {
+    if (!r.metrics.samples()) return;
+    std::int64_t sure = 0, sure_right = 0;
+    for (int i = 0; i < r.metrics.bins; ++i) {
+        const calibration_bin b = r.metrics.calibration(i);
+        if (b.low < 0.8 - 1e-9) continue;
+        sure += b.samples;
+        sure_right += b.correct;
+    }
+    out += "<section><h2>Can its probabilities be believed?</h2><div class=\"split\">" + reliability_html(r.metrics) +
+           "<div><p>Expected calibration error <b>" + report_number(r.metrics.calibration_error(), "%.4f") +
+           "</b>: this is how far, on average, the probability that the model gives its answer is from the "
+           "share of answers that are right.</p>";
+    if (sure)
+        out += "<p>With a probability over 80\u202f% it answered " + std::to_string(sure) + " of " +
+               std::to_string(r.metrics.samples()) + " pictures, and " +
+               report_percent(static_cast<double>(sure_right) / static_cast<double>(sure)) + " of those were right.</p>";
+    out += "</div></div></section>";
+}
+
+inline status append_pictures(std::string& out, const training_report& r, const std::vector<report_picture>& pictures,
+                              const char* title, const char* about) {
+    if (pictures.empty()) return {};
+    out += "<section><h2>" + std::string(title) + "</h2><p>" + about + "</p><div class=\"pictures\">";
+    for (const report_picture& p : pictures) {
+        const auto n = static_cast<std::int64_t>(r.classes.size());
+        if (p.truth < 0 || p.truth >= n || p.predicted < 0 || p.predicted >= n)
+            return fail(errc::data_label_range, "'" + p.path + "'", "its class is none of the report's " + std::to_string(n));
+        image small = p.picture;
+        constexpr std::int64_t most = 224;
+        if (small.height > most || small.width > most) {
+            const double shrink = static_cast<double>(most) / static_cast<double>(std::max(small.height, small.width));
+            const auto side = [shrink](std::int64_t v) {
+                return std::max<std::int64_t>(1, std::llround(static_cast<double>(v) * shrink));
+            };
+            GRAFT_TRY_ASSIGN(small, resize(p.picture, side(p.picture.height), side(p.picture.width)));
+        }
+        std::string png;
+        GRAFT_TRY_ASSIGN(png, encode_png(small));
+        const std::string truth = html_text(r.classes[static_cast<std::size_t>(p.truth)]),
+                          taken = html_text(r.classes[static_cast<std::size_t>(p.predicted)]);
+        const bool tiny = std::max(small.height, small.width) <= 64;
+        out += "<figure><img" + std::string(tiny ? " class=\"tiny\"" : "") + " alt=\"" + html_text(p.path) + "\" width=\"" +
+               std::to_string(small.width) + "\" height=\"" + std::to_string(small.height) + "\" src=\"data:image/png;base64," +
+               base64_encode(png) + "\"><figcaption>";
+        if (p.truth == p.predicted)
+            out += "<b class=\"good\">" + taken + "</b> " + report_percent(p.probability);
+        else
+            out += "<b>" + truth + "</b><br>taken for <b class=\"bad\">" + taken + "</b> " + report_percent(p.probability);
+        out += "<small title=\"" + html_text(p.path) + "\">" + html_text(p.path) +
+               (std::isfinite(p.loss) ? ", loss " + report_number(p.loss, "%.2f") : "") + "</small></figcaption></figure>";
+    }
+    out += "</div></section>";
+    return {};
+}
+
+inline void append_timing(std::string& out, const training_report& r) {
+    double all = 0;
+    for (const auto& t : r.timing) all += std::isfinite(t.second) ? t.second : 0;
+    if (!(all > 0)) return;
+    out += "<section><h2>Where the time went</h2><table class=\"timing\"><tr><th class=\"text\">part<th "
+           "class=\"text\">share<th>time</tr>";
+    for (const auto& t : r.timing) {
+        const double share = t.second / all;
+        out += "<tr><td class=\"text\">" + html_text(t.first) + bar_cell(share, "c1", report_percent(share)) + "<td>" +
+               duration_text(t.second) + "</tr>";
+    }
+    out += "</table></section>";
+}
+
+// What the device did in each epoch: a chart of how busy it was, and the rest in numbers.
+inline void append_device(std::string& out, const training_report& r) {
+    const auto told = [](const epoch_figures& e) {
+        return std::isfinite(e.device_busy) || std::isfinite(e.device_bytes) || std::isfinite(e.device_watts) || std::isfinite(e.device_celsius);
+    };
+    if (std::none_of(r.epochs.begin(), r.epochs.end(), told)) return;
+    out += "<section><h2>What the GPU did</h2><p>Means over each epoch's training, of everything that ran on it.</p><div class=\"charts\">";
+    line_chart busy;
+    busy.title = "Busy";
+    busy.percent = true;
+    busy.series = {epoch_series(r, "share of the time in which a kernel ran", "c1", &epoch_figures::device_busy)};
+    append_chart(out, busy, r);
+    out += "<div class=\"scroll\"><table class=\"epochs\"><tr><th>epoch<th>busy<th>memory<th>power<th>temperature</tr>";
+    const auto cell = [](double value, const char* format, const char* unit) {
+        return "<td>" + report_number(value, format) + (std::isfinite(value) ? std::string("\u202f") + unit : "");
+    };
+    for (const epoch_figures& e : r.epochs)
+        if (told(e))
+            out += "<tr><td>" + std::to_string(e.epoch) + "<td>" + report_percent(e.device_busy) + "<td>" +
+                   (std::isfinite(e.device_bytes) ? quantity_text(e.device_bytes, "B") : std::string("\u2013")) +
+                   cell(e.device_watts, "%.0f", "W") + cell(e.device_celsius, "%.0f", "\u00b0C") + "</tr>";
+    out += "</table></div></div></section>";
+}
+
+inline void append_settings(std::string& out, const training_report& r) {
+    if (r.settings.empty()) return;
+    out += "<section><h2>Settings</h2><div class=\"scroll\"><table class=\"settings\">";
+    for (const auto& s : r.settings)
+        out += "<tr><th class=\"text\">" + html_text(s.first) + "<td class=\"text\">" + html_text(s.second) + "</tr>";
+    out += "</table></div></section>";
+}
+
+} // namespace detail
+
+GRAFT_INLINE result<std::string> report_html(const training_report& r) {
+    if (r.metrics.samples() && static_cast<std::int64_t>(r.classes.size()) != r.metrics.classes())
+        return fail(errc::labels_count, "report",
+                    std::to_string(r.classes.size()) + " names for " + std::to_string(r.metrics.classes()) + " classes");
+    std::string out = "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
+                      "content=\"width=device-width,initial-scale=1\"><title>";
+    out += detail::html_text(r.title) + "</title><style>" + detail::report_style() + "</style></head><body>";
+    detail::append_header(out, r);
+    detail::append_curves(out, r);
+    detail::append_classes(out, r);
+    GRAFT_TRY(detail::append_pictures(
+        out, r, r.wrong, "Where it is most wrong",
+        "Pictures of the validation set with the highest loss: a wrong label, an odd picture, or something to learn."));
+    GRAFT_TRY(detail::append_pictures(out, r, r.maps, "Where it looks",
+                                      "Grad-CAM: the brighter, the more a place spoke for the predicted class."));
+    detail::append_calibration(out, r);
+    detail::append_timing(out, r);
+    detail::append_device(out, r);
+    detail::append_settings(out, r);
+    out += "</body></html>\n";
+    return out;
+}
+
+GRAFT_INLINE status write_report(const training_report& report, const std::string& path) {
+    std::string page;
+    GRAFT_TRY_ASSIGN(page, report_html(report));
+    atomic_file file;
+    GRAFT_TRY(file.open(path));
+    GRAFT_TRY(file.write(page.data(), page.size()));
+    return file.commit();
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_RUN_FOLDER_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_RUN_FOLDER_HPP
+// ---- graft/train/run_folder.hpp
+// The folder of a run: which files of a folder are a run's, so that none is destroyed by another that is begun there.
+
+
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// The names of the files in a folder that a run of training writes, sorted: model.onnx, checkpoints, metrics.jsonl, report.html and event
+/// files of graft. None where the folder is not there. Errors: file.open.
+result<std::vector<std::string>> run_files(const std::string& folder);
+
+/// Whether a run may write into a folder: it is not there yet, or holds no file that a run would write, or the run goes on from the checkpoint
+/// there (`resume`), or is to replace what is there (`overwrite`). Other files are no hindrance, nor is what a run has left that ended before
+/// its first checkpoint: logs without a line. Errors: train.out_in_use, which names a folder
+/// beside it that is free; usage (both are asked for); file.open.
+status check_out(const std::string& folder, bool resume, bool overwrite);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+#include <cctype>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Whether a name is one that event_writer gives: other programs' event files end otherwise.
+inline bool is_event_file(const std::string& name) {
+    const std::string before = "events.out.tfevents.";
+    if (name.compare(0, before.size(), before) != 0) return false;
+    std::size_t at = before.size();
+    const auto digits = [&] {
+        const std::size_t from = at;
+        while (at < name.size() && std::isdigit(static_cast<unsigned char>(name[at]))) ++at;
+        return at > from;
+    };
+    if (!digits() || name.compare(at, 6, ".graft") != 0) return false;
+    at += 6;
+    return at == name.size() || (name[at++] == '.' && digits() && at == name.size());
+}
+inline bool is_run_file(const std::string& name) {
+    for (const char* own : {"checkpoint.safetensors", "checkpoint.previous.safetensors", "model.onnx", "metrics.jsonl", "report.html"})
+        if (name == own) return true;
+    return is_event_file(name);
+}
+
+inline bool is_empty_file(const std::string& path) {
+    std::FILE* file = std::fopen(path.c_str(), "rb");
+    const bool empty = file && std::fgetc(file) == EOF && !std::ferror(file);
+    if (file) std::fclose(file);
+    return empty;
+}
+
+// "run" -> "run-2", "run-2" -> "run-3": the first beside it where nothing is.
+inline std::string free_folder_beside(std::string folder) {
+    while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
+    const std::size_t name = folder.find_last_of('/') + 1;
+    if (folder.find_first_not_of('.', name) == std::string::npos) folder = join_path(folder, "run");
+    const std::size_t dash = folder.find_last_of('-');
+    long number = 1;
+    if (dash != std::string::npos && dash > name && dash + 1 < folder.size() && folder.size() - dash < 7 && folder.find_first_not_of("0123456789", dash + 1) == std::string::npos) {
+        number = std::strtol(folder.c_str() + dash + 1, nullptr, 10);
+        folder.resize(dash);
+    }
+    std::string next;
+    do next = folder + "-" + std::to_string(++number);
+    while (look_at(next, errc::file_open).ok());
+    return next;
+}
+
+// Removes a run's files, those to go on from first: what is left behind by a kill in the middle is not taken for a run that can be resumed.
+inline status remove_run(const std::string& folder) {
+    std::vector<std::string> names;
+    GRAFT_TRY_ASSIGN(names, run_files(folder));
+    for (const std::string& name : names) {
+        const std::string path = join_path(folder, name);
+        if (std::remove(path.c_str()) != 0 && errno != ENOENT) return fail(errc::file_write, path, std::string("it cannot be removed: ") + std::strerror(errno));
+    }
+    return {};
+}
+
+}  // namespace detail
+
+GRAFT_INLINE result<std::vector<std::string>> run_files(const std::string& folder) {
+    std::vector<std::string> names;
+    if (!look_at(folder, errc::file_open).ok()) return names;
+    std::vector<folder_entry> entries;
+    GRAFT_TRY_ASSIGN(entries, list_folder(folder, errc::file_open));
+    for (const folder_entry& e : entries)
+        if (e.kind == entry_kind::file && detail::is_run_file(e.name)) names.push_back(e.name);
+    return names;
+}
+
+GRAFT_INLINE status check_out(const std::string& folder, bool resume, bool overwrite) {
+    if (resume && overwrite) return fail(errc::usage, "--overwrite", "a run is resumed or overwritten, not both");
+    std::vector<std::string> names;
+    GRAFT_TRY_ASSIGN(names, run_files(folder));
+    std::string shown;
+    for (std::size_t i = 0; i < names.size() && i < 3; ++i) shown += (i ? ", " : "") + names[i];
+    if (names.size() > 3) shown += ", ...";
+    bool checkpoint = false, model = false, logged = true;
+    for (const std::string& name : names) {
+        checkpoint |= name.compare(0, 11, "checkpoint.") == 0;
+        model |= name == "model.onnx" || name == "report.html";
+        if (name == "metrics.jsonl") logged = !detail::is_empty_file(join_path(folder, name));
+    }
+    // A run that was cut off before its first checkpoint has written no model and no line of its log.
+    if (names.empty() || overwrite || (resume && checkpoint) || (!checkpoint && !model && (resume || !logged))) return {};
+    return fail(errc::train_out_in_use, folder,
+                "it holds a run (" + shown + "): " + (checkpoint ? "--resume goes on with it" : "there is no checkpoint to --resume from") + ", --overwrite replaces it, --out " +
+                    detail::free_folder_beside(folder) + " begins beside it");
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+// ---- graft/train/search.hpp
+// When to stop, and what to begin with: early stopping, the learning-rate finder and the batch finder.
+
+
+#include <cstdint>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// Stops when a figure has not become better for a while. The members `best` and `bad_epochs` belong into a checkpoint.
+struct early_stopping {
+    std::int64_t patience = 0;     ///< epochs without a better figure after which to stop; 0: never
+    double min_delta = 0;          ///< better is better by more than this
+    bool larger_is_better = false; ///< false for a loss, true for an accuracy
+
+    bool any = false; ///< whether there was a figure yet
+    double best = 0;
+    std::int64_t bad_epochs = 0;
+
+    /// Takes in an epoch's figure; true: stop now. NaN is never better.
+    bool update(double figure) noexcept;
+};
+
+/// Finds a learning rate by a sweep: one step at each of a row of rates that grow by a constant factor, until the loss explodes.
+/// Smith, "Cyclical Learning Rates for Training Neural Networks" (2017); smoothing and end as in fastai.
+class rate_finder {
+public:
+    /// `steps` rates from `low` to `high`, both above 0; at least 2 steps.
+    rate_finder(double low, double high, std::int64_t steps) noexcept : low_(low), high_(high), steps_(steps < 2 ? 2 : steps) {}
+
+    /// The rate of step i: low * (high / low)^(i / (steps - 1)).
+    double rate(std::int64_t i) const noexcept;
+    /// Takes in the loss of the next step; false: enough was seen (the last rate, or a loss over four times the best or not
+    /// finite).
+    bool add(double loss);
+
+    std::int64_t steps() const noexcept { return steps_; }
+    /// Losses as they came, and smoothed by an exponential mean of weight 0.98 that is corrected for its beginning.
+    const std::vector<double>& losses() const noexcept { return losses_; }
+    const std::vector<double>& smoothed() const noexcept { return smoothed_; }
+    /// The rate at which the smoothed loss falls most steeply over the logarithm of the rate (central differences, as
+    /// numpy.gradient), the first tenth aside, up to the least loss: what falls behind that has exploded before; 0 where fewer than 4 losses were
+    /// seen or none falls.
+    double suggestion() const noexcept;
+
+private:
+    double low_, high_, mean_ = 0, weight_ = 1, best_ = 0;
+    std::int64_t steps_;
+    std::vector<double> losses_, smoothed_;
+};
+
+/// Finds the size of batch with the best throughput: powers of two from 8 on, until one does not fit, is no longer faster by 3 %, or is
+/// larger than there is use for. Where 8 does not fit, it goes down to the first that does.
+class batch_finder {
+public:
+    struct trial {
+        std::int64_t batch = 0;
+        double samples_per_s = 0; ///< 0: it did not fit
+    };
+
+    /// `most`: the largest batch that there is use for, at least 1.
+    explicit batch_finder(std::int64_t most) noexcept : most_(most < 1 ? 1 : most) {}
+
+    /// The batch to try next; 0: enough was seen.
+    std::int64_t next() const noexcept;
+    /// Takes in how fast the batch of `next` was; 0: there was not the memory for it.
+    void add(double samples_per_s);
+    /// No further trials: the time is up.
+    void stop() noexcept { stopped_ = true; }
+
+    const std::vector<trial>& trials() const noexcept { return trials_; }
+    /// The smallest batch to which the next larger one added less than 3 %; 0 where none fitted.
+    std::int64_t best() const noexcept { return best_.batch; }
+
+private:
+    std::int64_t most_;
+    bool stopped_ = false;
+    trial best_;
+    std::vector<trial> trials_;
+};
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include <algorithm>
+#include <cmath>
+GRAFT_BEGIN_NAMESPACE
+
+GRAFT_INLINE bool early_stopping::update(double figure) noexcept {
+    const bool better = larger_is_better ? figure > best + min_delta : figure < best - min_delta;
+    if (figure == figure && (!any || better)) {
+        any = true;
+        best = figure;
+        bad_epochs = 0;
+    } else
+        ++bad_epochs;
+    return patience > 0 && bad_epochs >= patience;
+}
+
+GRAFT_INLINE double rate_finder::rate(std::int64_t i) const noexcept {
+    return low_ * std::pow(high_ / low_, static_cast<double>(i) / static_cast<double>(steps_ - 1));
+}
+
+GRAFT_INLINE bool rate_finder::add(double loss) {
+    if (!std::isfinite(loss)) return false;
+    losses_.push_back(loss);
+    weight_ *= 0.98;
+    mean_ = 0.98 * mean_ + 0.02 * loss;
+    smoothed_.push_back(mean_ / (1 - weight_));
+    if (losses_.size() == 1 || smoothed_.back() < best_) best_ = smoothed_.back();
+    return static_cast<std::int64_t>(losses_.size()) < steps_ && !(smoothed_.back() > 4 * best_);
+}
+
+GRAFT_INLINE double rate_finder::suggestion() const noexcept {
+    const std::size_t n = smoothed_.size();
+    if (n < 4) return 0;
+    double steepest = 0;
+    std::size_t at = n;
+    const std::size_t least = static_cast<std::size_t>(std::min_element(smoothed_.begin(), smoothed_.end()) - smoothed_.begin());
+    for (std::size_t i = n / 10; i <= least; ++i) {
+        const std::size_t before = i ? i - 1 : 0, after = i + 1 < n ? i + 1 : i;
+        const double slope = (smoothed_[after] - smoothed_[before]) / static_cast<double>(after - before);
+        if (slope < steepest) {
+            steepest = slope;
+            at = i;
+        }
+    }
+    return at < n ? rate(static_cast<std::int64_t>(at)) : 0;
+}
+
+GRAFT_INLINE std::int64_t batch_finder::next() const noexcept {
+    if (stopped_) return 0;
+    if (trials_.empty()) {
+        std::int64_t first = 8;
+        while (first > most_) first /= 2;
+        return first;
+    }
+    const trial& last = trials_.back();
+    if (last.samples_per_s <= 0) return best_.batch ? 0 : last.batch / 2;
+    const bool came_down = trials_.front().samples_per_s <= 0;
+    return came_down || best_.batch != last.batch || last.batch > most_ / 2 ? 0 : last.batch * 2;
+}
+
+GRAFT_INLINE void batch_finder::add(double samples_per_s) {
+    trials_.push_back({next(), samples_per_s});
+    if (samples_per_s > 0 && samples_per_s >= 1.03 * best_.samples_per_s) best_ = trials_.back();
+}
+
+GRAFT_END_NAMESPACE
+#endif
+// ---- graft/train/settings.hpp
+// The settings of training with their defaults in words: what `graft finetune --help` and the docs print.
+
+
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// One setting of training.
+struct training_setting {
+    std::string option;      ///< of the program, such as "--trunk-rate"
+    std::string field;       ///< of finetune_options; empty where only the program has it
+    std::string by_default;  ///< what holds where nothing is given
+    std::string what;        ///< a sentence
+};
+
+/// All settings that have a default, of fine-tuning, or of training `from_scratch`. The numbers are read off finetune_options and training_defaults.
+std::vector<training_setting> training_settings(bool from_scratch = false);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include <cmath>
+#include <cstdio>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// "0.003", or "1/30" where digits do not end.
+inline std::string setting_number(double value) {
+    char text[64];
+    const double parts = value > 0 ? 1 / value : 0;
+    const bool short_one = std::fabs(value * 1e6 - std::round(value * 1e6)) < 1e-6;
+    if (!short_one && std::fabs(parts - std::round(parts)) < 1e-9)
+        std::snprintf(text, sizeof text, "1/%.0f", parts);
+    else
+        std::snprintf(text, sizeof text, "%.6g", value);
+    for (char* c = text; *c; ++c)
+        if (*c == ',') *c = '.';  // of the locale
+    return text;
+}
+
+}  // namespace detail
+
+GRAFT_INLINE std::vector<training_setting> training_settings(bool from_scratch) {
+    using defaults = training_defaults;
+    const finetune_options o;
+    const auto number = [](double v) { return detail::setting_number(v); };
+    const std::string augmentation = text(default_augmentation());
+    schedule unwarmed = o.schedule;
+    unwarmed.warmup = 0;
+    const optimizer_options& p = o.step.optimizer;
+    const loss_options& l = o.step.loss;
+    std::vector<training_setting> all{
+        {"--epochs", "epochs", std::to_string(o.epochs), "Passes over the training part"},
+        {"--batch", "batch", from_scratch ? std::to_string(defaults::batch) : std::to_string(defaults::least_batch) + " to " + std::to_string(defaults::batch) + ", so that an epoch has " + std::to_string(defaults::updates) + " updates", "Pictures of one update, or auto: the fastest that fits"},
+    };
+    const std::string by_sgd = "; " + number(defaults::sgd_rate) + " with sgd";
+    if (from_scratch)
+        all.push_back({"--lr", "learning_rate", number(defaults::new_rate) + ", " + number(defaults::head_rate) + " for fewer than " + std::to_string(defaults::few_weights) + " weights" + by_sgd, "Learning rate"});
+    else {
+        all.push_back({"--lr", "learning_rate", number(defaults::head_rate) + by_sgd, "Learning rate of the head"});
+        all.push_back({"--trunk-rate", "trunk_rate", number(o.trunk_rate), "Learning rate of everything before the head, as a multiple of --lr"});
+        all.push_back({"--trunk-lr", "", "--trunk-rate times --lr", "The same as a rate of its own"});
+    }
+    const std::vector<training_setting> learning{
+        {"--rate", "rates", "none", "A factor on the rate of the weights whose names match, as REGEX=FACTOR; may be given again, the last match holds"},
+        {"--layer-decay", "layer_decay", number(o.layer_decay), "Each stage, counted from the head, learns at so many times the rate of the next"},
+        {"--optimizer", "step.optimizer.kind", name(p.kind), "sgd, adam or adamw"},
+        {"--momentum", "step.optimizer.momentum", number(p.momentum), "Of sgd"},
+        {"--nesterov", "step.optimizer.nesterov", p.nesterov ? "on" : "off", "Nesterov's momentum, of sgd"},
+        {"--weight-decay", "step.optimizer.weight_decay", number(defaults::adamw_decay) + " with adamw, else 0", "Weight decay, as torch.optim has it"},
+        {"--schedule", "schedule", text(unwarmed), "constant, step=EPOCHS:FACTOR, multistep=EPOCH/EPOCH:FACTOR, cosine, onecycle=PEAK:SHARE or plateau=FACTOR:PATIENCE"},
+        {"--warmup", "schedule.warmup", number(o.schedule.warmup) + "; 0 with onecycle", "Linear warm-up: a share of all steps below 1, else steps"},
+        {"--loss", "step.loss.kind", name(l.kind), "cross_entropy, bce_with_logits, focal, mse, l1 or huber"},
+        {"--label-smoothing", "step.loss.label_smoothing", number(std::round(static_cast<double>(defaults::label_smoothing) * 1e6) / 1e6) + " with cross_entropy and focal, else 0", "Share of the target that is spread over all classes"},
+        {"--class-weights", "step.loss.class_weights", "all 1", "balanced, or one weight for each class: W1:W2:..."},
+        {"--focal-gamma", "step.loss.gamma", number(static_cast<double>(l.gamma)), "Of the focal loss"},
+        {"--teacher", "teacher", "none", "A model of the same classes whose answers are learnt too"},
+        {"--distillation", "step.loss.distillation", number(static_cast<double>(defaults::distillation)) + " with a teacher", "Share of the teacher's part in the loss"},
+        {"--temperature", "step.loss.temperature", number(static_cast<double>(l.temperature)), "Of distillation"},
+        {"--clip-norm", "step.optimizer.clip_norm", p.clip_norm > 0 ? number(p.clip_norm) : "not", "Scale gradients down to this norm"},
+        {"--patience", "patience", o.patience > 0 ? std::to_string(o.patience) : "never", "Stop after so many epochs without a better score"},
+    };
+    all.insert(all.end(), learning.begin(), learning.end());
+    if (!from_scratch) {
+        all.push_back({"--freeze", "freeze", o.freeze, "none, trunk, a number of stages counted from the input, or a regular expression on weight names"});
+        all.push_back({"--unfreeze-epoch", "unfreeze_epoch", "1/" + std::to_string(defaults::head_alone) + " of the epochs; 0 where the trunk is frozen", "The head learns alone for the first N epochs, then the trunk joins"});
+    }
+    const std::vector<training_setting> rest{
+        {"--batch-norm", "step.batch_norm", o.step.batch_norm ? "train" : "frozen", "train: by the batch's statistics; frozen: by the running ones"},
+        {"--ema", "step.optimizer.ema_decay", from_scratch ? "0: none" : number(defaults::ema), "Keep a running average of the weights, such as 0.999, and score and save that"},
+        {"--preprocess", "preprocessing", from_scratch ? "the architecture's" : "the model's own; else the one of the named that suits its features best", "How pictures become tensors"},
+        {"--augment", "augmentation", from_scratch ? "crops and flips; for lenet none" : augmentation + "; none where the trunk is frozen", "Random changes of training pictures, or none"},
+        {"--mixup", "augmentation.mixup", "0: none", "MixUp of whole batches, Beta(ALPHA, ALPHA)"},
+        {"--cutmix", "augmentation.cutmix", "0: none", "CutMix of whole batches, Beta(ALPHA, ALPHA)"},
+        {"--validation", "", number(dataset_options().validation_fraction), "Share held out of each class where the data bring no validation part"},
+        {"--workers", "workers", o.workers > 0 ? std::to_string(o.workers) : "as --threads", "Threads that load pictures"},
+        {"--cache", "cache", "none", "Keep decoded pictures there between epochs and runs"},
+        {"--bad-share", "bad_share", number(o.bad_share) + ", and one at least", "Share of the pictures that may be unreadable"},
+        {"--checkpoint-every", "checkpoint_seconds", number(o.checkpoint_seconds), "Seconds between checkpoints, at most 30"},
+        {"--max-ram", "max_ram", o.max_ram > 0 ? std::to_string(o.max_ram) : "as it comes", "What a step may take, such as 512M or 2G"},
+        {"--shards", "step.shards", std::to_string(o.step.shards), "Parts of the fixed tree that sums over a batch are added in; a power of two"},
+        {"--seed", "seed", std::to_string(o.seed), "Seed of everything random"},
+    };
+    all.insert(all.end(), rest.begin(), rest.end());
+    return all;
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_TENSORBOARD_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_TENSORBOARD_HPP
+// ---- graft/train/tensorboard.hpp
+// TensorBoard's event files: scalars and pictures as TFRecords of Event messages (tensorflow/core/util/event.proto).
+
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// Writes one event file. Each event is flushed as a whole, so that a running TensorBoard shows it and a killed run loses none.
+class event_writer {
+public:
+    /// A new file in a folder that exists: "events.out.tfevents.<seconds>.graft" and a number where that is taken. `first_step` >
+    /// 0 tells TensorBoard to forget what earlier files of the folder say about that step and later ones: a resumed run. Errors:
+    /// file.write.
+    static result<event_writer> open(const std::string& folder, double wall_time, std::int64_t first_step = 0);
+
+    /// A figure; names with '/' are grouped by what stands before it. `wall_time` in seconds since 1970. Errors: file.write.
+    status scalar(const std::string& name, std::int64_t step, double value, double wall_time);
+    /// A PNG file as a picture of `height` x `width` with 1 (gray) or 3 channels.
+    status picture(const std::string& name, std::int64_t step, const std::string& png, std::int64_t height, std::int64_t width,
+                   int channels, double wall_time);
+    status close() { return file_.close(); }
+    const std::string& path() const noexcept { return file_.path(); }
+
+private:
+    status record(const std::vector<std::uint8_t>& event);
+
+    detail::log_file file_;
+};
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+#include <cerrno>
+#include <cstring>
+#if !defined(_WIN32)
+#include <fcntl.h>
+#include <unistd.h>
+#endif
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// A CRC that may be stored beside what it is the CRC of, as TensorFlow masks it.
+inline std::uint32_t masked_crc32c(const void* bytes, std::size_t n) noexcept {
+    const std::uint32_t crc = crc32c(0, bytes, n);
+    return (crc >> 15 | crc << 17) + 0xa282ead8u;
+}
+
+inline wire_writer begin_event(std::vector<std::uint8_t>& out, double wall_time, std::int64_t step) {
+    wire_writer w(out);
+    w.tag(1, 1);
+    w.raw(&wall_time, sizeof wall_time);
+    if (step) w.integer(2, step);
+    return w;
+}
+
+// A file that did not exist: whoever logs into the same folder in the same second has one of their own.
+inline std::FILE* make_event_file(const std::string& base, std::string& path) {
+    for (int i = 0; i < 1000; ++i) {
+        char number[16] = "";
+        if (i) std::snprintf(number, sizeof number, ".%03d", i);
+        path = base + number;
+#if defined(_WIN32)
+        if (std::FILE* there = std::fopen(path.c_str(), "rb")) {
+            std::fclose(there);
+            continue;
+        }
+        return std::fopen(path.c_str(), "wb");
+#else
+        const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (descriptor >= 0) return ::fdopen(descriptor, "wb");
+        if (errno != EEXIST) return nullptr;
+#endif
+    }
+    return nullptr;
+}
+
+} // namespace detail
+
+GRAFT_INLINE result<event_writer> event_writer::open(const std::string& folder, double wall_time, std::int64_t first_step) {
+    event_writer made;
+    const std::string seconds = std::to_string(static_cast<std::int64_t>(wall_time));
+    std::string path;
+    std::FILE* const file = detail::make_event_file(folder + "/events.out.tfevents." + seconds + ".graft", path);
+    if (!file) return fail(errc::file_write, path, std::strerror(errno));
+    made.file_ = {file, path};
+    std::vector<std::uint8_t> event;
+    detail::begin_event(event, wall_time, 0).text(3, "brain.Event:2");
+    GRAFT_TRY(made.record(event));
+    if (first_step > 0) {
+        event.clear();
+        wire_writer w = detail::begin_event(event, wall_time, first_step);
+        const std::size_t log = w.begin(7); // session_log
+        w.integer(1, 1);                    // START: older events from this step on are void
+        w.end(log);
+        GRAFT_TRY(made.record(event));
+    }
+    return made;
+}
+
+// A TFRecord: length, its CRC, the bytes, their CRC.
+GRAFT_INLINE status event_writer::record(const std::vector<std::uint8_t>& event) {
+    std::vector<std::uint8_t> out;
+    wire_writer w(out);
+    const std::uint64_t size = event.size();
+    const std::uint32_t size_crc = detail::masked_crc32c(&size, sizeof size),
+                        crc = detail::masked_crc32c(event.data(), event.size());
+    w.raw(&size, sizeof size);
+    w.raw(&size_crc, sizeof size_crc);
+    w.raw(event.data(), event.size());
+    w.raw(&crc, sizeof crc);
+    return file_.write(out.data(), out.size());
+}
+
+GRAFT_INLINE status event_writer::scalar(const std::string& name, std::int64_t step, double value, double wall_time) {
+    std::vector<std::uint8_t> event;
+    wire_writer w = detail::begin_event(event, wall_time, step);
+    const std::size_t summary = w.begin(5), entry = w.begin(1);
+    w.text(1, name);
+    w.real(2, static_cast<float>(value));
+    w.end(entry);
+    w.end(summary);
+    return record(event);
+}
+
+GRAFT_INLINE status event_writer::picture(const std::string& name, std::int64_t step, const std::string& png, std::int64_t height,
+                                          std::int64_t width, int channels, double wall_time) {
+    std::vector<std::uint8_t> event;
+    wire_writer w = detail::begin_event(event, wall_time, step);
+    const std::size_t summary = w.begin(5), entry = w.begin(1);
+    w.text(1, name);
+    const std::size_t image = w.begin(4);
+    w.integer(1, height);
+    w.integer(2, width);
+    w.integer(3, channels);
+    w.text(4, png);
+    w.end(image);
+    w.end(entry);
+    w.end(summary);
+    return record(event);
 }
 
 GRAFT_END_NAMESPACE
@@ -25175,7 +30552,7 @@ void describe_classifier(graph& g, const std::vector<std::string>& classes, cons
 
 /// Runs a picture through the network, keeps it and the answer as `graft.golden`, writes the file, and holds what was written against the
 /// sample by loading it again. Errors: file.write, op.value (what was written answers otherwise), those of loading and running.
-status write_verified_model(graph& g, const tensor& picture, const std::string& path, int threads);
+status write_verified_model(graph& g, const tensor& picture, const std::string& path, int threads, op_table operators = {nullptr, 0});
 
 namespace detail {
 
@@ -25191,6 +30568,8 @@ public:
     // Makes the folder and opens the logs; lines of steps after `step` are of a run that was cut off, and go.
     status open(std::int64_t step, double wall_time);
     status log(const char* split, std::int64_t step, std::int64_t epoch, const named_numbers& figures, double wall_time);
+    // For TensorBoard; a picture without sides is none.
+    status log_picture(const char* name, std::int64_t step, const image& picture, double wall_time);
     status close();
 
 private:
@@ -25204,7 +30583,6 @@ private:
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
-
 
 GRAFT_BEGIN_NAMESPACE
 
@@ -25230,7 +30608,8 @@ GRAFT_INLINE void describe_classifier(graph& g, const std::vector<std::string>& 
     put("graft.preprocess", text(complete_spec));
 }
 
-GRAFT_INLINE status write_verified_model(graph& g, const tensor& picture, const std::string& path, int threads) {
+GRAFT_INLINE status write_verified_model(graph& g, const tensor& picture, const std::string& path, int threads, op_table operators) {
+    const load_options how = on_device(nullptr, operators);
     const auto answer = [&](const model& m, golden_sample& sample) -> status {
         session run(m, {threads, nullptr});
         std::vector<named_tensor> out;
@@ -25244,7 +30623,7 @@ GRAFT_INLINE status write_verified_model(graph& g, const tensor& picture, const 
         if (sample.input_name.empty() && !g.values[static_cast<std::size_t>(id)].constant) sample.input_name = g.values[static_cast<std::size_t>(id)].name;
     sample.input = picture;
     model before, after;
-    GRAFT_TRY_ASSIGN(before, load(g));
+    GRAFT_TRY_ASSIGN(before, load(g, how));
     GRAFT_TRY(answer(before, sample));
     std::string text;
     GRAFT_TRY_ASSIGN(text, encode_golden(sample));
@@ -25253,7 +30632,7 @@ GRAFT_INLINE status write_verified_model(graph& g, const tensor& picture, const 
         if (entry.first == golden_key) entry.second = text, there = true;
     if (!there) g.metadata.emplace_back(golden_key, std::move(text));
     GRAFT_TRY(write_onnx_file(g, path));
-    GRAFT_TRY_ASSIGN(after, load(path));
+    GRAFT_TRY_ASSIGN(after, load(path, how));
     golden_sample again = sample;
     GRAFT_TRY(answer(after, again));
     return check_golden(sample, again.output);
@@ -25274,6 +30653,12 @@ inline status training_files::log(const char* split, std::int64_t step, std::int
     for (const auto& f : figures) GRAFT_TRY(events_.scalar(f.first + "/" + split, step, f.second, wall_time));
     return {};
 }
+inline status training_files::log_picture(const char* name, std::int64_t step, const image& picture, double wall_time) {
+    if (!wanted() || !picture) return {};
+    std::string png;
+    GRAFT_TRY_ASSIGN(png, encode_png(picture));
+    return events_.picture(name, step, png, picture.height, picture.width, picture.channels, wall_time);
+}
 inline status training_files::close() {
     if (!wanted()) return {};
     GRAFT_TRY(log_.close());
@@ -25284,3 +30669,180 @@ inline status training_files::close() {
 GRAFT_END_NAMESPACE
 #endif
 #endif
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_TRAINING_PICTURES_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_TRAINING_PICTURES_HPP
+// ---- graft/train/training_pictures.hpp
+// Pictures of how a network does: its confusion matrix, and what it is most wrong about. TensorBoard gets them at the end of a run.
+
+
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// The pictures that were answered wrongly, at most `most` of them, those with the highest loss first.
+std::vector<scored_picture> most_wrong(const evaluation_result& scored, std::size_t most);
+
+/// The confusion matrix, RGB: rows are the true classes, columns what they were taken for; green is right, orange wrong, the stronger the larger
+/// the share of the row. Up to 60 classes have their names (their numbers where a name is not Latin), up to 25 their counts. Errors:
+/// labels.count (`classes` and the metrics disagree), usage (more than 4096 classes, one pixel each), memory.oom.
+result<image> confusion_image(const classification_metrics& metrics, const std::vector<std::string>& classes);
+
+/// A sheet of pictures of a dataset with what they are and what they were taken for, RGB, four in a row. Those that cannot be read are left
+/// out; no picture at all is an image without sides. Errors: data.label_range, memory.oom.
+result<image> wrong_pictures_image(const dataset& data, const std::vector<scored_picture>& wrong);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+constexpr color ink_color = {29, 33, 37}, paper_color = {255, 255, 255}, right_color = {42, 138, 99}, wrong_color = {212, 89, 31};
+
+inline color mixed(color strong, double strength) noexcept {
+    const auto part = [strength](std::uint8_t c) { return static_cast<std::uint8_t>(std::lround(255 + strength * (c - 255))); };
+    return {part(strong.red), part(strong.green), part(strong.blue)};
+}
+
+// Where the parts of a confusion matrix lie in its picture.
+struct matrix_layout {
+    std::int64_t classes, cell, names; // names: pixels on the left and above; 0: none
+    bool counts;
+    explicit matrix_layout(const classification_metrics& m, const std::vector<std::string>& drawn) : classes(m.classes()) {
+        std::int64_t most = 1;
+        for (std::int64_t t = 0; t < classes && classes <= 25; ++t)
+            for (std::int64_t p = 0; p < classes; ++p) most = std::max(most, m.confusion(t, p));
+        const auto digits = static_cast<std::int64_t>(std::to_string(most).size());
+        counts = classes <= 25;
+        cell = counts ? std::max<std::int64_t>(classes <= 12 ? 40 : 28, digits * font_width + 6) : std::max<std::int64_t>(1, (classes <= 60 ? 900 : 1024) / classes);
+        int longest = 0;
+        for (const std::string& name : drawn) longest = std::max(longest, letters_in(name));
+        names = classes <= 60 ? longest * font_width + 8 : 0;
+    }
+    std::int64_t top() const noexcept { return names + font_height + 8; }
+    std::int64_t left() const noexcept { return names + 4; }
+};
+
+// Text that is read from below: drawn from the left to the right, then turned.
+inline status draw_upward(image& to, std::int64_t bottom, std::int64_t left, const std::string& text) {
+    image line;
+    GRAFT_TRY_ASSIGN(line, image::make(font_height, std::max(1, letters_in(text) * font_width), 3));
+    fill(line, 0, 0, line.height, line.width, paper_color);
+    draw_text(line, 0, 0, text, ink_color);
+    GRAFT_TRY_ASSIGN(line, orient(line, 8));
+    paste(to, bottom - line.height, left, line);
+    return {};
+}
+
+inline void draw_confusion_cell(image& to, const matrix_layout& at, std::int64_t truth, std::int64_t predicted, std::int64_t count, std::int64_t support) {
+    const std::int64_t gap = at.cell >= 8 ? 1 : 0, y = at.top() + truth * at.cell, x = at.left() + predicted * at.cell;
+    const double share = support ? static_cast<double>(count) / static_cast<double>(support) : 0, strength = count ? 0.12 + 0.88 * std::sqrt(share) : 0;
+    const color c = count ? mixed(truth == predicted ? right_color : wrong_color, strength) : color{244, 244, 242};
+    fill(to, y, x, at.cell - gap, at.cell - gap, c);
+    if (!at.counts || !count) return;
+    const std::string text = std::to_string(count);
+    draw_text(to, y + (at.cell - gap - font_height) / 2, x + (at.cell - gap - static_cast<std::int64_t>(text.size()) * font_width) / 2 + 1, text,
+              strength > 0.6 ? paper_color : ink_color);
+}
+
+} // namespace detail
+
+GRAFT_INLINE std::vector<scored_picture> most_wrong(const evaluation_result& scored, std::size_t most) {
+    std::vector<scored_picture> wrong;
+    for (const scored_picture& p : scored.pictures)
+        if (p.label != p.predicted) wrong.push_back(p);
+    std::stable_sort(wrong.begin(), wrong.end(), [](const scored_picture& a, const scored_picture& b) { return a.loss > b.loss; });
+    if (wrong.size() > most) wrong.resize(most);
+    return wrong;
+}
+
+GRAFT_INLINE result<image> confusion_image(const classification_metrics& metrics, const std::vector<std::string>& classes) {
+    const std::int64_t n = metrics.classes();
+    if (static_cast<std::int64_t>(classes.size()) != n)
+        return fail(errc::labels_count, "confusion matrix", std::to_string(classes.size()) + " names for " + std::to_string(n) + " classes");
+    if (n < 1 || n > 4096) return fail(errc::usage, "confusion matrix", "a picture has room for 1 to 4096 classes, not " + std::to_string(n));
+    std::vector<std::string> drawn;
+    for (std::size_t i = 0; i < classes.size(); ++i) drawn.push_back(detail::cut_text(detail::drawn_name(classes[i], static_cast<std::int64_t>(i)), 18));
+    const detail::matrix_layout at(metrics, drawn);
+    const std::string title = "rows: true, columns: predicted";
+    const std::int64_t side = n * at.cell;
+    image made;
+    GRAFT_TRY_ASSIGN(made, image::make(at.top() + side + 4, std::max(at.left() + side + 4, static_cast<std::int64_t>(title.size()) * detail::font_width + 8), 3));
+    detail::fill(made, 0, 0, made.height, made.width, detail::paper_color);
+    detail::draw_text(made, 2, 4, title, {102, 112, 121});
+    for (std::int64_t t = 0; t < n; ++t) {
+        if (at.names) {
+            const std::string& name = drawn[static_cast<std::size_t>(t)];
+            const std::int64_t middle = t * at.cell + (at.cell - detail::font_height) / 2;
+            detail::draw_text(made, at.top() + middle, at.left() - 4 - detail::letters_in(name) * detail::font_width, name, detail::ink_color);
+            GRAFT_TRY(detail::draw_upward(made, at.top() - 3, at.left() + middle, name));
+        }
+        const std::int64_t support = metrics.score(t).support;
+        for (std::int64_t p = 0; p < n; ++p) detail::draw_confusion_cell(made, at, t, p, metrics.confusion(t, p), support);
+    }
+    return made;
+}
+
+GRAFT_INLINE result<image> wrong_pictures_image(const dataset& data, const std::vector<scored_picture>& wrong) {
+    constexpr std::int64_t across = 4, side = 208, gap = 8;
+    std::vector<image> cards;
+    for (const scored_picture& w : wrong) {
+        const auto classes = static_cast<std::int64_t>(data.classes().size());
+        if (w.index < 0 || w.index >= data.size() || w.label < 0 || w.label >= classes || w.predicted < 0 || w.predicted >= classes)
+            return fail(errc::data_label_range, "picture " + std::to_string(w.index), "it or its class is none of the dataset's");
+        auto read = data.read(w.index);
+        if (!read.ok()) continue;
+        const image& whole = read.value();
+        const double scale = static_cast<double>(side) / static_cast<double>(std::max(whole.height, whole.width));
+        const auto scaled = [scale](std::int64_t v) { return std::max<std::int64_t>(1, std::llround(static_cast<double>(v) * scale)); };
+        image small, card;
+        // Small pictures show their pixels.
+        GRAFT_TRY_ASSIGN(small, resize(whole, scaled(whole.height), scaled(whole.width), scale > 1 ? filter::nearest : filter::bilinear));
+        GRAFT_TRY_ASSIGN(card, image::make(side, side, 3));
+        detail::fill(card, 0, 0, side, side, {244, 244, 242});
+        detail::paste(card, (side - small.height) / 2, (side - small.width) / 2, small);
+        const auto name = [&data](std::int32_t c) { return detail::drawn_name(data.classes()[static_cast<std::size_t>(c)], c); };
+        char share[32];
+        std::snprintf(share, sizeof share, " %.0f %%", 100 * static_cast<double>(w.probability));
+        const int room = static_cast<int>((side - 8) / detail::font_width - static_cast<std::int64_t>(std::strlen(share)));
+        GRAFT_TRY_ASSIGN(card, detail::with_caption(card, {name(w.label), detail::cut_text("taken for " + name(w.predicted), room) + share}));
+        cards.push_back(std::move(card));
+    }
+    if (cards.empty()) return image();
+    const auto count = static_cast<std::int64_t>(cards.size()), columns = std::min(count, across), rows = (count + across - 1) / across;
+    image made;
+    GRAFT_TRY_ASSIGN(made, image::make(gap + rows * (cards[0].height + gap), gap + columns * (side + gap), 3));
+    detail::fill(made, 0, 0, made.height, made.width, detail::paper_color);
+    for (std::int64_t i = 0; i < count; ++i)
+        detail::paste(made, gap + i / across * (cards[0].height + gap), gap + i % across * (side + gap), cards[static_cast<std::size_t>(i)]);
+    return made;
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+// ---- graft/macros_end.inl
+// Brings back what macros_begin.inl has set aside.
+#pragma pop_macro("I")
+#pragma pop_macro("abs")
+#pragma pop_macro("border")
+#pragma pop_macro("check")
+#pragma pop_macro("columns")
+#pragma pop_macro("far")
+#pragma pop_macro("lines")
+#pragma pop_macro("max")
+#pragma pop_macro("min")
+#pragma pop_macro("near")
+#pragma pop_macro("newline")
+#pragma pop_macro("round")
+#pragma pop_macro("slots")
+#pragma pop_macro("small")
+#pragma pop_macro("word")
+#pragma pop_macro("GRAFT_MACROS_ASIDE")
