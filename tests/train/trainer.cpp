@@ -371,6 +371,7 @@ TEST_CASE("A run on uneven classes tells balanced accuracy, and which class its 
     CHECK(heard.count("the best network never answers \"b\", \"c\" (top-1 60.0 %, balanced 33.3 %); the classes are uneven: --class-weights balanced") == 1);
     // Who has asked for weights is not told to.
     o.step.loss.class_weights = {0.1f, 1, 1};
+    o.out = folder.path + "/weighed";
     listener weighed;
     REQUIRE(graft::train(network, data, o, weighed).ok());
     CHECK(weighed.count("never answers") == 1);
