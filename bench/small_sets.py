@@ -8,7 +8,7 @@
       trains by graft with its defaults and with each of the named options, and with --torch by PyTorch; one row a way, one column a set: the mean top-1
       of the last epoch and of the best epoch, the mean balanced accuracy of the last one. With --folds nothing but `train` is read: each seed holds a
       fifth of it out and scores by that, so that options are not chosen by the pictures that they are compared on afterwards.
-PyTorch's recipe is torchvision's transfer-learning tutorial: a new Linear head, everything learns, SGD 0.001 with momentum 0.9, batch 4, the rate a
+PyTorch's recipes are those of torchvision's transfer-learning tutorial: a new Linear head, everything learns or the head alone, SGD 0.001 with momentum 0.9, batch 4, the rate a
 tenth after 7 epochs, RandomResizedCrop and a flip; --torch-epochs as many as graft's 10 unless told. The network comes by onnx2torch. Needs numpy and
 Pillow, --torch also torch, torchvision, onnx and onnx2torch."""
 import argparse
@@ -113,7 +113,7 @@ def graft_run(a, data, options, seed):
         return history[-1], max(history), float(np.mean(np.diag(confusion) / confusion.sum(1)))
 
 
-def torch_run(a, data, seed):
+def torch_run(a, data, seed, head_alone):
     import onnx
     import onnx2torch
     import torch
@@ -143,11 +143,12 @@ def torch_run(a, data, seed):
         f = features["x"]
         return head(f.mean((2, 3)) if f.dim() == 4 else f)
 
-    optimizer = torch.optim.SGD(list(trunk.parameters()) + list(head.parameters()), lr=0.001, momentum=0.9)
+    learning = list(head.parameters()) + ([] if head_alone else list(trunk.parameters()))
+    optimizer = torch.optim.SGD(learning, lr=0.001, momentum=0.9)
     schedule = torch.optim.lr_scheduler.StepLR(optimizer, 7, 0.1)
     history, rows = [], []
     for _ in range(a.torch_epochs):
-        trunk.train()
+        trunk.train(not head_alone)
         for x, y in torch.utils.data.DataLoader(parts["train"], 4, shuffle=True):
             if len(x) < 2:
                 continue  # batch norm needs two
@@ -169,12 +170,12 @@ def run(a):
     sets = a.sets.split(",") if a.sets else sorted(os.listdir(a.folder))
     seeds = [int(s) for s in a.seeds.split(",")]
     print("| " + os.path.basename(a.model) + " | " + " | ".join(sets) + " |\n| --- |" + " --- |" * len(sets), flush=True)
-    for name, options in ways + ([("PyTorch", None)] if a.torch and not a.folds else []):
+    for name, options in ways + ([("PyTorch", False), ("PyTorch, head alone", True)] if a.torch and not a.folds else []):
         cells = []
         begin = time.time()
         for s in sets:
             data = os.path.join(a.folder, s)
-            found = np.array([torch_run(a, data, seed) if options is None else graft_run(a, data, options, seed) for seed in seeds])
+            found = np.array([torch_run(a, data, seed, options) if isinstance(options, bool) else graft_run(a, data, options, seed) for seed in seeds])
             last, best, even = 100 * found.mean(0)
             cells.append(f"{last:.1f} / {best:.1f}" + ("" if np.isnan(even) else f" / {even:.1f}"))
         print(f"| {name} | " + " | ".join(cells) + f" | <!-- {time.time() - begin:.0f} s -->", flush=True)
