@@ -102,6 +102,8 @@
 #define INPUT @INPUT
 #define OUTPUT @OUTPUT
 #define DEFAULT @DEFAULT
+#undef unix
+#undef linux
 #define unix @unix
 #define linux @linux
 // Checks and logs of many projects
