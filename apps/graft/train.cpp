@@ -45,7 +45,7 @@ public:
         screen_.note("memory:  a step of " + plural(with_.batch, "picture", "pictures") + " takes " + bytes_text(memory.total()) +
                      ": " + parts);
     }
-    graft::verdict on_step(const graft::trainer_progress& p) override {
+    graft::training_verdict on_step(const graft::trainer_progress& p) override {
         if (scoring_ && !epoch_) figures.features_seconds += (now_ms() - scoring_since_) / 1e3;
         scoring_ = false;
         if (p.steps > 0)
@@ -73,7 +73,7 @@ public:
         at.gpu = gpu_.latest();
         screen_.update(at);
     }
-    graft::verdict on_epoch(const graft::epoch_record& r) override {
+    graft::training_verdict on_epoch(const graft::epoch_record& r) override {
         if (scoring_) figures.scored_seconds += (now_ms() - scoring_since_) / 1e3;
         scoring_ = false;
         epoch_summary done;
@@ -122,7 +122,7 @@ public:
     bool uneven = false; ///< whether the classes that are scored by are
 
 private:
-    graft::verdict judged() const { return interrupt_ && interrupt_->caught() ? graft::verdict::stop : graft::verdict::go_on; }
+    graft::training_verdict judged() const { return interrupt_ && interrupt_->caught() ? graft::training_verdict::stop : graft::training_verdict::go_on; }
     void warn_if_waiting(const graft::epoch_record& r) {
         // A quarter of an epoch, and not of one that is over at once.
         if (waiting_told_ || !with_.step.on || r.wait_share < 0.25 || r.wait_share * r.seconds < 1) return;

@@ -157,7 +157,7 @@ struct training_network;
 struct training_result;
 struct epoch_record;
 class training_observer;
-enum class verdict : std::uint8_t;
+enum class training_verdict : std::uint8_t;
 
 // What came of it.
 class classification_metrics;

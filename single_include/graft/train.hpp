@@ -26316,7 +26316,7 @@ struct epoch_record {
 };
 
 /// Whether a run goes on.
-enum class verdict : std::uint8_t { go_on, stop };
+enum class training_verdict : std::uint8_t { go_on, stop };
 
 /// Is told what happens, and may end the run. Called from the thread that trains. A run that is stopped writes its checkpoint and ends without
 /// an error, see training_result::stopped; `resume` goes on from there to the bytes of one that was not.
@@ -26324,9 +26324,9 @@ class training_observer {
 public:
     inline virtual ~training_observer() {}
     inline virtual void on_start(const step_memory&, std::int64_t) {}  ///< what a step needs, and how many weights learn
-    inline virtual verdict on_step(const trainer_progress&) { return verdict::go_on; }
+    inline virtual training_verdict on_step(const trainer_progress&) { return training_verdict::go_on; }
     inline virtual void on_validation(std::int64_t, std::int64_t) {}   ///< pictures done, of how many
-    inline virtual verdict on_epoch(const epoch_record&) { return verdict::go_on; }
+    inline virtual training_verdict on_epoch(const epoch_record&) { return training_verdict::go_on; }
     /// May add figures of the epoch's training, such as what a device did, to what metrics.jsonl and TensorBoard get.
     inline virtual void add_figures(named_numbers&) {}
     inline virtual void on_note(const std::string&) {}                 ///< what was done to the network before it learns
@@ -27393,7 +27393,7 @@ private:
             p.seconds_left = p.images_per_s > 0 ? left / p.images_per_s : 0;
             p.wait_share = elapsed > 0 ? (source_->waited() - waited_before) / elapsed : 0;
             p.head_alone = head_alone_;
-            if (observer_.on_step(p) == verdict::stop) {
+            if (observer_.on_step(p) == training_verdict::stop) {
                 count_work();
                 result_.stopped = true;
                 return save();
@@ -27498,7 +27498,7 @@ private:
         GRAFT_TRY(unfreeze());
         GRAFT_TRY(log_epoch(r));
         GRAFT_TRY(save());
-        result_.stopped = observer_.on_epoch(r) == verdict::stop && position_.epoch < o_.epochs && !stopped_;
+        result_.stopped = observer_.on_epoch(r) == training_verdict::stop && position_.epoch < o_.epochs && !stopped_;
         return {};
     }
 

@@ -79,9 +79,9 @@ public:
     std::vector<std::string> notes;
     std::vector<graft::epoch_record> epochs;
     void on_note(const std::string& text) override { notes.push_back(text); }
-    graft::verdict on_epoch(const graft::epoch_record& r) override {
+    graft::training_verdict on_epoch(const graft::epoch_record& r) override {
         epochs.push_back(r);
-        return graft::verdict::go_on;
+        return graft::training_verdict::go_on;
     }
 };
 

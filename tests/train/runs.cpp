@@ -68,8 +68,8 @@ TEST_CASE("A model is written only beside a checkpoint to go on from") {
 TEST_CASE("A run that its observer stops keeps a checkpoint and goes on to the bytes of one that was not") {
     struct stopper final : graft::training_observer {
         std::int64_t steps = 0, epochs = 0;  // left
-        inline graft::verdict on_step(const graft::trainer_progress&) override { return --steps == 0 ? graft::verdict::stop : graft::verdict::go_on; }
-        inline graft::verdict on_epoch(const graft::epoch_record&) override { return --epochs == 0 ? graft::verdict::stop : graft::verdict::go_on; }
+        inline graft::training_verdict on_step(const graft::trainer_progress&) override { return --steps == 0 ? graft::training_verdict::stop : graft::training_verdict::go_on; }
+        inline graft::training_verdict on_epoch(const graft::epoch_record&) override { return --epochs == 0 ? graft::training_verdict::stop : graft::training_verdict::go_on; }
     };
     const made_folder folder;
     put_pictures(folder);

@@ -16,11 +16,11 @@ namespace {
 class killer final : public graft::training_observer {
 public:
     explicit killer(int steps) : left_(steps) {}
-    inline graft::verdict on_step(const graft::trainer_progress&) override {
+    inline graft::training_verdict on_step(const graft::trainer_progress&) override {
 #if !defined(_WIN32)
         if (--left_ == 0) ::_exit(7);
 #endif
-        return graft::verdict::go_on;
+        return graft::training_verdict::go_on;
     }
 
 private:

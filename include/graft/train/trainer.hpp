@@ -83,7 +83,7 @@ struct epoch_record {
 };
 
 /// Whether a run goes on.
-enum class verdict : std::uint8_t { go_on, stop };
+enum class training_verdict : std::uint8_t { go_on, stop };
 
 /// Is told what happens, and may end the run. Called from the thread that trains. A run that is stopped writes its checkpoint and ends without
 /// an error, see training_result::stopped; `resume` goes on from there to the bytes of one that was not.
@@ -91,9 +91,9 @@ class training_observer {
 public:
     inline virtual ~training_observer() {}
     inline virtual void on_start(const step_memory&, std::int64_t) {}  ///< what a step needs, and how many weights learn
-    inline virtual verdict on_step(const trainer_progress&) { return verdict::go_on; }
+    inline virtual training_verdict on_step(const trainer_progress&) { return training_verdict::go_on; }
     inline virtual void on_validation(std::int64_t, std::int64_t) {}   ///< pictures done, of how many
-    inline virtual verdict on_epoch(const epoch_record&) { return verdict::go_on; }
+    inline virtual training_verdict on_epoch(const epoch_record&) { return training_verdict::go_on; }
     /// May add figures of the epoch's training, such as what a device did, to what metrics.jsonl and TensorBoard get.
     inline virtual void add_figures(named_numbers&) {}
     inline virtual void on_note(const std::string&) {}                 ///< what was done to the network before it learns

@@ -270,7 +270,7 @@ private:
             p.seconds_left = p.images_per_s > 0 ? left / p.images_per_s : 0;
             p.wait_share = elapsed > 0 ? (source_->waited() - waited_before) / elapsed : 0;
             p.head_alone = head_alone_;
-            if (observer_.on_step(p) == verdict::stop) {
+            if (observer_.on_step(p) == training_verdict::stop) {
                 count_work();
                 result_.stopped = true;
                 return save();
@@ -375,7 +375,7 @@ private:
         GRAFT_TRY(unfreeze());
         GRAFT_TRY(log_epoch(r));
         GRAFT_TRY(save());
-        result_.stopped = observer_.on_epoch(r) == verdict::stop && position_.epoch < o_.epochs && !stopped_;
+        result_.stopped = observer_.on_epoch(r) == training_verdict::stop && position_.epoch < o_.epochs && !stopped_;
         return {};
     }
 
