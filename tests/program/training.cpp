@@ -290,6 +290,38 @@ TEST_CASE("evaluate matches folders to classes by name and refuses those that th
     CHECK(contains(refused.err, "\"zebra\" is none of the model's 8 classes"));
 }
 
+TEST_CASE("evaluate leaves out what cannot be read as --bad-share allows, and tells of classes that are uneven or never answered") {
+    made_folder folder;
+    put_demo_pictures(folder, {"tree", "boat"});
+    folder.put("val/boat/broken.png", "\x89PNG\r\n\x1a\n and no more");
+    const std::string run = "evaluate " + demo + " " + folder.path + "/val";
+    const done scored = graft_program(run + " --json"); // a single one stops nothing
+    REQUIRE(scored.code == 0);
+    CHECK(scored.number("images") == 4);
+    CHECK(scored.number("bad_images") == 1);
+    CHECK(scored.number("balanced_accuracy") == 1);
+    CHECK(scored.number("majority") == 0.5);
+    CHECK(scored.has("\"never_predicted\":[]"));
+    CHECK(contains(scored.err, "broken.png"));
+    folder.put("val/boat/broken-2.png", "");
+    const done refused = graft_program(run);
+    CHECK(refused.code == 1);
+    CHECK(refused.refused("data.too_many_bad"));
+    CHECK(contains(refused.last(), "--bad-share "));
+    CHECK(graft_program(run + " --bad-share 0.4").has("2 could not be read"));
+    // Two of three that are called trees are suns.
+    for (const char* number : {"1", "2"})
+        folder.put(std::string("uneven/tree/") + number + ".png", file_contents(std::string(GRAFT_SOURCE_DIR) + "/apps/graft/demo/pictures/sun-" + number + ".png"));
+    folder.put("uneven/tree/3.png", file_contents(GRAFT_SOURCE_DIR "/apps/graft/demo/pictures/tree-1.png"));
+    folder.put("uneven/boat/1.png", file_contents(GRAFT_SOURCE_DIR "/apps/graft/demo/pictures/tree-2.png"));
+    const done uneven = graft_program("evaluate " + demo + " " + folder.path + "/uneven --json");
+    REQUIRE(uneven.code == 0);
+    CHECK(uneven.number("top1") == 0.25);
+    CHECK(uneven.number("majority") == 0.75);
+    CHECK(uneven.number("balanced_accuracy") == doctest::Approx(1.0 / 6));
+    CHECK(uneven.has("\"never_predicted\":[\"boat\"]"));
+}
+
 TEST_CASE("bench --train times steps of a file and of an architecture") {
     for (const std::string& what : {demo + " --train full", demo + " --train head", std::string("--arch lenet --train full")}) {
         CAPTURE(what);
