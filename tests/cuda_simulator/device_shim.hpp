@@ -272,9 +272,9 @@ GRAFT_SIMULATOR_STORE(__stcg)
 GRAFT_SIMULATOR_STORE(__stcs)
 GRAFT_SIMULATOR_STORE(__stwt)
 
-// Threads of the simulator run one after the other, so that plain code is atomic.
+// Threads of the simulator run one after the other, so that plain code is atomic; and what is atomic is no race.
 #define GRAFT_SIMULATOR_ATOMIC(name, T, expression) \
-    inline T name(T* p, T v) { \
+    __attribute__((no_sanitize_thread)) inline T name(T* p, T v) { \
         const T old = *p; \
         *p = expression; \
         return old; \
@@ -287,7 +287,7 @@ GRAFT_SIMULATOR_STORE(__stwt)
     GRAFT_SIMULATOR_ATOMIC(atomicAnd, T, old & v) \
     GRAFT_SIMULATOR_ATOMIC(atomicOr, T, old | v) \
     GRAFT_SIMULATOR_ATOMIC(atomicXor, T, old ^ v) \
-    inline T atomicCAS(T* p, T compare, T v) { \
+    __attribute__((no_sanitize_thread)) inline T atomicCAS(T* p, T compare, T v) { \
         const T old = *p; \
         if (old == compare) *p = v; \
         return old; \
@@ -304,7 +304,7 @@ GRAFT_SIMULATOR_ATOMIC(atomicMin, long long, v < old ? v : old)
 GRAFT_SIMULATOR_ATOMIC(atomicMax, long long, v > old ? v : old)
 GRAFT_SIMULATOR_ATOMIC(atomicInc, unsigned, old >= v ? 0 : old + 1)
 GRAFT_SIMULATOR_ATOMIC(atomicDec, unsigned, old == 0 || old > v ? v : old - 1)
-inline unsigned short atomicCAS(unsigned short* p, unsigned short compare, unsigned short v) {
+__attribute__((no_sanitize_thread)) inline unsigned short atomicCAS(unsigned short* p, unsigned short compare, unsigned short v) {
     const unsigned short old = *p;
     if (old == compare) *p = v;
     return old;
@@ -507,6 +507,38 @@ inline double __uint2double_rn(unsigned v) { return v; }
 inline double __ll2double_rn(long long v) { return static_cast<double>(v); }
 inline double __ull2double_rn(unsigned long long v) { return static_cast<double>(v); }
 
+// ---- races: with -fsanitize=thread the compiler calls these at each access; they take the place of its own library ----
+#ifdef GRAFT_SIMULATOR_RACES
+#define GRAFT_SIMULATOR_ACCESS(name, bytes, writes) \
+    extern "C" __attribute__((no_sanitize_thread, visibility("hidden"))) void __tsan_##name(void* p) { \
+        if (graft_simulator_state.access) graft_simulator_state.access(p, bytes, writes); \
+    }
+#define GRAFT_SIMULATOR_ACCESSES(bytes) \
+    GRAFT_SIMULATOR_ACCESS(read##bytes, bytes, false) \
+    GRAFT_SIMULATOR_ACCESS(write##bytes, bytes, true)
+#define GRAFT_SIMULATOR_UNALIGNED(bytes) \
+    GRAFT_SIMULATOR_ACCESS(unaligned_read##bytes, bytes, false) \
+    GRAFT_SIMULATOR_ACCESS(unaligned_write##bytes, bytes, true)
+GRAFT_SIMULATOR_ACCESSES(1)
+GRAFT_SIMULATOR_ACCESSES(2)
+GRAFT_SIMULATOR_ACCESSES(4)
+GRAFT_SIMULATOR_ACCESSES(8)
+GRAFT_SIMULATOR_ACCESSES(16)
+GRAFT_SIMULATOR_UNALIGNED(2)
+GRAFT_SIMULATOR_UNALIGNED(4)
+GRAFT_SIMULATOR_UNALIGNED(8)
+GRAFT_SIMULATOR_UNALIGNED(16)
+#define GRAFT_SIMULATOR_RANGE(name, writes) \
+    extern "C" __attribute__((no_sanitize_thread, visibility("hidden"))) void __tsan_##name(void* p, long bytes) { \
+        if (graft_simulator_state.access) graft_simulator_state.access(p, bytes, writes); \
+    }
+GRAFT_SIMULATOR_RANGE(read_range, false)
+GRAFT_SIMULATOR_RANGE(write_range, true)
+extern "C" __attribute__((no_sanitize_thread, visibility("hidden"))) void __tsan_init() {}
+extern "C" __attribute__((no_sanitize_thread, visibility("hidden"))) void __tsan_func_entry(void*) {}
+extern "C" __attribute__((no_sanitize_thread, visibility("hidden"))) void __tsan_func_exit(void*) {}
+#endif
+
 // ---- the way in, which the runner writes at the text's end ----
 namespace graft_simulator {
 
@@ -547,7 +579,7 @@ struct parameter_list {
 };
 
 template <auto Entry, class... P, unsigned... I>
-inline void run_threads(void (*)(P...), void** p, indices<I...>) {
+__attribute__((no_sanitize_thread)) inline void run_threads(void (*)(P...), void** p, indices<I...>) {
     device_state& s = graft_simulator_state;
     (void)p;
     while (s.next != s.count) {

@@ -26,6 +26,8 @@ struct device_state {
     unsigned long long (*wait_warp)(wait_kind kind, unsigned mask, unsigned long long value, unsigned lane, int line);
     /// Ends the launch with an error.
     void (*stop)(const char* why, int line);
+    /// Told of each access to memory where the text was compiled to find races; null: nobody asks.
+    void (*access)(const void* address, unsigned long bytes, bool writes);
 };
 
 /// What a parameter is to the kernel, from its type: `const T*` is read, `T*` may be written as well.
@@ -53,7 +55,7 @@ struct module_description {
     unsigned entry_count;
 };
 
-constexpr unsigned module_version = 2;
+constexpr unsigned module_version = 3;
 constexpr unsigned dynamic_shared_limit = 227u << 10;  ///< of a block, after opting in
 constexpr unsigned shared_guard = 4096;               ///< bytes behind it that no kernel may change
 

@@ -49,6 +49,7 @@ void run_kernel(kernel_launch& k) {
     for (const std::size_t at : k.at) parameters.push_back(&k.storage[at]);
     ++the_world().launches;
     const outcome o = launch(k.code, k.grid, k.block, k.shared_bytes, parameters.data());
+    if (!o.race.empty()) problem("kernel_race", o.race);
     if (o.kind != outcome::done) fail_work(code_of(o.kind), o.message);
 }
 

@@ -236,6 +236,7 @@ std::vector<std::string> flags_of(const std::vector<std::string>& options) {
                                       "-ffp-contract=off", "-fno-threadsafe-statics", "-fno-var-tracking"};
     // Misaligned vectors and places past an array's end are faults here too: the compiler puts a trap before them.
     flags.insert(flags.end(), {"-fsanitize=alignment,bounds", "-fsanitize-undefined-trap-on-error"});
+    if (finds_races()) flags.insert(flags.end(), {"-fsanitize=thread", "-DGRAFT_SIMULATOR_RACES"});
     for (const std::string& option : options) {
         if (option.compare(0, 2, "-D") == 0 || option.compare(0, 2, "-U") == 0) flags.push_back(option);
     }
@@ -272,6 +273,8 @@ compiled compile_now(const std::string& unit, const std::string& code, const std
 }
 
 }  // namespace
+
+bool finds_races() { return environment("GRAFT_SIMULATOR_RACES", "0") != "0"; }
 
 std::string cache_folder() {
     const std::string folder = environment("GRAFT_SIMULATOR_CACHE", environment("TMPDIR", "/tmp") + "/graft_cuda_simulator." + std::to_string(getuid()));

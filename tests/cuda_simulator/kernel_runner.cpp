@@ -1,6 +1,7 @@
 // The CUDA simulator's kernels at work: a block's threads are fibers that a scheduler resumes at barriers. Compiled without sanitizers,
 // which do not know fibers.
 #include "kernel_runner.hpp"
+#include "races.hpp"
 
 #include <cstdint>
 #include <cstring>
@@ -87,6 +88,9 @@ struct machine {
     void** parameters = nullptr;
     bool stopped = false;
     outcome result;
+    std::unique_ptr<race_finder> races;  // of this launch; null: nobody asks, or one was found
+    const module_description* module = nullptr;
+    std::uint32_t block_number = 0, block_meetings = 0, warp_meetings[most_threads / 32];
 };
 
 machine& the_machine() {
@@ -104,6 +108,31 @@ std::string place(const device_state& s) {
 
 triple thread_of(const device_state& s, unsigned id) {
     return {id % s.block_size.x, id / s.block_size.x % s.block_size.y, id / (s.block_size.x * s.block_size.y)};
+}
+
+// Memory of the device and shared memory; stacks are each thread's own, and so is what the runner keeps.
+bool is_shared_by_threads(const machine& m, const char* address) {
+    if (address >= m.here->stack && address < m.here->stack + stack_bytes) return false;
+    const char* const state = reinterpret_cast<const char*>(m.state);
+    return address < state || address >= state + sizeof *m.state;
+}
+bool is_of_one_block(const machine& m, const unsigned char* address) {
+    const module_description& d = *m.module;
+    return (address >= d.shared_begin && address < d.shared_end) || (address >= d.dynamic_shared && address < d.dynamic_shared + d.dynamic_shared_bytes);
+}
+
+// Shared memory of each block is its own: it is told apart by an address that no memory has.
+void note_access(const void* address, unsigned long bytes, bool writes) {
+    machine& m = the_machine();
+    if (!m.races || !is_shared_by_threads(m, static_cast<const char*>(address))) return;
+    std::uintptr_t at = reinterpret_cast<std::uintptr_t>(address);
+    if (is_of_one_block(m, static_cast<const unsigned char*>(address))) at ^= (std::uintptr_t{1} << 63) | (std::uintptr_t{m.block_number & 0xffffu} << 47);
+    const race_finder::moment now{m.block_number * m.state->count + m.state->current + 1, m.block_meetings, m.warp_meetings[m.state->current / 32]};
+    race_finder::moment other;
+    if (!m.races->access(at, bytes, writes, now, other)) return;
+    const std::uint32_t thread = (other.thread - 1) % m.state->count, block = (other.thread - 1) / m.state->count;
+    m.result.race = std::string(writes ? "a write" : "a read") + place(*m.state) + ", races with thread " + std::to_string(thread) + " of block " + std::to_string(block);
+    m.races.reset();
 }
 
 void to_scheduler() {
@@ -243,6 +272,7 @@ bool release_warp(machine& m, unsigned first, unsigned count) {
         }
         any = true;
     }
+    if (any) ++m.warp_meetings[first / 32];
     return any;
 }
 
@@ -305,6 +335,7 @@ bool release_block(machine& m) {
         m.waits[i].predicate = predicates;
         m.status[i] = running;
     }
+    ++m.block_meetings;
     return true;
 }
 
@@ -427,6 +458,7 @@ void run_grid(machine& m, const module_description& d, const unsigned grid[3], u
                 if (shared_bytes) std::memset(d.dynamic_shared, spoilt, shared_bytes);
                 run_block(m);
                 if (m.stopped) return;
+                ++m.block_number;
             }
         }
     }
@@ -514,10 +546,16 @@ outcome launch(const function& f, const unsigned grid[3], const unsigned block[3
     m.parameters = parameters;
     m.stopped = false;
     m.result = {};
+    m.module = &d;
+    m.block_number = m.block_meetings = 0;
+    std::memset(m.warp_meetings, 0, sizeof m.warp_meetings);
+    m.races.reset(finds_races() ? new race_finder(s.count) : nullptr);
+    s.access = m.races ? note_access : nullptr;
     if (m.idle_count != most_threads + 1) reset_fibers(m);  // the first launch, or the one after an error
     catch_faults();
     run_grid(m, d, grid, shared_bytes);
     let_faults();
+    m.races.reset();
     return m.result;
 }
 

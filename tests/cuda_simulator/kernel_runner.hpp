@@ -19,6 +19,9 @@ struct compiled {
 /// Compiles `source`, or finds what an earlier call (of any process) made of the same text. `options`: only -D and -U are looked at.
 compiled compile(const std::string& source, const std::vector<std::string>& options = {});
 
+/// Whether texts are compiled so that launches find races: GRAFT_SIMULATOR_RACES is set to something else than 0.
+bool finds_races();
+
 /// The folder that compiled texts are kept in; it exists afterwards.
 std::string cache_folder();
 
@@ -44,6 +47,7 @@ unsigned static_shared_bytes(const function& f);
 struct outcome {
     enum kind_type { done, invalid, illegal_address, misaligned_address, illegal_instruction, failed } kind = done;
     std::string message;
+    std::string race = {};  ///< the first access that another thread's write may come before or after, if the text was compiled to find it
 };
 
 /// Checks a launch without running it.

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <vector>
 
@@ -167,4 +168,28 @@ TEST_CASE("The same text is compiled once") {
     const compiled first = compile(source), again = compile(source), other = compile(source, {"-DX=1"});
     CHECK(first.path == again.path);
     CHECK(first.path != other.path);
+}
+
+TEST_CASE("Races of threads are found, whatever the order they run in, and what barriers and atomics order is none") {
+    setenv("GRAFT_SIMULATOR_RACES", "1", 1);
+    std::vector<float> a(128, 1), b(128);
+    const auto race_in = [&](const char* body) {
+        const outcome o = run(std::string("extern \"C\" __global__ void entry(float* a, float* b) {\n    const int i = blockIdx.x * 64 + threadIdx.x;\n    ") + body + "\n}", {2, 64, 256}, {a.data(), b.data()});
+        CHECK(o.message == "");
+        return o.race;
+    };
+    CHECK(race_in("b[i] = a[127 - i];") == "");
+    CHECK(race_in("a[i] = 2 * a[i];") == "");
+    CHECK(race_in("struct two { float x, y; }; if (i < 64) ((two*)b)[i] = ((const two*)a)[i];") == "");
+    CHECK(race_in("atomicAdd(b, a[i]);") == "");
+    CHECK(race_in("extern __shared__ float x[]; x[threadIdx.x] = a[i]; __syncthreads(); b[i] = x[63 - threadIdx.x];") == "");
+    CHECK(race_in("__shared__ float x[64]; x[threadIdx.x] = a[i]; __syncwarp(); b[i] = x[threadIdx.x ^ 31];") == "");
+    for (const char* wrong : {"a[i] = a[127 - i];", "a[i] = i ? a[i - 1] : 0;", "a[i] = i < 127 ? a[i + 1] : 0;", "b[i / 2] = 1;",
+                              "__shared__ float x[64]; x[threadIdx.x] = a[i]; b[i] = x[threadIdx.x ^ 31];",
+                              "__shared__ float x[64]; x[threadIdx.x] = a[i]; __syncwarp(); b[i] = x[63 - threadIdx.x];",
+                              "struct two { float x, y; }; two t = ((const two*)a)[i % 64]; a[i] = t.y;"}) {
+        CAPTURE(wrong);
+        CHECK(race_in(wrong).find(" races with thread ") != std::string::npos);
+    }
+    unsetenv("GRAFT_SIMULATOR_RACES");
 }
