@@ -206,27 +206,31 @@ TEST_CASE("clipping, running averages and scaled losses on the CUDA simulator le
 }
 
 TEST_CASE("weights whose gradients read each other, and themselves at other places, learn on the CUDA simulator what the CPU learns") {
-    graft::builder b("net", 3);
-    const value_id x = b.input("input", graft::dtype::float32, {"N", 40});
-    const value_id w = b.constant("w", small_steps::numbered(80, {40, 40}, 0.5)), gain = b.constant("gain", small_steps::numbered(81, {40, 40}, 0.5));
-    const value_id own = b.apply("Mul", {b.apply("Mul", {w, b.apply("Transpose", {w})}), gain});
-    const value_id logits = b.apply("MatMul", {b.apply("MatMul", {x, own}), b.constant("v", small_steps::numbered(82, {40, 5}))});
-    b.output(logits, "logits");
-    graft::graph net = b.finish();
-    graft::value& v = net.values[at(logits)];
-    v.type = graft::dtype::float32;
-    v.has_shape = true;
-    v.extents = {graft::shape::unknown, 5};
-    const graft::graph g = small_steps::loaded(std::move(net));
-    REQUIRE(graft::parameters_of(g).size() == 3);
-    for (const graft::optimizer_kind kind : {graft::optimizer_kind::sgd, graft::optimizer_kind::adamw}) {
-        learning::trained host(g, optimizer(kind, 0, 0.9, nullptr)), device(g, optimizer(kind, 0, 0.9, simulated::exact_device()));
-        for (std::int64_t i = 0; i < 4; ++i) {
-            REQUIRE(host.run(i, 6, 1, 0.05));
-            const bool ran = device.run(i, 6, 1, 0.05);
-            REQUIRE_MESSAGE(ran, device.error());
+    for (const bool by_a_view : {false, true}) {
+        CAPTURE(by_a_view);
+        graft::builder b("net", 3);
+        const value_id x = b.input("input", graft::dtype::float32, {"N", 40});
+        const value_id w = b.constant("w", small_steps::numbered(80, {40, 40}, 0.5)), gain = b.constant("gain", small_steps::numbered(81, {40, 40}, 0.5));
+        const value_id also = by_a_view ? b.apply("Flatten", {w}) : w;
+        const value_id own = b.apply("Mul", {b.apply("Mul", {also, b.apply("Transpose", {w})}), gain});
+        const value_id logits = b.apply("MatMul", {b.apply("MatMul", {x, own}), b.constant("v", small_steps::numbered(82, {40, 5}))});
+        b.output(logits, "logits");
+        graft::graph net = b.finish();
+        graft::value& v = net.values[at(logits)];
+        v.type = graft::dtype::float32;
+        v.has_shape = true;
+        v.extents = {graft::shape::unknown, 5};
+        const graft::graph g = small_steps::loaded(std::move(net));
+        REQUIRE(graft::parameters_of(g).size() == 3);
+        for (const graft::optimizer_kind kind : {graft::optimizer_kind::sgd, graft::optimizer_kind::adamw}) {
+            learning::trained host(g, optimizer(kind, 0, 0.9, nullptr)), device(g, optimizer(kind, 0, 0.9, simulated::exact_device()));
+            for (std::int64_t i = 0; i < 4; ++i) {
+                REQUIRE(host.run(i, 6, 1, 0.05));
+                const bool ran = device.run(i, 6, 1, 0.05);
+                REQUIRE_MESSAGE(ran, device.error());
+            }
+            CHECK(learning::distance(learning::numbers_of(device), learning::numbers_of(host)) <= 2e-3);
         }
-        CHECK(learning::distance(learning::numbers_of(device), learning::numbers_of(host)) <= 2e-3);
     }
 }
 

@@ -108,14 +108,10 @@ private:
         for (value_id id : g.outputs) leaves_[static_cast<std::size_t>(id)] = 1;
         std::vector<std::size_t> maker(g.values.size(), none);
         changed_at_.assign(g.values.size(), none);
-        root_.resize(g.values.size());
-        for (std::size_t i = 0; i < root_.size(); ++i) root_[i] = static_cast<value_id>(i);
-        for (std::size_t i = 0; i < g.nodes.size(); ++i) {
-            const node& n = g.nodes[i];
-            for (value_id id : n.outputs)
+        roots_ = graft::detail::memory_roots(g);
+        for (std::size_t i = 0; i < g.nodes.size(); ++i)
+            for (value_id id : g.nodes[i].outputs)
                 if (id != no_value) maker[static_cast<std::size_t>(id)] = i;
-            if ((n.op->flags & op_flag::view) && n.outputs[0] != no_value && n.inputs[0] != no_value) root_[static_cast<std::size_t>(n.outputs[0])] = root_[static_cast<std::size_t>(n.inputs[0])];
-        }
         for (const state_pair& s : g.states)
             if (s.output >= 0) changed_at_[static_cast<std::size_t>(g.inputs[static_cast<std::size_t>(s.input)])] = maker[static_cast<std::size_t>(g.outputs[static_cast<std::size_t>(s.output)])];
     }
@@ -125,7 +121,7 @@ private:
         bool changes = false;
         for (std::size_t member : members_[root]) changes |= updates(g.nodes[member]);
         for (value_id id : g.nodes[i].inputs) {
-            const std::size_t at = id == no_value ? none : changed_at_[static_cast<std::size_t>(root_[static_cast<std::size_t>(id)])];
+            const std::size_t at = id == no_value ? none : changed_at_[static_cast<std::size_t>(roots_[static_cast<std::size_t>(id)])];
             if (changes && at != none && at != i && root > group_[at]) return false;
         }
         return true;
@@ -233,7 +229,7 @@ private:
         const limits limit;
         const device_traits any;
         program unused;
-        return !find_generated("Fusion", "").generate(asked_in_graph(g, n, limit).on(any, {}).query(), unused);
+        return !find_generated("Fusion", "").generate(asked_in_graph(g, n, limit, &roots_).on(any, {}).query(), unused);
     }
 
     node fusion(std::size_t root) {
@@ -281,7 +277,7 @@ private:
     graph& g;
     std::vector<std::vector<std::size_t>> readers_;  // by value
     std::map<std::size_t, kernel_shape> shapes_;
-    std::vector<value_id> root_;                     // by value: whose memory it is
+    std::vector<value_id> roots_;                    // by value: whose memory it is
     std::vector<std::size_t> changed_at_;            // by value: the node that makes the state that follows it
     std::vector<char> leaves_, alone_;               // values that leave the graph; reductions that cannot be fused with anything
     std::vector<std::size_t> group_, inputs_, reduction_;  // the last two by the group's last node

@@ -70,13 +70,12 @@ private:
     };
 
     value& at(value_id id) { return g.values[static_cast<std::size_t>(id)]; }
-    value_id root(value_id id) const { return root_[static_cast<std::size_t>(id)]; }
+    value_id root(value_id id) const { return roots_[static_cast<std::size_t>(id)]; }
     std::int64_t bytes(value_id id) { return bytes_of(at(id).type, at(id).extents); }
 
     void find_values() {
         const std::size_t count = g.values.size();
-        root_.resize(count);
-        for (std::size_t i = 0; i < count; ++i) root_[i] = static_cast<value_id>(i);
+        roots_ = graft::detail::memory_roots(g);
         state_.assign(count, 0);
         made_.assign(count, 0);
         before_.assign(count, no_value);
@@ -96,7 +95,6 @@ private:
                 if (id != no_value) read[static_cast<std::size_t>(id)] = 1, elsewhere[static_cast<std::size_t>(id)] |= !optimizer;
             for (value_id id : n.outputs)
                 if (id != no_value) made_[static_cast<std::size_t>(id)] = 1;
-            if ((n.op->flags & op_flag::view) && n.outputs[0] != no_value && n.inputs[0] != no_value) root_[static_cast<std::size_t>(n.outputs[0])] = root(n.inputs[0]);
         }
         for (value_id id : g.outputs) elsewhere[static_cast<std::size_t>(id)] = 1;
         waits_.assign(g.nodes.size(), 0);
@@ -116,7 +114,7 @@ private:
         if (view || (n.op_type != "Fusion" && find_generated(n.op_type.c_str(), n.domain.c_str()).generate != generate_loop)) return false;
         const limits limit;
         const device_traits any;
-        return !read_tensor_loop(asked_in_graph(g, n, limit).on(any, {}).query(), t);
+        return !read_tensor_loop(asked_in_graph(g, n, limit, &roots_).on(any, {}).query(), t);
     }
     uses uses_of(const node& n) {
         uses u;
@@ -239,7 +237,7 @@ private:
     }
 
     graph& g;
-    std::vector<value_id> root_, before_;  // by value: whose memory it is; the state that it follows
+    std::vector<value_id> roots_, before_;  // by value: whose memory it is; the state that it follows
     std::vector<char> state_, made_;       // by value: it is state as it was; a node makes it
     std::vector<char> waits_;              // by node: an optimizer's, or read by those alone
     std::vector<group> open_;              // none needs another

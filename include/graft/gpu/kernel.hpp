@@ -45,6 +45,13 @@ struct kernel_query : op_context {
     const layout* out_layout;
     const device_traits& on;
     kernel_options options;
+    const value_id* memory = nullptr;  ///< of each input the value whose memory it may lie in; null: its own
+
+    /// Whether inputs `i` and `k`, which are there, may lie in the same memory.
+    bool shares_memory(int i, int k) const noexcept {
+        const value_id* of = memory ? memory : n.inputs.data();
+        return of[i] == of[k];
+    }
 };
 
 /// What a kernel's parameter is filled with.

@@ -1,6 +1,7 @@
 // A query of a family, made of what planning asks, or of a node in its graph.
 #pragma once
 
+#include "../graph/memory_roots.hpp"
 #include "kernel.hpp"
 
 #include <vector>
@@ -22,9 +23,9 @@ namespace detail {
 // Layouts as families have them, kept beside the query that points at them.
 class asked {
 public:
-    // `in_block` and `out_block` as in value::block; null: row-major.
-    asked(const op_context& c, const int* in_block, const int* out_block, const device_traits& on, kernel_options options)
-        : in_(static_cast<std::size_t>(c.inputs)), out_(static_cast<std::size_t>(c.outputs)), query_{c, nullptr, nullptr, on, options} {
+    // `in_block` and `out_block` as in value::block; null: row-major. `memory` as in kernel_query.
+    asked(const op_context& c, const int* in_block, const int* out_block, const device_traits& on, kernel_options options, const value_id* memory = nullptr)
+        : in_(static_cast<std::size_t>(c.inputs)), out_(static_cast<std::size_t>(c.outputs)), query_{c, nullptr, nullptr, on, options, memory} {
         point();
         for (int i = 0; i < c.inputs; ++i) in_[static_cast<std::size_t>(i)] = in_block && in_block[i] < 0 ? layout::channels_last : layout::row_major;
         for (int i = 0; i < c.outputs; ++i) out_[static_cast<std::size_t>(i)] = out_block && out_block[i] < 0 ? layout::channels_last : layout::row_major;
@@ -63,7 +64,9 @@ inline value_id copy_value(graph& to, const value& from) {
 // A node of a graph under change, asked as planning will ask for it. The graph stays as it is meanwhile.
 class asked_in_graph {
 public:
-    asked_in_graph(const graph& g, const node& n, const limits& limit) {
+    // `roots`: the graph's memory_roots, where more than whether there is a kernel is asked.
+    asked_in_graph(const graph& g, const node& n, const limits& limit, const std::vector<value_id>* roots = nullptr) {
+        if (roots) memory_ = graft::detail::memory_of_inputs(n, *roots);
         for (int side = 0; side < 2; ++side)
             for (value_id id : side ? n.outputs : n.inputs) {
                 const value* v = id == no_value ? nullptr : &g.values[static_cast<std::size_t>(id)];
@@ -73,11 +76,12 @@ public:
         context_.reset(new op_context{n, views_[0].data(), static_cast<int>(views_[0].size()), views_[1].data(), static_cast<int>(views_[1].size()), limit});
     }
     const op_context& context() const { return *context_; }
-    asked on(const device_traits& traits, kernel_options options) const { return asked(*context_, blocks_[0].data(), blocks_[1].data(), traits, options); }
+    asked on(const device_traits& traits, kernel_options options) const { return asked(*context_, blocks_[0].data(), blocks_[1].data(), traits, options, memory_.empty() ? nullptr : memory_.data()); }
 
 private:
     std::vector<tensor_view> views_[2];
     std::vector<int> blocks_[2];
+    std::vector<value_id> memory_;
     std::unique_ptr<op_context> context_;
 };
 

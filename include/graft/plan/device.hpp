@@ -17,10 +17,12 @@ struct lowering;
 struct plan;
 struct slot;
 
-/// A node with known shapes, asked of a device. `in_block` and `out_block` tell each value's layout (see value::block).
+/// A node with known shapes, asked of a device. `in_block` and `out_block` tell each value's layout (see value::block), `memory` for each
+/// input the value whose memory it may lie in.
 struct device_query : op_context {
     const int* in_block;
     const int* out_block;
+    const value_id* memory;
 };
 
 /// What a device runs for one node of a lowered graph. Immutable; shared by contexts.

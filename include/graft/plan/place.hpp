@@ -64,7 +64,7 @@ public:
     using rewriter::rewriter;
 
     status run() {
-        find_roots();
+        roots_ = memory_roots(g);
         join();
         std::vector<char> done(g.nodes.size(), 0);
         std::vector<node> ordered;
@@ -78,14 +78,6 @@ public:
     }
 
 private:
-    // Whose memory a value may lie in: that of what a view looks at.
-    void find_roots() {
-        root_.resize(g.values.size());
-        for (std::size_t i = 0; i < root_.size(); ++i) root_[i] = static_cast<value_id>(i);
-        for (const node& n : g.nodes)
-            if ((n.op->flags & op_flag::view) && n.outputs[0] != no_value && n.inputs[0] != no_value)
-                root_[static_cast<std::size_t>(n.outputs[0])] = root_[static_cast<std::size_t>(n.inputs[0])];
-    }
     void edge(int from, int to) {
         if (from < 0 || to < 0 || from == to) return;
         feeds_[static_cast<std::size_t>(from)].push_back(to);
@@ -104,7 +96,7 @@ private:
             for (value_id id : ids) {
                 if (id == no_value) continue;
                 edge(position(id), static_cast<int>(i));
-                edge(static_cast<int>(i), updated[static_cast<std::size_t>(root_[static_cast<std::size_t>(id)])]);
+                edge(static_cast<int>(i), updated[static_cast<std::size_t>(roots_[static_cast<std::size_t>(id)])]);
             }
         }
     }
@@ -124,7 +116,7 @@ private:
         return any;
     }
 
-    std::vector<value_id> root_;
+    std::vector<value_id> roots_;
     std::vector<int> waits_;
     std::vector<std::vector<int>> feeds_;
 };

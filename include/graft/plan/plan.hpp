@@ -3,6 +3,7 @@
 
 #include "../core/fnv1a.hpp"
 #include "../cpu/ops/ops.hpp"
+#include "../graph/memory_roots.hpp"
 #include "../passes/count.hpp"
 #include "../passes/specialize.hpp"
 #include "backend.hpp"
@@ -99,6 +100,7 @@ public:
     planner(plan& p, const plan_options& options, const std::vector<const char*>& refusals) : p_(p), g_(p.lowered), options_(options), refusals_(refusals) {}
 
     status run() {
+        roots_ = memory_roots(g_);
         GRAFT_TRY(split_late());
         GRAFT_TRY(choose_kernels());
         GRAFT_TRY(place_values());
@@ -169,12 +171,13 @@ private:
     status prepare_on_device(step& s, const node& n) {
         node plain = n;
         plain.domain = plain_domain(n.domain);
+        const std::vector<value_id> memory = memory_of_inputs(n, roots_);
         GRAFT_TRY_ASSIGN(s.on_device, options_.on->prepare({{plain, in_.data(), static_cast<int>(in_.size()), out_.data(), static_cast<int>(out_.size()), options_.limit},
-                                                            in_block_.data(), out_block_.data()}));
+                                                            in_block_.data(), out_block_.data(), memory.data()}));
         return {};
     }
 
-    // Where a value's memory really is: views share that of what they look at.
+    // Where a value's memory really is: of the views of roots_, those whose memory need not be that of a graph output.
     value_id root(value_id id) const {
         while (view_of_[index(id)] != no_value) id = view_of_[index(id)];
         return id;
@@ -259,12 +262,12 @@ private:
                 where.kind = slot_kind::arena;
                 where.on_device = at(id).on_device;
                 std::vector<lifetime>& lifetimes = arenas[where.on_device];
-                // An element-wise kernel may write over an input that dies here.
-                const bool in_place = s.on_device ? s.on_device->in_place : s.kernel && s.kernel->in_place;
+                // An element-wise kernel may write over an input that dies here; a device's knows itself what else it reads there.
+                const bool in_place = s.on_device ? s.on_device->in_place : s.kernel && s.kernel->in_place && !shares_memory(memory_of_inputs(n, roots_), 0);
                 if (in_place && id == n.outputs[0] && !n.inputs.empty() && n.inputs[0] != no_value) {
                     const value_id source = root(n.inputs[0]);
                     const int l = lifetime_of[index(source)];
-                    if (l >= 0 && at(source).on_device == where.on_device && last[index(source)] == static_cast<int>(i) && lifetimes[static_cast<std::size_t>(l)].bytes == bytes && !read_twice(n)) {
+                    if (l >= 0 && at(source).on_device == where.on_device && last[index(source)] == static_cast<int>(i) && lifetimes[static_cast<std::size_t>(l)].bytes == bytes) {
                         lifetimes[static_cast<std::size_t>(l)].last = std::max(lifetimes[static_cast<std::size_t>(l)].last, last[index(id)]);
                         lifetime_of[index(id)] = l;
                         continue;
@@ -302,12 +305,6 @@ private:
         return {};
     }
 
-    static bool read_twice(const node& n) {
-        for (std::size_t i = 1; i < n.inputs.size(); ++i)
-            if (n.inputs[i] == n.inputs[0]) return true;
-        return false;
-    }
-
     // The blocked layout rounds the channels up to whole blocks.
     static std::int64_t block_bytes(const value& v) {
         shape extents = v.extents;
@@ -342,7 +339,7 @@ private:
     const plan_options& options_;
     const std::vector<const char*>& refusals_;  // why the device did not take the node that makes a value
     std::vector<char> late_value_;
-    std::vector<value_id> ids_, view_of_;
+    std::vector<value_id> ids_, roots_, view_of_;
     std::vector<tensor_view> in_, out_;
     std::vector<int> in_block_, out_block_;
 };

@@ -216,7 +216,7 @@ GRAFT_INLINE std::string element_emitter::report(const std::string& value, const
     const std::string number = std::to_string(same - all.begin());
     if (same == all.end()) all.push_back(what);
     reports_ = true;
-    return "*fault_seen = 1, atomicMax(faults + " + number + ", " + (what.counted ? "~" : "") + "(unsigned long long)" + value + ")";
+    return "atomicExch(fault_seen, 1ull), atomicMax(faults + " + number + ", " + (what.counted ? "~" : "") + "(unsigned long long)" + value + ")";
 }
 GRAFT_INLINE void element_emitter::demand(const operand& fits, const operand& value, const fault& what) {
     if (!fits || !value || fits.text == "true") return;

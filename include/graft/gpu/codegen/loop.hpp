@@ -112,16 +112,19 @@ inline bool updates_state(const kernel_body& body) {
     return false;
 }
 
-// Whether what an update may write over is read there alone: a chain in front of it might look at another place of the same state, which
-// another thread has changed by then.
+// Whether what an update may write over is read there alone, by whichever name: a chain in front of it might look at another place of the
+// same state, which another thread has changed by then.
 inline bool updates_safely(const kernel_query& q, int first, const element_emitter& e, const index& i) {
     const kernel_body& body = e.body();
     for (const node& n : body.nodes) {
         const element_rule* rule = find_rule(n.op_type.c_str(), n.domain.c_str());
-        for (std::size_t k = 0; rule && (rule->reads & element_rule::state) && k < body.inputs.size(); ++k) {
-            const bool own = std::find(n.inputs.begin(), n.inputs.end(), body.inputs[k]) != n.inputs.end();
-            const bool alike = body.memory[k] == q.out[first].type && body.order[k] == q.out_layout[first] && body.values[static_cast<std::size_t>(body.inputs[k])].extents == q.out[first].extents;
-            if (own && alike && !e.read_only_at(static_cast<int>(k), i)) return false;
+        if (!rule || !(rule->reads & element_rule::state)) continue;
+        for (int k = 0; k < q.inputs; ++k) {
+            const value_id own = body.inputs[static_cast<std::size_t>(k)];
+            if (!q.has(k) || std::find(n.inputs.begin(), n.inputs.end(), own) == n.inputs.end()) continue;
+            if (q.in[k].type != q.out[first].type || q.in_layout[k] != q.out_layout[first] || q.in[k].extents != q.out[first].extents) continue;
+            for (int other = 0; other < q.inputs; ++other)
+                if (q.has(other) && q.shares_memory(other, k) && !e.read_only_at(other, i)) return false;
         }
     }
     return true;
@@ -157,7 +160,7 @@ inline const char* generate_outputs(const kernel_query& q, const kernel_body& bo
     s += behind + "    }\n";
     p.in_place = only && first == 0 && q.has(0) && size_of(q.in[0].type) == size_of(q.out[0].type) && q.in[0].elements() == total;
     for (int k = 0; k < q.inputs && p.in_place; ++k)
-        if (q.n.inputs[static_cast<std::size_t>(k)] == q.n.inputs[0]) p.in_place = e.read_only_at(k, i);
+        if (q.has(k) && q.shares_memory(k, 0)) p.in_place = e.read_only_at(k, i);
     p.source += entry_point(q, l, e.parameters(), outputs, p.in_place || updates_state(body), s);
     if (l.arguments.size() > most_loop_arguments) return "it has more than 64 inputs and outputs";
     p.launches.push_back(std::move(l));

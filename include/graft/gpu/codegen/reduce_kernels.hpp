@@ -196,7 +196,7 @@ inline const char* emit_rows(const reduction_writer& w) {
     const index_t k = inside ? wanted : $last_output;
     const index_t begin = (index_t)blockIdx.y * $piece;
     const index_t end = begin + $piece;
-    const index_t last = end < $count ? end : $count;
+    const index_t last = !inside ? begin : end < $count ? end : $count;
 )cuda", names);
     const std::string states = fill(R"cuda(    __shared__ state shared[$warps];
     state s[$lanes];
@@ -339,6 +339,8 @@ GRAFT_INLINE const char* generate_reduction(const reduction& r, program& p) {
     const kernel_query& q = *r.whole;
     const bool maps_alone = &q == &r.q && !r.stored_mapped.empty() && r.stored_mapped[0] == 0;
     p.in_place = maps_alone && q.in[0].type == q.out[0].type && q.in[0].extents == q.out[0].extents && q.in_layout[0] == q.out_layout[0];
+    for (int k = 1; k < q.inputs; ++k)
+        if (q.has(k) && q.shares_memory(k, 0)) p.in_place = false;
     p.note = std::string(plan.joined.across ? "sums across" : "sums along") + " memory, " + std::to_string(p.launches.size()) + (p.launches.size() == 1 ? " launch" : " launches");
     return nullptr;
 }

@@ -142,8 +142,9 @@ $take    }
     if (k.e.failure) return k.e.failure;
     k.finish(p, text, workspace);
     p.source += "}  // namespace graft\n";
-    const auto input = [&](int i) { return q.n.inputs[static_cast<std::size_t>(i)]; };
-    p.in_place = s.data == 0 && q.in_layout[0] == q.out_layout[0] && input(1) != input(0) && input(s.update) != input(0);
+    p.in_place = s.data == 0 && q.in_layout[0] == q.out_layout[0];
+    for (int i = 1; i < q.inputs; ++i)
+        if (q.has(i) && q.shares_memory(i, 0)) p.in_place = false;
     p.note = sorted ? "updates sorted by where they go" : "the last update of each row";
     return nullptr;
 }
