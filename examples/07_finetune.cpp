@@ -10,7 +10,7 @@
 int main(int count, char** arguments) try {
     if (count < 4) return std::fprintf(stderr, "usage: %s MODEL FOLDER PICTURE\n", arguments[0]), 2;
     graft::finetune_options how;
-    how.epochs = 20, how.learning_rate = 0.01, how.trunk_rate = 0.3; // this network is small: large ones do well by the defaults
+    how.epochs = 20, how.learning_rate = 0.01; // this network is small: large ones do well by the defaults
     how.overwrite = true;  // what an earlier run of this left there
     how.out = "finetuned"; // gets model.onnx, checkpoint.safetensors, metrics.jsonl, TensorBoard events
     const graft::training_result done = graft::finetune(arguments[2], arguments[1], how);

@@ -2322,6 +2322,13 @@ struct kernel_query : op_context {
     const layout* out_layout;
     const device_traits& on;
     kernel_options options;
+    const value_id* memory = nullptr;  ///< of each input the value whose memory it may lie in; null: its own
+
+    /// Whether inputs `i` and `k`, which are there, may lie in the same memory.
+    bool shares_memory(int i, int k) const noexcept {
+        const value_id* of = memory ? memory : n.inputs.data();
+        return of[i] == of[k];
+    }
 };
 
 /// What a kernel's parameter is filled with.
@@ -2482,9 +2489,9 @@ namespace detail {
 // Layouts as families have them, kept beside the query that points at them.
 class asked {
 public:
-    // `in_block` and `out_block` as in value::block; null: row-major.
-    asked(const op_context& c, const int* in_block, const int* out_block, const device_traits& on, kernel_options options)
-        : in_(static_cast<std::size_t>(c.inputs)), out_(static_cast<std::size_t>(c.outputs)), query_{c, nullptr, nullptr, on, options} {
+    // `in_block` and `out_block` as in value::block; null: row-major. `memory` as in kernel_query.
+    asked(const op_context& c, const int* in_block, const int* out_block, const device_traits& on, kernel_options options, const value_id* memory = nullptr)
+        : in_(static_cast<std::size_t>(c.inputs)), out_(static_cast<std::size_t>(c.outputs)), query_{c, nullptr, nullptr, on, options, memory} {
         point();
         for (int i = 0; i < c.inputs; ++i) in_[static_cast<std::size_t>(i)] = in_block && in_block[i] < 0 ? layout::channels_last : layout::row_major;
         for (int i = 0; i < c.outputs; ++i) out_[static_cast<std::size_t>(i)] = out_block && out_block[i] < 0 ? layout::channels_last : layout::row_major;
@@ -2523,7 +2530,9 @@ inline value_id copy_value(graph& to, const value& from) {
 // A node of a graph under change, asked as planning will ask for it. The graph stays as it is meanwhile.
 class asked_in_graph {
 public:
-    asked_in_graph(const graph& g, const node& n, const limits& limit) {
+    // `roots`: the graph's memory_roots, where more than whether there is a kernel is asked.
+    asked_in_graph(const graph& g, const node& n, const limits& limit, const std::vector<value_id>* roots = nullptr) {
+        if (roots) memory_ = graft::detail::memory_of_inputs(n, *roots);
         for (int side = 0; side < 2; ++side)
             for (value_id id : side ? n.outputs : n.inputs) {
                 const value* v = id == no_value ? nullptr : &g.values[static_cast<std::size_t>(id)];
@@ -2533,11 +2542,12 @@ public:
         context_.reset(new op_context{n, views_[0].data(), static_cast<int>(views_[0].size()), views_[1].data(), static_cast<int>(views_[1].size()), limit});
     }
     const op_context& context() const { return *context_; }
-    asked on(const device_traits& traits, kernel_options options) const { return asked(*context_, blocks_[0].data(), blocks_[1].data(), traits, options); }
+    asked on(const device_traits& traits, kernel_options options) const { return asked(*context_, blocks_[0].data(), blocks_[1].data(), traits, options, memory_.empty() ? nullptr : memory_.data()); }
 
 private:
     std::vector<tensor_view> views_[2];
     std::vector<int> blocks_[2];
+    std::vector<value_id> memory_;
     std::unique_ptr<op_context> context_;
 };
 
@@ -5231,7 +5241,7 @@ GRAFT_INLINE std::string element_emitter::report(const std::string& value, const
     const std::string number = std::to_string(same - all.begin());
     if (same == all.end()) all.push_back(what);
     reports_ = true;
-    return "*fault_seen = 1, atomicMax(faults + " + number + ", " + (what.counted ? "~" : "") + "(unsigned long long)" + value + ")";
+    return "atomicExch(fault_seen, 1ull), atomicMax(faults + " + number + ", " + (what.counted ? "~" : "") + "(unsigned long long)" + value + ")";
 }
 GRAFT_INLINE void element_emitter::demand(const operand& fits, const operand& value, const fault& what) {
     if (!fits || !value || fits.text == "true") return;
@@ -5519,16 +5529,19 @@ inline bool updates_state(const kernel_body& body) {
     return false;
 }
 
-// Whether what an update may write over is read there alone: a chain in front of it might look at another place of the same state, which
-// another thread has changed by then.
+// Whether what an update may write over is read there alone, by whichever name: a chain in front of it might look at another place of the
+// same state, which another thread has changed by then.
 inline bool updates_safely(const kernel_query& q, int first, const element_emitter& e, const index& i) {
     const kernel_body& body = e.body();
     for (const node& n : body.nodes) {
         const element_rule* rule = find_rule(n.op_type.c_str(), n.domain.c_str());
-        for (std::size_t k = 0; rule && (rule->reads & element_rule::state) && k < body.inputs.size(); ++k) {
-            const bool own = std::find(n.inputs.begin(), n.inputs.end(), body.inputs[k]) != n.inputs.end();
-            const bool alike = body.memory[k] == q.out[first].type && body.order[k] == q.out_layout[first] && body.values[static_cast<std::size_t>(body.inputs[k])].extents == q.out[first].extents;
-            if (own && alike && !e.read_only_at(static_cast<int>(k), i)) return false;
+        if (!rule || !(rule->reads & element_rule::state)) continue;
+        for (int k = 0; k < q.inputs; ++k) {
+            const value_id own = body.inputs[static_cast<std::size_t>(k)];
+            if (!q.has(k) || std::find(n.inputs.begin(), n.inputs.end(), own) == n.inputs.end()) continue;
+            if (q.in[k].type != q.out[first].type || q.in_layout[k] != q.out_layout[first] || q.in[k].extents != q.out[first].extents) continue;
+            for (int other = 0; other < q.inputs; ++other)
+                if (q.has(other) && q.shares_memory(other, k) && !e.read_only_at(other, i)) return false;
         }
     }
     return true;
@@ -5564,7 +5577,7 @@ inline const char* generate_outputs(const kernel_query& q, const kernel_body& bo
     s += behind + "    }\n";
     p.in_place = only && first == 0 && q.has(0) && size_of(q.in[0].type) == size_of(q.out[0].type) && q.in[0].elements() == total;
     for (int k = 0; k < q.inputs && p.in_place; ++k)
-        if (q.n.inputs[static_cast<std::size_t>(k)] == q.n.inputs[0]) p.in_place = e.read_only_at(k, i);
+        if (q.has(k) && q.shares_memory(k, 0)) p.in_place = e.read_only_at(k, i);
     p.source += entry_point(q, l, e.parameters(), outputs, p.in_place || updates_state(body), s);
     if (l.arguments.size() > most_loop_arguments) return "it has more than 64 inputs and outputs";
     p.launches.push_back(std::move(l));
@@ -6187,7 +6200,7 @@ inline const char* emit_rows(const reduction_writer& w) {
     const index_t k = inside ? wanted : $last_output;
     const index_t begin = (index_t)blockIdx.y * $piece;
     const index_t end = begin + $piece;
-    const index_t last = end < $count ? end : $count;
+    const index_t last = !inside ? begin : end < $count ? end : $count;
 )cuda", names);
     const std::string states = fill(R"cuda(    __shared__ state shared[$warps];
     state s[$lanes];
@@ -6330,6 +6343,8 @@ GRAFT_INLINE const char* generate_reduction(const reduction& r, program& p) {
     const kernel_query& q = *r.whole;
     const bool maps_alone = &q == &r.q && !r.stored_mapped.empty() && r.stored_mapped[0] == 0;
     p.in_place = maps_alone && q.in[0].type == q.out[0].type && q.in[0].extents == q.out[0].extents && q.in_layout[0] == q.out_layout[0];
+    for (int k = 1; k < q.inputs; ++k)
+        if (q.has(k) && q.shares_memory(k, 0)) p.in_place = false;
     p.note = std::string(plan.joined.across ? "sums across" : "sums along") + " memory, " + std::to_string(p.launches.size()) + (p.launches.size() == 1 ? " launch" : " launches");
     return nullptr;
 }
@@ -7487,8 +7502,9 @@ $take    }
     if (k.e.failure) return k.e.failure;
     k.finish(p, text, workspace);
     p.source += "}  // namespace graft\n";
-    const auto input = [&](int i) { return q.n.inputs[static_cast<std::size_t>(i)]; };
-    p.in_place = s.data == 0 && q.in_layout[0] == q.out_layout[0] && input(1) != input(0) && input(s.update) != input(0);
+    p.in_place = s.data == 0 && q.in_layout[0] == q.out_layout[0];
+    for (int i = 1; i < q.inputs; ++i)
+        if (q.has(i) && q.shares_memory(i, 0)) p.in_place = false;
     p.note = sorted ? "updates sorted by where they go" : "the last update of each row";
     return nullptr;
 }
@@ -13139,14 +13155,10 @@ private:
         for (value_id id : g.outputs) leaves_[static_cast<std::size_t>(id)] = 1;
         std::vector<std::size_t> maker(g.values.size(), none);
         changed_at_.assign(g.values.size(), none);
-        root_.resize(g.values.size());
-        for (std::size_t i = 0; i < root_.size(); ++i) root_[i] = static_cast<value_id>(i);
-        for (std::size_t i = 0; i < g.nodes.size(); ++i) {
-            const node& n = g.nodes[i];
-            for (value_id id : n.outputs)
+        roots_ = graft::detail::memory_roots(g);
+        for (std::size_t i = 0; i < g.nodes.size(); ++i)
+            for (value_id id : g.nodes[i].outputs)
                 if (id != no_value) maker[static_cast<std::size_t>(id)] = i;
-            if ((n.op->flags & op_flag::view) && n.outputs[0] != no_value && n.inputs[0] != no_value) root_[static_cast<std::size_t>(n.outputs[0])] = root_[static_cast<std::size_t>(n.inputs[0])];
-        }
         for (const state_pair& s : g.states)
             if (s.output >= 0) changed_at_[static_cast<std::size_t>(g.inputs[static_cast<std::size_t>(s.input)])] = maker[static_cast<std::size_t>(g.outputs[static_cast<std::size_t>(s.output)])];
     }
@@ -13156,7 +13168,7 @@ private:
         bool changes = false;
         for (std::size_t member : members_[root]) changes |= updates(g.nodes[member]);
         for (value_id id : g.nodes[i].inputs) {
-            const std::size_t at = id == no_value ? none : changed_at_[static_cast<std::size_t>(root_[static_cast<std::size_t>(id)])];
+            const std::size_t at = id == no_value ? none : changed_at_[static_cast<std::size_t>(roots_[static_cast<std::size_t>(id)])];
             if (changes && at != none && at != i && root > group_[at]) return false;
         }
         return true;
@@ -13264,7 +13276,7 @@ private:
         const limits limit;
         const device_traits any;
         program unused;
-        return !find_generated("Fusion", "").generate(asked_in_graph(g, n, limit).on(any, {}).query(), unused);
+        return !find_generated("Fusion", "").generate(asked_in_graph(g, n, limit, &roots_).on(any, {}).query(), unused);
     }
 
     node fusion(std::size_t root) {
@@ -13312,7 +13324,7 @@ private:
     graph& g;
     std::vector<std::vector<std::size_t>> readers_;  // by value
     std::map<std::size_t, kernel_shape> shapes_;
-    std::vector<value_id> root_;                     // by value: whose memory it is
+    std::vector<value_id> roots_;                    // by value: whose memory it is
     std::vector<std::size_t> changed_at_;            // by value: the node that makes the state that follows it
     std::vector<char> leaves_, alone_;               // values that leave the graph; reductions that cannot be fused with anything
     std::vector<std::size_t> group_, inputs_, reduction_;  // the last two by the group's last node
@@ -13393,13 +13405,12 @@ private:
     };
 
     value& at(value_id id) { return g.values[static_cast<std::size_t>(id)]; }
-    value_id root(value_id id) const { return root_[static_cast<std::size_t>(id)]; }
+    value_id root(value_id id) const { return roots_[static_cast<std::size_t>(id)]; }
     std::int64_t bytes(value_id id) { return bytes_of(at(id).type, at(id).extents); }
 
     void find_values() {
         const std::size_t count = g.values.size();
-        root_.resize(count);
-        for (std::size_t i = 0; i < count; ++i) root_[i] = static_cast<value_id>(i);
+        roots_ = graft::detail::memory_roots(g);
         state_.assign(count, 0);
         made_.assign(count, 0);
         before_.assign(count, no_value);
@@ -13419,7 +13430,6 @@ private:
                 if (id != no_value) read[static_cast<std::size_t>(id)] = 1, elsewhere[static_cast<std::size_t>(id)] |= !optimizer;
             for (value_id id : n.outputs)
                 if (id != no_value) made_[static_cast<std::size_t>(id)] = 1;
-            if ((n.op->flags & op_flag::view) && n.outputs[0] != no_value && n.inputs[0] != no_value) root_[static_cast<std::size_t>(n.outputs[0])] = root(n.inputs[0]);
         }
         for (value_id id : g.outputs) elsewhere[static_cast<std::size_t>(id)] = 1;
         waits_.assign(g.nodes.size(), 0);
@@ -13439,7 +13449,7 @@ private:
         if (view || (n.op_type != "Fusion" && find_generated(n.op_type.c_str(), n.domain.c_str()).generate != generate_loop)) return false;
         const limits limit;
         const device_traits any;
-        return !read_tensor_loop(asked_in_graph(g, n, limit).on(any, {}).query(), t);
+        return !read_tensor_loop(asked_in_graph(g, n, limit, &roots_).on(any, {}).query(), t);
     }
     uses uses_of(const node& n) {
         uses u;
@@ -13562,7 +13572,7 @@ private:
     }
 
     graph& g;
-    std::vector<value_id> root_, before_;  // by value: whose memory it is; the state that it follows
+    std::vector<value_id> roots_, before_;  // by value: whose memory it is; the state that it follows
     std::vector<char> state_, made_;       // by value: it is state as it was; a node makes it
     std::vector<char> waits_;              // by node: an optimizer's, or read by those alone
     std::vector<group> open_;              // none needs another
@@ -17191,7 +17201,7 @@ GRAFT_INLINE result<std::shared_ptr<const device_kernel>> cuda_device::prepare_n
         made->note = "copy";
         return std::shared_ptr<const device_kernel>(std::move(made));
     }
-    const detail::asked a(node, node.in_block, node.out_block, traits_, numbers_.options());
+    const detail::asked a(node, node.in_block, node.out_block, traits_, numbers_.options(), node.memory);
     const char* why = "no kernel of this device has the operator";
     GRAFT_TRY_ASSIGN(made->library, library_kernel_of(a.query(), why));
     if (made->library) {

@@ -5626,10 +5626,12 @@ struct lowering;
 struct plan;
 struct slot;
 
-/// A node with known shapes, asked of a device. `in_block` and `out_block` tell each value's layout (see value::block).
+/// A node with known shapes, asked of a device. `in_block` and `out_block` tell each value's layout (see value::block), `memory` for each
+/// input the value whose memory it may lie in.
 struct device_query : op_context {
     const int* in_block;
     const int* out_block;
+    const value_id* memory;
 };
 
 /// What a device runs for one node of a lowered graph. Immutable; shared by contexts.
@@ -34094,6 +34096,45 @@ GRAFT_INLINE std::uint64_t fnv1a(const void* bytes, std::size_t size, std::uint6
 GRAFT_END_NAMESPACE
 #endif
 #endif
+#ifndef GRAFT_SINGLE_GRAFT_GRAPH_MEMORY_ROOTS_HPP
+#define GRAFT_SINGLE_GRAFT_GRAPH_MEMORY_ROOTS_HPP
+// ---- graft/graph/memory_roots.hpp
+// Which values may share memory: the one rule that whoever writes over an input, or orders writers behind readers, has to ask.
+
+
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Of each value the one whose memory it may lie in: a view shares that of what it looks at, every other value has its own. Nodes are in
+// running order.
+inline std::vector<value_id> memory_roots(const graph& g) {
+    std::vector<value_id> roots(g.values.size());
+    for (std::size_t i = 0; i < roots.size(); ++i) roots[i] = static_cast<value_id>(i);
+    for (const node& n : g.nodes)
+        if (n.op && (n.op->flags & op_flag::view) && !n.inputs.empty() && n.inputs[0] != no_value && !n.outputs.empty() && n.outputs[0] != no_value)
+            roots[static_cast<std::size_t>(n.outputs[0])] = roots[static_cast<std::size_t>(n.inputs[0])];
+    return roots;
+}
+
+// The roots of a node's inputs, in their order.
+inline std::vector<value_id> memory_of_inputs(const node& n, const std::vector<value_id>& roots) {
+    std::vector<value_id> memory;
+    for (value_id id : n.inputs) memory.push_back(id == no_value ? no_value : roots[static_cast<std::size_t>(id)]);
+    return memory;
+}
+
+// Whether input `i` may share the memory of another one. `memory` as memory_of_inputs makes it.
+inline bool shares_memory(const std::vector<value_id>& memory, std::size_t i) {
+    for (std::size_t k = 0; k < memory.size(); ++k)
+        if (k != i && memory[k] != no_value && memory[k] == memory[i]) return true;
+    return false;
+}
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
 #ifndef GRAFT_SINGLE_GRAFT_PASSES_COUNT_HPP
 #define GRAFT_SINGLE_GRAFT_PASSES_COUNT_HPP
 // ---- graft/passes/count.hpp
@@ -34334,7 +34375,7 @@ public:
     using rewriter::rewriter;
 
     status run() {
-        find_roots();
+        roots_ = memory_roots(g);
         join();
         std::vector<char> done(g.nodes.size(), 0);
         std::vector<node> ordered;
@@ -34348,14 +34389,6 @@ public:
     }
 
 private:
-    // Whose memory a value may lie in: that of what a view looks at.
-    void find_roots() {
-        root_.resize(g.values.size());
-        for (std::size_t i = 0; i < root_.size(); ++i) root_[i] = static_cast<value_id>(i);
-        for (const node& n : g.nodes)
-            if ((n.op->flags & op_flag::view) && n.outputs[0] != no_value && n.inputs[0] != no_value)
-                root_[static_cast<std::size_t>(n.outputs[0])] = root_[static_cast<std::size_t>(n.inputs[0])];
-    }
     void edge(int from, int to) {
         if (from < 0 || to < 0 || from == to) return;
         feeds_[static_cast<std::size_t>(from)].push_back(to);
@@ -34374,7 +34407,7 @@ private:
             for (value_id id : ids) {
                 if (id == no_value) continue;
                 edge(position(id), static_cast<int>(i));
-                edge(static_cast<int>(i), updated[static_cast<std::size_t>(root_[static_cast<std::size_t>(id)])]);
+                edge(static_cast<int>(i), updated[static_cast<std::size_t>(roots_[static_cast<std::size_t>(id)])]);
             }
         }
     }
@@ -34394,7 +34427,7 @@ private:
         return any;
     }
 
-    std::vector<value_id> root_;
+    std::vector<value_id> roots_;
     std::vector<int> waits_;
     std::vector<std::vector<int>> feeds_;
 };
@@ -34589,6 +34622,7 @@ public:
     planner(plan& p, const plan_options& options, const std::vector<const char*>& refusals) : p_(p), g_(p.lowered), options_(options), refusals_(refusals) {}
 
     status run() {
+        roots_ = memory_roots(g_);
         GRAFT_TRY(split_late());
         GRAFT_TRY(choose_kernels());
         GRAFT_TRY(place_values());
@@ -34659,12 +34693,13 @@ private:
     status prepare_on_device(step& s, const node& n) {
         node plain = n;
         plain.domain = plain_domain(n.domain);
+        const std::vector<value_id> memory = memory_of_inputs(n, roots_);
         GRAFT_TRY_ASSIGN(s.on_device, options_.on->prepare({{plain, in_.data(), static_cast<int>(in_.size()), out_.data(), static_cast<int>(out_.size()), options_.limit},
-                                                            in_block_.data(), out_block_.data()}));
+                                                            in_block_.data(), out_block_.data(), memory.data()}));
         return {};
     }
 
-    // Where a value's memory really is: views share that of what they look at.
+    // Where a value's memory really is: of the views of roots_, those whose memory need not be that of a graph output.
     value_id root(value_id id) const {
         while (view_of_[index(id)] != no_value) id = view_of_[index(id)];
         return id;
@@ -34749,12 +34784,12 @@ private:
                 where.kind = slot_kind::arena;
                 where.on_device = at(id).on_device;
                 std::vector<lifetime>& lifetimes = arenas[where.on_device];
-                // An element-wise kernel may write over an input that dies here.
-                const bool in_place = s.on_device ? s.on_device->in_place : s.kernel && s.kernel->in_place;
+                // An element-wise kernel may write over an input that dies here; a device's knows itself what else it reads there.
+                const bool in_place = s.on_device ? s.on_device->in_place : s.kernel && s.kernel->in_place && !shares_memory(memory_of_inputs(n, roots_), 0);
                 if (in_place && id == n.outputs[0] && !n.inputs.empty() && n.inputs[0] != no_value) {
                     const value_id source = root(n.inputs[0]);
                     const int l = lifetime_of[index(source)];
-                    if (l >= 0 && at(source).on_device == where.on_device && last[index(source)] == static_cast<int>(i) && lifetimes[static_cast<std::size_t>(l)].bytes == bytes && !read_twice(n)) {
+                    if (l >= 0 && at(source).on_device == where.on_device && last[index(source)] == static_cast<int>(i) && lifetimes[static_cast<std::size_t>(l)].bytes == bytes) {
                         lifetimes[static_cast<std::size_t>(l)].last = std::max(lifetimes[static_cast<std::size_t>(l)].last, last[index(id)]);
                         lifetime_of[index(id)] = l;
                         continue;
@@ -34792,12 +34827,6 @@ private:
         return {};
     }
 
-    static bool read_twice(const node& n) {
-        for (std::size_t i = 1; i < n.inputs.size(); ++i)
-            if (n.inputs[i] == n.inputs[0]) return true;
-        return false;
-    }
-
     // The blocked layout rounds the channels up to whole blocks.
     static std::int64_t block_bytes(const value& v) {
         shape extents = v.extents;
@@ -34832,7 +34861,7 @@ private:
     const plan_options& options_;
     const std::vector<const char*>& refusals_;  // why the device did not take the node that makes a value
     std::vector<char> late_value_;
-    std::vector<value_id> ids_, view_of_;
+    std::vector<value_id> ids_, roots_, view_of_;
     std::vector<tensor_view> in_, out_;
     std::vector<int> in_block_, out_block_;
 };

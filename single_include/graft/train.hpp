@@ -26263,7 +26263,7 @@ struct trainer_options {
     std::int64_t epochs = 10;
     std::int64_t batch = -1;           ///< samples of one update; below 0: 8 to 32, so that an epoch has 16 updates
     double learning_rate = -1;         ///< of the head, or of a new network; below 0: 0.003; 0.01 with sgd
-    double trunk_rate = 0.1;           ///< of everything before the head, as a multiple of `learning_rate`
+    double trunk_rate = -1;            ///< of everything before the head, as a multiple of `learning_rate`; below 0: 1/30, or more with batch normalisation
     graft::schedule schedule;          ///< default: cosine with a short warm-up
     step_options step;                 ///< loss, optimizer, shards, ...
     std::optional<graft::augmentation> augmentation;  ///< none given: default_augmentation(); nothing where the trunk is frozen
@@ -28083,6 +28083,10 @@ struct training_defaults {
     static constexpr double new_rate = 1e-3;                ///< of a new network
     static constexpr double sgd_rate = 1e-2;                ///< with sgd, of either
     static constexpr std::int64_t few_weights = 100000;     ///< a network with fewer learns best at the rate of a head: measured
+    static constexpr double trunk_share = 1.0 / 30;         ///< a pretrained trunk's rate, as a multiple of the head's: measured without batch normalisation,
+    static constexpr double normalized_share = 0.1;         ///< which lets a trunk take more without losing its scale,
+    static constexpr double small_share = 0.3;              ///< the more so (measured) where it has fewer weights than `small_trunk`
+    static constexpr std::int64_t small_trunk = 1000000;
     static constexpr double adamw_decay = 0.01;             ///< weight decay with adamw; with the others there is none
     static constexpr double ema = 0.95;                     ///< decay of the running average of a pretrained network; a new one keeps none
     static constexpr int head_alone = 3;                    ///< of so many parts of the epochs the head has the first one for itself
@@ -28098,6 +28102,10 @@ struct training_defaults {
     /// The learning rate of a pretrained network's head, or of a new network with so many weights.
     static constexpr double learning_rate(optimizer_kind kind, bool pretrained, std::int64_t weights) noexcept {
         return kind == optimizer_kind::sgd ? sgd_rate : pretrained || weights < few_weights ? head_rate : new_rate;
+    }
+    /// The trunk's share of the head's rate, in a network of so many weights, with or without normalisation by the batch's own statistics.
+    static constexpr double trunk_rate(bool normalized, std::int64_t weights) noexcept {
+        return !normalized ? trunk_share : weights < small_trunk ? small_share : normalized_share;
     }
 };
 
@@ -28116,6 +28124,9 @@ GRAFT_INLINE trainer_options settled(trainer_options o, const training_network& 
     for (const parameter& p : network.parameters) weights += network.graph.values[static_cast<std::size_t>(p.id)].constant.elements();
     if (o.batch < 0) o.batch = defaults::batch_of(pictures, pretrained);
     if (o.learning_rate < 0) o.learning_rate = defaults::learning_rate(optimizer.kind, pretrained, weights);
+    bool normalized = false;
+    for (const node& n : network.graph.nodes) normalized |= o.step.batch_norm && n.op_type == "BatchNormalization";
+    if (o.trunk_rate < 0) o.trunk_rate = defaults::trunk_rate(normalized, weights);
     if (optimizer.weight_decay < 0) optimizer.weight_decay = optimizer.kind == optimizer_kind::adamw ? defaults::adamw_decay : 0;
     if (optimizer.ema_decay < 0) optimizer.ema_decay = pretrained ? defaults::ema : 0;
     if (loss.label_smoothing < 0) loss.label_smoothing = loss.kind == loss_kind::cross_entropy || loss.kind == loss_kind::focal ? defaults::label_smoothing : 0;
@@ -30120,7 +30131,7 @@ GRAFT_INLINE std::vector<training_setting> training_settings(bool from_scratch) 
         all.push_back({"--lr", "learning_rate", number(defaults::new_rate) + ", " + number(defaults::head_rate) + " for fewer than " + std::to_string(defaults::few_weights) + " weights" + by_sgd, "Learning rate"});
     else {
         all.push_back({"--lr", "learning_rate", number(defaults::head_rate) + by_sgd, "Learning rate of the head"});
-        all.push_back({"--trunk-rate", "trunk_rate", number(o.trunk_rate), "Learning rate of everything before the head, as a multiple of --lr"});
+        all.push_back({"--trunk-rate", "trunk_rate", number(defaults::trunk_share) + "; with batch normalisation " + number(defaults::normalized_share) + ", and " + number(defaults::small_share) + " for fewer than " + std::to_string(defaults::small_trunk) + " weights", "Learning rate of everything before the head, as a multiple of --lr"});
         all.push_back({"--trunk-lr", "", "--trunk-rate times --lr", "The same as a rate of its own"});
     }
     const std::vector<training_setting> learning{

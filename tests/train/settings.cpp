@@ -32,6 +32,12 @@ graft::training_network network(bool features, bool trunk_learns, std::int64_t w
     return n;
 }
 
+// The same with statistics of batches in its trunk, as far as defaults ask.
+graft::training_network normalized(graft::training_network n) {
+    n.graph.nodes[0].op_type = "BatchNormalization";
+    return n;
+}
+
 } // namespace
 
 TEST_CASE("What nobody gives is decided by what is trained, as the list of defaults says") {
@@ -52,8 +58,13 @@ TEST_CASE("What nobody gives is decided by what is trained, as the list of defau
     CHECK(says("--unfreeze-epoch", "1/3 of the epochs"));
     CHECK(graft::text(*whole.augmentation) == graft::text(graft::default_augmentation()));
     CHECK(says("--augment", graft::text(graft::default_augmentation())));
-    CHECK(says("--trunk-rate", "0.1"));
-    CHECK(whole.trunk_rate == 0.1);
+    CHECK(says("--trunk-rate", "1/30; with batch normalisation 0.1, and 0.3 for fewer than 1000000 weights"));
+    CHECK(whole.trunk_rate == 1.0 / 30);
+    CHECK(graft::settled(o, normalized(network(true, true)), 1000).trunk_rate == 0.3);
+    CHECK(graft::settled(o, normalized(network(true, true, 2000000)), 1000).trunk_rate == 0.1);
+    graft::trainer_options frozen = o;
+    frozen.step.batch_norm = false;
+    CHECK(graft::settled(frozen, normalized(network(true, true)), 1000).trunk_rate == 1.0 / 30);
     CHECK(whole.batch == 32);
     CHECK(graft::settled(o, network(true, true), 500).batch == 16);
     CHECK(graft::settled(o, network(true, true), 40).batch == 8);

@@ -14,6 +14,10 @@ struct training_defaults {
     static constexpr double new_rate = 1e-3;                ///< of a new network
     static constexpr double sgd_rate = 1e-2;                ///< with sgd, of either
     static constexpr std::int64_t few_weights = 100000;     ///< a network with fewer learns best at the rate of a head: measured
+    static constexpr double trunk_share = 1.0 / 30;         ///< a pretrained trunk's rate, as a multiple of the head's: measured without batch normalisation,
+    static constexpr double normalized_share = 0.1;         ///< which lets a trunk take more without losing its scale,
+    static constexpr double small_share = 0.3;              ///< the more so (measured) where it has fewer weights than `small_trunk`
+    static constexpr std::int64_t small_trunk = 1000000;
     static constexpr double adamw_decay = 0.01;             ///< weight decay with adamw; with the others there is none
     static constexpr double ema = 0.95;                     ///< decay of the running average of a pretrained network; a new one keeps none
     static constexpr int head_alone = 3;                    ///< of so many parts of the epochs the head has the first one for itself
@@ -29,6 +33,10 @@ struct training_defaults {
     /// The learning rate of a pretrained network's head, or of a new network with so many weights.
     static constexpr double learning_rate(optimizer_kind kind, bool pretrained, std::int64_t weights) noexcept {
         return kind == optimizer_kind::sgd ? sgd_rate : pretrained || weights < few_weights ? head_rate : new_rate;
+    }
+    /// The trunk's share of the head's rate, in a network of so many weights, with or without normalisation by the batch's own statistics.
+    static constexpr double trunk_rate(bool normalized, std::int64_t weights) noexcept {
+        return !normalized ? trunk_share : weights < small_trunk ? small_share : normalized_share;
     }
 };
 
@@ -48,6 +56,9 @@ GRAFT_INLINE trainer_options settled(trainer_options o, const training_network& 
     for (const parameter& p : network.parameters) weights += network.graph.values[static_cast<std::size_t>(p.id)].constant.elements();
     if (o.batch < 0) o.batch = defaults::batch_of(pictures, pretrained);
     if (o.learning_rate < 0) o.learning_rate = defaults::learning_rate(optimizer.kind, pretrained, weights);
+    bool normalized = false;
+    for (const node& n : network.graph.nodes) normalized |= o.step.batch_norm && n.op_type == "BatchNormalization";
+    if (o.trunk_rate < 0) o.trunk_rate = defaults::trunk_rate(normalized, weights);
     if (optimizer.weight_decay < 0) optimizer.weight_decay = optimizer.kind == optimizer_kind::adamw ? defaults::adamw_decay : 0;
     if (optimizer.ema_decay < 0) optimizer.ema_decay = pretrained ? defaults::ema : 0;
     if (loss.label_smoothing < 0) loss.label_smoothing = loss.kind == loss_kind::cross_entropy || loss.kind == loss_kind::focal ? defaults::label_smoothing : 0;

@@ -63,7 +63,7 @@ GRAFT_INLINE std::vector<training_setting> training_settings(bool from_scratch) 
         all.push_back({"--lr", "learning_rate", number(defaults::new_rate) + ", " + number(defaults::head_rate) + " for fewer than " + std::to_string(defaults::few_weights) + " weights" + by_sgd, "Learning rate"});
     else {
         all.push_back({"--lr", "learning_rate", number(defaults::head_rate) + by_sgd, "Learning rate of the head"});
-        all.push_back({"--trunk-rate", "trunk_rate", number(o.trunk_rate), "Learning rate of everything before the head, as a multiple of --lr"});
+        all.push_back({"--trunk-rate", "trunk_rate", number(defaults::trunk_share) + "; with batch normalisation " + number(defaults::normalized_share) + ", and " + number(defaults::small_share) + " for fewer than " + std::to_string(defaults::small_trunk) + " weights", "Learning rate of everything before the head, as a multiple of --lr"});
         all.push_back({"--trunk-lr", "", "--trunk-rate times --lr", "The same as a rate of its own"});
     }
     const std::vector<training_setting> learning{
