@@ -2,6 +2,7 @@
 //   GRAFT_NODE_TESTS   another file than build/conformance/node_tests.bin
 //   GRAFT_NODE_ONLY    run the tests only whose names hold this text; no lower bound of passes then
 #include "../io/wire_model.hpp"
+#include "../skipped.hpp"
 
 #include <graft/graft.hpp>
 
@@ -164,7 +165,7 @@ TEST_CASE("ONNX's own tests pass, and what is not supported is named") {
         const std::string export_them =
             "python3 \"" + std::string(GRAFT_SOURCE_DIR) + "/scripts/export_node_tests.py\" --offline";
         if (std::system(export_them.c_str()) != 0 || !read_file(path, r.bytes)) {
-            std::printf("skipped: ONNX's node tests are not here; scripts/export_node_tests.py fetches them\n");
+            say_skipped("ONNX's node tests are not here; scripts/export_node_tests.py fetches them");
             return;
         }
     }

@@ -1,6 +1,7 @@
 // What the shim offers to kernels: nothing that CUDA does not know, of CUDA's sizes, with CUDA's results at the edges.
 #include "kernel_runner.hpp"
 #include "simulated.hpp"
+#include "../skipped.hpp"
 
 namespace {
 
@@ -112,7 +113,7 @@ TEST_CASE("The shim has what CUDA has, and the same sizes and alignments of vect
     CHECK(sizes[2 * 43] == 16);  // float4
     const nvrtc_functions* rtc = real_compiler();
     if (!rtc) {
-        MESSAGE("skipped: the CUDA toolkit is not here to compare with");
+        say_skipped("the CUDA toolkit is not here to compare with");
         return;
     }
     CHECK(log_of_real_compiler(*rtc, everything) == "");

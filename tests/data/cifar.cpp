@@ -1,5 +1,6 @@
 #include "made_dataset.hpp"
 #include "pictures.hpp"
+#include "../skipped.hpp"
 
 #include <graft/data/dataset.hpp>
 
@@ -125,7 +126,7 @@ TEST_CASE("the CIFAR-10 files in the pack are read as they are known") {
     const char* named = std::getenv("GRAFT_SHARED");
     const std::string folder = std::string(named ? named : GRAFT_SOURCE_DIR "/../shared") + "/pack/data/cifar10";
     if (!std::filesystem::exists(folder)) {
-        std::printf("skipped: no CIFAR-10 in %s\n", folder.c_str());
+        say_skipped("no CIFAR-10 in " + folder);
         return;
     }
     const dataset_splits cifar = open_splits(folder).value();

@@ -1,4 +1,5 @@
 #include "pictures.hpp"
+#include "../skipped.hpp"
 
 #include <graft/core/read_file.hpp>
 #include <graft/data/deflate.hpp>
@@ -158,7 +159,7 @@ TEST_CASE("a progressive file of too many scans is refused unread") {
 
 TEST_CASE("what a WebP file says of itself is not believed") {
     if (!GRAFT_HAS_LIBWEBP) {
-        MESSAGE("skipped: this build has no libwebp");
+        say_skipped("this build has no libwebp");
         return;
     }
     const auto with = [](const char* name, std::size_t at, const std::string& bytes) { return golden_file(name).replace(at, bytes.size(), bytes); };
@@ -193,7 +194,7 @@ TEST_CASE("what a WebP file says of itself is not believed") {
 
 TEST_CASE("ten thousand changes of WebP files break nothing") {
     if (!GRAFT_HAS_LIBWEBP) {
-        MESSAGE("skipped: this build has no libwebp");
+        say_skipped("this build has no libwebp");
         return;
     }
     const char* names[] = {"webp lossless", "webp lossless, few colours", "webp lossy, large", "webp lossy, with alpha", "webp exif 6", "webp animated",
@@ -272,7 +273,7 @@ TEST_CASE("every hostile picture at hand is answered") {
     const std::string folder = std::string(shared ? shared : "../shared") + "/pack/hostile/images/made/";
     const auto list = read_file(folder + "expected.tsv", 1 << 20, errc::file_open, errc::memory_budget);
     if (!list.ok()) {
-        MESSAGE("skipped: no hostile pictures at " << folder);
+        say_skipped("no hostile pictures at " + folder);
         return;
     }
     for (std::size_t at = 0; at < list.value().size();) {

@@ -1,6 +1,7 @@
 #include "dataset_golden.hpp"
 #include "made_dataset.hpp"
 #include "pictures.hpp"
+#include "../skipped.hpp"
 
 #include <graft/data/dataset.hpp>
 
@@ -239,7 +240,7 @@ TEST_CASE("MNIST is read as it is known") {
     const char* named = std::getenv("GRAFT_SHARED");
     const std::string folder = std::string(named ? named : GRAFT_SOURCE_DIR "/../shared") + "/pack/data/mnist";
     if (!std::filesystem::exists(folder)) {
-        std::printf("skipped: no MNIST in %s\n", folder.c_str());
+        say_skipped("no MNIST in " + folder);
         return;
     }
     const dataset_splits mnist = open_splits(folder).value();

@@ -1,5 +1,6 @@
 #include "dataset_golden.hpp"
 #include "made_dataset.hpp"
+#include "../skipped.hpp"
 
 #include <graft/data/dataset.hpp>
 
@@ -159,7 +160,7 @@ TEST_CASE("a socket in a class folder is passed over and told") {
     const bool there = made >= 0 && ::bind(made, reinterpret_cast<const sockaddr*>(&name), sizeof name) == 0;
     if (made >= 0) ::close(made);
     if (!there) {
-        MESSAGE("skipped: no socket can be made here");
+        say_skipped("no socket can be made here");
         return;
     }
     const auto opened = open_dataset(folder.path);

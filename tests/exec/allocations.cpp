@@ -7,6 +7,7 @@
 #include <new>
 
 #include "../sanitized.hpp"
+#include "../skipped.hpp"
 
 // Sanitizers bring allocators of their own; what they check is not what is counted here.
 #ifndef GRAFT_TEST_SANITIZED
@@ -120,7 +121,7 @@ TEST_CASE("a transformer block runs without an allocation") {
 TEST_CASE("the pack's networks run without an allocation") {
     const std::string shared = nets::shared();
     if (shared.empty()) {
-        std::printf("skipped: the models of GRAFT_SHARED are not here\n");
+        say_skipped("the models of GRAFT_SHARED are not here");
         return;
     }
     for (const char* name : {"mnist-8", "mobilenetv1_025_128_fp32_op10", "mobilenetv1_025_128_qdq_op13",

@@ -3,6 +3,7 @@
 
 #if defined(__linux__) && !defined(GRAFT_TEST_SANITIZED)
 #include "../little_memory.hpp"
+#include "../skipped.hpp"
 
 #include <graft/graft.hpp>
 
@@ -53,7 +54,7 @@ TEST_CASE("a run that finds no memory is memory.oom each time, and others follow
     REQUIRE(::waitpid(child, &ended, 0) == child);
     REQUIRE(WIFEXITED(ended));
     if (WEXITSTATUS(ended) == 77)
-        MESSAGE("skipped: memory cannot be limited here");
+        say_skipped("memory cannot be limited here");
     else
         CHECK(WEXITSTATUS(ended) == 0);
 }

@@ -3,6 +3,7 @@
 #include "placed.hpp"
 
 #include "../train/small_steps.hpp"
+#include "../skipped.hpp"
 
 #include <graft/plan/plan.hpp>
 
@@ -320,7 +321,7 @@ TEST_CASE("a vision transformer runs on the CUDA simulator, no node of it on the
     const char* shared = std::getenv("GRAFT_SHARED");
     const std::string path = std::string(shared ? shared : "") + "/pack/models/arch_random_weights/timm_vit_op17.onnx";
     if (!std::ifstream(path)) {
-        MESSAGE("skipped: there is no ", path);
+        say_skipped("there is no " + std::string(path));
         return;
     }
     const graft::model host = graft::load(path);
@@ -410,7 +411,7 @@ TEST_CASE("the real NVRTC compiles what Attention, steps and losses become") {
     std::string why;
     const auto* nvrtc = real_nvrtc::functions(why);
     if (!nvrtc) {
-        MESSAGE("skipped: ", why);
+        say_skipped(why);
         return;
     }
     std::set<std::string> texts;

@@ -3,6 +3,7 @@
 
 #include "generated.hpp"
 #include "nvrtc.hpp"
+#include "../skipped.hpp"
 
 #include <cstring>
 #include <set>
@@ -74,7 +75,7 @@ inline void expect_all(const std::vector<example>& examples) {
     for (std::size_t i = 0; i < wrong.size() && i < 20; ++i) CHECK_MESSAGE(false, wrong[i].substr(0, 8000));
     CHECK(wrong.empty());
 #else
-    MESSAGE("skipped: ", examples.size(), " programs, as the CUDA simulator is not built here");
+    say_skipped("the CUDA simulator is not built here: " + std::to_string(examples.size()) + " programs");
 #endif
 }
 
@@ -83,7 +84,7 @@ inline void expect_compiled(const std::vector<example>& examples) {
     std::string why;
     const auto* nvrtc = real_nvrtc::functions(why);
     if (!nvrtc) {
-        MESSAGE("skipped: ", why);
+        say_skipped(why);
         return;
     }
     std::set<std::string> seen;

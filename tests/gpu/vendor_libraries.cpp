@@ -2,6 +2,7 @@
 // makes plans for a device of which it only knows the properties. In a process of its own, since the simulator's libraries, which
 // have the same names, may be in this one.
 #include "library_problem.hpp"
+#include "../skipped.hpp"
 
 #include <graft/gpu/cublaslt.hpp>
 #include <graft/gpu/cudnn_graph.hpp>
@@ -35,7 +36,7 @@ void* vendor_library(const char* file) {
     const char* home = std::getenv("CUDA_HOME");
     const std::string path = std::string(home ? home : "/usr/local/cuda") + "/lib64/" + file;
     void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (!library) std::printf("skipped: %s is not on this machine\n", path.c_str());
+    if (!library) say_skipped(path + " is not on this machine");
     return library;
 }
 // cuDNN remembers a device by its number: one description for each process.
@@ -62,7 +63,7 @@ struct described_device {
         GRAFT_CUDNN_FUNCTIONS(GRAFT_BIND)
 #undef GRAFT_BIND
         if (functions.cudnnGetVersion() < 91100) {
-            std::printf("skipped: cuDNN before 9.11 cannot be told about a device\n");
+            say_skipped("cuDNN before 9.11 cannot be told about a device");
             return;
         }
         // Properties of an H100; of others only the capability differs here.
@@ -88,7 +89,7 @@ bool load_described_driver() {
     REQUIRE(dlopen(GRAFT_CUDA_SIMULATOR "/described/libcuda.so.1", RTLD_NOW | RTLD_LOCAL));
     return true;
 #else
-    std::printf("skipped: the described driver is built with the CUDA simulator\n");
+    say_skipped("the described driver is built with the CUDA simulator");
     return false;
 #endif
 }

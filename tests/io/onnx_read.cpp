@@ -1,5 +1,6 @@
 // Reading ONNX models: the wire, graphs and their names, tensors, functions and bodies.
 #include "wire_model.hpp"
+#include "../skipped.hpp"
 
 #include <doctest/doctest.h>
 #include <graft/io/onnx_read.hpp>
@@ -282,7 +283,7 @@ TEST_CASE("The recorded hostile models are read or refused as they should, each 
     const std::string folder = std::string(shared ? shared : "../shared") + "/pack/hostile/models/";
     std::FILE* list = std::fopen((folder + "expected.tsv").c_str(), "rb");
     if (!list) {
-        std::puts("skipped: no hostile models (GRAFT_SHARED is not set)");
+        say_skipped("no hostile models (GRAFT_SHARED is not set)");
         return;
     }
     char line[1000];

@@ -1,4 +1,6 @@
 // safetensors: what is read, what is refused, and that files written twice are equal.
+#include "../skipped.hpp"
+
 #include <doctest/doctest.h>
 #include <graft/core/file.hpp>
 #include <graft/io/safetensors.hpp>
@@ -102,7 +104,7 @@ TEST_CASE("The recorded hostile safetensors get the verdicts that are written be
     const std::string folder = std::string(shared ? shared : "../shared") + "/pack/hostile/safetensors/";
     std::FILE* list = std::fopen((folder + "expected.tsv").c_str(), "rb");
     if (!list) {
-        std::puts("skipped: no hostile safetensors (GRAFT_SHARED is not set)");
+        say_skipped("no hostile safetensors (GRAFT_SHARED is not set)");
         return;
     }
     char line[1000];

@@ -2,6 +2,7 @@
 // faults.
 #if defined(GRAFT_PROGRAM) && !defined(_WIN32)
 #include "program.hpp"
+#include "../skipped.hpp"
 
 #include <graft/gpu/hardware.hpp>
 
@@ -26,7 +27,7 @@ int times(const std::string& text, const std::string& part) {
 
 TEST_CASE("on a machine without a GPU the program runs on the CPU and says nothing of it") {
     if (graft::gpu::has_hardware()) {
-        MESSAGE("skipped: this machine has an NVIDIA GPU");
+        say_skipped("this machine has an NVIDIA GPU");
         return;
     }
     const made_folder folder;

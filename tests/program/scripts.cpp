@@ -1,6 +1,7 @@
 // How far a build or the tests are, as scripts/setup.sh tells it: every second on a terminal, now and then elsewhere.
 #include "../data/made_dataset.hpp"
 #include "../file_contents.hpp"
+#include "../skipped.hpp"
 
 #include <doctest/doctest.h>
 
@@ -69,7 +70,7 @@ TEST_CASE("a build that fails ends as its command does, and shows what that said
 
 TEST_CASE("on a terminal one line tells how many of how many, how long, and what was last") {
     if (std::system("command -v script >/dev/null && command -v stty >/dev/null") != 0) {
-        MESSAGE("skipped: this machine has no script(1)");
+        say_skipped("this machine has no script(1)");
         return;
     }
     const told building = told_by(build + "follow Building builds 0\n", true);

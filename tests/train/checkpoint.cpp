@@ -1,5 +1,6 @@
 // Checkpoints: what was saved is loaded, whatever happens to the files: damage, a full disk, kill -9 while writing.
 #include "../file_contents.hpp"
+#include "../skipped.hpp"
 
 #include <doctest/doctest.h>
 #include <graft/train/checkpoint.hpp>
@@ -316,7 +317,7 @@ TEST_CASE("A folder that may not be written to leaves both checkpoints as they w
         return refused(graft::save_checkpoint(here.newest(), at_step(3)), here.newest());
     });
     REQUIRE(::chmod(here.path.c_str(), 0700) == 0);
-    if (ended == skipped) MESSAGE("skipped: there is no user to change to");
+    if (ended == skipped) say_skipped("there is no user to change to");
     CHECK((ended == 0 || ended == skipped));
     CHECK(file_contents(here.newest()) == newest);
     CHECK(file_contents(here.previous()) == previous);
@@ -336,7 +337,7 @@ TEST_CASE("Errors of write, fsync, close and rename leave both checkpoints as th
             return refused(graft::save_checkpoint(here.newest(), next, true), here.newest());
         });
         if (ended == skipped) {
-            MESSAGE("skipped: the kernel takes no filter of calls");
+            say_skipped("the kernel takes no filter of calls");
             return;
         }
         CHECK(ended == 0);
@@ -357,7 +358,7 @@ TEST_CASE("Calls of write that are interrupted or write a part only make the sam
         return graft::save_checkpoint(here.newest(), at_step(1)).ok() ? 0 : 1;
     });
     if (ended == skipped) {
-        MESSAGE("skipped: the kernel takes no filter of calls");
+        say_skipped("the kernel takes no filter of calls");
         return;
     }
     CHECK(ended == 0);
@@ -369,7 +370,7 @@ TEST_CASE("A full disk leaves the old checkpoint as it was") {
     const folder here;
     const std::string command = "mount -t tmpfs -o size=64k tmpfs " + here.path + " 2>/dev/null";
     if (std::system(command.c_str()) != 0) {
-        MESSAGE("skipped: no tmpfs can be mounted here");
+        say_skipped("no tmpfs can be mounted here");
         return;
     }
     REQUIRE(graft::save_checkpoint(here.newest(), at_step(1, 2000)).ok());

@@ -8,6 +8,7 @@
 
 #if defined(__linux__)
 #include "../little_memory.hpp"
+#include "../skipped.hpp"
 
 #include <sys/wait.h>
 #endif
@@ -346,7 +347,7 @@ TEST_CASE("A step that finds no memory is memory.oom, changes nothing, and other
         REQUIRE(::waitpid(child, &ended, 0) == child);
         REQUIRE(WIFEXITED(ended));
         if (WEXITSTATUS(ended) == 77) {
-            MESSAGE("skipped: memory cannot be limited here");
+            say_skipped("memory cannot be limited here");
             return;
         }
         CHECK(WEXITSTATUS(ended) == 0);

@@ -1,6 +1,7 @@
 // Whole runs on a small folder of pictures: the same model for any threads and workers and after any interruption; frozen trunks.
 #include "../exec/host_device.hpp"
 #include "small_runs.hpp"
+#include "../skipped.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -118,7 +119,7 @@ TEST_CASE("A frozen trunk that a device runs once for each picture gives the hea
 #if !defined(_WIN32)
 TEST_CASE("A run that is killed and resumed ends with the bytes of one that is not") {
 #if defined(__SANITIZE_THREAD__)
-    MESSAGE("skipped: the thread sanitizer takes no threads after a fork");
+    say_skipped("the thread sanitizer takes no threads after a fork");
     return;
 #endif
     const made_folder folder;

@@ -2,6 +2,7 @@
 #include <graft/gpu/api/cublaslt.hpp>
 
 #include "vendor.hpp"
+#include "../../skipped.hpp"
 
 #include <doctest/doctest.h>
 
@@ -110,7 +111,7 @@ SAME_VALUE(reduction_scheme::all, CUBLASLT_REDUCTION_SCHEME_MASK);
 
 }  // namespace
 #else
-TEST_CASE("the declarations of cuBLASLt are held against its header") { std::printf("skipped: cublasLt.h is not installed\n"); }
+TEST_CASE("the declarations of cuBLASLt are held against its header") { say_skipped("cublasLt.h is not installed"); }
 #endif
 
 TEST_CASE("cuBLASLt has every function of the list") {

@@ -2,6 +2,7 @@
 #include <graft/gpu/api/cudnn.hpp>
 
 #include "vendor.hpp"
+#include "../../skipped.hpp"
 
 #include <doctest/doctest.h>
 
@@ -279,7 +280,7 @@ SAME_VALUE(numerical_note::strict_nan, CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP);
 
 }  // namespace
 #else
-TEST_CASE("the declarations of cuDNN are held against its header") { std::printf("skipped: cudnn.h is not installed\n"); }
+TEST_CASE("the declarations of cuDNN are held against its header") { say_skipped("cudnn.h is not installed"); }
 #endif
 
 TEST_CASE("cuDNN has every function of the list") {

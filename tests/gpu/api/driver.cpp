@@ -2,6 +2,7 @@
 #include <graft/gpu/api/driver.hpp>
 
 #include "vendor.hpp"
+#include "../../skipped.hpp"
 
 #include <doctest/doctest.h>
 
@@ -110,7 +111,7 @@ SAME_VALUE(flag::capture_relaxed, CU_STREAM_CAPTURE_MODE_RELAXED);
 
 }  // namespace
 #else
-TEST_CASE("the declarations of the driver are held against its header") { std::printf("skipped: cuda.h is not installed\n"); }
+TEST_CASE("the declarations of the driver are held against its header") { say_skipped("cuda.h is not installed"); }
 #endif
 
 TEST_CASE("the driver has every function of the list") {

@@ -2,6 +2,7 @@
 #include <graft/gpu/api/nccl.hpp>
 
 #include "vendor.hpp"
+#include "../../skipped.hpp"
 
 #include <doctest/doctest.h>
 
@@ -25,7 +26,7 @@ SAME_VALUE(result::remote_error, ncclRemoteError);
 
 }  // namespace
 #else
-TEST_CASE("the declarations of NCCL are held against its header") { std::printf("skipped: nccl.h is not installed\n"); }
+TEST_CASE("the declarations of NCCL are held against its header") { say_skipped("nccl.h is not installed"); }
 #endif
 
 TEST_CASE("NCCL has every function of the list") {

@@ -2,6 +2,7 @@
 #include <graft/gpu/api/nvml.hpp>
 
 #include "vendor.hpp"
+#include "../../skipped.hpp"
 
 #include <doctest/doctest.h>
 
@@ -42,6 +43,6 @@ SAME_VALUE(throttle::hardware_power_brake, nvmlClocksThrottleReasonHwPowerBrakeS
 
 }  // namespace
 #else
-TEST_CASE("the declarations of NVML are held against its header") { std::printf("skipped: nvml.h is not installed\n"); }
+TEST_CASE("the declarations of NVML are held against its header") { say_skipped("nvml.h is not installed"); }
 #endif
 

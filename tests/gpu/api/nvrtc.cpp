@@ -2,6 +2,7 @@
 #include <graft/gpu/api/nvrtc.hpp>
 
 #include "vendor.hpp"
+#include "../../skipped.hpp"
 
 #include <doctest/doctest.h>
 
@@ -27,7 +28,7 @@ SAME_VALUE(result::internal_error, NVRTC_ERROR_INTERNAL_ERROR);
 
 }  // namespace
 #else
-TEST_CASE("the declarations of NVRTC are held against its header") { std::printf("skipped: nvrtc.h is not installed\n"); }
+TEST_CASE("the declarations of NVRTC are held against its header") { say_skipped("nvrtc.h is not installed"); }
 #endif
 
 TEST_CASE("NVRTC has every function of the list") {

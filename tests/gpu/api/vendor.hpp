@@ -1,6 +1,8 @@
 // Holds declarations of ours against a vendor's: types that a C call passes alike, and symbols that a library has.
 #pragma once
 
+#include "../../skipped.hpp"
+
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -73,7 +75,7 @@ inline std::vector<std::string> missing_symbols(const char* file, const std::vec
     std::vector<std::string> missing;
     void* library = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
     if (!library) {
-        std::printf("skipped: symbols of %s, which this machine lacks\n", path.c_str());
+        say_skipped("symbols of " + path + ", which this machine lacks");
         return missing;
     }
     for (const char* name : names)
