@@ -1,6 +1,7 @@
 // Why a classifier answers what it answers: a map over the picture of the places that spoke for a class.
 #pragma once
 
+#include "core/number_text.hpp"
 #include "classify.hpp"
 #include "train/grad_cam.hpp"
 
@@ -124,9 +125,8 @@ GRAFT_INLINE result<explanation> explainer::explain(const image& seen, const ten
     image large;
     GRAFT_TRY_ASSIGN(large, resize(seen, seen.height * times, seen.width * times, filter::nearest));
     GRAFT_TRY_ASSIGN(e.picture, overlay_heat_map(large, e.map.data<float>(), e.map.shape()[0], e.map.shape()[1]));
-    char share[32];
-    std::snprintf(share, sizeof share, " %.1f %%", 100 * answer.probability);
-    const int room = static_cast<int>(large.width / detail::font_width) - 1 - static_cast<int>(std::strlen(share));
+    const std::string share = detail::number_text(" %.1f %%", 100 * answer.probability);
+    const int room = static_cast<int>(large.width / detail::font_width) - 1 - static_cast<int>(share.size());
     GRAFT_TRY_ASSIGN(e.picture, detail::with_caption(e.picture, {detail::cut_text(detail::drawn_name(answer.label, answer.index), room) + share}));
     e.answer = std::move(answer);
     return e;

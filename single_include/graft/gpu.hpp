@@ -4513,15 +4513,11 @@ GRAFT_INLINE std::string literal(dtype type, double value) {
     if (!wide) value = static_cast<double>(static_cast<float>(value));
     if (value != value) return wide ? "not_a_number<double>()" : "not_a_number<float>()";
     if (std::isinf(value)) return std::string(value < 0 ? "-" : "") + (wide ? "infinity<double>()" : "infinity<float>()");
-    char text[48];
     // Short decimals are read best; the others are written in hexadecimal, which is exact.
-    std::snprintf(text, sizeof text, "%.4g", value);
-    const double back = std::strtod(text, nullptr);
+    std::string s = graft::detail::number_text("%.4g", value);
+    const double back = graft::detail::read_number(s.c_str());
     const bool same = wide ? back == value : static_cast<double>(static_cast<float>(back)) == value;
-    if (!same) std::snprintf(text, sizeof text, "%a", value);
-    std::string s = text;
-    for (char& c : s)
-        if (c == ',') c = '.';  // what some locales write
+    if (!same) s = graft::detail::number_text("%a", value);
     if (s.find_first_of(".ep") == std::string::npos) s += ".0";
     return wide ? s : s + "f";
 }
@@ -9980,8 +9976,8 @@ inline std::string conv_problem_text(const kernel_query& q, const conv_problem& 
     if (p.bias >= 0) s += std::string(" bias ") + name(q.in[p.bias].type);
     if (p.residual >= 0) s += std::string(p.after.residual_after_activation ? " late residual " : " residual ") + name(q.in[p.residual].type);
     if (p.after.act != cpu::activation::none) {
-        std::snprintf(line, sizeof line, " act %d %.9g %.9g", static_cast<int>(p.after.act), static_cast<double>(p.after.alpha), static_cast<double>(p.after.beta));
-        s += line;
+        s += " act " + std::to_string(static_cast<int>(p.after.act));
+        for (float v : {p.after.alpha, p.after.beta}) s += graft::detail::number_text(" %.9g", static_cast<double>(v));
     }
     if (q.options.deterministic) s += " deterministic";
     if (p.type == dtype::float32 && !q.options.tf32) s += " full";

@@ -3669,6 +3669,87 @@ GRAFT_END_NAMESPACE
 // ---- graft/data/preprocess_spec.hpp
 // The text form of preprocessing: "crop=224,fraction=0.875,imagenet" to a specification and back.
 
+// ---- graft/core/number_text.hpp
+// Numbers as text and back, the same in whatever locale the program around graft has set: many have a comma where C has a point.
+
+
+#include <string>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// One number as printf has it; the format holds one conversion of a double, and no other commas than may be its point. At most 127 bytes.
+std::string number_text(const char* format, double value);
+// The same with a precision of its own: "%.*g".
+std::string number_text(const char* format, int precision, double value);
+// The fewest digits that read back as the same number, or the same float of it.
+std::string shortest_text(double value, bool single);
+// The number at the front of a text, decimal or hexadecimal as C has it; `end`, where given, gets what stands behind it: the text where there
+// is none.
+double read_number(const char* text, const char** end = nullptr);
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include <cstdio>
+#include <cstdlib>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// What stands between the digits of 0.5 here; "" for a point.
+inline std::string foreign_point() {
+    char half[32];
+    std::snprintf(half, sizeof half, "%.1f", 0.5);
+    const std::string text = half;
+    return text.size() < 3 || text == "0.5" ? std::string() : text.substr(1, text.size() - 2);
+}
+inline std::string with_point(std::string text) {
+    const std::string foreign = foreign_point();
+    const std::size_t at = foreign.empty() ? std::string::npos : text.find(foreign);
+    if (at != std::string::npos) text.replace(at, foreign.size(), ".");
+    return text;
+}
+
+GRAFT_INLINE std::string number_text(const char* format, double value) {
+    char text[128];
+    std::snprintf(text, sizeof text, format, value);
+    return with_point(text);
+}
+GRAFT_INLINE std::string number_text(const char* format, int precision, double value) {
+    char text[128];
+    std::snprintf(text, sizeof text, format, precision, value);
+    return with_point(text);
+}
+GRAFT_INLINE std::string shortest_text(double value, bool single) {
+    std::string text;
+    for (int digits = 1; digits <= 17; ++digits) {
+        text = number_text("%.*g", digits, value);
+        const double back = read_number(text.c_str());
+        if (back == value || (single && static_cast<float>(back) == static_cast<float>(value))) break;
+    }
+    return text;
+}
+GRAFT_INLINE double read_number(const char* text, const char** end) {
+    const std::string foreign = foreign_point(), given = text;
+    const std::size_t at = foreign.empty() ? std::string::npos : given.find('.');
+    std::string here = given;
+    if (at != std::string::npos)
+        here.replace(at, 1, foreign);
+    else if (!foreign.empty())  // this locale's own point is none
+        here.resize(given.find(foreign) == std::string::npos ? given.size() : given.find(foreign));
+    char* stop = nullptr;
+    const double value = std::strtod(here.c_str(), &stop);
+    std::size_t read = static_cast<std::size_t>(stop - here.c_str());
+    if (at != std::string::npos && read > at) read -= foreign.size() - 1;
+    if (end) *end = text + read;
+    return value;
+}
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
 // ---- graft/data/resize.hpp
 // Resampling, equal to Pillow's bit for bit: antialiased, 22-bit fixed-point weights, each axis rounded to 8 bits.
 
@@ -4027,26 +4108,12 @@ inline bool read_decimal(const char* begin, const char* end, double& value) {
     if (read.ec != std::errc() || read.ptr != end) return false;
 #else
     const std::string copy(magnitude, end);
-    char* stop = nullptr;
-    value = std::strtod(copy.c_str(), &stop);
+    const char* stop = nullptr;
+    value = read_number(copy.c_str(), &stop);
     if (*stop) return false;
 #endif
     if (*begin == '-') value = -value;
     return std::isfinite(value);
-}
-
-// The shortest decimal that reads back as the same number.
-inline std::string shortest(double value, bool single) {
-    char digits[40];
-    for (int precision = 1;; ++precision) {
-        std::snprintf(digits, sizeof digits, "%.*g", precision, value);
-        for (char& c : digits)
-            if (c == ',') c = '.';
-        double back = 0;
-        if (precision == 17 || (read_decimal(digits, digits + std::strlen(digits), back) &&
-                                (single ? static_cast<float>(back) == static_cast<float>(value) : back == value)))
-            return digits;
-    }
 }
 
 struct word {
@@ -4187,7 +4254,7 @@ inline std::string size_text(std::int64_t height, std::int64_t width) {
 
 inline std::string list_text(const float* values, int count) {
     std::string out;
-    for (int i = 0; i < count; ++i) out += (i ? ":" : "") + shortest(static_cast<double>(values[i]), true);
+    for (int i = 0; i < count; ++i) out += (i ? ":" : "") + shortest_text(static_cast<double>(values[i]), true);
     return out;
 }
 
@@ -4208,7 +4275,7 @@ GRAFT_INLINE result<preprocess_spec> parse_preprocess(const std::string& spec) {
 GRAFT_INLINE std::string text(const preprocess_spec& spec) {
     using rule = preprocess_spec::size_rule;
     std::string out;
-    if (spec.resize == rule::fraction) out = "fraction=" + detail::shortest(spec.fraction, false);
+    if (spec.resize == rule::fraction) out = "fraction=" + detail::shortest_text(spec.fraction, false);
     if (spec.resize == rule::shorter) out = "resize=" + std::to_string(spec.resize_height);
     if (spec.resize == rule::exact) out = "resize=" + detail::size_text(spec.resize_height, spec.resize_width);
     if (spec.resize == rule::none) out = "resize=none";
@@ -5842,16 +5909,10 @@ GRAFT_INLINE std::string to_string(const tensor& t) {
     if (!t) return "no tensor";
     std::string out = std::string(name(t.type())) + " " + text(t.shape());
     for (std::int64_t i = 0; i < t.elements() && i < shown; ++i) {
-        char number[40];
-        if (is_float(t.type()))
-            std::snprintf(number, sizeof number, "%.6g", element_as_double(t.type(), t.raw(), i));
-        else if (is_unsigned(t.type()))
-            std::snprintf(number, sizeof number, "%llu", static_cast<unsigned long long>(element_as_int64(t.type(), t.raw(), i)));
-        else
-            std::snprintf(number, sizeof number, "%lld", static_cast<long long>(element_as_int64(t.type(), t.raw(), i)));
-        for (char& c : number)
-            if (c == ',') c = '.';  // what some locales have for a point
-        out += (i ? ", " : ": ") + std::string(number);
+        const std::int64_t whole = is_float(t.type()) ? 0 : element_as_int64(t.type(), t.raw(), i);
+        out += (i ? ", " : ": ") + (is_float(t.type())      ? detail::number_text("%.6g", element_as_double(t.type(), t.raw(), i))
+                                    : is_unsigned(t.type()) ? std::to_string(static_cast<std::uint64_t>(whole))
+                                                            : std::to_string(whole));
     }
     return t.elements() > shown ? out + ", ..." : out;
 }
@@ -39756,7 +39817,7 @@ GRAFT_INLINE double json_reader::real() const noexcept {
     if (read.ec == std::errc()) return value;
 #endif
     // Too large, too small, or a library without from_chars for doubles.
-    return std::strtod(std::string(number_).c_str(), nullptr);
+    return detail::read_number(std::string(number_).c_str());
 }
 
 GRAFT_INLINE bool json_reader::read_hex(std::uint32_t& unit) {
@@ -39890,19 +39951,16 @@ GRAFT_INLINE void append_json_string(std::string& out, std::string_view text) {
 }
 
 GRAFT_INLINE void append_json_number(std::string& out, double value) {
-    char digits[40];
     if (!(value - value == 0)) {
         out += "null";
         return;
     }
 #if defined(__cpp_lib_to_chars)
+    char digits[40];
     const auto written = std::to_chars(digits, digits + sizeof digits, value);
     out.append(digits, static_cast<std::size_t>(written.ptr - digits));
 #else
-    std::snprintf(digits, sizeof digits, "%.17g", value);
-    for (char* c = digits; *c; ++c)
-        if (*c == ',') *c = '.';
-    out += digits;
+    out += detail::number_text("%.17g", value);
 #endif
 }
 
@@ -41222,9 +41280,7 @@ inline std::string dump_type(const value& v) {
 }
 
 inline std::string dump_real(double value) {
-    char text[40];
-    std::snprintf(text, sizeof text, "%.9g", value);
-    return text;
+    return number_text("%.9g", value);
 }
 
 template <class List, class Print> inline std::string dump_list(const List& list, Print print) {

@@ -922,7 +922,7 @@ inline bool apply_augmentation_name(std::string name, augmentation& a) {
     if (name == "none" || name == "default") return true;
     if (name.compare(0, 7, "random_") == 0) name.erase(0, 7);
     const augmentation usual;
-    if (name == "resized_crop") return apply_augmentation_pair(name, "0.08:1:0.75:" + shortest(usual.ratio[1], false), a);
+    if (name == "resized_crop") return apply_augmentation_pair(name, "0.08:1:0.75:" + shortest_text(usual.ratio[1], false), a);
     if (name == "horizontal_flip" || name == "vertical_flip" || name == "erasing") return apply_augmentation_pair(name, "0.5", a);
     if (name == "grayscale") return apply_augmentation_pair(name, "0.1", a);
     if (name == "trivial_augment_wide") return apply_augmentation_pair(name, "31", a);
@@ -933,7 +933,7 @@ inline bool apply_augmentation_name(std::string name, augmentation& a) {
 
 inline std::string numbers_text(const double* values, int count) {
     std::string out;
-    for (int i = 0; i < count; ++i) out += (i ? ":" : "") + shortest(values[i], false);
+    for (int i = 0; i < count; ++i) out += (i ? ":" : "") + shortest_text(values[i], false);
     return out;
 }
 
@@ -975,7 +975,7 @@ GRAFT_INLINE std::string text(const augmentation& a) {
         out += (out.empty() ? "" : ",") + std::string(key) + "=" + value;
     };
     const auto add_number = [&add](const char* key, double value, double usual) {
-        if (value != usual) add(key, detail::shortest(value, false));
+        if (value != usual) add(key, detail::shortest_text(value, false));
     };
     const auto box = [](const double(&scale)[2], const double(&ratio)[2]) {
         return detail::numbers_text(scale, 2) + ":" + detail::numbers_text(ratio, 2);
@@ -995,7 +995,7 @@ GRAFT_INLINE std::string text(const augmentation& a) {
     if (a.interpolation == filter::bilinear) add("interpolation", "bilinear");
     add_number("fill", a.fill, 0);
     if (a.random_erasing != 0)
-        add("random_erasing", detail::shortest(a.random_erasing, false) + ":" + box(a.erasing_scale, a.erasing_ratio));
+        add("random_erasing", detail::shortest_text(a.random_erasing, false) + ":" + box(a.erasing_scale, a.erasing_ratio));
     if (a.erasing_noise)
         add("erasing_value", "random");
     else
@@ -4594,9 +4594,7 @@ private:
                            std::to_string(allowed_bad(options_.bad_share, n)) + " may. This one: " + text(one.code) + ": " + one.detail;
         for (std::size_t i = 1; i < first_bad_.size(); ++i) what += (i == 1 ? "; others: " : ", ") + escape(first_bad_[i].name);
         // Rounded up, so that the share of so many is that of all of them.
-        char share[32];
-        std::snprintf(share, sizeof share, "%.4g", std::ceil(1000 * static_cast<double>(all) / static_cast<double>(n)) / 1000);
-        if (all < n) what += std::string(". --bad-share ") + share + " leaves them out";
+        if (all < n) what += detail::number_text(". --bad-share %.4g leaves them out", std::ceil(1000 * static_cast<double>(all) / static_cast<double>(n)) / 1000);
         return fail(errc::data_too_many_bad, one.name, what + "; `graft check` lists them all");
     }
 
@@ -20733,9 +20731,8 @@ GRAFT_INLINE result<explanation> explainer::explain(const image& seen, const ten
     image large;
     GRAFT_TRY_ASSIGN(large, resize(seen, seen.height * times, seen.width * times, filter::nearest));
     GRAFT_TRY_ASSIGN(e.picture, overlay_heat_map(large, e.map.data<float>(), e.map.shape()[0], e.map.shape()[1]));
-    char share[32];
-    std::snprintf(share, sizeof share, " %.1f %%", 100 * answer.probability);
-    const int room = static_cast<int>(large.width / detail::font_width) - 1 - static_cast<int>(std::strlen(share));
+    const std::string share = detail::number_text(" %.1f %%", 100 * answer.probability);
+    const int room = static_cast<int>(large.width / detail::font_width) - 1 - static_cast<int>(share.size());
     GRAFT_TRY_ASSIGN(e.picture, detail::with_caption(e.picture, {detail::cut_text(detail::drawn_name(answer.label, answer.index), room) + share}));
     e.answer = std::move(answer);
     return e;
@@ -22664,18 +22661,11 @@ inline std::string setting_text(const std::string& value) {
     for (std::size_t at = 0; at < value.size();) {
         const std::size_t end = std::min(value.find(' ', at), value.size());
         const std::string word = value.substr(at, end - at);
-        char* stop = nullptr;
-        const double number = std::strtod(word.c_str(), &stop);
-        if (word.find("0x") <= 1 && stop == word.c_str() + word.size()) {
-            const bool single = static_cast<double>(static_cast<float>(number)) == number;
-            char text[40];
-            for (int digits = 1; digits <= 17; ++digits) {
-                std::snprintf(text, sizeof text, "%.*g", digits, number);
-                const double back = std::strtod(text, nullptr);
-                if (back == number || (single && static_cast<float>(back) == static_cast<float>(number))) break;
-            }
-            out += text;
-        } else
+        const char* stop = nullptr;
+        const double number = read_number(word.c_str(), &stop);
+        if (word.find("0x") <= 1 && stop == word.c_str() + word.size())
+            out += shortest_text(number, static_cast<double>(static_cast<float>(number)) == number);
+        else
             out += escape(word);
         if (end < value.size()) out += ' ';
         at = end + 1;
@@ -24207,9 +24197,7 @@ GRAFT_INLINE std::string rates_text(const std::vector<parameter>& parameters) {
         std::size_t end = i;
         while (end < parameters.size() && parameters[end].rate == parameters[i].rate) ++end;
         any |= parameters[i].rate != 1;
-        char part[64];
-        std::snprintf(part, sizeof part, "%s%zu%s at %.9g", i ? ", " : "", end - i, i ? "" : end - i == 1 ? " weight" : " weights", parameters[i].rate);
-        all += part;
+        all += (i ? ", " : "") + std::to_string(end - i) + (i ? "" : end - i == 1 ? " weight" : " weights") + detail::number_text(" at %.9g", parameters[i].rate);
         i = end;
     }
     return any ? all : "";
@@ -24403,7 +24391,7 @@ inline status parse_schedule_option(std::string_view item, schedule& s) {
 }
 
 inline std::string schedule_decimal(double value) {
-    return value == std::floor(value) && value < 1e9 ? std::to_string(static_cast<std::int64_t>(value)) : shortest(value, false);
+    return value == std::floor(value) && value < 1e9 ? std::to_string(static_cast<std::int64_t>(value)) : shortest_text(value, false);
 }
 
 // torch's _annealing_cos: from `start` at 0 to `end` at 1.
@@ -26263,7 +26251,7 @@ struct trainer_options {
     std::int64_t epochs = 10;
     std::int64_t batch = -1;           ///< samples of one update; below 0: 8 to 32, so that an epoch has 16 updates
     double learning_rate = -1;         ///< of the head, or of a new network; below 0: 0.003; 0.01 with sgd
-    double trunk_rate = -1;            ///< of everything before the head, as a multiple of `learning_rate`; below 0: 1/30, or more with batch normalisation
+    double trunk_rate = -1;            ///< of everything before the head, as a multiple of `learning_rate`; below 0: 1/30; with batch normalisation 0.1, and 0.3 for fewer than 1000000 weights
     graft::schedule schedule;          ///< default: cosine with a short warm-up
     step_options step;                 ///< loss, optimizer, shards, ...
     std::optional<graft::augmentation> augmentation;  ///< none given: default_augmentation(); nothing where the trunk is frozen
@@ -26719,10 +26707,10 @@ GRAFT_INLINE status check_golden(const golden_sample& sample, const tensor& outp
     // An output of one number, or of equal ones, has no range: its own size stands in.
     const double range = high > low ? high - low : std::fabs(high) > 0 ? std::fabs(high) : 1;
     if (finite && worst <= sample.tolerance * range) return {};
-    char numbers[120];
-    std::snprintf(numbers, sizeof numbers, "the largest difference from the golden output is %.3g; %.3g is allowed", worst,
-                  sample.tolerance * range);
-    return fail(errc::op_value, where, finite ? numbers : "it, or the golden output, is not finite");
+    if (!finite) return fail(errc::op_value, where, "it, or the golden output, is not finite");
+    return fail(errc::op_value, where,
+                "the largest difference from the golden output is " + detail::number_text("%.3g", worst) + "; " +
+                    detail::number_text("%.3g", sample.tolerance * range) + " is allowed");
 }
 
 GRAFT_END_NAMESPACE
@@ -27730,9 +27718,8 @@ GRAFT_INLINE result<image> wrong_pictures_image(const dataset& data, const std::
         detail::fill(card, 0, 0, side, side, {244, 244, 242});
         detail::paste(card, (side - small.height) / 2, (side - small.width) / 2, small);
         const auto name = [&data](std::int32_t c) { return detail::drawn_name(data.classes()[static_cast<std::size_t>(c)], c); };
-        char share[32];
-        std::snprintf(share, sizeof share, " %.0f %%", 100 * static_cast<double>(w.probability));
-        const int room = static_cast<int>((side - 8) / detail::font_width - static_cast<std::int64_t>(std::strlen(share)));
+        const std::string share = detail::number_text(" %.0f %%", 100 * static_cast<double>(w.probability));
+        const int room = static_cast<int>((side - 8) / detail::font_width - static_cast<std::int64_t>(share.size()));
         GRAFT_TRY_ASSIGN(card, detail::with_caption(card, {name(w.label), detail::cut_text("taken for " + name(w.predicted), room) + share}));
         cards.push_back(std::move(card));
     }
@@ -27756,13 +27743,9 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
-// Exact to the bit, and the same in every locale that a program may have set.
-inline std::string number_text(double v) {
-    char text[64];
-    std::snprintf(text, sizeof text, "%a", v);
-    return text;
-}
-inline double number_in(const std::string* text) { return text ? std::strtod(text->c_str(), nullptr) : 0; }
+// Exact to the bit.
+inline std::string exact_text(double v) { return number_text("%a", v); }
+inline double number_in(const std::string* text) { return text ? read_number(text->c_str()) : 0; }
 inline std::int64_t integer_in(const std::string* text) { return text ? std::strtoll(text->c_str(), nullptr, 10) : 0; }
 
 // Indices as text, and back again.
@@ -27836,7 +27819,7 @@ inline named_texts training_run::settings() const {
     const optimizer_options& p = o_.step.optimizer;
     const loss_options& l = o_.step.loss;
     named_texts s;
-    const auto number = [&](const char* key, double v) { s.emplace_back(key, number_text(v)); };
+    const auto number = [&](const char* key, double v) { s.emplace_back(key, exact_text(v)); };
     const auto integer = [&](const char* key, std::int64_t v) { s.emplace_back(key, std::to_string(v)); };
     s.emplace_back("version", std::to_string(GRAFT_VERSION_MAJOR) + "." + std::to_string(GRAFT_VERSION_MINOR));
     auto level = cpu::active_isa();
@@ -27863,7 +27846,7 @@ inline named_texts training_run::settings() const {
     const std::pair<const char*, float> loss[] = {{"label smoothing", l.label_smoothing}, {"focal gamma", l.gamma}, {"huber delta", l.delta}, {"distillation", l.distillation}, {"temperature", l.temperature}};
     for (const auto& o : loss) number(o.first, static_cast<double>(o.second));
     std::string weights;
-    for (float v : l.class_weights) weights += (weights.empty() ? "" : " ") + number_text(static_cast<double>(v));
+    for (float v : l.class_weights) weights += (weights.empty() ? "" : " ") + exact_text(static_cast<double>(v));
     s.emplace_back("class weights", weights);
     s.emplace_back("augmentation", text(*o_.augmentation));
     s.emplace_back("preprocess", text(spec_));
@@ -27893,7 +27876,7 @@ inline status training_run::save() {
         c.tensors.emplace_back(s.name, s.value);
     }
     c.settings = settings();
-    const auto number = [&](const std::string& key, double v) { c.state.emplace_back(key, number_text(v)); };
+    const auto number = [&](const std::string& key, double v) { c.state.emplace_back(key, exact_text(v)); };
     const auto integer = [&](const std::string& key, std::int64_t v) { c.state.emplace_back(key, std::to_string(v)); };
     integer("epoch", position_.epoch), integer("batch", position_.batch), integer("step", position_.step);
     integer("correct", position_.correct), integer("seen", position_.seen);
@@ -28019,11 +28002,7 @@ inline void training_run::warn_of_classes() {
     if (m.samples() == 0) return;
     const std::vector<std::string>& names = data_.training.classes();
     const std::vector<std::int64_t> never = m.never_predicted(), supports = m.supports();
-    const auto percent = [](double share) {
-        char text[16];
-        std::snprintf(text, sizeof text, "%.1f %%", 100 * share);
-        return std::string(text);
-    };
+    const auto percent = [](double share) { return detail::number_text("%.1f %%", 100 * share); };
     std::string what;
     constexpr std::size_t most_named = 5;
     if (!never.empty()) {
@@ -28683,12 +28662,11 @@ namespace detail {
 inline bool is_telling(const std::vector<preprocess_trial>& tried) { return !tried.empty() && tried[0].error < 0.95 * tried[0].chance; }
 
 inline std::string search_note(const finetune_setup& made, std::size_t pictures) {
-    char numbers[160];
     if (!is_telling(made.tried)) return "the model does not say how pictures are to be prepared, and its features tell too little of these classes to try it out: " + made.choice.text + " is assumed; --preprocess SPEC says otherwise";
     const preprocess_trial &best = made.tried[0], *next = made.tried.size() > 1 ? &made.tried[1] : nullptr;
-    std::snprintf(numbers, sizeof numbers, " does best on its features (held-out error %.3f on %zu pictures%s", best.error, pictures, next ? "; " : ")");
-    std::string note = "the model does not say how pictures are to be prepared; " + best.text + numbers;
-    if (next) std::snprintf(numbers, sizeof numbers, " %.3f, next)", next->error), note += next->text + numbers;
+    std::string note = "the model does not say how pictures are to be prepared; " + best.text + " does best on its features (held-out error " +
+                       number_text("%.3f", best.error) + " on " + std::to_string(pictures) + " pictures" + (next ? "; " : ")");
+    if (next) note += next->text + number_text(" %.3f, next)", next->error);
     return note + " and is taken; --preprocess SPEC says otherwise";
 }
 
@@ -28912,10 +28890,10 @@ GRAFT_INLINE status check_golden(const golden_sample& sample, const tensor& outp
     // An output of one number, or of equal ones, has no range: its own size stands in.
     const double range = high > low ? high - low : std::fabs(high) > 0 ? std::fabs(high) : 1;
     if (finite && worst <= sample.tolerance * range) return {};
-    char numbers[120];
-    std::snprintf(numbers, sizeof numbers, "the largest difference from the golden output is %.3g; %.3g is allowed", worst,
-                  sample.tolerance * range);
-    return fail(errc::op_value, where, finite ? numbers : "it, or the golden output, is not finite");
+    if (!finite) return fail(errc::op_value, where, "it, or the golden output, is not finite");
+    return fail(errc::op_value, where,
+                "the largest difference from the golden output is " + detail::number_text("%.3g", worst) + "; " +
+                    detail::number_text("%.3g", sample.tolerance * range) + " is allowed");
 }
 
 GRAFT_END_NAMESPACE
@@ -29132,11 +29110,7 @@ inline std::string html_text(const std::string& raw) {
 // A number with a point whatever the locale; a dash where there is none.
 inline std::string report_number(double value, const char* format) {
     if (!std::isfinite(value)) return "\u2013";
-    char digits[64];
-    std::snprintf(digits, sizeof digits, format, value);
-    for (char* c = digits; *c; ++c)
-        if (*c == ',') *c = '.';
-    return digits;
+    return detail::number_text(format, value);
 }
 inline std::string report_percent(double share) {
     return report_number(share * 100, "%.1f") + (std::isfinite(share) ? "\u202f%" : "");
@@ -30099,16 +30073,11 @@ namespace detail {
 
 // "0.003", or "1/30" where digits do not end.
 inline std::string setting_number(double value) {
-    char text[64];
     const double parts = value > 0 ? 1 / value : 0;
     const bool short_one = std::fabs(value * 1e6 - std::round(value * 1e6)) < 1e-6;
     if (!short_one && std::fabs(parts - std::round(parts)) < 1e-9)
-        std::snprintf(text, sizeof text, "1/%.0f", parts);
-    else
-        std::snprintf(text, sizeof text, "%.6g", value);
-    for (char* c = text; *c; ++c)
-        if (*c == ',') *c = '.';  // of the locale
-    return text;
+        return number_text("1/%.0f", parts);
+    return number_text("%.6g", value);
 }
 
 }  // namespace detail
@@ -30819,9 +30788,8 @@ GRAFT_INLINE result<image> wrong_pictures_image(const dataset& data, const std::
         detail::fill(card, 0, 0, side, side, {244, 244, 242});
         detail::paste(card, (side - small.height) / 2, (side - small.width) / 2, small);
         const auto name = [&data](std::int32_t c) { return detail::drawn_name(data.classes()[static_cast<std::size_t>(c)], c); };
-        char share[32];
-        std::snprintf(share, sizeof share, " %.0f %%", 100 * static_cast<double>(w.probability));
-        const int room = static_cast<int>((side - 8) / detail::font_width - static_cast<std::int64_t>(std::strlen(share)));
+        const std::string share = detail::number_text(" %.0f %%", 100 * static_cast<double>(w.probability));
+        const int room = static_cast<int>((side - 8) / detail::font_width - static_cast<std::int64_t>(share.size()));
         GRAFT_TRY_ASSIGN(card, detail::with_caption(card, {name(w.label), detail::cut_text("taken for " + name(w.predicted), room) + share}));
         cards.push_back(std::move(card));
     }

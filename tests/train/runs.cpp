@@ -1,10 +1,12 @@
 // How runs begin and end: folders that hold one, observers that stop one; and rates by layer in a run.
+#include "../core/comma_locale.hpp"
 #include "small_runs.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 
 TEST_CASE("A folder that holds a run is refused, its own files are replaced where that is asked for, and nothing else is touched") {
     const made_folder folder;
@@ -99,6 +101,9 @@ TEST_CASE("A run that its observer stops keeps a checkpoint and goes on to the b
         REQUIRE(kept.found);
         CHECK(*kept.contents.find_state("step") == std::to_string(at.steps ? at.steps : 5));
         with.resume = true;
+        // What a checkpoint holds is read alike whatever locale the program has set since.
+        std::optional<comma_locale> elsewhere;
+        if (at.steps == 7) elsewhere.emplace();
         const outcome resumed = trained(folder, with, small_network("none"));
         CHECK(!resumed.result.stopped);
         CHECK(resumed.model == whole.model);

@@ -1,6 +1,7 @@
 // JSON: a strict reader (RFC 8259, UTF-8 checked), a tree on top of it, and writing.
 #pragma once
 
+#include "number_text.hpp"
 #include "error.hpp"
 #include "limits.hpp"
 
@@ -254,7 +255,7 @@ GRAFT_INLINE double json_reader::real() const noexcept {
     if (read.ec == std::errc()) return value;
 #endif
     // Too large, too small, or a library without from_chars for doubles.
-    return std::strtod(std::string(number_).c_str(), nullptr);
+    return detail::read_number(std::string(number_).c_str());
 }
 
 GRAFT_INLINE bool json_reader::read_hex(std::uint32_t& unit) {
@@ -388,19 +389,16 @@ GRAFT_INLINE void append_json_string(std::string& out, std::string_view text) {
 }
 
 GRAFT_INLINE void append_json_number(std::string& out, double value) {
-    char digits[40];
     if (!(value - value == 0)) {
         out += "null";
         return;
     }
 #if defined(__cpp_lib_to_chars)
+    char digits[40];
     const auto written = std::to_chars(digits, digits + sizeof digits, value);
     out.append(digits, static_cast<std::size_t>(written.ptr - digits));
 #else
-    std::snprintf(digits, sizeof digits, "%.17g", value);
-    for (char* c = digits; *c; ++c)
-        if (*c == ',') *c = '.';
-    out += digits;
+    out += detail::number_text("%.17g", value);
 #endif
 }
 

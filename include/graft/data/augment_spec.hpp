@@ -149,7 +149,7 @@ inline bool apply_augmentation_name(std::string name, augmentation& a) {
     if (name == "none" || name == "default") return true;
     if (name.compare(0, 7, "random_") == 0) name.erase(0, 7);
     const augmentation usual;
-    if (name == "resized_crop") return apply_augmentation_pair(name, "0.08:1:0.75:" + shortest(usual.ratio[1], false), a);
+    if (name == "resized_crop") return apply_augmentation_pair(name, "0.08:1:0.75:" + shortest_text(usual.ratio[1], false), a);
     if (name == "horizontal_flip" || name == "vertical_flip" || name == "erasing") return apply_augmentation_pair(name, "0.5", a);
     if (name == "grayscale") return apply_augmentation_pair(name, "0.1", a);
     if (name == "trivial_augment_wide") return apply_augmentation_pair(name, "31", a);
@@ -160,7 +160,7 @@ inline bool apply_augmentation_name(std::string name, augmentation& a) {
 
 inline std::string numbers_text(const double* values, int count) {
     std::string out;
-    for (int i = 0; i < count; ++i) out += (i ? ":" : "") + shortest(values[i], false);
+    for (int i = 0; i < count; ++i) out += (i ? ":" : "") + shortest_text(values[i], false);
     return out;
 }
 
@@ -202,7 +202,7 @@ GRAFT_INLINE std::string text(const augmentation& a) {
         out += (out.empty() ? "" : ",") + std::string(key) + "=" + value;
     };
     const auto add_number = [&add](const char* key, double value, double usual) {
-        if (value != usual) add(key, detail::shortest(value, false));
+        if (value != usual) add(key, detail::shortest_text(value, false));
     };
     const auto box = [](const double(&scale)[2], const double(&ratio)[2]) {
         return detail::numbers_text(scale, 2) + ":" + detail::numbers_text(ratio, 2);
@@ -222,7 +222,7 @@ GRAFT_INLINE std::string text(const augmentation& a) {
     if (a.interpolation == filter::bilinear) add("interpolation", "bilinear");
     add_number("fill", a.fill, 0);
     if (a.random_erasing != 0)
-        add("random_erasing", detail::shortest(a.random_erasing, false) + ":" + box(a.erasing_scale, a.erasing_ratio));
+        add("random_erasing", detail::shortest_text(a.random_erasing, false) + ":" + box(a.erasing_scale, a.erasing_ratio));
     if (a.erasing_noise)
         add("erasing_value", "random");
     else

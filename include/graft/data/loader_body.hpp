@@ -5,6 +5,7 @@
 
 #if GRAFT_HAS_BODIES
 #include "../core/executor.hpp"
+#include "../core/number_text.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -258,9 +259,7 @@ private:
                            std::to_string(allowed_bad(options_.bad_share, n)) + " may. This one: " + text(one.code) + ": " + one.detail;
         for (std::size_t i = 1; i < first_bad_.size(); ++i) what += (i == 1 ? "; others: " : ", ") + escape(first_bad_[i].name);
         // Rounded up, so that the share of so many is that of all of them.
-        char share[32];
-        std::snprintf(share, sizeof share, "%.4g", std::ceil(1000 * static_cast<double>(all) / static_cast<double>(n)) / 1000);
-        if (all < n) what += std::string(". --bad-share ") + share + " leaves them out";
+        if (all < n) what += detail::number_text(". --bad-share %.4g leaves them out", std::ceil(1000 * static_cast<double>(all) / static_cast<double>(n)) / 1000);
         return fail(errc::data_too_many_bad, one.name, what + "; `graft check` lists them all");
     }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../core/dtype.hpp"
+#include "../core/number_text.hpp"
 #include "resize.hpp"
 
 #include <string>
@@ -77,26 +78,12 @@ inline bool read_decimal(const char* begin, const char* end, double& value) {
     if (read.ec != std::errc() || read.ptr != end) return false;
 #else
     const std::string copy(magnitude, end);
-    char* stop = nullptr;
-    value = std::strtod(copy.c_str(), &stop);
+    const char* stop = nullptr;
+    value = read_number(copy.c_str(), &stop);
     if (*stop) return false;
 #endif
     if (*begin == '-') value = -value;
     return std::isfinite(value);
-}
-
-// The shortest decimal that reads back as the same number.
-inline std::string shortest(double value, bool single) {
-    char digits[40];
-    for (int precision = 1;; ++precision) {
-        std::snprintf(digits, sizeof digits, "%.*g", precision, value);
-        for (char& c : digits)
-            if (c == ',') c = '.';
-        double back = 0;
-        if (precision == 17 || (read_decimal(digits, digits + std::strlen(digits), back) &&
-                                (single ? static_cast<float>(back) == static_cast<float>(value) : back == value)))
-            return digits;
-    }
 }
 
 struct word {
@@ -237,7 +224,7 @@ inline std::string size_text(std::int64_t height, std::int64_t width) {
 
 inline std::string list_text(const float* values, int count) {
     std::string out;
-    for (int i = 0; i < count; ++i) out += (i ? ":" : "") + shortest(static_cast<double>(values[i]), true);
+    for (int i = 0; i < count; ++i) out += (i ? ":" : "") + shortest_text(static_cast<double>(values[i]), true);
     return out;
 }
 
@@ -258,7 +245,7 @@ GRAFT_INLINE result<preprocess_spec> parse_preprocess(const std::string& spec) {
 GRAFT_INLINE std::string text(const preprocess_spec& spec) {
     using rule = preprocess_spec::size_rule;
     std::string out;
-    if (spec.resize == rule::fraction) out = "fraction=" + detail::shortest(spec.fraction, false);
+    if (spec.resize == rule::fraction) out = "fraction=" + detail::shortest_text(spec.fraction, false);
     if (spec.resize == rule::shorter) out = "resize=" + std::to_string(spec.resize_height);
     if (spec.resize == rule::exact) out = "resize=" + detail::size_text(spec.resize_height, spec.resize_width);
     if (spec.resize == rule::none) out = "resize=none";

@@ -1,6 +1,7 @@
 // Graphs as text for people, and as Graphviz's dot.
 #pragma once
 
+#include "../core/number_text.hpp"
 #include "graph.hpp"
 
 #include <string>
@@ -43,9 +44,7 @@ inline std::string dump_type(const value& v) {
 }
 
 inline std::string dump_real(double value) {
-    char text[40];
-    std::snprintf(text, sizeof text, "%.9g", value);
-    return text;
+    return number_text("%.9g", value);
 }
 
 template <class List, class Print> inline std::string dump_list(const List& list, Print print) {

@@ -1,6 +1,7 @@
 // Tensors, shapes and element types as text, for messages, logs and streams of any kind.
 #pragma once
 
+#include "../core/number_text.hpp"
 #include "tensor.hpp"
 
 #include <string>
@@ -37,16 +38,10 @@ GRAFT_INLINE std::string to_string(const tensor& t) {
     if (!t) return "no tensor";
     std::string out = std::string(name(t.type())) + " " + text(t.shape());
     for (std::int64_t i = 0; i < t.elements() && i < shown; ++i) {
-        char number[40];
-        if (is_float(t.type()))
-            std::snprintf(number, sizeof number, "%.6g", element_as_double(t.type(), t.raw(), i));
-        else if (is_unsigned(t.type()))
-            std::snprintf(number, sizeof number, "%llu", static_cast<unsigned long long>(element_as_int64(t.type(), t.raw(), i)));
-        else
-            std::snprintf(number, sizeof number, "%lld", static_cast<long long>(element_as_int64(t.type(), t.raw(), i)));
-        for (char& c : number)
-            if (c == ',') c = '.';  // what some locales have for a point
-        out += (i ? ", " : ": ") + std::string(number);
+        const std::int64_t whole = is_float(t.type()) ? 0 : element_as_int64(t.type(), t.raw(), i);
+        out += (i ? ", " : ": ") + (is_float(t.type())      ? detail::number_text("%.6g", element_as_double(t.type(), t.raw(), i))
+                                    : is_unsigned(t.type()) ? std::to_string(static_cast<std::uint64_t>(whole))
+                                                            : std::to_string(whole));
     }
     return t.elements() > shown ? out + ", ..." : out;
 }

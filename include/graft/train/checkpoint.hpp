@@ -3,6 +3,7 @@
 
 #include "../core/error.hpp"
 #include "../core/limits.hpp"
+#include "../core/number_text.hpp"
 #include "../io/safetensors.hpp"
 
 #include <string>
@@ -87,18 +88,11 @@ inline std::string setting_text(const std::string& value) {
     for (std::size_t at = 0; at < value.size();) {
         const std::size_t end = std::min(value.find(' ', at), value.size());
         const std::string word = value.substr(at, end - at);
-        char* stop = nullptr;
-        const double number = std::strtod(word.c_str(), &stop);
-        if (word.find("0x") <= 1 && stop == word.c_str() + word.size()) {
-            const bool single = static_cast<double>(static_cast<float>(number)) == number;
-            char text[40];
-            for (int digits = 1; digits <= 17; ++digits) {
-                std::snprintf(text, sizeof text, "%.*g", digits, number);
-                const double back = std::strtod(text, nullptr);
-                if (back == number || (single && static_cast<float>(back) == static_cast<float>(number))) break;
-            }
-            out += text;
-        } else
+        const char* stop = nullptr;
+        const double number = read_number(word.c_str(), &stop);
+        if (word.find("0x") <= 1 && stop == word.c_str() + word.size())
+            out += shortest_text(number, static_cast<double>(static_cast<float>(number)) == number);
+        else
             out += escape(word);
         if (end < value.size()) out += ' ';
         at = end + 1;

@@ -1,6 +1,7 @@
 // Fine-tuning in one call: a classifier that somebody trained, and pictures of other classes.
 #pragma once
 
+#include "../core/number_text.hpp"
 #include "prepare_classifier.hpp"
 #include "preprocess_search.hpp"
 #include "trainer.hpp"
@@ -56,12 +57,11 @@ namespace detail {
 inline bool is_telling(const std::vector<preprocess_trial>& tried) { return !tried.empty() && tried[0].error < 0.95 * tried[0].chance; }
 
 inline std::string search_note(const finetune_setup& made, std::size_t pictures) {
-    char numbers[160];
     if (!is_telling(made.tried)) return "the model does not say how pictures are to be prepared, and its features tell too little of these classes to try it out: " + made.choice.text + " is assumed; --preprocess SPEC says otherwise";
     const preprocess_trial &best = made.tried[0], *next = made.tried.size() > 1 ? &made.tried[1] : nullptr;
-    std::snprintf(numbers, sizeof numbers, " does best on its features (held-out error %.3f on %zu pictures%s", best.error, pictures, next ? "; " : ")");
-    std::string note = "the model does not say how pictures are to be prepared; " + best.text + numbers;
-    if (next) std::snprintf(numbers, sizeof numbers, " %.3f, next)", next->error), note += next->text + numbers;
+    std::string note = "the model does not say how pictures are to be prepared; " + best.text + " does best on its features (held-out error " +
+                       number_text("%.3f", best.error) + " on " + std::to_string(pictures) + " pictures" + (next ? "; " : ")");
+    if (next) note += next->text + number_text(" %.3f, next)", next->error);
     return note + " and is taken; --preprocess SPEC says otherwise";
 }
 

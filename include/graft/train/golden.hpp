@@ -3,6 +3,7 @@
 
 #include "../core/error.hpp"
 #include "../core/limits.hpp"
+#include "../core/number_text.hpp"
 #include "../tensor/tensor.hpp"
 
 #include <string>
@@ -157,10 +158,10 @@ GRAFT_INLINE status check_golden(const golden_sample& sample, const tensor& outp
     // An output of one number, or of equal ones, has no range: its own size stands in.
     const double range = high > low ? high - low : std::fabs(high) > 0 ? std::fabs(high) : 1;
     if (finite && worst <= sample.tolerance * range) return {};
-    char numbers[120];
-    std::snprintf(numbers, sizeof numbers, "the largest difference from the golden output is %.3g; %.3g is allowed", worst,
-                  sample.tolerance * range);
-    return fail(errc::op_value, where, finite ? numbers : "it, or the golden output, is not finite");
+    if (!finite) return fail(errc::op_value, where, "it, or the golden output, is not finite");
+    return fail(errc::op_value, where,
+                "the largest difference from the golden output is " + detail::number_text("%.3g", worst) + "; " +
+                    detail::number_text("%.3g", sample.tolerance * range) + " is allowed");
 }
 
 GRAFT_END_NAMESPACE

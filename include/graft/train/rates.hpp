@@ -1,6 +1,7 @@
 // Learning rates by layer: factors on the rates of parameters, by name and by stage.
 #pragma once
 
+#include "../core/number_text.hpp"
 #include "freeze.hpp"
 
 #include <string>
@@ -68,9 +69,7 @@ GRAFT_INLINE std::string rates_text(const std::vector<parameter>& parameters) {
         std::size_t end = i;
         while (end < parameters.size() && parameters[end].rate == parameters[i].rate) ++end;
         any |= parameters[i].rate != 1;
-        char part[64];
-        std::snprintf(part, sizeof part, "%s%zu%s at %.9g", i ? ", " : "", end - i, i ? "" : end - i == 1 ? " weight" : " weights", parameters[i].rate);
-        all += part;
+        all += (i ? ", " : "") + std::to_string(end - i) + (i ? "" : end - i == 1 ? " weight" : " weights") + detail::number_text(" at %.9g", parameters[i].rate);
         i = end;
     }
     return any ? all : "";

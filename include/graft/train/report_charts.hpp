@@ -1,6 +1,7 @@
 // Charts of a report: lines, reliability and confusion as inline SVG that follows the page's colours and needs no script.
 #pragma once
 
+#include "../core/number_text.hpp"
 #include "metrics.hpp"
 
 #if GRAFT_HAS_BODIES
@@ -48,11 +49,7 @@ inline std::string html_text(const std::string& raw) {
 // A number with a point whatever the locale; a dash where there is none.
 inline std::string report_number(double value, const char* format) {
     if (!std::isfinite(value)) return "\u2013";
-    char digits[64];
-    std::snprintf(digits, sizeof digits, format, value);
-    for (char* c = digits; *c; ++c)
-        if (*c == ',') *c = '.';
-    return digits;
+    return detail::number_text(format, value);
 }
 inline std::string report_percent(double share) {
     return report_number(share * 100, "%.1f") + (std::isfinite(share) ? "\u202f%" : "");

@@ -187,7 +187,7 @@ inline status parse_schedule_option(std::string_view item, schedule& s) {
 }
 
 inline std::string schedule_decimal(double value) {
-    return value == std::floor(value) && value < 1e9 ? std::to_string(static_cast<std::int64_t>(value)) : shortest(value, false);
+    return value == std::floor(value) && value < 1e9 ? std::to_string(static_cast<std::int64_t>(value)) : shortest_text(value, false);
 }
 
 // torch's _annealing_cos: from `start` at 0 to `end` at 1.

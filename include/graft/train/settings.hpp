@@ -1,6 +1,7 @@
 // The settings of training with their defaults in words: what `graft finetune --help` and the docs print.
 #pragma once
 
+#include "../core/number_text.hpp"
 #include "defaults.hpp"
 #include "finetune.hpp"
 
@@ -31,16 +32,11 @@ namespace detail {
 
 // "0.003", or "1/30" where digits do not end.
 inline std::string setting_number(double value) {
-    char text[64];
     const double parts = value > 0 ? 1 / value : 0;
     const bool short_one = std::fabs(value * 1e6 - std::round(value * 1e6)) < 1e-6;
     if (!short_one && std::fabs(parts - std::round(parts)) < 1e-9)
-        std::snprintf(text, sizeof text, "1/%.0f", parts);
-    else
-        std::snprintf(text, sizeof text, "%.6g", value);
-    for (char* c = text; *c; ++c)
-        if (*c == ',') *c = '.';  // of the locale
-    return text;
+        return number_text("1/%.0f", parts);
+    return number_text("%.6g", value);
 }
 
 }  // namespace detail

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../core/fnv1a.hpp"
+#include "../core/number_text.hpp"
 #include "../core/xxhash.hpp"
 #include "../data/splits.hpp"
 #include "../io/onnx_read.hpp"
@@ -14,13 +15,9 @@
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
-// Exact to the bit, and the same in every locale that a program may have set.
-inline std::string number_text(double v) {
-    char text[64];
-    std::snprintf(text, sizeof text, "%a", v);
-    return text;
-}
-inline double number_in(const std::string* text) { return text ? std::strtod(text->c_str(), nullptr) : 0; }
+// Exact to the bit.
+inline std::string exact_text(double v) { return number_text("%a", v); }
+inline double number_in(const std::string* text) { return text ? read_number(text->c_str()) : 0; }
 inline std::int64_t integer_in(const std::string* text) { return text ? std::strtoll(text->c_str(), nullptr, 10) : 0; }
 
 // Indices as text, and back again.
@@ -94,7 +91,7 @@ inline named_texts training_run::settings() const {
     const optimizer_options& p = o_.step.optimizer;
     const loss_options& l = o_.step.loss;
     named_texts s;
-    const auto number = [&](const char* key, double v) { s.emplace_back(key, number_text(v)); };
+    const auto number = [&](const char* key, double v) { s.emplace_back(key, exact_text(v)); };
     const auto integer = [&](const char* key, std::int64_t v) { s.emplace_back(key, std::to_string(v)); };
     s.emplace_back("version", std::to_string(GRAFT_VERSION_MAJOR) + "." + std::to_string(GRAFT_VERSION_MINOR));
     auto level = cpu::active_isa();
@@ -121,7 +118,7 @@ inline named_texts training_run::settings() const {
     const std::pair<const char*, float> loss[] = {{"label smoothing", l.label_smoothing}, {"focal gamma", l.gamma}, {"huber delta", l.delta}, {"distillation", l.distillation}, {"temperature", l.temperature}};
     for (const auto& o : loss) number(o.first, static_cast<double>(o.second));
     std::string weights;
-    for (float v : l.class_weights) weights += (weights.empty() ? "" : " ") + number_text(static_cast<double>(v));
+    for (float v : l.class_weights) weights += (weights.empty() ? "" : " ") + exact_text(static_cast<double>(v));
     s.emplace_back("class weights", weights);
     s.emplace_back("augmentation", text(*o_.augmentation));
     s.emplace_back("preprocess", text(spec_));
@@ -151,7 +148,7 @@ inline status training_run::save() {
         c.tensors.emplace_back(s.name, s.value);
     }
     c.settings = settings();
-    const auto number = [&](const std::string& key, double v) { c.state.emplace_back(key, number_text(v)); };
+    const auto number = [&](const std::string& key, double v) { c.state.emplace_back(key, exact_text(v)); };
     const auto integer = [&](const std::string& key, std::int64_t v) { c.state.emplace_back(key, std::to_string(v)); };
     integer("epoch", position_.epoch), integer("batch", position_.batch), integer("step", position_.step);
     integer("correct", position_.correct), integer("seen", position_.seen);
@@ -277,11 +274,7 @@ inline void training_run::warn_of_classes() {
     if (m.samples() == 0) return;
     const std::vector<std::string>& names = data_.training.classes();
     const std::vector<std::int64_t> never = m.never_predicted(), supports = m.supports();
-    const auto percent = [](double share) {
-        char text[16];
-        std::snprintf(text, sizeof text, "%.1f %%", 100 * share);
-        return std::string(text);
-    };
+    const auto percent = [](double share) { return detail::number_text("%.1f %%", 100 * share); };
     std::string what;
     constexpr std::size_t most_named = 5;
     if (!never.empty()) {

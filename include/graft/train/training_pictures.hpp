@@ -1,6 +1,7 @@
 // Pictures of how a network does: its confusion matrix, and what it is most wrong about. TensorBoard gets them at the end of a run.
 #pragma once
 
+#include "../core/number_text.hpp"
 #include "../data/dataset.hpp"
 #include "evaluate.hpp"
 
@@ -139,9 +140,8 @@ GRAFT_INLINE result<image> wrong_pictures_image(const dataset& data, const std::
         detail::fill(card, 0, 0, side, side, {244, 244, 242});
         detail::paste(card, (side - small.height) / 2, (side - small.width) / 2, small);
         const auto name = [&data](std::int32_t c) { return detail::drawn_name(data.classes()[static_cast<std::size_t>(c)], c); };
-        char share[32];
-        std::snprintf(share, sizeof share, " %.0f %%", 100 * static_cast<double>(w.probability));
-        const int room = static_cast<int>((side - 8) / detail::font_width - static_cast<std::int64_t>(std::strlen(share)));
+        const std::string share = detail::number_text(" %.0f %%", 100 * static_cast<double>(w.probability));
+        const int room = static_cast<int>((side - 8) / detail::font_width - static_cast<std::int64_t>(share.size()));
         GRAFT_TRY_ASSIGN(card, detail::with_caption(card, {name(w.label), detail::cut_text("taken for " + name(w.predicted), room) + share}));
         cards.push_back(std::move(card));
     }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../../core/dtype.hpp"
+#include "../../core/number_text.hpp"
 
 #include <cstdint>
 #include <string>
@@ -82,15 +83,11 @@ GRAFT_INLINE std::string literal(dtype type, double value) {
     if (!wide) value = static_cast<double>(static_cast<float>(value));
     if (value != value) return wide ? "not_a_number<double>()" : "not_a_number<float>()";
     if (std::isinf(value)) return std::string(value < 0 ? "-" : "") + (wide ? "infinity<double>()" : "infinity<float>()");
-    char text[48];
     // Short decimals are read best; the others are written in hexadecimal, which is exact.
-    std::snprintf(text, sizeof text, "%.4g", value);
-    const double back = std::strtod(text, nullptr);
+    std::string s = graft::detail::number_text("%.4g", value);
+    const double back = graft::detail::read_number(s.c_str());
     const bool same = wide ? back == value : static_cast<double>(static_cast<float>(back)) == value;
-    if (!same) std::snprintf(text, sizeof text, "%a", value);
-    std::string s = text;
-    for (char& c : s)
-        if (c == ',') c = '.';  // what some locales write
+    if (!same) s = graft::detail::number_text("%a", value);
     if (s.find_first_of(".ep") == std::string::npos) s += ".0";
     return wide ? s : s + "f";
 }

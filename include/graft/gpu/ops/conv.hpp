@@ -1,6 +1,7 @@
 // Convolutions, their gradients and ConvTranspose by cuDNN, with bias, residual and activation in the same graph where it has engines.
 #pragma once
 
+#include "../../core/number_text.hpp"
 #include "../../cpu/epilogue.hpp"
 #include "../handles.hpp"
 #include "../layouts.hpp"
@@ -265,8 +266,8 @@ inline std::string conv_problem_text(const kernel_query& q, const conv_problem& 
     if (p.bias >= 0) s += std::string(" bias ") + name(q.in[p.bias].type);
     if (p.residual >= 0) s += std::string(p.after.residual_after_activation ? " late residual " : " residual ") + name(q.in[p.residual].type);
     if (p.after.act != cpu::activation::none) {
-        std::snprintf(line, sizeof line, " act %d %.9g %.9g", static_cast<int>(p.after.act), static_cast<double>(p.after.alpha), static_cast<double>(p.after.beta));
-        s += line;
+        s += " act " + std::to_string(static_cast<int>(p.after.act));
+        for (float v : {p.after.alpha, p.after.beta}) s += graft::detail::number_text(" %.9g", static_cast<double>(v));
     }
     if (q.options.deterministic) s += " deterministic";
     if (p.type == dtype::float32 && !q.options.tf32) s += " full";
