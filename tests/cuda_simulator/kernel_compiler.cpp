@@ -285,7 +285,8 @@ std::string cache_folder() {
 compiled compile(const std::string& source, const std::vector<std::string>& options) {
     static std::mutex one_at_a_time;
     const std::lock_guard<std::mutex> lock(one_at_a_time);
-    static const std::string shim = contents_of(shim_folder() + "/device_shim.hpp") + contents_of(shim_folder() + "/device_state.hpp");
+    static const std::string shim = contents_of(shim_folder() + "/device_shim.hpp") + contents_of(shim_folder() + "/device_state.hpp") +
+                                    contents_of(shim_folder() + "/device_races.hpp");
     if (shim.empty()) {
         compiled result;
         result.log = "the simulator's device_shim.hpp is not in " + shim_folder() + "; set GRAFT_SIMULATOR_SHIM to its folder\n";
