@@ -6017,15 +6017,16 @@ public:
 
 private:
     friend class session;
-    friend result<model> load_graph(graft::graph, const load_options&, const backend* const*, int);
+    friend result<model> load_graph(graft::graph, const load_options&, const backend* const*, int, bool);
     std::shared_ptr<const detail::model_state> state_;
 };
 
 /// Opens the device that a name asks of the back ends given; null stands for the CPU. Errors: device.*.
 result<std::shared_ptr<device>> open_device(const std::string& name, const device_options& options, void (*warn)(const char*), const backend* const* backends, int count);
 
-/// Verifies a graph and makes it a model for the back ends given, first choice first.
-result<model> load_graph(graft::graph g, const load_options& options, const backend* const* backends, int count);
+/// Verifies a graph and makes it a model for the back ends given, first choice first. `typed_outputs`: what makes an output has to give the type
+/// that the graph declares it with, as in files; else a plan is op.type.
+result<model> load_graph(graft::graph g, const load_options& options, const backend* const* backends, int count, bool typed_outputs = false);
 /// Reads an ONNX file and makes it a model. Errors: file.open, model.*, graph.*, tensor.*, external.*, op.*.
 result<model> load_file(const std::string& path, const load_options& options, const backend* const* backends, int count);
 /// The same from memory, which is only read during the call; external data is refused.
@@ -30392,6 +30393,9 @@ inline status read_permutation(const op_context& c, short_list& perm) {
     if (!given)
         for (perm.size = 0; perm.size < rank; ++perm.size) perm.values[perm.size] = rank - 1 - perm.size;
     if (perm.size != rank) return c.fail(errc::op_attribute, "perm has %lld entries for rank %lld", perm.size, rank);
+    // Of all lists of axes this one alone may not count from the end.
+    for (int d = 0; d < rank; ++d)
+        if (perm[d] < 0) return c.fail(errc::op_attribute, "perm holds %lld; its axes count from 0", perm[d]);
     return resolve_axes(c, rank, perm);
 }
 
@@ -35001,6 +35005,7 @@ public:
     std::shared_ptr<pack_cache> packed;
     std::shared_ptr<device> on;     // null: the CPU alone
     bool strict_placement = false;
+    std::vector<dtype> declared;    // the types that a file gives its outputs; undefined: any
 
     result<std::shared_ptr<const plan>> plan_for(const tensor_view* inputs, executor& pool) const {
         std::lock_guard<std::mutex> guard(lock_);
@@ -35013,6 +35018,7 @@ public:
             }
         std::shared_ptr<const plan> made;
         GRAFT_TRY_ASSIGN(made, make_plan(graph, inputs, {limit, pool, backends.data(), static_cast<int>(backends.size()), exact, reference, seed, packed.get(), on, strict_placement}));
+        GRAFT_TRY(check_declared(*made));
         if (plans_.size() >= 16) plans_.erase(plans_.begin());
         plans_.push_back(made);
         return made;
@@ -35024,6 +35030,17 @@ public:
     }
 
 private:
+    // Callers take memory by the type that they were told.
+    status check_declared(const plan& p) const {
+        for (std::size_t i = 0; i < declared.size() && i < p.outputs.size(); ++i) {
+            const dtype made = p.outputs[i].prototype.type;
+            if (p.outputs[i].kind != slot_kind::none && declared[i] != dtype::undefined && made != declared[i])
+                return fail(errc::op_type, graph.values[static_cast<std::size_t>(graph.outputs[i])].name,
+                            std::string("the model declares this output as ") + name(declared[i]) + ", but what makes it gives " + name(made));
+        }
+        return {};
+    }
+
     mutable std::mutex lock_;
     mutable std::vector<std::shared_ptr<const plan>> plans_;
 };
@@ -39293,7 +39310,7 @@ GRAFT_INLINE result<std::shared_ptr<device>> open_device(const std::string& want
     return fail(errc::device_unavailable, wanted, "this program has no such back end; it has: " + names);
 }
 
-GRAFT_INLINE result<model> load_graph(graph g, const load_options& options, const backend* const* backends, int count) {
+GRAFT_INLINE result<model> load_graph(graph g, const load_options& options, const backend* const* backends, int count, bool typed_outputs) {
     if (options.reference) GRAFT_TRY(detail::host_precision(options.on_device.precision));
     std::shared_ptr<device> on = options.reference ? nullptr : options.opened;
     if (!on && !options.reference) GRAFT_TRY_ASSIGN(on, open_device(options.device, options.on_device, options.warn, backends, count));
@@ -39320,6 +39337,8 @@ GRAFT_INLINE result<model> load_graph(graph g, const load_options& options, cons
         e->packed = packed;
         e->on = on;
         e->strict_placement = options.strict_placement;
+        for (const value_info& o : state->outputs)
+            if (typed_outputs) e->declared.push_back(o.type);
         e->backends.assign(backends, backends + count);
     }
     executor serial;
@@ -39354,7 +39373,7 @@ GRAFT_INLINE result<model> load_file(const std::string& path, const load_options
     const auto read = [&]() -> result<model> {
         graph g;
         GRAFT_TRY_ASSIGN(g, read_onnx_file(path, options.limits));
-        return load_graph(std::move(g), options, backends, count);
+        return load_graph(std::move(g), options, backends, count, true);
     };
     GRAFT_CATCH_BAD_ALLOC(path, read());
 }
@@ -39362,7 +39381,7 @@ GRAFT_INLINE result<model> load_memory(const void* bytes, std::size_t size, cons
     const auto read = [&]() -> result<model> {
         graph g;
         GRAFT_TRY_ASSIGN(g, read_onnx(bytes, size, "model in memory", "", options.limits, nullptr));
-        return load_graph(std::move(g), options, backends, count);
+        return load_graph(std::move(g), options, backends, count, true);
     };
     GRAFT_CATCH_BAD_ALLOC("model in memory", read());
 }

@@ -232,3 +232,21 @@ TEST_CASE("models come from files and from memory alike") {
     CHECK(nets::same_bits(nets::run(from_file, inputs), nets::run(from_memory, inputs)));
     CHECK(code_of(graft::load("no/such/model.onnx")) == errc::file_open);
 }
+
+TEST_CASE("an output that a file declares with another type than what makes it gives is refused") {
+    graft::builder b("declared");
+    const graft::value_id x = b.input("x", graft::dtype::float32, {"N", 3});
+    b.output(b.apply("Relu", {x}), "y");
+    const graft::graph g = b.finish();
+    for (const graft::dtype type : {graft::dtype::float32, graft::dtype::int64, graft::dtype::float64}) {
+        graft::graph declared = g;
+        declared.values[static_cast<std::size_t>(declared.outputs[0])].type = type;
+        std::vector<std::uint8_t> file;
+        REQUIRE(graft::write_onnx(declared, file).ok());
+        const graft::model m = graft::load(file.data(), file.size());
+        graft::session s(m, {1, nullptr});
+        const auto y = s.run(graft::tensor::zeros(graft::dtype::float32, {2, 3}).value());
+        CHECK(y.ok() == (type == graft::dtype::float32));
+        if (!y.ok()) CHECK(y.error().code() == graft::errc::op_type);
+    }
+}

@@ -21,6 +21,7 @@ public:
     std::shared_ptr<pack_cache> packed;
     std::shared_ptr<device> on;     // null: the CPU alone
     bool strict_placement = false;
+    std::vector<dtype> declared;    // the types that a file gives its outputs; undefined: any
 
     result<std::shared_ptr<const plan>> plan_for(const tensor_view* inputs, executor& pool) const {
         std::lock_guard<std::mutex> guard(lock_);
@@ -33,6 +34,7 @@ public:
             }
         std::shared_ptr<const plan> made;
         GRAFT_TRY_ASSIGN(made, make_plan(graph, inputs, {limit, pool, backends.data(), static_cast<int>(backends.size()), exact, reference, seed, packed.get(), on, strict_placement}));
+        GRAFT_TRY(check_declared(*made));
         if (plans_.size() >= 16) plans_.erase(plans_.begin());
         plans_.push_back(made);
         return made;
@@ -44,6 +46,17 @@ public:
     }
 
 private:
+    // Callers take memory by the type that they were told.
+    status check_declared(const plan& p) const {
+        for (std::size_t i = 0; i < declared.size() && i < p.outputs.size(); ++i) {
+            const dtype made = p.outputs[i].prototype.type;
+            if (p.outputs[i].kind != slot_kind::none && declared[i] != dtype::undefined && made != declared[i])
+                return fail(errc::op_type, graph.values[static_cast<std::size_t>(graph.outputs[i])].name,
+                            std::string("the model declares this output as ") + name(declared[i]) + ", but what makes it gives " + name(made));
+        }
+        return {};
+    }
+
     mutable std::mutex lock_;
     mutable std::vector<std::shared_ptr<const plan>> plans_;
 };

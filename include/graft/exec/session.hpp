@@ -105,15 +105,16 @@ public:
 
 private:
     friend class session;
-    friend result<model> load_graph(graft::graph, const load_options&, const backend* const*, int);
+    friend result<model> load_graph(graft::graph, const load_options&, const backend* const*, int, bool);
     std::shared_ptr<const detail::model_state> state_;
 };
 
 /// Opens the device that a name asks of the back ends given; null stands for the CPU. Errors: device.*.
 result<std::shared_ptr<device>> open_device(const std::string& name, const device_options& options, void (*warn)(const char*), const backend* const* backends, int count);
 
-/// Verifies a graph and makes it a model for the back ends given, first choice first.
-result<model> load_graph(graft::graph g, const load_options& options, const backend* const* backends, int count);
+/// Verifies a graph and makes it a model for the back ends given, first choice first. `typed_outputs`: what makes an output has to give the type
+/// that the graph declares it with, as in files; else a plan is op.type.
+result<model> load_graph(graft::graph g, const load_options& options, const backend* const* backends, int count, bool typed_outputs = false);
 /// Reads an ONNX file and makes it a model. Errors: file.open, model.*, graph.*, tensor.*, external.*, op.*.
 result<model> load_file(const std::string& path, const load_options& options, const backend* const* backends, int count);
 /// The same from memory, which is only read during the call; external data is refused.

@@ -170,7 +170,7 @@ GRAFT_INLINE result<std::shared_ptr<device>> open_device(const std::string& want
     return fail(errc::device_unavailable, wanted, "this program has no such back end; it has: " + names);
 }
 
-GRAFT_INLINE result<model> load_graph(graph g, const load_options& options, const backend* const* backends, int count) {
+GRAFT_INLINE result<model> load_graph(graph g, const load_options& options, const backend* const* backends, int count, bool typed_outputs) {
     if (options.reference) GRAFT_TRY(detail::host_precision(options.on_device.precision));
     std::shared_ptr<device> on = options.reference ? nullptr : options.opened;
     if (!on && !options.reference) GRAFT_TRY_ASSIGN(on, open_device(options.device, options.on_device, options.warn, backends, count));
@@ -197,6 +197,8 @@ GRAFT_INLINE result<model> load_graph(graph g, const load_options& options, cons
         e->packed = packed;
         e->on = on;
         e->strict_placement = options.strict_placement;
+        for (const value_info& o : state->outputs)
+            if (typed_outputs) e->declared.push_back(o.type);
         e->backends.assign(backends, backends + count);
     }
     executor serial;
@@ -231,7 +233,7 @@ GRAFT_INLINE result<model> load_file(const std::string& path, const load_options
     const auto read = [&]() -> result<model> {
         graph g;
         GRAFT_TRY_ASSIGN(g, read_onnx_file(path, options.limits));
-        return load_graph(std::move(g), options, backends, count);
+        return load_graph(std::move(g), options, backends, count, true);
     };
     GRAFT_CATCH_BAD_ALLOC(path, read());
 }
@@ -239,7 +241,7 @@ GRAFT_INLINE result<model> load_memory(const void* bytes, std::size_t size, cons
     const auto read = [&]() -> result<model> {
         graph g;
         GRAFT_TRY_ASSIGN(g, read_onnx(bytes, size, "model in memory", "", options.limits, nullptr));
-        return load_graph(std::move(g), options, backends, count);
+        return load_graph(std::move(g), options, backends, count, true);
     };
     GRAFT_CATCH_BAD_ALLOC("model in memory", read());
 }

@@ -14,6 +14,9 @@ inline status read_permutation(const op_context& c, short_list& perm) {
     if (!given)
         for (perm.size = 0; perm.size < rank; ++perm.size) perm.values[perm.size] = rank - 1 - perm.size;
     if (perm.size != rank) return c.fail(errc::op_attribute, "perm has %lld entries for rank %lld", perm.size, rank);
+    // Of all lists of axes this one alone may not count from the end.
+    for (int d = 0; d < rank; ++d)
+        if (perm[d] < 0) return c.fail(errc::op_attribute, "perm holds %lld; its axes count from 0", perm[d]);
     return resolve_axes(c, rank, perm);
 }
 
