@@ -4851,6 +4851,12 @@ inline void parallel_for(executor& pool, std::int64_t tasks, const F& f) {
 /// The threads a run uses when it is not told: GRAFT_NUM_THREADS, OMP_NUM_THREADS, the cgroup's quota, the affinity, the cores.
 int default_threads() noexcept;
 
+namespace detail {
+// CPUs that the control groups of this process allow, rounded up; 0 where there is no quota. The file `own` lists its groups, below `root`: in a
+// container the own group is often the root of what is seen. Needs no memory.
+int cgroup_cpus(const char* own, const char* root) noexcept;
+}  // namespace detail
+
 /// Spreads loops over the pool that all runs of the process share. While another run holds the pool, loops run on the
 /// calling thread alone: many callers at once keep every core busy without waiting for each other.
 class pool_executor final : public executor {
@@ -4880,6 +4886,7 @@ GRAFT_END_NAMESPACE
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -5017,27 +5024,57 @@ inline int positive_env(const char* variable) noexcept {
     return n > 0 ? std::min(n, thread_pool::max_threads) : 0;
 }
 
-// CPUs that the control group allows, rounded up; 0 where there is no quota.
-inline int cgroup_cpus() noexcept {
+#if defined(__linux__)
+constexpr int cgroup_path_bytes = 4096;
+
+// The two numbers of a quota, of a group or of one that it is in: version 2 has both in cpu.max, version 1 a file for each. CPUs, rounded up;
+// 0: no quota.
+inline int cgroup_quota(const char* root, bool unified, const char* group) noexcept {
+    const char* const files[] = {unified ? "cpu.max" : "cpu.cfs_quota_us", "cpu.cfs_period_us"};
+    long long numbers[2] = {0, 0};
+    for (int i = 0; i < (unified ? 1 : 2); ++i) {
+        char name[2 * cgroup_path_bytes];
+        std::snprintf(name, sizeof name, "%s%s%s/%s", root, unified ? "" : "/cpu", group, files[i]);
+        std::FILE* f = std::fopen(name, "r");
+        if (!f) return 0;
+        const int read = unified ? std::fscanf(f, "%lld %lld", &numbers[0], &numbers[1]) - 1 : std::fscanf(f, "%lld", &numbers[i]);
+        std::fclose(f);
+        if (read != 1) return 0;  // "max"
+    }
+    if (numbers[0] <= 0 || numbers[1] <= 0) return 0;
+    return static_cast<int>(std::min<long long>((numbers[0] - 1) / numbers[1] + 1, thread_pool::max_threads));
+}
+#endif
+
+GRAFT_INLINE int cgroup_cpus(const char* own, const char* root) noexcept {
     int cpus = 0;
 #if defined(__linux__)
-    if (std::FILE* f = std::fopen("/sys/fs/cgroup/cpu.max", "r")) {
-        long long quota = 0, period = 0;
-        if (std::fscanf(f, "%lld %lld", &quota, &period) == 2 && quota > 0 && period > 0)
-            cpus = static_cast<int>((quota + period - 1) / period);
+    char groups[2][cgroup_path_bytes] = {"", ""};  // of version 1's "cpu", and of version 2
+    if (std::FILE* f = std::fopen(own, "r")) {
+        char line[cgroup_path_bytes];
+        while (std::fgets(line, sizeof line, f)) {  // number:controllers:path
+            line[std::strcspn(line, "\n")] = 0;
+            char* const controllers = std::strchr(line, ':');
+            char* const path = controllers ? std::strchr(controllers + 1, ':') : nullptr;
+            if (!path || std::strstr(path, "/..")) continue;  // outside of what is mounted here
+            *path = 0;
+            const bool unified = path == controllers + 1;
+            bool scheduled = false;
+            for (const char* c = controllers; c; c = std::strchr(c + 1, ',')) scheduled |= !std::strncmp(c + 1, "cpu", 3) && (c[4] == ',' || !c[4]);
+            if (unified || scheduled) std::snprintf(groups[unified], sizeof groups[unified], "%s", path + 1);
+        }
         std::fclose(f);
-        return cpus;
     }
-    long long quota = 0, period = 0;
-    if (std::FILE* f = std::fopen("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "r")) {
-        if (std::fscanf(f, "%lld", &quota) != 1) quota = 0;
-        std::fclose(f);
-    }
-    if (std::FILE* f = std::fopen("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "r")) {
-        if (std::fscanf(f, "%lld", &period) != 1) period = 0;
-        std::fclose(f);
-    }
-    if (quota > 0 && period > 0) cpus = static_cast<int>((quota + period - 1) / period);
+    for (const bool unified : {false, true})
+        for (char* group = groups[unified];;) {  // no group has more than those that it is in
+            const int quota = cgroup_quota(root, unified, group);
+            if (quota && (!cpus || quota < cpus)) cpus = quota;
+            if (!*group) break;
+            char* const last = std::strrchr(group, '/');
+            *(last ? last : group) = 0;
+        }
+#else
+    (void)own, (void)root;
 #endif
     return cpus;
 }
@@ -5052,7 +5089,7 @@ GRAFT_INLINE int default_threads() noexcept {
     cpu_set_t set;
     if (sched_getaffinity(0, sizeof set, &set) == 0) cores = CPU_COUNT(&set);
 #endif
-    if (const int quota = detail::cgroup_cpus()) cores = std::min(cores, quota);
+    if (const int quota = detail::cgroup_cpus("/proc/self/cgroup", "/sys/fs/cgroup")) cores = std::min(cores, quota);
     return std::max(1, std::min(cores, detail::thread_pool::max_threads));
 }
 
@@ -35774,19 +35811,47 @@ private:
 /// The folder part of a path, "." where there is none.
 std::string folder_of(const std::string& path);
 
+namespace detail {
+// Gives a file the name `to`, in the place of what has that name, if anything: at every moment the name is that of the old file or of the new
+// one. False with errno set where that fails.
+bool replace_file(const std::string& file, const std::string& to);
+}  // namespace detail
+
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
 #include <cerrno>
 #include <cstring>
 #include <new>
-#if !defined(_WIN32)
+#if defined(_WIN32)
+#include <io.h>
+#else
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #endif
 GRAFT_BEGIN_NAMESPACE
+
+namespace detail {
+#if defined(_WIN32)
+// What is used of windows.h, declared as it does: see gpu/shared_library.hpp.
+namespace windows {
+constexpr unsigned long move_in_place = 1 | 8;  // MOVEFILE_REPLACE_EXISTING, _WRITE_THROUGH
+extern "C" {
+__declspec(dllimport) int __stdcall MoveFileExA(const char* from, const char* to, unsigned long flags);
+}
+}  // namespace windows
+GRAFT_INLINE bool replace_file(const std::string& file, const std::string& to) {
+    // The C library's rename fails where `to` is there.
+    if (windows::MoveFileExA(file.c_str(), to.c_str(), windows::move_in_place)) return true;
+    errno = EACCES;
+    return false;
+}
+#else
+GRAFT_INLINE bool replace_file(const std::string& file, const std::string& to) { return ::rename(file.c_str(), to.c_str()) == 0; }
+#endif
+}  // namespace detail
 
 GRAFT_INLINE std::string folder_of(const std::string& path) {
 #if defined(_WIN32)
@@ -35896,7 +35961,7 @@ GRAFT_INLINE status atomic_file::commit() {
     const int closed = ::close(descriptor_);
     descriptor_ = -1;
     if (closed != 0) return failed("closing failed");
-    if (::rename(temporary_.c_str(), path_.c_str()) != 0) return failed("renaming failed");
+    if (!detail::replace_file(temporary_, path_)) return failed("renaming failed");
     temporary_.clear();
     const int folder = ::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder >= 0) {
@@ -35964,11 +36029,11 @@ GRAFT_INLINE status atomic_file::write(const void* data, std::size_t bytes) {
 }
 
 GRAFT_INLINE status atomic_file::commit() {
-    const int closed = stream_ ? std::fclose(static_cast<std::FILE*>(stream_)) : EOF;
+    std::FILE* const stream = static_cast<std::FILE*>(stream_);
+    if (!stream || std::fflush(stream) != 0 || ::_commit(::_fileno(stream)) != 0) return failed("syncing failed");
     stream_ = nullptr;
-    if (closed != 0) return failed("closing failed");
-    std::remove(path_.c_str());
-    if (std::rename(temporary_.c_str(), path_.c_str()) != 0) return failed("renaming failed");
+    if (std::fclose(stream) != 0) return failed("closing failed");
+    if (!detail::replace_file(temporary_, path_)) return failed("renaming failed");
     temporary_.clear();
     return {};
 }

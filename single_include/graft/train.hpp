@@ -22495,10 +22495,7 @@ inline status checkpoint_file::write(const void* data, std::size_t bytes) {
 inline status checkpoint_file::commit(const std::string& previous, bool keep) {
     GRAFT_TRY(sync_and_close());
     if (keep) GRAFT_TRY(keep_previous(previous));
-#if defined(_WIN32)
-    std::remove(path_.c_str()); // rename replaces nothing here; what was there is `previous` by now, or was damaged
-#endif
-    if (std::rename(temporary_.c_str(), path_.c_str()) != 0) return failed("renaming failed");
+    if (!replace_file(temporary_, path_)) return failed("renaming failed");
     temporary_.clear();
 #if !defined(_WIN32)
     const int folder = ::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -22532,9 +22529,7 @@ inline status checkpoint_file::sync_and_close() {
 // At every moment one of the two names holds a whole file. With links `path_` never goes away; where there are none it is
 // renamed, and then the previous name holds it.
 inline status checkpoint_file::keep_previous(const std::string& previous) {
-#if defined(_WIN32)
-    std::remove(previous.c_str());
-#else
+#if !defined(_WIN32)
     const std::string step = temporary_ + ".previous";
     ::unlink(step.c_str());
     if (::link(path_.c_str(), step.c_str()) == 0) {
@@ -22544,7 +22539,7 @@ inline status checkpoint_file::keep_previous(const std::string& previous) {
         return bad;
     }
 #endif
-    return std::rename(path_.c_str(), previous.c_str()) == 0 ? status() : failed("keeping the one before failed");
+    return replace_file(path_, previous) ? status() : failed("keeping the one before failed");
 }
 
 // Temporaries that nobody writes any more: a killed run's.

@@ -1,6 +1,8 @@
 // Loops over threads: every task once, loops in loops, many callers at once, how the number of threads is found.
 #include <graft/core/executor.hpp>
 
+#include "../data/made_dataset.hpp"
+
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -101,5 +103,34 @@ TEST_CASE("a child of fork has a pool of its own") {
     CHECK(WIFEXITED(how));
     CHECK(WEXITSTATUS(how) == 0);
     CHECK(not_once(pool, 100) == 0);
+}
+#endif
+
+#if defined(__linux__)
+TEST_CASE("The quota of the own control group counts, and of those around it; either version, and none") {
+    const made_folder folder;
+    const auto cpus = [&](const char* own) {
+        folder.put("own", own);
+        return graft::detail::cgroup_cpus((folder.path + "/own").c_str(), folder.path.c_str());
+    };
+    CHECK(cpus("0::/\n") == 0);
+    folder.put("user/app/cpu.max", "150000 100000\n");
+    folder.put("user/cpu.max", "400000 100000\n");
+    folder.put("user/free/cpu.max", "max 100000\n");
+    CHECK(cpus("0::/user/app\n") == 2);
+    CHECK(cpus("0::/user/free/deeper\n") == 4);
+    CHECK(cpus("0::/other\n") == 0);
+    CHECK(cpus("0::/../elsewhere\n") == 0);
+    CHECK(cpus("no line of these\n::\n:\n") == 0);
+    folder.put("cpu/batch/cpu.cfs_quota_us", "50000\n");
+    folder.put("cpu/batch/cpu.cfs_period_us", "100000\n");
+    folder.put("cpu/cpu.cfs_quota_us", "-1\n");
+    folder.put("cpu/cpu.cfs_period_us", "100000\n");
+    CHECK(cpus("4:cpu,cpuacct:/batch\n0::/user/app\n") == 1);
+    CHECK(cpus("4:cpuacct,cpu:/batch\n") == 1);
+    CHECK(cpus("4:cpuset:/batch\n") == 0);
+    folder.put("cpu.max", "300000 100000\n");
+    CHECK(cpus("0::/other\n") == 3);
+    CHECK(cpus(("0::" + std::string(5000, 'x') + "\n").c_str()) == 3);
 }
 #endif

@@ -34,6 +34,12 @@ inline void parallel_for(executor& pool, std::int64_t tasks, const F& f) {
 /// The threads a run uses when it is not told: GRAFT_NUM_THREADS, OMP_NUM_THREADS, the cgroup's quota, the affinity, the cores.
 int default_threads() noexcept;
 
+namespace detail {
+// CPUs that the control groups of this process allow, rounded up; 0 where there is no quota. The file `own` lists its groups, below `root`: in a
+// container the own group is often the root of what is seen. Needs no memory.
+int cgroup_cpus(const char* own, const char* root) noexcept;
+}  // namespace detail
+
 /// Spreads loops over the pool that all runs of the process share. While another run holds the pool, loops run on the
 /// calling thread alone: many callers at once keep every core busy without waiting for each other.
 class pool_executor final : public executor {

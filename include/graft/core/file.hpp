@@ -58,19 +58,47 @@ private:
 /// The folder part of a path, "." where there is none.
 std::string folder_of(const std::string& path);
 
+namespace detail {
+// Gives a file the name `to`, in the place of what has that name, if anything: at every moment the name is that of the old file or of the new
+// one. False with errno set where that fails.
+bool replace_file(const std::string& file, const std::string& to);
+}  // namespace detail
+
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
 #include <cerrno>
 #include <cstring>
 #include <new>
-#if !defined(_WIN32)
+#if defined(_WIN32)
+#include <io.h>
+#else
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #endif
 GRAFT_BEGIN_NAMESPACE
+
+namespace detail {
+#if defined(_WIN32)
+// What is used of windows.h, declared as it does: see gpu/shared_library.hpp.
+namespace windows {
+constexpr unsigned long move_in_place = 1 | 8;  // MOVEFILE_REPLACE_EXISTING, _WRITE_THROUGH
+extern "C" {
+__declspec(dllimport) int __stdcall MoveFileExA(const char* from, const char* to, unsigned long flags);
+}
+}  // namespace windows
+GRAFT_INLINE bool replace_file(const std::string& file, const std::string& to) {
+    // The C library's rename fails where `to` is there.
+    if (windows::MoveFileExA(file.c_str(), to.c_str(), windows::move_in_place)) return true;
+    errno = EACCES;
+    return false;
+}
+#else
+GRAFT_INLINE bool replace_file(const std::string& file, const std::string& to) { return ::rename(file.c_str(), to.c_str()) == 0; }
+#endif
+}  // namespace detail
 
 GRAFT_INLINE std::string folder_of(const std::string& path) {
 #if defined(_WIN32)
@@ -180,7 +208,7 @@ GRAFT_INLINE status atomic_file::commit() {
     const int closed = ::close(descriptor_);
     descriptor_ = -1;
     if (closed != 0) return failed("closing failed");
-    if (::rename(temporary_.c_str(), path_.c_str()) != 0) return failed("renaming failed");
+    if (!detail::replace_file(temporary_, path_)) return failed("renaming failed");
     temporary_.clear();
     const int folder = ::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder >= 0) {
@@ -248,11 +276,11 @@ GRAFT_INLINE status atomic_file::write(const void* data, std::size_t bytes) {
 }
 
 GRAFT_INLINE status atomic_file::commit() {
-    const int closed = stream_ ? std::fclose(static_cast<std::FILE*>(stream_)) : EOF;
+    std::FILE* const stream = static_cast<std::FILE*>(stream_);
+    if (!stream || std::fflush(stream) != 0 || ::_commit(::_fileno(stream)) != 0) return failed("syncing failed");
     stream_ = nullptr;
-    if (closed != 0) return failed("closing failed");
-    std::remove(path_.c_str());
-    if (std::rename(temporary_.c_str(), path_.c_str()) != 0) return failed("renaming failed");
+    if (std::fclose(stream) != 0) return failed("closing failed");
+    if (!detail::replace_file(temporary_, path_)) return failed("renaming failed");
     temporary_.clear();
     return {};
 }

@@ -9,6 +9,7 @@
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -146,27 +147,57 @@ inline int positive_env(const char* variable) noexcept {
     return n > 0 ? std::min(n, thread_pool::max_threads) : 0;
 }
 
-// CPUs that the control group allows, rounded up; 0 where there is no quota.
-inline int cgroup_cpus() noexcept {
+#if defined(__linux__)
+constexpr int cgroup_path_bytes = 4096;
+
+// The two numbers of a quota, of a group or of one that it is in: version 2 has both in cpu.max, version 1 a file for each. CPUs, rounded up;
+// 0: no quota.
+inline int cgroup_quota(const char* root, bool unified, const char* group) noexcept {
+    const char* const files[] = {unified ? "cpu.max" : "cpu.cfs_quota_us", "cpu.cfs_period_us"};
+    long long numbers[2] = {0, 0};
+    for (int i = 0; i < (unified ? 1 : 2); ++i) {
+        char name[2 * cgroup_path_bytes];
+        std::snprintf(name, sizeof name, "%s%s%s/%s", root, unified ? "" : "/cpu", group, files[i]);
+        std::FILE* f = std::fopen(name, "r");
+        if (!f) return 0;
+        const int read = unified ? std::fscanf(f, "%lld %lld", &numbers[0], &numbers[1]) - 1 : std::fscanf(f, "%lld", &numbers[i]);
+        std::fclose(f);
+        if (read != 1) return 0;  // "max"
+    }
+    if (numbers[0] <= 0 || numbers[1] <= 0) return 0;
+    return static_cast<int>(std::min<long long>((numbers[0] - 1) / numbers[1] + 1, thread_pool::max_threads));
+}
+#endif
+
+GRAFT_INLINE int cgroup_cpus(const char* own, const char* root) noexcept {
     int cpus = 0;
 #if defined(__linux__)
-    if (std::FILE* f = std::fopen("/sys/fs/cgroup/cpu.max", "r")) {
-        long long quota = 0, period = 0;
-        if (std::fscanf(f, "%lld %lld", &quota, &period) == 2 && quota > 0 && period > 0)
-            cpus = static_cast<int>((quota + period - 1) / period);
+    char groups[2][cgroup_path_bytes] = {"", ""};  // of version 1's "cpu", and of version 2
+    if (std::FILE* f = std::fopen(own, "r")) {
+        char line[cgroup_path_bytes];
+        while (std::fgets(line, sizeof line, f)) {  // number:controllers:path
+            line[std::strcspn(line, "\n")] = 0;
+            char* const controllers = std::strchr(line, ':');
+            char* const path = controllers ? std::strchr(controllers + 1, ':') : nullptr;
+            if (!path || std::strstr(path, "/..")) continue;  // outside of what is mounted here
+            *path = 0;
+            const bool unified = path == controllers + 1;
+            bool scheduled = false;
+            for (const char* c = controllers; c; c = std::strchr(c + 1, ',')) scheduled |= !std::strncmp(c + 1, "cpu", 3) && (c[4] == ',' || !c[4]);
+            if (unified || scheduled) std::snprintf(groups[unified], sizeof groups[unified], "%s", path + 1);
+        }
         std::fclose(f);
-        return cpus;
     }
-    long long quota = 0, period = 0;
-    if (std::FILE* f = std::fopen("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "r")) {
-        if (std::fscanf(f, "%lld", &quota) != 1) quota = 0;
-        std::fclose(f);
-    }
-    if (std::FILE* f = std::fopen("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "r")) {
-        if (std::fscanf(f, "%lld", &period) != 1) period = 0;
-        std::fclose(f);
-    }
-    if (quota > 0 && period > 0) cpus = static_cast<int>((quota + period - 1) / period);
+    for (const bool unified : {false, true})
+        for (char* group = groups[unified];;) {  // no group has more than those that it is in
+            const int quota = cgroup_quota(root, unified, group);
+            if (quota && (!cpus || quota < cpus)) cpus = quota;
+            if (!*group) break;
+            char* const last = std::strrchr(group, '/');
+            *(last ? last : group) = 0;
+        }
+#else
+    (void)own, (void)root;
 #endif
     return cpus;
 }
@@ -181,7 +212,7 @@ GRAFT_INLINE int default_threads() noexcept {
     cpu_set_t set;
     if (sched_getaffinity(0, sizeof set, &set) == 0) cores = CPU_COUNT(&set);
 #endif
-    if (const int quota = detail::cgroup_cpus()) cores = std::min(cores, quota);
+    if (const int quota = detail::cgroup_cpus("/proc/self/cgroup", "/sys/fs/cgroup")) cores = std::min(cores, quota);
     return std::max(1, std::min(cores, detail::thread_pool::max_threads));
 }
 
