@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <cmath>
 
+/// The larger of two errors, of which NaN is the largest there is: std::max and std::fmax would drop it.
+inline double larger_error(double worst, double error) { return std::isnan(error) ? HUGE_VAL : std::max(worst, error); }
+
 /// Largest difference over the range of what is wanted; infinite where types, shapes or NaNs disagree.
 inline double difference(const graft::tensor& got, const graft::tensor& want) {
     if (got.type() != want.type() || got.shape() != want.shape()) return HUGE_VAL;

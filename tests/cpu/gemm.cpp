@@ -1,4 +1,6 @@
 // Matrix products against a double reference: every instruction set, odd sizes, every operand form, any number of threads.
+#include "../difference.hpp"
+
 #include <graft/cpu/conv_transpose.hpp>
 #include <graft/cpu/gemm.hpp>
 
@@ -110,7 +112,7 @@ void check(isa set, gemm_problem p, bool constant_b) {
         if (threads == 1) {
             first = c;
             double worst = 0;
-            for (std::size_t i = 0; i < c.size(); ++i) worst = std::fmax(worst, std::fabs(static_cast<double>(c[i]) - want[i]));
+            for (std::size_t i = 0; i < c.size(); ++i) worst = larger_error(worst, std::fabs(static_cast<double>(c[i]) - want[i]));
             CHECK(worst <= 1e-6 * std::sqrt(static_cast<double>(p.k) + 4) * 4);
         } else
             CHECK(compare(first.data(), c.data(), c.size() * 4) == 0);
@@ -263,8 +265,7 @@ TEST_CASE("conv_transpose: strides, dilations, groups, pads and output padding a
                 double worst = 0;
                 for (std::size_t i = 0; i < y.size(); ++i) {
                     const std::size_t o = i / static_cast<std::size_t>(p.oh * p.ow) % static_cast<std::size_t>(p.oc);
-                    worst =
-                        std::fmax(worst, std::fabs(static_cast<double>(y[i]) -
+                    worst = larger_error(worst, std::fabs(static_cast<double>(y[i]) -
                                                    activated(p.ep, want[i] + (with_bias ? static_cast<double>(bias[o]) : 0))));
                 }
                 CHECK(worst <= 1e-5);

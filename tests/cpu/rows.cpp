@@ -1,4 +1,6 @@
 // Softmax, normalisation, reductions and argmax against doubles: every instruction set, odd tails, any number of threads.
+#include "../difference.hpp"
+
 #include <graft/cpu/rows.hpp>
 
 #include <doctest/doctest.h>
@@ -80,7 +82,7 @@ TEST_CASE("softmax: rows and columns, and their logarithms") {
                                          got = at(y, (o * b.n + i) * b.inner + j);
                             // x - max is rounded: that alone is an error of |x - max| / 2^24 in the exponent.
                             const double error = logarithm ? std::fabs(got - want) : std::fabs(got / std::exp(want) - 1);
-                            most = std::fmax(most, error / (8 + std::fabs(want)));
+                            most = larger_error(most, error / (8 + std::fabs(want)));
                         }
                     }
                 CHECK(most <= 1.2e-7);
@@ -121,11 +123,10 @@ TEST_CASE("layer_norm, RMS norm and group norm") {
                     if (!centered) m = 0;
                     for (std::int64_t i = 0; i < b.n; ++i)
                         v += (at(x, r * b.n + i) - m) * (at(x, r * b.n + i) - m) / static_cast<double>(b.n);
-                    most = std::fmax(most, std::fabs(at(mean, r) - m) / 100);
+                    most = larger_error(most, std::fabs(at(mean, r) - m) / 100);
                     for (std::int64_t i = 0; i < b.n; ++i) {
                         const double normal = (at(x, r * b.n + i) - m) / std::sqrt(v + 1e-5);
-                        most = std::fmax(
-                            most, std::fabs(at(y, r * b.n + i) - (affine ? normal * at(gamma, i) + at(beta, i) : normal)) / 8);
+                        most = larger_error(most, std::fabs(at(y, r * b.n + i) - (affine ? normal * at(gamma, i) + at(beta, i) : normal)) / 8);
                     }
                 }
                 CHECK(most <= (b.n == 1 ? 1e-3 : 5e-6));
@@ -145,8 +146,7 @@ TEST_CASE("layer_norm, RMS norm and group norm") {
                     v += (at(x, r * n + i) - m) * (at(x, r * n + i) - m) / static_cast<double>(n);
                 for (std::int64_t i = 0; i < n; ++i) {
                     const std::int64_t c = (r * n + i) / area % channels;
-                    most =
-                        std::fmax(most, std::fabs(at(y, r * n + i) -
+                    most = larger_error(most, std::fabs(at(y, r * n + i) -
                                                   ((at(x, r * n + i) - m) / std::sqrt(v + 1e-5) * at(gamma, c) + at(beta, c))));
                 }
             }
@@ -186,7 +186,7 @@ TEST_CASE("reduce: every kind, along rows and columns, and a row long enough to 
                         if (kind == reduce_kind::l2) want = std::sqrt(want);
                         if (kind == reduce_kind::sum_square) size *= 5;
                         const double got = at(y, o * b.inner + j);
-                        if (got != want) most = std::fmax(most, std::fabs(got - want) / size);
+                        if (got != want) most = larger_error(most, std::fabs(got - want) / size);
                     }
                 CAPTURE(static_cast<int>(kind));
                 CAPTURE(b.n);

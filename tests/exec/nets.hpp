@@ -96,7 +96,7 @@ using ::difference;
 inline double difference(const answer& got, const answer& want) {
     if (!got.error.empty() || !want.error.empty() || got.outputs.size() != want.outputs.size()) return HUGE_VAL;
     double worst = 0;
-    for (std::size_t i = 0; i < want.outputs.size(); ++i) worst = std::max(worst, difference(got.outputs[i], want.outputs[i]));
+    for (std::size_t i = 0; i < want.outputs.size(); ++i) worst = larger_error(worst, difference(got.outputs[i], want.outputs[i]));
     return worst;
 }
 

@@ -157,7 +157,7 @@ TEST_CASE("threads share a model on a simulated device, each with a context of i
             double most = 0;
             for (int i = 0; i < 5; ++i) {
                 auto y = session.run(x);
-                most = std::max(most, y.ok() ? difference(y.value(), want) : HUGE_VAL);
+                most = larger_error(most, y.ok() ? difference(y.value(), want) : HUGE_VAL);
             }
             worst[t] = most;
         });

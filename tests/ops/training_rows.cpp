@@ -1,4 +1,5 @@
 // Operators that training adds to the domain graft: against PyTorch, against plain sums, and their own test problems.
+#include "../difference.hpp"
 #include "../passes/gradients.hpp"
 #include "layer_gradients.hpp"
 
@@ -59,15 +60,15 @@ template <std::size_t N> void check_equal(const tensor& got, const double (&want
     double largest = 0, worst = 0;
     for (std::size_t i = 0; i < N; ++i) {
         largest = std::max(largest, std::fabs(want[i]));
-        worst = std::max(worst, std::fabs(got.data<double>()[i] - want[i]));
+        worst = larger_error(worst, std::fabs(got.data<double>()[i] - want[i]));
     }
     CHECK(worst <= near * std::max(1.0, largest));
 }
 
-double difference(const tensor& a, const tensor& b) {
+double absolute_difference(const tensor& a, const tensor& b) {
     REQUIRE(a.shape() == b.shape());
     double worst = 0;
-    for (std::int64_t i = 0; i < a.elements(); ++i) worst = std::max(worst, std::fabs(a.data<double>()[i] - b.data<double>()[i]));
+    for (std::int64_t i = 0; i < a.elements(); ++i) worst = larger_error(worst, std::fabs(a.data<double>()[i] - b.data<double>()[i]));
     return worst;
 }
 
@@ -173,7 +174,7 @@ TEST_CASE("sums over 1 to 9 samples in 8 shards are the plain sums") {
         const tensor x = values(n, {n, 3, 4, 3}), dy = values(n + 20, {n, 2, 3, 2}), dz = values(n + 30, {n, 3, 4, 3});
         const graft::attribute shape = graft::integers_attribute("shape", {2, 3, 2, 2});
         const tensor sum = run("ConvGradWeight", {x, dy}, {shape, one}, 1)[0];
-        CHECK(difference(run("ConvGradWeight", {x, dy}, {shape, eight}, 1)[0], sum) <= 1e-12 * static_cast<double>(n));
+        CHECK(absolute_difference(run("ConvGradWeight", {x, dy}, {shape, eight}, 1)[0], sum) <= 1e-12 * static_cast<double>(n));
         // By hand, in the order of the samples.
         double plain = 0;
         for (std::int64_t s = 0; s < n; ++s)
@@ -185,8 +186,8 @@ TEST_CASE("sums over 1 to 9 samples in 8 shards are the plain sums") {
             b = run("BatchNormalizationTraining", {x, scale, mean, mean, variance}, {eight}, 5);
         const std::vector<tensor> c = run("BatchNormalizationGrad", {dz, x, scale, a[3], a[4]}, {one}, 3), d = run("BatchNormalizationGrad", {dz, x,
             scale, a[3], a[4]}, {eight}, 3);
-        for (std::size_t i = 0; i < 5; ++i) CHECK(difference(a[i], b[i]) <= 1e-12);
-        for (std::size_t i = 0; i < 3; ++i) CHECK(difference(c[i], d[i]) <= 1e-12 * static_cast<double>(n));
+        for (std::size_t i = 0; i < 5; ++i) CHECK(absolute_difference(a[i], b[i]) <= 1e-12);
+        for (std::size_t i = 0; i < 3; ++i) CHECK(absolute_difference(c[i], d[i]) <= 1e-12 * static_cast<double>(n));
     }
 }
 
@@ -229,13 +230,13 @@ TEST_CASE("where the loss is not finite, an update leaves everything as it was")
     const tensor w = values(1, {600}), g = values(2, {600}), m = values(3, {600}), v = values(4, {600}, 257, 64, 0);
     for (double loss : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
         const std::vector<tensor> sgd = run("SGD", {w, g, m, scalar(0.1), scalar(loss)}, {graft::real_attribute("momentum", 0.9f)}, 2);
-        CHECK(difference(sgd[0], w) == 0);
-        CHECK(difference(sgd[1], m) == 0);
+        CHECK(absolute_difference(sgd[0], w) == 0);
+        CHECK(absolute_difference(sgd[1], m) == 0);
         const std::vector<tensor> adam = run("Adam", {w, g, m, v, scalar(0.1), count(1), scalar(loss)}, {}, 3);
-        CHECK(difference(adam[0], w) == 0);
-        CHECK(difference(adam[1], m) == 0);
-        CHECK(difference(adam[2], v) == 0);
-        CHECK(difference(run("ExponentialMovingAverage", {w, g, scalar(loss)}, {}, 1)[0], w) == 0);
+        CHECK(absolute_difference(adam[0], w) == 0);
+        CHECK(absolute_difference(adam[1], m) == 0);
+        CHECK(absolute_difference(adam[2], v) == 0);
+        CHECK(absolute_difference(run("ExponentialMovingAverage", {w, g, scalar(loss)}, {}, 1)[0], w) == 0);
     }
 }
 

@@ -1,4 +1,5 @@
 // Gradients of layers with windows, statistics and interpolation against central differences in double.
+#include "../difference.hpp"
 #include "gradients.hpp"
 
 #include <doctest/doctest.h>
@@ -52,7 +53,7 @@ struct layer {
         sum.problems += o.elements > 0;
         sum.elements += o.elements;
         sum.kinks += o.kinks;
-        sum.worst = std::max(sum.worst, o.worst);
+        sum.worst = larger_error(sum.worst, o.worst);
     }
     void finish(std::int64_t least) {
         for (const std::string& failure : sum.failures) FAIL_CHECK(failure);
@@ -378,7 +379,7 @@ TEST_CASE("gradients in float32 and float16 are those in double, rounded") {
                 double largest = 1e-3, worst = 0;
                 for (std::int64_t k = 0; k < want.elements(); ++k) {
                     largest = std::max(largest, std::fabs(want.data<double>()[k]));
-                    worst = std::max(worst, std::fabs(want.data<double>()[k] - graft::element_as_double(got.type(), got.raw(), k)));
+                    worst = larger_error(worst, std::fabs(want.data<double>()[k] - graft::element_as_double(got.type(), got.raw(), k)));
                 }
                 CHECK(worst <= (t == 1 ? 2e-5 : 5e-2) * largest);
             }

@@ -4,6 +4,7 @@
 // with one word more: #3 names the first three outputs. Float inputs become float64.
 #pragma once
 
+#include "../difference.hpp"
 #include "../ops/problems.hpp"
 
 #include <graft/graph/verify.hpp>
@@ -341,7 +342,7 @@ inline outcome check(const graft::op_row& row, const std::string& text) {
     total.refused = free.refused;
     total.elements += free.elements;
     total.kinks += free.kinks;
-    total.worst = std::max(total.worst, free.worst);
+    total.worst = larger_error(total.worst, free.worst);
     return total;
 }
 
@@ -360,7 +361,7 @@ struct summary {
         problems += o.elements > 0;
         elements += o.elements;
         kinks += o.kinks;
-        worst = std::max(worst, o.worst);
+        worst = larger_error(worst, o.worst);
         return o.elements;
     }
 };

@@ -1,4 +1,5 @@
 // The training step on a device: what the CPU learns, state that stays there from step to step, and what brings it back.
+#include "../difference.hpp"
 #include "../data/made_dataset.hpp"
 #include "../exec/host_device.hpp"
 #include "small_steps.hpp"
@@ -62,7 +63,7 @@ double difference(const graft::training_step& a, const graft::training_step& b) 
             largest = std::max(largest, std::fabs(q));
             far = p == p && q == q ? std::max(far, std::fabs(p - q)) : HUGE_VAL;
         }
-        worst = std::max(worst, far / largest);
+        worst = larger_error(worst, far / largest);
     }
     return worst;
 }

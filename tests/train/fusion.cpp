@@ -1,4 +1,5 @@
 // What lowering makes of a step across its two parts: the operators it leaves, and the reference's weights after a step.
+#include "../difference.hpp"
 #include "small_steps.hpp"
 
 #include <graft/passes/differentiate.hpp>
@@ -101,7 +102,7 @@ TEST_CASE("a step with masks across pooling and joins gives the reference's weig
             INFO(name);
             double worst = 0, largest = 0;
             for (std::int64_t k = 0; k < a.elements(); ++k) {
-                worst = std::max(worst, std::fabs(static_cast<double>(a.data<float>()[k]) - static_cast<double>(b.data<float>()[k])));
+                worst = larger_error(worst, std::fabs(static_cast<double>(a.data<float>()[k]) - static_cast<double>(b.data<float>()[k])));
                 largest = std::max(largest, std::fabs(static_cast<double>(b.data<float>()[k])));
             }
             CHECK(worst <= 2e-6 * largest);

@@ -1,4 +1,5 @@
 // Classifiers as people bring them: files that list weights among the inputs, fixed batches, several outputs, heads of many kinds.
+#include "../difference.hpp"
 #include "small_steps.hpp"
 
 #include <cmath>
@@ -184,7 +185,7 @@ TEST_CASE("Parts of a network's own size give the gradients of the whole batch")
             const std::vector<double> parts = run(fixed, n);
             REQUIRE(parts.size() == whole.size());
             double worst = 0;
-            for (std::size_t i = 0; i < whole.size(); ++i) worst = std::max(worst, std::fabs(whole[i] - parts[i]));
+            for (std::size_t i = 0; i < whole.size(); ++i) worst = larger_error(worst, std::fabs(whole[i] - parts[i]));
             CHECK(worst < 1e-5);
         }
     }

@@ -1,4 +1,5 @@
 // How runs begin and end: folders that hold one, observers that stop one; and rates by layer in a run.
+#include "../difference.hpp"
 #include "../core/comma_locale.hpp"
 #include "small_runs.hpp"
 
@@ -136,7 +137,7 @@ TEST_CASE("Rates by layer scale what each weight learns, beside the trunk's rate
             if (v.name == name) before.assign(v.constant.data<float>(), v.constant.data<float>() + v.constant.elements());
         const graft::training_result made = trained(folder, with, std::move(n)).result;
         for (const graft::value& v : made.network.values)
-            for (std::size_t i = 0; v.name == name && i < before.size(); ++i) most = std::max(most, std::fabs(static_cast<double>(v.constant.data<float>()[i] - before[i])));
+            for (std::size_t i = 0; v.name == name && i < before.size(); ++i) most = larger_error(most, std::fabs(static_cast<double>(v.constant.data<float>()[i] - before[i])));
         return most;
     };
     const auto scaled = [](double first, double second) {

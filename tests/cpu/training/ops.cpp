@@ -89,7 +89,7 @@ outcome run(cpu::isa set, const node& n, const std::vector<tensor>& inputs, cons
     return answer;
 }
 
-double difference(const tensor& got, const tensor& want) {
+double error_over_range(const tensor& got, const tensor& want) {
     double worst = 0, largest = 1;
     for (std::int64_t i = 0; i < want.elements(); ++i) {
         const double w = element_as_double(want.type(), want.raw(), i), g = element_as_double(got.type(), got.raw(), i);
@@ -147,7 +147,7 @@ TEST_CASE("the kernels of training's operators give the reference's answers, in 
                         (blocks ? taken_in_blocks : taken).insert(row.name);
                         INFO(std::string(cpu::name(set)), blocks ? ", blocks" : ", rows");
                         for (std::size_t i = 0; i < made.size(); ++i)
-                            if (made[i]) CHECK(difference(a.outputs[i], made[i]) < 3e-6);
+                            if (made[i]) CHECK(error_over_range(a.outputs[i], made[i]) < 3e-6);
                     }
             }
         }

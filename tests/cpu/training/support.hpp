@@ -1,6 +1,8 @@
 // What the tests of training kernels share: the sets of this machine, numbers, blocks whose gaps hold NaN.
 #pragma once
 
+#include "../../difference.hpp"
+
 #include <graft/cpu/isa.hpp>
 
 #include <cmath>
@@ -59,7 +61,7 @@ inline double distance(const std::vector<float>& got, const std::vector<double>&
     for (std::size_t i = 0; i < got.size(); ++i) {
         const double d = std::fabs(static_cast<double>(got[i]) - want[i]);
         if (!(d <= 1e300)) return std::numeric_limits<double>::infinity();
-        most = std::fmax(most, d);
+        most = larger_error(most, d);
     }
     return most / unit;
 }
