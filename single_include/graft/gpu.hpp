@@ -96,6 +96,10 @@ result<std::vector<folder_entry>> list_folder(const std::string& path, errc cann
 std::string join_path(const std::string& folder, const std::string& name);
 /// Makes a folder and those above it that are missing. Errors: file.write.
 status make_folder(const std::string& path);
+/// The same for what only this user may read and write: folders that are made let nobody else in.
+status make_private_folder(const std::string& path);
+/// Whether this is a folder, and none but this user can write to it. True of every folder where the system has no such owners.
+bool is_private_folder(const std::string& path);
 
 GRAFT_END_NAMESPACE
 
@@ -110,6 +114,7 @@ GRAFT_END_NAMESPACE
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #endif
 GRAFT_BEGIN_NAMESPACE
 
@@ -124,18 +129,33 @@ GRAFT_INLINE std::string join_path(const std::string& folder, const std::string&
     return separated ? folder + name : folder + "/" + name;
 }
 
-GRAFT_INLINE status make_folder(const std::string& path) {
+namespace detail {
+inline status make_folders(const std::string& path, unsigned mode) {
     for (std::size_t i = 1; i <= path.size(); ++i) {
         if (i < path.size() && path[i] != '/') continue;
         const std::string part = path.substr(0, i);
 #if defined(_WIN32)
+        (void)mode;
         const int made = ::_mkdir(part.c_str());
 #else
-        const int made = ::mkdir(part.c_str(), 0777);
+        const int made = ::mkdir(part.c_str(), mode);
 #endif
         if (made != 0 && errno != EEXIST) return fail(errc::file_write, part, std::string("the folder cannot be made: ") + std::strerror(errno));
     }
     return {};
+}
+} // namespace detail
+
+GRAFT_INLINE status make_folder(const std::string& path) { return detail::make_folders(path, 0777); }
+GRAFT_INLINE status make_private_folder(const std::string& path) { return detail::make_folders(path, 0700); }
+GRAFT_INLINE bool is_private_folder(const std::string& path) {
+#if defined(_WIN32)
+    (void)path;
+    return true;
+#else
+    struct stat about;
+    return ::stat(path.c_str(), &about) == 0 && S_ISDIR(about.st_mode) && about.st_uid == ::geteuid() && !(about.st_mode & (S_IWGRP | S_IWOTH));
+#endif
 }
 
 namespace detail {
@@ -15717,11 +15737,12 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 
-/// Where they are kept: $GRAFT_CACHE_DIR, else graft's folder in $XDG_CACHE_HOME, ~/.cache or %LOCALAPPDATA%; "" where there is none of
-/// these, and each process works anew.
+/// Where they are kept: $GRAFT_CACHE_DIR, else graft's folder in $XDG_CACHE_HOME, ~/.cache or %LOCALAPPDATA%, of those that are whole paths;
+/// "" where there is none of these, and each process works anew.
 std::string kernel_folder();
 
-/// What was kept for `key`; "" where there is no such file, or where anything but `keep_file` wrote it. `ending` tells kinds apart.
+/// What was kept for `key`; "" where there is no such file, where anything but `keep_file` wrote it or for another key, and where others than
+/// this user can write to the folder: what is in it is run. `ending` tells kinds apart.
 std::string kept_file(const std::string& key, const char* ending);
 
 /// Keeps `contents` for `key`, in a file that is there whole or not at all. A folder that cannot be written to costs the next process
@@ -15745,6 +15766,15 @@ inline std::string hash_text(const std::string& of, std::uint64_t seed) {
     std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(xxh64(of.data(), of.size(), seed)));
     return text;
 }
+inline bool is_whole_path(const char* path) {
+#if defined(_WIN32)
+    return (path[0] && path[1] == ':') || (path[0] == '\\' && path[1] == '\\');
+#else
+    return path[0] == '/';
+#endif
+}
+// The line that a file begins with: a hash of what it was kept for, and of what follows.
+inline std::string kept_line(const std::string& key, const std::string& contents) { return hash_text(contents, xxh64(key.data(), key.size(), 2)) + "\n"; }
 // Two hashes of 64 bits: that two keys share both does not happen by accident.
 inline std::string kept_path(const std::string& key, const char* ending) {
     const std::string folder = kernel_folder();
@@ -15756,7 +15786,8 @@ inline std::string kept_path(const std::string& key, const char* ending) {
 GRAFT_INLINE std::string kernel_folder() {
     const auto under = [](const char* variable, const char* rest) {
         const char* value = std::getenv(variable);
-        return value && *value ? join_path(value, rest) : std::string();
+        // Below the working folder lies what somebody else may have put there.
+        return value && detail::is_whole_path(value) ? join_path(value, rest) : std::string();
     };
     std::string found = under("GRAFT_CACHE_DIR", "kernels");
     if (found.empty()) found = under("XDG_CACHE_HOME", "graft/kernels");
@@ -15765,20 +15796,19 @@ GRAFT_INLINE std::string kernel_folder() {
     return found;
 }
 
-// A line with the hash of what follows it.
 GRAFT_INLINE std::string kept_file(const std::string& key, const char* ending) {
     const std::string path = detail::kept_path(key, ending);
-    if (path.empty()) return "";
+    if (path.empty() || !is_private_folder(kernel_folder())) return "";
     auto read = read_file(path, std::int64_t(1) << 28, errc::file_open, errc::file_open);
     if (!read.ok() || read->size() < 17) return "";
     std::string contents = read->substr(17);
-    return read->compare(0, 17, detail::hash_text(contents, 0) + "\n") == 0 ? contents : "";
+    return read->compare(0, 17, detail::kept_line(key, contents)) == 0 ? contents : "";
 }
 
 GRAFT_INLINE void keep_file(const std::string& key, const char* ending, const std::string& contents) {
     const std::string path = detail::kept_path(key, ending);
-    if (path.empty() || !make_folder(kernel_folder()).ok()) return;
-    const std::string text = detail::hash_text(contents, 0) + "\n" + contents;
+    if (path.empty() || !make_private_folder(kernel_folder()).ok() || !is_private_folder(kernel_folder())) return;
+    const std::string text = detail::kept_line(key, contents) + contents;
     atomic_file file;
     if (file.open(path).ok() && file.write(text.data(), text.size()).ok()) (void)file.commit();
 }

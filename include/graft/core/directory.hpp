@@ -32,6 +32,10 @@ result<std::vector<folder_entry>> list_folder(const std::string& path, errc cann
 std::string join_path(const std::string& folder, const std::string& name);
 /// Makes a folder and those above it that are missing. Errors: file.write.
 status make_folder(const std::string& path);
+/// The same for what only this user may read and write: folders that are made let nobody else in.
+status make_private_folder(const std::string& path);
+/// Whether this is a folder, and none but this user can write to it. True of every folder where the system has no such owners.
+bool is_private_folder(const std::string& path);
 
 GRAFT_END_NAMESPACE
 
@@ -46,6 +50,7 @@ GRAFT_END_NAMESPACE
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #endif
 GRAFT_BEGIN_NAMESPACE
 
@@ -60,18 +65,33 @@ GRAFT_INLINE std::string join_path(const std::string& folder, const std::string&
     return separated ? folder + name : folder + "/" + name;
 }
 
-GRAFT_INLINE status make_folder(const std::string& path) {
+namespace detail {
+inline status make_folders(const std::string& path, unsigned mode) {
     for (std::size_t i = 1; i <= path.size(); ++i) {
         if (i < path.size() && path[i] != '/') continue;
         const std::string part = path.substr(0, i);
 #if defined(_WIN32)
+        (void)mode;
         const int made = ::_mkdir(part.c_str());
 #else
-        const int made = ::mkdir(part.c_str(), 0777);
+        const int made = ::mkdir(part.c_str(), mode);
 #endif
         if (made != 0 && errno != EEXIST) return fail(errc::file_write, part, std::string("the folder cannot be made: ") + std::strerror(errno));
     }
     return {};
+}
+} // namespace detail
+
+GRAFT_INLINE status make_folder(const std::string& path) { return detail::make_folders(path, 0777); }
+GRAFT_INLINE status make_private_folder(const std::string& path) { return detail::make_folders(path, 0700); }
+GRAFT_INLINE bool is_private_folder(const std::string& path) {
+#if defined(_WIN32)
+    (void)path;
+    return true;
+#else
+    struct stat about;
+    return ::stat(path.c_str(), &about) == 0 && S_ISDIR(about.st_mode) && about.st_uid == ::geteuid() && !(about.st_mode & (S_IWGRP | S_IWOTH));
+#endif
 }
 
 namespace detail {
