@@ -202,3 +202,13 @@ TEST_CASE("the formats that name their classes need not have samples of all") {
     CHECK(report.verdict.ok());
     CHECK(report.problems.empty());
 }
+
+TEST_CASE("pictures of one color all over are no copies of each other") {
+    const made_folder folder;
+    for (const char* name : {"train/a/1", "train/a/2", "train/b/3", "val/b/4"}) folder.put(std::string(name) + ".pgm", "P5 4 4 255\n" + std::string(16, 'x'));
+    for (const char* name : {"train/a/5", "train/b/6"}) folder.put(std::string(name) + ".pgm", "P5 4 4 255\n" + std::string(15, 'x') + "y");
+    const graft::dataset_report report = checked(folder.path);
+    CHECK(report.copies.size() == 1);
+    CHECK(count_problems(report.problems, errc::data_label_conflict) == 1);
+    CHECK(report.problems.size() == 1);
+}

@@ -74,6 +74,7 @@ public:
 
     // `picture` may be null: then it is known by its contents alone.
     status add(std::int64_t i, const sample_bytes& contents, const image* picture) {
+        if (is_blank(contents, picture)) return {};
         key& k = keys_[static_cast<std::size_t>(i)];
         k.known = true;
         k.contents = xxh64(contents.data, contents.size, contents.size ^ static_cast<std::uint64_t>(contents.height) << 48);
@@ -84,6 +85,15 @@ public:
         if (!prints_.empty() && picture->height >= picture_print::side && picture->width >= picture_print::side)
             GRAFT_TRY(print(*picture, prints_[static_cast<std::size_t>(i)]));
         return {};
+    }
+
+    // One color all over: such pictures are alike without being copies.
+    static bool is_blank(const sample_bytes& contents, const image* picture) noexcept {
+        if (!contents.height && !picture) return false;
+        const std::uint8_t* const data = contents.height ? contents.data : picture->data();
+        const std::size_t bytes = contents.height ? contents.size : static_cast<std::size_t>(picture->bytes());
+        const std::size_t pixel = contents.height ? 1 : bytes / static_cast<std::size_t>(picture->height * picture->width);
+        return bytes > pixel && std::memcmp(data, data + pixel, bytes - pixel) == 0;
     }
 
     picture_copies find(executor& pool) {
