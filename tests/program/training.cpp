@@ -206,7 +206,7 @@ TEST_CASE("a signal ends a run with a checkpoint and the line to go on with, whi
     CHECK(WEXITSTATUS(ended) == 0);
     CHECK(file_contents(out + "/model.onnx") == file_contents(folder.path + "/whole/model.onnx"));
     // In front, Ctrl-C does the same.
-    const done in_front = graft_program("train " + folder.path + " --arch lenet --epochs 1000000 --batch 2 --json --out " + folder.path + "/long", "timeout --preserve-status -s INT 2 ");
+    const done in_front = graft_program("train " + folder.path + " --arch lenet --epochs 1000000 --batch 2 --json --out " + folder.path + "/long", "timeout --foreground --preserve-status -s INT 2 ");
     CHECK(in_front.code == 130);
     CHECK(contains(in_front.out, "\"stopped\":true"));
     CHECK(contains(in_front.out, "--resume\""));
