@@ -11,8 +11,9 @@ GRAFT_BEGIN_NAMESPACE
 struct limits {
     std::int64_t model_bytes = (std::int64_t(1) << 31) - 1;      ///< protobuf part of a model
     std::int64_t external_bytes = std::int64_t(16) << 30;        ///< all external data of a model together
-    std::int64_t memory_bytes = std::int64_t(16) << 30;          ///< the arena of a run, and any single value
-    std::int64_t fold_bytes = std::int64_t(256) << 20;           ///< a single constant that folding may make
+    std::int64_t memory_bytes = std::int64_t(16) << 30;          ///< what a model keeps and one session takes, together; and any single value
+    std::int64_t fold_bytes = std::int64_t(256) << 20;           ///< all constants that folding makes, beside four times those of the graph
+    std::int64_t load_work = std::int64_t(1) << 28;              ///< elements that folding computes, beside eight a byte of the graph's constants; sixteenths of bytes of functions written out
     int nesting = 64;                                            ///< subgraphs in subgraphs, groups in unknown fields
     int function_depth = 32;                                     ///< functions that call functions
     std::int64_t nodes = 1 << 20;                                ///< nodes after functions are written out

@@ -79,6 +79,13 @@ inline status read_attribute(onnx_context& c, const std::string& place, wire_byt
     return {};
 }
 
+// What an attribute holds in memory of its own; a tensor of its own only where it was copied out of the file.
+inline std::size_t held_bytes(const attribute& a) noexcept {
+    std::size_t bytes = sizeof a + a.name.size() + a.string.size() + a.reals.size() * sizeof(float) + a.integers.size() * sizeof(std::int64_t);
+    for (const std::string& s : a.strings) bytes += sizeof s + s.size();
+    return bytes + (a.tensor.storage().allocated() ? a.tensor.bytes() : 0);
+}
+
 // An attribute that stands for one of the function's: a copy under its own name. False where the call gives none.
 inline bool bind_reference(const onnx_attribute& seen, const std::vector<attribute>& given, attribute& out) {
     for (const attribute& a : given) {

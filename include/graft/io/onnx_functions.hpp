@@ -45,6 +45,7 @@ struct onnx_function {
     wire_bytes name, domain, overload;
     std::vector<wire_bytes> inputs, outputs, attributes, defaults, nodes;
     std::vector<opset> opsets;
+    std::vector<attribute> default_values; ///< of `defaults`, once the first call has read them
     std::int64_t expanded = 0; ///< nodes once everything it calls is written out; -1 while that is being counted
 };
 
@@ -79,7 +80,7 @@ public:
     status read(const std::vector<wire_bytes>& parts);
     /// Fails where the graph with all calls written out has too many nodes, where functions call themselves, or call too deep.
     status check(const std::vector<wire_bytes>& nodes);
-    const onnx_function* find(const onnx_node& n) const noexcept {
+    onnx_function* find(const onnx_node& n) noexcept {
         const int i = index(n);
         return i < 0 ? nullptr : &list_[static_cast<std::size_t>(i)];
     }

@@ -24,6 +24,9 @@ struct onnx_scope {
     std::vector<attribute> bound; ///< attributes that the call gave
     std::string prefix;           ///< of fresh names
 
+    /// Whether what is read here is inside of a function, and read again at each call.
+    bool called() const noexcept { return function || (parent && parent->called()); }
+
     bool define(std::string_view name, value_id id, int maker) {
         if (!names.insert(name, static_cast<int>(entries.size()))) return false;
         entries.push_back({id, maker});
@@ -55,7 +58,8 @@ private:
     status read_nodes(const std::vector<wire_bytes>& nodes, onnx_scope& scope);
     status read_attributes(const onnx_node& from, const std::string& place, onnx_scope& scope, std::vector<attribute>& out);
     status read_body(const std::vector<wire_bytes>& parts, onnx_scope& scope, const std::string& place, attribute& out);
-    status call(const onnx_function& f, node& caller, const std::string& place, onnx_scope& scope);
+    status call(onnx_function& f, node& caller, const std::string& place, onnx_scope& scope);
+    status read_defaults(onnx_function& f, const std::string& place);
     status copy_through(onnx_scope& inside, const onnx_function& f, node& caller);
     value_id resolve(onnx_scope& scope, std::string_view name);
     status new_value(onnx_scope& scope, std::string name, value_id& id);
@@ -335,6 +339,7 @@ inline value_id onnx_graph_reader::resolve(onnx_scope& scope, std::string_view n
 inline status onnx_graph_reader::read_nodes(const std::vector<wire_bytes>& nodes, onnx_scope& scope) {
     onnx_node from;
     graph& g = *scope.target;
+    const bool called = scope.called();
     scope.current = 0;
     for (const wire_bytes& part : nodes) {
         GRAFT_TRY(from.read(c_.source, part));
@@ -345,6 +350,12 @@ inline status onnx_graph_reader::read_nodes(const std::vector<wire_bytes>& nodes
         n.domain = from.domain.string();
         n.version = version(scope, n.domain);
         if (n.op_type.empty()) return c_.fail(errc::op_unsupported, place, "the node has no operator");
+        if (called) {
+            std::size_t names = from.name.size + from.op_type.size + from.domain.size + scope.prefix.size() * (1 + from.outputs.size());
+            for (const std::vector<wire_bytes>* list : {&from.inputs, &from.outputs})
+                for (const wire_bytes& name : *list) names += name.size + sizeof(value);
+            GRAFT_TRY(c_.write_out(place, sizeof n + names));
+        }
         for (const wire_bytes& name : from.inputs) {
             const value_id id = name.size ? resolve(scope, name.text()) : no_value;
             if (id == unresolved)
@@ -356,7 +367,7 @@ inline status onnx_graph_reader::read_nodes(const std::vector<wire_bytes>& nodes
         }
         for (const wire_bytes& name : from.outputs) n.outputs.push_back(name.size ? resolve(scope, name.text()) : no_value);
         GRAFT_TRY(read_attributes(from, place, scope, n.attributes));
-        if (const onnx_function* f = functions_.find(from))
+        if (onnx_function* f = functions_.find(from))
             GRAFT_TRY(call(*f, n, place, scope));
         else
             g.nodes.push_back(std::move(n));
@@ -368,6 +379,7 @@ inline status onnx_graph_reader::read_nodes(const std::vector<wire_bytes>& nodes
 inline status onnx_graph_reader::read_attributes(const onnx_node& from, const std::string& place, onnx_scope& scope,
                                                  std::vector<attribute>& out) {
     out.reserve(from.attributes.size());
+    const bool called = scope.called();
     for (const wire_bytes& part : from.attributes) {
         onnx_attribute seen;
         attribute a;
@@ -383,6 +395,7 @@ inline status onnx_graph_reader::read_attributes(const onnx_node& from, const st
                 return c_.fail(errc::op_attribute, place, "attribute '" + seen.name + "' refers to one of another type");
         } else if (a.kind == attribute_kind::graph)
             GRAFT_TRY(read_body(seen.graphs, scope, place, a));
+        if (called) GRAFT_TRY(c_.write_out(place, held_bytes(a)));
         out.push_back(std::move(a));
     }
     return {};
@@ -401,8 +414,20 @@ inline status onnx_graph_reader::read_body(const std::vector<wire_bytes>& parts,
     return read_graph(parts, inner);
 }
 
+inline status onnx_graph_reader::read_defaults(onnx_function& f, const std::string& place) {
+    for (const wire_bytes& part : f.defaults) {
+        onnx_attribute seen;
+        attribute a;
+        GRAFT_TRY(read_attribute(c_, place, part, seen, a));
+        if (a.kind == attribute_kind::graph || seen.reference.size)
+            return c_.fail(errc::op_unsupported, place, "this kind of default attribute of a function is not supported");
+        f.default_values.push_back(std::move(a));
+    }
+    return {};
+}
+
 // Writes a function out in place of the node that calls it.
-inline status onnx_graph_reader::call(const onnx_function& f, node& caller, const std::string& place, onnx_scope& scope) {
+inline status onnx_graph_reader::call(onnx_function& f, node& caller, const std::string& place, onnx_scope& scope) {
     onnx_scope inside;
     inside.target = scope.target;
     inside.owner = scope.owner;
@@ -424,16 +449,17 @@ inline status onnx_graph_reader::call(const onnx_function& f, node& caller, cons
         }
         if (!declared) return c_.fail(errc::op_attribute, place, "the function has no attribute '" + a.name + "'");
     }
-    for (const wire_bytes& part : f.defaults) {
-        onnx_attribute seen;
-        attribute a;
-        GRAFT_TRY(read_attribute(c_, place, part, seen, a));
-        if (a.kind == attribute_kind::graph || seen.reference.size)
-            return c_.fail(errc::op_unsupported, place, "this kind of default attribute of a function is not supported");
+    if (f.default_values.empty()) GRAFT_TRY(read_defaults(f, place));
+    std::size_t copied = (f.inputs.size() + f.outputs.size()) * sizeof(value) + caller.attributes.size() * (f.attributes.size() + f.defaults.size());
+    for (const attribute& a : inside.bound) copied += held_bytes(a);
+    for (const attribute& a : f.default_values) {
         bool given = false;
         for (const attribute& b : caller.attributes) given |= b.name == a.name;
-        if (!given) inside.bound.push_back(std::move(a));
+        if (given) continue;
+        copied += held_bytes(a);
+        inside.bound.push_back(a);
     }
+    GRAFT_TRY(c_.write_out(place, copied));
     for (std::size_t i = 0; i < f.inputs.size(); ++i)
         if (!inside.define(f.inputs[i].text(), i < caller.inputs.size() ? caller.inputs[i] : no_value, -1))
             return c_.fail(errc::graph_duplicate, place, "two inputs of the function have one name");

@@ -20,10 +20,18 @@ struct onnx_context {
     std::int64_t nodes = 0;  ///< written out so far, bodies and calls included
     std::int64_t copied = 0; ///< bytes of tensors that could not be shared with the file
     int calls = 0;           ///< of functions, for fresh names
+    std::int64_t written_out = 0; ///< bytes that writing functions out has read again or copied
 
     onnx_context(const limits& l) : limit(l) {}
     GRAFT_COLD status fail(errc code, const std::string& what, const std::string& detail) const {
         return graft::fail(code, source.name + ": " + what, detail);
+    }
+    // A function is told once and called often, so what a call costs is charged to it: four times the file, and what limits allow.
+    status write_out(const std::string& place, std::size_t bytes) {
+        written_out = checked_add(written_out, static_cast<std::int64_t>(bytes));
+        if (written_out >= 0 && written_out / 4 <= static_cast<std::int64_t>(source.bytes.size) + limit.load_work / 64) return {};
+        return fail(errc::memory_budget, place,
+                    "written out, the functions of this file take too much (limits::load_work is " + std::to_string(limit.load_work) + ")");
     }
 };
 
