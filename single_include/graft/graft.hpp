@@ -494,6 +494,72 @@ GRAFT_INLINE GRAFT_COLD void detail::raise(const error& e) {
 
 GRAFT_END_NAMESPACE
 #endif
+// ---- graft/core/memory_budget.hpp
+// A budget of bytes that whoever allocates for a model or a session shares.
+
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// Bytes that may be taken, and those that are. Counts only; from any number of threads at once.
+class memory_budget {
+public:
+    /// `beside`: another budget of the same limit or none, whose bytes count here too: for a session's those of its model.
+    explicit memory_budget(std::int64_t limit, std::shared_ptr<const memory_budget> beside = nullptr) noexcept : limit_(limit), beside_(std::move(beside)) {}
+    memory_budget(const memory_budget&) = delete;
+    memory_budget& operator=(const memory_budget&) = delete;
+
+    std::int64_t limit() const noexcept { return limit_; }
+    std::int64_t taken() const noexcept { return taken_.load(std::memory_order_relaxed); }
+    /// Takes so many bytes; false, and takes nothing, where they would be over the limit.
+    bool take(std::int64_t bytes) noexcept {
+        const std::int64_t room = limit_ - (beside_ ? beside_->taken() : 0);
+        std::int64_t before = taken();
+        do {
+            if (bytes > room - before) return false;
+        } while (!taken_.compare_exchange_weak(before, before + bytes, std::memory_order_relaxed));
+        return true;
+    }
+    void give_back(std::int64_t bytes) noexcept { taken_.fetch_sub(bytes, std::memory_order_relaxed); }
+
+private:
+    std::int64_t limit_;
+    std::shared_ptr<const memory_budget> beside_;
+    std::atomic<std::int64_t> taken_{0};
+};
+
+/// Bytes of a budget, given back at its end. Moves, does not copy.
+class memory_charge {
+public:
+    memory_charge() noexcept = default;
+    memory_charge(memory_charge&& other) noexcept : budget_(std::move(other.budget_)), bytes_(std::exchange(other.bytes_, 0)) {}
+    memory_charge& operator=(memory_charge&& other) noexcept {
+        std::swap(budget_, other.budget_);
+        std::swap(bytes_, other.bytes_);
+        return *this;
+    }
+    ~memory_charge() {
+        if (budget_) budget_->give_back(bytes_);
+    }
+    /// Takes so many bytes in place of those it holds; false, and it is as before, where they would be over the limit. No budget: anything.
+    bool take(const std::shared_ptr<memory_budget>& budget, std::int64_t bytes) noexcept {
+        if (budget && !budget->take(bytes - (budget == budget_ ? bytes_ : 0))) return false;
+        if (budget_ && budget_ != budget) budget_->give_back(bytes_);
+        budget_ = budget;
+        bytes_ = bytes;
+        return true;
+    }
+
+private:
+    std::shared_ptr<memory_budget> budget_;
+    std::int64_t bytes_ = 0;
+};
+
+GRAFT_END_NAMESPACE
 
 #include <cstddef>
 #include <cstdint>
@@ -510,8 +576,9 @@ public:
 
     buffer() noexcept = default;
     /// New memory, not initialised; `memory.oom` where the system refuses. One cache line of slack follows the end,
-    /// so that vector loads may run past it.
-    static result<buffer> allocate(std::size_t bytes);
+    /// so that vector loads may run past it. `budget`: what it counts against for as long as anybody holds it (null: nothing);
+    /// `memory.budget` where that has no room.
+    static result<buffer> allocate(std::size_t bytes, const std::shared_ptr<memory_budget>& budget = nullptr);
     /// Memory of somebody else's, kept alive by `owner` (null: the caller promises to outlive every user).
     static buffer borrow(const void* data, std::size_t bytes, std::shared_ptr<const void> owner = nullptr) {
         buffer b;
@@ -524,11 +591,36 @@ public:
     std::size_t bytes() const noexcept { return bytes_; }
     /// Whether nobody else holds this memory.
     bool unique() const noexcept { return owner_.use_count() == 1; }
+    /// Whether this is memory of its own, not borrowed.
+    bool allocated() const noexcept { return allocated_; }
+
+    /// Remembers memory without holding it.
+    class watch;
 
 private:
     std::shared_ptr<const void> owner_;
     std::byte* data_ = nullptr;
     std::size_t bytes_ = 0;
+    bool allocated_ = false;
+};
+
+class buffer::watch {
+public:
+    explicit watch(const buffer& b) noexcept : memory_(b), owner_(b.owner_), owned_(static_cast<bool>(b.owner_)) { memory_.owner_.reset(); }
+    /// Whether nobody holds it any more; never of borrowed memory without an owner.
+    bool gone() const noexcept { return owned_ && owner_.expired(); }
+    bool watches(const buffer& b) const noexcept { return b.data_ == memory_.data_ && !owner_.owner_before(b.owner_) && !b.owner_.owner_before(owner_); }
+    /// The memory, held again; empty where it is gone.
+    buffer hold() const noexcept {
+        buffer b = memory_;
+        b.owner_ = owner_.lock();
+        return owned_ && !b.owner_ ? buffer() : b;
+    }
+
+private:
+    buffer memory_;  // without its owner
+    std::weak_ptr<const void> owner_;
+    bool owned_;
 };
 
 GRAFT_END_NAMESPACE
@@ -547,7 +639,10 @@ inline void free_aligned(const void* p) {
 }
 }  // namespace detail
 
-GRAFT_INLINE result<buffer> buffer::allocate(std::size_t bytes) {
+GRAFT_INLINE result<buffer> buffer::allocate(std::size_t bytes, const std::shared_ptr<memory_budget>& budget) {
+    memory_charge charge;
+    if (bytes < SIZE_MAX / 2 && !charge.take(budget, static_cast<std::int64_t>(bytes)))
+        return fail(errc::memory_budget, "buffer", std::to_string(bytes) + " bytes more are over the limit of " + std::to_string(budget->limit()) + " (limits::memory_bytes)");
     void* memory = nullptr;
     const bool huge = bytes >= 4 * detail::huge_page;
     if (bytes < SIZE_MAX / 2) memory = ::operator new(bytes + alignment, std::align_val_t(huge ? detail::huge_page : alignment), std::nothrow);
@@ -555,10 +650,15 @@ GRAFT_INLINE result<buffer> buffer::allocate(std::size_t bytes) {
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
     if (huge) madvise(memory, bytes / detail::huge_page * detail::huge_page, MADV_HUGEPAGE);
 #endif
+    const auto free = huge ? detail::free_aligned<detail::huge_page> : detail::free_aligned<alignment>;
     buffer b;
-    b.owner_ = std::shared_ptr<const void>(memory, huge ? detail::free_aligned<detail::huge_page> : detail::free_aligned<alignment>);
+    if (budget)
+        b.owner_ = std::shared_ptr<const void>(memory, [free, held = std::move(charge)](const void* p) { free(p); });
+    else
+        b.owner_ = std::shared_ptr<const void>(memory, free);
     b.data_ = static_cast<std::byte*>(memory);
     b.bytes_ = bytes;
+    b.allocated_ = true;
     return b;
 }
 GRAFT_END_NAMESPACE
@@ -575,8 +675,9 @@ GRAFT_BEGIN_NAMESPACE
 struct limits {
     std::int64_t model_bytes = (std::int64_t(1) << 31) - 1;      ///< protobuf part of a model
     std::int64_t external_bytes = std::int64_t(16) << 30;        ///< all external data of a model together
-    std::int64_t memory_bytes = std::int64_t(16) << 30;          ///< the arena of a run, and any single value
-    std::int64_t fold_bytes = std::int64_t(256) << 20;           ///< a single constant that folding may make
+    std::int64_t memory_bytes = std::int64_t(16) << 30;          ///< what a model keeps and one session takes, together; and any single value
+    std::int64_t fold_bytes = std::int64_t(256) << 20;           ///< all constants that folding makes, beside four times those of the graph
+    std::int64_t load_work = std::int64_t(1) << 28;              ///< elements that folding computes, beside eight a byte of the graph's constants; sixteenths of bytes of functions written out
     int nesting = 64;                                            ///< subgraphs in subgraphs, groups in unknown fields
     int function_depth = 32;                                     ///< functions that call functions
     std::int64_t nodes = 1 << 20;                                ///< nodes after functions are written out
@@ -3338,8 +3439,9 @@ public:
     /// Over memory that exists; `data` holds at least bytes_of(type, extents) bytes.
     tensor(dtype type, const shape& extents, buffer data) noexcept : data_(std::move(data)), shape_(extents), type_(type) {}
 
-    /// New memory, not initialised. Errors: tensor.overflow, tensor.dtype, memory.oom.
-    static result<tensor> make(dtype type, const shape& extents);
+    /// New memory, not initialised. `budget`: what it counts against for as long as anybody holds it (null: nothing). Errors:
+    /// tensor.overflow, tensor.dtype, memory.oom, memory.budget.
+    static result<tensor> make(dtype type, const shape& extents, const std::shared_ptr<memory_budget>& budget = nullptr);
     /// New memory, all bytes zero.
     static result<tensor> zeros(dtype type, const shape& extents);
     /// A copy of `extents.elements()` values.
@@ -3641,11 +3743,11 @@ GRAFT_INLINE GRAFT_COLD void detail::refuse_type(dtype type, dtype asked) {
     const std::string held = type == dtype::undefined ? "there is no tensor" : std::string("the elements are ") + name(type);
     raise({errc::tensor_dtype, "tensor::data", held + "; they were asked for as " + name(asked)});
 }
-GRAFT_INLINE result<tensor> tensor::make(dtype type, const graft::shape& extents) {
+GRAFT_INLINE result<tensor> tensor::make(dtype type, const graft::shape& extents, const std::shared_ptr<memory_budget>& budget) {
     if (!size_of(type)) return fail(errc::tensor_dtype, name(type), "tensors of this element type cannot be made");
     const std::int64_t bytes = bytes_of(type, extents);
     if (bytes < 0) return fail(errc::tensor_overflow, text(extents), "the size of this shape overflows");
-    auto memory = buffer::allocate(static_cast<std::size_t>(bytes));
+    auto memory = buffer::allocate(static_cast<std::size_t>(bytes), budget);
     if (!memory.ok()) return memory.take_status();
     return tensor(type, extents, std::move(memory).value());
 }
@@ -5215,7 +5317,7 @@ struct op_context {
 
 /// Shape inference. All input shapes are known. Contents are known where `in[i].data` is not null (or the tensor is empty).
 struct infer_context : op_context {
-    bool deferred = false;  ///< set by `defer`: the outputs cannot be known before the contents are
+    bool deferred = false;  ///< set by `defer`: the outputs cannot be known before the contents are; those that were set may have open extents
 
     /// Whether the contents of input i are there to be read; if not, `return c.defer()`.
     bool knows(int i) const noexcept { return in[i].data != nullptr || in[i].elements() == 0; }
@@ -5240,7 +5342,7 @@ public:
 /// Scratch memory that a caller keeps from run to run, so that a planned run allocates nothing. For one thread.
 struct scratch_store {
     std::vector<buffer> kept;
-    result<buffer> take(std::size_t bytes);
+    result<buffer> take(std::size_t bytes, const std::shared_ptr<memory_budget>& budget);
 };
 
 /// Execution by the reference kernel. Inputs are row-major, outputs are allocated as inference said, and never overlap the inputs;
@@ -5251,6 +5353,7 @@ struct run_context : op_context {
     std::vector<tensor>* made;  ///< outputs of an operator that allocates
     std::uint64_t seed;  ///< of random operators without a seed of their own; differs from node to node
     scratch_store* store = nullptr;  ///< where scratch memory comes from; null: allocated anew
+    std::shared_ptr<memory_budget> budget = nullptr;  ///< what all that it allocates counts against
 
     /// Makes output i; `out[i].data` is its memory then.
     status allocate(int i, dtype type, const shape& extents);
@@ -5267,6 +5370,7 @@ struct op_flag {
     static constexpr unsigned bodies = 8;       ///< runs subgraphs
     static constexpr unsigned view = 16;        ///< output is the first input's elements in the same order, with another shape
     static constexpr unsigned shape_only = 32;  ///< reads the shapes of its inputs, not their contents
+    static constexpr unsigned combines = 64;    ///< may read any number of input elements for each output element: products, windows, sequences
 };
 
 struct gradient_context;
@@ -5369,18 +5473,19 @@ GRAFT_INLINE status run_context::allocate(int i, dtype type, const shape& extent
     const std::int64_t bytes = bytes_of(type, extents);
     if (bytes < 0 || bytes > limit.memory_bytes)
         return fail(errc::memory_budget, "output %lld would take %lld bytes, over the limit of %lld", i, bytes, limit.memory_bytes);
-    tensor t;
-    GRAFT_TRY_ASSIGN(t, tensor::make(type, extents));
-    out[i] = graft::view(t);
-    (*made)[static_cast<std::size_t>(i)] = std::move(t);
+    auto t = tensor::make(type, extents, budget);
+    if (!t.ok() && t.error().code() == errc::memory_budget) return fail(errc::memory_budget, "output %lld would take %lld bytes more, over the limit of %lld in all", i, bytes, limit.memory_bytes);
+    if (!t.ok()) return t.take_status();
+    out[i] = graft::view(*t);
+    (*made)[static_cast<std::size_t>(i)] = std::move(t).value();
     return {};
 }
 GRAFT_INLINE result<buffer> run_context::scratch(std::int64_t bytes) const {
     if (bytes < 0 || bytes > limit.memory_bytes)
         return fail(errc::memory_budget, "%lld bytes of scratch memory are over the limit of %lld", bytes, limit.memory_bytes);
-    return store ? store->take(static_cast<std::size_t>(bytes)) : buffer::allocate(static_cast<std::size_t>(bytes));
+    return store ? store->take(static_cast<std::size_t>(bytes), budget) : buffer::allocate(static_cast<std::size_t>(bytes), budget);
 }
-GRAFT_INLINE result<buffer> scratch_store::take(std::size_t bytes) {
+GRAFT_INLINE result<buffer> scratch_store::take(std::size_t bytes, const std::shared_ptr<memory_budget>& budget) {
     buffer* best = nullptr;  // the smallest that is large enough and in nobody's hands, else the largest that is free
     for (buffer& b : kept) {
         if (!b.unique()) continue;
@@ -5390,7 +5495,7 @@ GRAFT_INLINE result<buffer> scratch_store::take(std::size_t bytes) {
     if (best && best->bytes() >= bytes) return *best;
     buffer made;
     if (best) *best = buffer();  // given back before more is asked for
-    GRAFT_TRY_ASSIGN(made, buffer::allocate(bytes));
+    GRAFT_TRY_ASSIGN(made, buffer::allocate(bytes, budget));
     if (best)
         *best = made;
     else
@@ -5805,6 +5910,136 @@ public:
 };
 
 GRAFT_END_NAMESPACE
+// ---- graft/plan/pack_cache.hpp
+// Constants in the form that kernels want them, shared by the plans of a model.
+
+
+#include <initializer_list>
+#include <memory>
+#include <string>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// What plans have made of constants, so that the next plan finds it. It keeps what was made, not what it was made of: an entry lives as
+/// long as the constants that it comes from. Safe from many threads.
+class pack_cache {
+public:
+    pack_cache();
+    ~pack_cache();
+    pack_cache(const pack_cache&) = delete;
+    pack_cache& operator=(const pack_cache&) = delete;
+    /// What was made of `source` under `key`, or an empty tensor.
+    tensor find(const tensor& source, const std::string& key) const;
+    /// Keeps `packed`.
+    void add(const tensor& source, const std::string& key, const tensor& packed);
+    /// Tells that `made` follows from `sources` in the way `how`: what is kept of it is found again by whoever makes it again of the same.
+    void derive(const tensor& made, const std::string& how, std::initializer_list<const tensor*> sources);
+    /// What was made so and somebody still holds, or an empty tensor.
+    tensor derived(const std::string& how, std::initializer_list<const tensor*> sources);
+
+private:
+    struct state;
+    std::unique_ptr<state> state_;
+};
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include <algorithm>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+GRAFT_BEGIN_NAMESPACE
+
+struct pack_cache::state {
+    // What a tensor is known by: a number for each origin. An address says nothing once its memory has been given back.
+    struct known {
+        buffer::watch memory;
+        dtype type;
+        shape extents;
+        int origin;
+    };
+    struct origin {
+        std::string recipe;                 // "" of constants that came with the graph
+        std::vector<buffer::watch> leaves;  // those it comes from in the end
+    };
+    struct entry {
+        int origin;
+        std::string key;
+        tensor packed;
+    };
+    mutable std::mutex lock;
+    std::vector<known> tensors;
+    std::unordered_map<int, origin> origins;
+    std::vector<entry> entries;
+    int next = 0;
+
+    // -1: it was never seen.
+    int find(const tensor& t) const {
+        for (const known& k : tensors)
+            if (k.type == t.type() && k.memory.watches(t.storage())) return k.origin;
+        return -1;
+    }
+    int origin_of(const tensor& t) {
+        const int found = find(t);
+        if (found >= 0) return found;
+        origins[next] = {"", {buffer::watch(t.storage())}};
+        tensors.push_back({buffer::watch(t.storage()), t.type(), t.shape(), next});
+        return next++;
+    }
+    int origin_of(const std::string& how, std::initializer_list<const tensor*> sources) {
+        origin from{how, {}};
+        for (const tensor* s : sources) {
+            const int source = origin_of(*s);
+            from.recipe += " " + std::to_string(source);
+            const std::vector<buffer::watch>& leaves = origins[source].leaves;
+            from.leaves.insert(from.leaves.end(), leaves.begin(), leaves.end());
+        }
+        for (const auto& o : origins)
+            if (o.second.recipe == from.recipe) return o.first;
+        origins[next] = std::move(from);
+        return next++;
+    }
+    // Forgets what comes from memory that was given back.
+    void sweep() {
+        tensors.erase(std::remove_if(tensors.begin(), tensors.end(), [](const known& k) { return k.memory.gone(); }), tensors.end());
+        for (auto i = origins.begin(); i != origins.end();)
+            i = std::any_of(i->second.leaves.begin(), i->second.leaves.end(), [](const buffer::watch& w) { return w.gone(); }) ? origins.erase(i) : std::next(i);
+        entries.erase(std::remove_if(entries.begin(), entries.end(), [this](const entry& e) { return !origins.count(e.origin); }), entries.end());
+    }
+};
+GRAFT_INLINE pack_cache::pack_cache() : state_(new state) {}
+GRAFT_INLINE pack_cache::~pack_cache() = default;
+GRAFT_INLINE tensor pack_cache::find(const tensor& source, const std::string& key) const {
+    std::lock_guard<std::mutex> guard(state_->lock);
+    const int origin = state_->find(source);
+    for (const auto& e : state_->entries)
+        if (origin >= 0 && e.origin == origin && e.key == key) return e.packed;
+    return {};
+}
+GRAFT_INLINE void pack_cache::add(const tensor& source, const std::string& key, const tensor& packed) {
+    std::lock_guard<std::mutex> guard(state_->lock);
+    state_->sweep();
+    state_->entries.push_back({state_->origin_of(source), key, packed});
+}
+GRAFT_INLINE void pack_cache::derive(const tensor& made, const std::string& how, std::initializer_list<const tensor*> sources) {
+    std::lock_guard<std::mutex> guard(state_->lock);
+    state_->sweep();
+    state_->tensors.push_back({buffer::watch(made.storage()), made.type(), made.shape(), state_->origin_of(how, sources)});
+}
+GRAFT_INLINE tensor pack_cache::derived(const std::string& how, std::initializer_list<const tensor*> sources) {
+    std::lock_guard<std::mutex> guard(state_->lock);
+    state_->sweep();
+    const int origin = state_->origin_of(how, sources);
+    for (const auto& k : state_->tensors)
+        if (k.origin == origin)
+            if (const buffer memory = k.memory.hold(); memory.data()) return tensor(k.type, k.extents, memory);
+    return {};
+}
+
+GRAFT_END_NAMESPACE
+#endif
 
 #include <cstddef>
 #include <memory>
@@ -5813,29 +6048,13 @@ GRAFT_END_NAMESPACE
 
 GRAFT_BEGIN_NAMESPACE
 
-/// Constants in the form that kernels want them, made once for a model and shared by its plans. Safe from many threads.
-class pack_cache {
-public:
-    pack_cache();
-    ~pack_cache();
-    pack_cache(const pack_cache&) = delete;
-    pack_cache& operator=(const pack_cache&) = delete;
-    /// What was made of `source` under `key`, or an empty tensor.
-    tensor find(const void* source, const std::string& key) const;
-    /// Keeps `packed`, and `source` alive with it.
-    void add(const tensor& source, const std::string& key, const tensor& packed);
-
-private:
-    struct state;
-    std::unique_ptr<state> state_;
-};
-
 /// What lowering is given.
 struct lowering {
     const limits& limit;
     executor& pool;
     pack_cache* packed;  ///< null: constants are packed anew
     bool exact;          ///< no reassociating algorithms
+    std::shared_ptr<memory_budget> budget = nullptr;  ///< what the constants that it makes count against
 };
 
 /// How the devices of a back end are used.
@@ -5879,35 +6098,6 @@ struct placement {
 };
 
 GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-#include <mutex>
-GRAFT_BEGIN_NAMESPACE
-
-struct pack_cache::state {
-    struct entry {
-        const void* source;
-        std::string key;
-        tensor original, packed;
-    };
-    mutable std::mutex lock;
-    std::vector<entry> entries;
-};
-GRAFT_INLINE pack_cache::pack_cache() : state_(new state) {}
-GRAFT_INLINE pack_cache::~pack_cache() = default;
-GRAFT_INLINE tensor pack_cache::find(const void* source, const std::string& key) const {
-    std::lock_guard<std::mutex> guard(state_->lock);
-    for (const auto& e : state_->entries)
-        if (e.source == source && e.key == key) return e.packed;
-    return {};
-}
-GRAFT_INLINE void pack_cache::add(const tensor& source, const std::string& key, const tensor& packed) {
-    std::lock_guard<std::mutex> guard(state_->lock);
-    state_->entries.push_back({source.raw(), key, source, packed});
-}
-
-GRAFT_END_NAMESPACE
-#endif
 // ---- graft/tensor/print.hpp
 // Tensors, shapes and element types as text, for messages, logs and streams of any kind.
 
@@ -19915,6 +20105,79 @@ inline void rename_captures(node& n, const std::vector<value_id>& map) {
 }  // namespace detail
 GRAFT_END_NAMESPACE
 #endif
+#ifndef GRAFT_SINGLE_GRAFT_PASSES_COUNT_HPP
+#define GRAFT_SINGLE_GRAFT_PASSES_COUNT_HPP
+// ---- graft/passes/count.hpp
+// Counts the arithmetic of a graph whose shapes are known.
+
+
+GRAFT_BEGIN_NAMESPACE
+
+/// Multiply-adds of the convolutions and matrix products of a graph with known shapes, as papers count them; other operators count
+/// nothing. Nodes whose shapes only a run can tell count nothing either.
+std::int64_t count_multiply_adds(const graph& g);
+
+/// Multiply-adds of one node with known shapes: 0 where it is neither a convolution nor a matrix product.
+std::int64_t count_multiply_adds(const op_context& c);
+
+/// Elements that the reference kernel of a node reads, writes or multiplies, at most; INT64_MAX where that overflows.
+std::int64_t count_work(const op_context& c);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include <algorithm>
+GRAFT_BEGIN_NAMESPACE
+GRAFT_INLINE std::int64_t count_multiply_adds(const op_context& c) {
+    const std::string& type = c.n.op_type;
+    // QLinear forms have their second operand behind scale and zero point.
+    const bool quantized = type == "QLinearConv" || type == "QLinearMatMul";
+    const int second = quantized ? 3 : 1;
+    if (!c.has(0) || !c.has(second) || c.outputs < 1 || c.out[0].type == dtype::undefined) return 0;
+    const shape &a = c.in[0].extents, &b = c.in[second].extents, &y = c.out[0].extents;
+    const std::int64_t made = elements_of(y);
+    if (type == "Conv" || type == "QLinearConv" || type == "ConvInteger") return b.rank() ? checked_mul(made, b.product(1, b.rank())) : 0;
+    if (type == "ConvTranspose") return b.rank() ? checked_mul(elements_of(a), b.product(1, b.rank())) : 0;
+    if (type == "Gemm") return a.rank() == 2 ? checked_mul(made, a[c.integer("transA", 0) ? 0 : 1]) : 0;
+    if (type == "MatMul" || type == "QLinearMatMul" || type == "MatMulInteger") return a.rank() ? checked_mul(made, a.back()) : 0;
+    return 0;
+}
+GRAFT_INLINE std::int64_t count_multiply_adds(const graph& g) {
+    std::int64_t total = 0;
+    std::vector<tensor_view> in, out;
+    const limits none;
+    const auto views = [&g](const std::vector<value_id>& ids, std::vector<tensor_view>& to) {
+        to.clear();
+        for (value_id id : ids) {
+            const value* v = id == no_value ? nullptr : &g.values[static_cast<std::size_t>(id)];
+            to.push_back(v && v->has_shape && v->extents.known() ? tensor_view{v->type, v->extents, nullptr} : tensor_view{});
+        }
+    };
+    for (const node& n : g.nodes) {
+        views(n.inputs, in);
+        views(n.outputs, out);
+        total += std::max<std::int64_t>(0, count_multiply_adds(op_context{n, in.data(), static_cast<int>(in.size()), out.data(), static_cast<int>(out.size()), none}));
+    }
+    return total;
+}
+GRAFT_INLINE std::int64_t count_work(const op_context& c) {
+    std::int64_t read = 0, made = 0;
+    for (int i = 0; i < c.inputs; ++i)
+        if (c.has(i)) read = checked_add(read, elements_of(c.in[i].extents));
+    for (int i = 0; i < c.outputs; ++i)
+        if (c.out[i].type != dtype::undefined) made = checked_add(made, elements_of(c.out[i].extents));
+    if (c.n.op->flags & op_flag::allocates) made = read;  // what only its run can tell
+    std::int64_t work = (c.n.op->flags & op_flag::shape_only) ? made : checked_add(read, made);
+    if (c.n.op->flags & op_flag::combines) {
+        const std::int64_t products = count_multiply_adds(c);
+        const std::int64_t combined = products ? products : checked_mul(std::max<std::int64_t>(read, 1), std::max<std::int64_t>(made, 1));
+        work = combined < 0 ? -1 : checked_add(work, combined);
+    }
+    return work < 0 ? INT64_MAX : work;
+}
+GRAFT_END_NAMESPACE
+#endif
+#endif
 #ifndef GRAFT_SINGLE_GRAFT_PASSES_EVALUATE_HPP
 #define GRAFT_SINGLE_GRAFT_PASSES_EVALUATE_HPP
 // ---- graft/passes/evaluate.hpp
@@ -19932,6 +20195,7 @@ struct evaluation {
     executor& pool;
     subgraph_runner* bodies = nullptr;
     std::uint64_t seed = 0;
+    std::shared_ptr<memory_budget> budget = nullptr;  ///< what all that is made counts against
 };
 
 /// Infers shapes with contents at hand, allocates, and runs the reference kernel. `in` has an entry for every input and then
@@ -19951,7 +20215,7 @@ GRAFT_INLINE status evaluate(const node& n, const tensor_view* in, int inputs, s
     GRAFT_TRY(n.op->infer(infer));
     const bool allocates = (n.op->flags & op_flag::allocates) != 0;
     if (infer.deferred && !allocates) return infer.fail(errc::op_value, "its output shapes cannot be known");
-    run_context run{{n, in, inputs, out.data(), outputs, with.limit}, with.pool, with.bodies, &made, with.seed};
+    run_context run{{n, in, inputs, out.data(), outputs, with.limit}, with.pool, with.bodies, &made, with.seed, nullptr, with.budget};
     if (!allocates)
         for (int i = 0; i < outputs; ++i)
             if (out[static_cast<std::size_t>(i)].type != dtype::undefined)
@@ -22657,7 +22921,7 @@ inline gradient_table attention_gradients() {
 
 inline op_table attention_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("Attention", 23, 0, 3, 7, 1, 4, attention_infer, attention_run, op_flag::none,
+        GRAFT_OP("Attention", 23, 0, 3, 7, 1, 4, attention_infer, attention_run, op_flag::combines,
                  "is_causal:i kv_num_heads:i left_window_size:i q_num_heads:i qk_matmul_output_mode:i right_window_size:i "
                  "scale:f softcap:f softmax_precision:i",
                  "f32[2,3,4,8] f32[2,3,6,8] f32[2,3,6,5]; f32[1,4,3,8] f32[1,2,5,8] f32[1,2,5,8] f32[3,5] is_causal=1; "
@@ -22903,7 +23167,7 @@ inline status causal_conv_run(run_context& c) {
 
 inline op_table causal_conv_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("CausalConvWithState", 27, 0, 2, 4, 2, 2, causal_conv_infer, causal_conv_run, op_flag::none, "activation:s",
+        GRAFT_OP("CausalConvWithState", 27, 0, 2, 4, 2, 2, causal_conv_infer, causal_conv_run, op_flag::combines, "activation:s",
                  "f32[2,3,7] f32[3,1,4] f32[3] f32[2,3,3] activation=silu; f32[1,2,1] f32[2,1,3]; f32[0,2,5] f32[2,1,1]; "
                  "f16[1,3,5] f16[3,1,2] f16[3]"),
     };
@@ -23178,8 +23442,8 @@ inline void give(run_context& c, int i, tensor t) {
     c.out[i] = view(t);
     (*c.made)[static_cast<std::size_t>(i)] = std::move(t);
 }
-inline result<tensor> copy_of(const tensor_view& v) {
-    auto made = tensor::make(v.type, v.extents);
+inline result<tensor> copy_of(const run_context& c, const tensor_view& v) {
+    auto made = tensor::make(v.type, v.extents, c.budget);
     if (made.ok() && made->bytes()) std::memcpy(made->raw(), v.data, made->bytes());
     return made;
 }
@@ -23195,7 +23459,7 @@ inline status run_body(run_context& c, const graph& body, const std::vector<tens
         if (!t) return c.fail(errc::op_unsupported, "a body makes something other than a tensor");
         for (const tensor_view& v : inputs)
             if (v.data && v.data == static_cast<void*>(t.raw())) {
-                GRAFT_TRY_ASSIGN(t, copy_of(view(t)));
+                GRAFT_TRY_ASSIGN(t, copy_of(c, view(t)));
                 break;
             }
     }
@@ -23209,8 +23473,8 @@ struct row_store {
     buffer memory;
     std::int64_t count = 0, capacity = 0, bytes = 0; // bytes: of one row
 };
-/// Adds a row (null data: zeros); `budget` is what all stores of the node may still take.
-inline status append(const run_context& c, row_store& s, const tensor_view& t, std::int64_t& budget) {
+/// Adds a row (null data: zeros).
+inline status append(const run_context& c, row_store& s, const tensor_view& t) {
     if (s.type == dtype::undefined) {
         s.type = t.type;
         s.element = t.extents;
@@ -23221,13 +23485,11 @@ inline status append(const run_context& c, row_store& s, const tensor_view& t, s
         return c.fail(errc::op_shape, "an output of the body changes its type or shape at iteration %lld", s.count);
     if (s.bytes > 0 && s.count == s.capacity) {
         const std::int64_t grown = s.capacity ? 2 * s.capacity : 4, wanted = checked_mul(grown, s.bytes);
-        budget += s.capacity * s.bytes;
-        if (wanted < 0 || wanted > budget)
-            return c.fail(errc::memory_budget, "the collected outputs of %lld iterations are over the limit of %lld bytes",
-                          s.count, c.limit.memory_bytes);
-        budget -= wanted;
-        buffer larger;
-        GRAFT_TRY_ASSIGN(larger, buffer::allocate(static_cast<std::size_t>(wanted)));
+        const auto over = [&] { return c.fail(errc::memory_budget, "the collected outputs of %lld iterations are over the limit of %lld bytes", s.count, c.limit.memory_bytes); };
+        if (wanted < 0 || wanted > c.limit.memory_bytes) return over();
+        auto made = buffer::allocate(static_cast<std::size_t>(wanted), c.budget);
+        if (!made.ok()) return made.error().code() == errc::memory_budget ? over() : made.take_status();
+        buffer larger = std::move(made).value();
         if (s.count) std::memcpy(larger.data(), s.memory.data(), static_cast<std::size_t>(s.count * s.bytes));
         s.memory = std::move(larger);
         s.capacity = grown;
@@ -23328,7 +23590,7 @@ inline status loop_run(run_context& c) {
     std::vector<row_store> rows(static_cast<std::size_t>(stores));
     std::vector<tensor_view> views(static_cast<std::size_t>(states) + 2);
     for (int i = 0; i < states; ++i) views[static_cast<std::size_t>(i) + 2] = c.in[i + 2];
-    std::int64_t iteration = 0, budget = c.limit.memory_bytes;
+    std::int64_t iteration = 0;
     views[0] = {dtype::int64, shape{}, &iteration};
     views[1] = {dtype::boolean, shape{}, &condition};
     for (; condition && iteration < trips; ++iteration) {
@@ -23339,7 +23601,7 @@ inline status loop_run(run_context& c) {
             return c.fail(errc::op_type, "the condition that the body gives is not one bool");
         condition = next[0].data<bool>()[0];
         for (int i = 0; i < stores; ++i)
-            GRAFT_TRY(append(c, rows[static_cast<std::size_t>(i)], view(next[static_cast<std::size_t>(1 + states + i)]), budget));
+            GRAFT_TRY(append(c, rows[static_cast<std::size_t>(i)], view(next[static_cast<std::size_t>(1 + states + i)])));
         state.swap(next);
         for (int i = 0; i < states; ++i) views[static_cast<std::size_t>(i) + 2] = view(state[static_cast<std::size_t>(i) + 1]);
     }
@@ -23348,7 +23610,7 @@ inline status loop_run(run_context& c) {
             give(c, i, std::move(state[static_cast<std::size_t>(i) + 1]));
         else {
             tensor t;
-            GRAFT_TRY_ASSIGN(t, copy_of(c.in[i + 2]));
+            GRAFT_TRY_ASSIGN(t, copy_of(c, c.in[i + 2]));
             give(c, i, std::move(t));
         }
     }
@@ -23478,7 +23740,7 @@ inline status take_slice(const run_context& c, const scan_plan& p, int i, std::i
     }
     taken.data = from;
     if (p.batched || axis == 0 || taken.extents.elements() == 0) return {};
-    if (!slice) GRAFT_TRY_ASSIGN(slice, tensor::make(taken.type, taken.extents));
+    if (!slice) GRAFT_TRY_ASSIGN(slice, tensor::make(taken.type, taken.extents, c.budget));
     for (int d = axis; d + 1 < whole.extents.rank(); ++d) strides[d] = strides[d + 1];
     row_major(taken.extents, to);
     copy_strided(static_cast<std::size_t>(size), taken.extents, slice.raw(), to, from, strides);
@@ -23495,7 +23757,6 @@ inline status scan_run(run_context& c) {
     std::vector<tensor> state, next, slices(static_cast<std::size_t>(p.scans));
     std::vector<row_store> rows(outputs); // of the states: only where there is a batch
     std::vector<tensor_view> views(states + static_cast<std::size_t>(p.scans));
-    std::int64_t budget = c.limit.memory_bytes;
     for (std::int64_t b = 0; b < p.batch; ++b) {
         const std::int64_t steps = p.batched && c.has(0) ? index_at(c.in[0], b) : p.steps;
         if (steps < 0 || steps > p.steps)
@@ -23511,7 +23772,7 @@ inline status scan_run(run_context& c) {
                 GRAFT_TRY(
                     take_slice(c, p, i, b, t, slices[static_cast<std::size_t>(i)], views[states + static_cast<std::size_t>(i)]));
             GRAFT_TRY(run_body(c, *p.body, views, next));
-            for (std::size_t i = states; i < outputs; ++i) GRAFT_TRY(append(c, rows[i], view(next[i]), budget));
+            for (std::size_t i = states; i < outputs; ++i) GRAFT_TRY(append(c, rows[i], view(next[i])));
             state.swap(next);
             for (std::size_t i = 0; i < states; ++i) views[i] = view(state[i]);
         }
@@ -23519,9 +23780,9 @@ inline status scan_run(run_context& c) {
             GRAFT_TRY(declare(c, rows[i], *p.body, static_cast<int>(i)));
             rows[i].bytes = bytes_of(rows[i].type, rows[i].element);
             for (std::int64_t t = steps; t < p.steps; ++t)
-                GRAFT_TRY(append(c, rows[i], tensor_view{rows[i].type, rows[i].element, nullptr}, budget));
+                GRAFT_TRY(append(c, rows[i], tensor_view{rows[i].type, rows[i].element, nullptr}));
         }
-        for (std::size_t i = 0; i < states && p.batched; ++i) GRAFT_TRY(append(c, rows[i], views[i], budget));
+        for (std::size_t i = 0; i < states && p.batched; ++i) GRAFT_TRY(append(c, rows[i], views[i]));
     }
     for (std::size_t i = 0; i < outputs; ++i) {
         const int k = static_cast<int>(i);
@@ -23530,7 +23791,7 @@ inline status scan_run(run_context& c) {
             if (p.steps)
                 t = std::move(state[i]);
             else
-                GRAFT_TRY_ASSIGN(t, copy_of(views[i]));
+                GRAFT_TRY_ASSIGN(t, copy_of(c, views[i]));
             give(c, k, std::move(t));
             continue;
         }
@@ -23843,7 +24104,7 @@ inline op_table conv_training_ops() {
 
 inline op_table conv_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("Conv", 1, 0, 2, 3, 1, 1, conv_infer, conv_run, op_flag::none,
+        GRAFT_OP("Conv", 1, 0, 2, 3, 1, 1, conv_infer, conv_run, op_flag::combines,
                  "auto_pad:s dilations:is group:i kernel_shape:is pads:is strides:is",
                  "f32[1,3,9,7] f32[5,3,3,3] f32[5] pads=1,1,1,1; f32[2,4,8,9] f32[6,2,3,2] group=2 strides=2,1 dilations=1,2; "
                  "f32[1,7,5,5] f32[7,1,3,3] group=7 auto_pad=SAME_LOWER strides=2,2; f32[2,3,11] f32[4,3,4] pads=2,1; "
@@ -24089,7 +24350,7 @@ inline op_table conv_transpose_training_ops() {
 
 inline op_table conv_transpose_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("ConvTranspose", 1, 0, 2, 3, 1, 1, conv_transpose_infer, conv_transpose_run, op_flag::none,
+        GRAFT_OP("ConvTranspose", 1, 0, 2, 3, 1, 1, conv_transpose_infer, conv_transpose_run, op_flag::combines,
                  "auto_pad:s dilations:is group:i kernel_shape:is output_padding:is output_shape:is pads:is strides:is",
                  "f32[1,3,5,4] f32[3,2,3,3] f32[2] strides=2,2 pads=1,1,1,1 output_padding=1,1; f32[2,4,3,3] f32[4,3,2,2] "
                  "group=2 dilations=2,2; "
@@ -24378,6 +24639,9 @@ inline status compress_infer(infer_context& c) {
     if (c.in[1].extents.rank() != 1) return c.fail_shapes("the condition must have one dimension");
     int axis = 0;
     if (c.has_attribute("axis")) GRAFT_TRY(c.axis(c.integer("axis", 0), c.in[0].extents.rank(), axis));
+    shape out{shape::unknown};
+    if (c.has_attribute("axis")) out = c.in[0].extents, out[axis] = shape::unknown;
+    GRAFT_TRY(c.set(0, c.in[0].type, out));
     return c.defer();
 }
 inline status compress_run(run_context& c) {
@@ -25175,7 +25439,7 @@ inline op_table deform_conv_training_ops() {
 
 inline op_table deform_conv_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("DeformConv", 19, 0, 3, 5, 1, 1, deform_conv_infer, deform_conv_run, op_flag::none,
+        GRAFT_OP("DeformConv", 19, 0, 3, 5, 1, 1, deform_conv_infer, deform_conv_run, op_flag::combines,
                  "dilations:is group:i kernel_shape:is offset_group:i pads:is strides:is",
                  "f32[1,2,4,5] f32[3,2,2,2] f32[1,8,3,4]; f32[1,4,3,3] f32[2,2,2,2] f32[1,16,2,2] f32[2] f32[1,8,2,2] group=2 "
                  "offset_group=2; "
@@ -25297,6 +25561,7 @@ inline status top_k_run(run_context& c) {
 // NonZero-9,13: the places of the elements that are not zero, one column each, in row-major order.
 inline status non_zero_infer(infer_context& c) {
     GRAFT_TRY(any_type(c, 0));
+    GRAFT_TRY(c.set(0, dtype::int64, shape{c.in[0].extents.rank(), shape::unknown}));
     return c.defer();
 }
 inline status non_zero_run(run_context& c) {
@@ -25304,18 +25569,17 @@ inline status non_zero_run(run_context& c) {
     const std::int64_t n = s.elements();
     std::int64_t count = 0;
     for (int pass = 0; pass < 2; ++pass) {
-        std::int64_t column = 0, values[512];
+        std::int64_t column = 0, values[512], at[shape::max_rank + 1] = {};
+        std::int64_t* const to = pass ? c.out[0].as<std::int64_t>() : nullptr;
         for (std::int64_t i = 0; i < n; i += 512) {
             const std::int64_t m = n - i < 512 ? n - i : 512;
             ordering_keys(c.in[0].type == dtype::uint64 ? dtype::int64 : c.in[0].type, c.in[0].data, i, m, values);
             for (std::int64_t j = 0; j < m; ++j) {
-                if (!values[j]) continue;
-                std::int64_t rest = i + j;
-                for (int d = s.rank() - 1; pass && d >= 0; --d) {
-                    c.out[0].as<std::int64_t>()[d * count + column] = rest % s[d];
-                    rest /= s[d];
+                if (values[j]) {
+                    for (int d = 0; pass && d < s.rank(); ++d) to[d * count + column] = at[d];
+                    ++column;
                 }
-                ++column;
+                for (int d = s.rank() - 1; pass && d >= 0 && ++at[d] == s[d]; --d) at[d] = 0;
             }
         }
         if (pass) return {};
@@ -25331,6 +25595,10 @@ inline status unique_infer(infer_context& c) {
     GRAFT_TRY(any_type(c, 0));
     int axis = 0;
     if (c.has_attribute("axis")) GRAFT_TRY(c.axis(c.integer("axis", 0), c.in[0].extents.rank(), axis));
+    shape out{shape::unknown};
+    if (c.has_attribute("axis")) out = c.in[0].extents, out[axis] = shape::unknown;
+    GRAFT_TRY(c.set(0, c.in[0].type, out));
+    for (int i = 1; i < 4; ++i) GRAFT_TRY(c.set(i, dtype::int64, shape{shape::unknown}));
     return c.defer();
 }
 inline status unique_run(run_context& c) {
@@ -25461,6 +25729,7 @@ inline status non_max_suppression_infer(infer_context& c) {
         return c.fail_shapes("boxes must be [batches, boxes, 4] and scores [batches, classes, boxes]");
     const std::int64_t centred = c.integer("center_point_box", 0);
     if (centred != 0 && centred != 1) return c.fail(errc::op_attribute, "center_point_box is %lld", centred);
+    GRAFT_TRY(c.set(0, dtype::int64, shape{shape::unknown, 3}));
     return c.defer();
 }
 inline status non_max_suppression_run(run_context& c) {
@@ -25741,17 +26010,17 @@ inline op_table detection_training_ops() {
 
 inline op_table detection_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("NonMaxSuppression", 10, 0, 2, 5, 1, 1, non_max_suppression_infer, non_max_suppression_run, op_flag::allocates,
+        GRAFT_OP("NonMaxSuppression", 10, 0, 2, 5, 1, 1, non_max_suppression_infer, non_max_suppression_run, op_flag::allocates | op_flag::combines,
                  "center_point_box:i",
                  "f32[1,7,4]~0:1 f32[1,2,7] i64{3} f32{0.5} f32{0.1}; f32[2,4,4]~0:1 f32[2,1,4] i64(4) f32(0.3); f32[1,5,4]~0:1 "
                  "f32[1,1,5] i64{5} - - center_point_box=1; "
                  "f32[1,3,4] f32[1,1,3]; f32[1,0,4] f32[1,2,0] i64{2}"),
-        GRAFT_OP("RoiAlign", 10, 0, 3, 3, 1, 1, roi_align_infer, roi_align_run, op_flag::none,
+        GRAFT_OP("RoiAlign", 10, 0, 3, 3, 1, 1, roi_align_infer, roi_align_run, op_flag::combines,
                  "coordinate_transformation_mode:s mode:s output_height:i output_width:i sampling_ratio:i spatial_scale:f",
                  "f32[1,2,6,7] f32[3,4]~0:6 i64{0,0,0} output_height=2 output_width=3 sampling_ratio=2; "
                  "f32[2,1,5,5] f32[2,4]~0:5 i64{1,0} mode=max coordinate_transformation_mode=output_half_pixel; f32[1,1,4,4] "
                  "f32[0,4] i64[0]; f32[1,1,4,4] f32[1,4] i64{0} @10"),
-        GRAFT_OP("MaxRoiPool", 1, 0, 2, 2, 1, 1, max_roi_pool_infer, max_roi_pool_run, op_flag::none,
+        GRAFT_OP("MaxRoiPool", 1, 0, 2, 2, 1, 1, max_roi_pool_infer, max_roi_pool_run, op_flag::combines,
                  "pooled_shape:is spatial_scale:f",
                  "f32[1,2,6,7] f32[2,5]~0:0.9 pooled_shape=2,3 spatial_scale=6; f32[1,1,3,3] f32[0,5] pooled_shape=1,1"),
     };
@@ -26109,7 +26378,7 @@ inline status einsum_gradient(gradient_context& c) {
 inline op_table einsum_ops() {
     static constexpr op_row rows[] = {
         GRAFT_OP(
-            "Einsum", 12, 0, 1, -1, 1, 1, einsum_infer, einsum_run, op_flag::none, "equation:s",
+            "Einsum", 12, 0, 1, -1, 1, 1, einsum_infer, einsum_run, op_flag::combines, "equation:s",
             "f32[3,4] f32[4,5] equation=ij,jk->ik; f32[2,3,4] f32[2,4,5] equation=...ij,...jk; f32[4,4] equation=ii->i; f32[5] "
             "f32[7] equation=i,j; "
             "f32[2,3] f32[3,4] f32[4,5] equation=ab,bc,cd->da; i32[3,4] equation=ij->; f32[0,4] f32[4,3] equation=ij,jk->ik"),
@@ -27549,7 +27818,7 @@ inline op_table linear_algebra_ops() {
     static constexpr op_row rows[] = {
         GRAFT_OP("Trilu", 14, 0, 1, 2, 1, 1, trilu_infer, trilu_run, op_flag::none, "upper:i",
                  "f32[3,5]; f32[2,4,3] i64(1) upper=0; i64[3,3] i64(-2); u8[4,4] i64(99); f16[0,3]"),
-        GRAFT_OP("Det", 11, 0, 1, 1, 1, 1, det_infer, det_run, op_flag::none, "",
+        GRAFT_OP("Det", 11, 0, 1, 1, 1, 1, det_infer, det_run, op_flag::combines, "",
                  "f32[3,3]; f32[2,1,5,5]; f64[1,1]; f32[2,0,0]; f16[0,2,2]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
@@ -27751,7 +28020,7 @@ inline status rotary_run(run_context& c) {
 
 inline op_table linear_attention_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("LinearAttention", 27, 0, 3, 6, 2, 2, linear_attention_infer, linear_attention_run, op_flag::none,
+        GRAFT_OP("LinearAttention", 27, 0, 3, 6, 2, 2, linear_attention_infer, linear_attention_run, op_flag::combines,
                  "chunk_size:i kv_num_heads:i q_num_heads:i scale:f update_rule:s",
                  "f32[2,5,8] f32[2,5,8] f32[2,5,6] q_num_heads=2 kv_num_heads=2 update_rule=linear; "
                  "f32[1,4,8] f32[1,4,4] f32[1,4,6] f32[1,1,4,6] f32[1,4,1] f32[1,4,1] q_num_heads=2 kv_num_heads=1; "
@@ -28296,11 +28565,11 @@ inline status gemm_gradient(gradient_context& c) {
 
 inline op_table matmul_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("MatMul", 1, 0, 2, 2, 1, 1, matmul_infer, matmul_run, op_flag::none, "",
+        GRAFT_OP("MatMul", 1, 0, 2, 2, 1, 1, matmul_infer, matmul_run, op_flag::combines, "",
                  "f32[7,13] f32[13,17]; f32[3,1,5,4] f32[2,4,6]; f32[9] f32[9,5]; f32[5,9] f32[9]; f32[9] f32[9]; f32[0,4] "
                  "f32[4,3]; f32[2,0] f32[0,3]; "
                  "i32[3,4] i32[4,5]; f32[1,64] f32[64,100]"),
-        GRAFT_OP("Gemm", 1, 0, 2, 3, 1, 1, gemm_infer, gemm_run, op_flag::none, "alpha:f beta:f broadcast:i transA:i transB:i",
+        GRAFT_OP("Gemm", 1, 0, 2, 3, 1, 1, gemm_infer, gemm_run, op_flag::combines, "alpha:f beta:f broadcast:i transA:i transB:i",
                  "f32[7,13] f32[13,17] f32[17]; f32[13,7] f32[17,13] f32[7,1] transA=1 transB=1 alpha=0.5 beta=2; f32[3,5] "
                  "f32[5,4]; f32[1,64] f32[100,64] f32[100] transB=1; "
                  "f32[0,5] f32[5,4] f32[4]; i32[3,5] i32[5,4] i32[3,4]; f32[3,5] f32[5,4] f32(2)"),
@@ -28885,7 +29154,7 @@ inline op_table norm_ops() {
                  "axis:i epsilon:f stash_type:i", "f32[2,3,17] f32[17]; f32[2,3,4,5] f32[4,5] axis=2; f32[0,7] f32[7]"),
         GRAFT_OP("MeanVarianceNormalization", 9, 0, 1, 1, 1, 1, mean_variance_infer, mean_variance_run, op_flag::none, "axes:is",
                  "f32[3,2,5,4]; f32[3,5,4] axes=1,2; f32[2,3] axes=-1; f32[0,3,2,2]"),
-        GRAFT_OP("LRN", 1, 0, 1, 1, 1, 1, lrn_infer, lrn_run, op_flag::none, "alpha:f beta:f bias:f size:i",
+        GRAFT_OP("LRN", 1, 0, 1, 1, 1, 1, lrn_infer, lrn_run, op_flag::combines, "alpha:f beta:f bias:f size:i",
                  "f32[2,9,3,5] size=5; f32[1,4,3] size=2 alpha=0.1 beta=0.5 bias=2; f32[1,3,2,2] size=9"),
         GRAFT_OP("LpNormalization", 1, 0, 1, 1, 1, 1, lp_norm_infer, lp_norm_run, op_flag::none, "axis:i p:i",
                  "f32[3,5,4]; f32[3,5,4] axis=1 p=1; f32[0,4]; f32[7] axis=0"),
@@ -29586,20 +29855,20 @@ inline op_table pool_training_ops() {
 
 inline op_table pool_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("MaxPool", 1, 0, 1, 1, 1, 2, max_pool_infer, max_pool_run, op_flag::none,
+        GRAFT_OP("MaxPool", 1, 0, 1, 1, 1, 2, max_pool_infer, max_pool_run, op_flag::combines,
                  "auto_pad:s ceil_mode:i dilations:is kernel_shape:is pads:is storage_order:i strides:is",
                  "f32[1,3,9,7] kernel_shape=3,3 strides=2,2 pads=1,1,1,1; f32[2,2,8,9] kernel_shape=3,2 ceil_mode=1 strides=2,2; "
                  "f32[1,5,7] kernel_shape=3 dilations=2; u8[1,2,5,5] kernel_shape=2,2 auto_pad=SAME_UPPER; f32[1,2,4,5,6] "
                  "kernel_shape=2,3,2; "
                  "f32[0,3,5,5] kernel_shape=2,2"),
-        GRAFT_OP("AveragePool", 1, 0, 1, 1, 1, 1, average_pool_infer, average_pool_run, op_flag::none,
+        GRAFT_OP("AveragePool", 1, 0, 1, 1, 1, 1, average_pool_infer, average_pool_run, op_flag::combines,
                  "auto_pad:s ceil_mode:i count_include_pad:i dilations:is kernel_shape:is pads:is strides:is",
                  "f32[1,3,9,7] kernel_shape=3,3 strides=2,2 pads=1,1,1,1; f32[2,2,8,9] kernel_shape=3,2 pads=1,0,1,1 "
                  "count_include_pad=1; "
                  "f32[1,2,8,8] kernel_shape=3,3 strides=3,3 pads=1,1,1,1 ceil_mode=1 count_include_pad=1; f32[1,5,7] "
                  "kernel_shape=3 dilations=2; "
                  "f64[1,2,4,5,6] kernel_shape=2,3,2 auto_pad=SAME_LOWER"),
-        GRAFT_OP("LpPool", 2, 0, 1, 1, 1, 1, lp_pool_infer, lp_pool_run, op_flag::none,
+        GRAFT_OP("LpPool", 2, 0, 1, 1, 1, 1, lp_pool_infer, lp_pool_run, op_flag::combines,
                  "auto_pad:s ceil_mode:i dilations:is kernel_shape:is p:i pads:is strides:is",
                  "f32[1,3,9,7] kernel_shape=3,3 strides=2,2 pads=1,1,1,1; f32[2,3,8] kernel_shape=3 p=3 ceil_mode=1 strides=2; "
                  "f32[1,1,4,4] kernel_shape=2,2 p=1"),
@@ -30151,18 +30420,18 @@ inline status qlinear_matmul_run(run_context& c) {
 
 inline op_table quantized_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("QLinearConv", 10, 0, 8, 9, 1, 1, qlinear_conv_infer, qlinear_conv_run, op_flag::none,
+        GRAFT_OP("QLinearConv", 10, 0, 8, 9, 1, 1, qlinear_conv_infer, qlinear_conv_run, op_flag::combines,
                  "auto_pad:s dilations:is group:i kernel_shape:is pads:is strides:is",
                  "u8[1,3,9,7] f32(0.02) u8(128) i8[5,3,3,3] f32[5]~0.01:0.02 i8[5] f32(0.05) u8(100) i32[5] pads=1,1,1,1; "
                  "i8[2,4,5,5] f32(0.02) i8(3) i8[4,1,3,3] f32(0.01) i8(0) f32(0.05) i8(0) group=4 strides=2,2; "
                  "u8[1,16,4,4] f32(0.02) u8(5) u8[8,16,1,1] f32(0.01) u8(9) f32(0.05) u8(0)"),
-        GRAFT_OP("ConvInteger", 10, 0, 2, 4, 1, 1, conv_integer_infer, conv_integer_run, op_flag::none,
+        GRAFT_OP("ConvInteger", 10, 0, 2, 4, 1, 1, conv_integer_infer, conv_integer_run, op_flag::combines,
                  "auto_pad:s dilations:is group:i kernel_shape:is pads:is strides:is",
                  "u8[1,3,9,7] u8[5,3,3,3] u8(128) u8(7) pads=1,1,1,1; i8[2,4,5,5] i8[4,1,3,3] group=4; u8[1,2,6] i8[3,2,2] u8(1) "
                  "i8[3]"),
-        GRAFT_OP("MatMulInteger", 10, 0, 2, 4, 1, 1, matmul_integer_infer, matmul_integer_run, op_flag::none, "",
+        GRAFT_OP("MatMulInteger", 10, 0, 2, 4, 1, 1, matmul_integer_infer, matmul_integer_run, op_flag::combines, "",
                  "u8[7,13] u8[13,5] u8(12) u8(0); i8[2,3,4] i8[4,5] i8(1) i8[5]; u8[3,4] i8[4,2] u8[3]; u8[0,4] u8[4,3]"),
-        GRAFT_OP("QLinearMatMul", 10, 0, 8, 8, 1, 1, qlinear_matmul_infer, qlinear_matmul_run, op_flag::none, "",
+        GRAFT_OP("QLinearMatMul", 10, 0, 8, 8, 1, 1, qlinear_matmul_infer, qlinear_matmul_run, op_flag::combines, "",
                  "u8[7,13] f32(0.02) u8(113) u8[13,5] f32(0.01) u8(114) f32(0.05) u8(118); i8[2,3,4] f32(0.02) i8(1) i8[2,4,5] "
                  "f32(0.01) i8(0) f32(0.05) i8(0); "
                  "u8[3,4] f32(0.1) u8(0) i8[4,2] f32[2]~0.1:0.2 i8[2] f32(0.1) u8(9)"),
@@ -30939,18 +31208,18 @@ inline status recurrent_run(run_context& c) {
 inline op_table recurrent_ops() {
     static constexpr op_row rows[] = {
         GRAFT_OP(
-            "RNN", 1, 0, 3, 6, 0, 2, recurrent_infer, recurrent_run, op_flag::none,
+            "RNN", 1, 0, 3, 6, 0, 2, recurrent_infer, recurrent_run, op_flag::combines,
             "activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s hidden_size:i layout:i output_sequence:i",
             "f32[5,2,3] f32[1,4,3] f32[1,4,4] f32[1,8] hidden_size=4; f32[2,5,3] f32[2,4,3] f32[2,4,4] hidden_size=4 "
             "direction=bidirectional layout=1; "
             "f32[5,2,3] f32[1,4,3] f32[1,4,4] - i32{3,5} f32[1,2,4] hidden_size=4 direction=reverse clip=0.5"),
-        GRAFT_OP("GRU", 1, 0, 3, 6, 0, 2, recurrent_infer, recurrent_run, op_flag::none,
+        GRAFT_OP("GRU", 1, 0, 3, 6, 0, 2, recurrent_infer, recurrent_run, op_flag::combines,
                  "activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s hidden_size:i layout:i "
                  "linear_before_reset:i output_sequence:i",
                  "f32[5,2,3] f32[1,12,3] f32[1,12,4] f32[1,24] hidden_size=4; f32[2,5,3] f32[2,12,3] f32[2,12,4] f32[2,24] "
                  "hidden_size=4 direction=bidirectional "
                  "layout=1 linear_before_reset=1; f32[0,2,3] f32[1,12,3] f32[1,12,4] hidden_size=4"),
-        GRAFT_OP("LSTM", 1, 0, 3, 8, 0, 3, recurrent_infer, recurrent_run, op_flag::none,
+        GRAFT_OP("LSTM", 1, 0, 3, 8, 0, 3, recurrent_infer, recurrent_run, op_flag::combines,
                  "activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s hidden_size:i input_forget:i layout:i "
                  "output_sequence:i",
                  "f32[5,2,3] f32[1,16,3] f32[1,16,4] f32[1,32] hidden_size=4; f32[5,2,3] f32[2,16,3] f32[2,16,4] f32[2,32] "
@@ -32347,12 +32616,12 @@ inline status mel_run(run_context& c) {
 
 inline op_table signal_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("DFT", 17, 19, 1, 2, 1, 1, dft_infer, dft_run, op_flag::none, "axis:i inverse:i onesided:i",
+        GRAFT_OP("DFT", 17, 19, 1, 2, 1, 1, dft_infer, dft_run, op_flag::combines, "axis:i inverse:i onesided:i",
                  "f32[1,16,1] @17; f32[2,10,3,2] axis=1 inverse=1 @19; f32[1,9,1] i64(12) onesided=1 @17"),
-        GRAFT_OP("DFT", 20, 0, 1, 3, 1, 1, dft_infer, dft_run, op_flag::none, "inverse:i onesided:i",
+        GRAFT_OP("DFT", 20, 0, 1, 3, 1, 1, dft_infer, dft_run, op_flag::combines, "inverse:i onesided:i",
                  "f32[1,16,1]; f32[2,10,3,2] - i64(1) inverse=1; f32[1,7,2] i64(12) onesided=1 inverse=1; f32[0,5,1]; "
                  "f32[1,13,2] i64(5)"),
-        GRAFT_OP("STFT", 17, 0, 2, 4, 1, 1, stft_infer, stft_run, op_flag::none, "onesided:i",
+        GRAFT_OP("STFT", 17, 0, 2, 4, 1, 1, stft_infer, stft_run, op_flag::combines, "onesided:i",
                  "f32[1,64,1] i64(8) - i64(16); f32[2,30,2] i64(7) f32[12] onesided=0; f32[0,16,1] i64(4) - i64(8)"),
         GRAFT_OP("MelWeightMatrix", 17, 0, 5, 5, 1, 1, mel_infer, mel_run, op_flag::none, "output_datatype:i",
                  "i32(8) i32(16) i32(8192) f32(0) f32(4096); i64(0) i64(16) i64(8192) f32(0) f32(4096)"),
@@ -32813,7 +33082,7 @@ inline status tfidf_run(run_context& c) {
 
 inline op_table tfidf_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("TfIdfVectorizer", 9, 0, 1, 1, 1, 1, tfidf_infer, tfidf_run, op_flag::none,
+        GRAFT_OP("TfIdfVectorizer", 9, 0, 1, 1, 1, 1, tfidf_infer, tfidf_run, op_flag::combines,
                  "max_gram_length:i max_skip_count:i min_gram_length:i mode:s ngram_counts:is ngram_indexes:is pool_int64s:is "
                  "pool_strings:ss weights:fs",
                  "i64{1,1,3,3,3,7,8,6,7,5,6,8} mode=TF min_gram_length=2 max_gram_length=2 max_skip_count=5 ngram_counts=0,4 "
@@ -32895,7 +33164,18 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace ops {
 
-/// Rows without functions: kernels of a back end run them, and lowering gives them their shapes.
+// Call: runs its body, which reads what it needs from the graph around it. Made of nodes whose shapes only a run can tell.
+inline status call_infer(infer_context& c) { return c.defer(); }
+inline status call_run(run_context& c) {
+    const graph* body = nullptr;
+    GRAFT_TRY(find_body(c, "body", body));
+    std::vector<tensor> outputs;
+    GRAFT_TRY(c.bodies->run(*body, nullptr, 0, outputs));
+    for (int i = 0; i < c.outputs; ++i) give(c, i, std::move(outputs[static_cast<std::size_t>(i)]));
+    return {};
+}
+
+/// Call, and rows without functions: kernels of a back end run those, and lowering gives them their shapes.
 ///   Conv(X, packed W, B?, residual?)   convolution with an epilogue; its parameters are the integers "problem"
 ///   PackConvWeights(W)                 the weights as the chosen algorithm wants them
 ///   MatMul(A, B, bias?, residual?)     with an epilogue; a constant B is packed
@@ -32910,6 +33190,7 @@ inline op_table lowered_ops() {
     static constexpr op_row rows[] = {
         GRAFT_LOWERED("Conv", 0), GRAFT_LOWERED("PackConvWeights", 0), GRAFT_LOWERED("MatMul", 0),  GRAFT_LOWERED("ScaleShift", 0),
         GRAFT_LOWERED("Sum", 0),  GRAFT_LOWERED("Activation", 0),      GRAFT_LOWERED("Reorder", 0), GRAFT_LOWERED("Concat", 0),
+        {"Call", "graft", 1, 0, 0, 0, 0, -1, call_infer, call_run, op_flag::bodies | op_flag::allocates, "body:g", ""},
     };
 #undef GRAFT_LOWERED
     return {rows, sizeof rows / sizeof rows[0]};
@@ -32963,6 +33244,7 @@ GRAFT_END_NAMESPACE
 #endif
 
 #include <deque>
+#include <utility>
 
 GRAFT_BEGIN_NAMESPACE
 
@@ -33001,6 +33283,12 @@ public:
     specializer(graph& g, const evaluation& with, const op_row* identity) : g_(g), with_(with), identity_(identity) {}
 
     status run() {
+        std::int64_t given = 0;
+        for (const value& v : g_.values) given += static_cast<std::int64_t>(v.constant.bytes());
+        most_bytes_ = with_.limit.fold_bytes + 4 * given;
+        most_work_ = with_.limit.load_work + 8 * given;
+        for (const node& n : g_.nodes) count_readers(n, 1);
+        for (value_id id : g_.outputs) ++readers(id);
         std::deque<node> pending(std::make_move_iterator(g_.nodes.begin()), std::make_move_iterator(g_.nodes.end()));
         g_.nodes.clear();
         while (!pending.empty()) {
@@ -33009,7 +33297,11 @@ public:
             std::vector<node> written_out;
             bool keep = true;
             GRAFT_TRY(visit(n, keep, written_out));
-            if (keep) g_.nodes.push_back(std::move(n));
+            for (const node& added : written_out) count_readers(added, 1);
+            if (keep)
+                g_.nodes.push_back(std::move(n));
+            else
+                count_readers(n, -1);
             for (std::size_t i = written_out.size(); i-- > 0;) pending.push_front(std::move(written_out[i]));
         }
         return {};
@@ -33017,6 +33309,25 @@ public:
 
 private:
     value& at(value_id id) { return g_.values[static_cast<std::size_t>(id)]; }
+    int& readers(value_id id) {
+        if (readers_.size() < g_.values.size()) readers_.resize(g_.values.size(), 0);
+        return readers_[static_cast<std::size_t>(id)];
+    }
+    // What nobody reads any more is given back at once: a chain of constants takes no more than its longest links.
+    void count_readers(const node& n, int by) {
+        ids_ = n.inputs;
+        append_captures(n, ids_);
+        for (value_id id : ids_) {
+            if (id == no_value || (readers(id) += by) > 0 || by > 0) continue;
+            made_bytes_ -= made_here(id);
+            made_here(id) = 0;
+            at(id).constant = tensor();
+        }
+    }
+    std::int64_t& made_here(value_id id) {
+        if (made_here_.size() < g_.values.size()) made_here_.resize(g_.values.size(), 0);
+        return made_here_[static_cast<std::size_t>(id)];
+    }
 
     status visit(node& n, bool& keep, std::vector<node>& written_out) {
         ids_ = n.inputs;
@@ -33042,7 +33353,8 @@ private:
         GRAFT_TRY(n.op->infer(c));
         const unsigned flags = n.op->flags;
         const bool fold = (constant || (flags & op_flag::shape_only)) && !(flags & (op_flag::random | op_flag::bodies)) && n.op->run;
-        if (c.deferred) return fold && (flags & op_flag::allocates) ? evaluate_now(n, inputs, keep) : status();
+        if (c.deferred && !(fold && (flags & op_flag::allocates))) return {};
+        if (c.deferred) return evaluate_now(n, inputs, keep, 0, count_work(c));
         std::int64_t bytes = 0;
         for (std::size_t i = 0; i < out.size(); ++i) {
             if (out[i].type == dtype::undefined || n.outputs[i] == no_value) continue;
@@ -33058,18 +33370,25 @@ private:
         // Small results always pay; large ones only where they are not blown up from nothing.
         std::int64_t read = 1 << 20;
         for (const tensor_view& v : in_) read += bytes_of(v.type, v.extents);
-        if (fold && bytes <= with_.limit.fold_bytes && bytes <= 4 * read) return evaluate_now(n, inputs, keep);
-        return {};
+        if (!fold || bytes > 4 * read) return {};
+        return evaluate_now(n, inputs, keep, bytes, count_work({n, in_.data(), inputs, out.data(), static_cast<int>(out.size()), with_.limit}));
     }
 
-    status evaluate_now(node& n, int inputs, bool& keep) {
+    // Computes the node, whose outputs take `bytes` and their making `work`; beyond the limits each run does.
+    status evaluate_now(node& n, int inputs, bool& keep, std::int64_t bytes, std::int64_t work) {
+        if (bytes > most_bytes_ - made_bytes_ || work > most_work_) return {};
+        most_work_ -= work;
         std::vector<tensor> made;
         // A view of a constant shares its memory.
         if (n.outputs[0] != no_value && ((n.op->flags & op_flag::view) || (n.op_type == "Identity" && n.domain.empty()))) {
             const value& y = at(n.outputs[0]);
             made.push_back(tensor(y.type, y.extents, at(n.inputs[0]).constant.storage()));
-        } else
+            made_here(n.outputs[0]) = std::exchange(made_here(n.inputs[0]), 0);
+        } else {
             GRAFT_TRY(evaluate(n, in_.data(), inputs, made, with_));
+            for (std::size_t i = 0; i < made.size(); ++i)
+                if (n.outputs[i] != no_value) made_bytes_ += made_here(n.outputs[i]) = static_cast<std::int64_t>(made[i].bytes());
+        }
         for (std::size_t i = 0; i < made.size(); ++i) {
             if (n.outputs[i] == no_value || !made[i]) continue;
             value& v = at(n.outputs[i]);
@@ -33127,6 +33446,9 @@ private:
     const op_row* identity_;
     std::vector<value_id> ids_;
     std::vector<tensor_view> in_;
+    std::vector<int> readers_;             // by value: nodes to come and outputs of the graph
+    std::vector<std::int64_t> made_here_;  // by value: bytes of constants that folding has made
+    std::int64_t made_bytes_ = 0, most_bytes_ = 0, most_work_ = 0;
 };
 
 }  // namespace detail
@@ -33351,7 +33673,7 @@ namespace detail {
 // A value whose shape only a run can tell has no type here either (specialize takes it away), so what is float32 has a known shape.
 class fuser : public rewriter {
 public:
-    explicit fuser(graph& target) : rewriter(target) {}
+    fuser(graph& target, const lowering& with) : rewriter(target), with_(with) {}
 
     void run() {
         pools();
@@ -33520,15 +33842,22 @@ private:
         if (!copy_floats(id, made)) return false;
         float* const floats = made.data<float>();
         for (std::int64_t i = 0, n = made.elements(); i < n; ++i) floats[i] *= factor;
+        derive(made, "times " + shortest_text(static_cast<double>(factor), true), {&at(id).constant});
         id = g.add_constant(at(id).name + "_scaled", std::move(made));
         return true;
     }
     bool copy_floats(value_id id, tensor& out) {
         if (!is_constant(id) || at(id).type != dtype::float32) return false;
-        auto made = tensor::from(at(id).constant.data<float>(), at(id).constant.shape());
+        const tensor& source = at(id).constant;
+        auto made = tensor::make(dtype::float32, source.shape(), with_.budget);
         if (!made.ok()) return false;
+        if (made->bytes()) std::memcpy(made->raw(), source.raw(), made->bytes());
         out = std::move(made).value();
         return true;
+    }
+    // What is made of constants here is made again for every plan; what is packed of it is shared.
+    void derive(const tensor& made, const std::string& how, std::initializer_list<const tensor*> sources) {
+        if (with_.packed) with_.packed->derive(made, how, sources);
     }
 
     // y = scale * x + shift with scale = gamma / sqrt(variance + epsilon), in double.
@@ -33548,6 +33877,9 @@ private:
             scale->data<float>()[c] = static_cast<float>(s);
             shift->data<float>()[c] = static_cast<float>(p(2, c) - p(3, c) * s);
         }
+        const auto constant = [&](int i) { return &at(n.inputs[static_cast<std::size_t>(i)]).constant; };
+        derive(*scale, "batch normalisation's scale " + shortest_text(epsilon, false), {constant(1), constant(4)});
+        derive(*shift, "batch normalisation's shift", {constant(2), constant(3), &*scale});
         n.inputs = {n.inputs[0], g.add_constant(n.name + "_scale", std::move(scale).value()), g.add_constant(n.name + "_shift", std::move(shift).value())};
         n.outputs.resize(1);
         n.attributes.clear();
@@ -33622,15 +33954,21 @@ private:
             return t.data<float>()[t.elements() == 1 ? 0 : c];
         };
         if (factor != no_value) {
-            if (!copy_floats(m.inputs[1], weight)) return false;
-            const shape& extents = weight.shape();
+            const shape& extents = at(m.inputs[1]).extents;
             // Convolutions have the output channel first; matrix products last, or first of two where B is transposed.
             const bool first = conv || integer(m, "transB", 0);
-            const std::int64_t inner = first ? extents.product(1, extents.rank()) : 1;
-            float *w = weight.data<float>(), *const end = w + weight.elements();
-            for (std::int64_t c = 0; w < end; c = (c + 1) % channels) {
-                const float by = element(factor, c);
-                for (std::int64_t i = 0; i < inner; ++i) *w++ *= by;
+            const char* const how = first ? "scaled by rows" : "scaled by columns";
+            const std::initializer_list<const tensor*> sources = {&at(m.inputs[1]).constant, &at(factor).constant};
+            if (with_.packed && is_constant(m.inputs[1])) weight = with_.packed->derived(how, sources);
+            if (!weight) {
+                if (!copy_floats(m.inputs[1], weight)) return false;
+                const std::int64_t inner = first ? extents.product(1, extents.rank()) : 1;
+                float *w = weight.data<float>(), *const end = w + weight.elements();
+                for (std::int64_t c = 0; w < end; c = (c + 1) % channels) {
+                    const float by = element(factor, c);
+                    for (std::int64_t i = 0; i < inner; ++i) *w++ *= by;
+                }
+                derive(weight, how, sources);
             }
             for (std::int64_t c = 0; c < channels; ++c) bias.data<float>()[c] *= element(factor, c);
             m.inputs[1] = g.add_constant(at(m.inputs[1]).name + "_scaled", std::move(weight));
@@ -33742,6 +34080,8 @@ private:
             }
         }
     }
+
+    const lowering& with_;
 };
 
 }  // namespace detail
@@ -33952,14 +34292,19 @@ protected:
         // A folded PackConvWeights, shared with the other plans of the model.
         const tensor source = at(weight).constant;
         const std::string key = cpu::conv_pack_key(level_, problem, choice);
-        tensor data = with_.packed ? with_.packed->find(source.raw(), key) : tensor();
+        tensor data = with_.packed ? with_.packed->find(source, key) : tensor();
         if (!data) {
-            GRAFT_TRY_ASSIGN(data, tensor::make(dtype::uint8, {choice.packed_bytes}));
+            GRAFT_TRY_ASSIGN(data, tensor::make(dtype::uint8, {choice.packed_bytes}, with_.budget));
             cpu::pack_conv_weights(level_, problem, choice, source.data<float>(), data.raw());
             if (with_.packed) with_.packed->add(source, key, data);
         }
         at(packed).constant = data;
+        let_go(weight);
         return {};
+    }
+    // A weight that only the packed one is made of: a network's weights do not lie there twice while they are packed.
+    void let_go(value_id weight) {
+        if (used_once(weight)) at(weight).constant = tensor();
     }
 
     // A constant right operand is packed once; the node keeps its shape.
@@ -33970,9 +34315,9 @@ protected:
         if (!cpu::gemm_problem_of(n, at(n.inputs[0]).extents, at(b).extents, at(n.outputs[0]).extents, p)) return {};
         const tensor source = at(b).constant;
         const std::string key = std::string("product ") + cpu::name(level_) + (p.trans_b ? " transposed" : "");
-        tensor data = with_.packed ? with_.packed->find(source.raw(), key) : tensor();
+        tensor data = with_.packed ? with_.packed->find(source, key) : tensor();
         if (!data) {
-            GRAFT_TRY_ASSIGN(data, tensor::make(dtype::float32, {cpu::packed_b_bytes(level_, p.n, p.k) / 4}));
+            GRAFT_TRY_ASSIGN(data, tensor::make(dtype::float32, {cpu::packed_b_bytes(level_, p.n, p.k) / 4}, with_.budget));
             cpu::pack_b(level_, p, source.data<float>(), data.data<float>(), with_.pool);
             if (with_.packed) with_.packed->add(source, key, data);
         }
@@ -33982,6 +34327,7 @@ protected:
         n.attributes.back().integers.assign(at(b).extents.begin(), at(b).extents.end());
         set(n, "packed", std::int64_t(1));
         n.inputs[1] = g.add_constant(at(b).name + "_packed", data);
+        let_go(b);
         return {};
     }
 
@@ -34101,12 +34447,12 @@ private:
     }
     status widen_constant(const tensor& from, tensor& to) {
         // Shared by the plans of a model, so that what is packed from it is found again.
-        to = with_.packed ? with_.packed->find(from.raw(), "float32") : tensor();
+        to = with_.packed ? with_.packed->derived("float32", {&from}) : tensor();
         if (to) return {};
-        GRAFT_TRY_ASSIGN(to, tensor::make(dtype::float32, from.shape()));
+        GRAFT_TRY_ASSIGN(to, tensor::make(dtype::float32, from.shape(), with_.budget));
         float* const out = to.data<float>();
         for (std::int64_t k = 0; k < from.elements(); ++k) out[k] = static_cast<float>(element_as_double(from.type(), from.raw(), k));
-        if (with_.packed) with_.packed->add(from, "float32", to);
+        if (with_.packed) with_.packed->derive(to, "float32", {&from});
         return {};
     }
     void cast(value_id from, value_id to, dtype type) {
@@ -34135,7 +34481,7 @@ inline status lower_for_cpu(graph& g, const lowering& with) {
     cpu::isa level = cpu::isa::baseline;
     GRAFT_TRY_ASSIGN(level, cpu::active_isa());
     GRAFT_TRY(detail::widener(g, with).run());
-    detail::fuser(g).run();
+    detail::fuser(g, with).run();
     GRAFT_TRY(detail::layouter(g, with, level).run());
     drop_unread(g);  // weights that were packed
     return {};
@@ -34237,48 +34583,6 @@ inline bool shares_memory(const std::vector<value_id>& memory, std::size_t i) {
 }  // namespace detail
 GRAFT_END_NAMESPACE
 #endif
-#ifndef GRAFT_SINGLE_GRAFT_PASSES_COUNT_HPP
-#define GRAFT_SINGLE_GRAFT_PASSES_COUNT_HPP
-// ---- graft/passes/count.hpp
-// Counts the arithmetic of a graph whose shapes are known.
-
-
-GRAFT_BEGIN_NAMESPACE
-
-/// Multiply-adds of the convolutions and matrix products of a graph with known shapes, as papers count them; other operators count
-/// nothing. Nodes whose shapes only a run can tell count nothing either.
-std::int64_t count_multiply_adds(const graph& g);
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-GRAFT_BEGIN_NAMESPACE
-GRAFT_INLINE std::int64_t count_multiply_adds(const graph& g) {
-    std::int64_t total = 0;
-    for (const node& n : g.nodes) {
-        if (n.inputs.size() < 2 || n.inputs[0] == no_value || n.inputs[1] == no_value || n.outputs.empty() || n.outputs[0] == no_value) continue;
-        // QLinear forms have their second operand behind scale and zero point.
-        const bool quantized = n.op_type == "QLinearConv" || n.op_type == "QLinearMatMul";
-        if (quantized && n.inputs.size() < 4) continue;
-        const value& a = g.values[static_cast<std::size_t>(n.inputs[0])];
-        const value& b = g.values[static_cast<std::size_t>(n.inputs[quantized ? 3 : 1])];
-        const value& y = g.values[static_cast<std::size_t>(n.outputs[0])];
-        if (!a.has_shape || !b.has_shape || !y.has_shape) continue;
-        if (n.op_type == "Conv" || n.op_type == "QLinearConv" || n.op_type == "ConvInteger")
-            total += y.extents.elements() * b.extents.product(1, b.extents.rank());
-        else if (n.op_type == "ConvTranspose")
-            total += a.extents.elements() * b.extents.product(1, b.extents.rank());
-        else if (n.op_type == "Gemm") {
-            const attribute* t = n.find("transA");
-            total += y.extents.elements() * a.extents[t && t->integer ? 0 : 1];
-        } else if (n.op_type == "MatMul" || n.op_type == "QLinearMatMul" || n.op_type == "MatMulInteger")
-            total += y.extents.elements() * a.extents.back();
-    }
-    return total;
-}
-GRAFT_END_NAMESPACE
-#endif
-#endif
 #ifndef GRAFT_SINGLE_GRAFT_PLAN_MEMORY_HPP
 #define GRAFT_SINGLE_GRAFT_PLAN_MEMORY_HPP
 // ---- graft/plan/memory.hpp
@@ -34341,6 +34645,7 @@ GRAFT_END_NAMESPACE
 #endif
 #endif
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -34378,7 +34683,8 @@ struct plan {
     std::shared_ptr<device> on;      ///< the device beside the CPU; null: there is none. Its kernels, in the steps, go before it does
     graph lowered;                   ///< keeps constants alive; its nodes are in running order
     std::vector<step> steps;
-    std::vector<int> late;           ///< nodes whose output shapes only a run can tell, in order: they are interpreted
+    std::vector<int> late;           ///< nodes whose output shapes only a run can tell, in order: they run behind the steps, by their reference kernels
+    std::vector<std::vector<value_id>> read_last;  ///< for each of `late`, and in front for the steps: inputs and late values that nobody reads behind it
     std::vector<slot> value_slots;   ///< of every value; none for those made late
     std::vector<slot> outputs;       ///< where each output of the graph is made; none: made late
     std::vector<int> state_of;       ///< of each output: the input whose memory it takes, or -1
@@ -34390,6 +34696,14 @@ struct plan {
     std::int64_t device_arena_bytes = 0;
     std::shared_ptr<const device_program> loaded;  ///< what the device keeps for this plan; null: no step is its
 };
+
+/// Bytes of the outputs that a plan makes; those that only a run can shape are not among them.
+inline std::int64_t output_bytes(const plan& p) noexcept {
+    std::int64_t bytes = 0;
+    for (const slot& s : p.outputs)
+        if (s.kind != slot_kind::none) bytes += std::max<std::int64_t>(0, bytes_of(s.prototype.type, s.prototype.extents));
+    return bytes;
+}
 
 /// How plans are made.
 struct plan_options {
@@ -34403,6 +34717,8 @@ struct plan_options {
     pack_cache* packed = nullptr;
     std::shared_ptr<device> on = {};
     bool strict_placement = false;  ///< a node that the device refuses ends the planning
+    int nesting = 0;                ///< bodies that this graph is the body of
+    std::shared_ptr<memory_budget> budget = nullptr;  ///< what the constants that it makes count against
 };
 
 /// Makes the plan of a graph for one set of input shapes (an input without a type keeps its default).
@@ -34416,6 +34732,240 @@ GRAFT_END_NAMESPACE
 // ---- graft/plan/place.hpp
 // Placement: which nodes the device beside the CPU takes, and the copies between its memory and the host's.
 
+#ifndef GRAFT_SINGLE_GRAFT_PLAN_LATE_HPP
+#define GRAFT_SINGLE_GRAFT_PLAN_LATE_HPP
+// ---- graft/plan/late.hpp
+// What only a run can shape: which nodes wait for it, and those behind them as the body of one node, planned when its inputs have shapes.
+
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#if GRAFT_HAS_BODIES
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Why a node runs late, which the host's reference kernels do.
+inline const char* late_reason(const node& n) noexcept {
+    if (n.op->flags & op_flag::bodies) return "its bodies are run step by step";
+    return n.op->flags & op_flag::allocates ? "the extents of its output depend on what its inputs hold" : "its shapes are known only in a run";
+}
+
+// Whether a node runs late: when what it reads or makes is known only in a run. `late` tells it of the values that nodes before it make.
+inline bool runs_late(const graph& g, const node& n, const std::vector<char>& late, std::vector<value_id>& ids) {
+    const auto known = [&](value_id id) {
+        const value& v = g.values[static_cast<std::size_t>(id)];
+        return v.constant || (v.has_shape && v.extents.known());
+    };
+    if (n.op->flags & (op_flag::allocates | op_flag::bodies)) return true;
+    ids = n.inputs;
+    append_captures(n, ids);
+    for (value_id id : ids)
+        if (id != no_value && (late[static_cast<std::size_t>(id)] || !known(id))) return true;
+    for (value_id id : n.outputs)
+        if (id != no_value && !known(id)) return true;
+    return false;
+}
+
+// Bodies in bodies at which late nodes are gathered no more, but run one by one: each is a context of its own, and a call in a call.
+constexpr int most_calls = 8;
+
+// Constants that the bodies of a node read from around it become constants of theirs, so that they can be folded and packed there.
+inline void bind_constants(graph& body, const std::vector<value>& around) {
+    std::vector<capture> open;
+    for (const capture& c : body.captures) {
+        const tensor& constant = around[static_cast<std::size_t>(c.outer)].constant;
+        if (!constant) {
+            open.push_back(c);
+            continue;
+        }
+        value& v = body.values[static_cast<std::size_t>(c.inner)];
+        v.type = constant.type();
+        v.has_shape = true;
+        v.extents = constant.shape();
+        v.constant = constant;
+    }
+    body.captures = std::move(open);
+}
+
+// What is known of the shapes of late values before a run: each extent that depends on a run is tried with two numbers, and what comes out
+// alike does not depend on it. A guess, by which nodes are grouped, and no more: bodies are planned by the shapes that they are given.
+class shape_probe {
+public:
+    explicit shape_probe(const graph& g, const limits& limit) : limit_(limit), tried_{g.values, g.values} {}
+
+    // Infers the outputs of a node whose shape the graph does not know. Whether all that it reads and makes has one shape in every run.
+    bool fixed(const node& n) {
+        bool alike = true, known = n.op->infer != nullptr;
+        for (value_id id : n.inputs) {
+            if (id == no_value) continue;
+            const value &a = at(0, id), &b = at(1, id);
+            known = known && a.has_shape && a.extents.known() && b.extents.known();
+            alike = alike && a.extents == b.extents;
+        }
+        for (int i = 0; i < 2 && known; ++i) known = infer(n, i);
+        for (value_id id : n.outputs) {
+            if (id == no_value) continue;
+            value &a = at(0, id), &b = at(1, id);
+            if (!known) a.has_shape = b.has_shape = false;
+            alike = alike && a.has_shape && a.extents == b.extents;
+        }
+        return known && alike;
+    }
+
+private:
+    value& at(int trial, value_id id) { return tried_[trial][static_cast<std::size_t>(id)]; }
+    bool infer(const node& n, int trial) {
+        in_.clear();
+        for (value_id id : n.inputs) {
+            if (id == no_value) {
+                in_.push_back({});
+                continue;
+            }
+            const value& v = at(trial, id);
+            in_.push_back({v.type, v.extents, v.constant ? v.constant.raw() : nullptr});
+        }
+        out_.assign(n.outputs.size(), tensor_view{});
+        infer_context c{{n, in_.data(), static_cast<int>(in_.size()), out_.data(), static_cast<int>(out_.size()), limit_}};
+        if (!n.op->infer(c).ok()) return false;
+        for (std::size_t i = 0; i < n.outputs.size(); ++i) {
+            if (n.outputs[i] == no_value) continue;
+            value& v = at(trial, n.outputs[i]);
+            v.type = out_[i].type;
+            v.extents = out_[i].extents;
+            v.has_shape = v.type != dtype::undefined;
+            for (int d = 0; d < v.extents.rank(); ++d)
+                if (v.extents[d] < 0) v.extents[d] = trial ? 7 : 3;
+        }
+        return true;
+    }
+
+    const limits& limit_;
+    std::vector<value> tried_[2];
+    std::vector<tensor_view> in_, out_;
+};
+
+// Gathers the nodes that read late values into bodies of `Call`, in their order, so that they are planned when a run has given the shapes
+// of what they capture. What is left late in the graph reads nothing late. Three bodies: what stands at once behind it and changes its
+// shapes from run to run; what stands behind that and does not, so that one plan does for every run; and the rest.
+class late_gatherer {
+public:
+    late_gatherer(graph& g, const limits& limit) : g_(g), probe_(g, limit) {}
+
+    void run() {
+        const std::size_t values = g_.values.size();
+        std::vector<char> late(values, 0), stage(values, 0);  // stage of a late value: 0 the graph's own, then the body that makes it
+        std::vector<node> kept, gathered[bodies];
+        for (node& n : g_.nodes) {
+            if (!runs_late(g_, n, late, ids_)) {
+                kept.push_back(std::move(n));
+                continue;
+            }
+            const bool behind = reads(n, late), fixed = probe_.fixed(n) && !(n.op->flags & (op_flag::allocates | op_flag::bodies));
+            int place = behind ? 1 : 0;
+            if (behind) {
+                for (value_id id : ids_)
+                    if (id != no_value) place = std::max(place, static_cast<int>(stage[static_cast<std::size_t>(id)]));
+                // 1 moves, 2 is fixed, 3 takes whatever follows.
+                if (place == 1 && fixed) place = 2;
+                if (place == 2 && !fixed) place = 3;
+            }
+            for (value_id id : n.outputs)
+                if (id != no_value) late[static_cast<std::size_t>(id)] = 1, stage[static_cast<std::size_t>(id)] = static_cast<char>(place);
+            (place ? gathered[place - 1] : kept).push_back(std::move(n));
+        }
+        g_.nodes = std::move(kept);
+        for (int i = 0; i < bodies; ++i) {
+            const std::vector<char> read_behind = read_by(gathered, i + 1);
+            if (!gathered[i].empty()) g_.nodes.push_back(call(std::move(gathered[i]), read_behind));
+        }
+    }
+
+private:
+    static constexpr int bodies = 3;
+
+    bool reads(const node& n, const std::vector<char>& late) {
+        ids_ = n.inputs;
+        append_captures(n, ids_);
+        for (value_id id : ids_)
+            if (id != no_value && late[static_cast<std::size_t>(id)]) return true;
+        return false;
+    }
+    // By value: whether the caller or a body from `first` on reads it.
+    std::vector<char> read_by(const std::vector<node> (&gathered)[bodies], int first) {
+        std::vector<char> read(g_.values.size(), 0);
+        for (value_id id : g_.outputs) read[static_cast<std::size_t>(id)] = 1;
+        for (int i = first; i < bodies; ++i)
+            for (const node& n : gathered[i]) {
+                ids_ = n.inputs;
+                append_captures(n, ids_);
+                for (value_id id : ids_)
+                    if (id != no_value) read[static_cast<std::size_t>(id)] = 1;
+            }
+        return read;
+    }
+
+    value_id made(value_id id) {
+        value_id& inner = inner_[static_cast<std::size_t>(id)];
+        if (inner == no_value) inner = body_->add_value(g_.values[static_cast<std::size_t>(id)].name);
+        return inner;
+    }
+    value_id read(value_id id) {
+        if (inner_[static_cast<std::size_t>(id)] == no_value) body_->captures.push_back({made(id), id});
+        return inner_[static_cast<std::size_t>(id)];
+    }
+
+    node call(std::vector<node> nodes, const std::vector<char>& read_behind) {
+        body_ = std::make_shared<graph>();
+        inner_.assign(g_.values.size(), no_value);
+        node caller;
+        body_->name = caller.name = g_.name;
+        body_->opsets = g_.opsets;
+        for (node& n : nodes) {
+            for (value_id& id : n.inputs)
+                if (id != no_value) id = read(id);
+            ids_.clear();
+            append_captures(n, ids_);
+            for (value_id id : ids_) read(id);
+            if (!ids_.empty()) rename_captures(n, inner_);
+            for (value_id& id : n.outputs) {
+                if (id == no_value) continue;
+                const value_id inner = made(id);
+                if (read_behind[static_cast<std::size_t>(id)]) {
+                    caller.outputs.push_back(id);
+                    body_->outputs.push_back(inner);
+                }
+                id = inner;
+            }
+        }
+        body_->nodes = std::move(nodes);
+        caller.op_type = "Call";
+        caller.domain = "graft";
+        caller.version = 1;
+        caller.op = ops::find_op("graft", "Call", 1);
+        bind_constants(*body_, g_.values);
+        attribute a;
+        a.name = "body";
+        a.kind = attribute_kind::graph;
+        a.graph = std::move(body_);
+        caller.attributes.push_back(std::move(a));
+        return caller;
+    }
+
+    graph& g_;
+    shape_probe probe_;
+    std::shared_ptr<graph> body_;  // the one at work
+    std::vector<value_id> inner_;  // by value: its place in that
+    std::vector<value_id> ids_;
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+#endif
 
 #include <algorithm>
 
@@ -34446,28 +34996,6 @@ inline void set_host_apart(graph& g) {
 inline void bring_host_back(graph& g) {
     for (node& n : g.nodes)
         if (!n.on_device) n.domain.erase(0, 5);
-}
-
-// Why a node runs late, which the host's reference kernels do.
-inline const char* late_reason(const node& n) noexcept {
-    if (n.op->flags & op_flag::bodies) return "its bodies are run step by step";
-    return n.op->flags & op_flag::allocates ? "the extents of its output depend on what its inputs hold" : "its shapes are known only in a run";
-}
-
-// Whether a node runs late: when what it reads or makes is known only in a run. `late` tells it of the values that nodes before it make.
-inline bool runs_late(const graph& g, const node& n, const std::vector<char>& late, std::vector<value_id>& ids) {
-    const auto known = [&](value_id id) {
-        const value& v = g.values[static_cast<std::size_t>(id)];
-        return v.constant || (v.has_shape && v.extents.known());
-    };
-    if (n.op->flags & (op_flag::allocates | op_flag::bodies)) return true;
-    ids = n.inputs;
-    append_captures(n, ids);
-    for (value_id id : ids)
-        if (id != no_value && (late[static_cast<std::size_t>(id)] || !known(id))) return true;
-    for (value_id id : n.outputs)
-        if (id != no_value && !known(id)) return true;
-    return false;
 }
 
 // An order with as few runs of device nodes as there can be, in which host nodes and device nodes each keep the order that they had.
@@ -34728,6 +35256,7 @@ public:
         GRAFT_TRY(split_late());
         GRAFT_TRY(choose_kernels());
         GRAFT_TRY(place_values());
+        find_last_readers();
         finish_slots();
         return {};
     }
@@ -34753,6 +35282,23 @@ private:
             p_.steps.push_back(std::move(s));
         }
         return {};
+    }
+    // Who reads each input and each late value last. The graph's outputs are read by the caller.
+    void find_last_readers() {
+        std::vector<char> seen(g_.values.size(), 0);
+        for (value_id id : g_.outputs) seen[index(root(id))] = 1;
+        p_.read_last.assign(p_.late.size() + 1, {});
+        const auto reads = [&](std::size_t place, value_id id) {
+            if (id != no_value && !seen[index(root(id))]++) p_.read_last[place].push_back(root(id));
+        };
+        for (std::size_t i = p_.late.size(); i-- > 0;) {
+            const node& n = g_.nodes[static_cast<std::size_t>(p_.late[i])];
+            ids_ = n.inputs;
+            append_captures(n, ids_);
+            ids_.insert(ids_.end(), n.outputs.begin(), n.outputs.end());
+            for (value_id id : ids_) reads(i + 1, id);
+        }
+        for (value_id id : g_.inputs) reads(0, id);
     }
 
     status choose_kernels() {
@@ -34909,8 +35455,10 @@ private:
         }
         p_.arena_bytes = plan_memory(arenas[0]);
         p_.device_arena_bytes = plan_memory(arenas[1], 256);
-        if (p_.arena_bytes > options_.limit.memory_bytes)
-            return fail(errc::memory_budget, g_.name, "running this model needs " + std::to_string(p_.arena_bytes) + " bytes, over the limit of " + std::to_string(options_.limit.memory_bytes));
+        const std::int64_t beside = options_.budget ? options_.budget->taken() : 0;
+        if (p_.arena_bytes > options_.limit.memory_bytes - beside)
+            return fail(errc::memory_budget, g_.name, "running this model needs " + std::to_string(p_.arena_bytes) + " bytes" + (beside ? " beside the " + std::to_string(beside) + " of its constants" : "") +
+                                                          ", over the limit of " + std::to_string(options_.limit.memory_bytes));
         for (std::size_t i = 0; i < slots.size(); ++i)
             if (slots[i].kind == slot_kind::arena) slots[i].index = arenas[slots[i].on_device][static_cast<std::size_t>(lifetime_of[i])].offset;
         for (const auto& pair : scratch)
@@ -34975,7 +35523,7 @@ inline status place_on_device(graph& g, const plan_options& options, std::vector
     placing.run();
     if (options.strict_placement) GRAFT_TRY(placing.first_refused());
     set_host_apart(g);
-    GRAFT_TRY(options.on->lower(g, {options.limit, options.pool, options.packed, options.exact}));
+    GRAFT_TRY(options.on->lower(g, {options.limit, options.pool, options.packed, options.exact, options.budget}));
     bring_host_back(g);
     return placing.finish_placement();
 }
@@ -35000,16 +35548,17 @@ inline status place_nodes(const graph& g, const plan_options& options, const std
 
 GRAFT_INLINE result<std::shared_ptr<const plan>> make_plan(const graph& g, const tensor_view* inputs, const plan_options& options) {
     auto p = std::make_shared<plan>();
-    const evaluation with{options.limit, options.pool, nullptr, options.seed};
+    const evaluation with{options.limit, options.pool, nullptr, options.seed, options.budget};
     GRAFT_TRY_ASSIGN(p->lowered, specialize(g, inputs, with));
     p->multiply_adds = count_multiply_adds(p->lowered);
+    if (!options.reference && options.nesting < detail::most_calls) detail::late_gatherer(p->lowered, options.limit).run();
     std::vector<const char*> refusals;
     p->on = options.reference ? nullptr : options.on;
     if (p->on) GRAFT_TRY(detail::place_on_device(p->lowered, options, refusals));
     GRAFT_TRY(detail::place_nodes(p->lowered, options, refusals));
     if (!options.reference)
         for (int i = 0; i < options.backend_count; ++i)
-            if (!options.backends[i]->open) GRAFT_TRY(options.backends[i]->lower(p->lowered, {options.limit, options.pool, options.packed, options.exact}));
+            if (!options.backends[i]->open) GRAFT_TRY(options.backends[i]->lower(p->lowered, {options.limit, options.pool, options.packed, options.exact, options.budget}));
     for (std::size_t i = 0; i < g.inputs.size(); ++i) p->inputs.push_back(inputs ? tensor_view{inputs[i].type, inputs[i].extents, nullptr} : tensor_view{});
     // What host lowering has added stands next to who needs it, which may be between nodes of the device.
     if (p->on) GRAFT_TRY(detail::device_order(p->lowered).run());
@@ -35024,6 +35573,7 @@ GRAFT_END_NAMESPACE
 #endif
 #endif
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -35044,29 +35594,63 @@ public:
     bool strict_placement = false;
     std::vector<dtype> declared;    // the types that a file gives its outputs; undefined: any
 
+    std::shared_ptr<memory_budget> budget;  // of what its plans keep; null: nothing is counted
+    int nesting = 0;                // bodies that this is the body of
+
+    // The plan for inputs of these types and shapes. Threads that ask for others meanwhile do not wait.
     result<std::shared_ptr<const plan>> plan_for(const tensor_view* inputs, executor& pool) const {
-        std::lock_guard<std::mutex> guard(lock_);
-        for (std::size_t i = 0; i < plans_.size(); ++i)
-            if (fits(*plans_[i], inputs)) {
-                std::shared_ptr<const plan> found = plans_[i];
-                plans_.erase(plans_.begin() + static_cast<std::ptrdiff_t>(i));
-                plans_.push_back(found);
-                return found;
+        const std::shared_ptr<planned> entry = entry_for(inputs);
+        std::lock_guard<std::mutex> guard(entry->making);
+        if (!entry->made) {
+            auto made = make(inputs, pool);
+            if (!made.ok()) {
+                forget(entry);
+                return made.take_status();
             }
-        std::shared_ptr<const plan> made;
-        GRAFT_TRY_ASSIGN(made, make_plan(graph, inputs, {limit, pool, backends.data(), static_cast<int>(backends.size()), exact, reference, seed, packed.get(), on, strict_placement}));
-        GRAFT_TRY(check_declared(*made));
-        if (plans_.size() >= 16) plans_.erase(plans_.begin());
-        plans_.push_back(made);
-        return made;
+            entry->made = std::move(made).value();
+        }
+        return entry->made;
     }
-    static bool fits(const plan& p, const tensor_view* inputs) {
-        for (std::size_t i = 0; i < p.inputs.size(); ++i)
-            if (p.inputs[i].type != inputs[i].type || p.inputs[i].extents != inputs[i].extents) return false;
+    static bool fits(const std::vector<tensor_view>& known, const tensor_view* inputs) {
+        for (std::size_t i = 0; i < known.size(); ++i)
+            if (known[i].type != inputs[i].type || known[i].extents != inputs[i].extents) return false;
         return true;
     }
 
 private:
+    // A plan, or the place of one that a thread makes while it holds `making`.
+    struct planned {
+        std::vector<tensor_view> inputs;
+        std::mutex making;
+        std::shared_ptr<const plan> made;
+    };
+
+    std::shared_ptr<planned> entry_for(const tensor_view* inputs) const {
+        std::lock_guard<std::mutex> guard(lock_);
+        const auto found = std::find_if(plans_.begin(), plans_.end(), [&](const auto& p) { return fits(p->inputs, inputs); });
+        std::shared_ptr<planned> entry;
+        if (found != plans_.end()) {
+            entry = *found;
+            plans_.erase(found);
+        } else {
+            entry = std::make_shared<planned>();
+            for (std::size_t i = 0; i < graph.inputs.size(); ++i) entry->inputs.push_back({inputs[i].type, inputs[i].extents, nullptr});
+            if (plans_.size() >= most_plans) plans_.erase(plans_.begin());
+        }
+        plans_.push_back(entry);
+        return entry;
+    }
+    void forget(const std::shared_ptr<planned>& entry) const {
+        std::lock_guard<std::mutex> guard(lock_);
+        plans_.erase(std::remove(plans_.begin(), plans_.end(), entry), plans_.end());
+    }
+    result<std::shared_ptr<const plan>> make(const tensor_view* inputs, executor& pool) const {
+        std::shared_ptr<const plan> made;
+        GRAFT_TRY_ASSIGN(made, make_plan(graph, inputs, {limit, pool, backends.data(), static_cast<int>(backends.size()), exact, reference, seed, packed.get(), on, strict_placement, nesting, budget}));
+        GRAFT_TRY(check_declared(*made));
+        return made;
+    }
+
     // Callers take memory by the type that they were told.
     status check_declared(const plan& p) const {
         for (std::size_t i = 0; i < declared.size() && i < p.outputs.size(); ++i) {
@@ -35078,55 +35662,58 @@ private:
         return {};
     }
 
+    static constexpr std::size_t most_plans = 16;
     mutable std::mutex lock_;
-    mutable std::vector<std::shared_ptr<const plan>> plans_;
+    mutable std::vector<std::shared_ptr<planned>> plans_;  // the last one asked for at the end
+};
+
+// Who lends a run its inputs, and may want their memory back before the run has ended.
+class input_lender {
+public:
+    inline virtual ~input_lender() {}
+    // Nobody in the run reads that input any more.
+    inline virtual void read_last(std::size_t input) = 0;
 };
 
 // The memory of one caller. Not for two threads at once.
 class context final : public subgraph_runner, private host_addresses {
 public:
-    // `state`: where the device keeps what it changes in place; null where nothing is.
-    context(const executable& what, executor& pool, device_state* state = nullptr) : what_(what), pool_(&pool), state_(state) {}
+    // `state`: where the device keeps what it changes in place; null where nothing is. `budget`: what all memory of its runs counts against.
+    context(const executable& what, executor& pool, device_state* state = nullptr, std::shared_ptr<memory_budget> budget = nullptr)
+        : what_(what), pool_(&pool), state_(state), budget_(std::move(budget)) {}
     // Later runs are spread by this executor; the one before need not live any more.
     void use(executor& pool) {
-        if (pool_ != &pool) bodies_.clear();  // they have contexts of their own
+        if (pool_ != &pool)
+            for (const auto& p : ready_) p->bodies.clear();  // they have contexts of their own
         pool_ = &pool;
     }
 
     // One view an input of the graph, in its order; the memory is only read, and only during the call. `next`: where input `coming` of
     // the next run lies, if it is there by now and of the same shape; it may be read until that run has ended.
-    status run(const tensor_view* inputs, const void* next = nullptr, std::int64_t coming = 0) {
-        if (!plan_ || !executable::fits(*plan_, inputs)) {
-            // Where this fails there is no plan, so that the next run begins anew.
-            plan_.reset();
-            std::shared_ptr<const plan> found;
-            GRAFT_TRY_ASSIGN(found, what_.plan_for(inputs, *pool_));
-            GRAFT_TRY(prepare(found));
-            plan_ = std::move(found);
-        }
+    status run(const tensor_view* inputs, const void* next = nullptr, std::int64_t coming = 0, input_lender* lender = nullptr) {
+        lender_ = lender;
+        if (!now_ || !executable::fits(now_->source->inputs, inputs)) GRAFT_TRY(take_up(inputs));
         inputs_ = inputs;
         GRAFT_TRY(prepare_outputs());
-        if (on_device_ && next) GRAFT_TRY(on_device_->expect(coming, next));
-        if (host_states_.empty()) return run_steps();
+        if (now_->on_device && next) GRAFT_TRY(now_->on_device->expect(coming, next));
+        if (now_->host_states.empty()) return run_steps();
         // State that this plan has on the host may have been changed on the device by another.
-        for (const state_pair& s : host_states_) GRAFT_TRY(state_->read_back(inputs_[s.input].data));
+        for (const state_pair& s : now_->host_states) GRAFT_TRY(state_->read_back(inputs_[s.input].data));
         status done = run_steps();
-        for (const state_pair& s : host_states_)
+        for (const state_pair& s : now_->host_states)
             if (s.output >= 0) state_->host_changed(inputs_[s.input].data);
         return done;
     }
     // Output i of the last run; holding on to it makes the next run allocate another.
-    const tensor& output(std::size_t i) const { return i < outputs_.size() ? outputs_[i] : nothing_; }
-    const std::shared_ptr<const plan>& current() const { return plan_; }
+    const tensor& output(std::size_t i) const { return now_ && i < now_->outputs.size() ? now_->outputs[i] : nothing_; }
+    std::shared_ptr<const plan> current() const { return now_ ? now_->source : nullptr; }
     // Gives the memory back; the next run allocates anew.
     void trim() {
+        now_ = nullptr;
+        ready_.clear();
         arena_ = buffer();
-        on_device_.reset();
         scratch_.kept.clear();
-        outputs_.clear();
         late_.clear();
-        plan_.reset();
-        bodies_.clear();
     }
 
     status run(const graft::graph& body, const tensor_view* inputs, int count, std::vector<tensor>& outputs) override;
@@ -35137,9 +35724,94 @@ private:
         executable what;
         std::unique_ptr<context> runner;
     };
+    // A `Call` runs its body once, so what the body has read for the last time may go, if nobody reads it behind the call.
+    struct call_lender final : input_lender {
+        context& caller;
+        const std::vector<capture>& captures;
+        call_lender(context& c, const std::vector<capture>& given) : caller(c), captures(given) {}
+        void read_last(std::size_t input) override {
+            const plan& p = *caller.now_->source;
+            const value_id id = captures[input].outer;
+            const slot& read = p.value_slots[static_cast<std::size_t>(id)];
+            for (value_id going : p.read_last[caller.late_at_ + 1]) {
+                const slot& s = p.value_slots[static_cast<std::size_t>(going)];
+                if (going == id || (s.kind == slot_kind::input && read.kind == s.kind && read.index == s.index)) caller.let_go(going);
+            }
+        }
+    };
+    // What it keeps of a plan for when the same shapes come again. The arena and the scratch memory are those of all plans.
+    struct prepared {
+        std::shared_ptr<const plan> source;
+        std::unique_ptr<device_context> on_device;
+        std::vector<state_pair> host_states;  // where there is a device that keeps state: what this plan has on the host
+        std::vector<tensor> outputs;
+        memory_charge charge;  // of the outputs; what a caller still holds of earlier ones is the caller's
+        std::vector<std::unique_ptr<body_state>> bodies;
+    };
+    static constexpr std::size_t most_ready = 4;
+
+    // Makes the plan for these inputs the one at work: as it was kept, or anew. Where that fails none is.
+    status take_up(const tensor_view* inputs) {
+        now_ = nullptr;
+        const auto kept = std::find_if(ready_.begin(), ready_.end(), [&](const auto& p) { return executable::fits(p->source->inputs, inputs); });
+        if (kept != ready_.end()) {
+            std::rotate(kept, kept + 1, ready_.end());
+            now_ = ready_.back().get();
+            return {};
+        }
+        std::shared_ptr<const plan> found;
+        GRAFT_TRY_ASSIGN(found, what_.plan_for(inputs, *pool_));
+        if (ready_.size() >= most_ready) ready_.erase(ready_.begin());
+        auto made = prepare(found);
+        // Shapes that were run before give way.
+        while (!made.ok() && !ready_.empty() && (made.error().code() == errc::memory_budget || made.error().code() == errc::memory_oom)) {
+            ready_.erase(ready_.begin());
+            made = prepare(found);
+        }
+        if (!made.ok()) return made.take_status();
+        ready_.push_back(std::move(made).value());
+        now_ = ready_.back().get();
+        return {};
+    }
+
+    // An arena large enough for this plan and those before it, which are forgotten where it cannot be had. Contexts of a device know where
+    // the arena before it lay.
+    status hold_arena(const plan& p) {
+        const auto bytes = static_cast<std::size_t>(p.arena_bytes);
+        if (arena_.bytes() >= bytes) return {};
+        std::vector<std::unique_ptr<prepared>> before;
+        before.swap(ready_);
+        arena_ = buffer();
+        auto made = buffer::allocate(bytes, budget_);
+        if (!made.ok()) {
+            before.clear();
+            GRAFT_TRY_ASSIGN(made, buffer::allocate(bytes, budget_));
+        }
+        arena_ = std::move(made).value();
+        before.erase(std::remove_if(before.begin(), before.end(), [](const auto& r) { return r->on_device != nullptr; }), before.end());
+        before.swap(ready_);
+        return {};
+    }
+
+    result<std::unique_ptr<prepared>> prepare(const std::shared_ptr<const plan>& source) {
+        const plan& p = *source;
+        auto made = std::make_unique<prepared>();
+        made->source = source;
+        GRAFT_TRY(hold_arena(p));
+        if (p.loaded) GRAFT_TRY_ASSIGN(made->on_device, p.on->make_context(source, state_));
+        if (!made->charge.take(budget_, output_bytes(p)))
+            return fail(errc::memory_budget, p.lowered.name, "its outputs of " + std::to_string(output_bytes(p)) + " bytes more are over the limit of " + std::to_string(budget_->limit()));
+        for (const state_pair& s : p.lowered.states)
+            if (state_ && !p.lowered.values[static_cast<std::size_t>(p.lowered.inputs[static_cast<std::size_t>(s.input)])].on_device) made->host_states.push_back(s);
+        std::size_t most = in_.size();
+        for (const step& s : p.steps) most = std::max(most, std::max(s.in.size(), s.out.size()));
+        in_.resize(most);
+        out_.resize(most);
+        return made;
+    }
 
     status run_steps() {
-        const std::vector<step>& steps = plan_->steps;
+        const std::vector<step>& steps = now_->source->steps;
         for (std::size_t i = 0, end = 0; i < steps.size(); i = end) {
             end = i + 1;
             if (!steps[i].on_device) {
@@ -35147,38 +35819,27 @@ private:
                 continue;
             }
             while (end < steps.size() && steps[end].on_device) ++end;
-            GRAFT_TRY(on_device_->run(static_cast<int>(i), static_cast<int>(end), *this, *pool_));
+            GRAFT_TRY(now_->on_device->run(static_cast<int>(i), static_cast<int>(end), *this, *pool_));
         }
-        for (int i : plan_->late) GRAFT_TRY(run_late(plan_->lowered.nodes[static_cast<std::size_t>(i)]));
-        return finish_outputs();
-    }
-
-    status prepare(const std::shared_ptr<const plan>& next) {
-        const plan& p = *next;
-        on_device_.reset();
-        if (p.loaded) GRAFT_TRY_ASSIGN(on_device_, p.on->make_context(next, state_));
-        arena_ = buffer();
-        scratch_.kept.clear();
-        bodies_.clear();  // a plan brings bodies of its own
-        if (p.arena_bytes) GRAFT_TRY_ASSIGN(arena_, buffer::allocate(static_cast<std::size_t>(p.arena_bytes)));
-        host_states_.clear();
-        for (const state_pair& s : p.lowered.states)
-            if (state_ && !p.lowered.values[static_cast<std::size_t>(p.lowered.inputs[static_cast<std::size_t>(s.input)])].on_device) host_states_.push_back(s);
-        std::size_t most = 1;
-        for (const step& s : p.steps) most = std::max(most, std::max(s.in.size(), s.out.size()));
-        in_.assign(most, tensor_view{});
-        out_.assign(most, tensor_view{});
-        late_.assign(p.late.empty() ? 0 : p.lowered.values.size(), tensor());
-        return {};
+        status late = run_late_nodes();
+        if (late.ok()) late = finish_outputs();
+        for (tensor& t : late_) t = tensor();
+        return late;
     }
 
     status prepare_outputs() {
-        outputs_.resize(plan_->outputs.size());
-        for (std::size_t i = 0; i < outputs_.size(); ++i) {
-            const slot& s = plan_->outputs[i];
-            if (s.kind == slot_kind::none || plan_->state_of[i] >= 0) continue;
-            if (outputs_[i] && outputs_[i].type() == s.prototype.type && outputs_[i].shape() == s.prototype.extents && outputs_[i].storage().unique()) continue;
-            GRAFT_TRY_ASSIGN(outputs_[i], tensor::make(s.prototype.type, s.prototype.extents));
+        std::vector<tensor>& outputs = now_->outputs;
+        const plan& p = *now_->source;
+        outputs.resize(p.outputs.size());
+        for (std::size_t i = 0; i < outputs.size(); ++i) {
+            const slot& s = p.outputs[i];
+            if (p.state_of[i] >= 0) continue;
+            // A late one is let go of, so that who makes it can use its memory again.
+            if (s.kind == slot_kind::none) outputs[i] = tensor();
+            if (s.kind == slot_kind::none) continue;
+            if (outputs[i] && outputs[i].type() == s.prototype.type && outputs[i].shape() == s.prototype.extents && outputs[i].storage().unique()) continue;
+            outputs[i] = tensor();
+            GRAFT_TRY_ASSIGN(outputs[i], tensor::make(s.prototype.type, s.prototype.extents));
         }
         return {};
     }
@@ -35187,8 +35848,8 @@ private:
         switch (s.kind) {
         case slot_kind::arena: return arena_.data() + s.index;
         case slot_kind::input: return inputs_[s.index].data;
-        case slot_kind::output: return outputs_[static_cast<std::size_t>(s.index)].raw();
-        case slot_kind::constant: return plan_->lowered.values[static_cast<std::size_t>(s.index)].constant.raw();
+        case slot_kind::output: return now_->outputs[static_cast<std::size_t>(s.index)].raw();
+        case slot_kind::constant: return now_->source->lowered.values[static_cast<std::size_t>(s.index)].constant.raw();
         case slot_kind::none: break;
         }
         return nullptr;
@@ -35196,7 +35857,7 @@ private:
     tensor_view resolve(const slot& s) const { return {s.prototype.type, s.prototype.extents, address(s)}; }
 
     status run_step(const step& s) {
-        const node& n = plan_->lowered.nodes[static_cast<std::size_t>(s.node)];
+        const node& n = now_->source->lowered.nodes[static_cast<std::size_t>(s.node)];
         for (std::size_t i = 0; i < s.in.size(); ++i) in_[i] = resolve(s.in[i]);
         for (std::size_t i = 0; i < s.out.size(); ++i) out_[i] = resolve(s.out[i]);
         const int inputs = static_cast<int>(s.in.size()), outputs = static_cast<int>(s.out.size());
@@ -35204,16 +35865,34 @@ private:
             s.kernel->run({in_.data(), inputs, out_.data(), outputs, s.choice, arena_.data() + s.workspace_offset, *pool_, s.level});
             return {};
         }
-        run_context c{{n, in_.data(), inputs, out_.data(), outputs, what_.limit}, *pool_, this, nullptr, s.seed, &scratch_};
+        run_context c{{n, in_.data(), inputs, out_.data(), outputs, what_.limit}, *pool_, this, nullptr, s.seed, &scratch_, budget_};
         return n.op->run(c);
     }
 
     tensor_view late_view(value_id id) const {
         if (id == no_value) return {};
-        if (late_[static_cast<std::size_t>(id)]) return view(late_[static_cast<std::size_t>(id)]);
-        return resolve(plan_->value_slots[static_cast<std::size_t>(id)]);
+        const auto at = static_cast<std::size_t>(id);
+        if (at < late_.size() && late_[at]) return view(late_[at]);
+        return resolve(now_->source->value_slots[at]);
     }
 
+    status run_late_nodes() {
+        const plan& p = *now_->source;
+        if (p.late.empty()) return {};
+        late_.resize(p.lowered.values.size());
+        for (value_id id : p.read_last[0]) let_go(id);
+        for (late_at_ = 0; late_at_ < p.late.size(); ++late_at_) {
+            GRAFT_TRY(run_late(p.lowered.nodes[static_cast<std::size_t>(p.late[late_at_])]));
+            for (value_id id : p.read_last[late_at_ + 1]) let_go(id);
+        }
+        return {};
+    }
+    // Gives back what is read no more, here or to whom it belongs.
+    void let_go(value_id id) {
+        const slot& s = now_->source->value_slots[static_cast<std::size_t>(id)];
+        if (s.kind == slot_kind::input && lender_) lender_->read_last(static_cast<std::size_t>(s.index));
+        if (s.kind == slot_kind::none) late_[static_cast<std::size_t>(id)] = tensor();
+    }
     status run_late(const node& n) {
         if (!n.op->run) return fail(errc::op_unsupported, place(n), "this build does not hold the operator; GRAFT_OPS leaves it out");
         std::vector<value_id> ids = n.inputs;
@@ -35221,54 +35900,57 @@ private:
         std::vector<tensor_view> in;
         for (value_id id : ids) in.push_back(late_view(id));
         std::vector<tensor> made;
-        GRAFT_TRY(evaluate(n, in.data(), static_cast<int>(n.inputs.size()), made, {what_.limit, *pool_, this, seed_of(plan_->lowered, n, what_.seed)}));
+        GRAFT_TRY(evaluate(n, in.data(), static_cast<int>(n.inputs.size()), made, {what_.limit, *pool_, this, seed_of(now_->source->lowered, n, what_.seed), budget_}));
         for (std::size_t i = 0; i < made.size(); ++i)
             if (n.outputs[i] != no_value) late_[static_cast<std::size_t>(n.outputs[i])] = std::move(made[i]);
         return {};
     }
 
     status finish_outputs() {
-        for (std::size_t i = 0; i < outputs_.size(); ++i) {
-            const slot& s = plan_->outputs[i];
-            const value_id id = plan_->lowered.outputs[i];
-            if (plan_->state_of[i] >= 0) continue;
-            if (s.kind == slot_kind::none || (!late_.empty() && late_[static_cast<std::size_t>(id)])) {
-                outputs_[i] = late_.empty() ? tensor() : late_[static_cast<std::size_t>(id)];
-                if (!outputs_[i]) return fail(errc::graph_no_output, plan_->lowered.values[static_cast<std::size_t>(id)].name, "this output was never made");
-            } else if ((s.kind != slot_kind::output || s.index != static_cast<std::int64_t>(i)) && outputs_[i].bytes())
-                std::memcpy(outputs_[i].raw(), address(s), outputs_[i].bytes());
+        const plan& p = *now_->source;
+        for (std::size_t i = 0; i < p.outputs.size(); ++i) {
+            tensor& out = now_->outputs[i];
+            const slot& s = p.outputs[i];
+            const auto id = static_cast<std::size_t>(p.lowered.outputs[i]);
+            if (p.state_of[i] >= 0) continue;
+            if (s.kind == slot_kind::none) {
+                if (id < late_.size()) out = late_[id];
+                if (!out) return fail(errc::graph_no_output, p.lowered.values[id].name, "this output was never made");
+            } else if ((s.kind != slot_kind::output || s.index != static_cast<std::int64_t>(i)) && out.bytes())
+                std::memcpy(out.raw(), address(s), out.bytes());
         }
-        for (tensor& t : late_) t = tensor();
         return {};
     }
 
     const executable& what_;
     executor* pool_;
     device_state* state_;
-    std::shared_ptr<const plan> plan_;
-    std::unique_ptr<device_context> on_device_;
-    std::vector<state_pair> host_states_;  // where there is a device that keeps state: what this plan has on the host
+    std::shared_ptr<memory_budget> budget_;
+    std::vector<std::unique_ptr<prepared>> ready_;  // the last one used at the end
+    prepared* now_ = nullptr;
     buffer arena_;
     scratch_store scratch_;
     const tensor_view* inputs_ = nullptr;
-    std::vector<tensor> outputs_, late_;
+    input_lender* lender_ = nullptr;  // of the run at work
+    std::vector<tensor> late_;
+    std::size_t late_at_ = 0;         // the late node at work
     tensor nothing_;
     std::vector<tensor_view> in_, out_;
-    std::vector<std::unique_ptr<body_state>> bodies_;
 };
 
 // A body becomes an executable of its own whose inputs are followed by what it captures.
 inline status context::run(const graft::graph& body, const tensor_view* inputs, int count, std::vector<tensor>& outputs) {
     body_state* state = nullptr;
-    for (const auto& b : bodies_)
+    for (const auto& b : now_->bodies)
         if (b->source == &body) state = b.get();
     if (!state) {
-        bodies_.push_back(std::make_unique<body_state>());
-        state = bodies_.back().get();
+        now_->bodies.push_back(std::make_unique<body_state>());
+        state = now_->bodies.back().get();
         state->source = &body;
         executable& e = state->what;
         e.graph = body;
-        for (const capture& c : body.captures) e.graph.inputs.push_back(c.inner);
+        bind_constants(e.graph, now_->source->lowered.values);
+        for (const capture& c : e.graph.captures) e.graph.inputs.push_back(c.inner);
         e.limit = what_.limit;
         e.exact = what_.exact;
         e.reference = what_.reference;
@@ -35277,13 +35959,17 @@ inline status context::run(const graft::graph& body, const tensor_view* inputs, 
         e.packed = what_.packed;
         e.on = what_.on;
         e.strict_placement = what_.strict_placement;
-        state->runner = std::make_unique<context>(e, *pool_);
+        e.budget = what_.budget;
+        e.nesting = what_.nesting + 1;
+        state->runner = std::make_unique<context>(e, *pool_, nullptr, budget_);
     }
-    if (static_cast<std::size_t>(count) + body.captures.size() != state->what.graph.inputs.size())
+    if (static_cast<std::size_t>(count) + state->what.graph.captures.size() != state->what.graph.inputs.size())
         return fail(errc::op_attribute, body.name, "the body takes another number of inputs than it is given");
     std::vector<tensor_view> all(inputs, inputs + count);
-    for (const capture& c : body.captures) all.push_back(late_view(c.outer));
-    GRAFT_TRY(state->runner->run(all.data()));
+    for (const capture& c : state->what.graph.captures) all.push_back(late_view(c.outer));
+    const bool once = now_->source->lowered.nodes[static_cast<std::size_t>(now_->source->late[late_at_])].domain == "graft";
+    call_lender lender(*this, state->what.graph.captures);
+    GRAFT_TRY(state->runner->run(all.data(), nullptr, 0, once ? &lender : nullptr));
     outputs.clear();
     for (std::size_t i = 0; i < body.outputs.size(); ++i) outputs.push_back(state->runner->output(i));
     return {};
@@ -36650,10 +37336,18 @@ struct onnx_context {
     std::int64_t nodes = 0;  ///< written out so far, bodies and calls included
     std::int64_t copied = 0; ///< bytes of tensors that could not be shared with the file
     int calls = 0;           ///< of functions, for fresh names
+    std::int64_t written_out = 0; ///< bytes that writing functions out has read again or copied
 
     onnx_context(const limits& l) : limit(l) {}
     GRAFT_COLD status fail(errc code, const std::string& what, const std::string& detail) const {
         return graft::fail(code, source.name + ": " + what, detail);
+    }
+    // A function is told once and called often, so what a call costs is charged to it: four times the file, and what limits allow.
+    status write_out(const std::string& place, std::size_t bytes) {
+        written_out = checked_add(written_out, static_cast<std::int64_t>(bytes));
+        if (written_out >= 0 && written_out / 4 <= static_cast<std::int64_t>(source.bytes.size) + limit.load_work / 64) return {};
+        return fail(errc::memory_budget, place,
+                    "written out, the functions of this file take too much (limits::load_work is " + std::to_string(limit.load_work) + ")");
     }
 };
 
@@ -36960,6 +37654,7 @@ struct onnx_function {
     wire_bytes name, domain, overload;
     std::vector<wire_bytes> inputs, outputs, attributes, defaults, nodes;
     std::vector<opset> opsets;
+    std::vector<attribute> default_values; ///< of `defaults`, once the first call has read them
     std::int64_t expanded = 0; ///< nodes once everything it calls is written out; -1 while that is being counted
 };
 
@@ -36994,7 +37689,7 @@ public:
     status read(const std::vector<wire_bytes>& parts);
     /// Fails where the graph with all calls written out has too many nodes, where functions call themselves, or call too deep.
     status check(const std::vector<wire_bytes>& nodes);
-    const onnx_function* find(const onnx_node& n) const noexcept {
+    onnx_function* find(const onnx_node& n) noexcept {
         const int i = index(n);
         return i < 0 ? nullptr : &list_[static_cast<std::size_t>(i)];
     }
@@ -37184,6 +37879,13 @@ inline status read_attribute(onnx_context& c, const std::string& place, wire_byt
     return {};
 }
 
+// What an attribute holds in memory of its own; a tensor of its own only where it was copied out of the file.
+inline std::size_t held_bytes(const attribute& a) noexcept {
+    std::size_t bytes = sizeof a + a.name.size() + a.string.size() + a.reals.size() * sizeof(float) + a.integers.size() * sizeof(std::int64_t);
+    for (const std::string& s : a.strings) bytes += sizeof s + s.size();
+    return bytes + (a.tensor.storage().allocated() ? a.tensor.bytes() : 0);
+}
+
 // An attribute that stands for one of the function's: a copy under its own name. False where the call gives none.
 inline bool bind_reference(const onnx_attribute& seen, const std::vector<attribute>& given, attribute& out) {
     for (const attribute& a : given) {
@@ -37221,6 +37923,9 @@ struct onnx_scope {
     std::vector<attribute> bound; ///< attributes that the call gave
     std::string prefix;           ///< of fresh names
 
+    /// Whether what is read here is inside of a function, and read again at each call.
+    bool called() const noexcept { return function || (parent && parent->called()); }
+
     bool define(std::string_view name, value_id id, int maker) {
         if (!names.insert(name, static_cast<int>(entries.size()))) return false;
         entries.push_back({id, maker});
@@ -37252,7 +37957,8 @@ private:
     status read_nodes(const std::vector<wire_bytes>& nodes, onnx_scope& scope);
     status read_attributes(const onnx_node& from, const std::string& place, onnx_scope& scope, std::vector<attribute>& out);
     status read_body(const std::vector<wire_bytes>& parts, onnx_scope& scope, const std::string& place, attribute& out);
-    status call(const onnx_function& f, node& caller, const std::string& place, onnx_scope& scope);
+    status call(onnx_function& f, node& caller, const std::string& place, onnx_scope& scope);
+    status read_defaults(onnx_function& f, const std::string& place);
     status copy_through(onnx_scope& inside, const onnx_function& f, node& caller);
     value_id resolve(onnx_scope& scope, std::string_view name);
     status new_value(onnx_scope& scope, std::string name, value_id& id);
@@ -37532,6 +38238,7 @@ inline value_id onnx_graph_reader::resolve(onnx_scope& scope, std::string_view n
 inline status onnx_graph_reader::read_nodes(const std::vector<wire_bytes>& nodes, onnx_scope& scope) {
     onnx_node from;
     graph& g = *scope.target;
+    const bool called = scope.called();
     scope.current = 0;
     for (const wire_bytes& part : nodes) {
         GRAFT_TRY(from.read(c_.source, part));
@@ -37542,6 +38249,12 @@ inline status onnx_graph_reader::read_nodes(const std::vector<wire_bytes>& nodes
         n.domain = from.domain.string();
         n.version = version(scope, n.domain);
         if (n.op_type.empty()) return c_.fail(errc::op_unsupported, place, "the node has no operator");
+        if (called) {
+            std::size_t names = from.name.size + from.op_type.size + from.domain.size + scope.prefix.size() * (1 + from.outputs.size());
+            for (const std::vector<wire_bytes>* list : {&from.inputs, &from.outputs})
+                for (const wire_bytes& name : *list) names += name.size + sizeof(value);
+            GRAFT_TRY(c_.write_out(place, sizeof n + names));
+        }
         for (const wire_bytes& name : from.inputs) {
             const value_id id = name.size ? resolve(scope, name.text()) : no_value;
             if (id == unresolved)
@@ -37553,7 +38266,7 @@ inline status onnx_graph_reader::read_nodes(const std::vector<wire_bytes>& nodes
         }
         for (const wire_bytes& name : from.outputs) n.outputs.push_back(name.size ? resolve(scope, name.text()) : no_value);
         GRAFT_TRY(read_attributes(from, place, scope, n.attributes));
-        if (const onnx_function* f = functions_.find(from))
+        if (onnx_function* f = functions_.find(from))
             GRAFT_TRY(call(*f, n, place, scope));
         else
             g.nodes.push_back(std::move(n));
@@ -37565,6 +38278,7 @@ inline status onnx_graph_reader::read_nodes(const std::vector<wire_bytes>& nodes
 inline status onnx_graph_reader::read_attributes(const onnx_node& from, const std::string& place, onnx_scope& scope,
                                                  std::vector<attribute>& out) {
     out.reserve(from.attributes.size());
+    const bool called = scope.called();
     for (const wire_bytes& part : from.attributes) {
         onnx_attribute seen;
         attribute a;
@@ -37580,6 +38294,7 @@ inline status onnx_graph_reader::read_attributes(const onnx_node& from, const st
                 return c_.fail(errc::op_attribute, place, "attribute '" + seen.name + "' refers to one of another type");
         } else if (a.kind == attribute_kind::graph)
             GRAFT_TRY(read_body(seen.graphs, scope, place, a));
+        if (called) GRAFT_TRY(c_.write_out(place, held_bytes(a)));
         out.push_back(std::move(a));
     }
     return {};
@@ -37598,8 +38313,20 @@ inline status onnx_graph_reader::read_body(const std::vector<wire_bytes>& parts,
     return read_graph(parts, inner);
 }
 
+inline status onnx_graph_reader::read_defaults(onnx_function& f, const std::string& place) {
+    for (const wire_bytes& part : f.defaults) {
+        onnx_attribute seen;
+        attribute a;
+        GRAFT_TRY(read_attribute(c_, place, part, seen, a));
+        if (a.kind == attribute_kind::graph || seen.reference.size)
+            return c_.fail(errc::op_unsupported, place, "this kind of default attribute of a function is not supported");
+        f.default_values.push_back(std::move(a));
+    }
+    return {};
+}
+
 // Writes a function out in place of the node that calls it.
-inline status onnx_graph_reader::call(const onnx_function& f, node& caller, const std::string& place, onnx_scope& scope) {
+inline status onnx_graph_reader::call(onnx_function& f, node& caller, const std::string& place, onnx_scope& scope) {
     onnx_scope inside;
     inside.target = scope.target;
     inside.owner = scope.owner;
@@ -37621,16 +38348,17 @@ inline status onnx_graph_reader::call(const onnx_function& f, node& caller, cons
         }
         if (!declared) return c_.fail(errc::op_attribute, place, "the function has no attribute '" + a.name + "'");
     }
-    for (const wire_bytes& part : f.defaults) {
-        onnx_attribute seen;
-        attribute a;
-        GRAFT_TRY(read_attribute(c_, place, part, seen, a));
-        if (a.kind == attribute_kind::graph || seen.reference.size)
-            return c_.fail(errc::op_unsupported, place, "this kind of default attribute of a function is not supported");
+    if (f.default_values.empty()) GRAFT_TRY(read_defaults(f, place));
+    std::size_t copied = (f.inputs.size() + f.outputs.size()) * sizeof(value) + caller.attributes.size() * (f.attributes.size() + f.defaults.size());
+    for (const attribute& a : inside.bound) copied += held_bytes(a);
+    for (const attribute& a : f.default_values) {
         bool given = false;
         for (const attribute& b : caller.attributes) given |= b.name == a.name;
-        if (!given) inside.bound.push_back(std::move(a));
+        if (given) continue;
+        copied += held_bytes(a);
+        inside.bound.push_back(a);
     }
+    GRAFT_TRY(c_.write_out(place, copied));
     for (std::size_t i = 0; i < f.inputs.size(); ++i)
         if (!inside.define(f.inputs[i].text(), i < caller.inputs.size() ? caller.inputs[i] : no_value, -1))
             return c_.fail(errc::graph_duplicate, place, "two inputs of the function have one name");
@@ -39221,6 +39949,8 @@ namespace detail {
 
 struct model_state {
     graft::graph source;                     // as loaded
+    std::shared_ptr<memory_budget> budget;   // of what it keeps; a session's counts beside it
+    memory_charge charge;                    // of the source's constants
     executable folded, replaced;             // defaults as constants; and the graph for callers that replace a default
     std::vector<value_info> inputs, outputs;
 };
@@ -39247,6 +39977,19 @@ inline result<graph> opened_where_possible(graph g, const limits& limit) {
     if (opened.ok()) return opened;
     if (opened.error().code() == errc::memory_oom) return opened;
     return g;
+}
+
+// Bytes of the constants of a graph and its bodies that were allocated for it, rather than lie in a file that is mapped.
+inline std::int64_t allocated_bytes(const graph& g) {
+    std::int64_t bytes = 0;
+    const auto add = [&bytes](const tensor& t) { bytes += t.storage().allocated() ? static_cast<std::int64_t>(t.storage().bytes()) : 0; };
+    for (const value& v : g.values) add(v.constant);
+    for (const node& n : g.nodes)
+        for (const attribute& a : n.attributes) {
+            add(a.tensor);
+            if (a.graph) bytes += allocated_bytes(*a.graph);
+        }
+    return bytes;
 }
 
 inline value_info describe(const graph& g, value_id id) {
@@ -39312,8 +40055,7 @@ GRAFT_INLINE result<model::memory_use> model::memory(const std::vector<value_inf
     memory_use use;
     use.arena = p->arena_bytes;
     use.constants = p->constant_bytes;
-    for (const slot& s : p->outputs)
-        if (s.kind != slot_kind::none) use.outputs += std::max<std::int64_t>(0, bytes_of(s.prototype.type, s.prototype.extents));
+    use.outputs = output_bytes(*p);
     use.multiply_adds = p->multiply_adds;
     use.device = p->device_arena_bytes + (p->loaded ? p->loaded->constant_bytes() : 0);
     return use;
@@ -39334,7 +40076,11 @@ GRAFT_INLINE result<std::vector<placement>> model::placements(const std::vector<
     }
     for (int i : p->late) {
         const node& n = p->lowered.nodes[static_cast<std::size_t>(i)];
-        all.push_back({n.name, n.op_type, "cpu", "reference", detail::late_reason(n)});
+        const graft::graph* called = n.domain == "graft" ? n.find("body")->graph.get() : nullptr;
+        if (!called)
+            all.push_back({n.name, n.op_type, "cpu", "reference", detail::late_reason(n)});
+        else
+            for (const node& inner : called->nodes) all.push_back({inner.name, inner.op_type, device(), "", "planned when a run knows the shapes of its inputs"});
     }
     return all;
 }
@@ -39391,6 +40137,9 @@ GRAFT_INLINE result<model> load_graph(graph g, const load_options& options, cons
     for (value_id id : g.inputs) state->inputs.push_back(detail::describe(g, id));
     for (value_id id : g.outputs) state->outputs.push_back(detail::describe(g, id));
     state->source = std::move(g);
+    state->budget = std::make_shared<memory_budget>(options.limits.memory_bytes);
+    if (!state->charge.take(state->budget, detail::allocated_bytes(state->source)))
+        return fail(errc::memory_budget, state->source.name, "the tensors of the model take more than the limit of " + std::to_string(options.limits.memory_bytes) + " bytes");
     auto packed = std::make_shared<pack_cache>();
     bool has_defaults = false;
     for (const value_info& i : state->inputs) has_defaults |= i.has_default;
@@ -39400,6 +40149,7 @@ GRAFT_INLINE result<model> load_graph(graph g, const load_options& options, cons
         e->reference = options.reference;
         e->seed = options.seed;
         e->packed = packed;
+        e->budget = state->budget;
         e->on = on;
         e->strict_placement = options.strict_placement;
         for (const value_info& o : state->outputs)
@@ -39410,7 +40160,7 @@ GRAFT_INLINE result<model> load_graph(graph g, const load_options& options, cons
     graft::graph runnable = state->source;
     if (options.operators.size) detail::set_apart(runnable, options.operators);
     if (has_defaults) state->replaced.graph = runnable;
-    GRAFT_TRY_ASSIGN(state->folded.graph, specialize(std::move(runnable), nullptr, {options.limits, serial, nullptr, options.seed}));
+    GRAFT_TRY_ASSIGN(state->folded.graph, specialize(std::move(runnable), nullptr, {options.limits, serial, nullptr, options.seed, state->budget}));
     // Where every input shape is known, what is wrong with the graph can be told now rather than at the first run.
     bool known = true;
     for (const value_info& i : state->inputs) known &= i.has_default || (i.has_shape && i.extents.known());
@@ -39471,8 +40221,9 @@ GRAFT_INLINE session::session(const model& m, const session_options& options) : 
     state_->model = m.state_;
     if (!options.pool) state_->own_pool = std::make_unique<pool_executor>(options.threads);
     state_->pool = options.pool ? options.pool : state_->own_pool.get();
-    state_->folded = std::make_unique<detail::context>(m.state_->folded, *state_->pool);
-    state_->replaced = std::make_unique<detail::context>(m.state_->replaced, *state_->pool);
+    const auto budget = std::make_shared<memory_budget>(m.state_->budget->limit(), m.state_->budget);
+    state_->folded = std::make_unique<detail::context>(m.state_->folded, *state_->pool, nullptr, budget);
+    state_->replaced = std::make_unique<detail::context>(m.state_->replaced, *state_->pool, nullptr, budget);
     state_->inputs.resize(m.state_->inputs.size());
     state_->views.resize(m.state_->inputs.size());
 }

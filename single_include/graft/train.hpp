@@ -18779,11 +18779,11 @@ private:
             // Frozen, and yet on the way of a gradient: packed once.
             const tensor source = at(weight).constant;
             const std::string key = cpu::conv_grad_input_pack_key(level_, p, choice);
-            tensor data = with_.packed ? with_.packed->find(source.raw(), key) : tensor();
+            tensor data = with_.packed ? with_.packed->find(source, key) : tensor();
             if (!data) {
                 buffer scratch;
-                GRAFT_TRY_ASSIGN(data, tensor::make(dtype::uint8, {choice.packed_bytes}));
-                if (choice.pack_workspace_bytes) GRAFT_TRY_ASSIGN(scratch, buffer::allocate(static_cast<std::size_t>(choice.pack_workspace_bytes)));
+                GRAFT_TRY_ASSIGN(data, tensor::make(dtype::uint8, {choice.packed_bytes}, with_.budget));
+                if (choice.pack_workspace_bytes) GRAFT_TRY_ASSIGN(scratch, buffer::allocate(static_cast<std::size_t>(choice.pack_workspace_bytes), with_.budget));
                 cpu::pack_conv_grad_input_weights(level_, p, choice, source.data<float>(), data.raw(), scratch.data(), with_.pool);
                 if (with_.packed) with_.packed->add(source, key, data);
             }
@@ -18882,7 +18882,7 @@ inline status lower_training_for_cpu(graph& g, const lowering& with) {
     cpu::isa level = cpu::isa::baseline;
     GRAFT_TRY_ASSIGN(level, cpu::active_isa());
     GRAFT_TRY(detail::widener(g, with).run());
-    detail::fuser(g).run();
+    detail::fuser(g, with).run();
     detail::training_fuser(g).run();
     GRAFT_TRY(detail::training_layouter(g, with, level).run());
     drop_unread(g);

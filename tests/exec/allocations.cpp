@@ -82,6 +82,27 @@ TEST_CASE("a planned shape of the demo's model and of built networks runs withou
     }
 }
 
+TEST_CASE("shapes that come in turn run without an allocation once each was seen") {
+    graft::model m = graft::load(nets::residual_net(1));
+    nets::numbers random{7};
+    std::vector<graft::tensor> pictures;
+    for (const graft::shape& s : {graft::shape{2, 3, 24, 17}, graft::shape{1, 3, 8, 8}, graft::shape{3, 3, 16, 9}}) pictures.push_back(nets::random_tensor(s, random));
+    graft::session session(m, {2, nullptr});
+    const auto round = [&] {
+        bool ok = true;
+        for (const graft::tensor& p : pictures) ok &= session.set_input(0, p).ok() && session.run().ok();
+        return ok;
+    };
+    for (int i = 0; i < 3; ++i) REQUIRE(round());
+    allocations = 0;
+    counting = true;
+    bool ok = true;
+    for (int i = 0; i < 5; ++i) ok &= round();
+    counting = false;
+    CHECK(ok);
+    CHECK(allocations == 0);
+}
+
 TEST_CASE("reference kernels of common operators run without an allocation too") {
     graft::load_options options;
     options.reference = true;

@@ -3,6 +3,7 @@
 
 #include "../plan/plan.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -23,29 +24,63 @@ public:
     bool strict_placement = false;
     std::vector<dtype> declared;    // the types that a file gives its outputs; undefined: any
 
+    std::shared_ptr<memory_budget> budget;  // of what its plans keep; null: nothing is counted
+    int nesting = 0;                // bodies that this is the body of
+
+    // The plan for inputs of these types and shapes. Threads that ask for others meanwhile do not wait.
     result<std::shared_ptr<const plan>> plan_for(const tensor_view* inputs, executor& pool) const {
-        std::lock_guard<std::mutex> guard(lock_);
-        for (std::size_t i = 0; i < plans_.size(); ++i)
-            if (fits(*plans_[i], inputs)) {
-                std::shared_ptr<const plan> found = plans_[i];
-                plans_.erase(plans_.begin() + static_cast<std::ptrdiff_t>(i));
-                plans_.push_back(found);
-                return found;
+        const std::shared_ptr<planned> entry = entry_for(inputs);
+        std::lock_guard<std::mutex> guard(entry->making);
+        if (!entry->made) {
+            auto made = make(inputs, pool);
+            if (!made.ok()) {
+                forget(entry);
+                return made.take_status();
             }
-        std::shared_ptr<const plan> made;
-        GRAFT_TRY_ASSIGN(made, make_plan(graph, inputs, {limit, pool, backends.data(), static_cast<int>(backends.size()), exact, reference, seed, packed.get(), on, strict_placement}));
-        GRAFT_TRY(check_declared(*made));
-        if (plans_.size() >= 16) plans_.erase(plans_.begin());
-        plans_.push_back(made);
-        return made;
+            entry->made = std::move(made).value();
+        }
+        return entry->made;
     }
-    static bool fits(const plan& p, const tensor_view* inputs) {
-        for (std::size_t i = 0; i < p.inputs.size(); ++i)
-            if (p.inputs[i].type != inputs[i].type || p.inputs[i].extents != inputs[i].extents) return false;
+    static bool fits(const std::vector<tensor_view>& known, const tensor_view* inputs) {
+        for (std::size_t i = 0; i < known.size(); ++i)
+            if (known[i].type != inputs[i].type || known[i].extents != inputs[i].extents) return false;
         return true;
     }
 
 private:
+    // A plan, or the place of one that a thread makes while it holds `making`.
+    struct planned {
+        std::vector<tensor_view> inputs;
+        std::mutex making;
+        std::shared_ptr<const plan> made;
+    };
+
+    std::shared_ptr<planned> entry_for(const tensor_view* inputs) const {
+        std::lock_guard<std::mutex> guard(lock_);
+        const auto found = std::find_if(plans_.begin(), plans_.end(), [&](const auto& p) { return fits(p->inputs, inputs); });
+        std::shared_ptr<planned> entry;
+        if (found != plans_.end()) {
+            entry = *found;
+            plans_.erase(found);
+        } else {
+            entry = std::make_shared<planned>();
+            for (std::size_t i = 0; i < graph.inputs.size(); ++i) entry->inputs.push_back({inputs[i].type, inputs[i].extents, nullptr});
+            if (plans_.size() >= most_plans) plans_.erase(plans_.begin());
+        }
+        plans_.push_back(entry);
+        return entry;
+    }
+    void forget(const std::shared_ptr<planned>& entry) const {
+        std::lock_guard<std::mutex> guard(lock_);
+        plans_.erase(std::remove(plans_.begin(), plans_.end(), entry), plans_.end());
+    }
+    result<std::shared_ptr<const plan>> make(const tensor_view* inputs, executor& pool) const {
+        std::shared_ptr<const plan> made;
+        GRAFT_TRY_ASSIGN(made, make_plan(graph, inputs, {limit, pool, backends.data(), static_cast<int>(backends.size()), exact, reference, seed, packed.get(), on, strict_placement, nesting, budget}));
+        GRAFT_TRY(check_declared(*made));
+        return made;
+    }
+
     // Callers take memory by the type that they were told.
     status check_declared(const plan& p) const {
         for (std::size_t i = 0; i < declared.size() && i < p.outputs.size(); ++i) {
@@ -57,55 +92,58 @@ private:
         return {};
     }
 
+    static constexpr std::size_t most_plans = 16;
     mutable std::mutex lock_;
-    mutable std::vector<std::shared_ptr<const plan>> plans_;
+    mutable std::vector<std::shared_ptr<planned>> plans_;  // the last one asked for at the end
+};
+
+// Who lends a run its inputs, and may want their memory back before the run has ended.
+class input_lender {
+public:
+    inline virtual ~input_lender() {}
+    // Nobody in the run reads that input any more.
+    inline virtual void read_last(std::size_t input) = 0;
 };
 
 // The memory of one caller. Not for two threads at once.
 class context final : public subgraph_runner, private host_addresses {
 public:
-    // `state`: where the device keeps what it changes in place; null where nothing is.
-    context(const executable& what, executor& pool, device_state* state = nullptr) : what_(what), pool_(&pool), state_(state) {}
+    // `state`: where the device keeps what it changes in place; null where nothing is. `budget`: what all memory of its runs counts against.
+    context(const executable& what, executor& pool, device_state* state = nullptr, std::shared_ptr<memory_budget> budget = nullptr)
+        : what_(what), pool_(&pool), state_(state), budget_(std::move(budget)) {}
     // Later runs are spread by this executor; the one before need not live any more.
     void use(executor& pool) {
-        if (pool_ != &pool) bodies_.clear();  // they have contexts of their own
+        if (pool_ != &pool)
+            for (const auto& p : ready_) p->bodies.clear();  // they have contexts of their own
         pool_ = &pool;
     }
 
     // One view an input of the graph, in its order; the memory is only read, and only during the call. `next`: where input `coming` of
     // the next run lies, if it is there by now and of the same shape; it may be read until that run has ended.
-    status run(const tensor_view* inputs, const void* next = nullptr, std::int64_t coming = 0) {
-        if (!plan_ || !executable::fits(*plan_, inputs)) {
-            // Where this fails there is no plan, so that the next run begins anew.
-            plan_.reset();
-            std::shared_ptr<const plan> found;
-            GRAFT_TRY_ASSIGN(found, what_.plan_for(inputs, *pool_));
-            GRAFT_TRY(prepare(found));
-            plan_ = std::move(found);
-        }
+    status run(const tensor_view* inputs, const void* next = nullptr, std::int64_t coming = 0, input_lender* lender = nullptr) {
+        lender_ = lender;
+        if (!now_ || !executable::fits(now_->source->inputs, inputs)) GRAFT_TRY(take_up(inputs));
         inputs_ = inputs;
         GRAFT_TRY(prepare_outputs());
-        if (on_device_ && next) GRAFT_TRY(on_device_->expect(coming, next));
-        if (host_states_.empty()) return run_steps();
+        if (now_->on_device && next) GRAFT_TRY(now_->on_device->expect(coming, next));
+        if (now_->host_states.empty()) return run_steps();
         // State that this plan has on the host may have been changed on the device by another.
-        for (const state_pair& s : host_states_) GRAFT_TRY(state_->read_back(inputs_[s.input].data));
+        for (const state_pair& s : now_->host_states) GRAFT_TRY(state_->read_back(inputs_[s.input].data));
         status done = run_steps();
-        for (const state_pair& s : host_states_)
+        for (const state_pair& s : now_->host_states)
             if (s.output >= 0) state_->host_changed(inputs_[s.input].data);
         return done;
     }
     // Output i of the last run; holding on to it makes the next run allocate another.
-    const tensor& output(std::size_t i) const { return i < outputs_.size() ? outputs_[i] : nothing_; }
-    const std::shared_ptr<const plan>& current() const { return plan_; }
+    const tensor& output(std::size_t i) const { return now_ && i < now_->outputs.size() ? now_->outputs[i] : nothing_; }
+    std::shared_ptr<const plan> current() const { return now_ ? now_->source : nullptr; }
     // Gives the memory back; the next run allocates anew.
     void trim() {
+        now_ = nullptr;
+        ready_.clear();
         arena_ = buffer();
-        on_device_.reset();
         scratch_.kept.clear();
-        outputs_.clear();
         late_.clear();
-        plan_.reset();
-        bodies_.clear();
     }
 
     status run(const graft::graph& body, const tensor_view* inputs, int count, std::vector<tensor>& outputs) override;
@@ -116,9 +154,94 @@ private:
         executable what;
         std::unique_ptr<context> runner;
     };
+    // A `Call` runs its body once, so what the body has read for the last time may go, if nobody reads it behind the call.
+    struct call_lender final : input_lender {
+        context& caller;
+        const std::vector<capture>& captures;
+        call_lender(context& c, const std::vector<capture>& given) : caller(c), captures(given) {}
+        void read_last(std::size_t input) override {
+            const plan& p = *caller.now_->source;
+            const value_id id = captures[input].outer;
+            const slot& read = p.value_slots[static_cast<std::size_t>(id)];
+            for (value_id going : p.read_last[caller.late_at_ + 1]) {
+                const slot& s = p.value_slots[static_cast<std::size_t>(going)];
+                if (going == id || (s.kind == slot_kind::input && read.kind == s.kind && read.index == s.index)) caller.let_go(going);
+            }
+        }
+    };
+    // What it keeps of a plan for when the same shapes come again. The arena and the scratch memory are those of all plans.
+    struct prepared {
+        std::shared_ptr<const plan> source;
+        std::unique_ptr<device_context> on_device;
+        std::vector<state_pair> host_states;  // where there is a device that keeps state: what this plan has on the host
+        std::vector<tensor> outputs;
+        memory_charge charge;  // of the outputs; what a caller still holds of earlier ones is the caller's
+        std::vector<std::unique_ptr<body_state>> bodies;
+    };
+    static constexpr std::size_t most_ready = 4;
+
+    // Makes the plan for these inputs the one at work: as it was kept, or anew. Where that fails none is.
+    status take_up(const tensor_view* inputs) {
+        now_ = nullptr;
+        const auto kept = std::find_if(ready_.begin(), ready_.end(), [&](const auto& p) { return executable::fits(p->source->inputs, inputs); });
+        if (kept != ready_.end()) {
+            std::rotate(kept, kept + 1, ready_.end());
+            now_ = ready_.back().get();
+            return {};
+        }
+        std::shared_ptr<const plan> found;
+        GRAFT_TRY_ASSIGN(found, what_.plan_for(inputs, *pool_));
+        if (ready_.size() >= most_ready) ready_.erase(ready_.begin());
+        auto made = prepare(found);
+        // Shapes that were run before give way.
+        while (!made.ok() && !ready_.empty() && (made.error().code() == errc::memory_budget || made.error().code() == errc::memory_oom)) {
+            ready_.erase(ready_.begin());
+            made = prepare(found);
+        }
+        if (!made.ok()) return made.take_status();
+        ready_.push_back(std::move(made).value());
+        now_ = ready_.back().get();
+        return {};
+    }
+
+    // An arena large enough for this plan and those before it, which are forgotten where it cannot be had. Contexts of a device know where
+    // the arena before it lay.
+    status hold_arena(const plan& p) {
+        const auto bytes = static_cast<std::size_t>(p.arena_bytes);
+        if (arena_.bytes() >= bytes) return {};
+        std::vector<std::unique_ptr<prepared>> before;
+        before.swap(ready_);
+        arena_ = buffer();
+        auto made = buffer::allocate(bytes, budget_);
+        if (!made.ok()) {
+            before.clear();
+            GRAFT_TRY_ASSIGN(made, buffer::allocate(bytes, budget_));
+        }
+        arena_ = std::move(made).value();
+        before.erase(std::remove_if(before.begin(), before.end(), [](const auto& r) { return r->on_device != nullptr; }), before.end());
+        before.swap(ready_);
+        return {};
+    }
+
+    result<std::unique_ptr<prepared>> prepare(const std::shared_ptr<const plan>& source) {
+        const plan& p = *source;
+        auto made = std::make_unique<prepared>();
+        made->source = source;
+        GRAFT_TRY(hold_arena(p));
+        if (p.loaded) GRAFT_TRY_ASSIGN(made->on_device, p.on->make_context(source, state_));
+        if (!made->charge.take(budget_, output_bytes(p)))
+            return fail(errc::memory_budget, p.lowered.name, "its outputs of " + std::to_string(output_bytes(p)) + " bytes more are over the limit of " + std::to_string(budget_->limit()));
+        for (const state_pair& s : p.lowered.states)
+            if (state_ && !p.lowered.values[static_cast<std::size_t>(p.lowered.inputs[static_cast<std::size_t>(s.input)])].on_device) made->host_states.push_back(s);
+        std::size_t most = in_.size();
+        for (const step& s : p.steps) most = std::max(most, std::max(s.in.size(), s.out.size()));
+        in_.resize(most);
+        out_.resize(most);
+        return made;
+    }
 
     status run_steps() {
-        const std::vector<step>& steps = plan_->steps;
+        const std::vector<step>& steps = now_->source->steps;
         for (std::size_t i = 0, end = 0; i < steps.size(); i = end) {
             end = i + 1;
             if (!steps[i].on_device) {
@@ -126,38 +249,27 @@ private:
                 continue;
             }
             while (end < steps.size() && steps[end].on_device) ++end;
-            GRAFT_TRY(on_device_->run(static_cast<int>(i), static_cast<int>(end), *this, *pool_));
+            GRAFT_TRY(now_->on_device->run(static_cast<int>(i), static_cast<int>(end), *this, *pool_));
         }
-        for (int i : plan_->late) GRAFT_TRY(run_late(plan_->lowered.nodes[static_cast<std::size_t>(i)]));
-        return finish_outputs();
-    }
-
-    status prepare(const std::shared_ptr<const plan>& next) {
-        const plan& p = *next;
-        on_device_.reset();
-        if (p.loaded) GRAFT_TRY_ASSIGN(on_device_, p.on->make_context(next, state_));
-        arena_ = buffer();
-        scratch_.kept.clear();
-        bodies_.clear();  // a plan brings bodies of its own
-        if (p.arena_bytes) GRAFT_TRY_ASSIGN(arena_, buffer::allocate(static_cast<std::size_t>(p.arena_bytes)));
-        host_states_.clear();
-        for (const state_pair& s : p.lowered.states)
-            if (state_ && !p.lowered.values[static_cast<std::size_t>(p.lowered.inputs[static_cast<std::size_t>(s.input)])].on_device) host_states_.push_back(s);
-        std::size_t most = 1;
-        for (const step& s : p.steps) most = std::max(most, std::max(s.in.size(), s.out.size()));
-        in_.assign(most, tensor_view{});
-        out_.assign(most, tensor_view{});
-        late_.assign(p.late.empty() ? 0 : p.lowered.values.size(), tensor());
-        return {};
+        status late = run_late_nodes();
+        if (late.ok()) late = finish_outputs();
+        for (tensor& t : late_) t = tensor();
+        return late;
     }
 
     status prepare_outputs() {
-        outputs_.resize(plan_->outputs.size());
-        for (std::size_t i = 0; i < outputs_.size(); ++i) {
-            const slot& s = plan_->outputs[i];
-            if (s.kind == slot_kind::none || plan_->state_of[i] >= 0) continue;
-            if (outputs_[i] && outputs_[i].type() == s.prototype.type && outputs_[i].shape() == s.prototype.extents && outputs_[i].storage().unique()) continue;
-            GRAFT_TRY_ASSIGN(outputs_[i], tensor::make(s.prototype.type, s.prototype.extents));
+        std::vector<tensor>& outputs = now_->outputs;
+        const plan& p = *now_->source;
+        outputs.resize(p.outputs.size());
+        for (std::size_t i = 0; i < outputs.size(); ++i) {
+            const slot& s = p.outputs[i];
+            if (p.state_of[i] >= 0) continue;
+            // A late one is let go of, so that who makes it can use its memory again.
+            if (s.kind == slot_kind::none) outputs[i] = tensor();
+            if (s.kind == slot_kind::none) continue;
+            if (outputs[i] && outputs[i].type() == s.prototype.type && outputs[i].shape() == s.prototype.extents && outputs[i].storage().unique()) continue;
+            outputs[i] = tensor();
+            GRAFT_TRY_ASSIGN(outputs[i], tensor::make(s.prototype.type, s.prototype.extents));
         }
         return {};
     }
@@ -166,8 +278,8 @@ private:
         switch (s.kind) {
         case slot_kind::arena: return arena_.data() + s.index;
         case slot_kind::input: return inputs_[s.index].data;
-        case slot_kind::output: return outputs_[static_cast<std::size_t>(s.index)].raw();
-        case slot_kind::constant: return plan_->lowered.values[static_cast<std::size_t>(s.index)].constant.raw();
+        case slot_kind::output: return now_->outputs[static_cast<std::size_t>(s.index)].raw();
+        case slot_kind::constant: return now_->source->lowered.values[static_cast<std::size_t>(s.index)].constant.raw();
         case slot_kind::none: break;
         }
         return nullptr;
@@ -175,7 +287,7 @@ private:
     tensor_view resolve(const slot& s) const { return {s.prototype.type, s.prototype.extents, address(s)}; }
 
     status run_step(const step& s) {
-        const node& n = plan_->lowered.nodes[static_cast<std::size_t>(s.node)];
+        const node& n = now_->source->lowered.nodes[static_cast<std::size_t>(s.node)];
         for (std::size_t i = 0; i < s.in.size(); ++i) in_[i] = resolve(s.in[i]);
         for (std::size_t i = 0; i < s.out.size(); ++i) out_[i] = resolve(s.out[i]);
         const int inputs = static_cast<int>(s.in.size()), outputs = static_cast<int>(s.out.size());
@@ -183,16 +295,34 @@ private:
             s.kernel->run({in_.data(), inputs, out_.data(), outputs, s.choice, arena_.data() + s.workspace_offset, *pool_, s.level});
             return {};
         }
-        run_context c{{n, in_.data(), inputs, out_.data(), outputs, what_.limit}, *pool_, this, nullptr, s.seed, &scratch_};
+        run_context c{{n, in_.data(), inputs, out_.data(), outputs, what_.limit}, *pool_, this, nullptr, s.seed, &scratch_, budget_};
         return n.op->run(c);
     }
 
     tensor_view late_view(value_id id) const {
         if (id == no_value) return {};
-        if (late_[static_cast<std::size_t>(id)]) return view(late_[static_cast<std::size_t>(id)]);
-        return resolve(plan_->value_slots[static_cast<std::size_t>(id)]);
+        const auto at = static_cast<std::size_t>(id);
+        if (at < late_.size() && late_[at]) return view(late_[at]);
+        return resolve(now_->source->value_slots[at]);
     }
 
+    status run_late_nodes() {
+        const plan& p = *now_->source;
+        if (p.late.empty()) return {};
+        late_.resize(p.lowered.values.size());
+        for (value_id id : p.read_last[0]) let_go(id);
+        for (late_at_ = 0; late_at_ < p.late.size(); ++late_at_) {
+            GRAFT_TRY(run_late(p.lowered.nodes[static_cast<std::size_t>(p.late[late_at_])]));
+            for (value_id id : p.read_last[late_at_ + 1]) let_go(id);
+        }
+        return {};
+    }
+    // Gives back what is read no more, here or to whom it belongs.
+    void let_go(value_id id) {
+        const slot& s = now_->source->value_slots[static_cast<std::size_t>(id)];
+        if (s.kind == slot_kind::input && lender_) lender_->read_last(static_cast<std::size_t>(s.index));
+        if (s.kind == slot_kind::none) late_[static_cast<std::size_t>(id)] = tensor();
+    }
     status run_late(const node& n) {
         if (!n.op->run) return fail(errc::op_unsupported, place(n), "this build does not hold the operator; GRAFT_OPS leaves it out");
         std::vector<value_id> ids = n.inputs;
@@ -200,54 +330,57 @@ private:
         std::vector<tensor_view> in;
         for (value_id id : ids) in.push_back(late_view(id));
         std::vector<tensor> made;
-        GRAFT_TRY(evaluate(n, in.data(), static_cast<int>(n.inputs.size()), made, {what_.limit, *pool_, this, seed_of(plan_->lowered, n, what_.seed)}));
+        GRAFT_TRY(evaluate(n, in.data(), static_cast<int>(n.inputs.size()), made, {what_.limit, *pool_, this, seed_of(now_->source->lowered, n, what_.seed), budget_}));
         for (std::size_t i = 0; i < made.size(); ++i)
             if (n.outputs[i] != no_value) late_[static_cast<std::size_t>(n.outputs[i])] = std::move(made[i]);
         return {};
     }
 
     status finish_outputs() {
-        for (std::size_t i = 0; i < outputs_.size(); ++i) {
-            const slot& s = plan_->outputs[i];
-            const value_id id = plan_->lowered.outputs[i];
-            if (plan_->state_of[i] >= 0) continue;
-            if (s.kind == slot_kind::none || (!late_.empty() && late_[static_cast<std::size_t>(id)])) {
-                outputs_[i] = late_.empty() ? tensor() : late_[static_cast<std::size_t>(id)];
-                if (!outputs_[i]) return fail(errc::graph_no_output, plan_->lowered.values[static_cast<std::size_t>(id)].name, "this output was never made");
-            } else if ((s.kind != slot_kind::output || s.index != static_cast<std::int64_t>(i)) && outputs_[i].bytes())
-                std::memcpy(outputs_[i].raw(), address(s), outputs_[i].bytes());
+        const plan& p = *now_->source;
+        for (std::size_t i = 0; i < p.outputs.size(); ++i) {
+            tensor& out = now_->outputs[i];
+            const slot& s = p.outputs[i];
+            const auto id = static_cast<std::size_t>(p.lowered.outputs[i]);
+            if (p.state_of[i] >= 0) continue;
+            if (s.kind == slot_kind::none) {
+                if (id < late_.size()) out = late_[id];
+                if (!out) return fail(errc::graph_no_output, p.lowered.values[id].name, "this output was never made");
+            } else if ((s.kind != slot_kind::output || s.index != static_cast<std::int64_t>(i)) && out.bytes())
+                std::memcpy(out.raw(), address(s), out.bytes());
         }
-        for (tensor& t : late_) t = tensor();
         return {};
     }
 
     const executable& what_;
     executor* pool_;
     device_state* state_;
-    std::shared_ptr<const plan> plan_;
-    std::unique_ptr<device_context> on_device_;
-    std::vector<state_pair> host_states_;  // where there is a device that keeps state: what this plan has on the host
+    std::shared_ptr<memory_budget> budget_;
+    std::vector<std::unique_ptr<prepared>> ready_;  // the last one used at the end
+    prepared* now_ = nullptr;
     buffer arena_;
     scratch_store scratch_;
     const tensor_view* inputs_ = nullptr;
-    std::vector<tensor> outputs_, late_;
+    input_lender* lender_ = nullptr;  // of the run at work
+    std::vector<tensor> late_;
+    std::size_t late_at_ = 0;         // the late node at work
     tensor nothing_;
     std::vector<tensor_view> in_, out_;
-    std::vector<std::unique_ptr<body_state>> bodies_;
 };
 
 // A body becomes an executable of its own whose inputs are followed by what it captures.
 inline status context::run(const graft::graph& body, const tensor_view* inputs, int count, std::vector<tensor>& outputs) {
     body_state* state = nullptr;
-    for (const auto& b : bodies_)
+    for (const auto& b : now_->bodies)
         if (b->source == &body) state = b.get();
     if (!state) {
-        bodies_.push_back(std::make_unique<body_state>());
-        state = bodies_.back().get();
+        now_->bodies.push_back(std::make_unique<body_state>());
+        state = now_->bodies.back().get();
         state->source = &body;
         executable& e = state->what;
         e.graph = body;
-        for (const capture& c : body.captures) e.graph.inputs.push_back(c.inner);
+        bind_constants(e.graph, now_->source->lowered.values);
+        for (const capture& c : e.graph.captures) e.graph.inputs.push_back(c.inner);
         e.limit = what_.limit;
         e.exact = what_.exact;
         e.reference = what_.reference;
@@ -256,13 +389,17 @@ inline status context::run(const graft::graph& body, const tensor_view* inputs, 
         e.packed = what_.packed;
         e.on = what_.on;
         e.strict_placement = what_.strict_placement;
-        state->runner = std::make_unique<context>(e, *pool_);
+        e.budget = what_.budget;
+        e.nesting = what_.nesting + 1;
+        state->runner = std::make_unique<context>(e, *pool_, nullptr, budget_);
     }
-    if (static_cast<std::size_t>(count) + body.captures.size() != state->what.graph.inputs.size())
+    if (static_cast<std::size_t>(count) + state->what.graph.captures.size() != state->what.graph.inputs.size())
         return fail(errc::op_attribute, body.name, "the body takes another number of inputs than it is given");
     std::vector<tensor_view> all(inputs, inputs + count);
-    for (const capture& c : body.captures) all.push_back(late_view(c.outer));
-    GRAFT_TRY(state->runner->run(all.data()));
+    for (const capture& c : state->what.graph.captures) all.push_back(late_view(c.outer));
+    const bool once = now_->source->lowered.nodes[static_cast<std::size_t>(now_->source->late[late_at_])].domain == "graft";
+    call_lender lender(*this, state->what.graph.captures);
+    GRAFT_TRY(state->runner->run(all.data(), nullptr, 0, once ? &lender : nullptr));
     outputs.clear();
     for (std::size_t i = 0; i < body.outputs.size(); ++i) outputs.push_back(state->runner->output(i));
     return {};

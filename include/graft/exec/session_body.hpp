@@ -16,6 +16,8 @@ namespace detail {
 
 struct model_state {
     graft::graph source;                     // as loaded
+    std::shared_ptr<memory_budget> budget;   // of what it keeps; a session's counts beside it
+    memory_charge charge;                    // of the source's constants
     executable folded, replaced;             // defaults as constants; and the graph for callers that replace a default
     std::vector<value_info> inputs, outputs;
 };
@@ -42,6 +44,19 @@ inline result<graph> opened_where_possible(graph g, const limits& limit) {
     if (opened.ok()) return opened;
     if (opened.error().code() == errc::memory_oom) return opened;
     return g;
+}
+
+// Bytes of the constants of a graph and its bodies that were allocated for it, rather than lie in a file that is mapped.
+inline std::int64_t allocated_bytes(const graph& g) {
+    std::int64_t bytes = 0;
+    const auto add = [&bytes](const tensor& t) { bytes += t.storage().allocated() ? static_cast<std::int64_t>(t.storage().bytes()) : 0; };
+    for (const value& v : g.values) add(v.constant);
+    for (const node& n : g.nodes)
+        for (const attribute& a : n.attributes) {
+            add(a.tensor);
+            if (a.graph) bytes += allocated_bytes(*a.graph);
+        }
+    return bytes;
 }
 
 inline value_info describe(const graph& g, value_id id) {
@@ -107,8 +122,7 @@ GRAFT_INLINE result<model::memory_use> model::memory(const std::vector<value_inf
     memory_use use;
     use.arena = p->arena_bytes;
     use.constants = p->constant_bytes;
-    for (const slot& s : p->outputs)
-        if (s.kind != slot_kind::none) use.outputs += std::max<std::int64_t>(0, bytes_of(s.prototype.type, s.prototype.extents));
+    use.outputs = output_bytes(*p);
     use.multiply_adds = p->multiply_adds;
     use.device = p->device_arena_bytes + (p->loaded ? p->loaded->constant_bytes() : 0);
     return use;
@@ -129,7 +143,11 @@ GRAFT_INLINE result<std::vector<placement>> model::placements(const std::vector<
     }
     for (int i : p->late) {
         const node& n = p->lowered.nodes[static_cast<std::size_t>(i)];
-        all.push_back({n.name, n.op_type, "cpu", "reference", detail::late_reason(n)});
+        const graft::graph* called = n.domain == "graft" ? n.find("body")->graph.get() : nullptr;
+        if (!called)
+            all.push_back({n.name, n.op_type, "cpu", "reference", detail::late_reason(n)});
+        else
+            for (const node& inner : called->nodes) all.push_back({inner.name, inner.op_type, device(), "", "planned when a run knows the shapes of its inputs"});
     }
     return all;
 }
@@ -186,6 +204,9 @@ GRAFT_INLINE result<model> load_graph(graph g, const load_options& options, cons
     for (value_id id : g.inputs) state->inputs.push_back(detail::describe(g, id));
     for (value_id id : g.outputs) state->outputs.push_back(detail::describe(g, id));
     state->source = std::move(g);
+    state->budget = std::make_shared<memory_budget>(options.limits.memory_bytes);
+    if (!state->charge.take(state->budget, detail::allocated_bytes(state->source)))
+        return fail(errc::memory_budget, state->source.name, "the tensors of the model take more than the limit of " + std::to_string(options.limits.memory_bytes) + " bytes");
     auto packed = std::make_shared<pack_cache>();
     bool has_defaults = false;
     for (const value_info& i : state->inputs) has_defaults |= i.has_default;
@@ -195,6 +216,7 @@ GRAFT_INLINE result<model> load_graph(graph g, const load_options& options, cons
         e->reference = options.reference;
         e->seed = options.seed;
         e->packed = packed;
+        e->budget = state->budget;
         e->on = on;
         e->strict_placement = options.strict_placement;
         for (const value_info& o : state->outputs)
@@ -205,7 +227,7 @@ GRAFT_INLINE result<model> load_graph(graph g, const load_options& options, cons
     graft::graph runnable = state->source;
     if (options.operators.size) detail::set_apart(runnable, options.operators);
     if (has_defaults) state->replaced.graph = runnable;
-    GRAFT_TRY_ASSIGN(state->folded.graph, specialize(std::move(runnable), nullptr, {options.limits, serial, nullptr, options.seed}));
+    GRAFT_TRY_ASSIGN(state->folded.graph, specialize(std::move(runnable), nullptr, {options.limits, serial, nullptr, options.seed, state->budget}));
     // Where every input shape is known, what is wrong with the graph can be told now rather than at the first run.
     bool known = true;
     for (const value_info& i : state->inputs) known &= i.has_default || (i.has_shape && i.extents.known());
@@ -266,8 +288,9 @@ GRAFT_INLINE session::session(const model& m, const session_options& options) : 
     state_->model = m.state_;
     if (!options.pool) state_->own_pool = std::make_unique<pool_executor>(options.threads);
     state_->pool = options.pool ? options.pool : state_->own_pool.get();
-    state_->folded = std::make_unique<detail::context>(m.state_->folded, *state_->pool);
-    state_->replaced = std::make_unique<detail::context>(m.state_->replaced, *state_->pool);
+    const auto budget = std::make_shared<memory_budget>(m.state_->budget->limit(), m.state_->budget);
+    state_->folded = std::make_unique<detail::context>(m.state_->folded, *state_->pool, nullptr, budget);
+    state_->replaced = std::make_unique<detail::context>(m.state_->replaced, *state_->pool, nullptr, budget);
     state_->inputs.resize(m.state_->inputs.size());
     state_->views.resize(m.state_->inputs.size());
 }

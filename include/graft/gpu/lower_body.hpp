@@ -54,7 +54,7 @@ public:
     status run() {
         GRAFT_TRY(take_apart());
         GRAFT_TRY(widen());
-        graft::detail::fuser(g).run();
+        graft::detail::fuser(g, with_).run();
         mark();
         narrow();
         attention_fuser(g, used_.activations, ask_).run();
@@ -311,7 +311,7 @@ private:
     // A constant as it lies on the device; shared by the plans of a model.
     result<tensor> arranged(const tensor& from, dtype type, int block) {
         const std::string key = std::string("device ") + name(type) + (block < 0 ? " channels last" : "");
-        tensor made = with_.packed ? with_.packed->find(from.raw(), key) : tensor();
+        tensor made = with_.packed ? with_.packed->find(from, key) : tensor();
         if (made) return made;
         GRAFT_TRY_ASSIGN(made, tensor::make(type, from.shape()));
         const shape& s = from.shape();

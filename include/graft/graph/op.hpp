@@ -68,7 +68,7 @@ struct op_context {
 
 /// Shape inference. All input shapes are known. Contents are known where `in[i].data` is not null (or the tensor is empty).
 struct infer_context : op_context {
-    bool deferred = false;  ///< set by `defer`: the outputs cannot be known before the contents are
+    bool deferred = false;  ///< set by `defer`: the outputs cannot be known before the contents are; those that were set may have open extents
 
     /// Whether the contents of input i are there to be read; if not, `return c.defer()`.
     bool knows(int i) const noexcept { return in[i].data != nullptr || in[i].elements() == 0; }
@@ -93,7 +93,7 @@ public:
 /// Scratch memory that a caller keeps from run to run, so that a planned run allocates nothing. For one thread.
 struct scratch_store {
     std::vector<buffer> kept;
-    result<buffer> take(std::size_t bytes);
+    result<buffer> take(std::size_t bytes, const std::shared_ptr<memory_budget>& budget);
 };
 
 /// Execution by the reference kernel. Inputs are row-major, outputs are allocated as inference said, and never overlap the inputs;
@@ -104,6 +104,7 @@ struct run_context : op_context {
     std::vector<tensor>* made;  ///< outputs of an operator that allocates
     std::uint64_t seed;  ///< of random operators without a seed of their own; differs from node to node
     scratch_store* store = nullptr;  ///< where scratch memory comes from; null: allocated anew
+    std::shared_ptr<memory_budget> budget = nullptr;  ///< what all that it allocates counts against
 
     /// Makes output i; `out[i].data` is its memory then.
     status allocate(int i, dtype type, const shape& extents);
@@ -120,6 +121,7 @@ struct op_flag {
     static constexpr unsigned bodies = 8;       ///< runs subgraphs
     static constexpr unsigned view = 16;        ///< output is the first input's elements in the same order, with another shape
     static constexpr unsigned shape_only = 32;  ///< reads the shapes of its inputs, not their contents
+    static constexpr unsigned combines = 64;    ///< may read any number of input elements for each output element: products, windows, sequences
 };
 
 struct gradient_context;
@@ -222,18 +224,19 @@ GRAFT_INLINE status run_context::allocate(int i, dtype type, const shape& extent
     const std::int64_t bytes = bytes_of(type, extents);
     if (bytes < 0 || bytes > limit.memory_bytes)
         return fail(errc::memory_budget, "output %lld would take %lld bytes, over the limit of %lld", i, bytes, limit.memory_bytes);
-    tensor t;
-    GRAFT_TRY_ASSIGN(t, tensor::make(type, extents));
-    out[i] = graft::view(t);
-    (*made)[static_cast<std::size_t>(i)] = std::move(t);
+    auto t = tensor::make(type, extents, budget);
+    if (!t.ok() && t.error().code() == errc::memory_budget) return fail(errc::memory_budget, "output %lld would take %lld bytes more, over the limit of %lld in all", i, bytes, limit.memory_bytes);
+    if (!t.ok()) return t.take_status();
+    out[i] = graft::view(*t);
+    (*made)[static_cast<std::size_t>(i)] = std::move(t).value();
     return {};
 }
 GRAFT_INLINE result<buffer> run_context::scratch(std::int64_t bytes) const {
     if (bytes < 0 || bytes > limit.memory_bytes)
         return fail(errc::memory_budget, "%lld bytes of scratch memory are over the limit of %lld", bytes, limit.memory_bytes);
-    return store ? store->take(static_cast<std::size_t>(bytes)) : buffer::allocate(static_cast<std::size_t>(bytes));
+    return store ? store->take(static_cast<std::size_t>(bytes), budget) : buffer::allocate(static_cast<std::size_t>(bytes), budget);
 }
-GRAFT_INLINE result<buffer> scratch_store::take(std::size_t bytes) {
+GRAFT_INLINE result<buffer> scratch_store::take(std::size_t bytes, const std::shared_ptr<memory_budget>& budget) {
     buffer* best = nullptr;  // the smallest that is large enough and in nobody's hands, else the largest that is free
     for (buffer& b : kept) {
         if (!b.unique()) continue;
@@ -243,7 +246,7 @@ GRAFT_INLINE result<buffer> scratch_store::take(std::size_t bytes) {
     if (best && best->bytes() >= bytes) return *best;
     buffer made;
     if (best) *best = buffer();  // given back before more is asked for
-    GRAFT_TRY_ASSIGN(made, buffer::allocate(bytes));
+    GRAFT_TRY_ASSIGN(made, buffer::allocate(bytes, budget));
     if (best)
         *best = made;
     else

@@ -24,8 +24,8 @@ inline void give(run_context& c, int i, tensor t) {
     c.out[i] = view(t);
     (*c.made)[static_cast<std::size_t>(i)] = std::move(t);
 }
-inline result<tensor> copy_of(const tensor_view& v) {
-    auto made = tensor::make(v.type, v.extents);
+inline result<tensor> copy_of(const run_context& c, const tensor_view& v) {
+    auto made = tensor::make(v.type, v.extents, c.budget);
     if (made.ok() && made->bytes()) std::memcpy(made->raw(), v.data, made->bytes());
     return made;
 }
@@ -41,7 +41,7 @@ inline status run_body(run_context& c, const graph& body, const std::vector<tens
         if (!t) return c.fail(errc::op_unsupported, "a body makes something other than a tensor");
         for (const tensor_view& v : inputs)
             if (v.data && v.data == static_cast<void*>(t.raw())) {
-                GRAFT_TRY_ASSIGN(t, copy_of(view(t)));
+                GRAFT_TRY_ASSIGN(t, copy_of(c, view(t)));
                 break;
             }
     }
@@ -55,8 +55,8 @@ struct row_store {
     buffer memory;
     std::int64_t count = 0, capacity = 0, bytes = 0; // bytes: of one row
 };
-/// Adds a row (null data: zeros); `budget` is what all stores of the node may still take.
-inline status append(const run_context& c, row_store& s, const tensor_view& t, std::int64_t& budget) {
+/// Adds a row (null data: zeros).
+inline status append(const run_context& c, row_store& s, const tensor_view& t) {
     if (s.type == dtype::undefined) {
         s.type = t.type;
         s.element = t.extents;
@@ -67,13 +67,11 @@ inline status append(const run_context& c, row_store& s, const tensor_view& t, s
         return c.fail(errc::op_shape, "an output of the body changes its type or shape at iteration %lld", s.count);
     if (s.bytes > 0 && s.count == s.capacity) {
         const std::int64_t grown = s.capacity ? 2 * s.capacity : 4, wanted = checked_mul(grown, s.bytes);
-        budget += s.capacity * s.bytes;
-        if (wanted < 0 || wanted > budget)
-            return c.fail(errc::memory_budget, "the collected outputs of %lld iterations are over the limit of %lld bytes",
-                          s.count, c.limit.memory_bytes);
-        budget -= wanted;
-        buffer larger;
-        GRAFT_TRY_ASSIGN(larger, buffer::allocate(static_cast<std::size_t>(wanted)));
+        const auto over = [&] { return c.fail(errc::memory_budget, "the collected outputs of %lld iterations are over the limit of %lld bytes", s.count, c.limit.memory_bytes); };
+        if (wanted < 0 || wanted > c.limit.memory_bytes) return over();
+        auto made = buffer::allocate(static_cast<std::size_t>(wanted), c.budget);
+        if (!made.ok()) return made.error().code() == errc::memory_budget ? over() : made.take_status();
+        buffer larger = std::move(made).value();
         if (s.count) std::memcpy(larger.data(), s.memory.data(), static_cast<std::size_t>(s.count * s.bytes));
         s.memory = std::move(larger);
         s.capacity = grown;
@@ -174,7 +172,7 @@ inline status loop_run(run_context& c) {
     std::vector<row_store> rows(static_cast<std::size_t>(stores));
     std::vector<tensor_view> views(static_cast<std::size_t>(states) + 2);
     for (int i = 0; i < states; ++i) views[static_cast<std::size_t>(i) + 2] = c.in[i + 2];
-    std::int64_t iteration = 0, budget = c.limit.memory_bytes;
+    std::int64_t iteration = 0;
     views[0] = {dtype::int64, shape{}, &iteration};
     views[1] = {dtype::boolean, shape{}, &condition};
     for (; condition && iteration < trips; ++iteration) {
@@ -185,7 +183,7 @@ inline status loop_run(run_context& c) {
             return c.fail(errc::op_type, "the condition that the body gives is not one bool");
         condition = next[0].data<bool>()[0];
         for (int i = 0; i < stores; ++i)
-            GRAFT_TRY(append(c, rows[static_cast<std::size_t>(i)], view(next[static_cast<std::size_t>(1 + states + i)]), budget));
+            GRAFT_TRY(append(c, rows[static_cast<std::size_t>(i)], view(next[static_cast<std::size_t>(1 + states + i)])));
         state.swap(next);
         for (int i = 0; i < states; ++i) views[static_cast<std::size_t>(i) + 2] = view(state[static_cast<std::size_t>(i) + 1]);
     }
@@ -194,7 +192,7 @@ inline status loop_run(run_context& c) {
             give(c, i, std::move(state[static_cast<std::size_t>(i) + 1]));
         else {
             tensor t;
-            GRAFT_TRY_ASSIGN(t, copy_of(c.in[i + 2]));
+            GRAFT_TRY_ASSIGN(t, copy_of(c, c.in[i + 2]));
             give(c, i, std::move(t));
         }
     }
@@ -324,7 +322,7 @@ inline status take_slice(const run_context& c, const scan_plan& p, int i, std::i
     }
     taken.data = from;
     if (p.batched || axis == 0 || taken.extents.elements() == 0) return {};
-    if (!slice) GRAFT_TRY_ASSIGN(slice, tensor::make(taken.type, taken.extents));
+    if (!slice) GRAFT_TRY_ASSIGN(slice, tensor::make(taken.type, taken.extents, c.budget));
     for (int d = axis; d + 1 < whole.extents.rank(); ++d) strides[d] = strides[d + 1];
     row_major(taken.extents, to);
     copy_strided(static_cast<std::size_t>(size), taken.extents, slice.raw(), to, from, strides);
@@ -341,7 +339,6 @@ inline status scan_run(run_context& c) {
     std::vector<tensor> state, next, slices(static_cast<std::size_t>(p.scans));
     std::vector<row_store> rows(outputs); // of the states: only where there is a batch
     std::vector<tensor_view> views(states + static_cast<std::size_t>(p.scans));
-    std::int64_t budget = c.limit.memory_bytes;
     for (std::int64_t b = 0; b < p.batch; ++b) {
         const std::int64_t steps = p.batched && c.has(0) ? index_at(c.in[0], b) : p.steps;
         if (steps < 0 || steps > p.steps)
@@ -357,7 +354,7 @@ inline status scan_run(run_context& c) {
                 GRAFT_TRY(
                     take_slice(c, p, i, b, t, slices[static_cast<std::size_t>(i)], views[states + static_cast<std::size_t>(i)]));
             GRAFT_TRY(run_body(c, *p.body, views, next));
-            for (std::size_t i = states; i < outputs; ++i) GRAFT_TRY(append(c, rows[i], view(next[i]), budget));
+            for (std::size_t i = states; i < outputs; ++i) GRAFT_TRY(append(c, rows[i], view(next[i])));
             state.swap(next);
             for (std::size_t i = 0; i < states; ++i) views[i] = view(state[i]);
         }
@@ -365,9 +362,9 @@ inline status scan_run(run_context& c) {
             GRAFT_TRY(declare(c, rows[i], *p.body, static_cast<int>(i)));
             rows[i].bytes = bytes_of(rows[i].type, rows[i].element);
             for (std::int64_t t = steps; t < p.steps; ++t)
-                GRAFT_TRY(append(c, rows[i], tensor_view{rows[i].type, rows[i].element, nullptr}, budget));
+                GRAFT_TRY(append(c, rows[i], tensor_view{rows[i].type, rows[i].element, nullptr}));
         }
-        for (std::size_t i = 0; i < states && p.batched; ++i) GRAFT_TRY(append(c, rows[i], views[i], budget));
+        for (std::size_t i = 0; i < states && p.batched; ++i) GRAFT_TRY(append(c, rows[i], views[i]));
     }
     for (std::size_t i = 0; i < outputs; ++i) {
         const int k = static_cast<int>(i);
@@ -376,7 +373,7 @@ inline status scan_run(run_context& c) {
             if (p.steps)
                 t = std::move(state[i]);
             else
-                GRAFT_TRY_ASSIGN(t, copy_of(views[i]));
+                GRAFT_TRY_ASSIGN(t, copy_of(c, views[i]));
             give(c, k, std::move(t));
             continue;
         }

@@ -228,7 +228,7 @@ inline op_table conv_transpose_training_ops() {
 
 inline op_table conv_transpose_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("ConvTranspose", 1, 0, 2, 3, 1, 1, conv_transpose_infer, conv_transpose_run, op_flag::none,
+        GRAFT_OP("ConvTranspose", 1, 0, 2, 3, 1, 1, conv_transpose_infer, conv_transpose_run, op_flag::combines,
                  "auto_pad:s dilations:is group:i kernel_shape:is output_padding:is output_shape:is pads:is strides:is",
                  "f32[1,3,5,4] f32[3,2,3,3] f32[2] strides=2,2 pads=1,1,1,1 output_padding=1,1; f32[2,4,3,3] f32[4,3,2,2] "
                  "group=2 dilations=2,2; "

@@ -259,7 +259,7 @@ inline op_table deform_conv_training_ops() {
 
 inline op_table deform_conv_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("DeformConv", 19, 0, 3, 5, 1, 1, deform_conv_infer, deform_conv_run, op_flag::none,
+        GRAFT_OP("DeformConv", 19, 0, 3, 5, 1, 1, deform_conv_infer, deform_conv_run, op_flag::combines,
                  "dilations:is group:i kernel_shape:is offset_group:i pads:is strides:is",
                  "f32[1,2,4,5] f32[3,2,2,2] f32[1,8,3,4]; f32[1,4,3,3] f32[2,2,2,2] f32[1,16,2,2] f32[2] f32[1,8,2,2] group=2 "
                  "offset_group=2; "

@@ -345,7 +345,7 @@ inline status einsum_gradient(gradient_context& c) {
 inline op_table einsum_ops() {
     static constexpr op_row rows[] = {
         GRAFT_OP(
-            "Einsum", 12, 0, 1, -1, 1, 1, einsum_infer, einsum_run, op_flag::none, "equation:s",
+            "Einsum", 12, 0, 1, -1, 1, 1, einsum_infer, einsum_run, op_flag::combines, "equation:s",
             "f32[3,4] f32[4,5] equation=ij,jk->ik; f32[2,3,4] f32[2,4,5] equation=...ij,...jk; f32[4,4] equation=ii->i; f32[5] "
             "f32[7] equation=i,j; "
             "f32[2,3] f32[3,4] f32[4,5] equation=ab,bc,cd->da; i32[3,4] equation=ij->; f32[0,4] f32[4,3] equation=ij,jk->ik"),

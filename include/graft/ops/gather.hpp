@@ -173,6 +173,9 @@ inline status compress_infer(infer_context& c) {
     if (c.in[1].extents.rank() != 1) return c.fail_shapes("the condition must have one dimension");
     int axis = 0;
     if (c.has_attribute("axis")) GRAFT_TRY(c.axis(c.integer("axis", 0), c.in[0].extents.rank(), axis));
+    shape out{shape::unknown};
+    if (c.has_attribute("axis")) out = c.in[0].extents, out[axis] = shape::unknown;
+    GRAFT_TRY(c.set(0, c.in[0].type, out));
     return c.defer();
 }
 inline status compress_run(run_context& c) {

@@ -189,7 +189,7 @@ inline status rotary_run(run_context& c) {
 
 inline op_table linear_attention_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("LinearAttention", 27, 0, 3, 6, 2, 2, linear_attention_infer, linear_attention_run, op_flag::none,
+        GRAFT_OP("LinearAttention", 27, 0, 3, 6, 2, 2, linear_attention_infer, linear_attention_run, op_flag::combines,
                  "chunk_size:i kv_num_heads:i q_num_heads:i scale:f update_rule:s",
                  "f32[2,5,8] f32[2,5,8] f32[2,5,6] q_num_heads=2 kv_num_heads=2 update_rule=linear; "
                  "f32[1,4,8] f32[1,4,4] f32[1,4,6] f32[1,1,4,6] f32[1,4,1] f32[1,4,1] q_num_heads=2 kv_num_heads=1; "

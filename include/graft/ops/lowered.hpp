@@ -1,12 +1,23 @@
 // Operators of the domain `graft`: what lowering makes of ONNX operators. No file holds them, and `save` refuses them.
 #pragma once
 
-#include "../graph/op.hpp"
+#include "control.hpp"
 
 GRAFT_BEGIN_NAMESPACE
 namespace ops {
 
-/// Rows without functions: kernels of a back end run them, and lowering gives them their shapes.
+// Call: runs its body, which reads what it needs from the graph around it. Made of nodes whose shapes only a run can tell.
+inline status call_infer(infer_context& c) { return c.defer(); }
+inline status call_run(run_context& c) {
+    const graph* body = nullptr;
+    GRAFT_TRY(find_body(c, "body", body));
+    std::vector<tensor> outputs;
+    GRAFT_TRY(c.bodies->run(*body, nullptr, 0, outputs));
+    for (int i = 0; i < c.outputs; ++i) give(c, i, std::move(outputs[static_cast<std::size_t>(i)]));
+    return {};
+}
+
+/// Call, and rows without functions: kernels of a back end run those, and lowering gives them their shapes.
 ///   Conv(X, packed W, B?, residual?)   convolution with an epilogue; its parameters are the integers "problem"
 ///   PackConvWeights(W)                 the weights as the chosen algorithm wants them
 ///   MatMul(A, B, bias?, residual?)     with an epilogue; a constant B is packed
@@ -21,6 +32,7 @@ inline op_table lowered_ops() {
     static constexpr op_row rows[] = {
         GRAFT_LOWERED("Conv", 0), GRAFT_LOWERED("PackConvWeights", 0), GRAFT_LOWERED("MatMul", 0),  GRAFT_LOWERED("ScaleShift", 0),
         GRAFT_LOWERED("Sum", 0),  GRAFT_LOWERED("Activation", 0),      GRAFT_LOWERED("Reorder", 0), GRAFT_LOWERED("Concat", 0),
+        {"Call", "graft", 1, 0, 0, 0, 0, -1, call_infer, call_run, op_flag::bodies | op_flag::allocates, "body:g", ""},
     };
 #undef GRAFT_LOWERED
     return {rows, sizeof rows / sizeof rows[0]};

@@ -242,11 +242,11 @@ inline status gemm_gradient(gradient_context& c) {
 
 inline op_table matmul_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("MatMul", 1, 0, 2, 2, 1, 1, matmul_infer, matmul_run, op_flag::none, "",
+        GRAFT_OP("MatMul", 1, 0, 2, 2, 1, 1, matmul_infer, matmul_run, op_flag::combines, "",
                  "f32[7,13] f32[13,17]; f32[3,1,5,4] f32[2,4,6]; f32[9] f32[9,5]; f32[5,9] f32[9]; f32[9] f32[9]; f32[0,4] "
                  "f32[4,3]; f32[2,0] f32[0,3]; "
                  "i32[3,4] i32[4,5]; f32[1,64] f32[64,100]"),
-        GRAFT_OP("Gemm", 1, 0, 2, 3, 1, 1, gemm_infer, gemm_run, op_flag::none, "alpha:f beta:f broadcast:i transA:i transB:i",
+        GRAFT_OP("Gemm", 1, 0, 2, 3, 1, 1, gemm_infer, gemm_run, op_flag::combines, "alpha:f beta:f broadcast:i transA:i transB:i",
                  "f32[7,13] f32[13,17] f32[17]; f32[13,7] f32[17,13] f32[7,1] transA=1 transB=1 alpha=0.5 beta=2; f32[3,5] "
                  "f32[5,4]; f32[1,64] f32[100,64] f32[100] transB=1; "
                  "f32[0,5] f32[5,4] f32[4]; i32[3,5] i32[5,4] i32[3,4]; f32[3,5] f32[5,4] f32(2)"),

@@ -524,7 +524,7 @@ inline op_table norm_ops() {
                  "axis:i epsilon:f stash_type:i", "f32[2,3,17] f32[17]; f32[2,3,4,5] f32[4,5] axis=2; f32[0,7] f32[7]"),
         GRAFT_OP("MeanVarianceNormalization", 9, 0, 1, 1, 1, 1, mean_variance_infer, mean_variance_run, op_flag::none, "axes:is",
                  "f32[3,2,5,4]; f32[3,5,4] axes=1,2; f32[2,3] axes=-1; f32[0,3,2,2]"),
-        GRAFT_OP("LRN", 1, 0, 1, 1, 1, 1, lrn_infer, lrn_run, op_flag::none, "alpha:f beta:f bias:f size:i",
+        GRAFT_OP("LRN", 1, 0, 1, 1, 1, 1, lrn_infer, lrn_run, op_flag::combines, "alpha:f beta:f bias:f size:i",
                  "f32[2,9,3,5] size=5; f32[1,4,3] size=2 alpha=0.1 beta=0.5 bias=2; f32[1,3,2,2] size=9"),
         GRAFT_OP("LpNormalization", 1, 0, 1, 1, 1, 1, lp_norm_infer, lp_norm_run, op_flag::none, "axis:i p:i",
                  "f32[3,5,4]; f32[3,5,4] axis=1 p=1; f32[0,4]; f32[7] axis=0"),

@@ -399,20 +399,20 @@ inline op_table pool_training_ops() {
 
 inline op_table pool_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("MaxPool", 1, 0, 1, 1, 1, 2, max_pool_infer, max_pool_run, op_flag::none,
+        GRAFT_OP("MaxPool", 1, 0, 1, 1, 1, 2, max_pool_infer, max_pool_run, op_flag::combines,
                  "auto_pad:s ceil_mode:i dilations:is kernel_shape:is pads:is storage_order:i strides:is",
                  "f32[1,3,9,7] kernel_shape=3,3 strides=2,2 pads=1,1,1,1; f32[2,2,8,9] kernel_shape=3,2 ceil_mode=1 strides=2,2; "
                  "f32[1,5,7] kernel_shape=3 dilations=2; u8[1,2,5,5] kernel_shape=2,2 auto_pad=SAME_UPPER; f32[1,2,4,5,6] "
                  "kernel_shape=2,3,2; "
                  "f32[0,3,5,5] kernel_shape=2,2"),
-        GRAFT_OP("AveragePool", 1, 0, 1, 1, 1, 1, average_pool_infer, average_pool_run, op_flag::none,
+        GRAFT_OP("AveragePool", 1, 0, 1, 1, 1, 1, average_pool_infer, average_pool_run, op_flag::combines,
                  "auto_pad:s ceil_mode:i count_include_pad:i dilations:is kernel_shape:is pads:is strides:is",
                  "f32[1,3,9,7] kernel_shape=3,3 strides=2,2 pads=1,1,1,1; f32[2,2,8,9] kernel_shape=3,2 pads=1,0,1,1 "
                  "count_include_pad=1; "
                  "f32[1,2,8,8] kernel_shape=3,3 strides=3,3 pads=1,1,1,1 ceil_mode=1 count_include_pad=1; f32[1,5,7] "
                  "kernel_shape=3 dilations=2; "
                  "f64[1,2,4,5,6] kernel_shape=2,3,2 auto_pad=SAME_LOWER"),
-        GRAFT_OP("LpPool", 2, 0, 1, 1, 1, 1, lp_pool_infer, lp_pool_run, op_flag::none,
+        GRAFT_OP("LpPool", 2, 0, 1, 1, 1, 1, lp_pool_infer, lp_pool_run, op_flag::combines,
                  "auto_pad:s ceil_mode:i dilations:is kernel_shape:is p:i pads:is strides:is",
                  "f32[1,3,9,7] kernel_shape=3,3 strides=2,2 pads=1,1,1,1; f32[2,3,8] kernel_shape=3 p=3 ceil_mode=1 strides=2; "
                  "f32[1,1,4,4] kernel_shape=2,2 p=1"),

@@ -102,6 +102,7 @@ inline status top_k_run(run_context& c) {
 // NonZero-9,13: the places of the elements that are not zero, one column each, in row-major order.
 inline status non_zero_infer(infer_context& c) {
     GRAFT_TRY(any_type(c, 0));
+    GRAFT_TRY(c.set(0, dtype::int64, shape{c.in[0].extents.rank(), shape::unknown}));
     return c.defer();
 }
 inline status non_zero_run(run_context& c) {
@@ -109,18 +110,17 @@ inline status non_zero_run(run_context& c) {
     const std::int64_t n = s.elements();
     std::int64_t count = 0;
     for (int pass = 0; pass < 2; ++pass) {
-        std::int64_t column = 0, values[512];
+        std::int64_t column = 0, values[512], at[shape::max_rank + 1] = {};
+        std::int64_t* const to = pass ? c.out[0].as<std::int64_t>() : nullptr;
         for (std::int64_t i = 0; i < n; i += 512) {
             const std::int64_t m = n - i < 512 ? n - i : 512;
             ordering_keys(c.in[0].type == dtype::uint64 ? dtype::int64 : c.in[0].type, c.in[0].data, i, m, values);
             for (std::int64_t j = 0; j < m; ++j) {
-                if (!values[j]) continue;
-                std::int64_t rest = i + j;
-                for (int d = s.rank() - 1; pass && d >= 0; --d) {
-                    c.out[0].as<std::int64_t>()[d * count + column] = rest % s[d];
-                    rest /= s[d];
+                if (values[j]) {
+                    for (int d = 0; pass && d < s.rank(); ++d) to[d * count + column] = at[d];
+                    ++column;
                 }
-                ++column;
+                for (int d = s.rank() - 1; pass && d >= 0 && ++at[d] == s[d]; --d) at[d] = 0;
             }
         }
         if (pass) return {};
@@ -136,6 +136,10 @@ inline status unique_infer(infer_context& c) {
     GRAFT_TRY(any_type(c, 0));
     int axis = 0;
     if (c.has_attribute("axis")) GRAFT_TRY(c.axis(c.integer("axis", 0), c.in[0].extents.rank(), axis));
+    shape out{shape::unknown};
+    if (c.has_attribute("axis")) out = c.in[0].extents, out[axis] = shape::unknown;
+    GRAFT_TRY(c.set(0, c.in[0].type, out));
+    for (int i = 1; i < 4; ++i) GRAFT_TRY(c.set(i, dtype::int64, shape{shape::unknown}));
     return c.defer();
 }
 inline status unique_run(run_context& c) {

@@ -130,7 +130,7 @@ inline status tfidf_run(run_context& c) {
 
 inline op_table tfidf_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("TfIdfVectorizer", 9, 0, 1, 1, 1, 1, tfidf_infer, tfidf_run, op_flag::none,
+        GRAFT_OP("TfIdfVectorizer", 9, 0, 1, 1, 1, 1, tfidf_infer, tfidf_run, op_flag::combines,
                  "max_gram_length:i max_skip_count:i min_gram_length:i mode:s ngram_counts:is ngram_indexes:is pool_int64s:is "
                  "pool_strings:ss weights:fs",
                  "i64{1,1,3,3,3,7,8,6,7,5,6,8} mode=TF min_gram_length=2 max_gram_length=2 max_skip_count=5 ngram_counts=0,4 "

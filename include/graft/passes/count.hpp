@@ -9,32 +9,63 @@ GRAFT_BEGIN_NAMESPACE
 /// nothing. Nodes whose shapes only a run can tell count nothing either.
 std::int64_t count_multiply_adds(const graph& g);
 
+/// Multiply-adds of one node with known shapes: 0 where it is neither a convolution nor a matrix product.
+std::int64_t count_multiply_adds(const op_context& c);
+
+/// Elements that the reference kernel of a node reads, writes or multiplies, at most; INT64_MAX where that overflows.
+std::int64_t count_work(const op_context& c);
+
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#include <algorithm>
 GRAFT_BEGIN_NAMESPACE
+GRAFT_INLINE std::int64_t count_multiply_adds(const op_context& c) {
+    const std::string& type = c.n.op_type;
+    // QLinear forms have their second operand behind scale and zero point.
+    const bool quantized = type == "QLinearConv" || type == "QLinearMatMul";
+    const int second = quantized ? 3 : 1;
+    if (!c.has(0) || !c.has(second) || c.outputs < 1 || c.out[0].type == dtype::undefined) return 0;
+    const shape &a = c.in[0].extents, &b = c.in[second].extents, &y = c.out[0].extents;
+    const std::int64_t made = elements_of(y);
+    if (type == "Conv" || type == "QLinearConv" || type == "ConvInteger") return b.rank() ? checked_mul(made, b.product(1, b.rank())) : 0;
+    if (type == "ConvTranspose") return b.rank() ? checked_mul(elements_of(a), b.product(1, b.rank())) : 0;
+    if (type == "Gemm") return a.rank() == 2 ? checked_mul(made, a[c.integer("transA", 0) ? 0 : 1]) : 0;
+    if (type == "MatMul" || type == "QLinearMatMul" || type == "MatMulInteger") return a.rank() ? checked_mul(made, a.back()) : 0;
+    return 0;
+}
 GRAFT_INLINE std::int64_t count_multiply_adds(const graph& g) {
     std::int64_t total = 0;
+    std::vector<tensor_view> in, out;
+    const limits none;
+    const auto views = [&g](const std::vector<value_id>& ids, std::vector<tensor_view>& to) {
+        to.clear();
+        for (value_id id : ids) {
+            const value* v = id == no_value ? nullptr : &g.values[static_cast<std::size_t>(id)];
+            to.push_back(v && v->has_shape && v->extents.known() ? tensor_view{v->type, v->extents, nullptr} : tensor_view{});
+        }
+    };
     for (const node& n : g.nodes) {
-        if (n.inputs.size() < 2 || n.inputs[0] == no_value || n.inputs[1] == no_value || n.outputs.empty() || n.outputs[0] == no_value) continue;
-        // QLinear forms have their second operand behind scale and zero point.
-        const bool quantized = n.op_type == "QLinearConv" || n.op_type == "QLinearMatMul";
-        if (quantized && n.inputs.size() < 4) continue;
-        const value& a = g.values[static_cast<std::size_t>(n.inputs[0])];
-        const value& b = g.values[static_cast<std::size_t>(n.inputs[quantized ? 3 : 1])];
-        const value& y = g.values[static_cast<std::size_t>(n.outputs[0])];
-        if (!a.has_shape || !b.has_shape || !y.has_shape) continue;
-        if (n.op_type == "Conv" || n.op_type == "QLinearConv" || n.op_type == "ConvInteger")
-            total += y.extents.elements() * b.extents.product(1, b.extents.rank());
-        else if (n.op_type == "ConvTranspose")
-            total += a.extents.elements() * b.extents.product(1, b.extents.rank());
-        else if (n.op_type == "Gemm") {
-            const attribute* t = n.find("transA");
-            total += y.extents.elements() * a.extents[t && t->integer ? 0 : 1];
-        } else if (n.op_type == "MatMul" || n.op_type == "QLinearMatMul" || n.op_type == "MatMulInteger")
-            total += y.extents.elements() * a.extents.back();
+        views(n.inputs, in);
+        views(n.outputs, out);
+        total += std::max<std::int64_t>(0, count_multiply_adds(op_context{n, in.data(), static_cast<int>(in.size()), out.data(), static_cast<int>(out.size()), none}));
     }
     return total;
+}
+GRAFT_INLINE std::int64_t count_work(const op_context& c) {
+    std::int64_t read = 0, made = 0;
+    for (int i = 0; i < c.inputs; ++i)
+        if (c.has(i)) read = checked_add(read, elements_of(c.in[i].extents));
+    for (int i = 0; i < c.outputs; ++i)
+        if (c.out[i].type != dtype::undefined) made = checked_add(made, elements_of(c.out[i].extents));
+    if (c.n.op->flags & op_flag::allocates) made = read;  // what only its run can tell
+    std::int64_t work = (c.n.op->flags & op_flag::shape_only) ? made : checked_add(read, made);
+    if (c.n.op->flags & op_flag::combines) {
+        const std::int64_t products = count_multiply_adds(c);
+        const std::int64_t combined = products ? products : checked_mul(std::max<std::int64_t>(read, 1), std::max<std::int64_t>(made, 1));
+        work = combined < 0 ? -1 : checked_add(work, combined);
+    }
+    return work < 0 ? INT64_MAX : work;
 }
 GRAFT_END_NAMESPACE
 #endif

@@ -14,6 +14,7 @@ struct evaluation {
     executor& pool;
     subgraph_runner* bodies = nullptr;
     std::uint64_t seed = 0;
+    std::shared_ptr<memory_budget> budget = nullptr;  ///< what all that is made counts against
 };
 
 /// Infers shapes with contents at hand, allocates, and runs the reference kernel. `in` has an entry for every input and then
@@ -33,7 +34,7 @@ GRAFT_INLINE status evaluate(const node& n, const tensor_view* in, int inputs, s
     GRAFT_TRY(n.op->infer(infer));
     const bool allocates = (n.op->flags & op_flag::allocates) != 0;
     if (infer.deferred && !allocates) return infer.fail(errc::op_value, "its output shapes cannot be known");
-    run_context run{{n, in, inputs, out.data(), outputs, with.limit}, with.pool, with.bodies, &made, with.seed};
+    run_context run{{n, in, inputs, out.data(), outputs, with.limit}, with.pool, with.bodies, &made, with.seed, nullptr, with.budget};
     if (!allocates)
         for (int i = 0; i < outputs; ++i)
             if (out[static_cast<std::size_t>(i)].type != dtype::undefined)

@@ -2,10 +2,12 @@
 #pragma once
 
 #include "../graph/captures.hpp"
+#include "count.hpp"
 #include "evaluate.hpp"
 #include "../ops/ops.hpp"
 
 #include <deque>
+#include <utility>
 
 GRAFT_BEGIN_NAMESPACE
 
@@ -44,6 +46,12 @@ public:
     specializer(graph& g, const evaluation& with, const op_row* identity) : g_(g), with_(with), identity_(identity) {}
 
     status run() {
+        std::int64_t given = 0;
+        for (const value& v : g_.values) given += static_cast<std::int64_t>(v.constant.bytes());
+        most_bytes_ = with_.limit.fold_bytes + 4 * given;
+        most_work_ = with_.limit.load_work + 8 * given;
+        for (const node& n : g_.nodes) count_readers(n, 1);
+        for (value_id id : g_.outputs) ++readers(id);
         std::deque<node> pending(std::make_move_iterator(g_.nodes.begin()), std::make_move_iterator(g_.nodes.end()));
         g_.nodes.clear();
         while (!pending.empty()) {
@@ -52,7 +60,11 @@ public:
             std::vector<node> written_out;
             bool keep = true;
             GRAFT_TRY(visit(n, keep, written_out));
-            if (keep) g_.nodes.push_back(std::move(n));
+            for (const node& added : written_out) count_readers(added, 1);
+            if (keep)
+                g_.nodes.push_back(std::move(n));
+            else
+                count_readers(n, -1);
             for (std::size_t i = written_out.size(); i-- > 0;) pending.push_front(std::move(written_out[i]));
         }
         return {};
@@ -60,6 +72,25 @@ public:
 
 private:
     value& at(value_id id) { return g_.values[static_cast<std::size_t>(id)]; }
+    int& readers(value_id id) {
+        if (readers_.size() < g_.values.size()) readers_.resize(g_.values.size(), 0);
+        return readers_[static_cast<std::size_t>(id)];
+    }
+    // What nobody reads any more is given back at once: a chain of constants takes no more than its longest links.
+    void count_readers(const node& n, int by) {
+        ids_ = n.inputs;
+        append_captures(n, ids_);
+        for (value_id id : ids_) {
+            if (id == no_value || (readers(id) += by) > 0 || by > 0) continue;
+            made_bytes_ -= made_here(id);
+            made_here(id) = 0;
+            at(id).constant = tensor();
+        }
+    }
+    std::int64_t& made_here(value_id id) {
+        if (made_here_.size() < g_.values.size()) made_here_.resize(g_.values.size(), 0);
+        return made_here_[static_cast<std::size_t>(id)];
+    }
 
     status visit(node& n, bool& keep, std::vector<node>& written_out) {
         ids_ = n.inputs;
@@ -85,7 +116,8 @@ private:
         GRAFT_TRY(n.op->infer(c));
         const unsigned flags = n.op->flags;
         const bool fold = (constant || (flags & op_flag::shape_only)) && !(flags & (op_flag::random | op_flag::bodies)) && n.op->run;
-        if (c.deferred) return fold && (flags & op_flag::allocates) ? evaluate_now(n, inputs, keep) : status();
+        if (c.deferred && !(fold && (flags & op_flag::allocates))) return {};
+        if (c.deferred) return evaluate_now(n, inputs, keep, 0, count_work(c));
         std::int64_t bytes = 0;
         for (std::size_t i = 0; i < out.size(); ++i) {
             if (out[i].type == dtype::undefined || n.outputs[i] == no_value) continue;
@@ -101,18 +133,25 @@ private:
         // Small results always pay; large ones only where they are not blown up from nothing.
         std::int64_t read = 1 << 20;
         for (const tensor_view& v : in_) read += bytes_of(v.type, v.extents);
-        if (fold && bytes <= with_.limit.fold_bytes && bytes <= 4 * read) return evaluate_now(n, inputs, keep);
-        return {};
+        if (!fold || bytes > 4 * read) return {};
+        return evaluate_now(n, inputs, keep, bytes, count_work({n, in_.data(), inputs, out.data(), static_cast<int>(out.size()), with_.limit}));
     }
 
-    status evaluate_now(node& n, int inputs, bool& keep) {
+    // Computes the node, whose outputs take `bytes` and their making `work`; beyond the limits each run does.
+    status evaluate_now(node& n, int inputs, bool& keep, std::int64_t bytes, std::int64_t work) {
+        if (bytes > most_bytes_ - made_bytes_ || work > most_work_) return {};
+        most_work_ -= work;
         std::vector<tensor> made;
         // A view of a constant shares its memory.
         if (n.outputs[0] != no_value && ((n.op->flags & op_flag::view) || (n.op_type == "Identity" && n.domain.empty()))) {
             const value& y = at(n.outputs[0]);
             made.push_back(tensor(y.type, y.extents, at(n.inputs[0]).constant.storage()));
-        } else
+            made_here(n.outputs[0]) = std::exchange(made_here(n.inputs[0]), 0);
+        } else {
             GRAFT_TRY(evaluate(n, in_.data(), inputs, made, with_));
+            for (std::size_t i = 0; i < made.size(); ++i)
+                if (n.outputs[i] != no_value) made_bytes_ += made_here(n.outputs[i]) = static_cast<std::int64_t>(made[i].bytes());
+        }
         for (std::size_t i = 0; i < made.size(); ++i) {
             if (n.outputs[i] == no_value || !made[i]) continue;
             value& v = at(n.outputs[i]);
@@ -170,6 +209,9 @@ private:
     const op_row* identity_;
     std::vector<value_id> ids_;
     std::vector<tensor_view> in_;
+    std::vector<int> readers_;             // by value: nodes to come and outputs of the graph
+    std::vector<std::int64_t> made_here_;  // by value: bytes of constants that folding has made
+    std::int64_t made_bytes_ = 0, most_bytes_ = 0, most_work_ = 0;
 };
 
 }  // namespace detail

@@ -4,6 +4,7 @@
 #include "../cpu/kernel.hpp"
 #include "../graph/op.hpp"
 #include "device.hpp"
+#include "pack_cache.hpp"
 
 #include <cstddef>
 #include <memory>
@@ -12,29 +13,13 @@
 
 GRAFT_BEGIN_NAMESPACE
 
-/// Constants in the form that kernels want them, made once for a model and shared by its plans. Safe from many threads.
-class pack_cache {
-public:
-    pack_cache();
-    ~pack_cache();
-    pack_cache(const pack_cache&) = delete;
-    pack_cache& operator=(const pack_cache&) = delete;
-    /// What was made of `source` under `key`, or an empty tensor.
-    tensor find(const void* source, const std::string& key) const;
-    /// Keeps `packed`, and `source` alive with it.
-    void add(const tensor& source, const std::string& key, const tensor& packed);
-
-private:
-    struct state;
-    std::unique_ptr<state> state_;
-};
-
 /// What lowering is given.
 struct lowering {
     const limits& limit;
     executor& pool;
     pack_cache* packed;  ///< null: constants are packed anew
     bool exact;          ///< no reassociating algorithms
+    std::shared_ptr<memory_budget> budget = nullptr;  ///< what the constants that it makes count against
 };
 
 /// How the devices of a back end are used.
@@ -78,32 +63,3 @@ struct placement {
 };
 
 GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-#include <mutex>
-GRAFT_BEGIN_NAMESPACE
-
-struct pack_cache::state {
-    struct entry {
-        const void* source;
-        std::string key;
-        tensor original, packed;
-    };
-    mutable std::mutex lock;
-    std::vector<entry> entries;
-};
-GRAFT_INLINE pack_cache::pack_cache() : state_(new state) {}
-GRAFT_INLINE pack_cache::~pack_cache() = default;
-GRAFT_INLINE tensor pack_cache::find(const void* source, const std::string& key) const {
-    std::lock_guard<std::mutex> guard(state_->lock);
-    for (const auto& e : state_->entries)
-        if (e.source == source && e.key == key) return e.packed;
-    return {};
-}
-GRAFT_INLINE void pack_cache::add(const tensor& source, const std::string& key, const tensor& packed) {
-    std::lock_guard<std::mutex> guard(state_->lock);
-    state_->entries.push_back({source.raw(), key, source, packed});
-}
-
-GRAFT_END_NAMESPACE
-#endif

@@ -3,6 +3,7 @@
 
 #include "../cpu/epilogue.hpp"
 #include "../cpu/ops/matmul.hpp"
+#include "../core/number_text.hpp"
 #include "rewrite.hpp"
 
 #include <cmath>
@@ -20,7 +21,7 @@ namespace detail {
 // A value whose shape only a run can tell has no type here either (specialize takes it away), so what is float32 has a known shape.
 class fuser : public rewriter {
 public:
-    explicit fuser(graph& target) : rewriter(target) {}
+    fuser(graph& target, const lowering& with) : rewriter(target), with_(with) {}
 
     void run() {
         pools();
@@ -189,15 +190,22 @@ private:
         if (!copy_floats(id, made)) return false;
         float* const floats = made.data<float>();
         for (std::int64_t i = 0, n = made.elements(); i < n; ++i) floats[i] *= factor;
+        derive(made, "times " + shortest_text(static_cast<double>(factor), true), {&at(id).constant});
         id = g.add_constant(at(id).name + "_scaled", std::move(made));
         return true;
     }
     bool copy_floats(value_id id, tensor& out) {
         if (!is_constant(id) || at(id).type != dtype::float32) return false;
-        auto made = tensor::from(at(id).constant.data<float>(), at(id).constant.shape());
+        const tensor& source = at(id).constant;
+        auto made = tensor::make(dtype::float32, source.shape(), with_.budget);
         if (!made.ok()) return false;
+        if (made->bytes()) std::memcpy(made->raw(), source.raw(), made->bytes());
         out = std::move(made).value();
         return true;
+    }
+    // What is made of constants here is made again for every plan; what is packed of it is shared.
+    void derive(const tensor& made, const std::string& how, std::initializer_list<const tensor*> sources) {
+        if (with_.packed) with_.packed->derive(made, how, sources);
     }
 
     // y = scale * x + shift with scale = gamma / sqrt(variance + epsilon), in double.
@@ -217,6 +225,9 @@ private:
             scale->data<float>()[c] = static_cast<float>(s);
             shift->data<float>()[c] = static_cast<float>(p(2, c) - p(3, c) * s);
         }
+        const auto constant = [&](int i) { return &at(n.inputs[static_cast<std::size_t>(i)]).constant; };
+        derive(*scale, "batch normalisation's scale " + shortest_text(epsilon, false), {constant(1), constant(4)});
+        derive(*shift, "batch normalisation's shift", {constant(2), constant(3), &*scale});
         n.inputs = {n.inputs[0], g.add_constant(n.name + "_scale", std::move(scale).value()), g.add_constant(n.name + "_shift", std::move(shift).value())};
         n.outputs.resize(1);
         n.attributes.clear();
@@ -291,15 +302,21 @@ private:
             return t.data<float>()[t.elements() == 1 ? 0 : c];
         };
         if (factor != no_value) {
-            if (!copy_floats(m.inputs[1], weight)) return false;
-            const shape& extents = weight.shape();
+            const shape& extents = at(m.inputs[1]).extents;
             // Convolutions have the output channel first; matrix products last, or first of two where B is transposed.
             const bool first = conv || integer(m, "transB", 0);
-            const std::int64_t inner = first ? extents.product(1, extents.rank()) : 1;
-            float *w = weight.data<float>(), *const end = w + weight.elements();
-            for (std::int64_t c = 0; w < end; c = (c + 1) % channels) {
-                const float by = element(factor, c);
-                for (std::int64_t i = 0; i < inner; ++i) *w++ *= by;
+            const char* const how = first ? "scaled by rows" : "scaled by columns";
+            const std::initializer_list<const tensor*> sources = {&at(m.inputs[1]).constant, &at(factor).constant};
+            if (with_.packed && is_constant(m.inputs[1])) weight = with_.packed->derived(how, sources);
+            if (!weight) {
+                if (!copy_floats(m.inputs[1], weight)) return false;
+                const std::int64_t inner = first ? extents.product(1, extents.rank()) : 1;
+                float *w = weight.data<float>(), *const end = w + weight.elements();
+                for (std::int64_t c = 0; w < end; c = (c + 1) % channels) {
+                    const float by = element(factor, c);
+                    for (std::int64_t i = 0; i < inner; ++i) *w++ *= by;
+                }
+                derive(weight, how, sources);
             }
             for (std::int64_t c = 0; c < channels; ++c) bias.data<float>()[c] *= element(factor, c);
             m.inputs[1] = g.add_constant(at(m.inputs[1]).name + "_scaled", std::move(weight));
@@ -411,6 +428,8 @@ private:
             }
         }
     }
+
+    const lowering& with_;
 };
 
 }  // namespace detail

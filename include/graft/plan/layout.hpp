@@ -205,14 +205,19 @@ protected:
         // A folded PackConvWeights, shared with the other plans of the model.
         const tensor source = at(weight).constant;
         const std::string key = cpu::conv_pack_key(level_, problem, choice);
-        tensor data = with_.packed ? with_.packed->find(source.raw(), key) : tensor();
+        tensor data = with_.packed ? with_.packed->find(source, key) : tensor();
         if (!data) {
-            GRAFT_TRY_ASSIGN(data, tensor::make(dtype::uint8, {choice.packed_bytes}));
+            GRAFT_TRY_ASSIGN(data, tensor::make(dtype::uint8, {choice.packed_bytes}, with_.budget));
             cpu::pack_conv_weights(level_, problem, choice, source.data<float>(), data.raw());
             if (with_.packed) with_.packed->add(source, key, data);
         }
         at(packed).constant = data;
+        let_go(weight);
         return {};
+    }
+    // A weight that only the packed one is made of: a network's weights do not lie there twice while they are packed.
+    void let_go(value_id weight) {
+        if (used_once(weight)) at(weight).constant = tensor();
     }
 
     // A constant right operand is packed once; the node keeps its shape.
@@ -223,9 +228,9 @@ protected:
         if (!cpu::gemm_problem_of(n, at(n.inputs[0]).extents, at(b).extents, at(n.outputs[0]).extents, p)) return {};
         const tensor source = at(b).constant;
         const std::string key = std::string("product ") + cpu::name(level_) + (p.trans_b ? " transposed" : "");
-        tensor data = with_.packed ? with_.packed->find(source.raw(), key) : tensor();
+        tensor data = with_.packed ? with_.packed->find(source, key) : tensor();
         if (!data) {
-            GRAFT_TRY_ASSIGN(data, tensor::make(dtype::float32, {cpu::packed_b_bytes(level_, p.n, p.k) / 4}));
+            GRAFT_TRY_ASSIGN(data, tensor::make(dtype::float32, {cpu::packed_b_bytes(level_, p.n, p.k) / 4}, with_.budget));
             cpu::pack_b(level_, p, source.data<float>(), data.data<float>(), with_.pool);
             if (with_.packed) with_.packed->add(source, key, data);
         }
@@ -235,6 +240,7 @@ protected:
         n.attributes.back().integers.assign(at(b).extents.begin(), at(b).extents.end());
         set(n, "packed", std::int64_t(1));
         n.inputs[1] = g.add_constant(at(b).name + "_packed", data);
+        let_go(b);
         return {};
     }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "device.hpp"
+#include "late.hpp"
 #include "rewrite.hpp"
 
 #include <algorithm>
@@ -33,28 +34,6 @@ inline void set_host_apart(graph& g) {
 inline void bring_host_back(graph& g) {
     for (node& n : g.nodes)
         if (!n.on_device) n.domain.erase(0, 5);
-}
-
-// Why a node runs late, which the host's reference kernels do.
-inline const char* late_reason(const node& n) noexcept {
-    if (n.op->flags & op_flag::bodies) return "its bodies are run step by step";
-    return n.op->flags & op_flag::allocates ? "the extents of its output depend on what its inputs hold" : "its shapes are known only in a run";
-}
-
-// Whether a node runs late: when what it reads or makes is known only in a run. `late` tells it of the values that nodes before it make.
-inline bool runs_late(const graph& g, const node& n, const std::vector<char>& late, std::vector<value_id>& ids) {
-    const auto known = [&](value_id id) {
-        const value& v = g.values[static_cast<std::size_t>(id)];
-        return v.constant || (v.has_shape && v.extents.known());
-    };
-    if (n.op->flags & (op_flag::allocates | op_flag::bodies)) return true;
-    ids = n.inputs;
-    append_captures(n, ids);
-    for (value_id id : ids)
-        if (id != no_value && (late[static_cast<std::size_t>(id)] || !known(id))) return true;
-    for (value_id id : n.outputs)
-        if (id != no_value && !known(id)) return true;
-    return false;
 }
 
 // An order with as few runs of device nodes as there can be, in which host nodes and device nodes each keep the order that they had.

@@ -9,6 +9,7 @@
 #include "backend.hpp"
 #include "memory.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -46,7 +47,8 @@ struct plan {
     std::shared_ptr<device> on;      ///< the device beside the CPU; null: there is none. Its kernels, in the steps, go before it does
     graph lowered;                   ///< keeps constants alive; its nodes are in running order
     std::vector<step> steps;
-    std::vector<int> late;           ///< nodes whose output shapes only a run can tell, in order: they are interpreted
+    std::vector<int> late;           ///< nodes whose output shapes only a run can tell, in order: they run behind the steps, by their reference kernels
+    std::vector<std::vector<value_id>> read_last;  ///< for each of `late`, and in front for the steps: inputs and late values that nobody reads behind it
     std::vector<slot> value_slots;   ///< of every value; none for those made late
     std::vector<slot> outputs;       ///< where each output of the graph is made; none: made late
     std::vector<int> state_of;       ///< of each output: the input whose memory it takes, or -1
@@ -58,6 +60,14 @@ struct plan {
     std::int64_t device_arena_bytes = 0;
     std::shared_ptr<const device_program> loaded;  ///< what the device keeps for this plan; null: no step is its
 };
+
+/// Bytes of the outputs that a plan makes; those that only a run can shape are not among them.
+inline std::int64_t output_bytes(const plan& p) noexcept {
+    std::int64_t bytes = 0;
+    for (const slot& s : p.outputs)
+        if (s.kind != slot_kind::none) bytes += std::max<std::int64_t>(0, bytes_of(s.prototype.type, s.prototype.extents));
+    return bytes;
+}
 
 /// How plans are made.
 struct plan_options {
@@ -71,6 +81,8 @@ struct plan_options {
     pack_cache* packed = nullptr;
     std::shared_ptr<device> on = {};
     bool strict_placement = false;  ///< a node that the device refuses ends the planning
+    int nesting = 0;                ///< bodies that this graph is the body of
+    std::shared_ptr<memory_budget> budget = nullptr;  ///< what the constants that it makes count against
 };
 
 /// Makes the plan of a graph for one set of input shapes (an input without a type keeps its default).
@@ -104,6 +116,7 @@ public:
         GRAFT_TRY(split_late());
         GRAFT_TRY(choose_kernels());
         GRAFT_TRY(place_values());
+        find_last_readers();
         finish_slots();
         return {};
     }
@@ -129,6 +142,23 @@ private:
             p_.steps.push_back(std::move(s));
         }
         return {};
+    }
+    // Who reads each input and each late value last. The graph's outputs are read by the caller.
+    void find_last_readers() {
+        std::vector<char> seen(g_.values.size(), 0);
+        for (value_id id : g_.outputs) seen[index(root(id))] = 1;
+        p_.read_last.assign(p_.late.size() + 1, {});
+        const auto reads = [&](std::size_t place, value_id id) {
+            if (id != no_value && !seen[index(root(id))]++) p_.read_last[place].push_back(root(id));
+        };
+        for (std::size_t i = p_.late.size(); i-- > 0;) {
+            const node& n = g_.nodes[static_cast<std::size_t>(p_.late[i])];
+            ids_ = n.inputs;
+            append_captures(n, ids_);
+            ids_.insert(ids_.end(), n.outputs.begin(), n.outputs.end());
+            for (value_id id : ids_) reads(i + 1, id);
+        }
+        for (value_id id : g_.inputs) reads(0, id);
     }
 
     status choose_kernels() {
@@ -285,8 +315,10 @@ private:
         }
         p_.arena_bytes = plan_memory(arenas[0]);
         p_.device_arena_bytes = plan_memory(arenas[1], 256);
-        if (p_.arena_bytes > options_.limit.memory_bytes)
-            return fail(errc::memory_budget, g_.name, "running this model needs " + std::to_string(p_.arena_bytes) + " bytes, over the limit of " + std::to_string(options_.limit.memory_bytes));
+        const std::int64_t beside = options_.budget ? options_.budget->taken() : 0;
+        if (p_.arena_bytes > options_.limit.memory_bytes - beside)
+            return fail(errc::memory_budget, g_.name, "running this model needs " + std::to_string(p_.arena_bytes) + " bytes" + (beside ? " beside the " + std::to_string(beside) + " of its constants" : "") +
+                                                          ", over the limit of " + std::to_string(options_.limit.memory_bytes));
         for (std::size_t i = 0; i < slots.size(); ++i)
             if (slots[i].kind == slot_kind::arena) slots[i].index = arenas[slots[i].on_device][static_cast<std::size_t>(lifetime_of[i])].offset;
         for (const auto& pair : scratch)
@@ -351,7 +383,7 @@ inline status place_on_device(graph& g, const plan_options& options, std::vector
     placing.run();
     if (options.strict_placement) GRAFT_TRY(placing.first_refused());
     set_host_apart(g);
-    GRAFT_TRY(options.on->lower(g, {options.limit, options.pool, options.packed, options.exact}));
+    GRAFT_TRY(options.on->lower(g, {options.limit, options.pool, options.packed, options.exact, options.budget}));
     bring_host_back(g);
     return placing.finish_placement();
 }
@@ -376,16 +408,17 @@ inline status place_nodes(const graph& g, const plan_options& options, const std
 
 GRAFT_INLINE result<std::shared_ptr<const plan>> make_plan(const graph& g, const tensor_view* inputs, const plan_options& options) {
     auto p = std::make_shared<plan>();
-    const evaluation with{options.limit, options.pool, nullptr, options.seed};
+    const evaluation with{options.limit, options.pool, nullptr, options.seed, options.budget};
     GRAFT_TRY_ASSIGN(p->lowered, specialize(g, inputs, with));
     p->multiply_adds = count_multiply_adds(p->lowered);
+    if (!options.reference && options.nesting < detail::most_calls) detail::late_gatherer(p->lowered, options.limit).run();
     std::vector<const char*> refusals;
     p->on = options.reference ? nullptr : options.on;
     if (p->on) GRAFT_TRY(detail::place_on_device(p->lowered, options, refusals));
     GRAFT_TRY(detail::place_nodes(p->lowered, options, refusals));
     if (!options.reference)
         for (int i = 0; i < options.backend_count; ++i)
-            if (!options.backends[i]->open) GRAFT_TRY(options.backends[i]->lower(p->lowered, {options.limit, options.pool, options.packed, options.exact}));
+            if (!options.backends[i]->open) GRAFT_TRY(options.backends[i]->lower(p->lowered, {options.limit, options.pool, options.packed, options.exact, options.budget}));
     for (std::size_t i = 0; i < g.inputs.size(); ++i) p->inputs.push_back(inputs ? tensor_view{inputs[i].type, inputs[i].extents, nullptr} : tensor_view{});
     // What host lowering has added stands next to who needs it, which may be between nodes of the device.
     if (p->on) GRAFT_TRY(detail::device_order(p->lowered).run());

@@ -103,12 +103,12 @@ private:
     }
     status widen_constant(const tensor& from, tensor& to) {
         // Shared by the plans of a model, so that what is packed from it is found again.
-        to = with_.packed ? with_.packed->find(from.raw(), "float32") : tensor();
+        to = with_.packed ? with_.packed->derived("float32", {&from}) : tensor();
         if (to) return {};
-        GRAFT_TRY_ASSIGN(to, tensor::make(dtype::float32, from.shape()));
+        GRAFT_TRY_ASSIGN(to, tensor::make(dtype::float32, from.shape(), with_.budget));
         float* const out = to.data<float>();
         for (std::int64_t k = 0; k < from.elements(); ++k) out[k] = static_cast<float>(element_as_double(from.type(), from.raw(), k));
-        if (with_.packed) with_.packed->add(from, "float32", to);
+        if (with_.packed) with_.packed->derive(to, "float32", {&from});
         return {};
     }
     void cast(value_id from, value_id to, dtype type) {
