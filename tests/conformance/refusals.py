@@ -6,8 +6,7 @@
 FOLDER holds ONNX's node tests written out (node/<test>/model.onnx and test_data_set_0). Each mutant has one field of a test bent: an attribute, an
 input or output of the node, the type of an input, the operator or the opset. The checker runs with full_check; ONNX Runtime loads and runs; graft
 runs with the test's inputs. What ONNX Runtime only lacks a kernel for counts as accepted. One line for each operator and kind of mutation that is
-accepted by graft alone, with an example; docs/ops.md says what is accepted
-on purpose.
+accepted by graft alone, with an example; docs/ops.md says what is accepted on purpose.
 Needs numpy, onnx and onnxruntime."""
 import argparse
 import collections
