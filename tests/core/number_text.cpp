@@ -11,12 +11,8 @@
 
 #include <cstdio>
 
-namespace {
-
 using graft::detail::number_text;
 using graft::detail::read_number;
-
-} // namespace
 
 TEST_CASE("numbers are written and read with a point in any locale") {
     const comma_locale here;
