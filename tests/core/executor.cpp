@@ -114,22 +114,25 @@ TEST_CASE("The quota of the own control group counts, and of those around it; ei
         return graft::detail::cgroup_cpus((folder.path + "/own").c_str(), folder.path.c_str());
     };
     CHECK(cpus("0::/\n") == 0);
-    folder.put("user/app/cpu.max", "150000 100000\n");
-    folder.put("user/cpu.max", "400000 100000\n");
-    folder.put("user/free/cpu.max", "max 100000\n");
+    const auto put_quota = [&](const std::string& group, const char* most) { folder.put(group + "cpu.max", std::string(most) + " 100000\n"); };
+    put_quota("user/app/", "150000");
+    put_quota("user/", "400000");
+    put_quota("user/free/", "max");
     CHECK(cpus("0::/user/app\n") == 2);
     CHECK(cpus("0::/user/free/deeper\n") == 4);
     CHECK(cpus("0::/other\n") == 0);
     CHECK(cpus("0::/../elsewhere\n") == 0);
     CHECK(cpus("no line of these\n::\n:\n") == 0);
-    folder.put("cpu/batch/cpu.cfs_quota_us", "50000\n");
-    folder.put("cpu/batch/cpu.cfs_period_us", "100000\n");
-    folder.put("cpu/cpu.cfs_quota_us", "-1\n");
-    folder.put("cpu/cpu.cfs_period_us", "100000\n");
+    const auto put_old_quota = [&](const std::string& group, const char* most) {
+        folder.put(group + "cpu.cfs_quota_us", std::string(most) + "\n");
+        folder.put(group + "cpu.cfs_period_us", "100000\n");
+    };
+    put_old_quota("cpu/batch/", "50000");
+    put_old_quota("cpu/", "-1");
     CHECK(cpus("4:cpu,cpuacct:/batch\n0::/user/app\n") == 1);
     CHECK(cpus("4:cpuacct,cpu:/batch\n") == 1);
     CHECK(cpus("4:cpuset:/batch\n") == 0);
-    folder.put("cpu.max", "300000 100000\n");
+    put_quota("", "300000");
     CHECK(cpus("0::/other\n") == 3);
     CHECK(cpus(("0::" + std::string(5000, 'x') + "\n").c_str()) == 3);
 }
