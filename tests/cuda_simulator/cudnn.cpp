@@ -2,8 +2,12 @@
 #include "cudnn_descriptors.hpp"
 #include "simulator.hpp"
 
+#include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
+
+#include <unistd.h>
 
 namespace graft_simulator {
 
@@ -18,6 +22,23 @@ constexpr const char *handle_kind = "cudnnHandle_t", *descriptor_kind = "cudnnBa
 struct cudnn_handle {
     void* stream = nullptr;
     int device = 0;
+    std::atomic<int> users{0};
+};
+
+// A thread inside of the library with a handle: one at a time may be. Null: the call has none.
+class handle_use {
+public:
+    handle_use(const void* handle, const char* doing) : handle_(static_cast<cudnn_handle*>(const_cast<void*>(handle))) {
+        if (handle_ && handle_->users.fetch_add(1)) problem("shared_handle", std::string(doing) + ": another thread uses the handle at the same time");
+    }
+    ~handle_use() {
+        if (handle_) --handle_->users;
+    }
+    handle_use(const handle_use&) = delete;
+    handle_use& operator=(const handle_use&) = delete;
+
+private:
+    cudnn_handle* handle_;
 };
 
 std::string& last_error() {
@@ -40,6 +61,15 @@ cudnn_pointer descriptor_of(const void* raw) {
     const auto at = all().known.find(raw);
     if (at != all().known.end()) return at->second;
     handle_used(descriptor_kind, raw);
+    return nullptr;
+}
+
+// The handle that a descriptor was made with, or what it is made of; null for none.
+const void* handle_of(const cudnn_descriptor& d) {
+    for (const int name : {attribute::operation_graph_handle, attribute::execution_plan_handle})
+        if (d.find(name)) return reinterpret_cast<const void*>(static_cast<std::uintptr_t>(d.integer(name)));
+    for (const int name : {attribute::engine_heuristic_operation_graph, attribute::engine_operation_graph, attribute::engine_config_engine, attribute::execution_plan_engine_config})
+        if (const cudnn_descriptor* of = d.descriptor(name)) return handle_of(*of);
     return nullptr;
 }
 
@@ -216,6 +246,7 @@ GRAFT_SIMULATED int cudnnSetStream(void* handle, void* stream) {
     if (const int code = fault("cudnnSetStream")) return cudnn_error(code, "an injected fault");
     if (!handle_used(handle_kind, handle)) return cudnn_error(result::bad_parameter, "no such handle");
     if (check_stream(stream)) return cudnn_error(result::bad_parameter, "the stream cannot be used with the current context");
+    const handle_use use(handle, "cudnnSetStream");
     static_cast<cudnn_handle*>(handle)->stream = stream;
     return result::success;
 }
@@ -251,11 +282,17 @@ GRAFT_SIMULATED int cudnnBackendGetAttribute(const void* descriptor, int name, i
 GRAFT_SIMULATED int cudnnBackendFinalize(void* descriptor) {
     if (const int code = fault("cudnnBackendFinalize")) return cudnn_error(code, "an injected fault");
     const cudnn_pointer d = descriptor_of(descriptor);
-    return d ? complete_descriptor(d) : cudnn_error(2002, "no such descriptor");
+    if (!d) return cudnn_error(2002, "no such descriptor");
+    const void* handle = handle_of(*d);
+    if (handle && !handle_used(handle_kind, handle)) return cudnn_error(result::bad_parameter, "the handle that a descriptor was made with lives no more");
+    const handle_use use(handle, "cudnnBackendFinalize");
+    if (d->kind == cudnn::execution_plan_descriptor) usleep(static_cast<useconds_t>(std::atoi(setting("PLAN_MS", "0").c_str())) * 1000);
+    return complete_descriptor(d);
 }
 GRAFT_SIMULATED int cudnnBackendExecute(void* handle, void* plan, void* pack) {
     if (const int code = fault("cudnnBackendExecute")) return cudnn_error(code, "an injected fault");
     if (!handle_used(handle_kind, handle)) return cudnn_error(result::bad_parameter, "no such handle");
+    const handle_use use(handle, "cudnnBackendExecute");
     const auto* h = static_cast<const cudnn_handle*>(handle);
     const cudnn_pointer p = descriptor_of(plan), v = descriptor_of(pack);
     if (!p || !v || p->kind != cudnn::execution_plan_descriptor || v->kind != cudnn::variant_pack_descriptor) return cudnn_error(2012, "a plan and a variant pack are needed");

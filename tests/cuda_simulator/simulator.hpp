@@ -89,7 +89,7 @@ GRAFT_SIMULATOR_API std::string device_bus_id(int device);
 extern "C" {
 
 /// How often something happened. `what`: a kind of problem ("double_free", "use_after_free", "invalid_address", "invalid_handle",
-/// "wrong_context", "unsynchronised", "host_race", "out_of_bounds", "kernel_fault", "unbalanced"), "problems" (all of these),
+/// "wrong_context", "shared_handle", "unsynchronised", "host_race", "out_of_bounds", "kernel_fault", "unbalanced"), "problems" (all of these),
 /// a kind of thing that lives ("device_memory", "pinned_memory", "stream", "event", "module", "graph", "graph_exec", "context", or a
 /// library's handle), "live" (all of these), "calls" (of all functions), "call:NAME" (of one), "launches", "graph_launches".
 GRAFT_SIMULATOR_API long graft_simulator_counts(const char* what);

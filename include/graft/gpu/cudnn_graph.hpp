@@ -76,6 +76,12 @@ struct graph_scalar {
     float value;
 };
 
+/// An engine by its number, and its knobs with their values.
+struct engine_choice {
+    std::int64_t engine = 0;
+    std::vector<std::pair<int, std::int64_t>> knobs;
+};
+
 /// An operation graph in the making. Tensors are known by ids from 1 up; what is computed is float32.
 class cudnn_graph {
 public:
@@ -101,12 +107,16 @@ public:
     /// Appends the engine configurations that a mode of api::cudnn::heuristic proposes, the best first.
     status propose(int mode, std::vector<cudnn_descriptor>& configs) const;
     /// An engine configuration from its numbers.
-    status configure(std::int64_t engine, const std::vector<std::pair<int, std::int64_t>>& knobs, cudnn_descriptor& config) const;
+    status configure(const engine_choice& choice, cudnn_descriptor& config) const { return configure_on(graph_, choice, config); }
+    /// The same for a thread with a handle of its own, which the configuration is bound to.
+    status configure(const engine_choice& choice, void* handle, cudnn_descriptor& config) const;
 
 private:
     const cudnn_descriptor* tensor(std::int64_t id) const noexcept;
     status set_tensor(cudnn_descriptor& operation, int name, std::int64_t id);
     status describe_tensor(std::int64_t id, dtype type, const shape& extents, const std::int64_t* strides, int is);
+    status join_operations(void* handle, cudnn_descriptor& graph) const;
+    status configure_on(const cudnn_descriptor& graph, const engine_choice& choice, cudnn_descriptor& config) const;
 
     const libraries* with_;
     std::vector<graph_scalar> scalars_;
@@ -344,15 +354,16 @@ GRAFT_INLINE status cudnn_graph::add_reduction(int how, std::int64_t x, std::int
     return {};
 }
 
-GRAFT_INLINE status cudnn_graph::finalize() {
+GRAFT_INLINE status cudnn_graph::finalize() { return join_operations(with_->cudnn_handle, graph_); }
+GRAFT_INLINE status cudnn_graph::join_operations(void* handle, cudnn_descriptor& graph) const {
     namespace attribute = api::cudnn::attribute;
+    namespace type = api::cudnn::attribute_type;
     std::vector<void*> operations;
     for (const cudnn_descriptor& o : operations_) operations.push_back(o.raw());
-    GRAFT_TRY(graph_.create(*with_->cudnn, api::cudnn::operation_graph_descriptor, "an operation graph"));
-    namespace type = api::cudnn::attribute_type;
-    GRAFT_TRY(graph_.set(attribute::operation_graph_operations, type::descriptor, static_cast<std::int64_t>(operations.size()), operations.data()));
-    if (!with_->cudnn_device) GRAFT_TRY(graph_.set(attribute::operation_graph_handle, type::handle, 1, &with_->cudnn_handle));
-    return graph_.finalize();
+    GRAFT_TRY(graph.create(*with_->cudnn, api::cudnn::operation_graph_descriptor, "an operation graph"));
+    GRAFT_TRY(graph.set(attribute::operation_graph_operations, type::descriptor, static_cast<std::int64_t>(operations.size()), operations.data()));
+    if (!with_->cudnn_device) GRAFT_TRY(graph.set(attribute::operation_graph_handle, type::handle, 1, &handle));
+    return graph.finalize();
 }
 
 GRAFT_INLINE status cudnn_graph::propose(int mode, std::vector<cudnn_descriptor>& configs) const {
@@ -379,21 +390,26 @@ GRAFT_INLINE status cudnn_graph::propose(int mode, std::vector<cudnn_descriptor>
     return {};
 }
 
-GRAFT_INLINE status cudnn_graph::configure(std::int64_t engine, const std::vector<std::pair<int, std::int64_t>>& knobs, cudnn_descriptor& config) const {
+GRAFT_INLINE status cudnn_graph::configure(const engine_choice& choice, void* handle, cudnn_descriptor& config) const {
+    cudnn_descriptor graph;
+    GRAFT_TRY(join_operations(handle, graph));
+    return configure_on(graph, choice, config);
+}
+GRAFT_INLINE status cudnn_graph::configure_on(const cudnn_descriptor& graph, const engine_choice& choice, cudnn_descriptor& config) const {
     namespace attribute = api::cudnn::attribute;
     namespace type = api::cudnn::attribute_type;
     cudnn_descriptor e;
     GRAFT_TRY(e.create(*with_->cudnn, api::cudnn::engine_descriptor, "an engine"));
-    GRAFT_TRY(e.set_descriptor(attribute::engine_operation_graph, graph_));
-    GRAFT_TRY(e.set_integer(attribute::engine_global_index, engine));
+    GRAFT_TRY(e.set_descriptor(attribute::engine_operation_graph, graph));
+    GRAFT_TRY(e.set_integer(attribute::engine_global_index, choice.engine));
     if (with_->cudnn_device) GRAFT_TRY(e.set(attribute::engine_device, type::descriptor, 1, &with_->cudnn_device));
     GRAFT_TRY(e.finalize());
-    std::vector<cudnn_descriptor> choices(knobs.size());
+    std::vector<cudnn_descriptor> choices(choice.knobs.size());
     std::vector<void*> raw;
-    for (std::size_t i = 0; i < knobs.size(); ++i) {
+    for (std::size_t i = 0; i < choices.size(); ++i) {
         GRAFT_TRY(choices[i].create(*with_->cudnn, api::cudnn::knob_choice_descriptor, "the choice of a knob"));
-        GRAFT_TRY(choices[i].set_enumerator(attribute::knob_choice_type, type::knob_type, knobs[i].first));
-        GRAFT_TRY(choices[i].set_integer(attribute::knob_choice_value, knobs[i].second));
+        GRAFT_TRY(choices[i].set_enumerator(attribute::knob_choice_type, type::knob_type, choice.knobs[i].first));
+        GRAFT_TRY(choices[i].set_integer(attribute::knob_choice_value, choice.knobs[i].second));
         GRAFT_TRY(choices[i].finalize());
         raw.push_back(choices[i].raw());
     }

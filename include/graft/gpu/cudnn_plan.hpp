@@ -27,11 +27,13 @@ struct cudnn_plan {
     std::int64_t workspace_bytes = 0;
     bool plain = false;     ///< keeps NaNs strictly, and is slow
     bool compiled = false;  ///< its kernel is compiled when the plan is made, which takes a second or so
+    void* handle = nullptr;  ///< that it was made with, and is run with
     std::string choice;  ///< "<engine> <knob>=<value> ...", which `restore_plan` reads
 };
 
-/// Makes the plan of an engine configuration of a graph; op.unsupported where the engine does not take it, or breaks a limit.
-status make_plan(const libraries& with, const engine_limits& limits, cudnn_descriptor config, cudnn_plan& plan);
+/// Makes the plan of an engine configuration of a graph, with the handle that this is bound to; op.unsupported where the engine does not
+/// take it, or breaks a limit. Nobody else uses the handle meanwhile.
+status make_plan(const libraries& with, void* handle, const engine_limits& limits, cudnn_descriptor config, cudnn_plan& plan);
 /// What is kept of a plan: its choice, or, where its kernel was compiled, the library's own text of the plan, which has the kernel.
 std::string keep_plan(const cudnn_plan& plan);
 /// The plan of a text that was kept.
@@ -67,7 +69,7 @@ public:
         namespace attribute = api::cudnn::attribute;
         namespace type = api::cudnn::attribute_type;
         const api::cudnn_functions& f = *call.with.cudnn;
-        if (const int code = f.cudnnSetStream(call.with.cudnn_handle, call.stream)) return cudnn_failure(f, code, "the choice of a stream");
+        if (const int code = f.cudnnSetStream(plan_.handle, call.stream)) return cudnn_failure(f, code, "the choice of a stream");
         constexpr std::size_t most = 8;
         std::int64_t ids[most];
         void* memory[most];
@@ -91,7 +93,7 @@ public:
         GRAFT_TRY(pack.set_integers(attribute::variant_pack_unique_ids, static_cast<std::int64_t>(count), ids));
         GRAFT_TRY(pack.set(attribute::variant_pack_workspace, type::void_pointer, 1, &workspace));
         GRAFT_TRY(pack.finalize());
-        if (const int code = f.cudnnBackendExecute(call.with.cudnn_handle, plan_.plan.raw(), pack.raw())) return cudnn_failure(f, code, "the execution of a plan");
+        if (const int code = f.cudnnBackendExecute(plan_.handle, plan_.plan.raw(), pack.raw())) return cudnn_failure(f, code, "the execution of a plan");
         return {};
     }
     const cudnn_plan& plan() const noexcept { return plan_; }
@@ -121,8 +123,7 @@ inline status read_engine(const api::cudnn_functions& f, const cudnn_descriptor&
     return {};
 }
 
-// "<engine> <knob>=<value> ..."
-inline status write_choice(const api::cudnn_functions& f, const cudnn_descriptor& config, std::int64_t engine, std::string& choice) {
+inline status read_choice(const api::cudnn_functions& f, const cudnn_descriptor& config, std::int64_t engine, engine_choice& choice) {
     namespace attribute = api::cudnn::attribute;
     namespace type = api::cudnn::attribute_type;
     constexpr std::int64_t most = 64;
@@ -134,16 +135,23 @@ inline status write_choice(const api::cudnn_functions& f, const cudnn_descriptor
     }
     std::int64_t count = 0, one = 0;
     GRAFT_TRY(config.get(attribute::engine_config_knob_choices, type::descriptor, most, count, raw.data()));
-    choice = std::to_string(engine);
+    choice = {engine, {}};
     for (std::int64_t i = 0; i < count && i < most; ++i) {
         const cudnn_descriptor& k = knobs[static_cast<std::size_t>(i)];
         int knob = 0;
         std::int64_t value = 0;
         GRAFT_TRY(k.get(attribute::knob_choice_type, type::knob_type, 1, one, &knob));
         GRAFT_TRY(k.get(attribute::knob_choice_value, type::int64, 1, one, &value));
-        choice += " " + std::to_string(knob) + "=" + std::to_string(value);
+        choice.knobs.emplace_back(knob, value);
     }
     return {};
+}
+
+// "<engine> <knob>=<value> ..."
+inline std::string text_of(const engine_choice& choice) {
+    std::string text = std::to_string(choice.engine);
+    for (const auto& knob : choice.knobs) text += " " + std::to_string(knob.first) + "=" + std::to_string(knob.second);
+    return text;
 }
 
 inline const char* broken_limit(const engine_limits& limits, const std::vector<int>& notes) {
@@ -158,31 +166,63 @@ inline const char* broken_limit(const engine_limits& limits, const std::vector<i
     return nullptr;
 }
 
+// A plan that a thread is to make, with a handle that no other thread uses.
+struct plan_to_make {
+    cudnn_descriptor config;
+    void* handle;
+    cudnn_plan plan;
+    status done;
+};
+
+// What a thread of its own makes of a configuration: bound to a handle of its own too. False where there is none.
+inline bool hand_over(const libraries& with, const cudnn_graph& graph, std::size_t thread, plan_to_make& p) {
+    if (thread == 0 || with.cudnn_device) return true;  // a plan that is made for a described device has no handle
+    p.handle = with.more_handles ? with.more_handles->at(thread - 1) : nullptr;
+    if (!p.handle) return false;
+    std::int64_t engine = 0;
+    std::vector<int> notes;
+    bool compiles = false;
+    engine_choice choice;
+    p.done = read_engine(*with.cudnn, p.config, engine, notes, compiles);
+    if (p.done.ok()) p.done = read_choice(*with.cudnn, p.config, engine, choice);
+    if (p.done.ok()) p.done = graph.configure(choice, p.handle, p.config);
+    return true;
+}
+
 // One mode's engines: the first that can be used, or as many as are to be measured. The engine that keeps NaNs strictly is the plain
 // one, which the heuristics put first for some graphs though others are far quicker: it comes behind the others. Plans are made side by
-// side, as cuDNN allows: one whose kernel is compiled takes a second of a core, and a residual network's step asks for dozens.
+// side, as cuDNN allows to threads that share no handle: one whose kernel is compiled takes a second of a core, and a residual network's
+// step asks for dozens.
 inline status collect_plans(const libraries& with, const engine_limits& limits, const cudnn_graph& graph, int mode, std::size_t wanted,
                             std::vector<cudnn_plan>& plans) {
     std::vector<cudnn_descriptor> configs;
     GRAFT_TRY(graph.propose(mode, configs));
     std::vector<cudnn_plan> plain;
     status last;
-    for (std::size_t first = 0, count = 0; first < configs.size() && plans.size() < wanted; first += count) {
-        count = std::min(wanted - plans.size(), configs.size() - first);
-        std::vector<cudnn_plan> made(count);
-        std::vector<status> done(count);
+    for (std::size_t first = 0; first < configs.size() && plans.size() < wanted;) {
+        std::vector<plan_to_make> batch;
+        for (const std::size_t most = wanted - plans.size(); batch.size() < most && first < configs.size(); ++first) {
+            plan_to_make next{std::move(configs[first]), with.cudnn_handle, {}, {}};
+            if (!hand_over(with, graph, batch.size(), next)) {
+                configs[first] = std::move(next.config);
+                break;
+            }
+            batch.push_back(std::move(next));
+        }
+        const auto count = static_cast<std::int64_t>(batch.size());
         pool_executor pool(static_cast<int>(count));
-        parallel_for(pool, static_cast<std::int64_t>(count), [&](std::int64_t i) {
-            const auto k = static_cast<std::size_t>(i);
+        parallel_for(pool, count, [&](std::int64_t i) {
+            plan_to_make& p = batch[static_cast<std::size_t>(i)];
+            if (!p.done.ok()) return;
             std::unique_ptr<current_context> now;
             if (with.driver && with.driver_context) now.reset(new current_context(*with.driver, with.driver_context));
-            done[k] = make_plan(with, limits, std::move(configs[first + k]), made[k]);
+            p.done = make_plan(with, p.handle, limits, std::move(p.config), p.plan);
         });
-        for (std::size_t k = 0; k < count; ++k) {
-            if (done[k].ok())
-                (made[k].plain ? plain : plans).push_back(std::move(made[k]));
+        for (plan_to_make& p : batch) {
+            if (p.done.ok())
+                (p.plan.plain ? plain : plans).push_back(std::move(p.plan));
             else
-                last = std::move(done[k]);
+                last = std::move(p.done);
         }
     }
     for (std::size_t i = 0; i < plain.size() && plans.size() < wanted; ++i) plans.push_back(std::move(plain[i]));
@@ -204,7 +244,10 @@ inline status read_plan(const api::cudnn_functions& f, const engine_limits& limi
     GRAFT_TRY(read_engine(f, plan.config, engine, notes, plan.compiled));
     if (const char* broken = broken_limit(limits, notes)) return fail(errc::op_unsupported, "cuDNN", broken);
     plan.plain = std::find(notes.begin(), notes.end(), api::cudnn::numerical_note::strict_nan) != notes.end();
-    return write_choice(f, plan.config, engine, plan.choice);
+    engine_choice choice;
+    GRAFT_TRY(read_choice(f, plan.config, engine, choice));
+    plan.choice = text_of(choice);
+    return {};
 }
 
 // What the text of a whole plan begins with.
@@ -215,6 +258,7 @@ inline status restore_whole_plan(const libraries& with, const engine_limits& lim
     namespace type = api::cudnn::attribute_type;
     const api::cudnn_functions& f = *with.cudnn;
     std::int64_t count = 0;
+    plan.handle = with.cudnn_handle;
     GRAFT_TRY(plan.plan.create(f, api::cudnn::execution_plan_descriptor, "a kept execution plan"));
     GRAFT_TRY(plan.plan.set(attribute::execution_plan_json, type::text, static_cast<std::int64_t>(json.size()), json.data()));
     if (with.cudnn_device)
@@ -230,7 +274,7 @@ inline status restore_whole_plan(const libraries& with, const engine_limits& lim
 
 }  // namespace detail
 
-GRAFT_INLINE status make_plan(const libraries& with, const engine_limits& limits, cudnn_descriptor config, cudnn_plan& plan) {
+GRAFT_INLINE status make_plan(const libraries& with, void* handle, const engine_limits& limits, cudnn_descriptor config, cudnn_plan& plan) {
     namespace attribute = api::cudnn::attribute;
     namespace type = api::cudnn::attribute_type;
     const api::cudnn_functions& f = *with.cudnn;
@@ -240,6 +284,7 @@ GRAFT_INLINE status make_plan(const libraries& with, const engine_limits& limits
     GRAFT_TRY(detail::read_engine(f, config, engine, notes, plan.compiled));
     if (const char* broken = detail::broken_limit(limits, notes)) return fail(errc::op_unsupported, "cuDNN", broken);
     plan.config = std::move(config);
+    plan.handle = handle;
     GRAFT_TRY(plan.plan.create(f, api::cudnn::execution_plan_descriptor, "an execution plan"));
     GRAFT_TRY(plan.plan.set_descriptor(attribute::execution_plan_engine_config, plan.config));
     if (with.cudnn_device) GRAFT_TRY(plan.plan.set(attribute::execution_plan_device, type::descriptor, 1, &with.cudnn_device));
@@ -267,22 +312,22 @@ GRAFT_INLINE status restore_plan(const libraries& with, const engine_limits& lim
     if (text.compare(0, mark.size(), mark) == 0) return detail::restore_whole_plan(with, limits, text.substr(mark.size()), plan);
     const char* at = text.c_str();
     char* end = nullptr;
-    const std::int64_t engine = std::strtoll(at, &end, 10);
-    bool legal = end != at && engine >= 0;
-    std::vector<std::pair<int, std::int64_t>> knobs;
+    engine_choice choice;
+    choice.engine = std::strtoll(at, &end, 10);
+    bool legal = end != at && choice.engine >= 0;
     while (legal && *end) {
         at = end;
         const long knob = std::strtol(at, &end, 10);
-        legal = *at == ' ' && end != at && *end == '=' && knob >= 0 && knob < 1024 && knobs.size() < 64;
+        legal = *at == ' ' && end != at && *end == '=' && knob >= 0 && knob < 1024 && choice.knobs.size() < 64;
         if (!legal) break;
         at = end + 1;
-        knobs.emplace_back(static_cast<int>(knob), std::strtoll(at, &end, 10));
+        choice.knobs.emplace_back(static_cast<int>(knob), std::strtoll(at, &end, 10));
         legal = end != at;
     }
     if (!legal) return fail(errc::op_unsupported, "cuDNN", "the choice '" + escape(text) + "' is none");
     cudnn_descriptor config;
-    GRAFT_TRY(graph.configure(engine, knobs, config));
-    return make_plan(with, limits, std::move(config), plan);
+    GRAFT_TRY(graph.configure(choice, config));
+    return make_plan(with, with.cudnn_handle, limits, std::move(config), plan);
 }
 
 GRAFT_INLINE result<std::unique_ptr<library_kernel>> choose_cudnn_kernel(const kernel_query& query, const libraries& with, const engine_limits& limits,

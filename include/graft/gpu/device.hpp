@@ -91,6 +91,7 @@ private:
     std::unique_ptr<module_cache> modules_;
     std::map<std::string, std::string> chosen_;  // among a library's kernels, by problem; guarded by enqueueing_
     libraries handles_;
+    std::unique_ptr<cudnn_handles> more_handles_;
     bool handles_made_ = false;
     std::mutex enqueueing_, making_;
     std::vector<std::weak_ptr<const resident_constant>> constants_;

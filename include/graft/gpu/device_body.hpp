@@ -62,6 +62,7 @@ GRAFT_INLINE cuda_device::~cuda_device() {
     if (!context_) return;
     {
         current_context now(driver(), context_);
+        more_handles_.reset();
         if (handles_.cudnn_handle) functions_.cudnn->cudnnDestroy(handles_.cudnn_handle);
         if (handles_.cublaslt_handle) functions_.cublaslt->cublasLtDestroy(handles_.cublaslt_handle);
         modules_.reset();
@@ -81,6 +82,8 @@ GRAFT_INLINE result<const libraries*> cuda_device::handles() {
         const int result = functions_.cudnn->cudnnCreate(&handles_.cudnn_handle);
         if (result) return fail(errc::device_unavailable, name_, std::string("cuDNN cannot be started: ") + functions_.cudnn->cudnnGetErrorString(result));
         handles_.cudnn = functions_.cudnn;
+        more_handles_.reset(new cudnn_handles(*functions_.cudnn));
+        handles_.more_handles = more_handles_.get();
     }
     if (functions_.cublaslt && !handles_.cublaslt_handle) {
         const int result = functions_.cublaslt->cublasLtCreate(&handles_.cublaslt_handle);

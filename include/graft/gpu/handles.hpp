@@ -24,10 +24,27 @@ struct library_choices {
     void (*remember)(void* context, const std::string& problem, const std::string& choice) = nullptr;
 };
 
+/// Handles of cuDNN for one device, beside its first: a handle is for one thread at a time, so threads that make plans side by side have
+/// one each. Itself for one thread at a time, in the device's context.
+class cudnn_handles {
+public:
+    explicit cudnn_handles(const api::cudnn_functions& functions) noexcept : functions_(functions) {}
+    ~cudnn_handles();
+    cudnn_handles(const cudnn_handles&) = delete;
+    cudnn_handles& operator=(const cudnn_handles&) = delete;
+    /// Handle `i`, made when it is first asked for, with those before it; null where cuDNN makes no more.
+    void* at(std::size_t i);
+
+private:
+    const api::cudnn_functions& functions_;
+    std::vector<void*> made_;
+};
+
 /// The vendor's libraries of one device; null where a library is not there.
 struct libraries {
     const api::cudnn_functions* cudnn = nullptr;
     void* cudnn_handle = nullptr;
+    cudnn_handles* more_handles = nullptr;  ///< null: plans are made one by one
     void* cudnn_device = nullptr;  ///< cuDNN's descriptor of a device that plans are made for ahead of time; null: the handle's device
     const api::cublaslt_functions* cublaslt = nullptr;
     void* cublaslt_handle = nullptr;
@@ -44,3 +61,23 @@ struct library_rows {
 
 }  // namespace gpu
 GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+GRAFT_INLINE cudnn_handles::~cudnn_handles() {
+    for (void* handle : made_) functions_.cudnnDestroy(handle);
+}
+GRAFT_INLINE void* cudnn_handles::at(std::size_t i) {
+    while (made_.size() <= i) {
+        void* handle = nullptr;
+        if (functions_.cudnnCreate(&handle)) return nullptr;
+        made_.push_back(handle);
+    }
+    return made_[i];
+}
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
