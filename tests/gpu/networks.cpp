@@ -199,3 +199,30 @@ TEST_CASE("a run that fails on its way to a simulated device leaves nothing ther
         CHECK_MESSAGE(simulated::count("problems") == problems, report);
     }
 }
+
+TEST_CASE("a device that a kernel has cost is device.lost, where the library that is called next says only that it failed") {
+    const graft::tensor x = numbered({1, 3, 64, 64}, 5);
+    graft::session session(graft::load(demo, graft::on_device(simulated::exact_device())), {1, nullptr});
+    const auto code_of_run = [&](const char* broken) {
+        simulated::fail(broken);
+        auto y = session.run(x);
+        simulated::fail(nullptr);
+        return std::string(y.ok() ? "right" : graft::text(y.error().code()));
+    };
+    CHECK(code_of_run("cudnnBackendExecute:2:5000") == "device.unavailable");
+    CHECK(code_of_run("cudnnBackendExecute:2:5000,cuStreamSynchronize:1:700") == "device.lost");
+    CHECK(code_of_run(nullptr) == "right");
+
+    // The same while kernels are measured, all of which fail then.
+    setenv("GRAFT_CACHE_DIR", "/dev/null/none", 1);
+    const auto code_of_load = [&](const char* broken) {
+        const auto device = simulated::open();
+        simulated::fail(broken);
+        auto y = graft::session(graft::load(demo, graft::on_device(device)), {1, nullptr}).run(x);
+        simulated::fail(nullptr);
+        return std::string(y.ok() ? "right" : graft::text(y.error().code()));
+    };
+    CHECK(code_of_load("cuEventSynchronize:0:700") == "device.unavailable");
+    CHECK(code_of_load("cuEventSynchronize:0:700,cuCtxSynchronize:0:700") == "device.lost");
+    setenv("GRAFT_CACHE_DIR", GRAFT_CUDA_SIMULATOR "/cache", 1);
+}

@@ -256,8 +256,10 @@ GRAFT_INLINE status cuda_context::run_segment(int first, int last, const host_ad
     }
     if (ahead) GRAFT_TRY(take_staged());
     if (status launched = launch_segment(*found); !launched.ok()) {
-        d.cuStreamSynchronize(stream_.get());  // what was put on it reads memory that the next run writes
-        return launched;
+        // What was put on the stream reads memory that the next run writes. And where a kernel has cost the device, a library that is called
+        // after it says only that it failed.
+        const int ended = d.cuStreamSynchronize(stream_.get());
+        return is_lost(ended) ? driver_status(d, ended, on_->name(), "running the network") : std::move(launched);
     }
     status brought;
     if (ahead && ahead_->next) {

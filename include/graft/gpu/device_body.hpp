@@ -139,7 +139,11 @@ GRAFT_INLINE result<std::unique_ptr<library_kernel>> cuda_device::library_kernel
     GRAFT_TRY_ASSIGN(with, handles());
     current_context now(driver(), context_);
     std::lock_guard<std::mutex> guard(enqueueing_);
-    return row->make(q, *with);
+    auto made = row->make(q, *with);
+    // Where a kernel that was measured has cost the device, the library says only that all of them failed.
+    if (!made.ok() && made.error().code() == errc::device_unavailable)
+        if (const int ended = driver().cuCtxSynchronize(); is_lost(ended)) return driver_status(driver(), ended, name_, "measuring kernels");
+    return made;
 }
 
 GRAFT_INLINE bool cuda_device::own_makes(void* self, const node& n, const graph& g) {
