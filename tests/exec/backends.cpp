@@ -26,7 +26,7 @@ struct host_backend {
     }
     static const graft::backend& instance() noexcept {
         static const graft::backend self{"host", [] { return graft::status(); }, nullptr, nullptr, nullptr,
-                                         [](const std::string& name, const graft::device_options& options) -> graft::result<std::shared_ptr<graft::device>> {
+                                         [](const std::string& name, const graft::device_options& options, void (*)(const char*)) -> graft::result<std::shared_ptr<graft::device>> {
                                              asked().push_back(name + " " + options.precision);
                                              if (name == "host:9") return graft::fail(errc::device_unavailable, name, "there is no such device");
                                              return std::shared_ptr<graft::device>(std::make_shared<host_device>(name == "host" ? "host:0" : name));
@@ -37,7 +37,7 @@ struct host_backend {
 struct absent_backend {
     static const graft::backend& instance() noexcept {
         static const graft::backend self{"absent", [] { return graft::fail(errc::device_unavailable, "absent", "no library"); }, nullptr, nullptr, nullptr,
-                                         [](const std::string& name, const graft::device_options&) -> graft::result<std::shared_ptr<graft::device>> {
+                                         [](const std::string& name, const graft::device_options&, void (*)(const char*)) -> graft::result<std::shared_ptr<graft::device>> {
                                              return graft::fail(errc::device_unavailable, name, "its library is not installed");
                                          }};
         return self;

@@ -178,7 +178,7 @@ GRAFT_INLINE result<std::shared_ptr<device>> open_device(const std::string& want
             GRAFT_TRY(detail::host_precision(options.precision, unusable));
             return std::shared_ptr<device>();
         }
-        auto opened = backends[i]->open(any ? backends[i]->name : wanted, options);
+        auto opened = backends[i]->open(any ? backends[i]->name : wanted, options, warn);
         if (opened.ok() || !any) return opened;
         unusable = opened.take_status();
         const bool expected = !backends[i]->expected || backends[i]->expected();

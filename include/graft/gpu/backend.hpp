@@ -28,7 +28,7 @@ GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 
 /// Opens a device by its name. Errors: device.unavailable, usage.
-inline result<std::shared_ptr<device>> open_by_name(const std::string& name, const device_options& options) {
+inline result<std::shared_ptr<device>> open_by_name(const std::string& name, const device_options& options, void (*warn)(const char*)) {
     GRAFT_TRY(available());
     int ordinal = 0, count = 0;
     if (name != "cuda") {
@@ -47,7 +47,7 @@ inline result<std::shared_ptr<device>> open_by_name(const std::string& name, con
     if (load_cudnn()) functions.cudnn = &load_cudnn().functions;
     if (load_cublaslt()) functions.cublaslt = &load_cublaslt().functions;
     std::shared_ptr<device> opened;
-    GRAFT_TRY_ASSIGN(opened, cuda_device::open(functions, ordinal, options));
+    GRAFT_TRY_ASSIGN(opened, cuda_device::open(functions, ordinal, options, warn));
     return opened;
 }
 

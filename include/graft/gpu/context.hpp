@@ -4,6 +4,7 @@
 #include "device.hpp"
 #include "../plan/plan.hpp"
 
+#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -22,6 +23,7 @@ public:
     std::vector<std::shared_ptr<const resident_constant>> held;
     std::vector<std::shared_ptr<void>> modules;  ///< of the steps that have kernels, in their order
     std::int64_t bytes = 0;
+    mutable std::atomic<bool> graphs{true};  ///< whether its runs may become CUDA graphs: until one cannot
 
     inline std::int64_t constant_bytes() const noexcept override { return bytes; }
 };
@@ -109,7 +111,8 @@ private:
     std::vector<entry> entries_;
 };
 
-/// One caller's arena and stream. Runs of device steps become CUDA graphs at their second run.
+/// One caller's arena and stream. Runs of device steps become CUDA graphs at their second run, where that can be; else they are launched one
+/// by one, which is said once.
 class cuda_context final : public device_context {
 public:
     static result<std::unique_ptr<device_context>> make(std::shared_ptr<cuda_device> on, std::shared_ptr<const plan> p, cuda_state* state);
@@ -150,6 +153,7 @@ private:
     status enqueue_step(std::size_t i);
     status enqueue_copy(std::size_t i, bool up);
     status capture(segment& s);
+    void drop_graph(segment& s);
     device_address address(const slot& s) const;
     device_address argument_of(const argument& a, std::size_t i, device_address workspace) const;
 

@@ -141,8 +141,7 @@ GRAFT_INLINE cuda_context::~cuda_context() {
     current_context now(d, on_->context());
     d.cuStreamSynchronize(stream_.get());
     if (ahead_) d.cuStreamSynchronize(ahead_->stream.get());
-    for (const segment& s : segments_)
-        if (s.graph) d.cuGraphExecDestroy(s.graph);
+    for (segment& s : segments_) drop_graph(s);
 }
 
 GRAFT_INLINE status cuda_context::prepare_segments() {
@@ -220,10 +219,7 @@ GRAFT_INLINE status cuda_context::prepare_state(const host_addresses& host) {
     }
     // A graph has its addresses in it.
     for (segment& s : segments_)
-        if (moved && s.graph) {
-            on_->driver().cuGraphExecDestroy(s.graph);
-            s.graph = nullptr;
-        }
+        if (moved) drop_graph(s);
     return any ? state_->refresh() : status();
 }
 
@@ -279,17 +275,26 @@ GRAFT_INLINE status cuda_context::run_segment(int first, int last, const host_ad
 }
 
 GRAFT_INLINE status cuda_context::launch_segment(segment& s) {
-    std::lock_guard<std::mutex> guard(on_->enqueueing());
-    // The first run lets libraries load what they need, which they may not do while a graph is made.
-    if (s.ran && !s.graph) GRAFT_TRY(capture(s));
-    if (faults_.bytes() && unclean_) GRAFT_GPU_TRY(on_->driver(), cuMemsetD8Async(faults_.address(), 0, static_cast<std::size_t>(faults_.bytes()), stream_.get()), on_->name(), "clearing what kernels report");
-    unclean_ = true;
-    if (s.graph)
-        GRAFT_GPU_TRY(on_->driver(), cuGraphLaunch(s.graph, stream_.get()), on_->name(), "launching a graph");
-    else
-        GRAFT_TRY(enqueue(s));
-    s.ran = true;
+    const api::driver_functions& d = on_->driver();
+    status refused;
+    {
+        std::lock_guard<std::mutex> guard(on_->enqueueing());
+        // The first run lets libraries load what they need, which they may not do while a graph is made.
+        if (s.ran && !s.graph && loaded_->graphs) refused = capture(s);
+        if (faults_.bytes() && unclean_) GRAFT_GPU_TRY(d, cuMemsetD8Async(faults_.address(), 0, static_cast<std::size_t>(faults_.bytes()), stream_.get()), on_->name(), "clearing what kernels report");
+        unclean_ = true;
+        if (s.graph) refused = driver_status(d, d.cuGraphLaunch(s.graph, stream_.get()), on_->name(), "launching a graph");
+        if (!refused.ok()) drop_graph(s);
+        if (!refused.ok() && refused.error().code() == errc::device_lost) return refused;
+        if (!s.graph) GRAFT_TRY(enqueue(s));
+        s.ran = true;
+    }
+    if (!refused.ok() && loaded_->graphs.exchange(false)) on_->warn("kernels are launched one by one, which takes longer, as there is no CUDA graph of them: " + refused.error().detail());
     return {};
+}
+GRAFT_INLINE void cuda_context::drop_graph(segment& s) {
+    if (s.graph) on_->driver().cuGraphExecDestroy(s.graph);
+    s.graph = nullptr;
 }
 
 // Whether nothing that runs before the Upload uses the memory that it writes, so that it may be written before all of them run.
@@ -324,8 +329,7 @@ GRAFT_INLINE status cuda_context::stage(std::int64_t input, const void* address)
             GRAFT_TRY_ASSIGN(made->memory, on_->pool().take(detail::copied_bytes(plan_->steps[i]), purpose::activations));
             ahead_ = std::move(made);
             // A graph that was made has the copy in it.
-            if (s.graph) d.cuGraphExecDestroy(s.graph);
-            s.graph = nullptr;
+            drop_graph(s);
         }
         told_ = true;
     }
@@ -366,7 +370,9 @@ GRAFT_INLINE status cuda_context::capture(segment& s) {
     void* graph = nullptr;
     const int ended = d.cuStreamEndCapture(stream_.get(), &graph);
     status made = enqueued.ok() ? driver_status(d, ended, on_->name(), "ending a graph") : std::move(enqueued);
-    if (made.ok()) made = driver_status(d, d.cuGraphInstantiateWithFlags(&s.graph, graph, 0), on_->name(), "making a graph");
+    void* whole = nullptr;
+    if (made.ok()) made = driver_status(d, d.cuGraphInstantiateWithFlags(&whole, graph, 0), on_->name(), "making a graph");
+    if (made.ok()) s.graph = whole;
     if (graph) d.cuGraphDestroy(graph);
     return made;
 }

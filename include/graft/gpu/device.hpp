@@ -44,8 +44,9 @@ struct resident_constant {
 /// A GPU. Contexts and models share it; safe from many threads, one of which enqueues work at a time.
 class cuda_device final : public device, public std::enable_shared_from_this<cuda_device> {
 public:
-    /// Opens the device that the driver numbers `ordinal`. Errors: device.unavailable, usage (an unknown precision).
-    static result<std::shared_ptr<cuda_device>> open(const device_functions& functions, int ordinal, const device_options& options);
+    /// Opens the device that the driver numbers `ordinal`; `warn` as in backend::open. Errors: device.unavailable, usage (an unknown
+    /// precision).
+    static result<std::shared_ptr<cuda_device>> open(const device_functions& functions, int ordinal, const device_options& options, void (*warn)(const char*) = nullptr);
     ~cuda_device();
 
     inline const std::string& name() const noexcept override { return name_; }
@@ -57,6 +58,10 @@ public:
     result<const libraries*> handles();
     /// The same where they were made; else null.
     const libraries* open_handles() const noexcept { return handles_made_ ? &handles_ : nullptr; }
+    /// Tells whoever opened the device; not while something is held that the hearer may need.
+    void warn(const std::string& text) const {
+        if (warn_) warn_((name_ + ": " + text).c_str());
+    }
     /// Whoever puts work on a stream holds this: handles are for one thread at a time.
     std::mutex& enqueueing() noexcept { return enqueueing_; }
 
@@ -83,6 +88,7 @@ private:
 
     device_functions functions_;
     std::string name_;
+    void (*warn_)(const char*) = nullptr;
     int ordinal_ = 0, device_ = 0;
     device_traits traits_;
     numbers numbers_;

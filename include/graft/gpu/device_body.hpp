@@ -44,9 +44,10 @@ GRAFT_INLINE status cuda_device::describe() {
     return {};
 }
 
-GRAFT_INLINE result<std::shared_ptr<cuda_device>> cuda_device::open(const device_functions& functions, int ordinal, const device_options& options) {
+GRAFT_INLINE result<std::shared_ptr<cuda_device>> cuda_device::open(const device_functions& functions, int ordinal, const device_options& options, void (*warn)(const char*)) {
     std::shared_ptr<cuda_device> made(new cuda_device());
     made->functions_ = functions;
+    made->warn_ = warn;
     made->ordinal_ = ordinal;
     made->name_ = "cuda:" + std::to_string(ordinal);
     const api::driver_functions& d = made->driver();

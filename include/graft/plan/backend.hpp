@@ -41,8 +41,9 @@ struct backend {
     status (*lower)(graph&, const lowering&);
     /// The kernel that runs a lowered node; null, with the reason, where the reference kernel has to.
     const cpu::kernel_row* (*choose)(const cpu::kernel_query&, cpu::kernel_choice&, const char*& refusal);
-    /// Opens the device of a name such as "cuda" or "cuda:1"; contexts of a process share it. Errors: device.*.
-    result<std::shared_ptr<device>> (*open)(const std::string& name, const device_options& options);
+    /// Opens the device of a name such as "cuda" or "cuda:1"; contexts of a process share it. `warn`, which may be null, is told on any
+    /// thread what the device does in a slower way than it should. Errors: device.*.
+    result<std::shared_ptr<device>> (*open)(const std::string& name, const device_options& options, void (*warn)(const char* text));
     /// Whether somebody is to be told where `auto` cannot open a device: that this machine has one, or that one was asked for. Null: always.
     bool (*expected)() = nullptr;
 };
