@@ -10,10 +10,8 @@
 
 namespace placed {
 
-/// What came of a problem.
-struct answer {
-    std::vector<graft::tensor> outputs;
-    std::string error;
+/// What came of a problem, and where.
+struct answer : problems::answer {
     bool on_device = false;  // a node that is no copy
     std::string refusal;     // of the first node that is not
 };
@@ -22,22 +20,12 @@ struct answer {
 inline answer run(const problems::problem& p, std::shared_ptr<graft::device> on) {
     graft::load_options options = graft::on_device(on);
     options.reference = !on;
-    auto model = graft::load(p.g, options);
-    if (!model.ok()) return {{}, model.error().what(), false, {}};
-    graft::session session(model.value(), {1, nullptr});
-    for (std::size_t i = 0; i < p.inputs.size(); ++i) {
-        auto s = session.set_input(i, p.inputs[i]);
-        if (!s.ok()) return {{}, s.error().what(), false, {}};
-    }
-    auto s = session.run();
-    if (!s.ok()) return {{}, s.error().what(), false, {}};
-    answer a;
-    for (std::size_t i = 0; i < model->outputs().size(); ++i) a.outputs.push_back(session.output(i));
-    if (!on) return a;
+    answer a{problems::run(p, options), false, {}};
+    if (!on || !a.error.empty()) return a;
     std::vector<graft::value_info> given;
     for (std::size_t i = 0; i < p.inputs.size(); ++i)
-        if (p.inputs[i]) given.push_back({model->inputs()[i].name, p.inputs[i].type(), true, p.inputs[i].shape(), {}, false});
-    auto placed = model->placements(given);
+        if (p.inputs[i]) given.push_back({a.network.inputs()[i].name, p.inputs[i].type(), true, p.inputs[i].shape(), {}, false});
+    auto placed = a.network.placements(given);
     if (!placed.ok()) return a;
     for (const graft::placement& where : placed.value()) {
         if (where.device != "cpu") a.on_device |= where.kernel != "copy";

@@ -165,4 +165,29 @@ inline problem read(const graft::op_row& row, const std::string& text) {
     return p;
 }
 
+// What came of a problem that was run.
+struct answer {
+    std::vector<graft::tensor> outputs;
+    std::string error, code;  // of what went wrong: its text, and its code's
+    graft::model network;     // empty where it could not be loaded
+};
+
+inline answer run(const problem& p, const graft::load_options& options, int threads = 1) {
+    answer a;
+    const auto failed = [&a](const class graft::error& e) {
+        a.error = e.what();
+        a.code = graft::text(e.code());
+        return a;
+    };
+    auto loaded = graft::load(p.g, options);
+    if (!loaded.ok()) return failed(loaded.error());
+    a.network = loaded.value();
+    graft::session session(a.network, {threads, nullptr});
+    for (std::size_t i = 0; i < p.inputs.size(); ++i)
+        if (const graft::status s = session.set_input(i, p.inputs[i]); !s.ok()) return failed(s.error());
+    if (const graft::status s = session.run(); !s.ok()) return failed(s.error());
+    for (std::size_t i = 0; i < a.network.outputs().size(); ++i) a.outputs.push_back(session.output(i));
+    return a;
+}
+
 }  // namespace problems

@@ -4,31 +4,14 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <cmath>
-
 namespace {
 
-struct answer {
-    std::vector<graft::tensor> outputs;
-    std::string error;
-};
+using problems::answer;
 
 answer run(const problems::problem& p, bool reference, int threads) {
     graft::load_options options;
     options.reference = reference;
-    auto model = graft::load(p.g, options);
-    if (!model.ok()) return {{}, model.error().what()};
-    graft::session session(model.value(), {threads, nullptr});
-    for (std::size_t i = 0; i < p.inputs.size(); ++i) {
-        auto s = session.set_input(i, p.inputs[i]);
-        if (!s.ok()) return {{}, s.error().what()};
-    }
-    auto s = session.run();
-    if (!s.ok()) return {{}, s.error().what()};
-    answer a;
-    for (std::size_t i = 0; i < model->outputs().size(); ++i) a.outputs.push_back(session.output(i));
-    return a;
+    return problems::run(p, options, threads);
 }
 
 }  // namespace
