@@ -338,7 +338,8 @@ GRAFT_INLINE const char* generate_reduction(const reduction& r, program& p) {
     p.workspace_bytes = w.stores_statistics() ? w.statistics_offset(r.statistics.size()) : plan.partial_bytes;
     const kernel_query& q = *r.whole;
     const bool maps_alone = &q == &r.q && !r.stored_mapped.empty() && r.stored_mapped[0] == 0;
-    p.in_place = maps_alone && q.in[0].type == q.out[0].type && q.in[0].extents == q.out[0].extents && q.in_layout[0] == q.out_layout[0];
+    // A lone element is read in front of the loop, by threads that have no result too.
+    p.in_place = maps_alone && total > 1 && q.in[0].type == q.out[0].type && q.in[0].extents == q.out[0].extents && q.in_layout[0] == q.out_layout[0];
     for (int k = 1; k < q.inputs; ++k)
         if (q.has(k) && q.shares_memory(k, 0)) p.in_place = false;
     p.note = std::string(plan.joined.across ? "sums across" : "sums along") + " memory, " + std::to_string(p.launches.size()) + (p.launches.size() == 1 ? " launch" : " launches");
