@@ -91,7 +91,7 @@ graft::result<found_batch> find_running_batch(const common_options& common, cons
         graft::model::memory_use use;
         GRAFT_TRY_ASSIGN(use, sized.memory(inputs));
         batch_figures found;
-        found.bytes = use.arena + use.constants + use.outputs, found.device = use.device;
+        found.bytes = use.arena + use.scratch + use.constants + use.outputs, found.device = use.device;
         GRAFT_TRY(fits(found.bytes, 0));
         graft::session session(sized, {common.threads, nullptr});
         GRAFT_TRY(give_inputs(session, sized, inputs, common.seed));

@@ -162,9 +162,9 @@ graft::result<int> info(const common_options& common, const info_options& option
     json peak = nullptr, macs = nullptr, arena = nullptr, constants = nullptr, device_bytes = nullptr;
     if (use.ok()) {
         const graft::model::memory_use& m = use.value();
-        peak = m.arena + m.constants + m.outputs;
+        peak = m.arena + m.scratch + m.constants + m.outputs;
         macs = m.multiply_adds;
-        arena = m.arena;
+        arena = m.arena + m.scratch;
         constants = m.constants;
         device_bytes = m.device;
     }
@@ -249,8 +249,8 @@ graft::result<int> info(const common_options& common, const info_options& option
     if (use.ok()) {
         const graft::model::memory_use& m = use.value();
         row("MACs", count_text(m.multiply_adds) + "  at " + guess);
-        row("memory", bytes_text(m.arena + m.constants + m.outputs) + "  (" + bytes_text(m.constants) + " constants, " +
-                          bytes_text(m.arena) + " intermediates, " + bytes_text(m.outputs) + " outputs)");
+        row("memory", bytes_text(m.arena + m.scratch + m.constants + m.outputs) + "  (" + bytes_text(m.constants) + " constants, " +
+                          bytes_text(m.arena + m.scratch) + " intermediates, " + bytes_text(m.outputs) + " outputs)");
         if (with.opened) row("GPU", bytes_text(m.device) + " of the memory of " + device_title(with.opened));
     } else
         row("memory", "not known: " + printable(use.error().what()));

@@ -26,6 +26,8 @@ public:
     ~mapped_file();
     const std::uint8_t* data() const noexcept { return data_; }
     std::size_t size() const noexcept { return size_; }
+    /// Tells the system that what was read will not be read again soon: it need not stay in memory. It is there as before.
+    void let_go() const noexcept;
 
 private:
     const std::uint8_t* data_ = nullptr;
@@ -117,6 +119,12 @@ GRAFT_INLINE mapped_file::~mapped_file() {
         ::munmap(const_cast<std::uint8_t*>(data_), size_);
     else
         ::operator delete(const_cast<std::uint8_t*>(data_));
+}
+
+GRAFT_INLINE void mapped_file::let_go() const noexcept {
+#if defined(MADV_DONTNEED)
+    if (mapped_) ::madvise(const_cast<std::uint8_t*>(data_), size_, MADV_DONTNEED);
+#endif
 }
 
 GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::from_descriptor(int descriptor, const std::string& name,
@@ -222,6 +230,7 @@ GRAFT_INLINE status atomic_file::commit() {
 #else
 
 GRAFT_INLINE mapped_file::~mapped_file() { ::operator delete(const_cast<std::uint8_t*>(data_)); }
+GRAFT_INLINE void mapped_file::let_go() const noexcept {}
 
 GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::from_descriptor(int, const std::string& name, std::int64_t,
                                                                                      errc) {

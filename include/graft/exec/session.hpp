@@ -90,9 +90,10 @@ public:
     std::string metadata(const std::string& key) const;
     /// Writes the model as ONNX, at the opset it came with. Errors: file.write, op.unsupported (an operator that no file can hold).
     status save(const std::string& path) const;
-    /// What one run with these input shapes needs, in bytes: intermediates and scratch, without constants. Open extents have to be given.
+    /// What one run with these input shapes needs at most, in bytes: `arena` for intermediates and the scratch memory of kernels, `scratch` for
+    /// that of reference kernels, `outputs`; `constants` for the model. Open extents have to be given. What only a run can shape is not counted.
     struct memory_use {
-        std::int64_t arena = 0, constants = 0, outputs = 0;
+        std::int64_t arena = 0, scratch = 0, constants = 0, outputs = 0;
         std::int64_t device = 0;  ///< of the device's memory, constants included
         std::int64_t multiply_adds = 0;
     };

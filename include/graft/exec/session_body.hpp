@@ -121,6 +121,7 @@ GRAFT_INLINE result<model::memory_use> model::memory(const std::vector<value_inf
     GRAFT_TRY_ASSIGN(p, detail::plan_of(*state_, inputs));
     memory_use use;
     use.arena = p->arena_bytes;
+    use.scratch = p->scratch_bytes;
     use.constants = p->constant_bytes;
     use.outputs = output_bytes(*p);
     use.multiply_adds = p->multiply_adds;

@@ -116,7 +116,9 @@ GRAFT_INLINE result<graph> read_onnx_file(const std::string& path, const limits&
     auto opened = mapped_file::open(path, limit.model_bytes, errc::model_too_large);
     if (!opened.ok()) return detail::cannot_open_model(path, opened.take_status());
     file = std::move(opened).value();
-    return read_onnx(file->data(), file->size(), path, folder_of(path), limit, file);
+    auto read = read_onnx(file->data(), file->size(), path, folder_of(path), limit, file);
+    file->let_go();  // most weights were copied, since files seldom align them
+    return read;
 }
 
 GRAFT_END_NAMESPACE

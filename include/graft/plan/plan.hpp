@@ -53,6 +53,7 @@ struct plan {
     std::vector<slot> outputs;       ///< where each output of the graph is made; none: made late
     std::vector<int> state_of;       ///< of each output: the input whose memory it takes, or -1
     std::int64_t arena_bytes = 0;    ///< intermediates and scratch together
+    std::int64_t scratch_bytes = 0;  ///< at most, of reference kernels, beside the arena
     std::int64_t constant_bytes = 0;
     std::int64_t multiply_adds = 0;  ///< of the graph before lowering
     std::vector<tensor_view> inputs; ///< the shapes that this plan is for
@@ -188,11 +189,19 @@ private:
             s.level = level;
             if (!options_.reference) s.kernel = host_choice()(query, s.choice, s.refusal);
             if (!s.kernel && !n.op->run) return fail(errc::op_unsupported, place(n), "this build does not hold the operator; GRAFT_OPS leaves it out");
+            // They compute in doubles: copies of what they read and of what they make, and places among them.
+            if (!s.kernel) p_.scratch_bytes = std::max(p_.scratch_bytes, 16 * std::max<std::int64_t>(0, elements_of_all(in_) + elements_of_all(out_)));
             if (!s.kernel && !query.all_row_major()) return fail(errc::internal, place(n), "a blocked layout met an operator without a kernel for it");
         }
         return {};
     }
 
+    static std::int64_t elements_of_all(const std::vector<tensor_view>& views) {
+        std::int64_t sum = 0;
+        for (const tensor_view& v : views)
+            if (v.type != dtype::undefined) sum += v.extents.elements();
+        return sum;
+    }
     auto host_choice() const -> const cpu::kernel_row* (*)(const cpu::kernel_query&, cpu::kernel_choice&, const char*&) {
         for (int i = 0; i < options_.backend_count; ++i)
             if (options_.backends[i]->choose) return options_.backends[i]->choose;
