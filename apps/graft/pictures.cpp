@@ -3,6 +3,7 @@
 
 #include <graft/core/directory.hpp>
 #include <graft/core/fnv1a.hpp>
+#include <graft/core/start_thread.hpp>
 #include <graft/data/picture_files.hpp>
 
 #include <algorithm>
@@ -82,7 +83,9 @@ std::vector<picture_argument> pictures_of(const common_options& common, const st
 decoded_ahead::decoded_ahead(const std::vector<picture_argument>& pictures, int threads) : pictures_(pictures) {
     const std::size_t workers = std::min<std::size_t>(static_cast<std::size_t>(threads), pictures.size());
     done_.resize(std::max<std::size_t>(2 * workers, 1));
-    for (std::size_t i = 0; i < workers; ++i) threads_.emplace_back([this] { work(); });
+    threads_.reserve(workers);
+    std::thread made;
+    while (threads_.size() < workers && graft::detail::start_thread(made, [this] { work(); })) threads_.push_back(std::move(made));
 }
 
 decoded_ahead::~decoded_ahead() {
@@ -102,19 +105,27 @@ void decoded_ahead::work() {
             return stopping_ || begun_ == pictures_.size() || begun_ == taken_ || (begun_ - taken_ < done_.size() && bytes_ < most_waiting);
         });
         if (stopping_ || begun_ == pictures_.size()) return;
-        const std::size_t i = begun_++;
-        lock.unlock();
-        graft::result<graft::image> picture = pictures_[i].failed ? graft::result<graft::image>(*pictures_[i].failed) : graft::decode_file(pictures_[i].path);
-        lock.lock();
-        if (picture.ok()) bytes_ += picture->bytes();
-        done_[i % done_.size()].emplace(std::move(picture));
-        ready_.notify_all();
+        decode_one(lock);
     }
+}
+
+void decoded_ahead::decode_one(std::unique_lock<std::mutex>& lock) {
+    const std::size_t i = begun_++;
+    lock.unlock();
+    graft::result<graft::image> picture = graft::detail::or_out_of_memory<graft::result<graft::image>>("pictures", [&]() -> graft::result<graft::image> {
+        if (pictures_[i].failed) return *pictures_[i].failed;
+        return graft::decode_file(pictures_[i].path);
+    });
+    lock.lock();
+    if (picture.ok()) bytes_ += picture->bytes();
+    done_[i % done_.size()].emplace(std::move(picture));
+    ready_.notify_all();
 }
 
 graft::result<graft::image> decoded_ahead::next() {
     std::unique_lock<std::mutex> lock(lock_);
     std::optional<graft::result<graft::image>>& slot = done_[taken_ % done_.size()];
+    if (threads_.empty()) decode_one(lock);  // the system gave none
     ready_.wait(lock, [&slot] { return slot.has_value(); });
     graft::result<graft::image> picture = std::move(*slot);
     slot.reset();

@@ -35,6 +35,7 @@ public:
 
 private:
     void work();
+    void decode_one(std::unique_lock<std::mutex>& lock);
 
     const std::vector<picture_argument>& pictures_;
     std::vector<std::optional<graft::result<graft::image>>> done_; // a ring

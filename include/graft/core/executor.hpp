@@ -8,7 +8,8 @@
 GRAFT_BEGIN_NAMESPACE
 
 /// Runs the tasks of a loop, in any order, on any threads. graft brings one on its own pool; apps can hand in theirs.
-/// `run` returns when every task has ended; tasks do not throw. Results never depend on how tasks are spread.
+/// `run` returns when every task has ended. Tasks that graft hands in do not throw, so an executor need not expect it: `parallel_for` keeps what
+/// is thrown in one and throws it to its caller. Results never depend on how tasks are spread.
 class executor {
 public:
     inline virtual ~executor() {}
@@ -20,15 +21,22 @@ public:
     }
 };
 
-/// Calls f(i) once for every i in [0, tasks) on the threads of `pool`.
+namespace detail {
+// Runs the tasks by `pool`. What one of them throws is kept until all have ended, and thrown here, once; tasks that had not begun by then are left
+// out.
+void run_guarded(executor& pool, std::int64_t tasks, void (*body)(void*, std::int64_t), void* context);
+}  // namespace detail
+
+/// Calls f(i) once for every i in [0, tasks) on the threads of `pool`. Where f throws, the first exception comes out of here when every task that had
+/// begun has ended; others are left out.
 template <class F>
 inline void parallel_for(executor& pool, std::int64_t tasks, const F& f) {
     if (tasks <= 1 || pool.threads() <= 1) {
         for (std::int64_t i = 0; i < tasks; ++i) f(i);
         return;
     }
-    pool.run(tasks, [](void* context, std::int64_t i) { (*static_cast<const F*>(context))(i); },
-             const_cast<void*>(static_cast<const void*>(&f)));
+    detail::run_guarded(pool, tasks, [](void* context, std::int64_t i) { (*static_cast<const F*>(context))(i); },
+                        const_cast<void*>(static_cast<const void*>(&f)));
 }
 
 /// The threads a run uses when it is not told: GRAFT_NUM_THREADS, OMP_NUM_THREADS, the cgroup's quota, the affinity, the cores.
@@ -41,7 +49,8 @@ int cgroup_cpus(const char* own, const char* root) noexcept;
 }  // namespace detail
 
 /// Spreads loops over the pool that all runs of the process share. While another run holds the pool, loops run on the
-/// calling thread alone: many callers at once keep every core busy without waiting for each other.
+/// calling thread alone: many callers at once keep every core busy without waiting for each other. Where the system gives no more threads, loops
+/// run on those that there are, if need be on the calling one alone.
 class pool_executor final : public executor {
 public:
     /// `threads` >= 1, the caller's included; 0 asks default_threads().

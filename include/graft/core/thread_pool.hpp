@@ -2,6 +2,7 @@
 #pragma once
 
 #include "executor.hpp"
+#include "start_thread.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -10,9 +11,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <mutex>
 #include <thread>
-#include <vector>
 
 #if defined(__linux__)
 #include <pthread.h>
@@ -57,7 +58,7 @@ public:
             for (std::int64_t i = 0; i < tasks; ++i) body(context, i);
             return;
         }
-        while (static_cast<int>(workers_.size()) < helpers) add_worker();
+        if (workers_ < helpers) add_workers(helpers);
         body_ = body;
         context_ = context;
         tasks_ = tasks;
@@ -97,9 +98,17 @@ private:
         static thread_local bool flag = false;
         return flag;
     }
-    void add_worker() {
-        workers_.emplace_back([this] { serve(); });
-        workers_.back().detach();
+    // A loop takes what workers there are. Where the system gave none, it is asked again a second later: asking takes longer than many a loop.
+    void add_workers(int wanted) {
+        const auto now = std::chrono::steady_clock::now();
+        if (now < ask_again_) return;
+        for (std::thread made; workers_ < wanted; ++workers_) {
+            if (!start_thread(made, [this] { serve(); })) {
+                ask_again_ = now + std::chrono::seconds(1);
+                return;
+            }
+            made.detach();
+        }
     }
     void work() {
         for (std::int64_t i; (i = next_.fetch_add(1, std::memory_order_relaxed)) < tasks_;) body_(context_, i);
@@ -131,7 +140,8 @@ private:
 
     std::mutex busy_, sleep_;
     std::condition_variable wake_;
-    std::vector<std::thread> workers_;
+    int workers_ = 0;
+    std::chrono::steady_clock::time_point ask_again_;
     void (*body_)(void*, std::int64_t) = nullptr;
     void* context_ = nullptr;
     std::int64_t tasks_ = 0;
@@ -201,6 +211,33 @@ GRAFT_INLINE int cgroup_cpus(const char* own, const char* root) noexcept {
 #endif
     return cpus;
 }
+
+#ifdef GRAFT_NO_EXCEPTIONS
+GRAFT_INLINE void run_guarded(executor& pool, std::int64_t tasks, void (*body)(void*, std::int64_t), void* context) { pool.run(tasks, body, context); }
+#else
+struct guarded_tasks {
+    void (*body)(void*, std::int64_t);
+    void* context;
+    std::atomic<bool> thrown{false};
+    std::exception_ptr first;
+
+    static void run(void* self, std::int64_t i) noexcept {
+        guarded_tasks& all = *static_cast<guarded_tasks*>(self);
+        if (all.thrown.load(std::memory_order_relaxed)) return;
+        try {
+            all.body(all.context, i);
+        } catch (...) {
+            if (!all.thrown.exchange(true)) all.first = std::current_exception();
+        }
+    }
+};
+// The executor's end of the loop orders what tasks have written, the exception too, before what is read here.
+GRAFT_INLINE void run_guarded(executor& pool, std::int64_t tasks, void (*body)(void*, std::int64_t), void* context) {
+    guarded_tasks all{body, context, {}, {}};
+    pool.run(tasks, guarded_tasks::run, &all);
+    if (all.first) std::rethrow_exception(std::move(all.first));
+}
+#endif
 
 }  // namespace detail
 
