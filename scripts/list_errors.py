@@ -106,8 +106,13 @@ graft::model same = graft::load("net.onnx");         // throws graft::error if t
 ```
 
 Where exceptions are off (`-fno-exceptions`), a result that is forced while it holds an error calls `GRAFT_FATAL(text)`, which
-prints the text and aborts unless you define it otherwise. The library throws nothing else: `load` (of a file or of memory) and
-`session::run` report want of memory as `memory.oom`.
+prints the text and aborts unless you define it otherwise.
+
+The library throws nothing else. Functions that return a `status` or a `result` report want of memory as `memory.oom`; that error needs no
+memory itself, so it arrives where none is left, and copying or throwing an error allocates nothing. What remains to a program is what it does
+with its own memory: arguments that it copies, and functions that return a plain value (a string, a graph, a copy of a list), which throw
+`std::bad_alloc` as the standard library does. Where exceptions are off, an `operator new` that finds no memory ends the program, as it ends
+every such program. What an app's own operator or executor throws comes out of the call once, and the session can be used on.
 
 The program ends with 2 for `usage` and `usage.preprocess`, with 1 for all others.
 

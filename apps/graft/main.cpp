@@ -330,8 +330,7 @@ int main(int argc, char** argv) {
     } catch (const graft::error& e) {
         return program::report(e);
     } catch (const std::bad_alloc&) {
-        return program::report(
-            graft::fail(graft::errc::memory_oom, "graft", "the system has not enough memory for this").error());
+        return program::report(graft::status::no_memory().error());
     } catch (const std::exception& e) {
         return program::report(graft::fail(graft::errc::internal, "graft", e.what()).error());
     }

@@ -9,7 +9,7 @@
 #include <cmath>
 
 GRAFT_BEGIN_NAMESPACE
-GRAFT_INLINE result<std::vector<std::string>> read_labels(const std::string& path, std::int64_t classes) {
+GRAFT_INLINE result<std::vector<std::string>> read_labels(const std::string& path, std::int64_t classes) GRAFT_MEMORY_TRY {
     std::string text;
     GRAFT_TRY_ASSIGN(text, read_file(path, std::int64_t(64) << 20, errc::file_open, errc::labels_count));
     std::vector<std::string> names;
@@ -24,8 +24,9 @@ GRAFT_INLINE result<std::vector<std::string>> read_labels(const std::string& pat
     if (classes >= 0) GRAFT_TRY(detail::fit_labels(names, path, classes));
     return names;
 }
+GRAFT_MEMORY_CATCH(path)
 
-GRAFT_INLINE result<classifier> classifier::make(const graft::model& m, const classifier_options& options) {
+GRAFT_INLINE result<classifier> classifier::make(const graft::model& m, const classifier_options& options) GRAFT_MEMORY_TRY {
     classifier made(m, options.session);
     made.limits_ = options.load.limits;
     std::size_t pictures = 0;
@@ -55,17 +56,19 @@ GRAFT_INLINE result<classifier> classifier::make(const graft::model& m, const cl
         GRAFT_TRY_ASSIGN(made.labels_, detail::labels_of(m, classes, options.load.limits));
     return made;
 }
+GRAFT_MEMORY_CATCH("classifier::make")
 
-GRAFT_INLINE result<classifier> classifier::load(const std::string& path, const classifier_options& options) {
+GRAFT_INLINE result<classifier> classifier::load(const std::string& path, const classifier_options& options) GRAFT_MEMORY_TRY {
     graft::model m;
     load_options how = options.load;
     how.open_batch = true;
     GRAFT_TRY_ASSIGN(m, graft::load(path, how));
     return make(m, options);
 }
+GRAFT_MEMORY_CATCH(path)
 
 // Runs pictures of one shape, and adds a row for each.
-GRAFT_INLINE status classifier::add_rows(const std::vector<tensor>& prepared, std::vector<std::vector<double>>& rows) {
+GRAFT_INLINE status classifier::add_rows(const std::vector<tensor>& prepared, std::vector<std::vector<double>>& rows) GRAFT_MEMORY_TRY {
     const value_info& input = model_.inputs()[input_];
     const auto wanted = static_cast<std::int64_t>(prepared.size());
     // A model with a fixed batch gets the last picture as often as there is room.
@@ -87,8 +90,9 @@ GRAFT_INLINE status classifier::add_rows(const std::vector<tensor>& prepared, st
     for (std::int64_t i = 0; i < wanted; ++i) rows.push_back(class_probabilities(model_.graph(), scores, i, batch, output_));
     return {};
 }
+GRAFT_MEMORY_CATCH("classifier::add_rows")
 
-GRAFT_INLINE result<std::vector<std::vector<double>>> classifier::probabilities(const std::vector<image>& pictures) {
+GRAFT_INLINE result<std::vector<std::vector<double>>> classifier::probabilities(const std::vector<image>& pictures) GRAFT_MEMORY_TRY {
     constexpr std::size_t most = 32;  // at once: enough for every core, and little memory
     const value_info& input = model_.inputs()[input_];
     const std::size_t room = input.has_shape && input.extents.rank() > 0 && input.extents[0] > 0 ? static_cast<std::size_t>(input.extents[0]) : most;
@@ -106,15 +110,17 @@ GRAFT_INLINE result<std::vector<std::vector<double>>> classifier::probabilities(
     if (!prepared.empty()) GRAFT_TRY(add_rows(prepared, rows));
     return rows;
 }
-GRAFT_INLINE result<std::vector<double>> classifier::probabilities(const image& picture) {
+GRAFT_MEMORY_CATCH("classifier::probabilities")
+GRAFT_INLINE result<std::vector<double>> classifier::probabilities(const image& picture) GRAFT_MEMORY_TRY {
     tensor pixels;
     GRAFT_TRY_ASSIGN(pixels, preprocess(picture, preprocess_.spec, format_, limits_));
     std::vector<std::vector<double>> rows;
     GRAFT_TRY(add_rows({pixels}, rows));
     return std::move(rows[0]);
 }
+GRAFT_MEMORY_CATCH("classifier::probabilities")
 
-GRAFT_INLINE result<std::int64_t> classifier::classes() {
+GRAFT_INLINE result<std::int64_t> classifier::classes() GRAFT_MEMORY_TRY {
     std::int64_t told = -1;
     GRAFT_TRY_ASSIGN(told, detail::classes_of(model_, output_));
     if (told > 0) return told;
@@ -131,8 +137,9 @@ GRAFT_INLINE result<std::int64_t> classifier::classes() {
     GRAFT_TRY(add_rows({pixels}, rows));
     return static_cast<std::int64_t>(rows[0].size());
 }
+GRAFT_MEMORY_CATCH("classifier::classes")
 
-GRAFT_INLINE result<std::vector<prediction>> classifier::best(const std::vector<double>& probabilities, int top) {
+GRAFT_INLINE result<std::vector<prediction>> classifier::best(const std::vector<double>& probabilities, int top) GRAFT_MEMORY_TRY {
     if (!labels_.empty()) GRAFT_TRY(detail::fit_labels(labels_, "labels", static_cast<std::int64_t>(probabilities.size())));
     std::vector<int> order(probabilities.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
@@ -150,24 +157,28 @@ GRAFT_INLINE result<std::vector<prediction>> classifier::best(const std::vector<
     }
     return predictions;
 }
+GRAFT_MEMORY_CATCH("classifier::best")
 
-GRAFT_INLINE result<std::vector<prediction>> classifier::classify(const image& picture, int top) {
+GRAFT_INLINE result<std::vector<prediction>> classifier::classify(const image& picture, int top) GRAFT_MEMORY_TRY {
     std::vector<double> p;
     GRAFT_TRY_ASSIGN(p, probabilities(picture));
     return best(p, top);
 }
-GRAFT_INLINE result<std::vector<std::vector<prediction>>> classifier::classify(const std::vector<image>& pictures, int top) {
+GRAFT_MEMORY_CATCH("classifier::classify")
+GRAFT_INLINE result<std::vector<std::vector<prediction>>> classifier::classify(const std::vector<image>& pictures, int top) GRAFT_MEMORY_TRY {
     std::vector<std::vector<double>> rows;
     GRAFT_TRY_ASSIGN(rows, probabilities(pictures));
     std::vector<std::vector<prediction>> named(rows.size());
     for (std::size_t i = 0; i < rows.size(); ++i) GRAFT_TRY_ASSIGN(named[i], best(rows[i], top));
     return named;
 }
+GRAFT_MEMORY_CATCH("classifier::classify")
 
-GRAFT_INLINE result<std::vector<prediction>> classifier::classify(const std::string& path, int top) {
+GRAFT_INLINE result<std::vector<prediction>> classifier::classify(const std::string& path, int top) GRAFT_MEMORY_TRY {
     image picture;
     GRAFT_TRY_ASSIGN(picture, decode_file(path, limits_));
     return classify(picture, top);
 }
+GRAFT_MEMORY_CATCH(path)
 
 GRAFT_END_NAMESPACE

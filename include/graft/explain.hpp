@@ -68,15 +68,16 @@ GRAFT_END_NAMESPACE
 
 GRAFT_BEGIN_NAMESPACE
 
-GRAFT_INLINE result<explainer> explainer::load(const std::string& path, const classifier_options& options) {
+GRAFT_INLINE result<explainer> explainer::load(const std::string& path, const classifier_options& options) GRAFT_MEMORY_TRY {
     load_options how = options.load;
     how.open_batch = true;
     graft::model m;
     GRAFT_TRY_ASSIGN(m, graft::load(path, how));
     return make(m, options);
 }
+GRAFT_MEMORY_CATCH(path)
 
-GRAFT_INLINE result<explainer> explainer::make(const graft::model& m, const classifier_options& options) {
+GRAFT_INLINE result<explainer> explainer::make(const graft::model& m, const classifier_options& options) GRAFT_MEMORY_TRY {
     auto named = classifier::make(m, options);
     if (!named.ok()) return named.take_status();
     explainer made(std::move(named).value(), options);
@@ -98,8 +99,9 @@ GRAFT_INLINE result<explainer> explainer::make(const graft::model& m, const clas
     GRAFT_TRY(made.plan(one));
     return made;
 }
+GRAFT_MEMORY_CATCH("explainer::make")
 
-GRAFT_INLINE status explainer::plan(const shape& input) {
+GRAFT_INLINE status explainer::plan(const shape& input) GRAFT_MEMORY_TRY {
     if (planned_ == input && planned_.rank() > 0) return {};
     for (int i = 0; i < input.rank() && format_.extents.rank() == input.rank(); ++i)
         if (format_.extents[i] >= 0 && format_.extents[i] != input[i])
@@ -110,14 +112,16 @@ GRAFT_INLINE status explainer::plan(const shape& input) {
     planned_ = input;
     return {};
 }
+GRAFT_MEMORY_CATCH("explainer::plan")
 
-GRAFT_INLINE status explainer::prepare(const image& picture, image& seen, tensor& input) {
+GRAFT_INLINE status explainer::prepare(const image& picture, image& seen, tensor& input) GRAFT_MEMORY_TRY {
     GRAFT_TRY_ASSIGN(seen, resize_and_crop(picture, preprocess_, format_, limits_));
     GRAFT_TRY_ASSIGN(input, to_tensor(seen, preprocess_, format_));
     return plan(input.shape());
 }
+GRAFT_MEMORY_CATCH("explainer::prepare")
 
-GRAFT_INLINE result<explanation> explainer::explain(const image& seen, const tensor& input, prediction answer) {
+GRAFT_INLINE result<explanation> explainer::explain(const image& seen, const tensor& input, prediction answer) GRAFT_MEMORY_TRY {
     constexpr std::int64_t least_side = 160, wanted_side = 224;
     explanation e;
     GRAFT_TRY_ASSIGN(e.map, cam_.map(input, answer.index));
@@ -131,8 +135,9 @@ GRAFT_INLINE result<explanation> explainer::explain(const image& seen, const ten
     e.answer = std::move(answer);
     return e;
 }
+GRAFT_MEMORY_CATCH("explainer::explain")
 
-GRAFT_INLINE result<std::vector<explanation>> explainer::best(const image& picture, int top) {
+GRAFT_INLINE result<std::vector<explanation>> explainer::best(const image& picture, int top) GRAFT_MEMORY_TRY {
     std::vector<prediction> answers;
     GRAFT_TRY_ASSIGN(answers, named_.classify(picture, top));
     image seen;
@@ -146,8 +151,9 @@ GRAFT_INLINE result<std::vector<explanation>> explainer::best(const image& pictu
     }
     return all;
 }
+GRAFT_MEMORY_CATCH("explainer::best")
 
-GRAFT_INLINE result<explanation> explainer::of(const image& picture, int index) {
+GRAFT_INLINE result<explanation> explainer::of(const image& picture, int index) GRAFT_MEMORY_TRY {
     std::vector<double> probabilities;
     GRAFT_TRY_ASSIGN(probabilities, named_.probabilities(picture));
     const std::size_t at = static_cast<std::size_t>(index);
@@ -159,6 +165,7 @@ GRAFT_INLINE result<explanation> explainer::of(const image& picture, int index) 
     GRAFT_TRY(prepare(picture, seen, input));
     return explain(seen, input, {index, at < names.size() ? names[at] : std::to_string(index), probabilities[at]});
 }
+GRAFT_MEMORY_CATCH("explainer::of")
 
 GRAFT_END_NAMESPACE
 #endif

@@ -82,7 +82,7 @@ inline void free_aligned(const void* p) {
 }
 }  // namespace detail
 
-GRAFT_INLINE result<buffer> buffer::allocate(std::size_t bytes, const std::shared_ptr<memory_budget>& budget) {
+GRAFT_INLINE result<buffer> buffer::allocate(std::size_t bytes, const std::shared_ptr<memory_budget>& budget) GRAFT_MEMORY_TRY {
     memory_charge charge;
     if (bytes < SIZE_MAX / 2 && !charge.take(budget, static_cast<std::int64_t>(bytes)))
         return fail(errc::memory_budget, "buffer", std::to_string(bytes) + " bytes more are over the limit of " + std::to_string(budget->limit()) + " (limits::memory_bytes)");
@@ -104,5 +104,6 @@ GRAFT_INLINE result<buffer> buffer::allocate(std::size_t bytes, const std::share
     b.allocated_ = true;
     return b;
 }
+GRAFT_MEMORY_CATCH("buffer::allocate")
 GRAFT_END_NAMESPACE
 #endif

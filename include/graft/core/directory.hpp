@@ -123,7 +123,7 @@ inline void describe(const struct stat& about, folder_entry& entry) {
 }
 } // namespace detail
 
-GRAFT_INLINE result<folder_entry> look_at(const std::string& path, errc cannot_open) {
+GRAFT_INLINE result<folder_entry> look_at(const std::string& path, errc cannot_open) GRAFT_MEMORY_TRY {
     if (path.find('\0') != std::string::npos) return fail(cannot_open, path, "a path cannot hold a NUL byte");
     struct stat about;
     if (::stat(path.c_str(), &about) != 0) return fail(cannot_open, path, std::strerror(errno));
@@ -132,11 +132,12 @@ GRAFT_INLINE result<folder_entry> look_at(const std::string& path, errc cannot_o
     detail::describe(about, entry);
     return entry;
 }
+GRAFT_MEMORY_CATCH(path)
 
-GRAFT_INLINE result<std::vector<folder_entry>> list_folder(const std::string& path, errc cannot_open, std::size_t most) {
+GRAFT_INLINE result<std::vector<folder_entry>> list_folder(const std::string& path, errc cannot_open, std::size_t most) GRAFT_MEMORY_TRY {
     if (path.find('\0') != std::string::npos) return fail(cannot_open, path, "a path cannot hold a NUL byte");
     DIR* folder = ::opendir(path.c_str());
-    if (!folder) return fail(cannot_open, path, std::strerror(errno));
+    if (!folder) return fail(errno == ENOMEM ? errc::memory_oom : cannot_open, path, std::strerror(errno));
     struct closer {
         DIR* folder;
         ~closer() { ::closedir(folder); }
@@ -169,6 +170,7 @@ GRAFT_INLINE result<std::vector<folder_entry>> list_folder(const std::string& pa
     detail::sort_entries(entries);
     return entries;
 }
+GRAFT_MEMORY_CATCH(path)
 
 #else
 
@@ -183,7 +185,7 @@ inline void describe(const _finddata64i32_t& found, folder_entry& entry) {
 }
 } // namespace detail
 
-GRAFT_INLINE result<folder_entry> look_at(const std::string& path, errc cannot_open) {
+GRAFT_INLINE result<folder_entry> look_at(const std::string& path, errc cannot_open) GRAFT_MEMORY_TRY {
     if (path.find('\0') != std::string::npos) return fail(cannot_open, path, "a path cannot hold a NUL byte");
     if (path.empty()) return fail(cannot_open, path, "the path is empty");
     std::string plain = path;
@@ -205,8 +207,9 @@ GRAFT_INLINE result<folder_entry> look_at(const std::string& path, errc cannot_o
     if (entry.kind == entry_kind::other) entry.kind = entry_kind::folder;
     return entry;
 }
+GRAFT_MEMORY_CATCH(path)
 
-GRAFT_INLINE result<std::vector<folder_entry>> list_folder(const std::string& path, errc cannot_open, std::size_t most) {
+GRAFT_INLINE result<std::vector<folder_entry>> list_folder(const std::string& path, errc cannot_open, std::size_t most) GRAFT_MEMORY_TRY {
     if (path.find('\0') != std::string::npos) return fail(cannot_open, path, "a path cannot hold a NUL byte");
     std::vector<folder_entry> entries;
     _finddata64i32_t found;
@@ -227,6 +230,7 @@ GRAFT_INLINE result<std::vector<folder_entry>> list_folder(const std::string& pa
     detail::sort_entries(entries);
     return entries;
 }
+GRAFT_MEMORY_CATCH(path)
 
 #endif
 

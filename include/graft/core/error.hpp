@@ -99,19 +99,37 @@ enum class errc : unsigned char {
 /// The stable name of a code, for programs and logs. Static storage.
 const char* text(errc code) noexcept;
 
-/// What went wrong: a code, the place (file, node or argument), and a sentence with shapes and the fix.
+class error;
+namespace detail {
+// The error that needs no memory to be made: where none is left for a better one.
+const error& no_memory() noexcept;
+struct error_release {
+    void operator()(const error* e) const noexcept;
+};
+} // namespace detail
+
+/// What went wrong: a code, the place (file, node or argument), and a sentence with shapes and the fix. Copies share their text, so that
+/// copying and throwing it allocates nothing.
 class error : public std::exception {
 public:
     error(errc code, std::string where, std::string detail);
-    errc code() const noexcept { return code_; }
-    const std::string& where() const noexcept { return where_; }
-    const std::string& detail() const noexcept { return detail_; }
+    error(const error&) noexcept = default;
+    error& operator=(const error&) noexcept = default;
+    errc code() const noexcept { return said_->code; }
+    const std::string& where() const noexcept { return said_->where; }
+    const std::string& detail() const noexcept { return said_->detail; }
     /// "<code>: <where>: <detail>", owned by the error; control characters of file-given names are escaped.
-    const char* what() const noexcept override { return what_.c_str(); }
+    const char* what() const noexcept override { return said_->what ? said_->what : said_->whole.c_str(); }
 
 private:
-    errc code_;
-    std::string where_, detail_, what_;
+    struct text {
+        errc code;
+        std::string where, detail, whole;
+        const char* what;  // in place of `whole`; null where that is there
+    };
+    friend const error& detail::no_memory() noexcept;
+    explicit error(std::shared_ptr<const text> said) noexcept : said_(std::move(said)) {}
+    std::shared_ptr<const text> said_;
 };
 
 /// Success, or one error on the heap: a single pointer, cheap to pass up.
@@ -123,10 +141,16 @@ public:
     explicit operator bool() const noexcept { return ok(); }
     /// The error; only to be asked for when there is one.
     const class error& error() const& noexcept { return *error_; }
-    class error error() && { return std::move(*error_); }
+    class error error() && { return *error_; }
+    /// memory.oom that takes no memory itself, for where there is none.
+    static status no_memory() noexcept {
+        status s;
+        s.error_.reset(&detail::no_memory());
+        return s;
+    }
 
 private:
-    std::unique_ptr<class error> error_;
+    std::unique_ptr<const class error, detail::error_release> error_;
 };
 
 /// Builds a failed status. Cold, so that checks cost their caller a compare and a jump.
@@ -180,19 +204,25 @@ inline void must(status s) {
 std::string escape(const std::string& text);
 
 namespace detail {
-// f(), or memory.oom where something in it could not be allocated. `Answer` is what f gives, a status or a result.
-template <class Answer, class F> inline Answer or_out_of_memory(const char* where, const F& f) {
+// memory.oom for a std::bad_alloc that was caught: throws none itself. The name of a function or a path says where it was.
+status out_of_memory(const char* where) noexcept;
+inline status out_of_memory(const std::string& where) noexcept { return out_of_memory(where.c_str()); }
+} // namespace detail
+
+// Stand around the body of a function that returns a status or a result: want of memory in it is memory.oom. Every public function that does so
+// and allocates has them, so that nothing escapes.
 #ifdef GRAFT_NO_EXCEPTIONS
-    (void)where;
-    return f();
+#define GRAFT_MEMORY_TRY
+#define GRAFT_MEMORY_CATCH(where)
 #else
-    try {
-        return f();
-    } catch (const std::bad_alloc&) {
-        return fail(errc::memory_oom, where, "the system has not enough memory for this");
-    }
+#define GRAFT_MEMORY_TRY try
+#define GRAFT_MEMORY_CATCH(where) \
+    catch (const std::bad_alloc&) { return detail::out_of_memory(where); }
 #endif
-}
+
+namespace detail {
+// f(), or memory.oom where something in it could not be allocated. `Answer` is what f gives, a status or a result.
+template <class Answer, class F> inline Answer or_out_of_memory(const char* where, const F& f) GRAFT_MEMORY_TRY { return f(); } GRAFT_MEMORY_CATCH(where)
 } // namespace detail
 
 // Hands a failure on to the caller.
@@ -238,11 +268,39 @@ GRAFT_INLINE std::string escape(const std::string& raw) {
     return out;
 }
 
-GRAFT_INLINE error::error(errc code, std::string where, std::string detail)
-    : code_(code), where_(std::move(where)), detail_(std::move(detail)) {
-    what_ = std::string(text(code)) + ": " + escape(where_) + ": " + detail_;
-    for (char& c : what_)
+GRAFT_INLINE error::error(errc code, std::string where, std::string detail) {
+    const auto said = std::make_shared<text>(text{code, std::move(where), std::move(detail), {}, nullptr});
+    said->whole = std::string(graft::text(code)) + ": " + escape(said->where) + ": " + said->detail;
+    for (char& c : said->whole)
         if (static_cast<unsigned char>(c) < 32) c = ' ';
+    said_ = said;
+}
+
+GRAFT_INLINE const error& detail::no_memory() noexcept {
+    // Texts that a string holds in itself, in memory that is never given back: a thread may still ask when static objects go.
+    alignas(error::text) static unsigned char text_memory[sizeof(error::text)];
+    alignas(error) static unsigned char error_memory[sizeof(error)];
+    static const error* const only = [] {
+        const auto* said = ::new (static_cast<void*>(text_memory)) error::text{errc::memory_oom, "graft", "no memory left", {}, "memory.oom: graft: no memory left"};
+        return ::new (static_cast<void*>(error_memory)) error(std::shared_ptr<const error::text>(std::shared_ptr<void>(), said));
+    }();
+    return *only;
+}
+
+GRAFT_INLINE void detail::error_release::operator()(const error* e) const noexcept {
+    if (e != &no_memory()) delete e;
+}
+
+GRAFT_INLINE GRAFT_COLD status detail::out_of_memory(const char* where) noexcept {
+#ifndef GRAFT_NO_EXCEPTIONS
+    try {
+        return fail(errc::memory_oom, where, "the system has not enough memory for this");
+    } catch (const std::bad_alloc&) {
+    }
+#else
+    (void)where;
+#endif
+    return status::no_memory();
 }
 
 GRAFT_INLINE GRAFT_COLD status fail(errc code, std::string where, std::string detail) {

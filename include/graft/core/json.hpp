@@ -330,7 +330,7 @@ GRAFT_INLINE const json* json::find(std::string_view key) const noexcept {
     return nullptr;
 }
 
-GRAFT_INLINE result<json> parse_json(std::string_view text, const std::string& name, const limits& limit) {
+GRAFT_INLINE result<json> parse_json(std::string_view text, const std::string& name, const limits& limit) GRAFT_MEMORY_TRY {
     json_reader r(text, name, limit);
     json root;
     std::vector<json*> open;
@@ -366,6 +366,7 @@ GRAFT_INLINE result<json> parse_json(std::string_view text, const std::string& n
     GRAFT_TRY(r.finish());
     return root;
 }
+GRAFT_MEMORY_CATCH(name)
 
 GRAFT_INLINE void append_json_string(std::string& out, std::string_view text) {
     out += '"';

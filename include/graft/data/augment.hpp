@@ -55,7 +55,7 @@ GRAFT_INLINE crop_box random_crop_box(std::int64_t height, std::int64_t width, c
 }
 
 GRAFT_INLINE result<image> color_jitter(const image& picture, double brightness, double contrast, double saturation, double hue,
-                                        random_sequence& random) {
+                                        random_sequence& random) GRAFT_MEMORY_TRY {
     const double spread[4] = {brightness, contrast, saturation, hue};
     double factor[4];
     int order[4] = {0, 1, 2, 3};
@@ -72,8 +72,9 @@ GRAFT_INLINE result<image> color_jitter(const image& picture, double brightness,
     }
     return out;
 }
+GRAFT_MEMORY_CATCH("color_jitter")
 
-GRAFT_INLINE result<image> augment_pixels(const image& picture, const augmentation& a, random_sequence& random) {
+GRAFT_INLINE result<image> augment_pixels(const image& picture, const augmentation& a, random_sequence& random) GRAFT_MEMORY_TRY {
     image out = picture;
     // Every number is drawn whether it is needed or not: one setting changed leaves the others' draws as they were.
     const double horizontal = random.uniform(), vertical = random.uniform(), angle = random.uniform(a.rotation[0], a.rotation[1]);
@@ -87,6 +88,7 @@ GRAFT_INLINE result<image> augment_pixels(const image& picture, const augmentati
     if (gray < a.grayscale) GRAFT_TRY_ASSIGN(out, adjust_saturation(out, 0));
     return out;
 }
+GRAFT_MEMORY_CATCH("augment_pixels")
 
 GRAFT_INLINE void erase(float* sample, std::int64_t channels, std::int64_t height, std::int64_t width, bool nchw,
                         const augmentation& a, random_sequence& random) {

@@ -124,7 +124,7 @@ GRAFT_INLINE result<image> adjust_brightness(const image& picture, double factor
     return detail::blend_with_gray(picture, 0, factor);
 }
 
-GRAFT_INLINE result<image> adjust_contrast(const image& picture, double factor) {
+GRAFT_INLINE result<image> adjust_contrast(const image& picture, double factor) GRAFT_MEMORY_TRY {
     image gray;
     GRAFT_TRY_ASSIGN(gray, to_gray(picture));
     std::int64_t sum = 0;
@@ -132,8 +132,9 @@ GRAFT_INLINE result<image> adjust_contrast(const image& picture, double factor) 
     const double mean = static_cast<double>(sum) / static_cast<double>(gray.bytes());
     return detail::blend_with_gray(picture, static_cast<int>(mean + 0.5), factor);
 }
+GRAFT_MEMORY_CATCH("adjust_contrast")
 
-GRAFT_INLINE result<image> adjust_saturation(const image& picture, double factor) {
+GRAFT_INLINE result<image> adjust_saturation(const image& picture, double factor) GRAFT_MEMORY_TRY {
     if (picture.channels == 1) return picture;
     image gray, out;
     GRAFT_TRY_ASSIGN(gray, to_gray(picture));
@@ -145,8 +146,9 @@ GRAFT_INLINE result<image> adjust_saturation(const image& picture, double factor
         for (int c = 0; c < 3; ++c) to[3 * i + c] = detail::blend_value(l[i], in[3 * i + c], f);
     return out;
 }
+GRAFT_MEMORY_CATCH("adjust_saturation")
 
-GRAFT_INLINE result<image> adjust_hue(const image& picture, double factor) {
+GRAFT_INLINE result<image> adjust_hue(const image& picture, double factor) GRAFT_MEMORY_TRY {
     if (picture.channels == 1) return picture;
     image out;
     GRAFT_TRY_ASSIGN(out, image::make(picture.height, picture.width, 3));
@@ -160,8 +162,9 @@ GRAFT_INLINE result<image> adjust_hue(const image& picture, double factor) {
     }
     return out;
 }
+GRAFT_MEMORY_CATCH("adjust_hue")
 
-GRAFT_INLINE result<image> adjust_sharpness(const image& picture, double factor) {
+GRAFT_INLINE result<image> adjust_sharpness(const image& picture, double factor) GRAFT_MEMORY_TRY {
     image out;
     GRAFT_TRY_ASSIGN(out, crop(picture, 0, 0, picture.height, picture.width));
     float edge[256], middle[256]; // the products, rounded
@@ -187,21 +190,24 @@ GRAFT_INLINE result<image> adjust_sharpness(const image& picture, double factor)
     }
     return out;
 }
+GRAFT_MEMORY_CATCH("adjust_sharpness")
 
-GRAFT_INLINE result<image> posterize(const image& picture, int bits) {
+GRAFT_INLINE result<image> posterize(const image& picture, int bits) GRAFT_MEMORY_TRY {
     std::uint8_t table[1][256];
     const int mask = bits >= 8 ? 255 : bits <= 0 ? 0 : 255 & ~((1 << (8 - bits)) - 1);
     for (int v = 0; v < 256; ++v) table[0][v] = static_cast<std::uint8_t>(v & mask);
     return detail::look_up_pixels(picture, table, 1);
 }
+GRAFT_MEMORY_CATCH("posterize")
 
-GRAFT_INLINE result<image> solarize(const image& picture, double threshold) {
+GRAFT_INLINE result<image> solarize(const image& picture, double threshold) GRAFT_MEMORY_TRY {
     std::uint8_t table[1][256];
     for (int v = 0; v < 256; ++v) table[0][v] = static_cast<std::uint8_t>(v < threshold ? v : 255 - v);
     return detail::look_up_pixels(picture, table, 1);
 }
+GRAFT_MEMORY_CATCH("solarize")
 
-GRAFT_INLINE result<image> autocontrast(const image& picture) {
+GRAFT_INLINE result<image> autocontrast(const image& picture) GRAFT_MEMORY_TRY {
     std::uint8_t tables[4][256];
     for (int c = 0; c < picture.channels; ++c) {
         std::int64_t counts[256];
@@ -217,8 +223,9 @@ GRAFT_INLINE result<image> autocontrast(const image& picture) {
     }
     return detail::look_up_pixels(picture, tables, picture.channels);
 }
+GRAFT_MEMORY_CATCH("autocontrast")
 
-GRAFT_INLINE result<image> equalize(const image& picture) {
+GRAFT_INLINE result<image> equalize(const image& picture) GRAFT_MEMORY_TRY {
     std::uint8_t tables[4][256];
     for (int c = 0; c < picture.channels; ++c) {
         std::int64_t counts[256], sum = picture.height * picture.width;
@@ -235,12 +242,14 @@ GRAFT_INLINE result<image> equalize(const image& picture) {
     }
     return detail::look_up_pixels(picture, tables, picture.channels);
 }
+GRAFT_MEMORY_CATCH("equalize")
 
-GRAFT_INLINE result<image> invert(const image& picture) {
+GRAFT_INLINE result<image> invert(const image& picture) GRAFT_MEMORY_TRY {
     std::uint8_t table[1][256];
     for (int v = 0; v < 256; ++v) table[0][v] = static_cast<std::uint8_t>(255 - v);
     return detail::look_up_pixels(picture, table, 1);
 }
+GRAFT_MEMORY_CATCH("invert")
 
 GRAFT_END_NAMESPACE
 #endif

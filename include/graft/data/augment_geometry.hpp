@@ -126,7 +126,7 @@ inline void affine_bilinear(const image& in, const affine_matrix& m, image& out)
 } // namespace detail
 
 GRAFT_INLINE result<image> resized_crop(const image& picture, const crop_box& box, std::int64_t height, std::int64_t width,
-                                        filter kernel) {
+                                        filter kernel) GRAFT_MEMORY_TRY {
     const bool across = width != box.width, down = height != box.height;
     const bool inside = box.top >= 0 && box.left >= 0 && box.height >= 1 && box.width >= 1 &&
                         box.height <= picture.height - box.top && box.width <= picture.width - box.left;
@@ -157,10 +157,11 @@ GRAFT_INLINE result<image> resized_crop(const image& picture, const crop_box& bo
     if (down) detail::resample_down(between, 0, first, rows, out);
     return out;
 }
+GRAFT_MEMORY_CATCH("resized_crop")
 
 GRAFT_INLINE result<image> flip_vertical(const image& picture) { return orient(picture, 4); }
 
-GRAFT_INLINE result<image> affine(const image& picture, const affine_matrix& inverse, filter kernel, int fill) {
+GRAFT_INLINE result<image> affine(const image& picture, const affine_matrix& inverse, filter kernel, int fill) GRAFT_MEMORY_TRY {
     image out;
     GRAFT_TRY_ASSIGN(out, image::make(picture.height, picture.width, picture.channels));
     std::memset(out.data(), fill, static_cast<std::size_t>(out.bytes()));
@@ -174,6 +175,7 @@ GRAFT_INLINE result<image> affine(const image& picture, const affine_matrix& inv
         detail::affine_exact(picture, inverse, out);
     return out;
 }
+GRAFT_MEMORY_CATCH("affine")
 
 GRAFT_INLINE affine_matrix inverse_affine(double centre_x, double centre_y, double angle, double translate_x, double translate_y,
                                           double shear_x, double shear_y) {
@@ -189,7 +191,7 @@ GRAFT_INLINE affine_matrix inverse_affine(double centre_x, double centre_y, doub
     return m;
 }
 
-GRAFT_INLINE result<image> rotate(const image& picture, double degrees, filter kernel, int fill) {
+GRAFT_INLINE result<image> rotate(const image& picture, double degrees, filter kernel, int fill) GRAFT_MEMORY_TRY {
     double turn = std::fmod(degrees, 360.0);
     if (turn < 0) turn += 360.0;
     if (turn == 0) return picture;
@@ -209,6 +211,7 @@ GRAFT_INLINE result<image> rotate(const image& picture, double degrees, filter k
     m.f = m.d * -x + m.e * -y + m.f + y;
     return affine(picture, m, kernel, fill);
 }
+GRAFT_MEMORY_CATCH("rotate")
 
 GRAFT_END_NAMESPACE
 #endif

@@ -174,7 +174,7 @@ GRAFT_INLINE augmentation default_augmentation() {
     return a;
 }
 
-GRAFT_INLINE result<augmentation> parse_augmentation(const std::string& spec) {
+GRAFT_INLINE result<augmentation> parse_augmentation(const std::string& spec) GRAFT_MEMORY_TRY {
     augmentation parsed;
     for (std::size_t at = 0;;) {
         std::size_t end = spec.find(',', at);
@@ -195,6 +195,7 @@ GRAFT_INLINE result<augmentation> parse_augmentation(const std::string& spec) {
         at = end + 1;
     }
 }
+GRAFT_MEMORY_CATCH("parse_augmentation")
 
 GRAFT_INLINE std::string text(const augmentation& a) {
     std::string out;

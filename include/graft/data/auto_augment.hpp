@@ -101,7 +101,7 @@ GRAFT_INLINE double augment_magnitude(const auto_augment& policy, augment_op op,
     }
 }
 
-GRAFT_INLINE result<image> apply(augment_op op, const image& picture, double magnitude, filter kernel, int fill) {
+GRAFT_INLINE result<image> apply(augment_op op, const image& picture, double magnitude, filter kernel, int fill) GRAFT_MEMORY_TRY {
     const auto shear = [magnitude] { return std::atan(magnitude) * 180 / 3.14159265358979323846; };
     const double x = static_cast<double>(picture.width) * 0.5, y = static_cast<double>(picture.height) * 0.5;
     switch (op) {
@@ -121,9 +121,10 @@ GRAFT_INLINE result<image> apply(augment_op op, const image& picture, double mag
     default: return picture;
     }
 }
+GRAFT_MEMORY_CATCH("apply")
 
 GRAFT_INLINE result<image> apply(const auto_augment& policy, const image& picture, random_sequence& random, filter kernel,
-                                 int fill) {
+                                 int fill) GRAFT_MEMORY_TRY {
     const bool wide = policy.kind == auto_augment::policy::trivial_augment_wide;
     image out = picture;
     for (int i = 0; i < (policy.kind == auto_augment::policy::none ? 0 : wide ? 1 : policy.num_ops); ++i) {
@@ -136,6 +137,7 @@ GRAFT_INLINE result<image> apply(const auto_augment& policy, const image& pictur
     }
     return out;
 }
+GRAFT_MEMORY_CATCH("apply")
 
 GRAFT_END_NAMESPACE
 #endif

@@ -48,7 +48,7 @@ inline result<image> decode_jpeg(const std::uint8_t* bytes, std::size_t size, co
 
 } // namespace detail
 
-GRAFT_INLINE result<image> decode(const void* data, std::size_t size, const std::string& name, const limits& caps) {
+GRAFT_INLINE result<image> decode(const void* data, std::size_t size, const std::string& name, const limits& caps) GRAFT_MEMORY_TRY {
     const auto* bytes = static_cast<const std::uint8_t*>(data);
     if (size == 0) return fail(errc::image_truncated, name, "the file is empty");
     if (size > static_cast<std::size_t>(caps.image_bytes))
@@ -66,12 +66,14 @@ GRAFT_INLINE result<image> decode(const void* data, std::size_t size, const std:
         return fail(errc::image_truncated, name, "the file ends within its signature");
     return detail::unsupported_image(bytes, size, name);
 }
+GRAFT_MEMORY_CATCH(name)
 
-GRAFT_INLINE result<image> decode_file(const std::string& path, const limits& caps) {
+GRAFT_INLINE result<image> decode_file(const std::string& path, const limits& caps) GRAFT_MEMORY_TRY {
     std::string bytes;
     GRAFT_TRY_ASSIGN(bytes, read_file(path, caps.image_bytes, errc::image_open, errc::image_budget));
     return decode(bytes.data(), bytes.size(), path, caps);
 }
+GRAFT_MEMORY_CATCH(path)
 
 GRAFT_END_NAMESPACE
 #endif

@@ -158,11 +158,14 @@ private:
     result<raw_file> open_either(idx_name name) const {
         name.packed = false;
         const std::string plain = join_path(state_.folder, name.text());
-        const auto there = look_at(plain, errc::data_open);
+        auto there = look_at(plain, errc::data_open);
         if (there.ok()) return raw_file::open(plain, state_.room());
+        if (there.error().code() == errc::memory_oom) return there.take_status();
         name.packed = true;
         const std::string packed = join_path(state_.folder, name.text());
-        if (!look_at(packed, errc::data_open).ok())
+        there = look_at(packed, errc::data_open);
+        if (!there.ok() && there.error().code() == errc::memory_oom) return there.take_status();
+        if (!there.ok())
             return fail(errc::data_open, plain, std::string("the ") + (name.images ? "pictures" : "labels") + " of this IDX pair are not there");
         return raw_file::open(packed, state_.room());
     }

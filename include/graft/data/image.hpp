@@ -50,7 +50,7 @@ GRAFT_END_NAMESPACE
 
 GRAFT_BEGIN_NAMESPACE
 
-GRAFT_INLINE result<image> image::make(std::int64_t height, std::int64_t width, int channels) {
+GRAFT_INLINE result<image> image::make(std::int64_t height, std::int64_t width, int channels) GRAFT_MEMORY_TRY {
     // 2^27 a side keeps every product below 2^63.
     if (height < 1 || width < 1 || channels < 1 || channels > 4 || height > (1 << 27) || width > (1 << 27))
         return fail(errc::image_dimensions, "image",
@@ -62,6 +62,7 @@ GRAFT_INLINE result<image> image::make(std::int64_t height, std::int64_t width, 
     GRAFT_TRY_ASSIGN(made.pixels, buffer::allocate(static_cast<std::size_t>(height * width * channels)));
     return made;
 }
+GRAFT_MEMORY_CATCH("image::make")
 
 GRAFT_INLINE status detail::check_image_size(std::int64_t width, std::int64_t height, const std::string& name,
                                              const limits& caps) {
@@ -74,7 +75,7 @@ GRAFT_INLINE status detail::check_image_size(std::int64_t width, std::int64_t he
     return fail(errc::image_budget, name, size + "the limit is " + std::to_string(caps.image_pixels) + " pixels");
 }
 
-GRAFT_INLINE result<image> to_gray(const image& picture) {
+GRAFT_INLINE result<image> to_gray(const image& picture) GRAFT_MEMORY_TRY {
     if (picture.channels == 1) return picture;
     image gray;
     GRAFT_TRY_ASSIGN(gray, image::make(picture.height, picture.width, 1));
@@ -84,9 +85,10 @@ GRAFT_INLINE result<image> to_gray(const image& picture) {
         out[i] = static_cast<std::uint8_t>((19595u * in[0] + 38470u * in[1] + 7471u * in[2] + 32768u) >> 16);
     return gray;
 }
+GRAFT_MEMORY_CATCH("to_gray")
 
 GRAFT_INLINE result<image> crop(const image& picture, std::int64_t top, std::int64_t left, std::int64_t height,
-                                std::int64_t width) {
+                                std::int64_t width) GRAFT_MEMORY_TRY {
     if (top < 0 || left < 0 || height < 1 || width < 1 || height > picture.height - top || width > picture.width - left)
         return fail(errc::preprocess_crop, "crop",
                     "a picture of " + std::to_string(picture.width) + "x" + std::to_string(picture.height) +
@@ -97,10 +99,11 @@ GRAFT_INLINE result<image> crop(const image& picture, std::int64_t top, std::int
         std::memcpy(part.row(y), picture.row(top + y) + left * picture.channels, static_cast<std::size_t>(part.stride()));
     return part;
 }
+GRAFT_MEMORY_CATCH("crop")
 
 GRAFT_INLINE result<image> flip_horizontal(const image& picture) { return orient(picture, 2); }
 
-GRAFT_INLINE result<image> orient(const image& picture, int orientation) {
+GRAFT_INLINE result<image> orient(const image& picture, int orientation) GRAFT_MEMORY_TRY {
     if (orientation < 2 || orientation > 8) return picture;
     const bool turned = orientation >= 5;
     // Which source pixel the target's (y, x) shows: rows or columns counted backwards, then axes swapped.
@@ -122,6 +125,7 @@ GRAFT_INLINE result<image> orient(const image& picture, int orientation) {
     }
     return out;
 }
+GRAFT_MEMORY_CATCH("orient")
 
 GRAFT_END_NAMESPACE
 #endif

@@ -6,6 +6,7 @@
 #if GRAFT_HAS_BODIES
 #include "../core/executor.hpp"
 #include "../core/number_text.hpp"
+#include "../core/start_thread.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -28,6 +29,8 @@ public:
           slots_(static_cast<std::size_t>(options.ahead)) {
         const std::int64_t n = data_.size(), size = options_.batch_size;
         batches_ = options_.drop_last ? n / size : n / size + (n % size != 0);
+        threads_.reserve(static_cast<std::size_t>(workers_));
+        spare_.reserve(static_cast<std::size_t>(options_.ahead) + 1);  // giving back asks for no memory
     }
     ~loader_queue() { stop(); }
 
@@ -49,7 +52,9 @@ public:
         began_ = std::chrono::steady_clock::now();
         stopping_ = false;
         running_ = true;
-        for (int i = 0; i < workers_ && first < batches_; ++i) threads_.emplace_back([this] { work(); });
+        // With fewer threads than were asked for it takes longer; with none, `next` makes the batches itself.
+        std::thread made;
+        while (static_cast<int>(threads_.size()) < workers_ && first < batches_ && start_thread(made, [this] { work(); })) threads_.push_back(std::move(made));
     }
 
     void stop() {
@@ -71,7 +76,9 @@ public:
         if (delivered_ >= batches_) return fail(errc::usage, "loader", "the epoch has no more batches");
         give_back(out.inputs);
         slot& s = slots_[static_cast<std::size_t>(delivered_ % options_.ahead)];
-        ready_.wait(lock, [&] { return s.finished && s.made.number == delivered_; });
+        const auto ready = [&] { return s.finished && s.made.number == delivered_; };
+        while (threads_.empty() && !ready()) make_some(lock);
+        ready_.wait(lock, ready);
         s.finished = false;
         status failed = std::move(s.failed);
         s.failed = {};
@@ -114,7 +121,7 @@ private:
     }
 
     // Called under the lock, when the first sample of a batch is taken.
-    bool open(slot& s) {
+    status open(slot& s) {
         s.first = next_batch_ * options_.batch_size;
         s.count = std::min(options_.batch_size, data_.size() - s.first);
         s.left = s.count;
@@ -122,19 +129,11 @@ private:
         s.made.number = next_batch_;
         s.outcome.clear();
         s.outcome.resize(static_cast<std::size_t>(s.count));
-        auto memory = batch_memory(s.count);
-        if (memory.ok())
-            s.made.inputs = tensor(samples_.type(), samples_.batch_shape(s.count), std::move(memory).value());
-        else
-            s.failed = memory.take_status();
-        if (memory.ok() && teacher_) {
-            auto made = tensor::make(teacher_->type(), teacher_->batch_shape(s.count));
-            if (made.ok())
-                s.made.teacher_inputs = std::move(made).value();
-            else
-                s.failed = made.take_status();
-        }
-        return s.failed.ok();
+        buffer memory;
+        GRAFT_TRY_ASSIGN(memory, batch_memory(s.count));
+        s.made.inputs = tensor(samples_.type(), samples_.batch_shape(s.count), std::move(memory));
+        if (teacher_) GRAFT_TRY_ASSIGN(s.made.teacher_inputs, tensor::make(teacher_->type(), teacher_->batch_shape(s.count)));
+        return {};
     }
 
     // The numbers that a sample is changed by depend on its place alone, so that both makers draw the same ones.
@@ -148,43 +147,56 @@ private:
         return order_.empty() ? place : order_[static_cast<std::size_t>(place)];
     }
 
+    bool has_work() const noexcept { return next_batch_ < batches_ && next_batch_ - delivered_ < options_.ahead; }
+
     void work() {
         std::unique_lock<std::mutex> lock(lock_);
         for (;;) {
-            work_.wait(lock,
-                       [this] { return stopping_ || (next_batch_ < batches_ && next_batch_ - delivered_ < options_.ahead); });
+            work_.wait(lock, [this] { return stopping_ || has_work(); });
             if (stopping_) return;
-            slot& s = slots_[static_cast<std::size_t>(next_batch_ % options_.ahead)];
-            if (next_sample_ == 0 && !open(s)) {
-                ++next_batch_;
-                s.finished = true;
-                ready_.notify_all();
-                continue;
-            }
-            const std::int64_t begin = next_sample_, end = std::min(begin + chunk_, s.count);
-            next_sample_ = end;
-            if (end == s.count) {
-                ++next_batch_;
-                next_sample_ = 0;
-            }
-            lock.unlock();
-            for (std::int64_t i = begin; i < end; ++i)
-                s.outcome[static_cast<std::size_t>(i)] = or_out_of_memory<status>("loader", [&] { return write(s, i); });
-            lock.lock();
-            if (s.left -= end - begin) continue;
-            lock.unlock();
-            close(s);
-            lock.lock();
-            s.finished = true;
-            ready_.notify_all();
+            make_some(lock);
         }
     }
 
+    // Takes the next samples, and makes them without the lock. A batch that there is no memory for is finished with that error.
+    void make_some(std::unique_lock<std::mutex>& lock) {
+        slot& s = slots_[static_cast<std::size_t>(next_batch_ % options_.ahead)];
+        if (next_sample_ == 0) {
+            s.failed = or_out_of_memory<status>("loader", [&] { return open(s); });
+            if (!s.failed.ok()) {
+                ++next_batch_;
+                finish(s);
+                return;
+            }
+        }
+        const std::int64_t begin = next_sample_, end = std::min(begin + chunk_, s.count);
+        next_sample_ = end;
+        if (end == s.count) {
+            ++next_batch_;
+            next_sample_ = 0;
+        }
+        lock.unlock();
+        for (std::int64_t i = begin; i < end; ++i)
+            s.outcome[static_cast<std::size_t>(i)] = or_out_of_memory<status>("loader", [&] { return write(s, i); });
+        lock.lock();
+        if (s.left -= end - begin) return;
+        lock.unlock();
+        status closed = or_out_of_memory<status>("loader", [&] { return close(s); });
+        lock.lock();
+        s.failed = std::move(closed);
+        finish(s);
+    }
+    void finish(slot& s) {
+        s.finished = true;
+        ready_.notify_all();
+    }
+
     // Bad samples go, the others move up in their order; then labels, and the mixing.
-    void close(slot& s) {
+    status close(slot& s) {
         const auto move_up = [](tensor& rows, std::int64_t bytes, std::int64_t to, std::int64_t from) {
             if (rows) std::memcpy(rows.raw() + to * bytes, rows.raw() + from * bytes, static_cast<std::size_t>(bytes));
         };
+        status failed;
         std::int64_t kept = 0;
         for (std::int64_t i = 0; i < s.count; ++i) {
             const std::int64_t index = index_at(s.first + i);
@@ -201,16 +213,15 @@ private:
             }
             // What says nothing about the sample is not counted against it.
             const errc code = outcome.error().code();
-            if (s.failed.ok() &&
-                (options_.strict || code == errc::memory_oom || code == errc::image_no_decoder || code == errc::internal)) {
-                s.failed = std::move(outcome);
+            if (failed.ok() && (options_.strict || code == errc::memory_oom || code == errc::image_no_decoder || code == errc::internal)) {
+                failed = std::move(outcome);
                 continue;
             }
             s.made.bad.push_back({index, data_.name(index), code, outcome.error().detail()});
         }
         s.made.inputs = tensor(samples_.type(), samples_.batch_shape(kept), s.made.inputs.storage());
         if (teacher_) s.made.teacher_inputs = tensor(teacher_->type(), teacher_->batch_shape(kept), s.made.teacher_inputs.storage());
-        if (s.failed.ok()) s.failed = mix_batch(s.made);
+        return failed.ok() ? mix_batch(s.made) : std::move(failed);
     }
 
     mix_plan plan_for(const sample_maker& samples, const batch& made) const {
@@ -291,7 +302,7 @@ GRAFT_INLINE std::int64_t allowed_bad(double share, std::int64_t samples) noexce
     return share > 0 && samples >= 3 && allowed < 1 ? 1 : allowed;
 }
 
-GRAFT_INLINE result<loader> loader::make(const dataset& data, const loader_options& options) {
+GRAFT_INLINE result<loader> loader::make(const dataset& data, const loader_options& options) GRAFT_MEMORY_TRY {
     if (options.batch_size < 1 || options.batch_size > (1 << 24))
         return fail(errc::usage, "loader", "a batch size of " + std::to_string(options.batch_size) + " makes no sense");
     if (options.workers < 0 || options.workers > 1024 || options.ahead < 1 || options.ahead > 1024)
@@ -321,6 +332,7 @@ GRAFT_INLINE result<loader> loader::make(const dataset& data, const loader_optio
     made.queue_ = std::make_shared<detail::loader_queue>(data, options, std::move(samples), std::move(teacher));
     return made;
 }
+GRAFT_MEMORY_CATCH("loader::make")
 
 GRAFT_INLINE std::int64_t loader::batches() const noexcept { return queue_ ? queue_->batches() : 0; }
 GRAFT_INLINE const sample_maker& loader::samples() const noexcept {
@@ -328,17 +340,19 @@ GRAFT_INLINE const sample_maker& loader::samples() const noexcept {
     return queue_ ? queue_->samples() : none;
 }
 
-GRAFT_INLINE status loader::start(std::int64_t epoch, std::int64_t first) {
+GRAFT_INLINE status loader::start(std::int64_t epoch, std::int64_t first) GRAFT_MEMORY_TRY {
     if (!queue_ || epoch < 0 || first < 0 || first > queue_->batches())
         return fail(errc::usage, "loader", "epoch " + std::to_string(epoch) + " has no batch " + std::to_string(first));
     queue_->start(epoch, first);
     return {};
 }
+GRAFT_MEMORY_CATCH("loader::start")
 
-GRAFT_INLINE status loader::next(batch& out) {
+GRAFT_INLINE status loader::next(batch& out) GRAFT_MEMORY_TRY {
     if (!queue_) return fail(errc::usage, "loader", "no dataset was given");
     return queue_->next(out);
 }
+GRAFT_MEMORY_CATCH("loader::next")
 
 GRAFT_INLINE void loader::stop() {
     if (queue_) queue_->stop();

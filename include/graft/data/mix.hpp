@@ -88,7 +88,7 @@ GRAFT_INLINE mix_plan draw_mix(const augmentation& augment, std::int64_t height,
     return plan;
 }
 
-GRAFT_INLINE status mix(tensor& batch, const mix_plan& plan, bool nchw) {
+GRAFT_INLINE status mix(tensor& batch, const mix_plan& plan, bool nchw) GRAFT_MEMORY_TRY {
     if (plan.kind == mix_plan::way::none || !batch.elements()) return {};
     if (batch.type() != dtype::float32)
         return fail(errc::input_dtype, "mix", std::string("batches of float32 are mixed, not of ") + name(batch.type()));
@@ -112,6 +112,7 @@ GRAFT_INLINE status mix(tensor& batch, const mix_plan& plan, bool nchw) {
     }
     return {};
 }
+GRAFT_MEMORY_CATCH("mix")
 
 GRAFT_END_NAMESPACE
 #endif

@@ -82,7 +82,7 @@ inline picture_copies find_copies(const dataset& data, bool by_looks, executor& 
 
 } // namespace detail
 
-GRAFT_INLINE result<dataset_splits> open_splits(const std::string& path, const dataset_options& options) {
+GRAFT_INLINE result<dataset_splits> open_splits(const std::string& path, const dataset_options& options) GRAFT_MEMORY_TRY {
     auto state = std::make_shared<detail::dataset_state>();
     GRAFT_TRY(detail::load_dataset(path, options, *state));
     GRAFT_TRY(detail::first_refusal(path, *state));
@@ -113,6 +113,7 @@ GRAFT_INLINE result<dataset_splits> open_splits(const std::string& path, const d
     out.training = out.training.subset(drawn.training);
     return out;
 }
+GRAFT_MEMORY_CATCH(path)
 
 GRAFT_END_NAMESPACE
 #endif

@@ -55,7 +55,7 @@ inline void append_png_chunk(std::string& file, const char* type, const std::str
 
 } // namespace detail
 
-GRAFT_INLINE result<std::string> encode_png(const image& picture) {
+GRAFT_INLINE result<std::string> encode_png(const image& picture) GRAFT_MEMORY_TRY {
     if (!picture || (picture.channels != 1 && picture.channels != 3))
         return fail(errc::image_dimensions, "png", "only pictures with 1 or 3 channels become PNG files");
     // A row's filter is the one whose bytes, taken as signed, are the smallest together: PNG's own advice.
@@ -91,8 +91,9 @@ GRAFT_INLINE result<std::string> encode_png(const image& picture) {
     detail::append_png_chunk(file, "IEND", "");
     return file;
 }
+GRAFT_MEMORY_CATCH("encode_png")
 
-GRAFT_INLINE status write_png(const std::string& path, const image& picture) {
+GRAFT_INLINE status write_png(const std::string& path, const image& picture) GRAFT_MEMORY_TRY {
     std::string png;
     GRAFT_TRY_ASSIGN(png, encode_png(picture));
     atomic_file file;
@@ -100,6 +101,7 @@ GRAFT_INLINE status write_png(const std::string& path, const image& picture) {
     GRAFT_TRY(file.write(png.data(), png.size()));
     return file.commit();
 }
+GRAFT_MEMORY_CATCH(path)
 
 GRAFT_END_NAMESPACE
 #endif

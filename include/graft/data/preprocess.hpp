@@ -92,7 +92,7 @@ inline void look_up(const std::uint8_t* in, std::int64_t step, std::byte* out, s
 
 } // namespace detail
 
-GRAFT_INLINE result<preprocess_spec> complete(const preprocess_spec& spec, const input_format& model) {
+GRAFT_INLINE result<preprocess_spec> complete(const preprocess_spec& spec, const input_format& model) GRAFT_MEMORY_TRY {
     preprocess_spec whole = spec;
     const shape& e = model.extents;
     if (model.known && e.rank() != 4)
@@ -123,9 +123,10 @@ GRAFT_INLINE result<preprocess_spec> complete(const preprocess_spec& spec, const
         return fail(errc::input_dtype, "preprocess", std::string("no picture becomes a tensor of ") + name(whole.type));
     return whole;
 }
+GRAFT_MEMORY_CATCH("complete")
 
 GRAFT_INLINE result<image> resize_and_crop(const image& picture, const preprocess_spec& spec, const input_format& model,
-                                           const limits& caps) {
+                                           const limits& caps) GRAFT_MEMORY_TRY {
     preprocess_spec s;
     GRAFT_TRY_ASSIGN(s, complete(spec, model));
     if (!picture) return fail(errc::image_dimensions, "preprocess", "the picture is empty");
@@ -156,8 +157,9 @@ GRAFT_INLINE result<image> resize_and_crop(const image& picture, const preproces
     return resize_window(source, height, width, s.kernel, (height - window_height) / 2, (width - window_width) / 2, window_height,
                          window_width);
 }
+GRAFT_MEMORY_CATCH("resize_and_crop")
 
-GRAFT_INLINE result<tensor> to_tensor(const image& picture, const preprocess_spec& spec, const input_format& model) {
+GRAFT_INLINE result<tensor> to_tensor(const image& picture, const preprocess_spec& spec, const input_format& model) GRAFT_MEMORY_TRY {
     if (!picture) return fail(errc::image_dimensions, "preprocess", "the picture is empty");
     preprocess_spec s = spec;
     // Here the picture has its size already.
@@ -192,13 +194,15 @@ GRAFT_INLINE result<tensor> to_tensor(const image& picture, const preprocess_spe
     }
     return out;
 }
+GRAFT_MEMORY_CATCH("to_tensor")
 
 GRAFT_INLINE result<tensor> preprocess(const image& picture, const preprocess_spec& spec, const input_format& model,
-                                       const limits& caps) {
+                                       const limits& caps) GRAFT_MEMORY_TRY {
     image ready;
     GRAFT_TRY_ASSIGN(ready, resize_and_crop(picture, spec, model, caps));
     return to_tensor(ready, spec, model);
 }
+GRAFT_MEMORY_CATCH("preprocess")
 
 GRAFT_END_NAMESPACE
 #endif

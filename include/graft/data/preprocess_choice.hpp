@@ -27,7 +27,7 @@ GRAFT_END_NAMESPACE
 #if GRAFT_HAS_BODIES
 GRAFT_BEGIN_NAMESPACE
 
-GRAFT_INLINE result<preprocess_choice> choose_preprocess(const std::string& given, const std::string& metadata, const input_format& input) {
+GRAFT_INLINE result<preprocess_choice> choose_preprocess(const std::string& given, const std::string& metadata, const input_format& input) GRAFT_MEMORY_TRY {
     preprocess_choice choice;
     const bool bytes = input.type == dtype::uint8 || input.type == dtype::int8;
     const shape& e = input.extents;
@@ -42,6 +42,7 @@ GRAFT_INLINE result<preprocess_choice> choose_preprocess(const std::string& give
     GRAFT_TRY_ASSIGN(choice.spec, parse_preprocess(choice.text));
     return choice;
 }
+GRAFT_MEMORY_CATCH("choose_preprocess")
 
 GRAFT_END_NAMESPACE
 #endif

@@ -236,11 +236,12 @@ inline std::string word_text(const char* key, int value) {
 
 } // namespace detail
 
-GRAFT_INLINE result<preprocess_spec> parse_preprocess(const std::string& spec) {
+GRAFT_INLINE result<preprocess_spec> parse_preprocess(const std::string& spec) GRAFT_MEMORY_TRY {
     preprocess_spec parsed;
     GRAFT_TRY(detail::apply_preprocess(spec, parsed, true));
     return parsed;
 }
+GRAFT_MEMORY_CATCH("parse_preprocess")
 
 GRAFT_INLINE std::string text(const preprocess_spec& spec) {
     using rule = preprocess_spec::size_rule;

@@ -229,13 +229,14 @@ inline void resize_nearest(const image& picture, std::int64_t height, std::int64
 
 } // namespace detail
 
-GRAFT_INLINE result<image> resize(const image& picture, std::int64_t height, std::int64_t width, filter kernel) {
+GRAFT_INLINE result<image> resize(const image& picture, std::int64_t height, std::int64_t width, filter kernel) GRAFT_MEMORY_TRY {
     return resize_window(picture, height, width, kernel, 0, 0, height, width);
 }
+GRAFT_MEMORY_CATCH("resize")
 
 GRAFT_INLINE result<image> resize_window(const image& picture, std::int64_t height, std::int64_t width, filter kernel,
                                          std::int64_t top, std::int64_t left, std::int64_t window_height,
-                                         std::int64_t window_width) {
+                                         std::int64_t window_width) GRAFT_MEMORY_TRY {
     if (!picture || height < 1 || width < 1 || height > (1 << 27) || width > (1 << 27))
         return fail(errc::image_dimensions, "resize",
                     std::to_string(picture.width) + "x" + std::to_string(picture.height) + " cannot be resized to " +
@@ -279,6 +280,7 @@ GRAFT_INLINE result<image> resize_window(const image& picture, std::int64_t heig
     if (down) detail::resample_down(between, 0, first, rows, out);
     return out;
 }
+GRAFT_MEMORY_CATCH("resize_window")
 
 GRAFT_END_NAMESPACE
 #undef GRAFT_RESIZE_SSE2

@@ -93,7 +93,7 @@ GRAFT_INLINE std::int64_t shrunk_side(const augmentation& augment, std::int64_t 
     return static_cast<std::int64_t>(std::fmin(std::ceil(side / std::sqrt(augment.scale[0])), 1 << 27));
 }
 
-GRAFT_INLINE result<sample_maker> sample_maker::make(const dataset& data, const sample_options& options) {
+GRAFT_INLINE result<sample_maker> sample_maker::make(const dataset& data, const sample_options& options) GRAFT_MEMORY_TRY {
     sample_maker maker;
     maker.data_ = data;
     maker.options_ = options;
@@ -131,6 +131,7 @@ GRAFT_INLINE result<sample_maker> sample_maker::make(const dataset& data, const 
                   (a.random_resized_crop ? "whole" + shrunk : text(geometry));
     return maker;
 }
+GRAFT_MEMORY_CATCH("sample_maker::make")
 
 GRAFT_INLINE shape sample_maker::batch_shape(std::int64_t n) const noexcept {
     return nchw() ? shape{n, channels(), height_, width_} : shape{n, height_, width_, channels()};
@@ -140,7 +141,7 @@ GRAFT_INLINE std::int64_t sample_maker::sample_bytes() const noexcept { return b
 
 // What the cache keeps: the picture ready but for augmentation where its geometry is fixed, else the picture that crops are cut
 // from.
-GRAFT_INLINE result<image> sample_maker::made(std::int64_t index, const graft::sample_bytes& contents) const {
+GRAFT_INLINE result<image> sample_maker::made(std::int64_t index, const graft::sample_bytes& contents) const GRAFT_MEMORY_TRY {
     image picture;
     GRAFT_TRY_ASSIGN(picture, dataset::decode(contents, data_.name(index), data_.caps()));
     if (!options_.augment.random_resized_crop) return resize_and_crop(picture, spec_, {}, data_.caps());
@@ -151,8 +152,9 @@ GRAFT_INLINE result<image> sample_maker::made(std::int64_t index, const graft::s
     detail::shorter_side(picture, side, height, width);
     return resize(picture, height, width, spec_.kernel);
 }
+GRAFT_MEMORY_CATCH("sample_maker::made")
 
-GRAFT_INLINE result<image> sample_maker::source(std::int64_t index) const {
+GRAFT_INLINE result<image> sample_maker::source(std::int64_t index) const GRAFT_MEMORY_TRY {
     graft::sample_bytes contents;
     GRAFT_TRY_ASSIGN(contents, data_.fetch(index));
     // Raw pixels are as good as cached.
@@ -164,8 +166,9 @@ GRAFT_INLINE result<image> sample_maker::source(std::int64_t index) const {
     options_.cache->put(key, fresh);
     return fresh;
 }
+GRAFT_MEMORY_CATCH("sample_maker::source")
 
-GRAFT_INLINE result<image> sample_maker::pixels(std::int64_t index, std::int64_t epoch) const {
+GRAFT_INLINE result<image> sample_maker::pixels(std::int64_t index, std::int64_t epoch) const GRAFT_MEMORY_TRY {
     const augmentation& a = options_.augment;
     image picture;
     GRAFT_TRY_ASSIGN(picture, source(index));
@@ -184,6 +187,7 @@ GRAFT_INLINE result<image> sample_maker::pixels(std::int64_t index, std::int64_t
     random_sequence random(stream, detail::draws_of_pixels);
     return augment_pixels(picture, a, random);
 }
+GRAFT_MEMORY_CATCH("sample_maker::pixels")
 
 GRAFT_INLINE void sample_maker::normalize(const image& picture, std::byte* out) const {
     const std::int64_t n = picture.height * picture.width, step = picture.channels, c = channels();
@@ -206,7 +210,7 @@ GRAFT_INLINE void sample_maker::normalize(const image& picture, std::byte* out) 
     }
 }
 
-GRAFT_INLINE status sample_maker::write(std::int64_t index, std::int64_t epoch, std::byte* out) const {
+GRAFT_INLINE status sample_maker::write(std::int64_t index, std::int64_t epoch, std::byte* out) const GRAFT_MEMORY_TRY {
     image picture;
     GRAFT_TRY_ASSIGN(picture, pixels(index, epoch));
     normalize(picture, out);
@@ -216,6 +220,7 @@ GRAFT_INLINE status sample_maker::write(std::int64_t index, std::int64_t epoch, 
     }
     return {};
 }
+GRAFT_MEMORY_CATCH("sample_maker::write")
 
 GRAFT_END_NAMESPACE
 #endif

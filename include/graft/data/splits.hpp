@@ -46,7 +46,7 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 
 GRAFT_INLINE result<split_indices> stratified_split(const std::vector<int>& labels, const std::vector<std::string>& classes, double fraction,
-                                                    std::uint64_t seed, const std::vector<std::int64_t>& groups) {
+                                                    std::uint64_t seed, const std::vector<std::int64_t>& groups) GRAFT_MEMORY_TRY {
     if (!(fraction >= 0 && fraction < 1))
         return fail(errc::usage, "validation_fraction", "the share of the validation part is in [0, 1), such as 0.2");
     if (!groups.empty() && groups.size() != labels.size())
@@ -104,6 +104,7 @@ GRAFT_INLINE result<split_indices> stratified_split(const std::vector<int>& labe
     for (std::size_t i = 0; i < labels.size(); ++i) (held_out[group_of[i]] ? out.validation : out.training).push_back(static_cast<std::int64_t>(i));
     return out;
 }
+GRAFT_MEMORY_CATCH("stratified_split")
 
 GRAFT_INLINE std::vector<float> class_weights(const std::vector<std::int64_t>& counts) {
     double sum = 0;

@@ -27,7 +27,7 @@ inline std::uint8_t pixel_of(double value, double low, double high) noexcept {
 
 } // namespace detail
 
-GRAFT_INLINE result<image> to_image(const tensor& t, double low, double high) {
+GRAFT_INLINE result<image> to_image(const tensor& t, double low, double high) GRAFT_MEMORY_TRY {
     if (t.type() != dtype::uint8 && t.type() != dtype::float32 && t.type() != dtype::float64 && t.type() != dtype::float16 && t.type() != dtype::bfloat16)
         return fail(errc::input_dtype, "to_image", std::string("pictures are made of uint8 or of floats, not of ") + name(t.type()));
     if (!(low < high)) return fail(errc::usage, "to_image", "the value that is black has to be below the one that is white");
@@ -53,6 +53,7 @@ GRAFT_INLINE result<image> to_image(const tensor& t, double low, double high) {
         }
     return made;
 }
+GRAFT_MEMORY_CATCH("to_image")
 
 GRAFT_END_NAMESPACE
 #endif

@@ -159,6 +159,7 @@ struct session_options {
 /// allocates nothing, as long as the outputs of the run before are not held on to.
 class session {
 public:
+    /// Where there is no memory for it, every run of it is memory.oom.
     explicit session(const model& m, const session_options& options = {});
     ~session();
     session(session&&) noexcept;
@@ -180,7 +181,9 @@ public:
 private:
     struct state;
     status run_inputs(std::size_t coming, const void* next);
+    status unusable() const;
     std::unique_ptr<state> state_;
+    status made_;  // memory.oom where there was no memory for the state
 };
 
 GRAFT_END_NAMESPACE

@@ -115,7 +115,7 @@ GRAFT_INLINE std::string to_string(const value_info& v) { return escape(v.name) 
 GRAFT_INLINE const char* model::device() const noexcept { return state_ && state_->folded.on ? state_->folded.on->name().c_str() : "cpu"; }
 GRAFT_INLINE void warn_on_stderr(const char* text) { std::fprintf(stderr, "graft: warning: %s\n", text); }
 
-GRAFT_INLINE result<model::memory_use> model::memory(const std::vector<value_info>& inputs) const {
+GRAFT_INLINE result<model::memory_use> model::memory(const std::vector<value_info>& inputs) const GRAFT_MEMORY_TRY {
     if (!state_) return detail::no_model("model");
     std::shared_ptr<const plan> p;
     GRAFT_TRY_ASSIGN(p, detail::plan_of(*state_, inputs));
@@ -128,8 +128,9 @@ GRAFT_INLINE result<model::memory_use> model::memory(const std::vector<value_inf
     use.device = p->device_arena_bytes + (p->loaded ? p->loaded->constant_bytes() : 0);
     return use;
 }
+GRAFT_MEMORY_CATCH("model::memory")
 
-GRAFT_INLINE result<std::vector<placement>> model::placements(const std::vector<value_info>& inputs) const {
+GRAFT_INLINE result<std::vector<placement>> model::placements(const std::vector<value_info>& inputs) const GRAFT_MEMORY_TRY {
     if (!state_) return detail::no_model("model");
     std::shared_ptr<const plan> p;
     GRAFT_TRY_ASSIGN(p, detail::plan_of(*state_, inputs));
@@ -152,6 +153,7 @@ GRAFT_INLINE result<std::vector<placement>> model::placements(const std::vector<
     }
     return all;
 }
+GRAFT_MEMORY_CATCH("model::placements")
 
 namespace detail {
 // What the CPU says to numbers that it was asked for. `unusable`: why another device was not taken, where one might have been.
@@ -165,7 +167,7 @@ inline status host_precision(const std::string& precision, const status& unusabl
 }
 }  // namespace detail
 
-GRAFT_INLINE result<std::shared_ptr<device>> open_device(const std::string& wanted, const device_options& options, void (*warn)(const char*), const backend* const* backends, int count) {
+GRAFT_INLINE result<std::shared_ptr<device>> open_device(const std::string& wanted, const device_options& options, void (*warn)(const char*), const backend* const* backends, int count) GRAFT_MEMORY_TRY {
     static std::atomic_flag warned = ATOMIC_FLAG_INIT;
     const bool any = wanted == "auto";
     const std::string kind = wanted.substr(0, wanted.find(':'));
@@ -188,8 +190,9 @@ GRAFT_INLINE result<std::shared_ptr<device>> open_device(const std::string& want
     if (!unusable.ok()) return unusable;
     return fail(errc::device_unavailable, wanted, "this program has no such back end; it has: " + names);
 }
+GRAFT_MEMORY_CATCH("open_device")
 
-GRAFT_INLINE result<model> load_graph(graph g, const load_options& options, const backend* const* backends, int count, bool typed_outputs) {
+GRAFT_INLINE result<model> load_graph(graph g, const load_options& options, const backend* const* backends, int count, bool typed_outputs) GRAFT_MEMORY_TRY {
     if (options.reference) GRAFT_TRY(detail::host_precision(options.on_device.precision));
     std::shared_ptr<device> on = options.reference ? nullptr : options.opened;
     if (!on && !options.reference) GRAFT_TRY_ASSIGN(on, open_device(options.device, options.on_device, options.warn, backends, count));
@@ -240,39 +243,23 @@ GRAFT_INLINE result<model> load_graph(graph g, const load_options& options, cons
     }
     return m;
 }
+GRAFT_MEMORY_CATCH("load_graph")
 
-#ifdef GRAFT_NO_EXCEPTIONS
-#define GRAFT_CATCH_BAD_ALLOC(where, ...) return __VA_ARGS__
-#else
-#define GRAFT_CATCH_BAD_ALLOC(where, ...)                                                     \
-    try {                                                                                     \
-        return __VA_ARGS__;                                                                   \
-    } catch (const std::bad_alloc&) {                                                         \
-        return fail(errc::memory_oom, where, "the system has not enough memory for this");    \
-    }
-#endif
-
-GRAFT_INLINE result<model> load_file(const std::string& path, const load_options& options, const backend* const* backends, int count) {
-    const auto read = [&]() -> result<model> {
-        graph g;
-        GRAFT_TRY_ASSIGN(g, read_onnx_file(path, options.limits));
-        return load_graph(std::move(g), options, backends, count, true);
-    };
-    GRAFT_CATCH_BAD_ALLOC(path, read());
+GRAFT_INLINE result<model> load_file(const std::string& path, const load_options& options, const backend* const* backends, int count) GRAFT_MEMORY_TRY {
+    graft::graph g;
+    GRAFT_TRY_ASSIGN(g, read_onnx_file(path, options.limits));
+    return load_graph(std::move(g), options, backends, count, true);
 }
-GRAFT_INLINE result<model> load_memory(const void* bytes, std::size_t size, const load_options& options, const backend* const* backends, int count) {
-    const auto read = [&]() -> result<model> {
-        graph g;
-        GRAFT_TRY_ASSIGN(g, read_onnx(bytes, size, "model in memory", "", options.limits, nullptr));
-        return load_graph(std::move(g), options, backends, count, true);
-    };
-    GRAFT_CATCH_BAD_ALLOC("model in memory", read());
+GRAFT_MEMORY_CATCH(path)
+GRAFT_INLINE result<model> load_memory(const void* bytes, std::size_t size, const load_options& options, const backend* const* backends, int count) GRAFT_MEMORY_TRY {
+    graft::graph g;
+    GRAFT_TRY_ASSIGN(g, read_onnx(bytes, size, "model in memory", "", options.limits, nullptr));
+    return load_graph(std::move(g), options, backends, count, true);
 }
+GRAFT_MEMORY_CATCH("model in memory")
 GRAFT_INLINE result<model> load(const std::string& path, const load_options& options) { return runtime<backends::cpu>::load(path, options); }
 GRAFT_INLINE result<model> load(const void* bytes, std::size_t size, const load_options& options) { return runtime<backends::cpu>::load(bytes, size, options); }
-GRAFT_INLINE result<model> load(graph g, const load_options& options) {
-    GRAFT_CATCH_BAD_ALLOC("graph", runtime<backends::cpu>::load(std::move(g), options));
-}
+GRAFT_INLINE result<model> load(graph g, const load_options& options) { return runtime<backends::cpu>::load(std::move(g), options); }
 
 struct session::state {
     std::shared_ptr<const detail::model_state> model;
@@ -284,23 +271,29 @@ struct session::state {
     std::vector<tensor_view> views;
 };
 
-GRAFT_INLINE session::session(const model& m, const session_options& options) : state_(m.state_ ? new state : nullptr) {
-    if (!state_) return;
-    state_->model = m.state_;
-    if (!options.pool) state_->own_pool = std::make_unique<pool_executor>(options.threads);
-    state_->pool = options.pool ? options.pool : state_->own_pool.get();
-    const auto budget = std::make_shared<memory_budget>(m.state_->budget->limit(), m.state_->budget);
-    state_->folded = std::make_unique<detail::context>(m.state_->folded, *state_->pool, nullptr, budget);
-    state_->replaced = std::make_unique<detail::context>(m.state_->replaced, *state_->pool, nullptr, budget);
-    state_->inputs.resize(m.state_->inputs.size());
-    state_->views.resize(m.state_->inputs.size());
+GRAFT_INLINE session::session(const model& m, const session_options& options) {
+    if (!m.state_) return;
+    made_ = detail::or_out_of_memory<status>("session", [&]() -> status {
+        std::unique_ptr<state> made(new state);
+        made->model = m.state_;
+        if (!options.pool) made->own_pool = std::make_unique<pool_executor>(options.threads);
+        made->pool = options.pool ? options.pool : made->own_pool.get();
+        const auto budget = std::make_shared<memory_budget>(m.state_->budget->limit(), m.state_->budget);
+        made->folded = std::make_unique<detail::context>(m.state_->folded, *made->pool, nullptr, budget);
+        made->replaced = std::make_unique<detail::context>(m.state_->replaced, *made->pool, nullptr, budget);
+        made->inputs.resize(m.state_->inputs.size());
+        made->views.resize(m.state_->inputs.size());
+        state_ = std::move(made);
+        return {};
+    });
 }
+GRAFT_INLINE status session::unusable() const { return made_.ok() ? detail::no_model("session") : status(made_.error()); }
 GRAFT_INLINE session::~session() = default;
 GRAFT_INLINE session::session(session&&) noexcept = default;
 GRAFT_INLINE session& session::operator=(session&&) noexcept = default;
 
-GRAFT_INLINE status session::set_input(std::size_t i, const tensor& value) {
-    if (!state_) return detail::no_model("session");
+GRAFT_INLINE status session::set_input(std::size_t i, const tensor& value) GRAFT_MEMORY_TRY {
+    if (!state_) return unusable();
     if (i >= state_->inputs.size()) return fail(errc::input_name, "input " + std::to_string(i), "the model has " + std::to_string(state_->inputs.size()) + " inputs");
     const value_info& info = state_->model->inputs[i];
     if (value && info.type != dtype::undefined && value.type() != info.type)
@@ -313,11 +306,12 @@ GRAFT_INLINE status session::set_input(std::size_t i, const tensor& value) {
     state_->inputs[i] = value;
     return {};
 }
+GRAFT_MEMORY_CATCH("session::set_input")
 
 GRAFT_INLINE status session::run() { return run_inputs(0, nullptr); }
 // `next`: where input `coming` of the next run lies; null where that is not known.
-GRAFT_INLINE status session::run_inputs(std::size_t coming, const void* next) {
-    if (!state_) return detail::no_model("session");
+GRAFT_INLINE status session::run_inputs(std::size_t coming, const void* next) GRAFT_MEMORY_TRY {
+    if (!state_) return unusable();
     bool replaces = false;
     for (std::size_t i = 0; i < state_->inputs.size(); ++i) {
         const value_info& info = state_->model->inputs[i];
@@ -326,15 +320,16 @@ GRAFT_INLINE status session::run_inputs(std::size_t coming, const void* next) {
         state_->views[i] = state_->inputs[i] ? view(state_->inputs[i]) : tensor_view{};
     }
     state_->last = replaces ? state_->replaced.get() : state_->folded.get();
-    GRAFT_CATCH_BAD_ALLOC("run", state_->last->run(state_->views.data(), next, static_cast<std::int64_t>(coming)));
+    return state_->last->run(state_->views.data(), next, static_cast<std::int64_t>(coming));
 }
+GRAFT_MEMORY_CATCH("session::run")
 GRAFT_INLINE const tensor& session::output(std::size_t i) const {
     static const tensor none;
     return state_ && state_->last ? state_->last->output(i) : none;
 }
 
-GRAFT_INLINE result<std::vector<named_tensor>> session::run(const std::vector<named_tensor>& inputs) {
-    if (!state_) return detail::no_model("session");
+GRAFT_INLINE result<std::vector<named_tensor>> session::run(const std::vector<named_tensor>& inputs) GRAFT_MEMORY_TRY {
+    if (!state_) return unusable();
     for (tensor& t : state_->inputs) t = tensor();
     for (const named_tensor& given : inputs) {
         std::size_t i = 0;
@@ -347,9 +342,10 @@ GRAFT_INLINE result<std::vector<named_tensor>> session::run(const std::vector<na
     for (std::size_t i = 0; i < state_->model->outputs.size(); ++i) outputs.push_back({state_->model->outputs[i].name, output(i)});
     return outputs;
 }
+GRAFT_MEMORY_CATCH("session::run")
 
-GRAFT_INLINE result<tensor> session::run(const tensor& input, const tensor* next) {
-    if (!state_) return detail::no_model("session");
+GRAFT_INLINE result<tensor> session::run(const tensor& input, const tensor* next) GRAFT_MEMORY_TRY {
+    if (!state_) return unusable();
     std::size_t only = state_->inputs.size();
     for (std::size_t i = 0; i < state_->inputs.size(); ++i) {
         state_->inputs[i] = tensor();
@@ -363,6 +359,7 @@ GRAFT_INLINE result<tensor> session::run(const tensor& input, const tensor* next
     GRAFT_TRY(run_inputs(only, alike ? next->raw() : nullptr));
     return output(0);
 }
+GRAFT_MEMORY_CATCH("session::run")
 
 GRAFT_INLINE void session::trim() {
     if (!state_) return;
@@ -371,5 +368,4 @@ GRAFT_INLINE void session::trim() {
     state_->last = nullptr;
 }
 
-#undef GRAFT_CATCH_BAD_ALLOC
 GRAFT_END_NAMESPACE

@@ -54,7 +54,7 @@ public:
     status run() {
         GRAFT_TRY(take_apart());
         GRAFT_TRY(widen());
-        graft::detail::fuser(g, with_).run();
+        GRAFT_TRY(graft::detail::fuser(g, with_).run());
         mark();
         narrow();
         attention_fuser(g, used_.activations, ask_).run();

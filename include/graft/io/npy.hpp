@@ -151,7 +151,7 @@ inline void from_fortran(const std::uint8_t* in, std::byte* out, const shape& ex
 
 } // namespace detail
 
-GRAFT_INLINE result<tensor> read_npy(const void* data, std::size_t size, const std::string& name, const limits& caps) {
+GRAFT_INLINE result<tensor> read_npy(const void* data, std::size_t size, const std::string& name, const limits& caps) GRAFT_MEMORY_TRY {
     const auto* bytes = static_cast<const std::uint8_t*>(data);
     if (size < 10 || std::memcmp(bytes, "\x93NUMPY", 6) != 0) return fail(errc::npy_malformed, name, "not an .npy file");
     const int version = bytes[6];
@@ -190,14 +190,16 @@ GRAFT_INLINE result<tensor> read_npy(const void* data, std::size_t size, const s
         out.raw()[i] = std::byte(out.raw()[i] != std::byte(0));
     return out;
 }
+GRAFT_MEMORY_CATCH(name)
 
-GRAFT_INLINE result<tensor> read_npy_file(const std::string& path, const limits& caps) {
+GRAFT_INLINE result<tensor> read_npy_file(const std::string& path, const limits& caps) GRAFT_MEMORY_TRY {
     auto file = mapped_file::open(path, caps.memory_bytes, errc::memory_budget);
     if (!file.ok()) return file.take_status();
     return read_npy((*file)->data(), (*file)->size(), path, caps);
 }
+GRAFT_MEMORY_CATCH(path)
 
-GRAFT_INLINE result<std::string> npy_header(dtype type, const shape& extents) {
+GRAFT_INLINE result<std::string> npy_header(dtype type, const shape& extents) GRAFT_MEMORY_TRY {
     const detail::npy_type* known = detail::npy_types();
     while (*known->text && known->type != type) ++known;
     if (!*known->text) return fail(errc::npy_dtype, name(type), "this element type has no .npy form");
@@ -212,8 +214,9 @@ GRAFT_INLINE result<std::string> npy_header(dtype type, const shape& extents) {
     header += static_cast<char>(dictionary.size() >> 8);
     return header + dictionary;
 }
+GRAFT_MEMORY_CATCH("npy_header")
 
-GRAFT_INLINE status write_npy(const std::string& path, const tensor& array) {
+GRAFT_INLINE status write_npy(const std::string& path, const tensor& array) GRAFT_MEMORY_TRY {
     std::string header;
     GRAFT_TRY_ASSIGN(header, npy_header(array.type(), array.shape()));
     atomic_file file;
@@ -222,6 +225,7 @@ GRAFT_INLINE status write_npy(const std::string& path, const tensor& array) {
     if (array.bytes()) GRAFT_TRY(file.write(array.raw(), array.bytes()));
     return file.commit();
 }
+GRAFT_MEMORY_CATCH(path)
 
 GRAFT_END_NAMESPACE
 #endif

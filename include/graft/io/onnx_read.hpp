@@ -94,7 +94,7 @@ GRAFT_COLD inline status cannot_open_model(const std::string& path, status why) 
 } // namespace detail
 
 GRAFT_INLINE result<graph> read_onnx(const void* bytes, std::size_t size, const std::string& name, const std::string& directory,
-                                     const limits& limit, std::shared_ptr<const void> owner) {
+                                     const limits& limit, std::shared_ptr<const void> owner) GRAFT_MEMORY_TRY {
     if (size > static_cast<std::size_t>(limit.model_bytes))
         return fail(errc::model_too_large, name,
                     "the model has " + std::to_string(size) + " bytes; the limit is " + std::to_string(limit.model_bytes));
@@ -110,8 +110,9 @@ GRAFT_INLINE result<graph> read_onnx(const void* bytes, std::size_t size, const 
     GRAFT_TRY(detail::read_model(c, out));
     return out;
 }
+GRAFT_MEMORY_CATCH(name)
 
-GRAFT_INLINE result<graph> read_onnx_file(const std::string& path, const limits& limit) {
+GRAFT_INLINE result<graph> read_onnx_file(const std::string& path, const limits& limit) GRAFT_MEMORY_TRY {
     std::shared_ptr<const mapped_file> file;
     auto opened = mapped_file::open(path, limit.model_bytes, errc::model_too_large);
     if (!opened.ok()) return detail::cannot_open_model(path, opened.take_status());
@@ -120,6 +121,7 @@ GRAFT_INLINE result<graph> read_onnx_file(const std::string& path, const limits&
     file->let_go();  // most weights were copied, since files seldom align them
     return read;
 }
+GRAFT_MEMORY_CATCH(path)
 
 GRAFT_END_NAMESPACE
 #endif

@@ -347,12 +347,13 @@ inline void onnx_writer::write_value_info(std::uint32_t number, const value& v, 
 
 } // namespace detail
 
-GRAFT_INLINE status write_onnx(const graph& g, std::vector<std::uint8_t>& out) {
+GRAFT_INLINE status write_onnx(const graph& g, std::vector<std::uint8_t>& out) GRAFT_MEMORY_TRY {
     out.clear();
     return detail::onnx_writer(g, out, nullptr, "").write();
 }
+GRAFT_MEMORY_CATCH("write_onnx")
 
-GRAFT_INLINE status write_onnx_file(const graph& g, const std::string& path, std::int64_t most_inline) {
+GRAFT_INLINE status write_onnx_file(const graph& g, const std::string& path, std::int64_t most_inline) GRAFT_MEMORY_TRY {
     std::int64_t weights = 0;
     for (const value& v : g.values) weights += static_cast<std::int64_t>(v.constant.bytes());
     const bool outside = weights > most_inline;
@@ -366,6 +367,7 @@ GRAFT_INLINE status write_onnx_file(const graph& g, const std::string& path, std
     if (outside) GRAFT_TRY(data.commit());
     return model.commit();
 }
+GRAFT_MEMORY_CATCH(path)
 
 GRAFT_END_NAMESPACE
 #endif

@@ -276,7 +276,7 @@ GRAFT_INLINE const std::string* safetensors::find_metadata(const std::string& ke
     return nullptr;
 }
 
-GRAFT_INLINE result<tensor> safetensors::load(const safetensors_entry& entry) const {
+GRAFT_INLINE result<tensor> safetensors::load(const safetensors_entry& entry) const GRAFT_MEMORY_TRY {
     if (entry.type == dtype::undefined)
         return fail(errc::tensor_dtype, "tensor '" + entry.name + "'",
                     "elements of type " + entry.type_name + " are not supported");
@@ -289,20 +289,23 @@ GRAFT_INLINE result<tensor> safetensors::load(const safetensors_entry& entry) co
         for (std::size_t i = 0; i < entry.bytes; ++i) made.data<bool>()[i] = entry.data[i] != 0;
     return made;
 }
+GRAFT_MEMORY_CATCH("safetensors::load")
 
 GRAFT_INLINE result<safetensors> read_safetensors(const void* bytes, std::size_t size, const std::string& name,
-                                                  const limits& limit, std::shared_ptr<const void> owner) {
+                                                  const limits& limit, std::shared_ptr<const void> owner) GRAFT_MEMORY_TRY {
     safetensors out;
     out.owner = std::move(owner);
     GRAFT_TRY(detail::safetensors_reader(static_cast<const std::uint8_t*>(bytes), size, name, limit, out).read());
     return out;
 }
+GRAFT_MEMORY_CATCH(name)
 
-GRAFT_INLINE result<safetensors> read_safetensors_file(const std::string& path, const limits& limit) {
+GRAFT_INLINE result<safetensors> read_safetensors_file(const std::string& path, const limits& limit) GRAFT_MEMORY_TRY {
     std::shared_ptr<const mapped_file> file;
     GRAFT_TRY_ASSIGN(file, mapped_file::open(path, INT64_MAX, errc::safetensors_malformed));
     return read_safetensors(file->data(), file->size(), path, limit, file);
 }
+GRAFT_MEMORY_CATCH(path)
 
 namespace detail {
 
@@ -354,7 +357,7 @@ inline status safetensors_header(const named_tensors& tensors, const named_texts
 
 } // namespace detail
 
-GRAFT_INLINE status write_safetensors(const named_tensors& tensors, const named_texts& metadata, std::vector<std::uint8_t>& out) {
+GRAFT_INLINE status write_safetensors(const named_tensors& tensors, const named_texts& metadata, std::vector<std::uint8_t>& out) GRAFT_MEMORY_TRY {
     std::string header;
     std::vector<std::size_t> order;
     GRAFT_TRY(detail::safetensors_header(tensors, metadata, header, order));
@@ -365,8 +368,9 @@ GRAFT_INLINE status write_safetensors(const named_tensors& tensors, const named_
     }
     return {};
 }
+GRAFT_MEMORY_CATCH("write_safetensors")
 
-GRAFT_INLINE status write_safetensors_file(const named_tensors& tensors, const named_texts& metadata, const std::string& path) {
+GRAFT_INLINE status write_safetensors_file(const named_tensors& tensors, const named_texts& metadata, const std::string& path) GRAFT_MEMORY_TRY {
     std::string header;
     std::vector<std::size_t> order;
     GRAFT_TRY(detail::safetensors_header(tensors, metadata, header, order));
@@ -376,6 +380,7 @@ GRAFT_INLINE status write_safetensors_file(const named_tensors& tensors, const n
     for (const std::size_t i : order) GRAFT_TRY(file.write(tensors[i].second.raw(), tensors[i].second.bytes()));
     return file.commit();
 }
+GRAFT_MEMORY_CATCH(path)
 
 GRAFT_END_NAMESPACE
 #endif

@@ -23,7 +23,8 @@ class fuser : public rewriter {
 public:
     fuser(graph& target, const lowering& with) : rewriter(target), with_(with) {}
 
-    void run() {
+    // Errors: memory.oom; the graph is of no use then.
+    status run() {
         pools();
         finish();
         composites();
@@ -38,6 +39,7 @@ public:
         finish();
         activations();
         finish();
+        return std::move(failure_);
     }
 
 private:
@@ -194,11 +196,16 @@ private:
         id = g.add_constant(at(id).name + "_scaled", std::move(made));
         return true;
     }
+    // What is not fused for want of memory would give other sums than are promised, or none at all.
+    bool give_up(status why) {
+        failure_ = std::move(why);
+        return false;
+    }
     bool copy_floats(value_id id, tensor& out) {
         if (!is_constant(id) || at(id).type != dtype::float32) return false;
         const tensor& source = at(id).constant;
         auto made = tensor::make(dtype::float32, source.shape(), with_.budget);
-        if (!made.ok()) return false;
+        if (!made.ok()) return give_up(made.take_status());
         if (made->bytes()) std::memcpy(made->raw(), source.raw(), made->bytes());
         out = std::move(made).value();
         return true;
@@ -217,7 +224,10 @@ private:
         for (std::size_t i = 1; i < n.outputs.size(); ++i)
             if (n.outputs[i] != no_value) return;
         auto scale = tensor::make(dtype::float32, {channels}), shift = tensor::make(dtype::float32, {channels});
-        if (!scale.ok() || !shift.ok()) return;
+        if (!scale.ok() || !shift.ok()) {
+            give_up(scale.ok() ? shift.take_status() : scale.take_status());
+            return;
+        }
         const double epsilon = static_cast<double>(real(n, "epsilon", 1e-5f));
         const auto p = [&](int i, std::int64_t c) { return static_cast<double>(at(n.inputs[static_cast<std::size_t>(i)]).constant.data<float>()[c]); };
         for (std::int64_t c = 0; c < channels; ++c) {
@@ -294,7 +304,7 @@ private:
         if (bias_id != no_value && (!is_constant(bias_id) || at(bias_id).constant.elements() != channels)) return false;
         tensor bias, weight;
         auto zeros = tensor::zeros(dtype::float32, {channels});
-        if (!zeros.ok()) return false;
+        if (!zeros.ok()) return give_up(zeros.take_status());
         bias = std::move(zeros).value();
         if (bias_id != no_value) std::memcpy(bias.raw(), at(bias_id).constant.raw(), bias.bytes());
         const auto element = [&](value_id id, std::int64_t c) {
@@ -430,6 +440,7 @@ private:
     }
 
     const lowering& with_;
+    status failure_;
 };
 
 }  // namespace detail

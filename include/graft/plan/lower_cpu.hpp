@@ -13,7 +13,7 @@ inline status lower_for_cpu(graph& g, const lowering& with) {
     cpu::isa level = cpu::isa::baseline;
     GRAFT_TRY_ASSIGN(level, cpu::active_isa());
     GRAFT_TRY(detail::widener(g, with).run());
-    detail::fuser(g, with).run();
+    GRAFT_TRY(detail::fuser(g, with).run());
     GRAFT_TRY(detail::layouter(g, with, level).run());
     drop_unread(g);  // weights that were packed
     return {};

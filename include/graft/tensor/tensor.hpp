@@ -90,7 +90,7 @@ GRAFT_INLINE GRAFT_COLD void detail::refuse_type(dtype type, dtype asked) {
     const std::string held = type == dtype::undefined ? "there is no tensor" : std::string("the elements are ") + name(type);
     raise({errc::tensor_dtype, "tensor::data", held + "; they were asked for as " + name(asked)});
 }
-GRAFT_INLINE result<tensor> tensor::make(dtype type, const graft::shape& extents, const std::shared_ptr<memory_budget>& budget) {
+GRAFT_INLINE result<tensor> tensor::make(dtype type, const graft::shape& extents, const std::shared_ptr<memory_budget>& budget) GRAFT_MEMORY_TRY {
     if (!size_of(type)) return fail(errc::tensor_dtype, name(type), "tensors of this element type cannot be made");
     const std::int64_t bytes = bytes_of(type, extents);
     if (bytes < 0) return fail(errc::tensor_overflow, text(extents), "the size of this shape overflows");
@@ -98,11 +98,13 @@ GRAFT_INLINE result<tensor> tensor::make(dtype type, const graft::shape& extents
     if (!memory.ok()) return memory.take_status();
     return tensor(type, extents, std::move(memory).value());
 }
-GRAFT_INLINE result<tensor> tensor::zeros(dtype type, const graft::shape& extents) {
+GRAFT_MEMORY_CATCH("tensor::make")
+GRAFT_INLINE result<tensor> tensor::zeros(dtype type, const graft::shape& extents) GRAFT_MEMORY_TRY {
     auto made = make(type, extents);
     if (made.ok() && made->bytes()) std::memset(made->raw(), 0, made->bytes());
     return made;
 }
+GRAFT_MEMORY_CATCH("tensor::zeros")
 GRAFT_INLINE double element_as_double(dtype type, const void* data, std::int64_t i) noexcept {
     double value = 0;
     load_as_double(type, data, i, 1, &value);

@@ -64,11 +64,14 @@ public:
         return b.linear(x, features, o);
     }
     builder b;
+    status failed;  // the last weight that could not be made
 
 private:
     tensor draw(initializer kind, const shape& extents, std::int64_t fan_in = 0) {
         auto made = initial(kind, extents, seed_, ++stream_, fan_in);
-        return made.ok() ? std::move(made).value() : tensor();
+        if (made.ok()) return std::move(made).value();
+        failed = made.take_status();
+        return {};
     }
     std::uint64_t seed_, stream_ = 0;
 };
@@ -157,17 +160,19 @@ GRAFT_INLINE std::vector<std::string> architecture_names() {
     return names;
 }
 
-GRAFT_INLINE result<graph> build_architecture(const std::string& name, const architecture_options& o) {
+GRAFT_INLINE result<graph> build_architecture(const std::string& name, const architecture_options& o) GRAFT_MEMORY_TRY {
     if (o.classes < 1 || o.classes > (1 << 20)) return fail(errc::usage, name, "a network for " + std::to_string(o.classes) + " classes cannot be built");
     for (const detail::known_architecture& k : detail::known_architectures) {
         if (name != k.name) continue;
         detail::architect a(k.name, o);
         const value_id x = a.b.input("input", dtype::float32, {"N", o.channels ? o.channels : k.channels, o.height ? o.height : k.side, o.width ? o.width : k.side});
         k.build(a, x, o.classes);
+        GRAFT_TRY(std::move(a.failed));
         return a.b.finish();
     }
     return fail(errc::usage, name, "there is no such architecture; there are lenet, resnet20 and mobilenet_v2. A network that was trained elsewhere comes as an ONNX file: graft finetune DATA --from MODEL.onnx");
 }
+GRAFT_MEMORY_CATCH(name)
 
 GRAFT_END_NAMESPACE
 #endif

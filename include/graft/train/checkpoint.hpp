@@ -219,7 +219,7 @@ GRAFT_INLINE std::string previous_checkpoint(const std::string& path) {
     return suffix ? path.substr(0, dot) + ".previous" + path.substr(dot) : path + ".previous";
 }
 
-GRAFT_INLINE status save_checkpoint(const std::string& path, const checkpoint& contents, bool newest_verified) {
+GRAFT_INLINE status save_checkpoint(const std::string& path, const checkpoint& contents, bool newest_verified) GRAFT_MEMORY_TRY {
     std::string header;
     std::vector<std::size_t> order;
     GRAFT_TRY(detail::safetensors_header(contents.tensors, detail::checkpoint_metadata(contents), header, order));
@@ -229,12 +229,18 @@ GRAFT_INLINE status save_checkpoint(const std::string& path, const checkpoint& c
     for (const std::size_t i : order) GRAFT_TRY(file.write(contents.tensors[i].second.raw(), contents.tensors[i].second.bytes()));
     // A damaged file must not push out the good one before it.
     checkpoint there;
-    const bool keep =
-        detail::file_exists(path) && (newest_verified || detail::read_checkpoint(path, limits(), false, there).ok());
+    bool keep = detail::file_exists(path);
+    if (keep && !newest_verified) {
+        status verified = detail::read_checkpoint(path, limits(), false, there);
+        // That says nothing about the file.
+        if (!verified.ok() && verified.error().code() == errc::memory_oom) return verified;
+        keep = verified.ok();
+    }
     return file.commit(previous_checkpoint(path), keep);
 }
+GRAFT_MEMORY_CATCH(path)
 
-GRAFT_INLINE result<loaded_checkpoint> load_checkpoint(const std::string& path, const limits& limit) {
+GRAFT_INLINE result<loaded_checkpoint> load_checkpoint(const std::string& path, const limits& limit) GRAFT_MEMORY_TRY {
     loaded_checkpoint out;
     std::string faults;
     for (const bool previous : {false, true}) {
@@ -254,8 +260,9 @@ GRAFT_INLINE result<loaded_checkpoint> load_checkpoint(const std::string& path, 
     return fail(errc::checkpoint_malformed, path,
                 "no checkpoint here is whole (" + faults + "); remove them, or train into another folder, to begin afresh");
 }
+GRAFT_MEMORY_CATCH(path)
 
-GRAFT_INLINE status compare_settings(const named_texts& saved, const named_texts& now) {
+GRAFT_INLINE status compare_settings(const named_texts& saved, const named_texts& now) GRAFT_MEMORY_TRY {
     const auto differs = [](const std::string& field, const std::string* before, const std::string* here) {
         const auto value = [](const std::string* text) { return text ? detail::setting_text(*text) : std::string("nothing"); };
         return fail(errc::resume_mismatch, field,
@@ -270,8 +277,9 @@ GRAFT_INLINE status compare_settings(const named_texts& saved, const named_texts
         if (!detail::find_text(now, field.first)) return differs(field.first, &field.second, nullptr);
     return {};
 }
+GRAFT_MEMORY_CATCH("compare_settings")
 
-GRAFT_INLINE result<named_tensors> copy_tensors(const named_tensors& tensors) {
+GRAFT_INLINE result<named_tensors> copy_tensors(const named_tensors& tensors) GRAFT_MEMORY_TRY {
     named_tensors out;
     out.reserve(tensors.size());
     for (const auto& t : tensors) {
@@ -282,6 +290,7 @@ GRAFT_INLINE result<named_tensors> copy_tensors(const named_tensors& tensors) {
     }
     return out;
 }
+GRAFT_MEMORY_CATCH("copy_tensors")
 
 GRAFT_END_NAMESPACE
 #endif

@@ -87,7 +87,7 @@ inline status add_scores(evaluation_result& found, const float* rows, std::int64
 }  // namespace detail
 
 GRAFT_INLINE result<evaluation_result> evaluate(const model& network, const dataset& data, const preprocess_spec& spec, const std::vector<std::int64_t>& class_of,
-                                                const evaluation_options& options) {
+                                                const evaluation_options& options) GRAFT_MEMORY_TRY {
     evaluation_result found;
     const graph& g = network.graph();
     if (g.outputs.empty()) return fail(errc::usage, "evaluate", "the model is empty: give it what graft::load returns");
@@ -140,6 +140,7 @@ GRAFT_INLINE result<evaluation_result> evaluate(const model& network, const data
     }
     return found;
 }
+GRAFT_MEMORY_CATCH("evaluate")
 
 GRAFT_END_NAMESPACE
 #endif

@@ -66,7 +66,7 @@ GRAFT_INLINE bool is_fixed_before(const graph& g, value_id features) {
 }
 
 GRAFT_INLINE result<cached_features> cache_features(const graph& trunk, const dataset& data, const loader_options& how, int threads, void (*progress)(void*, std::int64_t, std::int64_t), void* context,
-                                                    const load_options& loading) {
+                                                    const load_options& loading) GRAFT_MEMORY_TRY {
     model network;
     GRAFT_TRY_ASSIGN(network, load(trunk, loading));
     session run(network, {threads, nullptr});
@@ -110,6 +110,7 @@ GRAFT_INLINE result<cached_features> cache_features(const graph& trunk, const da
     if (!made.rows) return fail(errc::data_too_many_bad, made.bad.empty() ? "the dataset" : made.bad[0].name, "no picture can be read, of which features would be kept");
     return made;
 }
+GRAFT_MEMORY_CATCH("cache_features")
 
 GRAFT_END_NAMESPACE
 #endif

@@ -332,9 +332,10 @@ private:
 
 } // namespace detail
 
-GRAFT_INLINE result<feature_map> find_feature_map(const graph& network, value_id logits, const shape& input, executor& pool, const limits& limit) {
+GRAFT_INLINE result<feature_map> find_feature_map(const graph& network, value_id logits, const shape& input, executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
     return detail::feature_finder(network, logits, input, pool, limit).find();
 }
+GRAFT_MEMORY_CATCH("find_feature_map")
 
 GRAFT_END_NAMESPACE
 #endif

@@ -67,7 +67,7 @@ inline std::string search_note(const finetune_setup& made, std::size_t pictures)
 
 }  // namespace detail
 
-GRAFT_INLINE result<finetune_setup> set_up_finetuning(const model& from, const dataset& training, const finetune_options& options) {
+GRAFT_INLINE result<finetune_setup> set_up_finetuning(const model& from, const dataset& training, const finetune_options& options) GRAFT_MEMORY_TRY {
     finetune_setup made;
     pool_executor pool(options.threads);
     graph g = from.graph();
@@ -103,8 +103,9 @@ GRAFT_INLINE result<finetune_setup> set_up_finetuning(const model& from, const d
     made.maps = cut.features;
     return made;
 }
+GRAFT_MEMORY_CATCH("set_up_finetuning")
 
-GRAFT_INLINE result<training_result> finetune(const dataset_splits& data, const model& from, const finetune_options& options, training_observer& observer) {
+GRAFT_INLINE result<training_result> finetune(const dataset_splits& data, const model& from, const finetune_options& options, training_observer& observer) GRAFT_MEMORY_TRY {
     finetune_setup setup;
     GRAFT_TRY_ASSIGN(setup, set_up_finetuning(from, data.training, options));
     for (const std::string& note : setup.notes) observer.on_note(note);
@@ -116,8 +117,9 @@ GRAFT_INLINE result<training_result> finetune(const dataset_splits& data, const 
     how.preprocess = setup.preprocess;
     return train(std::move(setup.network), data, how, observer);
 }
+GRAFT_MEMORY_CATCH("finetune")
 
-GRAFT_INLINE result<training_result> finetune(const std::string& data, const std::string& model_path, const finetune_options& options) {
+GRAFT_INLINE result<training_result> finetune(const std::string& data, const std::string& model_path, const finetune_options& options) GRAFT_MEMORY_TRY {
     dataset_options opening;
     opening.seed = options.seed;
     opening.limits = options.step.limits;
@@ -128,6 +130,7 @@ GRAFT_INLINE result<training_result> finetune(const std::string& data, const std
     training_observer nobody;
     return finetune(splits, from, options, nobody);
 }
+GRAFT_MEMORY_CATCH("finetune")
 
 GRAFT_END_NAMESPACE
 #endif

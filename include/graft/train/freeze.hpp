@@ -46,7 +46,7 @@ inline bool trunk_learns(const graph& g, const std::vector<parameter>& parameter
 
 }  // namespace detail
 
-GRAFT_INLINE result<std::vector<int>> stages_of(const graph& g, const std::vector<parameter>& parameters, const shape& input, executor& pool, const limits& limit) {
+GRAFT_INLINE result<std::vector<int>> stages_of(const graph& g, const std::vector<parameter>& parameters, const shape& input, executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
     graph known;
     GRAFT_TRY_ASSIGN(known, specialize_first_input(g, input, pool, limit));
     std::vector<int> stages;
@@ -68,9 +68,10 @@ GRAFT_INLINE result<std::vector<int>> stages_of(const graph& g, const std::vecto
     }
     return stages;
 }
+GRAFT_MEMORY_CATCH("stages_of")
 
 GRAFT_INLINE status freeze(const graph& g, std::vector<parameter>& parameters, const std::string& rule, const std::vector<std::string>& head, const std::vector<std::string>& named,
-                           const shape& input, executor& pool, const limits& limit) {
+                           const shape& input, executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
     const auto among = [](const std::vector<std::string>& names, const std::string& name) { return std::find(names.begin(), names.end(), name) != names.end(); };
     char* end = nullptr;
     const long stages = std::strtol(rule.c_str(), &end, 10);
@@ -99,6 +100,7 @@ GRAFT_INLINE status freeze(const graph& g, std::vector<parameter>& parameters, c
     if (!any) return fail(errc::train_freeze, rule, "nothing is left to learn");
     return {};
 }
+GRAFT_MEMORY_CATCH("freeze")
 
 GRAFT_END_NAMESPACE
 #endif

@@ -115,7 +115,7 @@ inline status read_golden_tensor(const json* part, const std::string& where, con
 
 } // namespace detail
 
-GRAFT_INLINE result<std::string> encode_golden(const golden_sample& sample) {
+GRAFT_INLINE result<std::string> encode_golden(const golden_sample& sample) GRAFT_MEMORY_TRY {
     const dtype in = sample.input.type();
     if ((in != dtype::float32 && in != dtype::uint8 && in != dtype::int8) || sample.output.type() != dtype::float32)
         return fail(errc::tensor_dtype, golden_key, "a golden sample holds float32, and 8-bit pictures");
@@ -126,8 +126,9 @@ GRAFT_INLINE result<std::string> encode_golden(const golden_sample& sample) {
     w.end_object();
     return w.text();
 }
+GRAFT_MEMORY_CATCH("encode_golden")
 
-GRAFT_INLINE result<golden_sample> decode_golden(std::string_view text, const std::string& name, const limits& limit) {
+GRAFT_INLINE result<golden_sample> decode_golden(std::string_view text, const std::string& name, const limits& limit) GRAFT_MEMORY_TRY {
     auto parsed = parse_json(text, name, limit);
     if (!parsed.ok()) return fail(errc::model_malformed, name, "its golden sample is no JSON: " + parsed.error().detail());
     const json *version = parsed->find("version"), *tolerance = parsed->find("tolerance");
@@ -139,8 +140,9 @@ GRAFT_INLINE result<golden_sample> decode_golden(std::string_view text, const st
     GRAFT_TRY(detail::read_golden_tensor(parsed->find("output"), name, limit, sample.output_name, sample.output));
     return sample;
 }
+GRAFT_MEMORY_CATCH(name)
 
-GRAFT_INLINE status check_golden(const golden_sample& sample, const tensor& output) {
+GRAFT_INLINE status check_golden(const golden_sample& sample, const tensor& output) GRAFT_MEMORY_TRY {
     const std::string where = "output '" + sample.output_name + "'";
     if (output.type() != dtype::float32 || output.shape() != sample.output.shape())
         return fail(errc::op_shape, where,
@@ -163,6 +165,7 @@ GRAFT_INLINE status check_golden(const golden_sample& sample, const tensor& outp
                 "the largest difference from the golden output is " + detail::number_text("%.3g", worst) + "; " +
                     detail::number_text("%.3g", sample.tolerance * range) + " is allowed");
 }
+GRAFT_MEMORY_CATCH("check_golden")
 
 GRAFT_END_NAMESPACE
 #endif

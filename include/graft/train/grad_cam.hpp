@@ -58,7 +58,7 @@ GRAFT_INLINE grad_cam::grad_cam(grad_cam&&) noexcept = default;
 GRAFT_INLINE grad_cam& grad_cam::operator=(grad_cam&&) noexcept = default;
 
 GRAFT_INLINE result<grad_cam> grad_cam::make(graph g, const feature_map& map, value_id logits, const shape& input, executor& pool,
-                                             const limits& limit) {
+                                             const limits& limit) GRAFT_MEMORY_TRY {
     const auto at = [&g](value_id id) -> value& { return g.values[static_cast<std::size_t>(id)]; };
     const auto last = static_cast<value_id>(g.values.size());
     if (map.features < 0 || map.features >= last || logits < 0 || logits >= last)
@@ -89,8 +89,9 @@ GRAFT_INLINE result<grad_cam> grad_cam::make(graph g, const feature_map& map, va
     self.runner.reset(new detail::context(self.what, pool));
     return made;
 }
+GRAFT_MEMORY_CATCH("grad_cam::make")
 
-GRAFT_INLINE result<tensor> grad_cam::map(const tensor& picture, std::int64_t label) {
+GRAFT_INLINE result<tensor> grad_cam::map(const tensor& picture, std::int64_t label) GRAFT_MEMORY_TRY {
     if (!self_) return fail(errc::usage, "Grad-CAM", "it is empty: take what grad_cam::make returns");
     implementation& self = *self_;
     const std::int64_t classes = self.chosen.elements();
@@ -122,6 +123,7 @@ GRAFT_INLINE result<tensor> grad_cam::map(const tensor& picture, std::int64_t la
         made.data<float>()[i] = static_cast<float>(std::max(0.0, sums[static_cast<std::size_t>(i)]));
     return made;
 }
+GRAFT_MEMORY_CATCH("grad_cam::map")
 
 GRAFT_END_NAMESPACE
 #endif

@@ -137,7 +137,7 @@ inline value_id pooled(node_writer& write, const graph& g, const trunk_cut& cut)
 
 }  // namespace detail
 
-GRAFT_INLINE result<grafted> replace_head(graph g, const trunk_cut& cut, std::int64_t classes, std::uint64_t seed) {
+GRAFT_INLINE result<grafted> replace_head(graph g, const trunk_cut& cut, std::int64_t classes, std::uint64_t seed) GRAFT_MEMORY_TRY {
     if (classes < 1 || classes > (1 << 24)) return fail(errc::train_head, g.name, std::to_string(classes) + " classes cannot be told apart");
     if (g.outputs.empty() || g.inputs.empty() || cut.features < 0 || cut.features >= static_cast<value_id>(g.values.size()))
         return fail(errc::train_head, g.name, "there is no trunk to put a classifier on: give the network and what find_trunk said of it");
@@ -175,6 +175,7 @@ GRAFT_INLINE result<grafted> replace_head(graph g, const trunk_cut& cut, std::in
     made.graph = std::move(g);
     return made;
 }
+GRAFT_MEMORY_CATCH("replace_head")
 
 GRAFT_END_NAMESPACE
 #endif

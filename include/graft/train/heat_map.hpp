@@ -53,7 +53,7 @@ GRAFT_INLINE void heat_color(double value, std::uint8_t rgb[3]) noexcept {
 }
 
 GRAFT_INLINE result<image> overlay_heat_map(const image& picture, const float* map, std::int64_t height, std::int64_t width,
-                                            double strength) {
+                                            double strength) GRAFT_MEMORY_TRY {
     if (!picture || !map || height < 1 || width < 1 || (picture.channels != 1 && picture.channels != 3))
         return fail(errc::input_shape, "heat map",
                     "there must be a picture of one or three channels and a map with at least one value");
@@ -88,6 +88,7 @@ GRAFT_INLINE result<image> overlay_heat_map(const image& picture, const float* m
     }
     return out;
 }
+GRAFT_MEMORY_CATCH("overlay_heat_map")
 
 GRAFT_END_NAMESPACE
 #endif

@@ -34,7 +34,7 @@ GRAFT_END_NAMESPACE
 
 GRAFT_BEGIN_NAMESPACE
 
-GRAFT_INLINE result<tensor> initial(initializer kind, const shape& extents, std::uint64_t seed, std::uint64_t stream, std::int64_t fan_in) {
+GRAFT_INLINE result<tensor> initial(initializer kind, const shape& extents, std::uint64_t seed, std::uint64_t stream, std::int64_t fan_in) GRAFT_MEMORY_TRY {
     tensor made;
     GRAFT_TRY_ASSIGN(made, tensor::make(dtype::float32, extents));
     const std::int64_t taps = extents.rank() > 2 ? extents.product(2, extents.rank()) : 1;
@@ -68,6 +68,7 @@ GRAFT_INLINE result<tensor> initial(initializer kind, const shape& extents, std:
     }
     return made;
 }
+GRAFT_MEMORY_CATCH("initial")
 
 GRAFT_END_NAMESPACE
 #endif

@@ -54,7 +54,7 @@ inline const char* loss_name(int i) noexcept {
 }  // namespace detail
 
 GRAFT_INLINE const char* name(loss_kind kind) noexcept { return detail::loss_name(static_cast<int>(kind)); }
-GRAFT_INLINE result<loss_kind> loss_of(const std::string& given) {
+GRAFT_INLINE result<loss_kind> loss_of(const std::string& given) GRAFT_MEMORY_TRY {
     std::vector<std::string> all;
     for (int i = 0; detail::loss_name(i); ++i) {
         if (given == detail::loss_name(i)) return static_cast<loss_kind>(i);
@@ -62,6 +62,7 @@ GRAFT_INLINE result<loss_kind> loss_of(const std::string& given) {
     }
     return fail(errc::usage, given, "there is no such loss; the losses are " + detail::names_and_nearest(given, all, "and"));
 }
+GRAFT_MEMORY_CATCH("loss_of")
 
 namespace detail {
 

@@ -150,7 +150,7 @@ GRAFT_INLINE sample_score score_sample(const float* logits, std::int64_t classes
     return s;
 }
 
-GRAFT_INLINE result<classification_metrics> classification_metrics::make(std::int64_t classes, int top_k) {
+GRAFT_INLINE result<classification_metrics> classification_metrics::make(std::int64_t classes, int top_k) GRAFT_MEMORY_TRY {
     if (classes < 1 || top_k < 1) return fail(errc::usage, "metrics", "there must be a class, and k must be at least 1");
     if (classes > 16384)
         return fail(errc::memory_budget, "metrics",
@@ -161,8 +161,9 @@ GRAFT_INLINE result<classification_metrics> classification_metrics::make(std::in
     made.confusion_.assign(static_cast<std::size_t>(classes * classes), 0);
     return made;
 }
+GRAFT_MEMORY_CATCH("classification_metrics::make")
 
-GRAFT_INLINE status classification_metrics::add(const tensor& logits, const tensor& labels) {
+GRAFT_INLINE status classification_metrics::add(const tensor& logits, const tensor& labels) GRAFT_MEMORY_TRY {
     if (logits.type() != dtype::float32 || labels.type() != dtype::int64)
         return fail(errc::input_dtype, "metrics", "logits must be float32 and labels int64");
     if (logits.shape().rank() != 2 || logits.shape()[1] != classes_ || labels.shape().rank() != 1 ||
@@ -172,8 +173,9 @@ GRAFT_INLINE status classification_metrics::add(const tensor& logits, const tens
                         std::to_string(classes_) + "] and [n]");
     return add(logits.data<float>(), labels.data<std::int64_t>(), logits.shape()[0]);
 }
+GRAFT_MEMORY_CATCH("classification_metrics::add")
 
-GRAFT_INLINE status classification_metrics::add(const float* logits, const std::int64_t* labels, std::int64_t n) {
+GRAFT_INLINE status classification_metrics::add(const float* logits, const std::int64_t* labels, std::int64_t n) GRAFT_MEMORY_TRY {
     for (std::int64_t i = 0; i < n; ++i)
         if (labels[i] < 0 || labels[i] >= classes_)
             return fail(errc::data_label_range, "label " + std::to_string(labels[i]),
@@ -195,8 +197,9 @@ GRAFT_INLINE status classification_metrics::add(const float* logits, const std::
     }
     return {};
 }
+GRAFT_MEMORY_CATCH("classification_metrics::add")
 
-GRAFT_INLINE status classification_metrics::merge(const classification_metrics& other) {
+GRAFT_INLINE status classification_metrics::merge(const classification_metrics& other) GRAFT_MEMORY_TRY {
     if (other.classes_ != classes_ || other.top_k_ != top_k_)
         return fail(errc::usage, "metrics", "only metrics of the same classes and the same k can be merged");
     samples_ += other.samples_;
@@ -212,6 +215,7 @@ GRAFT_INLINE status classification_metrics::merge(const classification_metrics& 
     }
     return {};
 }
+GRAFT_MEMORY_CATCH("classification_metrics::merge")
 
 namespace detail {
 inline double metrics_ratio(double part, std::int64_t of) noexcept { return of ? part / static_cast<double>(of) : 0; }

@@ -43,7 +43,7 @@ GRAFT_BEGIN_NAMESPACE
 GRAFT_INLINE const char* name(optimizer_kind kind) noexcept {
     return kind == optimizer_kind::sgd ? "sgd" : kind == optimizer_kind::adam ? "adam" : "adamw";
 }
-GRAFT_INLINE result<optimizer_kind> optimizer_of(const std::string& given) {
+GRAFT_INLINE result<optimizer_kind> optimizer_of(const std::string& given) GRAFT_MEMORY_TRY {
     std::vector<std::string> all;
     for (optimizer_kind kind : {optimizer_kind::sgd, optimizer_kind::adam, optimizer_kind::adamw}) {
         if (given == name(kind)) return kind;
@@ -51,6 +51,7 @@ GRAFT_INLINE result<optimizer_kind> optimizer_of(const std::string& given) {
     }
     return fail(errc::usage, given, "there is no such optimizer; there are " + detail::names_and_nearest(given, all, "and"));
 }
+GRAFT_MEMORY_CATCH("optimizer_of")
 
 GRAFT_INLINE std::vector<std::string> optimizer_states(const optimizer_options& o) {
     std::vector<std::string> names;

@@ -67,7 +67,7 @@ inline shape pictures_shape(std::int64_t pictures, const preprocess_spec& spec, 
 
 }  // namespace detail
 
-GRAFT_INLINE result<input_format> picture_input(const graph& g) {
+GRAFT_INLINE result<input_format> picture_input(const graph& g) GRAFT_MEMORY_TRY {
     const value* input = nullptr;
     for (value_id id : g.inputs) {
         const value& v = g.values[static_cast<std::size_t>(id)];
@@ -83,8 +83,9 @@ GRAFT_INLINE result<input_format> picture_input(const graph& g) {
     if (channels >= 0 && channels != 1 && channels != 3) return fail(errc::train_head, where, "it is " + text(e) + ": pictures have 1 channel (gray) or 3 (colours), not " + std::to_string(channels));
     return input_format{input->type, e, true};
 }
+GRAFT_MEMORY_CATCH("picture_input")
 
-GRAFT_INLINE result<prepared_classifier> prepare_classifier(graph g, const std::string& output, const preprocess_spec& spec, executor& pool, const limits& limit) {
+GRAFT_INLINE result<prepared_classifier> prepare_classifier(graph g, const std::string& output, const preprocess_spec& spec, executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
     prepared_classifier made;
     GRAFT_TRY_ASSIGN(made.picture, picture_input(g));
     detail::drop_default_inputs(g);
@@ -115,6 +116,7 @@ GRAFT_INLINE result<prepared_classifier> prepare_classifier(graph g, const std::
     GRAFT_TRY_ASSIGN(made.picture, picture_input(made.graph));
     return made;
 }
+GRAFT_MEMORY_CATCH("prepare_classifier")
 
 GRAFT_INLINE std::vector<std::string> text(const prepared_classifier& made) {
     std::vector<std::string> notes;

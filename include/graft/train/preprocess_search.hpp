@@ -153,7 +153,7 @@ GRAFT_INLINE std::vector<std::int64_t> search_sample(const dataset& data) {
 }
 
 GRAFT_INLINE result<std::vector<preprocess_trial>> search_preprocess(const graph& network, const trunk_cut& cut, const dataset& data, const input_format& picture, int threads,
-                                                                     const load_options& loading) {
+                                                                     const load_options& loading) GRAFT_MEMORY_TRY {
     const shape& e = picture.extents;
     const bool nhwc = detail::is_nhwc(e), gray = e[nhwc ? 3 : 1] == 1, open = e[nhwc ? 1 : 2] < 1 || e[nhwc ? 2 : 3] < 1;
     const graph trunk = cut_at(network, cut.features).trunk;
@@ -188,6 +188,7 @@ GRAFT_INLINE result<std::vector<preprocess_trial>> search_preprocess(const graph
     std::stable_sort(tried.begin(), tried.end(), [](const preprocess_trial& a, const preprocess_trial& b) { return a.error < b.error; });
     return tried;
 }
+GRAFT_MEMORY_CATCH("search_preprocess")
 
 GRAFT_END_NAMESPACE
 #endif

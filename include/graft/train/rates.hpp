@@ -37,7 +37,7 @@ GRAFT_END_NAMESPACE
 
 GRAFT_BEGIN_NAMESPACE
 
-GRAFT_INLINE status scale_rates(std::vector<parameter>& parameters, const std::vector<named_rate>& rates) {
+GRAFT_INLINE status scale_rates(std::vector<parameter>& parameters, const std::vector<named_rate>& rates) GRAFT_MEMORY_TRY {
     std::vector<double> factors(parameters.size(), 1);
     for (const named_rate& r : rates) {
         if (!(r.factor >= 0) || !std::isfinite(r.factor)) return fail(errc::usage, "rate", "a factor on a learning rate is a number of at least 0, not " + std::to_string(r.factor));
@@ -51,8 +51,9 @@ GRAFT_INLINE status scale_rates(std::vector<parameter>& parameters, const std::v
     for (std::size_t i = 0; i < parameters.size(); ++i) parameters[i].rate *= factors[i];
     return {};
 }
+GRAFT_MEMORY_CATCH("scale_rates")
 
-GRAFT_INLINE status decay_rates(const graph& g, std::vector<parameter>& parameters, double decay, const std::vector<std::string>& head, const shape& input, executor& pool, const limits& limit) {
+GRAFT_INLINE status decay_rates(const graph& g, std::vector<parameter>& parameters, double decay, const std::vector<std::string>& head, const shape& input, executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
     if (!(decay > 0 && decay <= 1)) return fail(errc::usage, "layer decay", "it is above 0 and at most 1, not " + std::to_string(decay));
     std::vector<int> stages;
     GRAFT_TRY_ASSIGN(stages, stages_of(g, parameters, input, pool, limit));
@@ -61,6 +62,7 @@ GRAFT_INLINE status decay_rates(const graph& g, std::vector<parameter>& paramete
         if (std::find(head.begin(), head.end(), parameters[i].name) == head.end()) parameters[i].rate *= std::pow(decay, last - stages[i]);
     return {};
 }
+GRAFT_MEMORY_CATCH("decay_rates")
 
 GRAFT_INLINE std::string rates_text(const std::vector<parameter>& parameters) {
     std::string all;

@@ -362,7 +362,7 @@ inline void append_settings(std::string& out, const training_report& r) {
 
 } // namespace detail
 
-GRAFT_INLINE result<std::string> report_html(const training_report& r) {
+GRAFT_INLINE result<std::string> report_html(const training_report& r) GRAFT_MEMORY_TRY {
     if (r.metrics.samples() && static_cast<std::int64_t>(r.classes.size()) != r.metrics.classes())
         return fail(errc::labels_count, "report",
                     std::to_string(r.classes.size()) + " names for " + std::to_string(r.metrics.classes()) + " classes");
@@ -384,8 +384,9 @@ GRAFT_INLINE result<std::string> report_html(const training_report& r) {
     out += "</body></html>\n";
     return out;
 }
+GRAFT_MEMORY_CATCH("report_html")
 
-GRAFT_INLINE status write_report(const training_report& report, const std::string& path) {
+GRAFT_INLINE status write_report(const training_report& report, const std::string& path) GRAFT_MEMORY_TRY {
     std::string page;
     GRAFT_TRY_ASSIGN(page, report_html(report));
     atomic_file file;
@@ -393,6 +394,7 @@ GRAFT_INLINE status write_report(const training_report& report, const std::strin
     GRAFT_TRY(file.write(page.data(), page.size()));
     return file.commit();
 }
+GRAFT_MEMORY_CATCH(path)
 
 GRAFT_END_NAMESPACE
 #endif

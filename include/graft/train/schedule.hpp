@@ -205,12 +205,13 @@ inline double one_cycle_rate(const schedule& s, double peak, double step, double
 
 } // namespace detail
 
-GRAFT_INLINE result<schedule> parse_schedule(std::string_view text) {
+GRAFT_INLINE result<schedule> parse_schedule(std::string_view text) GRAFT_MEMORY_TRY {
     schedule s;
     GRAFT_TRY(detail::parse_schedule_kind(detail::cut_front(text, ','), s));
     while (!text.empty()) GRAFT_TRY(detail::parse_schedule_option(detail::cut_front(text, ','), s));
     return s;
 }
+GRAFT_MEMORY_CATCH("parse_schedule")
 
 GRAFT_INLINE std::string text(const schedule& s) {
     using detail::schedule_decimal;
@@ -295,7 +296,7 @@ GRAFT_INLINE std::string text(const plateau_state& state) {
     return w.text();
 }
 
-GRAFT_INLINE result<plateau_state> parse_plateau_state(std::string_view text) {
+GRAFT_INLINE result<plateau_state> parse_plateau_state(std::string_view text) GRAFT_MEMORY_TRY {
     json tree;
     GRAFT_TRY_ASSIGN(tree, parse_json(text, "state of the plateau schedule"));
     const json *rate = tree.find("rate"), *best = tree.find("best"), *bad = tree.find("bad_epochs"),
@@ -309,6 +310,7 @@ GRAFT_INLINE result<plateau_state> parse_plateau_state(std::string_view text) {
     state.cooldown_left = cool->integer;
     return state;
 }
+GRAFT_MEMORY_CATCH("parse_plateau_state")
 
 GRAFT_END_NAMESPACE
 #endif

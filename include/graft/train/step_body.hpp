@@ -19,6 +19,7 @@ struct training_step::implementation {
     step_options options;
     detail::step_state layout;
     std::vector<training_state> state;
+    std::vector<char> finite;  // of check_learnt, for each weight and statistic: had beforehand, as a step that has learnt must not want for memory
     std::unique_ptr<device_state> resident;  // what the device holds of it
     double last_loss = 0, last_norm = 0;
     tensor last_logits;
@@ -62,7 +63,7 @@ struct training_step::implementation {
     detail::batch_parts parts() const { return {{options.micro_batches}, options.fixed_batch}; }
     status find_classes(const shape& batch, executor& pool);
     status run_checked(const step_input& in, executor& pool);
-    status check_learnt(std::int64_t at, executor& pool) const;
+    status check_learnt(std::int64_t at, executor& pool);
     status rescale(std::int64_t at);
     void read_norm(const planned& p) {
         if (options.loss_scaling) last_norm = static_cast<double>(p.runner->output(p.what.graph.outputs.size() - 1).data<float>()[0]);
@@ -125,7 +126,7 @@ GRAFT_INLINE status training_step::implementation::make_state() {
     return {};
 }
 
-GRAFT_INLINE result<training_step> training_step::make(graph network, value_id logits, std::vector<parameter> parameters, const step_options& options) {
+GRAFT_INLINE result<training_step> training_step::make(graph network, value_id logits, std::vector<parameter> parameters, const step_options& options) GRAFT_MEMORY_TRY {
     if (!shards::legal(options.shards) || !shards::legal(options.micro_batches) || options.micro_batches > options.shards)
         return fail(errc::usage, "shards", "shards and the parts of a batch are powers of two up to 256, and there are at least as many shards as parts");
     training_step made;
@@ -153,10 +154,12 @@ GRAFT_INLINE result<training_step> training_step::make(graph network, value_id l
     if (self.options.batch_norm) self.layout.statistics = running_statistics(self.network, self.layout.weights);
     self.layout.kept = optimizer_states(options.optimizer);
     GRAFT_TRY(self.make_state());
+    self.finite.resize(self.layout.weights.size() + self.layout.statistics.size());
     if (self.options.reference) self.options.on.reset();
     if (self.options.on) GRAFT_TRY_ASSIGN(self.resident, self.options.on->make_state());
     return made;
 }
+GRAFT_MEMORY_CATCH("training_step::make")
 
 GRAFT_INLINE std::vector<tensor_view> training_step::implementation::views(const tensor_view& batch, const tensor_view& targets, const tensor_view& teacher) const {
     std::vector<tensor_view> all{batch, targets, view(scale), view(learning_rate), view(step), view(counter), teacher, view(inverse_scale)};
@@ -274,7 +277,7 @@ GRAFT_INLINE status training_step::implementation::run_whole(const step_input& i
     return {};
 }
 
-GRAFT_INLINE status training_step::run(const step_input& in, executor& pool) {
+GRAFT_INLINE status training_step::run(const step_input& in, executor& pool) GRAFT_MEMORY_TRY {
     implementation& self = *self_;
     GRAFT_TRY(self.usable());
     if (!in.inputs || !in.targets) return fail(errc::input_name, "batch", "a step takes inputs and targets");
@@ -297,6 +300,7 @@ GRAFT_INLINE status training_step::run(const step_input& in, executor& pool) {
         for (const auto& p : self.plans) p->runner->trim();
     return done;
 }
+GRAFT_MEMORY_CATCH("training_step::run")
 
 GRAFT_INLINE status training_step::implementation::run_checked(const step_input& in, executor& pool) {
     parted by_parts{in, parts(), {}, false, -1};
@@ -323,10 +327,9 @@ GRAFT_INLINE status training_step::implementation::rescale(std::int64_t at) {
 }
 
 // A gradient may overflow where the loss does not. Updates run before all gradients are there, so that it shows in the weights.
-GRAFT_INLINE status training_step::implementation::check_learnt(std::int64_t at, executor& pool) const {
+GRAFT_INLINE status training_step::implementation::check_learnt(std::int64_t at, executor& pool) {
     if (resident) return {};  // not worth bringing all of it back: what is spoilt spoils the next loss
-    const std::size_t count = layout.weights.size() + layout.statistics.size();
-    std::vector<char> finite(count);
+    const std::size_t count = finite.size();
     parallel_for(pool, static_cast<std::int64_t>(count), [&](std::int64_t i) { finite[static_cast<std::size_t>(i)] = detail::all_finite(view(state[static_cast<std::size_t>(i)].value)); });
     for (std::size_t i = 0; i < count; ++i)
         if (!finite[i])
@@ -335,7 +338,7 @@ GRAFT_INLINE status training_step::implementation::check_learnt(std::int64_t at,
     return {};
 }
 
-GRAFT_INLINE result<graph> training_step::network(bool averaged) const {
+GRAFT_INLINE result<graph> training_step::network(bool averaged) const GRAFT_MEMORY_TRY {
     const implementation& self = *self_;
     GRAFT_TRY(self.usable());
     if (self.resident) GRAFT_TRY(self.resident->read_back(nullptr));
@@ -354,5 +357,6 @@ GRAFT_INLINE result<graph> training_step::network(bool averaged) const {
     for (std::size_t s = 0; s < self.layout.statistics.size(); ++s) GRAFT_TRY(put(self.layout.statistics[s], self.state[weights + s].value));
     return g;
 }
+GRAFT_MEMORY_CATCH("training_step::network")
 
 GRAFT_END_NAMESPACE

@@ -82,7 +82,7 @@ inline result<std::vector<std::int64_t>> teacher_columns(const std::vector<std::
 
 }  // namespace detail
 
-GRAFT_INLINE result<teacher_model> teacher_model::load(const std::string& path, const std::vector<std::string>& classes, int threads, const load_options& how) {
+GRAFT_INLINE result<teacher_model> teacher_model::load(const std::string& path, const std::vector<std::string>& classes, int threads, const load_options& how) GRAFT_MEMORY_TRY {
     teacher_model made;
     load_options opening = how;
     opening.open_batch = true;
@@ -109,8 +109,9 @@ GRAFT_INLINE result<teacher_model> teacher_model::load(const std::string& path, 
     made.session_.reset(new session(made.model_, {threads, nullptr}));
     return made;
 }
+GRAFT_MEMORY_CATCH(path)
 
-GRAFT_INLINE result<tensor> teacher_model::logits(const tensor& inputs) {
+GRAFT_INLINE result<tensor> teacher_model::logits(const tensor& inputs) GRAFT_MEMORY_TRY {
     if (!session_) return fail(errc::usage, "teacher", "it is empty: give it what teacher_model::load returns");
     const std::int64_t n = inputs.shape()[0];
     // A network that is fixed to one batch is fed by it.
@@ -131,8 +132,9 @@ GRAFT_INLINE result<tensor> teacher_model::logits(const tensor& inputs) {
     }
     return all;
 }
+GRAFT_MEMORY_CATCH("teacher_model::logits")
 
-GRAFT_INLINE result<tensor> teacher_model::answers(const dataset& data, loader_options how, const std::vector<bad_sample>& bad, void (*progress)(void*, std::int64_t, std::int64_t), void* context) {
+GRAFT_INLINE result<tensor> teacher_model::answers(const dataset& data, loader_options how, const std::vector<bad_sample>& bad, void (*progress)(void*, std::int64_t, std::int64_t), void* context) GRAFT_MEMORY_TRY {
     how.shuffle = false;
     how.sample.preprocess = view_.preprocess;
     how.sample.format = view_.format;
@@ -159,6 +161,7 @@ GRAFT_INLINE result<tensor> teacher_model::answers(const dataset& data, loader_o
     }
     return all;
 }
+GRAFT_MEMORY_CATCH("teacher_model::answers")
 
 GRAFT_END_NAMESPACE
 #endif

@@ -9,6 +9,7 @@
 #include "trainer_body.hpp"
 #include "training_pictures.hpp"
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 
@@ -52,17 +53,21 @@ inline std::string fingerprint(const dataset& data) {
 }
 
 // A hash over what the files of a dataset hold, by their tags: of 20,000 of them, evenly drawn, where there are more.
-inline std::string contents_fingerprint(const dataset& data, executor& pool) {
+// Errors: memory.oom; what cannot be read has a number of its own.
+inline result<std::string> contents_fingerprint(const dataset& data, executor& pool) {
     constexpr std::int64_t most = 20000;
     const std::int64_t step = std::max<std::int64_t>(1, (data.size() + most - 1) / most);
     std::vector<std::uint64_t> tags(static_cast<std::size_t>((data.size() + step - 1) / step));
+    std::atomic<bool> starved{false};
     parallel_for(pool, static_cast<std::int64_t>(tags.size()), [&](std::int64_t i) {
         auto tag = data.tag(i * step);
         tags[static_cast<std::size_t>(i)] = tag.ok() ? *tag : 0;
+        if (!tag.ok() && tag.error().code() == errc::memory_oom) starved = true;
     });
+    if (starved) return out_of_memory("dataset");
     char text[32];
     std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(xxh64(tags.data(), tags.size() * sizeof tags[0])));
-    return text;
+    return std::string(text);
 }
 
 // A hash over the nodes and constants of a network: what is frozen is in no checkpoint.
@@ -176,8 +181,8 @@ inline status training_run::save() {
 
 inline status training_run::resume() {
     if (files_.wanted()) {
-        training_contents_ = contents_fingerprint(data_.training, pool_);
-        validation_contents_ = contents_fingerprint(data_.validation, pool_);
+        GRAFT_TRY_ASSIGN(training_contents_, contents_fingerprint(data_.training, pool_));
+        GRAFT_TRY_ASSIGN(validation_contents_, contents_fingerprint(data_.validation, pool_));
     }
     loaded_checkpoint found;
     if (files_.wanted() && o_.resume) GRAFT_TRY_ASSIGN(found, load_checkpoint(files_.checkpoint()));
@@ -237,7 +242,8 @@ inline status training_run::write_best() {
     if (!files_.wanted()) return {};
     for (std::int64_t i = 0; i < data_.validation.size(); ++i) {
         auto picture = data_.validation.read(i);
-        if (!picture.ok()) continue;
+        if (!picture.ok() && bad_validation_.count(i)) continue;
+        if (!picture.ok()) return picture.take_status();  // it could be read a moment ago
         tensor input;
         GRAFT_TRY_ASSIGN(input, preprocess(*picture, o_.preprocess, format_));
         // A network that is fixed to one batch gets copies.

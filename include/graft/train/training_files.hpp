@@ -80,7 +80,7 @@ GRAFT_INLINE void describe_classifier(graph& g, const std::vector<std::string>& 
     put("graft.preprocess", text(complete_spec));
 }
 
-GRAFT_INLINE status write_verified_model(graph& g, const tensor& picture, const std::string& path, int threads, op_table operators) {
+GRAFT_INLINE status write_verified_model(graph& g, const tensor& picture, const std::string& path, int threads, op_table operators) GRAFT_MEMORY_TRY {
     const load_options how = on_device(nullptr, operators);
     const auto answer = [&](const model& m, golden_sample& sample) -> status {
         session run(m, {threads, nullptr});
@@ -109,6 +109,7 @@ GRAFT_INLINE status write_verified_model(graph& g, const tensor& picture, const 
     GRAFT_TRY(answer(after, again));
     return check_golden(sample, again.output);
 }
+GRAFT_MEMORY_CATCH(path)
 
 namespace detail {
 

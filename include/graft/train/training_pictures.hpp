@@ -94,7 +94,7 @@ GRAFT_INLINE std::vector<scored_picture> most_wrong(const evaluation_result& sco
     return wrong;
 }
 
-GRAFT_INLINE result<image> confusion_image(const classification_metrics& metrics, const std::vector<std::string>& classes) {
+GRAFT_INLINE result<image> confusion_image(const classification_metrics& metrics, const std::vector<std::string>& classes) GRAFT_MEMORY_TRY {
     const std::int64_t n = metrics.classes();
     if (static_cast<std::int64_t>(classes.size()) != n)
         return fail(errc::labels_count, "confusion matrix", std::to_string(classes.size()) + " names for " + std::to_string(n) + " classes");
@@ -120,8 +120,9 @@ GRAFT_INLINE result<image> confusion_image(const classification_metrics& metrics
     }
     return made;
 }
+GRAFT_MEMORY_CATCH("confusion_image")
 
-GRAFT_INLINE result<image> wrong_pictures_image(const dataset& data, const std::vector<scored_picture>& wrong) {
+GRAFT_INLINE result<image> wrong_pictures_image(const dataset& data, const std::vector<scored_picture>& wrong) GRAFT_MEMORY_TRY {
     constexpr std::int64_t across = 4, side = 208, gap = 8;
     std::vector<image> cards;
     for (const scored_picture& w : wrong) {
@@ -154,6 +155,7 @@ GRAFT_INLINE result<image> wrong_pictures_image(const dataset& data, const std::
         detail::paste(made, gap + i / across * (cards[0].height + gap), gap + i % across * (side + gap), cards[static_cast<std::size_t>(i)]);
     return made;
 }
+GRAFT_MEMORY_CATCH("wrong_pictures_image")
 
 GRAFT_END_NAMESPACE
 #endif

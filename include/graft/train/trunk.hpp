@@ -110,7 +110,7 @@ inline int likely_channel_axis(const shape& e) {
 
 }  // namespace detail
 
-GRAFT_INLINE result<trunk_cut> find_trunk(const graph& g, const std::string& at, const shape& input, executor& pool, const limits& limit) {
+GRAFT_INLINE result<trunk_cut> find_trunk(const graph& g, const std::string& at, const shape& input, executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
     if (g.outputs.empty()) return fail(errc::train_head, g.name, "the network has no output");
     trunk_cut cut;
     detail::known_shapes shapes;
@@ -150,7 +150,10 @@ GRAFT_INLINE result<trunk_cut> find_trunk(const graph& g, const std::string& at,
             cut.logits = id;
             // A Conv whose statistics are normalised behind it is part of the trunk.
             const bool last = n.inputs[0] == from && !(normalised && n.op_type == "Conv");
-            if (last && measure(n.op_type == "MatMul" ? -1 : 1).ok()) return cut;
+            status fits;
+            if (last) fits = measure(n.op_type == "MatMul" ? -1 : 1);
+            if (!fits.ok() && fits.error().code() == errc::memory_oom) return fits;
+            if (last && fits.ok()) return cut;
             break;
         }
         normalised |= detail::is_any(n, {"BatchNormalization"});
@@ -167,6 +170,7 @@ GRAFT_INLINE result<trunk_cut> find_trunk(const graph& g, const std::string& at,
     GRAFT_TRY(measure(class_axis(extents)));
     return cut;
 }
+GRAFT_MEMORY_CATCH("find_trunk")
 
 GRAFT_END_NAMESPACE
 #endif
