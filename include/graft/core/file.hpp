@@ -69,6 +69,8 @@ bool replace_file(const std::string& file, const std::string& to);
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#include "descriptor.hpp"
+
 #include <cerrno>
 #include <cstring>
 #include <new>
@@ -99,6 +101,12 @@ GRAFT_INLINE bool replace_file(const std::string& file, const std::string& to) {
 }
 #else
 GRAFT_INLINE bool replace_file(const std::string& file, const std::string& to) { return ::rename(file.c_str(), to.c_str()) == 0; }
+
+// Some file systems cannot sync a folder and say so: what was renamed in it is renamed all the same.
+inline void sync_folder(const std::string& folder) {
+    const descriptor opened(uninterrupted([&] { return ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));
+    if (opened.is_open()) (void)uninterrupted([&] { return ::fsync(opened.value()); });
+}
 #endif
 }  // namespace detail
 
@@ -128,11 +136,8 @@ GRAFT_INLINE void mapped_file::let_go() const noexcept {
 }
 
 GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::from_descriptor(int descriptor, const std::string& name,
-                                                                                     std::int64_t most, errc too_large) {
-    struct closer {
-        int descriptor;
-        ~closer() { ::close(descriptor); }
-    } close_at_end{descriptor};
+                                                                                     std::int64_t most, errc too_large) GRAFT_MEMORY_TRY {
+    detail::descriptor from(descriptor);
     struct stat info;
     if (::fstat(descriptor, &info) != 0) return fail(errc::file_open, name, std::strerror(errno));
     if (S_ISDIR(info.st_mode)) return fail(errc::file_open, name, "this is a folder, and a file is wanted");
@@ -154,24 +159,22 @@ GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::from_descri
     auto* copy = static_cast<std::uint8_t*>(::operator new(file->size_, std::nothrow));
     if (!copy) return fail(errc::memory_oom, name, std::to_string(file->size_) + " bytes could not be had from the system");
     file->data_ = copy;
-    for (std::size_t done = 0; done < file->size_;) {
-        const ssize_t n = ::read(descriptor, copy + done, file->size_ - done);
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return fail(errc::file_open, name, std::strerror(errno));
-        if (n == 0) return fail(errc::file_open, name, "the file became shorter while it was read");
-        done += static_cast<std::size_t>(n);
-    }
+    const std::int64_t got = from.read(copy, file->size_);
+    if (got < 0) return fail(errc::file_open, name, std::strerror(errno));
+    if (static_cast<std::size_t>(got) < file->size_) return fail(errc::file_open, name, "the file became shorter while it was read");
     return std::shared_ptr<const mapped_file>(std::move(file));
 }
+GRAFT_MEMORY_CATCH(name)
 
 GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::open(const std::string& path, std::int64_t most,
-                                                                          errc too_large) {
+                                                                          errc too_large) GRAFT_MEMORY_TRY {
     if (path.find('\0') != std::string::npos) return fail(errc::file_open, path, "a path cannot hold a NUL byte");
     // A pipe would block in open: it is refused by fstat instead.
-    const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    const int descriptor = detail::uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); });
     if (descriptor < 0) return fail(errc::file_open, path, std::strerror(errno));
     return from_descriptor(descriptor, path, most, too_large);
 }
+GRAFT_MEMORY_CATCH(path)
 
 GRAFT_INLINE GRAFT_COLD status atomic_file::failed(const char* what) {
     return fail(errc::file_write, path_, std::string(what) + ": " + std::strerror(errno));
@@ -189,7 +192,7 @@ GRAFT_INLINE status atomic_file::open(const std::string& path) {
     const std::string folder = slash == std::string::npos ? "" : path.substr(0, slash + 1);
     for (int attempt = 0; attempt < 100; ++attempt) {
         std::string candidate = folder + ".graft-" + std::to_string(::getpid()) + "-" + std::to_string(attempt) + ".tmp";
-        descriptor_ = ::open(candidate.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+        descriptor_ = detail::uninterrupted([&] { return ::open(candidate.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666); });
         if (descriptor_ >= 0) {
             temporary_ = std::move(candidate);
             return {};
@@ -200,30 +203,16 @@ GRAFT_INLINE status atomic_file::open(const std::string& path) {
 }
 
 GRAFT_INLINE status atomic_file::write(const void* data, std::size_t bytes) {
-    const char* p = static_cast<const char*>(data);
-    while (bytes) {
-        const ssize_t n = ::write(descriptor_, p, bytes < (std::size_t(1) << 30) ? bytes : std::size_t(1) << 30);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return failed("writing failed");
-        p += n;
-        bytes -= static_cast<std::size_t>(n);
-    }
-    return {};
+    return detail::write_all(descriptor_, data, bytes) ? status() : failed("writing failed");
 }
 
 GRAFT_INLINE status atomic_file::commit() {
-    if (::fsync(descriptor_) != 0) return failed("syncing failed");
-    const int closed = ::close(descriptor_);
-    descriptor_ = -1;
-    if (closed != 0) return failed("closing failed");
+    const std::string folder = folder_of(path_);
+    if (detail::uninterrupted([&] { return ::fsync(descriptor_); }) != 0) return failed("syncing failed");
+    if (!detail::close_file(std::exchange(descriptor_, -1))) return failed("closing failed");
     if (!detail::replace_file(temporary_, path_)) return failed("renaming failed");
     temporary_.clear();
-    const int folder = ::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (folder >= 0) {
-        // Some file systems cannot sync a folder and say so: the rename itself is done.
-        (void)::fsync(folder);
-        ::close(folder);
-    }
+    detail::sync_folder(folder);
     return {};
 }
 
@@ -233,12 +222,13 @@ GRAFT_INLINE mapped_file::~mapped_file() { ::operator delete(const_cast<std::uin
 GRAFT_INLINE void mapped_file::let_go() const noexcept {}
 
 GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::from_descriptor(int, const std::string& name, std::int64_t,
-                                                                                     errc) {
+                                                                                     errc) GRAFT_MEMORY_TRY {
     return fail(errc::file_open, name, "descriptors are not used on this system");
 }
+GRAFT_MEMORY_CATCH(name)
 
 GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::open(const std::string& path, std::int64_t most,
-                                                                          errc too_large) {
+                                                                          errc too_large) GRAFT_MEMORY_TRY {
     std::FILE* stream = std::fopen(path.c_str(), "rb");
     if (!stream) return fail(errc::file_open, path, std::strerror(errno));
     struct closer {
@@ -260,6 +250,7 @@ GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::open(const 
         return fail(errc::file_open, path, "the file became shorter while it was read");
     return std::shared_ptr<const mapped_file>(std::move(file));
 }
+GRAFT_MEMORY_CATCH(path)
 
 GRAFT_INLINE GRAFT_COLD status atomic_file::failed(const char* what) {
     return fail(errc::file_write, path_, std::string(what) + ": " + std::strerror(errno));

@@ -19,16 +19,16 @@ result<std::uint64_t> file_tag(const std::string& path, errc cannot_open);
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#include "descriptor.hpp"
 #include "xxhash.hpp"
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <sys/stat.h>
 
 GRAFT_BEGIN_NAMESPACE
 
-GRAFT_INLINE result<std::string> read_file(const std::string& path, std::int64_t most, errc cannot_open, errc too_large) {
+GRAFT_INLINE result<std::string> read_file(const std::string& path, std::int64_t most, errc cannot_open, errc too_large) GRAFT_MEMORY_TRY {
     if (path.find('\0') != std::string::npos) return fail(cannot_open, path, "a path cannot hold a NUL byte");
     std::size_t guess = 65535;
 #if !defined(_WIN32)
@@ -41,26 +41,25 @@ GRAFT_INLINE result<std::string> read_file(const std::string& path, std::int64_t
         return fail(too_large, path, std::to_string(about.st_size) + " bytes; the limit is " + std::to_string(most));
     guess = static_cast<std::size_t>(about.st_size);
 #endif
-    std::FILE* file = std::fopen(path.c_str(), "rb");
-    if (!file) return fail(cannot_open, path, std::strerror(errno));
+    detail::descriptor file = detail::descriptor::open(path, detail::descriptor::use::read);
+    if (!file.is_open()) return fail(cannot_open, path, std::strerror(errno));
     std::string bytes;
     std::size_t have = 0;
     // One byte more than the file has, so that the first read meets its end.
     for (std::size_t step = guess + 1; static_cast<std::int64_t>(have) <= most; step = 65536) {
         bytes.resize(have + step);
-        const std::size_t got = std::fread(&bytes[have], 1, step, file);
-        have += got;
-        if (got < step) break;
+        const std::int64_t got = file.read(&bytes[have], step);
+        if (got < 0) return fail(cannot_open, path, std::string("reading failed: ") + std::strerror(errno));
+        have += static_cast<std::size_t>(got);
+        if (static_cast<std::size_t>(got) < step) break;
     }
-    const bool good = !std::ferror(file);
-    std::fclose(file);
-    if (!good) return fail(cannot_open, path, "reading failed");
     if (static_cast<std::int64_t>(have) > most) return fail(too_large, path, "more than " + std::to_string(most) + " bytes");
     bytes.resize(have);
     return bytes;
 }
+GRAFT_MEMORY_CATCH(path)
 
-GRAFT_INLINE result<std::uint64_t> file_tag(const std::string& path, errc cannot_open) {
+GRAFT_INLINE result<std::uint64_t> file_tag(const std::string& path, errc cannot_open) GRAFT_MEMORY_TRY {
     constexpr std::int64_t part = 4096;
     if (path.find('\0') != std::string::npos) return fail(cannot_open, path, "a path cannot hold a NUL byte");
 #if defined(_WIN32)
@@ -73,31 +72,23 @@ GRAFT_INLINE result<std::uint64_t> file_tag(const std::string& path, errc cannot
     const bool regular = S_ISREG(about.st_mode);
 #endif
     if (!regular) return fail(cannot_open, path, "not a regular file");
-    std::FILE* file = std::fopen(path.c_str(), "rb");
-    if (!file) return fail(cannot_open, path, std::strerror(errno));
-    std::setvbuf(file, nullptr, _IONBF, 0);
+    detail::descriptor file = detail::descriptor::open(path, detail::descriptor::use::read);
+    if (!file.is_open()) return fail(cannot_open, path, std::strerror(errno));
     const std::int64_t size = about.st_size;
     std::uint64_t hash = static_cast<std::uint64_t>(size);
-    bool good = true;
     char bytes[part];
     std::int64_t done = 0; // parts of small files overlap, and are read once
     for (const std::int64_t wanted : {std::int64_t(0), (size - part) / 2, size - part}) {
         const std::int64_t at = wanted < done ? done : wanted, left = size - at < part ? size - at : part;
         if (left <= 0) break;
-#if defined(_WIN32)
-        good = good && ::_fseeki64(file, at, SEEK_SET) == 0;
-#else
-        good = good && ::fseeko(file, static_cast<off_t>(at), SEEK_SET) == 0;
-#endif
-        const std::size_t got = good ? std::fread(bytes, 1, static_cast<std::size_t>(left), file) : 0;
-        good = good && !std::ferror(file);
-        hash = xxh64(bytes, got, hash);
+        const std::int64_t got = file.seek(at) ? file.read(bytes, static_cast<std::size_t>(left)) : -1;
+        if (got < 0) return fail(cannot_open, path, std::string("reading failed: ") + std::strerror(errno));
+        hash = xxh64(bytes, static_cast<std::size_t>(got), hash);
         done = at + left;
     }
-    std::fclose(file);
-    if (!good) return fail(cannot_open, path, "reading failed");
     return hash;
 }
+GRAFT_MEMORY_CATCH(path)
 
 GRAFT_END_NAMESPACE
 #endif

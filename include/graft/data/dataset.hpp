@@ -141,7 +141,8 @@ inline status open_dataset_file(const std::string& path, const dataset_options& 
     const std::string name = file_part(path);
     idx_name parsed;
     if (idx_name::parse(name, parsed)) return idx_reader(state, options).read_file_pair(name);
-    const std::string head = raw_file::peek(path, 4096);
+    std::string head;
+    GRAFT_TRY_ASSIGN(head, raw_file::peek(path, 4096));
     if (csv_manifest_reader::recognised(head)) return csv_manifest_reader(state).read(path);
     const bool named_binary = name.find(".bin") != std::string::npos;
     if (!named_binary && looks_like_idx(head)) return idx_reader(state, options).read_file_pair(name);
@@ -206,7 +207,7 @@ GRAFT_INLINE std::string dataset::name(std::int64_t i) const {
     return block.name + "[" + std::to_string(at - block.first) + "]";
 }
 
-GRAFT_INLINE result<sample_bytes> dataset::fetch(std::int64_t i) const {
+GRAFT_INLINE result<sample_bytes> dataset::fetch(std::int64_t i) const GRAFT_MEMORY_TRY {
     if (!has(i)) return fail(errc::data_open, "sample " + std::to_string(i), "the dataset has " + std::to_string(size()) + " samples");
     const std::int64_t at = (*order_)[static_cast<std::size_t>(i)];
     sample_bytes out;
@@ -229,27 +230,31 @@ GRAFT_INLINE result<sample_bytes> dataset::fetch(std::int64_t i) const {
     out.planar = block.planar;
     return out;
 }
+GRAFT_MEMORY_CATCH("dataset::fetch")
 
-GRAFT_INLINE result<std::uint64_t> dataset::tag(std::int64_t i) const {
+GRAFT_INLINE result<std::uint64_t> dataset::tag(std::int64_t i) const GRAFT_MEMORY_TRY {
     if (has(i) && state_->blocks.empty()) return file_tag(state_->file_name((*order_)[static_cast<std::size_t>(i)]), errc::data_open);
     sample_bytes contents;
     GRAFT_TRY_ASSIGN(contents, fetch(i));
     return xxh64(contents.data, contents.size, contents.size);
 }
+GRAFT_MEMORY_CATCH("dataset::tag")
 
-GRAFT_INLINE result<image> dataset::decode(const sample_bytes& contents, const std::string& name, const limits& caps) {
+GRAFT_INLINE result<image> dataset::decode(const sample_bytes& contents, const std::string& name, const limits& caps) GRAFT_MEMORY_TRY {
     if (!contents.height) return graft::decode(contents.data, contents.size, name, caps);
     image picture;
     GRAFT_TRY_ASSIGN(picture, image::make(contents.height, contents.width, 3));
     detail::interleave(contents, picture);
     return picture;
 }
+GRAFT_MEMORY_CATCH(name)
 
-GRAFT_INLINE result<image> dataset::read(std::int64_t i) const {
+GRAFT_INLINE result<image> dataset::read(std::int64_t i) const GRAFT_MEMORY_TRY {
     sample_bytes contents;
     GRAFT_TRY_ASSIGN(contents, fetch(i));
     return decode(contents, name(i), caps());
 }
+GRAFT_MEMORY_CATCH("dataset::read")
 
 GRAFT_INLINE dataset dataset::subset(const std::vector<std::int64_t>& indices) const {
     std::vector<std::int64_t> order;
@@ -265,7 +270,7 @@ GRAFT_INLINE std::vector<std::int64_t> dataset::class_counts() const {
     return counts;
 }
 
-GRAFT_INLINE result<dataset> open_dataset(const std::string& path, const dataset_options& options) {
+GRAFT_INLINE result<dataset> open_dataset(const std::string& path, const dataset_options& options) GRAFT_MEMORY_TRY {
     const std::string& split = options.split;
     const bool known = split.empty() || split == "train" || split == "validation" || split == "val" || split == "test";
     if (!known) return fail(errc::usage, "split", "\"" + escape(split) + "\"; say train, validation, test, or nothing for all of them");
@@ -279,6 +284,7 @@ GRAFT_INLINE result<dataset> open_dataset(const std::string& path, const dataset
     if (state->count(part) == 0) return fail(errc::data_format, path, "the dataset has no pictures in a part named " + split);
     return detail::dataset_views::part(state, part);
 }
+GRAFT_MEMORY_CATCH(path)
 
 GRAFT_END_NAMESPACE
 #include "open_splits.hpp"

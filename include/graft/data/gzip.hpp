@@ -1,12 +1,13 @@
 // Files of raw pixels that may be gzipped (RFC 1952): read whole, unpacked to exactly the size that is expected.
 #pragma once
 
+#include "../core/descriptor.hpp"
 #include "../core/read_file.hpp"
 #include "inflate.hpp"
 #include "png_decode.hpp"
 
 #if GRAFT_HAS_BODIES
-#include <cstdio>
+#include <cerrno>
 #include <cstring>
 #include <memory>
 
@@ -31,18 +32,19 @@ public:
         return file;
     }
 
-    // The first bytes of a regular file's contents, at most n, without reading all of it: to see what it is.
-    static std::string peek(const std::string& path, std::size_t n) {
-        std::FILE* stream = std::fopen(path.c_str(), "rb");
-        if (!stream) return "";
+    // The first bytes of a regular file's contents, at most n, without reading all of it: to see what it is. Errors: data.open.
+    static result<std::string> peek(const std::string& path, std::size_t n) {
+        const descriptor from = descriptor::open(path, descriptor::use::read);
+        if (!from.is_open()) return fail(errc::data_open, path, std::strerror(errno));
         std::string bytes(std::size_t(1) << 16, '\0');
-        bytes.resize(std::fread(&bytes[0], 1, bytes.size(), stream));
-        std::fclose(stream);
+        const std::int64_t have = from.read(&bytes[0], bytes.size());
+        if (have < 0) return fail(errc::data_open, path, std::string("reading failed: ") + std::strerror(errno));
+        bytes.resize(static_cast<std::size_t>(have));
         raw_file file;
         file.data_ = reinterpret_cast<const std::uint8_t*>(bytes.data());
         file.size_ = bytes.size();
         file.packed_ = file.size_ >= 2 && file.data_[0] == 0x1f && file.data_[1] == 0x8b;
-        if (file.packed_ && !file.skip_header().ok()) return "";
+        if (file.packed_ && !file.skip_header().ok()) return std::string();
         return file.head(n);
     }
 

@@ -31,9 +31,9 @@ public:
     image_cache& operator=(const image_cache&) = delete;
     ~image_cache();
 
-    /// The picture, read-only (whoever writes into its pixels ends the program), or none: `if (image found = cache.find(k))`.
+    /// The picture, read-only (whoever writes into its pixels ends the program), or none, also where there is no memory to map it: `if (image found = cache.find(k))`.
     image find(const key& wanted) const;
-    /// Adds a picture, unless it is there. What cannot be written is told by `trouble`, not by failing: the picture is at hand.
+    /// Adds a picture, unless it is there or memory is wanting. What cannot be written is told by `trouble`, not by failing: the picture is at hand.
     void put(const key& name, const image& picture);
 
     /// Why pictures are no longer added, or "".
@@ -51,6 +51,7 @@ private:
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#include "../core/descriptor.hpp"
 #include "../core/xxhash.hpp"
 
 #include <cerrno>
@@ -101,16 +102,19 @@ struct cache_key_equal {
 } // namespace detail
 
 struct image_cache::state {
-    struct place {
+    struct entry {
         std::int64_t at;
         detail::cache_record head;
         bool checked; // whether its pixels have been held against their checksum
     };
     mutable std::mutex index_lock, append_lock;
-    std::unordered_map<key, place, detail::cache_key_hash, detail::cache_key_equal> index;
+    std::unordered_map<key, entry, detail::cache_key_hash, detail::cache_key_equal> index;
     std::string path, trouble;
     std::int64_t end = 0, most = 0;
     int descriptor = -1;
+
+    image find(const key& wanted);
+    void put(const key& name, const image& picture);
 };
 
 GRAFT_INLINE image_cache::image_cache() noexcept = default;
@@ -138,9 +142,10 @@ GRAFT_INLINE std::int64_t image_cache::bytes() const {
 
 GRAFT_INLINE image_cache::~image_cache() = default;
 
-GRAFT_INLINE result<std::shared_ptr<image_cache>> image_cache::open(const std::string& folder, std::int64_t) {
+GRAFT_INLINE result<std::shared_ptr<image_cache>> image_cache::open(const std::string& folder, std::int64_t) GRAFT_MEMORY_TRY {
     return fail(errc::file_open, folder, "caches of pictures are not available on this system");
 }
+GRAFT_MEMORY_CATCH(folder)
 GRAFT_INLINE image image_cache::find(const key&) const { return {}; }
 GRAFT_INLINE void image_cache::put(const key&, const image&) {}
 
@@ -150,8 +155,7 @@ namespace detail {
 
 inline bool write_at(int descriptor, const void* bytes, std::int64_t size, std::int64_t at) noexcept {
     for (const auto* p = static_cast<const char*>(bytes); size;) {
-        const ssize_t n = ::pwrite(descriptor, p, static_cast<std::size_t>(size), at);
-        if (n < 0 && errno == EINTR) continue;
+        const ssize_t n = uninterrupted([&] { return ::pwrite(descriptor, p, static_cast<std::size_t>(size), at); });
         if (n <= 0) return false;
         p += n;
         at += n;
@@ -160,18 +164,26 @@ inline bool write_at(int descriptor, const void* bytes, std::int64_t size, std::
     return true;
 }
 
+// False also where the file ends before: then errno is 0.
 inline bool read_at(int descriptor, void* bytes, std::size_t size, std::int64_t at) noexcept {
-    ssize_t n;
-    do n = ::pread(descriptor, bytes, size, at);
-    while (n < 0 && errno == EINTR);
-    return n == static_cast<ssize_t>(size);
+    for (auto* p = static_cast<char*>(bytes); size;) {
+        const ssize_t n = uninterrupted([&] { return ::pread(descriptor, p, size, at); });
+        if (n == 0) errno = 0;
+        if (n <= 0) return false;
+        p += n;
+        at += n;
+        size -= static_cast<std::size_t>(n);
+    }
+    return true;
 }
 
 // A part of a file in memory.
 struct cache_mapping {
-    void* start;
-    std::size_t size;
-    ~cache_mapping() { ::munmap(start, size); }
+    void* start = MAP_FAILED;
+    std::size_t size = 0;
+    ~cache_mapping() {
+        if (start != MAP_FAILED) ::munmap(start, size);
+    }
 };
 
 } // namespace detail
@@ -180,7 +192,7 @@ GRAFT_INLINE image_cache::~image_cache() {
     if (state_ && state_->descriptor >= 0) ::close(state_->descriptor);
 }
 
-GRAFT_INLINE result<std::shared_ptr<image_cache>> image_cache::open(const std::string& folder, std::int64_t most) {
+GRAFT_INLINE result<std::shared_ptr<image_cache>> image_cache::open(const std::string& folder, std::int64_t most) GRAFT_MEMORY_TRY {
     std::shared_ptr<image_cache> cache(new image_cache);
     cache->state_.reset(new state);
     state& s = *cache->state_;
@@ -188,9 +200,10 @@ GRAFT_INLINE result<std::shared_ptr<image_cache>> image_cache::open(const std::s
     s.most = most;
     if (folder.find('\0') != std::string::npos) return fail(errc::file_open, folder, "a path cannot hold a NUL byte");
     if (::mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST) return fail(errc::file_open, folder, std::strerror(errno));
-    s.descriptor = ::open(s.path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
-    const bool write = s.descriptor >= 0 && ::flock(s.descriptor, LOCK_EX | LOCK_NB) == 0;
-    if (s.descriptor < 0) s.descriptor = ::open(s.path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    const auto open_it = [&](int flags) { return detail::uninterrupted([&] { return ::open(s.path.c_str(), flags | O_CLOEXEC | O_NONBLOCK, 0666); }); };
+    s.descriptor = open_it(O_RDWR | O_CREAT);
+    const bool write = s.descriptor >= 0 && detail::uninterrupted([&] { return ::flock(s.descriptor, LOCK_EX | LOCK_NB); }) == 0;
+    if (s.descriptor < 0) s.descriptor = open_it(O_RDONLY);
     struct stat about;
     if (s.descriptor < 0 || ::fstat(s.descriptor, &about) != 0) return fail(errc::file_open, s.path, std::strerror(errno));
     if (!S_ISREG(about.st_mode)) return fail(errc::file_open, s.path, "this is not a regular file");
@@ -202,30 +215,40 @@ GRAFT_INLINE result<std::shared_ptr<image_cache>> image_cache::open(const std::s
             return fail(errc::file_write, s.path, std::strerror(errno));
         size = sizeof head;
     }
-    if (!detail::read_at(s.descriptor, head, sizeof head, 0) || std::memcmp(head, detail::cache_head, sizeof head) != 0)
+    const bool read = detail::read_at(s.descriptor, head, sizeof head, 0);
+    if (!read && errno) return fail(errc::file_open, s.path, std::strerror(errno));
+    if (!read || std::memcmp(head, detail::cache_head, sizeof head) != 0)
         return fail(errc::file_open, s.path,
                     "this is not a cache of pictures, or one of another version; remove it or name another folder");
     s.end = sizeof head;
-    for (state::place place; size - s.end >= static_cast<std::int64_t>(sizeof place.head); s.end += place.head.total()) {
-        if (!detail::read_at(s.descriptor, &place.head, sizeof place.head, s.end) || !place.head.valid() ||
-            place.head.total() > size - s.end)
-            break;
+    for (state::entry place; size - s.end >= static_cast<std::int64_t>(sizeof place.head); s.end += place.head.total()) {
+        const bool got = detail::read_at(s.descriptor, &place.head, sizeof place.head, s.end);
+        // What could not be read just now is not cut off as what is damaged.
+        if (!got && errno) return fail(errc::file_open, s.path, std::strerror(errno));
+        if (!got || !place.head.valid() || place.head.total() > size - s.end) break;
         place.at = s.end;
         place.checked = false;
         s.index[{place.head.first, place.head.second}] = place; // the last one counts: it was put because the others were damaged
     }
-    if (write && s.end < size && ::ftruncate(s.descriptor, s.end) != 0)
+    if (write && s.end < size && detail::uninterrupted([&] { return ::ftruncate(s.descriptor, s.end); }) != 0)
         return fail(errc::file_write, s.path, std::strerror(errno));
     return cache;
 }
+GRAFT_MEMORY_CATCH(folder)
 
 GRAFT_INLINE image image_cache::find(const key& wanted) const {
-    state& s = *state_;
-    state::place place;
+    auto picture = detail::or_out_of_memory<result<image>>("cache", [&] { return result<image>(state_->find(wanted)); });
+    return picture.ok() ? std::move(picture).value() : image();
+}
+GRAFT_INLINE void image_cache::put(const key& name, const image& picture) {
+    (void)detail::or_out_of_memory<status>("cache", [&] { return state_->put(name, picture), status(); });
+}
+GRAFT_INLINE image image_cache::state::find(const key& wanted) {
+    entry place;
     {
-        std::lock_guard<std::mutex> lock(s.index_lock);
-        const auto found = s.index.find(wanted);
-        if (found == s.index.end()) return {};
+        std::lock_guard<std::mutex> lock(index_lock);
+        const auto found = index.find(wanted);
+        if (found == index.end()) return {};
         place = found->second;
     }
     const std::int64_t page = ::sysconf(_SC_PAGESIZE), start = place.at / page * page;
@@ -235,22 +258,21 @@ GRAFT_INLINE image image_cache::find(const key& wanted) const {
 #else
     constexpr int flags = MAP_SHARED;
 #endif
-    void* memory = ::mmap(nullptr, size, PROT_READ, flags, s.descriptor, start);
-    if (memory == MAP_FAILED) return {};
     auto mapping = std::make_shared<detail::cache_mapping>();
-    mapping->start = memory;
+    mapping->start = ::mmap(nullptr, size, PROT_READ, flags, descriptor, start);
     mapping->size = size;
-    const char* pixels = static_cast<const char*>(memory) + (place.at - start) + sizeof place.head;
+    if (mapping->start == MAP_FAILED) return {};
+    const char* pixels = static_cast<const char*>(mapping->start) + (place.at - start) + sizeof place.head;
     const auto bytes = static_cast<std::size_t>(place.head.pixels());
     if (!place.checked) {
         const bool whole = xxh64(pixels, bytes) == place.head.pixels_sum;
-        std::lock_guard<std::mutex> lock(s.index_lock);
-        const auto found = s.index.find(wanted);
-        if (found != s.index.end() && found->second.at == place.at) {
+        std::lock_guard<std::mutex> lock(index_lock);
+        const auto found = index.find(wanted);
+        if (found != index.end() && found->second.at == place.at) {
             if (whole)
                 found->second.checked = true;
             else
-                s.index.erase(found);
+                index.erase(found);
         }
         if (!whole) return {};
     }
@@ -262,9 +284,8 @@ GRAFT_INLINE image image_cache::find(const key& wanted) const {
     return picture;
 }
 
-GRAFT_INLINE void image_cache::put(const key& name, const image& picture) {
-    state& s = *state_;
-    state::place place{};
+GRAFT_INLINE void image_cache::state::put(const key& name, const image& picture) {
+    entry place{};
     place.checked = true;
     place.head.magic = detail::cache_record::magic_number;
     place.head.first = name.first;
@@ -275,33 +296,33 @@ GRAFT_INLINE void image_cache::put(const key& name, const image& picture) {
     place.head.pixels_sum = xxh64(picture.data(), static_cast<std::size_t>(picture.bytes()));
     place.head.head_sum = place.head.sum();
     if (!place.head.valid()) return;
-    std::lock_guard<std::mutex> appending(s.append_lock);
+    std::lock_guard<std::mutex> appending(append_lock);
     {
-        std::lock_guard<std::mutex> lock(s.index_lock);
-        if (!s.trouble.empty() || s.index.count(name)) return;
-        if (place.head.total() > s.most - s.end) {
-            s.trouble = "it has reached its limit of " + std::to_string(s.most) + " bytes";
+        std::lock_guard<std::mutex> lock(index_lock);
+        if (!trouble.empty() || index.count(name)) return;
+        if (place.head.total() > most - end) {
+            trouble = "it has reached its limit of " + std::to_string(most) + " bytes";
             return;
         }
-        place.at = s.end;
+        place.at = end;
     }
     // The head comes last: where there is one, there are its pixels.
     const std::int64_t pixels = place.at + static_cast<std::int64_t>(sizeof place.head), bytes = picture.bytes();
     static constexpr char zeros[128] = {};
-    const bool good = detail::write_at(s.descriptor, picture.data(), bytes, pixels) &&
-                      detail::write_at(s.descriptor, zeros, place.at + place.head.total() - pixels - bytes, pixels + bytes) &&
-                      detail::write_at(s.descriptor, &place.head, sizeof place.head, place.at);
+    const bool good = detail::write_at(descriptor, picture.data(), bytes, pixels) &&
+                      detail::write_at(descriptor, zeros, place.at + place.head.total() - pixels - bytes, pixels + bytes) &&
+                      detail::write_at(descriptor, &place.head, sizeof place.head, place.at);
     const std::string why = good ? "" : std::strerror(errno);
-    if (!good && ::ftruncate(s.descriptor, place.at) != 0) {
+    if (!good && detail::uninterrupted([&] { return ::ftruncate(descriptor, place.at); }) != 0) {
         // The next process to open it cuts it off.
     }
-    std::lock_guard<std::mutex> lock(s.index_lock);
+    std::lock_guard<std::mutex> lock(index_lock);
     if (!good) {
-        s.trouble = s.path + " cannot be written: " + why;
+        trouble = path + " cannot be written: " + why;
         return;
     }
-    s.end += place.head.total();
-    s.index[name] = place;
+    end += place.head.total();
+    index[name] = place;  // without memory for this, what was written is not found until the file is opened anew
 }
 
 #endif

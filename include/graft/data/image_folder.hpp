@@ -17,7 +17,7 @@ public:
     status read(const std::vector<folder_entry>& top) {
         bool divided = false;
         GRAFT_TRY(find_training_part(top, divided));
-        walk_.claim(state_.folder);
+        GRAFT_TRY(walk_.claim(state_.folder));
         if (!divided) {
             GRAFT_TRY(list_part("", top, data_part::training));
         } else {
@@ -61,7 +61,7 @@ private:
         const std::string path = join_path(state_.folder, name);
         std::vector<folder_entry> entries;
         GRAFT_TRY_ASSIGN(entries, list_folder(path, errc::data_open));
-        walk_.claim(path);
+        GRAFT_TRY(walk_.claim(path));
         return list_part(name, entries, part);
     }
     status list_part(const std::string& part_name, const std::vector<folder_entry>& entries, data_part part) {
@@ -97,9 +97,19 @@ private:
         }
         const std::int64_t before = state_.size();
         if (!folder.first) walk_.second_visit(path);
-        if (folder.first)
-            for (const std::string& file : walk_.below(folder.relative))
-                GRAFT_TRY(state_.add_file(file, static_cast<int>(at - state_.classes.begin()), folder.part));
+        std::vector<std::string> files;
+        if (folder.first) {
+            auto found = walk_.below(folder.relative);
+            if (!found.ok() && found.error().code() == errc::memory_oom) return found.take_status();
+            // A class whose folder cannot be read is not one that has no pictures.
+            if (!found.ok()) {
+                state_.refuse(found.error());
+                return {};
+            }
+            files = std::move(found).value();
+        }
+        for (const std::string& file : files)
+            GRAFT_TRY(state_.add_file(file, static_cast<int>(at - state_.classes.begin()), folder.part));
         if (state_.size() != before) return {};
         if (folder.part != data_part::training)
             state_.note(path, errc::data_empty_class, "the folder holds no pictures");

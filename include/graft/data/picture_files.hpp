@@ -23,11 +23,11 @@ result<picture_files> find_pictures(const std::string& folder, const std::string
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#include "../core/descriptor.hpp"
 #include "dataset_state.hpp"
 #include "image_kinds.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 #include <set>
 #include <utility>
@@ -45,11 +45,11 @@ inline bool has_picture_suffix(const std::string& name) {
 }
 // Whether a regular file starts like a picture that can be decoded.
 inline bool starts_like_picture(const std::string& path) {
-    std::FILE* file = std::fopen(path.c_str(), "rb");
-    if (!file) return true; // what cannot be read is reported when it is fetched
+    const descriptor file = descriptor::open(path, descriptor::use::read);
     std::uint8_t p[12] = {};
-    const std::size_t n = std::fread(p, 1, sizeof p, file);
-    std::fclose(file);
+    const std::int64_t got = file.is_open() ? file.read(p, sizeof p) : -1;
+    if (got < 0) return true; // what cannot be read is reported when it is fetched
+    const auto n = static_cast<std::size_t>(got);
     return is_png(p, n) || is_jpeg(p, n) || is_bmp(p, n) || is_pnm(p, n) || (GRAFT_HAS_LIBWEBP && is_webp(p, n));
 }
 
@@ -63,19 +63,23 @@ public:
 
     // Whether a folder was not reached before.
     bool claim(const file_identity& identity) { return identity == file_identity(0, 0) || visited_.insert(identity).second; }
-    void claim(const std::string& path) {
+    // What cannot be looked at is told when it is read. Errors of these three: memory.oom.
+    status claim(const std::string& path) {
         const auto entry = look_at(path, errc::data_open);
         if (entry.ok()) claim(entry.value().identity);
+        return !entry.ok() && entry.error().code() == errc::memory_oom ? status(entry.error()) : status();
     }
 
     // A folder that is passed over without a word.
-    void leave_out(const std::string& path) {
+    status leave_out(const std::string& path) {
         const auto entry = look_at(path, errc::data_open);
         if (entry.ok()) left_out_ = entry.value().identity;
+        return !entry.ok() && entry.error().code() == errc::memory_oom ? status(entry.error()) : status();
     }
 
-    // All pictures under a folder, as deep as they lie: folders by path, files by name within each.
-    std::vector<std::string> below(const std::string& top) {
+    // All pictures under a folder, as deep as they lie: folders by path, files by name within each. Errors: data.open (the folder itself cannot be
+    // read; those below are told and passed over), memory.oom.
+    result<std::vector<std::string>> below(const std::string& top) {
         std::vector<std::pair<std::string, int>> waiting{{top, 0}}; // and how deep
         std::vector<folder_files> found;
         while (!waiting.empty()) {
@@ -88,6 +92,7 @@ public:
             }
             auto listed = list_folder(path, errc::data_open);
             if (!listed.ok()) {
+                if (folder.first == top || listed.error().code() == errc::memory_oom) return listed.take_status();
                 note(path, errc::data_open, listed.error().detail());
                 continue;
             }
@@ -142,7 +147,7 @@ private:
 
 } // namespace detail
 
-GRAFT_INLINE result<picture_files> find_pictures(const std::string& folder, const std::string& leave_out) {
+GRAFT_INLINE result<picture_files> find_pictures(const std::string& folder, const std::string& leave_out) GRAFT_MEMORY_TRY {
     folder_entry top;
     GRAFT_TRY_ASSIGN(top, look_at(folder, errc::image_open));
     if (top.kind != entry_kind::folder) return fail(errc::image_open, folder, "not a folder");
@@ -151,11 +156,14 @@ GRAFT_INLINE result<picture_files> find_pictures(const std::string& folder, cons
     picture_files found;
     detail::picture_walk walk(folder, found.problems);
     walk.claim(top.identity);
-    if (!leave_out.empty()) walk.leave_out(leave_out);
-    for (const std::string& path : walk.below("")) found.paths.push_back(join_path(folder, path));
+    if (!leave_out.empty()) GRAFT_TRY(walk.leave_out(leave_out));
+    auto below = walk.below("");
+    if (!below.ok()) return fail(below.error().code() == errc::memory_oom ? errc::memory_oom : errc::image_open, folder, below.error().detail());
+    for (const std::string& path : *below) found.paths.push_back(join_path(folder, path));
     std::sort(found.paths.begin(), found.paths.end());
     return found;
 }
+GRAFT_MEMORY_CATCH(folder)
 
 GRAFT_END_NAMESPACE
 #endif

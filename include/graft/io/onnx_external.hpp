@@ -32,6 +32,8 @@ private:
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#include "../core/descriptor.hpp"
+
 #include <cerrno>
 #include <cstring>
 #if !defined(_WIN32)
@@ -82,11 +84,11 @@ inline int open_walking(int folder, const std::string& path) {
     for (std::size_t first = 0;;) {
         const std::size_t slash = path.find('/', first);
         if (slash == std::string::npos)
-            return ::openat(from, path.c_str() + first, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+            return uninterrupted([&] { return ::openat(from, path.c_str() + first, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW); });
         const std::string part = path.substr(first, slash - first);
         first = slash + 1;
         if (part.empty() || part == ".") continue;
-        const int next = ::openat(from, part.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECTORY | O_NOFOLLOW);
+        const int next = uninterrupted([&] { return ::openat(from, part.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECTORY | O_NOFOLLOW); });
         if (next < 0) return -1;
         if (at.value >= 0) ::close(at.value);
         from = at.value = next;
@@ -99,7 +101,7 @@ inline int open_beneath(int folder, const std::string& path) {
     std::memset(&how, 0, sizeof how);
     how.flags = static_cast<decltype(how.flags)>(O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
     how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
-    const long opened = ::syscall(SYS_openat2, folder, path.c_str(), &how, sizeof how);
+    const long opened = uninterrupted([&] { return ::syscall(SYS_openat2, folder, path.c_str(), &how, sizeof how); });
     if (opened >= 0) return static_cast<int>(opened);
     // Old kernels do not know the call, and some sandboxes forbid it.
     if (errno != ENOSYS && errno != EPERM && errno != EINVAL && errno != E2BIG) return -1;
@@ -121,14 +123,14 @@ GRAFT_INLINE result<std::shared_ptr<const mapped_file>> open_external(const std:
                 "external data cannot be opened safely on this system: save the model with its data inside");
 #else
     detail::descriptor_guard folder, file;
-    folder.value = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    folder.value = detail::uninterrupted([&] { return ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
     if (folder.value < 0) return fail(errc::file_open, directory, std::strerror(errno));
     file.value = detail::open_beneath(folder.value, path);
     if (file.value < 0) {
         const int reason = errno;
-        if (reason == ENOENT || reason == EACCES || reason == EMFILE || reason == ENFILE || reason == ENOMEM)
-            return fail(errc::file_open, where, std::string("in folder '") + directory + "': " + std::strerror(reason));
-        return fail(errc::external_path, where, "a part of the path is a link, leaves the folder of the model or is no folder");
+        for (const int refused : {ELOOP, EMLINK, EXDEV, ENOTDIR, ENAMETOOLONG, ENXIO, EAGAIN})
+            if (reason == refused) return fail(errc::external_path, where, "a part of the path is a link, leaves the folder of the model or is no folder");
+        return fail(errc::file_open, where, std::string("in folder '") + directory + "': " + std::strerror(reason));
     }
     struct stat info;
     if (::fstat(file.value, &info) != 0) return fail(errc::file_open, where, std::strerror(errno));

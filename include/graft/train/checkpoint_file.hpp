@@ -92,10 +92,10 @@ inline status checkpoint_file::open(const std::string& path) {
         if (descriptor_ >= 0) temporary_ = std::move(candidate);
 #else
         std::string candidate = folder + prefix_ + std::to_string(::getpid()) + "-" + std::to_string(attempt) + ".tmp";
-        descriptor_ = ::open(candidate.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+        descriptor_ = uninterrupted([&] { return ::open(candidate.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600); });
         if (descriptor_ >= 0) {
             temporary_ = std::move(candidate);
-            (void)::flock(descriptor_, LOCK_EX | LOCK_NB); // where a file system knows no locks, files of killed runs stay
+            (void)uninterrupted([&] { return ::flock(descriptor_, LOCK_EX | LOCK_NB); }); // where a file system knows no locks, files of killed runs stay
         }
 #endif
         if (descriptor_ >= 0) return {};
@@ -105,20 +105,7 @@ inline status checkpoint_file::open(const std::string& path) {
 }
 
 inline status checkpoint_file::write(const void* data, std::size_t bytes) {
-    const char* p = static_cast<const char*>(data);
-    while (bytes) {
-        const std::size_t part = bytes < (std::size_t(1) << 30) ? bytes : std::size_t(1) << 30;
-#if defined(_WIN32)
-        const int n = ::_write(descriptor_, p, static_cast<unsigned>(part));
-#else
-        const ssize_t n = ::write(descriptor_, p, part);
-        if (n < 0 && errno == EINTR) continue;
-#endif
-        if (n <= 0) return failed("writing failed");
-        p += n;
-        bytes -= static_cast<std::size_t>(n);
-    }
-    return {};
+    return write_all(descriptor_, data, bytes) ? status() : failed("writing failed");
 }
 
 inline status checkpoint_file::commit(const std::string& previous, bool keep) {
@@ -127,12 +114,7 @@ inline status checkpoint_file::commit(const std::string& previous, bool keep) {
     if (!replace_file(temporary_, path_)) return failed("renaming failed");
     temporary_.clear();
 #if !defined(_WIN32)
-    const int folder = ::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (folder >= 0) {
-        // Some file systems cannot sync a folder and say so: the rename itself is done.
-        (void)::fsync(folder);
-        ::close(folder);
-    }
+    sync_folder(folder_);
 #endif
     return {};
 }
@@ -145,11 +127,11 @@ inline status checkpoint_file::sync_and_close() {
     return closed == 0 ? status() : failed("closing failed");
 #else
     // The lock lives as long as any descriptor of the open file: close tells about late errors, the copy keeps the lock.
-    const int copy = ::fcntl(descriptor_, F_DUPFD_CLOEXEC, 0);
+    const int copy = uninterrupted([&] { return ::fcntl(descriptor_, F_DUPFD_CLOEXEC, 0); });
     if (copy < 0) return failed("duplicating its descriptor failed");
     status bad;
-    if (::fsync(descriptor_) != 0) bad = failed("syncing failed");
-    if (::close(descriptor_) != 0 && bad.ok()) bad = failed("closing failed");
+    if (uninterrupted([&] { return ::fsync(descriptor_); }) != 0) bad = failed("syncing failed");
+    if (!close_file(descriptor_) && bad.ok()) bad = failed("closing failed");
     descriptor_ = copy;
     return bad;
 #endif
@@ -187,9 +169,9 @@ inline void checkpoint_file::remove_stale() {
         if (std::strncmp(name, prefix_.c_str(), prefix_.size()) != 0 || (!link && !ends(name, length, ".tmp"))) continue;
         // The second name of a checkpoint is not locked; its writer's file is.
         const std::string lock_name(name, link ? length - std::strlen(".previous") : length);
-        const int file = ::openat(::dirfd(folder), lock_name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+        const int file = uninterrupted([&] { return ::openat(::dirfd(folder), lock_name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); });
         if (file < 0 && !(link && errno == ENOENT)) continue;
-        if (file < 0 || ::flock(file, LOCK_EX | LOCK_NB) == 0) (void)::unlinkat(::dirfd(folder), name, 0);
+        if (file < 0 || uninterrupted([&] { return ::flock(file, LOCK_EX | LOCK_NB); }) == 0) (void)::unlinkat(::dirfd(folder), name, 0);
         if (file >= 0) ::close(file);
     }
     ::closedir(folder);

@@ -43,12 +43,13 @@ GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
 // Bytes of whole lines up to the step.
-inline std::size_t metrics_to_keep(std::string_view text, std::int64_t step) {
+inline result<std::size_t> metrics_to_keep(std::string_view text, std::int64_t step) {
     std::size_t kept = 0;
     while (kept < text.size()) {
         const std::size_t end = text.find('\n', kept);
         if (end == std::string_view::npos) break;
         auto line = parse_json(text.substr(kept, end - kept), "metrics");
+        if (!line.ok() && line.error().code() == errc::memory_oom) return line.take_status();
         const json* at = line.ok() ? line->find("step") : nullptr;
         if (!at || !at->is_integer || at->integer > step) break;
         kept = end + 1;
@@ -58,15 +59,13 @@ inline std::size_t metrics_to_keep(std::string_view text, std::int64_t step) {
 
 } // namespace detail
 
-GRAFT_INLINE result<metrics_log> metrics_log::open(const std::string& path, std::int64_t keep_step) {
+GRAFT_INLINE result<metrics_log> metrics_log::open(const std::string& path, std::int64_t keep_step) GRAFT_MEMORY_TRY {
     std::shared_ptr<const mapped_file> old;
     std::size_t kept = 0;
     if (keep_step >= 0) {
-        std::FILE* there = std::fopen(path.c_str(), "rb");
-        if (there) {
-            std::fclose(there);
+        if (detail::descriptor::open(path, detail::descriptor::use::read).is_open()) {
             GRAFT_TRY_ASSIGN(old, mapped_file::open(path, std::int64_t(1) << 30, errc::file_open));
-            kept = detail::metrics_to_keep({reinterpret_cast<const char*>(old->data()), old->size()}, keep_step);
+            GRAFT_TRY_ASSIGN(kept, detail::metrics_to_keep({reinterpret_cast<const char*>(old->data()), old->size()}, keep_step));
         } else if (errno != ENOENT)
             return fail(errc::file_open, path, std::strerror(errno));
     }
@@ -78,14 +77,15 @@ GRAFT_INLINE result<metrics_log> metrics_log::open(const std::string& path, std:
         GRAFT_TRY(cut.commit());
     }
     metrics_log log;
-    std::FILE* const file = std::fopen(path.c_str(), "ab");
-    if (!file) return fail(errc::file_write, path, std::strerror(errno));
-    log.file_ = {file, path};
+    detail::descriptor file = detail::descriptor::open(path, detail::descriptor::use::append);
+    if (!file.is_open()) return fail(errc::file_write, path, std::strerror(errno));
+    log.file_.begin(std::move(file), path);
     return log;
 }
+GRAFT_MEMORY_CATCH(path)
 
 GRAFT_INLINE status metrics_log::append(std::int64_t step, std::int64_t epoch, const std::string& split,
-                                        const named_numbers& figures) {
+                                        const named_numbers& figures) GRAFT_MEMORY_TRY {
     json_writer w;
     w.begin_object().key("step").integer(step).key("epoch").integer(epoch).key("split").string(split);
     for (const auto& f : figures) w.key(f.first).number(f.second);
@@ -93,6 +93,7 @@ GRAFT_INLINE status metrics_log::append(std::int64_t step, std::int64_t epoch, c
     const std::string line = w.text() + "\n";
     return file_.write(line.data(), line.size());
 }
+GRAFT_MEMORY_CATCH("metrics_log::append")
 
 GRAFT_END_NAMESPACE
 #endif

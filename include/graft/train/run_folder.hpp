@@ -21,6 +21,7 @@ status check_out(const std::string& folder, bool resume, bool overwrite);
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#include "../core/descriptor.hpp"
 #include "../core/directory.hpp"
 
 #include <cctype>
@@ -53,10 +54,9 @@ inline bool is_run_file(const std::string& name) {
 }
 
 inline bool is_empty_file(const std::string& path) {
-    std::FILE* file = std::fopen(path.c_str(), "rb");
-    const bool empty = file && std::fgetc(file) == EOF && !std::ferror(file);
-    if (file) std::fclose(file);
-    return empty;
+    const descriptor file = descriptor::open(path, descriptor::use::read);
+    char first;
+    return file.is_open() && file.read(&first, 1) == 0;
 }
 
 // "run" -> "run-2", "run-2" -> "run-3": the first beside it where nothing is.
@@ -89,7 +89,7 @@ inline status remove_run(const std::string& folder) {
 
 }  // namespace detail
 
-GRAFT_INLINE result<std::vector<std::string>> run_files(const std::string& folder) {
+GRAFT_INLINE result<std::vector<std::string>> run_files(const std::string& folder) GRAFT_MEMORY_TRY {
     std::vector<std::string> names;
     if (!look_at(folder, errc::file_open).ok()) return names;
     std::vector<folder_entry> entries;
@@ -98,8 +98,9 @@ GRAFT_INLINE result<std::vector<std::string>> run_files(const std::string& folde
         if (e.kind == entry_kind::file && detail::is_run_file(e.name)) names.push_back(e.name);
     return names;
 }
+GRAFT_MEMORY_CATCH(folder)
 
-GRAFT_INLINE status check_out(const std::string& folder, bool resume, bool overwrite) {
+GRAFT_INLINE status check_out(const std::string& folder, bool resume, bool overwrite) GRAFT_MEMORY_TRY {
     if (resume && overwrite) return fail(errc::usage, "--overwrite", "a run is resumed or overwritten, not both");
     std::vector<std::string> names;
     GRAFT_TRY_ASSIGN(names, run_files(folder));
@@ -118,6 +119,7 @@ GRAFT_INLINE status check_out(const std::string& folder, bool resume, bool overw
                 "it holds a run (" + shown + "): " + (checkpoint ? "--resume goes on with it" : "there is no checkpoint to --resume from") + ", --overwrite replaces it, --out " +
                     detail::free_folder_beside(folder) + " begins beside it");
 }
+GRAFT_MEMORY_CATCH(folder)
 
 GRAFT_END_NAMESPACE
 #endif

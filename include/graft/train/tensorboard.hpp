@@ -34,15 +34,13 @@ private:
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#include "../core/descriptor.hpp"
 #include "../core/protobuf.hpp"
 #include "crc32c.hpp"
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
-#if !defined(_WIN32)
-#include <fcntl.h>
-#include <unistd.h>
-#endif
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
@@ -61,35 +59,26 @@ inline wire_writer begin_event(std::vector<std::uint8_t>& out, double wall_time,
 }
 
 // A file that did not exist: whoever logs into the same folder in the same second has one of their own.
-inline std::FILE* make_event_file(const std::string& base, std::string& path) {
+inline descriptor make_event_file(const std::string& base, std::string& path) {
     for (int i = 0; i < 1000; ++i) {
         char number[16] = "";
         if (i) std::snprintf(number, sizeof number, ".%03d", i);
         path = base + number;
-#if defined(_WIN32)
-        if (std::FILE* there = std::fopen(path.c_str(), "rb")) {
-            std::fclose(there);
-            continue;
-        }
-        return std::fopen(path.c_str(), "wb");
-#else
-        const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (descriptor >= 0) return ::fdopen(descriptor, "wb");
-        if (errno != EEXIST) return nullptr;
-#endif
+        descriptor made = descriptor::open(path, descriptor::use::create);
+        if (made.is_open() || errno != EEXIST) return made;
     }
-    return nullptr;
+    return {};
 }
 
 } // namespace detail
 
-GRAFT_INLINE result<event_writer> event_writer::open(const std::string& folder, double wall_time, std::int64_t first_step) {
+GRAFT_INLINE result<event_writer> event_writer::open(const std::string& folder, double wall_time, std::int64_t first_step) GRAFT_MEMORY_TRY {
     event_writer made;
     const std::string seconds = std::to_string(static_cast<std::int64_t>(wall_time));
     std::string path;
-    std::FILE* const file = detail::make_event_file(folder + "/events.out.tfevents." + seconds + ".graft", path);
-    if (!file) return fail(errc::file_write, path, std::strerror(errno));
-    made.file_ = {file, path};
+    detail::descriptor file = detail::make_event_file(folder + "/events.out.tfevents." + seconds + ".graft", path);
+    if (!file.is_open()) return fail(errc::file_write, path, std::strerror(errno));
+    made.file_.begin(std::move(file), path);
     std::vector<std::uint8_t> event;
     detail::begin_event(event, wall_time, 0).text(3, "brain.Event:2");
     GRAFT_TRY(made.record(event));
@@ -103,9 +92,10 @@ GRAFT_INLINE result<event_writer> event_writer::open(const std::string& folder, 
     }
     return made;
 }
+GRAFT_MEMORY_CATCH(folder)
 
 // A TFRecord: length, its CRC, the bytes, their CRC.
-GRAFT_INLINE status event_writer::record(const std::vector<std::uint8_t>& event) {
+GRAFT_INLINE status event_writer::record(const std::vector<std::uint8_t>& event) GRAFT_MEMORY_TRY {
     std::vector<std::uint8_t> out;
     wire_writer w(out);
     const std::uint64_t size = event.size();
@@ -117,8 +107,9 @@ GRAFT_INLINE status event_writer::record(const std::vector<std::uint8_t>& event)
     w.raw(&crc, sizeof crc);
     return file_.write(out.data(), out.size());
 }
+GRAFT_MEMORY_CATCH("event_writer::record")
 
-GRAFT_INLINE status event_writer::scalar(const std::string& name, std::int64_t step, double value, double wall_time) {
+GRAFT_INLINE status event_writer::scalar(const std::string& name, std::int64_t step, double value, double wall_time) GRAFT_MEMORY_TRY {
     std::vector<std::uint8_t> event;
     wire_writer w = detail::begin_event(event, wall_time, step);
     const std::size_t summary = w.begin(5), entry = w.begin(1);
@@ -128,9 +119,10 @@ GRAFT_INLINE status event_writer::scalar(const std::string& name, std::int64_t s
     w.end(summary);
     return record(event);
 }
+GRAFT_MEMORY_CATCH(name)
 
 GRAFT_INLINE status event_writer::picture(const std::string& name, std::int64_t step, const std::string& png, std::int64_t height,
-                                          std::int64_t width, int channels, double wall_time) {
+                                          std::int64_t width, int channels, double wall_time) GRAFT_MEMORY_TRY {
     std::vector<std::uint8_t> event;
     wire_writer w = detail::begin_event(event, wall_time, step);
     const std::size_t summary = w.begin(5), entry = w.begin(1);
@@ -145,6 +137,7 @@ GRAFT_INLINE status event_writer::picture(const std::string& name, std::int64_t 
     w.end(summary);
     return record(event);
 }
+GRAFT_MEMORY_CATCH(name)
 
 GRAFT_END_NAMESPACE
 #endif
