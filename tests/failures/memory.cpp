@@ -4,186 +4,22 @@
 #define DOCTEST_CONFIG_NO_POSIX_SIGNALS  // campaign.hpp says where it was
 #include "../data/made_dataset.hpp"
 #include "../data/pictures.hpp"
-#include "../sanitized.hpp"
-#include "../train/small_steps.hpp"
-#include "campaign.hpp"
+#include "../train/small_runs.hpp"
+#include "allocations.hpp"
 
 #include <graft/classify.hpp>
 #include <graft/data/png_encode.hpp>
 #include <graft/train.hpp>
 
-#include <atomic>
-#include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 #include <new>
-
-#if defined(__GLIBC__)
-#include <execinfo.h>
-#include <malloc.h>
-#endif
-
-// With a C library whose allocator can be called by another name, malloc fails as well: what libjpeg and the C library itself allocate.
-#if defined(__GLIBC__) && !defined(GRAFT_TEST_SANITIZED)
-#define COUNT_MALLOC 1
-extern "C" void* __libc_malloc(std::size_t);
-extern "C" void* __libc_calloc(std::size_t, std::size_t);
-extern "C" void* __libc_realloc(void*, std::size_t);
-extern "C" void* __libc_memalign(std::size_t, std::size_t);
-#else
-#define COUNT_MALLOC 0
-#endif
-
-namespace {
-
-std::atomic<bool> armed{false};
-std::atomic<long> asked{0}, fails_at{0}, traced{0}, live{0};  // live: what operator new has given and operator delete not got back
-std::atomic<bool> for_good{false}, of_libraries{true};  // of_libraries: whether malloc fails as well
-
-// Whether this allocation is one to fail.
-bool fails() noexcept {
-    if (!armed.load(std::memory_order_relaxed)) return false;
-    const long n = ++asked, at = fails_at.load(std::memory_order_relaxed);
-#if defined(__GLIBC__)
-    if (n == at && n == traced.load()) {
-        armed = false;
-        void* places[40];
-        ::backtrace_symbols_fd(places, ::backtrace(places, 40), 2);
-        armed = true;
-    }
-#endif
-    return n == at || (n > at && for_good.load(std::memory_order_relaxed));
-}
-
-void* take(std::size_t bytes, std::size_t alignment) noexcept {
-    if (fails()) return nullptr;
-#if COUNT_MALLOC
-    void* const memory = alignment ? __libc_memalign(alignment, bytes) : __libc_malloc(bytes ? bytes : 1);
-#else
-    void* memory = nullptr;
-    if (!alignment)
-        memory = std::malloc(bytes ? bytes : 1);
-    else if (::posix_memalign(&memory, alignment < sizeof(void*) ? sizeof(void*) : alignment, bytes) != 0)
-        memory = nullptr;
-#endif
-    if (memory) ++live;
-    return memory;
-}
-void* take_or_throw(std::size_t bytes, std::size_t alignment) {
-    void* const memory = take(bytes, alignment);
-    if (!memory) throw std::bad_alloc();
-    return memory;
-}
-void give_back(void* memory) noexcept {
-    if (memory) --live;
-    std::free(memory);
-}
-
-}  // namespace
-
-void* operator new(std::size_t n) { return take_or_throw(n, 0); }
-void* operator new[](std::size_t n) { return take_or_throw(n, 0); }
-void* operator new(std::size_t n, const std::nothrow_t&) noexcept { return take(n, 0); }
-void* operator new[](std::size_t n, const std::nothrow_t&) noexcept { return take(n, 0); }
-void* operator new(std::size_t n, std::align_val_t a) { return take_or_throw(n, static_cast<std::size_t>(a)); }
-void* operator new[](std::size_t n, std::align_val_t a) { return take_or_throw(n, static_cast<std::size_t>(a)); }
-void* operator new(std::size_t n, std::align_val_t a, const std::nothrow_t&) noexcept { return take(n, static_cast<std::size_t>(a)); }
-void* operator new[](std::size_t n, std::align_val_t a, const std::nothrow_t&) noexcept { return take(n, static_cast<std::size_t>(a)); }
-void operator delete(void* p) noexcept { give_back(p); }
-void operator delete[](void* p) noexcept { give_back(p); }
-void operator delete(void* p, std::size_t) noexcept { give_back(p); }
-void operator delete[](void* p, std::size_t) noexcept { give_back(p); }
-void operator delete(void* p, const std::nothrow_t&) noexcept { give_back(p); }
-void operator delete[](void* p, const std::nothrow_t&) noexcept { give_back(p); }
-void operator delete(void* p, std::align_val_t) noexcept { give_back(p); }
-void operator delete[](void* p, std::align_val_t) noexcept { give_back(p); }
-void operator delete(void* p, std::size_t, std::align_val_t) noexcept { give_back(p); }
-void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { give_back(p); }
-void operator delete(void* p, std::align_val_t, const std::nothrow_t&) noexcept { give_back(p); }
-void operator delete[](void* p, std::align_val_t, const std::nothrow_t&) noexcept { give_back(p); }
-
-#if COUNT_MALLOC
-namespace {
-void* failed() noexcept {
-    errno = ENOMEM;
-    return nullptr;
-}
-}  // namespace
-extern "C" void* malloc(std::size_t n) { return of_libraries && fails() ? failed() : __libc_malloc(n); }
-extern "C" void* calloc(std::size_t n, std::size_t size) { return of_libraries && fails() ? failed() : __libc_calloc(n, size); }
-extern "C" void* realloc(void* p, std::size_t n) { return of_libraries && fails() ? failed() : __libc_realloc(p, n); }
-#endif
+#include <optional>
 
 int main(int count, char** arguments) { return run_campaigns(count, arguments); }
 
 namespace {
 
-struct failing_allocation {
-    long n = 0;
-    bool good = false;
-
-    void begin() {
-        asked = 0;
-        fails_at = n;
-        for_good = good;
-        armed = true;
-    }
-    void end() { armed = false; }
-    bool reached() const { return asked >= n; }
-};
-
-// Every allocation of an operation fails in turn. `make` gives the operation anew each time, and all that it took is given back when it goes.
-void campaign(const char* name, const std::function<operation()>& make) {
-    std::string expected;
-    for (int warm = 0; warm < 2; ++warm) {
-        operation o = make();
-        const graft::status first = o.run();
-        REQUIRE_MESSAGE(first.ok(), std::string(name) << ": " << std::string(first.ok() ? "" : first.error().what()));
-        expected = o.bytes();
-    }
-    if (const char* wanted = std::getenv("GRAFT_FAILURES_TRACE")) {
-        const std::string text = wanted;
-        const std::size_t colon = text.rfind(':');
-        if (text.substr(0, colon) != name) return;
-        traced = std::atol(text.c_str() + colon + 1);
-    }
-    const auto named = [](const graft::error& e) { return e.code() == graft::errc::memory_oom && e.where()[0] && e.detail()[0]; };
-    for (const bool good : {false, true}) {
-        campaign_row row;
-        row.name = name;
-        row.how = good ? "for good" : "once";
-        now_at() = {name, good ? "for good" : "once", 0};
-        for (failing_allocation failing{1, good};; ++failing.n) {
-            now_at().n = failing.n;
-            const long before = live;
-            std::string fault;
-            {
-                operation o = make();
-                fault = attempt(o, expected, failing, named, row);
-                if (fault.empty() && failing.reached()) {
-                    const graft::status again = o.run();
-                    if (!again.ok())
-                        fault = std::string("afterwards: ") + again.error().what();
-                    else if (o.bytes() != expected)
-                        fault = "afterwards its bytes are others";
-                }
-            }
-            if (!fault.empty() || live != before) {
-                if (fault.empty()) fault = std::to_string(live - before) + " allocations are not given back";
-                if (row.faults++ == 0) row.fault = "point " + std::to_string(failing.n) + ": " + fault;
-            }
-            if (!failing.reached()) break;
-        }
-        campaign_table().push_back(row);
-        CHECK_MESSAGE(row.faults == 0, std::string(name) << ", " << row.how << ", " << row.faults << " of " << row.points << ": " << row.fault);
-    }
-}
-
-std::string contents(const std::string& path) {
-    std::ifstream in(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
-}
 std::string bytes(const graft::tensor& t) { return {reinterpret_cast<const char*>(t.raw()), t.bytes()}; }
 std::string bytes(const graft::image& p) { return {reinterpret_cast<const char*>(p.data()), static_cast<std::size_t>(p.bytes())}; }
 
@@ -232,10 +68,10 @@ TEST_CASE("Loading a model") {
     const std::string path = folder.path + "/net.onnx", outside = folder.path + "/outside.onnx";
     graft::must(graft::write_onnx_file(small_graph(), path));
     graft::must(graft::write_onnx_file(small_graph(), outside, 16));
-    REQUIRE(contents(outside + ".data").size() > 1000);
-    const std::string file = contents(path);
+    REQUIRE(file(outside + ".data").size() > 1000);
+    const std::string whole = file(path);
     campaign("load", [&] { return making<graft::model>([&] { return graft::load(path); }, answers); });
-    campaign("load from memory", [&] { return making<graft::model>([&] { return graft::load(file.data(), file.size()); }, answers); });
+    campaign("load from memory", [&] { return making<graft::model>([&] { return graft::load(whole.data(), whole.size()); }, answers); });
     campaign("load, weights outside", [&] { return making<graft::model>([&] { return graft::load(outside); }, answers); });
 }
 
@@ -363,9 +199,9 @@ TEST_CASE("Decoding pictures") {
     };
     const made_folder folder;
     for (const auto& kind : kinds) {
-        const std::string file = golden_file(kind.second);
-        if (!graft::decode(file.data(), file.size(), "picture").ok()) continue;  // a build without this decoder
-        const std::string path = folder.put("picture", file);
+        const std::string encoded = golden_file(kind.second);
+        if (!graft::decode(encoded.data(), encoded.size(), "picture").ok()) continue;  // a build without this decoder
+        const std::string path = folder.put("picture", encoded);
         of_libraries = std::string(kind.first) != "decode webp";  // libwebp 1.2.4 reads through a null pointer where its own malloc fails
         campaign(kind.first, [&] { return making<graft::image>([&] { return graft::decode_file(path); }, [](const graft::image& p) { return bytes(p); }); });
     }
@@ -439,7 +275,7 @@ namespace {
 void campaign_of_writing(const char* name, const std::string& path, const std::string& beside, const std::function<graft::status()>& write) {
     const std::string folder = path.substr(0, path.rfind('/'));
     graft::must(write());
-    const std::string whole = contents(path);
+    const std::string whole = file(path);
     campaign(name, [&, path] {
         std::filesystem::remove_all(folder);
         std::filesystem::create_directories(folder);
@@ -447,7 +283,7 @@ void campaign_of_writing(const char* name, const std::string& path, const std::s
         auto tried = std::make_shared<bool>(false);
         return operation{[=, &write]() -> graft::status {
                              if (*tried) {
-                                 const std::string there = contents(path);
+                                 const std::string there = file(path);
                                  if (there != "old" && there != whole) return graft::fail(graft::errc::internal, path, "neither the old file nor the new one");
                                  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
                                      const std::string found = entry.path().string();
@@ -457,7 +293,7 @@ void campaign_of_writing(const char* name, const std::string& path, const std::s
                              *tried = true;
                              return write();
                          },
-                         [=] { return contents(path); }};
+                         [=] { return file(path); }};
     });
 }
 
@@ -485,7 +321,7 @@ TEST_CASE("Writing and reading files") {
     std::filesystem::remove(point);
     graft::must(graft::save_checkpoint(point, kept));
     graft::must(graft::save_checkpoint(point, kept));
-    REQUIRE(contents(graft::previous_checkpoint(point)) == contents(point));
+    REQUIRE(file(graft::previous_checkpoint(point)) == file(point));
     campaign("load safetensors", [&] {
         return making<graft::safetensors>([&] { return graft::read_safetensors_file(weights); }, [](const graft::safetensors& s) { return bytes(s.load(*s.find("first")).value()); });
     });
@@ -502,7 +338,7 @@ TEST_CASE("Writing and reading files") {
                              if (!made.ok()) return made.take_status();
                              return made->close();
                          },
-                         [=] { return contents(log); }};
+                         [=] { return file(log); }};
     });
 }
 
@@ -518,4 +354,29 @@ TEST_CASE("Classifying a picture") {
             return said;
         });
     });
+}
+
+// A whole run: datasets, loaders, steps, scoring, checkpoints, logs, the model.
+TEST_CASE("Training") {
+    const made_folder folder;
+    put_pictures(folder);
+    graft::trainer_options o = small_options(folder.path + "/run");
+    o.epochs = 2;
+    o.overwrite = true;
+    const graft::dataset_splits data = graft::open_splits(folder.path + "/data");
+    const graft::training_network network = small_network("none");
+    campaign(
+        "a run of training",
+        [&] {
+            // What is handed in is copied by the caller, whose memory does not fail.
+            auto copies = std::make_shared<std::vector<graft::training_network>>(2, network);
+            return operation{[&, copies]() -> graft::status {
+                                 graft::training_observer watcher;
+                                 graft::training_network own = std::move(copies->back());
+                                 copies->pop_back();
+                                 return graft::train(std::move(own), data, o, watcher).take_status();
+                             },
+                             [&] { return file(o.out + "/model.onnx"); }};
+        },
+        211);
 }

@@ -101,7 +101,11 @@ template <class F> int in_child(const F& f) {
     const pid_t child = ::fork();
     if (child == 0) {
         ::alarm(60);
-        ::_exit(f());
+        try {
+            ::_exit(f());
+        } catch (...) {
+            ::_exit(99);
+        }
     }
     int ended = 0;
     if (child < 0 || ::waitpid(child, &ended, 0) != child || !WIFEXITED(ended)) return -1;
