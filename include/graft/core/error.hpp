@@ -222,7 +222,7 @@ inline status out_of_memory(const std::string& where) noexcept { return out_of_m
 
 namespace detail {
 // f(), or memory.oom where something in it could not be allocated. `Answer` is what f gives, a status or a result.
-template <class Answer, class F> inline Answer or_out_of_memory(const char* where, const F& f) GRAFT_MEMORY_TRY { return f(); } GRAFT_MEMORY_CATCH(where)
+template <class Answer, class F> inline Answer or_out_of_memory([[maybe_unused]] const char* where, const F& f) GRAFT_MEMORY_TRY { return f(); } GRAFT_MEMORY_CATCH(where)
 } // namespace detail
 
 // Hands a failure on to the caller.

@@ -309,10 +309,11 @@ GRAFT_INLINE void set_apart(graph& g, const op_table& own) {
 
 } // namespace detail
 
-GRAFT_INLINE status verify_graph(graph& g, const op_table* tables, int count, const limits& limit) {
+GRAFT_INLINE status verify_graph(graph& g, const op_table* tables, int count, const limits& limit) GRAFT_MEMORY_TRY {
     detail::verifier v(g, tables, count, limit);
     return v.run(g, 0);
 }
+GRAFT_MEMORY_CATCH("verify_graph")
 
 GRAFT_END_NAMESPACE
 #endif

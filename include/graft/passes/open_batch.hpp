@@ -166,7 +166,7 @@ GRAFT_INLINE bool takes_any_batch(const graph& g, const shape& input, executor& 
     return true;
 }
 
-GRAFT_INLINE result<graph> open_batch(graph g, const shape& input, executor& pool, const limits& limit) {
+GRAFT_INLINE result<graph> open_batch(graph g, const shape& input, executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
     std::vector<value_id> open;
     for (value_id id : g.inputs)
         if (!g.values[static_cast<std::size_t>(id)].constant) open.push_back(id);
@@ -183,6 +183,7 @@ GRAFT_INLINE result<graph> open_batch(graph g, const shape& input, executor& poo
     GRAFT_TRY(detail::check_opened(g, made, input, follower.states(), pool, limit));
     return made;
 }
+GRAFT_MEMORY_CATCH("open_batch")
 
 GRAFT_END_NAMESPACE
 #endif

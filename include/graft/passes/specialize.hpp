@@ -216,7 +216,7 @@ private:
 
 }  // namespace detail
 
-GRAFT_INLINE result<graph> specialize(graph g, const tensor_view* inputs, const evaluation& with) {
+GRAFT_INLINE result<graph> specialize(graph g, const tensor_view* inputs, const evaluation& with) GRAFT_MEMORY_TRY {
     for (const node& n : g.nodes)
         for (value_id id : n.outputs)
             if (id != no_value) detail::forget(g.values[static_cast<std::size_t>(id)]);
@@ -234,8 +234,9 @@ GRAFT_INLINE result<graph> specialize(graph g, const tensor_view* inputs, const 
     prune(g);
     return g;
 }
+GRAFT_MEMORY_CATCH("specialize")
 
-GRAFT_INLINE result<graph> specialize_first_input(graph g, const shape& first, executor& pool, const limits& limit) {
+GRAFT_INLINE result<graph> specialize_first_input(graph g, const shape& first, executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
     std::vector<value_id> open;
     std::vector<tensor_view> views;
     for (value_id id : g.inputs) {
@@ -247,6 +248,7 @@ GRAFT_INLINE result<graph> specialize_first_input(graph g, const shape& first, e
     g.inputs = std::move(open);
     return specialize(std::move(g), views.data(), evaluation{limit, pool, nullptr, 0});
 }
+GRAFT_MEMORY_CATCH("specialize_first_input")
 
 GRAFT_INLINE void prune(graph& g) {
     const auto at = [](std::vector<char>& flags, value_id id) -> char& { return flags[static_cast<std::size_t>(id)]; };

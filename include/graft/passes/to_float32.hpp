@@ -428,11 +428,12 @@ private:
 
 }  // namespace detail
 
-GRAFT_INLINE result<graph> to_float32(graph g, const shape& input, executor& pool, const limits& limit, float32_changes& changes) {
+GRAFT_INLINE result<graph> to_float32(graph g, const shape& input, executor& pool, const limits& limit, float32_changes& changes) GRAFT_MEMORY_TRY {
     graph known;
     GRAFT_TRY_ASSIGN(known, specialize_first_input(g, input, pool, limit));
     return detail::float32_rewriter(std::move(g), known).run(changes);
 }
+GRAFT_MEMORY_CATCH("to_float32")
 
 GRAFT_END_NAMESPACE
 #endif
