@@ -64,6 +64,9 @@ namespace detail {
 // Gives a file the name `to`, in the place of what has that name, if anything: at every moment the name is that of the old file or of the new
 // one. False with errno set where that fails.
 bool replace_file(const std::string& file, const std::string& to);
+// Removes the temporaries of a folder whose names begin so and that nobody writes any more, those of killed processes: writers hold a lock on
+// theirs, which the system takes away with the process.
+void remove_stale_temporaries(const std::string& folder, const std::string& prefix);
 }  // namespace detail
 
 GRAFT_END_NAMESPACE
@@ -77,7 +80,9 @@ GRAFT_END_NAMESPACE
 #if defined(_WIN32)
 #include <io.h>
 #else
+#include <dirent.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -99,6 +104,7 @@ GRAFT_INLINE bool replace_file(const std::string& file, const std::string& to) {
     errno = EACCES;
     return false;
 }
+GRAFT_INLINE void remove_stale_temporaries(const std::string&, const std::string&) {}  // a temporary's name is fixed there, and taken again
 #else
 GRAFT_INLINE bool replace_file(const std::string& file, const std::string& to) { return ::rename(file.c_str(), to.c_str()) == 0; }
 
@@ -106,6 +112,27 @@ GRAFT_INLINE bool replace_file(const std::string& file, const std::string& to) {
 inline void sync_folder(const std::string& folder) {
     const descriptor opened(uninterrupted([&] { return ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));
     if (opened.is_open()) (void)uninterrupted([&] { return ::fsync(opened.value()); });
+}
+GRAFT_INLINE void remove_stale_temporaries(const std::string& path, const std::string& prefix) {
+    DIR* const folder = ::opendir(path.c_str());
+    if (!folder) return;
+    const auto ends = [](const char* name, std::size_t length, const char* end) {
+        const std::size_t n = std::strlen(end);
+        return length >= n && std::memcmp(name + length - n, end, n) == 0;
+    };
+    while (const dirent* entry = ::readdir(folder)) {
+        const char* name = entry->d_name;
+        const std::size_t length = std::strlen(name);
+        const bool link = ends(name, length, ".tmp.previous");
+        if (std::strncmp(name, prefix.c_str(), prefix.size()) != 0 || (!link && !ends(name, length, ".tmp"))) continue;
+        // The second name of a checkpoint is not locked; its writer's file is.
+        const std::string lock_name(name, link ? length - std::strlen(".previous") : length);
+        const int file = uninterrupted([&] { return ::openat(::dirfd(folder), lock_name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); });
+        if (file < 0 && !(link && errno == ENOENT)) continue;
+        if (file < 0 || uninterrupted([&] { return ::flock(file, LOCK_EX | LOCK_NB); }) == 0) (void)::unlinkat(::dirfd(folder), name, 0);
+        if (file >= 0) ::close(file);
+    }
+    ::closedir(folder);
 }
 #endif
 }  // namespace detail
@@ -181,8 +208,8 @@ GRAFT_INLINE GRAFT_COLD status atomic_file::failed(const char* what) {
 }
 
 GRAFT_INLINE atomic_file::~atomic_file() {
-    if (descriptor_ >= 0) ::close(descriptor_);
     if (!temporary_.empty()) ::unlink(temporary_.c_str());
+    if (descriptor_ >= 0) ::close(descriptor_);
 }
 
 GRAFT_INLINE status atomic_file::open(const std::string& path) {
@@ -195,6 +222,7 @@ GRAFT_INLINE status atomic_file::open(const std::string& path) {
         descriptor_ = detail::uninterrupted([&] { return ::open(candidate.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666); });
         if (descriptor_ >= 0) {
             temporary_ = std::move(candidate);
+            (void)detail::uninterrupted([&] { return ::flock(descriptor_, LOCK_EX | LOCK_NB); });  // where a file system knows no locks, files of killed processes stay
             return {};
         }
         if (errno != EEXIST) break;
@@ -208,6 +236,9 @@ GRAFT_INLINE status atomic_file::write(const void* data, std::size_t bytes) {
 
 GRAFT_INLINE status atomic_file::commit() {
     const std::string folder = folder_of(path_);
+    // The lock lives as long as any descriptor of the open file: close tells about late errors, the copy keeps the lock.
+    const detail::descriptor locked(detail::uninterrupted([&] { return ::fcntl(descriptor_, F_DUPFD_CLOEXEC, 0); }));
+    if (!locked.is_open()) return failed("duplicating its descriptor failed");
     if (detail::uninterrupted([&] { return ::fsync(descriptor_); }) != 0) return failed("syncing failed");
     if (!detail::close_file(std::exchange(descriptor_, -1))) return failed("closing failed");
     if (!detail::replace_file(temporary_, path_)) return failed("renaming failed");

@@ -16,7 +16,6 @@
 #include <process.h>
 #include <sys/stat.h>
 #else
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -42,11 +41,10 @@ private:
     status failed(const char* what) const {
         return fail(errc::checkpoint_write, path_, std::string(what) + ": " + std::strerror(errno));
     }
-    void remove_stale();
     status sync_and_close();
     status keep_previous(const std::string& previous);
 
-    std::string path_, folder_, prefix_, temporary_; // prefix_: what the names of temporaries begin with
+    std::string path_, folder_, temporary_;
     int descriptor_ = -1;
 };
 
@@ -83,15 +81,15 @@ inline status checkpoint_file::open(const std::string& path) {
 #endif
     );
     const std::string folder = slash == std::string::npos ? "" : path.substr(0, slash + 1);
-    prefix_ = "." + path.substr(folder.size()) + ".";
-    remove_stale();
+    const std::string prefix = "." + path.substr(folder.size()) + ".";
+    remove_stale_temporaries(folder_, prefix);
     for (int attempt = 0; attempt < 100; ++attempt) {
 #if defined(_WIN32)
-        std::string candidate = folder + prefix_ + std::to_string(::_getpid()) + "-" + std::to_string(attempt) + ".tmp";
+        std::string candidate = folder + prefix + std::to_string(::_getpid()) + "-" + std::to_string(attempt) + ".tmp";
         descriptor_ = ::_open(candidate.c_str(), _O_WRONLY | _O_CREAT | _O_EXCL | _O_BINARY | _O_NOINHERIT, _S_IREAD | _S_IWRITE);
         if (descriptor_ >= 0) temporary_ = std::move(candidate);
 #else
-        std::string candidate = folder + prefix_ + std::to_string(::getpid()) + "-" + std::to_string(attempt) + ".tmp";
+        std::string candidate = folder + prefix + std::to_string(::getpid()) + "-" + std::to_string(attempt) + ".tmp";
         descriptor_ = uninterrupted([&] { return ::open(candidate.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600); });
         if (descriptor_ >= 0) {
             temporary_ = std::move(candidate);
@@ -151,31 +149,6 @@ inline status checkpoint_file::keep_previous(const std::string& previous) {
     }
 #endif
     return replace_file(path_, previous) ? status() : failed("keeping the one before failed");
-}
-
-// Temporaries that nobody writes any more: a killed run's.
-inline void checkpoint_file::remove_stale() {
-#if !defined(_WIN32)
-    DIR* const folder = ::opendir(folder_.c_str());
-    if (!folder) return;
-    const auto ends = [](const char* name, std::size_t length, const char* end) {
-        const std::size_t n = std::strlen(end);
-        return length >= n && std::memcmp(name + length - n, end, n) == 0;
-    };
-    while (const dirent* entry = ::readdir(folder)) {
-        const char* name = entry->d_name;
-        const std::size_t length = std::strlen(name);
-        const bool link = ends(name, length, ".tmp.previous");
-        if (std::strncmp(name, prefix_.c_str(), prefix_.size()) != 0 || (!link && !ends(name, length, ".tmp"))) continue;
-        // The second name of a checkpoint is not locked; its writer's file is.
-        const std::string lock_name(name, link ? length - std::strlen(".previous") : length);
-        const int file = uninterrupted([&] { return ::openat(::dirfd(folder), lock_name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); });
-        if (file < 0 && !(link && errno == ENOENT)) continue;
-        if (file < 0 || uninterrupted([&] { return ::flock(file, LOCK_EX | LOCK_NB); }) == 0) (void)::unlinkat(::dirfd(folder), name, 0);
-        if (file >= 0) ::close(file);
-    }
-    ::closedir(folder);
-#endif
 }
 
 } // namespace detail

@@ -52,6 +52,7 @@ private:
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#include "../core/file.hpp"
 #include "../core/json.hpp"
 #include "../data/png_encode.hpp"
 #include "../io/onnx_write.hpp"
@@ -116,6 +117,8 @@ namespace detail {
 inline status training_files::open(std::int64_t step, double wall_time) {
     if (!wanted()) return {};
     GRAFT_TRY(make_folder(folder_));
+    // Of a run that was killed while it wrote a model: checkpoints look after their own.
+    remove_stale_temporaries(folder_, ".graft-");
     GRAFT_TRY_ASSIGN(log_, metrics_log::open(path("metrics.jsonl"), step));
     GRAFT_TRY_ASSIGN(events_, event_writer::open(folder_, wall_time, step > 0 ? step + 1 : 0));
     return {};
