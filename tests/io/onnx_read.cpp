@@ -143,6 +143,21 @@ TEST_CASE("Tensors have the bytes that their shape and type need, in the field o
           "graph.duplicate");
 }
 
+TEST_CASE("A tensor's fields may come in any order, its numbers packed or one by one") {
+    using t = schema::tensor;
+    const message numbers = message().integer(t::int64_data, 5).integer(t::int64_data, -6), name = message().text(t::name, "w");
+    for (const bool name_first : {true, false}) {
+        message m = dims({2}, 7);
+        for (const message* part : {name_first ? &name : &numbers, name_first ? &numbers : &name}) m.data.insert(m.data.end(), part->data.begin(), part->data.end());
+        const auto g = read(with_tensor(m));
+        REQUIRE_MESSAGE(g.ok(), std::string(g.ok() ? "" : g.error().what()));
+        bool found = false;
+        for (const graft::value& v : g->values)
+            if (v.name == "w") found = v.constant.data<std::int64_t>()[0] == 5 && v.constant.data<std::int64_t>()[1] == -6;
+        CHECK(found);
+    }
+}
+
 TEST_CASE("Types below one byte are unpacked, with their sign, and bools become 0 or 1") {
     using t = schema::tensor;
     auto g = read(with_tensor(tensor("w", dims({3}, 22).text(t::raw_data, std::string("\x8f\x07", 2)))));

@@ -144,7 +144,7 @@ GRAFT_INLINE bool wire_reader::varint(std::uint64_t& value) {
 GRAFT_INLINE bool wire_reader::take() {
     std::uint64_t size = 0;
     switch (type_) {
-    case 0: return varint(number_);
+    case 0: view_ = {}; return varint(number_);
     case 1: size = 8; break;
     case 5: size = 4; break;
     case 2:
