@@ -92,3 +92,84 @@ TEST_CASE("Groups of unknown fields are skipped, to the limit of their nesting")
     CHECK(fault_of({0x0b, 0x13, 0x14, 0x0c}, 1) == "model.too_deep");
     CHECK(fault_of(bytes(1000000, 0x0b)) == "model.too_deep");
 }
+
+TEST_CASE("A field that is longer than what is left is a fault, by one byte or by all, in the file's last part or before") {
+    const auto bytes_left = [](std::size_t claimed, std::size_t there) {
+        bytes data{0x0a, static_cast<std::uint8_t>(claimed)};
+        data.resize(2 + there, 7);
+        return fault_of(data);
+    };
+    for (std::size_t there = 0; there < 100; ++there) {
+        CHECK(bytes_left(there, there) == "");
+        CHECK(bytes_left(there + 1, there) == "model.truncated");
+    }
+    for (const std::size_t there : {0, 1, 3, 7}) {
+        bytes eight{0x09}, four{0x0d};
+        eight.resize(1 + there, 1), four.resize(1 + there, 1);
+        CHECK(fault_of(eight) == "model.truncated");
+        if (there < 4) CHECK(fault_of(four) == "model.truncated");
+    }
+    // Within a part that ends before the file does it is malformed, unless it would go past the file as well.
+    const bytes file{0x0a, 3, 0x0a, 2, 1, 9, 9};
+    graft::wire_source source;
+    source.bytes = {file.data(), file.size()};
+    source.name = "f";
+    graft::wire_reader part(source, {file.data() + 2, 3});
+    CHECK(!part.next());
+    CHECK(graft::text(part.finish().error().code()) == std::string("model.malformed"));
+    for (const std::initializer_list<std::uint8_t> bad : {std::initializer_list<std::uint8_t>{0x0a, 0x80}, {0x80}, {0x00, 1}, {0x80, 0x80, 0x80, 0x80, 0x80, 0x01}, {0x0b, 0x0a, 9, 0x0c}, {0x0b, 0x00}, {0x0b, 0x80}, {0x0b, 0x80, 0x80, 0x80, 0x80, 0x80, 1, 0x0c}, {0x0b}})
+        CHECK(fault_of(bytes(bad)) != "");
+    CHECK(fault_of({0x0b, 0x11, 1, 2, 3, 4, 5, 6, 7, 8, 0x1d, 1, 2, 3, 4, 0x0c}) == "");
+    graft::wire_reader group(source, {file.data(), 0});
+    CHECK(!group.next());
+    CHECK(group.finish().ok());
+}
+
+TEST_CASE("A field that is read as another kind than it is, is a fault") {
+    const bytes all{0x08, 5, 0x15, 0, 0, 0x80, 0x3f, 0x1a, 8, 0, 0, 0x80, 0x3f, 0, 0, 0, 0x40, 0x21, 1, 2, 3, 4, 5, 6, 7, 8};
+    graft::wire_source source;
+    source.bytes = {all.data(), all.size()};
+    source.name = "f";
+    for (int field = 1; field <= 4; ++field)
+        for (int kind = 0; kind < 8; ++kind) {
+            graft::wire_reader r(source, source.bytes);
+            while (r.next() && static_cast<int>(r.field()) != field) {
+            }
+            std::int64_t integer = 0, elements = 0;
+            float real = 0;
+            graft::wire_bytes part;
+            std::string text;
+            std::vector<std::int64_t> integers;
+            std::vector<float> reals;
+            std::vector<graft::wire_bytes> parts;
+            CAPTURE(field);
+            CAPTURE(kind);
+            const bool read = kind == 0   ? r.integer(integer)
+                              : kind == 1 ? r.real(real)
+                              : kind == 2 ? r.bytes(part)
+                              : kind == 3 ? r.text(text)
+                              : kind == 4 ? r.add(parts)
+                              : kind == 5 ? r.add(integers)
+                              : kind == 6 ? r.add(reals)
+                                          : r.count(8, elements);
+            const bool wanted[4][8] = {{true, false, false, false, false, true, false, false},
+                                       {false, true, false, false, false, false, true, false},
+                                       {false, false, true, true, true, true, true, true},
+                                       {false, false, false, false, false, false, false, true}};
+            CHECK(read == wanted[field - 1][kind]);
+            while (r.next()) {
+            }
+            CHECK(r.finish().ok() == read);
+            if (read && kind == 6) CHECK(reals == (field == 2 ? std::vector<float>{1} : std::vector<float>{1, 2}));
+            if (read && kind == 7) CHECK(elements == 1);
+        }
+    // Packed numbers of which the last is cut, or too long.
+    for (const bytes& packed : {bytes{0x0a, 2, 1, 0x80}, bytes{0x0a, 11, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 1}, bytes{0x0a, 5, 1, 2, 3, 4, 5}}) {
+        source.bytes = {packed.data(), packed.size()};
+        graft::wire_reader r(source, source.bytes);
+        REQUIRE(r.next());
+        std::vector<std::int64_t> integers;
+        std::vector<float> reals;
+        CHECK_FALSE((packed[1] == 5 ? r.add(reals) : r.add(integers)));
+    }
+}

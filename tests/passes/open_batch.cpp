@@ -242,3 +242,25 @@ TEST_CASE("A network that says that its batch is open, and holds it all the same
     const graft::graph g = graft::open_batch(m.graph(), {1, 3, 8, 8}, serial);
     CHECK(graft::takes_any_batch(g, {1, 3, 8, 8}, serial));
 }
+
+TEST_CASE("what was opened is tried with three times the samples, whatever the rules said of it") {
+    // A sum over the samples, of which a wrong rule says that it carries them.
+    builder b("net", 1);
+    const value_id x = b.input("x", dtype::float32, {1, 4});
+    b.output(b.apply("ReduceMean", {x}, {integers_attribute("axes", {0}), integer_attribute("keepdims", 1)}), "y");
+    graft::executor serial;
+    const graft::model loaded = graft::load(b.finish().value()).value();
+    graft::graph fixed = loaded.graph(), opened = fixed;
+    const value_id y = fixed.outputs[0];
+    fixed.values[static_cast<std::size_t>(y)].extents = {1, 4};
+    fixed.values[static_cast<std::size_t>(y)].has_shape = true;
+    opened.values[static_cast<std::size_t>(fixed.inputs[0])].extents[0] = -1;
+    std::vector<int> axes(fixed.values.size(), -1);
+    axes[static_cast<std::size_t>(fixed.inputs[0])] = 0;
+    CHECK(graft::detail::check_opened(fixed, opened, {1, 4}, axes, serial, {}).ok());
+    axes[static_cast<std::size_t>(y)] = 0;
+    const graft::status tried = graft::detail::check_opened(fixed, opened, {1, 4}, axes, serial, {});
+    REQUIRE(!tried.ok());
+    CHECK(tried.error().code() == graft::errc::graph_fixed_batch);
+    CHECK(tried.error().detail().find("for three times the samples its shape is [1,4] and not [3,4]") == 0);
+}

@@ -5,6 +5,8 @@
 #include "../core/limits.hpp"
 #include "../graph/graph.hpp"
 
+#include <vector>
+
 GRAFT_BEGIN_NAMESPACE
 
 /// The network for any number of samples along the first axis of its input; its outputs get a row for each. `input` is the shape that its
@@ -19,6 +21,12 @@ result<graph> open_batch(graph g, const shape& input, executor& pool, const limi
 
 /// Whether the network gives as many rows as it is given samples: its outputs for two, by shape inference. `input` as above.
 bool takes_any_batch(const graph& g, const shape& input, executor& pool, const limits& limit = {});
+
+namespace detail {
+// Tries what was opened, whatever the rules said of it: with three times the samples every value has to have three times the extent along its axis
+// in `axes` (below 0: it has none), and the others as they were. Errors: graph.fixed_batch, those of specialize.
+status check_opened(const graph& fixed, const graph& opened, const shape& input, const std::vector<int>& axes, executor& pool, const limits& limit);
+}  // namespace detail
 
 GRAFT_END_NAMESPACE
 
@@ -128,8 +136,7 @@ private:
     status first_;
 };
 
-// With three times the samples every value has to have three times the extent along their axis, and the others as they were.
-inline status check_opened(const graph& fixed, const graph& opened, const shape& input, const std::vector<batch_axis>& states, executor& pool, const limits& limit) {
+GRAFT_INLINE status check_opened(const graph& fixed, const graph& opened, const shape& input, const std::vector<int>& axes, executor& pool, const limits& limit) {
     shape more = input;
     more[0] *= 3;
     graph g;
@@ -137,9 +144,9 @@ inline status check_opened(const graph& fixed, const graph& opened, const shape&
     for (const node& n : g.nodes)
         for (value_id id : n.outputs) {
             const std::size_t i = static_cast<std::size_t>(id);
-            if (id == no_value || i >= states.size() || !g.values[i].has_shape) continue;
+            if (id == no_value || i >= axes.size() || !g.values[i].has_shape) continue;
             shape expected = fixed.values[i].extents;
-            if (!states[i].none()) expected[states[i].axis] *= 3;
+            if (axes[i] >= 0) expected[axes[i]] *= 3;
             if (fixed.values[i].has_shape && g.values[i].extents != expected)
                 return fail(errc::graph_fixed_batch, place(n), "for three times the samples its shape is " + text(g.values[i].extents) + " and not " + text(expected));
         }
@@ -180,7 +187,9 @@ GRAFT_INLINE result<graph> open_batch(graph g, const shape& input, executor& poo
     for (std::size_t i = 0; i < g.nodes.size(); ++i) steps.push_back(std::move(follower.step(i)));
     graph made;
     GRAFT_TRY_ASSIGN(made, detail::batch_rewriter(g, open[0], input[0], follower.states(), steps).run());
-    GRAFT_TRY(detail::check_opened(g, made, input, follower.states(), pool, limit));
+    std::vector<int> axes;
+    for (const detail::batch_axis& state : follower.states()) axes.push_back(state.axis);
+    GRAFT_TRY(detail::check_opened(g, made, input, axes, pool, limit));
     return made;
 }
 GRAFT_MEMORY_CATCH("open_batch")
