@@ -56,6 +56,35 @@ TEST_CASE("A file is replaced as a whole or not at all") {
     CHECK(!nowhere.open(path + std::string(1, '\0') + "b").ok());
 }
 
+TEST_CASE("Temporaries of processes that are gone are removed, those that are being written and all other files are not") {
+    const folder here;
+    const auto put = [&](const std::string& name) {
+        std::FILE* file = std::fopen((here.path + name).c_str(), "wb");
+        REQUIRE(file);
+        std::fclose(file);
+    };
+    const auto there = [&](const std::string& name) { return ::access((here.path + name).c_str(), F_OK) == 0; };
+    put("/.graft-1-0.tmp");
+    put("/.graft-notes");
+    put("/a");
+    {
+        graft::atomic_file alive;
+        REQUIRE(alive.open(here.path + "/a").ok());
+        const std::string its = "/.graft-" + std::to_string(::getpid()) + "-0.tmp";
+        REQUIRE(there(its));
+        graft::detail::remove_stale_temporaries(here.path, ".graft-");
+        CHECK(!there("/.graft-1-0.tmp"));
+        CHECK(there("/.graft-notes"));
+        CHECK(there("/a"));
+        CHECK(there(its));
+        REQUIRE(alive.write("new", 3).ok());
+        REQUIRE(alive.commit().ok());
+    }
+    CHECK(contents(here.path + "/a") == "new");
+    graft::detail::remove_stale_temporaries(here.path + "/nowhere", ".graft-");
+    ::unlink((here.path + "/.graft-notes").c_str());
+}
+
 TEST_CASE("Only regular files of a permitted size are mapped") {
     const folder here;
     const std::string path = here.path + "/a";

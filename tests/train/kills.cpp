@@ -1,5 +1,6 @@
 // Runs of training that are killed by kill -9 at moments drawn at random, often while a checkpoint is being written: each is resumed, and ends
 // with the bytes of one that was left alone. The environment may ask for more (scripts/kills): GRAFT_TEST_KILLS=COUNT, GRAFT_TEST_FIRST=SEED.
+#include "../sanitized.hpp"
 #include "../skipped.hpp"
 #include "small_runs.hpp"
 
@@ -89,7 +90,11 @@ TEST_CASE("Runs that are killed at any moment, again and again, end with the byt
     const std::int64_t steps_an_epoch = counted(last_checkpoint(o.out), "step") / 8;
     REQUIRE(steps_an_epoch == 5);
 
+#if defined(GRAFT_TEST_SANITIZED)
+    const std::uint64_t count = asked("GRAFT_TEST_KILLS", 5);
+#else
     const std::uint64_t count = asked("GRAFT_TEST_KILLS", 20);
+#endif
     const graft::random_stream random(asked("GRAFT_TEST_FIRST", 1));
     std::uint64_t drawn = 0, kills = 0, runs = 0, amid_a_write = 0, halfway = 0;
     while (kills < count) {
