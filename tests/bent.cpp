@@ -70,11 +70,6 @@ message tensor_of(const std::string& name, std::initializer_list<std::int64_t> e
     m.integer(schema::tensor::data_type, type);
     return name.empty() ? m : m.text(schema::tensor::name, name);
 }
-message packed(std::uint32_t field, std::initializer_list<int> values) {
-    message inner, m;
-    inner.raw(values);
-    return m.part(field, inner);
-}
 message opset(const std::string& domain, std::int64_t version) {
     message m;
     if (!domain.empty()) m.text(schema::operator_set::domain, domain);
@@ -403,4 +398,56 @@ TEST_CASE("Data sets with any byte wrong are refused by name, or are read") {
         use(list);
     });
     seen.are({"ok", "data.format", "data.count_mismatch"}, {"data.", "memory.budget"});
+}
+
+TEST_CASE("Compressed streams of any bytes, whose code lengths say anything, are refused by name or are pictures") {
+    verdicts seen;
+    std::string header(13, '\0');
+    header[3] = header[7] = 4, header[8] = 8, header[9] = 2;
+    const auto chunk = [](const std::string& part) { return big_endian(static_cast<std::uint32_t>(part.size() - 4)) + part + big_endian(crc_of(part.data(), part.size())); };
+    std::uint32_t state = 7;
+    for (int round = 0; round < 5000; ++round) {
+        std::string data("\x78\x01", 2);
+        for (int i = 0; i < 60; ++i) data += static_cast<char>((state = state * 1664525u + 1013904223u) >> 24);
+        // The last block, and one of each kind: stored, with fixed and with own codes; of the last, half with few lengths.
+        data[2] = static_cast<char>((data[2] & 0xf8) | 1 | (round % 4 < 2 ? 4 : round % 4 == 2 ? 2 : 0));
+        if (round % 4 == 0) data[2] = static_cast<char>(data[2] & 7), data[3] = static_cast<char>(data[3] & 0xe0);
+        const std::string file = "\x89PNG\r\n\x1a\n" + chunk("IHDR" + header) + chunk("IDAT" + data) + chunk("IEND");
+        const exact copy(file);
+        seen.add(graft::decode(copy.data.get(), copy.size, "p"));
+    }
+    seen.are({"image.malformed", "image.truncated"}, {"image."});
+}
+
+TEST_CASE("Lists and folders of data with other names, columns and records are refused by name, or are read") {
+    const made_folder folder;
+    verdicts seen;
+    for (const char* lines : {"path,split\na,train\n", "label\na\n", "", "path,label\na,1234567890\nb,1\n", "path,label\na,\n", "path,label\n1:/x,a\n", "path,label\n{:/x,a\n", "path,label\n[:/x,a\n", "path,label\n\"a\"\r\n", "path,label,split\na,b,nowhere\n", "path,path\na,b\n"})
+        seen.add(graft::open_dataset(folder.put("list.csv", lines)));
+    for (const char* part : {"val", "valid", "validation", "test", "own_test", "x.train", "train.", "_train"}) {
+        const made_folder own;
+        put_idx(own, part, std::string("\0\1", 2));
+        own.make("images-idx3-ubyte");
+        own.put("labels-idx3-ubyte", "x");
+        own.put("train-pictures-idx3-ubyte", "x");
+        seen.add(graft::open_dataset(own.path));
+        const auto splits = graft::open_splits(own.path);
+        ++seen.counts[splits.ok() ? "ok" : graft::text(splits.error().code())];
+    }
+    for (const char* name : {"train.bin", "test.bin", "data_batch_1.bin", "train.bin.gz", "b.bin"}) {
+        const made_folder own;
+        own.make("test.bin.d");
+        const std::string record = "\1\2" + std::string(3072, 'x');
+        for (const std::string& bytes : {record, record + record, "\xff\2" + record.substr(2), "\1\xff" + record.substr(2), record.substr(1), std::string("x")}) {
+            own.put(name, bytes);
+            seen.add(graft::open_dataset(own.path));
+            seen.add(graft::open_dataset(own.path + "/" + name));
+        }
+        for (const std::string& names : {std::string("a\nb\nc"), std::string(600, '\n'), std::string("a\r\nb\r\n")}) {
+            for (const char* list : {"fine_label_names.txt", "batches.meta.txt"}) own.put(list, names);
+            own.put(name, record);
+            seen.add(graft::open_dataset(own.path));
+        }
+    }
+    seen.are({"ok", "data.format"}, {"data.", "memory.budget", "image."});
 }
