@@ -150,3 +150,16 @@ TEST_CASE("Bodies are verified, sorted with what they capture, and not too deep"
     g.nodes[1].attributes[0].graph->captures[0].outer = out;
     CHECK(verdict(g) == "graph.cycle");
 }
+
+TEST_CASE("What an operator with bodies cannot do without may not be left out") {
+    graft::graph body;
+    body.outputs.push_back(body.add_constant("one", graft::tensor::scalar(1.f)));
+    graft::graph g = relu();
+    graft::node branch;
+    branch.op_type = "If", branch.inputs = {0}, branch.outputs = {g.add_value("out")};
+    branch.attributes = {graft::graph_attribute("then_branch", body), graft::graph_attribute("else_branch", body)};
+    g.nodes.push_back(branch);
+    CHECK(verdict(g) == "");
+    g.nodes.back().inputs[0] = graft::no_value;
+    CHECK(verdict(g) == "op.shape");
+}
