@@ -395,3 +395,24 @@ TEST_CASE("Loss scaling changes no step but those whose gradients overflow, and 
         CHECK(state_of(b) == before);
     }
 }
+
+TEST_CASE("A running statistic that is a weight as well cannot be trained, and the error says what can be done") {
+    graft::builder b("net", 1);
+    const graft::value_id x = b.input("x", graft::dtype::float32, {"N", 4}), shared = b.constant("shared", small_steps::numbered(1, {4}, 0.2, 1));
+    const graft::value_id scale = b.constant("scale", small_steps::numbered(2, {4})), mean = b.constant("mean", small_steps::numbered(3, {4}));
+    const graft::value_id y = b.apply("BatchNormalization", {x, scale, shared, mean, shared});
+    b.output(y, "logits");
+    const graft::graph g = small_steps::loaded(b.finish());
+    for (const bool frozen : {false, true}) {
+        graft::step_options o;
+        o.batch_norm = !frozen;
+        auto step = graft::training_step::make(g, graft::logits_of(g), graft::parameters_of(g), o);
+        REQUIRE(step.ok());
+        graft::pool_executor pool(1);
+        const auto planned = step->prepare({2, 4}, pool);
+        CHECK(planned.ok() == frozen);
+        if (frozen) continue;
+        CHECK(planned.error().code() == graft::errc::op_unsupported);
+        CHECK(planned.error().detail().find("--batch-norm frozen") != std::string::npos);
+    }
+}

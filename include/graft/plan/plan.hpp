@@ -340,7 +340,9 @@ private:
         for (const state_pair& s : g_.states) {
             if (s.output < 0) continue;
             const value_id before = g_.inputs[static_cast<std::size_t>(s.input)], after = g_.outputs[static_cast<std::size_t>(s.output)];
-            if (first[index(after)] < 0 || last[index(before)] > first[index(after)] || at(before).extents != at(after).extents || at(before).type != at(after).type)
+            if (first[index(after)] >= 0 && last[index(before)] > first[index(after)])
+                return fail(errc::op_unsupported, "'" + at(before).name + "'", "the step changes it and something else in the network still reads what it was; a running statistic that is read twice can stay as it is: --batch-norm frozen");
+            if (first[index(after)] < 0 || at(before).extents != at(after).extents || at(before).type != at(after).type)
                 return fail(errc::internal, at(after).name, "this state cannot be changed in place");
         }
         return {};
