@@ -28,11 +28,17 @@ inline epilogue epilogue_of(const node& n) {
     return e;
 }
 
+/// A list attribute; null where it is not there or has no entries, which means the same.
+inline const attribute* list_of(const node& n, const char* name) {
+    const attribute* a = n.find(name);
+    return a && !a->integers.empty() ? a : nullptr;
+}
+
 /// The begins of the pads of a window operator along its last `count` axes, from `pads` or by `auto_pad`.
 /// False where the attribute has another number of entries.
 inline bool window_pads(const node& n, int count, const std::int64_t* input, const std::int64_t* output, const std::int64_t* kernel,
                         const std::int64_t* stride, const std::int64_t* dilation, std::int64_t* begin, std::int64_t* end) {
-    const attribute* pads = n.find("pads");
+    const attribute* pads = list_of(n, "pads");
     const attribute* automatic = n.find("auto_pad");
     for (int i = 0; i < count; ++i) {
         begin[i] = end[i] = 0;
@@ -52,7 +58,7 @@ inline bool window_pads(const node& n, int count, const std::int64_t* input, con
 
 /// Entries of a list attribute, all `otherwise` where it is not there. False where it has another number of them.
 inline bool window_list(const node& n, const char* name, int count, std::int64_t otherwise, std::int64_t* out) {
-    const attribute* a = n.find(name);
+    const attribute* a = list_of(n, name);
     if (a && a->integers.size() != static_cast<std::size_t>(count)) return false;
     for (int i = 0; i < count; ++i) out[i] = a ? a->integers[static_cast<std::size_t>(i)] : otherwise;
     return true;

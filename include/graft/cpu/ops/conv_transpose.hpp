@@ -12,9 +12,9 @@ inline const char* choose_conv_transpose(const kernel_query& q, kernel_choice& c
     if (!q.all_float32() || !q.all_row_major() || x.rank() != 4 || x.elements() == 0 || y.elements() == 0) return "it is not float32 images";
     std::int64_t stride[2], dilation[2], padding[2], begin[2] = {0, 0};
     if (!window_list(q.n, "strides", 2, 1, stride) || !window_list(q.n, "dilations", 2, 1, dilation) || !window_list(q.n, "output_padding", 2, 0, padding)) return "its attributes do not fit";
-    const attribute* pads = q.n.find("pads");
+    const attribute* pads = list_of(q.n, "pads");
     const bool same = q.is("auto_pad", "SAME_UPPER", "NOTSET") || q.is("auto_pad", "SAME_LOWER", "NOTSET");
-    if (same || q.has_attribute("output_shape")) {
+    if (same || list_of(q.n, "output_shape")) {
         // The padding follows from the size of the output (ConvTranspose's own rule).
         for (int i = 0; i < 2; ++i) {
             std::int64_t total = stride[i] * (x[2 + i] - 1) + padding[i] + (w[2 + i] - 1) * dilation[i] + 1 - y[2 + i];

@@ -13,7 +13,7 @@ inline const char* pool_grad_problem_of(const node& n, const shape& x, const sha
     std::int64_t kernel[2], stride[2], dilation[2], begin[2], end[2];
     if (!window_list(n, "kernel_shape", 2, 1, kernel) || !window_list(n, "strides", 2, 1, stride) || !window_list(n, "dilations", 2, 1, dilation))
         return "its attributes do not fit";
-    if (!n.find("kernel_shape")) {
+    if (!list_of(n, "kernel_shape")) {
         if (y[2] != 1 || y[3] != 1) return "its attributes do not fit";
         kernel[0] = x[2], kernel[1] = x[3];
     }
