@@ -23,7 +23,7 @@ import defaults
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 INCLUDE = ROOT / "include/graft"
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "fuzz").glob("*.md")])
 BLOCK = re.compile(r"((?:<!--[^\n]*-->\n)*)^```(\w+)([^\n]*)\n(.*?)^```$", re.M | re.S)
 LINK = re.compile(r"\[[^\]\[]*\]\(([^)\s]+)\)")
 CXX = shlex.split(os.environ.get("CXX", "c++"))

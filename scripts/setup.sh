@@ -1,6 +1,6 @@
 # Sourced by the other scripts: installs what a build needs, builds, and tells how far it is.
 
-# What is missing, as Debian's package names: install_missing program|tests|clang|python|consumers|aarch64|mingw|wasm ...
+# What is missing, as Debian's package names: install_missing program|tests|clang|fuzz|python|consumers|aarch64|mingw|wasm ...
 install_missing() {
     missing= optional=
     command -v c++ >/dev/null || missing="$missing g++"
@@ -18,6 +18,7 @@ install_missing() {
             ;;
         tests) has_header doctest/doctest.h || missing="$missing doctest-dev" ;;
         clang) command -v clang++ >/dev/null || missing="$missing clang" ;;
+        fuzz) has_libfuzzer || missing="$missing clang libclang-rt-dev" ;;
         python) python3 -c 'import ensurepip' 2>/dev/null || missing="$missing python3-venv" ;;
         consumers)
             command -v make >/dev/null || missing="$missing make"
@@ -65,6 +66,8 @@ cannot_install() {
     echo "On Debian or Ubuntu: sudo apt-get install$missing" >&2
     exit 1
 }
+
+has_libfuzzer() { command -v clang++ >/dev/null && [ -e "$(clang++ -print-file-name=libclang_rt.fuzzer-"$(uname -m)".a)" ]; }
 
 has_header() {
     for folder in /usr/include /usr/local/include "/usr/include/$(uname -m)-linux-gnu"; do
