@@ -3,8 +3,10 @@
 
 #include <doctest/doctest.h>
 #include <graft/graph/builder.hpp>
+#include <graft/graph/verify.hpp>
 #include <graft/io/onnx_read.hpp>
 #include <graft/io/onnx_write.hpp>
+#include <graft/ops/ops.hpp>
 
 #include <cstdlib>
 #include <cstring>
@@ -102,6 +104,28 @@ TEST_CASE("Values without names, and names that a body has in common with its su
     CHECK(inner.values[static_cast<std::size_t>(inner.captures[0].inner)].name == "x");
     CHECK(inner.values[static_cast<std::size_t>(inner.outputs[0])].name == "x_1");
     CHECK(!again->values[static_cast<std::size_t>(again->outputs[0])].name.empty());
+}
+
+TEST_CASE("A node whose only output nobody reads is written so that it loads again") {
+    graft::builder b("net");
+    const graft::value_id x = b.input("x", graft::dtype::float32, {2});
+    b.output(b.relu(x), "y");
+    graft::graph g = b.finish();
+    graft::node unread;
+    unread.op_type = "Relu", unread.inputs = {x}, unread.outputs = {graft::no_value};
+    g.nodes.push_back(unread);
+    for (const bool verified : {false, true}) {
+        if (verified) {
+            const graft::ops::table_list all = graft::ops::all_op_tables();
+            REQUIRE(graft::verify_graph(g, all.tables, all.size, {}).ok());
+        }
+        std::vector<std::uint8_t> out;
+        REQUIRE(graft::write_onnx(g, out).ok());
+        const auto again = graft::read_onnx(out.data(), out.size(), "again", "", {}, nullptr);
+        REQUIRE(again.ok());
+        REQUIRE(again->nodes.size() == 2);
+        CHECK(again->nodes[1].outputs.size() == 1);
+    }
 }
 
 #if !defined(_WIN32)
