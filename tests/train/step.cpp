@@ -416,3 +416,16 @@ TEST_CASE("A running statistic that is a weight as well cannot be trained, and t
         CHECK(planned.error().detail().find("--batch-norm frozen") != std::string::npos);
     }
 }
+
+TEST_CASE("A network that asks for a second input is refused, whether it comes before the first or behind it") {
+    for (const bool before : {false, true}) {
+        graft::builder b("net", 1);
+        graft::value_id first = b.input("first", graft::dtype::float32, {"N", 4}), second = b.input("second", graft::dtype::float32, {"N", 4});
+        b.output(b.linear(before ? second : b.add(first, second), 3), "logits");
+        const graft::graph g = small_steps::loaded(b.finish());
+        const auto step = graft::training_step::make(g, graft::logits_of(g), graft::parameters_of(g), {});
+        REQUIRE(!step.ok());
+        CHECK(step.error().code() == graft::errc::input_name);
+        CHECK(step.error().detail().find("second") != std::string::npos);
+    }
+}

@@ -77,9 +77,9 @@ public:
     training_step(training_step&&) noexcept;
     training_step& operator=(training_step&&) noexcept;
 
-    /// `network` is a verified graph whose first input without a default takes the batch; `logits` the value that the loss is taken of,
+    /// `network` is a verified graph whose one input without a default takes the batch; `logits` the value that the loss is taken of,
     /// [N, classes], or with other extents of 1. Of `parameters`, those that learn become state, beginning with the graph's constants. Errors: train.freeze
-    /// (nothing learns), op.unsupported, train.no_gradient.
+    /// (nothing learns), input.name (no such input, or more than one), op.unsupported, train.no_gradient.
     static result<training_step> make(graph network, value_id logits, std::vector<parameter> parameters, const step_options& options);
 
     /// Plans the step for a batch of that shape (else done at its first run), and tells what it needs. Errors: memory.budget and those

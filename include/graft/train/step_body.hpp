@@ -140,8 +140,13 @@ GRAFT_INLINE result<training_step> training_step::make(graph network, value_id l
     self.network = std::move(network);
     self.logits_value = logits;
     self.options = options;
-    for (value_id id : self.network.inputs)
-        if (self.input_value == no_value && !self.network.values[static_cast<std::size_t>(id)].constant) self.input_value = id;
+    for (value_id id : self.network.inputs) {
+        const value& v = self.network.values[static_cast<std::size_t>(id)];
+        if (v.constant) continue;
+        if (self.input_value != no_value)
+            return fail(errc::input_name, self.network.name, "the network asks for more than one input ('" + self.network.values[static_cast<std::size_t>(self.input_value)].name + "', '" + v.name + "'); a step gives it one, the batch");
+        self.input_value = id;
+    }
     if (self.input_value == no_value) return fail(errc::input_name, self.network.name, "the network has no input");
     for (parameter& p : parameters)
         if (p.learns) self.learning.push_back(std::move(p));
