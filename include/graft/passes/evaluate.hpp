@@ -32,6 +32,10 @@ GRAFT_INLINE status evaluate(const node& n, const tensor_view* in, int inputs, s
     made.assign(n.outputs.size(), tensor());
     infer_context infer{{n, in, inputs, out.data(), outputs, with.limit}};
     GRAFT_TRY(n.op->infer(infer));
+    // Kernels look at the output that is wanted: one at least has to be.
+    bool wanted = false;
+    for (value_id id : n.outputs) wanted |= id != no_value;
+    if (!wanted) return {};
     const bool allocates = (n.op->flags & op_flag::allocates) != 0;
     if (infer.deferred && !allocates) return infer.fail(errc::op_value, "its output shapes cannot be known");
     run_context run{{n, in, inputs, out.data(), outputs, with.limit}, with.pool, with.bodies, &made, with.seed, nullptr, with.budget};
