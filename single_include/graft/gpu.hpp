@@ -187,7 +187,7 @@ inline void describe(const struct stat& about, folder_entry& entry) {
 }
 } // namespace detail
 
-GRAFT_INLINE result<folder_entry> look_at(const std::string& path, errc cannot_open) {
+GRAFT_INLINE result<folder_entry> look_at(const std::string& path, errc cannot_open) GRAFT_MEMORY_TRY {
     if (path.find('\0') != std::string::npos) return fail(cannot_open, path, "a path cannot hold a NUL byte");
     struct stat about;
     if (::stat(path.c_str(), &about) != 0) return fail(cannot_open, path, std::strerror(errno));
@@ -196,11 +196,12 @@ GRAFT_INLINE result<folder_entry> look_at(const std::string& path, errc cannot_o
     detail::describe(about, entry);
     return entry;
 }
+GRAFT_MEMORY_CATCH(path)
 
-GRAFT_INLINE result<std::vector<folder_entry>> list_folder(const std::string& path, errc cannot_open, std::size_t most) {
+GRAFT_INLINE result<std::vector<folder_entry>> list_folder(const std::string& path, errc cannot_open, std::size_t most) GRAFT_MEMORY_TRY {
     if (path.find('\0') != std::string::npos) return fail(cannot_open, path, "a path cannot hold a NUL byte");
     DIR* folder = ::opendir(path.c_str());
-    if (!folder) return fail(cannot_open, path, std::strerror(errno));
+    if (!folder) return fail(errno == ENOMEM ? errc::memory_oom : cannot_open, path, std::strerror(errno));
     struct closer {
         DIR* folder;
         ~closer() { ::closedir(folder); }
@@ -233,6 +234,7 @@ GRAFT_INLINE result<std::vector<folder_entry>> list_folder(const std::string& pa
     detail::sort_entries(entries);
     return entries;
 }
+GRAFT_MEMORY_CATCH(path)
 
 #else
 
@@ -247,7 +249,7 @@ inline void describe(const _finddata64i32_t& found, folder_entry& entry) {
 }
 } // namespace detail
 
-GRAFT_INLINE result<folder_entry> look_at(const std::string& path, errc cannot_open) {
+GRAFT_INLINE result<folder_entry> look_at(const std::string& path, errc cannot_open) GRAFT_MEMORY_TRY {
     if (path.find('\0') != std::string::npos) return fail(cannot_open, path, "a path cannot hold a NUL byte");
     if (path.empty()) return fail(cannot_open, path, "the path is empty");
     std::string plain = path;
@@ -269,8 +271,9 @@ GRAFT_INLINE result<folder_entry> look_at(const std::string& path, errc cannot_o
     if (entry.kind == entry_kind::other) entry.kind = entry_kind::folder;
     return entry;
 }
+GRAFT_MEMORY_CATCH(path)
 
-GRAFT_INLINE result<std::vector<folder_entry>> list_folder(const std::string& path, errc cannot_open, std::size_t most) {
+GRAFT_INLINE result<std::vector<folder_entry>> list_folder(const std::string& path, errc cannot_open, std::size_t most) GRAFT_MEMORY_TRY {
     if (path.find('\0') != std::string::npos) return fail(cannot_open, path, "a path cannot hold a NUL byte");
     std::vector<folder_entry> entries;
     _finddata64i32_t found;
@@ -291,6 +294,7 @@ GRAFT_INLINE result<std::vector<folder_entry>> list_folder(const std::string& pa
     detail::sort_entries(entries);
     return entries;
 }
+GRAFT_MEMORY_CATCH(path)
 
 #endif
 
@@ -2458,10 +2462,27 @@ struct library_choices {
     void (*remember)(void* context, const std::string& problem, const std::string& choice) = nullptr;
 };
 
+/// Handles of cuDNN for one device, beside its first: a handle is for one thread at a time, so threads that make plans side by side have
+/// one each. Itself for one thread at a time, in the device's context.
+class cudnn_handles {
+public:
+    explicit cudnn_handles(const api::cudnn_functions& functions) noexcept : functions_(functions) {}
+    ~cudnn_handles();
+    cudnn_handles(const cudnn_handles&) = delete;
+    cudnn_handles& operator=(const cudnn_handles&) = delete;
+    /// Handle `i`, made when it is first asked for, with those before it; null where cuDNN makes no more.
+    void* at(std::size_t i);
+
+private:
+    const api::cudnn_functions& functions_;
+    std::vector<void*> made_;
+};
+
 /// The vendor's libraries of one device; null where a library is not there.
 struct libraries {
     const api::cudnn_functions* cudnn = nullptr;
     void* cudnn_handle = nullptr;
+    cudnn_handles* more_handles = nullptr;  ///< null: plans are made one by one
     void* cudnn_device = nullptr;  ///< cuDNN's descriptor of a device that plans are made for ahead of time; null: the handle's device
     const api::cublaslt_functions* cublaslt = nullptr;
     void* cublaslt_handle = nullptr;
@@ -2478,6 +2499,26 @@ struct library_rows {
 
 }  // namespace gpu
 GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+GRAFT_INLINE cudnn_handles::~cudnn_handles() {
+    for (void* handle : made_) functions_.cudnnDestroy(handle);
+}
+GRAFT_INLINE void* cudnn_handles::at(std::size_t i) {
+    while (made_.size() <= i) {
+        void* handle = nullptr;
+        if (functions_.cudnnCreate(&handle)) return nullptr;
+        made_.push_back(handle);
+    }
+    return made_[i];
+}
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
 #endif
 #ifndef GRAFT_SINGLE_GRAFT_GPU_LOWER_HPP
 #define GRAFT_SINGLE_GRAFT_GPU_LOWER_HPP
@@ -2965,6 +3006,12 @@ struct graph_scalar {
     float value;
 };
 
+/// An engine by its number, and its knobs with their values.
+struct engine_choice {
+    std::int64_t engine = 0;
+    std::vector<std::pair<int, std::int64_t>> knobs;
+};
+
 /// An operation graph in the making. Tensors are known by ids from 1 up; what is computed is float32.
 class cudnn_graph {
 public:
@@ -2990,12 +3037,16 @@ public:
     /// Appends the engine configurations that a mode of api::cudnn::heuristic proposes, the best first.
     status propose(int mode, std::vector<cudnn_descriptor>& configs) const;
     /// An engine configuration from its numbers.
-    status configure(std::int64_t engine, const std::vector<std::pair<int, std::int64_t>>& knobs, cudnn_descriptor& config) const;
+    status configure(const engine_choice& choice, cudnn_descriptor& config) const { return configure_on(graph_, choice, config); }
+    /// The same for a thread with a handle of its own, which the configuration is bound to.
+    status configure(const engine_choice& choice, void* handle, cudnn_descriptor& config) const;
 
 private:
     const cudnn_descriptor* tensor(std::int64_t id) const noexcept;
     status set_tensor(cudnn_descriptor& operation, int name, std::int64_t id);
     status describe_tensor(std::int64_t id, dtype type, const shape& extents, const std::int64_t* strides, int is);
+    status join_operations(void* handle, cudnn_descriptor& graph) const;
+    status configure_on(const cudnn_descriptor& graph, const engine_choice& choice, cudnn_descriptor& config) const;
 
     const libraries* with_;
     std::vector<graph_scalar> scalars_;
@@ -3233,15 +3284,16 @@ GRAFT_INLINE status cudnn_graph::add_reduction(int how, std::int64_t x, std::int
     return {};
 }
 
-GRAFT_INLINE status cudnn_graph::finalize() {
+GRAFT_INLINE status cudnn_graph::finalize() { return join_operations(with_->cudnn_handle, graph_); }
+GRAFT_INLINE status cudnn_graph::join_operations(void* handle, cudnn_descriptor& graph) const {
     namespace attribute = api::cudnn::attribute;
+    namespace type = api::cudnn::attribute_type;
     std::vector<void*> operations;
     for (const cudnn_descriptor& o : operations_) operations.push_back(o.raw());
-    GRAFT_TRY(graph_.create(*with_->cudnn, api::cudnn::operation_graph_descriptor, "an operation graph"));
-    namespace type = api::cudnn::attribute_type;
-    GRAFT_TRY(graph_.set(attribute::operation_graph_operations, type::descriptor, static_cast<std::int64_t>(operations.size()), operations.data()));
-    if (!with_->cudnn_device) GRAFT_TRY(graph_.set(attribute::operation_graph_handle, type::handle, 1, &with_->cudnn_handle));
-    return graph_.finalize();
+    GRAFT_TRY(graph.create(*with_->cudnn, api::cudnn::operation_graph_descriptor, "an operation graph"));
+    GRAFT_TRY(graph.set(attribute::operation_graph_operations, type::descriptor, static_cast<std::int64_t>(operations.size()), operations.data()));
+    if (!with_->cudnn_device) GRAFT_TRY(graph.set(attribute::operation_graph_handle, type::handle, 1, &handle));
+    return graph.finalize();
 }
 
 GRAFT_INLINE status cudnn_graph::propose(int mode, std::vector<cudnn_descriptor>& configs) const {
@@ -3268,21 +3320,26 @@ GRAFT_INLINE status cudnn_graph::propose(int mode, std::vector<cudnn_descriptor>
     return {};
 }
 
-GRAFT_INLINE status cudnn_graph::configure(std::int64_t engine, const std::vector<std::pair<int, std::int64_t>>& knobs, cudnn_descriptor& config) const {
+GRAFT_INLINE status cudnn_graph::configure(const engine_choice& choice, void* handle, cudnn_descriptor& config) const {
+    cudnn_descriptor graph;
+    GRAFT_TRY(join_operations(handle, graph));
+    return configure_on(graph, choice, config);
+}
+GRAFT_INLINE status cudnn_graph::configure_on(const cudnn_descriptor& graph, const engine_choice& choice, cudnn_descriptor& config) const {
     namespace attribute = api::cudnn::attribute;
     namespace type = api::cudnn::attribute_type;
     cudnn_descriptor e;
     GRAFT_TRY(e.create(*with_->cudnn, api::cudnn::engine_descriptor, "an engine"));
-    GRAFT_TRY(e.set_descriptor(attribute::engine_operation_graph, graph_));
-    GRAFT_TRY(e.set_integer(attribute::engine_global_index, engine));
+    GRAFT_TRY(e.set_descriptor(attribute::engine_operation_graph, graph));
+    GRAFT_TRY(e.set_integer(attribute::engine_global_index, choice.engine));
     if (with_->cudnn_device) GRAFT_TRY(e.set(attribute::engine_device, type::descriptor, 1, &with_->cudnn_device));
     GRAFT_TRY(e.finalize());
-    std::vector<cudnn_descriptor> choices(knobs.size());
+    std::vector<cudnn_descriptor> choices(choice.knobs.size());
     std::vector<void*> raw;
-    for (std::size_t i = 0; i < knobs.size(); ++i) {
+    for (std::size_t i = 0; i < choices.size(); ++i) {
         GRAFT_TRY(choices[i].create(*with_->cudnn, api::cudnn::knob_choice_descriptor, "the choice of a knob"));
-        GRAFT_TRY(choices[i].set_enumerator(attribute::knob_choice_type, type::knob_type, knobs[i].first));
-        GRAFT_TRY(choices[i].set_integer(attribute::knob_choice_value, knobs[i].second));
+        GRAFT_TRY(choices[i].set_enumerator(attribute::knob_choice_type, type::knob_type, choice.knobs[i].first));
+        GRAFT_TRY(choices[i].set_integer(attribute::knob_choice_value, choice.knobs[i].second));
         GRAFT_TRY(choices[i].finalize());
         raw.push_back(choices[i].raw());
     }
@@ -3321,11 +3378,13 @@ struct cudnn_plan {
     std::int64_t workspace_bytes = 0;
     bool plain = false;     ///< keeps NaNs strictly, and is slow
     bool compiled = false;  ///< its kernel is compiled when the plan is made, which takes a second or so
+    void* handle = nullptr;  ///< that it was made with, and is run with
     std::string choice;  ///< "<engine> <knob>=<value> ...", which `restore_plan` reads
 };
 
-/// Makes the plan of an engine configuration of a graph; op.unsupported where the engine does not take it, or breaks a limit.
-status make_plan(const libraries& with, const engine_limits& limits, cudnn_descriptor config, cudnn_plan& plan);
+/// Makes the plan of an engine configuration of a graph, with the handle that this is bound to; op.unsupported where the engine does not
+/// take it, or breaks a limit. Nobody else uses the handle meanwhile.
+status make_plan(const libraries& with, void* handle, const engine_limits& limits, cudnn_descriptor config, cudnn_plan& plan);
 /// What is kept of a plan: its choice, or, where its kernel was compiled, the library's own text of the plan, which has the kernel.
 std::string keep_plan(const cudnn_plan& plan);
 /// The plan of a text that was kept.
@@ -3359,7 +3418,7 @@ public:
         namespace attribute = api::cudnn::attribute;
         namespace type = api::cudnn::attribute_type;
         const api::cudnn_functions& f = *call.with.cudnn;
-        if (const int code = f.cudnnSetStream(call.with.cudnn_handle, call.stream)) return cudnn_failure(f, code, "the choice of a stream");
+        if (const int code = f.cudnnSetStream(plan_.handle, call.stream)) return cudnn_failure(f, code, "the choice of a stream");
         constexpr std::size_t most = 8;
         std::int64_t ids[most];
         void* memory[most];
@@ -3383,7 +3442,7 @@ public:
         GRAFT_TRY(pack.set_integers(attribute::variant_pack_unique_ids, static_cast<std::int64_t>(count), ids));
         GRAFT_TRY(pack.set(attribute::variant_pack_workspace, type::void_pointer, 1, &workspace));
         GRAFT_TRY(pack.finalize());
-        if (const int code = f.cudnnBackendExecute(call.with.cudnn_handle, plan_.plan.raw(), pack.raw())) return cudnn_failure(f, code, "the execution of a plan");
+        if (const int code = f.cudnnBackendExecute(plan_.handle, plan_.plan.raw(), pack.raw())) return cudnn_failure(f, code, "the execution of a plan");
         return {};
     }
     const cudnn_plan& plan() const noexcept { return plan_; }
@@ -3413,8 +3472,7 @@ inline status read_engine(const api::cudnn_functions& f, const cudnn_descriptor&
     return {};
 }
 
-// "<engine> <knob>=<value> ..."
-inline status write_choice(const api::cudnn_functions& f, const cudnn_descriptor& config, std::int64_t engine, std::string& choice) {
+inline status read_choice(const api::cudnn_functions& f, const cudnn_descriptor& config, std::int64_t engine, engine_choice& choice) {
     namespace attribute = api::cudnn::attribute;
     namespace type = api::cudnn::attribute_type;
     constexpr std::int64_t most = 64;
@@ -3426,16 +3484,23 @@ inline status write_choice(const api::cudnn_functions& f, const cudnn_descriptor
     }
     std::int64_t count = 0, one = 0;
     GRAFT_TRY(config.get(attribute::engine_config_knob_choices, type::descriptor, most, count, raw.data()));
-    choice = std::to_string(engine);
+    choice = {engine, {}};
     for (std::int64_t i = 0; i < count && i < most; ++i) {
         const cudnn_descriptor& k = knobs[static_cast<std::size_t>(i)];
         int knob = 0;
         std::int64_t value = 0;
         GRAFT_TRY(k.get(attribute::knob_choice_type, type::knob_type, 1, one, &knob));
         GRAFT_TRY(k.get(attribute::knob_choice_value, type::int64, 1, one, &value));
-        choice += " " + std::to_string(knob) + "=" + std::to_string(value);
+        choice.knobs.emplace_back(knob, value);
     }
     return {};
+}
+
+// "<engine> <knob>=<value> ..."
+inline std::string text_of(const engine_choice& choice) {
+    std::string text = std::to_string(choice.engine);
+    for (const auto& knob : choice.knobs) text += " " + std::to_string(knob.first) + "=" + std::to_string(knob.second);
+    return text;
 }
 
 inline const char* broken_limit(const engine_limits& limits, const std::vector<int>& notes) {
@@ -3450,31 +3515,63 @@ inline const char* broken_limit(const engine_limits& limits, const std::vector<i
     return nullptr;
 }
 
+// A plan that a thread is to make, with a handle that no other thread uses.
+struct plan_to_make {
+    cudnn_descriptor config;
+    void* handle;
+    cudnn_plan plan;
+    status done;
+};
+
+// What a thread of its own makes of a configuration: bound to a handle of its own too. False where there is none.
+inline bool hand_over(const libraries& with, const cudnn_graph& graph, std::size_t thread, plan_to_make& p) {
+    if (thread == 0 || with.cudnn_device) return true;  // a plan that is made for a described device has no handle
+    p.handle = with.more_handles ? with.more_handles->at(thread - 1) : nullptr;
+    if (!p.handle) return false;
+    std::int64_t engine = 0;
+    std::vector<int> notes;
+    bool compiles = false;
+    engine_choice choice;
+    p.done = read_engine(*with.cudnn, p.config, engine, notes, compiles);
+    if (p.done.ok()) p.done = read_choice(*with.cudnn, p.config, engine, choice);
+    if (p.done.ok()) p.done = graph.configure(choice, p.handle, p.config);
+    return true;
+}
+
 // One mode's engines: the first that can be used, or as many as are to be measured. The engine that keeps NaNs strictly is the plain
 // one, which the heuristics put first for some graphs though others are far quicker: it comes behind the others. Plans are made side by
-// side, as cuDNN allows: one whose kernel is compiled takes a second of a core, and a residual network's step asks for dozens.
+// side, as cuDNN allows to threads that share no handle: one whose kernel is compiled takes a second of a core, and a residual network's
+// step asks for dozens.
 inline status collect_plans(const libraries& with, const engine_limits& limits, const cudnn_graph& graph, int mode, std::size_t wanted,
                             std::vector<cudnn_plan>& plans) {
     std::vector<cudnn_descriptor> configs;
     GRAFT_TRY(graph.propose(mode, configs));
     std::vector<cudnn_plan> plain;
     status last;
-    for (std::size_t first = 0, count = 0; first < configs.size() && plans.size() < wanted; first += count) {
-        count = std::min(wanted - plans.size(), configs.size() - first);
-        std::vector<cudnn_plan> made(count);
-        std::vector<status> done(count);
+    for (std::size_t first = 0; first < configs.size() && plans.size() < wanted;) {
+        std::vector<plan_to_make> batch;
+        for (const std::size_t most = wanted - plans.size(); batch.size() < most && first < configs.size(); ++first) {
+            plan_to_make next{std::move(configs[first]), with.cudnn_handle, {}, {}};
+            if (!hand_over(with, graph, batch.size(), next)) {
+                configs[first] = std::move(next.config);
+                break;
+            }
+            batch.push_back(std::move(next));
+        }
+        const auto count = static_cast<std::int64_t>(batch.size());
         pool_executor pool(static_cast<int>(count));
-        parallel_for(pool, static_cast<std::int64_t>(count), [&](std::int64_t i) {
-            const auto k = static_cast<std::size_t>(i);
+        parallel_for(pool, count, [&](std::int64_t i) {
+            plan_to_make& p = batch[static_cast<std::size_t>(i)];
+            if (!p.done.ok()) return;
             std::unique_ptr<current_context> now;
             if (with.driver && with.driver_context) now.reset(new current_context(*with.driver, with.driver_context));
-            done[k] = make_plan(with, limits, std::move(configs[first + k]), made[k]);
+            p.done = make_plan(with, p.handle, limits, std::move(p.config), p.plan);
         });
-        for (std::size_t k = 0; k < count; ++k) {
-            if (done[k].ok())
-                (made[k].plain ? plain : plans).push_back(std::move(made[k]));
+        for (plan_to_make& p : batch) {
+            if (p.done.ok())
+                (p.plan.plain ? plain : plans).push_back(std::move(p.plan));
             else
-                last = std::move(done[k]);
+                last = std::move(p.done);
         }
     }
     for (std::size_t i = 0; i < plain.size() && plans.size() < wanted; ++i) plans.push_back(std::move(plain[i]));
@@ -3496,7 +3593,10 @@ inline status read_plan(const api::cudnn_functions& f, const engine_limits& limi
     GRAFT_TRY(read_engine(f, plan.config, engine, notes, plan.compiled));
     if (const char* broken = broken_limit(limits, notes)) return fail(errc::op_unsupported, "cuDNN", broken);
     plan.plain = std::find(notes.begin(), notes.end(), api::cudnn::numerical_note::strict_nan) != notes.end();
-    return write_choice(f, plan.config, engine, plan.choice);
+    engine_choice choice;
+    GRAFT_TRY(read_choice(f, plan.config, engine, choice));
+    plan.choice = text_of(choice);
+    return {};
 }
 
 // What the text of a whole plan begins with.
@@ -3507,6 +3607,7 @@ inline status restore_whole_plan(const libraries& with, const engine_limits& lim
     namespace type = api::cudnn::attribute_type;
     const api::cudnn_functions& f = *with.cudnn;
     std::int64_t count = 0;
+    plan.handle = with.cudnn_handle;
     GRAFT_TRY(plan.plan.create(f, api::cudnn::execution_plan_descriptor, "a kept execution plan"));
     GRAFT_TRY(plan.plan.set(attribute::execution_plan_json, type::text, static_cast<std::int64_t>(json.size()), json.data()));
     if (with.cudnn_device)
@@ -3522,7 +3623,7 @@ inline status restore_whole_plan(const libraries& with, const engine_limits& lim
 
 }  // namespace detail
 
-GRAFT_INLINE status make_plan(const libraries& with, const engine_limits& limits, cudnn_descriptor config, cudnn_plan& plan) {
+GRAFT_INLINE status make_plan(const libraries& with, void* handle, const engine_limits& limits, cudnn_descriptor config, cudnn_plan& plan) {
     namespace attribute = api::cudnn::attribute;
     namespace type = api::cudnn::attribute_type;
     const api::cudnn_functions& f = *with.cudnn;
@@ -3532,6 +3633,7 @@ GRAFT_INLINE status make_plan(const libraries& with, const engine_limits& limits
     GRAFT_TRY(detail::read_engine(f, config, engine, notes, plan.compiled));
     if (const char* broken = detail::broken_limit(limits, notes)) return fail(errc::op_unsupported, "cuDNN", broken);
     plan.config = std::move(config);
+    plan.handle = handle;
     GRAFT_TRY(plan.plan.create(f, api::cudnn::execution_plan_descriptor, "an execution plan"));
     GRAFT_TRY(plan.plan.set_descriptor(attribute::execution_plan_engine_config, plan.config));
     if (with.cudnn_device) GRAFT_TRY(plan.plan.set(attribute::execution_plan_device, type::descriptor, 1, &with.cudnn_device));
@@ -3559,22 +3661,22 @@ GRAFT_INLINE status restore_plan(const libraries& with, const engine_limits& lim
     if (text.compare(0, mark.size(), mark) == 0) return detail::restore_whole_plan(with, limits, text.substr(mark.size()), plan);
     const char* at = text.c_str();
     char* end = nullptr;
-    const std::int64_t engine = std::strtoll(at, &end, 10);
-    bool legal = end != at && engine >= 0;
-    std::vector<std::pair<int, std::int64_t>> knobs;
+    engine_choice choice;
+    choice.engine = std::strtoll(at, &end, 10);
+    bool legal = end != at && choice.engine >= 0;
     while (legal && *end) {
         at = end;
         const long knob = std::strtol(at, &end, 10);
-        legal = *at == ' ' && end != at && *end == '=' && knob >= 0 && knob < 1024 && knobs.size() < 64;
+        legal = *at == ' ' && end != at && *end == '=' && knob >= 0 && knob < 1024 && choice.knobs.size() < 64;
         if (!legal) break;
         at = end + 1;
-        knobs.emplace_back(static_cast<int>(knob), std::strtoll(at, &end, 10));
+        choice.knobs.emplace_back(static_cast<int>(knob), std::strtoll(at, &end, 10));
         legal = end != at;
     }
     if (!legal) return fail(errc::op_unsupported, "cuDNN", "the choice '" + escape(text) + "' is none");
     cudnn_descriptor config;
-    GRAFT_TRY(graph.configure(engine, knobs, config));
-    return make_plan(with, limits, std::move(config), plan);
+    GRAFT_TRY(graph.configure(choice, config));
+    return make_plan(with, with.cudnn_handle, limits, std::move(config), plan);
 }
 
 GRAFT_INLINE result<std::unique_ptr<library_kernel>> choose_cudnn_kernel(const kernel_query& query, const libraries& with, const engine_limits& limits,
@@ -6358,7 +6460,8 @@ GRAFT_INLINE const char* generate_reduction(const reduction& r, program& p) {
     p.workspace_bytes = w.stores_statistics() ? w.statistics_offset(r.statistics.size()) : plan.partial_bytes;
     const kernel_query& q = *r.whole;
     const bool maps_alone = &q == &r.q && !r.stored_mapped.empty() && r.stored_mapped[0] == 0;
-    p.in_place = maps_alone && q.in[0].type == q.out[0].type && q.in[0].extents == q.out[0].extents && q.in_layout[0] == q.out_layout[0];
+    // A lone element is read in front of the loop, by threads that have no result too.
+    p.in_place = maps_alone && total > 1 && q.in[0].type == q.out[0].type && q.in[0].extents == q.out[0].extents && q.in_layout[0] == q.out_layout[0];
     for (int k = 1; k < q.inputs; ++k)
         if (q.has(k) && q.shares_memory(k, 0)) p.in_place = false;
     p.note = std::string(plan.joined.across ? "sums across" : "sums along") + " memory, " + std::to_string(p.launches.size()) + (p.launches.size() == 1 ? " launch" : " launches");
@@ -15052,7 +15155,7 @@ public:
     status run() {
         GRAFT_TRY(take_apart());
         GRAFT_TRY(widen());
-        graft::detail::fuser(g, with_).run();
+        GRAFT_TRY(graft::detail::fuser(g, with_).run());
         mark();
         narrow();
         attention_fuser(g, used_.activations, ask_).run();
@@ -15998,8 +16101,9 @@ struct resident_constant {
 /// A GPU. Contexts and models share it; safe from many threads, one of which enqueues work at a time.
 class cuda_device final : public device, public std::enable_shared_from_this<cuda_device> {
 public:
-    /// Opens the device that the driver numbers `ordinal`. Errors: device.unavailable, usage (an unknown precision).
-    static result<std::shared_ptr<cuda_device>> open(const device_functions& functions, int ordinal, const device_options& options);
+    /// Opens the device that the driver numbers `ordinal`; `warn` as in backend::open. Errors: device.unavailable, usage (an unknown
+    /// precision).
+    static result<std::shared_ptr<cuda_device>> open(const device_functions& functions, int ordinal, const device_options& options, void (*warn)(const char*) = nullptr);
     ~cuda_device();
 
     inline const std::string& name() const noexcept override { return name_; }
@@ -16011,6 +16115,10 @@ public:
     result<const libraries*> handles();
     /// The same where they were made; else null.
     const libraries* open_handles() const noexcept { return handles_made_ ? &handles_ : nullptr; }
+    /// Tells whoever opened the device; not while something is held that the hearer may need.
+    void warn(const std::string& text) const {
+        if (warn_) warn_((name_ + ": " + text).c_str());
+    }
     /// Whoever puts work on a stream holds this: handles are for one thread at a time.
     std::mutex& enqueueing() noexcept { return enqueueing_; }
 
@@ -16037,6 +16145,7 @@ private:
 
     device_functions functions_;
     std::string name_;
+    void (*warn_)(const char*) = nullptr;
     int ordinal_ = 0, device_ = 0;
     device_traits traits_;
     numbers numbers_;
@@ -16045,6 +16154,7 @@ private:
     std::unique_ptr<module_cache> modules_;
     std::map<std::string, std::string> chosen_;  // among a library's kernels, by problem; guarded by enqueueing_
     libraries handles_;
+    std::unique_ptr<cudnn_handles> more_handles_;
     bool handles_made_ = false;
     std::mutex enqueueing_, making_;
     std::vector<std::weak_ptr<const resident_constant>> constants_;
@@ -16054,6 +16164,7 @@ private:
 GRAFT_END_NAMESPACE
 #endif
 
+#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -16072,6 +16183,7 @@ public:
     std::vector<std::shared_ptr<const resident_constant>> held;
     std::vector<std::shared_ptr<void>> modules;  ///< of the steps that have kernels, in their order
     std::int64_t bytes = 0;
+    mutable std::atomic<bool> graphs{true};  ///< whether its runs may become CUDA graphs: until one cannot
 
     inline std::int64_t constant_bytes() const noexcept override { return bytes; }
 };
@@ -16159,7 +16271,8 @@ private:
     std::vector<entry> entries_;
 };
 
-/// One caller's arena and stream. Runs of device steps become CUDA graphs at their second run.
+/// One caller's arena and stream. Runs of device steps become CUDA graphs at their second run, where that can be; else they are launched one
+/// by one, which is said once.
 class cuda_context final : public device_context {
 public:
     static result<std::unique_ptr<device_context>> make(std::shared_ptr<cuda_device> on, std::shared_ptr<const plan> p, cuda_state* state);
@@ -16200,6 +16313,7 @@ private:
     status enqueue_step(std::size_t i);
     status enqueue_copy(std::size_t i, bool up);
     status capture(segment& s);
+    void drop_graph(segment& s);
     device_address address(const slot& s) const;
     device_address argument_of(const argument& a, std::size_t i, device_address workspace) const;
 
@@ -16374,8 +16488,7 @@ GRAFT_INLINE cuda_context::~cuda_context() {
     current_context now(d, on_->context());
     d.cuStreamSynchronize(stream_.get());
     if (ahead_) d.cuStreamSynchronize(ahead_->stream.get());
-    for (const segment& s : segments_)
-        if (s.graph) d.cuGraphExecDestroy(s.graph);
+    for (segment& s : segments_) drop_graph(s);
 }
 
 GRAFT_INLINE status cuda_context::prepare_segments() {
@@ -16453,10 +16566,7 @@ GRAFT_INLINE status cuda_context::prepare_state(const host_addresses& host) {
     }
     // A graph has its addresses in it.
     for (segment& s : segments_)
-        if (moved && s.graph) {
-            on_->driver().cuGraphExecDestroy(s.graph);
-            s.graph = nullptr;
-        }
+        if (moved) drop_graph(s);
     return any ? state_->refresh() : status();
 }
 
@@ -16489,8 +16599,10 @@ GRAFT_INLINE status cuda_context::run_segment(int first, int last, const host_ad
     }
     if (ahead) GRAFT_TRY(take_staged());
     if (status launched = launch_segment(*found); !launched.ok()) {
-        d.cuStreamSynchronize(stream_.get());  // what was put on it reads memory that the next run writes
-        return launched;
+        // What was put on the stream reads memory that the next run writes. And where a kernel has cost the device, a library that is called
+        // after it says only that it failed.
+        const int ended = d.cuStreamSynchronize(stream_.get());
+        return is_lost(ended) ? driver_status(d, ended, on_->name(), "running the network") : std::move(launched);
     }
     status brought;
     if (ahead && ahead_->next) {
@@ -16510,17 +16622,26 @@ GRAFT_INLINE status cuda_context::run_segment(int first, int last, const host_ad
 }
 
 GRAFT_INLINE status cuda_context::launch_segment(segment& s) {
-    std::lock_guard<std::mutex> guard(on_->enqueueing());
-    // The first run lets libraries load what they need, which they may not do while a graph is made.
-    if (s.ran && !s.graph) GRAFT_TRY(capture(s));
-    if (faults_.bytes() && unclean_) GRAFT_GPU_TRY(on_->driver(), cuMemsetD8Async(faults_.address(), 0, static_cast<std::size_t>(faults_.bytes()), stream_.get()), on_->name(), "clearing what kernels report");
-    unclean_ = true;
-    if (s.graph)
-        GRAFT_GPU_TRY(on_->driver(), cuGraphLaunch(s.graph, stream_.get()), on_->name(), "launching a graph");
-    else
-        GRAFT_TRY(enqueue(s));
-    s.ran = true;
+    const api::driver_functions& d = on_->driver();
+    status refused;
+    {
+        std::lock_guard<std::mutex> guard(on_->enqueueing());
+        // The first run lets libraries load what they need, which they may not do while a graph is made.
+        if (s.ran && !s.graph && loaded_->graphs) refused = capture(s);
+        if (faults_.bytes() && unclean_) GRAFT_GPU_TRY(d, cuMemsetD8Async(faults_.address(), 0, static_cast<std::size_t>(faults_.bytes()), stream_.get()), on_->name(), "clearing what kernels report");
+        unclean_ = true;
+        if (s.graph) refused = driver_status(d, d.cuGraphLaunch(s.graph, stream_.get()), on_->name(), "launching a graph");
+        if (!refused.ok()) drop_graph(s);
+        if (!refused.ok() && refused.error().code() == errc::device_lost) return refused;
+        if (!s.graph) GRAFT_TRY(enqueue(s));
+        s.ran = true;
+    }
+    if (!refused.ok() && loaded_->graphs.exchange(false)) on_->warn("kernels are launched one by one, which takes longer, as there is no CUDA graph of them: " + refused.error().detail());
     return {};
+}
+GRAFT_INLINE void cuda_context::drop_graph(segment& s) {
+    if (s.graph) on_->driver().cuGraphExecDestroy(s.graph);
+    s.graph = nullptr;
 }
 
 // Whether nothing that runs before the Upload uses the memory that it writes, so that it may be written before all of them run.
@@ -16555,8 +16676,7 @@ GRAFT_INLINE status cuda_context::stage(std::int64_t input, const void* address)
             GRAFT_TRY_ASSIGN(made->memory, on_->pool().take(detail::copied_bytes(plan_->steps[i]), purpose::activations));
             ahead_ = std::move(made);
             // A graph that was made has the copy in it.
-            if (s.graph) d.cuGraphExecDestroy(s.graph);
-            s.graph = nullptr;
+            drop_graph(s);
         }
         told_ = true;
     }
@@ -16597,7 +16717,9 @@ GRAFT_INLINE status cuda_context::capture(segment& s) {
     void* graph = nullptr;
     const int ended = d.cuStreamEndCapture(stream_.get(), &graph);
     status made = enqueued.ok() ? driver_status(d, ended, on_->name(), "ending a graph") : std::move(enqueued);
-    if (made.ok()) made = driver_status(d, d.cuGraphInstantiateWithFlags(&s.graph, graph, 0), on_->name(), "making a graph");
+    void* whole = nullptr;
+    if (made.ok()) made = driver_status(d, d.cuGraphInstantiateWithFlags(&whole, graph, 0), on_->name(), "making a graph");
+    if (made.ok()) s.graph = whole;
     if (graph) d.cuGraphDestroy(graph);
     return made;
 }
@@ -17112,9 +17234,10 @@ GRAFT_INLINE status cuda_device::describe() {
     return {};
 }
 
-GRAFT_INLINE result<std::shared_ptr<cuda_device>> cuda_device::open(const device_functions& functions, int ordinal, const device_options& options) {
+GRAFT_INLINE result<std::shared_ptr<cuda_device>> cuda_device::open(const device_functions& functions, int ordinal, const device_options& options, void (*warn)(const char*)) {
     std::shared_ptr<cuda_device> made(new cuda_device());
     made->functions_ = functions;
+    made->warn_ = warn;
     made->ordinal_ = ordinal;
     made->name_ = "cuda:" + std::to_string(ordinal);
     const api::driver_functions& d = made->driver();
@@ -17130,6 +17253,7 @@ GRAFT_INLINE cuda_device::~cuda_device() {
     if (!context_) return;
     {
         current_context now(driver(), context_);
+        more_handles_.reset();
         if (handles_.cudnn_handle) functions_.cudnn->cudnnDestroy(handles_.cudnn_handle);
         if (handles_.cublaslt_handle) functions_.cublaslt->cublasLtDestroy(handles_.cublaslt_handle);
         modules_.reset();
@@ -17149,6 +17273,8 @@ GRAFT_INLINE result<const libraries*> cuda_device::handles() {
         const int result = functions_.cudnn->cudnnCreate(&handles_.cudnn_handle);
         if (result) return fail(errc::device_unavailable, name_, std::string("cuDNN cannot be started: ") + functions_.cudnn->cudnnGetErrorString(result));
         handles_.cudnn = functions_.cudnn;
+        more_handles_.reset(new cudnn_handles(*functions_.cudnn));
+        handles_.more_handles = more_handles_.get();
     }
     if (functions_.cublaslt && !handles_.cublaslt_handle) {
         const int result = functions_.cublaslt->cublasLtCreate(&handles_.cublaslt_handle);
@@ -17204,7 +17330,11 @@ GRAFT_INLINE result<std::unique_ptr<library_kernel>> cuda_device::library_kernel
     GRAFT_TRY_ASSIGN(with, handles());
     current_context now(driver(), context_);
     std::lock_guard<std::mutex> guard(enqueueing_);
-    return row->make(q, *with);
+    auto made = row->make(q, *with);
+    // Where a kernel that was measured has cost the device, the library says only that all of them failed.
+    if (!made.ok() && made.error().code() == errc::device_unavailable)
+        if (const int ended = driver().cuCtxSynchronize(); is_lost(ended)) return driver_status(driver(), ended, name_, "measuring kernels");
+    return made;
 }
 
 GRAFT_INLINE bool cuda_device::own_makes(void* self, const node& n, const graph& g) {
@@ -17371,7 +17501,7 @@ GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 
 /// Opens a device by its name. Errors: device.unavailable, usage.
-inline result<std::shared_ptr<device>> open_by_name(const std::string& name, const device_options& options) {
+inline result<std::shared_ptr<device>> open_by_name(const std::string& name, const device_options& options, void (*warn)(const char*)) {
     GRAFT_TRY(available());
     int ordinal = 0, count = 0;
     if (name != "cuda") {
@@ -17390,7 +17520,7 @@ inline result<std::shared_ptr<device>> open_by_name(const std::string& name, con
     if (load_cudnn()) functions.cudnn = &load_cudnn().functions;
     if (load_cublaslt()) functions.cublaslt = &load_cublaslt().functions;
     std::shared_ptr<device> opened;
-    GRAFT_TRY_ASSIGN(opened, cuda_device::open(functions, ordinal, options));
+    GRAFT_TRY_ASSIGN(opened, cuda_device::open(functions, ordinal, options, warn));
     return opened;
 }
 

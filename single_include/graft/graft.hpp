@@ -119,7 +119,7 @@
 //   GRAFT_ISA_LIST(X)      X(id, width, here) for each instruction set
 //
 // The headers' own, which may change: GRAFT_ABI..., GRAFT_ARCH_..., GRAFT_BEGIN_..., GRAFT_END_..., GRAFT_TARGET_..., GRAFT_SINGLE_...,
-// GRAFT_CONCAT, GRAFT_CONCAT_TEXT, GRAFT_COLD, GRAFT_FORCE_INLINE, GRAFT_HAS_BODIES, GRAFT_HAS_KERNELS, GRAFT_INLINE, GRAFT_NOINLINE, GRAFT_PRAGMA,
+// GRAFT_CONCAT, GRAFT_CONCAT_TEXT, GRAFT_COLD, GRAFT_FORCE_INLINE, GRAFT_HAS_BODIES, GRAFT_HAS_KERNELS, GRAFT_INLINE, GRAFT_MEMORY_..., GRAFT_NOINLINE, GRAFT_PRAGMA,
 // GRAFT_PREFETCH, GRAFT_STB_IMAGE, GRAFT_UNROLL, GRAFT_VECTOR, GRAFT_GPU_MEMBER, GRAFT_GPU_TRY, GRAFT_CUBLASLT_FUNCTIONS,
 // GRAFT_CUDNN_FUNCTIONS, GRAFT_DRIVER_FUNCTIONS, GRAFT_NCCL_FUNCTIONS, GRAFT_NVML_FUNCTIONS, GRAFT_NVRTC_FUNCTIONS. No other macro is
 // left behind, and those that a program has defined do not disturb the headers of include/graft itself (graft.hpp, train.hpp,
@@ -325,19 +325,37 @@ enum class errc : unsigned char {
 /// The stable name of a code, for programs and logs. Static storage.
 const char* text(errc code) noexcept;
 
-/// What went wrong: a code, the place (file, node or argument), and a sentence with shapes and the fix.
+class error;
+namespace detail {
+// The error that needs no memory to be made: where none is left for a better one.
+const error& no_memory() noexcept;
+struct error_release {
+    void operator()(const error* e) const noexcept;
+};
+} // namespace detail
+
+/// What went wrong: a code, the place (file, node or argument), and a sentence with shapes and the fix. Copies share their text, so that
+/// copying and throwing it allocates nothing.
 class error : public std::exception {
 public:
     error(errc code, std::string where, std::string detail);
-    errc code() const noexcept { return code_; }
-    const std::string& where() const noexcept { return where_; }
-    const std::string& detail() const noexcept { return detail_; }
+    error(const error&) noexcept = default;
+    error& operator=(const error&) noexcept = default;
+    errc code() const noexcept { return said_->code; }
+    const std::string& where() const noexcept { return said_->where; }
+    const std::string& detail() const noexcept { return said_->detail; }
     /// "<code>: <where>: <detail>", owned by the error; control characters of file-given names are escaped.
-    const char* what() const noexcept override { return what_.c_str(); }
+    const char* what() const noexcept override { return said_->what ? said_->what : said_->whole.c_str(); }
 
 private:
-    errc code_;
-    std::string where_, detail_, what_;
+    struct text {
+        errc code;
+        std::string where, detail, whole;
+        const char* what;  // in place of `whole`; null where that is there
+    };
+    friend const error& detail::no_memory() noexcept;
+    explicit error(std::shared_ptr<const text> said) noexcept : said_(std::move(said)) {}
+    std::shared_ptr<const text> said_;
 };
 
 /// Success, or one error on the heap: a single pointer, cheap to pass up.
@@ -349,10 +367,16 @@ public:
     explicit operator bool() const noexcept { return ok(); }
     /// The error; only to be asked for when there is one.
     const class error& error() const& noexcept { return *error_; }
-    class error error() && { return std::move(*error_); }
+    class error error() && { return *error_; }
+    /// memory.oom that takes no memory itself, for where there is none.
+    static status no_memory() noexcept {
+        status s;
+        s.error_.reset(&detail::no_memory());
+        return s;
+    }
 
 private:
-    std::unique_ptr<class error> error_;
+    std::unique_ptr<const class error, detail::error_release> error_;
 };
 
 /// Builds a failed status. Cold, so that checks cost their caller a compare and a jump.
@@ -406,19 +430,25 @@ inline void must(status s) {
 std::string escape(const std::string& text);
 
 namespace detail {
-// f(), or memory.oom where something in it could not be allocated. `Answer` is what f gives, a status or a result.
-template <class Answer, class F> inline Answer or_out_of_memory(const char* where, const F& f) {
+// memory.oom for a std::bad_alloc that was caught: throws none itself. The name of a function or a path says where it was.
+status out_of_memory(const char* where) noexcept;
+inline status out_of_memory(const std::string& where) noexcept { return out_of_memory(where.c_str()); }
+} // namespace detail
+
+// Stand around the body of a function that returns a status or a result: want of memory in it is memory.oom. Every public function that does so
+// and allocates has them, so that nothing escapes.
 #ifdef GRAFT_NO_EXCEPTIONS
-    (void)where;
-    return f();
+#define GRAFT_MEMORY_TRY
+#define GRAFT_MEMORY_CATCH(where)
 #else
-    try {
-        return f();
-    } catch (const std::bad_alloc&) {
-        return fail(errc::memory_oom, where, "the system has not enough memory for this");
-    }
+#define GRAFT_MEMORY_TRY try
+#define GRAFT_MEMORY_CATCH(where) \
+    catch (const std::bad_alloc&) { return detail::out_of_memory(where); }
 #endif
-}
+
+namespace detail {
+// f(), or memory.oom where something in it could not be allocated. `Answer` is what f gives, a status or a result.
+template <class Answer, class F> inline Answer or_out_of_memory([[maybe_unused]] const char* where, const F& f) GRAFT_MEMORY_TRY { return f(); } GRAFT_MEMORY_CATCH(where)
 } // namespace detail
 
 // Hands a failure on to the caller.
@@ -464,11 +494,39 @@ GRAFT_INLINE std::string escape(const std::string& raw) {
     return out;
 }
 
-GRAFT_INLINE error::error(errc code, std::string where, std::string detail)
-    : code_(code), where_(std::move(where)), detail_(std::move(detail)) {
-    what_ = std::string(text(code)) + ": " + escape(where_) + ": " + detail_;
-    for (char& c : what_)
+GRAFT_INLINE error::error(errc code, std::string where, std::string detail) {
+    const auto said = std::make_shared<text>(text{code, std::move(where), std::move(detail), {}, nullptr});
+    said->whole = std::string(graft::text(code)) + ": " + escape(said->where) + ": " + said->detail;
+    for (char& c : said->whole)
         if (static_cast<unsigned char>(c) < 32) c = ' ';
+    said_ = said;
+}
+
+GRAFT_INLINE const error& detail::no_memory() noexcept {
+    // Texts that a string holds in itself, in memory that is never given back: a thread may still ask when static objects go.
+    alignas(error::text) static unsigned char text_memory[sizeof(error::text)];
+    alignas(error) static unsigned char error_memory[sizeof(error)];
+    static const error* const only = [] {
+        const auto* said = ::new (static_cast<void*>(text_memory)) error::text{errc::memory_oom, "graft", "no memory left", {}, "memory.oom: graft: no memory left"};
+        return ::new (static_cast<void*>(error_memory)) error(std::shared_ptr<const error::text>(std::shared_ptr<void>(), said));
+    }();
+    return *only;
+}
+
+GRAFT_INLINE void detail::error_release::operator()(const error* e) const noexcept {
+    if (e != &no_memory()) delete e;
+}
+
+GRAFT_INLINE GRAFT_COLD status detail::out_of_memory(const char* where) noexcept {
+#ifndef GRAFT_NO_EXCEPTIONS
+    try {
+        return fail(errc::memory_oom, where, "the system has not enough memory for this");
+    } catch (const std::bad_alloc&) {
+    }
+#else
+    (void)where;
+#endif
+    return status::no_memory();
 }
 
 GRAFT_INLINE GRAFT_COLD status fail(errc code, std::string where, std::string detail) {
@@ -639,7 +697,7 @@ inline void free_aligned(const void* p) {
 }
 }  // namespace detail
 
-GRAFT_INLINE result<buffer> buffer::allocate(std::size_t bytes, const std::shared_ptr<memory_budget>& budget) {
+GRAFT_INLINE result<buffer> buffer::allocate(std::size_t bytes, const std::shared_ptr<memory_budget>& budget) GRAFT_MEMORY_TRY {
     memory_charge charge;
     if (bytes < SIZE_MAX / 2 && !charge.take(budget, static_cast<std::int64_t>(bytes)))
         return fail(errc::memory_budget, "buffer", std::to_string(bytes) + " bytes more are over the limit of " + std::to_string(budget->limit()) + " (limits::memory_bytes)");
@@ -661,6 +719,7 @@ GRAFT_INLINE result<buffer> buffer::allocate(std::size_t bytes, const std::share
     b.allocated_ = true;
     return b;
 }
+GRAFT_MEMORY_CATCH("buffer::allocate")
 GRAFT_END_NAMESPACE
 #endif
 // ---- graft/core/limits.hpp
@@ -738,7 +797,7 @@ GRAFT_END_NAMESPACE
 
 GRAFT_BEGIN_NAMESPACE
 
-GRAFT_INLINE result<image> image::make(std::int64_t height, std::int64_t width, int channels) {
+GRAFT_INLINE result<image> image::make(std::int64_t height, std::int64_t width, int channels) GRAFT_MEMORY_TRY {
     // 2^27 a side keeps every product below 2^63.
     if (height < 1 || width < 1 || channels < 1 || channels > 4 || height > (1 << 27) || width > (1 << 27))
         return fail(errc::image_dimensions, "image",
@@ -750,6 +809,7 @@ GRAFT_INLINE result<image> image::make(std::int64_t height, std::int64_t width, 
     GRAFT_TRY_ASSIGN(made.pixels, buffer::allocate(static_cast<std::size_t>(height * width * channels)));
     return made;
 }
+GRAFT_MEMORY_CATCH("image::make")
 
 GRAFT_INLINE status detail::check_image_size(std::int64_t width, std::int64_t height, const std::string& name,
                                              const limits& caps) {
@@ -762,7 +822,7 @@ GRAFT_INLINE status detail::check_image_size(std::int64_t width, std::int64_t he
     return fail(errc::image_budget, name, size + "the limit is " + std::to_string(caps.image_pixels) + " pixels");
 }
 
-GRAFT_INLINE result<image> to_gray(const image& picture) {
+GRAFT_INLINE result<image> to_gray(const image& picture) GRAFT_MEMORY_TRY {
     if (picture.channels == 1) return picture;
     image gray;
     GRAFT_TRY_ASSIGN(gray, image::make(picture.height, picture.width, 1));
@@ -772,9 +832,10 @@ GRAFT_INLINE result<image> to_gray(const image& picture) {
         out[i] = static_cast<std::uint8_t>((19595u * in[0] + 38470u * in[1] + 7471u * in[2] + 32768u) >> 16);
     return gray;
 }
+GRAFT_MEMORY_CATCH("to_gray")
 
 GRAFT_INLINE result<image> crop(const image& picture, std::int64_t top, std::int64_t left, std::int64_t height,
-                                std::int64_t width) {
+                                std::int64_t width) GRAFT_MEMORY_TRY {
     if (top < 0 || left < 0 || height < 1 || width < 1 || height > picture.height - top || width > picture.width - left)
         return fail(errc::preprocess_crop, "crop",
                     "a picture of " + std::to_string(picture.width) + "x" + std::to_string(picture.height) +
@@ -785,10 +846,11 @@ GRAFT_INLINE result<image> crop(const image& picture, std::int64_t top, std::int
         std::memcpy(part.row(y), picture.row(top + y) + left * picture.channels, static_cast<std::size_t>(part.stride()));
     return part;
 }
+GRAFT_MEMORY_CATCH("crop")
 
 GRAFT_INLINE result<image> flip_horizontal(const image& picture) { return orient(picture, 2); }
 
-GRAFT_INLINE result<image> orient(const image& picture, int orientation) {
+GRAFT_INLINE result<image> orient(const image& picture, int orientation) GRAFT_MEMORY_TRY {
     if (orientation < 2 || orientation > 8) return picture;
     const bool turned = orientation >= 5;
     // Which source pixel the target's (y, x) shows: rows or columns counted backwards, then axes swapped.
@@ -810,6 +872,7 @@ GRAFT_INLINE result<image> orient(const image& picture, int orientation) {
     }
     return out;
 }
+GRAFT_MEMORY_CATCH("orient")
 
 GRAFT_END_NAMESPACE
 #endif
@@ -851,6 +914,133 @@ result<std::uint64_t> file_tag(const std::string& path, errc cannot_open);
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_CORE_DESCRIPTOR_HPP
+#define GRAFT_SINGLE_GRAFT_CORE_DESCRIPTOR_HPP
+// ---- graft/core/descriptor.hpp
+// A file by its descriptor: what a signal interrupts is gone on with, what comes or goes in pieces is completed.
+
+
+#if GRAFT_HAS_BODIES
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <fcntl.h>
+#if defined(_WIN32)
+#include <io.h>
+#include <sys/stat.h>
+#else
+#include <unistd.h>
+#endif
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// A system call again, for as long as signals interrupt it.
+template <class F> inline auto uninterrupted(const F& call) {
+    auto got = call();
+    while (got < 0 && errno == EINTR) got = call();
+    return got;
+}
+
+inline std::size_t piece_of(std::size_t bytes) noexcept { return bytes < (std::size_t(1) << 30) ? bytes : std::size_t(1) << 30; }
+
+// How many bytes were read, fewer than asked for at the end of the file alone; -1 with errno set.
+inline std::int64_t read_all(int from, void* to, std::size_t bytes) noexcept {
+    std::size_t have = 0;
+    while (have < bytes) {
+        const auto n = uninterrupted([&] {
+#if defined(_WIN32)
+            return ::_read(from, static_cast<char*>(to) + have, static_cast<unsigned>(piece_of(bytes - have)));
+#else
+            return ::read(from, static_cast<char*>(to) + have, piece_of(bytes - have));
+#endif
+        });
+        if (n < 0) return -1;
+        if (n == 0) break;
+        have += static_cast<std::size_t>(n);
+    }
+    return static_cast<std::int64_t>(have);
+}
+
+// Whether all of it was written; errno where not.
+inline bool write_all(int to, const void* from, std::size_t bytes) noexcept {
+    for (std::size_t done = 0; done < bytes;) {
+        const auto n = uninterrupted([&] {
+#if defined(_WIN32)
+            return ::_write(to, static_cast<const char*>(from) + done, static_cast<unsigned>(piece_of(bytes - done)));
+#else
+            return ::write(to, static_cast<const char*>(from) + done, piece_of(bytes - done));
+#endif
+        });
+        if (n == 0) errno = EIO;  // no system says so of a file
+        if (n <= 0) return false;
+        done += static_cast<std::size_t>(n);
+    }
+    return true;
+}
+
+// False with errno set where the system tells only now that something was not written. The file is closed in any case, also where a signal
+// interrupts this.
+inline bool close_file(int file) noexcept {
+#if defined(_WIN32)
+    return ::_close(file) == 0;
+#else
+    return ::close(file) == 0 || errno == EINTR;
+#endif
+}
+
+class descriptor {
+public:
+    enum class use { read, append, create };  // `create`: a file of that name must not be there
+
+    descriptor() noexcept = default;
+    explicit descriptor(int value) noexcept : value_(value) {}
+    descriptor(descriptor&& other) noexcept : value_(std::exchange(other.value_, -1)) {}
+    descriptor& operator=(descriptor&& other) noexcept {
+        std::swap(value_, other.value_);
+        return *this;
+    }
+    ~descriptor() { (void)close(); }
+
+    // Not open, with errno set, where that fails.
+    static descriptor open(const std::string& path, use how) {
+#if defined(_WIN32)
+        const int flags = _O_BINARY | _O_NOINHERIT | (how == use::read ? _O_RDONLY : _O_WRONLY | _O_CREAT | (how == use::append ? _O_APPEND : _O_EXCL));
+        return descriptor(::_open(path.c_str(), flags, _S_IREAD | _S_IWRITE));
+#else
+        const int flags = O_CLOEXEC | (how == use::read ? O_RDONLY : O_WRONLY | O_CREAT | (how == use::append ? O_APPEND : O_EXCL));
+        return descriptor(uninterrupted([&] { return ::open(path.c_str(), flags, 0666); }));
+#endif
+    }
+    bool is_open() const noexcept { return value_ >= 0; }
+    int value() const noexcept { return value_; }
+    // Whoever takes it closes it.
+    int release() noexcept { return std::exchange(value_, -1); }
+
+    std::int64_t read(void* to, std::size_t bytes) const noexcept { return read_all(value_, to, bytes); }
+    bool write(const void* from, std::size_t bytes) const noexcept { return write_all(value_, from, bytes); }
+    bool seek(std::int64_t at) const noexcept {
+#if defined(_WIN32)
+        return ::_lseeki64(value_, at, SEEK_SET) == at;
+#else
+        return ::lseek(value_, static_cast<off_t>(at), SEEK_SET) == static_cast<off_t>(at);
+#endif
+    }
+    // As close_file; one that is not open can be closed.
+    bool close() noexcept {
+        const int value = std::exchange(value_, -1);
+        return value < 0 || close_file(value);
+    }
+
+private:
+    int value_ = -1;
+};
+
+} // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+#endif
 #ifndef GRAFT_SINGLE_GRAFT_CORE_XXHASH_HPP
 #define GRAFT_SINGLE_GRAFT_CORE_XXHASH_HPP
 // ---- graft/core/xxhash.hpp
@@ -925,13 +1115,12 @@ GRAFT_END_NAMESPACE
 #endif
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <sys/stat.h>
 
 GRAFT_BEGIN_NAMESPACE
 
-GRAFT_INLINE result<std::string> read_file(const std::string& path, std::int64_t most, errc cannot_open, errc too_large) {
+GRAFT_INLINE result<std::string> read_file(const std::string& path, std::int64_t most, errc cannot_open, errc too_large) GRAFT_MEMORY_TRY {
     if (path.find('\0') != std::string::npos) return fail(cannot_open, path, "a path cannot hold a NUL byte");
     std::size_t guess = 65535;
 #if !defined(_WIN32)
@@ -944,26 +1133,25 @@ GRAFT_INLINE result<std::string> read_file(const std::string& path, std::int64_t
         return fail(too_large, path, std::to_string(about.st_size) + " bytes; the limit is " + std::to_string(most));
     guess = static_cast<std::size_t>(about.st_size);
 #endif
-    std::FILE* file = std::fopen(path.c_str(), "rb");
-    if (!file) return fail(cannot_open, path, std::strerror(errno));
+    detail::descriptor file = detail::descriptor::open(path, detail::descriptor::use::read);
+    if (!file.is_open()) return fail(cannot_open, path, std::strerror(errno));
     std::string bytes;
     std::size_t have = 0;
     // One byte more than the file has, so that the first read meets its end.
     for (std::size_t step = guess + 1; static_cast<std::int64_t>(have) <= most; step = 65536) {
         bytes.resize(have + step);
-        const std::size_t got = std::fread(&bytes[have], 1, step, file);
-        have += got;
-        if (got < step) break;
+        const std::int64_t got = file.read(&bytes[have], step);
+        if (got < 0) return fail(cannot_open, path, std::string("reading failed: ") + std::strerror(errno));
+        have += static_cast<std::size_t>(got);
+        if (static_cast<std::size_t>(got) < step) break;
     }
-    const bool good = !std::ferror(file);
-    std::fclose(file);
-    if (!good) return fail(cannot_open, path, "reading failed");
     if (static_cast<std::int64_t>(have) > most) return fail(too_large, path, "more than " + std::to_string(most) + " bytes");
     bytes.resize(have);
     return bytes;
 }
+GRAFT_MEMORY_CATCH(path)
 
-GRAFT_INLINE result<std::uint64_t> file_tag(const std::string& path, errc cannot_open) {
+GRAFT_INLINE result<std::uint64_t> file_tag(const std::string& path, errc cannot_open) GRAFT_MEMORY_TRY {
     constexpr std::int64_t part = 4096;
     if (path.find('\0') != std::string::npos) return fail(cannot_open, path, "a path cannot hold a NUL byte");
 #if defined(_WIN32)
@@ -976,31 +1164,23 @@ GRAFT_INLINE result<std::uint64_t> file_tag(const std::string& path, errc cannot
     const bool regular = S_ISREG(about.st_mode);
 #endif
     if (!regular) return fail(cannot_open, path, "not a regular file");
-    std::FILE* file = std::fopen(path.c_str(), "rb");
-    if (!file) return fail(cannot_open, path, std::strerror(errno));
-    std::setvbuf(file, nullptr, _IONBF, 0);
+    detail::descriptor file = detail::descriptor::open(path, detail::descriptor::use::read);
+    if (!file.is_open()) return fail(cannot_open, path, std::strerror(errno));
     const std::int64_t size = about.st_size;
     std::uint64_t hash = static_cast<std::uint64_t>(size);
-    bool good = true;
     char bytes[part];
     std::int64_t done = 0; // parts of small files overlap, and are read once
     for (const std::int64_t wanted : {std::int64_t(0), (size - part) / 2, size - part}) {
         const std::int64_t at = wanted < done ? done : wanted, left = size - at < part ? size - at : part;
         if (left <= 0) break;
-#if defined(_WIN32)
-        good = good && ::_fseeki64(file, at, SEEK_SET) == 0;
-#else
-        good = good && ::fseeko(file, static_cast<off_t>(at), SEEK_SET) == 0;
-#endif
-        const std::size_t got = good ? std::fread(bytes, 1, static_cast<std::size_t>(left), file) : 0;
-        good = good && !std::ferror(file);
-        hash = xxh64(bytes, got, hash);
+        const std::int64_t got = file.seek(at) ? file.read(bytes, static_cast<std::size_t>(left)) : -1;
+        if (got < 0) return fail(cannot_open, path, std::string("reading failed: ") + std::strerror(errno));
+        hash = xxh64(bytes, static_cast<std::size_t>(got), hash);
         done = at + left;
     }
-    std::fclose(file);
-    if (!good) return fail(cannot_open, path, "reading failed");
     return hash;
 }
+GRAFT_MEMORY_CATCH(path)
 
 GRAFT_END_NAMESPACE
 #endif
@@ -3043,7 +3223,7 @@ inline result<image> decode_jpeg(const std::uint8_t* bytes, std::size_t size, co
 
 } // namespace detail
 
-GRAFT_INLINE result<image> decode(const void* data, std::size_t size, const std::string& name, const limits& caps) {
+GRAFT_INLINE result<image> decode(const void* data, std::size_t size, const std::string& name, const limits& caps) GRAFT_MEMORY_TRY {
     const auto* bytes = static_cast<const std::uint8_t*>(data);
     if (size == 0) return fail(errc::image_truncated, name, "the file is empty");
     if (size > static_cast<std::size_t>(caps.image_bytes))
@@ -3061,12 +3241,14 @@ GRAFT_INLINE result<image> decode(const void* data, std::size_t size, const std:
         return fail(errc::image_truncated, name, "the file ends within its signature");
     return detail::unsupported_image(bytes, size, name);
 }
+GRAFT_MEMORY_CATCH(name)
 
-GRAFT_INLINE result<image> decode_file(const std::string& path, const limits& caps) {
+GRAFT_INLINE result<image> decode_file(const std::string& path, const limits& caps) GRAFT_MEMORY_TRY {
     std::string bytes;
     GRAFT_TRY_ASSIGN(bytes, read_file(path, caps.image_bytes, errc::image_open, errc::image_budget));
     return decode(bytes.data(), bytes.size(), path, caps);
 }
+GRAFT_MEMORY_CATCH(path)
 
 GRAFT_END_NAMESPACE
 #endif
@@ -3743,7 +3925,7 @@ GRAFT_INLINE GRAFT_COLD void detail::refuse_type(dtype type, dtype asked) {
     const std::string held = type == dtype::undefined ? "there is no tensor" : std::string("the elements are ") + name(type);
     raise({errc::tensor_dtype, "tensor::data", held + "; they were asked for as " + name(asked)});
 }
-GRAFT_INLINE result<tensor> tensor::make(dtype type, const graft::shape& extents, const std::shared_ptr<memory_budget>& budget) {
+GRAFT_INLINE result<tensor> tensor::make(dtype type, const graft::shape& extents, const std::shared_ptr<memory_budget>& budget) GRAFT_MEMORY_TRY {
     if (!size_of(type)) return fail(errc::tensor_dtype, name(type), "tensors of this element type cannot be made");
     const std::int64_t bytes = bytes_of(type, extents);
     if (bytes < 0) return fail(errc::tensor_overflow, text(extents), "the size of this shape overflows");
@@ -3751,11 +3933,13 @@ GRAFT_INLINE result<tensor> tensor::make(dtype type, const graft::shape& extents
     if (!memory.ok()) return memory.take_status();
     return tensor(type, extents, std::move(memory).value());
 }
-GRAFT_INLINE result<tensor> tensor::zeros(dtype type, const graft::shape& extents) {
+GRAFT_MEMORY_CATCH("tensor::make")
+GRAFT_INLINE result<tensor> tensor::zeros(dtype type, const graft::shape& extents) GRAFT_MEMORY_TRY {
     auto made = make(type, extents);
     if (made.ok() && made->bytes()) std::memset(made->raw(), 0, made->bytes());
     return made;
 }
+GRAFT_MEMORY_CATCH("tensor::zeros")
 GRAFT_INLINE double element_as_double(dtype type, const void* data, std::int64_t i) noexcept {
     double value = 0;
     load_as_double(type, data, i, 1, &value);
@@ -4082,13 +4266,14 @@ inline void resize_nearest(const image& picture, std::int64_t height, std::int64
 
 } // namespace detail
 
-GRAFT_INLINE result<image> resize(const image& picture, std::int64_t height, std::int64_t width, filter kernel) {
+GRAFT_INLINE result<image> resize(const image& picture, std::int64_t height, std::int64_t width, filter kernel) GRAFT_MEMORY_TRY {
     return resize_window(picture, height, width, kernel, 0, 0, height, width);
 }
+GRAFT_MEMORY_CATCH("resize")
 
 GRAFT_INLINE result<image> resize_window(const image& picture, std::int64_t height, std::int64_t width, filter kernel,
                                          std::int64_t top, std::int64_t left, std::int64_t window_height,
-                                         std::int64_t window_width) {
+                                         std::int64_t window_width) GRAFT_MEMORY_TRY {
     if (!picture || height < 1 || width < 1 || height > (1 << 27) || width > (1 << 27))
         return fail(errc::image_dimensions, "resize",
                     std::to_string(picture.width) + "x" + std::to_string(picture.height) + " cannot be resized to " +
@@ -4132,6 +4317,7 @@ GRAFT_INLINE result<image> resize_window(const image& picture, std::int64_t heig
     if (down) detail::resample_down(between, 0, first, rows, out);
     return out;
 }
+GRAFT_MEMORY_CATCH("resize_window")
 
 GRAFT_END_NAMESPACE
 #undef GRAFT_RESIZE_SSE2
@@ -4368,11 +4554,12 @@ inline std::string word_text(const char* key, int value) {
 
 } // namespace detail
 
-GRAFT_INLINE result<preprocess_spec> parse_preprocess(const std::string& spec) {
+GRAFT_INLINE result<preprocess_spec> parse_preprocess(const std::string& spec) GRAFT_MEMORY_TRY {
     preprocess_spec parsed;
     GRAFT_TRY(detail::apply_preprocess(spec, parsed, true));
     return parsed;
 }
+GRAFT_MEMORY_CATCH("parse_preprocess")
 
 GRAFT_INLINE std::string text(const preprocess_spec& spec) {
     using rule = preprocess_spec::size_rule;
@@ -4481,7 +4668,7 @@ inline void look_up(const std::uint8_t* in, std::int64_t step, std::byte* out, s
 
 } // namespace detail
 
-GRAFT_INLINE result<preprocess_spec> complete(const preprocess_spec& spec, const input_format& model) {
+GRAFT_INLINE result<preprocess_spec> complete(const preprocess_spec& spec, const input_format& model) GRAFT_MEMORY_TRY {
     preprocess_spec whole = spec;
     const shape& e = model.extents;
     if (model.known && e.rank() != 4)
@@ -4512,9 +4699,10 @@ GRAFT_INLINE result<preprocess_spec> complete(const preprocess_spec& spec, const
         return fail(errc::input_dtype, "preprocess", std::string("no picture becomes a tensor of ") + name(whole.type));
     return whole;
 }
+GRAFT_MEMORY_CATCH("complete")
 
 GRAFT_INLINE result<image> resize_and_crop(const image& picture, const preprocess_spec& spec, const input_format& model,
-                                           const limits& caps) {
+                                           const limits& caps) GRAFT_MEMORY_TRY {
     preprocess_spec s;
     GRAFT_TRY_ASSIGN(s, complete(spec, model));
     if (!picture) return fail(errc::image_dimensions, "preprocess", "the picture is empty");
@@ -4545,8 +4733,9 @@ GRAFT_INLINE result<image> resize_and_crop(const image& picture, const preproces
     return resize_window(source, height, width, s.kernel, (height - window_height) / 2, (width - window_width) / 2, window_height,
                          window_width);
 }
+GRAFT_MEMORY_CATCH("resize_and_crop")
 
-GRAFT_INLINE result<tensor> to_tensor(const image& picture, const preprocess_spec& spec, const input_format& model) {
+GRAFT_INLINE result<tensor> to_tensor(const image& picture, const preprocess_spec& spec, const input_format& model) GRAFT_MEMORY_TRY {
     if (!picture) return fail(errc::image_dimensions, "preprocess", "the picture is empty");
     preprocess_spec s = spec;
     // Here the picture has its size already.
@@ -4581,13 +4770,15 @@ GRAFT_INLINE result<tensor> to_tensor(const image& picture, const preprocess_spe
     }
     return out;
 }
+GRAFT_MEMORY_CATCH("to_tensor")
 
 GRAFT_INLINE result<tensor> preprocess(const image& picture, const preprocess_spec& spec, const input_format& model,
-                                       const limits& caps) {
+                                       const limits& caps) GRAFT_MEMORY_TRY {
     image ready;
     GRAFT_TRY_ASSIGN(ready, resize_and_crop(picture, spec, model, caps));
     return to_tensor(ready, spec, model);
 }
+GRAFT_MEMORY_CATCH("preprocess")
 
 GRAFT_END_NAMESPACE
 #endif
@@ -4616,7 +4807,7 @@ GRAFT_END_NAMESPACE
 #if GRAFT_HAS_BODIES
 GRAFT_BEGIN_NAMESPACE
 
-GRAFT_INLINE result<preprocess_choice> choose_preprocess(const std::string& given, const std::string& metadata, const input_format& input) {
+GRAFT_INLINE result<preprocess_choice> choose_preprocess(const std::string& given, const std::string& metadata, const input_format& input) GRAFT_MEMORY_TRY {
     preprocess_choice choice;
     const bool bytes = input.type == dtype::uint8 || input.type == dtype::int8;
     const shape& e = input.extents;
@@ -4631,6 +4822,7 @@ GRAFT_INLINE result<preprocess_choice> choose_preprocess(const std::string& give
     GRAFT_TRY_ASSIGN(choice.spec, parse_preprocess(choice.text));
     return choice;
 }
+GRAFT_MEMORY_CATCH("choose_preprocess")
 
 GRAFT_END_NAMESPACE
 #endif
@@ -4927,7 +5119,8 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 
 /// Runs the tasks of a loop, in any order, on any threads. graft brings one on its own pool; apps can hand in theirs.
-/// `run` returns when every task has ended; tasks do not throw. Results never depend on how tasks are spread.
+/// `run` returns when every task has ended. Tasks that graft hands in do not throw, so an executor need not expect it: `parallel_for` keeps what
+/// is thrown in one and throws it to its caller. Results never depend on how tasks are spread.
 class executor {
 public:
     inline virtual ~executor() {}
@@ -4939,15 +5132,22 @@ public:
     }
 };
 
-/// Calls f(i) once for every i in [0, tasks) on the threads of `pool`.
+namespace detail {
+// Runs the tasks by `pool`. What one of them throws is kept until all have ended, and thrown here, once; tasks that had not begun by then are left
+// out.
+void run_guarded(executor& pool, std::int64_t tasks, void (*body)(void*, std::int64_t), void* context);
+}  // namespace detail
+
+/// Calls f(i) once for every i in [0, tasks) on the threads of `pool`. Where f throws, the first exception comes out of here when every task that had
+/// begun has ended; others are left out.
 template <class F>
 inline void parallel_for(executor& pool, std::int64_t tasks, const F& f) {
     if (tasks <= 1 || pool.threads() <= 1) {
         for (std::int64_t i = 0; i < tasks; ++i) f(i);
         return;
     }
-    pool.run(tasks, [](void* context, std::int64_t i) { (*static_cast<const F*>(context))(i); },
-             const_cast<void*>(static_cast<const void*>(&f)));
+    detail::run_guarded(pool, tasks, [](void* context, std::int64_t i) { (*static_cast<const F*>(context))(i); },
+                        const_cast<void*>(static_cast<const void*>(&f)));
 }
 
 /// The threads a run uses when it is not told: GRAFT_NUM_THREADS, OMP_NUM_THREADS, the cgroup's quota, the affinity, the cores.
@@ -4960,7 +5160,8 @@ int cgroup_cpus(const char* own, const char* root) noexcept;
 }  // namespace detail
 
 /// Spreads loops over the pool that all runs of the process share. While another run holds the pool, loops run on the
-/// calling thread alone: many callers at once keep every core busy without waiting for each other.
+/// calling thread alone: many callers at once keep every core busy without waiting for each other. Where the system gives no more threads, loops
+/// run on those that there are, if need be on the calling one alone.
 class pool_executor final : public executor {
 public:
     /// `threads` >= 1, the caller's included; 0 asks default_threads().
@@ -4981,6 +5182,40 @@ GRAFT_END_NAMESPACE
 // ---- graft/core/thread_pool.hpp
 // The one pool of threads of a process: dynamic tasks, a short spin within a run, sleep between runs.
 
+#ifndef GRAFT_SINGLE_GRAFT_CORE_START_THREAD_HPP
+#define GRAFT_SINGLE_GRAFT_CORE_START_THREAD_HPP
+// ---- graft/core/start_thread.hpp
+// Threads that may not be had: the system has a limit on them, and each takes memory.
+
+
+#include <new>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Makes `thread` one that runs f, or leaves it as it is and says false where the system gives none. Without exceptions want of a thread ends
+// the program, as want of memory does.
+template <class F> inline bool start_thread(std::thread& thread, F f) {
+#ifdef GRAFT_NO_EXCEPTIONS
+    thread = std::thread(std::move(f));
+    return true;
+#else
+    try {
+        thread = std::thread(std::move(f));
+        return true;
+    } catch (const std::system_error&) {
+    } catch (const std::bad_alloc&) {
+    }
+    return false;
+#endif
+}
+
+} // namespace detail
+GRAFT_END_NAMESPACE
+#endif
 
 #include <algorithm>
 #include <atomic>
@@ -4989,9 +5224,9 @@ GRAFT_END_NAMESPACE
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <mutex>
 #include <thread>
-#include <vector>
 
 #if defined(__linux__)
 #include <pthread.h>
@@ -5036,7 +5271,7 @@ public:
             for (std::int64_t i = 0; i < tasks; ++i) body(context, i);
             return;
         }
-        while (static_cast<int>(workers_.size()) < helpers) add_worker();
+        if (workers_ < helpers) add_workers(helpers);
         body_ = body;
         context_ = context;
         tasks_ = tasks;
@@ -5076,9 +5311,17 @@ private:
         static thread_local bool flag = false;
         return flag;
     }
-    void add_worker() {
-        workers_.emplace_back([this] { serve(); });
-        workers_.back().detach();
+    // A loop takes what workers there are. Where the system gave none, it is asked again a second later: asking takes longer than many a loop.
+    void add_workers(int wanted) {
+        const auto now = std::chrono::steady_clock::now();
+        if (now < ask_again_) return;
+        for (std::thread made; workers_ < wanted; ++workers_) {
+            if (!start_thread(made, [this] { serve(); })) {
+                ask_again_ = now + std::chrono::seconds(1);
+                return;
+            }
+            made.detach();
+        }
     }
     void work() {
         for (std::int64_t i; (i = next_.fetch_add(1, std::memory_order_relaxed)) < tasks_;) body_(context_, i);
@@ -5110,7 +5353,8 @@ private:
 
     std::mutex busy_, sleep_;
     std::condition_variable wake_;
-    std::vector<std::thread> workers_;
+    int workers_ = 0;
+    std::chrono::steady_clock::time_point ask_again_;
     void (*body_)(void*, std::int64_t) = nullptr;
     void* context_ = nullptr;
     std::int64_t tasks_ = 0;
@@ -5180,6 +5424,33 @@ GRAFT_INLINE int cgroup_cpus(const char* own, const char* root) noexcept {
 #endif
     return cpus;
 }
+
+#ifdef GRAFT_NO_EXCEPTIONS
+GRAFT_INLINE void run_guarded(executor& pool, std::int64_t tasks, void (*body)(void*, std::int64_t), void* context) { pool.run(tasks, body, context); }
+#else
+struct guarded_tasks {
+    void (*body)(void*, std::int64_t);
+    void* context;
+    std::atomic<bool> thrown{false};
+    std::exception_ptr first;
+
+    static void run(void* self, std::int64_t i) noexcept {
+        guarded_tasks& all = *static_cast<guarded_tasks*>(self);
+        if (all.thrown.load(std::memory_order_relaxed)) return;
+        try {
+            all.body(all.context, i);
+        } catch (...) {
+            if (!all.thrown.exchange(true)) all.first = std::current_exception();
+        }
+    }
+};
+// The executor's end of the loop orders what tasks have written, the exception too, before what is read here.
+GRAFT_INLINE void run_guarded(executor& pool, std::int64_t tasks, void (*body)(void*, std::int64_t), void* context) {
+    guarded_tasks all{body, context, {}, {}};
+    pool.run(tasks, guarded_tasks::run, &all);
+    if (all.first) std::rethrow_exception(std::move(all.first));
+}
+#endif
 
 }  // namespace detail
 
@@ -6076,8 +6347,9 @@ struct backend {
     status (*lower)(graph&, const lowering&);
     /// The kernel that runs a lowered node; null, with the reason, where the reference kernel has to.
     const cpu::kernel_row* (*choose)(const cpu::kernel_query&, cpu::kernel_choice&, const char*& refusal);
-    /// Opens the device of a name such as "cuda" or "cuda:1"; contexts of a process share it. Errors: device.*.
-    result<std::shared_ptr<device>> (*open)(const std::string& name, const device_options& options);
+    /// Opens the device of a name such as "cuda" or "cuda:1"; contexts of a process share it. `warn`, which may be null, is told on any
+    /// thread what the device does in a slower way than it should. Errors: device.*.
+    result<std::shared_ptr<device>> (*open)(const std::string& name, const device_options& options, void (*warn)(const char* text));
     /// Whether somebody is to be told where `auto` cannot open a device: that this machine has one, or that one was asked for. Null: always.
     bool (*expected)() = nullptr;
 };
@@ -6197,7 +6469,7 @@ struct load_options {
     device_options on_device;      ///< how that device is used
     std::shared_ptr<graft::device> opened;  ///< a device that is open already, in place of the two above: see runtime::open
     bool strict_placement = false; ///< a node that the device does not take is an error (placement.refused) instead of the CPU's
-    void (*warn)(const char* text) = warn_on_stderr;  ///< told why `auto` did not take a device; once a process
+    void (*warn)(const char* text) = warn_on_stderr;  ///< told why `auto` did not take a device, once a process; and by a device that it opens, on any thread, what this does in a slower way
     op_table operators{nullptr, 0};  ///< operators of the app's own; they come before graft's and must outlive the model
     bool open_batch = false;       ///< a network with one input that was exported for a fixed batch takes any, where graft::open_batch can prove it; else it stays
 };
@@ -6229,9 +6501,10 @@ public:
     std::string metadata(const std::string& key) const;
     /// Writes the model as ONNX, at the opset it came with. Errors: file.write, op.unsupported (an operator that no file can hold).
     status save(const std::string& path) const;
-    /// What one run with these input shapes needs, in bytes: intermediates and scratch, without constants. Open extents have to be given.
+    /// What one run with these input shapes needs at most, in bytes: `arena` for intermediates and the scratch memory of kernels, `scratch` for
+    /// that of reference kernels, `outputs`; `constants` for the model. Open extents have to be given. What only a run can shape is not counted.
     struct memory_use {
-        std::int64_t arena = 0, constants = 0, outputs = 0;
+        std::int64_t arena = 0, scratch = 0, constants = 0, outputs = 0;
         std::int64_t device = 0;  ///< of the device's memory, constants included
         std::int64_t multiply_adds = 0;
     };
@@ -6297,6 +6570,7 @@ struct session_options {
 /// allocates nothing, as long as the outputs of the run before are not held on to.
 class session {
 public:
+    /// Where there is no memory for it, every run of it is memory.oom.
     explicit session(const model& m, const session_options& options = {});
     ~session();
     session(session&&) noexcept;
@@ -6318,7 +6592,9 @@ public:
 private:
     struct state;
     status run_inputs(std::size_t coming, const void* next);
+    status unusable() const;
     std::unique_ptr<state> state_;
+    status made_;  // memory.oom where there was no memory for the state
 };
 
 GRAFT_END_NAMESPACE
@@ -17968,11 +18244,17 @@ inline epilogue epilogue_of(const node& n) {
     return e;
 }
 
+/// A list attribute; null where it is not there or has no entries, which means the same.
+inline const attribute* list_of(const node& n, const char* name) {
+    const attribute* a = n.find(name);
+    return a && !a->integers.empty() ? a : nullptr;
+}
+
 /// The begins of the pads of a window operator along its last `count` axes, from `pads` or by `auto_pad`.
 /// False where the attribute has another number of entries.
 inline bool window_pads(const node& n, int count, const std::int64_t* input, const std::int64_t* output, const std::int64_t* kernel,
                         const std::int64_t* stride, const std::int64_t* dilation, std::int64_t* begin, std::int64_t* end) {
-    const attribute* pads = n.find("pads");
+    const attribute* pads = list_of(n, "pads");
     const attribute* automatic = n.find("auto_pad");
     for (int i = 0; i < count; ++i) {
         begin[i] = end[i] = 0;
@@ -17992,7 +18274,7 @@ inline bool window_pads(const node& n, int count, const std::int64_t* input, con
 
 /// Entries of a list attribute, all `otherwise` where it is not there. False where it has another number of them.
 inline bool window_list(const node& n, const char* name, int count, std::int64_t otherwise, std::int64_t* out) {
-    const attribute* a = n.find(name);
+    const attribute* a = list_of(n, name);
     if (a && a->integers.size() != static_cast<std::size_t>(count)) return false;
     for (int i = 0; i < count; ++i) out[i] = a ? a->integers[static_cast<std::size_t>(i)] : otherwise;
     return true;
@@ -18742,9 +19024,9 @@ inline const char* choose_conv_transpose(const kernel_query& q, kernel_choice& c
     if (!q.all_float32() || !q.all_row_major() || x.rank() != 4 || x.elements() == 0 || y.elements() == 0) return "it is not float32 images";
     std::int64_t stride[2], dilation[2], padding[2], begin[2] = {0, 0};
     if (!window_list(q.n, "strides", 2, 1, stride) || !window_list(q.n, "dilations", 2, 1, dilation) || !window_list(q.n, "output_padding", 2, 0, padding)) return "its attributes do not fit";
-    const attribute* pads = q.n.find("pads");
+    const attribute* pads = list_of(q.n, "pads");
     const bool same = q.is("auto_pad", "SAME_UPPER", "NOTSET") || q.is("auto_pad", "SAME_LOWER", "NOTSET");
-    if (same || q.has_attribute("output_shape")) {
+    if (same || list_of(q.n, "output_shape")) {
         // The padding follows from the size of the output (ConvTranspose's own rule).
         for (int i = 0; i < 2; ++i) {
             std::int64_t total = stride[i] * (x[2 + i] - 1) + padding[i] + (w[2 + i] - 1) * dilation[i] + 1 - y[2 + i];
@@ -20213,6 +20495,10 @@ GRAFT_INLINE status evaluate(const node& n, const tensor_view* in, int inputs, s
     made.assign(n.outputs.size(), tensor());
     infer_context infer{{n, in, inputs, out.data(), outputs, with.limit}};
     GRAFT_TRY(n.op->infer(infer));
+    // Kernels look at the output that is wanted: one at least has to be.
+    bool wanted = false;
+    for (value_id id : n.outputs) wanted |= id != no_value;
+    if (!wanted) return {};
     const bool allocates = (n.op->flags & op_flag::allocates) != 0;
     if (infer.deferred && !allocates) return infer.fail(errc::op_value, "its output shapes cannot be known");
     run_context run{{n, in, inputs, out.data(), outputs, with.limit}, with.pool, with.bodies, &made, with.seed, nullptr, with.budget};
@@ -33453,7 +33739,7 @@ private:
 
 }  // namespace detail
 
-GRAFT_INLINE result<graph> specialize(graph g, const tensor_view* inputs, const evaluation& with) {
+GRAFT_INLINE result<graph> specialize(graph g, const tensor_view* inputs, const evaluation& with) GRAFT_MEMORY_TRY {
     for (const node& n : g.nodes)
         for (value_id id : n.outputs)
             if (id != no_value) detail::forget(g.values[static_cast<std::size_t>(id)]);
@@ -33471,8 +33757,9 @@ GRAFT_INLINE result<graph> specialize(graph g, const tensor_view* inputs, const 
     prune(g);
     return g;
 }
+GRAFT_MEMORY_CATCH("specialize")
 
-GRAFT_INLINE result<graph> specialize_first_input(graph g, const shape& first, executor& pool, const limits& limit) {
+GRAFT_INLINE result<graph> specialize_first_input(graph g, const shape& first, executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
     std::vector<value_id> open;
     std::vector<tensor_view> views;
     for (value_id id : g.inputs) {
@@ -33484,6 +33771,7 @@ GRAFT_INLINE result<graph> specialize_first_input(graph g, const shape& first, e
     g.inputs = std::move(open);
     return specialize(std::move(g), views.data(), evaluation{limit, pool, nullptr, 0});
 }
+GRAFT_MEMORY_CATCH("specialize_first_input")
 
 GRAFT_INLINE void prune(graph& g) {
     const auto at = [](std::vector<char>& flags, value_id id) -> char& { return flags[static_cast<std::size_t>(id)]; };
@@ -33675,7 +33963,8 @@ class fuser : public rewriter {
 public:
     fuser(graph& target, const lowering& with) : rewriter(target), with_(with) {}
 
-    void run() {
+    // Errors: memory.oom; the graph is of no use then.
+    status run() {
         pools();
         finish();
         composites();
@@ -33690,6 +33979,7 @@ public:
         finish();
         activations();
         finish();
+        return std::move(failure_);
     }
 
 private:
@@ -33846,11 +34136,16 @@ private:
         id = g.add_constant(at(id).name + "_scaled", std::move(made));
         return true;
     }
+    // What is not fused for want of memory would give other sums than are promised, or none at all.
+    bool give_up(status why) {
+        failure_ = std::move(why);
+        return false;
+    }
     bool copy_floats(value_id id, tensor& out) {
         if (!is_constant(id) || at(id).type != dtype::float32) return false;
         const tensor& source = at(id).constant;
         auto made = tensor::make(dtype::float32, source.shape(), with_.budget);
-        if (!made.ok()) return false;
+        if (!made.ok()) return give_up(made.take_status());
         if (made->bytes()) std::memcpy(made->raw(), source.raw(), made->bytes());
         out = std::move(made).value();
         return true;
@@ -33869,7 +34164,10 @@ private:
         for (std::size_t i = 1; i < n.outputs.size(); ++i)
             if (n.outputs[i] != no_value) return;
         auto scale = tensor::make(dtype::float32, {channels}), shift = tensor::make(dtype::float32, {channels});
-        if (!scale.ok() || !shift.ok()) return;
+        if (!scale.ok() || !shift.ok()) {
+            give_up(scale.ok() ? shift.take_status() : scale.take_status());
+            return;
+        }
         const double epsilon = static_cast<double>(real(n, "epsilon", 1e-5f));
         const auto p = [&](int i, std::int64_t c) { return static_cast<double>(at(n.inputs[static_cast<std::size_t>(i)]).constant.data<float>()[c]); };
         for (std::int64_t c = 0; c < channels; ++c) {
@@ -33946,7 +34244,7 @@ private:
         if (bias_id != no_value && (!is_constant(bias_id) || at(bias_id).constant.elements() != channels)) return false;
         tensor bias, weight;
         auto zeros = tensor::zeros(dtype::float32, {channels});
-        if (!zeros.ok()) return false;
+        if (!zeros.ok()) return give_up(zeros.take_status());
         bias = std::move(zeros).value();
         if (bias_id != no_value) std::memcpy(bias.raw(), at(bias_id).constant.raw(), bias.bytes());
         const auto element = [&](value_id id, std::int64_t c) {
@@ -34082,6 +34380,7 @@ private:
     }
 
     const lowering& with_;
+    status failure_;
 };
 
 }  // namespace detail
@@ -34481,7 +34780,7 @@ inline status lower_for_cpu(graph& g, const lowering& with) {
     cpu::isa level = cpu::isa::baseline;
     GRAFT_TRY_ASSIGN(level, cpu::active_isa());
     GRAFT_TRY(detail::widener(g, with).run());
-    detail::fuser(g, with).run();
+    GRAFT_TRY(detail::fuser(g, with).run());
     GRAFT_TRY(detail::layouter(g, with, level).run());
     drop_unread(g);  // weights that were packed
     return {};
@@ -34689,6 +34988,7 @@ struct plan {
     std::vector<slot> outputs;       ///< where each output of the graph is made; none: made late
     std::vector<int> state_of;       ///< of each output: the input whose memory it takes, or -1
     std::int64_t arena_bytes = 0;    ///< intermediates and scratch together
+    std::int64_t scratch_bytes = 0;  ///< at most, of reference kernels, beside the arena
     std::int64_t constant_bytes = 0;
     std::int64_t multiply_adds = 0;  ///< of the graph before lowering
     std::vector<tensor_view> inputs; ///< the shapes that this plan is for
@@ -35328,11 +35628,19 @@ private:
             s.level = level;
             if (!options_.reference) s.kernel = host_choice()(query, s.choice, s.refusal);
             if (!s.kernel && !n.op->run) return fail(errc::op_unsupported, place(n), "this build does not hold the operator; GRAFT_OPS leaves it out");
+            // They compute in doubles: copies of what they read and of what they make, and places among them.
+            if (!s.kernel) p_.scratch_bytes = std::max(p_.scratch_bytes, 16 * std::max<std::int64_t>(0, elements_of_all(in_) + elements_of_all(out_)));
             if (!s.kernel && !query.all_row_major()) return fail(errc::internal, place(n), "a blocked layout met an operator without a kernel for it");
         }
         return {};
     }
 
+    static std::int64_t elements_of_all(const std::vector<tensor_view>& views) {
+        std::int64_t sum = 0;
+        for (const tensor_view& v : views)
+            if (v.type != dtype::undefined) sum += v.extents.elements();
+        return sum;
+    }
     auto host_choice() const -> const cpu::kernel_row* (*)(const cpu::kernel_query&, cpu::kernel_choice&, const char*&) {
         for (int i = 0; i < options_.backend_count; ++i)
             if (options_.backends[i]->choose) return options_.backends[i]->choose;
@@ -35471,7 +35779,9 @@ private:
         for (const state_pair& s : g_.states) {
             if (s.output < 0) continue;
             const value_id before = g_.inputs[static_cast<std::size_t>(s.input)], after = g_.outputs[static_cast<std::size_t>(s.output)];
-            if (first[index(after)] < 0 || last[index(before)] > first[index(after)] || at(before).extents != at(after).extents || at(before).type != at(after).type)
+            if (first[index(after)] >= 0 && last[index(before)] > first[index(after)])
+                return fail(errc::op_unsupported, "'" + at(before).name + "'", "the step changes it and something else in the network still reads what it was; a running statistic that is read twice can stay as it is: --batch-norm frozen");
+            if (first[index(after)] < 0 || at(before).extents != at(after).extents || at(before).type != at(after).type)
                 return fail(errc::internal, at(after).name, "this state cannot be changed in place");
         }
         return {};
@@ -35879,7 +36189,7 @@ private:
     status run_late_nodes() {
         const plan& p = *now_->source;
         if (p.late.empty()) return {};
-        late_.resize(p.lowered.values.size());
+        late_.assign(p.lowered.values.size(), tensor());
         for (value_id id : p.read_last[0]) let_go(id);
         for (late_at_ = 0; late_at_ < p.late.size(); ++late_at_) {
             GRAFT_TRY(run_late(p.lowered.nodes[static_cast<std::size_t>(p.late[late_at_])]));
@@ -36220,11 +36530,10 @@ inline status verifier::bind(node& n) {
         return failure(errc::op_shape, n,
                        "it has " + std::to_string(outputs) + " outputs; the operator makes " + std::to_string(n.op->min_outputs) +
                            (n.op->max_outputs < 0 ? " or more" : " to " + std::to_string(n.op->max_outputs)));
-    // Loop takes its first two inputs by place, and either may be left out.
-    if (!(n.op->flags & op_flag::bodies))
-        for (int i = 0; i < n.op->min_inputs; ++i)
-            if (n.inputs[static_cast<std::size_t>(i)] == no_value)
-                return failure(errc::op_shape, n, "input " + std::to_string(i) + " is left out, but the operator needs it");
+    // Of Scan's inputs in opset 8 the first may be left out, before others that may not.
+    for (int i = n.op_type == "Scan" && n.version == 8 ? 1 : 0; i < n.op->min_inputs; ++i)
+        if (n.inputs[static_cast<std::size_t>(i)] == no_value)
+            return failure(errc::op_shape, n, "input " + std::to_string(i) + " is left out, but the operator needs it");
     return check_attributes(n);
 }
 
@@ -36380,10 +36689,11 @@ GRAFT_INLINE void set_apart(graph& g, const op_table& own) {
 
 } // namespace detail
 
-GRAFT_INLINE status verify_graph(graph& g, const op_table* tables, int count, const limits& limit) {
+GRAFT_INLINE status verify_graph(graph& g, const op_table* tables, int count, const limits& limit) GRAFT_MEMORY_TRY {
     detail::verifier v(g, tables, count, limit);
     return v.run(g, 0);
 }
+GRAFT_MEMORY_CATCH("verify_graph")
 
 GRAFT_END_NAMESPACE
 #endif
@@ -36465,6 +36775,8 @@ public:
     ~mapped_file();
     const std::uint8_t* data() const noexcept { return data_; }
     std::size_t size() const noexcept { return size_; }
+    /// Tells the system that what was read will not be read again soon: it need not stay in memory. It is there as before.
+    void let_go() const noexcept;
 
 private:
     const std::uint8_t* data_ = nullptr;
@@ -36501,18 +36813,24 @@ namespace detail {
 // Gives a file the name `to`, in the place of what has that name, if anything: at every moment the name is that of the old file or of the new
 // one. False with errno set where that fails.
 bool replace_file(const std::string& file, const std::string& to);
+// Removes the temporaries of a folder whose names begin so and that nobody writes any more, those of killed processes: writers hold a lock on
+// theirs, which the system takes away with the process.
+void remove_stale_temporaries(const std::string& folder, const std::string& prefix);
 }  // namespace detail
 
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+
 #include <cerrno>
 #include <cstring>
 #include <new>
 #if defined(_WIN32)
 #include <io.h>
 #else
+#include <dirent.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -36534,8 +36852,36 @@ GRAFT_INLINE bool replace_file(const std::string& file, const std::string& to) {
     errno = EACCES;
     return false;
 }
+GRAFT_INLINE void remove_stale_temporaries(const std::string&, const std::string&) {}  // a temporary's name is fixed there, and taken again
 #else
 GRAFT_INLINE bool replace_file(const std::string& file, const std::string& to) { return ::rename(file.c_str(), to.c_str()) == 0; }
+
+// Some file systems cannot sync a folder and say so: what was renamed in it is renamed all the same.
+inline void sync_folder(const std::string& folder) {
+    const descriptor opened(uninterrupted([&] { return ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));
+    if (opened.is_open()) (void)uninterrupted([&] { return ::fsync(opened.value()); });
+}
+GRAFT_INLINE void remove_stale_temporaries(const std::string& path, const std::string& prefix) {
+    DIR* const folder = ::opendir(path.c_str());
+    if (!folder) return;
+    const auto ends = [](const char* name, std::size_t length, const char* end) {
+        const std::size_t n = std::strlen(end);
+        return length >= n && std::memcmp(name + length - n, end, n) == 0;
+    };
+    while (const dirent* entry = ::readdir(folder)) {
+        const char* name = entry->d_name;
+        const std::size_t length = std::strlen(name);
+        const bool link = ends(name, length, ".tmp.previous");
+        if (std::strncmp(name, prefix.c_str(), prefix.size()) != 0 || (!link && !ends(name, length, ".tmp"))) continue;
+        // The second name of a checkpoint is not locked; its writer's file is.
+        const std::string lock_name(name, link ? length - std::strlen(".previous") : length);
+        const int file = uninterrupted([&] { return ::openat(::dirfd(folder), lock_name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); });
+        if (file < 0 && !(link && errno == ENOENT)) continue;
+        if (file < 0 || uninterrupted([&] { return ::flock(file, LOCK_EX | LOCK_NB); }) == 0) (void)::unlinkat(::dirfd(folder), name, 0);
+        if (file >= 0) ::close(file);
+    }
+    ::closedir(folder);
+}
 #endif
 }  // namespace detail
 
@@ -36558,12 +36904,15 @@ GRAFT_INLINE mapped_file::~mapped_file() {
         ::operator delete(const_cast<std::uint8_t*>(data_));
 }
 
+GRAFT_INLINE void mapped_file::let_go() const noexcept {
+#if defined(MADV_DONTNEED)
+    if (mapped_) ::madvise(const_cast<std::uint8_t*>(data_), size_, MADV_DONTNEED);
+#endif
+}
+
 GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::from_descriptor(int descriptor, const std::string& name,
-                                                                                     std::int64_t most, errc too_large) {
-    struct closer {
-        int descriptor;
-        ~closer() { ::close(descriptor); }
-    } close_at_end{descriptor};
+                                                                                     std::int64_t most, errc too_large) GRAFT_MEMORY_TRY {
+    detail::descriptor from(descriptor);
     struct stat info;
     if (::fstat(descriptor, &info) != 0) return fail(errc::file_open, name, std::strerror(errno));
     if (S_ISDIR(info.st_mode)) return fail(errc::file_open, name, "this is a folder, and a file is wanted");
@@ -36585,32 +36934,30 @@ GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::from_descri
     auto* copy = static_cast<std::uint8_t*>(::operator new(file->size_, std::nothrow));
     if (!copy) return fail(errc::memory_oom, name, std::to_string(file->size_) + " bytes could not be had from the system");
     file->data_ = copy;
-    for (std::size_t done = 0; done < file->size_;) {
-        const ssize_t n = ::read(descriptor, copy + done, file->size_ - done);
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return fail(errc::file_open, name, std::strerror(errno));
-        if (n == 0) return fail(errc::file_open, name, "the file became shorter while it was read");
-        done += static_cast<std::size_t>(n);
-    }
+    const std::int64_t got = from.read(copy, file->size_);
+    if (got < 0) return fail(errc::file_open, name, std::strerror(errno));
+    if (static_cast<std::size_t>(got) < file->size_) return fail(errc::file_open, name, "the file became shorter while it was read");
     return std::shared_ptr<const mapped_file>(std::move(file));
 }
+GRAFT_MEMORY_CATCH(name)
 
 GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::open(const std::string& path, std::int64_t most,
-                                                                          errc too_large) {
+                                                                          errc too_large) GRAFT_MEMORY_TRY {
     if (path.find('\0') != std::string::npos) return fail(errc::file_open, path, "a path cannot hold a NUL byte");
     // A pipe would block in open: it is refused by fstat instead.
-    const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    const int descriptor = detail::uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); });
     if (descriptor < 0) return fail(errc::file_open, path, std::strerror(errno));
     return from_descriptor(descriptor, path, most, too_large);
 }
+GRAFT_MEMORY_CATCH(path)
 
 GRAFT_INLINE GRAFT_COLD status atomic_file::failed(const char* what) {
     return fail(errc::file_write, path_, std::string(what) + ": " + std::strerror(errno));
 }
 
 GRAFT_INLINE atomic_file::~atomic_file() {
-    if (descriptor_ >= 0) ::close(descriptor_);
     if (!temporary_.empty()) ::unlink(temporary_.c_str());
+    if (descriptor_ >= 0) ::close(descriptor_);
 }
 
 GRAFT_INLINE status atomic_file::open(const std::string& path) {
@@ -36620,9 +36967,10 @@ GRAFT_INLINE status atomic_file::open(const std::string& path) {
     const std::string folder = slash == std::string::npos ? "" : path.substr(0, slash + 1);
     for (int attempt = 0; attempt < 100; ++attempt) {
         std::string candidate = folder + ".graft-" + std::to_string(::getpid()) + "-" + std::to_string(attempt) + ".tmp";
-        descriptor_ = ::open(candidate.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+        descriptor_ = detail::uninterrupted([&] { return ::open(candidate.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666); });
         if (descriptor_ >= 0) {
             temporary_ = std::move(candidate);
+            (void)detail::uninterrupted([&] { return ::flock(descriptor_, LOCK_EX | LOCK_NB); });  // where a file system knows no locks, files of killed processes stay
             return {};
         }
         if (errno != EEXIST) break;
@@ -36631,44 +36979,35 @@ GRAFT_INLINE status atomic_file::open(const std::string& path) {
 }
 
 GRAFT_INLINE status atomic_file::write(const void* data, std::size_t bytes) {
-    const char* p = static_cast<const char*>(data);
-    while (bytes) {
-        const ssize_t n = ::write(descriptor_, p, bytes < (std::size_t(1) << 30) ? bytes : std::size_t(1) << 30);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return failed("writing failed");
-        p += n;
-        bytes -= static_cast<std::size_t>(n);
-    }
-    return {};
+    return detail::write_all(descriptor_, data, bytes) ? status() : failed("writing failed");
 }
 
 GRAFT_INLINE status atomic_file::commit() {
-    if (::fsync(descriptor_) != 0) return failed("syncing failed");
-    const int closed = ::close(descriptor_);
-    descriptor_ = -1;
-    if (closed != 0) return failed("closing failed");
+    const std::string folder = folder_of(path_);
+    // The lock lives as long as any descriptor of the open file: close tells about late errors, the copy keeps the lock.
+    const detail::descriptor locked(detail::uninterrupted([&] { return ::fcntl(descriptor_, F_DUPFD_CLOEXEC, 0); }));
+    if (!locked.is_open()) return failed("duplicating its descriptor failed");
+    if (detail::uninterrupted([&] { return ::fsync(descriptor_); }) != 0) return failed("syncing failed");
+    if (!detail::close_file(std::exchange(descriptor_, -1))) return failed("closing failed");
     if (!detail::replace_file(temporary_, path_)) return failed("renaming failed");
     temporary_.clear();
-    const int folder = ::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (folder >= 0) {
-        // Some file systems cannot sync a folder and say so: the rename itself is done.
-        (void)::fsync(folder);
-        ::close(folder);
-    }
+    detail::sync_folder(folder);
     return {};
 }
 
 #else
 
 GRAFT_INLINE mapped_file::~mapped_file() { ::operator delete(const_cast<std::uint8_t*>(data_)); }
+GRAFT_INLINE void mapped_file::let_go() const noexcept {}
 
 GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::from_descriptor(int, const std::string& name, std::int64_t,
-                                                                                     errc) {
+                                                                                     errc) GRAFT_MEMORY_TRY {
     return fail(errc::file_open, name, "descriptors are not used on this system");
 }
+GRAFT_MEMORY_CATCH(name)
 
 GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::open(const std::string& path, std::int64_t most,
-                                                                          errc too_large) {
+                                                                          errc too_large) GRAFT_MEMORY_TRY {
     std::FILE* stream = std::fopen(path.c_str(), "rb");
     if (!stream) return fail(errc::file_open, path, std::strerror(errno));
     struct closer {
@@ -36690,6 +37029,7 @@ GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::open(const 
         return fail(errc::file_open, path, "the file became shorter while it was read");
     return std::shared_ptr<const mapped_file>(std::move(file));
 }
+GRAFT_MEMORY_CATCH(path)
 
 GRAFT_INLINE GRAFT_COLD status atomic_file::failed(const char* what) {
     return fail(errc::file_write, path_, std::string(what) + ": " + std::strerror(errno));
@@ -36757,6 +37097,7 @@ private:
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+
 #include <cerrno>
 #include <cstring>
 #if !defined(_WIN32)
@@ -36807,11 +37148,11 @@ inline int open_walking(int folder, const std::string& path) {
     for (std::size_t first = 0;;) {
         const std::size_t slash = path.find('/', first);
         if (slash == std::string::npos)
-            return ::openat(from, path.c_str() + first, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+            return uninterrupted([&] { return ::openat(from, path.c_str() + first, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW); });
         const std::string part = path.substr(first, slash - first);
         first = slash + 1;
         if (part.empty() || part == ".") continue;
-        const int next = ::openat(from, part.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECTORY | O_NOFOLLOW);
+        const int next = uninterrupted([&] { return ::openat(from, part.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECTORY | O_NOFOLLOW); });
         if (next < 0) return -1;
         if (at.value >= 0) ::close(at.value);
         from = at.value = next;
@@ -36824,7 +37165,7 @@ inline int open_beneath(int folder, const std::string& path) {
     std::memset(&how, 0, sizeof how);
     how.flags = static_cast<decltype(how.flags)>(O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
     how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
-    const long opened = ::syscall(SYS_openat2, folder, path.c_str(), &how, sizeof how);
+    const long opened = uninterrupted([&] { return ::syscall(SYS_openat2, folder, path.c_str(), &how, sizeof how); });
     if (opened >= 0) return static_cast<int>(opened);
     // Old kernels do not know the call, and some sandboxes forbid it.
     if (errno != ENOSYS && errno != EPERM && errno != EINVAL && errno != E2BIG) return -1;
@@ -36846,14 +37187,14 @@ GRAFT_INLINE result<std::shared_ptr<const mapped_file>> open_external(const std:
                 "external data cannot be opened safely on this system: save the model with its data inside");
 #else
     detail::descriptor_guard folder, file;
-    folder.value = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    folder.value = detail::uninterrupted([&] { return ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
     if (folder.value < 0) return fail(errc::file_open, directory, std::strerror(errno));
     file.value = detail::open_beneath(folder.value, path);
     if (file.value < 0) {
         const int reason = errno;
-        if (reason == ENOENT || reason == EACCES || reason == EMFILE || reason == ENFILE || reason == ENOMEM)
-            return fail(errc::file_open, where, std::string("in folder '") + directory + "': " + std::strerror(reason));
-        return fail(errc::external_path, where, "a part of the path is a link, leaves the folder of the model or is no folder");
+        for (const int refused : {ELOOP, EMLINK, EXDEV, ENOTDIR, ENAMETOOLONG, ENXIO, EAGAIN})
+            if (reason == refused) return fail(errc::external_path, where, "a part of the path is a link, leaves the folder of the model or is no folder");
+        return fail(errc::file_open, where, std::string("in folder '") + directory + "': " + std::strerror(reason));
     }
     struct stat info;
     if (::fstat(file.value, &info) != 0) return fail(errc::file_open, where, std::strerror(errno));
@@ -37151,7 +37492,7 @@ GRAFT_INLINE bool wire_reader::varint(std::uint64_t& value) {
 GRAFT_INLINE bool wire_reader::take() {
     std::uint64_t size = 0;
     switch (type_) {
-    case 0: return varint(number_);
+    case 0: view_ = {}; return varint(number_);
     case 1: size = 8; break;
     case 5: size = 4; break;
     case 2:
@@ -38478,7 +38819,7 @@ GRAFT_COLD inline status cannot_open_model(const std::string& path, status why) 
 } // namespace detail
 
 GRAFT_INLINE result<graph> read_onnx(const void* bytes, std::size_t size, const std::string& name, const std::string& directory,
-                                     const limits& limit, std::shared_ptr<const void> owner) {
+                                     const limits& limit, std::shared_ptr<const void> owner) GRAFT_MEMORY_TRY {
     if (size > static_cast<std::size_t>(limit.model_bytes))
         return fail(errc::model_too_large, name,
                     "the model has " + std::to_string(size) + " bytes; the limit is " + std::to_string(limit.model_bytes));
@@ -38494,14 +38835,18 @@ GRAFT_INLINE result<graph> read_onnx(const void* bytes, std::size_t size, const 
     GRAFT_TRY(detail::read_model(c, out));
     return out;
 }
+GRAFT_MEMORY_CATCH(name)
 
-GRAFT_INLINE result<graph> read_onnx_file(const std::string& path, const limits& limit) {
+GRAFT_INLINE result<graph> read_onnx_file(const std::string& path, const limits& limit) GRAFT_MEMORY_TRY {
     std::shared_ptr<const mapped_file> file;
     auto opened = mapped_file::open(path, limit.model_bytes, errc::model_too_large);
     if (!opened.ok()) return detail::cannot_open_model(path, opened.take_status());
     file = std::move(opened).value();
-    return read_onnx(file->data(), file->size(), path, folder_of(path), limit, file);
+    auto read = read_onnx(file->data(), file->size(), path, folder_of(path), limit, file);
+    file->let_go();  // most weights were copied, since files seldom align them
+    return read;
 }
+GRAFT_MEMORY_CATCH(path)
 
 GRAFT_END_NAMESPACE
 #endif
@@ -38730,14 +39075,15 @@ inline status onnx_writer::write_graph(const graph& g, write_scope& scope, bool 
 
 inline status onnx_writer::write_node(const node& n, write_scope& scope) {
     using field = onnx_schema::node;
-    const auto list = [&](std::uint32_t number, const std::vector<value_id>& ids) {
+    // What is left out at the end need not be named, beyond those that a node must have.
+    const auto list = [&](std::uint32_t number, const std::vector<value_id>& ids, int least) {
         std::size_t size = ids.size();
-        while (size && ids[size - 1] == no_value) --size;
+        while (size > static_cast<std::size_t>(least) && ids[size - 1] == no_value) --size;
         for (std::size_t i = 0; i < size; ++i)
             w_.text(number, ids[i] == no_value ? std::string() : scope.names[static_cast<std::size_t>(ids[i])]);
     };
-    list(field::input, n.inputs);
-    list(field::output, n.outputs);
+    list(field::input, n.inputs, n.op ? n.op->min_inputs : 0);
+    list(field::output, n.outputs, n.op ? n.op->min_outputs : 1);
     w_.text_if(field::name, n.name);
     w_.text(field::op_type, n.op_type);
     for (const attribute& a : n.attributes) {
@@ -38850,12 +39196,13 @@ inline void onnx_writer::write_value_info(std::uint32_t number, const value& v, 
 
 } // namespace detail
 
-GRAFT_INLINE status write_onnx(const graph& g, std::vector<std::uint8_t>& out) {
+GRAFT_INLINE status write_onnx(const graph& g, std::vector<std::uint8_t>& out) GRAFT_MEMORY_TRY {
     out.clear();
     return detail::onnx_writer(g, out, nullptr, "").write();
 }
+GRAFT_MEMORY_CATCH("write_onnx")
 
-GRAFT_INLINE status write_onnx_file(const graph& g, const std::string& path, std::int64_t most_inline) {
+GRAFT_INLINE status write_onnx_file(const graph& g, const std::string& path, std::int64_t most_inline) GRAFT_MEMORY_TRY {
     std::int64_t weights = 0;
     for (const value& v : g.values) weights += static_cast<std::int64_t>(v.constant.bytes());
     const bool outside = weights > most_inline;
@@ -38869,6 +39216,7 @@ GRAFT_INLINE status write_onnx_file(const graph& g, const std::string& path, std
     if (outside) GRAFT_TRY(data.commit());
     return model.commit();
 }
+GRAFT_MEMORY_CATCH(path)
 
 GRAFT_END_NAMESPACE
 #endif
@@ -38878,6 +39226,8 @@ GRAFT_END_NAMESPACE
 // ---- graft/passes/open_batch.hpp
 // Opens the batch of a network that was exported for a fixed one: what holds it is rewritten, and every sample is computed as it was alone.
 
+
+#include <vector>
 
 GRAFT_BEGIN_NAMESPACE
 
@@ -38893,6 +39243,12 @@ result<graph> open_batch(graph g, const shape& input, executor& pool, const limi
 
 /// Whether the network gives as many rows as it is given samples: its outputs for two, by shape inference. `input` as above.
 bool takes_any_batch(const graph& g, const shape& input, executor& pool, const limits& limit = {});
+
+namespace detail {
+// Tries what was opened, whatever the rules said of it: with three times the samples every value has to have three times the extent along its axis
+// in `axes` (below 0: it has none), and the others as they were. Errors: graph.fixed_batch, those of specialize.
+status check_opened(const graph& fixed, const graph& opened, const shape& input, const std::vector<int>& axes, executor& pool, const limits& limit);
+}  // namespace detail
 
 GRAFT_END_NAMESPACE
 
@@ -39882,8 +40238,7 @@ private:
     status first_;
 };
 
-// With three times the samples every value has to have three times the extent along their axis, and the others as they were.
-inline status check_opened(const graph& fixed, const graph& opened, const shape& input, const std::vector<batch_axis>& states, executor& pool, const limits& limit) {
+GRAFT_INLINE status check_opened(const graph& fixed, const graph& opened, const shape& input, const std::vector<int>& axes, executor& pool, const limits& limit) {
     shape more = input;
     more[0] *= 3;
     graph g;
@@ -39891,9 +40246,9 @@ inline status check_opened(const graph& fixed, const graph& opened, const shape&
     for (const node& n : g.nodes)
         for (value_id id : n.outputs) {
             const std::size_t i = static_cast<std::size_t>(id);
-            if (id == no_value || i >= states.size() || !g.values[i].has_shape) continue;
+            if (id == no_value || i >= axes.size() || !g.values[i].has_shape) continue;
             shape expected = fixed.values[i].extents;
-            if (!states[i].none()) expected[states[i].axis] *= 3;
+            if (axes[i] >= 0) expected[axes[i]] *= 3;
             if (fixed.values[i].has_shape && g.values[i].extents != expected)
                 return fail(errc::graph_fixed_batch, place(n), "for three times the samples its shape is " + text(g.values[i].extents) + " and not " + text(expected));
         }
@@ -39920,7 +40275,7 @@ GRAFT_INLINE bool takes_any_batch(const graph& g, const shape& input, executor& 
     return true;
 }
 
-GRAFT_INLINE result<graph> open_batch(graph g, const shape& input, executor& pool, const limits& limit) {
+GRAFT_INLINE result<graph> open_batch(graph g, const shape& input, executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
     std::vector<value_id> open;
     for (value_id id : g.inputs)
         if (!g.values[static_cast<std::size_t>(id)].constant) open.push_back(id);
@@ -39934,9 +40289,12 @@ GRAFT_INLINE result<graph> open_batch(graph g, const shape& input, executor& poo
     for (std::size_t i = 0; i < g.nodes.size(); ++i) steps.push_back(std::move(follower.step(i)));
     graph made;
     GRAFT_TRY_ASSIGN(made, detail::batch_rewriter(g, open[0], input[0], follower.states(), steps).run());
-    GRAFT_TRY(detail::check_opened(g, made, input, follower.states(), pool, limit));
+    std::vector<int> axes;
+    for (const detail::batch_axis& state : follower.states()) axes.push_back(state.axis);
+    GRAFT_TRY(detail::check_opened(g, made, input, axes, pool, limit));
     return made;
 }
+GRAFT_MEMORY_CATCH("open_batch")
 
 GRAFT_END_NAMESPACE
 #endif
@@ -40048,20 +40406,22 @@ GRAFT_INLINE std::string to_string(const value_info& v) { return escape(v.name) 
 GRAFT_INLINE const char* model::device() const noexcept { return state_ && state_->folded.on ? state_->folded.on->name().c_str() : "cpu"; }
 GRAFT_INLINE void warn_on_stderr(const char* text) { std::fprintf(stderr, "graft: warning: %s\n", text); }
 
-GRAFT_INLINE result<model::memory_use> model::memory(const std::vector<value_info>& inputs) const {
+GRAFT_INLINE result<model::memory_use> model::memory(const std::vector<value_info>& inputs) const GRAFT_MEMORY_TRY {
     if (!state_) return detail::no_model("model");
     std::shared_ptr<const plan> p;
     GRAFT_TRY_ASSIGN(p, detail::plan_of(*state_, inputs));
     memory_use use;
     use.arena = p->arena_bytes;
+    use.scratch = p->scratch_bytes;
     use.constants = p->constant_bytes;
     use.outputs = output_bytes(*p);
     use.multiply_adds = p->multiply_adds;
     use.device = p->device_arena_bytes + (p->loaded ? p->loaded->constant_bytes() : 0);
     return use;
 }
+GRAFT_MEMORY_CATCH("model::memory")
 
-GRAFT_INLINE result<std::vector<placement>> model::placements(const std::vector<value_info>& inputs) const {
+GRAFT_INLINE result<std::vector<placement>> model::placements(const std::vector<value_info>& inputs) const GRAFT_MEMORY_TRY {
     if (!state_) return detail::no_model("model");
     std::shared_ptr<const plan> p;
     GRAFT_TRY_ASSIGN(p, detail::plan_of(*state_, inputs));
@@ -40084,6 +40444,7 @@ GRAFT_INLINE result<std::vector<placement>> model::placements(const std::vector<
     }
     return all;
 }
+GRAFT_MEMORY_CATCH("model::placements")
 
 namespace detail {
 // What the CPU says to numbers that it was asked for. `unusable`: why another device was not taken, where one might have been.
@@ -40097,7 +40458,7 @@ inline status host_precision(const std::string& precision, const status& unusabl
 }
 }  // namespace detail
 
-GRAFT_INLINE result<std::shared_ptr<device>> open_device(const std::string& wanted, const device_options& options, void (*warn)(const char*), const backend* const* backends, int count) {
+GRAFT_INLINE result<std::shared_ptr<device>> open_device(const std::string& wanted, const device_options& options, void (*warn)(const char*), const backend* const* backends, int count) GRAFT_MEMORY_TRY {
     static std::atomic_flag warned = ATOMIC_FLAG_INIT;
     const bool any = wanted == "auto";
     const std::string kind = wanted.substr(0, wanted.find(':'));
@@ -40111,7 +40472,7 @@ GRAFT_INLINE result<std::shared_ptr<device>> open_device(const std::string& want
             GRAFT_TRY(detail::host_precision(options.precision, unusable));
             return std::shared_ptr<device>();
         }
-        auto opened = backends[i]->open(any ? backends[i]->name : wanted, options);
+        auto opened = backends[i]->open(any ? backends[i]->name : wanted, options, warn);
         if (opened.ok() || !any) return opened;
         unusable = opened.take_status();
         const bool expected = !backends[i]->expected || backends[i]->expected();
@@ -40120,8 +40481,9 @@ GRAFT_INLINE result<std::shared_ptr<device>> open_device(const std::string& want
     if (!unusable.ok()) return unusable;
     return fail(errc::device_unavailable, wanted, "this program has no such back end; it has: " + names);
 }
+GRAFT_MEMORY_CATCH("open_device")
 
-GRAFT_INLINE result<model> load_graph(graph g, const load_options& options, const backend* const* backends, int count, bool typed_outputs) {
+GRAFT_INLINE result<model> load_graph(graph g, const load_options& options, const backend* const* backends, int count, bool typed_outputs) GRAFT_MEMORY_TRY {
     if (options.reference) GRAFT_TRY(detail::host_precision(options.on_device.precision));
     std::shared_ptr<device> on = options.reference ? nullptr : options.opened;
     if (!on && !options.reference) GRAFT_TRY_ASSIGN(on, open_device(options.device, options.on_device, options.warn, backends, count));
@@ -40172,39 +40534,23 @@ GRAFT_INLINE result<model> load_graph(graph g, const load_options& options, cons
     }
     return m;
 }
+GRAFT_MEMORY_CATCH("load_graph")
 
-#ifdef GRAFT_NO_EXCEPTIONS
-#define GRAFT_CATCH_BAD_ALLOC(where, ...) return __VA_ARGS__
-#else
-#define GRAFT_CATCH_BAD_ALLOC(where, ...)                                                     \
-    try {                                                                                     \
-        return __VA_ARGS__;                                                                   \
-    } catch (const std::bad_alloc&) {                                                         \
-        return fail(errc::memory_oom, where, "the system has not enough memory for this");    \
-    }
-#endif
-
-GRAFT_INLINE result<model> load_file(const std::string& path, const load_options& options, const backend* const* backends, int count) {
-    const auto read = [&]() -> result<model> {
-        graph g;
-        GRAFT_TRY_ASSIGN(g, read_onnx_file(path, options.limits));
-        return load_graph(std::move(g), options, backends, count, true);
-    };
-    GRAFT_CATCH_BAD_ALLOC(path, read());
+GRAFT_INLINE result<model> load_file(const std::string& path, const load_options& options, const backend* const* backends, int count) GRAFT_MEMORY_TRY {
+    graft::graph g;
+    GRAFT_TRY_ASSIGN(g, read_onnx_file(path, options.limits));
+    return load_graph(std::move(g), options, backends, count, true);
 }
-GRAFT_INLINE result<model> load_memory(const void* bytes, std::size_t size, const load_options& options, const backend* const* backends, int count) {
-    const auto read = [&]() -> result<model> {
-        graph g;
-        GRAFT_TRY_ASSIGN(g, read_onnx(bytes, size, "model in memory", "", options.limits, nullptr));
-        return load_graph(std::move(g), options, backends, count, true);
-    };
-    GRAFT_CATCH_BAD_ALLOC("model in memory", read());
+GRAFT_MEMORY_CATCH(path)
+GRAFT_INLINE result<model> load_memory(const void* bytes, std::size_t size, const load_options& options, const backend* const* backends, int count) GRAFT_MEMORY_TRY {
+    graft::graph g;
+    GRAFT_TRY_ASSIGN(g, read_onnx(bytes, size, "model in memory", "", options.limits, nullptr));
+    return load_graph(std::move(g), options, backends, count, true);
 }
+GRAFT_MEMORY_CATCH("model in memory")
 GRAFT_INLINE result<model> load(const std::string& path, const load_options& options) { return runtime<backends::cpu>::load(path, options); }
 GRAFT_INLINE result<model> load(const void* bytes, std::size_t size, const load_options& options) { return runtime<backends::cpu>::load(bytes, size, options); }
-GRAFT_INLINE result<model> load(graph g, const load_options& options) {
-    GRAFT_CATCH_BAD_ALLOC("graph", runtime<backends::cpu>::load(std::move(g), options));
-}
+GRAFT_INLINE result<model> load(graph g, const load_options& options) { return runtime<backends::cpu>::load(std::move(g), options); }
 
 struct session::state {
     std::shared_ptr<const detail::model_state> model;
@@ -40216,23 +40562,29 @@ struct session::state {
     std::vector<tensor_view> views;
 };
 
-GRAFT_INLINE session::session(const model& m, const session_options& options) : state_(m.state_ ? new state : nullptr) {
-    if (!state_) return;
-    state_->model = m.state_;
-    if (!options.pool) state_->own_pool = std::make_unique<pool_executor>(options.threads);
-    state_->pool = options.pool ? options.pool : state_->own_pool.get();
-    const auto budget = std::make_shared<memory_budget>(m.state_->budget->limit(), m.state_->budget);
-    state_->folded = std::make_unique<detail::context>(m.state_->folded, *state_->pool, nullptr, budget);
-    state_->replaced = std::make_unique<detail::context>(m.state_->replaced, *state_->pool, nullptr, budget);
-    state_->inputs.resize(m.state_->inputs.size());
-    state_->views.resize(m.state_->inputs.size());
+GRAFT_INLINE session::session(const model& m, const session_options& options) {
+    if (!m.state_) return;
+    made_ = detail::or_out_of_memory<status>("session", [&]() -> status {
+        std::unique_ptr<state> made(new state);
+        made->model = m.state_;
+        if (!options.pool) made->own_pool = std::make_unique<pool_executor>(options.threads);
+        made->pool = options.pool ? options.pool : made->own_pool.get();
+        const auto budget = std::make_shared<memory_budget>(m.state_->budget->limit(), m.state_->budget);
+        made->folded = std::make_unique<detail::context>(m.state_->folded, *made->pool, nullptr, budget);
+        made->replaced = std::make_unique<detail::context>(m.state_->replaced, *made->pool, nullptr, budget);
+        made->inputs.resize(m.state_->inputs.size());
+        made->views.resize(m.state_->inputs.size());
+        state_ = std::move(made);
+        return {};
+    });
 }
+GRAFT_INLINE status session::unusable() const { return made_.ok() ? detail::no_model("session") : status(made_.error()); }
 GRAFT_INLINE session::~session() = default;
 GRAFT_INLINE session::session(session&&) noexcept = default;
 GRAFT_INLINE session& session::operator=(session&&) noexcept = default;
 
-GRAFT_INLINE status session::set_input(std::size_t i, const tensor& value) {
-    if (!state_) return detail::no_model("session");
+GRAFT_INLINE status session::set_input(std::size_t i, const tensor& value) GRAFT_MEMORY_TRY {
+    if (!state_) return unusable();
     if (i >= state_->inputs.size()) return fail(errc::input_name, "input " + std::to_string(i), "the model has " + std::to_string(state_->inputs.size()) + " inputs");
     const value_info& info = state_->model->inputs[i];
     if (value && info.type != dtype::undefined && value.type() != info.type)
@@ -40245,11 +40597,12 @@ GRAFT_INLINE status session::set_input(std::size_t i, const tensor& value) {
     state_->inputs[i] = value;
     return {};
 }
+GRAFT_MEMORY_CATCH("session::set_input")
 
 GRAFT_INLINE status session::run() { return run_inputs(0, nullptr); }
 // `next`: where input `coming` of the next run lies; null where that is not known.
-GRAFT_INLINE status session::run_inputs(std::size_t coming, const void* next) {
-    if (!state_) return detail::no_model("session");
+GRAFT_INLINE status session::run_inputs(std::size_t coming, const void* next) GRAFT_MEMORY_TRY {
+    if (!state_) return unusable();
     bool replaces = false;
     for (std::size_t i = 0; i < state_->inputs.size(); ++i) {
         const value_info& info = state_->model->inputs[i];
@@ -40258,15 +40611,16 @@ GRAFT_INLINE status session::run_inputs(std::size_t coming, const void* next) {
         state_->views[i] = state_->inputs[i] ? view(state_->inputs[i]) : tensor_view{};
     }
     state_->last = replaces ? state_->replaced.get() : state_->folded.get();
-    GRAFT_CATCH_BAD_ALLOC("run", state_->last->run(state_->views.data(), next, static_cast<std::int64_t>(coming)));
+    return state_->last->run(state_->views.data(), next, static_cast<std::int64_t>(coming));
 }
+GRAFT_MEMORY_CATCH("session::run")
 GRAFT_INLINE const tensor& session::output(std::size_t i) const {
     static const tensor none;
     return state_ && state_->last ? state_->last->output(i) : none;
 }
 
-GRAFT_INLINE result<std::vector<named_tensor>> session::run(const std::vector<named_tensor>& inputs) {
-    if (!state_) return detail::no_model("session");
+GRAFT_INLINE result<std::vector<named_tensor>> session::run(const std::vector<named_tensor>& inputs) GRAFT_MEMORY_TRY {
+    if (!state_) return unusable();
     for (tensor& t : state_->inputs) t = tensor();
     for (const named_tensor& given : inputs) {
         std::size_t i = 0;
@@ -40279,9 +40633,10 @@ GRAFT_INLINE result<std::vector<named_tensor>> session::run(const std::vector<na
     for (std::size_t i = 0; i < state_->model->outputs.size(); ++i) outputs.push_back({state_->model->outputs[i].name, output(i)});
     return outputs;
 }
+GRAFT_MEMORY_CATCH("session::run")
 
-GRAFT_INLINE result<tensor> session::run(const tensor& input, const tensor* next) {
-    if (!state_) return detail::no_model("session");
+GRAFT_INLINE result<tensor> session::run(const tensor& input, const tensor* next) GRAFT_MEMORY_TRY {
+    if (!state_) return unusable();
     std::size_t only = state_->inputs.size();
     for (std::size_t i = 0; i < state_->inputs.size(); ++i) {
         state_->inputs[i] = tensor();
@@ -40295,6 +40650,7 @@ GRAFT_INLINE result<tensor> session::run(const tensor& input, const tensor* next
     GRAFT_TRY(run_inputs(only, alike ? next->raw() : nullptr));
     return output(0);
 }
+GRAFT_MEMORY_CATCH("session::run")
 
 GRAFT_INLINE void session::trim() {
     if (!state_) return;
@@ -40303,7 +40659,6 @@ GRAFT_INLINE void session::trim() {
     state_->last = nullptr;
 }
 
-#undef GRAFT_CATCH_BAD_ALLOC
 GRAFT_END_NAMESPACE
 #endif
 #endif
@@ -40727,7 +41082,7 @@ GRAFT_INLINE const json* json::find(std::string_view key) const noexcept {
     return nullptr;
 }
 
-GRAFT_INLINE result<json> parse_json(std::string_view text, const std::string& name, const limits& limit) {
+GRAFT_INLINE result<json> parse_json(std::string_view text, const std::string& name, const limits& limit) GRAFT_MEMORY_TRY {
     json_reader r(text, name, limit);
     json root;
     std::vector<json*> open;
@@ -40763,6 +41118,7 @@ GRAFT_INLINE result<json> parse_json(std::string_view text, const std::string& n
     GRAFT_TRY(r.finish());
     return root;
 }
+GRAFT_MEMORY_CATCH(name)
 
 GRAFT_INLINE void append_json_string(std::string& out, std::string_view text) {
     out += '"';
@@ -40927,7 +41283,7 @@ GRAFT_END_NAMESPACE
 #include <cmath>
 
 GRAFT_BEGIN_NAMESPACE
-GRAFT_INLINE result<std::vector<std::string>> read_labels(const std::string& path, std::int64_t classes) {
+GRAFT_INLINE result<std::vector<std::string>> read_labels(const std::string& path, std::int64_t classes) GRAFT_MEMORY_TRY {
     std::string text;
     GRAFT_TRY_ASSIGN(text, read_file(path, std::int64_t(64) << 20, errc::file_open, errc::labels_count));
     std::vector<std::string> names;
@@ -40942,8 +41298,9 @@ GRAFT_INLINE result<std::vector<std::string>> read_labels(const std::string& pat
     if (classes >= 0) GRAFT_TRY(detail::fit_labels(names, path, classes));
     return names;
 }
+GRAFT_MEMORY_CATCH(path)
 
-GRAFT_INLINE result<classifier> classifier::make(const graft::model& m, const classifier_options& options) {
+GRAFT_INLINE result<classifier> classifier::make(const graft::model& m, const classifier_options& options) GRAFT_MEMORY_TRY {
     classifier made(m, options.session);
     made.limits_ = options.load.limits;
     std::size_t pictures = 0;
@@ -40973,17 +41330,19 @@ GRAFT_INLINE result<classifier> classifier::make(const graft::model& m, const cl
         GRAFT_TRY_ASSIGN(made.labels_, detail::labels_of(m, classes, options.load.limits));
     return made;
 }
+GRAFT_MEMORY_CATCH("classifier::make")
 
-GRAFT_INLINE result<classifier> classifier::load(const std::string& path, const classifier_options& options) {
+GRAFT_INLINE result<classifier> classifier::load(const std::string& path, const classifier_options& options) GRAFT_MEMORY_TRY {
     graft::model m;
     load_options how = options.load;
     how.open_batch = true;
     GRAFT_TRY_ASSIGN(m, graft::load(path, how));
     return make(m, options);
 }
+GRAFT_MEMORY_CATCH(path)
 
 // Runs pictures of one shape, and adds a row for each.
-GRAFT_INLINE status classifier::add_rows(const std::vector<tensor>& prepared, std::vector<std::vector<double>>& rows) {
+GRAFT_INLINE status classifier::add_rows(const std::vector<tensor>& prepared, std::vector<std::vector<double>>& rows) GRAFT_MEMORY_TRY {
     const value_info& input = model_.inputs()[input_];
     const auto wanted = static_cast<std::int64_t>(prepared.size());
     // A model with a fixed batch gets the last picture as often as there is room.
@@ -41005,8 +41364,9 @@ GRAFT_INLINE status classifier::add_rows(const std::vector<tensor>& prepared, st
     for (std::int64_t i = 0; i < wanted; ++i) rows.push_back(class_probabilities(model_.graph(), scores, i, batch, output_));
     return {};
 }
+GRAFT_MEMORY_CATCH("classifier::add_rows")
 
-GRAFT_INLINE result<std::vector<std::vector<double>>> classifier::probabilities(const std::vector<image>& pictures) {
+GRAFT_INLINE result<std::vector<std::vector<double>>> classifier::probabilities(const std::vector<image>& pictures) GRAFT_MEMORY_TRY {
     constexpr std::size_t most = 32;  // at once: enough for every core, and little memory
     const value_info& input = model_.inputs()[input_];
     const std::size_t room = input.has_shape && input.extents.rank() > 0 && input.extents[0] > 0 ? static_cast<std::size_t>(input.extents[0]) : most;
@@ -41024,15 +41384,17 @@ GRAFT_INLINE result<std::vector<std::vector<double>>> classifier::probabilities(
     if (!prepared.empty()) GRAFT_TRY(add_rows(prepared, rows));
     return rows;
 }
-GRAFT_INLINE result<std::vector<double>> classifier::probabilities(const image& picture) {
+GRAFT_MEMORY_CATCH("classifier::probabilities")
+GRAFT_INLINE result<std::vector<double>> classifier::probabilities(const image& picture) GRAFT_MEMORY_TRY {
     tensor pixels;
     GRAFT_TRY_ASSIGN(pixels, preprocess(picture, preprocess_.spec, format_, limits_));
     std::vector<std::vector<double>> rows;
     GRAFT_TRY(add_rows({pixels}, rows));
     return std::move(rows[0]);
 }
+GRAFT_MEMORY_CATCH("classifier::probabilities")
 
-GRAFT_INLINE result<std::int64_t> classifier::classes() {
+GRAFT_INLINE result<std::int64_t> classifier::classes() GRAFT_MEMORY_TRY {
     std::int64_t told = -1;
     GRAFT_TRY_ASSIGN(told, detail::classes_of(model_, output_));
     if (told > 0) return told;
@@ -41049,8 +41411,9 @@ GRAFT_INLINE result<std::int64_t> classifier::classes() {
     GRAFT_TRY(add_rows({pixels}, rows));
     return static_cast<std::int64_t>(rows[0].size());
 }
+GRAFT_MEMORY_CATCH("classifier::classes")
 
-GRAFT_INLINE result<std::vector<prediction>> classifier::best(const std::vector<double>& probabilities, int top) {
+GRAFT_INLINE result<std::vector<prediction>> classifier::best(const std::vector<double>& probabilities, int top) GRAFT_MEMORY_TRY {
     if (!labels_.empty()) GRAFT_TRY(detail::fit_labels(labels_, "labels", static_cast<std::int64_t>(probabilities.size())));
     std::vector<int> order(probabilities.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
@@ -41068,25 +41431,29 @@ GRAFT_INLINE result<std::vector<prediction>> classifier::best(const std::vector<
     }
     return predictions;
 }
+GRAFT_MEMORY_CATCH("classifier::best")
 
-GRAFT_INLINE result<std::vector<prediction>> classifier::classify(const image& picture, int top) {
+GRAFT_INLINE result<std::vector<prediction>> classifier::classify(const image& picture, int top) GRAFT_MEMORY_TRY {
     std::vector<double> p;
     GRAFT_TRY_ASSIGN(p, probabilities(picture));
     return best(p, top);
 }
-GRAFT_INLINE result<std::vector<std::vector<prediction>>> classifier::classify(const std::vector<image>& pictures, int top) {
+GRAFT_MEMORY_CATCH("classifier::classify")
+GRAFT_INLINE result<std::vector<std::vector<prediction>>> classifier::classify(const std::vector<image>& pictures, int top) GRAFT_MEMORY_TRY {
     std::vector<std::vector<double>> rows;
     GRAFT_TRY_ASSIGN(rows, probabilities(pictures));
     std::vector<std::vector<prediction>> named(rows.size());
     for (std::size_t i = 0; i < rows.size(); ++i) GRAFT_TRY_ASSIGN(named[i], best(rows[i], top));
     return named;
 }
+GRAFT_MEMORY_CATCH("classifier::classify")
 
-GRAFT_INLINE result<std::vector<prediction>> classifier::classify(const std::string& path, int top) {
+GRAFT_INLINE result<std::vector<prediction>> classifier::classify(const std::string& path, int top) GRAFT_MEMORY_TRY {
     image picture;
     GRAFT_TRY_ASSIGN(picture, decode_file(path, limits_));
     return classify(picture, top);
 }
+GRAFT_MEMORY_CATCH(path)
 
 GRAFT_END_NAMESPACE
 #endif
@@ -41452,7 +41819,7 @@ inline void append_png_chunk(std::string& file, const char* type, const std::str
 
 } // namespace detail
 
-GRAFT_INLINE result<std::string> encode_png(const image& picture) {
+GRAFT_INLINE result<std::string> encode_png(const image& picture) GRAFT_MEMORY_TRY {
     if (!picture || (picture.channels != 1 && picture.channels != 3))
         return fail(errc::image_dimensions, "png", "only pictures with 1 or 3 channels become PNG files");
     // A row's filter is the one whose bytes, taken as signed, are the smallest together: PNG's own advice.
@@ -41488,8 +41855,9 @@ GRAFT_INLINE result<std::string> encode_png(const image& picture) {
     detail::append_png_chunk(file, "IEND", "");
     return file;
 }
+GRAFT_MEMORY_CATCH("encode_png")
 
-GRAFT_INLINE status write_png(const std::string& path, const image& picture) {
+GRAFT_INLINE status write_png(const std::string& path, const image& picture) GRAFT_MEMORY_TRY {
     std::string png;
     GRAFT_TRY_ASSIGN(png, encode_png(picture));
     atomic_file file;
@@ -41497,6 +41865,7 @@ GRAFT_INLINE status write_png(const std::string& path, const image& picture) {
     GRAFT_TRY(file.write(png.data(), png.size()));
     return file.commit();
 }
+GRAFT_MEMORY_CATCH(path)
 
 GRAFT_END_NAMESPACE
 #endif
@@ -41527,7 +41896,7 @@ inline std::uint8_t pixel_of(double value, double low, double high) noexcept {
 
 } // namespace detail
 
-GRAFT_INLINE result<image> to_image(const tensor& t, double low, double high) {
+GRAFT_INLINE result<image> to_image(const tensor& t, double low, double high) GRAFT_MEMORY_TRY {
     if (t.type() != dtype::uint8 && t.type() != dtype::float32 && t.type() != dtype::float64 && t.type() != dtype::float16 && t.type() != dtype::bfloat16)
         return fail(errc::input_dtype, "to_image", std::string("pictures are made of uint8 or of floats, not of ") + name(t.type()));
     if (!(low < high)) return fail(errc::usage, "to_image", "the value that is black has to be below the one that is white");
@@ -41553,6 +41922,7 @@ GRAFT_INLINE result<image> to_image(const tensor& t, double low, double high) {
         }
     return made;
 }
+GRAFT_MEMORY_CATCH("to_image")
 
 GRAFT_END_NAMESPACE
 #endif
@@ -42385,7 +42755,7 @@ inline void from_fortran(const std::uint8_t* in, std::byte* out, const shape& ex
 
 } // namespace detail
 
-GRAFT_INLINE result<tensor> read_npy(const void* data, std::size_t size, const std::string& name, const limits& caps) {
+GRAFT_INLINE result<tensor> read_npy(const void* data, std::size_t size, const std::string& name, const limits& caps) GRAFT_MEMORY_TRY {
     const auto* bytes = static_cast<const std::uint8_t*>(data);
     if (size < 10 || std::memcmp(bytes, "\x93NUMPY", 6) != 0) return fail(errc::npy_malformed, name, "not an .npy file");
     const int version = bytes[6];
@@ -42424,14 +42794,16 @@ GRAFT_INLINE result<tensor> read_npy(const void* data, std::size_t size, const s
         out.raw()[i] = std::byte(out.raw()[i] != std::byte(0));
     return out;
 }
+GRAFT_MEMORY_CATCH(name)
 
-GRAFT_INLINE result<tensor> read_npy_file(const std::string& path, const limits& caps) {
+GRAFT_INLINE result<tensor> read_npy_file(const std::string& path, const limits& caps) GRAFT_MEMORY_TRY {
     auto file = mapped_file::open(path, caps.memory_bytes, errc::memory_budget);
     if (!file.ok()) return file.take_status();
     return read_npy((*file)->data(), (*file)->size(), path, caps);
 }
+GRAFT_MEMORY_CATCH(path)
 
-GRAFT_INLINE result<std::string> npy_header(dtype type, const shape& extents) {
+GRAFT_INLINE result<std::string> npy_header(dtype type, const shape& extents) GRAFT_MEMORY_TRY {
     const detail::npy_type* known = detail::npy_types();
     while (*known->text && known->type != type) ++known;
     if (!*known->text) return fail(errc::npy_dtype, name(type), "this element type has no .npy form");
@@ -42446,8 +42818,9 @@ GRAFT_INLINE result<std::string> npy_header(dtype type, const shape& extents) {
     header += static_cast<char>(dictionary.size() >> 8);
     return header + dictionary;
 }
+GRAFT_MEMORY_CATCH("npy_header")
 
-GRAFT_INLINE status write_npy(const std::string& path, const tensor& array) {
+GRAFT_INLINE status write_npy(const std::string& path, const tensor& array) GRAFT_MEMORY_TRY {
     std::string header;
     GRAFT_TRY_ASSIGN(header, npy_header(array.type(), array.shape()));
     atomic_file file;
@@ -42456,6 +42829,7 @@ GRAFT_INLINE status write_npy(const std::string& path, const tensor& array) {
     if (array.bytes()) GRAFT_TRY(file.write(array.raw(), array.bytes()));
     return file.commit();
 }
+GRAFT_MEMORY_CATCH(path)
 
 GRAFT_END_NAMESPACE
 #endif
@@ -42552,7 +42926,7 @@ GRAFT_COLD inline status cannot_open_model(const std::string& path, status why) 
 } // namespace detail
 
 GRAFT_INLINE result<graph> read_onnx(const void* bytes, std::size_t size, const std::string& name, const std::string& directory,
-                                     const limits& limit, std::shared_ptr<const void> owner) {
+                                     const limits& limit, std::shared_ptr<const void> owner) GRAFT_MEMORY_TRY {
     if (size > static_cast<std::size_t>(limit.model_bytes))
         return fail(errc::model_too_large, name,
                     "the model has " + std::to_string(size) + " bytes; the limit is " + std::to_string(limit.model_bytes));
@@ -42568,14 +42942,18 @@ GRAFT_INLINE result<graph> read_onnx(const void* bytes, std::size_t size, const 
     GRAFT_TRY(detail::read_model(c, out));
     return out;
 }
+GRAFT_MEMORY_CATCH(name)
 
-GRAFT_INLINE result<graph> read_onnx_file(const std::string& path, const limits& limit) {
+GRAFT_INLINE result<graph> read_onnx_file(const std::string& path, const limits& limit) GRAFT_MEMORY_TRY {
     std::shared_ptr<const mapped_file> file;
     auto opened = mapped_file::open(path, limit.model_bytes, errc::model_too_large);
     if (!opened.ok()) return detail::cannot_open_model(path, opened.take_status());
     file = std::move(opened).value();
-    return read_onnx(file->data(), file->size(), path, folder_of(path), limit, file);
+    auto read = read_onnx(file->data(), file->size(), path, folder_of(path), limit, file);
+    file->let_go();  // most weights were copied, since files seldom align them
+    return read;
 }
+GRAFT_MEMORY_CATCH(path)
 
 GRAFT_END_NAMESPACE
 #endif
@@ -42804,14 +43182,15 @@ inline status onnx_writer::write_graph(const graph& g, write_scope& scope, bool 
 
 inline status onnx_writer::write_node(const node& n, write_scope& scope) {
     using field = onnx_schema::node;
-    const auto list = [&](std::uint32_t number, const std::vector<value_id>& ids) {
+    // What is left out at the end need not be named, beyond those that a node must have.
+    const auto list = [&](std::uint32_t number, const std::vector<value_id>& ids, int least) {
         std::size_t size = ids.size();
-        while (size && ids[size - 1] == no_value) --size;
+        while (size > static_cast<std::size_t>(least) && ids[size - 1] == no_value) --size;
         for (std::size_t i = 0; i < size; ++i)
             w_.text(number, ids[i] == no_value ? std::string() : scope.names[static_cast<std::size_t>(ids[i])]);
     };
-    list(field::input, n.inputs);
-    list(field::output, n.outputs);
+    list(field::input, n.inputs, n.op ? n.op->min_inputs : 0);
+    list(field::output, n.outputs, n.op ? n.op->min_outputs : 1);
     w_.text_if(field::name, n.name);
     w_.text(field::op_type, n.op_type);
     for (const attribute& a : n.attributes) {
@@ -42924,12 +43303,13 @@ inline void onnx_writer::write_value_info(std::uint32_t number, const value& v, 
 
 } // namespace detail
 
-GRAFT_INLINE status write_onnx(const graph& g, std::vector<std::uint8_t>& out) {
+GRAFT_INLINE status write_onnx(const graph& g, std::vector<std::uint8_t>& out) GRAFT_MEMORY_TRY {
     out.clear();
     return detail::onnx_writer(g, out, nullptr, "").write();
 }
+GRAFT_MEMORY_CATCH("write_onnx")
 
-GRAFT_INLINE status write_onnx_file(const graph& g, const std::string& path, std::int64_t most_inline) {
+GRAFT_INLINE status write_onnx_file(const graph& g, const std::string& path, std::int64_t most_inline) GRAFT_MEMORY_TRY {
     std::int64_t weights = 0;
     for (const value& v : g.values) weights += static_cast<std::int64_t>(v.constant.bytes());
     const bool outside = weights > most_inline;
@@ -42943,6 +43323,7 @@ GRAFT_INLINE status write_onnx_file(const graph& g, const std::string& path, std
     if (outside) GRAFT_TRY(data.commit());
     return model.commit();
 }
+GRAFT_MEMORY_CATCH(path)
 
 GRAFT_END_NAMESPACE
 #endif
@@ -43219,7 +43600,7 @@ GRAFT_INLINE const std::string* safetensors::find_metadata(const std::string& ke
     return nullptr;
 }
 
-GRAFT_INLINE result<tensor> safetensors::load(const safetensors_entry& entry) const {
+GRAFT_INLINE result<tensor> safetensors::load(const safetensors_entry& entry) const GRAFT_MEMORY_TRY {
     if (entry.type == dtype::undefined)
         return fail(errc::tensor_dtype, "tensor '" + entry.name + "'",
                     "elements of type " + entry.type_name + " are not supported");
@@ -43232,20 +43613,23 @@ GRAFT_INLINE result<tensor> safetensors::load(const safetensors_entry& entry) co
         for (std::size_t i = 0; i < entry.bytes; ++i) made.data<bool>()[i] = entry.data[i] != 0;
     return made;
 }
+GRAFT_MEMORY_CATCH("safetensors::load")
 
 GRAFT_INLINE result<safetensors> read_safetensors(const void* bytes, std::size_t size, const std::string& name,
-                                                  const limits& limit, std::shared_ptr<const void> owner) {
+                                                  const limits& limit, std::shared_ptr<const void> owner) GRAFT_MEMORY_TRY {
     safetensors out;
     out.owner = std::move(owner);
     GRAFT_TRY(detail::safetensors_reader(static_cast<const std::uint8_t*>(bytes), size, name, limit, out).read());
     return out;
 }
+GRAFT_MEMORY_CATCH(name)
 
-GRAFT_INLINE result<safetensors> read_safetensors_file(const std::string& path, const limits& limit) {
+GRAFT_INLINE result<safetensors> read_safetensors_file(const std::string& path, const limits& limit) GRAFT_MEMORY_TRY {
     std::shared_ptr<const mapped_file> file;
     GRAFT_TRY_ASSIGN(file, mapped_file::open(path, INT64_MAX, errc::safetensors_malformed));
     return read_safetensors(file->data(), file->size(), path, limit, file);
 }
+GRAFT_MEMORY_CATCH(path)
 
 namespace detail {
 
@@ -43297,7 +43681,7 @@ inline status safetensors_header(const named_tensors& tensors, const named_texts
 
 } // namespace detail
 
-GRAFT_INLINE status write_safetensors(const named_tensors& tensors, const named_texts& metadata, std::vector<std::uint8_t>& out) {
+GRAFT_INLINE status write_safetensors(const named_tensors& tensors, const named_texts& metadata, std::vector<std::uint8_t>& out) GRAFT_MEMORY_TRY {
     std::string header;
     std::vector<std::size_t> order;
     GRAFT_TRY(detail::safetensors_header(tensors, metadata, header, order));
@@ -43308,8 +43692,9 @@ GRAFT_INLINE status write_safetensors(const named_tensors& tensors, const named_
     }
     return {};
 }
+GRAFT_MEMORY_CATCH("write_safetensors")
 
-GRAFT_INLINE status write_safetensors_file(const named_tensors& tensors, const named_texts& metadata, const std::string& path) {
+GRAFT_INLINE status write_safetensors_file(const named_tensors& tensors, const named_texts& metadata, const std::string& path) GRAFT_MEMORY_TRY {
     std::string header;
     std::vector<std::size_t> order;
     GRAFT_TRY(detail::safetensors_header(tensors, metadata, header, order));
@@ -43319,6 +43704,7 @@ GRAFT_INLINE status write_safetensors_file(const named_tensors& tensors, const n
     for (const std::size_t i : order) GRAFT_TRY(file.write(tensors[i].second.raw(), tensors[i].second.bytes()));
     return file.commit();
 }
+GRAFT_MEMORY_CATCH(path)
 
 GRAFT_END_NAMESPACE
 #endif

@@ -178,7 +178,7 @@ GRAFT_INLINE result<image> adjust_brightness(const image& picture, double factor
     return detail::blend_with_gray(picture, 0, factor);
 }
 
-GRAFT_INLINE result<image> adjust_contrast(const image& picture, double factor) {
+GRAFT_INLINE result<image> adjust_contrast(const image& picture, double factor) GRAFT_MEMORY_TRY {
     image gray;
     GRAFT_TRY_ASSIGN(gray, to_gray(picture));
     std::int64_t sum = 0;
@@ -186,8 +186,9 @@ GRAFT_INLINE result<image> adjust_contrast(const image& picture, double factor) 
     const double mean = static_cast<double>(sum) / static_cast<double>(gray.bytes());
     return detail::blend_with_gray(picture, static_cast<int>(mean + 0.5), factor);
 }
+GRAFT_MEMORY_CATCH("adjust_contrast")
 
-GRAFT_INLINE result<image> adjust_saturation(const image& picture, double factor) {
+GRAFT_INLINE result<image> adjust_saturation(const image& picture, double factor) GRAFT_MEMORY_TRY {
     if (picture.channels == 1) return picture;
     image gray, out;
     GRAFT_TRY_ASSIGN(gray, to_gray(picture));
@@ -199,8 +200,9 @@ GRAFT_INLINE result<image> adjust_saturation(const image& picture, double factor
         for (int c = 0; c < 3; ++c) to[3 * i + c] = detail::blend_value(l[i], in[3 * i + c], f);
     return out;
 }
+GRAFT_MEMORY_CATCH("adjust_saturation")
 
-GRAFT_INLINE result<image> adjust_hue(const image& picture, double factor) {
+GRAFT_INLINE result<image> adjust_hue(const image& picture, double factor) GRAFT_MEMORY_TRY {
     if (picture.channels == 1) return picture;
     image out;
     GRAFT_TRY_ASSIGN(out, image::make(picture.height, picture.width, 3));
@@ -214,8 +216,9 @@ GRAFT_INLINE result<image> adjust_hue(const image& picture, double factor) {
     }
     return out;
 }
+GRAFT_MEMORY_CATCH("adjust_hue")
 
-GRAFT_INLINE result<image> adjust_sharpness(const image& picture, double factor) {
+GRAFT_INLINE result<image> adjust_sharpness(const image& picture, double factor) GRAFT_MEMORY_TRY {
     image out;
     GRAFT_TRY_ASSIGN(out, crop(picture, 0, 0, picture.height, picture.width));
     float edge[256], middle[256]; // the products, rounded
@@ -241,21 +244,24 @@ GRAFT_INLINE result<image> adjust_sharpness(const image& picture, double factor)
     }
     return out;
 }
+GRAFT_MEMORY_CATCH("adjust_sharpness")
 
-GRAFT_INLINE result<image> posterize(const image& picture, int bits) {
+GRAFT_INLINE result<image> posterize(const image& picture, int bits) GRAFT_MEMORY_TRY {
     std::uint8_t table[1][256];
     const int mask = bits >= 8 ? 255 : bits <= 0 ? 0 : 255 & ~((1 << (8 - bits)) - 1);
     for (int v = 0; v < 256; ++v) table[0][v] = static_cast<std::uint8_t>(v & mask);
     return detail::look_up_pixels(picture, table, 1);
 }
+GRAFT_MEMORY_CATCH("posterize")
 
-GRAFT_INLINE result<image> solarize(const image& picture, double threshold) {
+GRAFT_INLINE result<image> solarize(const image& picture, double threshold) GRAFT_MEMORY_TRY {
     std::uint8_t table[1][256];
     for (int v = 0; v < 256; ++v) table[0][v] = static_cast<std::uint8_t>(v < threshold ? v : 255 - v);
     return detail::look_up_pixels(picture, table, 1);
 }
+GRAFT_MEMORY_CATCH("solarize")
 
-GRAFT_INLINE result<image> autocontrast(const image& picture) {
+GRAFT_INLINE result<image> autocontrast(const image& picture) GRAFT_MEMORY_TRY {
     std::uint8_t tables[4][256];
     for (int c = 0; c < picture.channels; ++c) {
         std::int64_t counts[256];
@@ -271,8 +277,9 @@ GRAFT_INLINE result<image> autocontrast(const image& picture) {
     }
     return detail::look_up_pixels(picture, tables, picture.channels);
 }
+GRAFT_MEMORY_CATCH("autocontrast")
 
-GRAFT_INLINE result<image> equalize(const image& picture) {
+GRAFT_INLINE result<image> equalize(const image& picture) GRAFT_MEMORY_TRY {
     std::uint8_t tables[4][256];
     for (int c = 0; c < picture.channels; ++c) {
         std::int64_t counts[256], sum = picture.height * picture.width;
@@ -289,12 +296,14 @@ GRAFT_INLINE result<image> equalize(const image& picture) {
     }
     return detail::look_up_pixels(picture, tables, picture.channels);
 }
+GRAFT_MEMORY_CATCH("equalize")
 
-GRAFT_INLINE result<image> invert(const image& picture) {
+GRAFT_INLINE result<image> invert(const image& picture) GRAFT_MEMORY_TRY {
     std::uint8_t table[1][256];
     for (int v = 0; v < 256; ++v) table[0][v] = static_cast<std::uint8_t>(255 - v);
     return detail::look_up_pixels(picture, table, 1);
 }
+GRAFT_MEMORY_CATCH("invert")
 
 GRAFT_END_NAMESPACE
 #endif
@@ -425,7 +434,7 @@ inline void affine_bilinear(const image& in, const affine_matrix& m, image& out)
 } // namespace detail
 
 GRAFT_INLINE result<image> resized_crop(const image& picture, const crop_box& box, std::int64_t height, std::int64_t width,
-                                        filter kernel) {
+                                        filter kernel) GRAFT_MEMORY_TRY {
     const bool across = width != box.width, down = height != box.height;
     const bool inside = box.top >= 0 && box.left >= 0 && box.height >= 1 && box.width >= 1 &&
                         box.height <= picture.height - box.top && box.width <= picture.width - box.left;
@@ -456,10 +465,11 @@ GRAFT_INLINE result<image> resized_crop(const image& picture, const crop_box& bo
     if (down) detail::resample_down(between, 0, first, rows, out);
     return out;
 }
+GRAFT_MEMORY_CATCH("resized_crop")
 
 GRAFT_INLINE result<image> flip_vertical(const image& picture) { return orient(picture, 4); }
 
-GRAFT_INLINE result<image> affine(const image& picture, const affine_matrix& inverse, filter kernel, int fill) {
+GRAFT_INLINE result<image> affine(const image& picture, const affine_matrix& inverse, filter kernel, int fill) GRAFT_MEMORY_TRY {
     image out;
     GRAFT_TRY_ASSIGN(out, image::make(picture.height, picture.width, picture.channels));
     std::memset(out.data(), fill, static_cast<std::size_t>(out.bytes()));
@@ -473,6 +483,7 @@ GRAFT_INLINE result<image> affine(const image& picture, const affine_matrix& inv
         detail::affine_exact(picture, inverse, out);
     return out;
 }
+GRAFT_MEMORY_CATCH("affine")
 
 GRAFT_INLINE affine_matrix inverse_affine(double centre_x, double centre_y, double angle, double translate_x, double translate_y,
                                           double shear_x, double shear_y) {
@@ -488,7 +499,7 @@ GRAFT_INLINE affine_matrix inverse_affine(double centre_x, double centre_y, doub
     return m;
 }
 
-GRAFT_INLINE result<image> rotate(const image& picture, double degrees, filter kernel, int fill) {
+GRAFT_INLINE result<image> rotate(const image& picture, double degrees, filter kernel, int fill) GRAFT_MEMORY_TRY {
     double turn = std::fmod(degrees, 360.0);
     if (turn < 0) turn += 360.0;
     if (turn == 0) return picture;
@@ -508,6 +519,7 @@ GRAFT_INLINE result<image> rotate(const image& picture, double degrees, filter k
     m.f = m.d * -x + m.e * -y + m.f + y;
     return affine(picture, m, kernel, fill);
 }
+GRAFT_MEMORY_CATCH("rotate")
 
 GRAFT_END_NAMESPACE
 #endif
@@ -738,7 +750,7 @@ GRAFT_INLINE double augment_magnitude(const auto_augment& policy, augment_op op,
     }
 }
 
-GRAFT_INLINE result<image> apply(augment_op op, const image& picture, double magnitude, filter kernel, int fill) {
+GRAFT_INLINE result<image> apply(augment_op op, const image& picture, double magnitude, filter kernel, int fill) GRAFT_MEMORY_TRY {
     const auto shear = [magnitude] { return std::atan(magnitude) * 180 / 3.14159265358979323846; };
     const double x = static_cast<double>(picture.width) * 0.5, y = static_cast<double>(picture.height) * 0.5;
     switch (op) {
@@ -758,9 +770,10 @@ GRAFT_INLINE result<image> apply(augment_op op, const image& picture, double mag
     default: return picture;
     }
 }
+GRAFT_MEMORY_CATCH("apply")
 
 GRAFT_INLINE result<image> apply(const auto_augment& policy, const image& picture, random_sequence& random, filter kernel,
-                                 int fill) {
+                                 int fill) GRAFT_MEMORY_TRY {
     const bool wide = policy.kind == auto_augment::policy::trivial_augment_wide;
     image out = picture;
     for (int i = 0; i < (policy.kind == auto_augment::policy::none ? 0 : wide ? 1 : policy.num_ops); ++i) {
@@ -773,6 +786,7 @@ GRAFT_INLINE result<image> apply(const auto_augment& policy, const image& pictur
     }
     return out;
 }
+GRAFT_MEMORY_CATCH("apply")
 
 GRAFT_END_NAMESPACE
 #endif
@@ -947,7 +961,7 @@ GRAFT_INLINE augmentation default_augmentation() {
     return a;
 }
 
-GRAFT_INLINE result<augmentation> parse_augmentation(const std::string& spec) {
+GRAFT_INLINE result<augmentation> parse_augmentation(const std::string& spec) GRAFT_MEMORY_TRY {
     augmentation parsed;
     for (std::size_t at = 0;;) {
         std::size_t end = spec.find(',', at);
@@ -968,6 +982,7 @@ GRAFT_INLINE result<augmentation> parse_augmentation(const std::string& spec) {
         at = end + 1;
     }
 }
+GRAFT_MEMORY_CATCH("parse_augmentation")
 
 GRAFT_INLINE std::string text(const augmentation& a) {
     std::string out;
@@ -1066,7 +1081,7 @@ GRAFT_INLINE crop_box random_crop_box(std::int64_t height, std::int64_t width, c
 }
 
 GRAFT_INLINE result<image> color_jitter(const image& picture, double brightness, double contrast, double saturation, double hue,
-                                        random_sequence& random) {
+                                        random_sequence& random) GRAFT_MEMORY_TRY {
     const double spread[4] = {brightness, contrast, saturation, hue};
     double factor[4];
     int order[4] = {0, 1, 2, 3};
@@ -1083,8 +1098,9 @@ GRAFT_INLINE result<image> color_jitter(const image& picture, double brightness,
     }
     return out;
 }
+GRAFT_MEMORY_CATCH("color_jitter")
 
-GRAFT_INLINE result<image> augment_pixels(const image& picture, const augmentation& a, random_sequence& random) {
+GRAFT_INLINE result<image> augment_pixels(const image& picture, const augmentation& a, random_sequence& random) GRAFT_MEMORY_TRY {
     image out = picture;
     // Every number is drawn whether it is needed or not: one setting changed leaves the others' draws as they were.
     const double horizontal = random.uniform(), vertical = random.uniform(), angle = random.uniform(a.rotation[0], a.rotation[1]);
@@ -1098,6 +1114,7 @@ GRAFT_INLINE result<image> augment_pixels(const image& picture, const augmentati
     if (gray < a.grayscale) GRAFT_TRY_ASSIGN(out, adjust_saturation(out, 0));
     return out;
 }
+GRAFT_MEMORY_CATCH("augment_pixels")
 
 GRAFT_INLINE void erase(float* sample, std::int64_t channels, std::int64_t height, std::int64_t width, bool nchw,
                         const augmentation& a, random_sequence& random) {
@@ -1390,7 +1407,7 @@ inline void describe(const struct stat& about, folder_entry& entry) {
 }
 } // namespace detail
 
-GRAFT_INLINE result<folder_entry> look_at(const std::string& path, errc cannot_open) {
+GRAFT_INLINE result<folder_entry> look_at(const std::string& path, errc cannot_open) GRAFT_MEMORY_TRY {
     if (path.find('\0') != std::string::npos) return fail(cannot_open, path, "a path cannot hold a NUL byte");
     struct stat about;
     if (::stat(path.c_str(), &about) != 0) return fail(cannot_open, path, std::strerror(errno));
@@ -1399,11 +1416,12 @@ GRAFT_INLINE result<folder_entry> look_at(const std::string& path, errc cannot_o
     detail::describe(about, entry);
     return entry;
 }
+GRAFT_MEMORY_CATCH(path)
 
-GRAFT_INLINE result<std::vector<folder_entry>> list_folder(const std::string& path, errc cannot_open, std::size_t most) {
+GRAFT_INLINE result<std::vector<folder_entry>> list_folder(const std::string& path, errc cannot_open, std::size_t most) GRAFT_MEMORY_TRY {
     if (path.find('\0') != std::string::npos) return fail(cannot_open, path, "a path cannot hold a NUL byte");
     DIR* folder = ::opendir(path.c_str());
-    if (!folder) return fail(cannot_open, path, std::strerror(errno));
+    if (!folder) return fail(errno == ENOMEM ? errc::memory_oom : cannot_open, path, std::strerror(errno));
     struct closer {
         DIR* folder;
         ~closer() { ::closedir(folder); }
@@ -1436,6 +1454,7 @@ GRAFT_INLINE result<std::vector<folder_entry>> list_folder(const std::string& pa
     detail::sort_entries(entries);
     return entries;
 }
+GRAFT_MEMORY_CATCH(path)
 
 #else
 
@@ -1450,7 +1469,7 @@ inline void describe(const _finddata64i32_t& found, folder_entry& entry) {
 }
 } // namespace detail
 
-GRAFT_INLINE result<folder_entry> look_at(const std::string& path, errc cannot_open) {
+GRAFT_INLINE result<folder_entry> look_at(const std::string& path, errc cannot_open) GRAFT_MEMORY_TRY {
     if (path.find('\0') != std::string::npos) return fail(cannot_open, path, "a path cannot hold a NUL byte");
     if (path.empty()) return fail(cannot_open, path, "the path is empty");
     std::string plain = path;
@@ -1472,8 +1491,9 @@ GRAFT_INLINE result<folder_entry> look_at(const std::string& path, errc cannot_o
     if (entry.kind == entry_kind::other) entry.kind = entry_kind::folder;
     return entry;
 }
+GRAFT_MEMORY_CATCH(path)
 
-GRAFT_INLINE result<std::vector<folder_entry>> list_folder(const std::string& path, errc cannot_open, std::size_t most) {
+GRAFT_INLINE result<std::vector<folder_entry>> list_folder(const std::string& path, errc cannot_open, std::size_t most) GRAFT_MEMORY_TRY {
     if (path.find('\0') != std::string::npos) return fail(cannot_open, path, "a path cannot hold a NUL byte");
     std::vector<folder_entry> entries;
     _finddata64i32_t found;
@@ -1494,6 +1514,7 @@ GRAFT_INLINE result<std::vector<folder_entry>> list_folder(const std::string& pa
     detail::sort_entries(entries);
     return entries;
 }
+GRAFT_MEMORY_CATCH(path)
 
 #endif
 
@@ -1619,7 +1640,7 @@ GRAFT_END_NAMESPACE
 
 
 #if GRAFT_HAS_BODIES
-#include <cstdio>
+#include <cerrno>
 #include <cstring>
 #include <memory>
 
@@ -1644,18 +1665,19 @@ public:
         return file;
     }
 
-    // The first bytes of a regular file's contents, at most n, without reading all of it: to see what it is.
-    static std::string peek(const std::string& path, std::size_t n) {
-        std::FILE* stream = std::fopen(path.c_str(), "rb");
-        if (!stream) return "";
+    // The first bytes of a regular file's contents, at most n, without reading all of it: to see what it is. Errors: data.open.
+    static result<std::string> peek(const std::string& path, std::size_t n) {
+        const descriptor from = descriptor::open(path, descriptor::use::read);
+        if (!from.is_open()) return fail(errc::data_open, path, std::strerror(errno));
         std::string bytes(std::size_t(1) << 16, '\0');
-        bytes.resize(std::fread(&bytes[0], 1, bytes.size(), stream));
-        std::fclose(stream);
+        const std::int64_t have = from.read(&bytes[0], bytes.size());
+        if (have < 0) return fail(errc::data_open, path, std::string("reading failed: ") + std::strerror(errno));
+        bytes.resize(static_cast<std::size_t>(have));
         raw_file file;
         file.data_ = reinterpret_cast<const std::uint8_t*>(bytes.data());
         file.size_ = bytes.size();
         file.packed_ = file.size_ >= 2 && file.data_[0] == 0x1f && file.data_[1] == 0x8b;
-        if (file.packed_ && !file.skip_header().ok()) return "";
+        if (file.packed_ && !file.skip_header().ok()) return std::string();
         return file.head(n);
     }
 
@@ -2299,11 +2321,14 @@ private:
     result<raw_file> open_either(idx_name name) const {
         name.packed = false;
         const std::string plain = join_path(state_.folder, name.text());
-        const auto there = look_at(plain, errc::data_open);
+        auto there = look_at(plain, errc::data_open);
         if (there.ok()) return raw_file::open(plain, state_.room());
+        if (there.error().code() == errc::memory_oom) return there.take_status();
         name.packed = true;
         const std::string packed = join_path(state_.folder, name.text());
-        if (!look_at(packed, errc::data_open).ok())
+        there = look_at(packed, errc::data_open);
+        if (!there.ok() && there.error().code() == errc::memory_oom) return there.take_status();
+        if (!there.ok())
             return fail(errc::data_open, plain, std::string("the ") + (name.images ? "pictures" : "labels") + " of this IDX pair are not there");
         return raw_file::open(packed, state_.room());
     }
@@ -2389,7 +2414,6 @@ GRAFT_END_NAMESPACE
 #if GRAFT_HAS_BODIES
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 #include <set>
 #include <utility>
@@ -2407,11 +2431,11 @@ inline bool has_picture_suffix(const std::string& name) {
 }
 // Whether a regular file starts like a picture that can be decoded.
 inline bool starts_like_picture(const std::string& path) {
-    std::FILE* file = std::fopen(path.c_str(), "rb");
-    if (!file) return true; // what cannot be read is reported when it is fetched
+    const descriptor file = descriptor::open(path, descriptor::use::read);
     std::uint8_t p[12] = {};
-    const std::size_t n = std::fread(p, 1, sizeof p, file);
-    std::fclose(file);
+    const std::int64_t got = file.is_open() ? file.read(p, sizeof p) : -1;
+    if (got < 0) return true; // what cannot be read is reported when it is fetched
+    const auto n = static_cast<std::size_t>(got);
     return is_png(p, n) || is_jpeg(p, n) || is_bmp(p, n) || is_pnm(p, n) || (GRAFT_HAS_LIBWEBP && is_webp(p, n));
 }
 
@@ -2425,19 +2449,23 @@ public:
 
     // Whether a folder was not reached before.
     bool claim(const file_identity& identity) { return identity == file_identity(0, 0) || visited_.insert(identity).second; }
-    void claim(const std::string& path) {
+    // What cannot be looked at is told when it is read. Errors of these three: memory.oom.
+    status claim(const std::string& path) {
         const auto entry = look_at(path, errc::data_open);
         if (entry.ok()) claim(entry.value().identity);
+        return !entry.ok() && entry.error().code() == errc::memory_oom ? status(entry.error()) : status();
     }
 
     // A folder that is passed over without a word.
-    void leave_out(const std::string& path) {
+    status leave_out(const std::string& path) {
         const auto entry = look_at(path, errc::data_open);
         if (entry.ok()) left_out_ = entry.value().identity;
+        return !entry.ok() && entry.error().code() == errc::memory_oom ? status(entry.error()) : status();
     }
 
-    // All pictures under a folder, as deep as they lie: folders by path, files by name within each.
-    std::vector<std::string> below(const std::string& top) {
+    // All pictures under a folder, as deep as they lie: folders by path, files by name within each. Errors: data.open (the folder itself cannot be
+    // read; those below are told and passed over), memory.oom.
+    result<std::vector<std::string>> below(const std::string& top) {
         std::vector<std::pair<std::string, int>> waiting{{top, 0}}; // and how deep
         std::vector<folder_files> found;
         while (!waiting.empty()) {
@@ -2450,6 +2478,7 @@ public:
             }
             auto listed = list_folder(path, errc::data_open);
             if (!listed.ok()) {
+                if (folder.first == top || listed.error().code() == errc::memory_oom) return listed.take_status();
                 note(path, errc::data_open, listed.error().detail());
                 continue;
             }
@@ -2504,7 +2533,7 @@ private:
 
 } // namespace detail
 
-GRAFT_INLINE result<picture_files> find_pictures(const std::string& folder, const std::string& leave_out) {
+GRAFT_INLINE result<picture_files> find_pictures(const std::string& folder, const std::string& leave_out) GRAFT_MEMORY_TRY {
     folder_entry top;
     GRAFT_TRY_ASSIGN(top, look_at(folder, errc::image_open));
     if (top.kind != entry_kind::folder) return fail(errc::image_open, folder, "not a folder");
@@ -2513,11 +2542,14 @@ GRAFT_INLINE result<picture_files> find_pictures(const std::string& folder, cons
     picture_files found;
     detail::picture_walk walk(folder, found.problems);
     walk.claim(top.identity);
-    if (!leave_out.empty()) walk.leave_out(leave_out);
-    for (const std::string& path : walk.below("")) found.paths.push_back(join_path(folder, path));
+    if (!leave_out.empty()) GRAFT_TRY(walk.leave_out(leave_out));
+    auto below = walk.below("");
+    if (!below.ok()) return fail(below.error().code() == errc::memory_oom ? errc::memory_oom : errc::image_open, folder, below.error().detail());
+    for (const std::string& path : *below) found.paths.push_back(join_path(folder, path));
     std::sort(found.paths.begin(), found.paths.end());
     return found;
 }
+GRAFT_MEMORY_CATCH(folder)
 
 GRAFT_END_NAMESPACE
 #endif
@@ -2536,7 +2568,7 @@ public:
     status read(const std::vector<folder_entry>& top) {
         bool divided = false;
         GRAFT_TRY(find_training_part(top, divided));
-        walk_.claim(state_.folder);
+        GRAFT_TRY(walk_.claim(state_.folder));
         if (!divided) {
             GRAFT_TRY(list_part("", top, data_part::training));
         } else {
@@ -2580,7 +2612,7 @@ private:
         const std::string path = join_path(state_.folder, name);
         std::vector<folder_entry> entries;
         GRAFT_TRY_ASSIGN(entries, list_folder(path, errc::data_open));
-        walk_.claim(path);
+        GRAFT_TRY(walk_.claim(path));
         return list_part(name, entries, part);
     }
     status list_part(const std::string& part_name, const std::vector<folder_entry>& entries, data_part part) {
@@ -2616,9 +2648,19 @@ private:
         }
         const std::int64_t before = state_.size();
         if (!folder.first) walk_.second_visit(path);
-        if (folder.first)
-            for (const std::string& file : walk_.below(folder.relative))
-                GRAFT_TRY(state_.add_file(file, static_cast<int>(at - state_.classes.begin()), folder.part));
+        std::vector<std::string> files;
+        if (folder.first) {
+            auto found = walk_.below(folder.relative);
+            if (!found.ok() && found.error().code() == errc::memory_oom) return found.take_status();
+            // A class whose folder cannot be read is not one that has no pictures.
+            if (!found.ok()) {
+                state_.refuse(found.error());
+                return {};
+            }
+            files = std::move(found).value();
+        }
+        for (const std::string& file : files)
+            GRAFT_TRY(state_.add_file(file, static_cast<int>(at - state_.classes.begin()), folder.part));
         if (state_.size() != before) return {};
         if (folder.part != data_part::training)
             state_.note(path, errc::data_empty_class, "the folder holds no pictures");
@@ -2724,7 +2766,8 @@ inline status open_dataset_file(const std::string& path, const dataset_options& 
     const std::string name = file_part(path);
     idx_name parsed;
     if (idx_name::parse(name, parsed)) return idx_reader(state, options).read_file_pair(name);
-    const std::string head = raw_file::peek(path, 4096);
+    std::string head;
+    GRAFT_TRY_ASSIGN(head, raw_file::peek(path, 4096));
     if (csv_manifest_reader::recognised(head)) return csv_manifest_reader(state).read(path);
     const bool named_binary = name.find(".bin") != std::string::npos;
     if (!named_binary && looks_like_idx(head)) return idx_reader(state, options).read_file_pair(name);
@@ -2789,7 +2832,7 @@ GRAFT_INLINE std::string dataset::name(std::int64_t i) const {
     return block.name + "[" + std::to_string(at - block.first) + "]";
 }
 
-GRAFT_INLINE result<sample_bytes> dataset::fetch(std::int64_t i) const {
+GRAFT_INLINE result<sample_bytes> dataset::fetch(std::int64_t i) const GRAFT_MEMORY_TRY {
     if (!has(i)) return fail(errc::data_open, "sample " + std::to_string(i), "the dataset has " + std::to_string(size()) + " samples");
     const std::int64_t at = (*order_)[static_cast<std::size_t>(i)];
     sample_bytes out;
@@ -2812,27 +2855,31 @@ GRAFT_INLINE result<sample_bytes> dataset::fetch(std::int64_t i) const {
     out.planar = block.planar;
     return out;
 }
+GRAFT_MEMORY_CATCH("dataset::fetch")
 
-GRAFT_INLINE result<std::uint64_t> dataset::tag(std::int64_t i) const {
+GRAFT_INLINE result<std::uint64_t> dataset::tag(std::int64_t i) const GRAFT_MEMORY_TRY {
     if (has(i) && state_->blocks.empty()) return file_tag(state_->file_name((*order_)[static_cast<std::size_t>(i)]), errc::data_open);
     sample_bytes contents;
     GRAFT_TRY_ASSIGN(contents, fetch(i));
     return xxh64(contents.data, contents.size, contents.size);
 }
+GRAFT_MEMORY_CATCH("dataset::tag")
 
-GRAFT_INLINE result<image> dataset::decode(const sample_bytes& contents, const std::string& name, const limits& caps) {
+GRAFT_INLINE result<image> dataset::decode(const sample_bytes& contents, const std::string& name, const limits& caps) GRAFT_MEMORY_TRY {
     if (!contents.height) return graft::decode(contents.data, contents.size, name, caps);
     image picture;
     GRAFT_TRY_ASSIGN(picture, image::make(contents.height, contents.width, 3));
     detail::interleave(contents, picture);
     return picture;
 }
+GRAFT_MEMORY_CATCH(name)
 
-GRAFT_INLINE result<image> dataset::read(std::int64_t i) const {
+GRAFT_INLINE result<image> dataset::read(std::int64_t i) const GRAFT_MEMORY_TRY {
     sample_bytes contents;
     GRAFT_TRY_ASSIGN(contents, fetch(i));
     return decode(contents, name(i), caps());
 }
+GRAFT_MEMORY_CATCH("dataset::read")
 
 GRAFT_INLINE dataset dataset::subset(const std::vector<std::int64_t>& indices) const {
     std::vector<std::int64_t> order;
@@ -2848,7 +2895,7 @@ GRAFT_INLINE std::vector<std::int64_t> dataset::class_counts() const {
     return counts;
 }
 
-GRAFT_INLINE result<dataset> open_dataset(const std::string& path, const dataset_options& options) {
+GRAFT_INLINE result<dataset> open_dataset(const std::string& path, const dataset_options& options) GRAFT_MEMORY_TRY {
     const std::string& split = options.split;
     const bool known = split.empty() || split == "train" || split == "validation" || split == "val" || split == "test";
     if (!known) return fail(errc::usage, "split", "\"" + escape(split) + "\"; say train, validation, test, or nothing for all of them");
@@ -2862,6 +2909,7 @@ GRAFT_INLINE result<dataset> open_dataset(const std::string& path, const dataset
     if (state->count(part) == 0) return fail(errc::data_format, path, "the dataset has no pictures in a part named " + split);
     return detail::dataset_views::part(state, part);
 }
+GRAFT_MEMORY_CATCH(path)
 
 GRAFT_END_NAMESPACE
 #ifndef GRAFT_SINGLE_GRAFT_DATA_OPEN_SPLITS_HPP
@@ -3205,7 +3253,7 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 
 GRAFT_INLINE result<split_indices> stratified_split(const std::vector<int>& labels, const std::vector<std::string>& classes, double fraction,
-                                                    std::uint64_t seed, const std::vector<std::int64_t>& groups) {
+                                                    std::uint64_t seed, const std::vector<std::int64_t>& groups) GRAFT_MEMORY_TRY {
     if (!(fraction >= 0 && fraction < 1))
         return fail(errc::usage, "validation_fraction", "the share of the validation part is in [0, 1), such as 0.2");
     if (!groups.empty() && groups.size() != labels.size())
@@ -3263,6 +3311,7 @@ GRAFT_INLINE result<split_indices> stratified_split(const std::vector<int>& labe
     for (std::size_t i = 0; i < labels.size(); ++i) (held_out[group_of[i]] ? out.validation : out.training).push_back(static_cast<std::int64_t>(i));
     return out;
 }
+GRAFT_MEMORY_CATCH("stratified_split")
 
 GRAFT_INLINE std::vector<float> class_weights(const std::vector<std::int64_t>& counts) {
     double sum = 0;
@@ -3365,7 +3414,7 @@ inline picture_copies find_copies(const dataset& data, bool by_looks, executor& 
 
 } // namespace detail
 
-GRAFT_INLINE result<dataset_splits> open_splits(const std::string& path, const dataset_options& options) {
+GRAFT_INLINE result<dataset_splits> open_splits(const std::string& path, const dataset_options& options) GRAFT_MEMORY_TRY {
     auto state = std::make_shared<detail::dataset_state>();
     GRAFT_TRY(detail::load_dataset(path, options, *state));
     GRAFT_TRY(detail::first_refusal(path, *state));
@@ -3396,6 +3445,7 @@ GRAFT_INLINE result<dataset_splits> open_splits(const std::string& path, const d
     out.training = out.training.subset(drawn.training);
     return out;
 }
+GRAFT_MEMORY_CATCH(path)
 
 GRAFT_END_NAMESPACE
 #endif
@@ -3661,9 +3711,9 @@ public:
     image_cache& operator=(const image_cache&) = delete;
     ~image_cache();
 
-    /// The picture, read-only (whoever writes into its pixels ends the program), or none: `if (image found = cache.find(k))`.
+    /// The picture, read-only (whoever writes into its pixels ends the program), or none, also where there is no memory to map it: `if (image found = cache.find(k))`.
     image find(const key& wanted) const;
-    /// Adds a picture, unless it is there. What cannot be written is told by `trouble`, not by failing: the picture is at hand.
+    /// Adds a picture, unless it is there or memory is wanting. What cannot be written is told by `trouble`, not by failing: the picture is at hand.
     void put(const key& name, const image& picture);
 
     /// Why pictures are no longer added, or "".
@@ -3730,16 +3780,19 @@ struct cache_key_equal {
 } // namespace detail
 
 struct image_cache::state {
-    struct place {
+    struct entry {
         std::int64_t at;
         detail::cache_record head;
         bool checked; // whether its pixels have been held against their checksum
     };
     mutable std::mutex index_lock, append_lock;
-    std::unordered_map<key, place, detail::cache_key_hash, detail::cache_key_equal> index;
+    std::unordered_map<key, entry, detail::cache_key_hash, detail::cache_key_equal> index;
     std::string path, trouble;
     std::int64_t end = 0, most = 0;
     int descriptor = -1;
+
+    image find(const key& wanted);
+    void put(const key& name, const image& picture);
 };
 
 GRAFT_INLINE image_cache::image_cache() noexcept = default;
@@ -3767,9 +3820,10 @@ GRAFT_INLINE std::int64_t image_cache::bytes() const {
 
 GRAFT_INLINE image_cache::~image_cache() = default;
 
-GRAFT_INLINE result<std::shared_ptr<image_cache>> image_cache::open(const std::string& folder, std::int64_t) {
+GRAFT_INLINE result<std::shared_ptr<image_cache>> image_cache::open(const std::string& folder, std::int64_t) GRAFT_MEMORY_TRY {
     return fail(errc::file_open, folder, "caches of pictures are not available on this system");
 }
+GRAFT_MEMORY_CATCH(folder)
 GRAFT_INLINE image image_cache::find(const key&) const { return {}; }
 GRAFT_INLINE void image_cache::put(const key&, const image&) {}
 
@@ -3779,8 +3833,7 @@ namespace detail {
 
 inline bool write_at(int descriptor, const void* bytes, std::int64_t size, std::int64_t at) noexcept {
     for (const auto* p = static_cast<const char*>(bytes); size;) {
-        const ssize_t n = ::pwrite(descriptor, p, static_cast<std::size_t>(size), at);
-        if (n < 0 && errno == EINTR) continue;
+        const ssize_t n = uninterrupted([&] { return ::pwrite(descriptor, p, static_cast<std::size_t>(size), at); });
         if (n <= 0) return false;
         p += n;
         at += n;
@@ -3789,18 +3842,26 @@ inline bool write_at(int descriptor, const void* bytes, std::int64_t size, std::
     return true;
 }
 
+// False also where the file ends before: then errno is 0.
 inline bool read_at(int descriptor, void* bytes, std::size_t size, std::int64_t at) noexcept {
-    ssize_t n;
-    do n = ::pread(descriptor, bytes, size, at);
-    while (n < 0 && errno == EINTR);
-    return n == static_cast<ssize_t>(size);
+    for (auto* p = static_cast<char*>(bytes); size;) {
+        const ssize_t n = uninterrupted([&] { return ::pread(descriptor, p, size, at); });
+        if (n == 0) errno = 0;
+        if (n <= 0) return false;
+        p += n;
+        at += n;
+        size -= static_cast<std::size_t>(n);
+    }
+    return true;
 }
 
 // A part of a file in memory.
 struct cache_mapping {
-    void* start;
-    std::size_t size;
-    ~cache_mapping() { ::munmap(start, size); }
+    void* start = MAP_FAILED;
+    std::size_t size = 0;
+    ~cache_mapping() {
+        if (start != MAP_FAILED) ::munmap(start, size);
+    }
 };
 
 } // namespace detail
@@ -3809,7 +3870,7 @@ GRAFT_INLINE image_cache::~image_cache() {
     if (state_ && state_->descriptor >= 0) ::close(state_->descriptor);
 }
 
-GRAFT_INLINE result<std::shared_ptr<image_cache>> image_cache::open(const std::string& folder, std::int64_t most) {
+GRAFT_INLINE result<std::shared_ptr<image_cache>> image_cache::open(const std::string& folder, std::int64_t most) GRAFT_MEMORY_TRY {
     std::shared_ptr<image_cache> cache(new image_cache);
     cache->state_.reset(new state);
     state& s = *cache->state_;
@@ -3817,9 +3878,10 @@ GRAFT_INLINE result<std::shared_ptr<image_cache>> image_cache::open(const std::s
     s.most = most;
     if (folder.find('\0') != std::string::npos) return fail(errc::file_open, folder, "a path cannot hold a NUL byte");
     if (::mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST) return fail(errc::file_open, folder, std::strerror(errno));
-    s.descriptor = ::open(s.path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
-    const bool write = s.descriptor >= 0 && ::flock(s.descriptor, LOCK_EX | LOCK_NB) == 0;
-    if (s.descriptor < 0) s.descriptor = ::open(s.path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    const auto open_it = [&](int flags) { return detail::uninterrupted([&] { return ::open(s.path.c_str(), flags | O_CLOEXEC | O_NONBLOCK, 0666); }); };
+    s.descriptor = open_it(O_RDWR | O_CREAT);
+    const bool write = s.descriptor >= 0 && detail::uninterrupted([&] { return ::flock(s.descriptor, LOCK_EX | LOCK_NB); }) == 0;
+    if (s.descriptor < 0) s.descriptor = open_it(O_RDONLY);
     struct stat about;
     if (s.descriptor < 0 || ::fstat(s.descriptor, &about) != 0) return fail(errc::file_open, s.path, std::strerror(errno));
     if (!S_ISREG(about.st_mode)) return fail(errc::file_open, s.path, "this is not a regular file");
@@ -3831,30 +3893,40 @@ GRAFT_INLINE result<std::shared_ptr<image_cache>> image_cache::open(const std::s
             return fail(errc::file_write, s.path, std::strerror(errno));
         size = sizeof head;
     }
-    if (!detail::read_at(s.descriptor, head, sizeof head, 0) || std::memcmp(head, detail::cache_head, sizeof head) != 0)
+    const bool read = detail::read_at(s.descriptor, head, sizeof head, 0);
+    if (!read && errno) return fail(errc::file_open, s.path, std::strerror(errno));
+    if (!read || std::memcmp(head, detail::cache_head, sizeof head) != 0)
         return fail(errc::file_open, s.path,
                     "this is not a cache of pictures, or one of another version; remove it or name another folder");
     s.end = sizeof head;
-    for (state::place place; size - s.end >= static_cast<std::int64_t>(sizeof place.head); s.end += place.head.total()) {
-        if (!detail::read_at(s.descriptor, &place.head, sizeof place.head, s.end) || !place.head.valid() ||
-            place.head.total() > size - s.end)
-            break;
+    for (state::entry place; size - s.end >= static_cast<std::int64_t>(sizeof place.head); s.end += place.head.total()) {
+        const bool got = detail::read_at(s.descriptor, &place.head, sizeof place.head, s.end);
+        // What could not be read just now is not cut off as what is damaged.
+        if (!got && errno) return fail(errc::file_open, s.path, std::strerror(errno));
+        if (!got || !place.head.valid() || place.head.total() > size - s.end) break;
         place.at = s.end;
         place.checked = false;
         s.index[{place.head.first, place.head.second}] = place; // the last one counts: it was put because the others were damaged
     }
-    if (write && s.end < size && ::ftruncate(s.descriptor, s.end) != 0)
+    if (write && s.end < size && detail::uninterrupted([&] { return ::ftruncate(s.descriptor, s.end); }) != 0)
         return fail(errc::file_write, s.path, std::strerror(errno));
     return cache;
 }
+GRAFT_MEMORY_CATCH(folder)
 
 GRAFT_INLINE image image_cache::find(const key& wanted) const {
-    state& s = *state_;
-    state::place place;
+    auto picture = detail::or_out_of_memory<result<image>>("cache", [&] { return result<image>(state_->find(wanted)); });
+    return picture.ok() ? std::move(picture).value() : image();
+}
+GRAFT_INLINE void image_cache::put(const key& name, const image& picture) {
+    (void)detail::or_out_of_memory<status>("cache", [&] { return state_->put(name, picture), status(); });
+}
+GRAFT_INLINE image image_cache::state::find(const key& wanted) {
+    entry place;
     {
-        std::lock_guard<std::mutex> lock(s.index_lock);
-        const auto found = s.index.find(wanted);
-        if (found == s.index.end()) return {};
+        std::lock_guard<std::mutex> lock(index_lock);
+        const auto found = index.find(wanted);
+        if (found == index.end()) return {};
         place = found->second;
     }
     const std::int64_t page = ::sysconf(_SC_PAGESIZE), start = place.at / page * page;
@@ -3864,22 +3936,21 @@ GRAFT_INLINE image image_cache::find(const key& wanted) const {
 #else
     constexpr int flags = MAP_SHARED;
 #endif
-    void* memory = ::mmap(nullptr, size, PROT_READ, flags, s.descriptor, start);
-    if (memory == MAP_FAILED) return {};
     auto mapping = std::make_shared<detail::cache_mapping>();
-    mapping->start = memory;
+    mapping->start = ::mmap(nullptr, size, PROT_READ, flags, descriptor, start);
     mapping->size = size;
-    const char* pixels = static_cast<const char*>(memory) + (place.at - start) + sizeof place.head;
+    if (mapping->start == MAP_FAILED) return {};
+    const char* pixels = static_cast<const char*>(mapping->start) + (place.at - start) + sizeof place.head;
     const auto bytes = static_cast<std::size_t>(place.head.pixels());
     if (!place.checked) {
         const bool whole = xxh64(pixels, bytes) == place.head.pixels_sum;
-        std::lock_guard<std::mutex> lock(s.index_lock);
-        const auto found = s.index.find(wanted);
-        if (found != s.index.end() && found->second.at == place.at) {
+        std::lock_guard<std::mutex> lock(index_lock);
+        const auto found = index.find(wanted);
+        if (found != index.end() && found->second.at == place.at) {
             if (whole)
                 found->second.checked = true;
             else
-                s.index.erase(found);
+                index.erase(found);
         }
         if (!whole) return {};
     }
@@ -3891,9 +3962,8 @@ GRAFT_INLINE image image_cache::find(const key& wanted) const {
     return picture;
 }
 
-GRAFT_INLINE void image_cache::put(const key& name, const image& picture) {
-    state& s = *state_;
-    state::place place{};
+GRAFT_INLINE void image_cache::state::put(const key& name, const image& picture) {
+    entry place{};
     place.checked = true;
     place.head.magic = detail::cache_record::magic_number;
     place.head.first = name.first;
@@ -3904,33 +3974,33 @@ GRAFT_INLINE void image_cache::put(const key& name, const image& picture) {
     place.head.pixels_sum = xxh64(picture.data(), static_cast<std::size_t>(picture.bytes()));
     place.head.head_sum = place.head.sum();
     if (!place.head.valid()) return;
-    std::lock_guard<std::mutex> appending(s.append_lock);
+    std::lock_guard<std::mutex> appending(append_lock);
     {
-        std::lock_guard<std::mutex> lock(s.index_lock);
-        if (!s.trouble.empty() || s.index.count(name)) return;
-        if (place.head.total() > s.most - s.end) {
-            s.trouble = "it has reached its limit of " + std::to_string(s.most) + " bytes";
+        std::lock_guard<std::mutex> lock(index_lock);
+        if (!trouble.empty() || index.count(name)) return;
+        if (place.head.total() > most - end) {
+            trouble = "it has reached its limit of " + std::to_string(most) + " bytes";
             return;
         }
-        place.at = s.end;
+        place.at = end;
     }
     // The head comes last: where there is one, there are its pixels.
     const std::int64_t pixels = place.at + static_cast<std::int64_t>(sizeof place.head), bytes = picture.bytes();
     static constexpr char zeros[128] = {};
-    const bool good = detail::write_at(s.descriptor, picture.data(), bytes, pixels) &&
-                      detail::write_at(s.descriptor, zeros, place.at + place.head.total() - pixels - bytes, pixels + bytes) &&
-                      detail::write_at(s.descriptor, &place.head, sizeof place.head, place.at);
+    const bool good = detail::write_at(descriptor, picture.data(), bytes, pixels) &&
+                      detail::write_at(descriptor, zeros, place.at + place.head.total() - pixels - bytes, pixels + bytes) &&
+                      detail::write_at(descriptor, &place.head, sizeof place.head, place.at);
     const std::string why = good ? "" : std::strerror(errno);
-    if (!good && ::ftruncate(s.descriptor, place.at) != 0) {
+    if (!good && detail::uninterrupted([&] { return ::ftruncate(descriptor, place.at); }) != 0) {
         // The next process to open it cuts it off.
     }
-    std::lock_guard<std::mutex> lock(s.index_lock);
+    std::lock_guard<std::mutex> lock(index_lock);
     if (!good) {
-        s.trouble = s.path + " cannot be written: " + why;
+        trouble = path + " cannot be written: " + why;
         return;
     }
-    s.end += place.head.total();
-    s.index[name] = place;
+    end += place.head.total();
+    index[name] = place;  // without memory for this, what was written is not found until the file is opened anew
 }
 
 #endif
@@ -4028,7 +4098,7 @@ GRAFT_INLINE mix_plan draw_mix(const augmentation& augment, std::int64_t height,
     return plan;
 }
 
-GRAFT_INLINE status mix(tensor& batch, const mix_plan& plan, bool nchw) {
+GRAFT_INLINE status mix(tensor& batch, const mix_plan& plan, bool nchw) GRAFT_MEMORY_TRY {
     if (plan.kind == mix_plan::way::none || !batch.elements()) return {};
     if (batch.type() != dtype::float32)
         return fail(errc::input_dtype, "mix", std::string("batches of float32 are mixed, not of ") + name(batch.type()));
@@ -4052,6 +4122,7 @@ GRAFT_INLINE status mix(tensor& batch, const mix_plan& plan, bool nchw) {
     }
     return {};
 }
+GRAFT_MEMORY_CATCH("mix")
 
 GRAFT_END_NAMESPACE
 #endif
@@ -4146,7 +4217,7 @@ GRAFT_INLINE std::int64_t shrunk_side(const augmentation& augment, std::int64_t 
     return static_cast<std::int64_t>(std::fmin(std::ceil(side / std::sqrt(augment.scale[0])), 1 << 27));
 }
 
-GRAFT_INLINE result<sample_maker> sample_maker::make(const dataset& data, const sample_options& options) {
+GRAFT_INLINE result<sample_maker> sample_maker::make(const dataset& data, const sample_options& options) GRAFT_MEMORY_TRY {
     sample_maker maker;
     maker.data_ = data;
     maker.options_ = options;
@@ -4184,6 +4255,7 @@ GRAFT_INLINE result<sample_maker> sample_maker::make(const dataset& data, const 
                   (a.random_resized_crop ? "whole" + shrunk : text(geometry));
     return maker;
 }
+GRAFT_MEMORY_CATCH("sample_maker::make")
 
 GRAFT_INLINE shape sample_maker::batch_shape(std::int64_t n) const noexcept {
     return nchw() ? shape{n, channels(), height_, width_} : shape{n, height_, width_, channels()};
@@ -4193,7 +4265,7 @@ GRAFT_INLINE std::int64_t sample_maker::sample_bytes() const noexcept { return b
 
 // What the cache keeps: the picture ready but for augmentation where its geometry is fixed, else the picture that crops are cut
 // from.
-GRAFT_INLINE result<image> sample_maker::made(std::int64_t index, const graft::sample_bytes& contents) const {
+GRAFT_INLINE result<image> sample_maker::made(std::int64_t index, const graft::sample_bytes& contents) const GRAFT_MEMORY_TRY {
     image picture;
     GRAFT_TRY_ASSIGN(picture, dataset::decode(contents, data_.name(index), data_.caps()));
     if (!options_.augment.random_resized_crop) return resize_and_crop(picture, spec_, {}, data_.caps());
@@ -4204,8 +4276,9 @@ GRAFT_INLINE result<image> sample_maker::made(std::int64_t index, const graft::s
     detail::shorter_side(picture, side, height, width);
     return resize(picture, height, width, spec_.kernel);
 }
+GRAFT_MEMORY_CATCH("sample_maker::made")
 
-GRAFT_INLINE result<image> sample_maker::source(std::int64_t index) const {
+GRAFT_INLINE result<image> sample_maker::source(std::int64_t index) const GRAFT_MEMORY_TRY {
     graft::sample_bytes contents;
     GRAFT_TRY_ASSIGN(contents, data_.fetch(index));
     // Raw pixels are as good as cached.
@@ -4217,8 +4290,9 @@ GRAFT_INLINE result<image> sample_maker::source(std::int64_t index) const {
     options_.cache->put(key, fresh);
     return fresh;
 }
+GRAFT_MEMORY_CATCH("sample_maker::source")
 
-GRAFT_INLINE result<image> sample_maker::pixels(std::int64_t index, std::int64_t epoch) const {
+GRAFT_INLINE result<image> sample_maker::pixels(std::int64_t index, std::int64_t epoch) const GRAFT_MEMORY_TRY {
     const augmentation& a = options_.augment;
     image picture;
     GRAFT_TRY_ASSIGN(picture, source(index));
@@ -4237,6 +4311,7 @@ GRAFT_INLINE result<image> sample_maker::pixels(std::int64_t index, std::int64_t
     random_sequence random(stream, detail::draws_of_pixels);
     return augment_pixels(picture, a, random);
 }
+GRAFT_MEMORY_CATCH("sample_maker::pixels")
 
 GRAFT_INLINE void sample_maker::normalize(const image& picture, std::byte* out) const {
     const std::int64_t n = picture.height * picture.width, step = picture.channels, c = channels();
@@ -4259,7 +4334,7 @@ GRAFT_INLINE void sample_maker::normalize(const image& picture, std::byte* out) 
     }
 }
 
-GRAFT_INLINE status sample_maker::write(std::int64_t index, std::int64_t epoch, std::byte* out) const {
+GRAFT_INLINE status sample_maker::write(std::int64_t index, std::int64_t epoch, std::byte* out) const GRAFT_MEMORY_TRY {
     image picture;
     GRAFT_TRY_ASSIGN(picture, pixels(index, epoch));
     normalize(picture, out);
@@ -4269,6 +4344,7 @@ GRAFT_INLINE status sample_maker::write(std::int64_t index, std::int64_t epoch, 
     }
     return {};
 }
+GRAFT_MEMORY_CATCH("sample_maker::write")
 
 GRAFT_END_NAMESPACE
 #endif
@@ -4393,6 +4469,8 @@ public:
           slots_(static_cast<std::size_t>(options.ahead)) {
         const std::int64_t n = data_.size(), size = options_.batch_size;
         batches_ = options_.drop_last ? n / size : n / size + (n % size != 0);
+        threads_.reserve(static_cast<std::size_t>(workers_));
+        spare_.reserve(static_cast<std::size_t>(options_.ahead) + 1);  // giving back asks for no memory
     }
     ~loader_queue() { stop(); }
 
@@ -4414,7 +4492,9 @@ public:
         began_ = std::chrono::steady_clock::now();
         stopping_ = false;
         running_ = true;
-        for (int i = 0; i < workers_ && first < batches_; ++i) threads_.emplace_back([this] { work(); });
+        // With fewer threads than were asked for it takes longer; with none, `next` makes the batches itself.
+        std::thread made;
+        while (static_cast<int>(threads_.size()) < workers_ && first < batches_ && start_thread(made, [this] { work(); })) threads_.push_back(std::move(made));
     }
 
     void stop() {
@@ -4436,7 +4516,9 @@ public:
         if (delivered_ >= batches_) return fail(errc::usage, "loader", "the epoch has no more batches");
         give_back(out.inputs);
         slot& s = slots_[static_cast<std::size_t>(delivered_ % options_.ahead)];
-        ready_.wait(lock, [&] { return s.finished && s.made.number == delivered_; });
+        const auto ready = [&] { return s.finished && s.made.number == delivered_; };
+        while (threads_.empty() && !ready()) make_some(lock);
+        ready_.wait(lock, ready);
         s.finished = false;
         status failed = std::move(s.failed);
         s.failed = {};
@@ -4479,7 +4561,7 @@ private:
     }
 
     // Called under the lock, when the first sample of a batch is taken.
-    bool open(slot& s) {
+    status open(slot& s) {
         s.first = next_batch_ * options_.batch_size;
         s.count = std::min(options_.batch_size, data_.size() - s.first);
         s.left = s.count;
@@ -4487,19 +4569,11 @@ private:
         s.made.number = next_batch_;
         s.outcome.clear();
         s.outcome.resize(static_cast<std::size_t>(s.count));
-        auto memory = batch_memory(s.count);
-        if (memory.ok())
-            s.made.inputs = tensor(samples_.type(), samples_.batch_shape(s.count), std::move(memory).value());
-        else
-            s.failed = memory.take_status();
-        if (memory.ok() && teacher_) {
-            auto made = tensor::make(teacher_->type(), teacher_->batch_shape(s.count));
-            if (made.ok())
-                s.made.teacher_inputs = std::move(made).value();
-            else
-                s.failed = made.take_status();
-        }
-        return s.failed.ok();
+        buffer memory;
+        GRAFT_TRY_ASSIGN(memory, batch_memory(s.count));
+        s.made.inputs = tensor(samples_.type(), samples_.batch_shape(s.count), std::move(memory));
+        if (teacher_) GRAFT_TRY_ASSIGN(s.made.teacher_inputs, tensor::make(teacher_->type(), teacher_->batch_shape(s.count)));
+        return {};
     }
 
     // The numbers that a sample is changed by depend on its place alone, so that both makers draw the same ones.
@@ -4513,43 +4587,56 @@ private:
         return order_.empty() ? place : order_[static_cast<std::size_t>(place)];
     }
 
+    bool has_work() const noexcept { return next_batch_ < batches_ && next_batch_ - delivered_ < options_.ahead; }
+
     void work() {
         std::unique_lock<std::mutex> lock(lock_);
         for (;;) {
-            work_.wait(lock,
-                       [this] { return stopping_ || (next_batch_ < batches_ && next_batch_ - delivered_ < options_.ahead); });
+            work_.wait(lock, [this] { return stopping_ || has_work(); });
             if (stopping_) return;
-            slot& s = slots_[static_cast<std::size_t>(next_batch_ % options_.ahead)];
-            if (next_sample_ == 0 && !open(s)) {
-                ++next_batch_;
-                s.finished = true;
-                ready_.notify_all();
-                continue;
-            }
-            const std::int64_t begin = next_sample_, end = std::min(begin + chunk_, s.count);
-            next_sample_ = end;
-            if (end == s.count) {
-                ++next_batch_;
-                next_sample_ = 0;
-            }
-            lock.unlock();
-            for (std::int64_t i = begin; i < end; ++i)
-                s.outcome[static_cast<std::size_t>(i)] = or_out_of_memory<status>("loader", [&] { return write(s, i); });
-            lock.lock();
-            if (s.left -= end - begin) continue;
-            lock.unlock();
-            close(s);
-            lock.lock();
-            s.finished = true;
-            ready_.notify_all();
+            make_some(lock);
         }
     }
 
+    // Takes the next samples, and makes them without the lock. A batch that there is no memory for is finished with that error.
+    void make_some(std::unique_lock<std::mutex>& lock) {
+        slot& s = slots_[static_cast<std::size_t>(next_batch_ % options_.ahead)];
+        if (next_sample_ == 0) {
+            s.failed = or_out_of_memory<status>("loader", [&] { return open(s); });
+            if (!s.failed.ok()) {
+                ++next_batch_;
+                finish(s);
+                return;
+            }
+        }
+        const std::int64_t begin = next_sample_, end = std::min(begin + chunk_, s.count);
+        next_sample_ = end;
+        if (end == s.count) {
+            ++next_batch_;
+            next_sample_ = 0;
+        }
+        lock.unlock();
+        for (std::int64_t i = begin; i < end; ++i)
+            s.outcome[static_cast<std::size_t>(i)] = or_out_of_memory<status>("loader", [&] { return write(s, i); });
+        lock.lock();
+        if (s.left -= end - begin) return;
+        lock.unlock();
+        status closed = or_out_of_memory<status>("loader", [&] { return close(s); });
+        lock.lock();
+        s.failed = std::move(closed);
+        finish(s);
+    }
+    void finish(slot& s) {
+        s.finished = true;
+        ready_.notify_all();
+    }
+
     // Bad samples go, the others move up in their order; then labels, and the mixing.
-    void close(slot& s) {
+    status close(slot& s) {
         const auto move_up = [](tensor& rows, std::int64_t bytes, std::int64_t to, std::int64_t from) {
             if (rows) std::memcpy(rows.raw() + to * bytes, rows.raw() + from * bytes, static_cast<std::size_t>(bytes));
         };
+        status failed;
         std::int64_t kept = 0;
         for (std::int64_t i = 0; i < s.count; ++i) {
             const std::int64_t index = index_at(s.first + i);
@@ -4566,16 +4653,15 @@ private:
             }
             // What says nothing about the sample is not counted against it.
             const errc code = outcome.error().code();
-            if (s.failed.ok() &&
-                (options_.strict || code == errc::memory_oom || code == errc::image_no_decoder || code == errc::internal)) {
-                s.failed = std::move(outcome);
+            if (failed.ok() && (options_.strict || code == errc::memory_oom || code == errc::image_no_decoder || code == errc::internal)) {
+                failed = std::move(outcome);
                 continue;
             }
             s.made.bad.push_back({index, data_.name(index), code, outcome.error().detail()});
         }
         s.made.inputs = tensor(samples_.type(), samples_.batch_shape(kept), s.made.inputs.storage());
         if (teacher_) s.made.teacher_inputs = tensor(teacher_->type(), teacher_->batch_shape(kept), s.made.teacher_inputs.storage());
-        if (s.failed.ok()) s.failed = mix_batch(s.made);
+        return failed.ok() ? mix_batch(s.made) : std::move(failed);
     }
 
     mix_plan plan_for(const sample_maker& samples, const batch& made) const {
@@ -4656,7 +4742,7 @@ GRAFT_INLINE std::int64_t allowed_bad(double share, std::int64_t samples) noexce
     return share > 0 && samples >= 3 && allowed < 1 ? 1 : allowed;
 }
 
-GRAFT_INLINE result<loader> loader::make(const dataset& data, const loader_options& options) {
+GRAFT_INLINE result<loader> loader::make(const dataset& data, const loader_options& options) GRAFT_MEMORY_TRY {
     if (options.batch_size < 1 || options.batch_size > (1 << 24))
         return fail(errc::usage, "loader", "a batch size of " + std::to_string(options.batch_size) + " makes no sense");
     if (options.workers < 0 || options.workers > 1024 || options.ahead < 1 || options.ahead > 1024)
@@ -4686,6 +4772,7 @@ GRAFT_INLINE result<loader> loader::make(const dataset& data, const loader_optio
     made.queue_ = std::make_shared<detail::loader_queue>(data, options, std::move(samples), std::move(teacher));
     return made;
 }
+GRAFT_MEMORY_CATCH("loader::make")
 
 GRAFT_INLINE std::int64_t loader::batches() const noexcept { return queue_ ? queue_->batches() : 0; }
 GRAFT_INLINE const sample_maker& loader::samples() const noexcept {
@@ -4693,17 +4780,19 @@ GRAFT_INLINE const sample_maker& loader::samples() const noexcept {
     return queue_ ? queue_->samples() : none;
 }
 
-GRAFT_INLINE status loader::start(std::int64_t epoch, std::int64_t first) {
+GRAFT_INLINE status loader::start(std::int64_t epoch, std::int64_t first) GRAFT_MEMORY_TRY {
     if (!queue_ || epoch < 0 || first < 0 || first > queue_->batches())
         return fail(errc::usage, "loader", "epoch " + std::to_string(epoch) + " has no batch " + std::to_string(first));
     queue_->start(epoch, first);
     return {};
 }
+GRAFT_MEMORY_CATCH("loader::start")
 
-GRAFT_INLINE status loader::next(batch& out) {
+GRAFT_INLINE status loader::next(batch& out) GRAFT_MEMORY_TRY {
     if (!queue_) return fail(errc::usage, "loader", "no dataset was given");
     return queue_->next(out);
 }
+GRAFT_MEMORY_CATCH("loader::next")
 
 GRAFT_INLINE void loader::stop() {
     if (queue_) queue_->stop();
@@ -4744,7 +4833,6 @@ GRAFT_END_NAMESPACE
 #if GRAFT_HAS_BODIES
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 #include <set>
 #include <utility>
@@ -4762,11 +4850,11 @@ inline bool has_picture_suffix(const std::string& name) {
 }
 // Whether a regular file starts like a picture that can be decoded.
 inline bool starts_like_picture(const std::string& path) {
-    std::FILE* file = std::fopen(path.c_str(), "rb");
-    if (!file) return true; // what cannot be read is reported when it is fetched
+    const descriptor file = descriptor::open(path, descriptor::use::read);
     std::uint8_t p[12] = {};
-    const std::size_t n = std::fread(p, 1, sizeof p, file);
-    std::fclose(file);
+    const std::int64_t got = file.is_open() ? file.read(p, sizeof p) : -1;
+    if (got < 0) return true; // what cannot be read is reported when it is fetched
+    const auto n = static_cast<std::size_t>(got);
     return is_png(p, n) || is_jpeg(p, n) || is_bmp(p, n) || is_pnm(p, n) || (GRAFT_HAS_LIBWEBP && is_webp(p, n));
 }
 
@@ -4780,19 +4868,23 @@ public:
 
     // Whether a folder was not reached before.
     bool claim(const file_identity& identity) { return identity == file_identity(0, 0) || visited_.insert(identity).second; }
-    void claim(const std::string& path) {
+    // What cannot be looked at is told when it is read. Errors of these three: memory.oom.
+    status claim(const std::string& path) {
         const auto entry = look_at(path, errc::data_open);
         if (entry.ok()) claim(entry.value().identity);
+        return !entry.ok() && entry.error().code() == errc::memory_oom ? status(entry.error()) : status();
     }
 
     // A folder that is passed over without a word.
-    void leave_out(const std::string& path) {
+    status leave_out(const std::string& path) {
         const auto entry = look_at(path, errc::data_open);
         if (entry.ok()) left_out_ = entry.value().identity;
+        return !entry.ok() && entry.error().code() == errc::memory_oom ? status(entry.error()) : status();
     }
 
-    // All pictures under a folder, as deep as they lie: folders by path, files by name within each.
-    std::vector<std::string> below(const std::string& top) {
+    // All pictures under a folder, as deep as they lie: folders by path, files by name within each. Errors: data.open (the folder itself cannot be
+    // read; those below are told and passed over), memory.oom.
+    result<std::vector<std::string>> below(const std::string& top) {
         std::vector<std::pair<std::string, int>> waiting{{top, 0}}; // and how deep
         std::vector<folder_files> found;
         while (!waiting.empty()) {
@@ -4805,6 +4897,7 @@ public:
             }
             auto listed = list_folder(path, errc::data_open);
             if (!listed.ok()) {
+                if (folder.first == top || listed.error().code() == errc::memory_oom) return listed.take_status();
                 note(path, errc::data_open, listed.error().detail());
                 continue;
             }
@@ -4859,7 +4952,7 @@ private:
 
 } // namespace detail
 
-GRAFT_INLINE result<picture_files> find_pictures(const std::string& folder, const std::string& leave_out) {
+GRAFT_INLINE result<picture_files> find_pictures(const std::string& folder, const std::string& leave_out) GRAFT_MEMORY_TRY {
     folder_entry top;
     GRAFT_TRY_ASSIGN(top, look_at(folder, errc::image_open));
     if (top.kind != entry_kind::folder) return fail(errc::image_open, folder, "not a folder");
@@ -4868,11 +4961,14 @@ GRAFT_INLINE result<picture_files> find_pictures(const std::string& folder, cons
     picture_files found;
     detail::picture_walk walk(folder, found.problems);
     walk.claim(top.identity);
-    if (!leave_out.empty()) walk.leave_out(leave_out);
-    for (const std::string& path : walk.below("")) found.paths.push_back(join_path(folder, path));
+    if (!leave_out.empty()) GRAFT_TRY(walk.leave_out(leave_out));
+    auto below = walk.below("");
+    if (!below.ok()) return fail(below.error().code() == errc::memory_oom ? errc::memory_oom : errc::image_open, folder, below.error().detail());
+    for (const std::string& path : *below) found.paths.push_back(join_path(folder, path));
     std::sort(found.paths.begin(), found.paths.end());
     return found;
 }
+GRAFT_MEMORY_CATCH(folder)
 
 GRAFT_END_NAMESPACE
 #endif
@@ -4924,7 +5020,7 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 
 GRAFT_INLINE result<split_indices> stratified_split(const std::vector<int>& labels, const std::vector<std::string>& classes, double fraction,
-                                                    std::uint64_t seed, const std::vector<std::int64_t>& groups) {
+                                                    std::uint64_t seed, const std::vector<std::int64_t>& groups) GRAFT_MEMORY_TRY {
     if (!(fraction >= 0 && fraction < 1))
         return fail(errc::usage, "validation_fraction", "the share of the validation part is in [0, 1), such as 0.2");
     if (!groups.empty() && groups.size() != labels.size())
@@ -4982,6 +5078,7 @@ GRAFT_INLINE result<split_indices> stratified_split(const std::vector<int>& labe
     for (std::size_t i = 0; i < labels.size(); ++i) (held_out[group_of[i]] ? out.validation : out.training).push_back(static_cast<std::int64_t>(i));
     return out;
 }
+GRAFT_MEMORY_CATCH("stratified_split")
 
 GRAFT_INLINE std::vector<float> class_weights(const std::vector<std::int64_t>& counts) {
     double sum = 0;
@@ -17909,7 +18006,7 @@ inline const char* pool_grad_problem_of(const node& n, const shape& x, const sha
     std::int64_t kernel[2], stride[2], dilation[2], begin[2], end[2];
     if (!window_list(n, "kernel_shape", 2, 1, kernel) || !window_list(n, "strides", 2, 1, stride) || !window_list(n, "dilations", 2, 1, dilation))
         return "its attributes do not fit";
-    if (!n.find("kernel_shape")) {
+    if (!list_of(n, "kernel_shape")) {
         if (y[2] != 1 || y[3] != 1) return "its attributes do not fit";
         kernel[0] = x[2], kernel[1] = x[3];
     }
@@ -18882,7 +18979,7 @@ inline status lower_training_for_cpu(graph& g, const lowering& with) {
     cpu::isa level = cpu::isa::baseline;
     GRAFT_TRY_ASSIGN(level, cpu::active_isa());
     GRAFT_TRY(detail::widener(g, with).run());
-    detail::fuser(g, with).run();
+    GRAFT_TRY(detail::fuser(g, with).run());
     detail::training_fuser(g).run();
     GRAFT_TRY(detail::training_layouter(g, with, level).run());
     drop_unread(g);
@@ -19203,9 +19300,10 @@ private:
 
 } // namespace detail
 
-GRAFT_INLINE result<feature_map> find_feature_map(const graph& network, value_id logits, const shape& input, executor& pool, const limits& limit) {
+GRAFT_INLINE result<feature_map> find_feature_map(const graph& network, value_id logits, const shape& input, executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
     return detail::feature_finder(network, logits, input, pool, limit).find();
 }
+GRAFT_MEMORY_CATCH("find_feature_map")
 
 GRAFT_END_NAMESPACE
 #endif
@@ -19262,7 +19360,7 @@ GRAFT_INLINE grad_cam::grad_cam(grad_cam&&) noexcept = default;
 GRAFT_INLINE grad_cam& grad_cam::operator=(grad_cam&&) noexcept = default;
 
 GRAFT_INLINE result<grad_cam> grad_cam::make(graph g, const feature_map& map, value_id logits, const shape& input, executor& pool,
-                                             const limits& limit) {
+                                             const limits& limit) GRAFT_MEMORY_TRY {
     const auto at = [&g](value_id id) -> value& { return g.values[static_cast<std::size_t>(id)]; };
     const auto last = static_cast<value_id>(g.values.size());
     if (map.features < 0 || map.features >= last || logits < 0 || logits >= last)
@@ -19293,8 +19391,9 @@ GRAFT_INLINE result<grad_cam> grad_cam::make(graph g, const feature_map& map, va
     self.runner.reset(new detail::context(self.what, pool));
     return made;
 }
+GRAFT_MEMORY_CATCH("grad_cam::make")
 
-GRAFT_INLINE result<tensor> grad_cam::map(const tensor& picture, std::int64_t label) {
+GRAFT_INLINE result<tensor> grad_cam::map(const tensor& picture, std::int64_t label) GRAFT_MEMORY_TRY {
     if (!self_) return fail(errc::usage, "Grad-CAM", "it is empty: take what grad_cam::make returns");
     implementation& self = *self_;
     const std::int64_t classes = self.chosen.elements();
@@ -19326,6 +19425,7 @@ GRAFT_INLINE result<tensor> grad_cam::map(const tensor& picture, std::int64_t la
         made.data<float>()[i] = static_cast<float>(std::max(0.0, sums[static_cast<std::size_t>(i)]));
     return made;
 }
+GRAFT_MEMORY_CATCH("grad_cam::map")
 
 GRAFT_END_NAMESPACE
 #endif
@@ -19804,7 +19904,7 @@ inline int likely_channel_axis(const shape& e) {
 
 }  // namespace detail
 
-GRAFT_INLINE result<trunk_cut> find_trunk(const graph& g, const std::string& at, const shape& input, executor& pool, const limits& limit) {
+GRAFT_INLINE result<trunk_cut> find_trunk(const graph& g, const std::string& at, const shape& input, executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
     if (g.outputs.empty()) return fail(errc::train_head, g.name, "the network has no output");
     trunk_cut cut;
     detail::known_shapes shapes;
@@ -19844,7 +19944,10 @@ GRAFT_INLINE result<trunk_cut> find_trunk(const graph& g, const std::string& at,
             cut.logits = id;
             // A Conv whose statistics are normalised behind it is part of the trunk.
             const bool last = n.inputs[0] == from && !(normalised && n.op_type == "Conv");
-            if (last && measure(n.op_type == "MatMul" ? -1 : 1).ok()) return cut;
+            status fits;
+            if (last) fits = measure(n.op_type == "MatMul" ? -1 : 1);
+            if (!fits.ok() && fits.error().code() == errc::memory_oom) return fits;
+            if (last && fits.ok()) return cut;
             break;
         }
         normalised |= detail::is_any(n, {"BatchNormalization"});
@@ -19861,6 +19964,7 @@ GRAFT_INLINE result<trunk_cut> find_trunk(const graph& g, const std::string& at,
     GRAFT_TRY(measure(class_axis(extents)));
     return cut;
 }
+GRAFT_MEMORY_CATCH("find_trunk")
 
 GRAFT_END_NAMESPACE
 #endif
@@ -19998,7 +20102,7 @@ inline value_id pooled(node_writer& write, const graph& g, const trunk_cut& cut)
 
 }  // namespace detail
 
-GRAFT_INLINE result<grafted> replace_head(graph g, const trunk_cut& cut, std::int64_t classes, std::uint64_t seed) {
+GRAFT_INLINE result<grafted> replace_head(graph g, const trunk_cut& cut, std::int64_t classes, std::uint64_t seed) GRAFT_MEMORY_TRY {
     if (classes < 1 || classes > (1 << 24)) return fail(errc::train_head, g.name, std::to_string(classes) + " classes cannot be told apart");
     if (g.outputs.empty() || g.inputs.empty() || cut.features < 0 || cut.features >= static_cast<value_id>(g.values.size()))
         return fail(errc::train_head, g.name, "there is no trunk to put a classifier on: give the network and what find_trunk said of it");
@@ -20036,6 +20140,7 @@ GRAFT_INLINE result<grafted> replace_head(graph g, const trunk_cut& cut, std::in
     made.graph = std::move(g);
     return made;
 }
+GRAFT_MEMORY_CATCH("replace_head")
 
 GRAFT_END_NAMESPACE
 #endif
@@ -20471,11 +20576,12 @@ private:
 
 }  // namespace detail
 
-GRAFT_INLINE result<graph> to_float32(graph g, const shape& input, executor& pool, const limits& limit, float32_changes& changes) {
+GRAFT_INLINE result<graph> to_float32(graph g, const shape& input, executor& pool, const limits& limit, float32_changes& changes) GRAFT_MEMORY_TRY {
     graph known;
     GRAFT_TRY_ASSIGN(known, specialize_first_input(g, input, pool, limit));
     return detail::float32_rewriter(std::move(g), known).run(changes);
 }
+GRAFT_MEMORY_CATCH("to_float32")
 
 GRAFT_END_NAMESPACE
 #endif
@@ -20541,7 +20647,7 @@ inline shape pictures_shape(std::int64_t pictures, const preprocess_spec& spec, 
 
 }  // namespace detail
 
-GRAFT_INLINE result<input_format> picture_input(const graph& g) {
+GRAFT_INLINE result<input_format> picture_input(const graph& g) GRAFT_MEMORY_TRY {
     const value* input = nullptr;
     for (value_id id : g.inputs) {
         const value& v = g.values[static_cast<std::size_t>(id)];
@@ -20557,8 +20663,9 @@ GRAFT_INLINE result<input_format> picture_input(const graph& g) {
     if (channels >= 0 && channels != 1 && channels != 3) return fail(errc::train_head, where, "it is " + text(e) + ": pictures have 1 channel (gray) or 3 (colours), not " + std::to_string(channels));
     return input_format{input->type, e, true};
 }
+GRAFT_MEMORY_CATCH("picture_input")
 
-GRAFT_INLINE result<prepared_classifier> prepare_classifier(graph g, const std::string& output, const preprocess_spec& spec, executor& pool, const limits& limit) {
+GRAFT_INLINE result<prepared_classifier> prepare_classifier(graph g, const std::string& output, const preprocess_spec& spec, executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
     prepared_classifier made;
     GRAFT_TRY_ASSIGN(made.picture, picture_input(g));
     detail::drop_default_inputs(g);
@@ -20589,6 +20696,7 @@ GRAFT_INLINE result<prepared_classifier> prepare_classifier(graph g, const std::
     GRAFT_TRY_ASSIGN(made.picture, picture_input(made.graph));
     return made;
 }
+GRAFT_MEMORY_CATCH("prepare_classifier")
 
 GRAFT_INLINE std::vector<std::string> text(const prepared_classifier& made) {
     std::vector<std::string> notes;
@@ -20659,7 +20767,7 @@ GRAFT_INLINE void heat_color(double value, std::uint8_t rgb[3]) noexcept {
 }
 
 GRAFT_INLINE result<image> overlay_heat_map(const image& picture, const float* map, std::int64_t height, std::int64_t width,
-                                            double strength) {
+                                            double strength) GRAFT_MEMORY_TRY {
     if (!picture || !map || height < 1 || width < 1 || (picture.channels != 1 && picture.channels != 3))
         return fail(errc::input_shape, "heat map",
                     "there must be a picture of one or three channels and a map with at least one value");
@@ -20694,6 +20802,7 @@ GRAFT_INLINE result<image> overlay_heat_map(const image& picture, const float* m
     }
     return out;
 }
+GRAFT_MEMORY_CATCH("overlay_heat_map")
 
 GRAFT_END_NAMESPACE
 #endif
@@ -20704,15 +20813,16 @@ GRAFT_END_NAMESPACE
 
 GRAFT_BEGIN_NAMESPACE
 
-GRAFT_INLINE result<explainer> explainer::load(const std::string& path, const classifier_options& options) {
+GRAFT_INLINE result<explainer> explainer::load(const std::string& path, const classifier_options& options) GRAFT_MEMORY_TRY {
     load_options how = options.load;
     how.open_batch = true;
     graft::model m;
     GRAFT_TRY_ASSIGN(m, graft::load(path, how));
     return make(m, options);
 }
+GRAFT_MEMORY_CATCH(path)
 
-GRAFT_INLINE result<explainer> explainer::make(const graft::model& m, const classifier_options& options) {
+GRAFT_INLINE result<explainer> explainer::make(const graft::model& m, const classifier_options& options) GRAFT_MEMORY_TRY {
     auto named = classifier::make(m, options);
     if (!named.ok()) return named.take_status();
     explainer made(std::move(named).value(), options);
@@ -20734,8 +20844,9 @@ GRAFT_INLINE result<explainer> explainer::make(const graft::model& m, const clas
     GRAFT_TRY(made.plan(one));
     return made;
 }
+GRAFT_MEMORY_CATCH("explainer::make")
 
-GRAFT_INLINE status explainer::plan(const shape& input) {
+GRAFT_INLINE status explainer::plan(const shape& input) GRAFT_MEMORY_TRY {
     if (planned_ == input && planned_.rank() > 0) return {};
     for (int i = 0; i < input.rank() && format_.extents.rank() == input.rank(); ++i)
         if (format_.extents[i] >= 0 && format_.extents[i] != input[i])
@@ -20746,14 +20857,16 @@ GRAFT_INLINE status explainer::plan(const shape& input) {
     planned_ = input;
     return {};
 }
+GRAFT_MEMORY_CATCH("explainer::plan")
 
-GRAFT_INLINE status explainer::prepare(const image& picture, image& seen, tensor& input) {
+GRAFT_INLINE status explainer::prepare(const image& picture, image& seen, tensor& input) GRAFT_MEMORY_TRY {
     GRAFT_TRY_ASSIGN(seen, resize_and_crop(picture, preprocess_, format_, limits_));
     GRAFT_TRY_ASSIGN(input, to_tensor(seen, preprocess_, format_));
     return plan(input.shape());
 }
+GRAFT_MEMORY_CATCH("explainer::prepare")
 
-GRAFT_INLINE result<explanation> explainer::explain(const image& seen, const tensor& input, prediction answer) {
+GRAFT_INLINE result<explanation> explainer::explain(const image& seen, const tensor& input, prediction answer) GRAFT_MEMORY_TRY {
     constexpr std::int64_t least_side = 160, wanted_side = 224;
     explanation e;
     GRAFT_TRY_ASSIGN(e.map, cam_.map(input, answer.index));
@@ -20767,8 +20880,9 @@ GRAFT_INLINE result<explanation> explainer::explain(const image& seen, const ten
     e.answer = std::move(answer);
     return e;
 }
+GRAFT_MEMORY_CATCH("explainer::explain")
 
-GRAFT_INLINE result<std::vector<explanation>> explainer::best(const image& picture, int top) {
+GRAFT_INLINE result<std::vector<explanation>> explainer::best(const image& picture, int top) GRAFT_MEMORY_TRY {
     std::vector<prediction> answers;
     GRAFT_TRY_ASSIGN(answers, named_.classify(picture, top));
     image seen;
@@ -20782,8 +20896,9 @@ GRAFT_INLINE result<std::vector<explanation>> explainer::best(const image& pictu
     }
     return all;
 }
+GRAFT_MEMORY_CATCH("explainer::best")
 
-GRAFT_INLINE result<explanation> explainer::of(const image& picture, int index) {
+GRAFT_INLINE result<explanation> explainer::of(const image& picture, int index) GRAFT_MEMORY_TRY {
     std::vector<double> probabilities;
     GRAFT_TRY_ASSIGN(probabilities, named_.probabilities(picture));
     const std::size_t at = static_cast<std::size_t>(index);
@@ -20795,6 +20910,7 @@ GRAFT_INLINE result<explanation> explainer::of(const image& picture, int index) 
     GRAFT_TRY(prepare(picture, seen, input));
     return explain(seen, input, {index, at < names.size() ? names[at] : std::to_string(index), probabilities[at]});
 }
+GRAFT_MEMORY_CATCH("explainer::of")
 
 GRAFT_END_NAMESPACE
 #endif
@@ -21290,6 +21406,8 @@ GRAFT_END_NAMESPACE
 // Opens the batch of a network that was exported for a fixed one: what holds it is rewritten, and every sample is computed as it was alone.
 
 
+#include <vector>
+
 GRAFT_BEGIN_NAMESPACE
 
 /// The network for any number of samples along the first axis of its input; its outputs get a row for each. `input` is the shape that its
@@ -21304,6 +21422,12 @@ result<graph> open_batch(graph g, const shape& input, executor& pool, const limi
 
 /// Whether the network gives as many rows as it is given samples: its outputs for two, by shape inference. `input` as above.
 bool takes_any_batch(const graph& g, const shape& input, executor& pool, const limits& limit = {});
+
+namespace detail {
+// Tries what was opened, whatever the rules said of it: with three times the samples every value has to have three times the extent along its axis
+// in `axes` (below 0: it has none), and the others as they were. Errors: graph.fixed_batch, those of specialize.
+status check_opened(const graph& fixed, const graph& opened, const shape& input, const std::vector<int>& axes, executor& pool, const limits& limit);
+}  // namespace detail
 
 GRAFT_END_NAMESPACE
 
@@ -21409,8 +21533,7 @@ private:
     status first_;
 };
 
-// With three times the samples every value has to have three times the extent along their axis, and the others as they were.
-inline status check_opened(const graph& fixed, const graph& opened, const shape& input, const std::vector<batch_axis>& states, executor& pool, const limits& limit) {
+GRAFT_INLINE status check_opened(const graph& fixed, const graph& opened, const shape& input, const std::vector<int>& axes, executor& pool, const limits& limit) {
     shape more = input;
     more[0] *= 3;
     graph g;
@@ -21418,9 +21541,9 @@ inline status check_opened(const graph& fixed, const graph& opened, const shape&
     for (const node& n : g.nodes)
         for (value_id id : n.outputs) {
             const std::size_t i = static_cast<std::size_t>(id);
-            if (id == no_value || i >= states.size() || !g.values[i].has_shape) continue;
+            if (id == no_value || i >= axes.size() || !g.values[i].has_shape) continue;
             shape expected = fixed.values[i].extents;
-            if (!states[i].none()) expected[states[i].axis] *= 3;
+            if (axes[i] >= 0) expected[axes[i]] *= 3;
             if (fixed.values[i].has_shape && g.values[i].extents != expected)
                 return fail(errc::graph_fixed_batch, place(n), "for three times the samples its shape is " + text(g.values[i].extents) + " and not " + text(expected));
         }
@@ -21447,7 +21570,7 @@ GRAFT_INLINE bool takes_any_batch(const graph& g, const shape& input, executor& 
     return true;
 }
 
-GRAFT_INLINE result<graph> open_batch(graph g, const shape& input, executor& pool, const limits& limit) {
+GRAFT_INLINE result<graph> open_batch(graph g, const shape& input, executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
     std::vector<value_id> open;
     for (value_id id : g.inputs)
         if (!g.values[static_cast<std::size_t>(id)].constant) open.push_back(id);
@@ -21461,9 +21584,12 @@ GRAFT_INLINE result<graph> open_batch(graph g, const shape& input, executor& poo
     for (std::size_t i = 0; i < g.nodes.size(); ++i) steps.push_back(std::move(follower.step(i)));
     graph made;
     GRAFT_TRY_ASSIGN(made, detail::batch_rewriter(g, open[0], input[0], follower.states(), steps).run());
-    GRAFT_TRY(detail::check_opened(g, made, input, follower.states(), pool, limit));
+    std::vector<int> axes;
+    for (const detail::batch_axis& state : follower.states()) axes.push_back(state.axis);
+    GRAFT_TRY(detail::check_opened(g, made, input, axes, pool, limit));
     return made;
 }
+GRAFT_MEMORY_CATCH("open_batch")
 
 GRAFT_END_NAMESPACE
 #endif
@@ -21894,11 +22020,12 @@ private:
 
 }  // namespace detail
 
-GRAFT_INLINE result<graph> to_float32(graph g, const shape& input, executor& pool, const limits& limit, float32_changes& changes) {
+GRAFT_INLINE result<graph> to_float32(graph g, const shape& input, executor& pool, const limits& limit, float32_changes& changes) GRAFT_MEMORY_TRY {
     graph known;
     GRAFT_TRY_ASSIGN(known, specialize_first_input(g, input, pool, limit));
     return detail::float32_rewriter(std::move(g), known).run(changes);
 }
+GRAFT_MEMORY_CATCH("to_float32")
 
 GRAFT_END_NAMESPACE
 #endif
@@ -22141,7 +22268,7 @@ GRAFT_END_NAMESPACE
 
 GRAFT_BEGIN_NAMESPACE
 
-GRAFT_INLINE result<tensor> initial(initializer kind, const shape& extents, std::uint64_t seed, std::uint64_t stream, std::int64_t fan_in) {
+GRAFT_INLINE result<tensor> initial(initializer kind, const shape& extents, std::uint64_t seed, std::uint64_t stream, std::int64_t fan_in) GRAFT_MEMORY_TRY {
     tensor made;
     GRAFT_TRY_ASSIGN(made, tensor::make(dtype::float32, extents));
     const std::int64_t taps = extents.rank() > 2 ? extents.product(2, extents.rank()) : 1;
@@ -22175,6 +22302,7 @@ GRAFT_INLINE result<tensor> initial(initializer kind, const shape& extents, std:
     }
     return made;
 }
+GRAFT_MEMORY_CATCH("initial")
 
 GRAFT_END_NAMESPACE
 #endif
@@ -22239,11 +22367,14 @@ public:
         return b.linear(x, features, o);
     }
     builder b;
+    status failed;  // the last weight that could not be made
 
 private:
     tensor draw(initializer kind, const shape& extents, std::int64_t fan_in = 0) {
         auto made = initial(kind, extents, seed_, ++stream_, fan_in);
-        return made.ok() ? std::move(made).value() : tensor();
+        if (made.ok()) return std::move(made).value();
+        failed = made.take_status();
+        return {};
     }
     std::uint64_t seed_, stream_ = 0;
 };
@@ -22332,17 +22463,19 @@ GRAFT_INLINE std::vector<std::string> architecture_names() {
     return names;
 }
 
-GRAFT_INLINE result<graph> build_architecture(const std::string& name, const architecture_options& o) {
+GRAFT_INLINE result<graph> build_architecture(const std::string& name, const architecture_options& o) GRAFT_MEMORY_TRY {
     if (o.classes < 1 || o.classes > (1 << 20)) return fail(errc::usage, name, "a network for " + std::to_string(o.classes) + " classes cannot be built");
     for (const detail::known_architecture& k : detail::known_architectures) {
         if (name != k.name) continue;
         detail::architect a(k.name, o);
         const value_id x = a.b.input("input", dtype::float32, {"N", o.channels ? o.channels : k.channels, o.height ? o.height : k.side, o.width ? o.width : k.side});
         k.build(a, x, o.classes);
+        GRAFT_TRY(std::move(a.failed));
         return a.b.finish();
     }
     return fail(errc::usage, name, "there is no such architecture; there are lenet, resnet20 and mobilenet_v2. A network that was trained elsewhere comes as an ONNX file: graft finetune DATA --from MODEL.onnx");
 }
+GRAFT_MEMORY_CATCH(name)
 
 GRAFT_END_NAMESPACE
 #endif
@@ -22417,7 +22550,6 @@ GRAFT_END_NAMESPACE
 #include <process.h>
 #include <sys/stat.h>
 #else
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -22443,11 +22575,10 @@ private:
     status failed(const char* what) const {
         return fail(errc::checkpoint_write, path_, std::string(what) + ": " + std::strerror(errno));
     }
-    void remove_stale();
     status sync_and_close();
     status keep_previous(const std::string& previous);
 
-    std::string path_, folder_, prefix_, temporary_; // prefix_: what the names of temporaries begin with
+    std::string path_, folder_, temporary_;
     int descriptor_ = -1;
 };
 
@@ -22484,19 +22615,19 @@ inline status checkpoint_file::open(const std::string& path) {
 #endif
     );
     const std::string folder = slash == std::string::npos ? "" : path.substr(0, slash + 1);
-    prefix_ = "." + path.substr(folder.size()) + ".";
-    remove_stale();
+    const std::string prefix = "." + path.substr(folder.size()) + ".";
+    remove_stale_temporaries(folder_, prefix);
     for (int attempt = 0; attempt < 100; ++attempt) {
 #if defined(_WIN32)
-        std::string candidate = folder + prefix_ + std::to_string(::_getpid()) + "-" + std::to_string(attempt) + ".tmp";
+        std::string candidate = folder + prefix + std::to_string(::_getpid()) + "-" + std::to_string(attempt) + ".tmp";
         descriptor_ = ::_open(candidate.c_str(), _O_WRONLY | _O_CREAT | _O_EXCL | _O_BINARY | _O_NOINHERIT, _S_IREAD | _S_IWRITE);
         if (descriptor_ >= 0) temporary_ = std::move(candidate);
 #else
-        std::string candidate = folder + prefix_ + std::to_string(::getpid()) + "-" + std::to_string(attempt) + ".tmp";
-        descriptor_ = ::open(candidate.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+        std::string candidate = folder + prefix + std::to_string(::getpid()) + "-" + std::to_string(attempt) + ".tmp";
+        descriptor_ = uninterrupted([&] { return ::open(candidate.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600); });
         if (descriptor_ >= 0) {
             temporary_ = std::move(candidate);
-            (void)::flock(descriptor_, LOCK_EX | LOCK_NB); // where a file system knows no locks, files of killed runs stay
+            (void)uninterrupted([&] { return ::flock(descriptor_, LOCK_EX | LOCK_NB); }); // where a file system knows no locks, files of killed runs stay
         }
 #endif
         if (descriptor_ >= 0) return {};
@@ -22506,20 +22637,7 @@ inline status checkpoint_file::open(const std::string& path) {
 }
 
 inline status checkpoint_file::write(const void* data, std::size_t bytes) {
-    const char* p = static_cast<const char*>(data);
-    while (bytes) {
-        const std::size_t part = bytes < (std::size_t(1) << 30) ? bytes : std::size_t(1) << 30;
-#if defined(_WIN32)
-        const int n = ::_write(descriptor_, p, static_cast<unsigned>(part));
-#else
-        const ssize_t n = ::write(descriptor_, p, part);
-        if (n < 0 && errno == EINTR) continue;
-#endif
-        if (n <= 0) return failed("writing failed");
-        p += n;
-        bytes -= static_cast<std::size_t>(n);
-    }
-    return {};
+    return write_all(descriptor_, data, bytes) ? status() : failed("writing failed");
 }
 
 inline status checkpoint_file::commit(const std::string& previous, bool keep) {
@@ -22528,12 +22646,7 @@ inline status checkpoint_file::commit(const std::string& previous, bool keep) {
     if (!replace_file(temporary_, path_)) return failed("renaming failed");
     temporary_.clear();
 #if !defined(_WIN32)
-    const int folder = ::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (folder >= 0) {
-        // Some file systems cannot sync a folder and say so: the rename itself is done.
-        (void)::fsync(folder);
-        ::close(folder);
-    }
+    sync_folder(folder_);
 #endif
     return {};
 }
@@ -22546,11 +22659,11 @@ inline status checkpoint_file::sync_and_close() {
     return closed == 0 ? status() : failed("closing failed");
 #else
     // The lock lives as long as any descriptor of the open file: close tells about late errors, the copy keeps the lock.
-    const int copy = ::fcntl(descriptor_, F_DUPFD_CLOEXEC, 0);
+    const int copy = uninterrupted([&] { return ::fcntl(descriptor_, F_DUPFD_CLOEXEC, 0); });
     if (copy < 0) return failed("duplicating its descriptor failed");
     status bad;
-    if (::fsync(descriptor_) != 0) bad = failed("syncing failed");
-    if (::close(descriptor_) != 0 && bad.ok()) bad = failed("closing failed");
+    if (uninterrupted([&] { return ::fsync(descriptor_); }) != 0) bad = failed("syncing failed");
+    if (!close_file(descriptor_) && bad.ok()) bad = failed("closing failed");
     descriptor_ = copy;
     return bad;
 #endif
@@ -22570,31 +22683,6 @@ inline status checkpoint_file::keep_previous(const std::string& previous) {
     }
 #endif
     return replace_file(path_, previous) ? status() : failed("keeping the one before failed");
-}
-
-// Temporaries that nobody writes any more: a killed run's.
-inline void checkpoint_file::remove_stale() {
-#if !defined(_WIN32)
-    DIR* const folder = ::opendir(folder_.c_str());
-    if (!folder) return;
-    const auto ends = [](const char* name, std::size_t length, const char* end) {
-        const std::size_t n = std::strlen(end);
-        return length >= n && std::memcmp(name + length - n, end, n) == 0;
-    };
-    while (const dirent* entry = ::readdir(folder)) {
-        const char* name = entry->d_name;
-        const std::size_t length = std::strlen(name);
-        const bool link = ends(name, length, ".tmp.previous");
-        if (std::strncmp(name, prefix_.c_str(), prefix_.size()) != 0 || (!link && !ends(name, length, ".tmp"))) continue;
-        // The second name of a checkpoint is not locked; its writer's file is.
-        const std::string lock_name(name, link ? length - std::strlen(".previous") : length);
-        const int file = ::openat(::dirfd(folder), lock_name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-        if (file < 0 && !(link && errno == ENOENT)) continue;
-        if (file < 0 || ::flock(file, LOCK_EX | LOCK_NB) == 0) (void)::unlinkat(::dirfd(folder), name, 0);
-        if (file >= 0) ::close(file);
-    }
-    ::closedir(folder);
-#endif
 }
 
 } // namespace detail
@@ -22817,7 +22905,7 @@ GRAFT_INLINE std::string previous_checkpoint(const std::string& path) {
     return suffix ? path.substr(0, dot) + ".previous" + path.substr(dot) : path + ".previous";
 }
 
-GRAFT_INLINE status save_checkpoint(const std::string& path, const checkpoint& contents, bool newest_verified) {
+GRAFT_INLINE status save_checkpoint(const std::string& path, const checkpoint& contents, bool newest_verified) GRAFT_MEMORY_TRY {
     std::string header;
     std::vector<std::size_t> order;
     GRAFT_TRY(detail::safetensors_header(contents.tensors, detail::checkpoint_metadata(contents), header, order));
@@ -22827,12 +22915,18 @@ GRAFT_INLINE status save_checkpoint(const std::string& path, const checkpoint& c
     for (const std::size_t i : order) GRAFT_TRY(file.write(contents.tensors[i].second.raw(), contents.tensors[i].second.bytes()));
     // A damaged file must not push out the good one before it.
     checkpoint there;
-    const bool keep =
-        detail::file_exists(path) && (newest_verified || detail::read_checkpoint(path, limits(), false, there).ok());
+    bool keep = detail::file_exists(path);
+    if (keep && !newest_verified) {
+        status verified = detail::read_checkpoint(path, limits(), false, there);
+        // That says nothing about the file.
+        if (!verified.ok() && verified.error().code() == errc::memory_oom) return verified;
+        keep = verified.ok();
+    }
     return file.commit(previous_checkpoint(path), keep);
 }
+GRAFT_MEMORY_CATCH(path)
 
-GRAFT_INLINE result<loaded_checkpoint> load_checkpoint(const std::string& path, const limits& limit) {
+GRAFT_INLINE result<loaded_checkpoint> load_checkpoint(const std::string& path, const limits& limit) GRAFT_MEMORY_TRY {
     loaded_checkpoint out;
     std::string faults;
     for (const bool previous : {false, true}) {
@@ -22852,8 +22946,9 @@ GRAFT_INLINE result<loaded_checkpoint> load_checkpoint(const std::string& path, 
     return fail(errc::checkpoint_malformed, path,
                 "no checkpoint here is whole (" + faults + "); remove them, or train into another folder, to begin afresh");
 }
+GRAFT_MEMORY_CATCH(path)
 
-GRAFT_INLINE status compare_settings(const named_texts& saved, const named_texts& now) {
+GRAFT_INLINE status compare_settings(const named_texts& saved, const named_texts& now) GRAFT_MEMORY_TRY {
     const auto differs = [](const std::string& field, const std::string* before, const std::string* here) {
         const auto value = [](const std::string* text) { return text ? detail::setting_text(*text) : std::string("nothing"); };
         return fail(errc::resume_mismatch, field,
@@ -22868,8 +22963,9 @@ GRAFT_INLINE status compare_settings(const named_texts& saved, const named_texts
         if (!detail::find_text(now, field.first)) return differs(field.first, &field.second, nullptr);
     return {};
 }
+GRAFT_MEMORY_CATCH("compare_settings")
 
-GRAFT_INLINE result<named_tensors> copy_tensors(const named_tensors& tensors) {
+GRAFT_INLINE result<named_tensors> copy_tensors(const named_tensors& tensors) GRAFT_MEMORY_TRY {
     named_tensors out;
     out.reserve(tensors.size());
     for (const auto& t : tensors) {
@@ -22880,6 +22976,7 @@ GRAFT_INLINE result<named_tensors> copy_tensors(const named_tensors& tensors) {
     }
     return out;
 }
+GRAFT_MEMORY_CATCH("copy_tensors")
 
 GRAFT_END_NAMESPACE
 #endif
@@ -23082,7 +23179,7 @@ GRAFT_INLINE sample_score score_sample(const float* logits, std::int64_t classes
     return s;
 }
 
-GRAFT_INLINE result<classification_metrics> classification_metrics::make(std::int64_t classes, int top_k) {
+GRAFT_INLINE result<classification_metrics> classification_metrics::make(std::int64_t classes, int top_k) GRAFT_MEMORY_TRY {
     if (classes < 1 || top_k < 1) return fail(errc::usage, "metrics", "there must be a class, and k must be at least 1");
     if (classes > 16384)
         return fail(errc::memory_budget, "metrics",
@@ -23093,8 +23190,9 @@ GRAFT_INLINE result<classification_metrics> classification_metrics::make(std::in
     made.confusion_.assign(static_cast<std::size_t>(classes * classes), 0);
     return made;
 }
+GRAFT_MEMORY_CATCH("classification_metrics::make")
 
-GRAFT_INLINE status classification_metrics::add(const tensor& logits, const tensor& labels) {
+GRAFT_INLINE status classification_metrics::add(const tensor& logits, const tensor& labels) GRAFT_MEMORY_TRY {
     if (logits.type() != dtype::float32 || labels.type() != dtype::int64)
         return fail(errc::input_dtype, "metrics", "logits must be float32 and labels int64");
     if (logits.shape().rank() != 2 || logits.shape()[1] != classes_ || labels.shape().rank() != 1 ||
@@ -23104,8 +23202,9 @@ GRAFT_INLINE status classification_metrics::add(const tensor& logits, const tens
                         std::to_string(classes_) + "] and [n]");
     return add(logits.data<float>(), labels.data<std::int64_t>(), logits.shape()[0]);
 }
+GRAFT_MEMORY_CATCH("classification_metrics::add")
 
-GRAFT_INLINE status classification_metrics::add(const float* logits, const std::int64_t* labels, std::int64_t n) {
+GRAFT_INLINE status classification_metrics::add(const float* logits, const std::int64_t* labels, std::int64_t n) GRAFT_MEMORY_TRY {
     for (std::int64_t i = 0; i < n; ++i)
         if (labels[i] < 0 || labels[i] >= classes_)
             return fail(errc::data_label_range, "label " + std::to_string(labels[i]),
@@ -23127,8 +23226,9 @@ GRAFT_INLINE status classification_metrics::add(const float* logits, const std::
     }
     return {};
 }
+GRAFT_MEMORY_CATCH("classification_metrics::add")
 
-GRAFT_INLINE status classification_metrics::merge(const classification_metrics& other) {
+GRAFT_INLINE status classification_metrics::merge(const classification_metrics& other) GRAFT_MEMORY_TRY {
     if (other.classes_ != classes_ || other.top_k_ != top_k_)
         return fail(errc::usage, "metrics", "only metrics of the same classes and the same k can be merged");
     samples_ += other.samples_;
@@ -23144,6 +23244,7 @@ GRAFT_INLINE status classification_metrics::merge(const classification_metrics& 
     }
     return {};
 }
+GRAFT_MEMORY_CATCH("classification_metrics::merge")
 
 namespace detail {
 inline double metrics_ratio(double part, std::int64_t of) noexcept { return of ? part / static_cast<double>(of) : 0; }
@@ -23380,7 +23481,7 @@ inline status add_scores(evaluation_result& found, const float* rows, std::int64
 }  // namespace detail
 
 GRAFT_INLINE result<evaluation_result> evaluate(const model& network, const dataset& data, const preprocess_spec& spec, const std::vector<std::int64_t>& class_of,
-                                                const evaluation_options& options) {
+                                                const evaluation_options& options) GRAFT_MEMORY_TRY {
     evaluation_result found;
     const graph& g = network.graph();
     if (g.outputs.empty()) return fail(errc::usage, "evaluate", "the model is empty: give it what graft::load returns");
@@ -23433,6 +23534,7 @@ GRAFT_INLINE result<evaluation_result> evaluate(const model& network, const data
     }
     return found;
 }
+GRAFT_MEMORY_CATCH("evaluate")
 
 GRAFT_END_NAMESPACE
 #endif
@@ -23590,7 +23692,7 @@ inline bool trunk_learns(const graph& g, const std::vector<parameter>& parameter
 
 }  // namespace detail
 
-GRAFT_INLINE result<std::vector<int>> stages_of(const graph& g, const std::vector<parameter>& parameters, const shape& input, executor& pool, const limits& limit) {
+GRAFT_INLINE result<std::vector<int>> stages_of(const graph& g, const std::vector<parameter>& parameters, const shape& input, executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
     graph known;
     GRAFT_TRY_ASSIGN(known, specialize_first_input(g, input, pool, limit));
     std::vector<int> stages;
@@ -23612,9 +23714,10 @@ GRAFT_INLINE result<std::vector<int>> stages_of(const graph& g, const std::vecto
     }
     return stages;
 }
+GRAFT_MEMORY_CATCH("stages_of")
 
 GRAFT_INLINE status freeze(const graph& g, std::vector<parameter>& parameters, const std::string& rule, const std::vector<std::string>& head, const std::vector<std::string>& named,
-                           const shape& input, executor& pool, const limits& limit) {
+                           const shape& input, executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
     const auto among = [](const std::vector<std::string>& names, const std::string& name) { return std::find(names.begin(), names.end(), name) != names.end(); };
     char* end = nullptr;
     const long stages = std::strtol(rule.c_str(), &end, 10);
@@ -23643,6 +23746,7 @@ GRAFT_INLINE status freeze(const graph& g, std::vector<parameter>& parameters, c
     if (!any) return fail(errc::train_freeze, rule, "nothing is left to learn");
     return {};
 }
+GRAFT_MEMORY_CATCH("freeze")
 
 GRAFT_END_NAMESPACE
 #endif
@@ -23760,7 +23864,7 @@ inline int likely_channel_axis(const shape& e) {
 
 }  // namespace detail
 
-GRAFT_INLINE result<trunk_cut> find_trunk(const graph& g, const std::string& at, const shape& input, executor& pool, const limits& limit) {
+GRAFT_INLINE result<trunk_cut> find_trunk(const graph& g, const std::string& at, const shape& input, executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
     if (g.outputs.empty()) return fail(errc::train_head, g.name, "the network has no output");
     trunk_cut cut;
     detail::known_shapes shapes;
@@ -23800,7 +23904,10 @@ GRAFT_INLINE result<trunk_cut> find_trunk(const graph& g, const std::string& at,
             cut.logits = id;
             // A Conv whose statistics are normalised behind it is part of the trunk.
             const bool last = n.inputs[0] == from && !(normalised && n.op_type == "Conv");
-            if (last && measure(n.op_type == "MatMul" ? -1 : 1).ok()) return cut;
+            status fits;
+            if (last) fits = measure(n.op_type == "MatMul" ? -1 : 1);
+            if (!fits.ok() && fits.error().code() == errc::memory_oom) return fits;
+            if (last && fits.ok()) return cut;
             break;
         }
         normalised |= detail::is_any(n, {"BatchNormalization"});
@@ -23817,6 +23924,7 @@ GRAFT_INLINE result<trunk_cut> find_trunk(const graph& g, const std::string& at,
     GRAFT_TRY(measure(class_axis(extents)));
     return cut;
 }
+GRAFT_MEMORY_CATCH("find_trunk")
 
 GRAFT_END_NAMESPACE
 #endif
@@ -23954,7 +24062,7 @@ inline value_id pooled(node_writer& write, const graph& g, const trunk_cut& cut)
 
 }  // namespace detail
 
-GRAFT_INLINE result<grafted> replace_head(graph g, const trunk_cut& cut, std::int64_t classes, std::uint64_t seed) {
+GRAFT_INLINE result<grafted> replace_head(graph g, const trunk_cut& cut, std::int64_t classes, std::uint64_t seed) GRAFT_MEMORY_TRY {
     if (classes < 1 || classes > (1 << 24)) return fail(errc::train_head, g.name, std::to_string(classes) + " classes cannot be told apart");
     if (g.outputs.empty() || g.inputs.empty() || cut.features < 0 || cut.features >= static_cast<value_id>(g.values.size()))
         return fail(errc::train_head, g.name, "there is no trunk to put a classifier on: give the network and what find_trunk said of it");
@@ -23992,6 +24100,7 @@ GRAFT_INLINE result<grafted> replace_head(graph g, const trunk_cut& cut, std::in
     made.graph = std::move(g);
     return made;
 }
+GRAFT_MEMORY_CATCH("replace_head")
 
 GRAFT_END_NAMESPACE
 #endif
@@ -24004,26 +24113,28 @@ GRAFT_END_NAMESPACE
 
 
 #include <cstddef>
-#include <cstdio>
 #include <string>
 #include <utility>
 
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
-// Owns the stream; one that was moved from, or closed, is not open.
+class descriptor;
+
+// Owns the file; one that was moved from, or closed, is not open.
 class log_file {
 public:
     log_file() noexcept = default;
-    log_file(std::FILE* stream, std::string path) noexcept : path_(std::move(path)), stream_(stream) {}
-    log_file(log_file&& other) noexcept : path_(std::move(other.path_)), stream_(std::exchange(other.stream_, nullptr)) {}
+    log_file(log_file&& other) noexcept : path_(std::move(other.path_)), file_(std::exchange(other.file_, -1)) {}
     log_file& operator=(log_file&& other) noexcept {
         std::swap(path_, other.path_);
-        std::swap(stream_, other.stream_);
+        std::swap(file_, other.file_);
         return *this;
     }
     ~log_file() { (void)close(); }
 
+    // Takes an open file over; the one before has to be closed.
+    void begin(descriptor&& file, const std::string& path);
     // Errors of both: file.write, which the system may tell only when closing.
     status write(const void* bytes, std::size_t size);
     status close();
@@ -24031,30 +24142,34 @@ public:
 
 private:
     std::string path_;
-    std::FILE* stream_ = nullptr;
+    int file_ = -1;
 };
 
 }  // namespace detail
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+
 #include <cerrno>
 #include <cstring>
 
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
+GRAFT_INLINE void log_file::begin(descriptor&& file, const std::string& path) {
+    path_ = path;
+    file_ = file.release();
+}
+
 GRAFT_INLINE status log_file::write(const void* bytes, std::size_t size) {
-    if (!stream_) return fail(errc::file_write, path_, "the log is not open");
-    if (std::fwrite(bytes, 1, size, stream_) != size || std::fflush(stream_) != 0)
-        return fail(errc::file_write, path_, std::string("writing failed: ") + std::strerror(errno));
+    if (file_ < 0) return fail(errc::file_write, path_, "the log is not open");
+    if (!write_all(file_, bytes, size)) return fail(errc::file_write, path_, std::string("writing failed: ") + std::strerror(errno));
     return {};
 }
 
 GRAFT_INLINE status log_file::close() {
-    std::FILE* const stream = std::exchange(stream_, nullptr);
-    if (stream && std::fclose(stream) != 0)
-        return fail(errc::file_write, path_, std::string("closing failed: ") + std::strerror(errno));
+    const int file = std::exchange(file_, -1);
+    if (file >= 0 && !close_file(file)) return fail(errc::file_write, path_, std::string("closing failed: ") + std::strerror(errno));
     return {};
 }
 
@@ -24100,12 +24215,13 @@ GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
 // Bytes of whole lines up to the step.
-inline std::size_t metrics_to_keep(std::string_view text, std::int64_t step) {
+inline result<std::size_t> metrics_to_keep(std::string_view text, std::int64_t step) {
     std::size_t kept = 0;
     while (kept < text.size()) {
         const std::size_t end = text.find('\n', kept);
         if (end == std::string_view::npos) break;
         auto line = parse_json(text.substr(kept, end - kept), "metrics");
+        if (!line.ok() && line.error().code() == errc::memory_oom) return line.take_status();
         const json* at = line.ok() ? line->find("step") : nullptr;
         if (!at || !at->is_integer || at->integer > step) break;
         kept = end + 1;
@@ -24115,15 +24231,13 @@ inline std::size_t metrics_to_keep(std::string_view text, std::int64_t step) {
 
 } // namespace detail
 
-GRAFT_INLINE result<metrics_log> metrics_log::open(const std::string& path, std::int64_t keep_step) {
+GRAFT_INLINE result<metrics_log> metrics_log::open(const std::string& path, std::int64_t keep_step) GRAFT_MEMORY_TRY {
     std::shared_ptr<const mapped_file> old;
     std::size_t kept = 0;
     if (keep_step >= 0) {
-        std::FILE* there = std::fopen(path.c_str(), "rb");
-        if (there) {
-            std::fclose(there);
+        if (detail::descriptor::open(path, detail::descriptor::use::read).is_open()) {
             GRAFT_TRY_ASSIGN(old, mapped_file::open(path, std::int64_t(1) << 30, errc::file_open));
-            kept = detail::metrics_to_keep({reinterpret_cast<const char*>(old->data()), old->size()}, keep_step);
+            GRAFT_TRY_ASSIGN(kept, detail::metrics_to_keep({reinterpret_cast<const char*>(old->data()), old->size()}, keep_step));
         } else if (errno != ENOENT)
             return fail(errc::file_open, path, std::strerror(errno));
     }
@@ -24135,14 +24249,15 @@ GRAFT_INLINE result<metrics_log> metrics_log::open(const std::string& path, std:
         GRAFT_TRY(cut.commit());
     }
     metrics_log log;
-    std::FILE* const file = std::fopen(path.c_str(), "ab");
-    if (!file) return fail(errc::file_write, path, std::strerror(errno));
-    log.file_ = {file, path};
+    detail::descriptor file = detail::descriptor::open(path, detail::descriptor::use::append);
+    if (!file.is_open()) return fail(errc::file_write, path, std::strerror(errno));
+    log.file_.begin(std::move(file), path);
     return log;
 }
+GRAFT_MEMORY_CATCH(path)
 
 GRAFT_INLINE status metrics_log::append(std::int64_t step, std::int64_t epoch, const std::string& split,
-                                        const named_numbers& figures) {
+                                        const named_numbers& figures) GRAFT_MEMORY_TRY {
     json_writer w;
     w.begin_object().key("step").integer(step).key("epoch").integer(epoch).key("split").string(split);
     for (const auto& f : figures) w.key(f.first).number(f.second);
@@ -24150,6 +24265,7 @@ GRAFT_INLINE status metrics_log::append(std::int64_t step, std::int64_t epoch, c
     const std::string line = w.text() + "\n";
     return file_.write(line.data(), line.size());
 }
+GRAFT_MEMORY_CATCH("metrics_log::append")
 
 GRAFT_END_NAMESPACE
 #endif
@@ -24190,7 +24306,7 @@ GRAFT_END_NAMESPACE
 
 GRAFT_BEGIN_NAMESPACE
 
-GRAFT_INLINE status scale_rates(std::vector<parameter>& parameters, const std::vector<named_rate>& rates) {
+GRAFT_INLINE status scale_rates(std::vector<parameter>& parameters, const std::vector<named_rate>& rates) GRAFT_MEMORY_TRY {
     std::vector<double> factors(parameters.size(), 1);
     for (const named_rate& r : rates) {
         if (!(r.factor >= 0) || !std::isfinite(r.factor)) return fail(errc::usage, "rate", "a factor on a learning rate is a number of at least 0, not " + std::to_string(r.factor));
@@ -24204,8 +24320,9 @@ GRAFT_INLINE status scale_rates(std::vector<parameter>& parameters, const std::v
     for (std::size_t i = 0; i < parameters.size(); ++i) parameters[i].rate *= factors[i];
     return {};
 }
+GRAFT_MEMORY_CATCH("scale_rates")
 
-GRAFT_INLINE status decay_rates(const graph& g, std::vector<parameter>& parameters, double decay, const std::vector<std::string>& head, const shape& input, executor& pool, const limits& limit) {
+GRAFT_INLINE status decay_rates(const graph& g, std::vector<parameter>& parameters, double decay, const std::vector<std::string>& head, const shape& input, executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
     if (!(decay > 0 && decay <= 1)) return fail(errc::usage, "layer decay", "it is above 0 and at most 1, not " + std::to_string(decay));
     std::vector<int> stages;
     GRAFT_TRY_ASSIGN(stages, stages_of(g, parameters, input, pool, limit));
@@ -24214,6 +24331,7 @@ GRAFT_INLINE status decay_rates(const graph& g, std::vector<parameter>& paramete
         if (std::find(head.begin(), head.end(), parameters[i].name) == head.end()) parameters[i].rate *= std::pow(decay, last - stages[i]);
     return {};
 }
+GRAFT_MEMORY_CATCH("decay_rates")
 
 GRAFT_INLINE std::string rates_text(const std::vector<parameter>& parameters) {
     std::string all;
@@ -24434,12 +24552,13 @@ inline double one_cycle_rate(const schedule& s, double peak, double step, double
 
 } // namespace detail
 
-GRAFT_INLINE result<schedule> parse_schedule(std::string_view text) {
+GRAFT_INLINE result<schedule> parse_schedule(std::string_view text) GRAFT_MEMORY_TRY {
     schedule s;
     GRAFT_TRY(detail::parse_schedule_kind(detail::cut_front(text, ','), s));
     while (!text.empty()) GRAFT_TRY(detail::parse_schedule_option(detail::cut_front(text, ','), s));
     return s;
 }
+GRAFT_MEMORY_CATCH("parse_schedule")
 
 GRAFT_INLINE std::string text(const schedule& s) {
     using detail::schedule_decimal;
@@ -24524,7 +24643,7 @@ GRAFT_INLINE std::string text(const plateau_state& state) {
     return w.text();
 }
 
-GRAFT_INLINE result<plateau_state> parse_plateau_state(std::string_view text) {
+GRAFT_INLINE result<plateau_state> parse_plateau_state(std::string_view text) GRAFT_MEMORY_TRY {
     json tree;
     GRAFT_TRY_ASSIGN(tree, parse_json(text, "state of the plateau schedule"));
     const json *rate = tree.find("rate"), *best = tree.find("best"), *bad = tree.find("bad_epochs"),
@@ -24538,6 +24657,7 @@ GRAFT_INLINE result<plateau_state> parse_plateau_state(std::string_view text) {
     state.cooldown_left = cool->integer;
     return state;
 }
+GRAFT_MEMORY_CATCH("parse_plateau_state")
 
 GRAFT_END_NAMESPACE
 #endif
@@ -24660,7 +24780,7 @@ inline const char* loss_name(int i) noexcept {
 }  // namespace detail
 
 GRAFT_INLINE const char* name(loss_kind kind) noexcept { return detail::loss_name(static_cast<int>(kind)); }
-GRAFT_INLINE result<loss_kind> loss_of(const std::string& given) {
+GRAFT_INLINE result<loss_kind> loss_of(const std::string& given) GRAFT_MEMORY_TRY {
     std::vector<std::string> all;
     for (int i = 0; detail::loss_name(i); ++i) {
         if (given == detail::loss_name(i)) return static_cast<loss_kind>(i);
@@ -24668,6 +24788,7 @@ GRAFT_INLINE result<loss_kind> loss_of(const std::string& given) {
     }
     return fail(errc::usage, given, "there is no such loss; the losses are " + detail::names_and_nearest(given, all, "and"));
 }
+GRAFT_MEMORY_CATCH("loss_of")
 
 namespace detail {
 
@@ -24775,7 +24896,7 @@ GRAFT_BEGIN_NAMESPACE
 GRAFT_INLINE const char* name(optimizer_kind kind) noexcept {
     return kind == optimizer_kind::sgd ? "sgd" : kind == optimizer_kind::adam ? "adam" : "adamw";
 }
-GRAFT_INLINE result<optimizer_kind> optimizer_of(const std::string& given) {
+GRAFT_INLINE result<optimizer_kind> optimizer_of(const std::string& given) GRAFT_MEMORY_TRY {
     std::vector<std::string> all;
     for (optimizer_kind kind : {optimizer_kind::sgd, optimizer_kind::adam, optimizer_kind::adamw}) {
         if (given == name(kind)) return kind;
@@ -24783,6 +24904,7 @@ GRAFT_INLINE result<optimizer_kind> optimizer_of(const std::string& given) {
     }
     return fail(errc::usage, given, "there is no such optimizer; there are " + detail::names_and_nearest(given, all, "and"));
 }
+GRAFT_MEMORY_CATCH("optimizer_of")
 
 GRAFT_INLINE std::vector<std::string> optimizer_states(const optimizer_options& o) {
     std::vector<std::string> names;
@@ -24884,9 +25006,9 @@ public:
     training_step(training_step&&) noexcept;
     training_step& operator=(training_step&&) noexcept;
 
-    /// `network` is a verified graph whose first input without a default takes the batch; `logits` the value that the loss is taken of,
+    /// `network` is a verified graph whose one input without a default takes the batch; `logits` the value that the loss is taken of,
     /// [N, classes], or with other extents of 1. Of `parameters`, those that learn become state, beginning with the graph's constants. Errors: train.freeze
-    /// (nothing learns), op.unsupported, train.no_gradient.
+    /// (nothing learns), input.name (no such input, or more than one), op.unsupported, train.no_gradient.
     static result<training_step> make(graph network, value_id logits, std::vector<parameter> parameters, const step_options& options);
 
     /// Plans the step for a batch of that shape (else done at its first run), and tells what it needs. Errors: memory.budget and those
@@ -25638,6 +25760,7 @@ struct training_step::implementation {
     step_options options;
     detail::step_state layout;
     std::vector<training_state> state;
+    std::vector<char> finite;  // of check_learnt, for each weight and statistic: had beforehand, as a step that has learnt must not want for memory
     std::unique_ptr<device_state> resident;  // what the device holds of it
     double last_loss = 0, last_norm = 0;
     tensor last_logits;
@@ -25681,7 +25804,7 @@ struct training_step::implementation {
     detail::batch_parts parts() const { return {{options.micro_batches}, options.fixed_batch}; }
     status find_classes(const shape& batch, executor& pool);
     status run_checked(const step_input& in, executor& pool);
-    status check_learnt(std::int64_t at, executor& pool) const;
+    status check_learnt(std::int64_t at, executor& pool);
     status rescale(std::int64_t at);
     void read_norm(const planned& p) {
         if (options.loss_scaling) last_norm = static_cast<double>(p.runner->output(p.what.graph.outputs.size() - 1).data<float>()[0]);
@@ -25744,7 +25867,7 @@ GRAFT_INLINE status training_step::implementation::make_state() {
     return {};
 }
 
-GRAFT_INLINE result<training_step> training_step::make(graph network, value_id logits, std::vector<parameter> parameters, const step_options& options) {
+GRAFT_INLINE result<training_step> training_step::make(graph network, value_id logits, std::vector<parameter> parameters, const step_options& options) GRAFT_MEMORY_TRY {
     if (!shards::legal(options.shards) || !shards::legal(options.micro_batches) || options.micro_batches > options.shards)
         return fail(errc::usage, "shards", "shards and the parts of a batch are powers of two up to 256, and there are at least as many shards as parts");
     training_step made;
@@ -25758,8 +25881,13 @@ GRAFT_INLINE result<training_step> training_step::make(graph network, value_id l
     self.network = std::move(network);
     self.logits_value = logits;
     self.options = options;
-    for (value_id id : self.network.inputs)
-        if (self.input_value == no_value && !self.network.values[static_cast<std::size_t>(id)].constant) self.input_value = id;
+    for (value_id id : self.network.inputs) {
+        const value& v = self.network.values[static_cast<std::size_t>(id)];
+        if (v.constant) continue;
+        if (self.input_value != no_value)
+            return fail(errc::input_name, self.network.name, "the network asks for more than one input ('" + self.network.values[static_cast<std::size_t>(self.input_value)].name + "', '" + v.name + "'); a step gives it one, the batch");
+        self.input_value = id;
+    }
     if (self.input_value == no_value) return fail(errc::input_name, self.network.name, "the network has no input");
     for (parameter& p : parameters)
         if (p.learns) self.learning.push_back(std::move(p));
@@ -25772,10 +25900,12 @@ GRAFT_INLINE result<training_step> training_step::make(graph network, value_id l
     if (self.options.batch_norm) self.layout.statistics = running_statistics(self.network, self.layout.weights);
     self.layout.kept = optimizer_states(options.optimizer);
     GRAFT_TRY(self.make_state());
+    self.finite.resize(self.layout.weights.size() + self.layout.statistics.size());
     if (self.options.reference) self.options.on.reset();
     if (self.options.on) GRAFT_TRY_ASSIGN(self.resident, self.options.on->make_state());
     return made;
 }
+GRAFT_MEMORY_CATCH("training_step::make")
 
 GRAFT_INLINE std::vector<tensor_view> training_step::implementation::views(const tensor_view& batch, const tensor_view& targets, const tensor_view& teacher) const {
     std::vector<tensor_view> all{batch, targets, view(scale), view(learning_rate), view(step), view(counter), teacher, view(inverse_scale)};
@@ -25893,7 +26023,7 @@ GRAFT_INLINE status training_step::implementation::run_whole(const step_input& i
     return {};
 }
 
-GRAFT_INLINE status training_step::run(const step_input& in, executor& pool) {
+GRAFT_INLINE status training_step::run(const step_input& in, executor& pool) GRAFT_MEMORY_TRY {
     implementation& self = *self_;
     GRAFT_TRY(self.usable());
     if (!in.inputs || !in.targets) return fail(errc::input_name, "batch", "a step takes inputs and targets");
@@ -25916,6 +26046,7 @@ GRAFT_INLINE status training_step::run(const step_input& in, executor& pool) {
         for (const auto& p : self.plans) p->runner->trim();
     return done;
 }
+GRAFT_MEMORY_CATCH("training_step::run")
 
 GRAFT_INLINE status training_step::implementation::run_checked(const step_input& in, executor& pool) {
     parted by_parts{in, parts(), {}, false, -1};
@@ -25942,10 +26073,9 @@ GRAFT_INLINE status training_step::implementation::rescale(std::int64_t at) {
 }
 
 // A gradient may overflow where the loss does not. Updates run before all gradients are there, so that it shows in the weights.
-GRAFT_INLINE status training_step::implementation::check_learnt(std::int64_t at, executor& pool) const {
+GRAFT_INLINE status training_step::implementation::check_learnt(std::int64_t at, executor& pool) {
     if (resident) return {};  // not worth bringing all of it back: what is spoilt spoils the next loss
-    const std::size_t count = layout.weights.size() + layout.statistics.size();
-    std::vector<char> finite(count);
+    const std::size_t count = finite.size();
     parallel_for(pool, static_cast<std::int64_t>(count), [&](std::int64_t i) { finite[static_cast<std::size_t>(i)] = detail::all_finite(view(state[static_cast<std::size_t>(i)].value)); });
     for (std::size_t i = 0; i < count; ++i)
         if (!finite[i])
@@ -25954,7 +26084,7 @@ GRAFT_INLINE status training_step::implementation::check_learnt(std::int64_t at,
     return {};
 }
 
-GRAFT_INLINE result<graph> training_step::network(bool averaged) const {
+GRAFT_INLINE result<graph> training_step::network(bool averaged) const GRAFT_MEMORY_TRY {
     const implementation& self = *self_;
     GRAFT_TRY(self.usable());
     if (self.resident) GRAFT_TRY(self.resident->read_back(nullptr));
@@ -25973,6 +26103,7 @@ GRAFT_INLINE result<graph> training_step::network(bool averaged) const {
     for (std::size_t s = 0; s < self.layout.statistics.size(); ++s) GRAFT_TRY(put(self.layout.statistics[s], self.state[weights + s].value));
     return g;
 }
+GRAFT_MEMORY_CATCH("training_step::network")
 
 GRAFT_END_NAMESPACE
 #endif
@@ -26181,7 +26312,7 @@ inline result<std::vector<std::int64_t>> teacher_columns(const std::vector<std::
 
 }  // namespace detail
 
-GRAFT_INLINE result<teacher_model> teacher_model::load(const std::string& path, const std::vector<std::string>& classes, int threads, const load_options& how) {
+GRAFT_INLINE result<teacher_model> teacher_model::load(const std::string& path, const std::vector<std::string>& classes, int threads, const load_options& how) GRAFT_MEMORY_TRY {
     teacher_model made;
     load_options opening = how;
     opening.open_batch = true;
@@ -26208,8 +26339,9 @@ GRAFT_INLINE result<teacher_model> teacher_model::load(const std::string& path, 
     made.session_.reset(new session(made.model_, {threads, nullptr}));
     return made;
 }
+GRAFT_MEMORY_CATCH(path)
 
-GRAFT_INLINE result<tensor> teacher_model::logits(const tensor& inputs) {
+GRAFT_INLINE result<tensor> teacher_model::logits(const tensor& inputs) GRAFT_MEMORY_TRY {
     if (!session_) return fail(errc::usage, "teacher", "it is empty: give it what teacher_model::load returns");
     const std::int64_t n = inputs.shape()[0];
     // A network that is fixed to one batch is fed by it.
@@ -26230,8 +26362,9 @@ GRAFT_INLINE result<tensor> teacher_model::logits(const tensor& inputs) {
     }
     return all;
 }
+GRAFT_MEMORY_CATCH("teacher_model::logits")
 
-GRAFT_INLINE result<tensor> teacher_model::answers(const dataset& data, loader_options how, const std::vector<bad_sample>& bad, void (*progress)(void*, std::int64_t, std::int64_t), void* context) {
+GRAFT_INLINE result<tensor> teacher_model::answers(const dataset& data, loader_options how, const std::vector<bad_sample>& bad, void (*progress)(void*, std::int64_t, std::int64_t), void* context) GRAFT_MEMORY_TRY {
     how.shuffle = false;
     how.sample.preprocess = view_.preprocess;
     how.sample.format = view_.format;
@@ -26258,6 +26391,7 @@ GRAFT_INLINE result<tensor> teacher_model::answers(const dataset& data, loader_o
     }
     return all;
 }
+GRAFT_MEMORY_CATCH("teacher_model::answers")
 
 GRAFT_END_NAMESPACE
 #endif
@@ -26457,7 +26591,7 @@ GRAFT_INLINE bool is_fixed_before(const graph& g, value_id features) {
 }
 
 GRAFT_INLINE result<cached_features> cache_features(const graph& trunk, const dataset& data, const loader_options& how, int threads, void (*progress)(void*, std::int64_t, std::int64_t), void* context,
-                                                    const load_options& loading) {
+                                                    const load_options& loading) GRAFT_MEMORY_TRY {
     model network;
     GRAFT_TRY_ASSIGN(network, load(trunk, loading));
     session run(network, {threads, nullptr});
@@ -26501,6 +26635,7 @@ GRAFT_INLINE result<cached_features> cache_features(const graph& trunk, const da
     if (!made.rows) return fail(errc::data_too_many_bad, made.bad.empty() ? "the dataset" : made.bad[0].name, "no picture can be read, of which features would be kept");
     return made;
 }
+GRAFT_MEMORY_CATCH("cache_features")
 
 GRAFT_END_NAMESPACE
 #endif
@@ -26689,7 +26824,7 @@ inline status read_golden_tensor(const json* part, const std::string& where, con
 
 } // namespace detail
 
-GRAFT_INLINE result<std::string> encode_golden(const golden_sample& sample) {
+GRAFT_INLINE result<std::string> encode_golden(const golden_sample& sample) GRAFT_MEMORY_TRY {
     const dtype in = sample.input.type();
     if ((in != dtype::float32 && in != dtype::uint8 && in != dtype::int8) || sample.output.type() != dtype::float32)
         return fail(errc::tensor_dtype, golden_key, "a golden sample holds float32, and 8-bit pictures");
@@ -26700,8 +26835,9 @@ GRAFT_INLINE result<std::string> encode_golden(const golden_sample& sample) {
     w.end_object();
     return w.text();
 }
+GRAFT_MEMORY_CATCH("encode_golden")
 
-GRAFT_INLINE result<golden_sample> decode_golden(std::string_view text, const std::string& name, const limits& limit) {
+GRAFT_INLINE result<golden_sample> decode_golden(std::string_view text, const std::string& name, const limits& limit) GRAFT_MEMORY_TRY {
     auto parsed = parse_json(text, name, limit);
     if (!parsed.ok()) return fail(errc::model_malformed, name, "its golden sample is no JSON: " + parsed.error().detail());
     const json *version = parsed->find("version"), *tolerance = parsed->find("tolerance");
@@ -26713,8 +26849,9 @@ GRAFT_INLINE result<golden_sample> decode_golden(std::string_view text, const st
     GRAFT_TRY(detail::read_golden_tensor(parsed->find("output"), name, limit, sample.output_name, sample.output));
     return sample;
 }
+GRAFT_MEMORY_CATCH(name)
 
-GRAFT_INLINE status check_golden(const golden_sample& sample, const tensor& output) {
+GRAFT_INLINE status check_golden(const golden_sample& sample, const tensor& output) GRAFT_MEMORY_TRY {
     const std::string where = "output '" + sample.output_name + "'";
     if (output.type() != dtype::float32 || output.shape() != sample.output.shape())
         return fail(errc::op_shape, where,
@@ -26737,6 +26874,7 @@ GRAFT_INLINE status check_golden(const golden_sample& sample, const tensor& outp
                 "the largest difference from the golden output is " + detail::number_text("%.3g", worst) + "; " +
                     detail::number_text("%.3g", sample.tolerance * range) + " is allowed");
 }
+GRAFT_MEMORY_CATCH("check_golden")
 
 GRAFT_END_NAMESPACE
 #endif
@@ -26796,10 +26934,9 @@ inline bool is_run_file(const std::string& name) {
 }
 
 inline bool is_empty_file(const std::string& path) {
-    std::FILE* file = std::fopen(path.c_str(), "rb");
-    const bool empty = file && std::fgetc(file) == EOF && !std::ferror(file);
-    if (file) std::fclose(file);
-    return empty;
+    const descriptor file = descriptor::open(path, descriptor::use::read);
+    char first;
+    return file.is_open() && file.read(&first, 1) == 0;
 }
 
 // "run" -> "run-2", "run-2" -> "run-3": the first beside it where nothing is.
@@ -26832,7 +26969,7 @@ inline status remove_run(const std::string& folder) {
 
 }  // namespace detail
 
-GRAFT_INLINE result<std::vector<std::string>> run_files(const std::string& folder) {
+GRAFT_INLINE result<std::vector<std::string>> run_files(const std::string& folder) GRAFT_MEMORY_TRY {
     std::vector<std::string> names;
     if (!look_at(folder, errc::file_open).ok()) return names;
     std::vector<folder_entry> entries;
@@ -26841,8 +26978,9 @@ GRAFT_INLINE result<std::vector<std::string>> run_files(const std::string& folde
         if (e.kind == entry_kind::file && detail::is_run_file(e.name)) names.push_back(e.name);
     return names;
 }
+GRAFT_MEMORY_CATCH(folder)
 
-GRAFT_INLINE status check_out(const std::string& folder, bool resume, bool overwrite) {
+GRAFT_INLINE status check_out(const std::string& folder, bool resume, bool overwrite) GRAFT_MEMORY_TRY {
     if (resume && overwrite) return fail(errc::usage, "--overwrite", "a run is resumed or overwritten, not both");
     std::vector<std::string> names;
     GRAFT_TRY_ASSIGN(names, run_files(folder));
@@ -26861,6 +26999,7 @@ GRAFT_INLINE status check_out(const std::string& folder, bool resume, bool overw
                 "it holds a run (" + shown + "): " + (checkpoint ? "--resume goes on with it" : "there is no checkpoint to --resume from") + ", --overwrite replaces it, --out " +
                     detail::free_folder_beside(folder) + " begins beside it");
 }
+GRAFT_MEMORY_CATCH(folder)
 
 GRAFT_END_NAMESPACE
 #endif
@@ -26904,11 +27043,8 @@ GRAFT_END_NAMESPACE
 #if GRAFT_HAS_BODIES
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
-#if !defined(_WIN32)
-#include <fcntl.h>
-#include <unistd.h>
-#endif
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
@@ -26927,35 +27063,26 @@ inline wire_writer begin_event(std::vector<std::uint8_t>& out, double wall_time,
 }
 
 // A file that did not exist: whoever logs into the same folder in the same second has one of their own.
-inline std::FILE* make_event_file(const std::string& base, std::string& path) {
+inline descriptor make_event_file(const std::string& base, std::string& path) {
     for (int i = 0; i < 1000; ++i) {
         char number[16] = "";
         if (i) std::snprintf(number, sizeof number, ".%03d", i);
         path = base + number;
-#if defined(_WIN32)
-        if (std::FILE* there = std::fopen(path.c_str(), "rb")) {
-            std::fclose(there);
-            continue;
-        }
-        return std::fopen(path.c_str(), "wb");
-#else
-        const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (descriptor >= 0) return ::fdopen(descriptor, "wb");
-        if (errno != EEXIST) return nullptr;
-#endif
+        descriptor made = descriptor::open(path, descriptor::use::create);
+        if (made.is_open() || errno != EEXIST) return made;
     }
-    return nullptr;
+    return {};
 }
 
 } // namespace detail
 
-GRAFT_INLINE result<event_writer> event_writer::open(const std::string& folder, double wall_time, std::int64_t first_step) {
+GRAFT_INLINE result<event_writer> event_writer::open(const std::string& folder, double wall_time, std::int64_t first_step) GRAFT_MEMORY_TRY {
     event_writer made;
     const std::string seconds = std::to_string(static_cast<std::int64_t>(wall_time));
     std::string path;
-    std::FILE* const file = detail::make_event_file(folder + "/events.out.tfevents." + seconds + ".graft", path);
-    if (!file) return fail(errc::file_write, path, std::strerror(errno));
-    made.file_ = {file, path};
+    detail::descriptor file = detail::make_event_file(folder + "/events.out.tfevents." + seconds + ".graft", path);
+    if (!file.is_open()) return fail(errc::file_write, path, std::strerror(errno));
+    made.file_.begin(std::move(file), path);
     std::vector<std::uint8_t> event;
     detail::begin_event(event, wall_time, 0).text(3, "brain.Event:2");
     GRAFT_TRY(made.record(event));
@@ -26969,9 +27096,10 @@ GRAFT_INLINE result<event_writer> event_writer::open(const std::string& folder, 
     }
     return made;
 }
+GRAFT_MEMORY_CATCH(folder)
 
 // A TFRecord: length, its CRC, the bytes, their CRC.
-GRAFT_INLINE status event_writer::record(const std::vector<std::uint8_t>& event) {
+GRAFT_INLINE status event_writer::record(const std::vector<std::uint8_t>& event) GRAFT_MEMORY_TRY {
     std::vector<std::uint8_t> out;
     wire_writer w(out);
     const std::uint64_t size = event.size();
@@ -26983,8 +27111,9 @@ GRAFT_INLINE status event_writer::record(const std::vector<std::uint8_t>& event)
     w.raw(&crc, sizeof crc);
     return file_.write(out.data(), out.size());
 }
+GRAFT_MEMORY_CATCH("event_writer::record")
 
-GRAFT_INLINE status event_writer::scalar(const std::string& name, std::int64_t step, double value, double wall_time) {
+GRAFT_INLINE status event_writer::scalar(const std::string& name, std::int64_t step, double value, double wall_time) GRAFT_MEMORY_TRY {
     std::vector<std::uint8_t> event;
     wire_writer w = detail::begin_event(event, wall_time, step);
     const std::size_t summary = w.begin(5), entry = w.begin(1);
@@ -26994,9 +27123,10 @@ GRAFT_INLINE status event_writer::scalar(const std::string& name, std::int64_t s
     w.end(summary);
     return record(event);
 }
+GRAFT_MEMORY_CATCH(name)
 
 GRAFT_INLINE status event_writer::picture(const std::string& name, std::int64_t step, const std::string& png, std::int64_t height,
-                                          std::int64_t width, int channels, double wall_time) {
+                                          std::int64_t width, int channels, double wall_time) GRAFT_MEMORY_TRY {
     std::vector<std::uint8_t> event;
     wire_writer w = detail::begin_event(event, wall_time, step);
     const std::size_t summary = w.begin(5), entry = w.begin(1);
@@ -27011,6 +27141,7 @@ GRAFT_INLINE status event_writer::picture(const std::string& name, std::int64_t 
     w.end(summary);
     return record(event);
 }
+GRAFT_MEMORY_CATCH(name)
 
 GRAFT_END_NAMESPACE
 #endif
@@ -27083,7 +27214,7 @@ GRAFT_INLINE void describe_classifier(graph& g, const std::vector<std::string>& 
     put("graft.preprocess", text(complete_spec));
 }
 
-GRAFT_INLINE status write_verified_model(graph& g, const tensor& picture, const std::string& path, int threads, op_table operators) {
+GRAFT_INLINE status write_verified_model(graph& g, const tensor& picture, const std::string& path, int threads, op_table operators) GRAFT_MEMORY_TRY {
     const load_options how = on_device(nullptr, operators);
     const auto answer = [&](const model& m, golden_sample& sample) -> status {
         session run(m, {threads, nullptr});
@@ -27112,12 +27243,15 @@ GRAFT_INLINE status write_verified_model(graph& g, const tensor& picture, const 
     GRAFT_TRY(answer(after, again));
     return check_golden(sample, again.output);
 }
+GRAFT_MEMORY_CATCH(path)
 
 namespace detail {
 
 inline status training_files::open(std::int64_t step, double wall_time) {
     if (!wanted()) return {};
     GRAFT_TRY(make_folder(folder_));
+    // Of a run that was killed while it wrote a model: checkpoints look after their own.
+    remove_stale_temporaries(folder_, ".graft-");
     GRAFT_TRY_ASSIGN(log_, metrics_log::open(path("metrics.jsonl"), step));
     GRAFT_TRY_ASSIGN(events_, event_writer::open(folder_, wall_time, step > 0 ? step + 1 : 0));
     return {};
@@ -27697,7 +27831,7 @@ GRAFT_INLINE std::vector<scored_picture> most_wrong(const evaluation_result& sco
     return wrong;
 }
 
-GRAFT_INLINE result<image> confusion_image(const classification_metrics& metrics, const std::vector<std::string>& classes) {
+GRAFT_INLINE result<image> confusion_image(const classification_metrics& metrics, const std::vector<std::string>& classes) GRAFT_MEMORY_TRY {
     const std::int64_t n = metrics.classes();
     if (static_cast<std::int64_t>(classes.size()) != n)
         return fail(errc::labels_count, "confusion matrix", std::to_string(classes.size()) + " names for " + std::to_string(n) + " classes");
@@ -27723,8 +27857,9 @@ GRAFT_INLINE result<image> confusion_image(const classification_metrics& metrics
     }
     return made;
 }
+GRAFT_MEMORY_CATCH("confusion_image")
 
-GRAFT_INLINE result<image> wrong_pictures_image(const dataset& data, const std::vector<scored_picture>& wrong) {
+GRAFT_INLINE result<image> wrong_pictures_image(const dataset& data, const std::vector<scored_picture>& wrong) GRAFT_MEMORY_TRY {
     constexpr std::int64_t across = 4, side = 208, gap = 8;
     std::vector<image> cards;
     for (const scored_picture& w : wrong) {
@@ -27757,11 +27892,13 @@ GRAFT_INLINE result<image> wrong_pictures_image(const dataset& data, const std::
         detail::paste(made, gap + i / across * (cards[0].height + gap), gap + i % across * (side + gap), cards[static_cast<std::size_t>(i)]);
     return made;
 }
+GRAFT_MEMORY_CATCH("wrong_pictures_image")
 
 GRAFT_END_NAMESPACE
 #endif
 #endif
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 
@@ -27805,17 +27942,21 @@ inline std::string fingerprint(const dataset& data) {
 }
 
 // A hash over what the files of a dataset hold, by their tags: of 20,000 of them, evenly drawn, where there are more.
-inline std::string contents_fingerprint(const dataset& data, executor& pool) {
+// Errors: memory.oom; what cannot be read has a number of its own.
+inline result<std::string> contents_fingerprint(const dataset& data, executor& pool) {
     constexpr std::int64_t most = 20000;
     const std::int64_t step = std::max<std::int64_t>(1, (data.size() + most - 1) / most);
     std::vector<std::uint64_t> tags(static_cast<std::size_t>((data.size() + step - 1) / step));
+    std::atomic<bool> starved{false};
     parallel_for(pool, static_cast<std::int64_t>(tags.size()), [&](std::int64_t i) {
         auto tag = data.tag(i * step);
         tags[static_cast<std::size_t>(i)] = tag.ok() ? *tag : 0;
+        if (!tag.ok() && tag.error().code() == errc::memory_oom) starved = true;
     });
+    if (starved) return out_of_memory("dataset");
     char text[32];
     std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(xxh64(tags.data(), tags.size() * sizeof tags[0])));
-    return text;
+    return std::string(text);
 }
 
 // A hash over the nodes and constants of a network: what is frozen is in no checkpoint.
@@ -27929,8 +28070,8 @@ inline status training_run::save() {
 
 inline status training_run::resume() {
     if (files_.wanted()) {
-        training_contents_ = contents_fingerprint(data_.training, pool_);
-        validation_contents_ = contents_fingerprint(data_.validation, pool_);
+        GRAFT_TRY_ASSIGN(training_contents_, contents_fingerprint(data_.training, pool_));
+        GRAFT_TRY_ASSIGN(validation_contents_, contents_fingerprint(data_.validation, pool_));
     }
     loaded_checkpoint found;
     if (files_.wanted() && o_.resume) GRAFT_TRY_ASSIGN(found, load_checkpoint(files_.checkpoint()));
@@ -27990,7 +28131,8 @@ inline status training_run::write_best() {
     if (!files_.wanted()) return {};
     for (std::int64_t i = 0; i < data_.validation.size(); ++i) {
         auto picture = data_.validation.read(i);
-        if (!picture.ok()) continue;
+        if (!picture.ok() && bad_validation_.count(i)) continue;
+        if (!picture.ok()) return picture.take_status();  // it could be read a moment ago
         tensor input;
         GRAFT_TRY_ASSIGN(input, preprocess(*picture, o_.preprocess, format_));
         // A network that is fixed to one batch gets copies.
@@ -28269,7 +28411,7 @@ GRAFT_INLINE bool is_fixed_before(const graph& g, value_id features) {
 }
 
 GRAFT_INLINE result<cached_features> cache_features(const graph& trunk, const dataset& data, const loader_options& how, int threads, void (*progress)(void*, std::int64_t, std::int64_t), void* context,
-                                                    const load_options& loading) {
+                                                    const load_options& loading) GRAFT_MEMORY_TRY {
     model network;
     GRAFT_TRY_ASSIGN(network, load(trunk, loading));
     session run(network, {threads, nullptr});
@@ -28313,6 +28455,7 @@ GRAFT_INLINE result<cached_features> cache_features(const graph& trunk, const da
     if (!made.rows) return fail(errc::data_too_many_bad, made.bad.empty() ? "the dataset" : made.bad[0].name, "no picture can be read, of which features would be kept");
     return made;
 }
+GRAFT_MEMORY_CATCH("cache_features")
 
 GRAFT_END_NAMESPACE
 #endif
@@ -28386,7 +28529,7 @@ inline shape pictures_shape(std::int64_t pictures, const preprocess_spec& spec, 
 
 }  // namespace detail
 
-GRAFT_INLINE result<input_format> picture_input(const graph& g) {
+GRAFT_INLINE result<input_format> picture_input(const graph& g) GRAFT_MEMORY_TRY {
     const value* input = nullptr;
     for (value_id id : g.inputs) {
         const value& v = g.values[static_cast<std::size_t>(id)];
@@ -28402,8 +28545,9 @@ GRAFT_INLINE result<input_format> picture_input(const graph& g) {
     if (channels >= 0 && channels != 1 && channels != 3) return fail(errc::train_head, where, "it is " + text(e) + ": pictures have 1 channel (gray) or 3 (colours), not " + std::to_string(channels));
     return input_format{input->type, e, true};
 }
+GRAFT_MEMORY_CATCH("picture_input")
 
-GRAFT_INLINE result<prepared_classifier> prepare_classifier(graph g, const std::string& output, const preprocess_spec& spec, executor& pool, const limits& limit) {
+GRAFT_INLINE result<prepared_classifier> prepare_classifier(graph g, const std::string& output, const preprocess_spec& spec, executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
     prepared_classifier made;
     GRAFT_TRY_ASSIGN(made.picture, picture_input(g));
     detail::drop_default_inputs(g);
@@ -28434,6 +28578,7 @@ GRAFT_INLINE result<prepared_classifier> prepare_classifier(graph g, const std::
     GRAFT_TRY_ASSIGN(made.picture, picture_input(made.graph));
     return made;
 }
+GRAFT_MEMORY_CATCH("prepare_classifier")
 
 GRAFT_INLINE std::vector<std::string> text(const prepared_classifier& made) {
     std::vector<std::string> notes;
@@ -28598,7 +28743,7 @@ GRAFT_INLINE std::vector<std::int64_t> search_sample(const dataset& data) {
 }
 
 GRAFT_INLINE result<std::vector<preprocess_trial>> search_preprocess(const graph& network, const trunk_cut& cut, const dataset& data, const input_format& picture, int threads,
-                                                                     const load_options& loading) {
+                                                                     const load_options& loading) GRAFT_MEMORY_TRY {
     const shape& e = picture.extents;
     const bool nhwc = detail::is_nhwc(e), gray = e[nhwc ? 3 : 1] == 1, open = e[nhwc ? 1 : 2] < 1 || e[nhwc ? 2 : 3] < 1;
     const graph trunk = cut_at(network, cut.features).trunk;
@@ -28633,6 +28778,7 @@ GRAFT_INLINE result<std::vector<preprocess_trial>> search_preprocess(const graph
     std::stable_sort(tried.begin(), tried.end(), [](const preprocess_trial& a, const preprocess_trial& b) { return a.error < b.error; });
     return tried;
 }
+GRAFT_MEMORY_CATCH("search_preprocess")
 
 GRAFT_END_NAMESPACE
 #endif
@@ -28697,7 +28843,7 @@ inline std::string search_note(const finetune_setup& made, std::size_t pictures)
 
 }  // namespace detail
 
-GRAFT_INLINE result<finetune_setup> set_up_finetuning(const model& from, const dataset& training, const finetune_options& options) {
+GRAFT_INLINE result<finetune_setup> set_up_finetuning(const model& from, const dataset& training, const finetune_options& options) GRAFT_MEMORY_TRY {
     finetune_setup made;
     pool_executor pool(options.threads);
     graph g = from.graph();
@@ -28733,8 +28879,9 @@ GRAFT_INLINE result<finetune_setup> set_up_finetuning(const model& from, const d
     made.maps = cut.features;
     return made;
 }
+GRAFT_MEMORY_CATCH("set_up_finetuning")
 
-GRAFT_INLINE result<training_result> finetune(const dataset_splits& data, const model& from, const finetune_options& options, training_observer& observer) {
+GRAFT_INLINE result<training_result> finetune(const dataset_splits& data, const model& from, const finetune_options& options, training_observer& observer) GRAFT_MEMORY_TRY {
     finetune_setup setup;
     GRAFT_TRY_ASSIGN(setup, set_up_finetuning(from, data.training, options));
     for (const std::string& note : setup.notes) observer.on_note(note);
@@ -28746,8 +28893,9 @@ GRAFT_INLINE result<training_result> finetune(const dataset_splits& data, const 
     how.preprocess = setup.preprocess;
     return train(std::move(setup.network), data, how, observer);
 }
+GRAFT_MEMORY_CATCH("finetune")
 
-GRAFT_INLINE result<training_result> finetune(const std::string& data, const std::string& model_path, const finetune_options& options) {
+GRAFT_INLINE result<training_result> finetune(const std::string& data, const std::string& model_path, const finetune_options& options) GRAFT_MEMORY_TRY {
     dataset_options opening;
     opening.seed = options.seed;
     opening.limits = options.step.limits;
@@ -28758,6 +28906,7 @@ GRAFT_INLINE result<training_result> finetune(const std::string& data, const std
     training_observer nobody;
     return finetune(splits, from, options, nobody);
 }
+GRAFT_MEMORY_CATCH("finetune")
 
 GRAFT_END_NAMESPACE
 #endif
@@ -28872,7 +29021,7 @@ inline status read_golden_tensor(const json* part, const std::string& where, con
 
 } // namespace detail
 
-GRAFT_INLINE result<std::string> encode_golden(const golden_sample& sample) {
+GRAFT_INLINE result<std::string> encode_golden(const golden_sample& sample) GRAFT_MEMORY_TRY {
     const dtype in = sample.input.type();
     if ((in != dtype::float32 && in != dtype::uint8 && in != dtype::int8) || sample.output.type() != dtype::float32)
         return fail(errc::tensor_dtype, golden_key, "a golden sample holds float32, and 8-bit pictures");
@@ -28883,8 +29032,9 @@ GRAFT_INLINE result<std::string> encode_golden(const golden_sample& sample) {
     w.end_object();
     return w.text();
 }
+GRAFT_MEMORY_CATCH("encode_golden")
 
-GRAFT_INLINE result<golden_sample> decode_golden(std::string_view text, const std::string& name, const limits& limit) {
+GRAFT_INLINE result<golden_sample> decode_golden(std::string_view text, const std::string& name, const limits& limit) GRAFT_MEMORY_TRY {
     auto parsed = parse_json(text, name, limit);
     if (!parsed.ok()) return fail(errc::model_malformed, name, "its golden sample is no JSON: " + parsed.error().detail());
     const json *version = parsed->find("version"), *tolerance = parsed->find("tolerance");
@@ -28896,8 +29046,9 @@ GRAFT_INLINE result<golden_sample> decode_golden(std::string_view text, const st
     GRAFT_TRY(detail::read_golden_tensor(parsed->find("output"), name, limit, sample.output_name, sample.output));
     return sample;
 }
+GRAFT_MEMORY_CATCH(name)
 
-GRAFT_INLINE status check_golden(const golden_sample& sample, const tensor& output) {
+GRAFT_INLINE status check_golden(const golden_sample& sample, const tensor& output) GRAFT_MEMORY_TRY {
     const std::string where = "output '" + sample.output_name + "'";
     if (output.type() != dtype::float32 || output.shape() != sample.output.shape())
         return fail(errc::op_shape, where,
@@ -28920,6 +29071,7 @@ GRAFT_INLINE status check_golden(const golden_sample& sample, const tensor& outp
                 "the largest difference from the golden output is " + detail::number_text("%.3g", worst) + "; " +
                     detail::number_text("%.3g", sample.tolerance * range) + " is allowed");
 }
+GRAFT_MEMORY_CATCH("check_golden")
 
 GRAFT_END_NAMESPACE
 #endif
@@ -28980,7 +29132,7 @@ GRAFT_INLINE void heat_color(double value, std::uint8_t rgb[3]) noexcept {
 }
 
 GRAFT_INLINE result<image> overlay_heat_map(const image& picture, const float* map, std::int64_t height, std::int64_t width,
-                                            double strength) {
+                                            double strength) GRAFT_MEMORY_TRY {
     if (!picture || !map || height < 1 || width < 1 || (picture.channels != 1 && picture.channels != 3))
         return fail(errc::input_shape, "heat map",
                     "there must be a picture of one or three channels and a map with at least one value");
@@ -29015,6 +29167,7 @@ GRAFT_INLINE result<image> overlay_heat_map(const image& picture, const float* m
     }
     return out;
 }
+GRAFT_MEMORY_CATCH("overlay_heat_map")
 
 GRAFT_END_NAMESPACE
 #endif
@@ -29759,7 +29912,7 @@ inline void append_settings(std::string& out, const training_report& r) {
 
 } // namespace detail
 
-GRAFT_INLINE result<std::string> report_html(const training_report& r) {
+GRAFT_INLINE result<std::string> report_html(const training_report& r) GRAFT_MEMORY_TRY {
     if (r.metrics.samples() && static_cast<std::int64_t>(r.classes.size()) != r.metrics.classes())
         return fail(errc::labels_count, "report",
                     std::to_string(r.classes.size()) + " names for " + std::to_string(r.metrics.classes()) + " classes");
@@ -29781,8 +29934,9 @@ GRAFT_INLINE result<std::string> report_html(const training_report& r) {
     out += "</body></html>\n";
     return out;
 }
+GRAFT_MEMORY_CATCH("report_html")
 
-GRAFT_INLINE status write_report(const training_report& report, const std::string& path) {
+GRAFT_INLINE status write_report(const training_report& report, const std::string& path) GRAFT_MEMORY_TRY {
     std::string page;
     GRAFT_TRY_ASSIGN(page, report_html(report));
     atomic_file file;
@@ -29790,6 +29944,7 @@ GRAFT_INLINE status write_report(const training_report& report, const std::strin
     GRAFT_TRY(file.write(page.data(), page.size()));
     return file.commit();
 }
+GRAFT_MEMORY_CATCH(path)
 
 GRAFT_END_NAMESPACE
 #endif
@@ -29848,10 +30003,9 @@ inline bool is_run_file(const std::string& name) {
 }
 
 inline bool is_empty_file(const std::string& path) {
-    std::FILE* file = std::fopen(path.c_str(), "rb");
-    const bool empty = file && std::fgetc(file) == EOF && !std::ferror(file);
-    if (file) std::fclose(file);
-    return empty;
+    const descriptor file = descriptor::open(path, descriptor::use::read);
+    char first;
+    return file.is_open() && file.read(&first, 1) == 0;
 }
 
 // "run" -> "run-2", "run-2" -> "run-3": the first beside it where nothing is.
@@ -29884,7 +30038,7 @@ inline status remove_run(const std::string& folder) {
 
 }  // namespace detail
 
-GRAFT_INLINE result<std::vector<std::string>> run_files(const std::string& folder) {
+GRAFT_INLINE result<std::vector<std::string>> run_files(const std::string& folder) GRAFT_MEMORY_TRY {
     std::vector<std::string> names;
     if (!look_at(folder, errc::file_open).ok()) return names;
     std::vector<folder_entry> entries;
@@ -29893,8 +30047,9 @@ GRAFT_INLINE result<std::vector<std::string>> run_files(const std::string& folde
         if (e.kind == entry_kind::file && detail::is_run_file(e.name)) names.push_back(e.name);
     return names;
 }
+GRAFT_MEMORY_CATCH(folder)
 
-GRAFT_INLINE status check_out(const std::string& folder, bool resume, bool overwrite) {
+GRAFT_INLINE status check_out(const std::string& folder, bool resume, bool overwrite) GRAFT_MEMORY_TRY {
     if (resume && overwrite) return fail(errc::usage, "--overwrite", "a run is resumed or overwritten, not both");
     std::vector<std::string> names;
     GRAFT_TRY_ASSIGN(names, run_files(folder));
@@ -29913,6 +30068,7 @@ GRAFT_INLINE status check_out(const std::string& folder, bool resume, bool overw
                 "it holds a run (" + shown + "): " + (checkpoint ? "--resume goes on with it" : "there is no checkpoint to --resume from") + ", --overwrite replaces it, --out " +
                     detail::free_folder_beside(folder) + " begins beside it");
 }
+GRAFT_MEMORY_CATCH(folder)
 
 GRAFT_END_NAMESPACE
 #endif
@@ -30213,11 +30369,8 @@ GRAFT_END_NAMESPACE
 #if GRAFT_HAS_BODIES
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
-#if !defined(_WIN32)
-#include <fcntl.h>
-#include <unistd.h>
-#endif
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
@@ -30236,35 +30389,26 @@ inline wire_writer begin_event(std::vector<std::uint8_t>& out, double wall_time,
 }
 
 // A file that did not exist: whoever logs into the same folder in the same second has one of their own.
-inline std::FILE* make_event_file(const std::string& base, std::string& path) {
+inline descriptor make_event_file(const std::string& base, std::string& path) {
     for (int i = 0; i < 1000; ++i) {
         char number[16] = "";
         if (i) std::snprintf(number, sizeof number, ".%03d", i);
         path = base + number;
-#if defined(_WIN32)
-        if (std::FILE* there = std::fopen(path.c_str(), "rb")) {
-            std::fclose(there);
-            continue;
-        }
-        return std::fopen(path.c_str(), "wb");
-#else
-        const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (descriptor >= 0) return ::fdopen(descriptor, "wb");
-        if (errno != EEXIST) return nullptr;
-#endif
+        descriptor made = descriptor::open(path, descriptor::use::create);
+        if (made.is_open() || errno != EEXIST) return made;
     }
-    return nullptr;
+    return {};
 }
 
 } // namespace detail
 
-GRAFT_INLINE result<event_writer> event_writer::open(const std::string& folder, double wall_time, std::int64_t first_step) {
+GRAFT_INLINE result<event_writer> event_writer::open(const std::string& folder, double wall_time, std::int64_t first_step) GRAFT_MEMORY_TRY {
     event_writer made;
     const std::string seconds = std::to_string(static_cast<std::int64_t>(wall_time));
     std::string path;
-    std::FILE* const file = detail::make_event_file(folder + "/events.out.tfevents." + seconds + ".graft", path);
-    if (!file) return fail(errc::file_write, path, std::strerror(errno));
-    made.file_ = {file, path};
+    detail::descriptor file = detail::make_event_file(folder + "/events.out.tfevents." + seconds + ".graft", path);
+    if (!file.is_open()) return fail(errc::file_write, path, std::strerror(errno));
+    made.file_.begin(std::move(file), path);
     std::vector<std::uint8_t> event;
     detail::begin_event(event, wall_time, 0).text(3, "brain.Event:2");
     GRAFT_TRY(made.record(event));
@@ -30278,9 +30422,10 @@ GRAFT_INLINE result<event_writer> event_writer::open(const std::string& folder, 
     }
     return made;
 }
+GRAFT_MEMORY_CATCH(folder)
 
 // A TFRecord: length, its CRC, the bytes, their CRC.
-GRAFT_INLINE status event_writer::record(const std::vector<std::uint8_t>& event) {
+GRAFT_INLINE status event_writer::record(const std::vector<std::uint8_t>& event) GRAFT_MEMORY_TRY {
     std::vector<std::uint8_t> out;
     wire_writer w(out);
     const std::uint64_t size = event.size();
@@ -30292,8 +30437,9 @@ GRAFT_INLINE status event_writer::record(const std::vector<std::uint8_t>& event)
     w.raw(&crc, sizeof crc);
     return file_.write(out.data(), out.size());
 }
+GRAFT_MEMORY_CATCH("event_writer::record")
 
-GRAFT_INLINE status event_writer::scalar(const std::string& name, std::int64_t step, double value, double wall_time) {
+GRAFT_INLINE status event_writer::scalar(const std::string& name, std::int64_t step, double value, double wall_time) GRAFT_MEMORY_TRY {
     std::vector<std::uint8_t> event;
     wire_writer w = detail::begin_event(event, wall_time, step);
     const std::size_t summary = w.begin(5), entry = w.begin(1);
@@ -30303,9 +30449,10 @@ GRAFT_INLINE status event_writer::scalar(const std::string& name, std::int64_t s
     w.end(summary);
     return record(event);
 }
+GRAFT_MEMORY_CATCH(name)
 
 GRAFT_INLINE status event_writer::picture(const std::string& name, std::int64_t step, const std::string& png, std::int64_t height,
-                                          std::int64_t width, int channels, double wall_time) {
+                                          std::int64_t width, int channels, double wall_time) GRAFT_MEMORY_TRY {
     std::vector<std::uint8_t> event;
     wire_writer w = detail::begin_event(event, wall_time, step);
     const std::size_t summary = w.begin(5), entry = w.begin(1);
@@ -30320,6 +30467,7 @@ GRAFT_INLINE status event_writer::picture(const std::string& name, std::int64_t 
     w.end(summary);
     return record(event);
 }
+GRAFT_MEMORY_CATCH(name)
 
 GRAFT_END_NAMESPACE
 #endif
@@ -30455,7 +30603,7 @@ inline void describe(const struct stat& about, folder_entry& entry) {
 }
 } // namespace detail
 
-GRAFT_INLINE result<folder_entry> look_at(const std::string& path, errc cannot_open) {
+GRAFT_INLINE result<folder_entry> look_at(const std::string& path, errc cannot_open) GRAFT_MEMORY_TRY {
     if (path.find('\0') != std::string::npos) return fail(cannot_open, path, "a path cannot hold a NUL byte");
     struct stat about;
     if (::stat(path.c_str(), &about) != 0) return fail(cannot_open, path, std::strerror(errno));
@@ -30464,11 +30612,12 @@ GRAFT_INLINE result<folder_entry> look_at(const std::string& path, errc cannot_o
     detail::describe(about, entry);
     return entry;
 }
+GRAFT_MEMORY_CATCH(path)
 
-GRAFT_INLINE result<std::vector<folder_entry>> list_folder(const std::string& path, errc cannot_open, std::size_t most) {
+GRAFT_INLINE result<std::vector<folder_entry>> list_folder(const std::string& path, errc cannot_open, std::size_t most) GRAFT_MEMORY_TRY {
     if (path.find('\0') != std::string::npos) return fail(cannot_open, path, "a path cannot hold a NUL byte");
     DIR* folder = ::opendir(path.c_str());
-    if (!folder) return fail(cannot_open, path, std::strerror(errno));
+    if (!folder) return fail(errno == ENOMEM ? errc::memory_oom : cannot_open, path, std::strerror(errno));
     struct closer {
         DIR* folder;
         ~closer() { ::closedir(folder); }
@@ -30501,6 +30650,7 @@ GRAFT_INLINE result<std::vector<folder_entry>> list_folder(const std::string& pa
     detail::sort_entries(entries);
     return entries;
 }
+GRAFT_MEMORY_CATCH(path)
 
 #else
 
@@ -30515,7 +30665,7 @@ inline void describe(const _finddata64i32_t& found, folder_entry& entry) {
 }
 } // namespace detail
 
-GRAFT_INLINE result<folder_entry> look_at(const std::string& path, errc cannot_open) {
+GRAFT_INLINE result<folder_entry> look_at(const std::string& path, errc cannot_open) GRAFT_MEMORY_TRY {
     if (path.find('\0') != std::string::npos) return fail(cannot_open, path, "a path cannot hold a NUL byte");
     if (path.empty()) return fail(cannot_open, path, "the path is empty");
     std::string plain = path;
@@ -30537,8 +30687,9 @@ GRAFT_INLINE result<folder_entry> look_at(const std::string& path, errc cannot_o
     if (entry.kind == entry_kind::other) entry.kind = entry_kind::folder;
     return entry;
 }
+GRAFT_MEMORY_CATCH(path)
 
-GRAFT_INLINE result<std::vector<folder_entry>> list_folder(const std::string& path, errc cannot_open, std::size_t most) {
+GRAFT_INLINE result<std::vector<folder_entry>> list_folder(const std::string& path, errc cannot_open, std::size_t most) GRAFT_MEMORY_TRY {
     if (path.find('\0') != std::string::npos) return fail(cannot_open, path, "a path cannot hold a NUL byte");
     std::vector<folder_entry> entries;
     _finddata64i32_t found;
@@ -30559,6 +30710,7 @@ GRAFT_INLINE result<std::vector<folder_entry>> list_folder(const std::string& pa
     detail::sort_entries(entries);
     return entries;
 }
+GRAFT_MEMORY_CATCH(path)
 
 #endif
 
@@ -30633,7 +30785,7 @@ GRAFT_INLINE void describe_classifier(graph& g, const std::vector<std::string>& 
     put("graft.preprocess", text(complete_spec));
 }
 
-GRAFT_INLINE status write_verified_model(graph& g, const tensor& picture, const std::string& path, int threads, op_table operators) {
+GRAFT_INLINE status write_verified_model(graph& g, const tensor& picture, const std::string& path, int threads, op_table operators) GRAFT_MEMORY_TRY {
     const load_options how = on_device(nullptr, operators);
     const auto answer = [&](const model& m, golden_sample& sample) -> status {
         session run(m, {threads, nullptr});
@@ -30662,12 +30814,15 @@ GRAFT_INLINE status write_verified_model(graph& g, const tensor& picture, const 
     GRAFT_TRY(answer(after, again));
     return check_golden(sample, again.output);
 }
+GRAFT_MEMORY_CATCH(path)
 
 namespace detail {
 
 inline status training_files::open(std::int64_t step, double wall_time) {
     if (!wanted()) return {};
     GRAFT_TRY(make_folder(folder_));
+    // Of a run that was killed while it wrote a model: checkpoints look after their own.
+    remove_stale_temporaries(folder_, ".graft-");
     GRAFT_TRY_ASSIGN(log_, metrics_log::open(path("metrics.jsonl"), step));
     GRAFT_TRY_ASSIGN(events_, event_writer::open(folder_, wall_time, step > 0 ? step + 1 : 0));
     return {};
@@ -30787,7 +30942,7 @@ GRAFT_INLINE std::vector<scored_picture> most_wrong(const evaluation_result& sco
     return wrong;
 }
 
-GRAFT_INLINE result<image> confusion_image(const classification_metrics& metrics, const std::vector<std::string>& classes) {
+GRAFT_INLINE result<image> confusion_image(const classification_metrics& metrics, const std::vector<std::string>& classes) GRAFT_MEMORY_TRY {
     const std::int64_t n = metrics.classes();
     if (static_cast<std::int64_t>(classes.size()) != n)
         return fail(errc::labels_count, "confusion matrix", std::to_string(classes.size()) + " names for " + std::to_string(n) + " classes");
@@ -30813,8 +30968,9 @@ GRAFT_INLINE result<image> confusion_image(const classification_metrics& metrics
     }
     return made;
 }
+GRAFT_MEMORY_CATCH("confusion_image")
 
-GRAFT_INLINE result<image> wrong_pictures_image(const dataset& data, const std::vector<scored_picture>& wrong) {
+GRAFT_INLINE result<image> wrong_pictures_image(const dataset& data, const std::vector<scored_picture>& wrong) GRAFT_MEMORY_TRY {
     constexpr std::int64_t across = 4, side = 208, gap = 8;
     std::vector<image> cards;
     for (const scored_picture& w : wrong) {
@@ -30847,6 +31003,7 @@ GRAFT_INLINE result<image> wrong_pictures_image(const dataset& data, const std::
         detail::paste(made, gap + i / across * (cards[0].height + gap), gap + i % across * (side + gap), cards[static_cast<std::size_t>(i)]);
     return made;
 }
+GRAFT_MEMORY_CATCH("wrong_pictures_image")
 
 GRAFT_END_NAMESPACE
 #endif

@@ -309,7 +309,7 @@ private:
     status run_late_nodes() {
         const plan& p = *now_->source;
         if (p.late.empty()) return {};
-        late_.resize(p.lowered.values.size());
+        late_.assign(p.lowered.values.size(), tensor());
         for (value_id id : p.read_last[0]) let_go(id);
         for (late_at_ = 0; late_at_ < p.late.size(); ++late_at_) {
             GRAFT_TRY(run_late(p.lowered.nodes[static_cast<std::size_t>(p.late[late_at_])]));
