@@ -36963,6 +36963,9 @@ GRAFT_INLINE atomic_file::~atomic_file() {
 GRAFT_INLINE status atomic_file::open(const std::string& path) {
     path_ = path;
     if (path.find('\0') != std::string::npos) return fail(errc::file_write, path, "a path cannot hold a NUL byte");
+    // The new file would take the place of a device or a pipe, which for all other programs would be gone: root may do that to /dev/null.
+    struct stat about;
+    if (::stat(path.c_str(), &about) == 0 && !S_ISREG(about.st_mode)) return fail(errc::file_write, path, "there is something of that name that is no regular file");
     const std::size_t slash = path.find_last_of('/');
     const std::string folder = slash == std::string::npos ? "" : path.substr(0, slash + 1);
     for (int attempt = 0; attempt < 100; ++attempt) {

@@ -56,6 +56,21 @@ TEST_CASE("A file is replaced as a whole or not at all") {
     CHECK(!nowhere.open(path + std::string(1, '\0') + "b").ok());
 }
 
+TEST_CASE("A pipe is not replaced by a file, and neither is a folder") {
+    const folder here;
+    const std::string pipe = here.path + "/pipe";
+    REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+    for (const std::string& path : {pipe, here.path}) {
+        graft::atomic_file file;
+        graft::status opened = file.open(path);
+        REQUIRE(!opened.ok());
+        CHECK(opened.error().code() == graft::errc::file_write);
+    }
+    struct stat about;
+    REQUIRE(::stat(pipe.c_str(), &about) == 0);
+    CHECK(S_ISFIFO(about.st_mode));
+}
+
 TEST_CASE("Temporaries of processes that are gone are removed, those that are being written and all other files are not") {
     const folder here;
     const auto put = [&](const std::string& name) {
