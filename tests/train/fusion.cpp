@@ -60,7 +60,9 @@ TEST_CASE("masks pass pooling and joins, and pooling keeps places instead of pic
         const char* mask = clipped ? "ClipGrad" : "ReluGrad";
         CHECK(count(g, mask) == 4);
         CHECK(count(g, "MaxPoolGrad") == 2);
-        graft::must(graft::detail::fuser(g).run());
+        const graft::limits caps;
+        const graft::lowering with{caps, alone, nullptr, false};
+        graft::must(graft::detail::fuser(g, with).run());
         graft::detail::training_fuser(g).run();
         CHECK(count(g, mask) == 3);
         CHECK(count(g, "MaxPoolGrad") == 0);
