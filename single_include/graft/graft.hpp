@@ -6207,6 +6207,8 @@ public:
     void derive(const tensor& made, const std::string& how, std::initializer_list<const tensor*> sources);
     /// What was made so and somebody still holds, or an empty tensor.
     tensor derived(const std::string& how, std::initializer_list<const tensor*> sources);
+    /// Forgets what comes from memory that was given back: before a plan is made.
+    void sweep();
 
 private:
     struct state;
@@ -6272,13 +6274,6 @@ struct pack_cache::state {
         origins[next] = std::move(from);
         return next++;
     }
-    // Forgets what comes from memory that was given back.
-    void sweep() {
-        tensors.erase(std::remove_if(tensors.begin(), tensors.end(), [](const known& k) { return k.memory.gone(); }), tensors.end());
-        for (auto i = origins.begin(); i != origins.end();)
-            i = std::any_of(i->second.leaves.begin(), i->second.leaves.end(), [](const buffer::watch& w) { return w.gone(); }) ? origins.erase(i) : std::next(i);
-        entries.erase(std::remove_if(entries.begin(), entries.end(), [this](const entry& e) { return !origins.count(e.origin); }), entries.end());
-    }
 };
 GRAFT_INLINE pack_cache::pack_cache() : state_(new state) {}
 GRAFT_INLINE pack_cache::~pack_cache() = default;
@@ -6291,22 +6286,30 @@ GRAFT_INLINE tensor pack_cache::find(const tensor& source, const std::string& ke
 }
 GRAFT_INLINE void pack_cache::add(const tensor& source, const std::string& key, const tensor& packed) {
     std::lock_guard<std::mutex> guard(state_->lock);
-    state_->sweep();
     state_->entries.push_back({state_->origin_of(source), key, packed});
 }
 GRAFT_INLINE void pack_cache::derive(const tensor& made, const std::string& how, std::initializer_list<const tensor*> sources) {
     std::lock_guard<std::mutex> guard(state_->lock);
-    state_->sweep();
     state_->tensors.push_back({buffer::watch(made.storage()), made.type(), made.shape(), state_->origin_of(how, sources)});
 }
 GRAFT_INLINE tensor pack_cache::derived(const std::string& how, std::initializer_list<const tensor*> sources) {
     std::lock_guard<std::mutex> guard(state_->lock);
-    state_->sweep();
     const int origin = state_->origin_of(how, sources);
     for (const auto& k : state_->tensors)
         if (k.origin == origin)
             if (const buffer memory = k.memory.hold(); memory.data()) return tensor(k.type, k.extents, memory);
     return {};
+}
+
+GRAFT_INLINE void pack_cache::sweep() {
+    std::lock_guard<std::mutex> guard(state_->lock);
+    auto& tensors = state_->tensors;
+    auto& origins = state_->origins;
+    auto& entries = state_->entries;
+    tensors.erase(std::remove_if(tensors.begin(), tensors.end(), [](const auto& k) { return k.memory.gone(); }), tensors.end());
+    for (auto i = origins.begin(); i != origins.end();)
+        i = std::any_of(i->second.leaves.begin(), i->second.leaves.end(), [](const buffer::watch& w) { return w.gone(); }) ? origins.erase(i) : std::next(i);
+    entries.erase(std::remove_if(entries.begin(), entries.end(), [&](const auto& e) { return !origins.count(e.origin); }), entries.end());
 }
 
 GRAFT_END_NAMESPACE
@@ -35095,56 +35098,51 @@ inline void bind_constants(graph& body, const std::vector<value>& around) {
 // alike does not depend on it. A guess, by which nodes are grouped, and no more: bodies are planned by the shapes that they are given.
 class shape_probe {
 public:
-    explicit shape_probe(const graph& g, const limits& limit) : limit_(limit), tried_{g.values, g.values} {}
+    shape_probe(const graph& g, const limits& limit) : limit_(limit) {
+        for (const value& v : g.values) {
+            const bool known = v.constant || (v.has_shape && v.extents.known());
+            tried_[0].push_back(!known ? tensor_view{} : tensor_view{v.type, v.extents, v.constant ? v.constant.raw() : nullptr});
+        }
+        tried_[1] = tried_[0];
+    }
 
     // Infers the outputs of a node whose shape the graph does not know. Whether all that it reads and makes has one shape in every run.
     bool fixed(const node& n) {
         bool alike = true, known = n.op->infer != nullptr;
         for (value_id id : n.inputs) {
             if (id == no_value) continue;
-            const value &a = at(0, id), &b = at(1, id);
-            known = known && a.has_shape && a.extents.known() && b.extents.known();
-            alike = alike && a.extents == b.extents;
+            known = known && at(0, id).type != dtype::undefined;
+            alike = alike && at(0, id).extents == at(1, id).extents;
         }
-        for (int i = 0; i < 2 && known; ++i) known = infer(n, i);
+        for (int trial = 0; trial < 2 && known; ++trial) known = infer(n, trial);
         for (value_id id : n.outputs) {
             if (id == no_value) continue;
-            value &a = at(0, id), &b = at(1, id);
-            if (!known) a.has_shape = b.has_shape = false;
-            alike = alike && a.has_shape && a.extents == b.extents;
+            if (!known) at(0, id) = at(1, id) = tensor_view{};
+            alike = alike && at(0, id).type != dtype::undefined && at(0, id).extents == at(1, id).extents;
         }
         return known && alike;
     }
 
 private:
-    value& at(int trial, value_id id) { return tried_[trial][static_cast<std::size_t>(id)]; }
+    // No type: its shape is not known even so.
+    tensor_view& at(int trial, value_id id) { return tried_[trial][static_cast<std::size_t>(id)]; }
     bool infer(const node& n, int trial) {
         in_.clear();
-        for (value_id id : n.inputs) {
-            if (id == no_value) {
-                in_.push_back({});
-                continue;
-            }
-            const value& v = at(trial, id);
-            in_.push_back({v.type, v.extents, v.constant ? v.constant.raw() : nullptr});
-        }
+        for (value_id id : n.inputs) in_.push_back(id == no_value ? tensor_view{} : at(trial, id));
         out_.assign(n.outputs.size(), tensor_view{});
         infer_context c{{n, in_.data(), static_cast<int>(in_.size()), out_.data(), static_cast<int>(out_.size()), limit_}};
         if (!n.op->infer(c).ok()) return false;
         for (std::size_t i = 0; i < n.outputs.size(); ++i) {
             if (n.outputs[i] == no_value) continue;
-            value& v = at(trial, n.outputs[i]);
-            v.type = out_[i].type;
-            v.extents = out_[i].extents;
-            v.has_shape = v.type != dtype::undefined;
-            for (int d = 0; d < v.extents.rank(); ++d)
-                if (v.extents[d] < 0) v.extents[d] = trial ? 7 : 3;
+            for (int d = 0; d < out_[i].extents.rank(); ++d)
+                if (out_[i].extents[d] < 0) out_[i].extents[d] = trial ? 7 : 3;
+            at(trial, n.outputs[i]) = out_[i];
         }
         return true;
     }
 
     const limits& limit_;
-    std::vector<value> tried_[2];
+    std::vector<tensor_view> tried_[2];  // by value
     std::vector<tensor_view> in_, out_;
 };
 
@@ -35153,18 +35151,20 @@ private:
 // shapes from run to run; what stands behind that and does not, so that one plan does for every run; and the rest.
 class late_gatherer {
 public:
-    late_gatherer(graph& g, const limits& limit) : g_(g), probe_(g, limit) {}
+    late_gatherer(graph& g, const limits& limit) : g_(g), limit_(limit) {}
 
     void run() {
         const std::size_t values = g_.values.size();
         std::vector<char> late(values, 0), stage(values, 0);  // stage of a late value: 0 the graph's own, then the body that makes it
+        if (std::none_of(g_.nodes.begin(), g_.nodes.end(), [&](const node& n) { return runs_late(g_, n, late, ids_); })) return;
+        shape_probe probe(g_, limit_);
         std::vector<node> kept, gathered[bodies];
         for (node& n : g_.nodes) {
             if (!runs_late(g_, n, late, ids_)) {
                 kept.push_back(std::move(n));
                 continue;
             }
-            const bool behind = reads(n, late), fixed = probe_.fixed(n) && !(n.op->flags & (op_flag::allocates | op_flag::bodies));
+            const bool behind = reads(n, late), fixed = probe.fixed(n) && !(n.op->flags & (op_flag::allocates | op_flag::bodies));
             int place = behind ? 1 : 0;
             if (behind) {
                 for (value_id id : ids_)
@@ -35256,7 +35256,7 @@ private:
     }
 
     graph& g_;
-    shape_probe probe_;
+    const limits& limit_;
     std::shared_ptr<graph> body_;  // the one at work
     std::vector<value_id> inner_;  // by value: its place in that
     std::vector<value_id> ids_;
@@ -35858,6 +35858,7 @@ inline status place_nodes(const graph& g, const plan_options& options, const std
 
 GRAFT_INLINE result<std::shared_ptr<const plan>> make_plan(const graph& g, const tensor_view* inputs, const plan_options& options) {
     auto p = std::make_shared<plan>();
+    if (options.packed) options.packed->sweep();
     const evaluation with{options.limit, options.pool, nullptr, options.seed, options.budget};
     GRAFT_TRY_ASSIGN(p->lowered, specialize(g, inputs, with));
     p->multiply_adds = count_multiply_adds(p->lowered);

@@ -25,6 +25,8 @@ public:
     void derive(const tensor& made, const std::string& how, std::initializer_list<const tensor*> sources);
     /// What was made so and somebody still holds, or an empty tensor.
     tensor derived(const std::string& how, std::initializer_list<const tensor*> sources);
+    /// Forgets what comes from memory that was given back: before a plan is made.
+    void sweep();
 
 private:
     struct state;
@@ -90,13 +92,6 @@ struct pack_cache::state {
         origins[next] = std::move(from);
         return next++;
     }
-    // Forgets what comes from memory that was given back.
-    void sweep() {
-        tensors.erase(std::remove_if(tensors.begin(), tensors.end(), [](const known& k) { return k.memory.gone(); }), tensors.end());
-        for (auto i = origins.begin(); i != origins.end();)
-            i = std::any_of(i->second.leaves.begin(), i->second.leaves.end(), [](const buffer::watch& w) { return w.gone(); }) ? origins.erase(i) : std::next(i);
-        entries.erase(std::remove_if(entries.begin(), entries.end(), [this](const entry& e) { return !origins.count(e.origin); }), entries.end());
-    }
 };
 GRAFT_INLINE pack_cache::pack_cache() : state_(new state) {}
 GRAFT_INLINE pack_cache::~pack_cache() = default;
@@ -109,22 +104,30 @@ GRAFT_INLINE tensor pack_cache::find(const tensor& source, const std::string& ke
 }
 GRAFT_INLINE void pack_cache::add(const tensor& source, const std::string& key, const tensor& packed) {
     std::lock_guard<std::mutex> guard(state_->lock);
-    state_->sweep();
     state_->entries.push_back({state_->origin_of(source), key, packed});
 }
 GRAFT_INLINE void pack_cache::derive(const tensor& made, const std::string& how, std::initializer_list<const tensor*> sources) {
     std::lock_guard<std::mutex> guard(state_->lock);
-    state_->sweep();
     state_->tensors.push_back({buffer::watch(made.storage()), made.type(), made.shape(), state_->origin_of(how, sources)});
 }
 GRAFT_INLINE tensor pack_cache::derived(const std::string& how, std::initializer_list<const tensor*> sources) {
     std::lock_guard<std::mutex> guard(state_->lock);
-    state_->sweep();
     const int origin = state_->origin_of(how, sources);
     for (const auto& k : state_->tensors)
         if (k.origin == origin)
             if (const buffer memory = k.memory.hold(); memory.data()) return tensor(k.type, k.extents, memory);
     return {};
+}
+
+GRAFT_INLINE void pack_cache::sweep() {
+    std::lock_guard<std::mutex> guard(state_->lock);
+    auto& tensors = state_->tensors;
+    auto& origins = state_->origins;
+    auto& entries = state_->entries;
+    tensors.erase(std::remove_if(tensors.begin(), tensors.end(), [](const auto& k) { return k.memory.gone(); }), tensors.end());
+    for (auto i = origins.begin(); i != origins.end();)
+        i = std::any_of(i->second.leaves.begin(), i->second.leaves.end(), [](const buffer::watch& w) { return w.gone(); }) ? origins.erase(i) : std::next(i);
+    entries.erase(std::remove_if(entries.begin(), entries.end(), [&](const auto& e) { return !origins.count(e.origin); }), entries.end());
 }
 
 GRAFT_END_NAMESPACE

@@ -419,6 +419,7 @@ inline status place_nodes(const graph& g, const plan_options& options, const std
 
 GRAFT_INLINE result<std::shared_ptr<const plan>> make_plan(const graph& g, const tensor_view* inputs, const plan_options& options) {
     auto p = std::make_shared<plan>();
+    if (options.packed) options.packed->sweep();
     const evaluation with{options.limit, options.pool, nullptr, options.seed, options.budget};
     GRAFT_TRY_ASSIGN(p->lowered, specialize(g, inputs, with));
     p->multiply_adds = count_multiply_adds(p->lowered);
