@@ -155,13 +155,7 @@ inline void campaign(const char* name, const std::function<operation()>& make, l
             {
                 operation o = make();
                 fault = attempt(o, expected, failing, named, row);
-                if (fault.empty() && failing.reached()) {
-                    const graft::status again = o.run();
-                    if (!again.ok())
-                        fault = std::string("afterwards: ") + again.error().what();
-                    else if (o.bytes() != expected)
-                        fault = "afterwards its bytes are others";
-                }
+                if (fault.empty() && failing.reached()) fault = fault_afterwards(o, expected);
             }
             if (!fault.empty() || live != before) {
                 if (fault.empty()) fault = std::to_string(live - before) + " allocations are not given back";

@@ -19,6 +19,13 @@ struct operation {
     std::function<std::string()> bytes;
 };
 
+/// What is wrong with an operation that ran once more behind a failure, when nothing fails; "" where nothing is.
+inline std::string fault_afterwards(const operation& o, const std::string& expected) {
+    const graft::status again = o.run();
+    if (!again.ok()) return std::string("afterwards: ") + again.error().what();
+    return o.bytes() == expected ? "" : "afterwards its bytes are others";
+}
+
 /// What happened to one operation, in a row of the table.
 struct campaign_row {
     std::string name, how;

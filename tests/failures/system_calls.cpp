@@ -112,13 +112,7 @@ void campaign(const char* name, const std::function<operation()>& make, const wr
                             if (!std::count(there.begin(), there.end(), found) && !std::count(left.begin(), left.end(), found) && !std::count(out.also.begin(), out.also.end(), found))
                                 fault = found + " is left behind";
                 }
-                if (fault.empty() && failing.reached()) {
-                    const graft::status again = o.run();
-                    if (!again.ok())
-                        fault = std::string("afterwards: ") + again.error().what();
-                    else if (o.bytes() != expected)
-                        fault = "afterwards its bytes are others";
-                }
+                if (fault.empty() && failing.reached()) fault = fault_afterwards(o, expected);
             }
             if (!fault.empty() && row.faults++ == 0) row.fault = "call " + std::to_string(failing.n) + ", " + shim::last() + ": " + fault;
             if (!failing.reached()) break;
