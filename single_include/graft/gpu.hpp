@@ -2597,7 +2597,7 @@ public:
         for (int side = 0; side < 2; ++side)
             for (value_id id : side ? n.outputs : n.inputs) {
                 const value* v = id == no_value ? nullptr : &g.values[static_cast<std::size_t>(id)];
-                views_[side].push_back(v ? tensor_view{v->type, v->extents, v->constant ? v->constant.raw() : nullptr} : tensor_view{});
+                views_[side].push_back(v ? tensor_view{v->type, v->extents, v->constant.storage().at_hand()} : tensor_view{});
                 blocks_[side].push_back(v ? v->block : 0);
             }
         context_.reset(new op_context{n, views_[0].data(), static_cast<int>(views_[0].size()), views_[1].data(), static_cast<int>(views_[1].size()), limit});
@@ -15415,11 +15415,13 @@ private:
         tensor made = with_.packed ? with_.packed->find(from, key) : tensor();
         if (made) return made;
         GRAFT_TRY_ASSIGN(made, tensor::make(type, from.shape()));
+        tensor read;
+        GRAFT_TRY_ASSIGN(read, from.to_read_once());
         const shape& s = from.shape();
         const std::int64_t outer = s.rank() ? s[0] : 1, channels = s.rank() > 1 ? s[1] : 1, inner = s.rank() > 2 ? s.product(2, s.rank()) : 1;
         std::vector<double> row(static_cast<std::size_t>(channels * inner)), turned(row.size());
         for (std::int64_t o = 0; o < outer; ++o) {
-            load_as_double(from.type(), from.raw(), o * channels * inner, channels * inner, row.data());
+            load_as_double(from.type(), read.raw(), o * channels * inner, channels * inner, row.data());
             for (std::int64_t c = 0; c < channels; ++c)
                 for (std::int64_t i = 0; i < inner; ++i) turned[static_cast<std::size_t>(block < 0 ? i * channels + c : c * inner + i)] = row[static_cast<std::size_t>(c * inner + i)];
             store_from_double(type, made.raw(), o * channels * inner, channels * inner, turned.data());
@@ -17436,11 +17438,11 @@ GRAFT_INLINE result<std::shared_ptr<const resident_constant>> cuda_device::resid
     constants_.erase(std::remove_if(constants_.begin(), constants_.end(), [](const auto& c) { return c.expired(); }), constants_.end());
     for (const auto& c : constants_)
         if (auto held = c.lock())
-            if (held->host.raw() == host.raw() && held->host.bytes() == host.bytes()) return std::shared_ptr<const resident_constant>(held);
+            if (held->host.storage().unaligned() == host.storage().unaligned() && held->host.bytes() == host.bytes()) return std::shared_ptr<const resident_constant>(held);
     auto made = std::make_shared<resident_constant>();
     made->host = host;
     GRAFT_TRY_ASSIGN(made->memory, pool_->take(static_cast<std::int64_t>(host.bytes()), purpose::constants));
-    if (host.bytes()) GRAFT_GPU_TRY(driver(), cuMemcpyHtoDAsync_v2(made->memory.address(), host.raw(), host.bytes(), stream), name_, "bringing weights over");
+    if (host.bytes()) GRAFT_GPU_TRY(driver(), cuMemcpyHtoDAsync_v2(made->memory.address(), host.storage().unaligned(), host.bytes(), stream), name_, "bringing weights over");
     // Here, since whoever finds it from now on takes it for whole.
     GRAFT_GPU_TRY(driver(), cuStreamSynchronize(stream), name_, "bringing weights over");
     constants_.push_back(made);

@@ -645,21 +645,41 @@ public:
         b.owner_ = std::move(owner);
         return b;
     }
-    std::byte* data() const noexcept { return data_; }
+    /// Bytes of a file that is mapped, kept alive by `owner`, at any address. Where that is not `aligned` as their elements want it, whoever
+    /// asks for `data` has them copied, once for all who share the buffer. `let_go` (or null) is told of bytes that were read and need not stay
+    /// in memory. Errors: memory.oom.
+    static result<buffer> lend(const void* bytes, std::size_t size, bool aligned, std::shared_ptr<const void> owner, void (*let_go)(const void*, std::size_t));
+
+    /// The bytes, aligned. The first call may have to copy lent ones, and throws std::bad_alloc where there is no memory for it.
+    std::byte* data() const { return kind_ != kind::lent ? data_ : copied(); }
+    /// The bytes for who only copies them, at whatever address they lie.
+    const std::byte* unaligned() const noexcept;
+    /// The bytes if they lie aligned already, else null.
+    std::byte* at_hand() const noexcept;
+    /// Some of the bytes, aligned, to be read once: a copy that had to be made goes with what is returned, and so do pages of the file.
+    /// `begin` is that of an element. Errors: memory.oom.
+    result<buffer> to_read_once(std::size_t begin, std::size_t size) const;
     std::size_t bytes() const noexcept { return bytes_; }
+    /// Whether there is memory at all.
+    explicit operator bool() const noexcept { return data_ || kind_ == kind::lent; }
     /// Whether nobody else holds this memory.
     bool unique() const noexcept { return owner_.use_count() == 1; }
-    /// Whether this is memory of its own, not borrowed.
-    bool allocated() const noexcept { return allocated_; }
+    /// Whether this is memory of its own, or becomes it when it is asked for.
+    bool allocated() const noexcept;
 
     /// Remembers memory without holding it.
     class watch;
 
 private:
-    std::shared_ptr<const void> owner_;
-    std::byte* data_ = nullptr;
+    enum class kind : std::uint8_t { borrowed, allocated, lent };
+    struct lender;
+    const lender& from() const noexcept;
+    std::byte* copied() const;
+
+    std::shared_ptr<const void> owner_;  // of lent bytes their lender
+    std::byte* data_ = nullptr;          // null of lent bytes
     std::size_t bytes_ = 0;
-    bool allocated_ = false;
+    kind kind_ = kind::borrowed;
 };
 
 class buffer::watch {
@@ -684,6 +704,9 @@ private:
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#include <atomic>
+#include <cstring>
+#include <mutex>
 #if defined(__linux__)
 #include <sys/mman.h>
 #endif
@@ -716,10 +739,62 @@ GRAFT_INLINE result<buffer> buffer::allocate(std::size_t bytes, const std::share
         b.owner_ = std::shared_ptr<const void>(memory, free);
     b.data_ = static_cast<std::byte*>(memory);
     b.bytes_ = bytes;
-    b.allocated_ = true;
+    b.kind_ = kind::allocated;
     return b;
 }
 GRAFT_MEMORY_CATCH("buffer::allocate")
+
+struct buffer::lender {
+    std::shared_ptr<const void> owner;
+    std::byte* bytes;
+    bool there;  // whether they lie aligned as they are
+    void (*let_go)(const void*, std::size_t);
+    mutable std::atomic<std::byte*> aligned;  // null until they were copied
+    mutable std::mutex copying;
+    mutable buffer copy;
+
+    lender(std::shared_ptr<const void> o, const void* b, bool a, void (*l)(const void*, std::size_t))
+        : owner(std::move(o)), bytes(const_cast<std::byte*>(static_cast<const std::byte*>(b))), there(a), let_go(l), aligned(a ? bytes : nullptr) {}
+    result<buffer> copy_of(std::size_t begin, std::size_t size) const {
+        auto made = allocate(size);
+        if (made.ok()) std::memcpy(made->data(), bytes + begin, size);
+        if (let_go) let_go(bytes + begin, size);
+        return made;
+    }
+};
+GRAFT_INLINE result<buffer> buffer::lend(const void* bytes, std::size_t size, bool aligned, std::shared_ptr<const void> owner, void (*let_go)(const void*, std::size_t)) GRAFT_MEMORY_TRY {
+    buffer b;
+    b.owner_ = std::make_shared<const lender>(std::move(owner), bytes, aligned, let_go);
+    b.bytes_ = size;
+    b.kind_ = kind::lent;
+    return b;
+}
+GRAFT_MEMORY_CATCH("buffer::lend")
+GRAFT_INLINE const buffer::lender& buffer::from() const noexcept { return *static_cast<const lender*>(owner_.get()); }
+GRAFT_INLINE std::byte* buffer::at_hand() const noexcept { return kind_ == kind::lent ? from().aligned.load(std::memory_order_acquire) : data_; }
+GRAFT_INLINE const std::byte* buffer::unaligned() const noexcept { return kind_ == kind::lent ? from().bytes : data_; }
+GRAFT_INLINE bool buffer::allocated() const noexcept { return kind_ == kind::allocated || (kind_ == kind::lent && !from().there); }
+GRAFT_INLINE result<buffer> buffer::to_read_once(std::size_t begin, std::size_t size) const GRAFT_MEMORY_TRY {
+    std::byte* const aligned = at_hand();
+    if (kind_ == kind::lent && !aligned) return from().copy_of(begin, size);
+    if (kind_ != kind::lent || !from().there || !from().let_go) return borrow(aligned + begin, size, owner_);
+    return borrow(aligned + begin, size, std::shared_ptr<const void>(aligned + begin, [size, held = owner_](const void* p) { static_cast<const lender*>(held.get())->let_go(p, size); }));
+}
+GRAFT_MEMORY_CATCH("buffer::to_read_once")
+GRAFT_INLINE GRAFT_COLD std::byte* buffer::copied() const {
+    const lender& lent = from();
+    if (std::byte* const there = at_hand()) return there;
+    std::lock_guard<std::mutex> guard(lent.copying);
+    if (!lent.copy) {
+        auto made = lent.copy_of(0, bytes_);
+#ifndef GRAFT_NO_EXCEPTIONS
+        if (!made.ok()) throw std::bad_alloc();
+#endif
+        lent.copy = std::move(made).value();
+        lent.aligned.store(lent.copy.data_, std::memory_order_release);
+    }
+    return lent.copy.data_;
+}
 GRAFT_END_NAMESPACE
 #endif
 // ---- graft/core/limits.hpp
@@ -3650,8 +3725,14 @@ public:
     std::size_t bytes() const noexcept { return static_cast<std::size_t>(elements()) * size_of(type_); }
     /// Whether there is a tensor at all (a default-made one has no type).
     explicit operator bool() const noexcept { return type_ != dtype::undefined; }
-    std::byte* raw() const noexcept { return data_.data(); }
+    std::byte* raw() const { return data_.data(); }
     const buffer& storage() const noexcept { return data_; }
+    /// The same elements, to be read once: a weight that lies in a file is not kept in memory for it. Errors: memory.oom.
+    result<tensor> to_read_once() const {
+        auto lent = data_.to_read_once(0, data_.bytes());
+        if (!lent.ok()) return lent.take_status();
+        return tensor(type_, shape_, std::move(lent).value());
+    }
     /// The elements. T is the C++ type of `type()`: float for float32, bool for boolean, and for what C++ has no type for
     /// std::int8_t (int4, int2) or std::uint8_t (uint4, uint2, floats of a byte or less). Another T is the error tensor.dtype, which
     /// is thrown (or ends the program, without exceptions); `raw()` asks nothing.
@@ -5546,7 +5627,9 @@ struct tensor_view {
 };
 
 /// View of a tensor's memory.
-inline tensor_view view(const tensor& t) noexcept { return {t.type(), t.shape(), t.raw()}; }
+inline tensor_view view(const tensor& t) { return {t.type(), t.shape(), t.raw()}; }
+/// The same for who asks for types and shapes, and for contents at most of what is small: without those of a weight that lies unaligned in a file.
+inline tensor_view view_at_hand(const tensor& t) noexcept { return {t.type(), t.shape(), t.storage().at_hand()}; }
 
 /// A list of integers that a node or a constant owns.
 struct integer_list {
@@ -6297,7 +6380,7 @@ GRAFT_INLINE tensor pack_cache::derived(const std::string& how, std::initializer
     const int origin = state_->origin_of(how, sources);
     for (const auto& k : state_->tensors)
         if (k.origin == origin)
-            if (const buffer memory = k.memory.hold(); memory.data()) return tensor(k.type, k.extents, memory);
+            if (const buffer memory = k.memory.hold()) return tensor(k.type, k.extents, memory);
     return {};
 }
 
@@ -27302,7 +27385,7 @@ inline status constant_infer(infer_context& c) {
 }
 inline status constant_run(run_context& c) {
     const attribute& a = c.n.attributes[0];
-    const void* from = a.kind == attribute_kind::tensor    ? static_cast<const void*>(a.tensor.raw())
+    const void* from = a.kind == attribute_kind::tensor    ? static_cast<const void*>(a.tensor.storage().unaligned())
                        : a.kind == attribute_kind::real    ? static_cast<const void*>(&a.real)
                        : a.kind == attribute_kind::integer ? static_cast<const void*>(&a.integer)
                        : a.kind == attribute_kind::reals   ? static_cast<const void*>(a.reals.data())
@@ -33628,7 +33711,7 @@ private:
             if (ids_[i] == no_value) continue;
             const value& v = at(ids_[i]);
             if (v.constant)
-                in_[i] = view(v.constant);
+                in_[i] = view_at_hand(v.constant);
             else {
                 constant = false;
                 in_[i] = {v.type, v.extents, nullptr};
@@ -33674,6 +33757,12 @@ private:
             made.push_back(tensor(y.type, y.extents, at(n.inputs[0]).constant.storage()));
             made_here(n.outputs[0]) = std::exchange(made_here(n.inputs[0]), 0);
         } else {
+            std::vector<tensor> read(static_cast<std::size_t>(inputs));
+            for (std::size_t i = 0; i < read.size(); ++i) {
+                if (n.inputs[i] == no_value || !at(n.inputs[i]).constant) continue;
+                GRAFT_TRY_ASSIGN(read[i], at(n.inputs[i]).constant.to_read_once());
+                in_[i] = view(read[i]);
+            }
             GRAFT_TRY(evaluate(n, in_.data(), inputs, made, with_));
             for (std::size_t i = 0; i < made.size(); ++i)
                 if (n.outputs[i] != no_value) made_bytes_ += made_here(n.outputs[i]) = static_cast<std::int64_t>(made[i].bytes());
@@ -34149,7 +34238,7 @@ private:
         const tensor& source = at(id).constant;
         auto made = tensor::make(dtype::float32, source.shape(), with_.budget);
         if (!made.ok()) return give_up(made.take_status());
-        if (made->bytes()) std::memcpy(made->raw(), source.raw(), made->bytes());
+        if (made->bytes()) std::memcpy(made->raw(), source.storage().unaligned(), made->bytes());
         out = std::move(made).value();
         return true;
     }
@@ -34596,8 +34685,10 @@ protected:
         const std::string key = cpu::conv_pack_key(level_, problem, choice);
         tensor data = with_.packed ? with_.packed->find(source, key) : tensor();
         if (!data) {
+            tensor weights;
+            GRAFT_TRY_ASSIGN(weights, source.to_read_once());
             GRAFT_TRY_ASSIGN(data, tensor::make(dtype::uint8, {choice.packed_bytes}, with_.budget));
-            cpu::pack_conv_weights(level_, problem, choice, source.data<float>(), data.raw());
+            cpu::pack_conv_weights(level_, problem, choice, weights.data<float>(), data.raw());
             if (with_.packed) with_.packed->add(source, key, data);
         }
         at(packed).constant = data;
@@ -34620,7 +34711,7 @@ protected:
         tensor data = with_.packed ? with_.packed->find(source, key) : tensor();
         if (!data) {
             GRAFT_TRY_ASSIGN(data, tensor::make(dtype::float32, {cpu::packed_b_bytes(level_, p.n, p.k) / 4}, with_.budget));
-            cpu::pack_b(level_, p, source.data<float>(), data.data<float>(), with_.pool);
+            GRAFT_TRY(pack_rows(p, source, data.data<float>()));
             if (with_.packed) with_.packed->add(source, key, data);
         }
         n.attributes.emplace_back();
@@ -34630,6 +34721,21 @@ protected:
         set(n, "packed", std::int64_t(1));
         n.inputs[1] = g.add_constant(at(b).name + "_packed", data);
         let_go(b);
+        return {};
+    }
+
+    // A transposed matrix a few megabytes at a time, since the largest may be most of a network; another is packed by columns, and whole.
+    status pack_rows(const cpu::gemm_problem& p, const tensor& source, float* packed) {
+        constexpr std::int64_t floats_at_once = 1 << 20;
+        const std::int64_t panel = cpu::packed_b_bytes(level_, 1, 1) / 4, row = static_cast<std::int64_t>(sizeof(float)) * p.k;
+        const std::int64_t at_once = p.trans_b && p.k ? std::max<std::int64_t>(1, floats_at_once / (p.k * panel)) * panel : p.n;
+        for (std::int64_t first = 0; first < p.n; first += at_once) {
+            cpu::gemm_problem part = p;
+            part.n = std::min(at_once, p.n - first);
+            buffer rows;
+            GRAFT_TRY_ASSIGN(rows, source.storage().to_read_once(static_cast<std::size_t>(first * row), static_cast<std::size_t>(part.n * row)));
+            cpu::pack_b(level_, part, reinterpret_cast<const float*>(rows.data()), packed + first * p.k, with_.pool);
+        }
         return {};
     }
 
@@ -34752,8 +34858,10 @@ private:
         to = with_.packed ? with_.packed->derived("float32", {&from}) : tensor();
         if (to) return {};
         GRAFT_TRY_ASSIGN(to, tensor::make(dtype::float32, from.shape(), with_.budget));
+        tensor narrow;
+        GRAFT_TRY_ASSIGN(narrow, from.to_read_once());
         float* const out = to.data<float>();
-        for (std::int64_t k = 0; k < from.elements(); ++k) out[k] = static_cast<float>(element_as_double(from.type(), from.raw(), k));
+        for (std::int64_t k = 0; k < from.elements(); ++k) out[k] = static_cast<float>(element_as_double(from.type(), narrow.raw(), k));
         if (with_.packed) with_.packed->derive(to, "float32", {&from});
         return {};
     }
@@ -35101,7 +35209,7 @@ public:
     shape_probe(const graph& g, const limits& limit) : limit_(limit) {
         for (const value& v : g.values) {
             const bool known = v.constant || (v.has_shape && v.extents.known());
-            tried_[0].push_back(!known ? tensor_view{} : tensor_view{v.type, v.extents, v.constant ? v.constant.raw() : nullptr});
+            tried_[0].push_back(!known ? tensor_view{} : tensor_view{v.type, v.extents, v.constant.storage().at_hand()});
         }
         tried_[1] = tried_[0];
     }
@@ -35423,7 +35531,7 @@ private:
         in_.clear();
         out_.clear();
         for (value_id id : n.inputs) {
-            in_.push_back(id == no_value ? tensor_view{} : tensor_view{at(id).type, at(id).extents, at(id).constant ? at(id).constant.raw() : nullptr});
+            in_.push_back(id == no_value ? tensor_view{} : tensor_view{at(id).type, at(id).extents, at(id).constant.storage().at_hand()});
             if (id == no_value || at(id).constant) continue;
             from_device |= at(id).on_device;
             from_run = true;
@@ -35611,7 +35719,9 @@ private:
             in_block_.clear();
             out_block_.clear();
             for (value_id id : n.inputs) {
-                in_.push_back(id == no_value ? tensor_view{} : tensor_view{at(id).type, at(id).extents, at(id).constant ? at(id).constant.raw() : nullptr});
+                // What a kernel of the CPU reads is copied now where it has to be, and not in a run.
+                const auto address = [&](const tensor& t) { return n.on_device ? t.storage().at_hand() : t.raw(); };
+                in_.push_back(id == no_value ? tensor_view{} : tensor_view{at(id).type, at(id).extents, address(at(id).constant)});
                 in_block_.push_back(id == no_value ? 0 : at(id).block);
             }
             for (value_id id : n.outputs) {
@@ -36777,7 +36887,11 @@ public:
     const std::uint8_t* data() const noexcept { return data_; }
     std::size_t size() const noexcept { return size_; }
     /// Tells the system that what was read will not be read again soon: it need not stay in memory. It is there as before.
-    void let_go() const noexcept;
+    void let_go() const noexcept {
+        if (const auto tell = letting_go()) tell(data_, size_);
+    }
+    /// What tells it of some of the bytes; null where they would not be there as before.
+    auto letting_go() const noexcept -> void (*)(const void* bytes, std::size_t size);
 
 private:
     const std::uint8_t* data_ = nullptr;
@@ -36905,10 +37019,16 @@ GRAFT_INLINE mapped_file::~mapped_file() {
         ::operator delete(const_cast<std::uint8_t*>(data_));
 }
 
-GRAFT_INLINE void mapped_file::let_go() const noexcept {
+GRAFT_INLINE auto mapped_file::letting_go() const noexcept -> void (*)(const void*, std::size_t) {
 #if defined(MADV_DONTNEED)
-    if (mapped_) ::madvise(const_cast<std::uint8_t*>(data_), size_, MADV_DONTNEED);
+    if (mapped_)
+        return [](const void* bytes, std::size_t size) {
+            // Whole pages: what else lies on the first and on the last is read from the file again.
+            const std::uintptr_t page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE)), at = reinterpret_cast<std::uintptr_t>(bytes), from = at / page * page;
+            ::madvise(reinterpret_cast<void*>(from), at + size - from, MADV_DONTNEED);
+        };
 #endif
+    return nullptr;
 }
 
 GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::from_descriptor(int descriptor, const std::string& name,
@@ -37002,7 +37122,7 @@ GRAFT_INLINE status atomic_file::commit() {
 #else
 
 GRAFT_INLINE mapped_file::~mapped_file() { ::operator delete(const_cast<std::uint8_t*>(data_)); }
-GRAFT_INLINE void mapped_file::let_go() const noexcept {}
+GRAFT_INLINE auto mapped_file::letting_go() const noexcept -> void (*)(const void*, std::size_t) { return nullptr; }
 
 GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::from_descriptor(int, const std::string& name, std::int64_t,
                                                                                      errc) GRAFT_MEMORY_TRY {
@@ -37677,6 +37797,7 @@ struct onnx_context {
     const limits& limit;
     std::string directory;             ///< for external data
     std::shared_ptr<const void> owner; ///< keeps the bytes of `source` alive; null: tensors are copied
+    void (*let_go)(const void*, std::size_t) = nullptr; ///< is told which of them were read
     external_files external;
     std::int64_t nodes = 0;  ///< written out so far, bodies and calls included
     std::int64_t copied = 0; ///< bytes of tensors that could not be shared with the file
@@ -37744,8 +37865,8 @@ public:
 
 private:
     status scan();
-    status raw(const std::uint8_t* data, std::size_t size, std::shared_ptr<const void> owner, const std::uint8_t* end,
-               tensor& out);
+    status raw(wire_bytes data, std::shared_ptr<const void> owner, void (*let_go)(const void*, std::size_t), const std::uint8_t* end, tensor& out);
+    status charge();
     status allocate(tensor& out);
     status external(tensor& out);
     status typed(tensor& out);
@@ -37819,43 +37940,54 @@ inline status onnx_tensor_reader::read(std::string& name, tensor& out, bool& tex
     if (location_ == 1)
         return given ? fail(errc::tensor_bytes, "the data are said to be external, and are given here too") : external(out);
     if (given > 1) return fail(errc::tensor_bytes, "the data are given in more than one field");
-    if (raw_.size || !given) return raw(raw_.data, raw_.size, c_.owner, c_.source.bytes.data + c_.source.bytes.size, out);
+    if (raw_.size || !given) return raw(raw_, c_.owner, c_.let_go, c_.source.bytes.data + c_.source.bytes.size, out);
     return typed(out);
 }
 
-// Elements as they lie in memory. They are shared where they lie well: aligned, and with a cache line behind them that may be
-// read.
-inline status onnx_tensor_reader::raw(const std::uint8_t* data, std::size_t size, std::shared_ptr<const void> owner,
-                                      const std::uint8_t* end, tensor& out) {
-    if (size != static_cast<std::size_t>(file_bytes_))
+// Elements as they lie in memory. They are shared where they lie well: aligned, and with a cache line behind them that may be read. Large
+// ones are shared in any case, since they are packed for the kernels and then seldom read again.
+inline status onnx_tensor_reader::raw(wire_bytes from, std::shared_ptr<const void> owner, void (*let_go)(const void*, std::size_t), const std::uint8_t* end, tensor& out) {
+    constexpr std::size_t large = 4096;
+    if (from.size != static_cast<std::size_t>(file_bytes_))
         return fail(errc::tensor_bytes, std::string(graft::name(type_)) + graft::text(extents_) + " needs " +
-                                            std::to_string(file_bytes_) + " bytes; there are " + std::to_string(size));
+                                            std::to_string(file_bytes_) + " bytes; there are " + std::to_string(from.size));
     const bool packed = file_bits(type_) < 8;
-    bool as_it_is = owner && size && !packed && static_cast<std::size_t>(end - data) >= size + buffer::alignment &&
-                    reinterpret_cast<std::uintptr_t>(data) % size_of(type_) == 0;
+    const bool lies_well = static_cast<std::size_t>(end - from.data) >= from.size + buffer::alignment && reinterpret_cast<std::uintptr_t>(from.data) % size_of(type_) == 0;
     bool odd = false;
     if (type_ == dtype::boolean)
-        for (std::size_t i = 0; i < size; ++i) odd |= data[i] > 1;
-    if (as_it_is && !odd) {
-        out = tensor(type_, extents_, buffer::borrow(data, size, std::move(owner)));
+        for (std::size_t i = 0; i < from.size; ++i) odd |= from.data[i] > 1;
+    if (owner && from.size >= large && is_float(type_) && !packed) {
+        if (!lies_well) GRAFT_TRY(charge());
+        buffer lent;
+        GRAFT_TRY_ASSIGN(lent, buffer::lend(from.data, from.size, lies_well, std::move(owner), let_go));
+        out = tensor(type_, extents_, std::move(lent));
+        return {};
+    }
+    if (owner && from.size && lies_well && !packed && !odd) {
+        out = tensor(type_, extents_, buffer::borrow(from.data, from.size, std::move(owner)));
         return {};
     }
     GRAFT_TRY(allocate(out));
     auto* to = reinterpret_cast<std::uint8_t*>(out.raw());
     if (packed)
-        unpack_elements(type_, data, elements_, to);
-    else if (size)
-        std::memcpy(to, data, size);
+        unpack_elements(type_, from.data, elements_, to);
+    else if (from.size)
+        std::memcpy(to, from.data, from.size);
     if (odd)
-        for (std::size_t i = 0; i < size; ++i) to[i] = to[i] != 0;
+        for (std::size_t i = 0; i < from.size; ++i) to[i] = to[i] != 0;
     return {};
 }
 
-inline status onnx_tensor_reader::allocate(tensor& out) {
+inline status onnx_tensor_reader::charge() {
     c_.copied = checked_add(c_.copied, bytes_of(type_, extents_));
     if (c_.copied < 0 || c_.copied > c_.limit.memory_bytes)
         return fail(errc::memory_budget,
                     "the tensors of the model take more than the limit of " + std::to_string(c_.limit.memory_bytes) + " bytes");
+    return {};
+}
+
+inline status onnx_tensor_reader::allocate(tensor& out) {
+    GRAFT_TRY(charge());
     GRAFT_TRY_ASSIGN(out, tensor::make(type_, extents_));
     return {};
 }
@@ -37900,8 +38032,7 @@ inline status onnx_tensor_reader::external(tensor& out) {
         return fail(errc::external_range, "bytes " + std::to_string(offset) + " + " +
                                               std::to_string(length >= 0 ? length : file_bytes_) + " are not in '" +
                                               escape(std::string(location)) + "', which has " + std::to_string(size));
-    return raw(file->data() + offset, static_cast<std::size_t>(length >= 0 ? length : file_bytes_), file, file->data() + size,
-               out);
+    return raw({file->data() + offset, static_cast<std::size_t>(length >= 0 ? length : file_bytes_)}, file, file->letting_go(), file->data() + size, out);
 }
 
 // Stores what one occurrence of the data field holds at element `at`; int32_data of narrow types is cut down to their bits.
@@ -38820,24 +38951,30 @@ GRAFT_COLD inline status cannot_open_model(const std::string& path, status why) 
     if (!mapped_file::open(path + "/saved_model.pb", INT64_MAX, errc::file_open).ok()) return why;
     return fail(errc::file_open, path, "this is a TensorFlow SavedModel, and an ONNX file is wanted; `python -m tf2onnx.convert --saved-model folder --output model.onnx` makes one of it");
 }
-} // namespace detail
 
-GRAFT_INLINE result<graph> read_onnx(const void* bytes, std::size_t size, const std::string& name, const std::string& directory,
-                                     const limits& limit, std::shared_ptr<const void> owner) GRAFT_MEMORY_TRY {
-    if (size > static_cast<std::size_t>(limit.model_bytes))
+inline result<graph> read_onnx(wire_bytes bytes, const std::string& name, const std::string& directory, const limits& limit, std::shared_ptr<const void> owner,
+                               void (*let_go)(const void*, std::size_t)) {
+    if (bytes.size > static_cast<std::size_t>(limit.model_bytes))
         return fail(errc::model_too_large, name,
-                    "the model has " + std::to_string(size) + " bytes; the limit is " + std::to_string(limit.model_bytes));
-    const std::string other = detail::not_onnx(static_cast<const std::uint8_t*>(bytes), size);
+                    "the model has " + std::to_string(bytes.size) + " bytes; the limit is " + std::to_string(limit.model_bytes));
+    const std::string other = not_onnx(bytes.data, bytes.size);
     if (!other.empty()) return fail(errc::model_malformed, name, other);
-    detail::onnx_context c(limit);
-    c.source.bytes = {static_cast<const std::uint8_t*>(bytes), size};
+    onnx_context c(limit);
+    c.source.bytes = bytes;
     c.source.name = name;
     c.source.nesting = limit.nesting;
     c.directory = directory;
     c.owner = std::move(owner);
+    c.let_go = let_go;
     graph out;
-    GRAFT_TRY(detail::read_model(c, out));
+    GRAFT_TRY(read_model(c, out));
     return out;
+}
+} // namespace detail
+
+GRAFT_INLINE result<graph> read_onnx(const void* bytes, std::size_t size, const std::string& name, const std::string& directory,
+                                     const limits& limit, std::shared_ptr<const void> owner) GRAFT_MEMORY_TRY {
+    return detail::read_onnx({static_cast<const std::uint8_t*>(bytes), size}, name, directory, limit, std::move(owner), nullptr);
 }
 GRAFT_MEMORY_CATCH(name)
 
@@ -38846,8 +38983,8 @@ GRAFT_INLINE result<graph> read_onnx_file(const std::string& path, const limits&
     auto opened = mapped_file::open(path, limit.model_bytes, errc::model_too_large);
     if (!opened.ok()) return detail::cannot_open_model(path, opened.take_status());
     file = std::move(opened).value();
-    auto read = read_onnx(file->data(), file->size(), path, folder_of(path), limit, file);
-    file->let_go();  // most weights were copied, since files seldom align them
+    auto read = detail::read_onnx({file->data(), file->size()}, path, folder_of(path), limit, file, file->letting_go());
+    file->let_go();
     return read;
 }
 GRAFT_MEMORY_CATCH(path)
@@ -39137,7 +39274,7 @@ inline status onnx_writer::write_external(const tensor& t) {
     const std::int64_t start = (data_at_ + 4095) / 4096 * 4096;
     const std::vector<std::uint8_t> gap(static_cast<std::size_t>(start - data_at_), 0);
     GRAFT_TRY(data_->write(gap.data(), gap.size()));
-    GRAFT_TRY(data_->write(t.raw(), t.bytes()));
+    GRAFT_TRY(data_->write(t.storage().unaligned(), t.bytes()));
     data_at_ = start + static_cast<std::int64_t>(t.bytes());
     const char* keys[] = {"location", "offset", "length"};
     const std::string values[] = {data_name_, std::to_string(start), std::to_string(t.bytes())};
@@ -39170,7 +39307,7 @@ inline status onnx_writer::write_tensor(std::uint32_t number, const tensor& t, c
     } else if (data_ && may_go_out && t.bytes() >= 1024)
         GRAFT_TRY(write_external(t));
     else
-        w_.bytes(field::raw_data, t.raw(), t.bytes());
+        w_.bytes(field::raw_data, t.storage().unaligned(), t.bytes());
     w_.end(mark);
     return {};
 }
@@ -42927,24 +43064,30 @@ GRAFT_COLD inline status cannot_open_model(const std::string& path, status why) 
     if (!mapped_file::open(path + "/saved_model.pb", INT64_MAX, errc::file_open).ok()) return why;
     return fail(errc::file_open, path, "this is a TensorFlow SavedModel, and an ONNX file is wanted; `python -m tf2onnx.convert --saved-model folder --output model.onnx` makes one of it");
 }
-} // namespace detail
 
-GRAFT_INLINE result<graph> read_onnx(const void* bytes, std::size_t size, const std::string& name, const std::string& directory,
-                                     const limits& limit, std::shared_ptr<const void> owner) GRAFT_MEMORY_TRY {
-    if (size > static_cast<std::size_t>(limit.model_bytes))
+inline result<graph> read_onnx(wire_bytes bytes, const std::string& name, const std::string& directory, const limits& limit, std::shared_ptr<const void> owner,
+                               void (*let_go)(const void*, std::size_t)) {
+    if (bytes.size > static_cast<std::size_t>(limit.model_bytes))
         return fail(errc::model_too_large, name,
-                    "the model has " + std::to_string(size) + " bytes; the limit is " + std::to_string(limit.model_bytes));
-    const std::string other = detail::not_onnx(static_cast<const std::uint8_t*>(bytes), size);
+                    "the model has " + std::to_string(bytes.size) + " bytes; the limit is " + std::to_string(limit.model_bytes));
+    const std::string other = not_onnx(bytes.data, bytes.size);
     if (!other.empty()) return fail(errc::model_malformed, name, other);
-    detail::onnx_context c(limit);
-    c.source.bytes = {static_cast<const std::uint8_t*>(bytes), size};
+    onnx_context c(limit);
+    c.source.bytes = bytes;
     c.source.name = name;
     c.source.nesting = limit.nesting;
     c.directory = directory;
     c.owner = std::move(owner);
+    c.let_go = let_go;
     graph out;
-    GRAFT_TRY(detail::read_model(c, out));
+    GRAFT_TRY(read_model(c, out));
     return out;
+}
+} // namespace detail
+
+GRAFT_INLINE result<graph> read_onnx(const void* bytes, std::size_t size, const std::string& name, const std::string& directory,
+                                     const limits& limit, std::shared_ptr<const void> owner) GRAFT_MEMORY_TRY {
+    return detail::read_onnx({static_cast<const std::uint8_t*>(bytes), size}, name, directory, limit, std::move(owner), nullptr);
 }
 GRAFT_MEMORY_CATCH(name)
 
@@ -42953,8 +43096,8 @@ GRAFT_INLINE result<graph> read_onnx_file(const std::string& path, const limits&
     auto opened = mapped_file::open(path, limit.model_bytes, errc::model_too_large);
     if (!opened.ok()) return detail::cannot_open_model(path, opened.take_status());
     file = std::move(opened).value();
-    auto read = read_onnx(file->data(), file->size(), path, folder_of(path), limit, file);
-    file->let_go();  // most weights were copied, since files seldom align them
+    auto read = detail::read_onnx({file->data(), file->size()}, path, folder_of(path), limit, file, file->letting_go());
+    file->let_go();
     return read;
 }
 GRAFT_MEMORY_CATCH(path)
@@ -43244,7 +43387,7 @@ inline status onnx_writer::write_external(const tensor& t) {
     const std::int64_t start = (data_at_ + 4095) / 4096 * 4096;
     const std::vector<std::uint8_t> gap(static_cast<std::size_t>(start - data_at_), 0);
     GRAFT_TRY(data_->write(gap.data(), gap.size()));
-    GRAFT_TRY(data_->write(t.raw(), t.bytes()));
+    GRAFT_TRY(data_->write(t.storage().unaligned(), t.bytes()));
     data_at_ = start + static_cast<std::int64_t>(t.bytes());
     const char* keys[] = {"location", "offset", "length"};
     const std::string values[] = {data_name_, std::to_string(start), std::to_string(t.bytes())};
@@ -43277,7 +43420,7 @@ inline status onnx_writer::write_tensor(std::uint32_t number, const tensor& t, c
     } else if (data_ && may_go_out && t.bytes() >= 1024)
         GRAFT_TRY(write_external(t));
     else
-        w_.bytes(field::raw_data, t.raw(), t.bytes());
+        w_.bytes(field::raw_data, t.storage().unaligned(), t.bytes());
     w_.end(mark);
     return {};
 }

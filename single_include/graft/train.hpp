@@ -25843,7 +25843,7 @@ GRAFT_INLINE status training_step::implementation::make_state() {
     const auto add = [&](std::string state_name, const tensor& from, bool zero) -> status {
         tensor made;
         GRAFT_TRY_ASSIGN(made, zero ? tensor::zeros(from.type(), from.shape()) : tensor::make(from.type(), from.shape()));
-        if (!zero && made.bytes()) std::memcpy(made.raw(), from.raw(), made.bytes());
+        if (!zero && made.bytes()) std::memcpy(made.raw(), from.storage().unaligned(), made.bytes());
         state.push_back({std::move(state_name), std::move(made)});
         return {};
     };
@@ -27975,7 +27975,7 @@ inline std::string training_run::network_fingerprint(const graph& g) {
         }
     }
     for (const value& v : g.values)
-        if (v.constant && v.constant.bytes()) hash = xxh64(v.constant.raw(), v.constant.bytes(), hash);
+        if (v.constant && v.constant.bytes()) hash = xxh64(v.constant.storage().unaligned(), v.constant.bytes(), hash);
     char text[48];
     std::snprintf(text, sizeof text, "%lld nodes, %016llx", static_cast<long long>(g.nodes.size()), static_cast<unsigned long long>(hash));
     return text;

@@ -30,21 +30,41 @@ public:
         b.owner_ = std::move(owner);
         return b;
     }
-    std::byte* data() const noexcept { return data_; }
+    /// Bytes of a file that is mapped, kept alive by `owner`, at any address. Where that is not `aligned` as their elements want it, whoever
+    /// asks for `data` has them copied, once for all who share the buffer. `let_go` (or null) is told of bytes that were read and need not stay
+    /// in memory. Errors: memory.oom.
+    static result<buffer> lend(const void* bytes, std::size_t size, bool aligned, std::shared_ptr<const void> owner, void (*let_go)(const void*, std::size_t));
+
+    /// The bytes, aligned. The first call may have to copy lent ones, and throws std::bad_alloc where there is no memory for it.
+    std::byte* data() const { return kind_ != kind::lent ? data_ : copied(); }
+    /// The bytes for who only copies them, at whatever address they lie.
+    const std::byte* unaligned() const noexcept;
+    /// The bytes if they lie aligned already, else null.
+    std::byte* at_hand() const noexcept;
+    /// Some of the bytes, aligned, to be read once: a copy that had to be made goes with what is returned, and so do pages of the file.
+    /// `begin` is that of an element. Errors: memory.oom.
+    result<buffer> to_read_once(std::size_t begin, std::size_t size) const;
     std::size_t bytes() const noexcept { return bytes_; }
+    /// Whether there is memory at all.
+    explicit operator bool() const noexcept { return data_ || kind_ == kind::lent; }
     /// Whether nobody else holds this memory.
     bool unique() const noexcept { return owner_.use_count() == 1; }
-    /// Whether this is memory of its own, not borrowed.
-    bool allocated() const noexcept { return allocated_; }
+    /// Whether this is memory of its own, or becomes it when it is asked for.
+    bool allocated() const noexcept;
 
     /// Remembers memory without holding it.
     class watch;
 
 private:
-    std::shared_ptr<const void> owner_;
-    std::byte* data_ = nullptr;
+    enum class kind : std::uint8_t { borrowed, allocated, lent };
+    struct lender;
+    const lender& from() const noexcept;
+    std::byte* copied() const;
+
+    std::shared_ptr<const void> owner_;  // of lent bytes their lender
+    std::byte* data_ = nullptr;          // null of lent bytes
     std::size_t bytes_ = 0;
-    bool allocated_ = false;
+    kind kind_ = kind::borrowed;
 };
 
 class buffer::watch {
@@ -69,6 +89,9 @@ private:
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#include <atomic>
+#include <cstring>
+#include <mutex>
 #if defined(__linux__)
 #include <sys/mman.h>
 #endif
@@ -101,9 +124,61 @@ GRAFT_INLINE result<buffer> buffer::allocate(std::size_t bytes, const std::share
         b.owner_ = std::shared_ptr<const void>(memory, free);
     b.data_ = static_cast<std::byte*>(memory);
     b.bytes_ = bytes;
-    b.allocated_ = true;
+    b.kind_ = kind::allocated;
     return b;
 }
 GRAFT_MEMORY_CATCH("buffer::allocate")
+
+struct buffer::lender {
+    std::shared_ptr<const void> owner;
+    std::byte* bytes;
+    bool there;  // whether they lie aligned as they are
+    void (*let_go)(const void*, std::size_t);
+    mutable std::atomic<std::byte*> aligned;  // null until they were copied
+    mutable std::mutex copying;
+    mutable buffer copy;
+
+    lender(std::shared_ptr<const void> o, const void* b, bool a, void (*l)(const void*, std::size_t))
+        : owner(std::move(o)), bytes(const_cast<std::byte*>(static_cast<const std::byte*>(b))), there(a), let_go(l), aligned(a ? bytes : nullptr) {}
+    result<buffer> copy_of(std::size_t begin, std::size_t size) const {
+        auto made = allocate(size);
+        if (made.ok()) std::memcpy(made->data(), bytes + begin, size);
+        if (let_go) let_go(bytes + begin, size);
+        return made;
+    }
+};
+GRAFT_INLINE result<buffer> buffer::lend(const void* bytes, std::size_t size, bool aligned, std::shared_ptr<const void> owner, void (*let_go)(const void*, std::size_t)) GRAFT_MEMORY_TRY {
+    buffer b;
+    b.owner_ = std::make_shared<const lender>(std::move(owner), bytes, aligned, let_go);
+    b.bytes_ = size;
+    b.kind_ = kind::lent;
+    return b;
+}
+GRAFT_MEMORY_CATCH("buffer::lend")
+GRAFT_INLINE const buffer::lender& buffer::from() const noexcept { return *static_cast<const lender*>(owner_.get()); }
+GRAFT_INLINE std::byte* buffer::at_hand() const noexcept { return kind_ == kind::lent ? from().aligned.load(std::memory_order_acquire) : data_; }
+GRAFT_INLINE const std::byte* buffer::unaligned() const noexcept { return kind_ == kind::lent ? from().bytes : data_; }
+GRAFT_INLINE bool buffer::allocated() const noexcept { return kind_ == kind::allocated || (kind_ == kind::lent && !from().there); }
+GRAFT_INLINE result<buffer> buffer::to_read_once(std::size_t begin, std::size_t size) const GRAFT_MEMORY_TRY {
+    std::byte* const aligned = at_hand();
+    if (kind_ == kind::lent && !aligned) return from().copy_of(begin, size);
+    if (kind_ != kind::lent || !from().there || !from().let_go) return borrow(aligned + begin, size, owner_);
+    return borrow(aligned + begin, size, std::shared_ptr<const void>(aligned + begin, [size, held = owner_](const void* p) { static_cast<const lender*>(held.get())->let_go(p, size); }));
+}
+GRAFT_MEMORY_CATCH("buffer::to_read_once")
+GRAFT_INLINE GRAFT_COLD std::byte* buffer::copied() const {
+    const lender& lent = from();
+    if (std::byte* const there = at_hand()) return there;
+    std::lock_guard<std::mutex> guard(lent.copying);
+    if (!lent.copy) {
+        auto made = lent.copy_of(0, bytes_);
+#ifndef GRAFT_NO_EXCEPTIONS
+        if (!made.ok()) throw std::bad_alloc();
+#endif
+        lent.copy = std::move(made).value();
+        lent.aligned.store(lent.copy.data_, std::memory_order_release);
+    }
+    return lent.copy.data_;
+}
 GRAFT_END_NAMESPACE
 #endif

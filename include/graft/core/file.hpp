@@ -27,7 +27,11 @@ public:
     const std::uint8_t* data() const noexcept { return data_; }
     std::size_t size() const noexcept { return size_; }
     /// Tells the system that what was read will not be read again soon: it need not stay in memory. It is there as before.
-    void let_go() const noexcept;
+    void let_go() const noexcept {
+        if (const auto tell = letting_go()) tell(data_, size_);
+    }
+    /// What tells it of some of the bytes; null where they would not be there as before.
+    auto letting_go() const noexcept -> void (*)(const void* bytes, std::size_t size);
 
 private:
     const std::uint8_t* data_ = nullptr;
@@ -156,10 +160,16 @@ GRAFT_INLINE mapped_file::~mapped_file() {
         ::operator delete(const_cast<std::uint8_t*>(data_));
 }
 
-GRAFT_INLINE void mapped_file::let_go() const noexcept {
+GRAFT_INLINE auto mapped_file::letting_go() const noexcept -> void (*)(const void*, std::size_t) {
 #if defined(MADV_DONTNEED)
-    if (mapped_) ::madvise(const_cast<std::uint8_t*>(data_), size_, MADV_DONTNEED);
+    if (mapped_)
+        return [](const void* bytes, std::size_t size) {
+            // Whole pages: what else lies on the first and on the last is read from the file again.
+            const std::uintptr_t page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE)), at = reinterpret_cast<std::uintptr_t>(bytes), from = at / page * page;
+            ::madvise(reinterpret_cast<void*>(from), at + size - from, MADV_DONTNEED);
+        };
 #endif
+    return nullptr;
 }
 
 GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::from_descriptor(int descriptor, const std::string& name,
@@ -253,7 +263,7 @@ GRAFT_INLINE status atomic_file::commit() {
 #else
 
 GRAFT_INLINE mapped_file::~mapped_file() { ::operator delete(const_cast<std::uint8_t*>(data_)); }
-GRAFT_INLINE void mapped_file::let_go() const noexcept {}
+GRAFT_INLINE auto mapped_file::letting_go() const noexcept -> void (*)(const void*, std::size_t) { return nullptr; }
 
 GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::from_descriptor(int, const std::string& name, std::int64_t,
                                                                                      errc) GRAFT_MEMORY_TRY {

@@ -50,11 +50,11 @@ GRAFT_INLINE result<std::shared_ptr<const resident_constant>> cuda_device::resid
     constants_.erase(std::remove_if(constants_.begin(), constants_.end(), [](const auto& c) { return c.expired(); }), constants_.end());
     for (const auto& c : constants_)
         if (auto held = c.lock())
-            if (held->host.raw() == host.raw() && held->host.bytes() == host.bytes()) return std::shared_ptr<const resident_constant>(held);
+            if (held->host.storage().unaligned() == host.storage().unaligned() && held->host.bytes() == host.bytes()) return std::shared_ptr<const resident_constant>(held);
     auto made = std::make_shared<resident_constant>();
     made->host = host;
     GRAFT_TRY_ASSIGN(made->memory, pool_->take(static_cast<std::int64_t>(host.bytes()), purpose::constants));
-    if (host.bytes()) GRAFT_GPU_TRY(driver(), cuMemcpyHtoDAsync_v2(made->memory.address(), host.raw(), host.bytes(), stream), name_, "bringing weights over");
+    if (host.bytes()) GRAFT_GPU_TRY(driver(), cuMemcpyHtoDAsync_v2(made->memory.address(), host.storage().unaligned(), host.bytes(), stream), name_, "bringing weights over");
     // Here, since whoever finds it from now on takes it for whole.
     GRAFT_GPU_TRY(driver(), cuStreamSynchronize(stream), name_, "bringing weights over");
     constants_.push_back(made);

@@ -314,11 +314,13 @@ private:
         tensor made = with_.packed ? with_.packed->find(from, key) : tensor();
         if (made) return made;
         GRAFT_TRY_ASSIGN(made, tensor::make(type, from.shape()));
+        tensor read;
+        GRAFT_TRY_ASSIGN(read, from.to_read_once());
         const shape& s = from.shape();
         const std::int64_t outer = s.rank() ? s[0] : 1, channels = s.rank() > 1 ? s[1] : 1, inner = s.rank() > 2 ? s.product(2, s.rank()) : 1;
         std::vector<double> row(static_cast<std::size_t>(channels * inner)), turned(row.size());
         for (std::int64_t o = 0; o < outer; ++o) {
-            load_as_double(from.type(), from.raw(), o * channels * inner, channels * inner, row.data());
+            load_as_double(from.type(), read.raw(), o * channels * inner, channels * inner, row.data());
             for (std::int64_t c = 0; c < channels; ++c)
                 for (std::int64_t i = 0; i < inner; ++i) turned[static_cast<std::size_t>(block < 0 ? i * channels + c : c * inner + i)] = row[static_cast<std::size_t>(c * inner + i)];
             store_from_double(type, made.raw(), o * channels * inner, channels * inner, turned.data());

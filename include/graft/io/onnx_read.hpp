@@ -91,24 +91,30 @@ GRAFT_COLD inline status cannot_open_model(const std::string& path, status why) 
     if (!mapped_file::open(path + "/saved_model.pb", INT64_MAX, errc::file_open).ok()) return why;
     return fail(errc::file_open, path, "this is a TensorFlow SavedModel, and an ONNX file is wanted; `python -m tf2onnx.convert --saved-model folder --output model.onnx` makes one of it");
 }
-} // namespace detail
 
-GRAFT_INLINE result<graph> read_onnx(const void* bytes, std::size_t size, const std::string& name, const std::string& directory,
-                                     const limits& limit, std::shared_ptr<const void> owner) GRAFT_MEMORY_TRY {
-    if (size > static_cast<std::size_t>(limit.model_bytes))
+inline result<graph> read_onnx(wire_bytes bytes, const std::string& name, const std::string& directory, const limits& limit, std::shared_ptr<const void> owner,
+                               void (*let_go)(const void*, std::size_t)) {
+    if (bytes.size > static_cast<std::size_t>(limit.model_bytes))
         return fail(errc::model_too_large, name,
-                    "the model has " + std::to_string(size) + " bytes; the limit is " + std::to_string(limit.model_bytes));
-    const std::string other = detail::not_onnx(static_cast<const std::uint8_t*>(bytes), size);
+                    "the model has " + std::to_string(bytes.size) + " bytes; the limit is " + std::to_string(limit.model_bytes));
+    const std::string other = not_onnx(bytes.data, bytes.size);
     if (!other.empty()) return fail(errc::model_malformed, name, other);
-    detail::onnx_context c(limit);
-    c.source.bytes = {static_cast<const std::uint8_t*>(bytes), size};
+    onnx_context c(limit);
+    c.source.bytes = bytes;
     c.source.name = name;
     c.source.nesting = limit.nesting;
     c.directory = directory;
     c.owner = std::move(owner);
+    c.let_go = let_go;
     graph out;
-    GRAFT_TRY(detail::read_model(c, out));
+    GRAFT_TRY(read_model(c, out));
     return out;
+}
+} // namespace detail
+
+GRAFT_INLINE result<graph> read_onnx(const void* bytes, std::size_t size, const std::string& name, const std::string& directory,
+                                     const limits& limit, std::shared_ptr<const void> owner) GRAFT_MEMORY_TRY {
+    return detail::read_onnx({static_cast<const std::uint8_t*>(bytes), size}, name, directory, limit, std::move(owner), nullptr);
 }
 GRAFT_MEMORY_CATCH(name)
 
@@ -117,8 +123,8 @@ GRAFT_INLINE result<graph> read_onnx_file(const std::string& path, const limits&
     auto opened = mapped_file::open(path, limit.model_bytes, errc::model_too_large);
     if (!opened.ok()) return detail::cannot_open_model(path, opened.take_status());
     file = std::move(opened).value();
-    auto read = read_onnx(file->data(), file->size(), path, folder_of(path), limit, file);
-    file->let_go();  // most weights were copied, since files seldom align them
+    auto read = detail::read_onnx({file->data(), file->size()}, path, folder_of(path), limit, file, file->letting_go());
+    file->let_go();
     return read;
 }
 GRAFT_MEMORY_CATCH(path)

@@ -16,6 +16,7 @@ struct onnx_context {
     const limits& limit;
     std::string directory;             ///< for external data
     std::shared_ptr<const void> owner; ///< keeps the bytes of `source` alive; null: tensors are copied
+    void (*let_go)(const void*, std::size_t) = nullptr; ///< is told which of them were read
     external_files external;
     std::int64_t nodes = 0;  ///< written out so far, bodies and calls included
     std::int64_t copied = 0; ///< bytes of tensors that could not be shared with the file
@@ -83,8 +84,8 @@ public:
 
 private:
     status scan();
-    status raw(const std::uint8_t* data, std::size_t size, std::shared_ptr<const void> owner, const std::uint8_t* end,
-               tensor& out);
+    status raw(wire_bytes data, std::shared_ptr<const void> owner, void (*let_go)(const void*, std::size_t), const std::uint8_t* end, tensor& out);
+    status charge();
     status allocate(tensor& out);
     status external(tensor& out);
     status typed(tensor& out);
@@ -158,43 +159,54 @@ inline status onnx_tensor_reader::read(std::string& name, tensor& out, bool& tex
     if (location_ == 1)
         return given ? fail(errc::tensor_bytes, "the data are said to be external, and are given here too") : external(out);
     if (given > 1) return fail(errc::tensor_bytes, "the data are given in more than one field");
-    if (raw_.size || !given) return raw(raw_.data, raw_.size, c_.owner, c_.source.bytes.data + c_.source.bytes.size, out);
+    if (raw_.size || !given) return raw(raw_, c_.owner, c_.let_go, c_.source.bytes.data + c_.source.bytes.size, out);
     return typed(out);
 }
 
-// Elements as they lie in memory. They are shared where they lie well: aligned, and with a cache line behind them that may be
-// read.
-inline status onnx_tensor_reader::raw(const std::uint8_t* data, std::size_t size, std::shared_ptr<const void> owner,
-                                      const std::uint8_t* end, tensor& out) {
-    if (size != static_cast<std::size_t>(file_bytes_))
+// Elements as they lie in memory. They are shared where they lie well: aligned, and with a cache line behind them that may be read. Large
+// ones are shared in any case, since they are packed for the kernels and then seldom read again.
+inline status onnx_tensor_reader::raw(wire_bytes from, std::shared_ptr<const void> owner, void (*let_go)(const void*, std::size_t), const std::uint8_t* end, tensor& out) {
+    constexpr std::size_t large = 4096;
+    if (from.size != static_cast<std::size_t>(file_bytes_))
         return fail(errc::tensor_bytes, std::string(graft::name(type_)) + graft::text(extents_) + " needs " +
-                                            std::to_string(file_bytes_) + " bytes; there are " + std::to_string(size));
+                                            std::to_string(file_bytes_) + " bytes; there are " + std::to_string(from.size));
     const bool packed = file_bits(type_) < 8;
-    bool as_it_is = owner && size && !packed && static_cast<std::size_t>(end - data) >= size + buffer::alignment &&
-                    reinterpret_cast<std::uintptr_t>(data) % size_of(type_) == 0;
+    const bool lies_well = static_cast<std::size_t>(end - from.data) >= from.size + buffer::alignment && reinterpret_cast<std::uintptr_t>(from.data) % size_of(type_) == 0;
     bool odd = false;
     if (type_ == dtype::boolean)
-        for (std::size_t i = 0; i < size; ++i) odd |= data[i] > 1;
-    if (as_it_is && !odd) {
-        out = tensor(type_, extents_, buffer::borrow(data, size, std::move(owner)));
+        for (std::size_t i = 0; i < from.size; ++i) odd |= from.data[i] > 1;
+    if (owner && from.size >= large && is_float(type_) && !packed) {
+        if (!lies_well) GRAFT_TRY(charge());
+        buffer lent;
+        GRAFT_TRY_ASSIGN(lent, buffer::lend(from.data, from.size, lies_well, std::move(owner), let_go));
+        out = tensor(type_, extents_, std::move(lent));
+        return {};
+    }
+    if (owner && from.size && lies_well && !packed && !odd) {
+        out = tensor(type_, extents_, buffer::borrow(from.data, from.size, std::move(owner)));
         return {};
     }
     GRAFT_TRY(allocate(out));
     auto* to = reinterpret_cast<std::uint8_t*>(out.raw());
     if (packed)
-        unpack_elements(type_, data, elements_, to);
-    else if (size)
-        std::memcpy(to, data, size);
+        unpack_elements(type_, from.data, elements_, to);
+    else if (from.size)
+        std::memcpy(to, from.data, from.size);
     if (odd)
-        for (std::size_t i = 0; i < size; ++i) to[i] = to[i] != 0;
+        for (std::size_t i = 0; i < from.size; ++i) to[i] = to[i] != 0;
     return {};
 }
 
-inline status onnx_tensor_reader::allocate(tensor& out) {
+inline status onnx_tensor_reader::charge() {
     c_.copied = checked_add(c_.copied, bytes_of(type_, extents_));
     if (c_.copied < 0 || c_.copied > c_.limit.memory_bytes)
         return fail(errc::memory_budget,
                     "the tensors of the model take more than the limit of " + std::to_string(c_.limit.memory_bytes) + " bytes");
+    return {};
+}
+
+inline status onnx_tensor_reader::allocate(tensor& out) {
+    GRAFT_TRY(charge());
     GRAFT_TRY_ASSIGN(out, tensor::make(type_, extents_));
     return {};
 }
@@ -239,8 +251,7 @@ inline status onnx_tensor_reader::external(tensor& out) {
         return fail(errc::external_range, "bytes " + std::to_string(offset) + " + " +
                                               std::to_string(length >= 0 ? length : file_bytes_) + " are not in '" +
                                               escape(std::string(location)) + "', which has " + std::to_string(size));
-    return raw(file->data() + offset, static_cast<std::size_t>(length >= 0 ? length : file_bytes_), file, file->data() + size,
-               out);
+    return raw({file->data() + offset, static_cast<std::size_t>(length >= 0 ? length : file_bytes_)}, file, file->letting_go(), file->data() + size, out);
 }
 
 // Stores what one occurrence of the data field holds at element `at`; int32_data of narrow types is cut down to their bits.

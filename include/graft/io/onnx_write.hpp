@@ -285,7 +285,7 @@ inline status onnx_writer::write_external(const tensor& t) {
     const std::int64_t start = (data_at_ + 4095) / 4096 * 4096;
     const std::vector<std::uint8_t> gap(static_cast<std::size_t>(start - data_at_), 0);
     GRAFT_TRY(data_->write(gap.data(), gap.size()));
-    GRAFT_TRY(data_->write(t.raw(), t.bytes()));
+    GRAFT_TRY(data_->write(t.storage().unaligned(), t.bytes()));
     data_at_ = start + static_cast<std::int64_t>(t.bytes());
     const char* keys[] = {"location", "offset", "length"};
     const std::string values[] = {data_name_, std::to_string(start), std::to_string(t.bytes())};
@@ -318,7 +318,7 @@ inline status onnx_writer::write_tensor(std::uint32_t number, const tensor& t, c
     } else if (data_ && may_go_out && t.bytes() >= 1024)
         GRAFT_TRY(write_external(t));
     else
-        w_.bytes(field::raw_data, t.raw(), t.bytes());
+        w_.bytes(field::raw_data, t.storage().unaligned(), t.bytes());
     w_.end(mark);
     return {};
 }

@@ -26,7 +26,7 @@ inline status constant_infer(infer_context& c) {
 }
 inline status constant_run(run_context& c) {
     const attribute& a = c.n.attributes[0];
-    const void* from = a.kind == attribute_kind::tensor    ? static_cast<const void*>(a.tensor.raw())
+    const void* from = a.kind == attribute_kind::tensor    ? static_cast<const void*>(a.tensor.storage().unaligned())
                        : a.kind == attribute_kind::real    ? static_cast<const void*>(&a.real)
                        : a.kind == attribute_kind::integer ? static_cast<const void*>(&a.integer)
                        : a.kind == attribute_kind::reals   ? static_cast<const void*>(a.reals.data())

@@ -102,7 +102,7 @@ private:
             if (ids_[i] == no_value) continue;
             const value& v = at(ids_[i]);
             if (v.constant)
-                in_[i] = view(v.constant);
+                in_[i] = view_at_hand(v.constant);
             else {
                 constant = false;
                 in_[i] = {v.type, v.extents, nullptr};
@@ -148,6 +148,12 @@ private:
             made.push_back(tensor(y.type, y.extents, at(n.inputs[0]).constant.storage()));
             made_here(n.outputs[0]) = std::exchange(made_here(n.inputs[0]), 0);
         } else {
+            std::vector<tensor> read(static_cast<std::size_t>(inputs));
+            for (std::size_t i = 0; i < read.size(); ++i) {
+                if (n.inputs[i] == no_value || !at(n.inputs[i]).constant) continue;
+                GRAFT_TRY_ASSIGN(read[i], at(n.inputs[i]).constant.to_read_once());
+                in_[i] = view(read[i]);
+            }
             GRAFT_TRY(evaluate(n, in_.data(), inputs, made, with_));
             for (std::size_t i = 0; i < made.size(); ++i)
                 if (n.outputs[i] != no_value) made_bytes_ += made_here(n.outputs[i]) = static_cast<std::int64_t>(made[i].bytes());

@@ -206,7 +206,7 @@ private:
         const tensor& source = at(id).constant;
         auto made = tensor::make(dtype::float32, source.shape(), with_.budget);
         if (!made.ok()) return give_up(made.take_status());
-        if (made->bytes()) std::memcpy(made->raw(), source.raw(), made->bytes());
+        if (made->bytes()) std::memcpy(made->raw(), source.storage().unaligned(), made->bytes());
         out = std::move(made).value();
         return true;
     }

@@ -65,7 +65,7 @@ public:
     shape_probe(const graph& g, const limits& limit) : limit_(limit) {
         for (const value& v : g.values) {
             const bool known = v.constant || (v.has_shape && v.extents.known());
-            tried_[0].push_back(!known ? tensor_view{} : tensor_view{v.type, v.extents, v.constant ? v.constant.raw() : nullptr});
+            tried_[0].push_back(!known ? tensor_view{} : tensor_view{v.type, v.extents, v.constant.storage().at_hand()});
         }
         tried_[1] = tried_[0];
     }

@@ -207,8 +207,10 @@ protected:
         const std::string key = cpu::conv_pack_key(level_, problem, choice);
         tensor data = with_.packed ? with_.packed->find(source, key) : tensor();
         if (!data) {
+            tensor weights;
+            GRAFT_TRY_ASSIGN(weights, source.to_read_once());
             GRAFT_TRY_ASSIGN(data, tensor::make(dtype::uint8, {choice.packed_bytes}, with_.budget));
-            cpu::pack_conv_weights(level_, problem, choice, source.data<float>(), data.raw());
+            cpu::pack_conv_weights(level_, problem, choice, weights.data<float>(), data.raw());
             if (with_.packed) with_.packed->add(source, key, data);
         }
         at(packed).constant = data;
@@ -231,7 +233,7 @@ protected:
         tensor data = with_.packed ? with_.packed->find(source, key) : tensor();
         if (!data) {
             GRAFT_TRY_ASSIGN(data, tensor::make(dtype::float32, {cpu::packed_b_bytes(level_, p.n, p.k) / 4}, with_.budget));
-            cpu::pack_b(level_, p, source.data<float>(), data.data<float>(), with_.pool);
+            GRAFT_TRY(pack_rows(p, source, data.data<float>()));
             if (with_.packed) with_.packed->add(source, key, data);
         }
         n.attributes.emplace_back();
@@ -241,6 +243,21 @@ protected:
         set(n, "packed", std::int64_t(1));
         n.inputs[1] = g.add_constant(at(b).name + "_packed", data);
         let_go(b);
+        return {};
+    }
+
+    // A transposed matrix a few megabytes at a time, since the largest may be most of a network; another is packed by columns, and whole.
+    status pack_rows(const cpu::gemm_problem& p, const tensor& source, float* packed) {
+        constexpr std::int64_t floats_at_once = 1 << 20;
+        const std::int64_t panel = cpu::packed_b_bytes(level_, 1, 1) / 4, row = static_cast<std::int64_t>(sizeof(float)) * p.k;
+        const std::int64_t at_once = p.trans_b && p.k ? std::max<std::int64_t>(1, floats_at_once / (p.k * panel)) * panel : p.n;
+        for (std::int64_t first = 0; first < p.n; first += at_once) {
+            cpu::gemm_problem part = p;
+            part.n = std::min(at_once, p.n - first);
+            buffer rows;
+            GRAFT_TRY_ASSIGN(rows, source.storage().to_read_once(static_cast<std::size_t>(first * row), static_cast<std::size_t>(part.n * row)));
+            cpu::pack_b(level_, part, reinterpret_cast<const float*>(rows.data()), packed + first * p.k, with_.pool);
+        }
         return {};
     }
 

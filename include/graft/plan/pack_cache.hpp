@@ -115,7 +115,7 @@ GRAFT_INLINE tensor pack_cache::derived(const std::string& how, std::initializer
     const int origin = state_->origin_of(how, sources);
     for (const auto& k : state_->tensors)
         if (k.origin == origin)
-            if (const buffer memory = k.memory.hold(); memory.data()) return tensor(k.type, k.extents, memory);
+            if (const buffer memory = k.memory.hold()) return tensor(k.type, k.extents, memory);
     return {};
 }
 

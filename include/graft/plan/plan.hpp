@@ -172,7 +172,9 @@ private:
             in_block_.clear();
             out_block_.clear();
             for (value_id id : n.inputs) {
-                in_.push_back(id == no_value ? tensor_view{} : tensor_view{at(id).type, at(id).extents, at(id).constant ? at(id).constant.raw() : nullptr});
+                // What a kernel of the CPU reads is copied now where it has to be, and not in a run.
+                const auto address = [&](const tensor& t) { return n.on_device ? t.storage().at_hand() : t.raw(); };
+                in_.push_back(id == no_value ? tensor_view{} : tensor_view{at(id).type, at(id).extents, address(at(id).constant)});
                 in_block_.push_back(id == no_value ? 0 : at(id).block);
             }
             for (value_id id : n.outputs) {

@@ -106,8 +106,10 @@ private:
         to = with_.packed ? with_.packed->derived("float32", {&from}) : tensor();
         if (to) return {};
         GRAFT_TRY_ASSIGN(to, tensor::make(dtype::float32, from.shape(), with_.budget));
+        tensor narrow;
+        GRAFT_TRY_ASSIGN(narrow, from.to_read_once());
         float* const out = to.data<float>();
-        for (std::int64_t k = 0; k < from.elements(); ++k) out[k] = static_cast<float>(element_as_double(from.type(), from.raw(), k));
+        for (std::int64_t k = 0; k < from.elements(); ++k) out[k] = static_cast<float>(element_as_double(from.type(), narrow.raw(), k));
         if (with_.packed) with_.packed->derive(to, "float32", {&from});
         return {};
     }

@@ -56,8 +56,14 @@ public:
     std::size_t bytes() const noexcept { return static_cast<std::size_t>(elements()) * size_of(type_); }
     /// Whether there is a tensor at all (a default-made one has no type).
     explicit operator bool() const noexcept { return type_ != dtype::undefined; }
-    std::byte* raw() const noexcept { return data_.data(); }
+    std::byte* raw() const { return data_.data(); }
     const buffer& storage() const noexcept { return data_; }
+    /// The same elements, to be read once: a weight that lies in a file is not kept in memory for it. Errors: memory.oom.
+    result<tensor> to_read_once() const {
+        auto lent = data_.to_read_once(0, data_.bytes());
+        if (!lent.ok()) return lent.take_status();
+        return tensor(type_, shape_, std::move(lent).value());
+    }
     /// The elements. T is the C++ type of `type()`: float for float32, bool for boolean, and for what C++ has no type for
     /// std::int8_t (int4, int2) or std::uint8_t (uint4, uint2, floats of a byte or less). Another T is the error tensor.dtype, which
     /// is thrown (or ends the program, without exceptions); `raw()` asks nothing.

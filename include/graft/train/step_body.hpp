@@ -102,7 +102,7 @@ GRAFT_INLINE status training_step::implementation::make_state() {
     const auto add = [&](std::string state_name, const tensor& from, bool zero) -> status {
         tensor made;
         GRAFT_TRY_ASSIGN(made, zero ? tensor::zeros(from.type(), from.shape()) : tensor::make(from.type(), from.shape()));
-        if (!zero && made.bytes()) std::memcpy(made.raw(), from.raw(), made.bytes());
+        if (!zero && made.bytes()) std::memcpy(made.raw(), from.storage().unaligned(), made.bytes());
         state.push_back({std::move(state_name), std::move(made)});
         return {};
     };

@@ -86,7 +86,7 @@ inline std::string training_run::network_fingerprint(const graph& g) {
         }
     }
     for (const value& v : g.values)
-        if (v.constant && v.constant.bytes()) hash = xxh64(v.constant.raw(), v.constant.bytes(), hash);
+        if (v.constant && v.constant.bytes()) hash = xxh64(v.constant.storage().unaligned(), v.constant.bytes(), hash);
     char text[48];
     std::snprintf(text, sizeof text, "%lld nodes, %016llx", static_cast<long long>(g.nodes.size()), static_cast<unsigned long long>(hash));
     return text;

@@ -1,0 +1,99 @@
+// Shared memory: bytes that lie in a file at any address, and what asking for them costs.
+#include <graft/core/buffer.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+using graft::buffer;
+
+namespace {
+
+std::vector<std::pair<const void*, std::size_t>> let_go;
+void note(const void* bytes, std::size_t size) { let_go.emplace_back(bytes, size); }
+
+// Bytes 0, 1, 2, ... that begin one behind an aligned address, or at one.
+struct lent {
+    std::shared_ptr<std::vector<unsigned char>> memory = std::make_shared<std::vector<unsigned char>>(4096);
+    const unsigned char* bytes;
+    buffer shared;
+    explicit lent(bool aligned) {
+        unsigned char* at = memory->data();
+        while (reinterpret_cast<std::uintptr_t>(at) % 64) ++at;
+        bytes = at += aligned ? 0 : 1;
+        for (int i = 0; i < 1000; ++i) at[i] = static_cast<unsigned char>(i);
+        shared = buffer::lend(bytes, 1000, aligned, memory, note).value();
+        let_go.clear();
+    }
+};
+
+} // namespace
+
+TEST_CASE("unaligned bytes are copied for who asks for them aligned, once for all who share them") {
+    lent there(false);
+    const buffer other = there.shared;
+    CHECK(there.shared);
+    CHECK(there.shared.allocated());
+    CHECK(there.shared.at_hand() == nullptr);
+    CHECK(static_cast<const void*>(there.shared.unaligned()) == there.bytes);
+    CHECK(let_go.empty());
+
+    std::vector<std::byte*> seen(8);
+    std::vector<std::thread> threads;
+    for (std::byte*& s : seen) threads.emplace_back([&] { s = (&s - seen.data()) % 2 ? there.shared.data() : other.data(); });
+    for (std::thread& t : threads) t.join();
+    for (std::byte* s : seen) CHECK(s == seen[0]);
+    CHECK(reinterpret_cast<std::uintptr_t>(seen[0]) % 64 == 0);
+    CHECK(std::memcmp(seen[0], there.bytes, 1000) == 0);
+    CHECK(other.at_hand() == seen[0]);
+    REQUIRE(let_go.size() == 1);
+    CHECK(let_go[0] == std::make_pair(static_cast<const void*>(there.bytes), std::size_t(1000)));
+}
+
+TEST_CASE("what is read once leaves no copy behind") {
+    lent there(false);
+    {
+        const buffer part = there.shared.to_read_once(8, 100).value();
+        CHECK(part.bytes() == 100);
+        CHECK(reinterpret_cast<std::uintptr_t>(part.data()) % 64 == 0);
+        CHECK(std::memcmp(part.data(), there.bytes + 8, 100) == 0);
+        REQUIRE(let_go.size() == 1);
+        CHECK(let_go[0] == std::make_pair(static_cast<const void*>(there.bytes + 8), std::size_t(100)));
+    }
+    CHECK(there.shared.at_hand() == nullptr);
+    CHECK(there.memory.use_count() == 2);
+
+    const std::byte* const kept = there.shared.data();
+    CHECK(there.shared.to_read_once(8, 100).value().data() == kept + 8);  // the copy is there already
+}
+
+TEST_CASE("lent bytes that lie aligned are given as they are, and let go of once they were read") {
+    lent there(true);
+    CHECK_FALSE(there.shared.allocated());
+    CHECK(static_cast<const void*>(there.shared.data()) == there.bytes);
+    CHECK(static_cast<const void*>(there.shared.at_hand()) == there.bytes);
+    {
+        const buffer part = there.shared.to_read_once(64, 10).value();
+        CHECK(static_cast<const void*>(part.data()) == there.bytes + 64);
+        CHECK(let_go.empty());
+    }
+    REQUIRE(let_go.size() == 1);
+    CHECK(let_go[0] == std::make_pair(static_cast<const void*>(there.bytes + 64), std::size_t(10)));
+}
+
+TEST_CASE("lent bytes keep their owner and are known again") {
+    lent there(false);
+    buffer::watch watch(there.shared);
+    CHECK(watch.watches(there.shared));
+    lent second(false);
+    CHECK_FALSE(watch.watches(second.shared));
+    CHECK(watch.hold().unaligned() == there.shared.unaligned());
+    there.shared = buffer();
+    CHECK(watch.gone());
+    CHECK_FALSE(watch.hold());
+    CHECK(there.memory.use_count() == 1);
+}
