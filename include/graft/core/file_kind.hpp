@@ -30,7 +30,7 @@ enum class file_family : std::uint8_t { unknown, picture, model, other_model, ar
 
 struct file_kind {
     const char* title = nullptr;   // behind "this is"; null where it is not known
-    const char* convert = nullptr; // a picture: a command whose last word is one that can be decoded; a model: what makes ONNX of it; an archive: what unpacks it
+    const char* convert = nullptr; // of every picture that is not decoded, a command whose last word is one that is; of every other model, what makes ONNX of it; of an archive, what unpacks it
     file_family family = file_family::unknown;
 };
 

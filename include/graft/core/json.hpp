@@ -163,7 +163,7 @@ GRAFT_INLINE json_token json_reader::begin(char bracket, json_token token) {
 }
 
 GRAFT_INLINE json_token json_reader::close(char bracket, json_token token) {
-    if (open_.empty() || open_.back() != bracket) return fault("a bracket closes what is not open");
+    if (open_.back() != bracket) return fault("a bracket closes what is not open");
     ++at_;
     open_.pop_back();
     return value_done(token);

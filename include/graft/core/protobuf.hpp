@@ -36,7 +36,7 @@ struct wire_source {
 class wire_reader {
 public:
     wire_reader(const wire_source& source, wire_bytes part) noexcept
-        : source_(source), next_(part.data), end_(part.data + part.size) {}
+        : source_(source), next_(part.data), end_(part.data + part.size), start_(part.data) {}
 
     /// Goes to the next field and takes its value in; groups are unknown to us and skipped. False at the end and after a fault.
     bool next();
@@ -67,7 +67,7 @@ private:
     bool skip_group();
 
     const wire_source& source_;
-    const std::uint8_t *next_, *end_, *start_ = nullptr;
+    const std::uint8_t *next_, *end_, *start_;
     std::uint32_t field_ = 0;
     int type_ = 0;
     std::uint64_t number_ = 0;
@@ -271,7 +271,7 @@ GRAFT_INLINE bool wire_reader::count(int width, std::int64_t& elements) {
 
 GRAFT_INLINE status wire_reader::finish() const {
     if (!fault_) return {};
-    const auto offset = static_cast<long long>((start_ ? start_ : end_) - source_.bytes.data);
+    const auto offset = static_cast<long long>(start_ - source_.bytes.data);
     return fail(code_, source_.name, std::string(fault_) + ", in the field at byte " + std::to_string(offset));
 }
 

@@ -18,8 +18,7 @@ public:
     csv_records(const std::string& text, std::string path) : text_(text), path_(std::move(path)) {
         if (text_.compare(0, 3, "\xef\xbb\xbf") == 0) at_ = 3; // spreadsheets put a byte order mark there
     }
-    // The line that the last record began on, from 1.
-    std::int64_t line() const noexcept { return record_line_; }
+    // The path, and the line that the last record began on, from 1.
     std::string where() const { return path_ + ":" + std::to_string(record_line_); }
 
     // No fields: there is no further record. Empty lines are none. Errors: data.format.
@@ -183,7 +182,8 @@ private:
     static bool part_named(const std::string& name, data_part& part) {
         if (name.empty() || name == "train") return part = data_part::training, true;
         if (name == "val" || name == "validation") return part = data_part::validation, true;
-        return name == "test" && (part = data_part::test, true);
+        if (name == "test") return part = data_part::test, true;
+        return false;
     }
     // The number of a label, in the order that labels were first met.
     std::size_t intern(const std::string& label) { return known_.emplace(label, known_.size()).first->second; }

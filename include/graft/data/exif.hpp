@@ -58,7 +58,7 @@ inline int xmp_orientation(const std::string& xmp) {
             digit = at + 2;
         else if (xmp.compare(at, 1, ">") == 0)
             digit = at + 1;
-        if (digit != at && digit < xmp.size() && xmp[digit] >= '0' && xmp[digit] <= '9') return xmp[digit] - '0';
+        if (digit != at && xmp[digit] >= '0' && xmp[digit] <= '9') return xmp[digit] - '0';
     }
     return 0;
 }

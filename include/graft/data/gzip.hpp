@@ -49,7 +49,6 @@ public:
     }
 
     const std::string& path() const noexcept { return path_; }
-    bool packed() const noexcept { return packed_; }
     const std::uint8_t* data() const noexcept { return data_; }
     std::size_t size() const noexcept { return size_; }
     const std::shared_ptr<const void>& owner() const noexcept { return owner_; }

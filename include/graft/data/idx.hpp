@@ -102,12 +102,12 @@ public:
     status read_folder(const std::vector<folder_entry>& entries) {
         for (const data_part part : {data_part::training, data_part::validation}) {
             std::vector<std::string> pairs; // by the name of one of their files
-            idx_name name, other;
-            std::string stem;
+            idx_name name, last;
             for (const folder_entry& e : entries) {
                 if (e.kind != entry_kind::file || !idx_name::parse(e.name, name) || name.part() != part) continue;
-                if (!pairs.empty() && idx_name::parse(pairs.back(), other) && other.stem == name.stem && other.separator == name.separator) continue;
+                if (!pairs.empty() && last.stem == name.stem && last.separator == name.separator) continue;
                 pairs.push_back(e.name);
+                last = name;
             }
             if (pairs.size() > 1) {
                 state_.refuse(join_path(state_.folder, pairs[1]), errc::data_format,

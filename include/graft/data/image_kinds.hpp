@@ -9,7 +9,11 @@ GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
 // What graft decodes, for sentences.
-inline const char* decoded_kinds() noexcept { return GRAFT_HAS_LIBWEBP ? "JPEG, PNG, BMP, PNM and WebP" : "JPEG, PNG, BMP and PNM"; }
+#if GRAFT_HAS_LIBWEBP
+inline const char* decoded_kinds() noexcept { return "JPEG, PNG, BMP, PNM and WebP"; }
+#else
+inline const char* decoded_kinds() noexcept { return "JPEG, PNG, BMP and PNM"; }
+#endif
 
 // What is said of a file that is none of the kinds decoded.
 GRAFT_COLD inline status unsupported_image(const std::uint8_t* bytes, std::size_t size, const std::string& name) {
@@ -17,12 +21,12 @@ GRAFT_COLD inline status unsupported_image(const std::uint8_t* bytes, std::size_
     if (kind.family == file_family::unknown) return fail(errc::image_unsupported, name, std::string("not a picture of a kind that is known; ") + decoded_kinds() + " can be read");
     if (kind.family != file_family::picture) return fail(errc::image_unsupported, name, wrong_kind(kind, "a picture", ""));
     std::string text = std::string("this is ") + kind.title;
+#if !GRAFT_HAS_LIBWEBP
     if (is_webp(bytes, size)) text += ", which takes a graft that was built with libwebp";
-    if (kind.convert) {
-        const std::string command = kind.convert;
-        const bool jpeg = command.compare(command.size() - 4, 4, ".jpg") == 0;
-        text += "; `" + command + "` makes a " + (jpeg ? "JPEG" : "PNG") + " of it";
-    }
+#endif
+    const std::string command = kind.convert;
+    const bool jpeg = command.compare(command.size() - 4, 4, ".jpg") == 0;
+    text += "; `" + command + "` makes a " + (jpeg ? "JPEG" : "PNG") + " of it";
     return fail(errc::image_unsupported, name, text);
 }
 

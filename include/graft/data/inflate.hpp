@@ -152,9 +152,7 @@ private:
         bit_reader& r = input_;
         r.take(r.bits & 7);
         // Whole bytes that were read ahead go back to the input.
-        const std::size_t ahead = r.bits / 8;
-        if (r.padding > ahead) return inflate_end::truncated;
-        r.in -= ahead - r.padding;
+        r.in -= r.bits / 8 - r.padding; // the input is not starved, so there is no more padding than that
         r.held = 0;
         r.bits = 0;
         r.padding = 0;

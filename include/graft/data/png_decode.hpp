@@ -153,7 +153,7 @@ private:
             for (std::size_t i = 0; i < n; ++i) r[i] = byte(r[i] + a[i]);
             break;
         case 3:
-            for (std::size_t i = 0; i < left && i < n; ++i) r[i] = byte(r[i] + a[i] / 2);
+            for (std::size_t i = 0; i < left; ++i) r[i] = byte(r[i] + a[i] / 2);
             for (std::size_t i = left; i < n; ++i) r[i] = byte(r[i] + (r[i - left] + a[i]) / 2);
             break;
         case 4:

@@ -45,13 +45,12 @@ struct pnm_reader {
         return {};
     }
 
-    // One sample of a binary or a plain file.
+    // One sample of a plain file, or of a binary one that is known to hold it.
     status sample(bool plain, bool wide, std::int64_t top, std::int64_t& value) {
         if (plain) {
             GRAFT_TRY(number(value));
             return value <= top ? status() : failed(errc::image_malformed, "a sample is over the largest value");
         }
-        if (size - at < (wide ? 2u : 1u)) return failed(errc::image_truncated, "the file ends too early");
         value = wide ? bytes[at] << 8 | bytes[at + 1] : bytes[at];
         at += wide ? 2 : 1;
         return {};

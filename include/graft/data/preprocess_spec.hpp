@@ -75,7 +75,7 @@ inline bool read_decimal(const char* begin, const char* end, double& value) {
     if (p != end) return false;
 #if defined(__cpp_lib_to_chars) && __cpp_lib_to_chars >= 201611L
     const auto read = std::from_chars(magnitude, end, value);
-    if (read.ec != std::errc() || read.ptr != end) return false;
+    if (read.ec != std::errc()) return false;
 #else
     const std::string copy(magnitude, end);
     const char* stop = nullptr;
@@ -229,7 +229,7 @@ inline std::string list_text(const float* values, int count) {
 }
 
 inline std::string word_text(const char* key, int value) {
-    for (const word* w = preprocess_words(key); w && w->text; ++w)
+    for (const word* w = preprocess_words(key); w->text; ++w)
         if (w->value == value) return std::string(",") + key + "=" + w->text;
     return "";
 }

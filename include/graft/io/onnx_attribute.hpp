@@ -15,12 +15,12 @@ struct onnx_attribute {
     attribute_kind kind = attribute_kind::none;
 };
 
-// Kinds in the order of AttributeProto.AttributeType.
+// Kinds in the order of AttributeProto.AttributeType, of which the first nine are known.
 inline attribute_kind kind_of(std::int64_t type) noexcept {
     using k = attribute_kind;
     constexpr attribute_kind kinds[] = {k::none,  k::real,  k::integer,  k::string, k::tensor,
                                         k::graph, k::reals, k::integers, k::strings};
-    return type >= 1 && type <= 8 ? kinds[type] : k::none;
+    return kinds[type];
 }
 
 // Reads everything but the body of a graph attribute.

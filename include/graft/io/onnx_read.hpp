@@ -82,7 +82,7 @@ GRAFT_COLD inline std::string not_onnx(const std::uint8_t* bytes, std::size_t si
     const file_kind kind = kind_of_file(bytes, size);
     if (kind.family == file_family::model) return "";
     if (kind.family == file_family::picture) return wrong_kind(kind, "a model", "an ONNX file, named before the pictures");
-    const std::string hint = kind.family == file_family::other_model && kind.convert ? std::string("an ONNX file; ") + kind.convert : "an ONNX file";
+    const std::string hint = kind.family == file_family::other_model ? std::string("an ONNX file; ") + kind.convert : "an ONNX file";
     return wrong_kind(kind, "a model", hint.c_str());
 }
 

@@ -18,7 +18,7 @@ struct onnx_context {
     std::shared_ptr<const void> owner; ///< keeps the bytes of `source` alive; null: tensors are copied
     void (*let_go)(const void*, std::size_t) = nullptr; ///< is told which of them were read
     external_files external;
-    std::int64_t nodes = 0;  ///< written out so far, bodies and calls included
+    std::int64_t nodes = 0;  ///< read so far, bodies included; what calls add is counted before any is written out
     std::int64_t copied = 0; ///< bytes of tensors that could not be shared with the file
     int calls = 0;           ///< of functions, for fresh names
     std::int64_t written_out = 0; ///< bytes that writing functions out has read again or copied
@@ -29,8 +29,8 @@ struct onnx_context {
     }
     // A function is told once and called often, so what a call costs is charged to it: four times the file, and what limits allow.
     status write_out(const std::string& place, std::size_t bytes) {
-        written_out = checked_add(written_out, static_cast<std::int64_t>(bytes));
-        if (written_out >= 0 && written_out / 4 <= static_cast<std::int64_t>(source.bytes.size) + limit.load_work / 64) return {};
+        written_out += static_cast<std::int64_t>(bytes);
+        if (written_out / 4 <= static_cast<std::int64_t>(source.bytes.size) + limit.load_work / 64) return {};
         return fail(errc::memory_budget, place,
                     "written out, the functions of this file take too much (limits::load_work is " + std::to_string(limit.load_work) + ")");
     }
@@ -198,10 +198,11 @@ inline status onnx_tensor_reader::raw(wire_bytes from, std::shared_ptr<const voi
 }
 
 inline status onnx_tensor_reader::charge() {
-    c_.copied = checked_add(c_.copied, bytes_of(type_, extents_));
-    if (c_.copied < 0 || c_.copied > c_.limit.memory_bytes)
+    const std::int64_t bytes = bytes_of(type_, extents_);
+    if (bytes > c_.limit.memory_bytes - c_.copied)
         return fail(errc::memory_budget,
                     "the tensors of the model take more than the limit of " + std::to_string(c_.limit.memory_bytes) + " bytes");
+    c_.copied += bytes;
     return {};
 }
 

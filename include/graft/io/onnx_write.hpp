@@ -361,7 +361,7 @@ GRAFT_INLINE status write_onnx_file(const graph& g, const std::string& path, std
     atomic_file data, model;
     std::vector<std::uint8_t> out;
     if (outside) GRAFT_TRY(data.open(path + ".data"));
-    const std::string name = path.substr(path.find_last_of('/') == std::string::npos ? 0 : path.find_last_of('/') + 1);
+    const std::string name = path.substr(path.find_last_of('/') + 1); // all of it where there is no slash
     GRAFT_TRY(detail::onnx_writer(g, out, outside ? &data : nullptr, name + ".data").write());
     GRAFT_TRY(model.open(path));
     GRAFT_TRY(model.write(out.data(), out.size()));

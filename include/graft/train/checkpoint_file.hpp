@@ -80,7 +80,7 @@ inline status checkpoint_file::open(const std::string& path) {
         '/'
 #endif
     );
-    const std::string folder = slash == std::string::npos ? "" : path.substr(0, slash + 1);
+    const std::string folder = path.substr(0, slash + 1); // "" where there is no slash
     const std::string prefix = "." + path.substr(folder.size()) + ".";
     remove_stale_temporaries(folder_, prefix);
     for (int attempt = 0; attempt < 100; ++attempt) {
