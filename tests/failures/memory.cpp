@@ -231,7 +231,13 @@ TEST_CASE("Datasets") {
     put_idx(folder, "idx/train", std::string("\0\1\2\1", 4));
     folder.put("list.csv", "path,label\ntree/a/1.pgm,dog\ntree/b/4.pgm,cat\n");
     folder.put("cifar/data_batch_1.bin", cifar_record(0, 9) + cifar_record(7, 3));
-    for (const char* name : {"tree", "idx", "list.csv", "cifar"}) {
+    // 6146 times the byte 7, by Python's gzip.
+    folder.put("packed/data_batch_1.bin.gz", from_base64("H4sIAAAAAAACA+3BMQ0AAADDoLP+Hc/HAhQAAAAAAPBnwBQhOwIYAAA="));
+    put_idx(folder, "scored/train", std::string("\0\1\2\1", 4));
+    put_idx(folder, "scored/t10k", std::string("\0\1", 2));
+    std::filesystem::remove(folder.path + "/scored/t10k-labels-idx1-ubyte");
+    folder.put("scored/t10k-labels-idx1-ubyte.gz", from_base64("H4sIAAAAAAACA2Ng4GBkYGBgYmAEAI+cm+IKAAAA"));
+    for (const char* name : {"tree", "idx", "list.csv", "cifar", "packed", "scored"}) {
         const std::string path = folder.path + "/" + name;
         campaign((std::string("open dataset ") + name).c_str(), [&] { return making<graft::dataset>([&] { return graft::open_dataset(path); }, everything_in); });
     }

@@ -32,7 +32,7 @@ public:
         return file;
     }
 
-    // The first bytes of a regular file's contents, at most n, without reading all of it: to see what it is. Errors: data.open.
+    // The first bytes of a regular file's contents, at most n, without reading all of it: to see what it is. Errors: data.open, memory.oom.
     static result<std::string> peek(const std::string& path, std::size_t n) {
         const descriptor from = descriptor::open(path, descriptor::use::read);
         if (!from.is_open()) return fail(errc::data_open, path, std::strerror(errno));
@@ -41,6 +41,7 @@ public:
         if (have < 0) return fail(errc::data_open, path, std::string("reading failed: ") + std::strerror(errno));
         bytes.resize(static_cast<std::size_t>(have));
         raw_file file;
+        file.path_ = path;
         file.data_ = reinterpret_cast<const std::uint8_t*>(bytes.data());
         file.size_ = bytes.size();
         file.packed_ = file.size_ >= 2 && file.data_[0] == 0x1f && file.data_[1] == 0x8b;
@@ -59,12 +60,12 @@ public:
         const std::uint8_t* p = data_ + size_ - 4;
         return p[0] | std::uint64_t(p[1]) << 8 | std::uint64_t(p[2]) << 16 | std::uint64_t(p[3]) << 24;
     }
-    // The first bytes of the contents, at most n: what a reader needs to know how many there ought to be.
-    std::string head(std::size_t n) const {
+    // The first bytes of the contents, at most n: what a reader needs to know how many there ought to be. Errors: memory.oom.
+    result<std::string> head(std::size_t n) const {
         if (!packed_) return std::string(reinterpret_cast<const char*>(data_), size_ < n ? size_ : n);
         taker take{nullptr, n, {}, 0};
         inflater unpacker(data_ + body_, size_ - body_ - 8, taker::put_head, &take);
-        unpacker.run();
+        if (unpacker.run() == inflate_end::no_memory) return no_memory();
         return take.head;
     }
     // Makes the contents plain. They must have exactly `expected` bytes, and unpacking never makes more. Errors: data.format,
@@ -86,7 +87,7 @@ public:
         taker take{reinterpret_cast<std::uint8_t*>(plain.data()), static_cast<std::size_t>(expected), {}, 0};
         inflater unpacker(data_ + body_, size_ - body_ - 8, taker::put, &take);
         const inflate_end end = unpacker.run();
-        if (end == inflate_end::no_memory) return fail(errc::memory_oom, path_, "the system has not enough memory to unpack it");
+        if (end == inflate_end::no_memory) return no_memory();
         if (end == inflate_end::malformed) return fail(errc::data_format, path_, "the gzip stream is damaged");
         if (end == inflate_end::stopped)
             return fail(errc::data_format, path_, "more bytes are packed than the " + std::to_string(expected) + " expected");
@@ -128,6 +129,7 @@ private:
         }
     };
 
+    GRAFT_COLD status no_memory() const { return fail(errc::memory_oom, path_, "the system has not enough memory to unpack it"); }
     status skip_header() {
         const auto short_file = [this] { return fail(errc::data_format, path_, "the gzip header ends too early"); };
         if (size_ < 18) return short_file();

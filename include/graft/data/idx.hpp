@@ -143,8 +143,11 @@ private:
         idx_name::parse(parsed.partner(), parsed);
         GRAFT_TRY_ASSIGN(labels, open_either(parsed));
         idx_header shape, listed;
-        GRAFT_TRY(idx_header::parse(pictures.head(16), 3, pictures.path(), state_.caps, shape));
-        GRAFT_TRY(idx_header::parse(labels.head(8), 1, labels.path(), state_.caps, listed));
+        std::string head;
+        GRAFT_TRY_ASSIGN(head, pictures.head(16));
+        GRAFT_TRY(idx_header::parse(head, 3, pictures.path(), state_.caps, shape));
+        GRAFT_TRY_ASSIGN(head, labels.head(8));
+        GRAFT_TRY(idx_header::parse(head, 1, labels.path(), state_.caps, listed));
         if (shape.count != listed.count)
             return fail(errc::data_count_mismatch, pictures.path(),
                         std::to_string(shape.count) + " pictures, but " + std::to_string(listed.count) + " labels in " + escape(labels.path()));
