@@ -13,7 +13,7 @@ namespace {
 
 std::atomic<bool> armed{false}, for_good{false}, maps{true};
 std::atomic<long> count{0}, fails_at{0};
-std::atomic<int> kind{0};
+std::atomic<int> kind{0}, no_openat2{0};
 std::atomic<const char*> last_name{""};
 
 // What a call does, as far as it matters here.
@@ -68,6 +68,7 @@ void arm(fault wanted, long n, bool good) noexcept {
 }
 void disarm() noexcept { armed = false; }
 void map_files(bool can) noexcept { maps = can; }
+void refuse_openat2(int error) noexcept { no_openat2 = error; }
 long calls() noexcept { return count; }
 const char* last() noexcept { return last_name; }
 
@@ -152,6 +153,10 @@ extern "C" long syscall(long number, ...) {
     for (long& one : a) one = va_arg(rest, long);
     va_end(rest);
     constexpr long openat2 = 437;
+    if (number == openat2 && no_openat2) {
+        errno = no_openat2;
+        return -1;
+    }
     if (number == openat2 && chosen("openat2", opens | interruptible)) return -1;
     return next(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }

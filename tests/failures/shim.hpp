@@ -16,6 +16,8 @@ enum class fault {
 void arm(fault kind, long n, bool for_good) noexcept;
 /// Whether files can be mapped at all, armed or not: where they cannot, they are read.
 void map_files(bool can) noexcept;
+/// From now on openat2 fails so, armed or not, as on systems that do not know it or forbid it; 0: it works again.
+void refuse_openat2(int error) noexcept;
 /// No call fails any more.
 void disarm() noexcept;
 /// How many calls of the kind there were since `arm`, and the name of the last that failed.

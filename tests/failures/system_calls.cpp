@@ -8,13 +8,17 @@
 #include "campaign.hpp"
 #include "shim.hpp"
 
+#include <graft/core/file.hpp>
+#include <graft/io/onnx_external.hpp>
 #include <graft/train.hpp>
 
+#include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <iterator>
 
 #include <dirent.h>
+#include <sys/stat.h>
 
 int main(int count, char** arguments) { return run_campaigns(count, arguments); }
 
@@ -161,6 +165,50 @@ TEST_CASE("Loading a model") {
     shim::map_files(false);
     campaign("load by reading", [&] { return making<graft::model>([&] { return graft::load(outside); }, answers); });
     shim::map_files(true);
+}
+
+// Where the kernel has no openat2, or forbids it, every part of a path is opened by itself; what may be opened is the same.
+TEST_CASE("External data without openat2") {
+    const made_folder folder;
+    folder.put("secret", "s");
+    folder.put("in/w.bin", "0123456789abcdef");
+    folder.put("in/sub/deeper/w.bin", "fedcba9876543210");
+    folder.put("in/hard", "h");
+    const std::string in = folder.path + "/in";
+    std::filesystem::create_hard_link(in + "/hard", in + "/hard2");
+    std::filesystem::create_symlink("w.bin", in + "/soft");
+    std::filesystem::create_directory_symlink("sub", in + "/softsub");
+    std::filesystem::create_symlink("../secret", in + "/out");
+    REQUIRE(::mkfifo((in + "/pipe").c_str(), 0600) == 0);
+    const auto opened = [&](const std::string& location) {
+        const auto file = graft::open_external(in, location, 1000);
+        return file.ok() ? std::string(reinterpret_cast<const char*>((*file)->data()), 4) : std::string(graft::text(file.error().code()));
+    };
+    const int before = open_files();
+    for (const int error : {ENOSYS, EPERM, EINVAL, E2BIG}) {
+        CAPTURE(error);
+        shim::refuse_openat2(error);
+        CHECK(opened("w.bin") == "0123");
+        CHECK(opened("sub/deeper/w.bin") == "fedc");
+        CHECK(opened("./sub//./deeper/w.bin") == "fedc");
+        for (const char* bad : {"soft", "softsub/deeper/w.bin", "out", "hard", "hard2", "pipe", "sub", "sub/deeper", "w.bin/x"}) CHECK_MESSAGE(opened(bad) == "external.path", bad);
+        for (const char* absent : {"absent", "sub/absent/w.bin", "sub/deeper/absent"}) CHECK_MESSAGE(opened(absent) == "file.open", absent);
+    }
+    shim::refuse_openat2(EACCES);
+    CHECK(opened("w.bin") == "file.open");
+    shim::refuse_openat2(ENOSYS);
+    campaign("open external, no openat2", [&] {
+        return making<std::string>(
+            [&]() -> graft::result<std::string> {
+                std::shared_ptr<const graft::mapped_file> file;
+                GRAFT_TRY_ASSIGN(file, graft::open_external(in, "sub/deeper/w.bin", 1000));
+                return std::string(reinterpret_cast<const char*>(file->data()), file->size());
+            },
+            [](const std::string& s) { return s; });
+    });
+    shim::refuse_openat2(0);
+    CHECK(opened("w.bin") == "0123");
+    CHECK(open_files() == before);
 }
 
 TEST_CASE("Pictures and datasets") {
