@@ -349,6 +349,9 @@ TEST_CASE("Bitmaps with old headers, gaps in their runs and bit fields of every 
     CHECK(decoded(bitmap(header(40, 1, 1, 32, 3), little(0xff000000u, 4) + little(0xff0000, 4) + little(0xff00, 4), pixel)) == "\x28\x1e\x14");
     CHECK(decoded(bitmap(header(40, 1, 1, 32, 3), std::string(12, '\0'), pixel)) == "\x1e\x14\x0a");
     CHECK(decoded(bitmap(header(40, 1, 1, 32, 3), little(0x7f, 4) + little(0xff00, 4) + little(0xff, 4), pixel)) == "image.unsupported");
+    // Pillow refuses fields that some colour lacks.
+    CHECK(decoded(bitmap(header(40, 1, 1, 32, 3), little(0, 4) + little(0xff00, 4) + little(0xff, 4), pixel)) == "image.unsupported");
+    CHECK(decoded(bitmap(header(40, 1, 1, 32, 3), little(0, 4) + little(0, 4) + little(0xff, 4), pixel)) == "image.unsupported");
     CHECK(decoded(bitmap(header(40, 1, 1, 16, 3), sixes, std::string("\x1f\xf8\0\0", 4))) == std::string("\xff\0\xff", 3));
     CHECK(decoded(bitmap(header(40, 1, 1, 16, 3), little(0x7c00, 4) + little(0x3e0, 4) + little(0x1f, 4), std::string("\x1f\x7c\0\0", 4))) == std::string("\xff\0\xff", 3));
     CHECK(decoded(bitmap(header(40, 1, 1, 16, 3), masks, pixel)) == "image.unsupported");

@@ -3,6 +3,8 @@
 #include <graft/core/json.hpp>
 #include <graft/core/utf8.hpp>
 
+#include <cmath>
+
 TEST_CASE("A JSON text becomes a tree") {
     auto read =
         graft::parse_json(R"( {"a": [1, -2.5e1, "x\u00e9\ud83d\ude00\n", true, null], "b": {}, "a2": 9007199254740993} )", "t");
@@ -65,6 +67,32 @@ TEST_CASE("Depth and length of a JSON text have limits") {
     CHECK(!graft::parse_json(std::string(1000000, '['), "t", limit).ok());
     limit.json_bytes = 3;
     CHECK(!graft::parse_json("[12]", "t", limit).ok());
+}
+
+TEST_CASE("A value is gone past whole, and one that is cut is a fault") {
+    graft::json_reader r("[[1,{\"a\":[2]}],3]", "t");
+    REQUIRE(r.next() == graft::json_token::begin_array);
+    CHECK(r.skip(r.next()));
+    CHECK(r.next() == graft::json_token::number);
+    std::int64_t value = 0;
+    CHECK((r.integer(value) && value == 3));
+    CHECK(r.skip(graft::json_token::number));
+    graft::json_reader words("\"w\\u00f6rd\"", "t");
+    const graft::json_reader& seen = words;
+    REQUIRE(words.next() == graft::json_token::string);
+    CHECK(seen.string() == "w\xc3\xb6rd");
+    graft::json_reader cut("[[1,{", "t");
+    REQUIRE(cut.next() == graft::json_token::begin_array);
+    CHECK(!cut.skip(cut.next()));
+    REQUIRE(!cut.finish().ok());
+    CHECK(cut.finish().error().detail() == "the text ends too early at byte 5");
+}
+
+TEST_CASE("Numbers that JSON does not have are written as null, and DEL as an escape") {
+    graft::json_writer w;
+    w.begin_array().number(HUGE_VAL).number(-HUGE_VAL).number(std::nan("")).boolean(true).string("a\x7f").end_array();
+    CHECK(w.text() == "[null,null,null,true,\"a\\u007f\"]");
+    CHECK(graft::parse_json(w.text(), "t")->items[4].string == "a\x7f");
 }
 
 TEST_CASE("A tree that is written reads back") {

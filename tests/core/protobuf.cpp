@@ -70,6 +70,34 @@ TEST_CASE("Numbers in a list are read packed and one by one, mixed") {
     CHECK(count == 4);
 }
 
+TEST_CASE("A list of floats may be packed, one by one, and empty") {
+    const bytes data{0x0d, 0, 0, 0x80, 0x3f, 0x0a, 0, 0x0a, 8, 0, 0, 0, 0x40, 0, 0, 0x40, 0x40};
+    graft::wire_source source;
+    source.bytes = {data.data(), data.size()};
+    graft::wire_reader r(source, source.bytes);
+    std::vector<float> list;
+    while (r.next()) CHECK(r.add(list));
+    CHECK(r.finish().ok());
+    CHECK(list == std::vector<float>{1, 2, 3});
+}
+
+TEST_CASE("The first fault is the one that is told, with the byte at which its field begins") {
+    const bytes data{0x08, 5, 0x10, 6};
+    graft::wire_source source;
+    source.bytes = {data.data(), data.size()};
+    source.name = "f";
+    for (const int fields : {0, 1, 2}) {
+        graft::wire_reader r(source, source.bytes);
+        for (int i = 0; i < fields; ++i) REQUIRE(r.next());
+        CHECK(!r.fault("the first"));
+        CHECK(!r.fault("the second"));
+        CHECK(!r.next());
+        const std::string offset = fields == 2 ? "2" : "0";
+        REQUIRE(!r.finish().ok());
+        CHECK(std::string(r.finish().error().what()) == "model.malformed: f: the first, in the field at byte " + offset);
+    }
+}
+
 TEST_CASE("Faults of the wire format are named") {
     CHECK(fault_of({}) == "");
     CHECK(fault_of({0x08}) == "model.truncated");

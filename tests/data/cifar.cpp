@@ -59,6 +59,64 @@ TEST_CASE("data_batch_* is learnt from, test_batch scores, and batches.meta.txt 
     }
 }
 
+TEST_CASE("a file that lies there packed too is read once, from the plain one") {
+    // 6146 times the byte 7, by Python's gzip.
+    const std::string packed = from_base64("H4sIAAAAAAACA+3BMQ0AAADDoLP+Hc/HAhQAAAAAAPBnwBQhOwIYAAA=");
+    made_folder folder;
+    folder.put("data_batch_1.bin", cifar_record(4, 1));
+    folder.put("data_batch_1.bin.gz", packed);
+    folder.put("data_batch_2.bin.gz", packed);
+    folder.make("data_batch_2.bin"); // no file: nothing to read instead
+    for (const char* other : {"x", "a.gz", ".bin", ".gz", ".bin.gz"}) folder.put(other, "no record");
+    const dataset all = open_dataset(folder.path).value();
+    REQUIRE(all.size() == 3);
+    CHECK(all.label(0) == 4);
+    CHECK(all.label(1) == 7);
+    CHECK(all.name(2) == folder.path + "/data_batch_2.bin.gz[1]");
+    made_folder none;
+    for (const char* other : {"x", "a.gz", ".bin", ".gz", ".bin.gz"}) none.put(other, "no record");
+    CHECK(code(none.path) == "data.no_classes");
+}
+
+TEST_CASE("a label byte tells 256 classes apart, and a list of more is refused") {
+    made_folder folder;
+    folder.put("data_batch_1.bin", cifar_record(255, 1));
+    std::string names;
+    for (int i = 0; i < 256; ++i) names += "class " + std::to_string(i) + "\n";
+    folder.put("batches.meta.txt", names);
+    CHECK(open_dataset(folder.path).value().classes()[255] == "class 255");
+    folder.put("batches.meta.txt", names + "one more\n");
+    const auto opened = open_dataset(folder.path);
+    REQUIRE(!opened.ok());
+    CHECK(opened.error().code() == errc::data_format);
+    CHECK(opened.error().where() == folder.path + "/batches.meta.txt");
+    CHECK(opened.error().detail() == "257 names of classes; a label byte tells 2 to 256 apart");
+}
+
+TEST_CASE("a size that both kinds of records have is told by the labels") {
+    made_folder folder;
+    const auto file_of = [&](int fine) {
+        std::string bytes;
+        for (int i = 0; i < 3073; ++i) bytes += fine_record(2, i == 1 ? fine : i % 100, 50);
+        return folder.put("train.bin", bytes);
+    };
+    // As CIFAR-10's records the second begins within the first one's pixels: label 50.
+    const dataset hundred = open_dataset(file_of(99)).value();
+    CHECK(hundred.size() == 3073);
+    CHECK(hundred.classes().size() == 100);
+    CHECK(hundred.label(1) == 99);
+    CHECK(hundred.label(3072) == 72);
+    const auto neither = open_dataset(file_of(100));
+    REQUIRE(!neither.ok());
+    CHECK(neither.error().code() == errc::data_label_range);
+    CHECK(neither.error().detail() == "record 1 has label 100; there are 100 classes");
+    std::string ten;
+    for (int i = 0; i < 3074; ++i) ten += cifar_record(i % 10, 50);
+    const dataset tens = open_dataset(folder.put("data_batch_1.bin", ten)).value();
+    CHECK(tens.size() == 3074);
+    CHECK(tens.label(3073) == 3);
+}
+
 TEST_CASE("CIFAR-100 takes the fine label") {
     made_folder folder;
     folder.put("train.bin", fine_record(4, 99, 1) + fine_record(200, 0, 2));
@@ -120,6 +178,54 @@ TEST_CASE("packed CIFAR files are unpacked, to the size that they claim") {
     }
     lies[lies.size() - 1] = '\x7f'; // two GiB out of sixty bytes
     CHECK(code(folder.put("y.bin.gz", lies)) == "data.format");
+    const auto told = [&](const std::string& bytes, std::int64_t most = 1 << 20) {
+        dataset_options options;
+        options.limits.memory_bytes = most;
+        const auto opened = open_dataset(folder.put("z.bin.gz", bytes), options);
+        return opened.ok() ? std::string("ok") : opened.error().what();
+    };
+    const std::string where = folder.path + "/z.bin.gz: ";
+    CHECK(told(packed) == "ok");
+    CHECK(told(packed, 6145) == "memory.budget: " + where + "6146 bytes unpacked; the limit is 6145");
+    std::string damaged = packed;
+    damaged[10] = '\x07'; // a block of the kind that does not exist
+    CHECK(told(damaged) == "data.format: " + where + "the gzip stream is damaged");
+    // The first byte alone does not make a file packed: it is a coarse label here.
+    CHECK(open_dataset(folder.put("w.bin", fine_record(31, 5, 9))).value().label(0) == 5);
+}
+
+TEST_CASE("stored blocks of any length are unpacked, and never past the size that is claimed") {
+    // Python's zlib makes such of what does not shrink: blocks of 65535 bytes at most.
+    const auto little = [](std::size_t n, int bytes) {
+        std::string s;
+        for (int i = 0; i < bytes; ++i) s += static_cast<char>(n >> (8 * i));
+        return s;
+    };
+    const auto block = [&](const std::string& bytes, bool last) { return std::string(1, last ? '\1' : '\0') + little(bytes.size(), 2) + little(~bytes.size(), 2) + bytes; };
+    std::string records;
+    for (int i = 0; i < 64; ++i) records += cifar_record(i % 10, i);
+    REQUIRE(records.size() == 196672);
+    const std::string head("\x1f\x8b\x08\0\0\0\0\0\0\xff", 10);
+    const std::string blocks = block(records.substr(0, 65535), false) + block(records.substr(65535, 65535), false) + block(records.substr(131070, 65535), false);
+    const std::string whole = head + blocks + block(records.substr(196605), true) + little(crc_of(records.data(), records.size()), 4);
+    made_folder folder;
+    const auto told = [&](const std::string& bytes) {
+        const auto opened = open_dataset(folder.put("x.bin.gz", bytes));
+        return opened.ok() ? std::string("ok") : opened.error().what();
+    };
+    const dataset all = open_dataset(folder.put("y.bin.gz", whole + little(records.size(), 4))).value();
+    REQUIRE(all.size() == 64);
+    CHECK(all.label(63) == 3);
+    CHECK(all.read(63).value().data()[3071] == 63);
+    const std::string error = "data.format: " + folder.path + "/x.bin.gz: ";
+    // Claimed are fewer bytes than the first two blocks have, which is seen when the third comes.
+    CHECK(told(whole + little(3073, 4)) == error + "more bytes are packed than the 3073 expected");
+    // Cut behind a block, and within one: too much before the end, and too little.
+    CHECK(told(head + blocks + little(0, 4) + little(3073, 4)) == error + "more bytes are packed than the 3073 expected");
+    CHECK(told(head + blocks + little(0, 4) + little(records.size(), 4)) == error + "the gzip stream ends after 196605 of 196672 bytes");
+    const std::string small = block(cifar_record(1, 1) + "more", false);
+    CHECK(told(head + small + little(0, 4) + little(3073, 4)) == error + "more bytes are packed than the 3073 expected");
+    CHECK(told(head + small.substr(0, 100) + little(0, 4) + little(3073, 4)) == error + "the gzip stream ends after 95 of 3073 bytes");
 }
 
 TEST_CASE("the CIFAR-10 files in the pack are read as they are known") {

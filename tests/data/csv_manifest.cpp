@@ -72,6 +72,24 @@ TEST_CASE("what breaks RFC 4180 is data.format and names the line") {
         CHECK(code_of_lines(good + std::string(bad)) == "data.format");
     CHECK(code_of_lines(good + std::string("c\0.pgm,x,\n", 10)) == "data.format");
     CHECK(code_of_lines(good + std::string("\"c\0\",x,\n", 8)) == "data.format");
+    // A NUL behind the first four KiB, by which a file is taken for a list.
+    const std::string filler = std::string(4200, '\n');
+    const auto told = [](const std::string& text) {
+        made_folder of_its_own;
+        const auto opened = open_dataset(of_its_own.put("list.csv", text));
+        return opened.ok() ? std::string("ok") : opened.error().where().substr(of_its_own.path.size()) + ": " + opened.error().detail();
+    };
+    CHECK(told("path,label\n" + filler + std::string("c\0.pgm,x\n", 9)) == "/list.csv:4202: a NUL or a lone carriage return; this is no CSV text");
+    CHECK(told("path,label\n" + filler + "c\r.pgm,x\n") == "/list.csv:4202: a NUL or a lone carriage return; this is no CSV text");
+    CHECK(told("path,label\n" + filler + std::string("\"c\0.pgm\",x\n", 11)) == "/list.csv:4202: a NUL byte; this is no CSV text");
+    // There the column is called so; in the whole file it is called "labels", or "paths".
+    for (const char* names : {"path label", "label path"}) {
+        const std::string first = std::string(names).substr(0, std::string(names).find(' ')), last = std::string(names).substr(first.size() + 1);
+        const std::string head = first + "," + std::string(4096 - 11, 'x') + "," + last;
+        REQUIRE(head.size() == 4096);
+        CHECK(told(head + "\na,b,c\n") != "/list.csv: the first line has to name the columns: path,label or path,label,split");
+        CHECK(told(head + "s\na,b,c\n") == "/list.csv: the first line has to name the columns: path,label or path,label,split");
+    }
     CHECK(code_of_lines(good + std::string(2000, ',')) == "data.format");
     made_folder folder;
     const auto opened = open_dataset(folder.put("list.csv", "path,label\n\"a\nb\",x\n\nc,y\nd\n"));

@@ -155,6 +155,16 @@ TEST_CASE("a progressive file of too many scans is refused unread") {
     limits caps;
     caps.image_scans = 3;
     CHECK(verdict(golden_file("jpeg 4:4:4, progressive, exif 6"), caps) == "image.budget");
+    // Scans of a large picture cost more: all together they may pass over 32 times as many pixels as a picture may have.
+    const std::string known = golden_file("jpeg 4:4:4, progressive, exif 6");
+    const auto picture = decode(known.data(), known.size(), "p");
+    REQUIRE(picture.ok());
+    caps.image_scans = 500;
+    caps.image_pixels = picture->width * picture->height;
+    CHECK(verdict(known, caps) == "ok");
+    const auto decoded = decode(file.data(), file.size(), "p", caps);
+    REQUIRE(!decoded.ok());
+    CHECK(std::string(decoded.error().what()) == "image.budget: p: JPEG: more than 32 scans");
 }
 
 TEST_CASE("what a WebP file says of itself is not believed") {
@@ -251,15 +261,145 @@ TEST_CASE("what cannot be decoded is told by its content, and what converts it")
     std::string jpeg = golden_file("jpeg 4:2:0");
     const std::size_t frame = jpeg.find("\xff\xc0");
     REQUIRE(frame != std::string::npos);
-    const char* kinds[3] = {"lossless", "arithmetic", "hierarchical"};
-    const char markers[3] = {'\xc3', '\xc9', '\xc5'};
-    for (int i = 0; i < 3; ++i) {
+    const char* kinds[] = {"lossless", "arithmetic", "hierarchical", "hierarchical", "hierarchical", "hierarchical"};
+    const char markers[] = {'\xc3', '\xc9', '\xc5', '\xc6', '\xc7', '\xde'};
+    for (std::size_t i = 0; i < sizeof markers; ++i) {
         jpeg[frame + 1] = markers[i];
         CHECK(detail(jpeg).find(kinds[i]) != std::string::npos);
     }
     jpeg[frame + 1] = '\xc0';
     jpeg[frame + 4] = 12;
     CHECK(detail(jpeg).find("image.unsupported: picture.jpg: JPEG: 12 bits") == 0);
+    // Sampling factors behind 3 components' ids: 3 and 2 across do not go together.
+    jpeg[frame + 4] = 8;
+    jpeg[frame + 11] = '\x31', jpeg[frame + 14] = '\x21';
+    CHECK(detail(jpeg) == "image.unsupported: picture.jpg: JPEG: fractional sampling");
+    jpeg[frame + 11] = '\x13', jpeg[frame + 14] = '\x12';
+    CHECK(detail(jpeg) == "image.unsupported: picture.jpg: JPEG: fractional sampling");
+    const std::string whole = golden_file("jpeg 4:2:0"), header = whole.substr(frame, 19);
+    CHECK(detail(whole.substr(0, frame) + header + whole.substr(frame)) == "image.malformed: picture.jpg: JPEG: two frames");
+}
+
+TEST_CASE("orientation and comments are read where they stand, and where nobody looks for them they change nothing") {
+    const auto pixels = [](const std::string& file) {
+        const auto decoded = decode(file.data(), file.size(), "test");
+        REQUIRE_MESSAGE(decoded.ok(), std::string(decoded.ok() ? "" : decoded.error().what()));
+        return decoded.value();
+    };
+    const auto crc = [&](const std::string& file) { return crc_of(pixels(file)); };
+    // 6: the first row is the right side.
+    const auto turned = [](const image& from) {
+        image to = image::make(from.width, from.height, 3).value();
+        for (std::int64_t y = 0; y < from.height; ++y)
+            for (std::int64_t x = 0; x < from.width; ++x) std::memcpy(to.row(x) + 3 * (from.height - 1 - y), from.row(y) + 3 * x, 3);
+        return crc_of(to);
+    };
+    const std::string png = golden_file("png colour 2 depth 8"), packet = "<x:xmpmeta><rdf:Description tiff:Orientation=\"6\"/></x:xmpmeta>";
+    const auto with_text = [&](const std::string& text) { return png.substr(0, 33) + png_chunk("iTXt", text) + png.substr(33); };
+    const std::string key("XML:com.adobe.xmp\0\0\0\0\0", 22);
+    CHECK(crc(with_text(key + packet)) == turned(pixels(png)));
+    CHECK(crc(with_text("XML:com.adobe")) == crc(png));
+    CHECK(crc(with_text(std::string("Comment of the same length\0\0\0\0\0", 31) + packet)) == crc(png));
+    CHECK(crc(with_text(key + "tiff:Orientation=\"")) == crc(png));
+    CHECK(crc(with_text(key + "tiff:Orientation=\"x tiff:Orientation>6")) == turned(pixels(png)));
+    // EXIF, one entry: two values, which stand where the entry says; within the file's text, at its last byte, behind it.
+    const auto exif = [&](int at, const std::string& behind) {
+        const std::string entry = std::string("\x12\x01\x03\0\x04\0\0\0", 8) + std::string{static_cast<char>(at), 0, 0, 0};
+        return png.substr(0, 33) + png_chunk("eXIf", std::string("II*\0\x08\0\0\0\x01\0", 10) + entry + behind) + png.substr(33);
+    };
+    CHECK(crc(exif(22, std::string("\6\0", 2))) == turned(pixels(png)));
+    CHECK(crc(exif(23, std::string("\6\0", 2))) == crc(png));
+    CHECK(crc(exif(24, std::string("\6\0", 2))) == crc(png));
+    CHECK(crc(exif(25, std::string("\6\0", 2))) == crc(png));
+    if (!has_jpeg()) return;
+    const std::string jpeg = golden_file("jpeg 4:2:0");
+    const auto with = [&](std::initializer_list<std::pair<char, std::string>> segments) {
+        std::string file = jpeg.substr(0, 2);
+        for (const auto& s : segments) file += std::string("\xff") + s.first + static_cast<char>((s.second.size() + 2) >> 8) + static_cast<char>((s.second.size() + 2) & 255) + s.second;
+        return file + jpeg.substr(2);
+    };
+    CHECK(crc(with({{'\xfe', "a comment with tiff:Orientation=\"6\""}})) == crc(jpeg));
+    CHECK(crc(with({{'\xe1', std::string("http://ns.adobe.com/xap/1.0/\0", 29) + packet}})) == turned(pixels(jpeg)));
+    CHECK(crc(with({{'\xe1', "http://ns.adobe.com/xap/2.0/ " + packet}})) == crc(jpeg));
+    // EXIF that does not fit into one segment goes on in the next, as Pillow reads it.
+    const std::string mark("Exif\0\0", 6), tiff("MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0", 22);
+    CHECK(crc(with({{'\xe1', mark + tiff}})) == turned(pixels(jpeg)));
+    CHECK(crc(with({{'\xe1', mark + tiff.substr(0, 15)}, {'\xe1', mark + tiff.substr(15)}})) == turned(pixels(jpeg)));
+    CHECK(crc(with({{'\xe1', mark + tiff.substr(0, 15)}})) == crc(jpeg));
+}
+
+TEST_CASE("PNG chunks that stand where they may not, and variants of others, are refused by name") {
+    const auto told = [](const std::string& file) {
+        const auto decoded = decode(file.data(), file.size(), "p");
+        return decoded.ok() ? std::string("ok") : decoded.error().what();
+    };
+    // One row of one pixel: filter, red, green, blue.
+    const std::string row("\0\x07\x08\x09", 4), packed = zlib_compress(row.data(), row.size()), data = png_chunk("IDAT", packed);
+    const std::string file = png_of(1, 1, data);
+    REQUIRE(told(file) == "ok");
+    CHECK(told(file.substr(0, 8) + png_chunk("CgBI", std::string(4, '\0')) + file.substr(8)) == "image.unsupported: p: PNG: Apple's CgBI variant");
+    CHECK(told(file.substr(0, 8) + data) == "image.malformed: p: PNG: the first chunk is not IHDR");
+    const std::string palette = "image.malformed: p: PNG: PLTE is not as it should be";
+    CHECK(told(png_of(1, 1, png_chunk("PLTE", std::string(768, 'c')) + data)) == "ok");
+    CHECK(told(png_of(1, 1, png_chunk("PLTE", std::string(771, 'c')) + data)) == palette);
+    CHECK(told(png_of(1, 1, png_chunk("PLTE", std::string(767, 'c')) + data)) == palette);
+    CHECK(told(png_of(1, 1, png_chunk("PLTE", "") + data)) == palette);
+    CHECK(told(png_of(1, 1, data + png_chunk("PLTE", "rgb"))) == palette);
+    // Picture data that something else interrupts end there.
+    const std::string first = png_chunk("IDAT", packed.substr(0, 6)), second = png_chunk("IDAT", packed.substr(6)), between = png_chunk("tEXt", "a");
+    CHECK(told(png_of(1, 1, first + second)) == "ok");
+    CHECK(told(png_of(1, 1, first + between + second)) == "image.truncated: p: PNG: rows are missing");
+    CHECK(told(png_of(1, 1, data + between + png_chunk("IDAT", "no stream"))) == "ok");
+    // zlib's own header: a window of more than 32 KiB, a dictionary that nobody has.
+    const std::string no_stream = "image.malformed: p: PNG: the picture data is not a zlib stream";
+    CHECK(told(png_of(1, 1, png_chunk("IDAT", std::string("\x88\x1c", 2) + packed.substr(2)))) == no_stream);
+    CHECK(told(png_of(1, 1, png_chunk("IDAT", std::string("\x78\x20", 2) + packed.substr(2)))) == no_stream);
+    CHECK(told(png_of(1, 1, png_chunk("IDAT", std::string("\x78\x02", 2) + packed.substr(2)))) == no_stream);
+}
+
+TEST_CASE("DEFLATE streams that zlib refuses are refused") {
+    // Each with what zlib 1.2.13 says of it; no more than the fault is wrong with any.
+    const std::pair<const char*, const char*> streams[] = {{"invalid code -- missing end-of-block", "05e001090000008020e8ffd500"},
+                                                           {"invalid literal/lengths set, over-subscribed", "05e001090000008020e8ffd302"},
+                                                           {"invalid literal/lengths set, incomplete", "05e001090000008020f47f7500"},
+                                                           {"invalid distances set, incomplete", "05e101090000008020f87fb505"},
+                                                           {"invalid distances set, over-subscribed", "05e201090000008020f87fb52a"},
+                                                           {"too many length symbols", "f50000"},
+                                                           {"too many distance symbols", "051e00"},
+                                                           {"invalid bit length repeat, of nothing", "05e08300000000000000"},
+                                                           {"invalid bit length repeat, too long", "05e081040000000000fcff03"},
+                                                           {"invalid code lengths set, over-subscribed", "05e08104000000001000"},
+                                                           {"invalid code lengths set, incomplete", "05e00109000000000000"},
+                                                           {"invalid block type", "07"},
+                                                           {"invalid stored block lengths", "0105000500"},
+                                                           {"invalid distance too far back", "0302"},
+                                                           {"invalid distance code", "63003e"},
+                                                           {"invalid literal/length code", "1b03"}};
+    for (const auto& stream : streams) {
+        CAPTURE(stream.first);
+        std::string bytes("\x78\x01", 2);
+        for (const char* hex = stream.second; *hex; hex += 2) bytes += static_cast<char>(std::stoi(std::string(hex, 2), nullptr, 16));
+        bytes += std::string(8, '\0');
+        const std::string file = png_of(4, 4, png_chunk("IDAT", bytes));
+        const auto decoded = decode(file.data(), file.size(), "p");
+        REQUIRE(!decoded.ok());
+        CHECK(std::string(decoded.error().what()) == "image.malformed: p: PNG: the compressed data is damaged");
+    }
+}
+
+TEST_CASE("comments and digits of PNM are read as Pillow reads them") {
+    const auto pixels = [](const std::string& file) {
+        const auto decoded = decode(file.data(), file.size(), "p");
+        return decoded.ok() ? std::string(reinterpret_cast<const char*>(decoded->data()), static_cast<std::size_t>(decoded->bytes())) : std::string(decoded.error().what());
+    };
+    CHECK(pixels("P5 #c\r1 1 255\n\x07") == "\x07\x07\x07");
+    CHECK(pixels("P5 #c\n1 1 255\n\x07") == "\x07\x07\x07");
+    const std::string bits("\0\0\0\xff\xff\xff\0\0\0", 9);
+    CHECK(pixels("P1 3 1\n1#c\n0 1") == bits);
+    CHECK(pixels("P1 3 1\n1 #c\r0 1") == bits);
+    CHECK(pixels("P1 3 1\n1 #c 0 1") == "image.truncated: p: PNM: the file ends too early");
+    CHECK(pixels("P5 12345678901 1 255\n\x07") == "image.malformed: p: PNM: a number is too long");
+    CHECK(pixels("P5 0000000001 1 255\n\x07") == "\x07\x07\x07");
 }
 
 TEST_CASE("files that are not there, or no files, have their code") {

@@ -96,10 +96,29 @@ TEST_CASE("train-* is learnt from and t10k-* scores") {
 }
 
 TEST_CASE("the names that other sets use are known") {
-    for (const char* part : {"emnist-letters-train", "ok", "train"}) {
+    for (const char* part : {"emnist-letters-train", "ok", "train", "my_train_", ""}) {
         made_folder folder;
         put_idx(folder, part, std::string("\0\1", 2));
         CHECK(open_splits(folder.path).value().training.size() == 2);
+    }
+    // Without a stem, or with other signs behind it.
+    made_folder bare, scored;
+    for (const bool images : {true, false}) {
+        const std::string bytes = images ? idx_images(2, 1, 1, "ab") : idx_labels(std::string("\0\1", 2));
+        bare.put(images ? "images-idx3-ubyte" : "labels-idx1-ubyte", bytes);
+        scored.put(images ? "mine_val_images-idx3-ubyte" : "mine_val_labels-idx1-ubyte", bytes);
+        scored.put(images ? "train.images-idx3-ubyte" : "train.labels-idx1-ubyte", bytes);
+    }
+    CHECK(open_splits(bare.path).value().training.size() == 2);
+    CHECK(open_splits(scored.path).value().validation.name(0) == scored.path + "/mine_val_images-idx3-ubyte[0]");
+    // Names that only end so are none of a pair.
+    for (const char* name : {"idx3-ubyte", "train-images_idx3-ubyte", "train-pictures-idx3-ubyte"}) {
+        CAPTURE(name);
+        made_folder odd;
+        const auto opened = open_dataset(odd.put(name, idx_images(2, 1, 1, "ab")));
+        REQUIRE(!opened.ok());
+        CHECK(opened.error().detail() == "an IDX file needs its partner: call them X-images-idx3-ubyte and X-labels-idx1-ubyte");
+        CHECK(code(odd) == "data.no_classes");
     }
     made_folder dotted;
     dotted.put("train-images.idx3-ubyte", idx_images(2, 1, 1, "ab"));
@@ -177,6 +196,13 @@ TEST_CASE("counts that differ, labels out of range, gaps, and partners that are 
     put_idx(twins, "train", std::string("\0\1", 2));
     put_idx(twins, "other-train", std::string("\0\1", 2));
     CHECK(code(twins) == "data.format");
+    made_folder both;
+    put_idx(both, "train", std::string("\0\1", 2));
+    both.put("train-images.idx3-ubyte", idx_images(2, 1, 1, "ab"));
+    both.put("train-labels.idx1-ubyte", idx_labels(std::string("\0\1", 2)));
+    REQUIRE(code(both) == "data.format");
+    CHECK(open_dataset(both.path).error().where() == both.path + "/train-images.idx3-ubyte");
+    CHECK(open_dataset(both.path).error().detail() == "a second pair beside train-images-idx3-ubyte; name one of the files to say which is meant");
     put_idx(test_only, "t10k", std::string("\0\1", 2));
     CHECK(code(test_only) == "ok");
     CHECK(code_of(open_splits(test_only.path)) == "data.no_classes");

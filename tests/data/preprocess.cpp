@@ -61,6 +61,20 @@ TEST_CASE("what is wrong with a specification is named") {
                              "mean=1:2:3:4",
                              "mean=",
                              "mean=1;2",
+                             "mean=1e",
+                             "mean=1e+",
+                             "mean=1e-",
+                             "mean=1e400",
+                             "mean=.",
+                             "mean=12345678901234567890123456789012345678901234567890123456789012345",
+                             "resize=x5",
+                             "resize=5x",
+                             "resize=0",
+                             "resize=0x5",
+                             "crop=5x0",
+                             "resize=16385",
+                             "crop=5x16385",
+                             "crop=123456",
                              "mean=inf",
                              "mean=0x10",
                              "std=0",
@@ -79,6 +93,11 @@ TEST_CASE("what is wrong with a specification is named") {
         CHECK(parsed.error().code() == errc::usage_preprocess);
         CHECK(parsed.error().where() == item);
     }
+    CHECK(spec_of("mean=+1:1E2:-2.5e-1").mean[0] == 1);
+    CHECK(spec_of("mean=+1:1E2:-2.5e-1").mean[1] == 100);
+    CHECK(spec_of("mean=+1:1E2:-2.5e-1").mean[2] == -0.25f);
+    CHECK(spec_of("mean=1e+2").mean[2] == 100);
+    CHECK(spec_of("crop=1x16384").crop_width == 16384);
     CHECK(!parse_preprocess("").ok());
     CHECK(!parse_preprocess("raw,").ok());
 }

@@ -75,6 +75,14 @@ TEST_CASE("Fortran order becomes C order") {
 TEST_CASE("versions 2 and 3, other key orders and Python 2 are read") {
     CHECK(verdict(npy("{'shape': (2L,), 'fortran_order': False, 'descr': '<i1'}\n", "ab", 2)) == "ok");
     CHECK(verdict(npy("{ \"descr\":\"|u1\",\"shape\":(),\"fortran_order\":False }", "a", 3)) == "ok");
+    // One byte has no order, whatever a file says: numpy reads all of these.
+    for (const char* order : {"|", "<", ">", "="}) {
+        CAPTURE(order);
+        const auto array = read(npy(std::string("{'descr': '") + order + "i1', 'fortran_order': False, 'shape': (2,), }", "\x07\xff"));
+        REQUIRE(array.ok());
+        CHECK(array->type() == dtype::int8);
+        CHECK(array->data<std::int8_t>()[1] == -1);
+    }
 }
 
 TEST_CASE("bool elements are 0 or 1 whatever the file says") {
@@ -102,6 +110,12 @@ TEST_CASE("malformed files are refused, whatever they claim") {
         CHECK(verdict(npy(dictionary, std::string(8, 'x'))) == "npy.malformed");
     }
     CHECK(verdict(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", std::string(8, 'x'), 4)) == "npy.malformed");
+    const auto told = [](const std::string& file) {
+        const auto array = read(file);
+        return array.ok() ? "ok" : std::string(array.error().what());
+    };
+    CHECK(told(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3", "")) == "npy.malformed: test: the shape is not a tuple");
+    CHECK(told(std::string("\x93NUMPY\2\0\1\0\0", 11)) == "npy.malformed: test: the file ends within its header");
     for (const char* type : {"'>f4'", "'<c8'", "'|O'", "'<U4'", "'|S3'", "'<M8[s]'", "[('a', '<f4')]", "''"}) {
         CAPTURE(type);
         CHECK(verdict(npy(std::string("{'descr': ") + type + ", 'fortran_order': False, 'shape': (2,), }",

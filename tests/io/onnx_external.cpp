@@ -28,6 +28,7 @@ struct folder {
         put("/in/w.bin");
         put("/in/sub/w.bin");
         put("/in/hard");
+        put("/in/w");
         CHECK(::link((path + "/in/hard").c_str(), (path + "/in/hard2").c_str()) == 0);
         CHECK(::symlink("w.bin", (path + "/in/soft").c_str()) == 0);
         CHECK(::symlink("sub", (path + "/in/softsub").c_str()) == 0);
@@ -36,7 +37,7 @@ struct folder {
     }
     ~folder() {
         for (const char* file :
-             {"/secret", "/in/w.bin", "/in/sub/w.bin", "/in/hard", "/in/hard2", "/in/soft", "/in/softsub", "/in/out", "/in/pipe"})
+             {"/secret", "/in/w.bin", "/in/w", "/in/sub/w.bin", "/in/hard", "/in/hard2", "/in/soft", "/in/softsub", "/in/out", "/in/pipe"})
             ::unlink((path + file).c_str());
         for (const char* sub : {"/in/sub", "/in", ""}) ::rmdir((path + sub).c_str());
     }
@@ -73,6 +74,7 @@ std::string read(const folder& f, std::initializer_list<message> entries, const 
 TEST_CASE("Only regular files below the model's folder are opened, and no link is followed") {
     const folder f;
     CHECK(opened(f, "w.bin") == "");
+    CHECK(opened(f, "w") == "");
     CHECK(opened(f, "sub/w.bin") == "");
     CHECK(opened(f, "./sub//w.bin") == "");
     for (const char* bad : {"", "/etc/passwd", "../secret", "sub/../../secret", "sub/../w.bin", "..", "sub\\w.bin", "C:w.bin",
@@ -81,6 +83,11 @@ TEST_CASE("Only regular files below the model's folder are opened, and no link i
     CHECK(opened(f, std::string("w.bin\0x", 7)) == "external.path");
     CHECK(opened(f, std::string(5000, 'a')) == "external.path");
     CHECK(opened(f, "absent") == "file.open");
+    const auto nowhere = graft::open_external(f.path + "/nowhere", "w.bin", 1000);
+    REQUIRE(!nowhere.ok());
+    CHECK(nowhere.error().code() == graft::errc::file_open);
+    CHECK(nowhere.error().where() == f.path + "/nowhere");
+    CHECK(nowhere.error().detail() == "No such file or directory");
     CHECK(graft::open_external(f.path + "/in", "w.bin", 15).error().code() == graft::errc::model_too_large);
 }
 
@@ -94,6 +101,7 @@ TEST_CASE("Ranges of external data are plain numbers inside the file") {
          {"9", "17", "-1", "+1", " 1", "1 ", "0x1", "1e0", "", "99999999999999999999", "9223372036854775807"})
         CHECK_MESSAGE(read(f, {at, entry("offset", offset)}) == "external.range", offset);
     CHECK(read(f, {at, entry("length", "17")}) == "external.range");
+    for (const char* length : {"-1", "8 ", "0x8", "", "9223372036854775808"}) CHECK_MESSAGE(read(f, {at, entry("length", length)}) == "external.range", length);
     CHECK(read(f, {at, entry("length", "9223372036854775807"), entry("offset", "1")}) == "external.range");
     CHECK(read(f, {at, entry("length", "7")}) == "tensor.bytes");
     CHECK(read(f, {at, entry("offset", "1"), entry("offset", "2")}) == "external.range");

@@ -32,6 +32,22 @@ graft::graph small_network() {
     return std::move(g).value();
 }
 
+// What the file says that is written of a graph.
+graft::graph written(const graft::graph& g) {
+    std::vector<std::uint8_t> out;
+    const graft::status wrote = graft::write_onnx(g, out);
+    REQUIRE_MESSAGE(wrote.ok(), std::string(wrote.ok() ? "" : wrote.error().what()));
+    auto again = graft::read_onnx(out.data(), out.size(), "m", "", {}, nullptr);
+    REQUIRE_MESSAGE(again.ok(), std::string(again.ok() ? "" : again.error().what()));
+    return std::move(again).value();
+}
+
+std::string told(const graft::graph& g) {
+    std::vector<std::uint8_t> out;
+    const graft::status s = graft::write_onnx(g, out);
+    return s.ok() ? "" : s.error().what();
+}
+
 std::string verdict(const graft::graph& g) {
     std::vector<std::uint8_t> out;
     const graft::status s = graft::write_onnx(g, out);
@@ -61,6 +77,37 @@ TEST_CASE("What a model file cannot hold is not written") {
     g = small_network();
     g.nodes[0].version = 12;
     CHECK(verdict(g) == "model.version");
+    // A graph that captures something, with nothing around it or not that many values.
+    g = small_network();
+    g.captures.push_back({0, 0});
+    CHECK(told(g) == "graph.dangling: graph 'net': it captures a value that is not there");
+    g = small_network();
+    graft::graph body;
+    body.name = "body";
+    body.captures.push_back({body.add_value("v"), static_cast<graft::value_id>(g.values.size())});
+    body.outputs.push_back(0);
+    g.nodes[0].attributes.push_back(graft::graph_attribute("then_branch", body));
+    CHECK(told(g) == "graph.dangling: graph 'body': it captures a value that is not there");
+}
+
+TEST_CASE("Operator sets that a graph does not import are those of its nodes, or the newest") {
+    graft::graph none;
+    none.inputs = none.outputs = {none.add_value("x")};
+    none.values[0].type = graft::dtype::float32;
+    CHECK(written(none).version_of("") == graft::newest_opset);
+    const auto of_node = [&](const char* domain, int version) {
+        graft::graph g = none;
+        graft::node n;
+        n.op_type = "Relu", n.domain = domain, n.version = version, n.inputs = {0}, n.outputs = {g.add_value("y")};
+        g.nodes.push_back(n);
+        return written(g);
+    };
+    CHECK(of_node("", 13).version_of("") == 13);
+    CHECK(of_node("ai.onnx", 13).version_of("") == 13);
+    CHECK(of_node("ai.onnx", 13).opsets.size() == 1);
+    CHECK(of_node("", 0).version_of("") == graft::newest_opset);
+    CHECK(of_node("own", 0).version_of("own") == 1);
+    CHECK(of_node("own", 3).version_of("own") == 3);
 }
 
 TEST_CASE("The IR version rises to what the graph needs") {
@@ -75,6 +122,45 @@ TEST_CASE("The IR version rises to what the graph needs") {
     for (graft::node& n : g.nodes) n.version = 21;
     REQUIRE(graft::write_onnx(g, out).ok());
     CHECK(graft::read_onnx(out.data(), out.size(), "m", "", {}, nullptr)->ir_version == 10);
+    // Types that came later, each with the version of the format that brought it.
+    using t = graft::dtype;
+    const std::pair<t, int> types[] = {{t::float32, 3}, {t::bfloat16, 4}, {t::float8e4m3fn, 9}, {t::float8e4m3fnuz, 9}, {t::float8e5m2, 9}, {t::float8e5m2fnuz, 9}, {t::uint4, 10}, {t::int4, 10}, {t::float4e2m1, 11}, {t::float8e8m0, 12}, {t::uint2, 13}, {t::int2, 13}};
+    for (const auto& type : types) {
+        CAPTURE(graft::name(type.first));
+        graft::graph one;
+        one.ir_version = 3;
+        one.opsets.push_back({"", 8});
+        one.outputs.push_back(one.add_value("x"));
+        one.values[0].type = type.first;
+        std::vector<std::uint8_t> file;
+        REQUIRE(graft::write_onnx(one, file).ok());
+        // The first field of a model: its IR version.
+        REQUIRE(file[0] == 0x08);
+        CHECK(static_cast<int>(file[1]) == type.second);
+    }
+    // Weights that are inputs as well are what version 3 asks for.
+    graft::graph with_default;
+    with_default.ir_version = 3;
+    with_default.opsets.push_back({"", 8});
+    with_default.inputs = with_default.outputs = {with_default.add_value("x")};
+    with_default.values[0].type = t::float32;
+    with_default.values[0].constant = graft::tensor::zeros(t::float32, {2}).value();
+    CHECK(written(with_default).ir_version == 3);
+    with_default.inputs.clear();
+    CHECK(written(with_default).ir_version == 4);
+}
+
+TEST_CASE("An extent that is open needs no name") {
+    graft::graph g;
+    g.opsets.push_back({"", 17});
+    g.inputs = g.outputs = {g.add_value("x")};
+    g.values[0].type = graft::dtype::float32;
+    g.values[0].has_shape = true;
+    g.values[0].extents = {-1, 3, -1};
+    g.values[0].dimensions = {"N"};
+    const graft::graph again = written(g);
+    CHECK(again.values[0].extents == graft::shape{-1, 3, -1});
+    CHECK(again.values[0].dimensions == std::vector<std::string>{"N", "", ""});
 }
 
 TEST_CASE("Values without names, and names that a body has in common with its surroundings, get names of their own") {
@@ -132,7 +218,12 @@ TEST_CASE("A node whose only output nobody reads is written so that it loads aga
 TEST_CASE("Large weights go to a second file, from which they are read again") {
     char name[] = "/tmp/graft_write_XXXXXX";
     const std::string folder = ::mkdtemp(name), path = folder + "/m.onnx";
-    const graft::graph g = small_network();
+    graft::graph g = small_network();
+    // Tensors of attributes stay inside, however large.
+    graft::node constant;
+    constant.op_type = "Constant", constant.outputs = {g.add_value("c")};
+    constant.attributes.push_back(graft::tensor_attribute("value", graft::tensor::zeros(graft::dtype::float32, {1000}).value()));
+    g.nodes.push_back(constant);
     REQUIRE(graft::write_onnx_file(g, path, 100).ok());
     struct stat info;
     CHECK(::stat((path + ".data").c_str(), &info) == 0);
@@ -143,7 +234,16 @@ TEST_CASE("Large weights go to a second file, from which they are read again") {
         REQUIRE(graft::write_onnx(g, first).ok());
         REQUIRE(graft::write_onnx(*again, second).ok());
         CHECK(first == second);
+        CHECK(again->nodes.back().attributes[0].tensor.bytes() == 4000);
     }
+    REQUIRE(::stat((path + ".data").c_str(), &info) == 0);
+    const off_t outside = info.st_size;
+    REQUIRE(::stat(path.c_str(), &info) == 0);
+    CHECK(info.st_size > 4000);
+    g.nodes.pop_back();
+    REQUIRE(graft::write_onnx_file(g, path, 100).ok());
+    REQUIRE(::stat((path + ".data").c_str(), &info) == 0);
+    CHECK(info.st_size == outside);
     REQUIRE(graft::write_onnx_file(g, path).ok());
     CHECK(graft::read_onnx_file(path).ok());
     CHECK(!graft::write_onnx_file(g, folder + "/absent/m.onnx").ok());

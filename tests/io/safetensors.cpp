@@ -1,4 +1,5 @@
 // safetensors: what is read, what is refused, and that files written twice are equal.
+#include "../file_contents.hpp"
 #include "../skipped.hpp"
 
 #include <doctest/doctest.h>
@@ -60,6 +61,14 @@ TEST_CASE("Tensors and metadata come back as they were written, in bytes that do
     std::vector<std::uint8_t> none;
     CHECK(!graft::write_safetensors({tensors[0], tensors[0]}, {}, none).ok());
     CHECK(!graft::write_safetensors({{"x", graft::tensor()}}, {}, none).ok());
+    const graft::status reserved = graft::write_safetensors({{"__metadata__", tensors[0].second}}, {}, none);
+    REQUIRE(!reserved.ok());
+    CHECK(std::string(reserved.error().what()) == "graph.duplicate: tensor '__metadata__': the name is given twice, or not to be used");
+    // A file of them has the same bytes.
+    const std::string path = "graft_test.safetensors";
+    REQUIRE(graft::write_safetensors_file(tensors, {{"step", "12"}, {"\xc3\xa9\n", "x"}}, path).ok());
+    CHECK(file_contents(path) == std::string(bytes.begin(), bytes.end()));
+    std::remove(path.c_str());
 }
 
 TEST_CASE("Headers that lie are refused") {
@@ -90,6 +99,10 @@ TEST_CASE("Headers that lie are refused") {
     CHECK(verdict(with_header("{" + entry("a", type + ",\"shape\":[3]," + offsets) + "}", 2)) == "tensor.bytes");
     CHECK(verdict(with_header("{" + entry("a", type + ",\"shape\":[4294967296,4294967296,4294967296]," + offsets) + "}", 2)) ==
           "tensor.overflow");
+    // Elements of four bits: two are a byte, and one alone is none.
+    CHECK(verdict(with_header("{" + entry("a", "\"dtype\":\"F4\",\"shape\":[2],\"data_offsets\":[0,1]") + "}", 1)) == "");
+    CHECK(verdict(with_header("{" + entry("a", "\"dtype\":\"F4\",\"shape\":[1],\"data_offsets\":[0,0]") + "}")) == "tensor.bytes");
+    CHECK(verdict(with_header("{" + entry("a", "\"dtype\":8," + shape + "," + offsets) + "}", 2)) == "tensor.dtype");
     CHECK(verdict(with_header("{" + entry("a", "\"dtype\":\"Q8\"," + shape + "," + offsets) + "}", 2)) == "tensor.dtype");
     CHECK(verdict(with_header("{" + entry("a", type + ",\"shape\":[0],\"data_offsets\":[0,0]") + "," + entry("a", whole) + "}",
                               2)) == "graph.duplicate");

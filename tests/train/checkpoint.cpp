@@ -29,6 +29,8 @@ TEST_CASE("The checkpoint before has a name of its own") {
     CHECK(graft::previous_checkpoint("checkpoint.safetensors") == "checkpoint.previous.safetensors");
     CHECK(graft::previous_checkpoint("a.b/checkpoint") == "a.b/checkpoint.previous");
     CHECK(graft::previous_checkpoint("/x/.hidden") == "/x/.hidden.previous");
+    CHECK(graft::previous_checkpoint("checkpoint") == "checkpoint.previous");
+    CHECK(graft::previous_checkpoint(".hidden") == ".hidden.previous");
 }
 
 TEST_CASE("Settings that differ are named, with both values") {
@@ -45,6 +47,7 @@ TEST_CASE("Settings that differ are named, with both values") {
     const auto told = [](const char* before, const char* now) { return graft::compare_settings({{"lr", before}}, {{"lr", now}}).error().detail(); };
     CHECK(told("0x1.89374bc6a7efap-9", "0x1.47ae147ae147bp-7").find("was 0.003 when the checkpoint was made, and is 0.01 now") != std::string::npos);
     CHECK(told("0x1.99999ap-4 -0x1p+1", "0x0p+0").find("was 0.1 -2 when the checkpoint was made, and is 0 now") != std::string::npos);
+    CHECK(told("", "a b").find("was nothing when the checkpoint was made, and is a b now") != std::string::npos);
     CHECK(told("0xgreen 0x", "a\x1b").find("was 0xgreen 0x when the checkpoint was made, and is a\\x1b now") != std::string::npos);
 }
 
@@ -252,9 +255,62 @@ TEST_CASE("Where no checkpoint is whole the error says so, and what is no checkp
                 {}, {{"format", "graft.checkpoint.9"}, {"settings", "[]"}, {"state", "[]"}, {"crc32c", "[]"}}, here.newest())
                 .ok());
     CHECK(graft::load_checkpoint(here.newest()).error().detail().find("another version") != std::string::npos);
+    overwrite(here.previous(), "nor this one");
+    const auto neither = graft::load_checkpoint(here.newest());
+    REQUIRE(!neither.ok());
+    CHECK(neither.error().detail().find("no checkpoint here is whole (checkpoint.malformed: " + here.newest() + ": it was written by another version of graft: 'graft.checkpoint.9'; safetensors.malformed: " + here.previous() + ": ") == 0);
+    ::unlink(here.previous().c_str());
     ::unlink(here.newest().c_str());
     REQUIRE(::mkfifo(here.newest().c_str(), 0600) == 0);
     CHECK(graft::load_checkpoint(here.newest()).error().code() == graft::errc::checkpoint_malformed);
+}
+
+TEST_CASE("Metadata that are no lists of pairs, or of other tensors, are refused though their checksum fits") {
+    const folder here;
+    // As the file has it: format, settings, state and checksums, and over all of these one number more.
+    const auto told = [&](const char* settings, const char* state, const char* sums) {
+        graft::named_texts texts = {{"format", "graft.checkpoint.1"}, {"settings", settings}, {"state", state}, {"crc32c", sums}};
+        std::uint32_t crc = 0;
+        for (const auto& t : texts)
+            for (const std::string* part : {&t.first, &t.second}) {
+                const std::uint64_t size = part->size();
+                crc = graft::crc32c(graft::crc32c(crc, &size, sizeof size), part->data(), part->size());
+            }
+        char hex[12];
+        std::snprintf(hex, sizeof hex, "%08x", static_cast<unsigned>(crc));
+        texts.emplace_back("crc32c.metadata", hex);
+        const float one = 1;
+        REQUIRE(graft::write_safetensors_file({{"w", graft::tensor::scalar(one).value()}}, texts, here.newest()).ok());
+        const auto loaded = graft::load_checkpoint(here.newest());
+        return loaded.ok() ? std::string() : loaded.error().detail();
+    };
+    const auto says = [&](const std::string& detail, const char* what) { return detail.find(here.newest() + ": " + what) != std::string::npos; };
+    // The checksum of the four bytes of 1.0f, by Python's crc32c.
+    const char* const sum = R"([["w","F32[] dd54c4ab"]])";
+    CHECK(told("[]", R"([["step","7"]])", sum) == "");
+    CHECK(*graft::load_checkpoint(here.newest())->contents.find_state("step") == "7");
+    CHECK(graft::load_checkpoint(here.newest())->contents.find("w")->data<float>()[0] == 1);
+    CHECK(graft::load_checkpoint(here.newest())->contents.find("v") == nullptr);
+    CHECK(graft::load_checkpoint(here.newest())->contents.find_state("v") == nullptr);
+    const char* const no_pairs = "its settings or its state are no list of pairs";
+    for (const char* bad : {"{}", R"({"a":["b","c"]})", "7", "[7]", "[{}]", "[[]]", R"([["a"]])", R"([["a","b","c"]])", R"([[7,"b"]])", R"([["a",7]])", R"([["a","b"],["c"]])"}) {
+        CAPTURE(bad);
+        CHECK(says(told(bad, "[]", sum), no_pairs));
+        CHECK(says(told("[]", bad, sum), no_pairs));
+        CHECK(says(told("[]", "[]", bad), no_pairs));
+    }
+    CHECK(told("[", "[]", sum).find("json.malformed") != std::string::npos);
+    CHECK(says(told("[]", "[]", "[]"), "it has not the tensors that it had when it was written"));
+    CHECK(says(told("[]", "[]", R"([["v","F32[] dd54c4ab"]])"), "tensor 'v' is missing"));
+    CHECK(says(told("[]", "[]", R"([["w","F32[1] dd54c4ab"]])"), "the checksum of tensor 'w' does not fit"));
+    // What no file can hold is not begun.
+    for (const graft::tensor& none : {graft::tensor(), graft::tensor::make(graft::dtype::int4, {2}).value()}) {
+        const graft::status s = graft::save_checkpoint(here.path + "/other", {{{"t", none}}, {}, {}});
+        REQUIRE(!s.ok());
+        CHECK(s.error().code() == graft::errc::tensor_dtype);
+        CHECK(s.error().where() == "tensor 't'");
+    }
+    CHECK(files_in(here.path).size() == 1);
 }
 
 TEST_CASE("A checkpoint that cannot be written leaves the old one as it was, and no temporary") {
@@ -433,6 +489,21 @@ TEST_CASE("A temporary that somebody is still writing is left alone") {
     ::close(writer);
     REQUIRE(graft::save_checkpoint(here.newest(), at_step(2)).ok());
     CHECK(::access(alive.c_str(), F_OK) != 0);
+    // A hundred names are tried.
+    std::vector<int> writers;
+    for (int i = 0; i < 100; ++i) {
+        const std::string taken = here.path + "/.checkpoint.safetensors." + std::to_string(::getpid()) + "-" + std::to_string(i) + ".tmp";
+        writers.push_back(::open(taken.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+        REQUIRE(::flock(writers.back(), LOCK_EX | LOCK_NB) == 0);
+    }
+    const graft::status s = graft::save_checkpoint(here.newest(), at_step(3));
+    for (const int w : writers) ::close(w);
+    REQUIRE(!s.ok());
+    CHECK(s.error().code() == graft::errc::checkpoint_write);
+    CHECK(s.error().detail() == "a temporary file cannot be made in its folder: File exists");
+    CHECK(loaded_step(here.newest()) == 2);
+    REQUIRE(graft::save_checkpoint(here.newest(), at_step(3)).ok());
+    CHECK(files_in(here.path).size() == 3); // the newest, the one before, and what is not its own
 }
 
 TEST_CASE("Tensors are copied for a save in the background") {
