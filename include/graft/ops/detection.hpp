@@ -327,11 +327,14 @@ inline op_table detection_ops() {
                  "f32[1,7,4]~0:1 f32[1,2,7] i64{3} f32{0.5} f32{0.1}; f32[2,4,4]~0:1 f32[2,1,4] i64(4) f32(0.3); f32[1,5,4]~0:1 "
                  "f32[1,1,5] i64{5} - - center_point_box=1; "
                  "f32[1,3,4] f32[1,1,3]; f32[1,0,4] f32[1,2,0] i64{2}"),
-        GRAFT_OP("RoiAlign", 10, 0, 3, 3, 1, 1, roi_align_infer, roi_align_run, op_flag::combines,
+        GRAFT_OP("RoiAlign", 10, 15, 3, 3, 1, 1, roi_align_infer, roi_align_run, op_flag::combines,
+                 "coordinate_transformation_mode:s mode:s output_height:i output_width:i sampling_ratio:i spatial_scale:f",
+                 "f32[1,1,4,4] f32[1,4] i64{0} @10"),
+        GRAFT_OP("RoiAlign", 16, 0, 3, 3, 1, 1, roi_align_infer, roi_align_run, op_flag::combines,
                  "coordinate_transformation_mode:s mode:s output_height:i output_width:i sampling_ratio:i spatial_scale:f",
                  "f32[1,2,6,7] f32[3,4]~0:6 i64{0,0,0} output_height=2 output_width=3 sampling_ratio=2; "
                  "f32[2,1,5,5] f32[2,4]~0:5 i64{1,0} mode=max coordinate_transformation_mode=output_half_pixel; f32[1,1,4,4] "
-                 "f32[0,4] i64[0]; f32[1,1,4,4] f32[1,4] i64{0} @10"),
+                 "f32[0,4] i64[0]"),
         GRAFT_OP("MaxRoiPool", 1, 0, 2, 2, 1, 1, max_roi_pool_infer, max_roi_pool_run, op_flag::combines,
                  "pooled_shape:is spatial_scale:f",
                  "f32[1,2,6,7] f32[2,5]~0:0.9 pooled_shape=2,3 spatial_scale=6; f32[1,1,3,3] f32[0,5] pooled_shape=1,1"),

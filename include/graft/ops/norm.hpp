@@ -504,18 +504,24 @@ inline gradient_table norm_gradients() {
 }
 
 inline op_table norm_ops() {
+    // Exporters write attributes of other versions too.
+    static constexpr char batch_norm_attributes[] = "consumed_inputs:is epsilon:f is_test:i momentum:f spatial:i training_mode:i";
     static constexpr op_row rows[] = {
-        GRAFT_OP("BatchNormalization", 1, 0, 5, 5, 1, 5, batch_norm_infer, batch_norm_run, op_flag::none,
-                 "consumed_inputs:is epsilon:f is_test:i momentum:f spatial:i training_mode:i",
+        GRAFT_OP("BatchNormalization", 1, 8, 5, 5, 1, 5, batch_norm_infer, batch_norm_run, op_flag::none, batch_norm_attributes,
+                 "f32[2,3,5] f32[3] f32[3] f32[3] f32[3]~0.1:2 @8"),
+        GRAFT_OP("BatchNormalization", 9, 13, 5, 5, 1, 5, batch_norm_infer, batch_norm_run, op_flag::none, batch_norm_attributes,
+                 "f32[2,3,5] f32[3] f32[3] f32[3] f32[3]~0.1:2 @9"),
+        GRAFT_OP("BatchNormalization", 14, 0, 5, 5, 1, 5, batch_norm_infer, batch_norm_run, op_flag::none, batch_norm_attributes,
                  "f32[2,5,3,7] f32[5] f32[5] f32[5] f32[5]~0.1:2; f32[3,4] f32[4] f32[4] f32[4] f32[4]~0.1:2 epsilon=0.01; "
-                 "f32[0,3,2] f32[3] f32[3] f32[3] f32[3]~0.1:2; f32[2,3,5] f32[3] f32[3] f32[3] f32[3]~0.1:2 @9"),
+                 "f32[0,3,2] f32[3] f32[3] f32[3] f32[3]~0.1:2"),
         GRAFT_OP("InstanceNormalization", 1, 0, 3, 3, 1, 1, group_norm_infer, group_norm_run, op_flag::none,
                  "consumed_inputs:is epsilon:f",
                  "f32[2,5,3,7] f32[5] f32[5]; f32[1,3,9] f32[3] f32[3] epsilon=0.01; f32[0,3,4,4] f32[3] f32[3]"),
-        GRAFT_OP("GroupNormalization", 18, 0, 3, 3, 1, 1, group_norm_infer, group_norm_run, op_flag::none,
+        GRAFT_OP("GroupNormalization", 18, 20, 3, 3, 1, 1, group_norm_infer, group_norm_run, op_flag::none, "epsilon:f num_groups:i stash_type:i",
+                 "f32[2,6,3,5] f32[2] f32[2] num_groups=2 @18"),
+        GRAFT_OP("GroupNormalization", 21, 0, 3, 3, 1, 1, group_norm_infer, group_norm_run, op_flag::none,
                  "epsilon:f num_groups:i stash_type:i",
-                 "f32[2,6,3,5] f32[6] f32[6] num_groups=3; f32[2,6,3,5] f32[2] f32[2] num_groups=2 @18; f32[1,4,7] f32[4] f32[4] "
-                 "num_groups=1 epsilon=0.01"),
+                 "f32[2,6,3,5] f32[6] f32[6] num_groups=3; f32[1,4,7] f32[4] f32[4] num_groups=1 epsilon=0.01"),
         GRAFT_OP("LayerNormalization", 17, 0, 2, 3, 1, 3, layer_norm_infer, layer_norm_run, op_flag::none,
                  "axis:i epsilon:f stash_type:i",
                  "f32[2,3,17] f32[17] f32[17]; f32[2,3,4,5] f32[4,5] axis=2; f32[3,5] f32[3,5] f32[5] axis=0 epsilon=0.01; "

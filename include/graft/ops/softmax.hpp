@@ -184,12 +184,15 @@ inline status log_softmax_gradient(gradient_context& c) {
 
 inline op_table softmax_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("Softmax", 1, 0, 1, 1, 1, 1, softmax_infer, softmax_run, op_flag::none, "axis:i",
-                 "f32[3,17]; f32[2,1000]; f32[2,3,5] axis=1; f32[2,3,5] axis=1 @11; f64[4,3] axis=0; f16[0,4]; f32[]"),
-        GRAFT_OP("LogSoftmax", 1, 0, 1, 1, 1, 1, softmax_infer, log_softmax_run, op_flag::none, "axis:i",
-                 "f32[3,17]; f32[2,1000]; f32[2,3,5] axis=1; f32[2,3,5] axis=1 @11; f64[4,3] axis=0; f16[0,4]; f32[]"),
-        GRAFT_OP("Hardmax", 1, 0, 1, 1, 1, 1, softmax_infer, hardmax_run, op_flag::none, "axis:i",
-                 "f32[3,17]; f32{1,3,3,2}; f32[2,3,5] axis=1; f32[2,3,5] axis=1 @11; f16[0,4]"),
+        GRAFT_OP("Softmax", 1, 12, 1, 1, 1, 1, softmax_infer, softmax_run, op_flag::none, "axis:i", "f32[2,3,5] axis=1 @11; f32[3,17] @12"),
+        GRAFT_OP("Softmax", 13, 0, 1, 1, 1, 1, softmax_infer, softmax_run, op_flag::none, "axis:i",
+                 "f32[3,17]; f32[2,1000]; f32[2,3,5] axis=1; f64[4,3] axis=0; f16[0,4]; f32[]"),
+        GRAFT_OP("LogSoftmax", 1, 12, 1, 1, 1, 1, softmax_infer, log_softmax_run, op_flag::none, "axis:i", "f32[2,3,5] axis=1 @11; f32[3,17] @12"),
+        GRAFT_OP("LogSoftmax", 13, 0, 1, 1, 1, 1, softmax_infer, log_softmax_run, op_flag::none, "axis:i",
+                 "f32[3,17]; f32[2,1000]; f32[2,3,5] axis=1; f64[4,3] axis=0; f16[0,4]; f32[]"),
+        GRAFT_OP("Hardmax", 1, 12, 1, 1, 1, 1, softmax_infer, hardmax_run, op_flag::none, "axis:i", "f32[2,3,5] axis=1 @11; f32[3,17] @12"),
+        GRAFT_OP("Hardmax", 13, 0, 1, 1, 1, 1, softmax_infer, hardmax_run, op_flag::none, "axis:i",
+                 "f32[3,17]; f32{1,3,3,2}; f32[2,3,5] axis=1; f16[0,4]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
