@@ -77,6 +77,12 @@ TEST_CASE("What a model file cannot hold is not written") {
     g = small_network();
     g.nodes[0].version = 12;
     CHECK(verdict(g) == "model.version");
+    for (const int version : {0, -1, graft::newest_opset + 1}) {
+        g = small_network();
+        g.opsets[0].version = version;
+        for (graft::node& n : g.nodes) n.version = 0;
+        CHECK(told(g) == "model.version: model: operator set " + std::to_string(version) + " is not between 1 and 28");
+    }
     // A graph that captures something, with nothing around it or not that many values.
     g = small_network();
     g.captures.push_back({0, 0});

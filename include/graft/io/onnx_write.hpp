@@ -141,9 +141,12 @@ inline status onnx_writer::write() {
     if (opsets_.empty()) opsets_.push_back({"", newest_opset});
     for (const opset& o : opsets_)
         if (o.domain.empty()) {
+            if (o.version < 1 || o.version > newest_opset)
+                return fail(errc::model_version, "model", "operator set " + std::to_string(o.version) + " is not between 1 and " + std::to_string(newest_opset));
             constexpr std::uint8_t ir_of[] = {3, 3, 3, 3, 3, 3, 3,  3,  3,  4,  5,  6,  7,  7, 7,
                                               8, 8, 8, 8, 9, 9, 10, 10, 11, 12, 13, 13, 13, 14};
-            need(ir_of[o.version < 0 ? 0 : o.version > 28 ? 28 : o.version]);
+            static_assert(sizeof ir_of == newest_opset + 1, "an IR version for each operator set");
+            need(ir_of[o.version]);
         }
     w_.integer(field::ir_version, ir_);
     w_.text_if(field::producer_name, root_.producer_name);
