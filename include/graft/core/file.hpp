@@ -71,6 +71,11 @@ bool replace_file(const std::string& file, const std::string& to);
 // Removes the temporaries of a folder whose names begin so and that nobody writes any more, those of killed processes: writers hold a lock on
 // theirs, which the system takes away with the process.
 void remove_stale_temporaries(const std::string& folder, const std::string& prefix);
+#if !defined(_WIN32)
+// Whether a device, a pipe or a folder has that name. A new file would take its place, which for all other programs would be gone: root may do
+// that to /dev/null.
+bool no_regular_file(const std::string& path);
+#endif
 }  // namespace detail
 
 GRAFT_END_NAMESPACE
@@ -222,12 +227,15 @@ GRAFT_INLINE atomic_file::~atomic_file() {
     if (descriptor_ >= 0) ::close(descriptor_);
 }
 
+GRAFT_INLINE bool detail::no_regular_file(const std::string& path) {
+    struct stat about;
+    return ::stat(path.c_str(), &about) == 0 && !S_ISREG(about.st_mode);
+}
+
 GRAFT_INLINE status atomic_file::open(const std::string& path) {
     path_ = path;
     if (path.find('\0') != std::string::npos) return fail(errc::file_write, path, "a path cannot hold a NUL byte");
-    // The new file would take the place of a device or a pipe, which for all other programs would be gone: root may do that to /dev/null.
-    struct stat about;
-    if (::stat(path.c_str(), &about) == 0 && !S_ISREG(about.st_mode)) return fail(errc::file_write, path, "there is something of that name that is no regular file");
+    if (detail::no_regular_file(path)) return fail(errc::file_write, path, "there is something of that name that is no regular file");
     const std::size_t slash = path.find_last_of('/');
     const std::string folder = slash == std::string::npos ? "" : path.substr(0, slash + 1);
     for (int attempt = 0; attempt < 100; ++attempt) {

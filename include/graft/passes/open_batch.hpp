@@ -19,8 +19,9 @@ GRAFT_BEGIN_NAMESPACE
 /// input, or more than one), those of shape inference.
 result<graph> open_batch(graph g, const shape& input, executor& pool, const limits& limit = {});
 
-/// Whether the network gives as many rows as it is given samples: its outputs for two, by shape inference. `input` as above.
-bool takes_any_batch(const graph& g, const shape& input, executor& pool, const limits& limit = {});
+/// Ok where the network gives as many rows as it is given samples: its outputs for two, by shape inference. `input` as above. Errors:
+/// graph.fixed_batch where it does not, memory.oom.
+status takes_any_batch(const graph& g, const shape& input, executor& pool, const limits& limit = {});
 
 namespace detail {
 // Tries what was opened, whatever the rules said of it: with three times the samples every value has to have three times the extent along its axis
@@ -155,23 +156,26 @@ GRAFT_INLINE status check_opened(const graph& fixed, const graph& opened, const 
 
 }  // namespace detail
 
-GRAFT_INLINE bool takes_any_batch(const graph& g, const shape& input, executor& pool, const limits& limit) {
+GRAFT_INLINE status takes_any_batch(const graph& g, const shape& input, executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
+    const auto fixed = [&g] { return fail(errc::graph_fixed_batch, g.name, "it does not give a row for each sample of any batch"); };
     shape two = input;
     two[0] = 2;
     for (value_id id : g.inputs) {
         const value& v = g.values[static_cast<std::size_t>(id)];
         if (v.constant) continue;
-        if (v.has_shape && v.extents.rank() && v.extents[0] >= 0) return false;
+        if (v.has_shape && v.extents.rank() && v.extents[0] >= 0) return fixed();
         break;
     }
     auto known = specialize_first_input(g, two, pool, limit);
-    if (!known.ok()) return false;
+    if (!known.ok() && known.error().code() == errc::memory_oom) return known.take_status();
+    if (!known.ok()) return fixed();
     for (value_id id : known->outputs) {
         const value& v = known->values[static_cast<std::size_t>(id)];
-        if (v.has_shape && (v.extents.rank() < 1 || v.extents[0] != 2)) return false;
+        if (v.has_shape && (v.extents.rank() < 1 || v.extents[0] != 2)) return fixed();
     }
-    return true;
+    return {};
 }
+GRAFT_MEMORY_CATCH("takes_any_batch")
 
 GRAFT_INLINE result<graph> open_batch(graph g, const shape& input, executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
     std::vector<value_id> open;
@@ -179,7 +183,9 @@ GRAFT_INLINE result<graph> open_batch(graph g, const shape& input, executor& poo
         if (!g.values[static_cast<std::size_t>(id)].constant) open.push_back(id);
     if (open.size() != 1) return fail(errc::input_name, g.name, "a network has to have one input for its batch to be opened; this one asks for " + std::to_string(open.size()));
     if (input.rank() < 1 || !input.known() || input[0] < 1) return fail(errc::input_shape, g.name, "the shape of a batch has to be known: " + text(input));
-    if (takes_any_batch(g, input, pool, limit)) return g;
+    status any = takes_any_batch(g, input, pool, limit);
+    if (any.ok()) return g;
+    if (any.error().code() == errc::memory_oom) return any;
     GRAFT_TRY_ASSIGN(g, specialize_first_input(std::move(g), input, pool, limit));
     detail::batch_follower follower(g, open[0], input[0]);
     GRAFT_TRY(follower.run());
