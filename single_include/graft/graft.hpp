@@ -1565,7 +1565,7 @@ enum class file_family : std::uint8_t { unknown, picture, model, other_model, ar
 
 struct file_kind {
     const char* title = nullptr;   // behind "this is"; null where it is not known
-    const char* convert = nullptr; // a picture: a command whose last word is one that can be decoded; a model: what makes ONNX of it; an archive: what unpacks it
+    const char* convert = nullptr; // of every picture that is not decoded, a command whose last word is one that is; of every other model, what makes ONNX of it; of an archive, what unpacks it
     file_family family = file_family::unknown;
 };
 
@@ -1715,7 +1715,11 @@ GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
 // What graft decodes, for sentences.
-inline const char* decoded_kinds() noexcept { return GRAFT_HAS_LIBWEBP ? "JPEG, PNG, BMP, PNM and WebP" : "JPEG, PNG, BMP and PNM"; }
+#if GRAFT_HAS_LIBWEBP
+inline const char* decoded_kinds() noexcept { return "JPEG, PNG, BMP, PNM and WebP"; }
+#else
+inline const char* decoded_kinds() noexcept { return "JPEG, PNG, BMP and PNM"; }
+#endif
 
 // What is said of a file that is none of the kinds decoded.
 GRAFT_COLD inline status unsupported_image(const std::uint8_t* bytes, std::size_t size, const std::string& name) {
@@ -1723,12 +1727,12 @@ GRAFT_COLD inline status unsupported_image(const std::uint8_t* bytes, std::size_
     if (kind.family == file_family::unknown) return fail(errc::image_unsupported, name, std::string("not a picture of a kind that is known; ") + decoded_kinds() + " can be read");
     if (kind.family != file_family::picture) return fail(errc::image_unsupported, name, wrong_kind(kind, "a picture", ""));
     std::string text = std::string("this is ") + kind.title;
+#if !GRAFT_HAS_LIBWEBP
     if (is_webp(bytes, size)) text += ", which takes a graft that was built with libwebp";
-    if (kind.convert) {
-        const std::string command = kind.convert;
-        const bool jpeg = command.compare(command.size() - 4, 4, ".jpg") == 0;
-        text += "; `" + command + "` makes a " + (jpeg ? "JPEG" : "PNG") + " of it";
-    }
+#endif
+    const std::string command = kind.convert;
+    const bool jpeg = command.compare(command.size() - 4, 4, ".jpg") == 0;
+    text += "; `" + command + "` makes a " + (jpeg ? "JPEG" : "PNG") + " of it";
     return fail(errc::image_unsupported, name, text);
 }
 
@@ -1807,7 +1811,7 @@ inline int xmp_orientation(const std::string& xmp) {
             digit = at + 2;
         else if (xmp.compare(at, 1, ">") == 0)
             digit = at + 1;
-        if (digit != at && digit < xmp.size() && xmp[digit] >= '0' && xmp[digit] <= '9') return xmp[digit] - '0';
+        if (digit != at && xmp[digit] >= '0' && xmp[digit] <= '9') return xmp[digit] - '0';
     }
     return 0;
 }
@@ -2564,9 +2568,7 @@ private:
         bit_reader& r = input_;
         r.take(r.bits & 7);
         // Whole bytes that were read ahead go back to the input.
-        const std::size_t ahead = r.bits / 8;
-        if (r.padding > ahead) return inflate_end::truncated;
-        r.in -= ahead - r.padding;
+        r.in -= r.bits / 8 - r.padding; // the input is not starved, so there is no more padding than that
         r.held = 0;
         r.bits = 0;
         r.padding = 0;
@@ -2853,7 +2855,7 @@ private:
             for (std::size_t i = 0; i < n; ++i) r[i] = byte(r[i] + a[i]);
             break;
         case 3:
-            for (std::size_t i = 0; i < left && i < n; ++i) r[i] = byte(r[i] + a[i] / 2);
+            for (std::size_t i = 0; i < left; ++i) r[i] = byte(r[i] + a[i] / 2);
             for (std::size_t i = left; i < n; ++i) r[i] = byte(r[i] + (r[i - left] + a[i]) / 2);
             break;
         case 4:
@@ -3054,13 +3056,12 @@ struct pnm_reader {
         return {};
     }
 
-    // One sample of a binary or a plain file.
+    // One sample of a plain file, or of a binary one that is known to hold it.
     status sample(bool plain, bool wide, std::int64_t top, std::int64_t& value) {
         if (plain) {
             GRAFT_TRY(number(value));
             return value <= top ? status() : failed(errc::image_malformed, "a sample is over the largest value");
         }
-        if (size - at < (wide ? 2u : 1u)) return failed(errc::image_truncated, "the file ends too early");
         value = wide ? bytes[at] << 8 | bytes[at + 1] : bytes[at];
         at += wide ? 2 : 1;
         return {};
@@ -4474,7 +4475,7 @@ inline bool read_decimal(const char* begin, const char* end, double& value) {
     if (p != end) return false;
 #if defined(__cpp_lib_to_chars) && __cpp_lib_to_chars >= 201611L
     const auto read = std::from_chars(magnitude, end, value);
-    if (read.ec != std::errc() || read.ptr != end) return false;
+    if (read.ec != std::errc()) return false;
 #else
     const std::string copy(magnitude, end);
     const char* stop = nullptr;
@@ -4628,7 +4629,7 @@ inline std::string list_text(const float* values, int count) {
 }
 
 inline std::string word_text(const char* key, int value) {
-    for (const word* w = preprocess_words(key); w && w->text; ++w)
+    for (const word* w = preprocess_words(key); w->text; ++w)
         if (w->value == value) return std::string(",") + key + "=" + w->text;
     return "";
 }
@@ -22950,12 +22951,15 @@ inline status log_softmax_gradient(gradient_context& c) {
 
 inline op_table softmax_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("Softmax", 1, 0, 1, 1, 1, 1, softmax_infer, softmax_run, op_flag::none, "axis:i",
-                 "f32[3,17]; f32[2,1000]; f32[2,3,5] axis=1; f32[2,3,5] axis=1 @11; f64[4,3] axis=0; f16[0,4]; f32[]"),
-        GRAFT_OP("LogSoftmax", 1, 0, 1, 1, 1, 1, softmax_infer, log_softmax_run, op_flag::none, "axis:i",
-                 "f32[3,17]; f32[2,1000]; f32[2,3,5] axis=1; f32[2,3,5] axis=1 @11; f64[4,3] axis=0; f16[0,4]; f32[]"),
-        GRAFT_OP("Hardmax", 1, 0, 1, 1, 1, 1, softmax_infer, hardmax_run, op_flag::none, "axis:i",
-                 "f32[3,17]; f32{1,3,3,2}; f32[2,3,5] axis=1; f32[2,3,5] axis=1 @11; f16[0,4]"),
+        GRAFT_OP("Softmax", 1, 12, 1, 1, 1, 1, softmax_infer, softmax_run, op_flag::none, "axis:i", "f32[2,3,5] axis=1 @11; f32[3,17] @12"),
+        GRAFT_OP("Softmax", 13, 0, 1, 1, 1, 1, softmax_infer, softmax_run, op_flag::none, "axis:i",
+                 "f32[3,17]; f32[2,1000]; f32[2,3,5] axis=1; f64[4,3] axis=0; f16[0,4]; f32[]"),
+        GRAFT_OP("LogSoftmax", 1, 12, 1, 1, 1, 1, softmax_infer, log_softmax_run, op_flag::none, "axis:i", "f32[2,3,5] axis=1 @11; f32[3,17] @12"),
+        GRAFT_OP("LogSoftmax", 13, 0, 1, 1, 1, 1, softmax_infer, log_softmax_run, op_flag::none, "axis:i",
+                 "f32[3,17]; f32[2,1000]; f32[2,3,5] axis=1; f64[4,3] axis=0; f16[0,4]; f32[]"),
+        GRAFT_OP("Hardmax", 1, 12, 1, 1, 1, 1, softmax_infer, hardmax_run, op_flag::none, "axis:i", "f32[2,3,5] axis=1 @11; f32[3,17] @12"),
+        GRAFT_OP("Hardmax", 13, 0, 1, 1, 1, 1, softmax_infer, hardmax_run, op_flag::none, "axis:i",
+                 "f32[3,17]; f32{1,3,3,2}; f32[2,3,5] axis=1; f16[0,4]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -26387,11 +26391,14 @@ inline op_table detection_ops() {
                  "f32[1,7,4]~0:1 f32[1,2,7] i64{3} f32{0.5} f32{0.1}; f32[2,4,4]~0:1 f32[2,1,4] i64(4) f32(0.3); f32[1,5,4]~0:1 "
                  "f32[1,1,5] i64{5} - - center_point_box=1; "
                  "f32[1,3,4] f32[1,1,3]; f32[1,0,4] f32[1,2,0] i64{2}"),
-        GRAFT_OP("RoiAlign", 10, 0, 3, 3, 1, 1, roi_align_infer, roi_align_run, op_flag::combines,
+        GRAFT_OP("RoiAlign", 10, 15, 3, 3, 1, 1, roi_align_infer, roi_align_run, op_flag::combines,
+                 "coordinate_transformation_mode:s mode:s output_height:i output_width:i sampling_ratio:i spatial_scale:f",
+                 "f32[1,1,4,4] f32[1,4] i64{0} @10"),
+        GRAFT_OP("RoiAlign", 16, 0, 3, 3, 1, 1, roi_align_infer, roi_align_run, op_flag::combines,
                  "coordinate_transformation_mode:s mode:s output_height:i output_width:i sampling_ratio:i spatial_scale:f",
                  "f32[1,2,6,7] f32[3,4]~0:6 i64{0,0,0} output_height=2 output_width=3 sampling_ratio=2; "
                  "f32[2,1,5,5] f32[2,4]~0:5 i64{1,0} mode=max coordinate_transformation_mode=output_half_pixel; f32[1,1,4,4] "
-                 "f32[0,4] i64[0]; f32[1,1,4,4] f32[1,4] i64{0} @10"),
+                 "f32[0,4] i64[0]"),
         GRAFT_OP("MaxRoiPool", 1, 0, 2, 2, 1, 1, max_roi_pool_infer, max_roi_pool_run, op_flag::combines,
                  "pooled_shape:is spatial_scale:f",
                  "f32[1,2,6,7] f32[2,5]~0:0.9 pooled_shape=2,3 spatial_scale=6; f32[1,1,3,3] f32[0,5] pooled_shape=1,1"),
@@ -29506,18 +29513,24 @@ inline gradient_table norm_gradients() {
 }
 
 inline op_table norm_ops() {
+    // Exporters write attributes of other versions too.
+    static constexpr char batch_norm_attributes[] = "consumed_inputs:is epsilon:f is_test:i momentum:f spatial:i training_mode:i";
     static constexpr op_row rows[] = {
-        GRAFT_OP("BatchNormalization", 1, 0, 5, 5, 1, 5, batch_norm_infer, batch_norm_run, op_flag::none,
-                 "consumed_inputs:is epsilon:f is_test:i momentum:f spatial:i training_mode:i",
+        GRAFT_OP("BatchNormalization", 1, 8, 5, 5, 1, 5, batch_norm_infer, batch_norm_run, op_flag::none, batch_norm_attributes,
+                 "f32[2,3,5] f32[3] f32[3] f32[3] f32[3]~0.1:2 @8"),
+        GRAFT_OP("BatchNormalization", 9, 13, 5, 5, 1, 5, batch_norm_infer, batch_norm_run, op_flag::none, batch_norm_attributes,
+                 "f32[2,3,5] f32[3] f32[3] f32[3] f32[3]~0.1:2 @9"),
+        GRAFT_OP("BatchNormalization", 14, 0, 5, 5, 1, 5, batch_norm_infer, batch_norm_run, op_flag::none, batch_norm_attributes,
                  "f32[2,5,3,7] f32[5] f32[5] f32[5] f32[5]~0.1:2; f32[3,4] f32[4] f32[4] f32[4] f32[4]~0.1:2 epsilon=0.01; "
-                 "f32[0,3,2] f32[3] f32[3] f32[3] f32[3]~0.1:2; f32[2,3,5] f32[3] f32[3] f32[3] f32[3]~0.1:2 @9"),
+                 "f32[0,3,2] f32[3] f32[3] f32[3] f32[3]~0.1:2"),
         GRAFT_OP("InstanceNormalization", 1, 0, 3, 3, 1, 1, group_norm_infer, group_norm_run, op_flag::none,
                  "consumed_inputs:is epsilon:f",
                  "f32[2,5,3,7] f32[5] f32[5]; f32[1,3,9] f32[3] f32[3] epsilon=0.01; f32[0,3,4,4] f32[3] f32[3]"),
-        GRAFT_OP("GroupNormalization", 18, 0, 3, 3, 1, 1, group_norm_infer, group_norm_run, op_flag::none,
+        GRAFT_OP("GroupNormalization", 18, 20, 3, 3, 1, 1, group_norm_infer, group_norm_run, op_flag::none, "epsilon:f num_groups:i stash_type:i",
+                 "f32[2,6,3,5] f32[2] f32[2] num_groups=2 @18"),
+        GRAFT_OP("GroupNormalization", 21, 0, 3, 3, 1, 1, group_norm_infer, group_norm_run, op_flag::none,
                  "epsilon:f num_groups:i stash_type:i",
-                 "f32[2,6,3,5] f32[6] f32[6] num_groups=3; f32[2,6,3,5] f32[2] f32[2] num_groups=2 @18; f32[1,4,7] f32[4] f32[4] "
-                 "num_groups=1 epsilon=0.01"),
+                 "f32[2,6,3,5] f32[6] f32[6] num_groups=3; f32[1,4,7] f32[4] f32[4] num_groups=1 epsilon=0.01"),
         GRAFT_OP("LayerNormalization", 17, 0, 2, 3, 1, 3, layer_norm_infer, layer_norm_run, op_flag::none,
                  "axis:i epsilon:f stash_type:i",
                  "f32[2,3,17] f32[17] f32[17]; f32[2,3,4,5] f32[4,5] axis=2; f32[3,5] f32[3,5] f32[5] axis=0 epsilon=0.01; "
@@ -36931,6 +36944,11 @@ bool replace_file(const std::string& file, const std::string& to);
 // Removes the temporaries of a folder whose names begin so and that nobody writes any more, those of killed processes: writers hold a lock on
 // theirs, which the system takes away with the process.
 void remove_stale_temporaries(const std::string& folder, const std::string& prefix);
+#if !defined(_WIN32)
+// Whether a device, a pipe or a folder has that name. A new file would take its place, which for all other programs would be gone: root may do
+// that to /dev/null.
+bool no_regular_file(const std::string& path);
+#endif
 }  // namespace detail
 
 GRAFT_END_NAMESPACE
@@ -37081,12 +37099,15 @@ GRAFT_INLINE atomic_file::~atomic_file() {
     if (descriptor_ >= 0) ::close(descriptor_);
 }
 
+GRAFT_INLINE bool detail::no_regular_file(const std::string& path) {
+    struct stat about;
+    return ::stat(path.c_str(), &about) == 0 && !S_ISREG(about.st_mode);
+}
+
 GRAFT_INLINE status atomic_file::open(const std::string& path) {
     path_ = path;
     if (path.find('\0') != std::string::npos) return fail(errc::file_write, path, "a path cannot hold a NUL byte");
-    // The new file would take the place of a device or a pipe, which for all other programs would be gone: root may do that to /dev/null.
-    struct stat about;
-    if (::stat(path.c_str(), &about) == 0 && !S_ISREG(about.st_mode)) return fail(errc::file_write, path, "there is something of that name that is no regular file");
+    if (detail::no_regular_file(path)) return fail(errc::file_write, path, "there is something of that name that is no regular file");
     const std::size_t slash = path.find_last_of('/');
     const std::string folder = slash == std::string::npos ? "" : path.substr(0, slash + 1);
     for (int attempt = 0; attempt < 100; ++attempt) {
@@ -37508,7 +37529,7 @@ struct wire_source {
 class wire_reader {
 public:
     wire_reader(const wire_source& source, wire_bytes part) noexcept
-        : source_(source), next_(part.data), end_(part.data + part.size) {}
+        : source_(source), next_(part.data), end_(part.data + part.size), start_(part.data) {}
 
     /// Goes to the next field and takes its value in; groups are unknown to us and skipped. False at the end and after a fault.
     bool next();
@@ -37539,7 +37560,7 @@ private:
     bool skip_group();
 
     const wire_source& source_;
-    const std::uint8_t *next_, *end_, *start_ = nullptr;
+    const std::uint8_t *next_, *end_, *start_;
     std::uint32_t field_ = 0;
     int type_ = 0;
     std::uint64_t number_ = 0;
@@ -37743,7 +37764,7 @@ GRAFT_INLINE bool wire_reader::count(int width, std::int64_t& elements) {
 
 GRAFT_INLINE status wire_reader::finish() const {
     if (!fault_) return {};
-    const auto offset = static_cast<long long>((start_ ? start_ : end_) - source_.bytes.data);
+    const auto offset = static_cast<long long>(start_ - source_.bytes.data);
     return fail(code_, source_.name, std::string(fault_) + ", in the field at byte " + std::to_string(offset));
 }
 
@@ -37799,7 +37820,7 @@ struct onnx_context {
     std::shared_ptr<const void> owner; ///< keeps the bytes of `source` alive; null: tensors are copied
     void (*let_go)(const void*, std::size_t) = nullptr; ///< is told which of them were read
     external_files external;
-    std::int64_t nodes = 0;  ///< written out so far, bodies and calls included
+    std::int64_t nodes = 0;  ///< read so far, bodies included; what calls add is counted before any is written out
     std::int64_t copied = 0; ///< bytes of tensors that could not be shared with the file
     int calls = 0;           ///< of functions, for fresh names
     std::int64_t written_out = 0; ///< bytes that writing functions out has read again or copied
@@ -37810,8 +37831,8 @@ struct onnx_context {
     }
     // A function is told once and called often, so what a call costs is charged to it: four times the file, and what limits allow.
     status write_out(const std::string& place, std::size_t bytes) {
-        written_out = checked_add(written_out, static_cast<std::int64_t>(bytes));
-        if (written_out >= 0 && written_out / 4 <= static_cast<std::int64_t>(source.bytes.size) + limit.load_work / 64) return {};
+        written_out += static_cast<std::int64_t>(bytes);
+        if (written_out / 4 <= static_cast<std::int64_t>(source.bytes.size) + limit.load_work / 64) return {};
         return fail(errc::memory_budget, place,
                     "written out, the functions of this file take too much (limits::load_work is " + std::to_string(limit.load_work) + ")");
     }
@@ -37979,10 +38000,11 @@ inline status onnx_tensor_reader::raw(wire_bytes from, std::shared_ptr<const voi
 }
 
 inline status onnx_tensor_reader::charge() {
-    c_.copied = checked_add(c_.copied, bytes_of(type_, extents_));
-    if (c_.copied < 0 || c_.copied > c_.limit.memory_bytes)
+    const std::int64_t bytes = bytes_of(type_, extents_);
+    if (bytes > c_.limit.memory_bytes - c_.copied)
         return fail(errc::memory_budget,
                     "the tensors of the model take more than the limit of " + std::to_string(c_.limit.memory_bytes) + " bytes");
+    c_.copied += bytes;
     return {};
 }
 
@@ -38291,12 +38313,12 @@ struct onnx_attribute {
     attribute_kind kind = attribute_kind::none;
 };
 
-// Kinds in the order of AttributeProto.AttributeType.
+// Kinds in the order of AttributeProto.AttributeType, of which the first nine are known.
 inline attribute_kind kind_of(std::int64_t type) noexcept {
     using k = attribute_kind;
     constexpr attribute_kind kinds[] = {k::none,  k::real,  k::integer,  k::string, k::tensor,
                                         k::graph, k::reals, k::integers, k::strings};
-    return type >= 1 && type <= 8 ? kinds[type] : k::none;
+    return kinds[type];
 }
 
 // Reads everything but the body of a graph attribute.
@@ -38849,9 +38871,6 @@ inline status onnx_graph_reader::call(onnx_function& f, node& caller, const std:
             return c_.fail(errc::graph_duplicate, place, "two outputs of the function have one name");
         if (known < 0) inside.define(name, id, -2);
     }
-    c_.nodes += static_cast<std::int64_t>(f.nodes.size());
-    if (c_.nodes > c_.limit.nodes)
-        return c_.fail(errc::model_too_large, place, "functions written out make more nodes than the limit");
     GRAFT_TRY(define_outputs(f.nodes, inside));
     for (std::size_t i = f.inputs.size(); i < inside.entries.size() && i < f.inputs.size() + f.outputs.size(); ++i)
         if (inside.entries[i].maker == -2)
@@ -38942,7 +38961,7 @@ GRAFT_COLD inline std::string not_onnx(const std::uint8_t* bytes, std::size_t si
     const file_kind kind = kind_of_file(bytes, size);
     if (kind.family == file_family::model) return "";
     if (kind.family == file_family::picture) return wrong_kind(kind, "a model", "an ONNX file, named before the pictures");
-    const std::string hint = kind.family == file_family::other_model && kind.convert ? std::string("an ONNX file; ") + kind.convert : "an ONNX file";
+    const std::string hint = kind.family == file_family::other_model ? std::string("an ONNX file; ") + kind.convert : "an ONNX file";
     return wrong_kind(kind, "a model", hint.c_str());
 }
 
@@ -39094,8 +39113,8 @@ inline status onnx_writer::collect_node(const node& n) {
                                                                              : n.domain.empty() ? newest_opset
                                                                                                 : 1});
     else if (n.version && n.version != found->version) {
-        // A function may have imported another version: fine while the operator is the same in both.
-        const bool same = n.op && found->version >= n.op->since && (n.op->until == 0 || found->version <= n.op->until);
+        // A function may have imported another version: fine while the operator is the same in both, which a row of the table says from 7 on.
+        const bool same = n.op && n.version >= 7 && found->version >= 7 && found->version >= n.op->since && (n.op->until == 0 || found->version <= n.op->until);
         if (!same)
             return fail(errc::model_version, place(n),
                         "the node is of operator set " + std::to_string(n.version) + ", the model of " +
@@ -39130,9 +39149,12 @@ inline status onnx_writer::write() {
     if (opsets_.empty()) opsets_.push_back({"", newest_opset});
     for (const opset& o : opsets_)
         if (o.domain.empty()) {
+            if (o.version < 1 || o.version > newest_opset)
+                return fail(errc::model_version, "model", "operator set " + std::to_string(o.version) + " is not between 1 and " + std::to_string(newest_opset));
             constexpr std::uint8_t ir_of[] = {3, 3, 3, 3, 3, 3, 3,  3,  3,  4,  5,  6,  7,  7, 7,
                                               8, 8, 8, 8, 9, 9, 10, 10, 11, 12, 13, 13, 13, 14};
-            need(ir_of[o.version < 0 ? 0 : o.version > 28 ? 28 : o.version]);
+            static_assert(sizeof ir_of == newest_opset + 1, "an IR version for each operator set");
+            need(ir_of[o.version]);
         }
     w_.integer(field::ir_version, ir_);
     w_.text_if(field::producer_name, root_.producer_name);
@@ -39350,7 +39372,7 @@ GRAFT_INLINE status write_onnx_file(const graph& g, const std::string& path, std
     atomic_file data, model;
     std::vector<std::uint8_t> out;
     if (outside) GRAFT_TRY(data.open(path + ".data"));
-    const std::string name = path.substr(path.find_last_of('/') == std::string::npos ? 0 : path.find_last_of('/') + 1);
+    const std::string name = path.substr(path.find_last_of('/') + 1); // all of it where there is no slash
     GRAFT_TRY(detail::onnx_writer(g, out, outside ? &data : nullptr, name + ".data").write());
     GRAFT_TRY(model.open(path));
     GRAFT_TRY(model.write(out.data(), out.size()));
@@ -39382,8 +39404,9 @@ GRAFT_BEGIN_NAMESPACE
 /// input, or more than one), those of shape inference.
 result<graph> open_batch(graph g, const shape& input, executor& pool, const limits& limit = {});
 
-/// Whether the network gives as many rows as it is given samples: its outputs for two, by shape inference. `input` as above.
-bool takes_any_batch(const graph& g, const shape& input, executor& pool, const limits& limit = {});
+/// Ok where the network gives as many rows as it is given samples: its outputs for two, by shape inference. `input` as above. Errors:
+/// graph.fixed_batch where it does not, memory.oom.
+status takes_any_batch(const graph& g, const shape& input, executor& pool, const limits& limit = {});
 
 namespace detail {
 // Tries what was opened, whatever the rules said of it: with three times the samples every value has to have three times the extent along its axis
@@ -40398,23 +40421,26 @@ GRAFT_INLINE status check_opened(const graph& fixed, const graph& opened, const 
 
 }  // namespace detail
 
-GRAFT_INLINE bool takes_any_batch(const graph& g, const shape& input, executor& pool, const limits& limit) {
+GRAFT_INLINE status takes_any_batch(const graph& g, const shape& input, executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
+    const auto fixed = [&g] { return fail(errc::graph_fixed_batch, g.name, "it does not give a row for each sample of any batch"); };
     shape two = input;
     two[0] = 2;
     for (value_id id : g.inputs) {
         const value& v = g.values[static_cast<std::size_t>(id)];
         if (v.constant) continue;
-        if (v.has_shape && v.extents.rank() && v.extents[0] >= 0) return false;
+        if (v.has_shape && v.extents.rank() && v.extents[0] >= 0) return fixed();
         break;
     }
     auto known = specialize_first_input(g, two, pool, limit);
-    if (!known.ok()) return false;
+    if (!known.ok() && known.error().code() == errc::memory_oom) return known.take_status();
+    if (!known.ok()) return fixed();
     for (value_id id : known->outputs) {
         const value& v = known->values[static_cast<std::size_t>(id)];
-        if (v.has_shape && (v.extents.rank() < 1 || v.extents[0] != 2)) return false;
+        if (v.has_shape && (v.extents.rank() < 1 || v.extents[0] != 2)) return fixed();
     }
-    return true;
+    return {};
 }
+GRAFT_MEMORY_CATCH("takes_any_batch")
 
 GRAFT_INLINE result<graph> open_batch(graph g, const shape& input, executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
     std::vector<value_id> open;
@@ -40422,7 +40448,9 @@ GRAFT_INLINE result<graph> open_batch(graph g, const shape& input, executor& poo
         if (!g.values[static_cast<std::size_t>(id)].constant) open.push_back(id);
     if (open.size() != 1) return fail(errc::input_name, g.name, "a network has to have one input for its batch to be opened; this one asks for " + std::to_string(open.size()));
     if (input.rank() < 1 || !input.known() || input[0] < 1) return fail(errc::input_shape, g.name, "the shape of a batch has to be known: " + text(input));
-    if (takes_any_batch(g, input, pool, limit)) return g;
+    status any = takes_any_batch(g, input, pool, limit);
+    if (any.ok()) return g;
+    if (any.error().code() == errc::memory_oom) return any;
     GRAFT_TRY_ASSIGN(g, specialize_first_input(std::move(g), input, pool, limit));
     detail::batch_follower follower(g, open[0], input[0]);
     GRAFT_TRY(follower.run());
@@ -41056,7 +41084,7 @@ GRAFT_INLINE json_token json_reader::begin(char bracket, json_token token) {
 }
 
 GRAFT_INLINE json_token json_reader::close(char bracket, json_token token) {
-    if (open_.empty() || open_.back() != bracket) return fault("a bracket closes what is not open");
+    if (open_.back() != bracket) return fault("a bracket closes what is not open");
     ++at_;
     open_.pop_back();
     return value_done(token);
@@ -43055,7 +43083,7 @@ GRAFT_COLD inline std::string not_onnx(const std::uint8_t* bytes, std::size_t si
     const file_kind kind = kind_of_file(bytes, size);
     if (kind.family == file_family::model) return "";
     if (kind.family == file_family::picture) return wrong_kind(kind, "a model", "an ONNX file, named before the pictures");
-    const std::string hint = kind.family == file_family::other_model && kind.convert ? std::string("an ONNX file; ") + kind.convert : "an ONNX file";
+    const std::string hint = kind.family == file_family::other_model ? std::string("an ONNX file; ") + kind.convert : "an ONNX file";
     return wrong_kind(kind, "a model", hint.c_str());
 }
 
@@ -43207,8 +43235,8 @@ inline status onnx_writer::collect_node(const node& n) {
                                                                              : n.domain.empty() ? newest_opset
                                                                                                 : 1});
     else if (n.version && n.version != found->version) {
-        // A function may have imported another version: fine while the operator is the same in both.
-        const bool same = n.op && found->version >= n.op->since && (n.op->until == 0 || found->version <= n.op->until);
+        // A function may have imported another version: fine while the operator is the same in both, which a row of the table says from 7 on.
+        const bool same = n.op && n.version >= 7 && found->version >= 7 && found->version >= n.op->since && (n.op->until == 0 || found->version <= n.op->until);
         if (!same)
             return fail(errc::model_version, place(n),
                         "the node is of operator set " + std::to_string(n.version) + ", the model of " +
@@ -43243,9 +43271,12 @@ inline status onnx_writer::write() {
     if (opsets_.empty()) opsets_.push_back({"", newest_opset});
     for (const opset& o : opsets_)
         if (o.domain.empty()) {
+            if (o.version < 1 || o.version > newest_opset)
+                return fail(errc::model_version, "model", "operator set " + std::to_string(o.version) + " is not between 1 and " + std::to_string(newest_opset));
             constexpr std::uint8_t ir_of[] = {3, 3, 3, 3, 3, 3, 3,  3,  3,  4,  5,  6,  7,  7, 7,
                                               8, 8, 8, 8, 9, 9, 10, 10, 11, 12, 13, 13, 13, 14};
-            need(ir_of[o.version < 0 ? 0 : o.version > 28 ? 28 : o.version]);
+            static_assert(sizeof ir_of == newest_opset + 1, "an IR version for each operator set");
+            need(ir_of[o.version]);
         }
     w_.integer(field::ir_version, ir_);
     w_.text_if(field::producer_name, root_.producer_name);
@@ -43463,7 +43494,7 @@ GRAFT_INLINE status write_onnx_file(const graph& g, const std::string& path, std
     atomic_file data, model;
     std::vector<std::uint8_t> out;
     if (outside) GRAFT_TRY(data.open(path + ".data"));
-    const std::string name = path.substr(path.find_last_of('/') == std::string::npos ? 0 : path.find_last_of('/') + 1);
+    const std::string name = path.substr(path.find_last_of('/') + 1); // all of it where there is no slash
     GRAFT_TRY(detail::onnx_writer(g, out, outside ? &data : nullptr, name + ".data").write());
     GRAFT_TRY(model.open(path));
     GRAFT_TRY(model.write(out.data(), out.size()));

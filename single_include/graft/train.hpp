@@ -1665,7 +1665,7 @@ public:
         return file;
     }
 
-    // The first bytes of a regular file's contents, at most n, without reading all of it: to see what it is. Errors: data.open.
+    // The first bytes of a regular file's contents, at most n, without reading all of it: to see what it is. Errors: data.open, memory.oom.
     static result<std::string> peek(const std::string& path, std::size_t n) {
         const descriptor from = descriptor::open(path, descriptor::use::read);
         if (!from.is_open()) return fail(errc::data_open, path, std::strerror(errno));
@@ -1674,6 +1674,7 @@ public:
         if (have < 0) return fail(errc::data_open, path, std::string("reading failed: ") + std::strerror(errno));
         bytes.resize(static_cast<std::size_t>(have));
         raw_file file;
+        file.path_ = path;
         file.data_ = reinterpret_cast<const std::uint8_t*>(bytes.data());
         file.size_ = bytes.size();
         file.packed_ = file.size_ >= 2 && file.data_[0] == 0x1f && file.data_[1] == 0x8b;
@@ -1682,7 +1683,6 @@ public:
     }
 
     const std::string& path() const noexcept { return path_; }
-    bool packed() const noexcept { return packed_; }
     const std::uint8_t* data() const noexcept { return data_; }
     std::size_t size() const noexcept { return size_; }
     const std::shared_ptr<const void>& owner() const noexcept { return owner_; }
@@ -1693,12 +1693,12 @@ public:
         const std::uint8_t* p = data_ + size_ - 4;
         return p[0] | std::uint64_t(p[1]) << 8 | std::uint64_t(p[2]) << 16 | std::uint64_t(p[3]) << 24;
     }
-    // The first bytes of the contents, at most n: what a reader needs to know how many there ought to be.
-    std::string head(std::size_t n) const {
+    // The first bytes of the contents, at most n: what a reader needs to know how many there ought to be. Errors: memory.oom.
+    result<std::string> head(std::size_t n) const {
         if (!packed_) return std::string(reinterpret_cast<const char*>(data_), size_ < n ? size_ : n);
         taker take{nullptr, n, {}, 0};
         inflater unpacker(data_ + body_, size_ - body_ - 8, taker::put_head, &take);
-        unpacker.run();
+        if (unpacker.run() == inflate_end::no_memory) return no_memory();
         return take.head;
     }
     // Makes the contents plain. They must have exactly `expected` bytes, and unpacking never makes more. Errors: data.format,
@@ -1720,7 +1720,7 @@ public:
         taker take{reinterpret_cast<std::uint8_t*>(plain.data()), static_cast<std::size_t>(expected), {}, 0};
         inflater unpacker(data_ + body_, size_ - body_ - 8, taker::put, &take);
         const inflate_end end = unpacker.run();
-        if (end == inflate_end::no_memory) return fail(errc::memory_oom, path_, "the system has not enough memory to unpack it");
+        if (end == inflate_end::no_memory) return no_memory();
         if (end == inflate_end::malformed) return fail(errc::data_format, path_, "the gzip stream is damaged");
         if (end == inflate_end::stopped)
             return fail(errc::data_format, path_, "more bytes are packed than the " + std::to_string(expected) + " expected");
@@ -1762,6 +1762,7 @@ private:
         }
     };
 
+    GRAFT_COLD status no_memory() const { return fail(errc::memory_oom, path_, "the system has not enough memory to unpack it"); }
     status skip_header() {
         const auto short_file = [this] { return fail(errc::data_format, path_, "the gzip header ends too early"); };
         if (size_ < 18) return short_file();
@@ -1951,8 +1952,7 @@ public:
     csv_records(const std::string& text, std::string path) : text_(text), path_(std::move(path)) {
         if (text_.compare(0, 3, "\xef\xbb\xbf") == 0) at_ = 3; // spreadsheets put a byte order mark there
     }
-    // The line that the last record began on, from 1.
-    std::int64_t line() const noexcept { return record_line_; }
+    // The path, and the line that the last record began on, from 1.
     std::string where() const { return path_ + ":" + std::to_string(record_line_); }
 
     // No fields: there is no further record. Empty lines are none. Errors: data.format.
@@ -2116,7 +2116,8 @@ private:
     static bool part_named(const std::string& name, data_part& part) {
         if (name.empty() || name == "train") return part = data_part::training, true;
         if (name == "val" || name == "validation") return part = data_part::validation, true;
-        return name == "test" && (part = data_part::test, true);
+        if (name == "test") return part = data_part::test, true;
+        return false;
     }
     // The number of a label, in the order that labels were first met.
     std::size_t intern(const std::string& label) { return known_.emplace(label, known_.size()).first->second; }
@@ -2265,12 +2266,12 @@ public:
     status read_folder(const std::vector<folder_entry>& entries) {
         for (const data_part part : {data_part::training, data_part::validation}) {
             std::vector<std::string> pairs; // by the name of one of their files
-            idx_name name, other;
-            std::string stem;
+            idx_name name, last;
             for (const folder_entry& e : entries) {
                 if (e.kind != entry_kind::file || !idx_name::parse(e.name, name) || name.part() != part) continue;
-                if (!pairs.empty() && idx_name::parse(pairs.back(), other) && other.stem == name.stem && other.separator == name.separator) continue;
+                if (!pairs.empty() && last.stem == name.stem && last.separator == name.separator) continue;
                 pairs.push_back(e.name);
+                last = name;
             }
             if (pairs.size() > 1) {
                 state_.refuse(join_path(state_.folder, pairs[1]), errc::data_format,
@@ -2306,8 +2307,11 @@ private:
         idx_name::parse(parsed.partner(), parsed);
         GRAFT_TRY_ASSIGN(labels, open_either(parsed));
         idx_header shape, listed;
-        GRAFT_TRY(idx_header::parse(pictures.head(16), 3, pictures.path(), state_.caps, shape));
-        GRAFT_TRY(idx_header::parse(labels.head(8), 1, labels.path(), state_.caps, listed));
+        std::string head;
+        GRAFT_TRY_ASSIGN(head, pictures.head(16));
+        GRAFT_TRY(idx_header::parse(head, 3, pictures.path(), state_.caps, shape));
+        GRAFT_TRY_ASSIGN(head, labels.head(8));
+        GRAFT_TRY(idx_header::parse(head, 1, labels.path(), state_.caps, listed));
         if (shape.count != listed.count)
             return fail(errc::data_count_mismatch, pictures.path(),
                         std::to_string(shape.count) + " pictures, but " + std::to_string(listed.count) + " labels in " + escape(labels.path()));
@@ -20681,10 +20685,12 @@ GRAFT_INLINE result<prepared_classifier> prepare_classifier(graph g, const std::
     const std::int64_t fixed = declared[0] > 0 ? declared[0] : 1;
     const shape one = detail::pictures_shape(fixed, spec, height, width);
     GRAFT_TRY_ASSIGN(g, to_float32(std::move(g), one, pool, limit, made.changes));
+    status any_batch = takes_any_batch(g, one, pool, limit);
+    if (!any_batch.ok() && any_batch.error().code() == errc::memory_oom) return any_batch;
     auto opened = open_batch(g, one, pool, limit);
     made.batch = detail::pictures_shape(2, spec, height, width);
     if (opened.ok()) {
-        made.opened = !takes_any_batch(g, one, pool, limit);
+        made.opened = !any_batch.ok();
         g = std::move(opened).value();
     } else if (opened.error().code() == errc::graph_fixed_batch && declared[0] > 0) {
         made.fixed_batch = fixed;
@@ -21420,8 +21426,9 @@ GRAFT_BEGIN_NAMESPACE
 /// input, or more than one), those of shape inference.
 result<graph> open_batch(graph g, const shape& input, executor& pool, const limits& limit = {});
 
-/// Whether the network gives as many rows as it is given samples: its outputs for two, by shape inference. `input` as above.
-bool takes_any_batch(const graph& g, const shape& input, executor& pool, const limits& limit = {});
+/// Ok where the network gives as many rows as it is given samples: its outputs for two, by shape inference. `input` as above. Errors:
+/// graph.fixed_batch where it does not, memory.oom.
+status takes_any_batch(const graph& g, const shape& input, executor& pool, const limits& limit = {});
 
 namespace detail {
 // Tries what was opened, whatever the rules said of it: with three times the samples every value has to have three times the extent along its axis
@@ -21552,23 +21559,26 @@ GRAFT_INLINE status check_opened(const graph& fixed, const graph& opened, const 
 
 }  // namespace detail
 
-GRAFT_INLINE bool takes_any_batch(const graph& g, const shape& input, executor& pool, const limits& limit) {
+GRAFT_INLINE status takes_any_batch(const graph& g, const shape& input, executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
+    const auto fixed = [&g] { return fail(errc::graph_fixed_batch, g.name, "it does not give a row for each sample of any batch"); };
     shape two = input;
     two[0] = 2;
     for (value_id id : g.inputs) {
         const value& v = g.values[static_cast<std::size_t>(id)];
         if (v.constant) continue;
-        if (v.has_shape && v.extents.rank() && v.extents[0] >= 0) return false;
+        if (v.has_shape && v.extents.rank() && v.extents[0] >= 0) return fixed();
         break;
     }
     auto known = specialize_first_input(g, two, pool, limit);
-    if (!known.ok()) return false;
+    if (!known.ok() && known.error().code() == errc::memory_oom) return known.take_status();
+    if (!known.ok()) return fixed();
     for (value_id id : known->outputs) {
         const value& v = known->values[static_cast<std::size_t>(id)];
-        if (v.has_shape && (v.extents.rank() < 1 || v.extents[0] != 2)) return false;
+        if (v.has_shape && (v.extents.rank() < 1 || v.extents[0] != 2)) return fixed();
     }
-    return true;
+    return {};
 }
+GRAFT_MEMORY_CATCH("takes_any_batch")
 
 GRAFT_INLINE result<graph> open_batch(graph g, const shape& input, executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
     std::vector<value_id> open;
@@ -21576,7 +21586,9 @@ GRAFT_INLINE result<graph> open_batch(graph g, const shape& input, executor& poo
         if (!g.values[static_cast<std::size_t>(id)].constant) open.push_back(id);
     if (open.size() != 1) return fail(errc::input_name, g.name, "a network has to have one input for its batch to be opened; this one asks for " + std::to_string(open.size()));
     if (input.rank() < 1 || !input.known() || input[0] < 1) return fail(errc::input_shape, g.name, "the shape of a batch has to be known: " + text(input));
-    if (takes_any_batch(g, input, pool, limit)) return g;
+    status any = takes_any_batch(g, input, pool, limit);
+    if (any.ok()) return g;
+    if (any.error().code() == errc::memory_oom) return any;
     GRAFT_TRY_ASSIGN(g, specialize_first_input(std::move(g), input, pool, limit));
     detail::batch_follower follower(g, open[0], input[0]);
     GRAFT_TRY(follower.run());
@@ -22606,6 +22618,9 @@ inline status checkpoint_file::open(const std::string& path) {
     path_ = path;
     if (path.empty() || path.find('\0') != std::string::npos)
         return fail(errc::checkpoint_write, path, "a path cannot be empty or hold a NUL byte");
+#if !defined(_WIN32)
+    if (no_regular_file(path)) return fail(errc::checkpoint_write, path, "there is something of that name that is no regular file");
+#endif
     folder_ = folder_of(path);
     const std::size_t slash = path.find_last_of(
 #if defined(_WIN32)
@@ -22614,7 +22629,7 @@ inline status checkpoint_file::open(const std::string& path) {
         '/'
 #endif
     );
-    const std::string folder = slash == std::string::npos ? "" : path.substr(0, slash + 1);
+    const std::string folder = path.substr(0, slash + 1); // "" where there is no slash
     const std::string prefix = "." + path.substr(folder.size()) + ".";
     remove_stale_temporaries(folder_, prefix);
     for (int attempt = 0; attempt < 100; ++attempt) {
@@ -28563,10 +28578,12 @@ GRAFT_INLINE result<prepared_classifier> prepare_classifier(graph g, const std::
     const std::int64_t fixed = declared[0] > 0 ? declared[0] : 1;
     const shape one = detail::pictures_shape(fixed, spec, height, width);
     GRAFT_TRY_ASSIGN(g, to_float32(std::move(g), one, pool, limit, made.changes));
+    status any_batch = takes_any_batch(g, one, pool, limit);
+    if (!any_batch.ok() && any_batch.error().code() == errc::memory_oom) return any_batch;
     auto opened = open_batch(g, one, pool, limit);
     made.batch = detail::pictures_shape(2, spec, height, width);
     if (opened.ok()) {
-        made.opened = !takes_any_batch(g, one, pool, limit);
+        made.opened = !any_batch.ok();
         g = std::move(opened).value();
     } else if (opened.error().code() == errc::graph_fixed_batch && declared[0] > 0) {
         made.fixed_batch = fixed;
