@@ -217,6 +217,28 @@ TEST_CASE("a session holds no more than model::memory says") {
     }
 }
 
+TEST_CASE("a long chain of nodes that a run shapes takes little beyond the limit of memory") {
+    graft::builder b("chain");
+    auto x = b.input("x", graft::dtype::float32, {4, 4});
+    for (int i = 0; i < 3000; ++i) x = b.apply("Cast", {b.apply("NonZero", {x})}, {graft::integer_attribute("to", 1)});
+    b.output(x, "y");
+    auto built = b.finish();
+    REQUIRE(built.ok());
+    graft::load_options options;
+    options.limits.memory_bytes = std::int64_t(16) << 20;
+    auto m = graft::load(std::move(built).value(), options);
+    REQUIRE(m.ok());
+    const float ones[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+    const graft::tensor input = graft::tensor::from(ones, {4, 4});
+    const std::int64_t before = held;
+    most_held = before;
+    graft::session session(*m, {1, nullptr});
+    auto out = session.run(input);
+    REQUIRE(!out.ok());
+    CHECK(out.error().code() == graft::errc::memory_budget);  // each link is larger than the one before
+    CHECK(most_held - before < options.limits.memory_bytes + (std::int64_t(32) << 20));
+}
+
 namespace {
 
 // Two convolutions and two matrix products, of which one is most of the network: 27 MB in all.

@@ -37,8 +37,10 @@ inline bool runs_late(const graph& g, const node& n, const std::vector<char>& la
     return false;
 }
 
-// Bodies in bodies at which late nodes are gathered no more, but run one by one: each is a context of its own, and a call in a call.
+// Bodies in bodies at which late nodes are gathered no more, but run one by one: each is a context of its own, with all that comes behind it,
+// and a call in a call. Long chains end earlier: the nodes of all bodies together take memory.
 constexpr int most_calls = 8;
+constexpr std::size_t most_called_nodes = 8192;
 
 // Constants that the bodies of a node read from around it become constants of theirs, so that they can be folded and packed there.
 inline void bind_constants(graph& body, const std::vector<value>& around) {
@@ -115,12 +117,12 @@ private:
 // shapes from run to run; what stands behind that and does not, so that one plan does for every run; and the rest.
 class late_gatherer {
 public:
-    late_gatherer(graph& g, const limits& limit) : g_(g), limit_(limit) {}
+    late_gatherer(graph& g, const limits& limit, int nesting) : g_(g), limit_(limit), nesting_(nesting) {}
 
     void run() {
         const std::size_t values = g_.values.size();
         std::vector<char> late(values, 0), stage(values, 0);  // stage of a late value: 0 the graph's own, then the body that makes it
-        if (std::none_of(g_.nodes.begin(), g_.nodes.end(), [&](const node& n) { return runs_late(g_, n, late, ids_); })) return;
+        if (!worth_it(late)) return;
         shape_probe probe(g_, limit_);
         std::vector<node> kept, gathered[bodies];
         for (node& n : g_.nodes) {
@@ -220,7 +222,15 @@ private:
     }
 
     graph& g_;
+    // Whether any node is late, and not too many for bodies in this depth.
+    bool worth_it(const std::vector<char>& late) {
+        const auto behind = std::find_if(g_.nodes.begin(), g_.nodes.end(), [&](const node& n) { return runs_late(g_, n, late, ids_); });
+        const auto count = static_cast<std::size_t>(g_.nodes.end() - behind);
+        return count && nesting_ < most_calls && (nesting_ == 0 || count * static_cast<std::size_t>(nesting_ + 1) <= most_called_nodes);
+    }
+
     const limits& limit_;
+    int nesting_;
     std::shared_ptr<graph> body_;  // the one at work
     std::vector<value_id> inner_;  // by value: its place in that
     std::vector<value_id> ids_;

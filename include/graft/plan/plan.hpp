@@ -425,7 +425,7 @@ GRAFT_INLINE result<std::shared_ptr<const plan>> make_plan(const graph& g, const
     const evaluation with{options.limit, options.pool, nullptr, options.seed, options.budget};
     GRAFT_TRY_ASSIGN(p->lowered, specialize(g, inputs, with));
     p->multiply_adds = count_multiply_adds(p->lowered);
-    if (!options.reference && options.nesting < detail::most_calls) detail::late_gatherer(p->lowered, options.limit).run();
+    if (!options.reference) detail::late_gatherer(p->lowered, options.limit, options.nesting).run();
     std::vector<const char*> refusals;
     p->on = options.reference ? nullptr : options.on;
     if (p->on) GRAFT_TRY(detail::place_on_device(p->lowered, options, refusals));
