@@ -46,6 +46,12 @@ public:
             if (known[i].type != inputs[i].type || known[i].extents != inputs[i].extents) return false;
         return true;
     }
+    // Callers take memory by the type that they were told.
+    status check_declared(std::size_t output, dtype made) const {
+        if (output >= declared.size() || declared[output] == dtype::undefined || made == declared[output]) return {};
+        return fail(errc::op_type, graph.values[static_cast<std::size_t>(graph.outputs[output])].name,
+                    std::string("the model declares this output as ") + name(declared[output]) + ", but what makes it gives " + name(made));
+    }
 
 private:
     // A plan, or the place of one that a thread makes while it holds `making`.
@@ -77,19 +83,9 @@ private:
     result<std::shared_ptr<const plan>> make(const tensor_view* inputs, executor& pool) const {
         std::shared_ptr<const plan> made;
         GRAFT_TRY_ASSIGN(made, make_plan(graph, inputs, {limit, pool, backends.data(), static_cast<int>(backends.size()), exact, reference, seed, packed.get(), on, strict_placement, nesting, budget}));
-        GRAFT_TRY(check_declared(*made));
+        for (std::size_t i = 0; i < made->outputs.size(); ++i)
+            if (made->outputs[i].kind != slot_kind::none) GRAFT_TRY(check_declared(i, made->outputs[i].prototype.type));
         return made;
-    }
-
-    // Callers take memory by the type that they were told.
-    status check_declared(const plan& p) const {
-        for (std::size_t i = 0; i < declared.size() && i < p.outputs.size(); ++i) {
-            const dtype made = p.outputs[i].prototype.type;
-            if (p.outputs[i].kind != slot_kind::none && declared[i] != dtype::undefined && made != declared[i])
-                return fail(errc::op_type, graph.values[static_cast<std::size_t>(graph.outputs[i])].name,
-                            std::string("the model declares this output as ") + name(declared[i]) + ", but what makes it gives " + name(made));
-        }
-        return {};
     }
 
     static constexpr std::size_t most_plans = 16;
@@ -346,6 +342,7 @@ private:
             if (s.kind == slot_kind::none) {
                 if (id < late_.size()) out = late_[id];
                 if (!out) return fail(errc::graph_no_output, p.lowered.values[id].name, "this output was never made");
+                GRAFT_TRY(what_.check_declared(i, out.type()));
             } else if ((s.kind != slot_kind::output || s.index != static_cast<std::int64_t>(i)) && out.bytes())
                 std::memcpy(out.raw(), address(s), out.bytes());
         }
