@@ -37,6 +37,7 @@ GRAFT_ACTIVATION(relu, x < 0 ? 0 : x)
 inline void relu_whole(std::int64_t* x, int n, const element_parameters& p) {
     for (int i = 0; i < n; ++i) x[i] = x[i] < 0 && !p.unsigned64 ? 0 : x[i];
 }
+inline status relu_infer(infer_context& c) { return same_infer(c, accept::real | accept::signed_integer); }
 inline status relu_run(run_context& c) { return unary_elementwise(c, relu_real, relu_whole); }
 
 // LeakyRelu-1,6,16: y = x < 0 ? alpha * x : x
@@ -154,8 +155,9 @@ inline status prelu_slope(const op_context& c, shape& slope) {
 inline status prelu_infer(infer_context& c) {
     shape slope;
     GRAFT_TRY(prelu_slope(c, slope));
+    GRAFT_TRY(check_wide_number(c, 0));
     GRAFT_TRY(check_same_type(c, 0, 1));
-    return number_infer(c);
+    return c.set(0, c.in[0].type, c.in[0].extents);
 }
 inline void prelu_real(double* x, const double* slope, int n, const element_parameters&) {
     for (int i = 0; i < n; ++i) x[i] = x[i] < 0 ? x[i] * slope[i] : x[i];
@@ -317,7 +319,7 @@ inline status prelu_gradient(gradient_context& c) {
 inline op_table activation_ops() {
     constexpr unsigned each = op_flag::elementwise;
     static constexpr op_row rows[] = {
-        GRAFT_OP("Relu", 1, 0, 1, 1, 1, 1, number_infer, relu_run, each, "consumed_inputs:is",
+        GRAFT_OP("Relu", 1, 0, 1, 1, 1, 1, relu_infer, relu_run, each, "consumed_inputs:is",
                  "f32[3,17]; i8[9]; f64[]; f16[0,4]; bf16[5]"),
         GRAFT_OP("LeakyRelu", 1, 0, 1, 1, 1, 1, real_infer, leaky_relu_run, each, "alpha:f consumed_inputs:is",
                  "f32[3,17]; f32[2,3] alpha=0.3; f64[]; f16[0]"),

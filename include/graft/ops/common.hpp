@@ -61,6 +61,11 @@ inline status check_type(const op_context& c, int i, unsigned accepted) {
     if (c.has(i) && (type_class(c.in[i].type) & accepted)) return {};
     return refuse_type(c, i);
 }
+/// Fails with op.type unless input i is an integer of 32 bits or more, or an arithmetic float: ONNX sums and multiplies no smaller integers.
+inline status check_wide_number(const op_context& c, int i) {
+    if (c.has(i) && ((type_class(c.in[i].type) & accept::real) || ((type_class(c.in[i].type) & accept::integer) && size_of(c.in[i].type) >= 4))) return {};
+    return refuse_type(c, i);
+}
 /// Fails with op.type unless inputs i and j are of one type.
 inline status check_same_type(const op_context& c, int i, int j) {
     return c.in[i].type == c.in[j].type ? status() : refuse_pair(c, i, j);

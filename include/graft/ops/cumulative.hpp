@@ -11,7 +11,7 @@ inline status cumulative_axis(const op_context& c, int& axis) { return c.axis(c.
 // CumSum-11,14: y[k] = x[0] + ... + x[k] along the axis that the second input names; CumProd-26: the product. exclusive: without
 // x[k] itself; reverse: from the end
 inline status cumulative_infer(infer_context& c) {
-    GRAFT_TRY(check_type(c, 0, accept::number));
+    GRAFT_TRY(check_wide_number(c, 0));
     if (c.in[1].type != dtype::int64 && c.in[1].type != dtype::int32) return refuse_type(c, 1);
     GRAFT_TRY(check_scalar(c, 1));
     int axis = 0;

@@ -56,6 +56,7 @@ GRAFT_REAL_UNARY(exp, std::exp(x))
 GRAFT_REAL_UNARY(log, std::log(x))
 // Erf-9,13: y = 2 / sqrt(pi) * integral of exp(-t^2) from 0 to x
 GRAFT_REAL_UNARY(erf, std::erf(x))
+inline status erf_infer(infer_context& c) { return same_infer(c, c.version() < 13 ? accept::number : accept::real); }
 // Sin-7,22, Cos-7,22, Tan-7,22, Asin-7,22, Acos-7,22, Atan-7,22, Sinh-9,22, Cosh-9,22, Tanh-1,6,13, Asinh-9,22, Acosh-9,22,
 // Atanh-9,22
 GRAFT_REAL_UNARY(sin, std::sin(x))
@@ -153,7 +154,7 @@ inline op_table elementwise_unary_ops() {
                  "f32[3,17]; f32{-200,-80,0,80,100}; f64[5]; f16[0]; f32[]"),
         GRAFT_OP("Log", 1, 0, 1, 1, 1, 1, real_infer, log_run, each, "consumed_inputs:is",
                  "f32[3,17]~0.01:9; f32{-1,0,1}; f64[5]~1:2; f16[0]"),
-        GRAFT_OP("Erf", 9, 0, 1, 1, 1, 1, number_infer, erf_run, each, "",
+        GRAFT_OP("Erf", 9, 0, 1, 1, 1, 1, erf_infer, erf_run, each, "",
                  "f32[3,17]; f32{-6,-3,0,3,6}; f64[5]; i32[3] @9; f16[0]"),
         GRAFT_OP("Sin", 7, 0, 1, 1, 1, 1, real_infer, sin_run, each, "", "f32[3,17]~-9:9; f64[5]; f16[0]; f32[]"),
         GRAFT_OP("Cos", 7, 0, 1, 1, 1, 1, real_infer, cos_run, each, "", "f32[3,17]~-9:9; f64[5]; f16[0]; f32[]"),

@@ -171,6 +171,7 @@ inline status compress_infer(infer_context& c) {
     GRAFT_TRY(any_type(c, 0));
     if (c.in[1].type != dtype::boolean) return c.fail(errc::op_type, "the condition must be bool");
     if (c.in[1].extents.rank() != 1) return c.fail_shapes("the condition must have one dimension");
+    if (c.in[0].extents.rank() < 1) return c.fail_shapes("the input must have a dimension");
     int axis = 0;
     if (c.has_attribute("axis")) GRAFT_TRY(c.axis(c.integer("axis", 0), c.in[0].extents.rank(), axis));
     shape out{shape::unknown};

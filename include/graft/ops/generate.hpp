@@ -56,8 +56,8 @@ inline status shape_from(const op_context& c, int i, shape& s) {
 inline status constant_of_shape_infer(infer_context& c) {
     if (c.in[0].type != dtype::int64) return refuse_type(c, 0);
     const attribute* value = c.n.find("value");
-    if (value && (value->tensor.elements() != 1 || !size_of(value->tensor.type())))
-        return c.fail(errc::op_attribute, "value must have one element");
+    if (value && (value->tensor.elements() != 1 || value->tensor.shape().rank() != 1 || !size_of(value->tensor.type())))
+        return c.fail(errc::op_attribute, "value must be a vector of one element");
     if (!c.knows(0)) return c.defer();
     shape out;
     GRAFT_TRY(shape_from(c, 0, out));

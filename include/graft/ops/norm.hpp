@@ -54,6 +54,7 @@ inline bool batch_norm_trains(const op_context& c) {
 inline status batch_norm_infer(infer_context& c) {
     const shape& x = c.in[0].extents;
     for (int i = 0; i < 5; ++i) GRAFT_TRY(need_arithmetic_float(c, i));
+    for (int i : {1, 3}) GRAFT_TRY(need_same_type(c, i + 1, i));
     if (x.rank() < 1) return c.fail_shapes("the input needs a batch and channels");
     if (c.version() < 9 && !c.integer("spatial", 1)) {
         if (batch_norm_trains(c)) return c.fail(errc::op_unsupported, "training with spatial = 0");
@@ -150,6 +151,7 @@ inline status layer_norm_infer(infer_context& c) {
     for (int i = 1; i < 3; ++i) {
         if (!c.has(i)) continue;
         GRAFT_TRY(need_arithmetic_float(c, i));
+        if (c.n.op_type == "LayerNormalization") GRAFT_TRY(need_same_type(c, i, 0));
         if (!broadcasts_to(c.in[i].extents, x)) return c.fail_shapes("scale and bias must be broadcastable to the input");
     }
     GRAFT_TRY(c.axis(c.integer("axis", -1), x.rank(), axis));

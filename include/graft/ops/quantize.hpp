@@ -56,6 +56,12 @@ struct quantization_layout {
     }
 };
 
+/// Fails with op.type unless input i is float16, bfloat16 or float32: nothing is quantized from or to float64.
+inline status need_scale(const op_context& c, int i) {
+    if (c.in[i].type == dtype::float64) return refuse_type(c, i);
+    return need_arithmetic_float(c, i);
+}
+
 /// Checks scale (input 1) and zero point (input 2) against the tensor (input 0).
 GRAFT_NOINLINE inline status plan_quantization(const op_context& c, quantization_layout& q) {
     const shape &x = c.in[0].extents, &scale = c.in[1].extents;
@@ -106,9 +112,9 @@ GRAFT_NOINLINE inline status read_quantization(const run_context& c, bool diviso
 // QuantizeLinear-10,13,19,21,23,24,25,28: y = saturate(round_half_even(x / y_scale) + y_zero_point); floats are cast, not rounded
 inline status quantize_infer(infer_context& c) {
     quantization_layout q;
-    if (c.in[0].type != dtype::int32) GRAFT_TRY(need_arithmetic_float(c, 0));
+    if (c.in[0].type != dtype::int32) GRAFT_TRY(need_scale(c, 0));
     const dtype scale = c.in[1].type;
-    if (scale != dtype::int32 && scale != dtype::float8e8m0) GRAFT_TRY(need_arithmetic_float(c, 1));
+    if (scale != dtype::int32 && scale != dtype::float8e8m0) GRAFT_TRY(need_scale(c, 1));
     const std::int64_t wanted_type = c.integer("output_dtype", 0), precision = c.integer("precision", 0);
     if (precision != 0 && precision != 1 && precision != 10 && precision != 16 && precision != 11)
         return c.fail(errc::op_attribute, "precision %lld is no arithmetic float", precision);
@@ -163,7 +169,7 @@ inline status dequantize_infer(infer_context& c) {
     const dtype type = c.in[0].type;
     if (type != dtype::int32 && !quantized_range(type, low, high) && !is_quantized_float(type))
         return c.fail(errc::op_type, "element type %lld is no quantized type", static_cast<int>(type));
-    if (c.in[1].type != dtype::float8e8m0) GRAFT_TRY(need_arithmetic_float(c, 1));
+    if (c.in[1].type != dtype::float8e8m0) GRAFT_TRY(need_scale(c, 1));
     GRAFT_TRY(need_same_type(c, 2, 0));
     const std::int64_t wanted_type = c.integer("output_dtype", 0);
     const dtype out = wanted_type == 1 || wanted_type == 10 || wanted_type == 11 || wanted_type == 16

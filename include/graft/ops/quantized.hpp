@@ -167,7 +167,10 @@ inline status qlinear_matmul_infer(infer_context& c) {
     matmul_plan p;
     for (int i : {0, 3, 7})
         if (!is_quantized_float(c.in[i].type)) GRAFT_TRY(need_byte(c, i));
-    for (int i : {1, 4, 6}) GRAFT_TRY(need_arithmetic_float(c, i));
+    for (int i : {1, 4, 6}) {
+        GRAFT_TRY(need_scale(c, i));
+        GRAFT_TRY(need_same_type(c, i, 1));
+    }
     GRAFT_TRY(need_same_type(c, 2, 0));
     GRAFT_TRY(need_same_type(c, 5, 3));
     GRAFT_TRY(plan_matmul(c, c.in[0].extents, c.in[3].extents, p));

@@ -31,10 +31,9 @@ inline status reduced_axes(const op_context& c, std::uint32_t& axes) {
     return {};
 }
 
-inline status reduce_checked_infer(infer_context& c, unsigned accepted) {
-    GRAFT_TRY(check_type(c, 0, accepted));
+inline status reduced_shape_infer(infer_context& c) {
     if (c.has(1)) {
-        if (c.in[1].type != dtype::int64 && c.in[1].type != dtype::int32) return refuse_type(c, 1);
+        if (c.in[1].type != dtype::int64) return refuse_type(c, 1);
         if (c.in[1].extents.rank() > 1) return c.fail(errc::op_shape, "axes must have one dimension");
         if (!c.knows(1)) return c.defer();
     }
@@ -50,11 +49,19 @@ inline status reduce_checked_infer(infer_context& c, unsigned accepted) {
             out.push_back(1);
     return c.set(0, c.in[0].type, out);
 }
-inline status reduce_infer(infer_context& c) { return reduce_checked_infer(c, accept::number); }
-inline status reduce_logarithm_infer(infer_context& c) {
-    return reduce_checked_infer(c, c.version() < 28 ? accept::number : accept::real);
+inline status reduce_infer(infer_context& c) {
+    GRAFT_TRY(check_wide_number(c, 0));
+    return reduced_shape_infer(c);
 }
-inline status reduce_extreme_infer(infer_context& c) { return reduce_checked_infer(c, accept::number | accept::boolean); }
+inline status reduce_logarithm_infer(infer_context& c) {
+    if (c.version() >= 28) GRAFT_TRY(check_type(c, 0, accept::real));
+    return reduce_infer(c);
+}
+inline status reduce_extreme_infer(infer_context& c) {
+    const dtype type = c.in[0].type;
+    if (type != dtype::int8 && type != dtype::uint8 && type != dtype::boolean) GRAFT_TRY(check_wide_number(c, 0));
+    return reduced_shape_infer(c);
+}
 
 // Neighbouring dimensions of one kind are joined. The last of them is walked in runs: `lanes` results side by side if it is
 // kept (`step` 1), one result in pieces if it is reduced (`step` 0).

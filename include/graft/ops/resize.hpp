@@ -28,6 +28,7 @@ struct resize_plan {
     coordinate_mode coordinate = coordinate_mode::asymmetric;
     nearest_mode nearest = nearest_mode::simple;
     bool antialias = false, exclude_outside = false;
+    int policy = 0;  // of the aspect ratio: 0 stretch, 1 not larger, 2 not smaller than the sizes
     bool resized[shape::max_rank] = {};
     double scale[shape::max_rank], width[shape::max_rank]; // width: scale times the input's extent, not rounded
     double start[shape::max_rank], end[shape::max_rank];   // region of interest, in parts of the input's extent
@@ -40,6 +41,7 @@ inline status read_resize_attributes(const op_context& c, resize_plan& p) {
         "half_pixel",         "pytorch_half_pixel",   "align_corners",        "asymmetric",
         "tf_crop_and_resize", "half_pixel_symmetric", "tf_half_pixel_for_nn", nullptr};
     static constexpr const char* roundings[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil", nullptr};
+    static constexpr const char* policies[] = {"stretch", "not_larger", "not_smaller", nullptr};
     int chosen = 0;
     GRAFT_TRY(choose(c, "mode", "nearest", modes, chosen));
     p.mode = static_cast<interpolation_mode>(chosen == 3 ? 1 : chosen);
@@ -48,6 +50,7 @@ inline status read_resize_attributes(const op_context& c, resize_plan& p) {
         p.coordinate = static_cast<coordinate_mode>(chosen);
         GRAFT_TRY(choose(c, "nearest_mode", "round_prefer_floor", roundings, chosen));
         p.nearest = static_cast<nearest_mode>(chosen);
+        GRAFT_TRY(choose(c, "keep_aspect_ratio_policy", "stretch", policies, p.policy));
     } else if (p.mode == interpolation_mode::cubic)
         return c.fail(errc::op_attribute, "mode cubic came with opset 11");
     p.antialias = c.integer("antialias", 0) != 0;
@@ -90,11 +93,8 @@ inline status read_resize(const op_context& c, resize_plan& p) {
     if (by_sizes && by_scales) return c.fail(errc::op_attribute, "both scales and sizes are given");
     if (!by_sizes && !by_scales && s.rank()) return c.fail(errc::op_attribute, "neither scales nor sizes are given");
     if (by_sizes) {
-        static constexpr const char* policies[] = {"stretch", "not_larger", "not_smaller", nullptr};
-        int policy = 0;
         short_list sizes;
         bool given = false;
-        GRAFT_TRY(choose(c, "keep_aspect_ratio_policy", "stretch", policies, policy));
         GRAFT_TRY(read_list(c, 3, nullptr, false, sizes, given));
         if (sizes.size != axes.size) return c.fail(errc::op_shape, "%lld sizes for %lld axes", sizes.size, axes.size);
         double common = 0;
@@ -105,9 +105,9 @@ inline status read_resize(const op_context& c, resize_plan& p) {
             p.out[d] = sizes[i];
             p.width[d] = static_cast<double>(sizes[i]);
             p.scale[d] = s[d] ? p.width[d] / static_cast<double>(s[d]) : 1;
-            if (i == 0 || (policy == 1 ? p.scale[d] < common : p.scale[d] > common)) common = p.scale[d];
+            if (i == 0 || (p.policy == 1 ? p.scale[d] < common : p.scale[d] > common)) common = p.scale[d];
         }
-        for (int i = 0; policy && i < axes.size; ++i) {
+        for (int i = 0; p.policy && i < axes.size; ++i) {
             const int d = static_cast<int>(axes[i]);
             p.scale[d] = common;
             p.width[d] = common * static_cast<double>(s[d]);

@@ -1,6 +1,7 @@
 // Signals: DFT and STFT by fast Fourier transforms of any length, and MelWeightMatrix.
 #pragma once
 
+#include "indexing.hpp"
 #include "window.hpp"
 
 #include <cmath>
@@ -94,9 +95,9 @@ struct fourier {
     }
 };
 
-/// Fails with op.shape unless input `i` holds one integer.
-inline status need_one_integer(const op_context& c, int i) {
-    if (!is_integer(c.in[i].type)) return c.fail(errc::op_type, "input %lld must be an integer", i);
+/// Fails with op.type or op.shape unless input `i` holds one int64, or one int32 where that is allowed.
+inline status need_one_integer(const op_context& c, int i, bool int32_too = true) {
+    GRAFT_TRY(index_type(c, i, int32_too));
     return elements_of(c.in[i].extents) == 1 ? status() : c.fail(errc::op_shape, "input %lld must hold one element", i);
 }
 
@@ -116,7 +117,7 @@ GRAFT_NOINLINE inline status plan_dft(const op_context& c, dft_plan& p) {
     std::int64_t axis = c.version() < 20 ? c.integer("axis", 1) : -2;
     for (int i = 1; i < 3; ++i) {
         if (!c.has(i)) continue;
-        GRAFT_TRY(need_one_integer(c, i));
+        GRAFT_TRY(need_one_integer(c, i, i == 1));
         if (!c.in[i].data) return p.unknown = true, status();
     }
     if (c.has(2)) axis = c.in[2].integer(0);
@@ -192,6 +193,7 @@ GRAFT_NOINLINE inline status plan_stft(const op_context& c, stft_plan& p) {
     if (x.rank() != 3 || (x[2] != 1 && x[2] != 2)) return c.fail_shapes("the signal must be [batch, length, 1 or 2]");
     GRAFT_TRY(need_one_integer(c, 1));
     if (c.has(3)) GRAFT_TRY(need_one_integer(c, 3));
+    GRAFT_TRY(need_same_type(c, 3, 1));
     if (c.has(2) && c.in[2].extents.rank() != 1) return c.fail_shapes("the window must be a vector");
     if (!c.in[1].data || (c.has(3) && !c.in[3].data)) return p.unknown = true, status();
     p.step = c.in[1].integer(0);
@@ -247,6 +249,7 @@ inline status mel_infer(infer_context& c) {
             GRAFT_TRY(need_one_integer(c, i));
         else
             GRAFT_TRY(need_arithmetic_float(c, i));
+        GRAFT_TRY(need_same_type(c, i, i < 3 ? 0 : 3));
         if (elements_of(c.in[i].extents) != 1) return c.fail(errc::op_shape, "input %lld must hold one element", i);
     }
     const std::int64_t type = c.integer("output_datatype", 1);

@@ -48,9 +48,9 @@ GRAFT_NOINLINE inline status plan_tfidf(const op_context& c, std::int64_t& colum
     if (!c.is("mode", "TF", "") && !c.is("mode", "IDF", "") && !c.is("mode", "TFIDF", ""))
         return c.fail(errc::op_attribute, "mode is none of TF, IDF, TFIDF");
     const std::int64_t least = c.integer("min_gram_length", 0), most = c.integer("max_gram_length", 0);
-    if (least < 1 || most < least || most > counts.size || c.integer("max_skip_count", 0) < 0)
+    if (least < 1 || most < least || most > counts.size || c.integer("max_skip_count", -1) < 0)
         return c.fail(errc::op_attribute, "min_gram_length %lld, max_gram_length %lld or max_skip_count %lld is out of range",
-                      least, most, c.integer("max_skip_count", 0));
+                      least, most, c.integer("max_skip_count", -1));
     std::int64_t grams = 0;
     for (int i = 0; i < counts.size; ++i) {
         const std::int64_t end = i + 1 < counts.size ? counts[i + 1] : pool.size;
@@ -78,6 +78,7 @@ inline status tfidf_infer(infer_context& c) {
     if (c.in[0].type == dtype::string) return c.fail(errc::op_unsupported, "n-grams of strings");
     if (c.in[0].type != dtype::int32 && c.in[0].type != dtype::int64)
         return c.fail(errc::op_type, "the tokens must be int32 or int64");
+    if (c.in[0].extents.rank() < 1) return c.fail_shapes("the tokens must be a vector or a matrix");
     GRAFT_TRY(plan_tfidf(c, columns));
     const shape& x = c.in[0].extents;
     return c.set(0, dtype::float32, x.rank() == 2 ? shape{x[0], columns} : shape{columns});
