@@ -49,6 +49,8 @@ TEST_CASE("What no schema of ONNX allows is refused") {
         {"MelWeightMatrix", "i32(8) i32(16) i32(8192) f32(0) f32(4096)", "u16(8) u16(16) u16(8192) f32(0) f32(4096)", "op.type"},
         {"MelWeightMatrix", "i64(8) i64(16) i64(8192) f32(0) f32(4096)", "i64(8) i32(16) i64(8192) f32(0) f32(4096)", "op.type"},
         {"MelWeightMatrix", "i32(8) i32(16) i32(8192) f64(0) f64(4096)", "i32(8) i32(16) i32(8192) f64(0) f32(4096)", "op.type"},
+        {"Slice", "f32[5,6] i32{1} i32{3} i32{1}", "f32[5,6] i64{1} i32{3} i64{1}", "op.type"},
+        {"Slice", "f32[5,6] i64{1} i64{3} i64{1} i64{2}", "f32[5,6] i64{1} i64{3} i64{1} i32{2}", "op.type"},
         {"BatchNormalization", "f16[2,3] f32[3] f32[3] f32[3] f32[3]~0.1:2", "f32[2,3] f32[3] f32[3] f32[3] f64[3]~0.1:2", "op.type"},
         {"BatchNormalization", "f32[2,3] f32[3] f32[3] f64[3] f64[3]~0.1:2", "f32[2,3] f32[3] f16[3] f32[3] f32[3]~0.1:2", "op.type"},
         {"LayerNormalization", "f16[4,9] f16[9] f16[9]", "f16[4,9] f32[9] f16[9]", "op.type"},

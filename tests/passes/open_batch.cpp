@@ -33,6 +33,9 @@ struct net {
     value_id integers(const std::vector<std::int64_t>& v) {
         return ++constants, b.constant("i" + std::to_string(constants), tensor::from(v.data(), {static_cast<std::int64_t>(v.size())}));
     }
+    value_id integers32(const std::vector<std::int32_t>& v) {
+        return ++constants, b.constant("i" + std::to_string(constants), tensor::from(v.data(), {static_cast<std::int64_t>(v.size())}));
+    }
     value_id scalar(std::int64_t v) { return ++constants, b.constant("s" + std::to_string(constants), tensor::from(&v, {})); }
     value_id reshape(value_id x, const std::vector<std::int64_t>& to) { return b.apply("Reshape", {x, integers(to)}); }
     value_id linear(value_id x) { return b.apply("MatMul", {reshape(x, {1, 192}), weight({192, 5})}); }
@@ -113,6 +116,9 @@ const std::vector<trap>& traps() {
              graft::attribute mode;
              mode.name = "mode", mode.kind = graft::attribute_kind::string, mode.string = "nearest";
              return n.flat(n.b.apply("Resize", {x, none, none, n.integers({1, 3, 4, 16})}, {mode}));
+         }, nullptr},
+        {"a Slice of all samples by lists of 32 bits", [](net& n, value_id x) {
+             return n.flat(n.b.apply("Slice", {x, n.integers32({0, 1}), n.integers32({1, 7}), n.integers32({0, 2}), n.integers32({1, 2})}));
          }, nullptr},
         {"a Slice of all samples", [](net& n, value_id x) {
              return n.flat(n.b.apply("Slice", {x, n.integers({0, 1}), n.integers({1, 7}), n.integers({0, 2}), n.integers({1, 2})}));

@@ -144,6 +144,7 @@ inline status slice_infer(infer_context& c) {
     for (int i = 1; i < c.inputs; ++i)
         if (c.has(i)) {
             GRAFT_TRY(index_type(c, i, true));
+            GRAFT_TRY(same_type(c, i, 1));
             if (!c.knows(i)) return c.defer();
         }
     slice_range range;

@@ -147,10 +147,10 @@ private:
         read("axes", 3, axes);
         for (std::size_t i = 0; i < ends.size(); ++i) {
             const std::int64_t along = axes.empty() ? static_cast<std::int64_t>(i) : axes[i] + (axes[i] < 0 ? rank : 0);
-            if (along == axis) ends[i] = INT64_MAX;
+            if (along == axis) ends[i] = INT32_MAX;  // which 32-bit lists hold too: the lists of a Slice are of one type
         }
         if (n.inputs.size() > 2)
-            n.inputs[2] = write_.integers(stem, ends);
+            n.inputs[2] = write_.integers(stem, ends, fixed_.values[index(n.inputs[2])].constant.type());
         else
             for (attribute& a : n.attributes)
                 if (a.name == "ends") a.integers = ends;

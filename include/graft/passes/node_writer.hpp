@@ -54,10 +54,11 @@ public:
         n.op = ops::find_op("", op_type, n.version);
         if (!n.op || !n.op->infer) mistake(fail(errc::op_unsupported, place(n), "this build does not hold the operator, which rewriting the network needs"));
     }
-    value_id integers(const std::string& stem, const std::vector<std::int64_t>& values) {
-        auto t = tensor::make(dtype::int64, shape{static_cast<std::int64_t>(values.size())});
+    value_id integers(const std::string& stem, const std::vector<std::int64_t>& values, dtype type = dtype::int64) {
+        const auto count = static_cast<std::int64_t>(values.size());
+        auto t = tensor::make(type, shape{count});
         if (!t.ok()) return mistake(t.take_status()), no_value;
-        for (std::size_t i = 0; i < values.size(); ++i) t->data<std::int64_t>()[i] = values[i];
+        store_from_int64(type, t->raw(), 0, count, values.data());
         return constant(stem, std::move(t).value());
     }
     // A float32 scalar.
