@@ -28,3 +28,13 @@ TEST_CASE("An empty list of strides, dilations, pads or an output's shape is as 
             CHECK(nets::same_bits(answer, nets::run(expected, without.inputs)));
         }
 }
+
+TEST_CASE("An empty list of axes is as good as none to Resize") {
+    const graft::op_row* row = graft::ops::find_op("", "Resize", graft::newest_opset);
+    REQUIRE(row);
+    problems::problem without = problems::read(*row, "f32[1,2,3,5] - f32{1,1,2,2}"), empty = problems::read(*row, "f32[1,2,3,5] - f32{1,1,2,2} axes=");
+    REQUIRE(empty.g.nodes[0].find("axes"));
+    const nets::answer answer = nets::run(graft::load(empty.g), empty.inputs);
+    CHECK(answer.error == "");
+    CHECK(nets::same_bits(answer, nets::run(graft::load(without.g), without.inputs)));
+}

@@ -81,7 +81,7 @@ inline status read_resize(const op_context& c, resize_plan& p) {
     short_list axes;
     bool given_axes = false;
     GRAFT_TRY(read_list(c, -1, "axes", false, axes, given_axes));
-    if (!given_axes)
+    if (!axes.size)
         for (axes.size = 0; axes.size < s.rank(); ++axes.size) axes.values[axes.size] = axes.size;
     GRAFT_TRY(resolve_axes(c, s.rank(), axes));
     p.out = s;
