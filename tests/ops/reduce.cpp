@@ -32,6 +32,16 @@ TEST_CASE("without axes everything is reduced, or nothing if that is asked for")
     CHECK(run("ReduceSum", 11, {x}, {integers("axes", {-1}), integer("keepdims", 0)}).values() == list{3, 7});
 }
 
+TEST_CASE("keepdims keeps axes where it is 1, and no other number does, as ONNX's inference and ONNX Runtime read it") {
+    const graft::tensor x = tensor(dtype::float32, {2, 2}, {1, 2, 3, 4}), axis = tensor(dtype::int64, {1}, {1});
+    for (const std::int64_t given : {1, 0, 2, -1}) {
+        const graft::shape wanted = given == 1 ? graft::shape{2, 1} : graft::shape{2};
+        const std::vector<graft::attribute> keep = {integer("keepdims", given)};
+        CHECK(run("ReduceSum", 13, {x, axis}, keep).outputs.at(0).shape() == wanted);
+        CHECK(run("ArgMax", 13, {x}, {integer("axis", 1), integer("keepdims", given)}).outputs.at(0).shape() == wanted);
+    }
+}
+
 TEST_CASE("axes that are wrong are refused") {
     const graft::tensor x = tensor(dtype::float32, {2, 2}, {1, 2, 3, 4});
     CHECK(run("ReduceSum", 13, {x, tensor(dtype::int64, {1}, {2})}).error == "op.attribute");

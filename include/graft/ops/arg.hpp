@@ -17,7 +17,7 @@ inline status arg_infer(infer_context& c) {
     const std::int64_t n = out[axis];
     out[axis] = 1;
     if (n == 0 && elements_of(out) != 0) return c.fail(errc::op_shape, "axis %lld has no elements to choose from", axis);
-    if (c.integer("keepdims", 1) == 0) out.erase(axis);
+    if (c.integer("keepdims", 1) != 1) out.erase(axis);
     return c.set(0, dtype::int64, out);
 }
 

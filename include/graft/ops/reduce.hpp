@@ -41,7 +41,7 @@ inline status reduced_shape_infer(infer_context& c) {
     GRAFT_TRY(reduced_axes(c, axes));
     const shape& x = c.in[0].extents;
     shape out;
-    const bool keep = c.integer("keepdims", 1) != 0;
+    const bool keep = c.integer("keepdims", 1) == 1;
     for (int i = 0; i < x.rank(); ++i)
         if (!(axes >> i & 1u))
             out.push_back(x[i]);

@@ -123,9 +123,9 @@ inline bool carry_reduce(batch_carrier& c) {
     c.integers("axes", 1, axes);
     if (axes.empty() && c.integer("noop_with_empty_axes", 0)) return c.answer(0, c.state(0));
     if (axes.empty()) return c.conflict("it reduces over the samples");
-    return carry_dropping(c, axes, c.integer("keepdims", 1) != 0);
+    return carry_dropping(c, axes, c.integer("keepdims", 1) == 1);
 }
-inline bool carry_arg(batch_carrier& c) { return carry_dropping(c, {c.integer("axis", 0)}, c.integer("keepdims", 1) != 0); }
+inline bool carry_arg(batch_carrier& c) { return carry_dropping(c, {c.integer("axis", 0)}, c.integer("keepdims", 1) == 1); }
 
 inline bool carry_transpose(batch_carrier& c) {
     std::vector<std::int64_t> order;

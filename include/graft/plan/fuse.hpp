@@ -59,7 +59,7 @@ private:
             for (std::int64_t& axis : axes)
                 if (axis < 0) axis += 4;
             if (!((axes[0] == 2 && axes[1] == 3) || (axes[0] == 3 && axes[1] == 2)) || !ops::find_op("", "GlobalAveragePool", newest_opset)) continue;
-            const bool keep = integer(n, "keepdims", 1) != 0;
+            const bool keep = integer(n, "keepdims", 1) == 1;
             const value_id y = n.outputs[0];
             const shape source = at(n.inputs[0]).extents;
             const value_id x = n.inputs[0];
