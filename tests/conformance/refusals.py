@@ -6,7 +6,8 @@
 FOLDER: tests written out (<test>/model.onnx beside test_data_set_0), and networks (other .onnx files of at most --largest MB), which are given random
 inputs. Each mutant has one field bent: an attribute (given, or left to its default), an input or output of a node, the type or shape of an input, a
 constant, an operator, a body, or what stands around the nodes. The checker runs with full_check; ONNX Runtime loads and runs, in a process that is
-started again when a mutant ends it; graft runs on the same inputs. Tests that graft refuses unbent, or takes long for, are left out. What ONNX Runtime only lacks a kernel for counts as accepted by it, and never as run.
+started again when a mutant ends it; graft runs on the same inputs. Tests that graft refuses unbent, or takes long for, are left out, and so is what
+ONNX Runtime only lacks a kernel for.
 
 One line for each operator and kind of mutation: what graft alone accepts, then what graft alone refuses. docs/ops.md says what is accepted on
 purpose. --details writes one JSON object for each such mutant, and the mutants beside it. Needs numpy, onnx and onnxruntime."""
@@ -230,7 +231,8 @@ def main():
             code, error = graft_runs(a.graft, m, given, tmp)
             if code not in (0, 1):
                 odd.append((name, what, code))
-            elif (code == 0) != bool(by_checker):
+                continue
+            if (code == 0) != bool(by_checker):
                 continue
             case = {"test": name, "operator": op, "what": what, "code": code, "why": by_checker or error, "runtime": by_runtime, "mutant": count["made"]}
             (too_much if by_checker else too_little)[(op, what)].append(case)
@@ -242,7 +244,7 @@ def main():
     table("graft alone refuses:", too_little)
     for case in odd:
         print("graft ended oddly:", *case)
-    print(f"{sum(map(len, tests.values()))} tests and networks; " + ", ".join(f"{n} {what}" for what, n in count.items())
+    print(f"{len({t[0] for made in tests.values() for t in made})} tests and networks; " + ", ".join(f"{n} {what}" for what, n in count.items())
           + f"; {sum(map(len, too_much.values()))} accepted by graft alone, {sum(map(len, too_little.values()))} refused by graft alone, {len(odd)} ended oddly")
     sys.exit(1 if odd else 0)
 
