@@ -8638,7 +8638,7 @@ inline const char* generate_reduce(const kernel_query& q, const fused_node* arou
     std::uint32_t axes = 0;
     if (!ops::reduced_axes(q, axes).ok()) return "its axes do not fit its input";
     plain_reduction r(q, kind, axes);
-    r.output_axes = kept_axes(r.extents, q.integer("keepdims", 1) ? 0 : axes);
+    r.output_axes = kept_axes(r.extents, q.integer("keepdims", 1) == 1 ? 0 : axes);
     return generate_plain(r, around, p);
 }
 template <ops::reduction kind> const char* generate_reduce_of(const kernel_query& q, const fused_node* around, program& p) { return generate_reduce(q, around, p, kind); }
@@ -8700,7 +8700,7 @@ template <bool smallest> const char* generate_choice(const kernel_query& q, cons
     int axis = 0;
     if (!q.axis(q.integer("axis", 0), x.rank(), axis).ok()) return "its axis does not fit its input";
     choice r(q, smallest, axis);
-    r.output_axes = kept_axes(x, q.integer("keepdims", 1) ? 0 : r.axes);
+    r.output_axes = kept_axes(x, q.integer("keepdims", 1) == 1 ? 0 : r.axes);
     if (const char* why = r.begin(around)) return why;
     return generate_reduction(r, p);
 }

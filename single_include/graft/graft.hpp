@@ -21547,6 +21547,11 @@ inline status check_type(const op_context& c, int i, unsigned accepted) {
     if (c.has(i) && (type_class(c.in[i].type) & accepted)) return {};
     return refuse_type(c, i);
 }
+/// Fails with op.type unless input i is an integer of 32 bits or more, or an arithmetic float: ONNX sums and multiplies no smaller integers.
+inline status check_wide_number(const op_context& c, int i) {
+    if (c.has(i) && ((type_class(c.in[i].type) & accept::real) || ((type_class(c.in[i].type) & accept::integer) && size_of(c.in[i].type) >= 4))) return {};
+    return refuse_type(c, i);
+}
 /// Fails with op.type unless inputs i and j are of one type.
 inline status check_same_type(const op_context& c, int i, int j) {
     return c.in[i].type == c.in[j].type ? status() : refuse_pair(c, i, j);
@@ -21914,6 +21919,7 @@ GRAFT_ACTIVATION(relu, x < 0 ? 0 : x)
 inline void relu_whole(std::int64_t* x, int n, const element_parameters& p) {
     for (int i = 0; i < n; ++i) x[i] = x[i] < 0 && !p.unsigned64 ? 0 : x[i];
 }
+inline status relu_infer(infer_context& c) { return same_infer(c, accept::real | accept::signed_integer); }
 inline status relu_run(run_context& c) { return unary_elementwise(c, relu_real, relu_whole); }
 
 // LeakyRelu-1,6,16: y = x < 0 ? alpha * x : x
@@ -22031,8 +22037,9 @@ inline status prelu_slope(const op_context& c, shape& slope) {
 inline status prelu_infer(infer_context& c) {
     shape slope;
     GRAFT_TRY(prelu_slope(c, slope));
+    GRAFT_TRY(check_wide_number(c, 0));
     GRAFT_TRY(check_same_type(c, 0, 1));
-    return number_infer(c);
+    return c.set(0, c.in[0].type, c.in[0].extents);
 }
 inline void prelu_real(double* x, const double* slope, int n, const element_parameters&) {
     for (int i = 0; i < n; ++i) x[i] = x[i] < 0 ? x[i] * slope[i] : x[i];
@@ -22194,7 +22201,7 @@ inline status prelu_gradient(gradient_context& c) {
 inline op_table activation_ops() {
     constexpr unsigned each = op_flag::elementwise;
     static constexpr op_row rows[] = {
-        GRAFT_OP("Relu", 1, 0, 1, 1, 1, 1, number_infer, relu_run, each, "consumed_inputs:is",
+        GRAFT_OP("Relu", 1, 0, 1, 1, 1, 1, relu_infer, relu_run, each, "consumed_inputs:is",
                  "f32[3,17]; i8[9]; f64[]; f16[0,4]; bf16[5]"),
         GRAFT_OP("LeakyRelu", 1, 0, 1, 1, 1, 1, real_infer, leaky_relu_run, each, "alpha:f consumed_inputs:is",
                  "f32[3,17]; f32[2,3] alpha=0.3; f64[]; f16[0]"),
@@ -22366,7 +22373,7 @@ inline status arg_infer(infer_context& c) {
     const std::int64_t n = out[axis];
     out[axis] = 1;
     if (n == 0 && elements_of(out) != 0) return c.fail(errc::op_shape, "axis %lld has no elements to choose from", axis);
-    if (c.integer("keepdims", 1) == 0) out.erase(axis);
+    if (c.integer("keepdims", 1) != 1) out.erase(axis);
     return c.set(0, dtype::int64, out);
 }
 
@@ -24754,7 +24761,7 @@ inline status cumulative_axis(const op_context& c, int& axis) { return c.axis(c.
 // CumSum-11,14: y[k] = x[0] + ... + x[k] along the axis that the second input names; CumProd-26: the product. exclusive: without
 // x[k] itself; reverse: from the end
 inline status cumulative_infer(infer_context& c) {
-    GRAFT_TRY(check_type(c, 0, accept::number));
+    GRAFT_TRY(check_wide_number(c, 0));
     if (c.in[1].type != dtype::int64 && c.in[1].type != dtype::int32) return refuse_type(c, 1);
     GRAFT_TRY(check_scalar(c, 1));
     int axis = 0;
@@ -25013,6 +25020,7 @@ inline status compress_infer(infer_context& c) {
     GRAFT_TRY(any_type(c, 0));
     if (c.in[1].type != dtype::boolean) return c.fail(errc::op_type, "the condition must be bool");
     if (c.in[1].extents.rank() != 1) return c.fail_shapes("the condition must have one dimension");
+    if (c.in[0].extents.rank() < 1) return c.fail_shapes("the input must have a dimension");
     int axis = 0;
     if (c.has_attribute("axis")) GRAFT_TRY(c.axis(c.integer("axis", 0), c.in[0].extents.rank(), axis));
     shape out{shape::unknown};
@@ -26879,7 +26887,7 @@ inline status mod_run(run_context& c) {
 GRAFT_BINARY(pow, std::pow(x, y), integer_power(x, y))
 inline status pow_infer(infer_context& c) {
     shape second, out;
-    GRAFT_TRY(check_type(c, 0, accept::number));
+    if (c.in[0].type != dtype::int32 && c.in[0].type != dtype::int64) GRAFT_TRY(check_type(c, 0, accept::real));
     GRAFT_TRY(check_type(c, 1, accept::number));
     GRAFT_TRY(binary_shapes(c, second, out));
     return c.set(0, c.in[0].type, out);
@@ -27099,6 +27107,7 @@ GRAFT_REAL_UNARY(exp, std::exp(x))
 GRAFT_REAL_UNARY(log, std::log(x))
 // Erf-9,13: y = 2 / sqrt(pi) * integral of exp(-t^2) from 0 to x
 GRAFT_REAL_UNARY(erf, std::erf(x))
+inline status erf_infer(infer_context& c) { return same_infer(c, c.version() < 13 ? accept::number : accept::real); }
 // Sin-7,22, Cos-7,22, Tan-7,22, Asin-7,22, Acos-7,22, Atan-7,22, Sinh-9,22, Cosh-9,22, Tanh-1,6,13, Asinh-9,22, Acosh-9,22,
 // Atanh-9,22
 GRAFT_REAL_UNARY(sin, std::sin(x))
@@ -27196,7 +27205,7 @@ inline op_table elementwise_unary_ops() {
                  "f32[3,17]; f32{-200,-80,0,80,100}; f64[5]; f16[0]; f32[]"),
         GRAFT_OP("Log", 1, 0, 1, 1, 1, 1, real_infer, log_run, each, "consumed_inputs:is",
                  "f32[3,17]~0.01:9; f32{-1,0,1}; f64[5]~1:2; f16[0]"),
-        GRAFT_OP("Erf", 9, 0, 1, 1, 1, 1, number_infer, erf_run, each, "",
+        GRAFT_OP("Erf", 9, 0, 1, 1, 1, 1, erf_infer, erf_run, each, "",
                  "f32[3,17]; f32{-6,-3,0,3,6}; f64[5]; i32[3] @9; f16[0]"),
         GRAFT_OP("Sin", 7, 0, 1, 1, 1, 1, real_infer, sin_run, each, "", "f32[3,17]~-9:9; f64[5]; f16[0]; f32[]"),
         GRAFT_OP("Cos", 7, 0, 1, 1, 1, 1, real_infer, cos_run, each, "", "f32[3,17]~-9:9; f64[5]; f16[0]; f32[]"),
@@ -27422,8 +27431,8 @@ inline status shape_from(const op_context& c, int i, shape& s) {
 inline status constant_of_shape_infer(infer_context& c) {
     if (c.in[0].type != dtype::int64) return refuse_type(c, 0);
     const attribute* value = c.n.find("value");
-    if (value && (value->tensor.elements() != 1 || !size_of(value->tensor.type())))
-        return c.fail(errc::op_attribute, "value must have one element");
+    if (value && (value->tensor.elements() != 1 || value->tensor.shape().rank() != 1 || !size_of(value->tensor.type())))
+        return c.fail(errc::op_attribute, "value must be a vector of one element");
     if (!c.knows(0)) return c.defer();
     shape out;
     GRAFT_TRY(shape_from(c, 0, out));
@@ -29063,6 +29072,7 @@ inline bool batch_norm_trains(const op_context& c) {
 inline status batch_norm_infer(infer_context& c) {
     const shape& x = c.in[0].extents;
     for (int i = 0; i < 5; ++i) GRAFT_TRY(need_arithmetic_float(c, i));
+    for (int i : {1, 3}) GRAFT_TRY(need_same_type(c, i + 1, i));
     if (x.rank() < 1) return c.fail_shapes("the input needs a batch and channels");
     if (c.version() < 9 && !c.integer("spatial", 1)) {
         if (batch_norm_trains(c)) return c.fail(errc::op_unsupported, "training with spatial = 0");
@@ -29159,6 +29169,7 @@ inline status layer_norm_infer(infer_context& c) {
     for (int i = 1; i < 3; ++i) {
         if (!c.has(i)) continue;
         GRAFT_TRY(need_arithmetic_float(c, i));
+        if (c.n.op_type == "LayerNormalization") GRAFT_TRY(need_same_type(c, i, 0));
         if (!broadcasts_to(c.in[i].extents, x)) return c.fail_shapes("scale and bias must be broadcastable to the input");
     }
     GRAFT_TRY(c.axis(c.integer("axis", -1), x.rank(), axis));
@@ -30329,6 +30340,12 @@ struct quantization_layout {
     }
 };
 
+/// Fails with op.type unless input i is float16, bfloat16 or float32: nothing is quantized from or to float64.
+inline status need_scale(const op_context& c, int i) {
+    if (c.in[i].type == dtype::float64) return refuse_type(c, i);
+    return need_arithmetic_float(c, i);
+}
+
 /// Checks scale (input 1) and zero point (input 2) against the tensor (input 0).
 GRAFT_NOINLINE inline status plan_quantization(const op_context& c, quantization_layout& q) {
     const shape &x = c.in[0].extents, &scale = c.in[1].extents;
@@ -30379,9 +30396,9 @@ GRAFT_NOINLINE inline status read_quantization(const run_context& c, bool diviso
 // QuantizeLinear-10,13,19,21,23,24,25,28: y = saturate(round_half_even(x / y_scale) + y_zero_point); floats are cast, not rounded
 inline status quantize_infer(infer_context& c) {
     quantization_layout q;
-    if (c.in[0].type != dtype::int32) GRAFT_TRY(need_arithmetic_float(c, 0));
+    if (c.in[0].type != dtype::int32) GRAFT_TRY(need_scale(c, 0));
     const dtype scale = c.in[1].type;
-    if (scale != dtype::int32 && scale != dtype::float8e8m0) GRAFT_TRY(need_arithmetic_float(c, 1));
+    if (scale != dtype::int32 && scale != dtype::float8e8m0) GRAFT_TRY(need_scale(c, 1));
     const std::int64_t wanted_type = c.integer("output_dtype", 0), precision = c.integer("precision", 0);
     if (precision != 0 && precision != 1 && precision != 10 && precision != 16 && precision != 11)
         return c.fail(errc::op_attribute, "precision %lld is no arithmetic float", precision);
@@ -30436,7 +30453,7 @@ inline status dequantize_infer(infer_context& c) {
     const dtype type = c.in[0].type;
     if (type != dtype::int32 && !quantized_range(type, low, high) && !is_quantized_float(type))
         return c.fail(errc::op_type, "element type %lld is no quantized type", static_cast<int>(type));
-    if (c.in[1].type != dtype::float8e8m0) GRAFT_TRY(need_arithmetic_float(c, 1));
+    if (c.in[1].type != dtype::float8e8m0) GRAFT_TRY(need_scale(c, 1));
     GRAFT_TRY(need_same_type(c, 2, 0));
     const std::int64_t wanted_type = c.integer("output_dtype", 0);
     const dtype out = wanted_type == 1 || wanted_type == 10 || wanted_type == 11 || wanted_type == 16
@@ -30758,7 +30775,10 @@ inline status qlinear_matmul_infer(infer_context& c) {
     matmul_plan p;
     for (int i : {0, 3, 7})
         if (!is_quantized_float(c.in[i].type)) GRAFT_TRY(need_byte(c, i));
-    for (int i : {1, 4, 6}) GRAFT_TRY(need_arithmetic_float(c, i));
+    for (int i : {1, 4, 6}) {
+        GRAFT_TRY(need_scale(c, i));
+        GRAFT_TRY(need_same_type(c, i, 1));
+    }
     GRAFT_TRY(need_same_type(c, 2, 0));
     GRAFT_TRY(need_same_type(c, 5, 3));
     GRAFT_TRY(plan_matmul(c, c.in[0].extents, c.in[3].extents, p));
@@ -31653,10 +31673,9 @@ inline status reduced_axes(const op_context& c, std::uint32_t& axes) {
     return {};
 }
 
-inline status reduce_checked_infer(infer_context& c, unsigned accepted) {
-    GRAFT_TRY(check_type(c, 0, accepted));
+inline status reduced_shape_infer(infer_context& c) {
     if (c.has(1)) {
-        if (c.in[1].type != dtype::int64 && c.in[1].type != dtype::int32) return refuse_type(c, 1);
+        if (c.in[1].type != dtype::int64) return refuse_type(c, 1);
         if (c.in[1].extents.rank() > 1) return c.fail(errc::op_shape, "axes must have one dimension");
         if (!c.knows(1)) return c.defer();
     }
@@ -31664,7 +31683,7 @@ inline status reduce_checked_infer(infer_context& c, unsigned accepted) {
     GRAFT_TRY(reduced_axes(c, axes));
     const shape& x = c.in[0].extents;
     shape out;
-    const bool keep = c.integer("keepdims", 1) != 0;
+    const bool keep = c.integer("keepdims", 1) == 1;
     for (int i = 0; i < x.rank(); ++i)
         if (!(axes >> i & 1u))
             out.push_back(x[i]);
@@ -31672,11 +31691,19 @@ inline status reduce_checked_infer(infer_context& c, unsigned accepted) {
             out.push_back(1);
     return c.set(0, c.in[0].type, out);
 }
-inline status reduce_infer(infer_context& c) { return reduce_checked_infer(c, accept::number); }
-inline status reduce_logarithm_infer(infer_context& c) {
-    return reduce_checked_infer(c, c.version() < 28 ? accept::number : accept::real);
+inline status reduce_infer(infer_context& c) {
+    GRAFT_TRY(check_wide_number(c, 0));
+    return reduced_shape_infer(c);
 }
-inline status reduce_extreme_infer(infer_context& c) { return reduce_checked_infer(c, accept::number | accept::boolean); }
+inline status reduce_logarithm_infer(infer_context& c) {
+    if (c.version() >= 28) GRAFT_TRY(check_type(c, 0, accept::real));
+    return reduce_infer(c);
+}
+inline status reduce_extreme_infer(infer_context& c) {
+    const dtype type = c.in[0].type;
+    if (type != dtype::int8 && type != dtype::uint8 && type != dtype::boolean) GRAFT_TRY(check_wide_number(c, 0));
+    return reduced_shape_infer(c);
+}
 
 // Neighbouring dimensions of one kind are joined. The last of them is walked in runs: `lanes` results side by side if it is
 // kept (`step` 1), one result in pieces if it is reduced (`step` 0).
@@ -32125,6 +32152,7 @@ struct resize_plan {
     coordinate_mode coordinate = coordinate_mode::asymmetric;
     nearest_mode nearest = nearest_mode::simple;
     bool antialias = false, exclude_outside = false;
+    int policy = 0;  // of the aspect ratio: 0 stretch, 1 not larger, 2 not smaller than the sizes
     bool resized[shape::max_rank] = {};
     double scale[shape::max_rank], width[shape::max_rank]; // width: scale times the input's extent, not rounded
     double start[shape::max_rank], end[shape::max_rank];   // region of interest, in parts of the input's extent
@@ -32137,6 +32165,7 @@ inline status read_resize_attributes(const op_context& c, resize_plan& p) {
         "half_pixel",         "pytorch_half_pixel",   "align_corners",        "asymmetric",
         "tf_crop_and_resize", "half_pixel_symmetric", "tf_half_pixel_for_nn", nullptr};
     static constexpr const char* roundings[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil", nullptr};
+    static constexpr const char* policies[] = {"stretch", "not_larger", "not_smaller", nullptr};
     int chosen = 0;
     GRAFT_TRY(choose(c, "mode", "nearest", modes, chosen));
     p.mode = static_cast<interpolation_mode>(chosen == 3 ? 1 : chosen);
@@ -32145,6 +32174,7 @@ inline status read_resize_attributes(const op_context& c, resize_plan& p) {
         p.coordinate = static_cast<coordinate_mode>(chosen);
         GRAFT_TRY(choose(c, "nearest_mode", "round_prefer_floor", roundings, chosen));
         p.nearest = static_cast<nearest_mode>(chosen);
+        GRAFT_TRY(choose(c, "keep_aspect_ratio_policy", "stretch", policies, p.policy));
     } else if (p.mode == interpolation_mode::cubic)
         return c.fail(errc::op_attribute, "mode cubic came with opset 11");
     p.antialias = c.integer("antialias", 0) != 0;
@@ -32175,7 +32205,7 @@ inline status read_resize(const op_context& c, resize_plan& p) {
     short_list axes;
     bool given_axes = false;
     GRAFT_TRY(read_list(c, -1, "axes", false, axes, given_axes));
-    if (!given_axes)
+    if (!axes.size)
         for (axes.size = 0; axes.size < s.rank(); ++axes.size) axes.values[axes.size] = axes.size;
     GRAFT_TRY(resolve_axes(c, s.rank(), axes));
     p.out = s;
@@ -32187,11 +32217,8 @@ inline status read_resize(const op_context& c, resize_plan& p) {
     if (by_sizes && by_scales) return c.fail(errc::op_attribute, "both scales and sizes are given");
     if (!by_sizes && !by_scales && s.rank()) return c.fail(errc::op_attribute, "neither scales nor sizes are given");
     if (by_sizes) {
-        static constexpr const char* policies[] = {"stretch", "not_larger", "not_smaller", nullptr};
-        int policy = 0;
         short_list sizes;
         bool given = false;
-        GRAFT_TRY(choose(c, "keep_aspect_ratio_policy", "stretch", policies, policy));
         GRAFT_TRY(read_list(c, 3, nullptr, false, sizes, given));
         if (sizes.size != axes.size) return c.fail(errc::op_shape, "%lld sizes for %lld axes", sizes.size, axes.size);
         double common = 0;
@@ -32202,9 +32229,9 @@ inline status read_resize(const op_context& c, resize_plan& p) {
             p.out[d] = sizes[i];
             p.width[d] = static_cast<double>(sizes[i]);
             p.scale[d] = s[d] ? p.width[d] / static_cast<double>(s[d]) : 1;
-            if (i == 0 || (policy == 1 ? p.scale[d] < common : p.scale[d] > common)) common = p.scale[d];
+            if (i == 0 || (p.policy == 1 ? p.scale[d] < common : p.scale[d] > common)) common = p.scale[d];
         }
-        for (int i = 0; policy && i < axes.size; ++i) {
+        for (int i = 0; p.policy && i < axes.size; ++i) {
             const int d = static_cast<int>(axes[i]);
             p.scale[d] = common;
             p.width[d] = common * static_cast<double>(s[d]);
@@ -32803,9 +32830,9 @@ struct fourier {
     }
 };
 
-/// Fails with op.shape unless input `i` holds one integer.
-inline status need_one_integer(const op_context& c, int i) {
-    if (!is_integer(c.in[i].type)) return c.fail(errc::op_type, "input %lld must be an integer", i);
+/// Fails with op.type or op.shape unless input `i` holds one int64, or one int32 where that is allowed.
+inline status need_one_integer(const op_context& c, int i, bool int32_too = true) {
+    GRAFT_TRY(index_type(c, i, int32_too));
     return elements_of(c.in[i].extents) == 1 ? status() : c.fail(errc::op_shape, "input %lld must hold one element", i);
 }
 
@@ -32825,7 +32852,7 @@ GRAFT_NOINLINE inline status plan_dft(const op_context& c, dft_plan& p) {
     std::int64_t axis = c.version() < 20 ? c.integer("axis", 1) : -2;
     for (int i = 1; i < 3; ++i) {
         if (!c.has(i)) continue;
-        GRAFT_TRY(need_one_integer(c, i));
+        GRAFT_TRY(need_one_integer(c, i, i == 1));
         if (!c.in[i].data) return p.unknown = true, status();
     }
     if (c.has(2)) axis = c.in[2].integer(0);
@@ -32901,6 +32928,7 @@ GRAFT_NOINLINE inline status plan_stft(const op_context& c, stft_plan& p) {
     if (x.rank() != 3 || (x[2] != 1 && x[2] != 2)) return c.fail_shapes("the signal must be [batch, length, 1 or 2]");
     GRAFT_TRY(need_one_integer(c, 1));
     if (c.has(3)) GRAFT_TRY(need_one_integer(c, 3));
+    GRAFT_TRY(need_same_type(c, 3, 1));
     if (c.has(2) && c.in[2].extents.rank() != 1) return c.fail_shapes("the window must be a vector");
     if (!c.in[1].data || (c.has(3) && !c.in[3].data)) return p.unknown = true, status();
     p.step = c.in[1].integer(0);
@@ -32956,6 +32984,7 @@ inline status mel_infer(infer_context& c) {
             GRAFT_TRY(need_one_integer(c, i));
         else
             GRAFT_TRY(need_arithmetic_float(c, i));
+        GRAFT_TRY(need_same_type(c, i, i < 3 ? 0 : 3));
         if (elements_of(c.in[i].extents) != 1) return c.fail(errc::op_shape, "input %lld must hold one element", i);
     }
     const std::int64_t type = c.integer("output_datatype", 1);
@@ -33164,6 +33193,7 @@ inline status slice_infer(infer_context& c) {
     for (int i = 1; i < c.inputs; ++i)
         if (c.has(i)) {
             GRAFT_TRY(index_type(c, i, true));
+            GRAFT_TRY(same_type(c, i, 1));
             if (!c.knows(i)) return c.defer();
         }
     slice_range range;
@@ -33385,9 +33415,9 @@ GRAFT_NOINLINE inline status plan_tfidf(const op_context& c, std::int64_t& colum
     if (!c.is("mode", "TF", "") && !c.is("mode", "IDF", "") && !c.is("mode", "TFIDF", ""))
         return c.fail(errc::op_attribute, "mode is none of TF, IDF, TFIDF");
     const std::int64_t least = c.integer("min_gram_length", 0), most = c.integer("max_gram_length", 0);
-    if (least < 1 || most < least || most > counts.size || c.integer("max_skip_count", 0) < 0)
+    if (least < 1 || most < least || most > counts.size || c.integer("max_skip_count", -1) < 0)
         return c.fail(errc::op_attribute, "min_gram_length %lld, max_gram_length %lld or max_skip_count %lld is out of range",
-                      least, most, c.integer("max_skip_count", 0));
+                      least, most, c.integer("max_skip_count", -1));
     std::int64_t grams = 0;
     for (int i = 0; i < counts.size; ++i) {
         const std::int64_t end = i + 1 < counts.size ? counts[i + 1] : pool.size;
@@ -33415,6 +33445,7 @@ inline status tfidf_infer(infer_context& c) {
     if (c.in[0].type == dtype::string) return c.fail(errc::op_unsupported, "n-grams of strings");
     if (c.in[0].type != dtype::int32 && c.in[0].type != dtype::int64)
         return c.fail(errc::op_type, "the tokens must be int32 or int64");
+    if (c.in[0].extents.rank() < 1) return c.fail_shapes("the tokens must be a vector or a matrix");
     GRAFT_TRY(plan_tfidf(c, columns));
     const shape& x = c.in[0].extents;
     return c.set(0, dtype::float32, x.rank() == 2 ? shape{x[0], columns} : shape{columns});
@@ -34104,7 +34135,7 @@ private:
             for (std::int64_t& axis : axes)
                 if (axis < 0) axis += 4;
             if (!((axes[0] == 2 && axes[1] == 3) || (axes[0] == 3 && axes[1] == 2)) || !ops::find_op("", "GlobalAveragePool", newest_opset)) continue;
-            const bool keep = integer(n, "keepdims", 1) != 0;
+            const bool keep = integer(n, "keepdims", 1) == 1;
             const value_id y = n.outputs[0];
             const shape source = at(n.inputs[0]).extents;
             const value_id x = n.inputs[0];
@@ -35194,8 +35225,10 @@ inline bool runs_late(const graph& g, const node& n, const std::vector<char>& la
     return false;
 }
 
-// Bodies in bodies at which late nodes are gathered no more, but run one by one: each is a context of its own, and a call in a call.
+// Bodies in bodies at which late nodes are gathered no more, but run one by one: each is a context of its own, with all that comes behind it,
+// and a call in a call. Long chains end earlier: the nodes of all bodies together take memory.
 constexpr int most_calls = 8;
+constexpr std::size_t most_called_nodes = 8192;
 
 // Constants that the bodies of a node read from around it become constants of theirs, so that they can be folded and packed there.
 inline void bind_constants(graph& body, const std::vector<value>& around) {
@@ -35272,12 +35305,12 @@ private:
 // shapes from run to run; what stands behind that and does not, so that one plan does for every run; and the rest.
 class late_gatherer {
 public:
-    late_gatherer(graph& g, const limits& limit) : g_(g), limit_(limit) {}
+    late_gatherer(graph& g, const limits& limit, int nesting) : g_(g), limit_(limit), nesting_(nesting) {}
 
     void run() {
         const std::size_t values = g_.values.size();
         std::vector<char> late(values, 0), stage(values, 0);  // stage of a late value: 0 the graph's own, then the body that makes it
-        if (std::none_of(g_.nodes.begin(), g_.nodes.end(), [&](const node& n) { return runs_late(g_, n, late, ids_); })) return;
+        if (!worth_it(late)) return;
         shape_probe probe(g_, limit_);
         std::vector<node> kept, gathered[bodies];
         for (node& n : g_.nodes) {
@@ -35377,7 +35410,15 @@ private:
     }
 
     graph& g_;
+    // Whether any node is late, and not too many for bodies in this depth.
+    bool worth_it(const std::vector<char>& late) {
+        const auto behind = std::find_if(g_.nodes.begin(), g_.nodes.end(), [&](const node& n) { return runs_late(g_, n, late, ids_); });
+        const auto count = static_cast<std::size_t>(g_.nodes.end() - behind);
+        return count && nesting_ < most_calls && (nesting_ == 0 || count * static_cast<std::size_t>(nesting_ + 1) <= most_called_nodes);
+    }
+
     const limits& limit_;
+    int nesting_;
     std::shared_ptr<graph> body_;  // the one at work
     std::vector<value_id> inner_;  // by value: its place in that
     std::vector<value_id> ids_;
@@ -35985,7 +36026,7 @@ GRAFT_INLINE result<std::shared_ptr<const plan>> make_plan(const graph& g, const
     const evaluation with{options.limit, options.pool, nullptr, options.seed, options.budget};
     GRAFT_TRY_ASSIGN(p->lowered, specialize(g, inputs, with));
     p->multiply_adds = count_multiply_adds(p->lowered);
-    if (!options.reference && options.nesting < detail::most_calls) detail::late_gatherer(p->lowered, options.limit).run();
+    if (!options.reference) detail::late_gatherer(p->lowered, options.limit, options.nesting).run();
     std::vector<const char*> refusals;
     p->on = options.reference ? nullptr : options.on;
     if (p->on) GRAFT_TRY(detail::place_on_device(p->lowered, options, refusals));
@@ -36050,6 +36091,12 @@ public:
             if (known[i].type != inputs[i].type || known[i].extents != inputs[i].extents) return false;
         return true;
     }
+    // Callers take memory by the type that they were told.
+    status check_declared(std::size_t output, dtype made) const {
+        if (output >= declared.size() || declared[output] == dtype::undefined || made == declared[output]) return {};
+        return fail(errc::op_type, graph.values[static_cast<std::size_t>(graph.outputs[output])].name,
+                    std::string("the model declares this output as ") + name(declared[output]) + ", but what makes it gives " + name(made));
+    }
 
 private:
     // A plan, or the place of one that a thread makes while it holds `making`.
@@ -36081,19 +36128,9 @@ private:
     result<std::shared_ptr<const plan>> make(const tensor_view* inputs, executor& pool) const {
         std::shared_ptr<const plan> made;
         GRAFT_TRY_ASSIGN(made, make_plan(graph, inputs, {limit, pool, backends.data(), static_cast<int>(backends.size()), exact, reference, seed, packed.get(), on, strict_placement, nesting, budget}));
-        GRAFT_TRY(check_declared(*made));
+        for (std::size_t i = 0; i < made->outputs.size(); ++i)
+            if (made->outputs[i].kind != slot_kind::none) GRAFT_TRY(check_declared(i, made->outputs[i].prototype.type));
         return made;
-    }
-
-    // Callers take memory by the type that they were told.
-    status check_declared(const plan& p) const {
-        for (std::size_t i = 0; i < declared.size() && i < p.outputs.size(); ++i) {
-            const dtype made = p.outputs[i].prototype.type;
-            if (p.outputs[i].kind != slot_kind::none && declared[i] != dtype::undefined && made != declared[i])
-                return fail(errc::op_type, graph.values[static_cast<std::size_t>(graph.outputs[i])].name,
-                            std::string("the model declares this output as ") + name(declared[i]) + ", but what makes it gives " + name(made));
-        }
-        return {};
     }
 
     static constexpr std::size_t most_plans = 16;
@@ -36350,6 +36387,7 @@ private:
             if (s.kind == slot_kind::none) {
                 if (id < late_.size()) out = late_[id];
                 if (!out) return fail(errc::graph_no_output, p.lowered.values[id].name, "this output was never made");
+                GRAFT_TRY(what_.check_declared(i, out.type()));
             } else if ((s.kind != slot_kind::output || s.index != static_cast<std::int64_t>(i)) && out.bytes())
                 std::memcpy(out.raw(), address(s), out.bytes());
         }
@@ -39608,10 +39646,11 @@ public:
         n.op = ops::find_op("", op_type, n.version);
         if (!n.op || !n.op->infer) mistake(fail(errc::op_unsupported, place(n), "this build does not hold the operator, which rewriting the network needs"));
     }
-    value_id integers(const std::string& stem, const std::vector<std::int64_t>& values) {
-        auto t = tensor::make(dtype::int64, shape{static_cast<std::int64_t>(values.size())});
+    value_id integers(const std::string& stem, const std::vector<std::int64_t>& values, dtype type = dtype::int64) {
+        const auto count = static_cast<std::int64_t>(values.size());
+        auto t = tensor::make(type, shape{count});
         if (!t.ok()) return mistake(t.take_status()), no_value;
-        for (std::size_t i = 0; i < values.size(); ++i) t->data<std::int64_t>()[i] = values[i];
+        store_from_int64(type, t->raw(), 0, count, values.data());
         return constant(stem, std::move(t).value());
     }
     // A float32 scalar.
@@ -39782,10 +39821,10 @@ private:
         read("axes", 3, axes);
         for (std::size_t i = 0; i < ends.size(); ++i) {
             const std::int64_t along = axes.empty() ? static_cast<std::int64_t>(i) : axes[i] + (axes[i] < 0 ? rank : 0);
-            if (along == axis) ends[i] = INT64_MAX;
+            if (along == axis) ends[i] = INT32_MAX;  // which 32-bit lists hold too: the lists of a Slice are of one type
         }
         if (n.inputs.size() > 2)
-            n.inputs[2] = write_.integers(stem, ends);
+            n.inputs[2] = write_.integers(stem, ends, fixed_.values[index(n.inputs[2])].constant.type());
         else
             for (attribute& a : n.attributes)
                 if (a.name == "ends") a.integers = ends;
@@ -39979,9 +40018,9 @@ inline bool carry_reduce(batch_carrier& c) {
     c.integers("axes", 1, axes);
     if (axes.empty() && c.integer("noop_with_empty_axes", 0)) return c.answer(0, c.state(0));
     if (axes.empty()) return c.conflict("it reduces over the samples");
-    return carry_dropping(c, axes, c.integer("keepdims", 1) != 0);
+    return carry_dropping(c, axes, c.integer("keepdims", 1) == 1);
 }
-inline bool carry_arg(batch_carrier& c) { return carry_dropping(c, {c.integer("axis", 0)}, c.integer("keepdims", 1) != 0); }
+inline bool carry_arg(batch_carrier& c) { return carry_dropping(c, {c.integer("axis", 0)}, c.integer("keepdims", 1) == 1); }
 
 inline bool carry_transpose(batch_carrier& c) {
     std::vector<std::int64_t> order;
