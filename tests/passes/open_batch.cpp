@@ -238,6 +238,26 @@ TEST_CASE("A batch is opened only where there is one input") {
     CHECK(graft::open_batch(m.graph(), {1, 4}, serial).error().code() == graft::errc::input_name);
 }
 
+TEST_CASE("A batch is opened only where its samples have elements") {
+    graft::executor serial;
+    const auto refused = [&](const graft::shape& input, bool flat, graft::errc code, const std::string& why) {
+        net n;
+        value_id x = n.b.input("x", dtype::float32, {input[0], input[1]});
+        if (!flat) { // [2, 0], then its samples behind the extent of zero
+            const value_id none = n.b.apply("Slice", {x, n.integers({3}), n.integers({3}), n.integers({1})});
+            x = n.transpose(none, {1, 0});
+        }
+        n.b.output(n.b.relu(x), "y");
+        const graft::model m = graft::load(n.b.finish());
+        const auto opened = graft::open_batch(m.graph(), input, serial);
+        REQUIRE(!opened.ok());
+        CHECK(opened.error().code() == code);
+        CHECK_MESSAGE(opened.error().detail().find(why) != std::string::npos, opened.error().what());
+    };
+    refused({2, 3}, false, graft::errc::graph_fixed_batch, "what it makes has no elements");
+    refused({2, 0}, true, graft::errc::input_shape, "a sample has to have elements");
+}
+
 TEST_CASE("A network that says that its batch is open, and holds it all the same, is opened") {
     net n;
     const value_id x = n.b.input("picture", dtype::float32, {"N", 3, 8, 8});

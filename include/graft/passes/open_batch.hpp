@@ -106,8 +106,12 @@ private:
         if (!rule(c)) return why = c.why, false;
         at.options = c.options.size();
         if (at.options) c.out[0] = c.options[at.chosen];
-        for (std::size_t k = 0; k < n.outputs.size(); ++k)
-            if (n.outputs[k] != no_value) states_[index(n.outputs[k])] = c.out[k];
+        for (std::size_t k = 0; k < n.outputs.size(); ++k) {
+            if (n.outputs[k] == no_value) continue;
+            // A Reshape takes no -1 beside an extent of zero, and what belongs to one sample cannot be counted.
+            if (!c.out[k].none() && g_.values[index(n.outputs[k])].extents.elements() == 0) return why = "what it makes has no elements", false;
+            states_[index(n.outputs[k])] = c.out[k];
+        }
         at.step.change = c.change;
         at.step.repeats = std::move(c.repeats);
         at.step.natural = c.natural;
@@ -183,6 +187,7 @@ GRAFT_INLINE result<graph> open_batch(graph g, const shape& input, executor& poo
         if (!g.values[static_cast<std::size_t>(id)].constant) open.push_back(id);
     if (open.size() != 1) return fail(errc::input_name, g.name, "a network has to have one input for its batch to be opened; this one asks for " + std::to_string(open.size()));
     if (input.rank() < 1 || !input.known() || input[0] < 1) return fail(errc::input_shape, g.name, "the shape of a batch has to be known: " + text(input));
+    if (input.elements() == 0) return fail(errc::input_shape, g.name, "a sample has to have elements for its batch to be opened: " + text(input));
     status any = takes_any_batch(g, input, pool, limit);
     if (any.ok()) return g;
     if (any.error().code() == errc::memory_oom) return any;
