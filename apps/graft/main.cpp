@@ -17,6 +17,7 @@ namespace {
 using namespace program;
 
 struct all_options {
+    std::vector<const char*> words; // of the command line
     common_options common;
     doctor_options doctor;
     monitor_options monitor;
@@ -115,8 +116,11 @@ void add_common(CLI::App& verb, common_options& common) {
         ->check(one_of({"auto", "always", "never"}));
 }
 
+// The verb, for its options; null where no word of the command line is its name: declaring the options of all of them takes longer than
+// what many a command does.
 CLI::App* add_verb(CLI::App& app, const char* name, const char* what, all_options& o) {
     CLI::App* verb = app.add_subcommand(name, what);
+    if (std::none_of(o.words.begin(), o.words.end(), [&](const char* word) { return !std::strcmp(word, name); })) return nullptr;
     add_common(*verb, o.common);
     return verb;
 }
@@ -129,130 +133,129 @@ void declare(CLI::App& app, all_options& o) {
 
     add_verb(app, "doctor", "What this machine and this build can do", o);
 
-    CLI::App* v = add_verb(app, "monitor", "How the GPUs are doing: use, memory, power, temperature", o);
-    v->add_option("--interval", o.monitor.interval, "Time between samples (default: 1)")
-        ->type_name("SECONDS")
-        ->check(CLI::Range(0.05, 86400.0));
-    v->add_option("--count", o.monitor.count, "Samples (default: one with --json, else until stopped)")
-        ->type_name("N")
-        ->check(CLI::Range(1, 1 << 30));
-
-    v = add_verb(app, "info", "What is in a model (ONNX) or a tensor file (safetensors)", o);
-    v->add_option("FILE", o.info.file, "The file")->required();
-    v->add_flag("--ops", o.info.ops, "Print the GRAFT_OPS list of a build for this model alone");
-    v->add_option("--train", o.info.train, "Also the memory of a training step of N samples, where all of the network learns")
-        ->type_name("N")
-        ->check(CLI::Range(1, 1 << 20));
-    v->add_flag("--placement", o.info.placement, "Print which kernel each node gets, and why not a faster one");
-
-    v = add_verb(app, "run", "Runs any model on arrays", o);
-    v->add_option("MODEL", o.run.model, "The model")->required();
-    v->add_option("-i,--input", o.run.inputs, "An input and its array; once for each input")
-        ->type_name("NAME=FILE.npy")
-        ->expected(1)
-        ->take_all()
-        ->allow_extra_args(false);
-    v->add_option("-o,--output-dir", o.run.output_dir, "Folder for <output name>.npy; made if it is not there")
-        ->type_name("DIR")
-        ->required();
-
-    v = add_verb(app, "classify", "Names what is in pictures", o);
-    v->add_option("MODEL", o.classify.model, "The model")->required();
-    v->add_option("IMAGE", o.classify.images, "JPEG, PNG, BMP, PNM or WebP files, and folders of them")->required();
-    v->add_option("--labels", o.classify.labels, "Names of the classes, one a line (default: the model's own)")
-        ->type_name("FILE");
-    v->add_option("--top", o.classify.top, "How many names a picture (default: 5)")
-        ->type_name("K")
-        ->check(CLI::Range(1, 1 << 20));
-    v->add_option("--preprocess", o.classify.preprocess, "How pictures become tensors (default: the model's own)")
-        ->type_name("SPEC");
-    v->add_option("--output", o.classify.output, "The output that names classes (default: the first)")->type_name("NAME");
-    v->add_option("--preview", o.classify.preview, "Columns of the picture beside the names, 0 for none")
-        ->type_name("N")
-        ->check(CLI::Range(0, 200));
-
-    v->add_option("--csv", o.classify.csv, "A table as CSV into FILE.csv, or, without it, to standard output")
-        ->type_name("[FILE.csv]")
-        ->expected(0, 1)
-        ->default_str("-");
-    v->add_option("--sort-into", o.classify.sort_into, "Copy each picture into DIR/LABEL/, under its own name; nothing there is overwritten")
-        ->type_name("DIR");
-    v->add_option("--unsure", o.classify.unsure, "Mark pictures whose best probability is below P, and sort them into DIR/unsure/")
-        ->type_name("P")
-        ->check(CLI::Range(0.0, 1.0));
-
-    v = add_verb(app, "explain", "Where in a picture a network looks, as pictures (Grad-CAM)", o);
-    v->add_option("MODEL", o.explain.model, "The model")->required();
-    v->add_option("IMAGE", o.explain.images, "JPEG, PNG, BMP, PNM or WebP files, and folders of them")->required();
-    v->add_option("--out", o.explain.out, "The folder for the pictures; nothing there is overwritten")->type_name("DIR")->required();
-    CLI::Option* which = v->add_option("--label", o.explain.label, "The class to explain, by name or index (default: the likeliest)")->type_name("NAME|INDEX");
-    v->add_option("--top", o.explain.top, "Explain the K likeliest classes of each picture (default: 1)")
-        ->type_name("K")
-        ->check(CLI::Range(1, 1 << 20))
-        ->excludes(which);
-    v->add_option("--labels", o.explain.labels, "Names of the classes, one a line (default: the model's own)")->type_name("FILE");
-    v->add_option("--preprocess", o.explain.preprocess, "How pictures become tensors (default: the model's own)")->type_name("SPEC");
-    v->add_option("--output", o.explain.output, "The output that names classes (default: the first)")->type_name("NAME");
-
-    declare_training(*add_verb(app, "finetune", "Turns a model and labelled pictures into a model of their classes", o),
-                     o.finetune);
+    if (CLI::App* v = add_verb(app, "monitor", "How the GPUs are doing: use, memory, power, temperature", o)) {
+        v->add_option("--interval", o.monitor.interval, "Time between samples (default: 1)")
+            ->type_name("SECONDS")
+            ->check(CLI::Range(0.05, 86400.0));
+        v->add_option("--count", o.monitor.count, "Samples (default: one with --json, else until stopped)")
+            ->type_name("N")
+            ->check(CLI::Range(1, 1 << 30));
+    }
+    if (CLI::App* v = add_verb(app, "info", "What is in a model (ONNX) or a tensor file (safetensors)", o)) {
+        v->add_option("FILE", o.info.file, "The file")->required();
+        v->add_flag("--ops", o.info.ops, "Print the GRAFT_OPS list of a build for this model alone");
+        v->add_option("--train", o.info.train, "Also the memory of a training step of N samples, where all of the network learns")
+            ->type_name("N")
+            ->check(CLI::Range(1, 1 << 20));
+        v->add_flag("--placement", o.info.placement, "Print which kernel each node gets, and why not a faster one");
+    }
+    if (CLI::App* v = add_verb(app, "run", "Runs any model on arrays", o)) {
+        v->add_option("MODEL", o.run.model, "The model")->required();
+        v->add_option("-i,--input", o.run.inputs, "An input and its array; once for each input")
+            ->type_name("NAME=FILE.npy")
+            ->expected(1)
+            ->take_all()
+            ->allow_extra_args(false);
+        v->add_option("-o,--output-dir", o.run.output_dir, "Folder for <output name>.npy; made if it is not there")
+            ->type_name("DIR")
+            ->required();
+    }
+    if (CLI::App* v = add_verb(app, "classify", "Names what is in pictures", o)) {
+        v->add_option("MODEL", o.classify.model, "The model")->required();
+        v->add_option("IMAGE", o.classify.images, "JPEG, PNG, BMP, PNM or WebP files, and folders of them")->required();
+        v->add_option("--labels", o.classify.labels, "Names of the classes, one a line (default: the model's own)")
+            ->type_name("FILE");
+        v->add_option("--top", o.classify.top, "How many names a picture (default: 5)")
+            ->type_name("K")
+            ->check(CLI::Range(1, 1 << 20));
+        v->add_option("--preprocess", o.classify.preprocess, "How pictures become tensors (default: the model's own)")
+            ->type_name("SPEC");
+        v->add_option("--output", o.classify.output, "The output that names classes (default: the first)")->type_name("NAME");
+        v->add_option("--preview", o.classify.preview, "Columns of the picture beside the names, 0 for none")
+            ->type_name("N")
+            ->check(CLI::Range(0, 200));
+        v->add_option("--csv", o.classify.csv, "A table as CSV into FILE.csv, or, without it, to standard output")
+            ->type_name("[FILE.csv]")
+            ->expected(0, 1)
+            ->default_str("-");
+        v->add_option("--sort-into", o.classify.sort_into, "Copy each picture into DIR/LABEL/, under its own name; nothing there is overwritten")
+            ->type_name("DIR");
+        v->add_option("--unsure", o.classify.unsure, "Mark pictures whose best probability is below P, and sort them into DIR/unsure/")
+            ->type_name("P")
+            ->check(CLI::Range(0.0, 1.0));
+    }
+    if (CLI::App* v = add_verb(app, "explain", "Where in a picture a network looks, as pictures (Grad-CAM)", o)) {
+        v->add_option("MODEL", o.explain.model, "The model")->required();
+        v->add_option("IMAGE", o.explain.images, "JPEG, PNG, BMP, PNM or WebP files, and folders of them")->required();
+        v->add_option("--out", o.explain.out, "The folder for the pictures; nothing there is overwritten")->type_name("DIR")->required();
+        CLI::Option* which = v->add_option("--label", o.explain.label, "The class to explain, by name or index (default: the likeliest)")->type_name("NAME|INDEX");
+        v->add_option("--top", o.explain.top, "Explain the K likeliest classes of each picture (default: 1)")
+            ->type_name("K")
+            ->check(CLI::Range(1, 1 << 20))
+            ->excludes(which);
+        v->add_option("--labels", o.explain.labels, "Names of the classes, one a line (default: the model's own)")->type_name("FILE");
+        v->add_option("--preprocess", o.explain.preprocess, "How pictures become tensors (default: the model's own)")->type_name("SPEC");
+        v->add_option("--output", o.explain.output, "The output that names classes (default: the first)")->type_name("NAME");
+    }
+    if (CLI::App* v = add_verb(app, "finetune", "Turns a model and labelled pictures into a model of their classes", o)) declare_training(*v, o.finetune);
     o.train.from_scratch = true;
-    declare_training(*add_verb(app, "train", "Trains an architecture from random weights", o), o.train);
+    if (CLI::App* v = add_verb(app, "train", "Trains an architecture from random weights", o)) declare_training(*v, o.train);
 
-    v = add_verb(app, "evaluate", "Scores a model on labelled pictures, each exactly once", o);
-    v->add_option("MODEL", o.evaluate.model, "The model")->required();
-    v->add_option("DATA", o.evaluate.data, "Image folder, IDX or CIFAR files, or a CSV file")->required();
-    v->add_option("--labels", o.evaluate.labels, "Names of the model's classes, one a line (default: the model's own)")
-        ->type_name("FILE");
-    v->add_option("--preprocess", o.evaluate.preprocess, "How pictures become tensors (default: the model's own)")
-        ->type_name("SPEC");
-    v->add_option("--output", o.evaluate.output, "The output that names classes (default: the first)")->type_name("NAME");
-    v->add_option("--batch", o.evaluate.batch, "Pictures at once (default: 32)")->type_name("B")->check(CLI::Range(1, 1 << 20));
-    v->add_option("--bad-share", o.evaluate.bad_share, "Share of the pictures that may be unreadable (default: 0.01, and one at least)")
-        ->type_name("SHARE")
-        ->check(CLI::Range(0.0, 1.0));
-
-    v = add_verb(app, "check", "What is wrong with a dataset, before training", o);
-    v->add_option("DATA", o.check.data, "Image folder, IDX or CIFAR files, or a CSV file")->required();
-    v->add_flag("--allow-empty", o.check.allow_empty, "Take classes without pictures");
-
-    v = add_verb(app, "augment", "A sheet of what a network sees while it learns, as PNG", o);
-    v->add_option("DATA", o.augment.data, "Image folder, IDX or CIFAR files, or a CSV file")->required();
-    v->add_option("--preview", o.augment.preview, "The sheet")->type_name("FILE.png")->required();
-    v->add_option("--augment", o.augment.augment, "Random changes, or each for all there are (default: those of finetune)")
-        ->type_name("SPEC");
-    v->add_option("--preprocess", o.augment.preprocess, "How pictures become tensors (default: imagenet,crop=224)")
-        ->type_name("SPEC");
-    v->add_option("--images", o.augment.images, "Rows of the sheet (default: 6)")->type_name("N")->check(CLI::Range(1, 64));
-
-    v = add_verb(app, "bench", "Measures a model on random input", o);
-    CLI::Option* measured = v->add_option("MODEL", o.bench.model, "The model");
-    CLI::Option* scope =
-        v->add_option("--train", o.bench.train, "A training step instead of a run: full, or head for the last layer alone")
-            ->type_name("SCOPE")
-            ->check(one_of({"full", "head"}));
-    v->add_option("--arch", o.bench.arch, "lenet, resnet20 or mobilenet_v2 in place of MODEL")
-        ->type_name("NAME")
-        ->check(architecture())
-        ->needs(scope)
-        ->excludes(measured);
-    v->add_option("--batch", o.bench.batch, "Batch size, or auto: the fastest that fits (default: the model's, else 1)")
-        ->type_name("B")
-        ->transform(batch_or_auto());
-    v->add_option("--rounds", o.bench.rounds, "Timed runs, after a warm-up")
-        ->type_name("R")
-        ->check(CLI::Range(1, 10000000))
-        ->capture_default_str();
-
-    v = add_verb(app, "decode", "The pixels of a picture as an array, uint8 (H, W, 3)", o);
-    v->add_option("IMAGE", o.decode.image, "The picture")->required();
-    v->add_option("-o,--output", o.decode.output, "The array")->type_name("FILE.npy")->required();
-
-    v = add_verb(app, "preprocess", "The tensor that a model sees of a picture", o);
-    v->add_option("IMAGE", o.preprocess.image, "The picture")->required();
-    v->add_option("--model", o.preprocess.model, "The model whose input it is to fit")->type_name("MODEL");
-    v->add_option("--preprocess", o.preprocess.preprocess, "How (default: the model's own)")->type_name("SPEC");
-    v->add_option("-o,--output", o.preprocess.output, "The array")->type_name("FILE.npy")->required();
+    if (CLI::App* v = add_verb(app, "evaluate", "Scores a model on labelled pictures, each exactly once", o)) {
+        v->add_option("MODEL", o.evaluate.model, "The model")->required();
+        v->add_option("DATA", o.evaluate.data, "Image folder, IDX or CIFAR files, or a CSV file")->required();
+        v->add_option("--labels", o.evaluate.labels, "Names of the model's classes, one a line (default: the model's own)")
+            ->type_name("FILE");
+        v->add_option("--preprocess", o.evaluate.preprocess, "How pictures become tensors (default: the model's own)")
+            ->type_name("SPEC");
+        v->add_option("--output", o.evaluate.output, "The output that names classes (default: the first)")->type_name("NAME");
+        v->add_option("--batch", o.evaluate.batch, "Pictures at once (default: 32)")->type_name("B")->check(CLI::Range(1, 1 << 20));
+        v->add_option("--bad-share", o.evaluate.bad_share, "Share of the pictures that may be unreadable (default: 0.01, and one at least)")
+            ->type_name("SHARE")
+            ->check(CLI::Range(0.0, 1.0));
+    }
+    if (CLI::App* v = add_verb(app, "check", "What is wrong with a dataset, before training", o)) {
+        v->add_option("DATA", o.check.data, "Image folder, IDX or CIFAR files, or a CSV file")->required();
+        v->add_flag("--allow-empty", o.check.allow_empty, "Take classes without pictures");
+    }
+    if (CLI::App* v = add_verb(app, "augment", "A sheet of what a network sees while it learns, as PNG", o)) {
+        v->add_option("DATA", o.augment.data, "Image folder, IDX or CIFAR files, or a CSV file")->required();
+        v->add_option("--preview", o.augment.preview, "The sheet")->type_name("FILE.png")->required();
+        v->add_option("--augment", o.augment.augment, "Random changes, or each for all there are (default: those of finetune)")
+            ->type_name("SPEC");
+        v->add_option("--preprocess", o.augment.preprocess, "How pictures become tensors (default: imagenet,crop=224)")
+            ->type_name("SPEC");
+        v->add_option("--images", o.augment.images, "Rows of the sheet (default: 6)")->type_name("N")->check(CLI::Range(1, 64));
+    }
+    if (CLI::App* v = add_verb(app, "bench", "Measures a model on random input", o)) {
+        CLI::Option* measured = v->add_option("MODEL", o.bench.model, "The model");
+        CLI::Option* scope =
+            v->add_option("--train", o.bench.train, "A training step instead of a run: full, or head for the last layer alone")
+                ->type_name("SCOPE")
+                ->check(one_of({"full", "head"}));
+        v->add_option("--arch", o.bench.arch, "lenet, resnet20 or mobilenet_v2 in place of MODEL")
+            ->type_name("NAME")
+            ->check(architecture())
+            ->needs(scope)
+            ->excludes(measured);
+        v->add_option("--batch", o.bench.batch, "Batch size, or auto: the fastest that fits (default: the model's, else 1)")
+            ->type_name("B")
+            ->transform(batch_or_auto());
+        v->add_option("--rounds", o.bench.rounds, "Timed runs, after a warm-up")
+            ->type_name("R")
+            ->check(CLI::Range(1, 10000000))
+            ->capture_default_str();
+    }
+    if (CLI::App* v = add_verb(app, "decode", "The pixels of a picture as an array, uint8 (H, W, 3)", o)) {
+        v->add_option("IMAGE", o.decode.image, "The picture")->required();
+        v->add_option("-o,--output", o.decode.output, "The array")->type_name("FILE.npy")->required();
+    }
+    if (CLI::App* v = add_verb(app, "preprocess", "The tensor that a model sees of a picture", o)) {
+        v->add_option("IMAGE", o.preprocess.image, "The picture")->required();
+        v->add_option("--model", o.preprocess.model, "The model whose input it is to fit")->type_name("MODEL");
+        v->add_option("--preprocess", o.preprocess.preprocess, "How (default: the model's own)")->type_name("SPEC");
+        v->add_option("-o,--output", o.preprocess.output, "The array")->type_name("FILE.npy")->required();
+    }
 }
 
 graft::result<int> call(const CLI::App& app, const all_options& o) {
@@ -297,6 +300,7 @@ int start(int argc, char** argv) {
         return report(unknown_verb(argv[1]).error());
     CLI::App app("Runs image models from ONNX files, and trains them.");
     all_options options;
+    options.words.assign(argv, argv + argc);
     declare(app, options);
     options.train.command = typed(argc, argv, false);
     options.train.resume_command = typed(argc, argv, true);
