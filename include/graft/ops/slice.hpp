@@ -33,6 +33,7 @@ inline status concat_run(run_context& c) {
     GRAFT_TRY(c.axis(c.integer("axis", 1), o.rank(), axis));
     const std::int64_t size = static_cast<std::int64_t>(size_of(c.out[0].type)), row = o.product(axis, o.rank()) * size,
                        outer = o.product(0, axis);
+    if (outer == 0) return {};
     char* to = c.out[0].as<char>();
     for (int i = 0; i < c.inputs; ++i) {
         const shape& s = c.in[i].extents;
@@ -85,6 +86,7 @@ inline status split_run(run_context& c) {
     GRAFT_TRY(c.axis(c.integer("axis", 0), s.rank(), axis));
     const std::int64_t size = static_cast<std::int64_t>(size_of(c.in[0].type)), row = s.product(axis, s.rank()) * size,
                        outer = s.product(0, axis);
+    if (outer == 0) return {};
     const char* from = c.in[0].as<char>();
     for (int i = 0; i < c.outputs; ++i) {
         const std::int64_t part = c.out[i].extents.product(axis, s.rank()) * size;
