@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../cpu/epilogue.hpp"
+#include "../cpu/ops/conv.hpp"
 #include "../cpu/ops/matmul.hpp"
 #include "../core/number_text.hpp"
 #include "rewrite.hpp"
@@ -153,7 +154,9 @@ private:
             if (n.outputs.empty() || !is_float32(n.outputs[0])) continue;
             if (is(n, "Conv")) {
                 const shape &x = at(n.inputs[0]).extents, &w = at(n.inputs[1]).extents;
-                if (x.rank() == 4 && x.elements() && w.elements() && at(n.outputs[0]).extents.elements()) become(n, "Conv", "graft");
+                const shape& y = at(n.outputs[0]).extents;
+                cpu::conv_problem p;
+                if (x.rank() == 4 && x.elements() && w.elements() && y.elements() && cpu::conv_problem_of(n, x, w, y, p)) become(n, "Conv", "graft");
             } else if (is(n, "MatMul")) {
                 const shape &a = at(n.inputs[0]).extents, &b = at(n.inputs[1]).extents;
                 cpu::gemm_problem p;

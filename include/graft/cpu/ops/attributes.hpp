@@ -64,5 +64,20 @@ inline bool window_list(const node& n, const char* name, int count, std::int64_t
     return true;
 }
 
+/// Puts a window of two axes into a problem of the kernels. False where it is larger than they count in int: such a window is the
+/// reference's.
+template <class Problem>
+bool set_window(Problem& p, const std::int64_t* kernel, const std::int64_t* stride, const std::int64_t* dilation, const std::int64_t* begin) {
+    constexpr std::int64_t most = 1 << 28;
+    for (int i = 0; i < 2; ++i)
+        if (kernel[i] > most || stride[i] > most || dilation[i] > most || begin[i] > most || (kernel[i] - 1) * dilation[i] > most) return false;
+    if (kernel[0] * kernel[1] > most) return false;
+    p.kh = static_cast<int>(kernel[0]), p.kw = static_cast<int>(kernel[1]);
+    p.sh = static_cast<int>(stride[0]), p.sw = static_cast<int>(stride[1]);
+    p.dh = static_cast<int>(dilation[0]), p.dw = static_cast<int>(dilation[1]);
+    p.pt = static_cast<int>(begin[0]), p.pl = static_cast<int>(begin[1]);
+    return true;
+}
+
 }  // namespace cpu
 GRAFT_END_NAMESPACE

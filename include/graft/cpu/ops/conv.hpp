@@ -10,20 +10,18 @@
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
-/// The problem of a two-dimensional Conv node with known shapes, layouts left open. False where its attributes do not fit.
+/// The problem of a two-dimensional Conv node with known shapes, layouts left open. False where its attributes do not fit, or
+/// are larger than the kernels count.
 inline bool conv_problem_of(const node& n, const shape& x, const shape& w, const shape& y, conv_problem& p) {
     std::int64_t kernel[2] = {w[2], w[3]}, stride[2], dilation[2], begin[2], end[2];
     if (!window_list(n, "strides", 2, 1, stride) || !window_list(n, "dilations", 2, 1, dilation)) return false;
     if (!window_pads(n, 2, x.begin() + 2, y.begin() + 2, kernel, stride, dilation, begin, end)) return false;
     p.n = x[0], p.ic = x[1], p.ih = x[2], p.iw = x[3];
     p.oc = y[1], p.oh = y[2], p.ow = y[3];
-    p.groups = static_cast<int>(integer_of(n, "group", 1));
-    p.kh = static_cast<int>(kernel[0]), p.kw = static_cast<int>(kernel[1]);
-    p.sh = static_cast<int>(stride[0]), p.sw = static_cast<int>(stride[1]);
-    p.dh = static_cast<int>(dilation[0]), p.dw = static_cast<int>(dilation[1]);
-    p.pt = static_cast<int>(begin[0]), p.pl = static_cast<int>(begin[1]);
+    const std::int64_t groups = integer_of(n, "group", 1);
+    p.groups = static_cast<int>(groups);
     p.ep = epilogue_of(n);
-    return p.groups >= 1;
+    return groups >= 1 && groups <= INT32_MAX && set_window(p, kernel, stride, dilation, begin);
 }
 
 /// Keeps a problem in a lowered node: its bytes as integers.

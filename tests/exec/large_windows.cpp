@@ -1,0 +1,60 @@
+// Strides, dilations, pads and kernels past what the kernels count in int: the reference computes such windows, and none is cut short.
+#include <doctest/doctest.h>
+#include <graft/graft.hpp>
+
+#include <string>
+#include <vector>
+
+namespace {
+
+using graft::integer_attribute;
+using graft::integers_attribute;
+using graft::tensor;
+using integers = std::vector<std::int64_t>;
+
+constexpr std::int64_t large = std::int64_t(1) << 32; // 0 as an int
+
+// y of a row of numbers [1,1,1,n], and of weights where there are any.
+std::vector<float> result_of(const char* op, const std::vector<float>& row, const std::vector<float>& weights, std::vector<graft::attribute> attributes) {
+    graft::builder b("net");
+    std::vector<graft::value_id> inputs{b.input("x", graft::dtype::float32, {1, 1, 1, static_cast<std::int64_t>(row.size())})};
+    if (!weights.empty()) inputs.push_back(b.constant("w", tensor::from(weights.data(), {1, 1, 1, static_cast<std::int64_t>(weights.size())})));
+    b.output(b.apply(op, inputs, std::move(attributes)), "y");
+    auto m = graft::load(b.finish());
+    REQUIRE_MESSAGE(m.ok(), std::string(m.ok() ? "" : m.error().what()));
+    graft::session s(*m);
+    const auto y = s.run(tensor::from(row.data(), {1, 1, 1, static_cast<std::int64_t>(row.size())}));
+    REQUIRE_MESSAGE(y.ok(), std::string(y.ok() ? "" : y.error().what()));
+    return {y->data<float>(), y->data<float>() + y->elements()};
+}
+
+} // namespace
+
+TEST_CASE("A convolution reaches as far as its dilation says") {
+    // The first tap lies in the padding, the second on the picture.
+    const std::vector<graft::attribute> far{integers_attribute("dilations", {1, large}), integers_attribute("pads", {0, large, 0, 0})};
+    CHECK(result_of("Conv", {2, 3}, {5, 7}, far) == std::vector<float>{14, 21});
+    CHECK(result_of("ConvTranspose", {2, 3}, {5, 7}, far) == std::vector<float>{14, 21});
+    // Both within int, the reach of three taps is not.
+    const std::int64_t half = large / 4;
+    CHECK(result_of("Conv", {2}, {5, 7, 11}, {integers_attribute("dilations", {1, half}), integers_attribute("pads", {0, half, 0, half})}) == std::vector<float>{14});
+    CHECK(result_of("Conv", {2, 3}, {5}, {integers_attribute("strides", {1, large})}) == std::vector<float>{10});
+}
+
+TEST_CASE("A pool takes all of its window") {
+    const auto window = [](std::int64_t begin, std::int64_t end) {
+        return std::vector<graft::attribute>{integers_attribute("kernel_shape", {1, begin + end + 3}), integers_attribute("pads", {0, begin, 0, end})};
+    };
+    CHECK(result_of("MaxPool", {2, 7, 3}, {}, window(large / 2, large / 2 - 3)) == std::vector<float>{7}); // of 2^32
+    CHECK(result_of("AveragePool", {2, 7, 3}, {}, window(large / 2 - 1, large / 2 - 1)) == std::vector<float>{4}); // of 2^32 + 1
+}
+
+TEST_CASE("a convolution by weights of more rows than the kernels count is planned") {
+    // The weights are the picture: [9, 2, 2^32, 3], which is the caller's memory.
+    graft::builder b("net");
+    const auto x = b.input("x", graft::dtype::float32, {9, 2, large, 3});
+    b.output(b.apply("Conv", {x, x}), "y");
+    const auto m = graft::load(b.finish());
+    REQUIRE_MESSAGE(m.ok(), std::string(m.ok() ? "" : m.error().what()));
+    CHECK(m->memory(m->inputs()).ok());
+}
