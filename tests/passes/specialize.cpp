@@ -113,6 +113,25 @@ TEST_CASE("what a file claims of inner values gives way to what inference says")
     CHECK(!output(specialized(g)).has_shape);
 }
 
+TEST_CASE("what a file declares an initializer as, where it is an input too, gives way to what it is") {
+    for (const bool declared : {false, true}) {
+        builder b("net");
+        const auto x = b.input("x", dtype::float32, {1, 3, 4, 7});
+        const auto w = b.input("w", dtype::float32, {1, 1, 1, 1});
+        b.output(b.apply("Conv", {x, w}), "y");
+        graph g = b.finish().value();
+        graft::value& v = g.values[static_cast<std::size_t>(w)];
+        v.constant = graft::tensor::zeros(graft::dtype::float32, {5, 3, 3, 3}).value();
+        if (!declared) v.has_shape = false, v.extents = shape();
+        const graft::model m = graft::load(std::move(g));
+        REQUIRE(m.memory(m.inputs()).ok());
+        graft::session s(m);
+        const auto y = s.run(graft::tensor::zeros(dtype::float32, {1, 3, 4, 7}).value());
+        REQUIRE(y.ok());
+        CHECK(y->shape() == shape{1, 5, 2, 5});
+    }
+}
+
 TEST_CASE("copies, dropout and what nobody reads are pruned; random and large constants are not folded") {
     builder b;
     const auto x = b.input("x", dtype::float32, {2, 2});

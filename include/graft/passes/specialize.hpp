@@ -236,6 +236,13 @@ GRAFT_INLINE result<graph> specialize(graph g, const tensor_view* inputs, const 
         } else if (!v.constant)
             v.has_shape = false;
     }
+    // What a file declares an initializer as, where it is an input too, is a claim as well.
+    for (value& v : g.values)
+        if (v.constant) {
+            v.type = v.constant.type();
+            v.extents = v.constant.shape();
+            v.has_shape = true;
+        }
     GRAFT_TRY(detail::specializer(g, with, ops::find_op("", "Identity", newest_opset)).run());
     prune(g);
     return g;
