@@ -18367,6 +18367,21 @@ inline bool window_list(const node& n, const char* name, int count, std::int64_t
     return true;
 }
 
+/// Puts a window of two axes into a problem of the kernels. False where it is larger than they count in int: such a window is the
+/// reference's.
+template <class Problem>
+bool set_window(Problem& p, const std::int64_t* kernel, const std::int64_t* stride, const std::int64_t* dilation, const std::int64_t* begin) {
+    constexpr std::int64_t most = 1 << 28;
+    for (int i = 0; i < 2; ++i)
+        if (kernel[i] > most || stride[i] > most || dilation[i] > most || begin[i] > most || (kernel[i] - 1) * dilation[i] > most) return false;
+    if (kernel[0] * kernel[1] > most) return false;
+    p.kh = static_cast<int>(kernel[0]), p.kw = static_cast<int>(kernel[1]);
+    p.sh = static_cast<int>(stride[0]), p.sw = static_cast<int>(stride[1]);
+    p.dh = static_cast<int>(dilation[0]), p.dw = static_cast<int>(dilation[1]);
+    p.pt = static_cast<int>(begin[0]), p.pl = static_cast<int>(begin[1]);
+    return true;
+}
+
 }  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
@@ -18377,20 +18392,18 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
-/// The problem of a two-dimensional Conv node with known shapes, layouts left open. False where its attributes do not fit.
+/// The problem of a two-dimensional Conv node with known shapes, layouts left open. False where its attributes do not fit, or
+/// are larger than the kernels count.
 inline bool conv_problem_of(const node& n, const shape& x, const shape& w, const shape& y, conv_problem& p) {
     std::int64_t kernel[2] = {w[2], w[3]}, stride[2], dilation[2], begin[2], end[2];
     if (!window_list(n, "strides", 2, 1, stride) || !window_list(n, "dilations", 2, 1, dilation)) return false;
     if (!window_pads(n, 2, x.begin() + 2, y.begin() + 2, kernel, stride, dilation, begin, end)) return false;
     p.n = x[0], p.ic = x[1], p.ih = x[2], p.iw = x[3];
     p.oc = y[1], p.oh = y[2], p.ow = y[3];
-    p.groups = static_cast<int>(integer_of(n, "group", 1));
-    p.kh = static_cast<int>(kernel[0]), p.kw = static_cast<int>(kernel[1]);
-    p.sh = static_cast<int>(stride[0]), p.sw = static_cast<int>(stride[1]);
-    p.dh = static_cast<int>(dilation[0]), p.dw = static_cast<int>(dilation[1]);
-    p.pt = static_cast<int>(begin[0]), p.pl = static_cast<int>(begin[1]);
+    const std::int64_t groups = integer_of(n, "group", 1);
+    p.groups = static_cast<int>(groups);
     p.ep = epilogue_of(n);
-    return p.groups >= 1;
+    return groups >= 1 && groups <= INT32_MAX && set_window(p, kernel, stride, dilation, begin);
 }
 
 /// Keeps a problem in a lowered node: its bytes as integers.
@@ -19126,10 +19139,9 @@ inline const char* choose_conv_transpose(const kernel_query& q, kernel_choice& c
     }
     conv_transpose_problem p;
     p.n = x[0], p.ic = x[1], p.ih = x[2], p.iw = x[3], p.oc = y[1], p.oh = y[2], p.ow = y[3];
-    p.groups = static_cast<int>(integer_of(q.n, "group", 1));
-    p.kh = static_cast<int>(w[2]), p.kw = static_cast<int>(w[3]);
-    p.sh = static_cast<int>(stride[0]), p.sw = static_cast<int>(stride[1]), p.dh = static_cast<int>(dilation[0]), p.dw = static_cast<int>(dilation[1]);
-    p.pt = static_cast<int>(begin[0]), p.pl = static_cast<int>(begin[1]);
+    const std::int64_t groups = integer_of(q.n, "group", 1);
+    if (groups > INT32_MAX || !set_window(p, w.begin() + 2, stride, dilation, begin)) return "its window is too large";
+    p.groups = static_cast<int>(groups);
     choice.workspace_bytes = conv_transpose_workspace_bytes(q.level, p);
     choice.note = "matrix product, then columns to image";
     choice.set(p);
@@ -19986,10 +19998,8 @@ inline const char* choose_pool(const kernel_query& q, kernel_choice& choice) {
     if (!window_pads(q.n, 2, x.begin() + 2, y.begin() + 2, kernel, stride, dilation, begin, end)) return "its pads do not fit";
     pool_problem p;
     p.n = x[0], p.c = x[1], p.ih = x[2], p.iw = x[3], p.oh = y[2], p.ow = y[3];
-    p.kh = static_cast<int>(kernel[0]), p.kw = static_cast<int>(kernel[1]);
-    p.sh = static_cast<int>(stride[0]), p.sw = static_cast<int>(stride[1]);
-    p.dh = static_cast<int>(dilation[0]), p.dw = static_cast<int>(dilation[1]);
-    p.pt = static_cast<int>(begin[0]), p.pl = static_cast<int>(begin[1]), p.pb = static_cast<int>(end[0]), p.pr = static_cast<int>(end[1]);
+    if (!set_window(p, kernel, stride, dilation, end) || !set_window(p, kernel, stride, dilation, begin)) return "its window is too large";
+    p.pb = static_cast<int>(end[0]), p.pr = static_cast<int>(end[1]);
     p.count_include_pad = integer_of(q.n, "count_include_pad", 0) != 0;
     p.l = q.in_block[0] ? layout::blocked : layout::nchw;
     choice.set(p);
@@ -33082,6 +33092,7 @@ inline status concat_run(run_context& c) {
     GRAFT_TRY(c.axis(c.integer("axis", 1), o.rank(), axis));
     const std::int64_t size = static_cast<std::int64_t>(size_of(c.out[0].type)), row = o.product(axis, o.rank()) * size,
                        outer = o.product(0, axis);
+    if (outer == 0) return {};
     char* to = c.out[0].as<char>();
     for (int i = 0; i < c.inputs; ++i) {
         const shape& s = c.in[i].extents;
@@ -33134,6 +33145,7 @@ inline status split_run(run_context& c) {
     GRAFT_TRY(c.axis(c.integer("axis", 0), s.rank(), axis));
     const std::int64_t size = static_cast<std::int64_t>(size_of(c.in[0].type)), row = s.product(axis, s.rank()) * size,
                        outer = s.product(0, axis);
+    if (outer == 0) return {};
     const char* from = c.in[0].as<char>();
     for (int i = 0; i < c.outputs; ++i) {
         const std::int64_t part = c.out[i].extents.product(axis, s.rank()) * size;
@@ -33889,6 +33901,13 @@ GRAFT_INLINE result<graph> specialize(graph g, const tensor_view* inputs, const 
         } else if (!v.constant)
             v.has_shape = false;
     }
+    // What a file declares an initializer as, where it is an input too, is a claim as well.
+    for (value& v : g.values)
+        if (v.constant) {
+            v.type = v.constant.type();
+            v.extents = v.constant.shape();
+            v.has_shape = true;
+        }
     GRAFT_TRY(detail::specializer(g, with, ops::find_op("", "Identity", newest_opset)).run());
     prune(g);
     return g;
@@ -34229,7 +34248,9 @@ private:
             if (n.outputs.empty() || !is_float32(n.outputs[0])) continue;
             if (is(n, "Conv")) {
                 const shape &x = at(n.inputs[0]).extents, &w = at(n.inputs[1]).extents;
-                if (x.rank() == 4 && x.elements() && w.elements() && at(n.outputs[0]).extents.elements()) become(n, "Conv", "graft");
+                const shape& y = at(n.outputs[0]).extents;
+                cpu::conv_problem p;
+                if (x.rank() == 4 && x.elements() && w.elements() && y.elements() && cpu::conv_problem_of(n, x, w, y, p)) become(n, "Conv", "graft");
             } else if (is(n, "MatMul")) {
                 const shape &a = at(n.inputs[0]).extents, &b = at(n.inputs[1]).extents;
                 cpu::gemm_problem p;
@@ -40410,8 +40431,12 @@ private:
         if (!rule(c)) return why = c.why, false;
         at.options = c.options.size();
         if (at.options) c.out[0] = c.options[at.chosen];
-        for (std::size_t k = 0; k < n.outputs.size(); ++k)
-            if (n.outputs[k] != no_value) states_[index(n.outputs[k])] = c.out[k];
+        for (std::size_t k = 0; k < n.outputs.size(); ++k) {
+            if (n.outputs[k] == no_value) continue;
+            // A Reshape takes no -1 beside an extent of zero, and what belongs to one sample cannot be counted.
+            if (!c.out[k].none() && g_.values[index(n.outputs[k])].extents.elements() == 0) return why = "what it makes has no elements", false;
+            states_[index(n.outputs[k])] = c.out[k];
+        }
         at.step.change = c.change;
         at.step.repeats = std::move(c.repeats);
         at.step.natural = c.natural;
@@ -40487,6 +40512,7 @@ GRAFT_INLINE result<graph> open_batch(graph g, const shape& input, executor& poo
         if (!g.values[static_cast<std::size_t>(id)].constant) open.push_back(id);
     if (open.size() != 1) return fail(errc::input_name, g.name, "a network has to have one input for its batch to be opened; this one asks for " + std::to_string(open.size()));
     if (input.rank() < 1 || !input.known() || input[0] < 1) return fail(errc::input_shape, g.name, "the shape of a batch has to be known: " + text(input));
+    if (input.elements() == 0) return fail(errc::input_shape, g.name, "a sample has to have elements for its batch to be opened: " + text(input));
     status any = takes_any_batch(g, input, pool, limit);
     if (any.ok()) return g;
     if (any.error().code() == errc::memory_oom) return any;

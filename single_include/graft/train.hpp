@@ -18016,10 +18016,8 @@ inline const char* pool_grad_problem_of(const node& n, const shape& x, const sha
     }
     if (!window_pads(n, 2, x.begin() + 2, y.begin() + 2, kernel, stride, dilation, begin, end)) return "its pads do not fit";
     p.n = x[0], p.c = x[1], p.ih = x[2], p.iw = x[3], p.oh = y[2], p.ow = y[3];
-    p.kh = static_cast<int>(kernel[0]), p.kw = static_cast<int>(kernel[1]);
-    p.sh = static_cast<int>(stride[0]), p.sw = static_cast<int>(stride[1]);
-    p.dh = static_cast<int>(dilation[0]), p.dw = static_cast<int>(dilation[1]);
-    p.pt = static_cast<int>(begin[0]), p.pl = static_cast<int>(begin[1]), p.pb = static_cast<int>(end[0]), p.pr = static_cast<int>(end[1]);
+    if (!set_window(p, kernel, stride, dilation, end) || !set_window(p, kernel, stride, dilation, begin)) return "its window is too large";
+    p.pb = static_cast<int>(end[0]), p.pr = static_cast<int>(end[1]);
     p.count_include_pad = integer_of(n, "count_include_pad", 0) != 0;
     return nullptr;
 }
@@ -21509,8 +21507,12 @@ private:
         if (!rule(c)) return why = c.why, false;
         at.options = c.options.size();
         if (at.options) c.out[0] = c.options[at.chosen];
-        for (std::size_t k = 0; k < n.outputs.size(); ++k)
-            if (n.outputs[k] != no_value) states_[index(n.outputs[k])] = c.out[k];
+        for (std::size_t k = 0; k < n.outputs.size(); ++k) {
+            if (n.outputs[k] == no_value) continue;
+            // A Reshape takes no -1 beside an extent of zero, and what belongs to one sample cannot be counted.
+            if (!c.out[k].none() && g_.values[index(n.outputs[k])].extents.elements() == 0) return why = "what it makes has no elements", false;
+            states_[index(n.outputs[k])] = c.out[k];
+        }
         at.step.change = c.change;
         at.step.repeats = std::move(c.repeats);
         at.step.natural = c.natural;
@@ -21586,6 +21588,7 @@ GRAFT_INLINE result<graph> open_batch(graph g, const shape& input, executor& poo
         if (!g.values[static_cast<std::size_t>(id)].constant) open.push_back(id);
     if (open.size() != 1) return fail(errc::input_name, g.name, "a network has to have one input for its batch to be opened; this one asks for " + std::to_string(open.size()));
     if (input.rank() < 1 || !input.known() || input[0] < 1) return fail(errc::input_shape, g.name, "the shape of a batch has to be known: " + text(input));
+    if (input.elements() == 0) return fail(errc::input_shape, g.name, "a sample has to have elements for its batch to be opened: " + text(input));
     status any = takes_any_batch(g, input, pool, limit);
     if (any.ok()) return g;
     if (any.error().code() == errc::memory_oom) return any;
