@@ -258,6 +258,18 @@ TEST_CASE("A batch is opened only where its samples have elements") {
     refused({2, 0}, true, graft::errc::input_shape, "a sample has to have elements");
 }
 
+TEST_CASE("A node without its first output stops the samples") {
+    builder b("net", 1);
+    b.output(b.apply_all("Dropout", {b.input("x", dtype::float32, {5, 5})}, {}, 2)[1], "kept");
+    graft::graph g = b.finish().value();
+    g.nodes[0].outputs[0] = graft::no_value;
+    graft::executor serial;
+    const graft::model m = graft::load(std::move(g));
+    const auto opened = graft::open_batch(m.graph(), {5, 5}, serial);
+    REQUIRE(!opened.ok());
+    CHECK(opened.error().detail().find("its first output is left out") == 0);
+}
+
 TEST_CASE("A network that says that its batch is open, and holds it all the same, is opened") {
     net n;
     const value_id x = n.b.input("picture", dtype::float32, {"N", 3, 8, 8});
