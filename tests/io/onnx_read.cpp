@@ -176,6 +176,8 @@ TEST_CASE("Tensors have the bytes that their shape and type need, in the field o
     CHECK(verdict(with_tensor(tensor("w", dims({1}, 1).part(t::segment, message())))) == "op.unsupported");
     CHECK(verdict(with_tensor(tensor("w", dims({1}, 8).text(t::string_data, "s")))) == "");
     CHECK(verdict(with_tensor(tensor("x", dims({2}, 8).text(t::string_data, "s").text(t::string_data, "s")))) != "");
+    // As an input it is float32.
+    CHECK(verdict(model(relu_graph().part(schema::graph::input, value_info("a", {0}, 1)).part(schema::graph::initializer, tensor("a", dims({0}, 8))))) == "tensor.dtype");
     CHECK(verdict(with_tensor(tensor("w", dims({1}, 8).text(t::raw_data, "s")))) == "tensor.dtype");
     CHECK(tells(with_tensor(tensor("w", dims({1}, 8).text(t::string_data, "s").integer(t::data_location, 1))), "tensor.dtype", "strings can only be given in string_data"));
     CHECK(tells(with_tensor(tensor("w", dims({1}, 1).text(t::raw_data, "1234").integer(t::data_location, 2))), "tensor.bytes", "data_location is neither here nor external"));
