@@ -38609,13 +38609,14 @@ inline status onnx_graph_reader::read_initializer(wire_bytes part, onnx_scope& s
     const std::string what = "initializer '" + copy + "'";
     if (v.constant || (known >= 0 && v.type == dtype::string))
         return c_.fail(errc::graph_duplicate, what, "two initializers have this name");
+    const dtype type = text ? dtype::string : data.type();
+    if (v.type != dtype::undefined && v.type != type)
+        return c_.fail(errc::tensor_dtype, what,
+                       std::string("it is ") + graft::name(type) + ", but as an input it is " + graft::name(v.type));
     if (text) {
         v.type = dtype::string;
         return {};
     }
-    if (v.type != dtype::undefined && v.type != data.type())
-        return c_.fail(errc::tensor_dtype, what,
-                       std::string("it is ") + graft::name(data.type()) + ", but as an input it is " + graft::name(v.type));
     if (v.has_shape) {
         bool fits = v.extents.rank() == data.shape().rank();
         for (int i = 0; fits && i < v.extents.rank(); ++i) fits = v.extents[i] < 0 || v.extents[i] == data.shape()[i];
@@ -38624,7 +38625,7 @@ inline status onnx_graph_reader::read_initializer(wire_bytes part, onnx_scope& s
                            "its shape is " + graft::text(data.shape()) + ", but as an input " + graft::text(v.extents));
     }
     if (known < 0) v.has_shape = true, v.extents = data.shape();
-    v.type = data.type();
+    v.type = type;
     v.constant = std::move(data);
     return {};
 }
@@ -40425,6 +40426,7 @@ private:
             if (id != no_value) states_[index(id)] = {}, shapes &= has_shape(id);
         if (!carries) return true;
         if (!shapes) return why = "its shape can only be told by running", false;
+        if (n.outputs.empty() || n.outputs[0] == no_value) return why = "its first output is left out", false; // which the rules go by
         const batch_rule rule = batch_rule_of(n);
         if (!rule) return why = "the operator may mix samples", false;
         batch_carrier c(g_, n, states_, samples_);

@@ -21501,6 +21501,7 @@ private:
             if (id != no_value) states_[index(id)] = {}, shapes &= has_shape(id);
         if (!carries) return true;
         if (!shapes) return why = "its shape can only be told by running", false;
+        if (n.outputs.empty() || n.outputs[0] == no_value) return why = "its first output is left out", false; // which the rules go by
         const batch_rule rule = batch_rule_of(n);
         if (!rule) return why = "the operator may mix samples", false;
         batch_carrier c(g_, n, states_, samples_);
