@@ -1,5 +1,4 @@
 // Checkpoints: a file as it is, and with its checksums put right, which few changes of bytes leave right.
-#undef GRAFT_SPLIT // what puts them right is no public name: bodies are compiled here
 #include "target.hpp"
 
 #include <graft/train/checkpoint.hpp>

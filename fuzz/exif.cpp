@@ -1,5 +1,4 @@
 // What EXIF and XMP say of a picture's orientation.
-#undef GRAFT_SPLIT // it is no public name: bodies are compiled here
 #include "target.hpp"
 
 #include <graft/data/exif.hpp>

@@ -1,5 +1,4 @@
 // gzip: a packed file of labels or of CIFAR's records as it is; and the input as what lies between a header and a checksum that are right.
-#undef GRAFT_SPLIT // what unpacks it is no public name: bodies are compiled here
 #include "dataset.hpp"
 
 namespace {

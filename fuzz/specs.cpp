@@ -1,7 +1,9 @@
 // Specifications: of preprocessing, augmentation and schedules. One that is read is written, and what was written reads back as the same.
 #include "target.hpp"
 
-#include <graft/train.hpp>
+#include <graft/data/augment_spec.hpp>
+#include <graft/data/preprocess_choice.hpp>
+#include <graft/train/schedule.hpp>
 
 namespace {
 

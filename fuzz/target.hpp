@@ -44,6 +44,7 @@ inline graft::limits small_limits() {
     l.model_bytes = 1 << 20;
     l.memory_bytes = 16 << 20;
     l.fold_bytes = 1 << 20;
+    l.load_work = 1 << 20;
     l.nesting = 8;
     l.function_depth = 8;
     l.nodes = 2000;
