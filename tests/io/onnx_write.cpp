@@ -2,6 +2,7 @@
 #include "wire_model.hpp"
 
 #include <doctest/doctest.h>
+#include <graft/exec/session.hpp>
 #include <graft/graph/builder.hpp>
 #include <graft/graph/verify.hpp>
 #include <graft/io/onnx_read.hpp>
@@ -68,6 +69,16 @@ TEST_CASE("A graph that is written and read is written again as the same bytes")
     CHECK(again->values[static_cast<std::size_t>(again->inputs[0])].dimensions[0] == "N");
     CHECK(again->metadata == g.metadata);
     CHECK(again->ir_version == 8);
+}
+
+TEST_CASE("Outputs that are left out at the end are written where their number says something") {
+    graft::builder b("split");
+    b.output(b.apply_all("Split", {b.input("x", graft::dtype::float32, {6})}, {}, 3)[0], "y");
+    graft::graph g = b.finish();
+    g.nodes[0].outputs[1] = g.nodes[0].outputs[2] = graft::no_value;
+    // As it was made, as it was loaded, and as it was only read.
+    const graft::graph made = written(g), loaded = written(graft::load(g).value().graph()), reread = written(made);
+    for (const graft::graph* again : {&made, &loaded, &reread}) CHECK(again->nodes[0].outputs.size() == 3);
 }
 
 TEST_CASE("What a model file cannot hold is not written") {

@@ -230,15 +230,16 @@ inline status onnx_writer::write_graph(const graph& g, write_scope& scope, bool 
 
 inline status onnx_writer::write_node(const node& n, write_scope& scope) {
     using field = onnx_schema::node;
-    // What is left out at the end need not be named, beyond those that a node must have.
-    const auto list = [&](std::uint32_t number, const std::vector<value_id>& ids, int least) {
+    // What is left out at the end need not be named, beyond those that a node must have; of an operator that takes any number, how many there
+    // are says something: into how many parts to split, what a body gives.
+    const auto list = [&](std::uint32_t number, const std::vector<value_id>& ids, int least, int most) {
         std::size_t size = ids.size();
-        while (size > static_cast<std::size_t>(least) && ids[size - 1] == no_value) --size;
+        while (most >= 0 && size > static_cast<std::size_t>(least) && ids[size - 1] == no_value) --size;
         for (std::size_t i = 0; i < size; ++i)
             w_.text(number, ids[i] == no_value ? std::string() : scope.names[static_cast<std::size_t>(ids[i])]);
     };
-    list(field::input, n.inputs, n.op ? n.op->min_inputs : 0);
-    list(field::output, n.outputs, n.op ? n.op->min_outputs : 1);
+    list(field::input, n.inputs, n.op ? n.op->min_inputs : 0, n.op ? n.op->max_inputs : -1);
+    list(field::output, n.outputs, n.op ? n.op->min_outputs : 1, n.op ? n.op->max_outputs : -1);
     w_.text_if(field::name, n.name);
     w_.text(field::op_type, n.op_type);
     for (const attribute& a : n.attributes) {
