@@ -35275,10 +35275,11 @@ class shape_probe {
 public:
     shape_probe(const graph& g, const limits& limit) : limit_(limit) {
         for (const value& v : g.values) {
-            const bool known = v.constant || (v.has_shape && v.extents.known());
-            tried_[0].push_back(!known ? tensor_view{} : tensor_view{v.type, v.extents, v.constant.storage().at_hand()});
+            for (int trial = 0; trial < 2; ++trial) {
+                tried_[trial].push_back(v.constant || v.has_shape ? tensor_view{v.type, v.extents, v.constant.storage().at_hand()} : tensor_view{});
+                guess(trial, tried_[trial].back().extents);
+            }
         }
-        tried_[1] = tried_[0];
     }
 
     // Infers the outputs of a node whose shape the graph does not know. Whether all that it reads and makes has one shape in every run.
@@ -35297,8 +35298,14 @@ public:
         }
         return known && alike;
     }
+    // The element type of a value that a node makes which `fixed` has been asked of, where that can be told.
+    dtype type(value_id id) { return at(0, id).type; }
 
 private:
+    static void guess(int trial, shape& extents) {
+        for (int d = 0; d < extents.rank(); ++d)
+            if (extents[d] < 0) extents[d] = trial ? 7 : 3;
+    }
     // No type: its shape is not known even so.
     tensor_view& at(int trial, value_id id) { return tried_[trial][static_cast<std::size_t>(id)]; }
     bool infer(const node& n, int trial) {
@@ -35309,8 +35316,7 @@ private:
         if (!n.op->infer(c).ok()) return false;
         for (std::size_t i = 0; i < n.outputs.size(); ++i) {
             if (n.outputs[i] == no_value) continue;
-            for (int d = 0; d < out_[i].extents.rank(); ++d)
-                if (out_[i].extents[d] < 0) out_[i].extents[d] = trial ? 7 : 3;
+            guess(trial, out_[i].extents);
             at(trial, n.outputs[i]) = out_[i];
         }
         return true;
@@ -39174,7 +39180,8 @@ inline status onnx_writer::collect_node(const node& n) {
                                                                                                 : 1});
     else if (n.version && n.version != found->version) {
         // A function may have imported another version: fine while the operator is the same in both, which a row of the table says from 7 on.
-        const bool same = n.op && n.version >= 7 && found->version >= 7 && found->version >= n.op->since && (n.op->until == 0 || found->version <= n.op->until);
+        const bool told = !n.domain.empty() || (n.version >= 7 && found->version >= 7);
+        const bool same = n.op && told && found->version >= n.op->since && (n.op->until == 0 || found->version <= n.op->until);
         if (!same)
             return fail(errc::model_version, place(n),
                         "the node is of operator set " + std::to_string(n.version) + ", the model of " +
@@ -40587,6 +40594,21 @@ inline std::int64_t allocated_bytes(const graph& g) {
     return bytes;
 }
 
+// A network written in code says what makes its outputs, and their types only as far as its builder could guess; what writes it to a file
+// has to declare the right ones.
+inline void tell_output_types(model_state& state) {
+    graph& g = state.source;
+    shape_probe probe(g, state.folded.limit);
+    for (const node& n : g.nodes)
+        if (n.op) (void)probe.fixed(n);
+    for (std::size_t i = 0; i < g.outputs.size(); ++i) {
+        const dtype type = probe.type(g.outputs[i]);
+        if (type == dtype::undefined) continue;
+        g.values[static_cast<std::size_t>(g.outputs[i])].type = type;
+        state.outputs[i].type = type;
+    }
+}
+
 inline value_info describe(const graph& g, value_id id) {
     const value& v = g.values[static_cast<std::size_t>(id)];
     return {v.name, v.type, v.has_shape, v.extents, v.dimensions, static_cast<bool>(v.constant)};
@@ -40760,6 +40782,7 @@ GRAFT_INLINE result<model> load_graph(graph g, const load_options& options, cons
     if (options.operators.size) detail::set_apart(runnable, options.operators);
     if (has_defaults) state->replaced.graph = runnable;
     GRAFT_TRY_ASSIGN(state->folded.graph, specialize(std::move(runnable), nullptr, {options.limits, serial, nullptr, options.seed, state->budget}));
+    if (!typed_outputs) detail::tell_output_types(*state);
     // Where every input shape is known, what is wrong with the graph can be told now rather than at the first run.
     bool known = true;
     for (const value_info& i : state->inputs) known &= i.has_default || (i.has_shape && i.extents.known());
@@ -43304,7 +43327,8 @@ inline status onnx_writer::collect_node(const node& n) {
                                                                                                 : 1});
     else if (n.version && n.version != found->version) {
         // A function may have imported another version: fine while the operator is the same in both, which a row of the table says from 7 on.
-        const bool same = n.op && n.version >= 7 && found->version >= 7 && found->version >= n.op->since && (n.op->until == 0 || found->version <= n.op->until);
+        const bool told = !n.domain.empty() || (n.version >= 7 && found->version >= 7);
+        const bool same = n.op && told && found->version >= n.op->since && (n.op->until == 0 || found->version <= n.op->until);
         if (!same)
             return fail(errc::model_version, place(n),
                         "the node is of operator set " + std::to_string(n.version) + ", the model of " +

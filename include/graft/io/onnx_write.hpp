@@ -106,7 +106,8 @@ inline status onnx_writer::collect_node(const node& n) {
                                                                                                 : 1});
     else if (n.version && n.version != found->version) {
         // A function may have imported another version: fine while the operator is the same in both, which a row of the table says from 7 on.
-        const bool same = n.op && n.version >= 7 && found->version >= 7 && found->version >= n.op->since && (n.op->until == 0 || found->version <= n.op->until);
+        const bool told = !n.domain.empty() || (n.version >= 7 && found->version >= 7);
+        const bool same = n.op && told && found->version >= n.op->since && (n.op->until == 0 || found->version <= n.op->until);
         if (!same)
             return fail(errc::model_version, place(n),
                         "the node is of operator set " + std::to_string(n.version) + ", the model of " +
