@@ -233,6 +233,31 @@ TEST_CASE("models come from files and from memory alike") {
     CHECK(code_of(graft::load("no/such/model.onnx")) == errc::file_open);
 }
 
+TEST_CASE("the outputs of a network written in code have the types that are made, also when it was saved") {
+    graft::builder b("types");
+    const auto x = b.input("x", graft::dtype::float32, {"N", 4});
+    b.output(b.apply("ArgMax", {x}), "best");
+    b.output(b.apply("NonZero", {x}), "where");
+    b.output(b.apply("Cast", {b.apply("NonZero", {x})}, {graft::integer_attribute("to", 11)}), "as double");
+    b.output(b.apply("Greater", {x, b.constant("", nets::floats({1}))}), "large");
+    b.output(b.apply("Relu", {x}), "relu");
+    const graft::model made = graft::load(b.finish());
+    const graft::dtype wanted[] = {graft::dtype::int64, graft::dtype::int64, graft::dtype::float64, graft::dtype::boolean, graft::dtype::float32};
+    std::vector<std::uint8_t> file;
+    REQUIRE(graft::write_onnx(made.graph(), file).ok());
+    const graft::model again = graft::load(file.data(), file.size());
+    const float numbers[] = {0, 1, 2, 3, 3, 2, 1, 0};
+    for (const graft::model* m : {&made, &again}) {
+        graft::session session(*m);
+        const auto out = session.run({{"x", graft::tensor::from(numbers, {2, 4})}});
+        REQUIRE_MESSAGE(out.ok(), std::string(out.ok() ? "" : out.error().what()));
+        for (std::size_t i = 0; i < 5; ++i) {
+            CHECK(m->outputs()[i].type == wanted[i]);
+            CHECK((*out)[i].value.type() == wanted[i]);
+        }
+    }
+}
+
 TEST_CASE("an output that a file declares with another type than what makes it gives is refused") {
     struct {
         const char* op;  // the second's output has a shape that only a run tells

@@ -59,6 +59,21 @@ inline std::int64_t allocated_bytes(const graph& g) {
     return bytes;
 }
 
+// A network written in code says what makes its outputs, and their types only as far as its builder could guess; what writes it to a file
+// has to declare the right ones.
+inline void tell_output_types(model_state& state) {
+    graph& g = state.source;
+    shape_probe probe(g, state.folded.limit);
+    for (const node& n : g.nodes)
+        if (n.op) (void)probe.fixed(n);
+    for (std::size_t i = 0; i < g.outputs.size(); ++i) {
+        const dtype type = probe.type(g.outputs[i]);
+        if (type == dtype::undefined) continue;
+        g.values[static_cast<std::size_t>(g.outputs[i])].type = type;
+        state.outputs[i].type = type;
+    }
+}
+
 inline value_info describe(const graph& g, value_id id) {
     const value& v = g.values[static_cast<std::size_t>(id)];
     return {v.name, v.type, v.has_shape, v.extents, v.dimensions, static_cast<bool>(v.constant)};
@@ -232,6 +247,7 @@ GRAFT_INLINE result<model> load_graph(graph g, const load_options& options, cons
     if (options.operators.size) detail::set_apart(runnable, options.operators);
     if (has_defaults) state->replaced.graph = runnable;
     GRAFT_TRY_ASSIGN(state->folded.graph, specialize(std::move(runnable), nullptr, {options.limits, serial, nullptr, options.seed, state->budget}));
+    if (!typed_outputs) detail::tell_output_types(*state);
     // Where every input shape is known, what is wrong with the graph can be told now rather than at the first run.
     bool known = true;
     for (const value_info& i : state->inputs) known &= i.has_default || (i.has_shape && i.extents.known());

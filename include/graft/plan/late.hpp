@@ -66,10 +66,11 @@ class shape_probe {
 public:
     shape_probe(const graph& g, const limits& limit) : limit_(limit) {
         for (const value& v : g.values) {
-            const bool known = v.constant || (v.has_shape && v.extents.known());
-            tried_[0].push_back(!known ? tensor_view{} : tensor_view{v.type, v.extents, v.constant.storage().at_hand()});
+            for (int trial = 0; trial < 2; ++trial) {
+                tried_[trial].push_back(v.constant || v.has_shape ? tensor_view{v.type, v.extents, v.constant.storage().at_hand()} : tensor_view{});
+                guess(trial, tried_[trial].back().extents);
+            }
         }
-        tried_[1] = tried_[0];
     }
 
     // Infers the outputs of a node whose shape the graph does not know. Whether all that it reads and makes has one shape in every run.
@@ -88,8 +89,14 @@ public:
         }
         return known && alike;
     }
+    // The element type of a value that a node makes which `fixed` has been asked of, where that can be told.
+    dtype type(value_id id) { return at(0, id).type; }
 
 private:
+    static void guess(int trial, shape& extents) {
+        for (int d = 0; d < extents.rank(); ++d)
+            if (extents[d] < 0) extents[d] = trial ? 7 : 3;
+    }
     // No type: its shape is not known even so.
     tensor_view& at(int trial, value_id id) { return tried_[trial][static_cast<std::size_t>(id)]; }
     bool infer(const node& n, int trial) {
@@ -100,8 +107,7 @@ private:
         if (!n.op->infer(c).ok()) return false;
         for (std::size_t i = 0; i < n.outputs.size(); ++i) {
             if (n.outputs[i] == no_value) continue;
-            for (int d = 0; d < out_[i].extents.rank(); ++d)
-                if (out_[i].extents[d] < 0) out_[i].extents[d] = trial ? 7 : 3;
+            guess(trial, out_[i].extents);
             at(trial, n.outputs[i]) = out_[i];
         }
         return true;
