@@ -20772,7 +20772,8 @@ public:
 
     value_id input(std::string name, dtype type, std::initializer_list<dimension> extents);
     value_id constant(std::string name, tensor data);
-    /// Any operator with one output; its shape stays unknown to the builder.
+    /// Any operator with one output; its shape stays unknown to the builder, and its type is taken for that of the first input until the
+    /// graph is loaded: save the model, not the graph, where another type is an output.
     value_id apply(const std::string& op_type, std::vector<value_id> inputs, std::vector<attribute> attributes = {});
     /// Any operator with `count` outputs.
     std::vector<value_id> apply_all(const std::string& op_type, std::vector<value_id> inputs, std::vector<attribute> attributes,
@@ -42291,7 +42292,8 @@ public:
 
     value_id input(std::string name, dtype type, std::initializer_list<dimension> extents);
     value_id constant(std::string name, tensor data);
-    /// Any operator with one output; its shape stays unknown to the builder.
+    /// Any operator with one output; its shape stays unknown to the builder, and its type is taken for that of the first input until the
+    /// graph is loaded: save the model, not the graph, where another type is an output.
     value_id apply(const std::string& op_type, std::vector<value_id> inputs, std::vector<attribute> attributes = {});
     /// Any operator with `count` outputs.
     std::vector<value_id> apply_all(const std::string& op_type, std::vector<value_id> inputs, std::vector<attribute> attributes,
