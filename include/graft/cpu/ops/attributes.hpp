@@ -67,7 +67,7 @@ inline bool window_list(const node& n, const char* name, int count, std::int64_t
 /// Puts a window of two axes into a problem of the kernels. False where it is larger than they count in int: such a window is the
 /// reference's.
 template <class Problem>
-bool set_window(Problem& p, const std::int64_t* kernel, const std::int64_t* stride, const std::int64_t* dilation, const std::int64_t* begin) {
+bool narrow_window(Problem& p, const std::int64_t* kernel, const std::int64_t* stride, const std::int64_t* dilation, const std::int64_t* begin) {
     constexpr std::int64_t most = 1 << 28;
     for (int i = 0; i < 2; ++i)
         if (kernel[i] > most || stride[i] > most || dilation[i] > most || begin[i] > most || (kernel[i] - 1) * dilation[i] > most) return false;

@@ -21,7 +21,7 @@ inline bool conv_problem_of(const node& n, const shape& x, const shape& w, const
     const std::int64_t groups = integer_of(n, "group", 1);
     p.groups = static_cast<int>(groups);
     p.ep = epilogue_of(n);
-    return groups >= 1 && groups <= INT32_MAX && set_window(p, kernel, stride, dilation, begin);
+    return groups >= 1 && groups <= INT32_MAX && narrow_window(p, kernel, stride, dilation, begin);
 }
 
 /// Keeps a problem in a lowered node: its bytes as integers.

@@ -28,7 +28,7 @@ inline const char* choose_conv_transpose(const kernel_query& q, kernel_choice& c
     conv_transpose_problem p;
     p.n = x[0], p.ic = x[1], p.ih = x[2], p.iw = x[3], p.oc = y[1], p.oh = y[2], p.ow = y[3];
     const std::int64_t groups = integer_of(q.n, "group", 1);
-    if (groups > INT32_MAX || !set_window(p, w.begin() + 2, stride, dilation, begin)) return "its window is too large";
+    if (groups > INT32_MAX || !narrow_window(p, w.begin() + 2, stride, dilation, begin)) return "its window is too large";
     p.groups = static_cast<int>(groups);
     choice.workspace_bytes = conv_transpose_workspace_bytes(q.level, p);
     choice.note = "matrix product, then columns to image";
