@@ -18370,7 +18370,7 @@ inline bool window_list(const node& n, const char* name, int count, std::int64_t
 /// Puts a window of two axes into a problem of the kernels. False where it is larger than they count in int: such a window is the
 /// reference's.
 template <class Problem>
-bool set_window(Problem& p, const std::int64_t* kernel, const std::int64_t* stride, const std::int64_t* dilation, const std::int64_t* begin) {
+bool narrow_window(Problem& p, const std::int64_t* kernel, const std::int64_t* stride, const std::int64_t* dilation, const std::int64_t* begin) {
     constexpr std::int64_t most = 1 << 28;
     for (int i = 0; i < 2; ++i)
         if (kernel[i] > most || stride[i] > most || dilation[i] > most || begin[i] > most || (kernel[i] - 1) * dilation[i] > most) return false;
@@ -18403,7 +18403,7 @@ inline bool conv_problem_of(const node& n, const shape& x, const shape& w, const
     const std::int64_t groups = integer_of(n, "group", 1);
     p.groups = static_cast<int>(groups);
     p.ep = epilogue_of(n);
-    return groups >= 1 && groups <= INT32_MAX && set_window(p, kernel, stride, dilation, begin);
+    return groups >= 1 && groups <= INT32_MAX && narrow_window(p, kernel, stride, dilation, begin);
 }
 
 /// Keeps a problem in a lowered node: its bytes as integers.
@@ -19140,7 +19140,7 @@ inline const char* choose_conv_transpose(const kernel_query& q, kernel_choice& c
     conv_transpose_problem p;
     p.n = x[0], p.ic = x[1], p.ih = x[2], p.iw = x[3], p.oc = y[1], p.oh = y[2], p.ow = y[3];
     const std::int64_t groups = integer_of(q.n, "group", 1);
-    if (groups > INT32_MAX || !set_window(p, w.begin() + 2, stride, dilation, begin)) return "its window is too large";
+    if (groups > INT32_MAX || !narrow_window(p, w.begin() + 2, stride, dilation, begin)) return "its window is too large";
     p.groups = static_cast<int>(groups);
     choice.workspace_bytes = conv_transpose_workspace_bytes(q.level, p);
     choice.note = "matrix product, then columns to image";
@@ -19998,7 +19998,7 @@ inline const char* choose_pool(const kernel_query& q, kernel_choice& choice) {
     if (!window_pads(q.n, 2, x.begin() + 2, y.begin() + 2, kernel, stride, dilation, begin, end)) return "its pads do not fit";
     pool_problem p;
     p.n = x[0], p.c = x[1], p.ih = x[2], p.iw = x[3], p.oh = y[2], p.ow = y[3];
-    if (!set_window(p, kernel, stride, dilation, end) || !set_window(p, kernel, stride, dilation, begin)) return "its window is too large";
+    if (!narrow_window(p, kernel, stride, dilation, end) || !narrow_window(p, kernel, stride, dilation, begin)) return "its window is too large";
     p.pb = static_cast<int>(end[0]), p.pr = static_cast<int>(end[1]);
     p.count_include_pad = integer_of(q.n, "count_include_pad", 0) != 0;
     p.l = q.in_block[0] ? layout::blocked : layout::nchw;
@@ -34661,6 +34661,24 @@ protected:
         }
         const shape& y = at(n.outputs[0]).extents;
         if (!any || y.rank() != 4 || !is_float32(n.outputs[0])) return false;
+        return may_take_blocks(n) && kernel_on_blocks(n);
+    }
+    // Whether there is a kernel for it then: what else keeps one away, such as an attribute of an older operator set, the kernel itself knows.
+    bool kernel_on_blocks(const node& n) {
+        std::vector<tensor_view> in;
+        std::vector<int> blocks;
+        for (std::size_t i = 0; i < n.inputs.size(); ++i) {
+            const bool given = n.inputs[i] != no_value;
+            in.push_back(given ? tensor_view{at(n.inputs[i]).type, at(n.inputs[i]).extents, at(n.inputs[i]).constant.storage().at_hand()} : tensor_view{});
+            blocks.push_back(given && follows_layout(n, i) ? block_ : 0);
+        }
+        tensor_view out{at(n.outputs[0]).type, at(n.outputs[0]).extents, nullptr};
+        const cpu::kernel_query query{{n, in.data(), static_cast<int>(in.size()), &out, 1, with_.limit}, blocks.data(), &block_, level_, with_.exact};
+        cpu::kernel_choice choice;
+        const char* refusal = nullptr;
+        return cpu::choose_kernel(query, choice, refusal) != nullptr;
+    }
+    bool may_take_blocks(const node& n) {
         if (n.domain == "graft") return n.op_type == "Activation" || n.op_type == "ScaleShift" || n.op_type == "Sum";
         if (!n.domain.empty()) return false;
         const std::string& op = n.op_type;

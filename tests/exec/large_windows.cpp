@@ -58,3 +58,20 @@ TEST_CASE("a convolution by weights of more rows than the kernels count is plann
     REQUIRE_MESSAGE(m.ok(), std::string(m.ok() ? "" : m.error().what()));
     CHECK(m->memory(m->inputs()).ok());
 }
+
+TEST_CASE("an operator that no kernel takes on blocks is not given them") {
+    std::vector<float> numbers(16 * 16 * 9);
+    for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i % 23) / 23 - 0.5f;
+    graft::builder b("net");
+    const auto conv = b.apply("Conv", {b.input("x", graft::dtype::float32, {1, 16, 4, 4}), b.constant("w", tensor::from(numbers.data(), {16, 16, 3, 3}))}, {integers_attribute("pads", {1, 1, 1, 1})});
+    b.output(b.apply("MaxPool", {conv}, {integers_attribute("kernel_shape", {1, 1}), integers_attribute("strides", {1, large})}), "y");
+    const graft::graph g = b.finish();
+    graft::load_options reference;
+    reference.reference = true;
+    const auto fast = graft::load(g), plain = graft::load(g, reference);
+    REQUIRE_MESSAGE(fast.ok(), std::string(fast.ok() ? "" : fast.error().what()));
+    const tensor x = tensor::from(numbers.data(), {1, 16, 4, 4});
+    const tensor y = graft::session(*fast).run(x), wanted = graft::session(*plain).run(x);
+    REQUIRE(y.shape() == graft::shape{1, 16, 4, 1});
+    for (int i = 0; i < 64; ++i) CHECK(y.data<float>()[i] == doctest::Approx(wanted.data<float>()[i]).epsilon(1e-5));
+}

@@ -4,6 +4,7 @@
 #include "../cpu/conv.hpp"
 #include "../cpu/ops/conv.hpp"
 #include "../cpu/ops/matmul.hpp"
+#include "../cpu/ops/ops.hpp"
 #include "rewrite.hpp"
 
 GRAFT_BEGIN_NAMESPACE
@@ -117,6 +118,24 @@ protected:
         }
         const shape& y = at(n.outputs[0]).extents;
         if (!any || y.rank() != 4 || !is_float32(n.outputs[0])) return false;
+        return may_take_blocks(n) && kernel_on_blocks(n);
+    }
+    // Whether there is a kernel for it then: what else keeps one away, such as an attribute of an older operator set, the kernel itself knows.
+    bool kernel_on_blocks(const node& n) {
+        std::vector<tensor_view> in;
+        std::vector<int> blocks;
+        for (std::size_t i = 0; i < n.inputs.size(); ++i) {
+            const bool given = n.inputs[i] != no_value;
+            in.push_back(given ? tensor_view{at(n.inputs[i]).type, at(n.inputs[i]).extents, at(n.inputs[i]).constant.storage().at_hand()} : tensor_view{});
+            blocks.push_back(given && follows_layout(n, i) ? block_ : 0);
+        }
+        tensor_view out{at(n.outputs[0]).type, at(n.outputs[0]).extents, nullptr};
+        const cpu::kernel_query query{{n, in.data(), static_cast<int>(in.size()), &out, 1, with_.limit}, blocks.data(), &block_, level_, with_.exact};
+        cpu::kernel_choice choice;
+        const char* refusal = nullptr;
+        return cpu::choose_kernel(query, choice, refusal) != nullptr;
+    }
+    bool may_take_blocks(const node& n) {
         if (n.domain == "graft") return n.op_type == "Activation" || n.op_type == "ScaleShift" || n.op_type == "Sum";
         if (!n.domain.empty()) return false;
         const std::string& op = n.op_type;
