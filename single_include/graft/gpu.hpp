@@ -2597,7 +2597,7 @@ public:
         for (int side = 0; side < 2; ++side)
             for (value_id id : side ? n.outputs : n.inputs) {
                 const value* v = id == no_value ? nullptr : &g.values[static_cast<std::size_t>(id)];
-                views_[side].push_back(v ? tensor_view{v->type, v->extents, v->constant.storage().at_hand()} : tensor_view{});
+                views_[side].push_back(v ? view_at_hand(*v) : tensor_view{});
                 blocks_[side].push_back(v ? v->block : 0);
             }
         context_.reset(new op_context{n, views_[0].data(), static_cast<int>(views_[0].size()), views_[1].data(), static_cast<int>(views_[1].size()), limit});

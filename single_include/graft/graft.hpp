@@ -5629,8 +5629,9 @@ struct tensor_view {
 
 /// View of a tensor's memory.
 inline tensor_view view(const tensor& t) { return {t.type(), t.shape(), t.raw()}; }
-/// The same for who asks for types and shapes, and for contents at most of what is small: without those of a weight that lies unaligned in a file.
-inline tensor_view view_at_hand(const tensor& t) noexcept { return {t.type(), t.shape(), t.storage().at_hand()}; }
+/// A value of a graph for who asks for types and shapes, and for contents at most of what is small: of a constant, but not of a weight that lies
+/// unaligned in a file.
+inline tensor_view view_at_hand(const value& v) noexcept { return {v.type, v.extents, v.constant.storage().at_hand()}; }
 
 /// A list of integers that a node or a constant owns.
 struct integer_list {
@@ -33767,11 +33768,9 @@ private:
         for (std::size_t i = 0; i < ids_.size(); ++i) {
             if (ids_[i] == no_value) continue;
             const value& v = at(ids_[i]);
-            if (v.constant)
-                in_[i] = view_at_hand(v.constant);
-            else {
+            in_[i] = view_at_hand(v);
+            if (!v.constant) {
                 constant = false;
-                in_[i] = {v.type, v.extents, nullptr};
                 if (!v.has_shape || !v.extents.known() || v.type == dtype::undefined) shapes_known = false;
             }
         }
@@ -34669,10 +34668,10 @@ protected:
         std::vector<int> blocks;
         for (std::size_t i = 0; i < n.inputs.size(); ++i) {
             const bool given = n.inputs[i] != no_value;
-            in.push_back(given ? tensor_view{at(n.inputs[i]).type, at(n.inputs[i]).extents, at(n.inputs[i]).constant.storage().at_hand()} : tensor_view{});
+            in.push_back(given ? view_at_hand(at(n.inputs[i])) : tensor_view{});
             blocks.push_back(given && follows_layout(n, i) ? block_ : 0);
         }
-        tensor_view out{at(n.outputs[0]).type, at(n.outputs[0]).extents, nullptr};
+        tensor_view out = view_at_hand(at(n.outputs[0]));
         const cpu::kernel_query query{{n, in.data(), static_cast<int>(in.size()), &out, 1, with_.limit}, blocks.data(), &block_, level_, with_.exact};
         cpu::kernel_choice choice;
         const char* refusal = nullptr;
@@ -35295,7 +35294,7 @@ public:
     shape_probe(const graph& g, const limits& limit) : limit_(limit) {
         for (const value& v : g.values) {
             for (int trial = 0; trial < 2; ++trial) {
-                tried_[trial].push_back(v.constant || v.has_shape ? tensor_view{v.type, v.extents, v.constant.storage().at_hand()} : tensor_view{});
+                tried_[trial].push_back(v.constant || v.has_shape ? view_at_hand(v) : tensor_view{});
                 guess(trial, tried_[trial].back().extents);
             }
         }
@@ -35631,7 +35630,7 @@ private:
         in_.clear();
         out_.clear();
         for (value_id id : n.inputs) {
-            in_.push_back(id == no_value ? tensor_view{} : tensor_view{at(id).type, at(id).extents, at(id).constant.storage().at_hand()});
+            in_.push_back(id == no_value ? tensor_view{} : view_at_hand(at(id)));
             if (id == no_value || at(id).constant) continue;
             from_device |= at(id).on_device;
             from_run = true;

@@ -27,8 +27,9 @@ struct tensor_view {
 
 /// View of a tensor's memory.
 inline tensor_view view(const tensor& t) { return {t.type(), t.shape(), t.raw()}; }
-/// The same for who asks for types and shapes, and for contents at most of what is small: without those of a weight that lies unaligned in a file.
-inline tensor_view view_at_hand(const tensor& t) noexcept { return {t.type(), t.shape(), t.storage().at_hand()}; }
+/// A value of a graph for who asks for types and shapes, and for contents at most of what is small: of a constant, but not of a weight that lies
+/// unaligned in a file.
+inline tensor_view view_at_hand(const value& v) noexcept { return {v.type, v.extents, v.constant.storage().at_hand()}; }
 
 /// A list of integers that a node or a constant owns.
 struct integer_list {

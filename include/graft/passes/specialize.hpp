@@ -101,11 +101,9 @@ private:
         for (std::size_t i = 0; i < ids_.size(); ++i) {
             if (ids_[i] == no_value) continue;
             const value& v = at(ids_[i]);
-            if (v.constant)
-                in_[i] = view_at_hand(v.constant);
-            else {
+            in_[i] = view_at_hand(v);
+            if (!v.constant) {
                 constant = false;
-                in_[i] = {v.type, v.extents, nullptr};
                 if (!v.has_shape || !v.extents.known() || v.type == dtype::undefined) shapes_known = false;
             }
         }

@@ -67,7 +67,7 @@ public:
     shape_probe(const graph& g, const limits& limit) : limit_(limit) {
         for (const value& v : g.values) {
             for (int trial = 0; trial < 2; ++trial) {
-                tried_[trial].push_back(v.constant || v.has_shape ? tensor_view{v.type, v.extents, v.constant.storage().at_hand()} : tensor_view{});
+                tried_[trial].push_back(v.constant || v.has_shape ? view_at_hand(v) : tensor_view{});
                 guess(trial, tried_[trial].back().extents);
             }
         }

@@ -126,10 +126,10 @@ protected:
         std::vector<int> blocks;
         for (std::size_t i = 0; i < n.inputs.size(); ++i) {
             const bool given = n.inputs[i] != no_value;
-            in.push_back(given ? tensor_view{at(n.inputs[i]).type, at(n.inputs[i]).extents, at(n.inputs[i]).constant.storage().at_hand()} : tensor_view{});
+            in.push_back(given ? view_at_hand(at(n.inputs[i])) : tensor_view{});
             blocks.push_back(given && follows_layout(n, i) ? block_ : 0);
         }
-        tensor_view out{at(n.outputs[0]).type, at(n.outputs[0]).extents, nullptr};
+        tensor_view out = view_at_hand(at(n.outputs[0]));
         const cpu::kernel_query query{{n, in.data(), static_cast<int>(in.size()), &out, 1, with_.limit}, blocks.data(), &block_, level_, with_.exact};
         cpu::kernel_choice choice;
         const char* refusal = nullptr;

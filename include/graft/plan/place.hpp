@@ -161,7 +161,7 @@ private:
         in_.clear();
         out_.clear();
         for (value_id id : n.inputs) {
-            in_.push_back(id == no_value ? tensor_view{} : tensor_view{at(id).type, at(id).extents, at(id).constant.storage().at_hand()});
+            in_.push_back(id == no_value ? tensor_view{} : view_at_hand(at(id)));
             if (id == no_value || at(id).constant) continue;
             from_device |= at(id).on_device;
             from_run = true;
