@@ -18016,8 +18016,7 @@ inline const char* pool_grad_problem_of(const node& n, const shape& x, const sha
     }
     if (!window_pads(n, 2, x.begin() + 2, y.begin() + 2, kernel, stride, dilation, begin, end)) return "its pads do not fit";
     p.n = x[0], p.c = x[1], p.ih = x[2], p.iw = x[3], p.oh = y[2], p.ow = y[3];
-    if (!narrow_window(p, kernel, stride, dilation, end) || !narrow_window(p, kernel, stride, dilation, begin)) return "its window is too large";
-    p.pb = static_cast<int>(end[0]), p.pr = static_cast<int>(end[1]);
+    if (!narrow_window(p, kernel, stride, dilation, begin, end)) return "its window is too large";
     p.count_include_pad = integer_of(n, "count_include_pad", 0) != 0;
     return nullptr;
 }

@@ -64,11 +64,13 @@ inline bool window_list(const node& n, const char* name, int count, std::int64_t
     return true;
 }
 
+constexpr std::int64_t most_in_window = 1 << 28;
+
 /// Puts a window of two axes into a problem of the kernels. False where it is larger than they count in int: such a window is the
 /// reference's.
 template <class Problem>
 bool narrow_window(Problem& p, const std::int64_t* kernel, const std::int64_t* stride, const std::int64_t* dilation, const std::int64_t* begin) {
-    constexpr std::int64_t most = 1 << 28;
+    constexpr std::int64_t most = most_in_window;
     for (int i = 0; i < 2; ++i)
         if (kernel[i] > most || stride[i] > most || dilation[i] > most || begin[i] > most || (kernel[i] - 1) * dilation[i] > most) return false;
     if (kernel[0] * kernel[1] > most) return false;
@@ -77,6 +79,13 @@ bool narrow_window(Problem& p, const std::int64_t* kernel, const std::int64_t* s
     p.dh = static_cast<int>(dilation[0]), p.dw = static_cast<int>(dilation[1]);
     p.pt = static_cast<int>(begin[0]), p.pl = static_cast<int>(begin[1]);
     return true;
+}
+/// The same of a pool, whose kernels also ask for the pads at the end.
+template <class Problem>
+bool narrow_window(Problem& p, const std::int64_t* kernel, const std::int64_t* stride, const std::int64_t* dilation, const std::int64_t* begin, const std::int64_t* end) {
+    if (end[0] > most_in_window || end[1] > most_in_window) return false;
+    p.pb = static_cast<int>(end[0]), p.pr = static_cast<int>(end[1]);
+    return narrow_window(p, kernel, stride, dilation, begin);
 }
 
 }  // namespace cpu

@@ -18,8 +18,7 @@ inline const char* choose_pool(const kernel_query& q, kernel_choice& choice) {
     if (!window_pads(q.n, 2, x.begin() + 2, y.begin() + 2, kernel, stride, dilation, begin, end)) return "its pads do not fit";
     pool_problem p;
     p.n = x[0], p.c = x[1], p.ih = x[2], p.iw = x[3], p.oh = y[2], p.ow = y[3];
-    if (!narrow_window(p, kernel, stride, dilation, end) || !narrow_window(p, kernel, stride, dilation, begin)) return "its window is too large";
-    p.pb = static_cast<int>(end[0]), p.pr = static_cast<int>(end[1]);
+    if (!narrow_window(p, kernel, stride, dilation, begin, end)) return "its window is too large";
     p.count_include_pad = integer_of(q.n, "count_include_pad", 0) != 0;
     p.l = q.in_block[0] ? layout::blocked : layout::nchw;
     choice.set(p);
