@@ -20682,11 +20682,11 @@ GRAFT_INLINE result<prepared_classifier> prepare_classifier(graph g, const std::
     const std::int64_t fixed = declared[0] > 0 ? declared[0] : 1;
     const shape one = detail::pictures_shape(fixed, spec, height, width);
     GRAFT_TRY_ASSIGN(g, to_float32(std::move(g), one, pool, limit, made.changes));
-    status any_batch = takes_any_batch(g, one, pool, limit);
-    if (!any_batch.ok() && any_batch.error().code() == errc::memory_oom) return any_batch;
     auto opened = open_batch(g, one, pool, limit);
     made.batch = detail::pictures_shape(2, spec, height, width);
     if (opened.ok()) {
+        status any_batch = takes_any_batch(g, one, pool, limit);
+        if (!any_batch.ok() && any_batch.error().code() == errc::memory_oom) return any_batch;
         made.opened = !any_batch.ok();
         g = std::move(opened).value();
     } else if (opened.error().code() == errc::graph_fixed_batch && declared[0] > 0) {
@@ -28581,11 +28581,11 @@ GRAFT_INLINE result<prepared_classifier> prepare_classifier(graph g, const std::
     const std::int64_t fixed = declared[0] > 0 ? declared[0] : 1;
     const shape one = detail::pictures_shape(fixed, spec, height, width);
     GRAFT_TRY_ASSIGN(g, to_float32(std::move(g), one, pool, limit, made.changes));
-    status any_batch = takes_any_batch(g, one, pool, limit);
-    if (!any_batch.ok() && any_batch.error().code() == errc::memory_oom) return any_batch;
     auto opened = open_batch(g, one, pool, limit);
     made.batch = detail::pictures_shape(2, spec, height, width);
     if (opened.ok()) {
+        status any_batch = takes_any_batch(g, one, pool, limit);
+        if (!any_batch.ok() && any_batch.error().code() == errc::memory_oom) return any_batch;
         made.opened = !any_batch.ok();
         g = std::move(opened).value();
     } else if (opened.error().code() == errc::graph_fixed_batch && declared[0] > 0) {
