@@ -37035,11 +37035,9 @@ bool replace_file(const std::string& file, const std::string& to);
 // Removes the temporaries of a folder whose names begin so and that nobody writes any more, those of killed processes: writers hold a lock on
 // theirs, which the system takes away with the process.
 void remove_stale_temporaries(const std::string& folder, const std::string& prefix);
-#if !defined(_WIN32)
 // Whether a device, a pipe or a folder has that name. A new file would take its place, which for all other programs would be gone: root may do
-// that to /dev/null.
+// that to /dev/null. Windows is not asked: always false there.
 bool no_regular_file(const std::string& path);
-#endif
 }  // namespace detail
 
 GRAFT_END_NAMESPACE
@@ -37232,6 +37230,8 @@ GRAFT_INLINE status atomic_file::commit() {
 }
 
 #else
+
+GRAFT_INLINE bool detail::no_regular_file(const std::string&) { return false; }
 
 GRAFT_INLINE mapped_file::~mapped_file() { ::operator delete(const_cast<std::uint8_t*>(data_)); }
 GRAFT_INLINE auto mapped_file::letting_go() const noexcept -> void (*)(const void*, std::size_t) { return nullptr; }

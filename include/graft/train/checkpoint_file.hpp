@@ -72,9 +72,7 @@ inline status checkpoint_file::open(const std::string& path) {
     path_ = path;
     if (path.empty() || path.find('\0') != std::string::npos)
         return fail(errc::checkpoint_write, path, "a path cannot be empty or hold a NUL byte");
-#if !defined(_WIN32)
     if (no_regular_file(path)) return fail(errc::checkpoint_write, path, "there is something of that name that is no regular file");
-#endif
     folder_ = folder_of(path);
     const std::size_t slash = path.find_last_of(
 #if defined(_WIN32)
