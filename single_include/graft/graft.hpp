@@ -6359,6 +6359,12 @@ struct pack_cache::state {
         origins[next] = std::move(from);
         return next++;
     }
+    void sweep() {
+        tensors.erase(std::remove_if(tensors.begin(), tensors.end(), [](const known& k) { return k.memory.gone(); }), tensors.end());
+        for (auto i = origins.begin(); i != origins.end();)
+            i = std::any_of(i->second.leaves.begin(), i->second.leaves.end(), [](const buffer::watch& w) { return w.gone(); }) ? origins.erase(i) : std::next(i);
+        entries.erase(std::remove_if(entries.begin(), entries.end(), [this](const entry& e) { return !origins.count(e.origin); }), entries.end());
+    }
 };
 GRAFT_INLINE pack_cache::pack_cache() : state_(new state) {}
 GRAFT_INLINE pack_cache::~pack_cache() = default;
@@ -6388,13 +6394,7 @@ GRAFT_INLINE tensor pack_cache::derived(const std::string& how, std::initializer
 
 GRAFT_INLINE void pack_cache::sweep() {
     std::lock_guard<std::mutex> guard(state_->lock);
-    auto& tensors = state_->tensors;
-    auto& origins = state_->origins;
-    auto& entries = state_->entries;
-    tensors.erase(std::remove_if(tensors.begin(), tensors.end(), [](const auto& k) { return k.memory.gone(); }), tensors.end());
-    for (auto i = origins.begin(); i != origins.end();)
-        i = std::any_of(i->second.leaves.begin(), i->second.leaves.end(), [](const buffer::watch& w) { return w.gone(); }) ? origins.erase(i) : std::next(i);
-    entries.erase(std::remove_if(entries.begin(), entries.end(), [&](const auto& e) { return !origins.count(e.origin); }), entries.end());
+    state_->sweep();
 }
 
 GRAFT_END_NAMESPACE
