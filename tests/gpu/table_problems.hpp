@@ -79,7 +79,8 @@ inline void expect_all(const std::vector<example>& examples) {
 #endif
 }
 
-/// Compiles all by the real NVRTC, each text once and many in one program.
+/// Compiles all by the real NVRTC, many in one program: each text for the architecture that knows least, and for one of the newer in turn, since
+/// what a text says is the same to all of them.
 inline void expect_compiled(const std::vector<example>& examples) {
     std::string why;
     const auto* nvrtc = real_nvrtc::functions(why);
@@ -91,14 +92,21 @@ inline void expect_compiled(const std::vector<example>& examples) {
     std::vector<std::string> texts;
     for (std::size_t i = 0; i < examples.size(); ++i)
         if (!examples[i].made.launches.empty() && seen.insert(examples[i].made.source).second) texts.push_back(renamed(examples[i].made, "e" + std::to_string(i) + "_"));
-    for (const std::string arch : {"sm_75", "sm_80", "sm_90", "sm_100"})
-        for (std::size_t first = 0; first < texts.size(); first += 100) {
-            std::string source = graft::gpu::prelude();
-            for (std::size_t i = first; i < std::min(texts.size(), first + 100); ++i) source += texts[i];
+    const auto expect_all_compiled = [&](const std::string& arch, std::size_t first, std::size_t step) {
+        std::size_t count = 0;
+        std::string source;
+        for (std::size_t i = first; i < texts.size(); i += step) {
+            if (count++ % 100 == 0) source = graft::gpu::prelude();
+            source += texts[i];
+            if (count % 100 != 0 && i + step < texts.size()) continue;
             const std::string log = real_nvrtc::compile(*nvrtc, source, arch);
             CHECK_MESSAGE(log.empty(), arch, ": ", log.substr(0, 3000));
         }
-    MESSAGE(texts.size(), " texts compiled for four architectures");
+    };
+    expect_all_compiled("sm_75", 0, 1);
+    std::size_t turn = 0;
+    for (const char* arch : {"sm_80", "sm_90", "sm_100"}) expect_all_compiled(arch, turn++, 3);
+    MESSAGE(texts.size(), " texts compiled for two of four architectures each");
 }
 
 }  // namespace generated
