@@ -10,7 +10,7 @@
 using graft::builder;
 using graft::dtype;
 using graft::errc;
-using host_devices::code_of;
+using host_devices::errc_of;
 using host_devices::host_device;
 using nets::floats;
 
@@ -102,12 +102,12 @@ TEST_CASE("a name that no back end has is an error that lists those there are") 
     for (const char* name : {"rocm", "cpu:1", "hos", "host9", ""}) {
         CAPTURE(name);
         const auto m = both::load(exponential(), asking(name));
-        CHECK(code_of(m) == errc::device_unavailable);
+        CHECK(errc_of(m) == errc::device_unavailable);
         CHECK(m.error().where() == name);
         CHECK(m.error().detail().find("host, cpu") != std::string::npos);
     }
-    CHECK(code_of(graft::load(exponential(), asking("host"))) == errc::device_unavailable);
-    CHECK(code_of(both::open("rocm")) == errc::device_unavailable);
+    CHECK(errc_of(graft::load(exponential(), asking("host"))) == errc::device_unavailable);
+    CHECK(errc_of(both::open("rocm")) == errc::device_unavailable);
 }
 
 TEST_CASE("auto runs on the CPU where a device cannot be opened, and says so once; by its name that is an error") {
@@ -117,7 +117,7 @@ TEST_CASE("auto runs on the CPU where a device cannot be opened, and says so onc
     using none_here = graft::runtime<unexpected_backend, graft::backends::cpu>;
     CHECK(std::string(none_here::load(exponential(), asking("auto")).value().device()) == "cpu");
     CHECK(warnings().empty());
-    CHECK(code_of(none_here::load(exponential(), asking("absent"))) == errc::device_unavailable);
+    CHECK(errc_of(none_here::load(exponential(), asking("absent"))) == errc::device_unavailable);
     for (int i = 0; i < 3; ++i) {
         const graft::model m = with_absent::load(exponential(), asking("auto"));
         CHECK(std::string(m.device()) == "cpu");
@@ -127,16 +127,16 @@ TEST_CASE("auto runs on the CPU where a device cannot be opened, and says so onc
     CHECK(warnings()[0].find("its library is not installed") != std::string::npos);
     CHECK(warnings()[0].find("CPU") != std::string::npos);
     const auto named_one = with_absent::load(exponential(), asking("absent"));
-    CHECK(code_of(named_one) == errc::device_unavailable);
+    CHECK(errc_of(named_one) == errc::device_unavailable);
     CHECK(named_one.error().detail() == "its library is not installed");
     const auto ninth = graft::runtime<host_backend, graft::backends::cpu>::load(exponential(), asking("host:9"));
-    CHECK(code_of(ninth) == errc::device_unavailable);
+    CHECK(errc_of(ninth) == errc::device_unavailable);
     // A device behind one that is not there is taken.
     const graft::model other = graft::runtime<absent_backend, host_backend, graft::backends::cpu>::load(exponential(), asking("auto"));
     CHECK(std::string(other.device()) == "host:0");
     // Without a CPU to run on, what is wrong with the device is what is wrong.
     const auto alone = graft::runtime<absent_backend>::load(exponential(), asking("auto"));
-    CHECK(code_of(alone) == errc::device_unavailable);
+    CHECK(errc_of(alone) == errc::device_unavailable);
     CHECK(alone.error().detail() == "its library is not installed");
     CHECK(warnings().size() == 1);
 }
@@ -189,7 +189,7 @@ TEST_CASE("a program without the CPU names the node that its only back end does 
     b.output(b.apply("NonZero", {b.apply("Exp", {b.input("x", f32, {3})})}), "y");
     const graft::graph g = b.finish();
     const auto refused = graft::runtime<host_backend>::load(g, asking("host"));
-    CHECK(code_of(refused) == errc::placement_refused);
+    CHECK(errc_of(refused) == errc::placement_refused);
     CHECK(refused.error().where().find("NonZero") != std::string::npos);
     CHECK(refused.error().detail().find("host: ") != std::string::npos);
     CHECK(graft::runtime<host_backend>::load(exponential(), asking("host")).ok());

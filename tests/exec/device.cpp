@@ -15,7 +15,7 @@ using graft::integer_attribute;
 using graft::integers_attribute;
 using graft::value_id;
 using host_devices::at_random;
-using host_devices::code_of;
+using host_devices::errc_of;
 using host_devices::host_device;
 using host_devices::named;
 using nets::floats;
@@ -400,7 +400,7 @@ TEST_CASE("a model whose shapes are known tells what its device cannot do when i
     const graft::graph g = b.finish();
     const auto on = host_devices::make();
     on->failing_load = 1;
-    CHECK(code_of(loaded(g, on)) == errc::device_compile);
+    CHECK(errc_of(loaded(g, on)) == errc::device_compile);
     CHECK(loaded(g, on).ok());
 }
 

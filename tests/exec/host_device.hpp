@@ -301,7 +301,7 @@ inline std::function<bool(const graft::node&)> named(std::vector<std::string> na
 }
 
 /// The code of a result's error, which it has to have.
-template <class R> graft::errc code_of(const R& r) {
+template <class R> graft::errc errc_of(const R& r) {
     REQUIRE(!r.ok());
     return r.error().code();
 }
