@@ -21,8 +21,7 @@ static graft::status limit_run(graft::run_context& c) {
 }
 
 static const graft::op_row rows[] = {
-    // name, domain, versions, inputs, outputs, functions, flags, attributes with their kinds, a test problem
-    {"Limit", "my.app", 1, 0, 1, 1, 1, 1, limit_shape, limit_run, graft::op_flag::elementwise, "bound:f", "f32[2,3] bound=2"},
+    graft::make_op("Limit", "my.app").inputs(1).functions(limit_shape, limit_run).elementwise().attributes("bound:f"),
 };
 
 int main() try {

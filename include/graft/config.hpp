@@ -15,7 +15,6 @@
 //
 //   GRAFT_VERSION_MAJOR, GRAFT_VERSION_MINOR, GRAFT_VERSION_PATCH
 //   GRAFT_TRY(...), GRAFT_TRY_ASSIGN(target, ...)   hand a failure on to the caller
-//   GRAFT_OP(...)          a row of a table of operators
 //   GRAFT_ERROR_CODES(X)   X(id, name, meaning) for each error code
 //   GRAFT_ISA_LIST(X)      X(id, width, here) for each instruction set
 //

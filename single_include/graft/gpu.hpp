@@ -4031,7 +4031,7 @@ GRAFT_INLINE library_rows attention_rows() {
     return {rows, sizeof rows / sizeof rows[0]};
 }
 GRAFT_INLINE const op_row* fused_attention_row() {
-    static constexpr op_row row = {"Attention", "graft", 1, 0, 3, 4, 1, 1, nullptr, nullptr, 0, "extents:is q:is k:is v:is y:is scale:f", ""};
+    static constexpr op_row row = make_op("Attention", "graft").inputs(3, 4).attributes("extents:is q:is k:is v:is y:is scale:f");
     return &row;
 }
 
@@ -8396,7 +8396,7 @@ namespace gpu {
 namespace detail {
 
 inline const op_row* target_row() {
-    static constexpr op_row row = {"TargetInRange", "graft", 1, 0, 1, 1, 1, 1, nullptr, nullptr, op_flag::elementwise, "classes:i ignore_index:i loss:s", ""};
+    static constexpr op_row row = make_op("TargetInRange", "graft").inputs(1).elementwise().attributes("classes:i ignore_index:i loss:s");
     return &row;
 }
 // Reports as the loss that it is a part of.
@@ -9140,19 +9140,21 @@ inline status scale_by_norm_run(run_context& c) {
 
 inline op_table optimizer_ops() {
     static constexpr op_row rows[] = {
-        {"SGD", "graft", 1, 0, 4, 5, 1, 2, sgd_infer, sgd_run, op_flag::none, "dampening:f momentum:f nesterov:i rate:f weight_decay:f",
-         "f32[5,17] f32[5,17] - f32(0.1) f32(1); f32[1000] f32[1000] f32[1000] f32(0.1) f32(1) momentum=0.9 weight_decay=0.01; f32[33] f32[33] f32[33] f32(0.1) f32(1) momentum=0.9 nesterov=1 rate=0.5; "
-         "f32[7] f32[7] f32[7] f32(0.1) - momentum=0.5 dampening=0.25; f64[9] f64[9] f64[9] f64(0.1) f64(1) momentum=0.9; f32[0] f32[0] - f32(0.1) f32(1)"},
-        {"Adam", "graft", 1, 0, 6, 7, 1, 3, adam_infer, adam_run, op_flag::none, "beta1:f beta2:f decoupled:i epsilon:f rate:f weight_decay:f",
-         "f32[5,17] f32[5,17] f32[5,17] f32[5,17]~0:1 f32(0.01) i64(1) f32(1); f32[1000] f32[1000] f32[1000] f32[1000]~0:1 f32(0.01) i64(7) f32(1) weight_decay=0.1 decoupled=1 rate=0.5; "
-         "f32[33] f32[33] f32[33] f32[33]~0:1 f32(0.01) i64(100) - beta1=0.8 beta2=0.99 epsilon=0.001 weight_decay=0.1; f64[9] f64[9] f64[9] f64[9]~0:1 f64(0.01) i64(2) f64(1); "
-         "f32[0] f32[0] f32[0] f32[0] f32(0.1) i64(1) f32(1)"},
-        {"ExponentialMovingAverage", "graft", 1, 0, 2, 4, 1, 1, average_infer, average_run, op_flag::none, "decay:f",
-         "f32[5,17] f32[5,17] f32(1) decay=0.9; f32[1000] f32[1000]; f64[9] f64[9] f64(1) decay=0.5; f32[33] f32[33] f32(1) i64(3) decay=0.9; f32[0] f32[0] f32(1) i64(1)"},
-        {"GlobalNorm", "graft", 1, 0, 1, -1, 1, 1, global_norm_infer, global_norm_run, op_flag::none, "",
-            "f32[5,17]; f32[1000] f32[3,5] f32(2); f64[9]; f32[0] f32[7]"},
-        {"ScaleByNorm", "graft", 1, 0, 2, 2, 1, 1, scale_by_norm_infer, scale_by_norm_run, op_flag::none, "max_norm:f",
-         "f32[5,17] f32(10) max_norm=1; f32[1000] f32(0.5) max_norm=1; f64[9] f64(3) max_norm=0.5; f32[0] f32(1) max_norm=1"},
+        own("SGD").inputs(4, 5).outputs(1, 2).functions(sgd_infer, sgd_run)
+            .attributes("dampening:f momentum:f nesterov:i rate:f weight_decay:f")
+            .problems("f32[5,17] f32[5,17] - f32(0.1) f32(1); f32[1000] f32[1000] f32[1000] f32(0.1) f32(1) momentum=0.9 weight_decay=0.01; f32[33] f32[33] f32[33] f32(0.1) f32(1) momentum=0.9 nesterov=1 rate=0.5; "
+                      "f32[7] f32[7] f32[7] f32(0.1) - momentum=0.5 dampening=0.25; f64[9] f64[9] f64[9] f64(0.1) f64(1) momentum=0.9; f32[0] f32[0] - f32(0.1) f32(1)"),
+        own("Adam").inputs(6, 7).outputs(1, 3).functions(adam_infer, adam_run)
+            .attributes("beta1:f beta2:f decoupled:i epsilon:f rate:f weight_decay:f")
+            .problems("f32[5,17] f32[5,17] f32[5,17] f32[5,17]~0:1 f32(0.01) i64(1) f32(1); f32[1000] f32[1000] f32[1000] f32[1000]~0:1 f32(0.01) i64(7) f32(1) weight_decay=0.1 decoupled=1 rate=0.5; "
+                      "f32[33] f32[33] f32[33] f32[33]~0:1 f32(0.01) i64(100) - beta1=0.8 beta2=0.99 epsilon=0.001 weight_decay=0.1; f64[9] f64[9] f64[9] f64[9]~0:1 f64(0.01) i64(2) f64(1); "
+                      "f32[0] f32[0] f32[0] f32[0] f32(0.1) i64(1) f32(1)"),
+        own("ExponentialMovingAverage").inputs(2, 4).functions(average_infer, average_run).attributes("decay:f")
+            .problems("f32[5,17] f32[5,17] f32(1) decay=0.9; f32[1000] f32[1000]; f64[9] f64[9] f64(1) decay=0.5; f32[33] f32[33] f32(1) i64(3) decay=0.9; f32[0] f32[0] f32(1) i64(1)"),
+        own("GlobalNorm").inputs_from(1).functions(global_norm_infer, global_norm_run)
+            .problems("f32[5,17]; f32[1000] f32[3,5] f32(2); f64[9]; f32[0] f32[7]"),
+        own("ScaleByNorm").inputs(2).functions(scale_by_norm_infer, scale_by_norm_run).attributes("max_norm:f")
+            .problems("f32[5,17] f32(10) max_norm=1; f32[1000] f32(0.5) max_norm=1; f64[9] f64(3) max_norm=0.5; f32[0] f32(1) max_norm=1"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -9502,7 +9504,7 @@ namespace gpu {
 /// The row of MultiTensor(inputs...) -> outputs: the attribute `body` is a graph of nodes, one for each tensor, with as many inputs and
 /// outputs. None reads what another one makes.
 inline const op_row* multi_tensor_row() {
-    static constexpr op_row row = {"MultiTensor", "", 1, 0, 0, -1, 1, -1, nullptr, nullptr, 0, "body:g", ""};
+    static constexpr op_row row = make_op("MultiTensor").inputs_from(0).outputs_from(1).attributes("body:g");
     return &row;
 }
 
@@ -12474,15 +12476,16 @@ inline status layer_norm_grad_scale_run(run_context& c) {
 
 inline op_table layer_norm_training_ops() {
     static constexpr op_row rows[] = {
-        {"LayerNormalizationGrad", "graft", 1, 0, 4, 5, 1, 1, layer_norm_grad_infer, layer_norm_grad_run, op_flag::none, "axis:i",
-         "f32[3,17] f32[3,17] f32[3,1] f32[3,1]~0.1:2 f32[17]; f32[2,5,70] f32[2,5,70] f32[2,5,1] f32[2,5,1]~0.1:2 f32[70]; f32[4,33] f32[4,33] - f32[4,1]~0.1:2 f32[33]; "
-         "f32[2,3,4,5] f32[2,3,4,5] f32[2,3,1,1] f32[2,3,1,1]~0.1:2 f32[4,5] axis=2; f32[2,3,6] f32[2,3,6] f32[2,1,1] f32[2,1,1]~0.1:2 f32[3,1] axis=1; "
-         "f32[2,5000] f32[2,5000] f32[2,1] f32[2,1]~0.1:2; f64[4,6] f64[4,6] f64[4,1] f64[4,1]~0.1:2 f64[6]; f16[3,8] f16[3,8] f32[3,1] f32[3,1]~0.1:2 f16[8]; "
-         "f32[0,4] f32[0,4] f32[0,1] f32[0,1]~0.1:2 f32[4]"},
-        {"LayerNormalizationGradScale", "graft", 1, 0, 4, 4, 1, 2, layer_norm_grad_scale_infer, layer_norm_grad_scale_run, op_flag::none, "axis:i shards:i",
-         "f32[3,17] f32[3,17] f32[3,1] f32[3,1]~0.1:2; f32[2,5,70] f32[2,5,70] f32[2,5,1] f32[2,5,1]~0.1:2 shards=4; f32[9,33] f32[9,33] - f32[9,1]~0.1:2; "
-         "f32[11,40,5] f32[11,40,5] f32[11,40,1] f32[11,40,1]~0.1:2; f32[2,3,4,5] f32[2,3,4,5] f32[2,3,1,1] f32[2,3,1,1]~0.1:2 axis=2 shards=1; "
-         "f32[6] f32[6] f32[1] f32[1]~0.1:2 axis=0; f64[4,6] f64[4,6] f64[4,1] f64[4,1]~0.1:2; f16[3,8] f16[3,8] f32[3,1] f32[3,1]~0.1:2; f32[0,4] f32[0,4] f32[0,1] f32[0,1]~0.1:2"},
+        own("LayerNormalizationGrad").inputs(4, 5).functions(layer_norm_grad_infer, layer_norm_grad_run).attributes("axis:i")
+            .problems("f32[3,17] f32[3,17] f32[3,1] f32[3,1]~0.1:2 f32[17]; f32[2,5,70] f32[2,5,70] f32[2,5,1] f32[2,5,1]~0.1:2 f32[70]; f32[4,33] f32[4,33] - f32[4,1]~0.1:2 f32[33]; "
+                      "f32[2,3,4,5] f32[2,3,4,5] f32[2,3,1,1] f32[2,3,1,1]~0.1:2 f32[4,5] axis=2; f32[2,3,6] f32[2,3,6] f32[2,1,1] f32[2,1,1]~0.1:2 f32[3,1] axis=1; "
+                      "f32[2,5000] f32[2,5000] f32[2,1] f32[2,1]~0.1:2; f64[4,6] f64[4,6] f64[4,1] f64[4,1]~0.1:2 f64[6]; f16[3,8] f16[3,8] f32[3,1] f32[3,1]~0.1:2 f16[8]; "
+                      "f32[0,4] f32[0,4] f32[0,1] f32[0,1]~0.1:2 f32[4]"),
+        own("LayerNormalizationGradScale").inputs(4).outputs(1, 2)
+            .functions(layer_norm_grad_scale_infer, layer_norm_grad_scale_run).attributes("axis:i shards:i")
+            .problems("f32[3,17] f32[3,17] f32[3,1] f32[3,1]~0.1:2; f32[2,5,70] f32[2,5,70] f32[2,5,1] f32[2,5,1]~0.1:2 shards=4; f32[9,33] f32[9,33] - f32[9,1]~0.1:2; "
+                      "f32[11,40,5] f32[11,40,5] f32[11,40,1] f32[11,40,1]~0.1:2; f32[2,3,4,5] f32[2,3,4,5] f32[2,3,1,1] f32[2,3,1,1]~0.1:2 axis=2 shards=1; "
+                      "f32[6] f32[6] f32[1] f32[1]~0.1:2 axis=0; f64[4,6] f64[4,6] f64[4,1] f64[4,1]~0.1:2; f16[3,8] f16[3,8] f32[3,1] f32[3,1]~0.1:2; f32[0,4] f32[0,4] f32[0,1] f32[0,1]~0.1:2"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -12494,15 +12497,16 @@ inline gradient_table norm_training_gradients() {
 }
 inline op_table norm_training_ops() {
     static constexpr op_row rows[] = {
-        {"BatchNormalizationTraining", "graft", 1, 0, 5, 6, 5, 5, batch_norm_training_infer, batch_norm_training_run, op_flag::none,
-         "activation:i alpha:f beta:f epsilon:f momentum:f shards:i",
-         "f32[3,5,3,7] f32[5] f32[5] f32[5] f32[5]~0.1:2; f32[9,17,4,4] f32[17] f32[17] f32[17] f32[17]~0.1:2 f32[9,17,4,4] activation=1 shards=4; "
-         "f32[5,4] f32[4] f32[4] f32[4] f32[4]~0.1:2 epsilon=0.01 momentum=0.5 shards=1; f32[2,3,4,5] f32[3] f32[3] f32[3] f32[3]~0.1:2 activation=2 alpha=-0.5 beta=0.75; "
-         "f64[4,2,6] f64[2] f64[2] f64[2] f64[2]~0.1:2; f16[2,3,4] f32[3] f32[3] f32[3] f32[3]~0.1:2; f32[0,3,2] f32[3] f32[3] f32[3] f32[3]~0.1:2"},
-        {"BatchNormalizationGrad", "graft", 1, 0, 5, 6, 3, 4, batch_norm_grad_infer, batch_norm_grad_run, op_flag::none, "activation:i alpha:f beta:f shards:i",
-         "f32[3,5,3,7] f32[3,5,3,7] f32[5] f32[5] f32[5]~0.1:2; f32[9,17,4,4] f32[9,17,4,4] f32[17] f32[17] f32[17]~0.1:2 f32[9,17,4,4] activation=1 shards=4; "
-         "f32[5,4] f32[5,4] f32[4] f32[4] f32[4]~0.1:2 shards=1; f32[2,3,4,5] f32[2,3,4,5] f32[3] f32[3] f32[3]~0.1:2 f32[2,3,4,5] activation=2 alpha=-0.5 beta=0.75; "
-         "f64[4,2,6] f64[4,2,6] f64[2] f64[2] f64[2]~0.1:2; f16[2,3,4] f16[2,3,4] f32[3] f32[3] f32[3]~0.1:2; f32[0,3,2] f32[0,3,2] f32[3] f32[3] f32[3]~0.1:2"},
+        own("BatchNormalizationTraining").inputs(5, 6).outputs(5).functions(batch_norm_training_infer, batch_norm_training_run)
+            .attributes("activation:i alpha:f beta:f epsilon:f momentum:f shards:i")
+            .problems("f32[3,5,3,7] f32[5] f32[5] f32[5] f32[5]~0.1:2; f32[9,17,4,4] f32[17] f32[17] f32[17] f32[17]~0.1:2 f32[9,17,4,4] activation=1 shards=4; "
+                      "f32[5,4] f32[4] f32[4] f32[4] f32[4]~0.1:2 epsilon=0.01 momentum=0.5 shards=1; f32[2,3,4,5] f32[3] f32[3] f32[3] f32[3]~0.1:2 activation=2 alpha=-0.5 beta=0.75; "
+                      "f64[4,2,6] f64[2] f64[2] f64[2] f64[2]~0.1:2; f16[2,3,4] f32[3] f32[3] f32[3] f32[3]~0.1:2; f32[0,3,2] f32[3] f32[3] f32[3] f32[3]~0.1:2"),
+        own("BatchNormalizationGrad").inputs(5, 6).outputs(3, 4).functions(batch_norm_grad_infer, batch_norm_grad_run)
+            .attributes("activation:i alpha:f beta:f shards:i")
+            .problems("f32[3,5,3,7] f32[3,5,3,7] f32[5] f32[5] f32[5]~0.1:2; f32[9,17,4,4] f32[9,17,4,4] f32[17] f32[17] f32[17]~0.1:2 f32[9,17,4,4] activation=1 shards=4; "
+                      "f32[5,4] f32[5,4] f32[4] f32[4] f32[4]~0.1:2 shards=1; f32[2,3,4,5] f32[2,3,4,5] f32[3] f32[3] f32[3]~0.1:2 f32[2,3,4,5] activation=2 alpha=-0.5 beta=0.75; "
+                      "f64[4,2,6] f64[4,2,6] f64[2] f64[2] f64[2]~0.1:2; f16[2,3,4] f16[2,3,4] f32[3] f32[3] f32[3]~0.1:2; f32[0,3,2] f32[0,3,2] f32[3] f32[3] f32[3]~0.1:2"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -13184,7 +13188,7 @@ namespace gpu {
 /// The row of Fusion(inputs...) -> outputs: the attribute `body` is a graph of nodes that have rules, one of which may be a
 /// reduction, with as many inputs and outputs.
 inline const op_row* fusion_row() {
-    static constexpr op_row row = {"Fusion", "", 1, 0, 0, -1, 1, -1, nullptr, nullptr, 0, "body:g", ""};
+    static constexpr op_row row = make_op("Fusion").inputs_from(0).outputs_from(1).attributes("body:g");
     return &row;
 }
 

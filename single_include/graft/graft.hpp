@@ -114,7 +114,6 @@
 //
 //   GRAFT_VERSION_MAJOR, GRAFT_VERSION_MINOR, GRAFT_VERSION_PATCH
 //   GRAFT_TRY(...), GRAFT_TRY_ASSIGN(target, ...)   hand a failure on to the caller
-//   GRAFT_OP(...)          a row of a table of operators
 //   GRAFT_ERROR_CODES(X)   X(id, name, meaning) for each error code
 //   GRAFT_ISA_LIST(X)      X(id, width, here) for each instruction set
 //
@@ -5558,53 +5557,112 @@ GRAFT_END_NAMESPACE
 #endif
 #endif
 // ---- graft/graph/op.hpp
-// What the op table is made of: the row of an operator, and what its functions are given.
+// What the functions of an operator are given.
 
-// ---- graft/core/wanted.hpp
-// Which operators this build holds: all, or those that GRAFT_OPS names.
+// ---- graft/graph/op_row.hpp
+// A row of the op table: what an operator is called, its functions, and what passes ask of it.
 
+
+#include <cstdint>
 
 GRAFT_BEGIN_NAMESPACE
 
-namespace detail {
-constexpr bool in_name(char c) noexcept { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
+struct infer_context;
+struct run_context;
+struct gradient_context;
+class status;
+using infer_function = status (*)(infer_context&);
+using run_function = status (*)(run_context&);
+using gradient_function = status (*)(gradient_context&);
 
-// Whether a list names `name`. What is no part of a name stands between names: commas, spaces, and the quotes of a string.
-constexpr bool names(const char* list, const char* name) noexcept {
-    while (*list) {
-        const char* n = name;
-        while (*n && *list == *n) ++n, ++list;
-        if (!*n && !in_name(*list)) return true;
-        while (in_name(*list)) ++list;
-        while (*list && !in_name(*list)) ++list;
+/// Properties of an operator that passes and the executor act on.
+struct op_flag {
+    static constexpr unsigned none = 0;
+    static constexpr unsigned elementwise = 1;  ///< each output element depends on the input elements at its place alone
+    static constexpr unsigned allocates = 2;    ///< output shapes are known only after running: makes its outputs itself
+    static constexpr unsigned random = 4;       ///< never folded
+    static constexpr unsigned bodies = 8;       ///< runs subgraphs
+    static constexpr unsigned view = 16;        ///< output is the first input's elements in the same order, with another shape
+    static constexpr unsigned shape_only = 32;  ///< reads the shapes of its inputs, not their contents
+    static constexpr unsigned combines = 64;    ///< may read any number of input elements for each output element: products, windows, sequences
+};
+
+/// A row of the op table: one operator, or one range of versions of it that means the same. `make_op` fills it by names.
+struct op_row {
+    const char* name;
+    const char* domain;
+    int since, until;              ///< opset versions, both included; until 0: still so
+    int min_inputs, max_inputs;    ///< max -1: any number
+    int min_outputs, max_outputs;
+    infer_function infer;
+    run_function run;
+    unsigned flags;
+    const char* attributes;
+    const char* problems;
+    gradient_function gradient = nullptr;  ///< of an app's own operators, which train by it; graft's own gradients are in ops/gradients.hpp
+};
+
+/// A run of rows.
+struct op_table {
+    const op_row* rows;
+    int size;
+};
+
+/// Fills a row by names, at compile time: `make_op("Limit", "my.app").inputs(1).functions(limit_shape, limit_run).elementwise()`. What is not
+/// said: every opset version, one output, no attributes.
+class make_op {
+public:
+    /// `here` false: the functions are left out, and with them the operator.
+    constexpr explicit make_op(const char* name, const char* domain = "", bool here = true) : row_{name, domain, 1, 0, 0, 0, 1, 1, nullptr, nullptr, 0, "", "", nullptr}, here_(here) {}
+
+    /// The first version of the operator set that means this, and the last; 0: still so.
+    constexpr make_op& opsets(int first, int last = 0) { return row_.since = first, row_.until = last, *this; }
+    constexpr make_op& inputs(int fewest, int most) { return row_.min_inputs = fewest, row_.max_inputs = most, *this; }
+    constexpr make_op& inputs(int count) { return inputs(count, count); }
+    constexpr make_op& inputs_from(int fewest) { return inputs(fewest, -1); }
+    constexpr make_op& outputs(int fewest, int most) { return row_.min_outputs = fewest, row_.max_outputs = most, *this; }
+    constexpr make_op& outputs(int count) { return outputs(count, count); }
+    constexpr make_op& outputs_from(int fewest) { return outputs(fewest, -1); }
+    /// Shape inference and the reference kernel.
+    constexpr make_op& functions(infer_function infer, run_function run) {
+        if (here_) row_.infer = infer, row_.run = run;
+        return *this;
     }
-    return false;
-}
-constexpr bool has_letter(const char* list) noexcept {
-    while (*list && (!in_name(*list) || *list <= '9')) ++list;
-    return *list != 0;
-}
-}  // namespace detail
+    /// "name:kind" separated by spaces; the kinds are i s f t g is fs ss. Others are refused when a model is loaded.
+    constexpr make_op& attributes(const char* names) { return row_.attributes = names, *this; }
+    /// Test problems separated by ';'. A problem lists its inputs, then its attributes, separated by spaces:
+    ///   f32[2,3]       contents drawn at random (types: f32 f64 f16 bf16 i8 u8 i16 u16 i32 u32 i64 u64 b)
+    ///   f32[2,3]~0.1:2 drawn from that range;  i64{3,-1} these values, one dimension;  i64(5) a scalar;  - left out
+    ///   axis=1  pads=0,1,0,1  mode=linear  alpha=0.5    as the kinds say;  @13  opset version (default: the newest)
+    constexpr make_op& problems(const char* list) { return row_.problems = list, *this; }
+    /// Of an app's own operator, which trains by it.
+    constexpr make_op& gradient(gradient_function emits) { return row_.gradient = emits, *this; }
 
-// GRAFT_OPS as text, whether it is a string or the bare names that a shell leaves of one.
-#define GRAFT_TEXT_OF(...) #__VA_ARGS__
-#define GRAFT_TEXT(...) GRAFT_TEXT_OF(__VA_ARGS__)
+    // Its properties: see op_flag.
+    constexpr make_op& elementwise() { return flag(op_flag::elementwise); }
+    constexpr make_op& allocates() { return flag(op_flag::allocates); }
+    constexpr make_op& random() { return flag(op_flag::random); }
+    constexpr make_op& bodies() { return flag(op_flag::bodies); }
+    constexpr make_op& view() { return flag(op_flag::view); }
+    constexpr make_op& shape_only() { return flag(op_flag::shape_only); }
+    constexpr make_op& combines() { return flag(op_flag::combines); }
 
-/// Whether the operator `name` is compiled in: GRAFT_OPS is a list of names, matched by whole names.
-/// A row that says `wanted("Conv") ? &conv : nullptr` keeps the body out of builds that do not want it.
-constexpr bool wanted(const char* name) noexcept {
-#ifdef GRAFT_OPS
-    return detail::names(GRAFT_TEXT(GRAFT_OPS), name);
-#else
-    return name != nullptr;
-#endif
+    constexpr operator op_row() const { return row_; }
+
+private:
+    constexpr make_op& flag(unsigned which) { return row_.flags |= which, *this; }
+
+    op_row row_;
+    bool here_;
+};
+
+/// Whether every row has test problems, for a static_assert behind every table.
+template <int N>
+constexpr bool all_have_problems(const op_row (&rows)[N]) {
+    for (const op_row& row : rows)
+        if (!row.problems || !row.problems[0]) return false;
+    return true;
 }
-
-#ifdef GRAFT_OPS
-static_assert(detail::has_letter(GRAFT_TEXT(GRAFT_OPS)), "GRAFT_OPS names no operator; it is a list such as Conv,Relu,Gemm");
-#endif
-#undef GRAFT_TEXT
-#undef GRAFT_TEXT_OF
 
 GRAFT_END_NAMESPACE
 
@@ -5716,65 +5774,6 @@ struct run_context : op_context {
     /// Scratch memory for the length of the call, 64-byte aligned. From the calling thread only.
     result<buffer> scratch(std::int64_t bytes) const;
 };
-
-/// Properties of an operator that passes and the executor act on.
-struct op_flag {
-    static constexpr unsigned none = 0;
-    static constexpr unsigned elementwise = 1;  ///< each output element depends on the input elements at its place alone
-    static constexpr unsigned allocates = 2;    ///< output shapes are known only after running: makes its outputs itself
-    static constexpr unsigned random = 4;       ///< never folded
-    static constexpr unsigned bodies = 8;       ///< runs subgraphs
-    static constexpr unsigned view = 16;        ///< output is the first input's elements in the same order, with another shape
-    static constexpr unsigned shape_only = 32;  ///< reads the shapes of its inputs, not their contents
-    static constexpr unsigned combines = 64;    ///< may read any number of input elements for each output element: products, windows, sequences
-};
-
-struct gradient_context;
-using infer_function = status (*)(infer_context&);
-using run_function = status (*)(run_context&);
-using gradient_function = status (*)(gradient_context&);
-
-/// A row of the op table: one operator, or one range of versions of it that means the same.
-///
-/// `attributes`: "name:kind" separated by spaces; the kinds are i s f t g is fs ss. Others are refused when a model is loaded.
-/// `problems`: test problems separated by ';'. A problem lists its inputs, then its attributes, separated by spaces:
-///   f32[2,3]       contents drawn at random (types: f32 f64 f16 bf16 i8 u8 i16 u16 i32 u32 i64 u64 b)
-///   f32[2,3]~0.1:2 drawn from that range;  i64{3,-1} these values, one dimension;  i64(5) a scalar;  - left out
-///   axis=1  pads=0,1,0,1  mode=linear  alpha=0.5    as the kinds say;  @13  opset version (default: the newest)
-struct op_row {
-    const char* name;
-    const char* domain;
-    int since, until;              ///< opset versions, both included; until 0: still so
-    int min_inputs, max_inputs;    ///< max -1: any number
-    int min_outputs, max_outputs;
-    infer_function infer;
-    run_function run;
-    unsigned flags;
-    const char* attributes;
-    const char* problems;
-    gradient_function gradient = nullptr;  ///< of an app's own operators, which train by it; graft's own gradients are in ops/gradients.hpp
-};
-
-/// A run of rows.
-struct op_table {
-    const op_row* rows;
-    int size;
-};
-
-/// Whether every row has test problems, for a static_assert behind every table.
-template <int N>
-constexpr bool all_have_problems(const op_row (&rows)[N]) {
-    for (const op_row& row : rows)
-        if (!row.problems || !row.problems[0]) return false;
-    return true;
-}
-
-// A row of ai.onnx whose functions are left out of builds that do not want the operator.
-#define GRAFT_OP(name, since, until, min_in, max_in, min_out, max_out, infer, run, flags, attributes, problems)              \
-    ::graft::op_row {                                                                                                        \
-        name, "", since, until, min_in, max_in, min_out, max_out, ::graft::wanted(name) ? infer : nullptr,                   \
-            ::graft::wanted(name) ? run : nullptr, flags, attributes, problems                                               \
-    }
 
 GRAFT_END_NAMESPACE
 
@@ -6925,6 +6924,56 @@ GRAFT_END_NAMESPACE
 // ---- graft/cpu/kernel_headers.hpp
 // Everything that kernel text may use: included before any region is opened.
 
+#ifndef GRAFT_SINGLE_GRAFT_CORE_WANTED_HPP
+#define GRAFT_SINGLE_GRAFT_CORE_WANTED_HPP
+// ---- graft/core/wanted.hpp
+// Which operators this build holds: all, or those that GRAFT_OPS names.
+
+
+GRAFT_BEGIN_NAMESPACE
+
+namespace detail {
+constexpr bool in_name(char c) noexcept { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
+
+// Whether a list names `name`. What is no part of a name stands between names: commas, spaces, and the quotes of a string.
+constexpr bool names(const char* list, const char* name) noexcept {
+    while (*list) {
+        const char* n = name;
+        while (*n && *list == *n) ++n, ++list;
+        if (!*n && !in_name(*list)) return true;
+        while (in_name(*list)) ++list;
+        while (*list && !in_name(*list)) ++list;
+    }
+    return false;
+}
+constexpr bool has_letter(const char* list) noexcept {
+    while (*list && (!in_name(*list) || *list <= '9')) ++list;
+    return *list != 0;
+}
+}  // namespace detail
+
+// GRAFT_OPS as text, whether it is a string or the bare names that a shell leaves of one.
+#define GRAFT_TEXT_OF(...) #__VA_ARGS__
+#define GRAFT_TEXT(...) GRAFT_TEXT_OF(__VA_ARGS__)
+
+/// Whether the operator `name` is compiled in: GRAFT_OPS is a list of names, matched by whole names.
+/// A row that says `wanted("Conv") ? &conv : nullptr` keeps the body out of builds that do not want it.
+constexpr bool wanted(const char* name) noexcept {
+#ifdef GRAFT_OPS
+    return detail::names(GRAFT_TEXT(GRAFT_OPS), name);
+#else
+    return name != nullptr;
+#endif
+}
+
+#ifdef GRAFT_OPS
+static_assert(detail::has_letter(GRAFT_TEXT(GRAFT_OPS)), "GRAFT_OPS names no operator; it is a list such as Conv,Relu,Gemm");
+#endif
+#undef GRAFT_TEXT
+#undef GRAFT_TEXT_OF
+
+GRAFT_END_NAMESPACE
+#endif
 
 #ifndef GRAFT_SINGLE_GRAFT_CPU_ELEMENTWISE_KERNELS_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_ELEMENTWISE_KERNELS_HPP
@@ -18506,6 +18555,56 @@ GRAFT_END_NAMESPACE
 // ---- graft/cpu/elementwise_kernels.hpp
 // Elementwise float32 kernels that each instruction set fills, and what they are given.
 
+#ifndef GRAFT_SINGLE_GRAFT_CORE_WANTED_HPP
+#define GRAFT_SINGLE_GRAFT_CORE_WANTED_HPP
+// ---- graft/core/wanted.hpp
+// Which operators this build holds: all, or those that GRAFT_OPS names.
+
+
+GRAFT_BEGIN_NAMESPACE
+
+namespace detail {
+constexpr bool in_name(char c) noexcept { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
+
+// Whether a list names `name`. What is no part of a name stands between names: commas, spaces, and the quotes of a string.
+constexpr bool names(const char* list, const char* name) noexcept {
+    while (*list) {
+        const char* n = name;
+        while (*n && *list == *n) ++n, ++list;
+        if (!*n && !in_name(*list)) return true;
+        while (in_name(*list)) ++list;
+        while (*list && !in_name(*list)) ++list;
+    }
+    return false;
+}
+constexpr bool has_letter(const char* list) noexcept {
+    while (*list && (!in_name(*list) || *list <= '9')) ++list;
+    return *list != 0;
+}
+}  // namespace detail
+
+// GRAFT_OPS as text, whether it is a string or the bare names that a shell leaves of one.
+#define GRAFT_TEXT_OF(...) #__VA_ARGS__
+#define GRAFT_TEXT(...) GRAFT_TEXT_OF(__VA_ARGS__)
+
+/// Whether the operator `name` is compiled in: GRAFT_OPS is a list of names, matched by whole names.
+/// A row that says `wanted("Conv") ? &conv : nullptr` keeps the body out of builds that do not want it.
+constexpr bool wanted(const char* name) noexcept {
+#ifdef GRAFT_OPS
+    return detail::names(GRAFT_TEXT(GRAFT_OPS), name);
+#else
+    return name != nullptr;
+#endif
+}
+
+#ifdef GRAFT_OPS
+static_assert(detail::has_letter(GRAFT_TEXT(GRAFT_OPS)), "GRAFT_OPS names no operator; it is a list such as Conv,Relu,Gemm");
+#endif
+#undef GRAFT_TEXT
+#undef GRAFT_TEXT_OF
+
+GRAFT_END_NAMESPACE
+#endif
 
 #include <cstdint>
 
@@ -21519,6 +21618,11 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace ops {
 
+/// Begins the row of an operator of ONNX, or of a domain that files may hold; builds that do not want it leave its functions out.
+constexpr make_op onnx(const char* name, const char* domain = "") { return make_op(name, domain, wanted(name)); }
+/// Begins the row of an operator of the domain `graft`, which only lowering and training make.
+constexpr make_op own(const char* name) { return make_op(name, "graft"); }
+
 // Elements that a reference kernel converts at a time.
 constexpr int block_size = 512;
 
@@ -22219,40 +22323,44 @@ inline status prelu_gradient(gradient_context& c) {
 }
 
 inline op_table activation_ops() {
-    constexpr unsigned each = op_flag::elementwise;
     static constexpr op_row rows[] = {
-        GRAFT_OP("Relu", 1, 0, 1, 1, 1, 1, relu_infer, relu_run, each, "consumed_inputs:is",
-                 "f32[3,17]; i8[9]; f64[]; f16[0,4]; bf16[5]"),
-        GRAFT_OP("LeakyRelu", 1, 0, 1, 1, 1, 1, real_infer, leaky_relu_run, each, "alpha:f consumed_inputs:is",
-                 "f32[3,17]; f32[2,3] alpha=0.3; f64[]; f16[0]"),
-        GRAFT_OP("ThresholdedRelu", 1, 0, 1, 1, 1, 1, real_infer, thresholded_relu_run, each, "alpha:f",
-                 "f32[3,17]; f32[5] alpha=-0.5; f64[]; f16[0]"),
-        GRAFT_OP("Elu", 1, 0, 1, 1, 1, 1, real_infer, elu_run, each, "alpha:f consumed_inputs:is",
-                 "f32[3,17]; f32[2,3] alpha=2; f64[]; f16[0]"),
-        GRAFT_OP("Selu", 1, 0, 1, 1, 1, 1, real_infer, selu_run, each, "alpha:f gamma:f consumed_inputs:is",
-                 "f32[3,17]; f32[2,3] alpha=2 gamma=3; f64[]; f16[0]"),
-        GRAFT_OP("Celu", 12, 0, 1, 1, 1, 1, celu_infer, celu_run, each, "alpha:f", "f32[3,17]; f32[2,3] alpha=2; f32[]; f32[0]"),
-        GRAFT_OP("Sigmoid", 1, 0, 1, 1, 1, 1, real_infer, sigmoid_run, each, "consumed_inputs:is",
-                 "f32[3,17]; f32{-200,-20,0,20,200}; f64[]; f16[0]"),
-        GRAFT_OP("HardSigmoid", 1, 0, 1, 1, 1, 1, real_infer, hard_sigmoid_run, each, "alpha:f beta:f consumed_inputs:is",
-                 "f32[3,17]~-5:5; f32[5] alpha=0.5 beta=0.1; f64[]; f16[0]"),
-        GRAFT_OP("HardSwish", 14, 0, 1, 1, 1, 1, real_infer, hard_swish_run, each, "", "f32[3,17]~-5:5; f64[]; f16[0]"),
-        GRAFT_OP("Softplus", 1, 0, 1, 1, 1, 1, real_infer, softplus_run, each, "", "f32[3,17]; f32{-200,0,200}; f64[]; f16[0]"),
-        GRAFT_OP("Softsign", 1, 0, 1, 1, 1, 1, real_infer, softsign_run, each, "", "f32[3,17]; f64[]; f16[0]"),
-        GRAFT_OP("Mish", 18, 0, 1, 1, 1, 1, real_infer, mish_run, each, "", "f32[3,17]; f32{-200,0,200}; f64[]; f16[0]"),
-        GRAFT_OP("Swish", 24, 0, 1, 1, 1, 1, real_infer, swish_run, each, "alpha:f", "f32[3,17]; f32[5] alpha=2; f64[]; f16[0]"),
-        GRAFT_OP("Gelu", 20, 0, 1, 1, 1, 1, gelu_infer, gelu_run, each, "approximate:s",
-                 "f32[3,17]; f32[3,17] approximate=tanh; f64[]; f16[0]"),
-        GRAFT_OP("Shrink", 9, 0, 1, 1, 1, 1, number_infer, shrink_run, each, "bias:f lambd:f",
-                 "f32[3,17]; f32[5] bias=1.5 lambd=1.5; i32[5] bias=1; f16[0]"),
-        GRAFT_OP("Clip", 1, 10, 1, 1, 1, 1, clip_infer, clip_run, each, "max:f min:f consumed_inputs:is",
-                 "f32[3,17] min=-1 max=1; f32[5] max=0; f64[]; f16[0]"),
-        GRAFT_OP("Clip", 11, 0, 1, 3, 1, 1, clip_infer, clip_run, each, "",
-                 "f32[3,17] f32(-1) f32(1); f32[5] - f32(0); i8[9] i8(-1); u64[4] u64(1) u64(3); f64[]; f16[0] f16(0)"),
-        GRAFT_OP("PRelu", 1, 0, 2, 2, 1, 1, prelu_infer, prelu_run, each, "consumed_inputs:is",
-                 "f32[2,3,5] f32[3,1]; f32[2,3] f32[1]; i32[5] i32[5]; f64[] f64[]; f16[0,2] f16[2]; f32[2,3,2] f32[3] @6"),
-        GRAFT_OP("SwiGLU", 28, 0, 2, 2, 1, 1, swiglu_infer, swiglu_run, each, "alpha:f",
-                 "f32[3,17] f32[3,17]; f32[5] f32[5] alpha=2; f64[] f64[]; f16[0] f16[0]"),
+        onnx("Relu").inputs(1).functions(relu_infer, relu_run).elementwise().attributes("consumed_inputs:is")
+            .problems("f32[3,17]; i8[9]; f64[]; f16[0,4]; bf16[5]"),
+        onnx("LeakyRelu").inputs(1).functions(real_infer, leaky_relu_run).elementwise().attributes("alpha:f consumed_inputs:is")
+            .problems("f32[3,17]; f32[2,3] alpha=0.3; f64[]; f16[0]"),
+        onnx("ThresholdedRelu").inputs(1).functions(real_infer, thresholded_relu_run).elementwise().attributes("alpha:f")
+            .problems("f32[3,17]; f32[5] alpha=-0.5; f64[]; f16[0]"),
+        onnx("Elu").inputs(1).functions(real_infer, elu_run).elementwise().attributes("alpha:f consumed_inputs:is")
+            .problems("f32[3,17]; f32[2,3] alpha=2; f64[]; f16[0]"),
+        onnx("Selu").inputs(1).functions(real_infer, selu_run).elementwise().attributes("alpha:f gamma:f consumed_inputs:is")
+            .problems("f32[3,17]; f32[2,3] alpha=2 gamma=3; f64[]; f16[0]"),
+        onnx("Celu").opsets(12).inputs(1).functions(celu_infer, celu_run).elementwise().attributes("alpha:f")
+            .problems("f32[3,17]; f32[2,3] alpha=2; f32[]; f32[0]"),
+        onnx("Sigmoid").inputs(1).functions(real_infer, sigmoid_run).elementwise().attributes("consumed_inputs:is")
+            .problems("f32[3,17]; f32{-200,-20,0,20,200}; f64[]; f16[0]"),
+        onnx("HardSigmoid").inputs(1).functions(real_infer, hard_sigmoid_run).elementwise()
+            .attributes("alpha:f beta:f consumed_inputs:is").problems("f32[3,17]~-5:5; f32[5] alpha=0.5 beta=0.1; f64[]; f16[0]"),
+        onnx("HardSwish").opsets(14).inputs(1).functions(real_infer, hard_swish_run).elementwise()
+            .problems("f32[3,17]~-5:5; f64[]; f16[0]"),
+        onnx("Softplus").inputs(1).functions(real_infer, softplus_run).elementwise()
+            .problems("f32[3,17]; f32{-200,0,200}; f64[]; f16[0]"),
+        onnx("Softsign").inputs(1).functions(real_infer, softsign_run).elementwise().problems("f32[3,17]; f64[]; f16[0]"),
+        onnx("Mish").opsets(18).inputs(1).functions(real_infer, mish_run).elementwise()
+            .problems("f32[3,17]; f32{-200,0,200}; f64[]; f16[0]"),
+        onnx("Swish").opsets(24).inputs(1).functions(real_infer, swish_run).elementwise().attributes("alpha:f")
+            .problems("f32[3,17]; f32[5] alpha=2; f64[]; f16[0]"),
+        onnx("Gelu").opsets(20).inputs(1).functions(gelu_infer, gelu_run).elementwise().attributes("approximate:s")
+            .problems("f32[3,17]; f32[3,17] approximate=tanh; f64[]; f16[0]"),
+        onnx("Shrink").opsets(9).inputs(1).functions(number_infer, shrink_run).elementwise().attributes("bias:f lambd:f")
+            .problems("f32[3,17]; f32[5] bias=1.5 lambd=1.5; i32[5] bias=1; f16[0]"),
+        onnx("Clip").opsets(1, 10).inputs(1).functions(clip_infer, clip_run).elementwise()
+            .attributes("max:f min:f consumed_inputs:is").problems("f32[3,17] min=-1 max=1; f32[5] max=0; f64[]; f16[0]"),
+        onnx("Clip").opsets(11).inputs(1, 3).functions(clip_infer, clip_run).elementwise()
+            .problems("f32[3,17] f32(-1) f32(1); f32[5] - f32(0); i8[9] i8(-1); u64[4] u64(1) u64(3); f64[]; f16[0] f16(0)"),
+        onnx("PRelu").inputs(2).functions(prelu_infer, prelu_run).elementwise().attributes("consumed_inputs:is")
+            .problems("f32[2,3,5] f32[3,1]; f32[2,3] f32[1]; i32[5] i32[5]; f64[] f64[]; f16[0,2] f16[2]; f32[2,3,2] f32[3] @6"),
+        onnx("SwiGLU").opsets(28).inputs(2).functions(swiglu_infer, swiglu_run).elementwise().attributes("alpha:f")
+            .problems("f32[3,17] f32[3,17]; f32[5] f32[5] alpha=2; f64[] f64[]; f16[0] f16[0]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -22353,18 +22461,18 @@ inline status activation_grad_run(run_context& c) {
 }
 
 inline op_table activation_training_ops() {
-    constexpr unsigned each = op_flag::elementwise;
     static constexpr op_row rows[] = {
-        {"ReluGrad", "graft", 1, 0, 2, 2, 1, 1, masked_grad_infer, relu_grad_run, each, "",
-         "f32[3,17] f32[3,17]; f64[] f64[]; f16[5] f16[5]; bf16[0,4] bf16[0,4]"},
-        {"ClipGrad", "graft", 1, 0, 2, 2, 1, 1, masked_grad_infer, clip_grad_run, each, "max:f min:f",
-         "f32[3,17] f32[3,17] min=-1 max=1; f32[5] f32[5] min=0; f64[4] f64[4] max=0.5; f16[0] f16[0]"},
-        {"ActivationGrad", "graft", 1, 0, 2, 2, 1, 1, activation_grad_infer, activation_grad_run, each, "activation:i alpha:f beta:f",
-         "f32[3,17] f32[3,17] activation=3 alpha=0.1; f32[3,17] f32[3,17] activation=4; f32[3,17] f32[3,17] activation=5; f32[3,17] f32[3,17]~-5:5 "
-         "activation=6 alpha=0.2 beta=0.5; "
-         "f32[3,17] f32[3,17]~-5:5 activation=7; f32[3,17] f32[3,17] activation=8; f32[3,17] f32[3,17]~-5:5 activation=9; f32[3,17] f32[3,17] activation=10; "
-         "f32[3,17] f32[3,17] activation=11 alpha=1.5; f32[3,17] f32[3,17]~-30:30 activation=12; f32[3,17] f32[3,17]~-30:30 activation=13; f16[5] f16[5] "
-         "activation=4; f64[0,2] f64[0,2] activation=4"},
+        own("ReluGrad").inputs(2).functions(masked_grad_infer, relu_grad_run).elementwise()
+            .problems("f32[3,17] f32[3,17]; f64[] f64[]; f16[5] f16[5]; bf16[0,4] bf16[0,4]"),
+        own("ClipGrad").inputs(2).functions(masked_grad_infer, clip_grad_run).elementwise().attributes("max:f min:f")
+            .problems("f32[3,17] f32[3,17] min=-1 max=1; f32[5] f32[5] min=0; f64[4] f64[4] max=0.5; f16[0] f16[0]"),
+        own("ActivationGrad").inputs(2).functions(activation_grad_infer, activation_grad_run).elementwise()
+            .attributes("activation:i alpha:f beta:f")
+            .problems("f32[3,17] f32[3,17] activation=3 alpha=0.1; f32[3,17] f32[3,17] activation=4; f32[3,17] f32[3,17] activation=5; f32[3,17] f32[3,17]~-5:5 "
+                      "activation=6 alpha=0.2 beta=0.5; "
+                      "f32[3,17] f32[3,17]~-5:5 activation=7; f32[3,17] f32[3,17] activation=8; f32[3,17] f32[3,17]~-5:5 activation=9; f32[3,17] f32[3,17] activation=10; "
+                      "f32[3,17] f32[3,17] activation=11 alpha=1.5; f32[3,17] f32[3,17]~-30:30 activation=12; f32[3,17] f32[3,17]~-30:30 activation=13; f16[5] f16[5] "
+                      "activation=4; f64[0,2] f64[0,2] activation=4"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -22443,12 +22551,12 @@ inline status arg_min_run(run_context& c) { return arg_kernel(c, true); }
 
 inline op_table arg_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("ArgMax", 1, 0, 1, 1, 1, 1, arg_infer, arg_max_run, op_flag::none, "axis:i keepdims:i select_last_index:i",
-                 "f32[3,17] axis=1; f32[2,3,17] axis=1 keepdims=0; f32{1,3,3,nan}; i32{1,3,3,0} select_last_index=1; u64[2,5] "
-                 "axis=-1; f16[0,2] axis=1"),
-        GRAFT_OP("ArgMin", 1, 0, 1, 1, 1, 1, arg_infer, arg_min_run, op_flag::none, "axis:i keepdims:i select_last_index:i",
-                 "f32[3,17] axis=1; f32[2,3,17] axis=1 keepdims=0; f32{1,0,0,nan}; i32{1,0,0,3} select_last_index=1; u64[2,5] "
-                 "axis=-1; f16[0,2] axis=1"),
+        onnx("ArgMax").inputs(1).functions(arg_infer, arg_max_run).attributes("axis:i keepdims:i select_last_index:i")
+            .problems("f32[3,17] axis=1; f32[2,3,17] axis=1 keepdims=0; f32{1,3,3,nan}; i32{1,3,3,0} select_last_index=1; u64[2,5] "
+                      "axis=-1; f16[0,2] axis=1"),
+        onnx("ArgMin").inputs(1).functions(arg_infer, arg_min_run).attributes("axis:i keepdims:i select_last_index:i")
+            .problems("f32[3,17] axis=1; f32[2,3,17] axis=1 keepdims=0; f32{1,0,0,nan}; i32{1,0,0,3} select_last_index=1; u64[2,5] "
+                      "axis=-1; f16[0,2] axis=1"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -22978,15 +23086,18 @@ inline status log_softmax_gradient(gradient_context& c) {
 
 inline op_table softmax_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("Softmax", 1, 12, 1, 1, 1, 1, softmax_infer, softmax_run, op_flag::none, "axis:i", "f32[2,3,5] axis=1 @11; f32[3,17] @12"),
-        GRAFT_OP("Softmax", 13, 0, 1, 1, 1, 1, softmax_infer, softmax_run, op_flag::none, "axis:i",
-                 "f32[3,17]; f32[2,1000]; f32[2,3,5] axis=1; f64[4,3] axis=0; f16[0,4]; f32[]"),
-        GRAFT_OP("LogSoftmax", 1, 12, 1, 1, 1, 1, softmax_infer, log_softmax_run, op_flag::none, "axis:i", "f32[2,3,5] axis=1 @11; f32[3,17] @12"),
-        GRAFT_OP("LogSoftmax", 13, 0, 1, 1, 1, 1, softmax_infer, log_softmax_run, op_flag::none, "axis:i",
-                 "f32[3,17]; f32[2,1000]; f32[2,3,5] axis=1; f64[4,3] axis=0; f16[0,4]; f32[]"),
-        GRAFT_OP("Hardmax", 1, 12, 1, 1, 1, 1, softmax_infer, hardmax_run, op_flag::none, "axis:i", "f32[2,3,5] axis=1 @11; f32[3,17] @12"),
-        GRAFT_OP("Hardmax", 13, 0, 1, 1, 1, 1, softmax_infer, hardmax_run, op_flag::none, "axis:i",
-                 "f32[3,17]; f32{1,3,3,2}; f32[2,3,5] axis=1; f16[0,4]"),
+        onnx("Softmax").opsets(1, 12).inputs(1).functions(softmax_infer, softmax_run).attributes("axis:i")
+            .problems("f32[2,3,5] axis=1 @11; f32[3,17] @12"),
+        onnx("Softmax").opsets(13).inputs(1).functions(softmax_infer, softmax_run).attributes("axis:i")
+            .problems("f32[3,17]; f32[2,1000]; f32[2,3,5] axis=1; f64[4,3] axis=0; f16[0,4]; f32[]"),
+        onnx("LogSoftmax").opsets(1, 12).inputs(1).functions(softmax_infer, log_softmax_run).attributes("axis:i")
+            .problems("f32[2,3,5] axis=1 @11; f32[3,17] @12"),
+        onnx("LogSoftmax").opsets(13).inputs(1).functions(softmax_infer, log_softmax_run).attributes("axis:i")
+            .problems("f32[3,17]; f32[2,1000]; f32[2,3,5] axis=1; f64[4,3] axis=0; f16[0,4]; f32[]"),
+        onnx("Hardmax").opsets(1, 12).inputs(1).functions(softmax_infer, hardmax_run).attributes("axis:i")
+            .problems("f32[2,3,5] axis=1 @11; f32[3,17] @12"),
+        onnx("Hardmax").opsets(13).inputs(1).functions(softmax_infer, hardmax_run).attributes("axis:i")
+            .problems("f32[3,17]; f32{1,3,3,2}; f32[2,3,5] axis=1; f16[0,4]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -22994,8 +23105,8 @@ inline op_table softmax_ops() {
 
 inline op_table softmax_training_ops() {
     static constexpr op_row rows[] = {
-        {"SoftmaxGrad", "graft", 1, 0, 2, 2, 1, 1, softmax_grad_infer, softmax_grad_run, op_flag::none, "axis:i",
-         "f32[3,17] f32[3,17]; f32[2,1000] f32[2,1000]; f32[2,3,5] f32[2,3,5] axis=1; f32[4,3,70] f32[4,3,70] axis=0; f64[4,3] f64[4,3] axis=0; f16[5,9] f16[5,9]; f32[0,4] f32[0,4]"},
+        own("SoftmaxGrad").inputs(2).functions(softmax_grad_infer, softmax_grad_run).attributes("axis:i")
+            .problems("f32[3,17] f32[3,17]; f32[2,1000] f32[2,1000]; f32[2,3,5] f32[2,3,5] axis=1; f32[4,3,70] f32[4,3,70] axis=0; f64[4,3] f64[4,3] axis=0; f16[5,9] f16[5,9]; f32[0,4] f32[0,4]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -23324,14 +23435,14 @@ inline gradient_table attention_gradients() {
 
 inline op_table attention_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("Attention", 23, 0, 3, 7, 1, 4, attention_infer, attention_run, op_flag::combines,
-                 "is_causal:i kv_num_heads:i left_window_size:i q_num_heads:i qk_matmul_output_mode:i right_window_size:i "
-                 "scale:f softcap:f softmax_precision:i",
-                 "f32[2,3,4,8] f32[2,3,6,8] f32[2,3,6,5]; f32[1,4,3,8] f32[1,2,5,8] f32[1,2,5,8] f32[3,5] is_causal=1; "
-                 "f32[2,4,24] f32[2,6,12] f32[2,6,12] q_num_heads=4 kv_num_heads=2 softcap=2; f32[1,2,3,4] f32[1,2,2,4] "
-                 "f32[1,2,2,4] - f32[1,2,5,4] f32[1,2,5,4] is_causal=1; "
-                 "f32[1,1,4,4] f32[1,1,6,4] f32[1,1,6,4] left_window_size=2 right_window_size=1; f32[0,2,3,4] f32[0,2,3,4] "
-                 "f32[0,2,3,4]"),
+        onnx("Attention").opsets(23).inputs(3, 7).outputs(1, 4).functions(attention_infer, attention_run).combines()
+            .attributes("is_causal:i kv_num_heads:i left_window_size:i q_num_heads:i qk_matmul_output_mode:i right_window_size:i "
+                        "scale:f softcap:f softmax_precision:i")
+            .problems("f32[2,3,4,8] f32[2,3,6,8] f32[2,3,6,5]; f32[1,4,3,8] f32[1,2,5,8] f32[1,2,5,8] f32[3,5] is_causal=1; "
+                      "f32[2,4,24] f32[2,6,12] f32[2,6,12] q_num_heads=4 kv_num_heads=2 softcap=2; f32[1,2,3,4] f32[1,2,2,4] "
+                      "f32[1,2,2,4] - f32[1,2,5,4] f32[1,2,5,4] is_causal=1; "
+                      "f32[1,1,4,4] f32[1,1,6,4] f32[1,1,6,4] left_window_size=2 right_window_size=1; f32[0,2,3,4] f32[0,2,3,4] "
+                      "f32[0,2,3,4]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -23487,17 +23598,17 @@ inline status cast_gradient(gradient_context& c) {
 }
 
 inline op_table cast_ops() {
-    constexpr unsigned each = op_flag::elementwise;
     static constexpr op_row rows[] = {
-        GRAFT_OP("Cast", 1, 5, 1, 1, 1, 1, named_cast_infer, cast_kernel, each, "to:s",
-                 "f32[3,17] to=INT64; i32[5] to=FLOAT; b[0] to=FLOAT16"),
-        GRAFT_OP("Cast", 6, 0, 1, 1, 1, 1, cast_infer, cast_kernel, each, "round_mode:s saturate:i to:i",
-                 "f32[3,17] to=7; f32[3,17]~-300:300 to=3; i64[7] to=1; f32{0,-0.5,nan} to=9; f32[9] to=10; f16[0] to=11; u8[] "
-                 "to=16; f32{500,-1,0.3} to=17 saturate=0; f32{5,9,-3} to=22"),
-        GRAFT_OP("CastLike", 15, 0, 2, 2, 1, 1, cast_like_infer, cast_kernel, each, "round_mode:s saturate:i",
-                 "f32[3,17] i64[1]; i32[5] f16[]; b[0] f32[2]"),
-        GRAFT_OP("BitCast", 26, 0, 1, 1, 1, 1, bit_cast_infer, bit_cast_run, each, "to:i",
-                 "f32[3,5] to=6; i64[4] to=11; u8[5] to=9; f16[0] to=16"),
+        onnx("Cast").opsets(1, 5).inputs(1).functions(named_cast_infer, cast_kernel).elementwise().attributes("to:s")
+            .problems("f32[3,17] to=INT64; i32[5] to=FLOAT; b[0] to=FLOAT16"),
+        onnx("Cast").opsets(6).inputs(1).functions(cast_infer, cast_kernel).elementwise()
+            .attributes("round_mode:s saturate:i to:i")
+            .problems("f32[3,17] to=7; f32[3,17]~-300:300 to=3; i64[7] to=1; f32{0,-0.5,nan} to=9; f32[9] to=10; f16[0] to=11; u8[] "
+                      "to=16; f32{500,-1,0.3} to=17 saturate=0; f32{5,9,-3} to=22"),
+        onnx("CastLike").opsets(15).inputs(2).functions(cast_like_infer, cast_kernel).elementwise()
+            .attributes("round_mode:s saturate:i").problems("f32[3,17] i64[1]; i32[5] f16[]; b[0] f32[2]"),
+        onnx("BitCast").opsets(26).inputs(1).functions(bit_cast_infer, bit_cast_run).elementwise().attributes("to:i")
+            .problems("f32[3,5] to=6; i64[4] to=11; u8[5] to=9; f16[0] to=16"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -23570,9 +23681,10 @@ inline status causal_conv_run(run_context& c) {
 
 inline op_table causal_conv_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("CausalConvWithState", 27, 0, 2, 4, 2, 2, causal_conv_infer, causal_conv_run, op_flag::combines, "activation:s",
-                 "f32[2,3,7] f32[3,1,4] f32[3] f32[2,3,3] activation=silu; f32[1,2,1] f32[2,1,3]; f32[0,2,5] f32[2,1,1]; "
-                 "f16[1,3,5] f16[3,1,2] f16[3]"),
+        onnx("CausalConvWithState").opsets(27).inputs(2, 4).outputs(2).functions(causal_conv_infer, causal_conv_run).combines()
+            .attributes("activation:s")
+            .problems("f32[2,3,7] f32[3,1,4] f32[3] f32[2,3,3] activation=silu; f32[1,2,1] f32[2,1,3]; f32[0,2,5] f32[2,1,1]; "
+                      "f16[1,3,5] f16[3,1,2] f16[3]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -24215,16 +24327,16 @@ inline status scan_run(run_context& c) {
 
 // Bodies cannot be written as test problems: the table-driven test passes rows over that have op_flag::bodies.
 inline op_table control_ops() {
-    static constexpr unsigned flags = op_flag::bodies | op_flag::allocates;
     static constexpr op_row rows[] = {
-        GRAFT_OP("If", 1, 0, 1, 1, 1, -1, if_infer, if_run, flags, "then_branch:g else_branch:g", "b(1)"),
-        GRAFT_OP("Loop", 1, 0, 0, -1, 1, -1, loop_infer, loop_run, flags, "body:g", "i64(3) b(1)"),
-        GRAFT_OP("Scan", 8, 8, 2, -1, 1, -1, scan_infer, scan_run, flags, "body:g directions:is num_scan_inputs:i",
-                 "- f32[1,2] f32[1,3,2] num_scan_inputs=1 @8"),
-        GRAFT_OP(
-            "Scan", 9, 0, 1, -1, 1, -1, scan_infer, scan_run, flags,
-            "body:g num_scan_inputs:i scan_input_axes:is scan_input_directions:is scan_output_axes:is scan_output_directions:is",
-            "f32[2] f32[3,2] num_scan_inputs=1"),
+        onnx("If").inputs(1).outputs_from(1).functions(if_infer, if_run).bodies().allocates()
+            .attributes("then_branch:g else_branch:g").problems("b(1)"),
+        onnx("Loop").inputs_from(0).outputs_from(1).functions(loop_infer, loop_run).bodies().allocates().attributes("body:g")
+            .problems("i64(3) b(1)"),
+        onnx("Scan").opsets(8, 8).inputs_from(2).outputs_from(1).functions(scan_infer, scan_run).bodies().allocates()
+            .attributes("body:g directions:is num_scan_inputs:i").problems("- f32[1,2] f32[1,3,2] num_scan_inputs=1 @8"),
+        onnx("Scan").opsets(9).inputs_from(1).outputs_from(1).functions(scan_infer, scan_run).bodies().allocates()
+            .attributes("body:g num_scan_inputs:i scan_input_axes:is scan_input_directions:is scan_output_axes:is scan_output_directions:is")
+            .problems("f32[2] f32[3,2] num_scan_inputs=1"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -24494,12 +24606,12 @@ inline gradient_table conv_gradients() {
 }
 inline op_table conv_training_ops() {
     static constexpr op_row rows[] = {
-        {"ConvGradWeight", "graft", 1, 0, 2, 2, 1, 1, conv_grad_weight_infer, conv_grad_weight_run, op_flag::none,
-         "dilations:is group:i kernel_shape:is pads:is shape:is shards:i strides:is",
-         "f32[3,3,9,7] f32[3,5,9,7] shape=5,3,3,3 pads=1,1,1,1; f32[9,4,8,9] f32[9,6,3,8] shape=6,2,3,2 group=2 strides=2,1 dilations=1,1; "
-         "f32[2,7,5,5] f32[2,7,3,3] shape=7,1,3,3 group=7 strides=2,2 pads=1,1,1,1 shards=1; f32[5,3,11] f32[5,4,11] shape=4,3,4 pads=2,1 shards=4; "
-         "f64[2,2,4,5,6] f64[2,3,4,3,6] shape=3,2,2,3,2 pads=1,0,1,0,0,0; f32[0,3,5,5] f32[0,2,5,5] shape=2,3,1,1; f16[2,5,4,4] f16[2,3,2,2] shape=3,5,1,1 strides=2,2; "
-         "f32[2,16,8,8] f32[2,32,4,4] shape=32,16,3,3 strides=2,2 pads=1,1,1,1"},
+        own("ConvGradWeight").inputs(2).functions(conv_grad_weight_infer, conv_grad_weight_run)
+            .attributes("dilations:is group:i kernel_shape:is pads:is shape:is shards:i strides:is")
+            .problems("f32[3,3,9,7] f32[3,5,9,7] shape=5,3,3,3 pads=1,1,1,1; f32[9,4,8,9] f32[9,6,3,8] shape=6,2,3,2 group=2 strides=2,1 dilations=1,1; "
+                      "f32[2,7,5,5] f32[2,7,3,3] shape=7,1,3,3 group=7 strides=2,2 pads=1,1,1,1 shards=1; f32[5,3,11] f32[5,4,11] shape=4,3,4 pads=2,1 shards=4; "
+                      "f64[2,2,4,5,6] f64[2,3,4,3,6] shape=3,2,2,3,2 pads=1,0,1,0,0,0; f32[0,3,5,5] f32[0,2,5,5] shape=2,3,1,1; f16[2,5,4,4] f16[2,3,2,2] shape=3,5,1,1 strides=2,2; "
+                      "f32[2,16,8,8] f32[2,32,4,4] shape=32,16,3,3 strides=2,2 pads=1,1,1,1"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -24507,13 +24619,12 @@ inline op_table conv_training_ops() {
 
 inline op_table conv_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("Conv", 1, 0, 2, 3, 1, 1, conv_infer, conv_run, op_flag::combines,
-                 "auto_pad:s dilations:is group:i kernel_shape:is pads:is strides:is",
-                 "f32[1,3,9,7] f32[5,3,3,3] f32[5] pads=1,1,1,1; f32[2,4,8,9] f32[6,2,3,2] group=2 strides=2,1 dilations=1,2; "
-                 "f32[1,7,5,5] f32[7,1,3,3] group=7 auto_pad=SAME_LOWER strides=2,2; f32[2,3,11] f32[4,3,4] pads=2,1; "
-                 "f32[1,2,4,5,6] f32[3,2,2,3,2] f32[3] pads=1,0,1,0,1,1; f32[0,3,5,5] f32[2,3,1,1]; f64[1,5,4,4] f64[3,5,1,1] "
-                 "strides=2,2; "
-                 "f16[1,3,6,6] f16[4,3,3,3] auto_pad=VALID"),
+        onnx("Conv").inputs(2, 3).functions(conv_infer, conv_run).combines()
+            .attributes("auto_pad:s dilations:is group:i kernel_shape:is pads:is strides:is")
+            .problems("f32[1,3,9,7] f32[5,3,3,3] f32[5] pads=1,1,1,1; f32[2,4,8,9] f32[6,2,3,2] group=2 strides=2,1 dilations=1,2; "
+                      "f32[1,7,5,5] f32[7,1,3,3] group=7 auto_pad=SAME_LOWER strides=2,2; f32[2,3,11] f32[4,3,4] pads=2,1; "
+                      "f32[1,2,4,5,6] f32[3,2,2,3,2] f32[3] pads=1,0,1,0,1,1; f32[0,3,5,5] f32[2,3,1,1]; f64[1,5,4,4] f64[3,5,1,1] "
+                      "strides=2,2; " "f16[1,3,6,6] f16[4,3,3,3] auto_pad=VALID"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -24740,12 +24851,12 @@ inline gradient_table conv_transpose_gradients() {
 }
 inline op_table conv_transpose_training_ops() {
     static constexpr op_row rows[] = {
-        {"ConvGradInput", "graft", 1, 0, 2, 2, 1, 1, conv_grad_input_infer, conv_grad_input_run, op_flag::none,
-            "dilations:is group:i kernel_shape:is pads:is shape:is strides:is",
-         "f32[3,5,9,7] f32[5,3,3,3] shape=3,3,9,7 pads=1,1,1,1; f32[2,6,3,8] f32[6,2,3,2] shape=2,4,8,9 group=2 strides=2,1 dilations=1,1; "
-         "f32[2,7,3,3] f32[7,1,3,3] shape=2,7,5,5 group=7 strides=2,2 pads=1,1,1,1; f32[2,4,11] f32[4,3,4] shape=2,3,11 pads=2,1; "
-         "f64[1,3,4,3,6] f64[3,2,2,3,2] shape=1,2,4,5,6 pads=1,0,1,0,0,0; f32[0,2,5,5] f32[2,3,1,1] shape=0,3,5,5; f16[2,3,2,2] f16[3,5,1,1] shape=2,5,4,4 strides=2,2; "
-         "f32[2,32,4,4] f32[32,16,3,3] shape=2,16,8,8 strides=2,2 pads=1,1,1,1"},
+        own("ConvGradInput").inputs(2).functions(conv_grad_input_infer, conv_grad_input_run)
+            .attributes("dilations:is group:i kernel_shape:is pads:is shape:is strides:is")
+            .problems("f32[3,5,9,7] f32[5,3,3,3] shape=3,3,9,7 pads=1,1,1,1; f32[2,6,3,8] f32[6,2,3,2] shape=2,4,8,9 group=2 strides=2,1 dilations=1,1; "
+                      "f32[2,7,3,3] f32[7,1,3,3] shape=2,7,5,5 group=7 strides=2,2 pads=1,1,1,1; f32[2,4,11] f32[4,3,4] shape=2,3,11 pads=2,1; "
+                      "f64[1,3,4,3,6] f64[3,2,2,3,2] shape=1,2,4,5,6 pads=1,0,1,0,0,0; f32[0,2,5,5] f32[2,3,1,1] shape=0,3,5,5; f16[2,3,2,2] f16[3,5,1,1] shape=2,5,4,4 strides=2,2; "
+                      "f32[2,32,4,4] f32[32,16,3,3] shape=2,16,8,8 strides=2,2 pads=1,1,1,1"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -24753,12 +24864,12 @@ inline op_table conv_transpose_training_ops() {
 
 inline op_table conv_transpose_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("ConvTranspose", 1, 0, 2, 3, 1, 1, conv_transpose_infer, conv_transpose_run, op_flag::combines,
-                 "auto_pad:s dilations:is group:i kernel_shape:is output_padding:is output_shape:is pads:is strides:is",
-                 "f32[1,3,5,4] f32[3,2,3,3] f32[2] strides=2,2 pads=1,1,1,1 output_padding=1,1; f32[2,4,3,3] f32[4,3,2,2] "
-                 "group=2 dilations=2,2; "
-                 "f32[1,1,3,3] f32[1,2,3,3] strides=3,2 output_shape=10,8; f32[1,2,6] f32[2,3,4] auto_pad=SAME_UPPER strides=2; "
-                 "f32[1,1,2,3,2] f32[1,1,2,2,3]; f32[0,2,3,3] f32[2,2,3,3]"),
+        onnx("ConvTranspose").inputs(2, 3).functions(conv_transpose_infer, conv_transpose_run).combines()
+            .attributes("auto_pad:s dilations:is group:i kernel_shape:is output_padding:is output_shape:is pads:is strides:is")
+            .problems("f32[1,3,5,4] f32[3,2,3,3] f32[2] strides=2,2 pads=1,1,1,1 output_padding=1,1; f32[2,4,3,3] f32[4,3,2,2] "
+                      "group=2 dilations=2,2; "
+                      "f32[1,1,3,3] f32[1,2,3,3] strides=3,2 output_shape=10,8; f32[1,2,6] f32[2,3,4] auto_pad=SAME_UPPER strides=2; "
+                      "f32[1,1,2,3,2] f32[1,1,2,2,3]; f32[0,2,3,3] f32[2,2,3,3]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -24833,12 +24944,12 @@ inline status cum_sum_gradient(gradient_context& c) {
 
 inline op_table cumulative_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("CumSum", 11, 0, 2, 2, 1, 1, cumulative_infer, cum_sum_run, op_flag::none, "exclusive:i reverse:i",
-                 "f32[3,17] i64(1); f32[2,3,5] i32(-2) exclusive=1; f64[7] i64(0) reverse=1; i32[2,4] i64(1) exclusive=1 "
-                 "reverse=1; f32[0,2] i64(0)"),
-        GRAFT_OP("CumProd", 26, 0, 2, 2, 1, 1, cumulative_infer, cum_prod_run, op_flag::none, "exclusive:i reverse:i",
-                 "f32[3,17] i64(1); f32[2,3,5] i32(-2) exclusive=1; f64[7] i64(0) reverse=1; i32[2,4] i64(1) exclusive=1 "
-                 "reverse=1; f32[0,2] i64(0)"),
+        onnx("CumSum").opsets(11).inputs(2).functions(cumulative_infer, cum_sum_run).attributes("exclusive:i reverse:i")
+            .problems("f32[3,17] i64(1); f32[2,3,5] i32(-2) exclusive=1; f64[7] i64(0) reverse=1; i32[2,4] i64(1) exclusive=1 "
+                      "reverse=1; f32[0,2] i64(0)"),
+        onnx("CumProd").opsets(26).inputs(2).functions(cumulative_infer, cum_prod_run).attributes("exclusive:i reverse:i")
+            .problems("f32[3,17] i64(1); f32[2,3,5] i32(-2) exclusive=1; f64[7] i64(0) reverse=1; i32[2,4] i64(1) exclusive=1 "
+                      "reverse=1; f32[0,2] i64(0)"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -25138,15 +25249,14 @@ inline status gather_nd_gradient(gradient_context& c) {
 
 inline op_table gather_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP(
-            "Gather", 1, 0, 2, 2, 1, 1, gather_infer, gather_run, op_flag::none, "axis:i",
-            "f32[5,3] i64{0,-1,2}; u8[2,4,3] i32{1,1} axis=1; f32[4] i64(2); f32[3,2] i64[0] axis=-1; f32[0,3] i64{1} axis=1"),
-        GRAFT_OP("GatherElements", 11, 0, 2, 2, 1, 1, gather_elements_infer, gather_elements_run, op_flag::none, "axis:i",
-                 "f32[4] i64{3,0,-4,1,1}; i16[5] i32{2} axis=-1; f32[3] i64[0]"),
-        GRAFT_OP("GatherND", 11, 0, 2, 2, 1, 1, gather_nd_infer, gather_nd_run, op_flag::none, "batch_dims:i",
-                 "f32[3,4] i64{2,-1}; f32[3,4,2] i64{1}; i8[5] i64{0} @11; f32[2,0] i64{1}"),
-        GRAFT_OP("Compress", 9, 0, 2, 2, 1, 1, compress_infer, compress_run, op_flag::allocates, "axis:i",
-                 "f32[3,2] b[3] axis=0; f32[3,2] b[4]; u8[2,3] b[2] axis=-1; f32[0,2] b[0]"),
+        onnx("Gather").inputs(2).functions(gather_infer, gather_run).attributes("axis:i")
+            .problems("f32[5,3] i64{0,-1,2}; u8[2,4,3] i32{1,1} axis=1; f32[4] i64(2); f32[3,2] i64[0] axis=-1; f32[0,3] i64{1} axis=1"),
+        onnx("GatherElements").opsets(11).inputs(2).functions(gather_elements_infer, gather_elements_run).attributes("axis:i")
+            .problems("f32[4] i64{3,0,-4,1,1}; i16[5] i32{2} axis=-1; f32[3] i64[0]"),
+        onnx("GatherND").opsets(11).inputs(2).functions(gather_nd_infer, gather_nd_run).attributes("batch_dims:i")
+            .problems("f32[3,4] i64{2,-1}; f32[3,4,2] i64{1}; i8[5] i64{0} @11; f32[2,0] i64{1}"),
+        onnx("Compress").opsets(9).inputs(2).functions(compress_infer, compress_run).allocates().attributes("axis:i")
+            .problems("f32[3,2] b[3] axis=0; f32[3,2] b[4]; u8[2,3] b[2] axis=-1; f32[0,2] b[0]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -25349,19 +25459,19 @@ inline status scatter_nd_gradient(gradient_context& c) { return scatter_gradient
 
 inline op_table scatter_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("Scatter", 9, 10, 3, 3, 1, 1, scatter_elements_infer, scatter_elements_run, op_flag::none, "axis:i",
-                 "f32[5] i64{1,-1} f32[2] @10"),
-        GRAFT_OP("ScatterElements", 11, 0, 3, 3, 1, 1, scatter_elements_infer, scatter_elements_run, op_flag::none,
-                 "axis:i reduction:s",
-                 "f32[5] i64{1,-1} f32[2]; f32[4] i64{0,0,3} f32[3] reduction=add; i8[4] i32{2,2} i8[2] reduction=max; f32[3] "
-                 "i64[0] f32[0]; "
-                 "f16[4] i64{1,1} f16[2] reduction=mul; u64[4] i64{3,3} u64[2] reduction=min"),
-        GRAFT_OP("ScatterND", 11, 0, 3, 3, 1, 1, scatter_nd_infer, scatter_nd_run, op_flag::none, "reduction:s",
-                 "f32[3,4] i64{2,-1} f32[]; f32[3,4] i64{1} f32[4] reduction=add; i32[5] i64{0} i32[] reduction=min; f32[2,0] "
-                 "i64{1} f32[0]"),
-        GRAFT_OP("TensorScatter", 24, 0, 2, 3, 1, 1, tensor_scatter_infer, tensor_scatter_run, op_flag::none, "axis:i mode:s",
-                 "f32[2,5,3] f32[2,2,3] i64{1,3}; f32[2,4,3] f32[2,2,3] i64{3,0} mode=circular; u8[1,2,4] u8[1,2,4] axis=1; "
-                 "f32[0,3,2] f32[0,1,2]"),
+        onnx("Scatter").opsets(9, 10).inputs(3).functions(scatter_elements_infer, scatter_elements_run).attributes("axis:i")
+            .problems("f32[5] i64{1,-1} f32[2] @10"),
+        onnx("ScatterElements").opsets(11).inputs(3).functions(scatter_elements_infer, scatter_elements_run)
+            .attributes("axis:i reduction:s")
+            .problems("f32[5] i64{1,-1} f32[2]; f32[4] i64{0,0,3} f32[3] reduction=add; i8[4] i32{2,2} i8[2] reduction=max; f32[3] "
+                      "i64[0] f32[0]; " "f16[4] i64{1,1} f16[2] reduction=mul; u64[4] i64{3,3} u64[2] reduction=min"),
+        onnx("ScatterND").opsets(11).inputs(3).functions(scatter_nd_infer, scatter_nd_run).attributes("reduction:s")
+            .problems("f32[3,4] i64{2,-1} f32[]; f32[3,4] i64{1} f32[4] reduction=add; i32[5] i64{0} i32[] reduction=min; f32[2,0] "
+                      "i64{1} f32[0]"),
+        onnx("TensorScatter").opsets(24).inputs(2, 3).functions(tensor_scatter_infer, tensor_scatter_run)
+            .attributes("axis:i mode:s")
+            .problems("f32[2,5,3] f32[2,2,3] i64{1,3}; f32[2,4,3] f32[2,2,3] i64{3,0} mode=circular; u8[1,2,4] u8[1,2,4] axis=1; "
+                      "f32[0,3,2] f32[0,1,2]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -25573,12 +25683,12 @@ inline gradient_table unfold_gradients() {
 
 inline op_table unfold_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("Col2Im", 18, 0, 3, 3, 1, 1, col2im_infer, col2im_run, op_flag::none, "dilations:is pads:is strides:is",
-                 "f32[1,5,5] i64{5,5} i64{1,5}; f32[2,8,9] i64{4,4} i64{2,2}; i32[1,4,4] i64{3,3} i64{2,2} dilations=1,1; "
-                 "f32[1,4,9] i64{4,4} i64{2,2} strides=2,2 pads=1,1,1,1; f32[0,4,9] i64{4,4} i64{2,2}"),
-        GRAFT_OP("MaxUnpool", 9, 0, 2, 3, 1, 1, max_unpool_infer, max_unpool_run, op_flag::none,
-                 "kernel_shape:is pads:is strides:is",
-                 "f32[1,1,1] i64[1,1,1]~0:1 kernel_shape=2 strides=2; f32[0,2,3,3] i64[0,2,3,3] kernel_shape=2,2 strides=2,2"),
+        onnx("Col2Im").opsets(18).inputs(3).functions(col2im_infer, col2im_run).attributes("dilations:is pads:is strides:is")
+            .problems("f32[1,5,5] i64{5,5} i64{1,5}; f32[2,8,9] i64{4,4} i64{2,2}; i32[1,4,4] i64{3,3} i64{2,2} dilations=1,1; "
+                      "f32[1,4,9] i64{4,4} i64{2,2} strides=2,2 pads=1,1,1,1; f32[0,4,9] i64{4,4} i64{2,2}"),
+        onnx("MaxUnpool").opsets(9).inputs(2, 3).functions(max_unpool_infer, max_unpool_run)
+            .attributes("kernel_shape:is pads:is strides:is")
+            .problems("f32[1,1,1] i64[1,1,1]~0:1 kernel_shape=2 strides=2; f32[0,2,3,3] i64[0,2,3,3] kernel_shape=2,2 strides=2,2"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -25832,10 +25942,10 @@ inline gradient_table deform_conv_gradients() {
 }
 inline op_table deform_conv_training_ops() {
     static constexpr op_row rows[] = {
-        {"DeformConvGrad", "graft", 1, 0, 4, 5, 1, 4, deform_conv_grad_infer, deform_conv_grad_run, op_flag::none,
-            "dilations:is group:i kernel_shape:is offset_group:i pads:is shards:i strides:is",
-         "f32[1,3,3,4] f32[1,2,4,5] f32[3,2,2,2] f32[1,8,3,4]; f32[3,2,2,2] f32[3,4,3,3] f32[2,2,2,2] f32[3,16,2,2] f32[3,8,2,2] group=2 offset_group=2 shards=2; "
-         "f64[2,1,2,2] f64[2,1,3,3] f64[1,1,3,3] f64[2,18,2,2] strides=2,2 pads=1,1,1,1; f32[0,1,2,2] f32[0,1,3,3] f32[1,1,2,2] f32[0,8,2,2]"},
+        own("DeformConvGrad").inputs(4, 5).outputs(1, 4).functions(deform_conv_grad_infer, deform_conv_grad_run)
+            .attributes("dilations:is group:i kernel_shape:is offset_group:i pads:is shards:i strides:is")
+            .problems("f32[1,3,3,4] f32[1,2,4,5] f32[3,2,2,2] f32[1,8,3,4]; f32[3,2,2,2] f32[3,4,3,3] f32[2,2,2,2] f32[3,16,2,2] f32[3,8,2,2] group=2 offset_group=2 shards=2; "
+                      "f64[2,1,2,2] f64[2,1,3,3] f64[1,1,3,3] f64[2,18,2,2] strides=2,2 pads=1,1,1,1; f32[0,1,2,2] f32[0,1,3,3] f32[1,1,2,2] f32[0,8,2,2]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -25843,11 +25953,11 @@ inline op_table deform_conv_training_ops() {
 
 inline op_table deform_conv_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("DeformConv", 19, 0, 3, 5, 1, 1, deform_conv_infer, deform_conv_run, op_flag::combines,
-                 "dilations:is group:i kernel_shape:is offset_group:i pads:is strides:is",
-                 "f32[1,2,4,5] f32[3,2,2,2] f32[1,8,3,4]; f32[1,4,3,3] f32[2,2,2,2] f32[1,16,2,2] f32[2] f32[1,8,2,2] group=2 "
-                 "offset_group=2; "
-                 "f32[1,1,3,3] f32[1,1,3,3] f32[1,18,2,2] strides=2,2 pads=1,1,1,1; f32[0,1,3,3] f32[1,1,2,2] f32[0,8,2,2]"),
+        onnx("DeformConv").opsets(19).inputs(3, 5).functions(deform_conv_infer, deform_conv_run).combines()
+            .attributes("dilations:is group:i kernel_shape:is offset_group:i pads:is strides:is")
+            .problems("f32[1,2,4,5] f32[3,2,2,2] f32[1,8,3,4]; f32[1,4,3,3] f32[2,2,2,2] f32[1,16,2,2] f32[2] f32[1,8,2,2] group=2 "
+                      "offset_group=2; "
+                      "f32[1,1,3,3] f32[1,1,3,3] f32[1,18,2,2] strides=2,2 pads=1,1,1,1; f32[0,1,3,3] f32[1,1,2,2] f32[0,8,2,2]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -26074,14 +26184,16 @@ inline status top_k_gradient(gradient_context& c) {
 
 inline op_table selection_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("TopK", 1, 9, 1, 1, 2, 2, top_k_infer, top_k_run, op_flag::none, "axis:i k:i", "f32[3,5] k=2 @9"),
-        GRAFT_OP("TopK", 10, 0, 2, 2, 2, 2, top_k_infer, top_k_run, op_flag::none, "axis:i largest:i sorted:i",
-                 "f32[3,5] i64{2}; i32[4,3] i64{3} axis=0 largest=0; u64[2,7] i64{7}; f32[3,0] i64{0}; f16[2,3,2] i64{1} axis=1; "
-                 "f32[4] i64{0}"),
-        GRAFT_OP("NonZero", 9, 0, 1, 1, 1, 1, non_zero_infer, non_zero_run, op_flag::allocates, "",
-                 "b[3,4]; f32[2,0]; i64(3); i8[5]"),
-        GRAFT_OP("Unique", 11, 0, 1, 1, 1, 4, unique_infer, unique_run, op_flag::allocates, "axis:i sorted:i",
-                 "i64{3,1,3,2,1}; i8{3,1,3,2,1} sorted=0; f32[4,2] axis=0; b[2,3] axis=-1; f32[0]"),
+        onnx("TopK").opsets(1, 9).inputs(1).outputs(2).functions(top_k_infer, top_k_run).attributes("axis:i k:i")
+            .problems("f32[3,5] k=2 @9"),
+        onnx("TopK").opsets(10).inputs(2).outputs(2).functions(top_k_infer, top_k_run).attributes("axis:i largest:i sorted:i")
+            .problems("f32[3,5] i64{2}; i32[4,3] i64{3} axis=0 largest=0; u64[2,7] i64{7}; f32[3,0] i64{0}; f16[2,3,2] i64{1} axis=1; "
+                      "f32[4] i64{0}"),
+        onnx("NonZero").opsets(9).inputs(1).functions(non_zero_infer, non_zero_run).allocates()
+            .problems("b[3,4]; f32[2,0]; i64(3); i8[5]"),
+        onnx("Unique").opsets(11).inputs(1).outputs(1, 4).functions(unique_infer, unique_run).allocates()
+            .attributes("axis:i sorted:i")
+            .problems("i64{3,1,3,2,1}; i8{3,1,3,2,1} sorted=0; f32[4,2] axis=0; b[2,3] axis=-1; f32[0]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -26403,10 +26515,10 @@ inline gradient_table detection_gradients() {
 }
 inline op_table detection_training_ops() {
     static constexpr op_row rows[] = {
-        {"RoiAlignGrad", "graft", 1, 0, 3, 3, 1, 1, roi_align_grad_infer, roi_align_grad_run, op_flag::none,
-            "coordinate_transformation_mode:s sampling_ratio:i shape:is spatial_scale:f",
-         "f32[3,2,2,3] f32[3,4]~0:6 i64{0,0,0} shape=1,2,6,7 sampling_ratio=2; f32[2,1,1,1] f32[2,4]~0:5 i64{1,0} shape=2,1,5,5 coordinate_transformation_mode=output_half_pixel; "
-         "f64[0,1,1,1] f64[0,4] i64[0] shape=1,1,4,4"},
+        own("RoiAlignGrad").inputs(3).functions(roi_align_grad_infer, roi_align_grad_run)
+            .attributes("coordinate_transformation_mode:s sampling_ratio:i shape:is spatial_scale:f")
+            .problems("f32[3,2,2,3] f32[3,4]~0:6 i64{0,0,0} shape=1,2,6,7 sampling_ratio=2; f32[2,1,1,1] f32[2,4]~0:5 i64{1,0} shape=2,1,5,5 coordinate_transformation_mode=output_half_pixel; "
+                      "f64[0,1,1,1] f64[0,4] i64[0] shape=1,1,4,4"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -26414,22 +26526,21 @@ inline op_table detection_training_ops() {
 
 inline op_table detection_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("NonMaxSuppression", 10, 0, 2, 5, 1, 1, non_max_suppression_infer, non_max_suppression_run, op_flag::allocates | op_flag::combines,
-                 "center_point_box:i",
-                 "f32[1,7,4]~0:1 f32[1,2,7] i64{3} f32{0.5} f32{0.1}; f32[2,4,4]~0:1 f32[2,1,4] i64(4) f32(0.3); f32[1,5,4]~0:1 "
-                 "f32[1,1,5] i64{5} - - center_point_box=1; "
-                 "f32[1,3,4] f32[1,1,3]; f32[1,0,4] f32[1,2,0] i64{2}"),
-        GRAFT_OP("RoiAlign", 10, 15, 3, 3, 1, 1, roi_align_infer, roi_align_run, op_flag::combines,
-                 "coordinate_transformation_mode:s mode:s output_height:i output_width:i sampling_ratio:i spatial_scale:f",
-                 "f32[1,1,4,4] f32[1,4] i64{0} @10"),
-        GRAFT_OP("RoiAlign", 16, 0, 3, 3, 1, 1, roi_align_infer, roi_align_run, op_flag::combines,
-                 "coordinate_transformation_mode:s mode:s output_height:i output_width:i sampling_ratio:i spatial_scale:f",
-                 "f32[1,2,6,7] f32[3,4]~0:6 i64{0,0,0} output_height=2 output_width=3 sampling_ratio=2; "
-                 "f32[2,1,5,5] f32[2,4]~0:5 i64{1,0} mode=max coordinate_transformation_mode=output_half_pixel; f32[1,1,4,4] "
-                 "f32[0,4] i64[0]"),
-        GRAFT_OP("MaxRoiPool", 1, 0, 2, 2, 1, 1, max_roi_pool_infer, max_roi_pool_run, op_flag::combines,
-                 "pooled_shape:is spatial_scale:f",
-                 "f32[1,2,6,7] f32[2,5]~0:0.9 pooled_shape=2,3 spatial_scale=6; f32[1,1,3,3] f32[0,5] pooled_shape=1,1"),
+        onnx("NonMaxSuppression").opsets(10).inputs(2, 5).functions(non_max_suppression_infer, non_max_suppression_run)
+            .allocates().combines().attributes("center_point_box:i")
+            .problems("f32[1,7,4]~0:1 f32[1,2,7] i64{3} f32{0.5} f32{0.1}; f32[2,4,4]~0:1 f32[2,1,4] i64(4) f32(0.3); f32[1,5,4]~0:1 "
+                      "f32[1,1,5] i64{5} - - center_point_box=1; " "f32[1,3,4] f32[1,1,3]; f32[1,0,4] f32[1,2,0] i64{2}"),
+        onnx("RoiAlign").opsets(10, 15).inputs(3).functions(roi_align_infer, roi_align_run).combines()
+            .attributes("coordinate_transformation_mode:s mode:s output_height:i output_width:i sampling_ratio:i spatial_scale:f")
+            .problems("f32[1,1,4,4] f32[1,4] i64{0} @10"),
+        onnx("RoiAlign").opsets(16).inputs(3).functions(roi_align_infer, roi_align_run).combines()
+            .attributes("coordinate_transformation_mode:s mode:s output_height:i output_width:i sampling_ratio:i spatial_scale:f")
+            .problems("f32[1,2,6,7] f32[3,4]~0:6 i64{0,0,0} output_height=2 output_width=3 sampling_ratio=2; "
+                      "f32[2,1,5,5] f32[2,4]~0:5 i64{1,0} mode=max coordinate_transformation_mode=output_half_pixel; f32[1,1,4,4] "
+                      "f32[0,4] i64[0]"),
+        onnx("MaxRoiPool").inputs(2).functions(max_roi_pool_infer, max_roi_pool_run).combines()
+            .attributes("pooled_shape:is spatial_scale:f")
+            .problems("f32[1,2,6,7] f32[2,5]~0:0.9 pooled_shape=2,3 spatial_scale=6; f32[1,1,3,3] f32[0,5] pooled_shape=1,1"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -26784,11 +26895,10 @@ inline status einsum_gradient(gradient_context& c) {
 
 inline op_table einsum_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP(
-            "Einsum", 12, 0, 1, -1, 1, 1, einsum_infer, einsum_run, op_flag::combines, "equation:s",
-            "f32[3,4] f32[4,5] equation=ij,jk->ik; f32[2,3,4] f32[2,4,5] equation=...ij,...jk; f32[4,4] equation=ii->i; f32[5] "
-            "f32[7] equation=i,j; "
-            "f32[2,3] f32[3,4] f32[4,5] equation=ab,bc,cd->da; i32[3,4] equation=ij->; f32[0,4] f32[4,3] equation=ij,jk->ik"),
+        onnx("Einsum").opsets(12).inputs_from(1).functions(einsum_infer, einsum_run).combines().attributes("equation:s")
+            .problems("f32[3,4] f32[4,5] equation=ij,jk->ik; f32[2,3,4] f32[2,4,5] equation=...ij,...jk; f32[4,4] equation=ii->i; f32[5] "
+                      "f32[7] equation=i,j; "
+                      "f32[2,3] f32[3,4] f32[4,5] equation=ab,bc,cd->da; i32[3,4] equation=ij->; f32[0,4] f32[4,3] equation=ij,jk->ik"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -27025,33 +27135,36 @@ inline status pow_gradient(gradient_context& c) {
 }
 
 inline op_table elementwise_binary_ops() {
-    constexpr unsigned each = op_flag::elementwise;
     static constexpr op_row rows[] = {
-        GRAFT_OP("Add", 1, 0, 2, 2, 1, 1, arithmetic_infer, add_run, each, "axis:i broadcast:i consumed_inputs:is",
-                 "f32[2,3,17] f32[2,3,17]; f32[2,3,5] f32[3,1]; f32[4,1] f32[1,5]; f32[] f32[3]; u8[9] u8[9]; f16[0,2] f16[2]; "
-                 "f32[2,3,4] f32[3] axis=1 broadcast=1 @6"),
-        GRAFT_OP("Sub", 1, 0, 2, 2, 1, 1, arithmetic_infer, sub_run, each, "axis:i broadcast:i consumed_inputs:is",
-                 "f32[2,3,17] f32[2,3,17]; f32[2,3,5] f32[3,1]; f32[5] f32[]; u64[9] u64[9]; f16[0,2] f16[2]"),
-        GRAFT_OP("Mul", 1, 0, 2, 2, 1, 1, arithmetic_infer, mul_run, each, "axis:i broadcast:i consumed_inputs:is",
-                 "f32[2,3,17] f32[2,3,17]; f32[2,3,5] f32[2,3,1]; f32[] f32[]; i32[9] i32[9]; bf16[0,2] bf16[2]"),
-        GRAFT_OP("Div", 1, 0, 2, 2, 1, 1, arithmetic_infer, div_run, each, "axis:i broadcast:i consumed_inputs:is",
-                 "f32[2,3,17] f32[2,3,17]~1:3; f32[2,3] f32[3]; f32{1,-1,0} f32(0); i32[9] i32{-1,0,1,2,-2,3,-3,4,5}; u64[4] "
-                 "u64[4]; f64[0] f64[]"),
-        GRAFT_OP("Mod", 10, 0, 2, 2, 1, 1, mod_infer, mod_run, each, "fmod:i",
-                 "i32{-4,7,5,4,-7,8} i32{2,-3,8,-2,3,5}; i64{-4,7,5} i64(0); f32[3,5] f32[5]~1:2 fmod=1; f32[4] f32[]~-2:-1; "
-                 "u8[0] u8[]"),
-        GRAFT_OP("Pow", 1, 0, 2, 2, 1, 1, pow_infer, pow_run, each, "axis:i broadcast:i",
-                 "f32[2,9]~0.1:3 f32[9]; f32[5] i64(2); f32[3,17] f32(0.5); i32[6] i32{0,1,2,3,-1,40}; i64[3] f32[3]~0:2; f16[0] "
-                 "f16[]"),
-        GRAFT_OP("BitwiseAnd", 18, 0, 2, 2, 1, 1, bitwise_infer, bitwise_and_run, each, "",
-                 "u8[3,9] u8[9]; i64[5] i64[]; i16[0] i16[1]"),
-        GRAFT_OP("BitwiseOr", 18, 0, 2, 2, 1, 1, bitwise_infer, bitwise_or_run, each, "",
-                 "u8[3,9] u8[9]; i64[5] i64[]; i16[0] i16[1]"),
-        GRAFT_OP("BitwiseXor", 18, 0, 2, 2, 1, 1, bitwise_infer, bitwise_xor_run, each, "",
-                 "u8[3,9] u8[9]; i64[5] i64[]; i16[0] i16[1]"),
-        GRAFT_OP("BitShift", 11, 0, 2, 2, 1, 1, bit_shift_infer, bit_shift_run, each, "direction:s",
-                 "u8[3,9] u8[9] direction=LEFT; u64[5] u64{0,1,63,64,65} direction=RIGHT; i32[3] i32{-1,2,40} direction=RIGHT; "
-                 "u16[0] u16[] direction=LEFT"),
+        onnx("Add").inputs(2).functions(arithmetic_infer, add_run).elementwise()
+            .attributes("axis:i broadcast:i consumed_inputs:is")
+            .problems("f32[2,3,17] f32[2,3,17]; f32[2,3,5] f32[3,1]; f32[4,1] f32[1,5]; f32[] f32[3]; u8[9] u8[9]; f16[0,2] f16[2]; "
+                      "f32[2,3,4] f32[3] axis=1 broadcast=1 @6"),
+        onnx("Sub").inputs(2).functions(arithmetic_infer, sub_run).elementwise()
+            .attributes("axis:i broadcast:i consumed_inputs:is")
+            .problems("f32[2,3,17] f32[2,3,17]; f32[2,3,5] f32[3,1]; f32[5] f32[]; u64[9] u64[9]; f16[0,2] f16[2]"),
+        onnx("Mul").inputs(2).functions(arithmetic_infer, mul_run).elementwise()
+            .attributes("axis:i broadcast:i consumed_inputs:is")
+            .problems("f32[2,3,17] f32[2,3,17]; f32[2,3,5] f32[2,3,1]; f32[] f32[]; i32[9] i32[9]; bf16[0,2] bf16[2]"),
+        onnx("Div").inputs(2).functions(arithmetic_infer, div_run).elementwise()
+            .attributes("axis:i broadcast:i consumed_inputs:is")
+            .problems("f32[2,3,17] f32[2,3,17]~1:3; f32[2,3] f32[3]; f32{1,-1,0} f32(0); i32[9] i32{-1,0,1,2,-2,3,-3,4,5}; u64[4] "
+                      "u64[4]; f64[0] f64[]"),
+        onnx("Mod").opsets(10).inputs(2).functions(mod_infer, mod_run).elementwise().attributes("fmod:i")
+            .problems("i32{-4,7,5,4,-7,8} i32{2,-3,8,-2,3,5}; i64{-4,7,5} i64(0); f32[3,5] f32[5]~1:2 fmod=1; f32[4] f32[]~-2:-1; "
+                      "u8[0] u8[]"),
+        onnx("Pow").inputs(2).functions(pow_infer, pow_run).elementwise().attributes("axis:i broadcast:i")
+            .problems("f32[2,9]~0.1:3 f32[9]; f32[5] i64(2); f32[3,17] f32(0.5); i32[6] i32{0,1,2,3,-1,40}; i64[3] f32[3]~0:2; f16[0] "
+                      "f16[]"),
+        onnx("BitwiseAnd").opsets(18).inputs(2).functions(bitwise_infer, bitwise_and_run).elementwise()
+            .problems("u8[3,9] u8[9]; i64[5] i64[]; i16[0] i16[1]"),
+        onnx("BitwiseOr").opsets(18).inputs(2).functions(bitwise_infer, bitwise_or_run).elementwise()
+            .problems("u8[3,9] u8[9]; i64[5] i64[]; i16[0] i16[1]"),
+        onnx("BitwiseXor").opsets(18).inputs(2).functions(bitwise_infer, bitwise_xor_run).elementwise()
+            .problems("u8[3,9] u8[9]; i64[5] i64[]; i16[0] i16[1]"),
+        onnx("BitShift").opsets(11).inputs(2).functions(bit_shift_infer, bit_shift_run).elementwise().attributes("direction:s")
+            .problems("u8[3,9] u8[9] direction=LEFT; u64[5] u64{0,1,63,64,65} direction=RIGHT; i32[3] i32{-1,2,40} direction=RIGHT; "
+                      "u16[0] u16[] direction=LEFT"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -27206,49 +27319,63 @@ GRAFT_UNARY_GRADIENT(identity, dy)
 #undef GRAFT_UNARY_GRADIENT
 
 inline op_table elementwise_unary_ops() {
-    constexpr unsigned each = op_flag::elementwise;
     static constexpr op_row rows[] = {
-        GRAFT_OP("Abs", 1, 0, 1, 1, 1, 1, number_infer, abs_run, each, "consumed_inputs:is",
-                 "f32[3,17]; i8{-128,-1,0,127}; u64[5]; f16[]; f64[0,4]"),
-        GRAFT_OP("Neg", 1, 0, 1, 1, 1, 1, neg_infer, neg_run, each, "consumed_inputs:is", "f32[3,17]; i32[7]; bf16[]; f32[2,0]"),
-        GRAFT_OP("Sign", 9, 0, 1, 1, 1, 1, number_infer, sign_run, each, "", "f32{-2,0,3}; i16[9]; u64[3]; f32[]; f64[0]"),
-        GRAFT_OP("Floor", 1, 0, 1, 1, 1, 1, real_infer, floor_run, each, "consumed_inputs:is",
-                 "f32[3,17]; f64[5]; f16[0]; f32[]"),
-        GRAFT_OP("Ceil", 1, 0, 1, 1, 1, 1, real_infer, ceil_run, each, "consumed_inputs:is", "f32[3,17]; f64[5]; f16[0]; f32[]"),
-        GRAFT_OP("Round", 11, 0, 1, 1, 1, 1, real_infer, round_run, each, "",
-                 "f32{-2.5,-1.5,-0.5,0.5,1.5,2.5}; f32[3,17]; f64[5]; f16[0]; f32[]"),
-        GRAFT_OP("Sqrt", 1, 0, 1, 1, 1, 1, real_infer, sqrt_run, each, "consumed_inputs:is",
-                 "f32[3,17]~0:9; f32{-1,0,4}; f16[5]~0:2; f32[0]; f32[]~1:2"),
-        GRAFT_OP("Reciprocal", 1, 0, 1, 1, 1, 1, real_infer, reciprocal_run, each, "consumed_inputs:is",
-                 "f32[3,17]~0.5:2; f32{0,-0.0}; f16[5]~1:2; f32[0]"),
-        GRAFT_OP("Exp", 1, 0, 1, 1, 1, 1, real_infer, exp_run, each, "consumed_inputs:is",
-                 "f32[3,17]; f32{-200,-80,0,80,100}; f64[5]; f16[0]; f32[]"),
-        GRAFT_OP("Log", 1, 0, 1, 1, 1, 1, real_infer, log_run, each, "consumed_inputs:is",
-                 "f32[3,17]~0.01:9; f32{-1,0,1}; f64[5]~1:2; f16[0]"),
-        GRAFT_OP("Erf", 9, 0, 1, 1, 1, 1, erf_infer, erf_run, each, "",
-                 "f32[3,17]; f32{-6,-3,0,3,6}; f64[5]; i32[3] @9; f16[0]"),
-        GRAFT_OP("Sin", 7, 0, 1, 1, 1, 1, real_infer, sin_run, each, "", "f32[3,17]~-9:9; f64[5]; f16[0]; f32[]"),
-        GRAFT_OP("Cos", 7, 0, 1, 1, 1, 1, real_infer, cos_run, each, "", "f32[3,17]~-9:9; f64[5]; f16[0]; f32[]"),
-        GRAFT_OP("Tan", 7, 0, 1, 1, 1, 1, real_infer, tan_run, each, "", "f32[3,17]~-1.5:1.5; f64[5]~-1:1; f16[0]"),
-        GRAFT_OP("Asin", 7, 0, 1, 1, 1, 1, real_infer, asin_run, each, "", "f32[3,17]~-1:1; f32{2}; f64[5]~-1:1; f16[0]"),
-        GRAFT_OP("Acos", 7, 0, 1, 1, 1, 1, real_infer, acos_run, each, "", "f32[3,17]~-1:1; f32{2}; f64[5]~-1:1; f16[0]"),
-        GRAFT_OP("Atan", 7, 0, 1, 1, 1, 1, real_infer, atan_run, each, "", "f32[3,17]~-9:9; f64[5]; f16[0]; f32[]"),
-        GRAFT_OP("Sinh", 9, 0, 1, 1, 1, 1, real_infer, sinh_run, each, "", "f32[3,17]; f64[5]; f16[0]; f32[]"),
-        GRAFT_OP("Cosh", 9, 0, 1, 1, 1, 1, real_infer, cosh_run, each, "", "f32[3,17]; f64[5]; f16[0]; f32[]"),
-        GRAFT_OP("Tanh", 1, 0, 1, 1, 1, 1, real_infer, tanh_run, each, "consumed_inputs:is",
-                 "f32[3,17]; f32{-100,-9,0,9,100}; f64[5]; f16[0]; f32[]"),
-        GRAFT_OP("Asinh", 9, 0, 1, 1, 1, 1, real_infer, asinh_run, each, "", "f32[3,17]~-9:9; f64[5]; f16[0]"),
-        GRAFT_OP("Acosh", 9, 0, 1, 1, 1, 1, real_infer, acosh_run, each, "", "f32[3,17]~1:9; f32{0}; f64[5]~1:2; f16[0]"),
-        GRAFT_OP("Atanh", 9, 0, 1, 1, 1, 1, real_infer, atanh_run, each, "",
-                 "f32[3,17]~-0.9:0.9; f32{1,2}; f64[5]~-0.5:0.5; f16[0]"),
-        GRAFT_OP("Not", 1, 0, 1, 1, 1, 1, not_infer, logical_not_run, each, "", "b[3,17]; b[]; b[0,2]"),
-        GRAFT_OP("BitwiseNot", 18, 0, 1, 1, 1, 1, bitwise_not_infer, bitwise_not_run, each, "",
-                 "i32[3,5]; u8[9]; u64[3]; i16[0]"),
-        GRAFT_OP("IsNaN", 9, 0, 1, 1, 1, 1, float_test_infer, is_nan_run, each, "", "f32{0,nan,inf}; f64[3]; f16[0]; f32[]"),
-        GRAFT_OP("IsInf", 10, 0, 1, 1, 1, 1, float_test_infer, is_inf_run, each, "detect_negative:i detect_positive:i",
-                 "f32{0,nan,inf,-inf}; f32{inf,-inf} detect_negative=0; f64{inf,-inf} detect_positive=0; f16[0]"),
-        GRAFT_OP("Identity", 1, 0, 1, 1, 1, 1, any_infer, identity_run, each | op_flag::view, "",
-                 "f32[3,17]; b[4]; i64[]; u16[0,3]; f16[5]"),
+        onnx("Abs").inputs(1).functions(number_infer, abs_run).elementwise().attributes("consumed_inputs:is")
+            .problems("f32[3,17]; i8{-128,-1,0,127}; u64[5]; f16[]; f64[0,4]"),
+        onnx("Neg").inputs(1).functions(neg_infer, neg_run).elementwise().attributes("consumed_inputs:is")
+            .problems("f32[3,17]; i32[7]; bf16[]; f32[2,0]"),
+        onnx("Sign").opsets(9).inputs(1).functions(number_infer, sign_run).elementwise()
+            .problems("f32{-2,0,3}; i16[9]; u64[3]; f32[]; f64[0]"),
+        onnx("Floor").inputs(1).functions(real_infer, floor_run).elementwise().attributes("consumed_inputs:is")
+            .problems("f32[3,17]; f64[5]; f16[0]; f32[]"),
+        onnx("Ceil").inputs(1).functions(real_infer, ceil_run).elementwise().attributes("consumed_inputs:is")
+            .problems("f32[3,17]; f64[5]; f16[0]; f32[]"),
+        onnx("Round").opsets(11).inputs(1).functions(real_infer, round_run).elementwise()
+            .problems("f32{-2.5,-1.5,-0.5,0.5,1.5,2.5}; f32[3,17]; f64[5]; f16[0]; f32[]"),
+        onnx("Sqrt").inputs(1).functions(real_infer, sqrt_run).elementwise().attributes("consumed_inputs:is")
+            .problems("f32[3,17]~0:9; f32{-1,0,4}; f16[5]~0:2; f32[0]; f32[]~1:2"),
+        onnx("Reciprocal").inputs(1).functions(real_infer, reciprocal_run).elementwise().attributes("consumed_inputs:is")
+            .problems("f32[3,17]~0.5:2; f32{0,-0.0}; f16[5]~1:2; f32[0]"),
+        onnx("Exp").inputs(1).functions(real_infer, exp_run).elementwise().attributes("consumed_inputs:is")
+            .problems("f32[3,17]; f32{-200,-80,0,80,100}; f64[5]; f16[0]; f32[]"),
+        onnx("Log").inputs(1).functions(real_infer, log_run).elementwise().attributes("consumed_inputs:is")
+            .problems("f32[3,17]~0.01:9; f32{-1,0,1}; f64[5]~1:2; f16[0]"),
+        onnx("Erf").opsets(9).inputs(1).functions(erf_infer, erf_run).elementwise()
+            .problems("f32[3,17]; f32{-6,-3,0,3,6}; f64[5]; i32[3] @9; f16[0]"),
+        onnx("Sin").opsets(7).inputs(1).functions(real_infer, sin_run).elementwise()
+            .problems("f32[3,17]~-9:9; f64[5]; f16[0]; f32[]"),
+        onnx("Cos").opsets(7).inputs(1).functions(real_infer, cos_run).elementwise()
+            .problems("f32[3,17]~-9:9; f64[5]; f16[0]; f32[]"),
+        onnx("Tan").opsets(7).inputs(1).functions(real_infer, tan_run).elementwise()
+            .problems("f32[3,17]~-1.5:1.5; f64[5]~-1:1; f16[0]"),
+        onnx("Asin").opsets(7).inputs(1).functions(real_infer, asin_run).elementwise()
+            .problems("f32[3,17]~-1:1; f32{2}; f64[5]~-1:1; f16[0]"),
+        onnx("Acos").opsets(7).inputs(1).functions(real_infer, acos_run).elementwise()
+            .problems("f32[3,17]~-1:1; f32{2}; f64[5]~-1:1; f16[0]"),
+        onnx("Atan").opsets(7).inputs(1).functions(real_infer, atan_run).elementwise()
+            .problems("f32[3,17]~-9:9; f64[5]; f16[0]; f32[]"),
+        onnx("Sinh").opsets(9).inputs(1).functions(real_infer, sinh_run).elementwise()
+            .problems("f32[3,17]; f64[5]; f16[0]; f32[]"),
+        onnx("Cosh").opsets(9).inputs(1).functions(real_infer, cosh_run).elementwise()
+            .problems("f32[3,17]; f64[5]; f16[0]; f32[]"),
+        onnx("Tanh").inputs(1).functions(real_infer, tanh_run).elementwise().attributes("consumed_inputs:is")
+            .problems("f32[3,17]; f32{-100,-9,0,9,100}; f64[5]; f16[0]; f32[]"),
+        onnx("Asinh").opsets(9).inputs(1).functions(real_infer, asinh_run).elementwise()
+            .problems("f32[3,17]~-9:9; f64[5]; f16[0]"),
+        onnx("Acosh").opsets(9).inputs(1).functions(real_infer, acosh_run).elementwise()
+            .problems("f32[3,17]~1:9; f32{0}; f64[5]~1:2; f16[0]"),
+        onnx("Atanh").opsets(9).inputs(1).functions(real_infer, atanh_run).elementwise()
+            .problems("f32[3,17]~-0.9:0.9; f32{1,2}; f64[5]~-0.5:0.5; f16[0]"),
+        onnx("Not").inputs(1).functions(not_infer, logical_not_run).elementwise().problems("b[3,17]; b[]; b[0,2]"),
+        onnx("BitwiseNot").opsets(18).inputs(1).functions(bitwise_not_infer, bitwise_not_run).elementwise()
+            .problems("i32[3,5]; u8[9]; u64[3]; i16[0]"),
+        onnx("IsNaN").opsets(9).inputs(1).functions(float_test_infer, is_nan_run).elementwise()
+            .problems("f32{0,nan,inf}; f64[3]; f16[0]; f32[]"),
+        onnx("IsInf").opsets(10).inputs(1).functions(float_test_infer, is_inf_run).elementwise()
+            .attributes("detect_negative:i detect_positive:i")
+            .problems("f32{0,nan,inf,-inf}; f32{inf,-inf} detect_negative=0; f64{inf,-inf} detect_positive=0; f16[0]"),
+        onnx("Identity").inputs(1).functions(any_infer, identity_run).elementwise().view()
+            .problems("f32[3,17]; b[4]; i64[]; u16[0,3]; f16[5]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -27367,16 +27494,15 @@ inline status mean_gradient(gradient_context& c) {
 }
 
 inline op_table elementwise_variadic_ops() {
-    constexpr unsigned each = op_flag::elementwise;
     static constexpr op_row rows[] = {
-        GRAFT_OP("Max", 1, 0, 1, -1, 1, 1, variadic_number_infer, max_run, each, "consumed_inputs:is",
-                 "f32[2,3,17] f32[2,3,17]; f32[2,3] f32[3] f32[]; u64[5] u64[5]; i8[7]; f16[0,2] f16[2]"),
-        GRAFT_OP("Min", 1, 0, 1, -1, 1, 1, variadic_number_infer, min_run, each, "consumed_inputs:is",
-                 "f32[2,3,17] f32[2,3,17]; f32[2,3] f32[3] f32[]; u64[5] u64[5]; i8[7]; f16[0,2] f16[2]"),
-        GRAFT_OP("Sum", 1, 0, 1, -1, 1, 1, variadic_real_infer, sum_run, each, "consumed_inputs:is",
-                 "f32[2,3,17] f32[2,3,17]; f32[2,3] f32[3] f32[]; f64[5]; f16[0,2] f16[2]"),
-        GRAFT_OP("Mean", 1, 0, 1, -1, 1, 1, variadic_real_infer, mean_run, each, "consumed_inputs:is",
-                 "f32[2,3,17] f32[2,3,17]; f32[2,3] f32[3] f32[]; f64[5]; f16[0,2] f16[2]"),
+        onnx("Max").inputs_from(1).functions(variadic_number_infer, max_run).elementwise().attributes("consumed_inputs:is")
+            .problems("f32[2,3,17] f32[2,3,17]; f32[2,3] f32[3] f32[]; u64[5] u64[5]; i8[7]; f16[0,2] f16[2]"),
+        onnx("Min").inputs_from(1).functions(variadic_number_infer, min_run).elementwise().attributes("consumed_inputs:is")
+            .problems("f32[2,3,17] f32[2,3,17]; f32[2,3] f32[3] f32[]; u64[5] u64[5]; i8[7]; f16[0,2] f16[2]"),
+        onnx("Sum").inputs_from(1).functions(variadic_real_infer, sum_run).elementwise().attributes("consumed_inputs:is")
+            .problems("f32[2,3,17] f32[2,3,17]; f32[2,3] f32[3] f32[]; f64[5]; f16[0,2] f16[2]"),
+        onnx("Mean").inputs_from(1).functions(variadic_real_infer, mean_run).elementwise().attributes("consumed_inputs:is")
+            .problems("f32[2,3,17] f32[2,3,17]; f32[2,3] f32[3] f32[]; f64[5]; f16[0,2] f16[2]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -27611,22 +27737,21 @@ inline status size_run(run_context& c) {
 
 inline op_table generate_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("Constant", 1, 0, 0, 0, 1, 1, constant_infer, constant_run, op_flag::none,
-                 "sparse_value:t value:t value_float:f value_floats:fs value_int:i value_ints:is value_string:s value_strings:ss",
-                 "value_float=1.5; value_floats=1,2,3; value_int=-7; value_ints=1,2,3; value_ints="),
-        GRAFT_OP("ConstantOfShape", 9, 0, 1, 1, 1, 1, constant_of_shape_infer, constant_of_shape_run, op_flag::none, "value:t",
-                 "i64{2,3}; i64{0,4}; i64[0]; i64{1}"),
-        GRAFT_OP(
-            "Range", 11, 0, 3, 3, 1, 1, range_infer, range_run, op_flag::none, "stash_type:i",
-            "i64(3) i64(9) i64(3); i32(10) i32(4) i32(-2); f32(0) f32(1) f32(0.1); f64(1) f64(1) f64(1); f16(0) f16(5) f16(2)"),
-        GRAFT_OP("EyeLike", 9, 0, 1, 1, 1, 1, eye_like_infer, eye_like_run, op_flag::shape_only, "dtype:i k:i",
-                 "f32[3,4]; i32[4,3] k=1; f32[2,3] k=-1 dtype=11; f32[3,3] k=9; b[0,2]"),
-        GRAFT_OP("OneHot", 9, 0, 3, 3, 1, 1, one_hot_infer, one_hot_run, op_flag::none, "axis:i",
-                 "i64{0,7,-3,99} i64(10) f32{0,1}; i32[2,3]~0:4 i64(4) i64{2,5} axis=1; f32{1,2} f32(3) f16{0,1} axis=0; i64(1) "
-                 "i64(3) f32{0,1}; i64[0] i64(2) b{0,1}"),
-        GRAFT_OP("Shape", 1, 0, 1, 1, 1, 1, shape_infer, shape_run, op_flag::shape_only, "end:i start:i",
-                 "f32[2,3,4]; f32[2,3,4] start=1; f32[2,3,4] end=-1; f32[2,3] start=5; f32[]; u8[0,4]"),
-        GRAFT_OP("Size", 1, 0, 1, 1, 1, 1, size_infer, size_run, op_flag::shape_only, "", "f32[2,3,4]; f32[]; u8[0,4]"),
+        onnx("Constant").inputs(0).functions(constant_infer, constant_run)
+            .attributes("sparse_value:t value:t value_float:f value_floats:fs value_int:i value_ints:is value_string:s value_strings:ss")
+            .problems("value_float=1.5; value_floats=1,2,3; value_int=-7; value_ints=1,2,3; value_ints="),
+        onnx("ConstantOfShape").opsets(9).inputs(1).functions(constant_of_shape_infer, constant_of_shape_run)
+            .attributes("value:t").problems("i64{2,3}; i64{0,4}; i64[0]; i64{1}"),
+        onnx("Range").opsets(11).inputs(3).functions(range_infer, range_run).attributes("stash_type:i")
+            .problems("i64(3) i64(9) i64(3); i32(10) i32(4) i32(-2); f32(0) f32(1) f32(0.1); f64(1) f64(1) f64(1); f16(0) f16(5) f16(2)"),
+        onnx("EyeLike").opsets(9).inputs(1).functions(eye_like_infer, eye_like_run).shape_only().attributes("dtype:i k:i")
+            .problems("f32[3,4]; i32[4,3] k=1; f32[2,3] k=-1 dtype=11; f32[3,3] k=9; b[0,2]"),
+        onnx("OneHot").opsets(9).inputs(3).functions(one_hot_infer, one_hot_run).attributes("axis:i")
+            .problems("i64{0,7,-3,99} i64(10) f32{0,1}; i32[2,3]~0:4 i64(4) i64{2,5} axis=1; f32{1,2} f32(3) f16{0,1} axis=0; i64(1) "
+                      "i64(3) f32{0,1}; i64[0] i64(2) b{0,1}"),
+        onnx("Shape").inputs(1).functions(shape_infer, shape_run).shape_only().attributes("end:i start:i")
+            .problems("f32[2,3,4]; f32[2,3,4] start=1; f32[2,3,4] end=-1; f32[2,3] start=5; f32[]; u8[0,4]"),
+        onnx("Size").inputs(1).functions(size_infer, size_run).shape_only().problems("f32[2,3,4]; f32[]; u8[0,4]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -27970,9 +28095,10 @@ inline gradient_table grid_gradients() {
 }
 inline op_table grid_training_ops() {
     static constexpr op_row rows[] = {
-        {"GridSampleGrad", "graft", 1, 0, 3, 3, 1, 2, grid_sample_grad_infer, grid_sample_grad_run, op_flag::none, "align_corners:i mode:s padding_mode:s",
-         "f32[1,2,5] f32[1,2,4] f32[1,5,1]~-1.5:1.5; f32[1,2,5,2] f32[1,2,3,4] f32[1,5,2,2]~-1.5:1.5; f64[2,1,2,2] f64[2,1,3,3] f64[2,2,2,2]~-2:2 mode=cubic padding_mode=reflection; "
-         "f32[1,1,3,3] f32[1,1,4,4] f32[1,3,3,2]~-3:3 mode=nearest padding_mode=border align_corners=1; f32[1,2,1,2,2] f32[1,2,2,3,2] f32[1,1,2,2,3]; f32[1,1,0,2] f32[1,1,3,3] f32[1,0,2,2]"},
+        own("GridSampleGrad").inputs(3).outputs(1, 2).functions(grid_sample_grad_infer, grid_sample_grad_run)
+            .attributes("align_corners:i mode:s padding_mode:s")
+            .problems("f32[1,2,5] f32[1,2,4] f32[1,5,1]~-1.5:1.5; f32[1,2,5,2] f32[1,2,3,4] f32[1,5,2,2]~-1.5:1.5; f64[2,1,2,2] f64[2,1,3,3] f64[2,2,2,2]~-2:2 mode=cubic padding_mode=reflection; "
+                      "f32[1,1,3,3] f32[1,1,4,4] f32[1,3,3,2]~-3:3 mode=nearest padding_mode=border align_corners=1; f32[1,2,1,2,2] f32[1,2,2,3,2] f32[1,1,2,2,3]; f32[1,1,0,2] f32[1,1,3,3] f32[1,0,2,2]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -27980,14 +28106,13 @@ inline op_table grid_training_ops() {
 
 inline op_table grid_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP(
-            "GridSample", 16, 0, 2, 2, 1, 1, grid_sample_infer, grid_sample_run, op_flag::none,
-            "align_corners:i mode:s padding_mode:s",
-            "f32[1,2,3,4] f32[1,2,5,2]~-1.5:1.5; f32[2,1,3,3] f32[2,2,2,2]~-2:2 mode=cubic padding_mode=reflection; "
-            "f32[1,1,4,4] f32[1,3,3,2]~-3:3 mode=nearest padding_mode=border align_corners=1; f32[1,2,2,3,2] f32[1,2,1,2,3]; "
-            "f32[1,1,3,3] f32[1,0,2,2]; f32[1,1,2,2] f32[1,2,2,2] mode=bicubic @16"),
-        GRAFT_OP("AffineGrid", 20, 0, 2, 2, 1, 1, affine_grid_infer, affine_grid_run, op_flag::none, "align_corners:i",
-                 "f32[2,2,3] i64{2,1,3,4}; f64[1,3,4] i64{1,1,2,3,2} align_corners=1; f32[1,2,3] i64{1,1,0,4}"),
+        onnx("GridSample").opsets(16).inputs(2).functions(grid_sample_infer, grid_sample_run)
+            .attributes("align_corners:i mode:s padding_mode:s")
+            .problems("f32[1,2,3,4] f32[1,2,5,2]~-1.5:1.5; f32[2,1,3,3] f32[2,2,2,2]~-2:2 mode=cubic padding_mode=reflection; "
+                      "f32[1,1,4,4] f32[1,3,3,2]~-3:3 mode=nearest padding_mode=border align_corners=1; f32[1,2,2,3,2] f32[1,2,1,2,3]; "
+                      "f32[1,1,3,3] f32[1,0,2,2]; f32[1,1,2,2] f32[1,2,2,2] mode=bicubic @16"),
+        onnx("AffineGrid").opsets(20).inputs(2).functions(affine_grid_infer, affine_grid_run).attributes("align_corners:i")
+            .problems("f32[2,2,3] i64{2,1,3,4}; f64[1,3,4] i64{1,1,2,3,2} align_corners=1; f32[1,2,3] i64{1,1,0,4}"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -28115,12 +28240,18 @@ inline status crop_gradient(gradient_context& c) {
 
 inline op_table legacy_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("Affine", 1, 9, 1, 1, 1, 1, real_infer, affine_run, op_flag::elementwise, "alpha:f beta:f", "f32[2,3] alpha=2 beta=-1 @7; f32[0,3] @7"),
-        GRAFT_OP("Scale", 1, 9, 1, 1, 1, 1, real_infer, scale_run, op_flag::elementwise, "scale:f", "f32[2,3] scale=2 @7; f64[5] @7"),
-        GRAFT_OP("ScaledTanh", 1, 9, 1, 1, 1, 1, real_infer, scaled_tanh_run, op_flag::elementwise, "alpha:f beta:f", "f32[2,3] alpha=2 beta=0.5 @7; f16[7] @7"),
-        GRAFT_OP("ParametricSoftplus", 1, 9, 1, 1, 1, 1, real_infer, parametric_softplus_run, op_flag::elementwise, "alpha:f beta:f", "f32[2,3] alpha=2 beta=0.5 @7; f32[1] @7"),
-        GRAFT_OP("ImageScaler", 1, 9, 1, 1, 1, 1, image_scaler_infer, image_scaler_run, op_flag::none, "bias:fs scale:f", "f32[2,3,4,5] scale=2 bias=1,2,3 @7; f16[1,1,3,3] scale=0.5 @7"),
-        GRAFT_OP("Crop", 1, 9, 1, 1, 1, 1, crop_infer, crop_run, op_flag::none, "border:is scale:is", "f32[2,3,7,8] border=1,2,3,1 @7; u8[1,2,6,6] border=1,1,0,0 scale=3,4 @7; f32[1,1,4,4] border=2,2,2,2 @7"),
+        onnx("Affine").opsets(1, 9).inputs(1).functions(real_infer, affine_run).elementwise().attributes("alpha:f beta:f")
+            .problems("f32[2,3] alpha=2 beta=-1 @7; f32[0,3] @7"),
+        onnx("Scale").opsets(1, 9).inputs(1).functions(real_infer, scale_run).elementwise().attributes("scale:f")
+            .problems("f32[2,3] scale=2 @7; f64[5] @7"),
+        onnx("ScaledTanh").opsets(1, 9).inputs(1).functions(real_infer, scaled_tanh_run).elementwise()
+            .attributes("alpha:f beta:f").problems("f32[2,3] alpha=2 beta=0.5 @7; f16[7] @7"),
+        onnx("ParametricSoftplus").opsets(1, 9).inputs(1).functions(real_infer, parametric_softplus_run).elementwise()
+            .attributes("alpha:f beta:f").problems("f32[2,3] alpha=2 beta=0.5 @7; f32[1] @7"),
+        onnx("ImageScaler").opsets(1, 9).inputs(1).functions(image_scaler_infer, image_scaler_run).attributes("bias:fs scale:f")
+            .problems("f32[2,3,4,5] scale=2 bias=1,2,3 @7; f16[1,1,3,3] scale=0.5 @7"),
+        onnx("Crop").opsets(1, 9).inputs(1).functions(crop_infer, crop_run).attributes("border:is scale:is")
+            .problems("f32[2,3,7,8] border=1,2,3,1 @7; u8[1,2,6,6] border=1,1,0,0 scale=3,4 @7; f32[1,1,4,4] border=2,2,2,2 @7"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -28224,10 +28355,10 @@ inline status det_run(run_context& c) {
 
 inline op_table linear_algebra_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("Trilu", 14, 0, 1, 2, 1, 1, trilu_infer, trilu_run, op_flag::none, "upper:i",
-                 "f32[3,5]; f32[2,4,3] i64(1) upper=0; i64[3,3] i64(-2); u8[4,4] i64(99); f16[0,3]"),
-        GRAFT_OP("Det", 11, 0, 1, 1, 1, 1, det_infer, det_run, op_flag::combines, "",
-                 "f32[3,3]; f32[2,1,5,5]; f64[1,1]; f32[2,0,0]; f16[0,2,2]"),
+        onnx("Trilu").opsets(14).inputs(1, 2).functions(trilu_infer, trilu_run).attributes("upper:i")
+            .problems("f32[3,5]; f32[2,4,3] i64(1) upper=0; i64[3,3] i64(-2); u8[4,4] i64(99); f16[0,3]"),
+        onnx("Det").opsets(11).inputs(1).functions(det_infer, det_run).combines()
+            .problems("f32[3,3]; f32[2,1,5,5]; f64[1,1]; f32[2,0,0]; f16[0,2,2]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -28428,16 +28559,16 @@ inline status rotary_run(run_context& c) {
 
 inline op_table linear_attention_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("LinearAttention", 27, 0, 3, 6, 2, 2, linear_attention_infer, linear_attention_run, op_flag::combines,
-                 "chunk_size:i kv_num_heads:i q_num_heads:i scale:f update_rule:s",
-                 "f32[2,5,8] f32[2,5,8] f32[2,5,6] q_num_heads=2 kv_num_heads=2 update_rule=linear; "
-                 "f32[1,4,8] f32[1,4,4] f32[1,4,6] f32[1,1,4,6] f32[1,4,1] f32[1,4,1] q_num_heads=2 kv_num_heads=1; "
-                 "f32[1,3,4] f32[1,3,4] f32[1,3,4] - f32[1,3,4]~-1:0 q_num_heads=2 kv_num_heads=2 update_rule=gated; "
-                 "f32[1,0,4] f32[1,0,4] f32[1,0,4] q_num_heads=2 kv_num_heads=2 update_rule=linear"),
-        GRAFT_OP("RotaryEmbedding", 23, 0, 3, 4, 1, 1, rotary_infer, rotary_run, op_flag::none,
-                 "interleaved:i num_heads:i rotary_embedding_dim:i",
-                 "f32[2,3,4,8] f32[2,4,4] f32[2,4,4]; f32[1,4,24] f32[1,4,3] f32[1,4,3] num_heads=3 rotary_embedding_dim=6 "
-                 "interleaved=1; f32[0,3,4,8] f32[0,4,4] f32[0,4,4]"),
+        onnx("LinearAttention").opsets(27).inputs(3, 6).outputs(2).functions(linear_attention_infer, linear_attention_run)
+            .combines().attributes("chunk_size:i kv_num_heads:i q_num_heads:i scale:f update_rule:s")
+            .problems("f32[2,5,8] f32[2,5,8] f32[2,5,6] q_num_heads=2 kv_num_heads=2 update_rule=linear; "
+                      "f32[1,4,8] f32[1,4,4] f32[1,4,6] f32[1,1,4,6] f32[1,4,1] f32[1,4,1] q_num_heads=2 kv_num_heads=1; "
+                      "f32[1,3,4] f32[1,3,4] f32[1,3,4] - f32[1,3,4]~-1:0 q_num_heads=2 kv_num_heads=2 update_rule=gated; "
+                      "f32[1,0,4] f32[1,0,4] f32[1,0,4] q_num_heads=2 kv_num_heads=2 update_rule=linear"),
+        onnx("RotaryEmbedding").opsets(23).inputs(3, 4).functions(rotary_infer, rotary_run)
+            .attributes("interleaved:i num_heads:i rotary_embedding_dim:i")
+            .problems("f32[2,3,4,8] f32[2,4,4] f32[2,4,4]; f32[1,4,24] f32[1,4,3] f32[1,4,3] num_heads=3 rotary_embedding_dim=6 "
+                      "interleaved=1; f32[0,3,4,8] f32[0,4,4] f32[0,4,4]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -28536,27 +28667,25 @@ inline status where_gradient(gradient_context& c) {
 }
 
 inline op_table logical_ops() {
-    constexpr unsigned each = op_flag::elementwise;
     static constexpr op_row rows[] = {
-        GRAFT_OP("And", 1, 0, 2, 2, 1, 1, logical_infer, logical_and_run, each, "axis:i broadcast:i",
-                 "b[3,17] b[17]; b[2,1] b[1,3]; b[] b[]; b[0] b[1]"),
-        GRAFT_OP("Or", 1, 0, 2, 2, 1, 1, logical_infer, logical_or_run, each, "axis:i broadcast:i",
-                 "b[3,17] b[17]; b[2,1] b[1,3]; b[] b[]; b[0] b[1]"),
-        GRAFT_OP("Xor", 1, 0, 2, 2, 1, 1, logical_infer, logical_xor_run, each, "axis:i broadcast:i",
-                 "b[3,17] b[17]; b[2,1] b[1,3]; b[] b[]; b[0] b[1]"),
-        GRAFT_OP("Equal", 1, 0, 2, 2, 1, 1, equal_infer, equal_run, each, "axis:i broadcast:i",
-                 "i32[3,17] i32[17]; f32{0,1,nan} f32{0,2,nan}; b[4] b[]; u64[3] u64[3]; f16[0] f16[1]"),
-        GRAFT_OP("Less", 1, 0, 2, 2, 1, 1, order_infer, less_run, each, "axis:i broadcast:i",
-                 "f32[3,17] f32[17]; i8[9] i8[]; u64[3] u64[3]; f16[0] f16[1]"),
-        GRAFT_OP("LessOrEqual", 12, 0, 2, 2, 1, 1, order_infer, less_or_equal_run, each, "",
-                 "f32[3,17] f32[17]; i8[9] i8[]; u64[3] u64[3]; f32{nan} f32{nan}; f16[0] f16[1]"),
-        GRAFT_OP("Greater", 1, 0, 2, 2, 1, 1, order_infer, greater_run, each, "axis:i broadcast:i",
-                 "f32[3,17] f32[17]; i8[9] i8[]; u64[3] u64[3]; f16[0] f16[1]"),
-        GRAFT_OP("GreaterOrEqual", 12, 0, 2, 2, 1, 1, order_infer, greater_or_equal_run, each, "",
-                 "f32[3,17] f32[17]; i8[9] i8[]; u64[3] u64[3]; f32{nan} f32{nan}; f16[0] f16[1]"),
-        GRAFT_OP(
-            "Where", 9, 0, 3, 3, 1, 1, where_infer, where_run, each, "",
-            "b[3,17] f32[3,17] f32[3,17]; b[3,1] f32[4] f32[]; b[] i64[5] i64[5]; b[2,3] u8[1,3] u8[2,1]; b[0] f16[1] f16[0]"),
+        onnx("And").inputs(2).functions(logical_infer, logical_and_run).elementwise().attributes("axis:i broadcast:i")
+            .problems("b[3,17] b[17]; b[2,1] b[1,3]; b[] b[]; b[0] b[1]"),
+        onnx("Or").inputs(2).functions(logical_infer, logical_or_run).elementwise().attributes("axis:i broadcast:i")
+            .problems("b[3,17] b[17]; b[2,1] b[1,3]; b[] b[]; b[0] b[1]"),
+        onnx("Xor").inputs(2).functions(logical_infer, logical_xor_run).elementwise().attributes("axis:i broadcast:i")
+            .problems("b[3,17] b[17]; b[2,1] b[1,3]; b[] b[]; b[0] b[1]"),
+        onnx("Equal").inputs(2).functions(equal_infer, equal_run).elementwise().attributes("axis:i broadcast:i")
+            .problems("i32[3,17] i32[17]; f32{0,1,nan} f32{0,2,nan}; b[4] b[]; u64[3] u64[3]; f16[0] f16[1]"),
+        onnx("Less").inputs(2).functions(order_infer, less_run).elementwise().attributes("axis:i broadcast:i")
+            .problems("f32[3,17] f32[17]; i8[9] i8[]; u64[3] u64[3]; f16[0] f16[1]"),
+        onnx("LessOrEqual").opsets(12).inputs(2).functions(order_infer, less_or_equal_run).elementwise()
+            .problems("f32[3,17] f32[17]; i8[9] i8[]; u64[3] u64[3]; f32{nan} f32{nan}; f16[0] f16[1]"),
+        onnx("Greater").inputs(2).functions(order_infer, greater_run).elementwise().attributes("axis:i broadcast:i")
+            .problems("f32[3,17] f32[17]; i8[9] i8[]; u64[3] u64[3]; f16[0] f16[1]"),
+        onnx("GreaterOrEqual").opsets(12).inputs(2).functions(order_infer, greater_or_equal_run).elementwise()
+            .problems("f32[3,17] f32[17]; i8[9] i8[]; u64[3] u64[3]; f32{nan} f32{nan}; f16[0] f16[1]"),
+        onnx("Where").opsets(9).inputs(3).functions(where_infer, where_run).elementwise()
+            .problems("b[3,17] f32[3,17] f32[3,17]; b[3,1] f32[4] f32[]; b[] i64[5] i64[5]; b[2,3] u8[1,3] u8[2,1]; b[0] f16[1] f16[0]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -28709,10 +28838,11 @@ inline status softmax_cross_entropy_loss_gradient(gradient_context& c) {
     "f32[3,5] i64{0,-100,2} ignore_index=-100; f64[0,5] i64[0] reduction=sum"
 inline op_table loss_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("NegativeLogLikelihoodLoss", 12, 0, 2, 3, 1, 1, loss_infer, negative_log_likelihood_loss_run, op_flag::none,
-                 "ignore_index:i reduction:s", GRAFT_LOSS_PROBLEMS),
-        GRAFT_OP("SoftmaxCrossEntropyLoss", 12, 0, 2, 3, 1, 2, loss_infer, softmax_cross_entropy_loss_run, op_flag::none,
-                 "ignore_index:i reduction:s", GRAFT_LOSS_PROBLEMS),
+        onnx("NegativeLogLikelihoodLoss").opsets(12).inputs(2, 3).functions(loss_infer, negative_log_likelihood_loss_run)
+            .attributes("ignore_index:i reduction:s").problems(GRAFT_LOSS_PROBLEMS),
+        onnx("SoftmaxCrossEntropyLoss").opsets(12).inputs(2, 3).outputs(1, 2)
+            .functions(loss_infer, softmax_cross_entropy_loss_run).attributes("ignore_index:i reduction:s")
+            .problems(GRAFT_LOSS_PROBLEMS),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -28973,14 +29103,14 @@ inline status gemm_gradient(gradient_context& c) {
 
 inline op_table matmul_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("MatMul", 1, 0, 2, 2, 1, 1, matmul_infer, matmul_run, op_flag::combines, "",
-                 "f32[7,13] f32[13,17]; f32[3,1,5,4] f32[2,4,6]; f32[9] f32[9,5]; f32[5,9] f32[9]; f32[9] f32[9]; f32[0,4] "
-                 "f32[4,3]; f32[2,0] f32[0,3]; "
-                 "i32[3,4] i32[4,5]; f32[1,64] f32[64,100]"),
-        GRAFT_OP("Gemm", 1, 0, 2, 3, 1, 1, gemm_infer, gemm_run, op_flag::combines, "alpha:f beta:f broadcast:i transA:i transB:i",
-                 "f32[7,13] f32[13,17] f32[17]; f32[13,7] f32[17,13] f32[7,1] transA=1 transB=1 alpha=0.5 beta=2; f32[3,5] "
-                 "f32[5,4]; f32[1,64] f32[100,64] f32[100] transB=1; "
-                 "f32[0,5] f32[5,4] f32[4]; i32[3,5] i32[5,4] i32[3,4]; f32[3,5] f32[5,4] f32(2)"),
+        onnx("MatMul").inputs(2).functions(matmul_infer, matmul_run).combines()
+            .problems("f32[7,13] f32[13,17]; f32[3,1,5,4] f32[2,4,6]; f32[9] f32[9,5]; f32[5,9] f32[9]; f32[9] f32[9]; f32[0,4] "
+                      "f32[4,3]; f32[2,0] f32[0,3]; " "i32[3,4] i32[4,5]; f32[1,64] f32[64,100]"),
+        onnx("Gemm").inputs(2, 3).functions(gemm_infer, gemm_run).combines()
+            .attributes("alpha:f beta:f broadcast:i transA:i transB:i")
+            .problems("f32[7,13] f32[13,17] f32[17]; f32[13,7] f32[17,13] f32[7,1] transA=1 transB=1 alpha=0.5 beta=2; f32[3,5] "
+                      "f32[5,4]; f32[1,64] f32[100,64] f32[100] transB=1; "
+                      "f32[0,5] f32[5,4] f32[4]; i32[3,5] i32[5,4] i32[3,4]; f32[3,5] f32[5,4] f32(2)"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -29023,10 +29153,11 @@ inline status matmul_grad_weight_run(run_context& c) {
 
 inline op_table matmul_training_ops() {
     static constexpr op_row rows[] = {
-        {"MatMulGradWeight", "graft", 1, 0, 2, 2, 1, 1, matmul_grad_weight_infer, matmul_grad_weight_run, op_flag::none, "shards:i transposed:i",
-         "f32[13,7] f32[13,17] shards=4; f32[13,7] f32[13,17] shards=8 transposed=1; f32[1,64] f32[1,100] shards=8; f32[64,33] f32[64,5] shards=1; f32[300,40] "
-         "f32[300,24] shards=16 transposed=1; "
-         "f64[5,3] f64[5,2] shards=2; f16[4,3] f16[4,5] shards=4; bf16[4,3] bf16[4,5]; f32[0,3] f32[0,2] shards=8"},
+        own("MatMulGradWeight").inputs(2).functions(matmul_grad_weight_infer, matmul_grad_weight_run)
+            .attributes("shards:i transposed:i")
+            .problems("f32[13,7] f32[13,17] shards=4; f32[13,7] f32[13,17] shards=8 transposed=1; f32[1,64] f32[1,100] shards=8; f32[64,33] f32[64,5] shards=1; f32[300,40] "
+                      "f32[300,24] shards=16 transposed=1; "
+                      "f64[5,3] f64[5,2] shards=2; f16[4,3] f16[4,5] shards=4; bf16[4,3] bf16[4,5]; f32[0,3] f32[0,2] shards=8"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -29547,33 +29678,35 @@ inline op_table norm_ops() {
     // Exporters write attributes of other versions too.
     static constexpr char batch_norm_attributes[] = "consumed_inputs:is epsilon:f is_test:i momentum:f spatial:i training_mode:i";
     static constexpr op_row rows[] = {
-        GRAFT_OP("BatchNormalization", 1, 8, 5, 5, 1, 5, batch_norm_infer, batch_norm_run, op_flag::none, batch_norm_attributes,
-                 "f32[2,3,5] f32[3] f32[3] f32[3] f32[3]~0.1:2 @8"),
-        GRAFT_OP("BatchNormalization", 9, 13, 5, 5, 1, 5, batch_norm_infer, batch_norm_run, op_flag::none, batch_norm_attributes,
-                 "f32[2,3,5] f32[3] f32[3] f32[3] f32[3]~0.1:2 @9"),
-        GRAFT_OP("BatchNormalization", 14, 0, 5, 5, 1, 5, batch_norm_infer, batch_norm_run, op_flag::none, batch_norm_attributes,
-                 "f32[2,5,3,7] f32[5] f32[5] f32[5] f32[5]~0.1:2; f32[3,4] f32[4] f32[4] f32[4] f32[4]~0.1:2 epsilon=0.01; "
-                 "f32[0,3,2] f32[3] f32[3] f32[3] f32[3]~0.1:2"),
-        GRAFT_OP("InstanceNormalization", 1, 0, 3, 3, 1, 1, group_norm_infer, group_norm_run, op_flag::none,
-                 "consumed_inputs:is epsilon:f",
-                 "f32[2,5,3,7] f32[5] f32[5]; f32[1,3,9] f32[3] f32[3] epsilon=0.01; f32[0,3,4,4] f32[3] f32[3]"),
-        GRAFT_OP("GroupNormalization", 18, 20, 3, 3, 1, 1, group_norm_infer, group_norm_run, op_flag::none, "epsilon:f num_groups:i stash_type:i",
-                 "f32[2,6,3,5] f32[2] f32[2] num_groups=2 @18"),
-        GRAFT_OP("GroupNormalization", 21, 0, 3, 3, 1, 1, group_norm_infer, group_norm_run, op_flag::none,
-                 "epsilon:f num_groups:i stash_type:i",
-                 "f32[2,6,3,5] f32[6] f32[6] num_groups=3; f32[1,4,7] f32[4] f32[4] num_groups=1 epsilon=0.01"),
-        GRAFT_OP("LayerNormalization", 17, 0, 2, 3, 1, 3, layer_norm_infer, layer_norm_run, op_flag::none,
-                 "axis:i epsilon:f stash_type:i",
-                 "f32[2,3,17] f32[17] f32[17]; f32[2,3,4,5] f32[4,5] axis=2; f32[3,5] f32[3,5] f32[5] axis=0 epsilon=0.01; "
-                 "f32[0,7] f32[7] f32[7]; f16[4,9] f16[9]"),
-        GRAFT_OP("RMSNormalization", 23, 0, 2, 2, 1, 1, layer_norm_infer, layer_norm_run, op_flag::none,
-                 "axis:i epsilon:f stash_type:i", "f32[2,3,17] f32[17]; f32[2,3,4,5] f32[4,5] axis=2; f32[0,7] f32[7]"),
-        GRAFT_OP("MeanVarianceNormalization", 9, 0, 1, 1, 1, 1, mean_variance_infer, mean_variance_run, op_flag::none, "axes:is",
-                 "f32[3,2,5,4]; f32[3,5,4] axes=1,2; f32[2,3] axes=-1; f32[0,3,2,2]"),
-        GRAFT_OP("LRN", 1, 0, 1, 1, 1, 1, lrn_infer, lrn_run, op_flag::combines, "alpha:f beta:f bias:f size:i",
-                 "f32[2,9,3,5] size=5; f32[1,4,3] size=2 alpha=0.1 beta=0.5 bias=2; f32[1,3,2,2] size=9"),
-        GRAFT_OP("LpNormalization", 1, 0, 1, 1, 1, 1, lp_norm_infer, lp_norm_run, op_flag::none, "axis:i p:i",
-                 "f32[3,5,4]; f32[3,5,4] axis=1 p=1; f32[0,4]; f32[7] axis=0"),
+        onnx("BatchNormalization").opsets(1, 8).inputs(5).outputs(1, 5).functions(batch_norm_infer, batch_norm_run)
+            .attributes(batch_norm_attributes).problems("f32[2,3,5] f32[3] f32[3] f32[3] f32[3]~0.1:2 @8"),
+        onnx("BatchNormalization").opsets(9, 13).inputs(5).outputs(1, 5).functions(batch_norm_infer, batch_norm_run)
+            .attributes(batch_norm_attributes).problems("f32[2,3,5] f32[3] f32[3] f32[3] f32[3]~0.1:2 @9"),
+        onnx("BatchNormalization").opsets(14).inputs(5).outputs(1, 5).functions(batch_norm_infer, batch_norm_run)
+            .attributes(batch_norm_attributes)
+            .problems("f32[2,5,3,7] f32[5] f32[5] f32[5] f32[5]~0.1:2; f32[3,4] f32[4] f32[4] f32[4] f32[4]~0.1:2 epsilon=0.01; "
+                      "f32[0,3,2] f32[3] f32[3] f32[3] f32[3]~0.1:2"),
+        onnx("InstanceNormalization").inputs(3).functions(group_norm_infer, group_norm_run)
+            .attributes("consumed_inputs:is epsilon:f")
+            .problems("f32[2,5,3,7] f32[5] f32[5]; f32[1,3,9] f32[3] f32[3] epsilon=0.01; f32[0,3,4,4] f32[3] f32[3]"),
+        onnx("GroupNormalization").opsets(18, 20).inputs(3).functions(group_norm_infer, group_norm_run)
+            .attributes("epsilon:f num_groups:i stash_type:i").problems("f32[2,6,3,5] f32[2] f32[2] num_groups=2 @18"),
+        onnx("GroupNormalization").opsets(21).inputs(3).functions(group_norm_infer, group_norm_run)
+            .attributes("epsilon:f num_groups:i stash_type:i")
+            .problems("f32[2,6,3,5] f32[6] f32[6] num_groups=3; f32[1,4,7] f32[4] f32[4] num_groups=1 epsilon=0.01"),
+        onnx("LayerNormalization").opsets(17).inputs(2, 3).outputs(1, 3).functions(layer_norm_infer, layer_norm_run)
+            .attributes("axis:i epsilon:f stash_type:i")
+            .problems("f32[2,3,17] f32[17] f32[17]; f32[2,3,4,5] f32[4,5] axis=2; f32[3,5] f32[3,5] f32[5] axis=0 epsilon=0.01; "
+                      "f32[0,7] f32[7] f32[7]; f16[4,9] f16[9]"),
+        onnx("RMSNormalization").opsets(23).inputs(2).functions(layer_norm_infer, layer_norm_run)
+            .attributes("axis:i epsilon:f stash_type:i")
+            .problems("f32[2,3,17] f32[17]; f32[2,3,4,5] f32[4,5] axis=2; f32[0,7] f32[7]"),
+        onnx("MeanVarianceNormalization").opsets(9).inputs(1).functions(mean_variance_infer, mean_variance_run)
+            .attributes("axes:is").problems("f32[3,2,5,4]; f32[3,5,4] axes=1,2; f32[2,3] axes=-1; f32[0,3,2,2]"),
+        onnx("LRN").inputs(1).functions(lrn_infer, lrn_run).combines().attributes("alpha:f beta:f bias:f size:i")
+            .problems("f32[2,9,3,5] size=5; f32[1,4,3] size=2 alpha=0.1 beta=0.5 bias=2; f32[1,3,2,2] size=9"),
+        onnx("LpNormalization").inputs(1).functions(lp_norm_infer, lp_norm_run).attributes("axis:i p:i")
+            .problems("f32[3,5,4]; f32[3,5,4] axis=1 p=1; f32[0,4]; f32[7] axis=0"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -29784,15 +29917,15 @@ inline status center_crop_pad_gradient(gradient_context& c) {
 
 inline op_table pad_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("Pad", 1, 1, 1, 1, 1, 1, pad_infer, pad_run, op_flag::none, "mode:s paddings:is value:f",
-                 "f32[2,3] paddings=1,0,0,2 @1"),
-        GRAFT_OP("Pad", 2, 10, 1, 1, 1, 1, pad_infer, pad_run, op_flag::none, "mode:s pads:is value:f",
-                 "f32[2,3] pads=1,0,0,2 value=0.5 @9; f32[2,3] pads=0,2,0,1 mode=reflect @8; f64[4] pads=-1,-2 @10"),
-        GRAFT_OP("Pad", 11, 0, 2, 4, 1, 1, pad_infer, pad_run, op_flag::none, "mode:s",
-                 "f32[1,2,3] i64{0,1,0,0,0,2} f32(1); f32[3,4] i64{0,2,1,3} mode=reflect @13; u8[3,4] i64{1,0,2,0} mode=edge; "
-                 "f32[3] i64{4,5} mode=wrap; f32[2,3,4] i64{1,-1} - i64{-1}; f32[0,2] i64{1,0,0,0}"),
-        GRAFT_OP("CenterCropPad", 18, 0, 2, 2, 1, 1, center_crop_pad_infer, center_crop_pad_run, op_flag::none, "axes:is",
-                 "f32[5,8] i64{3,9}; i8[3,4,2] i64{6,1} axes=-3,1; f32[2,0] i32{0,3}"),
+        onnx("Pad").opsets(1, 1).inputs(1).functions(pad_infer, pad_run).attributes("mode:s paddings:is value:f")
+            .problems("f32[2,3] paddings=1,0,0,2 @1"),
+        onnx("Pad").opsets(2, 10).inputs(1).functions(pad_infer, pad_run).attributes("mode:s pads:is value:f")
+            .problems("f32[2,3] pads=1,0,0,2 value=0.5 @9; f32[2,3] pads=0,2,0,1 mode=reflect @8; f64[4] pads=-1,-2 @10"),
+        onnx("Pad").opsets(11).inputs(2, 4).functions(pad_infer, pad_run).attributes("mode:s")
+            .problems("f32[1,2,3] i64{0,1,0,0,0,2} f32(1); f32[3,4] i64{0,2,1,3} mode=reflect @13; u8[3,4] i64{1,0,2,0} mode=edge; "
+                      "f32[3] i64{4,5} mode=wrap; f32[2,3,4] i64{1,-1} - i64{-1}; f32[0,2] i64{1,0,0,0}"),
+        onnx("CenterCropPad").opsets(18).inputs(2).functions(center_crop_pad_infer, center_crop_pad_run).attributes("axes:is")
+            .problems("f32[5,8] i64{3,9}; i8[3,4,2] i64{6,1} axes=-3,1; f32[2,0] i32{0,3}"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -29857,10 +29990,10 @@ inline status pad_grad_run(run_context& c) {
 
 inline op_table pad_training_ops() {
     static constexpr op_row rows[] = {
-        {"PadGrad", "graft", 1, 0, 1, 1, 1, 1, pad_grad_infer, pad_grad_run, op_flag::none, "pads:is mode:s shape:is",
-         "f32[1,2,7,8] pads=0,0,1,2,0,0,2,1 mode=reflect shape=1,2,4,5; f32[2,9] pads=0,3,0,2 mode=edge shape=2,4; f32[12] pads=4,5 mode=wrap shape=3; "
-         "f32[4,6] pads=-1,2,1,-1 mode=reflect shape=4,5; "
-         "f64[5] pads=2,2 mode=edge shape=1; f16[6] pads=1,1 mode=reflect shape=4; bf16[0,4] pads=0,1,0,1 mode=edge shape=0,2"},
+        own("PadGrad").inputs(1).functions(pad_grad_infer, pad_grad_run).attributes("pads:is mode:s shape:is")
+            .problems("f32[1,2,7,8] pads=0,0,1,2,0,0,2,1 mode=reflect shape=1,2,4,5; f32[2,9] pads=0,3,0,2 mode=edge shape=2,4; f32[12] pads=4,5 mode=wrap shape=3; "
+                      "f32[4,6] pads=-1,2,1,-1 mode=reflect shape=4,5; "
+                      "f64[5] pads=2,2 mode=edge shape=1; f16[6] pads=1,1 mode=reflect shape=4; bf16[0,4] pads=0,1,0,1 mode=edge shape=0,2"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -30254,16 +30387,17 @@ inline gradient_table pool_gradients() {
 }
 inline op_table pool_training_ops() {
     static constexpr op_row rows[] = {
-        {"MaxPoolGrad", "graft", 1, 0, 3, 3, 1, 1, max_pool_grad_infer, max_pool_grad_run, op_flag::none, "dilations:is kernel_shape:is pads:is strides:is",
-         "f32[2,3,5,4] f32[2,3,9,7] f32[2,3,5,4] kernel_shape=3,3 strides=2,2 pads=1,1,1,1; f32[2,2,3,5] f32[2,2,8,9] f32[2,2,3,5] kernel_shape=3,2 strides=3,2; "
-         "f32[1,5,3] f32[1,5,7] f32[1,5,3] kernel_shape=3 dilations=2; f32[3,17,4,4] f32[3,17,8,8] f32[3,17,4,4] kernel_shape=2,2 strides=2,2; "
-         "f64[1,2,3,3,5] f64[1,2,4,5,6] f64[1,2,3,3,5] kernel_shape=2,3,2; f16[1,3,2,2] f16[1,3,4,4] f16[1,3,2,2] kernel_shape=2,2 strides=2,2; "
-         "f32[0,3,4,4] f32[0,3,5,5] f32[0,3,4,4] kernel_shape=2,2"},
-        {"AveragePoolGrad", "graft", 1, 0, 1, 1, 1, 1, average_pool_grad_infer, average_pool_grad_run, op_flag::none,
-         "count_include_pad:i dilations:is kernel_shape:is pads:is shape:is strides:is",
-         "f32[2,3,5,4] shape=2,3,9,7 kernel_shape=3,3 strides=2,2 pads=1,1,1,1; f32[2,2,8,9] shape=2,2,8,9 kernel_shape=3,2 pads=1,0,1,1 count_include_pad=1; "
-         "f32[1,2,3,3] shape=1,2,8,8 kernel_shape=3,3 strides=3,3 pads=1,1,1,1 count_include_pad=1; f32[1,5,3] shape=1,5,7 kernel_shape=3 dilations=2; "
-         "f64[1,2,4,5,6] shape=1,2,4,5,6 kernel_shape=2,3,2 pads=1,1,1,0,1,0; f32[3,17,4,4] shape=3,17,8,8 kernel_shape=2,2 strides=2,2; f32[0,3,4,4] shape=0,3,5,5 kernel_shape=2,2"},
+        own("MaxPoolGrad").inputs(3).functions(max_pool_grad_infer, max_pool_grad_run)
+            .attributes("dilations:is kernel_shape:is pads:is strides:is")
+            .problems("f32[2,3,5,4] f32[2,3,9,7] f32[2,3,5,4] kernel_shape=3,3 strides=2,2 pads=1,1,1,1; f32[2,2,3,5] f32[2,2,8,9] f32[2,2,3,5] kernel_shape=3,2 strides=3,2; "
+                      "f32[1,5,3] f32[1,5,7] f32[1,5,3] kernel_shape=3 dilations=2; f32[3,17,4,4] f32[3,17,8,8] f32[3,17,4,4] kernel_shape=2,2 strides=2,2; "
+                      "f64[1,2,3,3,5] f64[1,2,4,5,6] f64[1,2,3,3,5] kernel_shape=2,3,2; f16[1,3,2,2] f16[1,3,4,4] f16[1,3,2,2] kernel_shape=2,2 strides=2,2; "
+                      "f32[0,3,4,4] f32[0,3,5,5] f32[0,3,4,4] kernel_shape=2,2"),
+        own("AveragePoolGrad").inputs(1).functions(average_pool_grad_infer, average_pool_grad_run)
+            .attributes("count_include_pad:i dilations:is kernel_shape:is pads:is shape:is strides:is")
+            .problems("f32[2,3,5,4] shape=2,3,9,7 kernel_shape=3,3 strides=2,2 pads=1,1,1,1; f32[2,2,8,9] shape=2,2,8,9 kernel_shape=3,2 pads=1,0,1,1 count_include_pad=1; "
+                      "f32[1,2,3,3] shape=1,2,8,8 kernel_shape=3,3 strides=3,3 pads=1,1,1,1 count_include_pad=1; f32[1,5,3] shape=1,5,7 kernel_shape=3 dilations=2; "
+                      "f64[1,2,4,5,6] shape=1,2,4,5,6 kernel_shape=2,3,2 pads=1,1,1,0,1,0; f32[3,17,4,4] shape=3,17,8,8 kernel_shape=2,2 strides=2,2; f32[0,3,4,4] shape=0,3,5,5 kernel_shape=2,2"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -30271,29 +30405,27 @@ inline op_table pool_training_ops() {
 
 inline op_table pool_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("MaxPool", 1, 0, 1, 1, 1, 2, max_pool_infer, max_pool_run, op_flag::combines,
-                 "auto_pad:s ceil_mode:i dilations:is kernel_shape:is pads:is storage_order:i strides:is",
-                 "f32[1,3,9,7] kernel_shape=3,3 strides=2,2 pads=1,1,1,1; f32[2,2,8,9] kernel_shape=3,2 ceil_mode=1 strides=2,2; "
-                 "f32[1,5,7] kernel_shape=3 dilations=2; u8[1,2,5,5] kernel_shape=2,2 auto_pad=SAME_UPPER; f32[1,2,4,5,6] "
-                 "kernel_shape=2,3,2; "
-                 "f32[0,3,5,5] kernel_shape=2,2"),
-        GRAFT_OP("AveragePool", 1, 0, 1, 1, 1, 1, average_pool_infer, average_pool_run, op_flag::combines,
-                 "auto_pad:s ceil_mode:i count_include_pad:i dilations:is kernel_shape:is pads:is strides:is",
-                 "f32[1,3,9,7] kernel_shape=3,3 strides=2,2 pads=1,1,1,1; f32[2,2,8,9] kernel_shape=3,2 pads=1,0,1,1 "
-                 "count_include_pad=1; "
-                 "f32[1,2,8,8] kernel_shape=3,3 strides=3,3 pads=1,1,1,1 ceil_mode=1 count_include_pad=1; f32[1,5,7] "
-                 "kernel_shape=3 dilations=2; "
-                 "f64[1,2,4,5,6] kernel_shape=2,3,2 auto_pad=SAME_LOWER"),
-        GRAFT_OP("LpPool", 2, 0, 1, 1, 1, 1, lp_pool_infer, lp_pool_run, op_flag::combines,
-                 "auto_pad:s ceil_mode:i dilations:is kernel_shape:is p:i pads:is strides:is",
-                 "f32[1,3,9,7] kernel_shape=3,3 strides=2,2 pads=1,1,1,1; f32[2,3,8] kernel_shape=3 p=3 ceil_mode=1 strides=2; "
-                 "f32[1,1,4,4] kernel_shape=2,2 p=1"),
-        GRAFT_OP("GlobalMaxPool", 1, 0, 1, 1, 1, 1, global_pool_infer, global_max_pool_run, op_flag::none, "",
-                 "f32[2,5,7,3]; f32[1,17,1,1]; f32[1,3,9]; f64[0,3,4,4]"),
-        GRAFT_OP("GlobalAveragePool", 1, 0, 1, 1, 1, 1, global_pool_infer, global_average_pool_run, op_flag::none, "",
-                 "f32[2,5,7,3]; f32[1,17,1,1]; f32[1,3,2,3,4]; f16[0,3,4,4]"),
-        GRAFT_OP("GlobalLpPool", 2, 0, 1, 1, 1, 1, global_pool_infer, global_lp_pool_run, op_flag::none, "p:i",
-                 "f32[2,5,7,3]; f32[1,3,9] p=3"),
+        onnx("MaxPool").inputs(1).outputs(1, 2).functions(max_pool_infer, max_pool_run).combines()
+            .attributes("auto_pad:s ceil_mode:i dilations:is kernel_shape:is pads:is storage_order:i strides:is")
+            .problems("f32[1,3,9,7] kernel_shape=3,3 strides=2,2 pads=1,1,1,1; f32[2,2,8,9] kernel_shape=3,2 ceil_mode=1 strides=2,2; "
+                      "f32[1,5,7] kernel_shape=3 dilations=2; u8[1,2,5,5] kernel_shape=2,2 auto_pad=SAME_UPPER; f32[1,2,4,5,6] "
+                      "kernel_shape=2,3,2; " "f32[0,3,5,5] kernel_shape=2,2"),
+        onnx("AveragePool").inputs(1).functions(average_pool_infer, average_pool_run).combines()
+            .attributes("auto_pad:s ceil_mode:i count_include_pad:i dilations:is kernel_shape:is pads:is strides:is")
+            .problems("f32[1,3,9,7] kernel_shape=3,3 strides=2,2 pads=1,1,1,1; f32[2,2,8,9] kernel_shape=3,2 pads=1,0,1,1 "
+                      "count_include_pad=1; "
+                      "f32[1,2,8,8] kernel_shape=3,3 strides=3,3 pads=1,1,1,1 ceil_mode=1 count_include_pad=1; f32[1,5,7] "
+                      "kernel_shape=3 dilations=2; " "f64[1,2,4,5,6] kernel_shape=2,3,2 auto_pad=SAME_LOWER"),
+        onnx("LpPool").opsets(2).inputs(1).functions(lp_pool_infer, lp_pool_run).combines()
+            .attributes("auto_pad:s ceil_mode:i dilations:is kernel_shape:is p:i pads:is strides:is")
+            .problems("f32[1,3,9,7] kernel_shape=3,3 strides=2,2 pads=1,1,1,1; f32[2,3,8] kernel_shape=3 p=3 ceil_mode=1 strides=2; "
+                      "f32[1,1,4,4] kernel_shape=2,2 p=1"),
+        onnx("GlobalMaxPool").inputs(1).functions(global_pool_infer, global_max_pool_run)
+            .problems("f32[2,5,7,3]; f32[1,17,1,1]; f32[1,3,9]; f64[0,3,4,4]"),
+        onnx("GlobalAveragePool").inputs(1).functions(global_pool_infer, global_average_pool_run)
+            .problems("f32[2,5,7,3]; f32[1,17,1,1]; f32[1,3,2,3,4]; f16[0,3,4,4]"),
+        onnx("GlobalLpPool").opsets(2).inputs(1).functions(global_pool_infer, global_lp_pool_run).attributes("p:i")
+            .problems("f32[2,5,7,3]; f32[1,3,9] p=3"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -30598,9 +30730,9 @@ inline gradient_table quantize_gradients() {
 }
 inline op_table quantize_training_ops() {
     static constexpr op_row rows[] = {
-        {"FakeQuantize", "graft", 1, 0, 2, 3, 1, 1, fake_quantize_infer, fake_quantize_run, op_flag::none, "axis:i high:i low:i",
-         "f32[3,17] f32(0.01) u8(120) low=0 high=255; f32[2,3,5] f32[3]~0.01:0.05 i8[3] axis=1 low=-128 high=127; f64[4,9] f64[9]~0.1:0.5 axis=-1 low=-8 high=7; "
-         "f16[9] f16(0.1) i8(0) low=-128 high=127; f32[0,3] f32(0.5) low=0 high=255; f32[7,5] f32[7]~0.01:0.1 axis=0 low=0 high=15"},
+        own("FakeQuantize").inputs(2, 3).functions(fake_quantize_infer, fake_quantize_run).attributes("axis:i high:i low:i")
+            .problems("f32[3,17] f32(0.01) u8(120) low=0 high=255; f32[2,3,5] f32[3]~0.01:0.05 i8[3] axis=1 low=-128 high=127; f64[4,9] f64[9]~0.1:0.5 axis=-1 low=-8 high=7; "
+                      "f16[9] f16(0.1) i8(0) low=-128 high=127; f32[0,3] f32(0.5) low=0 high=255; f32[7,5] f32[7]~0.01:0.1 axis=0 low=0 high=15"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -30608,17 +30740,17 @@ inline op_table quantize_training_ops() {
 
 inline op_table quantize_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("QuantizeLinear", 10, 0, 2, 3, 1, 1, quantize_infer, quantize_run, op_flag::none,
-                 "axis:i block_size:i output_dtype:i precision:i saturate:i",
-                 "f32[3,17] f32(0.05) u8(7); f32[2,3,5] f32[3]~0.01:0.1 i8[3]; f32[2,6,3] f32[2,2,3]~0.01:0.1 axis=1 "
-                 "block_size=3 output_dtype=3; "
-                 "f32[0,3] f32(0.5); f16[9] f16(0.1) i8(0); f32[5,7] f32[7]~0.01:0.1 u16[7] axis=-1; f32(1.5) f32(0.25)"),
-        GRAFT_OP("DequantizeLinear", 10, 0, 2, 3, 1, 1, dequantize_infer, dequantize_run, op_flag::none,
-                 "axis:i block_size:i output_dtype:i",
-                 "u8[3,17] f32(0.05) u8(7); i8[2,3,5] f32[3]~0.01:0.1 i8[3]; i8[2,6,3] f32[2,2,3]~0.01:0.1 axis=1 block_size=3; "
-                 "i32[5] f32(0.5); u8[0,3] f32(0.5); i16[5,7] f32[7]~0.01:0.1 axis=-1"),
-        GRAFT_OP("DynamicQuantizeLinear", 11, 0, 1, 1, 3, 3, dynamic_quantize_infer, dynamic_quantize_run, op_flag::none, "",
-                 "f32[3,17]; f32[9]~0.5:2; f32[0]; f32(3)"),
+        onnx("QuantizeLinear").opsets(10).inputs(2, 3).functions(quantize_infer, quantize_run)
+            .attributes("axis:i block_size:i output_dtype:i precision:i saturate:i")
+            .problems("f32[3,17] f32(0.05) u8(7); f32[2,3,5] f32[3]~0.01:0.1 i8[3]; f32[2,6,3] f32[2,2,3]~0.01:0.1 axis=1 "
+                      "block_size=3 output_dtype=3; "
+                      "f32[0,3] f32(0.5); f16[9] f16(0.1) i8(0); f32[5,7] f32[7]~0.01:0.1 u16[7] axis=-1; f32(1.5) f32(0.25)"),
+        onnx("DequantizeLinear").opsets(10).inputs(2, 3).functions(dequantize_infer, dequantize_run)
+            .attributes("axis:i block_size:i output_dtype:i")
+            .problems("u8[3,17] f32(0.05) u8(7); i8[2,3,5] f32[3]~0.01:0.1 i8[3]; i8[2,6,3] f32[2,2,3]~0.01:0.1 axis=1 block_size=3; "
+                      "i32[5] f32(0.5); u8[0,3] f32(0.5); i16[5,7] f32[7]~0.01:0.1 axis=-1"),
+        onnx("DynamicQuantizeLinear").opsets(11).inputs(1).outputs(3).functions(dynamic_quantize_infer, dynamic_quantize_run)
+            .problems("f32[3,17]; f32[9]~0.5:2; f32[0]; f32(3)"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -30845,21 +30977,20 @@ inline status qlinear_matmul_run(run_context& c) {
 
 inline op_table quantized_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("QLinearConv", 10, 0, 8, 9, 1, 1, qlinear_conv_infer, qlinear_conv_run, op_flag::combines,
-                 "auto_pad:s dilations:is group:i kernel_shape:is pads:is strides:is",
-                 "u8[1,3,9,7] f32(0.02) u8(128) i8[5,3,3,3] f32[5]~0.01:0.02 i8[5] f32(0.05) u8(100) i32[5] pads=1,1,1,1; "
-                 "i8[2,4,5,5] f32(0.02) i8(3) i8[4,1,3,3] f32(0.01) i8(0) f32(0.05) i8(0) group=4 strides=2,2; "
-                 "u8[1,16,4,4] f32(0.02) u8(5) u8[8,16,1,1] f32(0.01) u8(9) f32(0.05) u8(0)"),
-        GRAFT_OP("ConvInteger", 10, 0, 2, 4, 1, 1, conv_integer_infer, conv_integer_run, op_flag::combines,
-                 "auto_pad:s dilations:is group:i kernel_shape:is pads:is strides:is",
-                 "u8[1,3,9,7] u8[5,3,3,3] u8(128) u8(7) pads=1,1,1,1; i8[2,4,5,5] i8[4,1,3,3] group=4; u8[1,2,6] i8[3,2,2] u8(1) "
-                 "i8[3]"),
-        GRAFT_OP("MatMulInteger", 10, 0, 2, 4, 1, 1, matmul_integer_infer, matmul_integer_run, op_flag::combines, "",
-                 "u8[7,13] u8[13,5] u8(12) u8(0); i8[2,3,4] i8[4,5] i8(1) i8[5]; u8[3,4] i8[4,2] u8[3]; u8[0,4] u8[4,3]"),
-        GRAFT_OP("QLinearMatMul", 10, 0, 8, 8, 1, 1, qlinear_matmul_infer, qlinear_matmul_run, op_flag::combines, "",
-                 "u8[7,13] f32(0.02) u8(113) u8[13,5] f32(0.01) u8(114) f32(0.05) u8(118); i8[2,3,4] f32(0.02) i8(1) i8[2,4,5] "
-                 "f32(0.01) i8(0) f32(0.05) i8(0); "
-                 "u8[3,4] f32(0.1) u8(0) i8[4,2] f32[2]~0.1:0.2 i8[2] f32(0.1) u8(9)"),
+        onnx("QLinearConv").opsets(10).inputs(8, 9).functions(qlinear_conv_infer, qlinear_conv_run).combines()
+            .attributes("auto_pad:s dilations:is group:i kernel_shape:is pads:is strides:is")
+            .problems("u8[1,3,9,7] f32(0.02) u8(128) i8[5,3,3,3] f32[5]~0.01:0.02 i8[5] f32(0.05) u8(100) i32[5] pads=1,1,1,1; "
+                      "i8[2,4,5,5] f32(0.02) i8(3) i8[4,1,3,3] f32(0.01) i8(0) f32(0.05) i8(0) group=4 strides=2,2; "
+                      "u8[1,16,4,4] f32(0.02) u8(5) u8[8,16,1,1] f32(0.01) u8(9) f32(0.05) u8(0)"),
+        onnx("ConvInteger").opsets(10).inputs(2, 4).functions(conv_integer_infer, conv_integer_run).combines()
+            .attributes("auto_pad:s dilations:is group:i kernel_shape:is pads:is strides:is")
+            .problems("u8[1,3,9,7] u8[5,3,3,3] u8(128) u8(7) pads=1,1,1,1; i8[2,4,5,5] i8[4,1,3,3] group=4; u8[1,2,6] i8[3,2,2] u8(1) "
+                      "i8[3]"),
+        onnx("MatMulInteger").opsets(10).inputs(2, 4).functions(matmul_integer_infer, matmul_integer_run).combines()
+            .problems("u8[7,13] u8[13,5] u8(12) u8(0); i8[2,3,4] i8[4,5] i8(1) i8[5]; u8[3,4] i8[4,2] u8[3]; u8[0,4] u8[4,3]"),
+        onnx("QLinearMatMul").opsets(10).inputs(8).functions(qlinear_matmul_infer, qlinear_matmul_run).combines()
+            .problems("u8[7,13] f32(0.02) u8(113) u8[13,5] f32(0.01) u8(114) f32(0.05) u8(118); i8[2,3,4] f32(0.02) i8(1) i8[2,4,5] "
+                      "f32(0.01) i8(0) f32(0.05) i8(0); " "u8[3,4] f32(0.1) u8(0) i8[4,2] f32[2]~0.1:0.2 i8[2] f32(0.1) u8(9)"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -31071,35 +31202,37 @@ inline gradient_table random_gradients() {
 }
 inline op_table random_training_ops() {
     static constexpr op_row rows[] = {
-        {"Dropout", "graft", 1, 0, 2, 2, 1, 2, training_dropout_infer, training_dropout_run, op_flag::none, "ratio:f seed:i",
-         "f32[3,17] i64{5,0} ratio=0.3 seed=7; f32[4,3,5,5] i64{1,8} ratio=0.1; f64[2,9] i64{0,2} seed=-1; f16[7] i64{2,0} ratio=0; f32[0,3] i64{1,1}; bf16[5,40] i64{3,4} ratio=0.75"},
+        own("Dropout").inputs(2).outputs(1, 2).functions(training_dropout_infer, training_dropout_run)
+            .attributes("ratio:f seed:i")
+            .problems("f32[3,17] i64{5,0} ratio=0.3 seed=7; f32[4,3,5,5] i64{1,8} ratio=0.1; f64[2,9] i64{0,2} seed=-1; f16[7] i64{2,0} ratio=0; f32[0,3] i64{1,1}; bf16[5,40] i64{3,4} ratio=0.75"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
 }
 
 inline op_table random_ops() {
-    constexpr unsigned each = op_flag::random;
     static constexpr op_row rows[] = {
-        GRAFT_OP("RandomNormal", 1, 0, 0, 0, 1, 1, random_infer, random_normal_run, each,
-                 "dtype:i mean:f scale:f seed:f shape:is",
-                 "shape=3,17 seed=1; shape=5 mean=2 scale=3 dtype=11; shape=0,2; shape="),
-        GRAFT_OP("RandomNormalLike", 1, 0, 1, 1, 1, 1, random_like_infer, random_normal_run, each | op_flag::shape_only,
-                 "dtype:i mean:f scale:f seed:f", "f32[3,17] seed=1; i32[5] dtype=1; f16[0]"),
-        GRAFT_OP("RandomUniform", 1, 0, 0, 0, 1, 1, random_infer, random_uniform_run, each,
-                 "dtype:i high:f low:f seed:f shape:is", "shape=3,17 seed=1; shape=5 low=-1 high=3 dtype=11; shape=0,2; shape="),
-        GRAFT_OP("RandomUniformLike", 1, 0, 1, 1, 1, 1, random_like_infer, random_uniform_run, each | op_flag::shape_only,
-                 "dtype:i high:f low:f seed:f", "f32[3,17] seed=1; i32[5] dtype=1; f16[0]"),
-        GRAFT_OP("Bernoulli", 15, 0, 1, 1, 1, 1, bernoulli_infer, bernoulli_run, each, "dtype:i seed:f",
-                 "f32[3,17]~0:1 seed=1; f64[5]~0:1 dtype=9; f16[0]"),
-        GRAFT_OP("Multinomial", 7, 0, 1, 1, 1, 1, multinomial_infer, multinomial_run, each, "dtype:i sample_size:i seed:f",
-                 "f32[3,17] seed=1; f32[2,4] sample_size=9 dtype=7; f16[0,3]"),
-        GRAFT_OP("Dropout", 1, 6, 1, 1, 1, 2, dropout_infer, dropout_run, op_flag::none, "consumed_inputs:is is_test:i ratio:f",
-                 "f32[3,17] is_test=1; f64[5] is_test=1 ratio=0.1; f16[0] is_test=1"),
-        GRAFT_OP("Dropout", 7, 11, 1, 1, 1, 2, dropout_infer, dropout_run, op_flag::none, "ratio:f",
-                 "f32[3,17]; f64[5] ratio=0.1 @9; f16[0]"),
-        GRAFT_OP("Dropout", 12, 0, 1, 3, 1, 2, dropout_infer, dropout_run, each, "seed:i",
-                 "f32[3,17]; f32[3,17] f32(0.3) b(1) seed=7; f32[5] f32(0.1) b(0); f64[5] - b(1); f16[0]"),
+        onnx("RandomNormal").inputs(0).functions(random_infer, random_normal_run).random()
+            .attributes("dtype:i mean:f scale:f seed:f shape:is")
+            .problems("shape=3,17 seed=1; shape=5 mean=2 scale=3 dtype=11; shape=0,2; shape="),
+        onnx("RandomNormalLike").inputs(1).functions(random_like_infer, random_normal_run).random().shape_only()
+            .attributes("dtype:i mean:f scale:f seed:f").problems("f32[3,17] seed=1; i32[5] dtype=1; f16[0]"),
+        onnx("RandomUniform").inputs(0).functions(random_infer, random_uniform_run).random()
+            .attributes("dtype:i high:f low:f seed:f shape:is")
+            .problems("shape=3,17 seed=1; shape=5 low=-1 high=3 dtype=11; shape=0,2; shape="),
+        onnx("RandomUniformLike").inputs(1).functions(random_like_infer, random_uniform_run).random().shape_only()
+            .attributes("dtype:i high:f low:f seed:f").problems("f32[3,17] seed=1; i32[5] dtype=1; f16[0]"),
+        onnx("Bernoulli").opsets(15).inputs(1).functions(bernoulli_infer, bernoulli_run).random().attributes("dtype:i seed:f")
+            .problems("f32[3,17]~0:1 seed=1; f64[5]~0:1 dtype=9; f16[0]"),
+        onnx("Multinomial").opsets(7).inputs(1).functions(multinomial_infer, multinomial_run).random()
+            .attributes("dtype:i sample_size:i seed:f").problems("f32[3,17] seed=1; f32[2,4] sample_size=9 dtype=7; f16[0,3]"),
+        onnx("Dropout").opsets(1, 6).inputs(1).outputs(1, 2).functions(dropout_infer, dropout_run)
+            .attributes("consumed_inputs:is is_test:i ratio:f")
+            .problems("f32[3,17] is_test=1; f64[5] is_test=1 ratio=0.1; f16[0] is_test=1"),
+        onnx("Dropout").opsets(7, 11).inputs(1).outputs(1, 2).functions(dropout_infer, dropout_run).attributes("ratio:f")
+            .problems("f32[3,17]; f64[5] ratio=0.1 @9; f16[0]"),
+        onnx("Dropout").opsets(12).inputs(1, 3).outputs(1, 2).functions(dropout_infer, dropout_run).random().attributes("seed:i")
+            .problems("f32[3,17]; f32[3,17] f32(0.3) b(1) seed=7; f32[5] f32(0.1) b(0); f64[5] - b(1); f16[0]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -31332,19 +31465,20 @@ inline status reverse_sequence_gradient(gradient_context& c) {
 
 inline op_table rearrange_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("Transpose", 1, 0, 1, 1, 1, 1, transpose_infer, transpose_run, op_flag::none, "perm:is",
-                 "f32[2,3,4]; f32[2,3,4] perm=0,2,1; u8[1,5,3,2] perm=0,2,3,1; i64[3,1,4] perm=2,0,1; f16[0,3]; f32[]"),
-        GRAFT_OP("Expand", 8, 0, 2, 2, 1, 1, expand_infer, expand_run, op_flag::none, "",
-                 "f32[3,1] i64{2,3,4}; f32[3,4] i64{1}; i8[] i64{2,3}; f64[1,5] i64{0,1}; f32[2] i64[0]"),
-        GRAFT_OP("Tile", 6, 0, 2, 2, 1, 1, tile_infer, tile_run, op_flag::none, "",
-                 "f32[2,3] i64{2,2}; f32[3,1,2] i64{1,3,1}; u8[5] i64{0}; f32[] i64[0]; f32[0,2] i64{2,2}; i64[4] i64{3}"),
-        GRAFT_OP("DepthToSpace", 1, 0, 1, 1, 1, 1, depth_to_space_infer, depth_to_space_run, op_flag::none, "blocksize:i mode:s",
-                 "f32[1,8,2,3] blocksize=2; f32[2,9,1,2] blocksize=3 mode=CRD; i8[0,4,2,2] blocksize=2; f32[1,12,3,2] "
-                 "blocksize=2 mode=DCR"),
-        GRAFT_OP("SpaceToDepth", 1, 0, 1, 1, 1, 1, space_to_depth_infer, space_to_depth_run, op_flag::none, "blocksize:i mode:s",
-                 "f32[1,2,4,6] blocksize=2; f32[2,1,3,6] blocksize=3 mode=CRD; i8[0,4,2,2] blocksize=2"),
-        GRAFT_OP("ReverseSequence", 10, 0, 2, 2, 1, 1, reverse_sequence_infer, reverse_sequence_run, op_flag::none,
-                 "batch_axis:i time_axis:i", "f32[4,3] i64{4,1,2}; f32[2,5,3] i64{0,3} batch_axis=0 time_axis=1; u8[3,0] i64[0]"),
+        onnx("Transpose").inputs(1).functions(transpose_infer, transpose_run).attributes("perm:is")
+            .problems("f32[2,3,4]; f32[2,3,4] perm=0,2,1; u8[1,5,3,2] perm=0,2,3,1; i64[3,1,4] perm=2,0,1; f16[0,3]; f32[]"),
+        onnx("Expand").opsets(8).inputs(2).functions(expand_infer, expand_run)
+            .problems("f32[3,1] i64{2,3,4}; f32[3,4] i64{1}; i8[] i64{2,3}; f64[1,5] i64{0,1}; f32[2] i64[0]"),
+        onnx("Tile").opsets(6).inputs(2).functions(tile_infer, tile_run)
+            .problems("f32[2,3] i64{2,2}; f32[3,1,2] i64{1,3,1}; u8[5] i64{0}; f32[] i64[0]; f32[0,2] i64{2,2}; i64[4] i64{3}"),
+        onnx("DepthToSpace").inputs(1).functions(depth_to_space_infer, depth_to_space_run).attributes("blocksize:i mode:s")
+            .problems("f32[1,8,2,3] blocksize=2; f32[2,9,1,2] blocksize=3 mode=CRD; i8[0,4,2,2] blocksize=2; f32[1,12,3,2] "
+                      "blocksize=2 mode=DCR"),
+        onnx("SpaceToDepth").inputs(1).functions(space_to_depth_infer, space_to_depth_run).attributes("blocksize:i mode:s")
+            .problems("f32[1,2,4,6] blocksize=2; f32[2,1,3,6] blocksize=3 mode=CRD; i8[0,4,2,2] blocksize=2"),
+        onnx("ReverseSequence").opsets(10).inputs(2).functions(reverse_sequence_infer, reverse_sequence_run)
+            .attributes("batch_axis:i time_axis:i")
+            .problems("f32[4,3] i64{4,1,2}; f32[2,5,3] i64{0,3} batch_axis=0 time_axis=1; u8[3,0] i64[0]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -31632,25 +31766,24 @@ inline status recurrent_run(run_context& c) {
 
 inline op_table recurrent_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP(
-            "RNN", 1, 0, 3, 6, 0, 2, recurrent_infer, recurrent_run, op_flag::combines,
-            "activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s hidden_size:i layout:i output_sequence:i",
-            "f32[5,2,3] f32[1,4,3] f32[1,4,4] f32[1,8] hidden_size=4; f32[2,5,3] f32[2,4,3] f32[2,4,4] hidden_size=4 "
-            "direction=bidirectional layout=1; "
-            "f32[5,2,3] f32[1,4,3] f32[1,4,4] - i32{3,5} f32[1,2,4] hidden_size=4 direction=reverse clip=0.5"),
-        GRAFT_OP("GRU", 1, 0, 3, 6, 0, 2, recurrent_infer, recurrent_run, op_flag::combines,
-                 "activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s hidden_size:i layout:i "
-                 "linear_before_reset:i output_sequence:i",
-                 "f32[5,2,3] f32[1,12,3] f32[1,12,4] f32[1,24] hidden_size=4; f32[2,5,3] f32[2,12,3] f32[2,12,4] f32[2,24] "
-                 "hidden_size=4 direction=bidirectional "
-                 "layout=1 linear_before_reset=1; f32[0,2,3] f32[1,12,3] f32[1,12,4] hidden_size=4"),
-        GRAFT_OP("LSTM", 1, 0, 3, 8, 0, 3, recurrent_infer, recurrent_run, op_flag::combines,
-                 "activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s hidden_size:i input_forget:i layout:i "
-                 "output_sequence:i",
-                 "f32[5,2,3] f32[1,16,3] f32[1,16,4] f32[1,32] hidden_size=4; f32[5,2,3] f32[2,16,3] f32[2,16,4] f32[2,32] "
-                 "i32{5,2} f32[2,2,4] f32[2,2,4] f32[2,12] "
-                 "hidden_size=4 direction=bidirectional; f32[2,5,3] f32[1,16,3] f32[1,16,4] hidden_size=4 layout=1 "
-                 "input_forget=1 clip=0.7"),
+        onnx("RNN").inputs(3, 6).outputs(0, 2).functions(recurrent_infer, recurrent_run).combines()
+            .attributes("activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s hidden_size:i layout:i output_sequence:i")
+            .problems("f32[5,2,3] f32[1,4,3] f32[1,4,4] f32[1,8] hidden_size=4; f32[2,5,3] f32[2,4,3] f32[2,4,4] hidden_size=4 "
+                      "direction=bidirectional layout=1; "
+                      "f32[5,2,3] f32[1,4,3] f32[1,4,4] - i32{3,5} f32[1,2,4] hidden_size=4 direction=reverse clip=0.5"),
+        onnx("GRU").inputs(3, 6).outputs(0, 2).functions(recurrent_infer, recurrent_run).combines()
+            .attributes("activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s hidden_size:i layout:i "
+                        "linear_before_reset:i output_sequence:i")
+            .problems("f32[5,2,3] f32[1,12,3] f32[1,12,4] f32[1,24] hidden_size=4; f32[2,5,3] f32[2,12,3] f32[2,12,4] f32[2,24] "
+                      "hidden_size=4 direction=bidirectional "
+                      "layout=1 linear_before_reset=1; f32[0,2,3] f32[1,12,3] f32[1,12,4] hidden_size=4"),
+        onnx("LSTM").inputs(3, 8).outputs(0, 3).functions(recurrent_infer, recurrent_run).combines()
+            .attributes("activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s hidden_size:i input_forget:i layout:i "
+                        "output_sequence:i")
+            .problems("f32[5,2,3] f32[1,16,3] f32[1,16,4] f32[1,32] hidden_size=4; f32[5,2,3] f32[2,16,3] f32[2,16,4] f32[2,32] "
+                      "i32{5,2} f32[2,2,4] f32[2,2,4] f32[2,12] "
+                      "hidden_size=4 direction=bidirectional; f32[2,5,3] f32[1,16,3] f32[1,16,4] hidden_size=4 layout=1 "
+                      "input_forget=1 clip=0.7"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -32029,26 +32162,26 @@ inline status sum_to_gradient(gradient_context& c) {
     " axes=0 @11; i32[2,7]~1:5 i64{1} @18; f32[]; f32[2,0,3] i64{1}; f16[0,2]"
 inline op_table reduce_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("ReduceSum", 1, 0, 1, 2, 1, 1, reduce_infer, reduce_sum_run, op_flag::none, GRAFT_REDUCE_ATTRIBUTES,
-                 GRAFT_REDUCE_PROBLEMS("")),
-        GRAFT_OP("ReduceMean", 1, 0, 1, 2, 1, 1, reduce_infer, reduce_mean_run, op_flag::none, GRAFT_REDUCE_ATTRIBUTES,
-                 GRAFT_REDUCE_PROBLEMS("")),
-        GRAFT_OP("ReduceMax", 1, 0, 1, 2, 1, 1, reduce_extreme_infer, reduce_max_run, op_flag::none, GRAFT_REDUCE_ATTRIBUTES,
-                 GRAFT_REDUCE_PROBLEMS("") "; b[3,4] i64{1}; u8[0] i64{0}"),
-        GRAFT_OP("ReduceMin", 1, 0, 1, 2, 1, 1, reduce_extreme_infer, reduce_min_run, op_flag::none, GRAFT_REDUCE_ATTRIBUTES,
-                 GRAFT_REDUCE_PROBLEMS("") "; b[3,4] i64{1}; u8[0] i64{0}"),
-        GRAFT_OP("ReduceProd", 1, 0, 1, 2, 1, 1, reduce_infer, reduce_prod_run, op_flag::none, GRAFT_REDUCE_ATTRIBUTES,
-                 GRAFT_REDUCE_PROBLEMS("")),
-        GRAFT_OP("ReduceL1", 1, 0, 1, 2, 1, 1, reduce_infer, reduce_l1_run, op_flag::none, GRAFT_REDUCE_ATTRIBUTES,
-                 GRAFT_REDUCE_PROBLEMS("")),
-        GRAFT_OP("ReduceL2", 1, 0, 1, 2, 1, 1, reduce_infer, reduce_l2_run, op_flag::none, GRAFT_REDUCE_ATTRIBUTES,
-                 GRAFT_REDUCE_PROBLEMS("")),
-        GRAFT_OP("ReduceLogSum", 1, 0, 1, 2, 1, 1, reduce_logarithm_infer, reduce_log_sum_run, op_flag::none,
-                 GRAFT_REDUCE_ATTRIBUTES, GRAFT_REDUCE_PROBLEMS("~0.1:2")),
-        GRAFT_OP("ReduceLogSumExp", 1, 0, 1, 2, 1, 1, reduce_logarithm_infer, reduce_log_sum_exp_run, op_flag::none,
-                 GRAFT_REDUCE_ATTRIBUTES, GRAFT_REDUCE_PROBLEMS("")),
-        GRAFT_OP("ReduceSumSquare", 1, 0, 1, 2, 1, 1, reduce_infer, reduce_sum_square_run, op_flag::none, GRAFT_REDUCE_ATTRIBUTES,
-                 GRAFT_REDUCE_PROBLEMS("")),
+        onnx("ReduceSum").inputs(1, 2).functions(reduce_infer, reduce_sum_run).attributes(GRAFT_REDUCE_ATTRIBUTES)
+            .problems(GRAFT_REDUCE_PROBLEMS("")),
+        onnx("ReduceMean").inputs(1, 2).functions(reduce_infer, reduce_mean_run).attributes(GRAFT_REDUCE_ATTRIBUTES)
+            .problems(GRAFT_REDUCE_PROBLEMS("")),
+        onnx("ReduceMax").inputs(1, 2).functions(reduce_extreme_infer, reduce_max_run).attributes(GRAFT_REDUCE_ATTRIBUTES)
+            .problems(GRAFT_REDUCE_PROBLEMS("") "; b[3,4] i64{1}; u8[0] i64{0}"),
+        onnx("ReduceMin").inputs(1, 2).functions(reduce_extreme_infer, reduce_min_run).attributes(GRAFT_REDUCE_ATTRIBUTES)
+            .problems(GRAFT_REDUCE_PROBLEMS("") "; b[3,4] i64{1}; u8[0] i64{0}"),
+        onnx("ReduceProd").inputs(1, 2).functions(reduce_infer, reduce_prod_run).attributes(GRAFT_REDUCE_ATTRIBUTES)
+            .problems(GRAFT_REDUCE_PROBLEMS("")),
+        onnx("ReduceL1").inputs(1, 2).functions(reduce_infer, reduce_l1_run).attributes(GRAFT_REDUCE_ATTRIBUTES)
+            .problems(GRAFT_REDUCE_PROBLEMS("")),
+        onnx("ReduceL2").inputs(1, 2).functions(reduce_infer, reduce_l2_run).attributes(GRAFT_REDUCE_ATTRIBUTES)
+            .problems(GRAFT_REDUCE_PROBLEMS("")),
+        onnx("ReduceLogSum").inputs(1, 2).functions(reduce_logarithm_infer, reduce_log_sum_run)
+            .attributes(GRAFT_REDUCE_ATTRIBUTES).problems(GRAFT_REDUCE_PROBLEMS("~0.1:2")),
+        onnx("ReduceLogSumExp").inputs(1, 2).functions(reduce_logarithm_infer, reduce_log_sum_exp_run)
+            .attributes(GRAFT_REDUCE_ATTRIBUTES).problems(GRAFT_REDUCE_PROBLEMS("")),
+        onnx("ReduceSumSquare").inputs(1, 2).functions(reduce_infer, reduce_sum_square_run).attributes(GRAFT_REDUCE_ATTRIBUTES)
+            .problems(GRAFT_REDUCE_PROBLEMS("")),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -32130,10 +32263,10 @@ inline status sum_to_run(run_context& c) {
 
 inline op_table reduce_training_ops() {
     static constexpr op_row rows[] = {
-        {"SumTo", "graft", 1, 0, 1, 1, 1, 1, sum_to_infer, sum_to_run, op_flag::none, "shape:is shards:i",
-         "f32[6,3,4,5] shape=3,1,1 shards=4; f32[7,5] shape=5 shards=8; f32[7,5] shape=7,1 shards=8; f32[9,600] shape=600 shards=2; f32[2,3,4] shape=2,1,4; "
-         "f32[5,3] shape= shards=8; "
-         "f64[3,2] shape=1,1 shards=4; f16[5,4] shape=4 shards=2; bf16[3] shape=3; f32[0,3] shape=3 shards=8"},
+        own("SumTo").inputs(1).functions(sum_to_infer, sum_to_run).attributes("shape:is shards:i")
+            .problems("f32[6,3,4,5] shape=3,1,1 shards=4; f32[7,5] shape=5 shards=8; f32[7,5] shape=7,1 shards=8; f32[9,600] shape=600 shards=2; f32[2,3,4] shape=2,1,4; "
+                      "f32[5,3] shape= shards=8; "
+                      "f64[3,2] shape=1,1 shards=4; f16[5,4] shape=4 shards=2; bf16[3] shape=3; f32[0,3] shape=3 shards=8"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -32568,12 +32701,12 @@ inline gradient_table resize_gradients() {
 }
 inline op_table resize_training_ops() {
     static constexpr op_row rows[] = {
-        {"ResizeGrad", "graft", 1, 0, 1, 4, 1, 1, resize_grad_infer, resize_grad_run, op_flag::none,
-         "antialias:i axes:is coordinate_transformation_mode:s cubic_coeff_a:f exclude_outside:i extrapolation_value:f keep_aspect_ratio_policy:s mode:s nearest_mode:s scales:fs "
-         "shape:is version:i",
-         "f32[1,2,6,4] - - i64{1,2,6,4} shape=1,2,3,5; f32[1,1,2,2] - f32{1,1,0.6,0.6} shape=1,1,4,4 mode=linear coordinate_transformation_mode=align_corners; "
-         "f32[1,1,4,6] - f32{0.8,1.3} mode=cubic axes=2,3 antialias=1 shape=1,1,5,5; f64[2,8,6] - f32{1,2,2} shape=2,4,3 mode=linear; f32[1,1,3,4] f32{1,1,1,2} shape=1,1,3,2 version=10; "
-         "f32[0,1,6,6] - f32{1,1,2,2} shape=0,1,3,3 mode=linear"},
+        own("ResizeGrad").inputs(1, 4).functions(resize_grad_infer, resize_grad_run)
+            .attributes("antialias:i axes:is coordinate_transformation_mode:s cubic_coeff_a:f exclude_outside:i extrapolation_value:f keep_aspect_ratio_policy:s mode:s nearest_mode:s scales:fs "
+                        "shape:is version:i")
+            .problems("f32[1,2,6,4] - - i64{1,2,6,4} shape=1,2,3,5; f32[1,1,2,2] - f32{1,1,0.6,0.6} shape=1,1,4,4 mode=linear coordinate_transformation_mode=align_corners; "
+                      "f32[1,1,4,6] - f32{0.8,1.3} mode=cubic axes=2,3 antialias=1 shape=1,1,5,5; f64[2,8,6] - f32{1,2,2} shape=2,4,3 mode=linear; f32[1,1,3,4] f32{1,1,1,2} shape=1,1,3,2 version=10; "
+                      "f32[0,1,6,6] - f32{1,1,2,2} shape=0,1,3,3 mode=linear"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -32581,21 +32714,21 @@ inline op_table resize_training_ops() {
 
 inline op_table resize_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("Upsample", 7, 8, 1, 1, 1, 1, resize_infer, resize_run, op_flag::none, "mode:s scales:fs",
-                 "f32[1,2,3,4] scales=1,1,2,2 @8; f32[1,1,2,3] scales=1,1,1.5,3 mode=linear @7"),
-        GRAFT_OP("Upsample", 9, 9, 2, 2, 1, 1, resize_infer, resize_run, op_flag::none, "mode:s",
-                 "u8[1,2,3,4] f32{1,1,2,3} @9; f32[1,1,2,2] f32{1,1,2,2} mode=bilinear @9"),
-        GRAFT_OP("Resize", 10, 10, 2, 2, 1, 1, resize_infer, resize_run, op_flag::none, "mode:s",
-                 "f32[1,2,3,4] f32{1,1,2,0.5} @10; f32[1,1,2,2] f32{1,1,2,2} mode=linear @10"),
-        GRAFT_OP("Resize", 11, 0, 1, 4, 1, 1, resize_infer, resize_run, op_flag::none,
-                 "antialias:i axes:is coordinate_transformation_mode:s cubic_coeff_a:f exclude_outside:i extrapolation_value:f "
-                 "keep_aspect_ratio_policy:s mode:s nearest_mode:s",
-                 "f32[1,2,3,5] - - i64{1,2,6,4}; f32[1,1,4,4] - f32{1,1,0.6,0.6} mode=linear "
-                 "coordinate_transformation_mode=align_corners; "
-                 "f32[1,1,5,5] - f32{0.8,1.3} mode=cubic axes=2,3 antialias=1; u8[2,4,3] - - i64{2,7,3} mode=linear; "
-                 "f32[1,1,4,4] f32{0.1,-0.2,0.8,1.2} - i64{3,3} mode=linear axes=2,3 "
-                 "coordinate_transformation_mode=tf_crop_and_resize extrapolation_value=5; "
-                 "f32[0,1,3,3] - f32{1,1,2,2} mode=linear"),
+        onnx("Upsample").opsets(7, 8).inputs(1).functions(resize_infer, resize_run).attributes("mode:s scales:fs")
+            .problems("f32[1,2,3,4] scales=1,1,2,2 @8; f32[1,1,2,3] scales=1,1,1.5,3 mode=linear @7"),
+        onnx("Upsample").opsets(9, 9).inputs(2).functions(resize_infer, resize_run).attributes("mode:s")
+            .problems("u8[1,2,3,4] f32{1,1,2,3} @9; f32[1,1,2,2] f32{1,1,2,2} mode=bilinear @9"),
+        onnx("Resize").opsets(10, 10).inputs(2).functions(resize_infer, resize_run).attributes("mode:s")
+            .problems("f32[1,2,3,4] f32{1,1,2,0.5} @10; f32[1,1,2,2] f32{1,1,2,2} mode=linear @10"),
+        onnx("Resize").opsets(11).inputs(1, 4).functions(resize_infer, resize_run)
+            .attributes("antialias:i axes:is coordinate_transformation_mode:s cubic_coeff_a:f exclude_outside:i extrapolation_value:f "
+                        "keep_aspect_ratio_policy:s mode:s nearest_mode:s")
+            .problems("f32[1,2,3,5] - - i64{1,2,6,4}; f32[1,1,4,4] - f32{1,1,0.6,0.6} mode=linear "
+                      "coordinate_transformation_mode=align_corners; "
+                      "f32[1,1,5,5] - f32{0.8,1.3} mode=cubic axes=2,3 antialias=1; u8[2,4,3] - - i64{2,7,3} mode=linear; "
+                      "f32[1,1,4,4] f32{0.1,-0.2,0.8,1.2} - i64{3,3} mode=linear axes=2,3 "
+                      "coordinate_transformation_mode=tf_crop_and_resize extrapolation_value=5; "
+                      "f32[0,1,3,3] - f32{1,1,2,2} mode=linear"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -32724,21 +32857,21 @@ inline status view_gradient(gradient_context& c) {
 
 inline op_table shape_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("Reshape", 1, 4, 1, 1, 1, 1, reshape_infer, view_run, op_flag::view, "shape:is consumed_inputs:is",
-                 "f32[2,3] shape=3,-1 @4"),
-        GRAFT_OP("Reshape", 5, 0, 2, 2, 1, 1, reshape_infer, view_run, op_flag::view, "allowzero:i",
-                 "f32[2,3,4] i64{0,-1}; i8[6] i64{2,3} @13; f32[0,3] i64{3,0} allowzero=1; f32[1] i64[0]; f64[] i64{1,1}; "
-                 "f32[0,3,4] i64{0,-1}"),
-        GRAFT_OP("Flatten", 1, 0, 1, 1, 1, 1, flatten_infer, view_run, op_flag::view, "axis:i",
-                 "f32[2,3,4]; f32[2,3,4] axis=0; i64[2,3,4] axis=-1; f32[2,3,4] axis=3; f32[0,3,5]; f32[]"),
-        GRAFT_OP("Squeeze", 1, 12, 1, 1, 1, 1, squeeze_infer, view_run, op_flag::view, "axes:is",
-                 "f32[1,3,1] axes=0 @11; f32[1,3,1] @11; f32[1,1] axes=-1 @12"),
-        GRAFT_OP("Squeeze", 13, 0, 1, 2, 1, 1, squeeze_infer, view_run, op_flag::view, "",
-                 "f32[1,3,1] i64{-1}; u8[1,3,1]; f32[1,0,1] i64{0,2}; f32[]"),
-        GRAFT_OP("Unsqueeze", 1, 12, 1, 1, 1, 1, unsqueeze_infer, view_run, op_flag::view, "axes:is",
-                 "f32[3,4] axes=0,3 @11; f32[] axes=0 @12"),
-        GRAFT_OP("Unsqueeze", 13, 0, 2, 2, 1, 1, unsqueeze_infer, view_run, op_flag::view, "",
-                 "f32[3,4] i64{0,-1}; f16[] i64{0}; f32[3,4] i64{4,1,2}; f32[0,2] i64{1}"),
+        onnx("Reshape").opsets(1, 4).inputs(1).functions(reshape_infer, view_run).view()
+            .attributes("shape:is consumed_inputs:is").problems("f32[2,3] shape=3,-1 @4"),
+        onnx("Reshape").opsets(5).inputs(2).functions(reshape_infer, view_run).view().attributes("allowzero:i")
+            .problems("f32[2,3,4] i64{0,-1}; i8[6] i64{2,3} @13; f32[0,3] i64{3,0} allowzero=1; f32[1] i64[0]; f64[] i64{1,1}; "
+                      "f32[0,3,4] i64{0,-1}"),
+        onnx("Flatten").inputs(1).functions(flatten_infer, view_run).view().attributes("axis:i")
+            .problems("f32[2,3,4]; f32[2,3,4] axis=0; i64[2,3,4] axis=-1; f32[2,3,4] axis=3; f32[0,3,5]; f32[]"),
+        onnx("Squeeze").opsets(1, 12).inputs(1).functions(squeeze_infer, view_run).view().attributes("axes:is")
+            .problems("f32[1,3,1] axes=0 @11; f32[1,3,1] @11; f32[1,1] axes=-1 @12"),
+        onnx("Squeeze").opsets(13).inputs(1, 2).functions(squeeze_infer, view_run).view()
+            .problems("f32[1,3,1] i64{-1}; u8[1,3,1]; f32[1,0,1] i64{0,2}; f32[]"),
+        onnx("Unsqueeze").opsets(1, 12).inputs(1).functions(unsqueeze_infer, view_run).view().attributes("axes:is")
+            .problems("f32[3,4] axes=0,3 @11; f32[] axes=0 @12"),
+        onnx("Unsqueeze").opsets(13).inputs(2).functions(unsqueeze_infer, view_run).view()
+            .problems("f32[3,4] i64{0,-1}; f16[] i64{0}; f32[3,4] i64{4,1,2}; f32[0,2] i64{1}"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -33050,15 +33183,16 @@ inline status mel_run(run_context& c) {
 
 inline op_table signal_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("DFT", 17, 19, 1, 2, 1, 1, dft_infer, dft_run, op_flag::combines, "axis:i inverse:i onesided:i",
-                 "f32[1,16,1] @17; f32[2,10,3,2] axis=1 inverse=1 @19; f32[1,9,1] i64(12) onesided=1 @17"),
-        GRAFT_OP("DFT", 20, 0, 1, 3, 1, 1, dft_infer, dft_run, op_flag::combines, "inverse:i onesided:i",
-                 "f32[1,16,1]; f32[2,10,3,2] - i64(1) inverse=1; f32[1,7,2] i64(12) onesided=1 inverse=1; f32[0,5,1]; "
-                 "f32[1,13,2] i64(5)"),
-        GRAFT_OP("STFT", 17, 0, 2, 4, 1, 1, stft_infer, stft_run, op_flag::combines, "onesided:i",
-                 "f32[1,64,1] i64(8) - i64(16); f32[2,30,2] i64(7) f32[12] onesided=0; f32[0,16,1] i64(4) - i64(8)"),
-        GRAFT_OP("MelWeightMatrix", 17, 0, 5, 5, 1, 1, mel_infer, mel_run, op_flag::none, "output_datatype:i",
-                 "i32(8) i32(16) i32(8192) f32(0) f32(4096); i64(0) i64(16) i64(8192) f32(0) f32(4096)"),
+        onnx("DFT").opsets(17, 19).inputs(1, 2).functions(dft_infer, dft_run).combines()
+            .attributes("axis:i inverse:i onesided:i")
+            .problems("f32[1,16,1] @17; f32[2,10,3,2] axis=1 inverse=1 @19; f32[1,9,1] i64(12) onesided=1 @17"),
+        onnx("DFT").opsets(20).inputs(1, 3).functions(dft_infer, dft_run).combines().attributes("inverse:i onesided:i")
+            .problems("f32[1,16,1]; f32[2,10,3,2] - i64(1) inverse=1; f32[1,7,2] i64(12) onesided=1 inverse=1; f32[0,5,1]; "
+                      "f32[1,13,2] i64(5)"),
+        onnx("STFT").opsets(17).inputs(2, 4).functions(stft_infer, stft_run).combines().attributes("onesided:i")
+            .problems("f32[1,64,1] i64(8) - i64(16); f32[2,30,2] i64(7) f32[12] onesided=0; f32[0,16,1] i64(4) - i64(8)"),
+        onnx("MelWeightMatrix").opsets(17).inputs(5).functions(mel_infer, mel_run).attributes("output_datatype:i")
+            .problems("i32(8) i32(16) i32(8192) f32(0) f32(4096); i64(0) i64(16) i64(8192) f32(0) f32(4096)"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -33298,20 +33432,20 @@ inline status slice_gradient(gradient_context& c) {
 
 inline op_table slice_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("Concat", 1, 0, 1, -1, 1, 1, concat_infer, concat_run, op_flag::none, "axis:i",
-                 "f32[2,3] f32[2,1] axis=1; f32[1,2] f32[3,2] f32[0,2] axis=0; i64[2,3,4] i64[2,3,1] axis=-1; u8[5] axis=0; "
-                 "f32[0,2] f32[0,3] axis=1"),
-        GRAFT_OP("Split", 1, 12, 1, 1, 1, -1, split_infer, split_run, op_flag::none, "axis:i split:is",
-                 "f32[4,2] @11; f32[3,6] axis=-1 split=6 @11"),
-        GRAFT_OP("Split", 13, 17, 1, 2, 1, -1, split_infer, split_run, op_flag::none, "axis:i",
-                 "f32[4,2] i64{4} @13; f32[3,6] axis=-1 @13"),
-        GRAFT_OP("Split", 18, 0, 1, 2, 1, -1, split_infer, split_run, op_flag::none, "axis:i num_outputs:i",
-                 "f32[5,2] i64{5}; f32[3,6] axis=1 num_outputs=1; f32[0,2] i64{0}"),
-        GRAFT_OP("Slice", 1, 9, 1, 1, 1, 1, slice_infer, slice_run, op_flag::none, "starts:is ends:is axes:is",
-                 "f32[5,6] starts=1,-3 ends=3,100 @9; f32[5,6] starts=2 ends=4 axes=1 @7"),
-        GRAFT_OP("Slice", 10, 0, 3, 5, 1, 1, slice_infer, slice_run, op_flag::none, "",
-                 "f32[5,6] i64{1,0} i64{4,6} - i64{2,3}; f32[5,6] i32{-1} i32{-100} i32{1} i32{-2}; i8[4] i64{4} i64{9}; "
-                 "f32[0,3] i64{0} i64{1} i64{0} i64{-1}; f32[2,3,4] i64{1} i64{3} i64{-2}"),
+        onnx("Concat").inputs_from(1).functions(concat_infer, concat_run).attributes("axis:i")
+            .problems("f32[2,3] f32[2,1] axis=1; f32[1,2] f32[3,2] f32[0,2] axis=0; i64[2,3,4] i64[2,3,1] axis=-1; u8[5] axis=0; "
+                      "f32[0,2] f32[0,3] axis=1"),
+        onnx("Split").opsets(1, 12).inputs(1).outputs_from(1).functions(split_infer, split_run).attributes("axis:i split:is")
+            .problems("f32[4,2] @11; f32[3,6] axis=-1 split=6 @11"),
+        onnx("Split").opsets(13, 17).inputs(1, 2).outputs_from(1).functions(split_infer, split_run).attributes("axis:i")
+            .problems("f32[4,2] i64{4} @13; f32[3,6] axis=-1 @13"),
+        onnx("Split").opsets(18).inputs(1, 2).outputs_from(1).functions(split_infer, split_run)
+            .attributes("axis:i num_outputs:i").problems("f32[5,2] i64{5}; f32[3,6] axis=1 num_outputs=1; f32[0,2] i64{0}"),
+        onnx("Slice").opsets(1, 9).inputs(1).functions(slice_infer, slice_run).attributes("starts:is ends:is axes:is")
+            .problems("f32[5,6] starts=1,-3 ends=3,100 @9; f32[5,6] starts=2 ends=4 axes=1 @7"),
+        onnx("Slice").opsets(10).inputs(3, 5).functions(slice_infer, slice_run)
+            .problems("f32[5,6] i64{1,0} i64{4,6} - i64{2,3}; f32[5,6] i32{-1} i32{-100} i32{1} i32{-2}; i8[4] i64{4} i64{9}; "
+                      "f32[0,3] i64{0} i64{1} i64{0} i64{-1}; f32[2,3,4] i64{1} i64{3} i64{-2}"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -33374,10 +33508,10 @@ inline status slice_grad_run(run_context& c) {
 
 inline op_table slice_training_ops() {
     static constexpr op_row rows[] = {
-        {"SliceGrad", "graft", 1, 0, 1, 1, 1, 1, slice_grad_infer, slice_grad_run, op_flag::none, "starts:is axes:is steps:is shape:is",
-         "f32[2,3] starts=1,5 axes=0,1 steps=2,-2 shape=5,6; f32[2,3,2] starts=1 axes=2 steps=1 shape=2,3,4; f32[1,17] starts=3 axes=0 steps=1 shape=5,17; "
-         "f64[3] starts=2 axes=0 steps=-1 shape=3; "
-         "f16[0,3] starts=0 axes=0 steps=1 shape=4,3; bf16[2] starts=0 axes=0 steps=3 shape=5"},
+        own("SliceGrad").inputs(1).functions(slice_grad_infer, slice_grad_run).attributes("starts:is axes:is steps:is shape:is")
+            .problems("f32[2,3] starts=1,5 axes=0,1 steps=2,-2 shape=5,6; f32[2,3,2] starts=1 axes=2 steps=1 shape=2,3,4; f32[1,17] starts=3 axes=0 steps=1 shape=5,17; "
+                      "f64[3] starts=2 axes=0 steps=-1 shape=3; "
+                      "f16[0,3] starts=0 axes=0 steps=1 shape=4,3; bf16[2] starts=0 axes=0 steps=3 shape=5"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -33520,13 +33654,13 @@ inline status tfidf_run(run_context& c) {
 
 inline op_table tfidf_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("TfIdfVectorizer", 9, 0, 1, 1, 1, 1, tfidf_infer, tfidf_run, op_flag::combines,
-                 "max_gram_length:i max_skip_count:i min_gram_length:i mode:s ngram_counts:is ngram_indexes:is pool_int64s:is "
-                 "pool_strings:ss weights:fs",
-                 "i64{1,1,3,3,3,7,8,6,7,5,6,8} mode=TF min_gram_length=2 max_gram_length=2 max_skip_count=5 ngram_counts=0,4 "
-                 "ngram_indexes=0,1,2,3,4,5,6 "
-                 "pool_int64s=2,3,5,4,5,6,7,8,6,7; i32{5,6,7} mode=IDF min_gram_length=1 max_gram_length=1 max_skip_count=0 "
-                 "ngram_counts=0 ngram_indexes=1,0 pool_int64s=6,9"),
+        onnx("TfIdfVectorizer").opsets(9).inputs(1).functions(tfidf_infer, tfidf_run).combines()
+            .attributes("max_gram_length:i max_skip_count:i min_gram_length:i mode:s ngram_counts:is ngram_indexes:is pool_int64s:is "
+                        "pool_strings:ss weights:fs")
+            .problems("i64{1,1,3,3,3,7,8,6,7,5,6,8} mode=TF min_gram_length=2 max_gram_length=2 max_skip_count=5 ngram_counts=0,4 "
+                      "ngram_indexes=0,1,2,3,4,5,6 "
+                      "pool_int64s=2,3,5,4,5,6,7,8,6,7; i32{5,6,7} mode=IDF min_gram_length=1 max_gram_length=1 max_skip_count=0 "
+                      "ngram_counts=0 ngram_indexes=1,0 pool_int64s=6,9"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -33576,15 +33710,15 @@ inline status blackman_window_run(run_context& c) { return window_function(c, 0.
 
 inline op_table window_function_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("HannWindow", 17, 0, 1, 1, 1, 1, window_function_infer, hann_window_run, op_flag::none,
-                 "output_datatype:i periodic:i",
-                 "i64(17); i32(10) periodic=0; i64(0); i64(1) periodic=0; i64(5) output_datatype=11"),
-        GRAFT_OP("HammingWindow", 17, 0, 1, 1, 1, 1, window_function_infer, hamming_window_run, op_flag::none,
-                 "output_datatype:i periodic:i",
-                 "i64(17); i32(10) periodic=0; i64(0); i64(1) periodic=0; i64(5) output_datatype=11"),
-        GRAFT_OP("BlackmanWindow", 17, 0, 1, 1, 1, 1, window_function_infer, blackman_window_run, op_flag::none,
-                 "output_datatype:i periodic:i",
-                 "i64(17); i32(10) periodic=0; i64(0); i64(1) periodic=0; i64(5) output_datatype=11"),
+        onnx("HannWindow").opsets(17).inputs(1).functions(window_function_infer, hann_window_run)
+            .attributes("output_datatype:i periodic:i")
+            .problems("i64(17); i32(10) periodic=0; i64(0); i64(1) periodic=0; i64(5) output_datatype=11"),
+        onnx("HammingWindow").opsets(17).inputs(1).functions(window_function_infer, hamming_window_run)
+            .attributes("output_datatype:i periodic:i")
+            .problems("i64(17); i32(10) periodic=0; i64(0); i64(1) periodic=0; i64(5) output_datatype=11"),
+        onnx("BlackmanWindow").opsets(17).inputs(1).functions(window_function_infer, blackman_window_run)
+            .attributes("output_datatype:i periodic:i")
+            .problems("i64(17); i32(10) periodic=0; i64(0); i64(1) periodic=0; i64(5) output_datatype=11"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -33623,14 +33757,17 @@ inline status call_run(run_context& c) {
 ///   Reorder(X)                         between row-major and the blocked layout
 ///   Concat(X...)                       along the channels, blocked
 inline op_table lowered_ops() {
-#define GRAFT_LOWERED(name, flags) \
-    op_row { name, "graft", 1, 0, 0, -1, 0, -1, nullptr, nullptr, flags, "", "" }
     static constexpr op_row rows[] = {
-        GRAFT_LOWERED("Conv", 0), GRAFT_LOWERED("PackConvWeights", 0), GRAFT_LOWERED("MatMul", 0),  GRAFT_LOWERED("ScaleShift", 0),
-        GRAFT_LOWERED("Sum", 0),  GRAFT_LOWERED("Activation", 0),      GRAFT_LOWERED("Reorder", 0), GRAFT_LOWERED("Concat", 0),
-        {"Call", "graft", 1, 0, 0, 0, 0, -1, call_infer, call_run, op_flag::bodies | op_flag::allocates, "body:g", ""},
+        own("Conv").inputs_from(0).outputs_from(0),
+        own("PackConvWeights").inputs_from(0).outputs_from(0),
+        own("MatMul").inputs_from(0).outputs_from(0),
+        own("ScaleShift").inputs_from(0).outputs_from(0),
+        own("Sum").inputs_from(0).outputs_from(0),
+        own("Activation").inputs_from(0).outputs_from(0),
+        own("Reorder").inputs_from(0).outputs_from(0),
+        own("Concat").inputs_from(0).outputs_from(0),
+        own("Call").inputs(0).outputs_from(0).functions(call_infer, call_run).bodies().allocates().attributes("body:g"),
     };
-#undef GRAFT_LOWERED
     return {rows, sizeof rows / sizeof rows[0]};
 }
 
@@ -33640,11 +33777,12 @@ inline op_table lowered_ops() {
 ///   MaxPoolPlaces(X) -> places, Y?     max pooling that keeps which pixel of each window is the largest, a byte each
 ///   MaxPoolGradPlaces(dY, places)      its gradient
 inline op_table training_lowered_ops() {
-#define GRAFT_LOWERED(name, flags) \
-    op_row { name, "graft", 1, 0, 0, -1, 0, -1, nullptr, nullptr, flags, "", "" }
-    static constexpr op_row rows[] = {GRAFT_LOWERED("PackConvGradInputWeights", 0), GRAFT_LOWERED("SliceChannels", 0), GRAFT_LOWERED("MaxPoolPlaces", 0),
-                                      GRAFT_LOWERED("MaxPoolGradPlaces", 0)};
-#undef GRAFT_LOWERED
+    static constexpr op_row rows[] = {
+        own("PackConvGradInputWeights").inputs_from(0).outputs_from(0),
+        own("SliceChannels").inputs_from(0).outputs_from(0),
+        own("MaxPoolPlaces").inputs_from(0).outputs_from(0),
+        own("MaxPoolGradPlaces").inputs_from(0).outputs_from(0),
+    };
     return {rows, sizeof rows / sizeof rows[0]};
 }
 
@@ -35491,7 +35629,7 @@ namespace ops {
 ///   Upload(X)    from the host
 ///   Download(X)  to the host, row-major whatever X is
 inline op_table copy_ops() {
-    static constexpr op_row rows[] = {{"Upload", "device", 1, 0, 1, 1, 1, 1, nullptr, nullptr, 0, "", ""}, {"Download", "device", 1, 0, 1, 1, 1, 1, nullptr, nullptr, 0, "", ""}};
+    static constexpr op_row rows[] = {make_op("Upload", "device").inputs(1), make_op("Download", "device").inputs(1)};
     return {rows, 2};
 }
 

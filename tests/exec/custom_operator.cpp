@@ -40,12 +40,12 @@ graft::status failing_run(graft::run_context& c) {
 }
 
 const graft::op_row rows[] = {
-    {"Grow", "app", 1, 0, 1, 1, 1, 1, grow_infer, grow_run, graft::op_flag::elementwise, "by:f", "f32[3] by=2"},
-    {"Positive", "app", 1, 0, 1, 1, 1, 1, positive_infer, positive_run, graft::op_flag::allocates, "", "f32[3]"},
-    {"Broken", "app", 1, 0, 1, 1, 1, 1, grow_infer, failing_run, graft::op_flag::none, "", "f32[3]"},
-    {"Relu", "", 1, 0, 1, 1, 1, 1, grow_infer, hundred_run, graft::op_flag::none, "", "f32[3]"},
-    {"Identity", "", 1, 0, 1, 1, 1, 1, grow_infer, hundred_run, graft::op_flag::none, "", "f32[3]"},
-    {"MatMul", "", 1, 0, 2, 2, 1, 1, grow_infer, hundred_run, graft::op_flag::none, "", "f32[3,3] f32[3,3]"},
+    graft::make_op("Grow", "app").inputs(1).functions(grow_infer, grow_run).elementwise().attributes("by:f").problems("f32[3] by=2"),
+    graft::make_op("Positive", "app").inputs(1).functions(positive_infer, positive_run).allocates().problems("f32[3]"),
+    graft::make_op("Broken", "app").inputs(1).functions(grow_infer, failing_run).problems("f32[3]"),
+    graft::make_op("Relu").inputs(1).functions(grow_infer, hundred_run).problems("f32[3]"),
+    graft::make_op("Identity").inputs(1).functions(grow_infer, hundred_run).problems("f32[3]"),
+    graft::make_op("MatMul").inputs(2).functions(grow_infer, hundred_run).problems("f32[3,3] f32[3,3]"),
 };
 
 graft::load_options with_rows() {

@@ -176,7 +176,7 @@ graft::status slow_run(graft::run_context& c) {
     std::memcpy(c.out[0].data, c.in[0].data, static_cast<std::size_t>(graft::bytes_of(c.in[0].type, c.in[0].extents)));
     return {};
 }
-const graft::op_row slow_rows[] = {{"Slow", "app", 1, 0, 1, 1, 1, 1, slow_infer, slow_run, graft::op_flag::elementwise, "", "f32[3]"}};
+const graft::op_row slow_rows[] = {graft::make_op("Slow", "app").inputs(1).functions(slow_infer, slow_run).elementwise().problems("f32[3]")};
 } // namespace
 
 TEST_CASE("while one thread plans a new shape others run, and plan, theirs") {

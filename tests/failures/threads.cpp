@@ -220,7 +220,7 @@ graft::status twice_run(graft::run_context& c) {
     });
     return {};
 }
-const graft::op_row rows[] = {{"Twice", "my.app", 1, 0, 1, 1, 1, 1, twice_shape, twice_run, graft::op_flag::none, "", "f32[2,3]"}};
+const graft::op_row rows[] = {graft::make_op("Twice", "my.app").inputs(1).functions(twice_shape, twice_run).problems("f32[2,3]")};
 
 }  // namespace
 

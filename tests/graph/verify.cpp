@@ -13,11 +13,11 @@ graft::status nothing(graft::run_context&) { return {}; }
 
 std::string verdict(graft::graph& g, const graft::limits& limit = {}) {
     static constexpr graft::op_row rows[] = {
-        {"Relu", "", 6, 0, 1, 1, 1, 1, nothing, nothing, 0, "", "f32[2]"},
-        {"Old", "", 1, 9, 1, 1, 1, 1, nothing, nothing, 0, "", "f32[2]"},
-        {"Sum", "", 6, 0, 1, -1, 1, 1, nothing, nothing, 0, "axis:i axes:is", "f32[2]"},
-        {"Left", "", 6, 0, 1, 1, 1, 1, nullptr, nullptr, 0, "", "f32[2]"},
-        {"If", "", 11, 0, 1, 1, 1, -1, nothing, nothing, graft::op_flag::bodies, "then_branch:g else_branch:g", "f32[2]"},
+        graft::make_op("Relu").opsets(6).inputs(1).functions(nothing, nothing),
+        graft::make_op("Old").opsets(1, 9).inputs(1).functions(nothing, nothing),
+        graft::make_op("Sum").opsets(6).inputs_from(1).functions(nothing, nothing).attributes("axis:i axes:is"),
+        graft::make_op("Left", "", false).opsets(6).inputs(1).functions(nothing, nothing),
+        graft::make_op("If").opsets(11).inputs(1).outputs_from(1).functions(nothing, nothing).bodies().attributes("then_branch:g else_branch:g"),
     };
     const graft::op_table table{rows, 5};
     const graft::status s = graft::verify_graph(g, &table, 1, limit);

@@ -26,8 +26,8 @@ graft::status limit_gradient(graft::gradient_context& c) {
     return {};
 }
 const graft::op_row rows[] = {
-    {"Limit", "my.app", 1, 0, 2, 2, 1, 1, limit_infer, limit_run, graft::op_flag::none, "", "f32[2,3] f32[3]", limit_gradient},
-    {"Stuck", "my.app", 1, 0, 2, 2, 1, 1, limit_infer, limit_run, graft::op_flag::none, "", "f32[2,3] f32[3]"},
+    graft::make_op("Limit", "my.app").inputs(2).functions(limit_infer, limit_run).gradient(limit_gradient).problems("f32[2,3] f32[3]"),
+    graft::make_op("Stuck", "my.app").inputs(2).functions(limit_infer, limit_run).problems("f32[2,3] f32[3]"),
 };
 const graft::op_table own{rows, 2};
 

@@ -18,7 +18,7 @@ namespace gpu {
 /// The row of Fusion(inputs...) -> outputs: the attribute `body` is a graph of nodes that have rules, one of which may be a
 /// reduction, with as many inputs and outputs.
 inline const op_row* fusion_row() {
-    static constexpr op_row row = {"Fusion", "", 1, 0, 0, -1, 1, -1, nullptr, nullptr, 0, "body:g", ""};
+    static constexpr op_row row = make_op("Fusion").inputs_from(0).outputs_from(1).attributes("body:g");
     return &row;
 }
 

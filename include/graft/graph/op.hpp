@@ -1,10 +1,10 @@
-// What the op table is made of: the row of an operator, and what its functions are given.
+// What the functions of an operator are given.
 #pragma once
 
 #include "graph.hpp"
+#include "op_row.hpp"
 #include "../core/executor.hpp"
 #include "../core/limits.hpp"
-#include "../core/wanted.hpp"
 
 #include <cstdint>
 
@@ -114,65 +114,6 @@ struct run_context : op_context {
     /// Scratch memory for the length of the call, 64-byte aligned. From the calling thread only.
     result<buffer> scratch(std::int64_t bytes) const;
 };
-
-/// Properties of an operator that passes and the executor act on.
-struct op_flag {
-    static constexpr unsigned none = 0;
-    static constexpr unsigned elementwise = 1;  ///< each output element depends on the input elements at its place alone
-    static constexpr unsigned allocates = 2;    ///< output shapes are known only after running: makes its outputs itself
-    static constexpr unsigned random = 4;       ///< never folded
-    static constexpr unsigned bodies = 8;       ///< runs subgraphs
-    static constexpr unsigned view = 16;        ///< output is the first input's elements in the same order, with another shape
-    static constexpr unsigned shape_only = 32;  ///< reads the shapes of its inputs, not their contents
-    static constexpr unsigned combines = 64;    ///< may read any number of input elements for each output element: products, windows, sequences
-};
-
-struct gradient_context;
-using infer_function = status (*)(infer_context&);
-using run_function = status (*)(run_context&);
-using gradient_function = status (*)(gradient_context&);
-
-/// A row of the op table: one operator, or one range of versions of it that means the same.
-///
-/// `attributes`: "name:kind" separated by spaces; the kinds are i s f t g is fs ss. Others are refused when a model is loaded.
-/// `problems`: test problems separated by ';'. A problem lists its inputs, then its attributes, separated by spaces:
-///   f32[2,3]       contents drawn at random (types: f32 f64 f16 bf16 i8 u8 i16 u16 i32 u32 i64 u64 b)
-///   f32[2,3]~0.1:2 drawn from that range;  i64{3,-1} these values, one dimension;  i64(5) a scalar;  - left out
-///   axis=1  pads=0,1,0,1  mode=linear  alpha=0.5    as the kinds say;  @13  opset version (default: the newest)
-struct op_row {
-    const char* name;
-    const char* domain;
-    int since, until;              ///< opset versions, both included; until 0: still so
-    int min_inputs, max_inputs;    ///< max -1: any number
-    int min_outputs, max_outputs;
-    infer_function infer;
-    run_function run;
-    unsigned flags;
-    const char* attributes;
-    const char* problems;
-    gradient_function gradient = nullptr;  ///< of an app's own operators, which train by it; graft's own gradients are in ops/gradients.hpp
-};
-
-/// A run of rows.
-struct op_table {
-    const op_row* rows;
-    int size;
-};
-
-/// Whether every row has test problems, for a static_assert behind every table.
-template <int N>
-constexpr bool all_have_problems(const op_row (&rows)[N]) {
-    for (const op_row& row : rows)
-        if (!row.problems || !row.problems[0]) return false;
-    return true;
-}
-
-// A row of ai.onnx whose functions are left out of builds that do not want the operator.
-#define GRAFT_OP(name, since, until, min_in, max_in, min_out, max_out, infer, run, flags, attributes, problems)              \
-    ::graft::op_row {                                                                                                        \
-        name, "", since, until, min_in, max_in, min_out, max_out, ::graft::wanted(name) ? infer : nullptr,                   \
-            ::graft::wanted(name) ? run : nullptr, flags, attributes, problems                                               \
-    }
 
 GRAFT_END_NAMESPACE
 

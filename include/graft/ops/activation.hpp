@@ -317,40 +317,44 @@ inline status prelu_gradient(gradient_context& c) {
 }
 
 inline op_table activation_ops() {
-    constexpr unsigned each = op_flag::elementwise;
     static constexpr op_row rows[] = {
-        GRAFT_OP("Relu", 1, 0, 1, 1, 1, 1, relu_infer, relu_run, each, "consumed_inputs:is",
-                 "f32[3,17]; i8[9]; f64[]; f16[0,4]; bf16[5]"),
-        GRAFT_OP("LeakyRelu", 1, 0, 1, 1, 1, 1, real_infer, leaky_relu_run, each, "alpha:f consumed_inputs:is",
-                 "f32[3,17]; f32[2,3] alpha=0.3; f64[]; f16[0]"),
-        GRAFT_OP("ThresholdedRelu", 1, 0, 1, 1, 1, 1, real_infer, thresholded_relu_run, each, "alpha:f",
-                 "f32[3,17]; f32[5] alpha=-0.5; f64[]; f16[0]"),
-        GRAFT_OP("Elu", 1, 0, 1, 1, 1, 1, real_infer, elu_run, each, "alpha:f consumed_inputs:is",
-                 "f32[3,17]; f32[2,3] alpha=2; f64[]; f16[0]"),
-        GRAFT_OP("Selu", 1, 0, 1, 1, 1, 1, real_infer, selu_run, each, "alpha:f gamma:f consumed_inputs:is",
-                 "f32[3,17]; f32[2,3] alpha=2 gamma=3; f64[]; f16[0]"),
-        GRAFT_OP("Celu", 12, 0, 1, 1, 1, 1, celu_infer, celu_run, each, "alpha:f", "f32[3,17]; f32[2,3] alpha=2; f32[]; f32[0]"),
-        GRAFT_OP("Sigmoid", 1, 0, 1, 1, 1, 1, real_infer, sigmoid_run, each, "consumed_inputs:is",
-                 "f32[3,17]; f32{-200,-20,0,20,200}; f64[]; f16[0]"),
-        GRAFT_OP("HardSigmoid", 1, 0, 1, 1, 1, 1, real_infer, hard_sigmoid_run, each, "alpha:f beta:f consumed_inputs:is",
-                 "f32[3,17]~-5:5; f32[5] alpha=0.5 beta=0.1; f64[]; f16[0]"),
-        GRAFT_OP("HardSwish", 14, 0, 1, 1, 1, 1, real_infer, hard_swish_run, each, "", "f32[3,17]~-5:5; f64[]; f16[0]"),
-        GRAFT_OP("Softplus", 1, 0, 1, 1, 1, 1, real_infer, softplus_run, each, "", "f32[3,17]; f32{-200,0,200}; f64[]; f16[0]"),
-        GRAFT_OP("Softsign", 1, 0, 1, 1, 1, 1, real_infer, softsign_run, each, "", "f32[3,17]; f64[]; f16[0]"),
-        GRAFT_OP("Mish", 18, 0, 1, 1, 1, 1, real_infer, mish_run, each, "", "f32[3,17]; f32{-200,0,200}; f64[]; f16[0]"),
-        GRAFT_OP("Swish", 24, 0, 1, 1, 1, 1, real_infer, swish_run, each, "alpha:f", "f32[3,17]; f32[5] alpha=2; f64[]; f16[0]"),
-        GRAFT_OP("Gelu", 20, 0, 1, 1, 1, 1, gelu_infer, gelu_run, each, "approximate:s",
-                 "f32[3,17]; f32[3,17] approximate=tanh; f64[]; f16[0]"),
-        GRAFT_OP("Shrink", 9, 0, 1, 1, 1, 1, number_infer, shrink_run, each, "bias:f lambd:f",
-                 "f32[3,17]; f32[5] bias=1.5 lambd=1.5; i32[5] bias=1; f16[0]"),
-        GRAFT_OP("Clip", 1, 10, 1, 1, 1, 1, clip_infer, clip_run, each, "max:f min:f consumed_inputs:is",
-                 "f32[3,17] min=-1 max=1; f32[5] max=0; f64[]; f16[0]"),
-        GRAFT_OP("Clip", 11, 0, 1, 3, 1, 1, clip_infer, clip_run, each, "",
-                 "f32[3,17] f32(-1) f32(1); f32[5] - f32(0); i8[9] i8(-1); u64[4] u64(1) u64(3); f64[]; f16[0] f16(0)"),
-        GRAFT_OP("PRelu", 1, 0, 2, 2, 1, 1, prelu_infer, prelu_run, each, "consumed_inputs:is",
-                 "f32[2,3,5] f32[3,1]; f32[2,3] f32[1]; i32[5] i32[5]; f64[] f64[]; f16[0,2] f16[2]; f32[2,3,2] f32[3] @6"),
-        GRAFT_OP("SwiGLU", 28, 0, 2, 2, 1, 1, swiglu_infer, swiglu_run, each, "alpha:f",
-                 "f32[3,17] f32[3,17]; f32[5] f32[5] alpha=2; f64[] f64[]; f16[0] f16[0]"),
+        onnx("Relu").inputs(1).functions(relu_infer, relu_run).elementwise().attributes("consumed_inputs:is")
+            .problems("f32[3,17]; i8[9]; f64[]; f16[0,4]; bf16[5]"),
+        onnx("LeakyRelu").inputs(1).functions(real_infer, leaky_relu_run).elementwise().attributes("alpha:f consumed_inputs:is")
+            .problems("f32[3,17]; f32[2,3] alpha=0.3; f64[]; f16[0]"),
+        onnx("ThresholdedRelu").inputs(1).functions(real_infer, thresholded_relu_run).elementwise().attributes("alpha:f")
+            .problems("f32[3,17]; f32[5] alpha=-0.5; f64[]; f16[0]"),
+        onnx("Elu").inputs(1).functions(real_infer, elu_run).elementwise().attributes("alpha:f consumed_inputs:is")
+            .problems("f32[3,17]; f32[2,3] alpha=2; f64[]; f16[0]"),
+        onnx("Selu").inputs(1).functions(real_infer, selu_run).elementwise().attributes("alpha:f gamma:f consumed_inputs:is")
+            .problems("f32[3,17]; f32[2,3] alpha=2 gamma=3; f64[]; f16[0]"),
+        onnx("Celu").opsets(12).inputs(1).functions(celu_infer, celu_run).elementwise().attributes("alpha:f")
+            .problems("f32[3,17]; f32[2,3] alpha=2; f32[]; f32[0]"),
+        onnx("Sigmoid").inputs(1).functions(real_infer, sigmoid_run).elementwise().attributes("consumed_inputs:is")
+            .problems("f32[3,17]; f32{-200,-20,0,20,200}; f64[]; f16[0]"),
+        onnx("HardSigmoid").inputs(1).functions(real_infer, hard_sigmoid_run).elementwise()
+            .attributes("alpha:f beta:f consumed_inputs:is").problems("f32[3,17]~-5:5; f32[5] alpha=0.5 beta=0.1; f64[]; f16[0]"),
+        onnx("HardSwish").opsets(14).inputs(1).functions(real_infer, hard_swish_run).elementwise()
+            .problems("f32[3,17]~-5:5; f64[]; f16[0]"),
+        onnx("Softplus").inputs(1).functions(real_infer, softplus_run).elementwise()
+            .problems("f32[3,17]; f32{-200,0,200}; f64[]; f16[0]"),
+        onnx("Softsign").inputs(1).functions(real_infer, softsign_run).elementwise().problems("f32[3,17]; f64[]; f16[0]"),
+        onnx("Mish").opsets(18).inputs(1).functions(real_infer, mish_run).elementwise()
+            .problems("f32[3,17]; f32{-200,0,200}; f64[]; f16[0]"),
+        onnx("Swish").opsets(24).inputs(1).functions(real_infer, swish_run).elementwise().attributes("alpha:f")
+            .problems("f32[3,17]; f32[5] alpha=2; f64[]; f16[0]"),
+        onnx("Gelu").opsets(20).inputs(1).functions(gelu_infer, gelu_run).elementwise().attributes("approximate:s")
+            .problems("f32[3,17]; f32[3,17] approximate=tanh; f64[]; f16[0]"),
+        onnx("Shrink").opsets(9).inputs(1).functions(number_infer, shrink_run).elementwise().attributes("bias:f lambd:f")
+            .problems("f32[3,17]; f32[5] bias=1.5 lambd=1.5; i32[5] bias=1; f16[0]"),
+        onnx("Clip").opsets(1, 10).inputs(1).functions(clip_infer, clip_run).elementwise()
+            .attributes("max:f min:f consumed_inputs:is").problems("f32[3,17] min=-1 max=1; f32[5] max=0; f64[]; f16[0]"),
+        onnx("Clip").opsets(11).inputs(1, 3).functions(clip_infer, clip_run).elementwise()
+            .problems("f32[3,17] f32(-1) f32(1); f32[5] - f32(0); i8[9] i8(-1); u64[4] u64(1) u64(3); f64[]; f16[0] f16(0)"),
+        onnx("PRelu").inputs(2).functions(prelu_infer, prelu_run).elementwise().attributes("consumed_inputs:is")
+            .problems("f32[2,3,5] f32[3,1]; f32[2,3] f32[1]; i32[5] i32[5]; f64[] f64[]; f16[0,2] f16[2]; f32[2,3,2] f32[3] @6"),
+        onnx("SwiGLU").opsets(28).inputs(2).functions(swiglu_infer, swiglu_run).elementwise().attributes("alpha:f")
+            .problems("f32[3,17] f32[3,17]; f32[5] f32[5] alpha=2; f64[] f64[]; f16[0] f16[0]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -451,18 +455,18 @@ inline status activation_grad_run(run_context& c) {
 }
 
 inline op_table activation_training_ops() {
-    constexpr unsigned each = op_flag::elementwise;
     static constexpr op_row rows[] = {
-        {"ReluGrad", "graft", 1, 0, 2, 2, 1, 1, masked_grad_infer, relu_grad_run, each, "",
-         "f32[3,17] f32[3,17]; f64[] f64[]; f16[5] f16[5]; bf16[0,4] bf16[0,4]"},
-        {"ClipGrad", "graft", 1, 0, 2, 2, 1, 1, masked_grad_infer, clip_grad_run, each, "max:f min:f",
-         "f32[3,17] f32[3,17] min=-1 max=1; f32[5] f32[5] min=0; f64[4] f64[4] max=0.5; f16[0] f16[0]"},
-        {"ActivationGrad", "graft", 1, 0, 2, 2, 1, 1, activation_grad_infer, activation_grad_run, each, "activation:i alpha:f beta:f",
-         "f32[3,17] f32[3,17] activation=3 alpha=0.1; f32[3,17] f32[3,17] activation=4; f32[3,17] f32[3,17] activation=5; f32[3,17] f32[3,17]~-5:5 "
-         "activation=6 alpha=0.2 beta=0.5; "
-         "f32[3,17] f32[3,17]~-5:5 activation=7; f32[3,17] f32[3,17] activation=8; f32[3,17] f32[3,17]~-5:5 activation=9; f32[3,17] f32[3,17] activation=10; "
-         "f32[3,17] f32[3,17] activation=11 alpha=1.5; f32[3,17] f32[3,17]~-30:30 activation=12; f32[3,17] f32[3,17]~-30:30 activation=13; f16[5] f16[5] "
-         "activation=4; f64[0,2] f64[0,2] activation=4"},
+        own("ReluGrad").inputs(2).functions(masked_grad_infer, relu_grad_run).elementwise()
+            .problems("f32[3,17] f32[3,17]; f64[] f64[]; f16[5] f16[5]; bf16[0,4] bf16[0,4]"),
+        own("ClipGrad").inputs(2).functions(masked_grad_infer, clip_grad_run).elementwise().attributes("max:f min:f")
+            .problems("f32[3,17] f32[3,17] min=-1 max=1; f32[5] f32[5] min=0; f64[4] f64[4] max=0.5; f16[0] f16[0]"),
+        own("ActivationGrad").inputs(2).functions(activation_grad_infer, activation_grad_run).elementwise()
+            .attributes("activation:i alpha:f beta:f")
+            .problems("f32[3,17] f32[3,17] activation=3 alpha=0.1; f32[3,17] f32[3,17] activation=4; f32[3,17] f32[3,17] activation=5; f32[3,17] f32[3,17]~-5:5 "
+                      "activation=6 alpha=0.2 beta=0.5; "
+                      "f32[3,17] f32[3,17]~-5:5 activation=7; f32[3,17] f32[3,17] activation=8; f32[3,17] f32[3,17]~-5:5 activation=9; f32[3,17] f32[3,17] activation=10; "
+                      "f32[3,17] f32[3,17] activation=11 alpha=1.5; f32[3,17] f32[3,17]~-30:30 activation=12; f32[3,17] f32[3,17]~-30:30 activation=13; f16[5] f16[5] "
+                      "activation=4; f64[0,2] f64[0,2] activation=4"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};

@@ -67,12 +67,12 @@ inline status arg_min_run(run_context& c) { return arg_kernel(c, true); }
 
 inline op_table arg_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("ArgMax", 1, 0, 1, 1, 1, 1, arg_infer, arg_max_run, op_flag::none, "axis:i keepdims:i select_last_index:i",
-                 "f32[3,17] axis=1; f32[2,3,17] axis=1 keepdims=0; f32{1,3,3,nan}; i32{1,3,3,0} select_last_index=1; u64[2,5] "
-                 "axis=-1; f16[0,2] axis=1"),
-        GRAFT_OP("ArgMin", 1, 0, 1, 1, 1, 1, arg_infer, arg_min_run, op_flag::none, "axis:i keepdims:i select_last_index:i",
-                 "f32[3,17] axis=1; f32[2,3,17] axis=1 keepdims=0; f32{1,0,0,nan}; i32{1,0,0,3} select_last_index=1; u64[2,5] "
-                 "axis=-1; f16[0,2] axis=1"),
+        onnx("ArgMax").inputs(1).functions(arg_infer, arg_max_run).attributes("axis:i keepdims:i select_last_index:i")
+            .problems("f32[3,17] axis=1; f32[2,3,17] axis=1 keepdims=0; f32{1,3,3,nan}; i32{1,3,3,0} select_last_index=1; u64[2,5] "
+                      "axis=-1; f16[0,2] axis=1"),
+        onnx("ArgMin").inputs(1).functions(arg_infer, arg_min_run).attributes("axis:i keepdims:i select_last_index:i")
+            .problems("f32[3,17] axis=1; f32[2,3,17] axis=1 keepdims=0; f32{1,0,0,nan}; i32{1,0,0,3} select_last_index=1; u64[2,5] "
+                      "axis=-1; f16[0,2] axis=1"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};

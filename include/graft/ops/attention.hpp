@@ -319,14 +319,14 @@ inline gradient_table attention_gradients() {
 
 inline op_table attention_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("Attention", 23, 0, 3, 7, 1, 4, attention_infer, attention_run, op_flag::combines,
-                 "is_causal:i kv_num_heads:i left_window_size:i q_num_heads:i qk_matmul_output_mode:i right_window_size:i "
-                 "scale:f softcap:f softmax_precision:i",
-                 "f32[2,3,4,8] f32[2,3,6,8] f32[2,3,6,5]; f32[1,4,3,8] f32[1,2,5,8] f32[1,2,5,8] f32[3,5] is_causal=1; "
-                 "f32[2,4,24] f32[2,6,12] f32[2,6,12] q_num_heads=4 kv_num_heads=2 softcap=2; f32[1,2,3,4] f32[1,2,2,4] "
-                 "f32[1,2,2,4] - f32[1,2,5,4] f32[1,2,5,4] is_causal=1; "
-                 "f32[1,1,4,4] f32[1,1,6,4] f32[1,1,6,4] left_window_size=2 right_window_size=1; f32[0,2,3,4] f32[0,2,3,4] "
-                 "f32[0,2,3,4]"),
+        onnx("Attention").opsets(23).inputs(3, 7).outputs(1, 4).functions(attention_infer, attention_run).combines()
+            .attributes("is_causal:i kv_num_heads:i left_window_size:i q_num_heads:i qk_matmul_output_mode:i right_window_size:i "
+                        "scale:f softcap:f softmax_precision:i")
+            .problems("f32[2,3,4,8] f32[2,3,6,8] f32[2,3,6,5]; f32[1,4,3,8] f32[1,2,5,8] f32[1,2,5,8] f32[3,5] is_causal=1; "
+                      "f32[2,4,24] f32[2,6,12] f32[2,6,12] q_num_heads=4 kv_num_heads=2 softcap=2; f32[1,2,3,4] f32[1,2,2,4] "
+                      "f32[1,2,2,4] - f32[1,2,5,4] f32[1,2,5,4] is_causal=1; "
+                      "f32[1,1,4,4] f32[1,1,6,4] f32[1,1,6,4] left_window_size=2 right_window_size=1; f32[0,2,3,4] f32[0,2,3,4] "
+                      "f32[0,2,3,4]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};

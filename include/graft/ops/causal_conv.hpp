@@ -56,9 +56,10 @@ inline status causal_conv_run(run_context& c) {
 
 inline op_table causal_conv_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("CausalConvWithState", 27, 0, 2, 4, 2, 2, causal_conv_infer, causal_conv_run, op_flag::combines, "activation:s",
-                 "f32[2,3,7] f32[3,1,4] f32[3] f32[2,3,3] activation=silu; f32[1,2,1] f32[2,1,3]; f32[0,2,5] f32[2,1,1]; "
-                 "f16[1,3,5] f16[3,1,2] f16[3]"),
+        onnx("CausalConvWithState").opsets(27).inputs(2, 4).outputs(2).functions(causal_conv_infer, causal_conv_run).combines()
+            .attributes("activation:s")
+            .problems("f32[2,3,7] f32[3,1,4] f32[3] f32[2,3,3] activation=silu; f32[1,2,1] f32[2,1,3]; f32[0,2,5] f32[2,1,1]; "
+                      "f16[1,3,5] f16[3,1,2] f16[3]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};

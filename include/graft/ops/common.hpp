@@ -1,6 +1,7 @@
 // What the operator families share: checks of types, broadcasting, and the block loops of element-wise reference kernels.
 #pragma once
 
+#include "../core/wanted.hpp"
 #include "../graph/op.hpp"
 #include "../tensor/convert.hpp"
 
@@ -12,6 +13,11 @@
 
 GRAFT_BEGIN_NAMESPACE
 namespace ops {
+
+/// Begins the row of an operator of ONNX, or of a domain that files may hold; builds that do not want it leave its functions out.
+constexpr make_op onnx(const char* name, const char* domain = "") { return make_op(name, domain, wanted(name)); }
+/// Begins the row of an operator of the domain `graft`, which only lowering and training make.
+constexpr make_op own(const char* name) { return make_op(name, "graft"); }
 
 // Elements that a reference kernel converts at a time.
 constexpr int block_size = 512;

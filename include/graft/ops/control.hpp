@@ -394,16 +394,16 @@ inline status scan_run(run_context& c) {
 
 // Bodies cannot be written as test problems: the table-driven test passes rows over that have op_flag::bodies.
 inline op_table control_ops() {
-    static constexpr unsigned flags = op_flag::bodies | op_flag::allocates;
     static constexpr op_row rows[] = {
-        GRAFT_OP("If", 1, 0, 1, 1, 1, -1, if_infer, if_run, flags, "then_branch:g else_branch:g", "b(1)"),
-        GRAFT_OP("Loop", 1, 0, 0, -1, 1, -1, loop_infer, loop_run, flags, "body:g", "i64(3) b(1)"),
-        GRAFT_OP("Scan", 8, 8, 2, -1, 1, -1, scan_infer, scan_run, flags, "body:g directions:is num_scan_inputs:i",
-                 "- f32[1,2] f32[1,3,2] num_scan_inputs=1 @8"),
-        GRAFT_OP(
-            "Scan", 9, 0, 1, -1, 1, -1, scan_infer, scan_run, flags,
-            "body:g num_scan_inputs:i scan_input_axes:is scan_input_directions:is scan_output_axes:is scan_output_directions:is",
-            "f32[2] f32[3,2] num_scan_inputs=1"),
+        onnx("If").inputs(1).outputs_from(1).functions(if_infer, if_run).bodies().allocates()
+            .attributes("then_branch:g else_branch:g").problems("b(1)"),
+        onnx("Loop").inputs_from(0).outputs_from(1).functions(loop_infer, loop_run).bodies().allocates().attributes("body:g")
+            .problems("i64(3) b(1)"),
+        onnx("Scan").opsets(8, 8).inputs_from(2).outputs_from(1).functions(scan_infer, scan_run).bodies().allocates()
+            .attributes("body:g directions:is num_scan_inputs:i").problems("- f32[1,2] f32[1,3,2] num_scan_inputs=1 @8"),
+        onnx("Scan").opsets(9).inputs_from(1).outputs_from(1).functions(scan_infer, scan_run).bodies().allocates()
+            .attributes("body:g num_scan_inputs:i scan_input_axes:is scan_input_directions:is scan_output_axes:is scan_output_directions:is")
+            .problems("f32[2] f32[3,2] num_scan_inputs=1"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};

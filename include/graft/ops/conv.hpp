@@ -258,12 +258,12 @@ inline gradient_table conv_gradients() {
 }
 inline op_table conv_training_ops() {
     static constexpr op_row rows[] = {
-        {"ConvGradWeight", "graft", 1, 0, 2, 2, 1, 1, conv_grad_weight_infer, conv_grad_weight_run, op_flag::none,
-         "dilations:is group:i kernel_shape:is pads:is shape:is shards:i strides:is",
-         "f32[3,3,9,7] f32[3,5,9,7] shape=5,3,3,3 pads=1,1,1,1; f32[9,4,8,9] f32[9,6,3,8] shape=6,2,3,2 group=2 strides=2,1 dilations=1,1; "
-         "f32[2,7,5,5] f32[2,7,3,3] shape=7,1,3,3 group=7 strides=2,2 pads=1,1,1,1 shards=1; f32[5,3,11] f32[5,4,11] shape=4,3,4 pads=2,1 shards=4; "
-         "f64[2,2,4,5,6] f64[2,3,4,3,6] shape=3,2,2,3,2 pads=1,0,1,0,0,0; f32[0,3,5,5] f32[0,2,5,5] shape=2,3,1,1; f16[2,5,4,4] f16[2,3,2,2] shape=3,5,1,1 strides=2,2; "
-         "f32[2,16,8,8] f32[2,32,4,4] shape=32,16,3,3 strides=2,2 pads=1,1,1,1"},
+        own("ConvGradWeight").inputs(2).functions(conv_grad_weight_infer, conv_grad_weight_run)
+            .attributes("dilations:is group:i kernel_shape:is pads:is shape:is shards:i strides:is")
+            .problems("f32[3,3,9,7] f32[3,5,9,7] shape=5,3,3,3 pads=1,1,1,1; f32[9,4,8,9] f32[9,6,3,8] shape=6,2,3,2 group=2 strides=2,1 dilations=1,1; "
+                      "f32[2,7,5,5] f32[2,7,3,3] shape=7,1,3,3 group=7 strides=2,2 pads=1,1,1,1 shards=1; f32[5,3,11] f32[5,4,11] shape=4,3,4 pads=2,1 shards=4; "
+                      "f64[2,2,4,5,6] f64[2,3,4,3,6] shape=3,2,2,3,2 pads=1,0,1,0,0,0; f32[0,3,5,5] f32[0,2,5,5] shape=2,3,1,1; f16[2,5,4,4] f16[2,3,2,2] shape=3,5,1,1 strides=2,2; "
+                      "f32[2,16,8,8] f32[2,32,4,4] shape=32,16,3,3 strides=2,2 pads=1,1,1,1"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -271,13 +271,12 @@ inline op_table conv_training_ops() {
 
 inline op_table conv_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("Conv", 1, 0, 2, 3, 1, 1, conv_infer, conv_run, op_flag::combines,
-                 "auto_pad:s dilations:is group:i kernel_shape:is pads:is strides:is",
-                 "f32[1,3,9,7] f32[5,3,3,3] f32[5] pads=1,1,1,1; f32[2,4,8,9] f32[6,2,3,2] group=2 strides=2,1 dilations=1,2; "
-                 "f32[1,7,5,5] f32[7,1,3,3] group=7 auto_pad=SAME_LOWER strides=2,2; f32[2,3,11] f32[4,3,4] pads=2,1; "
-                 "f32[1,2,4,5,6] f32[3,2,2,3,2] f32[3] pads=1,0,1,0,1,1; f32[0,3,5,5] f32[2,3,1,1]; f64[1,5,4,4] f64[3,5,1,1] "
-                 "strides=2,2; "
-                 "f16[1,3,6,6] f16[4,3,3,3] auto_pad=VALID"),
+        onnx("Conv").inputs(2, 3).functions(conv_infer, conv_run).combines()
+            .attributes("auto_pad:s dilations:is group:i kernel_shape:is pads:is strides:is")
+            .problems("f32[1,3,9,7] f32[5,3,3,3] f32[5] pads=1,1,1,1; f32[2,4,8,9] f32[6,2,3,2] group=2 strides=2,1 dilations=1,2; "
+                      "f32[1,7,5,5] f32[7,1,3,3] group=7 auto_pad=SAME_LOWER strides=2,2; f32[2,3,11] f32[4,3,4] pads=2,1; "
+                      "f32[1,2,4,5,6] f32[3,2,2,3,2] f32[3] pads=1,0,1,0,1,1; f32[0,3,5,5] f32[2,3,1,1]; f64[1,5,4,4] f64[3,5,1,1] "
+                      "strides=2,2; " "f16[1,3,6,6] f16[4,3,3,3] auto_pad=VALID"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};

@@ -63,12 +63,12 @@ inline status cum_sum_gradient(gradient_context& c) {
 
 inline op_table cumulative_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("CumSum", 11, 0, 2, 2, 1, 1, cumulative_infer, cum_sum_run, op_flag::none, "exclusive:i reverse:i",
-                 "f32[3,17] i64(1); f32[2,3,5] i32(-2) exclusive=1; f64[7] i64(0) reverse=1; i32[2,4] i64(1) exclusive=1 "
-                 "reverse=1; f32[0,2] i64(0)"),
-        GRAFT_OP("CumProd", 26, 0, 2, 2, 1, 1, cumulative_infer, cum_prod_run, op_flag::none, "exclusive:i reverse:i",
-                 "f32[3,17] i64(1); f32[2,3,5] i32(-2) exclusive=1; f64[7] i64(0) reverse=1; i32[2,4] i64(1) exclusive=1 "
-                 "reverse=1; f32[0,2] i64(0)"),
+        onnx("CumSum").opsets(11).inputs(2).functions(cumulative_infer, cum_sum_run).attributes("exclusive:i reverse:i")
+            .problems("f32[3,17] i64(1); f32[2,3,5] i32(-2) exclusive=1; f64[7] i64(0) reverse=1; i32[2,4] i64(1) exclusive=1 "
+                      "reverse=1; f32[0,2] i64(0)"),
+        onnx("CumProd").opsets(26).inputs(2).functions(cumulative_infer, cum_prod_run).attributes("exclusive:i reverse:i")
+            .problems("f32[3,17] i64(1); f32[2,3,5] i32(-2) exclusive=1; f64[7] i64(0) reverse=1; i32[2,4] i64(1) exclusive=1 "
+                      "reverse=1; f32[0,2] i64(0)"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};

@@ -248,10 +248,10 @@ inline gradient_table deform_conv_gradients() {
 }
 inline op_table deform_conv_training_ops() {
     static constexpr op_row rows[] = {
-        {"DeformConvGrad", "graft", 1, 0, 4, 5, 1, 4, deform_conv_grad_infer, deform_conv_grad_run, op_flag::none,
-            "dilations:is group:i kernel_shape:is offset_group:i pads:is shards:i strides:is",
-         "f32[1,3,3,4] f32[1,2,4,5] f32[3,2,2,2] f32[1,8,3,4]; f32[3,2,2,2] f32[3,4,3,3] f32[2,2,2,2] f32[3,16,2,2] f32[3,8,2,2] group=2 offset_group=2 shards=2; "
-         "f64[2,1,2,2] f64[2,1,3,3] f64[1,1,3,3] f64[2,18,2,2] strides=2,2 pads=1,1,1,1; f32[0,1,2,2] f32[0,1,3,3] f32[1,1,2,2] f32[0,8,2,2]"},
+        own("DeformConvGrad").inputs(4, 5).outputs(1, 4).functions(deform_conv_grad_infer, deform_conv_grad_run)
+            .attributes("dilations:is group:i kernel_shape:is offset_group:i pads:is shards:i strides:is")
+            .problems("f32[1,3,3,4] f32[1,2,4,5] f32[3,2,2,2] f32[1,8,3,4]; f32[3,2,2,2] f32[3,4,3,3] f32[2,2,2,2] f32[3,16,2,2] f32[3,8,2,2] group=2 offset_group=2 shards=2; "
+                      "f64[2,1,2,2] f64[2,1,3,3] f64[1,1,3,3] f64[2,18,2,2] strides=2,2 pads=1,1,1,1; f32[0,1,2,2] f32[0,1,3,3] f32[1,1,2,2] f32[0,8,2,2]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -259,11 +259,11 @@ inline op_table deform_conv_training_ops() {
 
 inline op_table deform_conv_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("DeformConv", 19, 0, 3, 5, 1, 1, deform_conv_infer, deform_conv_run, op_flag::combines,
-                 "dilations:is group:i kernel_shape:is offset_group:i pads:is strides:is",
-                 "f32[1,2,4,5] f32[3,2,2,2] f32[1,8,3,4]; f32[1,4,3,3] f32[2,2,2,2] f32[1,16,2,2] f32[2] f32[1,8,2,2] group=2 "
-                 "offset_group=2; "
-                 "f32[1,1,3,3] f32[1,1,3,3] f32[1,18,2,2] strides=2,2 pads=1,1,1,1; f32[0,1,3,3] f32[1,1,2,2] f32[0,8,2,2]"),
+        onnx("DeformConv").opsets(19).inputs(3, 5).functions(deform_conv_infer, deform_conv_run).combines()
+            .attributes("dilations:is group:i kernel_shape:is offset_group:i pads:is strides:is")
+            .problems("f32[1,2,4,5] f32[3,2,2,2] f32[1,8,3,4]; f32[1,4,3,3] f32[2,2,2,2] f32[1,16,2,2] f32[2] f32[1,8,2,2] group=2 "
+                      "offset_group=2; "
+                      "f32[1,1,3,3] f32[1,1,3,3] f32[1,18,2,2] strides=2,2 pads=1,1,1,1; f32[0,1,3,3] f32[1,1,2,2] f32[0,8,2,2]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};

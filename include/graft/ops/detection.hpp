@@ -311,10 +311,10 @@ inline gradient_table detection_gradients() {
 }
 inline op_table detection_training_ops() {
     static constexpr op_row rows[] = {
-        {"RoiAlignGrad", "graft", 1, 0, 3, 3, 1, 1, roi_align_grad_infer, roi_align_grad_run, op_flag::none,
-            "coordinate_transformation_mode:s sampling_ratio:i shape:is spatial_scale:f",
-         "f32[3,2,2,3] f32[3,4]~0:6 i64{0,0,0} shape=1,2,6,7 sampling_ratio=2; f32[2,1,1,1] f32[2,4]~0:5 i64{1,0} shape=2,1,5,5 coordinate_transformation_mode=output_half_pixel; "
-         "f64[0,1,1,1] f64[0,4] i64[0] shape=1,1,4,4"},
+        own("RoiAlignGrad").inputs(3).functions(roi_align_grad_infer, roi_align_grad_run)
+            .attributes("coordinate_transformation_mode:s sampling_ratio:i shape:is spatial_scale:f")
+            .problems("f32[3,2,2,3] f32[3,4]~0:6 i64{0,0,0} shape=1,2,6,7 sampling_ratio=2; f32[2,1,1,1] f32[2,4]~0:5 i64{1,0} shape=2,1,5,5 coordinate_transformation_mode=output_half_pixel; "
+                      "f64[0,1,1,1] f64[0,4] i64[0] shape=1,1,4,4"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -322,22 +322,21 @@ inline op_table detection_training_ops() {
 
 inline op_table detection_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("NonMaxSuppression", 10, 0, 2, 5, 1, 1, non_max_suppression_infer, non_max_suppression_run, op_flag::allocates | op_flag::combines,
-                 "center_point_box:i",
-                 "f32[1,7,4]~0:1 f32[1,2,7] i64{3} f32{0.5} f32{0.1}; f32[2,4,4]~0:1 f32[2,1,4] i64(4) f32(0.3); f32[1,5,4]~0:1 "
-                 "f32[1,1,5] i64{5} - - center_point_box=1; "
-                 "f32[1,3,4] f32[1,1,3]; f32[1,0,4] f32[1,2,0] i64{2}"),
-        GRAFT_OP("RoiAlign", 10, 15, 3, 3, 1, 1, roi_align_infer, roi_align_run, op_flag::combines,
-                 "coordinate_transformation_mode:s mode:s output_height:i output_width:i sampling_ratio:i spatial_scale:f",
-                 "f32[1,1,4,4] f32[1,4] i64{0} @10"),
-        GRAFT_OP("RoiAlign", 16, 0, 3, 3, 1, 1, roi_align_infer, roi_align_run, op_flag::combines,
-                 "coordinate_transformation_mode:s mode:s output_height:i output_width:i sampling_ratio:i spatial_scale:f",
-                 "f32[1,2,6,7] f32[3,4]~0:6 i64{0,0,0} output_height=2 output_width=3 sampling_ratio=2; "
-                 "f32[2,1,5,5] f32[2,4]~0:5 i64{1,0} mode=max coordinate_transformation_mode=output_half_pixel; f32[1,1,4,4] "
-                 "f32[0,4] i64[0]"),
-        GRAFT_OP("MaxRoiPool", 1, 0, 2, 2, 1, 1, max_roi_pool_infer, max_roi_pool_run, op_flag::combines,
-                 "pooled_shape:is spatial_scale:f",
-                 "f32[1,2,6,7] f32[2,5]~0:0.9 pooled_shape=2,3 spatial_scale=6; f32[1,1,3,3] f32[0,5] pooled_shape=1,1"),
+        onnx("NonMaxSuppression").opsets(10).inputs(2, 5).functions(non_max_suppression_infer, non_max_suppression_run)
+            .allocates().combines().attributes("center_point_box:i")
+            .problems("f32[1,7,4]~0:1 f32[1,2,7] i64{3} f32{0.5} f32{0.1}; f32[2,4,4]~0:1 f32[2,1,4] i64(4) f32(0.3); f32[1,5,4]~0:1 "
+                      "f32[1,1,5] i64{5} - - center_point_box=1; " "f32[1,3,4] f32[1,1,3]; f32[1,0,4] f32[1,2,0] i64{2}"),
+        onnx("RoiAlign").opsets(10, 15).inputs(3).functions(roi_align_infer, roi_align_run).combines()
+            .attributes("coordinate_transformation_mode:s mode:s output_height:i output_width:i sampling_ratio:i spatial_scale:f")
+            .problems("f32[1,1,4,4] f32[1,4] i64{0} @10"),
+        onnx("RoiAlign").opsets(16).inputs(3).functions(roi_align_infer, roi_align_run).combines()
+            .attributes("coordinate_transformation_mode:s mode:s output_height:i output_width:i sampling_ratio:i spatial_scale:f")
+            .problems("f32[1,2,6,7] f32[3,4]~0:6 i64{0,0,0} output_height=2 output_width=3 sampling_ratio=2; "
+                      "f32[2,1,5,5] f32[2,4]~0:5 i64{1,0} mode=max coordinate_transformation_mode=output_half_pixel; f32[1,1,4,4] "
+                      "f32[0,4] i64[0]"),
+        onnx("MaxRoiPool").inputs(2).functions(max_roi_pool_infer, max_roi_pool_run).combines()
+            .attributes("pooled_shape:is spatial_scale:f")
+            .problems("f32[1,2,6,7] f32[2,5]~0:0.9 pooled_shape=2,3 spatial_scale=6; f32[1,1,3,3] f32[0,5] pooled_shape=1,1"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};

@@ -344,11 +344,10 @@ inline status einsum_gradient(gradient_context& c) {
 
 inline op_table einsum_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP(
-            "Einsum", 12, 0, 1, -1, 1, 1, einsum_infer, einsum_run, op_flag::combines, "equation:s",
-            "f32[3,4] f32[4,5] equation=ij,jk->ik; f32[2,3,4] f32[2,4,5] equation=...ij,...jk; f32[4,4] equation=ii->i; f32[5] "
-            "f32[7] equation=i,j; "
-            "f32[2,3] f32[3,4] f32[4,5] equation=ab,bc,cd->da; i32[3,4] equation=ij->; f32[0,4] f32[4,3] equation=ij,jk->ik"),
+        onnx("Einsum").opsets(12).inputs_from(1).functions(einsum_infer, einsum_run).combines().attributes("equation:s")
+            .problems("f32[3,4] f32[4,5] equation=ij,jk->ik; f32[2,3,4] f32[2,4,5] equation=...ij,...jk; f32[4,4] equation=ii->i; f32[5] "
+                      "f32[7] equation=i,j; "
+                      "f32[2,3] f32[3,4] f32[4,5] equation=ab,bc,cd->da; i32[3,4] equation=ij->; f32[0,4] f32[4,3] equation=ij,jk->ik"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};

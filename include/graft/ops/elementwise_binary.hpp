@@ -220,33 +220,36 @@ inline status pow_gradient(gradient_context& c) {
 }
 
 inline op_table elementwise_binary_ops() {
-    constexpr unsigned each = op_flag::elementwise;
     static constexpr op_row rows[] = {
-        GRAFT_OP("Add", 1, 0, 2, 2, 1, 1, arithmetic_infer, add_run, each, "axis:i broadcast:i consumed_inputs:is",
-                 "f32[2,3,17] f32[2,3,17]; f32[2,3,5] f32[3,1]; f32[4,1] f32[1,5]; f32[] f32[3]; u8[9] u8[9]; f16[0,2] f16[2]; "
-                 "f32[2,3,4] f32[3] axis=1 broadcast=1 @6"),
-        GRAFT_OP("Sub", 1, 0, 2, 2, 1, 1, arithmetic_infer, sub_run, each, "axis:i broadcast:i consumed_inputs:is",
-                 "f32[2,3,17] f32[2,3,17]; f32[2,3,5] f32[3,1]; f32[5] f32[]; u64[9] u64[9]; f16[0,2] f16[2]"),
-        GRAFT_OP("Mul", 1, 0, 2, 2, 1, 1, arithmetic_infer, mul_run, each, "axis:i broadcast:i consumed_inputs:is",
-                 "f32[2,3,17] f32[2,3,17]; f32[2,3,5] f32[2,3,1]; f32[] f32[]; i32[9] i32[9]; bf16[0,2] bf16[2]"),
-        GRAFT_OP("Div", 1, 0, 2, 2, 1, 1, arithmetic_infer, div_run, each, "axis:i broadcast:i consumed_inputs:is",
-                 "f32[2,3,17] f32[2,3,17]~1:3; f32[2,3] f32[3]; f32{1,-1,0} f32(0); i32[9] i32{-1,0,1,2,-2,3,-3,4,5}; u64[4] "
-                 "u64[4]; f64[0] f64[]"),
-        GRAFT_OP("Mod", 10, 0, 2, 2, 1, 1, mod_infer, mod_run, each, "fmod:i",
-                 "i32{-4,7,5,4,-7,8} i32{2,-3,8,-2,3,5}; i64{-4,7,5} i64(0); f32[3,5] f32[5]~1:2 fmod=1; f32[4] f32[]~-2:-1; "
-                 "u8[0] u8[]"),
-        GRAFT_OP("Pow", 1, 0, 2, 2, 1, 1, pow_infer, pow_run, each, "axis:i broadcast:i",
-                 "f32[2,9]~0.1:3 f32[9]; f32[5] i64(2); f32[3,17] f32(0.5); i32[6] i32{0,1,2,3,-1,40}; i64[3] f32[3]~0:2; f16[0] "
-                 "f16[]"),
-        GRAFT_OP("BitwiseAnd", 18, 0, 2, 2, 1, 1, bitwise_infer, bitwise_and_run, each, "",
-                 "u8[3,9] u8[9]; i64[5] i64[]; i16[0] i16[1]"),
-        GRAFT_OP("BitwiseOr", 18, 0, 2, 2, 1, 1, bitwise_infer, bitwise_or_run, each, "",
-                 "u8[3,9] u8[9]; i64[5] i64[]; i16[0] i16[1]"),
-        GRAFT_OP("BitwiseXor", 18, 0, 2, 2, 1, 1, bitwise_infer, bitwise_xor_run, each, "",
-                 "u8[3,9] u8[9]; i64[5] i64[]; i16[0] i16[1]"),
-        GRAFT_OP("BitShift", 11, 0, 2, 2, 1, 1, bit_shift_infer, bit_shift_run, each, "direction:s",
-                 "u8[3,9] u8[9] direction=LEFT; u64[5] u64{0,1,63,64,65} direction=RIGHT; i32[3] i32{-1,2,40} direction=RIGHT; "
-                 "u16[0] u16[] direction=LEFT"),
+        onnx("Add").inputs(2).functions(arithmetic_infer, add_run).elementwise()
+            .attributes("axis:i broadcast:i consumed_inputs:is")
+            .problems("f32[2,3,17] f32[2,3,17]; f32[2,3,5] f32[3,1]; f32[4,1] f32[1,5]; f32[] f32[3]; u8[9] u8[9]; f16[0,2] f16[2]; "
+                      "f32[2,3,4] f32[3] axis=1 broadcast=1 @6"),
+        onnx("Sub").inputs(2).functions(arithmetic_infer, sub_run).elementwise()
+            .attributes("axis:i broadcast:i consumed_inputs:is")
+            .problems("f32[2,3,17] f32[2,3,17]; f32[2,3,5] f32[3,1]; f32[5] f32[]; u64[9] u64[9]; f16[0,2] f16[2]"),
+        onnx("Mul").inputs(2).functions(arithmetic_infer, mul_run).elementwise()
+            .attributes("axis:i broadcast:i consumed_inputs:is")
+            .problems("f32[2,3,17] f32[2,3,17]; f32[2,3,5] f32[2,3,1]; f32[] f32[]; i32[9] i32[9]; bf16[0,2] bf16[2]"),
+        onnx("Div").inputs(2).functions(arithmetic_infer, div_run).elementwise()
+            .attributes("axis:i broadcast:i consumed_inputs:is")
+            .problems("f32[2,3,17] f32[2,3,17]~1:3; f32[2,3] f32[3]; f32{1,-1,0} f32(0); i32[9] i32{-1,0,1,2,-2,3,-3,4,5}; u64[4] "
+                      "u64[4]; f64[0] f64[]"),
+        onnx("Mod").opsets(10).inputs(2).functions(mod_infer, mod_run).elementwise().attributes("fmod:i")
+            .problems("i32{-4,7,5,4,-7,8} i32{2,-3,8,-2,3,5}; i64{-4,7,5} i64(0); f32[3,5] f32[5]~1:2 fmod=1; f32[4] f32[]~-2:-1; "
+                      "u8[0] u8[]"),
+        onnx("Pow").inputs(2).functions(pow_infer, pow_run).elementwise().attributes("axis:i broadcast:i")
+            .problems("f32[2,9]~0.1:3 f32[9]; f32[5] i64(2); f32[3,17] f32(0.5); i32[6] i32{0,1,2,3,-1,40}; i64[3] f32[3]~0:2; f16[0] "
+                      "f16[]"),
+        onnx("BitwiseAnd").opsets(18).inputs(2).functions(bitwise_infer, bitwise_and_run).elementwise()
+            .problems("u8[3,9] u8[9]; i64[5] i64[]; i16[0] i16[1]"),
+        onnx("BitwiseOr").opsets(18).inputs(2).functions(bitwise_infer, bitwise_or_run).elementwise()
+            .problems("u8[3,9] u8[9]; i64[5] i64[]; i16[0] i16[1]"),
+        onnx("BitwiseXor").opsets(18).inputs(2).functions(bitwise_infer, bitwise_xor_run).elementwise()
+            .problems("u8[3,9] u8[9]; i64[5] i64[]; i16[0] i16[1]"),
+        onnx("BitShift").opsets(11).inputs(2).functions(bit_shift_infer, bit_shift_run).elementwise().attributes("direction:s")
+            .problems("u8[3,9] u8[9] direction=LEFT; u64[5] u64{0,1,63,64,65} direction=RIGHT; i32[3] i32{-1,2,40} direction=RIGHT; "
+                      "u16[0] u16[] direction=LEFT"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};

@@ -135,49 +135,63 @@ GRAFT_UNARY_GRADIENT(identity, dy)
 #undef GRAFT_UNARY_GRADIENT
 
 inline op_table elementwise_unary_ops() {
-    constexpr unsigned each = op_flag::elementwise;
     static constexpr op_row rows[] = {
-        GRAFT_OP("Abs", 1, 0, 1, 1, 1, 1, number_infer, abs_run, each, "consumed_inputs:is",
-                 "f32[3,17]; i8{-128,-1,0,127}; u64[5]; f16[]; f64[0,4]"),
-        GRAFT_OP("Neg", 1, 0, 1, 1, 1, 1, neg_infer, neg_run, each, "consumed_inputs:is", "f32[3,17]; i32[7]; bf16[]; f32[2,0]"),
-        GRAFT_OP("Sign", 9, 0, 1, 1, 1, 1, number_infer, sign_run, each, "", "f32{-2,0,3}; i16[9]; u64[3]; f32[]; f64[0]"),
-        GRAFT_OP("Floor", 1, 0, 1, 1, 1, 1, real_infer, floor_run, each, "consumed_inputs:is",
-                 "f32[3,17]; f64[5]; f16[0]; f32[]"),
-        GRAFT_OP("Ceil", 1, 0, 1, 1, 1, 1, real_infer, ceil_run, each, "consumed_inputs:is", "f32[3,17]; f64[5]; f16[0]; f32[]"),
-        GRAFT_OP("Round", 11, 0, 1, 1, 1, 1, real_infer, round_run, each, "",
-                 "f32{-2.5,-1.5,-0.5,0.5,1.5,2.5}; f32[3,17]; f64[5]; f16[0]; f32[]"),
-        GRAFT_OP("Sqrt", 1, 0, 1, 1, 1, 1, real_infer, sqrt_run, each, "consumed_inputs:is",
-                 "f32[3,17]~0:9; f32{-1,0,4}; f16[5]~0:2; f32[0]; f32[]~1:2"),
-        GRAFT_OP("Reciprocal", 1, 0, 1, 1, 1, 1, real_infer, reciprocal_run, each, "consumed_inputs:is",
-                 "f32[3,17]~0.5:2; f32{0,-0.0}; f16[5]~1:2; f32[0]"),
-        GRAFT_OP("Exp", 1, 0, 1, 1, 1, 1, real_infer, exp_run, each, "consumed_inputs:is",
-                 "f32[3,17]; f32{-200,-80,0,80,100}; f64[5]; f16[0]; f32[]"),
-        GRAFT_OP("Log", 1, 0, 1, 1, 1, 1, real_infer, log_run, each, "consumed_inputs:is",
-                 "f32[3,17]~0.01:9; f32{-1,0,1}; f64[5]~1:2; f16[0]"),
-        GRAFT_OP("Erf", 9, 0, 1, 1, 1, 1, erf_infer, erf_run, each, "",
-                 "f32[3,17]; f32{-6,-3,0,3,6}; f64[5]; i32[3] @9; f16[0]"),
-        GRAFT_OP("Sin", 7, 0, 1, 1, 1, 1, real_infer, sin_run, each, "", "f32[3,17]~-9:9; f64[5]; f16[0]; f32[]"),
-        GRAFT_OP("Cos", 7, 0, 1, 1, 1, 1, real_infer, cos_run, each, "", "f32[3,17]~-9:9; f64[5]; f16[0]; f32[]"),
-        GRAFT_OP("Tan", 7, 0, 1, 1, 1, 1, real_infer, tan_run, each, "", "f32[3,17]~-1.5:1.5; f64[5]~-1:1; f16[0]"),
-        GRAFT_OP("Asin", 7, 0, 1, 1, 1, 1, real_infer, asin_run, each, "", "f32[3,17]~-1:1; f32{2}; f64[5]~-1:1; f16[0]"),
-        GRAFT_OP("Acos", 7, 0, 1, 1, 1, 1, real_infer, acos_run, each, "", "f32[3,17]~-1:1; f32{2}; f64[5]~-1:1; f16[0]"),
-        GRAFT_OP("Atan", 7, 0, 1, 1, 1, 1, real_infer, atan_run, each, "", "f32[3,17]~-9:9; f64[5]; f16[0]; f32[]"),
-        GRAFT_OP("Sinh", 9, 0, 1, 1, 1, 1, real_infer, sinh_run, each, "", "f32[3,17]; f64[5]; f16[0]; f32[]"),
-        GRAFT_OP("Cosh", 9, 0, 1, 1, 1, 1, real_infer, cosh_run, each, "", "f32[3,17]; f64[5]; f16[0]; f32[]"),
-        GRAFT_OP("Tanh", 1, 0, 1, 1, 1, 1, real_infer, tanh_run, each, "consumed_inputs:is",
-                 "f32[3,17]; f32{-100,-9,0,9,100}; f64[5]; f16[0]; f32[]"),
-        GRAFT_OP("Asinh", 9, 0, 1, 1, 1, 1, real_infer, asinh_run, each, "", "f32[3,17]~-9:9; f64[5]; f16[0]"),
-        GRAFT_OP("Acosh", 9, 0, 1, 1, 1, 1, real_infer, acosh_run, each, "", "f32[3,17]~1:9; f32{0}; f64[5]~1:2; f16[0]"),
-        GRAFT_OP("Atanh", 9, 0, 1, 1, 1, 1, real_infer, atanh_run, each, "",
-                 "f32[3,17]~-0.9:0.9; f32{1,2}; f64[5]~-0.5:0.5; f16[0]"),
-        GRAFT_OP("Not", 1, 0, 1, 1, 1, 1, not_infer, logical_not_run, each, "", "b[3,17]; b[]; b[0,2]"),
-        GRAFT_OP("BitwiseNot", 18, 0, 1, 1, 1, 1, bitwise_not_infer, bitwise_not_run, each, "",
-                 "i32[3,5]; u8[9]; u64[3]; i16[0]"),
-        GRAFT_OP("IsNaN", 9, 0, 1, 1, 1, 1, float_test_infer, is_nan_run, each, "", "f32{0,nan,inf}; f64[3]; f16[0]; f32[]"),
-        GRAFT_OP("IsInf", 10, 0, 1, 1, 1, 1, float_test_infer, is_inf_run, each, "detect_negative:i detect_positive:i",
-                 "f32{0,nan,inf,-inf}; f32{inf,-inf} detect_negative=0; f64{inf,-inf} detect_positive=0; f16[0]"),
-        GRAFT_OP("Identity", 1, 0, 1, 1, 1, 1, any_infer, identity_run, each | op_flag::view, "",
-                 "f32[3,17]; b[4]; i64[]; u16[0,3]; f16[5]"),
+        onnx("Abs").inputs(1).functions(number_infer, abs_run).elementwise().attributes("consumed_inputs:is")
+            .problems("f32[3,17]; i8{-128,-1,0,127}; u64[5]; f16[]; f64[0,4]"),
+        onnx("Neg").inputs(1).functions(neg_infer, neg_run).elementwise().attributes("consumed_inputs:is")
+            .problems("f32[3,17]; i32[7]; bf16[]; f32[2,0]"),
+        onnx("Sign").opsets(9).inputs(1).functions(number_infer, sign_run).elementwise()
+            .problems("f32{-2,0,3}; i16[9]; u64[3]; f32[]; f64[0]"),
+        onnx("Floor").inputs(1).functions(real_infer, floor_run).elementwise().attributes("consumed_inputs:is")
+            .problems("f32[3,17]; f64[5]; f16[0]; f32[]"),
+        onnx("Ceil").inputs(1).functions(real_infer, ceil_run).elementwise().attributes("consumed_inputs:is")
+            .problems("f32[3,17]; f64[5]; f16[0]; f32[]"),
+        onnx("Round").opsets(11).inputs(1).functions(real_infer, round_run).elementwise()
+            .problems("f32{-2.5,-1.5,-0.5,0.5,1.5,2.5}; f32[3,17]; f64[5]; f16[0]; f32[]"),
+        onnx("Sqrt").inputs(1).functions(real_infer, sqrt_run).elementwise().attributes("consumed_inputs:is")
+            .problems("f32[3,17]~0:9; f32{-1,0,4}; f16[5]~0:2; f32[0]; f32[]~1:2"),
+        onnx("Reciprocal").inputs(1).functions(real_infer, reciprocal_run).elementwise().attributes("consumed_inputs:is")
+            .problems("f32[3,17]~0.5:2; f32{0,-0.0}; f16[5]~1:2; f32[0]"),
+        onnx("Exp").inputs(1).functions(real_infer, exp_run).elementwise().attributes("consumed_inputs:is")
+            .problems("f32[3,17]; f32{-200,-80,0,80,100}; f64[5]; f16[0]; f32[]"),
+        onnx("Log").inputs(1).functions(real_infer, log_run).elementwise().attributes("consumed_inputs:is")
+            .problems("f32[3,17]~0.01:9; f32{-1,0,1}; f64[5]~1:2; f16[0]"),
+        onnx("Erf").opsets(9).inputs(1).functions(erf_infer, erf_run).elementwise()
+            .problems("f32[3,17]; f32{-6,-3,0,3,6}; f64[5]; i32[3] @9; f16[0]"),
+        onnx("Sin").opsets(7).inputs(1).functions(real_infer, sin_run).elementwise()
+            .problems("f32[3,17]~-9:9; f64[5]; f16[0]; f32[]"),
+        onnx("Cos").opsets(7).inputs(1).functions(real_infer, cos_run).elementwise()
+            .problems("f32[3,17]~-9:9; f64[5]; f16[0]; f32[]"),
+        onnx("Tan").opsets(7).inputs(1).functions(real_infer, tan_run).elementwise()
+            .problems("f32[3,17]~-1.5:1.5; f64[5]~-1:1; f16[0]"),
+        onnx("Asin").opsets(7).inputs(1).functions(real_infer, asin_run).elementwise()
+            .problems("f32[3,17]~-1:1; f32{2}; f64[5]~-1:1; f16[0]"),
+        onnx("Acos").opsets(7).inputs(1).functions(real_infer, acos_run).elementwise()
+            .problems("f32[3,17]~-1:1; f32{2}; f64[5]~-1:1; f16[0]"),
+        onnx("Atan").opsets(7).inputs(1).functions(real_infer, atan_run).elementwise()
+            .problems("f32[3,17]~-9:9; f64[5]; f16[0]; f32[]"),
+        onnx("Sinh").opsets(9).inputs(1).functions(real_infer, sinh_run).elementwise()
+            .problems("f32[3,17]; f64[5]; f16[0]; f32[]"),
+        onnx("Cosh").opsets(9).inputs(1).functions(real_infer, cosh_run).elementwise()
+            .problems("f32[3,17]; f64[5]; f16[0]; f32[]"),
+        onnx("Tanh").inputs(1).functions(real_infer, tanh_run).elementwise().attributes("consumed_inputs:is")
+            .problems("f32[3,17]; f32{-100,-9,0,9,100}; f64[5]; f16[0]; f32[]"),
+        onnx("Asinh").opsets(9).inputs(1).functions(real_infer, asinh_run).elementwise()
+            .problems("f32[3,17]~-9:9; f64[5]; f16[0]"),
+        onnx("Acosh").opsets(9).inputs(1).functions(real_infer, acosh_run).elementwise()
+            .problems("f32[3,17]~1:9; f32{0}; f64[5]~1:2; f16[0]"),
+        onnx("Atanh").opsets(9).inputs(1).functions(real_infer, atanh_run).elementwise()
+            .problems("f32[3,17]~-0.9:0.9; f32{1,2}; f64[5]~-0.5:0.5; f16[0]"),
+        onnx("Not").inputs(1).functions(not_infer, logical_not_run).elementwise().problems("b[3,17]; b[]; b[0,2]"),
+        onnx("BitwiseNot").opsets(18).inputs(1).functions(bitwise_not_infer, bitwise_not_run).elementwise()
+            .problems("i32[3,5]; u8[9]; u64[3]; i16[0]"),
+        onnx("IsNaN").opsets(9).inputs(1).functions(float_test_infer, is_nan_run).elementwise()
+            .problems("f32{0,nan,inf}; f64[3]; f16[0]; f32[]"),
+        onnx("IsInf").opsets(10).inputs(1).functions(float_test_infer, is_inf_run).elementwise()
+            .attributes("detect_negative:i detect_positive:i")
+            .problems("f32{0,nan,inf,-inf}; f32{inf,-inf} detect_negative=0; f64{inf,-inf} detect_positive=0; f16[0]"),
+        onnx("Identity").inputs(1).functions(any_infer, identity_run).elementwise().view()
+            .problems("f32[3,17]; b[4]; i64[]; u16[0,3]; f16[5]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};

@@ -95,16 +95,15 @@ inline status mean_gradient(gradient_context& c) {
 }
 
 inline op_table elementwise_variadic_ops() {
-    constexpr unsigned each = op_flag::elementwise;
     static constexpr op_row rows[] = {
-        GRAFT_OP("Max", 1, 0, 1, -1, 1, 1, variadic_number_infer, max_run, each, "consumed_inputs:is",
-                 "f32[2,3,17] f32[2,3,17]; f32[2,3] f32[3] f32[]; u64[5] u64[5]; i8[7]; f16[0,2] f16[2]"),
-        GRAFT_OP("Min", 1, 0, 1, -1, 1, 1, variadic_number_infer, min_run, each, "consumed_inputs:is",
-                 "f32[2,3,17] f32[2,3,17]; f32[2,3] f32[3] f32[]; u64[5] u64[5]; i8[7]; f16[0,2] f16[2]"),
-        GRAFT_OP("Sum", 1, 0, 1, -1, 1, 1, variadic_real_infer, sum_run, each, "consumed_inputs:is",
-                 "f32[2,3,17] f32[2,3,17]; f32[2,3] f32[3] f32[]; f64[5]; f16[0,2] f16[2]"),
-        GRAFT_OP("Mean", 1, 0, 1, -1, 1, 1, variadic_real_infer, mean_run, each, "consumed_inputs:is",
-                 "f32[2,3,17] f32[2,3,17]; f32[2,3] f32[3] f32[]; f64[5]; f16[0,2] f16[2]"),
+        onnx("Max").inputs_from(1).functions(variadic_number_infer, max_run).elementwise().attributes("consumed_inputs:is")
+            .problems("f32[2,3,17] f32[2,3,17]; f32[2,3] f32[3] f32[]; u64[5] u64[5]; i8[7]; f16[0,2] f16[2]"),
+        onnx("Min").inputs_from(1).functions(variadic_number_infer, min_run).elementwise().attributes("consumed_inputs:is")
+            .problems("f32[2,3,17] f32[2,3,17]; f32[2,3] f32[3] f32[]; u64[5] u64[5]; i8[7]; f16[0,2] f16[2]"),
+        onnx("Sum").inputs_from(1).functions(variadic_real_infer, sum_run).elementwise().attributes("consumed_inputs:is")
+            .problems("f32[2,3,17] f32[2,3,17]; f32[2,3] f32[3] f32[]; f64[5]; f16[0,2] f16[2]"),
+        onnx("Mean").inputs_from(1).functions(variadic_real_infer, mean_run).elementwise().attributes("consumed_inputs:is")
+            .problems("f32[2,3,17] f32[2,3,17]; f32[2,3] f32[3] f32[]; f64[5]; f16[0,2] f16[2]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};

@@ -216,22 +216,21 @@ inline status size_run(run_context& c) {
 
 inline op_table generate_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("Constant", 1, 0, 0, 0, 1, 1, constant_infer, constant_run, op_flag::none,
-                 "sparse_value:t value:t value_float:f value_floats:fs value_int:i value_ints:is value_string:s value_strings:ss",
-                 "value_float=1.5; value_floats=1,2,3; value_int=-7; value_ints=1,2,3; value_ints="),
-        GRAFT_OP("ConstantOfShape", 9, 0, 1, 1, 1, 1, constant_of_shape_infer, constant_of_shape_run, op_flag::none, "value:t",
-                 "i64{2,3}; i64{0,4}; i64[0]; i64{1}"),
-        GRAFT_OP(
-            "Range", 11, 0, 3, 3, 1, 1, range_infer, range_run, op_flag::none, "stash_type:i",
-            "i64(3) i64(9) i64(3); i32(10) i32(4) i32(-2); f32(0) f32(1) f32(0.1); f64(1) f64(1) f64(1); f16(0) f16(5) f16(2)"),
-        GRAFT_OP("EyeLike", 9, 0, 1, 1, 1, 1, eye_like_infer, eye_like_run, op_flag::shape_only, "dtype:i k:i",
-                 "f32[3,4]; i32[4,3] k=1; f32[2,3] k=-1 dtype=11; f32[3,3] k=9; b[0,2]"),
-        GRAFT_OP("OneHot", 9, 0, 3, 3, 1, 1, one_hot_infer, one_hot_run, op_flag::none, "axis:i",
-                 "i64{0,7,-3,99} i64(10) f32{0,1}; i32[2,3]~0:4 i64(4) i64{2,5} axis=1; f32{1,2} f32(3) f16{0,1} axis=0; i64(1) "
-                 "i64(3) f32{0,1}; i64[0] i64(2) b{0,1}"),
-        GRAFT_OP("Shape", 1, 0, 1, 1, 1, 1, shape_infer, shape_run, op_flag::shape_only, "end:i start:i",
-                 "f32[2,3,4]; f32[2,3,4] start=1; f32[2,3,4] end=-1; f32[2,3] start=5; f32[]; u8[0,4]"),
-        GRAFT_OP("Size", 1, 0, 1, 1, 1, 1, size_infer, size_run, op_flag::shape_only, "", "f32[2,3,4]; f32[]; u8[0,4]"),
+        onnx("Constant").inputs(0).functions(constant_infer, constant_run)
+            .attributes("sparse_value:t value:t value_float:f value_floats:fs value_int:i value_ints:is value_string:s value_strings:ss")
+            .problems("value_float=1.5; value_floats=1,2,3; value_int=-7; value_ints=1,2,3; value_ints="),
+        onnx("ConstantOfShape").opsets(9).inputs(1).functions(constant_of_shape_infer, constant_of_shape_run)
+            .attributes("value:t").problems("i64{2,3}; i64{0,4}; i64[0]; i64{1}"),
+        onnx("Range").opsets(11).inputs(3).functions(range_infer, range_run).attributes("stash_type:i")
+            .problems("i64(3) i64(9) i64(3); i32(10) i32(4) i32(-2); f32(0) f32(1) f32(0.1); f64(1) f64(1) f64(1); f16(0) f16(5) f16(2)"),
+        onnx("EyeLike").opsets(9).inputs(1).functions(eye_like_infer, eye_like_run).shape_only().attributes("dtype:i k:i")
+            .problems("f32[3,4]; i32[4,3] k=1; f32[2,3] k=-1 dtype=11; f32[3,3] k=9; b[0,2]"),
+        onnx("OneHot").opsets(9).inputs(3).functions(one_hot_infer, one_hot_run).attributes("axis:i")
+            .problems("i64{0,7,-3,99} i64(10) f32{0,1}; i32[2,3]~0:4 i64(4) i64{2,5} axis=1; f32{1,2} f32(3) f16{0,1} axis=0; i64(1) "
+                      "i64(3) f32{0,1}; i64[0] i64(2) b{0,1}"),
+        onnx("Shape").inputs(1).functions(shape_infer, shape_run).shape_only().attributes("end:i start:i")
+            .problems("f32[2,3,4]; f32[2,3,4] start=1; f32[2,3,4] end=-1; f32[2,3] start=5; f32[]; u8[0,4]"),
+        onnx("Size").inputs(1).functions(size_infer, size_run).shape_only().problems("f32[2,3,4]; f32[]; u8[0,4]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};

@@ -327,9 +327,10 @@ inline gradient_table grid_gradients() {
 }
 inline op_table grid_training_ops() {
     static constexpr op_row rows[] = {
-        {"GridSampleGrad", "graft", 1, 0, 3, 3, 1, 2, grid_sample_grad_infer, grid_sample_grad_run, op_flag::none, "align_corners:i mode:s padding_mode:s",
-         "f32[1,2,5] f32[1,2,4] f32[1,5,1]~-1.5:1.5; f32[1,2,5,2] f32[1,2,3,4] f32[1,5,2,2]~-1.5:1.5; f64[2,1,2,2] f64[2,1,3,3] f64[2,2,2,2]~-2:2 mode=cubic padding_mode=reflection; "
-         "f32[1,1,3,3] f32[1,1,4,4] f32[1,3,3,2]~-3:3 mode=nearest padding_mode=border align_corners=1; f32[1,2,1,2,2] f32[1,2,2,3,2] f32[1,1,2,2,3]; f32[1,1,0,2] f32[1,1,3,3] f32[1,0,2,2]"},
+        own("GridSampleGrad").inputs(3).outputs(1, 2).functions(grid_sample_grad_infer, grid_sample_grad_run)
+            .attributes("align_corners:i mode:s padding_mode:s")
+            .problems("f32[1,2,5] f32[1,2,4] f32[1,5,1]~-1.5:1.5; f32[1,2,5,2] f32[1,2,3,4] f32[1,5,2,2]~-1.5:1.5; f64[2,1,2,2] f64[2,1,3,3] f64[2,2,2,2]~-2:2 mode=cubic padding_mode=reflection; "
+                      "f32[1,1,3,3] f32[1,1,4,4] f32[1,3,3,2]~-3:3 mode=nearest padding_mode=border align_corners=1; f32[1,2,1,2,2] f32[1,2,2,3,2] f32[1,1,2,2,3]; f32[1,1,0,2] f32[1,1,3,3] f32[1,0,2,2]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -337,14 +338,13 @@ inline op_table grid_training_ops() {
 
 inline op_table grid_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP(
-            "GridSample", 16, 0, 2, 2, 1, 1, grid_sample_infer, grid_sample_run, op_flag::none,
-            "align_corners:i mode:s padding_mode:s",
-            "f32[1,2,3,4] f32[1,2,5,2]~-1.5:1.5; f32[2,1,3,3] f32[2,2,2,2]~-2:2 mode=cubic padding_mode=reflection; "
-            "f32[1,1,4,4] f32[1,3,3,2]~-3:3 mode=nearest padding_mode=border align_corners=1; f32[1,2,2,3,2] f32[1,2,1,2,3]; "
-            "f32[1,1,3,3] f32[1,0,2,2]; f32[1,1,2,2] f32[1,2,2,2] mode=bicubic @16"),
-        GRAFT_OP("AffineGrid", 20, 0, 2, 2, 1, 1, affine_grid_infer, affine_grid_run, op_flag::none, "align_corners:i",
-                 "f32[2,2,3] i64{2,1,3,4}; f64[1,3,4] i64{1,1,2,3,2} align_corners=1; f32[1,2,3] i64{1,1,0,4}"),
+        onnx("GridSample").opsets(16).inputs(2).functions(grid_sample_infer, grid_sample_run)
+            .attributes("align_corners:i mode:s padding_mode:s")
+            .problems("f32[1,2,3,4] f32[1,2,5,2]~-1.5:1.5; f32[2,1,3,3] f32[2,2,2,2]~-2:2 mode=cubic padding_mode=reflection; "
+                      "f32[1,1,4,4] f32[1,3,3,2]~-3:3 mode=nearest padding_mode=border align_corners=1; f32[1,2,2,3,2] f32[1,2,1,2,3]; "
+                      "f32[1,1,3,3] f32[1,0,2,2]; f32[1,1,2,2] f32[1,2,2,2] mode=bicubic @16"),
+        onnx("AffineGrid").opsets(20).inputs(2).functions(affine_grid_infer, affine_grid_run).attributes("align_corners:i")
+            .problems("f32[2,2,3] i64{2,1,3,4}; f64[1,3,4] i64{1,1,2,3,2} align_corners=1; f32[1,2,3] i64{1,1,0,4}"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};

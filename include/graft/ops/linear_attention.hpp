@@ -189,16 +189,16 @@ inline status rotary_run(run_context& c) {
 
 inline op_table linear_attention_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("LinearAttention", 27, 0, 3, 6, 2, 2, linear_attention_infer, linear_attention_run, op_flag::combines,
-                 "chunk_size:i kv_num_heads:i q_num_heads:i scale:f update_rule:s",
-                 "f32[2,5,8] f32[2,5,8] f32[2,5,6] q_num_heads=2 kv_num_heads=2 update_rule=linear; "
-                 "f32[1,4,8] f32[1,4,4] f32[1,4,6] f32[1,1,4,6] f32[1,4,1] f32[1,4,1] q_num_heads=2 kv_num_heads=1; "
-                 "f32[1,3,4] f32[1,3,4] f32[1,3,4] - f32[1,3,4]~-1:0 q_num_heads=2 kv_num_heads=2 update_rule=gated; "
-                 "f32[1,0,4] f32[1,0,4] f32[1,0,4] q_num_heads=2 kv_num_heads=2 update_rule=linear"),
-        GRAFT_OP("RotaryEmbedding", 23, 0, 3, 4, 1, 1, rotary_infer, rotary_run, op_flag::none,
-                 "interleaved:i num_heads:i rotary_embedding_dim:i",
-                 "f32[2,3,4,8] f32[2,4,4] f32[2,4,4]; f32[1,4,24] f32[1,4,3] f32[1,4,3] num_heads=3 rotary_embedding_dim=6 "
-                 "interleaved=1; f32[0,3,4,8] f32[0,4,4] f32[0,4,4]"),
+        onnx("LinearAttention").opsets(27).inputs(3, 6).outputs(2).functions(linear_attention_infer, linear_attention_run)
+            .combines().attributes("chunk_size:i kv_num_heads:i q_num_heads:i scale:f update_rule:s")
+            .problems("f32[2,5,8] f32[2,5,8] f32[2,5,6] q_num_heads=2 kv_num_heads=2 update_rule=linear; "
+                      "f32[1,4,8] f32[1,4,4] f32[1,4,6] f32[1,1,4,6] f32[1,4,1] f32[1,4,1] q_num_heads=2 kv_num_heads=1; "
+                      "f32[1,3,4] f32[1,3,4] f32[1,3,4] - f32[1,3,4]~-1:0 q_num_heads=2 kv_num_heads=2 update_rule=gated; "
+                      "f32[1,0,4] f32[1,0,4] f32[1,0,4] q_num_heads=2 kv_num_heads=2 update_rule=linear"),
+        onnx("RotaryEmbedding").opsets(23).inputs(3, 4).functions(rotary_infer, rotary_run)
+            .attributes("interleaved:i num_heads:i rotary_embedding_dim:i")
+            .problems("f32[2,3,4,8] f32[2,4,4] f32[2,4,4]; f32[1,4,24] f32[1,4,3] f32[1,4,3] num_heads=3 rotary_embedding_dim=6 "
+                      "interleaved=1; f32[0,3,4,8] f32[0,4,4] f32[0,4,4]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};

@@ -87,27 +87,25 @@ inline status where_gradient(gradient_context& c) {
 }
 
 inline op_table logical_ops() {
-    constexpr unsigned each = op_flag::elementwise;
     static constexpr op_row rows[] = {
-        GRAFT_OP("And", 1, 0, 2, 2, 1, 1, logical_infer, logical_and_run, each, "axis:i broadcast:i",
-                 "b[3,17] b[17]; b[2,1] b[1,3]; b[] b[]; b[0] b[1]"),
-        GRAFT_OP("Or", 1, 0, 2, 2, 1, 1, logical_infer, logical_or_run, each, "axis:i broadcast:i",
-                 "b[3,17] b[17]; b[2,1] b[1,3]; b[] b[]; b[0] b[1]"),
-        GRAFT_OP("Xor", 1, 0, 2, 2, 1, 1, logical_infer, logical_xor_run, each, "axis:i broadcast:i",
-                 "b[3,17] b[17]; b[2,1] b[1,3]; b[] b[]; b[0] b[1]"),
-        GRAFT_OP("Equal", 1, 0, 2, 2, 1, 1, equal_infer, equal_run, each, "axis:i broadcast:i",
-                 "i32[3,17] i32[17]; f32{0,1,nan} f32{0,2,nan}; b[4] b[]; u64[3] u64[3]; f16[0] f16[1]"),
-        GRAFT_OP("Less", 1, 0, 2, 2, 1, 1, order_infer, less_run, each, "axis:i broadcast:i",
-                 "f32[3,17] f32[17]; i8[9] i8[]; u64[3] u64[3]; f16[0] f16[1]"),
-        GRAFT_OP("LessOrEqual", 12, 0, 2, 2, 1, 1, order_infer, less_or_equal_run, each, "",
-                 "f32[3,17] f32[17]; i8[9] i8[]; u64[3] u64[3]; f32{nan} f32{nan}; f16[0] f16[1]"),
-        GRAFT_OP("Greater", 1, 0, 2, 2, 1, 1, order_infer, greater_run, each, "axis:i broadcast:i",
-                 "f32[3,17] f32[17]; i8[9] i8[]; u64[3] u64[3]; f16[0] f16[1]"),
-        GRAFT_OP("GreaterOrEqual", 12, 0, 2, 2, 1, 1, order_infer, greater_or_equal_run, each, "",
-                 "f32[3,17] f32[17]; i8[9] i8[]; u64[3] u64[3]; f32{nan} f32{nan}; f16[0] f16[1]"),
-        GRAFT_OP(
-            "Where", 9, 0, 3, 3, 1, 1, where_infer, where_run, each, "",
-            "b[3,17] f32[3,17] f32[3,17]; b[3,1] f32[4] f32[]; b[] i64[5] i64[5]; b[2,3] u8[1,3] u8[2,1]; b[0] f16[1] f16[0]"),
+        onnx("And").inputs(2).functions(logical_infer, logical_and_run).elementwise().attributes("axis:i broadcast:i")
+            .problems("b[3,17] b[17]; b[2,1] b[1,3]; b[] b[]; b[0] b[1]"),
+        onnx("Or").inputs(2).functions(logical_infer, logical_or_run).elementwise().attributes("axis:i broadcast:i")
+            .problems("b[3,17] b[17]; b[2,1] b[1,3]; b[] b[]; b[0] b[1]"),
+        onnx("Xor").inputs(2).functions(logical_infer, logical_xor_run).elementwise().attributes("axis:i broadcast:i")
+            .problems("b[3,17] b[17]; b[2,1] b[1,3]; b[] b[]; b[0] b[1]"),
+        onnx("Equal").inputs(2).functions(equal_infer, equal_run).elementwise().attributes("axis:i broadcast:i")
+            .problems("i32[3,17] i32[17]; f32{0,1,nan} f32{0,2,nan}; b[4] b[]; u64[3] u64[3]; f16[0] f16[1]"),
+        onnx("Less").inputs(2).functions(order_infer, less_run).elementwise().attributes("axis:i broadcast:i")
+            .problems("f32[3,17] f32[17]; i8[9] i8[]; u64[3] u64[3]; f16[0] f16[1]"),
+        onnx("LessOrEqual").opsets(12).inputs(2).functions(order_infer, less_or_equal_run).elementwise()
+            .problems("f32[3,17] f32[17]; i8[9] i8[]; u64[3] u64[3]; f32{nan} f32{nan}; f16[0] f16[1]"),
+        onnx("Greater").inputs(2).functions(order_infer, greater_run).elementwise().attributes("axis:i broadcast:i")
+            .problems("f32[3,17] f32[17]; i8[9] i8[]; u64[3] u64[3]; f16[0] f16[1]"),
+        onnx("GreaterOrEqual").opsets(12).inputs(2).functions(order_infer, greater_or_equal_run).elementwise()
+            .problems("f32[3,17] f32[17]; i8[9] i8[]; u64[3] u64[3]; f32{nan} f32{nan}; f16[0] f16[1]"),
+        onnx("Where").opsets(9).inputs(3).functions(where_infer, where_run).elementwise()
+            .problems("b[3,17] f32[3,17] f32[3,17]; b[3,1] f32[4] f32[]; b[] i64[5] i64[5]; b[2,3] u8[1,3] u8[2,1]; b[0] f16[1] f16[0]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};

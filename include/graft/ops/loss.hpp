@@ -133,10 +133,11 @@ inline status softmax_cross_entropy_loss_gradient(gradient_context& c) {
     "f32[3,5] i64{0,-100,2} ignore_index=-100; f64[0,5] i64[0] reduction=sum"
 inline op_table loss_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("NegativeLogLikelihoodLoss", 12, 0, 2, 3, 1, 1, loss_infer, negative_log_likelihood_loss_run, op_flag::none,
-                 "ignore_index:i reduction:s", GRAFT_LOSS_PROBLEMS),
-        GRAFT_OP("SoftmaxCrossEntropyLoss", 12, 0, 2, 3, 1, 2, loss_infer, softmax_cross_entropy_loss_run, op_flag::none,
-                 "ignore_index:i reduction:s", GRAFT_LOSS_PROBLEMS),
+        onnx("NegativeLogLikelihoodLoss").opsets(12).inputs(2, 3).functions(loss_infer, negative_log_likelihood_loss_run)
+            .attributes("ignore_index:i reduction:s").problems(GRAFT_LOSS_PROBLEMS),
+        onnx("SoftmaxCrossEntropyLoss").opsets(12).inputs(2, 3).outputs(1, 2)
+            .functions(loss_infer, softmax_cross_entropy_loss_run).attributes("ignore_index:i reduction:s")
+            .problems(GRAFT_LOSS_PROBLEMS),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};

@@ -27,14 +27,17 @@ inline status call_run(run_context& c) {
 ///   Reorder(X)                         between row-major and the blocked layout
 ///   Concat(X...)                       along the channels, blocked
 inline op_table lowered_ops() {
-#define GRAFT_LOWERED(name, flags) \
-    op_row { name, "graft", 1, 0, 0, -1, 0, -1, nullptr, nullptr, flags, "", "" }
     static constexpr op_row rows[] = {
-        GRAFT_LOWERED("Conv", 0), GRAFT_LOWERED("PackConvWeights", 0), GRAFT_LOWERED("MatMul", 0),  GRAFT_LOWERED("ScaleShift", 0),
-        GRAFT_LOWERED("Sum", 0),  GRAFT_LOWERED("Activation", 0),      GRAFT_LOWERED("Reorder", 0), GRAFT_LOWERED("Concat", 0),
-        {"Call", "graft", 1, 0, 0, 0, 0, -1, call_infer, call_run, op_flag::bodies | op_flag::allocates, "body:g", ""},
+        own("Conv").inputs_from(0).outputs_from(0),
+        own("PackConvWeights").inputs_from(0).outputs_from(0),
+        own("MatMul").inputs_from(0).outputs_from(0),
+        own("ScaleShift").inputs_from(0).outputs_from(0),
+        own("Sum").inputs_from(0).outputs_from(0),
+        own("Activation").inputs_from(0).outputs_from(0),
+        own("Reorder").inputs_from(0).outputs_from(0),
+        own("Concat").inputs_from(0).outputs_from(0),
+        own("Call").inputs(0).outputs_from(0).functions(call_infer, call_run).bodies().allocates().attributes("body:g"),
     };
-#undef GRAFT_LOWERED
     return {rows, sizeof rows / sizeof rows[0]};
 }
 
@@ -44,11 +47,12 @@ inline op_table lowered_ops() {
 ///   MaxPoolPlaces(X) -> places, Y?     max pooling that keeps which pixel of each window is the largest, a byte each
 ///   MaxPoolGradPlaces(dY, places)      its gradient
 inline op_table training_lowered_ops() {
-#define GRAFT_LOWERED(name, flags) \
-    op_row { name, "graft", 1, 0, 0, -1, 0, -1, nullptr, nullptr, flags, "", "" }
-    static constexpr op_row rows[] = {GRAFT_LOWERED("PackConvGradInputWeights", 0), GRAFT_LOWERED("SliceChannels", 0), GRAFT_LOWERED("MaxPoolPlaces", 0),
-                                      GRAFT_LOWERED("MaxPoolGradPlaces", 0)};
-#undef GRAFT_LOWERED
+    static constexpr op_row rows[] = {
+        own("PackConvGradInputWeights").inputs_from(0).outputs_from(0),
+        own("SliceChannels").inputs_from(0).outputs_from(0),
+        own("MaxPoolPlaces").inputs_from(0).outputs_from(0),
+        own("MaxPoolGradPlaces").inputs_from(0).outputs_from(0),
+    };
     return {rows, sizeof rows / sizeof rows[0]};
 }
 

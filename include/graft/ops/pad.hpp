@@ -200,15 +200,15 @@ inline status center_crop_pad_gradient(gradient_context& c) {
 
 inline op_table pad_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("Pad", 1, 1, 1, 1, 1, 1, pad_infer, pad_run, op_flag::none, "mode:s paddings:is value:f",
-                 "f32[2,3] paddings=1,0,0,2 @1"),
-        GRAFT_OP("Pad", 2, 10, 1, 1, 1, 1, pad_infer, pad_run, op_flag::none, "mode:s pads:is value:f",
-                 "f32[2,3] pads=1,0,0,2 value=0.5 @9; f32[2,3] pads=0,2,0,1 mode=reflect @8; f64[4] pads=-1,-2 @10"),
-        GRAFT_OP("Pad", 11, 0, 2, 4, 1, 1, pad_infer, pad_run, op_flag::none, "mode:s",
-                 "f32[1,2,3] i64{0,1,0,0,0,2} f32(1); f32[3,4] i64{0,2,1,3} mode=reflect @13; u8[3,4] i64{1,0,2,0} mode=edge; "
-                 "f32[3] i64{4,5} mode=wrap; f32[2,3,4] i64{1,-1} - i64{-1}; f32[0,2] i64{1,0,0,0}"),
-        GRAFT_OP("CenterCropPad", 18, 0, 2, 2, 1, 1, center_crop_pad_infer, center_crop_pad_run, op_flag::none, "axes:is",
-                 "f32[5,8] i64{3,9}; i8[3,4,2] i64{6,1} axes=-3,1; f32[2,0] i32{0,3}"),
+        onnx("Pad").opsets(1, 1).inputs(1).functions(pad_infer, pad_run).attributes("mode:s paddings:is value:f")
+            .problems("f32[2,3] paddings=1,0,0,2 @1"),
+        onnx("Pad").opsets(2, 10).inputs(1).functions(pad_infer, pad_run).attributes("mode:s pads:is value:f")
+            .problems("f32[2,3] pads=1,0,0,2 value=0.5 @9; f32[2,3] pads=0,2,0,1 mode=reflect @8; f64[4] pads=-1,-2 @10"),
+        onnx("Pad").opsets(11).inputs(2, 4).functions(pad_infer, pad_run).attributes("mode:s")
+            .problems("f32[1,2,3] i64{0,1,0,0,0,2} f32(1); f32[3,4] i64{0,2,1,3} mode=reflect @13; u8[3,4] i64{1,0,2,0} mode=edge; "
+                      "f32[3] i64{4,5} mode=wrap; f32[2,3,4] i64{1,-1} - i64{-1}; f32[0,2] i64{1,0,0,0}"),
+        onnx("CenterCropPad").opsets(18).inputs(2).functions(center_crop_pad_infer, center_crop_pad_run).attributes("axes:is")
+            .problems("f32[5,8] i64{3,9}; i8[3,4,2] i64{6,1} axes=-3,1; f32[2,0] i32{0,3}"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -273,10 +273,10 @@ inline status pad_grad_run(run_context& c) {
 
 inline op_table pad_training_ops() {
     static constexpr op_row rows[] = {
-        {"PadGrad", "graft", 1, 0, 1, 1, 1, 1, pad_grad_infer, pad_grad_run, op_flag::none, "pads:is mode:s shape:is",
-         "f32[1,2,7,8] pads=0,0,1,2,0,0,2,1 mode=reflect shape=1,2,4,5; f32[2,9] pads=0,3,0,2 mode=edge shape=2,4; f32[12] pads=4,5 mode=wrap shape=3; "
-         "f32[4,6] pads=-1,2,1,-1 mode=reflect shape=4,5; "
-         "f64[5] pads=2,2 mode=edge shape=1; f16[6] pads=1,1 mode=reflect shape=4; bf16[0,4] pads=0,1,0,1 mode=edge shape=0,2"},
+        own("PadGrad").inputs(1).functions(pad_grad_infer, pad_grad_run).attributes("pads:is mode:s shape:is")
+            .problems("f32[1,2,7,8] pads=0,0,1,2,0,0,2,1 mode=reflect shape=1,2,4,5; f32[2,9] pads=0,3,0,2 mode=edge shape=2,4; f32[12] pads=4,5 mode=wrap shape=3; "
+                      "f32[4,6] pads=-1,2,1,-1 mode=reflect shape=4,5; "
+                      "f64[5] pads=2,2 mode=edge shape=1; f16[6] pads=1,1 mode=reflect shape=4; bf16[0,4] pads=0,1,0,1 mode=edge shape=0,2"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};

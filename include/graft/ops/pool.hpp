@@ -382,16 +382,17 @@ inline gradient_table pool_gradients() {
 }
 inline op_table pool_training_ops() {
     static constexpr op_row rows[] = {
-        {"MaxPoolGrad", "graft", 1, 0, 3, 3, 1, 1, max_pool_grad_infer, max_pool_grad_run, op_flag::none, "dilations:is kernel_shape:is pads:is strides:is",
-         "f32[2,3,5,4] f32[2,3,9,7] f32[2,3,5,4] kernel_shape=3,3 strides=2,2 pads=1,1,1,1; f32[2,2,3,5] f32[2,2,8,9] f32[2,2,3,5] kernel_shape=3,2 strides=3,2; "
-         "f32[1,5,3] f32[1,5,7] f32[1,5,3] kernel_shape=3 dilations=2; f32[3,17,4,4] f32[3,17,8,8] f32[3,17,4,4] kernel_shape=2,2 strides=2,2; "
-         "f64[1,2,3,3,5] f64[1,2,4,5,6] f64[1,2,3,3,5] kernel_shape=2,3,2; f16[1,3,2,2] f16[1,3,4,4] f16[1,3,2,2] kernel_shape=2,2 strides=2,2; "
-         "f32[0,3,4,4] f32[0,3,5,5] f32[0,3,4,4] kernel_shape=2,2"},
-        {"AveragePoolGrad", "graft", 1, 0, 1, 1, 1, 1, average_pool_grad_infer, average_pool_grad_run, op_flag::none,
-         "count_include_pad:i dilations:is kernel_shape:is pads:is shape:is strides:is",
-         "f32[2,3,5,4] shape=2,3,9,7 kernel_shape=3,3 strides=2,2 pads=1,1,1,1; f32[2,2,8,9] shape=2,2,8,9 kernel_shape=3,2 pads=1,0,1,1 count_include_pad=1; "
-         "f32[1,2,3,3] shape=1,2,8,8 kernel_shape=3,3 strides=3,3 pads=1,1,1,1 count_include_pad=1; f32[1,5,3] shape=1,5,7 kernel_shape=3 dilations=2; "
-         "f64[1,2,4,5,6] shape=1,2,4,5,6 kernel_shape=2,3,2 pads=1,1,1,0,1,0; f32[3,17,4,4] shape=3,17,8,8 kernel_shape=2,2 strides=2,2; f32[0,3,4,4] shape=0,3,5,5 kernel_shape=2,2"},
+        own("MaxPoolGrad").inputs(3).functions(max_pool_grad_infer, max_pool_grad_run)
+            .attributes("dilations:is kernel_shape:is pads:is strides:is")
+            .problems("f32[2,3,5,4] f32[2,3,9,7] f32[2,3,5,4] kernel_shape=3,3 strides=2,2 pads=1,1,1,1; f32[2,2,3,5] f32[2,2,8,9] f32[2,2,3,5] kernel_shape=3,2 strides=3,2; "
+                      "f32[1,5,3] f32[1,5,7] f32[1,5,3] kernel_shape=3 dilations=2; f32[3,17,4,4] f32[3,17,8,8] f32[3,17,4,4] kernel_shape=2,2 strides=2,2; "
+                      "f64[1,2,3,3,5] f64[1,2,4,5,6] f64[1,2,3,3,5] kernel_shape=2,3,2; f16[1,3,2,2] f16[1,3,4,4] f16[1,3,2,2] kernel_shape=2,2 strides=2,2; "
+                      "f32[0,3,4,4] f32[0,3,5,5] f32[0,3,4,4] kernel_shape=2,2"),
+        own("AveragePoolGrad").inputs(1).functions(average_pool_grad_infer, average_pool_grad_run)
+            .attributes("count_include_pad:i dilations:is kernel_shape:is pads:is shape:is strides:is")
+            .problems("f32[2,3,5,4] shape=2,3,9,7 kernel_shape=3,3 strides=2,2 pads=1,1,1,1; f32[2,2,8,9] shape=2,2,8,9 kernel_shape=3,2 pads=1,0,1,1 count_include_pad=1; "
+                      "f32[1,2,3,3] shape=1,2,8,8 kernel_shape=3,3 strides=3,3 pads=1,1,1,1 count_include_pad=1; f32[1,5,3] shape=1,5,7 kernel_shape=3 dilations=2; "
+                      "f64[1,2,4,5,6] shape=1,2,4,5,6 kernel_shape=2,3,2 pads=1,1,1,0,1,0; f32[3,17,4,4] shape=3,17,8,8 kernel_shape=2,2 strides=2,2; f32[0,3,4,4] shape=0,3,5,5 kernel_shape=2,2"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -399,29 +400,27 @@ inline op_table pool_training_ops() {
 
 inline op_table pool_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("MaxPool", 1, 0, 1, 1, 1, 2, max_pool_infer, max_pool_run, op_flag::combines,
-                 "auto_pad:s ceil_mode:i dilations:is kernel_shape:is pads:is storage_order:i strides:is",
-                 "f32[1,3,9,7] kernel_shape=3,3 strides=2,2 pads=1,1,1,1; f32[2,2,8,9] kernel_shape=3,2 ceil_mode=1 strides=2,2; "
-                 "f32[1,5,7] kernel_shape=3 dilations=2; u8[1,2,5,5] kernel_shape=2,2 auto_pad=SAME_UPPER; f32[1,2,4,5,6] "
-                 "kernel_shape=2,3,2; "
-                 "f32[0,3,5,5] kernel_shape=2,2"),
-        GRAFT_OP("AveragePool", 1, 0, 1, 1, 1, 1, average_pool_infer, average_pool_run, op_flag::combines,
-                 "auto_pad:s ceil_mode:i count_include_pad:i dilations:is kernel_shape:is pads:is strides:is",
-                 "f32[1,3,9,7] kernel_shape=3,3 strides=2,2 pads=1,1,1,1; f32[2,2,8,9] kernel_shape=3,2 pads=1,0,1,1 "
-                 "count_include_pad=1; "
-                 "f32[1,2,8,8] kernel_shape=3,3 strides=3,3 pads=1,1,1,1 ceil_mode=1 count_include_pad=1; f32[1,5,7] "
-                 "kernel_shape=3 dilations=2; "
-                 "f64[1,2,4,5,6] kernel_shape=2,3,2 auto_pad=SAME_LOWER"),
-        GRAFT_OP("LpPool", 2, 0, 1, 1, 1, 1, lp_pool_infer, lp_pool_run, op_flag::combines,
-                 "auto_pad:s ceil_mode:i dilations:is kernel_shape:is p:i pads:is strides:is",
-                 "f32[1,3,9,7] kernel_shape=3,3 strides=2,2 pads=1,1,1,1; f32[2,3,8] kernel_shape=3 p=3 ceil_mode=1 strides=2; "
-                 "f32[1,1,4,4] kernel_shape=2,2 p=1"),
-        GRAFT_OP("GlobalMaxPool", 1, 0, 1, 1, 1, 1, global_pool_infer, global_max_pool_run, op_flag::none, "",
-                 "f32[2,5,7,3]; f32[1,17,1,1]; f32[1,3,9]; f64[0,3,4,4]"),
-        GRAFT_OP("GlobalAveragePool", 1, 0, 1, 1, 1, 1, global_pool_infer, global_average_pool_run, op_flag::none, "",
-                 "f32[2,5,7,3]; f32[1,17,1,1]; f32[1,3,2,3,4]; f16[0,3,4,4]"),
-        GRAFT_OP("GlobalLpPool", 2, 0, 1, 1, 1, 1, global_pool_infer, global_lp_pool_run, op_flag::none, "p:i",
-                 "f32[2,5,7,3]; f32[1,3,9] p=3"),
+        onnx("MaxPool").inputs(1).outputs(1, 2).functions(max_pool_infer, max_pool_run).combines()
+            .attributes("auto_pad:s ceil_mode:i dilations:is kernel_shape:is pads:is storage_order:i strides:is")
+            .problems("f32[1,3,9,7] kernel_shape=3,3 strides=2,2 pads=1,1,1,1; f32[2,2,8,9] kernel_shape=3,2 ceil_mode=1 strides=2,2; "
+                      "f32[1,5,7] kernel_shape=3 dilations=2; u8[1,2,5,5] kernel_shape=2,2 auto_pad=SAME_UPPER; f32[1,2,4,5,6] "
+                      "kernel_shape=2,3,2; " "f32[0,3,5,5] kernel_shape=2,2"),
+        onnx("AveragePool").inputs(1).functions(average_pool_infer, average_pool_run).combines()
+            .attributes("auto_pad:s ceil_mode:i count_include_pad:i dilations:is kernel_shape:is pads:is strides:is")
+            .problems("f32[1,3,9,7] kernel_shape=3,3 strides=2,2 pads=1,1,1,1; f32[2,2,8,9] kernel_shape=3,2 pads=1,0,1,1 "
+                      "count_include_pad=1; "
+                      "f32[1,2,8,8] kernel_shape=3,3 strides=3,3 pads=1,1,1,1 ceil_mode=1 count_include_pad=1; f32[1,5,7] "
+                      "kernel_shape=3 dilations=2; " "f64[1,2,4,5,6] kernel_shape=2,3,2 auto_pad=SAME_LOWER"),
+        onnx("LpPool").opsets(2).inputs(1).functions(lp_pool_infer, lp_pool_run).combines()
+            .attributes("auto_pad:s ceil_mode:i dilations:is kernel_shape:is p:i pads:is strides:is")
+            .problems("f32[1,3,9,7] kernel_shape=3,3 strides=2,2 pads=1,1,1,1; f32[2,3,8] kernel_shape=3 p=3 ceil_mode=1 strides=2; "
+                      "f32[1,1,4,4] kernel_shape=2,2 p=1"),
+        onnx("GlobalMaxPool").inputs(1).functions(global_pool_infer, global_max_pool_run)
+            .problems("f32[2,5,7,3]; f32[1,17,1,1]; f32[1,3,9]; f64[0,3,4,4]"),
+        onnx("GlobalAveragePool").inputs(1).functions(global_pool_infer, global_average_pool_run)
+            .problems("f32[2,5,7,3]; f32[1,17,1,1]; f32[1,3,2,3,4]; f16[0,3,4,4]"),
+        onnx("GlobalLpPool").opsets(2).inputs(1).functions(global_pool_infer, global_lp_pool_run).attributes("p:i")
+            .problems("f32[2,5,7,3]; f32[1,3,9] p=3"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};

@@ -201,35 +201,37 @@ inline gradient_table random_gradients() {
 }
 inline op_table random_training_ops() {
     static constexpr op_row rows[] = {
-        {"Dropout", "graft", 1, 0, 2, 2, 1, 2, training_dropout_infer, training_dropout_run, op_flag::none, "ratio:f seed:i",
-         "f32[3,17] i64{5,0} ratio=0.3 seed=7; f32[4,3,5,5] i64{1,8} ratio=0.1; f64[2,9] i64{0,2} seed=-1; f16[7] i64{2,0} ratio=0; f32[0,3] i64{1,1}; bf16[5,40] i64{3,4} ratio=0.75"},
+        own("Dropout").inputs(2).outputs(1, 2).functions(training_dropout_infer, training_dropout_run)
+            .attributes("ratio:f seed:i")
+            .problems("f32[3,17] i64{5,0} ratio=0.3 seed=7; f32[4,3,5,5] i64{1,8} ratio=0.1; f64[2,9] i64{0,2} seed=-1; f16[7] i64{2,0} ratio=0; f32[0,3] i64{1,1}; bf16[5,40] i64{3,4} ratio=0.75"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
 }
 
 inline op_table random_ops() {
-    constexpr unsigned each = op_flag::random;
     static constexpr op_row rows[] = {
-        GRAFT_OP("RandomNormal", 1, 0, 0, 0, 1, 1, random_infer, random_normal_run, each,
-                 "dtype:i mean:f scale:f seed:f shape:is",
-                 "shape=3,17 seed=1; shape=5 mean=2 scale=3 dtype=11; shape=0,2; shape="),
-        GRAFT_OP("RandomNormalLike", 1, 0, 1, 1, 1, 1, random_like_infer, random_normal_run, each | op_flag::shape_only,
-                 "dtype:i mean:f scale:f seed:f", "f32[3,17] seed=1; i32[5] dtype=1; f16[0]"),
-        GRAFT_OP("RandomUniform", 1, 0, 0, 0, 1, 1, random_infer, random_uniform_run, each,
-                 "dtype:i high:f low:f seed:f shape:is", "shape=3,17 seed=1; shape=5 low=-1 high=3 dtype=11; shape=0,2; shape="),
-        GRAFT_OP("RandomUniformLike", 1, 0, 1, 1, 1, 1, random_like_infer, random_uniform_run, each | op_flag::shape_only,
-                 "dtype:i high:f low:f seed:f", "f32[3,17] seed=1; i32[5] dtype=1; f16[0]"),
-        GRAFT_OP("Bernoulli", 15, 0, 1, 1, 1, 1, bernoulli_infer, bernoulli_run, each, "dtype:i seed:f",
-                 "f32[3,17]~0:1 seed=1; f64[5]~0:1 dtype=9; f16[0]"),
-        GRAFT_OP("Multinomial", 7, 0, 1, 1, 1, 1, multinomial_infer, multinomial_run, each, "dtype:i sample_size:i seed:f",
-                 "f32[3,17] seed=1; f32[2,4] sample_size=9 dtype=7; f16[0,3]"),
-        GRAFT_OP("Dropout", 1, 6, 1, 1, 1, 2, dropout_infer, dropout_run, op_flag::none, "consumed_inputs:is is_test:i ratio:f",
-                 "f32[3,17] is_test=1; f64[5] is_test=1 ratio=0.1; f16[0] is_test=1"),
-        GRAFT_OP("Dropout", 7, 11, 1, 1, 1, 2, dropout_infer, dropout_run, op_flag::none, "ratio:f",
-                 "f32[3,17]; f64[5] ratio=0.1 @9; f16[0]"),
-        GRAFT_OP("Dropout", 12, 0, 1, 3, 1, 2, dropout_infer, dropout_run, each, "seed:i",
-                 "f32[3,17]; f32[3,17] f32(0.3) b(1) seed=7; f32[5] f32(0.1) b(0); f64[5] - b(1); f16[0]"),
+        onnx("RandomNormal").inputs(0).functions(random_infer, random_normal_run).random()
+            .attributes("dtype:i mean:f scale:f seed:f shape:is")
+            .problems("shape=3,17 seed=1; shape=5 mean=2 scale=3 dtype=11; shape=0,2; shape="),
+        onnx("RandomNormalLike").inputs(1).functions(random_like_infer, random_normal_run).random().shape_only()
+            .attributes("dtype:i mean:f scale:f seed:f").problems("f32[3,17] seed=1; i32[5] dtype=1; f16[0]"),
+        onnx("RandomUniform").inputs(0).functions(random_infer, random_uniform_run).random()
+            .attributes("dtype:i high:f low:f seed:f shape:is")
+            .problems("shape=3,17 seed=1; shape=5 low=-1 high=3 dtype=11; shape=0,2; shape="),
+        onnx("RandomUniformLike").inputs(1).functions(random_like_infer, random_uniform_run).random().shape_only()
+            .attributes("dtype:i high:f low:f seed:f").problems("f32[3,17] seed=1; i32[5] dtype=1; f16[0]"),
+        onnx("Bernoulli").opsets(15).inputs(1).functions(bernoulli_infer, bernoulli_run).random().attributes("dtype:i seed:f")
+            .problems("f32[3,17]~0:1 seed=1; f64[5]~0:1 dtype=9; f16[0]"),
+        onnx("Multinomial").opsets(7).inputs(1).functions(multinomial_infer, multinomial_run).random()
+            .attributes("dtype:i sample_size:i seed:f").problems("f32[3,17] seed=1; f32[2,4] sample_size=9 dtype=7; f16[0,3]"),
+        onnx("Dropout").opsets(1, 6).inputs(1).outputs(1, 2).functions(dropout_infer, dropout_run)
+            .attributes("consumed_inputs:is is_test:i ratio:f")
+            .problems("f32[3,17] is_test=1; f64[5] is_test=1 ratio=0.1; f16[0] is_test=1"),
+        onnx("Dropout").opsets(7, 11).inputs(1).outputs(1, 2).functions(dropout_infer, dropout_run).attributes("ratio:f")
+            .problems("f32[3,17]; f64[5] ratio=0.1 @9; f16[0]"),
+        onnx("Dropout").opsets(12).inputs(1, 3).outputs(1, 2).functions(dropout_infer, dropout_run).random().attributes("seed:i")
+            .problems("f32[3,17]; f32[3,17] f32(0.3) b(1) seed=7; f32[5] f32(0.1) b(0); f64[5] - b(1); f16[0]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};

@@ -268,25 +268,24 @@ inline status recurrent_run(run_context& c) {
 
 inline op_table recurrent_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP(
-            "RNN", 1, 0, 3, 6, 0, 2, recurrent_infer, recurrent_run, op_flag::combines,
-            "activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s hidden_size:i layout:i output_sequence:i",
-            "f32[5,2,3] f32[1,4,3] f32[1,4,4] f32[1,8] hidden_size=4; f32[2,5,3] f32[2,4,3] f32[2,4,4] hidden_size=4 "
-            "direction=bidirectional layout=1; "
-            "f32[5,2,3] f32[1,4,3] f32[1,4,4] - i32{3,5} f32[1,2,4] hidden_size=4 direction=reverse clip=0.5"),
-        GRAFT_OP("GRU", 1, 0, 3, 6, 0, 2, recurrent_infer, recurrent_run, op_flag::combines,
-                 "activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s hidden_size:i layout:i "
-                 "linear_before_reset:i output_sequence:i",
-                 "f32[5,2,3] f32[1,12,3] f32[1,12,4] f32[1,24] hidden_size=4; f32[2,5,3] f32[2,12,3] f32[2,12,4] f32[2,24] "
-                 "hidden_size=4 direction=bidirectional "
-                 "layout=1 linear_before_reset=1; f32[0,2,3] f32[1,12,3] f32[1,12,4] hidden_size=4"),
-        GRAFT_OP("LSTM", 1, 0, 3, 8, 0, 3, recurrent_infer, recurrent_run, op_flag::combines,
-                 "activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s hidden_size:i input_forget:i layout:i "
-                 "output_sequence:i",
-                 "f32[5,2,3] f32[1,16,3] f32[1,16,4] f32[1,32] hidden_size=4; f32[5,2,3] f32[2,16,3] f32[2,16,4] f32[2,32] "
-                 "i32{5,2} f32[2,2,4] f32[2,2,4] f32[2,12] "
-                 "hidden_size=4 direction=bidirectional; f32[2,5,3] f32[1,16,3] f32[1,16,4] hidden_size=4 layout=1 "
-                 "input_forget=1 clip=0.7"),
+        onnx("RNN").inputs(3, 6).outputs(0, 2).functions(recurrent_infer, recurrent_run).combines()
+            .attributes("activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s hidden_size:i layout:i output_sequence:i")
+            .problems("f32[5,2,3] f32[1,4,3] f32[1,4,4] f32[1,8] hidden_size=4; f32[2,5,3] f32[2,4,3] f32[2,4,4] hidden_size=4 "
+                      "direction=bidirectional layout=1; "
+                      "f32[5,2,3] f32[1,4,3] f32[1,4,4] - i32{3,5} f32[1,2,4] hidden_size=4 direction=reverse clip=0.5"),
+        onnx("GRU").inputs(3, 6).outputs(0, 2).functions(recurrent_infer, recurrent_run).combines()
+            .attributes("activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s hidden_size:i layout:i "
+                        "linear_before_reset:i output_sequence:i")
+            .problems("f32[5,2,3] f32[1,12,3] f32[1,12,4] f32[1,24] hidden_size=4; f32[2,5,3] f32[2,12,3] f32[2,12,4] f32[2,24] "
+                      "hidden_size=4 direction=bidirectional "
+                      "layout=1 linear_before_reset=1; f32[0,2,3] f32[1,12,3] f32[1,12,4] hidden_size=4"),
+        onnx("LSTM").inputs(3, 8).outputs(0, 3).functions(recurrent_infer, recurrent_run).combines()
+            .attributes("activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s hidden_size:i input_forget:i layout:i "
+                        "output_sequence:i")
+            .problems("f32[5,2,3] f32[1,16,3] f32[1,16,4] f32[1,32] hidden_size=4; f32[5,2,3] f32[2,16,3] f32[2,16,4] f32[2,32] "
+                      "i32{5,2} f32[2,2,4] f32[2,2,4] f32[2,12] "
+                      "hidden_size=4 direction=bidirectional; f32[2,5,3] f32[1,16,3] f32[1,16,4] hidden_size=4 layout=1 "
+                      "input_forget=1 clip=0.7"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};

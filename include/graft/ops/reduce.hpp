@@ -367,26 +367,26 @@ inline status sum_to_gradient(gradient_context& c) {
     " axes=0 @11; i32[2,7]~1:5 i64{1} @18; f32[]; f32[2,0,3] i64{1}; f16[0,2]"
 inline op_table reduce_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("ReduceSum", 1, 0, 1, 2, 1, 1, reduce_infer, reduce_sum_run, op_flag::none, GRAFT_REDUCE_ATTRIBUTES,
-                 GRAFT_REDUCE_PROBLEMS("")),
-        GRAFT_OP("ReduceMean", 1, 0, 1, 2, 1, 1, reduce_infer, reduce_mean_run, op_flag::none, GRAFT_REDUCE_ATTRIBUTES,
-                 GRAFT_REDUCE_PROBLEMS("")),
-        GRAFT_OP("ReduceMax", 1, 0, 1, 2, 1, 1, reduce_extreme_infer, reduce_max_run, op_flag::none, GRAFT_REDUCE_ATTRIBUTES,
-                 GRAFT_REDUCE_PROBLEMS("") "; b[3,4] i64{1}; u8[0] i64{0}"),
-        GRAFT_OP("ReduceMin", 1, 0, 1, 2, 1, 1, reduce_extreme_infer, reduce_min_run, op_flag::none, GRAFT_REDUCE_ATTRIBUTES,
-                 GRAFT_REDUCE_PROBLEMS("") "; b[3,4] i64{1}; u8[0] i64{0}"),
-        GRAFT_OP("ReduceProd", 1, 0, 1, 2, 1, 1, reduce_infer, reduce_prod_run, op_flag::none, GRAFT_REDUCE_ATTRIBUTES,
-                 GRAFT_REDUCE_PROBLEMS("")),
-        GRAFT_OP("ReduceL1", 1, 0, 1, 2, 1, 1, reduce_infer, reduce_l1_run, op_flag::none, GRAFT_REDUCE_ATTRIBUTES,
-                 GRAFT_REDUCE_PROBLEMS("")),
-        GRAFT_OP("ReduceL2", 1, 0, 1, 2, 1, 1, reduce_infer, reduce_l2_run, op_flag::none, GRAFT_REDUCE_ATTRIBUTES,
-                 GRAFT_REDUCE_PROBLEMS("")),
-        GRAFT_OP("ReduceLogSum", 1, 0, 1, 2, 1, 1, reduce_logarithm_infer, reduce_log_sum_run, op_flag::none,
-                 GRAFT_REDUCE_ATTRIBUTES, GRAFT_REDUCE_PROBLEMS("~0.1:2")),
-        GRAFT_OP("ReduceLogSumExp", 1, 0, 1, 2, 1, 1, reduce_logarithm_infer, reduce_log_sum_exp_run, op_flag::none,
-                 GRAFT_REDUCE_ATTRIBUTES, GRAFT_REDUCE_PROBLEMS("")),
-        GRAFT_OP("ReduceSumSquare", 1, 0, 1, 2, 1, 1, reduce_infer, reduce_sum_square_run, op_flag::none, GRAFT_REDUCE_ATTRIBUTES,
-                 GRAFT_REDUCE_PROBLEMS("")),
+        onnx("ReduceSum").inputs(1, 2).functions(reduce_infer, reduce_sum_run).attributes(GRAFT_REDUCE_ATTRIBUTES)
+            .problems(GRAFT_REDUCE_PROBLEMS("")),
+        onnx("ReduceMean").inputs(1, 2).functions(reduce_infer, reduce_mean_run).attributes(GRAFT_REDUCE_ATTRIBUTES)
+            .problems(GRAFT_REDUCE_PROBLEMS("")),
+        onnx("ReduceMax").inputs(1, 2).functions(reduce_extreme_infer, reduce_max_run).attributes(GRAFT_REDUCE_ATTRIBUTES)
+            .problems(GRAFT_REDUCE_PROBLEMS("") "; b[3,4] i64{1}; u8[0] i64{0}"),
+        onnx("ReduceMin").inputs(1, 2).functions(reduce_extreme_infer, reduce_min_run).attributes(GRAFT_REDUCE_ATTRIBUTES)
+            .problems(GRAFT_REDUCE_PROBLEMS("") "; b[3,4] i64{1}; u8[0] i64{0}"),
+        onnx("ReduceProd").inputs(1, 2).functions(reduce_infer, reduce_prod_run).attributes(GRAFT_REDUCE_ATTRIBUTES)
+            .problems(GRAFT_REDUCE_PROBLEMS("")),
+        onnx("ReduceL1").inputs(1, 2).functions(reduce_infer, reduce_l1_run).attributes(GRAFT_REDUCE_ATTRIBUTES)
+            .problems(GRAFT_REDUCE_PROBLEMS("")),
+        onnx("ReduceL2").inputs(1, 2).functions(reduce_infer, reduce_l2_run).attributes(GRAFT_REDUCE_ATTRIBUTES)
+            .problems(GRAFT_REDUCE_PROBLEMS("")),
+        onnx("ReduceLogSum").inputs(1, 2).functions(reduce_logarithm_infer, reduce_log_sum_run)
+            .attributes(GRAFT_REDUCE_ATTRIBUTES).problems(GRAFT_REDUCE_PROBLEMS("~0.1:2")),
+        onnx("ReduceLogSumExp").inputs(1, 2).functions(reduce_logarithm_infer, reduce_log_sum_exp_run)
+            .attributes(GRAFT_REDUCE_ATTRIBUTES).problems(GRAFT_REDUCE_PROBLEMS("")),
+        onnx("ReduceSumSquare").inputs(1, 2).functions(reduce_infer, reduce_sum_square_run).attributes(GRAFT_REDUCE_ATTRIBUTES)
+            .problems(GRAFT_REDUCE_PROBLEMS("")),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -468,10 +468,10 @@ inline status sum_to_run(run_context& c) {
 
 inline op_table reduce_training_ops() {
     static constexpr op_row rows[] = {
-        {"SumTo", "graft", 1, 0, 1, 1, 1, 1, sum_to_infer, sum_to_run, op_flag::none, "shape:is shards:i",
-         "f32[6,3,4,5] shape=3,1,1 shards=4; f32[7,5] shape=5 shards=8; f32[7,5] shape=7,1 shards=8; f32[9,600] shape=600 shards=2; f32[2,3,4] shape=2,1,4; "
-         "f32[5,3] shape= shards=8; "
-         "f64[3,2] shape=1,1 shards=4; f16[5,4] shape=4 shards=2; bf16[3] shape=3; f32[0,3] shape=3 shards=8"},
+        own("SumTo").inputs(1).functions(sum_to_infer, sum_to_run).attributes("shape:is shards:i")
+            .problems("f32[6,3,4,5] shape=3,1,1 shards=4; f32[7,5] shape=5 shards=8; f32[7,5] shape=7,1 shards=8; f32[9,600] shape=600 shards=2; f32[2,3,4] shape=2,1,4; "
+                      "f32[5,3] shape= shards=8; "
+                      "f64[3,2] shape=1,1 shards=4; f16[5,4] shape=4 shards=2; bf16[3] shape=3; f32[0,3] shape=3 shards=8"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};

@@ -424,12 +424,12 @@ inline gradient_table resize_gradients() {
 }
 inline op_table resize_training_ops() {
     static constexpr op_row rows[] = {
-        {"ResizeGrad", "graft", 1, 0, 1, 4, 1, 1, resize_grad_infer, resize_grad_run, op_flag::none,
-         "antialias:i axes:is coordinate_transformation_mode:s cubic_coeff_a:f exclude_outside:i extrapolation_value:f keep_aspect_ratio_policy:s mode:s nearest_mode:s scales:fs "
-         "shape:is version:i",
-         "f32[1,2,6,4] - - i64{1,2,6,4} shape=1,2,3,5; f32[1,1,2,2] - f32{1,1,0.6,0.6} shape=1,1,4,4 mode=linear coordinate_transformation_mode=align_corners; "
-         "f32[1,1,4,6] - f32{0.8,1.3} mode=cubic axes=2,3 antialias=1 shape=1,1,5,5; f64[2,8,6] - f32{1,2,2} shape=2,4,3 mode=linear; f32[1,1,3,4] f32{1,1,1,2} shape=1,1,3,2 version=10; "
-         "f32[0,1,6,6] - f32{1,1,2,2} shape=0,1,3,3 mode=linear"},
+        own("ResizeGrad").inputs(1, 4).functions(resize_grad_infer, resize_grad_run)
+            .attributes("antialias:i axes:is coordinate_transformation_mode:s cubic_coeff_a:f exclude_outside:i extrapolation_value:f keep_aspect_ratio_policy:s mode:s nearest_mode:s scales:fs "
+                        "shape:is version:i")
+            .problems("f32[1,2,6,4] - - i64{1,2,6,4} shape=1,2,3,5; f32[1,1,2,2] - f32{1,1,0.6,0.6} shape=1,1,4,4 mode=linear coordinate_transformation_mode=align_corners; "
+                      "f32[1,1,4,6] - f32{0.8,1.3} mode=cubic axes=2,3 antialias=1 shape=1,1,5,5; f64[2,8,6] - f32{1,2,2} shape=2,4,3 mode=linear; f32[1,1,3,4] f32{1,1,1,2} shape=1,1,3,2 version=10; "
+                      "f32[0,1,6,6] - f32{1,1,2,2} shape=0,1,3,3 mode=linear"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -437,21 +437,21 @@ inline op_table resize_training_ops() {
 
 inline op_table resize_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("Upsample", 7, 8, 1, 1, 1, 1, resize_infer, resize_run, op_flag::none, "mode:s scales:fs",
-                 "f32[1,2,3,4] scales=1,1,2,2 @8; f32[1,1,2,3] scales=1,1,1.5,3 mode=linear @7"),
-        GRAFT_OP("Upsample", 9, 9, 2, 2, 1, 1, resize_infer, resize_run, op_flag::none, "mode:s",
-                 "u8[1,2,3,4] f32{1,1,2,3} @9; f32[1,1,2,2] f32{1,1,2,2} mode=bilinear @9"),
-        GRAFT_OP("Resize", 10, 10, 2, 2, 1, 1, resize_infer, resize_run, op_flag::none, "mode:s",
-                 "f32[1,2,3,4] f32{1,1,2,0.5} @10; f32[1,1,2,2] f32{1,1,2,2} mode=linear @10"),
-        GRAFT_OP("Resize", 11, 0, 1, 4, 1, 1, resize_infer, resize_run, op_flag::none,
-                 "antialias:i axes:is coordinate_transformation_mode:s cubic_coeff_a:f exclude_outside:i extrapolation_value:f "
-                 "keep_aspect_ratio_policy:s mode:s nearest_mode:s",
-                 "f32[1,2,3,5] - - i64{1,2,6,4}; f32[1,1,4,4] - f32{1,1,0.6,0.6} mode=linear "
-                 "coordinate_transformation_mode=align_corners; "
-                 "f32[1,1,5,5] - f32{0.8,1.3} mode=cubic axes=2,3 antialias=1; u8[2,4,3] - - i64{2,7,3} mode=linear; "
-                 "f32[1,1,4,4] f32{0.1,-0.2,0.8,1.2} - i64{3,3} mode=linear axes=2,3 "
-                 "coordinate_transformation_mode=tf_crop_and_resize extrapolation_value=5; "
-                 "f32[0,1,3,3] - f32{1,1,2,2} mode=linear"),
+        onnx("Upsample").opsets(7, 8).inputs(1).functions(resize_infer, resize_run).attributes("mode:s scales:fs")
+            .problems("f32[1,2,3,4] scales=1,1,2,2 @8; f32[1,1,2,3] scales=1,1,1.5,3 mode=linear @7"),
+        onnx("Upsample").opsets(9, 9).inputs(2).functions(resize_infer, resize_run).attributes("mode:s")
+            .problems("u8[1,2,3,4] f32{1,1,2,3} @9; f32[1,1,2,2] f32{1,1,2,2} mode=bilinear @9"),
+        onnx("Resize").opsets(10, 10).inputs(2).functions(resize_infer, resize_run).attributes("mode:s")
+            .problems("f32[1,2,3,4] f32{1,1,2,0.5} @10; f32[1,1,2,2] f32{1,1,2,2} mode=linear @10"),
+        onnx("Resize").opsets(11).inputs(1, 4).functions(resize_infer, resize_run)
+            .attributes("antialias:i axes:is coordinate_transformation_mode:s cubic_coeff_a:f exclude_outside:i extrapolation_value:f "
+                        "keep_aspect_ratio_policy:s mode:s nearest_mode:s")
+            .problems("f32[1,2,3,5] - - i64{1,2,6,4}; f32[1,1,4,4] - f32{1,1,0.6,0.6} mode=linear "
+                      "coordinate_transformation_mode=align_corners; "
+                      "f32[1,1,5,5] - f32{0.8,1.3} mode=cubic axes=2,3 antialias=1; u8[2,4,3] - - i64{2,7,3} mode=linear; "
+                      "f32[1,1,4,4] f32{0.1,-0.2,0.8,1.2} - i64{3,3} mode=linear axes=2,3 "
+                      "coordinate_transformation_mode=tf_crop_and_resize extrapolation_value=5; "
+                      "f32[0,1,3,3] - f32{1,1,2,2} mode=linear"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};

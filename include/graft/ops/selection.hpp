@@ -211,14 +211,16 @@ inline status top_k_gradient(gradient_context& c) {
 
 inline op_table selection_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("TopK", 1, 9, 1, 1, 2, 2, top_k_infer, top_k_run, op_flag::none, "axis:i k:i", "f32[3,5] k=2 @9"),
-        GRAFT_OP("TopK", 10, 0, 2, 2, 2, 2, top_k_infer, top_k_run, op_flag::none, "axis:i largest:i sorted:i",
-                 "f32[3,5] i64{2}; i32[4,3] i64{3} axis=0 largest=0; u64[2,7] i64{7}; f32[3,0] i64{0}; f16[2,3,2] i64{1} axis=1; "
-                 "f32[4] i64{0}"),
-        GRAFT_OP("NonZero", 9, 0, 1, 1, 1, 1, non_zero_infer, non_zero_run, op_flag::allocates, "",
-                 "b[3,4]; f32[2,0]; i64(3); i8[5]"),
-        GRAFT_OP("Unique", 11, 0, 1, 1, 1, 4, unique_infer, unique_run, op_flag::allocates, "axis:i sorted:i",
-                 "i64{3,1,3,2,1}; i8{3,1,3,2,1} sorted=0; f32[4,2] axis=0; b[2,3] axis=-1; f32[0]"),
+        onnx("TopK").opsets(1, 9).inputs(1).outputs(2).functions(top_k_infer, top_k_run).attributes("axis:i k:i")
+            .problems("f32[3,5] k=2 @9"),
+        onnx("TopK").opsets(10).inputs(2).outputs(2).functions(top_k_infer, top_k_run).attributes("axis:i largest:i sorted:i")
+            .problems("f32[3,5] i64{2}; i32[4,3] i64{3} axis=0 largest=0; u64[2,7] i64{7}; f32[3,0] i64{0}; f16[2,3,2] i64{1} axis=1; "
+                      "f32[4] i64{0}"),
+        onnx("NonZero").opsets(9).inputs(1).functions(non_zero_infer, non_zero_run).allocates()
+            .problems("b[3,4]; f32[2,0]; i64(3); i8[5]"),
+        onnx("Unique").opsets(11).inputs(1).outputs(1, 4).functions(unique_infer, unique_run).allocates()
+            .attributes("axis:i sorted:i")
+            .problems("i64{3,1,3,2,1}; i8{3,1,3,2,1} sorted=0; f32[4,2] axis=0; b[2,3] axis=-1; f32[0]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};

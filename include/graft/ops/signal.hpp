@@ -295,15 +295,16 @@ inline status mel_run(run_context& c) {
 
 inline op_table signal_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("DFT", 17, 19, 1, 2, 1, 1, dft_infer, dft_run, op_flag::combines, "axis:i inverse:i onesided:i",
-                 "f32[1,16,1] @17; f32[2,10,3,2] axis=1 inverse=1 @19; f32[1,9,1] i64(12) onesided=1 @17"),
-        GRAFT_OP("DFT", 20, 0, 1, 3, 1, 1, dft_infer, dft_run, op_flag::combines, "inverse:i onesided:i",
-                 "f32[1,16,1]; f32[2,10,3,2] - i64(1) inverse=1; f32[1,7,2] i64(12) onesided=1 inverse=1; f32[0,5,1]; "
-                 "f32[1,13,2] i64(5)"),
-        GRAFT_OP("STFT", 17, 0, 2, 4, 1, 1, stft_infer, stft_run, op_flag::combines, "onesided:i",
-                 "f32[1,64,1] i64(8) - i64(16); f32[2,30,2] i64(7) f32[12] onesided=0; f32[0,16,1] i64(4) - i64(8)"),
-        GRAFT_OP("MelWeightMatrix", 17, 0, 5, 5, 1, 1, mel_infer, mel_run, op_flag::none, "output_datatype:i",
-                 "i32(8) i32(16) i32(8192) f32(0) f32(4096); i64(0) i64(16) i64(8192) f32(0) f32(4096)"),
+        onnx("DFT").opsets(17, 19).inputs(1, 2).functions(dft_infer, dft_run).combines()
+            .attributes("axis:i inverse:i onesided:i")
+            .problems("f32[1,16,1] @17; f32[2,10,3,2] axis=1 inverse=1 @19; f32[1,9,1] i64(12) onesided=1 @17"),
+        onnx("DFT").opsets(20).inputs(1, 3).functions(dft_infer, dft_run).combines().attributes("inverse:i onesided:i")
+            .problems("f32[1,16,1]; f32[2,10,3,2] - i64(1) inverse=1; f32[1,7,2] i64(12) onesided=1 inverse=1; f32[0,5,1]; "
+                      "f32[1,13,2] i64(5)"),
+        onnx("STFT").opsets(17).inputs(2, 4).functions(stft_infer, stft_run).combines().attributes("onesided:i")
+            .problems("f32[1,64,1] i64(8) - i64(16); f32[2,30,2] i64(7) f32[12] onesided=0; f32[0,16,1] i64(4) - i64(8)"),
+        onnx("MelWeightMatrix").opsets(17).inputs(5).functions(mel_infer, mel_run).attributes("output_datatype:i")
+            .problems("i32(8) i32(16) i32(8192) f32(0) f32(4096); i64(0) i64(16) i64(8192) f32(0) f32(4096)"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};

@@ -229,20 +229,20 @@ inline status slice_gradient(gradient_context& c) {
 
 inline op_table slice_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("Concat", 1, 0, 1, -1, 1, 1, concat_infer, concat_run, op_flag::none, "axis:i",
-                 "f32[2,3] f32[2,1] axis=1; f32[1,2] f32[3,2] f32[0,2] axis=0; i64[2,3,4] i64[2,3,1] axis=-1; u8[5] axis=0; "
-                 "f32[0,2] f32[0,3] axis=1"),
-        GRAFT_OP("Split", 1, 12, 1, 1, 1, -1, split_infer, split_run, op_flag::none, "axis:i split:is",
-                 "f32[4,2] @11; f32[3,6] axis=-1 split=6 @11"),
-        GRAFT_OP("Split", 13, 17, 1, 2, 1, -1, split_infer, split_run, op_flag::none, "axis:i",
-                 "f32[4,2] i64{4} @13; f32[3,6] axis=-1 @13"),
-        GRAFT_OP("Split", 18, 0, 1, 2, 1, -1, split_infer, split_run, op_flag::none, "axis:i num_outputs:i",
-                 "f32[5,2] i64{5}; f32[3,6] axis=1 num_outputs=1; f32[0,2] i64{0}"),
-        GRAFT_OP("Slice", 1, 9, 1, 1, 1, 1, slice_infer, slice_run, op_flag::none, "starts:is ends:is axes:is",
-                 "f32[5,6] starts=1,-3 ends=3,100 @9; f32[5,6] starts=2 ends=4 axes=1 @7"),
-        GRAFT_OP("Slice", 10, 0, 3, 5, 1, 1, slice_infer, slice_run, op_flag::none, "",
-                 "f32[5,6] i64{1,0} i64{4,6} - i64{2,3}; f32[5,6] i32{-1} i32{-100} i32{1} i32{-2}; i8[4] i64{4} i64{9}; "
-                 "f32[0,3] i64{0} i64{1} i64{0} i64{-1}; f32[2,3,4] i64{1} i64{3} i64{-2}"),
+        onnx("Concat").inputs_from(1).functions(concat_infer, concat_run).attributes("axis:i")
+            .problems("f32[2,3] f32[2,1] axis=1; f32[1,2] f32[3,2] f32[0,2] axis=0; i64[2,3,4] i64[2,3,1] axis=-1; u8[5] axis=0; "
+                      "f32[0,2] f32[0,3] axis=1"),
+        onnx("Split").opsets(1, 12).inputs(1).outputs_from(1).functions(split_infer, split_run).attributes("axis:i split:is")
+            .problems("f32[4,2] @11; f32[3,6] axis=-1 split=6 @11"),
+        onnx("Split").opsets(13, 17).inputs(1, 2).outputs_from(1).functions(split_infer, split_run).attributes("axis:i")
+            .problems("f32[4,2] i64{4} @13; f32[3,6] axis=-1 @13"),
+        onnx("Split").opsets(18).inputs(1, 2).outputs_from(1).functions(split_infer, split_run)
+            .attributes("axis:i num_outputs:i").problems("f32[5,2] i64{5}; f32[3,6] axis=1 num_outputs=1; f32[0,2] i64{0}"),
+        onnx("Slice").opsets(1, 9).inputs(1).functions(slice_infer, slice_run).attributes("starts:is ends:is axes:is")
+            .problems("f32[5,6] starts=1,-3 ends=3,100 @9; f32[5,6] starts=2 ends=4 axes=1 @7"),
+        onnx("Slice").opsets(10).inputs(3, 5).functions(slice_infer, slice_run)
+            .problems("f32[5,6] i64{1,0} i64{4,6} - i64{2,3}; f32[5,6] i32{-1} i32{-100} i32{1} i32{-2}; i8[4] i64{4} i64{9}; "
+                      "f32[0,3] i64{0} i64{1} i64{0} i64{-1}; f32[2,3,4] i64{1} i64{3} i64{-2}"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -305,10 +305,10 @@ inline status slice_grad_run(run_context& c) {
 
 inline op_table slice_training_ops() {
     static constexpr op_row rows[] = {
-        {"SliceGrad", "graft", 1, 0, 1, 1, 1, 1, slice_grad_infer, slice_grad_run, op_flag::none, "starts:is axes:is steps:is shape:is",
-         "f32[2,3] starts=1,5 axes=0,1 steps=2,-2 shape=5,6; f32[2,3,2] starts=1 axes=2 steps=1 shape=2,3,4; f32[1,17] starts=3 axes=0 steps=1 shape=5,17; "
-         "f64[3] starts=2 axes=0 steps=-1 shape=3; "
-         "f16[0,3] starts=0 axes=0 steps=1 shape=4,3; bf16[2] starts=0 axes=0 steps=3 shape=5"},
+        own("SliceGrad").inputs(1).functions(slice_grad_infer, slice_grad_run).attributes("starts:is axes:is steps:is shape:is")
+            .problems("f32[2,3] starts=1,5 axes=0,1 steps=2,-2 shape=5,6; f32[2,3,2] starts=1 axes=2 steps=1 shape=2,3,4; f32[1,17] starts=3 axes=0 steps=1 shape=5,17; "
+                      "f64[3] starts=2 axes=0 steps=-1 shape=3; "
+                      "f16[0,3] starts=0 axes=0 steps=1 shape=4,3; bf16[2] starts=0 axes=0 steps=3 shape=5"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};

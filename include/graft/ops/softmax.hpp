@@ -184,15 +184,18 @@ inline status log_softmax_gradient(gradient_context& c) {
 
 inline op_table softmax_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("Softmax", 1, 12, 1, 1, 1, 1, softmax_infer, softmax_run, op_flag::none, "axis:i", "f32[2,3,5] axis=1 @11; f32[3,17] @12"),
-        GRAFT_OP("Softmax", 13, 0, 1, 1, 1, 1, softmax_infer, softmax_run, op_flag::none, "axis:i",
-                 "f32[3,17]; f32[2,1000]; f32[2,3,5] axis=1; f64[4,3] axis=0; f16[0,4]; f32[]"),
-        GRAFT_OP("LogSoftmax", 1, 12, 1, 1, 1, 1, softmax_infer, log_softmax_run, op_flag::none, "axis:i", "f32[2,3,5] axis=1 @11; f32[3,17] @12"),
-        GRAFT_OP("LogSoftmax", 13, 0, 1, 1, 1, 1, softmax_infer, log_softmax_run, op_flag::none, "axis:i",
-                 "f32[3,17]; f32[2,1000]; f32[2,3,5] axis=1; f64[4,3] axis=0; f16[0,4]; f32[]"),
-        GRAFT_OP("Hardmax", 1, 12, 1, 1, 1, 1, softmax_infer, hardmax_run, op_flag::none, "axis:i", "f32[2,3,5] axis=1 @11; f32[3,17] @12"),
-        GRAFT_OP("Hardmax", 13, 0, 1, 1, 1, 1, softmax_infer, hardmax_run, op_flag::none, "axis:i",
-                 "f32[3,17]; f32{1,3,3,2}; f32[2,3,5] axis=1; f16[0,4]"),
+        onnx("Softmax").opsets(1, 12).inputs(1).functions(softmax_infer, softmax_run).attributes("axis:i")
+            .problems("f32[2,3,5] axis=1 @11; f32[3,17] @12"),
+        onnx("Softmax").opsets(13).inputs(1).functions(softmax_infer, softmax_run).attributes("axis:i")
+            .problems("f32[3,17]; f32[2,1000]; f32[2,3,5] axis=1; f64[4,3] axis=0; f16[0,4]; f32[]"),
+        onnx("LogSoftmax").opsets(1, 12).inputs(1).functions(softmax_infer, log_softmax_run).attributes("axis:i")
+            .problems("f32[2,3,5] axis=1 @11; f32[3,17] @12"),
+        onnx("LogSoftmax").opsets(13).inputs(1).functions(softmax_infer, log_softmax_run).attributes("axis:i")
+            .problems("f32[3,17]; f32[2,1000]; f32[2,3,5] axis=1; f64[4,3] axis=0; f16[0,4]; f32[]"),
+        onnx("Hardmax").opsets(1, 12).inputs(1).functions(softmax_infer, hardmax_run).attributes("axis:i")
+            .problems("f32[2,3,5] axis=1 @11; f32[3,17] @12"),
+        onnx("Hardmax").opsets(13).inputs(1).functions(softmax_infer, hardmax_run).attributes("axis:i")
+            .problems("f32[3,17]; f32{1,3,3,2}; f32[2,3,5] axis=1; f16[0,4]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};
@@ -200,8 +203,8 @@ inline op_table softmax_ops() {
 
 inline op_table softmax_training_ops() {
     static constexpr op_row rows[] = {
-        {"SoftmaxGrad", "graft", 1, 0, 2, 2, 1, 1, softmax_grad_infer, softmax_grad_run, op_flag::none, "axis:i",
-         "f32[3,17] f32[3,17]; f32[2,1000] f32[2,1000]; f32[2,3,5] f32[2,3,5] axis=1; f32[4,3,70] f32[4,3,70] axis=0; f64[4,3] f64[4,3] axis=0; f16[5,9] f16[5,9]; f32[0,4] f32[0,4]"},
+        own("SoftmaxGrad").inputs(2).functions(softmax_grad_infer, softmax_grad_run).attributes("axis:i")
+            .problems("f32[3,17] f32[3,17]; f32[2,1000] f32[2,1000]; f32[2,3,5] f32[2,3,5] axis=1; f32[4,3,70] f32[4,3,70] axis=0; f64[4,3] f64[4,3] axis=0; f16[5,9] f16[5,9]; f32[0,4] f32[0,4]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};

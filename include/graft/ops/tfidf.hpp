@@ -131,13 +131,13 @@ inline status tfidf_run(run_context& c) {
 
 inline op_table tfidf_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("TfIdfVectorizer", 9, 0, 1, 1, 1, 1, tfidf_infer, tfidf_run, op_flag::combines,
-                 "max_gram_length:i max_skip_count:i min_gram_length:i mode:s ngram_counts:is ngram_indexes:is pool_int64s:is "
-                 "pool_strings:ss weights:fs",
-                 "i64{1,1,3,3,3,7,8,6,7,5,6,8} mode=TF min_gram_length=2 max_gram_length=2 max_skip_count=5 ngram_counts=0,4 "
-                 "ngram_indexes=0,1,2,3,4,5,6 "
-                 "pool_int64s=2,3,5,4,5,6,7,8,6,7; i32{5,6,7} mode=IDF min_gram_length=1 max_gram_length=1 max_skip_count=0 "
-                 "ngram_counts=0 ngram_indexes=1,0 pool_int64s=6,9"),
+        onnx("TfIdfVectorizer").opsets(9).inputs(1).functions(tfidf_infer, tfidf_run).combines()
+            .attributes("max_gram_length:i max_skip_count:i min_gram_length:i mode:s ngram_counts:is ngram_indexes:is pool_int64s:is "
+                        "pool_strings:ss weights:fs")
+            .problems("i64{1,1,3,3,3,7,8,6,7,5,6,8} mode=TF min_gram_length=2 max_gram_length=2 max_skip_count=5 ngram_counts=0,4 "
+                      "ngram_indexes=0,1,2,3,4,5,6 "
+                      "pool_int64s=2,3,5,4,5,6,7,8,6,7; i32{5,6,7} mode=IDF min_gram_length=1 max_gram_length=1 max_skip_count=0 "
+                      "ngram_counts=0 ngram_indexes=1,0 pool_int64s=6,9"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};

@@ -200,12 +200,12 @@ inline gradient_table unfold_gradients() {
 
 inline op_table unfold_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("Col2Im", 18, 0, 3, 3, 1, 1, col2im_infer, col2im_run, op_flag::none, "dilations:is pads:is strides:is",
-                 "f32[1,5,5] i64{5,5} i64{1,5}; f32[2,8,9] i64{4,4} i64{2,2}; i32[1,4,4] i64{3,3} i64{2,2} dilations=1,1; "
-                 "f32[1,4,9] i64{4,4} i64{2,2} strides=2,2 pads=1,1,1,1; f32[0,4,9] i64{4,4} i64{2,2}"),
-        GRAFT_OP("MaxUnpool", 9, 0, 2, 3, 1, 1, max_unpool_infer, max_unpool_run, op_flag::none,
-                 "kernel_shape:is pads:is strides:is",
-                 "f32[1,1,1] i64[1,1,1]~0:1 kernel_shape=2 strides=2; f32[0,2,3,3] i64[0,2,3,3] kernel_shape=2,2 strides=2,2"),
+        onnx("Col2Im").opsets(18).inputs(3).functions(col2im_infer, col2im_run).attributes("dilations:is pads:is strides:is")
+            .problems("f32[1,5,5] i64{5,5} i64{1,5}; f32[2,8,9] i64{4,4} i64{2,2}; i32[1,4,4] i64{3,3} i64{2,2} dilations=1,1; "
+                      "f32[1,4,9] i64{4,4} i64{2,2} strides=2,2 pads=1,1,1,1; f32[0,4,9] i64{4,4} i64{2,2}"),
+        onnx("MaxUnpool").opsets(9).inputs(2, 3).functions(max_unpool_infer, max_unpool_run)
+            .attributes("kernel_shape:is pads:is strides:is")
+            .problems("f32[1,1,1] i64[1,1,1]~0:1 kernel_shape=2 strides=2; f32[0,2,3,3] i64[0,2,3,3] kernel_shape=2,2 strides=2,2"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};

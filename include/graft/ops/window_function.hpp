@@ -38,15 +38,15 @@ inline status blackman_window_run(run_context& c) { return window_function(c, 0.
 
 inline op_table window_function_ops() {
     static constexpr op_row rows[] = {
-        GRAFT_OP("HannWindow", 17, 0, 1, 1, 1, 1, window_function_infer, hann_window_run, op_flag::none,
-                 "output_datatype:i periodic:i",
-                 "i64(17); i32(10) periodic=0; i64(0); i64(1) periodic=0; i64(5) output_datatype=11"),
-        GRAFT_OP("HammingWindow", 17, 0, 1, 1, 1, 1, window_function_infer, hamming_window_run, op_flag::none,
-                 "output_datatype:i periodic:i",
-                 "i64(17); i32(10) periodic=0; i64(0); i64(1) periodic=0; i64(5) output_datatype=11"),
-        GRAFT_OP("BlackmanWindow", 17, 0, 1, 1, 1, 1, window_function_infer, blackman_window_run, op_flag::none,
-                 "output_datatype:i periodic:i",
-                 "i64(17); i32(10) periodic=0; i64(0); i64(1) periodic=0; i64(5) output_datatype=11"),
+        onnx("HannWindow").opsets(17).inputs(1).functions(window_function_infer, hann_window_run)
+            .attributes("output_datatype:i periodic:i")
+            .problems("i64(17); i32(10) periodic=0; i64(0); i64(1) periodic=0; i64(5) output_datatype=11"),
+        onnx("HammingWindow").opsets(17).inputs(1).functions(window_function_infer, hamming_window_run)
+            .attributes("output_datatype:i periodic:i")
+            .problems("i64(17); i32(10) periodic=0; i64(0); i64(1) periodic=0; i64(5) output_datatype=11"),
+        onnx("BlackmanWindow").opsets(17).inputs(1).functions(window_function_infer, blackman_window_run)
+            .attributes("output_datatype:i periodic:i")
+            .problems("i64(17); i32(10) periodic=0; i64(0); i64(1) periodic=0; i64(5) output_datatype=11"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};

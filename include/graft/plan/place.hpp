@@ -14,7 +14,7 @@ namespace ops {
 ///   Upload(X)    from the host
 ///   Download(X)  to the host, row-major whatever X is
 inline op_table copy_ops() {
-    static constexpr op_row rows[] = {{"Upload", "device", 1, 0, 1, 1, 1, 1, nullptr, nullptr, 0, "", ""}, {"Download", "device", 1, 0, 1, 1, 1, 1, nullptr, nullptr, 0, "", ""}};
+    static constexpr op_row rows[] = {make_op("Upload", "device").inputs(1), make_op("Download", "device").inputs(1)};
     return {rows, 2};
 }
 

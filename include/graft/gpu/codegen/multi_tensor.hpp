@@ -12,7 +12,7 @@ namespace gpu {
 /// The row of MultiTensor(inputs...) -> outputs: the attribute `body` is a graph of nodes, one for each tensor, with as many inputs and
 /// outputs. None reads what another one makes.
 inline const op_row* multi_tensor_row() {
-    static constexpr op_row row = {"MultiTensor", "", 1, 0, 0, -1, 1, -1, nullptr, nullptr, 0, "body:g", ""};
+    static constexpr op_row row = make_op("MultiTensor").inputs_from(0).outputs_from(1).attributes("body:g");
     return &row;
 }
 

@@ -324,7 +324,7 @@ GRAFT_INLINE library_rows attention_rows() {
     return {rows, sizeof rows / sizeof rows[0]};
 }
 GRAFT_INLINE const op_row* fused_attention_row() {
-    static constexpr op_row row = {"Attention", "graft", 1, 0, 3, 4, 1, 1, nullptr, nullptr, 0, "extents:is q:is k:is v:is y:is scale:f", ""};
+    static constexpr op_row row = make_op("Attention", "graft").inputs(3, 4).attributes("extents:is q:is k:is v:is y:is scale:f");
     return &row;
 }
 

@@ -22,7 +22,7 @@ namespace gpu {
 namespace detail {
 
 inline const op_row* target_row() {
-    static constexpr op_row row = {"TargetInRange", "graft", 1, 0, 1, 1, 1, 1, nullptr, nullptr, op_flag::elementwise, "classes:i ignore_index:i loss:s", ""};
+    static constexpr op_row row = make_op("TargetInRange", "graft").inputs(1).elementwise().attributes("classes:i ignore_index:i loss:s");
     return &row;
 }
 // Reports as the loss that it is a part of.
