@@ -2658,30 +2658,11 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 
-/// The inputs of an operator whose contents its reference kernel may refuse: from `first` to `last`.
-struct checked_inputs {
-    const char* op;
-    int first, last;
-};
-
-/// Those of a node; null where there are none. Regions are checked in kernels also where they are constants.
-inline const checked_inputs* find_checked(const node& n) {
-    static constexpr checked_inputs all[] = {
-        {"Gather", 1, 1},     {"GatherElements", 1, 1}, {"GatherND", 1, 1}, {"MaxRoiPool", 0, 1},      {"MaxUnpool", 1, 1}, {"ReverseSequence", 1, 1}, {"RoiAlign", 0, 2},
-        {"RoiAlignGrad", 0, 2}, {"Scatter", 1, 1},      {"ScatterElements", 1, 1}, {"ScatterND", 1, 1}, {"TargetInRange", 0, 0}, {"TensorScatter", 2, 2},
-    };
-    for (const checked_inputs& row : all)
-        if (n.op_type == row.op) return &row;
-    return nullptr;
-}
-
-/// Whether the node's kernels may report a fault.
+/// Whether the node's kernels may report a fault. Regions are checked in kernels also where they are constants.
 inline bool may_fault(const graph& g, const node& n) {
-    const checked_inputs* of = find_checked(n);
-    for (int i = of ? of->first : 0; of && i <= of->last && i < static_cast<int>(n.inputs.size()); ++i) {
-        const value_id id = n.inputs[static_cast<std::size_t>(i)];
-        if (id != no_value && !g.values[static_cast<std::size_t>(id)].constant) return true;
-    }
+    const std::uint8_t checked = ops::row_of(n).traits.checked_inputs;
+    for (std::size_t i = 0; i < n.inputs.size(); ++i)
+        if (in_mask(checked, i) && n.inputs[i] != no_value && !g.values[static_cast<std::size_t>(n.inputs[i])].constant) return true;
     return false;
 }
 
@@ -4175,26 +4156,28 @@ private:
             if (d == along ? v.steps[d] != 1 : v.extents[d] > 1 && v.steps[d] % attention_pack != 0) return false;
         return v.first % attention_pack == 0;
     }
-    bool moves(const node& n) {
-        if (!n.domain.empty()) return false;
-        static constexpr const char* movements[] = {"Identity", "Cast", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Split", "Gather", "Slice"};
-        for (const char* op : movements)
-            if (n.op_type == op) return is_value(n.inputs[0]);
-        return false;
+    using mover = bool (view_finder::*)(const node&, value_id, strided_view&);
+    // What tells the view that a node's output is; null where no view is known of its operator.
+    static mover mover_of(const node& n) {
+        static constexpr struct {
+            const char* op;
+            mover moves;
+        } known[] = {{"Transpose", &view_finder::transpose}, {"Split", &view_finder::split}, {"Gather", &view_finder::gather}, {"Slice", &view_finder::slice}};
+        if (ops::row_of(n).traits.moves == motion::same) return &view_finder::reshape;
+        for (const auto& row : known)
+            if (n.op_type == row.op && n.domain.empty()) return row.moves;
+        return nullptr;
     }
+    bool moves(const node& n) { return is_value(n.inputs[0]) && mover_of(n); }
     // The view behind a node.
     bool move(const node& n, value_id y, strided_view& v) {
         value_id other = no_value;
         double by = 1;
         if (scales(n, other, by)) return v.scale *= by, true;
-        if (n.op_type == "Identity" || n.op_type == "Cast") return is_value(y);
-        if (n.op_type == "Transpose") return transpose(n, v);
-        if (n.op_type == "Split") return split(n, y, v);
-        if (n.op_type == "Gather") return gather(n, v);
-        if (n.op_type == "Slice") return slice(n, y, v);
-        return reshape_view(v, at(y).extents);
+        return (this->*mover_of(n))(n, y, v);
     }
-    static bool transpose(const node& n, strided_view& v) {
+    bool reshape(const node&, value_id y, strided_view& v) { return is_value(y) && reshape_view(v, at(y).extents); }
+    bool transpose(const node& n, value_id, strided_view& v) {
         const strided_view from = v;
         const attribute* perm = n.find("perm");
         const int rank = from.extents.rank();
@@ -4222,7 +4205,7 @@ private:
         v.extents[axis] = at(y).extents[axis];
         return true;
     }
-    bool gather(const node& n, strided_view& v) {
+    bool gather(const node& n, value_id, strided_view& v) {
         const int axis = axis_of(n, v.extents.rank());
         if (axis < 0 || !is_constant(n.inputs[1]) || at(n.inputs[1]).constant.elements() != 1 || at(n.inputs[1]).extents.rank() > 1) return false;
         std::int64_t index = element_as_int64(at(n.inputs[1]).type, at(n.inputs[1]).constant.raw(), 0);
@@ -4952,6 +4935,13 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 
+/// The row of Fusion(inputs...) -> outputs: the attribute `body` is a graph of nodes that have rules, one of which may be a
+/// reduction, with as many inputs and outputs.
+inline const op_row* fusion_row() {
+    static constexpr op_row row = make_op("Fusion").inputs_from(0).outputs_from(1).attributes("body:g");
+    return &row;
+}
+
 /// What a kernel computes: the body of a Fusion, or one node that is a body by itself.
 struct kernel_body {
     std::vector<node> nodes;
@@ -5514,7 +5504,7 @@ inline const char* read_single(const kernel_query& q, kernel_body& body) {
 }  // namespace detail
 
 GRAFT_INLINE const char* read_body(const kernel_query& q, kernel_body& body, program* into) {
-    const bool fused = q.n.op_type == "Fusion" && q.n.domain.empty();
+    const bool fused = q.n.op == fusion_row();
     if (const char* why = fused ? detail::read_fusion(q, body) : detail::read_single(q, body)) return why;
     body.limit = &q.limit;
     body.faults = into ? &into->faults : nullptr;
@@ -5725,7 +5715,7 @@ GRAFT_INLINE const char* generate_loop(const kernel_query& q, program& p) {
     for (const std::vector<int>& group : groups)
         if (const char* why = detail::generate_outputs(q, body, group, largest, groups.size() == 1, p)) return why;
     p.source += "}  // namespace graft\n";
-    p.note = q.n.op_type == "Fusion" ? std::to_string(body.nodes.size()) + " operators in one loop" : "one loop";
+    p.note = q.n.op == fusion_row() ? std::to_string(body.nodes.size()) + " operators in one loop" : "one loop";
     return nullptr;
 }
 
@@ -9140,20 +9130,22 @@ inline status scale_by_norm_run(run_context& c) {
 
 inline op_table optimizer_ops() {
     static constexpr op_row rows[] = {
-        own("SGD").inputs(4, 5).outputs(1, 2).functions(sgd_infer, sgd_run)
+        own("SGD").inputs(4, 5).outputs(1, 2).functions(sgd_infer, sgd_run).plays(op_role::update).exact_outputs_from(0)
             .attributes("dampening:f momentum:f nesterov:i rate:f weight_decay:f")
             .problems("f32[5,17] f32[5,17] - f32(0.1) f32(1); f32[1000] f32[1000] f32[1000] f32(0.1) f32(1) momentum=0.9 weight_decay=0.01; f32[33] f32[33] f32[33] f32(0.1) f32(1) momentum=0.9 nesterov=1 rate=0.5; "
                       "f32[7] f32[7] f32[7] f32(0.1) - momentum=0.5 dampening=0.25; f64[9] f64[9] f64[9] f64(0.1) f64(1) momentum=0.9; f32[0] f32[0] - f32(0.1) f32(1)"),
-        own("Adam").inputs(6, 7).outputs(1, 3).functions(adam_infer, adam_run)
+        own("Adam").inputs(6, 7).outputs(1, 3).functions(adam_infer, adam_run).plays(op_role::update).exact_outputs_from(0)
             .attributes("beta1:f beta2:f decoupled:i epsilon:f rate:f weight_decay:f")
             .problems("f32[5,17] f32[5,17] f32[5,17] f32[5,17]~0:1 f32(0.01) i64(1) f32(1); f32[1000] f32[1000] f32[1000] f32[1000]~0:1 f32(0.01) i64(7) f32(1) weight_decay=0.1 decoupled=1 rate=0.5; "
                       "f32[33] f32[33] f32[33] f32[33]~0:1 f32(0.01) i64(100) - beta1=0.8 beta2=0.99 epsilon=0.001 weight_decay=0.1; f64[9] f64[9] f64[9] f64[9]~0:1 f64(0.01) i64(2) f64(1); "
                       "f32[0] f32[0] f32[0] f32[0] f32(0.1) i64(1) f32(1)"),
-        own("ExponentialMovingAverage").inputs(2, 4).functions(average_infer, average_run).attributes("decay:f")
+        own("ExponentialMovingAverage").inputs(2, 4).functions(average_infer, average_run).plays(op_role::update)
+            .exact_outputs_from(0).attributes("decay:f")
             .problems("f32[5,17] f32[5,17] f32(1) decay=0.9; f32[1000] f32[1000]; f64[9] f64[9] f64(1) decay=0.5; f32[33] f32[33] f32(1) i64(3) decay=0.9; f32[0] f32[0] f32(1) i64(1)"),
-        own("GlobalNorm").inputs_from(1).functions(global_norm_infer, global_norm_run)
-            .problems("f32[5,17]; f32[1000] f32[3,5] f32(2); f64[9]; f32[0] f32[7]"),
-        own("ScaleByNorm").inputs(2).functions(scale_by_norm_infer, scale_by_norm_run).attributes("max_norm:f")
+        own("GlobalNorm").inputs_from(1).functions(global_norm_infer, global_norm_run).plays(op_role::update)
+            .exact_outputs_from(0).problems("f32[5,17]; f32[1000] f32[3,5] f32(2); f64[9]; f32[0] f32[7]"),
+        own("ScaleByNorm").inputs(2).functions(scale_by_norm_infer, scale_by_norm_run).plays(op_role::update)
+            .exact_outputs_from(0).elementwise().attributes("max_norm:f")
             .problems("f32[5,17] f32(10) max_norm=1; f32[1000] f32(0.5) max_norm=1; f64[9] f64(3) max_norm=0.5; f32[0] f32(1) max_norm=1"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
@@ -12482,7 +12474,8 @@ inline op_table layer_norm_training_ops() {
                       "f32[2,5000] f32[2,5000] f32[2,1] f32[2,1]~0.1:2; f64[4,6] f64[4,6] f64[4,1] f64[4,1]~0.1:2 f64[6]; f16[3,8] f16[3,8] f32[3,1] f32[3,1]~0.1:2 f16[8]; "
                       "f32[0,4] f32[0,4] f32[0,1] f32[0,1]~0.1:2 f32[4]"),
         own("LayerNormalizationGradScale").inputs(4).outputs(1, 2)
-            .functions(layer_norm_grad_scale_infer, layer_norm_grad_scale_run).attributes("axis:i shards:i")
+            .functions(layer_norm_grad_scale_infer, layer_norm_grad_scale_run).exact_outputs_from(0).sums_batch()
+            .attributes("axis:i shards:i")
             .problems("f32[3,17] f32[3,17] f32[3,1] f32[3,1]~0.1:2; f32[2,5,70] f32[2,5,70] f32[2,5,1] f32[2,5,1]~0.1:2 shards=4; f32[9,33] f32[9,33] - f32[9,1]~0.1:2; "
                       "f32[11,40,5] f32[11,40,5] f32[11,40,1] f32[11,40,1]~0.1:2; f32[2,3,4,5] f32[2,3,4,5] f32[2,3,1,1] f32[2,3,1,1]~0.1:2 axis=2 shards=1; "
                       "f32[6] f32[6] f32[1] f32[1]~0.1:2 axis=0; f64[4,6] f64[4,6] f64[4,1] f64[4,1]~0.1:2; f16[3,8] f16[3,8] f32[3,1] f32[3,1]~0.1:2; f32[0,4] f32[0,4] f32[0,1] f32[0,1]~0.1:2"),
@@ -12498,12 +12491,13 @@ inline gradient_table norm_training_gradients() {
 inline op_table norm_training_ops() {
     static constexpr op_row rows[] = {
         own("BatchNormalizationTraining").inputs(5, 6).outputs(5).functions(batch_norm_training_infer, batch_norm_training_run)
+            .statistics(3, 4).made_once_from(1).takes_activation().residual(5).sums_batch()
             .attributes("activation:i alpha:f beta:f epsilon:f momentum:f shards:i")
             .problems("f32[3,5,3,7] f32[5] f32[5] f32[5] f32[5]~0.1:2; f32[9,17,4,4] f32[17] f32[17] f32[17] f32[17]~0.1:2 f32[9,17,4,4] activation=1 shards=4; "
                       "f32[5,4] f32[4] f32[4] f32[4] f32[4]~0.1:2 epsilon=0.01 momentum=0.5 shards=1; f32[2,3,4,5] f32[3] f32[3] f32[3] f32[3]~0.1:2 activation=2 alpha=-0.5 beta=0.75; "
                       "f64[4,2,6] f64[2] f64[2] f64[2] f64[2]~0.1:2; f16[2,3,4] f32[3] f32[3] f32[3] f32[3]~0.1:2; f32[0,3,2] f32[3] f32[3] f32[3] f32[3]~0.1:2"),
         own("BatchNormalizationGrad").inputs(5, 6).outputs(3, 4).functions(batch_norm_grad_infer, batch_norm_grad_run)
-            .attributes("activation:i alpha:f beta:f shards:i")
+            .sums_batch().attributes("activation:i alpha:f beta:f shards:i")
             .problems("f32[3,5,3,7] f32[3,5,3,7] f32[5] f32[5] f32[5]~0.1:2; f32[9,17,4,4] f32[9,17,4,4] f32[17] f32[17] f32[17]~0.1:2 f32[9,17,4,4] activation=1 shards=4; "
                       "f32[5,4] f32[5,4] f32[4] f32[4] f32[4]~0.1:2 shards=1; f32[2,3,4,5] f32[2,3,4,5] f32[3] f32[3] f32[3]~0.1:2 f32[2,3,4,5] activation=2 alpha=-0.5 beta=0.75; "
                       "f64[4,2,6] f64[4,2,6] f64[2] f64[2] f64[2]~0.1:2; f16[2,3,4] f16[2,3,4] f32[3] f32[3] f32[3]~0.1:2; f32[0,3,2] f32[0,3,2] f32[3] f32[3] f32[3]~0.1:2"),
@@ -13184,14 +13178,6 @@ GRAFT_END_NAMESPACE
 
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {
-
-/// The row of Fusion(inputs...) -> outputs: the attribute `body` is a graph of nodes that have rules, one of which may be a
-/// reduction, with as many inputs and outputs.
-inline const op_row* fusion_row() {
-    static constexpr op_row row = make_op("Fusion").inputs_from(0).outputs_from(1).attributes("body:g");
-    return &row;
-}
-
 namespace detail {
 
 using graft::detail::append_captures;
@@ -13258,11 +13244,10 @@ private:
     }
     // Whether it reads each element of an input once, so that computing the input in place costs no more.
     bool reads_once(const node& n) const {
-        static constexpr const char* movements[] = {"Identity", "Cast", "Transpose", "Concat", "Slice", "Reshape", "Flatten", "Squeeze", "Unsqueeze"};
-        if (n.op->flags & op_flag::elementwise) return true;
-        for (const char* op : movements)
-            if (n.op_type == op && n.domain.empty()) return true;
-        return updates(n) || (n.domain == "graft" && (n.op_type == "Activation" || n.op_type == "ScaleShift" || n.op_type == "Sum" || n.op_type == "ScaleByNorm"));
+        const op_row& row = ops::row_of(n);
+        const motion moves = row.traits.moves;
+        const bool each_once = moves != motion::none && moves != motion::repeat && moves != motion::choose;
+        return each_once || row.is(op_flag::elementwise) || updates(n);
     }
 
     void find_readers() {
@@ -13353,7 +13338,7 @@ private:
         if (elements(g.nodes[root]) > elements(n)) return false;
         // A part of it would be checked in part.
         for (std::size_t member : members_[root])
-            if (g.nodes[member].op_type == "Slice" && may_fault(g, n)) return false;
+            if (ops::row_of(g.nodes[member]).traits.moves == motion::part && may_fault(g, n)) return false;
         if (reduction_[root] == none) return !outside || at(y).extents == result(g.nodes[root]).extents;
         // Nothing is moved on the way to a reduction, which may read twice. One that goes over memory twice reads the factors of y twice
         // instead of y, which need not be written then.
@@ -13427,7 +13412,7 @@ private:
                 if (seen) continue;
                 // What the rules read when the text is made has to be in the body; other constants are the kernel's inputs, as is what
                 // one of them reads element by element.
-                const bool gathered = i == 1 && n.op_type.compare(0, 6, "Gather") == 0;
+                const bool gathered = i == 1 && ops::row_of(n).traits.moves == motion::choose;
                 const bool in_text = at(from).constant && (at(from).constant.elements() <= 1 || (!is_float(at(from).type) && !gathered));
                 if (in_text) body.values[static_cast<std::size_t>(id)].constant = at(from).constant;
                 if (!in_text || (at(from).constant.elements() > 1 && works_in_place(n))) {
@@ -13472,9 +13457,8 @@ namespace gpu {
 namespace detail {
 
 inline bool is_optimizer(const node& n) {
-    for (const char* op : {"SGD", "Adam", "ExponentialMovingAverage", "GlobalNorm", "ScaleByNorm"})
-        if (n.op_type == op && n.domain == "graft") return true;
-    const attribute* body = n.op_type == "Fusion" && n.domain.empty() ? n.find("body") : nullptr;
+    if (ops::row_of(n).traits.role == op_role::update) return true;
+    const attribute* body = n.op == fusion_row() ? n.find("body") : nullptr;
     if (body && body->graph)
         for (const node& inner : body->graph->nodes)
             if (is_optimizer(inner)) return true;
@@ -13569,7 +13553,7 @@ private:
         for (value_id id : n.outputs)
             if (id != no_value && bytes(id) > most_bytes) return false;
         const bool view = (n.op->flags & op_flag::view) && n.inputs[0] != no_value && n.outputs[0] != no_value && at(n.inputs[0]).block == at(n.outputs[0]).block && at(n.inputs[0]).type == at(n.outputs[0]).type;
-        if (view || (n.op_type != "Fusion" && find_generated(n.op_type.c_str(), n.domain.c_str()).generate != generate_loop)) return false;
+        if (view || (n.op != fusion_row() && find_generated(n.op_type.c_str(), n.domain.c_str()).generate != generate_loop)) return false;
         const limits limit;
         const device_traits any;
         return !read_tensor_loop(asked_in_graph(g, n, limit, &roots_).on(any, {}).query(), t);
@@ -13638,7 +13622,7 @@ private:
         for (std::size_t i = 0; i < g.nodes.size(); ++i) {
             node& n = g.nodes[i];
             tensor_loop t;
-            if ((n.op_type != "Cast" && n.op_type != "Identity") || !n.domain.empty() || n.inputs[0] == no_value || !state_[static_cast<std::size_t>(n.inputs[0])] || before_[static_cast<std::size_t>(n.outputs[0])] != no_value || !small(n, t)) continue;
+            if (!ops::row_of(n).is(op_flag::copies | op_flag::converts) || n.inputs[0] == no_value || !state_[static_cast<std::size_t>(n.inputs[0])] || before_[static_cast<std::size_t>(n.outputs[0])] != no_value || !small(n, t)) continue;
             const std::string kind = kind_of(n, t);
             std::size_t k = 0;
             while (k < found.size() && (found[k].first.kind != kind || found[k].first.members.size() == t.most_tensors() || found[k].first.of.held + bytes(n.outputs[0]) > most_held)) ++k;
@@ -15200,7 +15184,7 @@ private:
         if (!may || g.states.empty()) return;
         for (node& n : g.nodes) {
             const element_rule* rule = n.on_device ? find_rule(n.op_type.c_str(), n.domain.c_str()) : nullptr;
-            if ((rule && rule->reads & element_rule::state) || (n.on_device && n.op_type == "BatchNormalizationTraining")) n.attributes.push_back(integer_attribute("without_faults", 1));
+            if ((rule && rule->reads & element_rule::state) || (n.on_device && ops::row_of(n).traits.made_once)) n.attributes.push_back(integer_attribute("without_faults", 1));
         }
     }
 
@@ -15253,7 +15237,7 @@ private:
         std::vector<value_id> ids;
         for (node& n : g.nodes) {
             n.on_device = !graft::detail::is_host_domain(n.domain);
-            const bool bits = n.op_type == "BitCast";  // what has other bits is another value
+            const bool bits = ops::row_of(n).is(op_flag::reads_bits);
             if (n.on_device && !bits) continue;
             ids = n.inputs;
             if (bits) ids.push_back(n.outputs[0]);
@@ -15265,21 +15249,18 @@ private:
 
     // By value: whether it is a place in a picture, or one is computed of it element by element. 16 bits would be off by pixels.
     std::vector<char> find_places() const {
-        static constexpr struct {
-            const char* op;
-            std::size_t input;
-        } readers[] = {{"GridSample", 1}, {"GridSampleGrad", 2}, {"RoiAlign", 1}, {"RoiAlignGrad", 1}, {"MaxRoiPool", 1}, {"DeformConv", 2}, {"DeformConvGrad", 3}};
         std::vector<char> found(g.values.size(), 0);
         const auto mark_place = [&](value_id id) {
             if (id != no_value) found[static_cast<std::size_t>(id)] = 1;
         };
         for (std::size_t i = g.nodes.size(); i-- > 0;) {
             const node& n = g.nodes[i];
-            for (const auto& by : readers)
-                if (n.op_type == by.op) mark_place(n.inputs[by.input]);
+            const std::uint8_t exact = ops::row_of(n).traits.exact_inputs;
             bool makes = false;
             for (value_id id : n.outputs) makes |= id != no_value && found[static_cast<std::size_t>(id)];
-            for (std::size_t k = 0; k < n.inputs.size() && makes && fusable(n); ++k) mark_place(n.inputs[k]);
+            makes = makes && fusable(n);
+            for (std::size_t k = 0; k < n.inputs.size(); ++k)
+                if (makes || in_mask(exact, k)) mark_place(n.inputs[k]);
         }
         return found;
     }
@@ -15297,18 +15278,15 @@ private:
         for (const node& n : g.nodes)
             for (std::size_t i = 0; i < n.inputs.size(); ++i)
                 if (n.inputs[i] != no_value && (i > 1 || !(multiplies(n) || n.op_type == "SoftmaxGrad"))) factor[static_cast<std::size_t>(n.inputs[i])] = 0;
-        static constexpr const char* keeps[] = {"Softmax", "LogSoftmax", "SGD", "Adam", "ExponentialMovingAverage", "GlobalNorm", "ScaleByNorm", "SumTo", "ConvGradWeight", "MatMulGradWeight", "LayerNormalizationGradScale", "DeformConvGrad"};
         std::vector<char> exact = find_places();
         find_gradients(exact);
         for (const node& n : g.nodes) {
-            bool kept = !n.on_device;
-            for (const char* op : keeps) kept |= n.op_type == op;
-            kept = kept && !(n.on_device && n.op_type == "Softmax" && n.outputs[0] != no_value && factor[static_cast<std::size_t>(n.outputs[0])]);
-            // Behind the first output of LayerNormalization are its statistics.
-            const std::size_t last = n.op_type == "LayerNormalization" ? 1 : n.outputs.size();
-            for (std::size_t i = 0; i < last && !kept; ++i) {
+            if (!n.on_device) continue;
+            const op_traits& traits = ops::row_of(n).traits;
+            const bool rounded = traits.role == op_role::softmax && n.outputs[0] != no_value && factor[static_cast<std::size_t>(n.outputs[0])];
+            for (std::size_t i = 0; i < n.outputs.size(); ++i) {
                 const value_id id = n.outputs[i];
-                if (!is_float32(id) || at(id).extents.rank() < 2 || stays(id) || exact[static_cast<std::size_t>(id)]) continue;
+                if ((in_mask(traits.exact_outputs, i) && !rounded) || !is_float32(id) || at(id).extents.rank() < 2 || stays(id) || exact[static_cast<std::size_t>(id)]) continue;
                 at(id).type = used_.activations != dtype::float32 ? used_.activations : widened_[static_cast<std::size_t>(id)] ? half_ : dtype::float32;
             }
         }
@@ -15323,7 +15301,7 @@ private:
             for (value_id id : n.outputs) {
                 if (id == no_value || !last || (n.op->flags & op_flag::view) || multiplies(n) || attends(n)) continue;
                 value& v = at(id);
-                const bool axes = v.extents.rank() >= 3 && v.extents.rank() <= 5 && is_float(v.type) && n.op_type != "Transpose";
+                const bool axes = v.extents.rank() >= 3 && v.extents.rank() <= 5 && is_float(v.type) && ops::row_of(n).traits.moves != motion::permute;
                 if (axes && !stays(id)) v.block = -1;
             }
         }
@@ -15439,7 +15417,7 @@ private:
         std::vector<node> old = std::move(g.nodes);
         g.nodes.clear();
         for (node& n : old) {
-            const bool splits = n.domain == "graft" ? n.op_type == "Conv" || n.op_type == "MatMul" || n.op_type == "ConvGradInput" : n.domain.empty() && n.op_type == "ConvTranspose";
+            const bool splits = (n.domain == "graft" && (convolves(n) || multiplies(n))) || (n.domain.empty() && n.op_type == "ConvTranspose");
             const bool has_more = n.on_device && splits && (n.find("activation") || n.find("residual") || (n.inputs.size() > 2 && n.inputs[2] != no_value));
             if (!has_more || ask_.own(ask_.context, n, g) || (!better_split(n) && ask_.makes(ask_.context, n, g)))
                 g.nodes.push_back(std::move(n));

@@ -5504,7 +5504,8 @@ inline op_table layer_norm_training_ops() {
                       "f32[2,5000] f32[2,5000] f32[2,1] f32[2,1]~0.1:2; f64[4,6] f64[4,6] f64[4,1] f64[4,1]~0.1:2 f64[6]; f16[3,8] f16[3,8] f32[3,1] f32[3,1]~0.1:2 f16[8]; "
                       "f32[0,4] f32[0,4] f32[0,1] f32[0,1]~0.1:2 f32[4]"),
         own("LayerNormalizationGradScale").inputs(4).outputs(1, 2)
-            .functions(layer_norm_grad_scale_infer, layer_norm_grad_scale_run).attributes("axis:i shards:i")
+            .functions(layer_norm_grad_scale_infer, layer_norm_grad_scale_run).exact_outputs_from(0).sums_batch()
+            .attributes("axis:i shards:i")
             .problems("f32[3,17] f32[3,17] f32[3,1] f32[3,1]~0.1:2; f32[2,5,70] f32[2,5,70] f32[2,5,1] f32[2,5,1]~0.1:2 shards=4; f32[9,33] f32[9,33] - f32[9,1]~0.1:2; "
                       "f32[11,40,5] f32[11,40,5] f32[11,40,1] f32[11,40,1]~0.1:2; f32[2,3,4,5] f32[2,3,4,5] f32[2,3,1,1] f32[2,3,1,1]~0.1:2 axis=2 shards=1; "
                       "f32[6] f32[6] f32[1] f32[1]~0.1:2 axis=0; f64[4,6] f64[4,6] f64[4,1] f64[4,1]~0.1:2; f16[3,8] f16[3,8] f32[3,1] f32[3,1]~0.1:2; f32[0,4] f32[0,4] f32[0,1] f32[0,1]~0.1:2"),
@@ -5520,12 +5521,13 @@ inline gradient_table norm_training_gradients() {
 inline op_table norm_training_ops() {
     static constexpr op_row rows[] = {
         own("BatchNormalizationTraining").inputs(5, 6).outputs(5).functions(batch_norm_training_infer, batch_norm_training_run)
+            .statistics(3, 4).made_once_from(1).takes_activation().residual(5).sums_batch()
             .attributes("activation:i alpha:f beta:f epsilon:f momentum:f shards:i")
             .problems("f32[3,5,3,7] f32[5] f32[5] f32[5] f32[5]~0.1:2; f32[9,17,4,4] f32[17] f32[17] f32[17] f32[17]~0.1:2 f32[9,17,4,4] activation=1 shards=4; "
                       "f32[5,4] f32[4] f32[4] f32[4] f32[4]~0.1:2 epsilon=0.01 momentum=0.5 shards=1; f32[2,3,4,5] f32[3] f32[3] f32[3] f32[3]~0.1:2 activation=2 alpha=-0.5 beta=0.75; "
                       "f64[4,2,6] f64[2] f64[2] f64[2] f64[2]~0.1:2; f16[2,3,4] f32[3] f32[3] f32[3] f32[3]~0.1:2; f32[0,3,2] f32[3] f32[3] f32[3] f32[3]~0.1:2"),
         own("BatchNormalizationGrad").inputs(5, 6).outputs(3, 4).functions(batch_norm_grad_infer, batch_norm_grad_run)
-            .attributes("activation:i alpha:f beta:f shards:i")
+            .sums_batch().attributes("activation:i alpha:f beta:f shards:i")
             .problems("f32[3,5,3,7] f32[3,5,3,7] f32[5] f32[5] f32[5]~0.1:2; f32[9,17,4,4] f32[9,17,4,4] f32[17] f32[17] f32[17]~0.1:2 f32[9,17,4,4] activation=1 shards=4; "
                       "f32[5,4] f32[5,4] f32[4] f32[4] f32[4]~0.1:2 shards=1; f32[2,3,4,5] f32[2,3,4,5] f32[3] f32[3] f32[3]~0.1:2 f32[2,3,4,5] activation=2 alpha=-0.5 beta=0.75; "
                       "f64[4,2,6] f64[4,2,6] f64[2] f64[2] f64[2]~0.1:2; f16[2,3,4] f16[2,3,4] f32[3] f32[3] f32[3]~0.1:2; f32[0,3,2] f32[0,3,2] f32[3] f32[3] f32[3]~0.1:2"),
@@ -5711,20 +5713,22 @@ inline status scale_by_norm_run(run_context& c) {
 
 inline op_table optimizer_ops() {
     static constexpr op_row rows[] = {
-        own("SGD").inputs(4, 5).outputs(1, 2).functions(sgd_infer, sgd_run)
+        own("SGD").inputs(4, 5).outputs(1, 2).functions(sgd_infer, sgd_run).plays(op_role::update).exact_outputs_from(0)
             .attributes("dampening:f momentum:f nesterov:i rate:f weight_decay:f")
             .problems("f32[5,17] f32[5,17] - f32(0.1) f32(1); f32[1000] f32[1000] f32[1000] f32(0.1) f32(1) momentum=0.9 weight_decay=0.01; f32[33] f32[33] f32[33] f32(0.1) f32(1) momentum=0.9 nesterov=1 rate=0.5; "
                       "f32[7] f32[7] f32[7] f32(0.1) - momentum=0.5 dampening=0.25; f64[9] f64[9] f64[9] f64(0.1) f64(1) momentum=0.9; f32[0] f32[0] - f32(0.1) f32(1)"),
-        own("Adam").inputs(6, 7).outputs(1, 3).functions(adam_infer, adam_run)
+        own("Adam").inputs(6, 7).outputs(1, 3).functions(adam_infer, adam_run).plays(op_role::update).exact_outputs_from(0)
             .attributes("beta1:f beta2:f decoupled:i epsilon:f rate:f weight_decay:f")
             .problems("f32[5,17] f32[5,17] f32[5,17] f32[5,17]~0:1 f32(0.01) i64(1) f32(1); f32[1000] f32[1000] f32[1000] f32[1000]~0:1 f32(0.01) i64(7) f32(1) weight_decay=0.1 decoupled=1 rate=0.5; "
                       "f32[33] f32[33] f32[33] f32[33]~0:1 f32(0.01) i64(100) - beta1=0.8 beta2=0.99 epsilon=0.001 weight_decay=0.1; f64[9] f64[9] f64[9] f64[9]~0:1 f64(0.01) i64(2) f64(1); "
                       "f32[0] f32[0] f32[0] f32[0] f32(0.1) i64(1) f32(1)"),
-        own("ExponentialMovingAverage").inputs(2, 4).functions(average_infer, average_run).attributes("decay:f")
+        own("ExponentialMovingAverage").inputs(2, 4).functions(average_infer, average_run).plays(op_role::update)
+            .exact_outputs_from(0).attributes("decay:f")
             .problems("f32[5,17] f32[5,17] f32(1) decay=0.9; f32[1000] f32[1000]; f64[9] f64[9] f64(1) decay=0.5; f32[33] f32[33] f32(1) i64(3) decay=0.9; f32[0] f32[0] f32(1) i64(1)"),
-        own("GlobalNorm").inputs_from(1).functions(global_norm_infer, global_norm_run)
-            .problems("f32[5,17]; f32[1000] f32[3,5] f32(2); f64[9]; f32[0] f32[7]"),
-        own("ScaleByNorm").inputs(2).functions(scale_by_norm_infer, scale_by_norm_run).attributes("max_norm:f")
+        own("GlobalNorm").inputs_from(1).functions(global_norm_infer, global_norm_run).plays(op_role::update)
+            .exact_outputs_from(0).problems("f32[5,17]; f32[1000] f32[3,5] f32(2); f64[9]; f32[0] f32[7]"),
+        own("ScaleByNorm").inputs(2).functions(scale_by_norm_infer, scale_by_norm_run).plays(op_role::update)
+            .exact_outputs_from(0).elementwise().attributes("max_norm:f")
             .problems("f32[5,17] f32(10) max_norm=1; f32[1000] f32(0.5) max_norm=1; f64[9] f64(3) max_norm=0.5; f32[0] f32(1) max_norm=1"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
@@ -19018,7 +19022,7 @@ namespace detail {
 
 GRAFT_COLD inline status no_logit_gradient(const graph& g, const std::string& where) {
     bool rounds = false;
-    for (const node& n : g.nodes) rounds |= n.op_type.compare(0, 8, "Quantize") == 0 || n.op_type.compare(0, 7, "QLinear") == 0;
+    for (const node& n : g.nodes) rounds |= ops::row_of(n).is(op_flag::rounds);
     return fail(errc::train_no_gradient, where,
                 rounds ? "no gradient comes back from the logits to these features, since the network rounds between them: explain the float network that this one was quantised from"
                        : "no gradient comes back from the logits to these features");
@@ -19111,16 +19115,13 @@ private:
     const value& at(value_id id) const { return g_.values[static_cast<std::size_t>(id)]; }
 
     static bool weighs(const node& n) {
-        if (!n.domain.empty()) return false;
-        for (const char* op : {"Conv", "MatMul", "Gemm", "ConvTranspose", "QLinearConv", "QLinearMatMul", "ConvInteger", "MatMulInteger", "Einsum", "Attention"})
-            if (n.op_type == op) return true;
-        return false;
+        const op_role role = ops::row_of(n).traits.role;
+        return role == op_role::convolution || role == op_role::product;
     }
 
     static bool makes_images(const node& n) {
-        for (const char* op : {"Conv", "MaxPool", "AveragePool", "QLinearConv", "ConvInteger"})
-            if (n.op_type == op && n.domain.empty() && !n.outputs.empty() && n.outputs[0] != no_value) return true;
-        return false;
+        const op_role role = ops::row_of(n).traits.role;
+        return (role == op_role::convolution || role == op_role::pool) && !n.outputs.empty() && n.outputs[0] != no_value;
     }
 
     // Values that everything which depends on the picture goes through, by what is still to be read behind each node.
@@ -19839,11 +19840,19 @@ inline int maker_of(const graph& g, value_id id) {
             if (out == id && id != no_value) return static_cast<int>(i);
     return -1;
 }
-inline bool is_any(const node& n, std::initializer_list<const char*> names) {
-    if (!n.domain.empty()) return false;
-    for (const char* name : names)
-        if (n.op_type == name) return true;
-    return false;
+inline bool is_softmax(const node& n) {
+    const op_role role = ops::row_of(n).traits.role;
+    return role == op_role::softmax || role == op_role::log_softmax;
+}
+// The axis of the features that a layer which classifies reads, from behind where it is negative; 0: it is no such layer.
+inline int feature_axis(const node& n) {
+    static constexpr struct {
+        const char* op;
+        int axis;
+    } layers[] = {{"Conv", 1}, {"Gemm", 1}, {"MatMul", -1}};
+    for (const auto& layer : layers)
+        if (n.op_type == layer.op && n.domain.empty()) return layer.axis;
+    return 0;
 }
 
 // The input of a node that is computed from the picture; no_value where there are several, or none.
@@ -19865,7 +19874,7 @@ inline std::vector<char> computed_values(const graph& g) {
         bool any = false;
         for (value_id id : n.inputs) any |= id != no_value && computed[static_cast<std::size_t>(id)];
         // A shape is not what a picture holds.
-        if (n.op && (n.op->flags & op_flag::shape_only)) any = false;
+        if (ops::row_of(n).is(op_flag::shape_only)) any = false;
         for (value_id id : n.outputs)
             if (id != no_value) computed[static_cast<std::size_t>(id)] |= any;
     }
@@ -19944,20 +19953,21 @@ GRAFT_INLINE result<trunk_cut> find_trunk(const graph& g, const std::string& at,
         const node& n = g.nodes[static_cast<std::size_t>(i)];
         const value_id from = detail::only_computed_input(n, computed);
         if (from == no_value) break;
-        if (detail::is_any(n, {"Conv", "Gemm", "MatMul"})) {
+        const op_traits& traits = ops::row_of(n).traits;
+        if (const int axis = detail::feature_axis(n)) {
             cut.features = from;
             cut.logits = id;
             // A Conv whose statistics are normalised behind it is part of the trunk.
-            const bool last = n.inputs[0] == from && !(normalised && n.op_type == "Conv");
+            const bool last = n.inputs[0] == from && !(normalised && traits.role == op_role::convolution);
             status fits;
-            if (last) fits = measure(n.op_type == "MatMul" ? -1 : 1);
+            if (last) fits = measure(axis);
             if (!fits.ok() && fits.error().code() == errc::memory_oom) return fits;
             if (last && fits.ok()) return cut;
             break;
         }
-        normalised |= detail::is_any(n, {"BatchNormalization"});
-        if (detail::is_any(n, {"Softmax", "LogSoftmax"}) && before_softmax == g.outputs[0]) {
-            cut.softmax = n.op_type == "Softmax";
+        normalised |= traits.statistics != 0;
+        if (detail::is_softmax(n) && before_softmax == g.outputs[0]) {
+            cut.softmax = traits.role == op_role::softmax;
             before_softmax = from;
         }
         id = from;
@@ -20014,7 +20024,8 @@ GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
 inline bool changes_shape_only(const node& n) {
-    return is_any(n, {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Cast", "Dropout", "QuantizeLinear", "DequantizeLinear"});
+    const op_traits& traits = ops::row_of(n).traits;
+    return traits.moves == motion::same || traits.role == op_role::drop || traits.role == op_role::quantize || traits.role == op_role::dequantize;
 }
 
 }  // namespace detail
@@ -20026,7 +20037,7 @@ GRAFT_INLINE void constants_to_initializers(graph& g) {
         bool output = false;
         for (value_id id : g.outputs) output |= !n.outputs.empty() && id == n.outputs[0];
         // Exporters share equal initializers through Identity; each is a weight of its own.
-        if (n.op_type == "Identity" && n.domain.empty() && n.inputs.size() == 1 && n.outputs.size() == 1 && !output && g.values[static_cast<std::size_t>(n.inputs[0])].constant) {
+        if (detail::is_copy(n) && ops::row_of(n).traits.moves == motion::same && !output && g.values[static_cast<std::size_t>(n.inputs[0])].constant) {
             const tensor shared = g.values[static_cast<std::size_t>(n.inputs[0])].constant;
             value& own = g.values[static_cast<std::size_t>(n.outputs[0])];
             own.constant = shared;
@@ -20053,7 +20064,7 @@ GRAFT_INLINE value_id logits_of(const graph& g) {
     value_id id = g.outputs[0];
     for (int i = detail::maker_of(g, id); i >= 0; i = detail::maker_of(g, id)) {
         const node& n = g.nodes[static_cast<std::size_t>(i)];
-        if (detail::is_any(n, {"Softmax", "LogSoftmax"})) return n.inputs[0];
+        if (detail::is_softmax(n)) return n.inputs[0];
         if (!detail::changes_shape_only(n)) break;
         id = n.inputs[0];
     }
@@ -20380,13 +20391,6 @@ private:
         return {};
     }
 
-    static bool moves_only(const node& n) {
-        if (n.op && (n.op->flags & op_flag::view)) return true;
-        for (const char* name : {"Transpose", "MaxPool", "GlobalMaxPool", "Slice", "Split", "Gather", "Expand", "Tile", "DepthToSpace", "SpaceToDepth", "Concat"})
-            if (n.op_type == name) return true;
-        return false;
-    }
-
     // Does away with a node of quantised arithmetic; `done`: what it made is told otherwise now.
     status dequantize(node& n, bool& done) {
         bool reads = false;
@@ -20400,7 +20404,7 @@ private:
             if (n.op_type == "QLinearMatMul") return qlinear_matmul(n);
             if (n.op_type == "ConvInteger" || n.op_type == "MatMulInteger") return integer_product(n);
             if (reads && n.op_type == "Cast") return cast_quantized(n);
-            if (reads && moves_only(n)) return move_quantized(n);
+            if (reads && ops::row_of(n).traits.moves != motion::none) return move_quantized(n);
             done = false;
         }
         if (reads) return fail(errc::op_unsupported, place(n), "it works on quantised integers, and its form in float32 is not known");
@@ -20534,7 +20538,7 @@ private:
         if (!is_quantized(n.inputs[0])) return fail(errc::op_unsupported, place(n), "it works on quantised integers, and its form in float32 is not known");
         const quantized first = quantized_[index(n.inputs[0])];
         if (constant(first.scale) && constant(first.scale)->elements() > 1) return fail(errc::op_unsupported, place(n), "it moves integers that have a scale a channel");
-        const bool joins = n.op_type == "Concat";
+        const bool joins = ops::row_of(n).traits.moves == motion::join;
         for (std::size_t i = 0; i < (joins ? n.inputs.size() : 1); ++i) GRAFT_TRY(real_of(n, n.inputs[i], first.scale, first.zero, 1, n.inputs[i]));
         for (value_id& id : n.outputs) {
             if (id == no_value) continue;
@@ -21838,13 +21842,6 @@ private:
         return {};
     }
 
-    static bool moves_only(const node& n) {
-        if (n.op && (n.op->flags & op_flag::view)) return true;
-        for (const char* name : {"Transpose", "MaxPool", "GlobalMaxPool", "Slice", "Split", "Gather", "Expand", "Tile", "DepthToSpace", "SpaceToDepth", "Concat"})
-            if (n.op_type == name) return true;
-        return false;
-    }
-
     // Does away with a node of quantised arithmetic; `done`: what it made is told otherwise now.
     status dequantize(node& n, bool& done) {
         bool reads = false;
@@ -21858,7 +21855,7 @@ private:
             if (n.op_type == "QLinearMatMul") return qlinear_matmul(n);
             if (n.op_type == "ConvInteger" || n.op_type == "MatMulInteger") return integer_product(n);
             if (reads && n.op_type == "Cast") return cast_quantized(n);
-            if (reads && moves_only(n)) return move_quantized(n);
+            if (reads && ops::row_of(n).traits.moves != motion::none) return move_quantized(n);
             done = false;
         }
         if (reads) return fail(errc::op_unsupported, place(n), "it works on quantised integers, and its form in float32 is not known");
@@ -21992,7 +21989,7 @@ private:
         if (!is_quantized(n.inputs[0])) return fail(errc::op_unsupported, place(n), "it works on quantised integers, and its form in float32 is not known");
         const quantized first = quantized_[index(n.inputs[0])];
         if (constant(first.scale) && constant(first.scale)->elements() > 1) return fail(errc::op_unsupported, place(n), "it moves integers that have a scale a channel");
-        const bool joins = n.op_type == "Concat";
+        const bool joins = ops::row_of(n).traits.moves == motion::join;
         for (std::size_t i = 0; i < (joins ? n.inputs.size() : 1); ++i) GRAFT_TRY(real_of(n, n.inputs[i], first.scale, first.zero, 1, n.inputs[i]));
         for (value_id& id : n.outputs) {
             if (id == no_value) continue;
@@ -23590,8 +23587,8 @@ std::vector<value_id> running_statistics(const graph& g, const std::vector<value
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+
 #include <algorithm>
-#include <cstring>
 
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
@@ -23603,28 +23600,12 @@ inline bool is_weight_slot(const graph& g, const node& n, std::size_t i) {
     const bool many = !given.has_shape || given.extents.elements() > 1;
     // Of an operator of the app's own that has a gradient, whatever it takes beside what is computed.
     if (n.op && n.op->gradient) return i > 0 && many;
-    if (!n.domain.empty()) return false;
-    struct slots {
-        const char* op;
-        unsigned mask;
-    };
-    static constexpr slots known[] = {
-        {"Conv", 6}, {"ConvTranspose", 6}, {"DeformConv", 10}, {"Gemm", 7}, {"MatMul", 3}, {"BatchNormalization", 6}, {"InstanceNormalization", 6},
-        {"GroupNormalization", 6}, {"LayerNormalization", 6}, {"RMSNormalization", 2}, {"PRelu", 2}, {"Gather", 1}, {"Einsum", 255},
-        {"Add", 3}, {"Sub", 3}, {"Mul", 3}, {"Div", 3}, {"Sum", 255}, {"Concat", 255},
-    };
-    for (const slots& s : known)
-        if (n.op_type == s.op) {
-            return i <= 7 && (s.mask >> i & 1) && many;
-        }
-    return false;
+    return in_mask(ops::row_of(n).traits.weights, i) && many;
 }
+// Whether what it makes holds the same numbers as its first input, some of them perhaps more than once.
 inline bool passes_weights_on(const node& n) {
-    static constexpr const char* names[] = {"Identity", "Reshape", "Transpose", "Flatten", "Squeeze", "Unsqueeze", "Expand", "Tile", "Cast"};
-    if (!n.domain.empty()) return false;
-    for (const char* name : names)
-        if (n.op_type == name) return true;
-    return false;
+    const motion moves = ops::row_of(n).traits.moves;
+    return moves == motion::same || moves == motion::permute || moves == motion::repeat;
 }
 
 }  // namespace detail
@@ -23662,10 +23643,10 @@ GRAFT_INLINE std::vector<parameter> parameters_of(const graph& g) {
 GRAFT_INLINE std::vector<value_id> running_statistics(const graph& g, const std::vector<value_id>& learning) {
     std::vector<value_id> found;
     for (const node& n : g.nodes) {
-        if (n.op_type != "BatchNormalization" || !n.domain.empty() || n.inputs.size() < 5) continue;
-        if (std::find(learning.begin(), learning.end(), n.inputs[1]) == learning.end()) continue;
-        for (std::size_t i : {std::size_t(3), std::size_t(4)})
-            if (std::find(found.begin(), found.end(), n.inputs[i]) == found.end()) found.push_back(n.inputs[i]);
+        const std::uint8_t statistics = ops::row_of(n).traits.statistics;
+        if (!statistics || std::find(learning.begin(), learning.end(), n.inputs[1]) == learning.end()) continue;
+        for (std::size_t i = 0; i < n.inputs.size(); ++i)
+            if (in_mask(statistics, i) && std::find(found.begin(), found.end(), n.inputs[i]) == found.end()) found.push_back(n.inputs[i]);
     }
     return found;
 }
@@ -23814,11 +23795,19 @@ inline int maker_of(const graph& g, value_id id) {
             if (out == id && id != no_value) return static_cast<int>(i);
     return -1;
 }
-inline bool is_any(const node& n, std::initializer_list<const char*> names) {
-    if (!n.domain.empty()) return false;
-    for (const char* name : names)
-        if (n.op_type == name) return true;
-    return false;
+inline bool is_softmax(const node& n) {
+    const op_role role = ops::row_of(n).traits.role;
+    return role == op_role::softmax || role == op_role::log_softmax;
+}
+// The axis of the features that a layer which classifies reads, from behind where it is negative; 0: it is no such layer.
+inline int feature_axis(const node& n) {
+    static constexpr struct {
+        const char* op;
+        int axis;
+    } layers[] = {{"Conv", 1}, {"Gemm", 1}, {"MatMul", -1}};
+    for (const auto& layer : layers)
+        if (n.op_type == layer.op && n.domain.empty()) return layer.axis;
+    return 0;
 }
 
 // The input of a node that is computed from the picture; no_value where there are several, or none.
@@ -23840,7 +23829,7 @@ inline std::vector<char> computed_values(const graph& g) {
         bool any = false;
         for (value_id id : n.inputs) any |= id != no_value && computed[static_cast<std::size_t>(id)];
         // A shape is not what a picture holds.
-        if (n.op && (n.op->flags & op_flag::shape_only)) any = false;
+        if (ops::row_of(n).is(op_flag::shape_only)) any = false;
         for (value_id id : n.outputs)
             if (id != no_value) computed[static_cast<std::size_t>(id)] |= any;
     }
@@ -23919,20 +23908,21 @@ GRAFT_INLINE result<trunk_cut> find_trunk(const graph& g, const std::string& at,
         const node& n = g.nodes[static_cast<std::size_t>(i)];
         const value_id from = detail::only_computed_input(n, computed);
         if (from == no_value) break;
-        if (detail::is_any(n, {"Conv", "Gemm", "MatMul"})) {
+        const op_traits& traits = ops::row_of(n).traits;
+        if (const int axis = detail::feature_axis(n)) {
             cut.features = from;
             cut.logits = id;
             // A Conv whose statistics are normalised behind it is part of the trunk.
-            const bool last = n.inputs[0] == from && !(normalised && n.op_type == "Conv");
+            const bool last = n.inputs[0] == from && !(normalised && traits.role == op_role::convolution);
             status fits;
-            if (last) fits = measure(n.op_type == "MatMul" ? -1 : 1);
+            if (last) fits = measure(axis);
             if (!fits.ok() && fits.error().code() == errc::memory_oom) return fits;
             if (last && fits.ok()) return cut;
             break;
         }
-        normalised |= detail::is_any(n, {"BatchNormalization"});
-        if (detail::is_any(n, {"Softmax", "LogSoftmax"}) && before_softmax == g.outputs[0]) {
-            cut.softmax = n.op_type == "Softmax";
+        normalised |= traits.statistics != 0;
+        if (detail::is_softmax(n) && before_softmax == g.outputs[0]) {
+            cut.softmax = traits.role == op_role::softmax;
             before_softmax = from;
         }
         id = from;
@@ -23989,7 +23979,8 @@ GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
 inline bool changes_shape_only(const node& n) {
-    return is_any(n, {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Cast", "Dropout", "QuantizeLinear", "DequantizeLinear"});
+    const op_traits& traits = ops::row_of(n).traits;
+    return traits.moves == motion::same || traits.role == op_role::drop || traits.role == op_role::quantize || traits.role == op_role::dequantize;
 }
 
 }  // namespace detail
@@ -24001,7 +23992,7 @@ GRAFT_INLINE void constants_to_initializers(graph& g) {
         bool output = false;
         for (value_id id : g.outputs) output |= !n.outputs.empty() && id == n.outputs[0];
         // Exporters share equal initializers through Identity; each is a weight of its own.
-        if (n.op_type == "Identity" && n.domain.empty() && n.inputs.size() == 1 && n.outputs.size() == 1 && !output && g.values[static_cast<std::size_t>(n.inputs[0])].constant) {
+        if (detail::is_copy(n) && ops::row_of(n).traits.moves == motion::same && !output && g.values[static_cast<std::size_t>(n.inputs[0])].constant) {
             const tensor shared = g.values[static_cast<std::size_t>(n.inputs[0])].constant;
             value& own = g.values[static_cast<std::size_t>(n.outputs[0])];
             own.constant = shared;
@@ -24028,7 +24019,7 @@ GRAFT_INLINE value_id logits_of(const graph& g) {
     value_id id = g.outputs[0];
     for (int i = detail::maker_of(g, id); i >= 0; i = detail::maker_of(g, id)) {
         const node& n = g.nodes[static_cast<std::size_t>(i)];
-        if (detail::is_any(n, {"Softmax", "LogSoftmax"})) return n.inputs[0];
+        if (detail::is_softmax(n)) return n.inputs[0];
         if (!detail::changes_shape_only(n)) break;
         id = n.inputs[0];
     }
@@ -25290,7 +25281,7 @@ private:
 
     static bool repeatable(const node& n) { return n.op && !(n.op->flags & (op_flag::random | op_flag::allocates | op_flag::bodies)); }
     // Statistics of the batch are small, and those of the run must not be renewed twice: such a node's first output alone is made again.
-    static bool normalizes(const node& n) { return n.op_type == "BatchNormalizationTraining" && n.domain == "graft"; }
+    static bool once(const node& n, std::size_t output) { return n.op && in_mask(n.op->traits.made_once, output); }
 
     graph with_segments(std::size_t segments) const {
         const std::vector<std::size_t> ends = cuts(segments);
@@ -25307,7 +25298,8 @@ private:
             const node& n = g_.nodes[static_cast<std::size_t>(made)];
             const int own = segment[static_cast<std::size_t>(made)];
             const bool crosses = last_read_[v] >= 0 && segment[static_cast<std::size_t>(last_read_[v])] > own;
-            kept[v] = crosses || own == last || !repeatable(n) || (normalizes(n) && n.outputs[0] != static_cast<value_id>(v)) || bytes_[v] <= largest_ / 1024;
+            const std::size_t output = static_cast<std::size_t>(std::find(n.outputs.begin(), n.outputs.end(), static_cast<value_id>(v)) - n.outputs.begin());
+            kept[v] = crosses || own == last || !repeatable(n) || once(n, output) || bytes_[v] <= largest_ / 1024;
         }
         for (value_id id : g_.outputs) kept[index(id)] = 1;
 
@@ -25351,11 +25343,12 @@ private:
             n.name += "/again";
             rename(n, again);
             // What it makes does not depend on the running statistics, the memory of which may hold the new ones by now.
-            if (normalizes(n)) n.inputs[3] = n.inputs[4] = n.inputs[1];
+            for (std::size_t i = 0; i < n.inputs.size(); ++i)
+                if (in_mask(n.op->traits.statistics, i)) n.inputs[i] = n.inputs[1];
             for (std::size_t o = 0; o < n.outputs.size(); ++o) {
                 value_id& id = n.outputs[o];
                 if (id == no_value) continue;
-                if (o > 0 && normalizes(n)) {
+                if (once(n, o)) {
                     id = no_value;
                     continue;
                 }
@@ -25476,27 +25469,28 @@ private:
     enum kind : char { apart, mixed, sum, linear };  // of values: free of the samples, dependent on them, a sum over them, made of such sums
 
     static std::size_t index(value_id id) { return static_cast<std::size_t>(id); }
-    bool any(const node& n, const char* const* names, std::size_t count) const {
-        for (std::size_t i = 0; i < count; ++i)
-            if (n.domain.empty() && n.op_type == names[i]) return true;
-        return false;
-    }
 
     bool sums_batch(const node& n) const {
-        if (n.domain != "graft" || !n.find("shards")) return false;
-        if (n.op_type != "SumTo") return true;
+        const op_row& row = ops::row_of(n);
+        if (!row.is(op_flag::sums_batch) || !n.find("shards")) return false;
+        if (!row.is(op_flag::sums_if_shorter)) return true;
         const shape &x = g_.values[index(n.inputs[0])].extents, &y = g_.values[index(n.outputs[0])].extents;
         return y.rank() < x.rank() || (y.rank() > 0 && y[0] == 1);
     }
     bool is_linear(const node& n) const {
-        static constexpr const char* moves[] = {"Identity", "Neg", "Reshape", "Transpose", "Squeeze", "Unsqueeze"};
-        static constexpr const char* adds[] = {"Add", "Sub"};
-        const auto summed = [&](std::size_t i) { return i < n.inputs.size() && n.inputs[i] != no_value && kind_[index(n.inputs[i])] >= sum; };
-        const auto free = [&](std::size_t i) { return i >= n.inputs.size() || n.inputs[i] == no_value || kind_[index(n.inputs[i])] == apart; };
-        if (any(n, moves, 6)) return summed(0) && free(1);
-        if (any(n, adds, 2)) return summed(0) && summed(1);
-        if (n.domain.empty() && n.op_type == "Mul") return (summed(0) && free(1)) || (free(0) && summed(1));
-        return n.domain.empty() && n.op_type == "Div" && summed(0) && free(1);
+        std::size_t summed = 0, free = 0;
+        for (value_id id : n.inputs) {
+            summed += id != no_value && kind_[index(id)] >= sum;
+            free += id == no_value || kind_[index(id)] == apart;
+        }
+        const std::size_t all = n.inputs.size();
+        switch (ops::row_of(n).traits.linear) {
+        case linearity::none: return false;
+        case linearity::first: return summed == 1 && free == all - 1 && n.inputs[0] != no_value && kind_[index(n.inputs[0])] >= sum;
+        case linearity::joint: return summed == all;
+        case linearity::either: return summed == 1 && free == all - 1;
+        }
+        return false;
     }
 
     const graph& g_;
@@ -26604,8 +26598,8 @@ GRAFT_INLINE cut_network cut_at(const graph& g, value_id features) {
 
 GRAFT_INLINE bool is_fixed_before(const graph& g, value_id features) {
     for (const node& n : cut_at(g, features).trunk.nodes) {
-        if (n.op && (n.op->flags & op_flag::random)) return false;
-        if (n.op_type == "Dropout") return false;
+        const op_row& row = ops::row_of(n);
+        if (row.is(op_flag::random) || row.traits.role == op_role::drop) return false;
     }
     return true;
 }
@@ -28291,7 +28285,7 @@ GRAFT_INLINE trainer_options settled(trainer_options o, const training_network& 
     if (o.batch < 0) o.batch = defaults::batch_of(pictures, pretrained);
     if (o.learning_rate < 0) o.learning_rate = defaults::learning_rate(optimizer.kind, pretrained, weights);
     bool normalized = false;
-    for (const node& n : network.graph.nodes) normalized |= o.step.batch_norm && n.op_type == "BatchNormalization";
+    for (const node& n : network.graph.nodes) normalized |= o.step.batch_norm && ops::row_of(n).traits.statistics;
     if (o.trunk_rate < 0) o.trunk_rate = defaults::trunk_rate(normalized, weights);
     if (optimizer.weight_decay < 0) optimizer.weight_decay = optimizer.kind == optimizer_kind::adamw ? defaults::adamw_decay : 0;
     if (optimizer.ema_decay < 0) optimizer.ema_decay = pretrained ? defaults::ema : 0;
@@ -28424,8 +28418,8 @@ GRAFT_INLINE cut_network cut_at(const graph& g, value_id features) {
 
 GRAFT_INLINE bool is_fixed_before(const graph& g, value_id features) {
     for (const node& n : cut_at(g, features).trunk.nodes) {
-        if (n.op && (n.op->flags & op_flag::random)) return false;
-        if (n.op_type == "Dropout") return false;
+        const op_row& row = ops::row_of(n);
+        if (row.is(op_flag::random) || row.traits.role == op_role::drop) return false;
     }
     return true;
 }

@@ -118,6 +118,7 @@ TEST_CASE("An operator that cannot be emitted exactly is refused with a reason")
     REQUIRE(gather.refused);
     CHECK(has(gather.refused, "out of range"));
     generated::example missing = node_of("Fusion", {{4}}, {4});
+    missing.n.op = graft::gpu::fusion_row();
     generated::generate(missing, 0);
     REQUIRE(missing.refused);
     CHECK(has(missing.refused, "without a body"));

@@ -23,6 +23,7 @@ public:
         if (draw(3) == 0 && live_[live_.size() - 2] != live_.back() && g_.inputs[0] != live_[live_.size() - 2]) g_.outputs.push_back(live_[live_.size() - 2]);
         example x;
         x.n.op_type = "Fusion";
+        x.n.op = graft::gpu::fusion_row();
         x.n.version = 1;
         for (std::size_t i = 0; i < g_.inputs.size(); ++i) x.n.inputs.push_back(static_cast<graft::value_id>(i));
         for (std::size_t i = 0; i < g_.outputs.size(); ++i) x.n.outputs.push_back(static_cast<graft::value_id>(100 + i));

@@ -38,6 +38,7 @@ public:
         for (std::size_t i = 0; i < in_.size(); ++i) values[at(g.inputs[i])] = in_[i];
         example x;
         x.n.op_type = "Fusion";
+        x.n.op = graft::gpu::fusion_row();
         x.n.version = 1;
         graft::executor serial;
         for (const graft::node& n : g.nodes) {

@@ -22,6 +22,7 @@ std::vector<double> class_probabilities(const graph& g, const tensor& scores, st
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#include "../ops/ops.hpp"
 #include "../tensor/convert.hpp"
 
 #include <algorithm>
@@ -45,8 +46,6 @@ struct graph_ending {
 };
 
 inline graph_ending ending_of(const graph& g, std::size_t output = 0) {
-    static constexpr const char* passed[] = {"Reshape",  "Flatten",        "Squeeze",         "Cast",
-                                             "Identity", "QuantizeLinear", "DequantizeLinear"};
     graph_ending end;
     if (output >= g.outputs.size()) return end;
     value_id at = g.outputs[output];
@@ -54,14 +53,16 @@ inline graph_ending ending_of(const graph& g, std::size_t output = 0) {
     for (int steps = 0; steps < 64; ++steps) {
         const node* n = producer_of(g, at);
         if (!n || n->inputs.empty() || n->inputs[0] == no_value || !(n->domain.empty() || n->domain == "ai.onnx")) return end;
-        if (n->op_type == "Softmax") {
+        // What ONNX means by the name, also where a row of the app's own computes it.
+        const op_row* row = ops::find_op("", n->op_type.c_str(), n->version ? n->version : newest_opset);
+        if (!row) return end;
+        const op_role role = row->traits.role;
+        if (role == op_role::softmax) {
             end.softmax = true;
             return end;
         }
-        bool known = false;
-        for (const char* name : passed) known |= n->op_type == name;
-        if (!known) return end;
-        if (n->op_type == "QuantizeLinear" && !end.quantized && n->inputs.size() > 1) {
+        if (row->traits.moves != motion::same && role != op_role::quantize && role != op_role::dequantize) return end;
+        if (role == op_role::quantize && !end.quantized && n->inputs.size() > 1) {
             const auto constant = [&](std::size_t i) {
                 return i < n->inputs.size() && n->inputs[i] != no_value
                            ? g.values[static_cast<std::size_t>(n->inputs[i])].constant

@@ -1,6 +1,7 @@
 // Values that a reference kernel refuses and that only a run has: which operators look at them, and the error that a kernel's word stands for.
 #pragma once
 
+#include "../ops/ops.hpp"
 #include "kernel.hpp"
 
 #include <cstdio>
@@ -8,30 +9,11 @@
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 
-/// The inputs of an operator whose contents its reference kernel may refuse: from `first` to `last`.
-struct checked_inputs {
-    const char* op;
-    int first, last;
-};
-
-/// Those of a node; null where there are none. Regions are checked in kernels also where they are constants.
-inline const checked_inputs* find_checked(const node& n) {
-    static constexpr checked_inputs all[] = {
-        {"Gather", 1, 1},     {"GatherElements", 1, 1}, {"GatherND", 1, 1}, {"MaxRoiPool", 0, 1},      {"MaxUnpool", 1, 1}, {"ReverseSequence", 1, 1}, {"RoiAlign", 0, 2},
-        {"RoiAlignGrad", 0, 2}, {"Scatter", 1, 1},      {"ScatterElements", 1, 1}, {"ScatterND", 1, 1}, {"TargetInRange", 0, 0}, {"TensorScatter", 2, 2},
-    };
-    for (const checked_inputs& row : all)
-        if (n.op_type == row.op) return &row;
-    return nullptr;
-}
-
-/// Whether the node's kernels may report a fault.
+/// Whether the node's kernels may report a fault. Regions are checked in kernels also where they are constants.
 inline bool may_fault(const graph& g, const node& n) {
-    const checked_inputs* of = find_checked(n);
-    for (int i = of ? of->first : 0; of && i <= of->last && i < static_cast<int>(n.inputs.size()); ++i) {
-        const value_id id = n.inputs[static_cast<std::size_t>(i)];
-        if (id != no_value && !g.values[static_cast<std::size_t>(id)].constant) return true;
-    }
+    const std::uint8_t checked = ops::row_of(n).traits.checked_inputs;
+    for (std::size_t i = 0; i < n.inputs.size(); ++i)
+        if (in_mask(checked, i) && n.inputs[i] != no_value && !g.values[static_cast<std::size_t>(n.inputs[i])].constant) return true;
     return false;
 }
 

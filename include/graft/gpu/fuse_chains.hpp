@@ -14,14 +14,6 @@
 
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {
-
-/// The row of Fusion(inputs...) -> outputs: the attribute `body` is a graph of nodes that have rules, one of which may be a
-/// reduction, with as many inputs and outputs.
-inline const op_row* fusion_row() {
-    static constexpr op_row row = make_op("Fusion").inputs_from(0).outputs_from(1).attributes("body:g");
-    return &row;
-}
-
 namespace detail {
 
 using graft::detail::append_captures;
@@ -88,11 +80,10 @@ private:
     }
     // Whether it reads each element of an input once, so that computing the input in place costs no more.
     bool reads_once(const node& n) const {
-        static constexpr const char* movements[] = {"Identity", "Cast", "Transpose", "Concat", "Slice", "Reshape", "Flatten", "Squeeze", "Unsqueeze"};
-        if (n.op->flags & op_flag::elementwise) return true;
-        for (const char* op : movements)
-            if (n.op_type == op && n.domain.empty()) return true;
-        return updates(n) || (n.domain == "graft" && (n.op_type == "Activation" || n.op_type == "ScaleShift" || n.op_type == "Sum" || n.op_type == "ScaleByNorm"));
+        const op_row& row = ops::row_of(n);
+        const motion moves = row.traits.moves;
+        const bool each_once = moves != motion::none && moves != motion::repeat && moves != motion::choose;
+        return each_once || row.is(op_flag::elementwise) || updates(n);
     }
 
     void find_readers() {
@@ -183,7 +174,7 @@ private:
         if (elements(g.nodes[root]) > elements(n)) return false;
         // A part of it would be checked in part.
         for (std::size_t member : members_[root])
-            if (g.nodes[member].op_type == "Slice" && may_fault(g, n)) return false;
+            if (ops::row_of(g.nodes[member]).traits.moves == motion::part && may_fault(g, n)) return false;
         if (reduction_[root] == none) return !outside || at(y).extents == result(g.nodes[root]).extents;
         // Nothing is moved on the way to a reduction, which may read twice. One that goes over memory twice reads the factors of y twice
         // instead of y, which need not be written then.
@@ -257,7 +248,7 @@ private:
                 if (seen) continue;
                 // What the rules read when the text is made has to be in the body; other constants are the kernel's inputs, as is what
                 // one of them reads element by element.
-                const bool gathered = i == 1 && n.op_type.compare(0, 6, "Gather") == 0;
+                const bool gathered = i == 1 && ops::row_of(n).traits.moves == motion::choose;
                 const bool in_text = at(from).constant && (at(from).constant.elements() <= 1 || (!is_float(at(from).type) && !gathered));
                 if (in_text) body.values[static_cast<std::size_t>(id)].constant = at(from).constant;
                 if (!in_text || (at(from).constant.elements() > 1 && works_in_place(n))) {

@@ -14,9 +14,8 @@ namespace gpu {
 namespace detail {
 
 inline bool is_optimizer(const node& n) {
-    for (const char* op : {"SGD", "Adam", "ExponentialMovingAverage", "GlobalNorm", "ScaleByNorm"})
-        if (n.op_type == op && n.domain == "graft") return true;
-    const attribute* body = n.op_type == "Fusion" && n.domain.empty() ? n.find("body") : nullptr;
+    if (ops::row_of(n).traits.role == op_role::update) return true;
+    const attribute* body = n.op == fusion_row() ? n.find("body") : nullptr;
     if (body && body->graph)
         for (const node& inner : body->graph->nodes)
             if (is_optimizer(inner)) return true;
@@ -111,7 +110,7 @@ private:
         for (value_id id : n.outputs)
             if (id != no_value && bytes(id) > most_bytes) return false;
         const bool view = (n.op->flags & op_flag::view) && n.inputs[0] != no_value && n.outputs[0] != no_value && at(n.inputs[0]).block == at(n.outputs[0]).block && at(n.inputs[0]).type == at(n.outputs[0]).type;
-        if (view || (n.op_type != "Fusion" && find_generated(n.op_type.c_str(), n.domain.c_str()).generate != generate_loop)) return false;
+        if (view || (n.op != fusion_row() && find_generated(n.op_type.c_str(), n.domain.c_str()).generate != generate_loop)) return false;
         const limits limit;
         const device_traits any;
         return !read_tensor_loop(asked_in_graph(g, n, limit, &roots_).on(any, {}).query(), t);
@@ -180,7 +179,7 @@ private:
         for (std::size_t i = 0; i < g.nodes.size(); ++i) {
             node& n = g.nodes[i];
             tensor_loop t;
-            if ((n.op_type != "Cast" && n.op_type != "Identity") || !n.domain.empty() || n.inputs[0] == no_value || !state_[static_cast<std::size_t>(n.inputs[0])] || before_[static_cast<std::size_t>(n.outputs[0])] != no_value || !small(n, t)) continue;
+            if (!ops::row_of(n).is(op_flag::copies | op_flag::converts) || n.inputs[0] == no_value || !state_[static_cast<std::size_t>(n.inputs[0])] || before_[static_cast<std::size_t>(n.outputs[0])] != no_value || !small(n, t)) continue;
             const std::string kind = kind_of(n, t);
             std::size_t k = 0;
             while (k < found.size() && (found[k].first.kind != kind || found[k].first.members.size() == t.most_tensors() || found[k].first.of.held + bytes(n.outputs[0]) > most_held)) ++k;

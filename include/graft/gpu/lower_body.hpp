@@ -95,7 +95,7 @@ private:
         if (!may || g.states.empty()) return;
         for (node& n : g.nodes) {
             const element_rule* rule = n.on_device ? find_rule(n.op_type.c_str(), n.domain.c_str()) : nullptr;
-            if ((rule && rule->reads & element_rule::state) || (n.on_device && n.op_type == "BatchNormalizationTraining")) n.attributes.push_back(integer_attribute("without_faults", 1));
+            if ((rule && rule->reads & element_rule::state) || (n.on_device && ops::row_of(n).traits.made_once)) n.attributes.push_back(integer_attribute("without_faults", 1));
         }
     }
 
@@ -148,7 +148,7 @@ private:
         std::vector<value_id> ids;
         for (node& n : g.nodes) {
             n.on_device = !graft::detail::is_host_domain(n.domain);
-            const bool bits = n.op_type == "BitCast";  // what has other bits is another value
+            const bool bits = ops::row_of(n).is(op_flag::reads_bits);
             if (n.on_device && !bits) continue;
             ids = n.inputs;
             if (bits) ids.push_back(n.outputs[0]);
@@ -160,21 +160,18 @@ private:
 
     // By value: whether it is a place in a picture, or one is computed of it element by element. 16 bits would be off by pixels.
     std::vector<char> find_places() const {
-        static constexpr struct {
-            const char* op;
-            std::size_t input;
-        } readers[] = {{"GridSample", 1}, {"GridSampleGrad", 2}, {"RoiAlign", 1}, {"RoiAlignGrad", 1}, {"MaxRoiPool", 1}, {"DeformConv", 2}, {"DeformConvGrad", 3}};
         std::vector<char> found(g.values.size(), 0);
         const auto mark_place = [&](value_id id) {
             if (id != no_value) found[static_cast<std::size_t>(id)] = 1;
         };
         for (std::size_t i = g.nodes.size(); i-- > 0;) {
             const node& n = g.nodes[i];
-            for (const auto& by : readers)
-                if (n.op_type == by.op) mark_place(n.inputs[by.input]);
+            const std::uint8_t exact = ops::row_of(n).traits.exact_inputs;
             bool makes = false;
             for (value_id id : n.outputs) makes |= id != no_value && found[static_cast<std::size_t>(id)];
-            for (std::size_t k = 0; k < n.inputs.size() && makes && fusable(n); ++k) mark_place(n.inputs[k]);
+            makes = makes && fusable(n);
+            for (std::size_t k = 0; k < n.inputs.size(); ++k)
+                if (makes || in_mask(exact, k)) mark_place(n.inputs[k]);
         }
         return found;
     }
@@ -192,18 +189,15 @@ private:
         for (const node& n : g.nodes)
             for (std::size_t i = 0; i < n.inputs.size(); ++i)
                 if (n.inputs[i] != no_value && (i > 1 || !(multiplies(n) || n.op_type == "SoftmaxGrad"))) factor[static_cast<std::size_t>(n.inputs[i])] = 0;
-        static constexpr const char* keeps[] = {"Softmax", "LogSoftmax", "SGD", "Adam", "ExponentialMovingAverage", "GlobalNorm", "ScaleByNorm", "SumTo", "ConvGradWeight", "MatMulGradWeight", "LayerNormalizationGradScale", "DeformConvGrad"};
         std::vector<char> exact = find_places();
         find_gradients(exact);
         for (const node& n : g.nodes) {
-            bool kept = !n.on_device;
-            for (const char* op : keeps) kept |= n.op_type == op;
-            kept = kept && !(n.on_device && n.op_type == "Softmax" && n.outputs[0] != no_value && factor[static_cast<std::size_t>(n.outputs[0])]);
-            // Behind the first output of LayerNormalization are its statistics.
-            const std::size_t last = n.op_type == "LayerNormalization" ? 1 : n.outputs.size();
-            for (std::size_t i = 0; i < last && !kept; ++i) {
+            if (!n.on_device) continue;
+            const op_traits& traits = ops::row_of(n).traits;
+            const bool rounded = traits.role == op_role::softmax && n.outputs[0] != no_value && factor[static_cast<std::size_t>(n.outputs[0])];
+            for (std::size_t i = 0; i < n.outputs.size(); ++i) {
                 const value_id id = n.outputs[i];
-                if (!is_float32(id) || at(id).extents.rank() < 2 || stays(id) || exact[static_cast<std::size_t>(id)]) continue;
+                if ((in_mask(traits.exact_outputs, i) && !rounded) || !is_float32(id) || at(id).extents.rank() < 2 || stays(id) || exact[static_cast<std::size_t>(id)]) continue;
                 at(id).type = used_.activations != dtype::float32 ? used_.activations : widened_[static_cast<std::size_t>(id)] ? half_ : dtype::float32;
             }
         }
@@ -218,7 +212,7 @@ private:
             for (value_id id : n.outputs) {
                 if (id == no_value || !last || (n.op->flags & op_flag::view) || multiplies(n) || attends(n)) continue;
                 value& v = at(id);
-                const bool axes = v.extents.rank() >= 3 && v.extents.rank() <= 5 && is_float(v.type) && n.op_type != "Transpose";
+                const bool axes = v.extents.rank() >= 3 && v.extents.rank() <= 5 && is_float(v.type) && ops::row_of(n).traits.moves != motion::permute;
                 if (axes && !stays(id)) v.block = -1;
             }
         }
@@ -334,7 +328,7 @@ private:
         std::vector<node> old = std::move(g.nodes);
         g.nodes.clear();
         for (node& n : old) {
-            const bool splits = n.domain == "graft" ? n.op_type == "Conv" || n.op_type == "MatMul" || n.op_type == "ConvGradInput" : n.domain.empty() && n.op_type == "ConvTranspose";
+            const bool splits = (n.domain == "graft" && (convolves(n) || multiplies(n))) || (n.domain.empty() && n.op_type == "ConvTranspose");
             const bool has_more = n.on_device && splits && (n.find("activation") || n.find("residual") || (n.inputs.size() > 2 && n.inputs[2] != no_value));
             if (!has_more || ask_.own(ask_.context, n, g) || (!better_split(n) && ask_.makes(ask_.context, n, g)))
                 g.nodes.push_back(std::move(n));

@@ -129,26 +129,28 @@ private:
             if (d == along ? v.steps[d] != 1 : v.extents[d] > 1 && v.steps[d] % attention_pack != 0) return false;
         return v.first % attention_pack == 0;
     }
-    bool moves(const node& n) {
-        if (!n.domain.empty()) return false;
-        static constexpr const char* movements[] = {"Identity", "Cast", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Split", "Gather", "Slice"};
-        for (const char* op : movements)
-            if (n.op_type == op) return is_value(n.inputs[0]);
-        return false;
+    using mover = bool (view_finder::*)(const node&, value_id, strided_view&);
+    // What tells the view that a node's output is; null where no view is known of its operator.
+    static mover mover_of(const node& n) {
+        static constexpr struct {
+            const char* op;
+            mover moves;
+        } known[] = {{"Transpose", &view_finder::transpose}, {"Split", &view_finder::split}, {"Gather", &view_finder::gather}, {"Slice", &view_finder::slice}};
+        if (ops::row_of(n).traits.moves == motion::same) return &view_finder::reshape;
+        for (const auto& row : known)
+            if (n.op_type == row.op && n.domain.empty()) return row.moves;
+        return nullptr;
     }
+    bool moves(const node& n) { return is_value(n.inputs[0]) && mover_of(n); }
     // The view behind a node.
     bool move(const node& n, value_id y, strided_view& v) {
         value_id other = no_value;
         double by = 1;
         if (scales(n, other, by)) return v.scale *= by, true;
-        if (n.op_type == "Identity" || n.op_type == "Cast") return is_value(y);
-        if (n.op_type == "Transpose") return transpose(n, v);
-        if (n.op_type == "Split") return split(n, y, v);
-        if (n.op_type == "Gather") return gather(n, v);
-        if (n.op_type == "Slice") return slice(n, y, v);
-        return reshape_view(v, at(y).extents);
+        return (this->*mover_of(n))(n, y, v);
     }
-    static bool transpose(const node& n, strided_view& v) {
+    bool reshape(const node&, value_id y, strided_view& v) { return is_value(y) && reshape_view(v, at(y).extents); }
+    bool transpose(const node& n, value_id, strided_view& v) {
         const strided_view from = v;
         const attribute* perm = n.find("perm");
         const int rank = from.extents.rank();
@@ -176,7 +178,7 @@ private:
         v.extents[axis] = at(y).extents[axis];
         return true;
     }
-    bool gather(const node& n, strided_view& v) {
+    bool gather(const node& n, value_id, strided_view& v) {
         const int axis = axis_of(n, v.extents.rank());
         if (axis < 0 || !is_constant(n.inputs[1]) || at(n.inputs[1]).constant.elements() != 1 || at(n.inputs[1]).extents.rank() > 1) return false;
         std::int64_t index = element_as_int64(at(n.inputs[1]).type, at(n.inputs[1]).constant.raw(), 0);

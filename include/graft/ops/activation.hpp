@@ -318,40 +318,41 @@ inline status prelu_gradient(gradient_context& c) {
 
 inline op_table activation_ops() {
     static constexpr op_row rows[] = {
-        onnx("Relu").inputs(1).functions(relu_infer, relu_run).elementwise().attributes("consumed_inputs:is")
+        onnx("Relu").inputs(1).functions(relu_infer, relu_run).elementwise().widens().attributes("consumed_inputs:is")
             .problems("f32[3,17]; i8[9]; f64[]; f16[0,4]; bf16[5]"),
-        onnx("LeakyRelu").inputs(1).functions(real_infer, leaky_relu_run).elementwise().attributes("alpha:f consumed_inputs:is")
-            .problems("f32[3,17]; f32[2,3] alpha=0.3; f64[]; f16[0]"),
+        onnx("LeakyRelu").inputs(1).functions(real_infer, leaky_relu_run).elementwise().widens()
+            .attributes("alpha:f consumed_inputs:is").problems("f32[3,17]; f32[2,3] alpha=0.3; f64[]; f16[0]"),
         onnx("ThresholdedRelu").inputs(1).functions(real_infer, thresholded_relu_run).elementwise().attributes("alpha:f")
             .problems("f32[3,17]; f32[5] alpha=-0.5; f64[]; f16[0]"),
-        onnx("Elu").inputs(1).functions(real_infer, elu_run).elementwise().attributes("alpha:f consumed_inputs:is")
+        onnx("Elu").inputs(1).functions(real_infer, elu_run).elementwise().widens().attributes("alpha:f consumed_inputs:is")
             .problems("f32[3,17]; f32[2,3] alpha=2; f64[]; f16[0]"),
-        onnx("Selu").inputs(1).functions(real_infer, selu_run).elementwise().attributes("alpha:f gamma:f consumed_inputs:is")
-            .problems("f32[3,17]; f32[2,3] alpha=2 gamma=3; f64[]; f16[0]"),
+        onnx("Selu").inputs(1).functions(real_infer, selu_run).elementwise().widens()
+            .attributes("alpha:f gamma:f consumed_inputs:is").problems("f32[3,17]; f32[2,3] alpha=2 gamma=3; f64[]; f16[0]"),
         onnx("Celu").opsets(12).inputs(1).functions(celu_infer, celu_run).elementwise().attributes("alpha:f")
             .problems("f32[3,17]; f32[2,3] alpha=2; f32[]; f32[0]"),
-        onnx("Sigmoid").inputs(1).functions(real_infer, sigmoid_run).elementwise().attributes("consumed_inputs:is")
+        onnx("Sigmoid").inputs(1).functions(real_infer, sigmoid_run).elementwise().widens().attributes("consumed_inputs:is")
             .problems("f32[3,17]; f32{-200,-20,0,20,200}; f64[]; f16[0]"),
-        onnx("HardSigmoid").inputs(1).functions(real_infer, hard_sigmoid_run).elementwise()
+        onnx("HardSigmoid").inputs(1).functions(real_infer, hard_sigmoid_run).elementwise().widens()
             .attributes("alpha:f beta:f consumed_inputs:is").problems("f32[3,17]~-5:5; f32[5] alpha=0.5 beta=0.1; f64[]; f16[0]"),
-        onnx("HardSwish").opsets(14).inputs(1).functions(real_infer, hard_swish_run).elementwise()
+        onnx("HardSwish").opsets(14).inputs(1).functions(real_infer, hard_swish_run).elementwise().widens()
             .problems("f32[3,17]~-5:5; f64[]; f16[0]"),
-        onnx("Softplus").inputs(1).functions(real_infer, softplus_run).elementwise()
+        onnx("Softplus").inputs(1).functions(real_infer, softplus_run).elementwise().widens()
             .problems("f32[3,17]; f32{-200,0,200}; f64[]; f16[0]"),
         onnx("Softsign").inputs(1).functions(real_infer, softsign_run).elementwise().problems("f32[3,17]; f64[]; f16[0]"),
-        onnx("Mish").opsets(18).inputs(1).functions(real_infer, mish_run).elementwise()
+        onnx("Mish").opsets(18).inputs(1).functions(real_infer, mish_run).elementwise().widens()
             .problems("f32[3,17]; f32{-200,0,200}; f64[]; f16[0]"),
         onnx("Swish").opsets(24).inputs(1).functions(real_infer, swish_run).elementwise().attributes("alpha:f")
             .problems("f32[3,17]; f32[5] alpha=2; f64[]; f16[0]"),
-        onnx("Gelu").opsets(20).inputs(1).functions(gelu_infer, gelu_run).elementwise().attributes("approximate:s")
+        onnx("Gelu").opsets(20).inputs(1).functions(gelu_infer, gelu_run).elementwise().widens().attributes("approximate:s")
             .problems("f32[3,17]; f32[3,17] approximate=tanh; f64[]; f16[0]"),
         onnx("Shrink").opsets(9).inputs(1).functions(number_infer, shrink_run).elementwise().attributes("bias:f lambd:f")
             .problems("f32[3,17]; f32[5] bias=1.5 lambd=1.5; i32[5] bias=1; f16[0]"),
-        onnx("Clip").opsets(1, 10).inputs(1).functions(clip_infer, clip_run).elementwise()
+        onnx("Clip").opsets(1, 10).inputs(1).functions(clip_infer, clip_run).elementwise().widens()
             .attributes("max:f min:f consumed_inputs:is").problems("f32[3,17] min=-1 max=1; f32[5] max=0; f64[]; f16[0]"),
-        onnx("Clip").opsets(11).inputs(1, 3).functions(clip_infer, clip_run).elementwise()
+        onnx("Clip").opsets(11).inputs(1, 3).functions(clip_infer, clip_run).elementwise().widens()
             .problems("f32[3,17] f32(-1) f32(1); f32[5] - f32(0); i8[9] i8(-1); u64[4] u64(1) u64(3); f64[]; f16[0] f16(0)"),
-        onnx("PRelu").inputs(2).functions(prelu_infer, prelu_run).elementwise().attributes("consumed_inputs:is")
+        onnx("PRelu").inputs(2).functions(prelu_infer, prelu_run).elementwise().weights(1).widens()
+            .attributes("consumed_inputs:is")
             .problems("f32[2,3,5] f32[3,1]; f32[2,3] f32[1]; i32[5] i32[5]; f64[] f64[]; f16[0,2] f16[2]; f32[2,3,2] f32[3] @6"),
         onnx("SwiGLU").opsets(28).inputs(2).functions(swiglu_infer, swiglu_run).elementwise().attributes("alpha:f")
             .problems("f32[3,17] f32[3,17]; f32[5] f32[5] alpha=2; f64[] f64[]; f16[0] f16[0]"),

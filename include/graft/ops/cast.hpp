@@ -145,16 +145,16 @@ inline status cast_gradient(gradient_context& c) {
 
 inline op_table cast_ops() {
     static constexpr op_row rows[] = {
-        onnx("Cast").opsets(1, 5).inputs(1).functions(named_cast_infer, cast_kernel).elementwise().attributes("to:s")
-            .problems("f32[3,17] to=INT64; i32[5] to=FLOAT; b[0] to=FLOAT16"),
-        onnx("Cast").opsets(6).inputs(1).functions(cast_infer, cast_kernel).elementwise()
+        onnx("Cast").opsets(1, 5).inputs(1).functions(named_cast_infer, cast_kernel).elementwise().converts()
+            .attributes("to:s").problems("f32[3,17] to=INT64; i32[5] to=FLOAT; b[0] to=FLOAT16"),
+        onnx("Cast").opsets(6).inputs(1).functions(cast_infer, cast_kernel).elementwise().converts()
             .attributes("round_mode:s saturate:i to:i")
             .problems("f32[3,17] to=7; f32[3,17]~-300:300 to=3; i64[7] to=1; f32{0,-0.5,nan} to=9; f32[9] to=10; f16[0] to=11; u8[] "
                       "to=16; f32{500,-1,0.3} to=17 saturate=0; f32{5,9,-3} to=22"),
         onnx("CastLike").opsets(15).inputs(2).functions(cast_like_infer, cast_kernel).elementwise()
             .attributes("round_mode:s saturate:i").problems("f32[3,17] i64[1]; i32[5] f16[]; b[0] f32[2]"),
-        onnx("BitCast").opsets(26).inputs(1).functions(bit_cast_infer, bit_cast_run).elementwise().attributes("to:i")
-            .problems("f32[3,5] to=6; i64[4] to=11; u8[5] to=9; f16[0] to=16"),
+        onnx("BitCast").opsets(26).inputs(1).functions(bit_cast_infer, bit_cast_run).elementwise().reads_bits()
+            .attributes("to:i").problems("f32[3,5] to=6; i64[4] to=11; u8[5] to=9; f16[0] to=16"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};

@@ -14,6 +14,15 @@
 GRAFT_BEGIN_NAMESPACE
 namespace ops {
 
+/// Multiply-adds where each element of output 0 is a sum over what lies behind the first axis of input i: convolutions.
+inline std::int64_t filtered_work(const op_context& c, int i) {
+    if (!c.has(i) || !c.in[i].extents.rank()) return 0;
+    const shape& w = c.in[i].extents;
+    return checked_mul(elements_of(c.out[0].extents), w.product(1, w.rank()));
+}
+/// Multiply-adds of a matrix product, each element of output 0 a sum along the last axis of input 0.
+inline std::int64_t matmul_work(const op_context& c) { return c.in[0].extents.rank() ? checked_mul(elements_of(c.out[0].extents), c.in[0].extents.back()) : 0; }
+
 /// Begins the row of an operator of ONNX, or of a domain that files may hold; builds that do not want it leave its functions out.
 constexpr make_op onnx(const char* name, const char* domain = "") { return make_op(name, domain, wanted(name)); }
 /// Begins the row of an operator of the domain `graft`, which only lowering and training make.

@@ -395,7 +395,7 @@ inline status scan_run(run_context& c) {
 // Bodies cannot be written as test problems: the table-driven test passes rows over that have op_flag::bodies.
 inline op_table control_ops() {
     static constexpr op_row rows[] = {
-        onnx("If").inputs(1).outputs_from(1).functions(if_infer, if_run).bodies().allocates()
+        onnx("If").inputs(1).outputs_from(1).functions(if_infer, if_run).bodies().allocates().branches()
             .attributes("then_branch:g else_branch:g").problems("b(1)"),
         onnx("Loop").inputs_from(0).outputs_from(1).functions(loop_infer, loop_run).bodies().allocates().attributes("body:g")
             .problems("i64(3) b(1)"),

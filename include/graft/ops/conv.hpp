@@ -258,8 +258,8 @@ inline gradient_table conv_gradients() {
 }
 inline op_table conv_training_ops() {
     static constexpr op_row rows[] = {
-        own("ConvGradWeight").inputs(2).functions(conv_grad_weight_infer, conv_grad_weight_run)
-            .attributes("dilations:is group:i kernel_shape:is pads:is shape:is shards:i strides:is")
+        own("ConvGradWeight").inputs(2).functions(conv_grad_weight_infer, conv_grad_weight_run).exact_outputs_from(0)
+            .sums_batch().attributes("dilations:is group:i kernel_shape:is pads:is shape:is shards:i strides:is")
             .problems("f32[3,3,9,7] f32[3,5,9,7] shape=5,3,3,3 pads=1,1,1,1; f32[9,4,8,9] f32[9,6,3,8] shape=6,2,3,2 group=2 strides=2,1 dilations=1,1; "
                       "f32[2,7,5,5] f32[2,7,3,3] shape=7,1,3,3 group=7 strides=2,2 pads=1,1,1,1 shards=1; f32[5,3,11] f32[5,4,11] shape=4,3,4 pads=2,1 shards=4; "
                       "f64[2,2,4,5,6] f64[2,3,4,3,6] shape=3,2,2,3,2 pads=1,0,1,0,0,0; f32[0,3,5,5] f32[0,2,5,5] shape=2,3,1,1; f16[2,5,4,4] f16[2,3,2,2] shape=3,5,1,1 strides=2,2; "
@@ -269,10 +269,12 @@ inline op_table conv_training_ops() {
     return {rows, sizeof rows / sizeof rows[0]};
 }
 
+inline std::int64_t conv_work(const op_context& c) { return filtered_work(c, 1); }
+
 inline op_table conv_ops() {
     static constexpr op_row rows[] = {
-        onnx("Conv").inputs(2, 3).functions(conv_infer, conv_run).combines()
-            .attributes("auto_pad:s dilations:is group:i kernel_shape:is pads:is strides:is")
+        onnx("Conv").inputs(2, 3).functions(conv_infer, conv_run).combines().plays(op_role::convolution).weights(1, 2).widens()
+            .work(conv_work).attributes("auto_pad:s dilations:is group:i kernel_shape:is pads:is strides:is")
             .problems("f32[1,3,9,7] f32[5,3,3,3] f32[5] pads=1,1,1,1; f32[2,4,8,9] f32[6,2,3,2] group=2 strides=2,1 dilations=1,2; "
                       "f32[1,7,5,5] f32[7,1,3,3] group=7 auto_pad=SAME_LOWER strides=2,2; f32[2,3,11] f32[4,3,4] pads=2,1; "
                       "f32[1,2,4,5,6] f32[3,2,2,3,2] f32[3] pads=1,0,1,0,1,1; f32[0,3,5,5] f32[2,3,1,1]; f64[1,5,4,4] f64[3,5,1,1] "

@@ -215,7 +215,7 @@ inline gradient_table conv_transpose_gradients() {
 }
 inline op_table conv_transpose_training_ops() {
     static constexpr op_row rows[] = {
-        own("ConvGradInput").inputs(2).functions(conv_grad_input_infer, conv_grad_input_run)
+        own("ConvGradInput").inputs(2).functions(conv_grad_input_infer, conv_grad_input_run).residual(2)
             .attributes("dilations:is group:i kernel_shape:is pads:is shape:is strides:is")
             .problems("f32[3,5,9,7] f32[5,3,3,3] shape=3,3,9,7 pads=1,1,1,1; f32[2,6,3,8] f32[6,2,3,2] shape=2,4,8,9 group=2 strides=2,1 dilations=1,1; "
                       "f32[2,7,3,3] f32[7,1,3,3] shape=2,7,5,5 group=7 strides=2,2 pads=1,1,1,1; f32[2,4,11] f32[4,3,4] shape=2,3,11 pads=2,1; "
@@ -226,9 +226,16 @@ inline op_table conv_transpose_training_ops() {
     return {rows, sizeof rows / sizeof rows[0]};
 }
 
+// Each element of the input is multiplied by the weights of its channel.
+inline std::int64_t conv_transpose_work(const op_context& c) {
+    const shape& w = c.in[1].extents;
+    return w.rank() ? checked_mul(elements_of(c.in[0].extents), w.product(1, w.rank())) : 0;
+}
+
 inline op_table conv_transpose_ops() {
     static constexpr op_row rows[] = {
         onnx("ConvTranspose").inputs(2, 3).functions(conv_transpose_infer, conv_transpose_run).combines()
+            .plays(op_role::convolution).weights(1, 2).widens().work(conv_transpose_work)
             .attributes("auto_pad:s dilations:is group:i kernel_shape:is output_padding:is output_shape:is pads:is strides:is")
             .problems("f32[1,3,5,4] f32[3,2,3,3] f32[2] strides=2,2 pads=1,1,1,1 output_padding=1,1; f32[2,4,3,3] f32[4,3,2,2] "
                       "group=2 dilations=2,2; "

@@ -248,7 +248,8 @@ inline gradient_table deform_conv_gradients() {
 }
 inline op_table deform_conv_training_ops() {
     static constexpr op_row rows[] = {
-        own("DeformConvGrad").inputs(4, 5).outputs(1, 4).functions(deform_conv_grad_infer, deform_conv_grad_run)
+        own("DeformConvGrad").inputs(4, 5).outputs(1, 4).functions(deform_conv_grad_infer, deform_conv_grad_run).exact_inputs(3)
+            .exact_outputs_from(0).sums_batch()
             .attributes("dilations:is group:i kernel_shape:is offset_group:i pads:is shards:i strides:is")
             .problems("f32[1,3,3,4] f32[1,2,4,5] f32[3,2,2,2] f32[1,8,3,4]; f32[3,2,2,2] f32[3,4,3,3] f32[2,2,2,2] f32[3,16,2,2] f32[3,8,2,2] group=2 offset_group=2 shards=2; "
                       "f64[2,1,2,2] f64[2,1,3,3] f64[1,1,3,3] f64[2,18,2,2] strides=2,2 pads=1,1,1,1; f32[0,1,2,2] f32[0,1,3,3] f32[1,1,2,2] f32[0,8,2,2]"),
@@ -260,6 +261,7 @@ inline op_table deform_conv_training_ops() {
 inline op_table deform_conv_ops() {
     static constexpr op_row rows[] = {
         onnx("DeformConv").opsets(19).inputs(3, 5).functions(deform_conv_infer, deform_conv_run).combines()
+            .plays(op_role::convolution).weights(1, 3).exact_inputs(2)
             .attributes("dilations:is group:i kernel_shape:is offset_group:i pads:is strides:is")
             .problems("f32[1,2,4,5] f32[3,2,2,2] f32[1,8,3,4]; f32[1,4,3,3] f32[2,2,2,2] f32[1,16,2,2] f32[2] f32[1,8,2,2] group=2 "
                       "offset_group=2; "

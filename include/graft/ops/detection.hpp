@@ -311,7 +311,7 @@ inline gradient_table detection_gradients() {
 }
 inline op_table detection_training_ops() {
     static constexpr op_row rows[] = {
-        own("RoiAlignGrad").inputs(3).functions(roi_align_grad_infer, roi_align_grad_run)
+        own("RoiAlignGrad").inputs(3).functions(roi_align_grad_infer, roi_align_grad_run).exact_inputs(1).checks(0, 1, 2)
             .attributes("coordinate_transformation_mode:s sampling_ratio:i shape:is spatial_scale:f")
             .problems("f32[3,2,2,3] f32[3,4]~0:6 i64{0,0,0} shape=1,2,6,7 sampling_ratio=2; f32[2,1,1,1] f32[2,4]~0:5 i64{1,0} shape=2,1,5,5 coordinate_transformation_mode=output_half_pixel; "
                       "f64[0,1,1,1] f64[0,4] i64[0] shape=1,1,4,4"),
@@ -326,15 +326,17 @@ inline op_table detection_ops() {
             .allocates().combines().attributes("center_point_box:i")
             .problems("f32[1,7,4]~0:1 f32[1,2,7] i64{3} f32{0.5} f32{0.1}; f32[2,4,4]~0:1 f32[2,1,4] i64(4) f32(0.3); f32[1,5,4]~0:1 "
                       "f32[1,1,5] i64{5} - - center_point_box=1; " "f32[1,3,4] f32[1,1,3]; f32[1,0,4] f32[1,2,0] i64{2}"),
-        onnx("RoiAlign").opsets(10, 15).inputs(3).functions(roi_align_infer, roi_align_run).combines()
+        onnx("RoiAlign").opsets(10, 15).inputs(3).functions(roi_align_infer, roi_align_run).combines().exact_inputs(1)
+            .checks(0, 1, 2)
             .attributes("coordinate_transformation_mode:s mode:s output_height:i output_width:i sampling_ratio:i spatial_scale:f")
             .problems("f32[1,1,4,4] f32[1,4] i64{0} @10"),
-        onnx("RoiAlign").opsets(16).inputs(3).functions(roi_align_infer, roi_align_run).combines()
+        onnx("RoiAlign").opsets(16).inputs(3).functions(roi_align_infer, roi_align_run).combines().exact_inputs(1)
+            .checks(0, 1, 2)
             .attributes("coordinate_transformation_mode:s mode:s output_height:i output_width:i sampling_ratio:i spatial_scale:f")
             .problems("f32[1,2,6,7] f32[3,4]~0:6 i64{0,0,0} output_height=2 output_width=3 sampling_ratio=2; "
                       "f32[2,1,5,5] f32[2,4]~0:5 i64{1,0} mode=max coordinate_transformation_mode=output_half_pixel; f32[1,1,4,4] "
                       "f32[0,4] i64[0]"),
-        onnx("MaxRoiPool").inputs(2).functions(max_roi_pool_infer, max_roi_pool_run).combines()
+        onnx("MaxRoiPool").inputs(2).functions(max_roi_pool_infer, max_roi_pool_run).combines().exact_inputs(1).checks(0, 1)
             .attributes("pooled_shape:is spatial_scale:f")
             .problems("f32[1,2,6,7] f32[2,5]~0:0.9 pooled_shape=2,3 spatial_scale=6; f32[1,1,3,3] f32[0,5] pooled_shape=1,1"),
     };

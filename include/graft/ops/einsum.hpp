@@ -344,7 +344,8 @@ inline status einsum_gradient(gradient_context& c) {
 
 inline op_table einsum_ops() {
     static constexpr op_row rows[] = {
-        onnx("Einsum").opsets(12).inputs_from(1).functions(einsum_infer, einsum_run).combines().attributes("equation:s")
+        onnx("Einsum").opsets(12).inputs_from(1).functions(einsum_infer, einsum_run).combines().plays(op_role::product)
+            .weights_from(0).attributes("equation:s")
             .problems("f32[3,4] f32[4,5] equation=ij,jk->ik; f32[2,3,4] f32[2,4,5] equation=...ij,...jk; f32[4,4] equation=ii->i; f32[5] "
                       "f32[7] equation=i,j; "
                       "f32[2,3] f32[3,4] f32[4,5] equation=ab,bc,cd->da; i32[3,4] equation=ij->; f32[0,4] f32[4,3] equation=ij,jk->ik"),

@@ -221,24 +221,24 @@ inline status pow_gradient(gradient_context& c) {
 
 inline op_table elementwise_binary_ops() {
     static constexpr op_row rows[] = {
-        onnx("Add").inputs(2).functions(arithmetic_infer, add_run).elementwise()
+        onnx("Add").inputs(2).functions(arithmetic_infer, add_run).elementwise().linear(linearity::joint).weights(0, 1).widens()
             .attributes("axis:i broadcast:i consumed_inputs:is")
             .problems("f32[2,3,17] f32[2,3,17]; f32[2,3,5] f32[3,1]; f32[4,1] f32[1,5]; f32[] f32[3]; u8[9] u8[9]; f16[0,2] f16[2]; "
                       "f32[2,3,4] f32[3] axis=1 broadcast=1 @6"),
-        onnx("Sub").inputs(2).functions(arithmetic_infer, sub_run).elementwise()
+        onnx("Sub").inputs(2).functions(arithmetic_infer, sub_run).elementwise().linear(linearity::joint).weights(0, 1).widens()
             .attributes("axis:i broadcast:i consumed_inputs:is")
             .problems("f32[2,3,17] f32[2,3,17]; f32[2,3,5] f32[3,1]; f32[5] f32[]; u64[9] u64[9]; f16[0,2] f16[2]"),
-        onnx("Mul").inputs(2).functions(arithmetic_infer, mul_run).elementwise()
+        onnx("Mul").inputs(2).functions(arithmetic_infer, mul_run).elementwise().linear(linearity::either).weights(0, 1).widens()
             .attributes("axis:i broadcast:i consumed_inputs:is")
             .problems("f32[2,3,17] f32[2,3,17]; f32[2,3,5] f32[2,3,1]; f32[] f32[]; i32[9] i32[9]; bf16[0,2] bf16[2]"),
-        onnx("Div").inputs(2).functions(arithmetic_infer, div_run).elementwise()
+        onnx("Div").inputs(2).functions(arithmetic_infer, div_run).elementwise().linear(linearity::first).weights(0, 1).widens()
             .attributes("axis:i broadcast:i consumed_inputs:is")
             .problems("f32[2,3,17] f32[2,3,17]~1:3; f32[2,3] f32[3]; f32{1,-1,0} f32(0); i32[9] i32{-1,0,1,2,-2,3,-3,4,5}; u64[4] "
                       "u64[4]; f64[0] f64[]"),
         onnx("Mod").opsets(10).inputs(2).functions(mod_infer, mod_run).elementwise().attributes("fmod:i")
             .problems("i32{-4,7,5,4,-7,8} i32{2,-3,8,-2,3,5}; i64{-4,7,5} i64(0); f32[3,5] f32[5]~1:2 fmod=1; f32[4] f32[]~-2:-1; "
                       "u8[0] u8[]"),
-        onnx("Pow").inputs(2).functions(pow_infer, pow_run).elementwise().attributes("axis:i broadcast:i")
+        onnx("Pow").inputs(2).functions(pow_infer, pow_run).elementwise().widens().attributes("axis:i broadcast:i")
             .problems("f32[2,9]~0.1:3 f32[9]; f32[5] i64(2); f32[3,17] f32(0.5); i32[6] i32{0,1,2,3,-1,40}; i64[3] f32[3]~0:2; f16[0] "
                       "f16[]"),
         onnx("BitwiseAnd").opsets(18).inputs(2).functions(bitwise_infer, bitwise_and_run).elementwise()

@@ -138,8 +138,8 @@ inline op_table elementwise_unary_ops() {
     static constexpr op_row rows[] = {
         onnx("Abs").inputs(1).functions(number_infer, abs_run).elementwise().attributes("consumed_inputs:is")
             .problems("f32[3,17]; i8{-128,-1,0,127}; u64[5]; f16[]; f64[0,4]"),
-        onnx("Neg").inputs(1).functions(neg_infer, neg_run).elementwise().attributes("consumed_inputs:is")
-            .problems("f32[3,17]; i32[7]; bf16[]; f32[2,0]"),
+        onnx("Neg").inputs(1).functions(neg_infer, neg_run).elementwise().linear(linearity::first)
+            .attributes("consumed_inputs:is").problems("f32[3,17]; i32[7]; bf16[]; f32[2,0]"),
         onnx("Sign").opsets(9).inputs(1).functions(number_infer, sign_run).elementwise()
             .problems("f32{-2,0,3}; i16[9]; u64[3]; f32[]; f64[0]"),
         onnx("Floor").inputs(1).functions(real_infer, floor_run).elementwise().attributes("consumed_inputs:is")
@@ -148,15 +148,15 @@ inline op_table elementwise_unary_ops() {
             .problems("f32[3,17]; f64[5]; f16[0]; f32[]"),
         onnx("Round").opsets(11).inputs(1).functions(real_infer, round_run).elementwise()
             .problems("f32{-2.5,-1.5,-0.5,0.5,1.5,2.5}; f32[3,17]; f64[5]; f16[0]; f32[]"),
-        onnx("Sqrt").inputs(1).functions(real_infer, sqrt_run).elementwise().attributes("consumed_inputs:is")
+        onnx("Sqrt").inputs(1).functions(real_infer, sqrt_run).elementwise().widens().attributes("consumed_inputs:is")
             .problems("f32[3,17]~0:9; f32{-1,0,4}; f16[5]~0:2; f32[0]; f32[]~1:2"),
-        onnx("Reciprocal").inputs(1).functions(real_infer, reciprocal_run).elementwise().attributes("consumed_inputs:is")
-            .problems("f32[3,17]~0.5:2; f32{0,-0.0}; f16[5]~1:2; f32[0]"),
-        onnx("Exp").inputs(1).functions(real_infer, exp_run).elementwise().attributes("consumed_inputs:is")
+        onnx("Reciprocal").inputs(1).functions(real_infer, reciprocal_run).elementwise().widens()
+            .attributes("consumed_inputs:is").problems("f32[3,17]~0.5:2; f32{0,-0.0}; f16[5]~1:2; f32[0]"),
+        onnx("Exp").inputs(1).functions(real_infer, exp_run).elementwise().widens().attributes("consumed_inputs:is")
             .problems("f32[3,17]; f32{-200,-80,0,80,100}; f64[5]; f16[0]; f32[]"),
         onnx("Log").inputs(1).functions(real_infer, log_run).elementwise().attributes("consumed_inputs:is")
             .problems("f32[3,17]~0.01:9; f32{-1,0,1}; f64[5]~1:2; f16[0]"),
-        onnx("Erf").opsets(9).inputs(1).functions(erf_infer, erf_run).elementwise()
+        onnx("Erf").opsets(9).inputs(1).functions(erf_infer, erf_run).elementwise().widens()
             .problems("f32[3,17]; f32{-6,-3,0,3,6}; f64[5]; i32[3] @9; f16[0]"),
         onnx("Sin").opsets(7).inputs(1).functions(real_infer, sin_run).elementwise()
             .problems("f32[3,17]~-9:9; f64[5]; f16[0]; f32[]"),
@@ -174,7 +174,7 @@ inline op_table elementwise_unary_ops() {
             .problems("f32[3,17]; f64[5]; f16[0]; f32[]"),
         onnx("Cosh").opsets(9).inputs(1).functions(real_infer, cosh_run).elementwise()
             .problems("f32[3,17]; f64[5]; f16[0]; f32[]"),
-        onnx("Tanh").inputs(1).functions(real_infer, tanh_run).elementwise().attributes("consumed_inputs:is")
+        onnx("Tanh").inputs(1).functions(real_infer, tanh_run).elementwise().widens().attributes("consumed_inputs:is")
             .problems("f32[3,17]; f32{-100,-9,0,9,100}; f64[5]; f16[0]; f32[]"),
         onnx("Asinh").opsets(9).inputs(1).functions(real_infer, asinh_run).elementwise()
             .problems("f32[3,17]~-9:9; f64[5]; f16[0]"),
@@ -190,7 +190,7 @@ inline op_table elementwise_unary_ops() {
         onnx("IsInf").opsets(10).inputs(1).functions(float_test_infer, is_inf_run).elementwise()
             .attributes("detect_negative:i detect_positive:i")
             .problems("f32{0,nan,inf,-inf}; f32{inf,-inf} detect_negative=0; f64{inf,-inf} detect_positive=0; f16[0]"),
-        onnx("Identity").inputs(1).functions(any_infer, identity_run).elementwise().view()
+        onnx("Identity").inputs(1).functions(any_infer, identity_run).elementwise().view().copies().widens()
             .problems("f32[3,17]; b[4]; i64[]; u16[0,3]; f16[5]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");

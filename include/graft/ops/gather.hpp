@@ -269,12 +269,13 @@ inline status gather_nd_gradient(gradient_context& c) {
 
 inline op_table gather_ops() {
     static constexpr op_row rows[] = {
-        onnx("Gather").inputs(2).functions(gather_infer, gather_run).attributes("axis:i")
+        onnx("Gather").inputs(2).functions(gather_infer, gather_run).moves(motion::choose).weights(0).checks(1)
+            .attributes("axis:i")
             .problems("f32[5,3] i64{0,-1,2}; u8[2,4,3] i32{1,1} axis=1; f32[4] i64(2); f32[3,2] i64[0] axis=-1; f32[0,3] i64{1} axis=1"),
-        onnx("GatherElements").opsets(11).inputs(2).functions(gather_elements_infer, gather_elements_run).attributes("axis:i")
-            .problems("f32[4] i64{3,0,-4,1,1}; i16[5] i32{2} axis=-1; f32[3] i64[0]"),
-        onnx("GatherND").opsets(11).inputs(2).functions(gather_nd_infer, gather_nd_run).attributes("batch_dims:i")
-            .problems("f32[3,4] i64{2,-1}; f32[3,4,2] i64{1}; i8[5] i64{0} @11; f32[2,0] i64{1}"),
+        onnx("GatherElements").opsets(11).inputs(2).functions(gather_elements_infer, gather_elements_run).moves(motion::choose)
+            .checks(1).attributes("axis:i").problems("f32[4] i64{3,0,-4,1,1}; i16[5] i32{2} axis=-1; f32[3] i64[0]"),
+        onnx("GatherND").opsets(11).inputs(2).functions(gather_nd_infer, gather_nd_run).moves(motion::choose).checks(1)
+            .attributes("batch_dims:i").problems("f32[3,4] i64{2,-1}; f32[3,4,2] i64{1}; i8[5] i64{0} @11; f32[2,0] i64{1}"),
         onnx("Compress").opsets(9).inputs(2).functions(compress_infer, compress_run).allocates().attributes("axis:i")
             .problems("f32[3,2] b[3] axis=0; f32[3,2] b[4]; u8[2,3] b[2] axis=-1; f32[0,2] b[0]"),
     };

@@ -28,12 +28,12 @@ inline status call_run(run_context& c) {
 ///   Concat(X...)                       along the channels, blocked
 inline op_table lowered_ops() {
     static constexpr op_row rows[] = {
-        own("Conv").inputs_from(0).outputs_from(0),
+        own("Conv").inputs_from(0).outputs_from(0).takes_activation().residual(3),
         own("PackConvWeights").inputs_from(0).outputs_from(0),
-        own("MatMul").inputs_from(0).outputs_from(0),
-        own("ScaleShift").inputs_from(0).outputs_from(0),
-        own("Sum").inputs_from(0).outputs_from(0),
-        own("Activation").inputs_from(0).outputs_from(0),
+        own("MatMul").inputs_from(0).outputs_from(0).takes_activation().residual(3),
+        own("ScaleShift").inputs_from(0).outputs_from(0).elementwise().takes_activation(),
+        own("Sum").inputs_from(0).outputs_from(0).elementwise().takes_activation(),
+        own("Activation").inputs_from(0).outputs_from(0).elementwise(),
         own("Reorder").inputs_from(0).outputs_from(0),
         own("Concat").inputs_from(0).outputs_from(0),
         own("Call").inputs(0).outputs_from(0).functions(call_infer, call_run).bodies().allocates().attributes("body:g"),

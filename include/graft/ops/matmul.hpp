@@ -240,13 +240,19 @@ inline status gemm_gradient(gradient_context& c) {
     return {};
 }
 
+inline std::int64_t gemm_work(const op_context& c) {
+    const shape& a = c.in[0].extents;
+    return a.rank() == 2 ? checked_mul(elements_of(c.out[0].extents), a[c.integer("transA", 0) ? 0 : 1]) : 0;
+}
+
 inline op_table matmul_ops() {
     static constexpr op_row rows[] = {
-        onnx("MatMul").inputs(2).functions(matmul_infer, matmul_run).combines()
+        onnx("MatMul").inputs(2).functions(matmul_infer, matmul_run).combines().plays(op_role::product).weights(0, 1).widens()
+            .work(matmul_work)
             .problems("f32[7,13] f32[13,17]; f32[3,1,5,4] f32[2,4,6]; f32[9] f32[9,5]; f32[5,9] f32[9]; f32[9] f32[9]; f32[0,4] "
                       "f32[4,3]; f32[2,0] f32[0,3]; " "i32[3,4] i32[4,5]; f32[1,64] f32[64,100]"),
-        onnx("Gemm").inputs(2, 3).functions(gemm_infer, gemm_run).combines()
-            .attributes("alpha:f beta:f broadcast:i transA:i transB:i")
+        onnx("Gemm").inputs(2, 3).functions(gemm_infer, gemm_run).combines().plays(op_role::product).weights(0, 1, 2).widens()
+            .work(gemm_work).attributes("alpha:f beta:f broadcast:i transA:i transB:i")
             .problems("f32[7,13] f32[13,17] f32[17]; f32[13,7] f32[17,13] f32[7,1] transA=1 transB=1 alpha=0.5 beta=2; f32[3,5] "
                       "f32[5,4]; f32[1,64] f32[100,64] f32[100] transB=1; "
                       "f32[0,5] f32[5,4] f32[4]; i32[3,5] i32[5,4] i32[3,4]; f32[3,5] f32[5,4] f32(2)"),
@@ -292,8 +298,8 @@ inline status matmul_grad_weight_run(run_context& c) {
 
 inline op_table matmul_training_ops() {
     static constexpr op_row rows[] = {
-        own("MatMulGradWeight").inputs(2).functions(matmul_grad_weight_infer, matmul_grad_weight_run)
-            .attributes("shards:i transposed:i")
+        own("MatMulGradWeight").inputs(2).functions(matmul_grad_weight_infer, matmul_grad_weight_run).exact_outputs_from(0)
+            .sums_batch().attributes("shards:i transposed:i")
             .problems("f32[13,7] f32[13,17] shards=4; f32[13,7] f32[13,17] shards=8 transposed=1; f32[1,64] f32[1,100] shards=8; f32[64,33] f32[64,5] shards=1; f32[300,40] "
                       "f32[300,24] shards=16 transposed=1; "
                       "f64[5,3] f64[5,2] shards=2; f16[4,3] f16[4,5] shards=4; bf16[4,3] bf16[4,5]; f32[0,3] f32[0,2] shards=8"),

@@ -277,7 +277,8 @@ inline op_table layer_norm_training_ops() {
                       "f32[2,5000] f32[2,5000] f32[2,1] f32[2,1]~0.1:2; f64[4,6] f64[4,6] f64[4,1] f64[4,1]~0.1:2 f64[6]; f16[3,8] f16[3,8] f32[3,1] f32[3,1]~0.1:2 f16[8]; "
                       "f32[0,4] f32[0,4] f32[0,1] f32[0,1]~0.1:2 f32[4]"),
         own("LayerNormalizationGradScale").inputs(4).outputs(1, 2)
-            .functions(layer_norm_grad_scale_infer, layer_norm_grad_scale_run).attributes("axis:i shards:i")
+            .functions(layer_norm_grad_scale_infer, layer_norm_grad_scale_run).exact_outputs_from(0).sums_batch()
+            .attributes("axis:i shards:i")
             .problems("f32[3,17] f32[3,17] f32[3,1] f32[3,1]~0.1:2; f32[2,5,70] f32[2,5,70] f32[2,5,1] f32[2,5,1]~0.1:2 shards=4; f32[9,33] f32[9,33] - f32[9,1]~0.1:2; "
                       "f32[11,40,5] f32[11,40,5] f32[11,40,1] f32[11,40,1]~0.1:2; f32[2,3,4,5] f32[2,3,4,5] f32[2,3,1,1] f32[2,3,1,1]~0.1:2 axis=2 shards=1; "
                       "f32[6] f32[6] f32[1] f32[1]~0.1:2 axis=0; f64[4,6] f64[4,6] f64[4,1] f64[4,1]~0.1:2; f16[3,8] f16[3,8] f32[3,1] f32[3,1]~0.1:2; f32[0,4] f32[0,4] f32[0,1] f32[0,1]~0.1:2"),
@@ -293,12 +294,13 @@ inline gradient_table norm_training_gradients() {
 inline op_table norm_training_ops() {
     static constexpr op_row rows[] = {
         own("BatchNormalizationTraining").inputs(5, 6).outputs(5).functions(batch_norm_training_infer, batch_norm_training_run)
+            .statistics(3, 4).made_once_from(1).takes_activation().residual(5).sums_batch()
             .attributes("activation:i alpha:f beta:f epsilon:f momentum:f shards:i")
             .problems("f32[3,5,3,7] f32[5] f32[5] f32[5] f32[5]~0.1:2; f32[9,17,4,4] f32[17] f32[17] f32[17] f32[17]~0.1:2 f32[9,17,4,4] activation=1 shards=4; "
                       "f32[5,4] f32[4] f32[4] f32[4] f32[4]~0.1:2 epsilon=0.01 momentum=0.5 shards=1; f32[2,3,4,5] f32[3] f32[3] f32[3] f32[3]~0.1:2 activation=2 alpha=-0.5 beta=0.75; "
                       "f64[4,2,6] f64[2] f64[2] f64[2] f64[2]~0.1:2; f16[2,3,4] f32[3] f32[3] f32[3] f32[3]~0.1:2; f32[0,3,2] f32[3] f32[3] f32[3] f32[3]~0.1:2"),
         own("BatchNormalizationGrad").inputs(5, 6).outputs(3, 4).functions(batch_norm_grad_infer, batch_norm_grad_run)
-            .attributes("activation:i alpha:f beta:f shards:i")
+            .sums_batch().attributes("activation:i alpha:f beta:f shards:i")
             .problems("f32[3,5,3,7] f32[3,5,3,7] f32[5] f32[5] f32[5]~0.1:2; f32[9,17,4,4] f32[9,17,4,4] f32[17] f32[17] f32[17]~0.1:2 f32[9,17,4,4] activation=1 shards=4; "
                       "f32[5,4] f32[5,4] f32[4] f32[4] f32[4]~0.1:2 shards=1; f32[2,3,4,5] f32[2,3,4,5] f32[3] f32[3] f32[3]~0.1:2 f32[2,3,4,5] activation=2 alpha=-0.5 beta=0.75; "
                       "f64[4,2,6] f64[4,2,6] f64[2] f64[2] f64[2]~0.1:2; f16[2,3,4] f16[2,3,4] f32[3] f32[3] f32[3]~0.1:2; f32[0,3,2] f32[0,3,2] f32[3] f32[3] f32[3]~0.1:2"),

@@ -18,6 +18,10 @@ table_list all_op_tables();
 /// The row of an operator at an opset version, the domain `graft` included; null where there is none.
 const op_row* find_op(const char* domain, const char* name, int version);
 
+/// The row of a node, whether it is bound to it or not: nodes of networks that are written in code are only when they are loaded. One without
+/// any property where there is none, and for nodes that are set apart by their domain.
+const op_row& row_of(const node& n);
+
 }  // namespace ops
 GRAFT_END_NAMESPACE
 
@@ -89,6 +93,13 @@ GRAFT_INLINE const op_row* find_op(const char* domain, const char* name, int ver
             if (!std::strcmp(row.name, name) && !std::strcmp(row.domain, domain) && (is_lowered || (version >= row.since && (!row.until || version <= row.until)))) return &row;
         }
     return nullptr;
+}
+
+GRAFT_INLINE const op_row& row_of(const node& n) {
+    static constexpr op_row none = make_op("");
+    if (n.op && n.domain == n.op->domain) return *n.op;
+    const op_row* row = n.op ? nullptr : find_op(n.domain.c_str(), n.op_type.c_str(), n.version ? n.version : newest_opset);
+    return row ? *row : none;
 }
 
 }  // namespace ops

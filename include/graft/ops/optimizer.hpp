@@ -172,20 +172,22 @@ inline status scale_by_norm_run(run_context& c) {
 
 inline op_table optimizer_ops() {
     static constexpr op_row rows[] = {
-        own("SGD").inputs(4, 5).outputs(1, 2).functions(sgd_infer, sgd_run)
+        own("SGD").inputs(4, 5).outputs(1, 2).functions(sgd_infer, sgd_run).plays(op_role::update).exact_outputs_from(0)
             .attributes("dampening:f momentum:f nesterov:i rate:f weight_decay:f")
             .problems("f32[5,17] f32[5,17] - f32(0.1) f32(1); f32[1000] f32[1000] f32[1000] f32(0.1) f32(1) momentum=0.9 weight_decay=0.01; f32[33] f32[33] f32[33] f32(0.1) f32(1) momentum=0.9 nesterov=1 rate=0.5; "
                       "f32[7] f32[7] f32[7] f32(0.1) - momentum=0.5 dampening=0.25; f64[9] f64[9] f64[9] f64(0.1) f64(1) momentum=0.9; f32[0] f32[0] - f32(0.1) f32(1)"),
-        own("Adam").inputs(6, 7).outputs(1, 3).functions(adam_infer, adam_run)
+        own("Adam").inputs(6, 7).outputs(1, 3).functions(adam_infer, adam_run).plays(op_role::update).exact_outputs_from(0)
             .attributes("beta1:f beta2:f decoupled:i epsilon:f rate:f weight_decay:f")
             .problems("f32[5,17] f32[5,17] f32[5,17] f32[5,17]~0:1 f32(0.01) i64(1) f32(1); f32[1000] f32[1000] f32[1000] f32[1000]~0:1 f32(0.01) i64(7) f32(1) weight_decay=0.1 decoupled=1 rate=0.5; "
                       "f32[33] f32[33] f32[33] f32[33]~0:1 f32(0.01) i64(100) - beta1=0.8 beta2=0.99 epsilon=0.001 weight_decay=0.1; f64[9] f64[9] f64[9] f64[9]~0:1 f64(0.01) i64(2) f64(1); "
                       "f32[0] f32[0] f32[0] f32[0] f32(0.1) i64(1) f32(1)"),
-        own("ExponentialMovingAverage").inputs(2, 4).functions(average_infer, average_run).attributes("decay:f")
+        own("ExponentialMovingAverage").inputs(2, 4).functions(average_infer, average_run).plays(op_role::update)
+            .exact_outputs_from(0).attributes("decay:f")
             .problems("f32[5,17] f32[5,17] f32(1) decay=0.9; f32[1000] f32[1000]; f64[9] f64[9] f64(1) decay=0.5; f32[33] f32[33] f32(1) i64(3) decay=0.9; f32[0] f32[0] f32(1) i64(1)"),
-        own("GlobalNorm").inputs_from(1).functions(global_norm_infer, global_norm_run)
-            .problems("f32[5,17]; f32[1000] f32[3,5] f32(2); f64[9]; f32[0] f32[7]"),
-        own("ScaleByNorm").inputs(2).functions(scale_by_norm_infer, scale_by_norm_run).attributes("max_norm:f")
+        own("GlobalNorm").inputs_from(1).functions(global_norm_infer, global_norm_run).plays(op_role::update)
+            .exact_outputs_from(0).problems("f32[5,17]; f32[1000] f32[3,5] f32(2); f64[9]; f32[0] f32[7]"),
+        own("ScaleByNorm").inputs(2).functions(scale_by_norm_infer, scale_by_norm_run).plays(op_role::update)
+            .exact_outputs_from(0).elementwise().attributes("max_norm:f")
             .problems("f32[5,17] f32(10) max_norm=1; f32[1000] f32(0.5) max_norm=1; f64[9] f64(3) max_norm=0.5; f32[0] f32(1) max_norm=1"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");

@@ -304,17 +304,17 @@ inline op_table quantize_training_ops() {
 
 inline op_table quantize_ops() {
     static constexpr op_row rows[] = {
-        onnx("QuantizeLinear").opsets(10).inputs(2, 3).functions(quantize_infer, quantize_run)
+        onnx("QuantizeLinear").opsets(10).inputs(2, 3).functions(quantize_infer, quantize_run).plays(op_role::quantize).rounds()
             .attributes("axis:i block_size:i output_dtype:i precision:i saturate:i")
             .problems("f32[3,17] f32(0.05) u8(7); f32[2,3,5] f32[3]~0.01:0.1 i8[3]; f32[2,6,3] f32[2,2,3]~0.01:0.1 axis=1 "
                       "block_size=3 output_dtype=3; "
                       "f32[0,3] f32(0.5); f16[9] f16(0.1) i8(0); f32[5,7] f32[7]~0.01:0.1 u16[7] axis=-1; f32(1.5) f32(0.25)"),
-        onnx("DequantizeLinear").opsets(10).inputs(2, 3).functions(dequantize_infer, dequantize_run)
+        onnx("DequantizeLinear").opsets(10).inputs(2, 3).functions(dequantize_infer, dequantize_run).plays(op_role::dequantize)
             .attributes("axis:i block_size:i output_dtype:i")
             .problems("u8[3,17] f32(0.05) u8(7); i8[2,3,5] f32[3]~0.01:0.1 i8[3]; i8[2,6,3] f32[2,2,3]~0.01:0.1 axis=1 block_size=3; "
                       "i32[5] f32(0.5); u8[0,3] f32(0.5); i16[5,7] f32[7]~0.01:0.1 axis=-1"),
         onnx("DynamicQuantizeLinear").opsets(11).inputs(1).outputs(3).functions(dynamic_quantize_infer, dynamic_quantize_run)
-            .problems("f32[3,17]; f32[9]~0.5:2; f32[0]; f32(3)"),
+            .rounds().problems("f32[3,17]; f32[9]~0.5:2; f32[0]; f32(3)"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return {rows, sizeof rows / sizeof rows[0]};

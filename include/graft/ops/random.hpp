@@ -201,7 +201,7 @@ inline gradient_table random_gradients() {
 }
 inline op_table random_training_ops() {
     static constexpr op_row rows[] = {
-        own("Dropout").inputs(2).outputs(1, 2).functions(training_dropout_infer, training_dropout_run)
+        own("Dropout").inputs(2).outputs(1, 2).functions(training_dropout_infer, training_dropout_run).plays(op_role::drop)
             .attributes("ratio:f seed:i")
             .problems("f32[3,17] i64{5,0} ratio=0.3 seed=7; f32[4,3,5,5] i64{1,8} ratio=0.1; f64[2,9] i64{0,2} seed=-1; f16[7] i64{2,0} ratio=0; f32[0,3] i64{1,1}; bf16[5,40] i64{3,4} ratio=0.75"),
     };
@@ -225,12 +225,13 @@ inline op_table random_ops() {
             .problems("f32[3,17]~0:1 seed=1; f64[5]~0:1 dtype=9; f16[0]"),
         onnx("Multinomial").opsets(7).inputs(1).functions(multinomial_infer, multinomial_run).random()
             .attributes("dtype:i sample_size:i seed:f").problems("f32[3,17] seed=1; f32[2,4] sample_size=9 dtype=7; f16[0,3]"),
-        onnx("Dropout").opsets(1, 6).inputs(1).outputs(1, 2).functions(dropout_infer, dropout_run)
+        onnx("Dropout").opsets(1, 6).inputs(1).outputs(1, 2).functions(dropout_infer, dropout_run).plays(op_role::drop).widens()
             .attributes("consumed_inputs:is is_test:i ratio:f")
             .problems("f32[3,17] is_test=1; f64[5] is_test=1 ratio=0.1; f16[0] is_test=1"),
-        onnx("Dropout").opsets(7, 11).inputs(1).outputs(1, 2).functions(dropout_infer, dropout_run).attributes("ratio:f")
-            .problems("f32[3,17]; f64[5] ratio=0.1 @9; f16[0]"),
-        onnx("Dropout").opsets(12).inputs(1, 3).outputs(1, 2).functions(dropout_infer, dropout_run).random().attributes("seed:i")
+        onnx("Dropout").opsets(7, 11).inputs(1).outputs(1, 2).functions(dropout_infer, dropout_run).plays(op_role::drop).widens()
+            .copies().attributes("ratio:f").problems("f32[3,17]; f64[5] ratio=0.1 @9; f16[0]"),
+        onnx("Dropout").opsets(12).inputs(1, 3).outputs(1, 2).functions(dropout_infer, dropout_run).random().plays(op_role::drop)
+            .widens().copies().attributes("seed:i")
             .problems("f32[3,17]; f32[3,17] f32(0.3) b(1) seed=7; f32[5] f32(0.1) b(0); f64[5] - b(1); f16[0]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");

@@ -222,18 +222,21 @@ inline status reverse_sequence_gradient(gradient_context& c) {
 
 inline op_table rearrange_ops() {
     static constexpr op_row rows[] = {
-        onnx("Transpose").inputs(1).functions(transpose_infer, transpose_run).attributes("perm:is")
+        onnx("Transpose").inputs(1).functions(transpose_infer, transpose_run).moves(motion::permute).widens()
+            .attributes("perm:is")
             .problems("f32[2,3,4]; f32[2,3,4] perm=0,2,1; u8[1,5,3,2] perm=0,2,3,1; i64[3,1,4] perm=2,0,1; f16[0,3]; f32[]"),
-        onnx("Expand").opsets(8).inputs(2).functions(expand_infer, expand_run)
+        onnx("Expand").opsets(8).inputs(2).functions(expand_infer, expand_run).moves(motion::repeat)
             .problems("f32[3,1] i64{2,3,4}; f32[3,4] i64{1}; i8[] i64{2,3}; f64[1,5] i64{0,1}; f32[2] i64[0]"),
-        onnx("Tile").opsets(6).inputs(2).functions(tile_infer, tile_run)
+        onnx("Tile").opsets(6).inputs(2).functions(tile_infer, tile_run).moves(motion::repeat)
             .problems("f32[2,3] i64{2,2}; f32[3,1,2] i64{1,3,1}; u8[5] i64{0}; f32[] i64[0]; f32[0,2] i64{2,2}; i64[4] i64{3}"),
-        onnx("DepthToSpace").inputs(1).functions(depth_to_space_infer, depth_to_space_run).attributes("blocksize:i mode:s")
+        onnx("DepthToSpace").inputs(1).functions(depth_to_space_infer, depth_to_space_run).moves(motion::regroup)
+            .attributes("blocksize:i mode:s")
             .problems("f32[1,8,2,3] blocksize=2; f32[2,9,1,2] blocksize=3 mode=CRD; i8[0,4,2,2] blocksize=2; f32[1,12,3,2] "
                       "blocksize=2 mode=DCR"),
-        onnx("SpaceToDepth").inputs(1).functions(space_to_depth_infer, space_to_depth_run).attributes("blocksize:i mode:s")
+        onnx("SpaceToDepth").inputs(1).functions(space_to_depth_infer, space_to_depth_run).moves(motion::regroup)
+            .attributes("blocksize:i mode:s")
             .problems("f32[1,2,4,6] blocksize=2; f32[2,1,3,6] blocksize=3 mode=CRD; i8[0,4,2,2] blocksize=2"),
-        onnx("ReverseSequence").opsets(10).inputs(2).functions(reverse_sequence_infer, reverse_sequence_run)
+        onnx("ReverseSequence").opsets(10).inputs(2).functions(reverse_sequence_infer, reverse_sequence_run).checks(1)
             .attributes("batch_axis:i time_axis:i")
             .problems("f32[4,3] i64{4,1,2}; f32[2,5,3] i64{0,3} batch_axis=0 time_axis=1; u8[3,0] i64[0]"),
     };

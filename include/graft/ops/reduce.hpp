@@ -369,7 +369,7 @@ inline op_table reduce_ops() {
     static constexpr op_row rows[] = {
         onnx("ReduceSum").inputs(1, 2).functions(reduce_infer, reduce_sum_run).attributes(GRAFT_REDUCE_ATTRIBUTES)
             .problems(GRAFT_REDUCE_PROBLEMS("")),
-        onnx("ReduceMean").inputs(1, 2).functions(reduce_infer, reduce_mean_run).attributes(GRAFT_REDUCE_ATTRIBUTES)
+        onnx("ReduceMean").inputs(1, 2).functions(reduce_infer, reduce_mean_run).widens().attributes(GRAFT_REDUCE_ATTRIBUTES)
             .problems(GRAFT_REDUCE_PROBLEMS("")),
         onnx("ReduceMax").inputs(1, 2).functions(reduce_extreme_infer, reduce_max_run).attributes(GRAFT_REDUCE_ATTRIBUTES)
             .problems(GRAFT_REDUCE_PROBLEMS("") "; b[3,4] i64{1}; u8[0] i64{0}"),
@@ -468,7 +468,8 @@ inline status sum_to_run(run_context& c) {
 
 inline op_table reduce_training_ops() {
     static constexpr op_row rows[] = {
-        own("SumTo").inputs(1).functions(sum_to_infer, sum_to_run).attributes("shape:is shards:i")
+        own("SumTo").inputs(1).functions(sum_to_infer, sum_to_run).exact_outputs_from(0).sums_if_shorter()
+            .attributes("shape:is shards:i")
             .problems("f32[6,3,4,5] shape=3,1,1 shards=4; f32[7,5] shape=5 shards=8; f32[7,5] shape=7,1 shards=8; f32[9,600] shape=600 shards=2; f32[2,3,4] shape=2,1,4; "
                       "f32[5,3] shape= shards=8; "
                       "f64[3,2] shape=1,1 shards=4; f16[5,4] shape=4 shards=2; bf16[3] shape=3; f32[0,3] shape=3 shards=8"),

@@ -190,16 +190,16 @@ inline status scatter_nd_gradient(gradient_context& c) { return scatter_gradient
 
 inline op_table scatter_ops() {
     static constexpr op_row rows[] = {
-        onnx("Scatter").opsets(9, 10).inputs(3).functions(scatter_elements_infer, scatter_elements_run).attributes("axis:i")
-            .problems("f32[5] i64{1,-1} f32[2] @10"),
-        onnx("ScatterElements").opsets(11).inputs(3).functions(scatter_elements_infer, scatter_elements_run)
+        onnx("Scatter").opsets(9, 10).inputs(3).functions(scatter_elements_infer, scatter_elements_run).checks(1)
+            .attributes("axis:i").problems("f32[5] i64{1,-1} f32[2] @10"),
+        onnx("ScatterElements").opsets(11).inputs(3).functions(scatter_elements_infer, scatter_elements_run).checks(1)
             .attributes("axis:i reduction:s")
             .problems("f32[5] i64{1,-1} f32[2]; f32[4] i64{0,0,3} f32[3] reduction=add; i8[4] i32{2,2} i8[2] reduction=max; f32[3] "
                       "i64[0] f32[0]; " "f16[4] i64{1,1} f16[2] reduction=mul; u64[4] i64{3,3} u64[2] reduction=min"),
-        onnx("ScatterND").opsets(11).inputs(3).functions(scatter_nd_infer, scatter_nd_run).attributes("reduction:s")
+        onnx("ScatterND").opsets(11).inputs(3).functions(scatter_nd_infer, scatter_nd_run).checks(1).attributes("reduction:s")
             .problems("f32[3,4] i64{2,-1} f32[]; f32[3,4] i64{1} f32[4] reduction=add; i32[5] i64{0} i32[] reduction=min; f32[2,0] "
                       "i64{1} f32[0]"),
-        onnx("TensorScatter").opsets(24).inputs(2, 3).functions(tensor_scatter_infer, tensor_scatter_run)
+        onnx("TensorScatter").opsets(24).inputs(2, 3).functions(tensor_scatter_infer, tensor_scatter_run).checks(2)
             .attributes("axis:i mode:s")
             .problems("f32[2,5,3] f32[2,2,3] i64{1,3}; f32[2,4,3] f32[2,2,3] i64{3,0} mode=circular; u8[1,2,4] u8[1,2,4] axis=1; "
                       "f32[0,3,2] f32[0,1,2]"),

@@ -118,20 +118,20 @@ inline status view_gradient(gradient_context& c) {
 
 inline op_table shape_ops() {
     static constexpr op_row rows[] = {
-        onnx("Reshape").opsets(1, 4).inputs(1).functions(reshape_infer, view_run).view()
+        onnx("Reshape").opsets(1, 4).inputs(1).functions(reshape_infer, view_run).view().widens()
             .attributes("shape:is consumed_inputs:is").problems("f32[2,3] shape=3,-1 @4"),
-        onnx("Reshape").opsets(5).inputs(2).functions(reshape_infer, view_run).view().attributes("allowzero:i")
+        onnx("Reshape").opsets(5).inputs(2).functions(reshape_infer, view_run).view().widens().attributes("allowzero:i")
             .problems("f32[2,3,4] i64{0,-1}; i8[6] i64{2,3} @13; f32[0,3] i64{3,0} allowzero=1; f32[1] i64[0]; f64[] i64{1,1}; "
                       "f32[0,3,4] i64{0,-1}"),
-        onnx("Flatten").inputs(1).functions(flatten_infer, view_run).view().attributes("axis:i")
+        onnx("Flatten").inputs(1).functions(flatten_infer, view_run).view().widens().attributes("axis:i")
             .problems("f32[2,3,4]; f32[2,3,4] axis=0; i64[2,3,4] axis=-1; f32[2,3,4] axis=3; f32[0,3,5]; f32[]"),
-        onnx("Squeeze").opsets(1, 12).inputs(1).functions(squeeze_infer, view_run).view().attributes("axes:is")
+        onnx("Squeeze").opsets(1, 12).inputs(1).functions(squeeze_infer, view_run).view().widens().attributes("axes:is")
             .problems("f32[1,3,1] axes=0 @11; f32[1,3,1] @11; f32[1,1] axes=-1 @12"),
-        onnx("Squeeze").opsets(13).inputs(1, 2).functions(squeeze_infer, view_run).view()
+        onnx("Squeeze").opsets(13).inputs(1, 2).functions(squeeze_infer, view_run).view().widens()
             .problems("f32[1,3,1] i64{-1}; u8[1,3,1]; f32[1,0,1] i64{0,2}; f32[]"),
-        onnx("Unsqueeze").opsets(1, 12).inputs(1).functions(unsqueeze_infer, view_run).view().attributes("axes:is")
+        onnx("Unsqueeze").opsets(1, 12).inputs(1).functions(unsqueeze_infer, view_run).view().widens().attributes("axes:is")
             .problems("f32[3,4] axes=0,3 @11; f32[] axes=0 @12"),
-        onnx("Unsqueeze").opsets(13).inputs(2).functions(unsqueeze_infer, view_run).view()
+        onnx("Unsqueeze").opsets(13).inputs(2).functions(unsqueeze_infer, view_run).view().widens()
             .problems("f32[3,4] i64{0,-1}; f16[] i64{0}; f32[3,4] i64{4,1,2}; f32[0,2] i64{1}"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");

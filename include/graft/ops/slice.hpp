@@ -229,18 +229,20 @@ inline status slice_gradient(gradient_context& c) {
 
 inline op_table slice_ops() {
     static constexpr op_row rows[] = {
-        onnx("Concat").inputs_from(1).functions(concat_infer, concat_run).attributes("axis:i")
+        onnx("Concat").inputs_from(1).functions(concat_infer, concat_run).moves(motion::join).weights_from(0).widens()
+            .attributes("axis:i")
             .problems("f32[2,3] f32[2,1] axis=1; f32[1,2] f32[3,2] f32[0,2] axis=0; i64[2,3,4] i64[2,3,1] axis=-1; u8[5] axis=0; "
                       "f32[0,2] f32[0,3] axis=1"),
-        onnx("Split").opsets(1, 12).inputs(1).outputs_from(1).functions(split_infer, split_run).attributes("axis:i split:is")
-            .problems("f32[4,2] @11; f32[3,6] axis=-1 split=6 @11"),
-        onnx("Split").opsets(13, 17).inputs(1, 2).outputs_from(1).functions(split_infer, split_run).attributes("axis:i")
-            .problems("f32[4,2] i64{4} @13; f32[3,6] axis=-1 @13"),
-        onnx("Split").opsets(18).inputs(1, 2).outputs_from(1).functions(split_infer, split_run)
+        onnx("Split").opsets(1, 12).inputs(1).outputs_from(1).functions(split_infer, split_run).moves(motion::part)
+            .attributes("axis:i split:is").problems("f32[4,2] @11; f32[3,6] axis=-1 split=6 @11"),
+        onnx("Split").opsets(13, 17).inputs(1, 2).outputs_from(1).functions(split_infer, split_run).moves(motion::part)
+            .attributes("axis:i").problems("f32[4,2] i64{4} @13; f32[3,6] axis=-1 @13"),
+        onnx("Split").opsets(18).inputs(1, 2).outputs_from(1).functions(split_infer, split_run).moves(motion::part)
             .attributes("axis:i num_outputs:i").problems("f32[5,2] i64{5}; f32[3,6] axis=1 num_outputs=1; f32[0,2] i64{0}"),
-        onnx("Slice").opsets(1, 9).inputs(1).functions(slice_infer, slice_run).attributes("starts:is ends:is axes:is")
+        onnx("Slice").opsets(1, 9).inputs(1).functions(slice_infer, slice_run).moves(motion::part)
+            .attributes("starts:is ends:is axes:is")
             .problems("f32[5,6] starts=1,-3 ends=3,100 @9; f32[5,6] starts=2 ends=4 axes=1 @7"),
-        onnx("Slice").opsets(10).inputs(3, 5).functions(slice_infer, slice_run)
+        onnx("Slice").opsets(10).inputs(3, 5).functions(slice_infer, slice_run).moves(motion::part)
             .problems("f32[5,6] i64{1,0} i64{4,6} - i64{2,3}; f32[5,6] i32{-1} i32{-100} i32{1} i32{-2}; i8[4] i64{4} i64{9}; "
                       "f32[0,3] i64{0} i64{1} i64{0} i64{-1}; f32[2,3,4] i64{1} i64{3} i64{-2}"),
     };

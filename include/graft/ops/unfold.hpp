@@ -203,7 +203,7 @@ inline op_table unfold_ops() {
         onnx("Col2Im").opsets(18).inputs(3).functions(col2im_infer, col2im_run).attributes("dilations:is pads:is strides:is")
             .problems("f32[1,5,5] i64{5,5} i64{1,5}; f32[2,8,9] i64{4,4} i64{2,2}; i32[1,4,4] i64{3,3} i64{2,2} dilations=1,1; "
                       "f32[1,4,9] i64{4,4} i64{2,2} strides=2,2 pads=1,1,1,1; f32[0,4,9] i64{4,4} i64{2,2}"),
-        onnx("MaxUnpool").opsets(9).inputs(2, 3).functions(max_unpool_infer, max_unpool_run)
+        onnx("MaxUnpool").opsets(9).inputs(2, 3).functions(max_unpool_infer, max_unpool_run).checks(1)
             .attributes("kernel_shape:is pads:is strides:is")
             .problems("f32[1,1,1] i64[1,1,1]~0:1 kernel_shape=2 strides=2; f32[0,2,3,3] i64[0,2,3,3] kernel_shape=2,2 strides=2,2"),
     };

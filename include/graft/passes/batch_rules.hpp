@@ -432,11 +432,11 @@ inline batch_rule batch_rule_of(const node& n) {
         {"Split", carry_axis_first}, {"Tile", carry_tile}, {"TopK", carry_axis_last}, {"Transpose", carry_transpose}, {"Trilu", carry_matrix},
         {"Upsample", carry_resize},
     };
-    if (n.op && (n.op->flags & op_flag::random)) return nullptr;
-    if (n.op && (n.op->flags & op_flag::elementwise)) return carry_elementwise;
-    if (n.op && (n.op->flags & op_flag::view) && n.op_type != "Identity") return carry_view;
+    const op_row& told = ops::row_of(n);
+    if (told.is(op_flag::random)) return nullptr;
+    if (told.is(op_flag::elementwise)) return carry_elementwise;
+    if (told.is(op_flag::view)) return carry_view;
     if (!n.domain.empty()) return nullptr;
-    if (n.op_type == "Identity") return carry_elementwise;
     for (const row& r : rows)
         if (n.op_type == r.op_type) return r.rule;
     return nullptr;

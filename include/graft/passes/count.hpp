@@ -1,7 +1,7 @@
 // Counts the arithmetic of a graph whose shapes are known.
 #pragma once
 
-#include "../graph/op.hpp"
+#include "../ops/ops.hpp"
 
 GRAFT_BEGIN_NAMESPACE
 
@@ -21,18 +21,8 @@ GRAFT_END_NAMESPACE
 #include <algorithm>
 GRAFT_BEGIN_NAMESPACE
 GRAFT_INLINE std::int64_t count_multiply_adds(const op_context& c) {
-    const std::string& type = c.n.op_type;
-    // QLinear forms have their second operand behind scale and zero point.
-    const bool quantized = type == "QLinearConv" || type == "QLinearMatMul";
-    const int second = quantized ? 3 : 1;
-    if (!c.has(0) || !c.has(second) || c.outputs < 1 || c.out[0].type == dtype::undefined) return 0;
-    const shape &a = c.in[0].extents, &b = c.in[second].extents, &y = c.out[0].extents;
-    const std::int64_t made = elements_of(y);
-    if (type == "Conv" || type == "QLinearConv" || type == "ConvInteger") return b.rank() ? checked_mul(made, b.product(1, b.rank())) : 0;
-    if (type == "ConvTranspose") return b.rank() ? checked_mul(elements_of(a), b.product(1, b.rank())) : 0;
-    if (type == "Gemm") return a.rank() == 2 ? checked_mul(made, a[c.integer("transA", 0) ? 0 : 1]) : 0;
-    if (type == "MatMul" || type == "QLinearMatMul" || type == "MatMulInteger") return a.rank() ? checked_mul(made, a.back()) : 0;
-    return 0;
+    const work_function work = ops::row_of(c.n).traits.work;
+    return work && c.has(0) && c.outputs > 0 && c.out[0].type != dtype::undefined ? work(c) : 0;
 }
 GRAFT_INLINE std::int64_t count_multiply_adds(const graph& g) {
     std::int64_t total = 0;

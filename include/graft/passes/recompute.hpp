@@ -99,7 +99,7 @@ private:
 
     static bool repeatable(const node& n) { return n.op && !(n.op->flags & (op_flag::random | op_flag::allocates | op_flag::bodies)); }
     // Statistics of the batch are small, and those of the run must not be renewed twice: such a node's first output alone is made again.
-    static bool normalizes(const node& n) { return n.op_type == "BatchNormalizationTraining" && n.domain == "graft"; }
+    static bool once(const node& n, std::size_t output) { return n.op && in_mask(n.op->traits.made_once, output); }
 
     graph with_segments(std::size_t segments) const {
         const std::vector<std::size_t> ends = cuts(segments);
@@ -116,7 +116,8 @@ private:
             const node& n = g_.nodes[static_cast<std::size_t>(made)];
             const int own = segment[static_cast<std::size_t>(made)];
             const bool crosses = last_read_[v] >= 0 && segment[static_cast<std::size_t>(last_read_[v])] > own;
-            kept[v] = crosses || own == last || !repeatable(n) || (normalizes(n) && n.outputs[0] != static_cast<value_id>(v)) || bytes_[v] <= largest_ / 1024;
+            const std::size_t output = static_cast<std::size_t>(std::find(n.outputs.begin(), n.outputs.end(), static_cast<value_id>(v)) - n.outputs.begin());
+            kept[v] = crosses || own == last || !repeatable(n) || once(n, output) || bytes_[v] <= largest_ / 1024;
         }
         for (value_id id : g_.outputs) kept[index(id)] = 1;
 
@@ -160,11 +161,12 @@ private:
             n.name += "/again";
             rename(n, again);
             // What it makes does not depend on the running statistics, the memory of which may hold the new ones by now.
-            if (normalizes(n)) n.inputs[3] = n.inputs[4] = n.inputs[1];
+            for (std::size_t i = 0; i < n.inputs.size(); ++i)
+                if (in_mask(n.op->traits.statistics, i)) n.inputs[i] = n.inputs[1];
             for (std::size_t o = 0; o < n.outputs.size(); ++o) {
                 value_id& id = n.outputs[o];
                 if (id == no_value) continue;
-                if (o > 0 && normalizes(n)) {
+                if (once(n, o)) {
                     id = no_value;
                     continue;
                 }

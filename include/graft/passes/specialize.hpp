@@ -41,6 +41,12 @@ inline void forget(value& v) {
     v.extents = shape();
 }
 
+// Whether a node only gives its input another name.
+inline bool is_copy(const node& n) {
+    const bool second = n.outputs.size() > 1 && n.outputs[1] != no_value, third = n.inputs.size() > 2;
+    return !second && !third && !n.inputs.empty() && n.inputs[0] != no_value && !n.outputs.empty() && n.outputs[0] != no_value && ops::row_of(n).is(op_flag::copies);
+}
+
 class specializer {
 public:
     specializer(graph& g, const evaluation& with, const op_row* identity) : g_(g), with_(with), identity_(identity) {}
@@ -107,7 +113,7 @@ private:
                 if (!v.has_shape || !v.extents.known() || v.type == dtype::undefined) shapes_known = false;
             }
         }
-        if (n.op_type == "If" && n.domain.empty() && inputs && at(n.inputs[0]).constant) return write_out_if(n, keep, written_out);
+        if (n.op->is(op_flag::branches) && inputs && at(n.inputs[0]).constant) return write_out_if(n, keep, written_out);
         if (!shapes_known || !n.op->infer) return {};
         std::vector<tensor_view> out(n.outputs.size());
         infer_context c{{n, in_.data(), inputs, out.data(), static_cast<int>(out.size()), with_.limit}};
@@ -141,7 +147,7 @@ private:
         most_work_ -= work;
         std::vector<tensor> made;
         // A view of a constant shares its memory.
-        if (n.outputs[0] != no_value && ((n.op->flags & op_flag::view) || (n.op_type == "Identity" && n.domain.empty()))) {
+        if (n.outputs[0] != no_value && n.op->is(op_flag::view)) {
             const value& y = at(n.outputs[0]);
             made.push_back(tensor(y.type, y.extents, at(n.inputs[0]).constant.storage()));
             made_here(n.outputs[0]) = std::exchange(made_here(n.inputs[0]), 0);
@@ -273,10 +279,7 @@ GRAFT_INLINE void prune(graph& g) {
         for (value_id& id : n.inputs)
             if (id != no_value) id = alias[static_cast<std::size_t>(id)];
         detail::rename_captures(n, alias);
-        const bool second = n.outputs.size() > 1 && n.outputs[1] != no_value;
-        const bool copies = n.domain.empty() && !n.inputs.empty() && n.inputs[0] != no_value && !n.outputs.empty() && n.outputs[0] != no_value &&
-                            (n.op_type == "Identity" || (n.op_type == "Dropout" && n.version >= 7 && !second && n.inputs.size() < 3));
-        if (copies && !at(is_output, n.outputs[0])) {
+        if (detail::is_copy(n) && !at(is_output, n.outputs[0])) {
             alias[static_cast<std::size_t>(n.outputs[0])] = n.inputs[0];
             continue;
         }

@@ -227,13 +227,6 @@ private:
         return {};
     }
 
-    static bool moves_only(const node& n) {
-        if (n.op && (n.op->flags & op_flag::view)) return true;
-        for (const char* name : {"Transpose", "MaxPool", "GlobalMaxPool", "Slice", "Split", "Gather", "Expand", "Tile", "DepthToSpace", "SpaceToDepth", "Concat"})
-            if (n.op_type == name) return true;
-        return false;
-    }
-
     // Does away with a node of quantised arithmetic; `done`: what it made is told otherwise now.
     status dequantize(node& n, bool& done) {
         bool reads = false;
@@ -247,7 +240,7 @@ private:
             if (n.op_type == "QLinearMatMul") return qlinear_matmul(n);
             if (n.op_type == "ConvInteger" || n.op_type == "MatMulInteger") return integer_product(n);
             if (reads && n.op_type == "Cast") return cast_quantized(n);
-            if (reads && moves_only(n)) return move_quantized(n);
+            if (reads && ops::row_of(n).traits.moves != motion::none) return move_quantized(n);
             done = false;
         }
         if (reads) return fail(errc::op_unsupported, place(n), "it works on quantised integers, and its form in float32 is not known");
@@ -381,7 +374,7 @@ private:
         if (!is_quantized(n.inputs[0])) return fail(errc::op_unsupported, place(n), "it works on quantised integers, and its form in float32 is not known");
         const quantized first = quantized_[index(n.inputs[0])];
         if (constant(first.scale) && constant(first.scale)->elements() > 1) return fail(errc::op_unsupported, place(n), "it moves integers that have a scale a channel");
-        const bool joins = n.op_type == "Concat";
+        const bool joins = ops::row_of(n).traits.moves == motion::join;
         for (std::size_t i = 0; i < (joins ? n.inputs.size() : 1); ++i) GRAFT_TRY(real_of(n, n.inputs[i], first.scale, first.zero, 1, n.inputs[i]));
         for (value_id& id : n.outputs) {
             if (id == no_value) continue;

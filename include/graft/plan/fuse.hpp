@@ -394,9 +394,7 @@ private:
             float alpha = 0, beta = 0;
             if (!activation_of(n, kind, alpha, beta)) continue;
             node* m = maker(n.inputs[0]);
-            const bool takes = m && (is(*m, "Conv", "graft") || is(*m, "MatMul", "graft") || is(*m, "ScaleShift", "graft") || is(*m, "Sum", "graft") ||
-                                     is(*m, "BatchNormalizationTraining", "graft"));
-            if (takes && used_once(n.inputs[0]) && !m->find("activation") && integer(*m, "residual", 0) != 2) {
+            if (m && ops::row_of(*m).is(op_flag::takes_activation) && used_once(n.inputs[0]) && !m->find("activation") && integer(*m, "residual", 0) != 2) {
                 set_activation(*m, kind, alpha, beta);
                 m->outputs[0] = n.outputs[0];
                 drop(n);
@@ -408,10 +406,9 @@ private:
 
     // Which input of a node is a residual that its kernel adds; 0: it adds none.
     static std::size_t residual_slot(const node& n) {
-        if (n.domain != "graft") return 0;
-        if (n.op_type == "Conv" || n.op_type == "MatMul") return 3;
-        if (n.op_type == "BatchNormalizationTraining" && !n.find("activation")) return 5;
-        return n.op_type == "ConvGradInput" ? 2 : 0;
+        const op_traits& traits = ops::row_of(n).traits;
+        // A normalisation's kernel has its activation behind the sum.
+        return traits.statistics && n.find("activation") ? 0 : traits.residual_input;
     }
 
     // A sum goes into the later of the two nodes that make its terms; sums of equal shapes that are left take an epilogue themselves.

@@ -15,7 +15,11 @@ public:
 
     status run() {
         bool heavy = false;
-        for (const node& n : g.nodes) heavy |= n.domain.empty() && (n.op_type == "Conv" || n.op_type == "ConvTranspose" || n.op_type == "MatMul" || n.op_type == "Gemm") && !n.outputs.empty() && is_half(n.outputs[0]);
+        for (const node& n : g.nodes) {
+            const op_row& row = ops::row_of(n);
+            const bool sums = row.traits.role == op_role::convolution || row.traits.role == op_role::product;
+            heavy |= sums && row.is(op_flag::widens) && !n.outputs.empty() && is_half(n.outputs[0]);
+        }
         if (!heavy) return {};
         std::vector<node> nodes = std::move(g.nodes);
         g.nodes.clear();
@@ -44,14 +48,7 @@ private:
 
     // Operators with float32 kernels, and those that only move elements.
     bool computes(const node& n) {
-        static constexpr const char* known[] = {"Conv", "ConvTranspose", "MatMul", "Gemm", "Relu", "LeakyRelu", "PRelu", "Clip", "Sigmoid", "HardSigmoid", "HardSwish", "Tanh", "Elu", "Selu",
-                                                "Softplus", "Gelu", "Mish", "Erf", "Exp", "Sqrt", "Reciprocal", "Add", "Sub", "Mul", "Div", "Pow", "Sum", "MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool",
-                                                "BatchNormalization", "InstanceNormalization", "LayerNormalization", "GroupNormalization", "LRN", "Softmax", "LogSoftmax", "ReduceMean", "Concat",
-                                                "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Dropout", "Identity"};
-        if (!n.domain.empty() || n.inputs.empty() || n.outputs.empty() || !is_half(n.inputs[0]) || !is_half(n.outputs[0])) return false;
-        for (const char* name : known)
-            if (n.op_type == name) return true;
-        return false;
+        return !n.inputs.empty() && !n.outputs.empty() && is_half(n.inputs[0]) && is_half(n.outputs[0]) && ops::row_of(n).is(op_flag::widens);
     }
 
     bool captured(const std::vector<node>& nodes, value_id id) const {

@@ -1,7 +1,7 @@
 // Sums over a batch in the graph of a step: what batches that are computed in parts have to add up.
 #pragma once
 
-#include "../graph/graph.hpp"
+#include "../ops/ops.hpp"
 
 #include <cstddef>
 #include <vector>
@@ -52,27 +52,28 @@ private:
     enum kind : char { apart, mixed, sum, linear };  // of values: free of the samples, dependent on them, a sum over them, made of such sums
 
     static std::size_t index(value_id id) { return static_cast<std::size_t>(id); }
-    bool any(const node& n, const char* const* names, std::size_t count) const {
-        for (std::size_t i = 0; i < count; ++i)
-            if (n.domain.empty() && n.op_type == names[i]) return true;
-        return false;
-    }
 
     bool sums_batch(const node& n) const {
-        if (n.domain != "graft" || !n.find("shards")) return false;
-        if (n.op_type != "SumTo") return true;
+        const op_row& row = ops::row_of(n);
+        if (!row.is(op_flag::sums_batch) || !n.find("shards")) return false;
+        if (!row.is(op_flag::sums_if_shorter)) return true;
         const shape &x = g_.values[index(n.inputs[0])].extents, &y = g_.values[index(n.outputs[0])].extents;
         return y.rank() < x.rank() || (y.rank() > 0 && y[0] == 1);
     }
     bool is_linear(const node& n) const {
-        static constexpr const char* moves[] = {"Identity", "Neg", "Reshape", "Transpose", "Squeeze", "Unsqueeze"};
-        static constexpr const char* adds[] = {"Add", "Sub"};
-        const auto summed = [&](std::size_t i) { return i < n.inputs.size() && n.inputs[i] != no_value && kind_[index(n.inputs[i])] >= sum; };
-        const auto free = [&](std::size_t i) { return i >= n.inputs.size() || n.inputs[i] == no_value || kind_[index(n.inputs[i])] == apart; };
-        if (any(n, moves, 6)) return summed(0) && free(1);
-        if (any(n, adds, 2)) return summed(0) && summed(1);
-        if (n.domain.empty() && n.op_type == "Mul") return (summed(0) && free(1)) || (free(0) && summed(1));
-        return n.domain.empty() && n.op_type == "Div" && summed(0) && free(1);
+        std::size_t summed = 0, free = 0;
+        for (value_id id : n.inputs) {
+            summed += id != no_value && kind_[index(id)] >= sum;
+            free += id == no_value || kind_[index(id)] == apart;
+        }
+        const std::size_t all = n.inputs.size();
+        switch (ops::row_of(n).traits.linear) {
+        case linearity::none: return false;
+        case linearity::first: return summed == 1 && free == all - 1 && n.inputs[0] != no_value && kind_[index(n.inputs[0])] >= sum;
+        case linearity::joint: return summed == all;
+        case linearity::either: return summed == 1 && free == all - 1;
+        }
+        return false;
     }
 
     const graph& g_;

@@ -57,7 +57,7 @@ GRAFT_INLINE trainer_options settled(trainer_options o, const training_network& 
     if (o.batch < 0) o.batch = defaults::batch_of(pictures, pretrained);
     if (o.learning_rate < 0) o.learning_rate = defaults::learning_rate(optimizer.kind, pretrained, weights);
     bool normalized = false;
-    for (const node& n : network.graph.nodes) normalized |= o.step.batch_norm && n.op_type == "BatchNormalization";
+    for (const node& n : network.graph.nodes) normalized |= o.step.batch_norm && ops::row_of(n).traits.statistics;
     if (o.trunk_rate < 0) o.trunk_rate = defaults::trunk_rate(normalized, weights);
     if (optimizer.weight_decay < 0) optimizer.weight_decay = optimizer.kind == optimizer_kind::adamw ? defaults::adamw_decay : 0;
     if (optimizer.ema_decay < 0) optimizer.ema_decay = pretrained ? defaults::ema : 0;

@@ -59,8 +59,8 @@ GRAFT_INLINE cut_network cut_at(const graph& g, value_id features) {
 
 GRAFT_INLINE bool is_fixed_before(const graph& g, value_id features) {
     for (const node& n : cut_at(g, features).trunk.nodes) {
-        if (n.op && (n.op->flags & op_flag::random)) return false;
-        if (n.op_type == "Dropout") return false;
+        const op_row& row = ops::row_of(n);
+        if (row.is(op_flag::random) || row.traits.role == op_role::drop) return false;
     }
     return true;
 }

@@ -45,7 +45,7 @@ namespace detail {
 
 GRAFT_COLD inline status no_logit_gradient(const graph& g, const std::string& where) {
     bool rounds = false;
-    for (const node& n : g.nodes) rounds |= n.op_type.compare(0, 8, "Quantize") == 0 || n.op_type.compare(0, 7, "QLinear") == 0;
+    for (const node& n : g.nodes) rounds |= ops::row_of(n).is(op_flag::rounds);
     return fail(errc::train_no_gradient, where,
                 rounds ? "no gradient comes back from the logits to these features, since the network rounds between them: explain the float network that this one was quantised from"
                        : "no gradient comes back from the logits to these features");
@@ -138,16 +138,13 @@ private:
     const value& at(value_id id) const { return g_.values[static_cast<std::size_t>(id)]; }
 
     static bool weighs(const node& n) {
-        if (!n.domain.empty()) return false;
-        for (const char* op : {"Conv", "MatMul", "Gemm", "ConvTranspose", "QLinearConv", "QLinearMatMul", "ConvInteger", "MatMulInteger", "Einsum", "Attention"})
-            if (n.op_type == op) return true;
-        return false;
+        const op_role role = ops::row_of(n).traits.role;
+        return role == op_role::convolution || role == op_role::product;
     }
 
     static bool makes_images(const node& n) {
-        for (const char* op : {"Conv", "MaxPool", "AveragePool", "QLinearConv", "ConvInteger"})
-            if (n.op_type == op && n.domain.empty() && !n.outputs.empty() && n.outputs[0] != no_value) return true;
-        return false;
+        const op_role role = ops::row_of(n).traits.role;
+        return (role == op_role::convolution || role == op_role::pool) && !n.outputs.empty() && n.outputs[0] != no_value;
     }
 
     // Values that everything which depends on the picture goes through, by what is still to be read behind each node.

@@ -44,7 +44,8 @@ GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
 inline bool changes_shape_only(const node& n) {
-    return is_any(n, {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Cast", "Dropout", "QuantizeLinear", "DequantizeLinear"});
+    const op_traits& traits = ops::row_of(n).traits;
+    return traits.moves == motion::same || traits.role == op_role::drop || traits.role == op_role::quantize || traits.role == op_role::dequantize;
 }
 
 }  // namespace detail
@@ -56,7 +57,7 @@ GRAFT_INLINE void constants_to_initializers(graph& g) {
         bool output = false;
         for (value_id id : g.outputs) output |= !n.outputs.empty() && id == n.outputs[0];
         // Exporters share equal initializers through Identity; each is a weight of its own.
-        if (n.op_type == "Identity" && n.domain.empty() && n.inputs.size() == 1 && n.outputs.size() == 1 && !output && g.values[static_cast<std::size_t>(n.inputs[0])].constant) {
+        if (detail::is_copy(n) && ops::row_of(n).traits.moves == motion::same && !output && g.values[static_cast<std::size_t>(n.inputs[0])].constant) {
             const tensor shared = g.values[static_cast<std::size_t>(n.inputs[0])].constant;
             value& own = g.values[static_cast<std::size_t>(n.outputs[0])];
             own.constant = shared;
@@ -83,7 +84,7 @@ GRAFT_INLINE value_id logits_of(const graph& g) {
     value_id id = g.outputs[0];
     for (int i = detail::maker_of(g, id); i >= 0; i = detail::maker_of(g, id)) {
         const node& n = g.nodes[static_cast<std::size_t>(i)];
-        if (detail::is_any(n, {"Softmax", "LogSoftmax"})) return n.inputs[0];
+        if (detail::is_softmax(n)) return n.inputs[0];
         if (!detail::changes_shape_only(n)) break;
         id = n.inputs[0];
     }

@@ -1,7 +1,7 @@
 // The parameters of a network: which of a graph's constants are weights, and which of them learn.
 #pragma once
 
-#include "../graph/op.hpp"
+#include "../graph/graph.hpp"
 
 #include <string>
 #include <vector>
@@ -28,8 +28,9 @@ std::vector<value_id> running_statistics(const graph& g, const std::vector<value
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#include "../ops/ops.hpp"
+
 #include <algorithm>
-#include <cstring>
 
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
@@ -41,28 +42,12 @@ inline bool is_weight_slot(const graph& g, const node& n, std::size_t i) {
     const bool many = !given.has_shape || given.extents.elements() > 1;
     // Of an operator of the app's own that has a gradient, whatever it takes beside what is computed.
     if (n.op && n.op->gradient) return i > 0 && many;
-    if (!n.domain.empty()) return false;
-    struct slots {
-        const char* op;
-        unsigned mask;
-    };
-    static constexpr slots known[] = {
-        {"Conv", 6}, {"ConvTranspose", 6}, {"DeformConv", 10}, {"Gemm", 7}, {"MatMul", 3}, {"BatchNormalization", 6}, {"InstanceNormalization", 6},
-        {"GroupNormalization", 6}, {"LayerNormalization", 6}, {"RMSNormalization", 2}, {"PRelu", 2}, {"Gather", 1}, {"Einsum", 255},
-        {"Add", 3}, {"Sub", 3}, {"Mul", 3}, {"Div", 3}, {"Sum", 255}, {"Concat", 255},
-    };
-    for (const slots& s : known)
-        if (n.op_type == s.op) {
-            return i <= 7 && (s.mask >> i & 1) && many;
-        }
-    return false;
+    return in_mask(ops::row_of(n).traits.weights, i) && many;
 }
+// Whether what it makes holds the same numbers as its first input, some of them perhaps more than once.
 inline bool passes_weights_on(const node& n) {
-    static constexpr const char* names[] = {"Identity", "Reshape", "Transpose", "Flatten", "Squeeze", "Unsqueeze", "Expand", "Tile", "Cast"};
-    if (!n.domain.empty()) return false;
-    for (const char* name : names)
-        if (n.op_type == name) return true;
-    return false;
+    const motion moves = ops::row_of(n).traits.moves;
+    return moves == motion::same || moves == motion::permute || moves == motion::repeat;
 }
 
 }  // namespace detail
@@ -100,10 +85,10 @@ GRAFT_INLINE std::vector<parameter> parameters_of(const graph& g) {
 GRAFT_INLINE std::vector<value_id> running_statistics(const graph& g, const std::vector<value_id>& learning) {
     std::vector<value_id> found;
     for (const node& n : g.nodes) {
-        if (n.op_type != "BatchNormalization" || !n.domain.empty() || n.inputs.size() < 5) continue;
-        if (std::find(learning.begin(), learning.end(), n.inputs[1]) == learning.end()) continue;
-        for (std::size_t i : {std::size_t(3), std::size_t(4)})
-            if (std::find(found.begin(), found.end(), n.inputs[i]) == found.end()) found.push_back(n.inputs[i]);
+        const std::uint8_t statistics = ops::row_of(n).traits.statistics;
+        if (!statistics || std::find(learning.begin(), learning.end(), n.inputs[1]) == learning.end()) continue;
+        for (std::size_t i = 0; i < n.inputs.size(); ++i)
+            if (in_mask(statistics, i) && std::find(found.begin(), found.end(), n.inputs[i]) == found.end()) found.push_back(n.inputs[i]);
     }
     return found;
 }

@@ -40,11 +40,19 @@ inline int maker_of(const graph& g, value_id id) {
             if (out == id && id != no_value) return static_cast<int>(i);
     return -1;
 }
-inline bool is_any(const node& n, std::initializer_list<const char*> names) {
-    if (!n.domain.empty()) return false;
-    for (const char* name : names)
-        if (n.op_type == name) return true;
-    return false;
+inline bool is_softmax(const node& n) {
+    const op_role role = ops::row_of(n).traits.role;
+    return role == op_role::softmax || role == op_role::log_softmax;
+}
+// The axis of the features that a layer which classifies reads, from behind where it is negative; 0: it is no such layer.
+inline int feature_axis(const node& n) {
+    static constexpr struct {
+        const char* op;
+        int axis;
+    } layers[] = {{"Conv", 1}, {"Gemm", 1}, {"MatMul", -1}};
+    for (const auto& layer : layers)
+        if (n.op_type == layer.op && n.domain.empty()) return layer.axis;
+    return 0;
 }
 
 // The input of a node that is computed from the picture; no_value where there are several, or none.
@@ -66,7 +74,7 @@ inline std::vector<char> computed_values(const graph& g) {
         bool any = false;
         for (value_id id : n.inputs) any |= id != no_value && computed[static_cast<std::size_t>(id)];
         // A shape is not what a picture holds.
-        if (n.op && (n.op->flags & op_flag::shape_only)) any = false;
+        if (ops::row_of(n).is(op_flag::shape_only)) any = false;
         for (value_id id : n.outputs)
             if (id != no_value) computed[static_cast<std::size_t>(id)] |= any;
     }
@@ -145,20 +153,21 @@ GRAFT_INLINE result<trunk_cut> find_trunk(const graph& g, const std::string& at,
         const node& n = g.nodes[static_cast<std::size_t>(i)];
         const value_id from = detail::only_computed_input(n, computed);
         if (from == no_value) break;
-        if (detail::is_any(n, {"Conv", "Gemm", "MatMul"})) {
+        const op_traits& traits = ops::row_of(n).traits;
+        if (const int axis = detail::feature_axis(n)) {
             cut.features = from;
             cut.logits = id;
             // A Conv whose statistics are normalised behind it is part of the trunk.
-            const bool last = n.inputs[0] == from && !(normalised && n.op_type == "Conv");
+            const bool last = n.inputs[0] == from && !(normalised && traits.role == op_role::convolution);
             status fits;
-            if (last) fits = measure(n.op_type == "MatMul" ? -1 : 1);
+            if (last) fits = measure(axis);
             if (!fits.ok() && fits.error().code() == errc::memory_oom) return fits;
             if (last && fits.ok()) return cut;
             break;
         }
-        normalised |= detail::is_any(n, {"BatchNormalization"});
-        if (detail::is_any(n, {"Softmax", "LogSoftmax"}) && before_softmax == g.outputs[0]) {
-            cut.softmax = n.op_type == "Softmax";
+        normalised |= traits.statistics != 0;
+        if (detail::is_softmax(n) && before_softmax == g.outputs[0]) {
+            cut.softmax = traits.role == op_role::softmax;
             before_softmax = from;
         }
         id = from;

@@ -13,6 +13,13 @@
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 
+/// The row of Fusion(inputs...) -> outputs: the attribute `body` is a graph of nodes that have rules, one of which may be a
+/// reduction, with as many inputs and outputs.
+inline const op_row* fusion_row() {
+    static constexpr op_row row = make_op("Fusion").inputs_from(0).outputs_from(1).attributes("body:g");
+    return &row;
+}
+
 /// What a kernel computes: the body of a Fusion, or one node that is a body by itself.
 struct kernel_body {
     std::vector<node> nodes;

@@ -371,7 +371,7 @@ inline const char* read_single(const kernel_query& q, kernel_body& body) {
 }  // namespace detail
 
 GRAFT_INLINE const char* read_body(const kernel_query& q, kernel_body& body, program* into) {
-    const bool fused = q.n.op_type == "Fusion" && q.n.domain.empty();
+    const bool fused = q.n.op == fusion_row();
     if (const char* why = fused ? detail::read_fusion(q, body) : detail::read_single(q, body)) return why;
     body.limit = &q.limit;
     body.faults = into ? &into->faults : nullptr;

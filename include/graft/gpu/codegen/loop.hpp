@@ -190,7 +190,7 @@ GRAFT_INLINE const char* generate_loop(const kernel_query& q, program& p) {
     for (const std::vector<int>& group : groups)
         if (const char* why = detail::generate_outputs(q, body, group, largest, groups.size() == 1, p)) return why;
     p.source += "}  // namespace graft\n";
-    p.note = q.n.op_type == "Fusion" ? std::to_string(body.nodes.size()) + " operators in one loop" : "one loop";
+    p.note = q.n.op == fusion_row() ? std::to_string(body.nodes.size()) + " operators in one loop" : "one loop";
     return nullptr;
 }
 

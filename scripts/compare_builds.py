@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""Whether two builds of the program do the same, bit for bit: for changes that are to change nothing.
+
+    scripts/compare_builds.py OLD NEW NETWORK... [--data DIR] [--simulator DIR] [--save FILE]
+
+OLD and NEW are programs; OLD may also be what --save wrote of one. A NETWORK is an ONNX file, or a folder with some in it. Compared are, for
+each: its answers to random inputs with 1 and 2 threads on every instruction set of this machine, the kernel of every node, and with --simulator
+(the folder of a build's tests/cuda_simulator) the kernels that a GPU would get. With --data, a folder with mnist, cifar10 and flowers5 in it, five
+trainings: their model.onnx, with 1 and 2 threads, and in parts of a batch. Prints what differs; exit code 1 where
+something does. Needs numpy.
+"""
+import argparse
+import hashlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import numpy
+
+
+def run(program, *arguments, **environment):
+    done = subprocess.run([program, *map(str, arguments), "--json"], capture_output=True, text=True, env={**os.environ, **environment})
+    if done.returncode:
+        return {"error": done.stderr.strip().splitlines()[-1:]}
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def digest(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+
+
+def isas(program):
+    return run(program, "doctor")["cpu"]["isas"]
+
+
+def inputs_of(program, network, folder):
+    """Random inputs as .npy files; open extents are those that `info` assumes."""
+    told = run(program, "info", network)
+    assumed, made = told.get("assumed") or {}, []
+    for i, given in enumerate(told.get("inputs", [])):
+        shape = assumed.get(given["name"]) or [e if isinstance(e, int) else 1 for e in given["shape"] or []]
+        random = numpy.random.default_rng(i + 1)
+        kind = numpy.dtype(given["dtype"])
+        values = random.standard_normal(shape) if kind.kind == "f" else random.integers(0, 100, shape)
+        path = folder / f"in_{i}.npy"
+        numpy.save(path, values.astype(kind))
+        made += ["--input", f"{given['name']}={path}"]
+    return made
+
+
+def answers(program, network, simulator):
+    found = {}
+    with tempfile.TemporaryDirectory() as work:
+        work = pathlib.Path(work)
+        inputs = inputs_of(program, network, work)
+        for isa in isas(program):
+            for threads in (1, 2):
+                out = work / f"{isa}-{threads}"
+                done = run(program, "run", network, *inputs, "--output-dir", out, "--threads", threads, GRAFT_ISA=isa)
+                found[f"{isa}, {threads} threads"] = done.get("error") or {name: digest(pathlib.Path(path)) for name, path in done["outputs"].items()}
+            found[f"{isa}, kernels"] = kernels(run(program, "info", network, "--placement", GRAFT_ISA=isa))
+        if simulator:
+            for precision in ("float32", "float16"):
+                told = run(program, "info", network, "--placement", "--device", "cuda", "--precision", precision, GRAFT_CUDA_PATH=str(simulator), GRAFT_CACHE=str(work / "cache"))
+                found[f"simulator, {precision}"] = kernels(told)
+    return found
+
+
+def kernels(told):
+    if not told.get("placement"):
+        return told.get("error") or "refused"
+    return [f"{p['node']} {p['operator']}: {p['device']} {p['kernel']} {p['reason']}" for p in told["placement"]]
+
+
+def trainings(program, data, networks):
+    """The bytes of five trainings, each by 1 and 2 threads and in parts."""
+    small = next((n for n in networks if "mobilenetv1_025" in n.name and n.suffix == ".onnx" and "fp32" in n.name), None)
+    transformer = next((n for n in networks if "vit" in n.name), None)
+    parts = ["--max-ram", "1G"]
+    runs = {
+        "LeNet": (["train", data / "mnist", "--arch", "lenet", "--epochs", 1, "--batch", 256], parts),
+        "ResNet-20": (["train", data / "cifar10", "--arch", "resnet20", "--epochs", 1, "--batch", 128], ["--max-ram", "60M"]),
+    }
+    if small:
+        runs["MobileNetV1"] = (["finetune", data / "flowers5", "--from", small, "--epochs", 2, "--unfreeze-epoch", 1], ["--max-ram", "80M"])
+        runs["frozen trunk"] = (["finetune", data / "flowers5", "--from", small, "--epochs", 2, "--freeze", "trunk"], [])
+    if transformer:
+        runs["transformer"] = (["finetune", data / "flowers5", "--from", transformer, "--epochs", 1, "--unfreeze-epoch", 0, "--batch", 16], ["--max-ram", "400M"])
+    found = {}
+    for name, (arguments, in_parts) in runs.items():
+        for how, more in {"1 thread": ["--threads", 1], "2 threads": ["--threads", 2], "in parts": [*in_parts, "--threads", 2]}.items():
+            with tempfile.TemporaryDirectory() as work:
+                out = pathlib.Path(work) / "run"
+                told = run(program, *arguments, "--out", out, "--seed", 1, *more)
+                found[f"{name}, {how}"] = told.get("error") or {"model.onnx": digest(out / "model.onnx")}
+            print(f"  {name}, {how}: {found[f'{name}, {how}']}", file=sys.stderr, flush=True)
+    return found
+
+
+def record(program, networks, arguments):
+    found = {}
+    for network in networks:
+        found[network.name] = answers(program, network, arguments.simulator)
+    if arguments.data:
+        found["training"] = trainings(program, arguments.data, networks)
+    return found
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("old")
+    parser.add_argument("new")
+    parser.add_argument("networks", nargs="+", type=pathlib.Path)
+    parser.add_argument("--data", type=pathlib.Path)
+    parser.add_argument("--simulator", type=pathlib.Path)
+    parser.add_argument("--save", type=pathlib.Path, help="keep what OLD does here, to be compared with later")
+    arguments = parser.parse_args()
+    networks = sorted(n for given in arguments.networks for n in ([given] if given.is_file() else given.rglob("*.onnx")))
+    old = json.loads(pathlib.Path(arguments.old).read_text()) if arguments.old.endswith(".json") else record(arguments.old, networks, arguments)
+    if arguments.save:
+        arguments.save.write_text(json.dumps(old))
+    new = record(arguments.new, networks, arguments)
+    compared = differ = 0
+    for network, told in new.items():
+        for what, answer in told.items():
+            compared += 1
+            before = old.get(network, {}).get(what)
+            if answer == before:
+                continue
+            differ += 1
+            print(f"{network}: {what} differs")
+            if isinstance(answer, list) and isinstance(before, list):
+                print("".join(f"  - {line}\n" for line in before if line not in answer) + "".join(f"  + {line}\n" for line in answer if line not in before), end="")
+            else:
+                print(f"  - {before}\n  + {answer}")
+    print(f"{compared} answers, kernels and trainings of {len(networks)} networks: {differ} differ")
+    sys.exit(bool(differ))
+
+
+if __name__ == "__main__":
+    main()
