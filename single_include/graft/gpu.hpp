@@ -6506,7 +6506,7 @@ namespace gpu {
 rule_table activation_rules();
 
 /// act(x), for what follows a convolution, a matrix product or a sum.
-operand activate(element_emitter& e, const operand& x, cpu::activation kind, float alpha, float beta);
+operand activate(element_emitter& e, const operand& x, activation kind, float alpha, float beta);
 /// The same by the attributes activation, alpha and beta of a node.
 operand activate(const rule_call& r, const operand& x);
 
@@ -6693,41 +6693,27 @@ GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 namespace detail {
 
-// In the order of cpu::activation; alpha and beta follow x.
-struct activation_text {
-    const char *value, *slope;
-};
-constexpr activation_text activation_texts[] = {
-    {"%", "1"},
-    {"relu(%)", "slope_relu(%)"},
-    {"clip(%, %, %)", "slope_clip(%, %, %)"},
-    {"leaky_relu(%, %)", "slope_leaky_relu(%, %)"},
-    {"sigmoid(%)", "slope_sigmoid(%)"},
-    {"silu(%)", "slope_silu(%)"},
-    {"hard_sigmoid(%, %, %)", "slope_hard_sigmoid(%, %, %)"},
-    {"hard_swish(%)", "slope_hard_swish(%)"},
-    {"tanh(%)", "slope_tanh(%)"},
-    {"gelu(%)", "slope_gelu(%)"},
-    {"gelu_tanh(%)", "slope_gelu_tanh(%)"},
-    {"elu(%, %)", "slope_elu(%, %)"},
-    {"softplus(%)", "sigmoid(%)"},
-    {"mish(%)", "slope_mish(%)"},
-};
-static_assert(sizeof activation_texts / sizeof activation_texts[0] == static_cast<unsigned>(cpu::activation::mish) + 1, "an activation has no text");
+// A call of an activation's function of the prelude, or of its slope's.
+inline std::string activation_call(activation kind, bool slope) {
+    const ops::activation_entry& entry = ops::activation_entries[static_cast<int>(kind)];
+    return std::string(slope ? "slope_" : "") + entry.name + (entry.beta.name ? "(%, %, %)" : entry.alpha.name ? "(%, %)" : "(%)");
+}
 
 // x of a real type in `text`, with one or two attributes behind it.
 inline operand emit_real(const rule_call& r) { return r.e.make(r.type(), r.text, {r.in(0)}); }
 inline operand with_attribute(const rule_call& r, const char* name, float otherwise) { return r.e.make(r.type(), r.text, {r.in(0), r.attribute(name, otherwise)}); }
 
-inline operand emit_leaky_relu(const rule_call& r) { return with_attribute(r, "alpha", 0.01f); }
+// What the operator's row says that it is.
+inline operand emit_by_row(const rule_call& r) {
+    epilogue after;
+    return ops::row_of(r.c.n).traits.activates(r.c, after) ? activate(r.e, r.in(0), after.act, after.alpha, after.beta) : r.e.refuse("an activation that is not known");
+}
 inline operand emit_alpha_one(const rule_call& r) { return with_attribute(r, "alpha", 1.0f); }
 inline operand emit_selu(const rule_call& r) {
     const bool old = r.c.version() < 6;
     const operand alpha = r.attribute("alpha", old ? 1.6732f : 1.67326319217681884765625f), gamma = r.attribute("gamma", old ? 1.0507f : 1.05070102214813232421875f);
     return r.e.make(r.type(), r.text, {r.in(0), alpha, gamma});
 }
-inline operand emit_hard_sigmoid(const rule_call& r) { return r.e.make(r.type(), r.text, {r.in(0), r.attribute("alpha", 0.2f), r.attribute("beta", 0.5f)}); }
-inline operand emit_gelu(const rule_call& r) { return r.e.make(r.type(), r.c.is("approximate", "tanh", "none") ? "gelu_tanh(%)" : "gelu(%)", {r.in(0)}); }
 inline operand emit_swiglu(const rule_call& r) { return r.e.make(r.type(), r.text, {r.in(0), r.in(1), r.attribute("alpha", 1.0f)}); }
 // Integers are shrunk as numbers, and what comes of it is cut.
 inline operand emit_shrink(const rule_call& r) {
@@ -6790,23 +6776,22 @@ inline operand emit_clip_grad(const rule_call& r) {
 }
 inline operand emit_activation_grad(const rule_call& r) {
     const std::int64_t kind = r.c.integer("activation", 0);
-    if (kind < 0 || kind > static_cast<std::int64_t>(cpu::activation::mish)) return r.e.refuse("an activation that is not known");
-    const operand slope = r.e.make(r.type(), activation_texts[kind].slope, {r.e.convert(r.in(1), r.type()), r.attribute("alpha", 0), r.attribute("beta", 0)});
+    if (kind < 0 || kind >= activation_count) return r.e.refuse("an activation that is not known");
+    const operand slope = r.e.make(r.type(), activation_call(static_cast<activation>(kind), true).c_str(), {r.e.convert(r.in(1), r.type()), r.attribute("alpha", 0), r.attribute("beta", 0)});
     return r.e.make(r.type(), "% * %", {r.in(0), slope});
 }
 
 }  // namespace detail
 
-GRAFT_INLINE operand activate(element_emitter& e, const operand& x, cpu::activation kind, float alpha, float beta) {
-    if (kind == cpu::activation::none || !x) return x;
-    if (kind > cpu::activation::mish) return e.refuse("an activation that is not known");
-    const char* text = detail::activation_texts[static_cast<int>(kind)].value;
-    return e.make(x.type, text, {x, e.number(x.type, static_cast<double>(alpha)), e.number(x.type, static_cast<double>(beta))});
+GRAFT_INLINE operand activate(element_emitter& e, const operand& x, activation kind, float alpha, float beta) {
+    if (kind == activation::none || !x) return x;
+    if (static_cast<int>(kind) >= activation_count) return e.refuse("an activation that is not known");
+    return e.make(x.type, detail::activation_call(kind, false).c_str(), {x, e.number(x.type, static_cast<double>(alpha)), e.number(x.type, static_cast<double>(beta))});
 }
 GRAFT_INLINE operand activate(const rule_call& r, const operand& x) {
     const std::int64_t kind = r.c.integer("activation", 0);
-    if (kind < 0 || kind > static_cast<std::int64_t>(cpu::activation::mish)) return r.e.refuse("an activation that is not known");
-    return activate(r.e, x, static_cast<cpu::activation>(kind), r.c.real("alpha", 0), r.c.real("beta", 0));
+    if (kind < 0 || kind >= activation_count) return r.e.refuse("an activation that is not known");
+    return activate(r.e, x, static_cast<activation>(kind), r.c.real("alpha", 0), r.c.real("beta", 0));
 }
 
 GRAFT_INLINE rule_table activation_rules() {
@@ -6814,19 +6799,19 @@ GRAFT_INLINE rule_table activation_rules() {
     constexpr unsigned same = element_rule::same;
     static constexpr element_rule rows[] = {
         {"Relu", "", same, emit_real, "relu(%)"},
-        {"LeakyRelu", "", same, emit_leaky_relu, "leaky_relu(%, %)"},
+        {"LeakyRelu", "", same, emit_by_row, ""},
         {"ThresholdedRelu", "", same, emit_alpha_one, "thresholded_relu(%, %)"},
-        {"Elu", "", same, emit_alpha_one, "elu(%, %)"},
+        {"Elu", "", same, emit_by_row, ""},
         {"Selu", "", same, emit_selu, "selu(%, %, %)"},
         {"Celu", "", same, emit_alpha_one, "celu(%, %)"},
-        {"Sigmoid", "", same, emit_real, "sigmoid(%)"},
-        {"HardSigmoid", "", same, emit_hard_sigmoid, "hard_sigmoid(%, %, %)"},
-        {"HardSwish", "", same, emit_real, "hard_swish(%)"},
-        {"Softplus", "", same, emit_real, "softplus(%)"},
+        {"Sigmoid", "", same, emit_by_row, ""},
+        {"HardSigmoid", "", same, emit_by_row, ""},
+        {"HardSwish", "", same, emit_by_row, ""},
+        {"Softplus", "", same, emit_by_row, ""},
         {"Softsign", "", same, emit_real, "softsign(%)"},
-        {"Mish", "", same, emit_real, "mish(%)"},
+        {"Mish", "", same, emit_by_row, ""},
         {"Swish", "", same, emit_alpha_one, "swish(%, %)"},
-        {"Gelu", "", same, emit_gelu, ""},
+        {"Gelu", "", same, emit_by_row, ""},
         {"SwiGLU", "", same, emit_swiglu, "swiglu(%, %, %)"},
         {"Shrink", "", same, emit_shrink, "shrink(%, %, %)"},
         {"Clip", "", same, emit_clip, ""},
@@ -8923,9 +8908,9 @@ GRAFT_END_NAMESPACE
 // ---- graft/ops/optimizer.hpp
 // Optimisers as operators of the domain graft: the updates of torch.optim, a running average of weights, and clipping by the norm.
 
-#ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_DECIMAL_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_DECIMAL_HPP
-// ---- graft/cpu/ops/training/decimal.hpp
+#ifndef GRAFT_SINGLE_GRAFT_CORE_DECIMAL_HPP
+#define GRAFT_SINGLE_GRAFT_CORE_DECIMAL_HPP
+// ---- graft/core/decimal.hpp
 // Numbers of optimisers: those that a user wrote in decimal and a file keeps as float32, and those that change with the step.
 
 
@@ -8934,8 +8919,6 @@ GRAFT_END_NAMESPACE
 #include <cstdint>
 
 GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-
 /// The decimal number of fewest digits that rounds to x, as a double: 0.9 for the float nearest to 0.9. So an optimiser computes
 /// 1 - 0.999 as those do that were given 0.999 in double. x itself where no nine digits at a usual size are it.
 inline double decimal_of(float x) {
@@ -8958,7 +8941,6 @@ inline double warm_decay(double decay, std::int64_t step) {
     return std::min(decay, (1 + t) / (10 + t));
 }
 
-}  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
 
@@ -8968,7 +8950,7 @@ GRAFT_BEGIN_NAMESPACE
 namespace ops {
 
 // What the updates share. Arithmetic is in double, from inputs rounded to their types; attributes are the decimals that were meant.
-inline double decimal(const op_context& c, const char* name, double otherwise) { return c.has_attribute(name) ? cpu::decimal_of(c.real(name, 0)) : otherwise; }
+inline double decimal(const op_context& c, const char* name, double otherwise) { return c.has_attribute(name) ? decimal_of(c.real(name, 0)) : otherwise; }
 
 /// Inputs [0, alike) (the first is there, others may be left out) are of one type and shape; those of `scalars` have one element.
 inline status check_update(const op_context& c, int alike, std::initializer_list<int> scalars) {
@@ -9073,7 +9055,7 @@ inline status adam_run(run_context& c) {
 }
 
 // graft.ExponentialMovingAverage(E, W, loss?, step?) -> E' = decay * E + (1 - decay) * W, as torch.optim.swa_utils has it; with a step, by
-// cpu::warm_decay
+// warm_decay
 inline status average_infer(infer_context& c) {
     GRAFT_TRY(check_update(c, 2, {2, 3}));
     if (c.has(2)) GRAFT_TRY(need_arithmetic_float(c, 2));
@@ -9083,7 +9065,7 @@ inline status average_infer(infer_context& c) {
 inline status average_run(run_context& c) {
     if (is_empty(c.in[0])) return {};
     if (!loss_is_finite(c, 2)) return keep_all(c, {0});
-    const double given = decimal(c, "decay", 0.999), decay = c.has(3) ? cpu::warm_decay(given, c.in[3].integer(0)) : given;
+    const double given = decimal(c, "decay", 0.999), decay = c.has(3) ? warm_decay(given, c.in[3].integer(0)) : given;
     for_update(c, {0, 1}, {0, -1}, [&](int n, double (*block)[block_size]) {
         for (int i = 0; i < n; ++i) block[0][i] = decay * block[0][i] + (1 - decay) * block[1][i];
     });
@@ -9222,7 +9204,7 @@ inline operand emit_average(const rule_call& r) {
     const operand average = r.in(0), w = like_weight(r, 1), most = meant(r, "decay", 0.999);
     operand decay = most;
     if (r.c.has(3)) {
-        // cpu::warm_decay
+        // warm_decay
         const operand counted = e.make(dtype::int64, "% < 1 ? 1 : %", {r.scalar(3, {}), r.scalar(3, {})}), step = e.convert(counted, type);
         const operand early = e.make(type, "(1 + %) / (10 + %)", {step, step});
         decay = e.make(type, "% < % ? % : %", {early, most, early, most});
@@ -9847,7 +9829,7 @@ namespace gpu {
 library_rows conv_rows();
 
 /// Whether cuDNN's pointwise operations have the function.
-bool conv_epilogue_supported(cpu::activation function) noexcept;
+bool conv_epilogue_supported(activation function) noexcept;
 
 }  // namespace gpu
 GRAFT_END_NAMESPACE
@@ -9866,7 +9848,7 @@ struct conv_problem {
     shape x, w, y;
     dtype type = dtype::undefined, result = dtype::undefined;
     convolution_axes axes;
-    cpu::epilogue after;
+    epilogue after;
     int bias = -1, residual = -1;  ///< which inputs of the node they are
 
     const shape& written() const noexcept {
@@ -9905,7 +9887,7 @@ inline bool is_conv_type(dtype t) noexcept { return t == dtype::float32 || t == 
 
 // The epilogue of a node: `bias` and `residual` are the inputs that may hold them, -1 for none.
 inline const char* read_epilogue(const kernel_query& q, int bias, int residual, conv_problem& p) {
-    p.after.act = static_cast<cpu::activation>(q.integer("activation", 0));
+    p.after.act = static_cast<activation>(q.integer("activation", 0));
     p.after.alpha = q.real("alpha", 0);
     p.after.beta = q.real("beta", 0);
     const std::int64_t adds = q.integer("residual", 0);
@@ -9986,21 +9968,21 @@ inline const char* read_conv_grad_weight(const kernel_query& q, conv_problem& p)
 }
 
 // The pointwise operation of an activation other than `none`.
-inline pointwise_operation activation_operation(const cpu::epilogue& e) noexcept {
+inline pointwise_operation activation_operation(const epilogue& e) noexcept {
     namespace mode = api::cudnn::pointwise;
     constexpr double most = std::numeric_limits<float>::max();
     pointwise_operation o;
     switch (e.act) {
-    case cpu::activation::relu: o.mode = mode::relu_forward; break;
-    case cpu::activation::clip: o.mode = mode::relu_forward, o.clips = true, o.lower = static_cast<double>(e.alpha), o.upper = static_cast<double>(e.beta); break;
-    case cpu::activation::leaky_relu: o.mode = mode::relu_forward, o.clips = true, o.upper = most, o.slope = static_cast<double>(e.alpha); break;
-    case cpu::activation::sigmoid: o.mode = mode::sigmoid_forward; break;
-    case cpu::activation::silu: o.mode = mode::swish_forward; break;
-    case cpu::activation::tanh: o.mode = mode::tanh_forward; break;
-    case cpu::activation::gelu: o.mode = mode::gelu_forward; break;
-    case cpu::activation::gelu_tanh: o.mode = mode::gelu_tanh_forward; break;
-    case cpu::activation::elu: o.mode = mode::elu_forward, o.parameter = static_cast<double>(e.alpha); break;
-    case cpu::activation::softplus: o.mode = mode::softplus_forward; break;
+    case activation::relu: o.mode = mode::relu_forward; break;
+    case activation::clip: o.mode = mode::relu_forward, o.clips = true, o.lower = static_cast<double>(e.alpha), o.upper = static_cast<double>(e.beta); break;
+    case activation::leaky_relu: o.mode = mode::relu_forward, o.clips = true, o.upper = most, o.slope = static_cast<double>(e.alpha); break;
+    case activation::sigmoid: o.mode = mode::sigmoid_forward; break;
+    case activation::silu: o.mode = mode::swish_forward; break;
+    case activation::tanh: o.mode = mode::tanh_forward; break;
+    case activation::gelu: o.mode = mode::gelu_forward; break;
+    case activation::gelu_tanh: o.mode = mode::gelu_tanh_forward; break;
+    case activation::elu: o.mode = mode::elu_forward, o.parameter = static_cast<double>(e.alpha); break;
+    case activation::softplus: o.mode = mode::softplus_forward; break;
     default: break;
     }
     return o;
@@ -10057,7 +10039,7 @@ inline status add_factors(const conv_problem& p, conv_graph& g, std::int64_t res
 inline status build_conv_graph(const kernel_query& q, const conv_problem& p, conv_graph& g) {
     static constexpr std::int64_t results[] = {conv_ids::y, conv_ids::x, conv_ids::w};  // by direction
     const std::int64_t result = results[static_cast<int>(p.direction)];
-    const bool acts = p.after.act != cpu::activation::none, adds = p.residual >= 0;
+    const bool acts = p.after.act != activation::none, adds = p.residual >= 0;
     g.steps_left = 1 + (p.bias >= 0) + acts + adds;
     GRAFT_TRY(add_factors(p, g, result));
     pointwise_operation add;
@@ -10092,7 +10074,7 @@ inline std::string conv_problem_text(const kernel_query& q, const conv_problem& 
     }
     if (p.bias >= 0) s += std::string(" bias ") + name(q.in[p.bias].type);
     if (p.residual >= 0) s += std::string(p.after.residual_after_activation ? " late residual " : " residual ") + name(q.in[p.residual].type);
-    if (p.after.act != cpu::activation::none) {
+    if (p.after.act != activation::none) {
         s += " act " + std::to_string(static_cast<int>(p.after.act));
         for (float v : {p.after.alpha, p.after.beta}) s += graft::detail::number_text(" %.9g", static_cast<double>(v));
     }
@@ -10135,8 +10117,8 @@ inline result<std::unique_ptr<library_kernel>> make_conv(const kernel_query& q, 
 
 }  // namespace detail
 
-GRAFT_INLINE bool conv_epilogue_supported(cpu::activation function) noexcept {
-    return function == cpu::activation::none || detail::activation_operation({function}).mode != api::cudnn::pointwise::identity;
+GRAFT_INLINE bool conv_epilogue_supported(activation function) noexcept {
+    return function == activation::none || detail::activation_operation({function}).mode != api::cudnn::pointwise::identity;
 }
 
 GRAFT_INLINE library_rows conv_rows() {
@@ -12211,12 +12193,12 @@ struct norm_activation {
     double low = 0, high = HUGE_VAL;
 };
 inline status read_norm_activation(const op_context& c, norm_activation& a) {
-    const auto kind = static_cast<cpu::activation>(c.integer("activation", 0));
-    a.any = kind != cpu::activation::none;
-    if (kind == cpu::activation::clip) {
+    const auto kind = static_cast<activation>(c.integer("activation", 0));
+    a.any = kind != activation::none;
+    if (kind == activation::clip) {
         a.low = static_cast<double>(c.real("alpha", 0));
         a.high = static_cast<double>(c.real("beta", 0));
-    } else if (a.any && kind != cpu::activation::relu)
+    } else if (a.any && kind != activation::relu)
         return c.fail(errc::op_attribute, "activation %lld is neither none, relu nor clip", c.integer("activation", 0));
     return {};
 }
@@ -12276,7 +12258,7 @@ inline status batch_norm_training_run(run_context& c) {
     GRAFT_TRY(read_shards(c, count));
     GRAFT_TRY(read_norm_activation(c, act));
     const channel_sums sums = channel_sums::of(c.in[0].extents, count);
-    const double epsilon = cpu::decimal_of(c.real("epsilon", 1e-5f)), momentum = cpu::decimal_of(c.real("momentum", 0.9f)), total = sums.total();
+    const double epsilon = decimal_of(c.real("epsilon", 1e-5f)), momentum = decimal_of(c.real("momentum", 0.9f)), total = sums.total();
     widened<double> x, residual;
     GRAFT_TRY(widen(c, c.in[0], x));
     if (c.has(5)) GRAFT_TRY(widen(c, c.in[5], residual));
@@ -12552,7 +12534,7 @@ public:
     }
     inline std::vector<operand> elements(element_emitter& e, const place& at, const place&) const override { return {value(e, 0, at)}; }
     inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const place& at, std::vector<reduction_result>& results) const override {
-        const double n = static_cast<double>(total), momentum = cpu::decimal_of(q.real("momentum", 0.9f)), epsilon = cpu::decimal_of(q.real("epsilon", 1e-5f));
+        const double n = static_cast<double>(total), momentum = decimal_of(q.real("momentum", 0.9f)), epsilon = decimal_of(q.real("epsilon", 1e-5f));
         const operand variance = total ? e.make(type, "% / %", {s[2], e.number(type, n)}) : e.number(type, 0);
         const operand inverse = e.make(type, (std::string("(") + memory_name(type) + ")1 / sqrt(% + %)").c_str(), {variance, e.number(type, epsilon)});
         const auto running = [&](int input, const operand& batch) {
@@ -13759,11 +13741,11 @@ struct matrix_product {
     double alpha = 1, beta = 0;                              ///< of C, which has D's shape
     int a = 0, b = 1, c = -1, bias = -1;                     ///< inputs of the node; bias: n elements
     dtype type = dtype::undefined, result = dtype::undefined;  ///< of A and B; of C, D and bias
-    cpu::activation act = cpu::activation::none;
+    activation act = activation::none;
 };
 
 /// Whether cuBLASLt can apply the function to a product. Its GELU is the approximation by tanh.
-bool matmul_epilogue_supported(cpu::activation function) noexcept;
+bool matmul_epilogue_supported(activation function) noexcept;
 
 /// The kernel of a product; op.unsupported where cuBLASLt has none within the workspace.
 result<std::unique_ptr<library_kernel>> make_product(const kernel_query& query, const libraries& with, const matrix_product& p);
@@ -13815,8 +13797,8 @@ GRAFT_INLINE status cublaslt_object::set_bytes(int attribute, const void* value,
     return cublaslt_failure(*functions_, code, what);
 }
 
-GRAFT_INLINE bool matmul_epilogue_supported(cpu::activation function) noexcept {
-    return function == cpu::activation::none || function == cpu::activation::relu || function == cpu::activation::gelu_tanh;
+GRAFT_INLINE bool matmul_epilogue_supported(activation function) noexcept {
+    return function == activation::none || function == activation::relu || function == activation::gelu_tanh;
 }
 
 namespace detail {
@@ -13828,8 +13810,8 @@ inline int cublaslt_type(dtype type) noexcept {
 inline int cublaslt_epilogue(const matrix_product& p) noexcept {
     namespace epilogue = api::cublaslt::epilogue;
     const bool bias = p.bias >= 0;
-    if (p.act == cpu::activation::relu) return bias ? epilogue::relu_bias : epilogue::relu;
-    if (p.act == cpu::activation::gelu_tanh) return bias ? epilogue::gelu_bias : epilogue::gelu;
+    if (p.act == activation::relu) return bias ? epilogue::relu_bias : epilogue::relu;
+    if (p.act == activation::gelu_tanh) return bias ? epilogue::gelu_bias : epilogue::gelu;
     return bias ? epilogue::bias : epilogue::none;
 }
 
@@ -14101,11 +14083,11 @@ inline const char* read_fused_matmul(const kernel_query& q, matrix_product& p) {
     p.alpha = static_cast<double>(q.real("scale", 1));
     if (const char* refused = read_factors(q.in[0].extents, q.in[1].extents, q.out[0].extents, p)) return refused;
     if (const char* refused = read_bias(q, 2, p)) return refused;
-    p.act = static_cast<cpu::activation>(q.integer("activation", 0));
-    if (!matmul_epilogue_supported(p.act) || (p.act != cpu::activation::none && p.type == dtype::float64)) return "cuBLASLt has not its activation";
+    p.act = static_cast<activation>(q.integer("activation", 0));
+    if (!matmul_epilogue_supported(p.act) || (p.act != activation::none && p.type == dtype::float64)) return "cuBLASLt has not its activation";
     const std::int64_t residual = q.integer("residual", 0);
     if (!residual) return nullptr;
-    if (residual == 2 && p.act != cpu::activation::none) return "cuBLASLt adds no residual behind the activation";
+    if (residual == 2 && p.act != activation::none) return "cuBLASLt adds no residual behind the activation";
     if (!q.has(3) || q.in[3].extents != q.out[0].extents || q.in[3].type != p.result) return "its residual has another shape or type";
     p.c = 3;
     p.beta = 1;
@@ -15428,7 +15410,7 @@ private:
     }
     // For a clipped convolution with groups or few channels cuDNN's heuristics have only the engine that takes anything.
     bool better_split(const node& n) {
-        if (n.op_type != "Conv" || integer(n, "activation", 0) != static_cast<std::int64_t>(cpu::activation::clip)) return false;
+        if (n.op_type != "Conv" || integer(n, "activation", 0) != static_cast<std::int64_t>(activation::clip)) return false;
         return integer(n, "group", 1) > 1 || at(n.inputs[0]).extents[1] <= 4;
     }
     void split(node n) {
@@ -16937,73 +16919,28 @@ template <class T> __device__ __forceinline__ T sign(T x) { return x > T(0) ? T(
 template <class T> __device__ __forceinline__ T maximum(T x, T y) { return y > x || y != y ? y : x; }
 template <class T> __device__ __forceinline__ T minimum(T x, T y) { return y < x || y != y ? y : x; }
 
-// Activations.
-template <class T> __device__ __forceinline__ T relu(T x) { return is_negative(x) ? T(0) : x; }
-template <class T> __device__ __forceinline__ T clip(T x, T low, T high) {
+template <class T> __device__ __forceinline__ T clamp_into(T x, T low, T high) {
     if (x < low) x = low;
     return x > high ? high : x;
 }
-template <class T> __device__ __forceinline__ T unit_clip(T x) { return clip(x, T(0), T(1)); }
-template <class T> __device__ __forceinline__ T leaky_relu(T x, T alpha) { return x < T(0) ? alpha * x : x; }
+template <class T> __device__ __forceinline__ T unit_clip(T x) { return clamp_into(x, T(0), T(1)); }
+)cuda";
+}
+
+// What uses activations, and random numbers.
+inline const char* prelude_functions_behind() noexcept {
+    return R"cuda(
 template <class T> __device__ __forceinline__ T wrapping_leaky_relu(T x, T alpha) { return is_negative(x) ? wrapping_mul(x, alpha) : x; }
 template <class T> __device__ __forceinline__ T thresholded_relu(T x, T alpha) { return x > alpha ? x : T(0); }
-template <class T> __device__ __forceinline__ T elu(T x, T alpha) { return x < T(0) ? alpha * expm1(x) : x; }
 template <class T> __device__ __forceinline__ T selu(T x, T alpha, T gamma) { return gamma * (x <= T(0) ? alpha * expm1(x) : x); }
 template <class T> __device__ __forceinline__ T celu(T x, T alpha) {
     const T below = alpha * expm1(x / alpha);
     return (x < T(0) ? T(0) : x) + (below < T(0) ? below : T(0));
 }
-template <class T> __device__ __forceinline__ T sigmoid(T x) {
-    const T e = exp(-abs(x));
-    return (x < T(0) ? e : T(1)) / (T(1) + e);
-}
-template <class T> __device__ __forceinline__ T silu(T x) { return x * sigmoid(x); }
 template <class T> __device__ __forceinline__ T swish(T x, T alpha) { return x * sigmoid(alpha * x); }
 template <class T> __device__ __forceinline__ T swiglu(T a, T b, T alpha) { return a * sigmoid(alpha * a) * b; }
-template <class T> __device__ __forceinline__ T hard_sigmoid(T x, T alpha, T beta) { return unit_clip(alpha * x + beta); }
-template <class T> __device__ __forceinline__ T hard_swish(T x) { return x * unit_clip(x / T(6) + T(0.5)); }
-template <class T> __device__ __forceinline__ T softplus(T x) { return x != x ? x : (x > T(0) ? x : T(0)) + log1p(exp(-abs(x))); }
 template <class T> __device__ __forceinline__ T softsign(T x) { return x / (T(1) + abs(x)); }
-// tanh(log(1 + e)) = (e^2 + 2 e) / (e^2 + 2 e + 2)
-template <class T> __device__ __forceinline__ T tanh_of_softplus(T x) {
-    const T e = exp(x > T(30) ? T(30) : x), n = e * (e + T(2));
-    return n / (n + T(2));
-}
-template <class T> __device__ __forceinline__ T mish(T x) { return x * tanh_of_softplus(x); }
-template <class T> __device__ __forceinline__ T gelu(T x) { return T(0.5) * x * (T(1) + erf(x * T(0.70710678118654752440))); }
-template <class T> __device__ __forceinline__ T gelu_tanh(T x) {
-    return T(0.5) * x * (T(1) + tanh(T(0.79788456080286535588) * (x + T(0.044715) * x * x * x)));
-}
 template <class T> __device__ __forceinline__ T shrink(T x, T lambd, T bias) { return x < -lambd ? x + bias : x > lambd ? x - bias : T(0); }
-
-// Their slopes.
-template <class T> __device__ __forceinline__ T slope_relu(T x) { return x > T(0) ? T(1) : T(0); }
-template <class T> __device__ __forceinline__ T slope_clip(T x, T low, T high) { return x > low && x < high ? T(1) : T(0); }
-template <class T> __device__ __forceinline__ T slope_leaky_relu(T x, T alpha) { return x > T(0) ? T(1) : alpha; }
-template <class T> __device__ __forceinline__ T slope_sigmoid(T x) { return sigmoid(x) * sigmoid(-x); }
-template <class T> __device__ __forceinline__ T slope_silu(T x) { return sigmoid(x) * (T(1) + x * sigmoid(-x)); }
-template <class T> __device__ __forceinline__ T slope_hard_sigmoid(T x, T alpha, T beta) {
-    return alpha * x + beta > T(0) && alpha * x + beta < T(1) ? alpha : T(0);
-}
-template <class T> __device__ __forceinline__ T slope_hard_swish(T x) { return x <= T(-3) ? T(0) : x >= T(3) ? T(1) : x / T(3) + T(0.5); }
-// 1 / cosh^2 without large numbers
-template <class T> __device__ __forceinline__ T slope_tanh(T x) {
-    const T e = exp(T(-2) * abs(x)), d = T(1) + e;
-    return T(4) * e / (d * d);
-}
-template <class T> __device__ __forceinline__ T slope_gelu(T x) {
-    return T(0.5) * (T(1) + erf(x * T(0.70710678118654752440))) + x * T(0.39894228040143267794) * exp(T(-0.5) * x * x);
-}
-template <class T> __device__ __forceinline__ T slope_gelu_tanh(T x) {
-    const T inside = T(0.79788456080286535588) * (x + T(0.044715) * x * x * x), slope = T(0.79788456080286535588) * (T(1) + T(3 * 0.044715) * x * x);
-    return T(0.5) * (T(1) + tanh(inside)) + T(0.5) * x * slope_tanh(inside) * slope;
-}
-template <class T> __device__ __forceinline__ T slope_elu(T x, T alpha) { return x > T(0) ? T(1) : alpha * exp(x); }
-// With t = tanh(softplus(x)): 1 - t^2 = 4 (n + 1) / (n + 2)^2
-template <class T> __device__ __forceinline__ T slope_mish(T x) {
-    const T e = exp(x > T(30) ? T(30) : x), n = e * (e + T(2)), d = n + T(2);
-    return n / d + x * (T(4) * (n + T(1)) / d / d) * sigmoid(x);
-}
 
 // Random numbers by counter, Philox4x32-10 (Salmon et al., 2011): 64 bits each, two from a block.
 struct random_block { unsigned long long half[2]; };
@@ -17171,9 +17108,24 @@ template <class T> __device__ __forceinline__ auto load(const T* from, bool cond
 )cuda";
 }
 
+// A function for each activation, and one for each slope, which may call those.
+inline std::string prelude_activations() {
+    std::string text;
+    for (const bool slope : {false, true})
+        for (const ops::activation_entry& a : ops::activation_entries) {
+            const char* const body = slope ? a.device_slope : a.device_value;
+            if (!body) continue;
+            text += std::string("template <class T> __device__ __forceinline__ T ") + (slope ? "slope_" : "") + a.name + "(T x";
+            text += std::string(a.alpha.name ? ", T alpha" : "") + (a.beta.name ? ", T beta" : "") + ") { " + body + " }\n";
+        }
+    return text;
+}
+
 }  // namespace detail
 
-GRAFT_INLINE std::string prelude() { return std::string(detail::prelude_types()) + detail::prelude_functions(); }
+GRAFT_INLINE std::string prelude() {
+    return detail::prelude_types() + std::string(detail::prelude_functions()) + detail::prelude_activations() + detail::prelude_functions_behind();
+}
 
 }  // namespace gpu
 GRAFT_END_NAMESPACE

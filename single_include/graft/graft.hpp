@@ -117,7 +117,7 @@
 //   GRAFT_ERROR_CODES(X)   X(id, name, meaning) for each error code
 //   GRAFT_ISA_LIST(X)      X(id, width, here) for each instruction set
 //
-// The headers' own, which may change: GRAFT_ABI..., GRAFT_ARCH_..., GRAFT_BEGIN_..., GRAFT_END_..., GRAFT_TARGET_..., GRAFT_SINGLE_...,
+// The headers' own, which may change: GRAFT_ABI..., GRAFT_ACTIVATION_LIST, GRAFT_ARCH_..., GRAFT_BEGIN_..., GRAFT_END_..., GRAFT_TARGET_..., GRAFT_SINGLE_...,
 // GRAFT_CONCAT, GRAFT_CONCAT_TEXT, GRAFT_COLD, GRAFT_FORCE_INLINE, GRAFT_HAS_BODIES, GRAFT_HAS_KERNELS, GRAFT_INLINE, GRAFT_MEMORY_..., GRAFT_NOINLINE, GRAFT_PRAGMA,
 // GRAFT_PREFETCH, GRAFT_STB_IMAGE, GRAFT_UNROLL, GRAFT_VECTOR, GRAFT_GPU_MEMBER, GRAFT_GPU_TRY, GRAFT_CUBLASLT_FUNCTIONS,
 // GRAFT_CUDNN_FUNCTIONS, GRAFT_DRIVER_FUNCTIONS, GRAFT_NCCL_FUNCTIONS, GRAFT_NVML_FUNCTIONS, GRAFT_NVRTC_FUNCTIONS. No other macro is
@@ -5080,6 +5080,118 @@ GRAFT_END_NAMESPACE
 // ---- graft/graph/op.hpp
 // What the functions of an operator are given.
 
+#ifndef GRAFT_SINGLE_GRAFT_GRAPH_ACTIVATION_HPP
+#define GRAFT_SINGLE_GRAFT_GRAPH_ACTIVATION_HPP
+// ---- graft/graph/activation.hpp
+// Activations that a kernel can apply to what it made, and what else it does to it.
+
+#ifndef GRAFT_SINGLE_GRAFT_CORE_WANTED_HPP
+#define GRAFT_SINGLE_GRAFT_CORE_WANTED_HPP
+// ---- graft/core/wanted.hpp
+// Which operators this build holds: all, or those that GRAFT_OPS names.
+
+
+GRAFT_BEGIN_NAMESPACE
+
+namespace detail {
+constexpr bool in_name(char c) noexcept { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
+
+// Whether a list names `name`. What is no part of a name stands between names: commas, spaces, and the quotes of a string.
+constexpr bool names(const char* list, const char* name) noexcept {
+    while (*list) {
+        const char* n = name;
+        while (*n && *list == *n) ++n, ++list;
+        if (!*n && !in_name(*list)) return true;
+        while (in_name(*list)) ++list;
+        while (*list && !in_name(*list)) ++list;
+    }
+    return false;
+}
+constexpr bool has_letter(const char* list) noexcept {
+    while (*list && (!in_name(*list) || *list <= '9')) ++list;
+    return *list != 0;
+}
+}  // namespace detail
+
+// GRAFT_OPS as text, whether it is a string or the bare names that a shell leaves of one.
+#define GRAFT_TEXT_OF(...) #__VA_ARGS__
+#define GRAFT_TEXT(...) GRAFT_TEXT_OF(__VA_ARGS__)
+
+/// Whether the operator `name` is compiled in: GRAFT_OPS is a list of names, matched by whole names.
+/// A row that says `wanted("Conv") ? &conv : nullptr` keeps the body out of builds that do not want it.
+constexpr bool wanted(const char* name) noexcept {
+#ifdef GRAFT_OPS
+    return detail::names(GRAFT_TEXT(GRAFT_OPS), name);
+#else
+    return name != nullptr;
+#endif
+}
+
+#ifdef GRAFT_OPS
+static_assert(detail::has_letter(GRAFT_TEXT(GRAFT_OPS)), "GRAFT_OPS names no operator; it is a list such as Conv,Relu,Gemm");
+#endif
+#undef GRAFT_TEXT
+#undef GRAFT_TEXT_OF
+
+GRAFT_END_NAMESPACE
+#endif
+
+#include <cstdint>
+
+// X(name, one or two operators by which a network comes to need it: by itself, or fused from several; null: always). The numbers that follow
+// from the order stand in attributes: new ones come last. What each computes is told in ops/activation.hpp, its vector form in
+// cpu/kernels/activation.inl.
+#define GRAFT_ACTIVATION_LIST(X)                \
+    X(relu, nullptr, nullptr)                   \
+    X(clip, nullptr, nullptr)                   \
+    X(leaky_relu, "LeakyRelu", nullptr)         \
+    X(sigmoid, "Sigmoid", nullptr)              \
+    X(silu, "Sigmoid", "Swish")                 \
+    X(hard_sigmoid, "HardSigmoid", nullptr)     \
+    X(hard_swish, "HardSigmoid", "HardSwish")   \
+    X(tanh, "Tanh", nullptr)                    \
+    X(gelu, "Erf", "Gelu")                      \
+    X(gelu_tanh, "Gelu", nullptr)               \
+    X(elu, "Elu", nullptr)                      \
+    X(softplus, "Softplus", nullptr)            \
+    X(mish, "Mish", nullptr)
+
+GRAFT_BEGIN_NAMESPACE
+
+/// Functions of one element that can follow a convolution, a matrix product or a sum.
+enum class activation : std::uint8_t {
+    none,
+#define GRAFT_X(name, first, second) name,
+    GRAFT_ACTIVATION_LIST(GRAFT_X)
+#undef GRAFT_X
+};
+
+/// How many activations there are, `none` among them.
+#define GRAFT_X(name, first, second) +1
+constexpr int activation_count = 1 GRAFT_ACTIVATION_LIST(GRAFT_X);
+#undef GRAFT_X
+
+/// Whether an operator that this build holds can come to need the function.
+constexpr bool activation_wanted(activation kind) noexcept {
+    constexpr const char* operators[][2] = {{nullptr, nullptr},
+#define GRAFT_X(name, first, second) {first, second},
+                                            GRAFT_ACTIVATION_LIST(GRAFT_X)
+#undef GRAFT_X
+    };
+    const auto& by = operators[static_cast<int>(kind)];
+    return !by[0] || wanted(by[0]) || (by[1] && wanted(by[1]));
+}
+
+/// y = act(x [+ residual]), or act(x) + residual where `residual_after_activation`.
+struct epilogue {
+    activation act = activation::none;
+    float alpha = 0, beta = 0;
+    bool residual = false;
+    bool residual_after_activation = false;
+};
+
+GRAFT_END_NAMESPACE
+#endif
 #ifndef GRAFT_SINGLE_GRAFT_GRAPH_OP_ROW_HPP
 #define GRAFT_SINGLE_GRAFT_GRAPH_OP_ROW_HPP
 // ---- graft/graph/op_row.hpp
@@ -5091,6 +5203,7 @@ GRAFT_END_NAMESPACE
 
 GRAFT_BEGIN_NAMESPACE
 
+struct epilogue;
 struct op_context;
 struct infer_context;
 struct run_context;
@@ -5100,6 +5213,7 @@ using infer_function = status (*)(infer_context&);
 using run_function = status (*)(run_context&);
 using gradient_function = status (*)(gradient_context&);
 using work_function = std::int64_t (*)(const op_context&);
+using activation_reader = bool (*)(const op_context&, epilogue&);
 
 /// Properties of an operator that passes and the executor act on.
 struct op_flag {
@@ -5158,6 +5272,7 @@ struct op_traits {
     std::uint8_t checked_inputs = 0;   ///< inputs whose contents its kernels may refuse
     std::uint8_t made_once = 0;        ///< outputs that must not be made a second time
     work_function work = nullptr;      ///< its multiply-adds, where its kind is counted by those
+    activation_reader activates = nullptr;  ///< whether a node of it is an activation that other kernels apply, and which
 };
 
 /// A row of the op table: one operator, or one range of versions of it that means the same. `make_op` fills it by names.
@@ -5259,6 +5374,7 @@ public:
     }
     constexpr make_op& made_once_from(int output) { return row_.traits.made_once = mask_from(output), *this; }
     constexpr make_op& work(work_function multiply_adds) { return row_.traits.work = multiply_adds, *this; }
+    constexpr make_op& activates(activation_reader reads) { return row_.traits.activates = reads, *this; }
 
     constexpr operator op_row() const { return row_; }
 
@@ -5885,46 +6001,6 @@ GRAFT_END_NAMESPACE
 // ---- graft/ops/gradient_common.hpp
 // What gradient functions share: the forward node as its own inference sees it, and short ways to build.
 
-#ifndef GRAFT_SINGLE_GRAFT_CPU_EPILOGUE_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_EPILOGUE_HPP
-// ---- graft/cpu/epilogue.hpp
-// What a convolution or a matrix product does to its result while it is still in registers or in the first cache.
-
-
-#include <cstdint>
-
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-
-/// Functions that can follow a convolution, a matrix product or a sum; alpha and beta are those of the ONNX operators.
-enum class activation : std::uint8_t {
-    none,
-    relu,
-    clip,       ///< into [alpha, beta]; NaN stays NaN
-    leaky_relu, ///< alpha: slope below zero
-    sigmoid,
-    silu,         ///< x * sigmoid(x)
-    hard_sigmoid, ///< alpha * x + beta, cut to [0, 1]
-    hard_swish,   ///< x * hard_sigmoid(x) with 1/6 and 1/2
-    tanh,
-    gelu,      ///< the exact form, by erf
-    gelu_tanh, ///< the approximation by tanh
-    elu,       ///< alpha
-    softplus,
-    mish,
-};
-
-/// y = act(x [+ residual]), or act(x) + residual where `residual_after_activation`.
-struct epilogue {
-    activation act = activation::none;
-    float alpha = 0, beta = 0;
-    bool residual = false;
-    bool residual_after_activation = false;
-};
-
-} // namespace cpu
-GRAFT_END_NAMESPACE
-#endif
 #ifndef GRAFT_SINGLE_GRAFT_GRAPH_GRADIENT_HPP
 #define GRAFT_SINGLE_GRAFT_GRAPH_GRADIENT_HPP
 // ---- graft/graph/gradient.hpp
@@ -6781,56 +6857,6 @@ GRAFT_END_NAMESPACE
 // ---- graft/ops/common.hpp
 // What the operator families share: checks of types, broadcasting, and the block loops of element-wise reference kernels.
 
-#ifndef GRAFT_SINGLE_GRAFT_CORE_WANTED_HPP
-#define GRAFT_SINGLE_GRAFT_CORE_WANTED_HPP
-// ---- graft/core/wanted.hpp
-// Which operators this build holds: all, or those that GRAFT_OPS names.
-
-
-GRAFT_BEGIN_NAMESPACE
-
-namespace detail {
-constexpr bool in_name(char c) noexcept { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
-
-// Whether a list names `name`. What is no part of a name stands between names: commas, spaces, and the quotes of a string.
-constexpr bool names(const char* list, const char* name) noexcept {
-    while (*list) {
-        const char* n = name;
-        while (*n && *list == *n) ++n, ++list;
-        if (!*n && !in_name(*list)) return true;
-        while (in_name(*list)) ++list;
-        while (*list && !in_name(*list)) ++list;
-    }
-    return false;
-}
-constexpr bool has_letter(const char* list) noexcept {
-    while (*list && (!in_name(*list) || *list <= '9')) ++list;
-    return *list != 0;
-}
-}  // namespace detail
-
-// GRAFT_OPS as text, whether it is a string or the bare names that a shell leaves of one.
-#define GRAFT_TEXT_OF(...) #__VA_ARGS__
-#define GRAFT_TEXT(...) GRAFT_TEXT_OF(__VA_ARGS__)
-
-/// Whether the operator `name` is compiled in: GRAFT_OPS is a list of names, matched by whole names.
-/// A row that says `wanted("Conv") ? &conv : nullptr` keeps the body out of builds that do not want it.
-constexpr bool wanted(const char* name) noexcept {
-#ifdef GRAFT_OPS
-    return detail::names(GRAFT_TEXT(GRAFT_OPS), name);
-#else
-    return name != nullptr;
-#endif
-}
-
-#ifdef GRAFT_OPS
-static_assert(detail::has_letter(GRAFT_TEXT(GRAFT_OPS)), "GRAFT_OPS names no operator; it is a list such as Conv,Relu,Gemm");
-#endif
-#undef GRAFT_TEXT
-#undef GRAFT_TEXT_OF
-
-GRAFT_END_NAMESPACE
-#endif
 
 #include <algorithm>
 #include <cmath>
@@ -7232,7 +7258,7 @@ inline value_id sum_along(gradient_context& c, value_id x, int axis) {
     return c.build.apply("ReduceSum", {x, c.build.integers({axis})}, {integer_attribute("keepdims", 1)});
 }
 /// dy * act'(x) by graft.ActivationGrad.
-inline value_id activation_gradient(gradient_context& c, value_id dy, value_id x, cpu::activation kind, float alpha = 0, float beta = 0) {
+inline value_id activation_gradient(gradient_context& c, value_id dy, value_id x, activation kind, float alpha = 0, float beta = 0) {
     return c.build.apply_graft("ActivationGrad", {dy, x},
                              {integer_attribute("activation", static_cast<std::int64_t>(kind)), real_attribute("alpha", alpha), real_attribute("beta", beta)});
 }
@@ -7244,8 +7270,134 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace ops {
 
+inline double logistic(double x) noexcept {
+    const double e = std::exp(-std::fabs(x));
+    return x < 0 ? e / (1 + e) : 1 / (1 + e);
+}
+inline double soft_plus(double x) noexcept { return x != x ? x : std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x))); }
+inline double unit_clip(double x) noexcept { return x < 0 ? 0 : x > 1 ? 1 : x; }
+inline double clamp_into(double x, double low, double high) noexcept {
+    if (x < low) x = low;
+    return x > high ? high : x;
+}
+
+/// What is known of an activation, but for its vector form.
+struct activation_entry {
+    using function = double (*)(double x, double alpha, double beta);
+    struct parameter {
+        const char* name;  ///< the attribute of the ONNX operator that is this function; null: it has no such parameter
+        float otherwise;
+    };
+
+    activation kind;
+    const char* name;  ///< of its function in CUDA C++; that of its slope begins with slope_
+    parameter alpha, beta;
+    function value;
+    function slope;            ///< at kinks as torch: of Relu's kin the slope below, of HardSigmoid and HardSwish 0 at both ends
+    const char* device_value;  ///< the body of a function of T x, alpha and beta; null: CUDA has one of that name
+    const char* device_slope;
+};
+
+// In the order of `activation`. The text for devices may call what stands before it and the functions of gpu/codegen/prelude_functions.hpp.
+inline constexpr activation_entry activation_entries[] = {
+    {activation::none, "unchanged", {}, {},
+     [](double x, double, double) { return x; }, [](double, double, double) { return 1.0; },
+     "return x;", "return T(1);"},
+    {activation::relu, "relu", {}, {},
+     [](double x, double, double) { return x < 0 ? 0 : x; }, [](double x, double, double) { return x > 0 ? 1.0 : 0.0; },
+     "return is_negative(x) ? T(0) : x;", "return x > T(0) ? T(1) : T(0);"},
+    {activation::clip, "clip", {"min", -3.402823466e38f}, {"max", 3.402823466e38f},
+     [](double x, double low, double high) { return clamp_into(x, low, high); },
+     [](double x, double low, double high) { return x > low && x < high ? 1.0 : 0.0; },
+     "if (x < alpha) x = alpha; return x > beta ? beta : x;", "return x > alpha && x < beta ? T(1) : T(0);"},
+    {activation::leaky_relu, "leaky_relu", {"alpha", 0.01f}, {},
+     [](double x, double alpha, double) { return x < 0 ? alpha * x : x; }, [](double x, double alpha, double) { return x > 0 ? 1 : alpha; },
+     "return x < T(0) ? alpha * x : x;", "return x > T(0) ? T(1) : alpha;"},
+    {activation::sigmoid, "sigmoid", {}, {},
+     [](double x, double, double) { return logistic(x); }, [](double x, double, double) { return logistic(x) * logistic(-x); },
+     "const T e = exp(-abs(x)); return (x < T(0) ? e : T(1)) / (T(1) + e);", "return sigmoid(x) * sigmoid(-x);"},
+    {activation::silu, "silu", {}, {},
+     [](double x, double, double) { return x * logistic(x); }, [](double x, double, double) { return logistic(x) * (1 + x * logistic(-x)); },
+     "return x * sigmoid(x);", "return sigmoid(x) * (T(1) + x * sigmoid(-x));"},
+    {activation::hard_sigmoid, "hard_sigmoid", {"alpha", 0.2f}, {"beta", 0.5f},
+     [](double x, double alpha, double beta) { return unit_clip(alpha * x + beta); },
+     [](double x, double alpha, double beta) { return alpha * x + beta > 0 && alpha * x + beta < 1 ? alpha : 0; },
+     "return unit_clip(alpha * x + beta);", "return alpha * x + beta > T(0) && alpha * x + beta < T(1) ? alpha : T(0);"},
+    {activation::hard_swish, "hard_swish", {}, {},
+     [](double x, double, double) { return x * unit_clip(x / 6 + 0.5); },
+     [](double x, double, double) { return x <= -3 ? 0 : x >= 3 ? 1 : x / 3 + 0.5; },
+     "return x * unit_clip(x / T(6) + T(0.5));", "return x <= T(-3) ? T(0) : x >= T(3) ? T(1) : x / T(3) + T(0.5);"},
+    // 1 / cosh^2 without large numbers on devices.
+    {activation::tanh, "tanh", {}, {},
+     [](double x, double, double) { return std::tanh(x); }, [](double x, double, double) { return 1 / (std::cosh(x) * std::cosh(x)); },
+     nullptr, "const T e = exp(T(-2) * abs(x)), d = T(1) + e; return T(4) * e / (d * d);"},
+    {activation::gelu, "gelu", {}, {},
+     [](double x, double, double) { return 0.5 * x * (1 + std::erf(x * 0.70710678118654752440)); },
+     [](double x, double, double) { return 0.5 * (1 + std::erf(x * 0.70710678118654752440)) + x * 0.39894228040143267794 * std::exp(-0.5 * x * x); },
+     "return T(0.5) * x * (T(1) + erf(x * T(0.70710678118654752440)));",
+     "return T(0.5) * (T(1) + erf(x * T(0.70710678118654752440))) + x * T(0.39894228040143267794) * exp(T(-0.5) * x * x);"},
+    {activation::gelu_tanh, "gelu_tanh", {}, {},
+     [](double x, double, double) { return 0.5 * x * (1 + std::tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x))); },
+     [](double x, double, double) {
+         const double t = std::tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x));
+         return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * 0.79788456080286535588 * (1 + 3 * 0.044715 * x * x);
+     },
+     "return T(0.5) * x * (T(1) + tanh(T(0.79788456080286535588) * (x + T(0.044715) * x * x * x)));",
+     "const T inside = T(0.79788456080286535588) * (x + T(0.044715) * x * x * x), slope = T(0.79788456080286535588) * (T(1) + T(3 * 0.044715) * x * x); "
+     "return T(0.5) * (T(1) + tanh(inside)) + T(0.5) * x * slope_tanh(inside) * slope;"},
+    {activation::elu, "elu", {"alpha", 1}, {},
+     [](double x, double alpha, double) { return x < 0 ? alpha * std::expm1(x) : x; }, [](double x, double alpha, double) { return x > 0 ? 1 : alpha * std::exp(x); },
+     "return x < T(0) ? alpha * expm1(x) : x;", "return x > T(0) ? T(1) : alpha * exp(x);"},
+    {activation::softplus, "softplus", {}, {},
+     [](double x, double, double) { return soft_plus(x); }, [](double x, double, double) { return logistic(x); },
+     "return x != x ? x : (x > T(0) ? x : T(0)) + log1p(exp(-abs(x)));", "return sigmoid(x);"},
+    // On devices tanh(log(1 + e)) = n / (n + 2) and 1 - tanh^2 = 4 (n + 1) / (n + 2)^2, with n = e (e + 2).
+    {activation::mish, "mish", {}, {},
+     [](double x, double, double) { return x * std::tanh(soft_plus(x)); },
+     [](double x, double, double) {
+         const double t = std::tanh(soft_plus(x));
+         return t + x * (1 - t * t) * logistic(x);
+     },
+     "const T e = exp(x > T(30) ? T(30) : x), n = e * (e + T(2)); return x * (n / (n + T(2)));",
+     "const T e = exp(x > T(30) ? T(30) : x), n = e * (e + T(2)), d = n + T(2); return n / d + x * (T(4) * (n + T(1)) / d / d) * sigmoid(x);"},
+};
+constexpr bool entries_in_order() {
+    for (int i = 0; i < activation_count; ++i)
+        if (static_cast<int>(activation_entries[i].kind) != i) return false;
+    return sizeof activation_entries / sizeof activation_entries[0] == activation_count;
+}
+static_assert(entries_in_order(), "every activation has its entry");
+
+// Whether a node is an activation, and with which parameters: by its attributes, where its operator is always this function.
+template <activation Kind>
+bool reads_activation(const op_context& c, epilogue& e) {
+    constexpr activation_entry entry = activation_entries[static_cast<int>(Kind)];
+    e = {Kind, entry.alpha.name ? c.real(entry.alpha.name, entry.alpha.otherwise) : 0, entry.beta.name ? c.real(entry.beta.name, entry.beta.otherwise) : 0, false, false};
+    return true;
+}
+// Clip with bounds that are not known is none.
+inline bool reads_clip(const op_context& c, epilogue& e) {
+    reads_activation<activation::clip>(c, e);
+    for (int i = 1; i < c.inputs; ++i) {
+        if (!c.has(i)) continue;
+        if (!c.in[i].data || c.in[i].elements() != 1 || !is_float(c.in[i].type)) return false;
+        (i == 1 ? e.alpha : e.beta) = static_cast<float>(c.in[i].real(0));
+    }
+    return true;
+}
+inline bool reads_gelu(const op_context& c, epilogue& e) {
+    e.act = c.is("approximate", "tanh", "none") ? activation::gelu_tanh : activation::gelu;
+    return true;
+}
+// The attributes that lowering writes.
+inline bool reads_lowered_activation(const op_context& c, epilogue& e) {
+    const std::int64_t kind = c.integer("activation", 0);
+    e = {static_cast<activation>(kind), c.real("alpha", 0), c.real("beta", 0), false, false};
+    return kind >= 0 && kind < activation_count;
+}
+
 // An element function in double; `x` is the element, `p` the parameters.
-#define GRAFT_ACTIVATION(id, expression)                                                                                         \
+#define GRAFT_ELEMENT(id, expression)                                                                                            \
     inline void id##_real(double* block, int n, const element_parameters& p) {                                                   \
         (void)p;                                                                                                                 \
         for (int i = 0; i < n; ++i) {                                                                                            \
@@ -7253,13 +7405,11 @@ namespace ops {
             block[i] = expression;                                                                                               \
         }                                                                                                                        \
     }
-inline double logistic(double x) noexcept {
-    const double e = std::exp(-std::fabs(x));
-    return x < 0 ? e / (1 + e) : 1 / (1 + e);
+template <activation Kind>
+void activation_real(double* block, int n, const element_parameters& p) {
+    constexpr activation_entry::function value = activation_entries[static_cast<int>(Kind)].value;
+    for (int i = 0; i < n; ++i) block[i] = value(block[i], p.a, p.b);
 }
-inline double soft_plus(double x) noexcept { return x != x ? x : std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x))); }
-
-inline double unit_clip(double x) noexcept { return x < 0 ? 0 : x > 1 ? 1 : x; }
 
 // A kernel whose parameters are the attributes `a` and `b`.
 inline status activate(run_context& c, real_function f, const char* a = nullptr, float a_default = 0, const char* b = nullptr,
@@ -7269,29 +7419,27 @@ inline status activate(run_context& c, real_function f, const char* a = nullptr,
     p.b = b ? static_cast<double>(c.real(b, b_default)) : 0;
     return unary_elementwise(c, f, nullptr, p);
 }
+template <activation Kind>
+status activation_run(run_context& c) {
+    constexpr activation_entry entry = activation_entries[static_cast<int>(Kind)];
+    return activate(c, activation_real<Kind>, entry.alpha.name, entry.alpha.otherwise, entry.beta.name, entry.beta.otherwise);
+}
 
 // Relu-1,6,13,14: y = max(x, 0)
-GRAFT_ACTIVATION(relu, x < 0 ? 0 : x)
 inline void relu_whole(std::int64_t* x, int n, const element_parameters& p) {
     for (int i = 0; i < n; ++i) x[i] = x[i] < 0 && !p.unsigned64 ? 0 : x[i];
 }
 inline status relu_infer(infer_context& c) { return same_infer(c, accept::real | accept::signed_integer); }
-inline status relu_run(run_context& c) { return unary_elementwise(c, relu_real, relu_whole); }
+inline status relu_run(run_context& c) { return unary_elementwise(c, activation_real<activation::relu>, relu_whole); }
 
-// LeakyRelu-1,6,16: y = x < 0 ? alpha * x : x
-GRAFT_ACTIVATION(leaky_relu, x < 0 ? p.a * x : x)
-inline status leaky_relu_run(run_context& c) { return activate(c, leaky_relu_real, "alpha", 0.01f); }
+// By their entries: LeakyRelu-1,6,16, Elu-1,6,22, Sigmoid-1,6,13, HardSigmoid-1,6,22, HardSwish-14,22, Tanh-1,6,13, Softplus-1,22, Mish-18,22
 
 // ThresholdedRelu-1 (experimental),10,22: y = x > alpha ? x : 0
-GRAFT_ACTIVATION(thresholded_relu, x > p.a ? x : 0)
+GRAFT_ELEMENT(thresholded_relu, x > p.a ? x : 0)
 inline status thresholded_relu_run(run_context& c) { return activate(c, thresholded_relu_real, "alpha", 1.0f); }
 
-// Elu-1,6,22: y = x < 0 ? alpha * (exp(x) - 1) : x
-GRAFT_ACTIVATION(elu, x < 0 ? p.a * std::expm1(x) : x)
-inline status elu_run(run_context& c) { return activate(c, elu_real, "alpha", 1.0f); }
-
 // Selu-1,6,22: y = gamma * (x > 0 ? x : alpha * (exp(x) - 1)); opset 1 to 5 had defaults of four digits
-GRAFT_ACTIVATION(selu, p.b*(x <= 0 ? p.a * std::expm1(x) : x))
+GRAFT_ELEMENT(selu, p.b*(x <= 0 ? p.a * std::expm1(x) : x))
 inline status selu_run(run_context& c) {
     const bool old = c.version() < 6;
     return activate(c, selu_real, "alpha", old ? 1.6732f : 1.67326319217681884765625f, "gamma",
@@ -7299,61 +7447,34 @@ inline status selu_run(run_context& c) {
 }
 
 // Celu-12,28: y = max(0, x) + min(0, alpha * (exp(x / alpha) - 1))
-GRAFT_ACTIVATION(celu, (x < 0 ? 0 : x) + std::min(0.0, p.a* std::expm1(x / p.a)))
+GRAFT_ELEMENT(celu, (x < 0 ? 0 : x) + std::min(0.0, p.a* std::expm1(x / p.a)))
 inline status celu_infer(infer_context& c) {
     if (c.real("alpha", 1.0f) == 0.0f) return c.fail(errc::op_attribute, "alpha must not be zero");
     return real_infer(c);
 }
 inline status celu_run(run_context& c) { return activate(c, celu_real, "alpha", 1.0f); }
 
-// Sigmoid-1,6,13: y = 1 / (1 + exp(-x))
-GRAFT_ACTIVATION(sigmoid, logistic(x))
-inline status sigmoid_run(run_context& c) { return activate(c, sigmoid_real); }
-
-// HardSigmoid-1,6,22: y = max(0, min(1, alpha * x + beta))
-GRAFT_ACTIVATION(hard_sigmoid, unit_clip(p.a* x + p.b))
-inline status hard_sigmoid_run(run_context& c) { return activate(c, hard_sigmoid_real, "alpha", 0.2f, "beta", 0.5f); }
-
-// HardSwish-14,22: y = x * max(0, min(1, x / 6 + 1 / 2))
-GRAFT_ACTIVATION(hard_swish, x* unit_clip(x / 6 + 0.5))
-inline status hard_swish_run(run_context& c) { return activate(c, hard_swish_real); }
-
-// Softplus-1,22: y = log(exp(x) + 1)
-GRAFT_ACTIVATION(softplus, soft_plus(x))
-inline status softplus_run(run_context& c) { return activate(c, softplus_real); }
-
 // Softsign-1,22: y = x / (1 + |x|)
-GRAFT_ACTIVATION(softsign, x / (1 + std::fabs(x)))
+GRAFT_ELEMENT(softsign, x / (1 + std::fabs(x)))
 inline status softsign_run(run_context& c) { return activate(c, softsign_real); }
 
-// Mish-18,22: y = x * tanh(log(exp(x) + 1))
-GRAFT_ACTIVATION(mish, x* std::tanh(soft_plus(x)))
-inline status mish_run(run_context& c) { return activate(c, mish_real); }
-
 // Swish-24: y = x / (1 + exp(-alpha * x))
-GRAFT_ACTIVATION(swish, x* logistic(p.a* x))
+GRAFT_ELEMENT(swish, x* logistic(p.a* x))
 inline status swish_run(run_context& c) { return activate(c, swish_real, "alpha", 1.0f); }
 
 // Gelu-20: y = x / 2 * (1 + erf(x / sqrt(2))), or by approximate = tanh: x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))
-GRAFT_ACTIVATION(gelu, 0.5 * x * (1 + std::erf(x * 0.70710678118654752440)))
-GRAFT_ACTIVATION(gelu_tanh, 0.5 * x * (1 + std::tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x))))
 inline status gelu_infer(infer_context& c) {
     if (!c.is("approximate", "none", "none") && !c.is("approximate", "tanh", "none"))
         return c.fail(errc::op_attribute, "approximate must be none or tanh");
     return real_infer(c);
 }
-inline status gelu_run(run_context& c) { return activate(c, c.is("approximate", "tanh", "none") ? gelu_tanh_real : gelu_real); }
+inline status gelu_run(run_context& c) { return c.is("approximate", "tanh", "none") ? activation_run<activation::gelu_tanh>(c) : activation_run<activation::gelu>(c); }
 
 // Shrink-9: y = x < -lambd ? x + bias : x > lambd ? x - bias : 0
-GRAFT_ACTIVATION(shrink, x<-p.a ? x + p.b : x> p.a ? x - p.b : 0)
+GRAFT_ELEMENT(shrink, x<-p.a ? x + p.b : x> p.a ? x - p.b : 0)
 inline status shrink_run(run_context& c) { return activate(c, shrink_real, "lambd", 0.5f, "bias", 0.0f); }
 
 // Clip-1,6,11,12,13: y = min(max(x, low), high); the bounds are attributes before opset 11, inputs since
-inline double clamp_into(double x, double low, double high) noexcept {
-    if (x < low) x = low;
-    return x > high ? high : x;
-}
-GRAFT_ACTIVATION(clip, clamp_into(x, p.a, p.b))
 inline void clip_whole(std::int64_t* x, int n, const element_parameters& p) {
     for (int i = 0; i < n; ++i) {
         if (less(x[i], p.k, p.unsigned64)) x[i] = p.k;
@@ -7379,9 +7500,9 @@ inline status clip_run(run_context& c) {
     if (c.has_attribute("max")) p.b = static_cast<double>(c.real("max", 0));
     if (c.has(1)) p.a = c.in[1].real(0), p.k = c.in[1].integer(0);
     if (c.has(2)) p.b = c.in[2].real(0), p.m = c.in[2].integer(0);
-    return unary_elementwise(c, clip_real, clip_whole, p);
+    return unary_elementwise(c, activation_real<activation::clip>, clip_whole, p);
 }
-#undef GRAFT_ACTIVATION
+#undef GRAFT_ELEMENT
 
 // PRelu-1,6,7,9,16: y = x < 0 ? slope * x : x; the slope is broadcast to x (before opset 7: one for all, or one a channel)
 inline status prelu_slope(const op_context& c, shape& slope) {
@@ -7424,48 +7545,19 @@ inline status swiglu_run(run_context& c) {
     return binary_elementwise(c, c.in[1].extents, swiglu_real, nullptr, p);
 }
 
-// Gradients by graft.ActivationGrad; alpha and beta have the defaults of the operators.
-inline status leaky_relu_gradient(gradient_context& c) {
-    c.give(0, activation_gradient(c, c.dy(), c.in(0), cpu::activation::leaky_relu, c.real("alpha", 0.01f)));
-    return {};
-}
-inline status elu_gradient(gradient_context& c) {
-    c.give(0, activation_gradient(c, c.dy(), c.in(0), cpu::activation::elu, c.real("alpha", 1.0f)));
-    return {};
-}
-inline status hard_sigmoid_gradient(gradient_context& c) {
-    c.give(0, activation_gradient(c, c.dy(), c.in(0), cpu::activation::hard_sigmoid, c.real("alpha", 0.2f), c.real("beta", 0.5f)));
-    return {};
-}
-inline status sigmoid_gradient(gradient_context& c) {
-    c.give(0, activation_gradient(c, c.dy(), c.in(0), cpu::activation::sigmoid));
-    return {};
-}
-inline status hard_swish_gradient(gradient_context& c) {
-    c.give(0, activation_gradient(c, c.dy(), c.in(0), cpu::activation::hard_swish));
-    return {};
-}
-inline status softplus_gradient(gradient_context& c) {
-    c.give(0, activation_gradient(c, c.dy(), c.in(0), cpu::activation::softplus));
-    return {};
-}
-inline status mish_gradient(gradient_context& c) {
-    c.give(0, activation_gradient(c, c.dy(), c.in(0), cpu::activation::mish));
-    return {};
-}
-inline status tanh_gradient(gradient_context& c) {
-    c.give(0, activation_gradient(c, c.dy(), c.in(0), cpu::activation::tanh));
-    return {};
-}
-inline status gelu_gradient(gradient_context& c) {
-    const attribute* form = c.n.find("approximate");
-    c.give(0, activation_gradient(c, c.dy(), c.in(0), form && form->string == "tanh" ? cpu::activation::gelu_tanh : cpu::activation::gelu));
+// By graft.ActivationGrad, as the node is read.
+template <activation_reader Reads>
+status activation_gradient_of(gradient_context& c) {
+    std::vector<tensor_view> in;
+    epilogue e;
+    Reads(forward_context(c, in), e);
+    c.give(0, activation_gradient(c, c.dy(), c.in(0), e.act, e.alpha, e.beta));
     return {};
 }
 // selu(x) = gamma * elu(x)
 inline status selu_gradient(gradient_context& c) {
     const bool old = c.n.version < 6;
-    const value_id g = activation_gradient(c, c.dy(), c.in(0), cpu::activation::elu, c.real("alpha", old ? 1.6732f : 1.67326319217681884765625f));
+    const value_id g = activation_gradient(c, c.dy(), c.in(0), activation::elu, c.real("alpha", old ? 1.6732f : 1.67326319217681884765625f));
     c.give(0, scaled(c, g, static_cast<double>(c.real("gamma", old ? 1.0507f : 1.05070102214813232421875f))));
     return {};
 }
@@ -7474,18 +7566,18 @@ inline status celu_gradient(gradient_context& c) {
     const float alpha = c.real("alpha", 1.0f);
     if (!(alpha > 0)) return c.refuse("Celu can only be differentiated for alpha > 0: freeze what lies before it");
     const value_id x = alpha == 1 ? c.in(0) : c.build.div(c.in(0), c.build.number(static_cast<double>(alpha), c.in(0)));
-    c.give(0, activation_gradient(c, c.dy(), x, cpu::activation::elu, 1.0f));
+    c.give(0, activation_gradient(c, c.dy(), x, activation::elu, 1.0f));
     return {};
 }
 // swish(x) = silu(alpha * x) / alpha
 inline status swish_gradient(gradient_context& c) {
-    c.give(0, activation_gradient(c, c.dy(), scaled(c, c.in(0), static_cast<double>(c.real("alpha", 1.0f))), cpu::activation::silu));
+    c.give(0, activation_gradient(c, c.dy(), scaled(c, c.in(0), static_cast<double>(c.real("alpha", 1.0f))), activation::silu));
     return {};
 }
 inline status swiglu_gradient(gradient_context& c) {
     const float alpha = c.real("alpha", 1.0f);
     const value_id a = c.in(0), b = c.in(1);
-    if (c.wants(0)) c.give(0, activation_gradient(c, c.build.mul(c.dy(), b), scaled(c, a, static_cast<double>(alpha)), cpu::activation::silu));
+    if (c.wants(0)) c.give(0, activation_gradient(c, c.build.mul(c.dy(), b), scaled(c, a, static_cast<double>(alpha)), activation::silu));
     if (c.wants(1)) c.give(1, c.build.mul(c.dy(), c.build.apply("Swish", {a}, {real_attribute("alpha", alpha)})));
     return {};
 }
@@ -7556,38 +7648,40 @@ inline status prelu_gradient(gradient_context& c) {
 
 inline op_table activation_ops() {
     static constexpr op_row rows[] = {
-        onnx("Relu").inputs(1).functions(relu_infer, relu_run).elementwise().widens().attributes("consumed_inputs:is")
+        onnx("Relu").inputs(1).functions(relu_infer, relu_run).activates(reads_activation<activation::relu>).elementwise().widens().attributes("consumed_inputs:is")
             .problems("f32[3,17]; i8[9]; f64[]; f16[0,4]; bf16[5]"),
-        onnx("LeakyRelu").inputs(1).functions(real_infer, leaky_relu_run).elementwise().widens()
+        onnx("LeakyRelu").inputs(1).functions(real_infer, activation_run<activation::leaky_relu>).activates(reads_activation<activation::leaky_relu>).elementwise().widens()
             .attributes("alpha:f consumed_inputs:is").problems("f32[3,17]; f32[2,3] alpha=0.3; f64[]; f16[0]"),
         onnx("ThresholdedRelu").inputs(1).functions(real_infer, thresholded_relu_run).elementwise().attributes("alpha:f")
             .problems("f32[3,17]; f32[5] alpha=-0.5; f64[]; f16[0]"),
-        onnx("Elu").inputs(1).functions(real_infer, elu_run).elementwise().widens().attributes("alpha:f consumed_inputs:is")
+        onnx("Elu").inputs(1).functions(real_infer, activation_run<activation::elu>).activates(reads_activation<activation::elu>).elementwise().widens().attributes("alpha:f consumed_inputs:is")
             .problems("f32[3,17]; f32[2,3] alpha=2; f64[]; f16[0]"),
         onnx("Selu").inputs(1).functions(real_infer, selu_run).elementwise().widens()
             .attributes("alpha:f gamma:f consumed_inputs:is").problems("f32[3,17]; f32[2,3] alpha=2 gamma=3; f64[]; f16[0]"),
         onnx("Celu").opsets(12).inputs(1).functions(celu_infer, celu_run).elementwise().attributes("alpha:f")
             .problems("f32[3,17]; f32[2,3] alpha=2; f32[]; f32[0]"),
-        onnx("Sigmoid").inputs(1).functions(real_infer, sigmoid_run).elementwise().widens().attributes("consumed_inputs:is")
+        onnx("Sigmoid").inputs(1).functions(real_infer, activation_run<activation::sigmoid>).activates(reads_activation<activation::sigmoid>).elementwise().widens().attributes("consumed_inputs:is")
             .problems("f32[3,17]; f32{-200,-20,0,20,200}; f64[]; f16[0]"),
-        onnx("HardSigmoid").inputs(1).functions(real_infer, hard_sigmoid_run).elementwise().widens()
+        onnx("HardSigmoid").inputs(1).functions(real_infer, activation_run<activation::hard_sigmoid>).activates(reads_activation<activation::hard_sigmoid>).elementwise().widens()
             .attributes("alpha:f beta:f consumed_inputs:is").problems("f32[3,17]~-5:5; f32[5] alpha=0.5 beta=0.1; f64[]; f16[0]"),
-        onnx("HardSwish").opsets(14).inputs(1).functions(real_infer, hard_swish_run).elementwise().widens()
+        onnx("HardSwish").opsets(14).inputs(1).functions(real_infer, activation_run<activation::hard_swish>).activates(reads_activation<activation::hard_swish>).elementwise().widens()
             .problems("f32[3,17]~-5:5; f64[]; f16[0]"),
-        onnx("Softplus").inputs(1).functions(real_infer, softplus_run).elementwise().widens()
+        onnx("Tanh").inputs(1).functions(real_infer, activation_run<activation::tanh>).activates(reads_activation<activation::tanh>).elementwise().widens().attributes("consumed_inputs:is")
+            .problems("f32[3,17]; f32{-100,-9,0,9,100}; f64[5]; f16[0]; f32[]"),
+        onnx("Softplus").inputs(1).functions(real_infer, activation_run<activation::softplus>).activates(reads_activation<activation::softplus>).elementwise().widens()
             .problems("f32[3,17]; f32{-200,0,200}; f64[]; f16[0]"),
         onnx("Softsign").inputs(1).functions(real_infer, softsign_run).elementwise().problems("f32[3,17]; f64[]; f16[0]"),
-        onnx("Mish").opsets(18).inputs(1).functions(real_infer, mish_run).elementwise().widens()
+        onnx("Mish").opsets(18).inputs(1).functions(real_infer, activation_run<activation::mish>).activates(reads_activation<activation::mish>).elementwise().widens()
             .problems("f32[3,17]; f32{-200,0,200}; f64[]; f16[0]"),
         onnx("Swish").opsets(24).inputs(1).functions(real_infer, swish_run).elementwise().attributes("alpha:f")
             .problems("f32[3,17]; f32[5] alpha=2; f64[]; f16[0]"),
-        onnx("Gelu").opsets(20).inputs(1).functions(gelu_infer, gelu_run).elementwise().widens().attributes("approximate:s")
+        onnx("Gelu").opsets(20).inputs(1).functions(gelu_infer, gelu_run).activates(reads_gelu).elementwise().widens().attributes("approximate:s")
             .problems("f32[3,17]; f32[3,17] approximate=tanh; f64[]; f16[0]"),
         onnx("Shrink").opsets(9).inputs(1).functions(number_infer, shrink_run).elementwise().attributes("bias:f lambd:f")
             .problems("f32[3,17]; f32[5] bias=1.5 lambd=1.5; i32[5] bias=1; f16[0]"),
-        onnx("Clip").opsets(1, 10).inputs(1).functions(clip_infer, clip_run).elementwise().widens()
+        onnx("Clip").opsets(1, 10).inputs(1).functions(clip_infer, clip_run).activates(reads_clip).elementwise().widens()
             .attributes("max:f min:f consumed_inputs:is").problems("f32[3,17] min=-1 max=1; f32[5] max=0; f64[]; f16[0]"),
-        onnx("Clip").opsets(11).inputs(1, 3).functions(clip_infer, clip_run).elementwise().widens()
+        onnx("Clip").opsets(11).inputs(1, 3).functions(clip_infer, clip_run).activates(reads_clip).elementwise().widens()
             .problems("f32[3,17] f32(-1) f32(1); f32[5] - f32(0); i8[9] i8(-1); u64[4] u64(1) u64(3); f64[]; f16[0] f16(0)"),
         onnx("PRelu").inputs(2).functions(prelu_infer, prelu_run).elementwise().weights(1).widens()
             .attributes("consumed_inputs:is")
@@ -7602,24 +7696,24 @@ inline op_table activation_ops() {
 inline gradient_table activation_gradients() {
     static constexpr gradient_row rows[] = {
         {"Relu", "", relu_gradient},
-        {"LeakyRelu", "", leaky_relu_gradient},
+        {"LeakyRelu", "", activation_gradient_of<reads_activation<activation::leaky_relu>>},
         {"ThresholdedRelu", "", thresholded_relu_gradient},
-        {"Elu", "", elu_gradient},
+        {"Elu", "", activation_gradient_of<reads_activation<activation::elu>>},
         {"Selu", "", selu_gradient},
         {"Celu", "", celu_gradient},
-        {"Sigmoid", "", sigmoid_gradient},
-        {"HardSigmoid", "", hard_sigmoid_gradient},
-        {"HardSwish", "", hard_swish_gradient},
-        {"Softplus", "", softplus_gradient},
+        {"Sigmoid", "", activation_gradient_of<reads_activation<activation::sigmoid>>},
+        {"HardSigmoid", "", activation_gradient_of<reads_activation<activation::hard_sigmoid>>},
+        {"HardSwish", "", activation_gradient_of<reads_activation<activation::hard_swish>>},
+        {"Softplus", "", activation_gradient_of<reads_activation<activation::softplus>>},
         {"Softsign", "", softsign_gradient},
-        {"Mish", "", mish_gradient},
+        {"Mish", "", activation_gradient_of<reads_activation<activation::mish>>},
         {"Swish", "", swish_gradient},
-        {"Gelu", "", gelu_gradient},
+        {"Gelu", "", activation_gradient_of<reads_gelu>},
         {"Shrink", "", shrink_gradient},
         {"Clip", "", clip_gradient},
         {"PRelu", "", prelu_gradient},
         {"SwiGLU", "", swiglu_gradient},
-        {"Tanh", "", tanh_gradient},
+        {"Tanh", "", activation_gradient_of<reads_activation<activation::tanh>>},
     };
     return {rows, sizeof rows / sizeof rows[0]};
 }
@@ -7650,39 +7744,14 @@ inline status clip_grad_run(run_context& c) {
     return masked_grad_kernel(c, static_cast<double>(c.real("min", -HUGE_VALF)), static_cast<double>(c.real("max", HUGE_VALF)));
 }
 
-// graft.ActivationGrad-1: dx = dy * act'(x), act one of cpu::activation. At kinks as torch: of Relu's kin the slope below, of
-// HardSigmoid and HardSwish 0 at both ends.
-inline double activation_slope(cpu::activation kind, double x, double alpha, double beta) noexcept {
-    switch (kind) {
-    case cpu::activation::relu: return x > 0;
-    case cpu::activation::clip: return x > alpha && x < beta;
-    case cpu::activation::leaky_relu: return x > 0 ? 1 : alpha;
-    case cpu::activation::sigmoid: return logistic(x) * logistic(-x);
-    case cpu::activation::silu: return logistic(x) * (1 + x * logistic(-x));
-    case cpu::activation::hard_sigmoid: return alpha * x + beta > 0 && alpha * x + beta < 1 ? alpha : 0;
-    case cpu::activation::hard_swish: return x <= -3 ? 0 : x >= 3 ? 1 : x / 3 + 0.5;
-    case cpu::activation::tanh: return 1 / (std::cosh(x) * std::cosh(x));
-    case cpu::activation::gelu: return 0.5 * (1 + std::erf(x * 0.70710678118654752440)) + x * 0.39894228040143267794 * std::exp(-0.5 * x * x);
-    case cpu::activation::gelu_tanh: {
-        const double t = std::tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x));
-        return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * 0.79788456080286535588 * (1 + 3 * 0.044715 * x * x);
-    }
-    case cpu::activation::elu: return x > 0 ? 1 : alpha * std::exp(x);
-    case cpu::activation::softplus: return logistic(x);
-    case cpu::activation::mish: {
-        const double t = std::tanh(soft_plus(x));
-        return t + x * (1 - t * t) * logistic(x);
-    }
-    default: return 1;
-    }
-}
+// graft.ActivationGrad-1: dx = dy * act'(x)
 inline void activation_grad_real(double* dy, const double* x, int n, const element_parameters& p) {
-    const auto kind = static_cast<cpu::activation>(p.k);
-    for (int i = 0; i < n; ++i) dy[i] *= activation_slope(kind, x[i], p.a, p.b);
+    const activation_entry::function slope = activation_entries[p.k].slope;
+    for (int i = 0; i < n; ++i) dy[i] *= slope(x[i], p.a, p.b);
 }
 inline status activation_grad_infer(infer_context& c) {
     const std::int64_t kind = c.integer("activation", 0);
-    if (kind < 0 || kind > static_cast<std::int64_t>(cpu::activation::mish)) return c.fail(errc::op_attribute, "activation %lld is none that is known", kind);
+    if (kind < 0 || kind > static_cast<std::int64_t>(activation::mish)) return c.fail(errc::op_attribute, "activation %lld is none that is known", kind);
     return masked_grad_infer(c);
 }
 inline status activation_grad_run(run_context& c) {
@@ -12492,7 +12561,7 @@ GRAFT_REAL_UNARY(log, std::log(x))
 // Erf-9,13: y = 2 / sqrt(pi) * integral of exp(-t^2) from 0 to x
 GRAFT_REAL_UNARY(erf, std::erf(x))
 inline status erf_infer(infer_context& c) { return same_infer(c, c.version() < 13 ? accept::number : accept::real); }
-// Sin-7,22, Cos-7,22, Tan-7,22, Asin-7,22, Acos-7,22, Atan-7,22, Sinh-9,22, Cosh-9,22, Tanh-1,6,13, Asinh-9,22, Acosh-9,22,
+// Sin-7,22, Cos-7,22, Tan-7,22, Asin-7,22, Acos-7,22, Atan-7,22, Sinh-9,22, Cosh-9,22, Asinh-9,22, Acosh-9,22,
 // Atanh-9,22
 GRAFT_REAL_UNARY(sin, std::sin(x))
 GRAFT_REAL_UNARY(cos, std::cos(x))
@@ -12502,7 +12571,6 @@ GRAFT_REAL_UNARY(acos, std::acos(x))
 GRAFT_REAL_UNARY(atan, std::atan(x))
 GRAFT_REAL_UNARY(sinh, std::sinh(x))
 GRAFT_REAL_UNARY(cosh, std::cosh(x))
-GRAFT_REAL_UNARY(tanh, std::tanh(x))
 GRAFT_REAL_UNARY(asinh, std::asinh(x))
 GRAFT_REAL_UNARY(acosh, std::acosh(x))
 GRAFT_REAL_UNARY(atanh, std::atanh(x))
@@ -12609,8 +12677,6 @@ inline op_table elementwise_unary_ops() {
             .problems("f32[3,17]; f64[5]; f16[0]; f32[]"),
         onnx("Cosh").opsets(9).inputs(1).functions(real_infer, cosh_run).elementwise()
             .problems("f32[3,17]; f64[5]; f16[0]; f32[]"),
-        onnx("Tanh").inputs(1).functions(real_infer, tanh_run).elementwise().widens().attributes("consumed_inputs:is")
-            .problems("f32[3,17]; f32{-100,-9,0,9,100}; f64[5]; f16[0]; f32[]"),
         onnx("Asinh").opsets(9).inputs(1).functions(real_infer, asinh_run).elementwise()
             .problems("f32[3,17]~-9:9; f64[5]; f16[0]"),
         onnx("Acosh").opsets(9).inputs(1).functions(real_infer, acosh_run).elementwise()
@@ -12632,7 +12698,6 @@ inline op_table elementwise_unary_ops() {
     return {rows, sizeof rows / sizeof rows[0]};
 }
 
-// Tanh's is among the activations'.
 inline gradient_table elementwise_unary_gradients() {
     static constexpr gradient_row rows[] = {
         {"Abs", "", abs_gradient}, {"Neg", "", neg_gradient}, {"Sqrt", "", sqrt_gradient}, {"Reciprocal", "", reciprocal_gradient}, {"Exp", "", exp_gradient},
@@ -13473,13 +13538,13 @@ inline status affine_gradient(gradient_context& c) {
     return {};
 }
 // Of alpha * f(beta * x): alpha * beta * f'(beta * x).
-inline status stretched_gradient(gradient_context& c, cpu::activation kind) {
+inline status stretched_gradient(gradient_context& c, activation kind) {
     const double alpha = static_cast<double>(c.real("alpha", 1)), beta = static_cast<double>(c.real("beta", 1));
     c.give(0, scaled(c, activation_gradient(c, c.dy(), scaled(c, c.in(0), beta), kind), alpha * beta));
     return {};
 }
-inline status scaled_tanh_gradient(gradient_context& c) { return stretched_gradient(c, cpu::activation::tanh); }
-inline status parametric_softplus_gradient(gradient_context& c) { return stretched_gradient(c, cpu::activation::softplus); }
+inline status scaled_tanh_gradient(gradient_context& c) { return stretched_gradient(c, activation::tanh); }
+inline status parametric_softplus_gradient(gradient_context& c) { return stretched_gradient(c, activation::softplus); }
 inline status crop_gradient(gradient_context& c) {
     std::vector<tensor_view> in;
     std::int64_t top = 0, left = 0, height = 0, width = 0;
@@ -19037,7 +19102,7 @@ inline op_table lowered_ops() {
         own("MatMul").inputs_from(0).outputs_from(0).takes_activation().residual(3),
         own("ScaleShift").inputs_from(0).outputs_from(0).elementwise().takes_activation(),
         own("Sum").inputs_from(0).outputs_from(0).elementwise().takes_activation(),
-        own("Activation").inputs_from(0).outputs_from(0).elementwise(),
+        own("Activation").inputs_from(0).outputs_from(0).elementwise().activates(reads_lowered_activation),
         own("Reorder").inputs_from(0).outputs_from(0),
         own("Concat").inputs_from(0).outputs_from(0),
         own("Call").inputs(0).outputs_from(0).functions(call_infer, call_run).bodies().allocates().attributes("body:g"),
@@ -19127,16 +19192,16 @@ inline graph_ending ending_of(const graph& g, std::size_t output = 0) {
     // A graph has no circles, but it may have a million nodes; what names look like stays short.
     for (int steps = 0; steps < 64; ++steps) {
         const node* n = producer_of(g, at);
-        if (!n || n->inputs.empty() || n->inputs[0] == no_value || !(n->domain.empty() || n->domain == "ai.onnx")) return end;
+        if (!n || n->inputs.empty() || n->inputs[0] == no_value) return end;
         // What ONNX means by the name, also where a row of the app's own computes it.
-        const op_row* row = ops::find_op("", n->op_type.c_str(), n->version ? n->version : newest_opset);
-        if (!row) return end;
-        const op_role role = row->traits.role;
+        const op_row* onnx = n->domain == "ai.onnx" ? ops::find_op("", n->op_type.c_str(), n->version) : nullptr;
+        const op_row& row = onnx ? *onnx : ops::row_of(*n);
+        const op_role role = row.traits.role;
         if (role == op_role::softmax) {
             end.softmax = true;
             return end;
         }
-        if (row->traits.moves != motion::same && role != op_role::quantize && role != op_role::dequantize) return end;
+        if (row.traits.moves != motion::same && role != op_role::quantize && role != op_role::dequantize) return end;
         if (role == op_role::quantize && !end.quantized && n->inputs.size() > 1) {
             const auto constant = [&](std::size_t i) {
                 return i < n->inputs.size() && n->inputs[i] != no_value
@@ -19296,6 +19361,118 @@ GRAFT_END_NAMESPACE
 // ---- graft/graph/op.hpp
 // What the functions of an operator are given.
 
+#ifndef GRAFT_SINGLE_GRAFT_GRAPH_ACTIVATION_HPP
+#define GRAFT_SINGLE_GRAFT_GRAPH_ACTIVATION_HPP
+// ---- graft/graph/activation.hpp
+// Activations that a kernel can apply to what it made, and what else it does to it.
+
+#ifndef GRAFT_SINGLE_GRAFT_CORE_WANTED_HPP
+#define GRAFT_SINGLE_GRAFT_CORE_WANTED_HPP
+// ---- graft/core/wanted.hpp
+// Which operators this build holds: all, or those that GRAFT_OPS names.
+
+
+GRAFT_BEGIN_NAMESPACE
+
+namespace detail {
+constexpr bool in_name(char c) noexcept { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
+
+// Whether a list names `name`. What is no part of a name stands between names: commas, spaces, and the quotes of a string.
+constexpr bool names(const char* list, const char* name) noexcept {
+    while (*list) {
+        const char* n = name;
+        while (*n && *list == *n) ++n, ++list;
+        if (!*n && !in_name(*list)) return true;
+        while (in_name(*list)) ++list;
+        while (*list && !in_name(*list)) ++list;
+    }
+    return false;
+}
+constexpr bool has_letter(const char* list) noexcept {
+    while (*list && (!in_name(*list) || *list <= '9')) ++list;
+    return *list != 0;
+}
+}  // namespace detail
+
+// GRAFT_OPS as text, whether it is a string or the bare names that a shell leaves of one.
+#define GRAFT_TEXT_OF(...) #__VA_ARGS__
+#define GRAFT_TEXT(...) GRAFT_TEXT_OF(__VA_ARGS__)
+
+/// Whether the operator `name` is compiled in: GRAFT_OPS is a list of names, matched by whole names.
+/// A row that says `wanted("Conv") ? &conv : nullptr` keeps the body out of builds that do not want it.
+constexpr bool wanted(const char* name) noexcept {
+#ifdef GRAFT_OPS
+    return detail::names(GRAFT_TEXT(GRAFT_OPS), name);
+#else
+    return name != nullptr;
+#endif
+}
+
+#ifdef GRAFT_OPS
+static_assert(detail::has_letter(GRAFT_TEXT(GRAFT_OPS)), "GRAFT_OPS names no operator; it is a list such as Conv,Relu,Gemm");
+#endif
+#undef GRAFT_TEXT
+#undef GRAFT_TEXT_OF
+
+GRAFT_END_NAMESPACE
+#endif
+
+#include <cstdint>
+
+// X(name, one or two operators by which a network comes to need it: by itself, or fused from several; null: always). The numbers that follow
+// from the order stand in attributes: new ones come last. What each computes is told in ops/activation.hpp, its vector form in
+// cpu/kernels/activation.inl.
+#define GRAFT_ACTIVATION_LIST(X)                \
+    X(relu, nullptr, nullptr)                   \
+    X(clip, nullptr, nullptr)                   \
+    X(leaky_relu, "LeakyRelu", nullptr)         \
+    X(sigmoid, "Sigmoid", nullptr)              \
+    X(silu, "Sigmoid", "Swish")                 \
+    X(hard_sigmoid, "HardSigmoid", nullptr)     \
+    X(hard_swish, "HardSigmoid", "HardSwish")   \
+    X(tanh, "Tanh", nullptr)                    \
+    X(gelu, "Erf", "Gelu")                      \
+    X(gelu_tanh, "Gelu", nullptr)               \
+    X(elu, "Elu", nullptr)                      \
+    X(softplus, "Softplus", nullptr)            \
+    X(mish, "Mish", nullptr)
+
+GRAFT_BEGIN_NAMESPACE
+
+/// Functions of one element that can follow a convolution, a matrix product or a sum.
+enum class activation : std::uint8_t {
+    none,
+#define GRAFT_X(name, first, second) name,
+    GRAFT_ACTIVATION_LIST(GRAFT_X)
+#undef GRAFT_X
+};
+
+/// How many activations there are, `none` among them.
+#define GRAFT_X(name, first, second) +1
+constexpr int activation_count = 1 GRAFT_ACTIVATION_LIST(GRAFT_X);
+#undef GRAFT_X
+
+/// Whether an operator that this build holds can come to need the function.
+constexpr bool activation_wanted(activation kind) noexcept {
+    constexpr const char* operators[][2] = {{nullptr, nullptr},
+#define GRAFT_X(name, first, second) {first, second},
+                                            GRAFT_ACTIVATION_LIST(GRAFT_X)
+#undef GRAFT_X
+    };
+    const auto& by = operators[static_cast<int>(kind)];
+    return !by[0] || wanted(by[0]) || (by[1] && wanted(by[1]));
+}
+
+/// y = act(x [+ residual]), or act(x) + residual where `residual_after_activation`.
+struct epilogue {
+    activation act = activation::none;
+    float alpha = 0, beta = 0;
+    bool residual = false;
+    bool residual_after_activation = false;
+};
+
+GRAFT_END_NAMESPACE
+#endif
 #ifndef GRAFT_SINGLE_GRAFT_GRAPH_OP_ROW_HPP
 #define GRAFT_SINGLE_GRAFT_GRAPH_OP_ROW_HPP
 // ---- graft/graph/op_row.hpp
@@ -19307,6 +19484,7 @@ GRAFT_END_NAMESPACE
 
 GRAFT_BEGIN_NAMESPACE
 
+struct epilogue;
 struct op_context;
 struct infer_context;
 struct run_context;
@@ -19316,6 +19494,7 @@ using infer_function = status (*)(infer_context&);
 using run_function = status (*)(run_context&);
 using gradient_function = status (*)(gradient_context&);
 using work_function = std::int64_t (*)(const op_context&);
+using activation_reader = bool (*)(const op_context&, epilogue&);
 
 /// Properties of an operator that passes and the executor act on.
 struct op_flag {
@@ -19374,6 +19553,7 @@ struct op_traits {
     std::uint8_t checked_inputs = 0;   ///< inputs whose contents its kernels may refuse
     std::uint8_t made_once = 0;        ///< outputs that must not be made a second time
     work_function work = nullptr;      ///< its multiply-adds, where its kind is counted by those
+    activation_reader activates = nullptr;  ///< whether a node of it is an activation that other kernels apply, and which
 };
 
 /// A row of the op table: one operator, or one range of versions of it that means the same. `make_op` fills it by names.
@@ -19475,6 +19655,7 @@ public:
     }
     constexpr make_op& made_once_from(int output) { return row_.traits.made_once = mask_from(output), *this; }
     constexpr make_op& work(work_function multiply_adds) { return row_.traits.work = multiply_adds, *this; }
+    constexpr make_op& activates(activation_reader reads) { return row_.traits.activates = reads, *this; }
 
     constexpr operator op_row() const { return row_; }
 
@@ -20742,22 +20923,6 @@ enum class unary : std::uint8_t { abs, neg, exp, log, sqrt, reciprocal, floor, c
 enum class binary : std::uint8_t { add, sub, mul, div, max, min, pow, prelu };
 
 /// Whether an operator that this build holds can come to need the function: by itself, or fused from several.
-constexpr bool activation_wanted(activation kind) noexcept {
-    switch (kind) {
-    case activation::leaky_relu: return wanted("LeakyRelu");
-    case activation::sigmoid: return wanted("Sigmoid");
-    case activation::silu: return wanted("Sigmoid") || wanted("Swish");
-    case activation::hard_sigmoid: return wanted("HardSigmoid");
-    case activation::hard_swish: return wanted("HardSigmoid") || wanted("HardSwish");
-    case activation::tanh: return wanted("Tanh");
-    case activation::gelu: return wanted("Erf") || wanted("Gelu");
-    case activation::gelu_tanh: return wanted("Gelu");
-    case activation::elu: return wanted("Elu");
-    case activation::softplus: return wanted("Softplus");
-    case activation::mish: return wanted("Mish");
-    default: return true;
-    }
-}
 constexpr bool unary_wanted(unary op) noexcept {
     constexpr const char* names[] = {"Abs", "Neg", "Exp", "Log", "Sqrt", "Reciprocal", "Floor", "Ceil", "Round", "Sign", "Erf"};
     return op == unary::square || wanted(names[static_cast<int>(op)]);
@@ -21329,10 +21494,78 @@ template <activation Kind> GRAFT_VECTOR V activate(V x, float alpha, float beta)
     return x;
 }
 
+// sigmoid(x) and, without cancellation, 1 - sigmoid(x).
+GRAFT_VECTOR V sigmoid_pair(V x, V& complement) {
+    const V e = exp(V::zero() - abs(x)), r = V::set1(1.0f) / (V::set1(1.0f) + e), small = e * r;
+    const M negative = x < V::zero();
+    complement = select(negative, r, small);
+    return select(negative, small, r);
+}
+
+// Phi(x) + x phi(x), Phi the cumulative normal distribution and phi its density.
+GRAFT_VECTOR V gelu_slope(V x) {
+    const V half = V::set1(0.5f), below = half * erfc_positive(abs(x) * V::set1(0.707106781f));
+    const V cumulative = select(x < V::zero(), below, V::set1(1.0f) - below);
+    // Beyond 14 the density is below any float, and x * x could overflow to infinity times zero.
+    const V c = clamp(x, V::set1(-14.0f), V::set1(14.0f));
+    return fma(c * V::set1(0.398942280f), exp(c * c * V::set1(-0.5f)), cumulative);
+}
+// d/dx of x * sigmoid(u(x)) with u = 2 sqrt(2/pi) (x + 0.044715 x^3).
+GRAFT_VECTOR V gelu_tanh_slope(V x) {
+    const V c = clamp(x, V::set1(-14.0f), V::set1(14.0f)), c2 = c * c;
+    V rest = V::zero();
+    const V s = sigmoid_pair(c * fma(c2, V::set1(0.0713548163f), V::set1(1.59576912f)), rest);
+    const V inner = fma(c2, V::set1(0.214064449f), V::set1(1.59576912f));
+    return fma(c * s * rest, inner, s);
+}
+// With w = e (e + 2), e = exp(x): mish(x) = x w / (w + 2), and tanh' = 4 e (e + 1) / (w + 2)^2.
+GRAFT_VECTOR V mish_slope(V x) {
+    const V c = clamp(x, V::set1(-80.0f), V::set1(20.0f)), e = exp(c), two = V::set1(2.0f), w = e * (e + two);
+    const V q = V::set1(1.0f) / (w + two);
+    return fma(c * (e * q), V::set1(4.0f) * (e + V::set1(1.0f)) * q, w * q);
+}
+
+/// The slope of an activation at x. PyTorch's choices where there are two: at a kink the slope of the flat or lower side.
+template <activation Kind> GRAFT_VECTOR V slope(V x, float alpha, float beta) {
+    const V zero = V::zero(), one = V::set1(1.0f), a = V::set1(alpha), b = V::set1(beta);
+    if constexpr (Kind == activation::relu) return select(zero < x, one, zero);
+    if constexpr (Kind == activation::clip) return select((a < x) & (x < b), one, zero);
+    if constexpr (Kind == activation::leaky_relu) return select(zero < x, one, a);
+    if constexpr (Kind == activation::sigmoid) {
+        V rest = V::zero();
+        const V s = sigmoid_pair(x, rest);
+        return s * rest;
+    }
+    if constexpr (Kind == activation::silu) {
+        V rest = V::zero();
+        const V c = clamp(x, V::set1(-100.0f), V::set1(100.0f)), s = sigmoid_pair(c, rest);
+        return s * fma(c, rest, one);
+    }
+    if constexpr (Kind == activation::hard_sigmoid) {
+        const V y = fma(x, a, b);
+        return select((zero < y) & (y < one), a, zero);
+    }
+    if constexpr (Kind == activation::hard_swish) {
+        const V inside = fma(x, V::set1(1.0f / 3.0f), V::set1(0.5f));
+        return select(x < V::set1(3.0f), select(V::set1(-3.0f) < x, inside, zero), one);
+    }
+    if constexpr (Kind == activation::tanh) {
+        // 1 - tanh^2 = 4 q / (1 + q)^2 with q = exp(-2 |x|), without the cancellation far out.
+        const V q = exp(abs(x) * V::set1(-2.0f)), r = one / (one + q);
+        return V::set1(4.0f) * q * r * r;
+    }
+    if constexpr (Kind == activation::gelu) return gelu_slope(x);
+    if constexpr (Kind == activation::gelu_tanh) return gelu_tanh_slope(x);
+    if constexpr (Kind == activation::elu) return select(zero < x, one, a * exp(min(zero, x)));
+    if constexpr (Kind == activation::softplus) return sigmoid(x);
+    if constexpr (Kind == activation::mish) return mish_slope(x);
+    return one;
+}
+
 /// y[i] = act(x[i]) for i in [0, n); x may be y.
 inline GRAFT_NOINLINE void activate_run(activation kind, float alpha, float beta, const float* x, float* y, std::int64_t n) {
     switch (kind) {
-#define GRAFT_X(id)                                                                                                              \
+#define GRAFT_X(id, first, second)                                                                                                              \
     case activation::id:                                                                                                         \
         if constexpr (activation_wanted(activation::id))                                                                         \
             for (std::int64_t i = 0; i < n; i += V::W) {                                                                         \
@@ -21345,20 +21578,8 @@ inline GRAFT_NOINLINE void activate_run(activation kind, float alpha, float beta
                     v.store_partial(y + i, lanes);                                                                               \
             }                                                                                                                    \
         return;
-        GRAFT_X(none)
-        GRAFT_X(relu)
-        GRAFT_X(clip)
-        GRAFT_X(leaky_relu)
-        GRAFT_X(sigmoid)
-        GRAFT_X(silu)
-        GRAFT_X(hard_sigmoid)
-        GRAFT_X(hard_swish)
-        GRAFT_X(tanh)
-        GRAFT_X(gelu)
-        GRAFT_X(gelu_tanh)
-        GRAFT_X(elu)
-        GRAFT_X(softplus)
-        GRAFT_X(mish)
+        GRAFT_X(none, , )
+        GRAFT_ACTIVATION_LIST(GRAFT_X)
 #undef GRAFT_X
     }
 }
@@ -23444,10 +23665,78 @@ template <activation Kind> GRAFT_VECTOR V activate(V x, float alpha, float beta)
     return x;
 }
 
+// sigmoid(x) and, without cancellation, 1 - sigmoid(x).
+GRAFT_VECTOR V sigmoid_pair(V x, V& complement) {
+    const V e = exp(V::zero() - abs(x)), r = V::set1(1.0f) / (V::set1(1.0f) + e), small = e * r;
+    const M negative = x < V::zero();
+    complement = select(negative, r, small);
+    return select(negative, small, r);
+}
+
+// Phi(x) + x phi(x), Phi the cumulative normal distribution and phi its density.
+GRAFT_VECTOR V gelu_slope(V x) {
+    const V half = V::set1(0.5f), below = half * erfc_positive(abs(x) * V::set1(0.707106781f));
+    const V cumulative = select(x < V::zero(), below, V::set1(1.0f) - below);
+    // Beyond 14 the density is below any float, and x * x could overflow to infinity times zero.
+    const V c = clamp(x, V::set1(-14.0f), V::set1(14.0f));
+    return fma(c * V::set1(0.398942280f), exp(c * c * V::set1(-0.5f)), cumulative);
+}
+// d/dx of x * sigmoid(u(x)) with u = 2 sqrt(2/pi) (x + 0.044715 x^3).
+GRAFT_VECTOR V gelu_tanh_slope(V x) {
+    const V c = clamp(x, V::set1(-14.0f), V::set1(14.0f)), c2 = c * c;
+    V rest = V::zero();
+    const V s = sigmoid_pair(c * fma(c2, V::set1(0.0713548163f), V::set1(1.59576912f)), rest);
+    const V inner = fma(c2, V::set1(0.214064449f), V::set1(1.59576912f));
+    return fma(c * s * rest, inner, s);
+}
+// With w = e (e + 2), e = exp(x): mish(x) = x w / (w + 2), and tanh' = 4 e (e + 1) / (w + 2)^2.
+GRAFT_VECTOR V mish_slope(V x) {
+    const V c = clamp(x, V::set1(-80.0f), V::set1(20.0f)), e = exp(c), two = V::set1(2.0f), w = e * (e + two);
+    const V q = V::set1(1.0f) / (w + two);
+    return fma(c * (e * q), V::set1(4.0f) * (e + V::set1(1.0f)) * q, w * q);
+}
+
+/// The slope of an activation at x. PyTorch's choices where there are two: at a kink the slope of the flat or lower side.
+template <activation Kind> GRAFT_VECTOR V slope(V x, float alpha, float beta) {
+    const V zero = V::zero(), one = V::set1(1.0f), a = V::set1(alpha), b = V::set1(beta);
+    if constexpr (Kind == activation::relu) return select(zero < x, one, zero);
+    if constexpr (Kind == activation::clip) return select((a < x) & (x < b), one, zero);
+    if constexpr (Kind == activation::leaky_relu) return select(zero < x, one, a);
+    if constexpr (Kind == activation::sigmoid) {
+        V rest = V::zero();
+        const V s = sigmoid_pair(x, rest);
+        return s * rest;
+    }
+    if constexpr (Kind == activation::silu) {
+        V rest = V::zero();
+        const V c = clamp(x, V::set1(-100.0f), V::set1(100.0f)), s = sigmoid_pair(c, rest);
+        return s * fma(c, rest, one);
+    }
+    if constexpr (Kind == activation::hard_sigmoid) {
+        const V y = fma(x, a, b);
+        return select((zero < y) & (y < one), a, zero);
+    }
+    if constexpr (Kind == activation::hard_swish) {
+        const V inside = fma(x, V::set1(1.0f / 3.0f), V::set1(0.5f));
+        return select(x < V::set1(3.0f), select(V::set1(-3.0f) < x, inside, zero), one);
+    }
+    if constexpr (Kind == activation::tanh) {
+        // 1 - tanh^2 = 4 q / (1 + q)^2 with q = exp(-2 |x|), without the cancellation far out.
+        const V q = exp(abs(x) * V::set1(-2.0f)), r = one / (one + q);
+        return V::set1(4.0f) * q * r * r;
+    }
+    if constexpr (Kind == activation::gelu) return gelu_slope(x);
+    if constexpr (Kind == activation::gelu_tanh) return gelu_tanh_slope(x);
+    if constexpr (Kind == activation::elu) return select(zero < x, one, a * exp(min(zero, x)));
+    if constexpr (Kind == activation::softplus) return sigmoid(x);
+    if constexpr (Kind == activation::mish) return mish_slope(x);
+    return one;
+}
+
 /// y[i] = act(x[i]) for i in [0, n); x may be y.
 inline GRAFT_NOINLINE void activate_run(activation kind, float alpha, float beta, const float* x, float* y, std::int64_t n) {
     switch (kind) {
-#define GRAFT_X(id)                                                                                                              \
+#define GRAFT_X(id, first, second)                                                                                                              \
     case activation::id:                                                                                                         \
         if constexpr (activation_wanted(activation::id))                                                                         \
             for (std::int64_t i = 0; i < n; i += V::W) {                                                                         \
@@ -23460,20 +23749,8 @@ inline GRAFT_NOINLINE void activate_run(activation kind, float alpha, float beta
                     v.store_partial(y + i, lanes);                                                                               \
             }                                                                                                                    \
         return;
-        GRAFT_X(none)
-        GRAFT_X(relu)
-        GRAFT_X(clip)
-        GRAFT_X(leaky_relu)
-        GRAFT_X(sigmoid)
-        GRAFT_X(silu)
-        GRAFT_X(hard_sigmoid)
-        GRAFT_X(hard_swish)
-        GRAFT_X(tanh)
-        GRAFT_X(gelu)
-        GRAFT_X(gelu_tanh)
-        GRAFT_X(elu)
-        GRAFT_X(softplus)
-        GRAFT_X(mish)
+        GRAFT_X(none, , )
+        GRAFT_ACTIVATION_LIST(GRAFT_X)
 #undef GRAFT_X
     }
 }
@@ -25716,10 +25993,78 @@ template <activation Kind> GRAFT_VECTOR V activate(V x, float alpha, float beta)
     return x;
 }
 
+// sigmoid(x) and, without cancellation, 1 - sigmoid(x).
+GRAFT_VECTOR V sigmoid_pair(V x, V& complement) {
+    const V e = exp(V::zero() - abs(x)), r = V::set1(1.0f) / (V::set1(1.0f) + e), small = e * r;
+    const M negative = x < V::zero();
+    complement = select(negative, r, small);
+    return select(negative, small, r);
+}
+
+// Phi(x) + x phi(x), Phi the cumulative normal distribution and phi its density.
+GRAFT_VECTOR V gelu_slope(V x) {
+    const V half = V::set1(0.5f), below = half * erfc_positive(abs(x) * V::set1(0.707106781f));
+    const V cumulative = select(x < V::zero(), below, V::set1(1.0f) - below);
+    // Beyond 14 the density is below any float, and x * x could overflow to infinity times zero.
+    const V c = clamp(x, V::set1(-14.0f), V::set1(14.0f));
+    return fma(c * V::set1(0.398942280f), exp(c * c * V::set1(-0.5f)), cumulative);
+}
+// d/dx of x * sigmoid(u(x)) with u = 2 sqrt(2/pi) (x + 0.044715 x^3).
+GRAFT_VECTOR V gelu_tanh_slope(V x) {
+    const V c = clamp(x, V::set1(-14.0f), V::set1(14.0f)), c2 = c * c;
+    V rest = V::zero();
+    const V s = sigmoid_pair(c * fma(c2, V::set1(0.0713548163f), V::set1(1.59576912f)), rest);
+    const V inner = fma(c2, V::set1(0.214064449f), V::set1(1.59576912f));
+    return fma(c * s * rest, inner, s);
+}
+// With w = e (e + 2), e = exp(x): mish(x) = x w / (w + 2), and tanh' = 4 e (e + 1) / (w + 2)^2.
+GRAFT_VECTOR V mish_slope(V x) {
+    const V c = clamp(x, V::set1(-80.0f), V::set1(20.0f)), e = exp(c), two = V::set1(2.0f), w = e * (e + two);
+    const V q = V::set1(1.0f) / (w + two);
+    return fma(c * (e * q), V::set1(4.0f) * (e + V::set1(1.0f)) * q, w * q);
+}
+
+/// The slope of an activation at x. PyTorch's choices where there are two: at a kink the slope of the flat or lower side.
+template <activation Kind> GRAFT_VECTOR V slope(V x, float alpha, float beta) {
+    const V zero = V::zero(), one = V::set1(1.0f), a = V::set1(alpha), b = V::set1(beta);
+    if constexpr (Kind == activation::relu) return select(zero < x, one, zero);
+    if constexpr (Kind == activation::clip) return select((a < x) & (x < b), one, zero);
+    if constexpr (Kind == activation::leaky_relu) return select(zero < x, one, a);
+    if constexpr (Kind == activation::sigmoid) {
+        V rest = V::zero();
+        const V s = sigmoid_pair(x, rest);
+        return s * rest;
+    }
+    if constexpr (Kind == activation::silu) {
+        V rest = V::zero();
+        const V c = clamp(x, V::set1(-100.0f), V::set1(100.0f)), s = sigmoid_pair(c, rest);
+        return s * fma(c, rest, one);
+    }
+    if constexpr (Kind == activation::hard_sigmoid) {
+        const V y = fma(x, a, b);
+        return select((zero < y) & (y < one), a, zero);
+    }
+    if constexpr (Kind == activation::hard_swish) {
+        const V inside = fma(x, V::set1(1.0f / 3.0f), V::set1(0.5f));
+        return select(x < V::set1(3.0f), select(V::set1(-3.0f) < x, inside, zero), one);
+    }
+    if constexpr (Kind == activation::tanh) {
+        // 1 - tanh^2 = 4 q / (1 + q)^2 with q = exp(-2 |x|), without the cancellation far out.
+        const V q = exp(abs(x) * V::set1(-2.0f)), r = one / (one + q);
+        return V::set1(4.0f) * q * r * r;
+    }
+    if constexpr (Kind == activation::gelu) return gelu_slope(x);
+    if constexpr (Kind == activation::gelu_tanh) return gelu_tanh_slope(x);
+    if constexpr (Kind == activation::elu) return select(zero < x, one, a * exp(min(zero, x)));
+    if constexpr (Kind == activation::softplus) return sigmoid(x);
+    if constexpr (Kind == activation::mish) return mish_slope(x);
+    return one;
+}
+
 /// y[i] = act(x[i]) for i in [0, n); x may be y.
 inline GRAFT_NOINLINE void activate_run(activation kind, float alpha, float beta, const float* x, float* y, std::int64_t n) {
     switch (kind) {
-#define GRAFT_X(id)                                                                                                              \
+#define GRAFT_X(id, first, second)                                                                                                              \
     case activation::id:                                                                                                         \
         if constexpr (activation_wanted(activation::id))                                                                         \
             for (std::int64_t i = 0; i < n; i += V::W) {                                                                         \
@@ -25732,20 +26077,8 @@ inline GRAFT_NOINLINE void activate_run(activation kind, float alpha, float beta
                     v.store_partial(y + i, lanes);                                                                               \
             }                                                                                                                    \
         return;
-        GRAFT_X(none)
-        GRAFT_X(relu)
-        GRAFT_X(clip)
-        GRAFT_X(leaky_relu)
-        GRAFT_X(sigmoid)
-        GRAFT_X(silu)
-        GRAFT_X(hard_sigmoid)
-        GRAFT_X(hard_swish)
-        GRAFT_X(tanh)
-        GRAFT_X(gelu)
-        GRAFT_X(gelu_tanh)
-        GRAFT_X(elu)
-        GRAFT_X(softplus)
-        GRAFT_X(mish)
+        GRAFT_X(none, , )
+        GRAFT_ACTIVATION_LIST(GRAFT_X)
 #undef GRAFT_X
     }
 }
@@ -27842,10 +28175,78 @@ template <activation Kind> GRAFT_VECTOR V activate(V x, float alpha, float beta)
     return x;
 }
 
+// sigmoid(x) and, without cancellation, 1 - sigmoid(x).
+GRAFT_VECTOR V sigmoid_pair(V x, V& complement) {
+    const V e = exp(V::zero() - abs(x)), r = V::set1(1.0f) / (V::set1(1.0f) + e), small = e * r;
+    const M negative = x < V::zero();
+    complement = select(negative, r, small);
+    return select(negative, small, r);
+}
+
+// Phi(x) + x phi(x), Phi the cumulative normal distribution and phi its density.
+GRAFT_VECTOR V gelu_slope(V x) {
+    const V half = V::set1(0.5f), below = half * erfc_positive(abs(x) * V::set1(0.707106781f));
+    const V cumulative = select(x < V::zero(), below, V::set1(1.0f) - below);
+    // Beyond 14 the density is below any float, and x * x could overflow to infinity times zero.
+    const V c = clamp(x, V::set1(-14.0f), V::set1(14.0f));
+    return fma(c * V::set1(0.398942280f), exp(c * c * V::set1(-0.5f)), cumulative);
+}
+// d/dx of x * sigmoid(u(x)) with u = 2 sqrt(2/pi) (x + 0.044715 x^3).
+GRAFT_VECTOR V gelu_tanh_slope(V x) {
+    const V c = clamp(x, V::set1(-14.0f), V::set1(14.0f)), c2 = c * c;
+    V rest = V::zero();
+    const V s = sigmoid_pair(c * fma(c2, V::set1(0.0713548163f), V::set1(1.59576912f)), rest);
+    const V inner = fma(c2, V::set1(0.214064449f), V::set1(1.59576912f));
+    return fma(c * s * rest, inner, s);
+}
+// With w = e (e + 2), e = exp(x): mish(x) = x w / (w + 2), and tanh' = 4 e (e + 1) / (w + 2)^2.
+GRAFT_VECTOR V mish_slope(V x) {
+    const V c = clamp(x, V::set1(-80.0f), V::set1(20.0f)), e = exp(c), two = V::set1(2.0f), w = e * (e + two);
+    const V q = V::set1(1.0f) / (w + two);
+    return fma(c * (e * q), V::set1(4.0f) * (e + V::set1(1.0f)) * q, w * q);
+}
+
+/// The slope of an activation at x. PyTorch's choices where there are two: at a kink the slope of the flat or lower side.
+template <activation Kind> GRAFT_VECTOR V slope(V x, float alpha, float beta) {
+    const V zero = V::zero(), one = V::set1(1.0f), a = V::set1(alpha), b = V::set1(beta);
+    if constexpr (Kind == activation::relu) return select(zero < x, one, zero);
+    if constexpr (Kind == activation::clip) return select((a < x) & (x < b), one, zero);
+    if constexpr (Kind == activation::leaky_relu) return select(zero < x, one, a);
+    if constexpr (Kind == activation::sigmoid) {
+        V rest = V::zero();
+        const V s = sigmoid_pair(x, rest);
+        return s * rest;
+    }
+    if constexpr (Kind == activation::silu) {
+        V rest = V::zero();
+        const V c = clamp(x, V::set1(-100.0f), V::set1(100.0f)), s = sigmoid_pair(c, rest);
+        return s * fma(c, rest, one);
+    }
+    if constexpr (Kind == activation::hard_sigmoid) {
+        const V y = fma(x, a, b);
+        return select((zero < y) & (y < one), a, zero);
+    }
+    if constexpr (Kind == activation::hard_swish) {
+        const V inside = fma(x, V::set1(1.0f / 3.0f), V::set1(0.5f));
+        return select(x < V::set1(3.0f), select(V::set1(-3.0f) < x, inside, zero), one);
+    }
+    if constexpr (Kind == activation::tanh) {
+        // 1 - tanh^2 = 4 q / (1 + q)^2 with q = exp(-2 |x|), without the cancellation far out.
+        const V q = exp(abs(x) * V::set1(-2.0f)), r = one / (one + q);
+        return V::set1(4.0f) * q * r * r;
+    }
+    if constexpr (Kind == activation::gelu) return gelu_slope(x);
+    if constexpr (Kind == activation::gelu_tanh) return gelu_tanh_slope(x);
+    if constexpr (Kind == activation::elu) return select(zero < x, one, a * exp(min(zero, x)));
+    if constexpr (Kind == activation::softplus) return sigmoid(x);
+    if constexpr (Kind == activation::mish) return mish_slope(x);
+    return one;
+}
+
 /// y[i] = act(x[i]) for i in [0, n); x may be y.
 inline GRAFT_NOINLINE void activate_run(activation kind, float alpha, float beta, const float* x, float* y, std::int64_t n) {
     switch (kind) {
-#define GRAFT_X(id)                                                                                                              \
+#define GRAFT_X(id, first, second)                                                                                                              \
     case activation::id:                                                                                                         \
         if constexpr (activation_wanted(activation::id))                                                                         \
             for (std::int64_t i = 0; i < n; i += V::W) {                                                                         \
@@ -27858,20 +28259,8 @@ inline GRAFT_NOINLINE void activate_run(activation kind, float alpha, float beta
                     v.store_partial(y + i, lanes);                                                                               \
             }                                                                                                                    \
         return;
-        GRAFT_X(none)
-        GRAFT_X(relu)
-        GRAFT_X(clip)
-        GRAFT_X(leaky_relu)
-        GRAFT_X(sigmoid)
-        GRAFT_X(silu)
-        GRAFT_X(hard_sigmoid)
-        GRAFT_X(hard_swish)
-        GRAFT_X(tanh)
-        GRAFT_X(gelu)
-        GRAFT_X(gelu_tanh)
-        GRAFT_X(elu)
-        GRAFT_X(softplus)
-        GRAFT_X(mish)
+        GRAFT_X(none, , )
+        GRAFT_ACTIVATION_LIST(GRAFT_X)
 #undef GRAFT_X
     }
 }
@@ -29991,10 +30380,78 @@ template <activation Kind> GRAFT_VECTOR V activate(V x, float alpha, float beta)
     return x;
 }
 
+// sigmoid(x) and, without cancellation, 1 - sigmoid(x).
+GRAFT_VECTOR V sigmoid_pair(V x, V& complement) {
+    const V e = exp(V::zero() - abs(x)), r = V::set1(1.0f) / (V::set1(1.0f) + e), small = e * r;
+    const M negative = x < V::zero();
+    complement = select(negative, r, small);
+    return select(negative, small, r);
+}
+
+// Phi(x) + x phi(x), Phi the cumulative normal distribution and phi its density.
+GRAFT_VECTOR V gelu_slope(V x) {
+    const V half = V::set1(0.5f), below = half * erfc_positive(abs(x) * V::set1(0.707106781f));
+    const V cumulative = select(x < V::zero(), below, V::set1(1.0f) - below);
+    // Beyond 14 the density is below any float, and x * x could overflow to infinity times zero.
+    const V c = clamp(x, V::set1(-14.0f), V::set1(14.0f));
+    return fma(c * V::set1(0.398942280f), exp(c * c * V::set1(-0.5f)), cumulative);
+}
+// d/dx of x * sigmoid(u(x)) with u = 2 sqrt(2/pi) (x + 0.044715 x^3).
+GRAFT_VECTOR V gelu_tanh_slope(V x) {
+    const V c = clamp(x, V::set1(-14.0f), V::set1(14.0f)), c2 = c * c;
+    V rest = V::zero();
+    const V s = sigmoid_pair(c * fma(c2, V::set1(0.0713548163f), V::set1(1.59576912f)), rest);
+    const V inner = fma(c2, V::set1(0.214064449f), V::set1(1.59576912f));
+    return fma(c * s * rest, inner, s);
+}
+// With w = e (e + 2), e = exp(x): mish(x) = x w / (w + 2), and tanh' = 4 e (e + 1) / (w + 2)^2.
+GRAFT_VECTOR V mish_slope(V x) {
+    const V c = clamp(x, V::set1(-80.0f), V::set1(20.0f)), e = exp(c), two = V::set1(2.0f), w = e * (e + two);
+    const V q = V::set1(1.0f) / (w + two);
+    return fma(c * (e * q), V::set1(4.0f) * (e + V::set1(1.0f)) * q, w * q);
+}
+
+/// The slope of an activation at x. PyTorch's choices where there are two: at a kink the slope of the flat or lower side.
+template <activation Kind> GRAFT_VECTOR V slope(V x, float alpha, float beta) {
+    const V zero = V::zero(), one = V::set1(1.0f), a = V::set1(alpha), b = V::set1(beta);
+    if constexpr (Kind == activation::relu) return select(zero < x, one, zero);
+    if constexpr (Kind == activation::clip) return select((a < x) & (x < b), one, zero);
+    if constexpr (Kind == activation::leaky_relu) return select(zero < x, one, a);
+    if constexpr (Kind == activation::sigmoid) {
+        V rest = V::zero();
+        const V s = sigmoid_pair(x, rest);
+        return s * rest;
+    }
+    if constexpr (Kind == activation::silu) {
+        V rest = V::zero();
+        const V c = clamp(x, V::set1(-100.0f), V::set1(100.0f)), s = sigmoid_pair(c, rest);
+        return s * fma(c, rest, one);
+    }
+    if constexpr (Kind == activation::hard_sigmoid) {
+        const V y = fma(x, a, b);
+        return select((zero < y) & (y < one), a, zero);
+    }
+    if constexpr (Kind == activation::hard_swish) {
+        const V inside = fma(x, V::set1(1.0f / 3.0f), V::set1(0.5f));
+        return select(x < V::set1(3.0f), select(V::set1(-3.0f) < x, inside, zero), one);
+    }
+    if constexpr (Kind == activation::tanh) {
+        // 1 - tanh^2 = 4 q / (1 + q)^2 with q = exp(-2 |x|), without the cancellation far out.
+        const V q = exp(abs(x) * V::set1(-2.0f)), r = one / (one + q);
+        return V::set1(4.0f) * q * r * r;
+    }
+    if constexpr (Kind == activation::gelu) return gelu_slope(x);
+    if constexpr (Kind == activation::gelu_tanh) return gelu_tanh_slope(x);
+    if constexpr (Kind == activation::elu) return select(zero < x, one, a * exp(min(zero, x)));
+    if constexpr (Kind == activation::softplus) return sigmoid(x);
+    if constexpr (Kind == activation::mish) return mish_slope(x);
+    return one;
+}
+
 /// y[i] = act(x[i]) for i in [0, n); x may be y.
 inline GRAFT_NOINLINE void activate_run(activation kind, float alpha, float beta, const float* x, float* y, std::int64_t n) {
     switch (kind) {
-#define GRAFT_X(id)                                                                                                              \
+#define GRAFT_X(id, first, second)                                                                                                              \
     case activation::id:                                                                                                         \
         if constexpr (activation_wanted(activation::id))                                                                         \
             for (std::int64_t i = 0; i < n; i += V::W) {                                                                         \
@@ -30007,20 +30464,8 @@ inline GRAFT_NOINLINE void activate_run(activation kind, float alpha, float beta
                     v.store_partial(y + i, lanes);                                                                               \
             }                                                                                                                    \
         return;
-        GRAFT_X(none)
-        GRAFT_X(relu)
-        GRAFT_X(clip)
-        GRAFT_X(leaky_relu)
-        GRAFT_X(sigmoid)
-        GRAFT_X(silu)
-        GRAFT_X(hard_sigmoid)
-        GRAFT_X(hard_swish)
-        GRAFT_X(tanh)
-        GRAFT_X(gelu)
-        GRAFT_X(gelu_tanh)
-        GRAFT_X(elu)
-        GRAFT_X(softplus)
-        GRAFT_X(mish)
+        GRAFT_X(none, , )
+        GRAFT_ACTIVATION_LIST(GRAFT_X)
 #undef GRAFT_X
     }
 }
@@ -32317,22 +32762,6 @@ enum class unary : std::uint8_t { abs, neg, exp, log, sqrt, reciprocal, floor, c
 enum class binary : std::uint8_t { add, sub, mul, div, max, min, pow, prelu };
 
 /// Whether an operator that this build holds can come to need the function: by itself, or fused from several.
-constexpr bool activation_wanted(activation kind) noexcept {
-    switch (kind) {
-    case activation::leaky_relu: return wanted("LeakyRelu");
-    case activation::sigmoid: return wanted("Sigmoid");
-    case activation::silu: return wanted("Sigmoid") || wanted("Swish");
-    case activation::hard_sigmoid: return wanted("HardSigmoid");
-    case activation::hard_swish: return wanted("HardSigmoid") || wanted("HardSwish");
-    case activation::tanh: return wanted("Tanh");
-    case activation::gelu: return wanted("Erf") || wanted("Gelu");
-    case activation::gelu_tanh: return wanted("Gelu");
-    case activation::elu: return wanted("Elu");
-    case activation::softplus: return wanted("Softplus");
-    case activation::mish: return wanted("Mish");
-    default: return true;
-    }
-}
 constexpr bool unary_wanted(unary op) noexcept {
     constexpr const char* names[] = {"Abs", "Neg", "Exp", "Log", "Sqrt", "Reciprocal", "Floor", "Ceil", "Round", "Sign", "Erf"};
     return op == unary::square || wanted(names[static_cast<int>(op)]);
@@ -34923,11 +35352,12 @@ private:
     void gated(node& n, value_id x, value_id gate) {
         node* m = maker(gate);
         if (!m || m->inputs.size() != 1 || m->inputs[0] != x || !used_once(gate)) return;
-        const bool sigmoid = is(*m, "Sigmoid");
-        const bool hard = is(*m, "HardSigmoid") && std::fabs(real(*m, "alpha", 0.2f) - 1.0f / 6) < 1e-5f && real(*m, "beta", 0.5f) == 0.5f;
-        if (!sigmoid && !hard) return;
+        epilogue e;
+        if (!is_activation(*m, e)) return;
+        const bool hard = e.act == activation::hard_sigmoid && std::fabs(e.alpha - 1.0f / 6) < 1e-5f && e.beta == 0.5f;
+        if (e.act != activation::sigmoid && !hard) return;
         drop(*m);
-        activation_node(n, x, sigmoid ? cpu::activation::silu : cpu::activation::hard_swish, 0, 0);
+        activation_node(n, x, hard ? activation::hard_swish : activation::silu, 0, 0);
     }
 
     // 0.5 * x * (1 + erf(x / sqrt 2)), in the two orders that exporters use.
@@ -34945,7 +35375,7 @@ private:
                 drop(*maker(sum));
                 drop(*erf);
                 drop(*m);
-                activation_node(n, x, cpu::activation::gelu, 0, 0);
+                activation_node(n, x, activation::gelu, 0, 0);
                 return true;
             }
         }
@@ -34967,13 +35397,13 @@ private:
         }
         return nullptr;
     }
-    void activation_node(node& n, value_id x, cpu::activation kind, float alpha, float beta) {
+    void activation_node(node& n, value_id x, activation kind, float alpha, float beta) {
         n.inputs = {x};
         n.attributes.clear();
         become(n, "Activation", "graft");
         set_activation(n, kind, alpha, beta);
     }
-    static void set_activation(node& n, cpu::activation kind, float alpha, float beta) {
+    static void set_activation(node& n, activation kind, float alpha, float beta) {
         set(n, "activation", static_cast<std::int64_t>(kind));
         set(n, "alpha", alpha);
         set(n, "beta", beta);
@@ -35175,63 +35605,28 @@ private:
         return true;
     }
 
-    // What activation a node is, if it is one.
-    bool activation_of(const node& n, cpu::activation& kind, float& alpha, float& beta) {
-        alpha = beta = 0;
-        if (n.inputs.empty() || n.outputs.size() != 1 || !is_float32(n.inputs[0])) return false;
-        if (is(n, "Activation", "graft")) {
-            kind = static_cast<cpu::activation>(integer(n, "activation", 0));
-            alpha = real(n, "alpha", 0);
-            beta = real(n, "beta", 0);
-            return true;
-        }
-        if (!n.domain.empty()) return false;
-        if (n.op_type == "Relu")
-            kind = cpu::activation::relu;
-        else if (n.op_type == "LeakyRelu")
-            kind = cpu::activation::leaky_relu, alpha = real(n, "alpha", 0.01f);
-        else if (n.op_type == "Sigmoid")
-            kind = cpu::activation::sigmoid;
-        else if (n.op_type == "HardSigmoid")
-            kind = cpu::activation::hard_sigmoid, alpha = real(n, "alpha", 0.2f), beta = real(n, "beta", 0.5f);
-        else if (n.op_type == "HardSwish")
-            kind = cpu::activation::hard_swish;
-        else if (n.op_type == "Tanh")
-            kind = cpu::activation::tanh;
-        else if (n.op_type == "Elu")
-            kind = cpu::activation::elu, alpha = real(n, "alpha", 1);
-        else if (n.op_type == "Softplus")
-            kind = cpu::activation::softplus;
-        else if (n.op_type == "Mish")
-            kind = cpu::activation::mish;
-        else if (n.op_type == "Gelu") {
-            const attribute* a = n.find("approximate");
-            kind = a && a->string == "tanh" ? cpu::activation::gelu_tanh : cpu::activation::gelu;
-        } else if (n.op_type == "Clip") {
-            kind = cpu::activation::clip;
-            alpha = real(n, "min", -3.402823466e38f);
-            beta = real(n, "max", 3.402823466e38f);
-            for (std::size_t i = 1; i < n.inputs.size(); ++i)
-                if (n.inputs[i] != no_value && !scalar(n.inputs[i], i == 1 ? alpha : beta)) return false;
-        } else
-            return false;
-        return true;
+    // Whether a node is an activation, and which.
+    bool is_activation(const node& n, epilogue& e) {
+        const activation_reader reads = ops::row_of(n).traits.activates;
+        if (!reads || n.inputs.empty() || n.outputs.size() != 1 || !is_float32(n.inputs[0])) return false;
+        std::vector<tensor_view> in;
+        for (value_id id : n.inputs) in.push_back(id == no_value ? tensor_view{} : view_at_hand(at(id)));
+        return reads({n, in.data(), static_cast<int>(in.size()), nullptr, 0, with_.limit}, e);
     }
 
     // An activation goes into the node that makes its input; what is left becomes graft.Activation, so that one kernel serves all.
     void activations() {
         for (node& n : g.nodes) {
-            cpu::activation kind = cpu::activation::none;
-            float alpha = 0, beta = 0;
-            if (!activation_of(n, kind, alpha, beta)) continue;
+            epilogue e;
+            if (!is_activation(n, e)) continue;
             node* m = maker(n.inputs[0]);
             if (m && ops::row_of(*m).is(op_flag::takes_activation) && used_once(n.inputs[0]) && !m->find("activation") && integer(*m, "residual", 0) != 2) {
-                set_activation(*m, kind, alpha, beta);
+                set_activation(*m, e.act, e.alpha, e.beta);
                 m->outputs[0] = n.outputs[0];
                 drop(n);
                 index();
             } else if (!is(n, "Activation", "graft"))
-                activation_node(n, n.inputs[0], kind, alpha, beta);
+                activation_node(n, n.inputs[0], e.act, e.alpha, e.beta);
         }
     }
 

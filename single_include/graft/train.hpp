@@ -5193,9 +5193,9 @@ GRAFT_END_NAMESPACE
 // What training adds to normalisation: by the statistics of the batch, graft.BatchNormalizationTraining and its gradient; the gradients of
 // LayerNormalization.
 
-#ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_DECIMAL_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_DECIMAL_HPP
-// ---- graft/cpu/ops/training/decimal.hpp
+#ifndef GRAFT_SINGLE_GRAFT_CORE_DECIMAL_HPP
+#define GRAFT_SINGLE_GRAFT_CORE_DECIMAL_HPP
+// ---- graft/core/decimal.hpp
 // Numbers of optimisers: those that a user wrote in decimal and a file keeps as float32, and those that change with the step.
 
 
@@ -5204,8 +5204,6 @@ GRAFT_END_NAMESPACE
 #include <cstdint>
 
 GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-
 /// The decimal number of fewest digits that rounds to x, as a double: 0.9 for the float nearest to 0.9. So an optimiser computes
 /// 1 - 0.999 as those do that were given 0.999 in double. x itself where no nine digits at a usual size are it.
 inline double decimal_of(float x) {
@@ -5228,7 +5226,6 @@ inline double warm_decay(double decay, std::int64_t step) {
     return std::min(decay, (1 + t) / (10 + t));
 }
 
-}  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
 
@@ -5241,12 +5238,12 @@ struct norm_activation {
     double low = 0, high = HUGE_VAL;
 };
 inline status read_norm_activation(const op_context& c, norm_activation& a) {
-    const auto kind = static_cast<cpu::activation>(c.integer("activation", 0));
-    a.any = kind != cpu::activation::none;
-    if (kind == cpu::activation::clip) {
+    const auto kind = static_cast<activation>(c.integer("activation", 0));
+    a.any = kind != activation::none;
+    if (kind == activation::clip) {
         a.low = static_cast<double>(c.real("alpha", 0));
         a.high = static_cast<double>(c.real("beta", 0));
-    } else if (a.any && kind != cpu::activation::relu)
+    } else if (a.any && kind != activation::relu)
         return c.fail(errc::op_attribute, "activation %lld is neither none, relu nor clip", c.integer("activation", 0));
     return {};
 }
@@ -5306,7 +5303,7 @@ inline status batch_norm_training_run(run_context& c) {
     GRAFT_TRY(read_shards(c, count));
     GRAFT_TRY(read_norm_activation(c, act));
     const channel_sums sums = channel_sums::of(c.in[0].extents, count);
-    const double epsilon = cpu::decimal_of(c.real("epsilon", 1e-5f)), momentum = cpu::decimal_of(c.real("momentum", 0.9f)), total = sums.total();
+    const double epsilon = decimal_of(c.real("epsilon", 1e-5f)), momentum = decimal_of(c.real("momentum", 0.9f)), total = sums.total();
     widened<double> x, residual;
     GRAFT_TRY(widen(c, c.in[0], x));
     if (c.has(5)) GRAFT_TRY(widen(c, c.in[5], residual));
@@ -5551,7 +5548,7 @@ GRAFT_BEGIN_NAMESPACE
 namespace ops {
 
 // What the updates share. Arithmetic is in double, from inputs rounded to their types; attributes are the decimals that were meant.
-inline double decimal(const op_context& c, const char* name, double otherwise) { return c.has_attribute(name) ? cpu::decimal_of(c.real(name, 0)) : otherwise; }
+inline double decimal(const op_context& c, const char* name, double otherwise) { return c.has_attribute(name) ? decimal_of(c.real(name, 0)) : otherwise; }
 
 /// Inputs [0, alike) (the first is there, others may be left out) are of one type and shape; those of `scalars` have one element.
 inline status check_update(const op_context& c, int alike, std::initializer_list<int> scalars) {
@@ -5656,7 +5653,7 @@ inline status adam_run(run_context& c) {
 }
 
 // graft.ExponentialMovingAverage(E, W, loss?, step?) -> E' = decay * E + (1 - decay) * W, as torch.optim.swa_utils has it; with a step, by
-// cpu::warm_decay
+// warm_decay
 inline status average_infer(infer_context& c) {
     GRAFT_TRY(check_update(c, 2, {2, 3}));
     if (c.has(2)) GRAFT_TRY(need_arithmetic_float(c, 2));
@@ -5666,7 +5663,7 @@ inline status average_infer(infer_context& c) {
 inline status average_run(run_context& c) {
     if (is_empty(c.in[0])) return {};
     if (!loss_is_finite(c, 2)) return keep_all(c, {0});
-    const double given = decimal(c, "decay", 0.999), decay = c.has(3) ? cpu::warm_decay(given, c.in[3].integer(0)) : given;
+    const double given = decimal(c, "decay", 0.999), decay = c.has(3) ? warm_decay(given, c.in[3].integer(0)) : given;
     for_update(c, {0, 1}, {0, -1}, [&](int n, double (*block)[block_size]) {
         for (int i = 0; i < n; ++i) block[0][i] = decay * block[0][i] + (1 - decay) * block[1][i];
     });
@@ -7540,97 +7537,17 @@ inline void masked(gradient_mask mask, float low, float high, const float* dy, c
     }
 }
 
-// sigmoid(x) and, without cancellation, 1 - sigmoid(x).
-GRAFT_VECTOR V sigmoid_pair(V x, V& complement) {
-    const V e = exp(V::zero() - abs(x)), r = V::set1(1.0f) / (V::set1(1.0f) + e), small = e * r;
-    const M negative = x < V::zero();
-    complement = select(negative, r, small);
-    return select(negative, small, r);
-}
-
-// Phi(x) + x phi(x), Phi the cumulative normal distribution and phi its density.
-GRAFT_VECTOR V gelu_slope(V x) {
-    const V half = V::set1(0.5f), below = half * erfc_positive(abs(x) * V::set1(0.707106781f));
-    const V cumulative = select(x < V::zero(), below, V::set1(1.0f) - below);
-    // Beyond 14 the density is below any float, and x * x could overflow to infinity times zero.
-    const V c = clamp(x, V::set1(-14.0f), V::set1(14.0f));
-    return fma(c * V::set1(0.398942280f), exp(c * c * V::set1(-0.5f)), cumulative);
-}
-// d/dx of x * sigmoid(u(x)) with u = 2 sqrt(2/pi) (x + 0.044715 x^3).
-GRAFT_VECTOR V gelu_tanh_slope(V x) {
-    const V c = clamp(x, V::set1(-14.0f), V::set1(14.0f)), c2 = c * c;
-    V rest = V::zero();
-    const V s = sigmoid_pair(c * fma(c2, V::set1(0.0713548163f), V::set1(1.59576912f)), rest);
-    const V inner = fma(c2, V::set1(0.214064449f), V::set1(1.59576912f));
-    return fma(c * s * rest, inner, s);
-}
-// With w = e (e + 2), e = exp(x): mish(x) = x w / (w + 2), and tanh' = 4 e (e + 1) / (w + 2)^2.
-GRAFT_VECTOR V mish_slope(V x) {
-    const V c = clamp(x, V::set1(-80.0f), V::set1(20.0f)), e = exp(c), two = V::set1(2.0f), w = e * (e + two);
-    const V q = V::set1(1.0f) / (w + two);
-    return fma(c * (e * q), V::set1(4.0f) * (e + V::set1(1.0f)) * q, w * q);
-}
-
-/// The slope of an activation at x. PyTorch's choices where there are two: at a kink the slope of the flat or lower side.
-template <activation Kind> GRAFT_VECTOR V slope(V x, float alpha, float beta) {
-    const V zero = V::zero(), one = V::set1(1.0f), a = V::set1(alpha), b = V::set1(beta);
-    if constexpr (Kind == activation::relu) return select(zero < x, one, zero);
-    if constexpr (Kind == activation::clip) return select((a < x) & (x < b), one, zero);
-    if constexpr (Kind == activation::leaky_relu) return select(zero < x, one, a);
-    if constexpr (Kind == activation::sigmoid) {
-        V rest = V::zero();
-        const V s = sigmoid_pair(x, rest);
-        return s * rest;
-    }
-    if constexpr (Kind == activation::silu) {
-        V rest = V::zero();
-        const V c = clamp(x, V::set1(-100.0f), V::set1(100.0f)), s = sigmoid_pair(c, rest);
-        return s * fma(c, rest, one);
-    }
-    if constexpr (Kind == activation::hard_sigmoid) {
-        const V y = fma(x, a, b);
-        return select((zero < y) & (y < one), a, zero);
-    }
-    if constexpr (Kind == activation::hard_swish) {
-        const V inside = fma(x, V::set1(1.0f / 3.0f), V::set1(0.5f));
-        return select(x < V::set1(3.0f), select(V::set1(-3.0f) < x, inside, zero), one);
-    }
-    if constexpr (Kind == activation::tanh) {
-        // 1 - tanh^2 = 4 q / (1 + q)^2 with q = exp(-2 |x|), without the cancellation far out.
-        const V q = exp(abs(x) * V::set1(-2.0f)), r = one / (one + q);
-        return V::set1(4.0f) * q * r * r;
-    }
-    if constexpr (Kind == activation::gelu) return gelu_slope(x);
-    if constexpr (Kind == activation::gelu_tanh) return gelu_tanh_slope(x);
-    if constexpr (Kind == activation::elu) return select(zero < x, one, a * exp(min(zero, x)));
-    if constexpr (Kind == activation::softplus) return sigmoid(x);
-    if constexpr (Kind == activation::mish) return mish_slope(x);
-    return one;
-}
-
 inline void activation_grad(activation kind, float alpha, float beta, const float* dy, const float* x, float* dx, std::int64_t n) {
     switch (kind) {
-#define GRAFT_X(id)                                                                                                              \
+#define GRAFT_X(id, first, second)                                                                                                              \
     case activation::id:                                                                                                         \
         for (std::int64_t i = 0; i < n; i += V::W) {                                                                             \
             const int lanes = lanes_from(n - i);                                                                                 \
             store_some(load_some(dy + i, lanes) * slope<activation::id>(load_some(x + i, lanes), alpha, beta), dx + i, lanes);   \
         }                                                                                                                        \
         return;
-        GRAFT_X(none)
-        GRAFT_X(relu)
-        GRAFT_X(clip)
-        GRAFT_X(leaky_relu)
-        GRAFT_X(sigmoid)
-        GRAFT_X(silu)
-        GRAFT_X(hard_sigmoid)
-        GRAFT_X(hard_swish)
-        GRAFT_X(tanh)
-        GRAFT_X(gelu)
-        GRAFT_X(gelu_tanh)
-        GRAFT_X(elu)
-        GRAFT_X(softplus)
-        GRAFT_X(mish)
+        GRAFT_X(none, , )
+        GRAFT_ACTIVATION_LIST(GRAFT_X)
 #undef GRAFT_X
     }
 }
@@ -9474,97 +9391,17 @@ inline void masked(gradient_mask mask, float low, float high, const float* dy, c
     }
 }
 
-// sigmoid(x) and, without cancellation, 1 - sigmoid(x).
-GRAFT_VECTOR V sigmoid_pair(V x, V& complement) {
-    const V e = exp(V::zero() - abs(x)), r = V::set1(1.0f) / (V::set1(1.0f) + e), small = e * r;
-    const M negative = x < V::zero();
-    complement = select(negative, r, small);
-    return select(negative, small, r);
-}
-
-// Phi(x) + x phi(x), Phi the cumulative normal distribution and phi its density.
-GRAFT_VECTOR V gelu_slope(V x) {
-    const V half = V::set1(0.5f), below = half * erfc_positive(abs(x) * V::set1(0.707106781f));
-    const V cumulative = select(x < V::zero(), below, V::set1(1.0f) - below);
-    // Beyond 14 the density is below any float, and x * x could overflow to infinity times zero.
-    const V c = clamp(x, V::set1(-14.0f), V::set1(14.0f));
-    return fma(c * V::set1(0.398942280f), exp(c * c * V::set1(-0.5f)), cumulative);
-}
-// d/dx of x * sigmoid(u(x)) with u = 2 sqrt(2/pi) (x + 0.044715 x^3).
-GRAFT_VECTOR V gelu_tanh_slope(V x) {
-    const V c = clamp(x, V::set1(-14.0f), V::set1(14.0f)), c2 = c * c;
-    V rest = V::zero();
-    const V s = sigmoid_pair(c * fma(c2, V::set1(0.0713548163f), V::set1(1.59576912f)), rest);
-    const V inner = fma(c2, V::set1(0.214064449f), V::set1(1.59576912f));
-    return fma(c * s * rest, inner, s);
-}
-// With w = e (e + 2), e = exp(x): mish(x) = x w / (w + 2), and tanh' = 4 e (e + 1) / (w + 2)^2.
-GRAFT_VECTOR V mish_slope(V x) {
-    const V c = clamp(x, V::set1(-80.0f), V::set1(20.0f)), e = exp(c), two = V::set1(2.0f), w = e * (e + two);
-    const V q = V::set1(1.0f) / (w + two);
-    return fma(c * (e * q), V::set1(4.0f) * (e + V::set1(1.0f)) * q, w * q);
-}
-
-/// The slope of an activation at x. PyTorch's choices where there are two: at a kink the slope of the flat or lower side.
-template <activation Kind> GRAFT_VECTOR V slope(V x, float alpha, float beta) {
-    const V zero = V::zero(), one = V::set1(1.0f), a = V::set1(alpha), b = V::set1(beta);
-    if constexpr (Kind == activation::relu) return select(zero < x, one, zero);
-    if constexpr (Kind == activation::clip) return select((a < x) & (x < b), one, zero);
-    if constexpr (Kind == activation::leaky_relu) return select(zero < x, one, a);
-    if constexpr (Kind == activation::sigmoid) {
-        V rest = V::zero();
-        const V s = sigmoid_pair(x, rest);
-        return s * rest;
-    }
-    if constexpr (Kind == activation::silu) {
-        V rest = V::zero();
-        const V c = clamp(x, V::set1(-100.0f), V::set1(100.0f)), s = sigmoid_pair(c, rest);
-        return s * fma(c, rest, one);
-    }
-    if constexpr (Kind == activation::hard_sigmoid) {
-        const V y = fma(x, a, b);
-        return select((zero < y) & (y < one), a, zero);
-    }
-    if constexpr (Kind == activation::hard_swish) {
-        const V inside = fma(x, V::set1(1.0f / 3.0f), V::set1(0.5f));
-        return select(x < V::set1(3.0f), select(V::set1(-3.0f) < x, inside, zero), one);
-    }
-    if constexpr (Kind == activation::tanh) {
-        // 1 - tanh^2 = 4 q / (1 + q)^2 with q = exp(-2 |x|), without the cancellation far out.
-        const V q = exp(abs(x) * V::set1(-2.0f)), r = one / (one + q);
-        return V::set1(4.0f) * q * r * r;
-    }
-    if constexpr (Kind == activation::gelu) return gelu_slope(x);
-    if constexpr (Kind == activation::gelu_tanh) return gelu_tanh_slope(x);
-    if constexpr (Kind == activation::elu) return select(zero < x, one, a * exp(min(zero, x)));
-    if constexpr (Kind == activation::softplus) return sigmoid(x);
-    if constexpr (Kind == activation::mish) return mish_slope(x);
-    return one;
-}
-
 inline void activation_grad(activation kind, float alpha, float beta, const float* dy, const float* x, float* dx, std::int64_t n) {
     switch (kind) {
-#define GRAFT_X(id)                                                                                                              \
+#define GRAFT_X(id, first, second)                                                                                                              \
     case activation::id:                                                                                                         \
         for (std::int64_t i = 0; i < n; i += V::W) {                                                                             \
             const int lanes = lanes_from(n - i);                                                                                 \
             store_some(load_some(dy + i, lanes) * slope<activation::id>(load_some(x + i, lanes), alpha, beta), dx + i, lanes);   \
         }                                                                                                                        \
         return;
-        GRAFT_X(none)
-        GRAFT_X(relu)
-        GRAFT_X(clip)
-        GRAFT_X(leaky_relu)
-        GRAFT_X(sigmoid)
-        GRAFT_X(silu)
-        GRAFT_X(hard_sigmoid)
-        GRAFT_X(hard_swish)
-        GRAFT_X(tanh)
-        GRAFT_X(gelu)
-        GRAFT_X(gelu_tanh)
-        GRAFT_X(elu)
-        GRAFT_X(softplus)
-        GRAFT_X(mish)
+        GRAFT_X(none, , )
+        GRAFT_ACTIVATION_LIST(GRAFT_X)
 #undef GRAFT_X
     }
 }
@@ -11407,97 +11244,17 @@ inline void masked(gradient_mask mask, float low, float high, const float* dy, c
     }
 }
 
-// sigmoid(x) and, without cancellation, 1 - sigmoid(x).
-GRAFT_VECTOR V sigmoid_pair(V x, V& complement) {
-    const V e = exp(V::zero() - abs(x)), r = V::set1(1.0f) / (V::set1(1.0f) + e), small = e * r;
-    const M negative = x < V::zero();
-    complement = select(negative, r, small);
-    return select(negative, small, r);
-}
-
-// Phi(x) + x phi(x), Phi the cumulative normal distribution and phi its density.
-GRAFT_VECTOR V gelu_slope(V x) {
-    const V half = V::set1(0.5f), below = half * erfc_positive(abs(x) * V::set1(0.707106781f));
-    const V cumulative = select(x < V::zero(), below, V::set1(1.0f) - below);
-    // Beyond 14 the density is below any float, and x * x could overflow to infinity times zero.
-    const V c = clamp(x, V::set1(-14.0f), V::set1(14.0f));
-    return fma(c * V::set1(0.398942280f), exp(c * c * V::set1(-0.5f)), cumulative);
-}
-// d/dx of x * sigmoid(u(x)) with u = 2 sqrt(2/pi) (x + 0.044715 x^3).
-GRAFT_VECTOR V gelu_tanh_slope(V x) {
-    const V c = clamp(x, V::set1(-14.0f), V::set1(14.0f)), c2 = c * c;
-    V rest = V::zero();
-    const V s = sigmoid_pair(c * fma(c2, V::set1(0.0713548163f), V::set1(1.59576912f)), rest);
-    const V inner = fma(c2, V::set1(0.214064449f), V::set1(1.59576912f));
-    return fma(c * s * rest, inner, s);
-}
-// With w = e (e + 2), e = exp(x): mish(x) = x w / (w + 2), and tanh' = 4 e (e + 1) / (w + 2)^2.
-GRAFT_VECTOR V mish_slope(V x) {
-    const V c = clamp(x, V::set1(-80.0f), V::set1(20.0f)), e = exp(c), two = V::set1(2.0f), w = e * (e + two);
-    const V q = V::set1(1.0f) / (w + two);
-    return fma(c * (e * q), V::set1(4.0f) * (e + V::set1(1.0f)) * q, w * q);
-}
-
-/// The slope of an activation at x. PyTorch's choices where there are two: at a kink the slope of the flat or lower side.
-template <activation Kind> GRAFT_VECTOR V slope(V x, float alpha, float beta) {
-    const V zero = V::zero(), one = V::set1(1.0f), a = V::set1(alpha), b = V::set1(beta);
-    if constexpr (Kind == activation::relu) return select(zero < x, one, zero);
-    if constexpr (Kind == activation::clip) return select((a < x) & (x < b), one, zero);
-    if constexpr (Kind == activation::leaky_relu) return select(zero < x, one, a);
-    if constexpr (Kind == activation::sigmoid) {
-        V rest = V::zero();
-        const V s = sigmoid_pair(x, rest);
-        return s * rest;
-    }
-    if constexpr (Kind == activation::silu) {
-        V rest = V::zero();
-        const V c = clamp(x, V::set1(-100.0f), V::set1(100.0f)), s = sigmoid_pair(c, rest);
-        return s * fma(c, rest, one);
-    }
-    if constexpr (Kind == activation::hard_sigmoid) {
-        const V y = fma(x, a, b);
-        return select((zero < y) & (y < one), a, zero);
-    }
-    if constexpr (Kind == activation::hard_swish) {
-        const V inside = fma(x, V::set1(1.0f / 3.0f), V::set1(0.5f));
-        return select(x < V::set1(3.0f), select(V::set1(-3.0f) < x, inside, zero), one);
-    }
-    if constexpr (Kind == activation::tanh) {
-        // 1 - tanh^2 = 4 q / (1 + q)^2 with q = exp(-2 |x|), without the cancellation far out.
-        const V q = exp(abs(x) * V::set1(-2.0f)), r = one / (one + q);
-        return V::set1(4.0f) * q * r * r;
-    }
-    if constexpr (Kind == activation::gelu) return gelu_slope(x);
-    if constexpr (Kind == activation::gelu_tanh) return gelu_tanh_slope(x);
-    if constexpr (Kind == activation::elu) return select(zero < x, one, a * exp(min(zero, x)));
-    if constexpr (Kind == activation::softplus) return sigmoid(x);
-    if constexpr (Kind == activation::mish) return mish_slope(x);
-    return one;
-}
-
 inline void activation_grad(activation kind, float alpha, float beta, const float* dy, const float* x, float* dx, std::int64_t n) {
     switch (kind) {
-#define GRAFT_X(id)                                                                                                              \
+#define GRAFT_X(id, first, second)                                                                                                              \
     case activation::id:                                                                                                         \
         for (std::int64_t i = 0; i < n; i += V::W) {                                                                             \
             const int lanes = lanes_from(n - i);                                                                                 \
             store_some(load_some(dy + i, lanes) * slope<activation::id>(load_some(x + i, lanes), alpha, beta), dx + i, lanes);   \
         }                                                                                                                        \
         return;
-        GRAFT_X(none)
-        GRAFT_X(relu)
-        GRAFT_X(clip)
-        GRAFT_X(leaky_relu)
-        GRAFT_X(sigmoid)
-        GRAFT_X(silu)
-        GRAFT_X(hard_sigmoid)
-        GRAFT_X(hard_swish)
-        GRAFT_X(tanh)
-        GRAFT_X(gelu)
-        GRAFT_X(gelu_tanh)
-        GRAFT_X(elu)
-        GRAFT_X(softplus)
-        GRAFT_X(mish)
+        GRAFT_X(none, , )
+        GRAFT_ACTIVATION_LIST(GRAFT_X)
 #undef GRAFT_X
     }
 }
@@ -13340,97 +13097,17 @@ inline void masked(gradient_mask mask, float low, float high, const float* dy, c
     }
 }
 
-// sigmoid(x) and, without cancellation, 1 - sigmoid(x).
-GRAFT_VECTOR V sigmoid_pair(V x, V& complement) {
-    const V e = exp(V::zero() - abs(x)), r = V::set1(1.0f) / (V::set1(1.0f) + e), small = e * r;
-    const M negative = x < V::zero();
-    complement = select(negative, r, small);
-    return select(negative, small, r);
-}
-
-// Phi(x) + x phi(x), Phi the cumulative normal distribution and phi its density.
-GRAFT_VECTOR V gelu_slope(V x) {
-    const V half = V::set1(0.5f), below = half * erfc_positive(abs(x) * V::set1(0.707106781f));
-    const V cumulative = select(x < V::zero(), below, V::set1(1.0f) - below);
-    // Beyond 14 the density is below any float, and x * x could overflow to infinity times zero.
-    const V c = clamp(x, V::set1(-14.0f), V::set1(14.0f));
-    return fma(c * V::set1(0.398942280f), exp(c * c * V::set1(-0.5f)), cumulative);
-}
-// d/dx of x * sigmoid(u(x)) with u = 2 sqrt(2/pi) (x + 0.044715 x^3).
-GRAFT_VECTOR V gelu_tanh_slope(V x) {
-    const V c = clamp(x, V::set1(-14.0f), V::set1(14.0f)), c2 = c * c;
-    V rest = V::zero();
-    const V s = sigmoid_pair(c * fma(c2, V::set1(0.0713548163f), V::set1(1.59576912f)), rest);
-    const V inner = fma(c2, V::set1(0.214064449f), V::set1(1.59576912f));
-    return fma(c * s * rest, inner, s);
-}
-// With w = e (e + 2), e = exp(x): mish(x) = x w / (w + 2), and tanh' = 4 e (e + 1) / (w + 2)^2.
-GRAFT_VECTOR V mish_slope(V x) {
-    const V c = clamp(x, V::set1(-80.0f), V::set1(20.0f)), e = exp(c), two = V::set1(2.0f), w = e * (e + two);
-    const V q = V::set1(1.0f) / (w + two);
-    return fma(c * (e * q), V::set1(4.0f) * (e + V::set1(1.0f)) * q, w * q);
-}
-
-/// The slope of an activation at x. PyTorch's choices where there are two: at a kink the slope of the flat or lower side.
-template <activation Kind> GRAFT_VECTOR V slope(V x, float alpha, float beta) {
-    const V zero = V::zero(), one = V::set1(1.0f), a = V::set1(alpha), b = V::set1(beta);
-    if constexpr (Kind == activation::relu) return select(zero < x, one, zero);
-    if constexpr (Kind == activation::clip) return select((a < x) & (x < b), one, zero);
-    if constexpr (Kind == activation::leaky_relu) return select(zero < x, one, a);
-    if constexpr (Kind == activation::sigmoid) {
-        V rest = V::zero();
-        const V s = sigmoid_pair(x, rest);
-        return s * rest;
-    }
-    if constexpr (Kind == activation::silu) {
-        V rest = V::zero();
-        const V c = clamp(x, V::set1(-100.0f), V::set1(100.0f)), s = sigmoid_pair(c, rest);
-        return s * fma(c, rest, one);
-    }
-    if constexpr (Kind == activation::hard_sigmoid) {
-        const V y = fma(x, a, b);
-        return select((zero < y) & (y < one), a, zero);
-    }
-    if constexpr (Kind == activation::hard_swish) {
-        const V inside = fma(x, V::set1(1.0f / 3.0f), V::set1(0.5f));
-        return select(x < V::set1(3.0f), select(V::set1(-3.0f) < x, inside, zero), one);
-    }
-    if constexpr (Kind == activation::tanh) {
-        // 1 - tanh^2 = 4 q / (1 + q)^2 with q = exp(-2 |x|), without the cancellation far out.
-        const V q = exp(abs(x) * V::set1(-2.0f)), r = one / (one + q);
-        return V::set1(4.0f) * q * r * r;
-    }
-    if constexpr (Kind == activation::gelu) return gelu_slope(x);
-    if constexpr (Kind == activation::gelu_tanh) return gelu_tanh_slope(x);
-    if constexpr (Kind == activation::elu) return select(zero < x, one, a * exp(min(zero, x)));
-    if constexpr (Kind == activation::softplus) return sigmoid(x);
-    if constexpr (Kind == activation::mish) return mish_slope(x);
-    return one;
-}
-
 inline void activation_grad(activation kind, float alpha, float beta, const float* dy, const float* x, float* dx, std::int64_t n) {
     switch (kind) {
-#define GRAFT_X(id)                                                                                                              \
+#define GRAFT_X(id, first, second)                                                                                                              \
     case activation::id:                                                                                                         \
         for (std::int64_t i = 0; i < n; i += V::W) {                                                                             \
             const int lanes = lanes_from(n - i);                                                                                 \
             store_some(load_some(dy + i, lanes) * slope<activation::id>(load_some(x + i, lanes), alpha, beta), dx + i, lanes);   \
         }                                                                                                                        \
         return;
-        GRAFT_X(none)
-        GRAFT_X(relu)
-        GRAFT_X(clip)
-        GRAFT_X(leaky_relu)
-        GRAFT_X(sigmoid)
-        GRAFT_X(silu)
-        GRAFT_X(hard_sigmoid)
-        GRAFT_X(hard_swish)
-        GRAFT_X(tanh)
-        GRAFT_X(gelu)
-        GRAFT_X(gelu_tanh)
-        GRAFT_X(elu)
-        GRAFT_X(softplus)
-        GRAFT_X(mish)
+        GRAFT_X(none, , )
+        GRAFT_ACTIVATION_LIST(GRAFT_X)
 #undef GRAFT_X
     }
 }
@@ -15274,97 +14951,17 @@ inline void masked(gradient_mask mask, float low, float high, const float* dy, c
     }
 }
 
-// sigmoid(x) and, without cancellation, 1 - sigmoid(x).
-GRAFT_VECTOR V sigmoid_pair(V x, V& complement) {
-    const V e = exp(V::zero() - abs(x)), r = V::set1(1.0f) / (V::set1(1.0f) + e), small = e * r;
-    const M negative = x < V::zero();
-    complement = select(negative, r, small);
-    return select(negative, small, r);
-}
-
-// Phi(x) + x phi(x), Phi the cumulative normal distribution and phi its density.
-GRAFT_VECTOR V gelu_slope(V x) {
-    const V half = V::set1(0.5f), below = half * erfc_positive(abs(x) * V::set1(0.707106781f));
-    const V cumulative = select(x < V::zero(), below, V::set1(1.0f) - below);
-    // Beyond 14 the density is below any float, and x * x could overflow to infinity times zero.
-    const V c = clamp(x, V::set1(-14.0f), V::set1(14.0f));
-    return fma(c * V::set1(0.398942280f), exp(c * c * V::set1(-0.5f)), cumulative);
-}
-// d/dx of x * sigmoid(u(x)) with u = 2 sqrt(2/pi) (x + 0.044715 x^3).
-GRAFT_VECTOR V gelu_tanh_slope(V x) {
-    const V c = clamp(x, V::set1(-14.0f), V::set1(14.0f)), c2 = c * c;
-    V rest = V::zero();
-    const V s = sigmoid_pair(c * fma(c2, V::set1(0.0713548163f), V::set1(1.59576912f)), rest);
-    const V inner = fma(c2, V::set1(0.214064449f), V::set1(1.59576912f));
-    return fma(c * s * rest, inner, s);
-}
-// With w = e (e + 2), e = exp(x): mish(x) = x w / (w + 2), and tanh' = 4 e (e + 1) / (w + 2)^2.
-GRAFT_VECTOR V mish_slope(V x) {
-    const V c = clamp(x, V::set1(-80.0f), V::set1(20.0f)), e = exp(c), two = V::set1(2.0f), w = e * (e + two);
-    const V q = V::set1(1.0f) / (w + two);
-    return fma(c * (e * q), V::set1(4.0f) * (e + V::set1(1.0f)) * q, w * q);
-}
-
-/// The slope of an activation at x. PyTorch's choices where there are two: at a kink the slope of the flat or lower side.
-template <activation Kind> GRAFT_VECTOR V slope(V x, float alpha, float beta) {
-    const V zero = V::zero(), one = V::set1(1.0f), a = V::set1(alpha), b = V::set1(beta);
-    if constexpr (Kind == activation::relu) return select(zero < x, one, zero);
-    if constexpr (Kind == activation::clip) return select((a < x) & (x < b), one, zero);
-    if constexpr (Kind == activation::leaky_relu) return select(zero < x, one, a);
-    if constexpr (Kind == activation::sigmoid) {
-        V rest = V::zero();
-        const V s = sigmoid_pair(x, rest);
-        return s * rest;
-    }
-    if constexpr (Kind == activation::silu) {
-        V rest = V::zero();
-        const V c = clamp(x, V::set1(-100.0f), V::set1(100.0f)), s = sigmoid_pair(c, rest);
-        return s * fma(c, rest, one);
-    }
-    if constexpr (Kind == activation::hard_sigmoid) {
-        const V y = fma(x, a, b);
-        return select((zero < y) & (y < one), a, zero);
-    }
-    if constexpr (Kind == activation::hard_swish) {
-        const V inside = fma(x, V::set1(1.0f / 3.0f), V::set1(0.5f));
-        return select(x < V::set1(3.0f), select(V::set1(-3.0f) < x, inside, zero), one);
-    }
-    if constexpr (Kind == activation::tanh) {
-        // 1 - tanh^2 = 4 q / (1 + q)^2 with q = exp(-2 |x|), without the cancellation far out.
-        const V q = exp(abs(x) * V::set1(-2.0f)), r = one / (one + q);
-        return V::set1(4.0f) * q * r * r;
-    }
-    if constexpr (Kind == activation::gelu) return gelu_slope(x);
-    if constexpr (Kind == activation::gelu_tanh) return gelu_tanh_slope(x);
-    if constexpr (Kind == activation::elu) return select(zero < x, one, a * exp(min(zero, x)));
-    if constexpr (Kind == activation::softplus) return sigmoid(x);
-    if constexpr (Kind == activation::mish) return mish_slope(x);
-    return one;
-}
-
 inline void activation_grad(activation kind, float alpha, float beta, const float* dy, const float* x, float* dx, std::int64_t n) {
     switch (kind) {
-#define GRAFT_X(id)                                                                                                              \
+#define GRAFT_X(id, first, second)                                                                                                              \
     case activation::id:                                                                                                         \
         for (std::int64_t i = 0; i < n; i += V::W) {                                                                             \
             const int lanes = lanes_from(n - i);                                                                                 \
             store_some(load_some(dy + i, lanes) * slope<activation::id>(load_some(x + i, lanes), alpha, beta), dx + i, lanes);   \
         }                                                                                                                        \
         return;
-        GRAFT_X(none)
-        GRAFT_X(relu)
-        GRAFT_X(clip)
-        GRAFT_X(leaky_relu)
-        GRAFT_X(sigmoid)
-        GRAFT_X(silu)
-        GRAFT_X(hard_sigmoid)
-        GRAFT_X(hard_swish)
-        GRAFT_X(tanh)
-        GRAFT_X(gelu)
-        GRAFT_X(gelu_tanh)
-        GRAFT_X(elu)
-        GRAFT_X(softplus)
-        GRAFT_X(mish)
+        GRAFT_X(none, , )
+        GRAFT_ACTIVATION_LIST(GRAFT_X)
 #undef GRAFT_X
     }
 }
@@ -18746,7 +18343,7 @@ private:
             n.inputs[0] = m->inputs[0];
             n.inputs.resize(6, no_value);
             n.inputs[5] = m->inputs[1];
-            set(n, "activation", static_cast<std::int64_t>(relu ? cpu::activation::relu : cpu::activation::clip));
+            set(n, "activation", static_cast<std::int64_t>(relu ? activation::relu : activation::clip));
             set(n, "alpha", relu ? 0.0f : real(*m, "min", 0));
             set(n, "beta", relu ? 0.0f : real(*m, "max", 0));
             if (!used_once(masked)) {
@@ -20404,9 +20001,9 @@ private:
             if (n.op_type == "QLinearMatMul") return qlinear_matmul(n);
             if (n.op_type == "ConvInteger" || n.op_type == "MatMulInteger") return integer_product(n);
             if (reads && n.op_type == "Cast") return cast_quantized(n);
-            if (reads && ops::row_of(n).traits.moves != motion::none) return move_quantized(n);
             done = false;
         }
+        if (reads && ops::row_of(n).traits.moves != motion::none) return done = true, move_quantized(n);
         if (reads) return fail(errc::op_unsupported, place(n), "it works on quantised integers, and its form in float32 is not known");
         return {};
     }
@@ -21855,9 +21452,9 @@ private:
             if (n.op_type == "QLinearMatMul") return qlinear_matmul(n);
             if (n.op_type == "ConvInteger" || n.op_type == "MatMulInteger") return integer_product(n);
             if (reads && n.op_type == "Cast") return cast_quantized(n);
-            if (reads && ops::row_of(n).traits.moves != motion::none) return move_quantized(n);
             done = false;
         }
+        if (reads && ops::row_of(n).traits.moves != motion::none) return done = true, move_quantized(n);
         if (reads) return fail(errc::op_unsupported, place(n), "it works on quantised integers, and its form in float32 is not known");
         return {};
     }

@@ -2,7 +2,7 @@
 #ifdef GRAFT_CUDA_SIMULATOR
 #include "simulated_device.hpp"
 
-#include <graft/cpu/epilogue.hpp>
+#include <graft/graph/activation.hpp>
 #include <graft/gpu/ops/conv.hpp>
 
 #include <map>
@@ -11,7 +11,7 @@ namespace {
 
 using graft::dtype;
 using graft::tensor;
-using graft::cpu::activation;
+using graft::activation;
 using graft::gpu::kernel_options;
 using library_problem::asked;
 using library_problem::problem;

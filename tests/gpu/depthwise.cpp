@@ -2,7 +2,7 @@
 #include "library_problem.hpp"
 #include "table_problems.hpp"
 
-#include <graft/cpu/epilogue.hpp>
+#include <graft/graph/activation.hpp>
 #include <graft/gpu/ops/depthwise.hpp>
 
 using namespace generated;
@@ -10,7 +10,7 @@ using namespace generated;
 namespace {
 
 using graft::dtype;
-using graft::cpu::activation;
+using graft::activation;
 
 struct ending {
     activation function = activation::none;

@@ -10,7 +10,7 @@ namespace {
 
 using graft::dtype;
 using graft::tensor;
-using graft::cpu::activation;
+using graft::activation;
 using graft::gpu::kernel_options;
 using library_problem::asked;
 using library_problem::problem;

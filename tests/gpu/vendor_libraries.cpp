@@ -344,7 +344,7 @@ TEST_CASE("bias and residual and ReLU are one graph in NVIDIA's cuDNN and its en
             p.n.domain = "graft";
             p.inputs.push_back(library_problem::numbers(t, {1, 64, 6, 6}, 9));
             p.n.inputs.push_back(9);
-            p.n.attributes.push_back(graft::integer_attribute("activation", static_cast<std::int64_t>(graft::cpu::activation::relu)));
+            p.n.attributes.push_back(graft::integer_attribute("activation", static_cast<std::int64_t>(graft::activation::relu)));
             p.n.attributes.push_back(graft::integer_attribute("residual", 1));
             graft::gpu::kernel_options options;
             options.tf32 = tf32;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "../config.hpp"
-#include "epilogue.hpp"
+#include "../graph/activation.hpp"
 
 #include <cstdint>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "../core/wanted.hpp"
-#include "epilogue.hpp"
+#include "../graph/activation.hpp"
 
 #include <cstdint>
 
@@ -16,22 +16,6 @@ enum class unary : std::uint8_t { abs, neg, exp, log, sqrt, reciprocal, floor, c
 enum class binary : std::uint8_t { add, sub, mul, div, max, min, pow, prelu };
 
 /// Whether an operator that this build holds can come to need the function: by itself, or fused from several.
-constexpr bool activation_wanted(activation kind) noexcept {
-    switch (kind) {
-    case activation::leaky_relu: return wanted("LeakyRelu");
-    case activation::sigmoid: return wanted("Sigmoid");
-    case activation::silu: return wanted("Sigmoid") || wanted("Swish");
-    case activation::hard_sigmoid: return wanted("HardSigmoid");
-    case activation::hard_swish: return wanted("HardSigmoid") || wanted("HardSwish");
-    case activation::tanh: return wanted("Tanh");
-    case activation::gelu: return wanted("Erf") || wanted("Gelu");
-    case activation::gelu_tanh: return wanted("Gelu");
-    case activation::elu: return wanted("Elu");
-    case activation::softplus: return wanted("Softplus");
-    case activation::mish: return wanted("Mish");
-    default: return true;
-    }
-}
 constexpr bool unary_wanted(unary op) noexcept {
     constexpr const char* names[] = {"Abs", "Neg", "Exp", "Log", "Sqrt", "Reciprocal", "Floor", "Ceil", "Round", "Sign", "Erf"};
     return op == unary::square || wanted(names[static_cast<int>(op)]);

@@ -1,7 +1,7 @@
 // Matrix product kernels that each instruction set fills, and what they are given.
 #pragma once
 
-#include "epilogue.hpp"
+#include "../graph/activation.hpp"
 
 #include <cstdint>
 

@@ -8,7 +8,7 @@
 #include "../core/dtype.hpp"
 #include "conv_kernels.hpp"
 #include "elementwise_kernels.hpp"
-#include "epilogue.hpp"
+#include "../graph/activation.hpp"
 #include "gemm_kernels.hpp"
 #include "move_kernels.hpp"
 #include "pool_kernels.hpp"

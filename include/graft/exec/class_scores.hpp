@@ -52,16 +52,16 @@ inline graph_ending ending_of(const graph& g, std::size_t output = 0) {
     // A graph has no circles, but it may have a million nodes; what names look like stays short.
     for (int steps = 0; steps < 64; ++steps) {
         const node* n = producer_of(g, at);
-        if (!n || n->inputs.empty() || n->inputs[0] == no_value || !(n->domain.empty() || n->domain == "ai.onnx")) return end;
+        if (!n || n->inputs.empty() || n->inputs[0] == no_value) return end;
         // What ONNX means by the name, also where a row of the app's own computes it.
-        const op_row* row = ops::find_op("", n->op_type.c_str(), n->version ? n->version : newest_opset);
-        if (!row) return end;
-        const op_role role = row->traits.role;
+        const op_row* onnx = n->domain == "ai.onnx" ? ops::find_op("", n->op_type.c_str(), n->version) : nullptr;
+        const op_row& row = onnx ? *onnx : ops::row_of(*n);
+        const op_role role = row.traits.role;
         if (role == op_role::softmax) {
             end.softmax = true;
             return end;
         }
-        if (row->traits.moves != motion::same && role != op_role::quantize && role != op_role::dequantize) return end;
+        if (row.traits.moves != motion::same && role != op_role::quantize && role != op_role::dequantize) return end;
         if (role == op_role::quantize && !end.quantized && n->inputs.size() > 1) {
             const auto constant = [&](std::size_t i) {
                 return i < n->inputs.size() && n->inputs[i] != no_value

@@ -1,7 +1,7 @@
 // Matrix products by cuBLASLt: its descriptors with owners, and the kernel of a row-major product with an epilogue.
 #pragma once
 
-#include "../cpu/epilogue.hpp"
+#include "../graph/activation.hpp"
 #include "handles.hpp"
 
 GRAFT_BEGIN_NAMESPACE
@@ -57,11 +57,11 @@ struct matrix_product {
     double alpha = 1, beta = 0;                              ///< of C, which has D's shape
     int a = 0, b = 1, c = -1, bias = -1;                     ///< inputs of the node; bias: n elements
     dtype type = dtype::undefined, result = dtype::undefined;  ///< of A and B; of C, D and bias
-    cpu::activation act = cpu::activation::none;
+    activation act = activation::none;
 };
 
 /// Whether cuBLASLt can apply the function to a product. Its GELU is the approximation by tanh.
-bool matmul_epilogue_supported(cpu::activation function) noexcept;
+bool matmul_epilogue_supported(activation function) noexcept;
 
 /// The kernel of a product; op.unsupported where cuBLASLt has none within the workspace.
 result<std::unique_ptr<library_kernel>> make_product(const kernel_query& query, const libraries& with, const matrix_product& p);
@@ -113,8 +113,8 @@ GRAFT_INLINE status cublaslt_object::set_bytes(int attribute, const void* value,
     return cublaslt_failure(*functions_, code, what);
 }
 
-GRAFT_INLINE bool matmul_epilogue_supported(cpu::activation function) noexcept {
-    return function == cpu::activation::none || function == cpu::activation::relu || function == cpu::activation::gelu_tanh;
+GRAFT_INLINE bool matmul_epilogue_supported(activation function) noexcept {
+    return function == activation::none || function == activation::relu || function == activation::gelu_tanh;
 }
 
 namespace detail {
@@ -126,8 +126,8 @@ inline int cublaslt_type(dtype type) noexcept {
 inline int cublaslt_epilogue(const matrix_product& p) noexcept {
     namespace epilogue = api::cublaslt::epilogue;
     const bool bias = p.bias >= 0;
-    if (p.act == cpu::activation::relu) return bias ? epilogue::relu_bias : epilogue::relu;
-    if (p.act == cpu::activation::gelu_tanh) return bias ? epilogue::gelu_bias : epilogue::gelu;
+    if (p.act == activation::relu) return bias ? epilogue::relu_bias : epilogue::relu;
+    if (p.act == activation::gelu_tanh) return bias ? epilogue::gelu_bias : epilogue::gelu;
     return bias ? epilogue::bias : epilogue::none;
 }
 

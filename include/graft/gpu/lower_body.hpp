@@ -339,7 +339,7 @@ private:
     }
     // For a clipped convolution with groups or few channels cuDNN's heuristics have only the engine that takes anything.
     bool better_split(const node& n) {
-        if (n.op_type != "Conv" || integer(n, "activation", 0) != static_cast<std::int64_t>(cpu::activation::clip)) return false;
+        if (n.op_type != "Conv" || integer(n, "activation", 0) != static_cast<std::int64_t>(activation::clip)) return false;
         return integer(n, "group", 1) > 1 || at(n.inputs[0]).extents[1] <= 4;
     }
     void split(node n) {

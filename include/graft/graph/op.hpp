@@ -1,6 +1,7 @@
 // What the functions of an operator are given.
 #pragma once
 
+#include "activation.hpp"
 #include "graph.hpp"
 #include "op_row.hpp"
 #include "../core/executor.hpp"

@@ -6,8 +6,134 @@
 GRAFT_BEGIN_NAMESPACE
 namespace ops {
 
+inline double logistic(double x) noexcept {
+    const double e = std::exp(-std::fabs(x));
+    return x < 0 ? e / (1 + e) : 1 / (1 + e);
+}
+inline double soft_plus(double x) noexcept { return x != x ? x : std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x))); }
+inline double unit_clip(double x) noexcept { return x < 0 ? 0 : x > 1 ? 1 : x; }
+inline double clamp_into(double x, double low, double high) noexcept {
+    if (x < low) x = low;
+    return x > high ? high : x;
+}
+
+/// What is known of an activation, but for its vector form.
+struct activation_entry {
+    using function = double (*)(double x, double alpha, double beta);
+    struct parameter {
+        const char* name;  ///< the attribute of the ONNX operator that is this function; null: it has no such parameter
+        float otherwise;
+    };
+
+    activation kind;
+    const char* name;  ///< of its function in CUDA C++; that of its slope begins with slope_
+    parameter alpha, beta;
+    function value;
+    function slope;            ///< at kinks as torch: of Relu's kin the slope below, of HardSigmoid and HardSwish 0 at both ends
+    const char* device_value;  ///< the body of a function of T x, alpha and beta; null: CUDA has one of that name
+    const char* device_slope;
+};
+
+// In the order of `activation`. The text for devices may call what stands before it and the functions of gpu/codegen/prelude_functions.hpp.
+inline constexpr activation_entry activation_entries[] = {
+    {activation::none, "unchanged", {}, {},
+     [](double x, double, double) { return x; }, [](double, double, double) { return 1.0; },
+     "return x;", "return T(1);"},
+    {activation::relu, "relu", {}, {},
+     [](double x, double, double) { return x < 0 ? 0 : x; }, [](double x, double, double) { return x > 0 ? 1.0 : 0.0; },
+     "return is_negative(x) ? T(0) : x;", "return x > T(0) ? T(1) : T(0);"},
+    {activation::clip, "clip", {"min", -3.402823466e38f}, {"max", 3.402823466e38f},
+     [](double x, double low, double high) { return clamp_into(x, low, high); },
+     [](double x, double low, double high) { return x > low && x < high ? 1.0 : 0.0; },
+     "if (x < alpha) x = alpha; return x > beta ? beta : x;", "return x > alpha && x < beta ? T(1) : T(0);"},
+    {activation::leaky_relu, "leaky_relu", {"alpha", 0.01f}, {},
+     [](double x, double alpha, double) { return x < 0 ? alpha * x : x; }, [](double x, double alpha, double) { return x > 0 ? 1 : alpha; },
+     "return x < T(0) ? alpha * x : x;", "return x > T(0) ? T(1) : alpha;"},
+    {activation::sigmoid, "sigmoid", {}, {},
+     [](double x, double, double) { return logistic(x); }, [](double x, double, double) { return logistic(x) * logistic(-x); },
+     "const T e = exp(-abs(x)); return (x < T(0) ? e : T(1)) / (T(1) + e);", "return sigmoid(x) * sigmoid(-x);"},
+    {activation::silu, "silu", {}, {},
+     [](double x, double, double) { return x * logistic(x); }, [](double x, double, double) { return logistic(x) * (1 + x * logistic(-x)); },
+     "return x * sigmoid(x);", "return sigmoid(x) * (T(1) + x * sigmoid(-x));"},
+    {activation::hard_sigmoid, "hard_sigmoid", {"alpha", 0.2f}, {"beta", 0.5f},
+     [](double x, double alpha, double beta) { return unit_clip(alpha * x + beta); },
+     [](double x, double alpha, double beta) { return alpha * x + beta > 0 && alpha * x + beta < 1 ? alpha : 0; },
+     "return unit_clip(alpha * x + beta);", "return alpha * x + beta > T(0) && alpha * x + beta < T(1) ? alpha : T(0);"},
+    {activation::hard_swish, "hard_swish", {}, {},
+     [](double x, double, double) { return x * unit_clip(x / 6 + 0.5); },
+     [](double x, double, double) { return x <= -3 ? 0 : x >= 3 ? 1 : x / 3 + 0.5; },
+     "return x * unit_clip(x / T(6) + T(0.5));", "return x <= T(-3) ? T(0) : x >= T(3) ? T(1) : x / T(3) + T(0.5);"},
+    // 1 / cosh^2 without large numbers on devices.
+    {activation::tanh, "tanh", {}, {},
+     [](double x, double, double) { return std::tanh(x); }, [](double x, double, double) { return 1 / (std::cosh(x) * std::cosh(x)); },
+     nullptr, "const T e = exp(T(-2) * abs(x)), d = T(1) + e; return T(4) * e / (d * d);"},
+    {activation::gelu, "gelu", {}, {},
+     [](double x, double, double) { return 0.5 * x * (1 + std::erf(x * 0.70710678118654752440)); },
+     [](double x, double, double) { return 0.5 * (1 + std::erf(x * 0.70710678118654752440)) + x * 0.39894228040143267794 * std::exp(-0.5 * x * x); },
+     "return T(0.5) * x * (T(1) + erf(x * T(0.70710678118654752440)));",
+     "return T(0.5) * (T(1) + erf(x * T(0.70710678118654752440))) + x * T(0.39894228040143267794) * exp(T(-0.5) * x * x);"},
+    {activation::gelu_tanh, "gelu_tanh", {}, {},
+     [](double x, double, double) { return 0.5 * x * (1 + std::tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x))); },
+     [](double x, double, double) {
+         const double t = std::tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x));
+         return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * 0.79788456080286535588 * (1 + 3 * 0.044715 * x * x);
+     },
+     "return T(0.5) * x * (T(1) + tanh(T(0.79788456080286535588) * (x + T(0.044715) * x * x * x)));",
+     "const T inside = T(0.79788456080286535588) * (x + T(0.044715) * x * x * x), slope = T(0.79788456080286535588) * (T(1) + T(3 * 0.044715) * x * x); "
+     "return T(0.5) * (T(1) + tanh(inside)) + T(0.5) * x * slope_tanh(inside) * slope;"},
+    {activation::elu, "elu", {"alpha", 1}, {},
+     [](double x, double alpha, double) { return x < 0 ? alpha * std::expm1(x) : x; }, [](double x, double alpha, double) { return x > 0 ? 1 : alpha * std::exp(x); },
+     "return x < T(0) ? alpha * expm1(x) : x;", "return x > T(0) ? T(1) : alpha * exp(x);"},
+    {activation::softplus, "softplus", {}, {},
+     [](double x, double, double) { return soft_plus(x); }, [](double x, double, double) { return logistic(x); },
+     "return x != x ? x : (x > T(0) ? x : T(0)) + log1p(exp(-abs(x)));", "return sigmoid(x);"},
+    // On devices tanh(log(1 + e)) = n / (n + 2) and 1 - tanh^2 = 4 (n + 1) / (n + 2)^2, with n = e (e + 2).
+    {activation::mish, "mish", {}, {},
+     [](double x, double, double) { return x * std::tanh(soft_plus(x)); },
+     [](double x, double, double) {
+         const double t = std::tanh(soft_plus(x));
+         return t + x * (1 - t * t) * logistic(x);
+     },
+     "const T e = exp(x > T(30) ? T(30) : x), n = e * (e + T(2)); return x * (n / (n + T(2)));",
+     "const T e = exp(x > T(30) ? T(30) : x), n = e * (e + T(2)), d = n + T(2); return n / d + x * (T(4) * (n + T(1)) / d / d) * sigmoid(x);"},
+};
+constexpr bool entries_in_order() {
+    for (int i = 0; i < activation_count; ++i)
+        if (static_cast<int>(activation_entries[i].kind) != i) return false;
+    return sizeof activation_entries / sizeof activation_entries[0] == activation_count;
+}
+static_assert(entries_in_order(), "every activation has its entry");
+
+// Whether a node is an activation, and with which parameters: by its attributes, where its operator is always this function.
+template <activation Kind>
+bool reads_activation(const op_context& c, epilogue& e) {
+    constexpr activation_entry entry = activation_entries[static_cast<int>(Kind)];
+    e = {Kind, entry.alpha.name ? c.real(entry.alpha.name, entry.alpha.otherwise) : 0, entry.beta.name ? c.real(entry.beta.name, entry.beta.otherwise) : 0, false, false};
+    return true;
+}
+// Clip with bounds that are not known is none.
+inline bool reads_clip(const op_context& c, epilogue& e) {
+    reads_activation<activation::clip>(c, e);
+    for (int i = 1; i < c.inputs; ++i) {
+        if (!c.has(i)) continue;
+        if (!c.in[i].data || c.in[i].elements() != 1 || !is_float(c.in[i].type)) return false;
+        (i == 1 ? e.alpha : e.beta) = static_cast<float>(c.in[i].real(0));
+    }
+    return true;
+}
+inline bool reads_gelu(const op_context& c, epilogue& e) {
+    e.act = c.is("approximate", "tanh", "none") ? activation::gelu_tanh : activation::gelu;
+    return true;
+}
+// The attributes that lowering writes.
+inline bool reads_lowered_activation(const op_context& c, epilogue& e) {
+    const std::int64_t kind = c.integer("activation", 0);
+    e = {static_cast<activation>(kind), c.real("alpha", 0), c.real("beta", 0), false, false};
+    return kind >= 0 && kind < activation_count;
+}
+
 // An element function in double; `x` is the element, `p` the parameters.
-#define GRAFT_ACTIVATION(id, expression)                                                                                         \
+#define GRAFT_ELEMENT(id, expression)                                                                                            \
     inline void id##_real(double* block, int n, const element_parameters& p) {                                                   \
         (void)p;                                                                                                                 \
         for (int i = 0; i < n; ++i) {                                                                                            \
@@ -15,13 +141,11 @@ namespace ops {
             block[i] = expression;                                                                                               \
         }                                                                                                                        \
     }
-inline double logistic(double x) noexcept {
-    const double e = std::exp(-std::fabs(x));
-    return x < 0 ? e / (1 + e) : 1 / (1 + e);
+template <activation Kind>
+void activation_real(double* block, int n, const element_parameters& p) {
+    constexpr activation_entry::function value = activation_entries[static_cast<int>(Kind)].value;
+    for (int i = 0; i < n; ++i) block[i] = value(block[i], p.a, p.b);
 }
-inline double soft_plus(double x) noexcept { return x != x ? x : std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x))); }
-
-inline double unit_clip(double x) noexcept { return x < 0 ? 0 : x > 1 ? 1 : x; }
 
 // A kernel whose parameters are the attributes `a` and `b`.
 inline status activate(run_context& c, real_function f, const char* a = nullptr, float a_default = 0, const char* b = nullptr,
@@ -31,29 +155,27 @@ inline status activate(run_context& c, real_function f, const char* a = nullptr,
     p.b = b ? static_cast<double>(c.real(b, b_default)) : 0;
     return unary_elementwise(c, f, nullptr, p);
 }
+template <activation Kind>
+status activation_run(run_context& c) {
+    constexpr activation_entry entry = activation_entries[static_cast<int>(Kind)];
+    return activate(c, activation_real<Kind>, entry.alpha.name, entry.alpha.otherwise, entry.beta.name, entry.beta.otherwise);
+}
 
 // Relu-1,6,13,14: y = max(x, 0)
-GRAFT_ACTIVATION(relu, x < 0 ? 0 : x)
 inline void relu_whole(std::int64_t* x, int n, const element_parameters& p) {
     for (int i = 0; i < n; ++i) x[i] = x[i] < 0 && !p.unsigned64 ? 0 : x[i];
 }
 inline status relu_infer(infer_context& c) { return same_infer(c, accept::real | accept::signed_integer); }
-inline status relu_run(run_context& c) { return unary_elementwise(c, relu_real, relu_whole); }
+inline status relu_run(run_context& c) { return unary_elementwise(c, activation_real<activation::relu>, relu_whole); }
 
-// LeakyRelu-1,6,16: y = x < 0 ? alpha * x : x
-GRAFT_ACTIVATION(leaky_relu, x < 0 ? p.a * x : x)
-inline status leaky_relu_run(run_context& c) { return activate(c, leaky_relu_real, "alpha", 0.01f); }
+// By their entries: LeakyRelu-1,6,16, Elu-1,6,22, Sigmoid-1,6,13, HardSigmoid-1,6,22, HardSwish-14,22, Tanh-1,6,13, Softplus-1,22, Mish-18,22
 
 // ThresholdedRelu-1 (experimental),10,22: y = x > alpha ? x : 0
-GRAFT_ACTIVATION(thresholded_relu, x > p.a ? x : 0)
+GRAFT_ELEMENT(thresholded_relu, x > p.a ? x : 0)
 inline status thresholded_relu_run(run_context& c) { return activate(c, thresholded_relu_real, "alpha", 1.0f); }
 
-// Elu-1,6,22: y = x < 0 ? alpha * (exp(x) - 1) : x
-GRAFT_ACTIVATION(elu, x < 0 ? p.a * std::expm1(x) : x)
-inline status elu_run(run_context& c) { return activate(c, elu_real, "alpha", 1.0f); }
-
 // Selu-1,6,22: y = gamma * (x > 0 ? x : alpha * (exp(x) - 1)); opset 1 to 5 had defaults of four digits
-GRAFT_ACTIVATION(selu, p.b*(x <= 0 ? p.a * std::expm1(x) : x))
+GRAFT_ELEMENT(selu, p.b*(x <= 0 ? p.a * std::expm1(x) : x))
 inline status selu_run(run_context& c) {
     const bool old = c.version() < 6;
     return activate(c, selu_real, "alpha", old ? 1.6732f : 1.67326319217681884765625f, "gamma",
@@ -61,61 +183,34 @@ inline status selu_run(run_context& c) {
 }
 
 // Celu-12,28: y = max(0, x) + min(0, alpha * (exp(x / alpha) - 1))
-GRAFT_ACTIVATION(celu, (x < 0 ? 0 : x) + std::min(0.0, p.a* std::expm1(x / p.a)))
+GRAFT_ELEMENT(celu, (x < 0 ? 0 : x) + std::min(0.0, p.a* std::expm1(x / p.a)))
 inline status celu_infer(infer_context& c) {
     if (c.real("alpha", 1.0f) == 0.0f) return c.fail(errc::op_attribute, "alpha must not be zero");
     return real_infer(c);
 }
 inline status celu_run(run_context& c) { return activate(c, celu_real, "alpha", 1.0f); }
 
-// Sigmoid-1,6,13: y = 1 / (1 + exp(-x))
-GRAFT_ACTIVATION(sigmoid, logistic(x))
-inline status sigmoid_run(run_context& c) { return activate(c, sigmoid_real); }
-
-// HardSigmoid-1,6,22: y = max(0, min(1, alpha * x + beta))
-GRAFT_ACTIVATION(hard_sigmoid, unit_clip(p.a* x + p.b))
-inline status hard_sigmoid_run(run_context& c) { return activate(c, hard_sigmoid_real, "alpha", 0.2f, "beta", 0.5f); }
-
-// HardSwish-14,22: y = x * max(0, min(1, x / 6 + 1 / 2))
-GRAFT_ACTIVATION(hard_swish, x* unit_clip(x / 6 + 0.5))
-inline status hard_swish_run(run_context& c) { return activate(c, hard_swish_real); }
-
-// Softplus-1,22: y = log(exp(x) + 1)
-GRAFT_ACTIVATION(softplus, soft_plus(x))
-inline status softplus_run(run_context& c) { return activate(c, softplus_real); }
-
 // Softsign-1,22: y = x / (1 + |x|)
-GRAFT_ACTIVATION(softsign, x / (1 + std::fabs(x)))
+GRAFT_ELEMENT(softsign, x / (1 + std::fabs(x)))
 inline status softsign_run(run_context& c) { return activate(c, softsign_real); }
 
-// Mish-18,22: y = x * tanh(log(exp(x) + 1))
-GRAFT_ACTIVATION(mish, x* std::tanh(soft_plus(x)))
-inline status mish_run(run_context& c) { return activate(c, mish_real); }
-
 // Swish-24: y = x / (1 + exp(-alpha * x))
-GRAFT_ACTIVATION(swish, x* logistic(p.a* x))
+GRAFT_ELEMENT(swish, x* logistic(p.a* x))
 inline status swish_run(run_context& c) { return activate(c, swish_real, "alpha", 1.0f); }
 
 // Gelu-20: y = x / 2 * (1 + erf(x / sqrt(2))), or by approximate = tanh: x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))
-GRAFT_ACTIVATION(gelu, 0.5 * x * (1 + std::erf(x * 0.70710678118654752440)))
-GRAFT_ACTIVATION(gelu_tanh, 0.5 * x * (1 + std::tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x))))
 inline status gelu_infer(infer_context& c) {
     if (!c.is("approximate", "none", "none") && !c.is("approximate", "tanh", "none"))
         return c.fail(errc::op_attribute, "approximate must be none or tanh");
     return real_infer(c);
 }
-inline status gelu_run(run_context& c) { return activate(c, c.is("approximate", "tanh", "none") ? gelu_tanh_real : gelu_real); }
+inline status gelu_run(run_context& c) { return c.is("approximate", "tanh", "none") ? activation_run<activation::gelu_tanh>(c) : activation_run<activation::gelu>(c); }
 
 // Shrink-9: y = x < -lambd ? x + bias : x > lambd ? x - bias : 0
-GRAFT_ACTIVATION(shrink, x<-p.a ? x + p.b : x> p.a ? x - p.b : 0)
+GRAFT_ELEMENT(shrink, x<-p.a ? x + p.b : x> p.a ? x - p.b : 0)
 inline status shrink_run(run_context& c) { return activate(c, shrink_real, "lambd", 0.5f, "bias", 0.0f); }
 
 // Clip-1,6,11,12,13: y = min(max(x, low), high); the bounds are attributes before opset 11, inputs since
-inline double clamp_into(double x, double low, double high) noexcept {
-    if (x < low) x = low;
-    return x > high ? high : x;
-}
-GRAFT_ACTIVATION(clip, clamp_into(x, p.a, p.b))
 inline void clip_whole(std::int64_t* x, int n, const element_parameters& p) {
     for (int i = 0; i < n; ++i) {
         if (less(x[i], p.k, p.unsigned64)) x[i] = p.k;
@@ -141,9 +236,9 @@ inline status clip_run(run_context& c) {
     if (c.has_attribute("max")) p.b = static_cast<double>(c.real("max", 0));
     if (c.has(1)) p.a = c.in[1].real(0), p.k = c.in[1].integer(0);
     if (c.has(2)) p.b = c.in[2].real(0), p.m = c.in[2].integer(0);
-    return unary_elementwise(c, clip_real, clip_whole, p);
+    return unary_elementwise(c, activation_real<activation::clip>, clip_whole, p);
 }
-#undef GRAFT_ACTIVATION
+#undef GRAFT_ELEMENT
 
 // PRelu-1,6,7,9,16: y = x < 0 ? slope * x : x; the slope is broadcast to x (before opset 7: one for all, or one a channel)
 inline status prelu_slope(const op_context& c, shape& slope) {
@@ -186,48 +281,19 @@ inline status swiglu_run(run_context& c) {
     return binary_elementwise(c, c.in[1].extents, swiglu_real, nullptr, p);
 }
 
-// Gradients by graft.ActivationGrad; alpha and beta have the defaults of the operators.
-inline status leaky_relu_gradient(gradient_context& c) {
-    c.give(0, activation_gradient(c, c.dy(), c.in(0), cpu::activation::leaky_relu, c.real("alpha", 0.01f)));
-    return {};
-}
-inline status elu_gradient(gradient_context& c) {
-    c.give(0, activation_gradient(c, c.dy(), c.in(0), cpu::activation::elu, c.real("alpha", 1.0f)));
-    return {};
-}
-inline status hard_sigmoid_gradient(gradient_context& c) {
-    c.give(0, activation_gradient(c, c.dy(), c.in(0), cpu::activation::hard_sigmoid, c.real("alpha", 0.2f), c.real("beta", 0.5f)));
-    return {};
-}
-inline status sigmoid_gradient(gradient_context& c) {
-    c.give(0, activation_gradient(c, c.dy(), c.in(0), cpu::activation::sigmoid));
-    return {};
-}
-inline status hard_swish_gradient(gradient_context& c) {
-    c.give(0, activation_gradient(c, c.dy(), c.in(0), cpu::activation::hard_swish));
-    return {};
-}
-inline status softplus_gradient(gradient_context& c) {
-    c.give(0, activation_gradient(c, c.dy(), c.in(0), cpu::activation::softplus));
-    return {};
-}
-inline status mish_gradient(gradient_context& c) {
-    c.give(0, activation_gradient(c, c.dy(), c.in(0), cpu::activation::mish));
-    return {};
-}
-inline status tanh_gradient(gradient_context& c) {
-    c.give(0, activation_gradient(c, c.dy(), c.in(0), cpu::activation::tanh));
-    return {};
-}
-inline status gelu_gradient(gradient_context& c) {
-    const attribute* form = c.n.find("approximate");
-    c.give(0, activation_gradient(c, c.dy(), c.in(0), form && form->string == "tanh" ? cpu::activation::gelu_tanh : cpu::activation::gelu));
+// By graft.ActivationGrad, as the node is read.
+template <activation_reader Reads>
+status activation_gradient_of(gradient_context& c) {
+    std::vector<tensor_view> in;
+    epilogue e;
+    Reads(forward_context(c, in), e);
+    c.give(0, activation_gradient(c, c.dy(), c.in(0), e.act, e.alpha, e.beta));
     return {};
 }
 // selu(x) = gamma * elu(x)
 inline status selu_gradient(gradient_context& c) {
     const bool old = c.n.version < 6;
-    const value_id g = activation_gradient(c, c.dy(), c.in(0), cpu::activation::elu, c.real("alpha", old ? 1.6732f : 1.67326319217681884765625f));
+    const value_id g = activation_gradient(c, c.dy(), c.in(0), activation::elu, c.real("alpha", old ? 1.6732f : 1.67326319217681884765625f));
     c.give(0, scaled(c, g, static_cast<double>(c.real("gamma", old ? 1.0507f : 1.05070102214813232421875f))));
     return {};
 }
@@ -236,18 +302,18 @@ inline status celu_gradient(gradient_context& c) {
     const float alpha = c.real("alpha", 1.0f);
     if (!(alpha > 0)) return c.refuse("Celu can only be differentiated for alpha > 0: freeze what lies before it");
     const value_id x = alpha == 1 ? c.in(0) : c.build.div(c.in(0), c.build.number(static_cast<double>(alpha), c.in(0)));
-    c.give(0, activation_gradient(c, c.dy(), x, cpu::activation::elu, 1.0f));
+    c.give(0, activation_gradient(c, c.dy(), x, activation::elu, 1.0f));
     return {};
 }
 // swish(x) = silu(alpha * x) / alpha
 inline status swish_gradient(gradient_context& c) {
-    c.give(0, activation_gradient(c, c.dy(), scaled(c, c.in(0), static_cast<double>(c.real("alpha", 1.0f))), cpu::activation::silu));
+    c.give(0, activation_gradient(c, c.dy(), scaled(c, c.in(0), static_cast<double>(c.real("alpha", 1.0f))), activation::silu));
     return {};
 }
 inline status swiglu_gradient(gradient_context& c) {
     const float alpha = c.real("alpha", 1.0f);
     const value_id a = c.in(0), b = c.in(1);
-    if (c.wants(0)) c.give(0, activation_gradient(c, c.build.mul(c.dy(), b), scaled(c, a, static_cast<double>(alpha)), cpu::activation::silu));
+    if (c.wants(0)) c.give(0, activation_gradient(c, c.build.mul(c.dy(), b), scaled(c, a, static_cast<double>(alpha)), activation::silu));
     if (c.wants(1)) c.give(1, c.build.mul(c.dy(), c.build.apply("Swish", {a}, {real_attribute("alpha", alpha)})));
     return {};
 }
@@ -318,38 +384,40 @@ inline status prelu_gradient(gradient_context& c) {
 
 inline op_table activation_ops() {
     static constexpr op_row rows[] = {
-        onnx("Relu").inputs(1).functions(relu_infer, relu_run).elementwise().widens().attributes("consumed_inputs:is")
+        onnx("Relu").inputs(1).functions(relu_infer, relu_run).activates(reads_activation<activation::relu>).elementwise().widens().attributes("consumed_inputs:is")
             .problems("f32[3,17]; i8[9]; f64[]; f16[0,4]; bf16[5]"),
-        onnx("LeakyRelu").inputs(1).functions(real_infer, leaky_relu_run).elementwise().widens()
+        onnx("LeakyRelu").inputs(1).functions(real_infer, activation_run<activation::leaky_relu>).activates(reads_activation<activation::leaky_relu>).elementwise().widens()
             .attributes("alpha:f consumed_inputs:is").problems("f32[3,17]; f32[2,3] alpha=0.3; f64[]; f16[0]"),
         onnx("ThresholdedRelu").inputs(1).functions(real_infer, thresholded_relu_run).elementwise().attributes("alpha:f")
             .problems("f32[3,17]; f32[5] alpha=-0.5; f64[]; f16[0]"),
-        onnx("Elu").inputs(1).functions(real_infer, elu_run).elementwise().widens().attributes("alpha:f consumed_inputs:is")
+        onnx("Elu").inputs(1).functions(real_infer, activation_run<activation::elu>).activates(reads_activation<activation::elu>).elementwise().widens().attributes("alpha:f consumed_inputs:is")
             .problems("f32[3,17]; f32[2,3] alpha=2; f64[]; f16[0]"),
         onnx("Selu").inputs(1).functions(real_infer, selu_run).elementwise().widens()
             .attributes("alpha:f gamma:f consumed_inputs:is").problems("f32[3,17]; f32[2,3] alpha=2 gamma=3; f64[]; f16[0]"),
         onnx("Celu").opsets(12).inputs(1).functions(celu_infer, celu_run).elementwise().attributes("alpha:f")
             .problems("f32[3,17]; f32[2,3] alpha=2; f32[]; f32[0]"),
-        onnx("Sigmoid").inputs(1).functions(real_infer, sigmoid_run).elementwise().widens().attributes("consumed_inputs:is")
+        onnx("Sigmoid").inputs(1).functions(real_infer, activation_run<activation::sigmoid>).activates(reads_activation<activation::sigmoid>).elementwise().widens().attributes("consumed_inputs:is")
             .problems("f32[3,17]; f32{-200,-20,0,20,200}; f64[]; f16[0]"),
-        onnx("HardSigmoid").inputs(1).functions(real_infer, hard_sigmoid_run).elementwise().widens()
+        onnx("HardSigmoid").inputs(1).functions(real_infer, activation_run<activation::hard_sigmoid>).activates(reads_activation<activation::hard_sigmoid>).elementwise().widens()
             .attributes("alpha:f beta:f consumed_inputs:is").problems("f32[3,17]~-5:5; f32[5] alpha=0.5 beta=0.1; f64[]; f16[0]"),
-        onnx("HardSwish").opsets(14).inputs(1).functions(real_infer, hard_swish_run).elementwise().widens()
+        onnx("HardSwish").opsets(14).inputs(1).functions(real_infer, activation_run<activation::hard_swish>).activates(reads_activation<activation::hard_swish>).elementwise().widens()
             .problems("f32[3,17]~-5:5; f64[]; f16[0]"),
-        onnx("Softplus").inputs(1).functions(real_infer, softplus_run).elementwise().widens()
+        onnx("Tanh").inputs(1).functions(real_infer, activation_run<activation::tanh>).activates(reads_activation<activation::tanh>).elementwise().widens().attributes("consumed_inputs:is")
+            .problems("f32[3,17]; f32{-100,-9,0,9,100}; f64[5]; f16[0]; f32[]"),
+        onnx("Softplus").inputs(1).functions(real_infer, activation_run<activation::softplus>).activates(reads_activation<activation::softplus>).elementwise().widens()
             .problems("f32[3,17]; f32{-200,0,200}; f64[]; f16[0]"),
         onnx("Softsign").inputs(1).functions(real_infer, softsign_run).elementwise().problems("f32[3,17]; f64[]; f16[0]"),
-        onnx("Mish").opsets(18).inputs(1).functions(real_infer, mish_run).elementwise().widens()
+        onnx("Mish").opsets(18).inputs(1).functions(real_infer, activation_run<activation::mish>).activates(reads_activation<activation::mish>).elementwise().widens()
             .problems("f32[3,17]; f32{-200,0,200}; f64[]; f16[0]"),
         onnx("Swish").opsets(24).inputs(1).functions(real_infer, swish_run).elementwise().attributes("alpha:f")
             .problems("f32[3,17]; f32[5] alpha=2; f64[]; f16[0]"),
-        onnx("Gelu").opsets(20).inputs(1).functions(gelu_infer, gelu_run).elementwise().widens().attributes("approximate:s")
+        onnx("Gelu").opsets(20).inputs(1).functions(gelu_infer, gelu_run).activates(reads_gelu).elementwise().widens().attributes("approximate:s")
             .problems("f32[3,17]; f32[3,17] approximate=tanh; f64[]; f16[0]"),
         onnx("Shrink").opsets(9).inputs(1).functions(number_infer, shrink_run).elementwise().attributes("bias:f lambd:f")
             .problems("f32[3,17]; f32[5] bias=1.5 lambd=1.5; i32[5] bias=1; f16[0]"),
-        onnx("Clip").opsets(1, 10).inputs(1).functions(clip_infer, clip_run).elementwise().widens()
+        onnx("Clip").opsets(1, 10).inputs(1).functions(clip_infer, clip_run).activates(reads_clip).elementwise().widens()
             .attributes("max:f min:f consumed_inputs:is").problems("f32[3,17] min=-1 max=1; f32[5] max=0; f64[]; f16[0]"),
-        onnx("Clip").opsets(11).inputs(1, 3).functions(clip_infer, clip_run).elementwise().widens()
+        onnx("Clip").opsets(11).inputs(1, 3).functions(clip_infer, clip_run).activates(reads_clip).elementwise().widens()
             .problems("f32[3,17] f32(-1) f32(1); f32[5] - f32(0); i8[9] i8(-1); u64[4] u64(1) u64(3); f64[]; f16[0] f16(0)"),
         onnx("PRelu").inputs(2).functions(prelu_infer, prelu_run).elementwise().weights(1).widens()
             .attributes("consumed_inputs:is")
@@ -364,24 +432,24 @@ inline op_table activation_ops() {
 inline gradient_table activation_gradients() {
     static constexpr gradient_row rows[] = {
         {"Relu", "", relu_gradient},
-        {"LeakyRelu", "", leaky_relu_gradient},
+        {"LeakyRelu", "", activation_gradient_of<reads_activation<activation::leaky_relu>>},
         {"ThresholdedRelu", "", thresholded_relu_gradient},
-        {"Elu", "", elu_gradient},
+        {"Elu", "", activation_gradient_of<reads_activation<activation::elu>>},
         {"Selu", "", selu_gradient},
         {"Celu", "", celu_gradient},
-        {"Sigmoid", "", sigmoid_gradient},
-        {"HardSigmoid", "", hard_sigmoid_gradient},
-        {"HardSwish", "", hard_swish_gradient},
-        {"Softplus", "", softplus_gradient},
+        {"Sigmoid", "", activation_gradient_of<reads_activation<activation::sigmoid>>},
+        {"HardSigmoid", "", activation_gradient_of<reads_activation<activation::hard_sigmoid>>},
+        {"HardSwish", "", activation_gradient_of<reads_activation<activation::hard_swish>>},
+        {"Softplus", "", activation_gradient_of<reads_activation<activation::softplus>>},
         {"Softsign", "", softsign_gradient},
-        {"Mish", "", mish_gradient},
+        {"Mish", "", activation_gradient_of<reads_activation<activation::mish>>},
         {"Swish", "", swish_gradient},
-        {"Gelu", "", gelu_gradient},
+        {"Gelu", "", activation_gradient_of<reads_gelu>},
         {"Shrink", "", shrink_gradient},
         {"Clip", "", clip_gradient},
         {"PRelu", "", prelu_gradient},
         {"SwiGLU", "", swiglu_gradient},
-        {"Tanh", "", tanh_gradient},
+        {"Tanh", "", activation_gradient_of<reads_activation<activation::tanh>>},
     };
     return {rows, sizeof rows / sizeof rows[0]};
 }
@@ -412,39 +480,14 @@ inline status clip_grad_run(run_context& c) {
     return masked_grad_kernel(c, static_cast<double>(c.real("min", -HUGE_VALF)), static_cast<double>(c.real("max", HUGE_VALF)));
 }
 
-// graft.ActivationGrad-1: dx = dy * act'(x), act one of cpu::activation. At kinks as torch: of Relu's kin the slope below, of
-// HardSigmoid and HardSwish 0 at both ends.
-inline double activation_slope(cpu::activation kind, double x, double alpha, double beta) noexcept {
-    switch (kind) {
-    case cpu::activation::relu: return x > 0;
-    case cpu::activation::clip: return x > alpha && x < beta;
-    case cpu::activation::leaky_relu: return x > 0 ? 1 : alpha;
-    case cpu::activation::sigmoid: return logistic(x) * logistic(-x);
-    case cpu::activation::silu: return logistic(x) * (1 + x * logistic(-x));
-    case cpu::activation::hard_sigmoid: return alpha * x + beta > 0 && alpha * x + beta < 1 ? alpha : 0;
-    case cpu::activation::hard_swish: return x <= -3 ? 0 : x >= 3 ? 1 : x / 3 + 0.5;
-    case cpu::activation::tanh: return 1 / (std::cosh(x) * std::cosh(x));
-    case cpu::activation::gelu: return 0.5 * (1 + std::erf(x * 0.70710678118654752440)) + x * 0.39894228040143267794 * std::exp(-0.5 * x * x);
-    case cpu::activation::gelu_tanh: {
-        const double t = std::tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x));
-        return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * 0.79788456080286535588 * (1 + 3 * 0.044715 * x * x);
-    }
-    case cpu::activation::elu: return x > 0 ? 1 : alpha * std::exp(x);
-    case cpu::activation::softplus: return logistic(x);
-    case cpu::activation::mish: {
-        const double t = std::tanh(soft_plus(x));
-        return t + x * (1 - t * t) * logistic(x);
-    }
-    default: return 1;
-    }
-}
+// graft.ActivationGrad-1: dx = dy * act'(x)
 inline void activation_grad_real(double* dy, const double* x, int n, const element_parameters& p) {
-    const auto kind = static_cast<cpu::activation>(p.k);
-    for (int i = 0; i < n; ++i) dy[i] *= activation_slope(kind, x[i], p.a, p.b);
+    const activation_entry::function slope = activation_entries[p.k].slope;
+    for (int i = 0; i < n; ++i) dy[i] *= slope(x[i], p.a, p.b);
 }
 inline status activation_grad_infer(infer_context& c) {
     const std::int64_t kind = c.integer("activation", 0);
-    if (kind < 0 || kind > static_cast<std::int64_t>(cpu::activation::mish)) return c.fail(errc::op_attribute, "activation %lld is none that is known", kind);
+    if (kind < 0 || kind > static_cast<std::int64_t>(activation::mish)) return c.fail(errc::op_attribute, "activation %lld is none that is known", kind);
     return masked_grad_infer(c);
 }
 inline status activation_grad_run(run_context& c) {

@@ -1,7 +1,7 @@
 // What gradient functions share: the forward node as its own inference sees it, and short ways to build.
 #pragma once
 
-#include "../cpu/epilogue.hpp"
+#include "../graph/activation.hpp"
 #include "../graph/gradient.hpp"
 #include "common.hpp"
 
@@ -64,7 +64,7 @@ inline value_id sum_along(gradient_context& c, value_id x, int axis) {
     return c.build.apply("ReduceSum", {x, c.build.integers({axis})}, {integer_attribute("keepdims", 1)});
 }
 /// dy * act'(x) by graft.ActivationGrad.
-inline value_id activation_gradient(gradient_context& c, value_id dy, value_id x, cpu::activation kind, float alpha = 0, float beta = 0) {
+inline value_id activation_gradient(gradient_context& c, value_id dy, value_id x, activation kind, float alpha = 0, float beta = 0) {
     return c.build.apply_graft("ActivationGrad", {dy, x},
                              {integer_attribute("activation", static_cast<std::int64_t>(kind)), real_attribute("alpha", alpha), real_attribute("beta", beta)});
 }

@@ -98,13 +98,13 @@ inline status affine_gradient(gradient_context& c) {
     return {};
 }
 // Of alpha * f(beta * x): alpha * beta * f'(beta * x).
-inline status stretched_gradient(gradient_context& c, cpu::activation kind) {
+inline status stretched_gradient(gradient_context& c, activation kind) {
     const double alpha = static_cast<double>(c.real("alpha", 1)), beta = static_cast<double>(c.real("beta", 1));
     c.give(0, scaled(c, activation_gradient(c, c.dy(), scaled(c, c.in(0), beta), kind), alpha * beta));
     return {};
 }
-inline status scaled_tanh_gradient(gradient_context& c) { return stretched_gradient(c, cpu::activation::tanh); }
-inline status parametric_softplus_gradient(gradient_context& c) { return stretched_gradient(c, cpu::activation::softplus); }
+inline status scaled_tanh_gradient(gradient_context& c) { return stretched_gradient(c, activation::tanh); }
+inline status parametric_softplus_gradient(gradient_context& c) { return stretched_gradient(c, activation::softplus); }
 inline status crop_gradient(gradient_context& c) {
     std::vector<tensor_view> in;
     std::int64_t top = 0, left = 0, height = 0, width = 0;

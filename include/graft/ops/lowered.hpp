@@ -1,6 +1,7 @@
 // Operators of the domain `graft`: what lowering makes of ONNX operators. No file holds them, and `save` refuses them.
 #pragma once
 
+#include "activation.hpp"
 #include "control.hpp"
 
 GRAFT_BEGIN_NAMESPACE
@@ -33,7 +34,7 @@ inline op_table lowered_ops() {
         own("MatMul").inputs_from(0).outputs_from(0).takes_activation().residual(3),
         own("ScaleShift").inputs_from(0).outputs_from(0).elementwise().takes_activation(),
         own("Sum").inputs_from(0).outputs_from(0).elementwise().takes_activation(),
-        own("Activation").inputs_from(0).outputs_from(0).elementwise(),
+        own("Activation").inputs_from(0).outputs_from(0).elementwise().activates(reads_lowered_activation),
         own("Reorder").inputs_from(0).outputs_from(0),
         own("Concat").inputs_from(0).outputs_from(0),
         own("Call").inputs(0).outputs_from(0).functions(call_infer, call_run).bodies().allocates().attributes("body:g"),

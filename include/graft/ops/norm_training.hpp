@@ -2,7 +2,7 @@
 // LayerNormalization.
 #pragma once
 
-#include "../cpu/ops/training/decimal.hpp"
+#include "../core/decimal.hpp"
 #include "norm.hpp"
 
 GRAFT_BEGIN_NAMESPACE
@@ -14,12 +14,12 @@ struct norm_activation {
     double low = 0, high = HUGE_VAL;
 };
 inline status read_norm_activation(const op_context& c, norm_activation& a) {
-    const auto kind = static_cast<cpu::activation>(c.integer("activation", 0));
-    a.any = kind != cpu::activation::none;
-    if (kind == cpu::activation::clip) {
+    const auto kind = static_cast<activation>(c.integer("activation", 0));
+    a.any = kind != activation::none;
+    if (kind == activation::clip) {
         a.low = static_cast<double>(c.real("alpha", 0));
         a.high = static_cast<double>(c.real("beta", 0));
-    } else if (a.any && kind != cpu::activation::relu)
+    } else if (a.any && kind != activation::relu)
         return c.fail(errc::op_attribute, "activation %lld is neither none, relu nor clip", c.integer("activation", 0));
     return {};
 }
@@ -79,7 +79,7 @@ inline status batch_norm_training_run(run_context& c) {
     GRAFT_TRY(read_shards(c, count));
     GRAFT_TRY(read_norm_activation(c, act));
     const channel_sums sums = channel_sums::of(c.in[0].extents, count);
-    const double epsilon = cpu::decimal_of(c.real("epsilon", 1e-5f)), momentum = cpu::decimal_of(c.real("momentum", 0.9f)), total = sums.total();
+    const double epsilon = decimal_of(c.real("epsilon", 1e-5f)), momentum = decimal_of(c.real("momentum", 0.9f)), total = sums.total();
     widened<double> x, residual;
     GRAFT_TRY(widen(c, c.in[0], x));
     if (c.has(5)) GRAFT_TRY(widen(c, c.in[5], residual));

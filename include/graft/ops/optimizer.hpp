@@ -1,7 +1,7 @@
 // Optimisers as operators of the domain graft: the updates of torch.optim, a running average of weights, and clipping by the norm.
 #pragma once
 
-#include "../cpu/ops/training/decimal.hpp"
+#include "../core/decimal.hpp"
 #include "window.hpp"
 
 #include <cmath>
@@ -10,7 +10,7 @@ GRAFT_BEGIN_NAMESPACE
 namespace ops {
 
 // What the updates share. Arithmetic is in double, from inputs rounded to their types; attributes are the decimals that were meant.
-inline double decimal(const op_context& c, const char* name, double otherwise) { return c.has_attribute(name) ? cpu::decimal_of(c.real(name, 0)) : otherwise; }
+inline double decimal(const op_context& c, const char* name, double otherwise) { return c.has_attribute(name) ? decimal_of(c.real(name, 0)) : otherwise; }
 
 /// Inputs [0, alike) (the first is there, others may be left out) are of one type and shape; those of `scalars` have one element.
 inline status check_update(const op_context& c, int alike, std::initializer_list<int> scalars) {
@@ -115,7 +115,7 @@ inline status adam_run(run_context& c) {
 }
 
 // graft.ExponentialMovingAverage(E, W, loss?, step?) -> E' = decay * E + (1 - decay) * W, as torch.optim.swa_utils has it; with a step, by
-// cpu::warm_decay
+// warm_decay
 inline status average_infer(infer_context& c) {
     GRAFT_TRY(check_update(c, 2, {2, 3}));
     if (c.has(2)) GRAFT_TRY(need_arithmetic_float(c, 2));
@@ -125,7 +125,7 @@ inline status average_infer(infer_context& c) {
 inline status average_run(run_context& c) {
     if (is_empty(c.in[0])) return {};
     if (!loss_is_finite(c, 2)) return keep_all(c, {0});
-    const double given = decimal(c, "decay", 0.999), decay = c.has(3) ? cpu::warm_decay(given, c.in[3].integer(0)) : given;
+    const double given = decimal(c, "decay", 0.999), decay = c.has(3) ? warm_decay(given, c.in[3].integer(0)) : given;
     for_update(c, {0, 1}, {0, -1}, [&](int n, double (*block)[block_size]) {
         for (int i = 0; i < n; ++i) block[0][i] = decay * block[0][i] + (1 - decay) * block[1][i];
     });

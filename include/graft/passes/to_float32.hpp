@@ -240,9 +240,9 @@ private:
             if (n.op_type == "QLinearMatMul") return qlinear_matmul(n);
             if (n.op_type == "ConvInteger" || n.op_type == "MatMulInteger") return integer_product(n);
             if (reads && n.op_type == "Cast") return cast_quantized(n);
-            if (reads && ops::row_of(n).traits.moves != motion::none) return move_quantized(n);
             done = false;
         }
+        if (reads && ops::row_of(n).traits.moves != motion::none) return done = true, move_quantized(n);
         if (reads) return fail(errc::op_unsupported, place(n), "it works on quantised integers, and its form in float32 is not known");
         return {};
     }

@@ -1,7 +1,7 @@
 // Fusion for the CPU: batch normalization into weights; activations and residual sums into the kernels that make their input.
 #pragma once
 
-#include "../cpu/epilogue.hpp"
+#include "../graph/activation.hpp"
 #include "../cpu/ops/conv.hpp"
 #include "../cpu/ops/matmul.hpp"
 #include "../core/number_text.hpp"
@@ -92,11 +92,12 @@ private:
     void gated(node& n, value_id x, value_id gate) {
         node* m = maker(gate);
         if (!m || m->inputs.size() != 1 || m->inputs[0] != x || !used_once(gate)) return;
-        const bool sigmoid = is(*m, "Sigmoid");
-        const bool hard = is(*m, "HardSigmoid") && std::fabs(real(*m, "alpha", 0.2f) - 1.0f / 6) < 1e-5f && real(*m, "beta", 0.5f) == 0.5f;
-        if (!sigmoid && !hard) return;
+        epilogue e;
+        if (!is_activation(*m, e)) return;
+        const bool hard = e.act == activation::hard_sigmoid && std::fabs(e.alpha - 1.0f / 6) < 1e-5f && e.beta == 0.5f;
+        if (e.act != activation::sigmoid && !hard) return;
         drop(*m);
-        activation_node(n, x, sigmoid ? cpu::activation::silu : cpu::activation::hard_swish, 0, 0);
+        activation_node(n, x, hard ? activation::hard_swish : activation::silu, 0, 0);
     }
 
     // 0.5 * x * (1 + erf(x / sqrt 2)), in the two orders that exporters use.
@@ -114,7 +115,7 @@ private:
                 drop(*maker(sum));
                 drop(*erf);
                 drop(*m);
-                activation_node(n, x, cpu::activation::gelu, 0, 0);
+                activation_node(n, x, activation::gelu, 0, 0);
                 return true;
             }
         }
@@ -136,13 +137,13 @@ private:
         }
         return nullptr;
     }
-    void activation_node(node& n, value_id x, cpu::activation kind, float alpha, float beta) {
+    void activation_node(node& n, value_id x, activation kind, float alpha, float beta) {
         n.inputs = {x};
         n.attributes.clear();
         become(n, "Activation", "graft");
         set_activation(n, kind, alpha, beta);
     }
-    static void set_activation(node& n, cpu::activation kind, float alpha, float beta) {
+    static void set_activation(node& n, activation kind, float alpha, float beta) {
         set(n, "activation", static_cast<std::int64_t>(kind));
         set(n, "alpha", alpha);
         set(n, "beta", beta);
@@ -344,63 +345,28 @@ private:
         return true;
     }
 
-    // What activation a node is, if it is one.
-    bool activation_of(const node& n, cpu::activation& kind, float& alpha, float& beta) {
-        alpha = beta = 0;
-        if (n.inputs.empty() || n.outputs.size() != 1 || !is_float32(n.inputs[0])) return false;
-        if (is(n, "Activation", "graft")) {
-            kind = static_cast<cpu::activation>(integer(n, "activation", 0));
-            alpha = real(n, "alpha", 0);
-            beta = real(n, "beta", 0);
-            return true;
-        }
-        if (!n.domain.empty()) return false;
-        if (n.op_type == "Relu")
-            kind = cpu::activation::relu;
-        else if (n.op_type == "LeakyRelu")
-            kind = cpu::activation::leaky_relu, alpha = real(n, "alpha", 0.01f);
-        else if (n.op_type == "Sigmoid")
-            kind = cpu::activation::sigmoid;
-        else if (n.op_type == "HardSigmoid")
-            kind = cpu::activation::hard_sigmoid, alpha = real(n, "alpha", 0.2f), beta = real(n, "beta", 0.5f);
-        else if (n.op_type == "HardSwish")
-            kind = cpu::activation::hard_swish;
-        else if (n.op_type == "Tanh")
-            kind = cpu::activation::tanh;
-        else if (n.op_type == "Elu")
-            kind = cpu::activation::elu, alpha = real(n, "alpha", 1);
-        else if (n.op_type == "Softplus")
-            kind = cpu::activation::softplus;
-        else if (n.op_type == "Mish")
-            kind = cpu::activation::mish;
-        else if (n.op_type == "Gelu") {
-            const attribute* a = n.find("approximate");
-            kind = a && a->string == "tanh" ? cpu::activation::gelu_tanh : cpu::activation::gelu;
-        } else if (n.op_type == "Clip") {
-            kind = cpu::activation::clip;
-            alpha = real(n, "min", -3.402823466e38f);
-            beta = real(n, "max", 3.402823466e38f);
-            for (std::size_t i = 1; i < n.inputs.size(); ++i)
-                if (n.inputs[i] != no_value && !scalar(n.inputs[i], i == 1 ? alpha : beta)) return false;
-        } else
-            return false;
-        return true;
+    // Whether a node is an activation, and which.
+    bool is_activation(const node& n, epilogue& e) {
+        const activation_reader reads = ops::row_of(n).traits.activates;
+        if (!reads || n.inputs.empty() || n.outputs.size() != 1 || !is_float32(n.inputs[0])) return false;
+        std::vector<tensor_view> in;
+        for (value_id id : n.inputs) in.push_back(id == no_value ? tensor_view{} : view_at_hand(at(id)));
+        return reads({n, in.data(), static_cast<int>(in.size()), nullptr, 0, with_.limit}, e);
     }
 
     // An activation goes into the node that makes its input; what is left becomes graft.Activation, so that one kernel serves all.
     void activations() {
         for (node& n : g.nodes) {
-            cpu::activation kind = cpu::activation::none;
-            float alpha = 0, beta = 0;
-            if (!activation_of(n, kind, alpha, beta)) continue;
+            epilogue e;
+            if (!is_activation(n, e)) continue;
             node* m = maker(n.inputs[0]);
             if (m && ops::row_of(*m).is(op_flag::takes_activation) && used_once(n.inputs[0]) && !m->find("activation") && integer(*m, "residual", 0) != 2) {
-                set_activation(*m, kind, alpha, beta);
+                set_activation(*m, e.act, e.alpha, e.beta);
                 m->outputs[0] = n.outputs[0];
                 drop(n);
                 index();
             } else if (!is(n, "Activation", "graft"))
-                activation_node(n, n.inputs[0], kind, alpha, beta);
+                activation_node(n, n.inputs[0], e.act, e.alpha, e.beta);
         }
     }
 

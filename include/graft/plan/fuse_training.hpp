@@ -130,7 +130,7 @@ private:
             n.inputs[0] = m->inputs[0];
             n.inputs.resize(6, no_value);
             n.inputs[5] = m->inputs[1];
-            set(n, "activation", static_cast<std::int64_t>(relu ? cpu::activation::relu : cpu::activation::clip));
+            set(n, "activation", static_cast<std::int64_t>(relu ? activation::relu : activation::clip));
             set(n, "alpha", relu ? 0.0f : real(*m, "min", 0));
             set(n, "beta", relu ? 0.0f : real(*m, "max", 0));
             if (!used_once(masked)) {

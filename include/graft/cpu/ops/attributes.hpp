@@ -1,7 +1,7 @@
 // What kernels read from lowered nodes: the epilogue, and integers and numbers by name.
 #pragma once
 
-#include "../epilogue.hpp"
+#include "../../graph/activation.hpp"
 #include "../kernel.hpp"
 
 GRAFT_BEGIN_NAMESPACE

@@ -1,7 +1,7 @@
 // Gradients of elementwise functions that each instruction set fills.
 #pragma once
 
-#include "../epilogue.hpp"
+#include "../../graph/activation.hpp"
 
 #include <cstdint>
 

@@ -22,6 +22,7 @@ std::string prelude();
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#include "../../ops/activation.hpp"
 #include "prelude_functions.hpp"
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {
@@ -146,9 +147,24 @@ template <class T> __device__ __forceinline__ auto load(const T* from, bool cond
 )cuda";
 }
 
+// A function for each activation, and one for each slope, which may call those.
+inline std::string prelude_activations() {
+    std::string text;
+    for (const bool slope : {false, true})
+        for (const ops::activation_entry& a : ops::activation_entries) {
+            const char* const body = slope ? a.device_slope : a.device_value;
+            if (!body) continue;
+            text += std::string("template <class T> __device__ __forceinline__ T ") + (slope ? "slope_" : "") + a.name + "(T x";
+            text += std::string(a.alpha.name ? ", T alpha" : "") + (a.beta.name ? ", T beta" : "") + ") { " + body + " }\n";
+        }
+    return text;
+}
+
 }  // namespace detail
 
-GRAFT_INLINE std::string prelude() { return std::string(detail::prelude_types()) + detail::prelude_functions(); }
+GRAFT_INLINE std::string prelude() {
+    return detail::prelude_types() + std::string(detail::prelude_functions()) + detail::prelude_activations() + detail::prelude_functions_behind();
+}
 
 }  // namespace gpu
 GRAFT_END_NAMESPACE

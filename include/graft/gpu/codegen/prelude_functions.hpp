@@ -138,73 +138,28 @@ template <class T> __device__ __forceinline__ T sign(T x) { return x > T(0) ? T(
 template <class T> __device__ __forceinline__ T maximum(T x, T y) { return y > x || y != y ? y : x; }
 template <class T> __device__ __forceinline__ T minimum(T x, T y) { return y < x || y != y ? y : x; }
 
-// Activations.
-template <class T> __device__ __forceinline__ T relu(T x) { return is_negative(x) ? T(0) : x; }
-template <class T> __device__ __forceinline__ T clip(T x, T low, T high) {
+template <class T> __device__ __forceinline__ T clamp_into(T x, T low, T high) {
     if (x < low) x = low;
     return x > high ? high : x;
 }
-template <class T> __device__ __forceinline__ T unit_clip(T x) { return clip(x, T(0), T(1)); }
-template <class T> __device__ __forceinline__ T leaky_relu(T x, T alpha) { return x < T(0) ? alpha * x : x; }
+template <class T> __device__ __forceinline__ T unit_clip(T x) { return clamp_into(x, T(0), T(1)); }
+)cuda";
+}
+
+// What uses activations, and random numbers.
+inline const char* prelude_functions_behind() noexcept {
+    return R"cuda(
 template <class T> __device__ __forceinline__ T wrapping_leaky_relu(T x, T alpha) { return is_negative(x) ? wrapping_mul(x, alpha) : x; }
 template <class T> __device__ __forceinline__ T thresholded_relu(T x, T alpha) { return x > alpha ? x : T(0); }
-template <class T> __device__ __forceinline__ T elu(T x, T alpha) { return x < T(0) ? alpha * expm1(x) : x; }
 template <class T> __device__ __forceinline__ T selu(T x, T alpha, T gamma) { return gamma * (x <= T(0) ? alpha * expm1(x) : x); }
 template <class T> __device__ __forceinline__ T celu(T x, T alpha) {
     const T below = alpha * expm1(x / alpha);
     return (x < T(0) ? T(0) : x) + (below < T(0) ? below : T(0));
 }
-template <class T> __device__ __forceinline__ T sigmoid(T x) {
-    const T e = exp(-abs(x));
-    return (x < T(0) ? e : T(1)) / (T(1) + e);
-}
-template <class T> __device__ __forceinline__ T silu(T x) { return x * sigmoid(x); }
 template <class T> __device__ __forceinline__ T swish(T x, T alpha) { return x * sigmoid(alpha * x); }
 template <class T> __device__ __forceinline__ T swiglu(T a, T b, T alpha) { return a * sigmoid(alpha * a) * b; }
-template <class T> __device__ __forceinline__ T hard_sigmoid(T x, T alpha, T beta) { return unit_clip(alpha * x + beta); }
-template <class T> __device__ __forceinline__ T hard_swish(T x) { return x * unit_clip(x / T(6) + T(0.5)); }
-template <class T> __device__ __forceinline__ T softplus(T x) { return x != x ? x : (x > T(0) ? x : T(0)) + log1p(exp(-abs(x))); }
 template <class T> __device__ __forceinline__ T softsign(T x) { return x / (T(1) + abs(x)); }
-// tanh(log(1 + e)) = (e^2 + 2 e) / (e^2 + 2 e + 2)
-template <class T> __device__ __forceinline__ T tanh_of_softplus(T x) {
-    const T e = exp(x > T(30) ? T(30) : x), n = e * (e + T(2));
-    return n / (n + T(2));
-}
-template <class T> __device__ __forceinline__ T mish(T x) { return x * tanh_of_softplus(x); }
-template <class T> __device__ __forceinline__ T gelu(T x) { return T(0.5) * x * (T(1) + erf(x * T(0.70710678118654752440))); }
-template <class T> __device__ __forceinline__ T gelu_tanh(T x) {
-    return T(0.5) * x * (T(1) + tanh(T(0.79788456080286535588) * (x + T(0.044715) * x * x * x)));
-}
 template <class T> __device__ __forceinline__ T shrink(T x, T lambd, T bias) { return x < -lambd ? x + bias : x > lambd ? x - bias : T(0); }
-
-// Their slopes.
-template <class T> __device__ __forceinline__ T slope_relu(T x) { return x > T(0) ? T(1) : T(0); }
-template <class T> __device__ __forceinline__ T slope_clip(T x, T low, T high) { return x > low && x < high ? T(1) : T(0); }
-template <class T> __device__ __forceinline__ T slope_leaky_relu(T x, T alpha) { return x > T(0) ? T(1) : alpha; }
-template <class T> __device__ __forceinline__ T slope_sigmoid(T x) { return sigmoid(x) * sigmoid(-x); }
-template <class T> __device__ __forceinline__ T slope_silu(T x) { return sigmoid(x) * (T(1) + x * sigmoid(-x)); }
-template <class T> __device__ __forceinline__ T slope_hard_sigmoid(T x, T alpha, T beta) {
-    return alpha * x + beta > T(0) && alpha * x + beta < T(1) ? alpha : T(0);
-}
-template <class T> __device__ __forceinline__ T slope_hard_swish(T x) { return x <= T(-3) ? T(0) : x >= T(3) ? T(1) : x / T(3) + T(0.5); }
-// 1 / cosh^2 without large numbers
-template <class T> __device__ __forceinline__ T slope_tanh(T x) {
-    const T e = exp(T(-2) * abs(x)), d = T(1) + e;
-    return T(4) * e / (d * d);
-}
-template <class T> __device__ __forceinline__ T slope_gelu(T x) {
-    return T(0.5) * (T(1) + erf(x * T(0.70710678118654752440))) + x * T(0.39894228040143267794) * exp(T(-0.5) * x * x);
-}
-template <class T> __device__ __forceinline__ T slope_gelu_tanh(T x) {
-    const T inside = T(0.79788456080286535588) * (x + T(0.044715) * x * x * x), slope = T(0.79788456080286535588) * (T(1) + T(3 * 0.044715) * x * x);
-    return T(0.5) * (T(1) + tanh(inside)) + T(0.5) * x * slope_tanh(inside) * slope;
-}
-template <class T> __device__ __forceinline__ T slope_elu(T x, T alpha) { return x > T(0) ? T(1) : alpha * exp(x); }
-// With t = tanh(softplus(x)): 1 - t^2 = 4 (n + 1) / (n + 2)^2
-template <class T> __device__ __forceinline__ T slope_mish(T x) {
-    const T e = exp(x > T(30) ? T(30) : x), n = e * (e + T(2)), d = n + T(2);
-    return n / d + x * (T(4) * (n + T(1)) / d / d) * sigmoid(x);
-}
 
 // Random numbers by counter, Philox4x32-10 (Salmon et al., 2011): 64 bits each, two from a block.
 struct random_block { unsigned long long half[2]; };

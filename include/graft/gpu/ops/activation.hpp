@@ -2,7 +2,7 @@
 #pragma once
 
 #include "../codegen/element.hpp"
-#include "../../cpu/epilogue.hpp"
+#include "../../graph/activation.hpp"
 
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {
@@ -11,7 +11,7 @@ namespace gpu {
 rule_table activation_rules();
 
 /// act(x), for what follows a convolution, a matrix product or a sum.
-operand activate(element_emitter& e, const operand& x, cpu::activation kind, float alpha, float beta);
+operand activate(element_emitter& e, const operand& x, activation kind, float alpha, float beta);
 /// The same by the attributes activation, alpha and beta of a node.
 operand activate(const rule_call& r, const operand& x);
 
@@ -25,41 +25,27 @@ GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 namespace detail {
 
-// In the order of cpu::activation; alpha and beta follow x.
-struct activation_text {
-    const char *value, *slope;
-};
-constexpr activation_text activation_texts[] = {
-    {"%", "1"},
-    {"relu(%)", "slope_relu(%)"},
-    {"clip(%, %, %)", "slope_clip(%, %, %)"},
-    {"leaky_relu(%, %)", "slope_leaky_relu(%, %)"},
-    {"sigmoid(%)", "slope_sigmoid(%)"},
-    {"silu(%)", "slope_silu(%)"},
-    {"hard_sigmoid(%, %, %)", "slope_hard_sigmoid(%, %, %)"},
-    {"hard_swish(%)", "slope_hard_swish(%)"},
-    {"tanh(%)", "slope_tanh(%)"},
-    {"gelu(%)", "slope_gelu(%)"},
-    {"gelu_tanh(%)", "slope_gelu_tanh(%)"},
-    {"elu(%, %)", "slope_elu(%, %)"},
-    {"softplus(%)", "sigmoid(%)"},
-    {"mish(%)", "slope_mish(%)"},
-};
-static_assert(sizeof activation_texts / sizeof activation_texts[0] == static_cast<unsigned>(cpu::activation::mish) + 1, "an activation has no text");
+// A call of an activation's function of the prelude, or of its slope's.
+inline std::string activation_call(activation kind, bool slope) {
+    const ops::activation_entry& entry = ops::activation_entries[static_cast<int>(kind)];
+    return std::string(slope ? "slope_" : "") + entry.name + (entry.beta.name ? "(%, %, %)" : entry.alpha.name ? "(%, %)" : "(%)");
+}
 
 // x of a real type in `text`, with one or two attributes behind it.
 inline operand emit_real(const rule_call& r) { return r.e.make(r.type(), r.text, {r.in(0)}); }
 inline operand with_attribute(const rule_call& r, const char* name, float otherwise) { return r.e.make(r.type(), r.text, {r.in(0), r.attribute(name, otherwise)}); }
 
-inline operand emit_leaky_relu(const rule_call& r) { return with_attribute(r, "alpha", 0.01f); }
+// What the operator's row says that it is.
+inline operand emit_by_row(const rule_call& r) {
+    epilogue after;
+    return ops::row_of(r.c.n).traits.activates(r.c, after) ? activate(r.e, r.in(0), after.act, after.alpha, after.beta) : r.e.refuse("an activation that is not known");
+}
 inline operand emit_alpha_one(const rule_call& r) { return with_attribute(r, "alpha", 1.0f); }
 inline operand emit_selu(const rule_call& r) {
     const bool old = r.c.version() < 6;
     const operand alpha = r.attribute("alpha", old ? 1.6732f : 1.67326319217681884765625f), gamma = r.attribute("gamma", old ? 1.0507f : 1.05070102214813232421875f);
     return r.e.make(r.type(), r.text, {r.in(0), alpha, gamma});
 }
-inline operand emit_hard_sigmoid(const rule_call& r) { return r.e.make(r.type(), r.text, {r.in(0), r.attribute("alpha", 0.2f), r.attribute("beta", 0.5f)}); }
-inline operand emit_gelu(const rule_call& r) { return r.e.make(r.type(), r.c.is("approximate", "tanh", "none") ? "gelu_tanh(%)" : "gelu(%)", {r.in(0)}); }
 inline operand emit_swiglu(const rule_call& r) { return r.e.make(r.type(), r.text, {r.in(0), r.in(1), r.attribute("alpha", 1.0f)}); }
 // Integers are shrunk as numbers, and what comes of it is cut.
 inline operand emit_shrink(const rule_call& r) {
@@ -122,23 +108,22 @@ inline operand emit_clip_grad(const rule_call& r) {
 }
 inline operand emit_activation_grad(const rule_call& r) {
     const std::int64_t kind = r.c.integer("activation", 0);
-    if (kind < 0 || kind > static_cast<std::int64_t>(cpu::activation::mish)) return r.e.refuse("an activation that is not known");
-    const operand slope = r.e.make(r.type(), activation_texts[kind].slope, {r.e.convert(r.in(1), r.type()), r.attribute("alpha", 0), r.attribute("beta", 0)});
+    if (kind < 0 || kind >= activation_count) return r.e.refuse("an activation that is not known");
+    const operand slope = r.e.make(r.type(), activation_call(static_cast<activation>(kind), true).c_str(), {r.e.convert(r.in(1), r.type()), r.attribute("alpha", 0), r.attribute("beta", 0)});
     return r.e.make(r.type(), "% * %", {r.in(0), slope});
 }
 
 }  // namespace detail
 
-GRAFT_INLINE operand activate(element_emitter& e, const operand& x, cpu::activation kind, float alpha, float beta) {
-    if (kind == cpu::activation::none || !x) return x;
-    if (kind > cpu::activation::mish) return e.refuse("an activation that is not known");
-    const char* text = detail::activation_texts[static_cast<int>(kind)].value;
-    return e.make(x.type, text, {x, e.number(x.type, static_cast<double>(alpha)), e.number(x.type, static_cast<double>(beta))});
+GRAFT_INLINE operand activate(element_emitter& e, const operand& x, activation kind, float alpha, float beta) {
+    if (kind == activation::none || !x) return x;
+    if (static_cast<int>(kind) >= activation_count) return e.refuse("an activation that is not known");
+    return e.make(x.type, detail::activation_call(kind, false).c_str(), {x, e.number(x.type, static_cast<double>(alpha)), e.number(x.type, static_cast<double>(beta))});
 }
 GRAFT_INLINE operand activate(const rule_call& r, const operand& x) {
     const std::int64_t kind = r.c.integer("activation", 0);
-    if (kind < 0 || kind > static_cast<std::int64_t>(cpu::activation::mish)) return r.e.refuse("an activation that is not known");
-    return activate(r.e, x, static_cast<cpu::activation>(kind), r.c.real("alpha", 0), r.c.real("beta", 0));
+    if (kind < 0 || kind >= activation_count) return r.e.refuse("an activation that is not known");
+    return activate(r.e, x, static_cast<activation>(kind), r.c.real("alpha", 0), r.c.real("beta", 0));
 }
 
 GRAFT_INLINE rule_table activation_rules() {
@@ -146,19 +131,19 @@ GRAFT_INLINE rule_table activation_rules() {
     constexpr unsigned same = element_rule::same;
     static constexpr element_rule rows[] = {
         {"Relu", "", same, emit_real, "relu(%)"},
-        {"LeakyRelu", "", same, emit_leaky_relu, "leaky_relu(%, %)"},
+        {"LeakyRelu", "", same, emit_by_row, ""},
         {"ThresholdedRelu", "", same, emit_alpha_one, "thresholded_relu(%, %)"},
-        {"Elu", "", same, emit_alpha_one, "elu(%, %)"},
+        {"Elu", "", same, emit_by_row, ""},
         {"Selu", "", same, emit_selu, "selu(%, %, %)"},
         {"Celu", "", same, emit_alpha_one, "celu(%, %)"},
-        {"Sigmoid", "", same, emit_real, "sigmoid(%)"},
-        {"HardSigmoid", "", same, emit_hard_sigmoid, "hard_sigmoid(%, %, %)"},
-        {"HardSwish", "", same, emit_real, "hard_swish(%)"},
-        {"Softplus", "", same, emit_real, "softplus(%)"},
+        {"Sigmoid", "", same, emit_by_row, ""},
+        {"HardSigmoid", "", same, emit_by_row, ""},
+        {"HardSwish", "", same, emit_by_row, ""},
+        {"Softplus", "", same, emit_by_row, ""},
         {"Softsign", "", same, emit_real, "softsign(%)"},
-        {"Mish", "", same, emit_real, "mish(%)"},
+        {"Mish", "", same, emit_by_row, ""},
         {"Swish", "", same, emit_alpha_one, "swish(%, %)"},
-        {"Gelu", "", same, emit_gelu, ""},
+        {"Gelu", "", same, emit_by_row, ""},
         {"SwiGLU", "", same, emit_swiglu, "swiglu(%, %, %)"},
         {"Shrink", "", same, emit_shrink, "shrink(%, %, %)"},
         {"Clip", "", same, emit_clip, ""},

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "../../core/number_text.hpp"
-#include "../../cpu/epilogue.hpp"
+#include "../../graph/activation.hpp"
 #include "../handles.hpp"
 #include "../layouts.hpp"
 
@@ -18,7 +18,7 @@ namespace gpu {
 library_rows conv_rows();
 
 /// Whether cuDNN's pointwise operations have the function.
-bool conv_epilogue_supported(cpu::activation function) noexcept;
+bool conv_epilogue_supported(activation function) noexcept;
 
 }  // namespace gpu
 GRAFT_END_NAMESPACE
@@ -39,7 +39,7 @@ struct conv_problem {
     shape x, w, y;
     dtype type = dtype::undefined, result = dtype::undefined;
     convolution_axes axes;
-    cpu::epilogue after;
+    epilogue after;
     int bias = -1, residual = -1;  ///< which inputs of the node they are
 
     const shape& written() const noexcept {
@@ -78,7 +78,7 @@ inline bool is_conv_type(dtype t) noexcept { return t == dtype::float32 || t == 
 
 // The epilogue of a node: `bias` and `residual` are the inputs that may hold them, -1 for none.
 inline const char* read_epilogue(const kernel_query& q, int bias, int residual, conv_problem& p) {
-    p.after.act = static_cast<cpu::activation>(q.integer("activation", 0));
+    p.after.act = static_cast<activation>(q.integer("activation", 0));
     p.after.alpha = q.real("alpha", 0);
     p.after.beta = q.real("beta", 0);
     const std::int64_t adds = q.integer("residual", 0);
@@ -159,21 +159,21 @@ inline const char* read_conv_grad_weight(const kernel_query& q, conv_problem& p)
 }
 
 // The pointwise operation of an activation other than `none`.
-inline pointwise_operation activation_operation(const cpu::epilogue& e) noexcept {
+inline pointwise_operation activation_operation(const epilogue& e) noexcept {
     namespace mode = api::cudnn::pointwise;
     constexpr double most = std::numeric_limits<float>::max();
     pointwise_operation o;
     switch (e.act) {
-    case cpu::activation::relu: o.mode = mode::relu_forward; break;
-    case cpu::activation::clip: o.mode = mode::relu_forward, o.clips = true, o.lower = static_cast<double>(e.alpha), o.upper = static_cast<double>(e.beta); break;
-    case cpu::activation::leaky_relu: o.mode = mode::relu_forward, o.clips = true, o.upper = most, o.slope = static_cast<double>(e.alpha); break;
-    case cpu::activation::sigmoid: o.mode = mode::sigmoid_forward; break;
-    case cpu::activation::silu: o.mode = mode::swish_forward; break;
-    case cpu::activation::tanh: o.mode = mode::tanh_forward; break;
-    case cpu::activation::gelu: o.mode = mode::gelu_forward; break;
-    case cpu::activation::gelu_tanh: o.mode = mode::gelu_tanh_forward; break;
-    case cpu::activation::elu: o.mode = mode::elu_forward, o.parameter = static_cast<double>(e.alpha); break;
-    case cpu::activation::softplus: o.mode = mode::softplus_forward; break;
+    case activation::relu: o.mode = mode::relu_forward; break;
+    case activation::clip: o.mode = mode::relu_forward, o.clips = true, o.lower = static_cast<double>(e.alpha), o.upper = static_cast<double>(e.beta); break;
+    case activation::leaky_relu: o.mode = mode::relu_forward, o.clips = true, o.upper = most, o.slope = static_cast<double>(e.alpha); break;
+    case activation::sigmoid: o.mode = mode::sigmoid_forward; break;
+    case activation::silu: o.mode = mode::swish_forward; break;
+    case activation::tanh: o.mode = mode::tanh_forward; break;
+    case activation::gelu: o.mode = mode::gelu_forward; break;
+    case activation::gelu_tanh: o.mode = mode::gelu_tanh_forward; break;
+    case activation::elu: o.mode = mode::elu_forward, o.parameter = static_cast<double>(e.alpha); break;
+    case activation::softplus: o.mode = mode::softplus_forward; break;
     default: break;
     }
     return o;
@@ -230,7 +230,7 @@ inline status add_factors(const conv_problem& p, conv_graph& g, std::int64_t res
 inline status build_conv_graph(const kernel_query& q, const conv_problem& p, conv_graph& g) {
     static constexpr std::int64_t results[] = {conv_ids::y, conv_ids::x, conv_ids::w};  // by direction
     const std::int64_t result = results[static_cast<int>(p.direction)];
-    const bool acts = p.after.act != cpu::activation::none, adds = p.residual >= 0;
+    const bool acts = p.after.act != activation::none, adds = p.residual >= 0;
     g.steps_left = 1 + (p.bias >= 0) + acts + adds;
     GRAFT_TRY(add_factors(p, g, result));
     pointwise_operation add;
@@ -265,7 +265,7 @@ inline std::string conv_problem_text(const kernel_query& q, const conv_problem& 
     }
     if (p.bias >= 0) s += std::string(" bias ") + name(q.in[p.bias].type);
     if (p.residual >= 0) s += std::string(p.after.residual_after_activation ? " late residual " : " residual ") + name(q.in[p.residual].type);
-    if (p.after.act != cpu::activation::none) {
+    if (p.after.act != activation::none) {
         s += " act " + std::to_string(static_cast<int>(p.after.act));
         for (float v : {p.after.alpha, p.after.beta}) s += graft::detail::number_text(" %.9g", static_cast<double>(v));
     }
@@ -308,8 +308,8 @@ inline result<std::unique_ptr<library_kernel>> make_conv(const kernel_query& q, 
 
 }  // namespace detail
 
-GRAFT_INLINE bool conv_epilogue_supported(cpu::activation function) noexcept {
-    return function == cpu::activation::none || detail::activation_operation({function}).mode != api::cudnn::pointwise::identity;
+GRAFT_INLINE bool conv_epilogue_supported(activation function) noexcept {
+    return function == activation::none || detail::activation_operation({function}).mode != api::cudnn::pointwise::identity;
 }
 
 GRAFT_INLINE library_rows conv_rows() {

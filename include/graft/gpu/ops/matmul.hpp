@@ -108,11 +108,11 @@ inline const char* read_fused_matmul(const kernel_query& q, matrix_product& p) {
     p.alpha = static_cast<double>(q.real("scale", 1));
     if (const char* refused = read_factors(q.in[0].extents, q.in[1].extents, q.out[0].extents, p)) return refused;
     if (const char* refused = read_bias(q, 2, p)) return refused;
-    p.act = static_cast<cpu::activation>(q.integer("activation", 0));
-    if (!matmul_epilogue_supported(p.act) || (p.act != cpu::activation::none && p.type == dtype::float64)) return "cuBLASLt has not its activation";
+    p.act = static_cast<activation>(q.integer("activation", 0));
+    if (!matmul_epilogue_supported(p.act) || (p.act != activation::none && p.type == dtype::float64)) return "cuBLASLt has not its activation";
     const std::int64_t residual = q.integer("residual", 0);
     if (!residual) return nullptr;
-    if (residual == 2 && p.act != cpu::activation::none) return "cuBLASLt adds no residual behind the activation";
+    if (residual == 2 && p.act != activation::none) return "cuBLASLt adds no residual behind the activation";
     if (!q.has(3) || q.in[3].extents != q.out[0].extents || q.in[3].type != p.result) return "its residual has another shape or type";
     p.c = 3;
     p.beta = 1;

@@ -59,7 +59,7 @@ public:
     }
     inline std::vector<operand> elements(element_emitter& e, const place& at, const place&) const override { return {value(e, 0, at)}; }
     inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const place& at, std::vector<reduction_result>& results) const override {
-        const double n = static_cast<double>(total), momentum = cpu::decimal_of(q.real("momentum", 0.9f)), epsilon = cpu::decimal_of(q.real("epsilon", 1e-5f));
+        const double n = static_cast<double>(total), momentum = decimal_of(q.real("momentum", 0.9f)), epsilon = decimal_of(q.real("epsilon", 1e-5f));
         const operand variance = total ? e.make(type, "% / %", {s[2], e.number(type, n)}) : e.number(type, 0);
         const operand inverse = e.make(type, (std::string("(") + memory_name(type) + ")1 / sqrt(% + %)").c_str(), {variance, e.number(type, epsilon)});
         const auto running = [&](int input, const operand& batch) {

@@ -81,7 +81,7 @@ inline operand emit_average(const rule_call& r) {
     const operand average = r.in(0), w = like_weight(r, 1), most = meant(r, "decay", 0.999);
     operand decay = most;
     if (r.c.has(3)) {
-        // cpu::warm_decay
+        // warm_decay
         const operand counted = e.make(dtype::int64, "% < 1 ? 1 : %", {r.scalar(3, {}), r.scalar(3, {})}), step = e.convert(counted, type);
         const operand early = e.make(type, "(1 + %) / (10 + %)", {step, step});
         decay = e.make(type, "% < % ? % : %", {early, most, early, most});

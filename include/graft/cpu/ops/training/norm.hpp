@@ -3,7 +3,7 @@
 
 #include "../../training/norm_grad.hpp"
 #include "../attributes.hpp"
-#include "decimal.hpp"
+#include "../../../core/decimal.hpp"
 
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {

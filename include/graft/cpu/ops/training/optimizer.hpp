@@ -3,7 +3,7 @@
 
 #include "../../training/optimizer.hpp"
 #include "../attributes.hpp"
-#include "decimal.hpp"
+#include "../../../core/decimal.hpp"
 
 #include <cmath>
 

@@ -1,15 +1,13 @@
 // Numbers of optimisers: those that a user wrote in decimal and a file keeps as float32, and those that change with the step.
 #pragma once
 
-#include "../../../config.hpp"
+#include "../config.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 
 GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-
 /// The decimal number of fewest digits that rounds to x, as a double: 0.9 for the float nearest to 0.9. So an optimiser computes
 /// 1 - 0.999 as those do that were given 0.999 in double. x itself where no nine digits at a usual size are it.
 inline double decimal_of(float x) {
@@ -32,5 +30,4 @@ inline double warm_decay(double decay, std::int64_t step) {
     return std::min(decay, (1 + t) / (10 + t));
 }
 
-}  // namespace cpu
 GRAFT_END_NAMESPACE
