@@ -35438,12 +35438,12 @@ private:
         if (bias) {
             const shape& c = at(n.inputs[2]).extents;
             if (!is_float32(n.inputs[2]) || c.rank() < 1 || c.back() != columns || c.elements() != columns) return;
-            if (beta != 1 && !scale_constant(n.inputs[2], beta)) return;
         }
-        if (alpha != 1) {
-            if (!is_constant(n.inputs[1])) return;
-            scale_constant(n.inputs[1], alpha);
-        }
+        const bool scales_bias = bias && beta != 1, scales_weight = alpha != 1;
+        // Nothing is scaled before it is known that all can be: what stays a Gemm applies both factors itself.
+        if ((scales_bias && !is_constant(n.inputs[2])) || (scales_weight && !is_constant(n.inputs[1]))) return;
+        if (scales_bias && !scale_constant(n.inputs[2], beta)) return;
+        if (scales_weight && !scale_constant(n.inputs[1], alpha)) return;
         const std::int64_t trans_a = integer(n, "transA", 0), trans_b = integer(n, "transB", 0);
         n.attributes.clear();
         become(n, "MatMul", "graft");

@@ -228,7 +228,7 @@ void compare(std::uint64_t seed, dtype type, double bound) {
     for (const std::string& isa : nets::isas()) {
         const nets::forced_isa forced(isa);
         auto lowered = graft::load(g);
-        REQUIRE(lowered.ok());
+        REQUIRE_MESSAGE(lowered.ok(), std::string(lowered.ok() ? "" : lowered.error().what()));
         const nets::answer got = nets::run(*lowered, inputs, 2);
         INFO(isa);
         CHECK_MESSAGE(got.error.empty(), got.error);
@@ -278,4 +278,29 @@ TEST_CASE("what every node gets is told, and why no faster kernel took it") {
     CHECK((*placed)[0].device == "cpu");
     CHECK((*placed)[0].kernel == "reference");
     CHECK(!(*placed)[0].reason.empty());
+}
+
+TEST_CASE("Gemm applies alpha and beta once, whatever of its operands is constant") {
+    nets::numbers random{11};
+    const graft::tensor a = nets::random_tensor({3, 5}, random), weight = nets::random_tensor({5, 4}, random), bias = nets::random_tensor({4}, random);
+    for (const bool constant_weight : {false, true})
+        for (const bool constant_bias : {false, true})
+            for (const float alpha : {1.0f, 0.5f})
+                for (const float beta : {1.0f, 2.0f}) {
+                    builder b("gemm");
+                    std::vector<graft::tensor> inputs{a};
+                    const value_id x = b.input("a", dtype::float32, {3, 5});
+                    const value_id w = constant_weight ? b.constant("b", weight) : (inputs.push_back(weight), b.input("b", dtype::float32, {5, 4}));
+                    const value_id c = constant_bias ? b.constant("c", bias) : (inputs.push_back(bias), b.input("c", dtype::float32, {4}));
+                    b.output(b.apply("Gemm", {x, w, c}, {real_attribute("alpha", alpha), real_attribute("beta", beta)}), "y");
+                    const graft::graph g = b.finish();
+                    graft::load_options slow;
+                    slow.reference = true;
+                    const graft::model reference = graft::load(g, slow), lowered = graft::load(g);
+                    CAPTURE(constant_weight);
+                    CAPTURE(constant_bias);
+                    CAPTURE(alpha);
+                    CAPTURE(beta);
+                    CHECK(nets::difference(nets::run(lowered, inputs, 1), nets::run(reference, inputs, 1)) <= 1e-5);
+                }
 }
