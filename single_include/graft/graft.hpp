@@ -5234,6 +5234,7 @@ struct op_flag {
     static constexpr unsigned takes_activation = 8192;  ///< its kernels apply an activation to what they made
     static constexpr unsigned sums_batch = 16384;       ///< adds up the batch by the tree of its attribute "shards"
     static constexpr unsigned sums_if_shorter = 32768;  ///< does so where its output is shorter along the first axis
+    static constexpr unsigned commutes = 65536;         ///< its two inputs may change places
 };
 
 /// How an operator moves elements of its inputs; the values stay as they are.
@@ -5343,6 +5344,7 @@ public:
     constexpr make_op& reads_bits() { return flag(op_flag::reads_bits); }
     constexpr make_op& widens() { return flag(op_flag::widens); }
     constexpr make_op& takes_activation() { return flag(op_flag::takes_activation); }
+    constexpr make_op& commutes() { return flag(op_flag::commutes); }
     constexpr make_op& sums_batch() { return flag(op_flag::sums_batch); }
     constexpr make_op& sums_if_shorter() { return flag(op_flag::sums_batch | op_flag::sums_if_shorter); }
 
@@ -12456,14 +12458,14 @@ inline status pow_gradient(gradient_context& c) {
 
 inline op_table elementwise_binary_ops() {
     static constexpr op_row rows[] = {
-        onnx("Add").inputs(2).functions(arithmetic_infer, add_run).elementwise().linear(linearity::joint).weights(0, 1).widens()
+        onnx("Add").inputs(2).functions(arithmetic_infer, add_run).elementwise().commutes().linear(linearity::joint).weights(0, 1).widens()
             .attributes("axis:i broadcast:i consumed_inputs:is")
             .problems("f32[2,3,17] f32[2,3,17]; f32[2,3,5] f32[3,1]; f32[4,1] f32[1,5]; f32[] f32[3]; u8[9] u8[9]; f16[0,2] f16[2]; "
                       "f32[2,3,4] f32[3] axis=1 broadcast=1 @6"),
         onnx("Sub").inputs(2).functions(arithmetic_infer, sub_run).elementwise().linear(linearity::joint).weights(0, 1).widens()
             .attributes("axis:i broadcast:i consumed_inputs:is")
             .problems("f32[2,3,17] f32[2,3,17]; f32[2,3,5] f32[3,1]; f32[5] f32[]; u64[9] u64[9]; f16[0,2] f16[2]"),
-        onnx("Mul").inputs(2).functions(arithmetic_infer, mul_run).elementwise().linear(linearity::either).weights(0, 1).widens()
+        onnx("Mul").inputs(2).functions(arithmetic_infer, mul_run).elementwise().commutes().linear(linearity::either).weights(0, 1).widens()
             .attributes("axis:i broadcast:i consumed_inputs:is")
             .problems("f32[2,3,17] f32[2,3,17]; f32[2,3,5] f32[2,3,1]; f32[] f32[]; i32[9] i32[9]; bf16[0,2] bf16[2]"),
         onnx("Div").inputs(2).functions(arithmetic_infer, div_run).elementwise().linear(linearity::first).weights(0, 1).widens()
@@ -12476,11 +12478,11 @@ inline op_table elementwise_binary_ops() {
         onnx("Pow").inputs(2).functions(pow_infer, pow_run).elementwise().widens().attributes("axis:i broadcast:i")
             .problems("f32[2,9]~0.1:3 f32[9]; f32[5] i64(2); f32[3,17] f32(0.5); i32[6] i32{0,1,2,3,-1,40}; i64[3] f32[3]~0:2; f16[0] "
                       "f16[]"),
-        onnx("BitwiseAnd").opsets(18).inputs(2).functions(bitwise_infer, bitwise_and_run).elementwise()
+        onnx("BitwiseAnd").opsets(18).inputs(2).functions(bitwise_infer, bitwise_and_run).elementwise().commutes()
             .problems("u8[3,9] u8[9]; i64[5] i64[]; i16[0] i16[1]"),
-        onnx("BitwiseOr").opsets(18).inputs(2).functions(bitwise_infer, bitwise_or_run).elementwise()
+        onnx("BitwiseOr").opsets(18).inputs(2).functions(bitwise_infer, bitwise_or_run).elementwise().commutes()
             .problems("u8[3,9] u8[9]; i64[5] i64[]; i16[0] i16[1]"),
-        onnx("BitwiseXor").opsets(18).inputs(2).functions(bitwise_infer, bitwise_xor_run).elementwise()
+        onnx("BitwiseXor").opsets(18).inputs(2).functions(bitwise_infer, bitwise_xor_run).elementwise().commutes()
             .problems("u8[3,9] u8[9]; i64[5] i64[]; i16[0] i16[1]"),
         onnx("BitShift").opsets(11).inputs(2).functions(bit_shift_infer, bit_shift_run).elementwise().attributes("direction:s")
             .problems("u8[3,9] u8[9] direction=LEFT; u64[5] u64{0,1,63,64,65} direction=RIGHT; i32[3] i32{-1,2,40} direction=RIGHT; "
@@ -12811,13 +12813,13 @@ inline status mean_gradient(gradient_context& c) {
 
 inline op_table elementwise_variadic_ops() {
     static constexpr op_row rows[] = {
-        onnx("Max").inputs_from(1).functions(variadic_number_infer, max_run).elementwise().attributes("consumed_inputs:is")
+        onnx("Max").inputs_from(1).functions(variadic_number_infer, max_run).elementwise().commutes().attributes("consumed_inputs:is")
             .problems("f32[2,3,17] f32[2,3,17]; f32[2,3] f32[3] f32[]; u64[5] u64[5]; i8[7]; f16[0,2] f16[2]"),
-        onnx("Min").inputs_from(1).functions(variadic_number_infer, min_run).elementwise().attributes("consumed_inputs:is")
+        onnx("Min").inputs_from(1).functions(variadic_number_infer, min_run).elementwise().commutes().attributes("consumed_inputs:is")
             .problems("f32[2,3,17] f32[2,3,17]; f32[2,3] f32[3] f32[]; u64[5] u64[5]; i8[7]; f16[0,2] f16[2]"),
-        onnx("Sum").inputs_from(1).functions(variadic_real_infer, sum_run).elementwise().weights_from(0).widens()
+        onnx("Sum").inputs_from(1).functions(variadic_real_infer, sum_run).elementwise().commutes().weights_from(0).widens()
             .attributes("consumed_inputs:is").problems("f32[2,3,17] f32[2,3,17]; f32[2,3] f32[3] f32[]; f64[5]; f16[0,2] f16[2]"),
-        onnx("Mean").inputs_from(1).functions(variadic_real_infer, mean_run).elementwise().attributes("consumed_inputs:is")
+        onnx("Mean").inputs_from(1).functions(variadic_real_infer, mean_run).elementwise().commutes().attributes("consumed_inputs:is")
             .problems("f32[2,3,17] f32[2,3,17]; f32[2,3] f32[3] f32[]; f64[5]; f16[0,2] f16[2]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
@@ -13984,13 +13986,13 @@ inline status where_gradient(gradient_context& c) {
 
 inline op_table logical_ops() {
     static constexpr op_row rows[] = {
-        onnx("And").inputs(2).functions(logical_infer, logical_and_run).elementwise().attributes("axis:i broadcast:i")
+        onnx("And").inputs(2).functions(logical_infer, logical_and_run).elementwise().commutes().attributes("axis:i broadcast:i")
             .problems("b[3,17] b[17]; b[2,1] b[1,3]; b[] b[]; b[0] b[1]"),
-        onnx("Or").inputs(2).functions(logical_infer, logical_or_run).elementwise().attributes("axis:i broadcast:i")
+        onnx("Or").inputs(2).functions(logical_infer, logical_or_run).elementwise().commutes().attributes("axis:i broadcast:i")
             .problems("b[3,17] b[17]; b[2,1] b[1,3]; b[] b[]; b[0] b[1]"),
-        onnx("Xor").inputs(2).functions(logical_infer, logical_xor_run).elementwise().attributes("axis:i broadcast:i")
+        onnx("Xor").inputs(2).functions(logical_infer, logical_xor_run).elementwise().commutes().attributes("axis:i broadcast:i")
             .problems("b[3,17] b[17]; b[2,1] b[1,3]; b[] b[]; b[0] b[1]"),
-        onnx("Equal").inputs(2).functions(equal_infer, equal_run).elementwise().attributes("axis:i broadcast:i")
+        onnx("Equal").inputs(2).functions(equal_infer, equal_run).elementwise().commutes().attributes("axis:i broadcast:i")
             .problems("i32[3,17] i32[17]; f32{0,1,nan} f32{0,2,nan}; b[4] b[]; u64[3] u64[3]; f16[0] f16[1]"),
         onnx("Less").inputs(2).functions(order_infer, less_run).elementwise().attributes("axis:i broadcast:i")
             .problems("f32[3,17] f32[17]; i8[9] i8[]; u64[3] u64[3]; f16[0] f16[1]"),
@@ -19515,6 +19517,7 @@ struct op_flag {
     static constexpr unsigned takes_activation = 8192;  ///< its kernels apply an activation to what they made
     static constexpr unsigned sums_batch = 16384;       ///< adds up the batch by the tree of its attribute "shards"
     static constexpr unsigned sums_if_shorter = 32768;  ///< does so where its output is shorter along the first axis
+    static constexpr unsigned commutes = 65536;         ///< its two inputs may change places
 };
 
 /// How an operator moves elements of its inputs; the values stay as they are.
@@ -19624,6 +19627,7 @@ public:
     constexpr make_op& reads_bits() { return flag(op_flag::reads_bits); }
     constexpr make_op& widens() { return flag(op_flag::widens); }
     constexpr make_op& takes_activation() { return flag(op_flag::takes_activation); }
+    constexpr make_op& commutes() { return flag(op_flag::commutes); }
     constexpr make_op& sums_batch() { return flag(op_flag::sums_batch); }
     constexpr make_op& sums_if_shorter() { return flag(op_flag::sums_batch | op_flag::sums_if_shorter); }
 
@@ -35151,13 +35155,20 @@ GRAFT_END_NAMESPACE
 // ---- graft/plan/fuse.hpp
 // Fusion for the CPU: batch normalization into weights; activations and residual sums into the kernels that make their input.
 
+#ifndef GRAFT_SINGLE_GRAFT_PLAN_PATTERN_HPP
+#define GRAFT_SINGLE_GRAFT_PLAN_PATTERN_HPP
+// ---- graft/plan/pattern.hpp
+// Patterns of nodes as text, matched from the last node backwards.
+
 #ifndef GRAFT_SINGLE_GRAFT_PLAN_REWRITE_HPP
 #define GRAFT_SINGLE_GRAFT_PLAN_REWRITE_HPP
 // ---- graft/plan/rewrite.hpp
-// What rewriting passes share: who makes and who reads a value, constants, attributes.
+// What rewriting passes share: who makes and who reads a value, kept up to date through every change; constants, attributes.
 
 
+#include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35165,34 +35176,91 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
-// A graph under change. Nodes are dropped by clearing their `op_type`; `finish` takes them out.
+// A graph under change. Who makes and who reads a value is known at any time: nodes are changed by `edit` and `drop`, which keep that exact, and
+// new ones are put in by `insert_before` and `insert_behind`. Dropped nodes have no `op_type`; `finish` takes them out, and the new ones in.
 class rewriter {
 public:
     explicit rewriter(graph& target) : g(target) { index(); }
 
-    // Rebuilds the tables: after nodes were added or their edges changed.
+    // Looks at the whole graph anew: after its list of nodes was changed.
     void index() {
         maker_.assign(g.values.size(), -1);
         uses_.assign(g.values.size(), 0);
-        std::vector<value_id> ids;
-        for (std::size_t i = 0; i < g.nodes.size(); ++i) {
-            if (g.nodes[i].op_type.empty()) continue;
-            for (value_id id : g.nodes[i].outputs)
-                if (id != no_value) maker_[static_cast<std::size_t>(id)] = static_cast<int>(i);
-            ids = g.nodes[i].inputs;
-            append_captures(g.nodes[i], ids);
-            for (value_id id : ids)
-                if (id != no_value) ++uses_[static_cast<std::size_t>(id)];
-        }
+        readers_.clear();
+        for (std::size_t i = 0; i < g.nodes.size(); ++i)
+            if (!g.nodes[i].op_type.empty()) link(g.nodes[i]);
         // An output of the graph is read by the caller, so it cannot vanish into a fused node.
         for (value_id id : g.outputs) uses_[static_cast<std::size_t>(id)] += 2;
     }
+
+    // Changes one node of the graph, or a few together, which may exchange what they make.
+    template <class Change>
+    void edit(node& n, Change change) {
+        unlink(n);
+        change();
+        link(n);
+    }
+    template <class Change>
+    void edit(std::initializer_list<node*> nodes, Change change) {
+        for (node* n : nodes) unlink(*n);
+        change();
+        for (node* n : nodes) link(*n);
+    }
+    void drop(node& n) {
+        unlink(n);
+        n.op_type.clear();
+    }
+    // What a pass does with nodes of an operator.
+    template <class Pass>
+    struct rewrite {
+        const char* op;
+        const char* domain;
+        void (Pass::*rewrites)(node&);
+    };
+    // Goes through the nodes in order: each row that its operator has is applied, until it has another one or is gone.
+    template <class Pass, std::size_t N>
+    void sweep(Pass& pass, const rewrite<Pass> (&rows)[N]) {
+        for (node& n : g.nodes)
+            for (const rewrite<Pass>& row : rows)
+                if (is(n, row.op, row.domain)) (pass.*row.rewrites)(n);
+        finish();
+    }
+    // Puts a node into a place that a dropped one has left.
+    void put(node& dropped, node n) {
+        dropped = std::move(n);
+        link(dropped);
+    }
+    // The node takes the place of one that reads its first output and has one output: it makes what that one made.
+    void replace(node& reader, node& by) {
+        const value_id y = reader.outputs[0];
+        drop(reader);
+        edit(by, [&] { by.outputs[0] = y; });
+    }
+    // New nodes are in the graph when `finish` has been called.
+    void insert_before(const node& n, node added) { inserted_.emplace_back(place_of(n), std::move(added)); }
+    void insert_behind(const node& n, node added) { inserted_.emplace_back(place_of(n) + 1, std::move(added)); }
 
     value& at(value_id id) { return g.values[static_cast<std::size_t>(id)]; }
     node* maker(value_id id) { return position(id) < 0 ? nullptr : &g.nodes[static_cast<std::size_t>(position(id))]; }
     // Index of the node that makes the value; -1 for inputs and constants.
     int position(value_id id) const { return id == no_value || static_cast<std::size_t>(id) >= maker_.size() ? -1 : maker_[static_cast<std::size_t>(id)]; }
-    bool used_once(value_id id) const { return uses_[static_cast<std::size_t>(id)] == 1; }
+    // By one node, and not by the caller.
+    bool used_once(value_id id) const { return static_cast<std::size_t>(id) < uses_.size() && uses_[static_cast<std::size_t>(id)] == 1; }
+    bool used_at_all(value_id id) const { return static_cast<std::size_t>(id) < uses_.size() && uses_[static_cast<std::size_t>(id)] > 0; }
+    // The nodes that read the value, in order.
+    const std::vector<int>& readers(value_id id) {
+        if (readers_.empty()) {
+            readers_.resize(g.values.size());
+            for (std::size_t i = 0; i < g.nodes.size(); ++i) note_reader(g.nodes[i]);
+        }
+        readers_.resize(g.values.size());
+        // Those that read it no more are taken out when somebody asks.
+        std::vector<int>& found = readers_[static_cast<std::size_t>(id)];
+        std::sort(found.begin(), found.end());
+        found.erase(std::unique(found.begin(), found.end()), found.end());
+        found.erase(std::remove_if(found.begin(), found.end(), [&](int i) { return !is_read_by(g.nodes[static_cast<std::size_t>(i)], id); }), found.end());
+        return found;
+    }
     static bool is(const node& n, const char* op, const char* domain = "") { return n.op_type == op && n.domain == domain; }
     bool is_float32(value_id id) { return id != no_value && at(id).type == dtype::float32; }
     bool is_constant(value_id id) { return id != no_value && static_cast<bool>(at(id).constant); }
@@ -35215,7 +35283,6 @@ public:
         at(made).extents = source.extents;
         return made;
     }
-    static void drop(node& n) { n.op_type.clear(); }
     // Makes a node another operator; attributes stay.
     static void become(node& n, const char* op, const char* domain) {
         n.op_type = op;
@@ -35241,11 +35308,15 @@ public:
         const attribute* a = n.find(name);
         return a ? a->real : otherwise;
     }
-    // Takes dropped nodes out.
     void finish() {
+        std::stable_sort(inserted_.begin(), inserted_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
         std::vector<node> kept;
-        for (node& n : g.nodes)
-            if (!n.op_type.empty()) kept.push_back(std::move(n));
+        auto next = inserted_.begin();
+        for (std::size_t i = 0; i <= g.nodes.size(); ++i) {
+            for (; next != inserted_.end() && next->first == i; ++next) kept.push_back(std::move(next->second));
+            if (i < g.nodes.size() && !g.nodes[i].op_type.empty()) kept.push_back(std::move(g.nodes[i]));
+        }
+        inserted_.clear();
         g.nodes = std::move(kept);
         index();
     }
@@ -35260,7 +35331,153 @@ private:
         n.attributes.back().name = name;
         return n.attributes.back();
     }
-    std::vector<int> maker_, uses_;
+
+    std::size_t place_of(const node& n) const { return static_cast<std::size_t>(&n - g.nodes.data()); }
+    // What a node reads, bodies among it.
+    const std::vector<value_id>& inputs_of(const node& n) {
+        ids_ = n.inputs;
+        append_captures(n, ids_);
+        return ids_;
+    }
+    bool is_read_by(const node& n, value_id id) {
+        const std::vector<value_id>& ids = inputs_of(n);
+        return !n.op_type.empty() && std::find(ids.begin(), ids.end(), id) != ids.end();
+    }
+    void link(const node& n) {
+        maker_.resize(g.values.size(), -1);
+        uses_.resize(g.values.size(), 0);
+        for (value_id id : n.outputs)
+            if (id != no_value) maker_[static_cast<std::size_t>(id)] = static_cast<int>(place_of(n));
+        for (value_id id : inputs_of(n))
+            if (id != no_value) ++uses_[static_cast<std::size_t>(id)];
+        if (!readers_.empty()) note_reader(n);
+    }
+    void unlink(const node& n) {
+        for (value_id id : n.outputs)
+            if (position(id) == static_cast<int>(place_of(n))) maker_[static_cast<std::size_t>(id)] = -1;
+        for (value_id id : inputs_of(n))
+            if (id != no_value) --uses_[static_cast<std::size_t>(id)];
+    }
+    void note_reader(const node& n) {
+        readers_.resize(g.values.size());
+        for (value_id id : inputs_of(n))
+            if (id != no_value) readers_[static_cast<std::size_t>(id)].push_back(static_cast<int>(place_of(n)));
+    }
+
+    std::vector<int> maker_, uses_;           // by value
+    std::vector<std::vector<int>> readers_;   // by value; empty until somebody asks
+    std::vector<std::pair<std::size_t, node>> inserted_;  // each with the node that it goes before
+    std::vector<value_id> ids_;
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// "Mul(x, Sigmoid(x))": nodes by their ONNX operators, with all of their inputs. A letter is any value, the same letter the same value; a number is a
+// constant of one element, within 1e-6 of it. Operands swap where the operator's row says that they may. All nodes but the last are read by
+// nobody else.
+class pattern {
+public:
+    // What a match has found.
+    class match {
+    public:
+        value_id operator[](char letter) const { return letters_[letter - 'a']; }
+        // The nodes behind the last one, each before its operands.
+        const std::vector<node*>& inner() const { return inner_; }
+
+    private:
+        friend class pattern;
+        value_id letters_[26];
+        std::vector<node*> inner_;
+    };
+
+    explicit pattern(const char* text) {
+        well_formed_ = read_term(text) >= 0 && !*text && !terms_[0].op.empty();
+    }
+    // Whether the text was one; what is none matches nothing.
+    bool well_formed() const { return well_formed_; }
+
+    // Whether the node is the last one of such a pattern.
+    bool matches(rewriter& r, const node& last, match& made) const {
+        std::fill(std::begin(made.letters_), std::end(made.letters_), no_value);
+        made.inner_.clear();
+        return well_formed_ && matches_node(r, terms_[0], last, made);
+    }
+
+private:
+    struct term {
+        std::string op;              // of a node;
+        char letter = 0;             // else of a value;
+        double number = 0;           // else a constant
+        std::vector<int> operands;   // places in terms_
+    };
+
+    static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+    static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+    // Its place in terms_; -1 where the text is none.
+    int read_term(const char*& text) {
+        const std::size_t at = terms_.size();
+        terms_.emplace_back();
+        if (is_digit(*text)) {
+            terms_[at].number = read_number(text, &text);
+            return static_cast<int>(at);
+        }
+        const char* const begin = text;
+        while (is_letter(*text) || is_digit(*text)) ++text;
+        const std::string word(begin, text);
+        if (*text == '(') {
+            terms_[at].op = word;
+            return !word.empty() && read_operands(text, at) ? static_cast<int>(at) : -1;
+        }
+        if (word.size() != 1 || word[0] < 'a' || word[0] > 'z') return -1;
+        terms_[at].letter = word[0];
+        return static_cast<int>(at);
+    }
+    bool read_operands(const char*& text, std::size_t of) {
+        do {
+            for (++text; *text == ' ';) ++text;
+            const int operand = read_term(text);
+            if (operand < 0) return false;
+            terms_[of].operands.push_back(operand);
+        } while (*text == ',');
+        return *text++ == ')';
+    }
+
+    bool matches_value(rewriter& r, const term& t, value_id id, match& made) const {
+        if (id == no_value) return false;
+        if (t.letter) {
+            value_id& bound = made.letters_[t.letter - 'a'];
+            if (bound == no_value) bound = id;
+            return bound == id;
+        }
+        if (t.op.empty()) return r.is_scalar(id, t.number);
+        node* n = r.maker(id);
+        if (!n || !r.used_once(id)) return false;
+        made.inner_.push_back(n);
+        return matches_node(r, t, *n, made);
+    }
+    bool matches_node(rewriter& r, const term& t, const node& n, match& made) const {
+        const std::size_t count = t.operands.size();
+        if (!rewriter::is(n, t.op.c_str()) || n.inputs.size() != count) return false;
+        const match before = made;
+        for (const bool swapped : {false, true}) {
+            if (swapped && (count != 2 || !ops::row_of(n).is(op_flag::commutes))) break;
+            bool all = true;
+            for (std::size_t i = 0; i < count && all; ++i)
+                all = matches_value(r, terms_[static_cast<std::size_t>(t.operands[i])], n.inputs[swapped ? 1 - i : i], made);
+            if (all) return true;
+            made = before;
+        }
+        return false;
+    }
+
+    std::vector<term> terms_;
+    bool well_formed_ = false;
 };
 
 }  // namespace detail
@@ -35286,121 +35503,104 @@ public:
 
     // Errors: memory.oom; the graph is of no use then.
     status run() {
-        pools();
-        finish();
+        static constexpr rewrite<fuser> pools[] = {{"ReduceMean", "", &fuser::mean_over_planes}};
+        // The lowered operators that take an epilogue.
+        static constexpr rewrite<fuser> linear_forms[] = {
+            {"Conv", "", &fuser::conv},
+            {"MatMul", "", &fuser::matmul},
+            {"Gemm", "", &fuser::gemm},
+            {"BatchNormalization", "", &fuser::batch_norm},
+        };
+        // Products and sums with per-channel constants behind a convolution or a matrix product go into its weights and bias; on their
+        // own, between images, they become ScaleShift, which works in either layout.
+        static constexpr rewrite<fuser> scales[] = {{"ScaleShift", "graft", &fuser::affine}, {"Mul", "", &fuser::product}, {"Add", "", &fuser::sum}};
+        // A sum goes into the later of the two nodes that make its terms; sums of equal shapes that are left take an epilogue themselves.
+        static constexpr rewrite<fuser> residuals[] = {{"Add", "", &fuser::residual}, {"Sum", "", &fuser::residual}};
+        sweep(*this, pools);
         composites();
-        finish();
-        linear_forms();
-        finish();
-        scales();
-        finish();
+        sweep(*this, linear_forms);
+        sweep(*this, scales);
         activations();
-        finish();
-        residuals();
-        finish();
+        sweep(*this, residuals);
         activations();
-        finish();
         return std::move(failure_);
     }
 
 private:
     // ReduceMean over height and width is a global average pool.
-    void pools() {
-        for (std::size_t i = 0; i < g.nodes.size(); ++i) {
-            node& n = g.nodes[i];
-            if (!is(n, "ReduceMean") || n.inputs.empty() || !is_float32(n.inputs[0]) || at(n.inputs[0]).extents.rank() != 4) continue;
-            std::int64_t axes[2] = {0, 0};
-            const attribute* a = n.find("axes");
-            if (a && a->integers.size() == 2)
-                axes[0] = a->integers[0], axes[1] = a->integers[1];
-            else if (!a && n.inputs.size() > 1 && is_constant(n.inputs[1]) && at(n.inputs[1]).constant.elements() == 2)
-                for (int k = 0; k < 2; ++k) axes[k] = element_as_int64(at(n.inputs[1]).type, at(n.inputs[1]).constant.raw(), k);
-            else
-                continue;
-            for (std::int64_t& axis : axes)
-                if (axis < 0) axis += 4;
-            if (!((axes[0] == 2 && axes[1] == 3) || (axes[0] == 3 && axes[1] == 2)) || !ops::find_op("", "GlobalAveragePool", newest_opset)) continue;
-            const bool keep = integer(n, "keepdims", 1) == 1;
-            const value_id y = n.outputs[0];
-            const shape source = at(n.inputs[0]).extents;
-            const value_id x = n.inputs[0];
-            if (!keep && !ops::find_op("", "Flatten", newest_opset)) continue;
+    void mean_over_planes(node& n) {
+        if (n.inputs.empty() || !is_float32(n.inputs[0]) || at(n.inputs[0]).extents.rank() != 4) return;
+        std::int64_t axes[2] = {0, 0};
+        const attribute* a = n.find("axes");
+        if (a && a->integers.size() == 2)
+            axes[0] = a->integers[0], axes[1] = a->integers[1];
+        else if (!a && n.inputs.size() > 1 && is_constant(n.inputs[1]) && at(n.inputs[1]).constant.elements() == 2)
+            for (int k = 0; k < 2; ++k) axes[k] = element_as_int64(at(n.inputs[1]).type, at(n.inputs[1]).constant.raw(), k);
+        else
+            return;
+        for (std::int64_t& axis : axes)
+            if (axis < 0) axis += 4;
+        if (!((axes[0] == 2 && axes[1] == 3) || (axes[0] == 3 && axes[1] == 2)) || !ops::find_op("", "GlobalAveragePool", newest_opset)) return;
+        const bool keep = integer(n, "keepdims", 1) == 1;
+        const value_id y = n.outputs[0];
+        const shape source = at(n.inputs[0]).extents;
+        const value_id x = n.inputs[0];
+        if (!keep && !ops::find_op("", "Flatten", newest_opset)) return;
+        const value_id pooled = keep ? y : like(y, "_pooled");
+        edit(n, [&] {
             become(n, "GlobalAveragePool", "");
             n.inputs = {x};
+            n.outputs = {pooled};
             n.attributes.clear();
-            if (keep) continue;
-            node flatten;
-            flatten.name = n.name;
-            become(flatten, "Flatten", "");
-            const value_id pooled = like(y, "_pooled");
-            at(pooled).extents = {source[0], source[1], 1, 1};
-            g.nodes[i].outputs = {pooled};
-            flatten.inputs = {pooled};
-            flatten.outputs = {y};
-            g.nodes.insert(g.nodes.begin() + static_cast<std::ptrdiff_t>(i) + 1, std::move(flatten));
-        }
+        });
+        if (keep) return;
+        at(pooled).extents = {source[0], source[1], 1, 1};
+        node flatten;
+        flatten.name = n.name;
+        become(flatten, "Flatten", "");
+        flatten.inputs = {pooled};
+        flatten.outputs = {y};
+        insert_behind(n, std::move(flatten));
     }
 
-    // Sequences that exporters write for one function.
+    // Sequences that exporters write for one function of x: x * sigmoid(x), x * hard_sigmoid(x), and the orders of 0.5 * x * (1 + erf(x / sqrt 2)).
     void composites() {
+        static constexpr struct {
+            const char* text;
+            activation act;
+            bool (fuser::*holds)(const node&, const pattern::match&);
+        } known[] = {
+            {"Mul(0.5, Mul(x, Add(1, Erf(Div(x, 1.4142135623730951)))))", activation::gelu, &fuser::same_shape},
+            {"Mul(0.5, Mul(x, Add(1, Erf(Mul(x, 0.70710678118654752)))))", activation::gelu, &fuser::same_shape},
+            {"Mul(Mul(0.5, x), Add(1, Erf(Div(x, 1.4142135623730951))))", activation::gelu, &fuser::same_shape},
+            {"Mul(Mul(0.5, x), Add(1, Erf(Mul(x, 0.70710678118654752))))", activation::gelu, &fuser::same_shape},
+            {"Mul(x, Sigmoid(x))", activation::silu, &fuser::same_shape},
+            {"Mul(x, HardSigmoid(x))", activation::hard_swish, &fuser::by_sixths},
+        };
+        std::vector<pattern> patterns;
+        for (const auto& c : known) patterns.emplace_back(c.text);
+        pattern::match m;
         for (node& n : g.nodes)
-            for (std::size_t side = 0; side < 2 && is(n, "Mul") && n.inputs.size() == 2 && is_float32(n.outputs[0]); ++side)
-                if (!gelu(n, n.inputs[side], n.inputs[1 - side])) gated(n, n.inputs[side], n.inputs[1 - side]);
-    }
-
-    // x * sigmoid(x), x * hard_sigmoid(x).
-    void gated(node& n, value_id x, value_id gate) {
-        node* m = maker(gate);
-        if (!m || m->inputs.size() != 1 || m->inputs[0] != x || !used_once(gate)) return;
-        epilogue e;
-        if (!is_activation(*m, e)) return;
-        const bool hard = e.act == activation::hard_sigmoid && std::fabs(e.alpha - 1.0f / 6) < 1e-5f && e.beta == 0.5f;
-        if (e.act != activation::sigmoid && !hard) return;
-        drop(*m);
-        activation_node(n, x, hard ? activation::hard_swish : activation::silu, 0, 0);
-    }
-
-    // 0.5 * x * (1 + erf(x / sqrt 2)), in the two orders that exporters use.
-    bool gelu(node& n, value_id half, value_id product) {
-        // Either (x * (1 + erf)) * 0.5, or (x * 0.5) * (1 + erf).
-        const bool half_last = is_scalar(half, 0.5);
-        const value_id inner = half_last ? product : half;
-        node* m = maker(inner);
-        if (!m || !is(*m, "Mul") || m->inputs.size() != 2 || !used_once(inner)) return false;
-        for (std::size_t side = 0; side < 2; ++side) {
-            const value_id x = m->inputs[side], other = m->inputs[1 - side], sum = half_last ? other : product;
-            if ((!half_last && !is_scalar(other, 0.5)) || at(x).extents != at(n.outputs[0]).extents) continue;
-            if (node* erf = one_plus_erf_of(x, sum)) {
-                drop(*maker(erf->inputs[0]));
-                drop(*maker(sum));
-                drop(*erf);
-                drop(*m);
-                activation_node(n, x, activation::gelu, 0, 0);
-                return true;
+            for (std::size_t i = 0; i < patterns.size(); ++i) {
+                const auto& c = known[i];
+                if (!is_float32(n.outputs.empty() ? no_value : n.outputs[0]) || !patterns[i].matches(*this, n, m) || !(this->*c.holds)(n, m)) continue;
+                for (node* inner : m.inner()) drop(*inner);
+                activation_node(n, m['x'], c.act, 0, 0);
+                break;
             }
-        }
-        return false;
+        finish();
     }
-    // The Erf node if `sum` is 1 + erf(x / sqrt 2).
-    node* one_plus_erf_of(value_id x, value_id sum) {
-        node* add = maker(sum);
-        if (!add || !is(*add, "Add") || add->inputs.size() != 2 || !used_once(sum)) return nullptr;
-        for (std::size_t side = 0; side < 2; ++side) {
-            node* erf = maker(add->inputs[side]);
-            if (!erf || !is(*erf, "Erf") || !used_once(add->inputs[side]) || !is_scalar(add->inputs[1 - side], 1.0)) continue;
-            node* scaled = maker(erf->inputs[0]);
-            if (!scaled || scaled->inputs.size() != 2 || !used_once(erf->inputs[0])) continue;
-            if (is(*scaled, "Div") && scaled->inputs[0] == x && is_scalar(scaled->inputs[1], 1.4142135623730951)) return erf;
-            if (is(*scaled, "Mul"))
-                for (std::size_t s = 0; s < 2; ++s)
-                    if (scaled->inputs[s] == x && is_scalar(scaled->inputs[1 - s], 0.70710678118654752)) return erf;
-        }
-        return nullptr;
+    bool same_shape(const node& n, const pattern::match& m) { return at(m['x']).extents == at(n.outputs[0]).extents; }
+    bool by_sixths(const node&, const pattern::match& m) {
+        epilogue e;
+        return is_activation(*m.inner()[0], e) && std::fabs(e.alpha - 1.0f / 6) < 1e-5f && e.beta == 0.5f;
     }
     void activation_node(node& n, value_id x, activation kind, float alpha, float beta) {
-        n.inputs = {x};
-        n.attributes.clear();
-        become(n, "Activation", "graft");
+        edit(n, [&] {
+            n.inputs = {x};
+            n.attributes.clear();
+            become(n, "Activation", "graft");
+        });
         set_activation(n, kind, alpha, beta);
     }
     static void set_activation(node& n, activation kind, float alpha, float beta) {
@@ -35409,31 +35609,26 @@ private:
         set(n, "beta", beta);
     }
 
-    // Conv, MatMul, Gemm and per-channel forms become the lowered operators that take an epilogue.
-    void linear_forms() {
-        for (node& n : g.nodes) {
-            if (n.outputs.empty() || !is_float32(n.outputs[0])) continue;
-            if (is(n, "Conv")) {
-                const shape &x = at(n.inputs[0]).extents, &w = at(n.inputs[1]).extents;
-                const shape& y = at(n.outputs[0]).extents;
-                cpu::conv_problem p;
-                if (x.rank() == 4 && x.elements() && w.elements() && y.elements() && cpu::conv_problem_of(n, x, w, y, p)) become(n, "Conv", "graft");
-            } else if (is(n, "MatMul")) {
-                const shape &a = at(n.inputs[0]).extents, &b = at(n.inputs[1]).extents;
-                cpu::gemm_problem p;
-                if (a.rank() >= 2 && b.rank() >= 2 && cpu::gemm_problem_of(n, a, b, at(n.outputs[0]).extents, p)) become(n, "MatMul", "graft");
-            } else if (is(n, "Gemm"))
-                gemm(n);
-            else if (is(n, "BatchNormalization"))
-                batch_norm(n);
-        }
+    bool makes_float32(const node& n) { return !n.outputs.empty() && is_float32(n.outputs[0]); }
+
+    void conv(node& n) {
+        if (!makes_float32(n)) return;
+        const shape &x = at(n.inputs[0]).extents, &w = at(n.inputs[1]).extents, &y = at(n.outputs[0]).extents;
+        cpu::conv_problem p;
+        if (x.rank() == 4 && x.elements() && w.elements() && y.elements() && cpu::conv_problem_of(n, x, w, y, p)) become(n, "Conv", "graft");
+    }
+    void matmul(node& n) {
+        if (!makes_float32(n)) return;
+        const shape &a = at(n.inputs[0]).extents, &b = at(n.inputs[1]).extents;
+        cpu::gemm_problem p;
+        if (a.rank() >= 2 && b.rank() >= 2 && cpu::gemm_problem_of(n, a, b, at(n.outputs[0]).extents, p)) become(n, "MatMul", "graft");
     }
 
     // Gemm whose bias runs along the columns, and whose factors can be folded into constants.
     void gemm(node& n) {
         const float alpha = real(n, "alpha", 1), beta = real(n, "beta", 1);
         const bool bias = n.inputs.size() > 2 && n.inputs[2] != no_value;
-        if (n.version < 7 || at(n.inputs[0]).extents.rank() != 2 || !at(n.inputs[0]).extents.elements() || !at(n.outputs[0]).extents.elements()) return;
+        if (!makes_float32(n) || n.version < 7 || at(n.inputs[0]).extents.rank() != 2 || !at(n.inputs[0]).extents.elements() || !at(n.outputs[0]).extents.elements()) return;
         const std::int64_t columns = at(n.outputs[0]).extents[1];
         if (bias) {
             const shape& c = at(n.inputs[2]).extents;
@@ -35442,8 +35637,9 @@ private:
         const bool scales_bias = bias && beta != 1, scales_weight = alpha != 1;
         // Nothing is scaled before it is known that all can be: what stays a Gemm applies both factors itself.
         if ((scales_bias && !is_constant(n.inputs[2])) || (scales_weight && !is_constant(n.inputs[1]))) return;
-        if (scales_bias && !scale_constant(n.inputs[2], beta)) return;
-        if (scales_weight && !scale_constant(n.inputs[1], alpha)) return;
+        bool scaled = true;
+        edit(n, [&] { scaled = (!scales_bias || scale_constant(n.inputs[2], beta)) && (!scales_weight || scale_constant(n.inputs[1], alpha)); });
+        if (!scaled) return;
         const std::int64_t trans_a = integer(n, "transA", 0), trans_b = integer(n, "transB", 0);
         n.attributes.clear();
         become(n, "MatMul", "graft");
@@ -35502,10 +35698,12 @@ private:
         const auto constant = [&](int i) { return &at(n.inputs[static_cast<std::size_t>(i)]).constant; };
         derive(*scale, "batch normalisation's scale " + shortest_text(epsilon, false), {constant(1), constant(4)});
         derive(*shift, "batch normalisation's shift", {constant(2), constant(3), &*scale});
-        n.inputs = {n.inputs[0], g.add_constant(n.name + "_scale", std::move(scale).value()), g.add_constant(n.name + "_shift", std::move(shift).value())};
-        n.outputs.resize(1);
-        n.attributes.clear();
-        become(n, "ScaleShift", "graft");
+        edit(n, [&] {
+            n.inputs = {n.inputs[0], g.add_constant(n.name + "_scale", std::move(scale).value()), g.add_constant(n.name + "_shift", std::move(shift).value())};
+            n.outputs.resize(1);
+            n.attributes.clear();
+            become(n, "ScaleShift", "graft");
+        });
     }
 
     // The factor of output channel c that a constant operand gives, where it is one number or one number a channel.
@@ -35518,18 +35716,12 @@ private:
         return s.rank() <= y.rank();
     }
 
-    // Products and sums with per-channel constants behind a convolution or a matrix product go into its weights and bias; on their
-    // own, between images, they become ScaleShift, which works in either layout.
-    void scales() {
-        for (node& n : g.nodes) {
-            const bool affine = is(n, "ScaleShift", "graft"), mul = is(n, "Mul"), add = is(n, "Add");
-            if (!affine && !mul && !add) continue;
-            for (std::size_t side = 0; side < (affine ? 1u : 2u) && !n.op_type.empty(); ++side) {
-                const value_id factor = affine ? n.inputs[1] : mul ? n.inputs[1 - side] : no_value;
-                const value_id term = affine ? n.inputs[2] : add ? n.inputs[1 - side] : no_value;
-                scale(n, n.inputs[side], factor, term, affine);
-            }
-        }
+    void affine(node& n) { scale(n, n.inputs[0], n.inputs[1], n.inputs[2], true); }
+    void product(node& n) {
+        for (std::size_t side = 0; side < 2 && is(n, "Mul"); ++side) scale(n, n.inputs[side], n.inputs[1 - side], no_value, false);
+    }
+    void sum(node& n) {
+        for (std::size_t side = 0; side < 2 && is(n, "Add"); ++side) scale(n, n.inputs[side], no_value, n.inputs[1 - side], false);
     }
     void scale(node& n, value_id x, value_id factor, value_id term, bool affine) {
         const shape& y = at(n.outputs[0]).extents;
@@ -35545,16 +35737,16 @@ private:
         const int axis = conv || affine || through ? 1 : y.rank() - 1;
         if ((conv || (product && (through || !affine))) && used_once(x) && !m->find("activation") && !m->find("residual") && fits_channels(factor, y, axis, affine) &&
             fits_channels(term, y, axis, affine) && absorb(*m, conv, y[axis], factor, term)) {
-            (through ? through : m)->outputs[0] = n.outputs[0];
-            drop(n);
-            index();
+            replace(n, through ? *through : *m);
             return;
         }
         const value_id constant = factor != no_value ? factor : term;
         if (!affine && y.rank() == 4 && is_constant(constant) && fits_channels(constant, y, 1, false) && at(constant).constant.elements() == y[1] && y[1] > 1) {
-            n.inputs = {x, factor, term};
-            n.attributes.clear();
-            become(n, "ScaleShift", "graft");
+            edit(n, [&] {
+                n.inputs = {x, factor, term};
+                n.attributes.clear();
+                become(n, "ScaleShift", "graft");
+            });
         }
     }
     static bool brings_channels_forward(const node& n) {
@@ -35593,15 +35785,16 @@ private:
                 derive(weight, how, sources);
             }
             for (std::int64_t c = 0; c < channels; ++c) bias.data<float>()[c] *= element(factor, c);
-            m.inputs[1] = g.add_constant(at(m.inputs[1]).name + "_scaled", std::move(weight));
+            edit(m, [&] { m.inputs[1] = g.add_constant(at(m.inputs[1]).name + "_scaled", std::move(weight)); });
         }
         if (term != no_value)
             for (std::int64_t c = 0; c < channels; ++c) bias.data<float>()[c] += element(term, c);
         const bool needed = term != no_value || bias_id != no_value;
-        if (needed) {
-            m.inputs.resize(std::max<std::size_t>(m.inputs.size(), 3), no_value);
-            m.inputs[2] = g.add_constant(m.name + "_bias", std::move(bias));
-        }
+        if (needed)
+            edit(m, [&] {
+                m.inputs.resize(std::max<std::size_t>(m.inputs.size(), 3), no_value);
+                m.inputs[2] = g.add_constant(m.name + "_bias", std::move(bias));
+            });
         return true;
     }
 
@@ -35622,12 +35815,11 @@ private:
             node* m = maker(n.inputs[0]);
             if (m && ops::row_of(*m).is(op_flag::takes_activation) && used_once(n.inputs[0]) && !m->find("activation") && integer(*m, "residual", 0) != 2) {
                 set_activation(*m, e.act, e.alpha, e.beta);
-                m->outputs[0] = n.outputs[0];
-                drop(n);
-                index();
+                replace(n, *m);
             } else if (!is(n, "Activation", "graft"))
                 activation_node(n, n.inputs[0], e.act, e.alpha, e.beta);
         }
+        finish();
     }
 
     // Which input of a node is a residual that its kernel adds; 0: it adds none.
@@ -35637,32 +35829,26 @@ private:
         return traits.statistics && n.find("activation") ? 0 : traits.residual_input;
     }
 
-    // A sum goes into the later of the two nodes that make its terms; sums of equal shapes that are left take an epilogue themselves.
-    void residuals() {
-        for (node& n : g.nodes) {
-            if ((!is(n, "Add") && !is(n, "Sum")) || n.inputs.size() != 2 || n.inputs[0] == n.inputs[1] || !is_float32(n.outputs[0])) continue;
-            const shape& y = at(n.outputs[0]).extents;
-            if (at(n.inputs[0]).extents != y || at(n.inputs[1]).extents != y) continue;
-            const std::size_t late = position(n.inputs[0]) > position(n.inputs[1]) ? 0 : 1;
-            for (const std::size_t side : {late, 1 - late}) {
-                const value_id x = n.inputs[side], other = n.inputs[1 - side];
-                node* m = maker(x);
-                const std::size_t slot = m ? residual_slot(*m) : 0;
-                if (!slot || !used_once(x) || m->find("residual")) continue;
-                if (position(other) > position(x) || is_constant(other)) continue;
+    void residual(node& n) {
+        if (n.inputs.size() != 2 || n.inputs[0] == n.inputs[1] || !is_float32(n.outputs[0])) return;
+        const shape& y = at(n.outputs[0]).extents;
+        if (at(n.inputs[0]).extents != y || at(n.inputs[1]).extents != y) return;
+        const std::size_t late = position(n.inputs[0]) > position(n.inputs[1]) ? 0 : 1;
+        for (const std::size_t side : {late, 1 - late}) {
+            const value_id x = n.inputs[side], other = n.inputs[1 - side];
+            node* m = maker(x);
+            const std::size_t slot = m ? residual_slot(*m) : 0;
+            if (!slot || !used_once(x) || m->find("residual") || position(other) > position(x) || is_constant(other)) continue;
+            set(*m, "residual", std::int64_t(m->find("activation") ? 2 : 1));
+            replace(n, *m);
+            edit(*m, [&] {
                 m->inputs.resize(std::max(m->inputs.size(), slot + 1), no_value);
                 m->inputs[slot] = other;
-                set(*m, "residual", std::int64_t(m->find("activation") ? 2 : 1));
-                m->outputs[0] = n.outputs[0];
-                drop(n);
-                index();
-                break;
-            }
-            if (is(n, "Add") || is(n, "Sum")) {
-                n.attributes.clear();
-                become(n, "Sum", "graft");
-            }
+            });
+            return;
         }
+        n.attributes.clear();
+        become(n, "Sum", "graft");
     }
 
     const lowering& with_;

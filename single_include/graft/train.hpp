@@ -18227,11 +18227,16 @@ public:
     explicit training_fuser(graph& target) : rewriter(target) {}
 
     void run() {
-        pooled_masks();
-        places();
-        masks();
-        joined_masks();
-        biases();
+        static constexpr rewrite<training_fuser> pooled_masks[] = {{"ReluGrad", "graft", &training_fuser::mask_pooled}, {"ClipGrad", "graft", &training_fuser::mask_pooled}};
+        static constexpr rewrite<training_fuser> places[] = {{"MaxPoolGrad", "graft", &training_fuser::keep_places}};
+        static constexpr rewrite<training_fuser> masks[] = {{"BatchNormalizationGrad", "graft", &training_fuser::mask_normalised}};
+        static constexpr rewrite<training_fuser> joined_masks[] = {{"Concat", "", &training_fuser::join_masks}};
+        static constexpr rewrite<training_fuser> biases[] = {{"SumTo", "graft", &training_fuser::sum_bias}};
+        sweep(*this, pooled_masks);
+        sweep(*this, places);
+        sweep(*this, masks);
+        sweep(*this, joined_masks);
+        sweep(*this, biases);
     }
 
 private:
@@ -18239,12 +18244,12 @@ private:
 
     // An activation before max pooling lets a window's gradient through where it lets the window's largest through: one number a window
     // to look at instead of all its pixels, and these need not be kept.
-    void pooled_masks() {
-        for (node& n : g.nodes) {
-            if (!is_mask(n) || !used_once(n.inputs[0])) continue;
-            node* pool = maker(n.inputs[0]);
-            if (!pool || !is(*pool, "MaxPoolGrad", "graft") || pool->inputs[1] != n.inputs[1]) continue;
-            const value_id pooled = pool->inputs[2], masked = like(pooled, "_masked");
+    void mask_pooled(node& n) {
+        if (!used_once(n.inputs[0])) return;
+        node* pool = maker(n.inputs[0]);
+        if (!pool || !is(*pool, "MaxPoolGrad", "graft") || pool->inputs[1] != n.inputs[1]) return;
+        const value_id pooled = pool->inputs[2], masked = like(pooled, "_masked");
+        edit({&n, pool}, [&] {
             node gradient = *pool;
             gradient.outputs = n.outputs;
             *pool = n;
@@ -18252,32 +18257,29 @@ private:
             pool->outputs = {masked};
             gradient.inputs[0] = masked;
             n = std::move(gradient);
-            index();
-        }
+        });
     }
     // Max pooling keeps where the largest pixels are, a byte each, so that nobody has to keep the pixels.
-    void places() {
-        for (std::size_t i = 0; i < g.nodes.size(); ++i) {
-            if (!is(g.nodes[i], "MaxPoolGrad", "graft") || !fits_places(g.nodes[i])) continue;
-            const value_id x = g.nodes[i].inputs[1], y = g.nodes[i].inputs[2], kept = like(y, "_places");
-            at(kept).type = dtype::uint8;
-            node forward;
-            forward.name = at(kept).name;
-            forward.attributes = g.nodes[i].attributes;
-            forward.inputs = {x};
-            become_training(forward, "MaxPoolPlaces");
-            node& gradient = g.nodes[i];
-            gradient.inputs = {gradient.inputs[0], kept};
-            become_training(gradient, "MaxPoolGradPlaces");
-            const int before = position(y);
-            if (before >= 0 && is(g.nodes[static_cast<std::size_t>(before)], "MaxPool") && g.nodes[static_cast<std::size_t>(before)].inputs[0] == x) {
-                forward.outputs = {kept, y};
-                g.nodes[static_cast<std::size_t>(before)] = std::move(forward);
-            } else {
-                forward.outputs = {kept};  // what is pooled was computed again
-                g.nodes.insert(g.nodes.begin() + static_cast<std::ptrdiff_t>(i++), std::move(forward));
-            }
-            index();
+    void keep_places(node& n) {
+        if (!fits_places(n)) return;
+        const value_id x = n.inputs[1], y = n.inputs[2], kept = like(y, "_places");
+        at(kept).type = dtype::uint8;
+        node forward;
+        forward.name = at(kept).name;
+        forward.attributes = n.attributes;
+        forward.inputs = {x};
+        become_training(forward, "MaxPoolPlaces");
+        edit(n, [&] {
+            n.inputs = {n.inputs[0], kept};
+            become_training(n, "MaxPoolGradPlaces");
+        });
+        node* before = maker(y);
+        if (before && is(*before, "MaxPool") && before->inputs[0] == x) {
+            forward.outputs = {kept, y};
+            edit(*before, [&] { *before = std::move(forward); });
+        } else {
+            forward.outputs = {kept};  // what is pooled was computed again
+            insert_before(n, std::move(forward));
         }
     }
     bool fits_places(const node& n) {
@@ -18288,11 +18290,6 @@ private:
     }
 
     // The masks of all parts of a gradient are one mask of the whole, where the parts were joined: only what they were joined to is kept.
-    void joined_masks() {
-        for (std::size_t i = 0; i < g.nodes.size(); ++i)
-            if (is(g.nodes[i], "Concat")) join_masks(g.nodes[i]);
-        finish();
-    }
     void join_masks(node& join) {
         node* split = nullptr;
         std::vector<node*> masks;
@@ -18312,77 +18309,65 @@ private:
         };
         if (!split || axis(join) != axis(*split) || at(split->inputs[0]).extents != at(join.outputs[0]).extents) return;
         // The mask of the whole takes the split's place, and the split that of the first mask.
-        node whole = *masks[0];
+        node whole = *masks[0], parts = *split;
         whole.inputs = {split->inputs[0], join.outputs[0]};
         whole.outputs = {like(split->inputs[0], "_masked")};
-        split->inputs[0] = whole.outputs[0];
-        for (std::size_t i = 0; i < masks.size(); ++i) split->outputs[i] = masks[i]->outputs[0];
+        parts.inputs[0] = whole.outputs[0];
+        for (std::size_t i = 0; i < masks.size(); ++i) parts.outputs[i] = masks[i]->outputs[0];
         node* first = *std::min_element(masks.begin(), masks.end());
         for (node* mask : masks) drop(*mask);
-        *first = std::move(*split);
-        *split = std::move(whole);
-        index();
+        drop(*split);
+        put(*first, std::move(parts));
+        put(*split, std::move(whole));
     }
     // What masks a part of a split gradient by the value.
     node* mask_of_part(value_id by) {
-        for (node& n : g.nodes)
+        for (int i : readers(by)) {
+            node& n = g.nodes[static_cast<std::size_t>(i)];
             if (is_mask(n) && n.inputs[1] == by && maker(n.inputs[0]) && is(*maker(n.inputs[0]), "Split")) return &n;
+        }
         return nullptr;
     }
 
     // The gradient of an activation that follows a normalisation is masked by the normalisation's gradient as it reads it.
-    void masks() {
-        for (node& n : g.nodes) {
-            if (!is(n, "BatchNormalizationGrad", "graft") || n.inputs.size() > 5 || n.find("activation")) continue;
-            node* m = maker(n.inputs[0]);
-            if (!m || !is_mask(*m)) continue;
-            const bool relu = is(*m, "ReluGrad", "graft");
-            // Others who read the masked gradient (a residual's other branch) get it from here, so they have to come later.
-            if (first_reader(n.inputs[0]) != &n) continue;
-            const value_id masked = n.inputs[0];
+    void mask_normalised(node& n) {
+        if (n.inputs.size() > 5 || n.find("activation")) return;
+        node* m = maker(n.inputs[0]);
+        if (!m || !is_mask(*m)) return;
+        const bool relu = is(*m, "ReluGrad", "graft");
+        // Others who read the masked gradient (a residual's other branch) get it from here, so they have to come later.
+        const value_id masked = n.inputs[0];
+        if (&g.nodes[static_cast<std::size_t>(readers(masked).front())] != &n) return;
+        const bool others = !used_once(masked);
+        edit({&n, m}, [&] {
             n.inputs[0] = m->inputs[0];
             n.inputs.resize(6, no_value);
             n.inputs[5] = m->inputs[1];
-            set(n, "activation", static_cast<std::int64_t>(relu ? activation::relu : activation::clip));
-            set(n, "alpha", relu ? 0.0f : real(*m, "min", 0));
-            set(n, "beta", relu ? 0.0f : real(*m, "max", 0));
-            if (!used_once(masked)) {
-                n.outputs.resize(4, no_value);
-                n.outputs[3] = masked;
-            }
-            drop(*m);
-            index();
-        }
-        finish();
+            m->outputs[0] = no_value;
+            if (others) n.outputs.resize(4, no_value), n.outputs[3] = masked;
+        });
+        set(n, "activation", static_cast<std::int64_t>(relu ? activation::relu : activation::clip));
+        set(n, "alpha", relu ? 0.0f : real(*m, "min", 0));
+        set(n, "beta", relu ? 0.0f : real(*m, "max", 0));
+        drop(*m);
     }
     // The gradient of a convolution's bias is summed where that of its weights reads the same numbers.
-    void biases() {
-        for (node& n : g.nodes) {
-            if (!is(n, "SumTo", "graft") || !is_float32(n.inputs[0])) continue;
-            const shape &dy = at(n.inputs[0]).extents, &to = at(n.outputs[0]).extents;
-            if (dy.rank() != 4 || to.elements() != dy[1] || (to.rank() != 3 && to.rank() != 4) || to[to.rank() - 3] != dy[1]) continue;
-            // One that comes later would make the sum too late for whoever reads it.
-            for (node& w : g.nodes) {
-                if (&w == &n) break;
-                if (!is(w, "ConvGradWeight", "graft") || w.inputs[1] != n.inputs[0] || w.outputs.size() > 1) continue;
-                const attribute* of = w.find("shape");
-                if (!of || of->integers.size() != 4 || integer(w, "shards", 0) != integer(n, "shards", 0)) continue;
-                w.outputs.push_back(n.outputs[0]);
-                drop(n);
-                break;
-            }
+    void sum_bias(node& n) {
+        if (!is_float32(n.inputs[0])) return;
+        const shape &dy = at(n.inputs[0]).extents, &to = at(n.outputs[0]).extents;
+        if (dy.rank() != 4 || to.elements() != dy[1] || (to.rank() != 3 && to.rank() != 4) || to[to.rank() - 3] != dy[1]) return;
+        // One that comes later would make the sum too late for whoever reads it.
+        for (int i : readers(n.inputs[0])) {
+            node& w = g.nodes[static_cast<std::size_t>(i)];
+            if (&w == &n) break;
+            if (!is(w, "ConvGradWeight", "graft") || w.inputs[1] != n.inputs[0] || w.outputs.size() > 1) continue;
+            const attribute* of = w.find("shape");
+            if (!of || of->integers.size() != 4 || integer(w, "shards", 0) != integer(n, "shards", 0)) continue;
+            const value_id sum = n.outputs[0];
+            drop(n);
+            edit(w, [&] { w.outputs.push_back(sum); });
+            break;
         }
-        finish();
-    }
-
-    // The first node in the order that reads the value.
-    const node* first_reader(value_id id) const {
-        for (const node& n : g.nodes) {
-            if (n.op_type.empty()) continue;
-            for (value_id i : n.inputs)
-                if (i == id) return &n;
-        }
-        return nullptr;
     }
 };
 

@@ -35,6 +35,7 @@ graft::training_network network(bool features, bool trunk_learns, std::int64_t w
 // The same with statistics of batches in its trunk, as far as defaults ask.
 graft::training_network normalized(graft::training_network n) {
     n.graph.nodes[0].op_type = "BatchNormalization";
+    n.graph.nodes[0].op = nullptr;
     return n;
 }
 

@@ -12,8 +12,6 @@ GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 namespace detail {
 
-using graft::detail::append_captures;
-
 // Runs behind the choice of types and before that of layouts. What cuDNN does not take stays as it is: it is asked first.
 class attention_fuser : public view_finder {
 public:
@@ -21,11 +19,10 @@ public:
 
     void run() {
         bool any = false;
-        find_readers();
         for (std::size_t i = 0; i < g.nodes.size(); ++i) {
             attention a;
             if (!read(g.nodes[i], a) || !ask(a)) continue;
-            replace(i, a);
+            put_in(i, a);
             any = true;
         }
         if (any) drop_unread();
@@ -43,18 +40,6 @@ private:
     };
 
     bool is_product(const node& n) const { return n.on_device && n.op_type == "MatMul" && (n.domain.empty() || n.domain == "graft"); }
-
-    void find_readers() {
-        readers_.assign(g.values.size(), {});
-        std::vector<value_id> ids;
-        for (std::size_t i = 0; i < g.nodes.size(); ++i) {
-            if (g.nodes[i].op_type.empty()) continue;
-            ids = g.nodes[i].inputs;
-            append_captures(g.nodes[i], ids);
-            for (value_id id : ids)
-                if (id != no_value) readers_[static_cast<std::size_t>(id)].push_back(i);
-        }
-    }
 
     // The node that makes a value which nobody else reads; null where there is none.
     node* only_for_one(value_id id) {
@@ -132,7 +117,7 @@ private:
     // float16 or bfloat16, which the result has in memory, or would have if it were not the caller's alone.
     bool set_type(const node& n, attention& a) {
         a.result = n.outputs[0];
-        const bool given = at(a.result).type == dtype::float32 && readers_[static_cast<std::size_t>(a.result)].empty();
+        const bool given = at(a.result).type == dtype::float32 && readers(a.result).empty();
         a.type = given ? activations_ : at(a.result).type;
         return is_half(a.type);
     }
@@ -161,7 +146,7 @@ private:
         const attribute* perm = t.find("perm");
         if (!t.on_device || !is(t, "Transpose") || !perm || perm->integers.size() != 4 || perm->integers[3] != 3) return;
         const value_id y = t.outputs[0];
-        if (at(y).type != a.type && !readers_[static_cast<std::size_t>(y)].empty()) return;
+        if (at(y).type != a.type && !readers(y).empty()) return;
         const shape steps = packed_steps(at(y).extents);
         for (int d = 0; d < 4; ++d) a.y.steps[static_cast<int>(perm->integers[static_cast<std::size_t>(d)])] = steps[d];
         a.result = y;
@@ -170,8 +155,7 @@ private:
     bool set_result(attention& a) {
         a.y.extents = at(a.result).extents;
         a.y.steps = packed_steps(a.y.extents);
-        const std::vector<std::size_t>& by = readers_[static_cast<std::size_t>(a.result)];
-        if (used_once(a.result) && by.size() == 1 && a.y.extents.rank() == 4) move_result(static_cast<int>(by[0]), a);
+        if (used_once(a.result) && a.y.extents.rank() == 4 && readers(a.result).size() == 1) move_result(readers(a.result).front(), a);
         return four_axes(a.y) && a.y.extents == shape{a.q.extents[0], a.q.extents[1], a.q.extents[2], a.v.extents[3]};
     }
 
@@ -239,44 +223,29 @@ private:
         return n;
     }
 
-    void replace(std::size_t i, const attention& a) {
+    void put_in(std::size_t i, const attention& a) {
         node n = bare(a, g.nodes[i].name);
         n.inputs = {a.q.base, a.k.base, a.v.base};
         if (a.mask) n.inputs.push_back(g.add_constant(n.name + "_mask", a.mask));
         n.outputs = {a.result};
         if (a.behind >= 0) drop(g.nodes[static_cast<std::size_t>(a.behind)]);
-        g.nodes[i] = std::move(n);
-        index();
-        find_readers();
+        drop(g.nodes[i]);
+        put(g.nodes[i], std::move(n));
     }
     // What was read by the chain alone.
     void drop_unread() {
-        for (bool again = true; again;) {
-            again = false;
-            std::vector<char> read(g.values.size(), 0);
-            std::vector<value_id> ids;
-            for (const node& n : g.nodes) {
-                if (n.op_type.empty()) continue;
-                ids.insert(ids.end(), n.inputs.begin(), n.inputs.end());
-                append_captures(n, ids);
-            }
-            ids.insert(ids.end(), g.outputs.begin(), g.outputs.end());
-            for (value_id id : ids)
-                if (id != no_value) read[static_cast<std::size_t>(id)] = 1;
-            for (node& n : g.nodes) {
-                bool used = n.op_type.empty() || !n.on_device;
-                for (value_id id : n.outputs) used |= id != no_value && read[static_cast<std::size_t>(id)];
-                if (used) continue;
-                drop(n);
-                again = true;
-            }
+        for (std::size_t i = g.nodes.size(); i-- > 0;) {
+            node& n = g.nodes[i];
+            if (n.op_type.empty() || !n.on_device) continue;
+            bool used = false;
+            for (value_id id : n.outputs) used |= id != no_value && used_at_all(id);
+            if (!used) drop(n);
         }
     }
 
     dtype activations_;
     const kernel_question& ask_;
     shape mask_extents_, scores_;
-    std::vector<std::vector<std::size_t>> readers_;  // by value
 };
 
 }  // namespace detail

@@ -39,6 +39,7 @@ struct op_flag {
     static constexpr unsigned takes_activation = 8192;  ///< its kernels apply an activation to what they made
     static constexpr unsigned sums_batch = 16384;       ///< adds up the batch by the tree of its attribute "shards"
     static constexpr unsigned sums_if_shorter = 32768;  ///< does so where its output is shorter along the first axis
+    static constexpr unsigned commutes = 65536;         ///< its two inputs may change places
 };
 
 /// How an operator moves elements of its inputs; the values stay as they are.
@@ -148,6 +149,7 @@ public:
     constexpr make_op& reads_bits() { return flag(op_flag::reads_bits); }
     constexpr make_op& widens() { return flag(op_flag::widens); }
     constexpr make_op& takes_activation() { return flag(op_flag::takes_activation); }
+    constexpr make_op& commutes() { return flag(op_flag::commutes); }
     constexpr make_op& sums_batch() { return flag(op_flag::sums_batch); }
     constexpr make_op& sums_if_shorter() { return flag(op_flag::sums_batch | op_flag::sums_if_shorter); }
 

@@ -221,14 +221,14 @@ inline status pow_gradient(gradient_context& c) {
 
 inline op_table elementwise_binary_ops() {
     static constexpr op_row rows[] = {
-        onnx("Add").inputs(2).functions(arithmetic_infer, add_run).elementwise().linear(linearity::joint).weights(0, 1).widens()
+        onnx("Add").inputs(2).functions(arithmetic_infer, add_run).elementwise().commutes().linear(linearity::joint).weights(0, 1).widens()
             .attributes("axis:i broadcast:i consumed_inputs:is")
             .problems("f32[2,3,17] f32[2,3,17]; f32[2,3,5] f32[3,1]; f32[4,1] f32[1,5]; f32[] f32[3]; u8[9] u8[9]; f16[0,2] f16[2]; "
                       "f32[2,3,4] f32[3] axis=1 broadcast=1 @6"),
         onnx("Sub").inputs(2).functions(arithmetic_infer, sub_run).elementwise().linear(linearity::joint).weights(0, 1).widens()
             .attributes("axis:i broadcast:i consumed_inputs:is")
             .problems("f32[2,3,17] f32[2,3,17]; f32[2,3,5] f32[3,1]; f32[5] f32[]; u64[9] u64[9]; f16[0,2] f16[2]"),
-        onnx("Mul").inputs(2).functions(arithmetic_infer, mul_run).elementwise().linear(linearity::either).weights(0, 1).widens()
+        onnx("Mul").inputs(2).functions(arithmetic_infer, mul_run).elementwise().commutes().linear(linearity::either).weights(0, 1).widens()
             .attributes("axis:i broadcast:i consumed_inputs:is")
             .problems("f32[2,3,17] f32[2,3,17]; f32[2,3,5] f32[2,3,1]; f32[] f32[]; i32[9] i32[9]; bf16[0,2] bf16[2]"),
         onnx("Div").inputs(2).functions(arithmetic_infer, div_run).elementwise().linear(linearity::first).weights(0, 1).widens()
@@ -241,11 +241,11 @@ inline op_table elementwise_binary_ops() {
         onnx("Pow").inputs(2).functions(pow_infer, pow_run).elementwise().widens().attributes("axis:i broadcast:i")
             .problems("f32[2,9]~0.1:3 f32[9]; f32[5] i64(2); f32[3,17] f32(0.5); i32[6] i32{0,1,2,3,-1,40}; i64[3] f32[3]~0:2; f16[0] "
                       "f16[]"),
-        onnx("BitwiseAnd").opsets(18).inputs(2).functions(bitwise_infer, bitwise_and_run).elementwise()
+        onnx("BitwiseAnd").opsets(18).inputs(2).functions(bitwise_infer, bitwise_and_run).elementwise().commutes()
             .problems("u8[3,9] u8[9]; i64[5] i64[]; i16[0] i16[1]"),
-        onnx("BitwiseOr").opsets(18).inputs(2).functions(bitwise_infer, bitwise_or_run).elementwise()
+        onnx("BitwiseOr").opsets(18).inputs(2).functions(bitwise_infer, bitwise_or_run).elementwise().commutes()
             .problems("u8[3,9] u8[9]; i64[5] i64[]; i16[0] i16[1]"),
-        onnx("BitwiseXor").opsets(18).inputs(2).functions(bitwise_infer, bitwise_xor_run).elementwise()
+        onnx("BitwiseXor").opsets(18).inputs(2).functions(bitwise_infer, bitwise_xor_run).elementwise().commutes()
             .problems("u8[3,9] u8[9]; i64[5] i64[]; i16[0] i16[1]"),
         onnx("BitShift").opsets(11).inputs(2).functions(bit_shift_infer, bit_shift_run).elementwise().attributes("direction:s")
             .problems("u8[3,9] u8[9] direction=LEFT; u64[5] u64{0,1,63,64,65} direction=RIGHT; i32[3] i32{-1,2,40} direction=RIGHT; "

@@ -88,13 +88,13 @@ inline status where_gradient(gradient_context& c) {
 
 inline op_table logical_ops() {
     static constexpr op_row rows[] = {
-        onnx("And").inputs(2).functions(logical_infer, logical_and_run).elementwise().attributes("axis:i broadcast:i")
+        onnx("And").inputs(2).functions(logical_infer, logical_and_run).elementwise().commutes().attributes("axis:i broadcast:i")
             .problems("b[3,17] b[17]; b[2,1] b[1,3]; b[] b[]; b[0] b[1]"),
-        onnx("Or").inputs(2).functions(logical_infer, logical_or_run).elementwise().attributes("axis:i broadcast:i")
+        onnx("Or").inputs(2).functions(logical_infer, logical_or_run).elementwise().commutes().attributes("axis:i broadcast:i")
             .problems("b[3,17] b[17]; b[2,1] b[1,3]; b[] b[]; b[0] b[1]"),
-        onnx("Xor").inputs(2).functions(logical_infer, logical_xor_run).elementwise().attributes("axis:i broadcast:i")
+        onnx("Xor").inputs(2).functions(logical_infer, logical_xor_run).elementwise().commutes().attributes("axis:i broadcast:i")
             .problems("b[3,17] b[17]; b[2,1] b[1,3]; b[] b[]; b[0] b[1]"),
-        onnx("Equal").inputs(2).functions(equal_infer, equal_run).elementwise().attributes("axis:i broadcast:i")
+        onnx("Equal").inputs(2).functions(equal_infer, equal_run).elementwise().commutes().attributes("axis:i broadcast:i")
             .problems("i32[3,17] i32[17]; f32{0,1,nan} f32{0,2,nan}; b[4] b[]; u64[3] u64[3]; f16[0] f16[1]"),
         onnx("Less").inputs(2).functions(order_infer, less_run).elementwise().attributes("axis:i broadcast:i")
             .problems("f32[3,17] f32[17]; i8[9] i8[]; u64[3] u64[3]; f16[0] f16[1]"),

@@ -5,7 +5,7 @@
 #include "../cpu/ops/conv.hpp"
 #include "../cpu/ops/matmul.hpp"
 #include "../core/number_text.hpp"
-#include "rewrite.hpp"
+#include "pattern.hpp"
 
 #include <cmath>
 #include <cstring>
@@ -26,121 +26,104 @@ public:
 
     // Errors: memory.oom; the graph is of no use then.
     status run() {
-        pools();
-        finish();
+        static constexpr rewrite<fuser> pools[] = {{"ReduceMean", "", &fuser::mean_over_planes}};
+        // The lowered operators that take an epilogue.
+        static constexpr rewrite<fuser> linear_forms[] = {
+            {"Conv", "", &fuser::conv},
+            {"MatMul", "", &fuser::matmul},
+            {"Gemm", "", &fuser::gemm},
+            {"BatchNormalization", "", &fuser::batch_norm},
+        };
+        // Products and sums with per-channel constants behind a convolution or a matrix product go into its weights and bias; on their
+        // own, between images, they become ScaleShift, which works in either layout.
+        static constexpr rewrite<fuser> scales[] = {{"ScaleShift", "graft", &fuser::affine}, {"Mul", "", &fuser::product}, {"Add", "", &fuser::sum}};
+        // A sum goes into the later of the two nodes that make its terms; sums of equal shapes that are left take an epilogue themselves.
+        static constexpr rewrite<fuser> residuals[] = {{"Add", "", &fuser::residual}, {"Sum", "", &fuser::residual}};
+        sweep(*this, pools);
         composites();
-        finish();
-        linear_forms();
-        finish();
-        scales();
-        finish();
+        sweep(*this, linear_forms);
+        sweep(*this, scales);
         activations();
-        finish();
-        residuals();
-        finish();
+        sweep(*this, residuals);
         activations();
-        finish();
         return std::move(failure_);
     }
 
 private:
     // ReduceMean over height and width is a global average pool.
-    void pools() {
-        for (std::size_t i = 0; i < g.nodes.size(); ++i) {
-            node& n = g.nodes[i];
-            if (!is(n, "ReduceMean") || n.inputs.empty() || !is_float32(n.inputs[0]) || at(n.inputs[0]).extents.rank() != 4) continue;
-            std::int64_t axes[2] = {0, 0};
-            const attribute* a = n.find("axes");
-            if (a && a->integers.size() == 2)
-                axes[0] = a->integers[0], axes[1] = a->integers[1];
-            else if (!a && n.inputs.size() > 1 && is_constant(n.inputs[1]) && at(n.inputs[1]).constant.elements() == 2)
-                for (int k = 0; k < 2; ++k) axes[k] = element_as_int64(at(n.inputs[1]).type, at(n.inputs[1]).constant.raw(), k);
-            else
-                continue;
-            for (std::int64_t& axis : axes)
-                if (axis < 0) axis += 4;
-            if (!((axes[0] == 2 && axes[1] == 3) || (axes[0] == 3 && axes[1] == 2)) || !ops::find_op("", "GlobalAveragePool", newest_opset)) continue;
-            const bool keep = integer(n, "keepdims", 1) == 1;
-            const value_id y = n.outputs[0];
-            const shape source = at(n.inputs[0]).extents;
-            const value_id x = n.inputs[0];
-            if (!keep && !ops::find_op("", "Flatten", newest_opset)) continue;
+    void mean_over_planes(node& n) {
+        if (n.inputs.empty() || !is_float32(n.inputs[0]) || at(n.inputs[0]).extents.rank() != 4) return;
+        std::int64_t axes[2] = {0, 0};
+        const attribute* a = n.find("axes");
+        if (a && a->integers.size() == 2)
+            axes[0] = a->integers[0], axes[1] = a->integers[1];
+        else if (!a && n.inputs.size() > 1 && is_constant(n.inputs[1]) && at(n.inputs[1]).constant.elements() == 2)
+            for (int k = 0; k < 2; ++k) axes[k] = element_as_int64(at(n.inputs[1]).type, at(n.inputs[1]).constant.raw(), k);
+        else
+            return;
+        for (std::int64_t& axis : axes)
+            if (axis < 0) axis += 4;
+        if (!((axes[0] == 2 && axes[1] == 3) || (axes[0] == 3 && axes[1] == 2)) || !ops::find_op("", "GlobalAveragePool", newest_opset)) return;
+        const bool keep = integer(n, "keepdims", 1) == 1;
+        const value_id y = n.outputs[0];
+        const shape source = at(n.inputs[0]).extents;
+        const value_id x = n.inputs[0];
+        if (!keep && !ops::find_op("", "Flatten", newest_opset)) return;
+        const value_id pooled = keep ? y : like(y, "_pooled");
+        edit(n, [&] {
             become(n, "GlobalAveragePool", "");
             n.inputs = {x};
+            n.outputs = {pooled};
             n.attributes.clear();
-            if (keep) continue;
-            node flatten;
-            flatten.name = n.name;
-            become(flatten, "Flatten", "");
-            const value_id pooled = like(y, "_pooled");
-            at(pooled).extents = {source[0], source[1], 1, 1};
-            g.nodes[i].outputs = {pooled};
-            flatten.inputs = {pooled};
-            flatten.outputs = {y};
-            g.nodes.insert(g.nodes.begin() + static_cast<std::ptrdiff_t>(i) + 1, std::move(flatten));
-        }
+        });
+        if (keep) return;
+        at(pooled).extents = {source[0], source[1], 1, 1};
+        node flatten;
+        flatten.name = n.name;
+        become(flatten, "Flatten", "");
+        flatten.inputs = {pooled};
+        flatten.outputs = {y};
+        insert_behind(n, std::move(flatten));
     }
 
-    // Sequences that exporters write for one function.
+    // Sequences that exporters write for one function of x: x * sigmoid(x), x * hard_sigmoid(x), and the orders of 0.5 * x * (1 + erf(x / sqrt 2)).
     void composites() {
+        static constexpr struct {
+            const char* text;
+            activation act;
+            bool (fuser::*holds)(const node&, const pattern::match&);
+        } known[] = {
+            {"Mul(0.5, Mul(x, Add(1, Erf(Div(x, 1.4142135623730951)))))", activation::gelu, &fuser::same_shape},
+            {"Mul(0.5, Mul(x, Add(1, Erf(Mul(x, 0.70710678118654752)))))", activation::gelu, &fuser::same_shape},
+            {"Mul(Mul(0.5, x), Add(1, Erf(Div(x, 1.4142135623730951))))", activation::gelu, &fuser::same_shape},
+            {"Mul(Mul(0.5, x), Add(1, Erf(Mul(x, 0.70710678118654752))))", activation::gelu, &fuser::same_shape},
+            {"Mul(x, Sigmoid(x))", activation::silu, &fuser::same_shape},
+            {"Mul(x, HardSigmoid(x))", activation::hard_swish, &fuser::by_sixths},
+        };
+        std::vector<pattern> patterns;
+        for (const auto& c : known) patterns.emplace_back(c.text);
+        pattern::match m;
         for (node& n : g.nodes)
-            for (std::size_t side = 0; side < 2 && is(n, "Mul") && n.inputs.size() == 2 && is_float32(n.outputs[0]); ++side)
-                if (!gelu(n, n.inputs[side], n.inputs[1 - side])) gated(n, n.inputs[side], n.inputs[1 - side]);
-    }
-
-    // x * sigmoid(x), x * hard_sigmoid(x).
-    void gated(node& n, value_id x, value_id gate) {
-        node* m = maker(gate);
-        if (!m || m->inputs.size() != 1 || m->inputs[0] != x || !used_once(gate)) return;
-        epilogue e;
-        if (!is_activation(*m, e)) return;
-        const bool hard = e.act == activation::hard_sigmoid && std::fabs(e.alpha - 1.0f / 6) < 1e-5f && e.beta == 0.5f;
-        if (e.act != activation::sigmoid && !hard) return;
-        drop(*m);
-        activation_node(n, x, hard ? activation::hard_swish : activation::silu, 0, 0);
-    }
-
-    // 0.5 * x * (1 + erf(x / sqrt 2)), in the two orders that exporters use.
-    bool gelu(node& n, value_id half, value_id product) {
-        // Either (x * (1 + erf)) * 0.5, or (x * 0.5) * (1 + erf).
-        const bool half_last = is_scalar(half, 0.5);
-        const value_id inner = half_last ? product : half;
-        node* m = maker(inner);
-        if (!m || !is(*m, "Mul") || m->inputs.size() != 2 || !used_once(inner)) return false;
-        for (std::size_t side = 0; side < 2; ++side) {
-            const value_id x = m->inputs[side], other = m->inputs[1 - side], sum = half_last ? other : product;
-            if ((!half_last && !is_scalar(other, 0.5)) || at(x).extents != at(n.outputs[0]).extents) continue;
-            if (node* erf = one_plus_erf_of(x, sum)) {
-                drop(*maker(erf->inputs[0]));
-                drop(*maker(sum));
-                drop(*erf);
-                drop(*m);
-                activation_node(n, x, activation::gelu, 0, 0);
-                return true;
+            for (std::size_t i = 0; i < patterns.size(); ++i) {
+                const auto& c = known[i];
+                if (!is_float32(n.outputs.empty() ? no_value : n.outputs[0]) || !patterns[i].matches(*this, n, m) || !(this->*c.holds)(n, m)) continue;
+                for (node* inner : m.inner()) drop(*inner);
+                activation_node(n, m['x'], c.act, 0, 0);
+                break;
             }
-        }
-        return false;
+        finish();
     }
-    // The Erf node if `sum` is 1 + erf(x / sqrt 2).
-    node* one_plus_erf_of(value_id x, value_id sum) {
-        node* add = maker(sum);
-        if (!add || !is(*add, "Add") || add->inputs.size() != 2 || !used_once(sum)) return nullptr;
-        for (std::size_t side = 0; side < 2; ++side) {
-            node* erf = maker(add->inputs[side]);
-            if (!erf || !is(*erf, "Erf") || !used_once(add->inputs[side]) || !is_scalar(add->inputs[1 - side], 1.0)) continue;
-            node* scaled = maker(erf->inputs[0]);
-            if (!scaled || scaled->inputs.size() != 2 || !used_once(erf->inputs[0])) continue;
-            if (is(*scaled, "Div") && scaled->inputs[0] == x && is_scalar(scaled->inputs[1], 1.4142135623730951)) return erf;
-            if (is(*scaled, "Mul"))
-                for (std::size_t s = 0; s < 2; ++s)
-                    if (scaled->inputs[s] == x && is_scalar(scaled->inputs[1 - s], 0.70710678118654752)) return erf;
-        }
-        return nullptr;
+    bool same_shape(const node& n, const pattern::match& m) { return at(m['x']).extents == at(n.outputs[0]).extents; }
+    bool by_sixths(const node&, const pattern::match& m) {
+        epilogue e;
+        return is_activation(*m.inner()[0], e) && std::fabs(e.alpha - 1.0f / 6) < 1e-5f && e.beta == 0.5f;
     }
     void activation_node(node& n, value_id x, activation kind, float alpha, float beta) {
-        n.inputs = {x};
-        n.attributes.clear();
-        become(n, "Activation", "graft");
+        edit(n, [&] {
+            n.inputs = {x};
+            n.attributes.clear();
+            become(n, "Activation", "graft");
+        });
         set_activation(n, kind, alpha, beta);
     }
     static void set_activation(node& n, activation kind, float alpha, float beta) {
@@ -149,31 +132,26 @@ private:
         set(n, "beta", beta);
     }
 
-    // Conv, MatMul, Gemm and per-channel forms become the lowered operators that take an epilogue.
-    void linear_forms() {
-        for (node& n : g.nodes) {
-            if (n.outputs.empty() || !is_float32(n.outputs[0])) continue;
-            if (is(n, "Conv")) {
-                const shape &x = at(n.inputs[0]).extents, &w = at(n.inputs[1]).extents;
-                const shape& y = at(n.outputs[0]).extents;
-                cpu::conv_problem p;
-                if (x.rank() == 4 && x.elements() && w.elements() && y.elements() && cpu::conv_problem_of(n, x, w, y, p)) become(n, "Conv", "graft");
-            } else if (is(n, "MatMul")) {
-                const shape &a = at(n.inputs[0]).extents, &b = at(n.inputs[1]).extents;
-                cpu::gemm_problem p;
-                if (a.rank() >= 2 && b.rank() >= 2 && cpu::gemm_problem_of(n, a, b, at(n.outputs[0]).extents, p)) become(n, "MatMul", "graft");
-            } else if (is(n, "Gemm"))
-                gemm(n);
-            else if (is(n, "BatchNormalization"))
-                batch_norm(n);
-        }
+    bool makes_float32(const node& n) { return !n.outputs.empty() && is_float32(n.outputs[0]); }
+
+    void conv(node& n) {
+        if (!makes_float32(n)) return;
+        const shape &x = at(n.inputs[0]).extents, &w = at(n.inputs[1]).extents, &y = at(n.outputs[0]).extents;
+        cpu::conv_problem p;
+        if (x.rank() == 4 && x.elements() && w.elements() && y.elements() && cpu::conv_problem_of(n, x, w, y, p)) become(n, "Conv", "graft");
+    }
+    void matmul(node& n) {
+        if (!makes_float32(n)) return;
+        const shape &a = at(n.inputs[0]).extents, &b = at(n.inputs[1]).extents;
+        cpu::gemm_problem p;
+        if (a.rank() >= 2 && b.rank() >= 2 && cpu::gemm_problem_of(n, a, b, at(n.outputs[0]).extents, p)) become(n, "MatMul", "graft");
     }
 
     // Gemm whose bias runs along the columns, and whose factors can be folded into constants.
     void gemm(node& n) {
         const float alpha = real(n, "alpha", 1), beta = real(n, "beta", 1);
         const bool bias = n.inputs.size() > 2 && n.inputs[2] != no_value;
-        if (n.version < 7 || at(n.inputs[0]).extents.rank() != 2 || !at(n.inputs[0]).extents.elements() || !at(n.outputs[0]).extents.elements()) return;
+        if (!makes_float32(n) || n.version < 7 || at(n.inputs[0]).extents.rank() != 2 || !at(n.inputs[0]).extents.elements() || !at(n.outputs[0]).extents.elements()) return;
         const std::int64_t columns = at(n.outputs[0]).extents[1];
         if (bias) {
             const shape& c = at(n.inputs[2]).extents;
@@ -182,8 +160,9 @@ private:
         const bool scales_bias = bias && beta != 1, scales_weight = alpha != 1;
         // Nothing is scaled before it is known that all can be: what stays a Gemm applies both factors itself.
         if ((scales_bias && !is_constant(n.inputs[2])) || (scales_weight && !is_constant(n.inputs[1]))) return;
-        if (scales_bias && !scale_constant(n.inputs[2], beta)) return;
-        if (scales_weight && !scale_constant(n.inputs[1], alpha)) return;
+        bool scaled = true;
+        edit(n, [&] { scaled = (!scales_bias || scale_constant(n.inputs[2], beta)) && (!scales_weight || scale_constant(n.inputs[1], alpha)); });
+        if (!scaled) return;
         const std::int64_t trans_a = integer(n, "transA", 0), trans_b = integer(n, "transB", 0);
         n.attributes.clear();
         become(n, "MatMul", "graft");
@@ -242,10 +221,12 @@ private:
         const auto constant = [&](int i) { return &at(n.inputs[static_cast<std::size_t>(i)]).constant; };
         derive(*scale, "batch normalisation's scale " + shortest_text(epsilon, false), {constant(1), constant(4)});
         derive(*shift, "batch normalisation's shift", {constant(2), constant(3), &*scale});
-        n.inputs = {n.inputs[0], g.add_constant(n.name + "_scale", std::move(scale).value()), g.add_constant(n.name + "_shift", std::move(shift).value())};
-        n.outputs.resize(1);
-        n.attributes.clear();
-        become(n, "ScaleShift", "graft");
+        edit(n, [&] {
+            n.inputs = {n.inputs[0], g.add_constant(n.name + "_scale", std::move(scale).value()), g.add_constant(n.name + "_shift", std::move(shift).value())};
+            n.outputs.resize(1);
+            n.attributes.clear();
+            become(n, "ScaleShift", "graft");
+        });
     }
 
     // The factor of output channel c that a constant operand gives, where it is one number or one number a channel.
@@ -258,18 +239,12 @@ private:
         return s.rank() <= y.rank();
     }
 
-    // Products and sums with per-channel constants behind a convolution or a matrix product go into its weights and bias; on their
-    // own, between images, they become ScaleShift, which works in either layout.
-    void scales() {
-        for (node& n : g.nodes) {
-            const bool affine = is(n, "ScaleShift", "graft"), mul = is(n, "Mul"), add = is(n, "Add");
-            if (!affine && !mul && !add) continue;
-            for (std::size_t side = 0; side < (affine ? 1u : 2u) && !n.op_type.empty(); ++side) {
-                const value_id factor = affine ? n.inputs[1] : mul ? n.inputs[1 - side] : no_value;
-                const value_id term = affine ? n.inputs[2] : add ? n.inputs[1 - side] : no_value;
-                scale(n, n.inputs[side], factor, term, affine);
-            }
-        }
+    void affine(node& n) { scale(n, n.inputs[0], n.inputs[1], n.inputs[2], true); }
+    void product(node& n) {
+        for (std::size_t side = 0; side < 2 && is(n, "Mul"); ++side) scale(n, n.inputs[side], n.inputs[1 - side], no_value, false);
+    }
+    void sum(node& n) {
+        for (std::size_t side = 0; side < 2 && is(n, "Add"); ++side) scale(n, n.inputs[side], no_value, n.inputs[1 - side], false);
     }
     void scale(node& n, value_id x, value_id factor, value_id term, bool affine) {
         const shape& y = at(n.outputs[0]).extents;
@@ -285,16 +260,16 @@ private:
         const int axis = conv || affine || through ? 1 : y.rank() - 1;
         if ((conv || (product && (through || !affine))) && used_once(x) && !m->find("activation") && !m->find("residual") && fits_channels(factor, y, axis, affine) &&
             fits_channels(term, y, axis, affine) && absorb(*m, conv, y[axis], factor, term)) {
-            (through ? through : m)->outputs[0] = n.outputs[0];
-            drop(n);
-            index();
+            replace(n, through ? *through : *m);
             return;
         }
         const value_id constant = factor != no_value ? factor : term;
         if (!affine && y.rank() == 4 && is_constant(constant) && fits_channels(constant, y, 1, false) && at(constant).constant.elements() == y[1] && y[1] > 1) {
-            n.inputs = {x, factor, term};
-            n.attributes.clear();
-            become(n, "ScaleShift", "graft");
+            edit(n, [&] {
+                n.inputs = {x, factor, term};
+                n.attributes.clear();
+                become(n, "ScaleShift", "graft");
+            });
         }
     }
     static bool brings_channels_forward(const node& n) {
@@ -333,15 +308,16 @@ private:
                 derive(weight, how, sources);
             }
             for (std::int64_t c = 0; c < channels; ++c) bias.data<float>()[c] *= element(factor, c);
-            m.inputs[1] = g.add_constant(at(m.inputs[1]).name + "_scaled", std::move(weight));
+            edit(m, [&] { m.inputs[1] = g.add_constant(at(m.inputs[1]).name + "_scaled", std::move(weight)); });
         }
         if (term != no_value)
             for (std::int64_t c = 0; c < channels; ++c) bias.data<float>()[c] += element(term, c);
         const bool needed = term != no_value || bias_id != no_value;
-        if (needed) {
-            m.inputs.resize(std::max<std::size_t>(m.inputs.size(), 3), no_value);
-            m.inputs[2] = g.add_constant(m.name + "_bias", std::move(bias));
-        }
+        if (needed)
+            edit(m, [&] {
+                m.inputs.resize(std::max<std::size_t>(m.inputs.size(), 3), no_value);
+                m.inputs[2] = g.add_constant(m.name + "_bias", std::move(bias));
+            });
         return true;
     }
 
@@ -362,12 +338,11 @@ private:
             node* m = maker(n.inputs[0]);
             if (m && ops::row_of(*m).is(op_flag::takes_activation) && used_once(n.inputs[0]) && !m->find("activation") && integer(*m, "residual", 0) != 2) {
                 set_activation(*m, e.act, e.alpha, e.beta);
-                m->outputs[0] = n.outputs[0];
-                drop(n);
-                index();
+                replace(n, *m);
             } else if (!is(n, "Activation", "graft"))
                 activation_node(n, n.inputs[0], e.act, e.alpha, e.beta);
         }
+        finish();
     }
 
     // Which input of a node is a residual that its kernel adds; 0: it adds none.
@@ -377,32 +352,26 @@ private:
         return traits.statistics && n.find("activation") ? 0 : traits.residual_input;
     }
 
-    // A sum goes into the later of the two nodes that make its terms; sums of equal shapes that are left take an epilogue themselves.
-    void residuals() {
-        for (node& n : g.nodes) {
-            if ((!is(n, "Add") && !is(n, "Sum")) || n.inputs.size() != 2 || n.inputs[0] == n.inputs[1] || !is_float32(n.outputs[0])) continue;
-            const shape& y = at(n.outputs[0]).extents;
-            if (at(n.inputs[0]).extents != y || at(n.inputs[1]).extents != y) continue;
-            const std::size_t late = position(n.inputs[0]) > position(n.inputs[1]) ? 0 : 1;
-            for (const std::size_t side : {late, 1 - late}) {
-                const value_id x = n.inputs[side], other = n.inputs[1 - side];
-                node* m = maker(x);
-                const std::size_t slot = m ? residual_slot(*m) : 0;
-                if (!slot || !used_once(x) || m->find("residual")) continue;
-                if (position(other) > position(x) || is_constant(other)) continue;
+    void residual(node& n) {
+        if (n.inputs.size() != 2 || n.inputs[0] == n.inputs[1] || !is_float32(n.outputs[0])) return;
+        const shape& y = at(n.outputs[0]).extents;
+        if (at(n.inputs[0]).extents != y || at(n.inputs[1]).extents != y) return;
+        const std::size_t late = position(n.inputs[0]) > position(n.inputs[1]) ? 0 : 1;
+        for (const std::size_t side : {late, 1 - late}) {
+            const value_id x = n.inputs[side], other = n.inputs[1 - side];
+            node* m = maker(x);
+            const std::size_t slot = m ? residual_slot(*m) : 0;
+            if (!slot || !used_once(x) || m->find("residual") || position(other) > position(x) || is_constant(other)) continue;
+            set(*m, "residual", std::int64_t(m->find("activation") ? 2 : 1));
+            replace(n, *m);
+            edit(*m, [&] {
                 m->inputs.resize(std::max(m->inputs.size(), slot + 1), no_value);
                 m->inputs[slot] = other;
-                set(*m, "residual", std::int64_t(m->find("activation") ? 2 : 1));
-                m->outputs[0] = n.outputs[0];
-                drop(n);
-                index();
-                break;
-            }
-            if (is(n, "Add") || is(n, "Sum")) {
-                n.attributes.clear();
-                become(n, "Sum", "graft");
-            }
+            });
+            return;
         }
+        n.attributes.clear();
+        become(n, "Sum", "graft");
     }
 
     const lowering& with_;

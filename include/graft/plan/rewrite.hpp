@@ -1,4 +1,4 @@
-// What rewriting passes share: who makes and who reads a value, constants, attributes.
+// What rewriting passes share: who makes and who reads a value, kept up to date through every change; constants, attributes.
 #pragma once
 
 #include "../graph/captures.hpp"
@@ -6,7 +6,9 @@
 #include "../ops/ops.hpp"
 #include "backend.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,34 +16,91 @@
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
-// A graph under change. Nodes are dropped by clearing their `op_type`; `finish` takes them out.
+// A graph under change. Who makes and who reads a value is known at any time: nodes are changed by `edit` and `drop`, which keep that exact, and
+// new ones are put in by `insert_before` and `insert_behind`. Dropped nodes have no `op_type`; `finish` takes them out, and the new ones in.
 class rewriter {
 public:
     explicit rewriter(graph& target) : g(target) { index(); }
 
-    // Rebuilds the tables: after nodes were added or their edges changed.
+    // Looks at the whole graph anew: after its list of nodes was changed.
     void index() {
         maker_.assign(g.values.size(), -1);
         uses_.assign(g.values.size(), 0);
-        std::vector<value_id> ids;
-        for (std::size_t i = 0; i < g.nodes.size(); ++i) {
-            if (g.nodes[i].op_type.empty()) continue;
-            for (value_id id : g.nodes[i].outputs)
-                if (id != no_value) maker_[static_cast<std::size_t>(id)] = static_cast<int>(i);
-            ids = g.nodes[i].inputs;
-            append_captures(g.nodes[i], ids);
-            for (value_id id : ids)
-                if (id != no_value) ++uses_[static_cast<std::size_t>(id)];
-        }
+        readers_.clear();
+        for (std::size_t i = 0; i < g.nodes.size(); ++i)
+            if (!g.nodes[i].op_type.empty()) link(g.nodes[i]);
         // An output of the graph is read by the caller, so it cannot vanish into a fused node.
         for (value_id id : g.outputs) uses_[static_cast<std::size_t>(id)] += 2;
     }
+
+    // Changes one node of the graph, or a few together, which may exchange what they make.
+    template <class Change>
+    void edit(node& n, Change change) {
+        unlink(n);
+        change();
+        link(n);
+    }
+    template <class Change>
+    void edit(std::initializer_list<node*> nodes, Change change) {
+        for (node* n : nodes) unlink(*n);
+        change();
+        for (node* n : nodes) link(*n);
+    }
+    void drop(node& n) {
+        unlink(n);
+        n.op_type.clear();
+    }
+    // What a pass does with nodes of an operator.
+    template <class Pass>
+    struct rewrite {
+        const char* op;
+        const char* domain;
+        void (Pass::*rewrites)(node&);
+    };
+    // Goes through the nodes in order: each row that its operator has is applied, until it has another one or is gone.
+    template <class Pass, std::size_t N>
+    void sweep(Pass& pass, const rewrite<Pass> (&rows)[N]) {
+        for (node& n : g.nodes)
+            for (const rewrite<Pass>& row : rows)
+                if (is(n, row.op, row.domain)) (pass.*row.rewrites)(n);
+        finish();
+    }
+    // Puts a node into a place that a dropped one has left.
+    void put(node& dropped, node n) {
+        dropped = std::move(n);
+        link(dropped);
+    }
+    // The node takes the place of one that reads its first output and has one output: it makes what that one made.
+    void replace(node& reader, node& by) {
+        const value_id y = reader.outputs[0];
+        drop(reader);
+        edit(by, [&] { by.outputs[0] = y; });
+    }
+    // New nodes are in the graph when `finish` has been called.
+    void insert_before(const node& n, node added) { inserted_.emplace_back(place_of(n), std::move(added)); }
+    void insert_behind(const node& n, node added) { inserted_.emplace_back(place_of(n) + 1, std::move(added)); }
 
     value& at(value_id id) { return g.values[static_cast<std::size_t>(id)]; }
     node* maker(value_id id) { return position(id) < 0 ? nullptr : &g.nodes[static_cast<std::size_t>(position(id))]; }
     // Index of the node that makes the value; -1 for inputs and constants.
     int position(value_id id) const { return id == no_value || static_cast<std::size_t>(id) >= maker_.size() ? -1 : maker_[static_cast<std::size_t>(id)]; }
-    bool used_once(value_id id) const { return uses_[static_cast<std::size_t>(id)] == 1; }
+    // By one node, and not by the caller.
+    bool used_once(value_id id) const { return static_cast<std::size_t>(id) < uses_.size() && uses_[static_cast<std::size_t>(id)] == 1; }
+    bool used_at_all(value_id id) const { return static_cast<std::size_t>(id) < uses_.size() && uses_[static_cast<std::size_t>(id)] > 0; }
+    // The nodes that read the value, in order.
+    const std::vector<int>& readers(value_id id) {
+        if (readers_.empty()) {
+            readers_.resize(g.values.size());
+            for (std::size_t i = 0; i < g.nodes.size(); ++i) note_reader(g.nodes[i]);
+        }
+        readers_.resize(g.values.size());
+        // Those that read it no more are taken out when somebody asks.
+        std::vector<int>& found = readers_[static_cast<std::size_t>(id)];
+        std::sort(found.begin(), found.end());
+        found.erase(std::unique(found.begin(), found.end()), found.end());
+        found.erase(std::remove_if(found.begin(), found.end(), [&](int i) { return !is_read_by(g.nodes[static_cast<std::size_t>(i)], id); }), found.end());
+        return found;
+    }
     static bool is(const node& n, const char* op, const char* domain = "") { return n.op_type == op && n.domain == domain; }
     bool is_float32(value_id id) { return id != no_value && at(id).type == dtype::float32; }
     bool is_constant(value_id id) { return id != no_value && static_cast<bool>(at(id).constant); }
@@ -64,7 +123,6 @@ public:
         at(made).extents = source.extents;
         return made;
     }
-    static void drop(node& n) { n.op_type.clear(); }
     // Makes a node another operator; attributes stay.
     static void become(node& n, const char* op, const char* domain) {
         n.op_type = op;
@@ -90,11 +148,15 @@ public:
         const attribute* a = n.find(name);
         return a ? a->real : otherwise;
     }
-    // Takes dropped nodes out.
     void finish() {
+        std::stable_sort(inserted_.begin(), inserted_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
         std::vector<node> kept;
-        for (node& n : g.nodes)
-            if (!n.op_type.empty()) kept.push_back(std::move(n));
+        auto next = inserted_.begin();
+        for (std::size_t i = 0; i <= g.nodes.size(); ++i) {
+            for (; next != inserted_.end() && next->first == i; ++next) kept.push_back(std::move(next->second));
+            if (i < g.nodes.size() && !g.nodes[i].op_type.empty()) kept.push_back(std::move(g.nodes[i]));
+        }
+        inserted_.clear();
         g.nodes = std::move(kept);
         index();
     }
@@ -109,7 +171,43 @@ private:
         n.attributes.back().name = name;
         return n.attributes.back();
     }
-    std::vector<int> maker_, uses_;
+
+    std::size_t place_of(const node& n) const { return static_cast<std::size_t>(&n - g.nodes.data()); }
+    // What a node reads, bodies among it.
+    const std::vector<value_id>& inputs_of(const node& n) {
+        ids_ = n.inputs;
+        append_captures(n, ids_);
+        return ids_;
+    }
+    bool is_read_by(const node& n, value_id id) {
+        const std::vector<value_id>& ids = inputs_of(n);
+        return !n.op_type.empty() && std::find(ids.begin(), ids.end(), id) != ids.end();
+    }
+    void link(const node& n) {
+        maker_.resize(g.values.size(), -1);
+        uses_.resize(g.values.size(), 0);
+        for (value_id id : n.outputs)
+            if (id != no_value) maker_[static_cast<std::size_t>(id)] = static_cast<int>(place_of(n));
+        for (value_id id : inputs_of(n))
+            if (id != no_value) ++uses_[static_cast<std::size_t>(id)];
+        if (!readers_.empty()) note_reader(n);
+    }
+    void unlink(const node& n) {
+        for (value_id id : n.outputs)
+            if (position(id) == static_cast<int>(place_of(n))) maker_[static_cast<std::size_t>(id)] = -1;
+        for (value_id id : inputs_of(n))
+            if (id != no_value) --uses_[static_cast<std::size_t>(id)];
+    }
+    void note_reader(const node& n) {
+        readers_.resize(g.values.size());
+        for (value_id id : inputs_of(n))
+            if (id != no_value) readers_[static_cast<std::size_t>(id)].push_back(static_cast<int>(place_of(n)));
+    }
+
+    std::vector<int> maker_, uses_;           // by value
+    std::vector<std::vector<int>> readers_;   // by value; empty until somebody asks
+    std::vector<std::pair<std::size_t, node>> inserted_;  // each with the node that it goes before
+    std::vector<value_id> ids_;
 };
 
 }  // namespace detail
