@@ -6876,7 +6876,7 @@ inline std::int64_t filtered_work(const op_context& c, int i) {
     return checked_mul(elements_of(c.out[0].extents), w.product(1, w.rank()));
 }
 /// Multiply-adds of a matrix product, each element of output 0 a sum along the last axis of input 0.
-inline std::int64_t matmul_work(const op_context& c) { return c.in[0].extents.rank() ? checked_mul(elements_of(c.out[0].extents), c.in[0].extents.back()) : 0; }
+inline std::int64_t matmul_work(const op_context& c) { return c.has(1) && c.in[0].extents.rank() ? checked_mul(elements_of(c.out[0].extents), c.in[0].extents.back()) : 0; }
 
 /// Begins the row of an operator of ONNX, or of a domain that files may hold; builds that do not want it leave its functions out.
 constexpr make_op onnx(const char* name, const char* domain = "") { return make_op(name, domain, wanted(name)); }
@@ -10173,8 +10173,9 @@ inline op_table conv_transpose_training_ops() {
 
 // Each element of the input is multiplied by the weights of its channel.
 inline std::int64_t conv_transpose_work(const op_context& c) {
+    if (!c.has(1) || !c.in[1].extents.rank()) return 0;
     const shape& w = c.in[1].extents;
-    return w.rank() ? checked_mul(elements_of(c.in[0].extents), w.product(1, w.rank())) : 0;
+    return checked_mul(elements_of(c.in[0].extents), w.product(1, w.rank()));
 }
 
 inline op_table conv_transpose_ops() {
@@ -14421,7 +14422,7 @@ inline status gemm_gradient(gradient_context& c) {
 
 inline std::int64_t gemm_work(const op_context& c) {
     const shape& a = c.in[0].extents;
-    return a.rank() == 2 ? checked_mul(elements_of(c.out[0].extents), a[c.integer("transA", 0) ? 0 : 1]) : 0;
+    return c.has(1) && a.rank() == 2 ? checked_mul(elements_of(c.out[0].extents), a[c.integer("transA", 0) ? 0 : 1]) : 0;
 }
 
 inline op_table matmul_ops() {

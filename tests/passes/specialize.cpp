@@ -165,3 +165,22 @@ TEST_CASE("multiply-adds are counted as papers count them") {
     const graph g = specialized(verified(b), {{1, 8, 10, 10}});
     CHECK(graft::count_multiply_adds(g) == 100 * 16 * 8 * 9 + 100 * 16 * 9 + 160);
 }
+
+TEST_CASE("Nodes that were written by hand and lack inputs count no multiply-adds") {
+    for (const char* op : {"Conv", "ConvTranspose", "MatMul", "Gemm", "QLinearConv", "QLinearMatMul"}) {
+        CAPTURE(op);
+        graft::graph g;
+        for (const char* name : {"x", "y"}) {
+            graft::value& v = g.values[static_cast<std::size_t>(g.add_value(name))];
+            v.type = graft::dtype::float32;
+            v.has_shape = true;
+            v.extents = {2, 3};
+        }
+        graft::node n;
+        n.op_type = op;
+        n.inputs = {0};
+        n.outputs = {1};
+        g.nodes.push_back(n);
+        CHECK(graft::count_multiply_adds(g) == 0);
+    }
+}

@@ -51,6 +51,16 @@ TEST_CASE("Statistics, limits and single numbers are no weights; weights are fou
     CHECK(statistics_of("shift").empty());
 }
 
+TEST_CASE("A normalisation that was written by hand and lacks inputs has no statistics") {
+    graft::graph g;
+    graft::node n;
+    n.op_type = "BatchNormalization";
+    n.inputs = {g.add_value("x")};
+    n.outputs = {g.add_value("y")};
+    g.nodes.push_back(n);
+    CHECK(graft::running_statistics(g, {0}).empty());
+}
+
 TEST_CASE("A step refuses a network in which nothing learns") {
     const graft::graph g = small_steps::architecture("lenet");
     std::vector<graft::parameter> parameters = graft::parameters_of(g);

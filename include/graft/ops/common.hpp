@@ -21,7 +21,7 @@ inline std::int64_t filtered_work(const op_context& c, int i) {
     return checked_mul(elements_of(c.out[0].extents), w.product(1, w.rank()));
 }
 /// Multiply-adds of a matrix product, each element of output 0 a sum along the last axis of input 0.
-inline std::int64_t matmul_work(const op_context& c) { return c.in[0].extents.rank() ? checked_mul(elements_of(c.out[0].extents), c.in[0].extents.back()) : 0; }
+inline std::int64_t matmul_work(const op_context& c) { return c.has(1) && c.in[0].extents.rank() ? checked_mul(elements_of(c.out[0].extents), c.in[0].extents.back()) : 0; }
 
 /// Begins the row of an operator of ONNX, or of a domain that files may hold; builds that do not want it leave its functions out.
 constexpr make_op onnx(const char* name, const char* domain = "") { return make_op(name, domain, wanted(name)); }

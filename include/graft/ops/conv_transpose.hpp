@@ -228,8 +228,9 @@ inline op_table conv_transpose_training_ops() {
 
 // Each element of the input is multiplied by the weights of its channel.
 inline std::int64_t conv_transpose_work(const op_context& c) {
+    if (!c.has(1) || !c.in[1].extents.rank()) return 0;
     const shape& w = c.in[1].extents;
-    return w.rank() ? checked_mul(elements_of(c.in[0].extents), w.product(1, w.rank())) : 0;
+    return checked_mul(elements_of(c.in[0].extents), w.product(1, w.rank()));
 }
 
 inline op_table conv_transpose_ops() {

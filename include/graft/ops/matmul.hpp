@@ -242,7 +242,7 @@ inline status gemm_gradient(gradient_context& c) {
 
 inline std::int64_t gemm_work(const op_context& c) {
     const shape& a = c.in[0].extents;
-    return a.rank() == 2 ? checked_mul(elements_of(c.out[0].extents), a[c.integer("transA", 0) ? 0 : 1]) : 0;
+    return c.has(1) && a.rank() == 2 ? checked_mul(elements_of(c.out[0].extents), a[c.integer("transA", 0) ? 0 : 1]) : 0;
 }
 
 inline op_table matmul_ops() {

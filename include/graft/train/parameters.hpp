@@ -86,7 +86,7 @@ GRAFT_INLINE std::vector<value_id> running_statistics(const graph& g, const std:
     std::vector<value_id> found;
     for (const node& n : g.nodes) {
         const std::uint8_t statistics = ops::row_of(n).traits.statistics;
-        if (!statistics || std::find(learning.begin(), learning.end(), n.inputs[1]) == learning.end()) continue;
+        if (!statistics || n.inputs.size() < 5 || std::find(learning.begin(), learning.end(), n.inputs[1]) == learning.end()) continue;
         for (std::size_t i = 0; i < n.inputs.size(); ++i)
             if (in_mask(statistics, i) && std::find(found.begin(), found.end(), n.inputs[i]) == found.end()) found.push_back(n.inputs[i]);
     }
