@@ -43,10 +43,10 @@ void wrap(problems::problem& p, bool output_too) {
     std::vector<graft::node> nodes;
     for (std::size_t i = 0; i < g.inputs.size(); ++i) {
         const graft::value_id inner = g.inputs[i];
-        if (g.values[static_cast<std::size_t>(inner)].type != graft::dtype::float32) continue;
+        if (g.at(inner).type != graft::dtype::float32) continue;
         const graft::value_id outer = g.add_value("outer" + std::to_string(i));
-        const graft::value& is = g.values[static_cast<std::size_t>(inner)];
-        graft::value& v = g.values[static_cast<std::size_t>(outer)];
+        const graft::value& is = g.at(inner);
+        graft::value& v = g.at(outer);
         v.type = is.type, v.has_shape = true, v.extents = is.extents;
         g.inputs[i] = outer;
         nodes.push_back(negation(outer, inner));

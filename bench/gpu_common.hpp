@@ -121,10 +121,10 @@ struct trained {
         const graft::value_id logits = graft::logits_of(g);
         graft::graph known;
         GRAFT_TRY_ASSIGN(known, graft::specialize_first_input(g, made->shape, pool, {}));
-        const graft::shape scores = known.values[static_cast<std::size_t>(logits)].extents;
+        const graft::shape scores = known.at(logits).extents;
         if (scores.rank() != 2) return graft::fail(graft::errc::train_head, g.name, "the loss is taken of [N, classes]");
         made->classes = scores[1];
-        graft::value& v = g.values[static_cast<std::size_t>(logits)];
+        graft::value& v = g.at(logits);
         v.has_shape = true;
         v.extents = {graft::shape::unknown, made->classes};
         std::vector<graft::parameter> parameters = graft::parameters_of(g);

@@ -44,9 +44,9 @@ graft::result<graft::graph> resident(const graft::model& net, std::int64_t batch
     GRAFT_TRY_ASSIGN(pictures, graft::tensor::make(graft::dtype::float32, s));
     bench::fill(pictures.data<float>(), pictures.elements(), 1);
     for (graft::value_id& id : g.inputs) {
-        if (g.values[static_cast<std::size_t>(id)].constant) continue;
+        if (g.at(id).constant) continue;
         const graft::value_id pictured = id, brighter = g.add_value("brighter"), constant = g.add_constant("pictures", std::move(pictures));
-        graft::value& v = g.values[static_cast<std::size_t>(brighter)];
+        graft::value& v = g.at(brighter);
         v.type = graft::dtype::float32, v.has_shape = true, v.extents = {batch, 1, 1, 1};
         graft::node n;
         n.op_type = "Add";

@@ -51,7 +51,7 @@ graft::status run(char** argv, int argc) {
     double best = 0;
     std::int64_t classes = 0;
     for (const graft::value& v : g.values)
-        if (v.name == g.values[static_cast<std::size_t>(logits)].name && v.extents.rank() == 2) classes = v.extents[1];
+        if (v.name == g.at(logits).name && v.extents.rank() == 2) classes = v.extents[1];
     for (std::int64_t i = 0; i < steps; ++i) {
         graft::tensor x, targets;
         GRAFT_TRY_ASSIGN(x, part_of(data, i));

@@ -53,7 +53,7 @@ void operators() {
                 if (!p.error.empty()) continue;
                 write_model(name, p.g);
                 if (p.inputs.size() < 2) continue;
-                for (std::size_t i = 1; i < p.inputs.size(); ++i) p.g.values[static_cast<std::size_t>(p.g.inputs[i])].constant = p.inputs[i];
+                for (std::size_t i = 1; i < p.inputs.size(); ++i) p.g.at(p.g.inputs[i]).constant = p.inputs[i];
                 p.g.inputs.resize(1);
                 write_model(name + "_constant", p.g);
             }

@@ -48,7 +48,7 @@ graft::result<graft::model> with_batch(const graft::model& model, std::int64_t b
     }
     std::vector<bool> is_input(g.values.size());
     for (graft::value_id id : g.inputs) {
-        graft::value& v = g.values[static_cast<std::size_t>(id)];
+        graft::value& v = g.at(id);
         is_input[static_cast<std::size_t>(id)] = true;
         if (v.constant || !v.has_shape || v.extents.rank() == 0) continue;
         v.extents[0] = batch;

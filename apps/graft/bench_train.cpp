@@ -51,7 +51,7 @@ graft::result<measured_network> network_of(graft::graph g, const std::string& so
     net.parameters = graft::parameters_of(net.graph);
     graft::graph known;
     GRAFT_TRY_ASSIGN(known, graft::specialize_first_input(net.graph, net.batch, pool, {}));
-    const graft::shape scores = known.values[static_cast<std::size_t>(net.logits)].extents;
+    const graft::shape scores = known.at(net.logits).extents;
     net.classes = graft::classes_in(scores, batch);
     if (net.classes < 1)
         return graft::fail(graft::errc::train_head, source,

@@ -50,7 +50,7 @@ graft::result<int> find_learning_rate(const common_options& common, const traini
     loading.sample.augment = *with.augmentation;
     loading.sample.cache = with.cache;
     for (graft::value_id id : network.graph.inputs) {
-        const graft::value& v = network.graph.values[static_cast<std::size_t>(id)];
+        const graft::value& v = network.graph.at(id);
         if (!v.constant && !loading.sample.format.known) loading.sample.format = {v.type, v.extents, true};
     }
     graft::teacher_model teacher;

@@ -14,7 +14,7 @@ graft::status read_format(const std::string& path, graft::input_format& format, 
     GRAFT_TRY_ASSIGN(g, graft::read_onnx_file(path));
     int pictures = 0;
     for (graft::value_id id : g.inputs) {
-        const graft::value& v = g.values[static_cast<std::size_t>(id)];
+        const graft::value& v = g.at(id);
         if (v.constant) continue;
         ++pictures;
         format = {v.type, v.extents, true};

@@ -33,7 +33,7 @@ public:
             quiet_ ? "" : std::string(bar ? "\n" : "graft: ") + "stopping as soon as the checkpoint is written; Ctrl-C again ends at once\n");
         std::int64_t all = 0;
         for (const graft::parameter& p : setup_.network.parameters)
-            all += setup_.network.graph.values[static_cast<std::size_t>(p.id)].constant.elements();
+            all += setup_.network.graph.at(p.id).constant.elements();
         screen_.note("network: " + setup_.source + ", " + count_text(learning) + " of " + count_text(all) + " weights learn" +
                      (with_.unfreeze_epoch <= 0               ? ""
                       : with_.unfreeze_epoch >= with_.epochs ? ", of these the head's alone"

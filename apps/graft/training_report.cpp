@@ -57,7 +57,7 @@ std::vector<const graft::scored_picture*> for_maps(const graft::evaluation_resul
 
 graft::input_format input_of(const graft::graph& g) {
     for (graft::value_id id : g.inputs) {
-        const graft::value& v = g.values[static_cast<std::size_t>(id)];
+        const graft::value& v = g.at(id);
         if (!v.constant) return {v.type, v.extents, true};
     }
     return {};
@@ -169,7 +169,7 @@ graft::status write_training_report(const training_setup& setup, const graft::da
     report.train_images = data.training.size();
     report.val_images = data.validation.size();
     for (const graft::parameter& p : setup.network.parameters)
-        report.parameters += setup.network.graph.values[static_cast<std::size_t>(p.id)].constant.elements();
+        report.parameters += setup.network.graph.at(p.id).constant.elements();
     report.peak_bytes = static_cast<std::int64_t>(peak_rss_mb() * 1048576);
     double trained = 0, waited = 0;
     for (const graft::epoch_record& r : found.history) {

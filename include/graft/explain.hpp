@@ -36,7 +36,7 @@ public:
     const classifier& named() const noexcept { return named_; }
     const feature_map& features() const noexcept { return features_; }
     /// The name of the value whose places the maps weigh.
-    const std::string& features_name() const noexcept { return network_.values[static_cast<std::size_t>(features_.features)].name; }
+    const std::string& features_name() const noexcept { return network_.at(features_.features).name; }
 
 private:
     explainer(classifier named, const classifier_options& options) : named_(std::move(named)), limits_(options.load.limits), pool_(new pool_executor(options.session.threads)) {}

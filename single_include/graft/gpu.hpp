@@ -2596,7 +2596,7 @@ public:
         if (roots) memory_ = graft::detail::memory_of_inputs(n, *roots);
         for (int side = 0; side < 2; ++side)
             for (value_id id : side ? n.outputs : n.inputs) {
-                const value* v = id == no_value ? nullptr : &g.values[static_cast<std::size_t>(id)];
+                const value* v = id == no_value ? nullptr : &g.at(id);
                 views_[side].push_back(v ? view_at_hand(*v) : tensor_view{});
                 blocks_[side].push_back(v ? v->block : 0);
             }
@@ -2662,7 +2662,7 @@ namespace gpu {
 inline bool may_fault(const graph& g, const node& n) {
     const std::uint8_t checked = ops::row_of(n).traits.checked_inputs;
     for (std::size_t i = 0; i < n.inputs.size(); ++i)
-        if (in_mask(checked, i) && n.inputs[i] != no_value && !g.values[static_cast<std::size_t>(n.inputs[i])].constant) return true;
+        if (in_mask(checked, i) && n.inputs[i] != no_value && !g.at(n.inputs[i]).constant) return true;
     return false;
 }
 
@@ -2782,7 +2782,7 @@ GRAFT_INLINE value_id decomposition::constant(dtype type, const shape& extents) 
 GRAFT_INLINE value_id decomposition::numbers(std::int64_t from, const shape& extents) const {
     const value_id made = constant(dtype::int64, extents);
     if (made == no_value) return made;
-    tensor& data = build.target().values[static_cast<std::size_t>(made)].constant;
+    tensor& data = build.target().at(made).constant;
     for (std::int64_t i = 0, count = data.elements(); i < count; ++i) data.data<std::int64_t>()[i] = from + i;
     return made;
 }
@@ -2864,7 +2864,7 @@ GRAFT_INLINE const char* decompose(const decomposition_row& row, const op_contex
         body.outputs.push_back(no_value);
         if (made == no_value) continue;
         // Of a node's outputs each has a memory of its own.
-        bool taken = static_cast<bool>(body.values[static_cast<std::size_t>(made)].constant);
+        bool taken = static_cast<bool>(body.at(made).constant);
         for (value_id id : body.inputs) taken |= id == made;
         for (value_id id : body.outputs) taken |= id == made;
         if (taken) made = build.apply("Identity", {made});
@@ -5253,7 +5253,7 @@ GRAFT_INLINE index element_emitter::offset(const place& at, const std::vector<st
     std::vector<run> runs;
     std::int64_t inner = 1;
     for (int w = at.walk.rank() - 1; w >= 0; inner *= at.walk[w--]) {
-        const std::int64_t stride = by_walk[static_cast<std::size_t>(w)];
+        const std::int64_t stride = by_walk[w];
         if (at.walk[w] == 1) continue;
         if (!runs.empty() && stride == runs.back().stride * runs.back().extent)
             runs.back().extent *= at.walk[w];
@@ -5347,7 +5347,7 @@ GRAFT_INLINE std::string element_emitter::define_table(const char* type, const s
 GRAFT_INLINE operand element_emitter::load(int input, const place& at) {
     const auto k = static_cast<std::size_t>(input);
     const value_id v = body_.inputs[k];
-    const tensor_view& x = body_.values[static_cast<std::size_t>(v)];
+    const tensor_view& x = body_.values[v];
     const dtype type = compute_type(x.type);
     if (x.data && x.elements() == 1) return {element_literal(x.type, x.data, 0), type, level::thread};
     loaded_[k] = true;
@@ -5373,8 +5373,8 @@ GRAFT_INLINE operand element_emitter::load(int input, const place& at) {
 }
 
 GRAFT_INLINE operand element_emitter::compute(value_id v, const place& at) {
-    const auto made = body_.maker[static_cast<std::size_t>(v)];
-    const tensor_view& x = body_.values[static_cast<std::size_t>(v)];
+    const auto made = body_.maker[v];
+    const tensor_view& x = body_.values[v];
     if (made.first < 0) {
         const auto input = std::find(body_.inputs.begin(), body_.inputs.end(), v);
         if (input != body_.inputs.end()) return load(static_cast<int>(input - body_.inputs.begin()), at);
@@ -5405,7 +5405,7 @@ GRAFT_INLINE operand element_emitter::value(value_id v, const place& at) {
     return x;
 }
 GRAFT_INLINE void element_emitter::bind(value_id v, const place& at, operand known) {
-    computed_[std::to_string(v) + "@" + at.key() + "?" + guard_.text] = convert(known, body_.values[static_cast<std::size_t>(v)].type);
+    computed_[std::to_string(v) + "@" + at.key() + "?" + guard_.text] = convert(known, body_.values[v].type);
 }
 
 GRAFT_INLINE void element_emitter::next_loop(int lanes) {
@@ -5445,7 +5445,7 @@ inline const char* read_fusion(const kernel_query& q, kernel_body& body) {
     body.inputs = g.inputs;
     body.outputs = g.outputs;
     for (const value& v : g.values) body.values.push_back(v.constant ? view(v.constant) : tensor_view{v.type, v.extents, nullptr});
-    for (std::size_t i = 0; i < g.inputs.size(); ++i) body.values[static_cast<std::size_t>(g.inputs[i])] = q.in[i];
+    for (std::size_t i = 0; i < g.inputs.size(); ++i) body.values[g.inputs[i]] = q.in[i];
     return nullptr;
 }
 
@@ -6025,7 +6025,7 @@ GRAFT_INLINE const char* reduction::read_fused(const fused_node& around) {
     outputs = around.n->outputs;
     bytes = 16;
     for (std::size_t i = 0; i < body.inputs.size(); ++i)
-        if (body.values[static_cast<std::size_t>(body.inputs[i])].extents == extents && body.order[i] == order) bytes = std::min(bytes, size_of(body.memory[i]));
+        if (body.values[body.inputs[i]].extents == extents && body.order[i] == order) bytes = std::min(bytes, size_of(body.memory[i]));
     const auto made_by = [&](const std::vector<int>& of, value_id v) { return std::any_of(of.begin(), of.end(), [&](int o) { return outputs[static_cast<std::size_t>(o)] == v; }); };
     for (int b = 0; b < whole->outputs; ++b) {
         const value_id v = body.outputs[static_cast<std::size_t>(b)];
@@ -6046,7 +6046,7 @@ inline layout walked_layout(const kernel_body& body, value_id v) {
     const auto as_input = std::find(body.inputs.begin(), body.inputs.end(), v);
     if (as_input != body.inputs.end()) return body.order[static_cast<std::size_t>(as_input - body.inputs.begin())];
     for (std::size_t i = 0; i < body.inputs.size(); ++i)
-        if (body.values[static_cast<std::size_t>(body.inputs[i])].extents == body.values[static_cast<std::size_t>(v)].extents) return body.order[i];
+        if (body.values[body.inputs[i]].extents == body.values[v].extents) return body.order[i];
     return layout::row_major;
 }
 
@@ -6065,7 +6065,7 @@ GRAFT_INLINE const char* generate_fused_reduction(const kernel_query& q, program
     }
     if (!row) return "a body without a reduction";
     const auto view_of = [&](value_id v, std::vector<tensor_view>& views, std::vector<layout>& layouts) {
-        views.push_back(v == no_value ? tensor_view{} : around.body.values[static_cast<std::size_t>(v)]);
+        views.push_back(v == no_value ? tensor_view{} : around.body.values[v]);
         layouts.push_back(v == no_value ? layout::row_major : detail::walked_layout(around.body, v));
     };
     for (value_id v : around.n->inputs) view_of(v, around.in, around.in_layout);
@@ -9588,8 +9588,8 @@ GRAFT_INLINE const char* generate_multi_tensor(const kernel_query& q, program& p
     const graph& g = *a->graph;
     if (static_cast<int>(g.inputs.size()) != q.inputs || static_cast<int>(g.outputs.size()) != q.outputs) return "a MultiTensor whose body has other inputs or outputs";
     std::vector<std::int64_t> input(g.values.size(), -1), output(g.values.size(), -1);
-    for (std::size_t i = 0; i < g.inputs.size(); ++i) input[static_cast<std::size_t>(g.inputs[i])] = static_cast<std::int64_t>(i);
-    for (std::size_t i = 0; i < g.outputs.size(); ++i) output[static_cast<std::size_t>(g.outputs[i])] = static_cast<std::int64_t>(i);
+    for (std::size_t i = 0; i < g.inputs.size(); ++i) input[g.inputs[i]] = static_cast<std::int64_t>(i);
+    for (std::size_t i = 0; i < g.outputs.size(); ++i) output[g.outputs[i]] = static_cast<std::int64_t>(i);
     std::vector<tensor_loop> tensors(g.nodes.size());
     std::int64_t total = 0;
     for (std::size_t k = 0; k < tensors.size(); ++k) {
@@ -13170,7 +13170,7 @@ public:
 private:
     static constexpr std::size_t most_nodes = 24, most_inputs = 24, none = static_cast<std::size_t>(-1);
 
-    value& at(value_id id) { return g.values[static_cast<std::size_t>(id)]; }
+    value& at(value_id id) { return g.at(id); }
     value& result(const node& n) { return at(n.outputs[0]); }
     std::int64_t elements(const node& n) { return n.outputs.empty() || n.outputs[0] == no_value ? 0 : result(n).extents.elements(); }
 
@@ -13209,17 +13209,17 @@ private:
             ids = g.nodes[i].inputs;
             append_captures(g.nodes[i], ids);
             for (value_id id : ids)
-                if (id != no_value) readers_[static_cast<std::size_t>(id)].push_back(i);
+                if (id != no_value) readers_[id].push_back(i);
         }
-        for (value_id id : g.outputs) leaves_[static_cast<std::size_t>(id)] = 1;
+        for (value_id id : g.outputs) leaves_[id] = 1;
         std::vector<std::size_t> maker(g.values.size(), none);
         changed_at_.assign(g.values.size(), none);
         roots_ = graft::detail::memory_roots(g);
         for (std::size_t i = 0; i < g.nodes.size(); ++i)
             for (value_id id : g.nodes[i].outputs)
-                if (id != no_value) maker[static_cast<std::size_t>(id)] = i;
+                if (id != no_value) maker[id] = i;
         for (const state_pair& s : g.states)
-            if (s.output >= 0) changed_at_[static_cast<std::size_t>(g.inputs[static_cast<std::size_t>(s.input)])] = maker[static_cast<std::size_t>(g.outputs[static_cast<std::size_t>(s.output)])];
+            if (s.output >= 0) changed_at_[g.inputs[s.input]] = maker[g.outputs[s.output]];
     }
     // Whether a node that goes to where the group's last stands still reads all state before it is changed: an update there may have
     // to wait for another one that waits for this group.
@@ -13227,19 +13227,19 @@ private:
         bool changes = false;
         for (std::size_t member : members_[root]) changes |= updates(g.nodes[member]);
         for (value_id id : g.nodes[i].inputs) {
-            const std::size_t at = id == no_value ? none : changed_at_[static_cast<std::size_t>(roots_[static_cast<std::size_t>(id)])];
+            const std::size_t at = id == no_value ? none : changed_at_[static_cast<std::size_t>(roots_[id])];
             if (changes && at != none && at != i && root > group_[at]) return false;
         }
         return true;
     }
     // Whether somebody outside of the group reads it, and if so, whether all of them stand behind the group.
     bool read_outside(value_id id, std::size_t root) const {
-        bool outside = leaves_[static_cast<std::size_t>(id)] != 0;
-        for (std::size_t reader : readers_[static_cast<std::size_t>(id)]) outside |= group_[reader] != root;
+        bool outside = leaves_[id] != 0;
+        for (std::size_t reader : readers_[id]) outside |= group_[reader] != root;
         return outside;
     }
     bool read_behind(value_id id, std::size_t root) const {
-        for (std::size_t reader : readers_[static_cast<std::size_t>(id)])
+        for (std::size_t reader : readers_[id])
             if (group_[reader] != root && reader <= root) return false;
         return true;
     }
@@ -13267,7 +13267,7 @@ private:
     // The group of the first node that reads its first output, if there is room and whoever else reads an output stands behind it.
     std::size_t group_of_readers(std::size_t i) {
         const node& n = g.nodes[i];
-        const std::vector<std::size_t>& by = readers_[static_cast<std::size_t>(n.outputs[0])];
+        const std::vector<std::size_t>& by = readers_[n.outputs[0]];
         if (by.empty()) return none;
         const std::size_t root = group_[by[0]];
         if (members_[root].size() >= most_nodes || inputs_[root] + n.inputs.size() > most_inputs) return none;
@@ -13282,7 +13282,7 @@ private:
         const node& n = g.nodes[i];
         const value_id y = n.outputs[0];
         const bool outside = read_outside(y, root);
-        for (std::size_t reader : readers_[static_cast<std::size_t>(y)]) {
+        for (std::size_t reader : readers_[y]) {
             if (group_[reader] != root) continue;
             if (reader == reduction_[root] ? at(g.nodes[reader].inputs[0]).extents != at(y).extents || (g.nodes[reader].op->flags & op_flag::view) : !reads_once(g.nodes[reader])) return false;
         }
@@ -13309,7 +13309,7 @@ private:
             if (!works_in_place(g.nodes[member]) || result(g.nodes[member]).extents != result(n).extents) return false;
         for (std::size_t k = 1; k < n.outputs.size(); ++k)
             if (n.outputs[k] != no_value)
-                for (std::size_t reader : readers_[static_cast<std::size_t>(n.outputs[k])])
+                for (std::size_t reader : readers_[n.outputs[k]])
                     if (group_[reader] == root) return false;
         return true;
     }
@@ -13352,20 +13352,20 @@ private:
         for (std::size_t k = members.size(); k-- > 0;)
             for (value_id id : members[k].outputs)
                 if (id != no_value && (k + 1 == members.size() || read_outside(id, root))) made.outputs.push_back(id);
-        const auto copy = [&](value_id id) { return inner[static_cast<std::size_t>(id)] = copy_value(body, at(id)); };
+        const auto copy = [&](value_id id) { return inner[id] = copy_value(body, at(id)); };
         for (node& n : members) {
             for (std::size_t i = 0; i < n.inputs.size(); ++i) {
                 value_id& id = n.inputs[i];
                 if (id == no_value) continue;
-                const bool seen = inner[static_cast<std::size_t>(id)] != no_value;
+                const bool seen = inner[id] != no_value;
                 const value_id from = id;
-                id = seen ? inner[static_cast<std::size_t>(id)] : copy(id);
+                id = seen ? inner[id] : copy(id);
                 if (seen) continue;
                 // What the rules read when the text is made has to be in the body; other constants are the kernel's inputs, as is what
                 // one of them reads element by element.
                 const bool gathered = i == 1 && ops::row_of(n).traits.moves == motion::choose;
                 const bool in_text = at(from).constant && (at(from).constant.elements() <= 1 || (!is_float(at(from).type) && !gathered));
-                if (in_text) body.values[static_cast<std::size_t>(id)].constant = at(from).constant;
+                if (in_text) body.at(id).constant = at(from).constant;
                 if (!in_text || (at(from).constant.elements() > 1 && works_in_place(n))) {
                     body.inputs.push_back(id);
                     made.inputs.push_back(from);
@@ -13374,7 +13374,7 @@ private:
             for (value_id& id : n.outputs)
                 if (id != no_value) id = copy(id);
         }
-        for (value_id id : made.outputs) body.outputs.push_back(inner[static_cast<std::size_t>(id)]);
+        for (value_id id : made.outputs) body.outputs.push_back(inner[id]);
         body.nodes = std::move(members);
         made.attributes.push_back(graph_attribute("body", std::move(body)));
         return made;
@@ -13462,8 +13462,8 @@ private:
         uses of;
     };
 
-    value& at(value_id id) { return g.values[static_cast<std::size_t>(id)]; }
-    value_id root(value_id id) const { return roots_[static_cast<std::size_t>(id)]; }
+    value& at(value_id id) { return g.at(id); }
+    value_id root(value_id id) const { return roots_[id]; }
     std::int64_t bytes(value_id id) { return bytes_of(at(id).type, at(id).extents); }
 
     void find_values() {
@@ -13473,9 +13473,9 @@ private:
         made_.assign(count, 0);
         before_.assign(count, no_value);
         for (const state_pair& s : g.states) {
-            const value_id before = g.inputs[static_cast<std::size_t>(s.input)];
+            const value_id before = g.inputs[s.input];
             state_[static_cast<std::size_t>(before)] = 1;
-            if (s.output >= 0) before_[static_cast<std::size_t>(g.outputs[static_cast<std::size_t>(s.output)])] = before;
+            if (s.output >= 0) before_[g.outputs[s.output]] = before;
         }
         // By value: whether anybody reads it, and whether somebody does who is no optimizer.
         std::vector<char> read(count, 0), elsewhere(count, 0);
@@ -13485,15 +13485,15 @@ private:
             append_captures(n, ids);
             const bool optimizer = is_optimizer(n);
             for (value_id id : ids)
-                if (id != no_value) read[static_cast<std::size_t>(id)] = 1, elsewhere[static_cast<std::size_t>(id)] |= !optimizer;
+                if (id != no_value) read[id] = 1, elsewhere[id] |= !optimizer;
             for (value_id id : n.outputs)
-                if (id != no_value) made_[static_cast<std::size_t>(id)] = 1;
+                if (id != no_value) made_[id] = 1;
         }
-        for (value_id id : g.outputs) elsewhere[static_cast<std::size_t>(id)] = 1;
+        for (value_id id : g.outputs) elsewhere[id] = 1;
         waits_.assign(g.nodes.size(), 0);
         for (std::size_t i = 0; i < g.nodes.size(); ++i) {
             bool feeds = true;
-            for (value_id id : g.nodes[i].outputs) feeds &= id == no_value || (read[static_cast<std::size_t>(id)] && !elsewhere[static_cast<std::size_t>(id)]);
+            for (value_id id : g.nodes[i].outputs) feeds &= id == no_value || (read[id] && !elsewhere[id]);
             waits_[i] = feeds || is_optimizer(g.nodes[i]);
         }
     }
@@ -13515,13 +13515,13 @@ private:
         append_captures(n, ids);
         for (value_id id : ids) {
             if (id == no_value || !u.inputs.insert(id).second) continue;
-            if (state_[static_cast<std::size_t>(root(id))]) u.read.insert(root(id));
-            if (made_[static_cast<std::size_t>(root(id))]) u.held += bytes(id);
+            if (state_[root(id)]) u.read.insert(root(id));
+            if (made_[root(id)]) u.held += bytes(id);
         }
         for (value_id id : n.outputs) {
             if (id == no_value) continue;
             u.outputs.insert(id);
-            if (before_[static_cast<std::size_t>(id)] != no_value) u.changed.insert(before_[static_cast<std::size_t>(id)]);
+            if (before_[id] != no_value) u.changed.insert(before_[id]);
         }
         return u;
     }
@@ -13573,7 +13573,7 @@ private:
         for (std::size_t i = 0; i < g.nodes.size(); ++i) {
             node& n = g.nodes[i];
             tensor_loop t;
-            if (!ops::row_of(n).is(op_flag::copies | op_flag::converts) || n.inputs[0] == no_value || !state_[static_cast<std::size_t>(n.inputs[0])] || before_[static_cast<std::size_t>(n.outputs[0])] != no_value || !small(n, t)) continue;
+            if (!ops::row_of(n).is(op_flag::copies | op_flag::converts) || n.inputs[0] == no_value || !state_[n.inputs[0]] || before_[n.outputs[0]] != no_value || !small(n, t)) continue;
             const std::string kind = kind_of(n, t);
             std::size_t k = 0;
             while (k < found.size() && (found[k].first.kind != kind || found[k].first.members.size() == t.most_tensors() || found[k].first.of.held + bytes(n.outputs[0]) > most_held)) ++k;
@@ -13603,7 +13603,7 @@ private:
         made.version = 1;
         made.on_device = true;
         const auto copy = [&](value_id id) {
-            const value_id to = inner[static_cast<std::size_t>(id)] = copy_value(body, at(id));
+            const value_id to = inner[id] = copy_value(body, at(id));
             body.values.back().constant = at(id).constant;
             return to;
         };
@@ -13611,8 +13611,8 @@ private:
             for (value_id& id : n.inputs) {
                 if (id == no_value) continue;
                 const value_id from = id;
-                const bool seen = inner[static_cast<std::size_t>(id)] != no_value;
-                id = seen ? inner[static_cast<std::size_t>(id)] : copy(id);
+                const bool seen = inner[id] != no_value;
+                id = seen ? inner[id] : copy(id);
                 if (seen || (at(from).constant && at(from).constant.elements() == 1)) continue;  // which is in the text
                 body.inputs.push_back(id);
                 made.inputs.push_back(from);
@@ -14960,7 +14960,7 @@ struct transform {
         const std::int64_t columns = bins * out_parts;
         const value_id made = d.constant(type, {used * parts, columns});
         if (made == no_value) return made;
-        tensor& data = d.build.target().values[static_cast<std::size_t>(made)].constant;
+        tensor& data = d.build.target().at(made).constant;
         std::vector<double> cosines, sines, row(static_cast<std::size_t>(columns));
         for (std::int64_t i = 0; i < n; ++i) {
             const double angle = 2 * ops::fourier::pi * static_cast<double>(i) / static_cast<double>(n);
@@ -15114,7 +15114,7 @@ private:
     bool convolves(const node& n) const { return find_conv_row(n.op_type.c_str(), n.domain.c_str()) != nullptr; }
     bool multiplies(const node& n) const { return find_matmul_row(n.op_type.c_str(), n.domain.c_str()) != nullptr; }
     bool attends(const node& n) const { return find_attention_row(n.op_type.c_str(), n.domain.c_str()) != nullptr; }
-    bool stays(value_id id) const { return stays_[static_cast<std::size_t>(id)] != 0; }
+    bool stays(value_id id) const { return stays_[id] != 0; }
 
     // Networks of halves are fused as those of float32 are, and get their type back where values go to memory.
     status widen() {
@@ -15174,7 +15174,7 @@ private:
         for (node& part : parts.nodes) {
             for (std::vector<value_id>* ids : {&part.inputs, &part.outputs})
                 for (value_id& id : *ids)
-                    if (id != no_value) id = here[static_cast<std::size_t>(id)];
+                    if (id != no_value) id = here[id];
             part.on_device = true;
             g.nodes.push_back(std::move(part));
         }
@@ -15183,8 +15183,8 @@ private:
     // What fusion added is the device's as well. What the host or the caller reads, new state among it, stays as it is.
     void mark() {
         stays_.assign(g.values.size(), 0);
-        for (value_id id : g.outputs) stays_[static_cast<std::size_t>(id)] = 1;
-        for (value_id id : exact_) stays_[static_cast<std::size_t>(id)] = 1;
+        for (value_id id : g.outputs) stays_[id] = 1;
+        for (value_id id : exact_) stays_[id] = 1;
         std::vector<value_id> ids;
         for (node& n : g.nodes) {
             n.on_device = !graft::detail::is_host_domain(n.domain);
@@ -15194,7 +15194,7 @@ private:
             if (bits) ids.push_back(n.outputs[0]);
             append_captures(n, ids);
             for (value_id id : ids)
-                if (id != no_value) stays_[static_cast<std::size_t>(id)] = 1;
+                if (id != no_value) stays_[id] = 1;
         }
     }
 
@@ -15202,13 +15202,13 @@ private:
     std::vector<char> find_places() const {
         std::vector<char> found(g.values.size(), 0);
         const auto mark_place = [&](value_id id) {
-            if (id != no_value) found[static_cast<std::size_t>(id)] = 1;
+            if (id != no_value) found[id] = 1;
         };
         for (std::size_t i = g.nodes.size(); i-- > 0;) {
             const node& n = g.nodes[i];
             const std::uint8_t exact = ops::row_of(n).traits.exact_inputs;
             bool makes = false;
-            for (value_id id : n.outputs) makes |= id != no_value && found[static_cast<std::size_t>(id)];
+            for (value_id id : n.outputs) makes |= id != no_value && found[id];
             makes = makes && fusable(n);
             for (std::size_t k = 0; k < n.inputs.size(); ++k)
                 if (makes || in_mask(exact, k)) mark_place(n.inputs[k]);
@@ -15219,7 +15219,7 @@ private:
     void find_gradients(std::vector<char>& found) const {
         for (const node& n : g.nodes)
             for (std::size_t i = 0; i < n.inputs.size() && is_optimizer(n); ++i)
-                if (n.inputs[i] != no_value) found[static_cast<std::size_t>(n.inputs[i])] = 1;
+                if (n.inputs[i] != no_value) found[n.inputs[i]] = 1;
     }
     // Values between operators in the type that was chosen. Places, statistics, losses, gradients of weights, what leaves the device and all
     // state stay float32; a softmax that products and its gradient alone read is rounded once in its kernel in place of on the way to them.
@@ -15228,17 +15228,17 @@ private:
         std::vector<char> factor(g.values.size(), 1);
         for (const node& n : g.nodes)
             for (std::size_t i = 0; i < n.inputs.size(); ++i)
-                if (n.inputs[i] != no_value && (i > 1 || !(multiplies(n) || n.op_type == "SoftmaxGrad"))) factor[static_cast<std::size_t>(n.inputs[i])] = 0;
+                if (n.inputs[i] != no_value && (i > 1 || !(multiplies(n) || n.op_type == "SoftmaxGrad"))) factor[n.inputs[i]] = 0;
         std::vector<char> exact = find_places();
         find_gradients(exact);
         for (const node& n : g.nodes) {
             if (!n.on_device) continue;
             const op_traits& traits = ops::row_of(n).traits;
-            const bool rounded = traits.role == op_role::softmax && n.outputs[0] != no_value && factor[static_cast<std::size_t>(n.outputs[0])];
+            const bool rounded = traits.role == op_role::softmax && n.outputs[0] != no_value && factor[n.outputs[0]];
             for (std::size_t i = 0; i < n.outputs.size(); ++i) {
                 const value_id id = n.outputs[i];
-                if ((in_mask(traits.exact_outputs, i) && !rounded) || !is_float32(id) || at(id).extents.rank() < 2 || stays(id) || exact[static_cast<std::size_t>(id)]) continue;
-                at(id).type = used_.activations != dtype::float32 ? used_.activations : widened_[static_cast<std::size_t>(id)] ? half_ : dtype::float32;
+                if ((in_mask(traits.exact_outputs, i) && !rounded) || !is_float32(id) || at(id).extents.rank() < 2 || stays(id) || exact[id]) continue;
+                at(id).type = used_.activations != dtype::float32 ? used_.activations : widened_[id] ? half_ : dtype::float32;
             }
         }
     }
@@ -16490,7 +16490,7 @@ GRAFT_INLINE status cuda_context::prepare_state(const host_addresses& host) {
     bool moved = false, any = false;
     for (std::size_t i = 0; i < plan_->lowered.inputs.size(); ++i) {
         const value_id id = plan_->lowered.inputs[i];
-        const slot& s = plan_->value_slots[static_cast<std::size_t>(id)];
+        const slot& s = plan_->value_slots[id];
         if (s.kind != slot_kind::input || !s.on_device) continue;
         if (!state_) return fail(errc::internal, on_->name(), "the plan keeps state on the device, and there is nowhere to keep it");
         device_address at = 0;
@@ -16548,7 +16548,7 @@ GRAFT_INLINE status cuda_context::run_segment(int first, int last, const host_ad
     if (state_)
         for (const state_pair& pair : plan_->lowered.states) {
             if (pair.output < 0) continue;  // it is only read
-            const slot& s = plan_->value_slots[static_cast<std::size_t>(plan_->lowered.inputs[static_cast<std::size_t>(pair.input)])];
+            const slot& s = plan_->value_slots[plan_->lowered.inputs[pair.input]];
             if (s.on_device) state_->changed(host.address(s));
         }
     GRAFT_TRY(read_faults(*found));

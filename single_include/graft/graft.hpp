@@ -5003,6 +5003,9 @@ struct graph {
     std::int64_t model_version = 0;
     std::vector<std::pair<std::string, std::string>> metadata;
 
+    /// The value of an id, which is one of this graph's and not `no_value`.
+    value& at(value_id id) noexcept { return values[id]; }
+    const value& at(value_id id) const noexcept { return values[id]; }
     /// A new value without a type.
     value_id add_value(std::string value_name);
     /// A new value that is a constant.
@@ -5032,7 +5035,7 @@ GRAFT_INLINE value_id graph::add_value(std::string value_name) {
 }
 GRAFT_INLINE value_id graph::add_constant(std::string value_name, graft::tensor data) {
     const value_id id = add_value(std::move(value_name));
-    value& v = values[static_cast<std::size_t>(id)];
+    value& v = at(id);
     v.type = data.type();
     v.has_shape = true;
     v.extents = data.shape();
@@ -6311,7 +6314,7 @@ GRAFT_INLINE std::string builder::fresh(const char* stem) {
 
 GRAFT_INLINE shape builder::shape_of(value_id x) const {
     return x < 0 || static_cast<std::size_t>(x) >= graph_.values.size() ? shape{}
-                                                                        : graph_.values[static_cast<std::size_t>(x)].extents;
+                                                                        : graph_.at(x).extents;
 }
 
 // Whether x is a value of a known rank; a mistake where it is not.
@@ -6319,7 +6322,7 @@ GRAFT_INLINE bool builder::known(value_id x, int rank, const char* layer) {
     if (!failure_.ok()) return false;
     if (x < 0 || static_cast<std::size_t>(x) >= graph_.values.size())
         return mistake(errc::op_shape, layer, "its input is no value of this graph"), false;
-    const value& v = graph_.values[static_cast<std::size_t>(x)];
+    const value& v = graph_.at(x);
     if (rank == 0 || (v.has_shape && v.extents.rank() == rank)) return true;
     return mistake(errc::op_shape, layer,
                    "its input '" + v.name + "' needs rank " + std::to_string(rank) + " and has shape " +
@@ -6356,7 +6359,7 @@ GRAFT_INLINE std::vector<value_id> builder::apply_all(const std::string& op_type
     dtype type = dtype::undefined;
     for (const value_id id : n.inputs)
         if (id >= 0 && static_cast<std::size_t>(id) < graph_.values.size() && type == dtype::undefined)
-            type = graph_.values[static_cast<std::size_t>(id)].type;
+            type = graph_.at(id).type;
     for (int i = 0; i < count; ++i) {
         n.outputs.push_back(graph_.add_value(n.name + (i ? "." + std::to_string(i) : "")));
         graph_.values.back().type = type;
@@ -6378,7 +6381,7 @@ GRAFT_INLINE value_id builder::layer(const char* op_type, std::string name, std:
     n.version = 17;
     n.inputs = std::move(inputs);
     n.attributes = std::move(attributes);
-    const value& first = graph_.values[static_cast<std::size_t>(n.inputs[0])];
+    const value& first = graph_.at(n.inputs[0]);
     const dtype type = first.type;
     std::vector<std::string> open;
     if (extents && !first.dimensions.empty() && extents->rank() && (*extents)[0] < 0) {
@@ -6596,7 +6599,7 @@ GRAFT_INLINE void builder::output(value_id x, const std::string& name) {
         x = layer("Identity", fresh("identity"), {x}, {}, &in);
         if (x == no_value) return;
     }
-    graph_.values[static_cast<std::size_t>(x)].name = name;
+    graph_.at(x).name = name;
     graph_.outputs.push_back(x);
 }
 
@@ -6650,8 +6653,8 @@ public:
     /// Zeros of the type of `like`.
     value_id zeros(const shape& extents, value_id like);
 
-    shape extents(value_id id) const { return g_.values[static_cast<std::size_t>(id)].extents; }
-    dtype type(value_id id) const { return g_.values[static_cast<std::size_t>(id)].type; }
+    shape extents(value_id id) const { return g_.at(id).extents; }
+    dtype type(value_id id) const { return g_.at(id).type; }
     const limits& limit() const { return limit_; }
     graph& target() { return g_; }
     /// Keeps the first mistake.
@@ -6692,7 +6695,7 @@ GRAFT_INLINE std::vector<value_id> emitter::apply_all(const char* domain, const 
             in.push_back({});
             continue;
         }
-        const value& v = g_.values[static_cast<std::size_t>(id)];
+        const value& v = g_.at(id);
         if (!v.constant && (!v.has_shape || !v.extents.known()))
             return mistake(fail(errc::train_no_gradient, place(n), "the shape of its input '" + v.name + "' cannot be told before running")), made;
         in.push_back(v.constant ? view(v.constant) : tensor_view{v.type, v.extents, nullptr});
@@ -6707,7 +6710,7 @@ GRAFT_INLINE std::vector<value_id> emitter::apply_all(const char* domain, const 
     if (inferred.ok() && c.deferred) inferred = fail(errc::train_no_gradient, place(n), "its shape cannot be told before running");
     if (!inferred.ok()) return mistake(std::move(inferred)), made;
     for (std::size_t i = 0; i < made.size(); ++i) {
-        value& v = g_.values[static_cast<std::size_t>(made[i])];
+        value& v = g_.at(made[i]);
         v.type = out[i].type;
         v.extents = out[i].extents;
         v.has_shape = true;
@@ -6827,15 +6830,15 @@ GRAFT_INLINE value_id gradient_context::also(int i) {
     if (at < forward->outputs.size() && forward->outputs[at] != no_value) return forward->outputs[at];
     std::vector<tensor_view> in, out(at + 1);
     for (value_id id : forward->inputs) {
-        const value* v = id == no_value ? nullptr : &g.values[static_cast<std::size_t>(id)];
+        const value* v = id == no_value ? nullptr : &g.at(id);
         in.push_back(!v ? tensor_view{} : v->constant ? view(v->constant) : tensor_view{v->type, v->extents, nullptr});
     }
     if (forward->outputs.size() <= at) forward->outputs.resize(at + 1, no_value);
-    const value_id more = g.add_value(g.values[static_cast<std::size_t>(n.outputs[0])].name + "." + std::to_string(i));
+    const value_id more = g.add_value(g.at(n.outputs[0]).name + "." + std::to_string(i));
     forward->outputs[at] = more;
     infer_context inferred{{*forward, in.data(), static_cast<int>(in.size()), out.data(), i + 1, build.limit()}};
     if (status s = forward->op->infer(inferred); !s.ok()) return build.mistake(std::move(s)), no_value;
-    value& v = g.values[static_cast<std::size_t>(more)];
+    value& v = g.at(more);
     v.type = out[at].type;
     v.extents = out[at].extents;
     v.has_shape = true;
@@ -6845,7 +6848,7 @@ GRAFT_INLINE value_id gradient_context::also(int i) {
 GRAFT_INLINE bool gradient_context::constant_integers(int i, std::vector<std::int64_t>& values) const {
     values.clear();
     if (in(i) == no_value) return false;
-    const tensor& t = build.target().values[static_cast<std::size_t>(in(i))].constant;
+    const tensor& t = build.target().at(in(i)).constant;
     if (!t) return build.extents(in(i)).elements() == 0 && build.extents(in(i)).rank() > 0;
     for (std::int64_t k = 0; k < t.elements(); ++k) values.push_back(element_as_int64(t.type(), t.raw(), k));
     return true;
@@ -7214,7 +7217,7 @@ inline op_context forward_context(const gradient_context& c, std::vector<tensor_
             in.push_back({});
             continue;
         }
-        const value& v = c.build.target().values[static_cast<std::size_t>(id)];
+        const value& v = c.build.target().at(id);
         in.push_back(v.constant ? view(v.constant) : tensor_view{v.type, v.extents, nullptr});
     }
     return {c.n, in.data(), static_cast<int>(in.size()), nullptr, 0, c.build.limit()};
@@ -7223,13 +7226,13 @@ inline op_context forward_context(const gradient_context& c, std::vector<tensor_
 /// Whether input i is left out, or its contents are known, or it has none.
 inline bool is_constant(const gradient_context& c, int i) {
     if (c.in(i) == no_value) return true;
-    const value& v = c.build.target().values[static_cast<std::size_t>(c.in(i))];
+    const value& v = c.build.target().at(c.in(i));
     return v.constant || elements_of(v.extents) == 0;
 }
 /// The one number that constant input i holds; false where it is no constant or holds more.
 inline bool constant_number(const gradient_context& c, int i, double& number) {
     if (c.in(i) == no_value) return false;
-    const tensor& t = c.build.target().values[static_cast<std::size_t>(c.in(i))].constant;
+    const tensor& t = c.build.target().at(c.in(i)).constant;
     if (!t || t.elements() != 1) return false;
     number = element_as_double(t.type(), t.raw(), 0);
     return true;
@@ -9328,7 +9331,7 @@ inline status append(const run_context& c, row_store& s, const tensor_view& t) {
 /// Without any iteration a row is what the body declares; open extents are 0.
 inline status declare(const op_context& c, row_store& s, const graph& body, int output) {
     if (s.type != dtype::undefined) return {};
-    const value& v = body.values[static_cast<std::size_t>(body.outputs[static_cast<std::size_t>(output)])];
+    const value& v = body.at(body.outputs[static_cast<std::size_t>(output)]);
     if (!size_of(v.type))
         return c.fail(errc::op_unsupported, "the type of output %lld is not known without an iteration", output);
     s.type = v.type;
@@ -9370,7 +9373,7 @@ inline status if_run(run_context& c) {
 inline bool condition_may_end(const graph& body) noexcept {
     value_id id = body.outputs[0];
     for (int hops = 0; hops < 8; ++hops) {
-        const value& v = body.values[static_cast<std::size_t>(id)];
+        const value& v = body.at(id);
         if (id == body.inputs[1]) return false;
         if (v.constant)
             return !(v.constant.type() == dtype::boolean && v.constant.elements() == 1 && v.constant.data<bool>()[0]);
@@ -19208,7 +19211,7 @@ inline graph_ending ending_of(const graph& g, std::size_t output = 0) {
         if (role == op_role::quantize && !end.quantized && n->inputs.size() > 1) {
             const auto constant = [&](std::size_t i) {
                 return i < n->inputs.size() && n->inputs[i] != no_value
-                           ? g.values[static_cast<std::size_t>(n->inputs[i])].constant
+                           ? g.at(n->inputs[i]).constant
                            : tensor();
             };
             const tensor scale = constant(1), zero = constant(2);
@@ -34717,7 +34720,7 @@ inline void rename_captures(node& n, const std::vector<value_id>& map) {
     for (attribute& a : n.attributes)
         if (a.graph && !a.graph->captures.empty()) {
             auto copy = std::make_shared<graph>(*a.graph);
-            for (capture& c : copy->captures) c.outer = map[static_cast<std::size_t>(c.outer)];
+            for (capture& c : copy->captures) c.outer = map[c.outer];
             a.graph = std::move(copy);
         }
 }
@@ -34759,7 +34762,7 @@ GRAFT_INLINE std::int64_t count_multiply_adds(const graph& g) {
     const auto views = [&g](const std::vector<value_id>& ids, std::vector<tensor_view>& to) {
         to.clear();
         for (value_id id : ids) {
-            const value* v = id == no_value ? nullptr : &g.values[static_cast<std::size_t>(id)];
+            const value* v = id == no_value ? nullptr : &g.at(id);
             to.push_back(v && v->has_shape && v->extents.known() ? tensor_view{v->type, v->extents, nullptr} : tensor_view{});
         }
     };
@@ -34912,10 +34915,10 @@ public:
     }
 
 private:
-    value& at(value_id id) { return g_.values[static_cast<std::size_t>(id)]; }
+    value& at(value_id id) { return g_.at(id); }
     int& readers(value_id id) {
         if (readers_.size() < g_.values.size()) readers_.resize(g_.values.size(), 0);
-        return readers_[static_cast<std::size_t>(id)];
+        return readers_[id];
     }
     // What nobody reads any more is given back at once: a chain of constants takes no more than its longest links.
     void count_readers(const node& n, int by) {
@@ -34930,7 +34933,7 @@ private:
     }
     std::int64_t& made_here(value_id id) {
         if (made_here_.size() < g_.values.size()) made_here_.resize(g_.values.size(), 0);
-        return made_here_[static_cast<std::size_t>(id)];
+        return made_here_[id];
     }
 
     status visit(node& n, bool& keep, std::vector<node>& written_out) {
@@ -35017,7 +35020,7 @@ private:
             return fail(errc::op_attribute, place(n), "its condition is empty or a branch does not make as many outputs as the node");
         const graph& body = *branch->graph;
         std::vector<value_id> map(body.values.size(), no_value);
-        for (const capture& c : body.captures) map[static_cast<std::size_t>(c.inner)] = c.outer;
+        for (const capture& c : body.captures) map[c.inner] = c.outer;
         for (std::size_t i = 0; i < body.values.size(); ++i)
             if (map[i] == no_value) {
                 g_.values.push_back(body.values[i]);
@@ -35027,9 +35030,9 @@ private:
         for (node inner : body.nodes) {
             rename_captures(inner, map);
             for (value_id& id : inner.inputs)
-                if (id != no_value) id = map[static_cast<std::size_t>(id)];
+                if (id != no_value) id = map[id];
             for (value_id& id : inner.outputs)
-                if (id != no_value) id = map[static_cast<std::size_t>(id)];
+                if (id != no_value) id = map[id];
             written_out.push_back(std::move(inner));
         }
         // The branch's outputs may be captured or constant values, so they are copied to the node's by Identity.
@@ -35040,7 +35043,7 @@ private:
             copy_node.name = n.name;
             copy_node.version = n.version;
             copy_node.op = identity_;
-            copy_node.inputs = {map[static_cast<std::size_t>(body.outputs[i])]};
+            copy_node.inputs = {map[body.outputs[i]]};
             copy_node.outputs = {n.outputs[i]};
             if (!copy_node.op) return fail(errc::op_unsupported, place(n), "this build has no Identity, which If needs");
             written_out.push_back(std::move(copy_node));
@@ -35064,9 +35067,9 @@ private:
 GRAFT_INLINE result<graph> specialize(graph g, const tensor_view* inputs, const evaluation& with) GRAFT_MEMORY_TRY {
     for (const node& n : g.nodes)
         for (value_id id : n.outputs)
-            if (id != no_value) detail::forget(g.values[static_cast<std::size_t>(id)]);
+            if (id != no_value) detail::forget(g.at(id));
     for (std::size_t i = 0; i < g.inputs.size(); ++i) {
-        value& v = g.values[static_cast<std::size_t>(g.inputs[i])];
+        value& v = g.at(g.inputs[i]);
         if (inputs && inputs[i].type != dtype::undefined) {
             v.constant = tensor();
             v.type = inputs[i].type;
@@ -35092,7 +35095,7 @@ GRAFT_INLINE result<graph> specialize_first_input(graph g, const shape& first, e
     std::vector<value_id> open;
     std::vector<tensor_view> views;
     for (value_id id : g.inputs) {
-        const value& v = g.values[static_cast<std::size_t>(id)];
+        const value& v = g.at(id);
         if (v.constant) continue;
         views.push_back({v.type, open.empty() ? first : v.extents, nullptr});
         open.push_back(id);
@@ -35103,7 +35106,7 @@ GRAFT_INLINE result<graph> specialize_first_input(graph g, const shape& first, e
 GRAFT_MEMORY_CATCH("specialize_first_input")
 
 GRAFT_INLINE void prune(graph& g) {
-    const auto at = [](std::vector<char>& flags, value_id id) -> char& { return flags[static_cast<std::size_t>(id)]; };
+    const auto at = [](std::vector<char>& flags, value_id id) -> char& { return flags[id]; };
     // Copies first, in order, so that chains of them collapse.
     std::vector<value_id> alias(g.values.size());
     for (std::size_t i = 0; i < alias.size(); ++i) alias[i] = static_cast<value_id>(i);
@@ -35112,10 +35115,10 @@ GRAFT_INLINE void prune(graph& g) {
     std::vector<node> kept;
     for (node& n : g.nodes) {
         for (value_id& id : n.inputs)
-            if (id != no_value) id = alias[static_cast<std::size_t>(id)];
+            if (id != no_value) id = alias[id];
         detail::rename_captures(n, alias);
         if (detail::is_copy(n) && !at(is_output, n.outputs[0])) {
-            alias[static_cast<std::size_t>(n.outputs[0])] = n.inputs[0];
+            alias[n.outputs[0]] = n.inputs[0];
             continue;
         }
         kept.push_back(std::move(n));
@@ -35125,7 +35128,7 @@ GRAFT_INLINE void prune(graph& g) {
 }
 
 GRAFT_INLINE void drop_unread(graph& g) {
-    const auto at = [](std::vector<char>& flags, value_id id) -> char& { return flags[static_cast<std::size_t>(id)]; };
+    const auto at = [](std::vector<char>& flags, value_id id) -> char& { return flags[id]; };
     std::vector<char> read(g.values.size(), 0);
     for (value_id id : g.outputs) at(read, id) = 1;
     std::vector<char> live(g.nodes.size(), 0);
@@ -35191,7 +35194,7 @@ public:
         for (std::size_t i = 0; i < g.nodes.size(); ++i)
             if (!g.nodes[i].op_type.empty()) link(g.nodes[i]);
         // An output of the graph is read by the caller, so it cannot vanish into a fused node.
-        for (value_id id : g.outputs) uses_[static_cast<std::size_t>(id)] += 2;
+        for (value_id id : g.outputs) uses_[id] += 2;
     }
 
     // Changes one node of the graph, or a few together, which may exchange what they make.
@@ -35241,13 +35244,13 @@ public:
     void insert_before(const node& n, node added) { inserted_.emplace_back(place_of(n), std::move(added)); }
     void insert_behind(const node& n, node added) { inserted_.emplace_back(place_of(n) + 1, std::move(added)); }
 
-    value& at(value_id id) { return g.values[static_cast<std::size_t>(id)]; }
-    node* maker(value_id id) { return position(id) < 0 ? nullptr : &g.nodes[static_cast<std::size_t>(position(id))]; }
+    value& at(value_id id) { return g.at(id); }
+    node* maker(value_id id) { return position(id) < 0 ? nullptr : &g.nodes[position(id)]; }
     // Index of the node that makes the value; -1 for inputs and constants.
-    int position(value_id id) const { return id == no_value || static_cast<std::size_t>(id) >= maker_.size() ? -1 : maker_[static_cast<std::size_t>(id)]; }
+    int position(value_id id) const { return id == no_value || static_cast<std::size_t>(id) >= maker_.size() ? -1 : maker_[id]; }
     // By one node, and not by the caller.
-    bool used_once(value_id id) const { return static_cast<std::size_t>(id) < uses_.size() && uses_[static_cast<std::size_t>(id)] == 1; }
-    bool used_at_all(value_id id) const { return static_cast<std::size_t>(id) < uses_.size() && uses_[static_cast<std::size_t>(id)] > 0; }
+    bool used_once(value_id id) const { return static_cast<std::size_t>(id) < uses_.size() && uses_[id] == 1; }
+    bool used_at_all(value_id id) const { return static_cast<std::size_t>(id) < uses_.size() && uses_[id] > 0; }
     // The nodes that read the value, in order.
     const std::vector<int>& readers(value_id id) {
         if (readers_.empty()) {
@@ -35256,7 +35259,7 @@ public:
         }
         readers_.resize(g.values.size());
         // Those that read it no more are taken out when somebody asks.
-        std::vector<int>& found = readers_[static_cast<std::size_t>(id)];
+        std::vector<int>& found = readers_[id];
         std::sort(found.begin(), found.end());
         found.erase(std::unique(found.begin(), found.end()), found.end());
         found.erase(std::remove_if(found.begin(), found.end(), [&](int i) { return !is_read_by(g.nodes[static_cast<std::size_t>(i)], id); }), found.end());
@@ -35348,21 +35351,21 @@ private:
         maker_.resize(g.values.size(), -1);
         uses_.resize(g.values.size(), 0);
         for (value_id id : n.outputs)
-            if (id != no_value) maker_[static_cast<std::size_t>(id)] = static_cast<int>(place_of(n));
+            if (id != no_value) maker_[id] = static_cast<int>(place_of(n));
         for (value_id id : inputs_of(n))
-            if (id != no_value) ++uses_[static_cast<std::size_t>(id)];
+            if (id != no_value) ++uses_[id];
         if (!readers_.empty()) note_reader(n);
     }
     void unlink(const node& n) {
         for (value_id id : n.outputs)
-            if (position(id) == static_cast<int>(place_of(n))) maker_[static_cast<std::size_t>(id)] = -1;
+            if (position(id) == static_cast<int>(place_of(n))) maker_[id] = -1;
         for (value_id id : inputs_of(n))
-            if (id != no_value) --uses_[static_cast<std::size_t>(id)];
+            if (id != no_value) --uses_[id];
     }
     void note_reader(const node& n) {
         readers_.resize(g.values.size());
         for (value_id id : inputs_of(n))
-            if (id != no_value) readers_[static_cast<std::size_t>(id)].push_back(static_cast<int>(place_of(n)));
+            if (id != no_value) readers_[id].push_back(static_cast<int>(place_of(n)));
     }
 
     std::vector<int> maker_, uses_;           // by value
@@ -35900,7 +35903,7 @@ protected:
     value_id as(value_id id, int block) {
         if (id == no_value || at(id).block == block) return id;
         other_.resize(g.values.size(), no_value);
-        if (other_[static_cast<std::size_t>(id)] != no_value) return other_[static_cast<std::size_t>(id)];
+        if (other_[id] != no_value) return other_[id];
         const value_id made = like(id, block ? "_blocked" : "_rows");
         at(made).block = block;
         node n;
@@ -35913,8 +35916,8 @@ protected:
         n.outputs = {made};
         g.nodes.push_back(std::move(n));
         other_.resize(g.values.size(), no_value);
-        other_[static_cast<std::size_t>(id)] = made;
-        other_[static_cast<std::size_t>(made)] = id;
+        other_[id] = made;
+        other_[made] = id;
         return made;
     }
 
@@ -35943,7 +35946,7 @@ protected:
                     rows.resize(g.values.size(), no_value);
                     for (std::size_t i = 0; i < rows.size(); ++i)
                         if (rows[i] == no_value) rows[i] = static_cast<value_id>(i);
-                    rows[static_cast<std::size_t>(c.outer)] = row;
+                    rows[c.outer] = row;
                 }
                 if (!a.graph->captures.empty()) rename_captures(n, rows);
             }
@@ -36214,15 +36217,15 @@ private:
     value_id widened(value_id id) {
         wide_.resize(g.values.size(), no_value);
         narrow_made_.resize(g.values.size(), 0);
-        if (wide_[static_cast<std::size_t>(id)] == no_value) {
+        if (wide_[id] == no_value) {
             const value_id made = like(id, "_float32");
             at(made).type = dtype::float32;
             wide_.resize(g.values.size(), no_value);
             narrow_made_.resize(g.values.size(), 0);
-            wide_[static_cast<std::size_t>(id)] = made;
-            narrow_made_[static_cast<std::size_t>(id)] = 2;  // made wide; a cast brings the half value when it is asked for
+            wide_[id] = made;
+            narrow_made_[id] = 2;  // made wide; a cast brings the half value when it is asked for
         }
-        return wide_[static_cast<std::size_t>(id)];
+        return wide_[id];
     }
 
     // Puts the value in the form asked for into `id`, with a Cast where it is not there yet.
@@ -36368,14 +36371,14 @@ inline std::vector<value_id> memory_roots(const graph& g) {
     for (std::size_t i = 0; i < roots.size(); ++i) roots[i] = static_cast<value_id>(i);
     for (const node& n : g.nodes)
         if (n.op && (n.op->flags & op_flag::view) && !n.inputs.empty() && n.inputs[0] != no_value && !n.outputs.empty() && n.outputs[0] != no_value)
-            roots[static_cast<std::size_t>(n.outputs[0])] = roots[static_cast<std::size_t>(n.inputs[0])];
+            roots[n.outputs[0]] = roots[n.inputs[0]];
     return roots;
 }
 
 // The roots of a node's inputs, in their order.
 inline std::vector<value_id> memory_of_inputs(const node& n, const std::vector<value_id>& roots) {
     std::vector<value_id> memory;
-    for (value_id id : n.inputs) memory.push_back(id == no_value ? no_value : roots[static_cast<std::size_t>(id)]);
+    for (value_id id : n.inputs) memory.push_back(id == no_value ? no_value : roots[id]);
     return memory;
 }
 
@@ -36564,14 +36567,14 @@ inline const char* late_reason(const node& n) noexcept {
 // Whether a node runs late: when what it reads or makes is known only in a run. `late` tells it of the values that nodes before it make.
 inline bool runs_late(const graph& g, const node& n, const std::vector<char>& late, std::vector<value_id>& ids) {
     const auto known = [&](value_id id) {
-        const value& v = g.values[static_cast<std::size_t>(id)];
+        const value& v = g.at(id);
         return v.constant || (v.has_shape && v.extents.known());
     };
     if (n.op->flags & (op_flag::allocates | op_flag::bodies)) return true;
     ids = n.inputs;
     append_captures(n, ids);
     for (value_id id : ids)
-        if (id != no_value && (late[static_cast<std::size_t>(id)] || !known(id))) return true;
+        if (id != no_value && (late[id] || !known(id))) return true;
     for (value_id id : n.outputs)
         if (id != no_value && !known(id)) return true;
     return false;
@@ -36586,12 +36589,12 @@ constexpr std::size_t most_called_nodes = 8192;
 inline void bind_constants(graph& body, const std::vector<value>& around) {
     std::vector<capture> open;
     for (const capture& c : body.captures) {
-        const tensor& constant = around[static_cast<std::size_t>(c.outer)].constant;
+        const tensor& constant = around[c.outer].constant;
         if (!constant) {
             open.push_back(c);
             continue;
         }
-        value& v = body.values[static_cast<std::size_t>(c.inner)];
+        value& v = body.at(c.inner);
         v.type = constant.type();
         v.has_shape = true;
         v.extents = constant.shape();
@@ -36638,7 +36641,7 @@ private:
             if (extents[d] < 0) extents[d] = trial ? 7 : 3;
     }
     // No type: its shape is not known even so.
-    tensor_view& at(int trial, value_id id) { return tried_[trial][static_cast<std::size_t>(id)]; }
+    tensor_view& at(int trial, value_id id) { return tried_[trial][id]; }
     bool infer(const node& n, int trial) {
         in_.clear();
         for (value_id id : n.inputs) in_.push_back(id == no_value ? tensor_view{} : at(trial, id));
@@ -36680,13 +36683,13 @@ public:
             int place = behind ? 1 : 0;
             if (behind) {
                 for (value_id id : ids_)
-                    if (id != no_value) place = std::max(place, static_cast<int>(stage[static_cast<std::size_t>(id)]));
+                    if (id != no_value) place = std::max(place, static_cast<int>(stage[id]));
                 // 1 moves, 2 is fixed, 3 takes whatever follows.
                 if (place == 1 && fixed) place = 2;
                 if (place == 2 && !fixed) place = 3;
             }
             for (value_id id : n.outputs)
-                if (id != no_value) late[static_cast<std::size_t>(id)] = 1, stage[static_cast<std::size_t>(id)] = static_cast<char>(place);
+                if (id != no_value) late[id] = 1, stage[id] = static_cast<char>(place);
             (place ? gathered[place - 1] : kept).push_back(std::move(n));
         }
         g_.nodes = std::move(kept);
@@ -36703,31 +36706,31 @@ private:
         ids_ = n.inputs;
         append_captures(n, ids_);
         for (value_id id : ids_)
-            if (id != no_value && late[static_cast<std::size_t>(id)]) return true;
+            if (id != no_value && late[id]) return true;
         return false;
     }
     // By value: whether the caller or a body from `first` on reads it.
     std::vector<char> read_by(const std::vector<node> (&gathered)[bodies], int first) {
         std::vector<char> read(g_.values.size(), 0);
-        for (value_id id : g_.outputs) read[static_cast<std::size_t>(id)] = 1;
+        for (value_id id : g_.outputs) read[id] = 1;
         for (int i = first; i < bodies; ++i)
             for (const node& n : gathered[i]) {
                 ids_ = n.inputs;
                 append_captures(n, ids_);
                 for (value_id id : ids_)
-                    if (id != no_value) read[static_cast<std::size_t>(id)] = 1;
+                    if (id != no_value) read[id] = 1;
             }
         return read;
     }
 
     value_id made(value_id id) {
-        value_id& inner = inner_[static_cast<std::size_t>(id)];
-        if (inner == no_value) inner = body_->add_value(g_.values[static_cast<std::size_t>(id)].name);
+        value_id& inner = inner_[id];
+        if (inner == no_value) inner = body_->add_value(g_.at(id).name);
         return inner;
     }
     value_id read(value_id id) {
-        if (inner_[static_cast<std::size_t>(id)] == no_value) body_->captures.push_back({made(id), id});
-        return inner_[static_cast<std::size_t>(id)];
+        if (inner_[id] == no_value) body_->captures.push_back({made(id), id});
+        return inner_[id];
     }
 
     node call(std::vector<node> nodes, const std::vector<char>& read_behind) {
@@ -36746,7 +36749,7 @@ private:
             for (value_id& id : n.outputs) {
                 if (id == no_value) continue;
                 const value_id inner = made(id);
-                if (read_behind[static_cast<std::size_t>(id)]) {
+                if (read_behind[id]) {
                     caller.outputs.push_back(id);
                     body_->outputs.push_back(inner);
                 }
@@ -36841,15 +36844,15 @@ public:
 private:
     void edge(int from, int to) {
         if (from < 0 || to < 0 || from == to) return;
-        feeds_[static_cast<std::size_t>(from)].push_back(to);
-        ++waits_[static_cast<std::size_t>(to)];
+        feeds_[from].push_back(to);
+        ++waits_[to];
     }
     void join() {
         waits_.assign(g.nodes.size(), 0);
         feeds_.assign(g.nodes.size(), {});
         std::vector<int> updated(g.values.size(), -1);
         for (const state_pair& s : g.states)
-            if (s.output >= 0) updated[static_cast<std::size_t>(g.inputs[static_cast<std::size_t>(s.input)])] = position(g.outputs[static_cast<std::size_t>(s.output)]);
+            if (s.output >= 0) updated[g.inputs[s.input]] = position(g.outputs[s.output]);
         std::vector<value_id> ids;
         for (std::size_t i = 0; i < g.nodes.size(); ++i) {
             ids = g.nodes[i].inputs;
@@ -36857,7 +36860,7 @@ private:
             for (value_id id : ids) {
                 if (id == no_value) continue;
                 edge(position(id), static_cast<int>(i));
-                edge(static_cast<int>(i), updated[static_cast<std::size_t>(roots_[static_cast<std::size_t>(id)])]);
+                edge(static_cast<int>(i), updated[static_cast<std::size_t>(roots_[id])]);
             }
         }
     }
@@ -36928,14 +36931,14 @@ private:
             for (value_id id : n.outputs) {
                 if (id == no_value) continue;
                 at(id).on_device = n.on_device;
-                refusals_[static_cast<std::size_t>(id)] = reason ? reason : "";
+                refusals_[id] = reason ? reason : "";
             }
         }
     }
     const char* refusal(const node& n) {
         if (runs_late(g, n, late_, ids_)) {
             for (value_id id : n.outputs)
-                if (id != no_value) late_[static_cast<std::size_t>(id)] = 1;
+                if (id != no_value) late_[id] = 1;
             return late_reason(n);
         }
         bool integers = true, from_device = false, from_run = false;
@@ -36970,18 +36973,18 @@ private:
             ids_ = n.inputs;
             append_captures(n, ids_);
             for (value_id id : ids_)
-                if (id != no_value) read_by[n.on_device][static_cast<std::size_t>(id)] = 1;
+                if (id != no_value) read_by[n.on_device][id] = 1;
         }
         bool left = false;
         for (const state_pair& s : g.states) {
-            const std::size_t id = static_cast<std::size_t>(g.inputs[static_cast<std::size_t>(s.input)]);
-            const bool stays = s.output >= 0 ? at(g.outputs[static_cast<std::size_t>(s.output)]).on_device : read_by[1][id] || !read_by[0][id];
+            const std::size_t id = static_cast<std::size_t>(g.inputs[s.input]);
+            const bool stays = s.output >= 0 ? at(g.outputs[s.output]).on_device : read_by[1][id] || !read_by[0][id];
             left |= state_input(s).on_device && !stays;
             state_input(s).on_device = stays;
         }
         return left;
     }
-    value& state_input(const state_pair& s) { return at(g.inputs[static_cast<std::size_t>(s.input)]); }
+    value& state_input(const state_pair& s) { return at(g.inputs[s.input]); }
     bool state_output(std::size_t i) const {
         for (const state_pair& s : g.states)
             if (s.output >= 0 && static_cast<std::size_t>(s.output) == i) return true;
@@ -36992,7 +36995,7 @@ private:
         std::vector<value_id> up(g.values.size(), no_value), down(g.values.size(), no_value), captured;
         std::vector<node> nodes;
         const auto copy = [&](value_id from, std::vector<value_id>& made, bool to_device) {
-            value_id& to = made[static_cast<std::size_t>(from)];
+            value_id& to = made[from];
             if (to != no_value) return to;
             to = like(from, to_device ? "_device" : "_host");
             at(to).on_device = to_device;
@@ -37024,7 +37027,7 @@ private:
         bool crosses = false;
         for (value_id id : captured) {
             if (at(id).constant || !at(id).on_device) continue;
-            host_of[static_cast<std::size_t>(id)] = copy(id, down, false);
+            host_of[id] = copy(id, down, false);
             crosses = true;
         }
         for (std::size_t i = 0; i < count && crosses; ++i) rename_captures(nodes[i], host_of);
@@ -37061,7 +37064,7 @@ inline std::uint64_t seed_of(const graph& g, const node& n, std::uint64_t seed) 
     std::uint64_t hash = fnv1a_basis ^ seed;
     for (value_id id : n.outputs)
         if (id != no_value) {
-            const std::string& name = g.values[static_cast<std::size_t>(id)].name;
+            const std::string& name = g.at(id).name;
             hash = fnv1a(name.data(), name.size(), hash);
         }
     return hash;
@@ -37082,8 +37085,7 @@ public:
     }
 
 private:
-    static std::size_t index(value_id id) { return static_cast<std::size_t>(id); }
-    value& at(value_id id) { return g_.values[index(id)]; }
+    value& at(value_id id) { return g_.at(id); }
 
     // A node whose outputs have no known shape is late, and so is every node that reads one.
     status split_late() {
@@ -37092,7 +37094,7 @@ private:
             const node& n = g_.nodes[i];
             if (runs_late(g_, n, late_value_, ids_)) {
                 for (value_id id : n.outputs)
-                    if (id != no_value) late_value_[index(id)] = 1;
+                    if (id != no_value) late_value_[id] = 1;
                 p_.late.push_back(static_cast<int>(i));
                 continue;
             }
@@ -37106,10 +37108,10 @@ private:
     // Who reads each input and each late value last. The graph's outputs are read by the caller.
     void find_last_readers() {
         std::vector<char> seen(g_.values.size(), 0);
-        for (value_id id : g_.outputs) seen[index(root(id))] = 1;
+        for (value_id id : g_.outputs) seen[root(id)] = 1;
         p_.read_last.assign(p_.late.size() + 1, {});
         const auto reads = [&](std::size_t place, value_id id) {
-            if (id != no_value && !seen[index(root(id))]++) p_.read_last[place].push_back(root(id));
+            if (id != no_value && !seen[root(id)]++) p_.read_last[place].push_back(root(id));
         };
         for (std::size_t i = p_.late.size(); i-- > 0;) {
             const node& n = g_.nodes[static_cast<std::size_t>(p_.late[i])];
@@ -37144,7 +37146,7 @@ private:
                 GRAFT_TRY(prepare_on_device(s, n));
                 continue;
             }
-            if (!n.outputs.empty() && n.outputs[0] != no_value && index(n.outputs[0]) < refusals_.size()) s.device_refusal = refusals_[index(n.outputs[0])];
+            if (!n.outputs.empty() && n.outputs[0] != no_value && static_cast<std::size_t>(n.outputs[0]) < refusals_.size()) s.device_refusal = refusals_[n.outputs[0]];
             const cpu::kernel_query query{{n, in_.data(), static_cast<int>(in_.size()), out_.data(), static_cast<int>(out_.size()), options_.limit},
                                           in_block_.data(), out_block_.data(), level, options_.exact};
             s.level = level;
@@ -37179,7 +37181,7 @@ private:
 
     // Where a value's memory really is: of the views of roots_, those whose memory need not be that of a graph output.
     value_id root(value_id id) const {
-        while (view_of_[index(id)] != no_value) id = view_of_[index(id)];
+        while (view_of_[id] != no_value) id = view_of_[id];
         return id;
     }
 
@@ -37197,16 +37199,16 @@ private:
             }
         for (std::size_t i = 0; i < g_.inputs.size(); ++i)
             if (!at(g_.inputs[i]).constant) {
-                slots[index(g_.inputs[i])].kind = slot_kind::input;
-                slots[index(g_.inputs[i])].on_device = at(g_.inputs[i]).on_device;
-                slots[index(g_.inputs[i])].index = static_cast<std::int64_t>(i);
+                slots[g_.inputs[i]].kind = slot_kind::input;
+                slots[g_.inputs[i]].on_device = at(g_.inputs[i]).on_device;
+                slots[g_.inputs[i]].index = static_cast<std::int64_t>(i);
             }
         for (std::size_t i = 0; i < g_.outputs.size(); ++i)
-            if (output_of[index(g_.outputs[i])] < 0) output_of[index(g_.outputs[i])] = static_cast<int>(i);
+            if (output_of[g_.outputs[i]] < 0) output_of[g_.outputs[i]] = static_cast<int>(i);
 
         p_.state_of.assign(g_.outputs.size(), -1);
         for (const state_pair& s : g_.states)
-            if (s.output >= 0) p_.state_of[static_cast<std::size_t>(s.output)] = s.input;
+            if (s.output >= 0) p_.state_of[s.output] = s.input;
 
         std::vector<step> kept;
         for (step& s : p_.steps) {
@@ -37214,8 +37216,8 @@ private:
             // A view costs nothing, unless its memory has to be that of a graph output.
             const bool same_layout = !n.inputs.empty() && n.inputs[0] != no_value && n.outputs[0] != no_value && at(n.inputs[0]).type == at(n.outputs[0]).type &&
                                      at(n.inputs[0]).block == at(n.outputs[0]).block && (at(n.inputs[0]).block >= 0 || at(n.inputs[0]).extents == at(n.outputs[0]).extents);
-            if ((n.op->flags & op_flag::view) && same_layout && output_of[index(n.outputs[0])] < 0) {
-                view_of_[index(n.outputs[0])] = n.inputs[0];
+            if ((n.op->flags & op_flag::view) && same_layout && output_of[n.outputs[0]] < 0) {
+                view_of_[n.outputs[0]] = n.inputs[0];
                 continue;
             }
             kept.push_back(std::move(s));
@@ -37225,13 +37227,13 @@ private:
         for (int i = 0; i < static_cast<int>(p_.steps.size()); ++i) {
             const node& n = g_.nodes[static_cast<std::size_t>(p_.steps[static_cast<std::size_t>(i)].node)];
             for (value_id id : n.outputs)
-                if (id != no_value) first[index(id)] = last[index(id)] = i;
+                if (id != no_value) first[id] = last[id] = i;
             for (value_id id : n.inputs)
-                if (id != no_value) last[index(root(id))] = i;
+                if (id != no_value) last[root(id)] = i;
         }
         // What late nodes and the caller read stays until the end.
         const auto keep = [&](value_id id) {
-            if (id != no_value) last[index(root(id))] = end;
+            if (id != no_value) last[root(id)] = end;
         };
         for (int i : p_.late) {
             ids_ = g_.nodes[static_cast<std::size_t>(i)].inputs;
@@ -37249,9 +37251,9 @@ private:
             const node& n = g_.nodes[static_cast<std::size_t>(s.node)];
             for (value_id id : n.outputs) {
                 if (id == no_value) continue;
-                slot& where = slots[index(id)];
-                if (output_of[index(id)] >= 0) {
-                    const int output = output_of[index(id)], state = p_.state_of[static_cast<std::size_t>(output)];
+                slot& where = slots[id];
+                if (output_of[id] >= 0) {
+                    const int output = output_of[id], state = p_.state_of[static_cast<std::size_t>(output)];
                     where.kind = state < 0 ? slot_kind::output : slot_kind::input;
                     where.on_device = at(id).on_device;
                     where.index = state < 0 ? output : state;
@@ -37266,15 +37268,15 @@ private:
                 const bool in_place = s.on_device ? s.on_device->in_place : s.kernel && s.kernel->in_place && !shares_memory(memory_of_inputs(n, roots_), 0);
                 if (in_place && id == n.outputs[0] && !n.inputs.empty() && n.inputs[0] != no_value) {
                     const value_id source = root(n.inputs[0]);
-                    const int l = lifetime_of[index(source)];
-                    if (l >= 0 && at(source).on_device == where.on_device && last[index(source)] == static_cast<int>(i) && lifetimes[static_cast<std::size_t>(l)].bytes == bytes) {
-                        lifetimes[static_cast<std::size_t>(l)].last = std::max(lifetimes[static_cast<std::size_t>(l)].last, last[index(id)]);
-                        lifetime_of[index(id)] = l;
+                    const int l = lifetime_of[source];
+                    if (l >= 0 && at(source).on_device == where.on_device && last[source] == static_cast<int>(i) && lifetimes[static_cast<std::size_t>(l)].bytes == bytes) {
+                        lifetimes[static_cast<std::size_t>(l)].last = std::max(lifetimes[static_cast<std::size_t>(l)].last, last[id]);
+                        lifetime_of[id] = l;
                         continue;
                     }
                 }
-                lifetime_of[index(id)] = static_cast<int>(lifetimes.size());
-                lifetimes.push_back({bytes, first[index(id)], last[index(id)], 0});
+                lifetime_of[id] = static_cast<int>(lifetimes.size());
+                lifetimes.push_back({bytes, first[id], last[id], 0});
             }
             const std::int64_t workspace = s.on_device ? s.on_device->workspace_bytes : s.choice.workspace_bytes;
             if (workspace > 0) {
@@ -37300,10 +37302,10 @@ private:
     status check_states(const std::vector<int>& first, const std::vector<int>& last) {
         for (const state_pair& s : g_.states) {
             if (s.output < 0) continue;
-            const value_id before = g_.inputs[static_cast<std::size_t>(s.input)], after = g_.outputs[static_cast<std::size_t>(s.output)];
-            if (first[index(after)] >= 0 && last[index(before)] > first[index(after)])
+            const value_id before = g_.inputs[s.input], after = g_.outputs[s.output];
+            if (first[after] >= 0 && last[before] > first[after])
                 return fail(errc::op_unsupported, "'" + at(before).name + "'", "the step changes it and something else in the network still reads what it was; a running statistic that is read twice can stay as it is: --batch-norm frozen");
-            if (first[index(after)] < 0 || at(before).extents != at(after).extents || at(before).type != at(after).type)
+            if (first[after] < 0 || at(before).extents != at(after).extents || at(before).type != at(after).type)
                 return fail(errc::internal, at(after).name, "this state cannot be changed in place");
         }
         return {};
@@ -37318,7 +37320,7 @@ private:
 
     slot slot_of(value_id id) {
         if (id == no_value) return {};
-        slot s = p_.value_slots[index(root(id))];
+        slot s = p_.value_slots[root(id)];
         s.prototype = {at(id).type, at(id).extents, nullptr};
         return s;
     }
@@ -37452,7 +37454,7 @@ public:
     // Callers take memory by the type that they were told.
     status check_declared(std::size_t output, dtype made) const {
         if (output >= declared.size() || declared[output] == dtype::undefined || made == declared[output]) return {};
-        return fail(errc::op_type, graph.values[static_cast<std::size_t>(graph.outputs[output])].name,
+        return fail(errc::op_type, graph.at(graph.outputs[output]).name,
                     std::string("the model declares this output as ") + name(declared[output]) + ", but what makes it gives " + name(made));
     }
 
@@ -37561,7 +37563,7 @@ private:
         void read_last(std::size_t input) override {
             const plan& p = *caller.now_->source;
             const value_id id = captures[input].outer;
-            const slot& read = p.value_slots[static_cast<std::size_t>(id)];
+            const slot& read = p.value_slots[id];
             for (value_id going : p.read_last[caller.late_at_ + 1]) {
                 const slot& s = p.value_slots[static_cast<std::size_t>(going)];
                 if (going == id || (s.kind == slot_kind::input && read.kind == s.kind && read.index == s.index)) caller.let_go(going);
@@ -37631,7 +37633,7 @@ private:
         if (!made->charge.take(budget_, output_bytes(p)))
             return fail(errc::memory_budget, p.lowered.name, "its outputs of " + std::to_string(output_bytes(p)) + " bytes more are over the limit of " + std::to_string(budget_->limit()));
         for (const state_pair& s : p.lowered.states)
-            if (state_ && !p.lowered.values[static_cast<std::size_t>(p.lowered.inputs[static_cast<std::size_t>(s.input)])].on_device) made->host_states.push_back(s);
+            if (state_ && !p.lowered.at(p.lowered.inputs[s.input]).on_device) made->host_states.push_back(s);
         std::size_t most = in_.size();
         for (const step& s : p.steps) most = std::max(most, std::max(s.in.size(), s.out.size()));
         in_.resize(most);
@@ -37718,9 +37720,9 @@ private:
     }
     // Gives back what is read no more, here or to whom it belongs.
     void let_go(value_id id) {
-        const slot& s = now_->source->value_slots[static_cast<std::size_t>(id)];
+        const slot& s = now_->source->value_slots[id];
         if (s.kind == slot_kind::input && lender_) lender_->read_last(static_cast<std::size_t>(s.index));
-        if (s.kind == slot_kind::none) late_[static_cast<std::size_t>(id)] = tensor();
+        if (s.kind == slot_kind::none) late_[id] = tensor();
     }
     status run_late(const node& n) {
         if (!n.op->run) return fail(errc::op_unsupported, place(n), "this build does not hold the operator; GRAFT_OPS leaves it out");
@@ -37731,7 +37733,7 @@ private:
         std::vector<tensor> made;
         GRAFT_TRY(evaluate(n, in.data(), static_cast<int>(n.inputs.size()), made, {what_.limit, *pool_, this, seed_of(now_->source->lowered, n, what_.seed), budget_}));
         for (std::size_t i = 0; i < made.size(); ++i)
-            if (n.outputs[i] != no_value) late_[static_cast<std::size_t>(n.outputs[i])] = std::move(made[i]);
+            if (n.outputs[i] != no_value) late_[n.outputs[i]] = std::move(made[i]);
         return {};
     }
 
@@ -38072,7 +38074,7 @@ inline status verifier::check_ids(const graph& g) {
 }
 
 inline GRAFT_COLD status duplicate(const graph& g, value_id id, const char* what) {
-    return fail(errc::graph_duplicate, "value '" + g.values[static_cast<std::size_t>(id)].name + "'", what);
+    return fail(errc::graph_duplicate, "value '" + g.at(id).name + "'", what);
 }
 
 inline status verifier::check_values(const graph& g, std::vector<int>& maker) {
@@ -38086,34 +38088,34 @@ inline status verifier::check_values(const graph& g, std::vector<int>& maker) {
     }
     std::vector<char> input(g.values.size(), 0);
     for (const value_id id : g.inputs) {
-        if (input[static_cast<std::size_t>(id)]++) return duplicate(g, id, "it is an input twice");
-        maker[static_cast<std::size_t>(id)] = given;
+        if (input[id]++) return duplicate(g, id, "it is an input twice");
+        maker[id] = given;
     }
     for (const capture& c : g.captures) {
-        if (maker[static_cast<std::size_t>(c.inner)] != nobody) return duplicate(g, c.inner, "it is captured and made as well");
-        maker[static_cast<std::size_t>(c.inner)] = given;
+        if (maker[c.inner] != nobody) return duplicate(g, c.inner, "it is captured and made as well");
+        maker[c.inner] = given;
     }
     for (std::size_t i = 0; i < g.nodes.size(); ++i)
         for (const value_id id : g.nodes[i].outputs) {
             if (id == no_value) continue;
-            if (maker[static_cast<std::size_t>(id)] != nobody) return duplicate(g, id, "it is made twice");
-            maker[static_cast<std::size_t>(id)] = static_cast<int>(i);
+            if (maker[id] != nobody) return duplicate(g, id, "it is made twice");
+            maker[id] = static_cast<int>(i);
         }
     for (const node& n : g.nodes) {
         for (const value_id id : n.inputs)
-            if (id != no_value && maker[static_cast<std::size_t>(id)] == nobody)
+            if (id != no_value && maker[id] == nobody)
                 return failure(errc::graph_dangling, n,
-                               "input '" + escape(g.values[static_cast<std::size_t>(id)].name) + "' is made nowhere");
+                               "input '" + escape(g.at(id).name) + "' is made nowhere");
         for (const attribute& a : n.attributes)
             if (a.graph)
                 for (const capture& c : a.graph->captures)
                     if (c.outer < 0 || static_cast<std::size_t>(c.outer) >= g.values.size() ||
-                        maker[static_cast<std::size_t>(c.outer)] == nobody)
+                        maker[c.outer] == nobody)
                         return failure(errc::graph_dangling, n, "its body reads a value that is made nowhere");
     }
     for (const value_id id : g.outputs)
-        if (maker[static_cast<std::size_t>(id)] == nobody)
-            return fail(errc::graph_no_output, "output '" + g.values[static_cast<std::size_t>(id)].name + "'",
+        if (maker[id] == nobody)
+            return fail(errc::graph_no_output, "output '" + g.at(id).name + "'",
                         "no node makes it");
     return {};
 }
@@ -38156,12 +38158,12 @@ inline status verifier::sort(graph& g, const std::vector<int>& maker) {
                 stack.pop_back();
                 continue;
             }
-            const int needed = maker[static_cast<std::size_t>(id)];
+            const int needed = maker[id];
             if (needed < 0 || state[static_cast<std::size_t>(needed)] == done) continue;
             const node& n = g.nodes[static_cast<std::size_t>(needed)];
             if (state[static_cast<std::size_t>(needed)] == open)
                 return failure(errc::graph_cycle, n,
-                               "it needs its own output '" + escape(g.values[static_cast<std::size_t>(id)].name) + "'");
+                               "it needs its own output '" + escape(g.at(id).name) + "'");
             state[static_cast<std::size_t>(needed)] = open;
             stack.push_back({needed, {&n}});
         }
@@ -39942,7 +39944,7 @@ inline status onnx_graph_reader::read_initializer(wire_bytes part, onnx_scope& s
         scope.define(name, id, -1);
     } else
         id = scope.entries[static_cast<std::size_t>(known)].id;
-    value& v = scope.target->values[static_cast<std::size_t>(id)];
+    value& v = scope.target->at(id);
     const std::string what = "initializer '" + copy + "'";
     if (v.constant || (known >= 0 && v.type == dtype::string))
         return c_.fail(errc::graph_duplicate, what, "two initializers have this name");
@@ -39975,7 +39977,7 @@ inline status onnx_graph_reader::read_output(wire_bytes part, onnx_scope& scope,
     if (!seen.insert(name, 0)) return c_.fail(errc::graph_duplicate, what, "two outputs have this name");
     const value_id id = resolve(scope, name);
     if (id < 0) return c_.fail(errc::graph_no_output, what, "no node makes it");
-    value& v = scope.target->values[static_cast<std::size_t>(id)];
+    value& v = scope.target->at(id);
     if (v.type == dtype::string) return c_.fail(errc::tensor_dtype, what, "strings are not supported");
     value declared;
     declared.name = v.name;
@@ -40120,7 +40122,7 @@ inline value_id onnx_graph_reader::resolve(onnx_scope& scope, std::string_view n
     if (outer == unresolved) return unresolved;
     value_id inner = no_value;
     if (outer != no_value) {
-        const value& from = scope.parent->target->values[static_cast<std::size_t>(outer)];
+        const value& from = scope.parent->target->at(outer);
         inner =
             scope.target->add_value(from.name == name ? from.name : fresh(scope, from.name + "_" + std::to_string(++c_.calls)));
         scope.target->values.back().type = from.type;
@@ -40154,7 +40156,7 @@ inline status onnx_graph_reader::read_nodes(const std::vector<wire_bytes>& nodes
             const value_id id = name.size ? resolve(scope, name.text()) : no_value;
             if (id == unresolved)
                 return c_.fail(errc::graph_dangling, place, "input '" + escape(name.string()) + "' is made nowhere");
-            if (id >= 0 && g.values[static_cast<std::size_t>(id)].type == dtype::string)
+            if (id >= 0 && g.at(id).type == dtype::string)
                 return c_.fail(errc::tensor_dtype, place,
                                "input '" + escape(name.string()) + "' holds strings, which are not supported");
             n.inputs.push_back(id);
@@ -40524,7 +40526,7 @@ inline status onnx_writer::collect_node(const node& n) {
 // Gathers operator sets, and the IR version that the graph needs.
 inline status onnx_writer::collect(const graph& g, bool main) {
     std::vector<char> input(g.values.size(), 0);
-    for (const value_id id : g.inputs) input[static_cast<std::size_t>(id)] = 1;
+    for (const value_id id : g.inputs) input[id] = 1;
     for (std::size_t i = 0; i < g.values.size(); ++i) {
         need(g.values[i].type);
         if (main && g.values[i].constant && !input[i]) need(4);
@@ -40590,8 +40592,8 @@ inline status onnx_writer::name_values(const graph& g, write_scope& scope) {
     for (const capture& c : g.captures) {
         if (!scope.outer || static_cast<std::size_t>(c.outer) >= scope.outer->names.size())
             return fail(errc::graph_dangling, "graph '" + g.name + "'", "it captures a value that is not there");
-        captured[static_cast<std::size_t>(c.inner)] = 1;
-        scope.names[static_cast<std::size_t>(c.inner)] = scope.outer->names[static_cast<std::size_t>(c.outer)];
+        captured[c.inner] = 1;
+        scope.names[c.inner] = scope.outer->names[c.outer];
     }
     // Names given come before names made up, so that those stay as they are.
     for (int pass = 0; pass < 2; ++pass)
@@ -40613,8 +40615,8 @@ inline status onnx_writer::write_graph(const graph& g, write_scope& scope, bool 
     using field = onnx_schema::graph;
     scope.g = &g;
     GRAFT_TRY(name_values(g, scope));
-    for (const value_id id : g.inputs) scope.visible.insert(scope.names[static_cast<std::size_t>(id)], 0);
-    for (const capture& c : g.captures) scope.visible.insert(scope.names[static_cast<std::size_t>(c.inner)], 0);
+    for (const value_id id : g.inputs) scope.visible.insert(scope.names[id], 0);
+    for (const capture& c : g.captures) scope.visible.insert(scope.names[c.inner], 0);
     for (std::size_t i = 0; i < g.values.size(); ++i)
         if (g.values[i].constant) scope.visible.insert(scope.names[i], 0);
     for (const node& n : g.nodes) {
@@ -40622,15 +40624,15 @@ inline status onnx_writer::write_graph(const graph& g, write_scope& scope, bool 
         GRAFT_TRY(write_node(n, scope));
         w_.end(mark);
         for (const value_id id : n.outputs)
-            if (id != no_value) scope.visible.insert(scope.names[static_cast<std::size_t>(id)], 0);
+            if (id != no_value) scope.visible.insert(scope.names[id], 0);
     }
     w_.text(field::name, g.name.empty() ? std::string("graph") : g.name);
     for (std::size_t i = 0; i < g.values.size(); ++i)
         if (g.values[i].constant) GRAFT_TRY(write_tensor(field::initializer, g.values[i].constant, scope.names[i], main));
     for (const value_id id : g.inputs)
-        write_value_info(field::input, g.values[static_cast<std::size_t>(id)], scope.names[static_cast<std::size_t>(id)]);
+        write_value_info(field::input, g.at(id), scope.names[id]);
     for (const value_id id : g.outputs)
-        write_value_info(field::output, g.values[static_cast<std::size_t>(id)], scope.names[static_cast<std::size_t>(id)]);
+        write_value_info(field::output, g.at(id), scope.names[id]);
     return {};
 }
 
@@ -40876,11 +40878,11 @@ struct batch_carrier {
     int inputs() const { return static_cast<int>(n.inputs.size()); }
     value_id in(int i) const { return i >= 0 && i < inputs() ? n.inputs[static_cast<std::size_t>(i)] : no_value; }
     bool has(int i) const { return in(i) != no_value; }
-    const value& value_in(int i) const { return g.values[static_cast<std::size_t>(in(i))]; }
+    const value& value_in(int i) const { return g.at(in(i)); }
     const shape& extents(int i) const { return value_in(i).extents; }
-    const shape& output_extents(int i = 0) const { return g.values[static_cast<std::size_t>(n.outputs[static_cast<std::size_t>(i)])].extents; }
+    const shape& output_extents(int i = 0) const { return g.at(n.outputs[static_cast<std::size_t>(i)]).extents; }
     bool wants(int output) const { return output < static_cast<int>(n.outputs.size()) && n.outputs[static_cast<std::size_t>(output)] != no_value; }
-    batch_axis state(int i) const { return has(i) ? states[static_cast<std::size_t>(in(i))] : batch_axis(); }
+    batch_axis state(int i) const { return has(i) ? states[in(i)] : batch_axis(); }
     bool carries(int i) const { return !state(i).none(); }
     std::int64_t extent(int i) const { return extents(i)[state(i).axis]; }  // along the samples' axis
     // The product of the extents before the place of the samples in memory.
@@ -40988,7 +40990,7 @@ public:
     value_id named(const char* op_type, const std::string& wanted, std::vector<value_id> inputs, std::vector<attribute> attributes = {}, dtype type = dtype::undefined) {
         const std::string name = free_name(wanted);
         const value_id made = add(op_type, wanted, std::move(inputs), std::move(attributes), type);
-        g_.values[static_cast<std::size_t>(made)].name = g_.nodes.back().name = name;
+        g_.at(made).name = g_.nodes.back().name = name;
         return made;
     }
     std::string free_name(const std::string& wanted) const {
@@ -41069,15 +41071,14 @@ public:
     }
 
 private:
-    static std::size_t index(value_id id) { return static_cast<std::size_t>(id); }
-    const shape& extents(value_id id) const { return fixed_.values[index(id)].extents; }
-    batch_axis state(value_id id) const { return states_[index(id)]; }
+    const shape& extents(value_id id) const { return fixed_.at(id).extents; }
+    batch_axis state(value_id id) const { return states_[id]; }
 
     // How many samples there are, int64 [1].
     value_id count() {
         if (count_ == no_value) {
-            const value_id all = write_.add("Shape", fixed_.values[index(input_)].name, {input_});
-            count_ = write_.add("Gather", fixed_.values[index(input_)].name, {all, write_.integers("first", {0})}, {integer_attribute("axis", 0)});
+            const value_id all = write_.add("Shape", fixed_.at(input_).name, {input_});
+            count_ = write_.add("Gather", fixed_.at(input_).name, {all, write_.integers("first", {0})}, {integer_attribute("axis", 0)});
         }
         return count_;
     }
@@ -41094,7 +41095,7 @@ private:
 
     value_id repeat(const node& n, const batch_carrier::repeated& r) {
         value_id from = n.inputs[static_cast<std::size_t>(r.input)];
-        const std::string stem = fixed_.values[index(from)].name;
+        const std::string stem = fixed_.at(from).name;
         const shape was = extents(from);
         if (samples_ > 1) {
             // It is the same for each of the samples that it was made for: one of them.
@@ -41118,7 +41119,7 @@ private:
         const batch_axis from = state(n.inputs[0]), to = state(n.outputs[0]);
         if (n.op_type != "Reshape") return to.axis == step.natural;
         if (n.inputs.size() < 2 || n.find("allowzero")) return false;
-        const tensor& target = fixed_.values[index(n.inputs[1])].constant;
+        const tensor& target = fixed_.at(n.inputs[1]).constant;
         if (!target || target.elements() <= to.axis) return false;
         const std::int64_t there = element_as_int64(target.type(), target.raw(), to.axis);
         return there == -1 || (there == 0 && from == to);
@@ -41127,7 +41128,7 @@ private:
     void change(node& n, const batch_step& step) {
         if (step.change == batch_change::none) return;
         const value_id in = n.inputs[0], out = n.outputs[0];
-        const std::string stem = n.name.empty() ? fixed_.values[index(out)].name : n.name;
+        const std::string stem = n.name.empty() ? fixed_.at(out).name : n.name;
         const int axis = state(out).axis;
         switch (step.change) {
         case batch_change::none: break;
@@ -41153,7 +41154,7 @@ private:
         case batch_change::slice: take_all(n, stem, axis); break;
         case batch_change::sizes: {
             std::vector<std::int64_t> sizes;
-            const tensor& given = fixed_.values[index(n.inputs[3])].constant;
+            const tensor& given = fixed_.at(n.inputs[3]).constant;
             for (std::int64_t i = 0; i < given.elements(); ++i) sizes.push_back(element_as_int64(given.type(), given.raw(), i));
             std::size_t at = static_cast<std::size_t>(axis);
             if (const attribute* axes = n.find("axes"))
@@ -41175,7 +41176,7 @@ private:
         const auto read = [&](const char* name, std::size_t input, std::vector<std::int64_t>& values) {
             if (const attribute* a = n.find(name)) values = a->integers;
             if (input >= n.inputs.size() || n.inputs[input] == no_value) return;
-            const tensor& t = fixed_.values[index(n.inputs[input])].constant;
+            const tensor& t = fixed_.at(n.inputs[input]).constant;
             for (std::int64_t i = 0; i < t.elements(); ++i) values.push_back(element_as_int64(t.type(), t.raw(), i));
         };
         read("ends", 2, ends);
@@ -41185,7 +41186,7 @@ private:
             if (along == axis) ends[i] = INT32_MAX;  // which 32-bit lists hold too: the lists of a Slice are of one type
         }
         if (n.inputs.size() > 2)
-            n.inputs[2] = write_.integers(stem, ends, fixed_.values[index(n.inputs[2])].constant.type());
+            n.inputs[2] = write_.integers(stem, ends, fixed_.at(n.inputs[2]).constant.type());
         else
             for (attribute& a : n.attributes)
                 if (a.name == "ends") a.integers = ends;
@@ -41208,16 +41209,16 @@ private:
         std::vector<std::int64_t> rows{-1};
         for (int a = 0; a < e.rank(); ++a)
             if (a != where.axis || e[a] != samples_) rows.push_back(a == where.axis ? e[a] / samples_ : e[a]);
-        const std::string name = g_.values[index(id)].name;
-        g_.values[index(id)].name = write_.fresh(name);
+        const std::string name = g_.at(id).name;
+        g_.at(id).name = write_.fresh(name);
         value_id made = id;
         if (before > 1) {
             made = write_.add("Reshape", name, {made, write_.integers(name, {before, -1, behind})});
             made = write_.add("Transpose", name, {made}, {integers_attribute("perm", {1, 0, 2})});
         }
         made = write_.add("Reshape", name, {made, write_.integers(name, rows)});
-        g_.values[index(made)].name = name;
-        g_.values[index(made)].type = fixed_.values[index(id)].type;
+        g_.at(made).name = name;
+        g_.at(made).type = fixed_.at(id).type;
         rows_.emplace_back(made, shape::from(rows.data(), rows.data() + rows.size()));
         return made;
     }
@@ -41226,14 +41227,14 @@ private:
     void forget_shapes() {
         for (const node& n : g_.nodes)
             for (value_id id : n.outputs)
-                if (id != no_value) g_.values[index(id)].has_shape = false, g_.values[index(id)].dimensions.clear();
+                if (id != no_value) g_.at(id).has_shape = false, g_.at(id).dimensions.clear();
         shape in = extents(input_);
         in[0] = shape::unknown;
         tell(input_, in);
         for (const auto& row : rows_) tell(row.first, row.second);
     }
     void tell(value_id id, const shape& e) {
-        value& v = g_.values[index(id)];
+        value& v = g_.at(id);
         v.has_shape = true;
         v.extents = e;
         v.dimensions.assign(static_cast<std::size_t>(e.rank()), "");
@@ -41711,11 +41712,11 @@ public:
     batch_follower(const graph& g, value_id input, std::int64_t samples) : g_(g), samples_(samples), input_(input), states_(g.values.size()), maker_(g.values.size(), -1) {
         for (std::size_t i = 0; i < g.nodes.size(); ++i)
             for (value_id id : g.nodes[i].outputs)
-                if (id != no_value) maker_[index(id)] = static_cast<int>(i);
+                if (id != no_value) maker_[id] = static_cast<int>(i);
     }
 
     status run() {
-        states_[index(input_)] = {0, 1};
+        states_[input_] = {0, 1};
         steps_.resize(g_.nodes.size());
         // A choice that was wrong is made anew a few times; more than that has not been seen to help.
         std::int64_t visits = 64 * static_cast<std::int64_t>(g_.nodes.size());
@@ -41745,7 +41746,6 @@ private:
         batch_step step;
         std::size_t options = 0, chosen = 0;
     };
-    static std::size_t index(value_id id) { return static_cast<std::size_t>(id); }
     static status blocked(const node& n, const std::string& why) {
         return fail(errc::graph_fixed_batch, place(n), why + ", so that the network only takes the batch that it was exported with");
     }
@@ -41757,12 +41757,12 @@ private:
         at.options = 0;
         bool carries = false, shapes = true;
         for (value_id id : n.inputs)
-            if (id != no_value) carries |= !states_[index(id)].none(), shapes &= has_shape(id);
+            if (id != no_value) carries |= !states_[id].none(), shapes &= has_shape(id);
         for (const attribute& a : n.attributes)
             if (a.graph)
-                for (const capture& c : a.graph->captures) carries |= !states_[index(c.outer)].none();
+                for (const capture& c : a.graph->captures) carries |= !states_[c.outer].none();
         for (value_id id : n.outputs)
-            if (id != no_value) states_[index(id)] = {}, shapes &= has_shape(id);
+            if (id != no_value) states_[id] = {}, shapes &= has_shape(id);
         if (!carries) return true;
         if (!shapes) return why = "its shape can only be told by running", false;
         if (n.outputs.empty() || n.outputs[0] == no_value) return why = "its first output is left out", false; // which the rules go by
@@ -41775,15 +41775,15 @@ private:
         for (std::size_t k = 0; k < n.outputs.size(); ++k) {
             if (n.outputs[k] == no_value) continue;
             // A Reshape takes no -1 beside an extent of zero, and what belongs to one sample cannot be counted.
-            if (!c.out[k].none() && g_.values[index(n.outputs[k])].extents.elements() == 0) return why = "what it makes has no elements", false;
-            states_[index(n.outputs[k])] = c.out[k];
+            if (!c.out[k].none() && g_.at(n.outputs[k]).extents.elements() == 0) return why = "what it makes has no elements", false;
+            states_[n.outputs[k]] = c.out[k];
         }
         at.step.change = c.change;
         at.step.repeats = std::move(c.repeats);
         at.step.natural = c.natural;
         return true;
     }
-    bool has_shape(value_id id) const { return g_.values[index(id)].has_shape && g_.values[index(id)].extents.known(); }
+    bool has_shape(value_id id) const { return g_.at(id).has_shape && g_.at(id).extents.known(); }
 
     // The last node before node i that had a choice and that node i depends on; -1: none has one left.
     int latest_choice(std::size_t i) const {
@@ -41793,7 +41793,7 @@ private:
             if (!needed[k]) continue;
             if (k < i && steps_[k].chosen + 1 < steps_[k].options) return static_cast<int>(k);
             for (value_id id : g_.nodes[k].inputs)
-                if (id != no_value && maker_[index(id)] >= 0 && maker_[index(id)] < static_cast<int>(k)) needed[static_cast<std::size_t>(maker_[index(id)])] = 1;
+                if (id != no_value && maker_[id] >= 0 && maker_[id] < static_cast<int>(k)) needed[static_cast<std::size_t>(maker_[id])] = 1;
         }
         return -1;
     }
@@ -41831,7 +41831,7 @@ GRAFT_INLINE status takes_any_batch(const graph& g, const shape& input, executor
     shape two = input;
     two[0] = 2;
     for (value_id id : g.inputs) {
-        const value& v = g.values[static_cast<std::size_t>(id)];
+        const value& v = g.at(id);
         if (v.constant) continue;
         if (v.has_shape && v.extents.rank() && v.extents[0] >= 0) return fixed();
         break;
@@ -41840,7 +41840,7 @@ GRAFT_INLINE status takes_any_batch(const graph& g, const shape& input, executor
     if (!known.ok() && known.error().code() == errc::memory_oom) return known.take_status();
     if (!known.ok()) return fixed();
     for (value_id id : known->outputs) {
-        const value& v = known->values[static_cast<std::size_t>(id)];
+        const value& v = known->at(id);
         if (v.has_shape && (v.extents.rank() < 1 || v.extents[0] != 2)) return fixed();
     }
     return {};
@@ -41850,7 +41850,7 @@ GRAFT_MEMORY_CATCH("takes_any_batch")
 GRAFT_INLINE result<graph> open_batch(graph g, const shape& input, executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
     std::vector<value_id> open;
     for (value_id id : g.inputs)
-        if (!g.values[static_cast<std::size_t>(id)].constant) open.push_back(id);
+        if (!g.at(id).constant) open.push_back(id);
     if (open.size() != 1) return fail(errc::input_name, g.name, "a network has to have one input for its batch to be opened; this one asks for " + std::to_string(open.size()));
     if (input.rank() < 1 || !input.known() || input[0] < 1) return fail(errc::input_shape, g.name, "the shape of a batch has to be known: " + text(input));
     if (input.elements() == 0) return fail(errc::input_shape, g.name, "a sample has to have elements for its batch to be opened: " + text(input));
@@ -41899,7 +41899,7 @@ inline status no_model(const char* where) { return fail(errc::usage, where, "its
 inline result<graph> opened_where_possible(graph g, const limits& limit) {
     const value* input = nullptr;
     for (value_id id : g.inputs) {
-        const value& v = g.values[static_cast<std::size_t>(id)];
+        const value& v = g.at(id);
         if (v.constant) continue;
         if (input) return g;
         input = &v;
@@ -41935,13 +41935,13 @@ inline void tell_output_types(model_state& state) {
     for (std::size_t i = 0; i < g.outputs.size(); ++i) {
         const dtype type = probe.type(g.outputs[i]);
         if (type == dtype::undefined) continue;
-        g.values[static_cast<std::size_t>(g.outputs[i])].type = type;
+        g.at(g.outputs[i]).type = type;
         state.outputs[i].type = type;
     }
 }
 
 inline value_info describe(const graph& g, value_id id) {
-    const value& v = g.values[static_cast<std::size_t>(id)];
+    const value& v = g.at(id);
     return {v.name, v.type, v.has_shape, v.extents, v.dimensions, static_cast<bool>(v.constant)};
 }
 
@@ -43735,7 +43735,7 @@ GRAFT_INLINE std::string builder::fresh(const char* stem) {
 
 GRAFT_INLINE shape builder::shape_of(value_id x) const {
     return x < 0 || static_cast<std::size_t>(x) >= graph_.values.size() ? shape{}
-                                                                        : graph_.values[static_cast<std::size_t>(x)].extents;
+                                                                        : graph_.at(x).extents;
 }
 
 // Whether x is a value of a known rank; a mistake where it is not.
@@ -43743,7 +43743,7 @@ GRAFT_INLINE bool builder::known(value_id x, int rank, const char* layer) {
     if (!failure_.ok()) return false;
     if (x < 0 || static_cast<std::size_t>(x) >= graph_.values.size())
         return mistake(errc::op_shape, layer, "its input is no value of this graph"), false;
-    const value& v = graph_.values[static_cast<std::size_t>(x)];
+    const value& v = graph_.at(x);
     if (rank == 0 || (v.has_shape && v.extents.rank() == rank)) return true;
     return mistake(errc::op_shape, layer,
                    "its input '" + v.name + "' needs rank " + std::to_string(rank) + " and has shape " +
@@ -43780,7 +43780,7 @@ GRAFT_INLINE std::vector<value_id> builder::apply_all(const std::string& op_type
     dtype type = dtype::undefined;
     for (const value_id id : n.inputs)
         if (id >= 0 && static_cast<std::size_t>(id) < graph_.values.size() && type == dtype::undefined)
-            type = graph_.values[static_cast<std::size_t>(id)].type;
+            type = graph_.at(id).type;
     for (int i = 0; i < count; ++i) {
         n.outputs.push_back(graph_.add_value(n.name + (i ? "." + std::to_string(i) : "")));
         graph_.values.back().type = type;
@@ -43802,7 +43802,7 @@ GRAFT_INLINE value_id builder::layer(const char* op_type, std::string name, std:
     n.version = 17;
     n.inputs = std::move(inputs);
     n.attributes = std::move(attributes);
-    const value& first = graph_.values[static_cast<std::size_t>(n.inputs[0])];
+    const value& first = graph_.at(n.inputs[0]);
     const dtype type = first.type;
     std::vector<std::string> open;
     if (extents && !first.dimensions.empty() && extents->rank() && (*extents)[0] < 0) {
@@ -44020,7 +44020,7 @@ GRAFT_INLINE void builder::output(value_id x, const std::string& name) {
         x = layer("Identity", fresh("identity"), {x}, {}, &in);
         if (x == no_value) return;
     }
-    graph_.values[static_cast<std::size_t>(x)].name = name;
+    graph_.at(x).name = name;
     graph_.outputs.push_back(x);
 }
 
@@ -44055,7 +44055,7 @@ namespace detail {
 
 inline std::string dump_name(const graph& g, value_id id) {
     if (id < 0 || static_cast<std::size_t>(id) >= g.values.size()) return "-";
-    const std::string& name = g.values[static_cast<std::size_t>(id)].name;
+    const std::string& name = g.at(id).name;
     return name.empty() ? "%" + std::to_string(id) : escape(name);
 }
 
@@ -44118,7 +44118,7 @@ inline std::string dump_operator(const node& n) {
 
 inline void dump_graph(const graph& g, const std::string& margin, std::string& out) {
     for (const value_id id : g.inputs)
-        out += margin + "input    " + dump_name(g, id) + ": " + dump_type(g.values[static_cast<std::size_t>(id)]) + "\n";
+        out += margin + "input    " + dump_name(g, id) + ": " + dump_type(g.at(id)) + "\n";
     for (const capture& c : g.captures) out += margin + "capture  " + dump_name(g, c.inner) + "\n";
     for (std::size_t i = 0; i < g.values.size(); ++i)
         if (g.values[i].constant)
@@ -44128,7 +44128,7 @@ inline void dump_graph(const graph& g, const std::string& margin, std::string& o
         out += margin + "node     ";
         for (std::size_t i = 0; i < n.outputs.size(); ++i) {
             out += (i ? ", " : "") + dump_name(g, n.outputs[i]);
-            if (n.outputs[i] >= 0) out += ": " + dump_type(g.values[static_cast<std::size_t>(n.outputs[i])]);
+            if (n.outputs[i] >= 0) out += ": " + dump_type(g.at(n.outputs[i]));
         }
         out += " = " + dump_operator(n) + "(";
         for (std::size_t i = 0; i < n.inputs.size(); ++i) out += (i ? ", " : "") + dump_name(g, n.inputs[i]);
@@ -44143,7 +44143,7 @@ inline void dump_graph(const graph& g, const std::string& margin, std::string& o
             }
     }
     for (const value_id id : g.outputs)
-        out += margin + "output   " + dump_name(g, id) + ": " + dump_type(g.values[static_cast<std::size_t>(id)]) + "\n";
+        out += margin + "output   " + dump_name(g, id) + ": " + dump_type(g.at(id)) + "\n";
 }
 
 // Text between double quotes in the language of dot.
@@ -44172,7 +44172,7 @@ GRAFT_INLINE std::string dump_dot(const graph& g) {
     std::vector<int> maker(g.values.size(), -1);
     for (std::size_t i = 0; i < g.nodes.size(); ++i) {
         for (const value_id id : g.nodes[i].outputs)
-            if (id >= 0) maker[static_cast<std::size_t>(id)] = static_cast<int>(i);
+            if (id >= 0) maker[id] = static_cast<int>(i);
         out += "  n" + std::to_string(i) + " [label=" + detail::dot_quoted(detail::dump_operator(g.nodes[i])) + "];\n";
     }
     for (std::size_t i = 0; i < g.values.size(); ++i)
@@ -44181,14 +44181,14 @@ GRAFT_INLINE std::string dump_dot(const graph& g) {
                    " [shape=ellipse, label=" + detail::dot_quoted(detail::dump_name(g, static_cast<value_id>(i))) + "];\n";
     for (std::size_t i = 0; i < g.nodes.size(); ++i)
         for (const value_id id : g.nodes[i].inputs) {
-            if (id < 0 || g.values[static_cast<std::size_t>(id)].constant) continue;
-            const int from = maker[static_cast<std::size_t>(id)];
+            if (id < 0 || g.at(id).constant) continue;
+            const int from = maker[id];
             out += "  " + (from < 0 ? "v" + std::to_string(id) : "n" + std::to_string(from)) + " -> n" + std::to_string(i) +
-                   " [label=" + detail::dot_quoted(detail::dump_type(g.values[static_cast<std::size_t>(id)])) + "];\n";
+                   " [label=" + detail::dot_quoted(detail::dump_type(g.at(id))) + "];\n";
         }
     for (std::size_t i = 0; i < g.outputs.size(); ++i) {
         const value_id id = g.outputs[i];
-        const int from = maker[static_cast<std::size_t>(id)];
+        const int from = maker[id];
         out += "  o" + std::to_string(i) + " [shape=ellipse, label=" + detail::dot_quoted(detail::dump_name(g, id)) + "];\n  ";
         out += (from < 0 ? "v" + std::to_string(id) : "n" + std::to_string(from)) + " -> o" + std::to_string(i) + ";\n";
     }
@@ -44672,7 +44672,7 @@ inline status onnx_writer::collect_node(const node& n) {
 // Gathers operator sets, and the IR version that the graph needs.
 inline status onnx_writer::collect(const graph& g, bool main) {
     std::vector<char> input(g.values.size(), 0);
-    for (const value_id id : g.inputs) input[static_cast<std::size_t>(id)] = 1;
+    for (const value_id id : g.inputs) input[id] = 1;
     for (std::size_t i = 0; i < g.values.size(); ++i) {
         need(g.values[i].type);
         if (main && g.values[i].constant && !input[i]) need(4);
@@ -44738,8 +44738,8 @@ inline status onnx_writer::name_values(const graph& g, write_scope& scope) {
     for (const capture& c : g.captures) {
         if (!scope.outer || static_cast<std::size_t>(c.outer) >= scope.outer->names.size())
             return fail(errc::graph_dangling, "graph '" + g.name + "'", "it captures a value that is not there");
-        captured[static_cast<std::size_t>(c.inner)] = 1;
-        scope.names[static_cast<std::size_t>(c.inner)] = scope.outer->names[static_cast<std::size_t>(c.outer)];
+        captured[c.inner] = 1;
+        scope.names[c.inner] = scope.outer->names[c.outer];
     }
     // Names given come before names made up, so that those stay as they are.
     for (int pass = 0; pass < 2; ++pass)
@@ -44761,8 +44761,8 @@ inline status onnx_writer::write_graph(const graph& g, write_scope& scope, bool 
     using field = onnx_schema::graph;
     scope.g = &g;
     GRAFT_TRY(name_values(g, scope));
-    for (const value_id id : g.inputs) scope.visible.insert(scope.names[static_cast<std::size_t>(id)], 0);
-    for (const capture& c : g.captures) scope.visible.insert(scope.names[static_cast<std::size_t>(c.inner)], 0);
+    for (const value_id id : g.inputs) scope.visible.insert(scope.names[id], 0);
+    for (const capture& c : g.captures) scope.visible.insert(scope.names[c.inner], 0);
     for (std::size_t i = 0; i < g.values.size(); ++i)
         if (g.values[i].constant) scope.visible.insert(scope.names[i], 0);
     for (const node& n : g.nodes) {
@@ -44770,15 +44770,15 @@ inline status onnx_writer::write_graph(const graph& g, write_scope& scope, bool 
         GRAFT_TRY(write_node(n, scope));
         w_.end(mark);
         for (const value_id id : n.outputs)
-            if (id != no_value) scope.visible.insert(scope.names[static_cast<std::size_t>(id)], 0);
+            if (id != no_value) scope.visible.insert(scope.names[id], 0);
     }
     w_.text(field::name, g.name.empty() ? std::string("graph") : g.name);
     for (std::size_t i = 0; i < g.values.size(); ++i)
         if (g.values[i].constant) GRAFT_TRY(write_tensor(field::initializer, g.values[i].constant, scope.names[i], main));
     for (const value_id id : g.inputs)
-        write_value_info(field::input, g.values[static_cast<std::size_t>(id)], scope.names[static_cast<std::size_t>(id)]);
+        write_value_info(field::input, g.at(id), scope.names[id]);
     for (const value_id id : g.outputs)
-        write_value_info(field::output, g.values[static_cast<std::size_t>(id)], scope.names[static_cast<std::size_t>(id)]);
+        write_value_info(field::output, g.at(id), scope.names[id]);
     return {};
 }
 

@@ -5799,30 +5799,29 @@ public:
     status run(value_id loss, const std::vector<value_id>& wrt, std::vector<value_id>& gradients) {
         const std::size_t forward = g_.nodes.size();
         std::vector<char> depends(g_.values.size(), 0);
-        for (value_id id : wrt) depends[index(id)] = 1;
+        for (value_id id : wrt) depends[id] = 1;
         for (std::size_t i = 0; i < forward; ++i) {
             const node& n = g_.nodes[i];
             bool any = false;
-            for (value_id id : n.inputs) any |= id != no_value && depends[index(id)];
+            for (value_id id : n.inputs) any |= id != no_value && depends[id];
             for (value_id id : n.outputs)
-                if (id != no_value) depends[index(id)] |= any;
+                if (id != no_value) depends[id] |= any;
         }
         gradient_.assign(g_.values.size(), no_value);
-        auto one = tensor::make(g_.values[index(loss)].type, g_.values[index(loss)].extents);
+        auto one = tensor::make(g_.at(loss).type, g_.at(loss).extents);
         if (!one.ok()) return one.take_status();
-        if (one->elements() != 1) return fail(errc::op_shape, g_.values[index(loss)].name, "a loss is one number; this has the shape " + text(one->shape()));
+        if (one->elements() != 1) return fail(errc::op_shape, g_.at(loss).name, "a loss is one number; this has the shape " + text(one->shape()));
         const double seed = 1;
         store_from_double(one->type(), one->raw(), 0, 1, &seed);
         emit_.prefix = "gradient";
-        gradient_[index(loss)] = emit_.constant(std::move(one).value(), "seed");
+        gradient_[loss] = emit_.constant(std::move(one).value(), "seed");
         for (std::size_t i = forward; i-- > 0;) GRAFT_TRY(through(i, depends));
         gradients.clear();
-        for (value_id id : wrt) gradients.push_back(gradient_[index(id)]);
+        for (value_id id : wrt) gradients.push_back(gradient_[id]);
         return std::move(emit_.failure);
     }
 
 private:
-    static std::size_t index(value_id id) { return static_cast<std::size_t>(id); }
 
     status through(std::size_t i, const std::vector<char>& depends) {
         const node n = g_.nodes[i];  // a copy: the list grows
@@ -5830,11 +5829,11 @@ private:
         std::vector<char> wanted;
         bool flows = false, asked = false;
         for (value_id id : n.outputs) {
-            given.push_back(id == no_value ? no_value : gradient_[index(id)]);
+            given.push_back(id == no_value ? no_value : gradient_[id]);
             flows |= given.back() != no_value;
         }
         for (value_id id : n.inputs) {
-            wanted.push_back(id != no_value && depends[index(id)] && is_float(g_.values[index(id)].type));
+            wanted.push_back(id != no_value && depends[id] && is_float(g_.at(id).type));
             asked |= wanted.back() != 0;
         }
         if (!flows || !asked) return {};
@@ -5851,10 +5850,10 @@ private:
             if (emit_.extents(made[k]) != emit_.extents(n.inputs[k]))
                 return fail(errc::internal, place(n), "its gradient for input " + std::to_string(k) + " has shape " + text(emit_.extents(made[k])) + " and not " + text(emit_.extents(n.inputs[k])));
             gradient_.resize(g_.values.size(), no_value);
-            value_id& sum = gradient_[index(n.inputs[k])];
+            value_id& sum = gradient_[n.inputs[k]];
             const value_id joined = sum == no_value ? made[k] : emit_.add(sum, made[k]);
             gradient_.resize(g_.values.size(), no_value);
-            gradient_[index(n.inputs[k])] = joined;
+            gradient_[n.inputs[k]] = joined;
         }
         return std::move(emit_.failure);
     }
@@ -18613,7 +18612,7 @@ GRAFT_COLD inline status no_logit_gradient(const graph& g, const std::string& wh
 // A graph of known shapes with another input, one weight for each of the logits; its outputs are `wanted`, then the gradients of the weighted
 // logits' sum for each of those.
 inline result<graph> with_logit_gradients(graph g, value_id logits, const std::vector<value_id>& wanted, const limits& limit) {
-    const auto at = [&g](value_id id) -> value& { return g.values[static_cast<std::size_t>(id)]; };
+    const auto at = [&g](value_id id) -> value& { return g.at(id); };
     const shape scores = at(logits).extents;
     const dtype type = at(logits).type;
     const value_id weights = g.add_value("grad_cam/weights");
@@ -18694,7 +18693,7 @@ public:
 private:
     static constexpr std::size_t most_tried = 24;
 
-    const value& at(value_id id) const { return g_.values[static_cast<std::size_t>(id)]; }
+    const value& at(value_id id) const { return g_.at(id); }
 
     static bool weighs(const node& n) {
         const op_role role = ops::row_of(n).traits.role;
@@ -18718,12 +18717,12 @@ private:
         for (std::size_t i = 0; i < g_.nodes.size(); ++i) {
             inputs_of(g_.nodes[i]);
             for (value_id id : ids)
-                if (id != no_value) last[static_cast<std::size_t>(id)] = i;
+                if (id != no_value) last[id] = i;
         }
         last[static_cast<std::size_t>(logits_)] = g_.nodes.size();
         std::int64_t open = 0; // values that depend on the picture and are read further on
         for (value_id id : g_.inputs)
-            if (!at(id).constant) depends[static_cast<std::size_t>(id)] = 1, ++open;
+            if (!at(id).constant) depends[id] = 1, ++open;
         bool behind_layer = false;
         for (std::size_t i = 0; i < g_.nodes.size(); ++i) {
             const node& n = g_.nodes[i];
@@ -18732,15 +18731,15 @@ private:
             ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
             bool any = false;
             for (value_id id : ids) {
-                if (id == no_value || !depends[static_cast<std::size_t>(id)]) continue;
+                if (id == no_value || !depends[id]) continue;
                 any = true;
-                open -= last[static_cast<std::size_t>(id)] == i;
+                open -= last[id] == i;
             }
             if (!any) continue;
             behind_layer = behind_layer || weighs(n);
             value_id made = no_value;
             for (value_id id : n.outputs)
-                if (id != no_value && last[static_cast<std::size_t>(id)] > i) depends[static_cast<std::size_t>(id)] = 1, ++open, made = id;
+                if (id != no_value && last[id] > i) depends[id] = 1, ++open, made = id;
             if (makes_images(n) && at(made).has_shape && at(made).extents.rank() == 4 && at(made).extents.known() && is_grid(at(made).extents[2], at(made).extents[3]))
                 grids_.push_back({at(made).extents[2], at(made).extents[3]});
             feature_map m;
@@ -18846,7 +18845,7 @@ private:
         GRAFT_TRY_ASSIGN(g, with_logit_gradients(g_, logits_, wanted, limit_));
         tensor inputs[2];
         for (std::size_t i = 0; i < 2; ++i) {
-            const value& v = g.values[static_cast<std::size_t>(g.inputs[i])];
+            const value& v = g.at(g.inputs[i]);
             GRAFT_TRY_ASSIGN(inputs[i], tensor::make(v.type, v.extents));
             const random_stream noise(1, i);
             for (std::int64_t k = 0; k < inputs[i].elements(); ++k) {
@@ -18949,7 +18948,7 @@ GRAFT_INLINE grad_cam& grad_cam::operator=(grad_cam&&) noexcept = default;
 
 GRAFT_INLINE result<grad_cam> grad_cam::make(graph g, const feature_map& map, value_id logits, const shape& input, executor& pool,
                                              const limits& limit) GRAFT_MEMORY_TRY {
-    const auto at = [&g](value_id id) -> value& { return g.values[static_cast<std::size_t>(id)]; };
+    const auto at = [&g](value_id id) -> value& { return g.at(id); };
     const auto last = static_cast<value_id>(g.values.size());
     if (map.features < 0 || map.features >= last || logits < 0 || logits >= last)
         return fail(errc::input_name, g.name, "the features or the logits are no value of this network");
@@ -18990,7 +18989,7 @@ GRAFT_INLINE result<tensor> grad_cam::map(const tensor& picture, std::int64_t la
                     "the network has " + std::to_string(classes) + " classes");
     std::fill(self.chosen.data<float>(), self.chosen.data<float>() + classes, 0.0f);
     self.chosen.data<float>()[label] = 1;
-    const value& in = self.what.graph.values[static_cast<std::size_t>(self.what.graph.inputs[0])];
+    const value& in = self.what.graph.at(self.what.graph.inputs[0]);
     if (picture.type() != in.type || picture.shape() != in.extents)
         return fail(errc::input_shape, in.name,
                     "it has the shape " + text(picture.shape()) + "; the map was planned for " + text(in.extents));
@@ -19049,7 +19048,7 @@ public:
     const classifier& named() const noexcept { return named_; }
     const feature_map& features() const noexcept { return features_; }
     /// The name of the value whose places the maps weigh.
-    const std::string& features_name() const noexcept { return network_.values[static_cast<std::size_t>(features_.features)].name; }
+    const std::string& features_name() const noexcept { return network_.at(features_.features).name; }
 
 private:
     explainer(classifier named, const classifier_options& options) : named_(std::move(named)), limits_(options.load.limits), pool_(new pool_executor(options.session.threads)) {}
@@ -19441,7 +19440,7 @@ inline int feature_axis(const node& n) {
 inline value_id only_computed_input(const node& n, const std::vector<char>& computed) {
     value_id only = no_value;
     for (value_id id : n.inputs) {
-        if (id == no_value || !computed[static_cast<std::size_t>(id)]) continue;
+        if (id == no_value || !computed[id]) continue;
         if (only != no_value && only != id) return no_value;
         only = id;
     }
@@ -19451,14 +19450,14 @@ inline value_id only_computed_input(const node& n, const std::vector<char>& comp
 inline std::vector<char> computed_values(const graph& g) {
     std::vector<char> computed(g.values.size(), 0);
     for (value_id id : g.inputs)
-        if (!g.values[static_cast<std::size_t>(id)].constant) computed[static_cast<std::size_t>(id)] = 1;
+        if (!g.at(id).constant) computed[id] = 1;
     for (const node& n : g.nodes) {
         bool any = false;
-        for (value_id id : n.inputs) any |= id != no_value && computed[static_cast<std::size_t>(id)];
+        for (value_id id : n.inputs) any |= id != no_value && computed[id];
         // A shape is not what a picture holds.
         if (ops::row_of(n).is(op_flag::shape_only)) any = false;
         for (value_id id : n.outputs)
-            if (id != no_value) computed[static_cast<std::size_t>(id)] |= any;
+            if (id != no_value) computed[id] |= any;
     }
     return computed;
 }
@@ -19472,7 +19471,7 @@ public:
         return made;
     }
     status find(value_id id, shape& extents) const {
-        const value& v = known_.values[static_cast<std::size_t>(id)];
+        const value& v = known_.at(id);
         if (!v.has_shape || !v.extents.known()) return fail(errc::train_head, v.name, "its shape can only be told by running");
         extents = v.extents;
         return {};
@@ -19483,7 +19482,7 @@ private:
 };
 
 inline status check_row(const graph& g, const known_shapes& shapes, std::int64_t samples) {
-    const value& out = g.values[static_cast<std::size_t>(g.outputs[0])];
+    const value& out = g.at(g.outputs[0]);
     shape extents;
     GRAFT_TRY(shapes.find(g.outputs[0], extents));
     if (extents.rank() >= 2 && extents[0] == samples && class_axis(extents) > 0) return {};
@@ -19509,7 +19508,7 @@ GRAFT_INLINE result<trunk_cut> find_trunk(const graph& g, const std::string& at,
     const auto measure = [&](int axis) -> status {
         shape extents;
         GRAFT_TRY(shapes.find(cut.features, extents));
-        const std::string& name = g.values[static_cast<std::size_t>(cut.features)].name;
+        const std::string& name = g.at(cut.features).name;
         cut.rank = extents.rank();
         if (cut.rank < 2 || cut.rank > 5 || extents[0] != input[0])
             return fail(errc::train_head, name, "the trunk makes values of the shape " + text(extents) + " for a batch of " + std::to_string(input[0]) + "; a classifier takes a row, maps or tokens for each picture. Name another place with --trunk");
@@ -19619,9 +19618,9 @@ GRAFT_INLINE void constants_to_initializers(graph& g) {
         bool output = false;
         for (value_id id : g.outputs) output |= !n.outputs.empty() && id == n.outputs[0];
         // Exporters share equal initializers through Identity; each is a weight of its own.
-        if (detail::is_copy(n) && ops::row_of(n).traits.moves == motion::same && !output && g.values[static_cast<std::size_t>(n.inputs[0])].constant) {
-            const tensor shared = g.values[static_cast<std::size_t>(n.inputs[0])].constant;
-            value& own = g.values[static_cast<std::size_t>(n.outputs[0])];
+        if (detail::is_copy(n) && ops::row_of(n).traits.moves == motion::same && !output && g.at(n.inputs[0]).constant) {
+            const tensor shared = g.at(n.inputs[0]).constant;
+            value& own = g.at(n.outputs[0]);
             own.constant = shared;
             own.type = shared.type();
             own.extents = shared.shape();
@@ -19632,7 +19631,7 @@ GRAFT_INLINE void constants_to_initializers(graph& g) {
             kept.push_back(std::move(n));
             continue;
         }
-        value& v = g.values[static_cast<std::size_t>(n.outputs[0])];
+        value& v = g.at(n.outputs[0]);
         v.constant = a->tensor;
         v.type = v.constant.type();
         v.extents = v.constant.shape();
@@ -19658,7 +19657,7 @@ namespace detail {
 GRAFT_INLINE void drop_default_inputs(graph& g) {
     std::vector<value_id> asked;
     for (value_id id : g.inputs)
-        if (!g.values[static_cast<std::size_t>(id)].constant) asked.push_back(id);
+        if (!g.at(id).constant) asked.push_back(id);
     if (asked.size() < g.inputs.size()) g.ir_version = std::max<std::int64_t>(g.ir_version, 4);
     g.inputs = std::move(asked);
 }
@@ -19668,7 +19667,7 @@ inline void drop_unused_names(graph& g) {
     std::vector<char> lives(g.values.size(), 0);
     const auto mark = [&](const std::vector<value_id>& ids) {
         for (value_id id : ids)
-            if (id != no_value) lives[static_cast<std::size_t>(id)] = 1;
+            if (id != no_value) lives[id] = 1;
     };
     mark(g.inputs);
     mark(g.outputs);
@@ -19704,7 +19703,7 @@ GRAFT_INLINE result<grafted> replace_head(graph g, const trunk_cut& cut, std::in
     if (classes < 1 || classes > (1 << 24)) return fail(errc::train_head, g.name, std::to_string(classes) + " classes cannot be told apart");
     if (g.outputs.empty() || g.inputs.empty() || cut.features < 0 || cut.features >= static_cast<value_id>(g.values.size()))
         return fail(errc::train_head, g.name, "there is no trunk to put a classifier on: give the network and what find_trunk said of it");
-    const auto at = [&g](value_id id) -> value& { return g.values[static_cast<std::size_t>(id)]; };
+    const auto at = [&g](value_id id) -> value& { return g.at(id); };
     const std::string output_name = at(g.outputs[0]).name;
     detail::drop_default_inputs(g);
     g.outputs = {cut.features};
@@ -19783,7 +19782,7 @@ public:
     float32_rewriter(graph g, const graph& known) : g_(std::move(g)), known_(known), write_(g_, "float32"), kept_(g_.values.size(), 0), alias_(g_.values.size(), no_value) {
         std::vector<value_id> ids = g_.outputs;
         for (const node& n : g_.nodes) append_captures(n, ids);
-        for (value_id id : ids) kept_[index(id)] = 1;
+        for (value_id id : ids) kept_[id] = 1;
     }
 
     result<graph> run(float32_changes& changes) {
@@ -19793,7 +19792,7 @@ public:
         for (node& n : nodes) {
             GRAFT_TRY(convert_attributes(n, changes));
             for (value_id& id : n.inputs)
-                if (id != no_value && index(id) < alias_.size() && alias_[index(id)] != no_value) id = alias_[index(id)];
+                if (id != no_value && index(id) < alias_.size() && alias_[id] != no_value) id = alias_[id];
             bool done = false;
             GRAFT_TRY(dequantize(n, done));
             changes.dequantized |= done;
@@ -19812,10 +19811,10 @@ private:
     };
     static std::size_t index(value_id id) { return static_cast<std::size_t>(id); }
     static bool is_other_float(dtype t) { return t == dtype::float16 || t == dtype::bfloat16 || t == dtype::float64; }
-    dtype type_of(value_id id) const { return index(id) < known_.values.size() ? known_.values[index(id)].type : g_.values[index(id)].type; }
-    const shape& extents(value_id id) const { return known_.values[index(id)].extents; }
+    dtype type_of(value_id id) const { return index(id) < known_.values.size() ? known_.at(id).type : g_.at(id).type; }
+    const shape& extents(value_id id) const { return known_.at(id).extents; }
     static value_id input(const node& n, std::size_t i) { return i < n.inputs.size() ? n.inputs[i] : no_value; }
-    const tensor* constant(value_id id) const { return id != no_value && g_.values[index(id)].constant ? &g_.values[index(id)].constant : nullptr; }
+    const tensor* constant(value_id id) const { return id != no_value && g_.at(id).constant ? &g_.at(id).constant : nullptr; }
 
     static result<tensor> converted(const tensor& from) {
         tensor to;
@@ -19850,7 +19849,7 @@ private:
 
     // -- quantisation --
 
-    bool is_quantized(value_id id) const { return id != no_value && index(id) < quantized_.size() && quantized_[index(id)].real != no_value; }
+    bool is_quantized(value_id id) const { return id != no_value && index(id) < quantized_.size() && quantized_[id].real != no_value; }
     bool same(value_id a, value_id b) const {
         if (a == b) return true;
         const tensor *x = constant(a), *y = constant(b);
@@ -19868,7 +19867,7 @@ private:
     }
     void mark(value_id id, value_id real, value_id scale, value_id zero, std::int64_t axis) {
         quantized_.resize(g_.values.size());
-        quantized_[index(id)] = {real, scale, zero, axis};
+        quantized_[id] = {real, scale, zero, axis};
     }
 
     // A scale or zero point as float32, shaped to meet a value of that rank by broadcasting.
@@ -19881,7 +19880,7 @@ private:
         for (std::int64_t i = 0; i < from.elements(); ++i) to.data<float>()[i] = static_cast<float>(element_as_double(from.type(), from.raw(), i));
         return to;
     }
-    std::string name_of(value_id id) const { return g_.values[index(id)].name; }
+    std::string name_of(value_id id) const { return g_.at(id).name; }
 
     status need_constants(const node& n, std::initializer_list<value_id> ids) const {
         for (value_id id : ids)
@@ -19916,7 +19915,7 @@ private:
             real = write_.add("DequantizeLinear", name_of(id), in, constant(scale)->elements() > 1 ? std::vector<attribute>{integer_attribute("axis", axis)} : std::vector<attribute>(), dtype::float32);
             return {};
         }
-        const quantized q = quantized_[index(id)];
+        const quantized q = quantized_[id];
         real = q.real;
         if (same(q.scale, scale) && same(q.zero, zero)) return {};
         // The integers first, then by the other scale: (real / s + z - z') * s'.
@@ -19933,7 +19932,7 @@ private:
     }
     // The integers themselves, as float32 that are not rounded.
     status whole_of(value_id id, value_id& whole) {
-        const quantized q = quantized_[index(id)];
+        const quantized q = quantized_[id];
         const int rank = extents(id).rank();
         tensor s;
         whole = q.real;
@@ -20005,7 +20004,7 @@ private:
     }
     status dequantize_linear(node& n, bool& done) {
         const std::int64_t axis = integer(n, "axis", 1);
-        const value& folded = known_.values[index(n.outputs[0])];
+        const value& folded = known_.at(n.outputs[0]);
         if (folded.constant) {
             tensor made;
             GRAFT_TRY_ASSIGN(made, converted(folded.constant));
@@ -20017,7 +20016,7 @@ private:
         return stands_for(n.outputs[0], real);
     }
     status become_constant(value_id id, tensor made) {
-        value& v = g_.values[index(id)];
+        value& v = g_.at(id);
         v.type = made.type();
         v.extents = made.shape();
         v.has_shape = true;
@@ -20027,14 +20026,14 @@ private:
     // Whatever reads `id` gets `real`.
     status stands_for(value_id id, value_id real) {
         if (const tensor* t = constant(real)) return become_constant(id, *t);
-        if (!kept_[index(id)]) return alias_[index(id)] = real, status();
+        if (!kept_[id]) return alias_[id] = real, status();
         node copy;
         copy.name = name_of(id);
         copy.inputs = {real};
         copy.outputs = {id};
         write_.become(copy, "Identity");
         g_.nodes.push_back(std::move(copy));
-        g_.values[index(id)].type = dtype::float32;
+        g_.at(id).type = dtype::float32;
         return {};
     }
     // By a scale of 1: the numbers stand for themselves, and the scale that comes out is that.
@@ -20118,7 +20117,7 @@ private:
     }
     status move_quantized(node& n) {
         if (!is_quantized(n.inputs[0])) return fail(errc::op_unsupported, place(n), "it works on quantised integers, and its form in float32 is not known");
-        const quantized first = quantized_[index(n.inputs[0])];
+        const quantized first = quantized_[n.inputs[0]];
         if (constant(first.scale) && constant(first.scale)->elements() > 1) return fail(errc::op_unsupported, place(n), "it moves integers that have a scale a channel");
         const bool joins = ops::row_of(n).traits.moves == motion::join;
         for (std::size_t i = 0; i < (joins ? n.inputs.size() : 1); ++i) GRAFT_TRY(real_of(n, n.inputs[i], first.scale, first.zero, 1, n.inputs[i]));
@@ -20136,7 +20135,7 @@ private:
     // An output of integers is quantised again: what is handed out stays what it was.
     void hand_out(value_id id) {
         if (!is_quantized(id)) return;
-        const quantized q = quantized_[index(id)];
+        const quantized q = quantized_[id];
         const bool plain = q.scale == no_value;
         node n;
         n.name = name_of(id);
@@ -20150,7 +20149,7 @@ private:
             n.attributes.push_back(integer_attribute("axis", q.axis));
         write_.become(n, plain ? "Cast" : "QuantizeLinear");
         g_.nodes.push_back(std::move(n));
-        quantized_[index(id)] = {};
+        quantized_[id] = {};
     }
     static std::int64_t integer(const node& n, const char* name, std::int64_t otherwise) {
         const attribute* a = n.find(name);
@@ -20214,7 +20213,7 @@ namespace detail {
 // The names of a graph's outputs, for a message.
 inline std::string output_names(const graph& g) {
     std::string all;
-    for (std::size_t i = 0; i < g.outputs.size() && i < 12; ++i) all += (i ? ", " : "") + g.values[static_cast<std::size_t>(g.outputs[i])].name;
+    for (std::size_t i = 0; i < g.outputs.size() && i < 12; ++i) all += (i ? ", " : "") + g.at(g.outputs[i]).name;
     return all + (g.outputs.size() > 12 ? ", ..." : "");
 }
 inline status choose_output(graph& g, const std::string& output) {
@@ -20223,7 +20222,7 @@ inline status choose_output(graph& g, const std::string& output) {
         return fail(errc::train_head, g.name, "the network has " + std::to_string(g.outputs.size()) + " outputs: " + output_names(g) + "; say which one is the classifier's with --output NAME");
     value_id found = no_value;
     for (value_id id : g.outputs)
-        if (output.empty() || g.values[static_cast<std::size_t>(id)].name == output) found = id;
+        if (output.empty() || g.at(id).name == output) found = id;
     if (found == no_value) return fail(errc::input_name, "--output " + output, "the network has no output of that name; it has " + output_names(g));
     g.outputs = {found};
     drop_unread(g);
@@ -20241,7 +20240,7 @@ inline shape pictures_shape(std::int64_t pictures, const preprocess_spec& spec, 
 GRAFT_INLINE result<input_format> picture_input(const graph& g) GRAFT_MEMORY_TRY {
     const value* input = nullptr;
     for (value_id id : g.inputs) {
-        const value& v = g.values[static_cast<std::size_t>(id)];
+        const value& v = g.at(id);
         if (v.constant) continue;
         if (input) return fail(errc::train_head, g.name, "the network asks for more than one input ('" + input->name + "', '" + v.name + "'); a classifier takes one picture");
         input = &v;
@@ -20607,8 +20606,8 @@ public:
     /// Zeros of the type of `like`.
     value_id zeros(const shape& extents, value_id like);
 
-    shape extents(value_id id) const { return g_.values[static_cast<std::size_t>(id)].extents; }
-    dtype type(value_id id) const { return g_.values[static_cast<std::size_t>(id)].type; }
+    shape extents(value_id id) const { return g_.at(id).extents; }
+    dtype type(value_id id) const { return g_.at(id).type; }
     const limits& limit() const { return limit_; }
     graph& target() { return g_; }
     /// Keeps the first mistake.
@@ -20649,7 +20648,7 @@ GRAFT_INLINE std::vector<value_id> emitter::apply_all(const char* domain, const 
             in.push_back({});
             continue;
         }
-        const value& v = g_.values[static_cast<std::size_t>(id)];
+        const value& v = g_.at(id);
         if (!v.constant && (!v.has_shape || !v.extents.known()))
             return mistake(fail(errc::train_no_gradient, place(n), "the shape of its input '" + v.name + "' cannot be told before running")), made;
         in.push_back(v.constant ? view(v.constant) : tensor_view{v.type, v.extents, nullptr});
@@ -20664,7 +20663,7 @@ GRAFT_INLINE std::vector<value_id> emitter::apply_all(const char* domain, const 
     if (inferred.ok() && c.deferred) inferred = fail(errc::train_no_gradient, place(n), "its shape cannot be told before running");
     if (!inferred.ok()) return mistake(std::move(inferred)), made;
     for (std::size_t i = 0; i < made.size(); ++i) {
-        value& v = g_.values[static_cast<std::size_t>(made[i])];
+        value& v = g_.at(made[i]);
         v.type = out[i].type;
         v.extents = out[i].extents;
         v.has_shape = true;
@@ -20784,15 +20783,15 @@ GRAFT_INLINE value_id gradient_context::also(int i) {
     if (at < forward->outputs.size() && forward->outputs[at] != no_value) return forward->outputs[at];
     std::vector<tensor_view> in, out(at + 1);
     for (value_id id : forward->inputs) {
-        const value* v = id == no_value ? nullptr : &g.values[static_cast<std::size_t>(id)];
+        const value* v = id == no_value ? nullptr : &g.at(id);
         in.push_back(!v ? tensor_view{} : v->constant ? view(v->constant) : tensor_view{v->type, v->extents, nullptr});
     }
     if (forward->outputs.size() <= at) forward->outputs.resize(at + 1, no_value);
-    const value_id more = g.add_value(g.values[static_cast<std::size_t>(n.outputs[0])].name + "." + std::to_string(i));
+    const value_id more = g.add_value(g.at(n.outputs[0]).name + "." + std::to_string(i));
     forward->outputs[at] = more;
     infer_context inferred{{*forward, in.data(), static_cast<int>(in.size()), out.data(), i + 1, build.limit()}};
     if (status s = forward->op->infer(inferred); !s.ok()) return build.mistake(std::move(s)), no_value;
-    value& v = g.values[static_cast<std::size_t>(more)];
+    value& v = g.at(more);
     v.type = out[at].type;
     v.extents = out[at].extents;
     v.has_shape = true;
@@ -20802,7 +20801,7 @@ GRAFT_INLINE value_id gradient_context::also(int i) {
 GRAFT_INLINE bool gradient_context::constant_integers(int i, std::vector<std::int64_t>& values) const {
     values.clear();
     if (in(i) == no_value) return false;
-    const tensor& t = build.target().values[static_cast<std::size_t>(in(i))].constant;
+    const tensor& t = build.target().at(in(i)).constant;
     if (!t) return build.extents(in(i)).elements() == 0 && build.extents(in(i)).rank() > 0;
     for (std::int64_t k = 0; k < t.elements(); ++k) values.push_back(element_as_int64(t.type(), t.raw(), k));
     return true;
@@ -20916,30 +20915,29 @@ public:
     status run(value_id loss, const std::vector<value_id>& wrt, std::vector<value_id>& gradients) {
         const std::size_t forward = g_.nodes.size();
         std::vector<char> depends(g_.values.size(), 0);
-        for (value_id id : wrt) depends[index(id)] = 1;
+        for (value_id id : wrt) depends[id] = 1;
         for (std::size_t i = 0; i < forward; ++i) {
             const node& n = g_.nodes[i];
             bool any = false;
-            for (value_id id : n.inputs) any |= id != no_value && depends[index(id)];
+            for (value_id id : n.inputs) any |= id != no_value && depends[id];
             for (value_id id : n.outputs)
-                if (id != no_value) depends[index(id)] |= any;
+                if (id != no_value) depends[id] |= any;
         }
         gradient_.assign(g_.values.size(), no_value);
-        auto one = tensor::make(g_.values[index(loss)].type, g_.values[index(loss)].extents);
+        auto one = tensor::make(g_.at(loss).type, g_.at(loss).extents);
         if (!one.ok()) return one.take_status();
-        if (one->elements() != 1) return fail(errc::op_shape, g_.values[index(loss)].name, "a loss is one number; this has the shape " + text(one->shape()));
+        if (one->elements() != 1) return fail(errc::op_shape, g_.at(loss).name, "a loss is one number; this has the shape " + text(one->shape()));
         const double seed = 1;
         store_from_double(one->type(), one->raw(), 0, 1, &seed);
         emit_.prefix = "gradient";
-        gradient_[index(loss)] = emit_.constant(std::move(one).value(), "seed");
+        gradient_[loss] = emit_.constant(std::move(one).value(), "seed");
         for (std::size_t i = forward; i-- > 0;) GRAFT_TRY(through(i, depends));
         gradients.clear();
-        for (value_id id : wrt) gradients.push_back(gradient_[index(id)]);
+        for (value_id id : wrt) gradients.push_back(gradient_[id]);
         return std::move(emit_.failure);
     }
 
 private:
-    static std::size_t index(value_id id) { return static_cast<std::size_t>(id); }
 
     status through(std::size_t i, const std::vector<char>& depends) {
         const node n = g_.nodes[i];  // a copy: the list grows
@@ -20947,11 +20945,11 @@ private:
         std::vector<char> wanted;
         bool flows = false, asked = false;
         for (value_id id : n.outputs) {
-            given.push_back(id == no_value ? no_value : gradient_[index(id)]);
+            given.push_back(id == no_value ? no_value : gradient_[id]);
             flows |= given.back() != no_value;
         }
         for (value_id id : n.inputs) {
-            wanted.push_back(id != no_value && depends[index(id)] && is_float(g_.values[index(id)].type));
+            wanted.push_back(id != no_value && depends[id] && is_float(g_.at(id).type));
             asked |= wanted.back() != 0;
         }
         if (!flows || !asked) return {};
@@ -20968,10 +20966,10 @@ private:
             if (emit_.extents(made[k]) != emit_.extents(n.inputs[k]))
                 return fail(errc::internal, place(n), "its gradient for input " + std::to_string(k) + " has shape " + text(emit_.extents(made[k])) + " and not " + text(emit_.extents(n.inputs[k])));
             gradient_.resize(g_.values.size(), no_value);
-            value_id& sum = gradient_[index(n.inputs[k])];
+            value_id& sum = gradient_[n.inputs[k]];
             const value_id joined = sum == no_value ? made[k] : emit_.add(sum, made[k]);
             gradient_.resize(g_.values.size(), no_value);
-            gradient_[index(n.inputs[k])] = joined;
+            gradient_[n.inputs[k]] = joined;
         }
         return std::move(emit_.failure);
     }
@@ -21036,11 +21034,11 @@ public:
     batch_follower(const graph& g, value_id input, std::int64_t samples) : g_(g), samples_(samples), input_(input), states_(g.values.size()), maker_(g.values.size(), -1) {
         for (std::size_t i = 0; i < g.nodes.size(); ++i)
             for (value_id id : g.nodes[i].outputs)
-                if (id != no_value) maker_[index(id)] = static_cast<int>(i);
+                if (id != no_value) maker_[id] = static_cast<int>(i);
     }
 
     status run() {
-        states_[index(input_)] = {0, 1};
+        states_[input_] = {0, 1};
         steps_.resize(g_.nodes.size());
         // A choice that was wrong is made anew a few times; more than that has not been seen to help.
         std::int64_t visits = 64 * static_cast<std::int64_t>(g_.nodes.size());
@@ -21070,7 +21068,6 @@ private:
         batch_step step;
         std::size_t options = 0, chosen = 0;
     };
-    static std::size_t index(value_id id) { return static_cast<std::size_t>(id); }
     static status blocked(const node& n, const std::string& why) {
         return fail(errc::graph_fixed_batch, place(n), why + ", so that the network only takes the batch that it was exported with");
     }
@@ -21082,12 +21079,12 @@ private:
         at.options = 0;
         bool carries = false, shapes = true;
         for (value_id id : n.inputs)
-            if (id != no_value) carries |= !states_[index(id)].none(), shapes &= has_shape(id);
+            if (id != no_value) carries |= !states_[id].none(), shapes &= has_shape(id);
         for (const attribute& a : n.attributes)
             if (a.graph)
-                for (const capture& c : a.graph->captures) carries |= !states_[index(c.outer)].none();
+                for (const capture& c : a.graph->captures) carries |= !states_[c.outer].none();
         for (value_id id : n.outputs)
-            if (id != no_value) states_[index(id)] = {}, shapes &= has_shape(id);
+            if (id != no_value) states_[id] = {}, shapes &= has_shape(id);
         if (!carries) return true;
         if (!shapes) return why = "its shape can only be told by running", false;
         if (n.outputs.empty() || n.outputs[0] == no_value) return why = "its first output is left out", false; // which the rules go by
@@ -21100,15 +21097,15 @@ private:
         for (std::size_t k = 0; k < n.outputs.size(); ++k) {
             if (n.outputs[k] == no_value) continue;
             // A Reshape takes no -1 beside an extent of zero, and what belongs to one sample cannot be counted.
-            if (!c.out[k].none() && g_.values[index(n.outputs[k])].extents.elements() == 0) return why = "what it makes has no elements", false;
-            states_[index(n.outputs[k])] = c.out[k];
+            if (!c.out[k].none() && g_.at(n.outputs[k]).extents.elements() == 0) return why = "what it makes has no elements", false;
+            states_[n.outputs[k]] = c.out[k];
         }
         at.step.change = c.change;
         at.step.repeats = std::move(c.repeats);
         at.step.natural = c.natural;
         return true;
     }
-    bool has_shape(value_id id) const { return g_.values[index(id)].has_shape && g_.values[index(id)].extents.known(); }
+    bool has_shape(value_id id) const { return g_.at(id).has_shape && g_.at(id).extents.known(); }
 
     // The last node before node i that had a choice and that node i depends on; -1: none has one left.
     int latest_choice(std::size_t i) const {
@@ -21118,7 +21115,7 @@ private:
             if (!needed[k]) continue;
             if (k < i && steps_[k].chosen + 1 < steps_[k].options) return static_cast<int>(k);
             for (value_id id : g_.nodes[k].inputs)
-                if (id != no_value && maker_[index(id)] >= 0 && maker_[index(id)] < static_cast<int>(k)) needed[static_cast<std::size_t>(maker_[index(id)])] = 1;
+                if (id != no_value && maker_[id] >= 0 && maker_[id] < static_cast<int>(k)) needed[static_cast<std::size_t>(maker_[id])] = 1;
         }
         return -1;
     }
@@ -21156,7 +21153,7 @@ GRAFT_INLINE status takes_any_batch(const graph& g, const shape& input, executor
     shape two = input;
     two[0] = 2;
     for (value_id id : g.inputs) {
-        const value& v = g.values[static_cast<std::size_t>(id)];
+        const value& v = g.at(id);
         if (v.constant) continue;
         if (v.has_shape && v.extents.rank() && v.extents[0] >= 0) return fixed();
         break;
@@ -21165,7 +21162,7 @@ GRAFT_INLINE status takes_any_batch(const graph& g, const shape& input, executor
     if (!known.ok() && known.error().code() == errc::memory_oom) return known.take_status();
     if (!known.ok()) return fixed();
     for (value_id id : known->outputs) {
-        const value& v = known->values[static_cast<std::size_t>(id)];
+        const value& v = known->at(id);
         if (v.has_shape && (v.extents.rank() < 1 || v.extents[0] != 2)) return fixed();
     }
     return {};
@@ -21175,7 +21172,7 @@ GRAFT_MEMORY_CATCH("takes_any_batch")
 GRAFT_INLINE result<graph> open_batch(graph g, const shape& input, executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
     std::vector<value_id> open;
     for (value_id id : g.inputs)
-        if (!g.values[static_cast<std::size_t>(id)].constant) open.push_back(id);
+        if (!g.at(id).constant) open.push_back(id);
     if (open.size() != 1) return fail(errc::input_name, g.name, "a network has to have one input for its batch to be opened; this one asks for " + std::to_string(open.size()));
     if (input.rank() < 1 || !input.known() || input[0] < 1) return fail(errc::input_shape, g.name, "the shape of a batch has to be known: " + text(input));
     if (input.elements() == 0) return fail(errc::input_shape, g.name, "a sample has to have elements for its batch to be opened: " + text(input));
@@ -21234,7 +21231,7 @@ public:
     float32_rewriter(graph g, const graph& known) : g_(std::move(g)), known_(known), write_(g_, "float32"), kept_(g_.values.size(), 0), alias_(g_.values.size(), no_value) {
         std::vector<value_id> ids = g_.outputs;
         for (const node& n : g_.nodes) append_captures(n, ids);
-        for (value_id id : ids) kept_[index(id)] = 1;
+        for (value_id id : ids) kept_[id] = 1;
     }
 
     result<graph> run(float32_changes& changes) {
@@ -21244,7 +21241,7 @@ public:
         for (node& n : nodes) {
             GRAFT_TRY(convert_attributes(n, changes));
             for (value_id& id : n.inputs)
-                if (id != no_value && index(id) < alias_.size() && alias_[index(id)] != no_value) id = alias_[index(id)];
+                if (id != no_value && index(id) < alias_.size() && alias_[id] != no_value) id = alias_[id];
             bool done = false;
             GRAFT_TRY(dequantize(n, done));
             changes.dequantized |= done;
@@ -21263,10 +21260,10 @@ private:
     };
     static std::size_t index(value_id id) { return static_cast<std::size_t>(id); }
     static bool is_other_float(dtype t) { return t == dtype::float16 || t == dtype::bfloat16 || t == dtype::float64; }
-    dtype type_of(value_id id) const { return index(id) < known_.values.size() ? known_.values[index(id)].type : g_.values[index(id)].type; }
-    const shape& extents(value_id id) const { return known_.values[index(id)].extents; }
+    dtype type_of(value_id id) const { return index(id) < known_.values.size() ? known_.at(id).type : g_.at(id).type; }
+    const shape& extents(value_id id) const { return known_.at(id).extents; }
     static value_id input(const node& n, std::size_t i) { return i < n.inputs.size() ? n.inputs[i] : no_value; }
-    const tensor* constant(value_id id) const { return id != no_value && g_.values[index(id)].constant ? &g_.values[index(id)].constant : nullptr; }
+    const tensor* constant(value_id id) const { return id != no_value && g_.at(id).constant ? &g_.at(id).constant : nullptr; }
 
     static result<tensor> converted(const tensor& from) {
         tensor to;
@@ -21301,7 +21298,7 @@ private:
 
     // -- quantisation --
 
-    bool is_quantized(value_id id) const { return id != no_value && index(id) < quantized_.size() && quantized_[index(id)].real != no_value; }
+    bool is_quantized(value_id id) const { return id != no_value && index(id) < quantized_.size() && quantized_[id].real != no_value; }
     bool same(value_id a, value_id b) const {
         if (a == b) return true;
         const tensor *x = constant(a), *y = constant(b);
@@ -21319,7 +21316,7 @@ private:
     }
     void mark(value_id id, value_id real, value_id scale, value_id zero, std::int64_t axis) {
         quantized_.resize(g_.values.size());
-        quantized_[index(id)] = {real, scale, zero, axis};
+        quantized_[id] = {real, scale, zero, axis};
     }
 
     // A scale or zero point as float32, shaped to meet a value of that rank by broadcasting.
@@ -21332,7 +21329,7 @@ private:
         for (std::int64_t i = 0; i < from.elements(); ++i) to.data<float>()[i] = static_cast<float>(element_as_double(from.type(), from.raw(), i));
         return to;
     }
-    std::string name_of(value_id id) const { return g_.values[index(id)].name; }
+    std::string name_of(value_id id) const { return g_.at(id).name; }
 
     status need_constants(const node& n, std::initializer_list<value_id> ids) const {
         for (value_id id : ids)
@@ -21367,7 +21364,7 @@ private:
             real = write_.add("DequantizeLinear", name_of(id), in, constant(scale)->elements() > 1 ? std::vector<attribute>{integer_attribute("axis", axis)} : std::vector<attribute>(), dtype::float32);
             return {};
         }
-        const quantized q = quantized_[index(id)];
+        const quantized q = quantized_[id];
         real = q.real;
         if (same(q.scale, scale) && same(q.zero, zero)) return {};
         // The integers first, then by the other scale: (real / s + z - z') * s'.
@@ -21384,7 +21381,7 @@ private:
     }
     // The integers themselves, as float32 that are not rounded.
     status whole_of(value_id id, value_id& whole) {
-        const quantized q = quantized_[index(id)];
+        const quantized q = quantized_[id];
         const int rank = extents(id).rank();
         tensor s;
         whole = q.real;
@@ -21456,7 +21453,7 @@ private:
     }
     status dequantize_linear(node& n, bool& done) {
         const std::int64_t axis = integer(n, "axis", 1);
-        const value& folded = known_.values[index(n.outputs[0])];
+        const value& folded = known_.at(n.outputs[0]);
         if (folded.constant) {
             tensor made;
             GRAFT_TRY_ASSIGN(made, converted(folded.constant));
@@ -21468,7 +21465,7 @@ private:
         return stands_for(n.outputs[0], real);
     }
     status become_constant(value_id id, tensor made) {
-        value& v = g_.values[index(id)];
+        value& v = g_.at(id);
         v.type = made.type();
         v.extents = made.shape();
         v.has_shape = true;
@@ -21478,14 +21475,14 @@ private:
     // Whatever reads `id` gets `real`.
     status stands_for(value_id id, value_id real) {
         if (const tensor* t = constant(real)) return become_constant(id, *t);
-        if (!kept_[index(id)]) return alias_[index(id)] = real, status();
+        if (!kept_[id]) return alias_[id] = real, status();
         node copy;
         copy.name = name_of(id);
         copy.inputs = {real};
         copy.outputs = {id};
         write_.become(copy, "Identity");
         g_.nodes.push_back(std::move(copy));
-        g_.values[index(id)].type = dtype::float32;
+        g_.at(id).type = dtype::float32;
         return {};
     }
     // By a scale of 1: the numbers stand for themselves, and the scale that comes out is that.
@@ -21569,7 +21566,7 @@ private:
     }
     status move_quantized(node& n) {
         if (!is_quantized(n.inputs[0])) return fail(errc::op_unsupported, place(n), "it works on quantised integers, and its form in float32 is not known");
-        const quantized first = quantized_[index(n.inputs[0])];
+        const quantized first = quantized_[n.inputs[0]];
         if (constant(first.scale) && constant(first.scale)->elements() > 1) return fail(errc::op_unsupported, place(n), "it moves integers that have a scale a channel");
         const bool joins = ops::row_of(n).traits.moves == motion::join;
         for (std::size_t i = 0; i < (joins ? n.inputs.size() : 1); ++i) GRAFT_TRY(real_of(n, n.inputs[i], first.scale, first.zero, 1, n.inputs[i]));
@@ -21587,7 +21584,7 @@ private:
     // An output of integers is quantised again: what is handed out stays what it was.
     void hand_out(value_id id) {
         if (!is_quantized(id)) return;
-        const quantized q = quantized_[index(id)];
+        const quantized q = quantized_[id];
         const bool plain = q.scale == no_value;
         node n;
         n.name = name_of(id);
@@ -21601,7 +21598,7 @@ private:
             n.attributes.push_back(integer_attribute("axis", q.axis));
         write_.become(n, plain ? "Cast" : "QuantizeLinear");
         g_.nodes.push_back(std::move(n));
-        quantized_[index(id)] = {};
+        quantized_[id] = {};
     }
     static std::int64_t integer(const node& n, const char* name, std::int64_t otherwise) {
         const attribute* a = n.find(name);
@@ -21673,22 +21670,22 @@ public:
     training_rewriter(graph& g, const training_mode_options& o) : g_(g), o_(o), learns_(g.values.size(), 0), maker_(g.values.size(), nullptr),
         readers_(g.values.size(), 0) {
         for (value_id id : o.learning)
-            if (id != no_value) learns_[index(id)] = 1;
-        for (value_id id : g.outputs) ++readers_[index(id)];
+            if (id != no_value) learns_[id] = 1;
+        for (value_id id : g.outputs) ++readers_[id];
         for (const node& n : g.nodes)
             for (value_id id : n.inputs)
-                if (id != no_value) ++readers_[index(id)];
+                if (id != no_value) ++readers_[id];
     }
 
     result<std::vector<running_statistic>> run() {
         std::vector<char> behind = learns_;
         for (node& n : g_.nodes) {
             bool any = false;
-            for (value_id id : n.inputs) any |= id != no_value && index(id) < behind.size() && behind[index(id)];
+            for (value_id id : n.inputs) any |= id != no_value && index(id) < behind.size() && behind[id];
             for (value_id id : n.outputs) {
                 if (id == no_value || index(id) >= behind.size()) continue;
-                behind[index(id)] |= any;
-                maker_[index(id)] = &n;
+                behind[id] |= any;
+                maker_[id] = &n;
             }
             if (!n.domain.empty()) continue;
             if (n.op_type == "BatchNormalization") GRAFT_TRY(by_batch(n));
@@ -21702,9 +21699,9 @@ public:
 private:
     static std::size_t index(value_id id) { return static_cast<std::size_t>(id); }
     bool is_read(const node& n, std::size_t output) const { return output < n.outputs.size() && n.outputs[output] != no_value &&
-        readers_[index(n.outputs[output])] > 0; }
+        readers_[n.outputs[output]] > 0; }
     static value_id input(const node& n, std::size_t i) { return i < n.inputs.size() ? n.inputs[i] : no_value; }
-    const tensor* constant(value_id id) const { return id != no_value && g_.values[index(id)].constant ? &g_.values[index(id)].constant : nullptr; }
+    const tensor* constant(value_id id) const { return id != no_value && g_.at(id).constant ? &g_.at(id).constant : nullptr; }
 
     // The node becomes one of the domain graft; its name stays.
     status become(node& n, const char* op_type, std::vector<attribute> attributes) {
@@ -21717,11 +21714,11 @@ private:
         n.attributes = std::move(attributes);
         return {};
     }
-    value_id beside(value_id id, const char* ending) { return g_.add_value(g_.values[index(id)].name + ending); }
+    value_id beside(value_id id, const char* ending) { return g_.add_value(g_.at(id).name + ending); }
 
     status by_batch(node& n) {
         const value_id scale = input(n, 1);
-        if (!o_.batch_norm || n.inputs.size() < 5 || scale == no_value || index(scale) >= learns_.size() || !learns_[index(scale)]) return {};
+        if (!o_.batch_norm || n.inputs.size() < 5 || scale == no_value || index(scale) >= learns_.size() || !learns_[scale]) return {};
         const attribute* spatial = n.find("spatial");
         // Statistics of single elements, and outputs that keep the batch's variance, are forms that exporters no longer write.
         if ((n.version < 9 && spatial && !spatial->integer) || is_read(n, 3) || is_read(n, 4) || !is_read(n, 0)) return {};
@@ -21786,7 +21783,7 @@ private:
 
     status through_quantization(node& n) {
         const auto refuse = [&](const char* why) { return fail(errc::train_no_gradient, place(n), std::string(why) + ": freeze what lies before it"); };
-        const node* q = input(n, 0) != no_value ? maker_[index(n.inputs[0])] : nullptr;
+        const node* q = input(n, 0) != no_value ? maker_[n.inputs[0]] : nullptr;
         if (!q || q->op_type != "QuantizeLinear" ||
             !q->domain.empty()) return refuse("a value that learns comes here through integers that are no QuantizeLinear's");
         const value_id zero = input(*q, 2);
@@ -21794,13 +21791,13 @@ private:
             return refuse("it dequantizes by other scales or zero points than QuantizeLinear quantized by");
         if (integer(*q, "block_size", 0) || integer(n, "block_size", 0)) return refuse("quantisation in blocks lets no gradient through");
         const std::int64_t named = integer(*q, "output_dtype", 0);
-        const dtype type = zero != no_value ? g_.values[index(zero)].type : named ? static_cast<dtype>(named) : dtype::uint8;
+        const dtype type = zero != no_value ? g_.at(zero).type : named ? static_cast<dtype>(named) : dtype::uint8;
         double low = 0, high = 0;
         if (!ops::quantized_range(type, low, high)) return refuse("quantisation to floats lets no gradient through");
         const std::int64_t axis = q->version < 13 ? 1 : integer(*q, "axis", 1);
         std::vector<value_id> inputs{q->inputs[0], q->inputs[1]};
         if (zero != no_value) inputs.push_back(zero);
-        --readers_[index(n.inputs[0])];
+        --readers_[n.inputs[0]];
         GRAFT_TRY(become(n, "FakeQuantize",
                          {integer_attribute("axis", axis), integer_attribute("low", static_cast<std::int64_t>(low)), integer_attribute("high",
                              static_cast<std::int64_t>(high))}));
@@ -21809,7 +21806,7 @@ private:
     }
     void drop_unread_quantizers() {
         const auto unread = [&](const node& n) { return n.op_type == "QuantizeLinear" && n.domain.empty() && index(n.outputs[0]) < readers_.size() &&
-            readers_[index(n.outputs[0])] <= 0; };
+            readers_[n.outputs[0]] <= 0; };
         g_.nodes.erase(std::remove_if(g_.nodes.begin(), g_.nodes.end(), unread), g_.nodes.end());
     }
 
@@ -23054,7 +23051,7 @@ namespace detail {
 inline result<std::vector<float>> logits_in(const graph& g, std::size_t output, const tensor& scores, std::int64_t pictures, std::int64_t batch) {
     const std::int64_t classes = classes_in(scores.shape(), batch);
     if (classes < 1)
-        return fail(errc::classify_output, g.values[static_cast<std::size_t>(g.outputs[output])].name, "it is " + text(scores.shape()) + " for " + std::to_string(batch) + " pictures: a classifier gives one number a class for each");
+        return fail(errc::classify_output, g.at(g.outputs[output]).name, "it is " + text(scores.shape()) + " for " + std::to_string(batch) + " pictures: a classifier gives one number a class for each");
     std::vector<float> rows(static_cast<std::size_t>(pictures * classes));
     if (scores.type() == dtype::float32 && !ending_of(g, output).softmax) {
         std::memcpy(rows.data(), scores.raw(), rows.size() * sizeof(float));
@@ -23177,7 +23174,7 @@ namespace detail {
 
 // Whether input i of a node is a weight of it.
 inline bool is_weight_slot(const graph& g, const node& n, std::size_t i) {
-    const value& given = g.values[static_cast<std::size_t>(n.inputs[i])];
+    const value& given = g.at(n.inputs[i]);
     // One number is a formula's, not the network's; what lies behind a Transpose may have no shape before the network is planned.
     const bool many = !given.has_shape || given.extents.elements() > 1;
     // Of an operator of the app's own that has a gradient, whatever it takes beside what is computed.
@@ -23198,14 +23195,14 @@ GRAFT_INLINE std::vector<parameter> parameters_of(const graph& g) {
     std::vector<int> reader(g.values.size(), -1);
     for (std::size_t k = g.nodes.size(); k-- > 0;) {
         const node& n = g.nodes[k];
-        const bool passes = detail::passes_weights_on(n) && n.outputs[0] != no_value && weight[static_cast<std::size_t>(n.outputs[0])];
+        const bool passes = detail::passes_weights_on(n) && n.outputs[0] != no_value && weight[n.outputs[0]];
         for (std::size_t i = 0; i < n.inputs.size(); ++i) {
             const value_id id = n.inputs[i];
             if (id == no_value) continue;
             const bool taken = detail::is_weight_slot(g, n, i) || (i == 0 && passes);
             if (!taken) continue;
-            weight[static_cast<std::size_t>(id)] = 1;
-            reader[static_cast<std::size_t>(id)] = static_cast<int>(k);
+            weight[id] = 1;
+            reader[id] = static_cast<int>(k);
         }
     }
     std::vector<parameter> found;
@@ -23285,7 +23282,7 @@ GRAFT_INLINE result<std::vector<int>> stages_of(const graph& g, const std::vecto
         // Where a weight reaches its layer through a Transpose or a Reshape, the layer is the next reader of that.
         std::size_t at = static_cast<std::size_t>(p.node);
         const node& n = g.nodes[at];
-        const value& y = known.values[static_cast<std::size_t>(n.outputs[0])];
+        const value& y = known.at(n.outputs[0]);
         const bool picture = y.has_shape && y.extents.rank() == 4 && y.extents.known() && !(n.inputs[0] == p.id);
         const std::int64_t side = picture ? std::min(y.extents[2], y.extents[3]) : smallest;
         // Squeezing to 1 x 1, as pooling and excitation do, is no stage.
@@ -23396,7 +23393,7 @@ inline int feature_axis(const node& n) {
 inline value_id only_computed_input(const node& n, const std::vector<char>& computed) {
     value_id only = no_value;
     for (value_id id : n.inputs) {
-        if (id == no_value || !computed[static_cast<std::size_t>(id)]) continue;
+        if (id == no_value || !computed[id]) continue;
         if (only != no_value && only != id) return no_value;
         only = id;
     }
@@ -23406,14 +23403,14 @@ inline value_id only_computed_input(const node& n, const std::vector<char>& comp
 inline std::vector<char> computed_values(const graph& g) {
     std::vector<char> computed(g.values.size(), 0);
     for (value_id id : g.inputs)
-        if (!g.values[static_cast<std::size_t>(id)].constant) computed[static_cast<std::size_t>(id)] = 1;
+        if (!g.at(id).constant) computed[id] = 1;
     for (const node& n : g.nodes) {
         bool any = false;
-        for (value_id id : n.inputs) any |= id != no_value && computed[static_cast<std::size_t>(id)];
+        for (value_id id : n.inputs) any |= id != no_value && computed[id];
         // A shape is not what a picture holds.
         if (ops::row_of(n).is(op_flag::shape_only)) any = false;
         for (value_id id : n.outputs)
-            if (id != no_value) computed[static_cast<std::size_t>(id)] |= any;
+            if (id != no_value) computed[id] |= any;
     }
     return computed;
 }
@@ -23427,7 +23424,7 @@ public:
         return made;
     }
     status find(value_id id, shape& extents) const {
-        const value& v = known_.values[static_cast<std::size_t>(id)];
+        const value& v = known_.at(id);
         if (!v.has_shape || !v.extents.known()) return fail(errc::train_head, v.name, "its shape can only be told by running");
         extents = v.extents;
         return {};
@@ -23438,7 +23435,7 @@ private:
 };
 
 inline status check_row(const graph& g, const known_shapes& shapes, std::int64_t samples) {
-    const value& out = g.values[static_cast<std::size_t>(g.outputs[0])];
+    const value& out = g.at(g.outputs[0]);
     shape extents;
     GRAFT_TRY(shapes.find(g.outputs[0], extents));
     if (extents.rank() >= 2 && extents[0] == samples && class_axis(extents) > 0) return {};
@@ -23464,7 +23461,7 @@ GRAFT_INLINE result<trunk_cut> find_trunk(const graph& g, const std::string& at,
     const auto measure = [&](int axis) -> status {
         shape extents;
         GRAFT_TRY(shapes.find(cut.features, extents));
-        const std::string& name = g.values[static_cast<std::size_t>(cut.features)].name;
+        const std::string& name = g.at(cut.features).name;
         cut.rank = extents.rank();
         if (cut.rank < 2 || cut.rank > 5 || extents[0] != input[0])
             return fail(errc::train_head, name, "the trunk makes values of the shape " + text(extents) + " for a batch of " + std::to_string(input[0]) + "; a classifier takes a row, maps or tokens for each picture. Name another place with --trunk");
@@ -23574,9 +23571,9 @@ GRAFT_INLINE void constants_to_initializers(graph& g) {
         bool output = false;
         for (value_id id : g.outputs) output |= !n.outputs.empty() && id == n.outputs[0];
         // Exporters share equal initializers through Identity; each is a weight of its own.
-        if (detail::is_copy(n) && ops::row_of(n).traits.moves == motion::same && !output && g.values[static_cast<std::size_t>(n.inputs[0])].constant) {
-            const tensor shared = g.values[static_cast<std::size_t>(n.inputs[0])].constant;
-            value& own = g.values[static_cast<std::size_t>(n.outputs[0])];
+        if (detail::is_copy(n) && ops::row_of(n).traits.moves == motion::same && !output && g.at(n.inputs[0]).constant) {
+            const tensor shared = g.at(n.inputs[0]).constant;
+            value& own = g.at(n.outputs[0]);
             own.constant = shared;
             own.type = shared.type();
             own.extents = shared.shape();
@@ -23587,7 +23584,7 @@ GRAFT_INLINE void constants_to_initializers(graph& g) {
             kept.push_back(std::move(n));
             continue;
         }
-        value& v = g.values[static_cast<std::size_t>(n.outputs[0])];
+        value& v = g.at(n.outputs[0]);
         v.constant = a->tensor;
         v.type = v.constant.type();
         v.extents = v.constant.shape();
@@ -23613,7 +23610,7 @@ namespace detail {
 GRAFT_INLINE void drop_default_inputs(graph& g) {
     std::vector<value_id> asked;
     for (value_id id : g.inputs)
-        if (!g.values[static_cast<std::size_t>(id)].constant) asked.push_back(id);
+        if (!g.at(id).constant) asked.push_back(id);
     if (asked.size() < g.inputs.size()) g.ir_version = std::max<std::int64_t>(g.ir_version, 4);
     g.inputs = std::move(asked);
 }
@@ -23623,7 +23620,7 @@ inline void drop_unused_names(graph& g) {
     std::vector<char> lives(g.values.size(), 0);
     const auto mark = [&](const std::vector<value_id>& ids) {
         for (value_id id : ids)
-            if (id != no_value) lives[static_cast<std::size_t>(id)] = 1;
+            if (id != no_value) lives[id] = 1;
     };
     mark(g.inputs);
     mark(g.outputs);
@@ -23659,7 +23656,7 @@ GRAFT_INLINE result<grafted> replace_head(graph g, const trunk_cut& cut, std::in
     if (classes < 1 || classes > (1 << 24)) return fail(errc::train_head, g.name, std::to_string(classes) + " classes cannot be told apart");
     if (g.outputs.empty() || g.inputs.empty() || cut.features < 0 || cut.features >= static_cast<value_id>(g.values.size()))
         return fail(errc::train_head, g.name, "there is no trunk to put a classifier on: give the network and what find_trunk said of it");
-    const auto at = [&g](value_id id) -> value& { return g.values[static_cast<std::size_t>(id)]; };
+    const auto at = [&g](value_id id) -> value& { return g.at(id); };
     const std::string output_name = at(g.outputs[0]).name;
     detail::drop_default_inputs(g);
     g.outputs = {cut.features};
@@ -24730,10 +24727,10 @@ inline result<std::string> first_not_finite(const graph& forward, const std::vec
         std::vector<std::size_t> made_by;
         for (std::int64_t bytes = 0; next < forward.nodes.size() && bytes < most; ++next)
             for (value_id id : forward.nodes[next].outputs) {
-                if (id == no_value || !is_float(forward.values[static_cast<std::size_t>(id)].type)) continue;
+                if (id == no_value || !is_float(forward.at(id).type)) continue;
                 again.graph.outputs.push_back(id);
                 made_by.push_back(next);
-                bytes += std::max<std::int64_t>(0, bytes_of(forward.values[static_cast<std::size_t>(id)].type, forward.values[static_cast<std::size_t>(id)].extents));
+                bytes += std::max<std::int64_t>(0, bytes_of(forward.at(id).type, forward.at(id).extents));
             }
         if (made_by.empty()) continue;
         context run(again, pool);
@@ -24747,9 +24744,9 @@ inline result<std::string> first_not_finite(const graph& forward, const std::vec
             for (value_id in : n.inputs) from_meant |= in != no_value && meant[static_cast<std::size_t>(in)];
             if (found.nan || !from_meant) {
                 const std::string of = n.name.empty() ? n.op_type : n.op_type + " '" + n.name + "'";
-                return "'" + forward.values[static_cast<std::size_t>(id)].name + "' of " + of;
+                return "'" + forward.at(id).name + "' of " + of;
             }
-            meant[static_cast<std::size_t>(id)] = 1;
+            meant[id] = 1;
         }
     }
     return std::string();
@@ -24796,7 +24793,7 @@ public:
     recomputer(const graph& g, std::size_t forward) : g_(g), forward_(std::min(forward, g.nodes.size())), maker_(g.values.size(), -1), bytes_(g.values.size(), 0) {
         for (std::size_t i = 0; i < g_.nodes.size(); ++i)
             for (value_id id : g_.nodes[i].outputs)
-                if (id != no_value) maker_[index(id)] = static_cast<int>(i);
+                if (id != no_value) maker_[id] = static_cast<int>(i);
         for (std::size_t i = 0; i < bytes_.size(); ++i) {
             const value& v = g_.values[i];
             if (v.has_shape && v.extents.known() && maker_[i] >= 0) bytes_[i] = std::max<std::int64_t>(0, bytes_of(v.type, v.extents));
@@ -24820,7 +24817,6 @@ public:
     }
 
 private:
-    static std::size_t index(value_id id) { return static_cast<std::size_t>(id); }
 
     void find_last_forward_reads() {
         last_read_.assign(g_.values.size(), -1);
@@ -24829,7 +24825,7 @@ private:
             ids = g_.nodes[i].inputs;
             append_captures(g_.nodes[i], ids);
             for (value_id id : ids)
-                if (id != no_value) last_read_[index(id)] = static_cast<int>(i);
+                if (id != no_value) last_read_[id] = static_cast<int>(i);
         }
     }
 
@@ -24877,13 +24873,13 @@ private:
         for (std::size_t v = 0; v < kept.size(); ++v) {
             const int made = maker_[v];
             if (made < 0 || made >= static_cast<int>(forward_)) continue;
-            const node& n = g_.nodes[static_cast<std::size_t>(made)];
-            const int own = segment[static_cast<std::size_t>(made)];
+            const node& n = g_.nodes[made];
+            const int own = segment[made];
             const bool crosses = last_read_[v] >= 0 && segment[static_cast<std::size_t>(last_read_[v])] > own;
             const std::size_t output = static_cast<std::size_t>(std::find(n.outputs.begin(), n.outputs.end(), static_cast<value_id>(v)) - n.outputs.begin());
             kept[v] = crosses || own == last || !repeatable(n) || once(n, output) || bytes_[v] <= largest_ / 1024;
         }
-        for (value_id id : g_.outputs) kept[index(id)] = 1;
+        for (value_id id : g_.outputs) kept[id] = 1;
 
         graph made = g_;
         made.nodes.assign(g_.nodes.begin(), g_.nodes.begin() + static_cast<std::ptrdiff_t>(forward_));
@@ -24892,8 +24888,8 @@ private:
         for (std::size_t i = forward_; i < g_.nodes.size(); ++i) {
             node n = g_.nodes[i];
             for (value_id id : n.inputs) {
-                if (id == no_value || kept[index(id)]) continue;
-                const int s = segment[static_cast<std::size_t>(maker_[index(id)])];
+                if (id == no_value || kept[id]) continue;
+                const int s = segment[static_cast<std::size_t>(maker_[id])];
                 if (!done[static_cast<std::size_t>(s)]) repeat(made, s, segment, kept, again);
                 done[static_cast<std::size_t>(s)] = 1;
             }
@@ -24908,14 +24904,14 @@ private:
         std::vector<char> needed(g_.values.size(), 0);
         const auto need = [&](const node& n) {
             for (value_id id : n.inputs)
-                if (id != no_value && !kept[index(id)] && segment[static_cast<std::size_t>(maker_[index(id)])] == s) needed[index(id)] = 1;
+                if (id != no_value && !kept[id] && segment[static_cast<std::size_t>(maker_[id])] == s) needed[id] = 1;
         };
         for (std::size_t i = forward_; i < g_.nodes.size(); ++i) need(g_.nodes[i]);
         std::vector<std::size_t> nodes;
         for (std::size_t i = forward_; i-- > 0;) {
             if (segment[i] != s) continue;
             bool any = false;
-            for (value_id id : g_.nodes[i].outputs) any |= id != no_value && needed[index(id)];
+            for (value_id id : g_.nodes[i].outputs) any |= id != no_value && needed[id];
             if (!any) continue;
             nodes.push_back(i);
             need(g_.nodes[i]);
@@ -24934,11 +24930,11 @@ private:
                     id = no_value;
                     continue;
                 }
-                value copy = g_.values[index(id)];
+                value copy = g_.at(id);
                 copy.name += "/again";
                 made.values.push_back(std::move(copy));
                 const value_id fresh = static_cast<value_id>(made.values.size() - 1);
-                if (!kept[index(id)]) again[index(id)] = fresh;
+                if (!kept[id]) again[id] = fresh;
                 id = fresh;
             }
             made.nodes.push_back(std::move(n));
@@ -24946,7 +24942,7 @@ private:
     }
     void rename(node& n, const std::vector<value_id>& again) const {
         for (value_id& id : n.inputs)
-            if (id != no_value && again[index(id)] != no_value) id = again[index(id)];
+            if (id != no_value && again[id] != no_value) id = again[id];
     }
 
     // The largest sum of bytes that are alive at once. Views share the memory of what they look at; state and constants are not counted.
@@ -24960,15 +24956,15 @@ private:
             ids = n.inputs;
             append_captures(n, ids);
             for (value_id id : ids)
-                if (id != no_value) last[index(root[index(id)])] = static_cast<int>(i);
+                if (id != no_value) last[root[id]] = static_cast<int>(i);
             for (value_id id : n.outputs)
-                if (id != no_value) first[index(id)] = last[index(id)] = static_cast<int>(i);
+                if (id != no_value) first[id] = last[id] = static_cast<int>(i);
             if (n.op && (n.op->flags & op_flag::view) && n.outputs[0] != no_value && !n.inputs.empty() && n.inputs[0] != no_value) {
-                root[index(n.outputs[0])] = root[index(n.inputs[0])];
-                first[index(n.outputs[0])] = -1;
+                root[n.outputs[0]] = root[n.inputs[0]];
+                first[n.outputs[0]] = -1;
             }
         }
-        for (value_id id : g.outputs) last[index(root[index(id)])] = static_cast<int>(g.nodes.size());
+        for (value_id id : g.outputs) last[root[id]] = static_cast<int>(g.nodes.size());
         std::vector<std::int64_t> change(g.nodes.size() + 2, 0);
         for (std::size_t v = 0; v < first.size(); ++v) {
             const value& made = g.values[v];
@@ -25014,15 +25010,15 @@ class batch_sums {
 public:
     // `samples`: the inputs that differ from part to part.
     batch_sums(const graph& g, const std::vector<value_id>& samples) : g_(g), kind_(g.values.size(), apart), maker_(g.values.size(), -1) {
-        for (value_id id : samples) kind_[index(id)] = mixed;
+        for (value_id id : samples) kind_[id] = mixed;
         for (std::size_t i = 0; i < g.nodes.size(); ++i) {
             const node& n = g.nodes[i];
             bool depends = false;
-            for (value_id id : n.inputs) depends |= id != no_value && kind_[index(id)] != apart;
+            for (value_id id : n.inputs) depends |= id != no_value && kind_[id] != apart;
             for (value_id id : n.outputs) {
                 if (id == no_value) continue;
-                maker_[index(id)] = static_cast<int>(i);
-                kind_[index(id)] = !depends ? apart : sums_batch(n) ? sum : is_linear(n) ? linear : mixed;
+                maker_[id] = static_cast<int>(i);
+                kind_[id] = !depends ? apart : sums_batch(n) ? sum : is_linear(n) ? linear : mixed;
             }
         }
     }
@@ -25035,13 +25031,13 @@ public:
         while (!open.empty()) {
             const value_id id = open.back();
             open.pop_back();
-            if (id == no_value || seen[index(id)] || kind_[index(id)] == apart) continue;
-            seen[index(id)] = 1;
-            if (plain || kind_[index(id)] != linear) {
+            if (id == no_value || seen[id] || kind_[id] == apart) continue;
+            seen[id] = 1;
+            if (plain || kind_[id] != linear) {
                 found.push_back(id);
                 continue;
             }
-            const std::vector<value_id>& inputs = g_.nodes[static_cast<std::size_t>(maker_[index(id)])].inputs;
+            const std::vector<value_id>& inputs = g_.nodes[static_cast<std::size_t>(maker_[id])].inputs;
             open.insert(open.end(), inputs.rbegin(), inputs.rend());
         }
         return found;
@@ -25050,25 +25046,24 @@ public:
 private:
     enum kind : char { apart, mixed, sum, linear };  // of values: free of the samples, dependent on them, a sum over them, made of such sums
 
-    static std::size_t index(value_id id) { return static_cast<std::size_t>(id); }
 
     bool sums_batch(const node& n) const {
         const op_row& row = ops::row_of(n);
         if (!row.is(op_flag::sums_batch) || !n.find("shards")) return false;
         if (!row.is(op_flag::sums_if_shorter)) return true;
-        const shape &x = g_.values[index(n.inputs[0])].extents, &y = g_.values[index(n.outputs[0])].extents;
+        const shape &x = g_.at(n.inputs[0]).extents, &y = g_.at(n.outputs[0]).extents;
         return y.rank() < x.rank() || (y.rank() > 0 && y[0] == 1);
     }
     bool is_linear(const node& n) const {
         std::size_t summed = 0, free = 0;
         for (value_id id : n.inputs) {
-            summed += id != no_value && kind_[index(id)] >= sum;
-            free += id == no_value || kind_[index(id)] == apart;
+            summed += id != no_value && kind_[id] >= sum;
+            free += id == no_value || kind_[id] == apart;
         }
         const std::size_t all = n.inputs.size();
         switch (ops::row_of(n).traits.linear) {
         case linearity::none: return false;
-        case linearity::first: return summed == 1 && free == all - 1 && n.inputs[0] != no_value && kind_[index(n.inputs[0])] >= sum;
+        case linearity::first: return summed == 1 && free == all - 1 && n.inputs[0] != no_value && kind_[n.inputs[0]] >= sum;
         case linearity::joint: return summed == all;
         case linearity::either: return summed == 1 && free == all - 1;
         }
@@ -25152,7 +25147,6 @@ public:
     }
 
 private:
-    static std::size_t index(value_id id) { return static_cast<std::size_t>(id); }
 
     // The network as it trains, and its loss.
     status build_loss(const std::vector<tensor_view>& views, step_part part, executor& pool) {
@@ -25182,7 +25176,7 @@ private:
         GRAFT_TRY_ASSIGN(gradients_, differentiate(g_, loss_, state_.weights, shards_, o_.limits));
         emit_.prefix = "update";
         for (std::size_t i = 0; i < gradients_.size(); ++i)
-            if (gradients_[i] == no_value) gradients_[i] = emit_.zeros(g_.values[index(state_.weights[i])].extents, state_.weights[i]);
+            if (gradients_[i] == no_value) gradients_[i] = emit_.zeros(g_.at(state_.weights[i]).extents, state_.weights[i]);
         return std::move(emit_.failure);
     }
 
@@ -25191,16 +25185,16 @@ private:
     }
     // Whatever depends on the samples has them along its first axis: where one has not, its layer may have mixed them.
     status check_samples_apart() const {
-        const std::int64_t n = g_.values[index(g_.inputs[step_inputs::batch])].extents[0];
+        const std::int64_t n = g_.at(g_.inputs[step_inputs::batch]).extents[0];
         std::vector<char> depends(g_.values.size(), 0);
-        depends[index(g_.inputs[step_inputs::batch])] = 1;
+        depends[g_.inputs[step_inputs::batch]] = 1;
         for (const node& m : g_.nodes) {
             bool any = false;
-            for (value_id id : m.inputs) any |= id != no_value && depends[index(id)];
+            for (value_id id : m.inputs) any |= id != no_value && depends[id];
             for (value_id id : m.outputs) {
                 if (id == no_value || !any) continue;
-                depends[index(id)] = 1;
-                const value& v = g_.values[index(id)];
+                depends[id] = 1;
+                const value& v = g_.at(id);
                 if (v.has_shape && (v.extents.rank() < 1 || v.extents[0] % n != 0)) return across("'" + (m.name.empty() ? m.op_type : m.name) + "'");
             }
         }
@@ -25210,10 +25204,10 @@ private:
     // The graph from the sums on: they become inputs, behind the others.
     void start_from(const std::vector<value_id>& sums, const std::vector<value_id>& wanted) {
         std::vector<char> given(g_.values.size(), 0);
-        for (value_id id : sums) given[index(id)] = 1;
+        for (value_id id : sums) given[id] = 1;
         const auto makes_one = [&](const node& n) {
             for (value_id id : n.outputs)
-                if (id != no_value && given[index(id)]) return true;
+                if (id != no_value && given[id]) return true;
             return false;
         };
         g_.nodes.erase(std::remove_if(g_.nodes.begin(), g_.nodes.end(), makes_one), g_.nodes.end());
@@ -25228,7 +25222,7 @@ private:
         return id;
     }
     void become_input(value_id id, const tensor_view& v) {
-        value& made = g_.values[index(id)];
+        value& made = g_.at(id);
         made.constant = tensor();
         made.type = v.type;
         made.extents = v.extents;
@@ -25241,7 +25235,7 @@ private:
         // An initializer that is an input as well is a default that nobody replaces here.
         std::vector<value_id> open;
         for (value_id id : g_.inputs)
-            if (!g_.values[index(id)].constant) open.push_back(id);
+            if (!g_.at(id).constant) open.push_back(id);
         g_.inputs.clear();
         become_input(open[0], views[step_inputs::batch]);
         for (const char* name : {"targets", "scale", "learning_rate", "step", "counter", "teacher", "inverse_scale"}) add_input(std::string("training/") + name, views[g_.inputs.size()]);
@@ -25253,8 +25247,8 @@ private:
 
     // A row for each sample, whatever else: a network that holds its batch somewhere would learn from the first sample alone.
     status rows_of_logits() {
-        const value& v = g_.values[index(logits_)];
-        const std::int64_t n = g_.values[index(g_.inputs[step_inputs::batch])].extents[0];
+        const value& v = g_.at(logits_);
+        const std::int64_t n = g_.at(g_.inputs[step_inputs::batch]).extents[0];
         const bool known = v.has_shape && v.extents.known() && v.extents.rank() >= 1, row = known && (v.extents.rank() == 2 || class_axis(v.extents) > 0);
         if (!row || v.extents[0] != n || v.extents.elements() < n)
             return fail(errc::train_head, v.name, "what the loss is taken of has to be [N, classes]; for " + std::to_string(n) + " samples it is " + (v.has_shape ? text(v.extents) : "of a shape that is not known"));
@@ -25307,10 +25301,10 @@ private:
         for (std::size_t i = 0; i < first_update; ++i) {
             const node& n = g_.nodes[i];
             for (value_id id : n.inputs)
-                if (id != no_value) ready[index(id)] = ready[index(root[index(id)])] = i;
+                if (id != no_value) ready[id] = ready[root[id]] = i;
             for (value_id id : n.outputs)
-                if (id != no_value) ready[index(id)] = i;
-            if ((n.op->flags & op_flag::view) && n.outputs[0] != no_value && n.inputs[0] != no_value) root[index(n.outputs[0])] = root[index(n.inputs[0])];
+                if (id != no_value) ready[id] = i;
+            if ((n.op->flags & op_flag::view) && n.outputs[0] != no_value && n.inputs[0] != no_value) root[n.outputs[0]] = root[n.inputs[0]];
         }
         std::vector<std::pair<std::size_t, node>> order;
         for (std::size_t i = 0; i < g_.nodes.size(); ++i) {
@@ -25318,9 +25312,9 @@ private:
             if (i >= first_update) {
                 key = 0;
                 for (value_id id : g_.nodes[i].inputs)
-                    if (id != no_value) key = std::max(key, 2 * ready[index(id)] + 1);
+                    if (id != no_value) key = std::max(key, 2 * ready[id] + 1);
                 for (value_id id : g_.nodes[i].outputs)
-                    if (id != no_value) ready[index(id)] = key / 2;
+                    if (id != no_value) ready[id] = key / 2;
             }
             order.emplace_back(key, std::move(g_.nodes[i]));
         }
@@ -25409,7 +25403,7 @@ struct training_step::implementation {
     std::int64_t state_on_device(const plan& p) const {
         std::int64_t bytes = 0;
         for (const state_pair& s : p.lowered.states)
-            if (p.lowered.values[static_cast<std::size_t>(p.lowered.inputs[static_cast<std::size_t>(s.input)])].on_device)
+            if (p.lowered.at(p.lowered.inputs[s.input]).on_device)
                 bytes += static_cast<std::int64_t>(state[static_cast<std::size_t>(s.input - detail::step_inputs::first_state)].value.bytes());
         return bytes;
     }
@@ -25443,9 +25437,9 @@ GRAFT_INLINE status training_step::implementation::make_state() {
         state.push_back({std::move(state_name), std::move(made)});
         return {};
     };
-    const auto constant = [&](value_id id) -> const tensor& { return network.values[static_cast<std::size_t>(id)].constant; };
+    const auto constant = [&](value_id id) -> const tensor& { return network.at(id).constant; };
     const auto add_constant = [&](value_id id) -> status {
-        value& v = network.values[static_cast<std::size_t>(id)];
+        value& v = network.at(id);
         GRAFT_TRY(add(v.name, v.constant, false));
         v.constant = state.back().value;  // what the network came with gives its memory back
         return {};
@@ -25478,10 +25472,10 @@ GRAFT_INLINE result<training_step> training_step::make(graph network, value_id l
     self.logits_value = logits;
     self.options = options;
     for (value_id id : self.network.inputs) {
-        const value& v = self.network.values[static_cast<std::size_t>(id)];
+        const value& v = self.network.at(id);
         if (v.constant) continue;
         if (self.input_value != no_value)
-            return fail(errc::input_name, self.network.name, "the network asks for more than one input ('" + self.network.values[static_cast<std::size_t>(self.input_value)].name + "', '" + v.name + "'); a step gives it one, the batch");
+            return fail(errc::input_name, self.network.name, "the network asks for more than one input ('" + self.network.at(self.input_value).name + "', '" + v.name + "'); a step gives it one, the batch");
         self.input_value = id;
     }
     if (self.input_value == no_value) return fail(errc::input_name, self.network.name, "the network has no input");
@@ -25525,7 +25519,7 @@ GRAFT_INLINE result<training_step::implementation::planned*> training_step::impl
     for (tensor_view& v : made->inputs) v.data = nullptr;
     GRAFT_TRY_ASSIGN(made->what.graph, detail::step_builder(network, logits_value, learning, layout, options).build(made->inputs, part, plain, pool));
     for (std::size_t i = made->inputs.size(); i < made->what.graph.inputs.size(); ++i) {
-        const value& v = made->what.graph.values[static_cast<std::size_t>(made->what.graph.inputs[i])];
+        const value& v = made->what.graph.at(made->what.graph.inputs[i]);
         made->inputs.push_back({v.type, v.extents, nullptr});
     }
     made->what.limit = options.limits;
@@ -25556,7 +25550,7 @@ GRAFT_INLINE result<step_memory> training_step::prepare(const shape& batch, exec
 
 GRAFT_INLINE result<step_memory> training_step::implementation::prepare(const shape& batch, executor& pool) {
     const bool by_parts = in_parts();
-    const dtype type = network.values[static_cast<std::size_t>(input_value)].type;
+    const dtype type = network.at(input_value).type;
     GRAFT_TRY(find_classes(batch, pool));
     shape part = batch;
     if (by_parts) part[0] = parts().largest(part[0]);
@@ -25589,7 +25583,7 @@ GRAFT_INLINE result<step_memory> training_step::implementation::prepare(const sh
 // How many classes there are, where the network does not say: by its shapes for this batch.
 GRAFT_INLINE status training_step::implementation::find_classes(const shape& batch, executor& pool) {
     if (classes > 0) return {};
-    const value& declared = network.values[static_cast<std::size_t>(logits_value)];
+    const value& declared = network.at(logits_value);
     if (declared.has_shape && declared.extents.rank() == 2 && declared.extents[1] > 0) {
         classes = declared.extents[1];
         return {};
@@ -25598,7 +25592,7 @@ GRAFT_INLINE status training_step::implementation::find_classes(const shape& bat
     if (options.fixed_batch > 0 && part.rank()) part[0] = options.fixed_batch;
     graph known;
     GRAFT_TRY_ASSIGN(known, specialize_first_input(network, part, pool, options.limits));
-    const value& v = known.values[static_cast<std::size_t>(logits_value)];
+    const value& v = known.at(logits_value);
     if (!v.has_shape || !v.extents.known() || v.extents.rank() < 1 || v.extents[0] < 1)
         return fail(errc::train_head, v.name, "how many classes it tells apart can only be told by running");
     classes = v.extents.elements() / v.extents[0];
@@ -25691,7 +25685,7 @@ GRAFT_INLINE result<graph> training_step::network(bool averaged) const GRAFT_MEM
         tensor copy;
         GRAFT_TRY_ASSIGN(copy, tensor::make(from.type(), from.shape()));
         if (copy.bytes()) std::memcpy(copy.raw(), from.raw(), copy.bytes());
-        g.values[static_cast<std::size_t>(id)].constant = std::move(copy);
+        g.at(id).constant = std::move(copy);
         return {};
     };
     for (std::size_t w = 0; w < weights; ++w)
@@ -25757,7 +25751,7 @@ GRAFT_INLINE status training_step::implementation::choose_sums(parted& q, execut
         if (&of == names) x[0] = 1;
         planned* p = nullptr;
         GRAFT_TRY_ASSIGN(p, plan_for(x, q.in.inputs->type(), detail::step_part::sums, false, pool));
-        for (value_id id : p->what.graph.outputs) of.push_back(p->what.graph.values[static_cast<std::size_t>(id)].name);
+        for (value_id id : p->what.graph.outputs) of.push_back(p->what.graph.at(id).name);
     }
     q.plain = names[0] != names[1];
     return {};
@@ -26173,7 +26167,7 @@ GRAFT_INLINE cut_network cut_at(const graph& g, value_id features) {
     }
     head.nodes = std::move(kept);
     head.inputs = {features};
-    head.values[static_cast<std::size_t>(features)].type = dtype::float32;
+    head.at(features).type = dtype::float32;
     drop_unread(head);
     return cut;
 }
@@ -26822,7 +26816,7 @@ GRAFT_INLINE status write_verified_model(graph& g, const tensor& picture, const 
     };
     golden_sample sample;
     for (value_id id : g.inputs)
-        if (sample.input_name.empty() && !g.values[static_cast<std::size_t>(id)].constant) sample.input_name = g.values[static_cast<std::size_t>(id)].name;
+        if (sample.input_name.empty() && !g.at(id).constant) sample.input_name = g.at(id).name;
     sample.input = picture;
     model before, after;
     GRAFT_TRY_ASSIGN(before, load(g, how));
@@ -26927,8 +26921,8 @@ public:
         for (std::int64_t i = 0; i < n; ++i, ++next_) {
             const std::int64_t from = order_[static_cast<std::size_t>(next_)];
             std::memcpy(b.inputs.data<float>() + i * row, from_.rows.data<float>() + from * row, static_cast<std::size_t>(row) * 4);
-            b.labels.push_back(from_.labels[static_cast<std::size_t>(from)]);
-            b.indices.push_back(from_.indices[static_cast<std::size_t>(from)]);
+            b.labels.push_back(from_.labels[from]);
+            b.indices.push_back(from_.indices[from]);
         }
         return {};
     }
@@ -26988,7 +26982,7 @@ private:
         const graph& g = network_.graph;
         network_text_ = network_fingerprint(g);
         for (value_id id : g.inputs)
-            if (!g.values[static_cast<std::size_t>(id)].constant && !format_.known) format_ = {g.values[static_cast<std::size_t>(id)].type, g.values[static_cast<std::size_t>(id)].extents, true};
+            if (!g.at(id).constant && !format_.known) format_ = {g.at(id).type, g.at(id).extents, true};
         GRAFT_TRY_ASSIGN(spec_, complete(o_.preprocess, format_));
         if (data_.training.size() < 1 || data_.validation.size() < 1) return fail(errc::data_no_classes, "dataset", "there has to be at least one picture to learn from and one to score by");
         if (o_.batch < 1) return fail(errc::usage, "batch", "a batch holds at least one picture");
@@ -27026,7 +27020,7 @@ private:
     std::int64_t count_learning(const std::vector<parameter>& parameters) const {
         std::int64_t learning = 0;
         for (const parameter& p : parameters)
-            if (p.learns) learning += network_.graph.values[static_cast<std::size_t>(p.id)].constant.elements();
+            if (p.learns) learning += network_.graph.at(p.id).constant.elements();
         return learning;
     }
 
@@ -27063,7 +27057,7 @@ private:
     void share_weights() {
         for (const parameter& p : network_.parameters)
             for (const training_state& now : step_.state())
-                if (now.name == p.name) network_.graph.values[static_cast<std::size_t>(p.id)].constant = now.value;
+                if (now.name == p.name) network_.graph.at(p.id).constant = now.value;
     }
 
     // Within --max-ram: first computing activations again, then the batch in parts.
@@ -27290,7 +27284,7 @@ private:
         if (!cached_) return g;
         graph whole = network_.graph;
         for (const parameter& p : network_.parameters)
-            if (p.learns) whole.values[static_cast<std::size_t>(p.id)].constant = g.values[static_cast<std::size_t>(p.id)].constant;
+            if (p.learns) whole.at(p.id).constant = g.at(p.id).constant;
         return whole;
     }
 
@@ -27863,7 +27857,7 @@ GRAFT_INLINE trainer_options settled(trainer_options o, const training_network& 
     loss_options& loss = o.step.loss;
     const bool pretrained = network.features != no_value, trunk_learns = detail::trunk_learns(network.graph, network.parameters, network.features);
     std::int64_t weights = 0;
-    for (const parameter& p : network.parameters) weights += network.graph.values[static_cast<std::size_t>(p.id)].constant.elements();
+    for (const parameter& p : network.parameters) weights += network.graph.at(p.id).constant.elements();
     if (o.batch < 0) o.batch = defaults::batch_of(pictures, pretrained);
     if (o.learning_rate < 0) o.learning_rate = defaults::learning_rate(optimizer.kind, pretrained, weights);
     bool normalized = false;
@@ -27993,7 +27987,7 @@ GRAFT_INLINE cut_network cut_at(const graph& g, value_id features) {
     }
     head.nodes = std::move(kept);
     head.inputs = {features};
-    head.values[static_cast<std::size_t>(features)].type = dtype::float32;
+    head.at(features).type = dtype::float32;
     drop_unread(head);
     return cut;
 }
@@ -28101,7 +28095,7 @@ namespace detail {
 // The names of a graph's outputs, for a message.
 inline std::string output_names(const graph& g) {
     std::string all;
-    for (std::size_t i = 0; i < g.outputs.size() && i < 12; ++i) all += (i ? ", " : "") + g.values[static_cast<std::size_t>(g.outputs[i])].name;
+    for (std::size_t i = 0; i < g.outputs.size() && i < 12; ++i) all += (i ? ", " : "") + g.at(g.outputs[i]).name;
     return all + (g.outputs.size() > 12 ? ", ..." : "");
 }
 inline status choose_output(graph& g, const std::string& output) {
@@ -28110,7 +28104,7 @@ inline status choose_output(graph& g, const std::string& output) {
         return fail(errc::train_head, g.name, "the network has " + std::to_string(g.outputs.size()) + " outputs: " + output_names(g) + "; say which one is the classifier's with --output NAME");
     value_id found = no_value;
     for (value_id id : g.outputs)
-        if (output.empty() || g.values[static_cast<std::size_t>(id)].name == output) found = id;
+        if (output.empty() || g.at(id).name == output) found = id;
     if (found == no_value) return fail(errc::input_name, "--output " + output, "the network has no output of that name; it has " + output_names(g));
     g.outputs = {found};
     drop_unread(g);
@@ -28128,7 +28122,7 @@ inline shape pictures_shape(std::int64_t pictures, const preprocess_spec& spec, 
 GRAFT_INLINE result<input_format> picture_input(const graph& g) GRAFT_MEMORY_TRY {
     const value* input = nullptr;
     for (value_id id : g.inputs) {
-        const value& v = g.values[static_cast<std::size_t>(id)];
+        const value& v = g.at(id);
         if (v.constant) continue;
         if (input) return fail(errc::train_head, g.name, "the network asks for more than one input ('" + input->name + "', '" + v.name + "'); a classifier takes one picture");
         input = &v;
@@ -30395,7 +30389,7 @@ GRAFT_INLINE status write_verified_model(graph& g, const tensor& picture, const 
     };
     golden_sample sample;
     for (value_id id : g.inputs)
-        if (sample.input_name.empty() && !g.values[static_cast<std::size_t>(id)].constant) sample.input_name = g.values[static_cast<std::size_t>(id)].name;
+        if (sample.input_name.empty() && !g.at(id).constant) sample.input_name = g.at(id).name;
     sample.input = picture;
     model before, after;
     GRAFT_TRY_ASSIGN(before, load(g, how));

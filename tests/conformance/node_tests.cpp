@@ -70,7 +70,7 @@ graft::status read_tensors(const std::vector<graft::wire_bytes>& protos, std::ve
     const wire_model::message model = wire_model::model(graph, 21, 10);
     auto read = graft::read_onnx(model.data.data(), model.data.size(), "test data", "", {}, nullptr);
     if (!read.ok()) return read.take_status();
-    for (const graft::value_id id : read->outputs) out.push_back(read->values[static_cast<std::size_t>(id)].constant);
+    for (const graft::value_id id : read->outputs) out.push_back(read->at(id).constant);
     return {};
 }
 

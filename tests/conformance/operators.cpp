@@ -46,7 +46,7 @@ std::string first_type(const std::string& text) {
 
 // The same problem as networks pose it: everything behind the first input is a constant.
 void keep_first_input(problems::problem& p) {
-    for (std::size_t i = 1; i < p.inputs.size(); ++i) p.g.values[static_cast<std::size_t>(p.g.inputs[i])].constant = p.inputs[i];
+    for (std::size_t i = 1; i < p.inputs.size(); ++i) p.g.at(p.g.inputs[i]).constant = p.inputs[i];
     p.g.inputs.resize(std::min<std::size_t>(p.g.inputs.size(), 1));
 }
 

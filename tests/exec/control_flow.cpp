@@ -241,7 +241,7 @@ TEST_CASE("a shape that a graph claims for a value is not believed") {
         const auto y = b.apply("Reshape", {x, to});
         b.output(y, "y");
         graft::graph g = b.finish();
-        graft::value& v = g.values[static_cast<std::size_t>(g.outputs[0])];
+        graft::value& v = g.at(g.outputs[0]);
         v.has_shape = true;
         v.extents = {claimed};
         graft::model m = graft::load(std::move(g));

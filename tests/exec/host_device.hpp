@@ -213,12 +213,12 @@ public:
     }
     inline graft::status lower(graft::graph& g, const graft::lowering&) override {
         std::vector<char> row_major(g.values.size(), 0);
-        for (graft::value_id id : g.outputs) row_major[static_cast<std::size_t>(id)] = 1;
+        for (graft::value_id id : g.outputs) row_major[id] = 1;
         for (const graft::node& n : g.nodes) {
             if (n.on_device == (n.domain.compare(0, 5, "host:") == 0)) return wrong("nodes of the host cannot be told from the device's");
             for (graft::value_id id : n.outputs) {
-                if (!channels_last || !n.on_device || id == graft::no_value || row_major[static_cast<std::size_t>(id)]) continue;
-                graft::value& v = g.values[static_cast<std::size_t>(id)];
+                if (!channels_last || !n.on_device || id == graft::no_value || row_major[id]) continue;
+                graft::value& v = g.at(id);
                 if (v.extents.rank() == 4 && v.type == graft::dtype::float32) v.block = -1;
             }
         }
@@ -272,7 +272,7 @@ private:
         }
         for (int i : p.late)
             for (graft::value_id id : p.lowered.nodes[static_cast<std::size_t>(i)].inputs)
-                if (id != graft::no_value && p.value_slots[static_cast<std::size_t>(id)].on_device) return wrong("a late node reads memory of the device");
+                if (id != graft::no_value && p.value_slots[id].on_device) return wrong("a late node reads memory of the device");
         for (std::size_t i = 0; i < p.outputs.size(); ++i)
             if (p.outputs[i].on_device && p.state_of[i] < 0) return wrong("an output of the graph lies on the device");
         return {};

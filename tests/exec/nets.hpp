@@ -147,8 +147,8 @@ struct body_builder {
         graft::graph g = b.finish();
         for (const graft::capture& c : captures) {
             g.inputs.erase(std::find(g.inputs.begin(), g.inputs.end(), c.inner));
-            g.values[static_cast<std::size_t>(c.inner)].has_shape = false;
-            g.values[static_cast<std::size_t>(c.inner)].type = graft::dtype::undefined;
+            g.at(c.inner).has_shape = false;
+            g.at(c.inner).type = graft::dtype::undefined;
         }
         g.captures = captures;
         return g;

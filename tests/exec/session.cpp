@@ -270,7 +270,7 @@ TEST_CASE("an output that a file declares with another type than what makes it g
         const graft::graph g = b.finish();
         for (const graft::dtype type : {graft::dtype::float32, graft::dtype::int64, graft::dtype::float64}) {
             graft::graph declared = g;
-            declared.values[static_cast<std::size_t>(declared.outputs[0])].type = type;
+            declared.at(declared.outputs[0]).type = type;
             std::vector<std::uint8_t> file;
             REQUIRE(graft::write_onnx(declared, file).ok());
             const graft::model m = graft::load(file.data(), file.size());

@@ -360,7 +360,7 @@ graft::graph small_transformer() {
     x = b.apply("Gemm", {x, b.constant("fc.weight", small_steps::numbered(63, {5, 7}, 0.5)), b.constant("fc.bias", small_steps::numbered(64, {5}))}, {graft::integer_attribute("transB", 1)});
     b.output(x, "logits");
     graft::graph g = b.finish();
-    graft::value& logits = g.values[static_cast<std::size_t>(x)];
+    graft::value& logits = g.at(x);
     logits.type = graft::dtype::float32;
     logits.has_shape = true;
     logits.extents = {graft::shape::unknown, 5};

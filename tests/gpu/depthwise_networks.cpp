@@ -75,7 +75,7 @@ TEST_CASE("sums of depthwise weights are stored in float32 where they are made, 
         problems::problem p = problems::read(row, depthwise ? "f32[2,16,7,9] f32[2,16,7,9] shape=16,1,3,3 group=16 pads=1,1,1,1" : "f32[2,16,7,9] f32[2,16,7,9] shape=16,2,3,3 group=8 pads=1,1,1,1");
         REQUIRE(p.error.empty());
         const graft::value_id made = p.g.outputs[0];
-        graft::value& y = p.g.values[static_cast<std::size_t>(made)];
+        graft::value& y = p.g.at(made);
         y.type = graft::dtype::float32, y.has_shape = true, y.extents = {16, depthwise ? 1 : 2, 3, 3};
         p.g.nodes[0].op = &row;
         const graft::limits limit;

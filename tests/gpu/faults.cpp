@@ -244,7 +244,7 @@ TEST_CASE("a training step that refuses an index on the CUDA simulator leaves we
     y = b.apply("Gemm", {y, weight, bias}, {graft::integer_attribute("transB", 1)});
     b.output(y, "logits");
     graft::graph g = b.finish();
-    graft::value& v = g.values[static_cast<std::size_t>(y)];
+    graft::value& v = g.at(y);
     v.type = graft::dtype::float32;
     v.has_shape = true;
     v.extents = {graft::shape::unknown, 5};

@@ -93,7 +93,7 @@ inline problem of(const graft::op_row& row, const std::string& text, dtype type,
     for (const graft::value_id id : p.n.inputs) {
         tensor t;
         if (id != graft::no_value) {
-            const tensor& constant = read.g.values[static_cast<std::size_t>(id)].constant;
+            const tensor& constant = read.g.at(id).constant;
             t = constant ? constant : numbers(read.inputs[next].type(), read.inputs[next].shape(), next + 1);
             if (!constant) ++next;
         }

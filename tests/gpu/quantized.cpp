@@ -15,7 +15,7 @@ problems::problem with_constant(problems::problem p, std::size_t i) {
     const graft::value_id id = p.g.nodes[0].inputs[i];
     for (std::size_t k = 0; k < p.g.inputs.size(); ++k) {
         if (p.g.inputs[k] != id) continue;
-        p.g.values[static_cast<std::size_t>(id)].constant = p.inputs[k];
+        p.g.at(id).constant = p.inputs[k];
         p.g.inputs.erase(p.g.inputs.begin() + static_cast<std::ptrdiff_t>(k));
         p.inputs.erase(p.inputs.begin() + static_cast<std::ptrdiff_t>(k));
         break;

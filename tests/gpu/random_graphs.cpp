@@ -65,7 +65,7 @@ public:
 private:
     value_id input(const shape& extents) {
         const value_id id = g_.add_value("x" + std::to_string(g_.inputs.size()));
-        graft::value& v = g_.values[static_cast<std::size_t>(id)];
+        graft::value& v = g_.at(id);
         v.type = graft::dtype::float32;
         v.has_shape = true;
         v.extents = extents;
@@ -187,7 +187,7 @@ std::vector<tensor> answers(const graft::graph& g, const graft::load_options& ho
     // Twice: the second run finds in its arena what the first one left there.
     for (std::uint64_t run = 0; run < 2; ++run) {
         for (std::size_t i = 0; i < g.inputs.size(); ++i)
-            REQUIRE(session.set_input(i, small_steps::numbered(10 * run + i, g.values[static_cast<std::size_t>(g.inputs[i])].extents, 2)).ok());
+            REQUIRE(session.set_input(i, small_steps::numbered(10 * run + i, g.at(g.inputs[i]).extents, 2)).ok());
         const graft::status ran = session.run();
         REQUIRE_MESSAGE(ran.ok(), std::string(ran.ok() ? "" : ran.error().what()));
         for (std::size_t i = 0; i < model->outputs().size(); ++i) all.push_back(session.output(i));
@@ -235,7 +235,7 @@ public:
             h = b_.apply("Add", {h, b_.apply("ReduceMean", {b_.apply("Mul", {itself(p), rearranged(p)})}, {graft::integers_attribute("axes", {0}), graft::integer_attribute("keepdims", 1)})});
         b_.output(h, "logits");
         graft::graph g = b_.finish();
-        graft::value& logits = g.values[static_cast<std::size_t>(g.outputs[0])];
+        graft::value& logits = g.at(g.outputs[0]);
         logits.type = graft::dtype::float32;
         logits.has_shape = true;
         logits.extents = {shape::unknown, 8};

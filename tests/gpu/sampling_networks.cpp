@@ -14,7 +14,7 @@ value_id integers(graft::builder& b, const char* name, const std::vector<std::in
 graft::graph finished(graft::builder& b, value_id y, const graft::shape& extents) {
     b.output(y, "y");
     graft::graph g = b.finish();
-    graft::value& v = g.values[static_cast<std::size_t>(y)];
+    graft::value& v = g.at(y);
     v.type = graft::dtype::float32;
     v.has_shape = true;
     v.extents = extents;

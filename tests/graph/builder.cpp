@@ -38,8 +38,8 @@ TEST_CASE("A network is built with its shapes") {
     REQUIRE(g.ok());
     CHECK(g->version_of("") == 17);
     CHECK(g->ir_version == 8);
-    CHECK(g->values[static_cast<std::size_t>(g->outputs[0])].name == "probabilities");
-    CHECK(g->values[static_cast<std::size_t>(g->outputs[0])].dimensions[0] == "N");
+    CHECK(g->at(g->outputs[0]).name == "probabilities");
+    CHECK(g->at(g->outputs[0]).dimensions[0] == "N");
     CHECK(g->nodes.back().op_type == "Identity");
     const std::string text = graft::dump(*g), dot = graft::dump_dot(*g);
     CHECK(text.find("input    image: float32[N,3,32,32]") != std::string::npos);

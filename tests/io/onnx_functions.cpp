@@ -94,7 +94,7 @@ TEST_CASE("Functions whose inputs or outputs share a name are refused, and input
     const auto g = read(model(relu_graph().part(schema::graph::input, value_info("f_1/t", {2})).part(schema::graph::node, call)).part(schema::model::functions, steps));
     REQUIRE_MESSAGE(g.ok(), std::string(g.ok() ? "" : g.error().what()));
     REQUIRE(g->nodes.size() == 3);
-    CHECK(g->values[static_cast<std::size_t>(g->nodes[1].outputs[0])].name == "f_1/t_2");
+    CHECK(g->at(g->nodes[1].outputs[0]).name == "f_1/t_2");
     CHECK(g->nodes[2].inputs[0] == g->nodes[1].outputs[0]);
 
     using a = schema::attribute;

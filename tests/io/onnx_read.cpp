@@ -23,9 +23,9 @@ TEST_CASE("A model is read with its names, types and versions") {
     CHECK(g->nodes.size() == 1);
     CHECK(g->nodes[0].op_type == "Relu");
     CHECK(g->nodes[0].version == 17);
-    CHECK(g->values[static_cast<std::size_t>(g->inputs[0])].name == "x");
-    CHECK(g->values[static_cast<std::size_t>(g->inputs[0])].extents == graft::shape{2});
-    CHECK(g->values[static_cast<std::size_t>(g->outputs[0])].name == "y");
+    CHECK(g->at(g->inputs[0]).name == "x");
+    CHECK(g->at(g->inputs[0]).extents == graft::shape{2});
+    CHECK(g->at(g->outputs[0]).name == "y");
     CHECK(g->version_of("") == 17);
     CHECK(g->producer_name == "p");
     CHECK(*g->find_metadata("k") == "v");
@@ -146,7 +146,7 @@ TEST_CASE("Inputs must be tensors of a type and shape that can be") {
     using d = schema::dimension;
     const auto read_extent = [&](const message& dimension) {
         const graft::graph read_back = read(extent(dimension)).value();
-        const graft::value& a = read_back.values[static_cast<std::size_t>(read_back.inputs[1])];
+        const graft::value& a = read_back.at(read_back.inputs[1]);
         return std::to_string(a.extents[0]) + a.dimensions[0];
     };
     CHECK(read_extent(message().integer(d::value, 7).text(d::param, "N")) == "-1N");
@@ -266,13 +266,13 @@ TEST_CASE("An initializer that is an input as well is its default") {
     auto g = read(model(relu_graph().part(schema::graph::initializer, w), 8, 3));
     REQUIRE(g.ok());
     CHECK(g->inputs.size() == 1);
-    CHECK(g->values[static_cast<std::size_t>(g->inputs[0])].constant);
+    CHECK(g->at(g->inputs[0]).constant);
     // An extent that is open fits any.
     const message open = message().part(schema::graph::node, node("Relu", {"x"}, {"y"})).part(schema::graph::input, value_info("x", {-1})).part(schema::graph::output, value_info("y", {-1})).part(schema::graph::initializer, w);
     g = read(model(open, 8, 3));
     REQUIRE(g.ok());
-    CHECK(g->values[static_cast<std::size_t>(g->inputs[0])].constant.shape() == graft::shape{2});
-    CHECK(g->values[static_cast<std::size_t>(g->inputs[0])].extents == graft::shape{-1});
+    CHECK(g->at(g->inputs[0]).constant.shape() == graft::shape{2});
+    CHECK(g->at(g->inputs[0]).extents == graft::shape{-1});
     const message other = tensor("x", dims({3}, 1).text(schema::tensor::raw_data, "123456789012"));
     CHECK(verdict(model(relu_graph().part(schema::graph::initializer, other))) == "tensor.shape");
     CHECK(verdict(model(relu_graph().part(schema::graph::initializer,
@@ -324,7 +324,7 @@ TEST_CASE("Bodies capture what they read around them, to the limit of nesting") 
     for (int depth = 0; depth < 3; ++depth) {
         REQUIRE(body);
         REQUIRE(body->captures.size() == 1);
-        CHECK(body->values[static_cast<std::size_t>(body->captures[0].inner)].name == "x");
+        CHECK(body->at(body->captures[0].inner).name == "x");
         body = depth < 2 ? body->nodes[0].attributes[0].graph.get() : nullptr;
     }
     graft::limits shallow;

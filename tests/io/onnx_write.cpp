@@ -66,7 +66,7 @@ TEST_CASE("A graph that is written and read is written again as the same bytes")
     REQUIRE(graft::write_onnx(*again, second).ok());
     CHECK(first == second);
     CHECK(again->nodes.size() == g.nodes.size());
-    CHECK(again->values[static_cast<std::size_t>(again->inputs[0])].dimensions[0] == "N");
+    CHECK(again->at(again->inputs[0]).dimensions[0] == "N");
     CHECK(again->metadata == g.metadata);
     CHECK(again->ir_version == 8);
 }
@@ -248,9 +248,9 @@ TEST_CASE("Values without names, and names that a body has in common with its su
     REQUIRE(again.ok());
     const graft::graph& inner = *again->nodes[0].attributes[0].graph;
     CHECK(inner.captures.size() == 1);
-    CHECK(inner.values[static_cast<std::size_t>(inner.captures[0].inner)].name == "x");
-    CHECK(inner.values[static_cast<std::size_t>(inner.outputs[0])].name == "x_1");
-    CHECK(!again->values[static_cast<std::size_t>(again->outputs[0])].name.empty());
+    CHECK(inner.at(inner.captures[0].inner).name == "x");
+    CHECK(inner.at(inner.outputs[0]).name == "x_1");
+    CHECK(!again->at(again->outputs[0]).name.empty());
 }
 
 TEST_CASE("A node whose only output nobody reads is written so that it loads again") {

@@ -41,7 +41,7 @@ TEST_CASE("Every operator makes the same where one of its outputs is left out, a
                 if (std::string(row.name) == "BatchNormalization" && p.g.version_of("") < 14) continue;
                 for (const bool constant : {false, true}) {
                     if (constant) { // folded while the model is loaded
-                        for (std::size_t i = 0; i < p.inputs.size(); ++i) p.g.values[static_cast<std::size_t>(p.g.inputs[i])].constant = p.inputs[i];
+                        for (std::size_t i = 0; i < p.inputs.size(); ++i) p.g.at(p.g.inputs[i]).constant = p.inputs[i];
                         p.g.inputs.clear();
                         p.inputs.clear();
                     }

@@ -92,7 +92,7 @@ inline bool add_input(problem& p, graft::node& n, const std::string& text, numbe
         n.inputs.push_back(p.g.add_constant(name, t));
     else {
         const graft::value_id id = p.g.add_value(name);
-        graft::value& v = p.g.values[static_cast<std::size_t>(id)];
+        graft::value& v = p.g.at(id);
         v.type = type;
         v.has_shape = true;
         v.extents = shape;

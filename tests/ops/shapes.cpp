@@ -28,7 +28,7 @@ problems::problem bent(const problems::problem& p, std::size_t i, const tensor& 
         b.g.inputs.push_back(id);
         b.inputs.push_back(t);
     }
-    graft::value& v = b.g.values[static_cast<std::size_t>(id)];
+    graft::value& v = b.g.at(id);
     v.constant = tensor();
     v.type = t.type();
     v.has_shape = how == told::by_the_graph;
@@ -46,7 +46,7 @@ problems::problem bent(const problems::problem& p, std::size_t i, const tensor& 
     zeros.kind = graft::attribute_kind::integer, zeros.integer = 1;
     reshape.attributes.push_back(zeros);
     const value_id to = b.g.add_value("to"), made = b.g.add_value("made");
-    b.g.values[static_cast<std::size_t>(to)].type = graft::dtype::int64;
+    b.g.at(to).type = graft::dtype::int64;
     b.g.inputs.push_back(to);
     tensor extents = tensor::make(graft::dtype::int64, {t.shape().rank()});
     for (int d = 0; d < t.shape().rank(); ++d) extents.data<std::int64_t>()[d] = t.shape()[d];
@@ -106,7 +106,7 @@ TEST_CASE("operators hold for inputs of any rank and extents, however late these
                 const answer want = run(p, false);
                 for (std::size_t i = 0; i < ids.size(); ++i) {
                     if (ids[i] == graft::no_value) continue;
-                    tensor given = p.g.values[static_cast<std::size_t>(ids[i])].constant;
+                    tensor given = p.g.at(ids[i]).constant;
                     for (std::size_t k = 0; k < p.g.inputs.size(); ++k)
                         if (p.g.inputs[k] == ids[i]) given = p.inputs[k];
                     INFO(std::string(row.name), ": ", text, ", input ", i);

@@ -95,7 +95,7 @@ TEST_CASE("every operator of training runs its test problems by its reference ke
                 p.g.nodes[0].version = 1;
                 std::vector<tensor> made(p.g.values.size());
                 for (std::size_t i = 0; i < p.g.values.size(); ++i) made[i] = p.g.values[i].constant;
-                for (std::size_t i = 0; i < p.inputs.size(); ++i) made[static_cast<std::size_t>(p.g.inputs[i])] = p.inputs[i];
+                for (std::size_t i = 0; i < p.inputs.size(); ++i) made[p.g.inputs[i]] = p.inputs[i];
                 const std::string error = gradients::run_nodes(p.g, 1, made);
                 CHECK_MESSAGE(error.empty(), error);
                 ++ran;
@@ -136,8 +136,8 @@ TEST_CASE("the gradient of ConvTranspose is PyTorch's") {
     REQUIRE(gradients.ok());
     std::vector<tensor> all(g.values.size());
     for (std::size_t i = 0; i < all.size(); ++i) all[i] = g.values[i].constant;
-    all[static_cast<std::size_t>(x)] = xs;
-    all[static_cast<std::size_t>(w)] = ws;
+    all[x] = xs;
+    all[w] = ws;
     const std::string error = gradients::run_nodes(g, g.nodes.size(), all);
     REQUIRE_MESSAGE(error.empty(), error);
     check_equal(all[static_cast<std::size_t>((*gradients)[0])], layer_gradients::conv_transpose_dx);
@@ -278,7 +278,7 @@ TEST_CASE("FakeQuantize is what quantising and dequantising give") {
     std::vector<tensor> all(g.values.size());
     for (std::size_t i = 0; i < all.size(); ++i) all[i] = g.values[i].constant;
     REQUIRE(gradients::run_nodes(g, g.nodes.size(), all).empty());
-    CHECK(std::memcmp(all[static_cast<std::size_t>(y)].raw(), got.raw(), got.bytes()) == 0);
+    CHECK(std::memcmp(all[y].raw(), got.raw(), got.bytes()) == 0);
 }
 
 TEST_CASE("operators of training refuse what does not fit") {

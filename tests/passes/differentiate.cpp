@@ -184,7 +184,7 @@ TEST_CASE("gradients keep the types of mixed graphs") {
     n.finish(n.sum(back));
     auto made = n.differentiate({x});
     REQUIRE(made.ok());
-    CHECK(n.g.values[static_cast<std::size_t>(made.value()[0])].type == graft::dtype::float64);
+    CHECK(n.g.at(made.value()[0]).type == graft::dtype::float64);
     CHECK(n.contents(n.run({filled({4}, {-1, 0, 0.5, 3})}), made.value()[0]) == list{-2, 0, 1, 6});
 }
 
@@ -246,7 +246,7 @@ TEST_CASE("the problems of the operators that training adds run by their referen
                 g.nodes[0].version = graft::newest_opset;
                 std::vector<tensor> values(g.values.size());
                 for (std::size_t i = 0; i < values.size(); ++i) values[i] = g.values[i].constant;
-                for (std::size_t i = 0; i < p.inputs.size(); ++i) values[static_cast<std::size_t>(g.inputs[i])] = p.inputs[i];
+                for (std::size_t i = 0; i < p.inputs.size(); ++i) values[g.inputs[i]] = p.inputs[i];
                 const std::string error = gradients::run_nodes(g, g.nodes.size(), values);
                 CHECK_MESSAGE(error.empty(), error);
                 ++ran;

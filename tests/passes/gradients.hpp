@@ -52,12 +52,12 @@ inline std::string run_nodes(const graft::graph& g, std::size_t count, std::vect
     for (std::size_t i = 0; i < count; ++i) {
         const graft::node& n = g.nodes[i];
         std::vector<graft::tensor_view> in;
-        for (value_id id : n.inputs) in.push_back(id == no_value ? graft::tensor_view{} : graft::view(values[index(id)]));
+        for (value_id id : n.inputs) in.push_back(id == no_value ? graft::tensor_view{} : graft::view(values[id]));
         std::vector<tensor> made;
         const graft::status s = graft::evaluate(n, in.data(), static_cast<int>(in.size()), made, {limit, serial, nullptr, 7});
         if (!s.ok()) return s.error().what();
         for (std::size_t k = 0; k < made.size(); ++k)
-            if (n.outputs[k] != no_value) values[index(n.outputs[k])] = made[k];
+            if (n.outputs[k] != no_value) values[n.outputs[k]] = made[k];
     }
     return {};
 }
@@ -109,7 +109,7 @@ inline differentiated differentiate_graph(graft::graph g, const std::vector<tens
     value_id loss = no_value;
     problems::numbers random{7};
     for (value_id id : d.g.outputs) {
-        const graft::value v = d.g.values[index(id)];
+        const graft::value v = d.g.at(id);
         if (v.type != q.type || among(q.unread, id) || !v.has_shape || !v.extents.known() || v.constant) continue;
         tensor w = graft::tensor::make(v.type, v.extents);
         for (std::int64_t i = 0; i < w.elements(); ++i) {
@@ -124,24 +124,24 @@ inline differentiated differentiate_graph(graft::graph g, const std::vector<tens
     if (loss == no_value) return d;  // nothing to be differentiated
     if (!build.failure.ok()) return failed(build.failure.error());
     for (std::size_t i = 0; i < d.g.inputs.size(); ++i)
-        if (d.g.values[index(d.g.inputs[i])].type == q.type && !among(q.constant, d.g.inputs[i])) d.wrt.push_back(d.g.inputs[i]);
+        if (d.g.at(d.g.inputs[i]).type == q.type && !among(q.constant, d.g.inputs[i])) d.wrt.push_back(d.g.inputs[i]);
     auto gradients = graft::differentiate(d.g, loss, d.wrt, q.shards, limit);
     if (!gradients.ok()) return failed(gradients.error());
     d.gradients = std::move(gradients).value();
     d.values.resize(d.g.values.size());
     for (std::size_t i = 0; i < d.values.size(); ++i) d.values[i] = d.g.values[i].constant;
-    for (std::size_t i = 0; i < inputs.size(); ++i) d.values[index(d.g.inputs[i])] = inputs[i];
+    for (std::size_t i = 0; i < inputs.size(); ++i) d.at(d.g.inputs[i]) = inputs[i];
     return d;
 }
 
 /// Weighted sums of what outputs change, as one input element moves.
 class difference_taker {
 public:
-    difference_taker(differentiated& d, value_id moved) : d_(d), t_(copy(d.values[index(moved)])) {
+    difference_taker(differentiated& d, value_id moved) : d_(d), t_(copy(d.at(moved))) {
         values_ = d.values;
-        values_[index(moved)] = t_;
+        values_[moved] = t_;
         run_nodes(d_.g, d_.forward, values_);
-        for (value_id id : d_.outputs) base_.push_back(values_[index(id)]);
+        for (value_id id : d_.outputs) base_.push_back(values_[id]);
     }
     /// Whether every output is finite where nothing has moved.
     bool finite() const {
@@ -179,14 +179,14 @@ private:
         volatile double up = x + h, down = x - h;  // the steps as they were taken
         t_.data<double>()[i] = up;
         run_nodes(d_.g, d_.forward, values_);
-        for (value_id id : d_.outputs) high.push_back(values_[index(id)]);
+        for (value_id id : d_.outputs) high.push_back(values_[id]);
         t_.data<double>()[i] = down;
         run_nodes(d_.g, d_.forward, values_);
         t_.data<double>()[i] = x;
         first = second = 0;
         for (std::size_t o = 0; o < base_.size(); ++o) {
             const double *w = d_.weights[o].data<double>(), *y = base_[o].data<double>(), *a = high[o].data<double>(),
-                         *b = values_[index(d_.outputs[o])].data<double>();
+                         *b = values_[d_.outputs[o]].data<double>();
             for (std::int64_t k = 0; k < base_[o].elements(); ++k) {
                 if (!std::isfinite(y[k]) || a[k] == b[k]) {
                     if (std::isfinite(y[k]) && a[k] != y[k]) second += w[k] * 2 * (a[k] - y[k]);
@@ -223,8 +223,8 @@ inline outcome check_graph(graft::graph g, const std::vector<tensor>& inputs, co
     double largest = 1e-12, worst = 0;
     std::string where;
     for (std::size_t i = 0; i < d.wrt.size(); ++i) {
-        const tensor gradient = d.gradients[i] == no_value ? tensor() : values[index(d.gradients[i])];
-        const std::int64_t n = d.values[index(d.wrt[i])].elements();
+        const tensor gradient = d.gradients[i] == no_value ? tensor() : values[d.gradients[i]];
+        const std::int64_t n = d.at(d.wrt[i]).elements();
         difference_taker take(d, d.wrt[i]);
         for (std::int64_t k = 0; k < std::min(n, q.most); ++k) {
             const std::int64_t at = n <= q.most ? k : static_cast<std::int64_t>(random.next() % static_cast<std::uint64_t>(n));
@@ -271,10 +271,10 @@ inline std::string in_double(const std::string& text, int& outputs, bool values 
 /// Turns constant float inputs of the one node into inputs, so that their gradients are asked for.
 inline void free_constants(problems::problem& p) {
     for (value_id id : p.g.nodes[0].inputs) {
-        if (id == no_value || p.g.values[index(id)].type != graft::dtype::float64 || !p.g.values[index(id)].constant) continue;
+        if (id == no_value || p.g.at(id).type != graft::dtype::float64 || !p.g.at(id).constant) continue;
         p.g.inputs.push_back(id);
-        p.inputs.push_back(p.g.values[index(id)].constant);
-        p.g.values[index(id)].constant = tensor();
+        p.inputs.push_back(p.g.at(id).constant);
+        p.g.at(id).constant = tensor();
     }
 }
 

@@ -290,13 +290,13 @@ TEST_CASE("what was opened is tried with three times the samples, whatever the r
     const graft::model loaded = graft::load(b.finish().value()).value();
     graft::graph fixed = loaded.graph(), opened = fixed;
     const value_id y = fixed.outputs[0];
-    fixed.values[static_cast<std::size_t>(y)].extents = {1, 4};
-    fixed.values[static_cast<std::size_t>(y)].has_shape = true;
-    opened.values[static_cast<std::size_t>(fixed.inputs[0])].extents[0] = -1;
+    fixed.at(y).extents = {1, 4};
+    fixed.at(y).has_shape = true;
+    opened.at(fixed.inputs[0]).extents[0] = -1;
     std::vector<int> axes(fixed.values.size(), -1);
-    axes[static_cast<std::size_t>(fixed.inputs[0])] = 0;
+    axes[fixed.inputs[0]] = 0;
     CHECK(graft::detail::check_opened(fixed, opened, {1, 4}, axes, serial, {}).ok());
-    axes[static_cast<std::size_t>(y)] = 0;
+    axes[y] = 0;
     const graft::status tried = graft::detail::check_opened(fixed, opened, {1, 4}, axes, serial, {});
     REQUIRE(!tried.ok());
     CHECK(tried.error().code() == graft::errc::graph_fixed_batch);

@@ -31,7 +31,7 @@ graph verified(builder& b) {
 graft::result<graph> specialized(graph g, const std::vector<shape>& shapes = {}, graft::limits limit = {}) {
     std::vector<graft::tensor_view> views;
     for (std::size_t i = 0; i < shapes.size(); ++i)
-        views.push_back({g.values[static_cast<std::size_t>(g.inputs[i])].type, shapes[i], nullptr});
+        views.push_back({g.at(g.inputs[i]).type, shapes[i], nullptr});
     graft::executor serial;
     return graft::specialize(std::move(g), shapes.empty() ? nullptr : views.data(), {limit, serial, nullptr, 0});
 }
@@ -41,7 +41,7 @@ std::string operators(const graph& g) {
     for (const graft::node& n : g.nodes) all += (all.empty() ? "" : " ") + n.op_type;
     return all;
 }
-const graft::value& output(const graph& g, std::size_t i = 0) { return g.values[static_cast<std::size_t>(g.outputs[i])]; }
+const graft::value& output(const graph& g, std::size_t i = 0) { return g.at(g.outputs[i]); }
 
 } // namespace
 
@@ -54,7 +54,7 @@ TEST_CASE("what is constant is folded, also before any shape is known") {
     const graph g = specialized(verified(b));
     CHECK(operators(g) == "Add");
     CHECK(nets::values<float>(output(g, 1).constant) == std::vector<float>{-2});
-    CHECK(g.values[static_cast<std::size_t>(g.nodes[0].inputs[1])].constant);
+    CHECK(g.at(g.nodes[0].inputs[1]).constant);
 }
 
 TEST_CASE("shapes follow from the inputs, and what is made of them is folded") {
@@ -104,7 +104,7 @@ TEST_CASE("what a file claims of inner values gives way to what inference says")
     const auto x = b.input("x", dtype::float32, {"N", 4});
     b.output(b.apply("Transpose", {x}), "y");
     graph g = verified(b);
-    graft::value& y = g.values[static_cast<std::size_t>(g.outputs[0])];
+    graft::value& y = g.at(g.outputs[0]);
     y.has_shape = true;
     y.extents = {1000};
     y.type = dtype::int8;
@@ -120,7 +120,7 @@ TEST_CASE("what a file declares an initializer as, where it is an input too, giv
         const auto w = b.input("w", dtype::float32, {1, 1, 1, 1});
         b.output(b.apply("Conv", {x, w}), "y");
         graph g = b.finish().value();
-        graft::value& v = g.values[static_cast<std::size_t>(w)];
+        graft::value& v = g.at(w);
         v.constant = graft::tensor::zeros(graft::dtype::float32, {5, 3, 3, 3}).value();
         if (!declared) v.has_shape = false, v.extents = shape();
         const graft::model m = graft::load(std::move(g));
@@ -171,7 +171,7 @@ TEST_CASE("Nodes that were written by hand and lack inputs count no multiply-add
         CAPTURE(op);
         graft::graph g;
         for (const char* name : {"x", "y"}) {
-            graft::value& v = g.values[static_cast<std::size_t>(g.add_value(name))];
+            graft::value& v = g.at(g.add_value(name));
             v.type = graft::dtype::float32;
             v.has_shape = true;
             v.extents = {2, 3};

@@ -29,7 +29,7 @@ plan_result planned(const graft::graph& g, std::vector<std::string> taken, bool 
     on->takes = named(std::move(taken));
     const graft::graph bound = graft::load(g).value().graph();
     std::vector<graft::tensor_view> inputs;
-    for (value_id id : bound.inputs) inputs.push_back({bound.values[static_cast<std::size_t>(id)].type, bound.values[static_cast<std::size_t>(id)].extents, nullptr});
+    for (value_id id : bound.inputs) inputs.push_back({bound.at(id).type, bound.at(id).extents, nullptr});
     const graft::limits limit;
     graft::executor serial;
     const graft::backend* cpu = &graft::backends::cpu::instance();
@@ -271,7 +271,7 @@ TEST_CASE("a state that the caller wants as it was is copied before it is change
     CHECK(plan.outputs[1].on_device);
     CHECK(!plan.outputs[2].on_device);
     const char* names[] = {"y", "w_after", "w"};
-    for (std::size_t i = 0; i < 3; ++i) CHECK(plan.lowered.values[static_cast<std::size_t>(plan.lowered.outputs[i])].name == names[i]);
+    for (std::size_t i = 0; i < 3; ++i) CHECK(plan.lowered.at(plan.lowered.outputs[i]).name == names[i]);
 }
 
 TEST_CASE("a state that is only read lies on the device where something there reads it") {
@@ -284,6 +284,6 @@ TEST_CASE("a state that is only read lies on the device where something there re
     CHECK(crossings_of_state(g, {"Exp", "Tanh"}) == crossings{0, 2, 1});
     const plan_result p = plan_of_state(g, {"Exp"});
     const graft::graph& lowered = p.value()->lowered;
-    CHECK(lowered.values[static_cast<std::size_t>(lowered.inputs[0])].on_device);
-    CHECK(!lowered.values[static_cast<std::size_t>(lowered.inputs[1])].on_device);
+    CHECK(lowered.at(lowered.inputs[0]).on_device);
+    CHECK(!lowered.at(lowered.inputs[1]).on_device);
 }

@@ -5,7 +5,7 @@ namespace {
 
 std::int64_t weights(const graft::graph& g) {
     std::int64_t n = 0;
-    for (const graft::parameter& p : graft::parameters_of(g)) n += g.values[static_cast<std::size_t>(p.id)].constant.elements();
+    for (const graft::parameter& p : graft::parameters_of(g)) n += g.at(p.id).constant.elements();
     return n;
 }
 

@@ -36,7 +36,7 @@ graft::graph two_branches(bool clipped, bool summed) {
     if (summed) x = b.apply("ReduceSum", {x}, {graft::integer_attribute("keepdims", 0)});
     b.output(x, "y");
     graft::graph g = b.finish();
-    graft::value& y = g.values[static_cast<std::size_t>(x)];
+    graft::value& y = g.at(x);
     y.type = graft::dtype::float32;
     y.has_shape = true;
     y.extents = summed ? graft::shape{} : graft::shape{graft::shape::unknown, 4};
@@ -74,9 +74,9 @@ TEST_CASE("masks pass pooling and joins, and pooling keeps places instead of pic
         std::vector<char> made(g.values.size(), 0);
         for (const graft::node& n : g.nodes) {
             for (value_id id : n.inputs)
-                if (id != graft::no_value && !g.values[static_cast<std::size_t>(id)].constant && id != g.inputs[0]) CHECK(made[static_cast<std::size_t>(id)]);
+                if (id != graft::no_value && !g.at(id).constant && id != g.inputs[0]) CHECK(made[id]);
             for (value_id id : n.outputs)
-                if (id != graft::no_value) made[static_cast<std::size_t>(id)] = 1;
+                if (id != graft::no_value) made[id] = 1;
         }
     }
 }

@@ -59,8 +59,8 @@ TEST_CASE("A new classifier takes the place of a Gemm, of MatMul and Add, and of
         CHECK(made.head == std::vector<std::string>{"head.weight", "head.bias"});
         CHECK(!has_value(made.graph, "old.weight"));
         CHECK(has_value(made.graph, "stem.weight"));
-        const std::string output = net.g.values[static_cast<std::size_t>(net.g.outputs[0])].name;
-        CHECK(made.graph.values[static_cast<std::size_t>(made.graph.outputs[0])].name == output);
+        const std::string output = net.g.at(net.g.outputs[0]).name;
+        CHECK(made.graph.at(made.graph.outputs[0]).name == output);
         CHECK(graft::logits_of(made.graph) == made.logits);
 
         const graft::model model = graft::load(made.graph);

@@ -44,7 +44,7 @@ TEST_CASE("Statistics, limits and single numbers are no weights; weights are fou
         for (const graft::parameter& p : found)
             if (p.name == learning) ids.push_back(p.id);
         std::vector<std::string> names;
-        for (graft::value_id id : graft::running_statistics(g, ids)) names.push_back(g.values[static_cast<std::size_t>(id)].name);
+        for (graft::value_id id : graft::running_statistics(g, ids)) names.push_back(g.at(id).name);
         return names;
     };
     CHECK(statistics_of("scale") == std::vector<std::string>{"mean", "var"});

@@ -54,9 +54,9 @@ inline graft::graph group_norm_dropout() {
     x = b.apply("Gemm", {x, b.constant("fc.weight", numbered(72, {5, 512}, 0.05)), b.constant("fc.bias", numbered(73, {5}))}, {graft::integer_attribute("transB", 1)});
     b.output(x, "logits");
     graft::graph g = b.finish();
-    g.values[static_cast<std::size_t>(x)].type = graft::dtype::float32;
-    g.values[static_cast<std::size_t>(x)].has_shape = true;
-    g.values[static_cast<std::size_t>(x)].extents = {graft::shape::unknown, 5};
+    g.at(x).type = graft::dtype::float32;
+    g.at(x).has_shape = true;
+    g.at(x).extents = {graft::shape::unknown, 5};
     g.opsets[0].version = 21;
     for (graft::node& n : g.nodes) n.version = 21;
     return loaded(std::move(g));
@@ -76,10 +76,10 @@ public:
         auto made = graft::training_step::make(g, logits, std::move(parameters), o);
         REQUIRE_MESSAGE(made.ok(), std::string(made.ok() ? "" : made.error().what()));
         step = std::move(made).value();
-        const graft::value& v = g.values[static_cast<std::size_t>(logits)];
+        const graft::value& v = g.at(logits);
         if (v.extents.rank() == 2) classes = v.extents[1];
         for (graft::value_id id : g.inputs)
-            if (!g.values[static_cast<std::size_t>(id)].constant) sample_ = g.values[static_cast<std::size_t>(id)].extents;
+            if (!g.at(id).constant) sample_ = g.at(id).extents;
     }
 
     graft::shape batch_shape(std::int64_t n) const {

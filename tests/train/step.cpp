@@ -98,7 +98,7 @@ TEST_CASE("A part of one sample beside parts of two gives the same to rounding w
     const graft::value_id y = b.apply("Gemm", {b.apply("Tanh", {x}), b.constant("fc.weight", small_steps::numbered(62, {4, 3})), b.constant("fc.bias", small_steps::numbered(63, {3}))});
     b.output(y, "logits");
     graft::graph g = b.finish();
-    graft::value& logits = g.values[static_cast<std::size_t>(y)];
+    graft::value& logits = g.at(y);
     logits.type = graft::dtype::float32, logits.has_shape = true, logits.extents = {graft::shape::unknown, 3};
     g = small_steps::loaded(std::move(g));
     graft::step_options o = with(graft::optimizer_kind::sgd);
@@ -290,7 +290,7 @@ TEST_CASE("A gradient that is not finite under a finite loss stops the step that
                {graft::integer_attribute("transB", 1)});
     b.output(x, "logits");
     graft::graph g = b.finish();
-    graft::value& logits = g.values[static_cast<std::size_t>(x)];
+    graft::value& logits = g.at(x);
     logits.type = graft::dtype::float32, logits.has_shape = true, logits.extents = {graft::shape::unknown, 5};
     g = small_steps::loaded(std::move(g));
     for (const graft::optimizer_kind kind : {graft::optimizer_kind::sgd, graft::optimizer_kind::adamw})

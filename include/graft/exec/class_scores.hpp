@@ -65,7 +65,7 @@ inline graph_ending ending_of(const graph& g, std::size_t output = 0) {
         if (role == op_role::quantize && !end.quantized && n->inputs.size() > 1) {
             const auto constant = [&](std::size_t i) {
                 return i < n->inputs.size() && n->inputs[i] != no_value
-                           ? g.values[static_cast<std::size_t>(n->inputs[i])].constant
+                           ? g.at(n->inputs[i]).constant
                            : tensor();
             };
             const tensor scale = constant(1), zero = constant(2);

@@ -49,7 +49,7 @@ public:
     // Callers take memory by the type that they were told.
     status check_declared(std::size_t output, dtype made) const {
         if (output >= declared.size() || declared[output] == dtype::undefined || made == declared[output]) return {};
-        return fail(errc::op_type, graph.values[static_cast<std::size_t>(graph.outputs[output])].name,
+        return fail(errc::op_type, graph.at(graph.outputs[output]).name,
                     std::string("the model declares this output as ") + name(declared[output]) + ", but what makes it gives " + name(made));
     }
 
@@ -158,7 +158,7 @@ private:
         void read_last(std::size_t input) override {
             const plan& p = *caller.now_->source;
             const value_id id = captures[input].outer;
-            const slot& read = p.value_slots[static_cast<std::size_t>(id)];
+            const slot& read = p.value_slots[id];
             for (value_id going : p.read_last[caller.late_at_ + 1]) {
                 const slot& s = p.value_slots[static_cast<std::size_t>(going)];
                 if (going == id || (s.kind == slot_kind::input && read.kind == s.kind && read.index == s.index)) caller.let_go(going);
@@ -228,7 +228,7 @@ private:
         if (!made->charge.take(budget_, output_bytes(p)))
             return fail(errc::memory_budget, p.lowered.name, "its outputs of " + std::to_string(output_bytes(p)) + " bytes more are over the limit of " + std::to_string(budget_->limit()));
         for (const state_pair& s : p.lowered.states)
-            if (state_ && !p.lowered.values[static_cast<std::size_t>(p.lowered.inputs[static_cast<std::size_t>(s.input)])].on_device) made->host_states.push_back(s);
+            if (state_ && !p.lowered.at(p.lowered.inputs[s.input]).on_device) made->host_states.push_back(s);
         std::size_t most = in_.size();
         for (const step& s : p.steps) most = std::max(most, std::max(s.in.size(), s.out.size()));
         in_.resize(most);
@@ -315,9 +315,9 @@ private:
     }
     // Gives back what is read no more, here or to whom it belongs.
     void let_go(value_id id) {
-        const slot& s = now_->source->value_slots[static_cast<std::size_t>(id)];
+        const slot& s = now_->source->value_slots[id];
         if (s.kind == slot_kind::input && lender_) lender_->read_last(static_cast<std::size_t>(s.index));
-        if (s.kind == slot_kind::none) late_[static_cast<std::size_t>(id)] = tensor();
+        if (s.kind == slot_kind::none) late_[id] = tensor();
     }
     status run_late(const node& n) {
         if (!n.op->run) return fail(errc::op_unsupported, place(n), "this build does not hold the operator; GRAFT_OPS leaves it out");
@@ -328,7 +328,7 @@ private:
         std::vector<tensor> made;
         GRAFT_TRY(evaluate(n, in.data(), static_cast<int>(n.inputs.size()), made, {what_.limit, *pool_, this, seed_of(now_->source->lowered, n, what_.seed), budget_}));
         for (std::size_t i = 0; i < made.size(); ++i)
-            if (n.outputs[i] != no_value) late_[static_cast<std::size_t>(n.outputs[i])] = std::move(made[i]);
+            if (n.outputs[i] != no_value) late_[n.outputs[i]] = std::move(made[i]);
         return {};
     }
 

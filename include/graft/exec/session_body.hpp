@@ -33,7 +33,7 @@ inline status no_model(const char* where) { return fail(errc::usage, where, "its
 inline result<graph> opened_where_possible(graph g, const limits& limit) {
     const value* input = nullptr;
     for (value_id id : g.inputs) {
-        const value& v = g.values[static_cast<std::size_t>(id)];
+        const value& v = g.at(id);
         if (v.constant) continue;
         if (input) return g;
         input = &v;
@@ -69,13 +69,13 @@ inline void tell_output_types(model_state& state) {
     for (std::size_t i = 0; i < g.outputs.size(); ++i) {
         const dtype type = probe.type(g.outputs[i]);
         if (type == dtype::undefined) continue;
-        g.values[static_cast<std::size_t>(g.outputs[i])].type = type;
+        g.at(g.outputs[i]).type = type;
         state.outputs[i].type = type;
     }
 }
 
 inline value_info describe(const graph& g, value_id id) {
-    const value& v = g.values[static_cast<std::size_t>(id)];
+    const value& v = g.at(id);
     return {v.name, v.type, v.has_shape, v.extents, v.dimensions, static_cast<bool>(v.constant)};
 }
 

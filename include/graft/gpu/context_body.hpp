@@ -208,7 +208,7 @@ GRAFT_INLINE status cuda_context::prepare_state(const host_addresses& host) {
     bool moved = false, any = false;
     for (std::size_t i = 0; i < plan_->lowered.inputs.size(); ++i) {
         const value_id id = plan_->lowered.inputs[i];
-        const slot& s = plan_->value_slots[static_cast<std::size_t>(id)];
+        const slot& s = plan_->value_slots[id];
         if (s.kind != slot_kind::input || !s.on_device) continue;
         if (!state_) return fail(errc::internal, on_->name(), "the plan keeps state on the device, and there is nowhere to keep it");
         device_address at = 0;
@@ -266,7 +266,7 @@ GRAFT_INLINE status cuda_context::run_segment(int first, int last, const host_ad
     if (state_)
         for (const state_pair& pair : plan_->lowered.states) {
             if (pair.output < 0) continue;  // it is only read
-            const slot& s = plan_->value_slots[static_cast<std::size_t>(plan_->lowered.inputs[static_cast<std::size_t>(pair.input)])];
+            const slot& s = plan_->value_slots[plan_->lowered.inputs[pair.input]];
             if (s.on_device) state_->changed(host.address(s));
         }
     GRAFT_TRY(read_faults(*found));

@@ -94,7 +94,7 @@ GRAFT_INLINE value_id decomposition::constant(dtype type, const shape& extents) 
 GRAFT_INLINE value_id decomposition::numbers(std::int64_t from, const shape& extents) const {
     const value_id made = constant(dtype::int64, extents);
     if (made == no_value) return made;
-    tensor& data = build.target().values[static_cast<std::size_t>(made)].constant;
+    tensor& data = build.target().at(made).constant;
     for (std::int64_t i = 0, count = data.elements(); i < count; ++i) data.data<std::int64_t>()[i] = from + i;
     return made;
 }
@@ -176,7 +176,7 @@ GRAFT_INLINE const char* decompose(const decomposition_row& row, const op_contex
         body.outputs.push_back(no_value);
         if (made == no_value) continue;
         // Of a node's outputs each has a memory of its own.
-        bool taken = static_cast<bool>(body.values[static_cast<std::size_t>(made)].constant);
+        bool taken = static_cast<bool>(body.at(made).constant);
         for (value_id id : body.inputs) taken |= id == made;
         for (value_id id : body.outputs) taken |= id == made;
         if (taken) made = build.apply("Identity", {made});

@@ -13,7 +13,7 @@ namespace gpu {
 inline bool may_fault(const graph& g, const node& n) {
     const std::uint8_t checked = ops::row_of(n).traits.checked_inputs;
     for (std::size_t i = 0; i < n.inputs.size(); ++i)
-        if (in_mask(checked, i) && n.inputs[i] != no_value && !g.values[static_cast<std::size_t>(n.inputs[i])].constant) return true;
+        if (in_mask(checked, i) && n.inputs[i] != no_value && !g.at(n.inputs[i]).constant) return true;
     return false;
 }
 

@@ -55,7 +55,7 @@ public:
 private:
     static constexpr std::size_t most_nodes = 24, most_inputs = 24, none = static_cast<std::size_t>(-1);
 
-    value& at(value_id id) { return g.values[static_cast<std::size_t>(id)]; }
+    value& at(value_id id) { return g.at(id); }
     value& result(const node& n) { return at(n.outputs[0]); }
     std::int64_t elements(const node& n) { return n.outputs.empty() || n.outputs[0] == no_value ? 0 : result(n).extents.elements(); }
 
@@ -94,17 +94,17 @@ private:
             ids = g.nodes[i].inputs;
             append_captures(g.nodes[i], ids);
             for (value_id id : ids)
-                if (id != no_value) readers_[static_cast<std::size_t>(id)].push_back(i);
+                if (id != no_value) readers_[id].push_back(i);
         }
-        for (value_id id : g.outputs) leaves_[static_cast<std::size_t>(id)] = 1;
+        for (value_id id : g.outputs) leaves_[id] = 1;
         std::vector<std::size_t> maker(g.values.size(), none);
         changed_at_.assign(g.values.size(), none);
         roots_ = graft::detail::memory_roots(g);
         for (std::size_t i = 0; i < g.nodes.size(); ++i)
             for (value_id id : g.nodes[i].outputs)
-                if (id != no_value) maker[static_cast<std::size_t>(id)] = i;
+                if (id != no_value) maker[id] = i;
         for (const state_pair& s : g.states)
-            if (s.output >= 0) changed_at_[static_cast<std::size_t>(g.inputs[static_cast<std::size_t>(s.input)])] = maker[static_cast<std::size_t>(g.outputs[static_cast<std::size_t>(s.output)])];
+            if (s.output >= 0) changed_at_[g.inputs[s.input]] = maker[g.outputs[s.output]];
     }
     // Whether a node that goes to where the group's last stands still reads all state before it is changed: an update there may have
     // to wait for another one that waits for this group.
@@ -112,19 +112,19 @@ private:
         bool changes = false;
         for (std::size_t member : members_[root]) changes |= updates(g.nodes[member]);
         for (value_id id : g.nodes[i].inputs) {
-            const std::size_t at = id == no_value ? none : changed_at_[static_cast<std::size_t>(roots_[static_cast<std::size_t>(id)])];
+            const std::size_t at = id == no_value ? none : changed_at_[static_cast<std::size_t>(roots_[id])];
             if (changes && at != none && at != i && root > group_[at]) return false;
         }
         return true;
     }
     // Whether somebody outside of the group reads it, and if so, whether all of them stand behind the group.
     bool read_outside(value_id id, std::size_t root) const {
-        bool outside = leaves_[static_cast<std::size_t>(id)] != 0;
-        for (std::size_t reader : readers_[static_cast<std::size_t>(id)]) outside |= group_[reader] != root;
+        bool outside = leaves_[id] != 0;
+        for (std::size_t reader : readers_[id]) outside |= group_[reader] != root;
         return outside;
     }
     bool read_behind(value_id id, std::size_t root) const {
-        for (std::size_t reader : readers_[static_cast<std::size_t>(id)])
+        for (std::size_t reader : readers_[id])
             if (group_[reader] != root && reader <= root) return false;
         return true;
     }
@@ -152,7 +152,7 @@ private:
     // The group of the first node that reads its first output, if there is room and whoever else reads an output stands behind it.
     std::size_t group_of_readers(std::size_t i) {
         const node& n = g.nodes[i];
-        const std::vector<std::size_t>& by = readers_[static_cast<std::size_t>(n.outputs[0])];
+        const std::vector<std::size_t>& by = readers_[n.outputs[0]];
         if (by.empty()) return none;
         const std::size_t root = group_[by[0]];
         if (members_[root].size() >= most_nodes || inputs_[root] + n.inputs.size() > most_inputs) return none;
@@ -167,7 +167,7 @@ private:
         const node& n = g.nodes[i];
         const value_id y = n.outputs[0];
         const bool outside = read_outside(y, root);
-        for (std::size_t reader : readers_[static_cast<std::size_t>(y)]) {
+        for (std::size_t reader : readers_[y]) {
             if (group_[reader] != root) continue;
             if (reader == reduction_[root] ? at(g.nodes[reader].inputs[0]).extents != at(y).extents || (g.nodes[reader].op->flags & op_flag::view) : !reads_once(g.nodes[reader])) return false;
         }
@@ -194,7 +194,7 @@ private:
             if (!works_in_place(g.nodes[member]) || result(g.nodes[member]).extents != result(n).extents) return false;
         for (std::size_t k = 1; k < n.outputs.size(); ++k)
             if (n.outputs[k] != no_value)
-                for (std::size_t reader : readers_[static_cast<std::size_t>(n.outputs[k])])
+                for (std::size_t reader : readers_[n.outputs[k]])
                     if (group_[reader] == root) return false;
         return true;
     }
@@ -237,20 +237,20 @@ private:
         for (std::size_t k = members.size(); k-- > 0;)
             for (value_id id : members[k].outputs)
                 if (id != no_value && (k + 1 == members.size() || read_outside(id, root))) made.outputs.push_back(id);
-        const auto copy = [&](value_id id) { return inner[static_cast<std::size_t>(id)] = copy_value(body, at(id)); };
+        const auto copy = [&](value_id id) { return inner[id] = copy_value(body, at(id)); };
         for (node& n : members) {
             for (std::size_t i = 0; i < n.inputs.size(); ++i) {
                 value_id& id = n.inputs[i];
                 if (id == no_value) continue;
-                const bool seen = inner[static_cast<std::size_t>(id)] != no_value;
+                const bool seen = inner[id] != no_value;
                 const value_id from = id;
-                id = seen ? inner[static_cast<std::size_t>(id)] : copy(id);
+                id = seen ? inner[id] : copy(id);
                 if (seen) continue;
                 // What the rules read when the text is made has to be in the body; other constants are the kernel's inputs, as is what
                 // one of them reads element by element.
                 const bool gathered = i == 1 && ops::row_of(n).traits.moves == motion::choose;
                 const bool in_text = at(from).constant && (at(from).constant.elements() <= 1 || (!is_float(at(from).type) && !gathered));
-                if (in_text) body.values[static_cast<std::size_t>(id)].constant = at(from).constant;
+                if (in_text) body.at(id).constant = at(from).constant;
                 if (!in_text || (at(from).constant.elements() > 1 && works_in_place(n))) {
                     body.inputs.push_back(id);
                     made.inputs.push_back(from);
@@ -259,7 +259,7 @@ private:
             for (value_id& id : n.outputs)
                 if (id != no_value) id = copy(id);
         }
-        for (value_id id : made.outputs) body.outputs.push_back(inner[static_cast<std::size_t>(id)]);
+        for (value_id id : made.outputs) body.outputs.push_back(inner[id]);
         body.nodes = std::move(members);
         made.attributes.push_back(graph_attribute("body", std::move(body)));
         return made;

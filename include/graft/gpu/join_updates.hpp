@@ -68,8 +68,8 @@ private:
         uses of;
     };
 
-    value& at(value_id id) { return g.values[static_cast<std::size_t>(id)]; }
-    value_id root(value_id id) const { return roots_[static_cast<std::size_t>(id)]; }
+    value& at(value_id id) { return g.at(id); }
+    value_id root(value_id id) const { return roots_[id]; }
     std::int64_t bytes(value_id id) { return bytes_of(at(id).type, at(id).extents); }
 
     void find_values() {
@@ -79,9 +79,9 @@ private:
         made_.assign(count, 0);
         before_.assign(count, no_value);
         for (const state_pair& s : g.states) {
-            const value_id before = g.inputs[static_cast<std::size_t>(s.input)];
+            const value_id before = g.inputs[s.input];
             state_[static_cast<std::size_t>(before)] = 1;
-            if (s.output >= 0) before_[static_cast<std::size_t>(g.outputs[static_cast<std::size_t>(s.output)])] = before;
+            if (s.output >= 0) before_[g.outputs[s.output]] = before;
         }
         // By value: whether anybody reads it, and whether somebody does who is no optimizer.
         std::vector<char> read(count, 0), elsewhere(count, 0);
@@ -91,15 +91,15 @@ private:
             append_captures(n, ids);
             const bool optimizer = is_optimizer(n);
             for (value_id id : ids)
-                if (id != no_value) read[static_cast<std::size_t>(id)] = 1, elsewhere[static_cast<std::size_t>(id)] |= !optimizer;
+                if (id != no_value) read[id] = 1, elsewhere[id] |= !optimizer;
             for (value_id id : n.outputs)
-                if (id != no_value) made_[static_cast<std::size_t>(id)] = 1;
+                if (id != no_value) made_[id] = 1;
         }
-        for (value_id id : g.outputs) elsewhere[static_cast<std::size_t>(id)] = 1;
+        for (value_id id : g.outputs) elsewhere[id] = 1;
         waits_.assign(g.nodes.size(), 0);
         for (std::size_t i = 0; i < g.nodes.size(); ++i) {
             bool feeds = true;
-            for (value_id id : g.nodes[i].outputs) feeds &= id == no_value || (read[static_cast<std::size_t>(id)] && !elsewhere[static_cast<std::size_t>(id)]);
+            for (value_id id : g.nodes[i].outputs) feeds &= id == no_value || (read[id] && !elsewhere[id]);
             waits_[i] = feeds || is_optimizer(g.nodes[i]);
         }
     }
@@ -121,13 +121,13 @@ private:
         append_captures(n, ids);
         for (value_id id : ids) {
             if (id == no_value || !u.inputs.insert(id).second) continue;
-            if (state_[static_cast<std::size_t>(root(id))]) u.read.insert(root(id));
-            if (made_[static_cast<std::size_t>(root(id))]) u.held += bytes(id);
+            if (state_[root(id)]) u.read.insert(root(id));
+            if (made_[root(id)]) u.held += bytes(id);
         }
         for (value_id id : n.outputs) {
             if (id == no_value) continue;
             u.outputs.insert(id);
-            if (before_[static_cast<std::size_t>(id)] != no_value) u.changed.insert(before_[static_cast<std::size_t>(id)]);
+            if (before_[id] != no_value) u.changed.insert(before_[id]);
         }
         return u;
     }
@@ -179,7 +179,7 @@ private:
         for (std::size_t i = 0; i < g.nodes.size(); ++i) {
             node& n = g.nodes[i];
             tensor_loop t;
-            if (!ops::row_of(n).is(op_flag::copies | op_flag::converts) || n.inputs[0] == no_value || !state_[static_cast<std::size_t>(n.inputs[0])] || before_[static_cast<std::size_t>(n.outputs[0])] != no_value || !small(n, t)) continue;
+            if (!ops::row_of(n).is(op_flag::copies | op_flag::converts) || n.inputs[0] == no_value || !state_[n.inputs[0]] || before_[n.outputs[0]] != no_value || !small(n, t)) continue;
             const std::string kind = kind_of(n, t);
             std::size_t k = 0;
             while (k < found.size() && (found[k].first.kind != kind || found[k].first.members.size() == t.most_tensors() || found[k].first.of.held + bytes(n.outputs[0]) > most_held)) ++k;
@@ -209,7 +209,7 @@ private:
         made.version = 1;
         made.on_device = true;
         const auto copy = [&](value_id id) {
-            const value_id to = inner[static_cast<std::size_t>(id)] = copy_value(body, at(id));
+            const value_id to = inner[id] = copy_value(body, at(id));
             body.values.back().constant = at(id).constant;
             return to;
         };
@@ -217,8 +217,8 @@ private:
             for (value_id& id : n.inputs) {
                 if (id == no_value) continue;
                 const value_id from = id;
-                const bool seen = inner[static_cast<std::size_t>(id)] != no_value;
-                id = seen ? inner[static_cast<std::size_t>(id)] : copy(id);
+                const bool seen = inner[id] != no_value;
+                id = seen ? inner[id] : copy(id);
                 if (seen || (at(from).constant && at(from).constant.elements() == 1)) continue;  // which is in the text
                 body.inputs.push_back(id);
                 made.inputs.push_back(from);

@@ -74,7 +74,7 @@ private:
     bool convolves(const node& n) const { return find_conv_row(n.op_type.c_str(), n.domain.c_str()) != nullptr; }
     bool multiplies(const node& n) const { return find_matmul_row(n.op_type.c_str(), n.domain.c_str()) != nullptr; }
     bool attends(const node& n) const { return find_attention_row(n.op_type.c_str(), n.domain.c_str()) != nullptr; }
-    bool stays(value_id id) const { return stays_[static_cast<std::size_t>(id)] != 0; }
+    bool stays(value_id id) const { return stays_[id] != 0; }
 
     // Networks of halves are fused as those of float32 are, and get their type back where values go to memory.
     status widen() {
@@ -134,7 +134,7 @@ private:
         for (node& part : parts.nodes) {
             for (std::vector<value_id>* ids : {&part.inputs, &part.outputs})
                 for (value_id& id : *ids)
-                    if (id != no_value) id = here[static_cast<std::size_t>(id)];
+                    if (id != no_value) id = here[id];
             part.on_device = true;
             g.nodes.push_back(std::move(part));
         }
@@ -143,8 +143,8 @@ private:
     // What fusion added is the device's as well. What the host or the caller reads, new state among it, stays as it is.
     void mark() {
         stays_.assign(g.values.size(), 0);
-        for (value_id id : g.outputs) stays_[static_cast<std::size_t>(id)] = 1;
-        for (value_id id : exact_) stays_[static_cast<std::size_t>(id)] = 1;
+        for (value_id id : g.outputs) stays_[id] = 1;
+        for (value_id id : exact_) stays_[id] = 1;
         std::vector<value_id> ids;
         for (node& n : g.nodes) {
             n.on_device = !graft::detail::is_host_domain(n.domain);
@@ -154,7 +154,7 @@ private:
             if (bits) ids.push_back(n.outputs[0]);
             append_captures(n, ids);
             for (value_id id : ids)
-                if (id != no_value) stays_[static_cast<std::size_t>(id)] = 1;
+                if (id != no_value) stays_[id] = 1;
         }
     }
 
@@ -162,13 +162,13 @@ private:
     std::vector<char> find_places() const {
         std::vector<char> found(g.values.size(), 0);
         const auto mark_place = [&](value_id id) {
-            if (id != no_value) found[static_cast<std::size_t>(id)] = 1;
+            if (id != no_value) found[id] = 1;
         };
         for (std::size_t i = g.nodes.size(); i-- > 0;) {
             const node& n = g.nodes[i];
             const std::uint8_t exact = ops::row_of(n).traits.exact_inputs;
             bool makes = false;
-            for (value_id id : n.outputs) makes |= id != no_value && found[static_cast<std::size_t>(id)];
+            for (value_id id : n.outputs) makes |= id != no_value && found[id];
             makes = makes && fusable(n);
             for (std::size_t k = 0; k < n.inputs.size(); ++k)
                 if (makes || in_mask(exact, k)) mark_place(n.inputs[k]);
@@ -179,7 +179,7 @@ private:
     void find_gradients(std::vector<char>& found) const {
         for (const node& n : g.nodes)
             for (std::size_t i = 0; i < n.inputs.size() && is_optimizer(n); ++i)
-                if (n.inputs[i] != no_value) found[static_cast<std::size_t>(n.inputs[i])] = 1;
+                if (n.inputs[i] != no_value) found[n.inputs[i]] = 1;
     }
     // Values between operators in the type that was chosen. Places, statistics, losses, gradients of weights, what leaves the device and all
     // state stay float32; a softmax that products and its gradient alone read is rounded once in its kernel in place of on the way to them.
@@ -188,17 +188,17 @@ private:
         std::vector<char> factor(g.values.size(), 1);
         for (const node& n : g.nodes)
             for (std::size_t i = 0; i < n.inputs.size(); ++i)
-                if (n.inputs[i] != no_value && (i > 1 || !(multiplies(n) || n.op_type == "SoftmaxGrad"))) factor[static_cast<std::size_t>(n.inputs[i])] = 0;
+                if (n.inputs[i] != no_value && (i > 1 || !(multiplies(n) || n.op_type == "SoftmaxGrad"))) factor[n.inputs[i]] = 0;
         std::vector<char> exact = find_places();
         find_gradients(exact);
         for (const node& n : g.nodes) {
             if (!n.on_device) continue;
             const op_traits& traits = ops::row_of(n).traits;
-            const bool rounded = traits.role == op_role::softmax && n.outputs[0] != no_value && factor[static_cast<std::size_t>(n.outputs[0])];
+            const bool rounded = traits.role == op_role::softmax && n.outputs[0] != no_value && factor[n.outputs[0]];
             for (std::size_t i = 0; i < n.outputs.size(); ++i) {
                 const value_id id = n.outputs[i];
-                if ((in_mask(traits.exact_outputs, i) && !rounded) || !is_float32(id) || at(id).extents.rank() < 2 || stays(id) || exact[static_cast<std::size_t>(id)]) continue;
-                at(id).type = used_.activations != dtype::float32 ? used_.activations : widened_[static_cast<std::size_t>(id)] ? half_ : dtype::float32;
+                if ((in_mask(traits.exact_outputs, i) && !rounded) || !is_float32(id) || at(id).extents.rank() < 2 || stays(id) || exact[id]) continue;
+                at(id).type = used_.activations != dtype::float32 ? used_.activations : widened_[id] ? half_ : dtype::float32;
             }
         }
     }

@@ -69,7 +69,7 @@ public:
         if (roots) memory_ = graft::detail::memory_of_inputs(n, *roots);
         for (int side = 0; side < 2; ++side)
             for (value_id id : side ? n.outputs : n.inputs) {
-                const value* v = id == no_value ? nullptr : &g.values[static_cast<std::size_t>(id)];
+                const value* v = id == no_value ? nullptr : &g.at(id);
                 views_[side].push_back(v ? view_at_hand(*v) : tensor_view{});
                 blocks_[side].push_back(v ? v->block : 0);
             }

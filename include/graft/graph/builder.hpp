@@ -185,7 +185,7 @@ GRAFT_INLINE std::string builder::fresh(const char* stem) {
 
 GRAFT_INLINE shape builder::shape_of(value_id x) const {
     return x < 0 || static_cast<std::size_t>(x) >= graph_.values.size() ? shape{}
-                                                                        : graph_.values[static_cast<std::size_t>(x)].extents;
+                                                                        : graph_.at(x).extents;
 }
 
 // Whether x is a value of a known rank; a mistake where it is not.
@@ -193,7 +193,7 @@ GRAFT_INLINE bool builder::known(value_id x, int rank, const char* layer) {
     if (!failure_.ok()) return false;
     if (x < 0 || static_cast<std::size_t>(x) >= graph_.values.size())
         return mistake(errc::op_shape, layer, "its input is no value of this graph"), false;
-    const value& v = graph_.values[static_cast<std::size_t>(x)];
+    const value& v = graph_.at(x);
     if (rank == 0 || (v.has_shape && v.extents.rank() == rank)) return true;
     return mistake(errc::op_shape, layer,
                    "its input '" + v.name + "' needs rank " + std::to_string(rank) + " and has shape " +
@@ -230,7 +230,7 @@ GRAFT_INLINE std::vector<value_id> builder::apply_all(const std::string& op_type
     dtype type = dtype::undefined;
     for (const value_id id : n.inputs)
         if (id >= 0 && static_cast<std::size_t>(id) < graph_.values.size() && type == dtype::undefined)
-            type = graph_.values[static_cast<std::size_t>(id)].type;
+            type = graph_.at(id).type;
     for (int i = 0; i < count; ++i) {
         n.outputs.push_back(graph_.add_value(n.name + (i ? "." + std::to_string(i) : "")));
         graph_.values.back().type = type;
@@ -252,7 +252,7 @@ GRAFT_INLINE value_id builder::layer(const char* op_type, std::string name, std:
     n.version = 17;
     n.inputs = std::move(inputs);
     n.attributes = std::move(attributes);
-    const value& first = graph_.values[static_cast<std::size_t>(n.inputs[0])];
+    const value& first = graph_.at(n.inputs[0]);
     const dtype type = first.type;
     std::vector<std::string> open;
     if (extents && !first.dimensions.empty() && extents->rank() && (*extents)[0] < 0) {
@@ -470,7 +470,7 @@ GRAFT_INLINE void builder::output(value_id x, const std::string& name) {
         x = layer("Identity", fresh("identity"), {x}, {}, &in);
         if (x == no_value) return;
     }
-    graph_.values[static_cast<std::size_t>(x)].name = name;
+    graph_.at(x).name = name;
     graph_.outputs.push_back(x);
 }
 

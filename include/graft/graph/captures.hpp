@@ -18,7 +18,7 @@ inline void rename_captures(node& n, const std::vector<value_id>& map) {
     for (attribute& a : n.attributes)
         if (a.graph && !a.graph->captures.empty()) {
             auto copy = std::make_shared<graph>(*a.graph);
-            for (capture& c : copy->captures) c.outer = map[static_cast<std::size_t>(c.outer)];
+            for (capture& c : copy->captures) c.outer = map[c.outer];
             a.graph = std::move(copy);
         }
 }

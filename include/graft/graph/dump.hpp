@@ -22,7 +22,7 @@ namespace detail {
 
 inline std::string dump_name(const graph& g, value_id id) {
     if (id < 0 || static_cast<std::size_t>(id) >= g.values.size()) return "-";
-    const std::string& name = g.values[static_cast<std::size_t>(id)].name;
+    const std::string& name = g.at(id).name;
     return name.empty() ? "%" + std::to_string(id) : escape(name);
 }
 
@@ -85,7 +85,7 @@ inline std::string dump_operator(const node& n) {
 
 inline void dump_graph(const graph& g, const std::string& margin, std::string& out) {
     for (const value_id id : g.inputs)
-        out += margin + "input    " + dump_name(g, id) + ": " + dump_type(g.values[static_cast<std::size_t>(id)]) + "\n";
+        out += margin + "input    " + dump_name(g, id) + ": " + dump_type(g.at(id)) + "\n";
     for (const capture& c : g.captures) out += margin + "capture  " + dump_name(g, c.inner) + "\n";
     for (std::size_t i = 0; i < g.values.size(); ++i)
         if (g.values[i].constant)
@@ -95,7 +95,7 @@ inline void dump_graph(const graph& g, const std::string& margin, std::string& o
         out += margin + "node     ";
         for (std::size_t i = 0; i < n.outputs.size(); ++i) {
             out += (i ? ", " : "") + dump_name(g, n.outputs[i]);
-            if (n.outputs[i] >= 0) out += ": " + dump_type(g.values[static_cast<std::size_t>(n.outputs[i])]);
+            if (n.outputs[i] >= 0) out += ": " + dump_type(g.at(n.outputs[i]));
         }
         out += " = " + dump_operator(n) + "(";
         for (std::size_t i = 0; i < n.inputs.size(); ++i) out += (i ? ", " : "") + dump_name(g, n.inputs[i]);
@@ -110,7 +110,7 @@ inline void dump_graph(const graph& g, const std::string& margin, std::string& o
             }
     }
     for (const value_id id : g.outputs)
-        out += margin + "output   " + dump_name(g, id) + ": " + dump_type(g.values[static_cast<std::size_t>(id)]) + "\n";
+        out += margin + "output   " + dump_name(g, id) + ": " + dump_type(g.at(id)) + "\n";
 }
 
 // Text between double quotes in the language of dot.
@@ -139,7 +139,7 @@ GRAFT_INLINE std::string dump_dot(const graph& g) {
     std::vector<int> maker(g.values.size(), -1);
     for (std::size_t i = 0; i < g.nodes.size(); ++i) {
         for (const value_id id : g.nodes[i].outputs)
-            if (id >= 0) maker[static_cast<std::size_t>(id)] = static_cast<int>(i);
+            if (id >= 0) maker[id] = static_cast<int>(i);
         out += "  n" + std::to_string(i) + " [label=" + detail::dot_quoted(detail::dump_operator(g.nodes[i])) + "];\n";
     }
     for (std::size_t i = 0; i < g.values.size(); ++i)
@@ -148,14 +148,14 @@ GRAFT_INLINE std::string dump_dot(const graph& g) {
                    " [shape=ellipse, label=" + detail::dot_quoted(detail::dump_name(g, static_cast<value_id>(i))) + "];\n";
     for (std::size_t i = 0; i < g.nodes.size(); ++i)
         for (const value_id id : g.nodes[i].inputs) {
-            if (id < 0 || g.values[static_cast<std::size_t>(id)].constant) continue;
-            const int from = maker[static_cast<std::size_t>(id)];
+            if (id < 0 || g.at(id).constant) continue;
+            const int from = maker[id];
             out += "  " + (from < 0 ? "v" + std::to_string(id) : "n" + std::to_string(from)) + " -> n" + std::to_string(i) +
-                   " [label=" + detail::dot_quoted(detail::dump_type(g.values[static_cast<std::size_t>(id)])) + "];\n";
+                   " [label=" + detail::dot_quoted(detail::dump_type(g.at(id))) + "];\n";
         }
     for (std::size_t i = 0; i < g.outputs.size(); ++i) {
         const value_id id = g.outputs[i];
-        const int from = maker[static_cast<std::size_t>(id)];
+        const int from = maker[id];
         out += "  o" + std::to_string(i) + " [shape=ellipse, label=" + detail::dot_quoted(detail::dump_name(g, id)) + "];\n  ";
         out += (from < 0 ? "v" + std::to_string(id) : "n" + std::to_string(from)) + " -> o" + std::to_string(i) + ";\n";
     }

@@ -44,8 +44,8 @@ public:
     /// Zeros of the type of `like`.
     value_id zeros(const shape& extents, value_id like);
 
-    shape extents(value_id id) const { return g_.values[static_cast<std::size_t>(id)].extents; }
-    dtype type(value_id id) const { return g_.values[static_cast<std::size_t>(id)].type; }
+    shape extents(value_id id) const { return g_.at(id).extents; }
+    dtype type(value_id id) const { return g_.at(id).type; }
     const limits& limit() const { return limit_; }
     graph& target() { return g_; }
     /// Keeps the first mistake.
@@ -86,7 +86,7 @@ GRAFT_INLINE std::vector<value_id> emitter::apply_all(const char* domain, const 
             in.push_back({});
             continue;
         }
-        const value& v = g_.values[static_cast<std::size_t>(id)];
+        const value& v = g_.at(id);
         if (!v.constant && (!v.has_shape || !v.extents.known()))
             return mistake(fail(errc::train_no_gradient, place(n), "the shape of its input '" + v.name + "' cannot be told before running")), made;
         in.push_back(v.constant ? view(v.constant) : tensor_view{v.type, v.extents, nullptr});
@@ -101,7 +101,7 @@ GRAFT_INLINE std::vector<value_id> emitter::apply_all(const char* domain, const 
     if (inferred.ok() && c.deferred) inferred = fail(errc::train_no_gradient, place(n), "its shape cannot be told before running");
     if (!inferred.ok()) return mistake(std::move(inferred)), made;
     for (std::size_t i = 0; i < made.size(); ++i) {
-        value& v = g_.values[static_cast<std::size_t>(made[i])];
+        value& v = g_.at(made[i]);
         v.type = out[i].type;
         v.extents = out[i].extents;
         v.has_shape = true;

@@ -84,15 +84,15 @@ GRAFT_INLINE value_id gradient_context::also(int i) {
     if (at < forward->outputs.size() && forward->outputs[at] != no_value) return forward->outputs[at];
     std::vector<tensor_view> in, out(at + 1);
     for (value_id id : forward->inputs) {
-        const value* v = id == no_value ? nullptr : &g.values[static_cast<std::size_t>(id)];
+        const value* v = id == no_value ? nullptr : &g.at(id);
         in.push_back(!v ? tensor_view{} : v->constant ? view(v->constant) : tensor_view{v->type, v->extents, nullptr});
     }
     if (forward->outputs.size() <= at) forward->outputs.resize(at + 1, no_value);
-    const value_id more = g.add_value(g.values[static_cast<std::size_t>(n.outputs[0])].name + "." + std::to_string(i));
+    const value_id more = g.add_value(g.at(n.outputs[0]).name + "." + std::to_string(i));
     forward->outputs[at] = more;
     infer_context inferred{{*forward, in.data(), static_cast<int>(in.size()), out.data(), i + 1, build.limit()}};
     if (status s = forward->op->infer(inferred); !s.ok()) return build.mistake(std::move(s)), no_value;
-    value& v = g.values[static_cast<std::size_t>(more)];
+    value& v = g.at(more);
     v.type = out[at].type;
     v.extents = out[at].extents;
     v.has_shape = true;
@@ -102,7 +102,7 @@ GRAFT_INLINE value_id gradient_context::also(int i) {
 GRAFT_INLINE bool gradient_context::constant_integers(int i, std::vector<std::int64_t>& values) const {
     values.clear();
     if (in(i) == no_value) return false;
-    const tensor& t = build.target().values[static_cast<std::size_t>(in(i))].constant;
+    const tensor& t = build.target().at(in(i)).constant;
     if (!t) return build.extents(in(i)).elements() == 0 && build.extents(in(i)).rank() > 0;
     for (std::int64_t k = 0; k < t.elements(); ++k) values.push_back(element_as_int64(t.type(), t.raw(), k));
     return true;

@@ -93,6 +93,9 @@ struct graph {
     std::int64_t model_version = 0;
     std::vector<std::pair<std::string, std::string>> metadata;
 
+    /// The value of an id, which is one of this graph's and not `no_value`.
+    value& at(value_id id) noexcept { return values[id]; }
+    const value& at(value_id id) const noexcept { return values[id]; }
     /// A new value without a type.
     value_id add_value(std::string value_name);
     /// A new value that is a constant.
@@ -122,7 +125,7 @@ GRAFT_INLINE value_id graph::add_value(std::string value_name) {
 }
 GRAFT_INLINE value_id graph::add_constant(std::string value_name, graft::tensor data) {
     const value_id id = add_value(std::move(value_name));
-    value& v = values[static_cast<std::size_t>(id)];
+    value& v = at(id);
     v.type = data.type();
     v.has_shape = true;
     v.extents = data.shape();

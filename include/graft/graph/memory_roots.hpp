@@ -15,14 +15,14 @@ inline std::vector<value_id> memory_roots(const graph& g) {
     for (std::size_t i = 0; i < roots.size(); ++i) roots[i] = static_cast<value_id>(i);
     for (const node& n : g.nodes)
         if (n.op && (n.op->flags & op_flag::view) && !n.inputs.empty() && n.inputs[0] != no_value && !n.outputs.empty() && n.outputs[0] != no_value)
-            roots[static_cast<std::size_t>(n.outputs[0])] = roots[static_cast<std::size_t>(n.inputs[0])];
+            roots[n.outputs[0]] = roots[n.inputs[0]];
     return roots;
 }
 
 // The roots of a node's inputs, in their order.
 inline std::vector<value_id> memory_of_inputs(const node& n, const std::vector<value_id>& roots) {
     std::vector<value_id> memory;
-    for (value_id id : n.inputs) memory.push_back(id == no_value ? no_value : roots[static_cast<std::size_t>(id)]);
+    for (value_id id : n.inputs) memory.push_back(id == no_value ? no_value : roots[id]);
     return memory;
 }
 

@@ -171,7 +171,7 @@ inline status verifier::check_ids(const graph& g) {
 }
 
 inline GRAFT_COLD status duplicate(const graph& g, value_id id, const char* what) {
-    return fail(errc::graph_duplicate, "value '" + g.values[static_cast<std::size_t>(id)].name + "'", what);
+    return fail(errc::graph_duplicate, "value '" + g.at(id).name + "'", what);
 }
 
 inline status verifier::check_values(const graph& g, std::vector<int>& maker) {
@@ -185,34 +185,34 @@ inline status verifier::check_values(const graph& g, std::vector<int>& maker) {
     }
     std::vector<char> input(g.values.size(), 0);
     for (const value_id id : g.inputs) {
-        if (input[static_cast<std::size_t>(id)]++) return duplicate(g, id, "it is an input twice");
-        maker[static_cast<std::size_t>(id)] = given;
+        if (input[id]++) return duplicate(g, id, "it is an input twice");
+        maker[id] = given;
     }
     for (const capture& c : g.captures) {
-        if (maker[static_cast<std::size_t>(c.inner)] != nobody) return duplicate(g, c.inner, "it is captured and made as well");
-        maker[static_cast<std::size_t>(c.inner)] = given;
+        if (maker[c.inner] != nobody) return duplicate(g, c.inner, "it is captured and made as well");
+        maker[c.inner] = given;
     }
     for (std::size_t i = 0; i < g.nodes.size(); ++i)
         for (const value_id id : g.nodes[i].outputs) {
             if (id == no_value) continue;
-            if (maker[static_cast<std::size_t>(id)] != nobody) return duplicate(g, id, "it is made twice");
-            maker[static_cast<std::size_t>(id)] = static_cast<int>(i);
+            if (maker[id] != nobody) return duplicate(g, id, "it is made twice");
+            maker[id] = static_cast<int>(i);
         }
     for (const node& n : g.nodes) {
         for (const value_id id : n.inputs)
-            if (id != no_value && maker[static_cast<std::size_t>(id)] == nobody)
+            if (id != no_value && maker[id] == nobody)
                 return failure(errc::graph_dangling, n,
-                               "input '" + escape(g.values[static_cast<std::size_t>(id)].name) + "' is made nowhere");
+                               "input '" + escape(g.at(id).name) + "' is made nowhere");
         for (const attribute& a : n.attributes)
             if (a.graph)
                 for (const capture& c : a.graph->captures)
                     if (c.outer < 0 || static_cast<std::size_t>(c.outer) >= g.values.size() ||
-                        maker[static_cast<std::size_t>(c.outer)] == nobody)
+                        maker[c.outer] == nobody)
                         return failure(errc::graph_dangling, n, "its body reads a value that is made nowhere");
     }
     for (const value_id id : g.outputs)
-        if (maker[static_cast<std::size_t>(id)] == nobody)
-            return fail(errc::graph_no_output, "output '" + g.values[static_cast<std::size_t>(id)].name + "'",
+        if (maker[id] == nobody)
+            return fail(errc::graph_no_output, "output '" + g.at(id).name + "'",
                         "no node makes it");
     return {};
 }
@@ -255,12 +255,12 @@ inline status verifier::sort(graph& g, const std::vector<int>& maker) {
                 stack.pop_back();
                 continue;
             }
-            const int needed = maker[static_cast<std::size_t>(id)];
+            const int needed = maker[id];
             if (needed < 0 || state[static_cast<std::size_t>(needed)] == done) continue;
             const node& n = g.nodes[static_cast<std::size_t>(needed)];
             if (state[static_cast<std::size_t>(needed)] == open)
                 return failure(errc::graph_cycle, n,
-                               "it needs its own output '" + escape(g.values[static_cast<std::size_t>(id)].name) + "'");
+                               "it needs its own output '" + escape(g.at(id).name) + "'");
             state[static_cast<std::size_t>(needed)] = open;
             stack.push_back({needed, {&n}});
         }

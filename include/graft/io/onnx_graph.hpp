@@ -149,7 +149,7 @@ inline status onnx_graph_reader::read_initializer(wire_bytes part, onnx_scope& s
         scope.define(name, id, -1);
     } else
         id = scope.entries[static_cast<std::size_t>(known)].id;
-    value& v = scope.target->values[static_cast<std::size_t>(id)];
+    value& v = scope.target->at(id);
     const std::string what = "initializer '" + copy + "'";
     if (v.constant || (known >= 0 && v.type == dtype::string))
         return c_.fail(errc::graph_duplicate, what, "two initializers have this name");
@@ -182,7 +182,7 @@ inline status onnx_graph_reader::read_output(wire_bytes part, onnx_scope& scope,
     if (!seen.insert(name, 0)) return c_.fail(errc::graph_duplicate, what, "two outputs have this name");
     const value_id id = resolve(scope, name);
     if (id < 0) return c_.fail(errc::graph_no_output, what, "no node makes it");
-    value& v = scope.target->values[static_cast<std::size_t>(id)];
+    value& v = scope.target->at(id);
     if (v.type == dtype::string) return c_.fail(errc::tensor_dtype, what, "strings are not supported");
     value declared;
     declared.name = v.name;
@@ -327,7 +327,7 @@ inline value_id onnx_graph_reader::resolve(onnx_scope& scope, std::string_view n
     if (outer == unresolved) return unresolved;
     value_id inner = no_value;
     if (outer != no_value) {
-        const value& from = scope.parent->target->values[static_cast<std::size_t>(outer)];
+        const value& from = scope.parent->target->at(outer);
         inner =
             scope.target->add_value(from.name == name ? from.name : fresh(scope, from.name + "_" + std::to_string(++c_.calls)));
         scope.target->values.back().type = from.type;
@@ -361,7 +361,7 @@ inline status onnx_graph_reader::read_nodes(const std::vector<wire_bytes>& nodes
             const value_id id = name.size ? resolve(scope, name.text()) : no_value;
             if (id == unresolved)
                 return c_.fail(errc::graph_dangling, place, "input '" + escape(name.string()) + "' is made nowhere");
-            if (id >= 0 && g.values[static_cast<std::size_t>(id)].type == dtype::string)
+            if (id >= 0 && g.at(id).type == dtype::string)
                 return c_.fail(errc::tensor_dtype, place,
                                "input '" + escape(name.string()) + "' holds strings, which are not supported");
             n.inputs.push_back(id);

@@ -119,7 +119,7 @@ inline status onnx_writer::collect_node(const node& n) {
 // Gathers operator sets, and the IR version that the graph needs.
 inline status onnx_writer::collect(const graph& g, bool main) {
     std::vector<char> input(g.values.size(), 0);
-    for (const value_id id : g.inputs) input[static_cast<std::size_t>(id)] = 1;
+    for (const value_id id : g.inputs) input[id] = 1;
     for (std::size_t i = 0; i < g.values.size(); ++i) {
         need(g.values[i].type);
         if (main && g.values[i].constant && !input[i]) need(4);
@@ -185,8 +185,8 @@ inline status onnx_writer::name_values(const graph& g, write_scope& scope) {
     for (const capture& c : g.captures) {
         if (!scope.outer || static_cast<std::size_t>(c.outer) >= scope.outer->names.size())
             return fail(errc::graph_dangling, "graph '" + g.name + "'", "it captures a value that is not there");
-        captured[static_cast<std::size_t>(c.inner)] = 1;
-        scope.names[static_cast<std::size_t>(c.inner)] = scope.outer->names[static_cast<std::size_t>(c.outer)];
+        captured[c.inner] = 1;
+        scope.names[c.inner] = scope.outer->names[c.outer];
     }
     // Names given come before names made up, so that those stay as they are.
     for (int pass = 0; pass < 2; ++pass)
@@ -208,8 +208,8 @@ inline status onnx_writer::write_graph(const graph& g, write_scope& scope, bool 
     using field = onnx_schema::graph;
     scope.g = &g;
     GRAFT_TRY(name_values(g, scope));
-    for (const value_id id : g.inputs) scope.visible.insert(scope.names[static_cast<std::size_t>(id)], 0);
-    for (const capture& c : g.captures) scope.visible.insert(scope.names[static_cast<std::size_t>(c.inner)], 0);
+    for (const value_id id : g.inputs) scope.visible.insert(scope.names[id], 0);
+    for (const capture& c : g.captures) scope.visible.insert(scope.names[c.inner], 0);
     for (std::size_t i = 0; i < g.values.size(); ++i)
         if (g.values[i].constant) scope.visible.insert(scope.names[i], 0);
     for (const node& n : g.nodes) {
@@ -217,15 +217,15 @@ inline status onnx_writer::write_graph(const graph& g, write_scope& scope, bool 
         GRAFT_TRY(write_node(n, scope));
         w_.end(mark);
         for (const value_id id : n.outputs)
-            if (id != no_value) scope.visible.insert(scope.names[static_cast<std::size_t>(id)], 0);
+            if (id != no_value) scope.visible.insert(scope.names[id], 0);
     }
     w_.text(field::name, g.name.empty() ? std::string("graph") : g.name);
     for (std::size_t i = 0; i < g.values.size(); ++i)
         if (g.values[i].constant) GRAFT_TRY(write_tensor(field::initializer, g.values[i].constant, scope.names[i], main));
     for (const value_id id : g.inputs)
-        write_value_info(field::input, g.values[static_cast<std::size_t>(id)], scope.names[static_cast<std::size_t>(id)]);
+        write_value_info(field::input, g.at(id), scope.names[id]);
     for (const value_id id : g.outputs)
-        write_value_info(field::output, g.values[static_cast<std::size_t>(id)], scope.names[static_cast<std::size_t>(id)]);
+        write_value_info(field::output, g.at(id), scope.names[id]);
     return {};
 }
 

@@ -88,7 +88,7 @@ inline status append(const run_context& c, row_store& s, const tensor_view& t) {
 /// Without any iteration a row is what the body declares; open extents are 0.
 inline status declare(const op_context& c, row_store& s, const graph& body, int output) {
     if (s.type != dtype::undefined) return {};
-    const value& v = body.values[static_cast<std::size_t>(body.outputs[static_cast<std::size_t>(output)])];
+    const value& v = body.at(body.outputs[static_cast<std::size_t>(output)]);
     if (!size_of(v.type))
         return c.fail(errc::op_unsupported, "the type of output %lld is not known without an iteration", output);
     s.type = v.type;
@@ -130,7 +130,7 @@ inline status if_run(run_context& c) {
 inline bool condition_may_end(const graph& body) noexcept {
     value_id id = body.outputs[0];
     for (int hops = 0; hops < 8; ++hops) {
-        const value& v = body.values[static_cast<std::size_t>(id)];
+        const value& v = body.at(id);
         if (id == body.inputs[1]) return false;
         if (v.constant)
             return !(v.constant.type() == dtype::boolean && v.constant.elements() == 1 && v.constant.data<bool>()[0]);

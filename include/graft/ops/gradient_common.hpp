@@ -18,7 +18,7 @@ inline op_context forward_context(const gradient_context& c, std::vector<tensor_
             in.push_back({});
             continue;
         }
-        const value& v = c.build.target().values[static_cast<std::size_t>(id)];
+        const value& v = c.build.target().at(id);
         in.push_back(v.constant ? view(v.constant) : tensor_view{v.type, v.extents, nullptr});
     }
     return {c.n, in.data(), static_cast<int>(in.size()), nullptr, 0, c.build.limit()};
@@ -27,13 +27,13 @@ inline op_context forward_context(const gradient_context& c, std::vector<tensor_
 /// Whether input i is left out, or its contents are known, or it has none.
 inline bool is_constant(const gradient_context& c, int i) {
     if (c.in(i) == no_value) return true;
-    const value& v = c.build.target().values[static_cast<std::size_t>(c.in(i))];
+    const value& v = c.build.target().at(c.in(i));
     return v.constant || elements_of(v.extents) == 0;
 }
 /// The one number that constant input i holds; false where it is no constant or holds more.
 inline bool constant_number(const gradient_context& c, int i, double& number) {
     if (c.in(i) == no_value) return false;
-    const tensor& t = c.build.target().values[static_cast<std::size_t>(c.in(i))].constant;
+    const tensor& t = c.build.target().at(c.in(i)).constant;
     if (!t || t.elements() != 1) return false;
     number = element_as_double(t.type(), t.raw(), 0);
     return true;

@@ -52,11 +52,11 @@ struct batch_carrier {
     int inputs() const { return static_cast<int>(n.inputs.size()); }
     value_id in(int i) const { return i >= 0 && i < inputs() ? n.inputs[static_cast<std::size_t>(i)] : no_value; }
     bool has(int i) const { return in(i) != no_value; }
-    const value& value_in(int i) const { return g.values[static_cast<std::size_t>(in(i))]; }
+    const value& value_in(int i) const { return g.at(in(i)); }
     const shape& extents(int i) const { return value_in(i).extents; }
-    const shape& output_extents(int i = 0) const { return g.values[static_cast<std::size_t>(n.outputs[static_cast<std::size_t>(i)])].extents; }
+    const shape& output_extents(int i = 0) const { return g.at(n.outputs[static_cast<std::size_t>(i)]).extents; }
     bool wants(int output) const { return output < static_cast<int>(n.outputs.size()) && n.outputs[static_cast<std::size_t>(output)] != no_value; }
-    batch_axis state(int i) const { return has(i) ? states[static_cast<std::size_t>(in(i))] : batch_axis(); }
+    batch_axis state(int i) const { return has(i) ? states[in(i)] : batch_axis(); }
     bool carries(int i) const { return !state(i).none(); }
     std::int64_t extent(int i) const { return extents(i)[state(i).axis]; }  // along the samples' axis
     // The product of the extents before the place of the samples in memory.

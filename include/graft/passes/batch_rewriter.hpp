@@ -34,15 +34,14 @@ public:
     }
 
 private:
-    static std::size_t index(value_id id) { return static_cast<std::size_t>(id); }
-    const shape& extents(value_id id) const { return fixed_.values[index(id)].extents; }
-    batch_axis state(value_id id) const { return states_[index(id)]; }
+    const shape& extents(value_id id) const { return fixed_.at(id).extents; }
+    batch_axis state(value_id id) const { return states_[id]; }
 
     // How many samples there are, int64 [1].
     value_id count() {
         if (count_ == no_value) {
-            const value_id all = write_.add("Shape", fixed_.values[index(input_)].name, {input_});
-            count_ = write_.add("Gather", fixed_.values[index(input_)].name, {all, write_.integers("first", {0})}, {integer_attribute("axis", 0)});
+            const value_id all = write_.add("Shape", fixed_.at(input_).name, {input_});
+            count_ = write_.add("Gather", fixed_.at(input_).name, {all, write_.integers("first", {0})}, {integer_attribute("axis", 0)});
         }
         return count_;
     }
@@ -59,7 +58,7 @@ private:
 
     value_id repeat(const node& n, const batch_carrier::repeated& r) {
         value_id from = n.inputs[static_cast<std::size_t>(r.input)];
-        const std::string stem = fixed_.values[index(from)].name;
+        const std::string stem = fixed_.at(from).name;
         const shape was = extents(from);
         if (samples_ > 1) {
             // It is the same for each of the samples that it was made for: one of them.
@@ -83,7 +82,7 @@ private:
         const batch_axis from = state(n.inputs[0]), to = state(n.outputs[0]);
         if (n.op_type != "Reshape") return to.axis == step.natural;
         if (n.inputs.size() < 2 || n.find("allowzero")) return false;
-        const tensor& target = fixed_.values[index(n.inputs[1])].constant;
+        const tensor& target = fixed_.at(n.inputs[1]).constant;
         if (!target || target.elements() <= to.axis) return false;
         const std::int64_t there = element_as_int64(target.type(), target.raw(), to.axis);
         return there == -1 || (there == 0 && from == to);
@@ -92,7 +91,7 @@ private:
     void change(node& n, const batch_step& step) {
         if (step.change == batch_change::none) return;
         const value_id in = n.inputs[0], out = n.outputs[0];
-        const std::string stem = n.name.empty() ? fixed_.values[index(out)].name : n.name;
+        const std::string stem = n.name.empty() ? fixed_.at(out).name : n.name;
         const int axis = state(out).axis;
         switch (step.change) {
         case batch_change::none: break;
@@ -118,7 +117,7 @@ private:
         case batch_change::slice: take_all(n, stem, axis); break;
         case batch_change::sizes: {
             std::vector<std::int64_t> sizes;
-            const tensor& given = fixed_.values[index(n.inputs[3])].constant;
+            const tensor& given = fixed_.at(n.inputs[3]).constant;
             for (std::int64_t i = 0; i < given.elements(); ++i) sizes.push_back(element_as_int64(given.type(), given.raw(), i));
             std::size_t at = static_cast<std::size_t>(axis);
             if (const attribute* axes = n.find("axes"))
@@ -140,7 +139,7 @@ private:
         const auto read = [&](const char* name, std::size_t input, std::vector<std::int64_t>& values) {
             if (const attribute* a = n.find(name)) values = a->integers;
             if (input >= n.inputs.size() || n.inputs[input] == no_value) return;
-            const tensor& t = fixed_.values[index(n.inputs[input])].constant;
+            const tensor& t = fixed_.at(n.inputs[input]).constant;
             for (std::int64_t i = 0; i < t.elements(); ++i) values.push_back(element_as_int64(t.type(), t.raw(), i));
         };
         read("ends", 2, ends);
@@ -150,7 +149,7 @@ private:
             if (along == axis) ends[i] = INT32_MAX;  // which 32-bit lists hold too: the lists of a Slice are of one type
         }
         if (n.inputs.size() > 2)
-            n.inputs[2] = write_.integers(stem, ends, fixed_.values[index(n.inputs[2])].constant.type());
+            n.inputs[2] = write_.integers(stem, ends, fixed_.at(n.inputs[2]).constant.type());
         else
             for (attribute& a : n.attributes)
                 if (a.name == "ends") a.integers = ends;
@@ -173,16 +172,16 @@ private:
         std::vector<std::int64_t> rows{-1};
         for (int a = 0; a < e.rank(); ++a)
             if (a != where.axis || e[a] != samples_) rows.push_back(a == where.axis ? e[a] / samples_ : e[a]);
-        const std::string name = g_.values[index(id)].name;
-        g_.values[index(id)].name = write_.fresh(name);
+        const std::string name = g_.at(id).name;
+        g_.at(id).name = write_.fresh(name);
         value_id made = id;
         if (before > 1) {
             made = write_.add("Reshape", name, {made, write_.integers(name, {before, -1, behind})});
             made = write_.add("Transpose", name, {made}, {integers_attribute("perm", {1, 0, 2})});
         }
         made = write_.add("Reshape", name, {made, write_.integers(name, rows)});
-        g_.values[index(made)].name = name;
-        g_.values[index(made)].type = fixed_.values[index(id)].type;
+        g_.at(made).name = name;
+        g_.at(made).type = fixed_.at(id).type;
         rows_.emplace_back(made, shape::from(rows.data(), rows.data() + rows.size()));
         return made;
     }
@@ -191,14 +190,14 @@ private:
     void forget_shapes() {
         for (const node& n : g_.nodes)
             for (value_id id : n.outputs)
-                if (id != no_value) g_.values[index(id)].has_shape = false, g_.values[index(id)].dimensions.clear();
+                if (id != no_value) g_.at(id).has_shape = false, g_.at(id).dimensions.clear();
         shape in = extents(input_);
         in[0] = shape::unknown;
         tell(input_, in);
         for (const auto& row : rows_) tell(row.first, row.second);
     }
     void tell(value_id id, const shape& e) {
-        value& v = g_.values[index(id)];
+        value& v = g_.at(id);
         v.has_shape = true;
         v.extents = e;
         v.dimensions.assign(static_cast<std::size_t>(e.rank()), "");

@@ -31,7 +31,7 @@ GRAFT_INLINE std::int64_t count_multiply_adds(const graph& g) {
     const auto views = [&g](const std::vector<value_id>& ids, std::vector<tensor_view>& to) {
         to.clear();
         for (value_id id : ids) {
-            const value* v = id == no_value ? nullptr : &g.values[static_cast<std::size_t>(id)];
+            const value* v = id == no_value ? nullptr : &g.at(id);
             to.push_back(v && v->has_shape && v->extents.known() ? tensor_view{v->type, v->extents, nullptr} : tensor_view{});
         }
     };

@@ -28,30 +28,29 @@ public:
     status run(value_id loss, const std::vector<value_id>& wrt, std::vector<value_id>& gradients) {
         const std::size_t forward = g_.nodes.size();
         std::vector<char> depends(g_.values.size(), 0);
-        for (value_id id : wrt) depends[index(id)] = 1;
+        for (value_id id : wrt) depends[id] = 1;
         for (std::size_t i = 0; i < forward; ++i) {
             const node& n = g_.nodes[i];
             bool any = false;
-            for (value_id id : n.inputs) any |= id != no_value && depends[index(id)];
+            for (value_id id : n.inputs) any |= id != no_value && depends[id];
             for (value_id id : n.outputs)
-                if (id != no_value) depends[index(id)] |= any;
+                if (id != no_value) depends[id] |= any;
         }
         gradient_.assign(g_.values.size(), no_value);
-        auto one = tensor::make(g_.values[index(loss)].type, g_.values[index(loss)].extents);
+        auto one = tensor::make(g_.at(loss).type, g_.at(loss).extents);
         if (!one.ok()) return one.take_status();
-        if (one->elements() != 1) return fail(errc::op_shape, g_.values[index(loss)].name, "a loss is one number; this has the shape " + text(one->shape()));
+        if (one->elements() != 1) return fail(errc::op_shape, g_.at(loss).name, "a loss is one number; this has the shape " + text(one->shape()));
         const double seed = 1;
         store_from_double(one->type(), one->raw(), 0, 1, &seed);
         emit_.prefix = "gradient";
-        gradient_[index(loss)] = emit_.constant(std::move(one).value(), "seed");
+        gradient_[loss] = emit_.constant(std::move(one).value(), "seed");
         for (std::size_t i = forward; i-- > 0;) GRAFT_TRY(through(i, depends));
         gradients.clear();
-        for (value_id id : wrt) gradients.push_back(gradient_[index(id)]);
+        for (value_id id : wrt) gradients.push_back(gradient_[id]);
         return std::move(emit_.failure);
     }
 
 private:
-    static std::size_t index(value_id id) { return static_cast<std::size_t>(id); }
 
     status through(std::size_t i, const std::vector<char>& depends) {
         const node n = g_.nodes[i];  // a copy: the list grows
@@ -59,11 +58,11 @@ private:
         std::vector<char> wanted;
         bool flows = false, asked = false;
         for (value_id id : n.outputs) {
-            given.push_back(id == no_value ? no_value : gradient_[index(id)]);
+            given.push_back(id == no_value ? no_value : gradient_[id]);
             flows |= given.back() != no_value;
         }
         for (value_id id : n.inputs) {
-            wanted.push_back(id != no_value && depends[index(id)] && is_float(g_.values[index(id)].type));
+            wanted.push_back(id != no_value && depends[id] && is_float(g_.at(id).type));
             asked |= wanted.back() != 0;
         }
         if (!flows || !asked) return {};
@@ -80,10 +79,10 @@ private:
             if (emit_.extents(made[k]) != emit_.extents(n.inputs[k]))
                 return fail(errc::internal, place(n), "its gradient for input " + std::to_string(k) + " has shape " + text(emit_.extents(made[k])) + " and not " + text(emit_.extents(n.inputs[k])));
             gradient_.resize(g_.values.size(), no_value);
-            value_id& sum = gradient_[index(n.inputs[k])];
+            value_id& sum = gradient_[n.inputs[k]];
             const value_id joined = sum == no_value ? made[k] : emit_.add(sum, made[k]);
             gradient_.resize(g_.values.size(), no_value);
-            gradient_[index(n.inputs[k])] = joined;
+            gradient_[n.inputs[k]] = joined;
         }
         return std::move(emit_.failure);
     }

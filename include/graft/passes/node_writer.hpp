@@ -35,7 +35,7 @@ public:
     value_id named(const char* op_type, const std::string& wanted, std::vector<value_id> inputs, std::vector<attribute> attributes = {}, dtype type = dtype::undefined) {
         const std::string name = free_name(wanted);
         const value_id made = add(op_type, wanted, std::move(inputs), std::move(attributes), type);
-        g_.values[static_cast<std::size_t>(made)].name = g_.nodes.back().name = name;
+        g_.at(made).name = g_.nodes.back().name = name;
         return made;
     }
     std::string free_name(const std::string& wanted) const {

@@ -46,11 +46,11 @@ public:
     batch_follower(const graph& g, value_id input, std::int64_t samples) : g_(g), samples_(samples), input_(input), states_(g.values.size()), maker_(g.values.size(), -1) {
         for (std::size_t i = 0; i < g.nodes.size(); ++i)
             for (value_id id : g.nodes[i].outputs)
-                if (id != no_value) maker_[index(id)] = static_cast<int>(i);
+                if (id != no_value) maker_[id] = static_cast<int>(i);
     }
 
     status run() {
-        states_[index(input_)] = {0, 1};
+        states_[input_] = {0, 1};
         steps_.resize(g_.nodes.size());
         // A choice that was wrong is made anew a few times; more than that has not been seen to help.
         std::int64_t visits = 64 * static_cast<std::int64_t>(g_.nodes.size());
@@ -80,7 +80,6 @@ private:
         batch_step step;
         std::size_t options = 0, chosen = 0;
     };
-    static std::size_t index(value_id id) { return static_cast<std::size_t>(id); }
     static status blocked(const node& n, const std::string& why) {
         return fail(errc::graph_fixed_batch, place(n), why + ", so that the network only takes the batch that it was exported with");
     }
@@ -92,12 +91,12 @@ private:
         at.options = 0;
         bool carries = false, shapes = true;
         for (value_id id : n.inputs)
-            if (id != no_value) carries |= !states_[index(id)].none(), shapes &= has_shape(id);
+            if (id != no_value) carries |= !states_[id].none(), shapes &= has_shape(id);
         for (const attribute& a : n.attributes)
             if (a.graph)
-                for (const capture& c : a.graph->captures) carries |= !states_[index(c.outer)].none();
+                for (const capture& c : a.graph->captures) carries |= !states_[c.outer].none();
         for (value_id id : n.outputs)
-            if (id != no_value) states_[index(id)] = {}, shapes &= has_shape(id);
+            if (id != no_value) states_[id] = {}, shapes &= has_shape(id);
         if (!carries) return true;
         if (!shapes) return why = "its shape can only be told by running", false;
         if (n.outputs.empty() || n.outputs[0] == no_value) return why = "its first output is left out", false; // which the rules go by
@@ -110,15 +109,15 @@ private:
         for (std::size_t k = 0; k < n.outputs.size(); ++k) {
             if (n.outputs[k] == no_value) continue;
             // A Reshape takes no -1 beside an extent of zero, and what belongs to one sample cannot be counted.
-            if (!c.out[k].none() && g_.values[index(n.outputs[k])].extents.elements() == 0) return why = "what it makes has no elements", false;
-            states_[index(n.outputs[k])] = c.out[k];
+            if (!c.out[k].none() && g_.at(n.outputs[k]).extents.elements() == 0) return why = "what it makes has no elements", false;
+            states_[n.outputs[k]] = c.out[k];
         }
         at.step.change = c.change;
         at.step.repeats = std::move(c.repeats);
         at.step.natural = c.natural;
         return true;
     }
-    bool has_shape(value_id id) const { return g_.values[index(id)].has_shape && g_.values[index(id)].extents.known(); }
+    bool has_shape(value_id id) const { return g_.at(id).has_shape && g_.at(id).extents.known(); }
 
     // The last node before node i that had a choice and that node i depends on; -1: none has one left.
     int latest_choice(std::size_t i) const {
@@ -128,7 +127,7 @@ private:
             if (!needed[k]) continue;
             if (k < i && steps_[k].chosen + 1 < steps_[k].options) return static_cast<int>(k);
             for (value_id id : g_.nodes[k].inputs)
-                if (id != no_value && maker_[index(id)] >= 0 && maker_[index(id)] < static_cast<int>(k)) needed[static_cast<std::size_t>(maker_[index(id)])] = 1;
+                if (id != no_value && maker_[id] >= 0 && maker_[id] < static_cast<int>(k)) needed[static_cast<std::size_t>(maker_[id])] = 1;
         }
         return -1;
     }
@@ -166,7 +165,7 @@ GRAFT_INLINE status takes_any_batch(const graph& g, const shape& input, executor
     shape two = input;
     two[0] = 2;
     for (value_id id : g.inputs) {
-        const value& v = g.values[static_cast<std::size_t>(id)];
+        const value& v = g.at(id);
         if (v.constant) continue;
         if (v.has_shape && v.extents.rank() && v.extents[0] >= 0) return fixed();
         break;
@@ -175,7 +174,7 @@ GRAFT_INLINE status takes_any_batch(const graph& g, const shape& input, executor
     if (!known.ok() && known.error().code() == errc::memory_oom) return known.take_status();
     if (!known.ok()) return fixed();
     for (value_id id : known->outputs) {
-        const value& v = known->values[static_cast<std::size_t>(id)];
+        const value& v = known->at(id);
         if (v.has_shape && (v.extents.rank() < 1 || v.extents[0] != 2)) return fixed();
     }
     return {};
@@ -185,7 +184,7 @@ GRAFT_MEMORY_CATCH("takes_any_batch")
 GRAFT_INLINE result<graph> open_batch(graph g, const shape& input, executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
     std::vector<value_id> open;
     for (value_id id : g.inputs)
-        if (!g.values[static_cast<std::size_t>(id)].constant) open.push_back(id);
+        if (!g.at(id).constant) open.push_back(id);
     if (open.size() != 1) return fail(errc::input_name, g.name, "a network has to have one input for its batch to be opened; this one asks for " + std::to_string(open.size()));
     if (input.rank() < 1 || !input.known() || input[0] < 1) return fail(errc::input_shape, g.name, "the shape of a batch has to be known: " + text(input));
     if (input.elements() == 0) return fail(errc::input_shape, g.name, "a sample has to have elements for its batch to be opened: " + text(input));

@@ -32,7 +32,7 @@ public:
     recomputer(const graph& g, std::size_t forward) : g_(g), forward_(std::min(forward, g.nodes.size())), maker_(g.values.size(), -1), bytes_(g.values.size(), 0) {
         for (std::size_t i = 0; i < g_.nodes.size(); ++i)
             for (value_id id : g_.nodes[i].outputs)
-                if (id != no_value) maker_[index(id)] = static_cast<int>(i);
+                if (id != no_value) maker_[id] = static_cast<int>(i);
         for (std::size_t i = 0; i < bytes_.size(); ++i) {
             const value& v = g_.values[i];
             if (v.has_shape && v.extents.known() && maker_[i] >= 0) bytes_[i] = std::max<std::int64_t>(0, bytes_of(v.type, v.extents));
@@ -56,7 +56,6 @@ public:
     }
 
 private:
-    static std::size_t index(value_id id) { return static_cast<std::size_t>(id); }
 
     void find_last_forward_reads() {
         last_read_.assign(g_.values.size(), -1);
@@ -65,7 +64,7 @@ private:
             ids = g_.nodes[i].inputs;
             append_captures(g_.nodes[i], ids);
             for (value_id id : ids)
-                if (id != no_value) last_read_[index(id)] = static_cast<int>(i);
+                if (id != no_value) last_read_[id] = static_cast<int>(i);
         }
     }
 
@@ -113,13 +112,13 @@ private:
         for (std::size_t v = 0; v < kept.size(); ++v) {
             const int made = maker_[v];
             if (made < 0 || made >= static_cast<int>(forward_)) continue;
-            const node& n = g_.nodes[static_cast<std::size_t>(made)];
-            const int own = segment[static_cast<std::size_t>(made)];
+            const node& n = g_.nodes[made];
+            const int own = segment[made];
             const bool crosses = last_read_[v] >= 0 && segment[static_cast<std::size_t>(last_read_[v])] > own;
             const std::size_t output = static_cast<std::size_t>(std::find(n.outputs.begin(), n.outputs.end(), static_cast<value_id>(v)) - n.outputs.begin());
             kept[v] = crosses || own == last || !repeatable(n) || once(n, output) || bytes_[v] <= largest_ / 1024;
         }
-        for (value_id id : g_.outputs) kept[index(id)] = 1;
+        for (value_id id : g_.outputs) kept[id] = 1;
 
         graph made = g_;
         made.nodes.assign(g_.nodes.begin(), g_.nodes.begin() + static_cast<std::ptrdiff_t>(forward_));
@@ -128,8 +127,8 @@ private:
         for (std::size_t i = forward_; i < g_.nodes.size(); ++i) {
             node n = g_.nodes[i];
             for (value_id id : n.inputs) {
-                if (id == no_value || kept[index(id)]) continue;
-                const int s = segment[static_cast<std::size_t>(maker_[index(id)])];
+                if (id == no_value || kept[id]) continue;
+                const int s = segment[static_cast<std::size_t>(maker_[id])];
                 if (!done[static_cast<std::size_t>(s)]) repeat(made, s, segment, kept, again);
                 done[static_cast<std::size_t>(s)] = 1;
             }
@@ -144,14 +143,14 @@ private:
         std::vector<char> needed(g_.values.size(), 0);
         const auto need = [&](const node& n) {
             for (value_id id : n.inputs)
-                if (id != no_value && !kept[index(id)] && segment[static_cast<std::size_t>(maker_[index(id)])] == s) needed[index(id)] = 1;
+                if (id != no_value && !kept[id] && segment[static_cast<std::size_t>(maker_[id])] == s) needed[id] = 1;
         };
         for (std::size_t i = forward_; i < g_.nodes.size(); ++i) need(g_.nodes[i]);
         std::vector<std::size_t> nodes;
         for (std::size_t i = forward_; i-- > 0;) {
             if (segment[i] != s) continue;
             bool any = false;
-            for (value_id id : g_.nodes[i].outputs) any |= id != no_value && needed[index(id)];
+            for (value_id id : g_.nodes[i].outputs) any |= id != no_value && needed[id];
             if (!any) continue;
             nodes.push_back(i);
             need(g_.nodes[i]);
@@ -170,11 +169,11 @@ private:
                     id = no_value;
                     continue;
                 }
-                value copy = g_.values[index(id)];
+                value copy = g_.at(id);
                 copy.name += "/again";
                 made.values.push_back(std::move(copy));
                 const value_id fresh = static_cast<value_id>(made.values.size() - 1);
-                if (!kept[index(id)]) again[index(id)] = fresh;
+                if (!kept[id]) again[id] = fresh;
                 id = fresh;
             }
             made.nodes.push_back(std::move(n));
@@ -182,7 +181,7 @@ private:
     }
     void rename(node& n, const std::vector<value_id>& again) const {
         for (value_id& id : n.inputs)
-            if (id != no_value && again[index(id)] != no_value) id = again[index(id)];
+            if (id != no_value && again[id] != no_value) id = again[id];
     }
 
     // The largest sum of bytes that are alive at once. Views share the memory of what they look at; state and constants are not counted.
@@ -196,15 +195,15 @@ private:
             ids = n.inputs;
             append_captures(n, ids);
             for (value_id id : ids)
-                if (id != no_value) last[index(root[index(id)])] = static_cast<int>(i);
+                if (id != no_value) last[root[id]] = static_cast<int>(i);
             for (value_id id : n.outputs)
-                if (id != no_value) first[index(id)] = last[index(id)] = static_cast<int>(i);
+                if (id != no_value) first[id] = last[id] = static_cast<int>(i);
             if (n.op && (n.op->flags & op_flag::view) && n.outputs[0] != no_value && !n.inputs.empty() && n.inputs[0] != no_value) {
-                root[index(n.outputs[0])] = root[index(n.inputs[0])];
-                first[index(n.outputs[0])] = -1;
+                root[n.outputs[0]] = root[n.inputs[0]];
+                first[n.outputs[0]] = -1;
             }
         }
-        for (value_id id : g.outputs) last[index(root[index(id)])] = static_cast<int>(g.nodes.size());
+        for (value_id id : g.outputs) last[root[id]] = static_cast<int>(g.nodes.size());
         std::vector<std::int64_t> change(g.nodes.size() + 2, 0);
         for (std::size_t v = 0; v < first.size(); ++v) {
             const value& made = g.values[v];

@@ -77,10 +77,10 @@ public:
     }
 
 private:
-    value& at(value_id id) { return g_.values[static_cast<std::size_t>(id)]; }
+    value& at(value_id id) { return g_.at(id); }
     int& readers(value_id id) {
         if (readers_.size() < g_.values.size()) readers_.resize(g_.values.size(), 0);
-        return readers_[static_cast<std::size_t>(id)];
+        return readers_[id];
     }
     // What nobody reads any more is given back at once: a chain of constants takes no more than its longest links.
     void count_readers(const node& n, int by) {
@@ -95,7 +95,7 @@ private:
     }
     std::int64_t& made_here(value_id id) {
         if (made_here_.size() < g_.values.size()) made_here_.resize(g_.values.size(), 0);
-        return made_here_[static_cast<std::size_t>(id)];
+        return made_here_[id];
     }
 
     status visit(node& n, bool& keep, std::vector<node>& written_out) {
@@ -182,7 +182,7 @@ private:
             return fail(errc::op_attribute, place(n), "its condition is empty or a branch does not make as many outputs as the node");
         const graph& body = *branch->graph;
         std::vector<value_id> map(body.values.size(), no_value);
-        for (const capture& c : body.captures) map[static_cast<std::size_t>(c.inner)] = c.outer;
+        for (const capture& c : body.captures) map[c.inner] = c.outer;
         for (std::size_t i = 0; i < body.values.size(); ++i)
             if (map[i] == no_value) {
                 g_.values.push_back(body.values[i]);
@@ -192,9 +192,9 @@ private:
         for (node inner : body.nodes) {
             rename_captures(inner, map);
             for (value_id& id : inner.inputs)
-                if (id != no_value) id = map[static_cast<std::size_t>(id)];
+                if (id != no_value) id = map[id];
             for (value_id& id : inner.outputs)
-                if (id != no_value) id = map[static_cast<std::size_t>(id)];
+                if (id != no_value) id = map[id];
             written_out.push_back(std::move(inner));
         }
         // The branch's outputs may be captured or constant values, so they are copied to the node's by Identity.
@@ -205,7 +205,7 @@ private:
             copy_node.name = n.name;
             copy_node.version = n.version;
             copy_node.op = identity_;
-            copy_node.inputs = {map[static_cast<std::size_t>(body.outputs[i])]};
+            copy_node.inputs = {map[body.outputs[i]]};
             copy_node.outputs = {n.outputs[i]};
             if (!copy_node.op) return fail(errc::op_unsupported, place(n), "this build has no Identity, which If needs");
             written_out.push_back(std::move(copy_node));
@@ -229,9 +229,9 @@ private:
 GRAFT_INLINE result<graph> specialize(graph g, const tensor_view* inputs, const evaluation& with) GRAFT_MEMORY_TRY {
     for (const node& n : g.nodes)
         for (value_id id : n.outputs)
-            if (id != no_value) detail::forget(g.values[static_cast<std::size_t>(id)]);
+            if (id != no_value) detail::forget(g.at(id));
     for (std::size_t i = 0; i < g.inputs.size(); ++i) {
-        value& v = g.values[static_cast<std::size_t>(g.inputs[i])];
+        value& v = g.at(g.inputs[i]);
         if (inputs && inputs[i].type != dtype::undefined) {
             v.constant = tensor();
             v.type = inputs[i].type;
@@ -257,7 +257,7 @@ GRAFT_INLINE result<graph> specialize_first_input(graph g, const shape& first, e
     std::vector<value_id> open;
     std::vector<tensor_view> views;
     for (value_id id : g.inputs) {
-        const value& v = g.values[static_cast<std::size_t>(id)];
+        const value& v = g.at(id);
         if (v.constant) continue;
         views.push_back({v.type, open.empty() ? first : v.extents, nullptr});
         open.push_back(id);
@@ -268,7 +268,7 @@ GRAFT_INLINE result<graph> specialize_first_input(graph g, const shape& first, e
 GRAFT_MEMORY_CATCH("specialize_first_input")
 
 GRAFT_INLINE void prune(graph& g) {
-    const auto at = [](std::vector<char>& flags, value_id id) -> char& { return flags[static_cast<std::size_t>(id)]; };
+    const auto at = [](std::vector<char>& flags, value_id id) -> char& { return flags[id]; };
     // Copies first, in order, so that chains of them collapse.
     std::vector<value_id> alias(g.values.size());
     for (std::size_t i = 0; i < alias.size(); ++i) alias[i] = static_cast<value_id>(i);
@@ -277,10 +277,10 @@ GRAFT_INLINE void prune(graph& g) {
     std::vector<node> kept;
     for (node& n : g.nodes) {
         for (value_id& id : n.inputs)
-            if (id != no_value) id = alias[static_cast<std::size_t>(id)];
+            if (id != no_value) id = alias[id];
         detail::rename_captures(n, alias);
         if (detail::is_copy(n) && !at(is_output, n.outputs[0])) {
-            alias[static_cast<std::size_t>(n.outputs[0])] = n.inputs[0];
+            alias[n.outputs[0]] = n.inputs[0];
             continue;
         }
         kept.push_back(std::move(n));
@@ -290,7 +290,7 @@ GRAFT_INLINE void prune(graph& g) {
 }
 
 GRAFT_INLINE void drop_unread(graph& g) {
-    const auto at = [](std::vector<char>& flags, value_id id) -> char& { return flags[static_cast<std::size_t>(id)]; };
+    const auto at = [](std::vector<char>& flags, value_id id) -> char& { return flags[id]; };
     std::vector<char> read(g.values.size(), 0);
     for (value_id id : g.outputs) at(read, id) = 1;
     std::vector<char> live(g.nodes.size(), 0);

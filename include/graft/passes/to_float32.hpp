@@ -37,7 +37,7 @@ public:
     float32_rewriter(graph g, const graph& known) : g_(std::move(g)), known_(known), write_(g_, "float32"), kept_(g_.values.size(), 0), alias_(g_.values.size(), no_value) {
         std::vector<value_id> ids = g_.outputs;
         for (const node& n : g_.nodes) append_captures(n, ids);
-        for (value_id id : ids) kept_[index(id)] = 1;
+        for (value_id id : ids) kept_[id] = 1;
     }
 
     result<graph> run(float32_changes& changes) {
@@ -47,7 +47,7 @@ public:
         for (node& n : nodes) {
             GRAFT_TRY(convert_attributes(n, changes));
             for (value_id& id : n.inputs)
-                if (id != no_value && index(id) < alias_.size() && alias_[index(id)] != no_value) id = alias_[index(id)];
+                if (id != no_value && index(id) < alias_.size() && alias_[id] != no_value) id = alias_[id];
             bool done = false;
             GRAFT_TRY(dequantize(n, done));
             changes.dequantized |= done;
@@ -66,10 +66,10 @@ private:
     };
     static std::size_t index(value_id id) { return static_cast<std::size_t>(id); }
     static bool is_other_float(dtype t) { return t == dtype::float16 || t == dtype::bfloat16 || t == dtype::float64; }
-    dtype type_of(value_id id) const { return index(id) < known_.values.size() ? known_.values[index(id)].type : g_.values[index(id)].type; }
-    const shape& extents(value_id id) const { return known_.values[index(id)].extents; }
+    dtype type_of(value_id id) const { return index(id) < known_.values.size() ? known_.at(id).type : g_.at(id).type; }
+    const shape& extents(value_id id) const { return known_.at(id).extents; }
     static value_id input(const node& n, std::size_t i) { return i < n.inputs.size() ? n.inputs[i] : no_value; }
-    const tensor* constant(value_id id) const { return id != no_value && g_.values[index(id)].constant ? &g_.values[index(id)].constant : nullptr; }
+    const tensor* constant(value_id id) const { return id != no_value && g_.at(id).constant ? &g_.at(id).constant : nullptr; }
 
     static result<tensor> converted(const tensor& from) {
         tensor to;
@@ -104,7 +104,7 @@ private:
 
     // -- quantisation --
 
-    bool is_quantized(value_id id) const { return id != no_value && index(id) < quantized_.size() && quantized_[index(id)].real != no_value; }
+    bool is_quantized(value_id id) const { return id != no_value && index(id) < quantized_.size() && quantized_[id].real != no_value; }
     bool same(value_id a, value_id b) const {
         if (a == b) return true;
         const tensor *x = constant(a), *y = constant(b);
@@ -122,7 +122,7 @@ private:
     }
     void mark(value_id id, value_id real, value_id scale, value_id zero, std::int64_t axis) {
         quantized_.resize(g_.values.size());
-        quantized_[index(id)] = {real, scale, zero, axis};
+        quantized_[id] = {real, scale, zero, axis};
     }
 
     // A scale or zero point as float32, shaped to meet a value of that rank by broadcasting.
@@ -135,7 +135,7 @@ private:
         for (std::int64_t i = 0; i < from.elements(); ++i) to.data<float>()[i] = static_cast<float>(element_as_double(from.type(), from.raw(), i));
         return to;
     }
-    std::string name_of(value_id id) const { return g_.values[index(id)].name; }
+    std::string name_of(value_id id) const { return g_.at(id).name; }
 
     status need_constants(const node& n, std::initializer_list<value_id> ids) const {
         for (value_id id : ids)
@@ -170,7 +170,7 @@ private:
             real = write_.add("DequantizeLinear", name_of(id), in, constant(scale)->elements() > 1 ? std::vector<attribute>{integer_attribute("axis", axis)} : std::vector<attribute>(), dtype::float32);
             return {};
         }
-        const quantized q = quantized_[index(id)];
+        const quantized q = quantized_[id];
         real = q.real;
         if (same(q.scale, scale) && same(q.zero, zero)) return {};
         // The integers first, then by the other scale: (real / s + z - z') * s'.
@@ -187,7 +187,7 @@ private:
     }
     // The integers themselves, as float32 that are not rounded.
     status whole_of(value_id id, value_id& whole) {
-        const quantized q = quantized_[index(id)];
+        const quantized q = quantized_[id];
         const int rank = extents(id).rank();
         tensor s;
         whole = q.real;
@@ -259,7 +259,7 @@ private:
     }
     status dequantize_linear(node& n, bool& done) {
         const std::int64_t axis = integer(n, "axis", 1);
-        const value& folded = known_.values[index(n.outputs[0])];
+        const value& folded = known_.at(n.outputs[0]);
         if (folded.constant) {
             tensor made;
             GRAFT_TRY_ASSIGN(made, converted(folded.constant));
@@ -271,7 +271,7 @@ private:
         return stands_for(n.outputs[0], real);
     }
     status become_constant(value_id id, tensor made) {
-        value& v = g_.values[index(id)];
+        value& v = g_.at(id);
         v.type = made.type();
         v.extents = made.shape();
         v.has_shape = true;
@@ -281,14 +281,14 @@ private:
     // Whatever reads `id` gets `real`.
     status stands_for(value_id id, value_id real) {
         if (const tensor* t = constant(real)) return become_constant(id, *t);
-        if (!kept_[index(id)]) return alias_[index(id)] = real, status();
+        if (!kept_[id]) return alias_[id] = real, status();
         node copy;
         copy.name = name_of(id);
         copy.inputs = {real};
         copy.outputs = {id};
         write_.become(copy, "Identity");
         g_.nodes.push_back(std::move(copy));
-        g_.values[index(id)].type = dtype::float32;
+        g_.at(id).type = dtype::float32;
         return {};
     }
     // By a scale of 1: the numbers stand for themselves, and the scale that comes out is that.
@@ -372,7 +372,7 @@ private:
     }
     status move_quantized(node& n) {
         if (!is_quantized(n.inputs[0])) return fail(errc::op_unsupported, place(n), "it works on quantised integers, and its form in float32 is not known");
-        const quantized first = quantized_[index(n.inputs[0])];
+        const quantized first = quantized_[n.inputs[0]];
         if (constant(first.scale) && constant(first.scale)->elements() > 1) return fail(errc::op_unsupported, place(n), "it moves integers that have a scale a channel");
         const bool joins = ops::row_of(n).traits.moves == motion::join;
         for (std::size_t i = 0; i < (joins ? n.inputs.size() : 1); ++i) GRAFT_TRY(real_of(n, n.inputs[i], first.scale, first.zero, 1, n.inputs[i]));
@@ -390,7 +390,7 @@ private:
     // An output of integers is quantised again: what is handed out stays what it was.
     void hand_out(value_id id) {
         if (!is_quantized(id)) return;
-        const quantized q = quantized_[index(id)];
+        const quantized q = quantized_[id];
         const bool plain = q.scale == no_value;
         node n;
         n.name = name_of(id);
@@ -404,7 +404,7 @@ private:
             n.attributes.push_back(integer_attribute("axis", q.axis));
         write_.become(n, plain ? "Cast" : "QuantizeLinear");
         g_.nodes.push_back(std::move(n));
-        quantized_[index(id)] = {};
+        quantized_[id] = {};
     }
     static std::int64_t integer(const node& n, const char* name, std::int64_t otherwise) {
         const attribute* a = n.find(name);

@@ -46,22 +46,22 @@ public:
     training_rewriter(graph& g, const training_mode_options& o) : g_(g), o_(o), learns_(g.values.size(), 0), maker_(g.values.size(), nullptr),
         readers_(g.values.size(), 0) {
         for (value_id id : o.learning)
-            if (id != no_value) learns_[index(id)] = 1;
-        for (value_id id : g.outputs) ++readers_[index(id)];
+            if (id != no_value) learns_[id] = 1;
+        for (value_id id : g.outputs) ++readers_[id];
         for (const node& n : g.nodes)
             for (value_id id : n.inputs)
-                if (id != no_value) ++readers_[index(id)];
+                if (id != no_value) ++readers_[id];
     }
 
     result<std::vector<running_statistic>> run() {
         std::vector<char> behind = learns_;
         for (node& n : g_.nodes) {
             bool any = false;
-            for (value_id id : n.inputs) any |= id != no_value && index(id) < behind.size() && behind[index(id)];
+            for (value_id id : n.inputs) any |= id != no_value && index(id) < behind.size() && behind[id];
             for (value_id id : n.outputs) {
                 if (id == no_value || index(id) >= behind.size()) continue;
-                behind[index(id)] |= any;
-                maker_[index(id)] = &n;
+                behind[id] |= any;
+                maker_[id] = &n;
             }
             if (!n.domain.empty()) continue;
             if (n.op_type == "BatchNormalization") GRAFT_TRY(by_batch(n));
@@ -75,9 +75,9 @@ public:
 private:
     static std::size_t index(value_id id) { return static_cast<std::size_t>(id); }
     bool is_read(const node& n, std::size_t output) const { return output < n.outputs.size() && n.outputs[output] != no_value &&
-        readers_[index(n.outputs[output])] > 0; }
+        readers_[n.outputs[output]] > 0; }
     static value_id input(const node& n, std::size_t i) { return i < n.inputs.size() ? n.inputs[i] : no_value; }
-    const tensor* constant(value_id id) const { return id != no_value && g_.values[index(id)].constant ? &g_.values[index(id)].constant : nullptr; }
+    const tensor* constant(value_id id) const { return id != no_value && g_.at(id).constant ? &g_.at(id).constant : nullptr; }
 
     // The node becomes one of the domain graft; its name stays.
     status become(node& n, const char* op_type, std::vector<attribute> attributes) {
@@ -90,11 +90,11 @@ private:
         n.attributes = std::move(attributes);
         return {};
     }
-    value_id beside(value_id id, const char* ending) { return g_.add_value(g_.values[index(id)].name + ending); }
+    value_id beside(value_id id, const char* ending) { return g_.add_value(g_.at(id).name + ending); }
 
     status by_batch(node& n) {
         const value_id scale = input(n, 1);
-        if (!o_.batch_norm || n.inputs.size() < 5 || scale == no_value || index(scale) >= learns_.size() || !learns_[index(scale)]) return {};
+        if (!o_.batch_norm || n.inputs.size() < 5 || scale == no_value || index(scale) >= learns_.size() || !learns_[scale]) return {};
         const attribute* spatial = n.find("spatial");
         // Statistics of single elements, and outputs that keep the batch's variance, are forms that exporters no longer write.
         if ((n.version < 9 && spatial && !spatial->integer) || is_read(n, 3) || is_read(n, 4) || !is_read(n, 0)) return {};
@@ -159,7 +159,7 @@ private:
 
     status through_quantization(node& n) {
         const auto refuse = [&](const char* why) { return fail(errc::train_no_gradient, place(n), std::string(why) + ": freeze what lies before it"); };
-        const node* q = input(n, 0) != no_value ? maker_[index(n.inputs[0])] : nullptr;
+        const node* q = input(n, 0) != no_value ? maker_[n.inputs[0]] : nullptr;
         if (!q || q->op_type != "QuantizeLinear" ||
             !q->domain.empty()) return refuse("a value that learns comes here through integers that are no QuantizeLinear's");
         const value_id zero = input(*q, 2);
@@ -167,13 +167,13 @@ private:
             return refuse("it dequantizes by other scales or zero points than QuantizeLinear quantized by");
         if (integer(*q, "block_size", 0) || integer(n, "block_size", 0)) return refuse("quantisation in blocks lets no gradient through");
         const std::int64_t named = integer(*q, "output_dtype", 0);
-        const dtype type = zero != no_value ? g_.values[index(zero)].type : named ? static_cast<dtype>(named) : dtype::uint8;
+        const dtype type = zero != no_value ? g_.at(zero).type : named ? static_cast<dtype>(named) : dtype::uint8;
         double low = 0, high = 0;
         if (!ops::quantized_range(type, low, high)) return refuse("quantisation to floats lets no gradient through");
         const std::int64_t axis = q->version < 13 ? 1 : integer(*q, "axis", 1);
         std::vector<value_id> inputs{q->inputs[0], q->inputs[1]};
         if (zero != no_value) inputs.push_back(zero);
-        --readers_[index(n.inputs[0])];
+        --readers_[n.inputs[0]];
         GRAFT_TRY(become(n, "FakeQuantize",
                          {integer_attribute("axis", axis), integer_attribute("low", static_cast<std::int64_t>(low)), integer_attribute("high",
                              static_cast<std::int64_t>(high))}));
@@ -182,7 +182,7 @@ private:
     }
     void drop_unread_quantizers() {
         const auto unread = [&](const node& n) { return n.op_type == "QuantizeLinear" && n.domain.empty() && index(n.outputs[0]) < readers_.size() &&
-            readers_[index(n.outputs[0])] <= 0; };
+            readers_[n.outputs[0]] <= 0; };
         g_.nodes.erase(std::remove_if(g_.nodes.begin(), g_.nodes.end(), unread), g_.nodes.end());
     }
 

@@ -24,14 +24,14 @@ inline const char* late_reason(const node& n) noexcept {
 // Whether a node runs late: when what it reads or makes is known only in a run. `late` tells it of the values that nodes before it make.
 inline bool runs_late(const graph& g, const node& n, const std::vector<char>& late, std::vector<value_id>& ids) {
     const auto known = [&](value_id id) {
-        const value& v = g.values[static_cast<std::size_t>(id)];
+        const value& v = g.at(id);
         return v.constant || (v.has_shape && v.extents.known());
     };
     if (n.op->flags & (op_flag::allocates | op_flag::bodies)) return true;
     ids = n.inputs;
     append_captures(n, ids);
     for (value_id id : ids)
-        if (id != no_value && (late[static_cast<std::size_t>(id)] || !known(id))) return true;
+        if (id != no_value && (late[id] || !known(id))) return true;
     for (value_id id : n.outputs)
         if (id != no_value && !known(id)) return true;
     return false;
@@ -46,12 +46,12 @@ constexpr std::size_t most_called_nodes = 8192;
 inline void bind_constants(graph& body, const std::vector<value>& around) {
     std::vector<capture> open;
     for (const capture& c : body.captures) {
-        const tensor& constant = around[static_cast<std::size_t>(c.outer)].constant;
+        const tensor& constant = around[c.outer].constant;
         if (!constant) {
             open.push_back(c);
             continue;
         }
-        value& v = body.values[static_cast<std::size_t>(c.inner)];
+        value& v = body.at(c.inner);
         v.type = constant.type();
         v.has_shape = true;
         v.extents = constant.shape();
@@ -98,7 +98,7 @@ private:
             if (extents[d] < 0) extents[d] = trial ? 7 : 3;
     }
     // No type: its shape is not known even so.
-    tensor_view& at(int trial, value_id id) { return tried_[trial][static_cast<std::size_t>(id)]; }
+    tensor_view& at(int trial, value_id id) { return tried_[trial][id]; }
     bool infer(const node& n, int trial) {
         in_.clear();
         for (value_id id : n.inputs) in_.push_back(id == no_value ? tensor_view{} : at(trial, id));
@@ -140,13 +140,13 @@ public:
             int place = behind ? 1 : 0;
             if (behind) {
                 for (value_id id : ids_)
-                    if (id != no_value) place = std::max(place, static_cast<int>(stage[static_cast<std::size_t>(id)]));
+                    if (id != no_value) place = std::max(place, static_cast<int>(stage[id]));
                 // 1 moves, 2 is fixed, 3 takes whatever follows.
                 if (place == 1 && fixed) place = 2;
                 if (place == 2 && !fixed) place = 3;
             }
             for (value_id id : n.outputs)
-                if (id != no_value) late[static_cast<std::size_t>(id)] = 1, stage[static_cast<std::size_t>(id)] = static_cast<char>(place);
+                if (id != no_value) late[id] = 1, stage[id] = static_cast<char>(place);
             (place ? gathered[place - 1] : kept).push_back(std::move(n));
         }
         g_.nodes = std::move(kept);
@@ -163,31 +163,31 @@ private:
         ids_ = n.inputs;
         append_captures(n, ids_);
         for (value_id id : ids_)
-            if (id != no_value && late[static_cast<std::size_t>(id)]) return true;
+            if (id != no_value && late[id]) return true;
         return false;
     }
     // By value: whether the caller or a body from `first` on reads it.
     std::vector<char> read_by(const std::vector<node> (&gathered)[bodies], int first) {
         std::vector<char> read(g_.values.size(), 0);
-        for (value_id id : g_.outputs) read[static_cast<std::size_t>(id)] = 1;
+        for (value_id id : g_.outputs) read[id] = 1;
         for (int i = first; i < bodies; ++i)
             for (const node& n : gathered[i]) {
                 ids_ = n.inputs;
                 append_captures(n, ids_);
                 for (value_id id : ids_)
-                    if (id != no_value) read[static_cast<std::size_t>(id)] = 1;
+                    if (id != no_value) read[id] = 1;
             }
         return read;
     }
 
     value_id made(value_id id) {
-        value_id& inner = inner_[static_cast<std::size_t>(id)];
-        if (inner == no_value) inner = body_->add_value(g_.values[static_cast<std::size_t>(id)].name);
+        value_id& inner = inner_[id];
+        if (inner == no_value) inner = body_->add_value(g_.at(id).name);
         return inner;
     }
     value_id read(value_id id) {
-        if (inner_[static_cast<std::size_t>(id)] == no_value) body_->captures.push_back({made(id), id});
-        return inner_[static_cast<std::size_t>(id)];
+        if (inner_[id] == no_value) body_->captures.push_back({made(id), id});
+        return inner_[id];
     }
 
     node call(std::vector<node> nodes, const std::vector<char>& read_behind) {
@@ -206,7 +206,7 @@ private:
             for (value_id& id : n.outputs) {
                 if (id == no_value) continue;
                 const value_id inner = made(id);
-                if (read_behind[static_cast<std::size_t>(id)]) {
+                if (read_behind[id]) {
                     caller.outputs.push_back(id);
                     body_->outputs.push_back(inner);
                 }

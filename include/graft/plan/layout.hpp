@@ -42,7 +42,7 @@ protected:
     value_id as(value_id id, int block) {
         if (id == no_value || at(id).block == block) return id;
         other_.resize(g.values.size(), no_value);
-        if (other_[static_cast<std::size_t>(id)] != no_value) return other_[static_cast<std::size_t>(id)];
+        if (other_[id] != no_value) return other_[id];
         const value_id made = like(id, block ? "_blocked" : "_rows");
         at(made).block = block;
         node n;
@@ -55,8 +55,8 @@ protected:
         n.outputs = {made};
         g.nodes.push_back(std::move(n));
         other_.resize(g.values.size(), no_value);
-        other_[static_cast<std::size_t>(id)] = made;
-        other_[static_cast<std::size_t>(made)] = id;
+        other_[id] = made;
+        other_[made] = id;
         return made;
     }
 
@@ -85,7 +85,7 @@ protected:
                     rows.resize(g.values.size(), no_value);
                     for (std::size_t i = 0; i < rows.size(); ++i)
                         if (rows[i] == no_value) rows[i] = static_cast<value_id>(i);
-                    rows[static_cast<std::size_t>(c.outer)] = row;
+                    rows[c.outer] = row;
                 }
                 if (!a.graph->captures.empty()) rename_captures(n, rows);
             }

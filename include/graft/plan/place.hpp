@@ -59,15 +59,15 @@ public:
 private:
     void edge(int from, int to) {
         if (from < 0 || to < 0 || from == to) return;
-        feeds_[static_cast<std::size_t>(from)].push_back(to);
-        ++waits_[static_cast<std::size_t>(to)];
+        feeds_[from].push_back(to);
+        ++waits_[to];
     }
     void join() {
         waits_.assign(g.nodes.size(), 0);
         feeds_.assign(g.nodes.size(), {});
         std::vector<int> updated(g.values.size(), -1);
         for (const state_pair& s : g.states)
-            if (s.output >= 0) updated[static_cast<std::size_t>(g.inputs[static_cast<std::size_t>(s.input)])] = position(g.outputs[static_cast<std::size_t>(s.output)]);
+            if (s.output >= 0) updated[g.inputs[s.input]] = position(g.outputs[s.output]);
         std::vector<value_id> ids;
         for (std::size_t i = 0; i < g.nodes.size(); ++i) {
             ids = g.nodes[i].inputs;
@@ -75,7 +75,7 @@ private:
             for (value_id id : ids) {
                 if (id == no_value) continue;
                 edge(position(id), static_cast<int>(i));
-                edge(static_cast<int>(i), updated[static_cast<std::size_t>(roots_[static_cast<std::size_t>(id)])]);
+                edge(static_cast<int>(i), updated[static_cast<std::size_t>(roots_[id])]);
             }
         }
     }
@@ -146,14 +146,14 @@ private:
             for (value_id id : n.outputs) {
                 if (id == no_value) continue;
                 at(id).on_device = n.on_device;
-                refusals_[static_cast<std::size_t>(id)] = reason ? reason : "";
+                refusals_[id] = reason ? reason : "";
             }
         }
     }
     const char* refusal(const node& n) {
         if (runs_late(g, n, late_, ids_)) {
             for (value_id id : n.outputs)
-                if (id != no_value) late_[static_cast<std::size_t>(id)] = 1;
+                if (id != no_value) late_[id] = 1;
             return late_reason(n);
         }
         bool integers = true, from_device = false, from_run = false;
@@ -188,18 +188,18 @@ private:
             ids_ = n.inputs;
             append_captures(n, ids_);
             for (value_id id : ids_)
-                if (id != no_value) read_by[n.on_device][static_cast<std::size_t>(id)] = 1;
+                if (id != no_value) read_by[n.on_device][id] = 1;
         }
         bool left = false;
         for (const state_pair& s : g.states) {
-            const std::size_t id = static_cast<std::size_t>(g.inputs[static_cast<std::size_t>(s.input)]);
-            const bool stays = s.output >= 0 ? at(g.outputs[static_cast<std::size_t>(s.output)]).on_device : read_by[1][id] || !read_by[0][id];
+            const std::size_t id = static_cast<std::size_t>(g.inputs[s.input]);
+            const bool stays = s.output >= 0 ? at(g.outputs[s.output]).on_device : read_by[1][id] || !read_by[0][id];
             left |= state_input(s).on_device && !stays;
             state_input(s).on_device = stays;
         }
         return left;
     }
-    value& state_input(const state_pair& s) { return at(g.inputs[static_cast<std::size_t>(s.input)]); }
+    value& state_input(const state_pair& s) { return at(g.inputs[s.input]); }
     bool state_output(std::size_t i) const {
         for (const state_pair& s : g.states)
             if (s.output >= 0 && static_cast<std::size_t>(s.output) == i) return true;
@@ -210,7 +210,7 @@ private:
         std::vector<value_id> up(g.values.size(), no_value), down(g.values.size(), no_value), captured;
         std::vector<node> nodes;
         const auto copy = [&](value_id from, std::vector<value_id>& made, bool to_device) {
-            value_id& to = made[static_cast<std::size_t>(from)];
+            value_id& to = made[from];
             if (to != no_value) return to;
             to = like(from, to_device ? "_device" : "_host");
             at(to).on_device = to_device;
@@ -242,7 +242,7 @@ private:
         bool crosses = false;
         for (value_id id : captured) {
             if (at(id).constant || !at(id).on_device) continue;
-            host_of[static_cast<std::size_t>(id)] = copy(id, down, false);
+            host_of[id] = copy(id, down, false);
             crosses = true;
         }
         for (std::size_t i = 0; i < count && crosses; ++i) rename_captures(nodes[i], host_of);

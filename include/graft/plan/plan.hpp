@@ -102,7 +102,7 @@ inline std::uint64_t seed_of(const graph& g, const node& n, std::uint64_t seed) 
     std::uint64_t hash = fnv1a_basis ^ seed;
     for (value_id id : n.outputs)
         if (id != no_value) {
-            const std::string& name = g.values[static_cast<std::size_t>(id)].name;
+            const std::string& name = g.at(id).name;
             hash = fnv1a(name.data(), name.size(), hash);
         }
     return hash;
@@ -123,8 +123,7 @@ public:
     }
 
 private:
-    static std::size_t index(value_id id) { return static_cast<std::size_t>(id); }
-    value& at(value_id id) { return g_.values[index(id)]; }
+    value& at(value_id id) { return g_.at(id); }
 
     // A node whose outputs have no known shape is late, and so is every node that reads one.
     status split_late() {
@@ -133,7 +132,7 @@ private:
             const node& n = g_.nodes[i];
             if (runs_late(g_, n, late_value_, ids_)) {
                 for (value_id id : n.outputs)
-                    if (id != no_value) late_value_[index(id)] = 1;
+                    if (id != no_value) late_value_[id] = 1;
                 p_.late.push_back(static_cast<int>(i));
                 continue;
             }
@@ -147,10 +146,10 @@ private:
     // Who reads each input and each late value last. The graph's outputs are read by the caller.
     void find_last_readers() {
         std::vector<char> seen(g_.values.size(), 0);
-        for (value_id id : g_.outputs) seen[index(root(id))] = 1;
+        for (value_id id : g_.outputs) seen[root(id)] = 1;
         p_.read_last.assign(p_.late.size() + 1, {});
         const auto reads = [&](std::size_t place, value_id id) {
-            if (id != no_value && !seen[index(root(id))]++) p_.read_last[place].push_back(root(id));
+            if (id != no_value && !seen[root(id)]++) p_.read_last[place].push_back(root(id));
         };
         for (std::size_t i = p_.late.size(); i-- > 0;) {
             const node& n = g_.nodes[static_cast<std::size_t>(p_.late[i])];
@@ -185,7 +184,7 @@ private:
                 GRAFT_TRY(prepare_on_device(s, n));
                 continue;
             }
-            if (!n.outputs.empty() && n.outputs[0] != no_value && index(n.outputs[0]) < refusals_.size()) s.device_refusal = refusals_[index(n.outputs[0])];
+            if (!n.outputs.empty() && n.outputs[0] != no_value && static_cast<std::size_t>(n.outputs[0]) < refusals_.size()) s.device_refusal = refusals_[n.outputs[0]];
             const cpu::kernel_query query{{n, in_.data(), static_cast<int>(in_.size()), out_.data(), static_cast<int>(out_.size()), options_.limit},
                                           in_block_.data(), out_block_.data(), level, options_.exact};
             s.level = level;
@@ -220,7 +219,7 @@ private:
 
     // Where a value's memory really is: of the views of roots_, those whose memory need not be that of a graph output.
     value_id root(value_id id) const {
-        while (view_of_[index(id)] != no_value) id = view_of_[index(id)];
+        while (view_of_[id] != no_value) id = view_of_[id];
         return id;
     }
 
@@ -238,16 +237,16 @@ private:
             }
         for (std::size_t i = 0; i < g_.inputs.size(); ++i)
             if (!at(g_.inputs[i]).constant) {
-                slots[index(g_.inputs[i])].kind = slot_kind::input;
-                slots[index(g_.inputs[i])].on_device = at(g_.inputs[i]).on_device;
-                slots[index(g_.inputs[i])].index = static_cast<std::int64_t>(i);
+                slots[g_.inputs[i]].kind = slot_kind::input;
+                slots[g_.inputs[i]].on_device = at(g_.inputs[i]).on_device;
+                slots[g_.inputs[i]].index = static_cast<std::int64_t>(i);
             }
         for (std::size_t i = 0; i < g_.outputs.size(); ++i)
-            if (output_of[index(g_.outputs[i])] < 0) output_of[index(g_.outputs[i])] = static_cast<int>(i);
+            if (output_of[g_.outputs[i]] < 0) output_of[g_.outputs[i]] = static_cast<int>(i);
 
         p_.state_of.assign(g_.outputs.size(), -1);
         for (const state_pair& s : g_.states)
-            if (s.output >= 0) p_.state_of[static_cast<std::size_t>(s.output)] = s.input;
+            if (s.output >= 0) p_.state_of[s.output] = s.input;
 
         std::vector<step> kept;
         for (step& s : p_.steps) {
@@ -255,8 +254,8 @@ private:
             // A view costs nothing, unless its memory has to be that of a graph output.
             const bool same_layout = !n.inputs.empty() && n.inputs[0] != no_value && n.outputs[0] != no_value && at(n.inputs[0]).type == at(n.outputs[0]).type &&
                                      at(n.inputs[0]).block == at(n.outputs[0]).block && (at(n.inputs[0]).block >= 0 || at(n.inputs[0]).extents == at(n.outputs[0]).extents);
-            if ((n.op->flags & op_flag::view) && same_layout && output_of[index(n.outputs[0])] < 0) {
-                view_of_[index(n.outputs[0])] = n.inputs[0];
+            if ((n.op->flags & op_flag::view) && same_layout && output_of[n.outputs[0]] < 0) {
+                view_of_[n.outputs[0]] = n.inputs[0];
                 continue;
             }
             kept.push_back(std::move(s));
@@ -266,13 +265,13 @@ private:
         for (int i = 0; i < static_cast<int>(p_.steps.size()); ++i) {
             const node& n = g_.nodes[static_cast<std::size_t>(p_.steps[static_cast<std::size_t>(i)].node)];
             for (value_id id : n.outputs)
-                if (id != no_value) first[index(id)] = last[index(id)] = i;
+                if (id != no_value) first[id] = last[id] = i;
             for (value_id id : n.inputs)
-                if (id != no_value) last[index(root(id))] = i;
+                if (id != no_value) last[root(id)] = i;
         }
         // What late nodes and the caller read stays until the end.
         const auto keep = [&](value_id id) {
-            if (id != no_value) last[index(root(id))] = end;
+            if (id != no_value) last[root(id)] = end;
         };
         for (int i : p_.late) {
             ids_ = g_.nodes[static_cast<std::size_t>(i)].inputs;
@@ -290,9 +289,9 @@ private:
             const node& n = g_.nodes[static_cast<std::size_t>(s.node)];
             for (value_id id : n.outputs) {
                 if (id == no_value) continue;
-                slot& where = slots[index(id)];
-                if (output_of[index(id)] >= 0) {
-                    const int output = output_of[index(id)], state = p_.state_of[static_cast<std::size_t>(output)];
+                slot& where = slots[id];
+                if (output_of[id] >= 0) {
+                    const int output = output_of[id], state = p_.state_of[static_cast<std::size_t>(output)];
                     where.kind = state < 0 ? slot_kind::output : slot_kind::input;
                     where.on_device = at(id).on_device;
                     where.index = state < 0 ? output : state;
@@ -307,15 +306,15 @@ private:
                 const bool in_place = s.on_device ? s.on_device->in_place : s.kernel && s.kernel->in_place && !shares_memory(memory_of_inputs(n, roots_), 0);
                 if (in_place && id == n.outputs[0] && !n.inputs.empty() && n.inputs[0] != no_value) {
                     const value_id source = root(n.inputs[0]);
-                    const int l = lifetime_of[index(source)];
-                    if (l >= 0 && at(source).on_device == where.on_device && last[index(source)] == static_cast<int>(i) && lifetimes[static_cast<std::size_t>(l)].bytes == bytes) {
-                        lifetimes[static_cast<std::size_t>(l)].last = std::max(lifetimes[static_cast<std::size_t>(l)].last, last[index(id)]);
-                        lifetime_of[index(id)] = l;
+                    const int l = lifetime_of[source];
+                    if (l >= 0 && at(source).on_device == where.on_device && last[source] == static_cast<int>(i) && lifetimes[static_cast<std::size_t>(l)].bytes == bytes) {
+                        lifetimes[static_cast<std::size_t>(l)].last = std::max(lifetimes[static_cast<std::size_t>(l)].last, last[id]);
+                        lifetime_of[id] = l;
                         continue;
                     }
                 }
-                lifetime_of[index(id)] = static_cast<int>(lifetimes.size());
-                lifetimes.push_back({bytes, first[index(id)], last[index(id)], 0});
+                lifetime_of[id] = static_cast<int>(lifetimes.size());
+                lifetimes.push_back({bytes, first[id], last[id], 0});
             }
             const std::int64_t workspace = s.on_device ? s.on_device->workspace_bytes : s.choice.workspace_bytes;
             if (workspace > 0) {
@@ -341,10 +340,10 @@ private:
     status check_states(const std::vector<int>& first, const std::vector<int>& last) {
         for (const state_pair& s : g_.states) {
             if (s.output < 0) continue;
-            const value_id before = g_.inputs[static_cast<std::size_t>(s.input)], after = g_.outputs[static_cast<std::size_t>(s.output)];
-            if (first[index(after)] >= 0 && last[index(before)] > first[index(after)])
+            const value_id before = g_.inputs[s.input], after = g_.outputs[s.output];
+            if (first[after] >= 0 && last[before] > first[after])
                 return fail(errc::op_unsupported, "'" + at(before).name + "'", "the step changes it and something else in the network still reads what it was; a running statistic that is read twice can stay as it is: --batch-norm frozen");
-            if (first[index(after)] < 0 || at(before).extents != at(after).extents || at(before).type != at(after).type)
+            if (first[after] < 0 || at(before).extents != at(after).extents || at(before).type != at(after).type)
                 return fail(errc::internal, at(after).name, "this state cannot be changed in place");
         }
         return {};
@@ -359,7 +358,7 @@ private:
 
     slot slot_of(value_id id) {
         if (id == no_value) return {};
-        slot s = p_.value_slots[index(root(id))];
+        slot s = p_.value_slots[root(id)];
         s.prototype = {at(id).type, at(id).extents, nullptr};
         return s;
     }

@@ -30,7 +30,7 @@ public:
         for (std::size_t i = 0; i < g.nodes.size(); ++i)
             if (!g.nodes[i].op_type.empty()) link(g.nodes[i]);
         // An output of the graph is read by the caller, so it cannot vanish into a fused node.
-        for (value_id id : g.outputs) uses_[static_cast<std::size_t>(id)] += 2;
+        for (value_id id : g.outputs) uses_[id] += 2;
     }
 
     // Changes one node of the graph, or a few together, which may exchange what they make.
@@ -80,13 +80,13 @@ public:
     void insert_before(const node& n, node added) { inserted_.emplace_back(place_of(n), std::move(added)); }
     void insert_behind(const node& n, node added) { inserted_.emplace_back(place_of(n) + 1, std::move(added)); }
 
-    value& at(value_id id) { return g.values[static_cast<std::size_t>(id)]; }
-    node* maker(value_id id) { return position(id) < 0 ? nullptr : &g.nodes[static_cast<std::size_t>(position(id))]; }
+    value& at(value_id id) { return g.at(id); }
+    node* maker(value_id id) { return position(id) < 0 ? nullptr : &g.nodes[position(id)]; }
     // Index of the node that makes the value; -1 for inputs and constants.
-    int position(value_id id) const { return id == no_value || static_cast<std::size_t>(id) >= maker_.size() ? -1 : maker_[static_cast<std::size_t>(id)]; }
+    int position(value_id id) const { return id == no_value || static_cast<std::size_t>(id) >= maker_.size() ? -1 : maker_[id]; }
     // By one node, and not by the caller.
-    bool used_once(value_id id) const { return static_cast<std::size_t>(id) < uses_.size() && uses_[static_cast<std::size_t>(id)] == 1; }
-    bool used_at_all(value_id id) const { return static_cast<std::size_t>(id) < uses_.size() && uses_[static_cast<std::size_t>(id)] > 0; }
+    bool used_once(value_id id) const { return static_cast<std::size_t>(id) < uses_.size() && uses_[id] == 1; }
+    bool used_at_all(value_id id) const { return static_cast<std::size_t>(id) < uses_.size() && uses_[id] > 0; }
     // The nodes that read the value, in order.
     const std::vector<int>& readers(value_id id) {
         if (readers_.empty()) {
@@ -95,7 +95,7 @@ public:
         }
         readers_.resize(g.values.size());
         // Those that read it no more are taken out when somebody asks.
-        std::vector<int>& found = readers_[static_cast<std::size_t>(id)];
+        std::vector<int>& found = readers_[id];
         std::sort(found.begin(), found.end());
         found.erase(std::unique(found.begin(), found.end()), found.end());
         found.erase(std::remove_if(found.begin(), found.end(), [&](int i) { return !is_read_by(g.nodes[static_cast<std::size_t>(i)], id); }), found.end());
@@ -187,21 +187,21 @@ private:
         maker_.resize(g.values.size(), -1);
         uses_.resize(g.values.size(), 0);
         for (value_id id : n.outputs)
-            if (id != no_value) maker_[static_cast<std::size_t>(id)] = static_cast<int>(place_of(n));
+            if (id != no_value) maker_[id] = static_cast<int>(place_of(n));
         for (value_id id : inputs_of(n))
-            if (id != no_value) ++uses_[static_cast<std::size_t>(id)];
+            if (id != no_value) ++uses_[id];
         if (!readers_.empty()) note_reader(n);
     }
     void unlink(const node& n) {
         for (value_id id : n.outputs)
-            if (position(id) == static_cast<int>(place_of(n))) maker_[static_cast<std::size_t>(id)] = -1;
+            if (position(id) == static_cast<int>(place_of(n))) maker_[id] = -1;
         for (value_id id : inputs_of(n))
-            if (id != no_value) --uses_[static_cast<std::size_t>(id)];
+            if (id != no_value) --uses_[id];
     }
     void note_reader(const node& n) {
         readers_.resize(g.values.size());
         for (value_id id : inputs_of(n))
-            if (id != no_value) readers_[static_cast<std::size_t>(id)].push_back(static_cast<int>(place_of(n)));
+            if (id != no_value) readers_[id].push_back(static_cast<int>(place_of(n)));
     }
 
     std::vector<int> maker_, uses_;           // by value

@@ -63,15 +63,15 @@ private:
     value_id widened(value_id id) {
         wide_.resize(g.values.size(), no_value);
         narrow_made_.resize(g.values.size(), 0);
-        if (wide_[static_cast<std::size_t>(id)] == no_value) {
+        if (wide_[id] == no_value) {
             const value_id made = like(id, "_float32");
             at(made).type = dtype::float32;
             wide_.resize(g.values.size(), no_value);
             narrow_made_.resize(g.values.size(), 0);
-            wide_[static_cast<std::size_t>(id)] = made;
-            narrow_made_[static_cast<std::size_t>(id)] = 2;  // made wide; a cast brings the half value when it is asked for
+            wide_[id] = made;
+            narrow_made_[id] = 2;  // made wide; a cast brings the half value when it is asked for
         }
-        return wide_[static_cast<std::size_t>(id)];
+        return wide_[id];
     }
 
     // Puts the value in the form asked for into `id`, with a Cast where it is not there yet.

@@ -15,15 +15,15 @@ class batch_sums {
 public:
     // `samples`: the inputs that differ from part to part.
     batch_sums(const graph& g, const std::vector<value_id>& samples) : g_(g), kind_(g.values.size(), apart), maker_(g.values.size(), -1) {
-        for (value_id id : samples) kind_[index(id)] = mixed;
+        for (value_id id : samples) kind_[id] = mixed;
         for (std::size_t i = 0; i < g.nodes.size(); ++i) {
             const node& n = g.nodes[i];
             bool depends = false;
-            for (value_id id : n.inputs) depends |= id != no_value && kind_[index(id)] != apart;
+            for (value_id id : n.inputs) depends |= id != no_value && kind_[id] != apart;
             for (value_id id : n.outputs) {
                 if (id == no_value) continue;
-                maker_[index(id)] = static_cast<int>(i);
-                kind_[index(id)] = !depends ? apart : sums_batch(n) ? sum : is_linear(n) ? linear : mixed;
+                maker_[id] = static_cast<int>(i);
+                kind_[id] = !depends ? apart : sums_batch(n) ? sum : is_linear(n) ? linear : mixed;
             }
         }
     }
@@ -36,13 +36,13 @@ public:
         while (!open.empty()) {
             const value_id id = open.back();
             open.pop_back();
-            if (id == no_value || seen[index(id)] || kind_[index(id)] == apart) continue;
-            seen[index(id)] = 1;
-            if (plain || kind_[index(id)] != linear) {
+            if (id == no_value || seen[id] || kind_[id] == apart) continue;
+            seen[id] = 1;
+            if (plain || kind_[id] != linear) {
                 found.push_back(id);
                 continue;
             }
-            const std::vector<value_id>& inputs = g_.nodes[static_cast<std::size_t>(maker_[index(id)])].inputs;
+            const std::vector<value_id>& inputs = g_.nodes[static_cast<std::size_t>(maker_[id])].inputs;
             open.insert(open.end(), inputs.rbegin(), inputs.rend());
         }
         return found;
@@ -51,25 +51,24 @@ public:
 private:
     enum kind : char { apart, mixed, sum, linear };  // of values: free of the samples, dependent on them, a sum over them, made of such sums
 
-    static std::size_t index(value_id id) { return static_cast<std::size_t>(id); }
 
     bool sums_batch(const node& n) const {
         const op_row& row = ops::row_of(n);
         if (!row.is(op_flag::sums_batch) || !n.find("shards")) return false;
         if (!row.is(op_flag::sums_if_shorter)) return true;
-        const shape &x = g_.values[index(n.inputs[0])].extents, &y = g_.values[index(n.outputs[0])].extents;
+        const shape &x = g_.at(n.inputs[0]).extents, &y = g_.at(n.outputs[0]).extents;
         return y.rank() < x.rank() || (y.rank() > 0 && y[0] == 1);
     }
     bool is_linear(const node& n) const {
         std::size_t summed = 0, free = 0;
         for (value_id id : n.inputs) {
-            summed += id != no_value && kind_[index(id)] >= sum;
-            free += id == no_value || kind_[index(id)] == apart;
+            summed += id != no_value && kind_[id] >= sum;
+            free += id == no_value || kind_[id] == apart;
         }
         const std::size_t all = n.inputs.size();
         switch (ops::row_of(n).traits.linear) {
         case linearity::none: return false;
-        case linearity::first: return summed == 1 && free == all - 1 && n.inputs[0] != no_value && kind_[index(n.inputs[0])] >= sum;
+        case linearity::first: return summed == 1 && free == all - 1 && n.inputs[0] != no_value && kind_[n.inputs[0]] >= sum;
         case linearity::joint: return summed == all;
         case linearity::either: return summed == 1 && free == all - 1;
         }

@@ -53,7 +53,7 @@ GRAFT_INLINE trainer_options settled(trainer_options o, const training_network& 
     loss_options& loss = o.step.loss;
     const bool pretrained = network.features != no_value, trunk_learns = detail::trunk_learns(network.graph, network.parameters, network.features);
     std::int64_t weights = 0;
-    for (const parameter& p : network.parameters) weights += network.graph.values[static_cast<std::size_t>(p.id)].constant.elements();
+    for (const parameter& p : network.parameters) weights += network.graph.at(p.id).constant.elements();
     if (o.batch < 0) o.batch = defaults::batch_of(pictures, pretrained);
     if (o.learning_rate < 0) o.learning_rate = defaults::learning_rate(optimizer.kind, pretrained, weights);
     bool normalized = false;

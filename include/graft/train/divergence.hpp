@@ -80,10 +80,10 @@ inline result<std::string> first_not_finite(const graph& forward, const std::vec
         std::vector<std::size_t> made_by;
         for (std::int64_t bytes = 0; next < forward.nodes.size() && bytes < most; ++next)
             for (value_id id : forward.nodes[next].outputs) {
-                if (id == no_value || !is_float(forward.values[static_cast<std::size_t>(id)].type)) continue;
+                if (id == no_value || !is_float(forward.at(id).type)) continue;
                 again.graph.outputs.push_back(id);
                 made_by.push_back(next);
-                bytes += std::max<std::int64_t>(0, bytes_of(forward.values[static_cast<std::size_t>(id)].type, forward.values[static_cast<std::size_t>(id)].extents));
+                bytes += std::max<std::int64_t>(0, bytes_of(forward.at(id).type, forward.at(id).extents));
             }
         if (made_by.empty()) continue;
         context run(again, pool);
@@ -97,9 +97,9 @@ inline result<std::string> first_not_finite(const graph& forward, const std::vec
             for (value_id in : n.inputs) from_meant |= in != no_value && meant[static_cast<std::size_t>(in)];
             if (found.nan || !from_meant) {
                 const std::string of = n.name.empty() ? n.op_type : n.op_type + " '" + n.name + "'";
-                return "'" + forward.values[static_cast<std::size_t>(id)].name + "' of " + of;
+                return "'" + forward.at(id).name + "' of " + of;
             }
-            meant[static_cast<std::size_t>(id)] = 1;
+            meant[id] = 1;
         }
     }
     return std::string();

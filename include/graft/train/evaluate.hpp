@@ -61,7 +61,7 @@ namespace detail {
 inline result<std::vector<float>> logits_in(const graph& g, std::size_t output, const tensor& scores, std::int64_t pictures, std::int64_t batch) {
     const std::int64_t classes = classes_in(scores.shape(), batch);
     if (classes < 1)
-        return fail(errc::classify_output, g.values[static_cast<std::size_t>(g.outputs[output])].name, "it is " + text(scores.shape()) + " for " + std::to_string(batch) + " pictures: a classifier gives one number a class for each");
+        return fail(errc::classify_output, g.at(g.outputs[output]).name, "it is " + text(scores.shape()) + " for " + std::to_string(batch) + " pictures: a classifier gives one number a class for each");
     std::vector<float> rows(static_cast<std::size_t>(pictures * classes));
     if (scores.type() == dtype::float32 && !ending_of(g, output).softmax) {
         std::memcpy(rows.data(), scores.raw(), rows.size() * sizeof(float));

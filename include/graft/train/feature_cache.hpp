@@ -52,7 +52,7 @@ GRAFT_INLINE cut_network cut_at(const graph& g, value_id features) {
     }
     head.nodes = std::move(kept);
     head.inputs = {features};
-    head.values[static_cast<std::size_t>(features)].type = dtype::float32;
+    head.at(features).type = dtype::float32;
     drop_unread(head);
     return cut;
 }

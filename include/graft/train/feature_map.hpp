@@ -54,7 +54,7 @@ GRAFT_COLD inline status no_logit_gradient(const graph& g, const std::string& wh
 // A graph of known shapes with another input, one weight for each of the logits; its outputs are `wanted`, then the gradients of the weighted
 // logits' sum for each of those.
 inline result<graph> with_logit_gradients(graph g, value_id logits, const std::vector<value_id>& wanted, const limits& limit) {
-    const auto at = [&g](value_id id) -> value& { return g.values[static_cast<std::size_t>(id)]; };
+    const auto at = [&g](value_id id) -> value& { return g.at(id); };
     const shape scores = at(logits).extents;
     const dtype type = at(logits).type;
     const value_id weights = g.add_value("grad_cam/weights");
@@ -135,7 +135,7 @@ public:
 private:
     static constexpr std::size_t most_tried = 24;
 
-    const value& at(value_id id) const { return g_.values[static_cast<std::size_t>(id)]; }
+    const value& at(value_id id) const { return g_.at(id); }
 
     static bool weighs(const node& n) {
         const op_role role = ops::row_of(n).traits.role;
@@ -159,12 +159,12 @@ private:
         for (std::size_t i = 0; i < g_.nodes.size(); ++i) {
             inputs_of(g_.nodes[i]);
             for (value_id id : ids)
-                if (id != no_value) last[static_cast<std::size_t>(id)] = i;
+                if (id != no_value) last[id] = i;
         }
         last[static_cast<std::size_t>(logits_)] = g_.nodes.size();
         std::int64_t open = 0; // values that depend on the picture and are read further on
         for (value_id id : g_.inputs)
-            if (!at(id).constant) depends[static_cast<std::size_t>(id)] = 1, ++open;
+            if (!at(id).constant) depends[id] = 1, ++open;
         bool behind_layer = false;
         for (std::size_t i = 0; i < g_.nodes.size(); ++i) {
             const node& n = g_.nodes[i];
@@ -173,15 +173,15 @@ private:
             ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
             bool any = false;
             for (value_id id : ids) {
-                if (id == no_value || !depends[static_cast<std::size_t>(id)]) continue;
+                if (id == no_value || !depends[id]) continue;
                 any = true;
-                open -= last[static_cast<std::size_t>(id)] == i;
+                open -= last[id] == i;
             }
             if (!any) continue;
             behind_layer = behind_layer || weighs(n);
             value_id made = no_value;
             for (value_id id : n.outputs)
-                if (id != no_value && last[static_cast<std::size_t>(id)] > i) depends[static_cast<std::size_t>(id)] = 1, ++open, made = id;
+                if (id != no_value && last[id] > i) depends[id] = 1, ++open, made = id;
             if (makes_images(n) && at(made).has_shape && at(made).extents.rank() == 4 && at(made).extents.known() && is_grid(at(made).extents[2], at(made).extents[3]))
                 grids_.push_back({at(made).extents[2], at(made).extents[3]});
             feature_map m;
@@ -287,7 +287,7 @@ private:
         GRAFT_TRY_ASSIGN(g, with_logit_gradients(g_, logits_, wanted, limit_));
         tensor inputs[2];
         for (std::size_t i = 0; i < 2; ++i) {
-            const value& v = g.values[static_cast<std::size_t>(g.inputs[i])];
+            const value& v = g.at(g.inputs[i]);
             GRAFT_TRY_ASSIGN(inputs[i], tensor::make(v.type, v.extents));
             const random_stream noise(1, i);
             for (std::int64_t k = 0; k < inputs[i].elements(); ++k) {

@@ -56,7 +56,7 @@ GRAFT_INLINE result<std::vector<int>> stages_of(const graph& g, const std::vecto
         // Where a weight reaches its layer through a Transpose or a Reshape, the layer is the next reader of that.
         std::size_t at = static_cast<std::size_t>(p.node);
         const node& n = g.nodes[at];
-        const value& y = known.values[static_cast<std::size_t>(n.outputs[0])];
+        const value& y = known.at(n.outputs[0]);
         const bool picture = y.has_shape && y.extents.rank() == 4 && y.extents.known() && !(n.inputs[0] == p.id);
         const std::int64_t side = picture ? std::min(y.extents[2], y.extents[3]) : smallest;
         // Squeezing to 1 x 1, as pooling and excitation do, is no stage.

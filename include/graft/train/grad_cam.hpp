@@ -59,7 +59,7 @@ GRAFT_INLINE grad_cam& grad_cam::operator=(grad_cam&&) noexcept = default;
 
 GRAFT_INLINE result<grad_cam> grad_cam::make(graph g, const feature_map& map, value_id logits, const shape& input, executor& pool,
                                              const limits& limit) GRAFT_MEMORY_TRY {
-    const auto at = [&g](value_id id) -> value& { return g.values[static_cast<std::size_t>(id)]; };
+    const auto at = [&g](value_id id) -> value& { return g.at(id); };
     const auto last = static_cast<value_id>(g.values.size());
     if (map.features < 0 || map.features >= last || logits < 0 || logits >= last)
         return fail(errc::input_name, g.name, "the features or the logits are no value of this network");
@@ -100,7 +100,7 @@ GRAFT_INLINE result<tensor> grad_cam::map(const tensor& picture, std::int64_t la
                     "the network has " + std::to_string(classes) + " classes");
     std::fill(self.chosen.data<float>(), self.chosen.data<float>() + classes, 0.0f);
     self.chosen.data<float>()[label] = 1;
-    const value& in = self.what.graph.values[static_cast<std::size_t>(self.what.graph.inputs[0])];
+    const value& in = self.what.graph.at(self.what.graph.inputs[0]);
     if (picture.type() != in.type || picture.shape() != in.extents)
         return fail(errc::input_shape, in.name,
                     "it has the shape " + text(picture.shape()) + "; the map was planned for " + text(in.extents));

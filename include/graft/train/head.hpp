@@ -57,9 +57,9 @@ GRAFT_INLINE void constants_to_initializers(graph& g) {
         bool output = false;
         for (value_id id : g.outputs) output |= !n.outputs.empty() && id == n.outputs[0];
         // Exporters share equal initializers through Identity; each is a weight of its own.
-        if (detail::is_copy(n) && ops::row_of(n).traits.moves == motion::same && !output && g.values[static_cast<std::size_t>(n.inputs[0])].constant) {
-            const tensor shared = g.values[static_cast<std::size_t>(n.inputs[0])].constant;
-            value& own = g.values[static_cast<std::size_t>(n.outputs[0])];
+        if (detail::is_copy(n) && ops::row_of(n).traits.moves == motion::same && !output && g.at(n.inputs[0]).constant) {
+            const tensor shared = g.at(n.inputs[0]).constant;
+            value& own = g.at(n.outputs[0]);
             own.constant = shared;
             own.type = shared.type();
             own.extents = shared.shape();
@@ -70,7 +70,7 @@ GRAFT_INLINE void constants_to_initializers(graph& g) {
             kept.push_back(std::move(n));
             continue;
         }
-        value& v = g.values[static_cast<std::size_t>(n.outputs[0])];
+        value& v = g.at(n.outputs[0]);
         v.constant = a->tensor;
         v.type = v.constant.type();
         v.extents = v.constant.shape();
@@ -96,7 +96,7 @@ namespace detail {
 GRAFT_INLINE void drop_default_inputs(graph& g) {
     std::vector<value_id> asked;
     for (value_id id : g.inputs)
-        if (!g.values[static_cast<std::size_t>(id)].constant) asked.push_back(id);
+        if (!g.at(id).constant) asked.push_back(id);
     if (asked.size() < g.inputs.size()) g.ir_version = std::max<std::int64_t>(g.ir_version, 4);
     g.inputs = std::move(asked);
 }
@@ -106,7 +106,7 @@ inline void drop_unused_names(graph& g) {
     std::vector<char> lives(g.values.size(), 0);
     const auto mark = [&](const std::vector<value_id>& ids) {
         for (value_id id : ids)
-            if (id != no_value) lives[static_cast<std::size_t>(id)] = 1;
+            if (id != no_value) lives[id] = 1;
     };
     mark(g.inputs);
     mark(g.outputs);
@@ -142,7 +142,7 @@ GRAFT_INLINE result<grafted> replace_head(graph g, const trunk_cut& cut, std::in
     if (classes < 1 || classes > (1 << 24)) return fail(errc::train_head, g.name, std::to_string(classes) + " classes cannot be told apart");
     if (g.outputs.empty() || g.inputs.empty() || cut.features < 0 || cut.features >= static_cast<value_id>(g.values.size()))
         return fail(errc::train_head, g.name, "there is no trunk to put a classifier on: give the network and what find_trunk said of it");
-    const auto at = [&g](value_id id) -> value& { return g.values[static_cast<std::size_t>(id)]; };
+    const auto at = [&g](value_id id) -> value& { return g.at(id); };
     const std::string output_name = at(g.outputs[0]).name;
     detail::drop_default_inputs(g);
     g.outputs = {cut.features};

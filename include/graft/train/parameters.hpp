@@ -37,7 +37,7 @@ namespace detail {
 
 // Whether input i of a node is a weight of it.
 inline bool is_weight_slot(const graph& g, const node& n, std::size_t i) {
-    const value& given = g.values[static_cast<std::size_t>(n.inputs[i])];
+    const value& given = g.at(n.inputs[i]);
     // One number is a formula's, not the network's; what lies behind a Transpose may have no shape before the network is planned.
     const bool many = !given.has_shape || given.extents.elements() > 1;
     // Of an operator of the app's own that has a gradient, whatever it takes beside what is computed.
@@ -58,14 +58,14 @@ GRAFT_INLINE std::vector<parameter> parameters_of(const graph& g) {
     std::vector<int> reader(g.values.size(), -1);
     for (std::size_t k = g.nodes.size(); k-- > 0;) {
         const node& n = g.nodes[k];
-        const bool passes = detail::passes_weights_on(n) && n.outputs[0] != no_value && weight[static_cast<std::size_t>(n.outputs[0])];
+        const bool passes = detail::passes_weights_on(n) && n.outputs[0] != no_value && weight[n.outputs[0]];
         for (std::size_t i = 0; i < n.inputs.size(); ++i) {
             const value_id id = n.inputs[i];
             if (id == no_value) continue;
             const bool taken = detail::is_weight_slot(g, n, i) || (i == 0 && passes);
             if (!taken) continue;
-            weight[static_cast<std::size_t>(id)] = 1;
-            reader[static_cast<std::size_t>(id)] = static_cast<int>(k);
+            weight[id] = 1;
+            reader[id] = static_cast<int>(k);
         }
     }
     std::vector<parameter> found;

@@ -43,7 +43,7 @@ namespace detail {
 // The names of a graph's outputs, for a message.
 inline std::string output_names(const graph& g) {
     std::string all;
-    for (std::size_t i = 0; i < g.outputs.size() && i < 12; ++i) all += (i ? ", " : "") + g.values[static_cast<std::size_t>(g.outputs[i])].name;
+    for (std::size_t i = 0; i < g.outputs.size() && i < 12; ++i) all += (i ? ", " : "") + g.at(g.outputs[i]).name;
     return all + (g.outputs.size() > 12 ? ", ..." : "");
 }
 inline status choose_output(graph& g, const std::string& output) {
@@ -52,7 +52,7 @@ inline status choose_output(graph& g, const std::string& output) {
         return fail(errc::train_head, g.name, "the network has " + std::to_string(g.outputs.size()) + " outputs: " + output_names(g) + "; say which one is the classifier's with --output NAME");
     value_id found = no_value;
     for (value_id id : g.outputs)
-        if (output.empty() || g.values[static_cast<std::size_t>(id)].name == output) found = id;
+        if (output.empty() || g.at(id).name == output) found = id;
     if (found == no_value) return fail(errc::input_name, "--output " + output, "the network has no output of that name; it has " + output_names(g));
     g.outputs = {found};
     drop_unread(g);
@@ -70,7 +70,7 @@ inline shape pictures_shape(std::int64_t pictures, const preprocess_spec& spec, 
 GRAFT_INLINE result<input_format> picture_input(const graph& g) GRAFT_MEMORY_TRY {
     const value* input = nullptr;
     for (value_id id : g.inputs) {
-        const value& v = g.values[static_cast<std::size_t>(id)];
+        const value& v = g.at(id);
         if (v.constant) continue;
         if (input) return fail(errc::train_head, g.name, "the network asks for more than one input ('" + input->name + "', '" + v.name + "'); a classifier takes one picture");
         input = &v;

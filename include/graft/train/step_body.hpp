@@ -72,7 +72,7 @@ struct training_step::implementation {
     std::int64_t state_on_device(const plan& p) const {
         std::int64_t bytes = 0;
         for (const state_pair& s : p.lowered.states)
-            if (p.lowered.values[static_cast<std::size_t>(p.lowered.inputs[static_cast<std::size_t>(s.input)])].on_device)
+            if (p.lowered.at(p.lowered.inputs[s.input]).on_device)
                 bytes += static_cast<std::int64_t>(state[static_cast<std::size_t>(s.input - detail::step_inputs::first_state)].value.bytes());
         return bytes;
     }
@@ -106,9 +106,9 @@ GRAFT_INLINE status training_step::implementation::make_state() {
         state.push_back({std::move(state_name), std::move(made)});
         return {};
     };
-    const auto constant = [&](value_id id) -> const tensor& { return network.values[static_cast<std::size_t>(id)].constant; };
+    const auto constant = [&](value_id id) -> const tensor& { return network.at(id).constant; };
     const auto add_constant = [&](value_id id) -> status {
-        value& v = network.values[static_cast<std::size_t>(id)];
+        value& v = network.at(id);
         GRAFT_TRY(add(v.name, v.constant, false));
         v.constant = state.back().value;  // what the network came with gives its memory back
         return {};
@@ -141,10 +141,10 @@ GRAFT_INLINE result<training_step> training_step::make(graph network, value_id l
     self.logits_value = logits;
     self.options = options;
     for (value_id id : self.network.inputs) {
-        const value& v = self.network.values[static_cast<std::size_t>(id)];
+        const value& v = self.network.at(id);
         if (v.constant) continue;
         if (self.input_value != no_value)
-            return fail(errc::input_name, self.network.name, "the network asks for more than one input ('" + self.network.values[static_cast<std::size_t>(self.input_value)].name + "', '" + v.name + "'); a step gives it one, the batch");
+            return fail(errc::input_name, self.network.name, "the network asks for more than one input ('" + self.network.at(self.input_value).name + "', '" + v.name + "'); a step gives it one, the batch");
         self.input_value = id;
     }
     if (self.input_value == no_value) return fail(errc::input_name, self.network.name, "the network has no input");
@@ -188,7 +188,7 @@ GRAFT_INLINE result<training_step::implementation::planned*> training_step::impl
     for (tensor_view& v : made->inputs) v.data = nullptr;
     GRAFT_TRY_ASSIGN(made->what.graph, detail::step_builder(network, logits_value, learning, layout, options).build(made->inputs, part, plain, pool));
     for (std::size_t i = made->inputs.size(); i < made->what.graph.inputs.size(); ++i) {
-        const value& v = made->what.graph.values[static_cast<std::size_t>(made->what.graph.inputs[i])];
+        const value& v = made->what.graph.at(made->what.graph.inputs[i]);
         made->inputs.push_back({v.type, v.extents, nullptr});
     }
     made->what.limit = options.limits;
@@ -219,7 +219,7 @@ GRAFT_INLINE result<step_memory> training_step::prepare(const shape& batch, exec
 
 GRAFT_INLINE result<step_memory> training_step::implementation::prepare(const shape& batch, executor& pool) {
     const bool by_parts = in_parts();
-    const dtype type = network.values[static_cast<std::size_t>(input_value)].type;
+    const dtype type = network.at(input_value).type;
     GRAFT_TRY(find_classes(batch, pool));
     shape part = batch;
     if (by_parts) part[0] = parts().largest(part[0]);
@@ -252,7 +252,7 @@ GRAFT_INLINE result<step_memory> training_step::implementation::prepare(const sh
 // How many classes there are, where the network does not say: by its shapes for this batch.
 GRAFT_INLINE status training_step::implementation::find_classes(const shape& batch, executor& pool) {
     if (classes > 0) return {};
-    const value& declared = network.values[static_cast<std::size_t>(logits_value)];
+    const value& declared = network.at(logits_value);
     if (declared.has_shape && declared.extents.rank() == 2 && declared.extents[1] > 0) {
         classes = declared.extents[1];
         return {};
@@ -261,7 +261,7 @@ GRAFT_INLINE status training_step::implementation::find_classes(const shape& bat
     if (options.fixed_batch > 0 && part.rank()) part[0] = options.fixed_batch;
     graph known;
     GRAFT_TRY_ASSIGN(known, specialize_first_input(network, part, pool, options.limits));
-    const value& v = known.values[static_cast<std::size_t>(logits_value)];
+    const value& v = known.at(logits_value);
     if (!v.has_shape || !v.extents.known() || v.extents.rank() < 1 || v.extents[0] < 1)
         return fail(errc::train_head, v.name, "how many classes it tells apart can only be told by running");
     classes = v.extents.elements() / v.extents[0];
@@ -354,7 +354,7 @@ GRAFT_INLINE result<graph> training_step::network(bool averaged) const GRAFT_MEM
         tensor copy;
         GRAFT_TRY_ASSIGN(copy, tensor::make(from.type(), from.shape()));
         if (copy.bytes()) std::memcpy(copy.raw(), from.raw(), copy.bytes());
-        g.values[static_cast<std::size_t>(id)].constant = std::move(copy);
+        g.at(id).constant = std::move(copy);
         return {};
     };
     for (std::size_t w = 0; w < weights; ++w)

@@ -78,7 +78,6 @@ public:
     }
 
 private:
-    static std::size_t index(value_id id) { return static_cast<std::size_t>(id); }
 
     // The network as it trains, and its loss.
     status build_loss(const std::vector<tensor_view>& views, step_part part, executor& pool) {
@@ -108,7 +107,7 @@ private:
         GRAFT_TRY_ASSIGN(gradients_, differentiate(g_, loss_, state_.weights, shards_, o_.limits));
         emit_.prefix = "update";
         for (std::size_t i = 0; i < gradients_.size(); ++i)
-            if (gradients_[i] == no_value) gradients_[i] = emit_.zeros(g_.values[index(state_.weights[i])].extents, state_.weights[i]);
+            if (gradients_[i] == no_value) gradients_[i] = emit_.zeros(g_.at(state_.weights[i]).extents, state_.weights[i]);
         return std::move(emit_.failure);
     }
 
@@ -117,16 +116,16 @@ private:
     }
     // Whatever depends on the samples has them along its first axis: where one has not, its layer may have mixed them.
     status check_samples_apart() const {
-        const std::int64_t n = g_.values[index(g_.inputs[step_inputs::batch])].extents[0];
+        const std::int64_t n = g_.at(g_.inputs[step_inputs::batch]).extents[0];
         std::vector<char> depends(g_.values.size(), 0);
-        depends[index(g_.inputs[step_inputs::batch])] = 1;
+        depends[g_.inputs[step_inputs::batch]] = 1;
         for (const node& m : g_.nodes) {
             bool any = false;
-            for (value_id id : m.inputs) any |= id != no_value && depends[index(id)];
+            for (value_id id : m.inputs) any |= id != no_value && depends[id];
             for (value_id id : m.outputs) {
                 if (id == no_value || !any) continue;
-                depends[index(id)] = 1;
-                const value& v = g_.values[index(id)];
+                depends[id] = 1;
+                const value& v = g_.at(id);
                 if (v.has_shape && (v.extents.rank() < 1 || v.extents[0] % n != 0)) return across("'" + (m.name.empty() ? m.op_type : m.name) + "'");
             }
         }
@@ -136,10 +135,10 @@ private:
     // The graph from the sums on: they become inputs, behind the others.
     void start_from(const std::vector<value_id>& sums, const std::vector<value_id>& wanted) {
         std::vector<char> given(g_.values.size(), 0);
-        for (value_id id : sums) given[index(id)] = 1;
+        for (value_id id : sums) given[id] = 1;
         const auto makes_one = [&](const node& n) {
             for (value_id id : n.outputs)
-                if (id != no_value && given[index(id)]) return true;
+                if (id != no_value && given[id]) return true;
             return false;
         };
         g_.nodes.erase(std::remove_if(g_.nodes.begin(), g_.nodes.end(), makes_one), g_.nodes.end());
@@ -154,7 +153,7 @@ private:
         return id;
     }
     void become_input(value_id id, const tensor_view& v) {
-        value& made = g_.values[index(id)];
+        value& made = g_.at(id);
         made.constant = tensor();
         made.type = v.type;
         made.extents = v.extents;
@@ -167,7 +166,7 @@ private:
         // An initializer that is an input as well is a default that nobody replaces here.
         std::vector<value_id> open;
         for (value_id id : g_.inputs)
-            if (!g_.values[index(id)].constant) open.push_back(id);
+            if (!g_.at(id).constant) open.push_back(id);
         g_.inputs.clear();
         become_input(open[0], views[step_inputs::batch]);
         for (const char* name : {"targets", "scale", "learning_rate", "step", "counter", "teacher", "inverse_scale"}) add_input(std::string("training/") + name, views[g_.inputs.size()]);
@@ -179,8 +178,8 @@ private:
 
     // A row for each sample, whatever else: a network that holds its batch somewhere would learn from the first sample alone.
     status rows_of_logits() {
-        const value& v = g_.values[index(logits_)];
-        const std::int64_t n = g_.values[index(g_.inputs[step_inputs::batch])].extents[0];
+        const value& v = g_.at(logits_);
+        const std::int64_t n = g_.at(g_.inputs[step_inputs::batch]).extents[0];
         const bool known = v.has_shape && v.extents.known() && v.extents.rank() >= 1, row = known && (v.extents.rank() == 2 || class_axis(v.extents) > 0);
         if (!row || v.extents[0] != n || v.extents.elements() < n)
             return fail(errc::train_head, v.name, "what the loss is taken of has to be [N, classes]; for " + std::to_string(n) + " samples it is " + (v.has_shape ? text(v.extents) : "of a shape that is not known"));
@@ -233,10 +232,10 @@ private:
         for (std::size_t i = 0; i < first_update; ++i) {
             const node& n = g_.nodes[i];
             for (value_id id : n.inputs)
-                if (id != no_value) ready[index(id)] = ready[index(root[index(id)])] = i;
+                if (id != no_value) ready[id] = ready[root[id]] = i;
             for (value_id id : n.outputs)
-                if (id != no_value) ready[index(id)] = i;
-            if ((n.op->flags & op_flag::view) && n.outputs[0] != no_value && n.inputs[0] != no_value) root[index(n.outputs[0])] = root[index(n.inputs[0])];
+                if (id != no_value) ready[id] = i;
+            if ((n.op->flags & op_flag::view) && n.outputs[0] != no_value && n.inputs[0] != no_value) root[n.outputs[0]] = root[n.inputs[0]];
         }
         std::vector<std::pair<std::size_t, node>> order;
         for (std::size_t i = 0; i < g_.nodes.size(); ++i) {
@@ -244,9 +243,9 @@ private:
             if (i >= first_update) {
                 key = 0;
                 for (value_id id : g_.nodes[i].inputs)
-                    if (id != no_value) key = std::max(key, 2 * ready[index(id)] + 1);
+                    if (id != no_value) key = std::max(key, 2 * ready[id] + 1);
                 for (value_id id : g_.nodes[i].outputs)
-                    if (id != no_value) ready[index(id)] = key / 2;
+                    if (id != no_value) ready[id] = key / 2;
             }
             order.emplace_back(key, std::move(g_.nodes[i]));
         }

@@ -56,7 +56,7 @@ GRAFT_INLINE status training_step::implementation::choose_sums(parted& q, execut
         if (&of == names) x[0] = 1;
         planned* p = nullptr;
         GRAFT_TRY_ASSIGN(p, plan_for(x, q.in.inputs->type(), detail::step_part::sums, false, pool));
-        for (value_id id : p->what.graph.outputs) of.push_back(p->what.graph.values[static_cast<std::size_t>(id)].name);
+        for (value_id id : p->what.graph.outputs) of.push_back(p->what.graph.at(id).name);
     }
     q.plain = names[0] != names[1];
     return {};

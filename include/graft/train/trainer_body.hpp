@@ -61,8 +61,8 @@ public:
         for (std::int64_t i = 0; i < n; ++i, ++next_) {
             const std::int64_t from = order_[static_cast<std::size_t>(next_)];
             std::memcpy(b.inputs.data<float>() + i * row, from_.rows.data<float>() + from * row, static_cast<std::size_t>(row) * 4);
-            b.labels.push_back(from_.labels[static_cast<std::size_t>(from)]);
-            b.indices.push_back(from_.indices[static_cast<std::size_t>(from)]);
+            b.labels.push_back(from_.labels[from]);
+            b.indices.push_back(from_.indices[from]);
         }
         return {};
     }
@@ -122,7 +122,7 @@ private:
         const graph& g = network_.graph;
         network_text_ = network_fingerprint(g);
         for (value_id id : g.inputs)
-            if (!g.values[static_cast<std::size_t>(id)].constant && !format_.known) format_ = {g.values[static_cast<std::size_t>(id)].type, g.values[static_cast<std::size_t>(id)].extents, true};
+            if (!g.at(id).constant && !format_.known) format_ = {g.at(id).type, g.at(id).extents, true};
         GRAFT_TRY_ASSIGN(spec_, complete(o_.preprocess, format_));
         if (data_.training.size() < 1 || data_.validation.size() < 1) return fail(errc::data_no_classes, "dataset", "there has to be at least one picture to learn from and one to score by");
         if (o_.batch < 1) return fail(errc::usage, "batch", "a batch holds at least one picture");
@@ -160,7 +160,7 @@ private:
     std::int64_t count_learning(const std::vector<parameter>& parameters) const {
         std::int64_t learning = 0;
         for (const parameter& p : parameters)
-            if (p.learns) learning += network_.graph.values[static_cast<std::size_t>(p.id)].constant.elements();
+            if (p.learns) learning += network_.graph.at(p.id).constant.elements();
         return learning;
     }
 
@@ -197,7 +197,7 @@ private:
     void share_weights() {
         for (const parameter& p : network_.parameters)
             for (const training_state& now : step_.state())
-                if (now.name == p.name) network_.graph.values[static_cast<std::size_t>(p.id)].constant = now.value;
+                if (now.name == p.name) network_.graph.at(p.id).constant = now.value;
     }
 
     // Within --max-ram: first computing activations again, then the batch in parts.
@@ -424,7 +424,7 @@ private:
         if (!cached_) return g;
         graph whole = network_.graph;
         for (const parameter& p : network_.parameters)
-            if (p.learns) whole.values[static_cast<std::size_t>(p.id)].constant = g.values[static_cast<std::size_t>(p.id)].constant;
+            if (p.learns) whole.at(p.id).constant = g.at(p.id).constant;
         return whole;
     }
 

@@ -93,7 +93,7 @@ GRAFT_INLINE status write_verified_model(graph& g, const tensor& picture, const 
     };
     golden_sample sample;
     for (value_id id : g.inputs)
-        if (sample.input_name.empty() && !g.values[static_cast<std::size_t>(id)].constant) sample.input_name = g.values[static_cast<std::size_t>(id)].name;
+        if (sample.input_name.empty() && !g.at(id).constant) sample.input_name = g.at(id).name;
     sample.input = picture;
     model before, after;
     GRAFT_TRY_ASSIGN(before, load(g, how));

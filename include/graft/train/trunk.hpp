@@ -59,7 +59,7 @@ inline int feature_axis(const node& n) {
 inline value_id only_computed_input(const node& n, const std::vector<char>& computed) {
     value_id only = no_value;
     for (value_id id : n.inputs) {
-        if (id == no_value || !computed[static_cast<std::size_t>(id)]) continue;
+        if (id == no_value || !computed[id]) continue;
         if (only != no_value && only != id) return no_value;
         only = id;
     }
@@ -69,14 +69,14 @@ inline value_id only_computed_input(const node& n, const std::vector<char>& comp
 inline std::vector<char> computed_values(const graph& g) {
     std::vector<char> computed(g.values.size(), 0);
     for (value_id id : g.inputs)
-        if (!g.values[static_cast<std::size_t>(id)].constant) computed[static_cast<std::size_t>(id)] = 1;
+        if (!g.at(id).constant) computed[id] = 1;
     for (const node& n : g.nodes) {
         bool any = false;
-        for (value_id id : n.inputs) any |= id != no_value && computed[static_cast<std::size_t>(id)];
+        for (value_id id : n.inputs) any |= id != no_value && computed[id];
         // A shape is not what a picture holds.
         if (ops::row_of(n).is(op_flag::shape_only)) any = false;
         for (value_id id : n.outputs)
-            if (id != no_value) computed[static_cast<std::size_t>(id)] |= any;
+            if (id != no_value) computed[id] |= any;
     }
     return computed;
 }
@@ -90,7 +90,7 @@ public:
         return made;
     }
     status find(value_id id, shape& extents) const {
-        const value& v = known_.values[static_cast<std::size_t>(id)];
+        const value& v = known_.at(id);
         if (!v.has_shape || !v.extents.known()) return fail(errc::train_head, v.name, "its shape can only be told by running");
         extents = v.extents;
         return {};
@@ -101,7 +101,7 @@ private:
 };
 
 inline status check_row(const graph& g, const known_shapes& shapes, std::int64_t samples) {
-    const value& out = g.values[static_cast<std::size_t>(g.outputs[0])];
+    const value& out = g.at(g.outputs[0]);
     shape extents;
     GRAFT_TRY(shapes.find(g.outputs[0], extents));
     if (extents.rank() >= 2 && extents[0] == samples && class_axis(extents) > 0) return {};
@@ -127,7 +127,7 @@ GRAFT_INLINE result<trunk_cut> find_trunk(const graph& g, const std::string& at,
     const auto measure = [&](int axis) -> status {
         shape extents;
         GRAFT_TRY(shapes.find(cut.features, extents));
-        const std::string& name = g.values[static_cast<std::size_t>(cut.features)].name;
+        const std::string& name = g.at(cut.features).name;
         cut.rank = extents.rank();
         if (cut.rank < 2 || cut.rank > 5 || extents[0] != input[0])
             return fail(errc::train_head, name, "the trunk makes values of the shape " + text(extents) + " for a batch of " + std::to_string(input[0]) + "; a classifier takes a row, maps or tokens for each picture. Name another place with --trunk");

@@ -122,8 +122,8 @@ TEST_CASE("the kernels of training's operators give the reference's answers, in 
                 std::vector<tensor> inputs;
                 std::size_t next = 0;
                 for (value_id id : n.inputs) {
-                    const bool constant = id != no_value && p.g.values[static_cast<std::size_t>(id)].constant;
-                    inputs.push_back(id == no_value ? tensor() : constant ? p.g.values[static_cast<std::size_t>(id)].constant : p.inputs[next++]);
+                    const bool constant = id != no_value && p.g.at(id).constant;
+                    inputs.push_back(id == no_value ? tensor() : constant ? p.g.at(id).constant : p.inputs[next++]);
                 }
                 // What has two outputs or three, but not without state to follow from.
                 while (static_cast<int>(n.outputs.size()) < row.max_outputs) n.outputs.push_back(static_cast<value_id>(1000 + n.outputs.size()));
@@ -190,7 +190,7 @@ TEST_CASE("a loss that is not finite leaves weights and state as they were, in p
                 for (std::size_t i = 0; i < u.inputs.size(); ++i) n.inputs.push_back(static_cast<value_id>(i));
                 for (int from : u.follows) {
                     n.outputs.push_back(static_cast<value_id>(100 + from));
-                    made.push_back(u.inputs[static_cast<std::size_t>(from)]);
+                    made.push_back(u.inputs[from]);
                 }
                 const outcome a = run(set, n, u.inputs, made, false, alone);
                 CHECK(a.refusal == "");

@@ -151,7 +151,7 @@ GRAFT_INLINE index element_emitter::offset(const place& at, const std::vector<st
     std::vector<run> runs;
     std::int64_t inner = 1;
     for (int w = at.walk.rank() - 1; w >= 0; inner *= at.walk[w--]) {
-        const std::int64_t stride = by_walk[static_cast<std::size_t>(w)];
+        const std::int64_t stride = by_walk[w];
         if (at.walk[w] == 1) continue;
         if (!runs.empty() && stride == runs.back().stride * runs.back().extent)
             runs.back().extent *= at.walk[w];
@@ -245,7 +245,7 @@ GRAFT_INLINE std::string element_emitter::define_table(const char* type, const s
 GRAFT_INLINE operand element_emitter::load(int input, const place& at) {
     const auto k = static_cast<std::size_t>(input);
     const value_id v = body_.inputs[k];
-    const tensor_view& x = body_.values[static_cast<std::size_t>(v)];
+    const tensor_view& x = body_.values[v];
     const dtype type = compute_type(x.type);
     if (x.data && x.elements() == 1) return {element_literal(x.type, x.data, 0), type, level::thread};
     loaded_[k] = true;
@@ -271,8 +271,8 @@ GRAFT_INLINE operand element_emitter::load(int input, const place& at) {
 }
 
 GRAFT_INLINE operand element_emitter::compute(value_id v, const place& at) {
-    const auto made = body_.maker[static_cast<std::size_t>(v)];
-    const tensor_view& x = body_.values[static_cast<std::size_t>(v)];
+    const auto made = body_.maker[v];
+    const tensor_view& x = body_.values[v];
     if (made.first < 0) {
         const auto input = std::find(body_.inputs.begin(), body_.inputs.end(), v);
         if (input != body_.inputs.end()) return load(static_cast<int>(input - body_.inputs.begin()), at);
@@ -303,7 +303,7 @@ GRAFT_INLINE operand element_emitter::value(value_id v, const place& at) {
     return x;
 }
 GRAFT_INLINE void element_emitter::bind(value_id v, const place& at, operand known) {
-    computed_[std::to_string(v) + "@" + at.key() + "?" + guard_.text] = convert(known, body_.values[static_cast<std::size_t>(v)].type);
+    computed_[std::to_string(v) + "@" + at.key() + "?" + guard_.text] = convert(known, body_.values[v].type);
 }
 
 GRAFT_INLINE void element_emitter::next_loop(int lanes) {
@@ -343,7 +343,7 @@ inline const char* read_fusion(const kernel_query& q, kernel_body& body) {
     body.inputs = g.inputs;
     body.outputs = g.outputs;
     for (const value& v : g.values) body.values.push_back(v.constant ? view(v.constant) : tensor_view{v.type, v.extents, nullptr});
-    for (std::size_t i = 0; i < g.inputs.size(); ++i) body.values[static_cast<std::size_t>(g.inputs[i])] = q.in[i];
+    for (std::size_t i = 0; i < g.inputs.size(); ++i) body.values[g.inputs[i]] = q.in[i];
     return nullptr;
 }
 

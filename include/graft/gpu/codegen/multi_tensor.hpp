@@ -153,8 +153,8 @@ GRAFT_INLINE const char* generate_multi_tensor(const kernel_query& q, program& p
     const graph& g = *a->graph;
     if (static_cast<int>(g.inputs.size()) != q.inputs || static_cast<int>(g.outputs.size()) != q.outputs) return "a MultiTensor whose body has other inputs or outputs";
     std::vector<std::int64_t> input(g.values.size(), -1), output(g.values.size(), -1);
-    for (std::size_t i = 0; i < g.inputs.size(); ++i) input[static_cast<std::size_t>(g.inputs[i])] = static_cast<std::int64_t>(i);
-    for (std::size_t i = 0; i < g.outputs.size(); ++i) output[static_cast<std::size_t>(g.outputs[i])] = static_cast<std::int64_t>(i);
+    for (std::size_t i = 0; i < g.inputs.size(); ++i) input[g.inputs[i]] = static_cast<std::int64_t>(i);
+    for (std::size_t i = 0; i < g.outputs.size(); ++i) output[g.outputs[i]] = static_cast<std::int64_t>(i);
     std::vector<tensor_loop> tensors(g.nodes.size());
     std::int64_t total = 0;
     for (std::size_t k = 0; k < tensors.size(); ++k) {

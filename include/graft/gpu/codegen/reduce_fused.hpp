@@ -25,7 +25,7 @@ GRAFT_INLINE const char* reduction::read_fused(const fused_node& around) {
     outputs = around.n->outputs;
     bytes = 16;
     for (std::size_t i = 0; i < body.inputs.size(); ++i)
-        if (body.values[static_cast<std::size_t>(body.inputs[i])].extents == extents && body.order[i] == order) bytes = std::min(bytes, size_of(body.memory[i]));
+        if (body.values[body.inputs[i]].extents == extents && body.order[i] == order) bytes = std::min(bytes, size_of(body.memory[i]));
     const auto made_by = [&](const std::vector<int>& of, value_id v) { return std::any_of(of.begin(), of.end(), [&](int o) { return outputs[static_cast<std::size_t>(o)] == v; }); };
     for (int b = 0; b < whole->outputs; ++b) {
         const value_id v = body.outputs[static_cast<std::size_t>(b)];
@@ -46,7 +46,7 @@ inline layout walked_layout(const kernel_body& body, value_id v) {
     const auto as_input = std::find(body.inputs.begin(), body.inputs.end(), v);
     if (as_input != body.inputs.end()) return body.order[static_cast<std::size_t>(as_input - body.inputs.begin())];
     for (std::size_t i = 0; i < body.inputs.size(); ++i)
-        if (body.values[static_cast<std::size_t>(body.inputs[i])].extents == body.values[static_cast<std::size_t>(v)].extents) return body.order[i];
+        if (body.values[body.inputs[i]].extents == body.values[v].extents) return body.order[i];
     return layout::row_major;
 }
 
@@ -65,7 +65,7 @@ GRAFT_INLINE const char* generate_fused_reduction(const kernel_query& q, program
     }
     if (!row) return "a body without a reduction";
     const auto view_of = [&](value_id v, std::vector<tensor_view>& views, std::vector<layout>& layouts) {
-        views.push_back(v == no_value ? tensor_view{} : around.body.values[static_cast<std::size_t>(v)]);
+        views.push_back(v == no_value ? tensor_view{} : around.body.values[v]);
         layouts.push_back(v == no_value ? layout::row_major : detail::walked_layout(around.body, v));
     };
     for (value_id v : around.n->inputs) view_of(v, around.in, around.in_layout);

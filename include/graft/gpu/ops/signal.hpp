@@ -42,7 +42,7 @@ struct transform {
         const std::int64_t columns = bins * out_parts;
         const value_id made = d.constant(type, {used * parts, columns});
         if (made == no_value) return made;
-        tensor& data = d.build.target().values[static_cast<std::size_t>(made)].constant;
+        tensor& data = d.build.target().at(made).constant;
         std::vector<double> cosines, sines, row(static_cast<std::size_t>(columns));
         for (std::int64_t i = 0; i < n; ++i) {
             const double angle = 2 * ops::fourier::pi * static_cast<double>(i) / static_cast<double>(n);
