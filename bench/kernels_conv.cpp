@@ -85,7 +85,7 @@ int main(int argc, char** argv) {
         p.pt = p.pl = l.pad;
         p.groups = l.groups;
         p.oh = p.ow = (l.size + 2 * l.pad - l.kernel) / l.stride + 1;
-        p.in = l.ic <= 4 ? layout::nchw : layout::blocked;
+        p.in = l.ic <= 4 ? layout::row_major : layout::blocked;
         p.ep.act = activation::relu;
         p.exact = argc > 3;
         const conv_choice c = choose_conv(set, p);
@@ -108,7 +108,7 @@ int main(int argc, char** argv) {
         float *x = in.data, *y = out.data;
         std::printf("max pool 3x3s2 64 @112 %9.1f us\n",
                     best_seconds(pool.threads(), [&] { run_max_pool(set, p, x, y, pool); }) * 1e6);
-        p.l = layout::nchw;
+        p.l = layout::row_major;
         std::printf("max pool, planes       %9.1f us\n",
                     best_seconds(pool.threads(), [&] { run_max_pool(set, p, x, y, pool); }) * 1e6);
         std::printf(

@@ -81,7 +81,7 @@ int main(int argc, char** argv) {
         p.pt = p.pl = l.pad;
         p.groups = l.groups;
         p.oh = p.ow = (l.size + 2 * l.pad - l.kernel) / l.stride + 1;
-        p.in = l.ic <= 4 ? layout::nchw : layout::blocked;
+        p.in = l.ic <= 4 ? layout::row_major : layout::blocked;
         const conv_choice c = choose_conv(set, p);
         const conv_grad_weight_choice cw = choose_conv_grad_weight(set, p, 8);
         const conv_grad_input_choice ci = choose_conv_grad_input(set, p);

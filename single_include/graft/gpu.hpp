@@ -2327,12 +2327,6 @@ struct device_traits {
     int arch() const noexcept { return major * 10 + minor; }
 };
 
-/// How values with channels lie in memory. The extents of a value are ONNX's in either layout.
-enum class layout : std::int8_t {
-    row_major = 0,
-    channels_last = -1,  ///< N, then the spatial axes, then C: cuDNN's NHWC; for weights M, kernel, C
-};
-
 /// What a user chose about numbers.
 struct kernel_options {
     bool deterministic = false;  ///< only algorithms that give the same bits every time
@@ -2550,12 +2544,11 @@ namespace detail {
 // Layouts as families have them, kept beside the query that points at them.
 class asked {
 public:
-    // `in_block` and `out_block` as in value::block; null: row-major. `memory` as in kernel_query.
-    asked(const op_context& c, const int* in_block, const int* out_block, const device_traits& on, kernel_options options, const value_id* memory = nullptr)
-        : in_(static_cast<std::size_t>(c.inputs)), out_(static_cast<std::size_t>(c.outputs)), query_{c, nullptr, nullptr, on, options, memory} {
+    // Layouts may be null: row-major. `memory` as in kernel_query.
+    asked(const op_context& c, const layout* in, const layout* out, const device_traits& on, kernel_options options, const value_id* memory = nullptr)
+        : in_(in ? std::vector<layout>(in, in + c.inputs) : std::vector<layout>(static_cast<std::size_t>(c.inputs))),
+          out_(out ? std::vector<layout>(out, out + c.outputs) : std::vector<layout>(static_cast<std::size_t>(c.outputs))), query_{c, nullptr, nullptr, on, options, memory} {
         point();
-        for (int i = 0; i < c.inputs; ++i) in_[static_cast<std::size_t>(i)] = in_block && in_block[i] < 0 ? layout::channels_last : layout::row_major;
-        for (int i = 0; i < c.outputs; ++i) out_[static_cast<std::size_t>(i)] = out_block && out_block[i] < 0 ? layout::channels_last : layout::row_major;
     }
     asked(const asked& other) : in_(other.in_), out_(other.out_), query_(other.query_) { point(); }
     asked& operator=(const asked&) = delete;
@@ -2584,7 +2577,7 @@ inline value_id copy_value(graph& to, const value& from) {
     v.type = from.type;
     v.has_shape = true;
     v.extents = from.extents;
-    v.block = from.block;
+    v.layout = from.layout;
     return made;
 }
 
@@ -2598,16 +2591,16 @@ public:
             for (value_id id : side ? n.outputs : n.inputs) {
                 const value* v = id == no_value ? nullptr : &g.at(id);
                 views_[side].push_back(v ? view_at_hand(*v) : tensor_view{});
-                blocks_[side].push_back(v ? v->block : 0);
+                layouts_[side].push_back(v ? v->layout : layout());
             }
         context_.reset(new op_context{n, views_[0].data(), static_cast<int>(views_[0].size()), views_[1].data(), static_cast<int>(views_[1].size()), limit});
     }
     const op_context& context() const { return *context_; }
-    asked on(const device_traits& traits, kernel_options options) const { return asked(*context_, blocks_[0].data(), blocks_[1].data(), traits, options, memory_.empty() ? nullptr : memory_.data()); }
+    asked on(const device_traits& traits, kernel_options options) const { return asked(*context_, layouts_[0].data(), layouts_[1].data(), traits, options, memory_.empty() ? nullptr : memory_.data()); }
 
 private:
     std::vector<tensor_view> views_[2];
-    std::vector<int> blocks_[2];
+    std::vector<layout> layouts_[2];
     std::vector<value_id> memory_;
     std::unique_ptr<op_context> context_;
 };
@@ -13177,7 +13170,7 @@ private:
     // Whether its kernel would be a loop over its output that can take more in. What is only another look at memory costs nothing alone.
     bool joins(const node& n) {
         if (!n.on_device || !fusable(n) || (n.outputs.size() != 1 && !updates(n)) || !elements(n)) return false;
-        return !((n.op->flags & op_flag::view) && n.inputs[0] != no_value && at(n.inputs[0]).block == result(n).block && at(n.inputs[0]).type == result(n).type);
+        return !((n.op->flags & op_flag::view) && n.inputs[0] != no_value && at(n.inputs[0]).layout == result(n).layout && at(n.inputs[0]).type == result(n).type);
     }
     bool reduces(std::size_t i) {
         const node& n = g.nodes[i];
@@ -13503,7 +13496,7 @@ private:
         if (!n.on_device) return false;
         for (value_id id : n.outputs)
             if (id != no_value && bytes(id) > most_bytes) return false;
-        const bool view = (n.op->flags & op_flag::view) && n.inputs[0] != no_value && n.outputs[0] != no_value && at(n.inputs[0]).block == at(n.outputs[0]).block && at(n.inputs[0]).type == at(n.outputs[0]).type;
+        const bool view = (n.op->flags & op_flag::view) && n.inputs[0] != no_value && n.outputs[0] != no_value && at(n.inputs[0]).layout == at(n.outputs[0]).layout && at(n.inputs[0]).type == at(n.outputs[0]).type;
         if (view || (n.op != fusion_row() && find_generated(n.op_type.c_str(), n.domain.c_str()).generate != generate_loop)) return false;
         const limits limit;
         const device_traits any;
@@ -15248,12 +15241,12 @@ private:
         for (const node& n : g.nodes) {
             if (!n.on_device) continue;
             bool last = convolves(n);
-            for (value_id id : n.inputs) last |= id != no_value && at(id).block < 0;
+            for (value_id id : n.inputs) last |= id != no_value && at(id).layout == layout::channels_last;
             for (value_id id : n.outputs) {
                 if (id == no_value || !last || (n.op->flags & op_flag::view) || multiplies(n) || attends(n)) continue;
                 value& v = at(id);
                 const bool axes = v.extents.rank() >= 3 && v.extents.rank() <= 5 && is_float(v.type) && ops::row_of(n).traits.moves != motion::permute;
-                if (axes && !stays(id)) v.block = -1;
+                if (axes && !stays(id)) v.layout = layout::channels_last;
             }
         }
     }
@@ -15278,10 +15271,10 @@ private:
             for (std::size_t i = 0; i < n.inputs.size(); ++i) {
                 value_id& id = n.inputs[i];
                 if (id == no_value || !is_float(at(id).type)) continue;
-                const int block = last && at(id).extents.rank() >= 3 ? -1 : 0;
+                const layout lies = last && at(id).extents.rank() >= 3 ? layout::channels_last : layout::row_major;
                 // C of Gemm has the type of what it is added to.
                 const dtype wanted = n.op_type == "Gemm" && i == 2 ? at(n.outputs[0]).type : is_float32(id) ? factors : at(id).type;
-                GRAFT_TRY_ASSIGN(id, as(id, wanted, block));
+                GRAFT_TRY_ASSIGN(id, as(id, wanted, lies));
             }
             // A result that has to stay row-major gets its order behind the kernel. cuDNN gives gradients of weights in the type of the
             // factors; kernels of our own store the sums as they are.
@@ -15290,10 +15283,10 @@ private:
             for (value_id& id : n.outputs) {
                 if (id == no_value || !last || at(id).extents.rank() < 3) continue;
                 const dtype type = narrow_result && is_float(at(id).type) ? at(n.inputs[0]).type : at(id).type;
-                if ((at(id).block < 0 || layouts_agree(at(id).extents)) && at(id).type == type) continue;
+                if (is_channels_last(at(id).extents, at(id).layout) && at(id).type == type) continue;
                 const value_id made = like(id, "_channels_last");
                 at(made).type = type;
-                at(made).block = -1;
+                at(made).layout = layout::channels_last;
                 behind.emplace_back(made, id);
                 id = made;
             }
@@ -15306,7 +15299,7 @@ private:
     status feed_attention(node n) {
         const value_id y = n.outputs[0];
         const dtype type = is_float32(y) ? used_.activations : at(y).type;
-        for (value_id& id : n.inputs) GRAFT_TRY_ASSIGN(id, as(id, type, 0));
+        for (value_id& id : n.inputs) GRAFT_TRY_ASSIGN(id, as(id, type, layout::row_major));
         const bool wide = at(y).type != type;
         if (wide) {
             n.outputs[0] = like(y, "_half");
@@ -15328,23 +15321,23 @@ private:
         g.nodes.push_back(std::move(n));
     }
     // The value in that type and layout: itself, or a copy that is made once.
-    result<value_id> as(value_id id, dtype type, int block) {
-        if (at(id).type == type && (at(id).block == block || layouts_agree(at(id).extents))) return id;
+    result<value_id> as(value_id id, dtype type, layout lies) {
+        if (at(id).type == type && (at(id).layout == lies || layouts_agree(at(id).extents))) return id;
         for (const copy& c : copies_)
-            if (c.from == id && c.type == type && c.block == block) return c.to;
-        const value_id made = like(id, block < 0 ? "_channels_last" : "_row_major");
+            if (c.from == id && c.type == type && c.lies == lies) return c.to;
+        const value_id made = like(id, lies == layout::channels_last ? "_channels_last" : "_row_major");
         at(made).type = type;
-        at(made).block = block;
+        at(made).layout = lies;
         if (at(id).constant)
-            GRAFT_TRY_ASSIGN(at(made).constant, arranged(at(id).constant, type, block));
+            GRAFT_TRY_ASSIGN(at(made).constant, arranged(at(id).constant, type, lies));
         else
             identity(id, made);
-        copies_.push_back({id, type, block, made});
+        copies_.push_back({id, type, lies, made});
         return made;
     }
     // A constant as it lies on the device; shared by the plans of a model.
-    result<tensor> arranged(const tensor& from, dtype type, int block) {
-        const std::string key = std::string("device ") + name(type) + (block < 0 ? " channels last" : "");
+    result<tensor> arranged(const tensor& from, dtype type, layout lies) {
+        const std::string key = std::string("device ") + name(type) + (lies == layout::channels_last ? " channels last" : "");
         tensor made = with_.packed ? with_.packed->find(from, key) : tensor();
         if (made) return made;
         GRAFT_TRY_ASSIGN(made, tensor::make(type, from.shape()));
@@ -15356,7 +15349,7 @@ private:
         for (std::int64_t o = 0; o < outer; ++o) {
             load_as_double(from.type(), read.raw(), o * channels * inner, channels * inner, row.data());
             for (std::int64_t c = 0; c < channels; ++c)
-                for (std::int64_t i = 0; i < inner; ++i) turned[static_cast<std::size_t>(block < 0 ? i * channels + c : c * inner + i)] = row[static_cast<std::size_t>(c * inner + i)];
+                for (std::int64_t i = 0; i < inner; ++i) turned[static_cast<std::size_t>(lies == layout::channels_last ? i * channels + c : c * inner + i)] = row[static_cast<std::size_t>(c * inner + i)];
             store_from_double(type, made.raw(), o * channels * inner, channels * inner, turned.data());
         }
         if (with_.packed) with_.packed->add(from, key, made);
@@ -15419,7 +15412,7 @@ private:
     }
     value_id stage(value_id y) {
         const value_id made = like(y, "_part");
-        at(made).block = at(y).block;
+        at(made).layout = at(y).layout;
         return made;
     }
     value_id binary(value_id a, value_id b, value_id y, const std::string& name) {
@@ -15459,7 +15452,7 @@ private:
     struct copy {
         value_id from;
         dtype type;
-        int block;
+        layout lies;
         value_id to;
     };
     const lowering& with_;
@@ -17262,7 +17255,7 @@ GRAFT_INLINE result<std::shared_ptr<const device_kernel>> cuda_device::prepare_n
         made->note = "copy";
         return std::shared_ptr<const device_kernel>(std::move(made));
     }
-    const detail::asked a(node, node.in_block, node.out_block, traits_, numbers_.options(), node.memory);
+    const detail::asked a(node, node.in_layout, node.out_layout, traits_, numbers_.options(), node.memory);
     const char* why = "no kernel of this device has the operator";
     GRAFT_TRY_ASSIGN(made->library, library_kernel_of(a.query(), why));
     if (made->library) {

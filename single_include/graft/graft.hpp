@@ -4913,6 +4913,39 @@ GRAFT_END_NAMESPACE
 // ---- graft/graph/graph.hpp
 // The graph of ONNX operators: values in SSA form, nodes, attributes. A plain value that passes copy and change.
 
+// ---- graft/graph/layout.hpp
+// How the elements of a value lie in memory.
+
+
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// The order of a value's elements in memory; its extents are ONNX's in each. What the caller of a model gives and gets is row-major.
+struct layout {
+    enum kind : std::uint8_t {
+        row_major,      ///< [n][c][h][w]: the last axis is dense
+        blocked,        ///< [n][ceil(c / channels)][h][w][channels]; lanes past c hold anything. The CPU's
+        channels_last,  ///< [n][h][w][c], weights [m][kh][kw][c]. A GPU's
+    };
+    kind as = row_major;
+    std::uint8_t channels = 0;  ///< of a block; 0 in the other layouts
+
+    constexpr layout() = default;
+    constexpr layout(kind order, int block = 0) : as(order), channels(static_cast<std::uint8_t>(block)) {}
+    friend constexpr bool operator==(layout a, layout b) noexcept { return a.as == b.as && a.channels == b.channels; }
+    friend constexpr bool operator!=(layout a, layout b) noexcept { return !(a == b); }
+};
+
+/// The extents that a value takes in memory: blocks round its channels up to whole ones.
+inline shape stored_extents(shape extents, layout lies) {
+    if (lies.channels) extents[1] = (extents[1] + lies.channels - 1) / lies.channels * lies.channels;
+    return extents;
+}
+/// The bytes that a value takes in memory; -1 where they overflow.
+inline std::int64_t stored_bytes(dtype type, const shape& extents, layout lies) { return bytes_of(type, stored_extents(extents, lies)); }
+
+GRAFT_END_NAMESPACE
 
 #include <cstdint>
 #include <memory>
@@ -4966,7 +4999,7 @@ struct value {
     graft::shape extents;                   ///< open extents are shape::unknown
     std::vector<std::string> dimensions;    ///< names of open extents, as the file gives them ("" where it has a number or nothing)
     graft::tensor constant;                 ///< set for initializers and for what folding made
-    int block = 0;                          ///< lowered graphs only: 0 row-major, c > 0 the blocked layout NCHWc, -1 channels last (NHWC)
+    graft::layout layout;                   ///< lowered graphs only
     bool on_device = false;                 ///< lowered graphs only: it lies in the memory of the device beside the CPU
 };
 
@@ -20130,18 +20163,18 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
-/// A node with known shapes, asked of a kernel. `in_block` and `out_block` tell each value's layout: 0 row-major, else NCHWc.
+/// A node with known shapes, asked of a kernel. `in_layout` and `out_layout` tell how each value lies.
 struct kernel_query : op_context {
-    const int* in_block;
-    const int* out_block;
+    const layout* in_layout;
+    const layout* out_layout;
     isa level;
     bool exact;  ///< no reassociating algorithms
 
     bool all_row_major() const noexcept {
         for (int i = 0; i < inputs; ++i)
-            if (in_block[i]) return false;
+            if (in_layout[i] != layout::row_major) return false;
         for (int i = 0; i < outputs; ++i)
-            if (out_block[i]) return false;
+            if (out_layout[i] != layout::row_major) return false;
         return true;
     }
     bool all_float32() const noexcept {
@@ -20218,11 +20251,11 @@ struct lowering;
 struct plan;
 struct slot;
 
-/// A node with known shapes, asked of a device. `in_block` and `out_block` tell each value's layout (see value::block), `memory` for each
+/// A node with known shapes, asked of a device. `in_layout` and `out_layout` tell how each value lies, `memory` for each
 /// input the value whose memory it may lie in.
 struct device_query : op_context {
-    const int* in_block;
-    const int* out_block;
+    const layout* in_layout;
+    const layout* out_layout;
     const value_id* memory;
 };
 
@@ -20764,16 +20797,12 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
-/// How a tensor of images lies in memory: [n][c][h][w], or [n][ceil(c / W)][h][w][W] for vectors of W floats, where the
-/// lanes past c hold anything.
-enum class layout : std::uint8_t { nchw, blocked };
-
 /// One convolution of float32 images. 1-D ones come as height 1. `exact` forbids algorithms that round otherwise than the
-/// direct one (Winograd).
+/// direct one (Winograd). Blocks of channels are as wide as a vector.
 struct conv_problem {
     std::int64_t n = 1, ic = 1, ih = 1, iw = 1, oc = 1, oh = 1, ow = 1;
     int groups = 1, kh = 1, kw = 1, sh = 1, sw = 1, dh = 1, dw = 1, pt = 0, pl = 0;
-    layout in = layout::blocked, out = layout::blocked;
+    layout::kind in = layout::blocked, out = layout::blocked;
     epilogue ep;
     bool exact = false;
 };
@@ -20838,7 +20867,7 @@ struct conv_choice {
     const char* reason = "";                            ///< for logs; static storage
     std::int64_t packed_bytes = 0;                      ///< of the weights as pack_conv_weights writes them
     std::int64_t workspace_bytes = 0;                   ///< what run_conv needs beside its arguments, aligned to 64
-    layout in = layout::blocked, out = layout::blocked; ///< what it reads and writes
+    layout::kind in = layout::blocked, out = layout::blocked; ///< what it reads and writes
 };
 
 /// Picks the algorithm. `problem.in` says what is at hand: planes are taken as they are only by first_layer.
@@ -21072,7 +21101,7 @@ struct pool_problem {
     std::int64_t n = 1, c = 1, ih = 1, iw = 1, oh = 1, ow = 1;
     int kh = 1, kw = 1, sh = 1, sw = 1, dh = 1, dw = 1, pt = 0, pl = 0, pb = 0, pr = 0;
     bool count_include_pad = false;
-    layout l = layout::blocked;
+    layout::kind l = layout::blocked;
 };
 
 /// One run of a pooling, as its tasks read it.
@@ -32445,11 +32474,11 @@ GRAFT_INLINE conv_choice choose_conv(isa set, const conv_problem& p) {
         c.algorithm = conv_algorithm::depthwise;
         c.reason = "as many groups as channels";
         floats = detail::ceil_div(p.oc, width) * width * taps;
-    } else if (p.in == layout::nchw && p.groups == 1 && p.ic <= 4 && p.ic * taps <= detail::first_layer_max &&
+    } else if (p.in == layout::row_major && p.groups == 1 && p.ic <= 4 && p.ic * taps <= detail::first_layer_max &&
                detail::first_layer_tiles(p, kernels(set).conv->first_tile) > 0) {
         c.algorithm = conv_algorithm::first_layer;
         c.reason = "few channels, read from planes";
-        c.in = layout::nchw;
+        c.in = layout::row_major;
     } else if (taps > detail::conv_max_taps) {
         c.algorithm = conv_algorithm::generic;
         c.reason = "more taps than the tables of the fast kernels hold";
@@ -33415,19 +33444,15 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
-// Elements as they lie in memory: the blocked layout rounds channels up, and what stands in the gaps does no harm.
-inline std::int64_t stored_elements(const tensor_view& v, int block) {
-    shape s = v.extents;
-    if (block) s[1] = (s[1] + block - 1) / block * block;
-    return s.elements();
-}
+// Elements as they lie in memory: what stands in the gaps of the last block does no harm.
+inline std::int64_t stored_elements(const tensor_view& v, layout lies) { return stored_extents(v.extents, lies).elements(); }
 
 struct activation_parameters {
     epilogue ep;
     std::int64_t elements;
 };
 inline const char* choose_activation(const kernel_query& q, kernel_choice& choice) {
-    choice.set(activation_parameters{epilogue_of(q.n), stored_elements(q.out[0], q.out_block[0])});
+    choice.set(activation_parameters{epilogue_of(q.n), stored_elements(q.out[0], q.out_layout[0])});
     choice.note = "activation";
     return nullptr;
 }
@@ -33455,23 +33480,22 @@ inline void run_unary_kernel(const kernel_call& c) {
 inline const char* choose_binary_kernel(const kernel_query& q, kernel_choice& choice, binary op) {
     if (!q.all_float32() || q.inputs != 2) return "it is not float32 with two operands";
     if (q.n.domain.empty() && q.version() < 7 && q.in[0].extents != q.in[1].extents) return "it broadcasts as before opset 7";
-    const int block = q.out_block[0];
+    const layout lies = q.out_layout[0];
     shape operand[2] = {q.in[0].extents, q.in[1].extents};
-    if (block) {
+    if (lies == layout::row_major && !q.all_row_major()) return "a layout that it does not take";
+    if (lies != layout::row_major)
         for (int i = 0; i < 2; ++i) {
             shape& s = operand[i];
-            if (s.elements() == 1 && !q.in_block[i]) {
+            if (s.elements() == 1 && q.in_layout[i] == layout::row_major) {
                 s = {};
                 continue;
             }
-            if (q.in_block[i] != block) return "its operands lie differently";
+            if (q.in_layout[i] != lies) return "its operands lie differently";
             // [N, C, H, W] in blocks is [N, C / c, H, W, c].
             const std::int64_t channels = s[1];
-            s[1] = (channels + block - 1) / block;
-            s.push_back(block);
+            s[1] = (channels + lies.channels - 1) / lies.channels;
+            s.push_back(lies.channels);
         }
-    } else if (!q.all_row_major())
-        return "a layout that it does not take";
     if (operand[0].rank() > 8 || operand[1].rank() > 8) return "its rank is over 8";
     binary_problem p = broadcast(op, operand[0].begin(), operand[0].rank(), operand[1].begin(), operand[1].rank());
     p.ep = epilogue_of(q.n);
@@ -33491,7 +33515,7 @@ inline const char* choose_scale_shift(const kernel_query& q, kernel_choice& choi
     p.n = x[0];
     p.c = x[1];
     p.area = x.product(2, x.rank());
-    p.blocked = q.in_block[0] != 0;
+    p.blocked = q.in_layout[0] == layout::blocked;
     p.ep = epilogue_of(q.n);
     choice.set(p);
     choice.note = "scale and shift of each channel";
@@ -33856,7 +33880,7 @@ struct transpose_parameters {
 };
 inline const char* choose_transpose(const kernel_query& q, kernel_choice& choice) {
     const shape& x = q.in[0].extents;
-    if (q.in_block[0] || q.out_block[0]) return "a layout that it does not take";
+    if (q.in_layout[0] != layout::row_major || q.out_layout[0] != layout::row_major) return "a layout that it does not take";
     if (x.rank() > 8 || x.rank() == 0 || x.elements() == 0) return "its rank is 0 or over 8, or it is empty";
     transpose_parameters p{};
     p.size = static_cast<int>(size_of(q.in[0].type));
@@ -33883,10 +33907,10 @@ struct channels_last_parameters {
     bool from_blocks;
 };
 inline const char* choose_channels_last(const kernel_query& q, kernel_choice& choice) {
-    if ((q.in_block[0] != 0) == (q.out_block[0] != 0)) return "neither side is blocked, or both are";
-    const bool from = q.in_block[0] != 0;
+    const bool from = q.in_layout[0] == layout::blocked;
+    if (from == (q.out_layout[0] == layout::blocked)) return "neither side is blocked, or both are";
     const shape& images = from ? q.in[0].extents : q.out[0].extents;
-    choice.set(channels_last_parameters{images[0], images[1], images[2] * images[3], from ? q.in_block[0] : q.out_block[0], from});
+    choice.set(channels_last_parameters{images[0], images[1], images[2] * images[3], (from ? q.in_layout[0] : q.out_layout[0]).channels, from});
     choice.note = "between blocks and channels last";
     return nullptr;
 }
@@ -34052,7 +34076,7 @@ struct pool_problem {
     std::int64_t n = 1, c = 1, ih = 1, iw = 1, oh = 1, ow = 1;
     int kh = 1, kw = 1, sh = 1, sw = 1, dh = 1, dw = 1, pt = 0, pl = 0, pb = 0, pr = 0;
     bool count_include_pad = false;
-    layout l = layout::blocked;
+    layout::kind l = layout::blocked;
 };
 
 /// One run of a pooling, as its tasks read it.
@@ -34084,10 +34108,10 @@ void run_max_pool(isa set, const pool_problem& problem, const float* x, float* y
 /// (but not what a last window of ceil mode has beyond the padding).
 void run_average_pool(isa set, const pool_problem& problem, const float* x, float* y, executor& pool);
 /// The mean of each plane: y is [n][c], or for blocks [n][ceil(c / W)][W].
-void run_global_average_pool(isa set, layout l, std::int64_t n, std::int64_t c, std::int64_t pixels, const float* x, float* y,
+void run_global_average_pool(isa set, layout::kind l, std::int64_t n, std::int64_t c, std::int64_t pixels, const float* x, float* y,
                              executor& pool);
 /// The largest of each plane; shapes as above.
-void run_global_max_pool(isa set, layout l, std::int64_t n, std::int64_t c, std::int64_t pixels, const float* x, float* y,
+void run_global_max_pool(isa set, layout::kind l, std::int64_t n, std::int64_t c, std::int64_t pixels, const float* x, float* y,
                          executor& pool);
 
 } // namespace cpu
@@ -34100,7 +34124,7 @@ namespace cpu {
 namespace detail {
 
 // Planes, or blocks of channels, that a tensor has.
-inline std::int64_t planes_of(isa set, layout l, std::int64_t n, std::int64_t c) {
+inline std::int64_t planes_of(isa set, layout::kind l, std::int64_t n, std::int64_t c) {
     return l == layout::blocked ? n * ((c + vector_width(set) - 1) / vector_width(set)) : n * c;
 }
 
@@ -34117,7 +34141,7 @@ inline void run_pool(isa set, const pool_problem& p, const float* x, float* y, e
     parallel_for(pool, planes * a.bands, [&](std::int64_t task) { kernel(a, task); });
 }
 
-inline void run_global_pool(isa set, layout l, std::int64_t n, std::int64_t c, std::int64_t pixels, const float* x, float* y,
+inline void run_global_pool(isa set, layout::kind l, std::int64_t n, std::int64_t c, std::int64_t pixels, const float* x, float* y,
                             executor& pool, void (*kernel)(const float*, std::int64_t, std::int64_t, bool, float*)) {
     const std::int64_t planes = planes_of(set, l, n, c), width = l == layout::blocked ? vector_width(set) : 1;
     if (planes == 0) return;
@@ -34138,12 +34162,12 @@ GRAFT_INLINE void run_average_pool(isa set, const pool_problem& problem, const f
     detail::run_pool(set, problem, x, y, pool, kernels(set).pool->average);
 }
 
-GRAFT_INLINE void run_global_average_pool(isa set, layout l, std::int64_t n, std::int64_t c, std::int64_t pixels, const float* x,
+GRAFT_INLINE void run_global_average_pool(isa set, layout::kind l, std::int64_t n, std::int64_t c, std::int64_t pixels, const float* x,
                                           float* y, executor& pool) {
     detail::run_global_pool(set, l, n, c, pixels, x, y, pool, kernels(set).pool->global_average);
 }
 
-GRAFT_INLINE void run_global_max_pool(isa set, layout l, std::int64_t n, std::int64_t c, std::int64_t pixels, const float* x,
+GRAFT_INLINE void run_global_max_pool(isa set, layout::kind l, std::int64_t n, std::int64_t c, std::int64_t pixels, const float* x,
                                       float* y, executor& pool) {
     detail::run_global_pool(set, l, n, c, pixels, x, y, pool, kernels(set).pool->global_max);
 }
@@ -34245,7 +34269,7 @@ inline const char* choose_pool(const kernel_query& q, kernel_choice& choice) {
     p.n = x[0], p.c = x[1], p.ih = x[2], p.iw = x[3], p.oh = y[2], p.ow = y[3];
     if (!narrow_window(p, kernel, stride, dilation, begin, end)) return "its window is too large";
     p.count_include_pad = integer_of(q.n, "count_include_pad", 0) != 0;
-    p.l = q.in_block[0] ? layout::blocked : layout::nchw;
+    p.l = q.in_layout[0].as;
     choice.set(p);
     choice.note = p.l == layout::blocked ? "pool on blocks" : "pool on planes";
     return nullptr;
@@ -34254,13 +34278,13 @@ inline void run_max_pool_kernel(const kernel_call& c) { run_max_pool(c.level, c.
 inline void run_average_pool_kernel(const kernel_call& c) { run_average_pool(c.level, c.parameters<pool_problem>(), c.input(0), c.output(0), c.pool); }
 
 struct plane_parameters {
-    layout l;
+    layout::kind l;
     std::int64_t n, c, pixels;
 };
 inline const char* choose_global_pool(const kernel_query& q, kernel_choice& choice) {
     if (!q.all_float32() || q.in[0].extents.rank() < 3) return "it is not float32 images";
     const shape& x = q.in[0].extents;
-    const plane_parameters p{q.in_block[0] ? layout::blocked : layout::nchw, x[0], x[1], x.product(2, x.rank())};
+    const plane_parameters p{q.in_layout[0].as, x[0], x[1], x.product(2, x.rank())};
     if (p.pixels == 0) return "it is empty";
     choice.set(p);
     choice.note = "whole planes";
@@ -34278,8 +34302,8 @@ inline void run_global_max_kernel(const kernel_call& c) {
 // A change of layout.
 inline const char* choose_reorder(const kernel_query& q, kernel_choice& choice) {
     const shape& x = q.in[0].extents;
-    choice.set(plane_parameters{q.in_block[0] ? layout::blocked : layout::nchw, x[0], x[1], x.product(2, x.rank())});
-    choice.note = q.in_block[0] ? "to planes" : "to blocks";
+    choice.set(plane_parameters{q.in_layout[0].as, x[0], x[1], x.product(2, x.rank())});
+    choice.note = q.in_layout[0] == layout::blocked ? "to planes" : "to blocks";
     return nullptr;
 }
 inline void run_reorder(const kernel_call& c) {
@@ -34292,12 +34316,12 @@ inline void run_reorder(const kernel_call& c) {
 
 // Blocked images put together along their channels; all but the last have whole blocks, so each image is one run of memory.
 inline const char* choose_concat(const kernel_query& q, kernel_choice& choice) {
-    choice.set(q.out_block[0]);
+    choice.set(static_cast<std::int64_t>(q.out_layout[0].channels));
     choice.note = "copies of whole blocks";
     return nullptr;
 }
 inline void run_concat(const kernel_call& c) {
-    const std::int64_t block = c.parameters<int>();
+    const std::int64_t block = c.parameters<std::int64_t>();
     const shape& y = c.out[0].extents;
     const std::int64_t pixels = y[2] * y[3], out_floats = (y[1] + block - 1) / block * block * pixels;
     parallel_for(c.pool, y[0] * c.inputs, [&](std::int64_t task) {
@@ -35876,20 +35900,20 @@ namespace detail {
 class layouter : public rewriter {
 public:
     layouter(graph& target, const lowering& with, cpu::isa level)
-        : rewriter(target), with_(with), level_(level), block_(cpu::vector_width(level)) {}
+        : rewriter(target), with_(with), level_(level), blocks_{layout::blocked, cpu::vector_width(level)} {}
     inline virtual ~layouter() {}
 
     status run() {
         std::vector<node> nodes = std::move(g.nodes);
         g.nodes.clear();
-        for (const node& n : nodes) blocks_ |= is(n, "Conv", "graft");
+        for (const node& n : nodes) convolves_ |= is(n, "Conv", "graft");
         for (node& n : nodes) GRAFT_TRY(place_node(n));
         for (value_id& id : g.outputs) {
-            if (!at(id).block) continue;
+            if (at(id).layout == layout::row_major) continue;
             // The caller reads it row-major, under its own name.
             const std::string name = at(id).name;
             at(id).name += "_blocked";
-            id = as(id, 0);
+            id = as(id, {});
             at(id).name = name;
         }
         index();
@@ -35897,21 +35921,22 @@ public:
     }
 
 protected:
-    bool blocked(value_id id) { return id != no_value && at(id).block != 0; }
+    bool blocked(value_id id) { return id != no_value && at(id).layout == layout::blocked; }
 
+    layout lies(layout::kind as) const { return as == layout::blocked ? blocks_ : layout(); }
     // The value in the layout asked for.
-    value_id as(value_id id, int block) {
-        if (id == no_value || at(id).block == block) return id;
+    value_id as(value_id id, layout wanted) {
+        if (id == no_value || at(id).layout == wanted) return id;
         other_.resize(g.values.size(), no_value);
         if (other_[id] != no_value) return other_[id];
-        const value_id made = like(id, block ? "_blocked" : "_rows");
-        at(made).block = block;
+        const value_id made = like(id, wanted == layout::blocked ? "_blocked" : "_rows");
+        at(made).layout = wanted;
         node n;
         n.name = at(made).name;
         become(n, "Reorder", "graft");
         // One pixel in whole blocks lies the same way in both layouts.
         const shape& s = at(id).extents;
-        if (s.rank() == 4 && s[2] * s[3] == 1 && s[1] % block_ == 0) set(n, "same", std::int64_t(1));
+        if (s.rank() == 4 && s[2] * s[3] == 1 && s[1] % blocks_.channels == 0) set(n, "same", std::int64_t(1));
         n.inputs = {id};
         n.outputs = {made};
         g.nodes.push_back(std::move(n));
@@ -35926,23 +35951,22 @@ protected:
         if (n.on_device) return place_device_node(n);
         if (is(n, "Conv", "graft")) return place_conv(n);
         if (is(n, "Transpose") && transpose_between_layouts(n)) return {};
-        int block = 0;
-        if (takes_blocks(n)) block = block_;
+        const layout lies = takes_blocks(n) ? blocks_ : layout();
         for (std::size_t i = 0; i < n.inputs.size(); ++i) {
             const value_id id = n.inputs[i];
             if (id == no_value) continue;
-            n.inputs[i] = as(id, block && follows_layout(n, i) ? block : 0);
+            n.inputs[i] = as(id, follows_layout(n, i) ? lies : layout());
         }
         for (value_id id : n.outputs)
-            if (id != no_value) at(id).block = block;
-        if (block && is(n, "Concat")) become(n, "Concat", "graft");
+            if (id != no_value) at(id).layout = lies;
+        if (lies == layout::blocked && is(n, "Concat")) become(n, "Concat", "graft");
         if (is(n, "MatMul", "graft")) GRAFT_TRY(pack_product(n));
         // What bodies capture is read row-major.
         for (attribute& a : n.attributes)
             if (a.graph) {
                 std::vector<value_id> rows(g.values.size(), no_value);
                 for (const capture& c : a.graph->captures) {
-                    const value_id row = as(c.outer, 0);
+                    const value_id row = as(c.outer, {});
                     rows.resize(g.values.size(), no_value);
                     for (std::size_t i = 0; i < rows.size(); ++i)
                         if (rows[i] == no_value) rows[i] = static_cast<value_id>(i);
@@ -35957,7 +35981,7 @@ protected:
     // The device has layouts of its own; what is copied to it lies row-major.
     status place_device_node(node& n) {
         for (value_id& id : n.inputs)
-            if (id != no_value && !at(id).on_device && !at(id).constant) id = as(id, 0);
+            if (id != no_value && !at(id).on_device && !at(id).constant) id = as(id, {});
         g.nodes.push_back(std::move(n));
         return {};
     }
@@ -35984,14 +36008,14 @@ protected:
     // Whether there is a kernel for it then: what else keeps one away, such as an attribute of an older operator set, the kernel itself knows.
     bool kernel_on_blocks(const node& n) {
         std::vector<tensor_view> in;
-        std::vector<int> blocks;
+        std::vector<layout> lie;
         for (std::size_t i = 0; i < n.inputs.size(); ++i) {
             const bool given = n.inputs[i] != no_value;
             in.push_back(given ? view_at_hand(at(n.inputs[i])) : tensor_view{});
-            blocks.push_back(given && follows_layout(n, i) ? block_ : 0);
+            lie.push_back(given && follows_layout(n, i) ? blocks_ : layout());
         }
         tensor_view out = view_at_hand(at(n.outputs[0]));
-        const cpu::kernel_query query{{n, in.data(), static_cast<int>(in.size()), &out, 1, with_.limit}, blocks.data(), &block_, level_, with_.exact};
+        const cpu::kernel_query query{{n, in.data(), static_cast<int>(in.size()), &out, 1, with_.limit}, lie.data(), &blocks_, level_, with_.exact};
         cpu::kernel_choice choice;
         const char* refusal = nullptr;
         return cpu::choose_kernel(query, choice, refusal) != nullptr;
@@ -36026,7 +36050,7 @@ protected:
         if (axis != 1 && axis != -3) return false;
         for (std::size_t i = 0; i < n.inputs.size(); ++i) {
             const shape& s = at(n.inputs[i]).extents;
-            if (s.rank() != 4 || (i + 1 < n.inputs.size() && s[1] % block_ != 0)) return false;
+            if (s.rank() != 4 || (i + 1 < n.inputs.size() && s[1] % blocks_.channels != 0)) return false;
         }
         return true;
     }
@@ -36037,9 +36061,9 @@ protected:
         if (!perm || perm->integers.size() != 4 || !is_float32(n.inputs[0]) || at(n.inputs[0]).extents.elements() == 0) return false;
         const std::int64_t* p = perm->integers.data();
         const bool to_last = p[0] == 0 && p[1] == 2 && p[2] == 3 && p[3] == 1 && blocked(n.inputs[0]);
-        const bool from_last = p[0] == 0 && p[1] == 3 && p[2] == 1 && p[3] == 2 && !blocked(n.inputs[0]) && blocks_;
+        const bool from_last = p[0] == 0 && p[1] == 3 && p[2] == 1 && p[3] == 2 && !blocked(n.inputs[0]) && convolves_;
         if (!to_last && !from_last) return false;
-        at(n.outputs[0]).block = from_last ? block_ : 0;
+        at(n.outputs[0]).layout = from_last ? blocks_ : layout();
         g.nodes.push_back(std::move(n));
         return true;
     }
@@ -36049,24 +36073,24 @@ protected:
         if (!cpu::conv_problem_of(n, at(n.inputs[0]).extents, at(n.inputs[1]).extents, at(n.outputs[0]).extents, problem))
             return fail(errc::internal, place(n), "a convolution without legal parameters reached lowering");
         problem.exact = with_.exact;
-        problem.in = blocked(n.inputs[0]) ? cpu::layout::blocked : cpu::layout::nchw;
-        problem.out = cpu::layout::blocked;
+        problem.in = at(n.inputs[0]).layout.as;
+        problem.out = layout::blocked;
         const cpu::conv_choice choice = cpu::choose_conv(level_, problem);
         n.inputs.resize(std::max<std::size_t>(n.inputs.size(), 4), no_value);
         problem.in = choice.in;
         problem.out = choice.out;
-        n.inputs[0] = as(n.inputs[0], choice.in == cpu::layout::blocked ? block_ : 0);
-        n.inputs[3] = as(n.inputs[3], choice.out == cpu::layout::blocked ? block_ : 0);
-        if (n.inputs[2] != no_value) n.inputs[2] = as(n.inputs[2], 0);
+        n.inputs[0] = as(n.inputs[0], lies(choice.in));
+        n.inputs[3] = as(n.inputs[3], lies(choice.out));
+        if (n.inputs[2] != no_value) n.inputs[2] = as(n.inputs[2], {});
         cpu::set_conv_problem(n, problem);
         GRAFT_TRY(pack_conv(n, problem, choice));
-        at(n.outputs[0]).block = choice.out == cpu::layout::blocked ? block_ : 0;
+        at(n.outputs[0]).layout = lies(choice.out);
         g.nodes.push_back(std::move(n));
         return {};
     }
 
     status pack_conv(node& n, const cpu::conv_problem& problem, const cpu::conv_choice& choice) {
-        const value_id weight = as(n.inputs[1], 0);
+        const value_id weight = as(n.inputs[1], {});
         const value_id packed = g.add_value(at(weight).name + "_packed");
         at(packed).type = dtype::uint8;
         at(packed).has_shape = true;
@@ -36143,8 +36167,8 @@ protected:
 
     const lowering& with_;
     cpu::isa level_;
-    int block_;
-    bool blocks_ = false;  // whether the graph has a convolution, so that blocks are wanted
+    layout blocks_;            // of this instruction set
+    bool convolves_ = false;   // whether the graph has a convolution, so that blocks are wanted
     std::vector<value_id> other_;
 };
 
@@ -37130,17 +37154,17 @@ private:
             const node& n = g_.nodes[static_cast<std::size_t>(s.node)];
             in_.clear();
             out_.clear();
-            in_block_.clear();
-            out_block_.clear();
+            in_layout_.clear();
+            out_layout_.clear();
             for (value_id id : n.inputs) {
                 // What a kernel of the CPU reads is copied now where it has to be, and not in a run.
                 const auto address = [&](const tensor& t) { return n.on_device ? t.storage().at_hand() : t.raw(); };
                 in_.push_back(id == no_value ? tensor_view{} : tensor_view{at(id).type, at(id).extents, address(at(id).constant)});
-                in_block_.push_back(id == no_value ? 0 : at(id).block);
+                in_layout_.push_back(id == no_value ? layout() : at(id).layout);
             }
             for (value_id id : n.outputs) {
                 out_.push_back(id == no_value ? tensor_view{} : tensor_view{at(id).type, at(id).extents, nullptr});
-                out_block_.push_back(id == no_value ? 0 : at(id).block);
+                out_layout_.push_back(id == no_value ? layout() : at(id).layout);
             }
             if (n.on_device) {
                 GRAFT_TRY(prepare_on_device(s, n));
@@ -37148,7 +37172,7 @@ private:
             }
             if (!n.outputs.empty() && n.outputs[0] != no_value && static_cast<std::size_t>(n.outputs[0]) < refusals_.size()) s.device_refusal = refusals_[n.outputs[0]];
             const cpu::kernel_query query{{n, in_.data(), static_cast<int>(in_.size()), out_.data(), static_cast<int>(out_.size()), options_.limit},
-                                          in_block_.data(), out_block_.data(), level, options_.exact};
+                                          in_layout_.data(), out_layout_.data(), level, options_.exact};
             s.level = level;
             if (!options_.reference) s.kernel = host_choice()(query, s.choice, s.refusal);
             if (!s.kernel && !n.op->run) return fail(errc::op_unsupported, place(n), "this build does not hold the operator; GRAFT_OPS leaves it out");
@@ -37175,7 +37199,7 @@ private:
         plain.domain = plain_domain(n.domain);
         const std::vector<value_id> memory = memory_of_inputs(n, roots_);
         GRAFT_TRY_ASSIGN(s.on_device, options_.on->prepare({{plain, in_.data(), static_cast<int>(in_.size()), out_.data(), static_cast<int>(out_.size()), options_.limit},
-                                                            in_block_.data(), out_block_.data(), memory.data()}));
+                                                            in_layout_.data(), out_layout_.data(), memory.data()}));
         return {};
     }
 
@@ -37215,7 +37239,7 @@ private:
             const node& n = g_.nodes[static_cast<std::size_t>(s.node)];
             // A view costs nothing, unless its memory has to be that of a graph output.
             const bool same_layout = !n.inputs.empty() && n.inputs[0] != no_value && n.outputs[0] != no_value && at(n.inputs[0]).type == at(n.outputs[0]).type &&
-                                     at(n.inputs[0]).block == at(n.outputs[0]).block && (at(n.inputs[0]).block >= 0 || at(n.inputs[0]).extents == at(n.outputs[0]).extents);
+                                     at(n.inputs[0]).layout == at(n.outputs[0]).layout && (at(n.inputs[0]).layout != layout::channels_last || at(n.inputs[0]).extents == at(n.outputs[0]).extents);
             if ((n.op->flags & op_flag::view) && same_layout && output_of[n.outputs[0]] < 0) {
                 view_of_[n.outputs[0]] = n.inputs[0];
                 continue;
@@ -37259,7 +37283,7 @@ private:
                     where.index = state < 0 ? output : state;
                     continue;
                 }
-                const std::int64_t bytes = block_bytes(at(id));
+                const std::int64_t bytes = stored_bytes(at(id).type, at(id).extents, at(id).layout);
                 if (bytes < 0) return fail(errc::memory_budget, place(n), "the size of an output overflows");
                 where.kind = slot_kind::arena;
                 where.on_device = at(id).on_device;
@@ -37311,13 +37335,6 @@ private:
         return {};
     }
 
-    // The blocked layout rounds the channels up to whole blocks.
-    static std::int64_t block_bytes(const value& v) {
-        shape extents = v.extents;
-        if (v.block > 0) extents[1] = (extents[1] + v.block - 1) / v.block * v.block;
-        return bytes_of(v.type, extents);
-    }
-
     slot slot_of(value_id id) {
         if (id == no_value) return {};
         slot s = p_.value_slots[root(id)];
@@ -37347,7 +37364,7 @@ private:
     std::vector<char> late_value_;
     std::vector<value_id> ids_, roots_, view_of_;
     std::vector<tensor_view> in_, out_;
-    std::vector<int> in_block_, out_block_;
+    std::vector<layout> in_layout_, out_layout_;
 };
 
 // The device's part of a graph: which nodes it takes, rewritten as it wants them, with the copies in between. The CPU's nodes are set
@@ -44072,7 +44089,7 @@ inline std::string dump_type(const value& v) {
             out += k < v.dimensions.size() && !v.dimensions[k].empty() ? escape(v.dimensions[k]) : "?";
     }
     out += ']';
-    if (v.block > 0) out += "/c" + std::to_string(v.block);
+    if (v.layout.channels) out += "/c" + std::to_string(v.layout.channels);
     return out;
 }
 

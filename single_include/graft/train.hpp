@@ -5917,8 +5917,8 @@ struct slice_channels_parameters {
 };
 
 inline const char* choose_slice_channels(const kernel_query& q, kernel_choice& choice) {
-    const std::int64_t block = q.in_block[0];
-    if (!block || q.out_block[0] != block) return "it cuts blocks of channels only";
+    const std::int64_t block = q.in_layout[0].channels;
+    if (!block || q.out_layout[0] != q.in_layout[0]) return "it cuts blocks of channels only";
     const shape &x = q.in[0].extents, &y = q.out[0].extents;
     const std::int64_t plane = x[2] * x[3] * block * 4, start = integer_of(q.n, "start", 0);
     const auto blocks = [&](std::int64_t channels) { return (channels + block - 1) / block; };
@@ -6073,7 +6073,7 @@ struct conv_grad_weight_choice {
     const char* reason = "";          ///< for logs; static storage
     int shards = 1;                   ///< logical shards that the sum over the batch is cut into
     std::int64_t workspace_bytes = 0; ///< what run_conv_grad_weight needs beside its arguments, aligned to 64
-    layout in = layout::blocked;      ///< how it reads x; dy is always blocked
+    layout::kind in = layout::blocked;      ///< how it reads x; dy is always blocked
 };
 
 /// Picks the algorithm. `forward` is the problem of the forward convolution; its `in` says how x is at hand (planes are taken as they
@@ -16043,7 +16043,7 @@ inline void cut_strips(conv_grad_weight_args& a, std::int64_t width, bool planes
 }
 
 inline bool grad_reads_planes(const conv_problem& p) {
-    return p.in == layout::nchw && p.groups == 1 && p.ic <= 4 && p.ic * p.kh * p.kw <= first_layer_max &&
+    return p.in == layout::row_major && p.groups == 1 && p.ic <= 4 && p.ic * p.kh * p.kw <= first_layer_max &&
            p.ic * (std::int64_t(p.kh - 1) * p.dh + 1) * (std::int64_t(p.kw - 1) * p.dw + 1) <= grad_plane_room;
 }
 
@@ -16220,7 +16220,7 @@ GRAFT_INLINE conv_grad_weight_choice choose_conv_grad_weight(isa set, const conv
     } else if (detail::grad_reads_planes(p)) {
         c.algorithm = conv_grad_weight_algorithm::planes;
         c.reason = "few channels, read from planes";
-        c.in = layout::nchw;
+        c.in = layout::row_major;
     } else if (const int m = detail::grad_winograd_size(p, width)) {
         c.algorithm = m == 4 ? conv_grad_weight_algorithm::winograd4 : conv_grad_weight_algorithm::winograd2;
         c.reason = m == 4 ? "Winograd F(4x4, 3x3)" : "Winograd F(2x2, 3x3)";
@@ -16295,7 +16295,7 @@ inline const char* choose_conv_grad_weight_kernel(const kernel_query& q, kernel_
     const std::int64_t shards = integer_of(q.n, "shards", 8);
     if (!shards::legal(shards)) return "its number of shards is not a power of two";
     p.choice = choose_conv_grad_weight(q.level, p.problem, static_cast<int>(shards));
-    if ((p.choice.in == layout::blocked) != (q.in_block[0] != 0) || !q.in_block[1]) return "its inputs lie in another layout";
+    if (p.choice.in != q.in_layout[0].as || q.in_layout[1] != layout::blocked) return "its inputs lie in another layout";
     choice.workspace_bytes = p.choice.workspace_bytes;
     choice.note = p.choice.reason;
     choice.set(p);
@@ -16378,8 +16378,8 @@ struct dropout_parameters {
 inline const char* choose_dropout(const kernel_query& q, kernel_choice& choice) {
     if (q.in[0].type != dtype::float32 || q.in[0].extents.rank() < 1 || q.in[0].elements() == 0) return "it is not float32, or empty";
     const shape& x = q.in[0].extents;
-    const std::int64_t block = q.in_block[0];
-    if (q.out_block[0] != block || (q.wants(1) && q.out_block[1] != block)) return "its outputs lie in another layout";
+    const std::int64_t block = q.in_layout[0].channels;
+    if (q.out_layout[0] != q.in_layout[0] || (q.wants(1) && q.out_layout[1] != q.in_layout[0])) return "its outputs lie in another layout";
     dropout_parameters p{x[0], 1, x.elements() / x[0], block, static_cast<double>(real_of(q.n, "ratio", 0.5f)), static_cast<std::uint64_t>(integer_of(q.n, "seed", 0))};
     if (block) p.channels = x[1], p.plane = x[2] * x[3];
     choice.set(p);
@@ -16531,13 +16531,13 @@ struct activation_grad_parameters {
 inline const char* refuse_gradient_operands(const kernel_query& q) {
     if (!q.all_float32() || q.inputs < 2) return "it is not float32";
     if (q.in[0].extents != q.in[1].extents || q.in[0].extents != q.out[0].extents) return "its shapes differ";
-    if (q.in_block[0] != q.in_block[1] || q.in_block[0] != q.out_block[0]) return "its operands lie differently";
+    if (q.in_layout[0] != q.in_layout[1] || q.in_layout[0] != q.out_layout[0]) return "its operands lie differently";
     return nullptr;
 }
 
 inline const char* choose_relu_grad(const kernel_query& q, kernel_choice& choice) {
     if (const char* reason = refuse_gradient_operands(q)) return reason;
-    choice.set(activation_grad_parameters{activation::relu, 0, 0, stored_elements(q.out[0], q.out_block[0])});
+    choice.set(activation_grad_parameters{activation::relu, 0, 0, stored_elements(q.out[0], q.out_layout[0])});
     choice.note = "gradient by the result";
     return nullptr;
 }
@@ -16545,7 +16545,7 @@ inline const char* choose_clip_grad(const kernel_query& q, kernel_choice& choice
     if (const char* reason = refuse_gradient_operands(q)) return reason;
     const float infinity = std::numeric_limits<float>::infinity();
     const float low = real_of(q.n, "min", -infinity), high = real_of(q.n, "max", infinity);
-    choice.set(activation_grad_parameters{activation::clip, low, high, stored_elements(q.out[0], q.out_block[0])});
+    choice.set(activation_grad_parameters{activation::clip, low, high, stored_elements(q.out[0], q.out_layout[0])});
     choice.note = "gradient by the result";
     return nullptr;
 }
@@ -16558,7 +16558,7 @@ inline void run_masked_grad_kernel(const kernel_call& c) {
 inline const char* choose_activation_grad(const kernel_query& q, kernel_choice& choice) {
     if (const char* reason = refuse_gradient_operands(q)) return reason;
     const epilogue e = epilogue_of(q.n);
-    choice.set(activation_grad_parameters{e.act, e.alpha, e.beta, stored_elements(q.out[0], q.out_block[0])});
+    choice.set(activation_grad_parameters{e.act, e.alpha, e.beta, stored_elements(q.out[0], q.out_layout[0])});
     choice.note = "gradient by the input";
     return nullptr;
 }
@@ -17092,7 +17092,7 @@ inline const char* norm_problem_of(const kernel_query& q, int x, int last_image_
     const std::int64_t count = integer_of(q.n, "shards", shards().count);
     if (!shards::legal(count)) return "its shards are no power of two up to 256";
     p.n = s[0], p.c = s[1], p.area = s.product(2, s.rank());
-    p.blocked = q.in_block[x] != 0;
+    p.blocked = q.in_layout[x] == layout::blocked;
     p.tree.count = static_cast<int>(count);
     p.epsilon = decimal_of(real_of(q.n, "epsilon", 1e-5f));
     p.momentum = decimal_of(real_of(q.n, "momentum", 0.9f));
@@ -17100,10 +17100,10 @@ inline const char* norm_problem_of(const kernel_query& q, int x, int last_image_
     for (int i = 0; i < q.inputs; ++i) {
         if (!q.has(i)) continue;
         const bool image = i == 0 || i == x || i == last_image_input;
-        const bool fits = image ? q.in[i].extents == s && q.in_block[i] == q.in_block[x] : q.in[i].elements() == p.c && q.in_block[i] == 0;
+        const bool fits = image ? q.in[i].extents == s && q.in_layout[i] == q.in_layout[x] : q.in[i].elements() == p.c && q.in_layout[i] == layout::row_major;
         if (!fits) return "its operands lie differently";
     }
-    if (q.out_block[0] != q.in_block[x]) return "its operands lie differently";
+    if (q.out_layout[0] != q.in_layout[x]) return "its operands lie differently";
     return nullptr;
 }
 
@@ -17112,7 +17112,7 @@ inline const char* choose_batch_norm_training(const kernel_query& q, kernel_choi
     if (const char* reason = norm_problem_of(q, 0, 5, p)) return reason;
     if (q.inputs < 5) return "its running statistics are left out";
     for (int i = 1; i < q.outputs; ++i)
-        if (q.wants(i) && q.out_block[i] != 0) return "its operands lie differently";
+        if (q.wants(i) && q.out_layout[i] != layout::row_major) return "its operands lie differently";
     choice.workspace_bytes = norm_workspace_bytes(q.level, p);
     if (choice.workspace_bytes < 0) return "its size overflows";
     choice.set(p);
@@ -17133,7 +17133,7 @@ inline const char* choose_batch_norm_grad(const kernel_query& q, kernel_choice& 
     if (p.ep.act > activation::clip) return "its activation is neither relu nor clip";
     if (p.ep.act != activation::none && !q.has(5)) return "its activation needs the result";
     for (int i = 1; i < q.outputs; ++i)
-        if (q.wants(i) && q.out_block[i] != (i == 3 ? q.in_block[1] : 0)) return "its operands lie differently";
+        if (q.wants(i) && q.out_layout[i] != (i == 3 ? q.in_layout[1] : layout())) return "its operands lie differently";
     choice.workspace_bytes = norm_workspace_bytes(q.level, p);
     if (choice.workspace_bytes < 0) return "its size overflows";
     choice.set(p);
@@ -17549,7 +17549,7 @@ void run_max_pool_grad(isa set, const pool_problem& problem, const float* dy, co
 /// Each gradient is spread over the pixels of its window, by the number that the forward pass divided by.
 void run_average_pool_grad(isa set, const pool_problem& problem, const float* dy, float* dx, executor& pool);
 /// Windows that are whole planes: dy is [n][c], or for blocks [n][ceil(c / W)][W].
-void run_global_average_pool_grad(isa set, layout l, std::int64_t n, std::int64_t c, std::int64_t pixels, const float* dy, float* dx, executor& pool);
+void run_global_average_pool_grad(isa set, layout::kind l, std::int64_t n, std::int64_t c, std::int64_t pixels, const float* dy, float* dx, executor& pool);
 
 } // namespace cpu
 GRAFT_END_NAMESPACE
@@ -17563,7 +17563,7 @@ namespace cpu {
 namespace detail {
 
 // Planes, or blocks of channels, in tasks of some microseconds.
-template <class F> inline void over_planes(isa set, layout l, std::int64_t n, std::int64_t c, std::int64_t pixels, executor& pool, const F& f) {
+template <class F> inline void over_planes(isa set, layout::kind l, std::int64_t n, std::int64_t c, std::int64_t pixels, executor& pool, const F& f) {
     const std::int64_t planes = planes_of(set, l, n, c), width = l == layout::blocked ? vector_width(set) : 1;
     const std::int64_t each = 8192 / (pixels * width + 1) + 1;
     if (pixels > 0) parallel_for(pool, (planes + each - 1) / each, [&](std::int64_t t) { f(t * each, std::min(each, planes - t * each)); });
@@ -17591,7 +17591,7 @@ GRAFT_INLINE void run_average_pool_grad(isa set, const pool_problem& p, const fl
     detail::over_planes(set, p.l, p.n, p.c, p.ih * p.iw, pool, [&](std::int64_t first, std::int64_t count) { k.average(a, first, count); });
 }
 
-GRAFT_INLINE void run_global_average_pool_grad(isa set, layout l, std::int64_t n, std::int64_t c, std::int64_t pixels, const float* dy, float* dx,
+GRAFT_INLINE void run_global_average_pool_grad(isa set, layout::kind l, std::int64_t n, std::int64_t c, std::int64_t pixels, const float* dy, float* dx,
                                                executor& pool) {
     const pool_grad_kernels& k = *training_kernels(set).pool_grad;
     const std::int64_t width = l == layout::blocked ? vector_width(set) : 1;
@@ -17629,16 +17629,16 @@ inline const char* pool_grad_problem_of(const node& n, const shape& x, const sha
 inline const char* choose_pool_problem(const kernel_query& q, const shape& x, const shape& y, kernel_choice& choice, const char* on_blocks, const char* on_planes) {
     pool_problem p;
     if (const char* reason = pool_grad_problem_of(q.n, x, y, p)) return reason;
-    p.l = q.out_block[0] ? layout::blocked : layout::nchw;
+    p.l = q.out_layout[0].as;
     choice.set(p);
-    choice.note = q.out_block[0] ? on_blocks : on_planes;
+    choice.note = q.out_layout[0] == layout::blocked ? on_blocks : on_planes;
     return nullptr;
 }
 
 // X -> places, Y?: both outputs lie as X does.
 inline const char* choose_max_pool_places(const kernel_query& q, kernel_choice& choice) {
     if (q.in[0].type != dtype::float32 || q.out[0].type != dtype::uint8) return "it is not float32";
-    if (q.in_block[0] != q.out_block[0] || (q.outputs > 1 && q.in_block[0] != q.out_block[1])) return "its operands lie differently";
+    if (q.in_layout[0] != q.out_layout[0] || (q.outputs > 1 && q.in_layout[0] != q.out_layout[1])) return "its operands lie differently";
     return choose_pool_problem(q, q.in[0].extents, q.out[0].extents, choice, "pool on blocks, keeps places", "pool on planes, keeps places");
 }
 inline void run_max_pool_places_kernel(const kernel_call& c) {
@@ -17648,7 +17648,7 @@ inline void run_max_pool_places_kernel(const kernel_call& c) {
 // dY and the places that the forward pass kept.
 inline const char* choose_max_pool_grad(const kernel_query& q, kernel_choice& choice) {
     if (q.in[0].type != dtype::float32 || q.inputs != 2 || q.in[1].type != dtype::uint8) return "no places were kept";
-    if (q.in_block[0] != q.out_block[0] || q.in_block[1] != q.out_block[0]) return "its operands lie differently";
+    if (q.in_layout[0] != q.out_layout[0] || q.in_layout[1] != q.out_layout[0]) return "its operands lie differently";
     return choose_pool_problem(q, q.out[0].extents, q.in[0].extents, choice, "gradient on blocks", "gradient on planes");
 }
 inline void run_max_pool_grad_kernel(const kernel_call& c) {
@@ -17658,7 +17658,7 @@ inline void run_max_pool_grad_kernel(const kernel_call& c) {
 // dY; the attribute `shape` is that of the forward pass's input, which the output has.
 inline const char* choose_average_pool_grad(const kernel_query& q, kernel_choice& choice) {
     if (!q.all_float32()) return "it is not float32";
-    if (q.in_block[0] != q.out_block[0]) return "its operands lie differently";
+    if (q.in_layout[0] != q.out_layout[0]) return "its operands lie differently";
     return choose_pool_problem(q, q.out[0].extents, q.in[0].extents, choice, "gradient on blocks", "gradient on planes");
 }
 inline void run_average_pool_grad_kernel(const kernel_call& c) {
@@ -17948,7 +17948,7 @@ inline const char* choose_sum_to(const kernel_query& q, kernel_choice& choice) {
     const std::int64_t count = integer_of(q.n, "shards", 0);
     if (count != 0 && !shards::legal(count)) return "its shards are no power of two up to 256";
     sum_problem p;
-    if (const char* reason = sum_problem_of(q.in[0].extents, q.in_block[0], q.out[0].extents, q.out_block[0], count, p)) return reason;
+    if (const char* reason = sum_problem_of(q.in[0].extents, q.in_layout[0].channels, q.out[0].extents, q.out_layout[0].channels, count, p)) return reason;
     choice.workspace_bytes = sum_workspace_bytes(q.level, p);
     choice.set(p);
     choice.note = p.batch ? "sum over the batch" : "sum";
@@ -18398,13 +18398,13 @@ private:
             if (op == "BatchNormalizationGrad") return place_images(n, 0b100011, 0b1001);
             if (op == "MaxPoolPlaces") return place_max_pool(n);
             if (op == "MaxPoolGradPlaces") {
-                at(n.outputs[0]).block = at(n.inputs[1]).block;
-                n.inputs[0] = as(n.inputs[0], at(n.inputs[1]).block);
+                at(n.outputs[0]).layout = at(n.inputs[1]).layout;
+                n.inputs[0] = as(n.inputs[0], at(n.inputs[1]).layout);
                 g.nodes.push_back(std::move(n));
                 return {};
             }
             // What was pooled lay in blocks, however small the gradient that comes back.
-            if (op == "AveragePoolGrad") return place_images(n, 0b1, 0b1, blocks_);
+            if (op == "AveragePoolGrad") return place_images(n, 0b1, 0b1, convolves_);
             if (op == "Dropout") return place_images(n, 0b1, 0b11);
             if (op == "SumTo" && per_channel_sum(n)) return place_images(n, 0b1, 0);
         }
@@ -18429,12 +18429,12 @@ private:
         cpu::conv_problem p{};
         const shape w = shape_attribute(n);
         if (!is_float32(n.inputs[0]) || !forward_problem(n, at(n.inputs[0]).extents, w, at(n.inputs[1]).extents, p)) return layouter::place_node(n);
-        p.in = blocked(n.inputs[0]) ? cpu::layout::blocked : cpu::layout::nchw;
-        p.out = cpu::layout::blocked;
+        p.in = at(n.inputs[0]).layout.as;
+        p.out = layout::blocked;
         const cpu::conv_grad_weight_choice choice = cpu::choose_conv_grad_weight(level_, p, static_cast<int>(integer(n, "shards", 8)));
         p.in = choice.in;
-        n.inputs[0] = as(n.inputs[0], choice.in == cpu::layout::blocked ? block_ : 0);
-        n.inputs[1] = as(n.inputs[1], block_);
+        n.inputs[0] = as(n.inputs[0], lies(choice.in));
+        n.inputs[1] = as(n.inputs[1], blocks_);
         cpu::set_conv_problem(n, p);
         g.nodes.push_back(std::move(n));
         return {};
@@ -18445,13 +18445,13 @@ private:
         cpu::conv_problem p{};
         const shape x = shape_attribute(n);
         if (!is_float32(n.inputs[0]) || !forward_problem(n, x, at(n.inputs[1]).extents, at(n.inputs[0]).extents, p)) return layouter::place_node(n);
-        p.in = p.out = cpu::layout::blocked;
+        p.in = p.out = layout::blocked;
         const cpu::conv_grad_input_choice choice = cpu::choose_conv_grad_input(level_, p);
-        n.inputs[0] = as(n.inputs[0], block_);
-        if (n.inputs.size() > 2) n.inputs[2] = as(n.inputs[2], block_);
+        n.inputs[0] = as(n.inputs[0], blocks_);
+        if (n.inputs.size() > 2) n.inputs[2] = as(n.inputs[2], blocks_);
         cpu::set_conv_problem(n, p);
         GRAFT_TRY(pack_grad_input(n, p, choice));
-        at(n.outputs[0]).block = block_;
+        at(n.outputs[0]).layout = blocks_;
         g.nodes.push_back(std::move(n));
         return {};
     }
@@ -18490,7 +18490,7 @@ private:
     // Both outputs lie as the input does.
     status place_max_pool(node& n) {
         for (value_id id : n.outputs)
-            if (id != no_value) at(id).block = at(n.inputs[0]).block;
+            if (id != no_value) at(id).layout = at(n.inputs[0]).layout;
         g.nodes.push_back(std::move(n));
         return {};
     }
@@ -18510,7 +18510,7 @@ private:
             return false;
         std::int64_t first = start;
         for (value_id id : n.outputs) {
-            if (id == no_value || !image(id) || first < 0 || first % block_) return false;
+            if (id == no_value || !image(id) || first < 0 || first % blocks_.channels) return false;
             first += at(id).extents[1];
         }
         const value_id source = n.inputs[0];
@@ -18521,7 +18521,7 @@ private:
             set(part, "start", start);
             part.inputs = {source};
             part.outputs = {id};
-            at(id).block = block_;
+            at(id).layout = blocks_;
             start += at(id).extents[1];
             g.nodes.push_back(std::move(part));
         }
@@ -18543,9 +18543,9 @@ private:
                 blocks |= blocked(n.inputs[i]);
             }
         for (std::size_t i = 0; i < n.inputs.size(); ++i)
-            if (n.inputs[i] != no_value) n.inputs[i] = as(n.inputs[i], blocks && (in >> i & 1) ? block_ : 0);
+            if (n.inputs[i] != no_value) n.inputs[i] = as(n.inputs[i], blocks && (in >> i & 1) ? blocks_ : layout());
         for (std::size_t i = 0; i < n.outputs.size(); ++i)
-            if (n.outputs[i] != no_value) at(n.outputs[i]).block = blocks && (out >> i & 1) ? block_ : 0;
+            if (n.outputs[i] != no_value) at(n.outputs[i]).layout = blocks && (out >> i & 1) ? blocks_ : layout();
         g.nodes.push_back(std::move(n));
         return {};
     }

@@ -73,7 +73,7 @@ std::vector<float> run(isa set, const conv_problem& p, const inputs& in, bool wi
     const std::int64_t pixels = p.oh * p.ow;
     buffer x = blocked(set, in.x, p.n, p.ic, p.ih * p.iw), residual = blocked(set, in.residual, p.n, p.oc, pixels);
     buffer y = in_place ? residual : room(blocked_floats(set, p.n, p.oc, pixels));
-    run_conv(set, p, choice, choice.in == layout::nchw ? in.x.data() : floats(x), packed.data(),
+    run_conv(set, p, choice, choice.in == layout::row_major ? in.x.data() : floats(x), packed.data(),
              with_bias ? in.bias.data() : nullptr, p.ep.residual ? floats(residual) : nullptr, floats(y), space.data(), pool);
     std::vector<float> out(static_cast<std::size_t>(p.n * p.oc * pixels));
     to_nchw(set, floats(y), p.n, p.oc, pixels, out.data(), pool);
@@ -134,7 +134,7 @@ TEST_CASE("convolution agrees with a plain sum on random shapes") {
         if (kind == 0) {
             p.ic = random.between(1, 4);
             p.oc = random.between(1, 70);
-            p.in = random.between(0, 3) ? layout::nchw : layout::blocked;
+            p.in = random.between(0, 3) ? layout::row_major : layout::blocked;
         } else if (kind == 1) {
             p.groups = static_cast<int>(random.between(2, 40));
             p.ic = p.oc = p.groups;
@@ -171,7 +171,7 @@ TEST_CASE("convolution agrees with a plain sum on the shapes of real networks") 
         p.sh = p.sw = s[4];
         p.pt = p.pl = s[5];
         p.groups = s[6];
-        p.in = p.ic <= 4 ? layout::nchw : layout::blocked;
+        p.in = p.ic <= 4 ? layout::row_major : layout::blocked;
         size_output(p, s[5], s[5]);
         p.ep.act = activation::relu;
         check(p, random);
@@ -258,7 +258,7 @@ TEST_CASE("the number of threads changes no bit of a convolution") {
         p.sh = p.sw = s[4];
         p.pt = p.pl = s[5];
         p.groups = s[6];
-        p.in = p.ic <= 4 ? layout::nchw : layout::blocked;
+        p.in = p.ic <= 4 ? layout::row_major : layout::blocked;
         size_output(p, s[5], s[5]);
         p.ep.act = activation::silu;
         const inputs in(random, p);

@@ -120,10 +120,10 @@ TEST_CASE("pooling agrees with plain loops on random windows") {
         const std::vector<double> want = reference(p, max, x);
         for (isa set : sets()) {
             auto* run = max ? &run_max_pool : &run_average_pool;
-            for (layout l : {layout::nchw, layout::blocked}) {
+            for (layout::kind l : {layout::row_major, layout::blocked}) {
                 p.l = l;
                 std::vector<float> y(want.size());
-                if (l == layout::nchw)
+                if (l == layout::row_major)
                     run(set, p, x.data(), y.data(), alone);
                 else
                     y = in_blocks(set, p.n, p.c, p.ih * p.iw, p.oh * p.ow, x,
@@ -148,7 +148,7 @@ TEST_CASE("whole planes are averaged and searched, whatever their size") {
             for (bool max : {false, true}) {
                 auto* run = max ? &run_global_max_pool : &run_global_average_pool;
                 std::vector<float> planes(static_cast<std::size_t>(n * c));
-                run(set, layout::nchw, n, c, pixels, x.data(), planes.data(), alone);
+                run(set, layout::row_major, n, c, pixels, x.data(), planes.data(), alone);
                 const std::vector<float> blocks = in_blocks(set, n, c, pixels, 1, x, [&](const float* in, float* out) {
                     run(set, layout::blocked, n, c, pixels, in, out, alone);
                 });
@@ -178,7 +178,7 @@ TEST_CASE("the number of threads changes no bit of a pooling") {
     p.kh = p.kw = 3;
     p.sh = p.sw = 2;
     p.pt = p.pl = p.pb = p.pr = 1;
-    for (layout l : {layout::nchw, layout::blocked})
+    for (layout::kind l : {layout::row_major, layout::blocked})
         for (isa set : sets()) {
             p.l = l;
             const std::vector<float> x = random.reals(p.n * 48 * p.ih * p.iw);

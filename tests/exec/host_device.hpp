@@ -29,7 +29,7 @@ struct counters {
 class kernel final : public graft::device_kernel {
 public:
     graft::node n;
-    std::vector<int> in_block, out_block;
+    std::vector<graft::layout> in_layout, out_layout;
 };
 
 class program final : public graft::device_program {
@@ -151,8 +151,8 @@ private:
                 from = static_cast<unsigned char*>(host.address(s.in[i]));
             } else
                 GRAFT_TRY_ASSIGN(from, find(s.in[i], host, false));
-            did_.channels_last += k.in_block[i] < 0;
-            move(s.in[i].prototype, from, reinterpret_cast<unsigned char*>(in[i].raw()), k.in_block[i] < 0, false);
+            did_.channels_last += k.in_layout[i] == graft::layout::channels_last;
+            move(s.in[i].prototype, from, reinterpret_cast<unsigned char*>(in[i].raw()), k.in_layout[i] == graft::layout::channels_last, false);
             in_views[i] = view(in[i]);
         }
         for (std::size_t i = 0; i < s.out.size(); ++i) {
@@ -176,7 +176,7 @@ private:
                 to = static_cast<unsigned char*>(host.address(s.out[i]));
             } else
                 GRAFT_TRY_ASSIGN(to, find(s.out[i], host, true));
-            move(s.out[i].prototype, reinterpret_cast<unsigned char*>(out[i].raw()), to, k.out_block[i] < 0, true);
+            move(s.out[i].prototype, reinterpret_cast<unsigned char*>(out[i].raw()), to, k.out_layout[i] == graft::layout::channels_last, true);
         }
         return {};
     }
@@ -219,7 +219,7 @@ public:
             for (graft::value_id id : n.outputs) {
                 if (!channels_last || !n.on_device || id == graft::no_value || row_major[id]) continue;
                 graft::value& v = g.at(id);
-                if (v.extents.rank() == 4 && v.type == graft::dtype::float32) v.block = -1;
+                if (v.extents.rank() == 4 && v.type == graft::dtype::float32) v.layout = graft::layout::channels_last;
             }
         }
         return {};
@@ -229,8 +229,8 @@ public:
         if (q.n.domain.compare(0, 6, "device") == 0) return wrong("a kernel is asked for by the domain of placed nodes");
         auto made = std::make_shared<kernel>();
         made->n = q.n;
-        made->in_block.assign(q.in_block, q.in_block + q.inputs);
-        made->out_block.assign(q.out_block, q.out_block + q.outputs);
+        made->in_layout.assign(q.in_layout, q.in_layout + q.inputs);
+        made->out_layout.assign(q.out_layout, q.out_layout + q.outputs);
         made->note = is_copy(q.n) ? "copy" : "by the host";
         // Copies say so too: planning has to know that what they read lies elsewhere.
         made->in_place = is_copy(q.n) || (q.n.op->flags & graft::op_flag::elementwise) != 0;

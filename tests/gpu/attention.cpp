@@ -265,7 +265,7 @@ TEST_CASE("the row of the fused attention refuses what would read outside of its
     using integers = std::vector<std::int64_t>;
     const graft::gpu::library_row& row = graft::gpu::attention_rows().rows[0];
     const graft::limits limit;
-    const graft::gpu::layout rows[4] = {};
+    const graft::layout rows[4] = {};
     const auto refusal = [&](integers extents, integers q, dtype type, int major, const shape& mask) {
         graft::node n;
         n.attributes = {graft::integers_attribute("extents", std::move(extents)), graft::integers_attribute("q", std::move(q))};

@@ -18,7 +18,7 @@ using library_problem::problem;
 using simulated::device;
 using simulated::op_row_of;
 
-constexpr auto last = graft::gpu::layout::channels_last;
+constexpr auto last = graft::layout::channels_last;
 
 // What rounding of the result, and of the factors to TF32, may cost.
 double bound(dtype type) { return type == dtype::float32 ? 2e-3 : type == dtype::float16 ? 2e-3 : 1e-2; }
@@ -158,10 +158,10 @@ TEST_CASE("an activation that cuDNN has not, and values that it cannot read, are
     CHECK(graft::gpu::conv_epilogue_supported(activation::none));
     CHECK(refusal(fused(aligned, dtype::float64, activation::none, 0, 0, 0)) == "cuDNN convolves float32, float16 and bfloat16");
     problem rows = fused(aligned, dtype::float32, activation::none, 0, 0, 0);
-    rows.in_layout[0] = graft::gpu::layout::row_major;
+    rows.in_layout[0] = graft::layout::row_major;
     CHECK(refusal(rows) == "its values are not channels-last");
     problem point = fused("f32[2,8,1,1] f32[16,8,1,1]", dtype::float32, activation::none, 0, 0, 0);
-    point.in_layout[0] = point.in_layout[1] = point.out_layout[0] = graft::gpu::layout::row_major;
+    point.in_layout[0] = point.in_layout[1] = point.out_layout[0] = graft::layout::row_major;
     CHECK(refusal(point).empty());  // one pixel lies alike in both
     problem residual = fused(aligned, dtype::float32, activation::none, 1, 0, 0);
     residual.inputs.pop_back();

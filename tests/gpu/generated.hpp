@@ -22,7 +22,7 @@
 namespace generated {
 
 using graft::tensor;
-using graft::gpu::layout;
+using graft::layout;
 
 inline std::size_t at(graft::value_id id) { return static_cast<std::size_t>(id); }
 

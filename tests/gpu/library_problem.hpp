@@ -39,12 +39,12 @@ inline tensor numbers(dtype type, const graft::shape& s, std::uint64_t seed) {
 }
 
 // The bytes of a tensor in a layout, and back: channels-last brings axis 1 to the end.
-inline std::vector<unsigned char> laid_out(const tensor& t, graft::gpu::layout l, bool back) {
+inline std::vector<unsigned char> laid_out(const tensor& t, graft::layout l, bool back) {
     const std::size_t size = graft::size_of(t.type());
     std::vector<unsigned char> bytes(t.bytes());
     const auto* from = reinterpret_cast<const unsigned char*>(t.raw());
     const graft::shape& s = t.shape();
-    if (l == graft::gpu::layout::row_major || s.rank() < 3) {
+    if (l == graft::layout::row_major || s.rank() < 3) {
         bytes.assign(from, from + t.bytes());
         return bytes;
     }
@@ -63,7 +63,7 @@ struct problem {
     std::vector<tensor> inputs;  // row-major, in the device's types
     std::vector<tensor> wanted;  // row-major, float64 where the result is a float
     dtype result = dtype::undefined;
-    graft::gpu::layout in_layout[8] = {}, out_layout[2] = {};
+    graft::layout in_layout[8] = {}, out_layout[2] = {};
     std::string error;
 };
 
@@ -83,7 +83,7 @@ inline void answer(problem& p, const graft::op_row& row) {
 }
 
 // One of a row's test problems with all floats in `type`, images and weights in `l`.
-inline problem of(const graft::op_row& row, const std::string& text, dtype type, graft::gpu::layout l) {
+inline problem of(const graft::op_row& row, const std::string& text, dtype type, graft::layout l) {
     problem p;
     problems::problem read = problems::read(row, text);
     p.error = read.error;

@@ -17,7 +17,7 @@ using library_problem::problem;
 using simulated::device;
 using simulated::op_row_of;
 
-constexpr auto rows = graft::gpu::layout::row_major;
+constexpr auto rows = graft::layout::row_major;
 
 double bound(dtype type) { return type == dtype::float64 ? 1e-14 : type == dtype::bfloat16 ? 1e-2 : 2e-3; }
 
@@ -146,7 +146,7 @@ TEST_CASE("epilogues and values that cuBLASLt has not are refused with the reaso
     odd.inputs[2] = library_problem::converted(odd.inputs[2], dtype::float32);
     CHECK(refusal(odd, on) == "cuBLASLt has no bias of that type");
     problem turned = product("MatMul", "f32[2,3,4,5] f32[5,6]", dtype::float32);
-    turned.in_layout[0] = graft::gpu::layout::channels_last;
+    turned.in_layout[0] = graft::layout::channels_last;
     CHECK(refusal(turned, on) == "its values are not row-major");
 }
 

@@ -100,7 +100,7 @@ struct attention_question {
     graft::node n;
     std::vector<graft::tensor_view> in, out;
     graft::limits limit;
-    std::vector<graft::gpu::layout> rows{5, graft::gpu::layout::row_major};
+    std::vector<graft::layout> rows{5, graft::layout::row_major};
 
     attention_question(dtype type, std::int64_t batch, std::int64_t heads, std::int64_t kv_heads, std::int64_t queries, std::int64_t keys, std::int64_t size, bool transposed, const graft::shape& mask) {
         const auto place = [&](const char* name, std::int64_t part, std::int64_t of, std::int64_t length) {
@@ -312,7 +312,7 @@ TEST_CASE("the convolutions of the test problems have engines in NVIDIA's cuDNN"
         if (op == "Conv" && domain == "graft") continue;
         for (const std::string& text : problems::split(op_row_of(op, domain)->problems, ';'))
             for (const dtype t : {dtype::float32, dtype::float16, dtype::bfloat16}) {
-                const problem p = library_problem::of(*op_row_of(op, domain), text, t, graft::gpu::layout::channels_last);
+                const problem p = library_problem::of(*op_row_of(op, domain), text, t, graft::layout::channels_last);
                 const asked a(p, on.traits, {});
                 if (rows.rows[r].refuse(a.query)) continue;
                 auto kernel = rows.rows[r].make(a.query, on.with);
@@ -340,7 +340,7 @@ TEST_CASE("bias and residual and ReLU are one graph in NVIDIA's cuDNN and its en
     std::vector<std::string> notes;
     for (const dtype t : {dtype::float32, dtype::float16, dtype::bfloat16})
         for (const bool tf32 : {true, false}) {
-            problem p = library_problem::of(*op_row_of("Conv", ""), "f32[1,64,6,6] f32[64,64,3,3] f32[64] pads=1,1,1,1", t, graft::gpu::layout::channels_last);
+            problem p = library_problem::of(*op_row_of("Conv", ""), "f32[1,64,6,6] f32[64,64,3,3] f32[64] pads=1,1,1,1", t, graft::layout::channels_last);
             p.n.domain = "graft";
             p.inputs.push_back(library_problem::numbers(t, {1, 64, 6, 6}, 9));
             p.n.inputs.push_back(9);

@@ -130,14 +130,14 @@ inline differentiated differentiate_graph(graft::graph g, const std::vector<tens
     d.gradients = std::move(gradients).value();
     d.values.resize(d.g.values.size());
     for (std::size_t i = 0; i < d.values.size(); ++i) d.values[i] = d.g.values[i].constant;
-    for (std::size_t i = 0; i < inputs.size(); ++i) d.at(d.g.inputs[i]) = inputs[i];
+    for (std::size_t i = 0; i < inputs.size(); ++i) d.values[d.g.inputs[i]] = inputs[i];
     return d;
 }
 
 /// Weighted sums of what outputs change, as one input element moves.
 class difference_taker {
 public:
-    difference_taker(differentiated& d, value_id moved) : d_(d), t_(copy(d.at(moved))) {
+    difference_taker(differentiated& d, value_id moved) : d_(d), t_(copy(d.values[moved])) {
         values_ = d.values;
         values_[moved] = t_;
         run_nodes(d_.g, d_.forward, values_);
@@ -224,7 +224,7 @@ inline outcome check_graph(graft::graph g, const std::vector<tensor>& inputs, co
     std::string where;
     for (std::size_t i = 0; i < d.wrt.size(); ++i) {
         const tensor gradient = d.gradients[i] == no_value ? tensor() : values[d.gradients[i]];
-        const std::int64_t n = d.at(d.wrt[i]).elements();
+        const std::int64_t n = d.values[d.wrt[i]].elements();
         difference_taker take(d, d.wrt[i]);
         for (std::int64_t k = 0; k < std::min(n, q.most); ++k) {
             const std::int64_t at = n <= q.most ? k : static_cast<std::int64_t>(random.next() % static_cast<std::uint64_t>(n));

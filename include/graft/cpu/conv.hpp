@@ -26,7 +26,7 @@ struct conv_choice {
     const char* reason = "";                            ///< for logs; static storage
     std::int64_t packed_bytes = 0;                      ///< of the weights as pack_conv_weights writes them
     std::int64_t workspace_bytes = 0;                   ///< what run_conv needs beside its arguments, aligned to 64
-    layout in = layout::blocked, out = layout::blocked; ///< what it reads and writes
+    layout::kind in = layout::blocked, out = layout::blocked; ///< what it reads and writes
 };
 
 /// Picks the algorithm. `problem.in` says what is at hand: planes are taken as they are only by first_layer.
@@ -238,11 +238,11 @@ GRAFT_INLINE conv_choice choose_conv(isa set, const conv_problem& p) {
         c.algorithm = conv_algorithm::depthwise;
         c.reason = "as many groups as channels";
         floats = detail::ceil_div(p.oc, width) * width * taps;
-    } else if (p.in == layout::nchw && p.groups == 1 && p.ic <= 4 && p.ic * taps <= detail::first_layer_max &&
+    } else if (p.in == layout::row_major && p.groups == 1 && p.ic <= 4 && p.ic * taps <= detail::first_layer_max &&
                detail::first_layer_tiles(p, kernels(set).conv->first_tile) > 0) {
         c.algorithm = conv_algorithm::first_layer;
         c.reason = "few channels, read from planes";
-        c.in = layout::nchw;
+        c.in = layout::row_major;
     } else if (taps > detail::conv_max_taps) {
         c.algorithm = conv_algorithm::generic;
         c.reason = "more taps than the tables of the fast kernels hold";

@@ -3,22 +3,19 @@
 
 #include "../config.hpp"
 #include "../graph/activation.hpp"
+#include "../graph/layout.hpp"
 
 #include <cstdint>
 
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
-/// How a tensor of images lies in memory: [n][c][h][w], or [n][ceil(c / W)][h][w][W] for vectors of W floats, where the
-/// lanes past c hold anything.
-enum class layout : std::uint8_t { nchw, blocked };
-
 /// One convolution of float32 images. 1-D ones come as height 1. `exact` forbids algorithms that round otherwise than the
-/// direct one (Winograd).
+/// direct one (Winograd). Blocks of channels are as wide as a vector.
 struct conv_problem {
     std::int64_t n = 1, ic = 1, ih = 1, iw = 1, oc = 1, oh = 1, ow = 1;
     int groups = 1, kh = 1, kw = 1, sh = 1, sw = 1, dh = 1, dw = 1, pt = 0, pl = 0;
-    layout in = layout::blocked, out = layout::blocked;
+    layout::kind in = layout::blocked, out = layout::blocked;
     epilogue ep;
     bool exact = false;
 };

@@ -10,18 +10,18 @@
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
-/// A node with known shapes, asked of a kernel. `in_block` and `out_block` tell each value's layout: 0 row-major, else NCHWc.
+/// A node with known shapes, asked of a kernel. `in_layout` and `out_layout` tell how each value lies.
 struct kernel_query : op_context {
-    const int* in_block;
-    const int* out_block;
+    const layout* in_layout;
+    const layout* out_layout;
     isa level;
     bool exact;  ///< no reassociating algorithms
 
     bool all_row_major() const noexcept {
         for (int i = 0; i < inputs; ++i)
-            if (in_block[i]) return false;
+            if (in_layout[i] != layout::row_major) return false;
         for (int i = 0; i < outputs; ++i)
-            if (out_block[i]) return false;
+            if (out_layout[i] != layout::row_major) return false;
         return true;
     }
     bool all_float32() const noexcept {

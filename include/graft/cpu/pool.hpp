@@ -14,10 +14,10 @@ void run_max_pool(isa set, const pool_problem& problem, const float* x, float* y
 /// (but not what a last window of ceil mode has beyond the padding).
 void run_average_pool(isa set, const pool_problem& problem, const float* x, float* y, executor& pool);
 /// The mean of each plane: y is [n][c], or for blocks [n][ceil(c / W)][W].
-void run_global_average_pool(isa set, layout l, std::int64_t n, std::int64_t c, std::int64_t pixels, const float* x, float* y,
+void run_global_average_pool(isa set, layout::kind l, std::int64_t n, std::int64_t c, std::int64_t pixels, const float* x, float* y,
                              executor& pool);
 /// The largest of each plane; shapes as above.
-void run_global_max_pool(isa set, layout l, std::int64_t n, std::int64_t c, std::int64_t pixels, const float* x, float* y,
+void run_global_max_pool(isa set, layout::kind l, std::int64_t n, std::int64_t c, std::int64_t pixels, const float* x, float* y,
                          executor& pool);
 
 } // namespace cpu
@@ -31,7 +31,7 @@ namespace cpu {
 namespace detail {
 
 // Planes, or blocks of channels, that a tensor has.
-inline std::int64_t planes_of(isa set, layout l, std::int64_t n, std::int64_t c) {
+inline std::int64_t planes_of(isa set, layout::kind l, std::int64_t n, std::int64_t c) {
     return l == layout::blocked ? n * ((c + vector_width(set) - 1) / vector_width(set)) : n * c;
 }
 
@@ -48,7 +48,7 @@ inline void run_pool(isa set, const pool_problem& p, const float* x, float* y, e
     parallel_for(pool, planes * a.bands, [&](std::int64_t task) { kernel(a, task); });
 }
 
-inline void run_global_pool(isa set, layout l, std::int64_t n, std::int64_t c, std::int64_t pixels, const float* x, float* y,
+inline void run_global_pool(isa set, layout::kind l, std::int64_t n, std::int64_t c, std::int64_t pixels, const float* x, float* y,
                             executor& pool, void (*kernel)(const float*, std::int64_t, std::int64_t, bool, float*)) {
     const std::int64_t planes = planes_of(set, l, n, c), width = l == layout::blocked ? vector_width(set) : 1;
     if (planes == 0) return;
@@ -69,12 +69,12 @@ GRAFT_INLINE void run_average_pool(isa set, const pool_problem& problem, const f
     detail::run_pool(set, problem, x, y, pool, kernels(set).pool->average);
 }
 
-GRAFT_INLINE void run_global_average_pool(isa set, layout l, std::int64_t n, std::int64_t c, std::int64_t pixels, const float* x,
+GRAFT_INLINE void run_global_average_pool(isa set, layout::kind l, std::int64_t n, std::int64_t c, std::int64_t pixels, const float* x,
                                           float* y, executor& pool) {
     detail::run_global_pool(set, l, n, c, pixels, x, y, pool, kernels(set).pool->global_average);
 }
 
-GRAFT_INLINE void run_global_max_pool(isa set, layout l, std::int64_t n, std::int64_t c, std::int64_t pixels, const float* x,
+GRAFT_INLINE void run_global_max_pool(isa set, layout::kind l, std::int64_t n, std::int64_t c, std::int64_t pixels, const float* x,
                                       float* y, executor& pool) {
     detail::run_global_pool(set, l, n, c, pixels, x, y, pool, kernels(set).pool->global_max);
 }

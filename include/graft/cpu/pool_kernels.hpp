@@ -15,7 +15,7 @@ struct pool_problem {
     std::int64_t n = 1, c = 1, ih = 1, iw = 1, oh = 1, ow = 1;
     int kh = 1, kw = 1, sh = 1, sw = 1, dh = 1, dw = 1, pt = 0, pl = 0, pb = 0, pr = 0;
     bool count_include_pad = false;
-    layout l = layout::blocked;
+    layout::kind l = layout::blocked;
 };
 
 /// One run of a pooling, as its tasks read it.

@@ -167,7 +167,7 @@ GRAFT_INLINE result<std::shared_ptr<const device_kernel>> cuda_device::prepare_n
         made->note = "copy";
         return std::shared_ptr<const device_kernel>(std::move(made));
     }
-    const detail::asked a(node, node.in_block, node.out_block, traits_, numbers_.options(), node.memory);
+    const detail::asked a(node, node.in_layout, node.out_layout, traits_, numbers_.options(), node.memory);
     const char* why = "no kernel of this device has the operator";
     GRAFT_TRY_ASSIGN(made->library, library_kernel_of(a.query(), why));
     if (made->library) {

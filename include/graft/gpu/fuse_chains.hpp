@@ -62,7 +62,7 @@ private:
     // Whether its kernel would be a loop over its output that can take more in. What is only another look at memory costs nothing alone.
     bool joins(const node& n) {
         if (!n.on_device || !fusable(n) || (n.outputs.size() != 1 && !updates(n)) || !elements(n)) return false;
-        return !((n.op->flags & op_flag::view) && n.inputs[0] != no_value && at(n.inputs[0]).block == result(n).block && at(n.inputs[0]).type == result(n).type);
+        return !((n.op->flags & op_flag::view) && n.inputs[0] != no_value && at(n.inputs[0]).layout == result(n).layout && at(n.inputs[0]).type == result(n).type);
     }
     bool reduces(std::size_t i) {
         const node& n = g.nodes[i];

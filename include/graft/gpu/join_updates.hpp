@@ -109,7 +109,7 @@ private:
         if (!n.on_device) return false;
         for (value_id id : n.outputs)
             if (id != no_value && bytes(id) > most_bytes) return false;
-        const bool view = (n.op->flags & op_flag::view) && n.inputs[0] != no_value && n.outputs[0] != no_value && at(n.inputs[0]).block == at(n.outputs[0]).block && at(n.inputs[0]).type == at(n.outputs[0]).type;
+        const bool view = (n.op->flags & op_flag::view) && n.inputs[0] != no_value && n.outputs[0] != no_value && at(n.inputs[0]).layout == at(n.outputs[0]).layout && at(n.inputs[0]).type == at(n.outputs[0]).type;
         if (view || (n.op != fusion_row() && find_generated(n.op_type.c_str(), n.domain.c_str()).generate != generate_loop)) return false;
         const limits limit;
         const device_traits any;

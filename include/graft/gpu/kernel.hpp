@@ -26,12 +26,6 @@ struct device_traits {
     int arch() const noexcept { return major * 10 + minor; }
 };
 
-/// How values with channels lie in memory. The extents of a value are ONNX's in either layout.
-enum class layout : std::int8_t {
-    row_major = 0,
-    channels_last = -1,  ///< N, then the spatial axes, then C: cuDNN's NHWC; for weights M, kernel, C
-};
-
 /// What a user chose about numbers.
 struct kernel_options {
     bool deterministic = false;  ///< only algorithms that give the same bits every time

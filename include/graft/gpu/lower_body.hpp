@@ -208,12 +208,12 @@ private:
         for (const node& n : g.nodes) {
             if (!n.on_device) continue;
             bool last = convolves(n);
-            for (value_id id : n.inputs) last |= id != no_value && at(id).block < 0;
+            for (value_id id : n.inputs) last |= id != no_value && at(id).layout == layout::channels_last;
             for (value_id id : n.outputs) {
                 if (id == no_value || !last || (n.op->flags & op_flag::view) || multiplies(n) || attends(n)) continue;
                 value& v = at(id);
                 const bool axes = v.extents.rank() >= 3 && v.extents.rank() <= 5 && is_float(v.type) && ops::row_of(n).traits.moves != motion::permute;
-                if (axes && !stays(id)) v.block = -1;
+                if (axes && !stays(id)) v.layout = layout::channels_last;
             }
         }
     }
@@ -238,10 +238,10 @@ private:
             for (std::size_t i = 0; i < n.inputs.size(); ++i) {
                 value_id& id = n.inputs[i];
                 if (id == no_value || !is_float(at(id).type)) continue;
-                const int block = last && at(id).extents.rank() >= 3 ? -1 : 0;
+                const layout lies = last && at(id).extents.rank() >= 3 ? layout::channels_last : layout::row_major;
                 // C of Gemm has the type of what it is added to.
                 const dtype wanted = n.op_type == "Gemm" && i == 2 ? at(n.outputs[0]).type : is_float32(id) ? factors : at(id).type;
-                GRAFT_TRY_ASSIGN(id, as(id, wanted, block));
+                GRAFT_TRY_ASSIGN(id, as(id, wanted, lies));
             }
             // A result that has to stay row-major gets its order behind the kernel. cuDNN gives gradients of weights in the type of the
             // factors; kernels of our own store the sums as they are.
@@ -250,10 +250,10 @@ private:
             for (value_id& id : n.outputs) {
                 if (id == no_value || !last || at(id).extents.rank() < 3) continue;
                 const dtype type = narrow_result && is_float(at(id).type) ? at(n.inputs[0]).type : at(id).type;
-                if ((at(id).block < 0 || layouts_agree(at(id).extents)) && at(id).type == type) continue;
+                if (is_channels_last(at(id).extents, at(id).layout) && at(id).type == type) continue;
                 const value_id made = like(id, "_channels_last");
                 at(made).type = type;
-                at(made).block = -1;
+                at(made).layout = layout::channels_last;
                 behind.emplace_back(made, id);
                 id = made;
             }
@@ -266,7 +266,7 @@ private:
     status feed_attention(node n) {
         const value_id y = n.outputs[0];
         const dtype type = is_float32(y) ? used_.activations : at(y).type;
-        for (value_id& id : n.inputs) GRAFT_TRY_ASSIGN(id, as(id, type, 0));
+        for (value_id& id : n.inputs) GRAFT_TRY_ASSIGN(id, as(id, type, layout::row_major));
         const bool wide = at(y).type != type;
         if (wide) {
             n.outputs[0] = like(y, "_half");
@@ -288,23 +288,23 @@ private:
         g.nodes.push_back(std::move(n));
     }
     // The value in that type and layout: itself, or a copy that is made once.
-    result<value_id> as(value_id id, dtype type, int block) {
-        if (at(id).type == type && (at(id).block == block || layouts_agree(at(id).extents))) return id;
+    result<value_id> as(value_id id, dtype type, layout lies) {
+        if (at(id).type == type && (at(id).layout == lies || layouts_agree(at(id).extents))) return id;
         for (const copy& c : copies_)
-            if (c.from == id && c.type == type && c.block == block) return c.to;
-        const value_id made = like(id, block < 0 ? "_channels_last" : "_row_major");
+            if (c.from == id && c.type == type && c.lies == lies) return c.to;
+        const value_id made = like(id, lies == layout::channels_last ? "_channels_last" : "_row_major");
         at(made).type = type;
-        at(made).block = block;
+        at(made).layout = lies;
         if (at(id).constant)
-            GRAFT_TRY_ASSIGN(at(made).constant, arranged(at(id).constant, type, block));
+            GRAFT_TRY_ASSIGN(at(made).constant, arranged(at(id).constant, type, lies));
         else
             identity(id, made);
-        copies_.push_back({id, type, block, made});
+        copies_.push_back({id, type, lies, made});
         return made;
     }
     // A constant as it lies on the device; shared by the plans of a model.
-    result<tensor> arranged(const tensor& from, dtype type, int block) {
-        const std::string key = std::string("device ") + name(type) + (block < 0 ? " channels last" : "");
+    result<tensor> arranged(const tensor& from, dtype type, layout lies) {
+        const std::string key = std::string("device ") + name(type) + (lies == layout::channels_last ? " channels last" : "");
         tensor made = with_.packed ? with_.packed->find(from, key) : tensor();
         if (made) return made;
         GRAFT_TRY_ASSIGN(made, tensor::make(type, from.shape()));
@@ -316,7 +316,7 @@ private:
         for (std::int64_t o = 0; o < outer; ++o) {
             load_as_double(from.type(), read.raw(), o * channels * inner, channels * inner, row.data());
             for (std::int64_t c = 0; c < channels; ++c)
-                for (std::int64_t i = 0; i < inner; ++i) turned[static_cast<std::size_t>(block < 0 ? i * channels + c : c * inner + i)] = row[static_cast<std::size_t>(c * inner + i)];
+                for (std::int64_t i = 0; i < inner; ++i) turned[static_cast<std::size_t>(lies == layout::channels_last ? i * channels + c : c * inner + i)] = row[static_cast<std::size_t>(c * inner + i)];
             store_from_double(type, made.raw(), o * channels * inner, channels * inner, turned.data());
         }
         if (with_.packed) with_.packed->add(from, key, made);
@@ -379,7 +379,7 @@ private:
     }
     value_id stage(value_id y) {
         const value_id made = like(y, "_part");
-        at(made).block = at(y).block;
+        at(made).layout = at(y).layout;
         return made;
     }
     value_id binary(value_id a, value_id b, value_id y, const std::string& name) {
@@ -419,7 +419,7 @@ private:
     struct copy {
         value_id from;
         dtype type;
-        int block;
+        layout lies;
         value_id to;
     };
     const lowering& with_;

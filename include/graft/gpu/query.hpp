@@ -23,12 +23,11 @@ namespace detail {
 // Layouts as families have them, kept beside the query that points at them.
 class asked {
 public:
-    // `in_block` and `out_block` as in value::block; null: row-major. `memory` as in kernel_query.
-    asked(const op_context& c, const int* in_block, const int* out_block, const device_traits& on, kernel_options options, const value_id* memory = nullptr)
-        : in_(static_cast<std::size_t>(c.inputs)), out_(static_cast<std::size_t>(c.outputs)), query_{c, nullptr, nullptr, on, options, memory} {
+    // Layouts may be null: row-major. `memory` as in kernel_query.
+    asked(const op_context& c, const layout* in, const layout* out, const device_traits& on, kernel_options options, const value_id* memory = nullptr)
+        : in_(in ? std::vector<layout>(in, in + c.inputs) : std::vector<layout>(static_cast<std::size_t>(c.inputs))),
+          out_(out ? std::vector<layout>(out, out + c.outputs) : std::vector<layout>(static_cast<std::size_t>(c.outputs))), query_{c, nullptr, nullptr, on, options, memory} {
         point();
-        for (int i = 0; i < c.inputs; ++i) in_[static_cast<std::size_t>(i)] = in_block && in_block[i] < 0 ? layout::channels_last : layout::row_major;
-        for (int i = 0; i < c.outputs; ++i) out_[static_cast<std::size_t>(i)] = out_block && out_block[i] < 0 ? layout::channels_last : layout::row_major;
     }
     asked(const asked& other) : in_(other.in_), out_(other.out_), query_(other.query_) { point(); }
     asked& operator=(const asked&) = delete;
@@ -57,7 +56,7 @@ inline value_id copy_value(graph& to, const value& from) {
     v.type = from.type;
     v.has_shape = true;
     v.extents = from.extents;
-    v.block = from.block;
+    v.layout = from.layout;
     return made;
 }
 
@@ -71,16 +70,16 @@ public:
             for (value_id id : side ? n.outputs : n.inputs) {
                 const value* v = id == no_value ? nullptr : &g.at(id);
                 views_[side].push_back(v ? view_at_hand(*v) : tensor_view{});
-                blocks_[side].push_back(v ? v->block : 0);
+                layouts_[side].push_back(v ? v->layout : layout());
             }
         context_.reset(new op_context{n, views_[0].data(), static_cast<int>(views_[0].size()), views_[1].data(), static_cast<int>(views_[1].size()), limit});
     }
     const op_context& context() const { return *context_; }
-    asked on(const device_traits& traits, kernel_options options) const { return asked(*context_, blocks_[0].data(), blocks_[1].data(), traits, options, memory_.empty() ? nullptr : memory_.data()); }
+    asked on(const device_traits& traits, kernel_options options) const { return asked(*context_, layouts_[0].data(), layouts_[1].data(), traits, options, memory_.empty() ? nullptr : memory_.data()); }
 
 private:
     std::vector<tensor_view> views_[2];
-    std::vector<int> blocks_[2];
+    std::vector<layout> layouts_[2];
     std::vector<value_id> memory_;
     std::unique_ptr<op_context> context_;
 };

@@ -39,7 +39,7 @@ inline std::string dump_type(const value& v) {
             out += k < v.dimensions.size() && !v.dimensions[k].empty() ? escape(v.dimensions[k]) : "?";
     }
     out += ']';
-    if (v.block > 0) out += "/c" + std::to_string(v.block);
+    if (v.layout.channels) out += "/c" + std::to_string(v.layout.channels);
     return out;
 }
 

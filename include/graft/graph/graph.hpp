@@ -3,6 +3,7 @@
 
 #include "../core/error.hpp"
 #include "../tensor/tensor.hpp"
+#include "layout.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -56,7 +57,7 @@ struct value {
     graft::shape extents;                   ///< open extents are shape::unknown
     std::vector<std::string> dimensions;    ///< names of open extents, as the file gives them ("" where it has a number or nothing)
     graft::tensor constant;                 ///< set for initializers and for what folding made
-    int block = 0;                          ///< lowered graphs only: 0 row-major, c > 0 the blocked layout NCHWc, -1 channels last (NHWC)
+    graft::layout layout;                   ///< lowered graphs only
     bool on_device = false;                 ///< lowered graphs only: it lies in the memory of the device beside the CPU
 };
 

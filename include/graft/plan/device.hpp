@@ -17,11 +17,11 @@ struct lowering;
 struct plan;
 struct slot;
 
-/// A node with known shapes, asked of a device. `in_block` and `out_block` tell each value's layout (see value::block), `memory` for each
+/// A node with known shapes, asked of a device. `in_layout` and `out_layout` tell how each value lies, `memory` for each
 /// input the value whose memory it may lie in.
 struct device_query : op_context {
-    const int* in_block;
-    const int* out_block;
+    const layout* in_layout;
+    const layout* out_layout;
     const value_id* memory;
 };
 

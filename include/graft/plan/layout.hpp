@@ -15,20 +15,20 @@ namespace detail {
 class layouter : public rewriter {
 public:
     layouter(graph& target, const lowering& with, cpu::isa level)
-        : rewriter(target), with_(with), level_(level), block_(cpu::vector_width(level)) {}
+        : rewriter(target), with_(with), level_(level), blocks_{layout::blocked, cpu::vector_width(level)} {}
     inline virtual ~layouter() {}
 
     status run() {
         std::vector<node> nodes = std::move(g.nodes);
         g.nodes.clear();
-        for (const node& n : nodes) blocks_ |= is(n, "Conv", "graft");
+        for (const node& n : nodes) convolves_ |= is(n, "Conv", "graft");
         for (node& n : nodes) GRAFT_TRY(place_node(n));
         for (value_id& id : g.outputs) {
-            if (!at(id).block) continue;
+            if (at(id).layout == layout::row_major) continue;
             // The caller reads it row-major, under its own name.
             const std::string name = at(id).name;
             at(id).name += "_blocked";
-            id = as(id, 0);
+            id = as(id, {});
             at(id).name = name;
         }
         index();
@@ -36,21 +36,22 @@ public:
     }
 
 protected:
-    bool blocked(value_id id) { return id != no_value && at(id).block != 0; }
+    bool blocked(value_id id) { return id != no_value && at(id).layout == layout::blocked; }
 
+    layout lies(layout::kind as) const { return as == layout::blocked ? blocks_ : layout(); }
     // The value in the layout asked for.
-    value_id as(value_id id, int block) {
-        if (id == no_value || at(id).block == block) return id;
+    value_id as(value_id id, layout wanted) {
+        if (id == no_value || at(id).layout == wanted) return id;
         other_.resize(g.values.size(), no_value);
         if (other_[id] != no_value) return other_[id];
-        const value_id made = like(id, block ? "_blocked" : "_rows");
-        at(made).block = block;
+        const value_id made = like(id, wanted == layout::blocked ? "_blocked" : "_rows");
+        at(made).layout = wanted;
         node n;
         n.name = at(made).name;
         become(n, "Reorder", "graft");
         // One pixel in whole blocks lies the same way in both layouts.
         const shape& s = at(id).extents;
-        if (s.rank() == 4 && s[2] * s[3] == 1 && s[1] % block_ == 0) set(n, "same", std::int64_t(1));
+        if (s.rank() == 4 && s[2] * s[3] == 1 && s[1] % blocks_.channels == 0) set(n, "same", std::int64_t(1));
         n.inputs = {id};
         n.outputs = {made};
         g.nodes.push_back(std::move(n));
@@ -65,23 +66,22 @@ protected:
         if (n.on_device) return place_device_node(n);
         if (is(n, "Conv", "graft")) return place_conv(n);
         if (is(n, "Transpose") && transpose_between_layouts(n)) return {};
-        int block = 0;
-        if (takes_blocks(n)) block = block_;
+        const layout lies = takes_blocks(n) ? blocks_ : layout();
         for (std::size_t i = 0; i < n.inputs.size(); ++i) {
             const value_id id = n.inputs[i];
             if (id == no_value) continue;
-            n.inputs[i] = as(id, block && follows_layout(n, i) ? block : 0);
+            n.inputs[i] = as(id, follows_layout(n, i) ? lies : layout());
         }
         for (value_id id : n.outputs)
-            if (id != no_value) at(id).block = block;
-        if (block && is(n, "Concat")) become(n, "Concat", "graft");
+            if (id != no_value) at(id).layout = lies;
+        if (lies == layout::blocked && is(n, "Concat")) become(n, "Concat", "graft");
         if (is(n, "MatMul", "graft")) GRAFT_TRY(pack_product(n));
         // What bodies capture is read row-major.
         for (attribute& a : n.attributes)
             if (a.graph) {
                 std::vector<value_id> rows(g.values.size(), no_value);
                 for (const capture& c : a.graph->captures) {
-                    const value_id row = as(c.outer, 0);
+                    const value_id row = as(c.outer, {});
                     rows.resize(g.values.size(), no_value);
                     for (std::size_t i = 0; i < rows.size(); ++i)
                         if (rows[i] == no_value) rows[i] = static_cast<value_id>(i);
@@ -96,7 +96,7 @@ protected:
     // The device has layouts of its own; what is copied to it lies row-major.
     status place_device_node(node& n) {
         for (value_id& id : n.inputs)
-            if (id != no_value && !at(id).on_device && !at(id).constant) id = as(id, 0);
+            if (id != no_value && !at(id).on_device && !at(id).constant) id = as(id, {});
         g.nodes.push_back(std::move(n));
         return {};
     }
@@ -123,14 +123,14 @@ protected:
     // Whether there is a kernel for it then: what else keeps one away, such as an attribute of an older operator set, the kernel itself knows.
     bool kernel_on_blocks(const node& n) {
         std::vector<tensor_view> in;
-        std::vector<int> blocks;
+        std::vector<layout> lie;
         for (std::size_t i = 0; i < n.inputs.size(); ++i) {
             const bool given = n.inputs[i] != no_value;
             in.push_back(given ? view_at_hand(at(n.inputs[i])) : tensor_view{});
-            blocks.push_back(given && follows_layout(n, i) ? block_ : 0);
+            lie.push_back(given && follows_layout(n, i) ? blocks_ : layout());
         }
         tensor_view out = view_at_hand(at(n.outputs[0]));
-        const cpu::kernel_query query{{n, in.data(), static_cast<int>(in.size()), &out, 1, with_.limit}, blocks.data(), &block_, level_, with_.exact};
+        const cpu::kernel_query query{{n, in.data(), static_cast<int>(in.size()), &out, 1, with_.limit}, lie.data(), &blocks_, level_, with_.exact};
         cpu::kernel_choice choice;
         const char* refusal = nullptr;
         return cpu::choose_kernel(query, choice, refusal) != nullptr;
@@ -165,7 +165,7 @@ protected:
         if (axis != 1 && axis != -3) return false;
         for (std::size_t i = 0; i < n.inputs.size(); ++i) {
             const shape& s = at(n.inputs[i]).extents;
-            if (s.rank() != 4 || (i + 1 < n.inputs.size() && s[1] % block_ != 0)) return false;
+            if (s.rank() != 4 || (i + 1 < n.inputs.size() && s[1] % blocks_.channels != 0)) return false;
         }
         return true;
     }
@@ -176,9 +176,9 @@ protected:
         if (!perm || perm->integers.size() != 4 || !is_float32(n.inputs[0]) || at(n.inputs[0]).extents.elements() == 0) return false;
         const std::int64_t* p = perm->integers.data();
         const bool to_last = p[0] == 0 && p[1] == 2 && p[2] == 3 && p[3] == 1 && blocked(n.inputs[0]);
-        const bool from_last = p[0] == 0 && p[1] == 3 && p[2] == 1 && p[3] == 2 && !blocked(n.inputs[0]) && blocks_;
+        const bool from_last = p[0] == 0 && p[1] == 3 && p[2] == 1 && p[3] == 2 && !blocked(n.inputs[0]) && convolves_;
         if (!to_last && !from_last) return false;
-        at(n.outputs[0]).block = from_last ? block_ : 0;
+        at(n.outputs[0]).layout = from_last ? blocks_ : layout();
         g.nodes.push_back(std::move(n));
         return true;
     }
@@ -188,24 +188,24 @@ protected:
         if (!cpu::conv_problem_of(n, at(n.inputs[0]).extents, at(n.inputs[1]).extents, at(n.outputs[0]).extents, problem))
             return fail(errc::internal, place(n), "a convolution without legal parameters reached lowering");
         problem.exact = with_.exact;
-        problem.in = blocked(n.inputs[0]) ? cpu::layout::blocked : cpu::layout::nchw;
-        problem.out = cpu::layout::blocked;
+        problem.in = at(n.inputs[0]).layout.as;
+        problem.out = layout::blocked;
         const cpu::conv_choice choice = cpu::choose_conv(level_, problem);
         n.inputs.resize(std::max<std::size_t>(n.inputs.size(), 4), no_value);
         problem.in = choice.in;
         problem.out = choice.out;
-        n.inputs[0] = as(n.inputs[0], choice.in == cpu::layout::blocked ? block_ : 0);
-        n.inputs[3] = as(n.inputs[3], choice.out == cpu::layout::blocked ? block_ : 0);
-        if (n.inputs[2] != no_value) n.inputs[2] = as(n.inputs[2], 0);
+        n.inputs[0] = as(n.inputs[0], lies(choice.in));
+        n.inputs[3] = as(n.inputs[3], lies(choice.out));
+        if (n.inputs[2] != no_value) n.inputs[2] = as(n.inputs[2], {});
         cpu::set_conv_problem(n, problem);
         GRAFT_TRY(pack_conv(n, problem, choice));
-        at(n.outputs[0]).block = choice.out == cpu::layout::blocked ? block_ : 0;
+        at(n.outputs[0]).layout = lies(choice.out);
         g.nodes.push_back(std::move(n));
         return {};
     }
 
     status pack_conv(node& n, const cpu::conv_problem& problem, const cpu::conv_choice& choice) {
-        const value_id weight = as(n.inputs[1], 0);
+        const value_id weight = as(n.inputs[1], {});
         const value_id packed = g.add_value(at(weight).name + "_packed");
         at(packed).type = dtype::uint8;
         at(packed).has_shape = true;
@@ -282,8 +282,8 @@ protected:
 
     const lowering& with_;
     cpu::isa level_;
-    int block_;
-    bool blocks_ = false;  // whether the graph has a convolution, so that blocks are wanted
+    layout blocks_;            // of this instruction set
+    bool convolves_ = false;   // whether the graph has a convolution, so that blocks are wanted
     std::vector<value_id> other_;
 };
 

@@ -24,13 +24,13 @@ private:
             if (op == "BatchNormalizationGrad") return place_images(n, 0b100011, 0b1001);
             if (op == "MaxPoolPlaces") return place_max_pool(n);
             if (op == "MaxPoolGradPlaces") {
-                at(n.outputs[0]).block = at(n.inputs[1]).block;
-                n.inputs[0] = as(n.inputs[0], at(n.inputs[1]).block);
+                at(n.outputs[0]).layout = at(n.inputs[1]).layout;
+                n.inputs[0] = as(n.inputs[0], at(n.inputs[1]).layout);
                 g.nodes.push_back(std::move(n));
                 return {};
             }
             // What was pooled lay in blocks, however small the gradient that comes back.
-            if (op == "AveragePoolGrad") return place_images(n, 0b1, 0b1, blocks_);
+            if (op == "AveragePoolGrad") return place_images(n, 0b1, 0b1, convolves_);
             if (op == "Dropout") return place_images(n, 0b1, 0b11);
             if (op == "SumTo" && per_channel_sum(n)) return place_images(n, 0b1, 0);
         }
@@ -55,12 +55,12 @@ private:
         cpu::conv_problem p{};
         const shape w = shape_attribute(n);
         if (!is_float32(n.inputs[0]) || !forward_problem(n, at(n.inputs[0]).extents, w, at(n.inputs[1]).extents, p)) return layouter::place_node(n);
-        p.in = blocked(n.inputs[0]) ? cpu::layout::blocked : cpu::layout::nchw;
-        p.out = cpu::layout::blocked;
+        p.in = at(n.inputs[0]).layout.as;
+        p.out = layout::blocked;
         const cpu::conv_grad_weight_choice choice = cpu::choose_conv_grad_weight(level_, p, static_cast<int>(integer(n, "shards", 8)));
         p.in = choice.in;
-        n.inputs[0] = as(n.inputs[0], choice.in == cpu::layout::blocked ? block_ : 0);
-        n.inputs[1] = as(n.inputs[1], block_);
+        n.inputs[0] = as(n.inputs[0], lies(choice.in));
+        n.inputs[1] = as(n.inputs[1], blocks_);
         cpu::set_conv_problem(n, p);
         g.nodes.push_back(std::move(n));
         return {};
@@ -71,13 +71,13 @@ private:
         cpu::conv_problem p{};
         const shape x = shape_attribute(n);
         if (!is_float32(n.inputs[0]) || !forward_problem(n, x, at(n.inputs[1]).extents, at(n.inputs[0]).extents, p)) return layouter::place_node(n);
-        p.in = p.out = cpu::layout::blocked;
+        p.in = p.out = layout::blocked;
         const cpu::conv_grad_input_choice choice = cpu::choose_conv_grad_input(level_, p);
-        n.inputs[0] = as(n.inputs[0], block_);
-        if (n.inputs.size() > 2) n.inputs[2] = as(n.inputs[2], block_);
+        n.inputs[0] = as(n.inputs[0], blocks_);
+        if (n.inputs.size() > 2) n.inputs[2] = as(n.inputs[2], blocks_);
         cpu::set_conv_problem(n, p);
         GRAFT_TRY(pack_grad_input(n, p, choice));
-        at(n.outputs[0]).block = block_;
+        at(n.outputs[0]).layout = blocks_;
         g.nodes.push_back(std::move(n));
         return {};
     }
@@ -116,7 +116,7 @@ private:
     // Both outputs lie as the input does.
     status place_max_pool(node& n) {
         for (value_id id : n.outputs)
-            if (id != no_value) at(id).block = at(n.inputs[0]).block;
+            if (id != no_value) at(id).layout = at(n.inputs[0]).layout;
         g.nodes.push_back(std::move(n));
         return {};
     }
@@ -136,7 +136,7 @@ private:
             return false;
         std::int64_t first = start;
         for (value_id id : n.outputs) {
-            if (id == no_value || !image(id) || first < 0 || first % block_) return false;
+            if (id == no_value || !image(id) || first < 0 || first % blocks_.channels) return false;
             first += at(id).extents[1];
         }
         const value_id source = n.inputs[0];
@@ -147,7 +147,7 @@ private:
             set(part, "start", start);
             part.inputs = {source};
             part.outputs = {id};
-            at(id).block = block_;
+            at(id).layout = blocks_;
             start += at(id).extents[1];
             g.nodes.push_back(std::move(part));
         }
@@ -169,9 +169,9 @@ private:
                 blocks |= blocked(n.inputs[i]);
             }
         for (std::size_t i = 0; i < n.inputs.size(); ++i)
-            if (n.inputs[i] != no_value) n.inputs[i] = as(n.inputs[i], blocks && (in >> i & 1) ? block_ : 0);
+            if (n.inputs[i] != no_value) n.inputs[i] = as(n.inputs[i], blocks && (in >> i & 1) ? blocks_ : layout());
         for (std::size_t i = 0; i < n.outputs.size(); ++i)
-            if (n.outputs[i] != no_value) at(n.outputs[i]).block = blocks && (out >> i & 1) ? block_ : 0;
+            if (n.outputs[i] != no_value) at(n.outputs[i]).layout = blocks && (out >> i & 1) ? blocks_ : layout();
         g.nodes.push_back(std::move(n));
         return {};
     }

@@ -168,17 +168,17 @@ private:
             const node& n = g_.nodes[static_cast<std::size_t>(s.node)];
             in_.clear();
             out_.clear();
-            in_block_.clear();
-            out_block_.clear();
+            in_layout_.clear();
+            out_layout_.clear();
             for (value_id id : n.inputs) {
                 // What a kernel of the CPU reads is copied now where it has to be, and not in a run.
                 const auto address = [&](const tensor& t) { return n.on_device ? t.storage().at_hand() : t.raw(); };
                 in_.push_back(id == no_value ? tensor_view{} : tensor_view{at(id).type, at(id).extents, address(at(id).constant)});
-                in_block_.push_back(id == no_value ? 0 : at(id).block);
+                in_layout_.push_back(id == no_value ? layout() : at(id).layout);
             }
             for (value_id id : n.outputs) {
                 out_.push_back(id == no_value ? tensor_view{} : tensor_view{at(id).type, at(id).extents, nullptr});
-                out_block_.push_back(id == no_value ? 0 : at(id).block);
+                out_layout_.push_back(id == no_value ? layout() : at(id).layout);
             }
             if (n.on_device) {
                 GRAFT_TRY(prepare_on_device(s, n));
@@ -186,7 +186,7 @@ private:
             }
             if (!n.outputs.empty() && n.outputs[0] != no_value && static_cast<std::size_t>(n.outputs[0]) < refusals_.size()) s.device_refusal = refusals_[n.outputs[0]];
             const cpu::kernel_query query{{n, in_.data(), static_cast<int>(in_.size()), out_.data(), static_cast<int>(out_.size()), options_.limit},
-                                          in_block_.data(), out_block_.data(), level, options_.exact};
+                                          in_layout_.data(), out_layout_.data(), level, options_.exact};
             s.level = level;
             if (!options_.reference) s.kernel = host_choice()(query, s.choice, s.refusal);
             if (!s.kernel && !n.op->run) return fail(errc::op_unsupported, place(n), "this build does not hold the operator; GRAFT_OPS leaves it out");
@@ -213,7 +213,7 @@ private:
         plain.domain = plain_domain(n.domain);
         const std::vector<value_id> memory = memory_of_inputs(n, roots_);
         GRAFT_TRY_ASSIGN(s.on_device, options_.on->prepare({{plain, in_.data(), static_cast<int>(in_.size()), out_.data(), static_cast<int>(out_.size()), options_.limit},
-                                                            in_block_.data(), out_block_.data(), memory.data()}));
+                                                            in_layout_.data(), out_layout_.data(), memory.data()}));
         return {};
     }
 
@@ -253,7 +253,7 @@ private:
             const node& n = g_.nodes[static_cast<std::size_t>(s.node)];
             // A view costs nothing, unless its memory has to be that of a graph output.
             const bool same_layout = !n.inputs.empty() && n.inputs[0] != no_value && n.outputs[0] != no_value && at(n.inputs[0]).type == at(n.outputs[0]).type &&
-                                     at(n.inputs[0]).block == at(n.outputs[0]).block && (at(n.inputs[0]).block >= 0 || at(n.inputs[0]).extents == at(n.outputs[0]).extents);
+                                     at(n.inputs[0]).layout == at(n.outputs[0]).layout && (at(n.inputs[0]).layout != layout::channels_last || at(n.inputs[0]).extents == at(n.outputs[0]).extents);
             if ((n.op->flags & op_flag::view) && same_layout && output_of[n.outputs[0]] < 0) {
                 view_of_[n.outputs[0]] = n.inputs[0];
                 continue;
@@ -297,7 +297,7 @@ private:
                     where.index = state < 0 ? output : state;
                     continue;
                 }
-                const std::int64_t bytes = block_bytes(at(id));
+                const std::int64_t bytes = stored_bytes(at(id).type, at(id).extents, at(id).layout);
                 if (bytes < 0) return fail(errc::memory_budget, place(n), "the size of an output overflows");
                 where.kind = slot_kind::arena;
                 where.on_device = at(id).on_device;
@@ -349,13 +349,6 @@ private:
         return {};
     }
 
-    // The blocked layout rounds the channels up to whole blocks.
-    static std::int64_t block_bytes(const value& v) {
-        shape extents = v.extents;
-        if (v.block > 0) extents[1] = (extents[1] + v.block - 1) / v.block * v.block;
-        return bytes_of(v.type, extents);
-    }
-
     slot slot_of(value_id id) {
         if (id == no_value) return {};
         slot s = p_.value_slots[root(id)];
@@ -385,7 +378,7 @@ private:
     std::vector<char> late_value_;
     std::vector<value_id> ids_, roots_, view_of_;
     std::vector<tensor_view> in_, out_;
-    std::vector<int> in_block_, out_block_;
+    std::vector<layout> in_layout_, out_layout_;
 };
 
 // The device's part of a graph: which nodes it takes, rewritten as it wants them, with the copies in between. The CPU's nodes are set

@@ -77,7 +77,7 @@ weight_result weight_gradient(isa set, const conv_problem& p, const operands& in
     buffer space = room(choice.workspace_bytes / 4);
     buffer x = blocked(set, in.x, p.n, p.ic, p.ih * p.iw), dy = blocked(set, in.dy, p.n, p.oc, p.oh * p.ow);
     weight_result r{std::vector<float>(in.w.size(), std::nanf("")), std::vector<float>(with_bias ? static_cast<std::size_t>(p.oc) : 0, std::nanf(""))};
-    run_conv_grad_weight(set, p, choice, choice.in == layout::nchw ? in.x.data() : floats(x), floats(dy), r.dw.data(),
+    run_conv_grad_weight(set, p, choice, choice.in == layout::row_major ? in.x.data() : floats(x), floats(dy), r.dw.data(),
                          with_bias ? r.db.data() : nullptr, space.data(), pool);
     return r;
 }
@@ -113,7 +113,7 @@ conv_problem random_problem(random_source& random, int kind) {
     if (kind == 0) {
         p.ic = random.between(1, 4);
         p.oc = random.between(1, 70);
-        p.in = random.between(0, 3) ? layout::nchw : layout::blocked;
+        p.in = random.between(0, 3) ? layout::row_major : layout::blocked;
     } else if (kind == 1) {
         p.groups = static_cast<int>(random.between(2, 40));
         p.ic = p.oc = p.groups;
@@ -204,7 +204,7 @@ TEST_CASE("gradients of convolutions agree with plain sums on the shapes of real
         p.pt = p.pl = s[6];
         p.groups = s[7];
         if (p.kh == 600) p.kh = 1, p.pt = 0, p.ih = 3, p.sh = 1; // wide
-        p.in = p.ic <= 4 ? layout::nchw : layout::blocked;
+        p.in = p.ic <= 4 ? layout::row_major : layout::blocked;
         size_output(p, p.pt, p.pl);
         for (const int shards : {1, 8}) check_weight(p, random, shards);
         check_input(p, random, false);
@@ -225,7 +225,7 @@ TEST_CASE("gradients of convolutions over batches that leave shards empty are ri
         size_output(p, 1, 1);
         check_weight(p, random, 8);
         p.ic = 2;
-        p.in = layout::nchw;
+        p.in = layout::row_major;
         check_weight(p, random, 8);
         p.in = layout::blocked;
         p.ic = p.oc = p.groups = 20;

@@ -20,17 +20,17 @@ namespace {
 // A tensor as a kernel sees it: its own layout, its own memory.
 struct operand {
     tensor_view view;
-    int block = 0;
+    layout lies;
     tensor held;
 };
 
-operand laid(const tensor& t, int block) {
+operand laid(const tensor& t, layout lies) {
     operand o;
-    o.held = t, o.view = view(t), o.block = block;
-    if (!block || !t) return o;
+    o.held = t, o.view = view(t), o.lies = lies;
+    if (lies == layout::row_major || !t) return o;
     const shape& s = t.shape();
     const std::vector<float> x(t.data<float>(), t.data<float>() + t.elements());
-    const std::vector<float> b = training_test::to_blocks(x, s[0], s[1], s[2] * s[3], block);
+    const std::vector<float> b = training_test::to_blocks(x, s[0], s[1], s[2] * s[3], lies.channels);
     o.held = tensor::from(b.data(), {static_cast<std::int64_t>(b.size())});
     o.view.data = o.held.raw();
     return o;
@@ -54,20 +54,20 @@ outcome run(cpu::isa set, const node& n, const std::vector<tensor>& inputs, cons
     unsigned in_mask = 0, out_mask = 0;
     for (const images& i : image_operands)
         if (blocks && n.op_type == i.op) in_mask = i.in, out_mask = i.out;
-    const int w = cpu::vector_width(set);
+    const layout blocks_of_w{layout::blocked, cpu::vector_width(set)};
     std::vector<operand> in, out;
-    for (std::size_t i = 0; i < inputs.size(); ++i) in.push_back(laid(inputs[i], in_mask >> i & 1 ? w : 0));
+    for (std::size_t i = 0; i < inputs.size(); ++i) in.push_back(laid(inputs[i], in_mask >> i & 1 ? blocks_of_w : layout()));
     for (std::size_t i = 0; i < made.size(); ++i) {
         tensor t = made[i] ? tensor::zeros(made[i].type(), made[i].shape()).value() : tensor();
-        out.push_back(laid(t, made[i] && (out_mask >> i & 1) ? w : 0));
+        out.push_back(laid(t, made[i] && (out_mask >> i & 1) ? blocks_of_w : layout()));
     }
     std::vector<tensor_view> in_views, out_views;
-    std::vector<int> in_blocks, out_blocks;
-    for (const operand& o : in) in_views.push_back(o.view), in_blocks.push_back(o.block);
-    for (const operand& o : out) out_views.push_back(o.view), out_blocks.push_back(o.block);
+    std::vector<layout> in_layouts, out_layouts;
+    for (const operand& o : in) in_views.push_back(o.view), in_layouts.push_back(o.lies);
+    for (const operand& o : out) out_views.push_back(o.view), out_layouts.push_back(o.lies);
     const limits limit;
     const int ins = static_cast<int>(in.size()), outs = static_cast<int>(out.size());
-    const cpu::kernel_query q{{n, in_views.data(), ins, out_views.data(), outs, limit}, in_blocks.data(), out_blocks.data(), set, false};
+    const cpu::kernel_query q{{n, in_views.data(), ins, out_views.data(), outs, limit}, in_layouts.data(), out_layouts.data(), set, false};
     cpu::kernel_choice choice;
     const char* refusal = "";
     const cpu::kernel_row* row = cpu::choose_training_kernel(q, choice, refusal);
@@ -77,13 +77,13 @@ outcome run(cpu::isa set, const node& n, const std::vector<tensor>& inputs, cons
     row->run({in_views.data(), ins, out_views.data(), outs, choice, space.data(), pool, set});
     outcome answer;
     for (std::size_t i = 0; i < out.size(); ++i) {
-        if (!out[i].block) {
+        if (out[i].lies == layout::row_major) {
             answer.outputs.push_back(out[i].held);
             continue;
         }
         const shape& s = made[i].shape();
         const std::vector<float> x(out[i].held.data<float>(), out[i].held.data<float>() + out[i].held.elements());
-        const std::vector<float> planes = training_test::to_planes(x, s[0], s[1], s[2] * s[3], w);
+        const std::vector<float> planes = training_test::to_planes(x, s[0], s[1], s[2] * s[3], blocks_of_w.channels);
         answer.outputs.push_back(tensor::from(planes.data(), s));
     }
     return answer;

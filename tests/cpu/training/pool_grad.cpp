@@ -65,7 +65,7 @@ forms run(isa set, pool_problem p, bool max, const std::vector<float>& dy, const
         return dx;
     };
     forms f;
-    p.l = layout::nchw;
+    p.l = layout::row_major;
     f.planes = gradient(dy, x);
     p.l = layout::blocked;
     f.blocks = to_planes(gradient(to_blocks(dy, p.n, p.c, p.oh * p.ow, w), to_blocks(x, p.n, p.c, p.ih * p.iw, w)), p.n, p.c, p.ih * p.iw, w);

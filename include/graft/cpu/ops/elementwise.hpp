@@ -7,19 +7,15 @@
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
-// Elements as they lie in memory: the blocked layout rounds channels up, and what stands in the gaps does no harm.
-inline std::int64_t stored_elements(const tensor_view& v, int block) {
-    shape s = v.extents;
-    if (block) s[1] = (s[1] + block - 1) / block * block;
-    return s.elements();
-}
+// Elements as they lie in memory: what stands in the gaps of the last block does no harm.
+inline std::int64_t stored_elements(const tensor_view& v, layout lies) { return stored_extents(v.extents, lies).elements(); }
 
 struct activation_parameters {
     epilogue ep;
     std::int64_t elements;
 };
 inline const char* choose_activation(const kernel_query& q, kernel_choice& choice) {
-    choice.set(activation_parameters{epilogue_of(q.n), stored_elements(q.out[0], q.out_block[0])});
+    choice.set(activation_parameters{epilogue_of(q.n), stored_elements(q.out[0], q.out_layout[0])});
     choice.note = "activation";
     return nullptr;
 }
@@ -47,23 +43,22 @@ inline void run_unary_kernel(const kernel_call& c) {
 inline const char* choose_binary_kernel(const kernel_query& q, kernel_choice& choice, binary op) {
     if (!q.all_float32() || q.inputs != 2) return "it is not float32 with two operands";
     if (q.n.domain.empty() && q.version() < 7 && q.in[0].extents != q.in[1].extents) return "it broadcasts as before opset 7";
-    const int block = q.out_block[0];
+    const layout lies = q.out_layout[0];
     shape operand[2] = {q.in[0].extents, q.in[1].extents};
-    if (block) {
+    if (lies == layout::row_major && !q.all_row_major()) return "a layout that it does not take";
+    if (lies != layout::row_major)
         for (int i = 0; i < 2; ++i) {
             shape& s = operand[i];
-            if (s.elements() == 1 && !q.in_block[i]) {
+            if (s.elements() == 1 && q.in_layout[i] == layout::row_major) {
                 s = {};
                 continue;
             }
-            if (q.in_block[i] != block) return "its operands lie differently";
+            if (q.in_layout[i] != lies) return "its operands lie differently";
             // [N, C, H, W] in blocks is [N, C / c, H, W, c].
             const std::int64_t channels = s[1];
-            s[1] = (channels + block - 1) / block;
-            s.push_back(block);
+            s[1] = (channels + lies.channels - 1) / lies.channels;
+            s.push_back(lies.channels);
         }
-    } else if (!q.all_row_major())
-        return "a layout that it does not take";
     if (operand[0].rank() > 8 || operand[1].rank() > 8) return "its rank is over 8";
     binary_problem p = broadcast(op, operand[0].begin(), operand[0].rank(), operand[1].begin(), operand[1].rank());
     p.ep = epilogue_of(q.n);
@@ -83,7 +78,7 @@ inline const char* choose_scale_shift(const kernel_query& q, kernel_choice& choi
     p.n = x[0];
     p.c = x[1];
     p.area = x.product(2, x.rank());
-    p.blocked = q.in_block[0] != 0;
+    p.blocked = q.in_layout[0] == layout::blocked;
     p.ep = epilogue_of(q.n);
     choice.set(p);
     choice.note = "scale and shift of each channel";

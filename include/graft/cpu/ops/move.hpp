@@ -14,7 +14,7 @@ struct transpose_parameters {
 };
 inline const char* choose_transpose(const kernel_query& q, kernel_choice& choice) {
     const shape& x = q.in[0].extents;
-    if (q.in_block[0] || q.out_block[0]) return "a layout that it does not take";
+    if (q.in_layout[0] != layout::row_major || q.out_layout[0] != layout::row_major) return "a layout that it does not take";
     if (x.rank() > 8 || x.rank() == 0 || x.elements() == 0) return "its rank is 0 or over 8, or it is empty";
     transpose_parameters p{};
     p.size = static_cast<int>(size_of(q.in[0].type));
@@ -41,10 +41,10 @@ struct channels_last_parameters {
     bool from_blocks;
 };
 inline const char* choose_channels_last(const kernel_query& q, kernel_choice& choice) {
-    if ((q.in_block[0] != 0) == (q.out_block[0] != 0)) return "neither side is blocked, or both are";
-    const bool from = q.in_block[0] != 0;
+    const bool from = q.in_layout[0] == layout::blocked;
+    if (from == (q.out_layout[0] == layout::blocked)) return "neither side is blocked, or both are";
     const shape& images = from ? q.in[0].extents : q.out[0].extents;
-    choice.set(channels_last_parameters{images[0], images[1], images[2] * images[3], from ? q.in_block[0] : q.out_block[0], from});
+    choice.set(channels_last_parameters{images[0], images[1], images[2] * images[3], (from ? q.in_layout[0] : q.out_layout[0]).channels, from});
     choice.note = "between blocks and channels last";
     return nullptr;
 }

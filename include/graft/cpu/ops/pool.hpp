@@ -20,7 +20,7 @@ inline const char* choose_pool(const kernel_query& q, kernel_choice& choice) {
     p.n = x[0], p.c = x[1], p.ih = x[2], p.iw = x[3], p.oh = y[2], p.ow = y[3];
     if (!narrow_window(p, kernel, stride, dilation, begin, end)) return "its window is too large";
     p.count_include_pad = integer_of(q.n, "count_include_pad", 0) != 0;
-    p.l = q.in_block[0] ? layout::blocked : layout::nchw;
+    p.l = q.in_layout[0].as;
     choice.set(p);
     choice.note = p.l == layout::blocked ? "pool on blocks" : "pool on planes";
     return nullptr;
@@ -29,13 +29,13 @@ inline void run_max_pool_kernel(const kernel_call& c) { run_max_pool(c.level, c.
 inline void run_average_pool_kernel(const kernel_call& c) { run_average_pool(c.level, c.parameters<pool_problem>(), c.input(0), c.output(0), c.pool); }
 
 struct plane_parameters {
-    layout l;
+    layout::kind l;
     std::int64_t n, c, pixels;
 };
 inline const char* choose_global_pool(const kernel_query& q, kernel_choice& choice) {
     if (!q.all_float32() || q.in[0].extents.rank() < 3) return "it is not float32 images";
     const shape& x = q.in[0].extents;
-    const plane_parameters p{q.in_block[0] ? layout::blocked : layout::nchw, x[0], x[1], x.product(2, x.rank())};
+    const plane_parameters p{q.in_layout[0].as, x[0], x[1], x.product(2, x.rank())};
     if (p.pixels == 0) return "it is empty";
     choice.set(p);
     choice.note = "whole planes";
@@ -53,8 +53,8 @@ inline void run_global_max_kernel(const kernel_call& c) {
 // A change of layout.
 inline const char* choose_reorder(const kernel_query& q, kernel_choice& choice) {
     const shape& x = q.in[0].extents;
-    choice.set(plane_parameters{q.in_block[0] ? layout::blocked : layout::nchw, x[0], x[1], x.product(2, x.rank())});
-    choice.note = q.in_block[0] ? "to planes" : "to blocks";
+    choice.set(plane_parameters{q.in_layout[0].as, x[0], x[1], x.product(2, x.rank())});
+    choice.note = q.in_layout[0] == layout::blocked ? "to planes" : "to blocks";
     return nullptr;
 }
 inline void run_reorder(const kernel_call& c) {
@@ -67,12 +67,12 @@ inline void run_reorder(const kernel_call& c) {
 
 // Blocked images put together along their channels; all but the last have whole blocks, so each image is one run of memory.
 inline const char* choose_concat(const kernel_query& q, kernel_choice& choice) {
-    choice.set(q.out_block[0]);
+    choice.set(static_cast<std::int64_t>(q.out_layout[0].channels));
     choice.note = "copies of whole blocks";
     return nullptr;
 }
 inline void run_concat(const kernel_call& c) {
-    const std::int64_t block = c.parameters<int>();
+    const std::int64_t block = c.parameters<std::int64_t>();
     const shape& y = c.out[0].extents;
     const std::int64_t pixels = y[2] * y[3], out_floats = (y[1] + block - 1) / block * block * pixels;
     parallel_for(c.pool, y[0] * c.inputs, [&](std::int64_t task) {

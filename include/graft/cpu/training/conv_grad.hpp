@@ -23,7 +23,7 @@ struct conv_grad_weight_choice {
     const char* reason = "";          ///< for logs; static storage
     int shards = 1;                   ///< logical shards that the sum over the batch is cut into
     std::int64_t workspace_bytes = 0; ///< what run_conv_grad_weight needs beside its arguments, aligned to 64
-    layout in = layout::blocked;      ///< how it reads x; dy is always blocked
+    layout::kind in = layout::blocked;      ///< how it reads x; dy is always blocked
 };
 
 /// Picks the algorithm. `forward` is the problem of the forward convolution; its `in` says how x is at hand (planes are taken as they

@@ -40,7 +40,7 @@ inline void cut_strips(conv_grad_weight_args& a, std::int64_t width, bool planes
 }
 
 inline bool grad_reads_planes(const conv_problem& p) {
-    return p.in == layout::nchw && p.groups == 1 && p.ic <= 4 && p.ic * p.kh * p.kw <= first_layer_max &&
+    return p.in == layout::row_major && p.groups == 1 && p.ic <= 4 && p.ic * p.kh * p.kw <= first_layer_max &&
            p.ic * (std::int64_t(p.kh - 1) * p.dh + 1) * (std::int64_t(p.kw - 1) * p.dw + 1) <= grad_plane_room;
 }
 
@@ -217,7 +217,7 @@ GRAFT_INLINE conv_grad_weight_choice choose_conv_grad_weight(isa set, const conv
     } else if (detail::grad_reads_planes(p)) {
         c.algorithm = conv_grad_weight_algorithm::planes;
         c.reason = "few channels, read from planes";
-        c.in = layout::nchw;
+        c.in = layout::row_major;
     } else if (const int m = detail::grad_winograd_size(p, width)) {
         c.algorithm = m == 4 ? conv_grad_weight_algorithm::winograd4 : conv_grad_weight_algorithm::winograd2;
         c.reason = m == 4 ? "Winograd F(4x4, 3x3)" : "Winograd F(2x2, 3x3)";

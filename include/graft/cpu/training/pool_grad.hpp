@@ -17,7 +17,7 @@ void run_max_pool_grad(isa set, const pool_problem& problem, const float* dy, co
 /// Each gradient is spread over the pixels of its window, by the number that the forward pass divided by.
 void run_average_pool_grad(isa set, const pool_problem& problem, const float* dy, float* dx, executor& pool);
 /// Windows that are whole planes: dy is [n][c], or for blocks [n][ceil(c / W)][W].
-void run_global_average_pool_grad(isa set, layout l, std::int64_t n, std::int64_t c, std::int64_t pixels, const float* dy, float* dx, executor& pool);
+void run_global_average_pool_grad(isa set, layout::kind l, std::int64_t n, std::int64_t c, std::int64_t pixels, const float* dy, float* dx, executor& pool);
 
 } // namespace cpu
 GRAFT_END_NAMESPACE
@@ -33,7 +33,7 @@ namespace cpu {
 namespace detail {
 
 // Planes, or blocks of channels, in tasks of some microseconds.
-template <class F> inline void over_planes(isa set, layout l, std::int64_t n, std::int64_t c, std::int64_t pixels, executor& pool, const F& f) {
+template <class F> inline void over_planes(isa set, layout::kind l, std::int64_t n, std::int64_t c, std::int64_t pixels, executor& pool, const F& f) {
     const std::int64_t planes = planes_of(set, l, n, c), width = l == layout::blocked ? vector_width(set) : 1;
     const std::int64_t each = 8192 / (pixels * width + 1) + 1;
     if (pixels > 0) parallel_for(pool, (planes + each - 1) / each, [&](std::int64_t t) { f(t * each, std::min(each, planes - t * each)); });
@@ -61,7 +61,7 @@ GRAFT_INLINE void run_average_pool_grad(isa set, const pool_problem& p, const fl
     detail::over_planes(set, p.l, p.n, p.c, p.ih * p.iw, pool, [&](std::int64_t first, std::int64_t count) { k.average(a, first, count); });
 }
 
-GRAFT_INLINE void run_global_average_pool_grad(isa set, layout l, std::int64_t n, std::int64_t c, std::int64_t pixels, const float* dy, float* dx,
+GRAFT_INLINE void run_global_average_pool_grad(isa set, layout::kind l, std::int64_t n, std::int64_t c, std::int64_t pixels, const float* dy, float* dx,
                                                executor& pool) {
     const pool_grad_kernels& k = *training_kernels(set).pool_grad;
     const std::int64_t width = l == layout::blocked ? vector_width(set) : 1;

@@ -11,8 +11,8 @@ struct slice_channels_parameters {
 };
 
 inline const char* choose_slice_channels(const kernel_query& q, kernel_choice& choice) {
-    const std::int64_t block = q.in_block[0];
-    if (!block || q.out_block[0] != block) return "it cuts blocks of channels only";
+    const std::int64_t block = q.in_layout[0].channels;
+    if (!block || q.out_layout[0] != q.in_layout[0]) return "it cuts blocks of channels only";
     const shape &x = q.in[0].extents, &y = q.out[0].extents;
     const std::int64_t plane = x[2] * x[3] * block * 4, start = integer_of(q.n, "start", 0);
     const auto blocks = [&](std::int64_t channels) { return (channels + block - 1) / block; };

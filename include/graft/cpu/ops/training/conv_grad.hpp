@@ -27,7 +27,7 @@ inline const char* choose_conv_grad_weight_kernel(const kernel_query& q, kernel_
     const std::int64_t shards = integer_of(q.n, "shards", 8);
     if (!shards::legal(shards)) return "its number of shards is not a power of two";
     p.choice = choose_conv_grad_weight(q.level, p.problem, static_cast<int>(shards));
-    if ((p.choice.in == layout::blocked) != (q.in_block[0] != 0) || !q.in_block[1]) return "its inputs lie in another layout";
+    if (p.choice.in != q.in_layout[0].as || q.in_layout[1] != layout::blocked) return "its inputs lie in another layout";
     choice.workspace_bytes = p.choice.workspace_bytes;
     choice.note = p.choice.reason;
     choice.set(p);

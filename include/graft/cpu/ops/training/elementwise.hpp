@@ -20,13 +20,13 @@ struct activation_grad_parameters {
 inline const char* refuse_gradient_operands(const kernel_query& q) {
     if (!q.all_float32() || q.inputs < 2) return "it is not float32";
     if (q.in[0].extents != q.in[1].extents || q.in[0].extents != q.out[0].extents) return "its shapes differ";
-    if (q.in_block[0] != q.in_block[1] || q.in_block[0] != q.out_block[0]) return "its operands lie differently";
+    if (q.in_layout[0] != q.in_layout[1] || q.in_layout[0] != q.out_layout[0]) return "its operands lie differently";
     return nullptr;
 }
 
 inline const char* choose_relu_grad(const kernel_query& q, kernel_choice& choice) {
     if (const char* reason = refuse_gradient_operands(q)) return reason;
-    choice.set(activation_grad_parameters{activation::relu, 0, 0, stored_elements(q.out[0], q.out_block[0])});
+    choice.set(activation_grad_parameters{activation::relu, 0, 0, stored_elements(q.out[0], q.out_layout[0])});
     choice.note = "gradient by the result";
     return nullptr;
 }
@@ -34,7 +34,7 @@ inline const char* choose_clip_grad(const kernel_query& q, kernel_choice& choice
     if (const char* reason = refuse_gradient_operands(q)) return reason;
     const float infinity = std::numeric_limits<float>::infinity();
     const float low = real_of(q.n, "min", -infinity), high = real_of(q.n, "max", infinity);
-    choice.set(activation_grad_parameters{activation::clip, low, high, stored_elements(q.out[0], q.out_block[0])});
+    choice.set(activation_grad_parameters{activation::clip, low, high, stored_elements(q.out[0], q.out_layout[0])});
     choice.note = "gradient by the result";
     return nullptr;
 }
@@ -47,7 +47,7 @@ inline void run_masked_grad_kernel(const kernel_call& c) {
 inline const char* choose_activation_grad(const kernel_query& q, kernel_choice& choice) {
     if (const char* reason = refuse_gradient_operands(q)) return reason;
     const epilogue e = epilogue_of(q.n);
-    choice.set(activation_grad_parameters{e.act, e.alpha, e.beta, stored_elements(q.out[0], q.out_block[0])});
+    choice.set(activation_grad_parameters{e.act, e.alpha, e.beta, stored_elements(q.out[0], q.out_layout[0])});
     choice.note = "gradient by the input";
     return nullptr;
 }

@@ -16,7 +16,7 @@ inline const char* norm_problem_of(const kernel_query& q, int x, int last_image_
     const std::int64_t count = integer_of(q.n, "shards", shards().count);
     if (!shards::legal(count)) return "its shards are no power of two up to 256";
     p.n = s[0], p.c = s[1], p.area = s.product(2, s.rank());
-    p.blocked = q.in_block[x] != 0;
+    p.blocked = q.in_layout[x] == layout::blocked;
     p.tree.count = static_cast<int>(count);
     p.epsilon = decimal_of(real_of(q.n, "epsilon", 1e-5f));
     p.momentum = decimal_of(real_of(q.n, "momentum", 0.9f));
@@ -24,10 +24,10 @@ inline const char* norm_problem_of(const kernel_query& q, int x, int last_image_
     for (int i = 0; i < q.inputs; ++i) {
         if (!q.has(i)) continue;
         const bool image = i == 0 || i == x || i == last_image_input;
-        const bool fits = image ? q.in[i].extents == s && q.in_block[i] == q.in_block[x] : q.in[i].elements() == p.c && q.in_block[i] == 0;
+        const bool fits = image ? q.in[i].extents == s && q.in_layout[i] == q.in_layout[x] : q.in[i].elements() == p.c && q.in_layout[i] == layout::row_major;
         if (!fits) return "its operands lie differently";
     }
-    if (q.out_block[0] != q.in_block[x]) return "its operands lie differently";
+    if (q.out_layout[0] != q.in_layout[x]) return "its operands lie differently";
     return nullptr;
 }
 
@@ -36,7 +36,7 @@ inline const char* choose_batch_norm_training(const kernel_query& q, kernel_choi
     if (const char* reason = norm_problem_of(q, 0, 5, p)) return reason;
     if (q.inputs < 5) return "its running statistics are left out";
     for (int i = 1; i < q.outputs; ++i)
-        if (q.wants(i) && q.out_block[i] != 0) return "its operands lie differently";
+        if (q.wants(i) && q.out_layout[i] != layout::row_major) return "its operands lie differently";
     choice.workspace_bytes = norm_workspace_bytes(q.level, p);
     if (choice.workspace_bytes < 0) return "its size overflows";
     choice.set(p);
@@ -57,7 +57,7 @@ inline const char* choose_batch_norm_grad(const kernel_query& q, kernel_choice& 
     if (p.ep.act > activation::clip) return "its activation is neither relu nor clip";
     if (p.ep.act != activation::none && !q.has(5)) return "its activation needs the result";
     for (int i = 1; i < q.outputs; ++i)
-        if (q.wants(i) && q.out_block[i] != (i == 3 ? q.in_block[1] : 0)) return "its operands lie differently";
+        if (q.wants(i) && q.out_layout[i] != (i == 3 ? q.in_layout[1] : layout())) return "its operands lie differently";
     choice.workspace_bytes = norm_workspace_bytes(q.level, p);
     if (choice.workspace_bytes < 0) return "its size overflows";
     choice.set(p);

@@ -28,16 +28,16 @@ inline const char* pool_grad_problem_of(const node& n, const shape& x, const sha
 inline const char* choose_pool_problem(const kernel_query& q, const shape& x, const shape& y, kernel_choice& choice, const char* on_blocks, const char* on_planes) {
     pool_problem p;
     if (const char* reason = pool_grad_problem_of(q.n, x, y, p)) return reason;
-    p.l = q.out_block[0] ? layout::blocked : layout::nchw;
+    p.l = q.out_layout[0].as;
     choice.set(p);
-    choice.note = q.out_block[0] ? on_blocks : on_planes;
+    choice.note = q.out_layout[0] == layout::blocked ? on_blocks : on_planes;
     return nullptr;
 }
 
 // X -> places, Y?: both outputs lie as X does.
 inline const char* choose_max_pool_places(const kernel_query& q, kernel_choice& choice) {
     if (q.in[0].type != dtype::float32 || q.out[0].type != dtype::uint8) return "it is not float32";
-    if (q.in_block[0] != q.out_block[0] || (q.outputs > 1 && q.in_block[0] != q.out_block[1])) return "its operands lie differently";
+    if (q.in_layout[0] != q.out_layout[0] || (q.outputs > 1 && q.in_layout[0] != q.out_layout[1])) return "its operands lie differently";
     return choose_pool_problem(q, q.in[0].extents, q.out[0].extents, choice, "pool on blocks, keeps places", "pool on planes, keeps places");
 }
 inline void run_max_pool_places_kernel(const kernel_call& c) {
@@ -47,7 +47,7 @@ inline void run_max_pool_places_kernel(const kernel_call& c) {
 // dY and the places that the forward pass kept.
 inline const char* choose_max_pool_grad(const kernel_query& q, kernel_choice& choice) {
     if (q.in[0].type != dtype::float32 || q.inputs != 2 || q.in[1].type != dtype::uint8) return "no places were kept";
-    if (q.in_block[0] != q.out_block[0] || q.in_block[1] != q.out_block[0]) return "its operands lie differently";
+    if (q.in_layout[0] != q.out_layout[0] || q.in_layout[1] != q.out_layout[0]) return "its operands lie differently";
     return choose_pool_problem(q, q.out[0].extents, q.in[0].extents, choice, "gradient on blocks", "gradient on planes");
 }
 inline void run_max_pool_grad_kernel(const kernel_call& c) {
@@ -57,7 +57,7 @@ inline void run_max_pool_grad_kernel(const kernel_call& c) {
 // dY; the attribute `shape` is that of the forward pass's input, which the output has.
 inline const char* choose_average_pool_grad(const kernel_query& q, kernel_choice& choice) {
     if (!q.all_float32()) return "it is not float32";
-    if (q.in_block[0] != q.out_block[0]) return "its operands lie differently";
+    if (q.in_layout[0] != q.out_layout[0]) return "its operands lie differently";
     return choose_pool_problem(q, q.out[0].extents, q.in[0].extents, choice, "gradient on blocks", "gradient on planes");
 }
 inline void run_average_pool_grad_kernel(const kernel_call& c) {

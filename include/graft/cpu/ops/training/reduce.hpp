@@ -48,7 +48,7 @@ inline const char* choose_sum_to(const kernel_query& q, kernel_choice& choice) {
     const std::int64_t count = integer_of(q.n, "shards", 0);
     if (count != 0 && !shards::legal(count)) return "its shards are no power of two up to 256";
     sum_problem p;
-    if (const char* reason = sum_problem_of(q.in[0].extents, q.in_block[0], q.out[0].extents, q.out_block[0], count, p)) return reason;
+    if (const char* reason = sum_problem_of(q.in[0].extents, q.in_layout[0].channels, q.out[0].extents, q.out_layout[0].channels, count, p)) return reason;
     choice.workspace_bytes = sum_workspace_bytes(q.level, p);
     choice.set(p);
     choice.note = p.batch ? "sum over the batch" : "sum";
